@@ -1,0 +1,40 @@
+# Install rules: headers, the library, the CMake package and the pkg-config file.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/braid)
+
+foreach(root core/include core/umbrella kernels/include nn/include data/include parallel/include)
+  install(DIRECTORY ${root}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT braid FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+install(TARGETS braid EXPORT braid-targets COMPONENT braid
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(EXPORT braid-targets NAMESPACE braid:: DESTINATION ${package_dir} COMPONENT braid)
+
+# A shared library brings its dependencies itself; a static one hands them to the program.
+get_target_property(kind braid TYPE)
+set(BRAID_PACKAGE_NEEDS_ZLIB OFF)
+set(BRAID_PACKAGE_NEEDS_ONEDNN OFF)
+set(BRAID_PC_PRIVATE "")
+if(kind STREQUAL "STATIC_LIBRARY")
+  set(BRAID_PACKAGE_NEEDS_ZLIB ${BRAID_HAVE_ZLIB})
+  set(BRAID_PACKAGE_NEEDS_ONEDNN ${BRAID_HAVE_ONEDNN})
+  string(APPEND BRAID_PC_PRIVATE " -lstdc++ -lm")
+  if(BRAID_HAVE_ONEDNN)
+    string(APPEND BRAID_PC_PRIVATE " ${BraidOneDNN_LIBRARY}")
+    install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindBraidOneDNN.cmake DESTINATION ${package_dir} COMPONENT braid)
+  endif()
+  if(BRAID_HAVE_ZLIB)
+    string(APPEND BRAID_PC_PRIVATE " -lz")
+  endif()
+  foreach(library IN LISTS CMAKE_DL_LIBS)
+    string(APPEND BRAID_PC_PRIVATE " -l${library}")
+  endforeach()
+endif()
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/braid-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/braid-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/braid-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/braid-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/braid-config-version.cmake DESTINATION ${package_dir} COMPONENT braid)
+
+configure_file(${CMAKE_CURRENT_LIST_DIR}/braid.pc.in ${CMAKE_CURRENT_BINARY_DIR}/braid.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/braid.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT braid)
