@@ -1,0 +1,111 @@
+"""DistributedDataParallel over gloo: two processes, one core and one thread each, driven through pipes.
+
+Row mlp<hidden>_b<rows>_ddp: every process has <rows> rows of its own; rank r takes the rows that follow those of rank r-1."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+WORLD = 2
+
+
+class Group:
+    """The processes; they live until close()."""
+
+    def __init__(self, cores):
+        self.folder = tempfile.TemporaryDirectory(prefix="braid-ddp-")
+        self.ranks = []
+        for rank in range(WORLD):
+            env = dict(os.environ, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
+            env.pop("GOMP_CPU_AFFINITY", None)
+            if cores:
+                env["BRAID_PIN_CORES"] = str(cores[rank % len(cores)])
+            command = [sys.executable, os.path.abspath(__file__), str(rank), os.path.join(self.folder.name, "store")]
+            self.ranks.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env))
+
+    def _ask(self, line):
+        for process in self.ranks:
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+        replies = []
+        for rank, process in enumerate(self.ranks):
+            text = process.stdout.readline()
+            if not text:
+                raise RuntimeError(f"rank {rank} of DDP ended with code {process.wait()}")
+            replies.append(json.loads(text))
+        for reply in replies:
+            if "error" in reply:
+                raise RuntimeError(f"DDP: {reply['error']}")
+        return replies
+
+    def run(self, name, threads, iterations):
+        replies = self._ask(f"run {name} {threads} {iterations}")
+        mean = lambda key: sum(r[key] for r in replies) / len(replies)  # equal chunks: the mean of the means is the mean
+        return max(r["us"] for r in replies), mean("first"), mean("loss")
+
+    def losses(self, name, threads, count):
+        replies = self._ask(f"losses {name} {threads} {count}")
+        return [sum(step) / len(step) for step in zip(*(r["losses"] for r in replies))]
+
+    def close(self):
+        for process in self.ranks:
+            try:
+                process.stdin.write("quit\n")
+                process.stdin.close()
+            except OSError:
+                pass  # it is gone already
+        for process in self.ranks:
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.folder.cleanup()
+
+
+def work(rank, store):
+    import peer
+
+    peer.pin(peer.pinned_cores())  # before torch starts threads of its own: gloo's stay on the same core
+    import rows
+    import torch
+    import torch.distributed as dist
+    from datetime import timedelta
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=WORLD, timeout=timedelta(seconds=120))
+    made = {}
+
+    def row(name):
+        match = re.fullmatch(r"mlp(\d+)_b(\d+)_ddp", name)
+        if not match:
+            raise ValueError(f"unknown row {name}")
+        if name not in made:
+            made.clear()
+            size = int(match[2])
+            made[name] = rows.mlp_row(int(match[1]), size, rank * size, DistributedDataParallel)
+        return made[name]
+
+    for line in sys.stdin:
+        words = line.split()
+        if words[0] == "quit":
+            break
+        try:
+            command, name, threads, count = words[0], words[1], int(words[2]), int(words[3])
+            torch.set_num_threads(threads)
+            if command == "run":
+                us, first, last = rows.measure(row(name), count, before=dist.barrier)
+                reply = {"us": us, "first": first, "loss": last}
+            else:
+                reply = {"losses": rows.losses(row(name), count)}
+        except Exception as error:  # the other side waits for a line
+            reply = {"error": f"rank {rank}: {type(error).__name__}: {error}"}
+        print(json.dumps(reply), flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    work(int(sys.argv[1]), sys.argv[2])
