@@ -1,0 +1,215 @@
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <braid/core/error.hpp>
+#include <braid/core/tensor.hpp>
+
+// Reverse-mode automatic differentiation: how an op records its gradient, and how gradients are asked for.
+namespace braid {
+
+/// What belongs to a thread and is handed to workers that continue its work.
+struct ThreadState {
+  bool grad_enabled = true;
+};
+[[nodiscard]] ThreadState& thread_state() noexcept;
+
+[[nodiscard]] inline bool grad_enabled() noexcept { return thread_state().grad_enabled; }
+/// Switches recording on or off for this thread while it lives.
+class GradMode {
+ public:
+  explicit GradMode(bool on) noexcept : before_(thread_state().grad_enabled) { thread_state().grad_enabled = on; }
+  ~GradMode() { thread_state().grad_enabled = before_; }
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
+
+ private:
+  bool before_;
+};
+/// `NoGrad guard;`: nothing is recorded on this thread while it lives.
+struct NoGrad : GradMode {
+  NoGrad() noexcept : GradMode(false) {}
+};
+
+/// A few tensors inline, more on the heap: what a gradient function returns, one for each input; an undefined one means "none".
+class Grads {
+ public:
+  Grads() noexcept = default;
+  Grads(std::initializer_list<Tensor> list) {
+    for (const Tensor& t : list) push_back(t);
+  }
+  template <std::same_as<Tensor>... T>
+    requires(sizeof...(T) >= 1 && sizeof...(T) <= 3)
+  Grads(T&&... t) noexcept {  // moves: no reference count on the hot path
+    ((inline_[size_++] = std::move(t)), ...);
+  }
+  explicit Grads(std::vector<Tensor> many) : size_(many.size()), many_(std::move(many)) {}
+  void push_back(Tensor t);
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] Tensor& operator[](std::size_t i) noexcept { return many_.empty() ? inline_[i] : many_[i]; }
+  [[nodiscard]] const Tensor& operator[](std::size_t i) const noexcept { return many_.empty() ? inline_[i] : many_[i]; }
+
+ private:
+  std::size_t size_ = 0;
+  std::array<Tensor, 3> inline_;
+  std::vector<Tensor> many_;
+};
+
+/// Where a gradient goes: output `output_nr` of a node, or a leaf, or nowhere.
+struct Edge {
+  Ref<Node> node;
+  Ref<TensorImpl> leaf;
+  std::uint32_t output_nr = 0;
+  [[nodiscard]] explicit operator bool() const noexcept { return node || leaf; }
+};
+
+/// One recorded op. Its edges point to what made the op's inputs.
+class Node : public RefCounted {
+ public:
+  virtual ~Node();
+  /// Gradients of the inputs from those of the outputs (undefined where nobody used an output).
+  virtual Grads backward(std::span<const Tensor> gradients) = 0;
+  /// Frees what was saved; a later backward throws AutogradError.
+  virtual void release() noexcept = 0;
+  [[nodiscard]] const char* name() const noexcept { return name_; }
+  /// The device that the backward runs on.
+  [[nodiscard]] Device device() const noexcept { return device_; }
+  /// 1 + the largest depth of the nodes below: consumers are always deeper than what they consume.
+  [[nodiscard]] std::uint64_t depth() const noexcept { return depth_; }
+  [[nodiscard]] std::uint32_t outputs() const noexcept { return outputs_; }
+  [[nodiscard]] std::span<Edge> edges() noexcept { return {edge_count_ <= kInlineEdges ? inline_edges_.data() : many_edges_.get(), edge_count_}; }
+  [[nodiscard]] bool released() const noexcept { return released_; }
+  /// True where input i wants a gradient. For use inside backward.
+  [[nodiscard]] bool needs(std::size_t i) noexcept { return static_cast<bool>(edges()[i]); }
+  void destroy() const noexcept;  // iterative: a chain of 10^6 nodes must not recurse
+
+ protected:
+  Node(const char* name, Device device, std::uint32_t outputs, std::span<const Tensor* const> inputs);
+  bool released_ = false;
+
+ private:
+  friend class Engine;
+  static constexpr std::size_t kInlineEdges = 3;
+  const char* name_;
+  std::uint64_t depth_ = 0;
+  std::uint32_t outputs_;
+  std::uint32_t mark_ = 0;  // the engine's, during one backward
+  void* task_ = nullptr;    // the engine's, during one backward
+  Device device_;
+  std::uint32_t edge_count_ = 0;
+  std::array<Edge, kInlineEdges> inline_edges_;
+  std::unique_ptr<Edge[]> many_edges_;
+  mutable const Node* next_dead_ = nullptr;
+};
+
+/// Which inputs of the node that is running want a gradient.
+class Needs {
+ public:
+  explicit Needs(Node& node) noexcept : node_(&node) {}
+  [[nodiscard]] bool operator[](std::size_t i) const noexcept { return node_->needs(i); }
+
+ private:
+  Node* node_;
+};
+
+/// A tensor kept for backward. get() throws AutogradError if it was changed in place since.
+class SavedTensor {
+ public:
+  SavedTensor() noexcept = default;
+  /// Of an input of the op.
+  explicit SavedTensor(const Tensor& input) : tensor_(input), version_(input.defined() ? input.version() : 0) {}
+  /// Of the op's own output: kept without its node (no cycle), which get() attaches again while the node runs.
+  static SavedTensor output(const Tensor& y, std::uint32_t output_nr = 0);
+  [[nodiscard]] Tensor get() const;
+
+ private:
+  Tensor tensor_;
+  std::uint64_t version_ = 0;
+  std::uint32_t output_nr_ = 0;
+  bool output_ = false;
+};
+
+namespace detail {
+/// An op's input, by pointer: `record("op", {x, w}, …)` copies no handle.
+struct Input {
+  Input(const Tensor& t) noexcept : tensor(&t) {}
+  const Tensor* tensor;
+};
+[[noreturn]] void already_freed(const char* name);
+
+template <class F>
+class NodeOf final : public Node {
+ public:
+  NodeOf(const char* name, Device device, std::uint32_t outputs, std::span<const Tensor* const> inputs, F&& f)
+      : Node(name, device, outputs, inputs), function_(std::move(f)) {}
+  Grads backward(std::span<const Tensor> gradients) override {
+    if (!function_) already_freed(name());
+    if constexpr (std::is_invocable_v<F&, const Tensor&, Needs>) return (*function_)(gradients[0], Needs(*this));
+    else if constexpr (std::is_invocable_v<F&, const Tensor&>) return (*function_)(gradients[0]);
+    else if constexpr (std::is_invocable_v<F&, std::span<const Tensor>, Needs>) return (*function_)(gradients, Needs(*this));
+    else return (*function_)(gradients);
+  }
+  void release() noexcept override {
+    function_.reset();
+    released_ = true;
+  }
+  static void* operator new(std::size_t bytes) { return pool_allocate(bytes); }
+  static void operator delete(void* p, std::size_t bytes) noexcept { pool_release(p, bytes); }
+
+ private:
+  std::optional<F> function_;
+};
+/// Makes the tensor an output of the node.
+void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr);
+}  // namespace detail
+
+/// True if an op on these inputs has to be recorded.
+[[nodiscard]] inline bool needs_grad(std::initializer_list<detail::Input> inputs) {
+  if (!grad_enabled()) return false;
+  for (const detail::Input& i : inputs)
+    if (i.tensor->defined() && i.tensor->requires_grad()) return true;
+  return false;
+}
+
+/// Records that `y` was made from `inputs`, with its gradient right here: f(dy) or f(dy, needs) → Grads, one for each input.
+/// f is made of recorded ops, so that gradients of gradients work. Call it only if needs_grad(inputs). Returns y.
+/// The node belongs to y's device.
+template <class F>
+Tensor record(const char* name, std::initializer_list<detail::Input> inputs, Tensor y, F f) {
+  std::array<const Tensor*, 8> pointers;
+  std::size_t n = 0;
+  for (const detail::Input& i : inputs) pointers.at(n++) = i.tensor;
+  detail::attach(y, Ref<Node>(new detail::NodeOf<F>(name, y.device(), 1, {pointers.data(), n}, std::move(f))), 0);
+  return y;
+}
+
+/// The same for any number of inputs and outputs: f(span<const Tensor> dys[, needs]) → Grads. Integer outputs stay without history.
+/// `device` is where the backward runs.
+template <class F>
+void record_many(const char* name, std::span<const Tensor> inputs, std::span<const Tensor> outputs, Device device, F f) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& t : inputs) pointers.push_back(&t);
+  Ref<Node> node(new detail::NodeOf<F>(name, device, static_cast<std::uint32_t>(outputs.size()), pointers, std::move(f)));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].defined() && is_floating(outputs[i].dtype())) detail::attach(outputs[i], node, static_cast<std::uint32_t>(i));
+}
+
+/// Gradients of `outputs` (weighted by `gradients`; empty = ones for one-element outputs) with respect to `inputs`, without touching any grad().
+/// An input that the outputs do not depend on gives an undefined tensor, or, unless allow_unused, AutogradError. create_graph: the result can be differentiated again.
+[[nodiscard]] std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> gradients = {}, bool retain_graph = false,
+                                       bool create_graph = false, bool allow_unused = false);
+/// Of one output.
+[[nodiscard]] std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, bool retain_graph = false, bool create_graph = false);
+
+/// Tensor::backward for several roots at once.
+void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients = {}, bool retain_graph = false, bool create_graph = false);
+
+}  // namespace braid

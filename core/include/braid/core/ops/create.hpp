@@ -1,0 +1,56 @@
+#pragma once
+#include <initializer_list>
+#include <type_traits>
+#include <vector>
+
+#include <braid/core/tensor.hpp>
+
+namespace braid {
+
+/// Nested braces of numbers, of any depth: one recursive type, so that {{1.0}, {2.0}} is not ambiguous.
+struct Literal {
+  enum class Kind : std::uint8_t { boolean, integer, floating, list };
+  Kind kind = Kind::list;
+  double value = 0;
+  std::int64_t integer = 0;
+  std::vector<Literal> items;
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Literal(T v)
+      : kind(std::is_same_v<T, bool> ? Kind::boolean : std::is_integral_v<T> ? Kind::integer : Kind::floating), value(static_cast<double>(v)), integer(static_cast<std::int64_t>(v)) {}
+  Literal(std::initializer_list<Literal> list) : items(list) {}
+};
+
+/// A tensor of the numbers written: float32 if any has a point, else int64, else bool (or options.dtype). Throws ShapeError for ragged braces.
+[[nodiscard]] Tensor tensor(const Literal& numbers, const TensorOptions& options = {});
+/// One dimension from a vector; dtype that of T unless options say otherwise.
+template <class T>
+[[nodiscard]] Tensor tensor(const std::vector<T>& numbers, const TensorOptions& options = {});
+
+/// Uninitialised (a debug build fills floating point with NaN).
+[[nodiscard]] Tensor empty(const Shape& shape, const TensorOptions& options = {});
+[[nodiscard]] Tensor zeros(const Shape& shape, const TensorOptions& options = {});
+[[nodiscard]] Tensor ones(const Shape& shape, const TensorOptions& options = {});
+[[nodiscard]] Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
+/// start, start + step, … below end, int64 unless options say otherwise. Throws ArgumentError if step is 0 or leads away from end.
+[[nodiscard]] Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step = 1, const TensorOptions& options = {});
+[[nodiscard]] Tensor arange(std::int64_t end, const TensorOptions& options = {});
+/// The identity matrix [n, n].
+[[nodiscard]] Tensor eye(std::int64_t n, const TensorOptions& options = {});
+/// Made there, not moved: shape of t; device and dtype of t unless options say otherwise.
+[[nodiscard]] Tensor empty_like(const Tensor& t, const TensorOptions& options = {});
+[[nodiscard]] Tensor zeros_like(const Tensor& t, const TensorOptions& options = {});
+[[nodiscard]] Tensor ones_like(const Tensor& t, const TensorOptions& options = {});
+
+/// A tensor on memory of the caller's, dense row-major, not copied. `deleter` (may be empty) runs when the last tensor is gone.
+/// The memory must lie on `device` (default cpu:0) and hold shape.numel() elements of T. Throws ArgumentError for a null pointer with elements.
+template <class T>
+[[nodiscard]] Tensor from_blob(T* data, const Shape& shape, std::function<void()> deleter = {}, Device device = {});
+[[nodiscard]] Tensor from_blob(void* data, const Shape& shape, DType dtype, std::function<void()> deleter = {}, Device device = {});
+
+template <class T>
+Tensor from_blob(T* data, const Shape& shape, std::function<void()> deleter, Device device) {
+  return from_blob(static_cast<void*>(data), shape, dtype_of<T>, std::move(deleter), device);
+}
+
+}  // namespace braid

@@ -1,0 +1,99 @@
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <span>
+#include <vector>
+
+namespace braid {
+
+/// Most dimensions that a tensor can have.
+inline constexpr int kMaxRank = 8;
+
+/// Sizes of a tensor, kept inline (no heap). Also used for strides, in elements. Prints `[30, 5]`.
+class Shape {
+ public:
+  constexpr Shape() noexcept = default;
+  /// Throws ShapeError for more than kMaxRank sizes. Sizes are checked when a tensor is made.
+  constexpr Shape(std::initializer_list<std::int64_t> sizes) : Shape(sizes.begin(), sizes.size()) {}
+  Shape(const std::vector<std::int64_t>& sizes) : Shape(sizes.data(), sizes.size()) {}
+  explicit constexpr Shape(std::span<const std::int64_t> sizes) : Shape(sizes.data(), sizes.size()) {}
+  /// `rank` sizes, all `value`.
+  static constexpr Shape filled(int rank, std::int64_t value) {
+    Shape s;
+    for (int i = 0; i < rank; ++i) s.push_back(value);
+    return s;
+  }
+
+  [[nodiscard]] constexpr int rank() const noexcept { return rank_; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return rank_ == 0; }
+  /// Unchecked, 0 <= i < rank.
+  [[nodiscard]] constexpr std::int64_t operator[](int i) const noexcept { return sizes_[i]; }
+  [[nodiscard]] constexpr std::int64_t& operator[](int i) noexcept { return sizes_[i]; }
+  [[nodiscard]] constexpr std::int64_t back() const noexcept { return sizes_[rank_ - 1]; }
+  [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return sizes_; }
+  [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return sizes_ + rank_; }
+  [[nodiscard]] constexpr std::span<const std::int64_t> span() const noexcept { return {sizes_, static_cast<std::size_t>(rank_)}; }
+
+  /// Product of the sizes, 1 for rank 0. Overflow was excluded when the tensor was made.
+  [[nodiscard]] constexpr std::int64_t numel() const noexcept {
+    std::int64_t n = 1;
+    for (int i = 0; i < rank_; ++i) n *= sizes_[i];
+    return n;
+  }
+  constexpr void push_back(std::int64_t size) {
+    if (rank_ == kMaxRank) too_many(kMaxRank + 1);
+    sizes_[rank_++] = size;
+  }
+  /// Inserts before position i.
+  constexpr void insert(int i, std::int64_t size) {
+    push_back(size);
+    for (int j = rank_ - 1; j > i; --j) sizes_[j] = sizes_[j - 1];
+    sizes_[i] = size;
+  }
+  constexpr void erase(int i) {
+    for (int j = i + 1; j < rank_; ++j) sizes_[j - 1] = sizes_[j];
+    --rank_;
+  }
+
+  friend constexpr bool operator==(const Shape& a, const Shape& b) noexcept {
+    if (a.rank_ != b.rank_) return false;
+    for (int i = 0; i < a.rank_; ++i)
+      if (a.sizes_[i] != b.sizes_[i]) return false;
+    return true;
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Shape& shape);
+
+ private:
+  constexpr Shape(const std::int64_t* sizes, std::size_t rank) {
+    if (rank > kMaxRank) too_many(rank);
+    for (std::size_t i = 0; i < rank; ++i) sizes_[i] = sizes[i];
+    rank_ = static_cast<int>(rank);
+  }
+  [[noreturn]] static void too_many(std::size_t rank);
+
+  std::int64_t sizes_[kMaxRank] = {};
+  int rank_ = 0;
+};
+
+/// Strides of a dense row-major tensor.
+[[nodiscard]] constexpr Shape contiguous_strides(const Shape& shape) noexcept {
+  Shape strides = shape;
+  std::int64_t step = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[i] = step;
+    step *= shape[i] > 1 ? shape[i] : 1;
+  }
+  return strides;
+}
+
+/// Shape that both broadcast to (PyTorch's and NumPy's rule). Throws ShapeError, naming `op`, if there is none.
+[[nodiscard]] Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
+
+/// Checked product: throws ShapeError, naming `op`, for a negative size or when elements × element size exceeds 2^63 - 1 bytes. Returns elements.
+[[nodiscard]] std::int64_t checked_numel(const char* op, const Shape& shape, std::size_t element_size);
+
+/// dim, or dim + rank if it is negative. Throws IndexError, naming `op`, outside [-rank, rank); rank 0 counts as 1.
+[[nodiscard]] int wrap_dim(const char* op, std::int64_t dim, int rank);
+
+}  // namespace braid

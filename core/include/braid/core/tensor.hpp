@@ -1,0 +1,194 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include <braid/core/device.hpp>
+#include <braid/core/dtype.hpp>
+#include <braid/core/ref.hpp>
+#include <braid/core/shape.hpp>
+#include <braid/core/storage.hpp>
+
+namespace braid {
+
+class Node;
+struct TensorImpl;
+
+/// How a factory makes its tensor. Defaults: cpu:0, float32 (or what the factory says), no gradient.
+struct TensorOptions {
+  std::optional<Device> device = {};
+  std::optional<DType> dtype = {};
+  bool requires_grad = false;
+  std::optional<std::uint64_t> seed = {};  ///< random factories: numbers of this seed alone, the global stream is not advanced
+};
+
+/// A small handle to shape, strides, dtype, device and shared storage. Copying it is cheap and shares everything; views share the storage.
+/// A handle's const is shallow, as a pointer's. Methods on an undefined tensor throw Error.
+class Tensor {
+ public:
+  Tensor() noexcept = default;
+  explicit Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+
+  // ---- words
+  [[nodiscard]] bool defined() const noexcept { return static_cast<bool>(impl_); }
+  [[nodiscard]] const Shape& shape() const;
+  [[nodiscard]] const Shape& strides() const;  ///< in elements
+  [[nodiscard]] int dim() const;               ///< number of dimensions
+  [[nodiscard]] std::int64_t size(std::int64_t dim) const;
+  [[nodiscard]] std::int64_t numel() const;
+  [[nodiscard]] DType dtype() const;
+  [[nodiscard]] Device device() const;
+  [[nodiscard]] bool is_contiguous() const;
+  [[nodiscard]] std::int64_t storage_offset() const;  ///< in elements
+  [[nodiscard]] const Ref<Storage>& storage() const;
+  [[nodiscard]] std::uint64_t version() const;  ///< grows with every in-place change of the storage
+
+  // ---- gradients
+  [[nodiscard]] bool requires_grad() const;
+  /// Sets the flag of a leaf. Throws AutogradError for a tensor that an op made, DTypeError if it is not floating point.
+  const Tensor& requires_grad_(bool on = true) const;
+  [[nodiscard]] bool is_leaf() const;
+  /// The accumulated gradient of a leaf; undefined if there is none.
+  [[nodiscard]] Tensor grad() const;
+  /// Replaces the gradient; an undefined tensor removes it. Throws ShapeError, DTypeError or DeviceError if it does not fit.
+  void set_grad(const Tensor& grad) const;
+  /// Gradients of this tensor with respect to all leaves that require one, added to their grad(). Either all are added or, on an exception, none.
+  /// `gradient` is needed unless this has one element. Throws AutogradError if nothing requires a gradient or the graph was freed.
+  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+  /// The same numbers without history; shares storage.
+  [[nodiscard]] Tensor detach() const;
+
+  // ---- copies; each is differentiable
+  /// A tensor with that device and dtype: this handle if nothing changes (unless `copy`), else a new one. Never changes this one.
+  [[nodiscard]] Tensor to(Device device, std::optional<DType> dtype = {}, bool copy = false) const;
+  [[nodiscard]] Tensor to(DType dtype, bool copy = false) const;
+  [[nodiscard]] Tensor clone() const;  ///< dense copy
+  [[nodiscard]] Tensor contiguous() const;
+
+  // ---- in place. Bump the version; refuse leaves that require grad (outside no_grad) and views under autograd with AutogradError.
+  const Tensor& copy_(const Tensor& source) const;  ///< broadcasts; converts dtype; copies between devices
+  const Tensor& fill_(double value) const;
+  const Tensor& zero_() const;
+  const Tensor& add_(const Tensor& other, double alpha = 1) const;  ///< this += alpha * other
+  const Tensor& sub_(const Tensor& other, double alpha = 1) const;
+  const Tensor& mul_(const Tensor& other) const;
+  const Tensor& add_(double value) const;
+  const Tensor& mul_(double value) const;
+
+  // ---- views: share storage, differentiable. Negative dims count from the end; wrong ones throw IndexError or ShapeError.
+  [[nodiscard]] Tensor operator[](std::int64_t index) const;  ///< select(0, index)
+  [[nodiscard]] Tensor operator[](const Tensor& index) const;  ///< rows of dim 0 by an int64 tensor (a copy): shape index.shape + shape[1:]
+  [[nodiscard]] Tensor select(std::int64_t dim, std::int64_t index) const;
+  /// Elements start, start + step, … < end of dim. start and end are clamped as in Python; step >= 1.
+  [[nodiscard]] Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step = 1) const;
+  [[nodiscard]] Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
+  [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b) const;
+  [[nodiscard]] Tensor t() const;  ///< transpose of a matrix; rank <= 2
+  [[nodiscard]] Tensor permute(const Shape& dims) const;
+  /// One size may be -1. A view where the strides allow it, else a copy.
+  [[nodiscard]] Tensor reshape(const Shape& shape) const;
+  /// As reshape, but throws LayoutError where a copy would be needed.
+  [[nodiscard]] Tensor view(const Shape& shape) const;
+  [[nodiscard]] Tensor flatten(std::int64_t start = 0, std::int64_t end = -1) const;
+  [[nodiscard]] Tensor squeeze(std::int64_t dim) const;
+  [[nodiscard]] Tensor squeeze() const;
+  [[nodiscard]] Tensor unsqueeze(std::int64_t dim) const;
+  [[nodiscard]] Tensor expand(const Shape& shape) const;  ///< -1 keeps a size; stride 0 in the new dims
+
+  // ---- reductions (docs in ops/reduce.hpp)
+  [[nodiscard]] Tensor sum() const;
+  [[nodiscard]] Tensor sum(const Shape& dims, bool keepdim = false) const;
+  [[nodiscard]] Tensor mean() const;
+  [[nodiscard]] Tensor mean(const Shape& dims, bool keepdim = false) const;
+  [[nodiscard]] Tensor max() const;
+  [[nodiscard]] Tensor argmax(std::int64_t dim, bool keepdim = false) const;
+
+  // ---- the way out
+  /// The one element. Throws ShapeError unless numel() == 1. Converts from any dtype.
+  template <class T>
+  [[nodiscard]] T item() const {
+    if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_double());
+    else return static_cast<T>(item_int64());
+  }
+  /// All elements in row-major order, on the host, converted to T.
+  template <class T>
+  [[nodiscard]] std::vector<T> to_vector() const;
+  /// First element, for dense or strided host access. Throws DTypeError unless T is the dtype, DeviceError unless the memory is the host's.
+  template <class T>
+  [[nodiscard]] T* data() const {
+    return static_cast<T*>(data_as(dtype_of<std::remove_const_t<T>>));
+  }
+
+  /// Identity of the body; two handles of one tensor share it.
+  [[nodiscard]] TensorImpl* id() const noexcept { return impl_.get(); }
+  [[nodiscard]] const Ref<TensorImpl>& impl() const noexcept { return impl_; }
+  /// As PyTorch prints (4 digits, 80 columns, summarised above 1000 elements).
+  friend std::ostream& operator<<(std::ostream& out, const Tensor& t);
+
+ private:
+  [[nodiscard]] double item_double() const;
+  [[nodiscard]] std::int64_t item_int64() const;
+  [[nodiscard]] void* data_as(DType dtype) const;
+  Ref<TensorImpl> impl_;
+};
+
+/// The body of a tensor. Fields are written by the makers of tensors (ops, views) before the handle is handed out, and by in-place ops.
+struct TensorImpl final : RefCounted {
+  Shape shape;
+  Shape strides;
+  std::int64_t offset = 0;  // elements
+  std::int64_t numel = 0;
+  Ref<Storage> storage;
+  Ref<Node> grad_fn;
+  Ref<TensorImpl> grad;
+  std::uint32_t output_nr = 0;  // which output of grad_fn
+  DType dtype = DType::float32;
+  Device device;
+  bool requires_grad = false;  // of a leaf; with a grad_fn it is implied
+  bool is_view = false;
+  bool contiguous = true;
+  bool tied = false;        // see nn::tie
+  bool is_replica = false;  // made by replicate
+
+  TensorImpl() noexcept;
+  ~TensorImpl();  // out of line: Node is incomplete here
+  void destroy() const noexcept { delete this; }
+  /// Address of the first element.
+  [[nodiscard]] void* data() const noexcept { return static_cast<char*>(storage->data()) + offset * static_cast<std::int64_t>(size_of(dtype)); }
+  static void* operator new(std::size_t bytes) { return pool_allocate(bytes); }
+  static void operator delete(void* p, std::size_t bytes) noexcept { pool_release(p, bytes); }
+};
+
+/// Dense, uninitialised, without history: what ops use for their results. Throws ShapeError (negative, overflow) and OutOfMemoryError.
+[[nodiscard]] Tensor make_tensor(const Shape& shape, DType dtype, Device device);
+/// A view on `base`'s storage, checked: every element must lie inside the storage, overflow included, else ShapeError. No history.
+[[nodiscard]] Tensor make_view(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset);
+/// A tensor on a storage, checked in the same way.
+[[nodiscard]] Tensor make_tensor_on(const Ref<Storage>& storage, const Shape& shape, const Shape& strides, std::int64_t offset, DType dtype);
+
+namespace detail {
+[[noreturn]] void undefined_tensor();
+inline TensorImpl& defined(const Ref<TensorImpl>& impl) {
+  if (!impl) undefined_tensor();
+  return *impl;
+}
+}  // namespace detail
+
+inline const Shape& Tensor::shape() const { return detail::defined(impl_).shape; }
+inline const Shape& Tensor::strides() const { return detail::defined(impl_).strides; }
+inline int Tensor::dim() const { return detail::defined(impl_).shape.rank(); }
+inline std::int64_t Tensor::numel() const { return detail::defined(impl_).numel; }
+inline DType Tensor::dtype() const { return detail::defined(impl_).dtype; }
+inline Device Tensor::device() const { return detail::defined(impl_).device; }
+inline bool Tensor::is_contiguous() const { return detail::defined(impl_).contiguous; }
+inline std::int64_t Tensor::storage_offset() const { return detail::defined(impl_).offset; }
+inline const Ref<Storage>& Tensor::storage() const { return detail::defined(impl_).storage; }
+inline std::uint64_t Tensor::version() const { return detail::defined(impl_).storage->version(); }
+inline bool Tensor::requires_grad() const { return detail::defined(impl_).requires_grad || impl_->grad_fn; }
+inline bool Tensor::is_leaf() const { return !detail::defined(impl_).grad_fn; }
+
+}  // namespace braid
