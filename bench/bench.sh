@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# ./dev bench [name] [arguments]: builds the benchmarks and runs bench_<name> with the arguments; without a name it lists them.
+set -euo pipefail
+. tests/lib.sh
+need "${build_tools[@]}" libbenchmark-dev
+
+name=${1:-}
+[[ $# -gt 0 ]] && shift
+configure release -DBRAID_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
+if [[ -z $name ]]; then
+  echo "./dev bench <name>, where name is one of:"
+  cmake --build build/release --target help | sed -n 's/^\(bench_[a-z0-9_]*\): phony$/  \1/p' | sed 's/bench_//'
+  exit 0
+fi
+if [[ ! $name =~ ^[a-z0-9_]+$ ]] || ! cmake --build build/release --target help | grep -q "^bench_$name: "; then
+  echo "./dev bench: there is no benchmark '$name' (./dev bench lists them)" >&2
+  exit 2
+fi
+build release "bench_$name" >&2
+exec "build/release/bench/bench_$name" "$@"

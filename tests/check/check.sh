@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# ./dev check [name...]: runs the named checks, or all. One line each: PASS, FAIL or SKIP(reason), with seconds. Logs: build/check/<name>.log.
+# A check is tests/check/<name>.sh: exit 0 passes, 77 skips (its last line is the reason), anything else fails. "NOTE: " lines are shown.
+set -uo pipefail
+. tests/lib.sh
+
+# The order shares builds: compilers leaves build/gcc for generic.
+all=(format layering consumers docs api cuda compilers generic asan tsan)
+if [[ ${1:-} == --list ]]; then
+  printf '%s\n' "${all[@]}"
+  exit 0
+fi
+names=("$@")
+((${#names[@]} > 0)) || names=("${all[@]}")
+for name in "${names[@]}"; do
+  if [[ ! " ${all[*]} " == *" $name "* ]]; then
+    echo "./dev check: there is no check '$name'; there are: ${all[*]}" >&2
+    exit 2
+  fi
+done
+need "${build_tools[@]}" catch2 clang-14 clang-format-14 g++-11 python3-pip
+
+mkdir -p build/check
+passed=0 failed=0 skipped=0
+for name in "${names[@]}"; do
+  log=build/check/$name.log
+  start=$SECONDS
+  status=0
+  bash "tests/check/$name.sh" >"$log" 2>&1 </dev/null || status=$?
+  seconds=$((SECONDS - start))
+  case $status in
+    0) verdict=PASS passed=$((passed + 1)) ;;
+    77) verdict="SKIP($(tail -n 1 "$log"))" skipped=$((skipped + 1)) ;;
+    *) verdict=FAIL failed=$((failed + 1)) ;;
+  esac
+  printf '%-10s %s  %d s\n' "$name" "$verdict" "$seconds"
+  sed -n 's/^NOTE: /           /p' "$log"
+  if [[ $verdict == FAIL ]]; then
+    tail -n 60 "$log" | sed 's/^/    /'
+    echo "    (all of it: $log)"
+  fi
+done
+echo "checks: $passed passed, $failed failed, $skipped skipped"
+((failed == 0))

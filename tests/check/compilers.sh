@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Every source with warnings as errors: g++ without oneDNN (all targets; check generic runs its tests), clang 14 with oneDNN (all targets),
+# g++ 11 with the packaged oneDNN and with oneDNN 3 from PyPI (the library).
+set -euo pipefail
+. tests/lib.sh
+
+echo "== g++"
+configure gcc -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Release -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF
+build gcc
+echo "== clang++-14"
+configure clang -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug -DBRAID_WERROR=ON
+build clang
+echo "== g++-11"
+library=(-DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF -DBUILD_SHARED_LIBS=ON -DCMAKE_SHARED_LINKER_FLAGS=-Wl,-z,defs)
+forget=(-UBraidOneDNN_* -UCMAKE_PREFIX_PATH)
+configure gcc11 -DCMAKE_CXX_COMPILER=g++-11 -DCMAKE_BUILD_TYPE=Debug -DBRAID_WERROR=ON "${library[@]}" "${forget[@]}"
+build gcc11 braid
+
+echo "== oneDNN 3"
+place=$root/build/onednn3
+if [[ ! -f $place/ready ]]; then
+  rm -rf "$place"
+  python3 -m pip install --quiet --no-deps --target "$place" onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0
+  touch "$place/ready"
+fi
+# The same build folder: only the sources that call oneDNN are compiled anew.
+configure gcc11 "${forget[@]}" -DCMAKE_PREFIX_PATH="$place" -DBRAID_ONEDNN=ON | tee build/check/onednn3.txt
+grep -q 'oneDNN 3\.' build/check/onednn3.txt || { echo "oneDNN 3 was not the one that was found" && exit 1; }
+build gcc11 braid

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# A module sees only what it may: kernels, nn and data see core; parallel sees core and nn. For every forbidden direction a planted include
+# must fail to compile with the module's own flags; for every allowed one it must compile. Then the sources are searched for ways around.
+set -uo pipefail
+. tests/lib.sh
+
+declare -A allowed=([core]="" [kernels]="core" [nn]="core" [data]="core" [parallel]="core nn")
+modules=(core kernels nn data parallel)
+work=build/check/layering
+mkdir -p "$work"
+configure layering -DCMAKE_BUILD_TYPE=Debug -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF || exit 1
+failed=0
+fail() {
+  echo "FAIL: $*"
+  failed=1
+}
+
+# plant MODULE HEADER COMMAND: compiles a source that includes the header as a source of the module is compiled.
+plant() {
+  local module=$1 header=$2 command=$3 file=$work/plant.cpp
+  printf '#include <%s>\nint main() {}\n' "$header" >"$file"
+  # The command of ninja, without what it writes and with our file in place of the module's.
+  command=$(sed -E 's/ -o [^ ]+//; s/ -M[DFTP]+ ?[^ ]*\.o(\.d)?//g; s/ -MD//g; s| -c [^ ]+| -fsyntax-only '"$root/$file"'|' <<<"$command")
+  (cd build/layering && eval "$command") >"$work/output.txt" 2>&1
+}
+
+for module in "${modules[@]}"; do
+  commands=$(ninja -C build/layering -t commands "braid_$module" | grep -E " -c [^ ]+\.cpp" | grep "/braid_$module.dir/")
+  isa=$(ninja -C build/layering -t commands braid | grep -E "/braid_${module}_(sse|generic).dir/" | head -n 1)
+  command=$(head -n 1 <<<"$commands")
+  [[ -n $command ]] || { fail "no compile command of braid_$module" && continue; }
+  for other in "${modules[@]}"; do
+    header=$(cd "$other/include" && find . -name '*.hpp' | sed 's|^\./||' | sort | head -n 1)
+    [[ -n $header ]] || { fail "$other has no public header to plant" && continue; }
+    for line in "$command" ${isa:+"$isa"}; do
+      if [[ $module == "$other" || " ${allowed[$module]} " == *" $other "* ]]; then
+        plant "$module" "$header" "$line" || { fail "$module may include <$header>, but it does not compile:" && cat "$work/output.txt"; }
+      elif plant "$module" "$header" "$line"; then
+        fail "$module must not include <$header>, but it compiles"
+      elif ! grep -q "$header.*\(No such file\|file not found\)" "$work/output.txt"; then
+        fail "$module with <$header> fails for another reason:" && cat "$work/output.txt"
+      else
+        echo "$module: <$header> does not compile"
+      fi
+    done
+  done
+  if plant "$module" braid/braid.hpp "$command"; then fail "$module must not include <braid/braid.hpp>, but it compiles"; fi
+done
+
+# search WHY PATTERN GREP-ARGUMENTS...: nothing may match.
+search() {
+  local why=$1 pattern=$2 found
+  shift 2
+  found=$(grep -rnE --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' -- "$pattern" "$@") && fail "$why:"$'\n'"$found"
+}
+for module in "${modules[@]}"; do
+  for other in "${modules[@]}"; do
+    [[ $module == "$other" || " ${allowed[$module]} " == *" $other "* ]] && continue
+    search "$module must not include $other" "#[ ]*include[ ]*[<\"]braid/$other/" "$module"
+  done
+  others=$(printf '%s\n' "${modules[@]}" | grep -vx "$module" | paste -sd'|')
+  search "$module reaches into another module" "#[ ]*include[ ]*\"[^\"]*\.\./($others)/" "$module"
+done
+search "oneDNN belongs to kernels/cpu" '#[ ]*include[ ]*[<"](oneapi/|dnnl)' core nn data parallel kernels/include
+search "intrinsics belong to kernels" '#[ ]*include[ ]*[<"][a-z]*intrin\.h' core nn data parallel kernels/include
+((failed == 0))

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# ThreadSanitizer: the whole suite without oneDNN; then the tests of parallel with it, and one suppression that names only libdnnl.
+set -euo pipefail
+. tests/lib.sh
+
+# An address space layout more random than the sanitizer's runtime expects stops it; setarch -R turns that off where it is allowed.
+run=()
+setarch -R true 2>/dev/null && run=(setarch -R)
+
+export TSAN_OPTIONS=second_deadlock_stack=1
+configure tsan -DBRAID_ONEDNN=OFF
+build tsan
+"${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error -LE '^slow$'
+
+# The same build folder again: only the sources that call oneDNN are compiled anew.
+configure tsan -DBRAID_ONEDNN=AUTO | tee build/check/tsan-onednn.txt
+if ! grep -q 'oneDNN [0-9]' build/check/tsan-onednn.txt; then
+  echo "oneDNN was not found: the second half cannot run"
+  exit 1
+fi
+build tsan braid_tests_parallel
+export TSAN_OPTIONS="$TSAN_OPTIONS:suppressions=$root/tests/check/tsan.supp"
+"${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error -L '^parallel$'

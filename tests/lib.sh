@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# What the scripts behind ./dev share. Source it from the top folder: . tests/lib.sh
+
+root=$PWD
+jobs=$(nproc)
+
+# ccache speeds up a second build where there is one; nothing needs it.
+if command -v ccache >/dev/null && [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]]; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+
+# The data sets: BRAID_DATA, else beside or inside the checkout, else none.
+if [[ -z ${BRAID_DATA:-} ]]; then
+  for folder in "$root/../shared/data" "$root/data"; do
+    if compgen -G "$folder/*ubyte*" >/dev/null; then
+      BRAID_DATA=$(readlink -f "$folder")
+      export BRAID_DATA
+      break
+    fi
+  done
+fi
+
+have_file() {
+  local pattern
+  for pattern in "$@"; do compgen -G "$pattern" >/dev/null && return 0; done
+  return 1
+}
+
+# Is what the Debian package gives already there, from wherever it came?
+have_package() {
+  case $1 in
+    ninja-build) command -v ninja >/dev/null ;;
+    catch2) have_file {/usr,/usr/local}/include/catch2/catch*.hpp ;;
+    libdnnl-dev) have_file {/usr,/usr/local}/include/oneapi/dnnl/dnnl.hpp ;;
+    zlib1g-dev) have_file {/usr,/usr/local}/include/zlib.h ;;
+    libbenchmark-dev) have_file {/usr,/usr/local}/include/benchmark/benchmark.h ;;
+    clang-14) command -v clang++-14 >/dev/null ;;
+    python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
+    *) command -v "$1" >/dev/null ;;  # the package is named as its program
+  esac
+}
+
+# need PACKAGE...: installs with apt what is missing; without the right to do so it prints the line and stops. Never touches apt otherwise.
+need() {
+  local missing=() package
+  for package in "$@"; do
+    have_package "$package" || missing+=("$package")
+  done
+  ((${#missing[@]} == 0)) && return 0
+  if ! command -v apt-get >/dev/null; then
+    echo "Missing, by the names of their Debian packages: ${missing[*]}" >&2
+    for package in "${missing[@]}"; do
+      case $package in
+        libdnnl-dev | zlib1g-dev) ;;  # the build does without
+        *) exit 1 ;;
+      esac
+    done
+    return 0
+  fi
+  local sudo=""
+  ((EUID == 0)) || sudo="sudo "
+  local update="${sudo}apt-get update" install="${sudo}apt-get install -y --no-install-recommends ${missing[*]}"
+  echo "$update && $install" >&2
+  if ((EUID != 0)) && ! sudo -n true 2>/dev/null; then
+    echo "Neither root nor sudo without a password: please run the line above, then this command again." >&2
+    exit 1
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  if ! { $update && $install; } >&2; then
+    echo "apt failed: please run the line above by hand, then this command again." >&2
+    exit 1
+  fi
+}
+
+build_tools=(g++ cmake ninja-build libdnnl-dev zlib1g-dev)
+
+# configure PRESET|DIRECTORY [cmake arguments]: quiet unless it fails; the summary line is shown.
+configure() {
+  local name=$1 log
+  shift
+  mkdir -p build
+  log=build/configure-$name.log
+  local place=(-S . -B "build/$name" -G Ninja)
+  case $name in release | asan | tsan) place=(--preset "$name") ;; esac
+  if ! cmake "${place[@]}" "$@" >"$log" 2>&1; then
+    cat "$log" >&2
+    return 1
+  fi
+  grep -- '-- Braid ' "$log" || true
+}
+
+# build DIRECTORY [targets]
+build() {
+  local name=$1
+  shift
+  local targets=()
+  (($# == 0)) || targets=(--target "$@")
+  cmake --build "build/$name" --parallel "$jobs" "${targets[@]}"
+}
+
+# run_ctest DIRECTORY [ctest arguments]: the tests, then why some were skipped.
+run_ctest() {
+  local name=$1 status=0
+  shift
+  ctest --test-dir "build/$name" --output-on-failure --no-tests=error "$@" || status=$?
+  grep -h -o '^SKIP(.*)' "build/$name/Testing/Temporary/LastTest.log" | sort | uniq -c | sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 runs/' || true
+  return $status
+}
+
+# All C++ files that belong to the project.
+cpp_files() {
+  if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    git ls-files -co --exclude-standard -- '*.cpp' '*.hpp' | while read -r file; do [[ -f $file ]] && echo "$file"; done
+  else
+    find . -path ./build -prune -o \( -name '*.cpp' -o -name '*.hpp' \) -print
+  fi
+}
