@@ -11,19 +11,22 @@ echo "== clang++-14"
 configure clang -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug -DBRAID_WERROR=ON
 build clang
 echo "== g++-11"
-library=(-DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF -DBUILD_SHARED_LIBS=ON -DCMAKE_SHARED_LINKER_FLAGS=-Wl,-z,defs)
+library=(-DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF -DBUILD_SHARED_LIBS=ON "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-z,defs")
 forget=(-UBraidOneDNN_* -UCMAKE_PREFIX_PATH)
 configure gcc11 -DCMAKE_CXX_COMPILER=g++-11 -DCMAKE_BUILD_TYPE=Debug -DBRAID_WERROR=ON "${library[@]}" "${forget[@]}"
 build gcc11 braid
 
 echo "== oneDNN 3"
-place=$root/build/onednn3
-if [[ ! -f $place/ready ]]; then
-  rm -rf "$place"
-  python3 -m pip install --quiet --no-deps --target "$place" onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0
-  touch "$place/ready"
+onednn3=$root/build/onednn3
+if [[ ! -f $onednn3/ready ]]; then
+  rm -rf "$onednn3"
+  mkdir -p "$onednn3"
+  python3 -m pip download --quiet --no-deps --dest "$onednn3" onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0
+  for wheel in "$onednn3"/*.whl; do python3 -m zipfile -e "$wheel" "$onednn3"; done
+  cp -r "$onednn3"/*.data/data/* "$onednn3"
+  touch "$onednn3/ready"
 fi
 # The same build folder: only the sources that call oneDNN are compiled anew.
-configure gcc11 "${forget[@]}" -DCMAKE_PREFIX_PATH="$place" -DBRAID_ONEDNN=ON | tee build/check/onednn3.txt
+configure gcc11 "${forget[@]}" -DCMAKE_PREFIX_PATH="$onednn3" -DBRAID_ONEDNN=ON | tee build/check/onednn3.txt
 grep -q 'oneDNN 3\.' build/check/onednn3.txt || { echo "oneDNN 3 was not the one that was found" && exit 1; }
 build gcc11 braid

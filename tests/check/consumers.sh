@@ -25,7 +25,7 @@ consume() {
 # Objects are the same for both kinds (position-independent in any case), so one folder builds both in turn.
 for kind in shared static; do
   [[ $kind == shared ]] && shared=ON || shared=OFF
-  configure install -DCMAKE_BUILD_TYPE=Release "${off[@]}" -DBUILD_SHARED_LIBS=$shared -DCMAKE_INSTALL_PREFIX="$work/prefix-$kind"
+  configure install -DCMAKE_BUILD_TYPE=Release "${off[@]}" -DBUILD_SHARED_LIBS="$shared" -DCMAKE_INSTALL_PREFIX="$work/prefix-$kind"
   build install braid
   cmake --install build/install --component braid
   # Once built and installed, the package may not need the sources nor the folder it was built in.
