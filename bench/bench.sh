@@ -17,4 +17,9 @@ if [[ ! $name =~ ^[a-z0-9_]+$ ]] || ! cmake --build build/release --target help 
   exit 2
 fi
 build release "bench_$name" >&2
+# The ones that run beside PyTorch. Without it they still run, and say that the peer is missing.
+case " $name $* " in
+  *" --no-peers "* | *" --help "*) ;;
+  " train "* | " split "*) bench/peers/setup.sh --quiet >&2 || echo "./dev bench $name: goes on without PyTorch" >&2 ;;
+esac
 exec "build/release/bench/bench_$name" "$@"

@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "support/json.hpp"
+
+namespace bench {
+
+/// What a number was measured on: processor, cores, instruction set, memory, compiler, kernel, commit, load at the start.
+[[nodiscard]] Json machine_card();
+/// The card in one line, to print above a table.
+[[nodiscard]] std::string machine_line();
+
+/// The processors of this process's affinity mask, one a physical core first, then their siblings.
+[[nodiscard]] std::vector<int> cores();
+/// "0,1" for the first `count` of cores().
+[[nodiscard]] std::string core_list(std::size_t count);
+/// Physical cores among cores().
+[[nodiscard]] std::size_t physical_cores();
+
+}  // namespace bench

@@ -1,0 +1,58 @@
+#include "support/options.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string_view>
+
+namespace bench {
+
+Options read_options(int argc, char** argv, const char* about) {
+  Options o;
+  const char* folder = std::getenv("BRAID_PEERS");
+  o.peers = folder && *folder ? folder : std::string(BRAID_SOURCE_DIR) + "/build/peers-venv";
+  const auto usage = [&](int code) {
+    std::printf("%s\n\n  --json FILE   write the rows\n  --peers DIR   where bench/peers/setup.sh put PyTorch\n  --no-peers    Braid alone\n", about);
+    std::printf("  --rounds N    rounds of ABBA turns (5)\n  --check       compare results, time nothing\n  --strict      a missed bar is exit code 1\n");
+    std::exit(code);
+  };
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const auto value = [&]() -> std::string {
+      if (i + 1 >= argc) {
+        std::fprintf(stderr, "%s needs a value\n", argv[i]);
+        usage(2);
+      }
+      return argv[++i];
+    };
+    if (word == "--json") o.json = value();
+    else if (word == "--peers") o.peers = value();
+    else if (word == "--no-peers") o.no_peers = true;
+    else if (word == "--check") o.check = true;
+    else if (word == "--strict") o.strict = true;
+    else if (word == "--rounds") {
+      o.rounds = std::atoi(value().c_str());
+      if (o.rounds < 1) usage(2);
+    } else if (word == "--help" || word == "-h") {
+      usage(0);
+    } else {
+      std::fprintf(stderr, "unknown argument %s\n", argv[i]);
+      usage(2);
+    }
+  }
+  return o;
+}
+
+void write_json(const Options& options, const Json& machine, const std::vector<Json>& rows) {
+  if (options.json.empty()) return;
+  std::ofstream out(options.json);
+  Json all;
+  all.set("machine", machine).set("rows", rows);
+  out << all.text() << '\n';
+  out.close();
+  if (!out) throw std::runtime_error("cannot write " + options.json);
+}
+
+}  // namespace bench

@@ -1,0 +1,25 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "support/json.hpp"
+
+namespace bench {
+
+/// What every benchmark takes on its command line.
+struct Options {
+  std::string json;       ///< --json FILE: write {"machine": …, "rows": […]}
+  std::string peers;      ///< --peers DIR: the environment of bench/peers/setup.sh (default: BRAID_PEERS, else build/peers-venv of the checkout)
+  bool no_peers = false;  ///< --no-peers: Braid alone; every row has peer null
+  int rounds = 5;         ///< --rounds N: ABBA rounds
+  bool check = false;     ///< --check: compare results, time nothing
+  bool strict = false;    ///< --strict: a missed bar is exit code 1
+};
+
+/// Reads the command line. On --help or a mistake prints the usage and ends the program.
+[[nodiscard]] Options read_options(int argc, char** argv, const char* about);
+
+/// Writes the rows where --json says; throws std::runtime_error if that fails.
+void write_json(const Options& options, const Json& machine, const std::vector<Json>& rows);
+
+}  // namespace bench
