@@ -6,7 +6,7 @@ set -euo pipefail
 work=$root/build/check/consumers
 rm -rf "$work"
 mkdir -p "$work"
-off=(-DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF)
+off=(-DCMAKE_INSTALL_MESSAGE=NEVER -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF)
 
 # The weights, to the precision that they are printed with.
 check_output() {
