@@ -217,8 +217,17 @@ def write_mlp():
 
 # ---- printing ---------------------------------------------------------------------------------------------------------------------
 def printed(t):
-    """PyTorch's text in Braid's words: `dtype=float64`, `true`, `requires_grad=true`."""
-    text = repr(t).replace("torch.", "")
+    """PyTorch's text in Braid's words: `dtype=float64`, `size=[0, 3]`, `true`. The words are changed before the lines are broken."""
+    add_suffixes = torch._tensor_str._add_suffixes
+
+    def in_our_words(text, suffixes, *rest, **options):
+        return add_suffixes(text, [re.sub(r"size=\((.*)\)", r"size=[\1]", s.replace("torch.", "")) for s in suffixes], *rest, **options)
+
+    torch._tensor_str._add_suffixes = in_our_words
+    try:
+        text = repr(t)
+    finally:
+        torch._tensor_str._add_suffixes = add_suffixes
     return re.sub(r"\b(True|False)\b", lambda word: word[0].lower(), text)
 
 
@@ -283,6 +292,9 @@ def print_cases():
     yield "summary_hidden_extreme", torch.cat([torch.arange(500, dtype=f32) / 4, t([1e10]), torch.arange(600, dtype=f32) / 4])  # widths come from what is shown
     yield "summary_rank4", torch.arange(1536).view(2, 8, 8, 12)
     yield "summary_bool", (torch.arange(1100) % 3 == 0)
+    for count in (13, 14, 15, 16, 17, 18):  # the suffix moves to a line of its own
+        yield f"suffix_after_{count}", torch.arange(count, dtype=i32)
+    yield "suffix_after_matrix", torch.arange(36, dtype=f64).view(2, 18) / 2
     yield "strided", torch.arange(12, dtype=f32).view(3, 4).t()
 
 
