@@ -1,0 +1,68 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <braid/core/tensor.hpp>
+
+// The safetensors format: tensors by name in one file, data only, never code. Little-endian; readable by every other implementation.
+namespace braid {
+
+/// What a safetensors file holds. A range of pairs (name, tensor), in the order of the file's header.
+struct Safetensors {
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  std::vector<std::pair<std::string, std::string>> metadata;
+
+  /// Throws ArgumentError for a name that is not in the file.
+  [[nodiscard]] const Tensor& at(std::string_view name) const;
+  [[nodiscard]] bool contains(std::string_view name) const noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return tensors.size(); }
+  [[nodiscard]] auto begin() const noexcept { return tensors.begin(); }
+  [[nodiscard]] auto end() const noexcept { return tensors.end(); }
+};
+
+struct SafetensorsOptions {
+  Device device = {};                          ///< where the tensors are made
+  std::uint64_t max_header = 16 * 1024 * 1024;  ///< bytes; a longer header is a LimitError
+};
+
+/// Reads a file and checks all of it: a file that was tampered with gives an exception, never a wrong tensor.
+/// Types   BOOL (bytes 0 and 1), U8, I32, I64, F16, BF16, F32, F64; another type of the format is a FormatError that names it
+/// Limits  100,000 tensors, rank 8, names of 1,024 bytes, 1 MiB of metadata
+/// Throws  IoError; FormatError, LimitError (path, byte, field, expected, got); OutOfMemoryError
+[[nodiscard]] Safetensors load_safetensors(const std::string& path, const SafetensorsOptions& options = {});
+/// The same from memory; `name` stands for the path in messages.
+[[nodiscard]] Safetensors load_safetensors(std::span<const std::byte> bytes, const SafetensorsOptions& options = {}, const std::string& name = "memory");
+
+namespace detail {
+struct NamedTensor {
+  std::string_view name;
+  const Tensor* tensor;
+};
+void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors, std::span<const std::pair<std::string, std::string>> metadata);
+}  // namespace detail
+
+/// Writes pairs (name, tensor): a state dict, a map, a vector of pairs. The file appears whole or not at all: written beside its place, flushed to the disk, renamed.
+/// Saving over the file that the tensors were loaded from works. Tensors may lie on any device and have any strides; one that stands under two names is written twice.
+/// Throws  ArgumentError before anything is written (an undefined tensor, a name twice, not UTF-8, with control characters or over 1,024 bytes); IoError
+template <class Range>
+  requires requires(const Range& r) { r.begin() != r.end(); } && std::is_lvalue_reference_v<decltype(*std::declval<const Range&>().begin())>
+void save_safetensors(const std::string& path, const Range& tensors, const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
+  std::vector<detail::NamedTensor> list;
+  for (const auto& [name, tensor] : tensors) list.push_back({name, &tensor});
+  detail::save_safetensors(path, list, metadata);
+}
+/// The same for a list in braces: save_safetensors(path, {{"weight", w}, {"bias", b}}).
+inline void save_safetensors(const std::string& path, std::initializer_list<std::pair<std::string_view, Tensor>> tensors,
+                             const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
+  std::vector<detail::NamedTensor> list;
+  for (const auto& [name, tensor] : tensors) list.push_back({name, &tensor});
+  detail::save_safetensors(path, list, metadata);
+}
+
+}  // namespace braid
