@@ -178,7 +178,7 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
   const bench::Options options = bench::read_options(argc, argv, "bench_split: a batch split over two logical devices beside one device and beside DDP");
-  bench::cores();  // before anything is pinned
+  bench::stay_on(2);
   setenv("BRAID_CPU_DEVICES", "2", 1);
   setenv("BRAID_THREADS", "1", 1);
   setenv("BRAID_PIN", "1", 1);

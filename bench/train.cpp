@@ -145,7 +145,7 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
   const bench::Options options = bench::read_options(argc, argv, "bench_train: training steps beside PyTorch's");
-  bench::cores();  // before anything is pinned
+  bench::stay_on(2);
   setenv("BRAID_PIN", "1", 1);
   setvbuf(stdout, nullptr, _IOLBF, 0);
   try {

@@ -124,16 +124,16 @@ install_for() {  # the packages that have the given libraries
 }
 imports() { LD_LIBRARY_PATH=$(library_path "$toolkit") "$dir/bin/python" -c 'import torch; torch.ones(2).sum()' >>"$log" 2>&1; }
 resolve() {
-  local round need
+  local need
   [ -n "$(version_of nvidia-nccl-cu13)" ] || install_for libnccl.so.2
-  for round in 1 2 3; do
+  for _ in 1 2 3; do
     need=$(unresolved)
     [ -n "$need" ] || return 0
     # shellcheck disable=SC2086
     install_for $need
   done
   need=$(unresolved)
-  [ -z "$need" ] || fail "still missing after installing their packages:" $need
+  [ -z "$need" ] || fail "still missing after installing their packages: ${need//$'\n'/ }"
 }
 if [ ! -f "$dir/peers.env" ] || ! imports; then
   resolve

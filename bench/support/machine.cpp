@@ -115,6 +115,13 @@ std::string core_list(std::size_t count) {
   return text;
 }
 
+void stay_on(std::size_t count) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (std::size_t i = 0; i < count && i < all_cores().list.size(); ++i) CPU_SET(all_cores().list[i], &mask);
+  sched_setaffinity(0, sizeof mask, &mask);  // where the system refuses, the threads stay free
+}
+
 Json machine_card() {
   Json card;
   card.set("cpu", cpu_model()).set("cores", static_cast<int>(all_cores().physical)).set("threads", static_cast<int>(std::thread::hardware_concurrency()));

@@ -15,6 +15,8 @@ namespace bench {
 [[nodiscard]] std::vector<int> cores();
 /// "0,1" for the first `count` of cores().
 [[nodiscard]] std::string core_list(std::size_t count);
+/// Keeps this process, and all that it starts from now on, on the first `count` of cores(). Call it before anything makes a thread.
+void stay_on(std::size_t count);
 /// Physical cores among cores().
 [[nodiscard]] std::size_t physical_cores();
 
