@@ -10,7 +10,7 @@ setarch -R true 2>/dev/null && run=(setarch -R)
 export TSAN_OPTIONS=second_deadlock_stack=1
 configure tsan -DBRAID_ONEDNN=OFF
 build tsan
-"${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error -LE '^slow$'
+"${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error -LE '^(slow|must_not_compile)$'
 
 # The same build folder again: only the sources that call oneDNN are compiled anew.
 configure tsan -DBRAID_ONEDNN=AUTO | tee build/check/tsan-onednn.txt
