@@ -78,7 +78,7 @@ class Node : public RefCounted {
   /// Gradients of the inputs from those of the outputs (undefined where nobody used an output).
   virtual Grads backward(std::span<const Tensor> gradients) = 0;
   /// Frees what was saved; a later backward throws AutogradError.
-  virtual void release() noexcept = 0;
+  virtual void forget() noexcept = 0;
   [[nodiscard]] const char* name() const noexcept { return name_; }
   /// The device that the backward runs on.
   [[nodiscard]] Device device() const noexcept { return device_; }
@@ -157,7 +157,7 @@ class NodeOf final : public Node {
     else if constexpr (std::is_invocable_v<F&, std::span<const Tensor>, Needs>) return (*function_)(gradients, Needs(*this));
     else return (*function_)(gradients);
   }
-  void release() noexcept override {
+  void forget() noexcept override {
     function_.reset();
     released_ = true;
   }

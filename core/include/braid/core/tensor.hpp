@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
@@ -150,6 +151,7 @@ struct TensorImpl final : RefCounted {
   Device device;
   bool requires_grad = false;  // of a leaf; with a grad_fn it is implied
   bool is_view = false;
+  std::atomic<bool> has_views{false};  // in-place changes under autograd would leave their history behind
   bool contiguous = true;
   bool tied = false;        // see nn::tie
   bool is_replica = false;  // made by replicate

@@ -1,0 +1,384 @@
+// One backward: find the nodes, order them by depth, run them, commit the leaves' gradients.
+//
+// A node is deeper than everything it consumes, so the order of falling depth is an order in which every gradient is complete before it is used. The order is fixed by
+// the graph alone. Nodes of one device run on one thread in that order; with several devices each runs its own part of the list on its worker and waits, node by
+// node, until the consumers of that node are done. The first node of the whole list that is not done has no such consumer: nothing can block for ever.
+// Contributions to one gradient are added in the order of the nodes that gave them, so threads do not change the bits.
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+#include <braid/core/worker.hpp>
+
+#include "engine.hpp"
+
+namespace braid {
+namespace {
+
+/// A gradient that is being put together: parts in the order of the nodes that gave them.
+struct Slot {
+  Tensor first;
+  std::uint32_t order = 0;
+  std::vector<std::pair<std::uint32_t, Tensor>> more;  // only with several devices
+};
+
+[[nodiscard]] bool sole_owner(const Tensor& t) { return t.id()->references() == 1 && t.storage()->references() == 1 && t.is_contiguous(); }
+
+Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
+  if (!create_graph && sole_owner(a) && a.shape() == b.shape() && a.dtype() == b.dtype()) {
+    a.add_(b);
+    return a;
+  }
+  return add(a, b);
+}
+
+struct Target {
+  std::uint32_t slot = kNone;  // index into slots
+  std::uint32_t task = kNone;  // node that waits for it
+  static constexpr std::uint32_t kNone = ~0u;
+};
+
+struct Task {
+  Node* node;
+  std::uint32_t first_slot;
+  std::uint32_t first_target;
+};
+
+struct Leaf {
+  TensorImpl* impl;
+  std::uint32_t slot;
+};
+
+}  // namespace
+
+class Engine {
+ public:
+  Engine(bool retain, bool create) : retain_(retain), create_(create) {}
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  ~Engine() {
+    for (const Ref<Node>& n : found_) n->task_ = nullptr;
+  }
+
+  /// Runs everything below the roots. captures: (tensor → its gradient), see grad().
+  void run(std::span<const Tensor> roots, std::vector<Tensor> seeds, std::span<const Tensor> captures) {
+    for (const Tensor& root : roots)
+      if (root.id()->grad_fn) find(root.id()->grad_fn);
+    order();
+    prepare();
+    place_captures(captures);
+    for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds[i]));
+    const GradMode mode(create_);
+    if (devices_.size() <= 1) {
+      for (std::uint32_t i = 0; i < tasks_.size(); ++i) execute(i);
+    } else {
+      run_on_all();
+    }
+  }
+
+  /// Gradient of capture i, undefined if the roots do not depend on it.
+  [[nodiscard]] Tensor captured(std::size_t i) { return captures_[i] == Target::kNone ? captured_now_[i] : take(captures_[i]); }
+
+  /// Adds the leaves' gradients. What can fail comes first: then all are added or none.
+  void commit_leaves() {
+    const GradMode mode(create_);
+    std::vector<Tensor> values(leaves_.size());
+    std::vector<bool> in_place(leaves_.size());
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      Tensor value = take(leaves_[i].slot);
+      if (!value.defined()) continue;
+      const Tensor leaf{Ref<TensorImpl>(leaves_[i].impl)}, old = leaf.grad();
+      if (value.shape() != leaf.shape() || value.dtype() != leaf.dtype() || value.device() != leaf.device())
+        throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape(), ", ", leaf.dtype(), " on ", leaf.device(), ", got ", value.shape(), ", ", value.dtype(), " on ",
+                                value.device()));
+      if (!old.defined()) {
+        if (!create_ && !sole_owner(value)) value = value.clone();  // nobody else's numbers may move with it
+      } else if (create_ || old.requires_grad()) {
+        value = add(old, value);
+      } else {
+        in_place[i] = true;
+      }
+      values[i] = std::move(value);
+    }
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      if (!values[i].defined()) continue;
+      if (in_place[i]) Tensor(leaves_[i].impl->grad).add_(values[i]);
+      else leaves_[i].impl->grad = values[i].impl();
+    }
+  }
+
+ private:
+  void find(const Ref<Node>& root) {
+    const auto visit = [this](const Ref<Node>& node) {
+      if (node->task_ == this) return;
+      if (node->task_) throw AutogradError(str("backward: expected a graph that no other backward is using, got one in use (at ", node->name(), ")"));
+      if (node->released()) detail::already_freed(node->name());
+      node->task_ = this;
+      found_.push_back(node);
+    };
+    std::size_t next = found_.size();
+    visit(root);
+    for (; next < found_.size(); ++next) {
+      Node* const node = found_[next].get();
+      for (const Edge& e : node->edges())
+        if (e.node) visit(e.node);
+    }
+  }
+
+  void order() {
+    const auto deeper = [](const Ref<Node>& a, const Ref<Node>& b) { return a->depth() > b->depth(); };
+    if (!std::is_sorted(found_.begin(), found_.end(), deeper)) std::stable_sort(found_.begin(), found_.end(), deeper);
+    for (std::uint32_t i = 0; i < found_.size(); ++i) found_[i]->mark_ = i;
+  }
+
+  void prepare() {
+    tasks_.reserve(found_.size());
+    std::uint32_t slots = 0;
+    for (const Ref<Node>& node : found_) {
+      tasks_.push_back({node.get(), slots, 0});
+      slots += node->outputs();
+      if (std::find(devices_.begin(), devices_.end(), node->device()) == devices_.end()) devices_.push_back(node->device());
+    }
+    slots_.resize(slots);
+    if (devices_.size() > 1) missing_ = std::make_unique<std::atomic<std::uint32_t>[]>(tasks_.size());
+    for (Task& task : tasks_) {
+      task.first_target = static_cast<std::uint32_t>(targets_.size());
+      for (const Edge& e : task.node->edges()) {
+        Target target;
+        if (e.node) {
+          target.task = e.node->mark_;
+          target.slot = tasks_[target.task].first_slot + e.output_nr;
+          if (missing_) missing_[target.task].fetch_add(1, std::memory_order_relaxed);
+        } else if (e.leaf) {
+          target.slot = leaf_slot(e.leaf.get());
+        }
+        targets_.push_back(target);
+      }
+    }
+  }
+
+  std::uint32_t leaf_slot(TensorImpl* impl) {
+    constexpr std::size_t kLinear = 16;  // few leaves are found faster by looking at all of them
+    if (leaves_.size() < kLinear) {
+      for (const Leaf& l : leaves_)
+        if (l.impl == impl) return l.slot;
+    } else {
+      if (leaf_index_.empty())
+        for (const Leaf& l : leaves_) leaf_index_.emplace(l.impl, l.slot);
+      if (const auto at = leaf_index_.find(impl); at != leaf_index_.end()) return at->second;
+      leaf_index_.emplace(impl, static_cast<std::uint32_t>(slots_.size()));
+    }
+    leaves_.push_back({impl, static_cast<std::uint32_t>(slots_.size())});
+    slots_.emplace_back();
+    return leaves_.back().slot;
+  }
+
+  void place_captures(std::span<const Tensor> captures) {
+    captures_.assign(captures.size(), Target::kNone);
+    captured_now_.resize(captures.size());
+    for (std::size_t i = 0; i < captures.size(); ++i) {
+      TensorImpl* const impl = captures[i].id();
+      if (impl->grad_fn) {
+        if (impl->grad_fn->task_ == this) watched_.push_back({impl->grad_fn->mark_, tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr, i});
+      } else {
+        captures_[i] = leaf_slot(impl);
+      }
+    }
+  }
+
+  void seed(const Tensor& root, Tensor gradient) {
+    TensorImpl* const impl = root.id();
+    const std::uint32_t slot = impl->grad_fn ? tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr : leaf_slot(impl);
+    contribute(slot, 0, std::move(gradient), false);
+  }
+
+  void contribute(std::uint32_t index, std::uint32_t order, Tensor gradient, bool concurrent) {
+    if (!gradient.defined()) return;
+    Slot& slot = slots_[index];
+    if (!concurrent) {
+      slot.first = slot.first.defined() ? joined(std::move(slot.first), gradient, create_) : std::move(gradient);
+      return;
+    }
+    const std::lock_guard lock(slot_mutexes_[index % std::size(slot_mutexes_)]);
+    if (!slot.first.defined()) {
+      slot.first = std::move(gradient);
+      slot.order = order;
+    } else {
+      slot.more.emplace_back(order, std::move(gradient));
+    }
+  }
+
+  Tensor take(std::uint32_t index) {
+    Slot& slot = slots_[index];
+    if (!slot.more.empty()) {
+      slot.more.emplace_back(slot.order, std::move(slot.first));
+      std::stable_sort(slot.more.begin(), slot.more.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      Tensor sum = std::move(slot.more.front().second);
+      for (std::size_t i = 1; i < slot.more.size(); ++i) sum = joined(std::move(sum), slot.more[i].second, create_);
+      slot.more.clear();
+      return sum;
+    }
+    return std::move(slot.first);
+  }
+
+  void execute(std::uint32_t index) {
+    const Task& task = tasks_[index];
+    Node& node = *task.node;
+    const std::uint32_t outputs = node.outputs();
+    Tensor one;
+    std::vector<Tensor> many(outputs > 1 ? outputs : 0);
+    const std::span<Tensor> gradients = outputs > 1 ? std::span<Tensor>(many) : std::span<Tensor>(&one, 1);
+    bool any = false;
+    for (std::uint32_t o = 0; o < outputs; ++o) {
+      gradients[o] = take(task.first_slot + o);
+      any = any || gradients[o].defined();
+    }
+    for (const Watched& w : watched_)
+      if (w.task == index) captured_now_[w.capture] = gradients[w.slot - task.first_slot];
+    if (any) {
+      const detail::RunningNode running(&node);
+      Grads results = node.backward(gradients);
+      const std::span<Edge> edges = node.edges();
+      if (results.size() != edges.size()) throw InternalError(str("backward of ", node.name(), ": expected ", edges.size(), " gradients, got ", results.size()));
+      for (std::size_t i = 0; i < edges.size(); ++i) {
+        const Target target = targets_[task.first_target + i];
+        if (target.slot != Target::kNone) contribute(target.slot, index, std::move(results[i]), missing_ != nullptr);
+      }
+    }
+    if (!retain_) node.forget();
+  }
+
+  void run_on_all() {
+    std::vector<std::vector<std::uint32_t>> mine(devices_.size());
+    for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
+      const auto at = std::find(devices_.begin(), devices_.end(), tasks_[i].node->device());
+      mine[static_cast<std::size_t>(at - devices_.begin())].push_back(i);
+    }
+    std::atomic<bool> failed{false};
+    std::mutex error_mutex;
+    std::exception_ptr error;
+    std::uint32_t error_index = ~0u;
+    run_on_devices(devices_, [&](std::size_t d) {
+      const GradMode mode(create_);
+      for (const std::uint32_t i : mine[d]) {
+        wait_for(i);
+        if (!failed.load(std::memory_order_acquire)) {
+          try {
+            execute(i);
+          } catch (...) {  // the others pass over their nodes without running them, so that all come to the end
+            const std::lock_guard lock(error_mutex);
+            if (i < error_index) error_index = i, error = std::current_exception();
+            failed.store(true, std::memory_order_release);
+          }
+        }
+        done(i);
+      }
+    });
+    if (error) std::rethrow_exception(error);
+  }
+
+  void wait_for(std::uint32_t index) const noexcept {
+    constexpr int kSpins = 10000;
+    const std::atomic<std::uint32_t>& missing = missing_[index];
+    for (int i = 0; i < kSpins; ++i) {
+      if (missing.load(std::memory_order_acquire) == 0) return;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+    for (std::uint32_t n = missing.load(std::memory_order_acquire); n != 0; n = missing.load(std::memory_order_acquire)) missing.wait(n, std::memory_order_acquire);
+  }
+
+  void done(std::uint32_t index) noexcept {
+    const Task& task = tasks_[index];
+    const std::size_t edges = task.node->edges().size();
+    for (std::size_t i = 0; i < edges; ++i) {
+      const std::uint32_t target = targets_[task.first_target + i].task;
+      if (target == Target::kNone) continue;
+      missing_[target].fetch_sub(1, std::memory_order_acq_rel);
+      missing_[target].notify_one();
+    }
+  }
+
+  struct Watched {
+    std::uint32_t task, slot;
+    std::size_t capture;
+  };
+
+  bool retain_, create_;
+  std::vector<Ref<Node>> found_;  // in the order of running
+  std::vector<Task> tasks_;
+  std::vector<Target> targets_;  // of all edges, node after node
+  std::vector<Slot> slots_;      // of all outputs, node after node, then of the leaves
+  std::vector<Leaf> leaves_;
+  std::unordered_map<TensorImpl*, std::uint32_t> leaf_index_;
+  std::vector<Device> devices_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> missing_;  // consumers that are not done; only with several devices
+  std::mutex slot_mutexes_[16];
+  std::vector<std::uint32_t> captures_;
+  std::vector<Tensor> captured_now_;
+  std::vector<Watched> watched_;
+};
+
+namespace {
+
+std::vector<Tensor> seeds_for(const char* op, std::span<const Tensor> outputs, std::span<const Tensor> gradients) {
+  if (!gradients.empty() && gradients.size() != outputs.size()) throw ArgumentError(str(op, ": expected ", outputs.size(), " gradients, got ", gradients.size()));
+  std::vector<Tensor> seeds;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& y = outputs[i];
+    if (!y.requires_grad()) throw AutogradError(str(op, ": expected an output that requires a gradient, got one of shape ", y.shape(), " without history"));
+    if (gradients.empty() || !gradients[i].defined()) {
+      if (y.numel() != 1) throw AutogradError(str(op, ": expected a gradient for an output of shape ", y.shape(), " (only one-element outputs have a default), got none"));
+      seeds.push_back(ones_like(y));
+      continue;
+    }
+    const Tensor& g = gradients[i];
+    if (g.shape() != y.shape()) throw ShapeError(str(op, ": expected a gradient of shape ", y.shape(), ", got ", g.shape()));
+    if (g.dtype() != y.dtype()) throw DTypeError(str(op, ": expected a gradient of type ", y.dtype(), ", got ", g.dtype()));
+    if (g.device() != y.device()) throw DeviceError(str(op, ": expected a gradient on ", y.device(), ", got one on ", g.device()));
+    seeds.push_back(g);
+  }
+  return seeds;
+}
+
+}  // namespace
+
+void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, bool retain_graph, bool create_graph) {
+  std::vector<Tensor> seeds = seeds_for("backward", outputs, gradients);
+  Engine engine(retain_graph || create_graph, create_graph);
+  engine.run(outputs, std::move(seeds), {});
+  engine.commit_leaves();
+}
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
+  (void)detail::defined(impl_);
+  braid::backward({this, 1}, {&gradient, 1}, retain_graph, create_graph);
+}
+
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> gradients, bool retain_graph, bool create_graph, bool allow_unused) {
+  for (const Tensor& x : inputs)
+    if (!x.requires_grad()) throw AutogradError(str("grad: expected inputs that require a gradient, got one of shape ", x.shape(), " that does not"));
+  std::vector<Tensor> seeds = seeds_for("grad", outputs, gradients);
+  Engine engine(retain_graph || create_graph, create_graph);
+  engine.run(outputs, std::move(seeds), inputs);
+  std::vector<Tensor> results;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Tensor g;
+    for (std::size_t j = 0; j < i && !g.defined(); ++j)
+      if (inputs[j].id() == inputs[i].id()) g = results[j];
+    if (!g.defined()) g = engine.captured(i);
+    if (!g.defined() && !allow_unused) throw AutogradError(str("grad: expected outputs that depend on every input, got an unused input of shape ", inputs[i].shape(), " (index ", i, ")"));
+    results.push_back(std::move(g));
+  }
+  return results;
+}
+
+std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, bool retain_graph, bool create_graph) {
+  return grad({&output, 1}, {inputs.begin(), inputs.size()}, {}, retain_graph, create_graph);
+}
+
+}  // namespace braid

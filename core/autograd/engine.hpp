@@ -1,0 +1,19 @@
+#pragma once
+#include <braid/core/autograd.hpp>
+
+namespace braid::detail {
+
+/// The node whose backward runs on this thread, or null.
+[[nodiscard]] Node* running_node() noexcept;
+class RunningNode {
+ public:
+  explicit RunningNode(Node* node) noexcept;
+  ~RunningNode();
+  RunningNode(const RunningNode&) = delete;
+  RunningNode& operator=(const RunningNode&) = delete;
+
+ private:
+  Node* before_;
+};
+
+}  // namespace braid::detail

@@ -1,0 +1,95 @@
+#include <braid/core/autograd.hpp>
+
+#include "engine.hpp"
+
+namespace braid {
+namespace {
+thread_local ThreadState state;
+thread_local Node* current_node = nullptr;  // the node whose backward runs on this thread
+}  // namespace
+
+ThreadState& thread_state() noexcept { return state; }
+
+namespace detail {
+Node* running_node() noexcept { return current_node; }
+RunningNode::RunningNode(Node* node) noexcept : before_(current_node) { current_node = node; }
+RunningNode::~RunningNode() { current_node = before_; }
+
+void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr) {
+  TensorImpl& t = *y.id();
+  t.grad_fn = std::move(node);
+  t.output_nr = output_nr;
+}
+
+void already_freed(const char* name) {
+  throw AutogradError(str("backward: expected a graph that is still there, got one that an earlier backward freed (at ", name, "); pass retain_graph = true to that backward"));
+}
+}  // namespace detail
+
+void Grads::push_back(Tensor t) {
+  if (many_.empty() && size_ < inline_.size()) {
+    inline_[size_++] = std::move(t);
+    return;
+  }
+  if (many_.empty())
+    for (std::size_t i = 0; i < size_; ++i) many_.push_back(std::move(inline_[i]));
+  many_.push_back(std::move(t));
+  ++size_;
+}
+
+Node::Node(const char* name, Device device, std::uint32_t outputs, std::span<const Tensor* const> inputs) : name_(name), outputs_(outputs), device_(device) {
+  edge_count_ = static_cast<std::uint32_t>(inputs.size());
+  if (edge_count_ > kInlineEdges) many_edges_ = std::make_unique<Edge[]>(edge_count_);
+  const std::span<Edge> all = edges();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorImpl* t = inputs[i]->id();
+    if (!t) continue;
+    if (t->grad_fn) {
+      all[i].node = t->grad_fn;
+      all[i].output_nr = t->output_nr;
+      depth_ = std::max(depth_, t->grad_fn->depth_);
+    } else if (t->requires_grad) {
+      all[i].leaf = inputs[i]->impl();
+    }
+  }
+  ++depth_;
+}
+
+Node::~Node() = default;
+
+void Node::destroy() const noexcept {
+  // A node's death lets go of the nodes below it; those queue here instead of recursing.
+  thread_local const Node* dead = nullptr;
+  thread_local bool draining = false;
+  next_dead_ = dead;
+  dead = this;
+  if (draining) return;
+  draining = true;
+  while (const Node* node = dead) {
+    dead = node->next_dead_;
+    delete node;
+  }
+  draining = false;
+}
+
+SavedTensor SavedTensor::output(const Tensor& y, std::uint32_t output_nr) {
+  SavedTensor s;
+  s.tensor_ = y.detach();
+  s.version_ = y.version();
+  s.output_nr_ = output_nr;
+  s.output_ = true;
+  return s;
+}
+
+Tensor SavedTensor::get() const {
+  if (!tensor_.defined()) return {};
+  if (tensor_.version() != version_)
+    throw AutogradError(str("backward: expected a saved tensor of shape ", tensor_.shape(), " unchanged (version ", version_, "), got it changed in place (version ", tensor_.version(), ")",
+                            current_node ? str("; saved by ", current_node->name()) : ""));
+  if (!output_ || !grad_enabled() || !current_node) return tensor_;
+  const Tensor attached = tensor_.detach();
+  detail::attach(attached, Ref<Node>(current_node), output_nr_);
+  return attached;
+}
+
+}  // namespace braid

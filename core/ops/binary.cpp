@@ -1,0 +1,222 @@
+// Elementwise operations on two tensors, or a tensor and a number.
+#include <cmath>
+
+#include <braid/core/ops/elementwise.hpp>
+#include <braid/core/ops/reduce.hpp>
+
+#include "common.hpp"
+
+namespace braid {
+namespace ops {
+namespace {
+
+/// a op b without history; both of one dtype and device.
+Tensor binary(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b, double alpha = 1) {
+  const TensorImpl *x = a.id(), *y = b.id();
+  const Shape shape = x->shape == y->shape ? x->shape : broadcast_shapes(op, x->shape, y->shape);
+  Tensor out = make_tensor(shape, is_comparison(kind) ? DType::bool_ : x->dtype, x->device);
+  if (out.numel() == 0) return out;
+  BinaryArgs args;
+  args.op = kind;
+  args.dtype = x->dtype;
+  args.out = out.id()->data();
+  args.a = x->data();
+  args.b = y->data();
+  args.scalar = 0;
+  args.alpha = alpha;
+  fill_loop(args.loop, shape, {out.id(), x, y});
+  launch(op, x->device, &KernelTable::binary, args);
+  return out;
+}
+
+/// t op value, or value op t where `reversed`.
+Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, double value, bool reversed = false) {
+  const TensorImpl* x = t.id();
+  Tensor out = make_tensor(x->shape, is_comparison(kind) ? DType::bool_ : x->dtype, x->device);
+  if (out.numel() == 0) return out;
+  BinaryArgs args;
+  args.op = kind;
+  args.dtype = x->dtype;
+  args.out = out.id()->data();
+  args.a = reversed ? nullptr : x->data();
+  args.b = reversed ? x->data() : nullptr;
+  args.scalar = value;
+  args.alpha = 1;
+  fill_loop(args.loop, x->shape, {out.id(), x, x});
+  launch(op, x->device, &KernelTable::binary, args);
+  return out;
+}
+
+/// Both operands brought to one dtype and checked. Holds copies only where a conversion is needed.
+struct Pair {
+  Pair(const char* op, const Tensor& x, const Tensor& y, bool floating = false) {
+    (void)detail::defined(x.impl());
+    (void)detail::defined(y.impl());
+    check_device(op, x, y);
+    DType dtype = promote(x.dtype(), y.dtype());
+    if (floating && !is_floating(dtype)) dtype = DType::float32;
+    a = x.dtype() == dtype ? &x : &(held_a = x.to(dtype));
+    b = y.dtype() == dtype ? &y : &(held_b = y.to(dtype));
+  }
+  const Tensor *a, *b;
+  Tensor held_a, held_b;
+};
+
+/// A number must not silently lose its fraction in an integer tensor: x + 0.5 of integers is float32, as in PyTorch.
+Tensor for_scalar(const Tensor& x, double value) {
+  (void)detail::defined(x.impl());
+  if (x.dtype() == DType::bool_) return x.to(value == std::trunc(value) ? DType::int64 : DType::float32);
+  return is_floating(x.dtype()) || value == std::trunc(value) ? x : x.to(DType::float32);
+}
+
+}  // namespace
+
+Tensor sum_to(const Tensor& g, const Shape& shape) {
+  if (g.shape() == shape) return g;
+  const int extra = g.dim() - shape.rank();
+  Shape dims;
+  for (int i = 0; i < g.dim(); ++i)
+    if (i < extra || (shape[i - extra] == 1 && g.shape()[i] != 1)) dims.push_back(i);
+  return (dims.empty() ? g : sum(g, dims, true)).reshape(shape);
+}
+
+}  // namespace ops
+
+Tensor add(const Tensor& a, const Tensor& b, double alpha) {
+  const ops::Pair p("add", a, b);
+  Tensor y = ops::binary("add", BinaryOp::add, *p.a, *p.b, alpha);
+  if (!needs_grad({*p.a, *p.b})) return y;
+  return record("add", {*p.a, *p.b}, y, [sa = p.a->shape(), sb = p.b->shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
+    Tensor db = needs[1] ? ops::sum_to(dy, sb) : Tensor();
+    return {needs[0] ? ops::sum_to(dy, sa) : Tensor(), needs[1] && alpha != 1 ? mul(db, alpha) : db};
+  });
+}
+
+Tensor sub(const Tensor& a, const Tensor& b, double alpha) {
+  const ops::Pair p("sub", a, b);
+  Tensor y = ops::binary("sub", BinaryOp::sub, *p.a, *p.b, alpha);
+  if (!needs_grad({*p.a, *p.b})) return y;
+  return record("sub", {*p.a, *p.b}, y, [sa = p.a->shape(), sb = p.b->shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
+    return {needs[0] ? ops::sum_to(dy, sa) : Tensor(), needs[1] ? mul(ops::sum_to(dy, sb), -alpha) : Tensor()};
+  });
+}
+
+Tensor mul(const Tensor& a, const Tensor& b) {
+  const ops::Pair p("mul", a, b);
+  Tensor y = ops::binary("mul", BinaryOp::mul, *p.a, *p.b);
+  if (!needs_grad({*p.a, *p.b})) return y;
+  return record("mul", {*p.a, *p.b}, y, [x = SavedTensor(*p.a), z = SavedTensor(*p.b)](const Tensor& dy, Needs needs) -> Grads {
+    const Tensor u = x.get(), v = z.get();
+    return {needs[0] ? ops::sum_to(dy * v, u.shape()) : Tensor(), needs[1] ? ops::sum_to(dy * u, v.shape()) : Tensor()};
+  });
+}
+
+Tensor div(const Tensor& a, const Tensor& b) {
+  const ops::Pair p("div", a, b, true);
+  Tensor y = ops::binary("div", BinaryOp::div, *p.a, *p.b);
+  if (!needs_grad({*p.a, *p.b})) return y;
+  return record("div", {*p.a, *p.b}, y, [x = SavedTensor(*p.a), z = SavedTensor(*p.b)](const Tensor& dy, Needs needs) -> Grads {
+    const Tensor u = x.get(), v = z.get(), q = dy / v;
+    return {needs[0] ? ops::sum_to(q, u.shape()) : Tensor(), needs[1] ? ops::sum_to(neg(q * (u / v)), v.shape()) : Tensor()};
+  });
+}
+
+namespace {
+
+/// maximum and minimum: the operand that lost gets nothing, equal ones half each; a NaN lost against nobody.
+Tensor extremum(const char* name, BinaryOp kind, Tensor (*lost)(const Tensor&, const Tensor&), const Tensor& x, const Tensor& z) {
+  const ops::Pair p(name, x, z);
+  Tensor y = ops::binary(name, kind, *p.a, *p.b);
+  if (!needs_grad({*p.a, *p.b})) return y;
+  return record(name, {*p.a, *p.b}, y, [sa = SavedTensor(*p.a), sb = SavedTensor(*p.b), lost](const Tensor& dy, Needs needs) -> Grads {
+    const Tensor a = sa.get().detach(), b = sb.get().detach();
+    const Tensor zero = ops::filled({}, 0, dy.dtype(), dy.device());
+    const Tensor shared = where(eq(a, b), mul(dy, 0.5), dy);
+    return {needs[0] ? ops::sum_to(where(lost(a, b), zero, shared), a.shape()) : Tensor(), needs[1] ? ops::sum_to(where(lost(b, a), zero, shared), b.shape()) : Tensor()};
+  });
+}
+
+}  // namespace
+
+Tensor maximum(const Tensor& a, const Tensor& b) { return extremum("maximum", BinaryOp::maximum, &lt, a, b); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return extremum("minimum", BinaryOp::minimum, &gt, a, b); }
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  const ops::Pair p("where", a, b);
+  ops::check_device("where", condition, a);
+  if (condition.dtype() != DType::bool_) throw DTypeError(str("where: expected a bool condition, got ", condition.dtype()));
+  const Shape shape = broadcast_shapes("where", condition.shape(), broadcast_shapes("where", p.a->shape(), p.b->shape()));
+  Tensor y = make_tensor(shape, p.a->dtype(), a.device());
+  if (y.numel()) {
+    WhereArgs args;
+    args.dtype = y.dtype();
+    args.out = y.id()->data();
+    args.condition = condition.id()->data();
+    args.a = p.a->id()->data();
+    args.b = p.b->id()->data();
+    ops::fill_loop(args.loop, shape, {y.id(), condition.id(), p.a->id(), p.b->id()});
+    launch("where", y.device(), &KernelTable::where, args);
+  }
+  if (!needs_grad({*p.a, *p.b})) return y;
+  return record("where", {*p.a, *p.b}, y, [c = SavedTensor(condition), sa = p.a->shape(), sb = p.b->shape()](const Tensor& dy, Needs needs) -> Grads {
+    const Tensor zero = ops::filled({}, 0, dy.dtype(), dy.device()), mask = c.get();
+    return {needs[0] ? ops::sum_to(where(mask, dy, zero), sa) : Tensor(), needs[1] ? ops::sum_to(where(mask, zero, dy), sb) : Tensor()};
+  });
+}
+
+Tensor add(const Tensor& a, double b) {
+  const Tensor x = ops::for_scalar(a, b);
+  Tensor y = ops::with_scalar("add", BinaryOp::add, x, b);
+  if (!needs_grad({x})) return y;
+  return record("add", {x}, y, [](const Tensor& dy) -> Grads { return {dy}; });
+}
+Tensor sub(const Tensor& a, double b) { return add(a, -b); }
+Tensor sub(double a, const Tensor& b) {
+  const Tensor x = ops::for_scalar(b, a);
+  Tensor y = ops::with_scalar("sub", BinaryOp::sub, x, a, true);
+  if (!needs_grad({x})) return y;
+  return record("sub", {x}, y, [](const Tensor& dy) -> Grads { return {neg(dy)}; });
+}
+Tensor mul(const Tensor& a, double b) {
+  const Tensor x = ops::for_scalar(a, b);
+  Tensor y = ops::with_scalar("mul", BinaryOp::mul, x, b);
+  if (!needs_grad({x})) return y;
+  return record("mul", {x}, y, [b](const Tensor& dy) -> Grads { return {mul(dy, b)}; });
+}
+Tensor div(const Tensor& a, double b) {
+  const Tensor x = ops::as_floating(a);
+  Tensor y = ops::with_scalar("div", BinaryOp::div, x, b);
+  if (!needs_grad({x})) return y;
+  return record("div", {x}, y, [b](const Tensor& dy) -> Grads { return {div(dy, b)}; });
+}
+Tensor div(double a, const Tensor& b) {
+  const Tensor x = ops::as_floating(b);
+  Tensor y = ops::with_scalar("div", BinaryOp::div, x, a, true);
+  if (!needs_grad({x})) return y;
+  return record("div", {x}, y, [x = SavedTensor(x), a](const Tensor& dy) -> Grads { return {mul(dy * square(reciprocal(x.get())), -a)}; });
+}
+
+namespace {
+Tensor compare(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b) {
+  const ops::Pair p(op, a, b);
+  return ops::binary(op, kind, *p.a, *p.b);
+}
+}  // namespace
+
+Tensor eq(const Tensor& a, const Tensor& b) { return compare("eq", BinaryOp::eq, a, b); }
+Tensor ne(const Tensor& a, const Tensor& b) { return compare("ne", BinaryOp::ne, a, b); }
+Tensor lt(const Tensor& a, const Tensor& b) { return compare("lt", BinaryOp::lt, a, b); }
+Tensor le(const Tensor& a, const Tensor& b) { return compare("le", BinaryOp::le, a, b); }
+Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", BinaryOp::gt, a, b); }
+Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", BinaryOp::ge, a, b); }
+Tensor eq(const Tensor& a, double b) { return ops::with_scalar("eq", BinaryOp::eq, ops::for_scalar(a, b), b); }
+Tensor gt(const Tensor& a, double b) { return ops::with_scalar("gt", BinaryOp::gt, ops::for_scalar(a, b), b); }
+Tensor lt(const Tensor& a, double b) { return ops::with_scalar("lt", BinaryOp::lt, ops::for_scalar(a, b), b); }
+
+Tensor ops::relu_backward(const Tensor& y, const Tensor& dy) {
+  Tensor dx = binary("relu_backward", BinaryOp::relu_backward, dy, y);
+  if (!needs_grad({dy})) return dx;  // y's own derivative is 0 almost everywhere
+  return record("relu_backward", {dy}, dx, [y = SavedTensor(y.detach())](const Tensor& g) -> Grads { return {relu_backward(y.get(), g)}; });
+}
+
+}  // namespace braid

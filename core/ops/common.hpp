@@ -1,0 +1,47 @@
+#pragma once
+// What the ops share: checks with their texts, loops over operands, gradients of broadcasting.
+#include <braid/core/autograd.hpp>
+#include <braid/core/backend.hpp>
+#include <braid/core/error.hpp>
+#include <braid/core/tensor.hpp>
+
+namespace braid::ops {
+
+/// Throws DeviceError unless both are on one device.
+inline void check_device(const char* op, const Tensor& a, const Tensor& b) {
+  if (a.device() != b.device()) throw DeviceError(str(op, ": expected tensors on one device, got ", a.device(), " and ", b.device()));
+}
+inline void check_dtype(const char* op, const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype()) throw DTypeError(str(op, ": expected one dtype, got ", a.dtype(), " and ", b.dtype()));
+}
+inline void check_floating(const char* op, const Tensor& x) {
+  if (!is_floating(x.dtype())) throw DTypeError(str(op, ": expected a floating point tensor, got ", x.dtype()));
+}
+
+/// Fills a loop over `shape` for up to four operands that broadcast to it (operand 0 first). Neighbouring dims that every operand walks evenly become one.
+void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const TensorImpl*> operands);
+
+/// The same numbers summed down to `shape`, from which g's shape came by broadcasting. Recorded.
+[[nodiscard]] Tensor sum_to(const Tensor& g, const Shape& shape);
+
+/// x as float32 if it holds integers or bools, else x.
+[[nodiscard]] inline Tensor as_floating(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(DType::float32); }
+
+/// A dense tensor filled with one value.
+[[nodiscard]] Tensor filled(const Shape& shape, double value, DType dtype, Device device);
+
+/// Writes src into dst, converting and broadcasting; same device. No history, no version: for fresh tensors.
+void copy_values(const Tensor& dst, const Tensor& src);
+
+/// Dense zeros of `base` with dy written at the view (strides, offset in the dense base): the gradient of every slicing view. Recorded; its gradient is that view.
+[[nodiscard]] Tensor embed(const char* op, const Tensor& dy, const Shape& base, const Shape& strides, std::int64_t offset);
+
+/// dx = y > 0 ? dy : 0. Recorded.
+[[nodiscard]] Tensor relu_backward(const Tensor& y, const Tensor& dy);
+/// The gradient of softmax (log: of log_softmax) over the last dim from its output: y * (dy - Σ y dy), or dy - exp(y) Σ dy. Recorded.
+[[nodiscard]] Tensor softmax_backward(const Tensor& y, const Tensor& dy, bool log);
+
+/// Checks that `t` may be changed in place now. `source` is what is written (may be undefined).
+void check_in_place(const char* op, const Tensor& t, const Tensor& source);
+
+}  // namespace braid::ops

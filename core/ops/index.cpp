@@ -1,0 +1,64 @@
+// Rows by index: embedding tables, index_select.
+#include <braid/core/ops/join.hpp>
+
+#include "common.hpp"
+
+namespace braid {
+namespace {
+
+/// Gradient of gather_rows: zeros of `table_rows` rows with dy's rows added where they came from. Recorded; its gradient is the gather.
+Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& table);
+
+/// Rows of dim 0 by a dense int64 index of rank 1; recorded.
+Tensor gather_rows(const char* op, const Tensor& x, const Tensor& index) {
+  const Tensor table = x.contiguous();
+  Shape shape = table.shape();
+  shape[0] = index.shape()[0];
+  Tensor y = make_tensor(shape, table.dtype(), table.device());
+  const std::int64_t width = [&] {
+    Shape row = table.shape();
+    row.erase(0);
+    return row.numel();
+  }();
+  if (index.numel())
+    launch(op, table.device(), &KernelTable::gather_rows,
+           GatherRowsArgs{table.dtype(), table.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), y.id()->data(), table.shape()[0], shape[0], width});
+  if (!needs_grad({table})) return y;
+  return record(op, {table}, y, [saved = SavedTensor(index), whole = table.shape()](const Tensor& dy) -> Grads { return {scatter_add_rows(dy, saved.get(), whole)}; });
+}
+
+Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& table) {
+  const Tensor g = dy.contiguous();
+  Tensor dx = ops::filled(table, 0, g.dtype(), g.device());
+  if (g.numel())
+    launch("scatter_add_rows", g.device(), &KernelTable::scatter_add_rows,
+           ScatterAddRowsArgs{g.dtype(), dx.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), g.id()->data(), table[0], index.numel(), g.numel() / index.numel()});
+  if (!needs_grad({g})) return dx;
+  return record("scatter_add_rows", {g}, dx, [saved = SavedTensor(index)](const Tensor& ddx) -> Grads { return {gather_rows("gather_rows", ddx, saved.get())}; });
+}
+
+void check_index(const char* op, const Tensor& x, const Tensor& index) {
+  ops::check_device(op, x, index);
+  if (index.dtype() != DType::int64) throw DTypeError(str(op, ": expected an int64 index, got ", index.dtype()));
+}
+
+}  // namespace
+
+Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index) {
+  check_index("index_select", x, index);
+  if (x.dim() == 0) throw ShapeError("index_select: expected a tensor with dimensions, got a scalar");
+  if (index.dim() != 1) throw ShapeError(str("index_select: expected an index of rank 1, got ", index.shape()));
+  const int d = wrap_dim("index_select", dim, x.dim());
+  const Tensor i = index.contiguous();
+  return d == 0 ? gather_rows("index_select", x, i) : gather_rows("index_select", x.transpose(0, d), i).transpose(0, d);
+}
+
+Tensor embedding(const Tensor& weight, const Tensor& index) {
+  check_index("embedding", weight, index);
+  if (weight.dim() != 2) throw ShapeError(str("embedding: expected weight [rows, width], got ", weight.shape()));
+  Shape shape = index.shape();
+  shape.push_back(weight.shape()[1]);
+  return gather_rows("embedding", weight, index.contiguous().reshape({index.numel()})).reshape(shape);
+}
+
+}  // namespace braid

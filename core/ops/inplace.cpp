@@ -1,0 +1,121 @@
+// Changes in place. Each bumps the storage's version, so that a backward that saved the old numbers says so instead of using the new ones.
+#include <braid/core/ops/elementwise.hpp>
+
+#include "common.hpp"
+
+namespace braid {
+namespace ops {
+
+void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
+  const TensorImpl& impl = detail::defined(t.impl());
+  for (int i = 0; i < impl.shape.rank(); ++i)
+    if (impl.shape[i] > 1 && impl.strides[i] == 0) throw LayoutError(str(op, ": expected a tensor whose elements each have their own memory, got an expanded one; use clone()"));
+  if (!grad_enabled()) return;
+  if (impl.requires_grad && !impl.grad_fn) throw AutogradError(str(op, ": expected a tensor that is not a leaf requiring grad, got one; change it under NoGrad"));
+  const bool recorded = impl.grad_fn || (source.defined() && source.requires_grad());
+  if (recorded && (impl.is_view || impl.has_views.load(std::memory_order_relaxed)))
+    throw AutogradError(str(op, ": expected a tensor without views where gradients are recorded, got a ", impl.is_view ? "view" : "tensor with views"));
+}
+
+namespace {
+
+/// this = op(this, other), other already of this dtype and device and broadcasting to it.
+void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor* other, double scalar, double alpha) {
+  if (t.numel() == 0) return;
+  BinaryArgs args;
+  args.op = kind;
+  args.dtype = t.dtype();
+  args.out = t.id()->data();
+  args.a = t.id()->data();
+  args.b = other ? other->id()->data() : nullptr;
+  args.scalar = scalar;
+  args.alpha = alpha;
+  if (other) fill_loop(args.loop, t.shape(), {t.id(), t.id(), other->id()});
+  else fill_loop(args.loop, t.shape(), {t.id(), t.id(), t.id()});
+  launch(op, t.device(), &KernelTable::binary, args);
+  t.storage()->bump_version();
+}
+
+/// Checks `other` against t and brings it to t's dtype; a copy where it shares memory with t in another layout.
+Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
+  check_device(op, t, other);
+  if (broadcast_shapes(op, t.shape(), other.shape()) != t.shape()) throw ShapeError(str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
+  if (!is_floating(t.dtype()) && is_floating(other.dtype())) throw DTypeError(str(op, ": expected an operand that ", t.dtype(), " can hold, got ", other.dtype()));
+  Tensor o = other.to(t.dtype());
+  if (o.storage() == t.storage() && !(o.storage_offset() == t.storage_offset() && o.shape() == t.shape() && o.strides() == t.strides())) o = o.clone();
+  return o;
+}
+
+}  // namespace
+}  // namespace ops
+
+const Tensor& Tensor::copy_(const Tensor& source) const {
+  ops::check_in_place("copy_", *this, source);
+  if (broadcast_shapes("copy_", shape(), source.shape()) != shape()) throw ShapeError(str("copy_: expected a shape that broadcasts to ", shape(), ", got ", source.shape()));
+  if (source.id() == id()) return *this;
+  const bool recorded = needs_grad({source}) || (grad_enabled() && impl_->grad_fn);
+  Tensor from = source.detach().to(device());
+  if (from.storage() == storage()) from = from.clone();
+  ops::copy_values(*this, from);
+  storage()->bump_version();
+  if (recorded) {
+    record("copy_", {*this, source}, *this, [shape = source.shape(), to = source.device(), as = source.dtype()](const Tensor& dy, Needs needs) -> Grads {
+      return {Tensor(), needs[1] ? ops::sum_to(dy, shape).to(to, as) : Tensor()};
+    });
+  }
+  return *this;
+}
+
+const Tensor& Tensor::fill_(double value) const {
+  ops::check_in_place("fill_", *this, {});
+  const Ref<Node> before = grad_enabled() ? impl_->grad_fn : Ref<Node>();
+  const NoGrad guard;
+  copy_(ops::filled({}, value, dtype(), device()));
+  if (before) impl_->grad_fn = {};  // the old numbers are gone, and with them their history
+  return *this;
+}
+const Tensor& Tensor::zero_() const { return fill_(0); }
+
+const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
+  ops::check_in_place("add_", *this, other);
+  const Tensor o = ops::operand("add_", *this, other);
+  ops::binary_in_place("add_", BinaryOp::add, *this, &o, 0, alpha);
+  if (needs_grad({*this, other})) {
+    record("add_", {*this, o}, *this, [shape = o.shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
+      return {dy, needs[1] ? mul(ops::sum_to(dy, shape), alpha) : Tensor()};
+    });
+  }
+  return *this;
+}
+const Tensor& Tensor::sub_(const Tensor& other, double alpha) const { return add_(other, -alpha); }
+
+const Tensor& Tensor::mul_(const Tensor& other) const {
+  ops::check_in_place("mul_", *this, other);
+  const Tensor o = ops::operand("mul_", *this, other);
+  if (needs_grad({*this, other})) {  // the old numbers are needed for other's gradient, so they are kept elsewhere
+    const Tensor old = detach().clone();
+    if (impl_->grad_fn) detail::attach(old, impl_->grad_fn, impl_->output_nr);
+    ops::binary_in_place("mul_", BinaryOp::mul, *this, &o, 0, 1);
+    record("mul_", {*this, o}, *this, [old, saved = SavedTensor(o), shape = o.shape()](const Tensor& dy, Needs needs) -> Grads {
+      return {needs[0] ? dy * saved.get() : Tensor(), needs[1] ? ops::sum_to(dy * old, shape) : Tensor()};
+    });
+    return *this;
+  }
+  ops::binary_in_place("mul_", BinaryOp::mul, *this, &o, 0, 1);
+  return *this;
+}
+
+const Tensor& Tensor::add_(double value) const {
+  ops::check_in_place("add_", *this, {});
+  ops::binary_in_place("add_", BinaryOp::add, *this, nullptr, value, 1);
+  return *this;  // the gradient passes unchanged: the history stays as it is
+}
+
+const Tensor& Tensor::mul_(double value) const {
+  ops::check_in_place("mul_", *this, {});
+  ops::binary_in_place("mul_", BinaryOp::mul, *this, nullptr, value, 1);
+  if (needs_grad({*this})) record("mul_", {*this}, *this, [value](const Tensor& dy) -> Grads { return {mul(dy, value)}; });
+  return *this;
+}
+
+}  // namespace braid

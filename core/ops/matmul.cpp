@@ -1,0 +1,175 @@
+// Matrix products: the checks and layouts; the arithmetic is KernelTable::gemm.
+#include <algorithm>
+
+#include <braid/core/ops/elementwise.hpp>
+#include <braid/core/ops/linear.hpp>
+#include <braid/core/ops/reduce.hpp>
+
+#include "common.hpp"
+
+namespace braid {
+namespace {
+
+/// The last two dims of a tensor as the kernel wants them: unit stride in one of them.
+struct Matrix {
+  explicit Matrix(const Tensor& t) : held(t) {
+    if (!take()) {
+      held = t.contiguous();
+      (void)take();
+    }
+  }
+  Tensor held;
+  bool transposed = false;
+  std::int64_t ld = 0;
+
+ private:
+  bool take() {
+    const int r = held.dim();
+    const std::int64_t rows = held.shape()[r - 2], columns = held.shape()[r - 1], by_row = held.strides()[r - 2], by_column = held.strides()[r - 1];
+    if ((by_column == 1 || columns == 1) && (by_row >= columns || rows == 1)) {
+      transposed = false;
+      ld = std::max<std::int64_t>({1, columns, rows == 1 ? 0 : by_row});
+      return true;
+    }
+    if ((by_row == 1 || rows == 1) && (by_column >= rows || columns == 1)) {
+      transposed = true;
+      ld = std::max<std::int64_t>({1, rows, columns == 1 ? 0 : by_column});
+      return true;
+    }
+    return false;
+  }
+};
+
+void check_matmul(const char* op, const Tensor& a, const Tensor& b) {
+  (void)detail::defined(a.impl());
+  (void)detail::defined(b.impl());
+  ops::check_device(op, a, b);
+  ops::check_dtype(op, a, b);
+  if (a.dtype() == DType::bool_ || a.dtype() == DType::uint8) throw DTypeError(str(op, ": expected floating point, int32 or int64, got ", a.dtype()));
+}
+
+/// [.., m, k] × [.., k, n] → [.., m, n] with equal batch dims; bias [n] or undefined. No history.
+Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& bias) {
+  const Matrix x(a), y(b);
+  const int r = a.dim();
+  Shape shape = a.shape();
+  shape[r - 1] = b.shape()[r - 1];
+  Tensor c = make_tensor(shape, a.dtype(), a.device());
+  if (c.numel() == 0) return c;
+  const Tensor dense_bias = bias.defined() ? bias.contiguous() : Tensor();
+  GemmArgs args;
+  args.dtype = a.dtype();
+  args.ta = x.transposed;
+  args.tb = y.transposed;
+  args.accumulate = false;
+  args.m = a.shape()[r - 2];
+  args.k = a.shape()[r - 1];
+  args.n = b.shape()[r - 1];
+  args.lda = x.ld;
+  args.ldb = y.ld;
+  args.ldc = args.n;
+  args.bias = bias.defined() ? dense_bias.id()->data() : nullptr;
+  args.batch = r > 2 ? shape[r - 3] : 1;
+  args.batch_a = r > 2 ? x.held.strides()[r - 3] : 0;
+  args.batch_b = r > 2 ? y.held.strides()[r - 3] : 0;
+  args.batch_c = args.m * args.n;
+  // The innermost batch dim goes to the kernel; those outside it are walked here.
+  std::int64_t outer = 1;
+  for (int d = 0; d < r - 3; ++d) outer *= shape[d];
+  const auto size = static_cast<std::int64_t>(size_of(a.dtype()));
+  for (std::int64_t i = 0; i < outer; ++i) {
+    std::int64_t at_a = 0, at_b = 0, rest = i;
+    for (int d = r - 4; d >= 0; --d) {
+      at_a += rest % shape[d] * x.held.strides()[d];
+      at_b += rest % shape[d] * y.held.strides()[d];
+      rest /= shape[d];
+    }
+    args.a = static_cast<const char*>(x.held.id()->data()) + at_a * size;
+    args.b = static_cast<const char*>(y.held.id()->data()) + at_b * size;
+    args.c = static_cast<char*>(c.id()->data()) + i * args.batch * args.batch_c * size;
+    launch(op, a.device(), &KernelTable::gemm, args);
+  }
+  return c;
+}
+
+/// a bᵀ or aᵀ b of gradients: both of rank >= 2, equal batch dims; recorded.
+Tensor batched(const Tensor& a, const Tensor& b) {
+  Tensor c = product("matmul", a, b, {});
+  if (!needs_grad({a, b})) return c;
+  return record("matmul", {a, b}, c, [x = SavedTensor(a), y = SavedTensor(b)](const Tensor& dc, Needs needs) -> Grads {
+    return {needs[0] ? batched(dc, y.get().transpose(-1, -2)) : Tensor(), needs[1] ? batched(x.get().transpose(-1, -2), dc) : Tensor()};
+  });
+}
+
+Shape batch_of(const Tensor& t) {
+  Shape s;
+  for (int i = 0; i + 2 < t.dim(); ++i) s.push_back(t.shape()[i]);
+  return s;
+}
+
+Tensor expand_batch(const Tensor& t, const Shape& batch) {
+  Shape s = batch;
+  s.push_back(t.shape()[t.dim() - 2]);
+  s.push_back(t.shape()[t.dim() - 1]);
+  return t.expand(s);
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  check_matmul("matmul", a, b);
+  if (a.dim() == 0 || b.dim() == 0) throw ShapeError(str("matmul: expected tensors of rank >= 1, got ", a.shape(), " and ", b.shape()));
+  const std::int64_t inner = a.shape().back(), other = b.shape()[b.dim() == 1 ? 0 : b.dim() - 2];
+  if (inner != other)
+    throw ShapeError(str("matmul: inner dimensions differ: expected b.shape[", b.dim() == 1 ? 0 : b.dim() - 2, "] == ", inner, " (a is ", a.shape(), "), got b ", b.shape()));
+  const Tensor x = a.dim() == 1 ? a.unsqueeze(0) : a, y = b.dim() == 1 ? b.unsqueeze(1) : b;
+  Tensor c;
+  if (x.dim() > 2 && y.dim() == 2) {  // one large product instead of many small ones
+    Shape shape = x.shape();
+    shape[x.dim() - 1] = 1;
+    const std::int64_t rows = shape.numel();
+    shape[x.dim() - 1] = y.shape()[1];
+    c = batched(x.reshape({rows, inner}), y).reshape(shape);
+  } else if (x.dim() == 2 && y.dim() == 2) {
+    c = batched(x, y);
+  } else {
+    const Shape batch = broadcast_shapes("matmul", batch_of(x), batch_of(y));
+    c = batched(expand_batch(x, batch), expand_batch(y, batch));
+  }
+  if (b.dim() == 1) c = c.squeeze(-1);
+  if (a.dim() == 1) c = c.squeeze(b.dim() == 1 ? -1 : -2);
+  return c;
+}
+
+namespace {
+
+/// y = x wᵀ + b for a matrix x; recorded.
+Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Tensor y = product("linear", x, weight.transpose(0, 1).detach(), bias);
+  if (!needs_grad({x, weight, bias})) return y;
+  return record("linear", {x, weight, bias}, y, [sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads {
+    return {needs[0] ? batched(dy, sw.get()) : Tensor(), needs[1] ? batched(dy.transpose(0, 1), sx.get()) : Tensor(), needs[2] ? sum(dy, {0}) : Tensor()};
+  });
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check_matmul("linear", x, weight);
+  if (weight.dim() != 2) throw ShapeError(str("linear: expected weight [out, in], got ", weight.shape()));
+  const std::int64_t in = weight.shape()[1], out = weight.shape()[0];
+  if (x.dim() == 0 || x.shape().back() != in) throw ShapeError(str("linear: expected x [.., ", in, "] for weight ", weight.shape(), ", got ", x.shape()));
+  if (bias.defined()) {
+    ops::check_device("linear", x, bias);
+    ops::check_dtype("linear", x, bias);
+    if (bias.shape() != Shape{out}) throw ShapeError(str("linear: expected bias [", out, "] for weight ", weight.shape(), ", got ", bias.shape()));
+  }
+  if (x.dim() == 2) return linear_rows(x, weight, bias);
+  Shape shape = x.shape();
+  shape[x.dim() - 1] = 1;
+  const std::int64_t rows = shape.numel();
+  shape[x.dim() - 1] = out;
+  return linear_rows(x.reshape({rows, in}), weight, bias).reshape(shape);
+}
+
+}  // namespace braid

@@ -1,0 +1,67 @@
+#include <braid/core/random.hpp>
+
+#include <atomic>
+
+#include <braid/core/ops/create.hpp>
+
+#include "common.hpp"
+
+namespace braid {
+namespace {
+
+std::atomic<std::uint64_t> global_seed{0}, global_stream{0};
+
+Tensor fill_random(const char* op, RandomKind kind, const Shape& shape, const TensorOptions& options, DType natural, double low, double high, std::int64_t ilow, std::int64_t ihigh) {
+  const DType dtype = options.dtype.value_or(natural);
+  if (kind != RandomKind::integers && !is_floating(dtype)) throw DTypeError(str(op, ": expected a floating point type, got ", dtype));
+  Tensor t = make_tensor(shape, dtype, options.device.value_or(Device()));
+  RandomArgs args{kind, dtype, t.id()->data(), t.numel(), 0, 0, low, high, ilow, ihigh};
+  args.seed = options.seed.value_or(initial_seed());
+  args.stream = options.seed ? 0 : next_random_stream();
+  if (t.numel()) launch(op, t.device(), &KernelTable::random, args);
+  return options.requires_grad ? t.requires_grad_() : t;
+}
+
+}  // namespace
+
+void manual_seed(std::uint64_t seed) {
+  global_seed.store(seed);
+  global_stream.store(0);
+}
+std::uint64_t initial_seed() noexcept { return global_seed.load(std::memory_order_relaxed); }
+std::uint64_t next_random_stream() noexcept { return global_stream.fetch_add(1, std::memory_order_relaxed); }
+
+Tensor randn(const Shape& shape, const TensorOptions& options) { return fill_random("randn", RandomKind::normal, shape, options, DType::float32, 0, 1, 0, 0); }
+Tensor rand(const Shape& shape, const TensorOptions& options) { return fill_random("rand", RandomKind::uniform, shape, options, DType::float32, 0, 1, 0, 0); }
+Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options) {
+  if (!(low <= high)) throw ArgumentError(str("uniform: expected low <= high, got ", low, " and ", high));
+  return fill_random("uniform", RandomKind::uniform, shape, options, DType::float32, low, high, 0, 0);
+}
+
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, const TensorOptions& options) {
+  if (low >= high) throw ArgumentError(str("randint: expected low < high, got ", low, " and ", high));
+  const DType dtype = options.dtype.value_or(DType::int64);
+  if (dtype == DType::int64) return fill_random("randint", RandomKind::integers, shape, options, DType::int64, 0, 0, low, high);
+  TensorOptions plain = options;  // one definition of the numbers: int64, then converted
+  plain.dtype = DType::int64;
+  plain.requires_grad = false;
+  const Tensor t = fill_random("randint", RandomKind::integers, shape, plain, DType::int64, 0, 0, low, high).to(dtype);
+  return options.requires_grad ? t.requires_grad_() : t;
+}
+
+Tensor randperm(std::int64_t n, const TensorOptions& options) {
+  if (n < 0) throw ArgumentError(str("randperm: expected n >= 0, got ", n));
+  TensorOptions host = options;
+  host.device = Device();
+  host.dtype = DType::int64;
+  host.requires_grad = false;
+  const Tensor order = arange(n);
+  // Draws of 62 bits, reduced by the remainder: the bias is below 2^-30 for any n that fits in memory.
+  const Tensor draws = n > 1 ? randint(0, std::int64_t{1} << 62, {n - 1}, host) : order;
+  auto* p = order.data<std::int64_t>();
+  const auto* d = draws.data<std::int64_t>();
+  for (std::int64_t i = n - 1; i > 0; --i) std::swap(p[i], p[d[n - 1 - i] % (i + 1)]);
+  return order.to(options.device.value_or(Device()), options.dtype.value_or(DType::int64));
+}
+
+}  // namespace braid
