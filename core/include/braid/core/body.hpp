@@ -1,0 +1,11 @@
+#pragma once
+#include <braid/core/tensor.hpp>
+
+namespace braid::detail {
+
+/// Gives the tensor `into` the numbers, shape, dtype and device of `from`, sharing from's storage: every handle of `into` sees them.
+/// Its identity, flags (requires_grad, tied, is_replica) and gradient stay. The storage is another one, so that what is cached by storage id is found stale.
+/// `into` must be a leaf; its views keep the old storage.
+void replace_body(const Tensor& into, const Tensor& from) noexcept;
+
+}  // namespace braid::detail
