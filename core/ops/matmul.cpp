@@ -48,23 +48,24 @@ void check_matmul(const char* op, const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::bool_ || a.dtype() == DType::uint8) throw DTypeError(str(op, ": expected floating point, int32 or int64, got ", a.dtype()));
 }
 
-/// [.., m, k] × [.., k, n] → [.., m, n] with equal batch dims; bias [n] or undefined. No history.
-Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& bias) {
+/// op(a) op(b) with equal batch dims, op transposing the last two dims where ta or tb; bias [n] or undefined. No history.
+Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias) {
   const Matrix x(a), y(b);
   const int r = a.dim();
   Shape shape = a.shape();
-  shape[r - 1] = b.shape()[r - 1];
+  GemmArgs args;
+  args.m = a.shape()[ta ? r - 1 : r - 2];
+  args.k = a.shape()[ta ? r - 2 : r - 1];
+  args.n = b.shape()[tb ? r - 2 : r - 1];
+  shape[r - 2] = args.m;
+  shape[r - 1] = args.n;
   Tensor c = make_tensor(shape, a.dtype(), a.device());
   if (c.numel() == 0) return c;
   const Tensor dense_bias = bias.defined() ? bias.contiguous() : Tensor();
-  GemmArgs args;
   args.dtype = a.dtype();
-  args.ta = x.transposed;
-  args.tb = y.transposed;
+  args.ta = x.transposed != ta;
+  args.tb = y.transposed != tb;
   args.accumulate = false;
-  args.m = a.shape()[r - 2];
-  args.k = a.shape()[r - 1];
-  args.n = b.shape()[r - 1];
   args.lda = x.ld;
   args.ldb = y.ld;
   args.ldc = args.n;
@@ -92,12 +93,15 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& b
   return c;
 }
 
-/// a bᵀ or aᵀ b of gradients: both of rank >= 2, equal batch dims; recorded.
-Tensor batched(const Tensor& a, const Tensor& b) {
-  Tensor c = product("matmul", a, b, {});
+/// product, recorded: each gradient is again a product of the two others, transposed as needed, so no view is ever made.
+Tensor batched(const Tensor& a, bool ta, const Tensor& b, bool tb) {
+  Tensor c = product("matmul", a, ta, b, tb, {});
   if (!needs_grad({a, b})) return c;
-  return record("matmul", {a, b}, c, [x = SavedTensor(a), y = SavedTensor(b)](const Tensor& dc, Needs needs) -> Grads {
-    return {needs[0] ? batched(dc, y.get().transpose(-1, -2)) : Tensor(), needs[1] ? batched(x.get().transpose(-1, -2), dc) : Tensor()};
+  return record("matmul", {a, b}, c, [sa = SavedTensor(a), sb = SavedTensor(b), ta, tb](const Tensor& dc, Needs needs) -> Grads {
+    Tensor da, db;
+    if (needs[0]) da = ta ? batched(sb.get(), tb, dc, true) : batched(dc, false, sb.get(), !tb);
+    if (needs[1]) db = tb ? batched(dc, true, sa.get(), ta) : batched(sa.get(), !ta, dc, false);
+    return {da, db};
   });
 }
 
@@ -129,12 +133,12 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     shape[x.dim() - 1] = 1;
     const std::int64_t rows = shape.numel();
     shape[x.dim() - 1] = y.shape()[1];
-    c = batched(x.reshape({rows, inner}), y).reshape(shape);
+    c = batched(x.reshape({rows, inner}), false, y, false).reshape(shape);
   } else if (x.dim() == 2 && y.dim() == 2) {
-    c = batched(x, y);
+    c = batched(x, false, y, false);
   } else {
     const Shape batch = broadcast_shapes("matmul", batch_of(x), batch_of(y));
-    c = batched(expand_batch(x, batch), expand_batch(y, batch));
+    c = batched(expand_batch(x, batch), false, expand_batch(y, batch), false);
   }
   if (b.dim() == 1) c = c.squeeze(-1);
   if (a.dim() == 1) c = c.squeeze(b.dim() == 1 ? -1 : -2);
@@ -145,10 +149,10 @@ namespace {
 
 /// y = x wᵀ + b for a matrix x; recorded.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  Tensor y = product("linear", x, weight.transpose(0, 1).detach(), bias);
+  Tensor y = product("linear", x, false, weight, true, bias);
   if (!needs_grad({x, weight, bias})) return y;
   return record("linear", {x, weight, bias}, y, [sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads {
-    return {needs[0] ? batched(dy, sw.get()) : Tensor(), needs[1] ? batched(dy.transpose(0, 1), sx.get()) : Tensor(), needs[2] ? sum(dy, {0}) : Tensor()};
+    return {needs[0] ? batched(dy, false, sw.get(), false) : Tensor(), needs[1] ? batched(dy, true, sx.get(), false) : Tensor(), needs[2] ? sum(dy, {0}) : Tensor()};
   });
 }
 
