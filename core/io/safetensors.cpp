@@ -35,15 +35,14 @@ Tensor read_entry(const io::Source& file, const io::SafetensorsEntry& e, Device 
 Safetensors load(const io::Source& file, const SafetensorsOptions& options) {
   const bool direct = device_context(options.device).host_memory && options.device.type() == DeviceType::cpu;
   io::SafetensorsHeader header = io::read_safetensors_header(file, options.max_header);
-  Safetensors result;
-  result.metadata = std::move(header.metadata);
-  result.tensors.reserve(header.entries.size());
+  std::vector<StateDict::value_type> tensors;
+  tensors.reserve(header.entries.size());
   for (io::SafetensorsEntry& e : header.entries) {
     Tensor t = read_entry(file, e, direct ? options.device : Device("cpu"));
     if (!direct) t = t.to(options.device);
-    result.tensors.emplace_back(std::move(e.name), std::move(t));
+    tensors.emplace_back(std::move(e.name), std::move(t));
   }
-  return result;
+  return {StateDict(std::move(tensors)), std::move(header.metadata)};
 }
 
 void check_names(std::span<const detail::NamedTensor> tensors) {
@@ -143,16 +142,6 @@ void write_tensor(io::OutputFile& file, const Tensor& tensor) {
 }
 
 }  // namespace
-
-const Tensor& Safetensors::at(std::string_view name) const {
-  for (const auto& [key, tensor] : tensors)
-    if (key == name) return tensor;
-  throw ArgumentError(str("Safetensors: expected the name of one of ", tensors.size(), " tensors, got ", io::quoted(name)));
-}
-
-bool Safetensors::contains(std::string_view name) const noexcept {
-  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& pair) { return pair.first == name; });
-}
 
 Safetensors load_safetensors(const std::string& path, const SafetensorsOptions& options) { return load(io::InputFile(path), options); }
 

@@ -8,22 +8,20 @@
 #include <utility>
 #include <vector>
 
+#include <braid/core/state_dict.hpp>
 #include <braid/core/tensor.hpp>
 
 // The safetensors format: tensors by name in one file, data only, never code. Little-endian; readable by every other implementation.
 namespace braid {
 
-/// What a safetensors file holds. A range of pairs (name, tensor), in the order of the file's header.
+/// What a safetensors file holds: tensors by name in the order of its header, and strings beside them.
 struct Safetensors {
-  std::vector<std::pair<std::string, Tensor>> tensors;
+  StateDict tensors;
   std::vector<std::pair<std::string, std::string>> metadata;
 
   /// Throws ArgumentError for a name that is not in the file.
-  [[nodiscard]] const Tensor& at(std::string_view name) const;
-  [[nodiscard]] bool contains(std::string_view name) const noexcept;
-  [[nodiscard]] std::size_t size() const noexcept { return tensors.size(); }
-  [[nodiscard]] auto begin() const noexcept { return tensors.begin(); }
-  [[nodiscard]] auto end() const noexcept { return tensors.end(); }
+  [[nodiscard]] const Tensor& at(std::string_view name) const { return tensors.at(name); }
+  [[nodiscard]] bool contains(std::string_view name) const { return tensors.contains(name); }
 };
 
 struct SafetensorsOptions {
