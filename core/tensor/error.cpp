@@ -14,7 +14,7 @@ namespace {
 
 std::string memory_text(Device device, std::size_t requested, std::size_t in_use, std::size_t cached, std::size_t capacity, std::string_view why) {
   std::string text = str(device, ": allocate: expected ", requested, " free bytes, got ", in_use, " in use, ", cached, " cached, capacity ");
-  text += capacity ? std::to_string(capacity) : "unlimited";
+  text += capacity ? str(capacity) : str("unlimited");
   if (!why.empty()) text += str(" (", why, ")");
   return text;
 }
