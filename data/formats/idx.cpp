@@ -1,0 +1,180 @@
+#include <braid/data/idx.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include <braid/core/error.hpp>
+#include <braid/core/io/checked.hpp>
+#include <braid/core/io/file.hpp>
+
+#include "formats/gzip.hpp"
+
+namespace braid::data {
+namespace {
+
+constexpr std::uint64_t kMagicBytes = 4;
+constexpr std::uint64_t kSizeBytes = 4;  // of one dimension
+constexpr std::size_t kChunk = 64 * 1024;
+
+struct Header {
+  std::uint8_t type = 0;
+  Shape shape;
+  std::uint64_t bytes = 0;         // of the whole header
+  std::uint64_t payload = 0;       // bytes of numbers
+  std::uint64_t element_size = 0;  // as stored
+};
+
+[[noreturn]] void bad(const std::string& path, std::uint64_t at, const char* field, std::string expected, std::string got) {
+  throw FormatError(path, static_cast<std::int64_t>(at), field, std::move(expected), std::move(got));
+}
+
+std::string hex(unsigned byte) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  return {'0', 'x', kDigits[(byte >> 4) & 15], kDigits[byte & 15]};
+}
+
+std::uint64_t size_of_type(std::uint8_t type) {
+  switch (type) {
+    case 0x08:
+    case 0x09: return 1;
+    case 0x0b: return 2;
+    case 0x0c:
+    case 0x0d: return 4;
+    case 0x0e: return 8;
+    default: return 0;
+  }
+}
+
+/// read(to, bytes, offset) gives exactly these bytes of the file or throws.
+template <class Read>
+Header read_header(const std::string& path, const IdxOptions& options, const Read& read) {
+  Header h;
+  unsigned char magic[kMagicBytes];
+  read(magic, kMagicBytes, std::uint64_t{0});
+  if (magic[0] != 0 || magic[1] != 0) bad(path, 0, "magic", "0x00 0x00", hex(magic[0]) + " " + hex(magic[1]));
+  h.type = magic[2];
+  h.element_size = size_of_type(h.type);
+  if (h.element_size == 0) bad(path, 2, "type", "one of 0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e", hex(magic[2]));
+  if (magic[3] < 1 || magic[3] > kMaxRank) bad(path, 3, "number of dimensions", str("1 to ", kMaxRank), std::to_string(magic[3]));
+  unsigned char sizes[kMaxRank * kSizeBytes];
+  read(sizes, kSizeBytes * magic[3], kMagicBytes);
+  for (int i = 0; i < magic[3]; ++i) {
+    const unsigned char* b = sizes + static_cast<std::size_t>(i) * kSizeBytes;
+    h.shape.push_back((std::int64_t{b[0]} << 24) | (std::int64_t{b[1]} << 16) | (std::int64_t{b[2]} << 8) | std::int64_t{b[3]});
+  }
+  h.bytes = kMagicBytes + kSizeBytes * magic[3];
+  std::uint64_t largest = 0;  // of the tensor, whose elements may be wider than the stored ones
+  if (!io::checked_bytes(h.shape.span(), h.element_size, h.payload) || !io::checked_bytes(h.shape.span(), 8, largest)) {
+    bad(path, kMagicBytes, "sizes", "at most 2^63 - 1 bytes", str(h.shape));
+  }
+  if (h.payload > options.max_bytes) {
+    throw LimitError(path, static_cast<std::int64_t>(kMagicBytes), "sizes", str("at most ", options.max_bytes, " bytes of numbers"), str(h.payload, " for ", h.shape));
+  }
+  return h;
+}
+
+DType dtype_of_type(std::uint8_t type) {
+  if (type == 0x08) return DType::uint8;
+  if (type == 0x0d) return DType::float32;
+  if (type == 0x0e) return DType::float64;
+  return DType::int32;
+}
+
+template <class Stored, class T>
+void convert(const unsigned char* from, T* to, std::size_t n) {
+  static_assert(std::endian::native == std::endian::little, "IDX numbers are big-endian");
+  for (std::size_t i = 0; i < n; ++i) {
+    unsigned char reversed[sizeof(Stored)];
+    std::reverse_copy(from + i * sizeof(Stored), from + (i + 1) * sizeof(Stored), reversed);
+    Stored value;
+    std::memcpy(&value, reversed, sizeof value);
+    to[i] = static_cast<T>(value);
+  }
+}
+
+/// Numbers as stored → numbers of the tensor; `at` counts elements.
+void convert(std::uint8_t type, const unsigned char* from, const Tensor& to, std::size_t at, std::size_t n) {
+  void* data = to.impl()->data();
+  switch (type) {
+    case 0x08: std::memcpy(static_cast<std::uint8_t*>(data) + at, from, n); break;
+    case 0x09: convert<std::int8_t>(from, static_cast<std::int32_t*>(data) + at, n); break;
+    case 0x0b: convert<std::int16_t>(from, static_cast<std::int32_t*>(data) + at, n); break;
+    case 0x0c: convert<std::int32_t>(from, static_cast<std::int32_t*>(data) + at, n); break;
+    case 0x0d: convert<float>(from, static_cast<float*>(data) + at, n); break;
+    default: convert<double>(from, static_cast<double*>(data) + at, n); break;
+  }
+}
+
+/// Makes the tensor from next(to, bytes), which gives the payload piece by piece. A piece holds whole elements: kChunk is a multiple of 8.
+template <class Next>
+Tensor read_payload(const Header& h, const Next& next) {
+  Tensor t = make_tensor(h.shape, dtype_of_type(h.type), Device());
+  std::vector<unsigned char> chunk(static_cast<std::size_t>(std::min<std::uint64_t>(h.payload, kChunk)));
+  for (std::uint64_t done = 0; done < h.payload;) {
+    const std::uint64_t part = std::min<std::uint64_t>(h.payload - done, kChunk);
+    next(chunk.data(), part);
+    convert(h.type, chunk.data(), t, static_cast<std::size_t>(done / h.element_size), static_cast<std::size_t>(part / h.element_size));
+    done += part;
+  }
+  return t;
+}
+
+Tensor read_plain(const io::Source& file, const IdxOptions& options) {
+  const auto read = [&](void* to, std::uint64_t bytes, std::uint64_t offset) {
+    if (!io::fits(offset, bytes, file.size())) bad(file.path(), offset, "header", str(bytes, " more bytes"), str(file.size() - std::min(offset, file.size())));
+    file.read(to, bytes, offset);
+  };
+  const Header h = read_header(file.path(), options, read);
+  const std::uint64_t rest = file.size() - h.bytes;
+  if (h.payload != rest) bad(file.path(), h.bytes, "data", str(h.payload, " bytes for ", h.shape), str(rest));
+  std::uint64_t offset = h.bytes;
+  return read_payload(h, [&](void* to, std::uint64_t bytes) {
+    file.read(to, bytes, offset);
+    offset += bytes;
+  });
+}
+
+Tensor read_compressed(std::span<const std::byte> bytes, const std::string& path, const IdxOptions& options) {
+  const auto header_of = [&](GzipReader& gzip) {
+    return read_header(path, options, [&](void* to, std::uint64_t count, std::uint64_t offset) {
+      const std::uint64_t got = gzip.read(to, count);
+      if (got != count) bad(path, offset, "header", str(count, " more decompressed bytes"), str(got));
+    });
+  };
+  {  // First to the end, into a small buffer: nothing is allocated for a file that does not hold what it says.
+    GzipReader gzip(bytes, path);
+    const Header h = header_of(gzip);
+    std::vector<unsigned char> chunk(kChunk);
+    for (std::uint64_t done = 0; done < h.payload;) {
+      const std::uint64_t part = std::min<std::uint64_t>(h.payload - done, kChunk);
+      const std::uint64_t got = gzip.read(chunk.data(), part);
+      done += got;
+      if (got != part) bad(path, h.bytes + done, "data", str(h.payload, " decompressed bytes for ", h.shape), str(done));
+    }
+    gzip.expect_end();
+  }
+  GzipReader gzip(bytes, path);
+  const Header h = header_of(gzip);
+  return read_payload(h, [&](void* to, std::uint64_t count) {
+    if (gzip.read(to, count) != count) throw InternalError("read_idx: expected the same data in a second pass, got less");
+  });
+}
+
+Tensor read(const io::Source& file, const IdxOptions& options) {
+  std::byte first[2]{};
+  if (file.size() >= sizeof first) file.read(first, sizeof first, 0);
+  if (!is_gzip(first)) return read_plain(file, options);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
+  file.read(bytes.data(), bytes.size(), 0);
+  return read_compressed(bytes, file.path(), options);
+}
+
+}  // namespace
+
+Tensor read_idx(const std::string& path, const IdxOptions& options) { return read(io::InputFile(path), options); }
+
+Tensor read_idx(std::span<const std::byte> bytes, const IdxOptions& options, const std::string& name) { return read(io::MemorySource(bytes, name), options); }
+
+}  // namespace braid::data
