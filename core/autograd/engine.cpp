@@ -50,6 +50,50 @@ struct Task {
 struct Leaf {
   TensorImpl* impl;
   std::uint32_t slot;
+  Tensor value;  // what commit_leaves is about to set
+  bool in_place = false;
+};
+
+/// The lists of one backward. A thread keeps one set, so that small graphs cost no heap allocation.
+struct Workspace {
+  std::vector<Ref<Node>> found;  // in the order of running
+  std::vector<Task> tasks;
+  std::vector<Target> targets;  // of all edges, node after node
+  std::vector<Slot> slots;      // of all outputs, node after node, then of the leaves
+  std::vector<Leaf> leaves;
+  std::vector<Device> devices;
+  std::vector<Tensor> seeds;
+  void clear() noexcept {
+    constexpr std::size_t kKept = 4096;  // a graph of a million nodes is not paid for by every later one
+    const auto reset = [](auto& list) {
+      if (list.capacity() > kKept) list = {};
+      else list.clear();
+    };
+    reset(found), reset(tasks), reset(targets), reset(slots), reset(leaves), reset(devices), reset(seeds);
+  }
+};
+
+/// The thread's set of lists, or a fresh one where a backward runs inside another.
+class Borrowed {
+ public:
+  Borrowed() : mine_(!taken) {
+    if (mine_) taken = true, workspace_ = &kept;
+    else workspace_ = new Workspace;
+  }
+  ~Borrowed() {
+    workspace_->clear();
+    if (mine_) taken = false;
+    else delete workspace_;
+  }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  Workspace& operator*() const noexcept { return *workspace_; }
+
+ private:
+  static inline thread_local bool taken = false;
+  static inline thread_local Workspace kept;
+  bool mine_;
+  Workspace* workspace_;
 };
 
 }  // namespace
@@ -57,6 +101,7 @@ struct Leaf {
 class Engine {
  public:
   Engine(bool retain, bool create) : retain_(retain), create_(create) {}
+  std::vector<Tensor>& seeds() noexcept { return seeds_; }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine() {
@@ -64,13 +109,13 @@ class Engine {
   }
 
   /// Runs everything below the roots. captures: (tensor → its gradient), see grad().
-  void run(std::span<const Tensor> roots, std::vector<Tensor> seeds, std::span<const Tensor> captures) {
+  void run(std::span<const Tensor> roots, std::span<const Tensor> captures) {
     for (const Tensor& root : roots)
       if (root.id()->grad_fn) find(root.id()->grad_fn);
     order();
     prepare();
     place_captures(captures);
-    for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds[i]));
+    for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
     const GradMode mode(create_);
     if (devices_.size() <= 1) {
       for (std::uint32_t i = 0; i < tasks_.size(); ++i) execute(i);
@@ -85,28 +130,25 @@ class Engine {
   /// Adds the leaves' gradients. What can fail comes first: then all are added or none.
   void commit_leaves() {
     const GradMode mode(create_);
-    std::vector<Tensor> values(leaves_.size());
-    std::vector<bool> in_place(leaves_.size());
-    for (std::size_t i = 0; i < leaves_.size(); ++i) {
-      Tensor value = take(leaves_[i].slot);
+    for (Leaf& l : leaves_) {
+      Tensor value = take(l.slot);
       if (!value.defined()) continue;
-      const Tensor leaf{Ref<TensorImpl>(leaves_[i].impl)}, old = leaf.grad();
-      if (value.shape() != leaf.shape() || value.dtype() != leaf.dtype() || value.device() != leaf.device())
-        throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape(), ", ", leaf.dtype(), " on ", leaf.device(), ", got ", value.shape(), ", ", value.dtype(), " on ",
-                                value.device()));
-      if (!old.defined()) {
+      const TensorImpl& leaf = *l.impl;
+      if (value.shape() != leaf.shape || value.dtype() != leaf.dtype || value.device() != leaf.device)
+        throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape, ", ", leaf.dtype, " on ", leaf.device, ", got ", value.shape(), ", ", value.dtype(), " on ", value.device()));
+      if (!leaf.grad) {
         if (!create_ && !sole_owner(value)) value = value.clone();  // nobody else's numbers may move with it
-      } else if (create_ || old.requires_grad()) {
+      } else if (const Tensor old(leaf.grad); create_ || old.requires_grad()) {
         value = add(old, value);
       } else {
-        in_place[i] = true;
+        l.in_place = true;
       }
-      values[i] = std::move(value);
+      l.value = std::move(value);
     }
-    for (std::size_t i = 0; i < leaves_.size(); ++i) {
-      if (!values[i].defined()) continue;
-      if (in_place[i]) Tensor(leaves_[i].impl->grad).add_(values[i]);
-      else leaves_[i].impl->grad = values[i].impl();
+    for (const Leaf& l : leaves_) {
+      if (!l.value.defined()) continue;
+      if (l.in_place) Tensor(l.impl->grad).add_(l.value);
+      else l.impl->grad = l.value.impl();
     }
   }
 
@@ -171,7 +213,7 @@ class Engine {
       if (const auto at = leaf_index_.find(impl); at != leaf_index_.end()) return at->second;
       leaf_index_.emplace(impl, static_cast<std::uint32_t>(slots_.size()));
     }
-    leaves_.push_back({impl, static_cast<std::uint32_t>(slots_.size())});
+    leaves_.push_back({impl, static_cast<std::uint32_t>(slots_.size()), {}, false});
     slots_.emplace_back();
     return leaves_.back().slot;
   }
@@ -229,7 +271,8 @@ class Engine {
     Node& node = *task.node;
     const std::uint32_t outputs = node.outputs();
     Tensor one;
-    std::vector<Tensor> many(outputs > 1 ? outputs : 0);
+    std::vector<Tensor> many;
+    if (outputs > 1) many.resize(outputs);
     const std::span<Tensor> gradients = outputs > 1 ? std::span<Tensor>(many) : std::span<Tensor>(&one, 1);
     bool any = false;
     for (std::uint32_t o = 0; o < outputs; ++o) {
@@ -309,13 +352,15 @@ class Engine {
   };
 
   bool retain_, create_;
-  std::vector<Ref<Node>> found_;  // in the order of running
-  std::vector<Task> tasks_;
-  std::vector<Target> targets_;  // of all edges, node after node
-  std::vector<Slot> slots_;      // of all outputs, node after node, then of the leaves
-  std::vector<Leaf> leaves_;
+  Borrowed workspace_;
+  std::vector<Ref<Node>>& found_ = (*workspace_).found;
+  std::vector<Task>& tasks_ = (*workspace_).tasks;
+  std::vector<Target>& targets_ = (*workspace_).targets;
+  std::vector<Slot>& slots_ = (*workspace_).slots;
+  std::vector<Leaf>& leaves_ = (*workspace_).leaves;
+  std::vector<Device>& devices_ = (*workspace_).devices;
+  std::vector<Tensor>& seeds_ = (*workspace_).seeds;
   std::unordered_map<TensorImpl*, std::uint32_t> leaf_index_;
-  std::vector<Device> devices_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> missing_;  // consumers that are not done; only with several devices
   std::mutex slot_mutexes_[16];
   std::vector<std::uint32_t> captures_;
@@ -325,9 +370,8 @@ class Engine {
 
 namespace {
 
-std::vector<Tensor> seeds_for(const char* op, std::span<const Tensor> outputs, std::span<const Tensor> gradients) {
+void fill_seeds(std::vector<Tensor>& seeds, const char* op, std::span<const Tensor> outputs, std::span<const Tensor> gradients) {
   if (!gradients.empty() && gradients.size() != outputs.size()) throw ArgumentError(str(op, ": expected ", outputs.size(), " gradients, got ", gradients.size()));
-  std::vector<Tensor> seeds;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
     if (!y.requires_grad()) throw AutogradError(str(op, ": expected an output that requires a gradient, got one of shape ", y.shape(), " without history"));
@@ -342,15 +386,14 @@ std::vector<Tensor> seeds_for(const char* op, std::span<const Tensor> outputs, s
     if (g.device() != y.device()) throw DeviceError(str(op, ": expected a gradient on ", y.device(), ", got one on ", g.device()));
     seeds.push_back(g);
   }
-  return seeds;
 }
 
 }  // namespace
 
 void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, bool retain_graph, bool create_graph) {
-  std::vector<Tensor> seeds = seeds_for("backward", outputs, gradients);
   Engine engine(retain_graph || create_graph, create_graph);
-  engine.run(outputs, std::move(seeds), {});
+  fill_seeds(engine.seeds(), "backward", outputs, gradients);
+  engine.run(outputs, {});
   engine.commit_leaves();
 }
 
@@ -362,9 +405,9 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> gradients, bool retain_graph, bool create_graph, bool allow_unused) {
   for (const Tensor& x : inputs)
     if (!x.requires_grad()) throw AutogradError(str("grad: expected inputs that require a gradient, got one of shape ", x.shape(), " that does not"));
-  std::vector<Tensor> seeds = seeds_for("grad", outputs, gradients);
   Engine engine(retain_graph || create_graph, create_graph);
-  engine.run(outputs, std::move(seeds), inputs);
+  fill_seeds(engine.seeds(), "grad", outputs, gradients);
+  engine.run(outputs, inputs);
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensor g;
