@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <braid/nn/module.hpp>
+
+namespace braid::nn {
+
+struct EmbeddingOptions {
+  std::optional<Device> device = {};
+  std::optional<DType> dtype = {};  ///< floating point
+};
+
+/// A table of `count` rows of `width` numbers, looked up by index.
+///
+/// Shapes    indices [..] int64 → [.., width]; weight [count, width]
+/// Starts    standard normal, as PyTorch's
+/// Throws    ArgumentError for a negative size; in a call IndexError, DTypeError, DeviceError as braid::embedding
+struct Embedding : Module {
+  Parameter weight;
+
+  Embedding(std::int64_t count, std::int64_t width, const EmbeddingOptions& options = {});
+  [[nodiscard]] Tensor operator()(const Tensor& indices) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS(weight)
+};
+
+}  // namespace braid::nn

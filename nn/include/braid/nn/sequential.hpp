@@ -1,0 +1,46 @@
+#pragma once
+#include <concepts>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <braid/nn/module.hpp>
+
+namespace braid::nn {
+
+/// Layers one after the other: `nn::Sequential{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)}`. Takes what the first layer takes.
+/// Its fields are called 0, 1, …; layer i is `std::get<i>(model.layers)`. `Sequential{Sequential{…}}` is the inner one (C++ copies it).
+template <class... L>
+struct Sequential : Module {
+  std::tuple<L...> layers;
+
+  Sequential() requires(sizeof...(L) == 0 || (std::default_initializable<L> && ...)) = default;
+  explicit Sequential(L... l) requires(sizeof...(L) > 0) : layers(std::move(l)...) {}
+
+  template <class... X>
+  requires(sizeof...(L) > 0 || sizeof...(X) == 1) [[nodiscard]] auto operator()(const X&... x) const { return run<0>(x...); }
+
+  // What BRAID_FIELDS writes, for a pack.
+  auto braid_fields() {
+    return std::apply([](auto&... l) { return std::tie(l...); }, layers);
+  }
+  auto braid_fields() const {
+    return std::apply([](auto&... l) { return std::tie(l...); }, layers);
+  }
+  static std::string_view braid_names() {
+    static const std::string_view names = tree::detail::numbered(sizeof...(L));
+    return names;
+  }
+  void braid_owner() const {}
+
+ private:
+  template <std::size_t I, class... X>
+  auto run(const X&... x) const {
+    if constexpr (I == sizeof...(L)) return (x, ...);
+    else return run<I + 1>(std::get<I>(layers)(x...));
+  }
+};
+template <class... L>
+Sequential(L...) -> Sequential<L...>;
+
+}  // namespace braid::nn

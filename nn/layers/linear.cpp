@@ -1,0 +1,26 @@
+#include <cmath>
+
+#include <braid/core/error.hpp>
+#include <braid/core/ops/linear.hpp>
+#include <braid/core/random.hpp>
+#include <braid/nn/linear.hpp>
+
+namespace braid::nn {
+
+Linear::Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options) {
+  if (in_features < 0) throw ArgumentError(str("Linear: expected in_features >= 0, got ", in_features));
+  if (out_features < 0) throw ArgumentError(str("Linear: expected out_features >= 0, got ", out_features));
+  // PyTorch's kaiming_uniform with a = √5: √(6 / ((1 + a²) in)) = 1/√in.
+  const double bound = in_features > 0 ? 1 / std::sqrt(static_cast<double>(in_features)) : 0;
+  const TensorOptions made{.device = options.device, .dtype = options.dtype};
+  weight = Parameter(uniform({out_features, in_features}, -bound, bound, made));
+  if (options.bias) bias = Parameter(uniform({out_features}, -bound, bound, made));
+}
+
+Tensor Linear::operator()(const Tensor& x) const { return linear(x, weight, bias); }
+
+std::string Linear::extra() const {
+  return str("in_features=", weight.size(1), ", out_features=", weight.size(0), ", bias=", bias.defined() ? "true" : "false");
+}
+
+}  // namespace braid::nn

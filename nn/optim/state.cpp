@@ -1,0 +1,77 @@
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/error.hpp>
+#include <braid/nn/optim.hpp>
+
+namespace braid::optim {
+
+LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict) {
+  std::vector<std::string> wrong;
+  std::unordered_map<std::string_view, const Tensor*> unused;
+  for (const auto& [name, tensor] : dict) {
+    if (!unused.try_emplace(name, &tensor).second) wrong.push_back(name + ": expected once, got twice");
+  }
+  const auto find = [&](std::string_view key) -> const Tensor* {
+    const auto at = unused.find(key);
+    if (at == unused.end()) return nullptr;
+    const Tensor* value = at->second;
+    unused.erase(at);
+    return value;
+  };
+  const auto fits = [&](const std::string& key, const Tensor& value, const Shape& shape, DType dtype) {
+    if (!value.defined()) wrong.push_back(key + ": expected a tensor, got an undefined one");
+    else if (value.shape() != shape) wrong.push_back(str(key, ": expected shape ", shape, ", got ", value.shape()));
+    else if (value.dtype() != dtype) wrong.push_back(str(key, ": expected ", dtype, ", got ", value.dtype()));
+    else return true;
+    return false;
+  };
+
+  const NoGrad guard;
+  std::vector<std::int64_t> steps(parameters_.size(), 0);
+  const Tensor* counts = find("steps");
+  if (!counts) {
+    wrong.emplace_back("steps: is missing");
+  } else if (fits("steps", *counts, steps_.shape(), DType::int64)) {
+    steps = counts->to_vector<std::int64_t>();
+    for (const std::int64_t count : steps) {
+      if (count < 0) wrong.push_back(str("steps: expected counts >= 0, got ", count));
+    }
+  }
+  std::size_t loaded = 1;
+  std::vector<std::vector<nn::Buffer>> fresh(state_names_.size());
+  for (std::size_t k = 0; k < state_names_.size(); ++k) {
+    fresh[k].resize(parameters_.size());
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const Tensor& p = parameters_[i];
+      const std::string key = str(state_names_[k], '.', i);
+      const Tensor* value = find(key);
+      if (!value) {
+        if (steps[i] > 0) wrong.push_back(str(key, ": is missing, and parameter ", i, " was updated ", steps[i], " times"));
+      } else if (fits(key, *value, p.shape(), p.dtype()) && wrong.empty()) {
+        fresh[k][i] = nn::Buffer(value->detach().to(p.device(), p.dtype(), true));
+        ++loaded;
+      }
+    }
+  }
+  for (const auto& [name, tensor] : dict) {
+    if (unused.contains(name)) wrong.push_back(name + ": was not expected");
+  }
+  if (!wrong.empty()) {
+    std::string message =
+        str("load_state_dict: expected the state of ", name_, " over ", parameters_.size(), parameters_.size() == 1 ? " parameter" : " parameters", ", got ",
+            wrong.size(), wrong.size() == 1 ? " key that does not fit" : " keys that do not fit");
+    for (const std::string& line : wrong) message += "\n  " + line;
+    throw ArgumentError(message);
+  }
+  for (std::size_t k = 0; k < fresh.size(); ++k) state(k).swap(fresh[k]);
+  for (std::size_t i = 0; i < steps.size(); ++i) steps_.data<std::int64_t>()[i] = steps[i];
+  steps_.storage()->bump_version();
+  LoadReport report;
+  report.loaded = loaded;
+  return report;
+}
+
+}  // namespace braid::optim
