@@ -1,0 +1,206 @@
+#include "cpu/gemm_library.hpp"
+
+#include <atomic>
+
+#include <braid/core/error.hpp>
+
+#if defined(BRAID_WITH_ONEDNN)
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "cpu/runtime/isa.hpp"
+
+namespace braid::cpu {
+
+namespace {
+
+constexpr std::size_t kPrimitives = 64;  // kept by a thread
+
+std::atomic<bool> library_on{true};
+
+constinit thread_local bool t_closed = false;  // this thread's primitives are gone
+
+// oneDNN's threads are OpenMP's. They spin, and two of them on one core run a hundred times slower, so it computes on the calling thread alone; the count
+// that the program had set on this thread is put back afterwards. Found by name: oneDNN may be built without OpenMP.
+struct OpenMp {
+  int (*count)() = nullptr;
+  void (*set_count)(int) = nullptr;
+};
+
+const OpenMp& openmp() noexcept {
+  static const OpenMp functions = [] {
+    OpenMp found;
+    void* const count = ::dlsym(RTLD_DEFAULT, "omp_get_max_threads");
+    void* const set_count = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+    if (count != nullptr && set_count != nullptr) {
+      std::memcpy(&found.count, &count, sizeof count);
+      std::memcpy(&found.set_count, &set_count, sizeof set_count);
+    }
+    return found;
+  }();
+  return functions;
+}
+
+class OneThread {
+ public:
+  OneThread() noexcept : saved_(openmp().count != nullptr ? openmp().count() : 1) {
+    if (saved_ != 1) openmp().set_count(1);
+  }
+  ~OneThread() {
+    if (saved_ != 1) openmp().set_count(saved_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int saved_;
+};
+
+[[noreturn]] void refuse(const char* call, int status) { throw InternalError(str("matmul: expected oneDNN's ", call, " to succeed, got status ", status)); }
+
+// What a matmul primitive is made for.
+struct Key {
+  std::int64_t m, n, k, lda, ldb, ldc;
+  bool ta, tb, accumulate, bias;
+  bool operator==(const Key&) const = default;
+};
+
+struct Matmul {
+  Key key{};
+  dnnl::matmul primitive;
+  dnnl::memory a, b, c, bias;
+};
+
+dnnl::engine& engine() {
+  static auto& instance = *new dnnl::engine(dnnl::engine::kind::cpu, 0);  // never destroyed: threads may compute while the process ends
+  return instance;
+}
+
+// A thread's primitives, found by shape; the oldest one makes room.
+struct Primitives {
+  dnnl::stream stream{engine()};
+  std::array<std::unique_ptr<Matmul>, kPrimitives> kept;
+  std::size_t used = 0, next = 0;
+  Matmul* last = nullptr;
+  ~Primitives() { t_closed = true; }
+
+  Matmul& find(const Key& key) {
+    if (last != nullptr && last->key == key) return *last;
+    for (std::size_t i = 0; i < used; ++i)
+      if (kept[i]->key == key) return *(last = kept[i].get());
+    auto made = make(key);
+    last = made.get();
+    kept[next] = std::move(made);
+    next = (next + 1) % kPrimitives;
+    used = used < kPrimitives ? used + 1 : used;
+    return *last;
+  }
+
+  static std::unique_ptr<Matmul> make(const Key& key) {
+    using Memory = dnnl::memory;
+    const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
+      return Memory::desc({rows, columns}, Memory::data_type::f32, Memory::dims{row, column});
+    };
+    const Memory::desc a = matrix(key.m, key.k, key.ta ? 1 : key.lda, key.ta ? key.lda : 1);
+    const Memory::desc b = matrix(key.k, key.n, key.tb ? 1 : key.ldb, key.tb ? key.ldb : 1);
+    const Memory::desc c = matrix(key.m, key.n, key.ldc, 1), bias = key.bias ? matrix(1, key.n, key.n, 1) : Memory::desc();
+    dnnl::primitive_attr attributes;
+    if (key.accumulate) {
+      dnnl::post_ops sum;
+      sum.append_sum(1.0f);
+      attributes.set_post_ops(sum);
+    }
+#if DNNL_VERSION_MAJOR >= 3
+    const auto description =
+        key.bias ? dnnl::matmul::primitive_desc(engine(), a, b, bias, c, attributes) : dnnl::matmul::primitive_desc(engine(), a, b, c, attributes);
+#else
+    const dnnl::matmul::primitive_desc description(key.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c), attributes, engine());
+#endif
+    auto made = std::make_unique<Matmul>();
+    made->key = key;
+    made->primitive = dnnl::matmul(description);
+    made->a = Memory(a, engine(), nullptr);
+    made->b = Memory(b, engine(), nullptr);
+    made->c = Memory(c, engine(), nullptr);
+    if (key.bias) made->bias = Memory(bias, engine(), nullptr);
+    return made;
+  }
+};
+
+void run_matmul(const LibraryProduct& p) {
+  thread_local Primitives primitives;
+  Matmul& matmul = primitives.find({p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.ta, p.tb, p.accumulate, p.bias != nullptr});
+  matmul.a.set_data_handle(const_cast<float*>(p.a));
+  matmul.b.set_data_handle(const_cast<float*>(p.b));
+  matmul.c.set_data_handle(p.c);
+  dnnl_exec_arg_t arguments[4] = {{DNNL_ARG_SRC, matmul.a.get()}, {DNNL_ARG_WEIGHTS, matmul.b.get()}, {DNNL_ARG_DST, matmul.c.get()}, {}};
+  if (p.bias != nullptr) {
+    matmul.bias.set_data_handle(const_cast<float*>(p.bias));
+    arguments[3] = {DNNL_ARG_BIAS, matmul.bias.get()};
+  }
+  // The C call: the C++ one takes a hash map.
+  const dnnl_status_t status = dnnl_primitive_execute(matmul.primitive.get(), primitives.stream.get(), p.bias != nullptr ? 4 : 3, arguments);
+  if (status != dnnl_success) refuse("primitive_execute", status);
+}
+
+void run_sgemm(const LibraryProduct& p) {
+  if (p.bias != nullptr)
+    for (std::int64_t i = 0; i < p.m; ++i) std::memcpy(p.c + i * p.ldc, p.bias, static_cast<std::size_t>(p.n) * sizeof(float));
+  const float beta = p.accumulate || p.bias != nullptr ? 1.0f : 0.0f;
+  const dnnl_status_t status = dnnl_sgemm(p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', p.m, p.n, p.k, 1.0f, p.a, p.lda, p.b, p.ldb, beta, p.c, p.ldc);
+  if (status != dnnl_success) refuse("sgemm", status);
+}
+
+// A forced instruction set binds the library too. It fails only if the program itself used oneDNN before, and then the program's choice holds.
+bool limit_isa() noexcept {
+  try {
+    const std::string_view name = current_isa().name;
+    if (name == "sse") dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
+    if (name == "avx2") dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+bool library_gemm_available() noexcept {
+  static const bool works = limit_isa();
+  return works && library_on.load(std::memory_order_relaxed);
+}
+
+bool use_library_gemm(bool on) noexcept { return library_on.exchange(on); }
+
+void library_gemm(const LibraryProduct& p) {
+  const OneThread one_thread;
+  try {
+    // With few rows sgemm spends its time on turning B; the primitive does not. The choice is by shape alone, for equal bits on every thread.
+    if (p.tb && !p.ta && !t_closed) {
+      run_matmul(p);
+    } else {
+      run_sgemm(p);
+    }
+  } catch (const dnnl::error& error) {
+    throw InternalError(str("matmul: expected oneDNN to succeed, got: ", error.what()));
+  }
+}
+
+}  // namespace braid::cpu
+
+#else  // without oneDNN
+
+namespace braid::cpu {
+
+bool library_gemm_available() noexcept { return false; }
+bool use_library_gemm(bool) noexcept { return false; }
+void library_gemm(const LibraryProduct&) { throw InternalError("matmul: expected a build with oneDNN, got one without"); }
+
+}  // namespace braid::cpu
+
+#endif

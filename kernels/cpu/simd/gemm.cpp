@@ -1,0 +1,116 @@
+#include "cpu/simd/gemm.hpp"
+
+#include "cpu/errors.hpp"
+#include "cpu/gemm_library.hpp"
+#include "cpu/runtime/parallel.hpp"
+#include "cpu/simd/vec.hpp"
+
+namespace braid::cpu::BRAID_ISA {
+
+namespace {
+
+// In multiply-adds. A tile of kTileWork takes a few microseconds: below that a helper is not worth waking. A tile of kGridWork is large enough for packing
+// and for the library's own start to be small beside it.
+constexpr double kTileWork = 64 * 1024;
+constexpr double kGridWork = 1024 * 1024;
+constexpr double kSmallWork = 96.0 * 96 * 96;  // up to here our own loops need no packing
+constexpr std::int64_t kFewRows = 4, kFewColumns = 16, kLongDot = 64;
+
+struct Grid {
+  std::int64_t rows, columns;  // tiles in each direction
+  std::int64_t row_step, column_step;
+};
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// `parts` equal steps, rounded up to a multiple.
+std::int64_t even_step(std::int64_t size, std::int64_t parts, std::int64_t multiple) { return ceil_div(ceil_div(size, parts), multiple) * multiple; }
+
+Grid make_grid(const GemmArgs& args, std::int64_t row_parts, std::int64_t column_parts, std::int64_t row_multiple, std::int64_t column_multiple) {
+  const std::int64_t row_step = even_step(args.m, row_parts, row_multiple), column_step = even_step(args.n, column_parts, column_multiple);
+  return {ceil_div(args.m, row_step), ceil_div(args.n, column_step), row_step, column_step};
+}
+
+double work_of(const GemmArgs& args) { return static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k); }
+
+GemmWay choose_way(const GemmArgs& args) {
+  if (args.dtype == DType::float16 || args.dtype == DType::bfloat16) return GemmWay::packed;
+  if (args.dtype != DType::float32 && args.dtype != DType::float64) return GemmWay::direct;
+  if (args.k == 0) return GemmWay::direct;
+  const bool small = work_of(args) <= kSmallWork;
+  if (args.tb) {
+    if (!args.ta && (args.m <= kFewRows || (args.n <= kFewColumns && args.k >= kLongDot))) return GemmWay::dot;
+    if (small) return GemmWay::turned;
+  } else {
+    if (!args.ta && args.n == 1 && args.ldb == 1 && args.k >= kLongDot) return GemmWay::dot;
+    if (small || args.m <= kFewRows || args.n <= kFewColumns) return GemmWay::direct;
+  }
+  return args.dtype == DType::float32 && library_gemm_available() ? GemmWay::library : GemmWay::packed;
+}
+
+// Small and skinny products: cut along the longer side of C, into pieces that are worth a thread each.
+Grid simple_grid(const GemmArgs& args) {
+  constexpr double kMostTiles = 64;
+  const double wanted = work_of(args) / kTileWork;
+  const auto parts = static_cast<std::int64_t>(wanted < kMostTiles ? wanted : kMostTiles);
+  if (parts < 2) return {1, 1, args.m, args.n};
+  return args.m >= args.n ? make_grid(args, parts, 1, 4, 1) : make_grid(args, 1, parts, 1, 64);
+}
+
+// Large products: tiles of about 256 × 512; finer ones while there are few of them and they stay large enough.
+Grid large_grid(const GemmArgs& args) {
+  constexpr std::int64_t kRowStep = 256, kColumnStep = 512, kLeastRows = 64, kLeastColumns = 128, kEnoughTiles = 8;
+  std::int64_t rows = ceil_div(args.m, kRowStep), columns = ceil_div(args.n, kColumnStep);
+  const double work = work_of(args);
+  while (rows * columns * args.batch < kEnoughTiles && work / static_cast<double>(rows * columns) >= 2 * kGridWork) {
+    const bool columns_can = args.n / (2 * columns) >= kLeastColumns, rows_can = args.m / (2 * rows) >= kLeastRows;
+    if (columns_can && (!rows_can || args.n / columns >= args.m / rows)) {
+      columns *= 2;
+    } else if (rows_can) {
+      rows *= 2;
+    } else {
+      break;
+    }
+  }
+  return make_grid(args, rows, columns, 4, 16);
+}
+
+void (*tile_function(DType dtype))(const GemmArgs&, GemmWay, const GemmTile&) {
+  switch (dtype) {
+    case DType::float32: return &gemm_tile_float32;
+    case DType::float64: return &gemm_tile_float64;
+    case DType::float16: return &gemm_tile_float16;
+    case DType::bfloat16: return &gemm_tile_bfloat16;
+    case DType::int32: return &gemm_tile_int32;
+    case DType::int64: return &gemm_tile_int64;
+    default: fail_dtype("matmul", "float32, float64, float16, bfloat16, int32 or int64", dtype);
+  }
+}
+
+}  // namespace
+
+void gemm(const GemmArgs& args, Stream& stream) {
+  const auto function = tile_function(args.dtype);
+  if (args.m <= 0 || args.n <= 0 || args.batch <= 0) return;
+  const GemmWay way = choose_way(args);
+  const double work = work_of(args);
+  if (args.batch == 1 && work < 2 * kTileWork) return function(args, way, {0, 0, 0, args.m, args.n});
+
+  const Grid grid = way == GemmWay::library || way == GemmWay::packed ? large_grid(args) : simple_grid(args);
+  const std::int64_t per_matrix = grid.rows * grid.columns;
+  const std::int64_t together = per_matrix == 1 && work < kTileWork ? static_cast<std::int64_t>(kTileWork / (work < 1 ? 1 : work)) : 1;  // of a batch
+  const std::int64_t tiles = args.batch * per_matrix;
+  auto run = [&](std::int64_t index) {
+    const std::int64_t first = index * together;
+    const std::int64_t last = first + together < tiles ? first + together : tiles;
+    for (std::int64_t t = first; t < last; ++t) {
+      const std::int64_t in_matrix = t % per_matrix;
+      const std::int64_t i = in_matrix / grid.columns * grid.row_step, j = in_matrix % grid.columns * grid.column_step;
+      const std::int64_t m = args.m - i < grid.row_step ? args.m - i : grid.row_step, n = args.n - j < grid.column_step ? args.n - j : grid.column_step;
+      function(args, way, {t / per_matrix, i, j, m, n});
+    }
+  };
+  parallel_for(stream, ceil_div(tiles, together), run);
+}
+
+}  // namespace braid::cpu::BRAID_ISA
