@@ -21,12 +21,4 @@
 #include <braid/core/tensor.hpp>
 #include <braid/core/tree.hpp>
 #include <braid/core/version.hpp>
-#include <braid/nn/activations.hpp>
-#include <braid/nn/embedding.hpp>
-#include <braid/nn/linear.hpp>
-#include <braid/nn/losses.hpp>
-#include <braid/nn/module.hpp>
-#include <braid/nn/optim.hpp>
-#include <braid/nn/parameter.hpp>
-#include <braid/nn/sequential.hpp>
-#include <braid/nn/walks.hpp>
+#include <braid/nn/nn.hpp>
