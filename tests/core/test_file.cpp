@@ -1,0 +1,262 @@
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <csignal>
+
+#include <braid/core/error.hpp>
+#include <braid/core/io/checked.hpp>
+#include <braid/core/io/file.hpp>
+#include <braid/core/safetensors.hpp>
+
+#include "support/catch.hpp"
+#include "support/errors.hpp"
+#include "support/temporary.hpp"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+// A file system whose k-th call fails with an error of our choice; it counts and names its calls.
+struct Faults {
+  int fail_at = 0;  // 0: none
+  int error = EIO;
+  bool persistent = false;
+  std::size_t most = ~std::size_t{0};  // bytes a read or write moves
+  int calls = 0;
+  int last_fsync = 0, renamed = 0, folder_fsync = 0;  // the call's number
+  unsigned written_mode = 0;                          // of the temporary file, at its first write
+  std::string failed = {};
+} faults;
+
+bool fails(const char* name) {
+  ++faults.calls;
+  if (faults.fail_at == 0 || (faults.persistent ? faults.calls < faults.fail_at : faults.calls != faults.fail_at)) return false;
+  faults.failed = name;
+  errno = faults.error;
+  return true;
+}
+
+const io::FileSystem& real() { return io::real_file_system(); }
+const io::FileSystem kFaulty{
+    .open = [](int folder, const char* path, int flags, unsigned mode) { return fails("open") ? -1 : real().open(folder, path, flags, mode); },
+    .close =
+        [](int fd) {
+          const bool failed = fails("close");
+          const int result = real().close(fd);  // also a failing close gives the descriptor back
+          if (failed) errno = faults.error;
+          return failed ? -1 : result;
+        },
+    .fstat = [](int fd, struct stat* info) { return fails("fstat") ? -1 : real().fstat(fd, info); },
+    .stat_in = [](int folder, const char* path, struct stat* info) { return fails("stat") ? -1 : real().stat_in(folder, path, info); },
+    .pread = [](int fd, void* to, std::size_t bytes, std::int64_t offset) { return fails("pread") ? -1 : real().pread(fd, to, std::min(bytes, faults.most), offset); },
+    .pwrite =
+        [](int fd, const void* from, std::size_t bytes, std::int64_t offset) {
+          struct stat info {};
+          if (real().fstat(fd, &info) == 0 && offset == 0) faults.written_mode = info.st_mode & 07777;
+          return fails("pwrite") ? -1 : real().pwrite(fd, from, std::min(bytes, faults.most), offset);
+        },
+    .fsync =
+        [](int fd) {
+          if (fails("fsync")) return -1;
+          (faults.renamed == 0 ? faults.last_fsync : faults.folder_fsync) = faults.calls;
+          return real().fsync(fd);
+        },
+    .fchmod = [](int fd, unsigned mode) { return fails("fchmod") ? -1 : real().fchmod(fd, mode); },
+    .rename =
+        [](int folder, const char* from, const char* to) {
+          if (fails("rename")) return -1;
+          faults.renamed = faults.calls;
+          return real().rename(folder, from, to);
+        },
+    .unlink = [](int folder, const char* path) { return fails("unlink") ? -1 : real().unlink(folder, path); },
+};
+
+struct WithFaults {
+  explicit WithFaults(Faults f) {
+    faults = std::move(f);
+    io::set_file_system(&kFaulty);
+  }
+  ~WithFaults() { io::set_file_system(nullptr); }
+};
+
+Tensor bytes_tensor(std::int64_t n, unsigned char first) {
+  Tensor t = make_tensor({n}, DType::uint8, Device());
+  for (std::int64_t i = 0; i < n; ++i) t.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(first + i);
+  return t;
+}
+
+int open_files() {
+  int n = 0;
+  struct stat info {};
+  for (int fd = 0; fd < 256; ++fd) n += ::fstat(fd, &info) == 0 ? 1 : 0;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("checked: arithmetic that does not fit is refused", "[io]") {
+  std::uint64_t r = 0;
+  CHECK((io::checked_mul<std::uint64_t>(1u << 31, 1u << 31, r) && r == std::uint64_t{1} << 62));
+  CHECK_FALSE(io::checked_mul<std::uint64_t>(std::uint64_t{1} << 32, std::uint64_t{1} << 32, r));
+  CHECK_FALSE(io::checked_add<std::uint64_t>(~std::uint64_t{0}, 1, r));
+  CHECK((io::fits(0, 0, 0) && io::fits(3, 2, 5) && io::fits(5, 0, 5)));
+  CHECK_FALSE((io::fits(3, 3, 5) || io::fits(6, 0, 5) || io::fits(1, ~std::uint64_t{0}, 5)));
+  const auto bytes = [&](std::vector<std::int64_t> sizes, std::uint64_t element) { return io::checked_bytes(sizes, element, r); };
+  CHECK((bytes({}, 8) && r == 8));
+  CHECK((bytes({2, 3}, 4) && r == 24));
+  CHECK((bytes({2, 0, 3}, 4) && r == 0));
+  CHECK((bytes({INT64_MAX}, 1) && r == INT64_MAX));
+  CHECK_FALSE((bytes({INT64_MAX}, 2) || bytes({-1}, 1) || bytes({0, -1}, 1) || bytes({0, INT64_MAX, 2}, 1)));
+}
+
+TEST_CASE("file: a save is flushed, renamed and flushed again, and is private until then", "[io]") {
+  const TemporaryFolder folder;
+  const WithFaults with({});
+  save_safetensors(folder / "x", {{"x", bytes_tensor(100, 1)}});
+  CHECK(faults.last_fsync > 0);
+  CHECK(faults.renamed > faults.last_fsync);
+  CHECK(faults.folder_fsync > faults.renamed);
+  CHECK(faults.written_mode == 0600);
+}
+
+TEST_CASE("file: any failing call of a save leaves the old file, no other one, and says what failed", "[io]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x";
+  const Tensor old_tensor = bytes_tensor(100, 1), new_tensor = bytes_tensor(200, 7);
+  for (const bool replaces : {true, false}) {
+    std::string before;
+    std::remove(path.c_str());
+    if (replaces) {
+      save_safetensors(path, {{"x", old_tensor}});
+      before = read_file(path);
+    }
+    for (const int error : {EIO, ENOSPC, EDQUOT, EACCES}) {
+      for (const bool persistent : {false, true}) {
+        int k = 1;
+        for (;; ++k) {
+          INFO("call " << k << " error " << error << " replaces " << replaces);
+          const int files = open_files();
+          const WithFaults with({.fail_at = k, .error = error, .persistent = persistent});
+          try {
+            save_safetensors(path, {{"x", new_tensor}});
+            break;
+          } catch (const IoError& e) {
+            CHECK(e.error_number == error);
+            CHECK(e.path == path);
+            CHECK_FALSE(e.operation.empty());
+            CHECK(std::string(e.what()).find(std::strerror(error)) != std::string::npos);
+            CHECK(e.retryable() == (error == ENOSPC || error == EDQUOT));
+          }
+          io::set_file_system(nullptr);
+          CHECK(open_files() == files);
+          if (faults.renamed == 0) {
+            if (replaces) CHECK(read_file(path) == before);
+            // What could not be removed, because that call fails too, stays; nothing else does.
+            CHECK(folder.names().size() <= (replaces ? 1u : 0u) + (persistent ? 1u : 0u));
+          } else {  // the folder's own flush failed: the new file is there
+            CHECK(load_safetensors(path).at("x").numel() == 200);
+          }
+          for (const std::string& name : folder.names()) std::remove((folder / name).c_str());
+          if (replaces) save_safetensors(path, {{"x", old_tensor}});
+        }
+        CHECK(k >= 8);  // open, stat, open, write (twice), fsync, fchmod, close, rename at least
+        io::set_file_system(nullptr);
+        std::remove(path.c_str());
+        if (replaces) save_safetensors(path, {{"x", old_tensor}});
+      }
+    }
+  }
+}
+
+TEST_CASE("file: interrupted calls and short transfers are gone on with", "[io]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x";
+  const Tensor tensor = bytes_tensor(300, 3);
+  save_safetensors(path, {{"x", tensor}});
+  const std::string expected = read_file(path);
+  for (int k = 1; k <= 30; ++k) {
+    std::remove(path.c_str());
+    const WithFaults with({.fail_at = k, .error = EINTR});
+    save_safetensors(path, {{"x", tensor}});
+    CHECK(read_file(path) == expected);
+    CHECK(folder.names().size() == 1);
+  }
+  for (int k = 1; k <= 10; ++k) {
+    const WithFaults with({.fail_at = k, .error = EINTR});
+    CHECK(load_safetensors(path).at("x").numel() == 300);
+  }
+  for (const std::size_t most : {1u, 7u}) {
+    const WithFaults with({.most = most});
+    std::remove(path.c_str());
+    save_safetensors(path, {{"x", tensor}});
+    CHECK(read_file(path) == expected);
+    const Safetensors loaded = load_safetensors(path);
+    CHECK(std::memcmp(loaded.at("x").data<std::uint8_t>(), tensor.data<std::uint8_t>(), 300) == 0);
+  }
+}
+
+TEST_CASE("file: any failing call of a load is an IoError and leaks nothing", "[io]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x";
+  save_safetensors(path, {{"x", bytes_tensor(300, 3)}});
+  const int files = open_files();
+  int k = 1;
+  for (;; ++k) {
+    const WithFaults with({.fail_at = k});
+    try {
+      static_cast<void>(load_safetensors(path));
+      if (faults.failed == "close") continue;  // nothing is lost when a file that was read does not close
+      break;
+    } catch (const IoError& e) {
+      CHECK(e.error_number == EIO);
+      CHECK(e.path == path);
+      CHECK((e.operation == "open" || e.operation == "fstat" || e.operation == "read"));
+    }
+    CHECK(open_files() == files);
+  }
+  CHECK(k > 5);
+}
+
+TEST_CASE("file: one that shrinks while it is read is an IoError", "[io]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x";
+  write_file(path, std::string(1000, 'x'));
+  const io::InputFile file(path);
+  CHECK(file.size() == 1000);
+  char buffer[600];
+  file.read(buffer, 600, 400);
+  write_file(path, std::string(500, 'y'));
+  CHECK_THROWS_TEXT(IoError, "read*at byte 500*expected 500 more bytes, got the end of the file", file.read(buffer, 600, 400));
+  CHECK_THROWS_TEXT(IoError, "expected 1 more bytes, got the end", io::MemorySource({}).read(buffer, 1, 0));
+}
+
+TEST_CASE("file: a real limit on file size is an IoError, and the old file stays", "[io]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x";
+  save_safetensors(path, {{"x", bytes_tensor(100, 1)}});
+  const std::string before = read_file(path);
+  rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &old) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{4096, old.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  std::string failure = "nothing was thrown";
+  try {
+    save_safetensors(path, {{"x", bytes_tensor(10'000, 1)}});
+  } catch (const IoError& e) {
+    failure = e.error_number == EFBIG && e.operation == "write" && e.offset == 4096 ? "" : e.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, handler);
+  CHECK(failure == "");
+  CHECK(read_file(path) == before);
+  CHECK(folder.names() == std::vector<std::string>{"x"});
+}
