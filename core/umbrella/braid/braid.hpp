@@ -22,3 +22,4 @@
 #include <braid/core/tree.hpp>
 #include <braid/core/version.hpp>
 #include <braid/nn/nn.hpp>
+#include <braid/parallel/parallel.hpp>

@@ -1,0 +1,163 @@
+#include "communicator/local.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include <braid/core/backend.hpp>
+#include <braid/core/error.hpp>
+#include <braid/core/storage.hpp>
+#include <braid/parallel/devices.hpp>
+
+#include "copies.hpp"
+#include "workers.hpp"
+
+namespace braid::parallel {
+namespace {
+
+constexpr std::int64_t kTile = 16 * 1024;          // elements: what is added at once stays in the first two caches
+constexpr std::size_t kCopyPart = 1024 * 1024;     // bytes: copied by the worker itself, not by its device's helpers
+constexpr std::int64_t kStagedTile = 1024 * 1024;  // elements: what is copied at once before it is added
+
+std::vector<Device> checked(std::vector<Device> devices) {
+  if (devices.empty()) throw ArgumentError("make_local_communicator: expected at least one device, got none");
+  check_devices("make_local_communicator", devices);
+  return devices;
+}
+
+/// Bytes [begin, end) of a buffer.
+void copy_bytes(const BufferView& to, const BufferView& from, std::size_t begin, std::size_t end) {
+  copy_flat(static_cast<char*>(to.data) + begin, to.device, static_cast<const char*>(from.data) + begin, from.device, end - begin);
+}
+
+BufferView part(const BufferView& whole, std::int64_t begin, std::int64_t end) {
+  BufferView view = whole;
+  if (view.data) view.data = static_cast<char*>(whole.data) + static_cast<std::size_t>(begin) * size_of(whole.dtype);
+  view.count = end - begin;
+  return view;
+}
+
+/// out = a + b by the kernels of `device`.
+void add(Device device, void* out, const void* a, const void* b, std::int64_t count, DType dtype) {
+  BinaryArgs args{BinaryOp::add, dtype, out, a, b, 0, 1, {}};
+  args.loop.rank = 1;
+  args.loop.n = count;
+  args.loop.size[0] = count;
+  for (auto& stride : args.loop.stride) stride[0] = 1;
+  args.loop.dense = true;
+  launch("reduce", device, &KernelTable::binary, args);
+}
+
+/// The sum of a tile over ranks [first, first + count) by the fixed tree: in `out`, or where it already is. Null if no rank has data.
+/// `source(rank)` gives the tile of a rank, readable on `device`, or null; `scratch` holds one tile for each level of the tree.
+template <class Source>
+const void* tree_sum(Device device, const Source& source, std::size_t first, std::size_t count, void* out, char* scratch, std::int64_t elements, DType dtype) {
+  if (count == 1) return source(first);
+  const std::size_t left = std::bit_floor(count - 1);  // the largest power of two below count
+  const void* const a = tree_sum(device, source, first, left, out, scratch, elements, dtype);
+  if (!a) return tree_sum(device, source, first + left, count - left, out, scratch, elements, dtype);
+  const void* const b =
+      tree_sum(device, source, first + left, count - left, scratch, scratch + static_cast<std::size_t>(elements) * size_of(dtype), elements, dtype);
+  if (!b) return a;
+  add(device, out, a, b, elements, dtype);
+  return out;
+}
+
+std::size_t levels(std::size_t ranks) { return static_cast<std::size_t>(std::bit_width(ranks - 1)); }
+
+}  // namespace
+
+LocalCommunicator::LocalCommunicator(std::vector<Device> group, bool stage) : Communicator(checked(group), static_cast<int>(group.size())), host_(!stage) {
+  for (const Device d : devices()) host_ = host_ && device_context(d).host_memory;
+}
+
+void LocalCommunicator::do_broadcast(std::span<const BufferView> buffers) {
+  const std::size_t ranks = devices().size();
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < buffers.size(); ++i) total += i % ranks ? buffers[i].bytes() : 0;
+  if (!host_) {
+    for_each_device(devices(), total, [&](std::size_t rank) {
+      for (std::size_t i = rank; rank && i < buffers.size(); i += ranks) copy_bytes(buffers[i], buffers[i - rank], 0, buffers[i].bytes());
+    });
+    return;
+  }
+  // All copies, end to end, are cut in equal parts at whole cache lines.
+  constexpr std::size_t kLine = 64;
+  const std::size_t share = ((total + ranks - 1) / ranks + kLine - 1) / kLine * kLine;
+  for_each_device(devices(), total, [&](std::size_t worker) {
+    const std::size_t begin = worker * share, end = begin + share;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < buffers.size() && at < end; ++i) {
+      if (i % ranks == 0) continue;
+      const std::size_t bytes = buffers[i].bytes(), from = std::max(at, begin), to = std::min(at + bytes, end);
+      for (std::size_t part = from; part < to; part += kCopyPart)
+        copy_bytes(buffers[i], buffers[i - i % ranks], part - at, std::min(part + kCopyPart, to) - at);
+      at += bytes;
+    }
+  });
+}
+
+void LocalCommunicator::do_reduce(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+  const std::size_t ranks = devices().size();
+  const Device root = devices().front();
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < buffers.size(); ++i) total += buffers[i].bytes();
+
+  const auto finish = [](const BufferView& result, const void* sum) {  // the only part with data is the sum; it can be read on the root
+    if (sum != result.data) copy_flat(result.data, result.device, sum, result.device, result.bytes());
+  };
+  if (host_) {
+    std::int64_t tiles = 0;
+    for (const BufferView& result : results) tiles += (result.count + kTile - 1) / kTile;
+    const auto workers = static_cast<std::int64_t>(ranks);
+    for_each_device(devices(), total, [&](std::size_t worker) {
+      const Device device = devices()[worker];  // its kernels and its thread; the memory is everybody's
+      const std::int64_t begin = tiles * static_cast<std::int64_t>(worker) / workers, end = tiles * static_cast<std::int64_t>(worker + 1) / workers;
+      const Ref<Storage> scratch = Storage::allocate(levels(ranks) > 1 ? levels(ranks) * kTile * sizeof(double) : 0, device);  // two ranks need none
+      std::int64_t at = 0;
+      for (std::size_t i = 0; i < results.size() && at < end; ++i) {
+        const std::int64_t count = (results[i].count + kTile - 1) / kTile;
+        for (std::int64_t tile = std::max(begin - at, std::int64_t{0}); tile < std::min(count, end - at); ++tile) {
+          const std::int64_t from = tile * kTile, to = std::min(from + kTile, results[i].count);
+          const BufferView result = part(results[i], from, to);
+          const auto source = [&](std::size_t rank) -> const void* { return part(buffers[i * ranks + rank], from, to).data; };
+          finish(result, tree_sum(device, source, 0, ranks, result.data, static_cast<char*>(scratch->data()), to - from, result.dtype));
+        }
+        at += count;
+      }
+    });
+    return;
+  }
+  // Rank 0's stream waits for the others' gradients, copies them in pieces into its own memory and adds there.
+  Stream& stream = current_stream(root);
+  for (const Device device : devices()) {
+    if (device == root) continue;
+    const std::unique_ptr<Event> ready = device_context(device).backend->make_event();
+    current_stream(device).record(*ready);
+    stream.wait(*ready);
+  }
+  std::int64_t longest = 0;
+  for (const BufferView& result : results) longest = std::max(longest, std::min(result.count, kStagedTile));
+  const std::size_t tile_bytes = static_cast<std::size_t>(longest) * sizeof(double);
+  const Ref<Storage> scratch = Storage::allocate((levels(ranks) + ranks) * tile_bytes, root);
+  char* const staged = static_cast<char*>(scratch->data()) + levels(ranks) * tile_bytes;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    for (std::int64_t from = 0; from < results[i].count; from += kStagedTile) {
+      const std::int64_t to = std::min(from + kStagedTile, results[i].count);
+      const BufferView result = part(results[i], from, to);
+      const auto source = [&](std::size_t rank) -> const void* {
+        const BufferView tile = part(buffers[i * ranks + rank], from, to);
+        if (rank == 0 || !tile.data) return tile.data;
+        BufferView copy = tile;
+        copy.data = staged + rank * tile_bytes;
+        copy.device = root;
+        copy_bytes(copy, tile, 0, tile.bytes());
+        return copy.data;
+      };
+      finish(result, tree_sum(root, source, 0, ranks, result.data, static_cast<char*>(scratch->data()), to - from, result.dtype));
+    }
+  }
+}
+
+std::unique_ptr<Communicator> make_local_communicator(std::vector<Device> devices) { return std::make_unique<LocalCommunicator>(std::move(devices)); }
+
+}  // namespace braid::parallel

@@ -1,0 +1,182 @@
+#pragma once
+#include <concepts>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include <braid/core/tree.hpp>
+#include <braid/nn/module.hpp>
+#include <braid/nn/walks.hpp>
+#include <braid/parallel/gather.hpp>
+#include <braid/parallel/parallel_apply.hpp>
+#include <braid/parallel/replicate.hpp>
+#include <braid/parallel/scatter.hpp>
+
+namespace braid::parallel {
+
+template <class M>
+struct DataParallel;
+
+/// What DataParallel and data_parallel can be told beside the devices.
+struct DataParallelOptions {
+  std::optional<Device> output_device = {};  ///< where the outputs are joined; default: the first device
+  int dim = 0;                               ///< the dimension that is split and joined
+};
+
+namespace detail {
+
+/// True if a DataParallel is somewhere in the type.
+template <class T>
+constexpr bool holds_data_parallel();
+template <class T>
+struct HoldsDataParallel {
+  static constexpr bool elements() { return false; }
+};
+template <template <class...> class C, class... E>
+struct HoldsDataParallel<C<E...>> {
+  static constexpr bool elements() { return (holds_data_parallel<std::remove_cvref_t<E>>() || ...); }
+};
+template <template <class, std::size_t> class Array, class E, std::size_t N>
+struct HoldsDataParallel<Array<E, N>> : HoldsDataParallel<std::tuple<E>> {};
+template <class T>
+inline constexpr bool is_data_parallel = false;
+template <class M>
+inline constexpr bool is_data_parallel<DataParallel<M>> = true;
+template <class T>
+constexpr bool holds_data_parallel() {
+  if constexpr (is_data_parallel<T>) return true;
+  else if constexpr (tree::IsTensor<T> || !tree::detail::is_tree<T>()) return false;
+  else if constexpr (tree::Struct<T>) return HoldsDataParallel<decltype(std::declval<T&>().braid_fields())>::elements();
+  else if constexpr (tree::Tuple<T>) return HoldsDataParallel<T>::elements();
+  else if constexpr (tree::Map<T>) return holds_data_parallel<typename T::mapped_type>();
+  else return holds_data_parallel<typename T::value_type>();
+}
+template <class M>
+constexpr void check_not_nested() {
+  static_assert(!holds_data_parallel<M>(), "braid: a DataParallel inside a DataParallel: wrap the whole model, or only its parts");
+}
+
+/// Devices that exist, each once; the output device too.
+void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options);
+/// All tensors of the module are on the first device, else DeviceError.
+void check_placement(const tree::Flat& module, Device first);
+/// All tensors are on the device.
+[[nodiscard]] bool all_on(const tree::Flat& flat, Device device);
+[[noreturn]] void cannot_gather(const char* signature);
+
+template <class T>
+[[nodiscard]] bool is_on(const T& t, Device device) {
+  if constexpr (tree::IsTensor<T>) return !t.defined() || t.device() == device;
+  else if constexpr (tree::detail::Holds<T>) return all_on(tree::flatten(t), device);
+  else return true;
+}
+
+template <class T>
+[[nodiscard]] T moved_to(const T& t, Device device) {
+  return tree::map(t, [device](const std::string&, const Tensor& x) { return x.to(device); });
+}
+
+/// The arguments as one tree. Parameters among them are shared, not copied.
+template <class... A>
+[[nodiscard]] std::tuple<std::decay_t<A>...> arguments(const A&... args) {
+  const tree::Sharing sharing;
+  return std::tuple<std::decay_t<A>...>(args...);
+}
+
+/// One device: the module with its arguments moved there. Several: scatter, replicate, parallel_apply, gather.
+template <class M, class I>
+Output<M, I> split_call(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options) {
+  using R = Output<M, I>;
+  check_placement(tree::flatten(module), devices.front());
+  const Device output_device = options.output_device.value_or(devices.front());
+  if (devices.size() == 1) {
+    const auto run = [&]() -> R { return is_on(input, devices.front()) ? call(module, input) : call(module, moved_to(input, devices.front())); };
+    if constexpr (tree::detail::Holds<R>) {
+      R output = run();
+      return is_on(output, output_device) ? output : moved_to(output, output_device);
+    } else {
+      return run();
+    }
+  }
+  const std::vector<I> inputs = scatter(input, devices, options.dim);
+  const std::vector<Device> used(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
+  if constexpr (std::is_void_v<R>) {
+    parallel_apply(replicate(module, used), inputs, used);
+  } else if constexpr (Tree<R>) {
+    return gather(parallel_apply(replicate(module, used), inputs, used), output_device, options.dim);
+  } else {
+    cannot_gather(braid::detail::signature<R>());
+  }
+}
+
+}  // namespace detail
+
+/// Splits the batch over devices, runs a replica of the module on each at the same time, and joins the outputs: `DataParallel model(Net{});`.
+///
+/// Forward     scatter → replicate on the devices that get rows → parallel_apply → gather. With one device, the module itself with the arguments moved there;
+/// with an
+///             empty list, the module itself with the arguments as they are
+/// Placement   with several devices the module stays where it is, and has to be on the first one: `to(model, device)`; with one it is moved there at
+/// construction Arguments   any number of trees (split) and plain values (given to every replica); at least the tensors on any device Output      a tree of
+/// tensors on output_device, which is the first device unless told otherwise; of several devices nothing else can be joined Gradient    of a loss of the joined
+/// output: the same as on one device, summed over the replicas into the module's own parameters Throws      at construction: DeviceError for devices that do
+/// not exist or are there twice. At each call: DeviceError `module must have its parameters and buffers on
+///             device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc.weight')`; ReplicaError; what scatter and gather throw
+/// Notes       what replicas write to plain fields is lost; what replica 0 writes in place to buffers stays. A copy has weights of its own.
+///             `DataParallel(DataParallel(x))` is a copy of the inner one; nesting is an error at compile time
+template <class M>
+struct DataParallel : nn::Module {
+  M module;
+
+  explicit DataParallel(M&& m, DeviceList on = devices(), std::optional<Device> output_device = {}, int dim = 0)
+      : DataParallel(std::move(m), std::move(on), DataParallelOptions{output_device, dim}) {}
+  DataParallel(M&& m, DeviceList on, DataParallelOptions options) : module(std::move(m)), devices_(on.list()), options_(options) {
+    detail::check_not_nested<M>();
+    detail::check_group("DataParallel", devices_, options_);
+    if (devices_.size() == 1) to(module, devices_.front());
+  }
+  /// A model is moved in, or cloned before: `DataParallel(std::move(model))`, `DataParallel(clone(model))`.
+  template <class U, class... A>
+  requires(std::is_lvalue_reference_v<U>&& std::same_as<std::remove_cvref_t<U>, M>) explicit DataParallel(U&&, A&&...) = delete;
+
+  template <class... A>
+  requires std::invocable < const M&, const std::decay_t<A>
+  &... > auto operator()(const A&... args) const {
+    if (devices_.empty()) return module(args...);
+    return detail::split_call(module, detail::arguments(args...), devices_, options_);
+  }
+
+  BRAID_FIELDS(module)
+
+ private:
+  std::vector<Device> devices_;
+  DataParallelOptions options_;
+};
+template <class M>
+DataParallel(M) -> DataParallel<M>;
+template <class M>
+DataParallel(M, DeviceList) -> DataParallel<M>;
+template <class M>
+DataParallel(M, DeviceList, std::optional<Device>) -> DataParallel<M>;
+template <class M>
+DataParallel(M, DeviceList, std::optional<Device>, int) -> DataParallel<M>;
+template <class M>
+DataParallel(M, DeviceList, DataParallelOptions) -> DataParallel<M>;
+
+/// DataParallel as a function, for a module that is already on the first device; an input that is a std::tuple is the list of arguments, any other the one
+/// argument.
+template <class M, class I>
+auto data_parallel(const M& module, const I& input, const DeviceList& on = devices(), DataParallelOptions options = {}) {
+  detail::check_not_nested<M>();
+  detail::check_group("data_parallel", on.list(), options);
+  if (on.list().empty()) return static_cast<detail::Output<M, I>>(detail::call(module, input));
+  if constexpr (detail::is_tuple<I>) return detail::split_call(module, input, on.list(), options);
+  else return detail::split_call(module, detail::arguments(input), on.list(), options);
+}
+template <class M, class I>
+auto data_parallel(const M& module, const I& input, const DeviceList& on, std::optional<Device> output_device, int dim = 0) {
+  return data_parallel(module, input, on, DataParallelOptions{output_device, dim});
+}
+
+}  // namespace braid::parallel

@@ -1,0 +1,36 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include <braid/core/tensor.hpp>
+#include <braid/core/tree.hpp>
+#include <braid/parallel/scatter.hpp>
+
+namespace braid::parallel {
+
+namespace detail {
+/// Checks that all have the first one's structure, and joins their leaves.
+[[nodiscard]] std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device, int dim);
+}  // namespace detail
+
+/// Joins the trees of the replicas into one on `output_device`: every tensor is the replicas' tensors, one after the other along `dim`.
+///
+/// Shapes    equal but for `dim`. Tensors without dimensions become a vector of one element a replica, with a warning, once per process.
+///           Containers keep their type and must have equal sizes and keys; where the first tree has none (an empty optional, an undefined tensor) so has the
+///           result. Plain fields are those of the first tree.
+/// Types     equal
+/// Gradient  the pieces of dy, each on its replica's device; without dimensions where the part had none
+/// Throws    ArgumentError `Expected at least one tensor to gather from` for an empty list, `All dicts must have the same number of keys`, and for other
+///           differences of structure; ShapeError `Gather got an input of invalid size: got …, but expected …`; DTypeError; IndexError for a wrong dim;
+///           DeviceError for a device that does not exist
+template <class T>
+[[nodiscard]] T gather(const std::vector<T>& outputs, Device output_device, int dim = 0) {
+  check_tree<T>();
+  std::vector<tree::Flat> flats;
+  flats.reserve(outputs.size());
+  for (const T& output : outputs) flats.push_back(tree::flatten(output));
+  const std::vector<Tensor> leaves = detail::gather_leaves(flats, output_device, dim);  // throws for an empty list
+  return detail::with_leaves(outputs.front(), leaves);
+}
+
+}  // namespace braid::parallel

@@ -1,0 +1,141 @@
+#include "primitives/broadcast.hpp"
+
+#include <braid/core/autograd.hpp>
+
+#include "communicator/local.hpp"
+
+namespace braid::parallel {
+namespace {
+
+std::size_t bytes_of(const Tensor& t) { return static_cast<std::size_t>(t.numel()) * size_of(t.dtype()); }
+BufferView view_of(const Tensor& t) { return {t.id()->data(), t.numel(), t.dtype(), t.device()}; }
+
+/// The tensor again, as another body on the same storage. What gets a history is a view, so that it is not changed in place; buffers may be.
+Tensor alias(const Tensor& t, bool recorded) {
+  return recorded ? make_view(t, t.shape(), t.strides(), t.storage_offset())
+                  : make_tensor_on(t.storage(), t.shape(), t.strides(), t.storage_offset(), t.dtype());
+}
+
+/// Which tensors lie together in one buffer, and where.
+struct Bucket {
+  DType dtype;
+  std::size_t bytes = 0;
+  std::vector<std::size_t> tensors, offsets;
+};
+
+std::vector<Bucket> buckets_for(std::span<const Tensor> tensors) {
+  constexpr std::size_t kAlign = 64;
+  std::vector<Bucket> buckets;
+  std::size_t open[kDTypeCount];  // 1 + the bucket that takes the next tensor of a type
+  std::fill(std::begin(open), std::end(open), 0);
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    const std::size_t bytes = bytes_of(tensors[k]);
+    std::size_t& at = open[static_cast<std::size_t>(tensors[k].dtype())];
+    if (bytes > kBucketBytes) {
+      buckets.push_back({tensors[k].dtype(), bytes, {k}, {0}});
+      continue;
+    }
+    if (!at || buckets[at - 1].bytes + bytes > kBucketBytes) {
+      buckets.push_back({tensors[k].dtype(), 0, {}, {}});
+      at = buckets.size();
+    }
+    Bucket& bucket = buckets[at - 1];
+    bucket.tensors.push_back(k);
+    bucket.offsets.push_back(bucket.bytes);
+    bucket.bytes += (bytes + kAlign - 1) / kAlign * kAlign;
+  }
+  return buckets;
+}
+
+}  // namespace
+
+std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors, std::span<const Device> devices) {
+  const std::size_t ranks = devices.size(), count = tensors.size();
+  std::vector<std::vector<Tensor>> copies(ranks, std::vector<Tensor>(count));
+  std::vector<Tensor> inputs, outputs;  // of the recorded op
+  std::vector<bool> recorded(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    recorded[k] = needs_grad({tensors[k]});
+    if (recorded[k]) inputs.push_back(tensors[k]);
+  }
+  {
+    const NoGrad guard;  // recorded below, as one op
+    std::vector<Tensor> sources(count);
+    for (std::size_t k = 0; k < count; ++k) {
+      copies[0][k] = alias(tensors[k], recorded[k]);
+      sources[k] = ranks > 1 ? tensors[k].contiguous() : tensors[k];
+    }
+    if (ranks > 1) {
+      std::vector<BufferView> views(count * ranks);
+      const std::vector<Bucket> buckets = buckets_for(sources);
+      for (std::size_t rank = 1; rank < ranks; ++rank) {
+        for (const Bucket& bucket : buckets) {
+          const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
+          for (std::size_t i = 0; i < bucket.tensors.size(); ++i) {
+            const std::size_t k = bucket.tensors[i];
+            const Tensor& source = sources[k];
+            copies[rank][k] = make_tensor_on(Storage::slice(whole, bucket.offsets[i], bytes_of(source)), source.shape(), contiguous_strides(source.shape()), 0,
+                                             source.dtype());
+            views[k * ranks + rank] = view_of(copies[rank][k]);
+          }
+        }
+      }
+      for (std::size_t k = 0; k < count; ++k) views[k * ranks] = view_of(sources[k]);
+      LocalCommunicator({devices.begin(), devices.end()}).broadcast(views);
+    }
+  }
+  if (inputs.empty()) return copies;
+  for (const std::vector<Tensor>& rank : copies)
+    for (std::size_t k = 0; k < count; ++k)
+      if (recorded[k]) outputs.push_back(rank[k]);
+  record_many("broadcast", inputs, outputs, devices[0],
+              [group = std::vector<Device>(devices.begin(), devices.end())](std::span<const Tensor> dys) { return Grads(reduce_tensors(dys, group)); });
+  return copies;
+}
+
+std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<const Device> devices) {
+  const std::size_t ranks = devices.size(), count = parts.size() / ranks;
+  std::vector<Tensor> sums(count);
+  const bool recording = grad_enabled();
+  bool needed = false;
+  {
+    const NoGrad guard;
+    std::vector<Tensor> dense(parts.size());
+    std::vector<BufferView> buffers, results;
+    for (std::size_t k = 0; k < count; ++k) {
+      const Tensor* any = nullptr;
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        const Tensor& part = parts[rank * count + k];
+        if (!part.defined()) continue;
+        any = &part;
+        needed = needed || (recording && part.requires_grad());
+        dense[rank * count + k] = part.contiguous();
+      }
+      if (!any) continue;  // nobody used it: no gradient
+      const Tensor& own = parts[k];
+      const bool free =
+          !recording && own.defined() && own.id()->references() == 2 && own.storage()->references() == 1 && own.is_contiguous();  // held by parts and dense
+      sums[k] = free ? own : make_tensor(any->shape(), any->dtype(), devices[0]);
+      for (std::size_t rank = 0; rank < ranks; ++rank) buffers.push_back(dense[rank * count + k].defined() ? view_of(dense[rank * count + k]) : BufferView{});
+      results.push_back(view_of(sums[k]));
+    }
+    LocalCommunicator({devices.begin(), devices.end()}).reduce(buffers, results);
+    for (const Tensor& sum : sums)
+      if (sum.defined()) sum.storage()->bump_version();
+  }
+  if (!needed) return sums;
+  record_many("reduce", parts, sums, devices[0], [group = std::vector<Device>(devices.begin(), devices.end())](std::span<const Tensor> dys) {
+    std::vector<Tensor> defined;
+    for (const Tensor& dy : dys)
+      if (dy.defined()) defined.push_back(dy);
+    std::vector<Tensor> grads(dys.size() * group.size());
+    const std::vector<std::vector<Tensor>> copies = broadcast_tensors(defined, group);
+    for (std::size_t rank = 0; rank < group.size(); ++rank)
+      for (std::size_t k = 0, at = 0; k < dys.size(); ++k)
+        if (dys[k].defined()) grads[rank * dys.size() + k] = copies[rank][at++];
+    return Grads(std::move(grads));
+  });
+  return sums;
+}
+
+}  // namespace braid::parallel

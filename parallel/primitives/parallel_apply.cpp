@@ -1,0 +1,51 @@
+#include <braid/parallel/parallel_apply.hpp>
+
+#include <exception>
+
+#include <braid/core/error.hpp>
+#include <braid/core/worker.hpp>
+
+namespace braid::parallel::detail {
+
+std::optional<Device> first_device(const tree::Flat& flat) {
+  for (const tree::Leaf& leaf : flat.leaves)
+    if (leaf.tensor->defined()) return leaf.tensor->device();
+  return {};
+}
+
+std::vector<Device> apply_devices(std::size_t modules, std::size_t inputs, const std::vector<Device>& given,
+                                  std::optional<Device> (*resolve)(const void*, std::size_t), const void* context) {
+  if (modules != inputs) throw ArgumentError(str("parallel_apply: expected one input for each module, got ", modules, " modules and ", inputs, " inputs"));
+  if (!given.empty() && given.size() != modules)
+    throw ArgumentError(str("parallel_apply: expected one device for each module, got ", modules, " modules and ", given.size(), " devices"));
+  std::vector<Device> devices = given;
+  for (std::size_t i = devices.size(); i < modules; ++i) {
+    const std::optional<Device> found = resolve(context, i);
+    if (!found) throw DeviceError(str("in replica ", i, ", no device was provided and no tensor input was found; device cannot be resolved"));
+    devices.push_back(*found);
+  }
+  check_devices("parallel_apply", devices);
+  return devices;
+}
+
+void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context) {
+  std::vector<std::exception_ptr> errors(devices.size());
+  run_on_devices(devices, [&](std::size_t i) {
+    try {
+      job(context, i);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  });
+  std::vector<ReplicaError::Failure> failures;
+  for (std::size_t i = 0; i < errors.size(); ++i)
+    if (errors[i]) failures.push_back({i, devices[i], exception_type(errors[i]), exception_message(errors[i]), errors[i]});
+  if (failures.empty()) return;
+  try {
+    std::rethrow_exception(failures.front().error);
+  } catch (...) {  // what is being handled becomes the nested exception
+    std::throw_with_nested(ReplicaError(std::move(failures)));
+  }
+}
+
+}  // namespace braid::parallel::detail

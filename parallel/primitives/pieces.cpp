@@ -1,0 +1,62 @@
+#include "primitives/pieces.hpp"
+
+#include <braid/core/autograd.hpp>
+
+#include "copies.hpp"
+#include "workers.hpp"
+
+namespace braid::parallel {
+namespace {
+
+std::vector<std::int64_t> starts(const Pieces& pieces) {
+  std::vector<std::int64_t> starts;
+  std::int64_t at = 0;
+  for (const std::int64_t size : pieces.sizes) {
+    starts.push_back(at);
+    at += size;
+  }
+  return starts;
+}
+
+std::size_t bytes_of(const Tensor& t) { return static_cast<std::size_t>(t.numel()) * size_of(t.dtype()); }
+
+}  // namespace
+
+std::vector<Tensor> cut(const Tensor& x, const Pieces& pieces) {
+  std::vector<Tensor> parts(pieces.sizes.size());
+  {
+    const NoGrad guard;  // recorded below, as one op
+    const std::vector<std::int64_t> start = starts(pieces);
+    for_each_device(pieces.devices, bytes_of(x), [&](std::size_t i) {
+      Tensor part = pieces.scalars ? x.select(pieces.dim, start[i]) : x.narrow(pieces.dim, start[i], pieces.sizes[i]);
+      parts[i] = part.to(pieces.devices[i]);
+    });
+  }
+  if (needs_grad({x})) {
+    record_many("scatter", {&x, 1}, parts, x.device(), [pieces, shape = x.shape(), dtype = x.dtype(), device = x.device()](std::span<const Tensor> dys) {
+      return Grads{join(dys, pieces, shape, dtype, device)};
+    });
+  }
+  return parts;
+}
+
+Tensor join(std::span<const Tensor> parts, const Pieces& pieces, const Shape& shape, DType dtype, Device device) {
+  Tensor whole = make_tensor(shape, dtype, device);
+  {
+    const NoGrad guard;
+    const std::vector<std::int64_t> start = starts(pieces);
+    for_each_device(pieces.devices, bytes_of(whole), [&](std::size_t i) {
+      const Tensor place = pieces.scalars ? whole.select(pieces.dim, start[i]) : whole.narrow(pieces.dim, start[i], pieces.sizes[i]);
+      if (!parts[i].defined()) place.zero_();
+      else if (place.is_contiguous() && parts[i].is_contiguous())
+        copy_flat(place.id()->data(), device, parts[i].id()->data(), parts[i].device(), bytes_of(place));
+      else place.copy_(parts[i]);
+    });
+  }
+  bool needed = false;
+  for (const Tensor& part : parts) needed = needed || needs_grad({part});
+  if (needed) record_many("gather", parts, {&whole, 1}, device, [pieces](std::span<const Tensor> dys) { return Grads(cut(dys[0], pieces)); });
+  return whole;
+}
+
+}  // namespace braid::parallel

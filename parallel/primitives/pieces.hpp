@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <braid/core/tensor.hpp>
+
+// Cutting a tensor over devices and joining it again: each is the other's gradient.
+namespace braid::parallel {
+
+/// Where the pieces of a tensor lie.
+struct Pieces {
+  int dim = 0;
+  bool scalars = false;  // the pieces have no dimensions, the whole is a vector
+  std::vector<std::int64_t> sizes;
+  std::vector<Device> devices;
+};
+
+/// Piece i along dim on devices[i]: a view where x is on that device, else a copy. One recorded op.
+[[nodiscard]] std::vector<Tensor> cut(const Tensor& x, const Pieces& pieces);
+/// The pieces as one tensor of `shape` on `device`; undefined ones are zeros. One recorded op.
+[[nodiscard]] Tensor join(std::span<const Tensor> parts, const Pieces& pieces, const Shape& shape, DType dtype, Device device);
+
+}  // namespace braid::parallel

@@ -1,0 +1,41 @@
+#include <braid/parallel/replicate.hpp>
+
+#include <braid/core/error.hpp>
+
+#include "primitives/broadcast.hpp"
+
+namespace braid::parallel::detail {
+
+std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices) {
+  if (devices.empty()) throw ArgumentError("replicate: expected at least one device, got none");
+  check_devices("replicate", devices);
+  constexpr std::size_t kNone = ~std::size_t{0};
+  const std::vector<std::size_t> first = flat.first_of();
+  std::vector<Tensor> tensors;                             // each once, defined
+  std::vector<std::size_t> at(flat.leaves.size(), kNone);  // leaf → tensor
+  for (std::size_t k = 0; k < flat.leaves.size(); ++k) {
+    const tree::Leaf& leaf = flat.leaves[k];
+    if (!leaf.tensor->defined()) continue;
+    if (leaf.tensor->device() != devices[0])
+      throw DeviceError(str("all tensors must be on devices[0]: expected ", devices[0], ", got '", flat.path(leaf), "' on ", leaf.tensor->device()));
+    if (first[k] == k) {
+      at[k] = tensors.size();
+      tensors.push_back(*leaf.tensor);
+    } else {
+      at[k] = at[first[k]];
+    }
+  }
+  const std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, devices);
+  std::vector<std::vector<Tensor>> leaves(devices.size(), std::vector<Tensor>(flat.leaves.size()));
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    for (std::size_t k = 0; k < tensors.size(); ++k) {
+      copies[rank][k].id()->is_replica = true;
+      copies[rank][k].id()->tied = tensors[k].id()->tied;
+    }
+    for (std::size_t k = 0; k < flat.leaves.size(); ++k)
+      if (at[k] != kNone) leaves[rank][k] = copies[rank][at[k]];
+  }
+  return leaves;
+}
+
+}  // namespace braid::parallel::detail

@@ -1,0 +1,49 @@
+#pragma once
+// What the tests of parallel share: groups of devices, and a small model.
+#include <string_view>
+#include <vector>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/device.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+#include <braid/core/random.hpp>
+#include <braid/core/tensor.hpp>
+#include <braid/nn/linear.hpp>
+#include <braid/nn/module.hpp>
+#include <braid/nn/walks.hpp>
+
+namespace braid::test {
+
+/// The first n devices.
+inline std::vector<Device> group(int n) {
+  std::vector<Device> list = devices();
+  list.resize(static_cast<std::size_t>(n));
+  return list;
+}
+inline Device device(int i) { return devices().at(static_cast<std::size_t>(i)); }
+
+/// How often this process was warned with exactly this text.
+[[nodiscard]] int warnings_with(std::string_view text);
+
+/// 0, 1, 2, … in row-major order.
+inline Tensor counting(const Shape& shape, DType dtype = DType::float32, Device on = {}) {
+  return arange(shape.numel(), {.dtype = dtype}).reshape(shape).to(on);
+}
+
+inline std::vector<double> numbers(const Tensor& t) { return t.to_vector<double>(); }
+
+/// Two layers, a buffer that counts the rows it saw in place, and a plain field.
+struct Net : nn::Module {
+  nn::Linear fc1{4, 8}, fc2{8, 3};
+  nn::Buffer seen{zeros({1})};
+  mutable int calls = 0;
+  Tensor operator()(const Tensor& x) const {
+    ++calls;
+    seen.add_(static_cast<double>(x.size(0)));
+    return fc2(tanh(fc1(x)));
+  }
+  BRAID_FIELDS(fc1, fc2, seen)
+};
+
+}  // namespace braid::test
