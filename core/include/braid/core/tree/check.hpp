@@ -20,12 +20,14 @@ constexpr bool lists_own() {
 // Stand-ins for the initialisers of an aggregate: one that fits every member, one for members that hold tensors, one for none.
 struct Any {
   template <class U>
-  operator U() const;
+  operator U() const {
+    throw 0;  // never called, but a constexpr constructor may ask for a body
+  }
 };
 struct AnyTree {
   template <class U>
   requires Holds<U>
-  operator U() const;
+  operator U() const { throw 0; }
 };
 struct Nothing {};
 

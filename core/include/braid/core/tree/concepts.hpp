@@ -49,14 +49,17 @@ concept Container = !Struct<T> && !plain<T> && requires {
   typename T::value_type;
   typename T::allocator_type;
 };
+template <class T>
+concept Keyed = requires {
+  typename T::mapped_type;
+};
 /// One value a key: a multimap has no at().
 template <class T>
-concept Map = Container<T> && requires(T& t) {
-  typename T::mapped_type;
+concept Map = Container<T> && Keyed<T> && requires(T& t) {
   t.at(t.begin()->first);
 };
 template <class T>
-concept List = Container<T> && !Map<T> && requires(T & t) {
+concept List = Container<T> && !Keyed<T> && requires(T & t) {
   { *t.begin() } -> std::same_as<typename T::value_type&>;
 };
 template <class T>
@@ -94,7 +97,7 @@ constexpr bool is_plain() {
   if constexpr (plain<T>) return true;
   else if constexpr (IsTensor<T> || Struct<T>) return false;
   else if constexpr (Tuple<T> || Variant<T>) return Elements<T>::plain();
-  else if constexpr (Container<T> && requires { typename T::mapped_type; }) return is_plain<typename T::mapped_type>();
+  else if constexpr (Container<T> && Keyed<T>) return is_plain<typename T::mapped_type>();
   else if constexpr (Container<T> || Maybe<T>) return is_plain<typename T::value_type>();
   else return std::is_empty_v<T>;
 }
