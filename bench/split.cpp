@@ -9,9 +9,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <braid/braid.hpp>
+#include <braid/core/worker.hpp>
 
 #include "support/machine.hpp"
 #include "support/options.hpp"

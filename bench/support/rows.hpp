@@ -59,7 +59,10 @@ class Row {
   [[nodiscard]] std::vector<double> losses(int count) {
     reset();
     std::vector<double> values;
-    for (int i = 0; i < count; ++i) values.push_back(step().item<double>());
+    for (int i = 0; i < count; ++i) {
+      const braid::Tensor loss = step();
+      values.push_back(loss.item<double>());
+    }
     return values;
   }
 

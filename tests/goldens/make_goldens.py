@@ -155,6 +155,9 @@ def write_optim():
         "sgd.decay": dict(lr=0.1, weight_decay=0.05),
         "sgd.momentum": dict(lr=0.1, momentum=0.9),
         "sgd.both": dict(lr=0.05, momentum=0.8, weight_decay=0.1),
+        "sgd.dampening": dict(lr=0.05, momentum=0.8, dampening=0.3),
+        "sgd.nesterov": dict(lr=0.05, momentum=0.8, weight_decay=0.1, nesterov=True),
+        "sgd.maximize": dict(lr=0.05, momentum=0.8, weight_decay=0.1, maximize=True),
     }
     adamw = {
         "adamw.default": dict(lr=0.001, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01),
@@ -163,7 +166,7 @@ def write_optim():
     }
     for name, options in {**sgd, **adamw}.items():
         kind = torch.optim.SGD if name.startswith("sgd") else torch.optim.AdamW
-        flat = [options["lr"], options.get("momentum", 0.0), options.get("weight_decay", 0.0)]
+        flat = [float(options.get(key, 0.0)) for key in ("lr", "momentum", "weight_decay", "dampening", "nesterov", "maximize")]
         if kind is torch.optim.AdamW:
             flat = [options["lr"], *options["betas"], options["eps"], options["weight_decay"]]
         out.tensor(f"{name}.options", torch.tensor(flat, dtype=torch.float64))
