@@ -67,6 +67,8 @@ std::string exception_type(const std::exception_ptr& e) {
     int status = 0;
     const std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(typeid(x).name(), nullptr, nullptr, &status), std::free);
     std::string text = status == 0 ? name.get() : typeid(x).name();
+    constexpr std::string_view kNested = "std::_Nested_exception<";  // what std::throw_with_nested makes of a type
+    if (text.starts_with(kNested) && text.ends_with('>')) text = text.substr(kNested.size(), text.size() - kNested.size() - 1);
     if (text.starts_with("braid::")) text.erase(0, 7);
     return text;
   } catch (...) {
