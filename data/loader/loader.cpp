@@ -18,8 +18,9 @@ constexpr std::int64_t kAhead = 2;  // batches made ahead, for each worker
 /// Throws WorkerError with the exception that is being handled nested in it.
 [[noreturn]] void fail(const Progress& progress, std::int64_t batch, std::int64_t epoch) {
   const std::exception_ptr original = std::current_exception();
-  const std::string what = progress.item >= 0 ? str("get(", progress.item, ") failed in batch ", batch) : str("making batch ", batch, " failed");
-  std::throw_with_nested(WorkerError(str("DataLoader: ", what, " of epoch ", epoch, ": ", exception_type(original), ": ", exception_message(original))));
+  const std::string where = str("batch ", batch, " of epoch ", epoch);
+  const std::string what = progress.item >= 0 ? str("get(", progress.item, ") failed in ", where) : str("making ", where, " failed");
+  std::throw_with_nested(WorkerError(str("DataLoader: ", what, ": ", exception_type(original), ": ", exception_message(original))));
 }
 
 }  // namespace

@@ -1,0 +1,230 @@
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <braid/core/error.hpp>
+#include <braid/data/loader.hpp>
+#include <braid/data/mnist.hpp>
+#include <braid/data/synthetic.hpp>
+
+#include "support/catch.hpp"
+#include "support/errors.hpp"
+#include "support/temporary.hpp"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+std::string header(int type, const std::vector<std::uint32_t>& sizes) {
+  std::string s("\0\0", 2);
+  s += static_cast<char>(type);
+  s += static_cast<char>(sizes.size());
+  for (const std::uint32_t n : sizes)
+    for (int shift = 24; shift >= 0; shift -= 8) s += static_cast<char>((n >> shift) & 0xff);
+  return s;
+}
+
+/// n images: pixel k of image i is (i + k) % 256; label i % 10.
+std::string images(std::uint32_t n) {
+  std::string s = header(0x08, {n, 28, 28});
+  for (std::uint32_t i = 0; i < n; ++i)
+    for (std::uint32_t k = 0; k < 784; ++k) s += static_cast<char>((i + k) % 256);
+  return s;
+}
+std::string labels(std::uint32_t n) {
+  std::string s = header(0x08, {n});
+  for (std::uint32_t i = 0; i < n; ++i) s += static_cast<char>(i % 10);
+  return s;
+}
+
+/// Sets BRAID_DATA, or takes it away, for as long as it lives.
+class DataVariable {
+ public:
+  explicit DataVariable(const char* value) {
+    if (const char* now = std::getenv("BRAID_DATA")) before_ = now, had_ = true;
+    set(value);
+  }
+  ~DataVariable() { set(had_ ? before_.c_str() : nullptr); }
+
+ private:
+  static void set(const char* value) {
+    if (value != nullptr) ::setenv("BRAID_DATA", value, 1);
+    else ::unsetenv("BRAID_DATA");
+  }
+  std::string before_;
+  bool had_ = false;
+};
+
+bool same(const data::Labelled& a, const data::Labelled& b) {
+  return a.image.shape() == b.image.shape() && a.label.shape() == b.label.shape() &&
+         std::memcmp(a.image.data<float>(), b.image.data<float>(), static_cast<std::size_t>(a.image.numel()) * sizeof(float)) == 0 &&
+         std::memcmp(a.label.data<std::int64_t>(), b.label.data<std::int64_t>(), static_cast<std::size_t>(a.label.numel()) * sizeof(std::int64_t)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("mnist: items are images from 0 to 1 and labels", "[data][mnist]") {
+  const TemporaryFolder folder;
+  write_file(folder / "mnist-images-idx3-ubyte", images(12));
+  write_file(folder / "mnist-labels-idx1-ubyte", labels(12));
+  const data::Mnist mnist(folder.path());
+  REQUIRE(mnist.size() == 12);
+  for (std::int64_t i = 0; i < 12; ++i) {
+    const data::Labelled item = mnist.get(i);
+    CHECK((item.image.shape() == Shape{1, 28, 28} && item.image.dtype() == DType::float32));
+    CHECK((item.label.shape() == Shape{} && item.label.dtype() == DType::int64));
+    CHECK(*item.label.data<std::int64_t>() == i % 10);
+    for (int k = 0; k < 784; ++k) REQUIRE(item.image.data<float>()[k] == static_cast<float>((i + k) % 256) / 255.0f);
+  }
+  mnist.get(3).image.data<float>()[0] = 9;  // made new at each get
+  CHECK(mnist.get(3).image.data<float>()[0] == 3 / 255.0f);
+  CHECK_THROWS_TEXT(IndexError, "Mnist: expected an index in [0, 12), got 12", mnist.get(12));
+  CHECK_THROWS_TEXT(IndexError, "got -1", mnist.get(-1));
+  const std::int64_t wrong[] = {0, 12};
+  CHECK_THROWS_TEXT(IndexError, "got 12", mnist.get_batch(wrong));
+
+  const std::int64_t picked[] = {11, 0, 11};
+  const data::Labelled batch = mnist.get_batch(picked);
+  CHECK(same(batch, collate(std::vector<data::Labelled>{mnist.get(11), mnist.get(0), mnist.get(11)})));
+  CHECK(mnist.get_batch({}).image.shape() == Shape{0, 1, 28, 28});
+  auto [train, test] = data::split(mnist, 9);
+  data::DataLoader loader(test, {.batch_size = 2});
+  std::vector<std::int64_t> seen;
+  for (auto& [image, label] : loader) {
+    CHECK(image.shape() == Shape{label.size(0), 1, 28, 28});
+    seen.insert(seen.end(), label.data<std::int64_t>(), label.data<std::int64_t>() + label.numel());
+  }
+  CHECK(seen == std::vector<std::int64_t>{9, 0, 1});
+}
+
+TEST_CASE("mnist: the names that files have", "[data][mnist]") {
+  const TemporaryFolder folder;
+  write_file(folder / "t10k-images-idx3-ubyte", images(2));
+  write_file(folder / "t10k-labels.idx1-ubyte", labels(2));
+  CHECK(data::Mnist(folder.path() + "/").size() == 2);
+  write_file(folder / "train-images.idx3-ubyte", images(3));
+  CHECK(data::Mnist(folder.path()).size() == 2);  // not without its labels
+  write_file(folder / "train-labels-idx1-ubyte", labels(3));
+  CHECK(data::Mnist(folder.path()).size() == 3);
+  CHECK(data::Mnist(folder.path(), data::MnistPart::test).size() == 2);
+  CHECK(data::Mnist(folder.path(), data::MnistPart::train).size() == 3);
+  write_file(folder / "mnist-images-idx3-ubyte", images(4));
+  write_file(folder / "mnist-labels-idx1-ubyte", labels(4));
+  CHECK(data::Mnist(folder.path()).size() == 4);
+  const DataVariable variable(folder.path().c_str());
+  CHECK(data::Mnist().size() == 4);
+}
+
+TEST_CASE("mnist: missing files are named, and where they were looked for", "[data][mnist][errors]") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_TEXT(IoError,
+                    "expected mnist-images-idx3-ubyte and mnist-labels-idx1-ubyte, or train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-images-idx3-ubyte and "
+                    "t10k-labels-idx1-ubyte (each also with .gz), got none of these; looked in " +
+                        folder.path(),
+                    data::Mnist(folder.path()));
+  CHECK_THROWS_TEXT(IoError, "expected train-images-idx3-ubyte and train-labels-idx1-ubyte (each also with .gz)", data::Mnist(folder.path(), data::MnistPart::train));
+  {
+    const DataVariable variable((folder.path() + "/nowhere").c_str());
+    CHECK_THROWS_TEXT(IoError, "looked in " + folder.path() + "/nowhere (from BRAID_DATA)", data::Mnist());
+  }
+  const DataVariable variable(nullptr);
+  CHECK_THROWS_TEXT(IoError, "looked in no folder: none was given and BRAID_DATA is not set", data::Mnist());
+}
+
+TEST_CASE("mnist: files that are not digits", "[data][mnist][errors]") {
+  const TemporaryFolder folder;
+  const auto with = [&](const std::string& i, const std::string& l) {
+    write_file(folder / "mnist-images-idx3-ubyte", i);
+    write_file(folder / "mnist-labels-idx1-ubyte", l);
+    return data::Mnist(folder.path());
+  };
+  CHECK_THROWS_TEXT(FormatError, "images: expected uint8 [n, 28, 28], got uint8 [2, 28, 27]", with(header(0x08, {2, 28, 27}) + std::string(1512, 'x'), labels(2)));
+  CHECK_THROWS_TEXT(FormatError, "images: expected uint8 [n, 28, 28], got uint8 [2]", with(labels(2), labels(2)));
+  CHECK_THROWS_TEXT(FormatError, "labels: expected uint8 [n], got int32 [1]", with(images(1), header(0x09, {1}) + "a"));
+  CHECK_THROWS_TEXT(FormatError, "labels-idx1-ubyte: labels: expected 2, one for each image of *, got 3", with(images(2), labels(3)));
+  CHECK_THROWS_TEXT(FormatError, "label: expected 0 to 9, got 10 (byte 9)", with(images(2), header(0x08, {2}) + "\x09\x0a"));
+  CHECK_THROWS_TEXT(FormatError, "data: expected 1568 bytes for [2, 28, 28], got 1567", with(images(2).substr(0, 16 + 1567), labels(2)));
+}
+
+TEST_CASE("mnist: the real digits", "[data][mnist]") {
+  const char* folder = std::getenv("BRAID_DATA");
+  if (folder == nullptr) {
+    WARN("skipped: BRAID_DATA is not set");
+    return;
+  }
+  const data::Mnist mnist;
+  REQUIRE(mnist.size() == 10'000);
+  std::vector<std::int64_t> all(10'000), counts(10, 0);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+  const data::Labelled batch = mnist.get_batch(all);
+  for (std::int64_t i = 0; i < 10'000; ++i) ++counts[static_cast<std::size_t>(batch.label.data<std::int64_t>()[i])];
+  CHECK(counts == std::vector<std::int64_t>{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009});  // as published
+  double sum = 0;
+  for (std::int64_t i = 0; i < batch.image.numel(); ++i) sum += static_cast<double>(batch.image.data<float>()[i]);
+  CHECK(sum / static_cast<double>(batch.image.numel()) == Approx(0.1325).margin(0.0005));
+  CHECK(*mnist.get(0).label.data<std::int64_t>() == 7);
+}
+
+TEST_CASE("synthetic: items are a function of seed and index", "[data][synthetic]") {
+  const data::SyntheticDigits a(100, 5), b(50, 5), c(100, 6);
+  int differ = 0;
+  for (std::int64_t i = 0; i < 50; ++i) {
+    const data::Labelled item = a.get(i);
+    CHECK((item.image.shape() == Shape{1, 28, 28} && item.image.dtype() == DType::float32));
+    CHECK((item.label.shape() == Shape{} && item.label.dtype() == DType::int64));
+    CHECK(same(item, a.get(i)));
+    CHECK(same(item, b.get(i)));
+    differ += same(item, c.get(i)) || same(item, a.get(i + 1)) ? 0 : 1;
+    for (int k = 0; k < 784; ++k) REQUIRE((item.image.data<float>()[k] >= 0 && item.image.data<float>()[k] <= 1));
+  }
+  CHECK(differ == 50);
+  CHECK_THROWS_TEXT(IndexError, "SyntheticDigits: expected an index in [0, 100), got 100", a.get(100));
+  CHECK_THROWS_TEXT(ArgumentError, "SyntheticDigits: expected size >= 0, got -1", data::SyntheticDigits(-1));
+  CHECK(data::SyntheticDigits(0).size() == 0);
+}
+
+TEST_CASE("synthetic: the drawing has not changed", "[data][synthetic]") {
+  // FNV-1a over the first 20 images and labels of seed 0: the same on every machine.
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto add = [&](const void* data, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
+  };
+  const data::SyntheticDigits digits(20);
+  for (std::int64_t i = 0; i < 20; ++i) {
+    const data::Labelled item = digits.get(i);
+    add(item.image.data<float>(), 784 * sizeof(float));
+    add(item.label.data<std::int64_t>(), sizeof(std::int64_t));
+  }
+  CHECK(hash == 0x37596b05110b4cd9u);
+}
+
+TEST_CASE("synthetic: ten kinds, equally often, that can be told apart", "[data][synthetic]") {
+  constexpr std::int64_t kTrain = 800, kTest = 200;
+  const data::SyntheticDigits digits(kTrain + kTest);
+  std::vector<data::Labelled> items;
+  std::vector<int> counts(10, 0);
+  for (std::int64_t i = 0; i < digits.size(); ++i) {
+    items.push_back(digits.get(i));
+    ++counts[static_cast<std::size_t>(*items.back().label.data<std::int64_t>())];
+  }
+  for (const int n : counts) CHECK(std::abs(n - 100) < 50);  // standard deviation 9.5
+  // By the nearest of those before it.
+  int right = 0;
+  for (std::int64_t i = kTrain; i < kTrain + kTest; ++i) {
+    const float* x = items[static_cast<std::size_t>(i)].image.data<float>();
+    float best = 1e9f;
+    std::int64_t label = -1;
+    for (std::int64_t j = 0; j < kTrain; ++j) {
+      const float* y = items[static_cast<std::size_t>(j)].image.data<float>();
+      float distance = 0;
+      for (int k = 0; k < 784; ++k) distance += (x[k] - y[k]) * (x[k] - y[k]);
+      if (distance < best) best = distance, label = *items[static_cast<std::size_t>(j)].label.data<std::int64_t>();
+    }
+    right += label == *items[static_cast<std::size_t>(i)].label.data<std::int64_t>() ? 1 : 0;
+  }
+  INFO(right << " of " << kTest);
+  CHECK(right >= kTest * 9 / 10);
+}

@@ -1,0 +1,217 @@
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <braid/core/error.hpp>
+#include <braid/core/memory.hpp>
+#include <braid/data/idx.hpp>
+
+#include "formats/gzip.hpp"
+#include "support/catch.hpp"
+#include "support/errors.hpp"
+#include "support/temporary.hpp"
+#if BRAID_WITH_ZLIB
+#include <zlib.h>
+#endif
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+std::string bytes(std::initializer_list<int> list) {
+  std::string s;
+  for (const int b : list) s += static_cast<char>(b);
+  return s;
+}
+
+/// Magic and sizes.
+std::string header(int type, const std::vector<std::uint32_t>& sizes) {
+  std::string s = bytes({0, 0, type, static_cast<int>(sizes.size())});
+  for (const std::uint32_t n : sizes)
+    for (int shift = 24; shift >= 0; shift -= 8) s += static_cast<char>((n >> shift) & 0xff);
+  return s;
+}
+
+Tensor parse(const std::string& file, const data::IdxOptions& options = {}) { return data::read_idx(as_bytes(file), options, "file"); }
+
+template <class T>
+std::vector<T> numbers(const Tensor& t) {
+  return {t.data<T>(), t.data<T>() + t.numel()};
+}
+
+#define REFUSES(text, ...) CHECK_THROWS_TEXT(FormatError, text, parse(__VA_ARGS__))
+
+}  // namespace
+
+TEST_CASE("idx: every type of the format", "[data][idx]") {
+  Tensor t = parse(header(0x08, {2, 3}) + bytes({0, 1, 2, 127, 128, 255}));
+  CHECK((t.shape() == Shape{2, 3} && t.dtype() == DType::uint8));
+  CHECK(numbers<std::uint8_t>(t) == std::vector<std::uint8_t>{0, 1, 2, 127, 128, 255});
+  t = parse(header(0x09, {3}) + bytes({0x7f, 0x80, 0xff}));
+  CHECK(t.dtype() == DType::int32);
+  CHECK(numbers<std::int32_t>(t) == std::vector<std::int32_t>{127, -128, -1});
+  t = parse(header(0x0b, {3}) + bytes({0x01, 0x02, 0x80, 0x00, 0xff, 0xfe}));
+  CHECK(t.dtype() == DType::int32);
+  CHECK(numbers<std::int32_t>(t) == std::vector<std::int32_t>{258, -32768, -2});
+  t = parse(header(0x0c, {2}) + bytes({0x01, 0x02, 0x03, 0x04, 0x80, 0, 0, 0}));
+  CHECK(t.dtype() == DType::int32);
+  CHECK(numbers<std::int32_t>(t) == std::vector<std::int32_t>{0x01020304, std::numeric_limits<std::int32_t>::min()});
+  t = parse(header(0x0d, {2}) + bytes({0x3f, 0xc0, 0, 0, 0xff, 0x80, 0, 0}));
+  CHECK(t.dtype() == DType::float32);
+  CHECK(numbers<float>(t) == std::vector<float>{1.5f, -std::numeric_limits<float>::infinity()});
+  t = parse(header(0x0e, {1}) + bytes({0xc0, 0x04, 0, 0, 0, 0, 0, 0}));
+  CHECK(t.dtype() == DType::float64);
+  CHECK(numbers<double>(t) == std::vector<double>{-2.5});
+}
+
+TEST_CASE("idx: shapes", "[data][idx]") {
+  CHECK(parse(header(0x08, {1, 1, 1, 1, 1, 1, 1, 2}) + "ab").shape() == Shape{1, 1, 1, 1, 1, 1, 1, 2});
+  CHECK(parse(header(0x08, {0})).shape() == Shape{0});
+  CHECK(parse(header(0x0e, {0, 4294967295u})).shape() == Shape{0, 4294967295});
+  const std::string large(200'001, 'x');  // more than one piece, and not a whole number of them
+  const Tensor t = parse(header(0x08, {200'001}) + large);
+  CHECK(std::memcmp(t.data<std::uint8_t>(), large.data(), large.size()) == 0);
+}
+
+TEST_CASE("idx: hostile files", "[data][idx][hostile]") {
+  REFUSES("file: header: expected 4 more bytes, got 0 (byte 0)", "");
+  REFUSES("file: header: expected 4 more bytes, got 3", bytes({0, 0, 8}));
+  REFUSES("file: magic: expected 0x00 0x00, got 0x01 0x00 (byte 0)", bytes({1, 0, 8, 1, 0, 0, 0, 0}));
+  REFUSES("file: magic: expected 0x00 0x00, got 0x00 0x89", bytes({0, 0x89, 8, 1, 0, 0, 0, 0}));
+  for (const int type : {0x00, 0x07, 0x0a, 0x0f, 0x88, 0xff}) REFUSES("file: type: expected one of 0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e, got 0x", header(type, {0}));
+  REFUSES("file: number of dimensions: expected 1 to 8, got 0 (byte 3)", bytes({0, 0, 8, 0}));
+  REFUSES("file: number of dimensions: expected 1 to 8, got 9", header(0x08, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "a");
+  REFUSES("file: number of dimensions: expected 1 to 8, got 255", bytes({0, 0, 8, 255}));
+  REFUSES("file: header: expected 8 more bytes, got 7 (byte 4)", header(0x08, {1, 1}).substr(0, 11));
+  REFUSES("file: data: expected 6 bytes for [2, 3], got 5 (byte 12)", header(0x08, {2, 3}) + "abcde");
+  REFUSES("file: data: expected 6 bytes for [2, 3], got 7", header(0x08, {2, 3}) + "abcdefg");
+  REFUSES("file: data: expected 8 bytes for [2], got 2", header(0x0c, {2}) + "ab");
+  REFUSES("file: data: expected 0 bytes for [0], got 1", header(0x08, {0}) + "a");
+  // Products that wrap to 0 or to the size of the file.
+  REFUSES("file: sizes: expected at most 2^63 - 1 bytes, got [65536, 65536, 65536, 65536]", header(0x08, {65536, 65536, 65536, 65536}));
+  REFUSES("file: sizes: expected at most 2^63 - 1 bytes", header(0x08, {4294967295u, 4294967295u, 2}));
+  REFUSES("file: sizes: expected at most 2^63 - 1 bytes", header(0x08, {0, 4294967295u, 4294967295u, 2}));
+  CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 4294967296 bytes of numbers, got 4295032832 for [65537, 65536]", parse(header(0x08, {65537, 65536}) + "abc"));
+  CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 5 bytes of numbers, got 6 for [6]", parse(header(0x08, {6}) + "abcdef", {.max_bytes = 5}));
+  CHECK(parse(header(0x08, {6}) + "abcdef", {.max_bytes = 6}).numel() == 6);
+}
+
+TEST_CASE("idx: every prefix is refused; every changed byte gives a tensor of the file's bytes or an error", "[data][idx][hostile]") {
+  const std::string whole = header(0x0b, {2, 2}) + "abcdefgh";
+  REQUIRE(parse(whole).numel() == 4);
+  for (std::size_t n = 0; n < whole.size(); ++n) REFUSES("file: ", whole.substr(0, n));
+  REFUSES("data: expected 8 bytes for [2, 2], got 9", whole + "i");
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (int value = 0; value < 256; ++value) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(value);
+      try {
+        const Tensor t = parse(changed);
+        CHECK(t.numel() * (t.dtype() == DType::uint8 || changed[2] == 9 ? 1 : changed[2] == 0x0b ? 2 : changed[2] == 0x0e ? 8 : 4) == 8);
+      } catch (const FormatError&) {
+        CHECK(at < 12);
+      }
+    }
+  }
+}
+
+TEST_CASE("idx: from a file, by content and not by name", "[data][idx]") {
+  const TemporaryFolder folder;
+  write_file(folder / "numbers.gz", header(0x08, {3}) + "abc");
+  CHECK(data::read_idx(folder / "numbers.gz").numel() == 3);
+  CHECK_THROWS_TEXT(IoError, "open*none*No such file", data::read_idx(folder / "none"));
+  CHECK_THROWS_TEXT(IoError, "expected a regular file", data::read_idx(folder.path()));
+}
+
+#if BRAID_WITH_ZLIB
+
+namespace {
+
+std::string gzip(const std::string& text, int level = 9) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(deflateBound(&stream, text.size()) + 32, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("idx: gzip gives the same tensor", "[data][idx][gzip]") {
+  std::string text(300'007, '\0');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * i >> 5);
+  for (const int level : {0, 1, 9}) {
+    const Tensor t = parse(gzip(header(0x08, {300'007}) + text, level));
+    REQUIRE(t.numel() == 300'007);
+    CHECK(std::memcmp(t.data<std::uint8_t>(), text.data(), text.size()) == 0);
+  }
+  CHECK(numbers<double>(parse(gzip(header(0x0e, {1}) + bytes({0xc0, 0x04, 0, 0, 0, 0, 0, 0})))) == std::vector<double>{-2.5});
+  CHECK(parse(gzip(header(0x08, {0, 7}))).shape() == Shape{0, 7});
+  const TemporaryFolder folder;
+  write_file(folder / "plain-name", gzip(header(0x08, {3}) + "abc"));
+  CHECK(data::read_idx(folder / "plain-name").numel() == 3);
+}
+
+TEST_CASE("idx: hostile gzip", "[data][idx][gzip][hostile]") {
+  const std::string good = gzip(header(0x08, {2, 3}) + "abcdef");
+  REQUIRE(parse(good).numel() == 6);
+  for (std::size_t n = 2; n < good.size(); ++n) {
+    INFO(n);
+    REFUSES("file: gzip: expected more compressed data, got the end of the file", good.substr(0, n));
+  }
+  REFUSES("file: gzip: expected the end of the file after one member, got more bytes", good + "x");
+  REFUSES("file: gzip: expected the end of the file after one member, got more bytes", good + good);
+  REFUSES("file: data: expected 6 decompressed bytes for [2, 3], got 5", gzip(header(0x08, {2, 3}) + "abcde"));
+  REFUSES("file: gzip: expected the end of the decompressed data, got more of it", gzip(header(0x08, {2, 3}) + "abcdefg"));
+  REFUSES("file: gzip: expected the end of the decompressed data, got more of it", gzip(header(0x08, {0}) + std::string(1'000'000, 'x')));
+  REFUSES("file: header: expected 4 more decompressed bytes, got 0", gzip(""));
+  REFUSES("file: header: expected 8 more decompressed bytes, got 4", gzip(header(0x08, {2, 3}).substr(0, 8)));
+  REFUSES("file: magic: expected 0x00 0x00, got 0x1f 0x8b", gzip(good));  // one layer only
+  std::string checksum = good;
+  checksum[checksum.size() - 6] = static_cast<char>(checksum[checksum.size() - 6] ^ 1);
+  REFUSES("file: gzip: expected valid compressed data, got incorrect data check", checksum);
+  std::string length = good;
+  length[length.size() - 1] = static_cast<char>(length[length.size() - 1] ^ 1);
+  REFUSES("file: gzip: expected valid compressed data, got incorrect length check", length);
+  std::size_t refused = 0;
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = good;
+      changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
+      try {
+        const Tensor t = parse(changed);  // what may differ: flags, date and system in gzip's header, the padding of the last byte of bits
+        CHECK((t.numel() == 6 && std::memcmp(t.data<std::uint8_t>(), "abcdef", 6) == 0));
+      } catch (const FormatError&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused >= 8 * (good.size() - 11));
+}
+
+TEST_CASE("idx: a gzip file that promises much costs no memory", "[data][idx][gzip][hostile]") {
+  const std::size_t before = memory_stats(Device("cpu")).in_use;
+  reset_peak_memory(Device("cpu"));
+  // 3.9 GB promised, 100 MB of zeros in 100 kB delivered.
+  REFUSES("file: data: expected 3900000000 decompressed bytes for [3900000000], got 100000000", gzip(header(0x08, {3'900'000'000u}) + std::string(100'000'000, '\0')));
+  // 3 bytes promised, 100 MB delivered: decompression stops there.
+  REFUSES("file: gzip: expected the end of the decompressed data, got more of it", gzip(header(0x08, {3}) + std::string(100'000'000, '\0')));
+  CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 4294967296 bytes of numbers, got 4294967297", parse(gzip(header(0x08, {1, 641, 6700417}))));
+  CHECK(memory_stats(Device("cpu")).peak == before);
+}
+
+#else
+
+TEST_CASE("idx: gzip without zlib is a clear error", "[data][idx][gzip]") {
+  CHECK_THROWS_TEXT(Error, "file: expected a file that is not compressed, got gzip: this build of Braid has no zlib", parse(bytes({0x1f, 0x8b, 8, 0})));
+}
+
+#endif
