@@ -21,5 +21,6 @@
 #include <braid/core/tensor.hpp>
 #include <braid/core/tree.hpp>
 #include <braid/core/version.hpp>
+#include <braid/data/data.hpp>
 #include <braid/nn/nn.hpp>
 #include <braid/parallel/parallel.hpp>
