@@ -51,7 +51,7 @@ done
 search() {
   local why=$1 pattern=$2 found
   shift 2
-  found=$(grep -rnE --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' -- "$pattern" "$@") && fail "$why:"$'\n'"$found"
+  found=$(grep -rnE --exclude-dir=umbrella --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' -- "$pattern" "$@") && fail "$why:"$'\n'"$found"
 }
 for module in "${modules[@]}"; do
   for other in "${modules[@]}"; do
