@@ -8,7 +8,8 @@
 
 namespace braid::optim {
 
-LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict) {
+LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict, const LoadOptions& options) {
+  LoadReport report;
   std::vector<std::string> wrong;
   std::unordered_map<std::string_view, const Tensor*> unused;
   for (const auto& [name, tensor] : dict) {
@@ -57,7 +58,9 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict) {
     }
   }
   for (const auto& [name, tensor] : dict) {
-    if (unused.contains(name)) wrong.push_back(name + ": was not expected");
+    if (!unused.contains(name)) continue;
+    if (options.strict) wrong.push_back(name + ": was not expected");
+    else report.unexpected.push_back(name);
   }
   if (!wrong.empty()) {
     std::string message =
@@ -69,7 +72,6 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict) {
   for (std::size_t k = 0; k < fresh.size(); ++k) state(k).swap(fresh[k]);
   for (std::size_t i = 0; i < steps.size(); ++i) steps_.data<std::int64_t>()[i] = steps[i];
   steps_.storage()->bump_version();
-  LoadReport report;
   report.loaded = loaded;
   return report;
 }

@@ -39,7 +39,7 @@ class Optimizer {
   [[nodiscard]] std::int64_t steps(std::size_t i) const;
 
   /// See load_state_dict(optimizer, dict).
-  LoadReport load_state(std::span<const StateDict::value_type> dict);
+  LoadReport load_state(std::span<const StateDict::value_type> dict, const LoadOptions& options = {});
 
  protected:
   /// `state`: names of the tensors kept for each parameter, two at most; they live as long as the process.
@@ -155,10 +155,11 @@ class AdamW final : public Optimizer {
 namespace braid {
 
 /// Restores what state_dict(optimizer) gave. Unlike a model's, the state is made where it does not exist yet.
-/// Throws ArgumentError that lists every missing, unexpected, misshapen and mistyped key; then nothing was changed.
+/// Throws ArgumentError that lists every missing, unexpected, misshapen and mistyped key; then nothing was changed. Not strict: unexpected keys are reported
+/// only.
 template <std::derived_from<optim::Optimizer> O>
-LoadReport load_state_dict(O& optimizer, std::span<const StateDict::value_type> dict) {
-  return optimizer.load_state(dict);
+LoadReport load_state_dict(O& optimizer, std::span<const StateDict::value_type> dict, const LoadOptions& options = {}) {
+  return optimizer.load_state(dict, options);
 }
 
 }  // namespace braid

@@ -2,11 +2,22 @@
 #include <concepts>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <braid/nn/module.hpp>
 
 namespace braid::nn {
+
+namespace detail {
+/// True if layers I, I + 1, … take each the result of the one before, and the first of them X.
+template <class Layers, std::size_t I, class... X>
+constexpr bool chains() {
+  if constexpr (I == std::tuple_size_v<Layers>) return sizeof...(X) == 1;
+  else if constexpr (!std::invocable<const std::tuple_element_t<I, Layers>&, const X&...>) return false;
+  else return chains<Layers, I + 1, std::remove_cvref_t<std::invoke_result_t<const std::tuple_element_t<I, Layers>&, const X&...>>>();
+}
+}  // namespace detail
 
 /// Layers one after the other: `nn::Sequential{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)}`. Takes what the first layer takes.
 /// Its fields are called 0, 1, …; layer i is `std::get<i>(model.layers)`. `Sequential{Sequential{…}}` is the inner one (C++ copies it).
@@ -18,7 +29,7 @@ struct Sequential : Module {
   explicit Sequential(L... l) requires(sizeof...(L) > 0) : layers(std::move(l)...) {}
 
   template <class... X>
-  requires(sizeof...(L) > 0 || sizeof...(X) == 1) [[nodiscard]] auto operator()(const X&... x) const { return run<0>(x...); }
+  requires(detail::chains<std::tuple<L...>, 0, X...>()) [[nodiscard]] auto operator()(const X&... x) const { return run<0>(x...); }
 
   // What BRAID_FIELDS writes, for a pack.
   auto braid_fields() {

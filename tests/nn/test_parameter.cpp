@@ -1,0 +1,152 @@
+// Parameters and buffers: what their copies are, and ties.
+#include <optional>
+#include <vector>
+
+#include <braid/braid.hpp>
+
+#include "support/errors.hpp"
+#include "support/tensors.hpp"
+
+using namespace braid;
+
+namespace {
+
+struct Tied : nn::Module {
+  nn::Linear a{3, 3}, b{3, 3};
+  Tied() { nn::tie(a.weight, b.weight); }
+  BRAID_FIELDS(a, b)
+};
+
+struct Kinds : nn::Module {
+  nn::Parameter parameter{ones({2})};
+  nn::Buffer buffer{ones({2})};
+  Tensor tensor = ones({2});
+  BRAID_FIELDS(parameter, buffer, tensor)
+};
+
+/// A class, so that no compile-time check counts its members.
+struct Forgetful : nn::Module {
+  nn::Linear fc1, fc2;
+  explicit Forgetful(std::int64_t n) : fc1(n, n), fc2(n, n) {}
+  BRAID_FIELDS(fc1)
+};
+
+}  // namespace
+
+TEST_CASE("parameter: is a leaf that requires a gradient", "[nn][parameter]") {
+  const Tensor source = ones({2}, {.requires_grad = true});
+  const nn::Parameter p(source * 2.0);
+  CHECK(p.is_leaf());
+  CHECK(p.requires_grad());
+  const nn::Parameter frozen(ones({2}), false);
+  CHECK_FALSE(frozen.requires_grad());
+  CHECK_FALSE(nn::Parameter(ones({2}, {.dtype = DType::int64}), false).requires_grad());
+  CHECK_FALSE(nn::Parameter().defined());
+  CHECK_FALSE(nn::Parameter(Tensor()).defined());
+  CHECK_THROWS_TEXT(DTypeError, "Parameter: expected a floating point tensor, got int64; pass requires_grad = false, or make it a Buffer",
+                    nn::Parameter(ones({2}, {.dtype = DType::int64})));
+}
+
+TEST_CASE("parameter: a copy has numbers of its own, a Tensor's copy has not", "[nn][parameter]") {
+  const Kinds a;
+  Kinds b = a;
+  CHECK(b.parameter.storage() != a.parameter.storage());
+  CHECK(b.buffer.storage() != a.buffer.storage());
+  CHECK(b.tensor.id() == a.tensor.id());
+  CHECK(b.parameter.requires_grad());
+  CHECK(b.parameter.is_leaf());
+  CHECK_FALSE(b.buffer.requires_grad());
+  {
+    const NoGrad guard;
+    b.parameter.fill_(5);
+  }
+  CHECK(a.parameter.to_vector<double>() == std::vector<double>{1, 1});
+  b = a;
+  CHECK(b.parameter.to_vector<double>() == std::vector<double>{1, 1});
+  CHECK(b.parameter.storage() != a.parameter.storage());
+  std::vector<nn::Linear> blocks(3, nn::Linear(2, 2));
+  CHECK(blocks[0].weight.id() != blocks[1].weight.id());
+  CHECK_SAME_BITS(blocks[0].weight, blocks[2].weight);
+  nn::Parameter frozen(ones({1}), false);
+  CHECK_FALSE(nn::Parameter(frozen).requires_grad());
+  nn::Buffer with_gradient(ones({1}, {.requires_grad = true}));
+  CHECK(nn::Buffer(with_gradient).requires_grad());
+  nn::Parameter empty, copy = empty;
+  CHECK_FALSE(copy.defined());
+}
+
+TEST_CASE("parameter: a move keeps the tensor", "[nn][parameter]") {
+  nn::Linear a(2, 2);
+  const TensorImpl* id = a.weight.id();
+  const nn::Linear b = std::move(a);
+  CHECK(b.weight.id() == id);
+}
+
+TEST_CASE("parameter: copies under share are the same tensors", "[nn][parameter]") {
+  const Kinds a;
+  const Kinds b = tree::share(a);
+  CHECK(b.parameter.id() == a.parameter.id());
+  CHECK(b.buffer.id() == a.buffer.id());
+  const Tied tied;
+  CHECK(tree::share(tied).b.weight.id() == tied.a.weight.id());
+  CHECK(Kinds(a).parameter.id() != a.parameter.id());  // the scope has ended
+}
+
+TEST_CASE("tie: both are one tensor, in copies too", "[nn][tie]") {
+  Tied t;
+  CHECK(t.a.weight.id() == t.b.weight.id());
+  CHECK(parameters(t).size() == 3);
+  const Tied u = clone(t);
+  CHECK(u.a.weight.id() == u.b.weight.id());
+  CHECK(u.a.weight.storage() != t.a.weight.storage());
+  CHECK_SAME_BITS(u.a.weight, t.a.weight);
+  const Tied again = clone(u);  // the mark is kept
+  CHECK(again.a.weight.id() == again.b.weight.id());
+  CHECK_THROWS_TEXT(ArgumentError, "copy: expected an untied parameter, got a tied one; use clone(model), which keeps ties", Tied(u));
+  CHECK_THROWS_TEXT(ArgumentError, "copy: expected an untied parameter, got a tied one", nn::Linear(t.b));
+  Tied moved = std::move(t);
+  CHECK(moved.a.weight.id() == moved.b.weight.id());
+}
+
+TEST_CASE("tie: a gradient through either is one gradient", "[nn][tie]") {
+  Tied t;
+  const Tensor x = ones({1, 3});
+  (t.a(x).sum() + t.b(x).sum()).backward();
+  for (const double g : t.a.weight.grad().to_vector<double>()) CHECK(g == 2);
+  CHECK(t.b.weight.grad().id() == t.a.weight.grad().id());
+}
+
+TEST_CASE("tie: what does not fit is refused", "[nn][tie][errors]") {
+  nn::Parameter a(ones({2, 3})), b(ones({3, 2})), c(ones({2, 3}, {.dtype = DType::float64})), d(ones({2, 3}, {.device = Device("cpu:1")})), none;
+  const TensorImpl* id = a.id();
+  CHECK_THROWS_TEXT(ShapeError, "tie: expected parameters of one shape, got [2, 3] and [3, 2]", nn::tie(a, b));
+  CHECK_THROWS_TEXT(DTypeError, "tie: expected parameters of one dtype, got float32 and float64", nn::tie(a, c));
+  CHECK_THROWS_TEXT(DeviceError, "tie: expected parameters on one device, got cpu:0 and cpu:1", nn::tie(a, d));
+  CHECK_THROWS_TEXT(ArgumentError, "tie: expected two defined parameters, got an undefined second", nn::tie(a, none));
+  CHECK(a.id() == id);
+  CHECK_FALSE(a.impl()->tied);
+}
+
+TEST_CASE("clone: a field that is missing from BRAID_FIELDS is found at run time", "[nn][clone][errors]") {
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "copy: expected every field that holds parameters in BRAID_FIELDS of Forgetful, got 4 parameters and buffers copied, 2 listed",
+                    clone(Forgetful(3)));
+  CHECK(Forgetful(3).fc1.weight.defined());
+  const Kinds fine;
+  CHECK(clone(fine).parameter.defined());  // the failed clone left no count behind
+}
+
+TEST_CASE("clone: kinds, flags and plain fields", "[nn][clone]") {
+  Kinds a;
+  a.training = false;
+  a.parameter.requires_grad_(false);
+  const Kinds b = clone(a);
+  CHECK(b.parameter.id() != a.parameter.id());
+  CHECK(b.buffer.id() != a.buffer.id());
+  CHECK(b.tensor.id() != a.tensor.id());
+  CHECK_FALSE(b.parameter.requires_grad());
+  CHECK_FALSE(b.training);
+  a.parameter.requires_grad_();
+  a.parameter.sum().backward();
+  CHECK_FALSE(clone(a).parameter.grad().defined());
+}

@@ -1,0 +1,265 @@
+// Walks over models: parameters, to, train, eval, apply.
+#include <string>
+#include <vector>
+
+#include <braid/braid.hpp>
+
+#include "support/errors.hpp"
+#include "support/tensors.hpp"
+
+using namespace braid;
+
+namespace {
+
+const Device kFirst("cpu:0"), kSecond("cpu:1");
+
+struct Model : nn::Module {
+  nn::Linear a{3, 3}, b{3, 3};
+  nn::Parameter scale{ones({1})};
+  nn::Buffer mean{zeros({3})}, count{zeros({1}, {.dtype = DType::int64})};
+  Tensor mask = ones({3});
+  std::vector<nn::Linear> blocks;
+  BRAID_FIELDS(a, b, scale, mean, count, mask, blocks)
+};
+
+struct Batch {
+  Tensor image, label;
+  BRAID_FIELDS(image, label)
+};
+
+std::vector<std::string> names(const std::vector<std::pair<std::string, Tensor>>& named) {
+  std::vector<std::string> list;
+  for (const auto& [name, t] : named) list.push_back(name);
+  return list;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("parameters: in order of the fields, each once, frozen ones too", "[nn][walks]") {
+  Model m;
+  m.scale.requires_grad_(false);
+  m.blocks.emplace_back(2, 2, nn::LinearOptions{.bias = false});
+  CHECK(names(named_parameters(m)) == Names{"a.weight", "a.bias", "b.weight", "b.bias", "scale", "blocks.0.weight"});
+  CHECK(parameters(m).size() == 6);
+  CHECK(parameters(m)[0].id() == m.a.weight.id());
+  CHECK(names(named_buffers(m)) == Names{"mean", "count"});
+  CHECK(buffers(m)[1].id() == m.count.id());
+  CHECK(parameter_count(m) == 9 + 3 + 9 + 3 + 1 + 4);
+  nn::tie(m.b.weight, m.a.weight);
+  CHECK(names(named_parameters(m)) == Names{"a.weight", "a.bias", "b.bias", "scale", "blocks.0.weight"});
+  CHECK(parameter_count(m) == 9 + 3 + 3 + 1 + 4);
+  m.mask = m.b.bias;  // a Tensor field that is a parameter as well does not hide it
+  CHECK(names(named_parameters(m)) == Names{"a.weight", "a.bias", "b.bias", "scale", "blocks.0.weight"});
+  CHECK(parameters(Batch{ones({1}), ones({1})}).empty());
+}
+
+TEST_CASE("to: writes into the parameters there are, keeps ties and optimizers, takes gradients along", "[nn][to]") {
+  Model m;
+  nn::tie(m.b.weight, m.a.weight);
+  const std::vector<Tensor> before = parameters(m);
+  const Tensor weight = m.a.weight.detach().clone(), old_mask = m.mask;
+  const std::uint64_t storage = m.a.weight.storage()->id();
+  (m.a(ones({1, 3})) * m.scale).sum().backward();
+  const Tensor grad = m.a.weight.grad().clone();
+  to(m, kSecond);
+  for (const Tensor& t : before) CHECK(t.device() == kSecond);
+  CHECK(m.a.weight.id() == before[0].id());
+  CHECK(m.a.weight.id() == m.b.weight.id());
+  CHECK(m.a.weight.storage()->id() != storage);
+  CHECK(m.a.weight.requires_grad());
+  CHECK(m.a.weight.is_leaf());
+  CHECK(m.a.weight.grad().device() == kSecond);
+  CHECK_SAME_BITS(m.a.weight.grad(), grad);
+  CHECK_SAME_BITS(m.a.weight, weight);
+  CHECK(m.mean.device() == kSecond);
+  CHECK(m.count.device() == kSecond);
+  CHECK(m.mask.device() == kSecond);
+  CHECK(old_mask.device() == kFirst);  // Tensor::to never writes into its source
+  m.b(ones({1, 3}, {.device = kSecond})).sum().backward();
+  CHECK(m.a.weight.grad().device() == kSecond);
+  to(m, kFirst);
+  CHECK_SAME_BITS(m.a.weight, weight);
+  CHECK(before[0].device() == kFirst);
+}
+
+TEST_CASE("to: dtype changes floating point tensors only", "[nn][to]") {
+  Model m;
+  const Tensor weight = m.a.weight.detach().clone();
+  (m.a(ones({1, 3}))).sum().backward();
+  const Tensor handle = parameters(m)[0];
+  to(m, DType::float64);
+  CHECK(handle.dtype() == DType::float64);
+  CHECK(handle.grad().dtype() == DType::float64);
+  CHECK(m.mean.dtype() == DType::float64);
+  CHECK(m.count.dtype() == DType::int64);
+  CHECK(m.a.weight.requires_grad());
+  CHECK_EXACT(m.a.weight, weight);
+  to(m, kSecond, DType::float16);
+  CHECK(handle.dtype() == DType::float16);
+  CHECK(handle.device() == kSecond);
+  CHECK_THROWS_TEXT(DTypeError, "to: expected a floating point dtype, got int32", to(m, DType::int32));
+  CHECK(m.count.dtype() == DType::int64);
+}
+
+TEST_CASE("to: nothing to change changes nothing", "[nn][to]") {
+  Model m;
+  const std::uint64_t storage = m.a.weight.storage()->id();
+  const TensorImpl* mask = m.mask.id();
+  to(m, kFirst);
+  to(m, DType::float32);
+  CHECK(m.a.weight.storage()->id() == storage);
+  CHECK(m.mask.id() == mask);
+}
+
+TEST_CASE("to: either all are moved or none", "[nn][to][errors]") {
+  Model m;
+  (m.a(ones({1, 3})) * m.scale).sum().backward();
+  to(m, kSecond);
+  to(m, kFirst);  // what is measured below is all that a move needs
+  std::uint64_t allocations = 0;
+  {
+    Model probe = clone(m);
+    const std::uint64_t start = memory_stats(kSecond).allocations;
+    (probe.a(ones({1, 3})) * probe.scale).sum().backward();
+    to(probe, kSecond);
+    allocations = memory_stats(kSecond).allocations - start;
+  }
+  REQUIRE(allocations >= 10);
+  for (std::uint64_t k = 1; k <= allocations; ++k) {
+    INFO(k);
+    fail_allocation(kSecond, k);
+    CHECK_THROWS_AS(to(m, kSecond), OutOfMemoryError);
+    fail_allocation(kSecond, 0);
+    for (const Tensor& t : tree::leaves(m)) CHECK(t.device() == kFirst);
+    CHECK(m.a.weight.grad().device() == kFirst);
+  }
+  CHECK_THROWS_AS(to(m, Device("cpu:63")), DeviceError);
+  to(m, kSecond);
+  CHECK(m.count.device() == kSecond);
+}
+
+TEST_CASE("to: a tree of plain tensors gets new handles, ties among them stay", "[nn][to]") {
+  const Tensor x = ones({2}, {.requires_grad = true});
+  Batch batch{x * 2.0, {}};
+  std::vector<Batch> batches{batch, batch};
+  to(batches, kSecond);
+  CHECK(batches[0].image.device() == kSecond);
+  CHECK(batches[0].image.id() == batches[1].image.id());
+  CHECK_FALSE(batches[0].label.defined());
+  CHECK(batch.image.device() == kFirst);
+  batches[0].image.sum().backward();  // differentiable
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 2});
+  Tensor one = ones({1});
+  to(one, kSecond);
+  CHECK(one.device() == kSecond);
+}
+
+TEST_CASE("to: a Tensor field that is a parameter as well goes along with it", "[nn][to]") {
+  Model m;
+  m.mask = m.a.bias;
+  to(m, kSecond);
+  CHECK(m.mask.id() == m.a.bias.id());
+  CHECK(m.mask.device() == kSecond);
+}
+
+TEST_CASE("train, eval: every module, whatever holds it", "[nn][walks]") {
+  struct Plain {
+    nn::ReLU act;
+    bool training = true;  // not a module's
+    BRAID_FIELDS(act, training)
+  };
+  struct Outer : nn::Module {
+    Plain plain;
+    std::vector<std::optional<nn::Linear>> list{nn::Linear(1, 1), std::nullopt};
+    BRAID_FIELDS(plain, list)
+  };
+  Outer m;
+  eval(m);
+  CHECK_FALSE(m.training);
+  CHECK_FALSE(m.plain.act.training);
+  CHECK_FALSE(m.list[0]->training);
+  CHECK(m.plain.training);
+  train(m);
+  CHECK(m.training);
+  CHECK(m.plain.act.training);
+  CHECK(m.list[0]->training);
+  set_training(m.plain, false);
+  CHECK(m.training);
+  CHECK_FALSE(m.plain.act.training);
+}
+
+TEST_CASE("walks work from a model's own constructor", "[nn][walks]") {
+  struct Self : nn::Module {
+    nn::Linear a{2, 2};
+    Self() {
+      to(*this, kSecond);
+      eval(*this);
+    }
+    BRAID_FIELDS(a)
+  };
+  const Self s;
+  CHECK(s.a.weight.device() == kSecond);
+  CHECK_FALSE(s.a.training);
+}
+
+TEST_CASE("zero_grad: gradients are none, not zero", "[nn][walks]") {
+  Model m;
+  (m.a(ones({1, 3})) * m.scale).sum().backward();
+  REQUIRE(m.scale.grad().defined());
+  zero_grad(m);
+  for (const Tensor& p : parameters(m)) CHECK_FALSE(p.grad().defined());
+}
+
+TEST_CASE("zero_grad: in a replica it warns and does nothing", "[nn][walks]") {
+  Model m;
+  m.scale.sum().backward();
+  m.a.weight.impl()->is_replica = true;
+  static std::string warning;
+  warning.clear();
+  const auto before = set_warning_handler([](std::string_view text) { warning = std::string(text); });
+  zero_grad(m);
+  set_warning_handler(before);
+  CHECK(warning.find("zero_grad() from a module created with parallel::DataParallel has no effect") != std::string::npos);
+  CHECK(m.scale.grad().defined());
+}
+
+TEST_CASE("requires_grad_: all or none", "[nn][walks]") {
+  Model m;
+  requires_grad_(m, false);
+  for (const Tensor& p : parameters(m)) CHECK_FALSE(p.requires_grad());
+  m.scale = nn::Parameter(ones({1}, {.dtype = DType::int64}), false);
+  CHECK_THROWS_TEXT(DTypeError, "requires_grad_: expected floating point parameters, got 'scale' of int64", requires_grad_(m));
+  CHECK_FALSE(m.a.weight.requires_grad());
+  m.scale = nn::Parameter(ones({1}));
+  requires_grad_(m);
+  for (const Tensor& p : parameters(m)) CHECK(p.requires_grad());
+}
+
+TEST_CASE("apply: every module that the function takes, parts first", "[nn][walks]") {
+  nn::Sequential m{nn::Linear(1, 2), nn::Sequential{nn::ReLU(), nn::Linear(2, 3)}};
+  std::vector<std::int64_t> widths;
+  apply(m, [&](nn::Linear& layer) { widths.push_back(layer.weight.size(0)); });
+  CHECK(widths == std::vector<std::int64_t>{2, 3});
+  Names order;
+  apply(m, [&](const auto& layer) { order.push_back(type_name<std::remove_cvref_t<decltype(layer)>>()); });
+  CHECK(order == Names{"Linear", "ReLU", "Linear", "Sequential", "Sequential"});
+  apply(m, [](nn::Linear& layer) { layer.training = false; });
+  CHECK_FALSE(std::get<0>(m.layers).training);
+  const auto& fixed = m;
+  int count = 0;
+  apply(fixed, [&](const nn::Linear&) { ++count; });
+  CHECK(count == 2);
+}
+
+TEST_CASE("a function of the user's own is preferred to a walk", "[nn][walks]") {
+  struct Local : nn::Module {
+    BRAID_FIELDS()
+  };
+  bool called = false;
+  const auto train = [&](Local&) { called = true; };
+  Local m;
+  train(m);
+  CHECK(called);
+}
