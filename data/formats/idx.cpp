@@ -86,7 +86,7 @@ template <class Stored, class T>
 void convert(const unsigned char* from, T* to, std::size_t n) {
   static_assert(std::endian::native == std::endian::little, "IDX numbers are big-endian");
   for (std::size_t i = 0; i < n; ++i) {
-    unsigned char reversed[sizeof(Stored)];
+    unsigned char reversed[sizeof(Stored)] = {};
     std::reverse_copy(from + i * sizeof(Stored), from + (i + 1) * sizeof(Stored), reversed);
     Stored value;
     std::memcpy(&value, reversed, sizeof value);
