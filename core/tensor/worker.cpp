@@ -2,7 +2,9 @@
 #include <braid/core/worker.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -45,18 +47,22 @@ struct Job {
 class Worker {
  public:
   Worker() { std::thread([this] { loop(); }).detach(); }
-  /// False if somebody else's job is running here.
-  bool try_start(const Job& job) {
-    if (!claimed_.try_lock()) return false;
+  /// The number that join waits for; none if a job is running here.
+  std::optional<std::uint32_t> try_start(const Job& job) {
+    // A job that has told its caller the end may not have left yet; waiting for that costs less than another thread.
+    for (int i = 0; claimed_.exchange(true, std::memory_order_acquire); ++i) {
+      if (i == kSpins / 4) return {};
+      pause();
+    }
     job_ = job;
-    posted_.fetch_add(1, std::memory_order_release);
+    const std::uint32_t number = posted_.fetch_add(1, std::memory_order_release) + 1;
     posted_.notify_one();
-    return true;
+    return number;
   }
-  void join() {
-    const std::uint32_t target = posted_.load(std::memory_order_relaxed);
-    for (std::uint32_t done = done_.load(std::memory_order_acquire); done != target; done = done_.load(std::memory_order_acquire)) wait_while(done_, done);
-    claimed_.unlock();
+  void join(std::uint32_t number) const noexcept {
+    // Counted, not compared: when this job was done, the next caller's may have been too.
+    for (std::uint32_t done = done_.load(std::memory_order_acquire); static_cast<std::int32_t>(done - number) < 0; done = done_.load(std::memory_order_acquire))
+      wait_while(done_, done);
   }
 
  private:
@@ -64,13 +70,19 @@ class Worker {
     for (std::uint32_t seen = 0;; ++seen) {
       wait_while(posted_, seen);
       job_.run();
+      claimed_.store(false, std::memory_order_release);  // before the end is told: who joins may start the next job at once
       done_.fetch_add(1, std::memory_order_release);
-      done_.notify_one();
+      done_.notify_all();
     }
   }
-  std::mutex claimed_;
+  std::atomic<bool> claimed_{false};
   Job job_;
   std::atomic<std::uint32_t> posted_{0}, done_{0};
+};
+
+struct Started {
+  Worker* worker = nullptr;  // null: a thread of its own
+  std::uint32_t number = 0;
 };
 
 /// The worker of a device. Never destroyed: its thread may be waiting while the process ends.
@@ -90,23 +102,23 @@ Worker& worker(Device device) {
 void run_on_devices(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context) {
   if (devices.empty()) return;
   constexpr std::size_t kInline = 16;
-  Worker* inline_workers[kInline];
-  std::vector<Worker*> more(devices.size() > kInline ? devices.size() : 0);
-  Worker** const workers = more.empty() ? inline_workers : more.data();
+  Started inline_started[kInline];
+  std::vector<Started> more(devices.size() > kInline ? devices.size() : 0);
+  Started* const jobs = more.empty() ? inline_started : more.data();
   std::vector<std::thread> extra;  // for workers that are busy: with a job that waits for this call, or with another caller's
   const ThreadState mine = thread_state();
   std::size_t started = 1;
   const auto join = [&] {
     for (std::size_t i = 1; i < started; ++i)
-      if (workers[i]) workers[i]->join();
+      if (jobs[i].worker) jobs[i].worker->join(jobs[i].number);
     for (std::thread& t : extra) t.join();
   };
   try {
     for (; started < devices.size(); ++started) {
       const Job work{job, context, started, mine};
       Worker& w = worker(devices[started]);
-      workers[started] = w.try_start(work) ? &w : nullptr;
-      if (!workers[started]) extra.emplace_back([work] { work.run(); });
+      if (const std::optional<std::uint32_t> number = w.try_start(work)) jobs[started] = {&w, *number};
+      else extra.emplace_back([work] { work.run(); });
     }
   } catch (...) {  // no thread could be made: wait for those that run, then say so
     join();
