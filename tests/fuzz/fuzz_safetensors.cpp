@@ -1,0 +1,87 @@
+// Any bytes: load_safetensors gives tensors, all of whose bytes can be read and which save and load again as the same, or throws FormatError.
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <braid/core/error.hpp>
+#include <braid/core/io/file.hpp>
+#include <braid/core/safetensors.hpp>
+
+namespace {
+
+using braid::Safetensors;
+
+// Saving goes to memory: a file system of one file.
+std::string saved;
+
+const braid::io::FileSystem kMemory{
+    .open = [](int, const char*, int, unsigned) { return 1'000'000; },
+    .close = [](int) { return 0; },
+    .fstat =
+        [](int, struct stat* info) {
+          info->st_mode = S_IFREG | 0600;
+          return 0;
+        },
+    .stat_in =
+        [](int, const char*, struct stat*) {
+          errno = ENOENT;
+          return -1;
+        },
+    .pread = [](int, void*, std::size_t, std::int64_t) -> long { std::abort(); },
+    .pwrite = [](int, const void* from, std::size_t bytes, std::int64_t offset) -> long {
+      saved.resize(static_cast<std::size_t>(offset));
+      saved.append(static_cast<const char*>(from), bytes);
+      return static_cast<long>(bytes);
+    },
+    .fsync = [](int) { return 0; },
+    .fchmod = [](int, unsigned) { return 0; },
+    .rename = [](int, const char*, const char*) { return 0; },
+    .unlink = [](int, const char*) { return 0; },
+};
+
+std::string bytes_of(const braid::Tensor& t) {
+  return {static_cast<const char*>(t.impl()->data()), static_cast<std::size_t>(t.numel()) * braid::size_of(t.dtype())};
+}
+
+void require(bool ok) {
+  if (!ok) std::abort();
+}
+
+void try_file(const std::string& file) {
+  Safetensors loaded;
+  try {
+    loaded = braid::load_safetensors(std::as_bytes(std::span(file)));
+  } catch (const braid::FormatError& e) {
+    require(std::strlen(e.what()) < 2000);
+    return;
+  }
+  saved.clear();
+  braid::save_safetensors("file", loaded.tensors, loaded.metadata);
+  const Safetensors again = braid::load_safetensors(std::as_bytes(std::span(saved)));
+  require(again.metadata == loaded.metadata && again.tensors.size() == loaded.tensors.size());
+  auto other = again.tensors.begin();
+  for (const auto& [name, tensor] : loaded.tensors) {
+    require(other->first == name && other->second.shape() == tensor.shape() && other->second.dtype() == tensor.dtype());
+    require(bytes_of(other->second) == bytes_of(tensor));
+    ++other;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  braid::io::set_file_system(&kMemory);
+  const std::string input(reinterpret_cast<const char*>(data), size);
+  try_file(input);
+  // The same with a right length before the header, which ends at the first 0xff: most changes then reach the parser.
+  const std::size_t end = std::min(input.find('\xff'), input.size());
+  const std::uint64_t length = end;
+  std::string framed(reinterpret_cast<const char*>(&length), sizeof length);
+  framed.append(input, 0, end);
+  if (end < input.size()) framed.append(input, end + 1);
+  try_file(framed);
+  return 0;
+}
