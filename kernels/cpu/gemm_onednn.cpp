@@ -14,6 +14,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "cpu/runtime/isa.hpp"
+#include "cpu/runtime/scratch.hpp"
 
 namespace braid::cpu {
 
@@ -63,17 +64,16 @@ class OneThread {
 
 [[noreturn]] void refuse(const char* call, int status) { throw InternalError(str("matmul: expected oneDNN's ", call, " to succeed, got status ", status)); }
 
-// What a matmul primitive is made for.
+// What a matmul primitive is made for: A [m, k] and B [n, k] (turned) give a dense C [m, n].
 struct Key {
-  std::int64_t m, n, k, lda, ldb, ldc;
-  bool ta, tb, accumulate, bias;
+  std::int64_t m, n, k, lda, ldb;
   bool operator==(const Key&) const = default;
 };
 
 struct Matmul {
   Key key{};
   dnnl::matmul primitive;
-  dnnl::memory a, b, c, bias;
+  dnnl::memory a, b, c;
 };
 
 dnnl::engine& engine() {
@@ -106,20 +106,11 @@ struct Primitives {
     const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
       return Memory::desc({rows, columns}, Memory::data_type::f32, Memory::dims{row, column});
     };
-    const Memory::desc a = matrix(key.m, key.k, key.ta ? 1 : key.lda, key.ta ? key.lda : 1);
-    const Memory::desc b = matrix(key.k, key.n, key.tb ? 1 : key.ldb, key.tb ? key.ldb : 1);
-    const Memory::desc c = matrix(key.m, key.n, key.ldc, 1), bias = key.bias ? matrix(1, key.n, key.n, 1) : Memory::desc();
-    dnnl::primitive_attr attributes;
-    if (key.accumulate) {
-      dnnl::post_ops sum;
-      sum.append_sum(1.0f);
-      attributes.set_post_ops(sum);
-    }
+    const Memory::desc a = matrix(key.m, key.k, key.lda, 1), b = matrix(key.k, key.n, 1, key.ldb), c = matrix(key.m, key.n, key.n, 1);
 #if DNNL_VERSION_MAJOR >= 3
-    const auto description =
-        key.bias ? dnnl::matmul::primitive_desc(engine(), a, b, bias, c, attributes) : dnnl::matmul::primitive_desc(engine(), a, b, c, attributes);
+    const dnnl::matmul::primitive_desc description(engine(), a, b, c);
 #else
-    const dnnl::matmul::primitive_desc description(key.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c), attributes, engine());
+    const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), engine());
 #endif
     auto made = std::make_unique<Matmul>();
     made->key = key;
@@ -127,25 +118,36 @@ struct Primitives {
     made->a = Memory(a, engine(), nullptr);
     made->b = Memory(b, engine(), nullptr);
     made->c = Memory(c, engine(), nullptr);
-    if (key.bias) made->bias = Memory(bias, engine(), nullptr);
     return made;
   }
 };
 
+// For B [n, k] and few rows, where sgemm spends its time on turning B. The primitive is fast only where C is dense, so a tile of a wider C (or one with an
+// end to it) is computed aside and brought over.
 void run_matmul(const LibraryProduct& p) {
   thread_local Primitives primitives;
-  Matmul& matmul = primitives.find({p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.ta, p.tb, p.accumulate, p.bias != nullptr});
+  const bool aside = p.ldc != p.n || p.accumulate || p.bias != nullptr;
+  float* const c = aside ? static_cast<float*>(scratch(static_cast<std::size_t>(p.m * p.n) * sizeof(float))) : p.c;
+  Matmul& matmul = primitives.find({p.m, p.n, p.k, p.lda, p.ldb});
   matmul.a.set_data_handle(const_cast<float*>(p.a));
   matmul.b.set_data_handle(const_cast<float*>(p.b));
-  matmul.c.set_data_handle(p.c);
-  dnnl_exec_arg_t arguments[4] = {{DNNL_ARG_SRC, matmul.a.get()}, {DNNL_ARG_WEIGHTS, matmul.b.get()}, {DNNL_ARG_DST, matmul.c.get()}, {}};
-  if (p.bias != nullptr) {
-    matmul.bias.set_data_handle(const_cast<float*>(p.bias));
-    arguments[3] = {DNNL_ARG_BIAS, matmul.bias.get()};
-  }
+  matmul.c.set_data_handle(c);
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, matmul.a.get()}, {DNNL_ARG_WEIGHTS, matmul.b.get()}, {DNNL_ARG_DST, matmul.c.get()}};
   // The C call: the C++ one takes a hash map.
-  const dnnl_status_t status = dnnl_primitive_execute(matmul.primitive.get(), primitives.stream.get(), p.bias != nullptr ? 4 : 3, arguments);
+  const dnnl_status_t status = dnnl_primitive_execute(matmul.primitive.get(), primitives.stream.get(), 3, arguments);
   if (status != dnnl_success) refuse("primitive_execute", status);
+  if (!aside) return;
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    const float* from = c + i * p.n;
+    float* to = p.c + i * p.ldc;
+    if (p.accumulate) {
+      for (std::int64_t j = 0; j < p.n; ++j) to[j] += from[j];
+    } else if (p.bias != nullptr) {
+      for (std::int64_t j = 0; j < p.n; ++j) to[j] = from[j] + p.bias[j];
+    } else {
+      std::memcpy(to, from, static_cast<std::size_t>(p.n) * sizeof(float));
+    }
+  }
 }
 
 void run_sgemm(const LibraryProduct& p) {
@@ -180,7 +182,7 @@ bool use_library_gemm(bool on) noexcept { return library_on.exchange(on); }
 void library_gemm(const LibraryProduct& p) {
   const OneThread one_thread;
   try {
-    // With few rows sgemm spends its time on turning B; the primitive does not. The choice is by shape alone, for equal bits on every thread.
+    // The choice is by shape alone, for equal bits on every thread.
     if (p.tb && !p.ta && !t_closed) {
       run_matmul(p);
     } else {

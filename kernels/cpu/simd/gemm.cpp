@@ -9,12 +9,13 @@ namespace braid::cpu::BRAID_ISA {
 
 namespace {
 
-// In multiply-adds. A tile of kTileWork takes a few microseconds: below that a helper is not worth waking. A tile of kGridWork is large enough for packing
+// In multiply-adds. A tile of kTileWork takes some microseconds: below that a helper is not worth waking. A tile of kGridWork is large enough for packing
 // and for the library's own start to be small beside it.
-constexpr double kTileWork = 64 * 1024;
+constexpr double kTileWork = 128 * 1024;
 constexpr double kGridWork = 1024 * 1024;
 constexpr double kSmallWork = 96.0 * 96 * 96;  // up to here our own loops need no packing
-constexpr std::int64_t kFewRows = 4, kFewColumns = 16, kLongDot = 64;
+constexpr double kHugeWork = 1024.0 * 1024 * 1024;
+constexpr std::int64_t kFewRows = 4, kFewColumns = 16, kFewDots = 10, kLongDot = 64;
 
 struct Grid {
   std::int64_t rows, columns;  // tiles in each direction
@@ -38,31 +39,38 @@ GemmWay choose_way(const GemmArgs& args) {
   if (args.dtype != DType::float32 && args.dtype != DType::float64) return GemmWay::direct;
   if (args.k == 0) return GemmWay::direct;
   const bool small = work_of(args) <= kSmallWork;
+  if (!args.ta && args.n <= kFewDots && args.k >= kLongDot) return GemmWay::dot;  // vectors along so few columns would be half empty
   if (args.tb) {
-    if (!args.ta && (args.m <= kFewRows || (args.n <= kFewColumns && args.k >= kLongDot))) return GemmWay::dot;
+    if (!args.ta && args.m <= kFewRows) return GemmWay::dot;  // B is used too seldom to be turned
     if (small) return GemmWay::turned;
-  } else {
-    if (!args.ta && args.n == 1 && args.ldb == 1 && args.k >= kLongDot) return GemmWay::dot;
-    if (small || args.m <= kFewRows || args.n <= kFewColumns) return GemmWay::direct;
+  } else if (small || args.m <= kFewRows || args.n <= kFewColumns) {
+    return GemmWay::direct;
   }
   return args.dtype == DType::float32 && library_gemm_available() ? GemmWay::library : GemmWay::packed;
 }
 
 // Small and skinny products: cut along the longer side of C, into pieces that are worth a thread each.
-Grid simple_grid(const GemmArgs& args) {
+Grid simple_grid(const GemmArgs& args, GemmWay way) {
   constexpr double kMostTiles = 64;
   const double wanted = work_of(args) / kTileWork;
   const auto parts = static_cast<std::int64_t>(wanted < kMostTiles ? wanted : kMostTiles);
   if (parts < 2) return {1, 1, args.m, args.n};
-  return args.m >= args.n ? make_grid(args, parts, 1, 4, 1) : make_grid(args, 1, parts, 1, 64);
+  if (way == GemmWay::turned) {  // a cut of the columns cuts the turning too; a cut of the rows repeats it
+    if (args.n >= 128) return make_grid(args, 1, parts, 1, 64);
+    const std::int64_t most = args.m / 48;
+    return most < 2 ? Grid{1, 1, args.m, args.n} : make_grid(args, parts < most ? parts : most, 1, 12, 1);
+  }
+  return args.m >= args.n ? make_grid(args, parts, 1, 12, 1) : make_grid(args, 1, parts, 1, 64);
 }
 
-// Large products: tiles of about 256 × 512; finer ones while there are few of them and they stay large enough.
-Grid large_grid(const GemmArgs& args) {
-  constexpr std::int64_t kRowStep = 256, kColumnStep = 512, kLeastRows = 64, kLeastColumns = 128, kEnoughTiles = 8;
-  std::int64_t rows = ceil_div(args.m, kRowStep), columns = ceil_div(args.n, kColumnStep);
+// Large products: tiles of about 256 × 512 (the library: 512 × 1024); finer ones while there are few of them and they stay large enough.
+Grid large_grid(const GemmArgs& args, GemmWay way) {
+  constexpr std::int64_t kLeastRows = 64, kLeastColumns = 128;
+  const std::int64_t scale = way == GemmWay::library ? 2 : 1;
+  std::int64_t rows = ceil_div(args.m, 256 * scale), columns = ceil_div(args.n, 512 * scale);
   const double work = work_of(args);
-  while (rows * columns * args.batch < kEnoughTiles && work / static_cast<double>(rows * columns) >= 2 * kGridWork) {
+  const std::int64_t enough = work > kHugeWork ? 8 : 4;
+  while (rows * columns * args.batch < enough && work / static_cast<double>(rows * columns) >= 2 * kGridWork) {
     const bool columns_can = args.n / (2 * columns) >= kLeastColumns, rows_can = args.m / (2 * rows) >= kLeastRows;
     if (columns_can && (!rows_can || args.n / columns >= args.m / rows)) {
       columns *= 2;
@@ -96,7 +104,7 @@ void gemm(const GemmArgs& args, Stream& stream) {
   const double work = work_of(args);
   if (args.batch == 1 && work < 2 * kTileWork) return function(args, way, {0, 0, 0, args.m, args.n});
 
-  const Grid grid = way == GemmWay::library || way == GemmWay::packed ? large_grid(args) : simple_grid(args);
+  const Grid grid = way == GemmWay::library || way == GemmWay::packed ? large_grid(args, way) : simple_grid(args, way);
   const std::int64_t per_matrix = grid.rows * grid.columns;
   const std::int64_t together = per_matrix == 1 && work < kTileWork ? static_cast<std::int64_t>(kTileWork / (work < 1 ? 1 : work)) : 1;  // of a batch
   const std::int64_t tiles = args.batch * per_matrix;

@@ -46,8 +46,18 @@ BRAID_INLINE void turned_tile(const GemmArgs& args, const GemmTile& tile) {
 template <class T>
 BRAID_INLINE void dot_tile(const GemmArgs& args, const GemmTile& tile) {
   const auto [a, b, c, bias] = operands_of<T>(args, tile);
-  const std::int64_t b_row = args.tb ? args.ldb : 1;  // not transposed: a dense column
-  multiply_dot(Product<T>{tile.m, tile.n, args.k, a, args.lda, 1, b, b_row, c, args.ldc, bias, args.accumulate});
+  const T* columns = b;
+  std::int64_t column = args.ldb;  // from one column of B to the next
+  if (!args.tb) {
+    column = 1;
+    if (args.n > 1 || args.ldb > 1) {  // few columns: turning them is cheap
+      column = args.k;
+      T* turned = static_cast<T*>(scratch(static_cast<std::size_t>(tile.n * args.k) * sizeof(T)));
+      transpose(b, args.ldb, args.k, tile.n, turned, column);
+      columns = turned;
+    }
+  }
+  multiply_dot(Product<T>{tile.m, tile.n, args.k, a, args.lda, 1, columns, column, c, args.ldc, bias, args.accumulate});
 }
 
 /// The float sums of a 16-bit product, with bias and the old C, rounded once.
