@@ -1,0 +1,7 @@
+// expect: this type is not a tree
+#include <braid/braid.hpp>
+using namespace braid;
+struct Batch {
+  Tensor image;  // no BRAID_FIELDS
+};
+int main() { (void)parallel::scatter(Batch{ones({2, 2})}, devices()); }
