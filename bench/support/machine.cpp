@@ -138,4 +138,12 @@ std::string machine_line() {
          commit() + ", load " + busy;
 }
 
+std::string busy_warning() {
+  const double now = load();
+  if (now < 0.5) return "";
+  char text[120];
+  std::snprintf(text, sizeof text, "warning: the load was %.1f before the start: other programs share the cores, do not quote these figures", now);
+  return text;
+}
+
 }  // namespace bench

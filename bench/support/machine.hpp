@@ -11,6 +11,9 @@ namespace bench {
 /// The card in one line, to print above a table.
 [[nodiscard]] std::string machine_line();
 
+/// Empty on a quiet machine; else a line that says that other programs were running, so that nobody quotes the figures.
+[[nodiscard]] std::string busy_warning();
+
 /// The processors of this process's affinity mask, one a physical core first, then their siblings.
 [[nodiscard]] std::vector<int> cores();
 /// "0,1" for the first `count` of cores().
