@@ -18,7 +18,10 @@ std::string_view numbered(std::size_t n) {
   const std::scoped_lock lock(mutex);
   const auto [at, fresh] = lists.try_emplace(n);
   if (fresh) {
-    for (std::size_t i = 0; i < n; ++i) at->second += (i ? "," : "") + std::to_string(i);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i > 0) at->second += ',';
+      at->second += std::to_string(i);
+    }
   }
   return at->second;
 }

@@ -23,8 +23,11 @@ Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters, double lr
   }
   for (std::size_t k = 0; k < state_names_.size(); ++k) this->state(k).resize(parameters_.size());
   steps_ = nn::Buffer(zeros({static_cast<std::int64_t>(parameters_.size())}, {.dtype = DType::int64}));
-  entries_.reserve(parameters_.size());
   items_.reserve(parameters_.size());
+  of_group_.reserve(parameters_.size());
+  done_.reserve(parameters_.size());
+  groups_.reserve(parameters_.size());
+  updated_.reserve(parameters_.size());
 }
 
 Optimizer::~Optimizer() = default;
@@ -36,7 +39,7 @@ void Optimizer::set_lr(double lr) {
 
 std::int64_t Optimizer::steps(std::size_t i) const {
   if (i >= parameters_.size()) throw IndexError(str(name_, ": steps: expected an index below ", parameters_.size(), ", got ", i));
-  return steps_.data<std::int64_t>()[i];
+  return steps_.to(Device()).data<std::int64_t>()[i];
 }
 
 void Optimizer::zero_grad() noexcept {
@@ -51,73 +54,88 @@ void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter) {
   state = nn::Buffer(made.contiguous());
 }
 
-/// Checks everything and fills entries_. Writes nothing but state that nobody has seen yet.
+/// Checks everything and fills items_. Writes nothing but state that nobody has seen yet.
 void Optimizer::prepare() {
-  const std::int64_t* steps = steps_.data<std::int64_t>();
+  items_.clear();
+  groups_.clear();
+  updated_.clear();
+  dense_.clear();
+  one_group_ = true;
+  if (steps_.impl()->device != Device()) steps_ = nn::Buffer(steps_.to(Device()));  // the tree was moved as a whole
+  const auto* steps = static_cast<const std::int64_t*>(steps_.impl()->data());
+  const std::size_t states = state_names_.size();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& parameter = parameters_[i];
-    const TensorImpl& p = *parameter.impl();
+    const TensorImpl& p = *parameters_[i].impl();
     if (!p.grad) continue;
     const TensorImpl& g = *p.grad;
     if (g.shape != p.shape) throw ShapeError(str(name_, ": expected the gradient of parameter ", i, " to have its shape ", p.shape, ", got ", g.shape));
     if (g.dtype != p.dtype) throw DTypeError(str(name_, ": expected the gradient of parameter ", i, " to be ", p.dtype, ", got ", g.dtype));
     if (g.device != p.device) throw DeviceError(str(name_, ": expected the gradient of parameter ", i, " on ", p.device, ", got ", g.device));
-    Entry entry{{nullptr, nullptr, nullptr, nullptr, p.numel}, {p.device, p.dtype, group_key(steps[i])}, i, false};
-    if (entries_.empty() || entries_.back().group.device != p.device) {
+    const Group group{p.device, p.dtype, group_key(steps[i])};
+    if (groups_.empty() || groups_.back().device != p.device) {
       if (!has_kernel(*device_context(p.device).kernels)) ::braid::detail::no_kernel(name_, p.device);
     }
-    void** const into[] = {&entry.item.m, &entry.item.v};
-    for (std::size_t k = 0; k < state_names_.size(); ++k) {
-      nn::Buffer& state = this->state(k)[i];
-      if (!state.defined() || state.device() != p.device || state.dtype() != p.dtype || !state.is_contiguous()) prepare_state(state, parameter);
-      *into[k] = state.impl()->data();
+    one_group_ = one_group_ && (groups_.empty() || group == groups_.front());
+    OptimItem item{nullptr, nullptr, nullptr, nullptr, p.numel};
+    for (std::size_t k = 0; k < states; ++k) {
+      nn::Buffer& kept = state(k)[i];
+      if (!kept.defined() || kept.device() != p.device || kept.dtype() != p.dtype || !kept.is_contiguous()) prepare_state(kept, parameters_[i]);
+      (k == 0 ? item.m : item.v) = kept.impl()->data();
     }
     if (p.contiguous && g.contiguous) {
-      entry.item.p = p.data();
-      entry.item.g = g.data();
+      item.p = p.data();
+      item.g = g.data();
     } else {
       const NoGrad guard;
+      const Tensor& parameter = parameters_[i];
       Dense dense{p.contiguous ? Tensor() : parameter, parameter.detach().contiguous(), Tensor(p.grad).detach().contiguous()};
-      entry.item.p = dense.copy.impl()->data();
-      entry.item.g = dense.grad.impl()->data();
+      item.p = dense.copy.impl()->data();
+      item.g = dense.grad.impl()->data();
       dense_.push_back(std::move(dense));
     }
-    entries_.push_back(entry);
+    items_.push_back(item);
+    groups_.push_back(group);
+    updated_.push_back(i);
+  }
+}
+
+/// One call for each group, its parameters in their order.
+void Optimizer::update_groups() {
+  if (one_group_) {
+    update(groups_.front(), items_);
+    return;
+  }
+  done_.assign(items_.size(), 0);
+  for (std::size_t begin = 0; begin < items_.size(); ++begin) {
+    if (done_[begin]) continue;
+    of_group_.clear();
+    for (std::size_t i = begin; i < items_.size(); ++i) {
+      if (done_[i] || groups_[i] != groups_[begin]) continue;
+      done_[i] = 1;
+      of_group_.push_back(items_[i]);
+    }
+    update(groups_[begin], of_group_);
   }
 }
 
 void Optimizer::step() {
-  entries_.clear();
-  dense_.clear();
   prepare();
-  std::int64_t* steps = steps_.data<std::int64_t>();
-  std::size_t done = 0;
-  for (std::size_t begin = 0; done < entries_.size(); ++begin) {
-    if (entries_[begin].done) continue;
-    const Group group = entries_[begin].group;
-    items_.clear();
-    for (std::size_t i = begin; i < entries_.size(); ++i) {
-      Entry& entry = entries_[i];
-      if (entry.done || entry.group != group) continue;
-      entry.done = true;
-      items_.push_back(entry.item);
-    }
-    done += items_.size();
-    update(group, items_);
-  }
+  if (items_.empty()) return;
+  update_groups();
   for (const Dense& dense : dense_) {
     if (!dense.parameter.defined()) continue;
     const NoGrad guard;
     dense.parameter.copy_(dense.copy);
   }
-  for (const Entry& entry : entries_) {
-    const std::size_t i = entry.parameter;
+  dense_.clear();
+  auto* steps = static_cast<std::int64_t*>(steps_.impl()->data());
+  const std::size_t states = state_names_.size();
+  for (const std::size_t i : updated_) {
     parameters_[i].impl()->storage->bump_version();
-    for (std::size_t k = 0; k < state_names_.size(); ++k) state(k)[i].impl()->storage->bump_version();
+    for (std::size_t k = 0; k < states; ++k) state(k)[i].impl()->storage->bump_version();
     ++steps[i];
   }
-  if (!entries_.empty()) steps_.impl()->storage->bump_version();
-  dense_.clear();
+  steps_.impl()->storage->bump_version();
 }
 
 }  // namespace braid::optim

@@ -69,9 +69,9 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict, co
     for (const std::string& line : wrong) message += "\n  " + line;
     throw ArgumentError(message);
   }
+  nn::Buffer fresh_steps(counts->detach().to(Device(), DType::int64, true));
   for (std::size_t k = 0; k < fresh.size(); ++k) state(k).swap(fresh[k]);
-  for (std::size_t i = 0; i < steps.size(); ++i) steps_.data<std::int64_t>()[i] = steps[i];
-  steps_.storage()->bump_version();
+  steps_ = std::move(fresh_steps);
   report.loaded = loaded;
   return report;
 }

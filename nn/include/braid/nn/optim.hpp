@@ -61,23 +61,21 @@ class Optimizer {
   nn::Buffer steps_;                        // int64, one a parameter, on the host
 
  private:
-  struct Entry {
-    OptimItem item;
-    Group group;
-    std::size_t parameter;
-    bool done;
-  };
   [[nodiscard]] std::vector<nn::Buffer>& state(std::size_t i) noexcept { return i == 0 ? first_ : second_; }
   void prepare();
+  void update_groups();
   void prepare_state(nn::Buffer& state, const Tensor& parameter);
 
   const char* name_;
   double lr_;
   std::vector<Tensor> parameters_;
   std::vector<std::string_view> state_names_;
-  // Reused by every step, so that it allocates nothing.
-  std::vector<Entry> entries_;
-  std::vector<OptimItem> items_;
+  // Reused by every step, so that it allocates nothing. One element for each parameter that has a gradient.
+  std::vector<OptimItem> items_, of_group_;
+  std::vector<Group> groups_;
+  std::vector<std::size_t> updated_;  // which parameter it is
+  std::vector<char> done_;
+  bool one_group_ = true;
   struct Dense {
     Tensor parameter, copy, grad;
   };
