@@ -251,6 +251,11 @@ TEST_CASE("optimizers: follow a model that is moved, state too", "[nn][optim]") 
         c.reference(t->p, grad.to_vector<double>(), t->m, t->v, step);
       }
       optimizer->step();
+      const auto on_device = [&](const auto& made) {
+        for (const auto& [key, t] : state_dict(made)) CHECK(t.device() == (key == "steps" ? Device() : layer.weight.device()));
+      };
+      if (const auto* sgd = dynamic_cast<optim::SGD*>(optimizer.get())) on_device(*sgd);
+      if (const auto* adamw = dynamic_cast<optim::AdamW*>(optimizer.get())) on_device(*adamw);
     }
     CHECK(close(w, 1e-12));
     CHECK(close(b, 1e-12));
@@ -389,11 +394,14 @@ TEST_CASE("optimizers: the state is a tree, saved and restored", "[nn][optim][st
     }
     CHECK(keys == expected);
     CHECK(saved.at("steps").to_vector<int>() == std::vector<int>{3, 0});
+    StateDict before;
+    for (const auto& [key, t] : saved) before.set(key, t.clone());
     auto second = make(resumed, options);
     CHECK(load_state_dict(*second, saved).loaded == expected.size());
     run(*first, through, 3, 9);
     run(*second, resumed, 3, 9);
     for (std::size_t i = 0; i < through.size(); ++i) CHECK_SAME_BITS(through[i], resumed[i]);
+    for (const auto& [key, t] : saved) CHECK_SAME_BITS(t, before.at(key));  // what was loaded is a copy
     // Loading again over existing state goes back to it.
     load_state_dict(*second, saved);
     CHECK(second->steps(0) == 3);

@@ -1,5 +1,5 @@
 // Parameters and buffers: what their copies are, and ties.
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include <braid/braid.hpp>
@@ -29,6 +29,15 @@ struct Forgetful : nn::Module {
   nn::Linear fc1, fc2;
   explicit Forgetful(std::int64_t n) : fc1(n, n), fc2(n, n) {}
   BRAID_FIELDS(fc1)
+};
+
+/// Clones another model while it is copied itself.
+struct Nested : nn::Module {
+  std::shared_ptr<nn::Linear> hidden = std::make_shared<nn::Linear>(2, 2);
+  nn::Linear a{3, 3};
+  Nested() = default;
+  Nested(const Nested& other) : Module(other), hidden(std::make_shared<nn::Linear>(clone(*other.hidden))), a(other.a) {}
+  BRAID_FIELDS(a)
 };
 
 }  // namespace
@@ -134,6 +143,14 @@ TEST_CASE("clone: a field that is missing from BRAID_FIELDS is found at run time
   CHECK(Forgetful(3).fc1.weight.defined());
   const Kinds fine;
   CHECK(clone(fine).parameter.defined());  // the failed clone left no count behind
+}
+
+TEST_CASE("clone: within a copy, each counts its own", "[nn][clone]") {
+  const Nested a;
+  const Nested b = clone(a);
+  CHECK(b.a.weight.id() != a.a.weight.id());
+  CHECK_SAME_BITS(b.a.weight, a.a.weight);
+  CHECK(b.hidden->weight.id() != a.hidden->weight.id());
 }
 
 TEST_CASE("clone: kinds, flags and plain fields", "[nn][clone]") {
