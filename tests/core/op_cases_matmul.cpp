@@ -1,0 +1,69 @@
+#include <braid/core/ops/linear.hpp>
+
+#include "op_cases.hpp"
+#include "reference/matmul.hpp"
+
+namespace braid::test {
+namespace {
+
+using T = const Tensor&;
+
+/// (K + 2) · Σ |a| |b|, in units of the accumulator's rounding error.
+Array product_bound(const Array& a, const Array& b) {
+  const double k = static_cast<double>(a.shape.back());
+  return reference::map(reference::matmul(reference::abs(a), reference::abs(b)), [k](double s) { return (k + 2) * s; });
+}
+
+}  // namespace
+
+void add_product_cases(std::vector<OpCase>& list) {
+  struct Shapes {
+    const char* variant;
+    Sizes a, b;
+  };
+  for (const Shapes& s : std::vector<Shapes>{{"", {2, 3}, {3, 4}},
+                                             {"vector by vector", {3}, {3}},
+                                             {"vector by matrix", {3}, {3, 2}},
+                                             {"matrix by vector", {2, 3}, {3}},
+                                             {"one column", {3, 2}, {2, 1}},
+                                             {"outer product", {3, 1}, {1, 4}},
+                                             {"batch", {2, 2, 3}, {2, 3, 2}},
+                                             {"batch by matrix", {2, 2, 3}, {3, 2}},
+                                             {"matrix by batch", {2, 3}, {2, 3, 2}},
+                                             {"broadcast batches", {2, 1, 2, 3}, {2, 3, 2}},
+                                             {"batch by vector", {2, 2, 3}, {3}},
+                                             {"vector by batch", {3}, {2, 3, 2}}}) {
+    OpCase c;
+    c.op = "matmul";
+    c.variant = s.variant;
+    c.inputs = {{s.a}, {s.b}};
+    c.call = function_of([](T a, T b) { return matmul(a, b); });
+    c.expected = expecting(reference::matmul);
+    c.dtypes = {DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+    c.accuracy = Accuracy::bound;
+    c.bound = expecting(product_bound);
+    list.push_back(c);
+  }
+  for (const Shapes& s : std::vector<Shapes>{{"rows", {4, 3}, {2, 3}}, {"vector", {3}, {2, 3}}, {"batch", {2, 2, 3}, {2, 3}}, {"one output", {4, 3}, {1, 3}}}) {
+    OpCase c;
+    c.op = "linear";
+    c.variant = s.variant;
+    c.inputs = {{s.a}, {s.b}, {{s.b[0]}}};
+    c.call = function_of([](T x, T w, T b) { return linear(x, w, b); });
+    c.expected = expecting([](const Array& x, const Array& w, const Array& b) { return reference::linear(x, w, b); });
+    c.dtypes = floating_dtypes();
+    c.accuracy = Accuracy::bound;
+    c.bound = expecting([](const Array& x, const Array& w, const Array& b) {
+      return reference::zip(product_bound(x, reference::transposed(w)), reference::abs(b), [](double p, double v) { return p + v; });
+    });
+    list.push_back(c);
+    c.variant += ", no bias";
+    c.inputs.pop_back();
+    c.call = function_of([](T x, T w) { return linear(x, w); });
+    c.expected = expecting([](const Array& x, const Array& w) { return reference::linear(x, w); });
+    c.bound = expecting([](const Array& x, const Array& w) { return product_bound(x, reference::transposed(w)); });
+    list.push_back(c);
+  }
+}
+
+}  // namespace braid::test

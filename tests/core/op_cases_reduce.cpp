@@ -1,0 +1,143 @@
+#include <braid/core/ops/reduce.hpp>
+#include <braid/core/ops/softmax.hpp>
+
+#include "op_cases.hpp"
+#include "reference/reduce.hpp"
+#include "reference/softmax.hpp"
+
+namespace braid::test {
+namespace {
+
+using Kind = Input::Kind;
+using T = const Tensor&;
+
+struct Dims {
+  const char* variant;
+  Sizes shape, dims;
+  bool keepdim;
+};
+
+const std::vector<Dims>& dims_of_reductions() {
+  static const std::vector<Dims> list{
+      {"all", {2, 3, 2}, {}, false},           {"all, keepdim", {2, 3}, {}, true},     {"last dim", {3, 4}, {-1}, false},         {"first dim", {3, 4}, {0}, false},
+      {"middle dim", {2, 3, 2}, {1}, false},   {"two dims", {2, 3, 2}, {0, 2}, false}, {"dims out of order", {2, 3, 2}, {2, 1}, true},
+      {"last dim, keepdim", {2, 3}, {1}, true}, {"rank 0", {}, {}, false},              {"dim of size 1", {3, 1}, {1}, false},     {"all dims by name", {2, 2}, {0, 1}, false},
+  };
+  return list;
+}
+
+DType summed(DType t) { return is_floating(t) ? t : DType::int64; }
+
+double log2_ceil(double n) { return n > 1 ? std::ceil(std::log2(n)) : 0; }
+
+OpCase reduction(const char* op, const Dims& d, Kind kind, Function call, std::function<Array(const Array&)> expected) {
+  OpCase c;
+  c.op = op;
+  c.variant = d.variant;
+  c.inputs = {{d.shape, kind}};
+  c.call = std::move(call);
+  c.expected = expecting([expected](const Array& a) { return expected(a); });
+  c.dtypes = floating_dtypes();
+  return c;
+}
+
+void add_sums(std::vector<OpCase>& list) {
+  for (const Dims& d : dims_of_reductions()) {
+    const Shape dims(d.dims);
+    const bool keep = d.keepdim;
+    OpCase c = reduction("sum", d, Kind::value, function_of([dims, keep](T x) { return sum(x, dims, keep); }), [d](const Array& a) { return reference::sum(a, d.dims, d.keepdim); });
+    c.dtypes = all_dtypes();
+    c.result = summed;
+    c.accuracy = Accuracy::bound;
+    c.bound = expecting([d](const Array& a) {
+      const Array sums = reference::sum(reference::abs(a), d.dims, d.keepdim);
+      const double terms = static_cast<double>(a.size()) / static_cast<double>(std::max<std::int64_t>(sums.size(), 1));
+      return reference::map(sums, [terms](double s) { return (log2_ceil(terms) + 2) * s; });
+    });
+    list.push_back(c);
+    c = reduction("mean", d, Kind::value, function_of([dims, keep](T x) { return mean(x, dims, keep); }), [d](const Array& a) { return reference::mean(a, d.dims, d.keepdim); });
+    c.accuracy = Accuracy::bound;
+    c.bound = expecting([d](const Array& a) {
+      const Array sums = reference::sum(reference::abs(a), d.dims, d.keepdim);
+      const double terms = static_cast<double>(a.size()) / static_cast<double>(std::max<std::int64_t>(sums.size(), 1));
+      return reference::map(sums, [terms](double s) { return (log2_ceil(terms) + 3) * s / terms; });
+    });
+    list.push_back(c);
+    c = reduction("max", d, Kind::distinct, function_of([dims, keep](T x) { return max(x, dims, keep); }), [d](const Array& a) { return reference::max(a, d.dims, d.keepdim); });
+    c.dtypes = {DType::uint8, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+    c.kinks = true;
+    list.push_back(c);
+    OpCase m = reduction("min", d, Kind::distinct, function_of([dims, keep](T x) { return min(x, dims, keep); }), [d](const Array& a) { return reference::min(a, d.dims, d.keepdim); });
+    m.dtypes = c.dtypes;
+    m.kinks = true;
+    list.push_back(m);
+  }
+  // The members are the same functions.
+  list.push_back(reduction("sum", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.sum(); }), [](const Array& a) { return reference::sum(a); }));
+  list.back().accuracy = Accuracy::tolerance;
+  list.push_back(reduction("sum", {"member with dims", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.sum({0}, true); }), [](const Array& a) { return reference::sum(a, {0}, true); }));
+  list.back().accuracy = Accuracy::tolerance;
+  list.push_back(reduction("mean", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.mean(); }), [](const Array& a) { return reference::mean(a); }));
+  list.back().accuracy = Accuracy::tolerance;
+  list.push_back(reduction("mean", {"member with dims", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.mean({-1}); }), [](const Array& a) { return reference::mean(a, {-1}); }));
+  list.back().accuracy = Accuracy::tolerance;
+  list.push_back(reduction("max", {"member", {2, 3}, {}, false}, Kind::distinct, function_of([](T x) { return x.max(); }), [](const Array& a) { return reference::max(a); }));
+  list.back().kinks = true;
+}
+
+void add_arg(std::vector<OpCase>& list) {
+  for (const Dims& d : std::vector<Dims>{{"last dim", {3, 4}, {-1}, false}, {"first dim", {3, 4}, {0}, false}, {"middle dim, keepdim", {2, 3, 2}, {1}, true}, {"vector", {5}, {0}, false}}) {
+    const std::int64_t dim = d.dims[0];
+    const bool keep = d.keepdim;
+    for (const bool largest : {true, false}) {
+      OpCase c = reduction(largest ? "argmax" : "argmin", d, Kind::value, function_of([=](T x) { return largest ? argmax(x, dim, keep) : argmin(x, dim, keep); }),
+                           [=](const Array& a) { return largest ? reference::argmax(a, dim, keep) : reference::argmin(a, dim, keep); });
+      c.dtypes = {DType::uint8, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+      c.differentiable = false;
+      c.result = [](DType) { return DType::int64; };
+      list.push_back(c);
+    }
+  }
+  list.push_back(reduction("argmax", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.argmax(1); }), [](const Array& a) { return reference::argmax(a, 1); }));
+  list.back().differentiable = false;
+  list.back().result = [](DType) { return DType::int64; };
+}
+
+void add_softmaxes(std::vector<OpCase>& list) {
+  for (const Dims& d : std::vector<Dims>{{"last dim", {3, 4}, {-1}, false}, {"first dim", {3, 4}, {0}, false}, {"middle dim", {2, 3, 2}, {1}, false}, {"vector", {5}, {0}, false}, {"one class", {3, 1}, {1}, false}}) {
+    const std::int64_t dim = d.dims[0];
+    OpCase c = reduction("softmax", d, Kind::value, function_of([dim](T x) { return softmax(x, dim); }), [dim](const Array& a) { return reference::softmax(a, dim); });
+    c.accuracy = Accuracy::tolerance;
+    list.push_back(c);
+    c = reduction("log_softmax", d, Kind::value, function_of([dim](T x) { return log_softmax(x, dim); }), [dim](const Array& a) { return reference::log_softmax(a, dim); });
+    c.accuracy = Accuracy::tolerance;
+    list.push_back(c);
+  }
+  for (const bool take_mean : {true, false}) {
+    const Reduction r = take_mean ? Reduction::mean : Reduction::sum;
+    OpCase c;
+    c.op = "cross_entropy";
+    c.variant = take_mean ? "mean" : "sum";
+    c.inputs = {{{4, 3}}, {{4}, Kind::index, 3, false}};
+    c.call = function_of([r](T x, T y) { return cross_entropy(x, y, r); });
+    c.expected = expecting([take_mean](const Array& x, const Array& y) { return reference::cross_entropy(x, y, take_mean); });
+    c.dtypes = floating_dtypes();
+    c.accuracy = Accuracy::tolerance;
+    list.push_back(c);
+    c.op = "mse_loss";
+    c.inputs = {{{2, 3}}, {{2, 3}}};
+    c.call = function_of([r](T x, T y) { return mse_loss(x, y, r); });
+    c.expected = expecting([take_mean](const Array& x, const Array& y) { return reference::mse_loss(x, y, take_mean); });
+    list.push_back(c);
+  }
+}
+
+}  // namespace
+
+void add_reduction_cases(std::vector<OpCase>& list) {
+  add_sums(list);
+  add_arg(list);
+  add_softmaxes(list);
+}
+
+}  // namespace braid::test

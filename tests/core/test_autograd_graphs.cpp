@@ -1,0 +1,261 @@
+// Large graphs, errors in the middle of backward, backward within backward, many threads, several devices.
+#include <pthread.h>
+
+#include <latch>
+#include <thread>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/memory.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+#include <braid/core/ops/join.hpp>
+#include <braid/core/ops/linear.hpp>
+#include <braid/core/ops/reduce.hpp>
+
+#include "support/errors.hpp"
+#include "support/tensors.hpp"
+
+namespace braid::test {
+namespace {
+
+/// Runs f on a thread with a small stack.
+void on_small_stack(std::size_t bytes, const std::function<void()>& f) {
+  pthread_attr_t attributes;
+  REQUIRE(pthread_attr_init(&attributes) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, bytes) == 0);
+  pthread_t thread{};
+  struct Job {
+    const std::function<void()>* f;
+    std::exception_ptr error;
+  } job{&f, nullptr};
+  const auto run = [](void* p) -> void* {
+    Job& j = *static_cast<Job*>(p);
+    try {
+      (*j.f)();
+    } catch (...) {
+      j.error = std::current_exception();
+    }
+    return nullptr;
+  };
+  REQUIRE(pthread_create(&thread, &attributes, run, &job) == 0);
+  REQUIRE(pthread_join(thread, nullptr) == 0);
+  pthread_attr_destroy(&attributes);
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+/// y = x, recorded, with a gradient of one's own.
+template <class F>
+Tensor hooked(const Tensor& x, F f) {
+  return record("hooked", {x}, x.detach() * 1.0, [f](const Tensor& dy) -> Grads {
+    f();
+    return {dy * 1.0};
+  });
+}
+
+}  // namespace
+
+TEST_CASE("graphs: a million nodes are built, run and freed in a stack of 512 KiB", "[autograd][deep]") {
+  constexpr int kNodes = 1000000;
+  double gradient = 0, value = 0;
+  bool freed = true;
+  on_small_stack(512 * 1024, [&] {
+    const Tensor x = tensor(1.5).requires_grad_();
+    {
+      Tensor y = x;
+      for (int i = 0; i < kNodes; ++i) y = y + 1.0;
+      value = y.item<double>();
+      y.backward();
+      gradient = x.grad().item<double>();
+    }
+    freed = x.id()->references() == 1;
+    // Freed without having run, and with the middle of the chain still held.
+    Tensor y = x, middle;
+    for (int i = 0; i < kNodes; ++i) {
+      y = y * 1.0;
+      if (i == kNodes / 2) middle = y;
+    }
+    y = Tensor();
+    middle = Tensor();
+    freed = freed && x.id()->references() == 1;
+  });
+  CHECK(gradient == 1);
+  CHECK(value == Approx(1000001.5));
+  CHECK(freed);
+}
+
+TEST_CASE("graphs: a long chain of two-armed nodes, and of gradients of gradients", "[autograd][deep]") {
+  on_small_stack(512 * 1024, [] {
+    const Tensor x = tensor(1.0, {.dtype = DType::float64}).requires_grad_();
+    Tensor y = x;
+    for (int i = 0; i < 100000; ++i) y = y + x;
+    CHECK(grad(y, {x})[0].item<double>() == 100001);
+    // Differentiating a long graph that create_graph made.
+    Tensor z = x;
+    for (int i = 0; i < 20000; ++i) z = z * 1.0;
+    const Tensor first = grad(z * z, {x}, true, true)[0];
+    CHECK(grad(first, {x})[0].item<double>() == 2);
+  });
+}
+
+TEST_CASE("graphs: a wide one", "[autograd]") {
+  const Tensor x = random_tensor({10}, DType::float64).requires_grad_();
+  std::vector<Tensor> parts;
+  for (int i = 0; i < 20000; ++i) parts.push_back(x * static_cast<double>(i % 3));
+  cat(parts).sum().backward();
+  double want = 0;
+  for (int i = 0; i < 20000; ++i) want += i % 3;
+  CHECK_EXACT(x.grad(), Array({10}, want));
+}
+
+TEST_CASE("graphs: an error in the middle of backward leaves every gradient as it was", "[autograd][errors]") {
+  const Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_(), c = ones({2}).requires_grad_();
+  b.set_grad(full({2}, 5));
+  const Tensor held = b.grad();
+  // c's gradient is ready before the node throws, b's after it.
+  const auto failing = [&](const std::function<void()>& f) { return (hooked(a * b, f) + c * 2 + c.sum()).sum(); };
+  const auto unchanged = [&] {
+    return !a.grad().defined() && !c.grad().defined() && b.grad().id() == held.id() && b.grad().to_vector<double>() == std::vector<double>{5, 5};
+  };
+  CHECK_THROWS_TEXT(ShapeError, "my own text", failing([] { throw ShapeError("my own text"); }).backward());
+  CHECK(unchanged());
+  CHECK_THROWS_AS(failing([] { throw std::bad_alloc(); }).backward(), std::bad_alloc);
+  CHECK(unchanged());
+  CHECK_THROWS_AS(failing([] { throw 7; }).backward(), int);
+  CHECK(unchanged());
+  // Two roots, of which the first is fine.
+  CHECK_THROWS_AS(backward(std::vector<Tensor>{(a * 2).sum(), failing([] { throw 7; })}), int);
+  CHECK(unchanged());
+  // And then it works.
+  failing([] {}).backward();
+  CHECK(a.grad().to_vector<double>() == std::vector<double>{1, 1});
+  CHECK(b.grad().to_vector<double>() == std::vector<double>{6, 6});
+  CHECK(grad_enabled());
+}
+
+TEST_CASE("graphs: an error on another device leaves every gradient as it was", "[autograd][errors][devices]") {
+  const Device one("cpu:1");
+  const Tensor a = ones({2}).requires_grad_(), b = ones({2}, {.device = one}).requires_grad_();
+  const auto loss = [&](const std::function<void()>& f) { return (a * 2).sum() + (hooked(a.to(one) * b, f) * 3.0).to(Device("cpu")).sum(); };
+  CHECK_THROWS_TEXT(DTypeError, "there", loss([] { throw DTypeError("there"); }).backward());
+  CHECK_FALSE(a.grad().defined());
+  CHECK_FALSE(b.grad().defined());
+  CHECK_THROWS_AS(loss([] { throw 7; }).backward(), int);
+  CHECK_FALSE(a.grad().defined());
+  loss([] {}).backward();
+  CHECK(a.grad().to_vector<double>() == std::vector<double>{5, 5});
+  CHECK(b.grad().to_vector<double>() == std::vector<double>{3, 3});
+}
+
+TEST_CASE("graphs: backward within backward, a hundred deep", "[autograd]") {
+  std::function<double(int)> nested = [&](int depth) -> double {
+    const Tensor x = tensor(2.0).requires_grad_();
+    double inner = 0;
+    hooked(x * x, [&] {
+      if (depth > 0) inner = nested(depth - 1);
+    }).backward();
+    return x.grad().item<double>() + inner;
+  };
+  CHECK(nested(100) == 101 * 4);
+  // Over two devices.
+  std::function<double(int)> across = [&](int depth) -> double {
+    const Tensor x = tensor(2.0).requires_grad_();
+    double inner = 0;
+    const Tensor there = hooked(x.to(Device("cpu:1")), [&] {
+      if (depth > 0) inner = across(depth - 1);
+    });
+    (there * there).to(Device("cpu")).backward();
+    return x.grad().item<double>() + inner;
+  };
+  CHECK(across(20) == 21 * 4);
+}
+
+TEST_CASE("graphs: threads run disjoint graphs at once", "[autograd][threads]") {
+  constexpr std::size_t kThreads = 6;
+  std::latch start(kThreads);
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(kThreads, 0);
+  const Tensor shared = random_tensor({16, 16}, DType::float64);  // read by all
+  for (std::size_t i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i] {
+      start.arrive_and_wait();
+      const Device device(i % 2 == 0 ? "cpu:0" : "cpu:1");
+      for (int round = 0; round < 50; ++round) {
+        const Tensor w = random_tensor({8, 16}, DType::float64, device, i + 1).requires_grad_();
+        const Tensor x = i % 2 == 0 ? shared : shared.to(device);
+        NoGrad* off = nullptr;
+        if (i == 5) off = new NoGrad;  // the mode belongs to the thread
+        const Tensor y = tanh(linear(x, w)).sum();
+        wrong[i] += y.requires_grad() == (i == 5);
+        delete off;
+        if (i == 5) continue;
+        y.backward();
+        const Tensor t = tanh(linear(x, w.detach()));
+        wrong[i] += !close(w.grad(), matmul((1.0 - t * t).t(), x), tolerance(DType::float64)).empty();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(wrong == std::vector<int>(kThreads, 0));
+}
+
+TEST_CASE("graphs: over several devices each gradient arrives where its leaf is", "[autograd][devices]") {
+  const Device zero("cpu:0"), one("cpu:1");
+  const Tensor w0 = random_tensor({4, 4}, DType::float64, zero, 1).requires_grad_(), w1 = random_tensor({4, 4}, DType::float64, one, 2).requires_grad_();
+  const Tensor x = random_tensor({3, 4}, DType::float64, zero, 3).requires_grad_();
+  const auto run = [](const Tensor& input, const Tensor& a, const Tensor& b, Device first, Device second) {
+    const Tensor h = tanh(linear(input.to(first), a));
+    const Tensor left = linear(h.to(second), b), right = h * 2.0;
+    return (left * left).sum().to(first) + right.sum() + left.to(first).mean();
+  };
+  run(x, w0, w1, zero, one).backward();
+  // The same on one device.
+  const Tensor v0 = w0.detach().clone().requires_grad_(), v1 = w1.detach().to(zero).clone().requires_grad_(), z = x.detach().clone().requires_grad_();
+  run(z, v0, v1, zero, zero).backward();
+  CHECK(w0.grad().device() == zero);
+  CHECK(w1.grad().device() == one);
+  CHECK(x.grad().device() == zero);
+  CHECK_SAME_BITS(w0.grad(), v0.grad());
+  CHECK_SAME_BITS(w1.grad(), v1.grad());
+  CHECK_SAME_BITS(x.grad(), z.grad());
+  // A root on the other device, and the same bits each time.
+  for (int i = 0; i < 20; ++i) {
+    w1.set_grad({});
+    const Tensor y = linear(x.to(one), w1).sum();
+    CHECK(y.device() == one);
+    y.backward();
+    if (i > 0) CHECK(w1.grad().device() == one);
+  }
+}
+
+TEST_CASE("graphs: several devices many times give one result", "[autograd][devices]") {
+  const std::vector<Device> all = devices(DeviceType::cpu);
+  const Tensor w = random_tensor({6, 5}).requires_grad_(), x = random_tensor({24, 5}, DType::float32, {}, 2);
+  Tensor first;
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Tensor> losses;
+    for (std::size_t i = 0; i < 4; ++i) {
+      const Device d = all[i % all.size()];
+      losses.push_back(square(linear(x.slice(0, static_cast<std::int64_t>(6 * i), static_cast<std::int64_t>(6 * i + 6)).to(d), w.to(d))).sum().to(Device("cpu")));
+    }
+    const Tensor g = grad(stack(losses).sum(), {w})[0];
+    if (round == 0) first = g;
+    CHECK_SAME_BITS(g, first);
+  }
+}
+
+TEST_CASE("graphs: nothing is left of a graph", "[autograd]") {
+  const Device d("cpu:1");
+  const std::size_t before = memory_stats(d).in_use;
+  {
+    const Tensor x = ones({1000}, {.device = d}).requires_grad_();
+    Tensor y = x;
+    for (int i = 0; i < 20; ++i) y = exp(y * 0.1);
+    const Tensor z = y.sum();
+    const std::size_t during = memory_stats(d).in_use;
+    z.backward();
+    CHECK(memory_stats(d).in_use < during);  // what was saved is freed, though y and z still stand
+    CHECK(x.grad().defined());
+  }
+  CHECK(memory_stats(d).in_use == before);
+}
+
+}  // namespace braid::test

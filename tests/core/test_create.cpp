@@ -1,0 +1,249 @@
+// Factories and the way in and out: tensor(), zeros(), arange(), from_blob(), data(), item(), to_vector().
+#include <braid/core/ops/create.hpp>
+
+#include <limits>
+
+#include <braid/core/memory.hpp>
+#include <braid/core/ops/elementwise.hpp>
+
+#include "support/errors.hpp"
+#include "support/tensors.hpp"
+
+namespace braid::test {
+namespace {
+
+Array row(const std::vector<double>& v) { return {Sizes{static_cast<std::int64_t>(v.size())}, v}; }
+
+}  // namespace
+
+TEST_CASE("create: tensor() takes nested braces", "[create]") {
+  const Tensor a = tensor({{1.5, 2, 3}, {4, 5, 6}});
+  CHECK(a.dtype() == DType::float32);
+  CHECK_EXACT(a, Array({2, 3}, std::vector<double>{1.5, 2, 3, 4, 5, 6}));
+  CHECK(a.is_contiguous());
+  CHECK(a.device() == Device("cpu:0"));
+  CHECK(tensor({{1.0}, {2.0}}).shape() == Shape{2, 1});
+  CHECK(tensor({{{1.0, 2.0}}, {{3.0, 4.0}}}).shape() == Shape{2, 1, 2});
+  CHECK(tensor({1, 2, 3}).dtype() == DType::int64);
+  CHECK(tensor({true, false}).dtype() == DType::bool_);
+  CHECK(tensor({true, 2}).dtype() == DType::int64);
+  CHECK(tensor({true, 2, 0.5}).dtype() == DType::float32);
+  CHECK_EXACT(tensor({true, 2, 0.5}), row({1, 2, 0.5}));
+  CHECK(tensor(3.5).shape() == Shape{});
+  CHECK(tensor(3.5).item<double>() == 3.5);
+  CHECK(tensor(7).item<std::int64_t>() == 7);
+  CHECK(tensor({{}, {}}).shape() == Shape{2, 0});
+  const Tensor d = tensor({1, 2}, {.device = Device("cpu:1"), .dtype = DType::float64, .requires_grad = true});
+  CHECK(d.dtype() == DType::float64);
+  CHECK(d.device() == Device("cpu:1"));
+  CHECK(d.requires_grad());
+  constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1;  // no double holds it
+  CHECK(tensor({kBig, -kBig}).to_vector<std::int64_t>() == std::vector<std::int64_t>{kBig, -kBig});
+  CHECK(tensor({300, -1}, {.dtype = DType::int32}).to_vector<std::int32_t>() == std::vector<std::int32_t>{300, -1});
+  CHECK(tensor({0.0, 2.5}, {.dtype = DType::bool_}).to_vector<bool>() == std::vector<bool>{false, true});
+}
+
+TEST_CASE("create: ragged braces are refused", "[create][errors]") {
+  CHECK_THROWS_TEXT(ShapeError, "tensor: expected *got ", tensor({{1, 2}, {3}}));
+  CHECK_THROWS_TEXT(ShapeError, "tensor: ", tensor({{1, 2}, 3}));
+  CHECK_THROWS_TEXT(ShapeError, "tensor: ", tensor({1, {2, 3}}));
+  CHECK_THROWS_TEXT(ShapeError, "tensor: ", tensor({{{1}, {2}}, {{1}, {2, 3}}}));
+  CHECK_THROWS_TEXT(ShapeError, "tensor: ", tensor({{}, {1}}));
+}
+
+TEST_CASE("create: tensor() takes a vector of every element type", "[create]") {
+  CHECK_EXACT(tensor(std::vector<float>{1.5f, -2}), row({1.5, -2}));
+  CHECK(tensor(std::vector<float>{1}).dtype() == DType::float32);
+  CHECK(tensor(std::vector<double>{1}).dtype() == DType::float64);
+  CHECK(tensor(std::vector<std::int32_t>{1}).dtype() == DType::int32);
+  CHECK(tensor(std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::min()}).item<std::int64_t>() == std::numeric_limits<std::int64_t>::min());
+  CHECK(tensor(std::vector<std::uint8_t>{200}).dtype() == DType::uint8);
+  CHECK(tensor(std::vector<bool>{true, false, true}).to_vector<bool>() == std::vector<bool>{true, false, true});
+  CHECK(tensor(std::vector<bool>{true}).dtype() == DType::bool_);
+  CHECK(tensor(std::vector<double>{}).shape() == Shape{0});
+  CHECK(tensor(std::vector<double>{1.5}, {.dtype = DType::int64}).item<std::int64_t>() == 1);
+  CHECK(tensor(std::vector<float16>{float16(1.5f)}).dtype() == DType::float16);
+}
+
+TEST_CASE("create: constant tensors of every type on every device", "[create]") {
+  for (const Device device : test_devices())
+    for (const DType dtype : all_dtypes())
+      for (const Sizes& shape : std::vector<Sizes>{{}, {1}, {7}, {0}, {3, 0, 2}, {2, 3, 4}, {1025}}) {
+        INFO(dtype << " " << Shape(shape) << " on " << device);
+        const TensorOptions o{.device = device, .dtype = dtype};
+        CHECK_EXACT(zeros(Shape(shape), o), Array(shape, 0.0));
+        CHECK_EXACT(ones(Shape(shape), o), Array(shape, 1.0));
+        const double value = dtype == DType::bool_ ? 1 : 7;
+        const Tensor f = full(Shape(shape), value, o);
+        CHECK_EXACT(f, Array(shape, value));
+        CHECK(f.dtype() == dtype);
+        CHECK(f.device() == device);
+        CHECK(f.is_contiguous());
+        CHECK(f.strides() == contiguous_strides(Shape(shape)));
+        CHECK_FALSE(f.requires_grad());
+        const Tensor e = empty(Shape(shape), o);
+        CHECK(e.shape() == Shape(shape));
+        CHECK(e.dtype() == dtype);
+        CHECK(e.numel() == reference::count(shape));
+      }
+  CHECK(zeros({2}).dtype() == DType::float32);
+  CHECK_EXACT(full({2}, -2.75, {.dtype = DType::float64}), row({-2.75, -2.75}));
+  CHECK(full({1}, 2.0, {.dtype = DType::bool_}).item<int>() == 1);
+  CHECK(full({1}, 1.7, {.dtype = DType::int32}).item<int>() == 1);
+}
+
+TEST_CASE("create: _like takes shape, type and device, unless told otherwise", "[create]") {
+  const Tensor t = random_tensor({2, 3}, DType::float64, Device("cpu:1"));
+  for (const Tensor& like : {empty_like(t), zeros_like(t), ones_like(t)}) {
+    CHECK(like.shape() == t.shape());
+    CHECK(like.dtype() == DType::float64);
+    CHECK(like.device() == Device("cpu:1"));
+  }
+  CHECK_EXACT(ones_like(t), Array({2, 3}, 1.0));
+  CHECK_EXACT(zeros_like(t), Array({2, 3}, 0.0));
+  const Tensor other = ones_like(t, {.device = Device("cpu:0"), .dtype = DType::int64});
+  CHECK(other.device() == Device("cpu:0"));
+  CHECK(other.dtype() == DType::int64);
+  CHECK(zeros_like(t.t()).is_contiguous());
+  CHECK(zeros_like(t, {.requires_grad = true}).requires_grad());
+}
+
+TEST_CASE("create: arange", "[create]") {
+  CHECK(arange(4).to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1, 2, 3});
+  CHECK(arange(4).dtype() == DType::int64);
+  CHECK(arange(2, 9, 3).to_vector<std::int64_t>() == std::vector<std::int64_t>{2, 5, 8});
+  CHECK(arange(2, 8, 3).to_vector<std::int64_t>() == std::vector<std::int64_t>{2, 5});
+  CHECK(arange(5, 0, -2).to_vector<std::int64_t>() == std::vector<std::int64_t>{5, 3, 1});
+  CHECK(arange(0).shape() == Shape{0});
+  CHECK(arange(3, 3).shape() == Shape{0});
+  CHECK_EXACT(arange(3, {.dtype = DType::float32}), row({0, 1, 2}));
+  CHECK(arange(3, {.device = Device("cpu:1")}).device() == Device("cpu:1"));
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = std::numeric_limits<std::int64_t>::min();
+  CHECK(arange(0, kMax, kMax - 1).to_vector<std::int64_t>() == std::vector<std::int64_t>{0, kMax - 1});
+  CHECK(arange(kMin, kMax, kMax).to_vector<std::int64_t>() == std::vector<std::int64_t>{kMin, -1, kMax - 1});
+  CHECK(arange(kMax, kMin, kMin).to_vector<std::int64_t>() == std::vector<std::int64_t>{kMax, -1});
+  CHECK_THROWS_TEXT(ArgumentError, "arange: expected *step*got 0", arange(0, 3, 0));
+  CHECK_THROWS_TEXT(ArgumentError, "arange: expected *got ", arange(3, 0, 1));
+  CHECK_THROWS_TEXT(ArgumentError, "arange: expected *got ", arange(0, 3, -1));
+  CHECK_THROWS_AS(arange(kMin, kMax, 1), Error);
+  CHECK_THROWS_AS(arange(-1), Error);
+}
+
+TEST_CASE("create: eye", "[create]") {
+  CHECK_EXACT(eye(3), Array({3, 3}, std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1}));
+  CHECK(eye(0).shape() == Shape{0, 0});
+  CHECK(eye(2, {.dtype = DType::int64}).to_vector<int>() == std::vector<int>{1, 0, 0, 1});
+  CHECK_THROWS_TEXT(ShapeError, "eye: ", eye(-1));
+}
+
+TEST_CASE("create: impossible shapes are refused before anything is allocated", "[create][errors]") {
+  const std::int64_t hostile[] = {std::numeric_limits<std::int64_t>::min(), -1, std::numeric_limits<std::int64_t>::max(), (std::int64_t{1} << 62) + 1};
+  const std::uint64_t before = memory_stats(Device("cpu")).allocations;
+  for (const std::int64_t a : hostile) {
+    INFO(a);
+    CHECK_THROWS_TEXT(ShapeError, "empty: ", empty({a}));
+    CHECK_THROWS_TEXT(ShapeError, "zeros: ", zeros({2, a}));
+    CHECK_THROWS_TEXT(ShapeError, "ones: ", ones({a, 2}));
+    CHECK_THROWS_TEXT(ShapeError, "full: ", full({a, 1}, 3));
+    for (const std::int64_t b : hostile) CHECK_THROWS_AS(empty({a, b}), ShapeError);
+    if (a < 0) CHECK_THROWS_AS(zeros({0, a}), ShapeError);
+  }
+  CHECK(memory_stats(Device("cpu")).allocations == before);
+  // 2^31 and 2^32 + 1 are possible where there is memory: a device with a capacity says no.
+  const Device device("cpu:1");
+  set_memory_capacity(device, memory_stats(device).in_use + (std::size_t{1} << 20));
+  CHECK_THROWS_AS(empty({std::int64_t{1} << 31}, {.device = device}), OutOfMemoryError);
+  CHECK_THROWS_AS(empty({(std::int64_t{1} << 32) + 1}, {.device = device, .dtype = DType::uint8}), OutOfMemoryError);
+  CHECK_NOTHROW(empty({16}, {.device = device}));
+  set_memory_capacity(device, 0);
+}
+
+TEST_CASE("create: only floating point can require a gradient", "[create][errors]") {
+  for (const DType t : all_dtypes()) {
+    if (is_floating(t)) CHECK(zeros({2}, {.dtype = t, .requires_grad = true}).requires_grad());
+    else CHECK_THROWS_TEXT(DTypeError, "requires_grad*expected *got ", zeros({2}, {.dtype = t, .requires_grad = true}));
+  }
+  CHECK_THROWS_AS(tensor({1, 2}, {.requires_grad = true}), DTypeError);
+  CHECK_THROWS_AS(arange(3, {.requires_grad = true}), DTypeError);
+}
+
+TEST_CASE("create: from_blob uses the caller's memory and gives it back at the end", "[create]") {
+  std::vector<float> memory{1, 2, 3, 4, 5, 6};
+  int freed = 0;
+  {
+    Tensor t = from_blob(memory.data(), {2, 3}, [&] { ++freed; });
+    CHECK(t.data<float>() == memory.data());
+    CHECK(t.dtype() == DType::float32);
+    CHECK_EXACT(t, Array({2, 3}, std::vector<double>{1, 2, 3, 4, 5, 6}));
+    memory[5] = 60;
+    CHECK(t[1][2].item<float>() == 60);
+    t.mul_(2);
+    CHECK(memory[0] == 2);
+    const Tensor column = t.select(1, 0);
+    t = Tensor();
+    CHECK(freed == 0);  // a view holds it
+    CHECK(column.to_vector<float>() == std::vector<float>{2, 8});
+  }
+  CHECK(freed == 1);
+  CHECK(from_blob(memory.data(), {6}).numel() == 6);
+  CHECK(from_blob(memory.data(), {2}, {}, Device("cpu:1")).device() == Device("cpu:1"));
+  std::vector<std::int64_t> integers{1, 2};
+  CHECK(from_blob(integers.data(), {2}).dtype() == DType::int64);
+  CHECK(from_blob(static_cast<void*>(integers.data()), {4}, DType::int32).to_vector<int>() == std::vector<int>{1, 0, 2, 0});
+}
+
+TEST_CASE("create: from_blob without memory is refused, unless there are no elements", "[create][errors]") {
+  float* none = nullptr;
+  int freed = 0;
+  CHECK_THROWS_TEXT(ArgumentError, "from_blob: expected *got null", from_blob(none, {2}, [&] { ++freed; }));
+  CHECK(from_blob(none, {0}).numel() == 0);
+  CHECK(from_blob(none, {3, 0}).shape() == Shape{3, 0});
+  float x = 1;
+  CHECK_THROWS_TEXT(ShapeError, "from_blob: ", from_blob(&x, {-1}));
+  CHECK_THROWS_TEXT(ShapeError, "from_blob: ", from_blob(&x, {std::numeric_limits<std::int64_t>::max()}));
+  CHECK_THROWS_TEXT(DeviceError, "got cpu:60", from_blob(&x, {1}, {}, Device("cpu:60")));
+  CHECK(freed == 0);  // the call had no effect: the memory stays the caller's
+}
+
+TEST_CASE("create: item()", "[create][errors]") {
+  CHECK(tensor({{2.75}}).item<float>() == 2.75f);
+  CHECK(tensor(2.75).item<int>() == 2);
+  CHECK(tensor(-2.75).item<std::int64_t>() == -2);
+  CHECK(tensor({true}).item<double>() == 1);
+  CHECK(random_tensor({3, 4}).t().select(0, 1).select(0, 2).item<float>() == random_tensor({3, 4}).to_vector<float>()[9]);
+  for (const Device d : test_devices()) CHECK(full({}, 5, {.device = d, .dtype = DType::bfloat16}).item<float>() == 5);
+  constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1;
+  CHECK(tensor(kBig).item<std::int64_t>() == kBig);
+  CHECK_THROWS_TEXT(ShapeError, "item: expected *1*got *[2]", tensor({1.0, 2.0}).item<float>());
+  CHECK_THROWS_TEXT(ShapeError, "item: ", zeros({0}).item<float>());
+  CHECK_THROWS_AS(Tensor().item<float>(), Error);
+}
+
+TEST_CASE("create: to_vector() converts and orders by rows", "[create]") {
+  const Array a({2, 3}, std::vector<double>{1, 2, 3, 4, 5, 6});
+  for (const Device d : test_devices())
+    for (const DType t : all_dtypes()) {
+      if (t == DType::bool_) continue;
+      INFO(t << " on " << d);
+      const Tensor x = tensor_of(a, t, d);
+      CHECK(x.to_vector<double>() == a.data);
+      CHECK(x.t().to_vector<float>() == std::vector<float>{1, 4, 2, 5, 3, 6});
+      CHECK(x.slice(1, 0, 3, 2).to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 3, 4, 6});
+      CHECK(x.to_vector<std::uint8_t>() == std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6});
+    }
+  CHECK(zeros({0, 3}).to_vector<float>().empty());
+  CHECK(tensor(4.0).to_vector<int>() == std::vector<int>{4});
+  CHECK(tensor({0.0, 3.0}).to_vector<bool>() == std::vector<bool>{false, true});
+}
+
+TEST_CASE("create: data() checks the type", "[create][errors]") {
+  const Tensor x = tensor({{1.0, 2.0}, {3.0, 4.0}});
+  CHECK(x.data<float>()[3] == 4);
+  CHECK(x.data<const float>()[0] == 1);
+  CHECK(x.t().select(0, 1).data<float>() == x.data<float>() + 1);
+  CHECK_THROWS_TEXT(DTypeError, "data: expected *float32*got *float64", x.data<double>());
+  CHECK_THROWS_TEXT(DTypeError, "data: ", arange(3).data<std::int32_t>());
+  CHECK_THROWS_AS(Tensor().data<float>(), Error);
+}
+
+}  // namespace braid::test

@@ -1,0 +1,140 @@
+#include <braid/core/device.hpp>
+
+#include <latch>
+#include <thread>
+
+#include <braid/core/backend.hpp>
+#include <braid/core/memory.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+
+#include "support/child.hpp"
+#include "support/errors.hpp"
+#include "support/tensors.hpp"
+
+namespace braid::test {
+
+TEST_CASE("device: a type and an index", "[device]") {
+  CHECK(Device() == Device(DeviceType::cpu, 0));
+  CHECK(Device("cpu") == Device(DeviceType::cpu, 0));
+  CHECK(Device("cpu:0") == Device());
+  CHECK(Device("cpu:13") == Device(DeviceType::cpu, 13));
+  CHECK(Device("cuda") == Device(DeviceType::cuda, 0));
+  CHECK(Device(std::string("cuda:2")) == Device(DeviceType::cuda, 2));
+  CHECK(Device("cpu:1") != Device("cpu:0"));
+  CHECK(Device("cpu:1") != Device("cuda:1"));
+  CHECK(Device("cpu:0") < Device("cpu:1"));
+  CHECK(str(Device("cpu")) == "cpu:0");
+  CHECK(str(Device("cuda:3")) == "cuda:3");
+  CHECK(sizeof(Device) <= 4);
+}
+
+TEST_CASE("device: any other text is refused", "[device][errors]") {
+  for (const char* text : {"", ":", "gpu", "cpu:", "cpu:-1", "cpu: 1", "cpu:1 ", " cpu", "CPU", "cpu:x", "cpu:1x", "cpu:+1", "cpu:0x1", "cpu:01", "cpu:99999999999999999999", "cpu:2147483648", "cpu:65536",
+                           "cpu:4294967296", "cuda:-0", "cpu::0", "tpu:0"}) {
+    INFO("'" << text << "'");
+    CHECK_THROWS_TEXT(DeviceError, "expected *cpu*got *", Device(text));
+    CHECK_THROWS_TEXT(DeviceError, text, Device(text));
+  }
+}
+
+TEST_CASE("device: a device that does not exist is refused with those that do", "[device][errors]") {
+  REQUIRE(device_count(DeviceType::cpu) >= 2);
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0, cpu:1*got cpu:60", device_context(Device("cpu:60")));
+  CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0, cpu:1*got cpu:60", zeros({2}, {.device = Device("cpu:60")}));
+  CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0, cpu:1*got cpu:60", zeros({2}).to(Device("cpu:60")));
+  CHECK_THROWS_TEXT(DeviceError, "got cpu:60", synchronize(Device("cpu:60")));
+  CHECK_THROWS_TEXT(DeviceError, "got cpu:60", memory_stats(Device("cpu:60")));
+  CHECK_THROWS_TEXT(DeviceError, "got cpu:60", set_memory_capacity(Device("cpu:60"), 1));
+  CHECK_THROWS_TEXT(DeviceError, "got cpu:60", empty_cache(Device("cpu:60")));
+  CHECK_THROWS_TEXT(DeviceError, "got cpu:60", current_stream(Device("cpu:60")));
+  if (device_count(DeviceType::cuda) == 0) CHECK_THROWS_TEXT(DeviceError, "got cuda:0", zeros({2}, {.device = Device("cuda")}));
+  CHECK_THROWS_TEXT(DeviceError, "got cpu:-1", device_context(Device(DeviceType::cpu, -1)));
+}
+
+TEST_CASE("device: lists and counts", "[device]") {
+  const std::vector<Device> cpus = devices(DeviceType::cpu);
+  REQUIRE(static_cast<int>(cpus.size()) == device_count(DeviceType::cpu));
+  for (std::size_t i = 0; i < cpus.size(); ++i) CHECK(cpus[i] == Device(DeviceType::cpu, static_cast<int>(i)));
+  CHECK(devices() == devices(default_device().type()));
+  CHECK(device_count() == static_cast<int>(devices().size()));
+  for (const Device d : test_devices()) CHECK_NOTHROW(synchronize(d));
+}
+
+TEST_CASE("device: the count cannot change after use", "[device][errors]") {
+  const int before = device_count(DeviceType::cpu);
+  CHECK_THROWS_TEXT(DeviceError, "set_cpu_device_count: expected *before *use*got ", set_cpu_device_count(before + 1));
+  CHECK_THROWS_TEXT(DeviceError, "set_cpu_device_count: expected *1*64*got 0", set_cpu_device_count(0));
+  CHECK_THROWS_TEXT(DeviceError, "set_cpu_device_count: expected *1*64*got 65", set_cpu_device_count(65));
+  CHECK_THROWS_TEXT(DeviceError, "got -3", set_cpu_device_count(-3));
+  CHECK(device_count(DeviceType::cpu) == before);
+}
+
+TEST_CASE("device: threads are set between 1 and 256", "[device][errors]") {
+  const int before = num_threads();
+  CHECK(before >= 1);
+  for (const int n : {1, 3, 256}) {
+    set_num_threads(n);
+    CHECK(num_threads() == n);
+  }
+  set_num_threads(before);
+  CHECK_THROWS_TEXT(ArgumentError, "set_num_threads: expected *1*256*got 0", set_num_threads(0));
+  CHECK_THROWS_TEXT(ArgumentError, "got 257", set_num_threads(257));
+  CHECK_THROWS_TEXT(ArgumentError, "got -1", set_num_threads(-1));
+  CHECK(num_threads() == before);
+}
+
+// ---- what belongs to a process
+
+TEST_CASE("child: one CPU device by default", "[.child][default]") {
+  CHECK(device_count(DeviceType::cpu) == 1);
+  CHECK_THROWS_TEXT(DeviceError, "expected *cpu:0*got cpu:1", zeros({1}, {.device = Device("cpu:1")}));
+}
+TEST_CASE("child: three by the environment", "[.child][three]") {
+  CHECK(device_count(DeviceType::cpu) == 3);
+  CHECK(zeros({1}, {.device = Device("cpu:2")}).device() == Device("cpu:2"));
+}
+TEST_CASE("child: the program overrides the environment, any number of times before use", "[.child][program]") {
+  set_cpu_device_count(64);
+  CHECK_THROWS_TEXT(DeviceError, "got 65", set_cpu_device_count(65));
+  set_cpu_device_count(5);
+  CHECK(device_count(DeviceType::cpu) == 5);
+  CHECK_THROWS_TEXT(DeviceError, "before", set_cpu_device_count(4));
+  CHECK(device_count(DeviceType::cpu) == 5);
+}
+TEST_CASE("child: a wrong number in the environment is an error", "[.child][wrong]") {
+  CHECK_THROWS_TEXT(DeviceError, "BRAID_CPU_DEVICES: expected *1*64*got ", device_count(DeviceType::cpu));
+}
+TEST_CASE("child: threads by the environment", "[.child][threads]") { CHECK(num_threads() == 3); }
+TEST_CASE("child: the default device by the environment", "[.child][best]") { CHECK(default_device() == Device("cpu:1")); }
+TEST_CASE("child: a wrong default device is an error", "[.child][worst]") { CHECK_THROWS_TEXT(DeviceError, "got *cpu:9", default_device()); }
+TEST_CASE("child: the first use from many threads at once", "[.child][race]") {
+  std::latch start(16);
+  std::vector<std::thread> threads;
+  std::vector<double> sums(16, 0);
+  for (std::size_t i = 0; i < 16; ++i)
+    threads.emplace_back([&, i] {
+      start.arrive_and_wait();
+      const Tensor x = ones({64, 3}, {.device = Device(i % 2 == 0 ? "cpu:0" : "cpu:1")});
+      sums[i] = (x + x).sum().item<double>();
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(sums == std::vector<double>(16, 384.0));
+  CHECK(device_count(DeviceType::cpu) == 2);
+}
+
+TEST_CASE("device: the count of a fresh process", "[device][process]") {
+  CHECK_CHILD("-u BRAID_CPU_DEVICES BRAID_TESTS_DEFAULT_DEVICES=1", "[.child][default]");
+  CHECK_CHILD("BRAID_CPU_DEVICES=3", "[.child][three]");
+  CHECK_CHILD("BRAID_CPU_DEVICES=3", "[.child][program]");
+  for (const char* wrong : {"0", "65", "-1", "two", "2x", "99999999999999999999"}) CHECK_CHILD(std::string("BRAID_CPU_DEVICES=") + wrong, "[.child][wrong]");
+  CHECK_CHILD("BRAID_CPU_DEVICES=2 BRAID_THREADS=3", "[.child][threads]");
+  CHECK_CHILD("BRAID_CPU_DEVICES=2 BRAID_DEVICE=cpu:1", "[.child][best]");
+  CHECK_CHILD("BRAID_CPU_DEVICES=2 BRAID_DEVICE=cpu:9", "[.child][worst]");
+}
+
+TEST_CASE("device: the first use may come from many threads at once", "[device][process]") {
+  for (int i = 0; i < 10; ++i) CHECK_CHILD("BRAID_CPU_DEVICES=2", "[.child][race]");
+}
+
+}  // namespace braid::test

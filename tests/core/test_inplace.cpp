@@ -1,0 +1,217 @@
+// Changes in place: every layout of target and source, memory between the elements untouched, and when autograd refuses them.
+#include <braid/core/autograd.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+
+#include "reference/elementwise.hpp"
+#include "support/errors.hpp"
+#include "support/gradcheck.hpp"
+
+namespace braid::test {
+namespace {
+
+struct InPlace {
+  const char* name;
+  std::function<const Tensor&(const Tensor&, const Tensor&)> call;
+  std::function<double(double, double)> expected;
+};
+
+const std::vector<InPlace>& with_a_tensor() {
+  static const std::vector<InPlace> list{
+      {"add_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.add_(y); }, [](double x, double y) { return x + y; }},
+      {"add_ alpha", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.add_(y, 2); }, [](double x, double y) { return x + 2 * y; }},
+      {"sub_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.sub_(y); }, [](double x, double y) { return x - y; }},
+      {"mul_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.mul_(y); }, [](double x, double y) { return x * y; }},
+      {"copy_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.copy_(y); }, [](double, double y) { return y; }},
+      {"fill_", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.fill_(3); }, [](double, double) { return 3.0; }},
+      {"zero_", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.zero_(); }, [](double, double) { return 0.0; }},
+      {"add_ number", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.add_(3.0); }, [](double x, double) { return x + 3; }},
+      {"mul_ number", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.mul_(2.0); }, [](double x, double) { return x * 2; }},
+  };
+  return list;
+}
+
+/// All of the memory under a tensor.
+std::vector<double> memory_of(const Tensor& t) {
+  std::vector<double> all;
+  const std::int64_t n = static_cast<std::int64_t>(t.storage()->bytes() / size_of(t.dtype()));
+  for (std::int64_t i = 0; i < n; ++i) all.push_back(read_element(t.storage()->data(), i, t.dtype()));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("in place: the elements change, and nothing between them", "[inplace]") {
+  const std::vector<std::pair<Sizes, Sizes>> shapes{{{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{2, 3, 2}, {3, 1}}, {{3}, {}}, {{}, {}}, {{2, 0}, {1}}, {{33}, {33}}, {{3, 17}, {17}}};
+  for (const InPlace& op : with_a_tensor())
+    for (const DType dtype : {DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64})
+      for (const auto& [shape, other] : shapes)
+        for (const Layout& to : layouts(shape)) {
+          if (to.repeats) continue;
+          for (const Layout& from : layouts(other)) {
+            Numbers numbers(5);
+            const Tensor x = strided(shape, to.strides, to.offset, dtype, Device("cpu"), [&] { return numbers.of(dtype); });
+            const Tensor y = strided(other, from.strides, from.offset, dtype, Device("cpu"), [&] { return numbers.of(dtype); });
+            const Array before = array_of(x), source = array_of(y);
+            std::vector<double> want = memory_of(x);
+            const Sizes strides = sizes_of(x.strides());
+            reference::for_each(shape, [&](const Sizes& i) {
+              const double v = op.expected(reference::value(before, i), reference::broadcast_value(source, i));
+              want.at(static_cast<std::size_t>(to.offset + reference::offset(i, strides))) = reference::round_to(v, format_of(dtype));
+            });
+            const Tensor& result = op.call(x, y);
+            if (result.id() != x.id() || memory_of(x) != want || array_of(y).data != source.data || (x.version() != 1 && x.numel() > 0))
+              FAIL_CHECK(op.name << " " << dtype << " " << Shape(shape) << " " << to.name << " by " << Shape(other) << " " << from.name);
+          }
+        }
+}
+
+TEST_CASE("in place: on every device", "[inplace]") {
+  for (const Device d : test_devices())
+    for (const InPlace& op : with_a_tensor()) {
+      const Tensor x = random_tensor({5, 7}, DType::float32, d), y = random_tensor({7}, DType::float32, d, 2);
+      const Array want = reference::zip(array_of(x), array_of(y), op.expected);
+      op.call(x, y);
+      INFO(op.name << " on " << d);
+      CHECK_EXACT(x, want);
+    }
+}
+
+TEST_CASE("in place: a tensor by itself, and by parts of itself", "[inplace]") {
+  const Tensor x = random_tensor({4, 4}, DType::float64);
+  Array a = array_of(x);
+  x.add_(x);
+  CHECK_EXACT(x, reference::map(a, [](double v) { return 2 * v; }));
+  a = array_of(x);
+  x.mul_(x);
+  CHECK_EXACT(x, reference::map(a, [](double v) { return v * v; }));
+  // Other parts of the same storage that do not overlap.
+  a = array_of(x);
+  x[0].copy_(x[3]);
+  for (std::int64_t j = 0; j < 4; ++j) CHECK(array_of(x)[j] == a[12 + j]);
+  // Overlapping ones: as if the source had been copied first, or refused; never a mixture.
+  const auto as_if_copied = [](const Tensor& target, const Tensor& source, const Tensor& whole) {
+    const Array before = array_of(whole), t = array_of(target), s = array_of(source);
+    try {
+      target.add_(source);
+      return exact(target, reference::zip(t, s, [](double p, double q) { return p + q; }));
+    } catch (const ArgumentError&) {
+      return exact(whole, before);
+    }
+  };
+  CHECK(as_if_copied(x, x.t(), x) == "");
+  CHECK(as_if_copied(x, x[0], x) == "");
+  CHECK(as_if_copied(x, x.select(1, 2).unsqueeze(1), x) == "");
+  const Tensor line = random_tensor({100}, DType::float64);
+  CHECK(as_if_copied(line.slice(0, 1, 100), line.slice(0, 0, 99), line) == "");
+  CHECK(as_if_copied(line.slice(0, 0, 99), line.slice(0, 1, 100), line) == "");
+  CHECK(as_if_copied(line, line[50], line) == "");
+}
+
+TEST_CASE("in place: what does not fit is refused and changes nothing", "[inplace][errors]") {
+  const Tensor x = random_tensor({2, 3});
+  const Array before = array_of(x);
+  CHECK_THROWS_TEXT(ShapeError, "add_: expected *[2, 3]*got *[4, 3]", x.add_(zeros({4, 3})));
+  CHECK_THROWS_TEXT(ShapeError, "mul_: ", x.mul_(zeros({2})));
+  CHECK_THROWS_TEXT(ShapeError, "sub_: ", x.sub_(zeros({5, 2, 3})));  // broadcasts, but the target cannot grow
+  CHECK_THROWS_TEXT(ShapeError, "add_: ", x.slice(0, 0, 1).add_(zeros({2, 3})));
+  CHECK_THROWS_TEXT(ShapeError, "copy_: ", x.copy_(zeros({3, 2})));
+  CHECK_THROWS_TEXT(DeviceError, "add_: *cpu:*got *", x.add_(zeros({2, 3}, {.device = Device("cpu:1")})));
+  CHECK_THROWS_TEXT(DeviceError, "mul_: ", x.mul_(zeros({2, 3}, {.device = Device("cpu:1")})));
+  const Tensor integers = arange(3);
+  CHECK_THROWS_TEXT(DTypeError, "add_: expected *int64*got *float32", integers.add_(tensor({0.5, 0.5, 0.5})));  // float32 does not fit into int64
+  CHECK_THROWS_TEXT(DTypeError, "mul_: ", integers.mul_(tensor({0.5, 0.5, 0.5})));
+  CHECK_NOTHROW(x.add_(ones({3}, {.dtype = DType::int64})).sub_(ones({3})));
+  // A target whose elements share memory has no one result.
+  const Tensor wide = tensor({{1.0}, {2.0}}).expand({2, 3});
+  CHECK_THROWS_TEXT(LayoutError, "add_: ", wide.add_(ones({2, 3})));
+  CHECK_THROWS_TEXT(LayoutError, "copy_: ", wide.copy_(ones({2, 3})));
+  CHECK_EXACT(wide, Array({2, 3}, std::vector<double>{1, 1, 1, 2, 2, 2}));
+  CHECK(integers.to_vector<int>() == std::vector<int>{0, 1, 2});
+  CHECK_CLOSE(x, before, tolerance(DType::float32));
+}
+
+TEST_CASE("in place: copy_ converts and crosses devices", "[inplace]") {
+  for (const DType to : all_dtypes())
+    for (const DType from : all_dtypes())
+      for (const Device device : test_devices()) {
+        INFO(from << " to " << to << " on " << device);
+        const Tensor source = random_tensor({3, 5}, from, Device("cpu"), 3, 0, 20);
+        const Tensor target = zeros({2, 3, 5}, {.device = device, .dtype = to});
+        target.copy_(source);
+        const Array want = reference::generate({2, 3, 5}, [a = array_of(source), to](const Sizes& i) {
+          const double v = reference::broadcast_value(a, i);
+          return to == DType::bool_ ? static_cast<double>(v != 0) : is_floating(to) ? v : std::trunc(v);
+        });
+        CHECK_EXACT(target, want);
+      }
+}
+
+TEST_CASE("in place: autograd refuses leaves that require a gradient, and views", "[inplace][errors]") {
+  const Tensor w = random_tensor({2, 3}).requires_grad_();
+  const Array before = array_of(w);
+  for (const InPlace& op : with_a_tensor()) {
+    INFO(op.name);
+    CHECK_THROWS_AS(op.call(w, ones({2, 3})), AutogradError);
+    CHECK_THROWS_AS(op.call(w[0], ones({3})), AutogradError);
+    CHECK_THROWS_AS(op.call(w.t(), ones({3, 2})), AutogradError);
+    const Tensor y = w * 2;
+    CHECK_THROWS_AS(op.call(y[0], ones({3})), AutogradError);  // a view of what is recorded
+  }
+  CHECK_THROWS_TEXT(AutogradError, "add_: expected *leaf*", w.add_(1.0));
+  CHECK_EXACT(w, before);
+  CHECK(w.version() == 0);
+  NoGrad guard;
+  w.add_(1.0);
+  w[0].zero_();
+  CHECK(w.version() == 2);
+  CHECK(w.requires_grad());
+  CHECK(w.is_leaf());
+  // Numbers only, without history.
+  CHECK_NOTHROW(w.detach().fill_(3));
+}
+
+TEST_CASE("in place: changes of what an op made are recorded", "[inplace][gradients]") {
+  const Tensor x = random_tensor({2, 3}, DType::float64).requires_grad_(), y = random_tensor({2, 3}, DType::float64, {}, 2).requires_grad_();
+  CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).add_(b, 3); }, x, y);
+  CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).sub_(b); }, x, y);
+  CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).mul_(b); }, x, y);
+  CHECK_GRAD([](const Tensor& a, const Tensor&) { return (a * 2.0).mul_(-3.0).add_(1.0); }, x, y);
+  CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).copy_(b * b); }, x, y);
+  CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).fill_(2).mul_(b); }, x, y);
+  CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).mul_(b[0]); }, x, y);  // broadcast
+  CHECK_GRAD([](const Tensor& a, const Tensor& b) { return zeros({2, 3}, {.dtype = DType::float64}).add_(a).mul_(b); }, x, y);
+  // A fresh tensor that takes part now has a history.
+  const Tensor buffer = zeros({2, 3}, {.dtype = DType::float64});
+  buffer.copy_(x);
+  CHECK(buffer.requires_grad());
+  CHECK_FALSE(buffer.is_leaf());
+}
+
+TEST_CASE("in place: a change of what backward needs is found", "[inplace][errors]") {
+  const Tensor x = random_tensor({3}).requires_grad_();
+  {
+    const Tensor y = x * 2, z = y * y;
+    y.add_(1.0);
+    CHECK_THROWS_TEXT(AutogradError, "version", z.sum().backward());
+    CHECK_FALSE(x.grad().defined());
+  }
+  {
+    const Tensor y = exp(x), z = y.sum();
+    y.mul_(2.0);  // exp keeps its result
+    CHECK_THROWS_TEXT(AutogradError, "exp: expected *version 0*got *1", z.backward());
+  }
+  {
+    const Tensor factor = random_tensor({3}), z = (x * factor).sum();
+    factor.detach().zero_();  // through another handle
+    CHECK_THROWS_AS(z.backward(), AutogradError);
+  }
+  {
+    const Tensor y = x + 1.0, z = (y + y).sum();
+    y.add_(1.0);  // add keeps nothing
+    CHECK_NOTHROW(z.backward());
+    CHECK(x.grad().to_vector<float>() == std::vector<float>{2, 2, 2});
+  }
+}
+
+}  // namespace braid::test

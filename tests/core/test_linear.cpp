@@ -1,0 +1,114 @@
+// linear(): sizes, layouts, bias, empty ones, errors.
+#include <braid/core/autograd.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/linear.hpp>
+
+#include "reference/matmul.hpp"
+#include "reference/reduce.hpp"
+#include "support/errors.hpp"
+#include "support/gradcheck.hpp"
+
+namespace braid::test {
+namespace {
+
+std::string check(const Tensor& x, const Tensor& w, const Tensor& b) {
+  const Array ax = array_of(x), aw = array_of(w), ab = b.defined() ? array_of(b) : Array(Sizes{0});
+  const double k = static_cast<double>(aw.shape.back()), u = x.dtype() == DType::float64 ? 0x1p-53 : 0x1p-24;
+  const Array sums = reference::linear(reference::abs(ax), reference::abs(aw), reference::abs(ab));
+  const Tensor y = linear(x, w, b);
+  return within_bound(y, reference::linear(ax, aw, ab), reference::map(sums, [=](double s) { return (k + 3) * u * s; }));
+}
+
+}  // namespace
+
+TEST_CASE("linear: sizes that break tilings, with and without bias", "[linear]") {
+  for (const auto& [rows, in, out] : std::vector<std::array<std::int64_t, 3>>{{30, 5, 2}, {1, 1, 1}, {7, 9, 8}, {64, 64, 64}, {17, 65, 33}, {65, 33, 10}, {2, 784, 10}, {129, 31, 1}, {1, 127, 128}, {1000, 3, 2}})
+    for (const DType t : floating_dtypes()) {
+      INFO(t << " " << rows << " rows, " << in << " to " << out);
+      const Tensor x = random_tensor({rows, in}, t, {}, 1), w = random_tensor({out, in}, t, {}, 2), b = random_tensor({out}, t, {}, 3);
+      CHECK(check(x, w, b) == "");
+      CHECK(check(x, w, {}) == "");
+      CHECK(check(x.reshape({1, rows, in}), w, b) == "");
+    }
+}
+
+TEST_CASE("linear: every layout", "[linear]") {
+  const Sizes sx{2, 3, 5}, sw{4, 5}, sb{4};
+  for (const DType t : {DType::float32, DType::float64})
+    for (const Layout& lx : layouts(sx))
+      for (const Layout& lw : layouts(sw))
+        for (const Layout& lb : layouts(sb)) {
+          if (lx.offset > 2 || lw.offset > 2 || lb.offset > 2) continue;
+          Numbers numbers(6);
+          const auto make = [&](const Sizes& s, const Layout& l) { return strided(s, l.strides, l.offset, t, Device("cpu"), [&] { return numbers.of(t); }); };
+          const std::string problem = check(make(sx, lx), make(sw, lw), make(sb, lb));
+          if (!problem.empty()) FAIL_CHECK(t << " x " << lx.name << ", weight " << lw.name << ", bias " << lb.name << ": " << problem);
+        }
+}
+
+TEST_CASE("linear: empty ones", "[linear]") {
+  const Tensor b = tensor({1.0, 2.0});
+  CHECK(linear(zeros({0, 3}), zeros({2, 3}), b).shape() == Shape{0, 2});
+  CHECK_EXACT(linear(zeros({2, 0}), zeros({2, 0}), b), Array({2, 2}, std::vector<double>{1, 2, 1, 2}));
+  CHECK_EXACT(linear(zeros({2, 0}), zeros({3, 0})), Array({2, 3}, 0.0));
+  CHECK(linear(zeros({2, 3}), zeros({0, 3}), zeros({0})).shape() == Shape{2, 0});
+  CHECK(linear(zeros({3, 0, 4}), zeros({2, 4}), b).shape() == Shape{3, 0, 2});
+  const Tensor x = zeros({0, 3}, {.requires_grad = true}), w = ones({2, 3}, {.requires_grad = true}), c = ones({2}, {.requires_grad = true});
+  linear(x, w, c).sum().backward();
+  CHECK(x.grad().shape() == Shape{0, 3});
+  CHECK_EXACT(w.grad(), Array({2, 3}, 0.0));
+  CHECK_EXACT(c.grad(), Array({2}, 0.0));
+}
+
+TEST_CASE("linear: gradients of many rows", "[linear][gradients]") {
+  const Tensor x = random_tensor({33, 17}, DType::float64, {}, 1).requires_grad_(), w = random_tensor({9, 17}, DType::float64, {}, 2).requires_grad_(),
+               b = random_tensor({9}, DType::float64, {}, 3).requires_grad_(), dy = random_tensor({33, 9}, DType::float64, {}, 4);
+  const std::vector<Tensor> g = grad(std::vector<Tensor>{linear(x, w, b)}, std::vector<Tensor>{x, w, b}, std::vector<Tensor>{dy});
+  CHECK_CLOSE(g[0], reference::matmul(array_of(dy), array_of(w)), tolerance(DType::float64));
+  CHECK_CLOSE(g[1], reference::matmul(reference::transposed(array_of(dy)), array_of(x)), tolerance(DType::float64));
+  CHECK_CLOSE(g[2], reference::sum(array_of(dy), {0}), tolerance(DType::float64));
+  // Leading dims are rows.
+  const Tensor cube = x.detach().reshape({3, 11, 17}).requires_grad_();
+  const std::vector<Tensor> h = grad(std::vector<Tensor>{linear(cube, w, b)}, std::vector<Tensor>{cube, w, b}, std::vector<Tensor>{dy.reshape({3, 11, 9})});
+  CHECK(h[0].shape() == Shape{3, 11, 17});
+  CHECK_CLOSE(h[0].reshape({33, 17}), g[0], tolerance(DType::float64));
+  CHECK_CLOSE(h[1], g[1], tolerance(DType::float64));
+  CHECK_CLOSE(h[2], g[2], tolerance(DType::float64));
+}
+
+TEST_CASE("linear: the number of threads does not change a bit", "[linear]") {
+  const int before = num_threads();
+  const Tensor x = random_tensor({64, 200}), w = random_tensor({100, 200}, DType::float32, {}, 2).requires_grad_(), b = random_tensor({100}, DType::float32, {}, 3).requires_grad_();
+  set_num_threads(1);
+  const Tensor y = linear(x, w, b);
+  const std::vector<Tensor> g = grad(y.sum(), {w, b}, true);
+  for (const int threads : {2, 3, 4}) {
+    set_num_threads(threads);
+    const Tensor z = linear(x, w, b);
+    CHECK_SAME_BITS(z.detach(), y.detach());
+    const std::vector<Tensor> h = grad(z.sum(), {w, b});
+    CHECK_SAME_BITS(h[0], g[0]);
+    CHECK_SAME_BITS(h[1], g[1]);
+  }
+  set_num_threads(before);
+}
+
+TEST_CASE("linear: what does not fit is refused", "[linear][errors]") {
+  const Tensor x = zeros({4, 3}), w = zeros({2, 3}), b = zeros({2});
+  CHECK_THROWS_TEXT(ShapeError, "linear: expected *3*got *[4, 5]", linear(zeros({4, 5}), w, b));
+  CHECK_THROWS_TEXT(ShapeError, "linear: ", linear(x, zeros({3, 2}), b));
+  CHECK_THROWS_TEXT(ShapeError, "linear: *weight*rank 2*got *[3]", linear(x, zeros({3}), b));
+  CHECK_THROWS_TEXT(ShapeError, "linear: *weight*", linear(x, zeros({1, 2, 3}), b));
+  CHECK_THROWS_TEXT(ShapeError, "linear: *bias*[2]*got *[3]", linear(x, w, zeros({3})));
+  CHECK_THROWS_TEXT(ShapeError, "linear: *bias*", linear(x, w, zeros({1, 2})));
+  CHECK_THROWS_TEXT(ShapeError, "linear: *bias*", linear(x, w, zeros({1})));
+  CHECK_THROWS_TEXT(ShapeError, "linear: *rank*", linear(tensor(1.0), w, b));
+  CHECK_THROWS_TEXT(DTypeError, "linear: expected *float32*got *float64", linear(x, w.to(DType::float64), b));
+  CHECK_THROWS_TEXT(DTypeError, "linear: *float64", linear(x, w, b.to(DType::float64)));
+  CHECK_THROWS_TEXT(DTypeError, "linear: *int64", linear(x.to(DType::int64), w, b));
+  CHECK_THROWS_TEXT(DeviceError, "linear: expected *cpu:0*got *cpu:1", linear(x, w.to(Device("cpu:1")), b));
+  CHECK_THROWS_TEXT(DeviceError, "linear: *cpu:1", linear(x, w, b.to(Device("cpu:1"))));
+  CHECK_THROWS_AS(linear(x, Tensor(), b), Error);
+}
+
+}  // namespace braid::test

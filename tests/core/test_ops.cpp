@@ -1,0 +1,198 @@
+// Every op of the table (op_cases.hpp) against its reference, over types, layouts and devices; and that the table is complete.
+#include <fstream>
+#include <set>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/ops/elementwise.hpp>
+
+#include "op_cases.hpp"
+#include "support/errors.hpp"
+
+namespace braid::test {
+namespace {
+
+/// The layouts of each input: one input at a time takes each of its layouts, then all of them together.
+std::vector<std::vector<Layout>> combinations(const OpCase& c) {
+  std::vector<std::vector<Layout>> of;
+  for (const Input& input : c.inputs) of.push_back(layouts(input.shape));
+  std::vector<std::vector<Layout>> list;
+  std::vector<Layout> all;
+  for (const auto& l : of) all.push_back(l.front());
+  list.push_back(all);
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    most = std::max(most, of[i].size());
+    for (std::size_t k = 1; k < of[i].size(); ++k) {
+      std::vector<Layout> one = all;
+      one[i] = of[i][k];
+      list.push_back(one);
+    }
+  }
+  if (of.size() > 1)
+    for (std::size_t k = 1; k < most; ++k) {
+      std::vector<Layout> together;
+      for (std::size_t i = 0; i < of.size(); ++i) together.push_back(of[i][(k + 2 * i) % of[i].size()]);
+      list.push_back(together);
+    }
+  return list;
+}
+
+std::string describe(const OpCase& c, DType dtype, Device device, const std::vector<Layout>& layout) {
+  std::string text = str(c.name(), ", ", dtype, " on ", device);
+  for (const Layout& l : layout) text += ", " + l.name;
+  return text;
+}
+
+struct Call {
+  std::vector<Tensor> inputs;
+  std::vector<Array> values;
+  std::vector<Tensor> outputs;
+};
+
+Call run(const OpCase& c, DType dtype, Device device, const std::vector<Layout>& layout, std::uint64_t seed = 1) {
+  Call call;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    call.inputs.push_back(sample(c.inputs[i], i, dtype, layout[i], device, seed));
+    call.values.push_back(array_of(call.inputs.back()));
+  }
+  call.outputs = c.call(call.inputs);
+  return call;
+}
+
+}  // namespace
+
+TEST_CASE("ops: every op agrees with its reference in every type and layout on every device", "[ops]") {
+  std::int64_t cells = 0;
+  for (const OpCase& c : op_cases())
+    for (const DType dtype : c.dtypes)
+      for (const Device device : test_devices())
+        for (const auto& layout : combinations(c)) {
+          const Call call = run(c, dtype, device, layout);
+          std::string problem;
+          for (std::size_t k = 0; k < call.outputs.size() && problem.empty(); ++k) {
+            const Tensor& y = call.outputs[k];
+            problem = judge(c, k, y, call.values);
+            if (problem.empty() && y.dtype() != c.result(dtype)) problem = str("result type ", y.dtype());
+            if (problem.empty() && y.device() != device) problem = str("result device ", y.device());
+            if (problem.empty() && y.requires_grad()) problem = "the result requires a gradient";
+          }
+          for (std::size_t i = 0; i < call.inputs.size() && problem.empty(); ++i)
+            if (array_of(call.inputs[i]).data != call.values[i].data || call.inputs[i].version() != 0) problem = str("input ", i, " was changed");
+          ++cells;
+          if (!problem.empty()) FAIL_CHECK(describe(c, dtype, device, layout) << ": " << problem);
+        }
+  CHECK(cells > 10000);
+}
+
+TEST_CASE("ops: a layout does not change a bit of what is not a sum", "[ops]") {
+  for (const OpCase& c : op_cases()) {
+    if (c.accuracy == Accuracy::bound) continue;  // sums may go through memory in its own order
+    for (const DType dtype : c.dtypes)
+      for (const auto& layout : combinations(c)) {
+        const Call call = run(c, dtype, Device("cpu"), layout);
+        std::vector<Tensor> dense;
+        for (std::size_t i = 0; i < call.inputs.size(); ++i) dense.push_back(tensor_of(call.values[i], call.inputs[i].dtype()));
+        const std::vector<Tensor> again = c.call(dense);
+        for (std::size_t k = 0; k < again.size(); ++k) {
+          const std::string problem = same_bits(call.outputs[k], again[k]);
+          if (!problem.empty()) FAIL_CHECK(describe(c, dtype, Device("cpu"), layout) << ": " << problem);
+        }
+      }
+  }
+}
+
+TEST_CASE("ops: every device gives the same bits", "[ops]") {
+  const std::vector<Device> cpus = devices(DeviceType::cpu);
+  REQUIRE(cpus.size() >= 2);
+  for (const OpCase& c : op_cases())
+    for (const DType dtype : c.dtypes) {
+      std::vector<Layout> dense;
+      for (const Input& input : c.inputs) dense.push_back(layouts(input.shape).front());
+      const Call first = run(c, dtype, cpus.front(), dense), last = run(c, dtype, cpus.back(), dense);
+      for (std::size_t k = 0; k < first.outputs.size(); ++k) {
+        const std::string problem = same_bits(first.outputs[k], last.outputs[k]);
+        if (!problem.empty()) FAIL_CHECK(describe(c, dtype, cpus.back(), dense) << ": " << problem);
+      }
+    }
+}
+
+TEST_CASE("ops: tensors of two devices are refused by name", "[ops][errors]") {
+  int refused = 0;
+  for (const OpCase& c : op_cases()) {
+    if (c.inputs.size() < 2) continue;
+    for (std::size_t other = 0; other < c.inputs.size(); ++other) {
+      std::vector<Tensor> inputs;
+      for (std::size_t i = 0; i < c.inputs.size(); ++i)
+        inputs.push_back(sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), Device(i == other ? "cpu:1" : "cpu:0"), 1));
+      INFO(c.name() << ", input " << other);
+      CHECK(thrown<DeviceError>("expected *got *", [&] { c.call(inputs); }) == "");
+      CHECK(thrown<DeviceError>("cpu:0", [&] { c.call(inputs); }) == "");
+      CHECK(thrown<DeviceError>("cpu:1", [&] { c.call(inputs); }) == "");
+      const std::string prefix = c.op == "operator[]" ? ": " : c.op + ": ";
+      CHECK(thrown<DeviceError>(prefix, [&] { c.call(inputs); }) == "");
+      ++refused;
+    }
+  }
+  CHECK(refused > 100);
+}
+
+TEST_CASE("ops: an undefined tensor is refused", "[ops][errors]") {
+  for (const OpCase& c : op_cases())
+    for (std::size_t missing = 0; missing < c.inputs.size(); ++missing) {
+      if (c.op == "linear" && missing == 2) continue;  // no bias
+      std::vector<Tensor> inputs;
+      for (std::size_t i = 0; i < c.inputs.size(); ++i)
+        inputs.push_back(i == missing ? Tensor() : sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), Device("cpu"), 1));
+      INFO(c.name() << ", input " << missing);
+      CHECK_THROWS_AS(c.call(inputs), Error);
+    }
+}
+
+TEST_CASE("ops: under no_grad, and for numbers that are not floating point, nothing is recorded", "[ops]") {
+  for (const OpCase& c : op_cases()) {
+    std::vector<Tensor> inputs;
+    bool floating = false;
+    for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+      inputs.push_back(sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), Device("cpu"), 1));
+      if (inputs.back().dtype() == DType::float32) {
+        inputs.back().requires_grad_();
+        floating = true;
+      }
+    }
+    REQUIRE(floating);
+    INFO(c.name());
+    bool recorded = false;
+    for (const Tensor& y : c.call(inputs)) recorded = recorded || y.requires_grad();
+    const bool itself = c.op == "contiguous";  // the very tensor
+    CHECK(recorded == (c.differentiable || itself));
+    NoGrad guard;
+    for (const Tensor& y : c.call(inputs)) CHECK((y.is_leaf() && (!y.requires_grad() || y.id() == inputs[0].id())));
+  }
+}
+
+TEST_CASE("ops: every declared op is in the table", "[ops]") {
+  std::set<std::string> known;
+  for (const OpCase& c : op_cases()) known.insert(c.op);
+  // Without a case, because they make tensors (test_create.cpp) or answer with a bool (test_compare.cpp).
+  const std::set<std::string> elsewhere{"tensor", "empty", "zeros", "ones", "full", "arange", "eye", "empty_like", "zeros_like", "ones_like", "from_blob", "allclose", "equal"};
+  std::set<std::string> declared, missing;
+  for (const char* header : {"create", "elementwise", "join", "linear", "reduce", "softmax"}) {
+    std::ifstream file(str(BRAID_TESTS_DIR "/../core/include/braid/core/ops/", header, ".hpp"));
+    REQUIRE(file);
+    for (std::string line; std::getline(file, line);) {
+      if (line.find("[[nodiscard]]") != 0) continue;
+      const std::size_t end = line.find('(');
+      std::size_t begin = line.find_last_of(' ', end);
+      if (end == std::string::npos || begin == std::string::npos) continue;
+      const std::string name = line.substr(begin + 1, end - begin - 1);
+      if (name.find("operator") == 0) continue;
+      declared.insert(name);
+      if (known.count(name) + elsewhere.count(name) == 0) missing.insert(name);
+    }
+  }
+  CHECK(declared.count("matmul") == 1);
+  CHECK(declared.size() > 40);
+  CHECK(missing == std::set<std::string>{});
+}
+
+}  // namespace braid::test

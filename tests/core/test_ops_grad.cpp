@@ -1,0 +1,135 @@
+// The gradient of every op of the table, and the gradient of the gradient.
+#include <braid/core/autograd.hpp>
+
+#include <cstdlib>
+
+#include "op_cases.hpp"
+
+namespace braid::test {
+namespace {
+
+/// Number of random points; BRAID_TEST_SEEDS raises it.
+std::uint64_t seeds() {
+  const char* text = std::getenv("BRAID_TEST_SEEDS");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 3;
+}
+
+std::vector<Tensor> point(const OpCase& c, DType dtype, const std::vector<Layout>& layout, std::uint64_t seed) {
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    inputs.push_back(sample(c.inputs[i], i, dtype, layout[i], Device("cpu"), seed));
+    if (is_floating(inputs.back().dtype())) inputs.back().requires_grad_();
+  }
+  return inputs;
+}
+
+std::vector<Layout> dense(const OpCase& c) {
+  std::vector<Layout> list;
+  for (const Input& input : c.inputs) list.push_back(layouts(input.shape).front());
+  return list;
+}
+
+/// Runs both checks for every differentiable op whose number is in this share.
+void check_share(std::size_t share, std::size_t of) {
+  std::size_t number = 0;
+  for (const OpCase& c : op_cases()) {
+    if (!c.differentiable || number++ % of != share) continue;
+    for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+      const std::vector<Tensor> inputs = point(c, DType::float64, dense(c), seed);
+      INFO(c.name() << ", seed " << seed);
+      CHECK(gradcheck(c.call, inputs) == "");
+      CHECK(gradgradcheck(c.call, inputs) == "");
+    }
+    // Every layout of every input, the others dense.
+    for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+      for (const Layout& l : layouts(c.inputs[i].shape)) {
+        if (l.name == "contiguous" || (c.kinks && l.repeats)) continue;  // equal elements have no derivative there
+        std::vector<Layout> layout = dense(c);
+        layout[i] = l;
+        INFO(c.name() << ", input " << i << " " << l.name);
+        CHECK(gradcheck(c.call, point(c, DType::float64, layout, 9)) == "");
+      }
+    }
+    // Only one of the inputs wants a gradient.
+    for (std::size_t i = 0; c.inputs.size() > 1 && i < c.inputs.size(); ++i) {
+      std::vector<Tensor> inputs = point(c, DType::float64, dense(c), 5);
+      if (!inputs[i].requires_grad()) continue;
+      for (std::size_t j = 0; j < inputs.size(); ++j)
+        if (j != i && inputs[j].requires_grad()) inputs[j].requires_grad_(false);
+      INFO(c.name() << ", only input " << i);
+      CHECK(gradcheck(c.call, inputs) == "");
+      CHECK(gradgradcheck(c.call, inputs) == "");
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gradients: every op agrees with central differences (1 of 4)", "[ops][gradients]") { check_share(0, 4); }
+TEST_CASE("gradients: every op agrees with central differences (2 of 4)", "[ops][gradients]") { check_share(1, 4); }
+TEST_CASE("gradients: every op agrees with central differences (3 of 4)", "[ops][gradients]") { check_share(2, 4); }
+TEST_CASE("gradients: every op agrees with central differences (4 of 4)", "[ops][gradients]") { check_share(3, 4); }
+
+TEST_CASE("gradients: of float32, float16 and bfloat16 agree with float64", "[ops][gradients]") {
+  for (const OpCase& c : op_cases()) {
+    if (!c.differentiable) continue;
+    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+      if (std::find(c.dtypes.begin(), c.dtypes.end(), dtype) == c.dtypes.end()) continue;
+      const std::vector<Tensor> narrow = point(c, dtype, dense(c), 3);
+      std::vector<Tensor> wide, leaves, wide_leaves, roots, wide_roots, seeds, wide_seeds;
+      for (const Tensor& t : narrow) {
+        wide.push_back(tensor_of(array_of(t), is_floating(t.dtype()) ? DType::float64 : t.dtype()));
+        if (!t.requires_grad()) continue;
+        leaves.push_back(t);
+        wide_leaves.push_back(wide.back().requires_grad_());
+      }
+      const std::vector<Tensor> y = c.call(narrow), exact = c.call(wide);
+      for (std::size_t k = 0; k < y.size(); ++k) {
+        roots.push_back(y[k]);
+        wide_roots.push_back(exact[k]);
+        seeds.push_back(random_tensor(sizes_of(y[k].shape()), dtype, {}, 4, 0.5, 1));
+        wide_seeds.push_back(tensor_of(array_of(seeds.back()), DType::float64));
+      }
+      const std::vector<Tensor> got = grad(roots, leaves, seeds, false, false, true), want = grad(wide_roots, wide_leaves, wide_seeds, false, false, true);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        INFO(c.name() << ", " << dtype << ", input " << i);
+        REQUIRE(got[i].defined() == want[i].defined());
+        if (!got[i].defined()) continue;
+        CHECK(got[i].dtype() == dtype);
+        const Tolerance t = tolerance(dtype);
+        CHECK_CLOSE(got[i], want[i], (Tolerance{4 * t.rtol, 4 * t.atol}));
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients: a wrong gradient is found", "[ops][gradients]") {
+  // The check itself: an op whose gradient is off by one part in 500, one whose gradients are swapped, one that forgets an input.
+  const Tensor x = random_tensor({2, 3}, DType::float64).requires_grad_(), y = random_tensor({2, 3}, DType::float64, {}, 2).requires_grad_();
+  const auto product = [](const std::vector<double>& factors, bool swapped) {
+    return function_of([factors, swapped](const Tensor& a, const Tensor& b) {
+      Tensor out = random_tensor(sizes_of(a.shape()), DType::float64);
+      Array v = array_of(a), w = array_of(b);
+      for (std::int64_t i = 0; i < v.size(); ++i) v[i] *= w[i];
+      out = tensor_of(v, DType::float64);
+      if (!needs_grad({a, b})) return out;
+      return record("product", {a, b}, out, [a, b, factors, swapped](const Tensor& dy) -> Grads {
+        const auto times = [&](const Tensor& t, double factor) {
+          Array g = array_of(dy), u = array_of(t);
+          for (std::int64_t i = 0; i < g.size(); ++i) g[i] *= u[i] * factor;
+          return tensor_of(g, DType::float64);
+        };
+        Grads grads;
+        grads.push_back(times(swapped ? a : b, factors[0]));
+        grads.push_back(times(swapped ? b : a, factors[1]));
+        return grads;
+      });
+    });
+  };
+  CHECK(gradcheck(product({1, 1}, false), {x, y}) == "");
+  CHECK(gradcheck(product({1.002, 1}, false), {x, y}) != "");
+  CHECK(gradcheck(product({1, 0}, false), {x, y}) != "");
+  CHECK(gradcheck(product({1, 1}, true), {x, y}) != "");
+}
+
+}  // namespace braid::test

@@ -1,0 +1,230 @@
+// Random factories: moments, seeds, streams; the same numbers on every device and with any number of threads.
+#include <braid/core/random.hpp>
+
+#include <limits>
+#include <set>
+
+#include <braid/core/ops/create.hpp>
+
+#include "support/errors.hpp"
+#include "support/tensors.hpp"
+
+namespace braid::test {
+namespace {
+
+struct Moments {
+  double mean = 0, variance = 0, skew = 0, kurtosis = 0;
+};
+
+Moments moments(const std::vector<double>& v) {
+  Moments m;
+  const double n = static_cast<double>(v.size());
+  for (const double x : v) m.mean += x / n;
+  for (const double x : v) {
+    const double d = x - m.mean;
+    m.variance += d * d / n;
+    m.skew += d * d * d / n;
+    m.kurtosis += d * d * d * d / n;
+  }
+  m.skew /= std::pow(m.variance, 1.5);
+  m.kurtosis /= m.variance * m.variance;
+  return m;
+}
+
+/// Pearson's χ² of counts that should be equal.
+double chi_square(const std::vector<double>& counts) {
+  double total = 0, sum = 0;
+  for (const double c : counts) total += c;
+  const double expected = total / static_cast<double>(counts.size());
+  for (const double c : counts) sum += (c - expected) * (c - expected) / expected;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("random: normal numbers are normal", "[random]") {
+  for (const DType t : {DType::float32, DType::float64, DType::bfloat16}) {
+    manual_seed(3);
+    const std::vector<double> v = randn({400, 500}, {.dtype = t}).to_vector<double>();
+    const Moments m = moments(v);
+    INFO(t);
+    CHECK(std::fabs(m.mean) < 5 / std::sqrt(200000.0));
+    CHECK(std::fabs(m.variance - 1) < 5 * std::sqrt(2 / 200000.0) + (t == DType::bfloat16 ? 2e-3 : 0));
+    CHECK(std::fabs(m.skew) < 5 * std::sqrt(6 / 200000.0));
+    CHECK(std::fabs(m.kurtosis - 3) < 5 * std::sqrt(24 / 200000.0) + (t == DType::bfloat16 ? 2e-2 : 0));
+    // By the distribution: 20 equally likely bins; neighbours, also at a distance, are not related.
+    std::vector<double> bins(20, 0);
+    double related1 = 0, related2 = 0;
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      const double p = 0.5 * std::erfc(-v[i] / std::sqrt(2.0));
+      bins[std::min<std::size_t>(19, static_cast<std::size_t>(p * 20))] += 1;
+      if (i >= 2) {
+        related1 += v[i] * v[i - 1];
+        related2 += v[i] * v[i - 2];
+      }
+    }
+    if (t != DType::bfloat16) CHECK(chi_square(bins) < 60);  // 19 degrees of freedom: p < 1e-5
+    CHECK(std::fabs(related1) < 5 * std::sqrt(200000.0));
+    CHECK(std::fabs(related2) < 5 * std::sqrt(200000.0));
+    double largest = 0;
+    for (const double x : v) largest = std::max(largest, std::fabs(x));
+    CHECK(largest > 4);
+    CHECK(largest < 7);
+  }
+}
+
+TEST_CASE("random: uniform numbers are uniform in [0, 1)", "[random]") {
+  for (const DType t : floating_dtypes()) {
+    manual_seed(4);
+    const std::vector<double> v = rand({200000}, {.dtype = t}).to_vector<double>();
+    std::vector<double> bins(64, 0);
+    bool inside = true;
+    for (const double x : v) {
+      inside = inside && x >= 0 && x < 1;
+      bins[std::min<std::size_t>(63, static_cast<std::size_t>(std::max(x, 0.0) * 64))] += 1;
+    }
+    INFO(t);
+    CHECK(inside);
+    if (t != DType::bfloat16 && t != DType::float16) CHECK(chi_square(bins) < 125);  // 63 degrees of freedom
+    CHECK(std::fabs(moments(v).mean - 0.5) < 5 * std::sqrt(1 / 12.0 / 200000.0) + (size_of(t) == 2 ? 2e-3 : 0));
+  }
+  // float64 has more than the 24 bits of a float32.
+  const std::vector<double> v = rand({1000}, {.dtype = DType::float64, .seed = 1}).to_vector<double>();
+  int fine = 0;
+  for (const double x : v) fine += x != static_cast<double>(static_cast<float>(x));
+  CHECK(fine > 900);
+}
+
+TEST_CASE("random: uniform in a range", "[random]") {
+  for (const DType t : floating_dtypes()) {
+    const std::vector<double> v = uniform({50000}, -3, 5, {.dtype = t, .seed = 9}).to_vector<double>();
+    INFO(t);
+    bool inside = true;
+    for (const double x : v) inside = inside && x >= -3 && x < 5;
+    CHECK(inside);
+    CHECK(moments(v).mean == Approx(1).margin(0.1));
+    CHECK(moments(v).variance == Approx(64.0 / 12).epsilon(0.05));
+  }
+}
+
+TEST_CASE("random: integers are uniform in [low, high)", "[random]") {
+  const std::vector<std::int64_t> v = randint(-3, 7, {100000}, {.seed = 2}).to_vector<std::int64_t>();
+  std::vector<double> counts(10, 0);
+  bool inside = true;
+  for (const std::int64_t x : v) {
+    inside = inside && x >= -3 && x < 7;
+    if (inside) counts[static_cast<std::size_t>(x + 3)] += 1;
+  }
+  CHECK(inside);
+  CHECK(chi_square(counts) < 45);  // 9 degrees of freedom
+  CHECK(randint(0, 5, {3}).dtype() == DType::int64);
+  for (const DType t : {DType::uint8, DType::int32, DType::float32}) {
+    const Tensor x = randint(0, 5, {100}, {.dtype = t, .seed = 2});
+    CHECK(x.dtype() == t);
+    CHECK(x.to_vector<std::int64_t>() == randint(0, 5, {100}, {.seed = 2}).to_vector<std::int64_t>());
+  }
+  CHECK(randint(4, 5, {10}).to_vector<int>() == std::vector<int>(10, 4));
+  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min(), kMax = std::numeric_limits<std::int64_t>::max();
+  std::set<bool> signs;
+  for (const std::int64_t x : randint(kMin, kMax, {100}).to_vector<std::int64_t>()) signs.insert(x < 0);
+  CHECK(signs.size() == 2);
+  for (const std::int64_t x : randint(kMax - 2, kMax, {50}).to_vector<std::int64_t>()) CHECK(x >= kMax - 2);
+}
+
+TEST_CASE("random: permutations hold every number once", "[random]") {
+  for (const std::int64_t n : {0, 1, 2, 10, 1000}) {
+    const std::vector<std::int64_t> v = randperm(n, {.seed = 5}).to_vector<std::int64_t>();
+    std::set<std::int64_t> distinct(v.begin(), v.end());
+    CHECK(static_cast<std::int64_t>(distinct.size()) == n);
+    if (n > 0) CHECK((*distinct.begin() == 0 && *distinct.rbegin() == n - 1));
+  }
+  CHECK(randperm(3).dtype() == DType::int64);
+  // Every order of 3 is equally likely.
+  std::vector<double> counts(27, 0);
+  manual_seed(6);
+  for (int i = 0; i < 6000; ++i) {
+    const std::vector<std::int64_t> v = randperm(3).to_vector<std::int64_t>();
+    counts[static_cast<std::size_t>(v[0] * 9 + v[1] * 3 + v[2])] += 1;
+  }
+  std::vector<double> orders;
+  for (const double c : counts)
+    if (c > 0) orders.push_back(c);
+  CHECK(orders.size() == 6);
+  CHECK(chi_square(orders) < 35);  // 5 degrees of freedom
+}
+
+TEST_CASE("random: the same bits on every device and with any number of threads", "[random]") {
+  const int before = num_threads();
+  for (const std::int64_t n : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 127, 129, 1000, 1025, 300007})
+    for (const DType t : floating_dtypes()) {
+      set_num_threads(1);
+      const TensorOptions o{.device = Device("cpu"), .dtype = t, .seed = 7};
+      const Tensor normal = randn({n}, o), flat = rand({n}, o), integers = randint(0, 1000003, {n}, {.seed = 7});
+      for (const Device device : test_devices())
+        for (const int threads : {1, 2, 3}) {
+          set_num_threads(threads);
+          const TensorOptions p{.device = device, .dtype = t, .seed = 7};
+          INFO(t << " of " << n << " on " << device << ", threads " << threads);
+          CHECK_SAME_BITS(randn({n}, p), normal);
+          CHECK_SAME_BITS(rand({n}, p), flat);
+          CHECK_SAME_BITS(randint(0, 1000003, {n}, {.device = device, .seed = 7}), integers);
+        }
+      // Element i depends on i alone: a shorter tensor is the beginning of a longer one.
+      set_num_threads(before);
+      CHECK_SAME_BITS(randn({n + 13}, o).slice(0, 0, n), normal);
+      CHECK_SAME_BITS(rand({n, 2}, o).flatten().slice(0, 0, n), flat);
+    }
+  set_num_threads(before);
+}
+
+TEST_CASE("random: a seed decides everything", "[random]") {
+  manual_seed(42);
+  CHECK(initial_seed() == 42);
+  const Tensor a = randn({100}), b = randn({100}), c = randint(0, 100, {50}), d = randperm(20);
+  CHECK(same_bits(a, b) != "");  // each call has its own stream
+  manual_seed(42);
+  CHECK_SAME_BITS(randn({100}), a);
+  CHECK_SAME_BITS(randn({100}), b);
+  CHECK_SAME_BITS(randint(0, 100, {50}), c);
+  CHECK_SAME_BITS(randperm(20), d);
+  manual_seed(43);
+  CHECK(same_bits(randn({100}), a) != "");
+  // A seed of its own does not move the global stream, and does not depend on it.
+  manual_seed(42);
+  const Tensor own = randn({100}, {.seed = 5});
+  CHECK_SAME_BITS(randn({100}), a);
+  CHECK_SAME_BITS(randn({100}, {.seed = 5}), own);
+  CHECK(same_bits(randn({100}, {.seed = 6}), own) != "");
+  const std::uint64_t stream = next_random_stream();
+  CHECK(next_random_stream() == stream + 1);
+  manual_seed(0);
+}
+
+TEST_CASE("random: streams and seeds do not repeat each other", "[random]") {
+  // 64 tensors of 64 bits' worth: all first elements distinct.
+  manual_seed(0);
+  std::set<double> seen;
+  for (int i = 0; i < 300; ++i) seen.insert(rand({1}, {.dtype = DType::float64}).item<double>());
+  for (std::uint64_t s = 1; s <= 300; ++s) seen.insert(rand({1}, {.dtype = DType::float64, .seed = s}).item<double>());
+  for (const std::uint64_t s : {std::uint64_t{1} << 32, std::uint64_t{1} << 63, ~std::uint64_t{0}}) seen.insert(rand({1}, {.dtype = DType::float64, .seed = s}).item<double>());
+  CHECK(seen.size() == 603);
+  manual_seed(0);
+}
+
+TEST_CASE("random: options hold, wrong arguments are refused", "[random][errors]") {
+  CHECK(randn({2, 3}, {.requires_grad = true}).requires_grad());
+  CHECK(randn({2}, {.device = Device("cpu:1")}).device() == Device("cpu:1"));
+  CHECK(randn({}).shape() == Shape{});
+  CHECK(randn({0, 3}).numel() == 0);
+  for (const DType t : {DType::bool_, DType::uint8, DType::int32, DType::int64}) {
+    CHECK_THROWS_TEXT(DTypeError, str("randn: expected *float*got ", t), randn({2}, {.dtype = t}));
+    CHECK_THROWS_TEXT(DTypeError, "rand: expected *float*got ", rand({2}, {.dtype = t}));
+    CHECK_THROWS_TEXT(DTypeError, "uniform: expected *float*got ", uniform({2}, 0, 1, {.dtype = t}));
+  }
+  CHECK_THROWS_TEXT(ArgumentError, "randint: expected low < high, got *5*5", randint(5, 5, {2}));
+  CHECK_THROWS_TEXT(ArgumentError, "randint: ", randint(6, 5, {2}));
+  CHECK_THROWS_AS(randn({-1}), ShapeError);
+  CHECK_THROWS_AS(randperm(-1), ArgumentError);
+}
+
+}  // namespace braid::test

@@ -1,0 +1,203 @@
+// Reductions: sizes, every set of dims, the error bound of sums, fixed order, empty ones, NaN, errors.
+#include <braid/core/ops/reduce.hpp>
+
+#include <limits>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/ops/create.hpp>
+
+#include "reference/reduce.hpp"
+#include "support/errors.hpp"
+#include "support/gradcheck.hpp"
+
+namespace braid::test {
+namespace {
+
+/// Within (⌈log2 n⌉ + 2) u Σ|x| of the exact sum, and the rounding of the result.
+std::string judge_sum(const Tensor& y, const Array& a, const Sizes& dims, bool keepdim, bool take_mean) {
+  const Array want = take_mean ? reference::mean(a, dims, keepdim) : reference::sum(a, dims, keepdim);
+  if (!is_floating(y.dtype())) return exact(y, want);
+  const Array sums = reference::sum(reference::abs(a), dims, keepdim);
+  const double n = sums.size() > 0 ? static_cast<double>(a.size() / sums.size()) : 1;
+  const double u = y.dtype() == DType::float64 ? 0x1p-53 : 0x1p-24;
+  const double factor = (std::ceil(std::log2(std::max(n, 1.0))) + 2 + static_cast<double>(take_mean)) * u / (take_mean ? std::max(n, 1.0) : 1);
+  return within_bound(y, want, reference::map(sums, [=](double s) { return s * factor; }));
+}
+
+/// All subsets of the dims.
+std::vector<Sizes> subsets(int rank) {
+  std::vector<Sizes> list;
+  for (int mask = 1; mask < 1 << rank; ++mask) {
+    Sizes dims;
+    for (int d = 0; d < rank; ++d)
+      if ((mask >> d & 1) != 0) dims.push_back(d % 2 == 0 ? d : d - rank);
+    list.push_back(dims);
+  }
+  return list;
+}
+
+const std::vector<DType> kOrdered{DType::uint8, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+
+}  // namespace
+
+TEST_CASE("reduce: every set of dims of every layout", "[reduce]") {
+  const Sizes shape{3, 4, 2, 5};
+  for (const DType t : {DType::bool_, DType::int64, DType::bfloat16, DType::float32, DType::float64})
+    for (const Layout& layout : layouts(shape)) {
+      if (layout.offset > 3) continue;
+      Numbers numbers(2);
+      const Tensor x = strided(shape, layout.strides, layout.offset, t, Device("cpu"), [&] { return numbers.of(t); });
+      const Array a = array_of(x);
+      for (const Sizes& dims : subsets(4)) {
+        const std::string problem = judge_sum(sum(x, Shape(dims)), a, dims, false, false) + judge_sum(sum(x, Shape(dims), true), a, dims, true, false) +
+                                    (is_floating(t) ? judge_sum(mean(x, Shape(dims)), a, dims, false, true) : "") +
+                                    (t != DType::bool_ ? exact(max(x, Shape(dims)), reference::max(a, dims)) + exact(min(x, Shape(dims), true), reference::min(a, dims, true)) : "");
+        if (!problem.empty()) FAIL_CHECK(t << " " << layout.name << " over " << Shape(dims) << ": " << problem);
+      }
+    }
+}
+
+TEST_CASE("reduce: sizes that break vector loops, over rows, columns and all, on any number of threads", "[reduce]") {
+  const int before = num_threads();
+  for (const std::int64_t n : {1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000, 1025, 70001})
+    for (const DType t : {DType::int32, DType::float16, DType::bfloat16, DType::float32, DType::float64})
+      for (const bool tall : {false, true}) {
+        const std::int64_t other = n > 2000 ? 3 : 5;
+        const Tensor x = tall ? random_tensor({n, other}, t) : random_tensor({other, n}, t);
+        const Array a = array_of(x);
+        INFO(t << " " << x.shape());
+        set_num_threads(1);
+        const Tensor rows = sum(x, {1}), columns = sum(x, {0}), all = sum(x);
+        CHECK(judge_sum(rows, a, {1}, false, false) == "");
+        CHECK(judge_sum(columns, a, {0}, false, false) == "");
+        CHECK(judge_sum(all, a, {}, false, false) == "");
+        CHECK_EXACT(max(x, {1}), reference::max(a, {1}));
+        CHECK_EXACT(min(x, {0}), reference::min(a, {0}));
+        CHECK_EXACT(max(x), reference::max(a));
+        CHECK_EXACT(argmax(x, 0), reference::argmax(a, 0));
+        CHECK_EXACT(argmin(x, 1), reference::argmin(a, 1));
+        for (const int threads : {2, 3, 5}) {
+          set_num_threads(threads);
+          CHECK_SAME_BITS(sum(x, {1}), rows);
+          CHECK_SAME_BITS(sum(x, {0}), columns);
+          CHECK_SAME_BITS(sum(x), all);
+        }
+      }
+  set_num_threads(before);
+}
+
+TEST_CASE("reduce: long sums keep their digits", "[reduce]") {
+  // A naive float32 sum of 2^24 + ones stands still; 16-bit types overflow or stand still at 256 and 2048.
+  const Tensor ones32 = ones({3, 1 << 20});
+  CHECK(sum(ones32).item<double>() == 3 << 20);
+  CHECK(sum(ones32, {0}).to_vector<double>()[77] == 3);
+  CHECK(sum(ones({4096}, {.dtype = DType::bfloat16})).item<double>() == 4096);
+  CHECK(sum(ones({4096}, {.dtype = DType::float16})).item<double>() == 4096);
+  CHECK(mean(full({100000}, 2, {.dtype = DType::float16})).item<double>() == 2);  // the sum does not fit into the type
+  CHECK(sum(full({1000}, 100000, {.dtype = DType::int32})).item<std::int64_t>() == 100000000);
+  CHECK(sum(full({70000}, 100000, {.dtype = DType::int32})).item<std::int64_t>() == 7000000000);
+  CHECK(sum(full({1000}, 255, {.dtype = DType::uint8})).item<std::int64_t>() == 255000);
+  CHECK(sum(full({1000}, 1, {.dtype = DType::bool_})).item<std::int64_t>() == 1000);
+  constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1;
+  CHECK(sum(tensor({kBig, std::int64_t{2}})).item<std::int64_t>() == kBig + 2);
+  CHECK(max(tensor({kBig, kBig - 1})).item<std::int64_t>() == kBig);
+  CHECK(argmax(tensor({kBig - 1, kBig}), 0).item<std::int64_t>() == 1);
+}
+
+TEST_CASE("reduce: empty ones", "[reduce][errors]") {
+  const double nan = std::nan("");
+  CHECK_EXACT(sum(zeros({0})), Array(Sizes{}, 0.0));
+  CHECK_EXACT(sum(zeros({3, 0}), {1}), Array({3}, 0.0));
+  CHECK_EXACT(sum(zeros({3, 0}), {1}, true), Array({3, 1}, 0.0));
+  CHECK(sum(zeros({3, 0}), {0}).shape() == Shape{0});
+  CHECK(sum(zeros({0}, {.dtype = DType::int32})).dtype() == DType::int64);
+  CHECK_EXACT(mean(zeros({0})), Array(Sizes{}, nan));
+  CHECK_EXACT(mean(zeros({2, 0}), {1}), Array({2}, nan));
+  CHECK(mean(zeros({2, 0}), {0}).shape() == Shape{0});
+  for (Tensor (*f)(const Tensor&, const Shape&, bool) : {static_cast<Tensor (*)(const Tensor&, const Shape&, bool)>(max), static_cast<Tensor (*)(const Tensor&, const Shape&, bool)>(min)}) {
+    CHECK_THROWS_AS(f(zeros({0}), {}, false), ShapeError);
+    CHECK_THROWS_AS(f(zeros({2, 0}), {1}, false), ShapeError);
+    CHECK(f(zeros({2, 0}), {0}, false).shape() == Shape{0});  // nothing is asked of nothing
+  }
+  CHECK_THROWS_TEXT(ShapeError, "max: expected *got *", max(zeros({0})));
+  CHECK_THROWS_TEXT(ShapeError, "min: ", min(zeros({0, 3}), {0}));
+  CHECK_THROWS_TEXT(ShapeError, "argmax: ", argmax(zeros({2, 0}), 1));
+  CHECK_THROWS_TEXT(ShapeError, "argmin: ", argmin(zeros({0}), 0));
+  CHECK(argmax(zeros({0, 3}), 1).shape() == Shape{0});
+  // Their gradients have the shape of the input.
+  const Tensor x = zeros({3, 0}, {.requires_grad = true});
+  sum(x).backward();
+  CHECK(x.grad().shape() == Shape{3, 0});
+  const Tensor y = zeros({0, 2}, {.requires_grad = true});
+  mean(y).backward();
+  CHECK(y.grad().shape() == Shape{0, 2});
+}
+
+TEST_CASE("reduce: a single number", "[reduce]") {
+  const Tensor x = tensor(2.5);
+  for (const Tensor& y : {sum(x), mean(x), max(x), min(x), sum(x, {0}), mean(x, {-1}), max(x, {0}), x.sum(), x.mean(), x.max()}) {
+    CHECK(y.shape() == Shape{});
+    CHECK(y.item<double>() == 2.5);
+  }
+  CHECK(argmax(x, 0).item<int>() == 0);
+  CHECK(argmin(x, -1).item<int>() == 0);
+}
+
+TEST_CASE("reduce: NaN propagates from every place, and the first of equal elements wins", "[reduce]") {
+  for (const DType t : floating_dtypes())
+    for (const std::int64_t n : {1, 7, 16, 33, 130})
+      for (const std::int64_t place : {std::int64_t{0}, n / 2, n - 1}) {
+        Array v({n}, 1.0);
+        v[place] = std::nan("");
+        const Tensor x = tensor_of(v, t);
+        INFO(t << ", " << place << " of " << n);
+        CHECK(std::isnan(max(x).item<double>()));
+        CHECK(std::isnan(min(x).item<double>()));
+        CHECK(std::isnan(sum(x).item<double>()));
+        CHECK(std::isnan(mean(x).item<double>()));
+        CHECK(argmax(x, 0).item<std::int64_t>() == place);
+        CHECK(argmin(x, 0).item<std::int64_t>() == place);
+        const Tensor column = tensor_of(Array({n, 1}, v.data), t).expand({n, 3}).clone();
+        CHECK(std::isnan(max(column, {0}).to_vector<double>()[2]));
+        CHECK(argmax(column, 0).to_vector<std::int64_t>() == std::vector<std::int64_t>(3, place));
+        v[place] = INFINITY;
+        CHECK(max(tensor_of(v, t)).item<double>() == INFINITY);
+        CHECK(argmax(tensor_of(v, t), 0).item<std::int64_t>() == place);
+        v[place] = -INFINITY;
+        CHECK(min(tensor_of(v, t)).item<double>() == -INFINITY);
+        CHECK(max(tensor_of(Array({n}, -INFINITY), t)).item<double>() == -INFINITY);
+      }
+  CHECK(argmax(tensor({1.0, 3.0, 3.0, 2.0}), 0).item<int>() == 1);
+  CHECK(argmin(tensor({1.0, 0.0, 0.0, 2.0}), 0).item<int>() == 1);
+  CHECK(argmax(zeros({100, 40}), 1).to_vector<int>() == std::vector<int>(100, 0));
+  CHECK(argmax(zeros({100, 40}), 0).to_vector<int>() == std::vector<int>(40, 0));
+  CHECK(argmax(tensor({{std::nan(""), std::nan("")}}), 1).item<int>() == 0);
+}
+
+TEST_CASE("reduce: wrong dims and types are refused", "[reduce][errors]") {
+  const Tensor x = zeros({2, 3});
+  CHECK_THROWS_TEXT(IndexError, "sum: expected *-2*1*got 2", sum(x, {2}));
+  CHECK_THROWS_TEXT(IndexError, "mean: ", mean(x, {0, -3}));
+  CHECK_THROWS_TEXT(IndexError, "max: ", max(x, {5}));
+  CHECK_THROWS_TEXT(IndexError, "min: ", min(x, {std::numeric_limits<std::int64_t>::min()}));
+  CHECK_THROWS_TEXT(IndexError, "argmax: ", argmax(x, 2));
+  CHECK_THROWS_TEXT(IndexError, "argmin: ", argmin(x, -3));
+  CHECK_THROWS_TEXT(IndexError, "sum: ", sum(tensor(1.0), {1}));
+  CHECK_THROWS_AS(sum(x, {0, 0}), ArgumentError);  // twice the same
+  CHECK_THROWS_AS(sum(x, {1, -1}), ArgumentError);
+  CHECK_THROWS_AS(max(x, {0, -2}), ArgumentError);
+  for (const DType t : {DType::bool_, DType::uint8, DType::int32, DType::int64}) CHECK_THROWS_TEXT(DTypeError, str("mean: expected *float*got ", t), mean(zeros({2}, {.dtype = t})));
+}
+
+TEST_CASE("reduce: gradients beyond the table", "[reduce][gradients]") {
+  const Tensor x = random_tensor({3, 4, 5}, DType::float64).requires_grad_();
+  const Tensor g = grad(mean(x, {0, 2}).sum(), {x})[0];
+  CHECK_CLOSE(g, Array({3, 4, 5}, 1.0 / 15), tolerance(DType::float64));
+  const Tensor h = grad(std::vector<Tensor>{sum(x, {1})}, std::vector<Tensor>{x}, std::vector<Tensor>{random_tensor({5, 3}, DType::float64).t()})[0];
+  CHECK(h.shape() == x.shape());
+  // Ties within one group of several: an even share, groups apart.
+  const Tensor t = tensor({{1.0, 1.0, 0.0}, {2.0, 3.0, 3.0}}).requires_grad_();
+  CHECK(grad(max(t, {1}).sum(), {t})[0].to_vector<double>() == std::vector<double>{0.5, 0.5, 0, 0, 0.5, 0.5});
+}
+
+}  // namespace braid::test

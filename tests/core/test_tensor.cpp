@@ -1,0 +1,227 @@
+// The handle: sharing, words, versions; and the bounds of every view, however hostile its numbers.
+#include <braid/core/tensor.hpp>
+
+#include <limits>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+
+#include "support/errors.hpp"
+#include "support/tensors.hpp"
+
+namespace braid::test {
+
+TEST_CASE("tensor: an undefined one answers only that it is", "[tensor][errors]") {
+  const Tensor t;
+  CHECK_FALSE(t.defined());
+  CHECK(t.id() == nullptr);
+  CHECK_THROWS_TEXT(Error, "undefined", t.shape());
+  CHECK_THROWS_TEXT(Error, "undefined", t.dtype());
+  CHECK_THROWS_TEXT(Error, "undefined", t.device());
+  CHECK_THROWS_TEXT(Error, "undefined", t.strides());
+  CHECK_THROWS_TEXT(Error, "undefined", t.numel());
+  CHECK_THROWS_TEXT(Error, "undefined", t.dim());
+  CHECK_THROWS_TEXT(Error, "undefined", t.is_contiguous());
+  CHECK_THROWS_TEXT(Error, "undefined", t.storage());
+  CHECK_THROWS_TEXT(Error, "undefined", t.version());
+  CHECK_THROWS_TEXT(Error, "undefined", t.requires_grad());
+  CHECK_THROWS_TEXT(Error, "undefined", t.requires_grad_());
+  CHECK_THROWS_TEXT(Error, "undefined", t.grad());
+  CHECK_THROWS_TEXT(Error, "undefined", t.set_grad({}));
+  CHECK_THROWS_TEXT(Error, "undefined", t.backward());
+  CHECK_THROWS_TEXT(Error, "undefined", t.detach());
+  CHECK_THROWS_TEXT(Error, "undefined", t.to(DType::float64));
+  CHECK_THROWS_TEXT(Error, "undefined", t.clone());
+  CHECK_THROWS_TEXT(Error, "undefined", t.contiguous());
+  CHECK_THROWS_TEXT(Error, "undefined", t.zero_());
+  CHECK_THROWS_TEXT(Error, "undefined", t.select(0, 0));
+  CHECK_THROWS_TEXT(Error, "undefined", t.reshape({1}));
+  CHECK_THROWS_TEXT(Error, "undefined", t.sum());
+  CHECK_THROWS_TEXT(Error, "undefined", t.to_vector<float>());
+  CHECK(str(t) == "undefined");
+}
+
+TEST_CASE("tensor: copying the handle shares everything", "[tensor]") {
+  const Tensor a = random_tensor({2, 3});
+  Tensor b = a;
+  CHECK(b.id() == a.id());
+  b.fill_(4);
+  CHECK_EXACT(a, Array({2, 3}, 4.0));
+  CHECK(a.version() == b.version());
+  Tensor c = std::move(b);
+  CHECK_FALSE(b.defined());  // NOLINT(bugprone-use-after-move): what a moved-from handle is, is the point
+  CHECK(c.id() == a.id());
+}
+
+TEST_CASE("tensor: words", "[tensor]") {
+  const Tensor t = random_tensor({2, 3, 4}, DType::int32, Device("cpu:1"));
+  CHECK(t.defined());
+  CHECK(t.shape() == Shape{2, 3, 4});
+  CHECK(t.strides() == Shape{12, 4, 1});
+  CHECK(t.dim() == 3);
+  CHECK(t.numel() == 24);
+  CHECK(t.size(0) == 2);
+  CHECK(t.size(-1) == 4);
+  CHECK(t.dtype() == DType::int32);
+  CHECK(t.device() == Device("cpu:1"));
+  CHECK(t.storage_offset() == 0);
+  CHECK(t.is_contiguous());
+  CHECK(t.is_leaf());
+  CHECK_THROWS_TEXT(IndexError, "size: expected *got *3", t.size(3));
+  CHECK_THROWS_TEXT(IndexError, "size: ", t.size(-4));
+  CHECK_THROWS_TEXT(IndexError, "size: ", tensor(1.0).size(0));
+}
+
+TEST_CASE("tensor: views share storage and version", "[tensor]") {
+  const Tensor base = random_tensor({3, 4});
+  const std::vector<Tensor> views{base[1],         base.slice(0, 1, 3),    base.slice(1, 0, 4, 2), base.t(),          base.permute({1, 0}), base.reshape({4, 3}),
+                                  base.view({12}), base.unsqueeze(1),      base.flatten(),         base.detach(),     base.narrow(1, 1, 2), base.transpose(0, 1),
+                                  base.squeeze(),  base.expand({2, 3, 4}), base.select(1, 2),      base.contiguous()};
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    INFO("view " << i);
+    CHECK(views[i].storage() == base.storage());
+    CHECK(views[i].version() == base.version());
+  }
+  const std::uint64_t before = base.version();
+  views[0].zero_();
+  for (const Tensor& v : views) CHECK(v.version() > before);
+  CHECK(base[1].to_vector<float>() == std::vector<float>(4, 0.0f));
+  CHECK(base[0].to_vector<float>() != std::vector<float>(4, 0.0f));
+  for (const Tensor& copy : {base.clone(), base.to(base.device(), base.dtype(), true), base.t().contiguous(), base.to(DType::float64), base.t().reshape({12})}) {
+    CHECK_FALSE(copy.storage() == base.storage());
+    CHECK(copy.is_contiguous());
+  }
+}
+
+TEST_CASE("tensor: contiguous means dense and row-major", "[tensor]") {
+  const Tensor t = random_tensor({2, 3, 4});
+  CHECK(t[0].is_contiguous());
+  CHECK(t.slice(0, 1, 2).is_contiguous());
+  CHECK_FALSE(t.slice(1, 0, 2).is_contiguous());
+  CHECK(t.slice(0, 0, 1).slice(1, 0, 2).is_contiguous());
+  CHECK_FALSE(t.slice(2, 0, 4, 2).is_contiguous());
+  CHECK_FALSE(t.transpose(0, 1).is_contiguous());
+  CHECK(t.transpose(0, 0).is_contiguous());
+  CHECK(t.slice(1, 1, 2).transpose(0, 1).slice(1, 0, 1).is_contiguous());  // one row of 4
+  CHECK_FALSE(t.unsqueeze(0).expand({2, 2, 3, 4}).is_contiguous());
+  CHECK(t.expand({1, 2, 3, 4}).is_contiguous());
+  CHECK(t.slice(0, 0, 0).is_contiguous());
+  CHECK(tensor(1.0).is_contiguous());
+  // The stride of a dim of size 1 does not matter.
+  CHECK(make_view(t, {1, 4}, {999, 1}, 0).is_contiguous());
+  CHECK(t.contiguous().id() == t.id());
+  CHECK(t.t().is_contiguous() == false);
+}
+
+TEST_CASE("tensor: a view must lie inside its storage, overflow included", "[tensor][errors]") {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = std::numeric_limits<std::int64_t>::min();
+  const std::vector<std::int64_t> hostile{kMin, -1, 0, 1, 2, 5, std::int64_t{1} << 31, (std::int64_t{1} << 32) + 1, kMax};
+  const Tensor base = random_tensor({12});
+  const double first = array_of(base)[0];
+  int accepted = 0, refused = 0, wrong = 0;
+  const auto check = [&](const Sizes& shape, const Sizes& strides, std::int64_t offset) {
+    __int128 low = offset, high = offset, elements = 1;
+    bool negative = offset < 0, odd = false;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      negative = negative || shape[i] < 0;
+      odd = odd || strides[i] < 0;
+      elements *= std::min<std::int64_t>(shape[i], std::int64_t{1} << 40);  // enough to tell 0
+      const __int128 reach = static_cast<__int128>(shape[i] - (shape[i] > 0)) * strides[i];
+      (reach < 0 ? low : high) += reach;
+    }
+    const bool inside = !negative && elements != 0 && low >= 0 && high < 12;
+    try {
+      const Tensor v = make_view(base, Shape(shape), Shape(strides), offset);
+      ++accepted;
+      wrong += negative || (elements != 0 && !inside);
+      if (inside && elements < 1000) wrong += std::isnan(array_of(v)[0]);
+    } catch (const ShapeError&) {
+      ++refused;
+      // Too many elements for any memory may be refused though all of them are one element.
+      bool huge = false;
+      for (const std::int64_t s : shape) huge = huge || s > 5;
+      wrong += inside && !odd && !huge;
+    }
+  };
+  for (const std::int64_t n : hostile)
+    for (const std::int64_t s : hostile)
+      for (const std::int64_t o : hostile) {
+        check({n}, {s}, o);
+        for (const std::int64_t n2 : hostile)
+          for (const std::int64_t s2 : hostile) check({n, n2}, {s, s2}, o);
+      }
+  CHECK(wrong == 0);
+  CHECK(accepted > 100);
+  CHECK(refused > 10000);
+  CHECK(array_of(base)[0] == first);
+  CHECK_THROWS_TEXT(ShapeError, "expected *12*got *", make_view(base, {13}, {1}, 0));
+  CHECK_THROWS_TEXT(ShapeError, "expected *got *", make_view(base, {6}, {1}, 7));
+  CHECK_THROWS_TEXT(ShapeError, "expected *got *", make_view(base, {2, 3}, {1}, 0));  // strides of another rank
+  CHECK_THROWS_AS(make_tensor_on(base.storage(), {7}, {1}, 0, DType::float64), ShapeError);
+  CHECK(make_tensor_on(base.storage(), {6}, {1}, 0, DType::float64).numel() == 6);
+  CHECK(make_tensor_on(base.storage(), {48}, {1}, 0, DType::uint8).numel() == 48);
+  CHECK_THROWS_AS(make_tensor_on(base.storage(), {49}, {1}, 0, DType::uint8), ShapeError);
+}
+
+TEST_CASE("tensor: index arithmetic holds beyond 2^31 and 2^32 elements", "[tensor]") {
+  const Tensor x = tensor({1.0, 2.0, 3.0}).unsqueeze(0);
+  for (const std::int64_t n : {(std::int64_t{1} << 31) - 1, std::int64_t{1} << 31, (std::int64_t{1} << 31) + 1, (std::int64_t{1} << 32) + 1, std::int64_t{1} << 40}) {
+    INFO(n);
+    const Tensor big = x.expand({n, 3});
+    CHECK(big.numel() == 3 * n);
+    CHECK(big.size(0) == n);
+    CHECK(big[n - 1].to_vector<double>() == std::vector<double>{1, 2, 3});
+    CHECK(big[-n].to_vector<double>() == std::vector<double>{1, 2, 3});
+    CHECK(big.t().shape() == Shape{3, n});
+    CHECK(big.slice(0, n - 2, n).sum().item<double>() == 12);
+    CHECK(big.slice(0, 0, n, n - 1).shape() == Shape{2, 3});
+    CHECK(big.slice(0, 1, n, 2).size(0) == n / 2);
+    CHECK(big.select(1, 2).slice(0, n - 1, n).item<double>() == 3);
+    CHECK(big.unsqueeze(0).shape() == Shape{1, n, 3});
+    if (n % 2 == 0) CHECK(big.view({n / 2, 2, 3}).select(0, n / 2 - 1).to_vector<int>() == std::vector<int>{1, 2, 3, 1, 2, 3});
+    CHECK_THROWS_AS(big[n], IndexError);
+  }
+  // A real one: the last element of 2^32 + 3 bytes of address space that nobody touches elsewhere.
+  const std::int64_t n = (std::int64_t{1} << 31) + 3;
+  const Tensor bytes = empty({n}, {.dtype = DType::uint8});
+  bytes.slice(0, n - 2, n).fill_(7);
+  CHECK(bytes[n - 1].item<int>() == 7);
+  CHECK(bytes.slice(0, n - 2, n).to_vector<int>() == std::vector<int>{7, 7});
+}
+
+TEST_CASE("tensor: a version grows with every change in place, and with nothing else", "[tensor]") {
+  const Tensor t = random_tensor({2, 3});
+  CHECK(t.version() == 0);
+  (void)(t + t).sum().item<float>();
+  (void)t.clone();
+  CHECK(t.version() == 0);
+  std::uint64_t version = 0;
+  const auto grew = [&] {
+    const bool more = t.version() > version;
+    version = t.version();
+    return more;
+  };
+  t.fill_(1);
+  CHECK(grew());
+  t.zero_();
+  CHECK(grew());
+  t.add_(t);
+  CHECK(grew());
+  t.sub_(t);
+  CHECK(grew());
+  t.mul_(t);
+  CHECK(grew());
+  t.add_(1.0);
+  CHECK(grew());
+  t.mul_(2.0);
+  CHECK(grew());
+  t.copy_(random_tensor({2, 3}));
+  CHECK(grew());
+  t[0].fill_(3);
+  CHECK(grew());
+  t.detach().fill_(3);
+  CHECK(grew());
+}
+
+}  // namespace braid::test

@@ -1,0 +1,81 @@
+#pragma once
+// Plain arrays of doubles and plain loops over them: what results are compared with. Nothing of the library is used in this folder.
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace reference {
+
+using Sizes = std::vector<std::int64_t>;
+
+inline std::int64_t count(const Sizes& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t s : shape) n *= s;
+  return n;
+}
+
+/// A dense row-major array. Rank 0 has one element.
+struct Array {
+  Sizes shape;
+  std::vector<double> data;
+  Array() = default;
+  explicit Array(Sizes s, double value = 0) : shape(std::move(s)), data(static_cast<std::size_t>(count(shape)), value) {}
+  Array(Sizes s, std::vector<double> values) : shape(std::move(s)), data(std::move(values)) {
+    if (static_cast<std::int64_t>(data.size()) != count(shape)) throw std::logic_error("reference::Array: number of values");
+  }
+  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(data.size()); }
+  [[nodiscard]] double operator[](std::int64_t i) const { return data.at(static_cast<std::size_t>(i)); }
+  [[nodiscard]] double& operator[](std::int64_t i) { return data.at(static_cast<std::size_t>(i)); }
+};
+
+inline int rank(const Array& a) { return static_cast<int>(a.shape.size()); }
+inline std::int64_t at(const Sizes& s, int i) { return s.at(static_cast<std::size_t>(i)); }
+inline std::int64_t& at(Sizes& s, int i) { return s.at(static_cast<std::size_t>(i)); }
+
+inline Sizes row_major(const Sizes& shape) {
+  Sizes strides(shape.size());
+  std::int64_t step = 1;
+  for (int i = static_cast<int>(shape.size()) - 1; i >= 0; --i) {
+    at(strides, i) = step;
+    step *= at(shape, i);
+  }
+  return strides;
+}
+
+inline std::int64_t offset(const Sizes& index, const Sizes& strides) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < index.size(); ++i) sum += index[i] * strides.at(i);
+  return sum;
+}
+
+/// f(index) for every index of the shape, last dim fastest.
+template <class F>
+void for_each(const Sizes& shape, F f) {
+  if (count(shape) == 0) return;
+  Sizes index(shape.size(), 0);
+  for (;;) {
+    f(static_cast<const Sizes&>(index));
+    int d = static_cast<int>(shape.size()) - 1;
+    for (; d >= 0; --d) {
+      if (++at(index, d) < at(shape, d)) break;
+      at(index, d) = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+inline double value(const Array& a, const Sizes& index) { return a[offset(index, row_major(a.shape))]; }
+
+/// out[index] = f(index).
+template <class F>
+Array generate(const Sizes& shape, F f) {
+  Array out(shape);
+  std::int64_t i = 0;
+  for_each(shape, [&](const Sizes& index) { out[i++] = f(index); });
+  return out;
+}
+
+inline int wrap(std::int64_t dim, std::int64_t rank_of) { return static_cast<int>(dim < 0 ? dim + rank_of : dim); }
+
+}  // namespace reference

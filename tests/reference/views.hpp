@@ -1,0 +1,70 @@
+#pragma once
+// The reshape family, on copies.
+#include <algorithm>
+
+#include "reference/array.hpp"
+
+namespace reference {
+
+inline Array permute(const Array& x, const Sizes& dims) {
+  Sizes shape;
+  for (const std::int64_t d : dims) shape.push_back(at(x.shape, wrap(d, rank(x))));
+  return generate(shape, [&](const Sizes& i) {
+    Sizes from(i.size());
+    for (std::size_t k = 0; k < i.size(); ++k) at(from, wrap(dims[k], rank(x))) = i[k];
+    return value(x, from);
+  });
+}
+
+inline Array transpose(const Array& x, std::int64_t a, std::int64_t b) {
+  if (rank(x) == 0) return x;
+  Sizes dims;
+  for (int i = 0; i < rank(x); ++i) dims.push_back(i);
+  std::swap(at(dims, wrap(a, rank(x))), at(dims, wrap(b, rank(x))));
+  return permute(x, dims);
+}
+
+/// Elements start, start + step, … < end, with Python's rule for negative and large bounds.
+inline Array slice(const Array& x, std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step = 1) {
+  const int d = wrap(dim, rank(x));
+  const std::int64_t n = at(x.shape, d);
+  const auto clamp = [n](std::int64_t v) { return std::clamp<std::int64_t>(v < 0 ? v + n : v, 0, n); };
+  const std::int64_t first = clamp(start), last = clamp(end);
+  Sizes shape = x.shape;
+  at(shape, d) = 0;
+  for (std::int64_t i = first; i < last; i += step) ++at(shape, d);
+  return generate(shape, [&](Sizes i) {
+    at(i, d) = first + at(i, d) * step;
+    return value(x, i);
+  });
+}
+
+inline Array select(const Array& x, std::int64_t dim, std::int64_t index) {
+  const int d = wrap(dim, rank(x));
+  const int from = wrap(index, at(x.shape, d));
+  Array out = slice(x, d, from, from + 1);
+  out.shape.erase(out.shape.begin() + d);
+  return out;
+}
+
+/// One size may be -1.
+inline Array reshape(Array x, Sizes shape) {
+  std::int64_t known = 1;
+  for (const std::int64_t s : shape)
+    if (s != -1) known *= s;
+  for (std::int64_t& s : shape)
+    if (s == -1) s = x.size() / known;
+  return Array(shape, std::move(x.data));
+}
+
+/// To sizes given in full.
+inline Array expand(const Array& x, const Sizes& shape) {
+  const std::size_t skip = shape.size() - x.shape.size();
+  return generate(shape, [&](const Sizes& i) {
+    Sizes from;
+    for (std::size_t k = 0; k < x.shape.size(); ++k) from.push_back(x.shape[k] == 1 ? 0 : i[k + skip]);
+    return value(x, from);
+  });
+}
+
+}  // namespace reference

@@ -1,0 +1,199 @@
+#pragma once
+// Gradients against central differences, in float64: the whole Jacobian, every input that requires a gradient, dense and strided incoming gradients.
+#include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include <braid/core/autograd.hpp>
+
+#include "support/tensors.hpp"
+
+namespace braid::test {
+
+/// Tensors to tensors.
+using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+struct GradcheckOptions {
+  double eps = 1e-6, rtol = 1e-3, atol = 1e-5;
+};
+
+namespace detail {
+
+/// Numbers of all inputs, one after the other, and back into tensors that a function can be called with.
+struct Point {
+  std::vector<Array> values;
+  std::vector<Tensor> like;
+  [[nodiscard]] std::vector<Tensor> tensors() const {
+    std::vector<Tensor> out;
+    for (std::size_t i = 0; i < like.size(); ++i) {
+      out.push_back(tensor_of(values[i], like[i].dtype(), like[i].device()));
+      if (like[i].requires_grad()) out.back().requires_grad_();
+    }
+    return out;
+  }
+};
+
+/// One number for every element of every floating-point output, in order.
+inline std::vector<double> flatten(const std::vector<Tensor>& outputs) {
+  std::vector<double> flat;
+  for (const Tensor& t : outputs)
+    if (is_floating(t.dtype())) {
+      const Array a = array_of(t);
+      flat.insert(flat.end(), a.data.begin(), a.data.end());
+    }
+  return flat;
+}
+
+/// d(Σ weights · outputs) / d(inputs that require a gradient), flattened; zeros where a gradient is none.
+inline std::vector<double> pull_back(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& weights) {
+  std::vector<Tensor> roots, seeds, leaves;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].requires_grad()) {
+      roots.push_back(outputs[i]);
+      seeds.push_back(weights[i]);
+    }
+  for (const Tensor& t : inputs)
+    if (t.requires_grad()) leaves.push_back(t);
+  std::vector<Tensor> gradients(leaves.size());
+  if (!roots.empty()) gradients = grad(roots, leaves, seeds, true, false, true);
+  std::vector<double> flat;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const Array a = gradients[i].defined() ? array_of(gradients[i]) : Array(sizes_of(leaves[i].shape()));
+    if (gradients[i].defined() && (gradients[i].shape() != leaves[i].shape() || gradients[i].dtype() != leaves[i].dtype() || gradients[i].device() != leaves[i].device()))
+      throw std::logic_error(str("gradient of input ", i, ": ", gradients[i].dtype(), " ", gradients[i].shape(), " on ", gradients[i].device(), ", but the input is ",
+                                 leaves[i].dtype(), " ", leaves[i].shape(), " on ", leaves[i].device()));
+    flat.insert(flat.end(), a.data.begin(), a.data.end());
+  }
+  return flat;
+}
+
+/// Weights for the outputs from a flat list, dense or (every second element of a larger tensor, transposed where there are two dims) strided.
+inline std::vector<Tensor> weights_like(const std::vector<Tensor>& outputs, const std::vector<double>& flat, bool dense) {
+  std::vector<Tensor> weights;
+  std::size_t next = 0;
+  for (const Tensor& t : outputs) {
+    const Sizes shape = sizes_of(t.shape());
+    Array a(shape);
+    if (is_floating(t.dtype()))
+      for (double& v : a.data) v = flat.at(next++);
+    Tensor w = tensor_of(a, is_floating(t.dtype()) ? t.dtype() : DType::float64, t.device());
+    if (!dense) {
+      Sizes order(shape.rbegin(), shape.rend());
+      Sizes strides = reference::row_major(order);
+      std::reverse(strides.begin(), strides.end());
+      for (std::int64_t& s : strides) s *= 2;
+      std::vector<double> memory(static_cast<std::size_t>(2 * a.size() + 2), 0.0);
+      reference::for_each(shape, [&](const Sizes& i) { memory.at(static_cast<std::size_t>(1 + reference::offset(i, strides))) = reference::value(a, i); });
+      std::size_t k = 0;
+      w = strided(shape, strides, 1, w.dtype(), w.device(), [&] { return memory.at(k++); });
+    }
+    weights.push_back(w);
+  }
+  return weights;
+}
+
+}  // namespace detail
+
+/// Empty if the gradients of f at the inputs agree with central differences and are the same bits twice; else the first difference.
+[[nodiscard]] inline std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {}) {
+  const std::vector<Tensor> outputs = f(inputs);
+  detail::Point point;
+  std::vector<std::int64_t> differentiated;
+  for (const Tensor& t : inputs) {
+    if (t.requires_grad() && t.dtype() != DType::float64) return "gradcheck: inputs must be float64";
+    point.values.push_back(array_of(t));
+    point.like.push_back(t);
+  }
+  // Numeric: column by column of the Jacobian, on dense inputs.
+  std::vector<std::vector<double>> columns;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].requires_grad()) continue;
+    for (double& x : point.values[i].data) {
+      const double before = x;
+      x = before + o.eps;
+      const std::vector<double> up = detail::flatten(f(point.tensors()));
+      x = before - o.eps;
+      const std::vector<double> down = detail::flatten(f(point.tensors()));
+      x = before;
+      columns.emplace_back();
+      for (std::size_t k = 0; k < up.size(); ++k) columns.back().push_back((up[k] - down.at(k)) / (2 * o.eps));
+    }
+  }
+  // Analytic: row by row, on the inputs as they are laid out.
+  const std::size_t rows = detail::flatten(outputs).size();
+  for (std::size_t row = 0; row < rows; ++row) {
+    std::vector<double> unit(rows, 0.0);
+    unit[row] = 1;
+    const std::vector<double> got = detail::pull_back(outputs, inputs, detail::weights_like(outputs, unit, true));
+    if (got.size() != columns.size()) return str("gradients of ", got.size(), " elements, expected ", columns.size());
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      if (!(std::fabs(got[c] - columns[c][row]) <= o.atol + o.rtol * std::fabs(columns[c][row])))
+        return str("d out[", row, "] / d in[", c, "]: expected ", columns[c][row], ", got ", got[c]);
+  }
+  // A strided incoming gradient gives what a dense one gives, and twice the same bits.
+  Numbers numbers(77);
+  std::vector<double> w(rows);
+  for (double& x : w) x = numbers.uniform(-1, 1);
+  const std::vector<double> dense = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w, true));
+  const std::vector<double> again = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w, true));
+  const std::vector<double> strided = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w, false));
+  for (std::size_t c = 0; c < dense.size(); ++c) {
+    if (dense[c] != again[c]) return str("two runs differ in d in[", c, "]: ", dense[c], " and ", again[c]);
+    if (!(std::fabs(dense[c] - strided[c]) <= 1e-12 * (1 + std::fabs(dense[c])))) return str("a strided incoming gradient changes d in[", c, "]: ", dense[c], " to ", strided[c]);
+  }
+  return "";
+}
+
+/// gradcheck of the gradient itself: of (inputs, incoming gradients) → grad(f(inputs), inputs, incoming gradients, create_graph).
+[[nodiscard]] inline std::string gradgradcheck(const Function& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {}) {
+  std::vector<Tensor> all = inputs;
+  Numbers numbers(78);
+  const std::vector<Tensor> probe = f(inputs);
+  for (const Tensor& y : probe)
+    if (y.requires_grad()) {
+      Array a(sizes_of(y.shape()));
+      for (double& x : a.data) x = numbers.uniform(-1, 1);
+      all.push_back(tensor_of(a, y.dtype(), y.device()).requires_grad_());
+    }
+  const std::size_t n = inputs.size();
+  const Function gradient = [&f, n](const std::vector<Tensor>& point) {
+    const std::vector<Tensor> in(point.begin(), point.begin() + static_cast<std::ptrdiff_t>(n));
+    std::vector<Tensor> roots, leaves, result;
+    for (const Tensor& y : f(in))
+      if (y.requires_grad()) roots.push_back(y);
+    for (const Tensor& t : in)
+      if (t.requires_grad()) leaves.push_back(t);
+    const std::vector<Tensor> weights(point.begin() + static_cast<std::ptrdiff_t>(n), point.end());
+    for (Tensor& g : grad(roots, leaves, weights, true, true, true))
+      if (g.defined()) result.push_back(std::move(g));
+    return result;
+  };
+  return gradcheck(gradient, all, o);
+}
+
+/// A callable of one to four tensors, or of a vector of them, that returns a tensor or several, as a Function.
+template <class F>
+[[nodiscard]] Function function_of(F f) {
+  const auto pack = [](auto&& result) {
+    if constexpr (std::is_convertible_v<decltype(result), Tensor>) return std::vector<Tensor>{result};
+    else return std::vector<Tensor>(result);
+  };
+  return [f, pack](const std::vector<Tensor>& t) -> std::vector<Tensor> {
+    if constexpr (std::is_invocable_v<F, const std::vector<Tensor>&>) return pack(f(t));
+    else if constexpr (std::is_invocable_v<F, const Tensor&>) return pack(f(t.at(0)));
+    else if constexpr (std::is_invocable_v<F, const Tensor&, const Tensor&>) return pack(f(t.at(0), t.at(1)));
+    else if constexpr (std::is_invocable_v<F, const Tensor&, const Tensor&, const Tensor&>) return pack(f(t.at(0), t.at(1), t.at(2)));
+    else return pack(f(t.at(0), t.at(1), t.at(2), t.at(3)));
+  };
+}
+
+}  // namespace braid::test
+
+/// CHECK_GRAD(f, x, …): the gradient of f, and the gradient of that gradient, at inputs of float64.
+#define CHECK_GRAD(f, ...)                                                                                   \
+  do {                                                                                                       \
+    CHECK(::braid::test::gradcheck(::braid::test::function_of(f), {__VA_ARGS__}) == "");                     \
+    CHECK(::braid::test::gradgradcheck(::braid::test::function_of(f), {__VA_ARGS__}) == "");                 \
+  } while (false)
