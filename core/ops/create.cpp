@@ -73,6 +73,8 @@ template Tensor tensor(const std::vector<bool>&, const TensorOptions&);
 template Tensor tensor(const std::vector<std::uint8_t>&, const TensorOptions&);
 template Tensor tensor(const std::vector<std::int32_t>&, const TensorOptions&);
 template Tensor tensor(const std::vector<std::int64_t>&, const TensorOptions&);
+template Tensor tensor(const std::vector<float16>&, const TensorOptions&);
+template Tensor tensor(const std::vector<bfloat16>&, const TensorOptions&);
 template Tensor tensor(const std::vector<float>&, const TensorOptions&);
 template Tensor tensor(const std::vector<double>&, const TensorOptions&);
 
