@@ -105,7 +105,7 @@ template <class T>
 }
 template <class T>
 [[nodiscard]] Collated<T> collate(const std::vector<T>& items) {
-  return collate(std::span<const T>(items));
+  return braid::collate(std::span<const T>(items));
 }
 
 }  // namespace braid

@@ -36,7 +36,7 @@ template <class T>
 [[nodiscard]] T share(const T& t) {
   Sharing scope;
   T copy = t;
-  detail::check_shared(flatten(t), ::braid::detail::signature<T>(), scope.copied());
+  detail::check_shared(tree::flatten(t), ::braid::detail::signature<T>(), scope.copied());
   return copy;
 }
 
@@ -44,8 +44,8 @@ template <class T>
 /// Throws what f throws, and as share().
 template <class T, class F>
 [[nodiscard]] T map(const T& t, F&& f) {
-  T copy = share(t);
-  const Flat flat = flatten(copy);
+  T copy = tree::share(t);
+  const Flat flat = tree::flatten(copy);
   const std::vector<std::size_t> first = flat.first_of();
   for (std::size_t i = 0; i < flat.leaves.size(); ++i) {
     Tensor& x = *flat.leaves[i].tensor;

@@ -51,9 +51,9 @@ std::int64_t children(T& node, const F& f) {
     std::vector<decltype(&*node.begin())> entries;
     for (auto& entry : node) entries.push_back(&entry);
     std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
-    for (auto* entry : entries) f(key_name(entry->first), entry->second), ++n;
+    for (auto* entry : entries) f(detail::key_name(entry->first), entry->second), ++n;
   } else if constexpr (Map<U>) {
-    for (auto& [key, value] : node) f(key_name(key), value), ++n;
+    for (auto& [key, value] : node) f(detail::key_name(key), value), ++n;
   } else if constexpr (List<U>) {
     for (auto& value : node) f(Name::number(n++), value);
   } else {
@@ -89,7 +89,7 @@ struct Fill {
     } else if constexpr (Holds<T>) {
       const std::size_t self = flat.nodes.size();
       flat.nodes.push_back({&node_type<T>, &node, name, parent, 0});
-      const std::int64_t n = children(node, Fill{flat, static_cast<std::int32_t>(self)});
+      const std::int64_t n = detail::children(node, Fill{flat, static_cast<std::int32_t>(self)});
       flat.nodes[self].size = n;
     } else {
       check_known<T>();
@@ -114,7 +114,7 @@ struct Nodes {
         else here += name.text;
       }
       if constexpr (Struct<U>) f(std::as_const(here), node);
-      children(node, Nodes{f, here});
+      detail::children(node, Nodes{f, here});
     } else if constexpr (!IsTensor<U>) {
       check_known<U>();
     }
@@ -135,7 +135,7 @@ template <class T>
 /// f(path, tensor) for each tensor, in order of the fields; undefined ones too, tied ones each time. `path` is a std::string.
 template <class T, class F>
 void visit(T& t, F&& f) {
-  const Flat flat = flatten(t);
+  const Flat flat = tree::flatten(t);
   for (const Leaf& leaf : flat.leaves) {
     const std::string path = flat.path(leaf);
     if constexpr (std::is_const_v<T>) f(path, std::as_const(*leaf.tensor));
@@ -153,7 +153,7 @@ void visit_nodes(T& t, F&& f) {
 /// The tensors, in order of the fields; undefined ones too, tied ones each time.
 template <class T>
 [[nodiscard]] std::vector<Tensor> leaves(const T& t) {
-  const Flat flat = flatten(t);
+  const Flat flat = tree::flatten(t);
   std::vector<Tensor> tensors;
   tensors.reserve(flat.leaves.size());
   for (const Leaf& leaf : flat.leaves) tensors.push_back(*leaf.tensor);
