@@ -34,7 +34,8 @@ static_assert(std::same_as<data::Batch<data::SyntheticDigits>, data::Labelled>);
 }  // namespace
 
 TEST_CASE("split: the first n, and the rest", "[data]") {
-  auto [a, b] = data::split(Tens{10}, 7);
+  const auto parts = data::split(Tens{10}, 7);
+  const auto &a = parts.first, &b = parts.second;
   CHECK((a.size() == 7 && b.size() == 3));
   CHECK((a.get(0) == 0 && a.get(6) == 60 && b.get(0) == 70 && b.get(2) == 90));
   CHECK_THROWS_TEXT(IndexError, "Subset: expected an index in [0, 7), got 7", a.get(7));
