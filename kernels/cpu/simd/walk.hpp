@@ -49,10 +49,11 @@ BRAID_INLINE bool is_repeated(const Loop& loop, int operand) {
   return true;
 }
 
-/// Calls f(offset, stride, run) for the runs along the innermost dim that `count` elements from a position make; rank >= 1.
+/// Calls f(offset, stride, run) for the runs along the innermost dim that `count` > 0 elements from a position make.
 template <class F>
 BRAID_INLINE void for_runs(const Loop& loop, int operand, Position at, std::int64_t count, F&& f) {
   const int inner = loop.rank - 1;
+  if (inner < 0) return f(std::int64_t{0}, std::int64_t{1}, count);
   const std::int64_t* stride = loop.stride[operand];
   std::int64_t offset = offset_of(loop, operand, at);
   for (;;) {
