@@ -21,7 +21,8 @@ struct LibraryProduct {
 [[nodiscard]] bool library_gemm_available() noexcept;
 /// For tests and benchmarks: `false` makes float32 take our own loops, as in a build without the library. Returns what was set before.
 bool use_library_gemm(bool on) noexcept;
-/// Computes on the calling thread alone. Throws InternalError if the library refuses.
-void library_gemm(const LibraryProduct& product);
+/// Computes on the calling thread alone. False, with nothing done, once the process is ending: the library's own code may be gone then.
+/// Throws InternalError if the library refuses.
+[[nodiscard]] bool library_gemm(const LibraryProduct& product);
 
 }  // namespace braid::cpu

@@ -1,17 +1,19 @@
 #include "cpu/gemm_library.hpp"
 
-#include <atomic>
-
-#include <braid/core/error.hpp>
-
 #if defined(BRAID_WITH_ONEDNN)
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <thread>
+
+#include <braid/core/error.hpp>
 
 #include "cpu/runtime/isa.hpp"
 #include "cpu/runtime/scratch.hpp"
@@ -25,6 +27,46 @@ constexpr std::size_t kPrimitives = 64;  // kept by a thread
 std::atomic<bool> library_on{true};
 
 constinit thread_local bool t_closed = false;  // this thread's primitives are gone
+
+// oneDNN frees the code it generated when the process ends, while static destructors or other threads may still compute. So a handler that runs before
+// that (handlers run in the reverse order of their registration, hence one after the first call of each kind) closes the library and waits for the calls
+// inside; later ones take our own loops.
+std::atomic<bool> closed{false};
+std::atomic<int> inside{0};
+std::atomic<unsigned> kinds_seen{0};
+std::atomic<::pid_t> counted_in{0};  // the process whose threads `inside` counts: a forked child has none of them
+
+void close_library() noexcept {
+  closed = true;
+  while (inside != 0 && counted_in == ::getpid()) std::this_thread::yield();
+}
+
+class Visit {
+ public:
+  Visit() noexcept : open_(enter()) {}
+  ~Visit() {
+    if (open_) --inside;
+  }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  [[nodiscard]] bool open() const noexcept { return open_; }
+  void saw(unsigned kind) noexcept {
+    const unsigned bit = 1u << kind;
+    if ((kinds_seen.load(std::memory_order_relaxed) & bit) == 0 && (kinds_seen.fetch_or(bit) & bit) == 0) {
+      counted_in = ::getpid();
+      std::atexit(&close_library);
+    }
+  }
+
+ private:
+  static bool enter() noexcept {
+    ++inside;
+    if (!closed) return true;
+    --inside;
+    return false;
+  }
+  bool open_;
+};
 
 // oneDNN's threads are OpenMP's. They spin, and two of them on one core run a hundred times slower, so it computes on the calling thread alone; the count
 // that the program had set on this thread is put back afterwards. Found by name: oneDNN may be built without OpenMP.
@@ -179,11 +221,13 @@ bool library_gemm_available() noexcept {
 
 bool use_library_gemm(bool on) noexcept { return library_on.exchange(on); }
 
-void library_gemm(const LibraryProduct& p) {
+bool library_gemm(const LibraryProduct& p) {
+  Visit visit;
+  if (!visit.open()) return false;
   const OneThread one_thread;
+  const bool matmul = p.tb && !p.ta && !t_closed;  // by shape alone, for equal bits on every thread
   try {
-    // The choice is by shape alone, for equal bits on every thread.
-    if (p.tb && !p.ta && !t_closed) {
+    if (matmul) {
       run_matmul(p);
     } else {
       run_sgemm(p);
@@ -191,6 +235,8 @@ void library_gemm(const LibraryProduct& p) {
   } catch (const dnnl::error& error) {
     throw InternalError(str("matmul: expected oneDNN to succeed, got: ", error.what()));
   }
+  visit.saw((matmul ? 8u : 0u) + (p.ta ? 4u : 0u) + (p.tb ? 2u : 0u) + (p.accumulate || p.bias != nullptr ? 1u : 0u));
+  return true;
 }
 
 }  // namespace braid::cpu
@@ -201,7 +247,7 @@ namespace braid::cpu {
 
 bool library_gemm_available() noexcept { return false; }
 bool use_library_gemm(bool) noexcept { return false; }
-void library_gemm(const LibraryProduct&) { throw InternalError("matmul: expected a build with oneDNN, got one without"); }
+bool library_gemm(const LibraryProduct&) { return false; }
 
 }  // namespace braid::cpu
 

@@ -72,7 +72,8 @@ struct Operands {
     args.dtype = braid::dtype_of<T>;
     args.ta = s.ta, args.tb = s.tb, args.accumulate = s.accumulate;
     args.m = s.m, args.n = s.n, args.k = s.k, args.batch = s.batch;
-    args.lda = std::max<std::int64_t>(1, a_cols + s.pad), args.ldb = std::max<std::int64_t>(1, b_cols + s.pad), args.ldc = std::max<std::int64_t>(1, s.n + s.pad);
+    args.lda = std::max<std::int64_t>(1, a_cols + s.pad), args.ldb = std::max<std::int64_t>(1, b_cols + s.pad),
+    args.ldc = std::max<std::int64_t>(1, s.n + s.pad);
     const auto extent = [](std::int64_t rows, std::int64_t cols, std::int64_t ld) { return rows == 0 || cols == 0 ? 0 : (rows - 1) * ld + cols; };
     const std::int64_t a_size = extent(a_rows, a_cols, args.lda), b_size = extent(b_rows, b_cols, args.ldb), c_size = extent(s.m, s.n, args.ldc);
     args.batch_a = s.repeat_a ? 0 : a_size, args.batch_b = s.repeat_b ? 0 : b_size, args.batch_c = c_size;
@@ -284,7 +285,14 @@ TEMPLATE_TEST_CASE("gemm: the same bits for any number of threads, and again", "
   const int before = braid::num_threads();
   with_and_without_library([] {
     std::vector<Case> cases;
-    for (auto [m, n, k] : {std::array<std::int64_t, 3>{64, 512, 784}, {512, 784, 64}, {64, 10, 512}, {10, 512, 64}, {64, 512, 10}, {2, 700, 300}, {333, 5, 400}, {270, 530, 140}})
+    for (auto [m, n, k] : {std::array<std::int64_t, 3>{64, 512, 784},
+                           {512, 784, 64},
+                           {64, 10, 512},
+                           {10, 512, 64},
+                           {64, 512, 10},
+                           {2, 700, 300},
+                           {333, 5, 400},
+                           {270, 530, 140}})
       for (int layout = 0; layout < 3; ++layout) cases.push_back({m, n, k, layout == 2, layout == 1});
     cases.push_back({20, 20, 20});
     cases.back().batch = 100;

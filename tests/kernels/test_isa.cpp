@@ -2,11 +2,13 @@
 #include <cstdlib>
 #include <string>
 
+#include <braid/core/device.hpp>
 #include <braid/core/error.hpp>
 #include <braid/kernels/isa.hpp>
 
 #include "cpu/runtime/isa.hpp"
 #include "support/catch.hpp"
+#include "support/child.hpp"
 
 using braid::cpu::choose_isa;
 
@@ -62,3 +64,16 @@ TEST_CASE("isa: one that the processor lacks is refused", "[kernels][isa][errors
     }
   }
 }
+
+TEST_CASE("child: the environment names no instruction set", "[.child][isa]") {
+  for (int use = 0; use < 2; ++use) {  // the second use is told too
+    try {
+      (void)braid::device_count(braid::DeviceType::cpu);
+      FAIL("expected DeviceError");
+    } catch (const braid::DeviceError& error) {
+      CHECK(std::string(error.what()).find("BRAID_ISA: expected one of ") == 0);
+    }
+    CHECK_THROWS_AS((void)braid::kernels::isa_name(), braid::DeviceError);
+  }
+}
+TEST_CASE("isa: a wrong environment is an error at the first use of a device", "[kernels][isa][errors]") { CHECK_CHILD("BRAID_ISA=mmx", "[.child][isa]"); }

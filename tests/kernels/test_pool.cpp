@@ -200,7 +200,8 @@ TEST_CASE("pool: is made, used and destroyed", "[kernels][pool]") {
   for (int round = 0; round < 20; ++round) {
     Pool pool(0, pinning);
     std::atomic<int> sum{0};
-    pool.run(1 + round % 4, 10, [](void* context, std::int64_t i) { *static_cast<std::atomic<int>*>(context) += static_cast<int>(i); }, &sum);
+    pool.run(
+        1 + round % 4, 10, [](void* context, std::int64_t i) { *static_cast<std::atomic<int>*>(context) += static_cast<int>(i); }, &sum);
     CHECK(sum == 45);
   }
 }
@@ -246,7 +247,8 @@ TEST_CASE("pool: pinning follows the affinity mask", "[kernels][pool]") {
     };
     pool.run(2, 2, tile, &seen);
     CHECK(seen.wrong == 0);
-  }).join();
+  })
+      .join();
 }
 
 TEST_CASE("pool: a wrong BRAID_PIN is refused", "[kernels][pool][errors]") {

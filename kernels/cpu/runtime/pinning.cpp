@@ -29,9 +29,7 @@ Pinning::Pinning(int devices) : devices_(devices) {
   }
 }
 
-int Pinning::core_of(int device, int thread, int threads) const noexcept {
-  return cores_[static_cast<std::size_t>(device * threads + thread) % cores_.size()];
-}
+int Pinning::core_of(int device, int thread, int threads) const noexcept { return cores_[static_cast<std::size_t>(device * threads + thread) % cores_.size()]; }
 
 void Pinning::bind(int core) noexcept {
   cpu_set_t mask;

@@ -85,13 +85,20 @@ Grid large_grid(const GemmArgs& args, GemmWay way) {
 
 void (*tile_function(DType dtype))(const GemmArgs&, GemmWay, const GemmTile&) {
   switch (dtype) {
-    case DType::float32: return &gemm_tile_float32;
-    case DType::float64: return &gemm_tile_float64;
-    case DType::float16: return &gemm_tile_float16;
-    case DType::bfloat16: return &gemm_tile_bfloat16;
-    case DType::int32: return &gemm_tile_int32;
-    case DType::int64: return &gemm_tile_int64;
-    default: fail_dtype("matmul", "float32, float64, float16, bfloat16, int32 or int64", dtype);
+    case DType::float32:
+      return &gemm_tile_float32;
+    case DType::float64:
+      return &gemm_tile_float64;
+    case DType::float16:
+      return &gemm_tile_float16;
+    case DType::bfloat16:
+      return &gemm_tile_bfloat16;
+    case DType::int32:
+      return &gemm_tile_int32;
+    case DType::int64:
+      return &gemm_tile_int64;
+    default:
+      fail_dtype("matmul", "float32, float64, float16, bfloat16, int32 or int64", dtype);
   }
 }
 

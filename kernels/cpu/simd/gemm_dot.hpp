@@ -78,10 +78,14 @@ __attribute__((noinline)) void dot_rows(const Product<T>& p, std::int64_t i) {
   for (; j + kDotColumns <= p.n; j += kDotColumns) dot_block<T, R, kDotColumns>(p, i, j);
   static_assert(kDotColumns == 4);
   switch (p.n - j) {
-    case 3: return dot_block<T, R, 3>(p, i, j);
-    case 2: return dot_block<T, R, 2>(p, i, j);
-    case 1: return dot_block<T, R, 1>(p, i, j);
-    default: return;
+    case 3:
+      return dot_block<T, R, 3>(p, i, j);
+    case 2:
+      return dot_block<T, R, 2>(p, i, j);
+    case 1:
+      return dot_block<T, R, 1>(p, i, j);
+    default:
+      return;
   }
 }
 

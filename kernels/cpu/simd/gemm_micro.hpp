@@ -122,12 +122,18 @@ __attribute__((noinline)) void multiply_columns(const Product<T>& p, std::int64_
   for (; i + kRows <= p.m; i += kRows) multiply_block<T, kRows, V, Masked>(p, i, j, last);
   static_assert(kRows == 6);
   switch (p.m - i) {
-    case 5: return multiply_block<T, 5, V, Masked>(p, i, j, last);
-    case 4: return multiply_block<T, 4, V, Masked>(p, i, j, last);
-    case 3: return multiply_block<T, 3, V, Masked>(p, i, j, last);
-    case 2: return multiply_block<T, 2, V, Masked>(p, i, j, last);
-    case 1: return multiply_block<T, 1, V, Masked>(p, i, j, last);
-    default: return;
+    case 5:
+      return multiply_block<T, 5, V, Masked>(p, i, j, last);
+    case 4:
+      return multiply_block<T, 4, V, Masked>(p, i, j, last);
+    case 3:
+      return multiply_block<T, 3, V, Masked>(p, i, j, last);
+    case 2:
+      return multiply_block<T, 2, V, Masked>(p, i, j, last);
+    case 1:
+      return multiply_block<T, 1, V, Masked>(p, i, j, last);
+    default:
+      return;
   }
 }
 

@@ -82,9 +82,10 @@ void narrow_tile(const float* sums, const GemmArgs& args, const GemmTile& tile, 
 
 /// Steps of k: a panel of B (kPanel columns) is taken from the first-level cache while all rows of the tile go by.
 template <class T>
-constexpr std::int64_t kPanel = kColumnVectors * kLanesOf<T>;
+constexpr std::int64_t kPanel = kColumnVectors* kLanesOf<T>;
 template <class T>
-constexpr std::int64_t kDepth = 32768 / (kPanel<T> * static_cast<std::int64_t>(sizeof(T))) < 256 ? 32768 / (kPanel<T> * static_cast<std::int64_t>(sizeof(T))) : 256;
+constexpr std::int64_t kDepth = 32768 / (kPanel<T> * static_cast<std::int64_t>(sizeof(T))) < 256 ? 32768 / (kPanel<T> * static_cast<std::int64_t>(sizeof(T)))
+                                                                                                 : 256;
 
 template <class E>
 void packed_tile(const GemmArgs& args, const GemmTile& tile) {
@@ -142,16 +143,20 @@ BRAID_INLINE void floating_tile(const GemmArgs& args, GemmWay way, const GemmTil
   } else {
     using T = typename E::T;
     switch (way) {
-      case GemmWay::direct: return direct_tile<T>(args, tile);
-      case GemmWay::turned: return turned_tile<T>(args, tile);
-      case GemmWay::dot: return dot_tile<T>(args, tile);
+      case GemmWay::direct:
+        return direct_tile<T>(args, tile);
+      case GemmWay::turned:
+        return turned_tile<T>(args, tile);
+      case GemmWay::dot:
+        return dot_tile<T>(args, tile);
       case GemmWay::library:
         if constexpr (std::is_same_v<T, float>) {
           const auto [a, b, c, bias] = operands_of<float>(args, tile);
-          return library_gemm({args.ta, args.tb, args.accumulate, tile.m, tile.n, args.k, a, args.lda, b, args.ldb, c, args.ldc, bias});
+          if (library_gemm({args.ta, args.tb, args.accumulate, tile.m, tile.n, args.k, a, args.lda, b, args.ldb, c, args.ldc, bias})) return;
         }
         [[fallthrough]];
-      case GemmWay::packed: return packed_tile<E>(args, tile);
+      case GemmWay::packed:
+        return packed_tile<E>(args, tile);
     }
   }
 }

@@ -88,7 +88,7 @@ class CachingAllocator {
   std::uint64_t fail_in_ = 0;
   bool fail_persistent_ = false;
   std::uint64_t allocations_ = 0, hits_ = 0, releases_ = 0, retries_ = 0, failures_ = 0;  // without the magazines' own
-  std::vector<std::vector<void*>> shared_;                                                 // free blocks by class
+  std::vector<std::vector<void*>> shared_;                                                // free blocks by class
   std::vector<std::unique_ptr<Magazine>> magazines_;
   std::vector<Magazine*> idle_magazines_;  // of threads that ended
 };

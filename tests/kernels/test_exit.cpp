@@ -1,0 +1,115 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include <braid/core/backend.hpp>
+#include <braid/core/device.hpp>
+#include <braid/core/kernel_table.hpp>
+
+#include "support/catch.hpp"
+#include "support/child.hpp"
+
+// What is left of the runtime and of oneDNN while the process ends, and in a forked child. Each case needs a process of its own: hidden cases, run from the
+// visible ones.
+namespace {
+
+using braid::Device;
+
+// A product large enough for the library and for helpers.
+struct Work {
+  std::int64_t size = 0;
+  std::vector<float> a, b, c;
+
+  explicit Work(std::int64_t n) : size(n), a(static_cast<std::size_t>(n * n), 0.5f), b(a.size(), 0.25f), c(a.size()) {}
+  void run() {
+    for (bool turned : {false, true}) {
+      braid::GemmArgs args{};
+      args.dtype = braid::DType::float32;
+      args.tb = turned;
+      args.m = args.n = args.k = args.lda = args.ldb = args.ldc = size;
+      args.batch = 1;
+      args.a = a.data(), args.b = b.data(), args.c = c.data();
+      const braid::DeviceContext& context = braid::device_context(Device("cpu"));
+      context.kernels->gemm(args, *context.stream);
+      for (float x : c)
+        if (x != static_cast<float>(size) * 0.125f) ::_exit(3);
+    }
+  }
+};
+
+struct ComputesAtTheEnd {
+  bool on = false;
+  Work work{200};
+  ~ComputesAtTheEnd() {
+    if (on) work.run();
+  }
+};
+ComputesAtTheEnd at_process_end;
+thread_local ComputesAtTheEnd at_thread_end;
+
+}  // namespace
+
+TEST_CASE("child: static and thread_local destructors compute", "[.child][exit]") {
+  braid::set_num_threads(3);
+  at_process_end.on = at_thread_end.on = true;
+  Work(200).run();
+  std::thread([] {
+    at_thread_end.on = true;
+    Work(200).run();
+  }).join();
+  CHECK(at_process_end.on);
+}
+TEST_CASE("exit: destructors that run after main can compute", "[kernels][exit]") {
+  for (int i = 0; i < 5; ++i) CHECK_CHILD("BRAID_THREADS=3", "[.child][exit]");
+}
+
+TEST_CASE("child: a worker ends the process while others compute", "[.child][worker-exit]") {
+  braid::set_num_threads(3);
+  std::thread other([] {
+    for (Work work(200);;) work.run();
+  });
+  std::thread([] {
+    Work(200).run();
+    std::exit(0);
+  }).join();
+  other.join();
+}
+TEST_CASE("exit: a worker may end the process", "[kernels][exit]") {
+  for (int i = 0; i < 20; ++i) {
+    const braid::test::ChildResult child = braid::test::run_child("BRAID_THREADS=3", "[.child][worker-exit]");
+    INFO(child.output);
+    CHECK(child.status == 0);
+  }
+}
+
+TEST_CASE("child: forks with helpers and calls in flight", "[.child][fork]") {
+  braid::set_num_threads(3);
+  Work work(200);
+  work.run();  // helpers exist from here on
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    for (Work mine(200); !stop;) mine.run();
+  });
+  for (int i = 0; i < 10; ++i) {
+    const ::pid_t pid = ::fork();
+    if (pid == 0) {
+      work.run();  // the helpers are not here: the caller works alone
+      std::exit(0);
+    }
+    int status = -1;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    ::pid_t ended = 0;
+    while ((ended = ::waitpid(pid, &status, WNOHANG)) == 0 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    CHECK(ended == pid);
+    CHECK(status == 0);
+  }
+  stop = true;
+  other.join();
+}
+TEST_CASE("exit: a forked child computes and ends", "[kernels][exit]") { CHECK_CHILD("BRAID_THREADS=3", "[.child][fork]"); }
