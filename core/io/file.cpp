@@ -49,7 +49,8 @@ auto uninterrupted(const F& call) {
 
 void check_path(const std::string& path) {
   if (path.empty()) throw ArgumentError("file: expected a path, got an empty one");
-  if (path.find('\0') != std::string::npos) throw ArgumentError("file: expected a path without NUL, got one with NUL at position " + std::to_string(path.find('\0')));
+  if (path.find('\0') != std::string::npos)
+    throw ArgumentError("file: expected a path without NUL, got one with NUL at position " + std::to_string(path.find('\0')));
 }
 
 /// Random, so that nobody can foresee it, and from a fixed set of characters, whatever the file is called.
@@ -110,7 +111,8 @@ void InputFile::read(void* to, std::uint64_t bytes, std::uint64_t offset) const 
 }
 
 void MemorySource::read(void* to, std::uint64_t bytes, std::uint64_t offset) const {
-  if (!fits(offset, bytes, bytes_.size())) throw IoError(name_, "read", 0, static_cast<std::int64_t>(offset), str("expected ", bytes, " more bytes, got the end"));
+  if (!fits(offset, bytes, bytes_.size()))
+    throw IoError(name_, "read", 0, static_cast<std::int64_t>(offset), str("expected ", bytes, " more bytes, got the end"));
   if (bytes > 0) std::memcpy(to, bytes_.data() + offset, static_cast<std::size_t>(bytes));
 }
 
@@ -166,7 +168,9 @@ OutputFile::~OutputFile() {
   if (!temporary_.empty()) calls().unlink(folder_.get(), temporary_.c_str());
 }
 
-void OutputFile::fail(const char* operation, int error) const { throw IoError(path_, operation, error, written_ > 0 ? static_cast<std::int64_t>(written_) : -1); }
+void OutputFile::fail(const char* operation, int error) const {
+  throw IoError(path_, operation, error, written_ > 0 ? static_cast<std::int64_t>(written_) : -1);
+}
 
 void OutputFile::write(const void* from, std::uint64_t bytes) {
   const auto* at = static_cast<const char*>(from);

@@ -117,12 +117,24 @@ void JsonReader::escape(std::string& out, std::string_view field) {
   switch (c) {
     case '"':
     case '\\':
-    case '/': out += c; break;
-    case 'b': out += '\b'; break;
-    case 'f': out += '\f'; break;
-    case 'n': out += '\n'; break;
-    case 'r': out += '\r'; break;
-    case 't': out += '\t'; break;
+    case '/':
+      out += c;
+      break;
+    case 'b':
+      out += '\b';
+      break;
+    case 'f':
+      out += '\f';
+      break;
+    case 'n':
+      out += '\n';
+      break;
+    case 'r':
+      out += '\r';
+      break;
+    case 't':
+      out += '\t';
+      break;
     case 'u': {
       ++at_;
       std::uint32_t code = hex4(field);
@@ -137,7 +149,8 @@ void JsonReader::escape(std::string& out, std::string_view field) {
       append_utf8(out, code);
       return;
     }
-    default: fail(field, "one of \" \\ / b f n r t u after a backslash");
+    default:
+      fail(field, "one of \" \\ / b f n r t u after a backslash");
   }
   ++at_;
 }

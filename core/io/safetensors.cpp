@@ -27,7 +27,8 @@ Tensor read_entry(const io::Source& file, const io::SafetensorsEntry& e, Device 
   if (e.dtype == DType::bool_) {
     const auto* wrong = std::find_if_not(data, data + bytes, is_bool);
     if (wrong != data + bytes)
-      throw FormatError(file.path(), static_cast<std::int64_t>(e.begin) + (wrong - data), "data of " + io::quoted(e.name), "0 or 1 for BOOL", std::to_string(*wrong));
+      throw FormatError(file.path(), static_cast<std::int64_t>(e.begin) + (wrong - data), "data of " + io::quoted(e.name), "0 or 1 for BOOL",
+                        std::to_string(*wrong));
   }
   return t;
 }
@@ -51,8 +52,8 @@ void check_names(std::span<const detail::NamedTensor> tensors) {
   names.reserve(tensors.size());
   for (const detail::NamedTensor& t : tensors) {
     if (t.name.size() > io::kMaxNameBytes || !io::is_good_name(t.name) || t.name == io::kMetadataKey) {
-      throw ArgumentError(str("save_safetensors: expected names of at most ", io::kMaxNameBytes, " bytes of UTF-8 without control characters, none of them ", io::kMetadataKey,
-                              ", got ", io::quoted(t.name)));
+      throw ArgumentError(str("save_safetensors: expected names of at most ", io::kMaxNameBytes, " bytes of UTF-8 without control characters, none of them ",
+                              io::kMetadataKey, ", got ", io::quoted(t.name)));
     }
     if (!t.tensor->defined()) throw ArgumentError(str("save_safetensors: expected defined tensors, got an undefined one called ", io::quoted(t.name)));
     names.push_back(t.name);
@@ -67,7 +68,8 @@ void check_metadata(std::span<const std::pair<std::string, std::string>> metadat
   std::vector<std::string_view> keys;
   for (const auto& [key, value] : metadata) {
     if (key.size() > io::kMaxNameBytes || !io::is_utf8(key) || !io::is_utf8(value)) {
-      throw ArgumentError(str("save_safetensors: expected metadata of UTF-8, keys of at most ", io::kMaxNameBytes, " bytes, got the pair ", io::quoted(key), ": ", io::quoted(value)));
+      throw ArgumentError(str("save_safetensors: expected metadata of UTF-8, keys of at most ", io::kMaxNameBytes, " bytes, got the pair ", io::quoted(key),
+                              ": ", io::quoted(value)));
     }
     bytes += key.size() + value.size();
     keys.push_back(key);
@@ -88,7 +90,8 @@ Plan plan(std::span<const detail::NamedTensor> tensors, std::span<const std::pai
   Plan p;
   p.order.resize(tensors.size());
   std::iota(p.order.begin(), p.order.end(), std::size_t{0});
-  std::stable_sort(p.order.begin(), p.order.end(), [&](std::size_t a, std::size_t b) { return size_of(tensors[a].tensor->dtype()) > size_of(tensors[b].tensor->dtype()); });
+  std::stable_sort(p.order.begin(), p.order.end(),
+                   [&](std::size_t a, std::size_t b) { return size_of(tensors[a].tensor->dtype()) > size_of(tensors[b].tensor->dtype()); });
   std::vector<std::uint64_t> begin(tensors.size());
   std::uint64_t at = 0;
   const auto bytes_of = [&](std::size_t i) { return static_cast<std::uint64_t>(tensors[i].tensor->numel()) * size_of(tensors[i].tensor->dtype()); };
@@ -120,7 +123,9 @@ Plan plan(std::span<const detail::NamedTensor> tensors, std::span<const std::pai
   if (json.back() == ',') json.pop_back();
   json += '}';
   while (json.size() % 8 != 0) json += ' ';
-  if (json.size() > io::kDefaultMaxHeader) throw ArgumentError(str("save_safetensors: expected names and metadata that make a header of at most ", io::kDefaultMaxHeader, " bytes, got ", json.size()));
+  if (json.size() > io::kDefaultMaxHeader)
+    throw ArgumentError(
+        str("save_safetensors: expected names and metadata that make a header of at most ", io::kDefaultMaxHeader, " bytes, got ", json.size()));
   const std::uint64_t length = json.size();
   p.header.assign(reinterpret_cast<const char*>(&length), sizeof length);
   p.header += json;

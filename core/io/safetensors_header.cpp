@@ -20,7 +20,7 @@ struct TypeName {
   std::string_view name;
   DType dtype;
 };
-constexpr TypeName kTypes[] = {{"BOOL", DType::bool_}, {"U8", DType::uint8},     {"I32", DType::int32},   {"I64", DType::int64},
+constexpr TypeName kTypes[] = {{"BOOL", DType::bool_},  {"U8", DType::uint8},      {"I32", DType::int32},   {"I64", DType::int64},
                                {"F16", DType::float16}, {"BF16", DType::bfloat16}, {"F32", DType::float32}, {"F64", DType::float64}};
 constexpr std::string_view kOtherTypes[] = {"F4", "F6_E2M3", "F6_E3M2", "F8_E5M2", "F8_E4M3", "F8_E8M0", "I8", "I16", "U16", "U32", "U64", "C64"};
 constexpr std::string_view kExpectedTypes = "one of BOOL, U8, I32, I64, F16, BF16, F32, F64";
@@ -76,7 +76,8 @@ class HeaderParser {
       json_.expect(':', kMetadataKey);
       std::string value = json_.string("metadata value", kMaxMetadataBytes);
       bytes += key.size() + value.size();  // both are parts of the header, so this cannot wrap
-      if (bytes > kMaxMetadataBytes) throw LimitError(file_.path(), static_cast<std::int64_t>(where), std::string(kMetadataKey), str("at most ", kMaxMetadataBytes, " bytes"), "more");
+      if (bytes > kMaxMetadataBytes)
+        throw LimitError(file_.path(), static_cast<std::int64_t>(where), std::string(kMetadataKey), str("at most ", kMaxMetadataBytes, " bytes"), "more");
       header_.metadata.emplace_back(std::move(key), std::move(value));
     } while (json_.accept(','));
     json_.expect('}', kMetadataKey);
@@ -88,7 +89,8 @@ class HeaderParser {
   }
 
   void entry(std::string name, std::uint64_t where) {
-    if (header_.entries.size() == kMaxTensors) throw LimitError(file_.path(), static_cast<std::int64_t>(where), "tensors", str("at most ", kMaxTensors), "more");
+    if (header_.entries.size() == kMaxTensors)
+      throw LimitError(file_.path(), static_cast<std::int64_t>(where), "tensors", str("at most ", kMaxTensors), "more");
     SafetensorsEntry e;
     e.where = where;
     e.name = std::move(name);
@@ -128,7 +130,8 @@ class HeaderParser {
     json_.expect('[', "shape" + of);
     if (json_.accept(']')) return;
     do {
-      if (e.shape.rank() == kMaxRank) throw LimitError(file_.path(), static_cast<std::int64_t>(json_.offset()), "shape" + of, str("at most ", kMaxRank, " sizes"), "more");
+      if (e.shape.rank() == kMaxRank)
+        throw LimitError(file_.path(), static_cast<std::int64_t>(json_.offset()), "shape" + of, str("at most ", kMaxRank, " sizes"), "more");
       e.shape.push_back(json_.integer("shape" + of));
     } while (json_.accept(','));
     json_.expect(']', "shape" + of);
@@ -157,14 +160,16 @@ void check_layout(const Source& file, SafetensorsHeader& header, std::uint64_t d
     const std::string of = " of " + quoted(e.name);
     std::uint64_t bytes = 0;
     if (!checked_bytes(e.shape.span(), size_of(e.dtype), bytes)) bad(file, e.where, "shape" + of, "at most 2^63 - 1 bytes", str(e.shape, " ", e.dtype));
-    if (e.begin > e.end || e.end > data_bytes) bad(file, e.where, "data_offsets" + of, str("begin <= end <= ", data_bytes), str("[", e.begin, ", ", e.end, "]"));
+    if (e.begin > e.end || e.end > data_bytes)
+      bad(file, e.where, "data_offsets" + of, str("begin <= end <= ", data_bytes), str("[", e.begin, ", ", e.end, "]"));
     if (e.end - e.begin != bytes) bad(file, e.where, "data_offsets" + of, str(bytes, " bytes for ", e.shape, " ", e.dtype), str(e.end - e.begin));
     order.push_back(&e);
   }
 
   std::sort(order.begin(), order.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) { return a->name < b->name; });
   const auto twice = std::adjacent_find(order.begin(), order.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) { return a->name == b->name; });
-  if (twice != order.end()) bad(file, std::max((*twice)->where, (*(twice + 1))->where), "tensor name", "each name once", str("a second ", quoted((*twice)->name)));
+  if (twice != order.end())
+    bad(file, std::max((*twice)->where, (*(twice + 1))->where), "tensor name", "each name once", str("a second ", quoted((*twice)->name)));
 
   std::sort(order.begin(), order.end(),
             [](const SafetensorsEntry* a, const SafetensorsEntry* b) { return a->begin != b->begin ? a->begin < b->begin : a->end < b->end; });

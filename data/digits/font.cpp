@@ -12,24 +12,14 @@ constexpr FontPoint k4[] = {{62, 91}, {62, 50}, {62, 9}, {42, 37}, {22, 65}, {50
 constexpr FontPoint k5[] = {{71, 10}, {51, 10}, {32, 10}, {29, 45}, {45, 39}, {62, 43}, {74, 58}, {72, 75}, {59, 89}, {41, 91}, {25, 82}};
 constexpr FontPoint k6[] = {{66, 10}, {48, 22}, {34, 42}, {28, 64}, {34, 83}, {50, 91}, {66, 84}, {73, 69}, {65, 55}, {49, 50}, {33, 60}};
 constexpr FontPoint k7[] = {{22, 12}, {49, 12}, {77, 12}, {66, 32}, {55, 56}, {46, 91}};
-constexpr FontPoint k8[] = {{50, 48}, {34, 38}, {32, 22}, {42, 10}, {58, 10}, {68, 22}, {66, 38}, {50, 48}, {32, 60}, {28, 77}, {39, 90}, {61, 90}, {72, 77}, {68, 60}, {50, 48}};
+constexpr FontPoint k8[] = {{50, 48}, {34, 38}, {32, 22}, {42, 10}, {58, 10}, {68, 22}, {66, 38}, {50, 48},
+                            {32, 60}, {28, 77}, {39, 90}, {61, 90}, {72, 77}, {68, 60}, {50, 48}};
 constexpr FontPoint k9[] = {{70, 38}, {58, 51}, {42, 50}, {30, 38}, {32, 20}, {46, 9}, {62, 13}, {70, 26}, {70, 38}, {66, 64}, {54, 91}};
+
+constexpr std::span<const FontPoint> kStrokes[] = {k0, k1, k2, k3, k4, k5, k6, k7, k8, k9};
 
 }  // namespace
 
-std::span<const FontPoint> font_stroke(std::int64_t digit) noexcept {
-  switch (digit) {
-    case 0: return k0;
-    case 1: return k1;
-    case 2: return k2;
-    case 3: return k3;
-    case 4: return k4;
-    case 5: return k5;
-    case 6: return k6;
-    case 7: return k7;
-    case 8: return k8;
-    default: return k9;
-  }
-}
+std::span<const FontPoint> font_stroke(std::int64_t digit) noexcept { return kStrokes[digit]; }
 
 }  // namespace braid::data

@@ -55,7 +55,8 @@ Files find_files(const std::string& given, MnistPart part) {
   }
   std::string wanted;
   for (const std::string_view name : names) wanted += str(wanted.empty() ? "" : ", or ", name, "-images-idx3-ubyte and ", name, "-labels-idx1-ubyte");
-  const std::string where = folder.empty() ? "in no folder: none was given and BRAID_DATA is not set" : str("in ", folder, given.empty() ? " (from BRAID_DATA)" : "");
+  const std::string where =
+      folder.empty() ? "in no folder: none was given and BRAID_DATA is not set" : str("in ", folder, given.empty() ? " (from BRAID_DATA)" : "");
   throw IoError(folder, "Mnist", 0, -1, str("expected ", wanted, " (each also with .gz), got none of these; looked ", where));
 }
 
@@ -73,7 +74,8 @@ Mnist::Mnist(const std::string& folder, MnistPart part) {
     throw FormatError(files.images, 0, "images", "uint8 [n, 28, 28]", str(images.dtype(), " ", images.shape()));
   }
   if (labels.dtype() != DType::uint8 || labels.dim() != 1) throw FormatError(files.labels, 0, "labels", "uint8 [n]", str(labels.dtype(), " ", labels.shape()));
-  if (labels.size(0) != images.size(0)) throw FormatError(files.labels, 4, "labels", str(images.size(0), ", one for each image of ", files.images), std::to_string(labels.size(0)));
+  if (labels.size(0) != images.size(0))
+    throw FormatError(files.labels, 4, "labels", str(images.size(0), ", one for each image of ", files.images), std::to_string(labels.size(0)));
   const auto* first = labels.data<std::uint8_t>();
   const auto* wrong = std::find_if(first, first + labels.numel(), [](std::uint8_t label) { return label > 9; });
   if (wrong != first + labels.numel()) throw FormatError(files.labels, 8 + (wrong - first), "label", "0 to 9", std::to_string(*wrong));

@@ -19,12 +19,12 @@ constexpr std::uint64_t kDigitStream = std::uint64_t{0x646967697473} << 16;  // 
 constexpr std::uint64_t kNoiseBlock = 4096;                                  // the draws of the shape come before it
 
 // How much the digits vary. Angles are given as tan(angle / 2), which needs no library function, so that every machine draws the same bits.
-constexpr float kTurn = 0.1f;     // about 11 degrees
-constexpr float kSlant = 0.2f;    // sideways, for each unit of height
-constexpr float kBend = 0.035f;   // of the box, for each point of the stroke
-constexpr float kShift = 2.5f;    // pixels
-constexpr float kSmallest = 16.f, kLargest = 22.f;  // pixels, width and height each
-constexpr float kThinnest = 0.7f, kThickest = 1.7f; // pixels, half the width of the pen
+constexpr float kTurn = 0.1f;                        // about 11 degrees
+constexpr float kSlant = 0.2f;                       // sideways, for each unit of height
+constexpr float kBend = 0.035f;                      // of the box, for each point of the stroke
+constexpr float kShift = 2.5f;                       // pixels
+constexpr float kSmallest = 16.f, kLargest = 22.f;   // pixels, width and height each
+constexpr float kThinnest = 0.7f, kThickest = 1.7f;  // pixels, half the width of the pen
 constexpr float kPalest = 0.7f;
 constexpr float kNoise = 0.1f;
 

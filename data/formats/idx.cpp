@@ -38,12 +38,17 @@ std::string hex(unsigned byte) {
 std::uint64_t size_of_type(std::uint8_t type) {
   switch (type) {
     case 0x08:
-    case 0x09: return 1;
-    case 0x0b: return 2;
+    case 0x09:
+      return 1;
+    case 0x0b:
+      return 2;
     case 0x0c:
-    case 0x0d: return 4;
-    case 0x0e: return 8;
-    default: return 0;
+    case 0x0d:
+      return 4;
+    case 0x0e:
+      return 8;
+    default:
+      return 0;
   }
 }
 
@@ -70,7 +75,8 @@ Header read_header(const std::string& path, const IdxOptions& options, const Rea
     bad(path, kMagicBytes, "sizes", "at most 2^63 - 1 bytes", str(h.shape));
   }
   if (h.payload > options.max_bytes) {
-    throw LimitError(path, static_cast<std::int64_t>(kMagicBytes), "sizes", str("at most ", options.max_bytes, " bytes of numbers"), str(h.payload, " for ", h.shape));
+    throw LimitError(path, static_cast<std::int64_t>(kMagicBytes), "sizes", str("at most ", options.max_bytes, " bytes of numbers"),
+                     str(h.payload, " for ", h.shape));
   }
   return h;
 }
@@ -98,12 +104,24 @@ void convert(const unsigned char* from, T* to, std::size_t n) {
 void convert(std::uint8_t type, const unsigned char* from, const Tensor& to, std::size_t at, std::size_t n) {
   void* data = to.impl()->data();
   switch (type) {
-    case 0x08: std::memcpy(static_cast<std::uint8_t*>(data) + at, from, n); break;
-    case 0x09: convert<std::int8_t>(from, static_cast<std::int32_t*>(data) + at, n); break;
-    case 0x0b: convert<std::int16_t>(from, static_cast<std::int32_t*>(data) + at, n); break;
-    case 0x0c: convert<std::int32_t>(from, static_cast<std::int32_t*>(data) + at, n); break;
-    case 0x0d: convert<float>(from, static_cast<float*>(data) + at, n); break;
-    default: convert<double>(from, static_cast<double*>(data) + at, n); break;
+    case 0x08:
+      std::memcpy(static_cast<std::uint8_t*>(data) + at, from, n);
+      break;
+    case 0x09:
+      convert<std::int8_t>(from, static_cast<std::int32_t*>(data) + at, n);
+      break;
+    case 0x0b:
+      convert<std::int16_t>(from, static_cast<std::int32_t*>(data) + at, n);
+      break;
+    case 0x0c:
+      convert<std::int32_t>(from, static_cast<std::int32_t*>(data) + at, n);
+      break;
+    case 0x0d:
+      convert<float>(from, static_cast<float*>(data) + at, n);
+      break;
+    default:
+      convert<double>(from, static_cast<double*>(data) + at, n);
+      break;
   }
 }
 

@@ -43,7 +43,8 @@ struct Epoch::State {
     } catch (...) {
       const std::size_t started = threads.size();
       finish();
-      std::throw_with_nested(WorkerError(str("DataLoader: expected ", workers, " worker threads, got ", started, ": ", exception_message(std::current_exception()))));
+      std::throw_with_nested(
+          WorkerError(str("DataLoader: expected ", workers, " worker threads, got ", started, ": ", exception_message(std::current_exception()))));
     }
   }
   State(const State&) = delete;
@@ -170,7 +171,8 @@ EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler, std::
   EpochPlan plan;
   plan.indices = sampler.indices(size, epoch);
   const std::int64_t count = sampler.count(size);
-  if (count != static_cast<std::int64_t>(plan.indices.size())) throw ArgumentError(str("DataLoader: expected ", count, " indices from the sampler, as its count says, got ", plan.indices.size()));
+  if (count != static_cast<std::int64_t>(plan.indices.size()))
+    throw ArgumentError(str("DataLoader: expected ", count, " indices from the sampler, as its count says, got ", plan.indices.size()));
   check_indices("DataLoader", plan.indices, size);
   plan.batch_size = options.batch_size;
   plan.batches = batch_count(options, sampler, size);

@@ -27,7 +27,8 @@ std::vector<std::int64_t> RandomSampler::indices(std::int64_t size, std::int64_t
   // Element i goes to a place in [i, n): draw i is half (i % 2) of block i / 2.
   for (std::uint64_t i = 0; i + 1 < n; ++i) {
     if (i % 2 == 0) block = philox(seed, stream, i / 2);
-    const std::uint64_t draw = i % 2 == 0 ? block.w[0] | static_cast<std::uint64_t>(block.w[1]) << 32 : block.w[2] | static_cast<std::uint64_t>(block.w[3]) << 32;
+    const std::uint64_t draw =
+        i % 2 == 0 ? block.w[0] | static_cast<std::uint64_t>(block.w[1]) << 32 : block.w[2] | static_cast<std::uint64_t>(block.w[3]) << 32;
     std::swap(order[i], order[i + multiply_high(draw, n - i)]);
   }
   return order;

@@ -56,7 +56,8 @@ const io::FileSystem kFaulty{
         },
     .fstat = [](int fd, struct stat* info) { return fails("fstat") ? -1 : real().fstat(fd, info); },
     .stat_in = [](int folder, const char* path, struct stat* info) { return fails("stat") ? -1 : real().stat_in(folder, path, info); },
-    .pread = [](int fd, void* to, std::size_t bytes, std::int64_t offset) { return fails("pread") ? -1 : real().pread(fd, to, std::min(bytes, faults.most), offset); },
+    .pread = [](int fd, void* to, std::size_t bytes,
+                std::int64_t offset) { return fails("pread") ? -1 : real().pread(fd, to, std::min(bytes, faults.most), offset); },
     .pwrite =
         [](int fd, const void* from, std::size_t bytes, std::int64_t offset) {
           struct stat info {};

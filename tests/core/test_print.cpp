@@ -79,7 +79,8 @@ TEST_CASE("print: NaN and infinity take the column's width and do not choose it"
 
 TEST_CASE("print: integers and bools", "[print]") {
   CHECK(str(of<std::int64_t>({1, -20, 300}, {3})) == "tensor([  1, -20, 300])");
-  CHECK(str(of<std::int64_t>({std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}, {2})) == "tensor([-9223372036854775808,  9223372036854775807])");
+  CHECK(str(of<std::int64_t>({std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}, {2})) ==
+        "tensor([-9223372036854775808,  9223372036854775807])");
   CHECK(str(of<std::int32_t>({1, 2}, {2})) == "tensor([1, 2], dtype=int32)");
   CHECK(str(of<std::uint8_t>({1, 255}, {2})) == "tensor([  1, 255], dtype=uint8)");
   Tensor flags = make_tensor({2}, DType::bool_, Device());

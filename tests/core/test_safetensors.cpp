@@ -34,7 +34,8 @@ Safetensors parse(const std::string& bytes, const SafetensorsOptions& options = 
 Tensor patterned(const Shape& shape, DType dtype) {
   Tensor t = make_tensor(shape, dtype, Device());
   auto* bytes = static_cast<unsigned char*>(t.impl()->data());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(t.numel()) * size_of(dtype); ++i) bytes[i] = static_cast<unsigned char>(dtype == DType::bool_ ? (i + 1) % 2 : i + 1);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(t.numel()) * size_of(dtype); ++i)
+    bytes[i] = static_cast<unsigned char>(dtype == DType::bool_ ? (i + 1) % 2 : i + 1);
   return t;
 }
 
@@ -80,12 +81,18 @@ TEST_CASE("safetensors: round trip of all dtypes and shapes, in the order given"
 
 TEST_CASE("safetensors: every tensor begins at a multiple of its element size", "[safetensors]") {
   const TemporaryFolder folder;
-  save_safetensors(folder / "x", {{"a", patterned({3}, DType::uint8)}, {"b", patterned({1}, DType::float64)}, {"c", patterned({3}, DType::float16)}, {"d", patterned({}, DType::float32)}});
-  std::string header =
-      R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[18,21]},"b":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},)"
-      R"("c":{"dtype":"F16","shape":[3],"data_offsets":[12,18]},"d":{"dtype":"F32","shape":[],"data_offsets":[8,12]}})";
+  save_safetensors(folder / "x", {{"a", patterned({3}, DType::uint8)},
+                                  {"b", patterned({1}, DType::float64)},
+                                  {"c", patterned({3}, DType::float16)},
+                                  {"d", patterned({}, DType::float32)}});
+  std::string header = R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[18,21]},"b":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},)"
+                       R"("c":{"dtype":"F16","shape":[3],"data_offsets":[12,18]},"d":{"dtype":"F32","shape":[],"data_offsets":[8,12]}})";
   while (header.size() % 8 != 0) header += ' ';
-  const std::string data = "\x01\x02\x03\x04\x05\x06\x07\x08" "\x01\x02\x03\x04" "\x01\x02\x03\x04\x05\x06" "\x01\x02\x03";
+  const std::string data =
+      "\x01\x02\x03\x04\x05\x06\x07\x08"
+      "\x01\x02\x03\x04"
+      "\x01\x02\x03\x04\x05\x06"
+      "\x01\x02\x03";
   CHECK(read_file(folder / "x") == length_of(header.size()) + header + data);
 }
 
@@ -144,7 +151,8 @@ TEST_CASE("safetensors: a file written by the Python package loads", "[safetenso
 }
 
 TEST_CASE("safetensors: white space and escapes of JSON are understood", "[safetensors]") {
-  const Safetensors loaded = parse(file("{ \"\\u0061\\ud83d\\ude00\\/\" :\t{\"shape\" : [ 2 , 1 ],\r\n \"data_offsets\":[0, 2 ], \"dtype\":\"\\u0055\\u0038\"} , \"__metadata__\":{}}   ", 2));
+  const Safetensors loaded = parse(file(
+      "{ \"\\u0061\\ud83d\\ude00\\/\" :\t{\"shape\" : [ 2 , 1 ],\r\n \"data_offsets\":[0, 2 ], \"dtype\":\"\\u0055\\u0038\"} , \"__metadata__\":{}}   ", 2));
   REQUIRE(loaded.tensors.size() == 1);
   CHECK(loaded.contains("a\xf0\x9f\x98\x80/"));
   CHECK(loaded.at("a\xf0\x9f\x98\x80/").shape() == Shape{2, 1});
@@ -156,7 +164,8 @@ TEST_CASE("safetensors: saving refuses what it could not load, before it writes"
   const std::string path = folder / "x";
   const Tensor x = patterned({2}, DType::float32);
   using Metadata = std::vector<std::pair<std::string, std::string>>;
-  CHECK_THROWS_TEXT(ArgumentError, "save_safetensors: expected defined tensors, got an undefined one called \"u\"", save_safetensors(path, {{"x", x}, {"u", Tensor()}}));
+  CHECK_THROWS_TEXT(ArgumentError, "save_safetensors: expected defined tensors, got an undefined one called \"u\"",
+                    save_safetensors(path, {{"x", x}, {"u", Tensor()}}));
   CHECK_THROWS_TEXT(ArgumentError, "save_safetensors: expected each name once, got a second \"x\"", save_safetensors(path, {{"x", x}, {"y", x}, {"x", x}}));
   CHECK_THROWS_TEXT(ArgumentError, "without control characters*got \"a\\x0ab\"", save_safetensors(path, {{"a\nb", x}}));
   CHECK_THROWS_TEXT(ArgumentError, "UTF-8", save_safetensors(path, {{"\xff", x}}));

@@ -28,7 +28,8 @@ std::string tensor_header(const std::string& dtype, const std::string& shape, co
   return R"({"x":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
 }
 std::string entry(const std::string& name, int begin, int end) {
-  return "\"" + name + R"(":{"dtype":"U8","shape":[)" + std::to_string(end - begin) + R"(],"data_offsets":[)" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+  return "\"" + name + R"(":{"dtype":"U8","shape":[)" + std::to_string(end - begin) + R"(],"data_offsets":[)" + std::to_string(begin) + "," +
+         std::to_string(end) + "]}";
 }
 
 #define REFUSES(text, ...) CHECK_THROWS_TEXT(FormatError, text, parse(__VA_ARGS__))
@@ -105,14 +106,17 @@ TEST_CASE("safetensors: shapes are checked before anything is made of them", "[s
   LIMITS("shape of \"x\": expected at most 8 sizes, got more", file(tensor_header("\"U8\"", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1));
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes", file(tensor_header("\"F32\"", "[9223372036854775807]", "[0,8]"), 8));
   // 2^32 * 2^32 wraps to 0 elements, 2^62 * 4 to 0 bytes: neither is an empty tensor.
-  REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes, got [4294967296, 4294967296] uint8", file(tensor_header("\"U8\"", "[4294967296,4294967296]", "[0,0]")));
-  REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes, got [4611686018427387904] float32", file(tensor_header("\"F32\"", "[4611686018427387904]", "[0,0]")));
+  REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes, got [4294967296, 4294967296] uint8",
+          file(tensor_header("\"U8\"", "[4294967296,4294967296]", "[0,0]")));
+  REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes, got [4611686018427387904] float32",
+          file(tensor_header("\"F32\"", "[4611686018427387904]", "[0,0]")));
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes", file(tensor_header("\"U8\"", "[0,4294967296,4294967296]", "[0,0]")));
   CHECK(parse(file(tensor_header("\"F64\"", "[0,1152921504606846975]", "[0,0]"))).at("x").numel() == 0);
   REFUSES("data_offsets of \"x\": expected 8 bytes for [2] float32, got 4", file(tensor_header("\"F32\"", "[2]", "[0,4]"), 4));
   REFUSES("data_offsets of \"x\": expected 8 bytes for [2] float32, got 9", file(tensor_header("\"F32\"", "[2]", "[0,9]"), 9));
   REFUSES("data_offsets of \"x\": expected 4 bytes for [] float32, got 0", file(tensor_header("\"F32\"", "[]", "[0,0]")));
-  REFUSES("data_offsets of \"x\": expected 4398046511104 bytes for [1099511627776] float32, got 8", file(tensor_header("\"F32\"", "[1099511627776]", "[0,8]"), 8));
+  REFUSES("data_offsets of \"x\": expected 4398046511104 bytes for [1099511627776] float32, got 8",
+          file(tensor_header("\"F32\"", "[1099511627776]", "[0,8]"), 8));
 }
 
 TEST_CASE("safetensors: the tensors cover the data once", "[safetensors][hostile]") {
@@ -124,11 +128,13 @@ TEST_CASE("safetensors: the tensors cover the data once", "[safetensors][hostile
   REFUSES("data_offsets of \"b\": expected begin == 2 (no gap, no overlap), got 3", file("{" + entry("a", 0, 2) + "," + entry("b", 3, 4) + "}", 4));
   REFUSES("data_offsets of \"b\": expected begin == 2 (no gap, no overlap), got 1", file("{" + entry("a", 0, 2) + "," + entry("b", 1, 4) + "}", 4));
   REFUSES("data_offsets of \"b\": expected begin == 2 (no gap, no overlap), got 0", file("{" + entry("a", 0, 2) + "," + entry("b", 0, 2) + "}", 2));
-  REFUSES("data_offsets of \"b\": expected begin == 4 (no gap, no overlap), got 2", file("{" + entry("a", 0, 4) + "," + entry("b", 2, 2) + "}", 4));  // an empty one inside
+  REFUSES("data_offsets of \"b\": expected begin == 4 (no gap, no overlap), got 2",
+          file("{" + entry("a", 0, 4) + "," + entry("b", 2, 2) + "}", 4));  // an empty one inside
   REFUSES("file: file: expected its end after 2 bytes of data, got 3 bytes", file("{" + entry("a", 0, 2) + "}", 3));
   REFUSES("file: expected its end after 0 bytes of data, got 1 bytes", file("{}", 1));
   // In any order, with empty ones at the ends and in between, all is well.
-  CHECK(parse(file("{" + entry("c", 3, 3) + "," + entry("b", 2, 3) + "," + entry("e", 2, 2) + "," + entry("a", 0, 2) + "," + entry("d", 0, 0) + "}", 3)).tensors.size() == 5);
+  CHECK(parse(file("{" + entry("c", 3, 3) + "," + entry("b", 2, 3) + "," + entry("e", 2, 2) + "," + entry("a", 0, 2) + "," + entry("d", 0, 0) + "}", 3))
+            .tensors.size() == 5);
 }
 
 TEST_CASE("safetensors: names", "[safetensors][hostile]") {
@@ -217,7 +223,8 @@ TEST_CASE("safetensors: every changed byte gives valid tensors or an error", "[s
           REQUIRE(tensor.is_contiguous());
           REQUIRE(static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()) <= tensor.storage()->bytes());
           const auto* data = static_cast<const unsigned char*>(tensor.impl()->data());
-          for (std::int64_t i = 0; i < tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype())); ++i) bytes += tensor.dtype() != DType::bool_ || data[i] <= 1;
+          for (std::int64_t i = 0; i < tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype())); ++i)
+            bytes += tensor.dtype() != DType::bool_ || data[i] <= 1;
         }
         REQUIRE(bytes == 27);  // all of the data, whatever it is called now
       } catch (const FormatError&) {

@@ -120,12 +120,14 @@ TEST_CASE("mnist: the names that files have", "[data][mnist]") {
 
 TEST_CASE("mnist: missing files are named, and where they were looked for", "[data][mnist][errors]") {
   const TemporaryFolder folder;
-  CHECK_THROWS_TEXT(IoError,
-                    "expected mnist-images-idx3-ubyte and mnist-labels-idx1-ubyte, or train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-images-idx3-ubyte and "
-                    "t10k-labels-idx1-ubyte (each also with .gz), got none of these; looked in " +
-                        folder.path(),
-                    data::Mnist(folder.path()));
-  CHECK_THROWS_TEXT(IoError, "expected train-images-idx3-ubyte and train-labels-idx1-ubyte (each also with .gz)", data::Mnist(folder.path(), data::MnistPart::train));
+  CHECK_THROWS_TEXT(
+      IoError,
+      "expected mnist-images-idx3-ubyte and mnist-labels-idx1-ubyte, or train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-images-idx3-ubyte and "
+      "t10k-labels-idx1-ubyte (each also with .gz), got none of these; looked in " +
+          folder.path(),
+      data::Mnist(folder.path()));
+  CHECK_THROWS_TEXT(IoError, "expected train-images-idx3-ubyte and train-labels-idx1-ubyte (each also with .gz)",
+                    data::Mnist(folder.path(), data::MnistPart::train));
   {
     const DataVariable variable((folder.path() + "/nowhere").c_str());
     CHECK_THROWS_TEXT(IoError, "looked in " + folder.path() + "/nowhere (from BRAID_DATA)", data::Mnist());
@@ -141,7 +143,8 @@ TEST_CASE("mnist: files that are not digits", "[data][mnist][errors]") {
     write_file(folder / "mnist-labels-idx1-ubyte", l);
     return data::Mnist(folder.path());
   };
-  CHECK_THROWS_TEXT(FormatError, "images: expected uint8 [n, 28, 28], got uint8 [2, 28, 27]", with(header(0x08, {2, 28, 27}) + std::string(1512, 'x'), labels(2)));
+  CHECK_THROWS_TEXT(FormatError, "images: expected uint8 [n, 28, 28], got uint8 [2, 28, 27]",
+                    with(header(0x08, {2, 28, 27}) + std::string(1512, 'x'), labels(2)));
   CHECK_THROWS_TEXT(FormatError, "images: expected uint8 [n, 28, 28], got uint8 [2]", with(labels(2), labels(2)));
   CHECK_THROWS_TEXT(FormatError, "labels: expected uint8 [n], got int32 [1]", with(images(1), header(0x09, {1}) + "a"));
   CHECK_THROWS_TEXT(FormatError, "labels-idx1-ubyte: labels: expected 2, one for each image of *, got 3", with(images(2), labels(3)));

@@ -80,7 +80,8 @@ TEST_CASE("idx: hostile files", "[data][idx][hostile]") {
   REFUSES("file: header: expected 4 more bytes, got 3", bytes({0, 0, 8}));
   REFUSES("file: magic: expected 0x00 0x00, got 0x01 0x00 (byte 0)", bytes({1, 0, 8, 1, 0, 0, 0, 0}));
   REFUSES("file: magic: expected 0x00 0x00, got 0x00 0x89", bytes({0, 0x89, 8, 1, 0, 0, 0, 0}));
-  for (const int type : {0x00, 0x07, 0x0a, 0x0f, 0x88, 0xff}) REFUSES("file: type: expected one of 0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e, got 0x", header(type, {0}));
+  for (const int type : {0x00, 0x07, 0x0a, 0x0f, 0x88, 0xff})
+    REFUSES("file: type: expected one of 0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e, got 0x", header(type, {0}));
   REFUSES("file: number of dimensions: expected 1 to 8, got 0 (byte 3)", bytes({0, 0, 8, 0}));
   REFUSES("file: number of dimensions: expected 1 to 8, got 9", header(0x08, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "a");
   REFUSES("file: number of dimensions: expected 1 to 8, got 255", bytes({0, 0, 8, 255}));
@@ -93,7 +94,8 @@ TEST_CASE("idx: hostile files", "[data][idx][hostile]") {
   REFUSES("file: sizes: expected at most 2^63 - 1 bytes, got [65536, 65536, 65536, 65536]", header(0x08, {65536, 65536, 65536, 65536}));
   REFUSES("file: sizes: expected at most 2^63 - 1 bytes", header(0x08, {4294967295u, 4294967295u, 2}));
   REFUSES("file: sizes: expected at most 2^63 - 1 bytes", header(0x08, {0, 4294967295u, 4294967295u, 2}));
-  CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 4294967296 bytes of numbers, got 4295032832 for [65537, 65536]", parse(header(0x08, {65537, 65536}) + "abc"));
+  CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 4294967296 bytes of numbers, got 4295032832 for [65537, 65536]",
+                    parse(header(0x08, {65537, 65536}) + "abc"));
   CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 5 bytes of numbers, got 6 for [6]", parse(header(0x08, {6}) + "abcdef", {.max_bytes = 5}));
   CHECK(parse(header(0x08, {6}) + "abcdef", {.max_bytes = 6}).numel() == 6);
 }
@@ -201,7 +203,8 @@ TEST_CASE("idx: a gzip file that promises much costs no memory", "[data][idx][gz
   const std::size_t before = memory_stats(Device("cpu")).in_use;
   reset_peak_memory(Device("cpu"));
   // 3.9 GB promised, 100 MB of zeros in 100 kB delivered.
-  REFUSES("file: data: expected 3900000000 decompressed bytes for [3900000000], got 100000000", gzip(header(0x08, {3'900'000'000u}) + std::string(100'000'000, '\0')));
+  REFUSES("file: data: expected 3900000000 decompressed bytes for [3900000000], got 100000000",
+          gzip(header(0x08, {3'900'000'000u}) + std::string(100'000'000, '\0')));
   // 3 bytes promised, 100 MB delivered: decompression stops there.
   REFUSES("file: gzip: expected the end of the decompressed data, got more of it", gzip(header(0x08, {3}) + std::string(100'000'000, '\0')));
   CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 4294967296 bytes of numbers, got 4294967297", parse(gzip(header(0x08, {1, 641, 6700417}))));

@@ -6,11 +6,11 @@ using namespace braid;
 
 TEST_CASE("synthetic: a small network learns to read them", "[data][synthetic][learning]") {
   manual_seed(0);
-  auto [train_digits, test_digits] = data::split(data::SyntheticDigits(3400), 3000);
+  auto [train_digits, test_digits] = data::split(data::SyntheticDigits(4400), 4000);
   data::DataLoader loader(train_digits, {.batch_size = 50, .shuffle = true, .workers = 1});
-  nn::Sequential model{nn::Linear(784, 64), nn::ReLU(), nn::Linear(64, 10)};
+  nn::Sequential model{nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10)};
   optim::AdamW optimizer(parameters(model), {.lr = 2e-3});
-  for (int epoch = 0; epoch < 6; ++epoch) {
+  for (int epoch = 0; epoch < 8; ++epoch) {
     for (auto& [image, label] : loader) {
       optimizer.zero_grad();
       nn::cross_entropy(model(image.flatten(1)), label).backward();

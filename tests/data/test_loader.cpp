@@ -265,7 +265,8 @@ TEST_CASE("loader: wrong calls", "[data][loader][errors]") {
   CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected a dataset with at least one item, got 0", data::DataLoader(Numbers{0}));
   CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected batch_size >= 1, got 0", data::DataLoader(Numbers{1}, {.batch_size = 0}));
   CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected 0 <= workers <= 256, got -1", data::DataLoader(Numbers{1}, {.workers = -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected either shuffle or a sampler, got both", data::DataLoader(Numbers{1}, {.shuffle = true, .sampler = data::SequentialSampler{}}));
+  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected either shuffle or a sampler, got both",
+                    data::DataLoader(Numbers{1}, {.shuffle = true, .sampler = data::SequentialSampler{}}));
   struct Outside {
     [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t, std::int64_t) const { return {0, 5}; }
     [[nodiscard]] std::int64_t count(std::int64_t) const { return 2; }
@@ -279,4 +280,22 @@ TEST_CASE("loader: wrong calls", "[data][loader][errors]") {
   };
   data::DataLoader wrong_count(Numbers{5}, {.sampler = Short{}});
   CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected 2 indices from the sampler, as its count says, got 1", wrong_count.begin());
+}
+
+TEST_CASE("loader: items that are undefined tensors", "[data][loader]") {
+  struct Sparse {
+    std::int64_t missing_from;
+    [[nodiscard]] std::int64_t size() const { return 4; }
+    [[nodiscard]] Tensor get(std::int64_t i) const { return i < missing_from ? make_tensor({2}, DType::float32, Device()) : Tensor(); }
+  };
+  data::DataLoader nothing(Sparse{0}, {.batch_size = 4});
+  for (auto& batch : nothing) CHECK_FALSE(batch.defined());
+  data::DataLoader some(Sparse{3}, {.batch_size = 4});
+  try {
+    static_cast<void>(some.begin());
+    FAIL("nothing was thrown");
+  } catch (const WorkerError& e) {
+    CHECK(std::string(e.what()).find("ShapeError: collate: expected items of one structure, got one in item 3 where the root is undefined") !=
+          std::string::npos);
+  }
 }

@@ -182,7 +182,8 @@ TEST_CASE("workers: leaving early joins them at once and leaks nothing", "[data]
   const auto then = Clock::now();
   {
     data::DataLoader loader(slow, {.batch_size = 10'000, .workers = 2});  // a batch would take 40 s
-    data::detail::Epoch epoch(std::make_shared<const data::detail::BatchMakerOf<Items>>(slow), data::detail::plan_epoch(loader.options(), data::detail::sampler_of(loader.options()), slow.n, 0));
+    data::detail::Epoch epoch(std::make_shared<const data::detail::BatchMakerOf<Items>>(slow),
+                              data::detail::plan_epoch(loader.options(), data::detail::sampler_of(loader.options()), slow.n, 0));
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
   CHECK(Clock::now() - then < std::chrono::seconds(1));

@@ -25,7 +25,7 @@ struct Safetensors {
 };
 
 struct SafetensorsOptions {
-  Device device = {};                          ///< where the tensors are made
+  Device device = {};                           ///< where the tensors are made
   std::uint64_t max_header = 16 * 1024 * 1024;  ///< bytes; a longer header is a LimitError
 };
 
@@ -49,7 +49,7 @@ void save_safetensors(const std::string& path, std::span<const NamedTensor> tens
 /// Saving over the file that the tensors were loaded from works. Tensors may lie on any device and have any strides; one that stands under two names is written twice.
 /// Throws  ArgumentError before anything is written (an undefined tensor, a name twice, not UTF-8, with control characters or over 1,024 bytes); IoError
 template <class Range>
-  requires requires(const Range& r) { r.begin() != r.end(); } && std::is_lvalue_reference_v<decltype(*std::declval<const Range&>().begin())>
+requires requires(const Range& r) { r.begin() != r.end(); } && std::is_lvalue_reference_v<decltype(*std::declval<const Range&>().begin())>
 void save_safetensors(const std::string& path, const Range& tensors, const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
   std::vector<detail::NamedTensor> list;
   for (const auto& [name, tensor] : tensors) list.push_back({name, &tensor});

@@ -56,7 +56,8 @@ class Subset {
     if (count < 0 || count > size - first) detail::index_out_of_range("Subset", count < 0 ? count : size, size);
   }
   /// The items of these indices, in this order; one may come twice. Throws IndexError for one that does not exist.
-  Subset(std::shared_ptr<const D> dataset, std::vector<std::int64_t> indices) : dataset_(std::move(dataset)), count_(static_cast<std::int64_t>(indices.size())) {
+  Subset(std::shared_ptr<const D> dataset, std::vector<std::int64_t> indices)
+      : dataset_(std::move(dataset)), count_(static_cast<std::int64_t>(indices.size())) {
     detail::check_indices("Subset", indices, dataset_->size());
     indices_ = std::make_shared<const std::vector<std::int64_t>>(std::move(indices));
   }
@@ -66,9 +67,7 @@ class Subset {
     check_index("Subset", index, count_);
     return dataset_->get(original(index));
   }
-  [[nodiscard]] auto get_batch(std::span<const std::int64_t> indices) const
-    requires BatchedDataset<D>
-  {
+  [[nodiscard]] auto get_batch(std::span<const std::int64_t> indices) const requires BatchedDataset<D> {
     std::vector<std::int64_t> originals;
     originals.reserve(indices.size());
     for (const std::int64_t i : indices) {

@@ -16,10 +16,10 @@ namespace braid::data {
 
 struct LoaderOptions {
   std::int64_t batch_size = 1;
-  bool shuffle = false;     ///< a new order each epoch, decided by (seed, epoch)
-  Sampler sampler = {};     ///< an order of one's own; not together with shuffle
-  int workers = 0;          ///< threads that make batches ahead; 0: the calling thread makes each when it is asked for. Order and content do not depend on it
-  bool drop_last = false;   ///< leave out a last batch that is not full
+  bool shuffle = false;    ///< a new order each epoch, decided by (seed, epoch)
+  Sampler sampler = {};    ///< an order of one's own; not together with shuffle
+  int workers = 0;         ///< threads that make batches ahead; 0: the calling thread makes each when it is asked for. Order and content do not depend on it
+  bool drop_last = false;  ///< leave out a last batch that is not full
   std::optional<std::uint64_t> seed = {};  ///< of the shuffle; default: initial_seed() when the loader is made
 };
 

@@ -20,8 +20,7 @@ class Sampler {
  public:
   Sampler() = default;
   template <class S>
-    requires(!std::same_as<S, Sampler> && SamplerLike<S>)
-  Sampler(S sampler) : impl_(std::make_shared<const Holder<S>>(std::move(sampler))) {}
+  requires(!std::same_as<S, Sampler> && SamplerLike<S>) Sampler(S sampler) : impl_(std::make_shared<const Holder<S>>(std::move(sampler))) {}
 
   [[nodiscard]] explicit operator bool() const noexcept { return impl_ != nullptr; }
   /// Not of an empty one.
