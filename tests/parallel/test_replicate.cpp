@@ -1,5 +1,6 @@
 #include <braid/parallel/replicate.hpp>
 
+#include <braid/core/memory.hpp>
 #include <braid/core/ops/linear.hpp>
 #include <braid/nn/sequential.hpp>
 
@@ -142,10 +143,12 @@ TEST_CASE("4.5, 4.6: copies lie in flat buffers by type, each with a version of 
   const std::vector<Tensor> tensors{
       counting({million}), zeros({3}, {.dtype = DType::float64}), counting({million}), counting({million}), counting({3 * million}), ones({5}), empty({0, 2}),
       counting({7, 3}).t()};
+  const std::uint64_t allocations = memory_stats(device(1)).allocations;
   const std::vector<std::vector<Tensor>> copies = parallel::broadcast_tensors(tensors, group(2));
+  CHECK(memory_stats(device(1)).allocations - allocations == 4);  // 8 MiB of float32; float64; 4 MiB of float32 and what is small; the large one
   const auto address = [&](std::size_t k) { return static_cast<const char*>(copies[1][k].id()->data()); };
   CHECK(address(2) - address(0) == 4 * million);  // together: 8 of 10 MiB
-  CHECK(address(5) - address(3) == 4 * million);  // the third opens the next; the large one in between is alone
+  CHECK(address(5) - address(3) == 4 * million);  // the third is in the next, the large one between them alone
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     CHECK_SAME_BITS(copies[1][k].to(device(0)), tensors[k]);
     CHECK(reinterpret_cast<std::uintptr_t>(address(k)) % 64 == 0);
