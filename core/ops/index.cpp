@@ -22,7 +22,7 @@ Tensor gather_rows(const char* op, const Tensor& x, const Tensor& index) {
   }();
   if (index.numel())
     launch(op, table.device(), &KernelTable::gather_rows,
-           GatherRowsArgs{table.dtype(), table.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), y.id()->data(), table.shape()[0], shape[0], width});
+           GatherRowsArgs{table.dtype(), table.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), y.id()->data(), table.shape()[0], shape[0], width, op});
   if (!needs_grad({table})) return y;
   return record(op, {table}, y, [saved = SavedTensor(index), whole = table.shape()](const Tensor& dy) -> Grads { return {scatter_add_rows(dy, saved.get(), whole)}; });
 }

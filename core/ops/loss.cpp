@@ -55,7 +55,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, Reduction reduc
   const std::int64_t rows = logits.shape()[0], classes = logits.shape()[1];
   if (rows && !classes) throw ShapeError(str("cross_entropy: expected at least one class, got logits ", logits.shape()));
   const Tensor x = logits.contiguous();
-  Tensor loss = make_tensor({}, x.dtype(), x.device()), lse = make_tensor({rows}, x.dtype(), x.device());
+  Tensor loss = make_tensor({}, x.dtype(), x.device()), lse = make_tensor({rows}, size_of(x.dtype()) == 2 ? DType::float32 : x.dtype(), x.device());
   const double scale = reduction == Reduction::sum ? 1 : 1 / static_cast<double>(rows);
   if (rows == 0) {
     loss = ops::filled({}, reduction == Reduction::sum ? 0 : std::numeric_limits<double>::quiet_NaN(), x.dtype(), x.device());

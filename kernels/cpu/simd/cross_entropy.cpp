@@ -20,7 +20,7 @@ void cross_entropy_of(const CrossEntropyArgs& args, Stream& stream) {
   using V = typename E::V;
   using A = Lane<V>;
   const T* x = static_cast<const T*>(args.x);
-  T* lse = static_cast<T*>(args.lse);
+  A* lse = static_cast<A*>(args.lse);
   const std::int64_t n = args.n;
   // Losses of the rows, summed by the tree of tree.hpp over the row index, 2048 rows at a time.
   Cascade<Sum, Row<V>> cascade;
@@ -30,7 +30,7 @@ void cross_entropy_of(const CrossEntropyArgs& args, Stream& stream) {
     const auto finish = [&](std::int64_t r, RowStats<A> stats) {
       const std::int64_t row = begin + r;
       const A log = log_sum<V>(stats);
-      lse[row] = E::from_double(static_cast<double>(stats.max + log));
+      lse[row] = stats.max + log;
       loss[r] = (stats.max - static_cast<A>(E::load_first(x + row * n + args.labels[row * args.label_stride], 1)[0])) + log;
     };
     if (n <= kPiece) {
@@ -50,13 +50,13 @@ void cross_entropy_backward_of(const CrossEntropyBackwardArgs& args, Stream& str
   using V = typename E::V;
   using A = Lane<V>;
   const T* x = static_cast<const T*>(args.x);
-  const T* lse = static_cast<const T*>(args.lse);
+  const A* lse = static_cast<const A*>(args.lse);
   T* dx = static_cast<T*>(args.dx);
   const std::int64_t n = args.n;
   const A factor = static_cast<A>(args.scale * static_cast<double>(E::load_first(static_cast<const T*>(args.dy), 1)[0]));
   const V scale = splat<V>(factor);
   const auto piece = [&](std::int64_t row, std::int64_t begin, std::int64_t count) {
-    const A log = E::load_first(lse + row, 1)[0];
+    const A log = lse[row];
     const V shift = splat<V>(log);
     const T* from = x + row * n + begin;
     T* to = dx + row * n + begin;

@@ -60,7 +60,7 @@ void scatter_add(const ScatterAddRowsArgs& args, Stream& stream) {
 
 void gather_rows(const GatherRowsArgs& args, Stream& stream) {
   if (args.rows <= 0) return;
-  check_indices("gather_rows", args.index, args.rows, args.table_rows);
+  check_indices(args.op, args.index, args.rows, args.table_rows);
   if (args.width <= 0) return;
   const std::int64_t bytes = args.width * element_bytes(args.dtype);
   const char* table = static_cast<const char*>(args.table);

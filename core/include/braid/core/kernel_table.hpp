@@ -63,7 +63,7 @@ struct SoftmaxArgs { DType dtype; bool log; const void* x; void* y; std::int64_t
 struct SoftmaxBackwardArgs { DType dtype; bool log; const void* y; const void* dy; void* dx; std::int64_t rows, n; };
 
 /// Cross entropy of dense logits [rows, n] with int64 labels [rows] (stride label_stride): lse[r] = log-sum-exp of the row; sum = Σ_r (lse[r] - x[r, label]) * scale,
-/// rows in fixed order. lse and sum have the logits' dtype. A label outside [0, n) throws IndexError on the CPU before anything is written.
+/// rows in fixed order. sum has the logits' dtype, lse too, but float32 for 16-bit logits (its rounding would be an error of each exp(x - lse)). A label outside [0, n) throws IndexError on the CPU before anything is written.
 struct CrossEntropyArgs { DType dtype; const void* x; const std::int64_t* labels; std::int64_t label_stride; void* lse; void* sum; double scale; std::int64_t rows, n; };
 /// dx = (exp(x - lse) - onehot(label)) * scale * dy[0].
 struct CrossEntropyBackwardArgs { DType dtype; const void* x; const std::int64_t* labels; std::int64_t label_stride; const void* lse; const void* dy; void* dx; double scale; std::int64_t rows, n; };
@@ -74,7 +74,7 @@ struct MseArgs { DType dtype; const void* a; const void* b; void* sum; double sc
 struct MseBackwardArgs { DType dtype; const void* a; const void* b; const void* dy; void* da; double scale; std::int64_t n; };
 
 /// out[i, :] = table[index[i], :], dense, any dtype. Negative indices count from the end; outside [-table_rows, table_rows) throws IndexError on the CPU before anything is written.
-struct GatherRowsArgs { DType dtype; const void* table; const std::int64_t* index; void* out; std::int64_t table_rows, rows, width; };
+struct GatherRowsArgs { DType dtype; const void* table; const std::int64_t* index; void* out; std::int64_t table_rows, rows, width; const char* op = "gather_rows" /* for errors */; };
 /// table[index[i], :] += dy[i, :] in the order of i; the table was zeroed by the op. Same checks.
 struct ScatterAddRowsArgs { DType dtype; void* table; const std::int64_t* index; const void* dy; std::int64_t table_rows, rows, width; };
 
