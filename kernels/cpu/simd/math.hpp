@@ -77,8 +77,8 @@ BRAID_INLINE VF tanh(VF x) {
   p = mul_add(p, z, splat<VF>(-0x1.555532p-2f));
   const VF near = mul_add(p * z, x, x);
   const VF e = exp_nonpositive(magnitude * -2.0f);  // 1 - 2 e / (1 + e): no overflow for large x
-  const VF far = (VF)((VI)(1.0f - (e + e) / (e + 1.0f)) | sign);
-  return magnitude < 0.625f ? near : far;
+  const VF far = 1.0f - (e + e) / (e + 1.0f);
+  return (VF)((VI)(magnitude < 0.625f ? near : far) | sign);  // -0 too, whose sign the sum in `near` loses
 }
 
 // ---- double

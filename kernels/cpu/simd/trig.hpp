@@ -77,7 +77,7 @@ BRAID_INLINE VF sine_of(const ReducedAngle& r, int turn) {
   return (VF)((VI)value ^ ((quadrant & 2) << 30));
 }
 
-BRAID_INLINE VF sin(VF x) { return sine_of(reduce_angle(x), 0); }
+BRAID_INLINE VF sin(VF x) { return x == 0.0f ? x : sine_of(reduce_angle(x), 0); }  // keeps the sign of -0
 BRAID_INLINE VF cos(VF x) { return sine_of(reduce_angle(x), 1); }
 
 }  // namespace
