@@ -1,5 +1,6 @@
 // Copies between layouts, dtypes and devices, and the way out to host values.
 #include <algorithm>
+#include <cmath>
 
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -110,7 +111,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   if (a.shape() != b.shape()) return false;
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (x[i] != y[i] && !(std::abs(x[i] - y[i]) <= atol + rtol * std::abs(y[i]))) return false;  // equal first: infinities
+    if (x[i] != y[i] && !(std::isfinite(x[i]) && std::isfinite(y[i]) && std::abs(x[i] - y[i]) <= atol + rtol * std::abs(y[i]))) return false;
   return true;
 }
 

@@ -8,7 +8,7 @@ namespace ops {
 
 void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
   const TensorImpl& impl = detail::defined(t.impl());
-  for (int i = 0; i < impl.shape.rank(); ++i)
+  for (int i = 0; impl.numel > 0 && i < impl.shape.rank(); ++i)
     if (impl.shape[i] > 1 && impl.strides[i] == 0) throw LayoutError(str(op, ": expected a tensor whose elements each have their own memory, got an expanded one; use clone()"));
   if (!grad_enabled()) return;
   if (impl.requires_grad && !impl.grad_fn) throw AutogradError(str(op, ": expected a tensor that is not a leaf requiring grad, got one; change it under NoGrad"));
@@ -76,18 +76,24 @@ const Tensor& Tensor::fill_(double value) const {
 }
 const Tensor& Tensor::zero_() const { return fill_(0); }
 
-const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
-  ops::check_in_place("add_", *this, other);
-  const Tensor o = ops::operand("add_", *this, other);
-  ops::binary_in_place("add_", BinaryOp::add, *this, &o, 0, alpha);
-  if (needs_grad({*this, other})) {
-    record("add_", {*this, o}, *this, [shape = o.shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
-      return {dy, needs[1] ? mul(ops::sum_to(dy, shape), alpha) : Tensor()};
-    });
+namespace ops {
+namespace {
+
+const Tensor& add_in_place(const char* op, const Tensor& t, const Tensor& other, double alpha) {
+  check_in_place(op, t, other);
+  const Tensor o = operand(op, t, other);
+  binary_in_place(op, BinaryOp::add, t, &o, 0, alpha);
+  if (needs_grad({t, other})) {
+    record(op, {t, o}, t, [shape = o.shape(), alpha](const Tensor& dy, Needs needs) -> Grads { return {dy, needs[1] ? mul(sum_to(dy, shape), alpha) : Tensor()}; });
   }
-  return *this;
+  return t;
 }
-const Tensor& Tensor::sub_(const Tensor& other, double alpha) const { return add_(other, -alpha); }
+
+}  // namespace
+}  // namespace ops
+
+const Tensor& Tensor::add_(const Tensor& other, double alpha) const { return ops::add_in_place("add_", *this, other, alpha); }
+const Tensor& Tensor::sub_(const Tensor& other, double alpha) const { return ops::add_in_place("sub_", *this, other, -alpha); }
 
 const Tensor& Tensor::mul_(const Tensor& other) const {
   ops::check_in_place("mul_", *this, other);

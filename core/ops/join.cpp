@@ -49,6 +49,8 @@ Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
   if (tensors.empty()) throw ArgumentError("stack: expected at least one tensor, got none");
   std::vector<Tensor> rows;
   for (const Tensor& t : tensors) {
+    ops::check_device("stack", tensors.front(), t);
+    ops::check_dtype("stack", tensors.front(), t);
     if (t.shape() != tensors.front().shape()) throw ShapeError(str("stack: expected tensors of one shape, got ", tensors.front().shape(), " and ", t.shape()));
     rows.push_back(t.unsqueeze(wrap_dim("stack", dim, t.dim() + 1)));
   }

@@ -50,7 +50,6 @@ void check_matmul(const char* op, const Tensor& a, const Tensor& b) {
 
 /// op(a) op(b) with equal batch dims, op transposing the last two dims where ta or tb; bias [n] or undefined. No history.
 Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias) {
-  const Matrix x(a), y(b);
   const int r = a.dim();
   Shape shape = a.shape();
   GemmArgs args;
@@ -59,8 +58,9 @@ Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool t
   args.n = b.shape()[tb ? r - 2 : r - 1];
   shape[r - 2] = args.m;
   shape[r - 1] = args.n;
-  Tensor c = make_tensor(shape, a.dtype(), a.device());
+  Tensor c = make_tensor(shape, a.dtype(), a.device());  // before the operands may be copied: a result that cannot be is refused first
   if (c.numel() == 0) return c;
+  const Matrix x(a), y(b);
   const Tensor dense_bias = bias.defined() ? bias.contiguous() : Tensor();
   args.dtype = a.dtype();
   args.ta = x.transposed != ta;

@@ -1,7 +1,5 @@
 #include <braid/core/ops/reduce.hpp>
 
-#include <limits>
-
 #include <braid/core/ops/elementwise.hpp>
 
 #include "common.hpp"
@@ -103,8 +101,7 @@ Tensor sum(const Tensor& x, const Shape& dims, bool keepdim) {
 Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
   ops::check_floating("mean", x);
   const Plan plan("mean", x, dims);
-  if (plan.count == 0) return ops::filled(keepdim ? plan.kept_dims : plan.kept, std::numeric_limits<double>::quiet_NaN(), x.dtype(), x.device());
-  const double scale = 1.0 / static_cast<double>(plan.count);
+  const double scale = 1.0 / static_cast<double>(plan.count);  // infinite for the mean of nothing: 0 times it is NaN
   Tensor y = reduce("mean", ReduceOp::sum, x, plan, keepdim, x.dtype(), scale);
   if (!needs_grad({x})) return y;
   return record("mean", {x}, y, [shape = x.shape(), kept = plan.kept_dims, scale](const Tensor& dy) -> Grads { return {mul(dy, scale).reshape(kept).expand(shape)}; });

@@ -134,12 +134,12 @@ Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t end, std
 Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const {
   if (shape().rank() == 0) throw IndexError("narrow: expected a tensor with dimensions, got a scalar");
   const int d = wrap_dim("narrow", dim, shape().rank());
-  const std::int64_t size = shape()[d];
-  if (start < 0 || length < 0 || start > size || length > size - start)
+  const std::int64_t size = shape()[d], first = start < 0 ? start + size : start;
+  if (first < 0 || length < 0 || first > size || length > size - first)
     throw IndexError(str("narrow: expected a part of [0, ", size, ") of dim ", d, ", got start ", start, ", length ", length));
   Shape result = shape();
   result[d] = length;
-  return ops::part("narrow", *this, result, d, start, 1, false);
+  return ops::part("narrow", *this, result, d, first, 1, false);
 }
 
 Tensor Tensor::permute(const Shape& dims) const {

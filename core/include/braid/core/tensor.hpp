@@ -86,6 +86,7 @@ class Tensor {
   [[nodiscard]] Tensor select(std::int64_t dim, std::int64_t index) const;
   /// Elements start, start + step, … < end of dim. start and end are clamped as in Python; step >= 1.
   [[nodiscard]] Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step = 1) const;
+  /// `length` elements of dim from `start` on; a negative start counts from the end. Nothing is clamped.
   [[nodiscard]] Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
   [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b) const;
   [[nodiscard]] Tensor t() const;  ///< transpose of a matrix; rank <= 2

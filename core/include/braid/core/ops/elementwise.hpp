@@ -63,7 +63,7 @@ namespace braid {
 [[nodiscard]] Tensor sin(const Tensor& x);
 [[nodiscard]] Tensor cos(const Tensor& x);
 
-/// |a - b| <= atol + rtol |b| everywhere (and equal shapes). NaN is never close. Throws DeviceError for two devices.
+/// |a - b| <= atol + rtol |b| everywhere (and equal shapes). An infinity is close to itself only, NaN to nothing. Throws DeviceError for two devices.
 [[nodiscard]] bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);
 /// Same shape, dtype and elements (NaN differs from itself).
 [[nodiscard]] bool equal(const Tensor& a, const Tensor& b);
