@@ -70,7 +70,7 @@ TEST_CASE("autograd: a gradient may be weighted, strided and broadcast nowhere",
   CHECK_THROWS_TEXT(ShapeError, "backward: ", y.backward(ones({1})));
   CHECK_THROWS_TEXT(DTypeError, "backward: expected *float32*got *float64", y.backward(ones({2, 3}, {.dtype = DType::float64})));
   CHECK_THROWS_TEXT(DeviceError, "backward: expected *cpu:0*got *cpu:1", y.backward(ones({2, 3}, {.device = Device("cpu:1")})));
-  CHECK_THROWS_TEXT(AutogradError, "backward: expected *gradient*got *[2, 3]", y.backward());
+  CHECK_THROWS_TEXT(AutogradError, "backward: expected a gradient*[2, 3]*got none", y.backward());
   CHECK_NOTHROW(y.backward(ones({2, 3})));
   CHECK_NOTHROW((x * 2).sum({0, 1}, true).backward());  // one element, of rank 2
 }
@@ -201,7 +201,7 @@ TEST_CASE("autograd: grad() gives gradients and touches none", "[autograd]") {
 TEST_CASE("autograd: grad() of an input that plays no part", "[autograd][errors]") {
   const Tensor x = tensor({2.0}).requires_grad_(), other = tensor({2.0}).requires_grad_();
   const auto y = [&] { return (x * x).sum(); };
-  CHECK_THROWS_TEXT(AutogradError, "grad: expected *allow_unused", grad(y(), {x, other}));
+  CHECK_THROWS_TEXT(AutogradError, "grad: expected *got an unused input of shape [1]", grad(y(), {x, other}));
   const std::vector<Tensor> g = grad(std::vector<Tensor>{y()}, std::vector<Tensor>{x, other}, {}, false, false, true);
   CHECK(numbers(g[0]) == std::vector<double>{4});
   CHECK_FALSE(g[1].defined());

@@ -148,6 +148,7 @@ TEST_CASE("graphs: an error on another device leaves every gradient as it was", 
 
 TEST_CASE("graphs: backward within backward, a hundred deep", "[autograd]") {
   std::function<double(int)> nested = [&](int depth) -> double {
+    const GradMode on(true);  // backward itself records nothing
     const Tensor x = tensor(2.0).requires_grad_();
     double inner = 0;
     hooked(x * x, [&] {
@@ -158,6 +159,7 @@ TEST_CASE("graphs: backward within backward, a hundred deep", "[autograd]") {
   CHECK(nested(100) == 101 * 4);
   // Over two devices.
   std::function<double(int)> across = [&](int depth) -> double {
+    const GradMode on(true);
     const Tensor x = tensor(2.0).requires_grad_();
     double inner = 0;
     const Tensor there = hooked(x.to(Device("cpu:1")), [&] {

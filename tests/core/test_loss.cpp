@@ -90,20 +90,20 @@ TEST_CASE("cross_entropy: labels outside the classes are refused before anything
       INFO(wrong << " at " << place);
       CHECK_THROWS_TEXT(IndexError, str("cross_entropy: expected *0*4*got ", wrong), cross_entropy(x, tensor(v)));
     }
-  CHECK_THROWS_AS(cross_entropy(zeros({2, 0}), tensor({0, 0})), IndexError);
+  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected at least one class", cross_entropy(zeros({2, 0}), tensor({0, 0})));
 }
 
 TEST_CASE("cross_entropy: what does not fit is refused", "[loss][errors]") {
   const Tensor x = zeros({3, 4}), y = tensor({0, 1, 2});
   CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected *[3]*got *[2]", cross_entropy(x, tensor({0, 1})));
-  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected *rank 2*got *", cross_entropy(zeros({4}), tensor({0})));
+  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected logits [n, classes], got [4]", cross_entropy(zeros({4}), tensor({0})));
   CHECK_THROWS_TEXT(ShapeError, "cross_entropy: ", cross_entropy(zeros({2, 3, 4}), y));
   CHECK_THROWS_TEXT(ShapeError, "cross_entropy: ", cross_entropy(x, y.unsqueeze(1)));
   CHECK_THROWS_TEXT(ShapeError, "cross_entropy: ", cross_entropy(x, tensor(0)));
   CHECK_THROWS_TEXT(DTypeError, "cross_entropy: *int64*got *float32", cross_entropy(x, zeros({3})));
   CHECK_THROWS_TEXT(DTypeError, "cross_entropy: *int64*got *int32", cross_entropy(x, zeros({3}, {.dtype = DType::int32})));
   CHECK_THROWS_TEXT(DTypeError, "cross_entropy: expected *float*got *int64", cross_entropy(zeros({3, 4}, {.dtype = DType::int64}), y));
-  CHECK_THROWS_TEXT(DeviceError, "cross_entropy: expected *cpu:0*got *cpu:1", cross_entropy(x, y.to(Device("cpu:1"))));
+  CHECK_THROWS_TEXT(DeviceError, "cross_entropy: expected *got cpu:0 and cpu:1", cross_entropy(x, y.to(Device("cpu:1"))));
 }
 
 TEST_CASE("mse_loss: values and gradients at every size, type, device and number of threads", "[loss]") {
@@ -129,19 +129,19 @@ TEST_CASE("mse_loss: values and gradients at every size, type, device and number
         }
       }
   set_num_threads(before);
-  const Tensor big = random_tensor({70001}), other = random_tensor({70001}, DType::float32, {}, 2);
+  const Tensor big = random_tensor({70007}), other = random_tensor({70007}, DType::float32, {}, 2);
   CHECK_CLOSE(mse_loss(big, other), reference::mse_loss(array_of(big), array_of(other), true), tolerance(DType::float32));
-  CHECK_CLOSE(mse_loss(big.reshape({7, -1}).t(), other.reshape({7, -1}).t()), reference::mse_loss(array_of(big), array_of(other), true), tolerance(DType::float32));
+  CHECK_CLOSE(mse_loss(big.reshape({-1, 7}).t(), other.reshape({-1, 7}).t()), reference::mse_loss(array_of(big), array_of(other), true), tolerance(DType::float32));
 }
 
 TEST_CASE("mse_loss: empty ones, and what does not fit", "[loss][errors]") {
   CHECK(std::isnan(mse_loss(zeros({0}), zeros({0})).item<double>()));
   CHECK(mse_loss(zeros({0, 2}), zeros({0, 2}), Reduction::sum).item<double>() == 0);
-  CHECK_THROWS_TEXT(ShapeError, "mse_loss: expected *[2, 3]*got *[3]", mse_loss(zeros({2, 3}), zeros({3})));  // no broadcasting: nearly always a mistake
+  CHECK_THROWS_TEXT(ShapeError, "mse_loss: expected *got *[2, 3] and [3]", mse_loss(zeros({2, 3}), zeros({3})));  // no broadcasting: nearly always a mistake
   CHECK_THROWS_TEXT(ShapeError, "mse_loss: ", mse_loss(zeros({2}), zeros({2, 1})));
-  CHECK_THROWS_TEXT(DTypeError, "mse_loss: expected *float32*got *float64", mse_loss(zeros({2}), zeros({2}, {.dtype = DType::float64})));
+  CHECK_THROWS_TEXT(DTypeError, "mse_loss: expected one dtype, got float32 and float64", mse_loss(zeros({2}), zeros({2}, {.dtype = DType::float64})));
   CHECK_THROWS_TEXT(DTypeError, "mse_loss: expected *float*got *int64", mse_loss(arange(2), arange(2)));
-  CHECK_THROWS_TEXT(DeviceError, "mse_loss: expected *cpu:0*got *cpu:1", mse_loss(zeros({2}), zeros({2}, {.device = Device("cpu:1")})));
+  CHECK_THROWS_TEXT(DeviceError, "mse_loss: expected *got cpu:0 and cpu:1", mse_loss(zeros({2}), zeros({2}, {.device = Device("cpu:1")})));
 }
 
 }  // namespace braid::test

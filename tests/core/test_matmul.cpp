@@ -155,14 +155,14 @@ TEST_CASE("matmul: what does not fit is refused", "[matmul][errors]") {
   CHECK_THROWS_TEXT(ShapeError, "matmul: inner dimensions differ", matmul(zeros({3}), zeros({4})));
   CHECK_THROWS_TEXT(ShapeError, "matmul: inner dimensions differ", matmul(zeros({2, 3}), zeros({2})));
   CHECK_THROWS_TEXT(ShapeError, "matmul: inner dimensions differ", matmul(zeros({7, 2, 3}), zeros({7, 4, 5})));
-  CHECK_THROWS_TEXT(ShapeError, "matmul: expected *rank *got *0", matmul(tensor(1.0), zeros({1})));
-  CHECK_THROWS_TEXT(ShapeError, "matmul: expected *rank *got *0", matmul(zeros({1}), tensor(1.0)));
+  CHECK_THROWS_TEXT(ShapeError, "matmul: expected *rank >= 1, got ", matmul(tensor(1.0), zeros({1})));
+  CHECK_THROWS_TEXT(ShapeError, "matmul: expected *rank >= 1, got ", matmul(zeros({1}), tensor(1.0)));
   CHECK_THROWS_TEXT(ShapeError, "matmul: *[2]*[3]", matmul(zeros({2, 3, 4}), zeros({3, 4, 5})));
-  CHECK_THROWS_TEXT(DTypeError, "matmul: expected *float32*got *float64", matmul(zeros({2, 3}), zeros({3, 2}, {.dtype = DType::float64})));
-  CHECK_THROWS_TEXT(DTypeError, "matmul: expected *float16*got *bfloat16", matmul(zeros({2, 3}, {.dtype = DType::float16}), zeros({3, 2}, {.dtype = DType::bfloat16})));
+  CHECK_THROWS_TEXT(DTypeError, "matmul: expected one dtype, got float32 and float64", matmul(zeros({2, 3}), zeros({3, 2}, {.dtype = DType::float64})));
+  CHECK_THROWS_TEXT(DTypeError, "matmul: expected one dtype, got float16 and bfloat16", matmul(zeros({2, 3}, {.dtype = DType::float16}), zeros({3, 2}, {.dtype = DType::bfloat16})));
   CHECK_THROWS_TEXT(DTypeError, "matmul: ", matmul(zeros({2, 3}), zeros({3, 2}, {.dtype = DType::int64})));
   for (const DType t : {DType::bool_, DType::uint8}) CHECK_THROWS_TEXT(DTypeError, "matmul: ", matmul(zeros({2, 3}, {.dtype = t}), zeros({3, 2}, {.dtype = t})));
-  CHECK_THROWS_TEXT(DeviceError, "matmul: expected *cpu:0*got *cpu:1", matmul(zeros({2, 3}), zeros({3, 2}, {.device = Device("cpu:1")})));
+  CHECK_THROWS_TEXT(DeviceError, "matmul: expected *got cpu:0 and cpu:1", matmul(zeros({2, 3}), zeros({3, 2}, {.device = Device("cpu:1")})));
   // A product of two vectors that both broadcast to a huge one.
   CHECK_THROWS_AS(matmul(zeros({1, 1}).expand({std::int64_t{1} << 40, 1}), zeros({1, 1}).expand({1, std::int64_t{1} << 40})), ShapeError);
 }

@@ -86,12 +86,12 @@ TEST_CASE("views: transpose, t and permute refuse wrong dims", "[views][errors]"
       INFO(a << ", " << b);
       CHECK(agrees<IndexError>(is_dim(a, 3) && is_dim(b, 3), [&] { return x.transpose(a, b); }, [&] { return reference::transpose(array_of(x), a, b); }) == "");
     }
-  CHECK_THROWS_TEXT(ShapeError, "t: expected rank <= 2, got *3", x.t());
+  CHECK_THROWS_TEXT(ShapeError, "t: expected at most 2 dimensions, got [3, 4, 2]", x.t());
   CHECK(tensor(1.0).t().shape() == Shape{});
-  CHECK_THROWS_TEXT(ArgumentError, "permute: ", x.permute({0, 1}));
-  CHECK_THROWS_TEXT(ArgumentError, "permute: ", x.permute({0, 1, 2, 0}));
-  CHECK_THROWS_TEXT(ArgumentError, "permute: ", x.permute({0, 1, 1}));
-  CHECK_THROWS_TEXT(ArgumentError, "permute: ", x.permute({0, 2, -1}));
+  CHECK_THROWS_TEXT(ShapeError, "permute: expected *got ", x.permute({0, 1}));
+  CHECK_THROWS_TEXT(ShapeError, "permute: expected *got ", x.permute({0, 1, 2, 0}));
+  CHECK_THROWS_TEXT(ShapeError, "permute: expected *got ", x.permute({0, 1, 1}));
+  CHECK_THROWS_TEXT(ShapeError, "permute: expected *got ", x.permute({0, 2, -1}));
   for (const std::int64_t d : kHostile)
     if (d != 2 && d != -1) CHECK_THROWS_AS(x.permute({0, 1, d}), ArgumentError);
   CHECK(tensor(1.0).permute({}).shape() == Shape{});
@@ -146,9 +146,9 @@ TEST_CASE("views: flatten, squeeze and unsqueeze refuse wrong dims", "[views][er
     }
     if (!is_dim(d, 4)) CHECK_THROWS_TEXT(IndexError, "unsqueeze: ", x.unsqueeze(d));
   }
-  CHECK_THROWS_TEXT(ArgumentError, "flatten: expected *got ", x.flatten(2, 1));
+  CHECK_THROWS_TEXT(ShapeError, "flatten: expected *got ", x.flatten(2, 1));
   CHECK(x.flatten(1, 1).shape() == Shape{3, 1, 2});
-  CHECK_THROWS_TEXT(ShapeError, "unsqueeze: ", zeros(Shape::filled(8, 1)).unsqueeze(0));
+  CHECK_THROWS_TEXT(ShapeError, "expected at most 8 dimensions, got 9", zeros(Shape::filled(8, 1)).unsqueeze(0));
   CHECK(tensor(1.0).unsqueeze(-1).shape() == Shape{1});
   CHECK(tensor(1.0).squeeze().shape() == Shape{});
 }
