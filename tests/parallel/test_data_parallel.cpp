@@ -1,11 +1,5 @@
+// The forward of DataParallel.
 #include <braid/parallel/data_parallel.hpp>
-
-#include <sstream>
-
-#include <braid/core/memory.hpp>
-#include <braid/core/ops/linear.hpp>
-#include <braid/nn/activations.hpp>
-#include <braid/nn/sequential.hpp>
 
 #include "group.hpp"
 #include "support/errors.hpp"
@@ -75,32 +69,6 @@ struct Many : nn::Module {
   BRAID_FIELDS(fc)
 };
 
-/// 8.5: only the middle is split.
-struct Blocks : nn::Module {
-  nn::Linear block1{10, 20};
-  DataParallel<nn::Linear> block2{nn::Linear(20, 20)};
-  nn::Linear block3{20, 20};
-  Tensor operator()(const Tensor& x) const { return block3(block2(block1(x))); }
-  BRAID_FIELDS(block1, block2, block3)
-};
-
-/// 8.10: the eight lines of the tutorials.
-template <class M>
-Tensor by_hand(const M& module, const Tensor& input, std::vector<Device> on, std::optional<Device> output_device = {}) {
-  if (on.empty()) return module(input);
-  auto inputs = parallel::scatter(input, on);
-  on.resize(inputs.size());
-  auto replicas = parallel::replicate(module, on);
-  auto outputs = parallel::parallel_apply(replicas, inputs);
-  return parallel::gather(outputs, output_device.value_or(on.front()));
-}
-
-std::string printed(const auto& x) {
-  std::ostringstream out;
-  out << x;
-  return out.str();
-}
-
 }  // namespace
 
 TEST_CASE("1.1, C8, T17: devices as devices, as indices, as names; the default is all", "[parallel][data_parallel]") {
@@ -161,84 +129,6 @@ TEST_CASE("1.3: of several devices only trees can be joined", "[parallel][data_p
   if (device_count() < 2) return;
   CHECK_THROWS_TEXT(ArgumentError, "gather: expected a tree of tensors from every replica, got *string*with one device any output is fine",
                     DataParallel(Count{}, {0, 1})(ones({3})));
-}
-
-TEST_CASE("1.4, 2.1, 2.2, 11.6: several devices: the module is not moved, and has to be on the first", "[parallel][data_parallel][errors]") {
-  if (device_count() < 2) return;
-  DataParallel model(Net{}, {device(1), device(0)});
-  CHECK(model.module.fc1.weight.device() == device(0));
-  CHECK_THROWS_TEXT(
-      DeviceError,
-      "module must have its parameters and buffers on device cpu:1 (device_ids[0]) but found one of them on device: cpu:0 (parameter 'fc1.weight')",
-      model(ones({4, 4})));
-  to(model, device(1));
-  const Tensor y = model(ones({4, 4}));
-  CHECK(y.device() == device(1));
-  Net net;
-  to(net, device(1));
-  DataParallel other(std::move(net), {0, 1});
-  CHECK_THROWS_TEXT(DeviceError, "device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc1.weight')", other(ones({4, 4})));
-  CHECK_THROWS_TEXT(DeviceError, "(parameter 'fc1.weight')", data_parallel(other.module, ones({4, 4}), {0, 1}));
-  CHECK_THROWS_TEXT(DeviceError, "(parameter 'fc1.weight')", data_parallel(other.module, ones({4, 4}), {0}));
-  to(other.module, device(0));
-  other.module.seen = nn::Buffer(zeros({1}, {.device = device(1)}));
-  CHECK_THROWS_TEXT(DeviceError, "device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (buffer 'seen')", other(ones({4, 4})));
-  to(other.module.seen, device(0));
-  CHECK(other(ones({4, 4})).shape() == Shape{4, 3});  // the error changed nothing
-}
-
-TEST_CASE("T09: a part of the module in the wrong place", "[parallel][data_parallel][errors]") {
-  if (device_count() < 2) return;
-  for (int first = 0; first < 2; ++first) {
-    for (int wrong = 0; wrong < 3; ++wrong) {  // the first layer, the second, none
-      Net net;
-      to(net, device(first));
-      if (wrong == 0) to(net.fc1, device(1 - first));
-      if (wrong == 1) to(net.fc2, device(1 - first));
-      const DataParallel model(std::move(net), {device(first), device(1 - first)});
-      for (int from = 0; from < 2; ++from) {
-        const Tensor x = ones({4, 4}, {.device = device(from)});
-        if (wrong == 2) {
-          CHECK(model(x).device() == device(first));
-          CHECK(data_parallel(model.module, x, {device(first), device(1 - first)}).device() == device(first));
-        } else {
-          const std::string text = str("found one of them on device: ", device(1 - first), " (parameter 'fc", wrong + 1, ".weight')");
-          CHECK_THROWS_TEXT(DeviceError, text, model(x));
-          CHECK_THROWS_TEXT(DeviceError, text, data_parallel(model.module, x, {device(first), device(1 - first)}));
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("1.6: a device twice is an error, and so is one that does not exist", "[parallel][data_parallel][errors]") {
-  CHECK_THROWS_TEXT(DeviceError, "DataParallel: expected each device once, got cpu:0 twice", DataParallel(Where{}, {0, 0}));
-  CHECK_THROWS_TEXT(DeviceError, "data_parallel: expected each device once, got cpu:0 twice", data_parallel(Where{}, ones({2, 1}), {0, 0}));
-  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0*got cpu:63", DataParallel(Where{}, {"cpu:63"}));
-  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0*got cpu:63", DataParallel(Where{}, {0}, "cpu:63"));
-  CHECK_THROWS_TEXT(DeviceError, "got cuda:0", DataParallel(Where{}, {"cuda:0"}));
-}
-
-TEST_CASE("1.7: nesting shows in the type", "[parallel][data_parallel]") {
-  DataParallel inner(nn::Linear(2, 2));
-  DataParallel outer(inner);  // a copy, not nested
-  static_assert(std::same_as<decltype(outer), DataParallel<nn::Linear>>);
-  using parallel::detail::holds_data_parallel;
-  static_assert(holds_data_parallel<DataParallel<nn::Linear>>());
-  static_assert(holds_data_parallel<Blocks>());
-  static_assert(holds_data_parallel<std::vector<std::tuple<nn::Linear, std::optional<Blocks>>>>());
-  static_assert(holds_data_parallel<nn::Sequential<nn::ReLU, DataParallel<nn::Linear>>>());
-  static_assert(!holds_data_parallel<nn::Sequential<nn::ReLU, nn::Linear>>());
-  static_assert(!holds_data_parallel<Net>());
-  CHECK(outer.module.weight.id() != inner.module.weight.id());
-}
-
-TEST_CASE("1.10: printing, and .module", "[parallel][data_parallel]") {
-  const DataParallel model(nn::Linear(5, 2));
-  CHECK(printed(model) == "DataParallel(\n  (module): Linear(in_features=5, out_features=2, bias=true)\n)");
-  CHECK(printed(DataParallel(nn::Sequential{nn::Linear(5, 2), nn::ReLU()})) ==
-        "DataParallel(\n  (module): Sequential(\n    (0): Linear(in_features=5, out_features=2, bias=true)\n    (1): ReLU()\n  )\n)");
-  CHECK(model.module.weight.shape() == Shape{2, 5});
 }
 
 TEST_CASE("T07, T14, T15: several and nested arguments and outputs give what the module gives", "[parallel][data_parallel]") {
@@ -368,124 +258,5 @@ TEST_CASE("6.3: losses taken in the replicas come back as a vector", "[parallel]
     for (const std::int64_t rows : parallel::chunk_sizes(9, static_cast<std::size_t>(n))) expected.push_back(static_cast<double>(rows));
     CHECK(numbers(y) == expected);
     CHECK(DataParallel(Scalar{}, group(n))(ones({1, 1})).shape() == Shape{1});  // also where one replica runs
-  }
-}
-
-TEST_CASE("8.1: the wrapper's keys begin with module.", "[parallel][data_parallel]") {
-  const DataParallel model(Net{});
-  std::vector<std::string> keys, plain;
-  for (const auto& [name, value] : state_dict(model)) keys.push_back(name);
-  for (const auto& [name, value] : state_dict(model.module)) plain.push_back("module." + name);
-  CHECK(keys == plain);
-  CHECK(keys.front() == "module.fc1.weight");
-}
-
-TEST_CASE("8.2: loading takes both forms, and says what it stripped", "[parallel][data_parallel]") {
-  const Net source;
-  DataParallel model(Net{});
-  const LoadReport added = load_state_dict(model, state_dict(source));
-  CHECK(added.added == "module.");
-  CHECK_SAME_BITS(model.module.fc1.weight, source.fc1.weight);
-  Net target;
-  const LoadReport stripped = load_state_dict(target, state_dict(model));
-  CHECK(stripped.stripped == "module.");
-  CHECK_SAME_BITS(target.fc2.weight, source.fc2.weight);
-  const LoadReport same = load_state_dict(model, state_dict(model));
-  CHECK(same.added.empty());
-  CHECK(same.stripped.empty());
-}
-
-TEST_CASE("8.3: train, eval, to, apply, parameters pass through", "[parallel][data_parallel]") {
-  DataParallel model(Net{});
-  eval(model);
-  CHECK_FALSE(model.training);
-  CHECK_FALSE(model.module.fc1.training);
-  train(model);
-  CHECK(model.module.fc2.training);
-  CHECK(named_parameters(model).at(0).first == "module.fc1.weight");
-  CHECK(parameters(model).at(0).id() == model.module.fc1.weight.id());
-  int layers = 0;
-  apply(model, [&](nn::Linear&) { ++layers; });
-  CHECK(layers == 2);
-  to(model, device(device_count() - 1));
-  CHECK(model.module.fc1.weight.device() == device(device_count() - 1));
-  to(model, DType::float64);
-  CHECK(model.module.fc1.weight.dtype() == DType::float64);
-}
-
-TEST_CASE("copies have weights of their own, and the same devices", "[parallel][data_parallel]") {
-  const DataParallel model(nn::Linear(4, 3), group(device_count()));
-  const DataParallel copy = model, cloned = clone(model);
-  const Tensor x = random_tensor({5, 4});
-  CHECK_SAME_BITS(copy(x), model(x));
-  CHECK_SAME_BITS(cloned(x), model(x));
-  {
-    const NoGrad guard;
-    model.module.weight.zero_();
-  }
-  CHECK(numbers(copy.module.weight) == numbers(cloned.module.weight));
-  CHECK(numbers(copy.module.weight) != numbers(model.module.weight));
-}
-
-TEST_CASE("8.5: one wrapped block in a model", "[parallel][data_parallel]") {
-  const Blocks model;
-  const Tensor x = random_tensor({30, 10});
-  const Tensor plain = model.block3(model.block2.module(model.block1(x)));
-  CHECK_CLOSE(model(x), plain, tolerance(DType::float32));
-  square(plain).sum().backward();
-  std::vector<Tensor> expected;
-  for (const Tensor& p : parameters(model)) expected.push_back(p.grad());
-  zero_grad(model);
-  square(model(x)).sum().backward();
-  for (std::size_t k = 0; k < expected.size(); ++k) CHECK_CLOSE(parameters(model)[k].grad(), expected[k], (Tolerance{1e-4, 1e-4}));
-}
-
-TEST_CASE("8.9, T08: the function gives what the module gives; one input is one argument", "[parallel][data_parallel]") {
-  const nn::Linear layer(10, 5);
-  const Tensor x = random_tensor({20, 10});
-  for (int n = 1; n <= device_count(); ++n) {
-    CHECK_CLOSE(data_parallel(layer, x, group(n)), layer(x), tolerance(DType::float32));
-    CHECK_CLOSE(data_parallel(layer, std::tuple(x), group(n)), layer(x), tolerance(DType::float32));
-    CHECK(data_parallel(layer, x, group(n), device(n - 1)).device() == device(n - 1));
-  }
-  CHECK_CLOSE(data_parallel(layer, x), layer(x), tolerance(DType::float32));
-}
-
-TEST_CASE("8.10: the eight-line version from the primitives", "[parallel][data_parallel]") {
-  const nn::Linear layer(10, 4);
-  for (int n = 0; n <= device_count(); ++n)
-    for (const std::int64_t batch : {1, 10, 30}) {
-      const Tensor x = random_tensor({batch, 10});
-      CHECK_SAME_BITS(by_hand(layer, x, group(n)), data_parallel(layer, x, group(n)));
-      CHECK_CLOSE(by_hand(layer, x, group(n)), layer(x), tolerance(DType::float32));
-    }
-}
-
-TEST_CASE("11.7, T06: a replica that throws through DataParallel; the next forward works", "[parallel][data_parallel][errors]") {
-  struct Throws : nn::Module {
-    nn::Parameter weight{ones({1})};
-    Tensor operator()(const Tensor& x, double limit) const {
-      if (weight.device().index() >= limit) return x + ones({7, 7}, {.device = x.device()});
-      return x * weight;
-    }
-    BRAID_FIELDS(weight)
-  };
-  for (int n = 2; n <= device_count(); ++n) {
-    const DataParallel model(Throws{}, group(n));
-    const Tensor x = ones({2 * n, 3});
-    for (int first = n - 1; first >= 0; --first) {
-      try {
-        model(x, static_cast<double>(first));
-        FAIL("nothing was thrown");
-      } catch (const ReplicaError& e) {
-        CHECK(matches(e.what(), str("Caught ShapeError in replica ", first, " on device ", device(first), ": ")));
-        CHECK(e.failures.size() == static_cast<std::size_t>(n - first));
-        CHECK(e.cause<ShapeError>() != nullptr);
-      }
-      const Tensor y = model(x, 99.0);
-      y.sum().backward();
-      CHECK(numbers(model.module.weight.grad())[0] == 6.0 * n);
-      zero_grad(model);
-    }
   }
 }

@@ -1,0 +1,158 @@
+// DataParallel as a module: printing, state dicts, walks, copies, and as a part of a model.
+#include <braid/parallel/data_parallel.hpp>
+
+#include <sstream>
+
+#include <braid/nn/activations.hpp>
+#include <braid/nn/sequential.hpp>
+
+#include "group.hpp"
+#include "support/errors.hpp"
+#include "support/tensors.hpp"
+
+using namespace braid;
+using namespace braid::test;
+using parallel::data_parallel;
+using parallel::DataParallel;
+
+namespace {
+
+/// 8.5: only the middle is split.
+struct Blocks : nn::Module {
+  nn::Linear block1{10, 20};
+  DataParallel<nn::Linear> block2{nn::Linear(20, 20)};
+  nn::Linear block3{20, 20};
+  Tensor operator()(const Tensor& x) const { return block3(block2(block1(x))); }
+  BRAID_FIELDS(block1, block2, block3)
+};
+
+/// 8.10: the eight lines of the tutorials.
+template <class M>
+Tensor by_hand(const M& module, const Tensor& input, std::vector<Device> on, std::optional<Device> output_device = {}) {
+  if (on.empty()) return module(input);
+  auto inputs = parallel::scatter(input, on);
+  on.resize(inputs.size());
+  auto replicas = parallel::replicate(module, on);
+  auto outputs = parallel::parallel_apply(replicas, inputs);
+  return parallel::gather(outputs, output_device.value_or(on.front()));
+}
+
+std::string printed(const auto& x) {
+  std::ostringstream out;
+  out << x;
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("1.7: nesting shows in the type", "[parallel][data_parallel]") {
+  DataParallel inner(nn::Linear(2, 2));
+  DataParallel outer(inner);  // a copy, not nested
+  static_assert(std::same_as<decltype(outer), DataParallel<nn::Linear>>);
+  using parallel::detail::holds_data_parallel;
+  static_assert(holds_data_parallel<DataParallel<nn::Linear>>());
+  static_assert(holds_data_parallel<Blocks>());
+  static_assert(holds_data_parallel<std::vector<std::tuple<nn::Linear, std::optional<Blocks>>>>());
+  static_assert(holds_data_parallel<nn::Sequential<nn::ReLU, DataParallel<nn::Linear>>>());
+  static_assert(!holds_data_parallel<nn::Sequential<nn::ReLU, nn::Linear>>());
+  static_assert(!holds_data_parallel<Net>());
+  CHECK(outer.module.weight.id() != inner.module.weight.id());
+}
+
+TEST_CASE("1.10: printing, and .module", "[parallel][data_parallel]") {
+  const DataParallel model(nn::Linear(5, 2));
+  CHECK(printed(model) == "DataParallel(\n  (module): Linear(in_features=5, out_features=2, bias=true)\n)");
+  CHECK(printed(DataParallel(nn::Sequential{nn::Linear(5, 2), nn::ReLU()})) ==
+        "DataParallel(\n  (module): Sequential(\n    (0): Linear(in_features=5, out_features=2, bias=true)\n    (1): ReLU()\n  )\n)");
+  CHECK(model.module.weight.shape() == Shape{2, 5});
+}
+
+TEST_CASE("8.1: the wrapper's keys begin with module.", "[parallel][data_parallel]") {
+  const DataParallel model(Net{});
+  std::vector<std::string> keys, plain;
+  for (const auto& [name, value] : state_dict(model)) keys.push_back(name);
+  for (const auto& [name, value] : state_dict(model.module)) plain.push_back("module." + name);
+  CHECK(keys == plain);
+  CHECK(keys.front() == "module.fc1.weight");
+}
+
+TEST_CASE("8.2: loading takes both forms, and says what it stripped", "[parallel][data_parallel]") {
+  const Net source;
+  DataParallel model(Net{});
+  const LoadReport added = load_state_dict(model, state_dict(source));
+  CHECK(added.added == "module.");
+  CHECK_SAME_BITS(model.module.fc1.weight, source.fc1.weight);
+  Net target;
+  const LoadReport stripped = load_state_dict(target, state_dict(model));
+  CHECK(stripped.stripped == "module.");
+  CHECK_SAME_BITS(target.fc2.weight, source.fc2.weight);
+  const LoadReport same = load_state_dict(model, state_dict(model));
+  CHECK(same.added.empty());
+  CHECK(same.stripped.empty());
+}
+
+TEST_CASE("8.3: train, eval, to, apply, parameters pass through", "[parallel][data_parallel]") {
+  DataParallel model(Net{});
+  eval(model);
+  CHECK_FALSE(model.training);
+  CHECK_FALSE(model.module.fc1.training);
+  train(model);
+  CHECK(model.module.fc2.training);
+  CHECK(named_parameters(model).at(0).first == "module.fc1.weight");
+  CHECK(parameters(model).at(0).id() == model.module.fc1.weight.id());
+  int layers = 0;
+  apply(model, [&](nn::Linear&) { ++layers; });
+  CHECK(layers == 2);
+  to(model, device(device_count() - 1));
+  CHECK(model.module.fc1.weight.device() == device(device_count() - 1));
+  to(model, DType::float64);
+  CHECK(model.module.fc1.weight.dtype() == DType::float64);
+}
+
+TEST_CASE("copies have weights of their own, and the same devices", "[parallel][data_parallel]") {
+  const DataParallel model(nn::Linear(4, 3), group(device_count()));
+  const DataParallel copy = model, cloned = clone(model);
+  const Tensor x = random_tensor({5, 4});
+  CHECK_SAME_BITS(copy(x), model(x));
+  CHECK_SAME_BITS(cloned(x), model(x));
+  {
+    const NoGrad guard;
+    model.module.weight.zero_();
+  }
+  CHECK(numbers(copy.module.weight) == numbers(cloned.module.weight));
+  CHECK(numbers(copy.module.weight) != numbers(model.module.weight));
+}
+
+TEST_CASE("8.5: one wrapped block in a model", "[parallel][data_parallel]") {
+  const Blocks model;
+  const Tensor x = random_tensor({30, 10});
+  const Tensor plain = model.block3(model.block2.module(model.block1(x)));
+  CHECK_CLOSE(model(x), plain, tolerance(DType::float32));
+  square(plain).sum().backward();
+  std::vector<Tensor> expected;
+  for (const Tensor& p : parameters(model)) expected.push_back(p.grad());
+  zero_grad(model);
+  square(model(x)).sum().backward();
+  for (std::size_t k = 0; k < expected.size(); ++k) CHECK_CLOSE(parameters(model)[k].grad(), expected[k], (Tolerance{1e-4, 1e-4}));
+}
+
+TEST_CASE("8.9, T08: the function gives what the module gives; one input is one argument", "[parallel][data_parallel]") {
+  const nn::Linear layer(10, 5);
+  const Tensor x = random_tensor({20, 10});
+  for (int n = 1; n <= device_count(); ++n) {
+    CHECK_CLOSE(data_parallel(layer, x, group(n)), layer(x), tolerance(DType::float32));
+    CHECK_CLOSE(data_parallel(layer, std::tuple(x), group(n)), layer(x), tolerance(DType::float32));
+    CHECK(data_parallel(layer, x, group(n), device(n - 1)).device() == device(n - 1));
+  }
+  CHECK_CLOSE(data_parallel(layer, x), layer(x), tolerance(DType::float32));
+}
+
+TEST_CASE("8.10: the eight-line version from the primitives", "[parallel][data_parallel]") {
+  const nn::Linear layer(10, 4);
+  for (int n = 0; n <= device_count(); ++n)
+    for (const std::int64_t batch : {1, 10, 30}) {
+      const Tensor x = random_tensor({batch, 10});
+      CHECK_SAME_BITS(by_hand(layer, x, group(n)), data_parallel(layer, x, group(n)));
+      CHECK_CLOSE(by_hand(layer, x, group(n)), layer(x), tolerance(DType::float32));
+    }
+}
