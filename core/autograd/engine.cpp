@@ -135,7 +135,8 @@ class Engine {
       if (!value.defined()) continue;
       const TensorImpl& leaf = *l.impl;
       if (value.shape() != leaf.shape || value.dtype() != leaf.dtype || value.device() != leaf.device)
-        throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape, ", ", leaf.dtype, " on ", leaf.device, ", got ", value.shape(), ", ", value.dtype(), " on ", value.device()));
+        throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape, ", ", leaf.dtype, " on ", leaf.device, ", got ", value.shape(), ", ",
+                                value.dtype(), " on ", value.device()));
       if (!leaf.grad) {
         if (!create_ && !sole_owner(value)) value = value.clone();  // nobody else's numbers may move with it
       } else if (const Tensor old(leaf.grad); create_ || old.requires_grad()) {
@@ -285,7 +286,8 @@ class Engine {
       const detail::RunningNode running(&node);
       Grads results = node.backward(gradients);
       const std::span<Edge> edges = node.edges();
-      if (results.size() != edges.size()) throw InternalError(str("backward of ", node.name(), ": expected ", edges.size(), " gradients, got ", results.size()));
+      if (results.size() != edges.size())
+        throw InternalError(str("backward of ", node.name(), ": expected ", edges.size(), " gradients, got ", results.size()));
       for (std::size_t i = 0; i < edges.size(); ++i) {
         const Target target = targets_[task.first_target + i];
         if (target.slot != Target::kNone) contribute(target.slot, index, std::move(results[i]), missing_ != nullptr);
@@ -332,7 +334,8 @@ class Engine {
       __builtin_ia32_pause();
 #endif
     }
-    for (std::uint32_t n = missing.load(std::memory_order_acquire); n != 0; n = missing.load(std::memory_order_acquire)) missing.wait(n, std::memory_order_acquire);
+    for (std::uint32_t n = missing.load(std::memory_order_acquire); n != 0; n = missing.load(std::memory_order_acquire))
+      missing.wait(n, std::memory_order_acquire);
   }
 
   void done(std::uint32_t index) noexcept {
@@ -371,12 +374,14 @@ class Engine {
 namespace {
 
 void fill_seeds(std::vector<Tensor>& seeds, const char* op, std::span<const Tensor> outputs, std::span<const Tensor> gradients) {
-  if (!gradients.empty() && gradients.size() != outputs.size()) throw ArgumentError(str(op, ": expected ", outputs.size(), " gradients, got ", gradients.size()));
+  if (!gradients.empty() && gradients.size() != outputs.size())
+    throw ArgumentError(str(op, ": expected ", outputs.size(), " gradients, got ", gradients.size()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
     if (!y.requires_grad()) throw AutogradError(str(op, ": expected an output that requires a gradient, got one of shape ", y.shape(), " without history"));
     if (gradients.empty() || !gradients[i].defined()) {
-      if (y.numel() != 1) throw AutogradError(str(op, ": expected a gradient for an output of shape ", y.shape(), " (only one-element outputs have a default), got none"));
+      if (y.numel() != 1)
+        throw AutogradError(str(op, ": expected a gradient for an output of shape ", y.shape(), " (only one-element outputs have a default), got none"));
       seeds.push_back(ones_like(y));
       continue;
     }
@@ -402,7 +407,8 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
   braid::backward({this, 1}, {&gradient, 1}, retain_graph, create_graph);
 }
 
-std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> gradients, bool retain_graph, bool create_graph, bool allow_unused) {
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> gradients, bool retain_graph,
+                         bool create_graph, bool allow_unused) {
   for (const Tensor& x : inputs)
     if (!x.requires_grad()) throw AutogradError(str("grad: expected inputs that require a gradient, got one of shape ", x.shape(), " that does not"));
   Engine engine(retain_graph || create_graph, create_graph);
@@ -414,7 +420,8 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
     for (std::size_t j = 0; j < i && !g.defined(); ++j)
       if (inputs[j].id() == inputs[i].id()) g = results[j];
     if (!g.defined()) g = engine.captured(i);
-    if (!g.defined() && !allow_unused) throw AutogradError(str("grad: expected outputs that depend on every input, got an unused input of shape ", inputs[i].shape(), " (index ", i, ")"));
+    if (!g.defined() && !allow_unused)
+      throw AutogradError(str("grad: expected outputs that depend on every input, got an unused input of shape ", inputs[i].shape(), " (index ", i, ")"));
     results.push_back(std::move(g));
   }
   return results;

@@ -22,7 +22,8 @@ void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr) {
 }
 
 void already_freed(const char* name) {
-  throw AutogradError(str("backward: expected a graph that is still there, got one that an earlier backward freed (at ", name, "); pass retain_graph = true to that backward"));
+  throw AutogradError(
+      str("backward: expected a graph that is still there, got one that an earlier backward freed (at ", name, "); pass retain_graph = true to that backward"));
 }
 }  // namespace detail
 
@@ -84,8 +85,8 @@ SavedTensor SavedTensor::output(const Tensor& y, std::uint32_t output_nr) {
 Tensor SavedTensor::get() const {
   if (!tensor_.defined()) return {};
   if (tensor_.version() != version_)
-    throw AutogradError(str("backward: expected a saved tensor of shape ", tensor_.shape(), " unchanged (version ", version_, "), got it changed in place (version ", tensor_.version(), ")",
-                            current_node ? str("; saved by ", current_node->name()) : ""));
+    throw AutogradError(str("backward: expected a saved tensor of shape ", tensor_.shape(), " unchanged (version ", version_,
+                            "), got it changed in place (version ", tensor_.version(), ")", current_node ? str("; saved by ", current_node->name()) : ""));
   if (!output_ || !grad_enabled() || !current_node) return tensor_;
   const Tensor attached = tensor_.detach();
   detail::attach(attached, Ref<Node>(current_node), output_nr_);

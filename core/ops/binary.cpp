@@ -132,7 +132,8 @@ Tensor extremum(const char* name, BinaryOp kind, Tensor (*lost)(const Tensor&, c
     const Tensor a = sa.get().detach(), b = sb.get().detach();
     const Tensor zero = ops::filled({}, 0, dy.dtype(), dy.device());
     const Tensor shared = where(eq(a, b), mul(dy, 0.5), dy);
-    return {needs[0] ? ops::sum_to(where(lost(a, b), zero, shared), a.shape()) : Tensor(), needs[1] ? ops::sum_to(where(lost(b, a), zero, shared), b.shape()) : Tensor()};
+    return {needs[0] ? ops::sum_to(where(lost(a, b), zero, shared), a.shape()) : Tensor(),
+            needs[1] ? ops::sum_to(where(lost(b, a), zero, shared), b.shape()) : Tensor()};
   });
 }
 

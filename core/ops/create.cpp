@@ -9,7 +9,8 @@ namespace {
 
 void collect(const Literal& l, const Shape& shape, int depth, std::vector<const Literal*>& flat) {
   if (l.kind != Literal::Kind::list) {
-    if (depth != shape.rank()) throw ShapeError(str("tensor: expected braces nested to one depth, got a number at depth ", depth, " and at depth ", shape.rank()));
+    if (depth != shape.rank())
+      throw ShapeError(str("tensor: expected braces nested to one depth, got a number at depth ", depth, " and at depth ", shape.rank()));
     flat.push_back(&l);
     return;
   }
@@ -105,9 +106,11 @@ Tensor zeros_like(const Tensor& t, const TensorOptions& options) { return zeros(
 Tensor ones_like(const Tensor& t, const TensorOptions& options) { return ones(t.shape(), like(t, options)); }
 
 Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step, const TensorOptions& options) {
-  if (step == 0 || (step > 0 ? end < start : end > start)) throw ArgumentError(str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
+  if (step == 0 || (step > 0 ? end < start : end > start))
+    throw ArgumentError(str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
   // In unsigned arithmetic: the distance of two int64 always fits.
-  const std::uint64_t distance = step > 0 ? static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start) : static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(end);
+  const std::uint64_t distance =
+      step > 0 ? static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start) : static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(end);
   const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
   const std::uint64_t n = distance / stride + (distance % stride != 0);
   if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) throw ShapeError(str("arange: expected at most 2^63 - 1 elements, got ", n));
@@ -130,7 +133,8 @@ Tensor from_blob(void* data, const Shape& shape, DType dtype, std::function<void
   const std::int64_t n = checked_numel("from_blob", shape, size_of(dtype));
   if (!data && n) throw ArgumentError(str("from_blob: expected memory for ", n, " elements, got a null pointer"));
   if (reinterpret_cast<std::uintptr_t>(data) % size_of(dtype)) throw ArgumentError(str("from_blob: expected a pointer aligned for ", dtype, ", got ", data));
-  return make_tensor_on(Storage::wrap(data, static_cast<std::size_t>(n) * size_of(dtype), device, std::move(deleter)), shape, contiguous_strides(shape), 0, dtype);
+  return make_tensor_on(Storage::wrap(data, static_cast<std::size_t>(n) * size_of(dtype), device, std::move(deleter)), shape, contiguous_strides(shape), 0,
+                        dtype);
 }
 
 }  // namespace braid

@@ -22,9 +22,11 @@ Tensor gather_rows(const char* op, const Tensor& x, const Tensor& index) {
   }();
   if (index.numel())
     launch(op, table.device(), &KernelTable::gather_rows,
-           GatherRowsArgs{table.dtype(), table.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), y.id()->data(), table.shape()[0], shape[0], width, op});
+           GatherRowsArgs{table.dtype(), table.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), y.id()->data(), table.shape()[0], shape[0],
+                          width, op});
   if (!needs_grad({table})) return y;
-  return record(op, {table}, y, [saved = SavedTensor(index), whole = table.shape()](const Tensor& dy) -> Grads { return {scatter_add_rows(dy, saved.get(), whole)}; });
+  return record(op, {table}, y,
+                [saved = SavedTensor(index), whole = table.shape()](const Tensor& dy) -> Grads { return {scatter_add_rows(dy, saved.get(), whole)}; });
 }
 
 Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& table) {
@@ -32,9 +34,11 @@ Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& tabl
   Tensor dx = ops::filled(table, 0, g.dtype(), g.device());
   if (g.numel())
     launch("scatter_add_rows", g.device(), &KernelTable::scatter_add_rows,
-           ScatterAddRowsArgs{g.dtype(), dx.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), g.id()->data(), table[0], index.numel(), g.numel() / index.numel()});
+           ScatterAddRowsArgs{g.dtype(), dx.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), g.id()->data(), table[0], index.numel(),
+                              g.numel() / index.numel()});
   if (!needs_grad({g})) return dx;
-  return record("scatter_add_rows", {g}, dx, [saved = SavedTensor(index)](const Tensor& ddx) -> Grads { return {gather_rows("gather_rows", ddx, saved.get())}; });
+  return record("scatter_add_rows", {g}, dx,
+                [saved = SavedTensor(index)](const Tensor& ddx) -> Grads { return {gather_rows("gather_rows", ddx, saved.get())}; });
 }
 
 void check_index(const char* op, const Tensor& x, const Tensor& index) {

@@ -9,9 +9,11 @@ namespace ops {
 void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
   const TensorImpl& impl = detail::defined(t.impl());
   for (int i = 0; impl.numel > 0 && i < impl.shape.rank(); ++i)
-    if (impl.shape[i] > 1 && impl.strides[i] == 0) throw LayoutError(str(op, ": expected a tensor whose elements each have their own memory, got an expanded one; use clone()"));
+    if (impl.shape[i] > 1 && impl.strides[i] == 0)
+      throw LayoutError(str(op, ": expected a tensor whose elements each have their own memory, got an expanded one; use clone()"));
   if (!grad_enabled()) return;
-  if (impl.requires_grad && !impl.grad_fn) throw AutogradError(str(op, ": expected a tensor that is not a leaf requiring grad, got one; change it under NoGrad"));
+  if (impl.requires_grad && !impl.grad_fn)
+    throw AutogradError(str(op, ": expected a tensor that is not a leaf requiring grad, got one; change it under NoGrad"));
   const bool recorded = impl.grad_fn || (source.defined() && source.requires_grad());
   if (recorded && (impl.is_view || impl.has_views.load(std::memory_order_relaxed)))
     throw AutogradError(str(op, ": expected a tensor without views where gradients are recorded, got a ", impl.is_view ? "view" : "tensor with views"));
@@ -39,8 +41,10 @@ void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tenso
 /// Checks `other` against t and brings it to t's dtype; a copy where it shares memory with t in another layout.
 Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
   check_device(op, t, other);
-  if (broadcast_shapes(op, t.shape(), other.shape()) != t.shape()) throw ShapeError(str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
-  if (!is_floating(t.dtype()) && is_floating(other.dtype())) throw DTypeError(str(op, ": expected an operand that ", t.dtype(), " can hold, got ", other.dtype()));
+  if (broadcast_shapes(op, t.shape(), other.shape()) != t.shape())
+    throw ShapeError(str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
+  if (!is_floating(t.dtype()) && is_floating(other.dtype()))
+    throw DTypeError(str(op, ": expected an operand that ", t.dtype(), " can hold, got ", other.dtype()));
   Tensor o = other.to(t.dtype());
   if (o.storage() == t.storage() && !(o.storage_offset() == t.storage_offset() && o.shape() == t.shape() && o.strides() == t.strides())) o = o.clone();
   return o;
@@ -51,7 +55,8 @@ Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
 
 const Tensor& Tensor::copy_(const Tensor& source) const {
   ops::check_in_place("copy_", *this, source);
-  if (broadcast_shapes("copy_", shape(), source.shape()) != shape()) throw ShapeError(str("copy_: expected a shape that broadcasts to ", shape(), ", got ", source.shape()));
+  if (broadcast_shapes("copy_", shape(), source.shape()) != shape())
+    throw ShapeError(str("copy_: expected a shape that broadcasts to ", shape(), ", got ", source.shape()));
   if (source.id() == id()) return *this;
   const bool recorded = needs_grad({source}) || (grad_enabled() && impl_->grad_fn);
   Tensor from = source.detach().to(device());
@@ -84,7 +89,9 @@ const Tensor& add_in_place(const char* op, const Tensor& t, const Tensor& other,
   const Tensor o = operand(op, t, other);
   binary_in_place(op, BinaryOp::add, t, &o, 0, alpha);
   if (needs_grad({t, other})) {
-    record(op, {t, o}, t, [shape = o.shape(), alpha](const Tensor& dy, Needs needs) -> Grads { return {dy, needs[1] ? mul(sum_to(dy, shape), alpha) : Tensor()}; });
+    record(op, {t, o}, t, [shape = o.shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
+      return {dy, needs[1] ? mul(sum_to(dy, shape), alpha) : Tensor()};
+    });
   }
   return t;
 }

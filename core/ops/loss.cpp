@@ -16,8 +16,8 @@ Tensor cross_entropy_backward(const Tensor& x, const Tensor& labels, const Tenso
   Tensor dx = make_tensor(x.shape(), x.dtype(), x.device());
   if (x.numel())
     launch("cross_entropy_backward", x.device(), &KernelTable::cross_entropy_backward,
-           CrossEntropyBackwardArgs{x.dtype(), x.id()->data(), static_cast<const std::int64_t*>(labels.id()->data()), labels.strides()[0], lse.id()->data(), dy.id()->data(), dx.id()->data(), scale,
-                                    x.shape()[0], x.shape()[1]});
+           CrossEntropyBackwardArgs{x.dtype(), x.id()->data(), static_cast<const std::int64_t*>(labels.id()->data()), labels.strides()[0], lse.id()->data(),
+                                    dy.id()->data(), dx.id()->data(), scale, x.shape()[0], x.shape()[1]});
   if (!needs_grad({x, dy})) return dx;
   return record("cross_entropy_backward", {x, dy}, dx, [sx = SavedTensor(x), sd = SavedTensor(dy), labels, scale](const Tensor& g, Needs needs) -> Grads {
     const Tensor logits = sx.get(), p = softmax(logits);
@@ -36,7 +36,8 @@ Tensor cross_entropy_backward(const Tensor& x, const Tensor& labels, const Tenso
 Tensor mse_backward(const Tensor& a, const Tensor& b, const Tensor& dy, double scale) {
   Tensor da = make_tensor(a.shape(), a.dtype(), a.device());
   if (a.numel())
-    launch("mse_backward", a.device(), &KernelTable::mse_backward, MseBackwardArgs{a.dtype(), a.id()->data(), b.id()->data(), dy.id()->data(), da.id()->data(), scale, a.numel()});
+    launch("mse_backward", a.device(), &KernelTable::mse_backward,
+           MseBackwardArgs{a.dtype(), a.id()->data(), b.id()->data(), dy.id()->data(), da.id()->data(), scale, a.numel()});
   if (!needs_grad({a, b, dy})) return da;
   return record("mse_backward", {a, b, dy}, da, [sa = SavedTensor(a), sb = SavedTensor(b), sd = SavedTensor(dy), scale](const Tensor& g, Needs needs) -> Grads {
     const Tensor wide = mul(g * sd.get(), 2 * scale);
@@ -51,7 +52,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, Reduction reduc
   ops::check_device("cross_entropy", logits, labels);
   if (logits.dim() != 2) throw ShapeError(str("cross_entropy: expected logits [n, classes], got ", logits.shape()));
   if (labels.dtype() != DType::int64) throw DTypeError(str("cross_entropy: expected int64 labels, got ", labels.dtype()));
-  if (labels.shape() != Shape{logits.shape()[0]}) throw ShapeError(str("cross_entropy: expected labels [", logits.shape()[0], "] for logits ", logits.shape(), ", got ", labels.shape()));
+  if (labels.shape() != Shape{logits.shape()[0]})
+    throw ShapeError(str("cross_entropy: expected labels [", logits.shape()[0], "] for logits ", logits.shape(), ", got ", labels.shape()));
   const std::int64_t rows = logits.shape()[0], classes = logits.shape()[1];
   if (rows && !classes) throw ShapeError(str("cross_entropy: expected at least one class, got logits ", logits.shape()));
   const Tensor x = logits.contiguous();
@@ -61,10 +63,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, Reduction reduc
     loss = ops::filled({}, reduction == Reduction::sum ? 0 : std::numeric_limits<double>::quiet_NaN(), x.dtype(), x.device());
   } else {
     launch("cross_entropy", x.device(), &KernelTable::cross_entropy,
-           CrossEntropyArgs{x.dtype(), x.id()->data(), static_cast<const std::int64_t*>(labels.id()->data()), labels.strides()[0], lse.id()->data(), loss.id()->data(), scale, rows, classes});
+           CrossEntropyArgs{x.dtype(), x.id()->data(), static_cast<const std::int64_t*>(labels.id()->data()), labels.strides()[0], lse.id()->data(),
+                            loss.id()->data(), scale, rows, classes});
   }
   if (!needs_grad({x})) return loss;
-  return record("cross_entropy", {x}, loss, [sx = SavedTensor(x), sl = SavedTensor(labels), lse, scale](const Tensor& dy) -> Grads { return {cross_entropy_backward(sx.get(), sl.get(), lse, dy, scale)}; });
+  return record("cross_entropy", {x}, loss, [sx = SavedTensor(x), sl = SavedTensor(labels), lse, scale](const Tensor& dy) -> Grads {
+    return {cross_entropy_backward(sx.get(), sl.get(), lse, dy, scale)};
+  });
 }
 
 Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {

@@ -125,7 +125,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (a.dim() == 0 || b.dim() == 0) throw ShapeError(str("matmul: expected tensors of rank >= 1, got ", a.shape(), " and ", b.shape()));
   const std::int64_t inner = a.shape().back(), other = b.shape()[b.dim() == 1 ? 0 : b.dim() - 2];
   if (inner != other)
-    throw ShapeError(str("matmul: inner dimensions differ: expected b.shape[", b.dim() == 1 ? 0 : b.dim() - 2, "] == ", inner, " (a is ", a.shape(), "), got b ", b.shape()));
+    throw ShapeError(str("matmul: inner dimensions differ: expected b.shape[", b.dim() == 1 ? 0 : b.dim() - 2, "] == ", inner, " (a is ", a.shape(),
+                         "), got b ", b.shape()));
   const Tensor x = a.dim() == 1 ? a.unsqueeze(0) : a, y = b.dim() == 1 ? b.unsqueeze(1) : b;
   Tensor c;
   if (x.dim() > 2 && y.dim() == 2) {  // one large product instead of many small ones
@@ -152,7 +153,8 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   Tensor y = product("linear", x, false, weight, true, bias);
   if (!needs_grad({x, weight, bias})) return y;
   return record("linear", {x, weight, bias}, y, [sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads {
-    return {needs[0] ? batched(dy, false, sw.get(), false) : Tensor(), needs[1] ? batched(dy, true, sx.get(), false) : Tensor(), needs[2] ? sum(dy, {0}) : Tensor()};
+    return {needs[0] ? batched(dy, false, sw.get(), false) : Tensor(), needs[1] ? batched(dy, true, sx.get(), false) : Tensor(),
+            needs[2] ? sum(dy, {0}) : Tensor()};
   });
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 std::atomic<std::uint64_t> global_seed{0}, global_stream{0};
 
-Tensor fill_random(const char* op, RandomKind kind, const Shape& shape, const TensorOptions& options, DType natural, double low, double high, std::int64_t ilow, std::int64_t ihigh) {
+Tensor fill_random(const char* op, RandomKind kind, const Shape& shape, const TensorOptions& options, DType natural, double low, double high, std::int64_t ilow,
+                   std::int64_t ihigh) {
   const DType dtype = options.dtype.value_or(natural);
   if (kind != RandomKind::integers && !is_floating(dtype)) throw DTypeError(str(op, ": expected a floating point type, got ", dtype));
   Tensor t = make_tensor(shape, dtype, options.device.value_or(Device()));

@@ -104,7 +104,8 @@ Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
   const double scale = 1.0 / static_cast<double>(plan.count);  // infinite for the mean of nothing: 0 times it is NaN
   Tensor y = reduce("mean", ReduceOp::sum, x, plan, keepdim, x.dtype(), scale);
   if (!needs_grad({x})) return y;
-  return record("mean", {x}, y, [shape = x.shape(), kept = plan.kept_dims, scale](const Tensor& dy) -> Grads { return {mul(dy, scale).reshape(kept).expand(shape)}; });
+  return record("mean", {x}, y,
+                [shape = x.shape(), kept = plan.kept_dims, scale](const Tensor& dy) -> Grads { return {mul(dy, scale).reshape(kept).expand(shape)}; });
 }
 
 Tensor max(const Tensor& x, const Shape& dims, bool keepdim) { return extreme("max", ReduceOp::max, x, dims, keepdim); }

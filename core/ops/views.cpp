@@ -90,7 +90,9 @@ Tensor reshaped(const char* op, const Tensor& x, const Shape& shape, bool may_co
   Tensor base = x;
   if (x.numel() == 0) strides = contiguous_strides(shape);
   else if (!view_strides(x, shape, strides)) {
-    if (!may_copy) throw LayoutError(str(op, ": expected a tensor whose strides allow shape ", shape, ", got shape ", x.shape(), ", strides ", x.strides(), "; use reshape"));
+    if (!may_copy)
+      throw LayoutError(
+          str(op, ": expected a tensor whose strides allow shape ", shape, ", got shape ", x.shape(), ", strides ", x.strides(), "; use reshape"));
     base = x.contiguous();
     strides = contiguous_strides(shape);
   }
@@ -106,17 +108,20 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
   if (shape().rank() == 0) throw IndexError("select: expected a tensor with dimensions, got a scalar");
   const int d = wrap_dim("select", dim, shape().rank());
   const std::int64_t size = shape()[d];
-  if (index < -size || index >= size) throw IndexError(str("select: expected an index in [", -size, ", ", size - 1, "] for dim ", d, " of ", shape(), ", got ", index));
+  if (index < -size || index >= size)
+    throw IndexError(str("select: expected an index in [", -size, ", ", size - 1, "] for dim ", d, " of ", shape(), ", got ", index));
   Shape result = shape();
   result.erase(d);
   return ops::part("select", *this, result, d, index < 0 ? index + size : index, 1, true);
 }
 Tensor Tensor::operator[](std::int64_t index) const { return select(0, index); }
-Tensor Tensor::operator[](const Tensor& index) const { return index_select(*this, 0, index.reshape({-1})).reshape([&] {
+Tensor Tensor::operator[](const Tensor& index) const {
+  return index_select(*this, 0, index.reshape({-1})).reshape([&] {
     Shape s = index.shape();
     for (int i = 1; i < dim(); ++i) s.push_back(shape()[i]);
     return s;
-  }()); }
+  }());
+}
 
 Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) const {
   if (shape().rank() == 0) throw IndexError("slice: expected a tensor with dimensions, got a scalar");

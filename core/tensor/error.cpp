@@ -56,7 +56,10 @@ IoError::IoError(std::string message, std::string p, std::string o, std::int64_t
 bool IoError::retryable() const noexcept { return error_number == ENOSPC || error_number == EDQUOT; }
 
 FormatError::FormatError(std::string p, std::int64_t at, std::string f, std::string e, std::string g)
-    : IoError(str(p, ": ", f, ": expected ", e, ", got ", g, " (byte ", at, ")"), p, "parse", at), field(std::move(f)), expected(std::move(e)), got(std::move(g)) {}
+    : IoError(str(p, ": ", f, ": expected ", e, ", got ", g, " (byte ", at, ")"), p, "parse", at),
+      field(std::move(f)),
+      expected(std::move(e)),
+      got(std::move(g)) {}
 
 ReplicaError::ReplicaError(std::vector<Failure> f) : Error(replica_text(f)), failures(std::move(f)) {}
 

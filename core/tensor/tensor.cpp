@@ -51,7 +51,8 @@ Tensor make_tensor_on(const Ref<Storage>& storage, const Shape& shape, const Sha
   const auto available = static_cast<std::int64_t>(storage->bytes() / size_of(dtype));
   ok = ok && (n == 0 ? offset <= available : last < available);
   if (!ok)
-    throw ShapeError(str("view: expected elements inside a storage of ", available, " ", dtype, " elements, got shape ", shape, ", strides ", strides, ", offset ", offset));
+    throw ShapeError(
+        str("view: expected elements inside a storage of ", available, " ", dtype, " elements, got shape ", shape, ", strides ", strides, ", offset ", offset));
   Ref<TensorImpl> impl(new TensorImpl);
   impl->shape = shape;
   impl->strides = strides;

@@ -17,7 +17,8 @@ Device::Device(std::string_view name) {
     const std::string_view digits = name.substr(colon + 1);
     int index = -1;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    ok = ok && error == std::errc() && end == digits.data() + digits.size() && index >= 0 && index < 1024 && digits.front() != '-' && (digits.size() == 1 || digits.front() != '0');
+    ok = ok && error == std::errc() && end == digits.data() + digits.size() && index >= 0 && index < 1024 && digits.front() != '-' &&
+         (digits.size() == 1 || digits.front() != '0');
     index_ = static_cast<std::int16_t>(index);
   }
   if (!ok) throw DeviceError(str("device: expected cpu, cpu:<index>, cuda or cuda:<index>, got '", name.substr(0, 64), "'"));

@@ -46,7 +46,9 @@ struct Job {
 
 class Worker {
  public:
-  Worker() { std::thread([this] { loop(); }).detach(); }
+  Worker() {
+    std::thread([this] { loop(); }).detach();
+  }
   /// The number that join waits for; none if a job is running here.
   std::optional<std::uint32_t> try_start(const Job& job) {
     // A job that has told its caller the end may not have left yet; waiting for that costs less than another thread.

@@ -67,7 +67,8 @@ void collate_leaves(const tree::Flat& batch, std::span<const tree::Flat> items, 
 Tensor collate_tensors(std::span<const Tensor> items) {
   const bool defined = items.front().defined();
   for (std::size_t i = 1; i < items.size(); ++i) {
-    if (items[i].defined() != defined) throw ShapeError(str("collate: expected items of one structure, got one in item ", i, " where the root is ", defined ? "undefined" : "defined"));
+    if (items[i].defined() != defined)
+      throw ShapeError(str("collate: expected items of one structure, got one in item ", i, " where the root is ", defined ? "undefined" : "defined"));
   }
   if (!defined) return {};
   return stacked(items.size(), [&](std::size_t i) -> const Tensor& { return items[i]; }, {}, {});

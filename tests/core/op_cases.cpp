@@ -11,10 +11,13 @@ Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layo
   const auto next = [&]() -> double {
     switch (input.kind) {
       case Input::Kind::value:
-      case Input::Kind::boolean: return numbers.of(t);
-      case Input::Kind::positive: return integers ? static_cast<double>(t == DType::bool_ ? 1 : numbers.integer(1, 10)) : numbers.uniform(0.3, 3);
+      case Input::Kind::boolean:
+        return numbers.of(t);
+      case Input::Kind::positive:
+        return integers ? static_cast<double>(t == DType::bool_ ? 1 : numbers.integer(1, 10)) : numbers.uniform(0.3, 3);
       case Input::Kind::nonzero:
-        if (integers) return static_cast<double>(t == DType::bool_ ? 1 : t == DType::uint8 || numbers.integer(0, 2) == 0 ? numbers.integer(1, 10) : numbers.integer(-9, 0));
+        if (integers)
+          return static_cast<double>(t == DType::bool_ ? 1 : t == DType::uint8 || numbers.integer(0, 2) == 0 ? numbers.integer(1, 10) : numbers.integer(-9, 0));
         return numbers.uniform(0.2, 2) * (numbers.integer(0, 2) == 0 ? 1 : -1);
       case Input::Kind::distinct: {
         k = (k + 37) % 256;
@@ -22,7 +25,8 @@ Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layo
         if (integers) return static_cast<double>(t == DType::uint8 ? k : k - 128);
         return (static_cast<double>(k) - 128 + 0.5 * static_cast<double>(i)) / 32;
       }
-      case Input::Kind::index: return static_cast<double>(numbers.integer(input.negative ? -input.below : 0, input.below));
+      case Input::Kind::index:
+        return static_cast<double>(numbers.integer(input.negative ? -input.below : 0, input.below));
     }
     throw std::logic_error("sample");
   };
@@ -35,9 +39,12 @@ std::string judge(const OpCase& c, std::size_t output, const Tensor& got, const 
   if (!is_floating(t)) return exact(got, want);
   const bool half = t == DType::float16 || t == DType::bfloat16;
   switch (c.accuracy) {
-    case Accuracy::exact: return exact(got, want);
-    case Accuracy::ulps: return within_ulps(got, want, half ? 1 : 4);
-    case Accuracy::tolerance: return close(got, want, tolerance(t));
+    case Accuracy::exact:
+      return exact(got, want);
+    case Accuracy::ulps:
+      return within_ulps(got, want, half ? 1 : 4);
+    case Accuracy::tolerance:
+      return close(got, want, tolerance(t));
     case Accuracy::bound: {
       Array bound = c.bound(inputs).at(output);
       for (double& b : bound.data) b *= t == DType::float64 ? 0x1p-53 : 0x1p-24;  // 16-bit types accumulate in float32

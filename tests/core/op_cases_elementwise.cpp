@@ -59,26 +59,45 @@ void add_binary(std::vector<OpCase>& list, const char* op, F f, R r, Kind kind_a
 
 void add_arithmetic(std::vector<OpCase>& list) {
   using T = const Tensor&;
-  add_binary(list, "add", [](T a, T b) { return add(a, b); }, [](double a, double b) { return a + b; }, Kind::value, Kind::value, kNumbers);
-  add_binary(list, "sub", [](T a, T b) { return a - b; }, [](double a, double b) { return a - b; }, Kind::value, Kind::value, kNumbers);
-  add_binary(list, "mul", [](T a, T b) { return a * b; }, [](double a, double b) { return a * b; }, Kind::value, Kind::value, kNumbers);
-  add_binary(list, "div", [](T a, T b) { return a / b; }, [](double a, double b) { return a / b; }, Kind::value, Kind::nonzero, kNumbers, true, floating);
-  add_binary(list, "maximum", [](T a, T b) { return maximum(a, b); }, reference::larger, Kind::distinct, Kind::distinct, kNumbers);
-  add_binary(list, "minimum", [](T a, T b) { return minimum(a, b); }, reference::smaller, Kind::distinct, Kind::distinct, kNumbers);
-  list.push_back(binary("add", "alpha 2", {{2, 3}}, {{3}}, [](T a, T b) { return add(a, b, 2); }, [](double a, double b) { return a + 2 * b; }, kSigned));
-  list.push_back(binary("sub", "alpha -0.5", {{2, 3}}, {{3}}, [](T a, T b) { return sub(a, b, -0.5); }, [](double a, double b) { return a + 0.5 * b; }, kFloats));
-  list.push_back(binary("mul", "one tensor twice", {{2, 3}}, {{1}}, [](T a, T b) { return a * a + b * 0; }, [](double a, double) { return a * a; }, kSigned));
+  add_binary(
+      list, "add", [](T a, T b) { return add(a, b); }, [](double a, double b) { return a + b; }, Kind::value, Kind::value, kNumbers);
+  add_binary(
+      list, "sub", [](T a, T b) { return a - b; }, [](double a, double b) { return a - b; }, Kind::value, Kind::value, kNumbers);
+  add_binary(
+      list, "mul", [](T a, T b) { return a * b; }, [](double a, double b) { return a * b; }, Kind::value, Kind::value, kNumbers);
+  add_binary(
+      list, "div", [](T a, T b) { return a / b; }, [](double a, double b) { return a / b; }, Kind::value, Kind::nonzero, kNumbers, true, floating);
+  add_binary(
+      list, "maximum", [](T a, T b) { return maximum(a, b); }, reference::larger, Kind::distinct, Kind::distinct, kNumbers);
+  add_binary(
+      list, "minimum", [](T a, T b) { return minimum(a, b); }, reference::smaller, Kind::distinct, Kind::distinct, kNumbers);
+  list.push_back(binary(
+      "add", "alpha 2", {{2, 3}}, {{3}}, [](T a, T b) { return add(a, b, 2); }, [](double a, double b) { return a + 2 * b; }, kSigned));
+  list.push_back(binary(
+      "sub", "alpha -0.5", {{2, 3}}, {{3}}, [](T a, T b) { return sub(a, b, -0.5); }, [](double a, double b) { return a + 0.5 * b; }, kFloats));
+  list.push_back(binary(
+      "mul", "one tensor twice", {{2, 3}}, {{1}}, [](T a, T b) { return a * a + b * 0; }, [](double a, double) { return a * a; }, kSigned));
   list.back().accuracy = Accuracy::tolerance;
-  list.push_back(unary("add", [](T a) { return add(a, 1.5); }, [](double x) { return x + 1.5; }, Kind::value, kFloats, Accuracy::exact));
-  list.push_back(unary("add", [](T a) { return 3.0 + a; }, [](double x) { return x + 3; }, Kind::value, kNumbers, Accuracy::exact));
-  list.push_back(unary("sub", [](T a) { return a - 0.5; }, [](double x) { return x - 0.5; }, Kind::value, kFloats, Accuracy::exact));
-  list.push_back(unary("sub", [](T a) { return 0.5 - a; }, [](double x) { return 0.5 - x; }, Kind::value, kFloats, Accuracy::exact));
-  list.push_back(unary("sub", [](T a) { return 2.0 - a; }, [](double x) { return 2 - x; }, Kind::value, kNumbers, Accuracy::exact));
-  list.push_back(unary("mul", [](T a) { return a * -0.5; }, [](double x) { return x * -0.5; }, Kind::value, kFloats, Accuracy::exact));
-  list.push_back(unary("mul", [](T a) { return 3.0 * a; }, [](double x) { return x * 3; }, Kind::value, kNumbers, Accuracy::exact));
-  list.push_back(unary("div", [](T a) { return a / 4.0; }, [](double x) { return x / 4; }, Kind::value, kNumbers, Accuracy::exact));
-  list.push_back(unary("div", [](T a) { return a / 3.0; }, [](double x) { return x / 3; }, Kind::value, kNumbers, Accuracy::ulps));  // may be taken as x * (1 / 3)
-  list.push_back(unary("div", [](T a) { return 3.0 / a; }, [](double x) { return 3 / x; }, Kind::nonzero, kNumbers, Accuracy::ulps));
+  list.push_back(unary(
+      "add", [](T a) { return add(a, 1.5); }, [](double x) { return x + 1.5; }, Kind::value, kFloats, Accuracy::exact));
+  list.push_back(unary(
+      "add", [](T a) { return 3.0 + a; }, [](double x) { return x + 3; }, Kind::value, kNumbers, Accuracy::exact));
+  list.push_back(unary(
+      "sub", [](T a) { return a - 0.5; }, [](double x) { return x - 0.5; }, Kind::value, kFloats, Accuracy::exact));
+  list.push_back(unary(
+      "sub", [](T a) { return 0.5 - a; }, [](double x) { return 0.5 - x; }, Kind::value, kFloats, Accuracy::exact));
+  list.push_back(unary(
+      "sub", [](T a) { return 2.0 - a; }, [](double x) { return 2 - x; }, Kind::value, kNumbers, Accuracy::exact));
+  list.push_back(unary(
+      "mul", [](T a) { return a * -0.5; }, [](double x) { return x * -0.5; }, Kind::value, kFloats, Accuracy::exact));
+  list.push_back(unary(
+      "mul", [](T a) { return 3.0 * a; }, [](double x) { return x * 3; }, Kind::value, kNumbers, Accuracy::exact));
+  list.push_back(unary(
+      "div", [](T a) { return a / 4.0; }, [](double x) { return x / 4; }, Kind::value, kNumbers, Accuracy::exact));
+  list.push_back(unary(
+      "div", [](T a) { return a / 3.0; }, [](double x) { return x / 3; }, Kind::value, kNumbers, Accuracy::ulps));  // may be taken as x * (1 / 3)
+  list.push_back(unary(
+      "div", [](T a) { return 3.0 / a; }, [](double x) { return 3 / x; }, Kind::nonzero, kNumbers, Accuracy::ulps));
   for (OpCase& c : list)
     if (c.op == "div") c.result = floating;
   OpCase c;
@@ -96,16 +115,25 @@ void add_arithmetic(std::vector<OpCase>& list) {
 void add_comparisons(std::vector<OpCase>& list) {
   using T = const Tensor&;
   // Values on a coarse grid (integers, or the same tensor twice) would make equality likely; comparisons have their own test for that.
-  add_binary(list, "eq", [](T a, T b) { return eq(a, b); }, [](double a, double b) { return a == b; }, Kind::value, Kind::value, kAll, false, boolean);
-  add_binary(list, "ne", [](T a, T b) { return ne(a, b); }, [](double a, double b) { return a != b; }, Kind::value, Kind::value, kAll, false, boolean);
-  add_binary(list, "lt", [](T a, T b) { return lt(a, b); }, [](double a, double b) { return a < b; }, Kind::value, Kind::value, kAll, false, boolean);
-  add_binary(list, "le", [](T a, T b) { return le(a, b); }, [](double a, double b) { return a <= b; }, Kind::value, Kind::value, kAll, false, boolean);
-  add_binary(list, "gt", [](T a, T b) { return gt(a, b); }, [](double a, double b) { return a > b; }, Kind::value, Kind::value, kAll, false, boolean);
-  add_binary(list, "ge", [](T a, T b) { return ge(a, b); }, [](double a, double b) { return a >= b; }, Kind::value, Kind::value, kAll, false, boolean);
+  add_binary(
+      list, "eq", [](T a, T b) { return eq(a, b); }, [](double a, double b) { return a == b; }, Kind::value, Kind::value, kAll, false, boolean);
+  add_binary(
+      list, "ne", [](T a, T b) { return ne(a, b); }, [](double a, double b) { return a != b; }, Kind::value, Kind::value, kAll, false, boolean);
+  add_binary(
+      list, "lt", [](T a, T b) { return lt(a, b); }, [](double a, double b) { return a < b; }, Kind::value, Kind::value, kAll, false, boolean);
+  add_binary(
+      list, "le", [](T a, T b) { return le(a, b); }, [](double a, double b) { return a <= b; }, Kind::value, Kind::value, kAll, false, boolean);
+  add_binary(
+      list, "gt", [](T a, T b) { return gt(a, b); }, [](double a, double b) { return a > b; }, Kind::value, Kind::value, kAll, false, boolean);
+  add_binary(
+      list, "ge", [](T a, T b) { return ge(a, b); }, [](double a, double b) { return a >= b; }, Kind::value, Kind::value, kAll, false, boolean);
   const std::size_t first = list.size();
-  list.push_back(unary("eq", [](T a) { return eq(a, 1); }, [](double x) { return x == 1; }, Kind::value, kAll, Accuracy::exact));
-  list.push_back(unary("gt", [](T a) { return gt(a, 0); }, [](double x) { return x > 0; }, Kind::value, kAll, Accuracy::exact));
-  list.push_back(unary("lt", [](T a) { return lt(a, 1); }, [](double x) { return x < 1; }, Kind::value, kAll, Accuracy::exact));
+  list.push_back(unary(
+      "eq", [](T a) { return eq(a, 1); }, [](double x) { return x == 1; }, Kind::value, kAll, Accuracy::exact));
+  list.push_back(unary(
+      "gt", [](T a) { return gt(a, 0); }, [](double x) { return x > 0; }, Kind::value, kAll, Accuracy::exact));
+  list.push_back(unary(
+      "lt", [](T a) { return lt(a, 1); }, [](double x) { return x < 1; }, Kind::value, kAll, Accuracy::exact));
   for (std::size_t i = first; i < list.size(); ++i) {
     list[i].variant = "with a number";
     list[i].differentiable = false;
@@ -116,26 +144,42 @@ void add_comparisons(std::vector<OpCase>& list) {
 void add_unary(std::vector<OpCase>& list) {
   using T = const Tensor&;
   using L = long double;
-  list.push_back(unary("neg", [](T x) { return -x; }, [](double x) { return -x; }, Kind::value, kNumbers, Accuracy::exact));
-  list.push_back(unary("abs", [](T x) { return abs(x); }, [](double x) { return std::fabs(x); }, Kind::nonzero, kNumbers, Accuracy::exact));
-  list.push_back(unary("sign", [](T x) { return sign(x); }, reference::sign, Kind::nonzero, kNumbers, Accuracy::exact));
-  list.push_back(unary("relu", [](T x) { return relu(x); }, [](double x) { return std::max(x, 0.0); }, Kind::nonzero, kNumbers, Accuracy::exact));
-  list.push_back(unary("square", [](T x) { return square(x); }, [](double x) { return x * x; }, Kind::value, kSigned, Accuracy::exact));
+  list.push_back(unary(
+      "neg", [](T x) { return -x; }, [](double x) { return -x; }, Kind::value, kNumbers, Accuracy::exact));
+  list.push_back(unary(
+      "abs", [](T x) { return abs(x); }, [](double x) { return std::fabs(x); }, Kind::nonzero, kNumbers, Accuracy::exact));
+  list.push_back(unary(
+      "sign", [](T x) { return sign(x); }, reference::sign, Kind::nonzero, kNumbers, Accuracy::exact));
+  list.push_back(unary(
+      "relu", [](T x) { return relu(x); }, [](double x) { return std::max(x, 0.0); }, Kind::nonzero, kNumbers, Accuracy::exact));
+  list.push_back(unary(
+      "square", [](T x) { return square(x); }, [](double x) { return x * x; }, Kind::value, kSigned, Accuracy::exact));
   const std::size_t first = list.size();
-  list.push_back(unary("sqrt", [](T x) { return sqrt(x); }, [](double x) { return std::sqrt(x); }, Kind::positive, kNumbers, Accuracy::exact));
-  list.push_back(unary("reciprocal", [](T x) { return reciprocal(x); }, [](double x) { return 1 / x; }, Kind::nonzero, kNumbers, Accuracy::exact));
-  list.push_back(unary("rsqrt", [](T x) { return rsqrt(x); }, [](double x) { return 1 / std::sqrt(L{x}); }, Kind::positive, kNumbers, Accuracy::ulps));
-  list.push_back(unary("exp", [](T x) { return exp(x); }, [](double x) { return std::exp(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
-  list.push_back(unary("log", [](T x) { return log(x); }, [](double x) { return std::log(L{x}); }, Kind::positive, kNumbers, Accuracy::ulps));
-  list.push_back(unary("tanh", [](T x) { return tanh(x); }, [](double x) { return std::tanh(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
-  list.push_back(unary("sigmoid", [](T x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-L{x})); }, Kind::value, kNumbers, Accuracy::ulps));
-  list.push_back(unary("sin", [](T x) { return sin(x); }, [](double x) { return std::sin(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
-  list.push_back(unary("cos", [](T x) { return cos(x); }, [](double x) { return std::cos(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
+  list.push_back(unary(
+      "sqrt", [](T x) { return sqrt(x); }, [](double x) { return std::sqrt(x); }, Kind::positive, kNumbers, Accuracy::exact));
+  list.push_back(unary(
+      "reciprocal", [](T x) { return reciprocal(x); }, [](double x) { return 1 / x; }, Kind::nonzero, kNumbers, Accuracy::exact));
+  list.push_back(unary(
+      "rsqrt", [](T x) { return rsqrt(x); }, [](double x) { return 1 / std::sqrt(L{x}); }, Kind::positive, kNumbers, Accuracy::ulps));
+  list.push_back(unary(
+      "exp", [](T x) { return exp(x); }, [](double x) { return std::exp(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
+  list.push_back(unary(
+      "log", [](T x) { return log(x); }, [](double x) { return std::log(L{x}); }, Kind::positive, kNumbers, Accuracy::ulps));
+  list.push_back(unary(
+      "tanh", [](T x) { return tanh(x); }, [](double x) { return std::tanh(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
+  list.push_back(unary(
+      "sigmoid", [](T x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-L{x})); }, Kind::value, kNumbers, Accuracy::ulps));
+  list.push_back(unary(
+      "sin", [](T x) { return sin(x); }, [](double x) { return std::sin(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
+  list.push_back(unary(
+      "cos", [](T x) { return cos(x); }, [](double x) { return std::cos(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
   for (const double e : {-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 2.5}) {
-    list.push_back(unary("pow", [e](T x) { return pow(x, e); }, [e](double x) { return std::pow(L{x}, L{e}); }, Kind::positive, kFloats, Accuracy::ulps));
+    list.push_back(unary(
+        "pow", [e](T x) { return pow(x, e); }, [e](double x) { return std::pow(L{x}, L{e}); }, Kind::positive, kFloats, Accuracy::ulps));
     list.back().variant = str("exponent ", e);
   }
-  list.push_back(unary("pow", [](T x) { return pow(x, 3); }, [](double x) { return x * x * x; }, Kind::nonzero, kFloats, Accuracy::ulps));
+  list.push_back(unary(
+      "pow", [](T x) { return pow(x, 3); }, [](double x) { return x * x * x; }, Kind::nonzero, kFloats, Accuracy::ulps));
   list.back().variant = "negative base";
   for (std::size_t i = first; i < list.size(); ++i) list[i].result = floating;
 }

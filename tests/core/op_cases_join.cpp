@@ -34,7 +34,12 @@ void add_join_cases(std::vector<OpCase>& list) {
     std::int64_t dim;
     std::vector<Sizes> shapes;
   };
-  for (const Cat& k : std::vector<Cat>{{0, {{2, 3}, {1, 3}, {3, 3}}}, {1, {{2, 1}, {2, 3}}}, {-1, {{2, 2, 2}, {2, 2, 1}}}, {1, {{2, 1, 2}, {2, 2, 2}}}, {0, {{3}}}, {0, {{0, 2}, {2, 2}, {0, 2}}}}) {
+  for (const Cat& k : std::vector<Cat>{{0, {{2, 3}, {1, 3}, {3, 3}}},
+                                       {1, {{2, 1}, {2, 3}}},
+                                       {-1, {{2, 2, 2}, {2, 2, 1}}},
+                                       {1, {{2, 1, 2}, {2, 2, 2}}},
+                                       {0, {{3}}},
+                                       {0, {{0, 2}, {2, 2}, {0, 2}}}}) {
     std::vector<Input> inputs;
     for (const Sizes& s : k.shapes) inputs.push_back({s});
     OpCase c = join_case("cat", str("dim ", k.dim, " of ", inputs.size()), inputs);

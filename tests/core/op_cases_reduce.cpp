@@ -19,9 +19,17 @@ struct Dims {
 
 const std::vector<Dims>& dims_of_reductions() {
   static const std::vector<Dims> list{
-      {"all", {2, 3, 2}, {}, false},           {"all, keepdim", {2, 3}, {}, true},     {"last dim", {3, 4}, {-1}, false},         {"first dim", {3, 4}, {0}, false},
-      {"middle dim", {2, 3, 2}, {1}, false},   {"two dims", {2, 3, 2}, {0, 2}, false}, {"dims out of order", {2, 3, 2}, {2, 1}, true},
-      {"last dim, keepdim", {2, 3}, {1}, true}, {"rank 0", {}, {}, false},              {"dim of size 1", {3, 1}, {1}, false},     {"all dims by name", {2, 2}, {0, 1}, false},
+      {"all", {2, 3, 2}, {}, false},
+      {"all, keepdim", {2, 3}, {}, true},
+      {"last dim", {3, 4}, {-1}, false},
+      {"first dim", {3, 4}, {0}, false},
+      {"middle dim", {2, 3, 2}, {1}, false},
+      {"two dims", {2, 3, 2}, {0, 2}, false},
+      {"dims out of order", {2, 3, 2}, {2, 1}, true},
+      {"last dim, keepdim", {2, 3}, {1}, true},
+      {"rank 0", {}, {}, false},
+      {"dim of size 1", {3, 1}, {1}, false},
+      {"all dims by name", {2, 2}, {0, 1}, false},
   };
   return list;
 }
@@ -45,7 +53,8 @@ void add_sums(std::vector<OpCase>& list) {
   for (const Dims& d : dims_of_reductions()) {
     const Shape dims(d.dims);
     const bool keep = d.keepdim;
-    OpCase c = reduction("sum", d, Kind::value, function_of([dims, keep](T x) { return sum(x, dims, keep); }), [d](const Array& a) { return reference::sum(a, d.dims, d.keepdim); });
+    OpCase c = reduction("sum", d, Kind::value, function_of([dims, keep](T x) { return sum(x, dims, keep); }),
+                         [d](const Array& a) { return reference::sum(a, d.dims, d.keepdim); });
     c.dtypes = all_dtypes();
     c.result = summed;
     c.accuracy = Accuracy::bound;
@@ -55,7 +64,8 @@ void add_sums(std::vector<OpCase>& list) {
       return reference::map(sums, [terms](double s) { return (log2_ceil(terms) + 2) * s; });
     });
     list.push_back(c);
-    c = reduction("mean", d, Kind::value, function_of([dims, keep](T x) { return mean(x, dims, keep); }), [d](const Array& a) { return reference::mean(a, d.dims, d.keepdim); });
+    c = reduction("mean", d, Kind::value, function_of([dims, keep](T x) { return mean(x, dims, keep); }),
+                  [d](const Array& a) { return reference::mean(a, d.dims, d.keepdim); });
     c.accuracy = Accuracy::bound;
     c.bound = expecting([d](const Array& a) {
       const Array sums = reference::sum(reference::abs(a), d.dims, d.keepdim);
@@ -63,53 +73,69 @@ void add_sums(std::vector<OpCase>& list) {
       return reference::map(sums, [terms](double s) { return (log2_ceil(terms) + 3) * s / terms; });
     });
     list.push_back(c);
-    c = reduction("max", d, Kind::distinct, function_of([dims, keep](T x) { return max(x, dims, keep); }), [d](const Array& a) { return reference::max(a, d.dims, d.keepdim); });
+    c = reduction("max", d, Kind::distinct, function_of([dims, keep](T x) { return max(x, dims, keep); }),
+                  [d](const Array& a) { return reference::max(a, d.dims, d.keepdim); });
     c.dtypes = {DType::uint8, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
     c.kinks = true;
     list.push_back(c);
-    OpCase m = reduction("min", d, Kind::distinct, function_of([dims, keep](T x) { return min(x, dims, keep); }), [d](const Array& a) { return reference::min(a, d.dims, d.keepdim); });
+    OpCase m = reduction("min", d, Kind::distinct, function_of([dims, keep](T x) { return min(x, dims, keep); }),
+                         [d](const Array& a) { return reference::min(a, d.dims, d.keepdim); });
     m.dtypes = c.dtypes;
     m.kinks = true;
     list.push_back(m);
   }
   // The members are the same functions.
-  list.push_back(reduction("sum", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.sum(); }), [](const Array& a) { return reference::sum(a); }));
+  list.push_back(
+      reduction("sum", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.sum(); }), [](const Array& a) { return reference::sum(a); }));
   list.back().accuracy = Accuracy::tolerance;
-  list.push_back(reduction("sum", {"member with dims", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.sum({0}, true); }), [](const Array& a) { return reference::sum(a, {0}, true); }));
+  list.push_back(reduction("sum", {"member with dims", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.sum({0}, true); }),
+                           [](const Array& a) { return reference::sum(a, {0}, true); }));
   list.back().accuracy = Accuracy::tolerance;
-  list.push_back(reduction("mean", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.mean(); }), [](const Array& a) { return reference::mean(a); }));
+  list.push_back(reduction("mean", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.mean(); }),
+                           [](const Array& a) { return reference::mean(a); }));
   list.back().accuracy = Accuracy::tolerance;
-  list.push_back(reduction("mean", {"member with dims", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.mean({-1}); }), [](const Array& a) { return reference::mean(a, {-1}); }));
+  list.push_back(reduction("mean", {"member with dims", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.mean({-1}); }),
+                           [](const Array& a) { return reference::mean(a, {-1}); }));
   list.back().accuracy = Accuracy::tolerance;
-  list.push_back(reduction("max", {"member", {2, 3}, {}, false}, Kind::distinct, function_of([](T x) { return x.max(); }), [](const Array& a) { return reference::max(a); }));
+  list.push_back(reduction("max", {"member", {2, 3}, {}, false}, Kind::distinct, function_of([](T x) { return x.max(); }),
+                           [](const Array& a) { return reference::max(a); }));
   list.back().kinks = true;
 }
 
 void add_arg(std::vector<OpCase>& list) {
-  for (const Dims& d : std::vector<Dims>{{"last dim", {3, 4}, {-1}, false}, {"first dim", {3, 4}, {0}, false}, {"middle dim, keepdim", {2, 3, 2}, {1}, true}, {"vector", {5}, {0}, false}}) {
+  for (const Dims& d : std::vector<Dims>{
+           {"last dim", {3, 4}, {-1}, false}, {"first dim", {3, 4}, {0}, false}, {"middle dim, keepdim", {2, 3, 2}, {1}, true}, {"vector", {5}, {0}, false}}) {
     const std::int64_t dim = d.dims[0];
     const bool keep = d.keepdim;
     for (const bool largest : {true, false}) {
-      OpCase c = reduction(largest ? "argmax" : "argmin", d, Kind::value, function_of([=](T x) { return largest ? argmax(x, dim, keep) : argmin(x, dim, keep); }),
-                           [=](const Array& a) { return largest ? reference::argmax(a, dim, keep) : reference::argmin(a, dim, keep); });
+      OpCase c =
+          reduction(largest ? "argmax" : "argmin", d, Kind::value, function_of([=](T x) { return largest ? argmax(x, dim, keep) : argmin(x, dim, keep); }),
+                    [=](const Array& a) { return largest ? reference::argmax(a, dim, keep) : reference::argmin(a, dim, keep); });
       c.dtypes = {DType::uint8, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
       c.differentiable = false;
       c.result = [](DType) { return DType::int64; };
       list.push_back(c);
     }
   }
-  list.push_back(reduction("argmax", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.argmax(1); }), [](const Array& a) { return reference::argmax(a, 1); }));
+  list.push_back(reduction("argmax", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.argmax(1); }),
+                           [](const Array& a) { return reference::argmax(a, 1); }));
   list.back().differentiable = false;
   list.back().result = [](DType) { return DType::int64; };
 }
 
 void add_softmaxes(std::vector<OpCase>& list) {
-  for (const Dims& d : std::vector<Dims>{{"last dim", {3, 4}, {-1}, false}, {"first dim", {3, 4}, {0}, false}, {"middle dim", {2, 3, 2}, {1}, false}, {"vector", {5}, {0}, false}, {"one class", {3, 1}, {1}, false}}) {
+  for (const Dims& d : std::vector<Dims>{{"last dim", {3, 4}, {-1}, false},
+                                         {"first dim", {3, 4}, {0}, false},
+                                         {"middle dim", {2, 3, 2}, {1}, false},
+                                         {"vector", {5}, {0}, false},
+                                         {"one class", {3, 1}, {1}, false}}) {
     const std::int64_t dim = d.dims[0];
-    OpCase c = reduction("softmax", d, Kind::value, function_of([dim](T x) { return softmax(x, dim); }), [dim](const Array& a) { return reference::softmax(a, dim); });
+    OpCase c =
+        reduction("softmax", d, Kind::value, function_of([dim](T x) { return softmax(x, dim); }), [dim](const Array& a) { return reference::softmax(a, dim); });
     c.accuracy = Accuracy::tolerance;
     list.push_back(c);
-    c = reduction("log_softmax", d, Kind::value, function_of([dim](T x) { return log_softmax(x, dim); }), [dim](const Array& a) { return reference::log_softmax(a, dim); });
+    c = reduction("log_softmax", d, Kind::value, function_of([dim](T x) { return log_softmax(x, dim); }),
+                  [dim](const Array& a) { return reference::log_softmax(a, dim); });
     c.accuracy = Accuracy::tolerance;
     list.push_back(c);
   }

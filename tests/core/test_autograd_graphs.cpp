@@ -236,7 +236,8 @@ TEST_CASE("graphs: several devices many times give one result", "[autograd][devi
     std::vector<Tensor> losses;
     for (std::size_t i = 0; i < 4; ++i) {
       const Device d = all[i % all.size()];
-      losses.push_back(square(linear(x.slice(0, static_cast<std::int64_t>(6 * i), static_cast<std::int64_t>(6 * i + 6)).to(d), w.to(d))).sum().to(Device("cpu")));
+      losses.push_back(
+          square(linear(x.slice(0, static_cast<std::int64_t>(6 * i), static_cast<std::int64_t>(6 * i + 6)).to(d), w.to(d))).sum().to(Device("cpu")));
     }
     const Tensor g = grad(stack(losses).sum(), {w})[0];
     if (round == 0) first = g;

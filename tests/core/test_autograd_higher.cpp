@@ -45,8 +45,16 @@ TEST_CASE("higher: many derivatives of one variable", "[autograd][higher]") {
       {"relu", [](const Tensor& x) { return relu(x) * x; }, {2 * x0, 2}},
       {"maximum", [](const Tensor& x) { return maximum(x, x * 0.5) * x; }, {2 * x0, 2}},
       {"mean square", [](const Tensor& x) { return mse_loss(x, zeros({1}, {.dtype = DType::float64})) * x; }, {3 * x0 * x0, 6 * x0, 6}},
-      {"matmul", [](const Tensor& x) { return matmul(x.reshape({1, 1}), x.reshape({1, 1})) * x; }, {3 * x0 * x0, 6 * x0, 6}},
-      {"linear", [](const Tensor& x) { return linear(x.reshape({1, 1}), x.reshape({1, 1}), x) * x; }, {3 * x0 * x0 + 2 * x0, 6 * x0 + 2, 6}},
+      {"matmul",
+       [](const Tensor& x) {
+         return matmul(x.reshape({1, 1}), x.reshape({1, 1})) * x;
+       },
+       {3 * x0 * x0, 6 * x0, 6}},
+      {"linear",
+       [](const Tensor& x) {
+         return linear(x.reshape({1, 1}), x.reshape({1, 1}), x) * x;
+       },
+       {3 * x0 * x0 + 2 * x0, 6 * x0 + 2, 6}},
   };
   for (const Case& k : cases) {
     const Tensor x = at(x0);
@@ -126,8 +134,9 @@ TEST_CASE("higher: create_graph holds under no_grad, and a graph that was freed 
 TEST_CASE("higher: what an op saved of its own result leads back into the graph", "[autograd][higher]") {
   // exp, tanh, sigmoid, sqrt, softmax keep their outputs. Under create_graph they must depend on x again.
   const Tensor x = random_tensor({2, 3}, DType::float64, {}, 4, 0.5, 2).requires_grad_();
-  for (Tensor (*f)(const Tensor&) : {static_cast<Tensor (*)(const Tensor&)>(exp), static_cast<Tensor (*)(const Tensor&)>(tanh), static_cast<Tensor (*)(const Tensor&)>(sigmoid),
-                                     static_cast<Tensor (*)(const Tensor&)>(sqrt), static_cast<Tensor (*)(const Tensor&)>(rsqrt), static_cast<Tensor (*)(const Tensor&)>(reciprocal)}) {
+  for (Tensor (*f)(const Tensor&) :
+       {static_cast<Tensor (*)(const Tensor&)>(exp), static_cast<Tensor (*)(const Tensor&)>(tanh), static_cast<Tensor (*)(const Tensor&)>(sigmoid),
+        static_cast<Tensor (*)(const Tensor&)>(sqrt), static_cast<Tensor (*)(const Tensor&)>(rsqrt), static_cast<Tensor (*)(const Tensor&)>(reciprocal)}) {
     const Tensor first = derivative(f(x), x);
     CHECK(first.requires_grad());
     const Tensor second = derivative(first, x);

@@ -37,7 +37,8 @@ TEST_CASE("copy: between all types, from every layout, on and between devices", 
                 problem = "not the same handle";
               }
               if (array_of(x).data != before.data || x.version() != 0) problem = "the source changed";
-              if (!problem.empty()) FAIL_CHECK(from << " on " << source << " to " << to << " on " << target << ", " << Shape(shape) << " " << layout.name << ": " << problem);
+              if (!problem.empty())
+                FAIL_CHECK(from << " on " << source << " to " << to << " on " << target << ", " << Shape(shape) << " " << layout.name << ": " << problem);
             }
 }
 

@@ -30,8 +30,27 @@ TEST_CASE("device: a type and an index", "[device]") {
 }
 
 TEST_CASE("device: any other text is refused", "[device][errors]") {
-  for (const char* text : {"", ":", "gpu", "cpu:", "cpu:-1", "cpu: 1", "cpu:1 ", " cpu", "CPU", "cpu:x", "cpu:1x", "cpu:+1", "cpu:0x1", "cpu:01", "cpu:99999999999999999999", "cpu:2147483648", "cpu:65536",
-                           "cpu:4294967296", "cuda:-0", "cpu::0", "tpu:0"}) {
+  for (const char* text : {"",
+                           ":",
+                           "gpu",
+                           "cpu:",
+                           "cpu:-1",
+                           "cpu: 1",
+                           "cpu:1 ",
+                           " cpu",
+                           "CPU",
+                           "cpu:x",
+                           "cpu:1x",
+                           "cpu:+1",
+                           "cpu:0x1",
+                           "cpu:01",
+                           "cpu:99999999999999999999",
+                           "cpu:2147483648",
+                           "cpu:65536",
+                           "cpu:4294967296",
+                           "cuda:-0",
+                           "cpu::0",
+                           "tpu:0"}) {
     INFO("'" << text << "'");
     CHECK_THROWS_TEXT(DeviceError, "expected *cpu*got *", Device(text));
     CHECK_THROWS_TEXT(DeviceError, text, Device(text));

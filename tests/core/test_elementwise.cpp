@@ -20,7 +20,7 @@ struct Unary {
   const char* name;
   Tensor (*call)(const Tensor&);
   long double (*expected)(long double);  ///< exact ones are computed in double: their result is rounded once
-  double low, high, ulps;  ///< range of inputs; 0 ulps: rounded once
+  double low, high, ulps;                ///< range of inputs; 0 ulps: rounded once
 };
 
 const std::vector<Unary>& unary_ops() {
@@ -28,7 +28,9 @@ const std::vector<Unary>& unary_ops() {
   static const std::vector<Unary> list{
       {"neg", neg, [](L x) { return -x; }, -2, 2, 0},
       {"abs", abs, [](L x) { return std::fabs(x); }, -2, 2, 0},
-      {"sign", sign, [](L x) { return x > 0 ? L{1} : x < 0 ? L{-1} : L{0}; }, -2, 2, 0},
+      {"sign", sign, [](L x) { return x > 0   ? L{1}
+                                      : x < 0 ? L{-1}
+                                              : L{0}; }, -2, 2, 0},
       {"relu", relu, [](L x) { return x > 0 ? x : L{0}; }, -2, 2, 0},
       {"square", square, [](L x) { return L{static_cast<double>(x) * static_cast<double>(x)}; }, -9, 9, 0},
       {"sqrt", sqrt, [](L x) { return L{std::sqrt(static_cast<double>(x))}; }, 0, 1000, 0},
@@ -76,7 +78,8 @@ TEST_CASE("elementwise: functions of two tensors at every size and number of thr
   const int before = num_threads();
   for (const DType dtype : {DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64})
     for (const std::int64_t n : kSizes) {
-      const Tensor x = random_tensor({n}, dtype, {}, 1), y = random_tensor({n}, dtype, {}, 2), one = random_tensor({1}, dtype, {}, 3), column = random_tensor({3, 1}, dtype, {}, 4);
+      const Tensor x = random_tensor({n}, dtype, {}, 1), y = random_tensor({n}, dtype, {}, 2), one = random_tensor({1}, dtype, {}, 3),
+                   column = random_tensor({3, 1}, dtype, {}, 4);
       const Array a = array_of(x), b = array_of(y), c = array_of(one), d = array_of(column);
       const auto plus = [](double p, double q) { return p + q; };
       const auto times = [](double p, double q) { return p * q; };
@@ -177,7 +180,8 @@ TEST_CASE("elementwise: broadcasting is an expand", "[elementwise]") {
         if (numbers.integer(0, 3) == 0) n = 1;
       return s;
     };
-    const Tensor a = random_tensor(part(), DType::float32, {}, static_cast<std::uint64_t>(round)), b = random_tensor(part(), DType::float32, {}, static_cast<std::uint64_t>(round) + 1000);
+    const Tensor a = random_tensor(part(), DType::float32, {}, static_cast<std::uint64_t>(round)),
+                 b = random_tensor(part(), DType::float32, {}, static_cast<std::uint64_t>(round) + 1000);
     const Shape shape = broadcast_shapes("add", a.shape(), b.shape());
     INFO(a.shape() << " with " << b.shape());
     CHECK_SAME_BITS(a + b, a.expand(shape).clone() + b.expand(shape).clone());

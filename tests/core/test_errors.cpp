@@ -29,8 +29,8 @@ std::exception_ptr pointer(const std::function<void()>& f) {
 
 TEST_CASE("errors: one root, single inheritance", "[errors]") {
   static_assert(kIs<Error, std::runtime_error>);
-  static_assert(kIs<ArgumentError, Error> && kIs<ShapeError, ArgumentError> && kIs<DTypeError, ArgumentError> && kIs<DeviceError, ArgumentError> && kIs<IndexError, ArgumentError> &&
-                kIs<LayoutError, ArgumentError>);
+  static_assert(kIs<ArgumentError, Error> && kIs<ShapeError, ArgumentError> && kIs<DTypeError, ArgumentError> && kIs<DeviceError, ArgumentError> &&
+                kIs<IndexError, ArgumentError> && kIs<LayoutError, ArgumentError>);
   static_assert(kIs<AutogradError, Error> && !kIs<AutogradError, ArgumentError>);
   static_assert(kIs<OutOfMemoryError, Error> && !std::is_base_of_v<std::bad_alloc, OutOfMemoryError>);
   static_assert(kIs<IoError, Error> && kIs<FormatError, IoError> && kIs<LimitError, FormatError>);
@@ -105,7 +105,8 @@ TEST_CASE("errors: files carry path, operation, errno and offset", "[errors]") {
 
 TEST_CASE("errors: a replica's failure keeps the original", "[errors]") {
   const std::exception_ptr shape = pointer([] { throw ShapeError("matmul: expected 3, got 4"); }), number = pointer([] { throw 5; });
-  const ReplicaError e({{1, Device("cpu:1"), exception_type(shape), exception_message(shape), shape}, {3, Device("cpu:3"), exception_type(number), exception_message(number), number}});
+  const ReplicaError e({{1, Device("cpu:1"), exception_type(shape), exception_message(shape), shape},
+                        {3, Device("cpu:3"), exception_type(number), exception_message(number), number}});
   CHECK(std::string(e.what()).rfind("Caught ShapeError in replica 1 on device cpu:1: matmul: expected 3, got 4", 0) == 0);
   CHECK(e.index() == 1);
   CHECK(e.device() == Device("cpu:1"));
@@ -174,7 +175,8 @@ TEST_CASE("errors: warnings go to the handler, from any thread", "[errors]") {
 }
 
 TEST_CASE("errors: a message is one line, and names the call first", "[errors]") {
-  const std::vector<std::function<void()>> wrong{[] { (void)zeros({2}).reshape({3}); }, [] { (void)zeros({-1}); }, [] { (void)Device("nowhere"); }, [] { (void)arange(0, 1, 0); },
+  const std::vector<std::function<void()>> wrong{[] { (void)zeros({2}).reshape({3}); },  [] { (void)zeros({-1}); },
+                                                 [] { (void)Device("nowhere"); },        [] { (void)arange(0, 1, 0); },
                                                  [] { (void)zeros({2}).item<float>(); }, [] { (void)zeros({2})[5]; }};
   for (const auto& f : wrong) {
     const std::string text = exception_message(pointer(f));

@@ -15,7 +15,8 @@ namespace {
 
 Tensor indices(const Sizes& shape, std::int64_t below, Device device = {}, bool negative = true) {
   Numbers numbers(static_cast<std::uint64_t>(below) + 3);
-  return strided(shape, reference::row_major(shape), 0, DType::int64, device, [&] { return static_cast<double>(numbers.integer(negative ? -below : 0, below)); });
+  return strided(shape, reference::row_major(shape), 0, DType::int64, device,
+                 [&] { return static_cast<double>(numbers.integer(negative ? -below : 0, below)); });
 }
 
 /// dy added to the rows it came from, in the order of the index, each sum in the type.
@@ -34,7 +35,8 @@ Array scattered(const Array& dy, const Array& index, const Sizes& table, DType t
 TEST_CASE("index: embedding at every size, type and device", "[index]") {
   for (const Device device : test_devices())
     for (const DType t : all_dtypes())
-      for (const auto& [rows, width, n] : std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {10, 7, 33}, {100, 64, 65}, {1000, 9, 129}, {5, 1025, 3}, {3, 17, 1000}}) {
+      for (const auto& [rows, width, n] :
+           std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {10, 7, 33}, {100, 64, 65}, {1000, 9, 129}, {5, 1025, 3}, {3, 17, 1000}}) {
         const Tensor table = random_tensor({rows, width}, t, device), index = indices({n}, rows, device);
         INFO(t << " on " << device << ", " << n << " of " << rows << " rows of " << width);
         CHECK_EXACT(embedding(table, index), reference::embedding(array_of(table), array_of(index)));
@@ -94,7 +96,8 @@ TEST_CASE("index: empty ones", "[index]") {
 
 TEST_CASE("index: an index out of range is refused, wherever it stands", "[index][errors]") {
   const Tensor table = random_tensor({4, 3});
-  for (const std::int64_t wrong : {std::int64_t{4}, std::int64_t{-5}, std::int64_t{1} << 31, (std::int64_t{1} << 32) + 1, std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()})
+  for (const std::int64_t wrong : {std::int64_t{4}, std::int64_t{-5}, std::int64_t{1} << 31, (std::int64_t{1} << 32) + 1,
+                                   std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()})
     for (std::size_t place = 0; place < 20; place += 19) {
       std::vector<std::int64_t> v(20, 1);
       v[place] = wrong;

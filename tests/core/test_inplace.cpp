@@ -42,7 +42,8 @@ std::vector<double> memory_of(const Tensor& t) {
 }  // namespace
 
 TEST_CASE("in place: the elements change, and nothing between them", "[inplace]") {
-  const std::vector<std::pair<Sizes, Sizes>> shapes{{{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{2, 3, 2}, {3, 1}}, {{3}, {}}, {{}, {}}, {{2, 0}, {1}}, {{33}, {33}}, {{3, 17}, {17}}};
+  const std::vector<std::pair<Sizes, Sizes>> shapes{{{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{2, 3, 2}, {3, 1}}, {{3}, {}},
+                                                    {{}, {}},         {{2, 0}, {1}}, {{33}, {33}},        {{3, 17}, {17}}};
   for (const InPlace& op : with_a_tensor())
     for (const DType dtype : {DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64})
       for (const auto& [shape, other] : shapes)

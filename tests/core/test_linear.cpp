@@ -22,7 +22,8 @@ std::string check(const Tensor& x, const Tensor& w, const Tensor& b) {
 }  // namespace
 
 TEST_CASE("linear: sizes that break tilings, with and without bias", "[linear]") {
-  for (const auto& [rows, in, out] : std::vector<std::array<std::int64_t, 3>>{{30, 5, 2}, {1, 1, 1}, {7, 9, 8}, {64, 64, 64}, {17, 65, 33}, {65, 33, 10}, {2, 784, 10}, {129, 31, 1}, {1, 127, 128}, {1000, 3, 2}})
+  for (const auto& [rows, in, out] : std::vector<std::array<std::int64_t, 3>>{
+           {30, 5, 2}, {1, 1, 1}, {7, 9, 8}, {64, 64, 64}, {17, 65, 33}, {65, 33, 10}, {2, 784, 10}, {129, 31, 1}, {1, 127, 128}, {1000, 3, 2}})
     for (const DType t : floating_dtypes()) {
       INFO(t << " " << rows << " rows, " << in << " to " << out);
       const Tensor x = random_tensor({rows, in}, t, {}, 1), w = random_tensor({out, in}, t, {}, 2), b = random_tensor({out}, t, {}, 3);
@@ -78,7 +79,8 @@ TEST_CASE("linear: gradients of many rows", "[linear][gradients]") {
 
 TEST_CASE("linear: the number of threads does not change a bit", "[linear]") {
   const int before = num_threads();
-  const Tensor x = random_tensor({64, 200}), w = random_tensor({100, 200}, DType::float32, {}, 2).requires_grad_(), b = random_tensor({100}, DType::float32, {}, 3).requires_grad_();
+  const Tensor x = random_tensor({64, 200}), w = random_tensor({100, 200}, DType::float32, {}, 2).requires_grad_(),
+               b = random_tensor({100}, DType::float32, {}, 3).requires_grad_();
   set_num_threads(1);
   const Tensor y = linear(x, w, b);
   const std::vector<Tensor> g = grad(y.sum(), {w, b}, true);

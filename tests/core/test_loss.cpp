@@ -32,7 +32,8 @@ TEST_CASE("cross_entropy: values and gradients at every size, type, device and n
   const int before = num_threads();
   for (const Device device : test_devices())
     for (const DType t : floating_dtypes())
-      for (const auto& [rows, classes] : std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {1, 2}, {7, 3}, {64, 10}, {9, 17}, {33, 65}, {5, 129}, {3, 1025}, {1000, 10}, {17, 8}, {2000, 33}}) {
+      for (const auto& [rows, classes] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+               {1, 1}, {1, 2}, {7, 3}, {64, 10}, {9, 17}, {33, 65}, {5, 129}, {3, 1025}, {1000, 10}, {17, 8}, {2000, 33}}) {
         const Tensor x = random_tensor({rows, classes}, t, device, 5, -4, 4).requires_grad_(), y = labels(rows, classes, device);
         const Array a = array_of(x), b = array_of(y);
         INFO(t << " on " << device << ", " << rows << " rows of " << classes);
@@ -42,7 +43,8 @@ TEST_CASE("cross_entropy: values and gradients at every size, type, device and n
           const Tensor loss = cross_entropy(x, y, r);
           CHECK(loss.shape() == Shape{});
           CHECK(loss.dtype() == t);
-          if (t != DType::float16 || take_mean || rows < 1000) CHECK_CLOSE(loss, reference::cross_entropy(a, b, take_mean), (Tolerance{tolerance(t).rtol * 2, tolerance(t).atol}));
+          if (t != DType::float16 || take_mean || rows < 1000)
+            CHECK_CLOSE(loss, reference::cross_entropy(a, b, take_mean), (Tolerance{tolerance(t).rtol * 2, tolerance(t).atol}));
           const Tensor g = grad(loss, {x})[0];
           CHECK_CLOSE(g, cross_entropy_gradient(a, b, take_mean ? 1.0 / static_cast<double>(rows) : 1), tolerance(t));
           set_num_threads(3);
@@ -83,7 +85,8 @@ TEST_CASE("cross_entropy: empty batches", "[loss]") {
 
 TEST_CASE("cross_entropy: labels outside the classes are refused before anything is written", "[loss][errors]") {
   const Tensor x = random_tensor({3, 4});
-  for (const std::int64_t wrong : {std::int64_t{4}, std::int64_t{-1}, std::int64_t{-100}, std::int64_t{1} << 32, std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()})
+  for (const std::int64_t wrong : {std::int64_t{4}, std::int64_t{-1}, std::int64_t{-100}, std::int64_t{1} << 32, std::numeric_limits<std::int64_t>::max(),
+                                   std::numeric_limits<std::int64_t>::min()})
     for (std::int64_t place = 0; place < 3; ++place) {
       std::vector<std::int64_t> v{0, 3, 1};
       v[static_cast<std::size_t>(place)] = wrong;
@@ -131,7 +134,8 @@ TEST_CASE("mse_loss: values and gradients at every size, type, device and number
   set_num_threads(before);
   const Tensor big = random_tensor({70007}), other = random_tensor({70007}, DType::float32, {}, 2);
   CHECK_CLOSE(mse_loss(big, other), reference::mse_loss(array_of(big), array_of(other), true), tolerance(DType::float32));
-  CHECK_CLOSE(mse_loss(big.reshape({-1, 7}).t(), other.reshape({-1, 7}).t()), reference::mse_loss(array_of(big), array_of(other), true), tolerance(DType::float32));
+  CHECK_CLOSE(mse_loss(big.reshape({-1, 7}).t(), other.reshape({-1, 7}).t()), reference::mse_loss(array_of(big), array_of(other), true),
+              tolerance(DType::float32));
 }
 
 TEST_CASE("mse_loss: empty ones, and what does not fit", "[loss][errors]") {

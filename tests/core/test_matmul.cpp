@@ -29,7 +29,8 @@ TEST_CASE("matmul: sizes that break tilings", "[matmul]") {
   const std::vector<std::int64_t> edges{1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129};
   Numbers numbers(21);
   const auto any = [&] { return edges[static_cast<std::size_t>(numbers.integer(0, static_cast<std::int64_t>(edges.size())))]; };
-  std::vector<std::array<std::int64_t, 3>> sizes{{1, 1, 1}, {30, 5, 2}, {1, 1000, 1}, {1000, 1, 3}, {3, 1, 1000}, {2, 1025, 3}, {129, 65, 33}, {64, 64, 64}, {4, 784, 10}};
+  std::vector<std::array<std::int64_t, 3>> sizes{{1, 1, 1},    {30, 5, 2},    {1, 1000, 1}, {1000, 1, 3}, {3, 1, 1000},
+                                                 {2, 1025, 3}, {129, 65, 33}, {64, 64, 64}, {4, 784, 10}};
   for (const std::int64_t e : edges) {
     sizes.push_back({e, 5, 3});
     sizes.push_back({3, e, 5});
@@ -58,15 +59,26 @@ TEST_CASE("matmul: every layout of both sides", "[matmul]") {
           if (la.offset > 3 || lb.offset > 3) continue;
           Numbers numbers(4);
           const auto next = [&] { return numbers.of(t); };
-          const std::string problem = check(strided(sa, la.strides, la.offset, t, Device("cpu"), next), strided(sb, lb.strides, lb.offset, t, Device("cpu"), next));
+          const std::string problem =
+              check(strided(sa, la.strides, la.offset, t, Device("cpu"), next), strided(sb, lb.strides, lb.offset, t, Device("cpu"), next));
           if (!problem.empty()) FAIL_CHECK(t << " " << Shape(sa) << " " << la.name << " by " << Shape(sb) << " " << lb.name << ": " << problem);
         }
     }
 }
 
 TEST_CASE("matmul: vectors and batches", "[matmul]") {
-  const std::vector<std::pair<Sizes, Sizes>> shapes{{{9}, {9}},          {{9}, {9, 4}},          {{3, 9}, {9}},       {{2, 3, 4}, {2, 4, 5}}, {{2, 3, 4}, {4, 5}},     {{3, 4}, {2, 4, 5}},
-                                                    {{2, 1, 3, 4}, {5, 4, 2}}, {{4}, {2, 3, 4, 5}}, {{2, 3, 4}, {4}}, {{1, 3, 4}, {7, 4, 2}}, {{3, 1, 2, 2}, {1, 4, 2, 2}}, {{65, 2, 3}, {65, 3, 2}}};
+  const std::vector<std::pair<Sizes, Sizes>> shapes{{{9}, {9}},
+                                                    {{9}, {9, 4}},
+                                                    {{3, 9}, {9}},
+                                                    {{2, 3, 4}, {2, 4, 5}},
+                                                    {{2, 3, 4}, {4, 5}},
+                                                    {{3, 4}, {2, 4, 5}},
+                                                    {{2, 1, 3, 4}, {5, 4, 2}},
+                                                    {{4}, {2, 3, 4, 5}},
+                                                    {{2, 3, 4}, {4}},
+                                                    {{1, 3, 4}, {7, 4, 2}},
+                                                    {{3, 1, 2, 2}, {1, 4, 2, 2}},
+                                                    {{65, 2, 3}, {65, 3, 2}}};
   for (const auto& [a, b] : shapes)
     for (const DType t : kTypes) {
       INFO(t << " " << Shape(a) << " by " << Shape(b));
@@ -134,8 +146,8 @@ TEST_CASE("matmul: the number of threads does not change a bit", "[matmul]") {
 TEST_CASE("matmul: NaN and infinity go where they belong", "[matmul]") {
   for (const std::int64_t n : {3, 40, 130}) {
     Array a({n, n}, 1.0), b({n, n}, 1.0);
-    a[n + 2] = std::nan("");     // row 1
-    b[2 * n + 1] = -INFINITY;    // column 1
+    a[n + 2] = std::nan("");   // row 1
+    b[2 * n + 1] = -INFINITY;  // column 1
     b[0 * n + 2] = 0;
     const Tensor c = matmul(tensor_of(a), tensor_of(b));
     const Array got = array_of(c);
@@ -159,9 +171,11 @@ TEST_CASE("matmul: what does not fit is refused", "[matmul][errors]") {
   CHECK_THROWS_TEXT(ShapeError, "matmul: expected *rank >= 1, got ", matmul(zeros({1}), tensor(1.0)));
   CHECK_THROWS_TEXT(ShapeError, "matmul: *[2]*[3]", matmul(zeros({2, 3, 4}), zeros({3, 4, 5})));
   CHECK_THROWS_TEXT(DTypeError, "matmul: expected one dtype, got float32 and float64", matmul(zeros({2, 3}), zeros({3, 2}, {.dtype = DType::float64})));
-  CHECK_THROWS_TEXT(DTypeError, "matmul: expected one dtype, got float16 and bfloat16", matmul(zeros({2, 3}, {.dtype = DType::float16}), zeros({3, 2}, {.dtype = DType::bfloat16})));
+  CHECK_THROWS_TEXT(DTypeError, "matmul: expected one dtype, got float16 and bfloat16",
+                    matmul(zeros({2, 3}, {.dtype = DType::float16}), zeros({3, 2}, {.dtype = DType::bfloat16})));
   CHECK_THROWS_TEXT(DTypeError, "matmul: ", matmul(zeros({2, 3}), zeros({3, 2}, {.dtype = DType::int64})));
-  for (const DType t : {DType::bool_, DType::uint8}) CHECK_THROWS_TEXT(DTypeError, "matmul: ", matmul(zeros({2, 3}, {.dtype = t}), zeros({3, 2}, {.dtype = t})));
+  for (const DType t : {DType::bool_, DType::uint8})
+    CHECK_THROWS_TEXT(DTypeError, "matmul: ", matmul(zeros({2, 3}, {.dtype = t}), zeros({3, 2}, {.dtype = t})));
   CHECK_THROWS_TEXT(DeviceError, "matmul: expected *got cpu:0 and cpu:1", matmul(zeros({2, 3}), zeros({3, 2}, {.device = Device("cpu:1")})));
   // A product of two vectors that both broadcast to a huge one.
   CHECK_THROWS_AS(matmul(zeros({1, 1}).expand({std::int64_t{1} << 40, 1}), zeros({1, 1}).expand({1, std::int64_t{1} << 40})), ShapeError);

@@ -174,7 +174,8 @@ TEST_CASE("ops: every declared op is in the table", "[ops]") {
   std::set<std::string> known;
   for (const OpCase& c : op_cases()) known.insert(c.op);
   // Without a case, because they make tensors (test_create.cpp) or answer with a bool (test_compare.cpp).
-  const std::set<std::string> elsewhere{"tensor", "empty", "zeros", "ones", "full", "arange", "eye", "empty_like", "zeros_like", "ones_like", "from_blob", "allclose", "equal"};
+  const std::set<std::string> elsewhere{"tensor",     "empty",      "zeros",     "ones",      "full",     "arange", "eye",
+                                        "empty_like", "zeros_like", "ones_like", "from_blob", "allclose", "equal"};
   std::set<std::string> declared, missing;
   for (const char* header : {"create", "elementwise", "join", "linear", "reduce", "softmax"}) {
     std::ifstream file(str(BRAID_TESTS_DIR "/../core/include/braid/core/ops/", header, ".hpp"));

@@ -206,7 +206,8 @@ TEST_CASE("random: streams and seeds do not repeat each other", "[random]") {
   std::set<double> seen;
   for (int i = 0; i < 300; ++i) seen.insert(rand({1}, {.dtype = DType::float64}).item<double>());
   for (std::uint64_t s = 1; s <= 300; ++s) seen.insert(rand({1}, {.dtype = DType::float64, .seed = s}).item<double>());
-  for (const std::uint64_t s : {std::uint64_t{1} << 32, std::uint64_t{1} << 63, ~std::uint64_t{0}}) seen.insert(rand({1}, {.dtype = DType::float64, .seed = s}).item<double>());
+  for (const std::uint64_t s : {std::uint64_t{1} << 32, std::uint64_t{1} << 63, ~std::uint64_t{0}})
+    seen.insert(rand({1}, {.dtype = DType::float64, .seed = s}).item<double>());
   CHECK(seen.size() == 603);
   manual_seed(0);
 }

@@ -49,9 +49,10 @@ TEST_CASE("reduce: every set of dims of every layout", "[reduce]") {
       const Tensor x = strided(shape, layout.strides, layout.offset, t, Device("cpu"), [&] { return numbers.of(t); });
       const Array a = array_of(x);
       for (const Sizes& dims : subsets(4)) {
-        const std::string problem = judge_sum(sum(x, Shape(dims)), a, dims, false, false) + judge_sum(sum(x, Shape(dims), true), a, dims, true, false) +
-                                    (is_floating(t) ? judge_sum(mean(x, Shape(dims)), a, dims, false, true) : "") +
-                                    (t != DType::bool_ ? exact(max(x, Shape(dims)), reference::max(a, dims)) + exact(min(x, Shape(dims), true), reference::min(a, dims, true)) : "");
+        const std::string problem =
+            judge_sum(sum(x, Shape(dims)), a, dims, false, false) + judge_sum(sum(x, Shape(dims), true), a, dims, true, false) +
+            (is_floating(t) ? judge_sum(mean(x, Shape(dims)), a, dims, false, true) : "") +
+            (t != DType::bool_ ? exact(max(x, Shape(dims)), reference::max(a, dims)) + exact(min(x, Shape(dims), true), reference::min(a, dims, true)) : "");
         if (!problem.empty()) FAIL_CHECK(t << " " << layout.name << " over " << Shape(dims) << ": " << problem);
       }
     }
@@ -114,7 +115,8 @@ TEST_CASE("reduce: empty ones", "[reduce][errors]") {
   CHECK_EXACT(mean(zeros({0})), Array(Sizes{}, nan));
   CHECK_EXACT(mean(zeros({2, 0}), {1}), Array({2}, nan));
   CHECK(mean(zeros({2, 0}), {0}).shape() == Shape{0});
-  for (Tensor (*f)(const Tensor&, const Shape&, bool) : {static_cast<Tensor (*)(const Tensor&, const Shape&, bool)>(max), static_cast<Tensor (*)(const Tensor&, const Shape&, bool)>(min)}) {
+  for (Tensor (*f)(const Tensor&, const Shape&, bool) :
+       {static_cast<Tensor (*)(const Tensor&, const Shape&, bool)>(max), static_cast<Tensor (*)(const Tensor&, const Shape&, bool)>(min)}) {
     CHECK_THROWS_AS(f(zeros({0}), {}, false), ShapeError);
     CHECK_THROWS_AS(f(zeros({2, 0}), {1}, false), ShapeError);
     CHECK(f(zeros({2, 0}), {0}, false).shape() == Shape{0});  // nothing is asked of nothing
@@ -186,7 +188,8 @@ TEST_CASE("reduce: wrong dims and types are refused", "[reduce][errors]") {
   CHECK_THROWS_AS(sum(x, {0, 0}), ArgumentError);  // twice the same
   CHECK_THROWS_AS(sum(x, {1, -1}), ArgumentError);
   CHECK_THROWS_AS(max(x, {0, -2}), ArgumentError);
-  for (const DType t : {DType::bool_, DType::uint8, DType::int32, DType::int64}) CHECK_THROWS_TEXT(DTypeError, str("mean: expected *float*got ", t), mean(zeros({2}, {.dtype = t})));
+  for (const DType t : {DType::bool_, DType::uint8, DType::int32, DType::int64})
+    CHECK_THROWS_TEXT(DTypeError, str("mean: expected *float*got ", t), mean(zeros({2}, {.dtype = t})));
 }
 
 TEST_CASE("reduce: gradients beyond the table", "[reduce][gradients]") {

@@ -25,7 +25,10 @@ const std::vector<Unary>& unary_ops() {
   static const std::vector<Unary> list{
       {"neg", neg, [](double x) { return -x; }},
       {"abs", abs, [](double x) { return std::fabs(x); }},
-      {"sign", sign, [](double x) { return std::isnan(x) ? x : x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; }},
+      {"sign", sign, [](double x) { return std::isnan(x) ? x
+                                           : x > 0       ? 1.0
+                                           : x < 0       ? -1.0
+                                                         : 0.0; }},
       {"relu", relu, [](double x) { return std::isnan(x) || x > 0 ? x : 0.0; }},
       {"exp", exp, [](double x) { return std::exp(x); }},
       {"log", log, [](double x) { return std::log(x); }},
@@ -73,7 +76,9 @@ TEST_CASE("special values: of functions of one tensor, in every place", "[specia
             const Tensor x = tensor_of(a, dtype);
             const Array in = array_of(x), out = array_of(op.call(x));
             for (const std::int64_t i : {place, (place + 1) % n})
-              if (!same_class(out[i], op.expected(in[i]), dtype)) FAIL_CHECK(op.name << "(" << in[i] << ") in " << dtype << ", place " << i << " of " << n << ": got " << out[i] << ", expected " << op.expected(in[i]));
+              if (!same_class(out[i], op.expected(in[i]), dtype))
+                FAIL_CHECK(op.name << "(" << in[i] << ") in " << dtype << ", place " << i << " of " << n << ": got " << out[i] << ", expected "
+                                   << op.expected(in[i]));
           }
 }
 
@@ -138,7 +143,8 @@ TEST_CASE("special values: pow", "[special]") {
     for (const double e : {-3.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 2.5, 7.0}) {
       const Array y = array_of(pow(x, e));
       for (std::int64_t i = 0; i < a.size(); ++i)
-        if (!same_class(y[i], std::pow(a[i], e), t)) FAIL_CHECK("pow(" << a[i] << ", " << e << ") in " << t << ": got " << y[i] << ", expected " << std::pow(a[i], e));
+        if (!same_class(y[i], std::pow(a[i], e), t))
+          FAIL_CHECK("pow(" << a[i] << ", " << e << ") in " << t << ": got " << y[i] << ", expected " << std::pow(a[i], e));
     }
   }
 }

@@ -75,8 +75,8 @@ TEST_CASE("tensor: words", "[tensor]") {
 
 TEST_CASE("tensor: views share storage and version", "[tensor]") {
   const Tensor base = random_tensor({3, 4});
-  const std::vector<Tensor> views{base[1],         base.slice(0, 1, 3),    base.slice(1, 0, 4, 2), base.t(),          base.permute({1, 0}), base.reshape({4, 3}),
-                                  base.view({12}), base.unsqueeze(1),      base.flatten(),         base.detach(),     base.narrow(1, 1, 2), base.transpose(0, 1),
+  const std::vector<Tensor> views{base[1],         base.slice(0, 1, 3),    base.slice(1, 0, 4, 2), base.t(),         base.permute({1, 0}), base.reshape({4, 3}),
+                                  base.view({12}), base.unsqueeze(1),      base.flatten(),         base.detach(),    base.narrow(1, 1, 2), base.transpose(0, 1),
                                   base.squeeze(),  base.expand({2, 3, 4}), base.select(1, 2),      base.contiguous()};
   for (std::size_t i = 0; i < views.size(); ++i) {
     INFO("view " << i);
@@ -88,7 +88,8 @@ TEST_CASE("tensor: views share storage and version", "[tensor]") {
   for (const Tensor& v : views) CHECK(v.version() > before);
   CHECK(base[1].to_vector<float>() == std::vector<float>(4, 0.0f));
   CHECK(base[0].to_vector<float>() != std::vector<float>(4, 0.0f));
-  for (const Tensor& copy : {base.clone(), base.to(base.device(), base.dtype(), true), base.t().contiguous(), base.to(DType::float64), base.t().reshape({12})}) {
+  for (const Tensor& copy :
+       {base.clone(), base.to(base.device(), base.dtype(), true), base.t().contiguous(), base.to(DType::float64), base.t().reshape({12})}) {
     CHECK_FALSE(copy.storage() == base.storage());
     CHECK(copy.is_contiguous());
   }
@@ -165,7 +166,8 @@ TEST_CASE("tensor: a view must lie inside its storage, overflow included", "[ten
 
 TEST_CASE("tensor: index arithmetic holds beyond 2^31 and 2^32 elements", "[tensor]") {
   const Tensor x = tensor({1.0, 2.0, 3.0}).unsqueeze(0);
-  for (const std::int64_t n : {(std::int64_t{1} << 31) - 1, std::int64_t{1} << 31, (std::int64_t{1} << 31) + 1, (std::int64_t{1} << 32) + 1, std::int64_t{1} << 40}) {
+  for (const std::int64_t n :
+       {(std::int64_t{1} << 31) - 1, std::int64_t{1} << 31, (std::int64_t{1} << 31) + 1, (std::int64_t{1} << 32) + 1, std::int64_t{1} << 40}) {
     INFO(n);
     const Tensor big = x.expand({n, 3});
     CHECK(big.numel() == 3 * n);

@@ -14,7 +14,8 @@ namespace braid::test {
 namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = std::numeric_limits<std::int64_t>::min();
-const std::vector<std::int64_t> kHostile{kMin, kMin + 1, -(std::int64_t{1} << 32), -7, -4, -3, -1, 0, 1, 2, 3, 4, 7, std::int64_t{1} << 31, (std::int64_t{1} << 32) + 1, kMax - 1, kMax};
+const std::vector<std::int64_t> kHostile{
+    kMin, kMin + 1, -(std::int64_t{1} << 32), -7, -4, -3, -1, 0, 1, 2, 3, 4, 7, std::int64_t{1} << 31, (std::int64_t{1} << 32) + 1, kMax - 1, kMax};
 
 /// f() gives this array, or throws an E where there is none to expect.
 template <class E, class F>
@@ -38,7 +39,8 @@ TEST_CASE("views: select takes what exists and refuses the rest", "[views][error
     for (const std::int64_t i : kHostile) {
       INFO("dim " << d << " index " << i);
       const bool legal = is_dim(d, 2) && is_dim(i, reference::at(a.shape, reference::wrap(is_dim(d, 2) ? d : 0, 2)));
-      CHECK(agrees<IndexError>(legal, [&] { return x.select(d, i); }, [&] { return reference::select(a, d, i); }) == "");
+      CHECK(agrees<IndexError>(
+                legal, [&] { return x.select(d, i); }, [&] { return reference::select(a, d, i); }) == "");
     }
   CHECK_THROWS_TEXT(IndexError, "select: expected *-3*2*got 3", x.select(0, 3));
   CHECK_THROWS_TEXT(IndexError, "select: ", x[-4]);
@@ -55,8 +57,8 @@ TEST_CASE("views: slice clamps its bounds as Python does", "[views][errors]") {
     for (const std::int64_t end : kHostile)
       for (const std::int64_t step : kHostile)
         for (const std::int64_t dim : {0, 1, -1, -2}) {
-          const std::string problem = agrees<ArgumentError>(step >= 1, [&] { return x.slice(dim, start, end, step); },
-                                                            [&] { return reference::slice(a, dim, bounded(start), bounded(end), bounded(step)); });
+          const std::string problem = agrees<ArgumentError>(
+              step >= 1, [&] { return x.slice(dim, start, end, step); }, [&] { return reference::slice(a, dim, bounded(start), bounded(end), bounded(step)); });
           if (!problem.empty()) FAIL_CHECK("dim " << dim << " [" << start << ", " << end << ") step " << step << ": " << problem);
         }
   for (const std::int64_t d : kHostile)
@@ -73,7 +75,8 @@ TEST_CASE("views: narrow refuses what is not inside", "[views][errors]") {
       INFO("start " << start << " length " << length);
       const std::int64_t first = start < 0 && start >= -4 ? start + 4 : start;
       const bool legal = first >= 0 && first <= 4 && length >= 0 && length <= 4 - first;
-      CHECK(agrees<ArgumentError>(legal, [&] { return x.narrow(1, start, length); }, [&] { return reference::slice(a, 1, first, first + length); }) == "");
+      CHECK(agrees<ArgumentError>(
+                legal, [&] { return x.narrow(1, start, length); }, [&] { return reference::slice(a, 1, first, first + length); }) == "");
     }
   CHECK_THROWS_TEXT(IndexError, "narrow: expected *got ", x.narrow(0, 2, 2));
   CHECK_THROWS_TEXT(IndexError, "narrow: ", x.narrow(2, 0, 1));
@@ -84,7 +87,8 @@ TEST_CASE("views: transpose, t and permute refuse wrong dims", "[views][errors]"
   for (const std::int64_t a : kHostile)
     for (const std::int64_t b : kHostile) {
       INFO(a << ", " << b);
-      CHECK(agrees<IndexError>(is_dim(a, 3) && is_dim(b, 3), [&] { return x.transpose(a, b); }, [&] { return reference::transpose(array_of(x), a, b); }) == "");
+      CHECK(agrees<IndexError>(
+                is_dim(a, 3) && is_dim(b, 3), [&] { return x.transpose(a, b); }, [&] { return reference::transpose(array_of(x), a, b); }) == "");
     }
   CHECK_THROWS_TEXT(ShapeError, "t: expected at most 2 dimensions, got [3, 4, 2]", x.t());
   CHECK(tensor(1.0).t().shape() == Shape{});
@@ -101,10 +105,25 @@ TEST_CASE("views: reshape keeps the number of elements", "[views][errors]") {
   const Tensor x = random_tensor({3, 4});
   for (const std::int64_t a : kHostile)
     for (const std::int64_t b : kHostile) {
-      const bool legal = (a >= 0 && b >= 0 && a <= 12 && b <= 12 && a * b == 12) || (a == -1 && b > 0 && b <= 12 && 12 % b == 0) || (b == -1 && a > 0 && a <= 12 && 12 % a == 0);
+      const bool legal = (a >= 0 && b >= 0 && a <= 12 && b <= 12 && a * b == 12) || (a == -1 && b > 0 && b <= 12 && 12 % b == 0) ||
+                         (b == -1 && a > 0 && a <= 12 && 12 % a == 0);
       INFO(a << ", " << b);
-      CHECK(agrees<ShapeError>(legal, [&] { return x.reshape({a, b}); }, [&] { return reference::reshape(array_of(x), {a, b}); }) == "");
-      CHECK(agrees<ShapeError>(legal, [&] { return x.view({a, b}); }, [&] { return reference::reshape(array_of(x), {a, b}); }) == "");
+      CHECK(agrees<ShapeError>(
+                legal,
+                [&] {
+                  return x.reshape({a, b});
+                },
+                [&] {
+                  return reference::reshape(array_of(x), {a, b});
+                }) == "");
+      CHECK(agrees<ShapeError>(
+                legal,
+                [&] {
+                  return x.view({a, b});
+                },
+                [&] {
+                  return reference::reshape(array_of(x), {a, b});
+                }) == "");
     }
   CHECK_THROWS_TEXT(ShapeError, "reshape: expected *12*got *[5, 3]", x.reshape({5, 3}));
   CHECK_THROWS_TEXT(ShapeError, "reshape: ", x.reshape({-1, -1}));
@@ -158,11 +177,18 @@ TEST_CASE("views: expand repeats dims of size 1 only", "[views][errors]") {
   for (const std::int64_t a : kHostile)
     for (const std::int64_t b : {std::int64_t{-1}, std::int64_t{1}, std::int64_t{0}, std::int64_t{4}}) {
       INFO(a << ", " << b);
-      CHECK(agrees<ShapeError>(a == 3 || a == -1, [&] { return x.expand({a, b}); }, [&] { return reference::expand(array_of(x), {3, b == -1 ? 1 : b}); }) == "");
+      CHECK(agrees<ShapeError>(
+                a == 3 || a == -1,
+                [&] {
+                  return x.expand({a, b});
+                },
+                [&] {
+                  return reference::expand(array_of(x), {3, b == -1 ? 1 : b});
+                }) == "");
     }
   CHECK_THROWS_TEXT(ShapeError, "expand: expected *got *", x.expand({4, 1}));
-  CHECK_THROWS_TEXT(ShapeError, "expand: ", x.expand({1}));          // fewer dims
-  CHECK_THROWS_TEXT(ShapeError, "expand: ", x.expand({-1, 3, 1}));   // -1 in a new dim
+  CHECK_THROWS_TEXT(ShapeError, "expand: ", x.expand({1}));         // fewer dims
+  CHECK_THROWS_TEXT(ShapeError, "expand: ", x.expand({-1, 3, 1}));  // -1 in a new dim
   CHECK_THROWS_TEXT(ShapeError, "expand: ", x.expand({-2, 3, 1}));
   CHECK_THROWS_AS(x.expand({kMax, 3, 4}), ShapeError);
   CHECK_THROWS_AS(x.expand({std::int64_t{1} << 32, std::int64_t{1} << 31, 3, 1}), ShapeError);

@@ -78,26 +78,49 @@ inline std::int64_t extent(const Loop& loop, int operand) {
 inline double get(DType t, const void* data, std::int64_t i) {
   switch (t) {
     case DType::bool_:
-    case DType::uint8: return static_cast<const std::uint8_t*>(data)[i];
-    case DType::int32: return static_cast<const std::int32_t*>(data)[i];
-    case DType::int64: return static_cast<double>(static_cast<const std::int64_t*>(data)[i]);
-    case DType::float16: return static_cast<double>(static_cast<float>(static_cast<const braid::float16*>(data)[i]));
-    case DType::bfloat16: return static_cast<double>(static_cast<float>(static_cast<const braid::bfloat16*>(data)[i]));
-    case DType::float32: return static_cast<double>(static_cast<const float*>(data)[i]);
-    case DType::float64: return static_cast<const double*>(data)[i];
+    case DType::uint8:
+      return static_cast<const std::uint8_t*>(data)[i];
+    case DType::int32:
+      return static_cast<const std::int32_t*>(data)[i];
+    case DType::int64:
+      return static_cast<double>(static_cast<const std::int64_t*>(data)[i]);
+    case DType::float16:
+      return static_cast<double>(static_cast<float>(static_cast<const braid::float16*>(data)[i]));
+    case DType::bfloat16:
+      return static_cast<double>(static_cast<float>(static_cast<const braid::bfloat16*>(data)[i]));
+    case DType::float32:
+      return static_cast<double>(static_cast<const float*>(data)[i]);
+    case DType::float64:
+      return static_cast<const double*>(data)[i];
   }
   return 0;
 }
 inline void set(DType t, void* data, std::int64_t i, double x) {
   switch (t) {
-    case DType::bool_: static_cast<std::uint8_t*>(data)[i] = x != 0; break;
-    case DType::uint8: static_cast<std::uint8_t*>(data)[i] = static_cast<std::uint8_t>(static_cast<std::int64_t>(x)); break;
-    case DType::int32: static_cast<std::int32_t*>(data)[i] = static_cast<std::int32_t>(x); break;
-    case DType::int64: static_cast<std::int64_t*>(data)[i] = static_cast<std::int64_t>(x); break;
-    case DType::float16: static_cast<braid::float16*>(data)[i] = braid::float16(static_cast<float>(x)); break;
-    case DType::bfloat16: static_cast<braid::bfloat16*>(data)[i] = braid::bfloat16(static_cast<float>(x)); break;
-    case DType::float32: static_cast<float*>(data)[i] = static_cast<float>(x); break;
-    case DType::float64: static_cast<double*>(data)[i] = x; break;
+    case DType::bool_:
+      static_cast<std::uint8_t*>(data)[i] = x != 0;
+      break;
+    case DType::uint8:
+      static_cast<std::uint8_t*>(data)[i] = static_cast<std::uint8_t>(static_cast<std::int64_t>(x));
+      break;
+    case DType::int32:
+      static_cast<std::int32_t*>(data)[i] = static_cast<std::int32_t>(x);
+      break;
+    case DType::int64:
+      static_cast<std::int64_t*>(data)[i] = static_cast<std::int64_t>(x);
+      break;
+    case DType::float16:
+      static_cast<braid::float16*>(data)[i] = braid::float16(static_cast<float>(x));
+      break;
+    case DType::bfloat16:
+      static_cast<braid::bfloat16*>(data)[i] = braid::bfloat16(static_cast<float>(x));
+      break;
+    case DType::float32:
+      static_cast<float*>(data)[i] = static_cast<float>(x);
+      break;
+    case DType::float64:
+      static_cast<double*>(data)[i] = x;
+      break;
   }
 }
 
@@ -153,10 +176,18 @@ class Buffer {
 inline double ulp(DType t, double x) {
   int bits = 0, lowest = 0;
   switch (t) {
-    case DType::float16: bits = 10, lowest = -24; break;
-    case DType::bfloat16: bits = 7, lowest = -133; break;
-    case DType::float32: bits = 23, lowest = -149; break;
-    default: bits = 52, lowest = -1074; break;
+    case DType::float16:
+      bits = 10, lowest = -24;
+      break;
+    case DType::bfloat16:
+      bits = 7, lowest = -133;
+      break;
+    case DType::float32:
+      bits = 23, lowest = -149;
+      break;
+    default:
+      bits = 52, lowest = -1074;
+      break;
   }
   if (x == 0 || !std::isfinite(x)) return std::ldexp(1.0, lowest);
   return std::ldexp(1.0, std::max(std::ilogb(x) - bits, lowest));

@@ -19,19 +19,32 @@ double wrap(DType t, double x) {
 
 double reference(BinaryOp op, DType t, double a, double b, double alpha = 1) {
   switch (op) {
-    case BinaryOp::add: return wrap(t, a + (braid::is_floating(t) ? rounded(t == DType::float64 ? t : DType::float32, alpha * b) : alpha * b));
-    case BinaryOp::sub: return wrap(t, a - (braid::is_floating(t) ? rounded(t == DType::float64 ? t : DType::float32, alpha * b) : alpha * b));
-    case BinaryOp::mul: return wrap(t, a * b);
-    case BinaryOp::div: return braid::is_floating(t) ? a / b : std::trunc(a / b);
-    case BinaryOp::maximum: return std::isnan(a) || std::isnan(b) ? kNaN : std::max(a, b);
-    case BinaryOp::minimum: return std::isnan(a) || std::isnan(b) ? kNaN : std::min(a, b);
-    case BinaryOp::relu_backward: return b > 0 ? a : 0;
-    case BinaryOp::eq: return a == b;
-    case BinaryOp::ne: return a != b;
-    case BinaryOp::lt: return a < b;
-    case BinaryOp::le: return a <= b;
-    case BinaryOp::gt: return a > b;
-    case BinaryOp::ge: return a >= b;
+    case BinaryOp::add:
+      return wrap(t, a + (braid::is_floating(t) ? rounded(t == DType::float64 ? t : DType::float32, alpha * b) : alpha * b));
+    case BinaryOp::sub:
+      return wrap(t, a - (braid::is_floating(t) ? rounded(t == DType::float64 ? t : DType::float32, alpha * b) : alpha * b));
+    case BinaryOp::mul:
+      return wrap(t, a * b);
+    case BinaryOp::div:
+      return braid::is_floating(t) ? a / b : std::trunc(a / b);
+    case BinaryOp::maximum:
+      return std::isnan(a) || std::isnan(b) ? kNaN : std::max(a, b);
+    case BinaryOp::minimum:
+      return std::isnan(a) || std::isnan(b) ? kNaN : std::min(a, b);
+    case BinaryOp::relu_backward:
+      return b > 0 ? a : 0;
+    case BinaryOp::eq:
+      return a == b;
+    case BinaryOp::ne:
+      return a != b;
+    case BinaryOp::lt:
+      return a < b;
+    case BinaryOp::le:
+      return a <= b;
+    case BinaryOp::gt:
+      return a > b;
+    case BinaryOp::ge:
+      return a >= b;
   }
   return 0;
 }
@@ -84,15 +97,15 @@ TEST_CASE("binary: every op, dtype, size and alignment, exactly", "[kernels][bin
 
 TEST_CASE("binary: broadcast and strided operands", "[kernels][binary]") {
   const std::vector<Loop> loops{
-      strided({5, 33}, {{33, 1}, {33, 1}, {0, 1}}),                               // a row for every row
-      strided({5, 33}, {{33, 1}, {33, 1}, {1, 0}}),                               // a number for every row
-      strided({33, 5}, {{5, 1}, {5, 1}, {1, 33}}),                                // transposed
-      strided({7, 3}, {{3, 1}, {0, 1}, {1, 0}}),                                  // outer product, short rows
-      strided({4, 3, 50}, {{200, 60, 1}, {50, 200, 1}, {0, 0, 0}}),               // gaps in the output, permuted, one number
-      strided({100}, {{2}, {3}, {1}}),                                            // steps
-      strided({3, 40}, {{40, 1}, {41, 1}, {40, 1}}),                              // rows with a gap
+      strided({5, 33}, {{33, 1}, {33, 1}, {0, 1}}),                  // a row for every row
+      strided({5, 33}, {{33, 1}, {33, 1}, {1, 0}}),                  // a number for every row
+      strided({33, 5}, {{5, 1}, {5, 1}, {1, 33}}),                   // transposed
+      strided({7, 3}, {{3, 1}, {0, 1}, {1, 0}}),                     // outer product, short rows
+      strided({4, 3, 50}, {{200, 60, 1}, {50, 200, 1}, {0, 0, 0}}),  // gaps in the output, permuted, one number
+      strided({100}, {{2}, {3}, {1}}),                               // steps
+      strided({3, 40}, {{40, 1}, {41, 1}, {40, 1}}),                 // rows with a gap
       strided({2, 2, 2, 2, 2, 2, 2, 2}, {{128, 64, 32, 16, 8, 4, 2, 1}, {1, 2, 4, 8, 16, 32, 64, 128}, {0, 64, 0, 16, 0, 4, 0, 1}}),
-      strided({301, 211}, {{211, 1}, {1, 301}, {0, 1}}),                          // more than one tile
+      strided({301, 211}, {{211, 1}, {1, 301}, {0, 1}}),  // more than one tile
       strided({301, 211}, {{211, 1}, {211, 1}, {1, 0}}),
       strided({40000}, {{1}, {1}, {0}}),
       strided({}, {{}, {}, {}}),
@@ -206,7 +219,8 @@ TEST_CASE("binary: integer division truncates, never traps, and refuses zero bef
       q.put(n - 1, 0);
       const auto before = r.bytes();
       CHECK_THROWS_AS(kernels().binary(args_of(BinaryOp::div, t, r, p.data(), q.data(), dense(n)), stream()), braid::ArgumentError);
-      CHECK_THROWS_WITH(kernels().binary(args_of(BinaryOp::div, t, r, p.data(), q.data(), dense(n)), stream()), "div: expected integer divisors other than 0, got 0");
+      CHECK_THROWS_WITH(kernels().binary(args_of(BinaryOp::div, t, r, p.data(), q.data(), dense(n)), stream()),
+                        "div: expected integer divisors other than 0, got 0");
       BinaryArgs by_scalar = args_of(BinaryOp::div, t, r, p.data(), nullptr, dense(n));
       CHECK_THROWS_AS(kernels().binary(by_scalar, stream()), braid::ArgumentError);
       CHECK(r.bytes() == before);
@@ -231,7 +245,8 @@ TEST_CASE("binary: outputs larger than the caches, written past them, are the sa
   std::vector<float> a(static_cast<std::size_t>(n)), out(static_cast<std::size_t>(n) + 3);
   for (std::int64_t i = 0; i < n; ++i) a[static_cast<std::size_t>(i)] = static_cast<float>(i % 1000);
   for (const int shift : {0, 1, 3}) {
-    BinaryArgs args{.op = BinaryOp::add, .dtype = DType::float32, .out = out.data() + shift, .a = a.data(), .b = nullptr, .scalar = 2, .alpha = 1, .loop = dense(n)};
+    BinaryArgs args{
+        .op = BinaryOp::add, .dtype = DType::float32, .out = out.data() + shift, .a = a.data(), .b = nullptr, .scalar = 2, .alpha = 1, .loop = dense(n)};
     kernels().binary(args, stream());
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < n; ++i) wrong += out[static_cast<std::size_t>(i + shift)] != a[static_cast<std::size_t>(i)] + 2;

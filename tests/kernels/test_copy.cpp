@@ -46,21 +46,26 @@ TEST_CASE("copy: every pair of dtypes, sizes and alignments", "[kernels][copy]")
 }
 
 TEST_CASE("copy: layouts", "[kernels][copy]") {
-  for (const auto& [to, from] : {std::pair{DType::float32, DType::float32}, {DType::float64, DType::float32}, {DType::bool_, DType::bool_}, {DType::bfloat16, DType::bfloat16},
-                                 {DType::int64, DType::int64}, {DType::float32, DType::float16}, {DType::bfloat16, DType::float32}, {DType::uint8, DType::float64}})
-    for (const Loop& loop : {
-             strided({33, 50}, {{50, 1}, {1, 33}}),               // transposed, ragged blocks
-             strided({64, 48}, {{48, 1}, {1, 64}}),               // transposed, whole blocks
-             strided({300, 200}, {{200, 1}, {1, 300}}),           // transposed, many tiles
-             strided({3, 20, 17}, {{340, 17, 1}, {340, 1, 20}}),  // a batch of transposes
-             strided({20, 3, 17}, {{51, 17, 1}, {1, 340, 20}}),   // the dense dim of x is the outermost
-             strided({17, 20}, {{1, 17}, {20, 1}}),               // out is the transposed one
-             strided({40, 9}, {{12, 1}, {9, 1}}),                 // rows into a wider matrix
-             strided({40, 9}, {{9, 1}, {12, 1}}),                 // and out of it
-             strided({40, 30}, {{30, 1}, {0, 1}}),                // a row repeated
-             strided({40, 30}, {{30, 1}, {1, 0}}),                // a column repeated
-             strided({70}, {{1}, {0}}), strided({70}, {{3}, {2}}), strided({2, 3, 4, 5}, {{60, 20, 5, 1}, {1, 2, 6, 24}}), strided({}, {{}, {}}),
-             strided({5, 0}, {{0, 1}, {0, 1}})})
+  for (const auto& [to, from] : {std::pair{DType::float32, DType::float32},
+                                 {DType::float64, DType::float32},
+                                 {DType::bool_, DType::bool_},
+                                 {DType::bfloat16, DType::bfloat16},
+                                 {DType::int64, DType::int64},
+                                 {DType::float32, DType::float16},
+                                 {DType::bfloat16, DType::float32},
+                                 {DType::uint8, DType::float64}})
+    for (const Loop& loop : {strided({33, 50}, {{50, 1}, {1, 33}}),               // transposed, ragged blocks
+                             strided({64, 48}, {{48, 1}, {1, 64}}),               // transposed, whole blocks
+                             strided({300, 200}, {{200, 1}, {1, 300}}),           // transposed, many tiles
+                             strided({3, 20, 17}, {{340, 17, 1}, {340, 1, 20}}),  // a batch of transposes
+                             strided({20, 3, 17}, {{51, 17, 1}, {1, 340, 20}}),   // the dense dim of x is the outermost
+                             strided({17, 20}, {{1, 17}, {20, 1}}),               // out is the transposed one
+                             strided({40, 9}, {{12, 1}, {9, 1}}),                 // rows into a wider matrix
+                             strided({40, 9}, {{9, 1}, {12, 1}}),                 // and out of it
+                             strided({40, 30}, {{30, 1}, {0, 1}}),                // a row repeated
+                             strided({40, 30}, {{30, 1}, {1, 0}}),                // a column repeated
+                             strided({70}, {{1}, {0}}), strided({70}, {{3}, {2}}), strided({2, 3, 4, 5}, {{60, 20, 5, 1}, {1, 2, 6, 24}}),
+                             strided({}, {{}, {}}), strided({5, 0}, {{0, 1}, {0, 1}})})
       for (const std::int64_t shift : {0, 1}) check_loop(to, from, loop, shift);
 }
 
@@ -82,7 +87,8 @@ TEST_CASE("copy: float16 and bfloat16 round to nearest even", "[kernels][copy]")
     Buffer x(DType::float32, n), out(t, n);
     auto* bits = static_cast<std::uint32_t*>(x.data());
     const std::uint32_t half = t == DType::float16 ? 0x1000u : 0x8000u;
-    for (std::int64_t i = 0; i < n; ++i) bits[i] = static_cast<std::uint32_t>(i) * 2654435761u / (2 * half) * (2 * half) + half + static_cast<std::uint32_t>(i % 3) - 1;
+    for (std::int64_t i = 0; i < n; ++i)
+      bits[i] = static_cast<std::uint32_t>(i) * 2654435761u / (2 * half) * (2 * half) + half + static_cast<std::uint32_t>(i % 3) - 1;
     kernels().copy(CopyArgs{.to = t, .from = DType::float32, .out = out.data(), .x = x.data(), .loop = dense(n)}, stream());
     for (std::int64_t i = 0; i < n; ++i) {
       const double expected = rounded(t, x[i]);
@@ -144,7 +150,8 @@ TEST_CASE("fill: every dtype, size and layout", "[kernels][fill]") {
 
 TEST_CASE("fill: int64 takes all 64 bits, signs of zero and NaN are kept", "[kernels][fill]") {
   Buffer wide(DType::int64, 19);
-  kernels().fill(FillArgs{.dtype = DType::int64, .out = wide.data(), .value = 0, .integer = std::numeric_limits<std::int64_t>::min() + 1, .loop = dense(19)}, stream());
+  kernels().fill(FillArgs{.dtype = DType::int64, .out = wide.data(), .value = 0, .integer = std::numeric_limits<std::int64_t>::min() + 1, .loop = dense(19)},
+                 stream());
   for (int i = 0; i < 19; ++i) CHECK(static_cast<std::int64_t*>(wide.data())[i] == std::numeric_limits<std::int64_t>::min() + 1);
   for (const DType t : kFloats) {
     Buffer out(t, 19);

@@ -6,7 +6,8 @@ using braid::CrossEntropyBackwardArgs;
 
 namespace {
 
-const std::vector<std::pair<std::int64_t, std::int64_t>> kShapes{{1, 1}, {1, 7}, {3, 2}, {64, 10}, {17, 16}, {17, 17}, {5, 300}, {2, 8193}, {1, 40000}, {3001, 10}, {2048, 3}};
+const std::vector<std::pair<std::int64_t, std::int64_t>> kShapes{{1, 1},   {1, 7},    {3, 2},     {64, 10},   {17, 16}, {17, 17},
+                                                                 {5, 300}, {2, 8193}, {1, 40000}, {3001, 10}, {2048, 3}};
 
 struct Problem {
   Buffer x, lse, sum, dy, dx;
@@ -16,12 +17,28 @@ struct Problem {
   CrossEntropyBackwardArgs backward;
 
   Problem(DType t, std::int64_t rows, std::int64_t n, std::int64_t label_stride, double scale)
-      : x(t, rows * n, 1), lse(t == DType::float64 ? t : DType::float32, rows), sum(t, 1), dy(t, 1), dx(t, rows * n), labels(static_cast<std::size_t>(rows * label_stride + 1), -99), stride(label_stride) {
+      : x(t, rows * n, 1),
+        lse(t == DType::float64 ? t : DType::float32, rows),
+        sum(t, 1),
+        dy(t, 1),
+        dx(t, rows * n),
+        labels(static_cast<std::size_t>(rows * label_stride + 1), -99),
+        stride(label_stride) {
     x.pattern(1, 3);
     dy.put(0, 1.5);
     for (std::int64_t r = 0; r < rows; ++r) labels[static_cast<std::size_t>(r * stride)] = (r * 7 + n / 2) % n;
-    forward = {.dtype = t, .x = x.data(), .labels = labels.data(), .label_stride = stride, .lse = lse.data(), .sum = sum.data(), .scale = scale, .rows = rows, .n = n};
-    backward = {.dtype = t, .x = x.data(), .labels = labels.data(), .label_stride = stride, .lse = lse.data(), .dy = dy.data(), .dx = dx.data(), .scale = scale, .rows = rows, .n = n};
+    forward = {
+        .dtype = t, .x = x.data(), .labels = labels.data(), .label_stride = stride, .lse = lse.data(), .sum = sum.data(), .scale = scale, .rows = rows, .n = n};
+    backward = {.dtype = t,
+                .x = x.data(),
+                .labels = labels.data(),
+                .label_stride = stride,
+                .lse = lse.data(),
+                .dy = dy.data(),
+                .dx = dx.data(),
+                .scale = scale,
+                .rows = rows,
+                .n = n};
   }
   [[nodiscard]] std::int64_t label(std::int64_t row) const { return labels[static_cast<std::size_t>(row * stride)]; }
 };
@@ -91,9 +108,9 @@ TEST_CASE("cross_entropy: a label outside the classes is refused before anything
 TEST_CASE("cross_entropy: infinities, NaN and no rows", "[kernels][cross_entropy]") {
   for (const DType t : kFloats) {
     Problem p(t, 4, 5, 1, 1);
-    for (int i = 0; i < 5; ++i) p.x.put(i, -kInf);           // row 0: only -inf
-    p.x.put(5 + 4, kNaN);                                    // row 1: a NaN
-    p.x.put(10 + (p.label(2) + 1) % 5, -kInf);               // row 2: an impossible class that is not the label
+    for (int i = 0; i < 5; ++i) p.x.put(i, -kInf);  // row 0: only -inf
+    p.x.put(5 + 4, kNaN);                           // row 1: a NaN
+    p.x.put(10 + (p.label(2) + 1) % 5, -kInf);      // row 2: an impossible class that is not the label
     kernels().cross_entropy(p.forward, stream());
     CHECK(std::isnan(p.lse[0]));
     CHECK(std::isnan(p.lse[1]));

@@ -26,8 +26,9 @@ TEST_CASE("mse: every dtype, size and alignment, any number of threads", "[kerne
         const double log2n = n > 1 ? std::ceil(std::log2(static_cast<double>(n))) : 0;
         CHECK(std::fabs(sum[0] - expected) <= (log2n + 5) * unit(t) * expected + half_ulp(t, expected));
 
-        check_threads(
-            da, [&] { kernels().mse_backward(MseBackwardArgs{.dtype = t, .a = a.data(), .b = b.data(), .dy = dy.data(), .da = da.data(), .scale = scale, .n = n}, stream()); });
+        check_threads(da, [&] {
+          kernels().mse_backward(MseBackwardArgs{.dtype = t, .a = a.data(), .b = b.data(), .dy = dy.data(), .da = da.data(), .scale = scale, .n = n}, stream());
+        });
         std::int64_t wrong = 0;
         for (std::int64_t i = 0; i < n; ++i) {
           const double e = 2 * scale * 0.75 * (a[i] - b[i]);

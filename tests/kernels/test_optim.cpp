@@ -24,7 +24,8 @@ struct Items {
   }
 };
 
-const std::vector<std::vector<std::int64_t>> kSizeLists{{1}, {7, 8, 15}, {16, 17, 0, 31, 33, 63, 64, 65}, {1023, 1024, 1025}, {100003, 1, 20000, 5, 8192, 8193}, {}};
+const std::vector<std::vector<std::int64_t>> kSizeLists{{1}, {7, 8, 15}, {16, 17, 0, 31, 33, 63, 64, 65}, {1023, 1024, 1025}, {100003, 1, 20000, 5, 8192, 8193},
+                                                        {}};
 
 // Rounding of a few operations on numbers of the given size, and of 16-bit types.
 bool near(DType t, double got, double expected, double size) {
@@ -39,7 +40,8 @@ TEST_CASE("sgd: every dtype and variant", "[kernels][optim]") {
     for (const auto& sizes : kSizeLists)
       for (int variant = 0; variant < 32; ++variant) {
         if (sizes.size() != 8 && variant % 7 != 3) continue;  // all variants at one list of sizes
-        const bool momentum = (variant & 1) != 0, nesterov = (variant & 2) != 0, maximize = (variant & 4) != 0, first = (variant & 8) != 0, decay = (variant & 16) != 0;
+        const bool momentum = (variant & 1) != 0, nesterov = (variant & 2) != 0, maximize = (variant & 4) != 0, first = (variant & 8) != 0,
+                   decay = (variant & 16) != 0;
         INFO(braid::name_of(t) << " variant " << variant << " items " << sizes.size());
         Items before(t, sizes, variant % 2), after(t, sizes, variant % 2);
         SgdArgs args{};
@@ -94,7 +96,8 @@ TEST_CASE("adamw: every dtype and size, early and late steps", "[kernels][optim]
             const double g = before.g[k][i], m = 0.9 * before.m[k][i] + 0.1 * g, v = 0.999 * before.v[k][i] + 0.001 * g * g;
             const double update = 0.01 / bias1 * m / (std::sqrt(v) / std::sqrt(bias2) + 1e-3);
             wrong += !near(t, after.m[k][i], m, 2) || !near(t, after.v[k][i], v, 2);
-            wrong += !near(t, after.p[k][i], before.p[k][i] * (1 - 0.001) - update, 2 + 4 * std::fabs(update) + 0.1 / bias1 / (std::sqrt(v) / std::sqrt(bias2) + 1e-3));
+            wrong += !near(t, after.p[k][i], before.p[k][i] * (1 - 0.001) - update,
+                           2 + 4 * std::fabs(update) + 0.1 / bias1 / (std::sqrt(v) / std::sqrt(bias2) + 1e-3));
           }
           wrong += !after.p[k].guards_intact() || !after.m[k].guards_intact() || !after.v[k].guards_intact() || after.g[k].bytes() != before.g[k].bytes();
         }
@@ -110,7 +113,8 @@ TEST_CASE("optim: threads change no bit", "[kernels][optim]") {
       Items items(t, kSizeLists[4], 0);
       if (adam) {
         AdamWArgs args{};
-        args.dtype = t, args.items = items.list.data(), args.count = 6, args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-8, args.weight_decay = 0.1, args.step = 3;
+        args.dtype = t, args.items = items.list.data(), args.count = 6, args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-8,
+        args.weight_decay = 0.1, args.step = 3;
         kernels().adamw(args, stream());
       } else {
         SgdArgs args{};

@@ -9,7 +9,16 @@ using braid::RandomKind;
 namespace {
 
 RandomArgs args_of(RandomKind kind, Buffer& out, std::uint64_t seed, std::uint64_t stream_number, double low = 0, double high = 1) {
-  return RandomArgs{.kind = kind, .dtype = out.dtype(), .out = out.data(), .n = out.size(), .seed = seed, .stream = stream_number, .low = low, .high = high, .ilow = 0, .ihigh = 0};
+  return RandomArgs{.kind = kind,
+                    .dtype = out.dtype(),
+                    .out = out.data(),
+                    .n = out.size(),
+                    .seed = seed,
+                    .stream = stream_number,
+                    .low = low,
+                    .high = high,
+                    .ilow = 0,
+                    .ihigh = 0};
 }
 
 const std::vector<std::pair<std::uint64_t, std::uint64_t>> kKeys{{0, 0}, {1, 2}, {0xfedcba9876543210u, 0x0123456789abcdefu}};

@@ -84,23 +84,25 @@ TEST_CASE("reduce: everything, every dtype, size and alignment", "[kernels][redu
     for (const DType t : kAll)
       for (const std::int64_t n : t == DType::float32 ? kSizes : kSmallSizes) {
         if (n == 0) continue;
-        for (const std::int64_t shift : {0, 1}) check_case(op, t, {keep_loop({}, {}), keep_loop({n}, {1})}, shift, op == ReduceOp::sum && braid::is_floating(t) ? 0.37 : 1);
+        for (const std::int64_t shift : {0, 1})
+          check_case(op, t, {keep_loop({}, {}), keep_loop({n}, {1})}, shift, op == ReduceOp::sum && braid::is_floating(t) ? 0.37 : 1);
       }
 }
 
 TEST_CASE("reduce: rows, columns and any strides", "[kernels][reduce]") {
   for (const ReduceOp op : kOps)
     for (const DType t : kAll) {
-      for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{5, 7}, {30, 2}, {64, 10}, {3, 300}, {70, 129}, {257, 33}, {1, 40}, {40, 1}, {1000, 3}}) {
-        check_case(op, t, {keep_loop({rows}, {n}), keep_loop({n}, {1})}, 0);   // over the rows' elements
-        check_case(op, t, {keep_loop({n}, {1}), keep_loop({rows}, {n})}, 1);   // over the columns' elements
+      for (const auto& [rows, n] :
+           {std::pair<std::int64_t, std::int64_t>{5, 7}, {30, 2}, {64, 10}, {3, 300}, {70, 129}, {257, 33}, {1, 40}, {40, 1}, {1000, 3}}) {
+        check_case(op, t, {keep_loop({rows}, {n}), keep_loop({n}, {1})}, 0);      // over the rows' elements
+        check_case(op, t, {keep_loop({n}, {1}), keep_loop({rows}, {n})}, 1);      // over the columns' elements
         check_case(op, t, {keep_loop({n}, {2}), keep_loop({rows}, {3 * n})}, 0);  // neither dense
       }
-      check_case(op, t, {keep_loop({4, 6}, {120, 1}), keep_loop({5, 4}, {24, 6})}, 0);   // columns with outer dims on both sides
-      check_case(op, t, {keep_loop({5}, {24}), keep_loop({4, 24}, {120, 1})}, 1);        // first and last dim reduced
-      check_case(op, t, {keep_loop({3, 4}, {0, 1}), keep_loop({6}, {4})}, 0);            // an expanded dim is kept
-      check_case(op, t, {keep_loop({4}, {1}), keep_loop({3, 6}, {0, 4})}, 0);            // an expanded dim is reduced
-      check_case(op, t, {keep_loop({4}, {1}), keep_loop({}, {})}, 0);                    // nothing is reduced
+      check_case(op, t, {keep_loop({4, 6}, {120, 1}), keep_loop({5, 4}, {24, 6})}, 0);  // columns with outer dims on both sides
+      check_case(op, t, {keep_loop({5}, {24}), keep_loop({4, 24}, {120, 1})}, 1);       // first and last dim reduced
+      check_case(op, t, {keep_loop({3, 4}, {0, 1}), keep_loop({6}, {4})}, 0);           // an expanded dim is kept
+      check_case(op, t, {keep_loop({4}, {1}), keep_loop({3, 6}, {0, 4})}, 0);           // an expanded dim is reduced
+      check_case(op, t, {keep_loop({4}, {1}), keep_loop({}, {})}, 0);                   // nothing is reduced
       check_case(op, t, {keep_loop({0}, {1}), keep_loop({5}, {1})}, 0);
     }
 }
@@ -133,7 +135,8 @@ TEST_CASE("reduce: threads change no bit", "[kernels][reduce]") {
 TEST_CASE("reduce: layouts change no bit", "[kernels][reduce]") {
   // The same logical matrix, reduced along its second dim: dense rows, a transposed one (columns), and with steps (gathered).
   for (const DType t : kFloats)
-    for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{3, 5}, {7, 16}, {5, 17}, {9, 100}, {33, 255}, {4, 256}, {130, 300}, {6, 4099}, {2, 40000}}) {
+    for (const auto& [rows, n] :
+         {std::pair<std::int64_t, std::int64_t>{3, 5}, {7, 16}, {5, 17}, {9, 100}, {33, 255}, {4, 256}, {130, 300}, {6, 4099}, {2, 40000}}) {
       Buffer dense_x(t, rows * n), columns(t, rows * n), steps(t, rows * n * 2);
       dense_x.pattern(11);
       for (std::int64_t r = 0; r < rows; ++r)

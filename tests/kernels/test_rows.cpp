@@ -26,7 +26,8 @@ TEST_CASE("gather_rows: every dtype, width and number of rows", "[kernels][rows]
         Buffer table(t, table_rows * width, 1), out(t, rows * width, 1);
         table.pattern(1);
         const auto index = indices(rows, table_rows);
-        const GatherRowsArgs args{.dtype = t, .table = table.data(), .index = index.data(), .out = out.data(), .table_rows = table_rows, .rows = rows, .width = width};
+        const GatherRowsArgs args{
+            .dtype = t, .table = table.data(), .index = index.data(), .out = out.data(), .table_rows = table_rows, .rows = rows, .width = width};
         check_threads(out, [&] { kernels().gather_rows(args, stream()); });
         std::int64_t wrong = 0;
         for (std::int64_t i = 0; i < rows; ++i)
@@ -45,7 +46,8 @@ TEST_CASE("scatter_add_rows: every dtype, in the order of the indices, any numbe
         Buffer table(t, table_rows * width, 1), dy(t, rows * width), expected(t, table_rows * width);
         dy.pattern(2);
         const auto index = indices(rows, table_rows);
-        const ScatterAddRowsArgs args{.dtype = t, .table = table.data(), .index = index.data(), .dy = dy.data(), .table_rows = table_rows, .rows = rows, .width = width};
+        const ScatterAddRowsArgs args{
+            .dtype = t, .table = table.data(), .index = index.data(), .dy = dy.data(), .table_rows = table_rows, .rows = rows, .width = width};
         const auto zero = [&](Buffer& b) { std::memset(b.data(), 0, b.bytes().size()); };
         check_threads(table, [&] {
           zero(table);

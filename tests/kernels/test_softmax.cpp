@@ -6,8 +6,8 @@ using braid::SoftmaxBackwardArgs;
 
 namespace {
 
-const std::vector<std::pair<std::int64_t, std::int64_t>> kShapes{{1, 1}, {3, 2}, {5, 7}, {4, 8}, {3, 15}, {3, 16}, {3, 17}, {7, 33}, {2, 65}, {64, 10},
-                                                                 {5, 256}, {3, 1025}, {2000, 10}, {2, 8192}, {2, 8193}, {1, 50001}, {2, 300}};
+const std::vector<std::pair<std::int64_t, std::int64_t>> kShapes{{1, 1},   {3, 2},   {5, 7},    {4, 8},     {3, 15},   {3, 16},   {3, 17},    {7, 33}, {2, 65},
+                                                                 {64, 10}, {5, 256}, {3, 1025}, {2000, 10}, {2, 8192}, {2, 8193}, {1, 50001}, {2, 300}};
 
 std::vector<double> reference(const Buffer& x, std::int64_t row, std::int64_t n, bool log) {
   double max = -kInf;
@@ -18,7 +18,9 @@ std::vector<double> reference(const Buffer& x, std::int64_t row, std::int64_t n,
   std::vector<double> y(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
     const double v = x[row * n + i];
-    y[static_cast<std::size_t>(i)] = nan ? kNaN : log ? static_cast<double>(v - max - std::log(sum)) : static_cast<double>(std::exp(static_cast<long double>(v - max)) / sum);
+    y[static_cast<std::size_t>(i)] = nan   ? kNaN
+                                     : log ? static_cast<double>(v - max - std::log(sum))
+                                           : static_cast<double>(std::exp(static_cast<long double>(v - max)) / sum);
   }
   return y;
 }
@@ -66,10 +68,10 @@ TEST_CASE("softmax: rows of NaN, of infinities, and with some of them", "[kernel
         const std::int64_t rows = 7;
         Buffer x(t, rows * n), y(t, rows * n);
         x.pattern(2);
-        x.put(1 * n + n / 2, kNaN);                                  // row 1: a NaN
-        for (std::int64_t i = 0; i < n; ++i) x.put(2 * n + i, -kInf);  // row 2: only -inf
-        x.put(3 * n + n - 1, -kInf);                                 // row 3: one -inf
-        x.put(4 * n, kInf);                                          // row 4: an inf
+        x.put(1 * n + n / 2, kNaN);                                        // row 1: a NaN
+        for (std::int64_t i = 0; i < n; ++i) x.put(2 * n + i, -kInf);      // row 2: only -inf
+        x.put(3 * n + n - 1, -kInf);                                       // row 3: one -inf
+        x.put(4 * n, kInf);                                                // row 4: an inf
         for (std::int64_t i = 0; i + 1 < n; ++i) x.put(5 * n + i, -kInf);  // row 5: all but the last
         kernels().softmax(args_of(t, log, x, y, rows, n), stream());
         std::int64_t wrong = 0;
@@ -152,7 +154,8 @@ TEST_CASE("softmax_backward: every dtype and shape, any number of threads", "[ke
         }
         CHECK(wrong == 0);
         CHECK(dx.guards_intact());
-        kernels().softmax_backward(SoftmaxBackwardArgs{.dtype = t, .log = log, .y = y.data(), .dy = dy.data(), .dx = dy.data(), .rows = rows, .n = n}, stream());
+        kernels().softmax_backward(SoftmaxBackwardArgs{.dtype = t, .log = log, .y = y.data(), .dy = dy.data(), .dx = dy.data(), .rows = rows, .n = n},
+                                   stream());
         CHECK(dy.bytes() == dx.bytes());
       }
 }

@@ -6,28 +6,44 @@ using braid::UnaryOp;
 
 namespace {
 
-const std::vector<UnaryOp> kOps{UnaryOp::neg,     UnaryOp::abs, UnaryOp::relu, UnaryOp::exp,        UnaryOp::log,    UnaryOp::sqrt, UnaryOp::rsqrt,     UnaryOp::tanh,
-                                UnaryOp::sigmoid, UnaryOp::sin, UnaryOp::cos,  UnaryOp::reciprocal, UnaryOp::square, UnaryOp::sign, UnaryOp::pow_scalar};
+const std::vector<UnaryOp> kOps{UnaryOp::neg,  UnaryOp::abs,        UnaryOp::relu,   UnaryOp::exp,     UnaryOp::log,
+                                UnaryOp::sqrt, UnaryOp::rsqrt,      UnaryOp::tanh,   UnaryOp::sigmoid, UnaryOp::sin,
+                                UnaryOp::cos,  UnaryOp::reciprocal, UnaryOp::square, UnaryOp::sign,    UnaryOp::pow_scalar};
 
 bool whole(UnaryOp op) { return op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::relu || op == UnaryOp::square || op == UnaryOp::sign; }
 
 double reference(UnaryOp op, double x, double alpha) {
   switch (op) {
-    case UnaryOp::neg: return -x;
-    case UnaryOp::abs: return std::fabs(x);
-    case UnaryOp::relu: return std::isnan(x) ? x : x > 0 ? x : 0.0;
-    case UnaryOp::exp: return std::exp(x);
-    case UnaryOp::log: return std::log(x);
-    case UnaryOp::sqrt: return std::sqrt(x);
-    case UnaryOp::rsqrt: return 1 / std::sqrt(x);
-    case UnaryOp::tanh: return std::tanh(x);
-    case UnaryOp::sigmoid: return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
-    case UnaryOp::sin: return std::sin(x);
-    case UnaryOp::cos: return std::cos(x);
-    case UnaryOp::reciprocal: return 1 / x;
-    case UnaryOp::square: return x * x;
-    case UnaryOp::sign: return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
-    case UnaryOp::pow_scalar: return std::pow(x, alpha);
+    case UnaryOp::neg:
+      return -x;
+    case UnaryOp::abs:
+      return std::fabs(x);
+    case UnaryOp::relu:
+      return std::isnan(x) ? x : x > 0 ? x : 0.0;
+    case UnaryOp::exp:
+      return std::exp(x);
+    case UnaryOp::log:
+      return std::log(x);
+    case UnaryOp::sqrt:
+      return std::sqrt(x);
+    case UnaryOp::rsqrt:
+      return 1 / std::sqrt(x);
+    case UnaryOp::tanh:
+      return std::tanh(x);
+    case UnaryOp::sigmoid:
+      return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
+    case UnaryOp::sin:
+      return std::sin(x);
+    case UnaryOp::cos:
+      return std::cos(x);
+    case UnaryOp::reciprocal:
+      return 1 / x;
+    case UnaryOp::square:
+      return x * x;
+    case UnaryOp::sign:
+      return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
+    case UnaryOp::pow_scalar:
+      return std::pow(x, alpha);
   }
   return 0;
 }
@@ -72,8 +88,9 @@ TEST_CASE("unary: every op, dtype, size and alignment", "[kernels][unary]") {
 }
 
 TEST_CASE("unary: strided, transposed and repeated operands", "[kernels][unary]") {
-  for (const Loop& loop : {strided({33, 5}, {{5, 1}, {1, 33}}), strided({100}, {{2}, {3}}), strided({4, 40}, {{40, 1}, {0, 1}}), strided({4, 40}, {{40, 1}, {1, 0}}),
-                           strided({200, 300}, {{300, 1}, {1, 200}}), strided({}, {{}, {}}), strided({3, 4, 5}, {{20, 1, 4}, {1, 15, 3}})})
+  for (const Loop& loop :
+       {strided({33, 5}, {{5, 1}, {1, 33}}), strided({100}, {{2}, {3}}), strided({4, 40}, {{40, 1}, {0, 1}}), strided({4, 40}, {{40, 1}, {1, 0}}),
+        strided({200, 300}, {{300, 1}, {1, 200}}), strided({}, {{}, {}}), strided({3, 4, 5}, {{20, 1, 4}, {1, 15, 3}})})
     for (const DType t : kAll)
       for (const UnaryOp op : {UnaryOp::neg, UnaryOp::exp}) {
         if (t == DType::bool_ || (!braid::is_floating(t) && !whole(op))) continue;
@@ -98,7 +115,8 @@ TEST_CASE("unary: float functions over all binades are within 4 ULP", "[kernels]
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double expected = reference(op, static_cast<double>(x[i]), 0), got = static_cast<double>(out[i]);
       if (!close(DType::float32, got, expected, 4)) ++wrong;
-      if (std::isfinite(expected) && std::isfinite(got) && std::fabs(expected) < 3.4e38) worst = std::max(worst, std::fabs(got - expected) / ulp(DType::float32, expected));
+      if (std::isfinite(expected) && std::isfinite(got) && std::fabs(expected) < 3.4e38)
+        worst = std::max(worst, std::fabs(got - expected) / ulp(DType::float32, expected));
     }
     INFO("op " << static_cast<int>(op) << " worst " << worst << " ULP");
     CHECK(wrong == 0);
@@ -107,7 +125,8 @@ TEST_CASE("unary: float functions over all binades are within 4 ULP", "[kernels]
 }
 
 TEST_CASE("unary: NaN, infinities, zeros and subnormals at any position", "[kernels][unary]") {
-  const double specials[] = {kNaN, kInf, -kInf, 0.0, -0.0, 0x1p-149, -0x1p-149, 0x1p-126, -0x1p-130, 3.4e38, -3.4e38, 1.0, -1.0, 88.72, 88.73, -103.9, -104.5, 1e10};
+  const double specials[] = {kNaN,   kInf,    -kInf, 0.0,  -0.0,  0x1p-149, -0x1p-149, 0x1p-126, -0x1p-130,
+                             3.4e38, -3.4e38, 1.0,   -1.0, 88.72, 88.73,    -103.9,    -104.5,   1e10};
   for (const DType t : kFloats)
     for (const UnaryOp op : kOps)
       for (const std::int64_t n : {1, 16, 37})

@@ -21,8 +21,8 @@ TEST_CASE("where: every dtype, size, alignment and layout", "[kernels][where]") 
   for (const DType t : kAll) {
     for (const std::int64_t n : kSizes)
       for (const std::int64_t shift : {0, 1}) check_loop(t, dense(n), shift);
-    for (const Loop& loop : {strided({6, 33}, {{33, 1}, {33, 1}, {0, 1}, {1, 0}}), strided({33, 6}, {{6, 1}, {1, 33}, {6, 1}, {0, 0}}), strided({50}, {{2}, {3}, {1}, {2}}),
-                             strided({300, 100}, {{100, 1}, {1, 300}, {100, 1}, {0, 1}}), strided({}, {{}, {}, {}, {}})})
+    for (const Loop& loop : {strided({6, 33}, {{33, 1}, {33, 1}, {0, 1}, {1, 0}}), strided({33, 6}, {{6, 1}, {1, 33}, {6, 1}, {0, 0}}),
+                             strided({50}, {{2}, {3}, {1}, {2}}), strided({300, 100}, {{100, 1}, {1, 300}, {100, 1}, {0, 1}}), strided({}, {{}, {}, {}, {}})})
       for (const std::int64_t shift : {0, 1}) check_loop(t, loop, shift);
   }
 }

@@ -45,9 +45,8 @@ inline double total(const std::vector<double>& v) {
 inline Array sum(const Array& a, const Sizes& dims = {}, bool keepdim = false) { return reduce(a, dims, keepdim, total); }
 
 inline Array mean(const Array& a, const Sizes& dims = {}, bool keepdim = false) {
-  return reduce(a, dims, keepdim, [](const std::vector<double>& v) {
-    return v.empty() ? std::numeric_limits<double>::quiet_NaN() : total(v) / static_cast<double>(v.size());
-  });
+  return reduce(a, dims, keepdim,
+                [](const std::vector<double>& v) { return v.empty() ? std::numeric_limits<double>::quiet_NaN() : total(v) / static_cast<double>(v.size()); });
 }
 
 /// Number of the first element that no other one beats; a NaN beats all.

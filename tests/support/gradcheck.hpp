@@ -61,9 +61,10 @@ inline std::vector<double> pull_back(const std::vector<Tensor>& outputs, const s
   std::vector<double> flat;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const Array a = gradients[i].defined() ? array_of(gradients[i]) : Array(sizes_of(leaves[i].shape()));
-    if (gradients[i].defined() && (gradients[i].shape() != leaves[i].shape() || gradients[i].dtype() != leaves[i].dtype() || gradients[i].device() != leaves[i].device()))
-      throw std::logic_error(str("gradient of input ", i, ": ", gradients[i].dtype(), " ", gradients[i].shape(), " on ", gradients[i].device(), ", but the input is ",
-                                 leaves[i].dtype(), " ", leaves[i].shape(), " on ", leaves[i].device()));
+    if (gradients[i].defined() &&
+        (gradients[i].shape() != leaves[i].shape() || gradients[i].dtype() != leaves[i].dtype() || gradients[i].device() != leaves[i].device()))
+      throw std::logic_error(str("gradient of input ", i, ": ", gradients[i].dtype(), " ", gradients[i].shape(), " on ", gradients[i].device(),
+                                 ", but the input is ", leaves[i].dtype(), " ", leaves[i].shape(), " on ", leaves[i].device()));
     flat.insert(flat.end(), a.data.begin(), a.data.end());
   }
   return flat;
@@ -141,7 +142,8 @@ inline std::vector<Tensor> weights_like(const std::vector<Tensor>& outputs, cons
   const std::vector<double> strided = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w, false));
   for (std::size_t c = 0; c < dense.size(); ++c) {
     if (dense[c] != again[c]) return str("two runs differ in d in[", c, "]: ", dense[c], " and ", again[c]);
-    if (!(std::fabs(dense[c] - strided[c]) <= 1e-12 * (1 + std::fabs(dense[c])))) return str("a strided incoming gradient changes d in[", c, "]: ", dense[c], " to ", strided[c]);
+    if (!(std::fabs(dense[c] - strided[c]) <= 1e-12 * (1 + std::fabs(dense[c]))))
+      return str("a strided incoming gradient changes d in[", c, "]: ", dense[c], " to ", strided[c]);
   }
   return "";
 }
@@ -192,8 +194,8 @@ template <class F>
 }  // namespace braid::test
 
 /// CHECK_GRAD(f, x, …): the gradient of f, and the gradient of that gradient, at inputs of float64.
-#define CHECK_GRAD(f, ...)                                                                                   \
-  do {                                                                                                       \
-    CHECK(::braid::test::gradcheck(::braid::test::function_of(f), {__VA_ARGS__}) == "");                     \
-    CHECK(::braid::test::gradgradcheck(::braid::test::function_of(f), {__VA_ARGS__}) == "");                 \
+#define CHECK_GRAD(f, ...)                                                                   \
+  do {                                                                                       \
+    CHECK(::braid::test::gradcheck(::braid::test::function_of(f), {__VA_ARGS__}) == "");     \
+    CHECK(::braid::test::gradgradcheck(::braid::test::function_of(f), {__VA_ARGS__}) == ""); \
   } while (false)

@@ -26,8 +26,7 @@ inline std::vector<Device> test_devices() {
 }
 
 inline const std::vector<DType>& all_dtypes() {
-  static const std::vector<DType> list{DType::bool_,   DType::uint8,    DType::int32,   DType::int64,
-                                       DType::float16, DType::bfloat16, DType::float32, DType::float64};
+  static const std::vector<DType> list{DType::bool_, DType::uint8, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
   return list;
 }
 inline const std::vector<DType>& floating_dtypes() {
@@ -53,13 +52,20 @@ inline double read_element(const void* data, std::int64_t i, DType t) {
   };
   switch (t) {
     case DType::bool_:
-    case DType::uint8: return as(std::uint8_t{});
-    case DType::int32: return as(std::int32_t{});
-    case DType::int64: return static_cast<double>(as(std::int64_t{}));
-    case DType::float16: return reference::decode16(as(std::uint16_t{}), reference::kFloat16);
-    case DType::bfloat16: return reference::decode16(as(std::uint16_t{}), reference::kBfloat16);
-    case DType::float32: return static_cast<double>(as(float{}));
-    case DType::float64: return as(double{});
+    case DType::uint8:
+      return as(std::uint8_t{});
+    case DType::int32:
+      return as(std::int32_t{});
+    case DType::int64:
+      return static_cast<double>(as(std::int64_t{}));
+    case DType::float16:
+      return reference::decode16(as(std::uint16_t{}), reference::kFloat16);
+    case DType::bfloat16:
+      return reference::decode16(as(std::uint16_t{}), reference::kBfloat16);
+    case DType::float32:
+      return static_cast<double>(as(float{}));
+    case DType::float64:
+      return as(double{});
   }
   throw std::logic_error("read_element");
 }
@@ -68,14 +74,22 @@ inline double read_element(const void* data, std::int64_t i, DType t) {
 inline void write_element(void* data, std::int64_t i, DType t, double x) {
   const auto put = [&](auto v) { std::memcpy(static_cast<char*>(data) + i * static_cast<std::int64_t>(sizeof(v)), &v, sizeof(v)); };
   switch (t) {
-    case DType::bool_: return put(static_cast<std::uint8_t>(x != 0));
-    case DType::uint8: return put(static_cast<std::uint8_t>(x));
-    case DType::int32: return put(static_cast<std::int32_t>(x));
-    case DType::int64: return put(static_cast<std::int64_t>(x));
-    case DType::float16: return put(reference::encode16(reference::round_to(x, reference::kFloat16), reference::kFloat16));
-    case DType::bfloat16: return put(reference::encode16(reference::round_to(x, reference::kBfloat16), reference::kBfloat16));
-    case DType::float32: return put(static_cast<float>(x));
-    case DType::float64: return put(x);
+    case DType::bool_:
+      return put(static_cast<std::uint8_t>(x != 0));
+    case DType::uint8:
+      return put(static_cast<std::uint8_t>(x));
+    case DType::int32:
+      return put(static_cast<std::int32_t>(x));
+    case DType::int64:
+      return put(static_cast<std::int64_t>(x));
+    case DType::float16:
+      return put(reference::encode16(reference::round_to(x, reference::kFloat16), reference::kFloat16));
+    case DType::bfloat16:
+      return put(reference::encode16(reference::round_to(x, reference::kBfloat16), reference::kBfloat16));
+    case DType::float32:
+      return put(static_cast<float>(x));
+    case DType::float64:
+      return put(x);
   }
 }
 
@@ -83,9 +97,8 @@ inline void write_element(void* data, std::int64_t i, DType t, double x) {
 inline Array array_of(const Tensor& t) {
   if (t.device().type() != DeviceType::cpu) return array_of(t.to(Device("cpu")));
   const Sizes strides = sizes_of(t.strides());
-  return reference::generate(sizes_of(t.shape()), [&](const Sizes& i) {
-    return read_element(t.storage()->data(), t.storage_offset() + reference::offset(i, strides), t.dtype());
-  });
+  return reference::generate(sizes_of(t.shape()),
+                             [&](const Sizes& i) { return read_element(t.storage()->data(), t.storage_offset() + reference::offset(i, strides), t.dtype()); });
 }
 
 /// `elements` uninitialised elements of host memory that ends exactly there, so that an address sanitizer sees every step beyond it.
@@ -236,11 +249,16 @@ struct Tolerance {
 /// What results of some hundred terms may differ by.
 inline Tolerance tolerance(DType t) {
   switch (t) {
-    case DType::float16: return {2e-3, 1e-3};
-    case DType::bfloat16: return {1.6e-2, 8e-3};
-    case DType::float32: return {3e-6, 2e-6};
-    case DType::float64: return {1e-12, 1e-13};
-    default: return {0, 0};
+    case DType::float16:
+      return {2e-3, 1e-3};
+    case DType::bfloat16:
+      return {1.6e-2, 8e-3};
+    case DType::float32:
+      return {3e-6, 2e-6};
+    case DType::float64:
+      return {1e-12, 1e-13};
+    default:
+      return {0, 0};
   }
 }
 
@@ -268,7 +286,8 @@ inline Tolerance tolerance(DType t) {
 
 /// At most bound[i], and the rounding of the result, from `want`.
 [[nodiscard]] inline std::string within_bound(const Tensor& got, const Array& want, const Array& bound) {
-  return difference(got, want, [&](std::int64_t i, double g, double w) { return std::fabs(g - w) <= bound[i] + 0.501 * reference::ulp(w, format_of(got.dtype())); });
+  return difference(got, want,
+                    [&](std::int64_t i, double g, double w) { return std::fabs(g - w) <= bound[i] + 0.501 * reference::ulp(w, format_of(got.dtype())); });
 }
 
 /// The same shape, type and bits (the sign of zero and the payload of a NaN too).
@@ -280,9 +299,12 @@ inline Tolerance tolerance(DType t) {
   std::string found;
   std::int64_t n = 0;
   const std::size_t bytes = size_of(x.dtype());
-  const auto address = [bytes](const Tensor& t, std::int64_t i) { return static_cast<const char*>(t.storage()->data()) + (t.storage_offset() + i) * static_cast<std::int64_t>(bytes); };
+  const auto address = [bytes](const Tensor& t, std::int64_t i) {
+    return static_cast<const char*>(t.storage()->data()) + (t.storage_offset() + i) * static_cast<std::int64_t>(bytes);
+  };
   reference::for_each(shape, [&](const Sizes& i) {
-    if (found.empty() && std::memcmp(address(x, reference::offset(i, sx)), address(y, reference::offset(i, sy)), bytes) != 0) found = "bits differ " + where_in(shape, n);
+    if (found.empty() && std::memcmp(address(x, reference::offset(i, sx)), address(y, reference::offset(i, sy)), bytes) != 0)
+      found = "bits differ " + where_in(shape, n);
     ++n;
   });
   return found;

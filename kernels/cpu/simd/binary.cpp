@@ -125,17 +125,28 @@ BRAID_INLINE MapKernel find_kernel(BinaryOp op, bool scaled) {
         if (scaled) return &scaled_kernel<E, BinaryOp::sub>;
       }
       return kernel_for<E, BinaryOp::sub>();
-    case BinaryOp::mul: return kernel_for<E, BinaryOp::mul>();
-    case BinaryOp::div: return kernel_for<E, BinaryOp::div>();
-    case BinaryOp::maximum: return kernel_for<E, BinaryOp::maximum>();
-    case BinaryOp::minimum: return kernel_for<E, BinaryOp::minimum>();
-    case BinaryOp::relu_backward: return kernel_for<E, BinaryOp::relu_backward>();
-    case BinaryOp::eq: return kernel_for<E, BinaryOp::eq>();
-    case BinaryOp::ne: return kernel_for<E, BinaryOp::ne>();
-    case BinaryOp::lt: return kernel_for<E, BinaryOp::lt>();
-    case BinaryOp::le: return kernel_for<E, BinaryOp::le>();
-    case BinaryOp::gt: return kernel_for<E, BinaryOp::gt>();
-    case BinaryOp::ge: return kernel_for<E, BinaryOp::ge>();
+    case BinaryOp::mul:
+      return kernel_for<E, BinaryOp::mul>();
+    case BinaryOp::div:
+      return kernel_for<E, BinaryOp::div>();
+    case BinaryOp::maximum:
+      return kernel_for<E, BinaryOp::maximum>();
+    case BinaryOp::minimum:
+      return kernel_for<E, BinaryOp::minimum>();
+    case BinaryOp::relu_backward:
+      return kernel_for<E, BinaryOp::relu_backward>();
+    case BinaryOp::eq:
+      return kernel_for<E, BinaryOp::eq>();
+    case BinaryOp::ne:
+      return kernel_for<E, BinaryOp::ne>();
+    case BinaryOp::lt:
+      return kernel_for<E, BinaryOp::lt>();
+    case BinaryOp::le:
+      return kernel_for<E, BinaryOp::le>();
+    case BinaryOp::gt:
+      return kernel_for<E, BinaryOp::gt>();
+    case BinaryOp::ge:
+      return kernel_for<E, BinaryOp::ge>();
   }
   return nullptr;
 }

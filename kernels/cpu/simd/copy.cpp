@@ -84,7 +84,10 @@ void convert_kernel(void* out, const Inputs& in, std::int64_t n, const void* par
 }
 
 MapKernel find_same_kernel(int bytes) {
-  return bytes == 1 ? &same_kernel<std::uint8_t> : bytes == 2 ? &same_kernel<std::uint16_t> : bytes == 4 ? &same_kernel<std::uint32_t> : &same_kernel<std::uint64_t>;
+  return bytes == 1   ? &same_kernel<std::uint8_t>
+         : bytes == 2 ? &same_kernel<std::uint16_t>
+         : bytes == 4 ? &same_kernel<std::uint32_t>
+                      : &same_kernel<std::uint64_t>;
 }
 
 MapKernel find_convert_kernel(DType to, DType from) {
@@ -166,10 +169,14 @@ void copy(const CopyArgs& args, Stream& stream) {
     const int dim = transposed_dim(args.loop);
     if (dim >= 0) {
       switch (to_bytes) {
-        case 1: return copy_transposed<std::uint8_t>(args, dim, stream);
-        case 2: return copy_transposed<std::uint16_t>(args, dim, stream);
-        case 4: return copy_transposed<std::uint32_t>(args, dim, stream);
-        default: return copy_transposed<std::uint64_t>(args, dim, stream);
+        case 1:
+          return copy_transposed<std::uint8_t>(args, dim, stream);
+        case 2:
+          return copy_transposed<std::uint16_t>(args, dim, stream);
+        case 4:
+          return copy_transposed<std::uint32_t>(args, dim, stream);
+        default:
+          return copy_transposed<std::uint64_t>(args, dim, stream);
       }
     }
   }

@@ -142,12 +142,16 @@ constexpr bool kThroughFloat = std::is_same_v<typename E::V, VF>;
 constexpr int element_bytes(DType t) {
   switch (t) {
     case DType::bool_:
-    case DType::uint8: return 1;
+    case DType::uint8:
+      return 1;
     case DType::float16:
-    case DType::bfloat16: return 2;
+    case DType::bfloat16:
+      return 2;
     case DType::int32:
-    case DType::float32: return 4;
-    default: return 8;
+    case DType::float32:
+      return 4;
+    default:
+      return 8;
   }
 }
 
@@ -155,21 +159,31 @@ constexpr int element_bytes(DType t) {
 template <class F>
 BRAID_INLINE auto with_floating(DType t, F&& f) -> decltype(f.template operator()<F32>()) {
   switch (t) {
-    case DType::float32: return f.template operator()<F32>();
-    case DType::float64: return f.template operator()<F64>();
-    case DType::float16: return f.template operator()<F16>();
-    case DType::bfloat16: return f.template operator()<BF16>();
-    default: return {};
+    case DType::float32:
+      return f.template operator()<F32>();
+    case DType::float64:
+      return f.template operator()<F64>();
+    case DType::float16:
+      return f.template operator()<F16>();
+    case DType::bfloat16:
+      return f.template operator()<BF16>();
+    default:
+      return {};
   }
 }
 template <class F>
 BRAID_INLINE auto with_element(DType t, F&& f) -> decltype(f.template operator()<F32>()) {
   switch (t) {
-    case DType::bool_: return f.template operator()<B8>();
-    case DType::uint8: return f.template operator()<U8>();
-    case DType::int32: return f.template operator()<I32>();
-    case DType::int64: return f.template operator()<I64>();
-    default: return with_floating(t, f);
+    case DType::bool_:
+      return f.template operator()<B8>();
+    case DType::uint8:
+      return f.template operator()<U8>();
+    case DType::int32:
+      return f.template operator()<I32>();
+    case DType::int64:
+      return f.template operator()<I64>();
+    default:
+      return with_floating(t, f);
   }
 }
 

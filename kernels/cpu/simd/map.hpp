@@ -36,10 +36,14 @@ BRAID_INLINE void repeat(Repeated& r, const void* element, int bytes) {
     for (int i = 0; i < 64; i += kVectorBytes) store(r.bytes + i, splat<Vec<T, kVectorBytes / static_cast<int>(sizeof(T))>>(value));
   };
   switch (bytes) {
-    case 1: return fill(std::uint8_t{});
-    case 2: return fill(std::uint16_t{});
-    case 4: return fill(std::uint32_t{});
-    default: return fill(std::uint64_t{});
+    case 1:
+      return fill(std::uint8_t{});
+    case 2:
+      return fill(std::uint16_t{});
+    case 4:
+      return fill(std::uint32_t{});
+    default:
+      return fill(std::uint64_t{});
   }
 }
 

@@ -36,9 +36,7 @@ struct VectorRandom {
   static BRAID_INLINE VD divide(VD a, VD b) { return a / b; }
   static BRAID_INLINE VF to_floating(VI x) { return __builtin_convertvector(x, VF); }
   /// Halves of 16 bits are exact, so that only their sum is rounded.
-  static BRAID_INLINE VF to_floating(VU x) {
-    return __builtin_convertvector((VI)(x >> 16), VF) * 65536.0f + __builtin_convertvector((VI)(x & 0xffffu), VF);
-  }
+  static BRAID_INLINE VF to_floating(VU x) { return __builtin_convertvector((VI)(x >> 16), VF) * 65536.0f + __builtin_convertvector((VI)(x & 0xffffu), VF); }
   static BRAID_INLINE VD to_floating(VL x) { return __builtin_convertvector(x, VD); }
   static BRAID_INLINE VF from_bits(VU x) { return (VF)x; }
   static BRAID_INLINE VD from_bits(VUL x) { return (VD)x; }

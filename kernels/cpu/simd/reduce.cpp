@@ -64,11 +64,14 @@ void reduce(const ReduceArgs& args, Stream& stream) {
     return;
   }
   switch (args.op) {
-    case ReduceOp::sum: return reduce_sum(args, stream);
+    case ReduceOp::sum:
+      return reduce_sum(args, stream);
     case ReduceOp::max:
-    case ReduceOp::min: return reduce_extreme(args, stream);
+    case ReduceOp::min:
+      return reduce_extreme(args, stream);
     case ReduceOp::argmax:
-    case ReduceOp::argmin: return reduce_index(args, stream);
+    case ReduceOp::argmin:
+      return reduce_index(args, stream);
   }
 }
 

@@ -31,8 +31,10 @@ Fetch find_fetch(DType dtype) {
 template <class Integer, class F>
 BRAID_INLINE void with_source(const ReduceArgs& args, F&& f) {
   const bool dense = is_contiguous(args.over, 1);
-  if (args.dtype == DType::float32 && dense) return f.template operator()<VF>([](const char* x) { return DenseSource<F32>{reinterpret_cast<const float*>(x)}; });
-  if (args.dtype == DType::float64 && dense) return f.template operator()<VD>([](const char* x) { return DenseSource<F64>{reinterpret_cast<const double*>(x)}; });
+  if (args.dtype == DType::float32 && dense)
+    return f.template operator()<VF>([](const char* x) { return DenseSource<F32>{reinterpret_cast<const float*>(x)}; });
+  if (args.dtype == DType::float64 && dense)
+    return f.template operator()<VD>([](const char* x) { return DenseSource<F64>{reinterpret_cast<const double*>(x)}; });
   const Fetch fetch = find_fetch<Integer>(args.dtype);
   const Loop& over = args.over;
   if (args.dtype < DType::float16) {

@@ -98,7 +98,8 @@ void softmax_backward_of(const SoftmaxBackwardArgs& args, Stream& stream) {
     const T* a = y + offset;
     const T* b = dy + offset;
     const V sum = splat<V>(total);
-    if (args.log) write_row<E>(dx + offset, count, streamed, [&](std::int64_t i, int k) { return load_lanes<E>(b + i, k) - exp(load_lanes<E>(a + i, k)) * sum; });
+    if (args.log)
+      write_row<E>(dx + offset, count, streamed, [&](std::int64_t i, int k) { return load_lanes<E>(b + i, k) - exp(load_lanes<E>(a + i, k)) * sum; });
     else write_row<E>(dx + offset, count, streamed, [&](std::int64_t i, int k) { return load_lanes<E>(a + i, k) * (load_lanes<E>(b + i, k) - sum); });
     if (streamed) stream_fence();
   };
@@ -117,8 +118,9 @@ void softmax_backward_of(const SoftmaxBackwardArgs& args, Stream& stream) {
     return;
   }
   for (std::int64_t row = 0; row < args.rows; ++row) {
-    const A total = args.log ? reduce_shared<Sum, V>(n, stream, [&] { return DenseSource<E>{dy + row * n}; })
-                             : reduce_shared<Sum, V>(n, stream, [&] { return ProductSource<E>{y + row * n, dy + row * n}; });
+    const A total = args.log ? reduce_shared<Sum, V>(n, stream, [&] { return DenseSource<E>{dy + row * n}; }) : reduce_shared<Sum, V>(n, stream, [&] {
+      return ProductSource<E>{y + row * n, dy + row * n};
+    });
     const auto tile = [&](std::int64_t t) { write(row * n + t * kPiece, n - t * kPiece < kPiece ? n - t * kPiece : kPiece, total); };
     parallel_for(stream, (n + kPiece - 1) / kPiece, tile);
   }

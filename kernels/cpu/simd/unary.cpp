@@ -81,7 +81,7 @@ BRAID_INLINE VF pow_through_double(VF x, double alpha, bool whole, bool odd) {
   const VD exponent = splat<VD>(alpha);
   VF y = to_float(exp(log(wide.low) * exponent), exp(log(wide.high) * exponent));
   y = magnitude == 1.0f ? splat<VF>(1.0f) : y;  // log 1 * inf would be NaN
-  const auto negative = (VI)x < 0;  // the sign bit: -0 too
+  const auto negative = (VI)x < 0;              // the sign bit: -0 too
   if (odd) y = (VF)((VI)y | (negative & INT32_MIN));
   if (!whole) y = x < 0.0f && magnitude != __builtin_inff() ? splat<VF>(__builtin_nanf("")) : y;
   return y;
@@ -138,20 +138,34 @@ constexpr MapKernel kernel_for() {
 template <class E>
 BRAID_INLINE MapKernel find_kernel(UnaryOp op, double alpha) {
   switch (op) {
-    case UnaryOp::neg: return kernel_for<E, UnaryOp::neg>();
-    case UnaryOp::abs: return kernel_for<E, UnaryOp::abs>();
-    case UnaryOp::relu: return kernel_for<E, UnaryOp::relu>();
-    case UnaryOp::exp: return kernel_for<E, UnaryOp::exp>();
-    case UnaryOp::log: return kernel_for<E, UnaryOp::log>();
-    case UnaryOp::sqrt: return kernel_for<E, UnaryOp::sqrt>();
-    case UnaryOp::rsqrt: return kernel_for<E, UnaryOp::rsqrt>();
-    case UnaryOp::tanh: return kernel_for<E, UnaryOp::tanh>();
-    case UnaryOp::sigmoid: return kernel_for<E, UnaryOp::sigmoid>();
-    case UnaryOp::sin: return kernel_for<E, UnaryOp::sin>();
-    case UnaryOp::cos: return kernel_for<E, UnaryOp::cos>();
-    case UnaryOp::reciprocal: return kernel_for<E, UnaryOp::reciprocal>();
-    case UnaryOp::square: return kernel_for<E, UnaryOp::square>();
-    case UnaryOp::sign: return kernel_for<E, UnaryOp::sign>();
+    case UnaryOp::neg:
+      return kernel_for<E, UnaryOp::neg>();
+    case UnaryOp::abs:
+      return kernel_for<E, UnaryOp::abs>();
+    case UnaryOp::relu:
+      return kernel_for<E, UnaryOp::relu>();
+    case UnaryOp::exp:
+      return kernel_for<E, UnaryOp::exp>();
+    case UnaryOp::log:
+      return kernel_for<E, UnaryOp::log>();
+    case UnaryOp::sqrt:
+      return kernel_for<E, UnaryOp::sqrt>();
+    case UnaryOp::rsqrt:
+      return kernel_for<E, UnaryOp::rsqrt>();
+    case UnaryOp::tanh:
+      return kernel_for<E, UnaryOp::tanh>();
+    case UnaryOp::sigmoid:
+      return kernel_for<E, UnaryOp::sigmoid>();
+    case UnaryOp::sin:
+      return kernel_for<E, UnaryOp::sin>();
+    case UnaryOp::cos:
+      return kernel_for<E, UnaryOp::cos>();
+    case UnaryOp::reciprocal:
+      return kernel_for<E, UnaryOp::reciprocal>();
+    case UnaryOp::square:
+      return kernel_for<E, UnaryOp::square>();
+    case UnaryOp::sign:
+      return kernel_for<E, UnaryOp::sign>();
     case UnaryOp::pow_scalar:
       if constexpr (kFloating<E>) return find_pow_kernel<E>(alpha);
       break;

@@ -94,20 +94,30 @@ BRAID_INLINE void scatter_elements(const T* buffer, T* target, const Loop& loop,
 }
 
 /// The same for elements of 1, 2, 4 or 8 bytes, whatever their type (load and store copy bytes).
-__attribute__((noinline)) inline void gather(void* buffer, const void* source, int bytes, const Loop& loop, int operand, const Position& at, std::int64_t count) {
+__attribute__((noinline)) inline void gather(void* buffer, const void* source, int bytes, const Loop& loop, int operand, const Position& at,
+                                             std::int64_t count) {
   switch (bytes) {
-    case 1: return gather_elements(static_cast<std::uint8_t*>(buffer), static_cast<const std::uint8_t*>(source), loop, operand, at, count);
-    case 2: return gather_elements(static_cast<std::uint16_t*>(buffer), static_cast<const std::uint16_t*>(source), loop, operand, at, count);
-    case 4: return gather_elements(static_cast<std::uint32_t*>(buffer), static_cast<const std::uint32_t*>(source), loop, operand, at, count);
-    default: return gather_elements(static_cast<std::uint64_t*>(buffer), static_cast<const std::uint64_t*>(source), loop, operand, at, count);
+    case 1:
+      return gather_elements(static_cast<std::uint8_t*>(buffer), static_cast<const std::uint8_t*>(source), loop, operand, at, count);
+    case 2:
+      return gather_elements(static_cast<std::uint16_t*>(buffer), static_cast<const std::uint16_t*>(source), loop, operand, at, count);
+    case 4:
+      return gather_elements(static_cast<std::uint32_t*>(buffer), static_cast<const std::uint32_t*>(source), loop, operand, at, count);
+    default:
+      return gather_elements(static_cast<std::uint64_t*>(buffer), static_cast<const std::uint64_t*>(source), loop, operand, at, count);
   }
 }
-__attribute__((noinline)) inline void scatter(const void* buffer, void* target, int bytes, const Loop& loop, int operand, const Position& at, std::int64_t count) {
+__attribute__((noinline)) inline void scatter(const void* buffer, void* target, int bytes, const Loop& loop, int operand, const Position& at,
+                                              std::int64_t count) {
   switch (bytes) {
-    case 1: return scatter_elements(static_cast<const std::uint8_t*>(buffer), static_cast<std::uint8_t*>(target), loop, operand, at, count);
-    case 2: return scatter_elements(static_cast<const std::uint16_t*>(buffer), static_cast<std::uint16_t*>(target), loop, operand, at, count);
-    case 4: return scatter_elements(static_cast<const std::uint32_t*>(buffer), static_cast<std::uint32_t*>(target), loop, operand, at, count);
-    default: return scatter_elements(static_cast<const std::uint64_t*>(buffer), static_cast<std::uint64_t*>(target), loop, operand, at, count);
+    case 1:
+      return scatter_elements(static_cast<const std::uint8_t*>(buffer), static_cast<std::uint8_t*>(target), loop, operand, at, count);
+    case 2:
+      return scatter_elements(static_cast<const std::uint16_t*>(buffer), static_cast<std::uint16_t*>(target), loop, operand, at, count);
+    case 4:
+      return scatter_elements(static_cast<const std::uint32_t*>(buffer), static_cast<std::uint32_t*>(target), loop, operand, at, count);
+    default:
+      return scatter_elements(static_cast<const std::uint64_t*>(buffer), static_cast<std::uint64_t*>(target), loop, operand, at, count);
   }
 }
 

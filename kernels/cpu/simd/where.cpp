@@ -18,8 +18,7 @@ void where_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
     if constexpr (sizeof(T) == 1) return c != C{} ? x : y;
     else return __builtin_convertvector(c, V) != V{} ? x : y;
   };
-  for (; n >= lanes; n -= lanes, to += lanes, condition += step_c, a += step_a, b += step_b)
-    store(to, choose(load<C>(condition), load<V>(a), load<V>(b)));
+  for (; n >= lanes; n -= lanes, to += lanes, condition += step_c, a += step_a, b += step_b) store(to, choose(load<C>(condition), load<V>(a), load<V>(b)));
   if (n > 0) {
     const int k = static_cast<int>(n);
     store_first(to, choose(load_first<C>(condition, k), load_first<V>(a, k), load_first<V>(b, k)), k);

@@ -47,8 +47,8 @@ class Grads {
     for (const Tensor& t : list) push_back(t);
   }
   template <std::same_as<Tensor>... T>
-    requires(sizeof...(T) >= 1 && sizeof...(T) <= 3)
-  Grads(T&&... t) noexcept {  // moves: no reference count on the hot path
+  requires(sizeof...(T) >= 1 && sizeof...(T) <= 3) Grads(T&&... t)
+  noexcept {  // moves: no reference count on the hot path
     ((inline_[size_++] = std::move(t)), ...);
   }
   explicit Grads(std::vector<Tensor> many) : size_(many.size()), many_(std::move(many)) {}
@@ -204,8 +204,8 @@ void record_many(const char* name, std::span<const Tensor> inputs, std::span<con
 
 /// Gradients of `outputs` (weighted by `gradients`; empty = ones for one-element outputs) with respect to `inputs`, without touching any grad().
 /// An input that the outputs do not depend on gives an undefined tensor, or, unless allow_unused, AutogradError. create_graph: the result can be differentiated again.
-[[nodiscard]] std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> gradients = {}, bool retain_graph = false,
-                                       bool create_graph = false, bool allow_unused = false);
+[[nodiscard]] std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> gradients = {},
+                                       bool retain_graph = false, bool create_graph = false, bool allow_unused = false);
 /// Of one output.
 [[nodiscard]] std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, bool retain_graph = false, bool create_graph = false);
 

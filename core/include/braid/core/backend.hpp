@@ -25,9 +25,9 @@ class Event {
 class Stream {
  public:
   virtual ~Stream() = default;
-  virtual void record(Event& event) = 0;      ///< event fires when all that is queued so far is done
-  virtual void wait(const Event& event) = 0;  ///< later work here starts after event; the host never blocks
-  virtual void synchronize() = 0;             ///< the host blocks; rethrows the stream's first error
+  virtual void record(Event& event) = 0;                                   ///< event fires when all that is queued so far is done
+  virtual void wait(const Event& event) = 0;                               ///< later work here starts after event; the host never blocks
+  virtual void synchronize() = 0;                                          ///< the host blocks; rethrows the stream's first error
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }  ///< cudaStream_t, or null
   [[nodiscard]] Device device() const noexcept { return device_; }
 

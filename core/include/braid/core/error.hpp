@@ -28,15 +28,29 @@ struct Error : std::runtime_error {
 };
 
 /// A call that was wrong; it had no effect.
-struct ArgumentError : Error { using Error::Error; };
-struct ShapeError : ArgumentError { using ArgumentError::ArgumentError; };
-struct DTypeError : ArgumentError { using ArgumentError::ArgumentError; };
-struct DeviceError : ArgumentError { using ArgumentError::ArgumentError; };
-struct IndexError : ArgumentError { using ArgumentError::ArgumentError; };
-struct LayoutError : ArgumentError { using ArgumentError::ArgumentError; };
+struct ArgumentError : Error {
+  using Error::Error;
+};
+struct ShapeError : ArgumentError {
+  using ArgumentError::ArgumentError;
+};
+struct DTypeError : ArgumentError {
+  using ArgumentError::ArgumentError;
+};
+struct DeviceError : ArgumentError {
+  using ArgumentError::ArgumentError;
+};
+struct IndexError : ArgumentError {
+  using ArgumentError::ArgumentError;
+};
+struct LayoutError : ArgumentError {
+  using ArgumentError::ArgumentError;
+};
 
 /// Graph already freed, a saved tensor changed, no path for a gradient.
-struct AutogradError : Error { using Error::Error; };
+struct AutogradError : Error {
+  using Error::Error;
+};
 
 /// A device has no room for `requested` bytes, also after its cache was freed.
 struct OutOfMemoryError : Error {
@@ -63,13 +77,19 @@ struct FormatError : IoError {
   std::string field, expected, got;
 };
 /// A file asks for more than the documented limit of its format.
-struct LimitError : FormatError { using FormatError::FormatError; };
+struct LimitError : FormatError {
+  using FormatError::FormatError;
+};
 
 /// A collective failed. The communicator is not to be used again.
-struct CommError : Error { using Error::Error; };
+struct CommError : Error {
+  using Error::Error;
+};
 
 /// A loader's dataset or worker failed; the original is nested.
-struct WorkerError : Error { using Error::Error; };
+struct WorkerError : Error {
+  using Error::Error;
+};
 
 /// One or more replicas failed. what() = `Caught <Type> in replica i on device d: <original>` of the lowest index; the originals are kept.
 struct ReplicaError : Error {
@@ -98,7 +118,9 @@ struct ReplicaError : Error {
 };
 
 /// A broken invariant of the library: please report.
-struct InternalError : Error { using Error::Error; };
+struct InternalError : Error {
+  using Error::Error;
+};
 
 /// Throws Error(what) unless ok. For programs and tutorials.
 inline void check(bool ok, std::string_view what) {

@@ -15,8 +15,8 @@ struct MemoryStats {
   std::uint64_t allocations = 0;  ///< requests served
   std::uint64_t hits = 0;         ///< of them, from the cache
   std::uint64_t releases = 0;
-  std::uint64_t retries = 0;      ///< requests for which the cache was freed first
-  std::uint64_t failures = 0;     ///< requests that ended in OutOfMemoryError
+  std::uint64_t retries = 0;   ///< requests for which the cache was freed first
+  std::uint64_t failures = 0;  ///< requests that ended in OutOfMemoryError
 };
 
 [[nodiscard]] MemoryStats memory_stats(Device device);

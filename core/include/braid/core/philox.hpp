@@ -152,7 +152,7 @@ BRAID_HD F normal_log_64(F u) {
   r = O::fma(r, z, c(0x1.24924941f8cb0p-2));
   r = O::fma(r, z, c(0x1.999999997fd38p-2));
   r = O::fma(r, z, c(0x1.5555555555592p-1));
-  const F half = f * 0.5;  // exact
+  const F half = f * 0.5;                                                          // exact
   const F tail = O::fma(e, c(0x1.a39ef35793c76p-33), s * O::fma(r, z, half * f));  // log 2 = 0x1.62e42feep-1 + 0x1.a39ef35793c76p-33
   return O::fma(e, c(0x1.62e42feep-1), f - O::fma(half, f, -tail));
 }
@@ -187,7 +187,8 @@ BRAID_HD F normal_64(U radius_draw, U angle_draw) {
 
 /// Block `block` of the numbers of (seed, stream).
 [[nodiscard]] BRAID_HD constexpr PhiloxBlock philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t block) {
-  PhiloxBlock b{{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)}};
+  PhiloxBlock b{{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), static_cast<std::uint32_t>(stream),
+                 static_cast<std::uint32_t>(stream >> 32)}};
   detail::philox_rounds<detail::ScalarRandom>(b.w[0], b.w[1], b.w[2], b.w[3], seed);
   return b;
 }

@@ -81,7 +81,7 @@ class Tensor {
   const Tensor& mul_(double value) const;
 
   // ---- views: share storage, differentiable. Negative dims count from the end; wrong ones throw IndexError or ShapeError.
-  [[nodiscard]] Tensor operator[](std::int64_t index) const;  ///< select(0, index)
+  [[nodiscard]] Tensor operator[](std::int64_t index) const;   ///< select(0, index)
   [[nodiscard]] Tensor operator[](const Tensor& index) const;  ///< rows of dim 0 by an int64 tensor (a copy): shape index.shape + shape[1:]
   [[nodiscard]] Tensor select(std::int64_t dim, std::int64_t index) const;
   /// Elements start, start + step, … < end of dim. start and end are clamped as in Python; step >= 1.

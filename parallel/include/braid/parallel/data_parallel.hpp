@@ -114,15 +114,16 @@ Output<M, I> split_call(const M& module, const I& input, const std::vector<Devic
 
 /// Splits the batch over devices, runs a replica of the module on each at the same time, and joins the outputs: `DataParallel model(Net{});`.
 ///
-/// Forward     scatter → replicate on the devices that get rows → parallel_apply → gather. With one device, the module itself with the arguments moved there;
-///             with an empty list, the module itself with the arguments as they are
-/// Placement   with several devices the module stays where it is, and has to be on the first one: `to(model, device)`; with one it is moved there at construction
-/// Arguments   any number of trees (split) and plain values (given to every replica); at least the tensors on any device
+/// Forward     scatter → replicate on the devices that get rows → parallel_apply → gather. With one device, the module itself with the arguments moved
+///             there; with an empty list, the module itself with the arguments as they are
+/// Placement   with several devices the module stays where it is, and has to be on the first one: `to(model, device)`; with one it is moved there at
+///             construction
+/// Arguments   any number of trees (split) and plain values (given to every replica); their tensors may be on any device
 /// Output      a tree of tensors on output_device, which is the first device unless told otherwise; of several devices nothing else can be joined
 /// Gradient    of a loss of the joined output: the same as on one device, summed over the replicas into the module's own parameters
-/// Throws      at construction: DeviceError for devices that do not exist or are there twice. At each call: DeviceError `module must have its parameters and
-///             buffers on device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc.weight')`; ReplicaError; what scatter and
-///             gather throw
+/// Throws      at construction: DeviceError for devices that do not exist or are there twice. At each call: DeviceError `module must have its parameters
+///             and buffers on device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc.weight')`; ReplicaError; what scatter
+///             and gather throw
 /// Notes       what replicas write to plain fields is lost; what replica 0 writes in place to buffers stays. A copy has weights of its own.
 ///             `DataParallel(DataParallel(x))` is a copy of the inner one; nesting is an error at compile time
 template <class M>

@@ -15,9 +15,12 @@ struct Literal {
   std::int64_t integer = 0;
   std::vector<Literal> items;
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Literal(T v)
-      : kind(std::is_same_v<T, bool> ? Kind::boolean : std::is_integral_v<T> ? Kind::integer : Kind::floating), value(static_cast<double>(v)), integer(static_cast<std::int64_t>(v)) {}
+  requires std::is_arithmetic_v<T> Literal(T v)
+      : kind(std::is_same_v<T, bool> ? Kind::boolean
+             : std::is_integral_v<T> ? Kind::integer
+                                     : Kind::floating),
+        value(static_cast<double>(v)),
+        integer(static_cast<std::int64_t>(v)) {}
   Literal(std::initializer_list<Literal> list) : items(list) {}
 };
 
