@@ -6,7 +6,7 @@ jobs=$(nproc)
 
 # ccache speeds up a second build where there is one; nothing needs it.
 if command -v ccache >/dev/null && [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]]; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1  # so that another checkout's objects serve here
 fi
 
 # The data sets: BRAID_DATA, else beside or inside the checkout, else none.

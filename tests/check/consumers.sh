@@ -6,7 +6,7 @@ set -euo pipefail
 work=$root/build/check/consumers
 rm -rf "$work"
 mkdir -p "$work"
-off=(-DCMAKE_INSTALL_MESSAGE=NEVER -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF)
+off=(-DBRAID_GENERIC=ON -DCMAKE_INSTALL_MESSAGE=NEVER -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF)
 
 # The weights, to the precision that they are printed with.
 check_output() {
@@ -36,7 +36,7 @@ if grep -riE 'dnnl|opencl|zlib' "$work/prefix-shared/lib"*/cmake/braid; then
   echo "FAIL: the package of the shared library mentions a private dependency"
   exit 1
 fi
-consume add_subdirectory-static -DBRAID_SOURCE="$root"
+consume add_subdirectory-static -DBRAID_SOURCE="$root" -DBRAID_GENERIC=ON
 
 if command -v pkg-config >/dev/null; then
   echo "== pkg-config"
