@@ -92,7 +92,8 @@ TEST_CASE("softmax: rows of NaN, of infinities, and with some of them", "[kernel
 TEST_CASE("softmax: in place, empty, and by any number of threads", "[kernels][softmax]") {
   for (const DType t : kFloats)
     for (const bool log : {false, true}) {
-      for (const auto& [rows, n] : kShapes) {
+      for (const auto& shape : kShapes) {
+        const auto rows = shape.first, n = shape.second;  // not a structured binding: clang 14 cannot capture one
         Buffer x(t, rows * n), y(t, rows * n);
         x.pattern(3);
         check_threads(y, [&] { kernels().softmax(args_of(t, log, x, y, rows, n), stream()); });
