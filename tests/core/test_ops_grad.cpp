@@ -11,7 +11,7 @@ namespace {
 /// Number of random points; BRAID_TEST_SEEDS raises it.
 std::uint64_t seeds() {
   const char* text = std::getenv("BRAID_TEST_SEEDS");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 3;
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 20;
 }
 
 std::vector<Tensor> point(const OpCase& c, DType dtype, const std::vector<Layout>& layout, std::uint64_t seed) {

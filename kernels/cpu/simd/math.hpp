@@ -41,7 +41,7 @@ BRAID_INLINE VF exp_nonpositive(VF x) { return exp_in_range(max_or_second(splat<
 
 BRAID_INLINE VF log(VF x) {
   const auto subnormal = x < 0x1p-126f;
-  const VI bits = (VI)(subnormal ? x * 0x1p23f : x) - 0x3f3504f3;
+  const VI bits = (VI)((VU)(subnormal ? x * 0x1p23f : x) - 0x3f3504f3u);  // unsigned: -0 wraps
   const VI exponent = (bits >> 23) - (subnormal & 23);
   const VF e = __builtin_convertvector(exponent, VF);
   const VF f = (VF)((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
@@ -88,8 +88,9 @@ BRAID_INLINE VD scale_by_power(VD x, [[maybe_unused]] VD n, [[maybe_unused]] VL 
   return (VD)_mm512_scalef_pd((__m512d)x, (__m512d)n);
 #else
   // SSE2 and AVX2 have no arithmetic shift of 64 bits: halve a number made positive.
-  const VL half = (VL)((VUL)(n_integer + 4096) >> 1) - 2048;
-  return x * (VD)((half + 1023) << 52) * (VD)((n_integer - half + 1023) << 52);
+  // Unsigned throughout: a NaN's bits come here too, and may wrap.
+  const VUL u = (VUL)n_integer, half = ((u + 4096) >> 1) - 2048;
+  return x * (VD)((half + 1023) << 52) * (VD)((u - half + 1023) << 52);
 #endif
 }
 
@@ -112,7 +113,7 @@ BRAID_INLINE VD exp(VD x) {
   p = mul_add(p, r, splat<VD>(0x1.55555555554fap-3));
   p = mul_add(p, r, splat<VD>(0x1.000000000000ap-1));
   p = mul_add(p * r, r, r) + 1.0;
-  return scale_by_power(p, n, (VL)shifted - (VL)magic);
+  return scale_by_power(p, n, (VL)((VUL)shifted - (VUL)magic));
 }
 BRAID_INLINE VD exp_nonpositive(VD x) { return exp(x); }
 
