@@ -126,7 +126,7 @@ TEST_CASE("tensor: a view must lie inside its storage, overflow included", "[ten
     for (std::size_t i = 0; i < shape.size(); ++i) {
       negative = negative || shape[i] < 0;
       odd = odd || strides[i] < 0;
-      elements *= std::min<std::int64_t>(shape[i], std::int64_t{1} << 40);  // enough to tell 0
+      elements *= std::min<std::int64_t>(shape[i], std::int64_t{1} << 40);                          // enough to tell 0
       const __int128 reach = shape[i] <= 0 ? 0 : static_cast<__int128>(shape[i] - 1) * strides[i];  // two of them still fit
       (reach < 0 ? low : high) += reach;
     }
