@@ -1,0 +1,14 @@
+#pragma once
+#include "simt/mode.hpp"
+
+namespace braid::simt {
+
+/// A place in a source file. As a default argument `Location where = Location::current()` it is the caller's.
+/// std::source_location is missing under clang 14 with libstdc++, and in nvcc's device code.
+struct Location {
+  const char* file = nullptr;
+  int line = 0;
+  static constexpr Location current(const char* f = __builtin_FILE(), int l = __builtin_LINE()) { return {f, l}; }
+};
+
+}  // namespace braid::simt

@@ -1,0 +1,62 @@
+#pragma once
+/// The one header that kernel files include. Under nvcc it is a thin layer over CUDA; under a plain C++ compiler it is CUDA's device language on the
+/// CPU (see docs/guides/debug_a_kernel.md). Rules for kernels:
+///   - shared memory with SIMT_SHARED and SIMT_DYN_SHARED, launches with simt::launch, never <<<>>>; kernels are not static
+///   - one barrier a source line; masks explicit; no spin-waits; PTX only through simt/ptx.hpp
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "simt/cuda_runtime.hpp"
+#include "simt/half.hpp"
+#include "simt/launch.hpp"
+#include "simt/ptx.hpp"
+#include "simt/types.hpp"
+
+#if SIMT_EMULATED
+#include "simt/device.hpp"
+#elif defined(__CUDACC__)
+#include <cstdio>
+
+#define SIMT_SHARED(T, name, ...) __shared__ T name __VA_ARGS__
+#define SIMT_DYN_SHARED(T, name)                                      \
+  extern __shared__ __align__(16) unsigned char simt_dynamic_shared_[]; \
+  T* name = reinterpret_cast<T*>(simt_dynamic_shared_)
+#endif
+
+namespace braid::simt {
+
+#if SIMT_EMULATED
+
+/// Queues a kernel on a stream. Arguments are copied now and converted to the kernel's parameter types. More than 48 KiB of dynamic shared memory
+/// needs nothing else. Returns cudaErrorInvalidConfiguration for sizes that CUDA refuses, else what the queue says.
+template <class... P, class... A>
+cudaError_t launch(void (*kernel)(P...), GridAt grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream, A&&... arguments) {
+  const Launch what{grid.grid, block, shared_bytes, reinterpret_cast<const void*>(kernel), nullptr, grid.where};
+  return detail::enqueue_launch(what, stream, make_closure(kernel, std::forward<A>(arguments)...));
+}
+
+#elif defined(__CUDACC__)
+
+template <class... P, class... A>
+cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream, A&&... arguments) {
+  if (shared_bytes > 48 * 1024) {
+    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    if (error != cudaSuccess) return error;
+  }
+  kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(arguments)...);
+  return cudaPeekAtLastError();
+}
+
+/// printf of one thread, with its coordinates in front and a line end behind.
+template <class... A>
+__device__ void trace(const char* format, A... arguments) {
+  printf("[b%u,%u,%u t%u,%u,%u] ", blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+  printf(format, arguments...);
+  printf("\n");
+}
+
+#endif
+
+}  // namespace braid::simt
