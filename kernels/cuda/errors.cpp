@@ -1,0 +1,11 @@
+#include "cuda/errors.hpp"
+
+#include <braid/core/error.hpp>
+
+namespace braid::cuda {
+
+void fail_dtype(const char* op, const char* expected, DType got) { throw DTypeError(str(op, ": expected ", expected, ", got ", got)); }
+
+void fail_empty_reduction(const char* op) { throw ShapeError(str(op, ": expected at least one element to reduce, got none")); }
+
+}  // namespace braid::cuda

@@ -1,0 +1,31 @@
+#include "cuda/launch.hpp"
+
+#include <braid/core/error.hpp>
+
+#include "cuda/runtime/errors.hpp"
+#include "cuda/runtime/stream.hpp"
+
+namespace braid::cuda {
+namespace {
+
+CudaStream& own(Stream& stream) { return static_cast<CudaStream&>(stream); }  // the table of a CUDA device is given its streams only
+
+}  // namespace
+
+LaunchScope::LaunchScope(const char* op, Stream& stream) : op_(op), stream_(stream), guard_(own(stream).gpu(), stream.device()), native_(own(stream).get()) {
+  own(stream).gpu().note(op);
+}
+
+void LaunchScope::fail(cudaError_t error) const {
+  cuda::check(error, op_, own(stream_).gpu(), stream_.device());
+  throw InternalError(str(op_, ": expected a failed launch to throw"));
+}
+
+Scratch::Scratch(std::size_t bytes, Stream& stream) : stream_(stream) {
+  const Block block = device_context(stream.device()).backend->allocate(bytes, stream);
+  data_ = block.data, bytes_ = block.bytes, tag_ = block.tag;
+}
+
+Scratch::~Scratch() { device_context(stream_.device()).backend->release(Block{data_, bytes_, tag_}, stream_); }
+
+}  // namespace braid::cuda
