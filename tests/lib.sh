@@ -81,7 +81,7 @@ configure() {
   mkdir -p build
   log=build/configure-$name.log
   local place=(-S . -B "build/$name" -G Ninja)
-  case $name in release | asan | tsan) place=(--preset "$name") ;; esac
+  case $name in release | simt | asan | tsan) place=(--preset "$name") ;; esac
   if ! cmake "${place[@]}" "$@" >"$log" 2>&1; then
     cat "$log" >&2
     return 1

@@ -1,0 +1,69 @@
+# The CUDA backend, built in one of two ways from the same files:
+#   BRAID_CUDA=ON    .cu files by nvcc, cudart linked statically (never -lcuda), so that the library loads on a machine without a driver;
+#   BRAID_CUDA=SIMT  .cu files by the C++ compiler against the emulation in kernels/simt.
+# BRAID_CUDA_ON=1 or BRAID_CUDA_SIMT=1 is defined for the sources of this folder, and BRAID_WITH_CUDA=1 in both cases.
+
+# braid_cuda_sources(files...): how .cu files are compiled, in this folder or in a folder of tests.
+function(braid_cuda_sources)
+  if(BRAID_CUDA STREQUAL "SIMT")
+    set(flags -fno-strict-aliasing -Wno-unknown-pragmas -g1)
+    if(BRAID_SIMT_CHECK)
+      # The compiler then calls the checker before every load and store (kernels/simt/tsan_abi.cpp stands in for the sanitizer's library).
+      list(APPEND flags -fsanitize=thread --param=tsan-instrument-func-entry-exit=0)
+    endif()
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${flags}")
+  endif()
+endfunction()
+
+# braid_cuda_target(target): the options of an object library of .cu files.
+function(braid_cuda_target target)
+  if(BRAID_CUDA STREQUAL "SIMT")
+    braid_target_options(${target} NO_HARDENING)
+    target_compile_options(${target} PRIVATE -Wno-shadow -Wno-conversion -Wno-sign-conversion -Wno-float-conversion)
+    if(BRAID_SANITIZE STREQUAL "")
+      target_compile_options(${target} PRIVATE -O2)  # in debug builds too: emulated kernels are slow enough
+    endif()
+    target_compile_definitions(${target} PRIVATE BRAID_CUDA_SIMT=1)
+  else()
+    set_target_properties(${target} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON CUDA_ARCHITECTURES "${BRAID_CUDA_ARCHITECTURES}")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr --compress-mode=size -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas>)
+    if(BRAID_WERROR)
+      target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+    endif()
+    target_compile_definitions(${target} PRIVATE BRAID_CUDA_ON=1)
+  endif()
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_definitions(${target} PRIVATE BRAID_WITH_CUDA=1)
+endfunction()
+
+# Adds the object libraries to BRAID_KERNEL_OBJECTS.
+macro(braid_cuda_backend)
+  include(${CMAKE_CURRENT_SOURCE_DIR}/cuda/sources.cmake)
+  braid_cuda_sources(${BRAID_CUDA_KERNEL_SOURCES})
+  add_library(braid_cuda_kernels OBJECT ${BRAID_CUDA_KERNEL_SOURCES})
+  braid_cuda_target(braid_cuda_kernels)
+  add_library(braid_cuda_runtime OBJECT ${BRAID_CUDA_RUNTIME_SOURCES})
+  braid_target_options(braid_cuda_runtime)
+  target_compile_features(braid_cuda_runtime PUBLIC cxx_std_20)
+  target_compile_definitions(braid_cuda_runtime PRIVATE BRAID_WITH_CUDA=1 $<IF:$<STREQUAL:${BRAID_CUDA},SIMT>,BRAID_CUDA_SIMT=1,BRAID_CUDA_ON=1>)
+  set(targets braid_cuda_kernels braid_cuda_runtime)
+  if(BRAID_CUDA STREQUAL "SIMT")
+    include(${CMAKE_CURRENT_SOURCE_DIR}/simt/sources.cmake)
+    add_library(braid_simt OBJECT ${BRAID_SIMT_SOURCES})
+    braid_target_options(braid_simt)
+    target_compile_features(braid_simt PUBLIC cxx_std_20)
+    target_compile_definitions(braid_simt PRIVATE BRAID_CUDA_SIMT=1)
+    list(APPEND targets braid_simt)
+  else()
+    target_link_libraries(braid_cuda_runtime PRIVATE CUDA::cudart_static)
+    target_link_libraries(braid_cuda_kernels PRIVATE CUDA::cudart_static)
+  endif()
+  foreach(target IN LISTS targets)
+    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/include)
+    # nvcc does not know -iquote; in the folder kernels no file has the name of a system header.
+    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+    target_link_libraries(${target} PRIVATE braid::core)
+  endforeach()
+  list(APPEND BRAID_KERNEL_OBJECTS ${targets})
+  target_compile_definitions(braid_kernels PRIVATE BRAID_WITH_CUDA=1 $<IF:$<STREQUAL:${BRAID_CUDA},SIMT>,BRAID_CUDA_SIMT=1,BRAID_CUDA_ON=1>)
+endmacro()

@@ -1,0 +1,7 @@
+# The sources of the CUDA backend; paths from the folder kernels.
+# By the C++ compiler: they see the CUDA runtime through simt/cuda_runtime.hpp.
+set(BRAID_CUDA_RUNTIME_SOURCES
+)
+# By nvcc, or by the C++ compiler against the emulation.
+set(BRAID_CUDA_KERNEL_SOURCES
+)
