@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# run.sh NAME DEVICES PROGRAM: runs a tutorial with BRAID_CPU_DEVICES=DEVICES and compares what it prints with NAME.DEVICES.expected or
-# NAME.expected, where there is one. Lines that start with a tab come from concurrent replicas: their order within a group does not count.
+# run.sh NAME KIND DEVICES PROGRAM: runs a tutorial on DEVICES devices of a kind (cpu, or simt: CUDA devices of the emulation) and compares what it
+# prints with NAME.KIND.expected, NAME.DEVICES.expected or NAME.expected, the first that there is. Lines that start with a tab come from concurrent replicas: their order within a group does not count.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 name=$1
-devices=$2
-program=$3
+kind=$2
+devices=$3
+program=$4
 
 sort_groups() {
   awk 'function flush(   i, j, t) {
@@ -18,20 +19,28 @@ sort_groups() {
        END { flush() }'
 }
 
-for variable in BRAID_THREADS BRAID_DEVICE BRAID_ISA; do unset "$variable"; done
-output=$(BRAID_CPU_DEVICES=$devices "$program") || {
+for variable in BRAID_THREADS BRAID_ISA BRAID_CPU_DEVICES BRAID_SIMT_DEVICES BRAID_CUDA_DEVICES_PER_GPU; do unset "$variable"; done
+case $kind in
+  cpu) export BRAID_CPU_DEVICES=$devices BRAID_DEVICE=cpu ;;
+  simt)
+    unset BRAID_DEVICE
+    export BRAID_SIMT_DEVICES=$devices
+    ;;
+esac
+output=$("$program") || {
   status=$?
   printf '%s\n' "$output"
-  echo "FAIL: $name on $devices devices ended with status $status"
+  echo "FAIL: $name on $devices $kind devices ended with status $status"
   exit 1
 }
-expected=$name.$devices.expected
-[[ -f $expected ]] || expected=$name.expected
+for expected in "$name.$kind.expected" "$name.$devices.expected" "$name.expected"; do
+  [[ -f $expected ]] && break
+done
 if [[ ! -f $expected ]]; then
   printf '%s\n' "$output"
   exit 0
 fi
 if ! diff <(sort_groups <"$expected") <(printf '%s\n' "$output" | sort_groups); then
-  echo "FAIL: $name on $devices devices prints something else than $expected (< expected, > printed)"
+  echo "FAIL: $name on $devices $kind devices prints something else than $expected (< expected, > printed)"
   exit 1
 fi

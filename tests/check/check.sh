@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
 # ./dev check [name...]: runs the named checks, or all. One line each: PASS, FAIL or SKIP(reason), with seconds. Logs: build/check/<name>.log.
+# --all: checks that sample (simt) run every combination instead.
 # A check is tests/check/<name>.sh: exit 0 passes, 77 skips (its last line is the reason), anything else fails. "NOTE: " lines are shown.
 set -uo pipefail
 . tests/lib.sh
 
 # The order shares builds: compilers leaves build/gcc for generic.
-all=(format layering consumers docs api cuda compilers generic asan tsan)
+all=(format layering consumers docs api compilers generic simt cuda asan tsan)
 if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${all[@]}"
   exit 0
+fi
+if [[ ${1:-} == --all ]]; then
+  export BRAID_CHECK_ALL=1
+  shift
 fi
 names=("$@")
 ((${#names[@]} > 0)) || names=("${all[@]}")

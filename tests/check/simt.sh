@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The CUDA backend on the CPU: kernels under the checker in four thread orders, streams in four orders, the tests of parallel and the tutorials on
+# emulated devices, wrong kernels and wrong stream programs that must be reported, calls that fail, barriers removed.
+# BRAID_CHECK_ALL=1 (./dev check --all simt) runs every combination; BRAID_CHECK_SEED chooses the sample, else the date does.
+set -euo pipefail
+. tests/lib.sh
+seed=${BRAID_CHECK_SEED:-$(date +%Y%m%d)}
+echo "NOTE: seed $seed (BRAID_CHECK_SEED=$seed repeats it)"
+configure simt -DBRAID_WERROR=ON
+build simt
+start=$SECONDS
+export BRAID_CHECK_SEED=$seed
+run_ctest simt -L '^simt$' | tee build/check/simt-tests.txt
+sed -n 's/^.*\(SHOWS: \)/NOTE: /p' build/simt/Testing/Temporary/LastTest.log
+bash tests/check/simt_removals.sh
+echo "NOTE: $((SECONDS - start)) s after the build (bar 480 s)"
