@@ -1,14 +1,15 @@
 #pragma once
 #include "simt/mode.hpp"
 // The CUDA runtime API, from one include in both worlds. Under nvcc, and where SIMT_EMULATED is 0 or BRAID_CUDA_REAL is defined (a host file of a build
-// with nvcc), it is the toolkit's. Otherwise it is our twin on the CPU: the same names, signatures, codes and documented semantics, with one more defaulted argument at the
-// end, the place of the call, which reports of wrong stream programs show. What the twin does not have does not compile.
+// with nvcc), it is the toolkit's. Otherwise it is our twin on the CPU: the same names, signatures, codes and documented semantics, with one more defaulted
+// argument at the end, the place of the call, which reports of wrong stream programs show. What the twin does not have does not compile.
 #if !SIMT_EMULATED || defined(BRAID_CUDA_REAL)
 #include <cuda_runtime.h>
 #else
 #include <cstddef>
 
 #include "simt/location.hpp"
+#include "simt/runtime/control.hpp"
 #include "simt/runtime/cuda_types.hpp"
 #include "simt/types.hpp"
 
