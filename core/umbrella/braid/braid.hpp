@@ -22,5 +22,6 @@
 #include <braid/core/tree.hpp>
 #include <braid/core/version.hpp>
 #include <braid/data/data.hpp>
+#include <braid/kernels/cuda.hpp>
 #include <braid/nn/nn.hpp>
 #include <braid/parallel/parallel.hpp>

@@ -21,8 +21,14 @@ class CpuEvent final : public Event {
 class CpuStream final : public Stream {
  public:
   CpuStream(Device device, Pool& pool) noexcept : Stream(device), pool_(pool) {}
-  void record(Event& event) override { static_cast<CpuEvent&>(event).recorded_.store(true, std::memory_order_release); }
-  void wait(const Event& event) override { (void)static_cast<const CpuEvent&>(event).recorded_.load(std::memory_order_acquire); }
+  void record(Event& event) override {
+    if (auto* const own = dynamic_cast<CpuEvent*>(&event)) own->recorded_.store(true, std::memory_order_release);
+  }
+  /// Work here runs on the calling thread, so for an event of another backend that thread waits.
+  void wait(const Event& event) override {
+    if (const auto* const own = dynamic_cast<const CpuEvent*>(&event)) (void)own->recorded_.load(std::memory_order_acquire);
+    else event.synchronize();
+  }
   void synchronize() override {}
   [[nodiscard]] Pool& pool() const noexcept { return pool_; }
 

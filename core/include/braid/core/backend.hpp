@@ -19,6 +19,8 @@ class Event {
   virtual ~Event() = default;
   /// True when everything recorded before it is done.
   [[nodiscard]] virtual bool done() const = 0;
+  /// The host blocks until it is. Nothing to wait for where work is done when its call returns.
+  virtual void synchronize() const {}
 };
 
 /// An in-order queue of work on one device. On the CPU work runs at once on the calling thread.

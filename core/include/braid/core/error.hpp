@@ -60,6 +60,18 @@ struct OutOfMemoryError : Error {
   std::size_t requested, in_use, cached, capacity;  ///< bytes; capacity 0 = unlimited
 };
 
+/// A call of the CUDA runtime failed; the device can still be used.
+struct CudaError : Error {
+  CudaError(const std::string& message, Device d, int c, std::string n) : Error(message), device(d), code(c), name(std::move(n)) {}
+  Device device;
+  int code;          ///< the cudaError_t
+  std::string name;  ///< cudaErrorLaunchFailure, …
+};
+/// CUDA broke the device's context: nothing can be done on it again in this process, and every use says so. Its tensors may still be destroyed.
+struct DeviceLostError : CudaError {
+  using CudaError::CudaError;
+};
+
 /// A file operation failed.
 struct IoError : Error {
   IoError(std::string path, std::string operation, int error_number, std::int64_t offset = -1, std::string_view detail = {});

@@ -1,0 +1,29 @@
+#include <braid/kernels/cuda.hpp>
+
+#if BRAID_WITH_CUDA
+#include "cuda/runtime/make_backend.hpp"
+#endif
+
+namespace braid::cuda {
+
+#if BRAID_WITH_CUDA
+
+bool is_available() noexcept { return gpu_count() > 0; }
+
+std::string unavailable_reason() {
+  std::string reason;
+  if (gpu_count(&reason) > 0) return {};
+  return reason;
+}
+
+bool is_emulated() noexcept { return emulated(); }
+
+#else
+
+bool is_available() noexcept { return false; }
+std::string unavailable_reason() { return "this build has no CUDA: it was configured with BRAID_CUDA=OFF"; }
+bool is_emulated() noexcept { return false; }
+
+#endif
+
+}  // namespace braid::cuda

@@ -1,0 +1,251 @@
+#include "cuda/runtime/allocator.hpp"
+
+#include <algorithm>
+
+#include <braid/core/caching_allocator.hpp>
+#include <braid/core/error.hpp>
+
+#include "cuda/runtime/annotate.hpp"
+#include "cuda/runtime/errors.hpp"
+
+namespace braid::cuda {
+namespace {
+
+constexpr std::size_t kAlign = 256;  // cudaMalloc's own
+constexpr std::size_t kStaleSlack = std::size_t{256} << 20;
+
+}  // namespace
+
+StreamAllocator::~StreamAllocator() { free_cached(0); }
+
+std::size_t StreamAllocator::block_bytes(std::size_t bytes) noexcept {
+  const std::size_t size = CachingAllocator::block_bytes(bytes);
+  return (size + kAlign - 1) / kAlign * kAlign;
+}
+
+Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
+  cudaStream_t native = stream.get();  // also refuses a lost device
+  const std::size_t size = block_bytes(bytes);
+  if (const char* why = injected_failure()) fail(bytes, why);
+  if (size == 0) fail(bytes, "no block is that large");
+  Found found;
+  {
+    const std::lock_guard lock(mutex_);
+    if (capacity_ == 0 || reserved_ <= capacity_) found = take(size, stream);
+    if (found.data != nullptr) {
+      ++hits_;
+      hand_out(size);
+    }
+  }
+  if (found.after != nullptr) {
+    try {
+      found.after->precede(stream);
+    } catch (...) {
+      return_block(found.data, size, found.after);
+      throw;
+    }
+  }
+  if (found.data == nullptr) {
+    const char* why = nullptr;
+    found.data = obtain(size, &why);
+    if (found.data == nullptr) fail(bytes, why);
+  }
+  annotate_allocated(found.data, bytes, native);
+  return {found.data, bytes, size};
+}
+
+void StreamAllocator::release(const Block& block, CudaStream& stream) noexcept {
+  if (!gpu_.lost()) annotate_freed(block.data, block.tag, static_cast<cudaStream_t>(stream.native()));
+  return_block(block.data, block.tag, &stream);
+}
+
+void StreamAllocator::return_block(void* data, std::size_t size, CudaStream* stream) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    in_use_ -= size;
+    ++releases_;
+    if (capacity_ == 0 || reserved_ <= capacity_) {
+      try {
+        pool_of(stream).free[size].push_back(data);
+        return;
+      } catch (...) {  // no host memory for the list: the block goes back to the driver
+      }
+    }
+    reserved_ -= size;
+  }
+  give_back(data, stream);
+}
+
+// To the driver, after the work that may still use it. A broken context keeps its memory until the process ends.
+void StreamAllocator::give_back(void* data, CudaStream* stream) noexcept {
+  if (gpu_.lost()) return;
+  if (stream != nullptr) stream->settle_work();
+  if (!gpu_.lost()) settle(cudaFree(data), gpu_);
+}
+
+void StreamAllocator::forget(const CudaStream& stream) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const auto& pool : pools_)
+    if (pool->stream == &stream) pool->stream = nullptr;
+}
+
+// A free block of this size: of the stream itself, then of nobody, then of another stream. Called with the lock held.
+StreamAllocator::Found StreamAllocator::take(std::size_t size, const CudaStream& stream) {
+  const auto look = [&](auto&& wanted) -> Found {
+    for (const auto& pool : pools_) {
+      if (!wanted(pool->stream)) continue;
+      const auto at = pool->free.find(size);
+      if (at == pool->free.end() || at->second.empty()) continue;
+      void* const data = at->second.back();
+      at->second.pop_back();
+      return {data, pool->stream == &stream ? nullptr : pool->stream};
+    }
+    return {};
+  };
+  Found found = look([&](const CudaStream* s) { return s == &stream; });
+  if (found.data == nullptr) found = look([](const CudaStream* s) { return s == nullptr; });
+  if (found.data == nullptr) found = look([](const CudaStream*) { return true; });
+  return found;
+}
+
+StreamAllocator::Pool& StreamAllocator::pool_of(CudaStream* stream) {
+  for (const auto& pool : pools_)
+    if (pool->stream == stream) return *pool;
+  pools_.push_back(std::make_unique<Pool>(Pool{stream, {}}));
+  return *pools_.back();
+}
+
+void StreamAllocator::hand_out(std::size_t size) noexcept {
+  ++allocations_;
+  in_use_ += size;
+  peak_ = std::max(peak_, in_use_);
+}
+
+const char* StreamAllocator::injected_failure() {
+  const std::lock_guard lock(mutex_);
+  if (fail_in_ == 0) return nullptr;
+  if (fail_in_ > 1) {
+    --fail_in_;
+    return nullptr;
+  }
+  if (!fail_persistent_) fail_in_ = 0;
+  return "asked for by fail_allocation";
+}
+
+// A new block, after the cache was given back where that is needed; null and the reason if there is no room.
+void* StreamAllocator::obtain(std::size_t size, const char** why) {
+  for (int attempt = 0;; ++attempt) {
+    bool room = false, stale = false;
+    {
+      const std::lock_guard lock(mutex_);
+      room = capacity_ == 0 || (size <= capacity_ && reserved_ <= capacity_ - size);
+      stale = attempt == 0 && capacity_ == 0 && reserved_ > in_use_ && reserved_ + size > 2 * peak_ + kStaleSlack;
+      if (room && !stale) reserved_ += size;  // claimed before the driver is asked: two threads cannot both take the last room
+      if (!room && attempt == 1) return nullptr;
+      if (!room || stale) ++retries_;
+    }
+    if (!room) *why = "over its capacity";
+    if (room && !stale) {
+      void* const data = allocate_new(size);
+      const std::lock_guard lock(mutex_);
+      if (data != nullptr) {
+        hand_out(size);
+        return data;
+      }
+      *why = "cudaMalloc: cudaErrorMemoryAllocation";
+      reserved_ -= size;
+      if (attempt == 1) return nullptr;
+      ++retries_;
+    }
+    free_cached(0);
+  }
+}
+
+// Null if the driver has no more; anything else that fails is thrown, without the claim.
+void* StreamAllocator::allocate_new(std::size_t size) {
+  try {
+    const DeviceGuard guard(gpu_, device_);
+    void* data = nullptr;
+    return check_memory(cudaMalloc(&data, size), "cudaMalloc", gpu_, device_) ? data : nullptr;
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    reserved_ -= size;
+    throw;
+  }
+}
+
+// Gives cached blocks back, largest first, until in_use + cached is at most `target`.
+void StreamAllocator::free_cached(std::size_t target) noexcept {
+  for (;;) {
+    void* data = nullptr;
+    CudaStream* stream = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (reserved_ <= target) return;
+      Pool* from = nullptr;
+      std::size_t size = 0;
+      for (const auto& pool : pools_)
+        for (auto at = pool->free.rbegin(); at != pool->free.rend() && at->first > size; ++at)
+          if (!at->second.empty()) {
+            from = pool.get();
+            size = at->first;
+            break;
+          }
+      if (from == nullptr) return;
+      std::vector<void*>& list = from->free.find(size)->second;
+      data = list.back();
+      stream = from->stream;
+      list.pop_back();
+      reserved_ -= size;
+    }
+    give_back(data, stream);
+  }
+}
+
+void StreamAllocator::fail(std::size_t bytes, const char* why) {
+  std::size_t in_use = 0, cached = 0, capacity = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ++failures_;
+    in_use = in_use_;
+    cached = reserved_ - in_use_;
+    capacity = capacity_;
+  }
+  throw OutOfMemoryError(device_, bytes, in_use, cached, capacity, why);
+}
+
+MemoryStats StreamAllocator::stats() const {
+  const std::lock_guard lock(mutex_);
+  MemoryStats stats;
+  stats.in_use = in_use_;
+  stats.cached = reserved_ - in_use_;
+  stats.peak = peak_;
+  stats.capacity = capacity_;
+  stats.allocations = allocations_;
+  stats.hits = hits_;
+  stats.releases = releases_;
+  stats.retries = retries_;
+  stats.failures = failures_;
+  return stats;
+}
+
+void StreamAllocator::reset_peak() noexcept {
+  const std::lock_guard lock(mutex_);
+  peak_ = in_use_;
+}
+
+void StreamAllocator::set_capacity(std::size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    capacity_ = bytes;
+  }
+  if (bytes != 0) free_cached(bytes);
+}
+
+void StreamAllocator::fail_allocation(std::uint64_t k, bool persistent) {
+  const std::lock_guard lock(mutex_);
+  fail_in_ = k;
+  fail_persistent_ = persistent;
+}
+
+}  // namespace braid::cuda

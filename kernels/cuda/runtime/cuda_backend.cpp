@@ -1,0 +1,129 @@
+#include "cuda/runtime/cuda_backend.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include <braid/core/error.hpp>
+
+#include "cuda/runtime/errors.hpp"
+#include "cuda/table.hpp"
+
+namespace braid::cuda {
+namespace {
+
+/// A stream that a program made. What it freed outlives it.
+class SideStream final : public CudaStream {
+ public:
+  SideStream(Gpu& gpu, Device device, StreamAllocator& allocator) noexcept : CudaStream(gpu, device), allocator_(allocator) {}
+  ~SideStream() override {
+    settle_work();
+    allocator_.forget(*this);
+  }
+
+ private:
+  StreamAllocator& allocator_;
+};
+
+int devices_per_gpu() {
+  constexpr int kMost = 64;
+  const char* const text = std::getenv("BRAID_CUDA_DEVICES_PER_GPU");
+  if (text == nullptr || *text == '\0') return 1;
+  const std::string_view view(text);
+  int value = 0;
+  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
+  if (error != std::errc() || end != view.data() + view.size() || value < 1 || value > kMost)
+    throw DeviceError(str("BRAID_CUDA_DEVICES_PER_GPU: expected a number from 1 to ", kMost, ", got '", view.substr(0, 64), "'"));
+  return value;
+}
+
+}  // namespace
+
+int gpu_count(std::string* reason) noexcept {
+  int count = 0;  // some errors leave it untouched
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) {
+    (void)cudaGetLastError();
+    count = 0;
+  }
+  if (reason != nullptr && count <= 0) {
+    try {
+      *reason = error == cudaSuccess ? std::string("the driver lists no CUDA device")
+                                     : str("cudaGetDeviceCount: ", cudaGetErrorName(error), " (", cudaGetErrorString(error), ")");
+    } catch (...) {  // no memory for the text
+      reason->clear();
+    }
+  }
+  return count < 0 ? 0 : count;
+}
+
+CudaDevice::CudaDevice(Gpu& gpu, int index)
+    : gpu_(gpu),
+      device_(DeviceType::cuda, index),
+      kernels_(kernel_table()),
+      allocator_(gpu, device_),
+      stream_(gpu, device_),
+      ring_(gpu, device_) {}
+
+std::string CudaDevice::description() const {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, gpu_.ordinal()), "cudaGetDeviceProperties", gpu_, device_);
+  return str(static_cast<const char*>(properties.name), ", sm_", properties.major, properties.minor, ", ", properties.totalGlobalMem >> 20, " MiB, GPU ",
+             gpu_.ordinal());
+}
+
+Block CudaDevice::allocate(std::size_t bytes, Stream& stream) { return allocator_.allocate(bytes, static_cast<CudaStream&>(stream)); }
+
+void CudaDevice::release(const Block& block, Stream& stream) noexcept { allocator_.release(block, static_cast<CudaStream&>(stream)); }
+
+std::unique_ptr<Stream> CudaDevice::make_stream() {
+  auto stream = std::make_unique<SideStream>(gpu_, device_, allocator_);
+  (void)stream->get();  // what cannot be made is refused here
+  return stream;
+}
+
+std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<CudaEvent>(gpu_, device_); }
+
+void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
+  require_working(gpu_, device_);
+  if (copy.bytes == 0 || (copy.to == copy.from && copy.to_device == copy.from_device)) return;
+  auto& own = static_cast<CudaStream&>(stream);
+  const bool to_cuda = copy.to_device.type() == DeviceType::cuda, from_cuda = copy.from_device.type() == DeviceType::cuda;
+  if (!to_cuda && !from_cuda) throw DeviceError(str("copy: expected a CUDA device on one side, got ", copy.from_device, " to ", copy.to_device));
+  if (!from_cuda) ring_.to_device(copy.to, copy.from, copy.bytes, own);
+  else if (!to_cuda) ring_.to_host(copy.to, copy.from, copy.bytes, own);
+  else copy_between(copy, own);
+}
+
+void CudaDevice::copy_between(const CopyDesc& copy, CudaStream& stream) {
+  const Device other_device = copy.from_device == stream.device() ? copy.to_device : copy.from_device;
+  CudaStream& other = other_device == stream.device() ? stream : static_cast<CudaStream&>(current_stream(other_device));
+  Gpu& to = copy.to_device == stream.device() ? stream.gpu() : other.gpu();
+  Gpu& from = copy.from_device == stream.device() ? stream.gpu() : other.gpu();
+  cudaStream_t native = stream.get();
+  other.precede(stream);
+  const DeviceGuard guard(stream.gpu(), device_);
+  if (&to == &from) check(cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDeviceToDevice, native), "cudaMemcpyAsync", gpu_, device_);
+  else check(cudaMemcpyPeerAsync(copy.to, to.ordinal(), copy.from, from.ordinal(), copy.bytes, native), "cudaMemcpyPeerAsync", gpu_, device_);
+  try {
+    stream.precede(other);
+  } catch (...) {  // the other side would not know of the copy: it has to be over before anyone goes on
+    stream.settle_work();
+    throw;
+  }
+}
+
+CudaBackend::CudaBackend() {
+  const int per_gpu = devices_per_gpu();
+  const int gpus = gpu_count();
+  for (int g = 0; g < gpus; ++g) {
+    gpus_.push_back(std::make_unique<Gpu>(g));
+    for (int i = 0; i < per_gpu; ++i) devices_.push_back(std::make_unique<CudaDevice>(*gpus_.back(), static_cast<int>(devices_.size())));
+  }
+}
+
+std::unique_ptr<Backend> make_backend() { return std::make_unique<CudaBackend>(); }
+
+bool emulated() noexcept { return SIMT_EMULATED != 0; }
+
+}  // namespace braid::cuda

@@ -1,0 +1,66 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <braid/core/backend.hpp>
+
+#include "cuda/runtime/allocator.hpp"
+#include "cuda/runtime/gpu.hpp"
+#include "cuda/runtime/make_backend.hpp"
+#include "cuda/runtime/staging.hpp"
+#include "cuda/runtime/stream.hpp"
+
+namespace braid::cuda {
+
+/// One logical CUDA device: its own memory accounting and stream on a GPU that others may share.
+///
+/// Copies. Host to device: the host memory was read when the call returns, the copy is queued. Device to host: done when the call returns. Between two logical
+/// devices (on one GPU, or on two: a peer copy, which the driver stages through the host where the GPUs cannot reach each other): queued on `stream`, after what
+/// the other device's stream has queued, and before what it will queue: neither side can run ahead and change the bytes. Ranges do not overlap.
+class CudaDevice final : public DeviceBackend {
+ public:
+  CudaDevice(Gpu& gpu, int index);
+  [[nodiscard]] std::string description() const override;
+  Block allocate(std::size_t bytes, Stream& stream) override;
+  void release(const Block& block, Stream& stream) noexcept override;
+  std::unique_ptr<Stream> make_stream() override;
+  std::unique_ptr<Event> make_event() override;
+  [[nodiscard]] Stream& default_stream() noexcept override { return stream_; }
+  void copy(const CopyDesc& copy, Stream& stream) override;
+  [[nodiscard]] bool host_memory() const noexcept override { return false; }
+  [[nodiscard]] MemoryStats memory_stats() const override { return allocator_.stats(); }
+  void reset_peak_memory() override { allocator_.reset_peak(); }
+  void set_memory_capacity(std::size_t bytes) override { allocator_.set_capacity(bytes); }
+  void empty_cache() override { allocator_.empty_cache(); }
+  void fail_allocation(std::uint64_t k, bool persistent) override { allocator_.fail_allocation(k, persistent); }
+  [[nodiscard]] const KernelTable& kernels() const noexcept override { return kernels_; }
+
+ private:
+  void copy_between(const CopyDesc& copy, CudaStream& stream);
+
+  Gpu& gpu_;
+  const Device device_;
+  const KernelTable& kernels_;
+  StreamAllocator allocator_;
+  CudaStream stream_;
+  PinnedRing ring_;
+};
+
+/// The GPUs of this machine, each as BRAID_CUDA_DEVICES_PER_GPU (default 1) logical devices: with 2, cuda:0 and cuda:1 are on the first GPU.
+class CudaBackend final : public Backend {
+ public:
+  /// Throws DeviceError if BRAID_CUDA_DEVICES_PER_GPU is no number from 1 to 64. No context is made here.
+  CudaBackend();
+  [[nodiscard]] DeviceType type() const noexcept override { return DeviceType::cuda; }
+  [[nodiscard]] std::string_view name() const noexcept override { return "cuda"; }
+  [[nodiscard]] int device_count() const noexcept override { return static_cast<int>(devices_.size()); }
+  [[nodiscard]] DeviceBackend& device(int index) override { return *devices_[static_cast<std::size_t>(index)]; }
+
+ private:
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+  std::vector<std::unique_ptr<CudaDevice>> devices_;
+};
+
+}  // namespace braid::cuda

@@ -1,0 +1,100 @@
+#include "cuda/runtime/stream.hpp"
+
+#include "cuda/runtime/device_errors.hpp"
+#include "cuda/runtime/errors.hpp"
+
+namespace braid::cuda {
+
+CudaEvent::~CudaEvent() {
+  if (native_ != nullptr && !gpu_.lost()) settle(cudaEventDestroy(native_), gpu_);
+}
+
+cudaEvent_t CudaEvent::made() {
+  if (native_ == nullptr) {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", gpu_, device_);
+    native_ = event;
+  }
+  return native_;
+}
+
+bool CudaEvent::done() const {
+  require_working(gpu_, device_);
+  if (native_ == nullptr) return true;
+  const cudaError_t state = cudaEventQuery(native_);
+  if (state == cudaErrorNotReady) {
+    (void)cudaGetLastError();  // an answer, not an error
+    return false;
+  }
+  check(state, "cudaEventQuery", gpu_, device_);
+  return true;
+}
+
+void CudaEvent::synchronize() const {
+  await();
+  throw_device_error(device_);
+}
+
+void CudaEvent::await() const {
+  require_working(gpu_, device_);
+  if (native_ != nullptr) check(cudaEventSynchronize(native_), "cudaEventSynchronize", gpu_, device_);
+}
+
+CudaStream::~CudaStream() {
+  cudaStream_t stream = native_.load(std::memory_order_acquire);
+  if (stream == nullptr || gpu_.lost()) return;
+  settle_work();
+  if (!gpu_.lost()) settle(cudaStreamDestroy(stream), gpu_);
+}
+
+cudaStream_t CudaStream::get() {
+  require_working(gpu_, device());
+  if (cudaStream_t stream = native_.load(std::memory_order_acquire)) return stream;
+  const std::lock_guard lock(mutex_);
+  if (cudaStream_t stream = native_.load(std::memory_order_relaxed)) return stream;
+  const DeviceGuard guard(gpu_, device());
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", gpu_, device());
+  native_.store(stream, std::memory_order_release);
+  return stream;
+}
+
+void CudaStream::record(Event& event) {
+  auto* const own = dynamic_cast<CudaEvent*>(&event);
+  if (own == nullptr) return synchronize();  // another backend's event: it counts as done, so the work has to be
+  cudaStream_t stream = get();
+  const DeviceGuard guard(gpu_, device());
+  check(cudaEventRecord(own->made(), stream), "cudaEventRecord", gpu_, device());
+}
+
+void CudaStream::wait(const Event& event) {
+  const auto* const own = dynamic_cast<const CudaEvent*>(&event);
+  if (own == nullptr) return event.synchronize();
+  cudaStream_t stream = get();
+  if (own->native() == nullptr) return;
+  const DeviceGuard guard(gpu_, device());
+  check(cudaStreamWaitEvent(stream, own->native(), 0), "cudaStreamWaitEvent", gpu_, device());
+}
+
+void CudaStream::synchronize() {
+  require_working(gpu_, device());
+  if (cudaStream_t stream = native_.load(std::memory_order_acquire)) check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", gpu_, device());
+  throw_device_error(device());
+}
+
+void CudaStream::precede(CudaStream& later) {
+  if (&later == this || native() == nullptr) return;
+  cudaStream_t waiting = later.get();
+  const std::lock_guard lock(mutex_);  // a wait means the event's last recording, so one event serves all hand-overs, one after the other
+  record(handover_);
+  const DeviceGuard guard(later.gpu_, later.device());
+  check(cudaStreamWaitEvent(waiting, handover_.native(), 0), "cudaStreamWaitEvent", later.gpu_, later.device());
+}
+
+bool CudaStream::settle_work() noexcept {
+  cudaStream_t stream = native_.load(std::memory_order_acquire);
+  if (stream == nullptr) return true;
+  return !gpu_.lost() && settle(cudaStreamSynchronize(stream), gpu_);
+}
+
+}  // namespace braid::cuda

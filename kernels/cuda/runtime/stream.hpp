@@ -1,0 +1,69 @@
+#pragma once
+#include <atomic>
+#include <mutex>
+
+#include <braid/core/backend.hpp>
+
+#include "cuda/runtime/gpu.hpp"
+
+namespace braid::cuda {
+
+/// A CUDA event without timing. Made where it is first recorded; one that never was is done.
+class CudaEvent final : public Event {
+ public:
+  CudaEvent(Gpu& gpu, Device device) noexcept : gpu_(gpu), device_(device) {}
+  ~CudaEvent() override;
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  /// Throws DeviceLostError if the work before it failed for good.
+  [[nodiscard]] bool done() const override;
+  /// Also throws what kernels reported (device_errors.hpp).
+  void synchronize() const override;
+  /// As synchronize, without asking what kernels reported.
+  void await() const;
+  /// Null if it was never recorded.
+  [[nodiscard]] cudaEvent_t native() const noexcept { return native_; }
+
+ private:
+  friend class CudaStream;
+  /// The event, made if there is none.
+  cudaEvent_t made();
+
+  Gpu& gpu_;
+  const Device device_;
+  cudaEvent_t native_ = nullptr;
+};
+
+/// A non-blocking CUDA stream of one logical device, made where it is first used: a program that stays on the CPU never makes a context.
+/// All functions may be called from any thread. On a lost device everything but the destructor throws DeviceLostError, without a call of CUDA.
+class CudaStream : public Stream {
+ public:
+  CudaStream(Gpu& gpu, Device device) noexcept : Stream(device), gpu_(gpu), handover_(gpu, device) {}
+  /// Waits for the work that is queued.
+  ~CudaStream() override;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  void record(Event& event) override;
+  void wait(const Event& event) override;
+  /// Also throws what kernels reported (device_errors.hpp).
+  void synchronize() override;
+  /// The cudaStream_t; null before the first use.
+  [[nodiscard]] void* native() const noexcept override { return native_.load(std::memory_order_acquire); }
+
+  [[nodiscard]] Gpu& gpu() const noexcept { return gpu_; }
+  /// The CUDA stream, made if there is none.
+  [[nodiscard]] cudaStream_t get();
+  /// Work queued on `later` from now on starts after all that is queued here so far; the host does not wait.
+  void precede(CudaStream& later);
+  /// Waits for the queued work; for destructors and for giving memory back. True if that went well, or if nothing was ever queued.
+  bool settle_work() noexcept;
+
+ private:
+  Gpu& gpu_;
+  std::atomic<cudaStream_t> native_{nullptr};
+  std::mutex mutex_;  // of the making, and of handover_
+  CudaEvent handover_;
+};
+
+}  // namespace braid::cuda
