@@ -2,6 +2,9 @@
 #include <string>
 
 #include "simt/cuda_runtime.hpp"
+#if SIMT_EMULATED
+#include "simt/runtime/control.hpp"
+#endif
 
 namespace braid::cuda {
 

@@ -5,6 +5,7 @@
 
 #include <braid/core/error.hpp>
 
+#include "cuda/runtime/annotate.hpp"
 #include "cuda/runtime/device_errors.hpp"
 #include "cuda/runtime/errors.hpp"
 
@@ -75,7 +76,9 @@ void PinnedRing::to_host(void* to, const void* from, std::size_t bytes, CudaStre
     const Piece& piece = *pieces[done % kPieces];
     piece.copied.await();
     const std::size_t at = done * kPieceBytes;
-    std::memcpy(static_cast<char*>(to) + at, piece.data, std::min(kPieceBytes, bytes - at));
+    const std::size_t part = std::min(kPieceBytes, bytes - at);
+    annotate_host_read(piece.data, part);
+    std::memcpy(static_cast<char*>(to) + at, piece.data, part);
   }
   throw_device_error(device_);  // numbers that a kernel could not make are not handed out
 }
