@@ -12,5 +12,8 @@ start=$SECONDS
 export BRAID_CHECK_SEED=$seed
 run_ctest simt -L '^simt$' | tee build/check/simt-tests.txt
 sed -n 's/^.*\(SHOWS: \)/NOTE: /p' build/simt/Testing/Temporary/LastTest.log
-bash tests/check/simt_removals.sh
+options=(--seed "$seed")
+[[ ${BRAID_CHECK_ALL:-0} == 1 ]] && options+=(--all)
+python3 tests/check/simt_removals.py build/simt "${options[@]}" | tee build/check/simt-removals.txt
+sed -n "s/^SHOWS: /NOTE: /p" build/check/simt-removals.txt
 echo "NOTE: $((SECONDS - start)) s after the build (bar 480 s)"

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Removes each barrier and event wait of ours in turn; the tests on the emulation must notice every removal.
+
+A site is a statement on a line of its own: __syncthreads…, __syncwarp, cp_async_wait in kernels/cuda, and a wait of a stream for an event in
+kernels/cuda/runtime, core and parallel. The changed file is compiled with the flags of the build folder and linked before the library, so that the
+rest is not built again. A removal that no test can notice stands in simt_removals.txt with the reason; a reason for a removal that is
+noticed, or for a line that is gone, is a failure too.
+
+  simt_removals.py BUILD_FOLDER [--all] [--sample N] [--seed S] [--list] [--only TEXT]
+"""
+import argparse
+import os
+import pathlib
+import random
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BARRIER = re.compile(r"^\s*(__syncthreads\w*\(|__syncwarp\(|(simt::)?cp_async_wait<).*;\s*(//.*)?$")
+WAIT = re.compile(r"^\s*(.*\bcudaStreamWaitEvent\(|.*[.>]wait\(\*?\w*event\w*\)|.*[.>]wait_for\(\w*stream\w*\)).*;\s*(//.*)?$")
+# Which test programs see which folder, and the environments that each is run in until one fails.
+ORDERS = [("forward", "fifo"), ("reverse", "reverse"), ("random:1", "random:1"), ("random:2", "random:2")]
+SECONDS = 240
+
+
+def sites():
+    found = []
+    for folder, pattern in (("kernels/cuda", BARRIER), ("kernels/cuda", WAIT), ("core", WAIT), ("parallel", WAIT)):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in (".cu", ".cuh", ".cpp", ".hpp"):
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if pattern.match(line) and not line.lstrip().startswith("//"):
+                    found.append((str(path.relative_to(ROOT)), number, line.strip()))
+    return found
+
+
+def reasons():
+    known = {}
+    for line in (ROOT / "tests/check/simt_removals.txt").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        path, number, text, reason = (part.strip() for part in line.split(" | "))
+        known[(path, int(number), text)] = reason
+    return known
+
+
+class Build:
+    def __init__(self, folder):
+        self.folder = folder.resolve()
+        self.commands = subprocess.run(["ninja", "-C", self.folder, "-t", "commands"], capture_output=True, text=True, check=True).stdout.splitlines()
+        self.work = self.folder / "removals"
+
+    def objects_of(self, path):
+        """The library's objects that are compiled from the file, or from a source that includes it."""
+        deps = subprocess.run(["ninja", "-C", self.folder, "-t", "deps"], capture_output=True, text=True, check=True).stdout
+        found = []
+        for block in deps.split("\n\n"):
+            lines = block.splitlines()
+            if not lines or "/tests/" in lines[0] or lines[0].startswith("tests/") or "docs/" in lines[0] or "bench/" in lines[0]:
+                continue
+            if any(os.path.normpath(os.path.join(self.folder, line.strip())) == str(ROOT / path) for line in lines[1:]):
+                found.append(lines[0].split(":")[0])
+        return found
+
+    def run(self, command):
+        return subprocess.run(command, shell=True, cwd=self.folder, capture_output=True, text=True)
+
+    def compile(self, path, number):
+        overlay = self.work / "overlay"
+        subprocess.run(["rm", "-rf", self.work], check=True)
+        changed = overlay / path
+        changed.parent.mkdir(parents=True)
+        lines = (ROOT / path).read_text().splitlines(keepends=True)
+        lines[number - 1] = "\n"
+        changed.write_text("".join(lines))
+        results = []
+        for index, name in enumerate(self.objects_of(path)):
+            command = next(c for c in self.commands if f" -o {name} " in c)
+            source = shlex.split(command)[-1]
+            output = self.work / f"changed{index}.o"
+            is_source = os.path.normpath(os.path.join(self.folder, source)) == str(ROOT / path)
+            command = command.replace(f" -o {name} ", f" -o {output} ").replace(f"{name}.d", f"{output}.d")
+            # The overlay comes before the folder that it overlays, for both kinds of include.
+            roots = " ".join(f"-iquote {overlay / r} -I{overlay / r}" for r in ("kernels", "core", "core/include", "parallel", "parallel/include"))
+            command = command.replace(" -c ", f" {roots} -w -c ")
+            if is_source:
+                command = command[: command.rindex(source)] + str(changed)
+            command = command.replace("c++ ", f"c++ -iquote {overlay / 'kernels'} -I{overlay / 'kernels'} ", 1)
+            done = self.run(command)
+            if done.returncode:
+                raise RuntimeError(f"{path}:{number}: does not compile without the line:\n{done.stderr[-2000:]}")
+            results.append(output)
+        if not results:
+            raise RuntimeError(f"{path}: no object of the library is made from it")
+        return results
+
+    def noticed(self, path, objects, programs):
+        for program in programs:
+            link = next(c for c in self.commands if re.search(rf" -o \S*/{program} ", c) and " -c " not in c)
+            changed = self.work / program
+            link = re.sub(rf" -o \S*/{program} ", f" -o {changed} ", link)
+            link = link.replace("libbraid.a", " ".join(map(str, objects)) + " libbraid.a", 1) if " libbraid.a" in link else re.sub(r"(\S*libbraid\.a)", " ".join(map(str, objects)) + r" \1", link, count=1)
+            done = self.run(link)
+            if done.returncode:
+                raise RuntimeError(f"{path}: does not link:\n{done.stderr[-2000:]}")
+            for threads, streams in ORDERS:
+                environment = dict(os.environ, BRAID_SIMT_ORDER=threads, BRAID_SIMT_STREAM_ORDER=streams, BRAID_SIMT_DEVICES="3")
+                try:
+                    done = subprocess.run([changed, "--abort"], env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace")
+                except subprocess.TimeoutExpired:
+                    return f"{program} {threads}: does not end"
+                if done.returncode:
+                    finding = re.search(r"(race|RACE|uninitialised|UNINITIALISED|deadlock|missing wait|freed)[^\n]{0,80}", done.stdout + done.stderr)
+                    return f"{program} {threads}: {finding.group(0) if finding else 'a comparison fails'}"
+        return None
+
+
+def programs_for(path):
+    if path.startswith("kernels/cuda/runtime") or not path.startswith("kernels/"):
+        return ["braid_tests_cuda", "braid_tests_parallel"]
+    return ["braid_tests_cuda_kernels", "braid_tests_cuda"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--sample", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    found, known = sites(), reasons()
+    failures = [f"{key[0]}:{key[1]}: a reason for a line that is not there: {key[2]}" for key in known if key not in found]
+    if options.list:
+        print("\n".join(f"{path}:{number}: {text}" + (f"   [{known[(path, number, text)]}]" if (path, number, text) in known else "") for path, number, text in found))
+        return
+    chosen = [s for s in found if options.only in s[0]]
+    if not options.all:
+        chosen = random.Random(options.seed).sample([s for s in chosen if s not in known], min(options.sample, sum(s not in known for s in chosen)))
+    build = Build(options.build)
+    for path, number, text in chosen:
+        how = build.noticed(path, build.compile(path, number), programs_for(path))
+        reason = known.get((path, number, text))
+        print(f"{path}:{number}: {text}: {how or 'NOT noticed'}" + (f" (listed: {reason})" if reason else ""), flush=True)
+        if not how and not reason:
+            failures.append(f"{path}:{number}: {text}: its removal is not noticed")
+        if how and reason:
+            failures.append(f"{path}:{number}: {text}: its removal is noticed, so it needs no reason")
+    print(f"SHOWS: {len(chosen)} of {len(found)} barriers and waits removed, {len(known)} listed with a reason")
+    for failure in failures:
+        print("FAIL:", failure)
+    sys.exit(bool(failures))
+
+
+main()
