@@ -25,13 +25,12 @@ struct Net : nn::Module {
 /// Two steps of a model on two devices: what they need is made before, so that a step is calls of the engine alone.
 struct Program {
   parallel::DataParallel<Net> model{Net()};
-  nn::SGD optimizer;
+  optim::SGD optimizer;
   Tensor x, labels;
 
   Program() : optimizer((to(model, default_device()), parameters(model)), {.lr = 0.1, .momentum = 0.9}) {
     x = randn({6, 5}, {.device = default_device()});
-    std::vector<std::int64_t> numbers{0, 1, 2, 0, 1, 2};
-    labels = from_blob(numbers.data(), {6}, {.dtype = DType::int64}).to(default_device(), {}, /*copy=*/true);
+    labels = tensor({0, 1, 2, 0, 1, 2}).to(default_device());
   }
   void step() {
     optimizer.zero_grad();
