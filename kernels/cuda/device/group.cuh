@@ -1,0 +1,74 @@
+#pragma once
+#include "cuda/device/math.cuh"
+#include "cuda/launch.hpp"
+
+// Joins of values over a warp or a block, in a fixed tree. A joiner has `A join(A a, A b) const`, commutative; every thread gets the result.
+namespace braid::cuda {
+
+inline constexpr unsigned kFullWarp = 0xffffffffu;
+
+BRAID_DEVICE int lane_of_thread() { return static_cast<int>(threadIdx.x % 32); }
+BRAID_DEVICE int warp_of_thread() { return static_cast<int>(threadIdx.x / 32); }
+
+template <class A>
+struct Sum {
+  BRAID_DEVICE A join(A a, A b) const { return a + b; }
+};
+/// NaN are passed over.
+template <class A>
+struct MaxOfNumbers {
+  BRAID_DEVICE A join(A a, A b) const { return b > a ? b : a; }
+};
+
+/// A warp: all 32 lanes take part in each join.
+struct WarpGroup {
+  static constexpr int kSize = 32;
+  BRAID_DEVICE int rank() const { return lane_of_thread(); }
+  template <class J, class A>
+  BRAID_DEVICE A join(const J& joiner, A value) const {
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) value = joiner.join(value, __shfl_xor_sync(kFullWarp, value, step));
+    return value;
+  }
+};
+
+/// A block of kThreads; `part` is shared memory for one value a warp.
+template <class A>
+struct BlockGroup {
+  static constexpr int kSize = kThreads;
+  A* part;
+  BRAID_DEVICE int rank() const { return static_cast<int>(threadIdx.x); }
+  template <class J>
+  BRAID_DEVICE A join(const J& joiner, A value) const {
+    value = WarpGroup{}.join(joiner, value);
+    if (lane_of_thread() == 0) part[warp_of_thread()] = value;
+    __syncthreads();
+    value = part[lane_of_thread() % kWarps];
+#pragma unroll
+    for (int step = kWarps / 2; step > 0; step /= 2) value = joiner.join(value, __shfl_xor_sync(kFullWarp, value, step));
+    __syncthreads();  // the next join writes `part` again
+    return value;
+  }
+};
+
+/// Σ f(j) for j in [0, n): each thread adds every kSize-th in four partial sums, then the tree.
+template <class A, class G, class F>
+BRAID_DEVICE A group_sum(const G& group, std::int64_t n, F f) {
+  A sum[4] = {A(0), A(0), A(0), A(0)};
+  for (std::int64_t j = group.rank(); j < n; j += 4 * G::kSize) {
+#pragma unroll
+    for (int u = 0; u < 4; ++u)
+      if (j + u * G::kSize < n) sum[u] += f(j + u * G::kSize);
+  }
+  return group.join(Sum<A>{}, (sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+/// The largest f(j), NaN passed over; -inf if there is nothing else.
+template <class A, class G, class F>
+BRAID_DEVICE A group_max(const G& group, std::int64_t n, F f) {
+  A best = lowest<A>();
+  for (std::int64_t j = group.rank(); j < n; j += G::kSize) best = MaxOfNumbers<A>{}.join(best, f(j));
+  return group.join(MaxOfNumbers<A>{}, best);
+}
+
+}  // namespace braid::cuda

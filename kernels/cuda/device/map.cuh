@@ -1,0 +1,95 @@
+#pragma once
+#include "cuda/device/loop.cuh"
+#include "cuda/launch.hpp"
+
+// Elementwise kernels. A body says what one element needs (operands by offset) and what kPack neighbouring elements need; two kernels drive it: dense
+// operands in packs of up to 16 bytes, others element by element.
+// Traffic  each operand once. Unaligned dense operands are read element by element, still coalesced.
+namespace braid::cuda {
+
+template <class Body>
+__global__ void __launch_bounds__(kThreads) map_dense(Body body, std::int64_t n, std::int64_t packs) {
+  for (std::int64_t p = grid_thread(); p < packs; p += grid_threads()) body.pack(p * Body::kPack);
+  for (std::int64_t i = packs * Body::kPack + grid_thread(); i < n; i += grid_threads()) body.element(same_offsets<Body::kOperands>(i));
+}
+
+template <class Body>
+__global__ void __launch_bounds__(kThreads) map_strided(Body body, DeviceLoop<Body::kOperands> loop) {
+  for (std::int64_t i = grid_thread(); i < loop.n; i += grid_threads()) body.element(offsets_of(loop, i));
+}
+
+/// Queues a body over all elements of a loop.
+template <class Body>
+void map(const char* op, const Body& body, const Loop& loop, Stream& stream) {
+  if (loop.n <= 0) return;
+  if (loop.dense) {
+    const std::int64_t packs = body.aligned() ? loop.n / Body::kPack : 0;
+    const std::int64_t threads = packs > 0 ? packs : loop.n;
+    run(op, map_dense<Body>, blocks_for(threads, kThreads), kThreads, stream, body, loop.n, packs);
+  } else {
+    run(op, map_strided<Body>, blocks_for(loop.n, kThreads), kThreads, stream, body, make_loop<Body::kOperands>(loop));
+  }
+}
+
+/// Elements of a pack of these types: the largest fills 16 bytes.
+template <class... T>
+constexpr int pack_size() {
+  std::size_t largest = 1;
+  ((largest = sizeof(T) > largest ? sizeof(T) : largest), ...);
+  return static_cast<int>(16 / largest);
+}
+
+/// out = f(x). Out and In are elements, f maps In::A to Out::A.
+template <class Out, class In, class F>
+struct Map1 {
+  static constexpr int kOperands = 2, kPack = pack_size<typename Out::T, typename In::T>();
+  typename Out::T* out;
+  const typename In::T* x;
+  F f;
+  [[nodiscard]] bool aligned() const { return is_aligned<kPack>(out) && is_aligned<kPack>(x); }
+  BRAID_DEVICE void element(const Offsets<2>& o) const { out[o.at[0]] = Out::store(f(In::load(x[o.at[1]]))); }
+  BRAID_DEVICE void pack(std::int64_t i) const {
+    const auto from = load_pack<kPack>(x + i);
+    Pack<typename Out::T, kPack> to;
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) to.v[k] = Out::store(f(In::load(from.v[k])));
+    store_pack(out + i, to);
+  }
+};
+
+/// An operand of elements, or where `p` is null one number.
+template <class E>
+struct Operand {
+  const typename E::T* p;
+  typename E::T scalar;
+  BRAID_DEVICE typename E::A at(std::int64_t i) const { return E::load(p != nullptr ? p[i] : scalar); }
+  template <int N>
+  BRAID_DEVICE Pack<typename E::T, N> pack(std::int64_t i) const {
+    if (p != nullptr) return load_pack<N>(p + i);
+    Pack<typename E::T, N> same;
+#pragma unroll
+    for (int k = 0; k < N; ++k) same.v[k] = scalar;
+    return same;
+  }
+};
+
+/// out = f(a, b).
+template <class Out, class In, class F>
+struct Map2 {
+  static constexpr int kOperands = 3, kPack = pack_size<typename Out::T, typename In::T>();
+  typename Out::T* out;
+  Operand<In> a, b;
+  F f;
+  [[nodiscard]] bool aligned() const { return is_aligned<kPack>(out) && is_aligned<kPack>(a.p) && is_aligned<kPack>(b.p); }
+  BRAID_DEVICE void element(const Offsets<3>& o) const { out[o.at[0]] = Out::store(f(a.at(o.at[1]), b.at(o.at[2]))); }
+  BRAID_DEVICE void pack(std::int64_t i) const {
+    const auto x = a.template pack<kPack>(i);
+    const auto y = b.template pack<kPack>(i);
+    Pack<typename Out::T, kPack> to;
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) to.v[k] = Out::store(f(In::load(x.v[k]), In::load(y.v[k])));
+    store_pack(out + i, to);
+  }
+};
+
+}  // namespace braid::cuda

@@ -1,0 +1,50 @@
+#pragma once
+#include <cmath>
+
+#include "cuda/device/element.cuh"
+
+// Elementary functions of float and double under one name each. On a GPU they are the toolkit's accurate ones (never the fast intrinsics): float at most
+// 2 ULP, pow 4. Products that must be rounded on their own go through `multiply`, which no compiler contracts.
+namespace braid::cuda {
+
+BRAID_DEVICE float exp_of(float x) { return ::expf(x); }
+BRAID_DEVICE double exp_of(double x) { return ::exp(x); }
+BRAID_DEVICE float log_of(float x) { return ::logf(x); }
+BRAID_DEVICE double log_of(double x) { return ::log(x); }
+BRAID_DEVICE float sqrt_of(float x) { return ::sqrtf(x); }
+BRAID_DEVICE double sqrt_of(double x) { return ::sqrt(x); }
+BRAID_DEVICE float tanh_of(float x) { return ::tanhf(x); }
+BRAID_DEVICE double tanh_of(double x) { return ::tanh(x); }
+BRAID_DEVICE float sin_of(float x) { return ::sinf(x); }
+BRAID_DEVICE double sin_of(double x) { return ::sin(x); }
+BRAID_DEVICE float cos_of(float x) { return ::cosf(x); }
+BRAID_DEVICE double cos_of(double x) { return ::cos(x); }
+BRAID_DEVICE float pow_of(float x, float y) { return ::powf(x, y); }
+BRAID_DEVICE double pow_of(double x, double y) { return ::pow(x, y); }
+
+#if defined(__CUDA_ARCH__)
+BRAID_DEVICE float multiply(float a, float b) { return __fmul_rn(a, b); }
+BRAID_DEVICE double multiply(double a, double b) { return __dmul_rn(a, b); }
+#else
+BRAID_DEVICE float multiply(float a, float b) { return a * b; }
+BRAID_DEVICE double multiply(double a, double b) { return a * b; }
+#endif
+
+template <class A>
+BRAID_DEVICE bool is_nan(A x) {
+  return x != x;
+}
+
+/// Least and greatest numbers, infinities where there are some, without <limits> (whose functions are the host's).
+template <class A>
+BRAID_DEVICE A lowest() {
+  if constexpr (std::is_floating_point_v<A>) return static_cast<A>(-HUGE_VAL);
+  else return static_cast<A>(INT64_MIN);
+}
+template <class A>
+BRAID_DEVICE A highest() {
+  if constexpr (std::is_floating_point_v<A>) return static_cast<A>(HUGE_VAL);
+  else return static_cast<A>(INT64_MAX);
+}
+
+}  // namespace braid::cuda

@@ -1,0 +1,137 @@
+#include <bit>
+
+#include <braid/core/philox.hpp>
+
+#include "cuda/device/loop.cuh"
+#include "cuda/errors.hpp"
+#include "cuda/kernels.hpp"
+#include "cuda/launch.hpp"
+
+// Random numbers: the bits that <braid/core/philox.hpp> defines. A thread makes one block: four elements of up to 32 bits, or one of 64.
+// This file is compiled without contraction (-fmad=false, -ffp-contract=off): every fused multiply-add is written out.
+namespace braid::cuda {
+
+/// low + u * range, at most `limit`; mean + z * deviation.
+template <class A>
+struct Scaling {
+  A offset, factor, limit;
+};
+struct Key {
+  std::uint64_t seed, stream;
+};
+
+template <class A>
+BRAID_DEVICE A scaled_uniform(A u, const Scaling<A>& scaling) {
+  const A x = detail::ScalarRandom::fma(u, scaling.factor, scaling.offset);
+  return x > scaling.limit ? scaling.limit : x;
+}
+
+/// Elements of at most 32 bits, computed in float.
+template <class E, bool normal>
+__global__ void __launch_bounds__(kThreads) random_32(typename E::T* out, std::int64_t n, Key key, Scaling<float> scaling, bool aligned) {
+  for (std::int64_t b = grid_thread(); b * 4 < n; b += grid_threads()) {
+    const PhiloxBlock words = philox(key.seed, key.stream, static_cast<std::uint64_t>(b));
+    Pack<typename E::T, 4> pack;
+#pragma unroll
+    for (int k = 0; k < 4; k += 2) {
+      float first, second;
+      if constexpr (normal) {
+        detail::normal_pair_32<detail::ScalarRandom, float, std::uint32_t>(words.w[k], words.w[k + 1], first, second);
+        first = detail::ScalarRandom::fma(first, scaling.factor, scaling.offset);
+        second = detail::ScalarRandom::fma(second, scaling.factor, scaling.offset);
+      } else {
+        first = scaled_uniform(static_cast<float>(words.w[k] >> 8) * 0x1p-24f, scaling);
+        second = scaled_uniform(static_cast<float>(words.w[k + 1] >> 8) * 0x1p-24f, scaling);
+      }
+      pack.v[k] = E::store(first);
+      pack.v[k + 1] = E::store(second);
+    }
+    if (aligned && b * 4 + 4 <= n) {
+      store_pack(out + b * 4, pack);
+    } else {
+      for (int k = 0; k < 4 && b * 4 + k < n; ++k) out[b * 4 + k] = pack.v[k];
+    }
+  }
+}
+
+template <bool normal>
+__global__ void __launch_bounds__(kThreads) random_64(double* out, std::int64_t n, Key key, Scaling<double> scaling) {
+  for (std::int64_t i = grid_thread(); i < n; i += grid_threads()) {
+    const PhiloxBlock b = philox(key.seed, key.stream, static_cast<std::uint64_t>(i));
+    const std::uint64_t first = b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32, second = b.w[2] | static_cast<std::uint64_t>(b.w[3]) << 32;
+    if constexpr (normal) {
+      const double z = detail::normal_64<detail::ScalarRandom, double, std::uint64_t>(first, second);
+      out[i] = detail::ScalarRandom::fma(z, scaling.factor, scaling.offset);
+    } else {
+      out[i] = scaled_uniform(static_cast<double>(first >> 11) * 0x1p-53, scaling);
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) random_integers(std::int64_t* out, std::int64_t n, Key key, std::int64_t low, std::int64_t high) {
+  for (std::int64_t i = grid_thread(); i < n; i += grid_threads()) out[i] = random_integer(key.seed, key.stream, static_cast<std::uint64_t>(i), low, high);
+}
+
+/// The largest number of T below `high`, which uniform numbers stay at or under. T is one of the engine's own types: this runs on the host.
+template <class T>
+double below(double high) {
+  using U = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+  const auto value = [](T t) {
+    if constexpr (sizeof(T) == 2) return static_cast<double>(static_cast<float>(t));
+    else return static_cast<double>(t);
+  };
+  T t;
+  if constexpr (sizeof(T) == 2) t = T(static_cast<float>(high));
+  else t = static_cast<T>(high);
+  if (value(t) < high || !(value(t) == value(t))) return value(t);
+  U bits = std::bit_cast<U>(t);
+  constexpr U sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
+  if ((bits & static_cast<U>(~sign)) == 0) bits = static_cast<U>(sign | 1);  // below 0: the smallest negative number
+  else bits = static_cast<U>((bits & sign) != 0 ? bits + 1 : bits - 1);
+  return value(std::bit_cast<T>(bits));
+}
+double below(DType t, double high) {
+  switch (t) {
+    case DType::float16:
+      return below<float16>(high);
+    case DType::bfloat16:
+      return below<bfloat16>(high);
+    case DType::float32:
+      return below<float>(high);
+    default:
+      return below<double>(high);
+  }
+}
+
+template <class E, bool normal>
+void random_of(const RandomArgs& args, Stream& stream) {
+  using A = typename E::A;
+  using T = typename E::T;
+  const double factor = normal ? args.high : args.high - args.low;
+  const double limit = args.low < args.high ? below(args.dtype, args.high) : args.low;
+  const Scaling<A> scaling{static_cast<A>(args.low), static_cast<A>(factor), static_cast<A>(limit)};
+  const Key key{args.seed, args.stream};
+  T* out = static_cast<T*>(args.out);
+  if constexpr (std::is_same_v<T, double>) {
+    run("random", random_64<normal>, blocks_for(args.n, kThreads), kThreads, stream, out, args.n, key, scaling);
+  } else {
+    run("random", random_32<E, normal>, blocks_for((args.n - 1) / 4 + 1, kThreads), kThreads, stream, out, args.n, key, scaling, is_aligned<4>(out));
+  }
+}
+
+void random(const RandomArgs& args, Stream& stream) {
+  if (args.kind == RandomKind::integers) {
+    if (args.dtype != DType::int64) fail_dtype("random", "int64 for integers", args.dtype);
+    if (args.n <= 0) return;
+    return run("random", random_integers, blocks_for(args.n, kThreads), kThreads, stream, static_cast<std::int64_t*>(args.out), args.n,
+               Key{args.seed, args.stream}, args.ilow, args.ihigh);
+  }
+  if (!is_floating(args.dtype)) fail_dtype("random", "a floating-point dtype", args.dtype);
+  if (args.n <= 0) return;
+  (void)with_floating(args.dtype, [&]<class E>() {
+    if (args.kind == RandomKind::uniform) random_of<E, false>(args, stream);
+    else random_of<E, true>(args, stream);
+  });
+}
+
+}  // namespace braid::cuda

@@ -1,0 +1,60 @@
+#include "cuda/device/reduce.cuh"
+#include "cuda/reduce_kinds.hpp"
+
+namespace braid::cuda {
+
+template <class A>
+struct Best {
+  A value;
+  long long index;  // -1: none yet
+};
+
+/// The first of the largest (smallest) elements; a NaN counts as both. Ties are settled by the index, so the order of joining does not matter.
+template <class A>
+struct IndexReducer {
+  using Acc = Best<A>;
+  bool smallest;
+  BRAID_DEVICE Acc none() const { return Acc{A(0), -1}; }
+  BRAID_DEVICE Acc join(Acc a, Acc b) const {
+    if (a.index < 0) return b;
+    if (b.index < 0) return a;
+    const bool a_nan = is_nan(a.value), b_nan = is_nan(b.value);
+    if (a_nan != b_nan) return a_nan ? a : b;
+    if (!a_nan && a.value != b.value) return (smallest ? a.value < b.value : a.value > b.value) ? a : b;
+    return a.index < b.index ? a : b;
+  }
+  BRAID_DEVICE Acc shuffle(Acc value, int step) const {
+    const A other = __shfl_xor_sync(kFullWarp, value.value, step);
+    const long long index = __shfl_xor_sync(kFullWarp, value.index, step);
+    return Acc{other, index};
+  }
+};
+
+template <class E, class V>
+struct LoadIndexed {
+  LoadTensor<E, V> values;
+  BRAID_DEVICE std::int64_t base(std::int64_t e) const { return values.base(e); }
+  BRAID_DEVICE Best<V> at(std::int64_t base, std::int64_t j) const { return Best<V>{values.at(base, j), j}; }
+};
+
+struct WriteIndex {
+  std::int64_t* out;
+  DeviceLoop<1> keep;
+  template <class A>
+  BRAID_DEVICE void operator()(std::int64_t e, Best<A> best) const {
+    out[offsets_of(keep, e).at[0]] = best.index;
+  }
+};
+
+void reduce_index(const ReduceArgs& args, Stream& stream) {
+  with_element(args.dtype, [&]<class E>() {
+    using T = typename E::T;
+    using V = std::conditional_t<E::kFloating, typename E::A, long long>;
+    const LoadIndexed<E, V> load{{static_cast<const T*>(args.x), make_loop<1>(args.keep, 1), make_loop<1>(args.over, 1)}};
+    const WriteIndex write{static_cast<std::int64_t*>(args.out), make_loop<1>(args.keep)};
+    const bool smallest = args.op == ReduceOp::argmin;
+    reduce_all(smallest ? "argmin" : "argmax", IndexReducer<V>{smallest}, load, write, args.keep.n, args.over.n, by_columns(args), stream);
+  });
+}
+
+}  // namespace braid::cuda

@@ -1,0 +1,11 @@
+#pragma once
+#include <braid/core/kernel_table.hpp>
+
+// The parts of reduce.cu, in files of their own so that they compile side by side. args.over.n > 0.
+namespace braid::cuda {
+
+void reduce_sum(const ReduceArgs& args, Stream& stream);
+void reduce_extreme(const ReduceArgs& args, Stream& stream);  ///< max and min
+void reduce_index(const ReduceArgs& args, Stream& stream);    ///< argmax and argmin
+
+}  // namespace braid::cuda
