@@ -1,0 +1,55 @@
+#pragma once
+// What the tests of the CUDA backend share. They run on emulated devices and on GPUs; where there are too few devices a test says so and passes.
+#include <memory>
+#include <vector>
+
+#include <braid/core/backend.hpp>
+#include <braid/core/device.hpp>
+#include <braid/core/memory.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+#include <braid/core/tensor.hpp>
+
+#include "support/errors.hpp"
+
+namespace braid::test {
+
+inline Device cuda_device(int i) { return Device(DeviceType::cuda, i); }
+inline DeviceBackend& backend(int i) { return *device_context(cuda_device(i)).backend; }
+
+/// A block of the device for a scope.
+class Held {
+ public:
+  Held(int device, std::size_t bytes, Stream* stream = nullptr)
+      : backend_(backend(device)), stream_(stream ? *stream : backend_.default_stream()), block_(backend_.allocate(bytes, stream_)) {}
+  ~Held() { release(); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  [[nodiscard]] void* data() const { return block_.data; }
+  void release() {
+    if (block_.data) backend_.release(block_, stream_);
+    block_ = {};
+  }
+
+ private:
+  DeviceBackend& backend_;
+  Stream& stream_;
+  Block block_;
+};
+
+inline void copy_in(int device, void* to, const void* from, std::size_t bytes) {
+  backend(device).copy({to, cuda_device(device), from, Device(), bytes}, backend(device).default_stream());
+}
+inline void copy_out(int device, void* to, const void* from, std::size_t bytes) {
+  backend(device).copy({to, Device(), from, cuda_device(device), bytes}, backend(device).default_stream());
+}
+
+}  // namespace braid::test
+
+#define NEEDS_DEVICES(n)                                          \
+  do {                                                            \
+    if (::braid::device_count(::braid::DeviceType::cuda) < (n)) { \
+      WARN("SKIP(fewer than " << (n) << " CUDA devices)");        \
+      return;                                                     \
+    }                                                             \
+  } while (false)

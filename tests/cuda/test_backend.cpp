@@ -1,0 +1,74 @@
+// The backend as the registry shows it.
+#include <cstdlib>
+
+#include "cuda_support.hpp"
+#include "support/child.hpp"
+
+using namespace braid;
+using namespace braid::test;
+
+TEST_CASE("backend: devices are listed after the CPU's, and the first is the default", "[cuda][backend]") {
+  NEEDS_DEVICES(1);
+  const std::vector<Device> list = devices(DeviceType::cuda);
+  REQUIRE(static_cast<int>(list.size()) == device_count(DeviceType::cuda));
+  for (std::size_t i = 0; i < list.size(); ++i) CHECK(list[i] == cuda_device(static_cast<int>(i)));
+  if (std::getenv("BRAID_DEVICE") == nullptr) {
+    CHECK(default_device() == cuda_device(0));
+    CHECK(devices() == list);
+  }
+  CHECK_THROWS_TEXT(DeviceError, str("expected one of cpu:0*cuda:0*got cuda:", list.size()), device_context(cuda_device(static_cast<int>(list.size()))));
+}
+
+TEST_CASE("backend: a device says what it is, and that its memory is its own", "[cuda][backend]") {
+  NEEDS_DEVICES(1);
+  for (const Device d : devices(DeviceType::cuda)) {
+    const DeviceContext& context = device_context(d);
+    CHECK(matches(context.backend->description(), ", sm_*MiB, GPU "));
+    CHECK_FALSE(context.host_memory);
+    CHECK(&context.backend->kernels() == context.kernels);
+    CHECK(context.stream->device() == d);
+    CHECK(&current_stream(d) == context.stream);
+  }
+  CHECK_THROWS_TEXT(DeviceError, "data: expected memory of the host, got cuda:0", ones({2}, {.device = cuda_device(0)}).data<float>());
+}
+
+TEST_CASE("backend: the native stream is there once it was used", "[cuda][backend]") {
+  NEEDS_DEVICES(1);
+  const Tensor x = ones({3}, {.device = cuda_device(0)});
+  CHECK(current_stream(cuda_device(0)).native() != nullptr);
+  const std::unique_ptr<Stream> side = backend(0).make_stream();
+  CHECK(side->native() != nullptr);
+  CHECK(side->native() != current_stream(cuda_device(0)).native());
+  CHECK(side->device() == cuda_device(0));
+}
+
+TEST_CASE("child: two logical devices a GPU", "[.child][two]") {
+  const int count = device_count(DeviceType::cuda);
+  CHECK(count % 2 == 0);
+  REQUIRE(count >= 2);
+  CHECK(matches(backend(0).description(), "GPU 0"));
+  CHECK(matches(backend(1).description(), "GPU 0"));
+  if (count > 2) CHECK(matches(backend(2).description(), "GPU 1"));
+  // They are two devices: memory is counted apart, tensors do not mix, copies are explicit.
+  const std::size_t before = memory_stats(cuda_device(1)).in_use;
+  const Tensor a = full({1000}, 3, {.device = cuda_device(0)});
+  CHECK(memory_stats(cuda_device(1)).in_use == before);
+  const Tensor b = a.to(cuda_device(1));
+  CHECK(memory_stats(cuda_device(1)).in_use > before);
+  CHECK_THROWS_TEXT(DeviceError, "expected tensors on one device, got cuda:0 and cuda:1", a + b);
+  CHECK((b + b).sum().item<double>() == 6000);
+}
+TEST_CASE("child: a wrong number of logical devices", "[.child][wrong]") {
+  CHECK_THROWS_TEXT(DeviceError, "BRAID_CUDA_DEVICES_PER_GPU: expected a number from 1 to 64, got '", device_count());
+}
+TEST_CASE("child: the default device by the environment", "[.child][default]") {
+  CHECK(default_device() == Device("cpu:0"));
+  CHECK(device_count(DeviceType::cuda) > 0);
+}
+
+TEST_CASE("backend: what the environment decides", "[cuda][backend][process]") {
+  NEEDS_DEVICES(1);
+  CHECK_CHILD("BRAID_CUDA_DEVICES_PER_GPU=2", "[.child][two]");
+  for (const char* wrong : {"0", "-1", "65", "two", "2x"}) CHECK_CHILD(std::string("BRAID_CUDA_DEVICES_PER_GPU=") + wrong, "[.child][wrong]");
+  CHECK_CHILD("BRAID_DEVICE=cpu:0", "[.child][default]");
+}

@@ -1,0 +1,185 @@
+// Errors: of calls, of kernels, and of a context that is broken for good.
+#include <braid/core/ops/join.hpp>
+#include <braid/core/ops/linear.hpp>
+#include <braid/core/ops/reduce.hpp>
+#include <braid/core/ops/softmax.hpp>
+
+#include "cuda/runtime/errors.hpp"
+#include "cuda_support.hpp"
+#include "support/child.hpp"
+#if BRAID_CUDA_SIMT
+#include "simt/runtime/control.hpp"
+#endif
+
+using namespace braid;
+using namespace braid::test;
+
+TEST_CASE("errors: which codes break a context", "[cuda][errors]") {
+  for (const int code : {700, 702, 710, 714, 715, 716, 717, 718, 719, 999, 12345}) CHECK(cuda::is_sticky(code));
+  for (const int code : {0, 1, 2, 9, 35, 46, 100, 101, 400, 600, 701, 800, 801}) CHECK_FALSE(cuda::is_sticky(code));
+}
+
+TEST_CASE("errors: an index that only the kernel sees is thrown where the host waits", "[cuda][errors]") {
+  NEEDS_DEVICES(1);
+  const Tensor table = ones({5, 2}, {.device = cuda_device(0)});
+  const Tensor good = index_select(table, 0, tensor({0, -5, 4}).to(cuda_device(0)));
+  CHECK(good.sum().item<double>() == 6);
+  const Tensor bad = index_select(table, 0, tensor({1, 5}).to(cuda_device(0)));
+  CHECK_THROWS_TEXT(IndexError, "index_select: expected *[-5, 5), got 5 at position 1", synchronize(cuda_device(0)));
+  CHECK_NOTHROW(synchronize(cuda_device(0)));  // said once
+  const Tensor worse = index_select(table, 0, tensor({-6}).to(cuda_device(0)));
+  CHECK_THROWS_TEXT(IndexError, "got -6", worse.to_vector<double>());
+  CHECK(good.sum().item<double>() == 6);  // the device works on
+  const Tensor logits = zeros({2, 3}, {.device = cuda_device(0)});
+  const Tensor loss = cross_entropy(logits, tensor({0, 3}).to(cuda_device(0)));
+  CHECK_THROWS_TEXT(IndexError, "cross_entropy: expected *[0, 3), got 3", loss.item<double>());
+}
+
+TEST_CASE("errors: wrong calls are refused before anything is queued", "[cuda][errors]") {
+  NEEDS_DEVICES(1);
+  const Tensor x = ones({2, 3}, {.device = cuda_device(0)});
+  CHECK_THROWS_TEXT(DeviceError, "add: expected tensors on one device, got cuda:0 and cpu:0", x + ones({2, 3}));
+  CHECK_THROWS_AS(x + ones({2, 4}, {.device = cuda_device(0)}), ShapeError);
+  CHECK_NOTHROW(synchronize(cuda_device(0)));
+}
+
+#if BRAID_CUDA_SIMT
+
+namespace {
+
+struct Injected {
+  Injected(std::uint64_t k, cudaError_t code, bool persistent = false, std::string function = {}) { simt::fail_call(k, code, persistent, std::move(function)); }
+  ~Injected() { simt::fail_call(0, cudaSuccess); }
+};
+
+}  // namespace
+
+TEST_CASE("errors: a call that fails names itself and CUDA's error, and the device works on", "[cuda][errors][injection]") {
+  NEEDS_DEVICES(1);
+  const Tensor x = ones({10}, {.device = cuda_device(0)});
+  synchronize(cuda_device(0));
+  {
+    const Injected failure(1, cudaErrorInvalidValue, false, "cudaMemcpyAsync");
+    CHECK_THROWS_TEXT(CudaError, "cudaMemcpyAsync: expected success on cuda:0, got cudaErrorInvalidValue (", x.to_vector<double>());
+  }
+  {
+    const Injected failure(1, cudaErrorInvalidConfiguration, false, "cudaLaunchKernel");
+    try {
+      (void)(x + x);
+      FAIL("nothing was thrown");
+    } catch (const CudaError& e) {
+      CHECK(e.code == cudaErrorInvalidConfiguration);
+      CHECK(e.name == "cudaErrorInvalidConfiguration");
+      CHECK(e.device == cuda_device(0));
+      CHECK_FALSE(e.retryable());
+    }
+  }
+  CHECK((x + x).sum().item<double>() == 20);
+}
+
+TEST_CASE("errors: cudaMalloc that fails once costs the cache, twice an exception", "[cuda][errors][injection]") {
+  NEEDS_DEVICES(1);
+  empty_cache(cuda_device(0));
+  { const Held cached(0, 1 << 12); }
+  const MemoryStats before = memory_stats(cuda_device(0));
+  {
+    const Injected failure(1, cudaErrorMemoryAllocation, false, "cudaMalloc");
+    CHECK_NOTHROW(Held(0, 1 << 20));
+  }
+  CHECK(memory_stats(cuda_device(0)).retries == before.retries + 1);
+  {
+    const Injected failure(1, cudaErrorMemoryAllocation, true, "cudaMalloc");
+    CHECK_THROWS_TEXT(OutOfMemoryError, "cuda:0: allocate: expected 33554432 free bytes, got *cudaMalloc: cudaErrorMemoryAllocation", Held(0, 1 << 25));
+  }
+  {
+    const Injected failure(1, cudaErrorInvalidValue, false, "cudaMalloc");
+    CHECK_THROWS_TEXT(CudaError, "cudaMalloc: expected success on cuda:0, got cudaErrorInvalidValue", Held(0, 1 << 25));
+  }
+  CHECK(memory_stats(cuda_device(0)).in_use == before.in_use);
+  CHECK_NOTHROW(Held(0, 1 << 25));
+  CHECK(memory_stats(cuda_device(0)).in_use == before.in_use);
+}
+
+TEST_CASE("errors: what goes wrong in a destructor stays there", "[cuda][errors][injection]") {
+  NEEDS_DEVICES(1);
+  for (const char* function : {"cudaStreamDestroy", "cudaEventDestroy", "cudaStreamSynchronize", "cudaFree"}) {
+    INFO(function);
+    std::unique_ptr<Stream> side = backend(0).make_stream();
+    std::unique_ptr<Event> event = backend(0).make_event();
+    side->record(*event);
+    { const Held block(0, 12345, side.get()); }
+    const Injected failure(1, cudaErrorInvalidValue, true, function);
+    CHECK_NOTHROW(event.reset());
+    CHECK_NOTHROW(side.reset());
+    CHECK_NOTHROW(empty_cache(cuda_device(0)));
+  }
+  CHECK(ones({3}, {.device = cuda_device(0)}).sum().item<double>() == 3);
+}
+
+TEST_CASE("child: a lost device", "[.child][lost]") {
+  Tensor kept = ones({10}, {.device = cuda_device(0)});
+  const Tensor other = ones({10}, {.device = cuda_device(1)});
+  std::unique_ptr<Stream> side = backend(0).make_stream();
+  std::unique_ptr<Event> event = backend(0).make_event();
+  side->record(*event);
+  simt::fail_call(1, cudaErrorIllegalAddress, false, "cudaLaunchKernel");
+  CHECK_THROWS_TEXT(DeviceLostError, "expected a device that works, got cuda:0 lost to cudaErrorIllegalAddress (*this process cannot use it again",
+                    kept + kept);
+  const std::uint64_t calls = simt::calls();
+  // Every later use says so, without a call of CUDA.
+  CHECK_THROWS_AS(kept + kept, DeviceLostError);
+  CHECK_THROWS_AS(kept.to_vector<double>(), DeviceLostError);
+  CHECK_THROWS_AS(zeros({3}, {.device = cuda_device(0)}), DeviceLostError);
+  CHECK_THROWS_AS(ones({3}).to(cuda_device(0)), DeviceLostError);
+  CHECK_THROWS_AS(synchronize(cuda_device(0)), DeviceLostError);
+  CHECK_THROWS_AS(event->done(), DeviceLostError);
+  CHECK_THROWS_AS(event->synchronize(), DeviceLostError);
+  CHECK_THROWS_AS(side->record(*event), DeviceLostError);
+  CHECK_THROWS_AS(backend(0).make_stream(), DeviceLostError);
+  CHECK_THROWS_AS(kept.to(cuda_device(1)), DeviceLostError);
+  try {
+    synchronize(cuda_device(0));
+  } catch (const DeviceLostError& e) {
+    CHECK(e.code == cudaErrorIllegalAddress);
+    CHECK(e.name == "cudaErrorIllegalAddress");
+    CHECK(e.device == cuda_device(0));
+    CHECK(matches(e.what(), "last launches: *"));
+  }
+  // What it held can still be let go.
+  kept = {};
+  event.reset();
+  side.reset();
+  empty_cache(cuda_device(0));
+  CHECK(simt::calls() == calls);
+  CHECK(memory_stats(cuda_device(0)).in_use == 0);
+  CHECK(memory_stats(cuda_device(0)).cached == 0);
+  // Another GPU works on.
+  CHECK((other + other).sum().item<double>() == 20);
+}
+
+TEST_CASE("errors: a sticky code makes the device lost, and only it", "[cuda][errors][injection][process]") {
+  CHECK_CHILD("BRAID_SIMT_DEVICES=2", "[.child][lost]");
+}
+
+TEST_CASE("child: logical devices share their GPU's loss", "[.child][shared_loss]") {
+  const Tensor a = ones({10}, {.device = cuda_device(0)}), b = ones({10}, {.device = cuda_device(1)});
+  simt::fail_call(1, cudaErrorLaunchFailure, false, "cudaLaunchKernel");
+  CHECK_THROWS_TEXT(DeviceLostError, "cuda:0 lost to cudaErrorLaunchFailure", a + a);
+  CHECK_THROWS_TEXT(DeviceLostError, "cuda:1 lost to cudaErrorLaunchFailure", b + b);
+}
+
+TEST_CASE("errors: two logical devices of one GPU are lost together", "[cuda][errors][injection][process]") {
+  CHECK_CHILD("BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2", "[.child][shared_loss]");
+}
+
+TEST_CASE("child: no device for any error of the driver", "[.child][no_driver]") {
+  CHECK(device_count(DeviceType::cuda) == 0);
+  CHECK(default_device() == Device("cpu:0"));
+}
+
+TEST_CASE("errors: a driver that fails is no device, not an exception", "[cuda][errors][injection][process]") {
+  for (const char* code : {"35", "100", "3", "999", "46"})
+    CHECK_CHILD(std::string("BRAID_SIMT_FAIL=1:") + code + ":persistent:cudaGetDeviceCount", "[.child][no_driver]");
+}
+
+#endif
