@@ -48,6 +48,7 @@ struct Divide {
 template <class E>
 struct DivideIntegers {
   using A = typename E::A;
+  static constexpr int kPackLimit = 2;
   FaultSite site;
   BRAID_DEVICE A operator()(A a, A b) const {
     if (b == A{0}) {

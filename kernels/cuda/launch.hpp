@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "cuda/runtime/gpu.hpp"
-#include "simt/simt.hpp"
+#include "simt/cuda_runtime.hpp"
 
 // What every kernel's host side needs of a stream, without the headers of the engine: .cu files compile in a fraction of the time.
 namespace braid {
@@ -31,13 +31,6 @@ class LaunchScope {
   cudaStream_t native_;
 };
 
-/// Queues one kernel on the stream.
-template <class... P, class... A>
-void run(const char* op, void (*kernel)(P...), dim3 grid, dim3 block, Stream& stream, A&&... arguments) {
-  const LaunchScope scope(op, stream);
-  scope.check(simt::launch(kernel, grid, block, 0, scope.stream(), static_cast<A&&>(arguments)...));
-}
-
 /// Memory of the stream's device for the kernels that are queued while it lives; freed in stream order. Throws OutOfMemoryError.
 class Scratch {
  public:
@@ -53,17 +46,6 @@ class Scratch {
   std::uint64_t tag_;
   Stream& stream_;
 };
-
-/// Threads of a block, unless a kernel says otherwise.
-inline constexpr int kThreads = 256;
-inline constexpr int kWarps = kThreads / 32;
-
-/// Blocks for `items` pieces of work, `per_block` to a block. Kernels stride over what a grid of this size leaves, so any number of items is right.
-[[nodiscard]] constexpr unsigned blocks_for(std::int64_t items, std::int64_t per_block) {
-  constexpr std::int64_t kMost = 8192;  // several times what any GPU holds at once
-  const std::int64_t blocks = (items - 1) / per_block + 1;
-  return static_cast<unsigned>(blocks < 1 ? 1 : blocks < kMost ? blocks : kMost);
-}
 
 }  // namespace cuda
 }  // namespace braid

@@ -2,7 +2,7 @@
 #include "cuda/device/math.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
-#include "cuda/launch.hpp"
+#include "cuda/device/run.cuh"
 
 // Optimizer steps: parameters, gradients and state are read and written once. The elements of many items form one line of tiles, so that many small
 // parameters are one launch; the list of items travels in the kernel's arguments, without an allocation or a copy.

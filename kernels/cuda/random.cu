@@ -5,7 +5,7 @@
 #include "cuda/device/loop.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
-#include "cuda/launch.hpp"
+#include "cuda/device/run.cuh"
 
 // Random numbers: the bits that <braid/core/philox.hpp> defines. A thread makes one block: four elements of up to 32 bits, or one of 64.
 // This file is compiled without contraction (-fmad=false, -ffp-contract=off): every fused multiply-add is written out.

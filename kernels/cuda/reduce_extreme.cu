@@ -7,6 +7,7 @@ namespace braid::cuda {
 template <class A>
 struct ExtremeReducer {
   using Acc = A;
+  static constexpr int kParts = 2;
   bool smallest;
   BRAID_DEVICE Acc none() const { return smallest ? highest<A>() : lowest<A>(); }
   BRAID_DEVICE Acc join(Acc a, Acc b) const {
@@ -21,21 +22,34 @@ template <class E>
 struct WriteExtreme {
   typename E::T* out;
   DeviceLoop<1> keep;
-  template <class A>
-  BRAID_DEVICE void operator()(std::int64_t e, A value) const {
-    out[offsets_of(keep, e).at[0]] = E::store(static_cast<typename E::A>(value));
+  BRAID_DEVICE void operator()(std::int64_t e, typename E::A value) const { out[offsets_of(keep, e).at[0]] = E::store(value); }
+};
+struct WriteIntegerExtreme {
+  void* out;
+  DType dtype;
+  DeviceLoop<1> keep;
+  BRAID_DEVICE void operator()(std::int64_t e, long long value) const {
+    const std::int64_t i = offsets_of(keep, e).at[0];
+    if (dtype == DType::int64) static_cast<std::int64_t*>(out)[i] = value;
+    else if (dtype == DType::int32) static_cast<std::int32_t*>(out)[i] = static_cast<std::int32_t>(value);
+    else static_cast<std::uint8_t*>(out)[i] = static_cast<std::uint8_t>(value);
   }
 };
 
 void reduce_extreme(const ReduceArgs& args, Stream& stream) {
-  with_element(args.dtype, [&]<class E>() {
+  const bool columns = by_columns(args), smallest = args.op == ReduceOp::min;
+  const auto keep = make_loop<1>(args.keep, 1), over = make_loop<1>(args.over, 1), out = make_loop<1>(args.keep);
+  const char* const op = smallest ? "min" : "max";
+  const bool floating = with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
-    using V = std::conditional_t<E::kFloating, typename E::A, long long>;
-    const LoadTensor<E, V> load{static_cast<const T*>(args.x), make_loop<1>(args.keep, 1), make_loop<1>(args.over, 1)};
-    const WriteExtreme<E> write{static_cast<T*>(args.out), make_loop<1>(args.keep)};
-    const bool smallest = args.op == ReduceOp::min;
-    reduce_all(smallest ? "min" : "max", ExtremeReducer<V>{smallest}, load, write, args.keep.n, args.over.n, by_columns(args), stream);
+    using A = typename E::A;
+    reduce_all(op, ExtremeReducer<A>{smallest}, LoadTensor<E, A>{static_cast<const T*>(args.x), keep, over}, WriteExtreme<E>{static_cast<T*>(args.out), out},
+               args.keep.n, args.over.n, columns, stream);
   });
+  if (floating) return;
+  using A = long long;
+  reduce_all(op, ExtremeReducer<A>{smallest}, LoadIntegers<A>{args.x, args.dtype, keep, over}, WriteIntegerExtreme{args.out, args.dtype, out}, args.keep.n,
+             args.over.n, columns, stream);
 }
 
 }  // namespace braid::cuda

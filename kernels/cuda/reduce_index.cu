@@ -13,6 +13,7 @@ struct Best {
 template <class A>
 struct IndexReducer {
   using Acc = Best<A>;
+  static constexpr int kParts = 2;
   bool smallest;
   BRAID_DEVICE Acc none() const { return Acc{A(0), -1}; }
   BRAID_DEVICE Acc join(Acc a, Acc b) const {
@@ -30,9 +31,10 @@ struct IndexReducer {
   }
 };
 
-template <class E, class V>
+/// The values of another loader with their places.
+template <class V, class L>
 struct LoadIndexed {
-  LoadTensor<E, V> values;
+  L values;
   BRAID_DEVICE std::int64_t base(std::int64_t e) const { return values.base(e); }
   BRAID_DEVICE Best<V> at(std::int64_t base, std::int64_t j) const { return Best<V>{values.at(base, j), j}; }
 };
@@ -46,15 +48,19 @@ struct WriteIndex {
   }
 };
 
+template <class V, class L>
+void index_of(const ReduceArgs& args, const L& values, Stream& stream) {
+  const bool smallest = args.op == ReduceOp::argmin;
+  const WriteIndex write{static_cast<std::int64_t*>(args.out), make_loop<1>(args.keep)};
+  reduce_all(smallest ? "argmin" : "argmax", IndexReducer<V>{smallest}, LoadIndexed<V, L>{values}, write, args.keep.n, args.over.n, by_columns(args), stream);
+}
+
 void reduce_index(const ReduceArgs& args, Stream& stream) {
-  with_element(args.dtype, [&]<class E>() {
-    using T = typename E::T;
-    using V = std::conditional_t<E::kFloating, typename E::A, long long>;
-    const LoadIndexed<E, V> load{{static_cast<const T*>(args.x), make_loop<1>(args.keep, 1), make_loop<1>(args.over, 1)}};
-    const WriteIndex write{static_cast<std::int64_t*>(args.out), make_loop<1>(args.keep)};
-    const bool smallest = args.op == ReduceOp::argmin;
-    reduce_all(smallest ? "argmin" : "argmax", IndexReducer<V>{smallest}, load, write, args.keep.n, args.over.n, by_columns(args), stream);
+  const auto keep = make_loop<1>(args.keep, 1), over = make_loop<1>(args.over, 1);
+  const bool floating = with_floating(args.dtype, [&]<class E>() {
+    index_of<typename E::A>(args, LoadTensor<E, typename E::A>{static_cast<const typename E::T*>(args.x), keep, over}, stream);
   });
+  if (!floating) index_of<long long>(args, LoadIntegers<long long>{args.x, args.dtype, keep, over}, stream);
 }
 
 }  // namespace braid::cuda

@@ -11,19 +11,18 @@ struct WriteInteger {
 };
 
 void reduce_sum(const ReduceArgs& args, Stream& stream) {
-  with_element(args.dtype, [&]<class E>() {
+  const bool columns = by_columns(args);
+  const auto keep = make_loop<1>(args.keep, 1), over = make_loop<1>(args.over, 1), out = make_loop<1>(args.keep);
+  const bool floating = with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
-    using V = std::conditional_t<E::kFloating, typename E::A, unsigned long long>;
-    const LoadTensor<E, V> load{static_cast<const T*>(args.x), make_loop<1>(args.keep, 1), make_loop<1>(args.over, 1)};
-    const bool columns = by_columns(args);
-    if constexpr (E::kFloating) {
-      const WriteSum<E> write{static_cast<T*>(args.out), args.scale, make_loop<1>(args.keep)};
-      reduce_all("sum", SumReducer<V>{}, load, write, args.keep.n, args.over.n, columns, stream);
-    } else {
-      const WriteInteger write{static_cast<std::int64_t*>(args.out), make_loop<1>(args.keep)};
-      reduce_all("sum", SumReducer<V>{}, load, write, args.keep.n, args.over.n, columns, stream);
-    }
+    using A = typename E::A;
+    reduce_all("sum", SumReducer<A>{}, LoadTensor<E, A>{static_cast<const T*>(args.x), keep, over}, WriteSum<E>{static_cast<T*>(args.out), args.scale, out},
+               args.keep.n, args.over.n, columns, stream);
   });
+  if (floating) return;
+  using A = unsigned long long;
+  reduce_all("sum", SumReducer<A>{}, LoadIntegers<A>{args.x, args.dtype, keep, over}, WriteInteger{static_cast<std::int64_t*>(args.out), out}, args.keep.n,
+             args.over.n, columns, stream);
 }
 
 }  // namespace braid::cuda

@@ -1,6 +1,8 @@
 # The sources of the CUDA backend; paths from the folder kernels.
 # By the C++ compiler: they see the CUDA runtime through simt/cuda_runtime.hpp.
 set(BRAID_CUDA_RUNTIME_SOURCES
+  cuda/errors.cpp
+  cuda/launch.cpp
   cuda/runtime/allocator.cpp
   cuda/runtime/cuda_backend.cpp
   cuda/runtime/device_errors.cpp
@@ -8,7 +10,32 @@ set(BRAID_CUDA_RUNTIME_SOURCES
   cuda/runtime/gpu.cpp
   cuda/runtime/staging.cpp
   cuda/runtime/stream.cpp
+  cuda/table.cpp
 )
 # By nvcc, or by the C++ compiler against the emulation.
 set(BRAID_CUDA_KERNEL_SOURCES
+  cuda/binary.cu
+  cuda/copy.cu
+  cuda/cross_entropy.cu
+  cuda/fill.cu
+  cuda/gemm.cu
+  cuda/gemm_float32.cu
+  cuda/gemm_float64.cu
+  cuda/gemm_integer.cu
+  cuda/gemm_narrow.cu
+  cuda/mse.cu
+  cuda/optim.cu
+  cuda/random.cu
+  cuda/reduce.cu
+  cuda/reduce_extreme.cu
+  cuda/reduce_index.cu
+  cuda/reduce_sum.cu
+  cuda/rows.cu
+  cuda/softmax.cu
+  cuda/unary.cu
+  cuda/where.cu
+)
+# Of them, those whose bits are promised: no compiler may fuse a product with a sum.
+set(BRAID_CUDA_EXACT_SOURCES
+  cuda/random.cu
 )

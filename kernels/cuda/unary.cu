@@ -18,7 +18,8 @@ struct Absolute {
   BRAID_DEVICE A operator()(A x) const {
     if constexpr (std::is_same_v<A, float>) return ::fabsf(x);
     else if constexpr (std::is_same_v<A, double>) return ::fabs(x);
-    else return x < A{0} ? Negate{}(x) : x;
+    else if constexpr (std::is_signed_v<A>) return x < A{0} ? Negate{}(x) : x;
+    else return x;
   }
 };
 /// A NaN fails the comparison and stays.
@@ -39,7 +40,8 @@ struct Square {
 struct Sign {
   template <class A>
   BRAID_DEVICE A operator()(A x) const {
-    return x > A{0} ? A(1) : x < A{0} ? A(-1) : x;
+    if constexpr (std::is_unsigned_v<A>) return x != A{0} ? A(1) : A(0);
+    else return x > A{0} ? A(1) : x < A{0} ? A(-1) : x;
   }
 };
 struct Exp {
@@ -112,7 +114,9 @@ struct Power {
   bool narrow;
   template <class A>
   BRAID_DEVICE A operator()(A x) const {
-    if (std::is_same_v<A, float> && narrow) return pow_of(x, static_cast<A>(exponent));
+    if constexpr (std::is_same_v<A, float>) {
+      if (narrow) return pow_of(x, static_cast<float>(exponent));
+    }
     return static_cast<A>(pow_of(static_cast<double>(x), exponent));
   }
 };

@@ -1,7 +1,7 @@
 #pragma once
 #include "cuda/device/loop.cuh"
 #include "cuda/device/math.cuh"
-#include "cuda/launch.hpp"
+#include "cuda/device/run.cuh"
 
 // C = op(A) op(B) (+ bias, + C): a tile of C a block, a smaller tile a thread, the k dim in steps through two buffers of shared memory.
 // Order   each element of C is one sum over k, in order: the bits do not depend on m, n or the tile.

@@ -1,6 +1,6 @@
 #pragma once
 #include "cuda/device/math.cuh"
-#include "cuda/launch.hpp"
+#include "cuda/device/run.cuh"
 
 // Joins of values over a warp or a block, in a fixed tree. A joiner has `A join(A a, A b) const`, commutative; every thread gets the result.
 namespace braid::cuda {

@@ -1,6 +1,6 @@
 #pragma once
 #include "cuda/device/loop.cuh"
-#include "cuda/launch.hpp"
+#include "cuda/device/run.cuh"
 
 // Elementwise kernels. A body says what one element needs (operands by offset) and what kPack neighbouring elements need; two kernels drive it: dense
 // operands in packs of up to 16 bytes, others element by element.
@@ -39,6 +39,14 @@ constexpr int pack_size() {
   return static_cast<int>(16 / largest);
 }
 
+/// F may ask for shorter packs: its code is repeated for each element of one.
+template <class F>
+constexpr int pack_limit() {
+  if constexpr (requires { F::kPackLimit; }) return F::kPackLimit;
+  else return 16;
+}
+constexpr int shorter(int a, int b) { return a < b ? a : b; }
+
 /// out = f(x). Out and In are elements, f maps In::A to Out::A.
 template <class Out, class In, class F>
 struct Map1 {
@@ -76,7 +84,7 @@ struct Operand {
 /// out = f(a, b).
 template <class Out, class In, class F>
 struct Map2 {
-  static constexpr int kOperands = 3, kPack = pack_size<typename Out::T, typename In::T>();
+  static constexpr int kOperands = 3, kPack = shorter(pack_size<typename Out::T, typename In::T>(), pack_limit<F>());
   typename Out::T* out;
   Operand<In> a, b;
   F f;

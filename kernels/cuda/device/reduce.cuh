@@ -3,10 +3,10 @@
 #include "cuda/device/loop.cuh"
 
 // Reductions of `n` elements to each of `outputs` results.
-// A reducer R   `Acc`, `Acc none() const`, `Acc join(Acc a, Acc b) const` (commutative), `Acc shuffle(Acc, step)` (from lane ^ step).
+// A reducer R   `Acc`, `kParts` (a power of two), `Acc none() const`, `Acc join(Acc a, Acc b) const` (commutative), `Acc shuffle(Acc, step)` (from lane ^ step).
 // A loader L    `base(output)` and `Acc at(base, j)`: element j of an output.
 // A writer W    `operator()(output, Acc)`.
-// Order         Chunks of fixed length, joined by a tree inside (four partial results a thread, warps, block) and again by the same kernels over the chunks: a sum
+// Order         Chunks of fixed length, joined by a tree inside (kParts results a thread, warps, block) and again by the same kernels over the chunks: a sum
 //               of n is a tree of about log2 n levels. It depends on sizes and on whether rows or columns are dense, on nothing else.
 namespace braid::cuda {
 
@@ -16,16 +16,23 @@ inline constexpr std::int64_t kBlockChunk = 4096;  // of a long row, a block's s
 inline constexpr int kColumns = 32, kColumnRows = 8;
 inline constexpr std::int64_t kColumnChunk = 128;  // rows of a block of columns
 
-/// Elements begin, begin + step, … below end of an output.
+/// Elements begin, begin + step, … below end of an output, in R::kParts partial results.
 template <class R, class L>
 BRAID_DEVICE typename R::Acc reduce_part(const R& reducer, const L& load, std::int64_t base, std::int64_t begin, std::int64_t end, std::int64_t step) {
-  typename R::Acc acc[4] = {reducer.none(), reducer.none(), reducer.none(), reducer.none()};
-  for (std::int64_t j = begin; j < end; j += 4 * step) {
+  constexpr int parts = R::kParts;
+  typename R::Acc acc[parts];
 #pragma unroll
-    for (int u = 0; u < 4; ++u)
+  for (int u = 0; u < parts; ++u) acc[u] = reducer.none();
+  for (std::int64_t j = begin; j < end; j += parts * step) {
+#pragma unroll
+    for (int u = 0; u < parts; ++u)
       if (j + u * step < end) acc[u] = reducer.join(acc[u], load.at(base, j + u * step));
   }
-  return reducer.join(reducer.join(acc[0], acc[1]), reducer.join(acc[2], acc[3]));
+#pragma unroll
+  for (int width = parts / 2; width > 0; width /= 2)
+#pragma unroll
+    for (int u = 0; u < width; ++u) acc[u] = reducer.join(acc[u], acc[u + width]);
+  return acc[0];
 }
 
 template <class R>
@@ -136,6 +143,7 @@ void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
 template <class A>
 struct SumReducer {
   using Acc = A;
+  static constexpr int kParts = 4;
   BRAID_DEVICE Acc none() const { return A(0); }
   BRAID_DEVICE Acc join(Acc a, Acc b) const { return a + b; }
   BRAID_DEVICE Acc shuffle(Acc value, int step) const { return __shfl_xor_sync(kFullWarp, value, step); }
@@ -159,6 +167,21 @@ struct LoadTensor {
   DeviceLoop<1> keep, over;
   BRAID_DEVICE std::int64_t base(std::int64_t e) const { return offsets_of(keep, e).at[0]; }
   BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const { return static_cast<V>(E::load(x[base + offsets_of(over, j).at[0]])); }
+};
+
+/// The same for integers and bool of any size, told apart at run time: one set of kernels for all.
+template <class V>
+struct LoadIntegers {
+  const void* x;
+  DType dtype;
+  DeviceLoop<1> keep, over;
+  BRAID_DEVICE std::int64_t base(std::int64_t e) const { return offsets_of(keep, e).at[0]; }
+  BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const {
+    const std::int64_t i = base + offsets_of(over, j).at[0];
+    if (dtype == DType::int64) return static_cast<V>(static_cast<const std::int64_t*>(x)[i]);
+    if (dtype == DType::int32) return static_cast<V>(static_cast<const std::int32_t*>(x)[i]);
+    return static_cast<V>(static_cast<const std::uint8_t*>(x)[i]);
+  }
 };
 
 /// Neighbouring outputs are nearer than neighbouring elements.
