@@ -7,8 +7,8 @@
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
 
-using namespace braid;
-using namespace braid::test;
+namespace braid::test::on_first {
+
 using parallel::BufferView;
 using parallel::LocalCommunicator;
 
@@ -144,16 +144,17 @@ TEST_CASE("communicator: wrong buffers are refused by text, before anything chan
   CHECK_THROWS_TEXT(ArgumentError, "make_local_communicator: expected at least one device, got none", parallel::make_local_communicator({}));
   CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0*got cpu:63", parallel::make_local_communicator({Device("cpu:63")}));
   if (device_count() < 2) return;
-  CHECK_THROWS_TEXT(DeviceError, "expected each device once, got cpu:1 twice", parallel::make_local_communicator({device(0), device(1), device(1)}));
+  CHECK_THROWS_TEXT(DeviceError, here("expected each device once, got cpu:1 twice"), parallel::make_local_communicator({device(0), device(1), device(1)}));
   const auto group_of = parallel::make_local_communicator(group(2));
   const Tensor a = ones({4}), b = zeros({4}, {.device = device(1)}), shorter = zeros({3}, {.device = device(1)}),
                other = zeros({4}, {.device = device(1), .dtype = DType::int32});
   const BufferView result[] = {view_of(a)};
   CHECK_THROWS_TEXT(ArgumentError, "broadcast: expected 2 buffers an item*got 1", group_of->broadcast(views_of({{a}})));
-  CHECK_THROWS_TEXT(ArgumentError, "broadcast: expected the buffer of item 0 on cpu:1, got cpu:0", group_of->broadcast(views_of({{a, a}})));
-  CHECK_THROWS_TEXT(ArgumentError, "broadcast: expected 4 elements of float32 for item 1 on cpu:1, got 3 of float32",
+  CHECK_THROWS_TEXT(ArgumentError, here("broadcast: expected the buffer of item 0 on cpu:1, got cpu:0"), group_of->broadcast(views_of({{a, a}})));
+  CHECK_THROWS_TEXT(ArgumentError, here("broadcast: expected 4 elements of float32 for item 1 on cpu:1, got 3 of float32"),
                     group_of->broadcast(views_of({{a, b}, {a, shorter}})));
-  CHECK_THROWS_TEXT(ArgumentError, "expected 4 elements of float32 for item 0 on cpu:1, got 4 of int32", group_of->reduce(views_of({{a, other}}), result));
+  CHECK_THROWS_TEXT(ArgumentError, here("expected 4 elements of float32 for item 0 on cpu:1, got 4 of int32"),
+                    group_of->reduce(views_of({{a, other}}), result));
   CHECK_THROWS_TEXT(ArgumentError, "reduce: expected 2 results, one for each item, got 1", group_of->reduce(views_of({{a, b}, {a, b}}), result));
   CHECK_THROWS_TEXT(ArgumentError, "reduce: expected data from at least one device for item 0, got none",
                     group_of->reduce(views_of({{Tensor(), Tensor()}}), result));
@@ -163,3 +164,5 @@ TEST_CASE("communicator: wrong buffers are refused by text, before anything chan
   CHECK(numbers(b) == std::vector<double>(4, 0.0));
   CHECK(numbers(a) == std::vector<double>(4, 1.0));
 }
+
+}  // namespace braid::test::on_first

@@ -8,8 +8,8 @@
 template <>
 inline constexpr bool braid::tree::plain<std::vector<braid::Tensor>*> = true;
 
-using namespace braid;
-using namespace braid::test;
+namespace braid::test::on_first {
+
 using parallel::data_parallel;
 using parallel::DataParallel;
 
@@ -76,16 +76,16 @@ TEST_CASE("1.1, C8, T17: devices as devices, as indices, as names; the default i
   const Tensor x = ones({n, 1});
   std::vector<double> all;
   for (int i = 0; i < n; ++i) all.push_back(i);
-  CHECK(numbers(DataParallel(Where{})(x)) == all);
-  CHECK(numbers(DataParallel(Where{}, devices())(x)) == all);
+  CHECK(numbers(DataParallel(home(Where{}))(x)) == all);
+  CHECK(numbers(DataParallel(home(Where{}), devices())(x)) == all);
   if (n < 2) return;
   const Tensor two = ones({2, 1});
-  CHECK(numbers(DataParallel(Where{}, {0, 1})(two)) == std::vector<double>{0, 1});
-  CHECK(numbers(DataParallel(Where{}, std::vector<int>{0, 1})(two)) == std::vector<double>{0, 1});
-  CHECK(numbers(DataParallel(Where{}, {"cpu:0", "cpu:1"})(two)) == std::vector<double>{0, 1});
-  CHECK(DataParallel(Where{}, {0, 1}, device(1))(two).device() == device(1));
-  CHECK(DataParallel(Where{}, {0, 1}, {.output_device = device(1)})(two).device() == device(1));
-  CHECK(numbers(DataParallel<nn::Linear>(nn::Linear(2, 2), {0, 1}, std::nullopt, 0)(ones({2, 2}))).size() == 4);
+  CHECK(numbers(DataParallel(home(Where{}), {0, 1})(two)) == std::vector<double>{0, 1});
+  CHECK(numbers(DataParallel(home(Where{}), std::vector<int>{0, 1})(two)) == std::vector<double>{0, 1});
+  CHECK(numbers(DataParallel(home(Where{}), {here("cpu:0"), here("cpu:1")})(two)) == std::vector<double>{0, 1});
+  CHECK(DataParallel(home(Where{}), {0, 1}, device(1))(two).device() == device(1));
+  CHECK(DataParallel(home(Where{}), {0, 1}, {.output_device = device(1)})(two).device() == device(1));
+  CHECK(numbers(DataParallel<nn::Linear>(home(nn::Linear(2, 2)), {0, 1}, std::nullopt, 0)(ones({2, 2}))).size() == 4);
 }
 
 TEST_CASE("1.2: an empty list calls the module directly, arguments untouched", "[parallel][data_parallel]") {
@@ -93,7 +93,7 @@ TEST_CASE("1.2: an empty list calls the module directly, arguments untouched", "
   Probe probe;
   probe.calls = &calls;
   const Tensor x = ones({3}, {.device = device(device_count() - 1)});
-  const DataParallel model(std::move(probe), {});
+  const DataParallel model(home(std::move(probe)), {});
   const Tensor y = model(x);
   REQUIRE(calls.size() == 1);
   CHECK(calls[0].id() == x.id());
@@ -106,7 +106,7 @@ TEST_CASE("1.3: one device: the module is moved there, and called directly with 
     std::vector<Tensor> calls;
     Probe probe;
     probe.calls = &calls;
-    const DataParallel model(std::move(probe), {at});
+    const DataParallel model(home(std::move(probe)), {at});
     CHECK(model.module.weight.device() == device(at));
     CHECK_FALSE(model.module.weight.id()->is_replica);
     for (int from = 0; from < device_count(); ++from) {
@@ -117,22 +117,22 @@ TEST_CASE("1.3: one device: the module is moved there, and called directly with 
       CHECK(numbers(y) == std::vector<double>{5, 5, 5});
     }
     CHECK(calls.size() == static_cast<std::size_t>(device_count()));
-    const DataParallel scalar(Scalar{}, {at});
-    CHECK(scalar(ones({3})).dim() == 0);                                              // no gather: a scalar stays one
-    CHECK(DataParallel(Scalar{}, {at}, device(0))(ones({3})).device() == device(0));  // C7
-    CHECK(DataParallel(Scalar{}, {at}, device(0))(ones({3})).dim() == 0);
-    CHECK(DataParallel(Count{}, {at})(ones({3})) == "3");  // any output
+    const DataParallel scalar(home(Scalar{}), {at});
+    CHECK(scalar(ones({3})).dim() == 0);                                                    // no gather: a scalar stays one
+    CHECK(DataParallel(home(Scalar{}), {at}, device(0))(ones({3})).device() == device(0));  // C7
+    CHECK(DataParallel(home(Scalar{}), {at}, device(0))(ones({3})).dim() == 0);
+    CHECK(DataParallel(home(Count{}), {at})(ones({3})) == "3");  // any output
   }
 }
 
 TEST_CASE("1.3: of several devices only trees can be joined", "[parallel][data_parallel][errors]") {
   if (device_count() < 2) return;
   CHECK_THROWS_TEXT(ArgumentError, "gather: expected a tree of tensors from every replica, got *string*with one device any output is fine",
-                    DataParallel(Count{}, {0, 1})(ones({3})));
+                    DataParallel(home(Count{}), {0, 1})(ones({3})));
 }
 
 TEST_CASE("T07, T14, T15: several and nested arguments and outputs give what the module gives", "[parallel][data_parallel]") {
-  const Many plain;
+  const Many plain = home(Many());
   for (int n = 1; n <= device_count(); ++n) {
     for (const std::int64_t batch : {1, 5, 16}) {
       const auto leaf = [&](std::int64_t width, std::uint64_t seed) {
@@ -161,7 +161,7 @@ TEST_CASE("T07, T14, T15: several and nested arguments and outputs give what the
 }
 
 TEST_CASE("2.3, T12: inputs on any device; the output is on the output device", "[parallel][data_parallel]") {
-  const nn::Linear plain(4, 3);
+  const nn::Linear plain = home(nn::Linear(4, 3));
   for (int n = 1; n <= device_count(); ++n) {
     for (int from = 0; from < device_count(); ++from) {
       for (const Device out : {device(0), device(n - 1)}) {
@@ -182,7 +182,7 @@ TEST_CASE("3.7: a scalar argument reaches every replica", "[parallel][data_paral
   };
   for (int n = 1; n <= device_count(); ++n) {
     const Tensor s = tensor(2.0, {.requires_grad = true}), x = counting({9, 1});
-    const Tensor y = DataParallel(Scaled{}, group(n))(x, s);
+    const Tensor y = DataParallel(home(Scaled{}), group(n))(x, s);
     CHECK(numbers(y) == numbers(x * 2.0));
     y.sum().backward();
     CHECK(s.grad().item<double>() == 36.0);
@@ -191,7 +191,7 @@ TEST_CASE("3.7: a scalar argument reaches every replica", "[parallel][data_paral
 
 TEST_CASE("3.8, T16: without inputs the module runs once, on the first device", "[parallel][data_parallel]") {
   for (int n = 1; n <= device_count(); ++n) {
-    const DataParallel model(NoInput{}, group(n));
+    const DataParallel model(home(NoInput{}), group(n));
     CHECK(numbers(model()) == std::vector<double>(6, 2.0));
     CHECK(model().device() == device(0));
     CHECK(numbers(data_parallel(model.module, std::tuple<>(), group(n))) == std::vector<double>(6, 2.0));
@@ -206,16 +206,16 @@ TEST_CASE("3.1, 4.1: fewer rows than devices use the first devices only", "[para
       std::vector<double> expected;
       const std::vector<std::int64_t> sizes = parallel::chunk_sizes(batch, static_cast<std::size_t>(n));
       for (std::size_t i = 0; i < sizes.size(); ++i) expected.insert(expected.end(), static_cast<std::size_t>(sizes[i]), static_cast<double>(i));
-      CHECK(numbers(DataParallel(Where{}, group(n))(ones({batch, 1}))) == expected);
+      CHECK(numbers(DataParallel(home(Where{}), group(n))(ones({batch, 1}))) == expected);
     }
 }
 
 TEST_CASE("3.1: a batch without rows", "[parallel][data_parallel]") {
-  for (int n = 1; n <= device_count(); ++n) CHECK(DataParallel(nn::Linear(4, 3), group(n))(empty({0, 4})).shape() == Shape{0, 3});
+  for (int n = 1; n <= device_count(); ++n) CHECK(DataParallel(home(nn::Linear(4, 3)), group(n))(empty({0, 4})).shape() == Shape{0, 3});
 }
 
 TEST_CASE("3.9: dim 1 is split and joined", "[parallel][data_parallel]") {
-  const nn::Linear plain(4, 3);
+  const nn::Linear plain = home(nn::Linear(4, 3));
   const Tensor x = random_tensor({6, 7, 4});
   for (int n = 1; n <= device_count(); ++n) {
     const DataParallel model(clone(plain), group(n), {.dim = 1});
@@ -226,7 +226,7 @@ TEST_CASE("3.9: dim 1 is split and joined", "[parallel][data_parallel]") {
 
 TEST_CASE("4.2, 4.13: what replica 0 writes in place stays; plain fields are lost", "[parallel][data_parallel]") {
   for (int n = 1; n <= device_count(); ++n) {
-    const DataParallel model(Net{}, group(n));
+    const DataParallel model(home(Net{}), group(n));
     model(ones({9, 4}));
     model(ones({9, 4}));
     CHECK(numbers(model.module.seen)[0] == 2.0 * static_cast<double>(parallel::chunk_sizes(9, static_cast<std::size_t>(n))[0]));
@@ -241,7 +241,7 @@ TEST_CASE("4.10, T11: under NoGrad nothing is recorded, in the replicas too", "[
     BRAID_FIELDS(weight)
   };
   for (int n = 1; n <= device_count(); ++n) {
-    const DataParallel model(Asks{}, group(n));
+    const DataParallel model(home(Asks{}), group(n));
     for (const bool on : {true, false}) {
       const GradMode mode(on);
       const Tensor y = model(ones({8, 1}));
@@ -253,10 +253,12 @@ TEST_CASE("4.10, T11: under NoGrad nothing is recorded, in the replicas too", "[
 
 TEST_CASE("6.3: losses taken in the replicas come back as a vector", "[parallel][data_parallel]") {
   for (int n = 2; n <= device_count(); ++n) {
-    const Tensor y = DataParallel(Scalar{}, group(n))(ones({9, 1}));
+    const Tensor y = DataParallel(home(Scalar{}), group(n))(ones({9, 1}));
     std::vector<double> expected;
     for (const std::int64_t rows : parallel::chunk_sizes(9, static_cast<std::size_t>(n))) expected.push_back(static_cast<double>(rows));
     CHECK(numbers(y) == expected);
-    CHECK(DataParallel(Scalar{}, group(n))(ones({1, 1})).shape() == Shape{1});  // also where one replica runs
+    CHECK(DataParallel(home(Scalar{}), group(n))(ones({1, 1})).shape() == Shape{1});  // also where one replica runs
   }
 }
+
+}  // namespace braid::test::on_first

@@ -5,8 +5,8 @@
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
 
-using namespace braid;
-using namespace braid::test;
+namespace braid::test::on_first {
+
 using parallel::data_parallel;
 using parallel::DataParallel;
 
@@ -23,11 +23,11 @@ struct Where : nn::Module {
 
 TEST_CASE("1.4, 2.1, 2.2, 11.6: several devices: the module is not moved, and has to be on the first", "[parallel][data_parallel][errors]") {
   if (device_count() < 2) return;
-  DataParallel model(Net{}, {device(1), device(0)});
+  DataParallel model(home(Net{}), {device(1), device(0)});
   CHECK(model.module.fc1.weight.device() == device(0));
   CHECK_THROWS_TEXT(
       DeviceError,
-      "module must have its parameters and buffers on device cpu:1 (device_ids[0]) but found one of them on device: cpu:0 (parameter 'fc1.weight')",
+      here("module must have its parameters and buffers on device cpu:1 (device_ids[0]) but found one of them on device: cpu:0 (parameter 'fc1.weight')"),
       model(ones({4, 4})));
   to(model, device(1));
   const Tensor y = model(ones({4, 4}));
@@ -35,12 +35,12 @@ TEST_CASE("1.4, 2.1, 2.2, 11.6: several devices: the module is not moved, and ha
   Net net;
   to(net, device(1));
   DataParallel other(std::move(net), {0, 1});
-  CHECK_THROWS_TEXT(DeviceError, "device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc1.weight')", other(ones({4, 4})));
+  CHECK_THROWS_TEXT(DeviceError, here("device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc1.weight')"), other(ones({4, 4})));
   CHECK_THROWS_TEXT(DeviceError, "(parameter 'fc1.weight')", data_parallel(other.module, ones({4, 4}), {0, 1}));
   CHECK_THROWS_TEXT(DeviceError, "(parameter 'fc1.weight')", data_parallel(other.module, ones({4, 4}), {0}));
   to(other.module, device(0));
   other.module.seen = nn::Buffer(zeros({1}, {.device = device(1)}));
-  CHECK_THROWS_TEXT(DeviceError, "device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (buffer 'seen')", other(ones({4, 4})));
+  CHECK_THROWS_TEXT(DeviceError, here("device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (buffer 'seen')"), other(ones({4, 4})));
   to(other.module.seen, device(0));
   CHECK(other(ones({4, 4})).shape() == Shape{4, 3});  // the error changed nothing
 }
@@ -70,11 +70,11 @@ TEST_CASE("T09: a part of the module in the wrong place", "[parallel][data_paral
 }
 
 TEST_CASE("1.6: a device twice is an error, and so is one that does not exist", "[parallel][data_parallel][errors]") {
-  CHECK_THROWS_TEXT(DeviceError, "DataParallel: expected each device once, got cpu:0 twice", DataParallel(Where{}, {0, 0}));
-  CHECK_THROWS_TEXT(DeviceError, "data_parallel: expected each device once, got cpu:0 twice", data_parallel(Where{}, ones({2, 1}), {0, 0}));
-  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0*got cpu:63", DataParallel(Where{}, {"cpu:63"}));
-  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0*got cpu:63", DataParallel(Where{}, {0}, "cpu:63"));
-  CHECK_THROWS_TEXT(DeviceError, "got cuda:0", DataParallel(Where{}, {"cuda:0"}));
+  CHECK_THROWS_TEXT(DeviceError, here("DataParallel: expected each device once, got cpu:0 twice"), DataParallel(home(Where{}), {0, 0}));
+  CHECK_THROWS_TEXT(DeviceError, here("data_parallel: expected each device once, got cpu:0 twice"), data_parallel(Where{}, ones({2, 1}), {0, 0}));
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0*got cpu:63", DataParallel(home(Where{}), {"cpu:63"}));
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0*got cpu:63", DataParallel(home(Where{}), {0}, "cpu:63"));
+  CHECK_THROWS_TEXT(DeviceError, "got cuda:63", DataParallel(home(Where{}), {"cuda:63"}));
 }
 
 TEST_CASE("11.7, T06: a replica that throws through DataParallel; the next forward works", "[parallel][data_parallel][errors]") {
@@ -87,7 +87,7 @@ TEST_CASE("11.7, T06: a replica that throws through DataParallel; the next forwa
     BRAID_FIELDS(weight)
   };
   for (int n = 2; n <= device_count(); ++n) {
-    const DataParallel model(Throws{}, group(n));
+    const DataParallel model(home(Throws{}), group(n));
     const Tensor x = ones({2 * n, 3});
     for (int first = n - 1; first >= 0; --first) {
       try {
@@ -105,3 +105,5 @@ TEST_CASE("11.7, T06: a replica that throws through DataParallel; the next forwa
     }
   }
 }
+
+}  // namespace braid::test::on_first

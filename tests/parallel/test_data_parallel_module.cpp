@@ -10,8 +10,8 @@
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
 
-using namespace braid;
-using namespace braid::test;
+namespace braid::test::on_first {
+
 using parallel::data_parallel;
 using parallel::DataParallel;
 
@@ -46,7 +46,7 @@ std::string printed(const auto& x) {
 }  // namespace
 
 TEST_CASE("1.7: nesting shows in the type", "[parallel][data_parallel]") {
-  DataParallel inner(nn::Linear(2, 2));
+  DataParallel inner(home(nn::Linear(2, 2)));
   DataParallel outer(inner);  // a copy, not nested
   static_assert(std::same_as<decltype(outer), DataParallel<nn::Linear>>);
   using parallel::detail::holds_data_parallel;
@@ -60,15 +60,15 @@ TEST_CASE("1.7: nesting shows in the type", "[parallel][data_parallel]") {
 }
 
 TEST_CASE("1.10: printing, and .module", "[parallel][data_parallel]") {
-  const DataParallel model(nn::Linear(5, 2));
+  const DataParallel model(home(nn::Linear(5, 2)));
   CHECK(printed(model) == "DataParallel(\n  (module): Linear(in_features=5, out_features=2, bias=true)\n)");
-  CHECK(printed(DataParallel(nn::Sequential{nn::Linear(5, 2), nn::ReLU()})) ==
+  CHECK(printed(DataParallel(home(nn::Sequential{nn::Linear(5, 2), nn::ReLU()}))) ==
         "DataParallel(\n  (module): Sequential(\n    (0): Linear(in_features=5, out_features=2, bias=true)\n    (1): ReLU()\n  )\n)");
   CHECK(model.module.weight.shape() == Shape{2, 5});
 }
 
 TEST_CASE("8.1: the wrapper's keys begin with module.", "[parallel][data_parallel]") {
-  const DataParallel model(Net{});
+  const DataParallel model(home(Net{}));
   std::vector<std::string> keys, plain;
   for (const auto& [name, value] : state_dict(model)) keys.push_back(name);
   for (const auto& [name, value] : state_dict(model.module)) plain.push_back("module." + name);
@@ -78,7 +78,7 @@ TEST_CASE("8.1: the wrapper's keys begin with module.", "[parallel][data_paralle
 
 TEST_CASE("8.2: loading takes both forms, and says what it stripped", "[parallel][data_parallel]") {
   const Net source;
-  DataParallel model(Net{});
+  DataParallel model(home(Net{}));
   const LoadReport added = load_state_dict(model, state_dict(source));
   CHECK(added.added == "module.");
   CHECK_SAME_BITS(model.module.fc1.weight, source.fc1.weight);
@@ -92,7 +92,7 @@ TEST_CASE("8.2: loading takes both forms, and says what it stripped", "[parallel
 }
 
 TEST_CASE("8.3: train, eval, to, apply, parameters pass through", "[parallel][data_parallel]") {
-  DataParallel model(Net{});
+  DataParallel model(home(Net{}));
   eval(model);
   CHECK_FALSE(model.training);
   CHECK_FALSE(model.module.fc1.training);
@@ -110,7 +110,7 @@ TEST_CASE("8.3: train, eval, to, apply, parameters pass through", "[parallel][da
 }
 
 TEST_CASE("copies have weights of their own, and the same devices", "[parallel][data_parallel]") {
-  const DataParallel model(nn::Linear(4, 3), group(device_count()));
+  const DataParallel model(home(nn::Linear(4, 3)), group(device_count()));
   const DataParallel copy = model, cloned = clone(model);
   const Tensor x = random_tensor({5, 4});
   CHECK_SAME_BITS(copy(x), model(x));
@@ -124,7 +124,7 @@ TEST_CASE("copies have weights of their own, and the same devices", "[parallel][
 }
 
 TEST_CASE("8.5: one wrapped block in a model", "[parallel][data_parallel]") {
-  const Blocks model;
+  const Blocks model = home(Blocks());
   const Tensor x = random_tensor({30, 10});
   const Tensor plain = model.block3(model.block2.module(model.block1(x)));
   CHECK_CLOSE(model(x), plain, tolerance(DType::float32));
@@ -137,7 +137,7 @@ TEST_CASE("8.5: one wrapped block in a model", "[parallel][data_parallel]") {
 }
 
 TEST_CASE("8.9, T08: the function gives what the module gives; one input is one argument", "[parallel][data_parallel]") {
-  const nn::Linear layer(10, 5);
+  const nn::Linear layer = home(nn::Linear(10, 5));
   const Tensor x = random_tensor({20, 10});
   for (int n = 1; n <= device_count(); ++n) {
     CHECK_CLOSE(data_parallel(layer, x, group(n)), layer(x), tolerance(DType::float32));
@@ -148,7 +148,7 @@ TEST_CASE("8.9, T08: the function gives what the module gives; one input is one 
 }
 
 TEST_CASE("8.10: the eight-line version from the primitives", "[parallel][data_parallel]") {
-  const nn::Linear layer(10, 4);
+  const nn::Linear layer = home(nn::Linear(10, 4));
   for (int n = 0; n <= device_count(); ++n)
     for (const std::int64_t batch : {1, 10, 30}) {
       const Tensor x = random_tensor({batch, 10});
@@ -156,3 +156,5 @@ TEST_CASE("8.10: the eight-line version from the primitives", "[parallel][data_p
       CHECK_CLOSE(by_hand(layer, x, group(n)), layer(x), tolerance(DType::float32));
     }
 }
+
+}  // namespace braid::test::on_first

@@ -8,8 +8,8 @@
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
 
-using namespace braid;
-using namespace braid::test;
+namespace braid::test::on_first {
+
 using parallel::gather;
 
 namespace {
@@ -210,3 +210,5 @@ TEST_CASE("gather: without gradient recording, and of integers, there is no hist
   const NoGrad guard;
   CHECK((device_count() == 1 || !gather(parts, device(0)).requires_grad()));
 }
+
+}  // namespace braid::test::on_first

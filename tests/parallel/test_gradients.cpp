@@ -11,8 +11,8 @@
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
 
-using namespace braid;
-using namespace braid::test;
+namespace braid::test::on_first {
+
 using parallel::DataParallel;
 
 namespace {
@@ -39,7 +39,7 @@ TEST_CASE("11.2: weight gradients 2175 … 2295 and bias gradient 30, exactly, f
   const Tensor x = counting({30, 5});
   for (int n = 1; n <= device_count(); ++n) {
     INFO(n << " devices");
-    const DataParallel model(nn::Linear(5, 2), group(n));
+    const DataParallel model(home(nn::Linear(5, 2)), group(n));
     for (int repeat = 1; repeat <= 2; ++repeat) {  // and they accumulate
       model(x).sum().backward();
       std::vector<double> expected;
@@ -54,7 +54,7 @@ TEST_CASE("11.2: weight gradients 2175 … 2295 and bias gradient 30, exactly, f
 
 TEST_CASE("11.3, T18: the gradient penalty: weight gradient 0.25, none or 0 for the bias", "[parallel][gradients]") {
   for (int n = 1; n <= device_count(); ++n) {
-    const DataParallel model(nn::Linear(4, 1), group(n));
+    const DataParallel model(home(nn::Linear(4, 1)), group(n));
     const Tensor x = ones({2, 4}, {.requires_grad = true});
     const Tensor y = model(x), dx = grad(std::vector<Tensor>{y}, std::vector<Tensor>{x}, std::vector<Tensor>{ones_like(y)}, true, true)[0];
     CHECK(equal(dx[0], model.module.weight[0].detach()));
@@ -76,7 +76,7 @@ TEST_CASE("7.4: a penalty on the parameters' gradient, against one device", "[pa
     zero_grad(module);
     return result;
   };
-  nn::Linear plain(3, 2);
+  nn::Linear plain = home(nn::Linear(3, 2));
   to(plain, DType::float64);
   const Tensor x = random_tensor({7, 3}, DType::float64);
   const std::vector<Tensor> expected = penalised(plain, plain, x);
@@ -105,7 +105,7 @@ TEST_CASE("gradients and gradients of gradients through the whole of DataParalle
 }
 
 TEST_CASE("7.1: any batch on any number of devices: the gradient of one device", "[parallel][gradients]") {
-  nn::Sequential plain{nn::Linear(5, 7), nn::ReLU(), nn::Linear(7, 3)};
+  auto plain = home(nn::Sequential{nn::Linear(5, 7), nn::ReLU(), nn::Linear(7, 3)});
   to(plain, DType::float64);
   for (const std::int64_t batch : {1, 2, 3, 7, 10, 17}) {
     const Tensor x = random_tensor({batch, 5}, DType::float64, {}, static_cast<std::uint64_t>(batch));
@@ -128,7 +128,7 @@ TEST_CASE("7.1: any batch on any number of devices: the gradient of one device",
 
 TEST_CASE("7.6: a parameter that no replica used has no gradient; one that some used has", "[parallel][gradients]") {
   for (int n = 2; n <= device_count(); ++n) {
-    const DataParallel model(Sometimes{}, group(n));
+    const DataParallel model(home(Sometimes{}), group(n));
     model(ones({2 * n, 1})).sum().backward();
     CHECK(numbers(model.module.always.grad())[0] == 2.0 * n);
     CHECK(numbers(model.module.some.grad())[0] == 2.0 * (n / 2));
@@ -139,7 +139,7 @@ TEST_CASE("7.6: a parameter that no replica used has no gradient; one that some 
 TEST_CASE("7.1: the same bits in every run", "[parallel][gradients]") {
   const int n = device_count();
   const Tensor x = random_tensor({64, 20});
-  DataParallel model(nn::Sequential{nn::Linear(20, 600), nn::ReLU(), nn::Linear(600, 600), nn::Tanh(), nn::Linear(600, 1)}, group(n));
+  DataParallel model(home(nn::Sequential{nn::Linear(20, 600), nn::ReLU(), nn::Linear(600, 600), nn::Tanh(), nn::Linear(600, 1)}), group(n));
   std::vector<Tensor> first;
   for (int run = 0; run < 5; ++run) {
     zero_grad(model);
@@ -152,7 +152,7 @@ TEST_CASE("7.1: the same bits in every run", "[parallel][gradients]") {
 }
 
 TEST_CASE("C9: training over devices goes where one device goes", "[parallel][gradients]") {
-  nn::Sequential start{nn::Linear(6, 16), nn::Tanh(), nn::Linear(16, 2)};
+  auto start = home(nn::Sequential{nn::Linear(6, 16), nn::Tanh(), nn::Linear(16, 2)});
   to(start, DType::float64);
   for (int n = 1; n <= device_count(); ++n) {
     auto plain = clone(start);
@@ -172,7 +172,7 @@ TEST_CASE("C9: training over devices goes where one device goes", "[parallel][gr
 }
 
 TEST_CASE("T13: an embedding's gradient", "[parallel][gradients]") {
-  nn::Embedding plain(10, 4);
+  nn::Embedding plain = home(nn::Embedding(10, 4));
   to(plain, DType::float64);
   const Tensor words = randint(0, 10, {20, 5}, {.seed = 3});
   square(plain(words)).sum().backward();
@@ -185,7 +185,7 @@ TEST_CASE("T13: an embedding's gradient", "[parallel][gradients]") {
 
 TEST_CASE("a frozen parameter gets no gradient, and the others their own", "[parallel][gradients]") {
   for (int n = 1; n <= device_count(); ++n) {
-    DataParallel model(Net{}, group(n));
+    DataParallel model(home(Net{}), group(n));
     requires_grad_(model.module.fc1, false);
     model(ones({9, 4})).sum().backward();
     CHECK_FALSE(model.module.fc1.weight.grad().defined());
@@ -194,7 +194,7 @@ TEST_CASE("a frozen parameter gets no gradient, and the others their own", "[par
 }
 
 TEST_CASE("a weight changed between forward and backward is noticed, in every replica's copy of replica 0", "[parallel][gradients][errors]") {
-  const DataParallel model(nn::Sequential{nn::Linear(4, 4), nn::Linear(4, 1)});
+  const DataParallel model(home(nn::Sequential{nn::Linear(4, 4), nn::Linear(4, 1)}));
   const Tensor y = model(ones({device_count() * 2, 4})).sum();
   {
     const NoGrad guard;
@@ -202,3 +202,5 @@ TEST_CASE("a weight changed between forward and backward is noticed, in every re
   }
   CHECK_THROWS_TEXT(AutogradError, "changed in place", y.backward());
 }
+
+}  // namespace braid::test::on_first

@@ -9,8 +9,8 @@
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
 
-using namespace braid;
-using namespace braid::test;
+namespace braid::test::on_first {
+
 using parallel::DataParallel;
 
 namespace {
@@ -44,7 +44,7 @@ TEST_CASE("8.8, T10: after a step no replica's tensor is alive", "[parallel][mem
   const Tensor x = random_tensor({16, 6}), labels = labels_for(16);
   for (int n = 1; n <= device_count(); ++n) {
     INFO(n << " devices");
-    const DataParallel model(network(), group(n));
+    const DataParallel model(home(network()), group(n));
     const std::vector<std::size_t> before = in_use();
     {
       const Tensor y = model(x);
@@ -74,7 +74,7 @@ TEST_CASE("11.7: after a replica has thrown no tensor is left", "[parallel][memo
     BRAID_FIELDS(fc)
   };
   if (device_count() < 2) return;
-  const DataParallel model(Throws{});
+  const DataParallel model(home(Throws{}));
   const Tensor x = random_tensor({16, 6});
   const std::vector<std::size_t> before = in_use();
   CHECK_THROWS_AS(model(x), ReplicaError);
@@ -84,7 +84,7 @@ TEST_CASE("11.7: after a replica has thrown no tensor is left", "[parallel][memo
 TEST_CASE("R6: one device short of memory: a clear error, nothing lost, and the next step is the same to the bit", "[parallel][memory][errors]") {
   const Tensor x = random_tensor({16, 6}), labels = labels_for(16);
   for (int n = 2; n <= std::min(3, device_count()); ++n) {
-    const DataParallel model(network(), group(n));
+    const DataParallel model(home(network()), group(n));
     step(model, x, labels);
     const std::vector<Tensor> expected = gradients(model);
     zero_grad(model);
@@ -125,7 +125,7 @@ TEST_CASE("R6: one device short of memory: a clear error, nothing lost, and the 
 TEST_CASE("R5: every single allocation of a step fails once", "[parallel][memory][errors]") {
   const Tensor x = random_tensor({7, 6}), labels = labels_for(7);
   for (int n = 2; n <= std::min(3, device_count()); ++n) {
-    const DataParallel model(network(), group(n));
+    const DataParallel model(home(network()), group(n));
     step(model, x, labels);
     const std::vector<Tensor> expected = gradients(model);
     zero_grad(model);
@@ -155,3 +155,5 @@ TEST_CASE("R5: every single allocation of a step fails once", "[parallel][memory
     }
   }
 }
+
+}  // namespace braid::test::on_first

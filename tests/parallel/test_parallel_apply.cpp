@@ -14,8 +14,8 @@
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
 
-using namespace braid;
-using namespace braid::test;
+namespace braid::test::on_first {
+
 using parallel::parallel_apply;
 
 namespace {
@@ -111,7 +111,7 @@ TEST_CASE("5.4: the device is the first tensor's, and has to be found", "[parall
   if (device_count() < 2) return;
   CHECK(parallel_apply(plain, std::vector<int>{1, 2}, group(2)) == std::vector<int>{2, 3});
   const Call same = [](const Tensor& x) { return x; };
-  CHECK_THROWS_TEXT(DeviceError, "parallel_apply: expected each device once, got cpu:0 twice",
+  CHECK_THROWS_TEXT(DeviceError, here("parallel_apply: expected each device once, got cpu:0 twice"),
                     parallel_apply(std::vector<Call>{same, same}, std::vector<Tensor>{ones({1}), ones({1})}));
 }
 
@@ -181,9 +181,9 @@ TEST_CASE("5.7: Braid's own errors, bad_alloc and what is no exception at all", 
     }
     return "nothing was thrown";
   };
-  CHECK(matches(text_of([](const Tensor& x) { return x + ones({2}); }), "Caught ShapeError in replica 0 on device cpu:0: "));
-  CHECK(matches(text_of([](const Tensor&) -> Tensor { throw std::bad_alloc(); }), "Caught std::bad_alloc in replica 0 on device cpu:0: "));
-  CHECK(text_of([](const Tensor&) -> Tensor { throw 5; }) == "Caught unknown in replica 0 on device cpu:0: unknown exception");
+  CHECK(matches(text_of([](const Tensor& x) { return x + ones({2}); }), here("Caught ShapeError in replica 0 on device cpu:0: ")));
+  CHECK(matches(text_of([](const Tensor&) -> Tensor { throw std::bad_alloc(); }), here("Caught std::bad_alloc in replica 0 on device cpu:0: ")));
+  CHECK(text_of([](const Tensor&) -> Tensor { throw 5; }) == here("Caught unknown in replica 0 on device cpu:0: unknown exception"));
 }
 
 TEST_CASE("5.1: a call inside a replica does not wait for itself", "[parallel][parallel_apply]") {
@@ -196,3 +196,5 @@ TEST_CASE("5.1: a call inside a replica does not wait for itself", "[parallel][p
   });
   for (int round = 0; round < 10; ++round) CHECK(parallel_apply(outer, one_each(n)) == std::vector<int>(static_cast<std::size_t>(n), n * (n - 1) / 2));
 }
+
+}  // namespace braid::test::on_first

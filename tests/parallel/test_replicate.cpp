@@ -9,8 +9,8 @@
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
 
-using namespace braid;
-using namespace braid::test;
+namespace braid::test::on_first {
+
 using parallel::replicate;
 
 namespace {
@@ -31,7 +31,7 @@ struct Kinds : nn::Module {
 
 TEST_CASE("4.1, T25: a replica for each device, with the same numbers, on it", "[parallel][replicate]") {
   for (int n = 1; n <= device_count(); ++n) {
-    const Kinds model;
+    const Kinds model = home(Kinds());
     const std::vector<Kinds> replicas = replicate(model, group(n));
     REQUIRE(replicas.size() == static_cast<std::size_t>(n));
     const std::vector<Tensor> original = tree::leaves(model);
@@ -55,7 +55,7 @@ TEST_CASE("4.1, T25: a replica for each device, with the same numbers, on it", "
 
 TEST_CASE("4.2: replica 0 shares storage; what it writes in place stays, what others write vanishes", "[parallel][replicate]") {
   for (int n = 1; n <= device_count(); ++n) {
-    const Kinds model;
+    const Kinds model = home(Kinds());
     const std::vector<Kinds> replicas = replicate(model, group(n));
     for (int i = 0; i < n; ++i) {
       const Kinds& replica = replicas[static_cast<std::size_t>(i)];
@@ -70,7 +70,7 @@ TEST_CASE("4.2: replica 0 shares storage; what it writes in place stays, what ot
 
 TEST_CASE("4.3: parameters go through one recorded op; frozen ones and buffers have no history", "[parallel][replicate][autograd]") {
   for (int n = 1; n <= device_count(); ++n) {
-    const Kinds model;
+    const Kinds model = home(Kinds());
     const std::vector<Kinds> replicas = replicate(model, group(n));
     const Node* node = replicas[0].weight.id()->grad_fn.get();
     REQUIRE(node != nullptr);
@@ -91,7 +91,7 @@ TEST_CASE("4.3: parameters go through one recorded op; frozen ones and buffers h
 
 TEST_CASE("4.4, T01: a buffer that requires a gradient gets one", "[parallel][replicate][autograd]") {
   for (int n = 1; n <= device_count(); ++n) {
-    const Kinds model;
+    const Kinds model = home(Kinds());
     const std::vector<Kinds> replicas = replicate(model, group(n));
     Tensor total = tensor(0.0);
     for (int i = 0; i < n; ++i) total = total + (replicas[static_cast<std::size_t>(i)].scale * static_cast<double>(i + 1)).sum().to(device(0));
@@ -102,20 +102,20 @@ TEST_CASE("4.4, T01: a buffer that requires a gradient gets one", "[parallel][re
 }
 
 TEST_CASE("4.7: all tensors must be on devices[0]", "[parallel][replicate][errors]") {
-  const Kinds model;
+  const Kinds model = home(Kinds());
   CHECK_THROWS_TEXT(ArgumentError, "replicate: expected at least one device, got none", replicate(model, {}));
   CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0*got cpu:63", replicate(model, {Device("cpu:63")}));
   if (device_count() < 2) return;
-  CHECK_THROWS_TEXT(DeviceError, "all tensors must be on devices[0]: expected cpu:1, got 'weight' on cpu:0", replicate(model, {device(1), device(0)}));
-  CHECK_THROWS_TEXT(DeviceError, "replicate: expected each device once, got cpu:0 twice", replicate(model, {device(0), device(0)}));
-  Kinds astray;
+  CHECK_THROWS_TEXT(DeviceError, here("all tensors must be on devices[0]: expected cpu:1, got 'weight' on cpu:0"), replicate(model, {device(1), device(0)}));
+  CHECK_THROWS_TEXT(DeviceError, here("replicate: expected each device once, got cpu:0 twice"), replicate(model, {device(0), device(0)}));
+  Kinds astray = home(Kinds());
   astray.constant = astray.constant.to(device(1));
-  CHECK_THROWS_TEXT(DeviceError, "all tensors must be on devices[0]: expected cpu:0, got 'constant' on cpu:1", replicate(astray, group(2)));
+  CHECK_THROWS_TEXT(DeviceError, here("all tensors must be on devices[0]: expected cpu:0, got 'constant' on cpu:1"), replicate(astray, group(2)));
 }
 
 TEST_CASE("4.8: tied parameters stay tied in every replica, and are copied once", "[parallel][replicate]") {
   for (int n = 1; n <= device_count(); ++n) {
-    const Kinds model;
+    const Kinds model = home(Kinds());
     for (const Kinds& replica : replicate(model, group(n))) {
       CHECK(replica.tied.id() == replica.weight.id());
       CHECK(replica.tied.id()->tied);
@@ -130,7 +130,7 @@ TEST_CASE("4.8: tied parameters stay tied in every replica, and are copied once"
 }
 
 TEST_CASE("4.10: without gradient recording, replicas are detached", "[parallel][replicate]") {
-  const Kinds model;
+  const Kinds model = home(Kinds());
   const NoGrad guard;
   for (const Kinds& replica : replicate(model, devices()))
     for (const Tensor& t : tree::leaves(replica))
@@ -161,7 +161,7 @@ TEST_CASE("4.5, 4.6: copies lie in flat buffers by type, each with a version of 
 
 TEST_CASE("7.1: the gradient of replicate is the sum in the fixed tree order", "[parallel][replicate][autograd]") {
   for (int n = 1; n <= device_count(); ++n) {
-    nn::Linear model(40, 50);
+    nn::Linear model = home(nn::Linear(40, 50));
     std::vector<Tensor> seeds, outputs;
     for (const nn::Linear& replica : replicate(model, group(n))) {
       outputs.push_back(replica.weight);
@@ -182,7 +182,7 @@ TEST_CASE("7.1: the gradient of replicate is the sum in the fixed tree order", "
 TEST_CASE("7.6: undefined in some replicas counts as zero, in all stays none", "[parallel][replicate][autograd]") {
   for (int n = 2; n <= device_count(); ++n) {
     for (int used = 0; used < n; ++used) {
-      nn::Linear model(3, 2);
+      nn::Linear model = home(nn::Linear(3, 2));
       const std::vector<nn::Linear> replicas = replicate(model, group(n));
       const Tensor y = replicas[static_cast<std::size_t>(used)].weight * 3.0;
       y.sum().backward();
@@ -209,3 +209,5 @@ TEST_CASE("7.4: gradients of gradients through replicate", "[parallel][replicate
     CHECK_GRAD(partly, random_tensor({3}, DType::float64, {}, 1).requires_grad_(), random_tensor({2}, DType::float64, {}, 2).requires_grad_());
   }
 }
+
+}  // namespace braid::test::on_first

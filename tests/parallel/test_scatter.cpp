@@ -10,8 +10,8 @@
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
 
-using namespace braid;
-using namespace braid::test;
+namespace braid::test::on_first {
+
 using parallel::scatter;
 
 namespace {
@@ -254,3 +254,5 @@ TEST_CASE("scatter: wrong devices and dims are refused by text", "[parallel][sca
   CHECK_THROWS_TEXT(IndexError, "scatter*2", scatter(x, {device(0)}, 2));
   CHECK_THROWS_TEXT(DeviceError, "devices: expected indices from 0 to*got 64", scatter(x, {0, 64}));
 }
+
+}  // namespace braid::test::on_first

@@ -7,10 +7,11 @@ endif()
 set(BRAID_TEST_ISAS "${BRAID_ISAS}" CACHE STRING "The instruction sets that the suite runs with, once each")
 set(BRAID_TEST_TIMEOUT 300 CACHE STRING "Seconds after which a test binary is stopped")
 
-# braid_test_binary(<module> SOURCES <files> [DEVICES <counts>]): builds braid_tests_<module> and registers <module>.<isa> for every
-# instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run whose instruction set this processor lacks is skipped.
+# braid_test_binary(<module> SOURCES <files> [DEVICES <counts>] [SIMT_DEVICES <counts>]): builds braid_tests_<module> and registers <module>.<isa> for every
+# instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run whose instruction set this processor lacks is skipped. These run on
+# CPU devices in every build; in the SIMT build <module>.simt<n>.<order> runs on n emulated CUDA devices, in every order of streams.
 function(braid_test_binary module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEVICES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEVICES;SIMT_DEVICES")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -23,12 +24,21 @@ function(braid_test_binary module)
   target_compile_definitions(${target} PRIVATE BRAID_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests")
   foreach(isa IN LISTS BRAID_TEST_ISAS)
     add_test(NAME ${module}.${isa} COMMAND ${target})
-    set_tests_properties(${module}.${isa} PROPERTIES ENVIRONMENT "BRAID_ISA=${isa}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
+    set_tests_properties(${module}.${isa} PROPERTIES ENVIRONMENT "BRAID_ISA=${isa};BRAID_DEVICE=cpu" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
   endforeach()
   foreach(count IN LISTS arg_DEVICES)
     add_test(NAME ${module}.devices${count} COMMAND ${target})
-    set_tests_properties(${module}.devices${count} PROPERTIES ENVIRONMENT "BRAID_CPU_DEVICES=${count}" TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
+    set_tests_properties(${module}.devices${count} PROPERTIES ENVIRONMENT "BRAID_CPU_DEVICES=${count};BRAID_DEVICE=cpu" TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
   endforeach()
+  if(BRAID_CUDA STREQUAL "SIMT")
+    foreach(count IN LISTS arg_SIMT_DEVICES)
+      foreach(order fifo reverse random:1 random:2)
+        string(REPLACE ":" "" label ${order})
+        add_test(NAME ${module}.simt${count}.${label} COMMAND ${target})
+        set_tests_properties(${module}.simt${count}.${label} PROPERTIES ENVIRONMENT "BRAID_SIMT_DEVICES=${count};BRAID_SIMT_STREAM_ORDER=${order}" TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${module};simt")
+      endforeach()
+    endforeach()
+  endif()
 endfunction()
 
 # braid_cuda_test_binary(<name> SOURCES <files> [ORDERS]): builds braid_tests_<name> of .cpp and .cu files and registers it once, or, in the SIMT build
