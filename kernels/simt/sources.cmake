@@ -3,5 +3,18 @@ set(BRAID_SIMT_SOURCES
   # the emulation
 
   # the host twin of the CUDA runtime
-
+  simt/runtime/copies.cpp
+  simt/runtime/devices.cpp
+  simt/runtime/error_names.cpp
+  simt/runtime/events.cpp
+  simt/runtime/executor.cpp
+  simt/runtime/history.cpp
+  simt/runtime/injection.cpp
+  simt/runtime/launches.cpp
+  simt/runtime/memory.cpp
+  simt/runtime/memory_calls.cpp
+  simt/runtime/reports.cpp
+  simt/runtime/runtime.cpp
+  simt/runtime/streams.cpp
+  simt/runtime/watches.cpp
 )

@@ -1,0 +1,11 @@
+#pragma once
+#include <string_view>
+
+#include "simt/runtime/cuda_types.hpp"
+
+namespace braid::simt::detail {
+
+/// Finds an error by its name or number ("cudaErrorMemoryAllocation", "2"). False for what is none.
+bool find_error(std::string_view name, cudaError_t& code);
+
+}  // namespace braid::simt::detail

@@ -1,0 +1,59 @@
+#include <utility>
+
+#include "simt/runtime/state.hpp"
+
+namespace braid::simt {
+
+bool sticky(cudaError_t code) noexcept {
+  switch (code) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+      return true;
+    default:
+      return false;
+  }
+}
+
+namespace detail {
+
+cudaError_t Runtime::count_call(const char* function) {
+  const Lock lock(mutex);
+  ++call_count;
+  Injection& i = injection;
+  if (i.k == 0 || (!i.function.empty() && i.function != function)) return cudaSuccess;
+  ++i.seen;
+  if (i.seen < i.k || (i.seen > i.k && !i.persistent)) return cudaSuccess;
+  i.fired = true;
+  if (sticky(i.code)) poison(current_device, i.code);
+  return i.code;
+}
+
+}  // namespace detail
+
+void fail_call(std::uint64_t k, cudaError_t code, bool persistent, std::string function) {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  r.injection = {k, 0, code, persistent, false, std::move(function)};
+}
+
+std::uint64_t calls() {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  return r.call_count;
+}
+
+bool failed_call() {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  return r.injection.fired;
+}
+
+}  // namespace braid::simt

@@ -1,0 +1,162 @@
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include <braid/core/error.hpp>
+
+#include "simt/error.hpp"
+#include "simt/runtime/findings.hpp"
+#include "simt/runtime/state.hpp"
+
+namespace braid::simt::detail {
+namespace {
+
+constexpr std::size_t kAlign = 512, kRedZone = 512;  // cudaMalloc's alignment; a red zone, so that no two allocations touch
+constexpr std::size_t kQuarantine = std::size_t{64} << 20, kLargestKept = std::size_t{8} << 20;
+constexpr int kPoison = 0xff;
+
+}  // namespace
+
+Allocation::~Allocation() {
+  if (!registered) std::free(base);
+}
+
+AllocationPtr Runtime::find_allocation(const void* p) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  auto next = allocations.upper_bound(address);
+  if (next == allocations.begin()) return nullptr;
+  const AllocationPtr& found_one = std::prev(next)->second;
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(found_one->base) + found_one->bytes;
+  return address < end + (found_one->registered ? 0 : kRedZone) ? found_one : nullptr;
+}
+
+cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, StreamState* stream, bool mapped, const char* call, Location where) {
+  if (!pointer) return cudaErrorInvalidValue;
+  *pointer = nullptr;
+  const int device = stream ? stream->device : current_device;
+  auto allocation = std::make_shared<Allocation>();
+  {
+    const Lock lock(mutex);
+    DeviceState& state = devices[static_cast<std::size_t>(device)];
+    if (state.sticky != cudaSuccess) return state.sticky;
+    if (bytes == 0) return cudaSuccess;
+    if (bytes > std::numeric_limits<std::size_t>::max() / 2) return cudaErrorMemoryAllocation;
+    const std::size_t charged = (bytes + kAlign - 1) / kAlign * kAlign;
+    if (place == Place::device && charged > state.capacity - state.used) return cudaErrorMemoryAllocation;
+    allocation->base = static_cast<char*>(std::aligned_alloc(kAlign, charged + kRedZone));
+    if (!allocation->base) return cudaErrorMemoryAllocation;
+    if (place == Place::device) {
+      allocation->charged = charged;
+      state.used += charged;
+      state.peak = std::max(state.peak, state.used);
+    }
+  }
+  allocation->bytes = bytes, allocation->place = place, allocation->device = device, allocation->mapped = mapped;
+  allocation->async = stream != nullptr, allocation->call = call, allocation->where = where;
+  std::memset(allocation->base, kPoison, bytes);
+  register_memory(allocation->base, bytes, place == Place::device ? MemoryKind::device : MemoryKind::pinned, device);
+  *pointer = allocation->base;
+  {
+    const Lock lock(mutex);
+    allocations[reinterpret_cast<std::uintptr_t>(allocation->base)] = allocation;
+    if (stream) {
+      enqueue(*stream, OpKind::allocate, call, where, [this, allocation](Op& op) {
+        {
+          const Lock runs(mutex);
+          touch(op.shared_from_this(), allocation, allocation->base, allocation->bytes, Access::allocate);
+        }
+        ask_checker(op, [&] { annotate_allocated(allocation->base, allocation->bytes); });
+      });
+    }
+  }
+  settle();
+  return cudaSuccess;
+}
+
+AllocationPtr Runtime::take(void* pointer, Place place, bool registered, bool async, const char* call, Location where) {
+  const Lock lock(mutex);
+  const AllocationPtr allocation = find_allocation(pointer);
+  const auto wrong = [&](ReportKind kind, Location other, const std::string& why) {
+    report(kind, allocation ? allocation->device : current_device, where, other, str(call, " at ", describe(where), ": ", why));
+    return nullptr;
+  };
+  if (!allocation) return wrong(ReportKind::bad_free, {}, "expected the begin of an allocation, got a pointer that is none");
+  const std::string made = str("memory from ", allocation->call, " at ", describe(allocation->where));
+  if (allocation->freed)
+    return wrong(ReportKind::double_free, allocation->freed_where,
+                 str(made, " was freed already by ", allocation->free_call, " at ", describe(allocation->freed_where)));
+  if (allocation->base != pointer) return wrong(ReportKind::bad_free, allocation->where, "expected the begin of an allocation, got a pointer into " + made);
+  if (allocation->place != place || allocation->registered != registered || (async && !allocation->async))
+    return wrong(ReportKind::bad_free, allocation->where, "expected memory of the matching kind, got " + made);
+  allocation->freed = true, allocation->free_call = call, allocation->freed_where = where;
+  if (place == Place::device) devices[static_cast<std::size_t>(allocation->device)].used -= allocation->charged;
+  return allocation;
+}
+
+void Runtime::free_now(const AllocationPtr& allocation, const char* call, Location where, bool check) {
+  const Lock runs(baton);
+  OpPtr op;
+  bool fine = check;
+  {
+    const Lock lock(mutex);
+    op = host_op(call, allocation->device, where);
+    if (sticky_of(allocation->device) != cudaSuccess) fine = false;
+    if (fine) fine = touch(op, allocation, allocation->base, allocation->bytes, Access::free);
+  }
+  const ReportKind kind = allocation->place == Place::device ? ReportKind::use_after_free : ReportKind::pinned_free;
+  if (fine)
+    ask_checker(
+        *op, [&] { check_range(allocation->base, allocation->bytes, true); }, &kind);
+  bury(allocation);
+}
+
+void Runtime::bury(const AllocationPtr& allocation) {
+  unregister_memory(allocation->base);
+  if (!allocation->registered) std::memset(allocation->base, kPoison, allocation->bytes);
+  const Lock lock(mutex);
+  allocation->unregistered = true;
+  if (allocation->registered || allocation->bytes > kLargestKept) {
+    allocations.erase(reinterpret_cast<std::uintptr_t>(allocation->base));
+    return;
+  }
+  quarantine.push_back(allocation);
+  quarantine_bytes += allocation->bytes;
+  cull_quarantine(kQuarantine);
+}
+
+void Runtime::cull_quarantine(std::size_t keep_bytes) {
+  while (quarantine_bytes > keep_bytes && !quarantine.empty()) {
+    const AllocationPtr oldest = quarantine.front();
+    allocations.erase(reinterpret_cast<std::uintptr_t>(oldest->base));
+    quarantine_bytes -= oldest->bytes;
+    quarantine.pop_front();
+  }
+}
+
+bool Runtime::touch(const OpPtr& op, const AllocationPtr& allocation, const void* p, std::size_t bytes, Access access) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(p);
+  const std::optional<Conflict> conflict = allocation->history.touch(op, begin, begin + bytes, access);
+  if (!conflict) return true;
+  const bool again = !reported.emplace(conflict->earlier->id, op->id).second;
+  if (again) return false;
+  const std::size_t offset = static_cast<std::size_t>(static_cast<const char*>(p) - allocation->base);
+  static constexpr const char* kVerbs[] = {" reads ", " writes ", " gives out ", " frees "};
+  report_op(conflict->kind, *op, conflict->earlier->where,
+            str(describe(*op), kVerbs[static_cast<std::size_t>(access)], bytes, " bytes at offset ", offset, " of memory from ", allocation->call, " (",
+                describe(allocation->where), ", ", allocation->bytes, " bytes), which ", conflict->text));
+  return false;
+}
+
+bool Runtime::ask_checker(const Op& op, const std::function<void()>& question, const ReportKind* kind) {
+  try {
+    set_current_op(op.id, op.device);
+    question();
+    return true;
+  } catch (const Error& e) {
+    const Lock lock(mutex);
+    report_op(kind ? *kind : kind_of(e.finding()), op, {}, str(describe(op), ": ", e.what()), code_of(e.finding()));
+    return false;
+  }
+}
+
+}  // namespace braid::simt::detail

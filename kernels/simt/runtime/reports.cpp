@@ -1,0 +1,119 @@
+#include <cstring>
+
+#include <braid/core/error.hpp>
+
+#include "simt/runtime/state.hpp"
+
+namespace braid::simt {
+namespace detail {
+
+std::string base_name(const char* path) {
+  if (!path) return {};
+  const char* slash = std::strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+std::string describe(Location where) { return where.file ? str(base_name(where.file), ":", where.line) : std::string("an unknown place"); }
+
+std::string describe(const Op& op) {
+  std::string text = op.kernel ? "kernel " + *op.kernel : std::string(op.call);
+  if (op.on_stream) text += op.stream ? str(" on stream ", op.stream - kFirstHandle + 1) : std::string(" on the default stream");
+  return str(text, op.on_stream ? " of " : " on ", "cuda:", op.device, " (", describe(op.where), ")");
+}
+
+void Runtime::report(ReportKind kind, int device, Location where, Location other, const std::string& text) {
+  last_text = str("simt: ", to_string(kind), ": ", text);
+  found.push_back({kind, last_text, base_name(where.file), where.line, base_name(other.file), other.line, device});
+}
+
+void Runtime::report_op(ReportKind kind, const Op& op, Location other, const std::string& text, cudaError_t code) {
+  report(kind, op.device, op.where, other, text);
+  if (mode != ReportMode::sticky) return;
+  if (code == cudaSuccess) {
+    const bool address = kind == ReportKind::use_after_free || kind == ReportKind::use_before_alloc || kind == ReportKind::out_of_bounds ||
+                         kind == ReportKind::wrong_device || kind == ReportKind::double_free;
+    code = address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
+  }
+  poison(op.device, code);
+}
+
+void Runtime::poison(int device, cudaError_t code) {
+  cudaError_t& error = devices[static_cast<std::size_t>(device)].sticky;
+  if (error == cudaSuccess) error = code;
+}
+
+}  // namespace detail
+
+const char* to_string(ReportKind kind) noexcept {
+  switch (kind) {
+    case ReportKind::race:
+      return "race";
+    case ReportKind::use_after_free:
+      return "use after free";
+    case ReportKind::use_before_alloc:
+      return "use before allocation";
+    case ReportKind::double_free:
+      return "double free";
+    case ReportKind::bad_free:
+      return "bad free";
+    case ReportKind::out_of_bounds:
+      return "out of bounds";
+    case ReportKind::wrong_kind:
+      return "wrong kind of memory";
+    case ReportKind::wrong_device:
+      return "wrong device";
+    case ReportKind::pinned_reuse:
+      return "pinned memory changed too early";
+    case ReportKind::pinned_free:
+      return "pinned memory freed too early";
+    case ReportKind::early_read:
+      return "read too early";
+    case ReportKind::destroyed_handle:
+      return "destroyed handle";
+    case ReportKind::kernel:
+      return "kernel";
+  }
+  return "unknown";
+}
+
+void set_report_mode(ReportMode mode) {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  r.mode = mode;
+}
+
+std::vector<Report> reports() {
+  detail::Runtime& r = detail::runtime();
+  r.run_all();
+  const detail::Runtime::Lock lock(r.mutex);
+  return r.found;
+}
+
+std::vector<Report> take_reports() {
+  detail::Runtime& r = detail::runtime();
+  r.run_all();
+  const detail::Runtime::Lock lock(r.mutex);
+  return std::exchange(r.found, {});
+}
+
+std::string last_report() {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  return r.last_text;
+}
+
+bool host_read(const void* p, std::size_t bytes, Location where) {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  const char* begin = static_cast<const char*>(p);
+  for (const detail::Watch& watch : r.watches) {
+    if (!watch.written || begin >= watch.begin + watch.bytes || watch.begin >= begin + bytes) continue;
+    r.report(ReportKind::early_read, watch.op->device, where, watch.op->where,
+             str("the host reads at ", detail::describe(where), " what ", detail::describe(*watch.op), " writes, before it has waited for that"));
+    if (r.mode == ReportMode::sticky) r.poison(watch.op->device, cudaErrorLaunchFailure);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace braid::simt

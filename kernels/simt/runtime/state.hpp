@@ -1,0 +1,250 @@
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "simt/device_memory.hpp"
+#include "simt/runtime/control.hpp"
+#include "simt/runtime/history.hpp"
+#include "simt/runtime/operation.hpp"
+
+namespace braid::simt::detail {
+
+/// Handles are these numbers and up: no address, none of CUDA's own.
+inline constexpr std::uint64_t kFirstHandle = 0x100;
+
+/// A stream. Destroyed ones stay as they are, so that a late use can be told.
+struct StreamState {
+  std::uint64_t number = 0;
+  int device = 0;
+  unsigned flags = 0;
+  int priority = 0;
+  bool legacy = false, alive = true, of_user = true;
+  Location created, destroyed;
+  std::uint32_t slot = 0;
+  Clock clock;              ///< of its last operation
+  OpPtr last;               ///< its last operation, done or not
+  std::deque<OpPtr> queue;  ///< what is not done
+  [[nodiscard]] bool blocking() const noexcept { return !legacy && !(flags & 1u); }
+};
+
+struct EventState {
+  int device = 0;
+  unsigned flags = 0;
+  bool alive = true;
+  Location created, destroyed;
+  OpPtr record;  ///< the last record, done or not
+};
+
+enum class Place : std::uint8_t { pageable, pinned, device };
+
+/// A range from cudaMalloc, cudaHostAlloc, cudaHostRegister or their kin. Operations that use it hold it, so its bytes outlive its free.
+struct Allocation {
+  char* base = nullptr;
+  std::size_t bytes = 0, charged = 0;
+  Place place = Place::device;
+  int device = 0;
+  bool registered = false;  ///< cudaHostRegister: the memory is the user's
+  bool mapped = false;      ///< pinned memory that kernels may touch: not watched
+  bool async = false;       ///< from cudaMallocAsync
+  bool freed = false;       ///< a free call was made
+  bool unregistered = false;
+  const char* call = "";
+  Location where;
+  const char* free_call = "";
+  Location freed_where;
+  OpPtr free_op;
+  History history;
+  Allocation() = default;
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+  ~Allocation();
+};
+using AllocationPtr = std::shared_ptr<Allocation>;
+
+/// Pinned memory that a copy reads or writes and the host must leave alone until it knows that the copy is over.
+struct Watch {
+  OpPtr op;
+  AllocationPtr allocation;
+  char* begin;
+  std::size_t bytes;
+  bool written;  ///< by the copy
+  bool checked;  ///< the bytes are known: the hash of the source, or the pattern in the target
+  std::uint64_t hash = 0;
+};
+
+struct DeviceState {
+  std::size_t capacity = 0, used = 0, peak = 0;
+  std::uint64_t release_threshold = 0;
+  cudaError_t sticky = cudaSuccess;
+  std::set<int> peers;
+  std::shared_ptr<StreamState> legacy;
+};
+
+/// Everything. `mutex` guards all members; `baton` is held by the one thread that runs operations, and is taken first. The emulation (register_memory,
+/// check_range, …) is never called with `mutex` held, because it asks happens_before.
+class Runtime {
+ public:
+  Runtime();
+  std::mutex baton, mutex;
+  using Lock = std::unique_lock<std::mutex>;
+
+  // streams.cpp, events.cpp
+  [[nodiscard]] std::shared_ptr<StreamState> make_stream(int device, unsigned flags, int priority, Location where);
+  /// The stream of a handle, or null after a report.
+  [[nodiscard]] std::shared_ptr<StreamState> find_stream(cudaStream_t handle, const char* call, Location where);
+  [[nodiscard]] std::shared_ptr<EventState> find_event(cudaEvent_t handle, const char* call, Location where);
+
+  void sweep_streams();
+  [[nodiscard]] cudaError_t sticky_of(int device) { return devices[static_cast<std::size_t>(device)].sticky; }
+
+  // executor.cpp
+  /// Queues an operation; the caller runs `settle` after it has let the lock go.
+  OpPtr enqueue(StreamState& stream, OpKind kind, const char* call, Location where, std::function<void(Op&)> run, std::vector<OpPtr> needs = {});
+  OpPtr host_op(const char* call, int device, Location where);
+  /// Keeps the queues within their limit.
+  void settle();
+  /// Runs operations until pred(), called under the lock, says so or nothing is left.
+  void run_until(const std::function<bool()>& pred);
+  void run_until(const OpPtr& op) {
+    run_until([&] { return op->done; });
+  }
+  bool run_one(Lock& lock);
+  void run_all();
+  /// Runs one operation, if the baton is free and there is any.
+  void run_some();
+  /// From now on the host knows that what `clock` knows is over.
+  void learn(const Clock& clock);
+  [[nodiscard]] OpPtr find_op(std::uint32_t id) const;
+  [[nodiscard]] bool all_done(int device) const;
+  /// Waits for a device and learns that everything there is over.
+  void synchronize_device(int device);
+
+  // memory.cpp
+  [[nodiscard]] AllocationPtr find_allocation(const void* p) const;
+  cudaError_t allocate(void** pointer, std::size_t bytes, Place place, StreamState* stream, bool mapped, const char* call, Location where);
+  /// Takes what a free call names out of the hands of the program: the allocation, or null after a report.
+  AllocationPtr take(void* pointer, Place place, bool registered, bool async, const char* call, Location where);
+  /// Frees at the host's time, once everything that may use it has run.
+  void free_now(const AllocationPtr& allocation, const char* call, Location where, bool check = true);
+  /// Gives the bytes back, after a while.
+  void bury(const AllocationPtr& allocation);
+  void cull_quarantine(std::size_t keep_bytes);
+  /// Notes an access of an operation and reports its conflict; true if there was none.
+  bool touch(const OpPtr& op, const AllocationPtr& allocation, const void* p, std::size_t bytes, Access access);
+  /// Asks the checker of kernels about an operation of ours, and reports what it throws as `kind` (or as what it says). Not under the lock; with the baton.
+  bool ask_checker(const Op& op, const std::function<void()>& question, const ReportKind* kind = nullptr);
+
+  // watches.cpp
+  void watch(const OpPtr& op, const AllocationPtr& allocation, char* begin, std::size_t bytes, bool written);
+  void check_watches(const OpPtr& op);
+  void host_learned();
+
+  // reports.cpp
+  void report(ReportKind kind, int device, Location where, Location other, const std::string& text);
+  /// A report about a running operation: in sticky mode it ends the device.
+  void report_op(ReportKind kind, const Op& op, Location other, const std::string& text, cudaError_t code = cudaSuccess);
+  void poison(int device, cudaError_t code);
+
+  // injection.cpp
+  [[nodiscard]] cudaError_t count_call(const char* function);
+
+  void clear();
+
+  std::vector<DeviceState> devices;
+  std::map<std::uint64_t, std::shared_ptr<StreamState>> streams;  // by number; 1 and 2 are CUDA's own handles
+  std::vector<std::shared_ptr<StreamState>> active;               // with something in the queue
+  std::map<std::uint64_t, std::shared_ptr<EventState>> events;
+  std::map<std::pair<std::thread::id, int>, std::shared_ptr<StreamState>> per_thread;
+  struct Dead {
+    Location created, destroyed;
+  };
+  std::map<std::uint64_t, Dead> dead_streams, dead_events;
+  std::uint64_t next_stream = kFirstHandle, next_event = kFirstHandle;
+  std::vector<std::uint32_t> ticks;       // by slot; slot 0 is the host
+  std::vector<std::uint32_t> free_slots;  // of destroyed streams; used again once the host knows that all is over
+
+  std::deque<OpPtr> ops;  // those that may still be asked for; front() has number first_op
+  std::uint32_t first_op = 1, next_op = 1, covered = 0;
+  std::size_t pending = 0;
+  Clock host;
+
+  std::map<std::uintptr_t, AllocationPtr> allocations;  // live ones, and freed ones in the quarantine
+  std::list<AllocationPtr> quarantine;
+  std::size_t quarantine_bytes = 0;
+  std::vector<Watch> watches;
+  std::map<const void*, int> shared_bytes_of;  // cudaFuncSetAttribute
+
+  std::vector<Report> found;
+  std::string last_text;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> reported;
+  ReportMode mode = ReportMode::sticky;
+
+  StreamOrder order = StreamOrder::fifo;
+  std::mt19937_64 random{1};
+  std::size_t queue_limit = 1024;
+  bool peer_supported = true;
+
+  struct Injection {
+    std::uint64_t k = 0, seen = 0;
+    cudaError_t code = cudaSuccess;
+    bool persistent = false, fired = false;
+    std::string function;
+  } injection;
+  std::uint64_t call_count = 0;
+
+  struct Logged {
+    const std::string* kernel;
+    int device;
+    dim3 grid, block;
+  };
+  std::deque<Logged> log;
+  std::unordered_map<const void*, std::string> kernel_names;
+};
+
+/// The one runtime. It is never destroyed: other statics may still free memory after it would have been.
+Runtime& runtime();
+
+/// The thread runs an operation: CUDA allows no runtime call there.
+extern thread_local bool executing;
+extern thread_local int current_device;
+extern thread_local cudaError_t last_error;
+
+/// Keeps the error of a call for cudaGetLastError.
+inline cudaError_t remember(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+/// The body of a runtime call: counted, injected, remembered. body(Runtime&) returns the code.
+template <class F>
+cudaError_t runtime_call(const char* function, F&& body) {
+  if (executing) return remember(cudaErrorNotPermitted);
+  Runtime& r = runtime();
+  const cudaError_t injected = r.count_call(function);
+  return remember(injected != cudaSuccess ? injected : body(r));
+}
+/// A call that frees or destroys: it does its work whatever happens.
+template <class F>
+cudaError_t release_call(const char* function, F&& body) {
+  if (executing) return remember(cudaErrorNotPermitted);
+  Runtime& r = runtime();
+  const cudaError_t injected = r.count_call(function);
+  const cudaError_t own = body(r);
+  return remember(injected != cudaSuccess ? injected : own);
+}
+
+}  // namespace braid::simt::detail
