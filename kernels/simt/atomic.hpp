@@ -21,7 +21,8 @@ SIMT_NO_CHECK inline T update(T* p, Location where, F next) {
   using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
   static_assert(sizeof(Bits) == sizeof(T));
   atomic_access(p, sizeof(T), where);
-  auto* bits = reinterpret_cast<Bits*>(p);
+  using Aliased [[gnu::may_alias]] = Bits;
+  auto* bits = reinterpret_cast<Aliased*>(p);
   Bits before = __atomic_load_n(bits, __ATOMIC_RELAXED), after;
   do {
     after = __builtin_bit_cast(Bits, static_cast<T>(next(__builtin_bit_cast(T, before))));

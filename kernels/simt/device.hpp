@@ -16,7 +16,6 @@
 #define __host__
 #define __constant__ static const
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 

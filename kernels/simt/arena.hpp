@@ -1,0 +1,48 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "simt/device.hpp"
+
+namespace braid::simt {
+
+/// One array in the shared memory of the running block.
+struct SharedSlot {
+  const detail::SharedArray* array;  ///< nullptr: the dynamic one
+  char* begin;
+  std::size_t bytes;
+  const char* name;
+  std::size_t element;
+};
+
+/// The shared memory of the block that runs: arrays with red zones between them, filled with NaN when they first appear in a block.
+class Arena {
+ public:
+  Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena();
+
+  /// Forgets the arrays of the last block.
+  void reset();
+  /// The slot of an array, or nullptr if the block has none yet.
+  [[nodiscard]] const SharedSlot* find(const detail::SharedArray* array) const noexcept {
+    for (const SharedSlot& s : slots_)
+      if (s.array == array) return &s;
+    return nullptr;
+  }
+  /// A new array; nullptr if the arena is full.
+  const SharedSlot* add(const detail::SharedArray* array, std::size_t bytes, std::size_t align, const char* name, std::size_t element);
+  /// Sum of the arrays' sizes, as a device would count them.
+  [[nodiscard]] std::size_t used() const noexcept { return used_; }
+  [[nodiscard]] const char* begin() const noexcept { return memory_; }
+  [[nodiscard]] std::size_t bytes() const noexcept;
+  [[nodiscard]] const std::vector<SharedSlot>& slots() const noexcept { return slots_; }
+
+ private:
+  char* memory_;
+  std::size_t end_ = 0, used_ = 0;
+  std::vector<SharedSlot> slots_;
+};
+
+}  // namespace braid::simt

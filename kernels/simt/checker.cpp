@@ -1,0 +1,441 @@
+#include "simt/checker.hpp"
+
+#include <link.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "simt/profiler.hpp"
+#include "simt/scheduler.hpp"
+
+namespace braid::simt {
+
+namespace {
+
+constinit thread_local __attribute__((tls_model("initial-exec"))) Checker* active_checker = nullptr;
+constexpr std::uint32_t kLastTick = 0xf0000000u;
+constexpr std::uint16_t kLastClock = 0xfff0;
+
+std::uint64_t all_bytes(std::uint16_t who) { return who * std::uint64_t{0x0001000100010001}; }
+std::uint64_t load(const std::uint16_t (&who)[4]) {
+  std::uint64_t x;
+  std::memcpy(&x, who, 8);
+  return x;
+}
+void store(std::uint16_t (&who)[4], std::uint64_t x) { std::memcpy(who, &x, 8); }
+
+}  // namespace
+
+Checker& Checker::instance() {
+  static Checker* checker = new Checker;  // outlives the last kernel of the process
+  return *checker;
+}
+
+Checker* Checker::active() noexcept { return active_checker; }
+void Checker::active_pause() noexcept { active_checker = nullptr; }
+
+Checker::Checker() : shared_cells_((std::size_t{1} << 20) / 4 * sizeof(Cell)) { shared_.reserve(64); }
+
+void Checker::operation_begin() {
+  auto& map = MemoryMap::instance();
+  map.collect();
+  if (tick_ > kLastTick) {  // after days of work: forget everything rather than count wrong
+    map.clear_cells();
+    shared_cells_.clear();
+    tick_ = 0;
+  }
+  launch_tick_ = block_tick_ = barrier_tick_ = ++tick_;
+  std::fill(std::begin(known_), std::end(known_), 0u);
+  std::fill(std::begin(recent_), std::end(recent_), nullptr);
+  last_ = &none_;
+  generation_ = map.generation();
+}
+
+void Checker::grid_begin(Scheduler& scheduler, Profiler* profiler) {
+  operation_begin();
+  scheduler_ = &scheduler;
+  profiler_ = profiler;
+  arena_ = scheduler.arena().begin();
+  arena_bytes_ = scheduler.arena().bytes();
+  spin_limit_ = scheduler.config().spin_limit;
+  constants_ = {};
+  const auto ends = std::minmax({reinterpret_cast<const char*>(&threadIdx), reinterpret_cast<const char*>(&blockIdx), reinterpret_cast<const char*>(&blockDim),
+                                 reinterpret_cast<const char*>(&gridDim)});
+  variables_ = ends.first;
+  variables_bytes_ = static_cast<std::size_t>(ends.second - ends.first) + sizeof(dim3);
+  blocks_.grid_begin();
+  active_checker = this;
+}
+
+void Checker::grid_end() noexcept {
+  active_checker = nullptr;
+  scheduler_ = nullptr;
+  profiler_ = nullptr;
+  shared_.clear();
+  last_ = &none_;
+  add_stats({.accesses = std::exchange(accesses_, 0)});
+}
+
+void Checker::block_begin() {
+  block_tick_ = barrier_tick_ = ++tick_;
+  shared_.clear();
+  last_ = &none_;
+  for (; moved_warps_ != 0; moved_warps_ &= moved_warps_ - 1) std::memset(clock_[std::countr_zero(moved_warps_)], 0, sizeof clock_[0]);
+  blocks_.block_begin(tick_);
+}
+
+void Checker::block_end() {
+  if (profiler_) profiler_->flush();
+}
+
+void Checker::block_barrier() noexcept {
+  barrier_tick_ = ++tick_;
+  idle_ = 0;
+}
+
+void Checker::warp_barrier(unsigned w, unsigned mask) noexcept {
+  std::uint16_t joined[32] = {};
+  bool full = false;
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(mask >> i & 1)) continue;
+    full |= ++clock_[w][i][i] >= kLastClock;
+    for (int j = 0; j < 32; ++j) joined[j] = std::max(joined[j], clock_[w][i][j]);
+  }
+  for (unsigned i = 0; i < 32; ++i)
+    if (mask >> i & 1) std::memcpy(clock_[w][i], joined, sizeof joined);
+  moved_warps_ |= 1u << w;
+  if (full) {  // clocks start again; what happened before counts as ordered
+    for (; moved_warps_ != 0; moved_warps_ &= moved_warps_ - 1) std::memset(clock_[std::countr_zero(moved_warps_)], 0, sizeof clock_[0]);
+    barrier_tick_ = ++tick_;
+  }
+  if (blocks_.active()) blocks_.warp_barrier(w, ++tick_);
+}
+
+void Checker::fence() {
+  ++tick_;
+  blocks_.fence(thread_, tick_, barrier_tick_);
+}
+
+void Checker::add_shared(const SharedSlot& slot) {
+  Region r;
+  r.begin = slot.begin;
+  r.bytes = slot.bytes;
+  r.cells = static_cast<Cell*>(shared_cells_.data()) + static_cast<std::size_t>(slot.begin - arena_) / 4;
+  r.name = slot.name;
+  r.element = slot.element;
+  if (shared_.size() == shared_.capacity()) last_ = &none_;  // they move
+  shared_.push_back(r);
+}
+
+bool Checker::ask_order(std::uint32_t op) {
+  if (!op_happens_before(op, op_)) return false;
+  known_[op % kKnown] = op;
+  return true;
+}
+
+// Did an access of `who`, at its warp clock, happen before what the running thread does now? Within one interval between block barriers.
+bool Checker::ordered(std::uint16_t who, std::uint16_t clock, std::uint32_t lanes) const noexcept {
+  if (who == me()) return true;
+  const unsigned w = thread_ / 32;
+  const auto& knows = clock_[w][thread_ % 32];
+  if (who < kWarp) {
+    const unsigned other = who - 1u;
+    return other / 32 == w && knows[other % 32] > clock;
+  }
+  if (who != (kWarp | w)) return false;
+  for (unsigned j = 0; lanes != 0; ++j, lanes >>= 1)
+    if ((lanes & 1) && j != thread_ % 32 && knows[j] <= clock) return false;
+  return true;
+}
+
+unsigned Checker::first_writer(const Cell& c, unsigned mask) {
+  for (unsigned b = 0; b < 4; ++b)
+    if ((mask >> b & 1) && c.writer[b] != 0) return c.writer[b];
+  return 0;
+}
+
+// The last write to the bytes of `mask` against an access now.
+inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
+  if (mode == Access::atomic && c.atomic) return;
+  if (c.write_tick >= barrier_tick_) {
+    for (unsigned b = 0; b < 4; ++b)
+      if ((mask >> b & 1) && c.writer[b] != 0 && !ordered(c.writer[b], c.write_clock, 0))
+        report_race(r, a + b, mode, site, c.writer[b], c.atomic ? "updated it atomically" : "wrote it", c.write_site, "with no barrier in between");
+    return;
+  }
+  if (r.shared() || c.write_tick == 0 || c.write_tick >= block_tick_) return;
+  if (c.write_tick < launch_tick_) {
+    if (!op_ordered(c.write_op)) report_stream_race(r, a, mode, site, c.write_op, "writes", c.write_site);
+    return;
+  }
+  const unsigned writer = first_writer(c, mask);
+  if (writer != 0 && !blocks_.ordered(c.write_tick, writer - 1, thread_, barrier_tick_))
+    report_race(r, a, mode, site, kMany, c.atomic ? "of another block updated it atomically" : "of another block wrote it", c.write_site,
+                "with no order between the blocks: a __threadfence before the atomic that announces it makes one");
+}
+
+// The reads since the last write against a write now.
+inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
+  if (!r.shared()) {
+    if (c.read_op != 0 && !op_ordered(c.read_op)) report_stream_race(r, a, mode, site, c.read_op, "reads", c.read_site);
+    if (c.read_op2 != 0 && !op_ordered(c.read_op2)) report_stream_race(r, a, mode, site, c.read_op2, "reads", 0);
+  }
+  if (c.read_tick < launch_tick_) return;
+  if (c.read_tick >= barrier_tick_) {
+    for (unsigned b = 0; b < 4; ++b)
+      if ((mask >> b & 1) && c.reader[b] != 0 && !ordered(c.reader[b], c.read_clock, c.read_lanes))
+        report_race(r, a + b, mode, site, c.reader[b], "read it", c.read_site, "with no barrier in between");
+  }
+  if (r.shared()) return;
+  bool read = false;
+  for (unsigned b = 0; b < 4; ++b) read |= (mask >> b & 1) && c.reader[b] != 0;
+  const bool elsewhere = c.read_tick < block_tick_;
+  if (!read || (!elsewhere && !c.many_blocks)) return;
+  const unsigned who = c.reader[0] != 0 && c.reader[0] < kWarp ? c.reader[0] - 1u : BlockOrder::kAnyThread;
+  const bool fine = c.many_blocks ? blocks_.all_ordered(thread_, barrier_tick_) : blocks_.ordered(c.read_tick, who, thread_, barrier_tick_);
+  if (!fine) report_race(r, a, mode, site, kMany, "of another block read it", c.read_site, "with no order between the blocks");
+}
+
+inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a, Site site) {
+  check_writers(r, c, mask, a, Access::read, site);
+  if (r.shared() && (c.write_tick < block_tick_ || (c.initialised & mask) != mask))
+    report_uninitialised(r, a, site, c.write_tick >= block_tick_ && (c.in_flight & mask) != 0);
+  const std::uint16_t self = me(), clock = now();
+  if (c.read_tick < barrier_tick_) {  // the first read of this interval
+    if (!r.shared()) {
+      const bool this_grid = c.read_tick >= launch_tick_;
+      c.many_blocks = this_grid && (c.many_blocks || c.read_tick < block_tick_) ? 1 : 0;
+      if (c.read_op != op_) {
+        if (c.read_op != 0 && !op_ordered(c.read_op) && (c.read_op2 == 0 || op_ordered(c.read_op2))) c.read_op2 = c.read_op;
+        c.read_op = op_;
+      }
+    }
+    store(c.reader, mask == 15 ? all_bytes(self) : 0);
+    if (mask != 15)
+      for (unsigned b = 0; b < 4; ++b)
+        if (mask >> b & 1) c.reader[b] = self;
+    c.read_clock = clock;
+    c.read_lanes = 1u << (thread_ % 32);
+  } else if (mask == 15 && load(c.reader) == all_bytes(self)) {
+    c.read_clock = clock;
+  } else {
+    const auto several = static_cast<std::uint16_t>(kWarp | thread_ / 32);
+    const bool whole = mask == 15 && load(c.reader) == all_bytes(several) && !ordered(several, c.read_clock, c.read_lanes);
+    bool joined = whole;
+    if (!whole)
+      for (unsigned b = 0; b < 4; ++b) {
+        if (!(mask >> b & 1)) continue;
+        std::uint16_t& who = c.reader[b];
+        if (who == 0 || ordered(who, c.read_clock, c.read_lanes)) who = self;
+        else if (who == several || (who < kWarp && (who - 1u) / 32 == thread_ / 32)) who = several, joined = true;
+        else who = kMany;
+      }
+    c.read_lanes = (joined ? c.read_lanes : 0) | 1u << (thread_ % 32);
+    c.read_clock = joined ? std::min(c.read_clock, clock) : clock;  // the older: rather overlook a race than make one up
+  }
+  c.read_tick = tick_;
+  c.read_site = site;
+}
+
+inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
+  check_writers(r, c, mask, a, mode, site);
+  check_readers(r, c, mask, a, mode, site);
+  if (r.shared() && mode == Access::atomic && (c.write_tick < block_tick_ || (c.initialised & mask) != mask)) report_uninitialised(r, a, site, false);
+  const std::uint16_t self = me();
+  std::uint16_t clock = now();
+  if (mask == 15) {
+    store(c.writer, all_bytes(self));
+  } else {
+    if (c.write_tick < barrier_tick_) store(c.writer, 0);
+    for (unsigned b = 0; b < 4; ++b) {
+      if (mask >> b & 1) c.writer[b] = self;
+      else if (c.writer[b] != 0 && c.write_clock != clock) {
+        if (ordered(c.writer[b], c.write_clock, 0)) c.writer[b] = 0;
+        else clock = std::min(clock, c.write_clock);
+      }
+    }
+  }
+  const auto bits = static_cast<std::uint8_t>(mask);
+  c.initialised = c.write_tick < block_tick_ ? bits : static_cast<std::uint8_t>(c.initialised | bits);
+  c.in_flight = 0;
+  c.atomic = mode == Access::atomic ? 1 : 0;
+  c.write_tick = tick_;
+  c.write_clock = clock;
+  c.write_op = op_;
+  c.read_op = c.read_op2 = 0;  // ordered before this write
+  c.write_site = site;
+}
+
+// Is every byte given out, and, for a read, written? A write makes it so.
+inline void Checker::check_global(Region& r, const char* a, std::size_t offset, std::size_t bytes, Access mode, Site site) {
+  std::uint8_t* state = r.state + offset / 4;
+  if (bytes == 4 && offset % 4 == 0) {
+    if (*state == 0xff) return;
+  } else if (bytes == 16 && offset % 4 == 0) {
+    std::uint32_t four;
+    std::memcpy(&four, state, 4);
+    if (four == 0xffffffffu) return;
+  }
+  for (std::size_t done = 0; done < bytes; ++state) {
+    const std::size_t from = (offset + done) % 4, to = std::min<std::size_t>(4, from + bytes - done);
+    const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
+    if ((*state & mask) != mask) report_state(r, a + done, bytes, mode, site);
+    if (mode != Access::write && (*state >> 4 & mask) != mask) report_uninitialised(r, a + done, site, false);
+    if (mode != Access::read) *state = static_cast<std::uint8_t>(*state | mask << 4);
+    done += to - from;
+  }
+}
+
+void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, bool aligned) {
+  const char* a = static_cast<const char*>(p);
+  if (static_cast<std::size_t>(a - stack_) < stack_bytes_ || static_cast<std::size_t>(a - variables_) < variables_bytes_ || bytes == 0) return;
+  Region* r = last_;
+  if (!r->holds(a)) {
+    r = find(a, bytes, mode, site);
+    if (!r) return;
+    last_ = r;
+  }
+  ++accesses_;
+  const auto offset = static_cast<std::size_t>(a - r->begin);
+  if (aligned && (reinterpret_cast<std::uintptr_t>(a) & (bytes - 1)) != 0 && bytes <= 16 && std::has_single_bit(bytes))
+    raise(Finding::misaligned, r, site,
+          str(mode == Access::read ? "reads " : "writes ", bytes, " bytes of ", describe(*r, a), ": expected an address that is a multiple of ", bytes));
+  if (bytes > r->bytes - offset)
+    raise(Finding::out_of_bounds, r, site, str(mode == Access::read ? "reads " : "writes ", bytes, " bytes past the end of ", describe(*r, a)));
+  if (mode == Access::read) {
+    if (a != spin_[0] && a != spin_[1]) {
+      spin_[1] = spin_[0];
+      spin_[0] = a;
+      idle_ = 0;
+    } else if (++idle_ >= spin_limit_) {
+      raise(Finding::spin_wait, r, site, str("spin-wait: ", spin_limit_, " reads of ", describe(*r, a), " without a barrier or a write in between; nobody else runs meanwhile"));
+    }
+  } else {
+    idle_ = 0;
+  }
+  if (profiler_) profiler_->access(site, thread_, reinterpret_cast<std::uintptr_t>(a), bytes, r->shared());
+  if (!r->shared()) check_global(*r, a, offset, bytes, mode, site);
+  if (mode == Access::atomic && blocks_.active() && !r->shared()) blocks_.atomic(a, thread_, tick_, barrier_tick_);
+  Cell* c = r->cells + offset / 4;
+  for (std::size_t done = 0; done < bytes; ++c) {
+    const std::size_t from = (offset + done) % 4, to = std::min<std::size_t>(4, from + bytes - done);
+    const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
+    const char* word = a + done - from;
+    if (mode == Access::read) read_cell(*r, *c, mask, word, site);
+    else write_cell(*r, *c, mask, word, mode, site);
+    done += to - from;
+  }
+}
+
+void Checker::async_issue(void* shared, std::size_t size, const void* global, std::size_t bytes, Location where) {
+  const Site site = site_of(where);
+  if (bytes != 0) access(global, bytes, Access::read, site, false);
+  access(shared, size, Access::write, site);
+  Region* r = find_shared(static_cast<const char*>(shared));
+  if (!r) raise(Finding::invalid_address, nullptr, site, "cp.async: expected a destination in shared memory, got another");
+  Cell* c = r->cells + static_cast<std::size_t>(static_cast<char*>(shared) - r->begin) / 4;
+  for (std::size_t i = 0; i < size / 4; ++i) c[i].initialised = 0, c[i].in_flight = 15;  // until it lands
+}
+
+void Checker::async_land(void* shared, std::size_t size, const void* global, std::size_t bytes, Location where) {
+  const Site site = site_of(where);
+  Profiler* profiler = std::exchange(profiler_, nullptr);  // counted when it was issued
+  if (bytes != 0) access(global, bytes, Access::read, site, false);
+  access(shared, size, Access::write, site);
+  profiler_ = profiler;
+}
+
+Region* Checker::find_shared(const char* a) noexcept {
+  for (Region& r : shared_)
+    if (r.holds(a)) return &r;
+  return nullptr;
+}
+
+Region* Checker::find(const char* a, std::size_t bytes, Access mode, Site site) {
+  if (static_cast<std::size_t>(a - arena_) < arena_bytes_) {
+    if (Region* r = find_shared(a)) return r;
+    report_nowhere(a, bytes, mode, site);
+  }
+  if (a >= constants_.first && a < constants_.second && mode == Access::read) return nullptr;
+  auto& map = MemoryMap::instance();
+  if (generation_ != map.generation()) {
+    generation_ = map.generation();
+    std::fill(std::begin(recent_), std::end(recent_), nullptr);
+  }
+  for (Region* r : recent_)
+    if (r && r->holds(a)) return r;
+  Region* r = map.find(a);
+  if (!r) {
+    if (harmless(a, mode)) return nullptr;
+    report_nowhere(a, bytes, mode, site);
+  }
+  if (r->kind == MemoryKind::device && device_ >= 0 && r->device != device_ && !map.peer(device_, r->device))
+    raise(Finding::wrong_device, r, site,
+          str(mode == Access::read ? "reads " : "writes ", describe(*r, a), " from a kernel on cuda:", device_, " without peer access"));
+  recent_[next_recent_++ % std::size(recent_)] = r;
+  return r;
+}
+
+// The launch arguments, and constants of the program: what is read-only when the program runs.
+bool Checker::harmless(const char* a, Access mode) {
+  if (mode != Access::read) return false;
+  const char* closure = reinterpret_cast<const char*>(&scheduler_->closure());
+  if (static_cast<std::size_t>(a - closure) < std::max<std::size_t>(scheduler_->closure().bytes, sizeof(Closure))) return true;
+  struct Search {
+    const char* address;
+    std::pair<const char*, const char*> found;
+  } search{a, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& s = *static_cast<Search*>(data);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& p = info->dlpi_phdr[i];
+          if (p.p_type != PT_GNU_RELRO && (p.p_type != PT_LOAD || (p.p_flags & PF_W) != 0)) continue;
+          const char* begin = reinterpret_cast<const char*>(info->dlpi_addr + p.p_vaddr);
+          if (s.address >= begin && s.address < begin + p.p_memsz) {
+            s.found = {begin, begin + p.p_memsz};
+            return 1;
+          }
+        }
+        return 0;
+      },
+      &search);
+  if (!search.found.first) return false;
+  constants_ = search.found;
+  return true;
+}
+
+void Checker::range(Region& r, const char* p, std::size_t bytes, bool write) {
+  const auto offset = static_cast<std::size_t>(p - r.begin);
+  const Access mode = write ? Access::write : Access::read;
+  if (bytes > r.bytes - offset)
+    raise(Finding::out_of_bounds, &r, 0, str(write ? "writes " : "reads ", bytes, " bytes, past the end of ", describe(r, p)));
+  Cell* c = r.cells + offset / 4;
+  const std::uint8_t* state = r.state + offset / 4;
+  for (std::size_t done = 0; done < bytes; ++c, ++state) {
+    const std::size_t from = (offset + done) % 4, to = std::min<std::size_t>(4, from + bytes - done);
+    const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
+    const char* word = p + done - from;
+    if ((*state & mask) != mask) report_state(r, p + done, bytes, mode, 0);
+    if (c->write_op != 0 && c->write_op != op_ && !op_ordered(c->write_op)) report_stream_race(r, word, mode, 0, c->write_op, "writes", c->write_site);
+    if (write) {
+      check_readers(r, *c, mask, word, mode, 0);
+      c->write_op = op_;
+      c->write_tick = tick_;
+      c->write_site = 0;
+      c->read_op = c->read_op2 = 0;
+      c->read_tick = 0;
+      c->atomic = 0;
+    } else if (c->read_op != op_) {
+      if (c->read_op != 0 && !op_ordered(c->read_op) && (c->read_op2 == 0 || op_ordered(c->read_op2))) c->read_op2 = c->read_op;
+      c->read_op = op_;
+      c->read_tick = tick_;
+      c->read_site = 0;
+      store(c->reader, 0);
+    }
+    done += to - from;
+  }
+}
+
+}  // namespace braid::simt

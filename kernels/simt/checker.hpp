@@ -1,0 +1,124 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simt/arena.hpp"
+#include "simt/block_order.hpp"
+#include "simt/error.hpp"
+#include "simt/memory_map.hpp"
+#include "simt/symbols.hpp"
+
+namespace braid::simt {
+
+class Profiler;
+class Scheduler;
+
+enum class Access : std::uint8_t { read, write, atomic };
+
+/// Looks at every load and store of instrumented kernels, and at every atomic, fence and barrier. One grid, copy or memset at a time.
+///
+/// Order it knows: program order of a thread; __syncthreads; __syncwarp (exact, by vector clocks, for partial masks too); fences and atomics between
+/// blocks (BlockOrder); between operations what the runtime says (happens_before). Two accesses to the same byte, one of them a write, not both
+/// atomic, without an order: a race. It never takes a race for one where there is none; it can overlook some, where one cell cannot remember all
+/// that happened: accesses of more than two concurrent operations, or of partial words in different intervals.
+class Checker {
+ public:
+  /// Held while an operation is checked. At most one lives at a time; others wait.
+  static Checker& instance();
+  /// The one that watches the kernel on this host thread now, or nullptr.
+  static Checker* active() noexcept;
+
+  void grid_begin(Scheduler& scheduler, Profiler* profiler);
+  void grid_end() noexcept;
+  void block_begin();
+  void block_end();
+  void block_barrier() noexcept;
+  void warp_barrier(unsigned warp, unsigned mask) noexcept;
+  void fence();
+  void set_thread(unsigned index) noexcept {
+    thread_ = index;
+    idle_ = 0;
+  }
+  void set_stack(const char* begin, std::size_t bytes) noexcept {
+    stack_ = begin;
+    stack_bytes_ = bytes;
+  }
+  void add_shared(const SharedSlot& slot);
+  void async_issue(void* shared, std::size_t size, const void* global, std::size_t bytes, Location where);
+  void async_land(void* shared, std::size_t size, const void* global, std::size_t bytes, Location where);
+  /// `aligned`: the access must be aligned to its size.
+  void access(const void* p, std::size_t bytes, Access mode, Site site, bool aligned = true);
+
+  // Operations other than kernels.
+  void set_op(std::uint32_t op, int device) noexcept {
+    op_ = op;
+    device_ = device;
+  }
+  void operation_begin();
+  void range(Region& region, const char* p, std::size_t bytes, bool write);
+
+ private:
+  void check_global(Region& r, const char* a, std::size_t offset, std::size_t bytes, Access mode, Site site);
+  void read_cell(Region& r, Cell& c, unsigned mask, const char* a, Site site);
+  void write_cell(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
+  void check_writers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
+  void check_readers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
+  Region* find(const char* a, std::size_t bytes, Access mode, Site site);
+  Region* find_shared(const char* a) noexcept;
+  bool harmless(const char* a, Access mode);
+  bool ordered(std::uint16_t who, std::uint16_t clock, std::uint32_t lanes) const noexcept;
+  bool op_ordered(std::uint32_t op) {
+    return op == 0 || op == op_ || op_ == 0 || known_[op % kKnown] == op || ask_order(op);
+  }
+  bool ask_order(std::uint32_t op);
+  [[nodiscard]] std::uint16_t now() const noexcept { return clock_[thread_ / 32][thread_ % 32][thread_ % 32]; }
+  [[nodiscard]] std::uint16_t me() const noexcept { return static_cast<std::uint16_t>(thread_ + 1); }
+  static unsigned first_writer(const Cell& c, unsigned mask);
+
+  // Reports; all leave the kernel.
+  static void active_pause() noexcept;  // what a report itself does is not checked
+  [[noreturn]] void raise(Finding finding, const Region* r, Site site, const std::string& text, Site other = 0);
+  [[noreturn]] void report_race(Region& r, const char* a, Access mode, Site site, std::uint16_t who, const char* did, Site other, const char* why);
+  [[noreturn]] void report_stream_race(Region& r, const char* a, Access mode, Site site, std::uint32_t op, const char* did, Site other);
+  [[noreturn]] void report_nowhere(const char* a, std::size_t bytes, Access mode, Site site);
+  [[noreturn]] void report_state(Region& r, const char* a, std::size_t bytes, Access mode, Site site);
+  [[noreturn]] void report_uninitialised(Region& r, const char* a, Site site, bool in_flight);
+  [[nodiscard]] std::string describe(const Region& r, const char* a) const;
+  [[nodiscard]] static std::string variable(const Region& r);
+
+  static constexpr unsigned kKnown = 256;
+  Scheduler* scheduler_ = nullptr;
+  Profiler* profiler_ = nullptr;
+  unsigned thread_ = 0;
+  const char* stack_ = nullptr;
+  std::size_t stack_bytes_ = 0;
+  const char* variables_ = nullptr;  // threadIdx and its like
+  std::size_t variables_bytes_ = 0;
+  Region none_;
+  Region* last_ = &none_;
+  Region* recent_[8] = {};
+  unsigned next_recent_ = 0;
+  std::uint64_t generation_ = 0;
+  const char* arena_ = nullptr;
+  std::size_t arena_bytes_ = 0;
+  std::vector<Region> shared_;
+  ShadowMemory shared_cells_;
+  std::uint32_t tick_ = 0, barrier_tick_ = 0, block_tick_ = 0, launch_tick_ = 0;
+  std::uint32_t op_ = 0;
+  int device_ = -1;  // any
+  std::uint32_t known_[kKnown] = {};  // operations that are ordered before this one
+  std::uint64_t accesses_ = 0;
+  const char* spin_[2] = {};
+  std::uint32_t idle_ = 0, spin_limit_ = 0;
+  std::uint32_t moved_warps_ = 0;  // whose clocks are not zero
+  BlockOrder blocks_;
+  std::pair<const char*, const char*> constants_{};
+  std::uint16_t clock_[32][32][32] = {};  // [warp][lane][other lane]: what lane knows of the other's warp barriers
+
+  Checker();
+};
+
+}  // namespace braid::simt

@@ -1,0 +1,9 @@
+#pragma once
+#include <mutex>
+
+namespace braid::simt {
+
+/// Held while an operation is checked: the checker knows one at a time.
+[[nodiscard]] std::mutex& grid_mutex();
+
+}  // namespace braid::simt

@@ -1,0 +1,308 @@
+#include "simt/scheduler.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "simt/checker.hpp"
+#include "simt/signals.hpp"
+
+#define SIMT_DEFINE_VARIABLE constinit thread_local __attribute__((tls_model("initial-exec")))
+SIMT_DEFINE_VARIABLE uint3 threadIdx{};
+SIMT_DEFINE_VARIABLE uint3 blockIdx{};
+SIMT_DEFINE_VARIABLE dim3 blockDim{};
+SIMT_DEFINE_VARIABLE dim3 gridDim{};
+
+namespace braid::simt {
+
+namespace {
+SIMT_DEFINE_VARIABLE Scheduler* running_scheduler = nullptr;  // a plain pointer: no guard on the hot path
+bool same_place(const Location& a, const Location& b) { return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0); }
+}  // namespace
+
+Scheduler* Scheduler::running() noexcept { return running_scheduler; }
+
+Scheduler& Scheduler::of_this_thread() {
+  static thread_local Scheduler scheduler;
+  return scheduler;
+}
+
+Scheduler::Scheduler() { signal_stack_ = install_signal_stack(); }
+
+Scheduler::~Scheduler() { remove_signal_stack(signal_stack_.get()); }
+
+Fiber* Scheduler::new_fiber() {
+  if (free_fibers_.empty()) {
+    fibers_.push_back(std::make_unique<Fiber>(&Scheduler::fiber_main, fibers_.size()));
+    free_fibers_.reserve(fibers_.size());
+    return fibers_.back().get();
+  }
+  Fiber* fiber = free_fibers_.back();
+  free_fibers_.pop_back();
+  return fiber;
+}
+
+inline void Scheduler::switch_to(Fiber& to) {
+  Fiber* from = fiber_;
+  fiber_ = &to;
+  ++stats_.switches;
+  if (checker_) checker_->set_stack(to.stack(), to.bytes());
+  from->switch_to(to);
+}
+
+inline void Scheduler::enter(Thread* thread) {
+  current_ = thread;
+  threadIdx = thread->id;
+  if (checker_) checker_->set_thread(thread->index);
+}
+
+// What can run next on this block; nullptr: nothing can, because all threads are done or all that are left wait.
+inline Thread* Scheduler::next_thread() {
+  if (ready_begin_ != ready_end_) {
+    if (config_.order == Order::forward) return ready_[ready_begin_++ & kRingMask];
+    if (config_.order == Order::reverse) return ready_[--ready_end_ & kRingMask];
+    const unsigned pick = ready_begin_ + static_cast<unsigned>(random() % (ready_end_ - ready_begin_));
+    std::swap(ready_[pick & kRingMask], ready_[ready_begin_ & kRingMask]);
+    return ready_[ready_begin_++ & kRingMask];
+  }
+  if (started_ < count_) return &threads_[start_order_[started_++]];
+  return nullptr;
+}
+
+// Leaves the running fiber for a thread's, or for the host's where there is no thread.
+inline void Scheduler::go(Thread* thread) {
+  if (!thread) {
+    switch_to(main_);
+    return;
+  }
+  if (thread->state == State::fresh) thread->fiber = new_fiber();
+  Fiber* fiber = thread->fiber;
+  enter(thread);
+  if (fiber != fiber_) switch_to(*fiber);
+}
+
+// The running thread waits; returns when it runs again.
+inline void Scheduler::wait() {
+  Thread* me = current_;
+  me->in_vain = 0;
+  go(next_thread());
+  enter(me);
+}
+
+void Scheduler::fiber_main() {
+  Fiber::entered();
+  running_scheduler->thread_loop();
+}
+
+void Scheduler::thread_loop() {
+  for (;;) {
+    Fiber* mine = fiber_;
+    for (;;) {  // threads that never wait share this fiber
+      try {
+        closure_->thread();
+      } catch (const std::exception& e) {
+        fail(details_at(Finding::exception, {}), std::string("an exception left the kernel: ") + e.what());
+      } catch (...) {
+        fail(details_at(Finding::exception, {}), "an exception left the kernel");
+      }
+      thread_done();
+      Thread* next = next_thread();
+      if (!next || next->state != State::fresh) {
+        free_fibers_.push_back(mine);
+        go(next);
+        break;  // another block or thread took this fiber up again
+      }
+      next->fiber = mine;
+      next->state = State::ready;
+      enter(next);
+    }
+  }
+}
+
+void Scheduler::thread_done() {
+  Thread& me = *current_;
+  me.state = State::done;
+  --live_;
+  ++stats_.threads;
+  if (!me.copies.empty()) fail_at(Finding::async_copy, me.copies.front().where, "returned with a cp.async that nobody waited for, issued");
+  if (arrived_ != 0)
+    fail_at(Finding::divergent_barrier, barrier_, "returned, while other threads of the block wait at the __syncthreads");
+  Warp& warp = warps_[me.index / 32];
+  warp.done |= 1u << (me.index % 32);
+  for (const WarpGroup* group : warp.entering)
+    if (group->mask >> (me.index % 32) & 1)
+      fail_at(Finding::divergent_warp, group->where, str("returned, while lanes of its warp wait for it (mask ", hex(group->mask), ") in the ", name_of(group->op)));
+}
+
+void Scheduler::barrier(Location where) {
+  Thread* me = current_;
+  if (live_ < count_)
+    fail_at(Finding::divergent_barrier, where, str("__syncthreads, but ", count_ - live_, " threads of the block have already returned,"));
+  if (arrived_ != 0 && !same_place(barrier_, where))
+    fail_at(Finding::divergent_barrier, where, "__syncthreads, while other threads of the block wait at another one,", barrier_);
+  me->where = barrier_ = where;
+  if (++arrived_ == live_) {
+    release_barrier();
+  } else {
+    me->state = State::at_barrier;
+    wait();
+  }
+}
+
+void Scheduler::release_barrier() {
+  ++stats_.barriers;
+  arrived_ = 0;
+  vote_result_ = vote_sum_;
+  vote_kind_ = -1;
+  if (checker_) checker_->block_barrier();
+  current_->in_vain = 0;
+  for (Thread& thread : threads_)
+    if (thread.state == State::at_barrier) make_ready(thread);
+}
+
+int Scheduler::vote(int predicate, detail::Vote kind, Location where) {
+  const int value = predicate != 0 ? 1 : 0;
+  if (vote_kind_ < 0) {
+    vote_kind_ = static_cast<int>(kind);
+    vote_sum_ = value;
+  } else if (kind == detail::Vote::count) {
+    vote_sum_ += value;
+  } else if (kind == detail::Vote::all) {
+    vote_sum_ &= value;
+  } else {
+    vote_sum_ |= value;
+  }
+  barrier(where);
+  return vote_result_;
+}
+
+void Scheduler::in_vain(const void*, Location where) {
+  if (++current_->in_vain < config_.spin_limit) return;
+  fail_at(Finding::spin_wait, where,
+          str("spin-wait: ", config_.spin_limit, " atomics that changed nothing, without a barrier in between: fibers are not preempted, nobody else runs meanwhile,"));
+}
+
+void* Scheduler::shared_array(const detail::SharedArray* array) {
+  const SharedSlot* slot = arena_.find(array);
+  if (!slot) {
+    slot = arena_.add(array, array->bytes, array->align, array->name, array->element);
+    if (!slot || arena_.used() > config_.shared_limit)
+      fail_at(Finding::shared_memory, {array->file, array->line},
+              str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more with ", array->name, ", declared"));
+    if (checker_) checker_->add_shared(*slot);
+  }
+  return slot->begin;
+}
+
+void* Scheduler::dynamic_shared() {
+  const SharedSlot* slot = arena_.find(nullptr);
+  if (!slot) {
+    slot = arena_.add(nullptr, launch_->shared_bytes, 16, "dynamic shared memory", 4);
+    if (!slot || arena_.used() > config_.shared_limit)
+      fail_at(Finding::shared_memory, launch_->where, str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more; launched"));
+    if (checker_) checker_->add_shared(*slot);
+  }
+  return slot->begin;
+}
+
+void Scheduler::abandon() {
+  free_fibers_.clear();
+  for (auto& fiber : fibers_) {
+    fiber->reset();
+    free_fibers_.push_back(fiber.get());
+  }
+  free_groups_.clear();
+  for (auto& group : groups_) free_groups_.push_back(group.get());
+  for (Warp& warp : warps_) warp.entering.clear();
+}
+
+void Scheduler::run_block() {
+  for (Thread& thread : threads_) {
+    thread.state = State::fresh;
+    thread.groups = 0;
+    thread.in_vain = 0;
+    if (!thread.copies.empty()) thread.copies.clear();
+  }
+  for (Warp& warp : warps_) warp.done = 0;
+  live_ = count_;
+  arrived_ = started_ = ready_begin_ = ready_end_ = 0;
+  vote_kind_ = -1;
+  arena_.reset();
+  if (checker_) checker_->block_begin();
+  ++stats_.blocks;
+  go(next_thread());
+  if (error_) {
+    abandon();
+    std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+  if (live_ != 0) report_deadlock();
+  if (checker_) checker_->block_end();
+}
+
+void Scheduler::prepare(const Launch& launch) {
+  const unsigned x = launch.block.x, y = launch.block.y, n = x * y * launch.block.z;
+  if (threads_.size() != n) {
+    threads_.resize(n);
+    start_order_.resize(n);
+  }
+  count_ = n;
+  for (unsigned i = 0; i < n; ++i) {
+    threads_[i].index = static_cast<std::uint16_t>(i);
+    threads_[i].id = {i % x, i / x % y, i / (x * y)};
+    start_order_[i] = static_cast<std::uint16_t>(config_.order == Order::reverse ? n - 1 - i : i);
+  }
+  warps_.resize((n + 31) / 32);
+  for (unsigned w = 0; w < warps_.size(); ++w) {
+    const unsigned lanes = std::min(32u, n - 32 * w);
+    warps_[w].lanes = lanes == 32 ? ~0u : (1u << lanes) - 1;
+  }
+  blockDim = launch.block;
+  gridDim = launch.grid;
+}
+
+void Scheduler::run(const Launch& launch, const Closure& closure, const Config& config, Checker* checker, std::atomic<std::uint64_t>& next,
+                    const std::atomic<bool>& failed) {
+  if (running_scheduler) throw Error("launch: expected a call from the host, got one from a kernel", details_at(Finding::bad_launch, launch.where));
+  config_ = config;
+  launch_ = &launch;
+  closure_ = &closure;
+  checker_ = checker;
+  prepare(launch);
+  main_.adopt_thread_stack();
+  fiber_ = &main_;
+  const std::uint64_t gx = launch.grid.x, gy = launch.grid.y, blocks = gx * gy * launch.grid.z;
+  // A random order of the blocks: steps of a number that has no divisor in common with their count.
+  std::uint64_t step = 1, start = 0;
+  if (config.order == Order::random) {
+    random_ = config.seed * 0x9e3779b97f4a7c15u | 1;
+    for (int i = 0; i < 8; ++i) random();
+    start = random() % blocks;
+    step = random() % blocks | 1;
+    while (std::gcd(step, blocks) != 1) ++step;
+    step %= blocks;
+  }
+  struct Restore {
+    Scheduler& s;
+    ~Restore() {
+      running_scheduler = nullptr;
+      s.fiber_ = nullptr;
+      add_stats(std::exchange(s.stats_, {}));
+    }
+  } restore{*this};
+  running_scheduler = this;
+  for (std::uint64_t i; !failed && (i = next++) < blocks;) {
+    std::uint64_t k = i;
+    if (config.order == Order::reverse) k = blocks - 1 - i;
+    if (config.order == Order::random) {
+      k = (start + i % blocks * step) % blocks;
+      random_ = (config.seed + 1) * 0x9e3779b97f4a7c15u ^ (k + 1) * 0xbf58476d1ce4e5b9u;  // the same whichever host thread runs the block
+      if (random_ == 0) random_ = 1;
+      for (std::size_t j = count_ - 1; j > 0; --j) std::swap(start_order_[j], start_order_[random() % (j + 1)]);
+    }
+    blockIdx = {static_cast<unsigned>(k % gx), static_cast<unsigned>(k / gx % gy), static_cast<unsigned>(k / (gx * gy))};
+    run_block();
+  }
+}
+
+}  // namespace braid::simt

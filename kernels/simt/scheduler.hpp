@@ -1,0 +1,176 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "simt/arena.hpp"
+#include "simt/config.hpp"
+#include "simt/device.hpp"
+#include "simt/error.hpp"
+#include "simt/fiber.hpp"
+#include "simt/launch.hpp"
+#include "simt/ptx.hpp"
+#include "simt/stats.hpp"
+
+namespace braid::simt {
+
+class Checker;
+
+enum class State : std::uint8_t { fresh, ready, at_barrier, in_warp_op, done };
+
+/// A cp.async on its way.
+struct AsyncCopy {
+  void* shared;
+  const void* global;
+  int size, bytes, group;
+  Location where;
+};
+
+/// One CUDA thread of the running block.
+struct Thread {
+  Fiber* fiber = nullptr;
+  State state = State::fresh;
+  std::uint16_t index = 0;  // within the block
+  uint3 id{};
+  Location where;               // what it waits at
+  unsigned mask = 0;            // of the warp operation it waits in
+  int groups = 0;               // cp.async groups it has committed
+  std::uint32_t in_vain = 0;    // atomics that changed nothing, since it last waited
+  std::vector<AsyncCopy> copies;
+};
+
+/// Lanes that meet in one warp operation.
+struct WarpGroup {
+  unsigned mask = 0, arrived = 0;
+  int leaving = 0;  // lanes that have not picked up their result
+  detail::WarpOp op{};
+  int kind = 0;  // Mma, or number of matrices
+  Location where;
+  alignas(16) std::uint32_t in[32][12];
+  alignas(16) std::uint32_t out[32][4];
+};
+
+struct Warp {
+  unsigned lanes = 0;  // that exist
+  unsigned done = 0;   // that have returned
+  std::vector<WarpGroup*> entering;
+};
+
+/// Runs the threads of one block after the other on the calling host thread. A CUDA thread that waits has a fiber of its own; threads that never wait
+/// share one and are a plain loop. A waiting thread switches straight to the next that can run.
+class Scheduler {
+ public:
+  /// The host thread's own.
+  static Scheduler& of_this_thread();
+  /// The one that runs a kernel on this host thread now, or nullptr.
+  static Scheduler* running() noexcept;
+  Scheduler();
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// Takes blocks from `next` until there are none or `failed` is set. With a checker, tells it everything.
+  void run(const Launch& launch, const Closure& closure, const Config& config, Checker* checker, std::atomic<std::uint64_t>& next,
+           const std::atomic<bool>& failed);
+
+  /// What the checker asks for before run().
+  void expose(const Launch& launch, const Closure& closure, const Config& config) {
+    launch_ = &launch;
+    closure_ = &closure;
+    config_ = config;
+  }
+
+  // What the running CUDA thread calls; each may switch to another thread, or leave the kernel with an Error.
+  void barrier(Location where);
+  int vote(int predicate, detail::Vote vote, Location where);
+  WarpGroup& meet(unsigned mask, detail::WarpOp op, int kind, const void* in, std::size_t bytes, Location where);
+  void leave(WarpGroup& group) {
+    if (--group.leaving == 0) free_groups_.push_back(&group);
+  }
+  void* shared_array(const detail::SharedArray* array);
+  void* dynamic_shared();
+  void async_copy(const AsyncCopy& copy);
+  void async_wait(int newest);
+  void async_wait_all();
+  void in_vain(const void* p, Location where);
+  /// Leaves the kernel: run() throws the error. `what` follows the kernel's name and the coordinates.
+  [[noreturn]] void fail(Error::Details details, const std::string& what);
+
+  [[nodiscard]] Thread& current() noexcept { return *current_; }
+  [[nodiscard]] const Fiber& fiber() const noexcept { return *fiber_; }
+  [[nodiscard]] Arena& arena() noexcept { return arena_; }
+  [[nodiscard]] Checker* checker() const noexcept { return checker_; }
+  [[nodiscard]] const Launch& launch() const noexcept { return *launch_; }
+  [[nodiscard]] const Closure& closure() const noexcept { return *closure_; }
+  [[nodiscard]] const Config& config() const noexcept { return config_; }
+  [[nodiscard]] std::string kernel() const;
+
+ private:
+  static void fiber_main();
+  void prepare(const Launch& launch);
+  void run_block();
+  void thread_loop();
+  void thread_done();
+  Thread* next_thread();
+  void go(Thread* thread);
+  void wait();
+  void enter(Thread* thread);
+  void make_ready(Thread& thread) {
+    thread.state = State::ready;
+    ready_[ready_end_++ & kRingMask] = &thread;
+  }
+  void release_barrier();
+  void complete(WarpGroup& group, Warp& warp, unsigned warp_index);
+  void land(const AsyncCopy& copy);
+  void land_group(WarpGroup& group);
+  Fiber* new_fiber();
+  void switch_to(Fiber& to);
+  void abandon();
+  [[noreturn]] void report_deadlock();
+  [[noreturn]] void fail_at(Finding finding, Location where, const std::string& what, Location other = {});
+  std::uint64_t random() noexcept {
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    return random_;
+  }
+
+  static constexpr unsigned kRingMask = 2047;
+  Fiber main_;
+  Fiber* fiber_ = nullptr;
+  Thread* current_ = nullptr;
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  std::vector<std::uint16_t> start_order_;
+  std::vector<Thread*> ready_ = std::vector<Thread*>(kRingMask + 1);
+  unsigned ready_begin_ = 0, ready_end_ = 0;
+  unsigned count_ = 0, live_ = 0, arrived_ = 0, started_ = 0;
+  Location barrier_;
+  int vote_kind_ = -1, vote_sum_ = 0, vote_result_ = 0;
+  Config config_;
+  Checker* checker_ = nullptr;
+  const Launch* launch_ = nullptr;
+  const Closure* closure_ = nullptr;
+  Arena arena_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> free_fibers_;
+  std::vector<std::unique_ptr<WarpGroup>> groups_;
+  std::vector<WarpGroup*> free_groups_;
+  std::exception_ptr error_;
+  std::uint64_t random_ = 1;
+  Stats stats_;
+  std::unique_ptr<char[]> signal_stack_;
+};
+
+[[nodiscard]] std::string hex(unsigned mask);
+[[nodiscard]] const char* name_of(detail::WarpOp op);
+void add_stats(const Stats& more);
+/// `file.cu:12`, from the base name.
+[[nodiscard]] std::string to_string(const Location& where);
+/// Fills file and line of a finding.
+[[nodiscard]] Error::Details details_at(Finding finding, Location where, Location other = {});
+
+}  // namespace braid::simt

@@ -1,0 +1,167 @@
+// Warp operations: the lanes of a mask meet; the last that arrives does the work for all.
+#include <bit>
+#include <cstring>
+
+#include "simt/checker.hpp"
+#include "simt/half.hpp"
+#include "simt/scheduler.hpp"
+
+namespace braid::simt {
+
+using detail::WarpOp;
+
+WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, std::size_t bytes, Location where) {
+  Thread& me = *current_;
+  const unsigned lane = me.index % 32, w = me.index / 32;
+  Warp& warp = warps_[w];
+  mask &= warp.lanes;
+  if (!(mask >> lane & 1)) fail_at(Finding::wrong_mask, where, str(name_of(op), ": the calling lane ", lane, " is not in its own mask ", hex(mask), ","));
+  if (mask & warp.done)
+    fail_at(Finding::divergent_warp, where, str(name_of(op), " with mask ", hex(mask), ", but the lanes ", hex(mask & warp.done), " have already returned,"));
+  WarpGroup* group = nullptr;
+  for (WarpGroup* g : warp.entering) {
+    if (g->mask == mask) group = g;
+    else if (g->mask & mask)
+      fail_at(Finding::wrong_mask, where, str(name_of(op), " with mask ", hex(mask), " overlaps the mask ", hex(g->mask), " of a ", name_of(g->op), " under way,"), g->where);
+  }
+  if (!group) {
+    if (free_groups_.empty()) {
+      groups_.push_back(std::make_unique<WarpGroup>());
+      group = groups_.back().get();
+    } else {
+      group = free_groups_.back();
+      free_groups_.pop_back();
+    }
+    group->mask = mask;
+    group->arrived = 0;
+    group->leaving = std::popcount(mask);
+    group->op = op;
+    group->kind = kind;
+    group->where = where;
+    warp.entering.push_back(group);
+  } else if (group->op != op || group->kind != kind || (op != WarpOp::sync && group->where.line != where.line)) {
+    fail_at(Finding::divergent_warp, where, str(name_of(op), " meets a ", name_of(group->op), " of other lanes of the warp"), group->where);
+  }
+  if (bytes != 0) std::memcpy(group->in[lane], in, bytes);
+  group->arrived |= 1u << lane;
+  if (group->arrived == mask) {
+    complete(*group, warp, w);
+  } else {
+    me.where = where;
+    me.mask = mask;
+    me.state = State::in_warp_op;
+    wait();
+  }
+  return *group;
+}
+
+void Scheduler::complete(WarpGroup& group, Warp& warp, unsigned w) {
+  ++stats_.warp_ops;
+  std::erase(warp.entering, &group);
+  if (group.op == WarpOp::sync && checker_) checker_->warp_barrier(w, group.mask);
+  if (group.op == WarpOp::mma || group.op == WarpOp::ldmatrix) land_group(group);
+  const unsigned me = current_->index % 32;
+  for (unsigned others = group.mask & ~(1u << me); others != 0; others &= others - 1)
+    make_ready(threads_[32 * w + static_cast<unsigned>(std::countr_zero(others))]);
+}
+
+namespace {
+
+float element(std::uint32_t word, int half, detail::Mma kind) {
+  const auto bits = static_cast<std::uint16_t>(half ? word >> 16 : word);
+  return kind == detail::Mma::bf16 ? detail::bfloat16_value(bits) : detail::half_value(bits);
+}
+
+// in: a0..a3, b0, b1, c0..c3 of each lane; out: d0..d3. The maps are those of the PTX document, see ptx.hpp.
+void multiply_warp(WarpGroup& group) {
+  const auto kind = static_cast<detail::Mma>(group.kind);
+  const int depth = kind == detail::Mma::tf32 ? 8 : 16;
+  float a[16][16], b[16][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane >> 2, t = lane & 3;
+    const std::uint32_t* r = group.in[lane];
+    for (int i = 0; i < 4; ++i) {
+      const int row = g + 8 * (i & 1);
+      if (kind == detail::Mma::tf32) {
+        a[row][t + 4 * (i >> 1)] = std::bit_cast<float>(r[i] & ~0x1fffu);
+      } else {
+        for (int h = 0; h < 2; ++h) a[row][2 * t + h + 8 * (i >> 1)] = element(r[i], h, kind);
+      }
+    }
+    for (int i = 0; i < 2; ++i) {
+      if (kind == detail::Mma::tf32) {
+        b[t + 4 * i][g] = std::bit_cast<float>(r[4 + i] & ~0x1fffu);
+      } else {
+        for (int h = 0; h < 2; ++h) b[2 * t + h + 8 * i][g] = element(r[4 + i], h, kind);
+      }
+    }
+  }
+  float d[16][8];
+  for (int lane = 0; lane < 32; ++lane)
+    for (int e = 0; e < 4; ++e) d[(lane >> 2) + 8 * (e >> 1)][2 * (lane & 3) + (e & 1)] = std::bit_cast<float>(group.in[lane][6 + e]);
+  for (int row = 0; row < 16; ++row)
+    for (int k = 0; k < depth; ++k)
+      for (int col = 0; col < 8; ++col) d[row][col] += a[row][k] * b[k][col];
+  for (int lane = 0; lane < 32; ++lane)
+    for (int e = 0; e < 4; ++e) group.out[lane][e] = std::bit_cast<std::uint32_t>(d[(lane >> 2) + 8 * (e >> 1)][2 * (lane & 3) + (e & 1)]);
+}
+
+// kind: number of matrices, negative if transposed. in: the row address of each lane.
+void load_warp(WarpGroup& group) {
+  const bool transposed = group.kind < 0;
+  const int count = transposed ? -group.kind : group.kind;
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < count; ++i) {
+      std::uint16_t pair[2];
+      for (int h = 0; h < 2; ++h) {
+        const int row = transposed ? (lane & 3) * 2 + h : lane >> 2, column = transposed ? lane >> 2 : (lane & 3) * 2 + h;
+        const char* address = nullptr;
+        std::memcpy(&address, group.in[8 * i + row], sizeof address);
+        std::memcpy(&pair[h], address + 2 * column, 2);
+      }
+      group.out[lane][i] = pair[0] | static_cast<std::uint32_t>(pair[1]) << 16;
+    }
+}
+
+}  // namespace
+
+void Scheduler::land_group(WarpGroup& group) {
+  if (group.op == WarpOp::mma) multiply_warp(group);
+  else load_warp(group);
+}
+
+void Scheduler::async_copy(const AsyncCopy& copy) {
+  const auto address = reinterpret_cast<std::uintptr_t>(copy.shared) | (copy.bytes != 0 ? reinterpret_cast<std::uintptr_t>(copy.global) : 0);
+  if (address % static_cast<unsigned>(copy.size) != 0)
+    fail_at(Finding::misaligned, copy.where, str("cp.async of ", copy.size, " bytes: expected addresses that are multiples of ", copy.size, ", got others"));
+  if (copy.bytes < 0 || copy.bytes > copy.size)
+    fail_at(Finding::out_of_bounds, copy.where, str("cp.async: expected 0 to ", copy.size, " bytes, got ", copy.bytes));
+  if (checker_) checker_->async_issue(copy.shared, static_cast<std::size_t>(copy.size), copy.global, static_cast<std::size_t>(copy.bytes), copy.where);
+  if (!config_.late_async) {
+    land(copy);
+    return;
+  }
+  current_->copies.push_back(copy);
+  current_->copies.back().group = current_->groups;
+}
+
+void Scheduler::land(const AsyncCopy& copy) {
+  if (checker_) checker_->async_land(copy.shared, static_cast<std::size_t>(copy.size), copy.global, static_cast<std::size_t>(copy.bytes), copy.where);
+  if (copy.bytes != 0) std::memcpy(copy.shared, copy.global, static_cast<std::size_t>(copy.bytes));
+  std::memset(static_cast<char*>(copy.shared) + copy.bytes, 0, static_cast<std::size_t>(copy.size - copy.bytes));
+}
+
+// Data arrives here and not before, so a wait that is missing or too weak shows.
+void Scheduler::async_wait(int newest) {
+  auto& copies = current_->copies;
+  std::size_t landed = 0;
+  while (landed < copies.size() && copies[landed].group < current_->groups - newest) land(copies[landed++]);
+  copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(landed));
+}
+
+void Scheduler::async_wait_all() {
+  for (const AsyncCopy& copy : current_->copies) land(copy);
+  current_->copies.clear();
+}
+
+}  // namespace braid::simt
