@@ -1,6 +1,24 @@
 # The sources of the emulation and of the host twin of the CUDA runtime; paths from the folder kernels. Never instrumented.
 set(BRAID_SIMT_SOURCES
   # the emulation
+  simt/arena.cpp
+  simt/block_order.cpp
+  simt/checker.cpp
+  simt/checker_report.cpp
+  simt/config.cpp
+  simt/device.cpp
+  simt/device_memory.cpp
+  simt/error.cpp
+  simt/fiber.cpp
+  simt/grid.cpp
+  simt/memory_map.cpp
+  simt/profiler.cpp
+  simt/scheduler.cpp
+  simt/signals.cpp
+  simt/symbols.cpp
+  simt/trace.cpp
+  simt/tsan_abi.cpp
+  simt/warp.cpp
 
   # the host twin of the CUDA runtime
   simt/runtime/copies.cpp
