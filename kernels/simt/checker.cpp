@@ -161,7 +161,7 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
   if (c.write_tick >= barrier_tick_) {
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.writer[b] != 0 && !ordered(c.writer[b], c.write_clock, 0))
-        report_race(r, a + b, mode, site, c.writer[b], c.atomic ? "updated it atomically" : "wrote it", c.write_site, "with no barrier in between");
+        report_race(r, a + b, mode, site, c.writer[b], c.atomic ? "updated atomically" : "wrote", c.write_site, "with no barrier in between");
     return;
   }
   if (r.shared() || c.write_tick == 0 || c.write_tick >= block_tick_) return;
@@ -171,7 +171,7 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
   }
   const unsigned writer = first_writer(c, mask);
   if (writer != 0 && !blocks_.ordered(c.write_tick, writer - 1, thread_, barrier_tick_))
-    report_race(r, a, mode, site, kMany, c.atomic ? "of another block updated it atomically" : "of another block wrote it", c.write_site,
+    report_race(r, a, mode, site, kMany, c.atomic ? "of another block updated atomically" : "of another block wrote", c.write_site,
                 "with no order between the blocks: a __threadfence before the atomic that announces it makes one");
 }
 
@@ -185,7 +185,7 @@ inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char
   if (c.read_tick >= barrier_tick_) {
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.reader[b] != 0 && !ordered(c.reader[b], c.read_clock, c.read_lanes))
-        report_race(r, a + b, mode, site, c.reader[b], "read it", c.read_site, "with no barrier in between");
+        report_race(r, a + b, mode, site, c.reader[b], "read", c.read_site, "with no barrier in between");
   }
   if (r.shared()) return;
   bool read = false;
@@ -194,7 +194,7 @@ inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char
   if (!read || (!elsewhere && !c.many_blocks)) return;
   const unsigned who = c.reader[0] != 0 && c.reader[0] < kWarp ? c.reader[0] - 1u : BlockOrder::kAnyThread;
   const bool fine = c.many_blocks ? blocks_.all_ordered(thread_, barrier_tick_) : blocks_.ordered(c.read_tick, who, thread_, barrier_tick_);
-  if (!fine) report_race(r, a, mode, site, kMany, "of another block read it", c.read_site, "with no order between the blocks");
+  if (!fine) report_race(r, a, mode, site, kMany, "of another block read", c.read_site, "with no order between the blocks");
 }
 
 inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a, Site site) {
@@ -309,7 +309,7 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
       spin_[0] = a;
       idle_ = 0;
     } else if (++idle_ >= spin_limit_) {
-      raise(Finding::spin_wait, r, site, str("spin-wait: ", spin_limit_, " reads of ", describe(*r, a), " without a barrier or a write in between; nobody else runs meanwhile"));
+      raise(Finding::spin_wait, r, site, str(spin_limit_, " reads of ", describe(*r, a), " without a barrier or a write in between; nobody else runs meanwhile"));
     }
   } else {
     idle_ = 0;

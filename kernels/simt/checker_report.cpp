@@ -40,10 +40,10 @@ void Checker::raise(Finding finding, const Region* r, Site site, const std::stri
   details.line = lines[0].line;
   details.other_file = lines[1].file;
   details.other_line = lines[1].line;
-  std::string what = str(to_string(finding), ": ", text);
+  std::string what = text;
   if (site != 0) what += str(", at ", to_string(lines[0]));
   if (scheduler_) scheduler_->fail(std::move(details), what);
-  throw Error(str(op_description(op_), ": ", what), std::move(details));
+  throw Error(str(op_description(op_), ": ", to_string(finding), ": ", what), std::move(details));
 }
 
 void Checker::report_race(Region& r, const char* a, Access mode, Site site, std::uint16_t who, const char* did, Site other, const char* why) {
@@ -72,9 +72,9 @@ void Checker::report_nowhere(const char* a, std::size_t bytes, Access mode, Site
   }
   if (scheduler_->fiber().in_guard(a)) raise(Finding::stack_overflow, nullptr, site, str("local variables take more than the ", scheduler_->fiber().bytes(), " bytes of a thread's stack"));
   const Region* below = MemoryMap::instance().below(a);
-  if (below && static_cast<std::size_t>(a - below->begin) < below->bytes + 65536)
+  if (below && static_cast<std::size_t>(a - below->begin) < below->bytes + 4096)
     raise(Finding::out_of_bounds, below, site, str(start, static_cast<std::size_t>(a - below->begin) - below->bytes, " bytes past the end of a global allocation of ", below->bytes, " bytes"));
-  const Region* above = MemoryMap::instance().find(a + 4096);
+  const Region* above = MemoryMap::instance().find(a + 1024);
   if (above) raise(Finding::out_of_bounds, above, site, str(start, above->begin - a, " bytes before a global allocation of ", above->bytes, " bytes"));
   raise(Finding::invalid_address, nullptr, site, str(start, "at ", static_cast<const void*>(a), ", which is not device memory: a host pointer, or one that was freed"));
 }

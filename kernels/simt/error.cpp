@@ -72,7 +72,8 @@ void Scheduler::fail(Error::Details details, const std::string& what) {
   details.block = blockIdx;
   details.thread = threadIdx;
   const auto triple = [](const uint3& v) { return str("(", v.x, ",", v.y, ",", v.z, ")"); };
-  Error error(str(details.kernel, " block ", triple(blockIdx), " thread ", triple(threadIdx), ": ", what), std::move(details));
+  const std::string text = str(details.kernel, " block ", triple(blockIdx), " thread ", triple(threadIdx), ": ", to_string(details.finding), ": ", what);
+  Error error(text, std::move(details));
   if (fiber_ == &main_) throw error;
   error_ = std::make_exception_ptr(std::move(error));
   switch_to(main_);  // this fiber never runs again as it is
@@ -87,7 +88,7 @@ void Scheduler::fail_at(Finding finding, Location where, const std::string& what
 
 // All threads that have not returned wait for others: names runs of threads in the same state.
 void Scheduler::report_deadlock() {
-  std::string text = "deadlock: all threads that are left wait:";
+  std::string text = "all threads that are left wait for others:";
   const auto same = [](const Thread& a, const Thread& b) {
     return a.state == b.state && (a.state == State::done || (a.where.line == b.where.line && a.mask == b.mask));
   };
@@ -108,7 +109,7 @@ void Scheduler::report_deadlock() {
   details.kernel = kernel();
   details.block = blockIdx;
   details.thread = first->id;
-  const std::string message = str(details.kernel, " block (", blockIdx.x, ",", blockIdx.y, ",", blockIdx.z, "): ", text);
+  const std::string message = str(details.kernel, " block (", blockIdx.x, ",", blockIdx.y, ",", blockIdx.z, "): ", to_string(finding), ": ", text);
   abandon();
   throw Error(message, std::move(details));
 }

@@ -43,7 +43,7 @@ Fiber* Scheduler::new_fiber() {
   return fiber;
 }
 
-inline void Scheduler::switch_to(Fiber& to) {
+void Scheduler::switch_to(Fiber& to) {
   Fiber* from = fiber_;
   fiber_ = &to;
   ++stats_.switches;
@@ -83,7 +83,7 @@ inline void Scheduler::go(Thread* thread) {
 }
 
 // The running thread waits; returns when it runs again.
-inline void Scheduler::wait() {
+void Scheduler::wait() {
   Thread* me = current_;
   me->in_vain = 0;
   go(next_thread());
@@ -180,7 +180,7 @@ int Scheduler::vote(int predicate, detail::Vote kind, Location where) {
 void Scheduler::in_vain(const void*, Location where) {
   if (++current_->in_vain < config_.spin_limit) return;
   fail_at(Finding::spin_wait, where,
-          str("spin-wait: ", config_.spin_limit, " atomics that changed nothing, without a barrier in between: fibers are not preempted, nobody else runs meanwhile,"));
+          str(config_.spin_limit, " atomics that changed nothing, without a barrier in between: fibers are not preempted, nobody else runs meanwhile,"));
 }
 
 void* Scheduler::shared_array(const detail::SharedArray* array) {

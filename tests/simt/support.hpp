@@ -1,0 +1,94 @@
+#pragma once
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simt/config.hpp"
+#include "simt/device_memory.hpp"
+
+namespace braid::simt_tests {
+
+/// Device memory of a test, without the runtime: registered with the checker.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(std::size_t count, int device = 0) : count_(count) {
+    const std::size_t bytes = std::max<std::size_t>(count * sizeof(T), 1);
+    void* p = nullptr;
+    if (posix_memalign(&p, 256, bytes) != 0) throw std::bad_alloc();  // the exact size: red zones of AddressSanitizer start right behind it
+    std::memset(p, 0xff, bytes);
+    data_ = static_cast<T*>(p);
+    simt::register_memory(data_, count * sizeof(T), simt::MemoryKind::device, device);
+  }
+  explicit DeviceArray(const std::vector<T>& values, int device = 0) : DeviceArray(values.size(), device) { set(values); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  ~DeviceArray() {
+    simt::unregister_memory(data_);
+    std::free(data_);
+  }
+  void set(const std::vector<T>& values) {
+    simt::check_range(data_, values.size() * sizeof(T), true);
+    if (!values.empty()) std::memcpy(static_cast<void*>(data_), values.data(), values.size() * sizeof(T));
+  }
+  [[nodiscard]] std::vector<T> get() const {
+    std::vector<T> values(count_);
+    simt::check_range(data_, count_ * sizeof(T), false);
+    if (count_ != 0) std::memcpy(static_cast<void*>(values.data()), data_, count_ * sizeof(T));
+    return values;
+  }
+  [[nodiscard]] T* data() const noexcept { return data_; }
+
+ private:
+  std::size_t count_;
+  T* data_ = nullptr;
+};
+
+/// Restores the configuration at the end of a test.
+class KeepConfig {
+ public:
+  KeepConfig() : before_(simt::config()) {}
+  ~KeepConfig() { simt::set_config(before_); }
+  KeepConfig(const KeepConfig&) = delete;
+  KeepConfig& operator=(const KeepConfig&) = delete;
+
+ private:
+  simt::Config before_;
+};
+
+/// Runs `body` in forward, reverse and two random orders.
+template <class Body>
+void in_all_orders(Body body) {
+  const KeepConfig keep;
+  for (const auto& [order, seed] : {std::pair{simt::Order::forward, 1}, {simt::Order::reverse, 1}, {simt::Order::random, 7}, {simt::Order::random, 20261}}) {
+    simt::set_order(order, static_cast<std::uint64_t>(seed));
+    body(std::string(order == simt::Order::forward ? "forward" : order == simt::Order::reverse ? "reverse" : "random:" + std::to_string(seed)));
+  }
+}
+
+/// Numbers of the normal distribution; the same in every run.
+inline std::vector<float> normal(std::size_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> distribution;
+  std::vector<float> values(count);
+  for (float& v : values) v = distribution(generator);
+  return values;
+}
+
+/// The lines of a file of tests/simt that carry `// here: <name>`.
+inline std::vector<int> marked_lines(const std::string& file, const std::string& name) {
+  std::ifstream in(std::string(BRAID_TESTS_DIR) + "/simt/" + file);
+  std::vector<int> lines;
+  std::string text;
+  const std::string mark = "// here: " + name;
+  for (int line = 1; std::getline(in, text); ++line)
+    if (text.size() >= mark.size() && text.compare(text.size() - mark.size(), mark.size(), mark) == 0) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace braid::simt_tests

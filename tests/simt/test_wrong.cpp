@@ -1,0 +1,85 @@
+// Every mistake is reported, in every order of threads, with what it is, in which kernel, on which variable and on which line; the kernels without the
+// mistake are not.
+#include <algorithm>
+
+#include "simt/launch.hpp"
+#include "support.hpp"
+#include "support/catch.hpp"
+#include "wrong_kernels.hpp"
+
+namespace braid::simt_tests {
+
+const std::vector<WrongKernel>& wrong_kernels() {
+#define SIMT_ROW(name, finding, variable) {#name, simt::Finding::finding, variable, &wrong_##name, &twin_##name},
+  static const std::vector<WrongKernel> list = {SIMT_FOR_EACH_WRONG_KERNEL(SIMT_ROW)};
+#undef SIMT_ROW
+  return list;
+}
+
+namespace {
+
+struct Memory {
+  DeviceArray<float> out{std::vector<float>(64, 0.0f)}, in{normal(64, 3)}, matrices{3 * 64 * 64};
+  DeviceArray<unsigned> counter{std::vector<unsigned>{0}};
+  std::vector<float> host = normal(1 << 18, 4);  // far from what malloc gives for device memory
+  [[nodiscard]] Buffers buffers() const { return {out.data(), in.data(), host.data(), matrices.data(), counter.data()}; }
+};
+
+void expect_report(const WrongKernel& k) {
+  const Memory memory;
+  bool reported = false;
+  try {
+    k.wrong(memory.buffers());
+  } catch (const simt::Error& e) {
+    reported = true;
+    INFO(e.what());
+    CHECK(to_string(e.finding()) == std::string(to_string(k.finding)));
+    CHECK(e.details.kernel == "braid::simt_tests::wrong::" + std::string(k.name));
+    CHECK(e.details.variable == k.variable);
+    const std::vector<int> lines = marked_lines("wrong_kernels.cu", k.name);
+    REQUIRE_FALSE(lines.empty());
+    CHECK(e.details.file == "wrong_kernels.cu");
+    CHECK(std::count(lines.begin(), lines.end(), e.details.line) == 1);
+    if (e.details.other_line != 0) {
+      CHECK(e.details.other_file == "wrong_kernels.cu");
+      CHECK(std::count(lines.begin(), lines.end(), e.details.other_line) == 1);
+    }
+    const std::string text = e.what();
+    CHECK(text.rfind(e.details.kernel + " block (", 0) == 0);
+    CHECK(text.find("wrong_kernels.cu:" + std::to_string(e.details.line)) != std::string::npos);
+  }
+  CHECK(reported);
+}
+
+}  // namespace
+
+TEST_CASE("simt: every wrong kernel is reported, in every order", "[simt][wrong]") {
+  in_all_orders([](const std::string& order) {
+    for (const WrongKernel& k : wrong_kernels()) {
+      INFO(k.name << ", order " << order);
+      expect_report(k);
+    }
+  });
+}
+
+TEST_CASE("simt: no corrected twin is reported, in any order", "[simt][wrong]") {
+  in_all_orders([](const std::string& order) {
+    for (const WrongKernel& k : wrong_kernels()) {
+      INFO(k.name << ", order " << order);
+      const Memory memory;
+      CHECK_NOTHROW(k.twin(memory.buffers()));
+    }
+  });
+}
+
+TEST_CASE("simt: after a finding the next kernel runs as if nothing had been", "[simt][wrong]") {
+  for (const WrongKernel& k : wrong_kernels()) {
+    INFO(k.name);
+    const Memory memory;
+    CHECK_THROWS_AS(k.wrong(memory.buffers()), simt::Error);
+    const Memory fresh;
+    CHECK_NOTHROW(k.twin(fresh.buffers()));
+  }
+}
+
+}  // namespace braid::simt_tests
