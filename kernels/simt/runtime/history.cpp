@@ -30,19 +30,25 @@ void History::cover(std::uintptr_t begin, std::uintptr_t end) {
 
 std::optional<Conflict> History::check(const Segment& segment, const Op& op, Access access) {
   if (segment.freed) {
-    const bool after = ordered(*segment.freed, op);
-    if (access == Access::free) return Conflict{ReportKind::double_free, segment.freed, "was freed already by " + describe(*segment.freed)};
-    if (access != Access::allocate)
-      return Conflict{ReportKind::use_after_free, segment.freed,
-                      (after ? "was freed by " : "is freed, with nothing that orders the two, by ") + describe(*segment.freed)};
-    if (!after)
-      return Conflict{ReportKind::use_after_free, segment.freed,
-                      "is given out again with nothing that orders it after its free by " + describe(*segment.freed)};
-    return std::nullopt;
+    const Op& freed = *segment.freed;
+    const bool after = ordered(freed, op);
+    const bool gives = access == Access::allocate || access == Access::release;
+    if (gives && after) return std::nullopt;
+    if (gives && op.id < freed.id)
+      return Conflict{ReportKind::use_before_alloc, segment.freed, "is freed, with nothing that orders the two, by " + describe(freed)};
+    if (gives)
+      return Conflict{ReportKind::use_after_free, segment.freed, "is given out again with nothing that orders it after its free by " + describe(freed)};
+    if (access == Access::free) return Conflict{ReportKind::double_free, segment.freed, "was freed already by " + describe(freed)};
+    return Conflict{ReportKind::use_after_free, segment.freed, (after ? "was freed by " : "is freed, with nothing that orders the two, by ") + describe(freed)};
   }
-  if (segment.allocated && !ordered(*segment.allocated, op))
-    return Conflict{ReportKind::use_before_alloc, segment.allocated, "is allocated, with nothing that orders the two, by " + describe(*segment.allocated)};
-  const ReportKind kind = access == Access::free ? ReportKind::use_after_free : ReportKind::race;
+  if (segment.allocated && !ordered(*segment.allocated, op)) {
+    const bool again = access == Access::free && op.id < segment.allocated->id;  // the block went on before its free had its turn
+    return Conflict{again ? ReportKind::use_after_free : ReportKind::use_before_alloc, segment.allocated,
+                    "is allocated, with nothing that orders the two, by " + describe(*segment.allocated)};
+  }
+  const ReportKind kind = access == Access::free || access == Access::release ? ReportKind::use_after_free
+                          : access == Access::allocate                        ? ReportKind::use_before_alloc
+                                                                              : ReportKind::race;
   if (segment.writer && !ordered(*segment.writer, op))
     return Conflict{kind, segment.writer, "is written, with nothing that orders the two, by " + describe(*segment.writer)};
   if (access == Access::read) return std::nullopt;

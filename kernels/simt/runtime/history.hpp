@@ -11,7 +11,8 @@
 
 namespace braid::simt::detail {
 
-enum class Access : std::uint8_t { read, write, allocate, free };
+/// allocate and free are a sub-allocator's, or cudaMallocAsync's; release is the end of the whole allocation, whatever blocks it has.
+enum class Access : std::uint8_t { read, write, allocate, free, release };
 
 /// Two operations that must not be as they are.
 struct Conflict {

@@ -65,7 +65,7 @@ cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, St
           const Lock runs(mutex);
           touch(op.shared_from_this(), allocation, allocation->base, allocation->bytes, Access::allocate);
         }
-        ask_checker(op, [&] { annotate_allocated(allocation->base, allocation->bytes); });
+        tell_allocated(op, allocation->base, allocation->bytes);
       });
     }
   }
@@ -101,7 +101,7 @@ void Runtime::free_now(const AllocationPtr& allocation, const char* call, Locati
     const Lock lock(mutex);
     op = host_op(call, allocation->device, where);
     if (sticky_of(allocation->device) != cudaSuccess) fine = false;
-    if (fine) fine = touch(op, allocation, allocation->base, allocation->bytes, Access::free);
+    if (fine) fine = touch(op, allocation, allocation->base, allocation->bytes, Access::release);
   }
   const ReportKind kind = allocation->place == Place::device ? ReportKind::use_after_free : ReportKind::pinned_free;
   if (fine)
@@ -140,11 +140,25 @@ bool Runtime::touch(const OpPtr& op, const AllocationPtr& allocation, const void
   const bool again = !reported.emplace(conflict->earlier->id, op->id).second;
   if (again) return false;
   const std::size_t offset = static_cast<std::size_t>(static_cast<const char*>(p) - allocation->base);
-  static constexpr const char* kVerbs[] = {" reads ", " writes ", " gives out ", " frees "};
+  static constexpr const char* kVerbs[] = {" reads ", " writes ", " gives out ", " frees ", " frees "};
   report_op(conflict->kind, *op, conflict->earlier->where,
             str(describe(*op), kVerbs[static_cast<std::size_t>(access)], bytes, " bytes at offset ", offset, " of memory from ", allocation->call, " (",
                 describe(allocation->where), ", ", allocation->bytes, " bytes), which ", conflict->text));
   return false;
+}
+
+void Runtime::tell_allocated(const Op& op, void* p, std::size_t bytes) {
+  annotate_allocated(p, bytes);
+  constexpr ReportKind kind = ReportKind::use_before_alloc;
+  ask_checker(
+      op, [&] { check_range(p, std::min(bytes, kCheckedHead), true); }, &kind);
+  annotate_allocated(p, bytes);  // the check counts as a write: uninitialised again
+}
+
+void Runtime::ask_release(const Op& op, const Allocation& allocation, ReportKind kind) {
+  annotate_allocated(allocation.base, allocation.bytes);  // whatever blocks a sub-allocator had taken back
+  ask_checker(
+      op, [&] { check_range(allocation.base, allocation.bytes, true); }, &kind);
 }
 
 bool Runtime::ask_checker(const Op& op, const std::function<void()>& question, const ReportKind* kind) {

@@ -112,7 +112,8 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream, Location where) {
         bool fine = false;
         {
           const Runtime::Lock runs(r.mutex);
-          fine = r.sticky_of(op.device) == cudaSuccess && r.touch(op.shared_from_this(), allocation, allocation->base, allocation->bytes, detail::Access::free);
+          fine =
+              r.sticky_of(op.device) == cudaSuccess && r.touch(op.shared_from_this(), allocation, allocation->base, allocation->bytes, detail::Access::release);
         }
         constexpr ReportKind kind = ReportKind::use_after_free;
         if (fine)

@@ -207,7 +207,12 @@ void annotate(const char* call, bool give, void* p, std::size_t bytes, cudaStrea
     const Runtime::Lock lock(r.mutex);
     const auto stream = r.find_stream(handle, call, where);
     const detail::AllocationPtr allocation = r.find_allocation(p);
-    if (!stream || !allocation || r.sticky_of(stream->device) != cudaSuccess) return;
+    if (!stream || r.sticky_of(stream->device) != cudaSuccess) return;
+    if (!allocation || allocation->freed || static_cast<std::size_t>(static_cast<char*>(p) - allocation->base) + bytes > allocation->bytes) {
+      r.report(ReportKind::out_of_bounds, stream->device, where, {},
+               str(call, " at ", detail::describe(where), ": expected part of an allocation, got other memory"));
+      return;
+    }
     r.enqueue(*stream, give ? detail::OpKind::allocate : detail::OpKind::free, call, where, [&r, allocation, p, bytes, give](detail::Op& op) {
       bool fine = false;
       {
@@ -216,17 +221,13 @@ void annotate(const char* call, bool give, void* p, std::size_t bytes, cudaStrea
       }
       if (give) {
         std::memset(p, 0xff, bytes);
-        r.ask_checker(op, [&] { annotate_allocated(p, bytes); });
+        r.tell_allocated(op, p, bytes);
         return;
       }
       constexpr ReportKind kind = ReportKind::use_after_free;
-      r.ask_checker(
-          op,
-          [&] {
-            if (fine) check_range(p, bytes, true);
-            annotate_freed(p, bytes);
-          },
-          &kind);
+      const auto question = [&] { check_range(p, std::min(bytes, detail::kCheckedHead), true); };
+      if (fine) r.ask_checker(op, question, &kind);
+      annotate_freed(p, bytes);
     });
   }
   r.settle();

@@ -26,6 +26,9 @@ namespace braid::simt::detail {
 /// Handles are these numbers and up: no address, none of CUDA's own.
 inline constexpr std::uint64_t kFirstHandle = 0x100;
 
+/// Of a block given out or taken back this much is compared with the accesses of kernels: they touch blocks from the front, and shadow memory is slow.
+inline constexpr std::size_t kCheckedHead = std::size_t{64} << 10;
+
 /// A stream. Destroyed ones stay as they are, so that a late use can be told.
 struct StreamState {
   std::uint64_t number = 0;
@@ -147,6 +150,10 @@ class Runtime {
   bool touch(const OpPtr& op, const AllocationPtr& allocation, const void* p, std::size_t bytes, Access access);
   /// Asks the checker of kernels about an operation of ours, and reports what it throws as `kind` (or as what it says). Not under the lock; with the baton.
   bool ask_checker(const Op& op, const std::function<void()>& question, const ReportKind* kind = nullptr);
+  /// Tells the checker of kernels that the current operation gave out [p, p + bytes).
+  void tell_allocated(const Op& op, void* p, std::size_t bytes);
+  /// Compares the end of an allocation with the accesses of kernels.
+  void ask_release(const Op& op, const Allocation& allocation, ReportKind kind);
 
   // watches.cpp
   void watch(const OpPtr& op, const AllocationPtr& allocation, char* begin, std::size_t bytes, bool written);
