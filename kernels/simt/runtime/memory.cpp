@@ -12,7 +12,7 @@ namespace braid::simt::detail {
 namespace {
 
 constexpr std::size_t kAlign = 512, kRedZone = 512;  // cudaMalloc's alignment; a red zone, so that no two allocations touch
-constexpr std::size_t kQuarantine = std::size_t{64} << 20, kLargestKept = std::size_t{8} << 20;
+constexpr std::size_t kQuarantine = std::size_t{16} << 20, kLargestKept = std::size_t{1} << 20;
 constexpr int kPoison = 0xff;
 
 }  // namespace
@@ -104,33 +104,34 @@ void Runtime::free_now(const AllocationPtr& allocation, const char* call, Locati
     if (fine) fine = touch(op, allocation, allocation->base, allocation->bytes, Access::release);
   }
   const ReportKind kind = allocation->place == Place::device ? ReportKind::use_after_free : ReportKind::pinned_free;
-  if (fine)
-    ask_checker(
-        *op, [&] { check_range(allocation->base, allocation->bytes, true); }, &kind);
+  if (fine) ask_release(*op, *allocation, kind);
   bury(allocation);
 }
 
 void Runtime::bury(const AllocationPtr& allocation) {
-  unregister_memory(allocation->base);
+  const bool keep = !allocation->registered && allocation->bytes <= kLargestKept;
   if (!allocation->registered) std::memset(allocation->base, kPoison, allocation->bytes);
-  const Lock lock(mutex);
-  allocation->unregistered = true;
-  if (allocation->registered || allocation->bytes > kLargestKept) {
-    allocations.erase(reinterpret_cast<std::uintptr_t>(allocation->base));
-    return;
+  if (keep) annotate_freed(allocation->base, allocation->bytes);  // a kernel that comes late finds freed memory, not unknown memory
+  std::vector<AllocationPtr> leaving;
+  {
+    const Lock lock(mutex);
+    if (keep) {
+      quarantine.push_back(allocation);
+      quarantine_bytes += allocation->bytes;
+    } else {
+      leaving.push_back(allocation);
+    }
+    while (quarantine_bytes > kQuarantine) {
+      leaving.push_back(quarantine.front());
+      quarantine_bytes -= quarantine.front()->bytes;
+      quarantine.pop_front();
+    }
+    for (const AllocationPtr& gone : leaving) {
+      gone->unregistered = true;
+      allocations.erase(reinterpret_cast<std::uintptr_t>(gone->base));
+    }
   }
-  quarantine.push_back(allocation);
-  quarantine_bytes += allocation->bytes;
-  cull_quarantine(kQuarantine);
-}
-
-void Runtime::cull_quarantine(std::size_t keep_bytes) {
-  while (quarantine_bytes > keep_bytes && !quarantine.empty()) {
-    const AllocationPtr oldest = quarantine.front();
-    allocations.erase(reinterpret_cast<std::uintptr_t>(oldest->base));
-    quarantine_bytes -= oldest->bytes;
-    quarantine.pop_front();
-  }
+  for (const AllocationPtr& gone : leaving) unregister_memory(gone->base);
 }
 
 bool Runtime::touch(const OpPtr& op, const AllocationPtr& allocation, const void* p, std::size_t bytes, Access access) {

@@ -115,10 +115,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream, Location where) {
           fine =
               r.sticky_of(op.device) == cudaSuccess && r.touch(op.shared_from_this(), allocation, allocation->base, allocation->bytes, detail::Access::release);
         }
-        constexpr ReportKind kind = ReportKind::use_after_free;
-        if (fine)
-          r.ask_checker(
-              op, [&] { check_range(allocation->base, allocation->bytes, true); }, &kind);
+        if (fine) r.ask_release(op, *allocation, ReportKind::use_after_free);
         r.bury(allocation);
       });
       allocation->free_op->always = true;

@@ -145,7 +145,6 @@ class Runtime {
   void free_now(const AllocationPtr& allocation, const char* call, Location where, bool check = true);
   /// Gives the bytes back, after a while.
   void bury(const AllocationPtr& allocation);
-  void cull_quarantine(std::size_t keep_bytes);
   /// Notes an access of an operation and reports its conflict; true if there was none.
   bool touch(const OpPtr& op, const AllocationPtr& allocation, const void* p, std::size_t bytes, Access access);
   /// Asks the checker of kernels about an operation of ours, and reports what it throws as `kind` (or as what it says). Not under the lock; with the baton.
