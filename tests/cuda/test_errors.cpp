@@ -125,6 +125,7 @@ TEST_CASE("child: a lost device", "[.child][lost]") {
   simt::fail_call(1, cudaErrorIllegalAddress, false, "cudaLaunchKernel");
   CHECK_THROWS_TEXT(DeviceLostError, "expected a device that works, got cuda:0 lost to cudaErrorIllegalAddress (*this process cannot use it again",
                     kept + kept);
+  CHECK_THROWS_AS(kept.to(cuda_device(1)), DeviceLostError);  // from there, by the other device
   const std::uint64_t calls = simt::calls();
   // Every later use says so, without a call of CUDA.
   CHECK_THROWS_AS(kept + kept, DeviceLostError);
@@ -136,7 +137,6 @@ TEST_CASE("child: a lost device", "[.child][lost]") {
   CHECK_THROWS_AS(event->synchronize(), DeviceLostError);
   CHECK_THROWS_AS(side->record(*event), DeviceLostError);
   CHECK_THROWS_AS(backend(0).make_stream(), DeviceLostError);
-  CHECK_THROWS_AS(kept.to(cuda_device(1)), DeviceLostError);
   try {
     synchronize(cuda_device(0));
   } catch (const DeviceLostError& e) {

@@ -58,7 +58,7 @@ Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
 void StreamAllocator::release(const Block& block, CudaStream& stream) noexcept {
   if (auto* const native = static_cast<cudaStream_t>(stream.native()); native != nullptr && !gpu_.lost()) {
     try {
-      annotate_freed(block.data, block.tag, native);
+      annotate_freed(block.data, block.bytes, native);
     } catch (...) {  // no host memory: the checker knows less
     }
   }
@@ -79,23 +79,37 @@ void StreamAllocator::return_block(void* data, std::size_t size, CudaStream* str
     }
     reserved_ -= size;
   }
-  give_back(data, stream);
+  give_back(data, size, *stream);
 }
 
 // To the driver, after the work that may still use it. A broken context keeps its memory until the process ends.
-void StreamAllocator::give_back(void* data, CudaStream* stream) noexcept {
+void StreamAllocator::give_back(void* data, std::size_t size, CudaStream& stream) noexcept {
   if (gpu_.lost()) return;
-  if (stream != nullptr) stream->settle_work();
-  if (!gpu_.lost()) settle(cudaFree(data), gpu_);
+  try {
+    annotate_allocated(data, size, static_cast<cudaStream_t>(stream.native()));  // the driver's again, whole, as it came
+  } catch (...) {                                                                // no host memory: the checker knows less
+  }
+  if (!stream.settle_work() && !stream.settle_work()) return;  // it may still be in use: better lost than somebody else's
+  settle(cudaFree(data), gpu_);
 }
 
-void StreamAllocator::forget(const CudaStream& stream) noexcept {
+void StreamAllocator::forget(const CudaStream& stream, CudaStream* heir) noexcept {
   const std::lock_guard lock(mutex_);
-  for (const auto& pool : pools_)
-    if (pool->stream == &stream) pool->stream = nullptr;
+  for (auto at = pools_.begin(); at != pools_.end();) {
+    Pool& pool = **at;
+    if (pool.stream != &stream) {
+      ++at;
+    } else if (heir != nullptr) {
+      pool.stream = heir;
+      ++at;
+    } else {
+      for (const auto& [size, list] : pool.free) reserved_ -= size * list.size();
+      at = pools_.erase(at);
+    }
+  }
 }
 
-// A free block of this size: of the stream itself, then of nobody, then of another stream. Called with the lock held.
+// A free block of this size: of the stream itself, or else of another. Called with the lock held.
 StreamAllocator::Found StreamAllocator::take(std::size_t size, const CudaStream& stream) {
   const auto look = [&](auto&& wanted) -> Found {
     for (const auto& pool : pools_) {
@@ -109,7 +123,6 @@ StreamAllocator::Found StreamAllocator::take(std::size_t size, const CudaStream&
     return {};
   };
   Found found = look([&](const CudaStream* s) { return s == &stream; });
-  if (found.data == nullptr) found = look([](const CudaStream* s) { return s == nullptr; });
   if (found.data == nullptr) found = look([](const CudaStream*) { return true; });
   return found;
 }
@@ -184,12 +197,12 @@ void* StreamAllocator::allocate_new(std::size_t size) {
 void StreamAllocator::free_cached(std::size_t target) noexcept {
   for (;;) {
     void* data = nullptr;
+    std::size_t size = 0;
     CudaStream* stream = nullptr;
     {
       const std::lock_guard lock(mutex_);
       if (reserved_ <= target) return;
       Pool* from = nullptr;
-      std::size_t size = 0;
       for (const auto& pool : pools_)
         for (auto at = pool->free.rbegin(); at != pool->free.rend() && at->first > size; ++at)
           if (!at->second.empty()) {
@@ -204,7 +217,7 @@ void StreamAllocator::free_cached(std::size_t target) noexcept {
       list.pop_back();
       reserved_ -= size;
     }
-    give_back(data, stream);
+    give_back(data, size, *stream);
   }
 }
 

@@ -34,8 +34,8 @@ class StreamAllocator {
   [[nodiscard]] Block allocate(std::size_t bytes, CudaStream& stream);
   /// The block may be reused after what is queued on `stream`.
   void release(const Block& block, CudaStream& stream) noexcept;
-  /// The stream ends, its work is done: what it freed is anybody's.
-  void forget(const CudaStream& stream) noexcept;
+  /// The stream ends: what it freed goes to `heir`, which has been told to wait for its work; to nobody, for good, if there is none.
+  void forget(const CudaStream& stream, CudaStream* heir) noexcept;
 
   [[nodiscard]] MemoryStats stats() const;
   void reset_peak() noexcept;
@@ -50,7 +50,7 @@ class StreamAllocator {
  private:
   /// What a stream freed. The lists' nodes are kept, so that a block that comes back seldom needs host memory.
   struct Pool {
-    CudaStream* stream;  // null: no stream uses it any more
+    CudaStream* stream;
     std::map<std::size_t, std::vector<void*>> free;
   };
 
@@ -64,7 +64,7 @@ class StreamAllocator {
   [[nodiscard]] void* obtain(std::size_t size, const char** why);
   [[nodiscard]] void* allocate_new(std::size_t size);
   void return_block(void* data, std::size_t size, CudaStream* stream) noexcept;
-  void give_back(void* data, CudaStream* stream) noexcept;
+  void give_back(void* data, std::size_t size, CudaStream& stream) noexcept;
   void free_cached(std::size_t target) noexcept;
   void hand_out(std::size_t size) noexcept;
   [[noreturn]] void fail(std::size_t bytes, const char* why);

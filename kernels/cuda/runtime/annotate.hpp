@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "simt/cuda_runtime.hpp"
+#include "simt/location.hpp"
 #if SIMT_EMULATED
 #include "simt/runtime/control.hpp"
 #endif
@@ -11,21 +12,24 @@
 namespace braid::cuda {
 
 /// `bytes` at `data` are in use, and uninitialised, for what is queued on the stream from now on.
-inline void annotate_allocated([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes, [[maybe_unused]] cudaStream_t stream) {
+inline void annotate_allocated([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes, [[maybe_unused]] cudaStream_t stream,
+                               [[maybe_unused]] simt::Location where = simt::Location::current()) {
 #if SIMT_EMULATED
-  simt::annotate_allocated(data, bytes, stream);
+  simt::annotate_allocated(data, bytes, stream, where);
 #endif
 }
 /// They are not, after what is queued on the stream now. Fresh memory counts as in use.
-inline void annotate_freed([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes, [[maybe_unused]] cudaStream_t stream) {
+inline void annotate_freed([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes, [[maybe_unused]] cudaStream_t stream,
+                           [[maybe_unused]] simt::Location where = simt::Location::current()) {
 #if SIMT_EMULATED
-  simt::annotate_freed(data, bytes, stream);
+  simt::annotate_freed(data, bytes, stream, where);
 #endif
 }
 /// The host reads pinned memory now.
-inline void annotate_host_read([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes) {
+inline void annotate_host_read([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes,
+                               [[maybe_unused]] simt::Location where = simt::Location::current()) {
 #if SIMT_EMULATED
-  (void)simt::host_read(data, bytes);
+  (void)simt::host_read(data, bytes, where);
 #endif
 }
 

@@ -15,14 +15,21 @@ namespace {
 /// A stream that a program made. What it freed outlives it.
 class SideStream final : public CudaStream {
  public:
-  SideStream(Gpu& gpu, Device device, StreamAllocator& allocator) noexcept : CudaStream(gpu, device), allocator_(allocator) {}
+  SideStream(Gpu& gpu, Device device, StreamAllocator& allocator, CudaStream& heir) noexcept : CudaStream(gpu, device), allocator_(allocator), heir_(heir) {}
   ~SideStream() override {
-    settle_work();
-    allocator_.forget(*this);
+    bool ordered = false;
+    try {
+      precede(heir_);
+      ordered = true;
+    } catch (...) {
+      ordered = settle_work();
+    }
+    allocator_.forget(*this, ordered ? &heir_ : nullptr);
   }
 
  private:
   StreamAllocator& allocator_;
+  CudaStream& heir_;
 };
 
 int devices_per_gpu() {
@@ -72,7 +79,7 @@ Block CudaDevice::allocate(std::size_t bytes, Stream& stream) { return allocator
 void CudaDevice::release(const Block& block, Stream& stream) noexcept { allocator_.release(block, static_cast<CudaStream&>(stream)); }
 
 std::unique_ptr<Stream> CudaDevice::make_stream() {
-  auto stream = std::make_unique<SideStream>(gpu_, device_, allocator_);
+  auto stream = std::make_unique<SideStream>(gpu_, device_, allocator_, stream_);
   (void)stream->get();  // what cannot be made is refused here
   return stream;
 }

@@ -43,8 +43,8 @@ class CudaDevice final : public DeviceBackend {
   Gpu& gpu_;
   const Device device_;
   const KernelTable& kernels_;
-  StreamAllocator allocator_;
   CudaStream stream_;
+  StreamAllocator allocator_;  // ends before the stream that its blocks wait for
   PinnedRing ring_;
 };
 
