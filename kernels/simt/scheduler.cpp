@@ -28,9 +28,8 @@ Scheduler& Scheduler::of_this_thread() {
   return scheduler;
 }
 
-Scheduler::Scheduler() { signal_stack_ = install_signal_stack(); }
-
-Scheduler::~Scheduler() { remove_signal_stack(signal_stack_.get()); }
+Scheduler::Scheduler() = default;
+Scheduler::~Scheduler() = default;
 
 Fiber* Scheduler::new_fiber() {
   if (free_fibers_.empty()) {
@@ -290,6 +289,7 @@ void Scheduler::run(const Launch& launch, const Closure& closure, const Config& 
       add_stats(std::exchange(s.stats_, {}));
     }
   } restore{*this};
+  const SignalGuard guard(signal_stack_);
   running_scheduler = this;
   for (std::uint64_t i; !failed && (i = next++) < blocks;) {
     std::uint64_t k = i;

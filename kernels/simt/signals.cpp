@@ -9,14 +9,16 @@ namespace braid::simt {
 
 #if defined(SIMT_ASAN)
 
-std::unique_ptr<char[]> install_signal_stack() { return nullptr; }
-void remove_signal_stack(const char*) noexcept {}
+SignalGuard::SignalGuard(std::unique_ptr<char[]>&) {}
+SignalGuard::~SignalGuard() = default;
 
 #else
 
 namespace {
 
 constexpr std::size_t kSignalStackBytes = 64 << 10;
+std::mutex mutex;
+int guards = 0;
 struct sigaction previous;
 
 void on_fault(int number, siginfo_t* info, void* context) {
@@ -24,8 +26,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   if (s && s->fiber().in_guard(info->si_addr)) {
     // Leaves the handler for good: the fiber under it is given up, and the signal stack is free again once nobody stands on it. The fault came from
     // the kernel's own code, so the heap is in order.
-    s->fail(details_at(Finding::stack_overflow, {}),
-            str("the local variables take more than the ", s->fiber().bytes(), " bytes of a thread's stack"));
+    s->fail(details_at(Finding::stack_overflow, {}), str("the local variables take more than the ", s->fiber().bytes(), " bytes of a thread's stack"));
   }
   if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(number, info, context);
@@ -38,29 +39,30 @@ void on_fault(int number, siginfo_t* info, void* context) {
 
 }  // namespace
 
-std::unique_ptr<char[]> install_signal_stack() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    struct sigaction action {};
-    action.sa_sigaction = &on_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGSEGV, &action, &previous);
-  });
+SignalGuard::SignalGuard(std::unique_ptr<char[]>& memory) {
   stack_t now{};
-  if (sigaltstack(nullptr, &now) == 0 && !(now.ss_flags & SS_DISABLE)) return nullptr;  // the thread has one
-  std::unique_ptr<char[]> memory(new char[kSignalStackBytes]);
-  stack_t mine{};
-  mine.ss_sp = memory.get();
-  mine.ss_size = kSignalStackBytes;
-  if (sigaltstack(&mine, nullptr) != 0) return nullptr;
-  return memory;
+  if (sigaltstack(nullptr, &now) == 0 && (now.ss_flags & SS_DISABLE)) {
+    if (!memory) memory.reset(new char[kSignalStackBytes]);
+    stack_t mine{};
+    mine.ss_sp = memory.get();
+    mine.ss_size = kSignalStackBytes;
+    own_stack_ = sigaltstack(&mine, nullptr) == 0;
+  }
+  const std::lock_guard lock(mutex);
+  if (guards++ > 0) return;
+  struct sigaction action {};
+  action.sa_sigaction = &on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGSEGV, &action, &previous);
 }
 
-void remove_signal_stack(const char* stack) noexcept {
-  if (!stack) return;
-  stack_t now{};
-  if (sigaltstack(nullptr, &now) != 0 || now.ss_sp != stack) return;
+SignalGuard::~SignalGuard() {
+  {
+    const std::lock_guard lock(mutex);
+    if (--guards == 0) sigaction(SIGSEGV, &previous, nullptr);
+  }
+  if (!own_stack_) return;
   stack_t none{};
   none.ss_flags = SS_DISABLE;
   sigaltstack(&none, nullptr);

@@ -3,10 +3,19 @@
 
 namespace braid::simt {
 
-/// Makes an overflow of a fiber's stack, on the calling host thread, an Error instead of the end of the process: a stack for signals, and a handler of
-/// SIGSEGV that hands everything that is not an access to the guard under the running fiber to the handler there was before. Does nothing, and returns
-/// nullptr, under AddressSanitizer, which has its own.
-[[nodiscard]] std::unique_ptr<char[]> install_signal_stack();
-void remove_signal_stack(const char* stack) noexcept;
+/// While it lives, an overflow of a fiber's stack is an Error instead of the end of the process: a stack for signals on this host thread, and a handler
+/// of SIGSEGV that hands everything but an access to the guard under the running fiber to the handler there was before. Does nothing under
+/// AddressSanitizer, which has its own.
+class SignalGuard {
+ public:
+  /// `memory` is the thread's stack for signals, made at the first use.
+  explicit SignalGuard(std::unique_ptr<char[]>& memory);
+  ~SignalGuard();
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+ private:
+  bool own_stack_ = false;
+};
 
 }  // namespace braid::simt

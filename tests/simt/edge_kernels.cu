@@ -1,0 +1,191 @@
+#include "edge_kernels.hpp"
+
+#include "run_kernel.hpp"
+
+namespace braid::simt_tests {
+
+__global__ void half_warps_kernel(float* out) {
+  SIMT_SHARED(float, s, [32]);
+  const unsigned mask = threadIdx.x < 16 ? 0xffffu : 0xffff0000u, base = threadIdx.x & 16;
+  s[threadIdx.x] = static_cast<float>(threadIdx.x);
+  __syncwarp(mask);
+  const float other = __shfl_xor_sync(mask, static_cast<float>(threadIdx.x), 1);
+  out[threadIdx.x] = s[base + 15 - (threadIdx.x & 15)] + other;
+}
+
+__global__ void warp_broadcast_kernel(float* out) {
+  SIMT_SHARED(float, s, [32]);
+  s[threadIdx.x] = 1;
+  __syncwarp();
+  const float a = s[0] + s[1];
+  __syncwarp();
+  if (threadIdx.x < 2) s[threadIdx.x] = a;
+  __syncwarp();
+  out[threadIdx.x] = s[0];
+}
+
+__global__ void warp_same_word_kernel(float* out) {
+  SIMT_SHARED(float, s, [2]);
+  s[threadIdx.x & 1] = static_cast<float>(threadIdx.x);  // here: warp_same_word
+  __syncwarp();
+  out[threadIdx.x] = s[0];
+}
+
+__global__ void warp_read_then_write_kernel(float* out) {
+  SIMT_SHARED(float, s, [32]);
+  s[threadIdx.x] = 1;
+  __syncwarp();
+  const float a = s[0] + s[1];  // here: warp_read_then_write
+  if (threadIdx.x < 2) s[threadIdx.x] = a;  // here: warp_read_then_write
+  __syncwarp();
+  out[threadIdx.x] = s[0];
+}
+
+__global__ void early_return_kernel(float* out, int n) {
+  if (static_cast<int>(threadIdx.x) >= n) return;
+  __syncthreads();  // here: early_return
+  out[threadIdx.x] = 1;
+}
+
+__global__ void short_warp_kernel(float* out) {
+  float v = 1;
+  for (int d = 16; d > 0; d /= 2) {
+    const float other = __shfl_down_sync(0xffffffffu, v, d);
+    const unsigned lane = threadIdx.x & 31, lanes = threadIdx.x < 32 ? 32 : 8;
+    if (lane + static_cast<unsigned>(d) < lanes) v += other;
+  }
+  if ((threadIdx.x & 31) == 0) out[threadIdx.x / 32] = v;
+}
+
+__global__ void deep_locals_kernel(float* out) {
+  volatile float big[256 * 1024];
+  big[threadIdx.x] = 1;
+  big[256 * 1024 - 1] = 2;
+  out[threadIdx.x] = big[threadIdx.x];
+}
+
+__global__ void throwing_kernel([[maybe_unused]] int* out) {
+#if SIMT_EMULATED
+  if (threadIdx.x == 3) host_function_that_throws();
+#endif
+  out[threadIdx.x] = 1;
+}
+
+__global__ void bytes_of_words_kernel(bool* flags, int n) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) flags[i] = i % 3 == 0;
+}
+
+__global__ void fence_by_all_kernel(const float* in, float* partial, unsigned* counter, float* out, bool fence) {
+  SIMT_SHARED(unsigned, last, [1]);
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  partial[i] = 2 * in[i % 64];
+  if (fence) __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last[0] = atomicAdd(counter, 1u) == gridDim.x - 1 ? 1 : 0;
+  __syncthreads();
+  if (last[0] == 0) return;
+  float sum = 0;
+  for (unsigned k = threadIdx.x; k < gridDim.x * blockDim.x; k += blockDim.x) sum += partial[k];
+  atomicAdd(out, sum);
+}
+
+__global__ void votes_kernel(std::uint32_t* out) {
+  const bool odd = (threadIdx.x & 1) != 0;
+  const std::uint32_t ballot = __ballot_sync(0xffffffffu, odd);
+  const int any = __any_sync(0xffffffffu, threadIdx.x == 5);
+  const int all = __all_sync(0xffffffffu, threadIdx.x < 32);
+  const int not_all = __all_sync(0xffffffffu, odd);
+  const std::uint32_t match = __match_any_sync(0xffffffffu, static_cast<int>(threadIdx.x % 4));
+  const int count = __syncthreads_count(odd);
+  const int every = __syncthreads_and(threadIdx.x < 32);
+  const int some = __syncthreads_or(threadIdx.x == 99);
+  if (threadIdx.x == 2) {
+    out[0] = ballot;
+    out[1] = static_cast<std::uint32_t>(any);
+    out[2] = static_cast<std::uint32_t>(all);
+    out[3] = static_cast<std::uint32_t>(not_all);
+    out[4] = match;
+    out[5] = static_cast<std::uint32_t>(count);
+    out[6] = static_cast<std::uint32_t>(every != 0);
+    out[7] = static_cast<std::uint32_t>(some != 0);
+  }
+}
+
+__global__ void shuffles_kernel(int* out) {
+  const int lane = static_cast<int>(threadIdx.x), v = 100 + lane;
+  out[lane] = __shfl_sync(0xffffffffu, v, 3);
+  out[32 + lane] = __shfl_up_sync(0xffffffffu, v, 2);
+  out[64 + lane] = __shfl_down_sync(0xffffffffu, v, 4, 16);
+  out[96 + lane] = __shfl_xor_sync(0xffffffffu, v, 8);
+  out[128 + lane] = __shfl_sync(0xffffffffu, v, 9, 8);
+}
+
+__global__ void atomics_kernel(unsigned* out) {
+  const unsigned t = threadIdx.x;
+  atomicAdd(out + 0, 1u);
+  atomicSub(out + 1, 1u);
+  atomicMax(out + 2, t);
+  atomicMin(out + 3, t);
+  atomicAnd(out + 4, ~1u);
+  atomicOr(out + 5, 1u << (t % 8));
+  atomicXor(out + 6, 1u);
+  atomicInc(out + 7, 40u);
+  atomicDec(out + 8, 40u);
+  atomicCAS(out + 9, 5u, 77u);
+}
+
+__global__ void half_atomics_kernel(simt::half_t* sum) {
+#if SIMT_EMULATED || __CUDA_ARCH__ >= 700
+  atomicAdd(sum, simt::half_t(0.5f));
+#endif
+}
+
+__global__ void tracing_kernel(int* out) {
+  out[threadIdx.x] = static_cast<int>(threadIdx.x);
+  if (threadIdx.x == 33) simt::trace("value %d of %s", out[threadIdx.x], "me");
+}
+
+__constant__ float kWeights[4] = {1, 2, 4, 8};
+
+__global__ void local_arrays_kernel(float* out, int n) {
+  float mine[8];
+  for (int i = 0; i < 8; ++i) mine[i] = static_cast<float>(i);
+  out[threadIdx.x] = mine[(threadIdx.x + static_cast<unsigned>(n)) % 8] + kWeights[threadIdx.x % 4];
+}
+
+__global__ void dynamic_shared_kernel(float* out, int n) {
+  SIMT_DYN_SHARED(float, buffer);
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) buffer[i] = static_cast<float>(i);
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) out[i] = buffer[n - 1 - i];
+}
+
+__global__ void kernel_id_kernel(std::uint32_t* out) {
+  const std::uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  const std::uint32_t block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), threads = blockDim.x * blockDim.y * blockDim.z;
+  out[block * threads + thread] = 1000 * block + thread;
+}
+
+void half_warps(float* out) { run(half_warps_kernel, 1, 32, 0, out); }
+void warp_broadcast(float* out) { run(warp_broadcast_kernel, 1, 32, 0, out); }
+void warp_same_word(float* out) { run(warp_same_word_kernel, 1, 32, 0, out); }
+void warp_read_then_write(float* out) { run(warp_read_then_write_kernel, 1, 32, 0, out); }
+void early_return(float* out, int n) { run(early_return_kernel, 1, 64, 0, out, n); }
+void short_warp(float* out) { run(short_warp_kernel, 1, 40, 0, out); }
+void deep_locals(float* out) { run(deep_locals_kernel, 1, 32, 0, out); }
+void throwing(int* out) { run(throwing_kernel, 1, 32, 0, out); }
+void bytes_of_words(bool* flags, int n) { run(bytes_of_words_kernel, (n + 49) / 50, 50, 0, flags, n); }
+void fence_by_all(const float* in, float* partial, unsigned* counter, float* out, bool fence) {
+  run(fence_by_all_kernel, 8, 64, 0, in, partial, counter, out, fence);
+}
+void votes(std::uint32_t* out) { run(votes_kernel, 1, 32, 0, out); }
+void shuffles(int* out) { run(shuffles_kernel, 1, 32, 0, out); }
+void atomics(unsigned* out) { run(atomics_kernel, 2, 32, 0, out); }
+void half_atomics(void* sum) { run(half_atomics_kernel, 2, 32, 0, static_cast<simt::half_t*>(sum)); }
+void tracing(int* out) { run(tracing_kernel, 1, 64, 0, out); }
+void local_arrays(float* out, int n) { run(local_arrays_kernel, 1, 64, 0, out, n); }
+void dynamic_shared(float* out, int n) { run(dynamic_shared_kernel, 1, 64, static_cast<std::size_t>(n) * sizeof(float), out, n); }
+void kernel_id(std::uint32_t* out) { run(kernel_id_kernel, dim3(3, 2, 2), dim3(5, 2, 3), 0, out); }
+
+}  // namespace braid::simt_tests

@@ -1,0 +1,138 @@
+// Every PTX wrapper on small integers, to the last bit, against the fragment layouts of the PTX document written out here once more.
+#include <bit>
+#include <cstdint>
+
+#include "ptx_kernels.hpp"
+#include "simt/half.hpp"
+#include "simt/launch.hpp"
+#include "support.hpp"
+#include "support/catch.hpp"
+
+namespace braid::simt_tests {
+
+namespace {
+
+std::uint32_t bits_of(MmaKind kind, int value) {
+  const auto f = static_cast<float>(value);
+  if (kind == MmaKind::tf32) return std::bit_cast<std::uint32_t>(f);
+  if (kind == MmaKind::bf16) return simt::bfloat16_t(f).bits;
+  return simt::half_t(f).bits;
+}
+
+}  // namespace
+
+TEST_CASE("simt: mma multiplies the lanes' fragments as the PTX document lays them out", "[simt][ptx]") {
+  in_all_orders([](const std::string& order) {
+    for (const MmaKind kind : {MmaKind::tf32, MmaKind::bf16, MmaKind::fp16}) {
+      INFO(order << ", kind " << static_cast<int>(kind));
+      const int depth = kind == MmaKind::tf32 ? 8 : 16;
+      int a[16][16], b[16][8], c[16][8];
+      for (int i = 0; i < 16; ++i)
+        for (int k = 0; k < 16; ++k) a[i][k] = (i * 5 + k * 3) % 15 - 7;
+      for (int k = 0; k < 16; ++k)
+        for (int j = 0; j < 8; ++j) b[k][j] = (k * 7 + j * 2) % 13 - 6, c[k][j] = k - 3 * j;
+      std::vector<std::uint32_t> ra(128), rb(64);
+      std::vector<float> rc(128), want(128);
+      for (std::size_t lane = 0; lane < 32; ++lane) {
+        const int group = static_cast<int>(lane) / 4, t = static_cast<int>(lane) % 4;
+        for (int i = 0; i < 4; ++i) {
+          const int row = i == 0 || i == 2 ? group : group + 8;
+          if (kind == MmaKind::tf32) {
+            ra[4 * lane + static_cast<std::size_t>(i)] = bits_of(kind, a[row][i < 2 ? t : t + 4]);
+          } else {
+            const int col = t * 2 + (i < 2 ? 0 : 8);
+            ra[4 * lane + static_cast<std::size_t>(i)] = bits_of(kind, a[row][col]) | bits_of(kind, a[row][col + 1]) << 16;
+          }
+        }
+        for (int i = 0; i < 2; ++i) {
+          if (kind == MmaKind::tf32) {
+            rb[2 * lane + static_cast<std::size_t>(i)] = bits_of(kind, b[t + 4 * i][group]);
+          } else {
+            const int row = t * 2 + 8 * i;
+            rb[2 * lane + static_cast<std::size_t>(i)] = bits_of(kind, b[row][group]) | bits_of(kind, b[row + 1][group]) << 16;
+          }
+        }
+        for (int i = 0; i < 4; ++i) {
+          const int row = i < 2 ? group : group + 8, col = t * 2 + i % 2;
+          int sum = c[row][col];
+          for (int k = 0; k < depth; ++k) sum += a[row][k] * b[k][col];
+          rc[4 * lane + static_cast<std::size_t>(i)] = static_cast<float>(c[row][col]);
+          want[4 * lane + static_cast<std::size_t>(i)] = static_cast<float>(sum);
+        }
+      }
+      const DeviceArray<std::uint32_t> da(ra), db(rb);
+      const DeviceArray<float> dc(rc), dd(128);
+      mma_once(kind, da.data(), db.data(), dc.data(), dd.data());
+      CHECK(dd.get() == want);
+    }
+  });
+}
+
+TEST_CASE("simt: tf32 mma ignores the low 13 bits of its inputs", "[simt][ptx]") {
+  const float exact = 1.0f, longer = std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.0f) | 0x1fffu);
+  for (const float x : {exact, longer}) {
+    const DeviceArray<std::uint32_t> a(std::vector<std::uint32_t>(128, std::bit_cast<std::uint32_t>(x))), b(std::vector<std::uint32_t>(64, std::bit_cast<std::uint32_t>(x)));
+    const DeviceArray<float> c(std::vector<float>(128, 0.0f)), d(128);
+    mma_once(MmaKind::tf32, a.data(), b.data(), c.data(), d.data());
+    CHECK(d.get() == std::vector<float>(128, 8.0f));
+  }
+}
+
+TEST_CASE("simt: ldmatrix gives each lane two elements of a row, or of a column", "[simt][ptx]") {
+  in_all_orders([](const std::string& order) {
+    std::vector<std::uint16_t> source(256);
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint16_t>(1000 + i);
+    const DeviceArray<std::uint16_t> ds(source);
+    for (const int count : {1, 2, 4})
+      for (const bool transposed : {false, true}) {
+        INFO(order << ", x" << count << (transposed ? " transposed" : ""));
+        const DeviceArray<std::uint32_t> r(std::vector<std::uint32_t>(128, 7));
+        ldmatrix_once(count, transposed, ds.data(), r.data());
+        std::vector<std::uint32_t> want(128, 7);
+        for (std::uint32_t lane = 0; lane < 32; ++lane)
+          for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(count); ++i) {
+            const std::uint32_t row = lane / 4, pair = lane % 4 * 2, base = 1000 + 64 * i;
+            const std::uint32_t low = transposed ? base + pair * 8 + row : base + row * 8 + pair;
+            const std::uint32_t high = transposed ? low + 8 : low + 1;
+            want[4 * lane + i] = low | high << 16;
+          }
+        CHECK(r.get() == want);
+      }
+  });
+}
+
+TEST_CASE("simt: cp.async brings 4, 8 and 16 bytes, and zeros for what is left out", "[simt][ptx]") {
+  const KeepConfig keep;
+  for (const bool late : {true, false}) {
+    simt::Config config = simt::config();
+    config.late_async = late;
+    simt::set_config(config);
+    for (const int size : {4, 8, 16}) {
+      INFO(size << " bytes, " << (late ? "late" : "early"));
+      std::vector<unsigned char> source(static_cast<std::size_t>(64 * size));
+      for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<unsigned char>(1 + i % 251);
+      const DeviceArray<unsigned char> ds(source), dd(source.size());
+      cp_async_once(size, ds.data(), dd.data());
+      std::vector<unsigned char> want(source.size());
+      for (int t = 0; t < 64; ++t)
+        for (int i = 0; i < t % (size + 1); ++i) want[static_cast<std::size_t>(t * size + i)] = source[static_cast<std::size_t>(t * size + i)];
+      CHECK(dd.get() == want);
+    }
+    const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7};
+    const DeviceArray<float> dv(values), out(values.size());
+    cp_async_stages(7, dv.data(), out.data());
+    CHECK(out.get() == values);
+  }
+}
+
+TEST_CASE("simt: to_tf32 rounds to 10 bits of mantissa, ties away from zero", "[simt][ptx]") {
+  const auto up = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
+  const std::vector<float> x = {1.0f, -2.5f, up(0x3f800fffu), up(0x3f801000u), up(0x3f803000u), up(0xbf801000u), 0.0f, up(0x7f800000u), up(0x3fffffffu)};
+  const std::vector<std::uint32_t> want = {0x3f800000u, 0xc0200000u, 0x3f800000u, 0x3f802000u, 0x3f804000u, 0xbf802000u, 0u, 0x7f800000u, 0x40000000u};
+  const DeviceArray<float> dx(x);
+  const DeviceArray<std::uint32_t> r(x.size());
+  round_tf32(dx.data(), r.data(), static_cast<int>(x.size()));
+  CHECK(r.get() == want);
+}
+
+}  // namespace braid::simt_tests
