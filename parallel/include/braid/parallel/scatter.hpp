@@ -27,17 +27,15 @@ T with_leaves(const T& like, std::span<const Tensor> leaves) {
 }
 }  // namespace detail
 
-/// Cuts every tensor of a tree along `dim` and puts chunk i on devices[i]; gives one tree of the same type for each device that gets rows, maybe fewer than
-/// devices.
+/// Cuts every tensor of a tree along `dim` and puts chunk i on devices[i].
+/// Gives one tree of the same type for each device that gets rows, maybe fewer than devices.
 ///
-/// Shapes    by chunk_sizes; all tensors must give the same number of chunks. Tensors without dimensions go to every device as they are; undefined ones stay
-/// so.
-///           A tree that has nothing to cut gives one tree, on devices[0]. Plain fields are copied into every tree.
+/// Shapes    by chunk_sizes; all tensors must give the same number of chunks. Tensors without dimensions go to every device as they are;
+///           undefined ones stay so. A tree that has nothing to cut gives one tree, on devices[0]. Plain fields are copied into every tree.
 /// Device    inputs on any; a chunk that is on its device already is a view, the others are copies
 /// Gradient  the chunks' gradients, joined on the input's device, zeros for unused chunks; of a tensor without dimensions the sum
-/// Throws    ShapeError that names both leaves if their numbers of chunks differ; IndexError for a wrong dim; DeviceError for a device that does not exist or
-/// is
-///           there twice; ArgumentError for an empty list of devices
+/// Throws    ShapeError that names both leaves if their numbers of chunks differ; IndexError for a wrong dim;
+///           DeviceError for a device that does not exist or is there twice; ArgumentError for an empty list of devices
 template <class T>
 [[nodiscard]] std::vector<T> scatter(const T& input, const DeviceList& devices, int dim = 0) {
   check_tree<T>();
