@@ -10,7 +10,9 @@ includes=()
 for module in core kernels nn data parallel; do includes+=("-I$root/$module/include"); done
 includes+=("-I$root/core/umbrella")
 
-find README.md docs -name '*.md' | while read -r file; do
+# What is looked through: all of the documentation, or the files and folders that are named.
+(($# > 0)) || set -- README.md docs
+find "$@" -name '*.md' | while read -r file; do
   awk -v stem="$work/$(tr '/' '_' <<<"${file%.md}")" -v file="$file" '
     /^```cpp[ \t]*$/ { ++n; out = sprintf("%s.%02d.txt", stem, n); printf "// %s:%d\n", file, NR > out; next }
     /^```/ { out = "" }
@@ -32,4 +34,8 @@ for block in "$work"/*.txt; do
   fi
 done
 echo "NOTE: $count blocks of code in the documentation, $failed do not compile"
+if ((count == 0)); then
+  echo "FAIL: expected blocks of code in $*, found none: the check would pass on anything"
+  exit 1
+fi
 ((failed == 0))

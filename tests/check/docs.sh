@@ -6,3 +6,10 @@ configure release -DBRAID_BUILD_TESTS=ON -DBRAID_BUILD_DOCS=ON -DBUILD_SHARED_LI
 build release braid_tutorials
 run_ctest release -L '^tutorials$'
 docs/check_code.sh
+# The check of the code would notice if it found none.
+mkdir -p build/check/no_code
+echo 'no code' >build/check/no_code/none.md
+if docs/check_code.sh build/check/no_code >/dev/null; then
+  echo "FAIL: docs/check_code.sh passes where there is no code"
+  exit 1
+fi
