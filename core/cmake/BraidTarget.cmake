@@ -20,9 +20,10 @@ foreach(flag -Wl,-z,relro,-z,now -Wl,-z,noexecstack)
   endif()
 endforeach()
 
-# braid_target_options(target [NO_HARDENING]): warnings, floating-point rules, sanitizer and hardening of one target of ours.
+# braid_target_options(target [NO_HARDENING] [NO_NATIVE]): warnings, floating-point rules, sanitizer and hardening of one target of ours.
+# NO_NATIVE keeps BRAID_NATIVE away: the target says itself which instructions it uses.
 function(braid_target_options target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_HARDENING" "" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_HARDENING;NO_NATIVE" "" "")
   set_target_properties(${target} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
   # A contracted multiply-add would make results depend on the processor.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -ffp-contract=off)
@@ -32,7 +33,7 @@ function(braid_target_options target)
   if(BRAID_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
-  if(BRAID_NATIVE)
+  if(BRAID_NATIVE AND NOT arg_NO_NATIVE)
     target_compile_options(${target} PRIVATE -march=native)
   endif()
   if(BRAID_BUILD_FUZZ)

@@ -16,7 +16,7 @@ macro(braid_simd_sources)
     foreach(isa IN LISTS BRAID_ISAS)
       set(target braid_kernels_${isa})
       add_library(${target} OBJECT ${ARGN})
-      braid_target_options(${target} NO_HARDENING)
+      braid_target_options(${target} NO_HARDENING NO_NATIVE)  # BRAID_ISA=sse means sse, on any processor
       target_compile_features(${target} PUBLIC cxx_std_20)
       target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/include)
       target_link_libraries(${target} PRIVATE braid::core)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every source with warnings as errors: g++ without oneDNN (all targets; check generic runs its tests), clang 14 with oneDNN (all targets),
-# g++ 11 with the packaged oneDNN and with oneDNN 3 from PyPI (the library).
+# g++ 11 with the packaged oneDNN and with oneDNN 3 from PyPI (the library). And BRAID_NATIVE is for all but the sets of kernels.
 set -euo pipefail
 . tests/lib.sh
 
@@ -31,3 +31,13 @@ fi
 configure gcc11 "${forget[@]}" -DCMAKE_PREFIX_PATH="$onednn3" -DBRAID_ONEDNN=ON | tee build/check/onednn3.txt
 grep -q 'oneDNN 3\.' build/check/onednn3.txt || { echo "oneDNN 3 was not the one that was found" && exit 1; }
 build gcc11 braid
+
+echo "== BRAID_NATIVE"
+configure native -DCMAKE_BUILD_TYPE=Release -DBRAID_NATIVE=ON -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF
+commands=$(ninja -C build/native -t commands braid)
+sets=$(grep -E '/braid_kernels_(sse|avx2|avx512|generic)\.dir/.* -c ' <<<"$commands")
+if grep -- -march=native <<<"$sets"; then
+  echo "FAIL: these are compiled for this processor, not for their instruction set"
+  exit 1
+fi
+grep -- -march=native <<<"$commands" | grep -q '/braid_core\.dir/' || { echo "FAIL: the other sources are not compiled for this processor" && exit 1; }
