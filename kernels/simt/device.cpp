@@ -21,7 +21,6 @@ Scheduler& here(const char* what) {
 
 void* shared_array(const SharedArray* array) { return here("SIMT_SHARED").shared_array(array); }
 void* dynamic_shared() { return here("SIMT_DYN_SHARED").dynamic_shared(); }
-void block_barrier(Location where) { here("__syncthreads").barrier(where); }
 int block_vote(int predicate, Vote vote, Location where) { return here("__syncthreads").vote(predicate, vote, where); }
 int lane_id() { return here("lane").current().index & 31; }
 // The lanes that run together are not defined by the language. Each alone is a legal answer, and the one that shows wrong use.

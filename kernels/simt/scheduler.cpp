@@ -42,7 +42,7 @@ Fiber* Scheduler::new_fiber() {
   return fiber;
 }
 
-void Scheduler::switch_to(Fiber& to) {
+inline void Scheduler::switch_now(Fiber& to) {
   Fiber* from = fiber_;
   fiber_ = &to;
   ++stats_.switches;
@@ -72,22 +72,24 @@ inline Thread* Scheduler::next_thread() {
 // Leaves the running fiber for a thread's, or for the host's where there is no thread.
 inline void Scheduler::go(Thread* thread) {
   if (!thread) {
-    switch_to(main_);
+    switch_now(main_);
     return;
   }
   if (thread->state == State::fresh) thread->fiber = new_fiber();
   Fiber* fiber = thread->fiber;
   enter(thread);
-  if (fiber != fiber_) switch_to(*fiber);
+  if (fiber != fiber_) switch_now(*fiber);
 }
 
-// The running thread waits; returns when it runs again.
-void Scheduler::wait() {
-  Thread* me = current_;
-  me->in_vain = 0;
+// The running thread waits; returns when it runs again. Whoever switches back to it has entered it.
+inline void Scheduler::wait_now() {
+  current_->in_vain = 0;
   go(next_thread());
-  enter(me);
 }
+
+// For the other files; in position-independent code the compiler inlines only what is declared inline.
+void Scheduler::switch_to(Fiber& to) { switch_now(to); }
+void Scheduler::wait() { wait_now(); }
 
 void Scheduler::fiber_main() {
   Fiber::entered();
@@ -134,7 +136,18 @@ void Scheduler::thread_done() {
       fail_at(Finding::divergent_warp, group->where, str("returned, while lanes of its warp wait for it (mask ", hex(group->mask), ") in the ", name_of(group->op)));
 }
 
-void Scheduler::barrier(Location where) {
+inline void Scheduler::release_barrier() {
+  ++stats_.barriers;
+  arrived_ = 0;
+  vote_result_ = vote_sum_;
+  vote_kind_ = -1;
+  if (checker_) checker_->block_barrier();
+  current_->in_vain = 0;
+  for (Thread& thread : threads_)
+    if (thread.state == State::at_barrier) make_ready(thread);
+}
+
+inline void Scheduler::barrier_now(Location where) {
   Thread* me = current_;
   if (live_ < count_)
     fail_at(Finding::divergent_barrier, where, str("__syncthreads, but ", count_ - live_, " threads of the block have already returned,"));
@@ -145,19 +158,15 @@ void Scheduler::barrier(Location where) {
     release_barrier();
   } else {
     me->state = State::at_barrier;
-    wait();
+    wait_now();
   }
 }
 
-void Scheduler::release_barrier() {
-  ++stats_.barriers;
-  arrived_ = 0;
-  vote_result_ = vote_sum_;
-  vote_kind_ = -1;
-  if (checker_) checker_->block_barrier();
-  current_->in_vain = 0;
-  for (Thread& thread : threads_)
-    if (thread.state == State::at_barrier) make_ready(thread);
+void Scheduler::barrier(Location where) { barrier_now(where); }
+
+void detail::block_barrier(Location where) {
+  if (!running_scheduler) throw braid::Error("__syncthreads: expected a call from a kernel, got one from the host");
+  running_scheduler->barrier_now(where);
 }
 
 int Scheduler::vote(int predicate, detail::Vote kind, Location where) {

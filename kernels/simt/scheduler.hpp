@@ -109,6 +109,8 @@ class Scheduler {
   [[nodiscard]] std::string kernel() const;
 
  private:
+  friend void detail::block_barrier(Location where);
+  void barrier_now(Location where);
   static void fiber_main();
   void prepare(const Launch& launch);
   void run_block();
@@ -117,6 +119,7 @@ class Scheduler {
   Thread* next_thread();
   void go(Thread* thread);
   void wait();
+  void wait_now();
   void enter(Thread* thread);
   void make_ready(Thread& thread) {
     thread.state = State::ready;
@@ -128,6 +131,7 @@ class Scheduler {
   void land_group(WarpGroup& group);
   Fiber* new_fiber();
   void switch_to(Fiber& to);
+  void switch_now(Fiber& to);
   void abandon();
   [[noreturn]] void report_deadlock();
   [[noreturn]] void fail_at(Finding finding, Location where, const std::string& what, Location other = {});

@@ -11,7 +11,8 @@ struct Tile {
   static_assert(kThreads * 4 == kM * kK && kThreads * 4 == kN * kK, "each thread moves one float4 of A and one of B");
 };
 
-// Four elements of a row, zeros past its end.
+// Four elements of a row, zeros past its end. A function of each variant's own: the linker must not take the instrumented one for all.
+template <int Variant>
 __device__ inline float4 load_edge(const float* p, bool row, int column, int columns, bool aligned) {
   if (aligned && row && column + 3 < columns) return simt::load4(p);
   return make_float4(row && column < columns ? p[0] : 0.0f, row && column + 1 < columns ? p[1] : 0.0f, row && column + 2 < columns ? p[2] : 0.0f,
@@ -29,8 +30,8 @@ __global__ void __launch_bounds__(Tile::kThreads)
   const bool k4 = k % 4 == 0, n4 = n % 4 == 0;
   float4 ra, rb;
   const auto load = [&](int k0) {
-    ra = load_edge(a + static_cast<std::size_t>(m0 + a_row) * k + k0 + a_col, m0 + a_row < m, k0 + a_col, k, k4);
-    rb = load_edge(b + static_cast<std::size_t>(k0 + b_row) * n + n0 + b_col, k0 + b_row < k, n0 + b_col, n, n4);
+    ra = load_edge<Variant>(a + static_cast<std::size_t>(m0 + a_row) * k + k0 + a_col, m0 + a_row < m, k0 + a_col, k, k4);
+    rb = load_edge<Variant>(b + static_cast<std::size_t>(k0 + b_row) * n + n0 + b_col, k0 + b_row < k, n0 + b_col, n, n4);
   };
   const auto store = [&](int s) {
     as[s][a_col][a_row] = ra.x;
