@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,8 @@
 #include <braid/core/ops/create.hpp>
 #include <braid/data/dataset.hpp>
 #include <braid/data/idx.hpp>
+
+#include "formats/gzip.hpp"
 
 namespace braid::data {
 namespace {
@@ -27,6 +30,7 @@ bool exists(const std::string& path) {
 std::string find(const std::string& folder, std::string_view part, std::string_view kind, std::string_view type) {
   for (const char* separator : {"-", "."}) {
     for (const char* suffix : {"", ".gz"}) {
+      if (*suffix != '\0' && !kReadsGzip) continue;
       std::string path = str(folder, folder.ends_with('/') ? "" : "/", part, "-", kind, separator, type, suffix);
       if (exists(path)) return path;
     }
@@ -57,7 +61,8 @@ Files find_files(const std::string& given, MnistPart part) {
   for (const std::string_view name : names) wanted += str(wanted.empty() ? "" : ", or ", name, "-images-idx3-ubyte and ", name, "-labels-idx1-ubyte");
   const std::string where =
       folder.empty() ? "in no folder: none was given and BRAID_DATA is not set" : str("in ", folder, given.empty() ? " (from BRAID_DATA)" : "");
-  throw IoError(folder, "Mnist", 0, -1, str("expected ", wanted, " (each also with .gz), got none of these; looked ", where));
+  constexpr const char* kGzip = kReadsGzip ? " (each also with .gz)" : " (not .gz: this build of Braid has no zlib)";
+  throw IoError(folder, "Mnist", ENOENT, -1, str("expected ", wanted, kGzip, ", got none of these; looked ", where));
 }
 
 /// 255 is ink.

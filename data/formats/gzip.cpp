@@ -17,34 +17,35 @@ bool is_gzip(std::span<const std::byte> bytes) noexcept { return bytes.size() >=
 #if BRAID_WITH_ZLIB
 
 struct GzipReader::State {
-  z_stream stream{};
-  std::span<const std::byte> rest;  // not yet given to zlib
-  std::uint64_t total = 0;
-  std::string path;
-  bool ended = false;
+  explicit State(const io::Source& f) : file(f) {}
 
-  [[nodiscard]] std::int64_t offset() const { return static_cast<std::int64_t>(total - rest.size() - stream.avail_in); }
+  z_stream stream{};
+  const io::Source& file;
+  std::uint64_t taken = 0;  // bytes of the file that went into the buffer
+  bool ended = false;
+  unsigned char buffer[std::size_t{64} * 1024];
+
+  [[nodiscard]] std::uint64_t rest() const { return file.size() - taken; }
+  [[nodiscard]] std::int64_t offset() const { return static_cast<std::int64_t>(taken - stream.avail_in); }
 
   /// One call of inflate; the output is where the caller put it.
   void step() {
-    if (stream.avail_in == 0 && !rest.empty()) {
-      const std::size_t part = std::min<std::size_t>(rest.size(), std::numeric_limits<uInt>::max());
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(rest.data()));  // zlib does not write through it
+    if (stream.avail_in == 0 && rest() != 0) {
+      const std::uint64_t part = std::min<std::uint64_t>(rest(), sizeof buffer);
+      file.read(buffer, part, taken);
+      taken += part;
+      stream.next_in = buffer;
       stream.avail_in = static_cast<uInt>(part);
-      rest = rest.subspan(part);
     }
     const int result = inflate(&stream, Z_NO_FLUSH);
     if (result == Z_STREAM_END) ended = true;
     else if (result == Z_MEM_ERROR) throw std::bad_alloc();
-    else if (result == Z_BUF_ERROR) throw FormatError(path, offset(), "gzip", "more compressed data", "the end of the file");
-    else if (result != Z_OK) throw FormatError(path, offset(), "gzip", "valid compressed data", stream.msg != nullptr ? stream.msg : "damaged data");
+    else if (result == Z_BUF_ERROR) throw FormatError(file.path(), offset(), "gzip", "more compressed data", "the end of the file");
+    else if (result != Z_OK) throw FormatError(file.path(), offset(), "gzip", "valid compressed data", stream.msg != nullptr ? stream.msg : "damaged data");
   }
 };
 
-GzipReader::GzipReader(std::span<const std::byte> bytes, std::string path) : state_(std::make_unique<State>()) {
-  state_->rest = bytes;
-  state_->total = bytes.size();
-  state_->path = std::move(path);
+GzipReader::GzipReader(const io::Source& file) : state_(std::make_unique<State>(file)) {
   constexpr int kGzipOnly = 15 + 16;  // the largest window; a gzip header is demanded
   if (inflateInit2(&state_->stream, kGzipOnly) != Z_OK) throw std::bad_alloc();
 }
@@ -72,16 +73,17 @@ void GzipReader::expect_end() {
     s.stream.next_out = &more;
     s.stream.avail_out = 1;
     while (!s.ended && s.stream.avail_out == 1) s.step();
-    if (s.stream.avail_out == 0) throw FormatError(s.path, s.offset(), "gzip", "the end of the decompressed data", "more of it");
+    if (s.stream.avail_out == 0) throw FormatError(s.file.path(), s.offset(), "gzip", "the end of the decompressed data", "more of it");
   }
-  if (s.stream.avail_in != 0 || !s.rest.empty()) throw FormatError(s.path, s.offset(), "gzip", "the end of the file after one member", "more bytes");
+  if (s.stream.avail_in != 0 || s.rest() != 0) throw FormatError(s.file.path(), s.offset(), "gzip", "the end of the file after one member", "more bytes");
 }
 
 #else
 
 struct GzipReader::State {};
-GzipReader::GzipReader(std::span<const std::byte>, std::string path) {
-  throw Error(path + ": expected a file that is not compressed, got gzip: this build of Braid has no zlib (BRAID_ZLIB=ON needs it); decompress the file first");
+GzipReader::GzipReader(const io::Source& file) {
+  throw IoError(file.path(), "decompress", 0, -1,
+                "expected a file that is not compressed, got gzip: this build of Braid has no zlib (BRAID_ZLIB=ON needs it); decompress the file first");
 }
 GzipReader::~GzipReader() = default;
 std::uint64_t GzipReader::read(void*, std::uint64_t) { return 0; }

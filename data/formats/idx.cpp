@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include <braid/core/error.hpp>
 #include <braid/core/io/checked.hpp>
 #include <braid/core/io/file.hpp>
+#include <braid/core/memory.hpp>
 
 #include "formats/gzip.hpp"
 
@@ -17,6 +21,7 @@ namespace {
 constexpr std::uint64_t kMagicBytes = 4;
 constexpr std::uint64_t kSizeBytes = 4;  // of one dimension
 constexpr std::size_t kChunk = 64 * 1024;
+constexpr std::size_t kPiece = 1024 * 1024;  // of decompressed numbers; what max_ratio always allows
 
 struct Header {
   std::uint8_t type = 0;
@@ -125,20 +130,6 @@ void convert(std::uint8_t type, const unsigned char* from, const Tensor& to, std
   }
 }
 
-/// Makes the tensor from next(to, bytes), which gives the payload piece by piece. A piece holds whole elements: kChunk is a multiple of 8.
-template <class Next>
-Tensor read_payload(const Header& h, const Next& next) {
-  Tensor t = make_tensor(h.shape, dtype_of_type(h.type), Device());
-  std::vector<unsigned char> chunk(static_cast<std::size_t>(std::min<std::uint64_t>(h.payload, kChunk)));
-  for (std::uint64_t done = 0; done < h.payload;) {
-    const std::uint64_t part = std::min<std::uint64_t>(h.payload - done, kChunk);
-    next(chunk.data(), part);
-    convert(h.type, chunk.data(), t, static_cast<std::size_t>(done / h.element_size), static_cast<std::size_t>(part / h.element_size));
-    done += part;
-  }
-  return t;
-}
-
 Tensor read_plain(const io::Source& file, const IdxOptions& options) {
   const auto read = [&](void* to, std::uint64_t bytes, std::uint64_t offset) {
     if (!io::fits(offset, bytes, file.size())) bad(file.path(), offset, "header", str(bytes, " more bytes"), str(file.size() - std::min(offset, file.size())));
@@ -147,46 +138,59 @@ Tensor read_plain(const io::Source& file, const IdxOptions& options) {
   const Header h = read_header(file.path(), options, read);
   const std::uint64_t rest = file.size() - h.bytes;
   if (h.payload != rest) bad(file.path(), h.bytes, "data", str(h.payload, " bytes for ", h.shape), str(rest));
-  std::uint64_t offset = h.bytes;
-  return read_payload(h, [&](void* to, std::uint64_t bytes) {
-    file.read(to, bytes, offset);
-    offset += bytes;
-  });
+  Tensor t = make_tensor(h.shape, dtype_of_type(h.type), Device());
+  std::vector<unsigned char> chunk(static_cast<std::size_t>(std::min<std::uint64_t>(h.payload, kChunk)));
+  for (std::uint64_t done = 0; done < h.payload;) {  // a chunk holds whole elements
+    const std::uint64_t part = std::min<std::uint64_t>(h.payload - done, kChunk);
+    file.read(chunk.data(), part, h.bytes + done);
+    convert(h.type, chunk.data(), t, static_cast<std::size_t>(done / h.element_size), static_cast<std::size_t>(part / h.element_size));
+    done += part;
+  }
+  return t;
 }
 
-Tensor read_compressed(std::span<const std::byte> bytes, const std::string& path, const IdxOptions& options) {
-  const auto header_of = [&](GzipReader& gzip) {
-    return read_header(path, options, [&](void* to, std::uint64_t count, std::uint64_t offset) {
-      const std::uint64_t got = gzip.read(to, count);
-      if (got != count) bad(path, offset, "header", str(count, " more decompressed bytes"), str(got));
-    });
-  };
-  {  // First to the end, into a small buffer: nothing is allocated for a file that does not hold what it says.
-    GzipReader gzip(bytes, path);
-    const Header h = header_of(gzip);
-    std::vector<unsigned char> chunk(kChunk);
-    for (std::uint64_t done = 0; done < h.payload;) {
-      const std::uint64_t part = std::min<std::uint64_t>(h.payload - done, kChunk);
-      const std::uint64_t got = gzip.read(chunk.data(), part);
-      done += got;
-      if (got != part) bad(path, h.bytes + done, "data", str(h.payload, " decompressed bytes for ", h.shape), str(done));
-    }
-    gzip.expect_end();
-  }
-  GzipReader gzip(bytes, path);
-  const Header h = header_of(gzip);
-  return read_payload(h, [&](void* to, std::uint64_t count) {
-    if (gzip.read(to, count) != count) throw InternalError("read_idx: expected the same data in a second pass, got less");
+Tensor read_compressed(const io::Source& file, const IdxOptions& options) {
+  GzipReader gzip(file);
+  const Header h = read_header(file.path(), options, [&](void* to, std::uint64_t count, std::uint64_t offset) {
+    const std::uint64_t got = gzip.read(to, count);
+    if (got != count) bad(file.path(), offset, "header", str(count, " more decompressed bytes"), str(got));
   });
+  std::uint64_t most = 0;
+  if (!io::checked_mul(file.size(), options.max_ratio, most)) most = std::numeric_limits<std::uint64_t>::max();
+  most = std::max<std::uint64_t>(most, kPiece);
+  if (h.payload > most) {
+    throw LimitError(file.path(), static_cast<std::int64_t>(kMagicBytes), "sizes",
+                     str("at most ", most, " bytes of numbers from ", file.size(), " compressed ones (max_ratio ", options.max_ratio, ")"),
+                     str(h.payload, " for ", h.shape));
+  }
+  // The pieces grow with what is there, not with what the header says; the tensor is made when the checksum was right.
+  std::vector<std::unique_ptr<unsigned char[]>> pieces;
+  for (std::uint64_t done = 0; done < h.payload;) {
+    const std::uint64_t part = std::min<std::uint64_t>(h.payload - done, kPiece);
+    pieces.emplace_back(new unsigned char[static_cast<std::size_t>(part)]);
+    const std::uint64_t got = gzip.read(pieces.back().get(), part);
+    done += got;
+    if (got != part) bad(file.path(), h.bytes + done, "data", str(h.payload, " decompressed bytes for ", h.shape), str(done));
+  }
+  gzip.expect_end();
+  Tensor t = make_tensor(h.shape, dtype_of_type(h.type), Device());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {  // a piece holds whole elements
+    const std::uint64_t done = i * std::uint64_t{kPiece}, part = std::min<std::uint64_t>(h.payload - done, kPiece);
+    convert(h.type, pieces[i].get(), t, static_cast<std::size_t>(done / h.element_size), static_cast<std::size_t>(part / h.element_size));
+    pieces[i].reset();
+  }
+  return t;
 }
 
 Tensor read(const io::Source& file, const IdxOptions& options) {
-  std::byte first[2]{};
-  if (file.size() >= sizeof first) file.read(first, sizeof first, 0);
-  if (!is_gzip(first)) return read_plain(file, options);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
-  file.read(bytes.data(), bytes.size(), 0);
-  return read_compressed(bytes, file.path(), options);
+  try {
+    std::byte first[2]{};
+    if (file.size() >= sizeof first) file.read(first, sizeof first, 0);
+    return is_gzip(first) ? read_compressed(file, options) : read_plain(file, options);
+  } catch (const std::bad_alloc&) {  // of the pieces or of zlib's own memory; the tensor's is an OutOfMemoryError already
+    const MemoryStats now = memory_stats(Device());
+    throw OutOfMemoryError(Device(), kPiece, now.in_use, now.cached, now.capacity, "reading " + file.path());
+  }
 }
 
 }  // namespace

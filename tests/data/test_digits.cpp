@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -17,6 +18,12 @@ using namespace braid;
 using namespace braid::test;
 
 namespace {
+
+#if BRAID_WITH_ZLIB
+const std::string kGzip = "(each also with .gz)";
+#else
+const std::string kGzip = "(not .gz: this build of Braid has no zlib)";
+#endif
 
 std::string header(int type, const std::vector<std::uint32_t>& sizes) {
   std::string s("\0\0", 2);
@@ -123,17 +130,39 @@ TEST_CASE("mnist: missing files are named, and where they were looked for", "[da
   CHECK_THROWS_TEXT(
       IoError,
       "expected mnist-images-idx3-ubyte and mnist-labels-idx1-ubyte, or train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-images-idx3-ubyte and "
-      "t10k-labels-idx1-ubyte (each also with .gz), got none of these; looked in " +
-          folder.path(),
+      "t10k-labels-idx1-ubyte " +
+          kGzip + ", got none of these; looked in " + folder.path(),
       data::Mnist(folder.path()));
-  CHECK_THROWS_TEXT(IoError, "expected train-images-idx3-ubyte and train-labels-idx1-ubyte (each also with .gz)",
-                    data::Mnist(folder.path(), data::MnistPart::train));
+  CHECK_THROWS_TEXT(IoError, "expected train-images-idx3-ubyte and train-labels-idx1-ubyte " + kGzip, data::Mnist(folder.path(), data::MnistPart::train));
   {
     const DataVariable variable((folder.path() + "/nowhere").c_str());
     CHECK_THROWS_TEXT(IoError, "looked in " + folder.path() + "/nowhere (from BRAID_DATA)", data::Mnist());
   }
   const DataVariable variable(nullptr);
   CHECK_THROWS_TEXT(IoError, "looked in no folder: none was given and BRAID_DATA is not set", data::Mnist());
+}
+
+TEST_CASE("mnist: only missing files are ENOENT, whatever the build can read", "[data][mnist][errors]") {
+  const TemporaryFolder folder;
+  const auto number = [&] {
+    try {
+      const data::Mnist mnist(folder.path());
+    } catch (const IoError& e) {
+      return e.error_number;
+    }
+    return -1;
+  };
+  CHECK(number() == ENOENT);
+  write_file(folder / "mnist-images-idx3-ubyte.gz", "\x1f\x8b");
+  write_file(folder / "mnist-labels-idx1-ubyte.gz", "\x1f\x8b");
+#if BRAID_WITH_ZLIB
+  CHECK(number() == 0);  // damaged
+#else
+  CHECK(number() == ENOENT);
+#endif
+  write_file(folder / "mnist-images-idx3-ubyte", images(2).substr(0, 700));
+  write_file(folder / "mnist-labels-idx1-ubyte", labels(2));
+  CHECK(number() == 0);  // truncated
 }
 
 TEST_CASE("mnist: files that are not digits", "[data][mnist][errors]") {

@@ -1,14 +1,21 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include <braid/core/error.hpp>
+#include <braid/core/io/file.hpp>
 #include <braid/core/memory.hpp>
 #include <braid/data/idx.hpp>
 
 #include "formats/gzip.hpp"
 #include "support/catch.hpp"
+#include "support/child.hpp"
 #include "support/errors.hpp"
 #include "support/temporary.hpp"
 #if BRAID_WITH_ZLIB
@@ -202,19 +209,114 @@ TEST_CASE("idx: hostile gzip", "[data][idx][gzip][hostile]") {
 TEST_CASE("idx: a gzip file that promises much costs no memory", "[data][idx][gzip][hostile]") {
   const std::size_t before = memory_stats(Device("cpu")).in_use;
   reset_peak_memory(Device("cpu"));
+  const auto all = [](std::uint64_t most) { return data::IdxOptions{.max_bytes = most, .max_ratio = most}; };
   // 3.9 GB promised, 100 MB of zeros in 100 kB delivered.
   REFUSES("file: data: expected 3900000000 decompressed bytes for [3900000000], got 100000000",
-          gzip(header(0x08, {3'900'000'000u}) + std::string(100'000'000, '\0')));
+          gzip(header(0x08, {3'900'000'000u}) + std::string(100'000'000, '\0')), all(std::uint64_t{1} << 40));
   // 3 bytes promised, 100 MB delivered: decompression stops there.
   REFUSES("file: gzip: expected the end of the decompressed data, got more of it", gzip(header(0x08, {3}) + std::string(100'000'000, '\0')));
   CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 4294967296 bytes of numbers, got 4294967297", parse(gzip(header(0x08, {1, 641, 6700417}))));
   CHECK(memory_stats(Device("cpu")).peak == before);
 }
 
+TEST_CASE("idx: how much a compressed file may become", "[data][idx][gzip][hostile]") {
+  constexpr std::uint32_t kPiece = 1 << 20;  // always allowed
+  CHECK(parse(gzip(header(0x08, {kPiece}) + std::string(kPiece, '\0'))).numel() == kPiece);
+  const std::string bomb = gzip(header(0x08, {kPiece + 1}) + std::string(kPiece + 1, '\0'));
+  REQUIRE(bomb.size() * 100 < kPiece);
+  CHECK_THROWS_TEXT(
+      LimitError,
+      str("file: sizes: expected at most 1048576 bytes of numbers from ", bomb.size(), " compressed ones (max_ratio 100), got 1048577 for [1048577] (byte 4)"),
+      parse(bomb));
+  const std::uint64_t needed = kPiece / bomb.size() + 1;
+  CHECK(parse(bomb, {.max_ratio = needed}).numel() == kPiece + 1);
+  CHECK(parse(bomb, {.max_ratio = ~std::uint64_t{0}}).numel() == kPiece + 1);  // times the size of the file it does not wrap
+  CHECK_THROWS_TEXT(LimitError, "sizes: expected at most", parse(bomb, {.max_ratio = needed - 1}));
+  CHECK_THROWS_TEXT(LimitError, "sizes: expected at most 1048576", parse(bomb, {.max_ratio = 0}));
+}
+
+namespace {
+
+// What the file code reads, and how much of it at once.
+std::size_t bytes_read = 0, largest_read = 0;
+
+/// Counts, as long as it lives.
+class ReadCount {
+ public:
+  ReadCount() {
+    bytes_read = largest_read = 0;
+    calls_ = io::real_file_system();
+    calls_.pread = [](int fd, void* to, std::size_t bytes, std::int64_t offset) {
+      const long got = io::real_file_system().pread(fd, to, bytes, offset);
+      largest_read = std::max(largest_read, bytes);
+      bytes_read += static_cast<std::size_t>(std::max(got, 0L));
+      return got;
+    };
+    io::set_file_system(&calls_);
+  }
+  ReadCount(const ReadCount&) = delete;
+  ReadCount& operator=(const ReadCount&) = delete;
+  ~ReadCount() { io::set_file_system(nullptr); }
+
+ private:
+  io::FileSystem calls_;
+};
+
+}  // namespace
+
+TEST_CASE("idx: a compressed file is read once, piece by piece, and no further than its first mistake", "[data][idx][gzip][hostile]") {
+  constexpr std::size_t kHole = std::size_t{64} << 20;
+  const TemporaryFolder folder;
+  const auto write_sparse = [&](const std::string& name, const std::string& text) {
+    write_file(folder / name, text);
+    REQUIRE(::truncate((folder / name).c_str(), kHole) == 0);
+    return folder / name;
+  };
+  std::string noise(1'000'000, '\0');  // does not compress
+  for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<char>((i * 2654435761u) >> 13);
+  const std::string whole = gzip(header(0x08, {1'000'000}) + noise);
+  write_file(folder / "good", whole);
+  {
+    const ReadCount count;
+    CHECK(data::read_idx(folder / "good").numel() == 1'000'000);
+    CHECK(bytes_read == whole.size() + 2);  // the first two bytes say what it is
+    CHECK(largest_read <= 64 * 1024);
+  }
+  for (const std::string& text : {std::string("\x1f\x8b"), gzip(header(0x08, {3}) + "abc")}) {
+    const std::string path = write_sparse("hostile", text);
+    const ReadCount count;
+    CHECK_THROWS_TEXT(FormatError, "hostile: gzip: expected ", data::read_idx(path));
+    CHECK(bytes_read <= 2 * 64 * 1024);
+    CHECK(largest_read <= 64 * 1024);
+  }
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these reserve more memory than the limit leaves
+
+TEST_CASE("idx child: too little memory", "[.child][idx-memory]") {
+  const std::string file = gzip(header(0x08, {200'000'000u}) + std::string(200'000'000, '\0'));
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_AS, &limit) == 0);
+  long pages = 0;
+  std::FILE* statm = std::fopen("/proc/self/statm", "r");
+  REQUIRE(statm != nullptr);
+  REQUIRE(std::fscanf(statm, "%ld", &pages) == 1);
+  std::fclose(statm);
+  limit.rlim_cur = static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t{64} << 20);
+  REQUIRE(::setrlimit(RLIMIT_AS, &limit) == 0);
+  CHECK_THROWS_TEXT(OutOfMemoryError, "cpu:0: allocate: expected *(reading file)", parse(file, {.max_ratio = 2000}));
+  CHECK(parse(gzip(header(0x08, {3}) + "abc")).numel() == 3);  // all of it was given back
+}
+
+TEST_CASE("idx: too little memory is an OutOfMemoryError", "[data][idx][gzip][hostile]") { CHECK_CHILD("", "[.child][idx-memory]"); }
+
+#endif
+
 #else
 
 TEST_CASE("idx: gzip without zlib is a clear error", "[data][idx][gzip]") {
-  CHECK_THROWS_TEXT(Error, "file: expected a file that is not compressed, got gzip: this build of Braid has no zlib", parse(bytes({0x1f, 0x8b, 8, 0})));
+  CHECK_THROWS_TEXT(IoError, "decompress: file: expected a file that is not compressed, got gzip: this build of Braid has no zlib",
+                    parse(bytes({0x1f, 0x8b, 8, 0})));
 }
 
 #endif

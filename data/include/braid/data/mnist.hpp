@@ -16,7 +16,8 @@ enum class MnistPart : std::uint8_t { any, train, test };
 /// Items  image [1, 28, 28] float32 from 0 (paper) to 1 (ink), label 0-dim int64; made new at each get
 /// Files  `<part>-images-idx3-ubyte` and `<part>-labels-idx1-ubyte`, also written `.idx3-ubyte`, also with `.gz`. Parts: mnist, train, t10k in this order for any;
 ///        train alone, t10k alone for the others
-/// Throws IoError that says which files it wants and where it looked; FormatError if they are not digits, or not as many labels as images
+/// Throws IoError with error_number ENOENT, if there are none, that says which files it wants and where it looked (a build without zlib does not look for
+///        .gz); IoError; FormatError if they are not digits, or not as many labels as images
 class Mnist {
  public:
   /// Looks in `folder`, or, if that is empty, in the folder that the environment variable BRAID_DATA names.
