@@ -1,8 +1,11 @@
 #include <braid/data/sampler.hpp>
 
+#include <new>
 #include <numeric>
 #include <utility>
 
+#include <braid/core/error.hpp>
+#include <braid/core/memory.hpp>
 #include <braid/core/philox.hpp>
 
 namespace braid::data {
@@ -14,7 +17,17 @@ constexpr std::uint64_t kShuffleStream = std::uint64_t{0x73687566666c65} << 8;
 }  // namespace
 
 std::vector<std::int64_t> SequentialSampler::indices(std::int64_t size, std::int64_t /*epoch*/) const {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(size));
+  std::vector<std::int64_t> order;
+  const std::size_t most = order.max_size();
+  if (size < 0 || static_cast<std::uint64_t>(size) > most)
+    throw ArgumentError(str("sampler: expected a dataset of 0 to ", most, " items, as many indices as a list can hold, got ", size));
+  try {
+    order.resize(static_cast<std::size_t>(size));
+  } catch (const std::bad_alloc&) {
+    const MemoryStats now = memory_stats(Device());
+    const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(std::int64_t);
+    throw OutOfMemoryError(Device(), bytes, now.in_use, now.cached, now.capacity, str("the order of a dataset of ", size, " items"));
+  }
   std::iota(order.begin(), order.end(), std::int64_t{0});
   return order;
 }

@@ -282,6 +282,20 @@ TEST_CASE("loader: wrong calls", "[data][loader][errors]") {
   CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected 2 indices from the sampler, as its count says, got 1", wrong_count.begin());
 }
 
+TEST_CASE("loader: datasets larger than any list of their indices", "[data][loader][errors]") {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 60;
+  for (const bool shuffle : {false, true}) {
+    data::DataLoader loader(Numbers{kHuge}, {.batch_size = 4, .shuffle = shuffle});
+    CHECK(loader.batches() == kHuge / 4);
+    CHECK_THROWS_TEXT(ArgumentError, "sampler: expected a dataset of 0 to *, as many indices as a list can hold, got 1152921504606846976", loader.begin());
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these end the program where memory is refused
+    data::DataLoader large(Numbers{kHuge / 1024}, {.batch_size = 4, .shuffle = shuffle});
+    CHECK_THROWS_TEXT(OutOfMemoryError, "expected 9007199254740992 free bytes, *(the order of a dataset of 1125899906842624 items)", large.begin());
+#endif
+  }
+  CHECK_THROWS_TEXT(ArgumentError, "sampler: expected a dataset of 0 to *, got -1", data::SequentialSampler{}.indices(-1, 0));
+}
+
 TEST_CASE("loader: items that are undefined tensors", "[data][loader]") {
   struct Sparse {
     std::int64_t missing_from;

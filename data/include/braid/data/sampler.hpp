@@ -43,13 +43,13 @@ class Sampler {
   std::shared_ptr<const Base> impl_;
 };
 
-/// 0, 1, … size - 1.
+/// 0, 1, … size - 1. Throws ArgumentError for a size that no list has, OutOfMemoryError for one that does not fit.
 struct SequentialSampler {
   [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const;
   [[nodiscard]] std::int64_t count(std::int64_t size) const noexcept { return size; }
 };
 
-/// Each index once, in an order decided by (seed, epoch): Fisher-Yates on Philox4x32-10, the same on every machine.
+/// Each index once, in an order decided by (seed, epoch): Fisher-Yates on Philox4x32-10, the same on every machine. Throws as SequentialSampler.
 struct RandomSampler {
   std::uint64_t seed = 0;
   [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const;
