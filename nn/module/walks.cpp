@@ -130,7 +130,7 @@ void clear_gradients(const tree::Flat& flat) {
   each_once(flat, tree::Kind::parameter, [&](const tree::Leaf& leaf) { replica = replica || leaf.tensor->impl()->is_replica; });
   if (replica) {
     warn(
-        "Calling zero_grad() from a module created with parallel::DataParallel has no effect. The parameters are copied (in a differentiable manner) from the "
+        "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied (in a differentiable manner) from the "
         "original module. This means they are not leaf nodes in autograd and so don't accumulate gradients.");
     return;
   }
