@@ -161,7 +161,7 @@ __global__ void local_of_another(float* out) {
   SIMT_SHARED(float, value, [4]);
   const float mine[4] = {1, 2, 3, static_cast<float>(threadIdx.x)};
   if (threadIdx.x == 0)
-    for (int i = 0; i < 4; ++i) value[i] = mine[i];
+    for (int i = 0; i < 4; ++i) value[i] = mine[i] + 1;
   __syncthreads();
   out[threadIdx.x] = value[threadIdx.x & 3] + mine[threadIdx.x & 3];
 }
