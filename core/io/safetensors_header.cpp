@@ -15,6 +15,7 @@ namespace braid::io {
 namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
+constexpr std::size_t kShortestEntry = std::string_view(R"("":{"dtype":"U8","shape":[],"data_offsets":[0,0]})").size();
 
 struct TypeName {
   std::string_view name;
@@ -45,7 +46,11 @@ std::string read_text(const Source& file, std::uint64_t max_header) {
 
 class HeaderParser {
  public:
-  HeaderParser(const Source& file, std::string_view text) : file_(file), json_(text, kLengthBytes, file.path()) {}
+  HeaderParser(const Source& file, std::string_view text) : file_(file), json_(text, kLengthBytes, file.path()) {
+    // No more than the text can hold, whatever it says; growing step by step would take twice as much.
+    const auto braces = static_cast<std::size_t>(std::count(text.begin(), text.end(), '{'));
+    header_.entries.reserve(std::min({braces, text.size() / kShortestEntry, kMaxTensors}));
+  }
 
   SafetensorsHeader parse() {
     json_.expect('{', "header");
@@ -131,7 +136,8 @@ class HeaderParser {
     if (json_.accept(']')) return;
     do {
       if (e.shape.rank() == kMaxRank)
-        throw LimitError(file_.path(), static_cast<std::int64_t>(json_.offset()), "shape" + of, str("at most ", kMaxRank, " sizes"), "more");
+        throw LimitError(file_.path(), static_cast<std::int64_t>(json_.offset()), "shape" + of, str("at most ", kMaxRank, " sizes (a tensor has no more)"),
+                         "more");
       e.shape.push_back(json_.integer("shape" + of));
     } while (json_.accept(','));
     json_.expect(']', "shape" + of);

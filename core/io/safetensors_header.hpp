@@ -36,7 +36,7 @@ struct SafetensorsHeader {
 /// True for a name that the format may hold here: valid UTF-8, no control characters.
 [[nodiscard]] bool is_good_name(std::string_view name) noexcept;
 
-/// Reads and checks all that is not tensor data. Nothing is allocated that the file does not hold.
+/// Reads and checks all that is not tensor data. Takes at most four bytes of memory for each byte of the header, whether the file is good or not.
 [[nodiscard]] SafetensorsHeader read_safetensors_header(const Source& file, std::uint64_t max_header);
 
 }  // namespace braid::io

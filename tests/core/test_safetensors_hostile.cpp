@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <cstring>
 #include <string>
 #include <vector>
@@ -6,6 +8,7 @@
 #include <braid/core/safetensors.hpp>
 
 #include "support/catch.hpp"
+#include "support/child.hpp"
 #include "support/errors.hpp"
 #include "support/temporary.hpp"
 
@@ -103,7 +106,7 @@ TEST_CASE("safetensors: dtypes are ours, and named where they are not", "[safete
 }
 
 TEST_CASE("safetensors: shapes are checked before anything is made of them", "[safetensors][hostile]") {
-  LIMITS("shape of \"x\": expected at most 8 sizes, got more", file(tensor_header("\"U8\"", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1));
+  LIMITS("shape of \"x\": expected at most 8 sizes (a tensor has no more), got more", file(tensor_header("\"U8\"", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1));
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes", file(tensor_header("\"F32\"", "[9223372036854775807]", "[0,8]"), 8));
   // 2^32 * 2^32 wraps to 0 elements, 2^62 * 4 to 0 bytes: neither is an empty tensor.
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes, got [4294967296, 4294967296] uint8",
@@ -189,6 +192,57 @@ TEST_CASE("safetensors: at most 100,000 tensors", "[safetensors][hostile]") {
   header.back() = ',';
   LIMITS("tensors: expected at most 100000, got more", file(header + entry("last", 0, 0) + "}"));
 }
+
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these need memory of their own for each byte
+
+namespace {
+
+/// The most memory that this process has had, in bytes.
+std::size_t peak_memory() {
+  rusage usage{};
+  REQUIRE(::getrusage(RUSAGE_SELF, &usage) == 0);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+constexpr std::size_t kMiB = 1024 * 1024;
+
+/// 100,000 empty tensors: what costs most for each byte of the file.
+std::string many_empty() {
+  std::string bytes(8, '\0');
+  bytes.reserve(6 * kMiB);
+  bytes += '{';
+  for (int i = 0; i < 100'000; ++i) bytes += entry(std::to_string(i), 0, 0) + ",";
+  bytes.back() = '}';
+  const std::uint64_t length = bytes.size() - 8;
+  std::memcpy(bytes.data(), &length, 8);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("safetensors child: memory of a file that is refused", "[.child][safetensors-refused]") {
+  std::string bytes = many_empty();
+  bytes[bytes.size() - 2] = ']';  // the last thing that is read
+  const std::size_t before = peak_memory();
+  REFUSES("tensor of \"99999\": expected '}', got \"]}\"", bytes);
+  CHECK(peak_memory() - before <= 4 * bytes.size() + kMiB);
+}
+
+TEST_CASE("safetensors child: memory of many empty tensors", "[.child][safetensors-many]") {
+  const std::string bytes = many_empty();
+  const std::size_t before = peak_memory();
+  CHECK(parse(bytes).tensors.size() == 100'000);
+  const std::size_t taken = peak_memory() - before;
+  CHECK(taken <= 100'000 * std::size_t{600} + 2 * bytes.size() + kMiB);
+  CHECK(taken <= 66 * kMiB);  // as the documentation says
+}
+
+TEST_CASE("safetensors: memory is bounded by the file and the number of tensors", "[safetensors][hostile]") {
+  CHECK_CHILD("", "[.child][safetensors-refused]");
+  CHECK_CHILD("", "[.child][safetensors-many]");
+}
+
+#endif
 
 TEST_CASE("safetensors: a bool is 0 or 1", "[safetensors][hostile]") {
   const std::string header = tensor_header("\"BOOL\"", "[3]", "[0,3]");
