@@ -65,7 +65,7 @@ int gpu_count(std::string* reason) noexcept {
 }
 
 CudaDevice::CudaDevice(Gpu& gpu, int index)
-    : gpu_(gpu), device_(DeviceType::cuda, index), kernels_(kernel_table()), allocator_(gpu, device_), stream_(gpu, device_), ring_(gpu, device_) {}
+    : gpu_(gpu), device_(DeviceType::cuda, index), kernels_(kernel_table()), stream_(gpu, device_), allocator_(gpu, device_), ring_(gpu, device_) {}
 
 std::string CudaDevice::description() const {
   cudaDeviceProp properties{};
