@@ -14,6 +14,7 @@
 #include <braid/core/worker.hpp>
 
 #include "engine.hpp"
+#include "ops/common.hpp"
 
 namespace braid {
 namespace {
@@ -139,7 +140,7 @@ class Engine {
                                 value.dtype(), " on ", value.device()));
       if (!leaf.grad) {
         if (!create_ && !sole_owner(value)) value = value.clone();  // nobody else's numbers may move with it
-      } else if (const Tensor old(leaf.grad); create_ || old.requires_grad()) {
+      } else if (const Tensor old(leaf.grad); create_ || old.requires_grad() || !ops::has_own_elements(*leaf.grad) || old.storage() == value.storage()) {
         value = add(old, value);
       } else {
         l.in_place = true;
@@ -396,6 +397,10 @@ void fill_seeds(std::vector<Tensor>& seeds, const char* op, std::span<const Tens
 }  // namespace
 
 void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, bool retain_graph, bool create_graph) {
+  if (static std::atomic<bool> warned{false}; create_graph && !warned.exchange(true))
+    warn(
+        "backward with create_graph = true makes a cycle: a leaf's grad() holds the graph, and the graph the leaf. Neither is freed until set_grad({}) removes "
+        "that gradient; grad(outputs, inputs, …) makes no cycle");
   Engine engine(retain_graph || create_graph, create_graph);
   fill_seeds(engine.seeds(), "backward", outputs, gradients);
   engine.run(outputs, {});

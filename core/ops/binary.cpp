@@ -40,7 +40,7 @@ Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, double value,
   args.out = out.id()->data();
   args.a = reversed ? nullptr : x->data();
   args.b = reversed ? x->data() : nullptr;
-  args.scalar = value;
+  args.scalar = is_floating(x->dtype) ? value : wrapped(value, x->dtype);
   args.alpha = 1;
   fill_loop(args.loop, x->shape, {out.id(), x, x});
   launch(op, x->device, &KernelTable::binary, args);
@@ -62,14 +62,32 @@ struct Pair {
   Tensor held_a, held_b;
 };
 
-/// A number must not silently lose its fraction in an integer tensor: x + 0.5 of integers is float32, as in PyTorch.
+/// A number must not silently become another one in an integer tensor: x + 0.5 of integers is float32, as in PyTorch.
 Tensor for_scalar(const Tensor& x, double value) {
-  (void)detail::defined(x.impl());
-  if (x.dtype() == DType::bool_) return x.to(value == std::trunc(value) ? DType::int64 : DType::float32);
-  return is_floating(x.dtype()) || value == std::trunc(value) ? x : x.to(DType::float32);
+  const DType dtype = detail::defined(x.impl()).dtype;
+  if (is_floating(dtype)) return x;
+  if (!is_whole(value)) return x.to(DType::float32);
+  return dtype == DType::bool_ ? x.to(DType::int64) : x;
+}
+
+/// Comparisons with a number that the integers cannot hold are those of float64: 1 < 3e9 in int32 too.
+Tensor for_comparison(const Tensor& x, double value) {
+  const DType dtype = detail::defined(x.impl()).dtype;
+  if (is_floating(dtype)) return x;
+  return is_whole(value) && (dtype == DType::int64 || wrapped(value, dtype) == value) ? for_scalar(x, value) : x.to(DType::float64);
 }
 
 }  // namespace
+
+double add_alpha(const char* op, DType dtype, double alpha) {
+  if (alpha == 1 || is_floating(dtype)) return alpha;
+  if (!is_whole(alpha)) throw DTypeError(str(op, ": expected a whole alpha for ", dtype, ", got ", alpha));
+  return dtype == DType::bool_ ? 1 : wrapped(alpha, dtype);
+}
+
+void refuse_bool(const char* op, const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::bool_ || b.dtype() == DType::bool_) throw DTypeError(str(op, ": expected numbers, got bool; use ne(a, b), or convert with to()"));
+}
 
 Tensor sum_to(const Tensor& g, const Shape& shape) {
   if (g.shape() == shape) return g;
@@ -84,7 +102,7 @@ Tensor sum_to(const Tensor& g, const Shape& shape) {
 
 Tensor add(const Tensor& a, const Tensor& b, double alpha) {
   const ops::Pair p("add", a, b);
-  Tensor y = ops::binary("add", BinaryOp::add, *p.a, *p.b, alpha);
+  Tensor y = ops::binary("add", BinaryOp::add, *p.a, *p.b, ops::add_alpha("add", p.a->dtype(), alpha));
   if (!needs_grad({*p.a, *p.b})) return y;
   return record("add", {*p.a, *p.b}, y, [sa = p.a->shape(), sb = p.b->shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
     Tensor db = needs[1] ? ops::sum_to(dy, sb) : Tensor();
@@ -93,8 +111,9 @@ Tensor add(const Tensor& a, const Tensor& b, double alpha) {
 }
 
 Tensor sub(const Tensor& a, const Tensor& b, double alpha) {
+  ops::refuse_bool("sub", a, b);
   const ops::Pair p("sub", a, b);
-  Tensor y = ops::binary("sub", BinaryOp::sub, *p.a, *p.b, alpha);
+  Tensor y = ops::binary("sub", BinaryOp::sub, *p.a, *p.b, ops::add_alpha("sub", p.a->dtype(), alpha));
   if (!needs_grad({*p.a, *p.b})) return y;
   return record("sub", {*p.a, *p.b}, y, [sa = p.a->shape(), sb = p.b->shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
     return {needs[0] ? ops::sum_to(dy, sa) : Tensor(), needs[1] ? mul(ops::sum_to(dy, sb), -alpha) : Tensor()};
@@ -171,8 +190,12 @@ Tensor add(const Tensor& a, double b) {
   if (!needs_grad({x})) return y;
   return record("add", {x}, y, [](const Tensor& dy) -> Grads { return {dy}; });
 }
-Tensor sub(const Tensor& a, double b) { return add(a, -b); }
+Tensor sub(const Tensor& a, double b) {
+  ops::refuse_bool("sub", a, a);
+  return add(a, -b);
+}
 Tensor sub(double a, const Tensor& b) {
+  ops::refuse_bool("sub", b, b);
   const Tensor x = ops::for_scalar(b, a);
   Tensor y = ops::with_scalar("sub", BinaryOp::sub, x, a, true);
   if (!needs_grad({x})) return y;
@@ -210,9 +233,9 @@ Tensor lt(const Tensor& a, const Tensor& b) { return compare("lt", BinaryOp::lt,
 Tensor le(const Tensor& a, const Tensor& b) { return compare("le", BinaryOp::le, a, b); }
 Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", BinaryOp::gt, a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", BinaryOp::ge, a, b); }
-Tensor eq(const Tensor& a, double b) { return ops::with_scalar("eq", BinaryOp::eq, ops::for_scalar(a, b), b); }
-Tensor gt(const Tensor& a, double b) { return ops::with_scalar("gt", BinaryOp::gt, ops::for_scalar(a, b), b); }
-Tensor lt(const Tensor& a, double b) { return ops::with_scalar("lt", BinaryOp::lt, ops::for_scalar(a, b), b); }
+Tensor eq(const Tensor& a, double b) { return ops::with_scalar("eq", BinaryOp::eq, ops::for_comparison(a, b), b); }
+Tensor gt(const Tensor& a, double b) { return ops::with_scalar("gt", BinaryOp::gt, ops::for_comparison(a, b), b); }
+Tensor lt(const Tensor& a, double b) { return ops::with_scalar("lt", BinaryOp::lt, ops::for_comparison(a, b), b); }
 
 Tensor ops::relu_backward(const Tensor& y, const Tensor& dy) {
   Tensor dx = binary("relu_backward", BinaryOp::relu_backward, dy, y);

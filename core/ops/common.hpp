@@ -27,8 +27,34 @@ void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const Tenso
 /// x as float32 if it holds integers or bools, else x.
 [[nodiscard]] inline Tensor as_floating(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(DType::float32); }
 
+/// False for an expanded tensor: several of its elements are one number in memory.
+[[nodiscard]] inline bool has_own_elements(const TensorImpl& t) noexcept {
+  for (int i = 0; !t.contiguous && t.numel > 0 && i < t.shape.rank(); ++i)
+    if (t.shape[i] > 1 && t.strides[i] == 0) return false;
+  return true;
+}
+
+/// A number as an element of an integer type, wrapped around as integers do; `value` is whole and fits in int64.
+[[nodiscard]] double wrapped(double value, DType dtype) noexcept;
+/// True if an integer tensor can be computed with the number: it is whole and fits in int64.
+[[nodiscard]] inline bool is_whole(double value) noexcept {
+  return value >= -0x1p63 && value < 0x1p63 && value == static_cast<double>(static_cast<std::int64_t>(value));
+}
+
 /// A dense tensor filled with one value.
 [[nodiscard]] Tensor filled(const Shape& shape, double value, DType dtype, Device device);
+
+/// The factor of add and sub for operands that were brought to `dtype`: an integer type takes whole ones, wrapped around; bool takes no notice of it (as in
+/// PyTorch), if it is whole. Throws DTypeError.
+[[nodiscard]] double add_alpha(const char* op, DType dtype, double alpha);
+/// Throws DTypeError if one of the two is bool: a difference of truth values has no meaning.
+void refuse_bool(const char* op, const Tensor& a, const Tensor& b);
+
+/// Writes the value into every element. No history, no version.
+void fill_values(const Tensor& t, double value);
+/// The value as full and fill_ write it. Throws DTypeError for a number that an integer type, or float32, cannot hold; as PyTorch, a fraction is cut off, uint8
+/// wraps a negative one around, float16 and bfloat16 make a number that is too large infinite.
+[[nodiscard]] double fill_value(const char* op, double value, DType dtype);
 
 /// Writes src into dst, converting and broadcasting; same device. No history, no version: for fresh tensors.
 void copy_values(const Tensor& dst, const Tensor& src);
@@ -36,10 +62,13 @@ void copy_values(const Tensor& dst, const Tensor& src);
 /// Dense zeros of `base` with dy written at the view (strides, offset in the dense base): the gradient of every slicing view. Recorded; its gradient is that view.
 [[nodiscard]] Tensor embed(const char* op, const Tensor& dy, const Shape& base, const Shape& strides, std::int64_t offset);
 
-/// dx = y > 0 ? dy : 0. Recorded.
+/// dx = y <= 0 ? 0 : dy, so that a NaN lets the gradient pass. Recorded.
 [[nodiscard]] Tensor relu_backward(const Tensor& y, const Tensor& dy);
 /// The gradient of softmax (log: of log_softmax) over the last dim from its output: y * (dy - Σ y dy), or dy - exp(y) Σ dy. Recorded.
 [[nodiscard]] Tensor softmax_backward(const Tensor& y, const Tensor& dy, bool log);
+
+/// Rows of dim 0 by an int64 index of rank 1; negative ones count from the end. Recorded.
+[[nodiscard]] Tensor index_rows(const Tensor& x, const Tensor& index);
 
 /// Checks that `t` may be changed in place now. `source` is what is written (may be undefined).
 void check_in_place(const char* op, const Tensor& t, const Tensor& source);

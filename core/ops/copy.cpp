@@ -1,6 +1,8 @@
 // Copies between layouts, dtypes and devices, and the way out to host values.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -76,21 +78,58 @@ Tensor Tensor::to(Device device, std::optional<DType> dtype, bool copy) const {
 Tensor Tensor::clone() const { return to(device(), dtype(), true); }
 Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 
+namespace {
+
+/// The one element of x, brought to the host without memory of a device: read it where none is left, too.
+struct OneElement {
+  explicit OneElement(const Tensor& x) {
+    const TensorImpl& t = detail::defined(x.impl());
+    if (t.numel != 1) throw ShapeError(str("item: expected a tensor with one element, got shape ", t.shape));
+    Stream& stream = current_stream(t.device);
+    device_context(t.device).backend->copy({bytes, Device(), t.data(), t.device, size_of(t.dtype)}, stream);
+    stream.synchronize();
+  }
+  template <class T>
+  [[nodiscard]] T as() const noexcept {
+    T value;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  }
+  unsigned char bytes[8] = {};
+};
+
+}  // namespace
+
 double Tensor::item_double() const {
-  if (numel() != 1) throw ShapeError(str("item: expected a tensor with one element, got shape ", shape()));
-  const NoGrad guard;
-  const Tensor host = to(Device(), DType::float64);
-  synchronize(Device());
-  return *static_cast<const double*>(host.id()->data());
+  const OneElement e(*this);
+  switch (dtype()) {
+    case DType::bool_:
+    case DType::uint8:
+      return e.as<std::uint8_t>();
+    case DType::int32:
+      return e.as<std::int32_t>();
+    case DType::int64:
+      return static_cast<double>(e.as<std::int64_t>());
+    case DType::float16:
+      return static_cast<float>(e.as<float16>());
+    case DType::bfloat16:
+      return static_cast<float>(e.as<bfloat16>());
+    case DType::float32:
+      return e.as<float>();
+    default:
+      return e.as<double>();
+  }
 }
 
 std::int64_t Tensor::item_int64() const {
-  if (numel() != 1) throw ShapeError(str("item: expected a tensor with one element, got shape ", shape()));
-  const NoGrad guard;
-  return *static_cast<const std::int64_t*>(to(Device(), DType::int64).id()->data());
+  if (dtype() == DType::int64) return OneElement(*this).as<std::int64_t>();
+  const double value = item_double();  // holds every number of the other types
+  if (value != value) return 0;
+  if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
+  return value < -0x1p63 ? std::numeric_limits<std::int64_t>::min() : static_cast<std::int64_t>(value);
 }
 
-template <class T>
+template <Element T>
 std::vector<T> Tensor::to_vector() const {
   const NoGrad guard;
   const Tensor host = to(Device(), dtype_of<T>).contiguous();

@@ -1,5 +1,6 @@
 #include <braid/core/ops/create.hpp>
 
+#include <cmath>
 #include <limits>
 
 #include "common.hpp"
@@ -30,15 +31,48 @@ Tensor to_options(const Tensor& host, const TensorOptions& options, DType natura
 namespace ops {
 Tensor filled(const Shape& shape, double value, DType dtype, Device device) {
   Tensor t = make_tensor(shape, dtype, device);
-  if (t.numel() == 0) return t;
+  fill_values(t, value);
+  return t;
+}
+
+void fill_values(const Tensor& t, double value) {
+  if (t.numel() == 0) return;
   FillArgs args;
-  args.dtype = dtype;
+  args.dtype = t.dtype();
   args.out = t.id()->data();
   args.value = value;
   args.integer = value >= -0x1p63 && value < 0x1p63 ? static_cast<std::int64_t>(value) : 0;
-  fill_loop(args.loop, shape, {t.id()});
-  launch("fill", device, &KernelTable::fill, args);
-  return t;
+  fill_loop(args.loop, t.shape(), {t.id()});
+  launch("fill", t.device(), &KernelTable::fill, args);
+}
+
+double wrapped(double value, DType dtype) noexcept {
+  const auto whole = static_cast<std::int64_t>(value);
+  if (dtype == DType::uint8) return static_cast<double>(static_cast<std::uint8_t>(whole));
+  if (dtype == DType::int32) return static_cast<double>(static_cast<std::int32_t>(whole));
+  return value;
+}
+
+double fill_value(const char* op, double value, DType dtype) {
+  const auto check = [&](bool fits) {
+    if (!fits) throw DTypeError(str(op, ": expected a number that ", dtype, " can hold, got ", value));
+  };
+  switch (dtype) {
+    case DType::uint8:
+      check(value > -256 && value < 256);
+      return wrapped(value, dtype);
+    case DType::int32:
+      check(value > -0x1p31 - 1 && value < 0x1p31);
+      return value;
+    case DType::int64:
+      check(value >= -0x1p63 && value < 0x1p63);
+      return value;
+    case DType::float32:
+      check(!std::isfinite(value) || std::abs(value) <= std::numeric_limits<float>::max());
+      return value;
+    default:
+      return value;
+  }
 }
 }  // namespace ops
 
@@ -64,7 +98,7 @@ Tensor tensor(const Literal& numbers, const TensorOptions& options) {
   return to_options(host, options, kind == Literal::Kind::integer ? DType::int64 : DType::bool_);
 }
 
-template <class T>
+template <Element T>
 Tensor tensor(const std::vector<T>& numbers, const TensorOptions& options) {
   const Tensor host = make_tensor({static_cast<std::int64_t>(numbers.size())}, dtype_of<T>, Device());
   for (std::size_t i = 0; i < numbers.size(); ++i) static_cast<T*>(host.id()->data())[i] = numbers[i];
@@ -80,7 +114,8 @@ template Tensor tensor(const std::vector<float>&, const TensorOptions&);
 template Tensor tensor(const std::vector<double>&, const TensorOptions&);
 
 Tensor full(const Shape& shape, double value, const TensorOptions& options) {
-  return finish(ops::filled(shape, value, options.dtype.value_or(DType::float32), options.device.value_or(Device())), options);
+  const DType dtype = options.dtype.value_or(DType::float32);
+  return finish(ops::filled(shape, ops::fill_value("full", value, dtype), dtype, options.device.value_or(Device())), options);
 }
 Tensor zeros(const Shape& shape, const TensorOptions& options) { return full(shape, 0, options); }
 Tensor ones(const Shape& shape, const TensorOptions& options) { return full(shape, 1, options); }
@@ -132,7 +167,8 @@ Tensor eye(std::int64_t n, const TensorOptions& options) {
 Tensor from_blob(void* data, const Shape& shape, DType dtype, std::function<void()> deleter, Device device) {
   const std::int64_t n = checked_numel("from_blob", shape, size_of(dtype));
   if (!data && n) throw ArgumentError(str("from_blob: expected memory for ", n, " elements, got a null pointer"));
-  if (reinterpret_cast<std::uintptr_t>(data) % size_of(dtype)) throw ArgumentError(str("from_blob: expected a pointer aligned for ", dtype, ", got ", data));
+  if (const std::uintptr_t over = reinterpret_cast<std::uintptr_t>(data) % size_of(dtype))
+    throw ArgumentError(str("from_blob: expected a pointer aligned for ", dtype, ", a multiple of ", size_of(dtype), ", got one that is ", over, " too far"));
   return make_tensor_on(Storage::wrap(data, static_cast<std::size_t>(n) * size_of(dtype), device, std::move(deleter)), shape, contiguous_strides(shape), 0,
                         dtype);
 }

@@ -9,8 +9,8 @@ namespace {
 /// Gradient of gather_rows: zeros of `table_rows` rows with dy's rows added where they came from. Recorded; its gradient is the gather.
 Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& table);
 
-/// Rows of dim 0 by a dense int64 index of rank 1; recorded.
-Tensor gather_rows(const char* op, const Tensor& x, const Tensor& index) {
+/// Rows of dim 0 by a dense int64 index of rank 1; recorded. wrap: negative ones count from the end.
+Tensor gather_rows(const char* op, const Tensor& x, const Tensor& index, bool wrap) {
   const Tensor table = x.contiguous();
   Shape shape = table.shape();
   shape[0] = index.shape()[0];
@@ -23,7 +23,7 @@ Tensor gather_rows(const char* op, const Tensor& x, const Tensor& index) {
   if (index.numel())
     launch(op, table.device(), &KernelTable::gather_rows,
            GatherRowsArgs{table.dtype(), table.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), y.id()->data(), table.shape()[0], shape[0],
-                          width, op});
+                          width, op, wrap});
   if (!needs_grad({table})) return y;
   return record(op, {table}, y,
                 [saved = SavedTensor(index), whole = table.shape()](const Tensor& dy) -> Grads { return {scatter_add_rows(dy, saved.get(), whole)}; });
@@ -38,7 +38,7 @@ Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& tabl
                               g.numel() / index.numel()});
   if (!needs_grad({g})) return dx;
   return record("scatter_add_rows", {g}, dx,
-                [saved = SavedTensor(index)](const Tensor& ddx) -> Grads { return {gather_rows("gather_rows", ddx, saved.get())}; });
+                [saved = SavedTensor(index)](const Tensor& ddx) -> Grads { return {gather_rows("gather_rows", ddx, saved.get(), true)}; });
 }
 
 void check_index(const char* op, const Tensor& x, const Tensor& index) {
@@ -48,13 +48,19 @@ void check_index(const char* op, const Tensor& x, const Tensor& index) {
 
 }  // namespace
 
+Tensor ops::index_rows(const Tensor& x, const Tensor& index) {
+  check_index("index", x, index);
+  if (x.dim() == 0) throw ShapeError("index: expected a tensor with dimensions, got a scalar");
+  return gather_rows("index", x, index.contiguous(), true);
+}
+
 Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index) {
   check_index("index_select", x, index);
   if (x.dim() == 0) throw ShapeError("index_select: expected a tensor with dimensions, got a scalar");
   if (index.dim() != 1) throw ShapeError(str("index_select: expected an index of rank 1, got ", index.shape()));
   const int d = wrap_dim("index_select", dim, x.dim());
   const Tensor i = index.contiguous();
-  return d == 0 ? gather_rows("index_select", x, i) : gather_rows("index_select", x.transpose(0, d), i).transpose(0, d);
+  return d == 0 ? gather_rows("index_select", x, i, false) : gather_rows("index_select", x.transpose(0, d), i, false).transpose(0, d);
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& index) {
@@ -62,7 +68,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index) {
   if (weight.dim() != 2) throw ShapeError(str("embedding: expected weight [rows, width], got ", weight.shape()));
   Shape shape = index.shape();
   shape.push_back(weight.shape()[1]);
-  return gather_rows("embedding", weight, index.contiguous().reshape({index.numel()})).reshape(shape);
+  return gather_rows("embedding", weight, index.contiguous().reshape({index.numel()}), false).reshape(shape);
 }
 
 }  // namespace braid

@@ -8,13 +8,11 @@ namespace ops {
 
 void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
   const TensorImpl& impl = detail::defined(t.impl());
-  for (int i = 0; impl.numel > 0 && i < impl.shape.rank(); ++i)
-    if (impl.shape[i] > 1 && impl.strides[i] == 0)
-      throw LayoutError(str(op, ": expected a tensor whose elements each have their own memory, got an expanded one; use clone()"));
+  if (!has_own_elements(impl)) throw LayoutError(str(op, ": expected a tensor whose elements each have their own memory, got an expanded one; use clone()"));
   if (!grad_enabled()) return;
   if (impl.requires_grad && !impl.grad_fn)
     throw AutogradError(str(op, ": expected a tensor that is not a leaf requiring grad, got one; change it under NoGrad"));
-  const bool recorded = impl.grad_fn || (source.defined() && source.requires_grad());
+  const bool recorded = impl.grad_fn || (is_floating(impl.dtype) && source.defined() && source.requires_grad());
   if (recorded && (impl.is_view || impl.has_views.load(std::memory_order_relaxed)))
     throw AutogradError(str(op, ": expected a tensor without views where gradients are recorded, got a ", impl.is_view ? "view" : "tensor with views"));
 }
@@ -38,12 +36,20 @@ void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tenso
   t.storage()->bump_version();
 }
 
+/// A number that an integer tensor cannot hold must not be cut to one that it can; bool adds and multiplies with 0 and 1 alone.
+double number(const char* op, const Tensor& t, double value) {
+  if (is_floating(t.dtype())) return value;
+  if (!is_whole(value) || (t.dtype() == DType::bool_ && value != 0 && value != 1))
+    throw DTypeError(str(op, ": expected a number that ", t.dtype(), " can hold, got ", value));
+  return wrapped(value, t.dtype());
+}
+
 /// Checks `other` against t and brings it to t's dtype; a copy where it shares memory with t in another layout.
 Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
   check_device(op, t, other);
   if (broadcast_shapes(op, t.shape(), other.shape()) != t.shape())
     throw ShapeError(str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
-  if (!is_floating(t.dtype()) && is_floating(other.dtype()))
+  if ((!is_floating(t.dtype()) && is_floating(other.dtype())) || (t.dtype() == DType::bool_ && other.dtype() != DType::bool_))
     throw DTypeError(str(op, ": expected an operand that ", t.dtype(), " can hold, got ", other.dtype()));
   Tensor o = other.to(t.dtype());
   if (o.storage() == t.storage() && !(o.storage_offset() == t.storage_offset() && o.shape() == t.shape() && o.strides() == t.strides())) o = o.clone();
@@ -58,7 +64,7 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
   if (broadcast_shapes("copy_", shape(), source.shape()) != shape())
     throw ShapeError(str("copy_: expected a shape that broadcasts to ", shape(), ", got ", source.shape()));
   if (source.id() == id()) return *this;
-  const bool recorded = needs_grad({source}) || (grad_enabled() && impl_->grad_fn);
+  const bool recorded = is_floating(dtype()) && (needs_grad({source}) || (grad_enabled() && impl_->grad_fn));  // integers carry no gradient
   Tensor from = source.detach().to(device());
   if (from.storage() == storage()) from = from.clone();
   ops::copy_values(*this, from);
@@ -73,10 +79,9 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
 
 const Tensor& Tensor::fill_(double value) const {
   ops::check_in_place("fill_", *this, {});
-  const Ref<Node> before = grad_enabled() ? impl_->grad_fn : Ref<Node>();
-  const NoGrad guard;
-  copy_(ops::filled({}, value, dtype(), device()));
-  if (before) impl_->grad_fn = {};  // the old numbers are gone, and with them their history
+  ops::fill_values(*this, ops::fill_value("fill_", value, dtype()));
+  if (numel()) storage()->bump_version();
+  if (grad_enabled()) impl_->grad_fn = {};  // the old numbers are gone, and with them their history
   return *this;
 }
 const Tensor& Tensor::zero_() const { return fill_(0); }
@@ -87,7 +92,7 @@ namespace {
 const Tensor& add_in_place(const char* op, const Tensor& t, const Tensor& other, double alpha) {
   check_in_place(op, t, other);
   const Tensor o = operand(op, t, other);
-  binary_in_place(op, BinaryOp::add, t, &o, 0, alpha);
+  binary_in_place(op, BinaryOp::add, t, &o, 0, add_alpha(op, t.dtype(), alpha));
   if (needs_grad({t, other})) {
     record(op, {t, o}, t, [shape = o.shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
       return {dy, needs[1] ? mul(sum_to(dy, shape), alpha) : Tensor()};
@@ -100,16 +105,21 @@ const Tensor& add_in_place(const char* op, const Tensor& t, const Tensor& other,
 }  // namespace ops
 
 const Tensor& Tensor::add_(const Tensor& other, double alpha) const { return ops::add_in_place("add_", *this, other, alpha); }
-const Tensor& Tensor::sub_(const Tensor& other, double alpha) const { return ops::add_in_place("sub_", *this, other, -alpha); }
+const Tensor& Tensor::sub_(const Tensor& other, double alpha) const {
+  ops::refuse_bool("sub_", *this, other);
+  return ops::add_in_place("sub_", *this, other, -alpha);
+}
 
 const Tensor& Tensor::mul_(const Tensor& other) const {
   ops::check_in_place("mul_", *this, other);
-  const Tensor o = ops::operand("mul_", *this, other);
-  if (needs_grad({*this, other})) {  // the old numbers are needed for other's gradient, so they are kept elsewhere
+  Tensor o = ops::operand("mul_", *this, other);
+  if (needs_grad({*this, other})) {  // the old numbers are needed for both gradients, so they are kept elsewhere
+    if (o.storage() == storage()) o = o.clone();
+    const SavedTensor saved(o);
     const Tensor old = detach().clone();
     if (impl_->grad_fn) detail::attach(old, impl_->grad_fn, impl_->output_nr);
     ops::binary_in_place("mul_", BinaryOp::mul, *this, &o, 0, 1);
-    record("mul_", {*this, o}, *this, [old, saved = SavedTensor(o), shape = o.shape()](const Tensor& dy, Needs needs) -> Grads {
+    record("mul_", {*this, o}, *this, [old, saved, shape = o.shape()](const Tensor& dy, Needs needs) -> Grads {
       return {needs[0] ? dy * saved.get() : Tensor(), needs[1] ? ops::sum_to(dy * old, shape) : Tensor()};
     });
     return *this;
@@ -120,13 +130,13 @@ const Tensor& Tensor::mul_(const Tensor& other) const {
 
 const Tensor& Tensor::add_(double value) const {
   ops::check_in_place("add_", *this, {});
-  ops::binary_in_place("add_", BinaryOp::add, *this, nullptr, value, 1);
+  ops::binary_in_place("add_", BinaryOp::add, *this, nullptr, ops::number("add_", *this, value), 1);
   return *this;  // the gradient passes unchanged: the history stays as it is
 }
 
 const Tensor& Tensor::mul_(double value) const {
   ops::check_in_place("mul_", *this, {});
-  ops::binary_in_place("mul_", BinaryOp::mul, *this, nullptr, value, 1);
+  ops::binary_in_place("mul_", BinaryOp::mul, *this, nullptr, ops::number("mul_", *this, value), 1);
   if (needs_grad({*this})) record("mul_", {*this}, *this, [value](const Tensor& dy) -> Grads { return {mul(dy, value)}; });
   return *this;
 }

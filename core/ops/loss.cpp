@@ -19,17 +19,18 @@ Tensor cross_entropy_backward(const Tensor& x, const Tensor& labels, const Tenso
            CrossEntropyBackwardArgs{x.dtype(), x.id()->data(), static_cast<const std::int64_t*>(labels.id()->data()), labels.strides()[0], lse.id()->data(),
                                     dy.id()->data(), dx.id()->data(), scale, x.shape()[0], x.shape()[1]});
   if (!needs_grad({x, dy})) return dx;
-  return record("cross_entropy_backward", {x, dy}, dx, [sx = SavedTensor(x), sd = SavedTensor(dy), labels, scale](const Tensor& g, Needs needs) -> Grads {
+  auto gradient = [sx = SavedTensor(x), sd = SavedTensor(dy), sl = SavedTensor(labels), scale](const Tensor& g, Needs needs) -> Grads {
     const Tensor logits = sx.get(), p = softmax(logits);
     Tensor dlogits, ddy;
     if (needs[0]) dlogits = ops::softmax_backward(p, mul(g * sd.get(), scale), false);
     if (needs[1]) {
       const Tensor columns = arange(logits.shape()[1], {.device = logits.device()});
-      const Tensor onehot = eq(labels.reshape({-1, 1}), columns).to(g.dtype());
+      const Tensor onehot = eq(sl.get().reshape({-1, 1}), columns).to(g.dtype());
       ddy = mul(sum(g * (p - onehot)), scale);
     }
     return {dlogits, ddy};
-  });
+  };
+  return record("cross_entropy_backward", {x, dy}, dx, std::move(gradient));
 }
 
 /// da = 2 scale (a - b) dy. Recorded.

@@ -1,6 +1,7 @@
 #include <braid/core/random.hpp>
 
 #include <atomic>
+#include <limits>
 
 #include <braid/core/ops/create.hpp>
 
@@ -10,6 +11,19 @@ namespace braid {
 namespace {
 
 std::atomic<std::uint64_t> global_seed{0}, global_stream{0};
+
+double largest_of(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return 65504;
+    case DType::bfloat16:
+      return 0x1.fep127;
+    case DType::float32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
 
 Tensor fill_random(const char* op, RandomKind kind, const Shape& shape, const TensorOptions& options, DType natural, double low, double high, std::int64_t ilow,
                    std::int64_t ihigh) {
@@ -36,6 +50,9 @@ Tensor randn(const Shape& shape, const TensorOptions& options) { return fill_ran
 Tensor rand(const Shape& shape, const TensorOptions& options) { return fill_random("rand", RandomKind::uniform, shape, options, DType::float32, 0, 1, 0, 0); }
 Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options) {
   if (!(low <= high)) throw ArgumentError(str("uniform: expected low <= high, got ", low, " and ", high));
+  const DType dtype = options.dtype.value_or(DType::float32);
+  if (const double largest = largest_of(dtype); low < -largest || high > largest || high - low > largest)
+    throw ArgumentError(str("uniform: expected bounds, and a distance between them, of at most ", largest, " for ", dtype, ", got ", low, " and ", high));
   return fill_random("uniform", RandomKind::uniform, shape, options, DType::float32, low, high, 0, 0);
 }
 

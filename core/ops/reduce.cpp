@@ -78,7 +78,8 @@ Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, const Shape& dims
   Tensor y = reduce(op, kind, x, plan, keepdim, x.dtype(), 1);
   if (!needs_grad({x})) return y;
   return record(op, {x}, y, [sx = SavedTensor(x), sy = SavedTensor::output(y), kept = plan.kept_dims, dims](const Tensor& dy) -> Grads {
-    const Tensor chosen = eq(sx.get().detach(), sy.get().detach().reshape(kept)).to(dy.dtype());
+    const Tensor all = sx.get().detach(), best = sy.get().detach().reshape(kept);
+    const Tensor chosen = where(ne(best, best), ne(all, all), eq(all, best)).to(dy.dtype());  // a NaN was chosen among the NaNs
     return {chosen * (dy.reshape(kept) / sum(chosen, dims, true))};
   });
 }

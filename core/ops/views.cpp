@@ -116,7 +116,7 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
 }
 Tensor Tensor::operator[](std::int64_t index) const { return select(0, index); }
 Tensor Tensor::operator[](const Tensor& index) const {
-  return index_select(*this, 0, index.reshape({-1})).reshape([&] {
+  return ops::index_rows(*this, index.reshape({-1})).reshape([&] {
     Shape s = index.shape();
     for (int i = 1; i < dim(); ++i) s.push_back(shape()[i]);
     return s;

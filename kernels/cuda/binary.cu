@@ -76,7 +76,7 @@ struct Extreme {
 template <class E>
 struct ReluBackward {
   using A = typename E::A;
-  BRAID_DEVICE A operator()(A a, A b) const { return b > A{0} ? a : A{0}; }
+  BRAID_DEVICE A operator()(A a, A b) const { return b <= A{0} ? A{0} : a; }  // a NaN lets the gradient pass
 };
 /// All six comparisons: which of "less", "equal", "greater", "unordered" count as true.
 template <class E>

@@ -5,30 +5,31 @@
 #include "cuda/kernels.hpp"
 
 // Rows of a table by index: embedding lookup and its gradient.
-// Indices   outside [-table_rows, table_rows) are reported (runtime/device_errors.hpp). Their rows of a lookup are NaN, or 0 in other dtypes; their rows of a
+// Indices   outside [low, table_rows) are reported (runtime/device_errors.hpp). Their rows of a lookup are NaN, or 0 in other dtypes; their rows of a
 //           gradient are left out.
 namespace braid::cuda {
 
-BRAID_DEVICE bool in_range(std::int64_t index, std::int64_t table_rows) { return index >= -table_rows && index < table_rows; }
+BRAID_DEVICE bool in_range(std::int64_t index, std::int64_t low, std::int64_t table_rows) { return index >= low && index < table_rows; }
 BRAID_DEVICE std::int64_t wrapped(std::int64_t index, std::int64_t table_rows) { return index < 0 ? index + table_rows : index; }
 
 /// Rows of `width` units of U, the widest type that all rows are whole numbers of. `missing` is stored for rows that do not exist.
 template <class U>
-__global__ void __launch_bounds__(kThreads) gather_units(const U* table, const std::int64_t* index, U* out, std::int64_t table_rows, std::int64_t rows,
-                                                         Divider width, bool narrow, U missing, FaultSite site) {
+__global__ void __launch_bounds__(kThreads) gather_units(const U* table, const std::int64_t* index, U* out, std::int64_t low, std::int64_t table_rows,
+                                                         std::int64_t rows, Divider width, bool narrow, U missing, FaultSite site) {
   const std::int64_t n = rows * width.divisor;
   for (std::int64_t i = grid_thread(); i < n; i += grid_threads()) {
     const std::int64_t row = width.divide(i, narrow), column = i - row * width.divisor, from = index[row];
-    const bool good = in_range(from, table_rows);
-    if (!good && column == 0) report(site, DeviceFault::index, -table_rows, table_rows, from, row);
+    const bool good = in_range(from, low, table_rows);
+    if (!good && column == 0) report(site, DeviceFault::index, low, table_rows, from, row);
     out[i] = good ? table[wrapped(from, table_rows) * width.divisor + column] : missing;
   }
 }
 
 /// Indices alone are checked: rows without elements.
-__global__ void __launch_bounds__(kThreads) check_indices(const std::int64_t* index, std::int64_t table_rows, std::int64_t rows, FaultSite site) {
+__global__ void __launch_bounds__(kThreads) check_indices(const std::int64_t* index, std::int64_t low, std::int64_t table_rows, std::int64_t rows,
+                                                          FaultSite site) {
   for (std::int64_t i = grid_thread(); i < rows; i += grid_threads())
-    if (!in_range(index[i], table_rows)) report(site, DeviceFault::index, -table_rows, table_rows, index[i], i);
+    if (!in_range(index[i], low, table_rows)) report(site, DeviceFault::index, low, table_rows, index[i], i);
 }
 
 template <class U>
@@ -38,13 +39,15 @@ void gather_as(const GatherRowsArgs& args, std::int64_t row_bytes, const FaultSi
   auto* bytes = reinterpret_cast<unsigned char*>(&missing);
   for (std::size_t k = 0; k < sizeof(U); ++k) bytes[k] = is_floating(args.dtype) ? 0xff : 0;  // all ones are a NaN of every format
   run("gather_rows", gather_units<U>, blocks_for(n, kThreads), kThreads, stream, static_cast<const U*>(args.table), args.index, static_cast<U*>(args.out),
-      args.table_rows, args.rows, Divider(width), n < std::int64_t{1} << 31, missing, site);
+      args.wrap ? -args.table_rows : 0, args.table_rows, args.rows, Divider(width), n < std::int64_t{1} << 31, missing, site);
 }
 
 void gather_rows(const GatherRowsArgs& args, Stream& stream) {
   if (args.rows <= 0) return;
   const FaultSite site = fault_site(device_error_record(stream), args.op, "indices");
-  if (args.width <= 0) return run("gather_rows", check_indices, blocks_for(args.rows, kThreads), kThreads, stream, args.index, args.table_rows, args.rows, site);
+  if (args.width <= 0)
+    return run("gather_rows", check_indices, blocks_for(args.rows, kThreads), kThreads, stream, args.index, args.wrap ? -args.table_rows : 0, args.table_rows,
+               args.rows, site);
   const std::int64_t row_bytes = args.width * static_cast<std::int64_t>(size_of(args.dtype));
   const auto ends = reinterpret_cast<std::uintptr_t>(args.table) | reinterpret_cast<std::uintptr_t>(args.out) | static_cast<std::uintptr_t>(row_bytes);
   if (ends % 16 == 0) return gather_as<uint4>(args, row_bytes, site, stream);
@@ -68,7 +71,7 @@ __global__ void __launch_bounds__(kThreads) scatter_add(typename E::T* table, co
     std::int64_t row = -1;
     if (i < rows) {
       const std::int64_t wanted = index[i];
-      if (in_range(wanted, table_rows)) row = wrapped(wanted, table_rows);
+      if (in_range(wanted, -table_rows, table_rows)) row = wrapped(wanted, table_rows);
       else if (blockIdx.x == 0 && blockIdx.y == 0) report(site, DeviceFault::index, -table_rows, table_rows, wanted, i);
     }
     const bool mine = row >= 0 && (row & static_cast<std::int64_t>(gridDim.x - 1)) == static_cast<std::int64_t>(blockIdx.x);
@@ -98,7 +101,8 @@ void scatter_add_rows(const ScatterAddRowsArgs& args, Stream& stream) {
   if (args.rows <= 0) return;
   const FaultSite site = fault_site(device_error_record(stream), "scatter_add_rows", "indices");
   if (args.width <= 0)
-    return run("scatter_add_rows", check_indices, blocks_for(args.rows, kThreads), kThreads, stream, args.index, args.table_rows, args.rows, site);
+    return run("scatter_add_rows", check_indices, blocks_for(args.rows, kThreads), kThreads, stream, args.index, -args.table_rows, args.table_rows, args.rows,
+               site);
   unsigned owners = 1;  // a power of two
   while (owners < 256 && owners < args.table_rows && owners < args.rows) owners *= 2;
   const std::int64_t columns = (args.width + kThreads - 1) / kThreads;

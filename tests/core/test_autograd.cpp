@@ -60,6 +60,17 @@ TEST_CASE("autograd: backward adds to the gradients that are there", "[autograd]
   CHECK(numbers(c.grad()) == std::vector<double>{1, 1, 1});
 }
 
+TEST_CASE("autograd: a gradient that cannot be written to is added to all the same", "[autograd]") {
+  const Tensor a = tensor({1.0, 2.0}).requires_grad_(), b = tensor({3.0, 4.0}).requires_grad_();
+  const Tensor wide = ones({1}).expand({2});
+  a.set_grad(zeros({2}));
+  b.set_grad(wide);
+  (a * b).sum().backward();
+  CHECK(numbers(a.grad()) == std::vector<double>{3, 4});
+  CHECK(numbers(b.grad()) == std::vector<double>{2, 3});
+  CHECK(numbers(wide) == std::vector<double>{1, 1});  // what the caller gave stays his
+}
+
 TEST_CASE("autograd: a gradient may be weighted, strided and broadcast nowhere", "[autograd][errors]") {
   const Tensor x = random_tensor({2, 3}).requires_grad_();
   const Tensor dy = random_tensor({3, 2}, DType::float32, {}, 2).t();
@@ -106,6 +117,18 @@ TEST_CASE("autograd: a graph is freed by backward, unless it is kept", "[autogra
   CHECK_THROWS_AS(c.backward(), AutogradError);
   CHECK_EXACT(x.grad(), before);
   CHECK_THROWS_AS(grad(y, {x}), AutogradError);
+}
+
+TEST_CASE("autograd: nodes that saved nothing can run again", "[autograd]") {
+  const Tensor w = tensor({1.0, 2.0}).requires_grad_();
+  const Tensor y = w + 1;
+  y.sum().backward();
+  y.sum().backward();
+  CHECK(numbers(w.grad()) == std::vector<double>{2, 2});
+  const Tensor z = ((w * 2).reshape({2, 1}) - 1).sum();
+  z.backward();
+  z.backward();
+  CHECK(numbers(w.grad()) == std::vector<double>{6, 6});
 }
 
 TEST_CASE("autograd: no_grad and detach", "[autograd]") {

@@ -6,6 +6,7 @@
 #include <braid/core/ops/reduce.hpp>
 #include <braid/core/ops/softmax.hpp>
 
+#include "support/child.hpp"
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
 
@@ -163,5 +164,22 @@ TEST_CASE("higher: graphs with and without create_graph free their memory", "[au
     CHECK(references == 1);  // no cycle holds the leaf
   }
 }
+
+TEST_CASE("child: backward with create_graph warns, once", "[.child][create-graph]") {
+  std::vector<std::string> warnings;
+  set_warning_handler([&](std::string_view text) { warnings.emplace_back(text); });
+  const Tensor x = at(3);
+  (x * x).backward();
+  (void)grad(x * x, {x}, true, true);
+  CHECK(warnings.empty());
+  for (int i = 0; i < 2; ++i) {
+    (x * x).backward({}, true, true);
+    x.set_grad({});
+  }
+  set_warning_handler({});
+  REQUIRE(warnings.size() == 1);
+  CHECK(matches(warnings[0], "backward with create_graph = true makes a cycle*set_grad({})*grad(outputs, inputs"));
+}
+TEST_CASE("higher: backward with create_graph warns that it makes a cycle", "[autograd][higher]") { CHECK_CHILD("-u NOTHING", "[.child][create-graph]"); }
 
 }  // namespace braid::test

@@ -1,4 +1,5 @@
 // allclose and equal.
+#include <cmath>
 #include <limits>
 
 #include <braid/core/ops/create.hpp>
@@ -72,6 +73,34 @@ TEST_CASE("compare: equal wants the same shape, type and elements", "[compare]")
 TEST_CASE("compare: two devices are refused", "[compare][errors]") {
   CHECK_THROWS_TEXT(DeviceError, "allclose: *cpu:0*cpu:1", allclose(zeros({2}), zeros({2}, {.device = Device("cpu:1")})));
   CHECK_THROWS_TEXT(DeviceError, "equal: *cpu:0*cpu:1", equal(zeros({2}), zeros({2}, {.device = Device("cpu:1")})));
+}
+
+TEST_CASE("compare: with a number that the integers cannot hold", "[compare]") {
+  const Tensor i = tensor({1, 2147483647}, {.dtype = DType::int32}), u = tensor({44, 255}, {.dtype = DType::uint8});
+  const auto none = std::vector<bool>{false, false}, all = std::vector<bool>{true, true};
+  CHECK(gt(i, 3e9).to_vector<bool>() == none);
+  CHECK(lt(i, 3e9).to_vector<bool>() == all);
+  CHECK(eq(u, 300).to_vector<bool>() == none);
+  CHECK(eq(u, -1).to_vector<bool>() == none);
+  CHECK(gt(u, -1).to_vector<bool>() == all);
+  CHECK(gt(arange(2), 1e30).to_vector<bool>() == none);
+  CHECK(lt(arange(2), double(INFINITY)).to_vector<bool>() == all);
+  CHECK(lt(i, std::nan("")).to_vector<bool>() == none);
+  CHECK(gt(tensor({16777217}), 16777216.5).item<bool>());
+  CHECK(gt(tensor({true, false}), 0.5).to_vector<bool>() == std::vector<bool>{true, false});
+  CHECK(eq(tensor({true, false}), 2).to_vector<bool>() == none);
+}
+
+TEST_CASE("compare: a difference of truth values is refused", "[compare][errors]") {
+  const Tensor b = tensor({true, false}), i = tensor({1, 2});
+  CHECK_THROWS_TEXT(DTypeError, "sub: expected numbers, got bool", b - b);
+  CHECK_THROWS_TEXT(DTypeError, "sub: expected numbers, got bool", i - b);
+  CHECK_THROWS_TEXT(DTypeError, "sub: expected numbers, got bool", b - 1);
+  CHECK_THROWS_TEXT(DTypeError, "sub: expected numbers, got bool", 1 - b);
+  CHECK_THROWS_TEXT(DTypeError, "sub_: expected numbers, got bool", i.sub_(b));
+  CHECK((i + double(INFINITY)).dtype() == DType::float32);
+  CHECK((i + double(INFINITY))[0].item<double>() == INFINITY);
+  CHECK((tensor({1}, {.dtype = DType::uint8}) + 300).item<int>() == 45);
 }
 
 }  // namespace braid::test

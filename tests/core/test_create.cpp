@@ -1,6 +1,7 @@
 // Factories and the way in and out: tensor(), zeros(), arange(), from_blob(), data(), item(), to_vector().
 #include <braid/core/ops/create.hpp>
 
+#include <cmath>
 #include <limits>
 
 #include <braid/core/memory.hpp>
@@ -90,6 +91,24 @@ TEST_CASE("create: constant tensors of every type on every device", "[create]") 
   CHECK_EXACT(full({2}, -2.75, {.dtype = DType::float64}), row({-2.75, -2.75}));
   CHECK(full({1}, 2.0, {.dtype = DType::bool_}).item<int>() == 1);
   CHECK(full({1}, 1.7, {.dtype = DType::int32}).item<int>() == 1);
+}
+
+TEST_CASE("create: a value that the type cannot hold is refused", "[create][errors]") {
+  const auto of = [](DType t, double v) { return full({1}, v, {.dtype = t}); };
+  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that uint8 can hold, got 300", of(DType::uint8, 300));
+  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that int32 can hold, got 3e+09", of(DType::int32, 3e9));
+  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that int64 can hold, got 1e+30", of(DType::int64, 1e30));
+  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that int64 can hold, got nan", of(DType::int64, std::nan("")));
+  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that float32 can hold, got 1e+300", of(DType::float32, 1e300));
+  CHECK(of(DType::uint8, -1).item<int>() == 255);
+  CHECK(of(DType::uint8, 255.9).item<int>() == 255);
+  CHECK(of(DType::int32, -2147483648.0).item<double>() == -2147483648.0);
+  CHECK(of(DType::float16, 1e6).item<double>() == INFINITY);
+  CHECK(of(DType::float32, -INFINITY).item<double>() == -INFINITY);
+  const Tensor t = zeros({2}, {.dtype = DType::uint8});
+  CHECK_THROWS_TEXT(DTypeError, "fill_: expected a number that uint8 can hold, got 300", t.fill_(300));
+  CHECK((t.version() == 0 && t.sum().item<int>() == 0));
+  CHECK(t.fill_(-1).sum().item<int>() == 510);
 }
 
 TEST_CASE("create: _like takes shape, type and device, unless told otherwise", "[create]") {
@@ -202,6 +221,9 @@ TEST_CASE("create: from_blob without memory is refused, unless there are no elem
   CHECK_THROWS_TEXT(ShapeError, "from_blob: ", from_blob(&x, {-1}));
   CHECK_THROWS_TEXT(ShapeError, "from_blob: ", from_blob(&x, {std::numeric_limits<std::int64_t>::max()}));
   CHECK_THROWS_TEXT(DeviceError, "got cpu:60", from_blob(&x, {1}, {}, Device("cpu:60")));
+  alignas(8) char bytes[16] = {};
+  CHECK_THROWS_TEXT(ArgumentError, "from_blob: expected a pointer aligned for float32, a multiple of 4, got one that is 3 too far",
+                    from_blob(bytes + 3, {1}, DType::float32, [&] { ++freed; }));
   CHECK(freed == 0);  // the call had no effect: the memory stays the caller's
 }
 
@@ -214,6 +236,12 @@ TEST_CASE("create: item()", "[create][errors]") {
   for (const Device d : test_devices()) CHECK(full({}, 5, {.device = d, .dtype = DType::bfloat16}).item<float>() == 5);
   constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1;
   CHECK(tensor(kBig).item<std::int64_t>() == kBig);
+  CHECK(static_cast<float>(tensor({0.5}).item<float16>()) == 0.5f);
+  CHECK(static_cast<float>(tensor({0.5}).item<bfloat16>()) == 0.5f);
+  CHECK(tensor({0.5}).item<bool>());
+  CHECK_FALSE(tensor({0.0}).item<bool>());
+  CHECK(tensor(kBig).item<bool>());
+  for (const DType t : all_dtypes()) CHECK((ones({}, {.dtype = t}).item<double>() == 1 && ones({}, {.dtype = t}).item<int>() == 1));
   CHECK_THROWS_TEXT(ShapeError, "item: expected *one element*got *[2]", tensor({1.0, 2.0}).item<float>());
   CHECK_THROWS_TEXT(ShapeError, "item: ", zeros({0}).item<float>());
   CHECK_THROWS_AS(Tensor().item<float>(), Error);

@@ -1,5 +1,8 @@
 // Changes in place: every layout of target and source, memory between the elements untouched, and when autograd refuses them.
+#include <cmath>
+
 #include <braid/core/autograd.hpp>
+#include <braid/core/memory.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
@@ -213,6 +216,79 @@ TEST_CASE("in place: a change of what backward needs is found", "[inplace][error
     CHECK_NOTHROW(z.backward());
     CHECK(x.grad().to_vector<float>() == std::vector<float>{2, 2, 2});
   }
+}
+
+TEST_CASE("in place: mul_ by itself, or by what shares its memory, has the gradient of the old numbers", "[inplace][gradients]") {
+  const auto gradient = [](auto f) {
+    const Tensor w = tensor({1.0, 2.0, 3.0}).requires_grad_();
+    f(w).sum().backward();
+    return w.grad().template to_vector<double>();
+  };
+  const auto itself = [](const Tensor& w) {
+    const Tensor x = w * 1.0;
+    return x.mul_(x);
+  };
+  CHECK(gradient(itself) == std::vector<double>{2, 4, 6});
+  CHECK(gradient([](const Tensor& w) {
+          const Tensor x = w * 2;
+          return x.mul_(x.detach());
+        }) == std::vector<double>{4, 8, 12});
+  CHECK(gradient([](const Tensor& w) {
+          const Tensor x = w * 1.0;
+          return x.add_(x);
+        }) == std::vector<double>{2, 2, 2});
+  CHECK(gradient([](const Tensor& w) {
+          const Tensor x = w * 1.0;
+          return x.sub_(x);
+        }) == std::vector<double>{0, 0, 0});
+  const Tensor a = random_tensor({2, 3}, DType::float64).requires_grad_();
+  CHECK_GRAD(
+      [](const Tensor& t) {
+        const Tensor x = t * 2.0;
+        return x.mul_(x);
+      },
+      a);
+  // Nothing is left of the graph: it holds no cycle.
+  const std::size_t before = memory_stats({}).in_use;
+  for (int i = 0; i < 3; ++i) {
+    const Tensor w = ones({1000}).requires_grad_(), x = w * 1.0;
+    x.mul_(x);
+  }
+  CHECK(memory_stats({}).in_use == before);
+}
+
+TEST_CASE("in place: integers refuse numbers that they cannot hold", "[inplace][errors]") {
+  const Tensor i = tensor({10, 20, 30}), b = tensor({true, false}), u = tensor({1, 2}, {.dtype = DType::uint8});
+  for (const double wrong : {0.5, 1e30, double(INFINITY), std::nan("")}) {
+    CHECK_THROWS_TEXT(DTypeError, str("mul_: expected a number that int64 can hold, got ", wrong), i.mul_(wrong));
+    CHECK_THROWS_TEXT(DTypeError, str("add_: expected a number that int64 can hold, got ", wrong), i.add_(wrong));
+    CHECK_THROWS_TEXT(DTypeError, str("add_: expected a whole alpha for int64, got ", wrong), i.add_(i, wrong));
+    CHECK_THROWS_TEXT(DTypeError, str("add: expected a whole alpha for int64, got ", wrong), add(i, i, wrong));
+    CHECK_THROWS_TEXT(DTypeError, "sub: expected a whole alpha for int64", sub(i, i, wrong));
+  }
+  CHECK_THROWS_TEXT(DTypeError, "mul_: expected a number that bool can hold, got 0.5", b.mul_(0.5));
+  CHECK_THROWS_TEXT(DTypeError, "add_: expected a number that bool can hold, got 2", b.add_(2.0));
+  CHECK_THROWS_TEXT(DTypeError, "add_: expected *bool*got int64", b.add_(tensor({1, 2})));
+  CHECK_THROWS_TEXT(DTypeError, "add: expected a whole alpha for bool, got 0.5", add(b, b, 0.5));
+  CHECK((i.version() == 0 && b.version() == 0));
+  CHECK(i.to_vector<int>() == std::vector<int>{10, 20, 30});
+  CHECK(b.to_vector<bool>() == std::vector<bool>{true, false});
+  // What PyTorch computes.
+  CHECK(add(i, i.to(DType::float32), 0.5).to_vector<double>() == std::vector<double>{15, 30, 45});
+  CHECK(add(i, i, 2).to_vector<int>() == std::vector<int>{30, 60, 90});
+  CHECK(add(b, b, 2).to_vector<bool>() == std::vector<bool>{true, false});
+  CHECK(b.add_(1.0).to_vector<bool>() == std::vector<bool>{true, true});
+  CHECK(u.add_(300).to_vector<int>() == std::vector<int>{45, 46});
+  CHECK(u.add_(-1).to_vector<int>() == std::vector<int>{44, 45});
+  CHECK(u.mul_(-1).to_vector<int>() == std::vector<int>{212, 211});
+}
+
+TEST_CASE("in place: integers take numbers from copy_, and no history", "[inplace]") {
+  const Tensor n = zeros({2}, {.dtype = DType::int64}), w = tensor({1.5, 2.5}).requires_grad_();
+  n.copy_(w);
+  CHECK_FALSE(n.requires_grad());
+  CHECK(n.is_leaf());
+  CHECK(n.to_vector<int>() == std::vector<int>{1, 2});
 }
 
 }  // namespace braid::test

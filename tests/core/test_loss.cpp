@@ -148,4 +148,13 @@ TEST_CASE("mse_loss: empty ones, and what does not fit", "[loss][errors]") {
   CHECK_THROWS_TEXT(DeviceError, "mse_loss: expected *got cpu:0 and cpu:1", mse_loss(zeros({2}), zeros({2}, {.device = Device("cpu:1")})));
 }
 
+TEST_CASE("cross_entropy: labels that changed are found, in the second derivative too", "[loss][errors]") {
+  const Tensor x = random_tensor({3, 4}, DType::float64).requires_grad_(), scale = tensor(2.0, {.dtype = DType::float64}).requires_grad_();
+  const Tensor labels = tensor({0, 3, 1});
+  const Tensor dx = grad(cross_entropy(x, labels) * scale, {x}, true, true)[0];
+  (void)grad(dx.sum(), {scale}, true);
+  labels.fill_(2);
+  CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [3] unchanged*saved by cross_entropy_backward", (void)grad(square(dx).sum(), {scale}));
+}
+
 }  // namespace braid::test

@@ -244,4 +244,21 @@ TEST_CASE("memory: steps of changing shapes come back to where they began", "[me
   CHECK(memory_stats(d).in_use == base);
 }
 
+TEST_CASE("memory: a full device can be read and reset", "[memory]") {
+  for (const Device d : test_devices()) {
+    const Restore restore{d};
+    const Tensor x = ones({3}, {.device = d}), n = full({}, 7, {.device = d, .dtype = DType::int64}), h = full({1}, 0.5, {.device = d, .dtype = DType::float16});
+    fail_allocation(d, 1, true);
+    CHECK_THROWS_AS(x + x, OutOfMemoryError);
+    CHECK(x[1].item<float>() == 1);
+    CHECK(n.item<double>() == 7);
+    CHECK(n.item<int>() == 7);
+    CHECK(h.item<float>() == 0.5f);
+    x.fill_(3);
+    CHECK(x[2].item<double>() == 3);
+    x[1].zero_();
+    CHECK((x[0].item<int>() == 3 && x[1].item<int>() == 0));
+  }
+}
+
 }  // namespace braid::test

@@ -1,6 +1,7 @@
 // Random factories: moments, seeds, streams; the same numbers on every device and with any number of threads.
 #include <braid/core/random.hpp>
 
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -224,6 +225,14 @@ TEST_CASE("random: options hold, wrong arguments are refused", "[random][errors]
   }
   CHECK_THROWS_TEXT(ArgumentError, "randint: expected low < high, got *5*5", randint(5, 5, {2}));
   CHECK_THROWS_TEXT(ArgumentError, "randint: ", randint(6, 5, {2}));
+  const double inf = INFINITY, most = 3.4e38;
+  CHECK_THROWS_TEXT(ArgumentError, "uniform: expected bounds, and a distance between them, of at most 3.40282e+38 for float32, got -inf and inf", uniform({3}, -inf, inf));
+  CHECK_THROWS_TEXT(ArgumentError, "uniform: expected bounds", uniform({3}, 0, inf));
+  CHECK_THROWS_TEXT(ArgumentError, "uniform: expected bounds", uniform({3}, -most, most));
+  CHECK_THROWS_TEXT(ArgumentError, "at most 65504 for float16, got 0 and 65505", uniform({3}, 0, 65505, {.dtype = DType::float16}));
+  CHECK_THROWS_TEXT(ArgumentError, "uniform: expected low <= high", uniform({3}, std::nan(""), 1));
+  CHECK(uniform({3}, 0, 65504, {.dtype = DType::float16}).numel() == 3);
+  CHECK(uniform({3}, -most, most, {.dtype = DType::float64}).numel() == 3);
   CHECK_THROWS_AS(randn({-1}), ShapeError);
   CHECK_THROWS_AS(randperm(-1), ArgumentError);
 }

@@ -167,6 +167,12 @@ TEST_CASE("special values: subgradients at kinks", "[special][gradients]") {
   CHECK(gradient([](const Tensor& x) { return max(x); }, {3, 1, 3, 3, 0, 3}) == std::vector<double>{0.25, 0, 0.25, 0.25, 0, 0.25});
   CHECK(gradient([](const Tensor& x) { return min(x); }, {3, 1, 3, 1}) == std::vector<double>{0, 0.5, 0, 0.5});
   CHECK(gradient([](const Tensor& x) { return max(x.reshape({2, 3}), {1}); }, {3, 1, 3, 2, 2, 2}).at(3) == Approx(1.0 / 3));
+  // A NaN was not cut off, and is the largest and the smallest where there is one.
+  const double nan = std::nan("");
+  CHECK(gradient([](const Tensor& x) { return relu(x); }, {-2, nan, 3}) == std::vector<double>{0, 1, 1});
+  CHECK(gradient([](const Tensor& x) { return max(x); }, {1, nan, 3}) == std::vector<double>{0, 1, 0});
+  CHECK(gradient([](const Tensor& x) { return min(x); }, {nan, 1, nan}) == std::vector<double>{0.5, 0, 0.5});
+  CHECK(gradient([](const Tensor& x) { return max(x.reshape({2, 2}), {1}); }, {1, nan, 3, 2}) == std::vector<double>{0, 1, 1, 0});
   // pow at 0.
   CHECK(gradient([](const Tensor& x) { return pow(x, 2); }, {0, -3}) == std::vector<double>{0, -6});
   CHECK(gradient([](const Tensor& x) { return pow(x, 1); }, {0, -3}) == std::vector<double>{1, 1});

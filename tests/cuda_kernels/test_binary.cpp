@@ -18,7 +18,8 @@ double wrap(DType t, double x) {
 }
 
 double reference(BinaryOp op, DType t, double a, double b, double alpha) {
-  const double scaled = braid::is_floating(t) ? rounded(t == DType::float64 ? t : DType::float32, alpha * b) : alpha * b;
+  const DType computed = t == DType::float64 ? t : DType::float32;  // alpha is rounded to it, and the product
+  const double scaled = braid::is_floating(t) ? rounded(computed, rounded(computed, alpha) * b) : alpha * b;
   switch (op) {
     case BinaryOp::add:
       return wrap(t, a + scaled);
@@ -33,7 +34,7 @@ double reference(BinaryOp op, DType t, double a, double b, double alpha) {
     case BinaryOp::minimum:
       return std::isnan(a) || std::isnan(b) ? kNaN : std::min(a, b);
     case BinaryOp::relu_backward:
-      return b > 0 ? a : 0;
+      return b <= 0 ? 0 : a;
     case BinaryOp::eq:
       return a == b;
     case BinaryOp::ne:

@@ -33,7 +33,7 @@ TEST_CASE("cuda gather_rows: every dtype, width, number of rows and alignment", 
           const IndexTwin gindex(index);
           gpu().gather_rows(
               GatherRowsArgs{
-                  .dtype = t, .table = gtable.data(), .index = gindex.data(), .out = gout.data(), .table_rows = table_rows, .rows = rows, .width = width},
+                  .dtype = t, .table = gtable.data(), .index = gindex.data(), .out = gout.data(), .table_rows = table_rows, .rows = rows, .width = width, .wrap = true},
               gpu_stream());
           gout.fetch();
           std::int64_t wrong = 0;
@@ -83,7 +83,7 @@ TEST_CASE("cuda rows: an index outside the table is thrown at the next wait, and
     for (const std::int64_t width : {4, 0}) {
       gpu().gather_rows(
           GatherRowsArgs{
-              .dtype = DType::float32, .table = gtable.data(), .index = index.data(), .out = gout.data(), .table_rows = 5, .rows = 3, .width = width, .op = "embedding"},
+              .dtype = DType::float32, .table = gtable.data(), .index = index.data(), .out = gout.data(), .table_rows = 5, .rows = 3, .width = width, .op = "embedding", .wrap = true},
           gpu_stream());
       CHECK_THROWS_WITH(gpu_stream().synchronize(), "embedding" + range);
     }
@@ -106,4 +106,22 @@ TEST_CASE("cuda rows: an index outside the table is thrown at the next wait, and
     const auto after = table.bytes();
     CHECK(std::memcmp(after.data() + 8 * 4, before.data() + 8 * 4, 12 * 4) == 0);  // the rows of the good indices got theirs, no other changed
   }
+}
+
+TEST_CASE("cuda gather_rows: negative indices count from the end only where that was asked for", "[cuda_kernels][rows]") {
+  NEEDS_GPU;
+  Buffer table(DType::float32, 20), out(DType::float32, 4);
+  table.pattern(1);
+  const IndexTwin index(std::vector<std::int64_t>{-1});
+  Twin gtable(table), gout(out);
+  GatherRowsArgs args{.dtype = DType::float32, .table = gtable.data(), .index = index.data(), .out = gout.data(), .table_rows = 5, .rows = 1, .width = 4};
+  for (const std::int64_t width : {4, 0}) {
+    args.width = width;
+    gpu().gather_rows(args, gpu_stream());
+    CHECK_THROWS_WITH(gpu_stream().synchronize(), "gather_rows: expected indices in [0, 5), got -1 at position 0");
+  }
+  args.wrap = true, args.width = 4;
+  gpu().gather_rows(args, gpu_stream());
+  gout.fetch();
+  CHECK((out[0] == table[16] && out[3] == table[19]));
 }

@@ -32,7 +32,7 @@ double reference(BinaryOp op, DType t, double a, double b, double alpha = 1) {
     case BinaryOp::minimum:
       return std::isnan(a) || std::isnan(b) ? kNaN : std::min(a, b);
     case BinaryOp::relu_backward:
-      return b > 0 ? a : 0;
+      return b <= 0 ? 0 : a;
     case BinaryOp::eq:
       return a == b;
     case BinaryOp::ne:

@@ -27,7 +27,7 @@ TEST_CASE("gather_rows: every dtype, width and number of rows", "[kernels][rows]
         table.pattern(1);
         const auto index = indices(rows, table_rows);
         const GatherRowsArgs args{
-            .dtype = t, .table = table.data(), .index = index.data(), .out = out.data(), .table_rows = table_rows, .rows = rows, .width = width};
+            .dtype = t, .table = table.data(), .index = index.data(), .out = out.data(), .table_rows = table_rows, .rows = rows, .width = width, .wrap = true};
         check_threads(out, [&] { kernels().gather_rows(args, stream()); });
         std::int64_t wrong = 0;
         for (std::int64_t i = 0; i < rows; ++i)
@@ -71,13 +71,29 @@ TEST_CASE("rows: an index outside the table is refused before anything is writte
   for (const std::int64_t bad : {std::int64_t{5}, std::int64_t{-6}, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
     const std::int64_t index[] = {0, 1, bad};
     const auto before = out.bytes(), table_before = table.bytes();
-    const GatherRowsArgs gather{.dtype = DType::float32, .table = table.data(), .index = index, .out = out.data(), .table_rows = 5, .rows = 3, .width = 4};
+    const GatherRowsArgs gather{.dtype = DType::float32, .table = table.data(), .index = index, .out = out.data(), .table_rows = 5, .rows = 3, .width = 4, .wrap = true};
     CHECK_THROWS_AS(kernels().gather_rows(gather, stream()), braid::IndexError);
     CHECK_THROWS_WITH(kernels().gather_rows(gather, stream()), braid::str("gather_rows: expected indices in [-5, 5), got ", bad, " at position 2"));
     const ScatterAddRowsArgs scatter{.dtype = DType::float32, .table = table.data(), .index = index, .dy = out.data(), .table_rows = 5, .rows = 3, .width = 4};
     CHECK_THROWS_AS(kernels().scatter_add_rows(scatter, stream()), braid::IndexError);
     CHECK_THROWS_WITH(kernels().scatter_add_rows(scatter, stream()), braid::str("scatter_add_rows: expected indices in [-5, 5), got ", bad, " at position 2"));
+    GatherRowsArgs plain = gather;
+    plain.wrap = false;
+    CHECK_THROWS_WITH(kernels().gather_rows(plain, stream()), braid::str("gather_rows: expected indices in [0, 5), got ", bad, " at position 2"));
     CHECK(out.bytes() == before);
     CHECK(table.bytes() == table_before);
   }
+}
+
+TEST_CASE("gather_rows: negative indices count from the end only where that was asked for", "[kernels][rows]") {
+  Buffer table(DType::float32, 20), out(DType::float32, 4);
+  table.pattern(1), out.pattern(2);
+  const std::int64_t index[] = {-1};
+  GatherRowsArgs args{.dtype = DType::float32, .table = table.data(), .index = index, .out = out.data(), .table_rows = 5, .rows = 1, .width = 4};
+  const auto before = out.bytes();
+  CHECK_THROWS_WITH(kernels().gather_rows(args, stream()), "gather_rows: expected indices in [0, 5), got -1 at position 0");
+  CHECK(out.bytes() == before);
+  args.wrap = true;
+  kernels().gather_rows(args, stream());
+  CHECK((out[0] == table[16] && out[3] == table[19]));
 }

@@ -24,7 +24,7 @@ BRAID_INLINE auto apply(V a, V b) {
   else if constexpr (op == BinaryOp::le) return a <= b;
   else if constexpr (op == BinaryOp::gt) return a > b;
   else if constexpr (op == BinaryOp::ge) return a >= b;
-  else if constexpr (op == BinaryOp::relu_backward) return b > V{} ? a : V{};
+  else if constexpr (op == BinaryOp::relu_backward) return b <= V{} ? V{} : a;  // a NaN lets the gradient pass
   else if constexpr (boolean && (op == BinaryOp::add || op == BinaryOp::maximum)) return a | b;
   else if constexpr (boolean) return a & b;  // mul, minimum
   else if constexpr (kFloating<E>) {

@@ -9,9 +9,9 @@ namespace {
 constexpr std::int64_t kTileElements = 16 * 1024;
 constexpr int kTableParts = 8;
 
-void check_indices(const char* op, const std::int64_t* index, std::int64_t rows, std::int64_t table_rows) {
+void check_indices(const char* op, const std::int64_t* index, std::int64_t rows, std::int64_t low, std::int64_t table_rows) {
   for (std::int64_t i = 0; i < rows; ++i)
-    if (index[i] < -table_rows || index[i] >= table_rows) fail_index(op, "indices", -table_rows, table_rows, index[i], i);
+    if (index[i] < low || index[i] >= table_rows) fail_index(op, "indices", low, table_rows, index[i], i);
 }
 
 BRAID_INLINE std::int64_t wrapped(std::int64_t index, std::int64_t table_rows) { return index < 0 ? index + table_rows : index; }
@@ -60,7 +60,7 @@ void scatter_add(const ScatterAddRowsArgs& args, Stream& stream) {
 
 void gather_rows(const GatherRowsArgs& args, Stream& stream) {
   if (args.rows <= 0) return;
-  check_indices(args.op, args.index, args.rows, args.table_rows);
+  check_indices(args.op, args.index, args.rows, args.wrap ? -args.table_rows : 0, args.table_rows);
   if (args.width <= 0) return;
   const std::int64_t bytes = args.width * element_bytes(args.dtype);
   const char* table = static_cast<const char*>(args.table);
@@ -77,7 +77,7 @@ void gather_rows(const GatherRowsArgs& args, Stream& stream) {
 
 void scatter_add_rows(const ScatterAddRowsArgs& args, Stream& stream) {
   if (args.rows <= 0) return;
-  check_indices("scatter_add_rows", args.index, args.rows, args.table_rows);
+  check_indices("scatter_add_rows", args.index, args.rows, -args.table_rows, args.table_rows);
   if (args.width <= 0) return;
   with_element(args.dtype, [&]<class E>() {
     scatter_add<E>(args, stream);

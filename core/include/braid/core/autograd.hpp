@@ -77,7 +77,7 @@ class Node : public RefCounted {
   virtual ~Node();
   /// Gradients of the inputs from those of the outputs (undefined where nobody used an output).
   virtual Grads backward(std::span<const Tensor> gradients) = 0;
-  /// Frees what was saved; a later backward throws AutogradError.
+  /// Frees what was saved; a later backward throws AutogradError. A node that saved nothing stays as it is.
   virtual void forget() noexcept = 0;
   [[nodiscard]] const char* name() const noexcept { return name_; }
   /// The device that the backward runs on.
@@ -158,6 +158,7 @@ class NodeOf final : public Node {
     else return (*function_)(gradients);
   }
   void forget() noexcept override {
+    if constexpr (std::is_trivially_destructible_v<F>) return;  // holds no tensor: there is nothing to free, and a later backward can run it again
     function_.reset();
     released_ = true;
   }
@@ -209,7 +210,8 @@ void record_many(const char* name, std::span<const Tensor> inputs, std::span<con
 /// Of one output.
 [[nodiscard]] std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, bool retain_graph = false, bool create_graph = false);
 
-/// Tensor::backward for several roots at once.
+/// Tensor::backward for several roots at once. With create_graph a leaf's grad() holds the graph, which holds the leaf: neither is freed until set_grad({}).
+/// The first such call of a process warns; grad() above makes no such cycle.
 void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients = {}, bool retain_graph = false, bool create_graph = false);
 
 }  // namespace braid

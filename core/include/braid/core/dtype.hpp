@@ -70,7 +70,8 @@ inline constexpr std::uint8_t kDTypeSize[kDTypeCount] = {1, 1, 4, 8, 2, 2, 4, 8}
 std::ostream& operator<<(std::ostream& out, DType t);
 
 /// The type that two operands of an elementwise operation are brought to: bool < uint8 < int32 < int64 < float16, bfloat16 < float32 < float64;
-/// float16 with bfloat16 gives float32.
+/// float16 with bfloat16 gives float32. The types alone decide: a tensor without dimensions widens like any other (PyTorch lets one with dimensions win
+/// within a category: float32 [2] + float64 [] is float64 here, float32 there).
 [[nodiscard]] constexpr DType promote(DType a, DType b) noexcept {
   if ((a == DType::float16 && b == DType::bfloat16) || (a == DType::bfloat16 && b == DType::float16)) return DType::float32;
   return a < b ? b : a;
@@ -89,5 +90,10 @@ inline constexpr DType dtype_of = [] {
   else if constexpr (std::is_same_v<T, double>) return DType::float64;
   else static_assert(!sizeof(T*), "braid: not an element type; expected bool, uint8_t, int32_t, int64_t, float16, bfloat16, float or double");
 }();
+
+/// A C++ type that elements can have.
+template <class T>
+concept Element = std::is_same_v<T, bool> || std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t> ||
+                  std::is_same_v<T, float16> || std::is_same_v<T, bfloat16> || std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 }  // namespace braid

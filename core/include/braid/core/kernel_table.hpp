@@ -31,7 +31,7 @@ struct UnaryArgs {
   Loop loop;
 };
 
-enum class BinaryOp : std::uint8_t { add, sub, mul, div, maximum, minimum, relu_backward /* b > 0 ? a : 0 */, eq, ne, lt, le, gt, ge };
+enum class BinaryOp : std::uint8_t { add, sub, mul, div, maximum, minimum, relu_backward /* b <= 0 ? 0 : a */, eq, ne, lt, le, gt, ge };
 [[nodiscard]] constexpr bool is_comparison(BinaryOp op) noexcept { return op >= BinaryOp::eq; }
 /// out = a op b. a, b have `dtype`; out has it too, or bool for comparisons. A null a or b stands for `scalar` (rounded to dtype first).
 /// add and sub: out = a ± alpha * b (alpha 1 costs nothing). NaN: maximum and minimum propagate it. out may be a or b itself (same strides). Operands 1 = a, 2 = b.
@@ -165,7 +165,8 @@ struct MseBackwardArgs {
   std::int64_t n;
 };
 
-/// out[i, :] = table[index[i], :], dense, any dtype. Negative indices count from the end; outside [-table_rows, table_rows) throws IndexError on the CPU before anything is written.
+/// out[i, :] = table[index[i], :], dense, any dtype. Indices lie in [0, table_rows), or, with wrap, in [-table_rows, table_rows): negative ones count from the end.
+/// Others throw IndexError on the CPU before anything is written.
 struct GatherRowsArgs {
   DType dtype;
   const void* table;
@@ -173,8 +174,9 @@ struct GatherRowsArgs {
   void* out;
   std::int64_t table_rows, rows, width;
   const char* op = "gather_rows" /* for errors */;
+  bool wrap = false;
 };
-/// table[index[i], :] += dy[i, :] in the order of i; the table was zeroed by the op. Same checks.
+/// table[index[i], :] += dy[i, :] in the order of i; the table was zeroed by the op. Same checks, with wrap.
 struct ScatterAddRowsArgs {
   DType dtype;
   void* table;

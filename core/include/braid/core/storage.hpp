@@ -25,6 +25,10 @@ class Storage final : public RefCounted {
   [[nodiscard]] Device device() const noexcept { return device_; }
   [[nodiscard]] std::uint64_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+  /// At least `version` from now on. For storages that nobody else can see yet.
+  void raise_version(std::uint64_t version) noexcept {
+    if (version_.load(std::memory_order_relaxed) < version) version_.store(version, std::memory_order_relaxed);
+  }
   /// Unique in this process: never reused, so that a cache can tell one storage from another at the same address.
   [[nodiscard]] std::uint64_t id() const noexcept;
   /// For critical sections over the numbers themselves (BatchNorm's statistics).

@@ -33,6 +33,12 @@ class Tensor {
  public:
   Tensor() noexcept = default;
   explicit Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) noexcept = default;
+  Tensor(Tensor&&) noexcept = default;
+  /// Makes this handle another one of t's tensor. Only a named handle can be assigned to: `x[0] = y` would change nothing and does not compile; write `x[0].copy_(y)`.
+  Tensor& operator=(const Tensor& t) & noexcept = default;
+  Tensor& operator=(Tensor&& t) & noexcept = default;
+  ~Tensor() = default;
 
   // ---- words
   [[nodiscard]] bool defined() const noexcept { return static_cast<bool>(impl_); }
@@ -71,13 +77,15 @@ class Tensor {
   [[nodiscard]] Tensor contiguous() const;
 
   // ---- in place. Bump the version; refuse leaves that require grad (outside no_grad) and views under autograd with AutogradError.
-  const Tensor& copy_(const Tensor& source) const;  ///< broadcasts; converts dtype; copies between devices
-  const Tensor& fill_(double value) const;
+  /// Broadcasts; converts dtype; copies between devices. An integer tensor takes numbers, but no history.
+  const Tensor& copy_(const Tensor& source) const;
+  const Tensor& fill_(double value) const;  ///< throws DTypeError for a value that the dtype cannot hold, as full does
   const Tensor& zero_() const;
   const Tensor& add_(const Tensor& other, double alpha = 1) const;  ///< this += alpha * other
   const Tensor& sub_(const Tensor& other, double alpha = 1) const;
+  /// The old numbers are copied where a gradient needs them, so that other may be this tensor, or share its memory (PyTorch refuses that in backward).
   const Tensor& mul_(const Tensor& other) const;
-  const Tensor& add_(double value) const;
+  const Tensor& add_(double value) const;  ///< integers take whole numbers, bool 0 and 1; others are a DTypeError
   const Tensor& mul_(double value) const;
 
   // ---- views: share storage, differentiable. Negative dims count from the end; wrong ones throw IndexError or ShapeError.
@@ -110,14 +118,16 @@ class Tensor {
   [[nodiscard]] Tensor argmax(std::int64_t dim, bool keepdim = false) const;
 
   // ---- the way out
-  /// The one element. Throws ShapeError unless numel() == 1. Converts from any dtype.
+  /// The one element. Throws ShapeError unless numel() == 1. Converts from any dtype (to bool: whether it differs from 0). Needs no memory of the device.
   template <class T>
   [[nodiscard]] T item() const {
-    if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_double());
-    else return static_cast<T>(item_int64());
+    if constexpr (std::is_same_v<T, bool>) return item_double() != 0;
+    else if constexpr (std::is_integral_v<T>) return static_cast<T>(item_int64());
+    else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_double());
+    else return static_cast<T>(static_cast<float>(item_double()));
   }
   /// All elements in row-major order, on the host, converted to T.
-  template <class T>
+  template <Element T>
   [[nodiscard]] std::vector<T> to_vector() const;
   /// First element, for dense or strided host access. Throws DTypeError unless T is the dtype, DeviceError unless the memory is the host's.
   template <class T>

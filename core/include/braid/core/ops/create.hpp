@@ -27,13 +27,15 @@ struct Literal {
 /// A tensor of the numbers written: float32 if any has a point, else int64, else bool (or options.dtype). Throws ShapeError for ragged braces.
 [[nodiscard]] Tensor tensor(const Literal& numbers, const TensorOptions& options = {});
 /// One dimension from a vector; dtype that of T unless options say otherwise.
-template <class T>
+template <Element T>
 [[nodiscard]] Tensor tensor(const std::vector<T>& numbers, const TensorOptions& options = {});
 
 /// Uninitialised (a debug build fills floating point with NaN).
 [[nodiscard]] Tensor empty(const Shape& shape, const TensorOptions& options = {});
 [[nodiscard]] Tensor zeros(const Shape& shape, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones(const Shape& shape, const TensorOptions& options = {});
+/// Throws DTypeError for a value that an integer type (NaN too) or float32 cannot hold. As in PyTorch a fraction is cut off, uint8 wraps -1 around to 255, and a
+/// value too large for float16 or bfloat16 becomes infinite.
 [[nodiscard]] Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
 /// start, start + step, … below end, int64 unless options say otherwise. Throws ArgumentError if step is 0 or leads away from end.
 [[nodiscard]] Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step = 1, const TensorOptions& options = {});

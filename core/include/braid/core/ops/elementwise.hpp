@@ -5,10 +5,12 @@
 
 // Elementwise operations. Shapes broadcast (sizes equal, or 1, or absent on the left); two dtypes are promoted (braid::promote); two devices are a DeviceError.
 // Gradients are summed over broadcast dims. Ops that need floating point convert integers to float32.
+// A number beside an integer tensor: a whole one that fits in int64 is taken as an integer and wraps around in the tensor's type (uint8 1 + 300 = 45, as in
+// PyTorch; also where it is written 300.0); any other one makes the tensor float32, or, where it is only compared with, float64.
 namespace braid {
 
-[[nodiscard]] Tensor add(const Tensor& a, const Tensor& b, double alpha = 1);  ///< a + alpha b
-[[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b, double alpha = 1);  ///< a - alpha b
+[[nodiscard]] Tensor add(const Tensor& a, const Tensor& b, double alpha = 1);  ///< a + alpha b. Throws DTypeError for integers with an alpha that is not whole; bool + bool is "or", whatever alpha is
+[[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b, double alpha = 1);  ///< a - alpha b. Throws DTypeError for bool, and as add
 [[nodiscard]] Tensor mul(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor div(const Tensor& a, const Tensor& b);      ///< true division: integers give float32
 [[nodiscard]] Tensor maximum(const Tensor& a, const Tensor& b);  ///< NaN propagates; equal values share the gradient half and half
@@ -50,7 +52,7 @@ namespace braid {
 [[nodiscard]] inline Tensor operator-(const Tensor& x) { return neg(x); }
 [[nodiscard]] Tensor abs(const Tensor& x);   ///< gradient sign(x), 0 at 0
 [[nodiscard]] Tensor sign(const Tensor& x);  ///< gradient 0
-[[nodiscard]] Tensor relu(const Tensor& x);  ///< max(x, 0); gradient where y > 0; NaN stays NaN
+[[nodiscard]] Tensor relu(const Tensor& x);  ///< max(x, 0); no gradient where y <= 0; NaN stays NaN, and its gradient passes
 [[nodiscard]] Tensor exp(const Tensor& x);
 [[nodiscard]] Tensor log(const Tensor& x);
 [[nodiscard]] Tensor sqrt(const Tensor& x);
