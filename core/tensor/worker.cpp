@@ -1,6 +1,8 @@
 // One worker thread a device, kept for the process: it spins for a moment after each job, then sleeps.
 #include <braid/core/worker.hpp>
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -46,9 +48,17 @@ struct Job {
 
 class Worker {
  public:
-  Worker() {
+  explicit Worker(std::uint32_t process) { start(process); }
+  /// For the first call and, in a forked child, again: threads do not come along.
+  void start(std::uint32_t process) {
+    claimed_.store(false, std::memory_order_relaxed);
+    posted_.store(0, std::memory_order_relaxed);
+    done_.store(0, std::memory_order_relaxed);
     std::thread([this] { loop(); }).detach();
+    process_.store(process, std::memory_order_release);
   }
+  /// The process that the thread runs in, counted in forks.
+  [[nodiscard]] std::uint32_t process() const noexcept { return process_.load(std::memory_order_acquire); }
   /// The number that join waits for; none if a job is running here.
   std::optional<std::uint32_t> try_start(const Job& job) {
     // A job that has told its caller the end may not have left yet; waiting for that costs less than another thread.
@@ -79,7 +89,7 @@ class Worker {
   }
   std::atomic<bool> claimed_{false};
   Job job_;
-  std::atomic<std::uint32_t> posted_{0}, done_{0};
+  std::atomic<std::uint32_t> posted_{0}, done_{0}, process_{0};
 };
 
 struct Started {
@@ -87,16 +97,32 @@ struct Started {
   std::uint32_t number = 0;
 };
 
+constexpr int kTypes = 2, kDevices = 64;
+std::atomic<Worker*> workers[kTypes][kDevices];
+std::mutex making;
+std::atomic<std::uint32_t> forks{0};  // between the first process and this one
+
+void count_forks() {
+  ::pthread_atfork([] { making.lock(); }, [] { making.unlock(); },
+                   [] {
+                     forks.fetch_add(1, std::memory_order_relaxed);
+                     making.unlock();
+                   });
+}
+
 /// The worker of a device. Never destroyed: its thread may be waiting while the process ends.
 Worker& worker(Device device) {
-  constexpr int kTypes = 2, kDevices = 64;
-  static std::atomic<Worker*> workers[kTypes][kDevices];
-  static std::mutex making;
   std::atomic<Worker*>& slot = workers[static_cast<int>(device.type())][device.index()];
-  if (Worker* w = slot.load(std::memory_order_acquire)) return *w;
+  Worker* w = slot.load(std::memory_order_acquire);
+  if (w && w->process() == forks.load(std::memory_order_relaxed)) return *w;
+  static std::once_flag counting;
+  std::call_once(counting, count_forks);
   const std::lock_guard lock(making);
-  if (!slot.load(std::memory_order_relaxed)) slot.store(new Worker, std::memory_order_release);
-  return *slot.load(std::memory_order_relaxed);
+  const std::uint32_t process = forks.load(std::memory_order_relaxed);
+  w = slot.load(std::memory_order_relaxed);
+  if (!w) slot.store(w = new Worker(process), std::memory_order_release);
+  else if (w->process() != process) w->start(process);
+  return *w;
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace braid {
 
 /// Runs job(i) for each device of the list at the same time, job(i) on devices[i]'s worker thread (one a device, kept for the process), job(0) on the calling thread.
 /// All are started before any is waited for; returns when all are done. Jobs must not throw (catch inside). They start with the caller's ThreadState.
-/// Called from inside a worker, further threads are made for the call, so that it never waits for itself.
+/// In a forked child the workers are new threads. Called from inside a worker, further threads are made for the call, so that it never waits for itself.
 void run_on_devices(std::span<const Device> devices, void (*job)(void* context, std::size_t index), void* context);
 
 template <class F>

@@ -1,0 +1,56 @@
+// The worker threads of the devices: each job on its own, again in a forked child.
+#include <braid/core/worker.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "support/child.hpp"
+#include "support/errors.hpp"
+
+namespace braid::test {
+namespace {
+
+/// True if every device ran its job, those after the first on threads of their own.
+bool each_ran() {
+  const std::vector<Device> list{Device("cpu:0"), Device("cpu:1")};
+  std::vector<std::thread::id> ran(list.size());
+  run_on_devices(list, [&](std::size_t i) { ran[i] = std::this_thread::get_id(); });
+  return ran[0] == std::this_thread::get_id() && ran[1] != std::thread::id() && ran[1] != ran[0];
+}
+
+/// The exit status of a child that runs f, -1 if it hung or died.
+template <class F>
+int forked(F f) {
+  const ::pid_t pid = ::fork();
+  if (pid == 0) ::_exit(f());
+  int status = -1;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (::waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, &status, 0);
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("child: workers after a fork", "[.child][worker-fork]") {
+  REQUIRE(each_ran());
+  for (int i = 0; i < 5; ++i) {
+    CHECK(forked([] { return each_ran() && each_ran() ? 7 : 1; }) == 7);
+    CHECK(each_ran());
+  }
+  // In the child of a child.
+  CHECK(forked([] { return each_ran() && forked([] { return each_ran() ? 5 : 1; }) == 5 && each_ran() ? 7 : 1; }) == 7);
+}
+
+TEST_CASE("worker: a forked child has workers of its own", "[worker][process]") { CHECK_CHILD("BRAID_CPU_DEVICES=2", "[.child][worker-fork]"); }
+
+}  // namespace braid::test
