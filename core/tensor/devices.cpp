@@ -13,6 +13,7 @@ namespace braid {
 namespace {
 
 constexpr int kMaxDevices = 64;  // of a type
+constexpr int kMaxThreads = 256;
 
 struct Registry {
   std::vector<std::unique_ptr<Backend>> backends;
@@ -42,6 +43,7 @@ Registry* make_registry() {
   if (Registry* r = registry_pointer.load(std::memory_order_acquire)) return r;
   auto r = std::make_unique<Registry>();
   const int cpus = requested_cpu_devices ? requested_cpu_devices : env_int("BRAID_CPU_DEVICES", 1, kMaxDevices).value_or(1);
+  (void)env_int("BRAID_THREADS", 1, kMaxThreads);  // a wrong one is an error at the first use of a device, not at the first large kernel
   r->backends = built_in_backends(cpus);
   for (const auto& backend : r->backends) {
     const auto type = static_cast<int>(backend->type());
@@ -111,14 +113,14 @@ void set_cpu_device_count(int count) {
 int num_threads() {
   if (const int n = requested_threads.load(std::memory_order_relaxed)) return n;
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // inside the affinity mask
-  const int n = env_int("BRAID_THREADS", 1, 256).value_or(std::max(1, cores / device_count(DeviceType::cpu)));
+  const int n = env_int("BRAID_THREADS", 1, kMaxThreads).value_or(std::max(1, cores / device_count(DeviceType::cpu)));
   int expected = 0;
   requested_threads.compare_exchange_strong(expected, n);
   return requested_threads.load(std::memory_order_relaxed);
 }
 
 void set_num_threads(int count) {
-  if (count < 1 || count > 256) throw ArgumentError(str("set_num_threads: expected a number from 1 to 256, got ", count));
+  if (count < 1 || count > kMaxThreads) throw ArgumentError(str("set_num_threads: expected a number from 1 to ", kMaxThreads, ", got ", count));
   requested_threads.store(count, std::memory_order_relaxed);
 }
 

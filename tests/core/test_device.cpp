@@ -27,6 +27,11 @@ TEST_CASE("device: a type and an index", "[device]") {
   CHECK(str(Device("cpu")) == "cpu:0");
   CHECK(str(Device("cuda:3")) == "cuda:3");
   CHECK(sizeof(Device) <= 4);
+  // An index that does not fit is no other device.
+  CHECK(Device(DeviceType::cpu, 65536) != Device("cpu:0"));
+  CHECK(Device(DeviceType::cpu, -65536) != Device("cpu:0"));
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0", zeros({1}, {.device = Device(DeviceType::cpu, 65536)}));
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0", zeros({1}, {.device = Device(DeviceType::cpu, 65537)}));
 }
 
 TEST_CASE("device: any other text is refused", "[device][errors]") {
@@ -125,6 +130,9 @@ TEST_CASE("child: a wrong number in the environment is an error", "[.child][wron
   CHECK_THROWS_TEXT(DeviceError, "BRAID_CPU_DEVICES: expected *1*64*got ", device_count(DeviceType::cpu));
 }
 TEST_CASE("child: threads by the environment", "[.child][threads]") { CHECK(num_threads() == 3); }
+TEST_CASE("child: a wrong number of threads is an error at the first use of a device", "[.child][wrong-threads]") {
+  CHECK_THROWS_TEXT(DeviceError, "BRAID_THREADS: expected a number from 1 to 256, got '", zeros({1}));
+}
 TEST_CASE("child: the default device by the environment", "[.child][best]") { CHECK(default_device() == Device("cpu:1")); }
 TEST_CASE("child: a wrong default device is an error", "[.child][worst]") { CHECK_THROWS_TEXT(DeviceError, "got *cpu:9", default_device()); }
 TEST_CASE("child: the first use from many threads at once", "[.child][race]") {
@@ -148,6 +156,7 @@ TEST_CASE("device: the count of a fresh process", "[device][process]") {
   CHECK_CHILD("BRAID_CPU_DEVICES=3", "[.child][program]");
   for (const char* wrong : {"0", "65", "-1", "two", "2x", "99999999999999999999"}) CHECK_CHILD(std::string("BRAID_CPU_DEVICES=") + wrong, "[.child][wrong]");
   CHECK_CHILD("BRAID_CPU_DEVICES=2 BRAID_THREADS=3", "[.child][threads]");
+  for (const char* wrong : {"abc", "0", "257"}) CHECK_CHILD(std::string("BRAID_THREADS=") + wrong, "[.child][wrong-threads]");
   CHECK_CHILD("BRAID_CPU_DEVICES=2 BRAID_DEVICE=cpu:1", "[.child][best]");
   CHECK_CHILD("BRAID_CPU_DEVICES=2 BRAID_DEVICE=cpu:9", "[.child][worst]");
 }

@@ -14,7 +14,9 @@ enum class DeviceType : std::uint8_t { cpu, cuda };
 class Device {
  public:
   constexpr Device() noexcept = default;
-  constexpr Device(DeviceType type, int index) noexcept : type_(type), index_(static_cast<std::int16_t>(index)) {}
+  /// An index that no device can have stays one: it saturates instead of wrapping around to a device that exists.
+  constexpr Device(DeviceType type, int index) noexcept
+      : type_(type), index_(static_cast<std::int16_t>(index < -kLargestIndex ? -kLargestIndex : index > kLargestIndex ? kLargestIndex : index)) {}
   /// `cpu`, `cpu:1`, `cuda`, `cuda:0`. Throws DeviceError for any other text. Does not ask whether the device exists.
   Device(std::string_view name);
   Device(const char* name) : Device(std::string_view(name)) {}
@@ -27,6 +29,7 @@ class Device {
   friend std::ostream& operator<<(std::ostream& out, const Device& device);
 
  private:
+  static constexpr int kLargestIndex = 32767;
   DeviceType type_ = DeviceType::cpu;
   std::int16_t index_ = 0;
 };
