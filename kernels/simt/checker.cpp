@@ -161,51 +161,53 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
   if (c.write_tick >= barrier_tick_) {
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.writer[b] != 0 && !ordered(c.writer[b], c.write_clock, 0))
-        report_race(r, a + b, mode, site, c.writer[b], c.atomic ? "updated atomically" : "wrote", c.write_site, "with no barrier in between");
+        leave_after([&] { note_race(r, a + b, mode, site, c.writer[b], c.atomic ? "updated atomically" : "wrote", c.write_site, "with no barrier in between"); });
     return;
   }
   if (r.shared() || c.write_tick == 0 || c.write_tick >= block_tick_) return;
   if (c.write_tick < launch_tick_) {
-    if (!op_ordered(c.write_op)) report_stream_race(r, a, mode, site, c.write_op, "writes", c.write_site);
+    if (!op_ordered(c.write_op)) leave_after([&] { note_stream_race(r, a, mode, site, c.write_op, "writes", c.write_site); });
     return;
   }
   const unsigned writer = first_writer(c, mask);
   if (writer != 0 && !blocks_.ordered(c.write_tick, writer - 1, thread_, barrier_tick_))
-    report_race(r, a, mode, site, kMany, c.atomic ? "of another block updated atomically" : "of another block wrote", c.write_site,
-                "with no order between the blocks: a __threadfence before the atomic that announces it makes one");
+    leave_after([&] { note_race(r, a, mode, site, kMany, c.atomic ? "of another block updated atomically" : "of another block wrote", c.write_site,
+                "with no order between the blocks: a __threadfence before the atomic that announces it makes one"); });
 }
 
 // The reads since the last write against a write now.
 inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
   if (!r.shared()) {
-    if (c.read_op != 0 && !op_ordered(c.read_op)) report_stream_race(r, a, mode, site, c.read_op, "reads", c.read_site);
-    if (c.read_op2 != 0 && !op_ordered(c.read_op2)) report_stream_race(r, a, mode, site, c.read_op2, "reads", 0);
+    if (c.read_op != 0 && !op_ordered(c.read_op)) leave_after([&] { note_stream_race(r, a, mode, site, c.read_op, "reads", c.read_site); });
+    if (c.read_op2 != 0 && !op_ordered(c.read_op2)) leave_after([&] { note_stream_race(r, a, mode, site, c.read_op2, "reads", 0); });
   }
   if (c.read_tick < launch_tick_) return;
   if (c.read_tick >= barrier_tick_) {
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.reader[b] != 0 && !ordered(c.reader[b], c.read_clock, c.read_lanes))
-        report_race(r, a + b, mode, site, c.reader[b], "read", c.read_site, "with no barrier in between");
+        leave_after([&] { note_race(r, a + b, mode, site, c.reader[b], "read", c.read_site, "with no barrier in between"); });
   }
   if (r.shared()) return;
-  bool read = false;
-  for (unsigned b = 0; b < 4; ++b) read |= (mask >> b & 1) && c.reader[b] != 0;
-  const bool elsewhere = c.read_tick < block_tick_;
-  if (!read || (!elsewhere && !c.many_blocks)) return;
+  const bool many = (c.many_blocks & mask) != 0;
+  bool elsewhere = false;
+  if (c.read_tick < block_tick_)
+    for (unsigned b = 0; b < 4; ++b) elsewhere |= (mask >> b & 1) && c.reader[b] != 0;
+  if (!many && !elsewhere) return;
   const unsigned who = c.reader[0] != 0 && c.reader[0] < kWarp ? c.reader[0] - 1u : BlockOrder::kAnyThread;
-  const bool fine = c.many_blocks ? blocks_.all_ordered(thread_, barrier_tick_) : blocks_.ordered(c.read_tick, who, thread_, barrier_tick_);
-  if (!fine) report_race(r, a, mode, site, kMany, "of another block read", c.read_site, "with no order between the blocks");
+  const bool fine = many ? blocks_.all_ordered(thread_, barrier_tick_) : blocks_.ordered(c.read_tick, who, thread_, barrier_tick_);
+  if (!fine) leave_after([&] { note_race(r, a, mode, site, kMany, "of another block read", c.read_site, "with no order between the blocks"); });
 }
 
 inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a, Site site) {
   check_writers(r, c, mask, a, Access::read, site);
   if (r.shared() && (c.write_tick < block_tick_ || (c.initialised & mask) != mask))
-    report_uninitialised(r, a, site, c.write_tick >= block_tick_ && (c.in_flight & mask) != 0);
+    leave_after([&] { note_uninitialised(r, a, site, c.write_tick >= block_tick_ && (c.in_flight & mask) != 0); });
   const std::uint16_t self = me(), clock = now();
   if (c.read_tick < barrier_tick_) {  // the first read of this interval
     if (!r.shared()) {
-      const bool this_grid = c.read_tick >= launch_tick_;
-      c.many_blocks = this_grid && (c.many_blocks || c.read_tick < block_tick_) ? 1 : 0;
+      if (c.read_tick < launch_tick_) c.many_blocks = 0;
+      else if (c.read_tick < block_tick_)
+        for (unsigned b = 0; b < 4; ++b) c.many_blocks = static_cast<std::uint8_t>(c.many_blocks | (c.reader[b] != 0 ? 1u << b : 0u));
       if (c.read_op != op_) {
         if (c.read_op != 0 && !op_ordered(c.read_op) && (c.read_op2 == 0 || op_ordered(c.read_op2))) c.read_op2 = c.read_op;
         c.read_op = op_;
@@ -241,7 +243,7 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
 inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
   check_writers(r, c, mask, a, mode, site);
   check_readers(r, c, mask, a, mode, site);
-  if (r.shared() && mode == Access::atomic && (c.write_tick < block_tick_ || (c.initialised & mask) != mask)) report_uninitialised(r, a, site, false);
+  if (r.shared() && mode == Access::atomic && (c.write_tick < block_tick_ || (c.initialised & mask) != mask)) leave_after([&] { note_uninitialised(r, a, site, false); });
   const std::uint16_t self = me();
   std::uint16_t clock = now();
   if (mask == 15) {
@@ -280,8 +282,8 @@ inline void Checker::check_global(Region& r, const char* a, std::size_t offset, 
   for (std::size_t done = 0; done < bytes; ++state) {
     const std::size_t from = (offset + done) % 4, to = std::min<std::size_t>(4, from + bytes - done);
     const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
-    if ((*state & mask) != mask) report_state(r, a + done, bytes, mode, site);
-    if (mode != Access::write && (*state >> 4 & mask) != mask) report_uninitialised(r, a + done, site, false);
+    if ((*state & mask) != mask) leave_after([&] { note_state(r, a + done, bytes, mode, site); });
+    if (mode != Access::write && (*state >> 4 & mask) != mask) leave_after([&] { note_uninitialised(r, a + done, site, false); });
     if (mode != Access::read) *state = static_cast<std::uint8_t>(*state | mask << 4);
     done += to - from;
   }
@@ -299,17 +301,16 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
   ++accesses_;
   const auto offset = static_cast<std::size_t>(a - r->begin);
   if (aligned && (reinterpret_cast<std::uintptr_t>(a) & (bytes - 1)) != 0 && bytes <= 16 && std::has_single_bit(bytes))
-    raise(Finding::misaligned, r, site,
-          str(mode == Access::read ? "reads " : "writes ", bytes, " bytes of ", describe(*r, a), ": expected an address that is a multiple of ", bytes));
+    report(Finding::misaligned, r, site, [&] { return str(mode == Access::read ? "reads " : "writes ", bytes, " bytes of ", describe(*r, a), ": expected an address that is a multiple of ", bytes); });
   if (bytes > r->bytes - offset)
-    raise(Finding::out_of_bounds, r, site, str(mode == Access::read ? "reads " : "writes ", bytes, " bytes past the end of ", describe(*r, a)));
+    report(Finding::out_of_bounds, r, site, [&] { return str(mode == Access::read ? "reads " : "writes ", bytes, " bytes past the end of ", describe(*r, a)); });
   if (mode == Access::read) {
     if (a != spin_[0] && a != spin_[1]) {
       spin_[1] = spin_[0];
       spin_[0] = a;
       idle_ = 0;
     } else if (++idle_ >= spin_limit_) {
-      raise(Finding::spin_wait, r, site, str(spin_limit_, " reads of ", describe(*r, a), " without a barrier or a write in between; nobody else runs meanwhile"));
+      report(Finding::spin_wait, r, site, [&] { return str(spin_limit_, " reads of ", describe(*r, a), " without a barrier or a write in between; nobody else runs meanwhile"); });
     }
   } else {
     idle_ = 0;
@@ -333,7 +334,7 @@ void Checker::async_issue(void* shared, std::size_t size, const void* global, st
   if (bytes != 0) access(global, bytes, Access::read, site, false);
   access(shared, size, Access::write, site);
   Region* r = find_shared(static_cast<const char*>(shared));
-  if (!r) raise(Finding::invalid_address, nullptr, site, "cp.async: expected a destination in shared memory, got another");
+  if (!r) report(Finding::invalid_address, nullptr, site, [&] { return std::string("cp.async: expected a destination in shared memory, got another"); });
   Cell* c = r->cells + static_cast<std::size_t>(static_cast<char*>(shared) - r->begin) / 4;
   for (std::size_t i = 0; i < size / 4; ++i) c[i].initialised = 0, c[i].in_flight = 15;  // until it lands
 }
@@ -355,7 +356,7 @@ Region* Checker::find_shared(const char* a) noexcept {
 Region* Checker::find(const char* a, std::size_t bytes, Access mode, Site site) {
   if (static_cast<std::size_t>(a - arena_) < arena_bytes_) {
     if (Region* r = find_shared(a)) return r;
-    report_nowhere(a, bytes, mode, site);
+    leave_after([&] { note_nowhere(a, bytes, mode, site); });
   }
   if (a >= constants_.first && a < constants_.second && mode == Access::read) return nullptr;
   auto& map = MemoryMap::instance();
@@ -368,11 +369,10 @@ Region* Checker::find(const char* a, std::size_t bytes, Access mode, Site site) 
   Region* r = map.find(a);
   if (!r) {
     if (harmless(a, mode)) return nullptr;
-    report_nowhere(a, bytes, mode, site);
+    leave_after([&] { note_nowhere(a, bytes, mode, site); });
   }
   if (r->kind == MemoryKind::device && device_ >= 0 && r->device != device_ && !map.peer(device_, r->device))
-    raise(Finding::wrong_device, r, site,
-          str(mode == Access::read ? "reads " : "writes ", describe(*r, a), " from a kernel on cuda:", device_, " without peer access"));
+    report(Finding::wrong_device, r, site, [&] { return str(mode == Access::read ? "reads " : "writes ", describe(*r, a), " from a kernel on cuda:", device_, " without peer access"); });
   recent_[next_recent_++ % std::size(recent_)] = r;
   return r;
 }
@@ -410,15 +410,15 @@ void Checker::range(Region& r, const char* p, std::size_t bytes, bool write) {
   const auto offset = static_cast<std::size_t>(p - r.begin);
   const Access mode = write ? Access::write : Access::read;
   if (bytes > r.bytes - offset)
-    raise(Finding::out_of_bounds, &r, 0, str(write ? "writes " : "reads ", bytes, " bytes, past the end of ", describe(r, p)));
+    report(Finding::out_of_bounds, &r, 0, [&] { return str(write ? "writes " : "reads ", bytes, " bytes, past the end of ", describe(r, p)); });
   Cell* c = r.cells + offset / 4;
   const std::uint8_t* state = r.state + offset / 4;
   for (std::size_t done = 0; done < bytes; ++c, ++state) {
     const std::size_t from = (offset + done) % 4, to = std::min<std::size_t>(4, from + bytes - done);
     const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
     const char* word = p + done - from;
-    if ((*state & mask) != mask) report_state(r, p + done, bytes, mode, 0);
-    if (c->write_op != 0 && c->write_op != op_ && !op_ordered(c->write_op)) report_stream_race(r, word, mode, 0, c->write_op, "writes", c->write_site);
+    if ((*state & mask) != mask) leave_after([&] { note_state(r, p + done, bytes, mode, 0); });
+    if (c->write_op != 0 && c->write_op != op_ && !op_ordered(c->write_op)) leave_after([&] { note_stream_race(r, word, mode, 0, c->write_op, "writes", c->write_site); });
     if (write) {
       check_readers(r, *c, mask, word, mode, 0);
       c->write_op = op_;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,14 +79,27 @@ class Checker {
   [[nodiscard]] std::uint16_t me() const noexcept { return static_cast<std::uint16_t>(thread_ + 1); }
   static unsigned first_writer(const Cell& c, unsigned mask);
 
-  // Reports; all leave the kernel.
+  // Findings: each is noted by a function that returns, so that its texts are freed, and then the kernel is left.
   static void active_pause() noexcept;  // what a report itself does is not checked
-  [[noreturn]] void raise(Finding finding, const Region* r, Site site, const std::string& text, Site other = 0);
-  [[noreturn]] void report_race(Region& r, const char* a, Access mode, Site site, std::uint16_t who, const char* did, Site other, const char* why);
-  [[noreturn]] void report_stream_race(Region& r, const char* a, Access mode, Site site, std::uint32_t op, const char* did, Site other);
-  [[noreturn]] void report_nowhere(const char* a, std::size_t bytes, Access mode, Site site);
-  [[noreturn]] void report_state(Region& r, const char* a, std::size_t bytes, Access mode, Site site);
-  [[noreturn]] void report_uninitialised(Region& r, const char* a, Site site, bool in_flight);
+  void note(Finding finding, const Region* r, Site site, const std::string& text, Site other = 0);
+  void note_race(Region& r, const char* a, Access mode, Site site, std::uint16_t who, const char* did, Site other, const char* why);
+  void note_stream_race(Region& r, const char* a, Access mode, Site site, std::uint32_t op, const char* did, Site other);
+  void note_nowhere(const char* a, std::size_t bytes, Access mode, Site site);
+  void note_state(Region& r, const char* a, std::size_t bytes, Access mode, Site site);
+  void note_uninitialised(Region& r, const char* a, Site site, bool in_flight);
+  [[noreturn]] void leave();
+  template <class Note>
+  [[noreturn]] void leave_after(const Note& note_it) {
+    active_pause();
+    note_it();
+    leave();
+  }
+  template <class Text>
+  [[noreturn]] void report(Finding finding, const Region* r, Site site, const Text& text) {
+    active_pause();
+    note(finding, r, site, text());
+    leave();
+  }
   [[nodiscard]] std::string describe(const Region& r, const char* a) const;
   [[nodiscard]] static std::string variable(const Region& r);
 
@@ -116,6 +130,7 @@ class Checker {
   std::uint32_t moved_warps_ = 0;  // whose clocks are not zero
   BlockOrder blocks_;
   std::pair<const char*, const char*> constants_{};
+  std::exception_ptr error_;  // of an operation that is no kernel
   std::uint16_t clock_[32][32][32] = {};  // [warp][lane][other lane]: what lane knows of the other's warp barriers
 
   Checker();

@@ -95,11 +95,11 @@ void load_matrices(std::uint32_t* r, int count, bool transposed, const void* row
   const int lane = s.current().index & 31;
   if (lane < 8 * count) {
     if (reinterpret_cast<std::uintptr_t>(row) % 16 != 0)
-      s.fail(details_at(Finding::misaligned, where), str("ldmatrix: expected a row address that is a multiple of 16, got another at ", to_string(where)));
+      s.fail(Finding::misaligned, where, "ldmatrix: expected a row address that is a multiple of 16, got another");
     if (s.checker()) s.checker()->access(row, 16, Access::read, site_of(where));
   }
   WarpGroup& group = s.meet(~0u, WarpOp::ldmatrix, transposed ? -count : count, &row, sizeof row, where);
-  if (group.mask != ~0u) s.fail(details_at(Finding::divergent_warp, where), str("ldmatrix: expected a warp of 32 lanes at ", to_string(where)));
+  if (group.mask != ~0u) s.fail(Finding::divergent_warp, where, "ldmatrix: expected a warp of 32 lanes");
   for (int i = 0; i < count; ++i) r[i] = group.out[lane][i];
   s.leave(group);
 }
@@ -111,7 +111,7 @@ void multiply(Mma kind, float* d, const std::uint32_t* a, const std::uint32_t* b
   std::memcpy(in + 4, b, 8);
   std::memcpy(in + 6, c, 16);
   WarpGroup& group = s.meet(~0u, WarpOp::mma, static_cast<int>(kind), in, sizeof in, where);
-  if (group.mask != ~0u) s.fail(details_at(Finding::divergent_warp, where), str("mma: expected a warp of 32 lanes at ", to_string(where)));
+  if (group.mask != ~0u) s.fail(Finding::divergent_warp, where, "mma: expected a warp of 32 lanes");
   std::memcpy(d, group.out[s.current().index & 31], 16);
   s.leave(group);
 }

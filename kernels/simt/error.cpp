@@ -67,23 +67,25 @@ Error::Details details_at(Finding finding, Location where, Location other) {
 
 std::string Scheduler::kernel() const { return launch_->name ? std::string(launch_->name) : kernel_name(launch_->kernel); }
 
-void Scheduler::fail(Error::Details details, const std::string& what) {
+void Scheduler::note(Error::Details details, const std::string& what) {
   details.kernel = kernel();
   details.block = blockIdx;
   details.thread = threadIdx;
   const auto triple = [](const uint3& v) { return str("(", v.x, ",", v.y, ",", v.z, ")"); };
   const std::string text = str(details.kernel, " block ", triple(blockIdx), " thread ", triple(threadIdx), ": ", to_string(details.finding), ": ", what);
-  Error error(text, std::move(details));
-  if (fiber_ == &main_) throw error;
-  error_ = std::make_exception_ptr(std::move(error));
-  switch_to(main_);  // this fiber never runs again as it is
-  __builtin_unreachable();
+  error_ = std::make_exception_ptr(Error(text, std::move(details)));
 }
 
-void Scheduler::fail_at(Finding finding, Location where, const std::string& what, Location other) {
-  std::string text = str(what, " at ", to_string(where));
+void Scheduler::note_at(Finding finding, Location where, const std::string& what, Location other) {
+  std::string text = what;
+  if (where.file) text += str(" at ", to_string(where));
   if (other.file) text += str(" (the other at ", to_string(other), ")");
-  fail(details_at(finding, where, other), text);
+  note(details_at(finding, where, other), text);
+}
+
+void Scheduler::leave_kernel() {
+  switch_to(main_);  // this fiber never runs again as it is
+  __builtin_unreachable();
 }
 
 // All threads that have not returned wait for others: names runs of threads in the same state.

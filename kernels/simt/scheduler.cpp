@@ -100,13 +100,17 @@ void Scheduler::thread_loop() {
   for (;;) {
     Fiber* mine = fiber_;
     for (;;) {  // threads that never wait share this fiber
+      bool thrown = false;
       try {
         closure_->thread();
       } catch (const std::exception& e) {
-        fail(details_at(Finding::exception, {}), std::string("an exception left the kernel: ") + e.what());
+        note(details_at(Finding::exception, {}), std::string("left the kernel: ") + e.what());
+        thrown = true;
       } catch (...) {
-        fail(details_at(Finding::exception, {}), "an exception left the kernel");
+        note(details_at(Finding::exception, {}), "left the kernel");
+        thrown = true;
       }
+      if (thrown) leave_kernel();
       thread_done();
       Thread* next = next_thread();
       if (!next || next->state != State::fresh) {
@@ -126,14 +130,14 @@ void Scheduler::thread_done() {
   me.state = State::done;
   --live_;
   ++stats_.threads;
-  if (!me.copies.empty()) fail_at(Finding::async_copy, me.copies.front().where, "returned with a cp.async that nobody waited for, issued");
+  if (!me.copies.empty()) fail(Finding::async_copy, me.copies.front().where, "returned with a cp.async that nobody waited for, issued");
   if (arrived_ != 0)
-    fail_at(Finding::divergent_barrier, barrier_, "returned, while other threads of the block wait at the __syncthreads");
+    fail(Finding::divergent_barrier, barrier_, "returned, while other threads of the block wait at the __syncthreads");
   Warp& warp = warps_[me.index / 32];
   warp.done |= 1u << (me.index % 32);
   for (const WarpGroup* group : warp.entering)
     if (group->mask >> (me.index % 32) & 1)
-      fail_at(Finding::divergent_warp, group->where, str("returned, while lanes of its warp wait for it (mask ", hex(group->mask), ") in the ", name_of(group->op)));
+      fail(Finding::divergent_warp, group->where, [&] { return str("returned, while lanes of its warp wait for it (mask ", hex(group->mask), ") in the ", name_of(group->op)); });
 }
 
 inline void Scheduler::release_barrier() {
@@ -150,9 +154,9 @@ inline void Scheduler::release_barrier() {
 inline void Scheduler::barrier_now(Location where) {
   Thread* me = current_;
   if (live_ < count_)
-    fail_at(Finding::divergent_barrier, where, str("__syncthreads, but ", count_ - live_, " threads of the block have already returned,"));
+    fail(Finding::divergent_barrier, where, [&] { return str("__syncthreads, but ", count_ - live_, " threads of the block have already returned,"); });
   if (arrived_ != 0 && !same_place(barrier_, where))
-    fail_at(Finding::divergent_barrier, where, "__syncthreads, while other threads of the block wait at another one,", barrier_);
+    fail(Finding::divergent_barrier, where, "__syncthreads, while other threads of the block wait at another one,", barrier_);
   me->where = barrier_ = where;
   if (++arrived_ == live_) {
     release_barrier();
@@ -187,8 +191,7 @@ int Scheduler::vote(int predicate, detail::Vote kind, Location where) {
 
 void Scheduler::in_vain(const void*, Location where) {
   if (++current_->in_vain < config_.spin_limit) return;
-  fail_at(Finding::spin_wait, where,
-          str(config_.spin_limit, " atomics that changed nothing, without a barrier in between: fibers are not preempted, nobody else runs meanwhile,"));
+  fail(Finding::spin_wait, where, [&] { return str(config_.spin_limit, " atomics that changed nothing, without a barrier in between: fibers are not preempted, nobody else runs meanwhile,"); });
 }
 
 void* Scheduler::shared_array(const detail::SharedArray* array) {
@@ -196,8 +199,7 @@ void* Scheduler::shared_array(const detail::SharedArray* array) {
   if (!slot) {
     slot = arena_.add(array, array->bytes, array->align, array->name, array->element);
     if (!slot || arena_.used() > config_.shared_limit)
-      fail_at(Finding::shared_memory, {array->file, array->line},
-              str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more with ", array->name, ", declared"));
+      fail(Finding::shared_memory, {array->file, array->line}, [&] { return str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more with ", array->name, ", declared"); });
     if (checker_) checker_->add_shared(*slot);
   }
   return slot->begin;
@@ -208,7 +210,7 @@ void* Scheduler::dynamic_shared() {
   if (!slot) {
     slot = arena_.add(nullptr, launch_->shared_bytes, 16, "dynamic shared memory", 4);
     if (!slot || arena_.used() > config_.shared_limit)
-      fail_at(Finding::shared_memory, launch_->where, str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more; launched"));
+      fail(Finding::shared_memory, launch_->where, [&] { return str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more; launched"); });
     if (checker_) checker_->add_shared(*slot);
   }
   return slot->begin;

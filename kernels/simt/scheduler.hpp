@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "simt/arena.hpp"
@@ -96,8 +97,17 @@ class Scheduler {
   void async_wait(int newest);
   void async_wait_all();
   void in_vain(const void* p, Location where);
-  /// Leaves the kernel: run() throws the error. `what` follows the kernel's name and the coordinates.
-  [[noreturn]] void fail(Error::Details details, const std::string& what);
+  /// Notes the error that run() will throw; `what` follows the kernel's name and the coordinates. Leave the kernel next.
+  void note(Error::Details details, const std::string& what);
+  /// Leaves the kernel for good. Nothing that owns memory may be alive on this fiber's stack: its destructor would never run.
+  [[noreturn]] void leave_kernel();
+  /// Both; `what` is a text, or makes one, which is gone before the kernel is left.
+  template <class Text>
+  [[noreturn]] void fail(Finding finding, Location where, const Text& what, Location other = {}) {
+    if constexpr (std::is_invocable_v<const Text&>) note_at(finding, where, what(), other);
+    else note_at(finding, where, what, other);
+    leave_kernel();
+  }
 
   [[nodiscard]] Thread& current() noexcept { return *current_; }
   [[nodiscard]] const Fiber& fiber() const noexcept { return *fiber_; }
@@ -134,7 +144,7 @@ class Scheduler {
   void switch_now(Fiber& to);
   void abandon();
   [[noreturn]] void report_deadlock();
-  [[noreturn]] void fail_at(Finding finding, Location where, const std::string& what, Location other = {});
+  void note_at(Finding finding, Location where, const std::string& what, Location other);
   std::uint64_t random() noexcept {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 7;

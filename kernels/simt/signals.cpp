@@ -26,7 +26,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   if (s && s->fiber().in_guard(info->si_addr)) {
     // Leaves the handler for good: the fiber under it is given up, and the signal stack is free again once nobody stands on it. The fault came from
     // the kernel's own code, so the heap is in order.
-    s->fail(details_at(Finding::stack_overflow, {}), str("the local variables take more than the ", s->fiber().bytes(), " bytes of a thread's stack"));
+    s->fail(Finding::stack_overflow, {}, [&] { return str("the local variables take more than the ", s->fiber().bytes(), " bytes of a thread's stack"); });
   }
   if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(number, info, context);

@@ -2,6 +2,7 @@
 #include "edge_kernels.hpp"
 #include "simt/error.hpp"
 #include "simt/half.hpp"
+#include "operation_kernels.hpp"
 #include "simt/launch.hpp"
 #include "simt/stats.hpp"
 #include "simt/trace.hpp"
@@ -45,6 +46,7 @@ TEST_CASE("simt: groups of lanes with masks of their own", "[simt][edge]") {
 }
 
 TEST_CASE("simt: races between lanes of one warp", "[simt][edge]") {
+  if (!instrumented()) return;
   in_all_orders([](const std::string& order) {
     INFO(order);
     const DeviceArray<float> out(32);
@@ -99,6 +101,7 @@ TEST_CASE("simt: neighbours within a word are no race", "[simt][edge]") {
 }
 
 TEST_CASE("simt: fences by all threads, counted in behind a barrier", "[simt][edge]") {
+  if (!instrumented()) return;
   in_all_orders([](const std::string& order) {
     INFO(order);
     const auto in = normal(64, 5);

@@ -1,5 +1,6 @@
 // Bank conflicts and uncoalesced accesses as numbers, by source line.
 #include "profile_kernels.hpp"
+#include "operation_kernels.hpp"
 #include "simt/launch.hpp"
 #include "simt/profiler.hpp"
 #include "support.hpp"
@@ -22,6 +23,7 @@ struct Matrix {
 }  // namespace
 
 TEST_CASE("simt: a column of a 32x32 tile takes 32 wavefronts, of a 32x33 tile one", "[simt][profile]") {
+  if (!instrumented()) return;
   const Matrix m;
   {
     const simt::Profile profile;
@@ -45,6 +47,7 @@ TEST_CASE("simt: a column of a 32x32 tile takes 32 wavefronts, of a 32x33 tile o
 }
 
 TEST_CASE("simt: a column of global memory takes 32 sectors, a row 4", "[simt][profile]") {
+  if (!instrumented()) return;
   const Matrix m;
   const simt::Profile profile;
   transpose_naive(m.in.data(), m.out.data());
@@ -54,6 +57,7 @@ TEST_CASE("simt: a column of global memory takes 32 sectors, a row 4", "[simt][p
 }
 
 TEST_CASE("simt: load4 and store4 count as one access of 16 bytes", "[simt][profile]") {
+  if (!instrumented()) return;
   const Matrix m;
   const simt::Profile profile;
   copy_vectors(m.in.data(), m.out.data());
@@ -70,6 +74,7 @@ TEST_CASE("simt: load4 and store4 count as one access of 16 bytes", "[simt][prof
 }
 
 TEST_CASE("simt: lanes that read one word share a wavefront", "[simt][profile]") {
+  if (!instrumented()) return;
   const Matrix m;
   const simt::Profile profile;
   broadcast(m.out.data());
@@ -78,6 +83,7 @@ TEST_CASE("simt: lanes that read one word share a wavefront", "[simt][profile]")
 }
 
 TEST_CASE("simt: the order of threads does not change a profile", "[simt][profile]") {
+  if (!instrumented()) return;
   const Matrix m;
   in_all_orders([&](const std::string& order) {
     INFO(order);

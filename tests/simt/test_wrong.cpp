@@ -2,6 +2,7 @@
 // mistake are not.
 #include <algorithm>
 
+#include "operation_kernels.hpp"
 #include "simt/launch.hpp"
 #include "support.hpp"
 #include "support/catch.hpp"
@@ -54,6 +55,7 @@ void expect_report(const WrongKernel& k) {
 }  // namespace
 
 TEST_CASE("simt: every wrong kernel is reported, in every order", "[simt][wrong]") {
+  if (!instrumented()) return;
   in_all_orders([](const std::string& order) {
     for (const WrongKernel& k : wrong_kernels()) {
       INFO(k.name << ", order " << order);
@@ -63,6 +65,7 @@ TEST_CASE("simt: every wrong kernel is reported, in every order", "[simt][wrong]
 }
 
 TEST_CASE("simt: no corrected twin is reported, in any order", "[simt][wrong]") {
+  if (!instrumented()) return;
   in_all_orders([](const std::string& order) {
     for (const WrongKernel& k : wrong_kernels()) {
       INFO(k.name << ", order " << order);
@@ -73,6 +76,7 @@ TEST_CASE("simt: no corrected twin is reported, in any order", "[simt][wrong]") 
 }
 
 TEST_CASE("simt: after a finding the next kernel runs as if nothing had been", "[simt][wrong]") {
+  if (!instrumented()) return;
   for (const WrongKernel& k : wrong_kernels()) {
     INFO(k.name);
     const Memory memory;
