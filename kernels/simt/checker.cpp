@@ -161,7 +161,8 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
   if (c.write_tick >= barrier_tick_) {
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.writer[b] != 0 && !ordered(c.writer[b], c.write_clock, 0))
-        leave_after([&] { note_race(r, a + b, mode, site, c.writer[b], c.atomic ? "updated atomically" : "wrote", c.write_site, "with no barrier in between"); });
+        leave_after(
+            [&] { note_race(r, a + b, mode, site, c.writer[b], c.atomic ? "updated atomically" : "wrote", c.write_site, "with no barrier in between"); });
     return;
   }
   if (r.shared() || c.write_tick == 0 || c.write_tick >= block_tick_) return;
@@ -171,8 +172,10 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
   }
   const unsigned writer = first_writer(c, mask);
   if (writer != 0 && !blocks_.ordered(c.write_tick, writer - 1, thread_, barrier_tick_))
-    leave_after([&] { note_race(r, a, mode, site, kMany, c.atomic ? "of another block updated atomically" : "of another block wrote", c.write_site,
-                "with no order between the blocks: a __threadfence before the atomic that announces it makes one"); });
+    leave_after([&] {
+      note_race(r, a, mode, site, kMany, c.atomic ? "of another block updated atomically" : "of another block wrote", c.write_site,
+                "with no order between the blocks: a __threadfence before the atomic that announces it makes one");
+    });
 }
 
 // The reads since the last write against a write now.
@@ -243,7 +246,8 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
 inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
   check_writers(r, c, mask, a, mode, site);
   check_readers(r, c, mask, a, mode, site);
-  if (r.shared() && mode == Access::atomic && (c.write_tick < block_tick_ || (c.initialised & mask) != mask)) leave_after([&] { note_uninitialised(r, a, site, false); });
+  if (r.shared() && mode == Access::atomic && (c.write_tick < block_tick_ || (c.initialised & mask) != mask))
+    leave_after([&] { note_uninitialised(r, a, site, false); });
   const std::uint16_t self = me();
   std::uint16_t clock = now();
   if (mask == 15) {
@@ -301,16 +305,20 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
   ++accesses_;
   const auto offset = static_cast<std::size_t>(a - r->begin);
   if (aligned && (reinterpret_cast<std::uintptr_t>(a) & (bytes - 1)) != 0 && bytes <= 16 && std::has_single_bit(bytes))
-    report(Finding::misaligned, r, site, [&] { return str(mode == Access::read ? "reads " : "writes ", bytes, " bytes of ", describe(*r, a), ": expected an address that is a multiple of ", bytes); });
+    report(Finding::misaligned, r, site, [&] {
+      return str(mode == Access::read ? "reads " : "writes ", bytes, " bytes of ", describe(*r, a), ": expected an address that is a multiple of ", bytes);
+    });
   if (bytes > r->bytes - offset)
-    report(Finding::out_of_bounds, r, site, [&] { return str(mode == Access::read ? "reads " : "writes ", bytes, " bytes past the end of ", describe(*r, a)); });
+    report(Finding::out_of_bounds, r, site,
+           [&] { return str(mode == Access::read ? "reads " : "writes ", bytes, " bytes past the end of ", describe(*r, a)); });
   if (mode == Access::read) {
     if (a != spin_[0] && a != spin_[1]) {
       spin_[1] = spin_[0];
       spin_[0] = a;
       idle_ = 0;
     } else if (++idle_ >= spin_limit_) {
-      report(Finding::spin_wait, r, site, [&] { return str(spin_limit_, " reads of ", describe(*r, a), " without a barrier or a write in between; nobody else runs meanwhile"); });
+      report(Finding::spin_wait, r, site,
+             [&] { return str(spin_limit_, " reads of ", describe(*r, a), " without a barrier or a write in between; nobody else runs meanwhile"); });
     }
   } else {
     idle_ = 0;
@@ -372,7 +380,8 @@ Region* Checker::find(const char* a, std::size_t bytes, Access mode, Site site) 
     leave_after([&] { note_nowhere(a, bytes, mode, site); });
   }
   if (r->kind == MemoryKind::device && device_ >= 0 && r->device != device_ && !map.peer(device_, r->device))
-    report(Finding::wrong_device, r, site, [&] { return str(mode == Access::read ? "reads " : "writes ", describe(*r, a), " from a kernel on cuda:", device_, " without peer access"); });
+    report(Finding::wrong_device, r, site,
+           [&] { return str(mode == Access::read ? "reads " : "writes ", describe(*r, a), " from a kernel on cuda:", device_, " without peer access"); });
   recent_[next_recent_++ % std::size(recent_)] = r;
   return r;
 }
@@ -418,7 +427,8 @@ void Checker::range(Region& r, const char* p, std::size_t bytes, bool write) {
     const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
     const char* word = p + done - from;
     if ((*state & mask) != mask) leave_after([&] { note_state(r, p + done, bytes, mode, 0); });
-    if (c->write_op != 0 && c->write_op != op_ && !op_ordered(c->write_op)) leave_after([&] { note_stream_race(r, word, mode, 0, c->write_op, "writes", c->write_site); });
+    if (c->write_op != 0 && c->write_op != op_ && !op_ordered(c->write_op))
+      leave_after([&] { note_stream_race(r, word, mode, 0, c->write_op, "writes", c->write_site); });
     if (write) {
       check_readers(r, *c, mask, word, mode, 0);
       c->write_op = op_;
