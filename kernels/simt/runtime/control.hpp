@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "simt/launch.hpp"
@@ -65,6 +66,8 @@ std::vector<Report> take_reports();
 /// BRAID_SIMT_STREAM_ORDER=fifo|reverse|random[:seed].
 enum class StreamOrder : std::uint8_t { fifo, reverse, random };
 void set_stream_order(StreamOrder order, std::uint64_t seed = 1);
+/// From text, as in the environment. Throws braid::ArgumentError for what is no order.
+void set_stream_order(std::string_view text);
 /// Operations that may wait in all queues before the executor runs some of its own accord (default 1024; 0: everything runs in its call).
 void set_queue_limit(std::size_t operations);
 /// Number of devices (BRAID_SIMT_DEVICES, default 2) and bytes of each (BRAID_SIMT_MEMORY, default 8 GiB; suffixes K, M, G). Only where nothing is alive on
@@ -80,6 +83,8 @@ void reset();
 /// return the error of an earlier one. A sticky code also poisons the current device. Replaces the former injection; k = 0 only ends it.
 /// BRAID_SIMT_FAIL=k:code[:persistent][:function], the code as number or name.
 void fail_call(std::uint64_t k, cudaError_t code, bool persistent = false, std::string function = {});
+/// From text, as in the environment. Throws braid::ArgumentError for what is none.
+void fail_call(std::string_view text);
 /// Runtime calls since the start, or since reset(): what fail_call counts.
 [[nodiscard]] std::uint64_t calls();
 /// True where the armed failure was returned at least once.

@@ -70,19 +70,29 @@ void add_devices(Runtime& r, int count, std::size_t memory) {
   }
 }
 
-// BRAID_SIMT_FAIL=k:code[:persistent][:function]
-void arm_from(Runtime& r, std::string_view text) {
+constexpr const char *kFail = "BRAID_SIMT_FAIL", *kOrder = "BRAID_SIMT_STREAM_ORDER";
+
+Runtime::Injection parse_injection(std::string_view text) {
   constexpr std::string_view kForm = "k:code[:persistent][:function]";
   const auto list = parts(text);
-  if (list.size() < 2 || list.size() > 4) bad("BRAID_SIMT_FAIL", kForm, text);
+  if (list.size() < 2 || list.size() > 4) bad(kFail, kForm, text);
   Runtime::Injection injection;
-  injection.k = number("BRAID_SIMT_FAIL", list[0], kForm, text);
-  if (!find_error(list[1], injection.code)) bad("BRAID_SIMT_FAIL", "the name or number of a CUDA error", list[1]);
+  injection.k = number(kFail, list[0], kForm, text);
+  if (!find_error(list[1], injection.code)) bad(kFail, "the name or number of a CUDA error", list[1]);
   for (std::size_t i = 2; i < list.size(); ++i) {
     if (list[i] == "persistent") injection.persistent = true;
     else injection.function = list[i];
   }
-  r.injection = injection;
+  return injection;
+}
+
+std::pair<StreamOrder, std::uint64_t> parse_order(std::string_view text) {
+  constexpr std::string_view kForm = "fifo, reverse or random[:seed]";
+  if (text == "fifo") return {StreamOrder::fifo, 1};
+  if (text == "reverse") return {StreamOrder::reverse, 1};
+  const auto list = parts(text);
+  if (list[0] != "random" || list.size() > 2) bad(kOrder, kForm, text);
+  return {StreamOrder::random, list.size() == 2 ? number(kOrder, list[1], kForm, text) : 1};
 }
 
 }  // namespace
@@ -99,16 +109,14 @@ Runtime::Runtime() {
   std::size_t memory = kDefaultMemory;
   if (const auto text = env("BRAID_SIMT_MEMORY"); !text.empty()) memory = bytes_of("BRAID_SIMT_MEMORY", text);
   add_devices(*this, static_cast<int>(count), memory);
-  if (const auto text = env("BRAID_SIMT_STREAM_ORDER"); !text.empty()) {
-    const auto list = parts(text);
-    if (list[0] == "reverse" && list.size() == 1) order = StreamOrder::reverse;
-    else if (list[0] == "random" && list.size() <= 2) order = StreamOrder::random;
-    else if (text != "fifo") bad("BRAID_SIMT_STREAM_ORDER", "fifo, reverse or random[:seed]", text);
-    if (list.size() == 2) random.seed(number("BRAID_SIMT_STREAM_ORDER", list[1], "fifo, reverse or random[:seed]", text));
+  if (const auto text = env(kOrder); !text.empty()) {
+    const auto [chosen, seed] = parse_order(text);
+    order = chosen;
+    random.seed(seed);
   }
   if (const auto text = env("BRAID_SIMT_REPORTS"); text == "collect") mode = ReportMode::collect;
   else if (!text.empty() && text != "sticky") bad("BRAID_SIMT_REPORTS", "sticky or collect", text);
-  if (const auto text = env("BRAID_SIMT_FAIL"); !text.empty()) arm_from(*this, text);
+  if (const auto text = env(kFail); !text.empty()) injection = parse_injection(text);
 }
 
 Runtime& runtime() {
@@ -156,6 +164,16 @@ void set_stream_order(StreamOrder order, std::uint64_t seed) {
   const detail::Runtime::Lock lock(r.mutex);
   r.order = order;
   r.random.seed(seed);
+}
+
+void set_stream_order(std::string_view text) {
+  const auto [order, seed] = detail::parse_order(text);
+  set_stream_order(order, seed);
+}
+
+void fail_call(std::string_view text) {
+  const auto i = detail::parse_injection(text);
+  fail_call(i.k, i.code, i.persistent, i.function);
 }
 
 void set_queue_limit(std::size_t operations) {

@@ -132,7 +132,6 @@ class Runtime {
   /// From now on the host knows that what `clock` knows is over.
   void learn(const Clock& clock);
   [[nodiscard]] OpPtr find_op(std::uint32_t id) const;
-  [[nodiscard]] bool all_done(int device) const;
   /// Waits for a device and learns that everything there is over.
   void synchronize_device(int device);
 

@@ -1,3 +1,5 @@
+#include <braid/core/error.hpp>
+
 #include "rig.hpp"
 
 using namespace braid;
@@ -122,4 +124,22 @@ TEST_CASE("injection: every call of a small program fails in turn, without a lea
       CHECK(simt::take_reports().empty());
     }
   }
+}
+
+TEST_CASE("injection: from text, as BRAID_SIMT_FAIL has it") {
+  const Fresh fresh;
+  void* p = nullptr;
+  simt::fail_call("2:cudaErrorMemoryAllocation:cudaMalloc");
+  ok(cudaMalloc(&p, 16));
+  ok(cudaFree(p));
+  CHECK(cudaMalloc(&p, 16) == cudaErrorMemoryAllocation);
+  ok(cudaMalloc(&p, 16));
+  ok(cudaFree(p));
+  simt::fail_call("1:801:persistent");
+  for (int i = 0; i < 3; ++i) CHECK(cudaMalloc(&p, 16) == cudaErrorNotSupported);
+  for (const char* text : {"", "1", "x:2", "1:cudaErrorNoSuch", "1:2:persistent:cudaMalloc:more", "-1:2"})
+    CHECK_THROWS_AS(simt::fail_call(text), ArgumentError);
+  for (const char* text : {"", "lifo", "random:x", "random:1:2", "reverse:1"}) CHECK_THROWS_AS(simt::set_stream_order(text), ArgumentError);
+  simt::set_stream_order("random:7");
+  simt::set_stream_order("fifo");
 }
