@@ -120,8 +120,16 @@ int run(const bench::Options& options) {
     all_met = all_met && met;
     noise = std::max(noise, series.noise());
     std::printf("%-20s %8.2f %-11s (+-%.0f %%)  bar %g %s\n", spec.name, value, spec.unit, 100 * series.noise(), spec.bar, met ? "met" : "MISSED");
-    rows.push_back(bench::Json().set("name", spec.name).set("device", "cuda:0").set("simulated", true).set("threads", 1).set("value", value).set("unit", spec.unit)
-                       .set("bar", spec.bar).set("met", met).set("peer", nullptr));
+    rows.push_back(bench::Json()
+                       .set("name", spec.name)
+                       .set("device", "cuda:0")
+                       .set("simulated", true)
+                       .set("threads", 1)
+                       .set("value", value)
+                       .set("unit", spec.unit)
+                       .set("bar", spec.bar)
+                       .set("met", met)
+                       .set("peer", nullptr));
   }
   bench::write_json(options, machine.set("noise", noise), rows);
   return options.strict && !all_met ? 1 : 0;

@@ -40,17 +40,17 @@ using SameT = typename Same<T>::type;  // a parameter that takes no part in dedu
 
 }  // namespace braid::simt::detail
 
-#define SIMT_ATOMIC(name, expression)                                                                                                                \
-  template <class T>                                                                                                                                 \
-  inline T name(T* p, ::braid::simt::detail::SameT<T> value, ::braid::simt::Location where = ::braid::simt::Location::current()) {                   \
-    return ::braid::simt::detail::update(p, where, [value](T old) SIMT_NO_CHECK -> T { return static_cast<T>(expression); });                        \
+#define SIMT_ATOMIC(name, expression)                                                                                              \
+  template <class T>                                                                                                               \
+  inline T name(T* p, ::braid::simt::detail::SameT<T> value, ::braid::simt::Location where = ::braid::simt::Location::current()) { \
+    return ::braid::simt::detail::update(p, where, [value](T old) SIMT_NO_CHECK -> T { return static_cast<T>(expression); });      \
   }
 SIMT_ATOMIC(atomicAdd, old + value)
 SIMT_ATOMIC(atomicSub, old - value)
 SIMT_ATOMIC(atomicMax, old < value ? value : old)
 SIMT_ATOMIC(atomicMin, value < old ? value : old)
 SIMT_ATOMIC(atomicExch, ((void)old, value))
-SIMT_ATOMIC(atomicAnd, old & value)
+SIMT_ATOMIC(atomicAnd, old& value)
 SIMT_ATOMIC(atomicOr, old | value)
 SIMT_ATOMIC(atomicXor, old ^ value)
 SIMT_ATOMIC(atomicInc, old >= value ? 0 : old + 1)

@@ -30,8 +30,7 @@ void BlockOrder::atomic(const void* address, unsigned t, std::uint32_t tick, std
   if (!variable.releases.empty()) {
     if (!block.acquired.empty() && block.acquired.back().variable == &variable && block.acquired.back().thread == t && block.acquired.back().tick >= barrier)
       block.acquired.back().count = variable.releases.size();
-    else
-      block.acquired.push_back({&variable, variable.releases.size(), t, tick});
+    else block.acquired.push_back({&variable, variable.releases.size(), t, tick});
   }
   if (!block.fences.empty())
     variable.releases.push_back({static_cast<std::uint32_t>(blocks_.size() - 1), t, tick, barrier, warp_tick_[t / 32], block.acquired.size()});
@@ -48,7 +47,7 @@ bool BlockOrder::publishes(const Release& release, std::uint32_t then, unsigned 
     const bool carried = fence.thread == release.thread || fence.tick <= release.barrier ||
                          (fence.thread / 32 == release.thread / 32 && fence.tick <= release.warp_tick);  // the fence comes before the atomic
     if (!carried) continue;
-    if (then < fence.barrier) return true;                        // the whole block's, before the barrier before the fence
+    if (then < fence.barrier) return true;                         // the whole block's, before the barrier before the fence
     if (fence.thread == writer && then < fence.tick) return true;  // the fencing thread's own
   }
   return false;

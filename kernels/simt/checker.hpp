@@ -19,6 +19,10 @@ class Scheduler;
 
 enum class Access : std::uint8_t { read, write, atomic };
 
+/// True if the program has kernels that tell the checker of their loads and stores. In one that has none nothing is checked: the vector accesses and
+/// atomics alone, which report themselves, would look wrong without the rest.
+[[nodiscard]] bool kernels_are_instrumented() noexcept;
+
 /// Looks at every load and store of instrumented kernels, and at every atomic, fence and barrier. One grid, copy or memset at a time.
 ///
 /// Order it knows: program order of a thread; __syncthreads; __syncwarp (exact, by vector clocks, for partial masks too); fences and atomics between
@@ -71,9 +75,7 @@ class Checker {
   Region* find_shared(const char* a) noexcept;
   bool harmless(const char* a, Access mode);
   bool ordered(std::uint16_t who, std::uint16_t clock, std::uint32_t lanes) const noexcept;
-  bool op_ordered(std::uint32_t op) {
-    return op == 0 || op == op_ || op_ == 0 || known_[op % kKnown] == op || ask_order(op);
-  }
+  bool op_ordered(std::uint32_t op) { return op == 0 || op == op_ || op_ == 0 || known_[op % kKnown] == op || ask_order(op); }
   bool ask_order(std::uint32_t op);
   [[nodiscard]] std::uint16_t now() const noexcept { return clock_[thread_ / 32][thread_ % 32][thread_ % 32]; }
   [[nodiscard]] std::uint16_t me() const noexcept { return static_cast<std::uint16_t>(thread_ + 1); }
@@ -122,7 +124,7 @@ class Checker {
   ShadowMemory shared_cells_;
   std::uint32_t tick_ = 0, barrier_tick_ = 0, block_tick_ = 0, launch_tick_ = 0;
   std::uint32_t op_ = 0;
-  int device_ = -1;  // any
+  int device_ = -1;                   // any
   std::uint32_t known_[kKnown] = {};  // operations that are ordered before this one
   std::uint64_t accesses_ = 0;
   const char* spin_[2] = {};
@@ -130,7 +132,7 @@ class Checker {
   std::uint32_t moved_warps_ = 0;  // whose clocks are not zero
   BlockOrder blocks_;
   std::pair<const char*, const char*> constants_{};
-  std::exception_ptr error_;  // of an operation that is no kernel
+  std::exception_ptr error_;              // of an operation that is no kernel
   std::uint16_t clock_[32][32][32] = {};  // [warp][lane][other lane]: what lane knows of the other's warp barriers
 
   Checker();

@@ -9,13 +9,13 @@ enum class Order : std::uint8_t { forward, reverse, random };
 
 /// How the emulation runs. Read once from the environment; the setters are for tests and apply from the next launch on.
 struct Config {
-  Order order = Order::forward;         ///< BRAID_SIMT_ORDER=forward|reverse|random[:seed]
-  std::uint64_t seed = 1;               ///< of the random order
-  int workers = 1;                      ///< BRAID_SIMT_WORKERS: host threads that share the blocks of a grid; 1 while checks are on
-  bool late_async = true;               ///< BRAID_SIMT_ASYNC=late|early: cp.async lands in the wait, or at once
-  bool checks = true;                   ///< BRAID_SIMT_CHECK=0|1: the checker, for kernels that are compiled with its instrumentation
-  std::size_t shared_limit = 227 << 10; ///< bytes of shared memory a block may have (as on an H100)
-  std::uint32_t spin_limit = 1 << 22;   ///< fruitless looks at the same memory before a spin-wait is reported
+  Order order = Order::forward;          ///< BRAID_SIMT_ORDER=forward|reverse|random[:seed]
+  std::uint64_t seed = 1;                ///< of the random order
+  int workers = 1;                       ///< BRAID_SIMT_WORKERS: host threads that share the blocks of a grid; 1 while checks are on
+  bool late_async = true;                ///< BRAID_SIMT_ASYNC=late|early: cp.async lands in the wait, or at once
+  bool checks = true;                    ///< BRAID_SIMT_CHECK=0|1: the checker, in programs whose kernels are instrumented. Turn it on before the first use
+  std::size_t shared_limit = 227 << 10;  ///< bytes of shared memory a block may have (as on an H100)
+  std::uint32_t spin_limit = 1 << 22;    ///< fruitless looks at the same memory before a spin-wait is reported
 };
 
 [[nodiscard]] Config config();

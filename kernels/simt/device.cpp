@@ -83,9 +83,7 @@ void touch(const void* p, std::size_t bytes, bool write, Location where) {
   if (s && s->checker()) s->checker()->access(p, bytes, write ? Access::write : Access::read, site_of(where));
 }
 
-void async_copy(void* shared, const void* global, int size, int bytes, Location where) {
-  here("cp.async").async_copy({shared, global, size, bytes, 0, where});
-}
+void async_copy(void* shared, const void* global, int size, int bytes, Location where) { here("cp.async").async_copy({shared, global, size, bytes, 0, where}); }
 void async_commit() { ++here("cp.async").current().groups; }
 void async_wait(int newest) { here("cp.async").async_wait(newest); }
 void async_wait_all() { here("cp.async").async_wait_all(); }

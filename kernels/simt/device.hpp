@@ -73,9 +73,9 @@ void trace(const char* format, ...) __attribute__((format(printf, 1, 2)));
 }  // namespace braid::simt
 
 /// SIMT_SHARED(float, tile, [32][33]): a shared array of the block, with red zones, in reports by its name. Its first bytes are NaN.
-#define SIMT_SHARED(T, name, ...)                                                                                            \
-  using simt_type_##name = T __VA_ARGS__;                                                                                    \
-  static constinit const ::braid::simt::detail::SharedArray simt_array_##name{                                               \
+#define SIMT_SHARED(T, name, ...)                                                                                                       \
+  using simt_type_##name = T __VA_ARGS__;                                                                                               \
+  static constinit const ::braid::simt::detail::SharedArray simt_array_##name{                                                          \
       sizeof(simt_type_##name), alignof(simt_type_##name) < 16 ? 16 : alignof(simt_type_##name), #name, __FILE__, __LINE__, sizeof(T)}; \
   simt_type_##name& name = *static_cast<simt_type_##name*>(::braid::simt::detail::shared_array(&simt_array_##name))
 /// SIMT_DYN_SHARED(float, buffer): the dynamic shared memory of the launch, as T*.
@@ -209,14 +209,12 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 
 // CUDA's min and max take mixed arithmetic types.
 template <class A, class B>
-  requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
-constexpr std::common_type_t<A, B> min(A a, B b) {
+requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) constexpr std::common_type_t<A, B> min(A a, B b) {
   using T = std::common_type_t<A, B>;
   return static_cast<T>(b) < static_cast<T>(a) ? static_cast<T>(b) : static_cast<T>(a);
 }
 template <class A, class B>
-  requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
-constexpr std::common_type_t<A, B> max(A a, B b) {
+requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) constexpr std::common_type_t<A, B> max(A a, B b) {
   using T = std::common_type_t<A, B>;
   return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a);
 }

@@ -9,23 +9,40 @@ namespace braid::simt {
 
 const char* to_string(Finding finding) noexcept {
   switch (finding) {
-    case Finding::bad_launch: return "bad launch";
-    case Finding::out_of_bounds: return "out of bounds";
-    case Finding::invalid_address: return "invalid address";
-    case Finding::wrong_device: return "wrong device";
-    case Finding::use_after_free: return "use after free";
-    case Finding::misaligned: return "misaligned";
-    case Finding::uninitialised: return "uninitialised";
-    case Finding::race: return "race";
-    case Finding::stream_race: return "race between streams";
-    case Finding::divergent_barrier: return "divergent barrier";
-    case Finding::divergent_warp: return "divergent warp";
-    case Finding::wrong_mask: return "wrong mask";
-    case Finding::async_copy: return "cp.async without a wait";
-    case Finding::spin_wait: return "spin-wait";
-    case Finding::stack_overflow: return "stack overflow";
-    case Finding::shared_memory: return "too much shared memory";
-    case Finding::exception: return "exception";
+    case Finding::bad_launch:
+      return "bad launch";
+    case Finding::out_of_bounds:
+      return "out of bounds";
+    case Finding::invalid_address:
+      return "invalid address";
+    case Finding::wrong_device:
+      return "wrong device";
+    case Finding::use_after_free:
+      return "use after free";
+    case Finding::misaligned:
+      return "misaligned";
+    case Finding::uninitialised:
+      return "uninitialised";
+    case Finding::race:
+      return "race";
+    case Finding::stream_race:
+      return "race between streams";
+    case Finding::divergent_barrier:
+      return "divergent barrier";
+    case Finding::divergent_warp:
+      return "divergent warp";
+    case Finding::wrong_mask:
+      return "wrong mask";
+    case Finding::async_copy:
+      return "cp.async without a wait";
+    case Finding::spin_wait:
+      return "spin-wait";
+    case Finding::stack_overflow:
+      return "stack overflow";
+    case Finding::shared_memory:
+      return "too much shared memory";
+    case Finding::exception:
+      return "exception";
   }
   return "?";
 }
@@ -45,12 +62,18 @@ std::string hex(unsigned mask) {
 
 const char* name_of(detail::WarpOp op) {
   switch (op) {
-    case detail::WarpOp::sync: return "__syncwarp";
-    case detail::WarpOp::shuffle: return "shuffle";
-    case detail::WarpOp::ballot: return "vote";
-    case detail::WarpOp::match: return "match";
-    case detail::WarpOp::mma: return "mma";
-    case detail::WarpOp::ldmatrix: return "ldmatrix";
+    case detail::WarpOp::sync:
+      return "__syncwarp";
+    case detail::WarpOp::shuffle:
+      return "shuffle";
+    case detail::WarpOp::ballot:
+      return "vote";
+    case detail::WarpOp::match:
+      return "match";
+    case detail::WarpOp::mma:
+      return "mma";
+    case detail::WarpOp::ldmatrix:
+      return "ldmatrix";
   }
   return "?";
 }

@@ -22,9 +22,9 @@ namespace braid::simt::detail {
 /// IEEE binary16 bits of f, rounded to nearest even.
 [[nodiscard]] inline std::uint16_t half_bits(float f) noexcept {
   const std::uint32_t u = std::bit_cast<std::uint32_t>(f), sign = u >> 16 & 0x8000u, magnitude = u & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return 0x7fff;                                                        // NaN: the toolkit's canonical one
-  if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);                   // rounds to 65536 or more
-  if (magnitude >= 0x38800000u) {                                                                    // normal
+  if (magnitude > 0x7f800000u) return 0x7fff;                                       // NaN: the toolkit's canonical one
+  if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds to 65536 or more
+  if (magnitude >= 0x38800000u) {                                                   // normal
     const std::uint32_t m = magnitude - 0x38000000u;
     return static_cast<std::uint16_t>(sign | ((m + 0xfffu + (m >> 13 & 1)) >> 13));
   }
@@ -53,45 +53,45 @@ namespace braid::simt::detail {
 
 // SIMT_HALF(type, pair, to_bits, to_float): one 16-bit type, its pair, and the operators of the toolkit. A sum, product or quotient computed in
 // float and rounded once more is the correctly rounded one: float has more than twice the bits.
-#define SIMT_HALF(type, pair, to_bits, to_float)                                                                             \
-  struct [[gnu::may_alias]] alignas(2) type {                                                                                \
-    std::uint16_t bits;                                                                                                      \
-    type() = default;                                                                                                        \
-    type(float f) noexcept : bits(to_bits(f)) {}                                 /* NOLINT(google-explicit-constructor) */   \
-    explicit type(double d) noexcept : type(static_cast<float>(d)) {}                                                        \
-    template <class I>                                                                                                       \
-      requires std::is_integral_v<I>                                                                                         \
-    explicit type(I i) noexcept : type(static_cast<float>(i)) {}                                                             \
-    operator float() const noexcept { return to_float(bits); }                   /* NOLINT(google-explicit-constructor) */   \
-  };                                                                                                                         \
-  struct [[gnu::may_alias]] alignas(4) pair {                                                                                \
-    type x, y;                                                                                                               \
-  };                                                                                                                         \
-  inline type operator+(type a, type b) noexcept { return type(float(a) + float(b)); }                                       \
-  inline type operator-(type a, type b) noexcept { return type(float(a) - float(b)); }                                       \
-  inline type operator*(type a, type b) noexcept { return type(float(a) * float(b)); }                                       \
-  inline type operator/(type a, type b) noexcept { return type(float(a) / float(b)); }                                       \
-  inline type operator-(type a) noexcept {                                                                                   \
-    a.bits = static_cast<std::uint16_t>(a.bits ^ 0x8000u);                                                                   \
-    return a;                                                                                                                \
-  }                                                                                                                          \
-  inline type& operator+=(type& a, type b) noexcept { return a = a + b; }                                                    \
-  inline type& operator-=(type& a, type b) noexcept { return a = a - b; }                                                    \
-  inline type& operator*=(type& a, type b) noexcept { return a = a * b; }                                                    \
-  inline type& operator/=(type& a, type b) noexcept { return a = a / b; }                                                    \
-  inline bool operator==(type a, type b) noexcept { return float(a) == float(b); }                                           \
-  inline bool operator!=(type a, type b) noexcept { return float(a) != float(b); }                                           \
-  inline bool operator<(type a, type b) noexcept { return float(a) < float(b); }                                             \
-  inline bool operator<=(type a, type b) noexcept { return float(a) <= float(b); }                                           \
-  inline bool operator>(type a, type b) noexcept { return float(a) > float(b); }                                             \
-  inline bool operator>=(type a, type b) noexcept { return float(a) >= float(b); }                                           \
-  inline type __hadd(type a, type b) noexcept { return a + b; }                                                              \
-  inline type __hsub(type a, type b) noexcept { return a - b; }                                                              \
-  inline type __hmul(type a, type b) noexcept { return a * b; }                                                              \
-  inline type __hdiv(type a, type b) noexcept { return a / b; }                                                              \
-  inline type __hneg(type a) noexcept { return -a; }                                                                         \
-  inline bool __hisnan(type a) noexcept { return std::isnan(float(a)); }                                                     \
-  inline pair __hadd2(pair a, pair b) noexcept { return {a.x + b.x, a.y + b.y}; }                                            \
+#define SIMT_HALF(type, pair, to_bits, to_float)                                                         \
+  struct [[gnu::may_alias]] alignas(2) type {                                                            \
+    std::uint16_t bits;                                                                                  \
+    type() = default;                                                                                    \
+    type(float f) noexcept : bits(to_bits(f)) {} /* NOLINT(google-explicit-constructor) */               \
+    explicit type(double d) noexcept : type(static_cast<float>(d)) {}                                    \
+    template <class I>                                                                                   \
+    requires std::is_integral_v<I>                                                                       \
+    explicit type(I i) noexcept : type(static_cast<float>(i)) {}                                         \
+    operator float() const noexcept { return to_float(bits); } /* NOLINT(google-explicit-constructor) */ \
+  };                                                                                                     \
+  struct [[gnu::may_alias]] alignas(4) pair {                                                            \
+    type x, y;                                                                                           \
+  };                                                                                                     \
+  inline type operator+(type a, type b) noexcept { return type(float(a) + float(b)); }                   \
+  inline type operator-(type a, type b) noexcept { return type(float(a) - float(b)); }                   \
+  inline type operator*(type a, type b) noexcept { return type(float(a) * float(b)); }                   \
+  inline type operator/(type a, type b) noexcept { return type(float(a) / float(b)); }                   \
+  inline type operator-(type a) noexcept {                                                               \
+    a.bits = static_cast<std::uint16_t>(a.bits ^ 0x8000u);                                               \
+    return a;                                                                                            \
+  }                                                                                                      \
+  inline type& operator+=(type& a, type b) noexcept { return a = a + b; }                                \
+  inline type& operator-=(type& a, type b) noexcept { return a = a - b; }                                \
+  inline type& operator*=(type& a, type b) noexcept { return a = a * b; }                                \
+  inline type& operator/=(type& a, type b) noexcept { return a = a / b; }                                \
+  inline bool operator==(type a, type b) noexcept { return float(a) == float(b); }                       \
+  inline bool operator!=(type a, type b) noexcept { return float(a) != float(b); }                       \
+  inline bool operator<(type a, type b) noexcept { return float(a) < float(b); }                         \
+  inline bool operator<=(type a, type b) noexcept { return float(a) <= float(b); }                       \
+  inline bool operator>(type a, type b) noexcept { return float(a) > float(b); }                         \
+  inline bool operator>=(type a, type b) noexcept { return float(a) >= float(b); }                       \
+  inline type __hadd(type a, type b) noexcept { return a + b; }                                          \
+  inline type __hsub(type a, type b) noexcept { return a - b; }                                          \
+  inline type __hmul(type a, type b) noexcept { return a * b; }                                          \
+  inline type __hdiv(type a, type b) noexcept { return a / b; }                                          \
+  inline type __hneg(type a) noexcept { return -a; }                                                     \
+  inline bool __hisnan(type a) noexcept { return std::isnan(float(a)); }                                 \
+  inline pair __hadd2(pair a, pair b) noexcept { return {a.x + b.x, a.y + b.y}; }                        \
   inline pair __hmul2(pair a, pair b) noexcept { return {a.x * b.x, a.y * b.y}; }
 
 SIMT_HALF(__half, __half2, braid::simt::detail::half_bits, braid::simt::detail::half_value)

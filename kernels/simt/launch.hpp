@@ -25,11 +25,11 @@ struct GridAt {
   dim3 grid;
   Location where;
   template <class T>
-    requires(std::is_convertible_v<T, dim3> && !std::is_integral_v<std::remove_cvref_t<T>>)
-  GridAt(T&& g, Location w = Location::current()) : grid(static_cast<dim3>(std::forward<T>(g))), where(w) {}  // NOLINT(google-explicit-constructor)
+  requires(std::is_convertible_v<T, dim3> && !std::is_integral_v<std::remove_cvref_t<T>>) GridAt(T&& g, Location w = Location::current())
+      : grid(static_cast<dim3>(std::forward<T>(g))), where(w) {}  // NOLINT(google-explicit-constructor)
   template <class T>
-    requires std::is_integral_v<T>
-  GridAt(T g, Location w = Location::current()) : grid(static_cast<unsigned>(g)), where(w) {}  // NOLINT(google-explicit-constructor)
+  requires std::is_integral_v<T> GridAt(T g, Location w = Location::current())
+      : grid(static_cast<unsigned>(g)), where(w) {}  // NOLINT(google-explicit-constructor)
 };
 
 #if SIMT_EMULATED

@@ -18,9 +18,9 @@ namespace braid::simt {
 /// Times are ticks of the checker: one number that tells operation, block and barrier interval apart.
 struct alignas(64) Cell {
   std::uint32_t write_tick, read_tick;
-  std::uint16_t writer[4], reader[4];       // of each byte; 0 nobody, kWarp + w several lanes of warp w, kMany several warps
-  std::uint16_t write_clock, read_clock;    // of the thread's warp barriers
-  std::uint32_t read_lanes;                 // where reader is kWarp + w
+  std::uint16_t writer[4], reader[4];         // of each byte; 0 nobody, kWarp + w several lanes of warp w, kMany several warps
+  std::uint16_t write_clock, read_clock;      // of the thread's warp barriers
+  std::uint32_t read_lanes;                   // where reader is kWarp + w
   std::uint32_t write_op, read_op, read_op2;  // operations; of the reads, up to two that are not ordered with one another
   std::uint8_t atomic, initialised, many_blocks, in_flight;
   Site write_site, read_site;

@@ -60,10 +60,7 @@ __device__ inline void ldmatrix_x2_trans(std::uint32_t (&r)[2], const void* row)
 }
 __device__ inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* row) {
   const unsigned p = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(p)
-               : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(p) : "memory");
 }
 
 /// x rounded to tf32 (10 bits of mantissa), ties away from zero.
@@ -74,11 +71,11 @@ __device__ inline std::uint32_t to_tf32(float x) {
 }
 
 // D[16,8] = A[16,k] B[k,8] + C. With g = lane / 4, t = lane % 4: c0, c1 are (g, 2t), (g, 2t+1); c2, c3 the same in row g + 8.
-#define SIMT_MMA(name, instruction)                                                                                                          \
-  __device__ inline void name(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], const float (&c)[4]) {                \
-    asm volatile("mma.sync.aligned." instruction " {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%10,%11,%12,%13};"                                   \
-                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                                                                            \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));            \
+#define SIMT_MMA(name, instruction)                                                                                               \
+  __device__ inline void name(float(&d)[4], const std::uint32_t(&a)[4], const std::uint32_t(&b)[2], const float(&c)[4]) {         \
+    asm volatile("mma.sync.aligned." instruction " {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%10,%11,%12,%13};"                        \
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                                                                 \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3])); \
   }
 /// k = 8, tf32: a0..a3 are (g, t), (g+8, t), (g, t+4), (g+8, t+4); b0, b1 are (t, g), (t+4, g).
 SIMT_MMA(mma_m16n8k8_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")

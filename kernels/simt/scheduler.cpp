@@ -131,13 +131,13 @@ void Scheduler::thread_done() {
   --live_;
   ++stats_.threads;
   if (!me.copies.empty()) fail(Finding::async_copy, me.copies.front().where, "returned with a cp.async that nobody waited for, issued");
-  if (arrived_ != 0)
-    fail(Finding::divergent_barrier, barrier_, "returned, while other threads of the block wait at the __syncthreads");
+  if (arrived_ != 0) fail(Finding::divergent_barrier, barrier_, "returned, while other threads of the block wait at the __syncthreads");
   Warp& warp = warps_[me.index / 32];
   warp.done |= 1u << (me.index % 32);
   for (const WarpGroup* group : warp.entering)
     if (group->mask >> (me.index % 32) & 1)
-      fail(Finding::divergent_warp, group->where, [&] { return str("returned, while lanes of its warp wait for it (mask ", hex(group->mask), ") in the ", name_of(group->op)); });
+      fail(Finding::divergent_warp, group->where,
+           [&] { return str("returned, while lanes of its warp wait for it (mask ", hex(group->mask), ") in the ", name_of(group->op)); });
 }
 
 inline void Scheduler::release_barrier() {
@@ -191,7 +191,9 @@ int Scheduler::vote(int predicate, detail::Vote kind, Location where) {
 
 void Scheduler::in_vain(const void*, Location where) {
   if (++current_->in_vain < config_.spin_limit) return;
-  fail(Finding::spin_wait, where, [&] { return str(config_.spin_limit, " atomics that changed nothing, without a barrier in between: fibers are not preempted, nobody else runs meanwhile,"); });
+  fail(Finding::spin_wait, where, [&] {
+    return str(config_.spin_limit, " atomics that changed nothing, without a barrier in between: fibers are not preempted, nobody else runs meanwhile,");
+  });
 }
 
 void* Scheduler::shared_array(const detail::SharedArray* array) {
@@ -199,7 +201,8 @@ void* Scheduler::shared_array(const detail::SharedArray* array) {
   if (!slot) {
     slot = arena_.add(array, array->bytes, array->align, array->name, array->element);
     if (!slot || arena_.used() > config_.shared_limit)
-      fail(Finding::shared_memory, {array->file, array->line}, [&] { return str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more with ", array->name, ", declared"); });
+      fail(Finding::shared_memory, {array->file, array->line},
+           [&] { return str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more with ", array->name, ", declared"); });
     if (checker_) checker_->add_shared(*slot);
   }
   return slot->begin;
@@ -210,7 +213,8 @@ void* Scheduler::dynamic_shared() {
   if (!slot) {
     slot = arena_.add(nullptr, launch_->shared_bytes, 16, "dynamic shared memory", 4);
     if (!slot || arena_.used() > config_.shared_limit)
-      fail(Finding::shared_memory, launch_->where, [&] { return str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more; launched"); });
+      fail(Finding::shared_memory, launch_->where,
+           [&] { return str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more; launched"); });
     if (checker_) checker_->add_shared(*slot);
   }
   return slot->begin;

@@ -36,10 +36,10 @@ struct Thread {
   State state = State::fresh;
   std::uint16_t index = 0;  // within the block
   uint3 id{};
-  Location where;               // what it waits at
-  unsigned mask = 0;            // of the warp operation it waits in
-  int groups = 0;               // cp.async groups it has committed
-  std::uint32_t in_vain = 0;    // atomics that changed nothing, since it last waited
+  Location where;             // what it waits at
+  unsigned mask = 0;          // of the warp operation it waits in
+  int groups = 0;             // cp.async groups it has committed
+  std::uint32_t in_vain = 0;  // atomics that changed nothing, since it last waited
   std::vector<AsyncCopy> copies;
 };
 

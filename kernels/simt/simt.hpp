@@ -20,7 +20,7 @@
 #include <cstdio>
 
 #define SIMT_SHARED(T, name, ...) __shared__ T name __VA_ARGS__
-#define SIMT_DYN_SHARED(T, name)                                      \
+#define SIMT_DYN_SHARED(T, name)                                        \
   extern __shared__ __align__(16) unsigned char simt_dynamic_shared_[]; \
   T* name = reinterpret_cast<T*>(simt_dynamic_shared_)
 #endif

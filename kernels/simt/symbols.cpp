@@ -125,7 +125,8 @@ std::string name_in_file(const Loaded& at) {
           const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(base + table.sh_offset);
           for (std::size_t s = 0; s < table.sh_size / sizeof(ElfW(Sym)); ++s) {
             const ElfW(Sym)& symbol = symbols[s];
-            if ((symbol.st_info & 15) != STT_FUNC || at.offset < symbol.st_value || at.offset >= symbol.st_value + std::max<ElfW(Xword)>(symbol.st_size, 1)) continue;
+            if ((symbol.st_info & 15) != STT_FUNC || at.offset < symbol.st_value || at.offset >= symbol.st_value + std::max<ElfW(Xword)>(symbol.st_size, 1))
+              continue;
             if (symbol.st_name < strings.sh_size) name = base + strings.sh_offset + symbol.st_name;
             break;
           }

@@ -1,5 +1,6 @@
 // The functions that -fsanitize=thread makes the compiler call before every load and store. We link these in place of the sanitizer's library, and so
 // see every access of a kernel, without a change to its source. Outside kernels they return at once.
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 
@@ -10,65 +11,69 @@ namespace {
 using braid::simt::Access;
 using braid::simt::Checker;
 
+constinit std::atomic<bool> instrumented{false};
+
 inline void look(const volatile void* p, std::size_t bytes, Access mode, const void* pc, bool aligned = true) {
   if (Checker* checker = Checker::active()) checker->access(const_cast<const void*>(p), bytes, mode, braid::simt::site_of(pc), aligned);
 }
 
 }  // namespace
 
+bool braid::simt::kernels_are_instrumented() noexcept { return instrumented; }
+
 #define PC __builtin_return_address(0)
-#define SIMT_ACCESS(n)                                                                              \
-  void __tsan_read##n(void* p) { look(p, n, Access::read, PC); }                                    \
-  void __tsan_write##n(void* p) { look(p, n, Access::write, PC); }                                  \
-  void __tsan_unaligned_read##n(void* p) { look(p, n, Access::read, PC, false); }                   \
-  void __tsan_unaligned_write##n(void* p) { look(p, n, Access::write, PC, false); }                 \
-  void __tsan_volatile_read##n(void* p) { look(p, n, Access::read, PC); }                           \
-  void __tsan_volatile_write##n(void* p) { look(p, n, Access::write, PC); }                         \
-  void __tsan_unaligned_volatile_read##n(void* p) { look(p, n, Access::read, PC, false); }          \
-  void __tsan_unaligned_volatile_write##n(void* p) { look(p, n, Access::write, PC, false); }        \
-  void __tsan_read_write##n(void* p) {                                                              \
-    look(p, n, Access::read, PC);                                                                   \
-    look(p, n, Access::write, PC);                                                                  \
-  }                                                                                                 \
-  void __tsan_unaligned_read_write##n(void* p) {                                                    \
-    look(p, n, Access::read, PC, false);                                                            \
-    look(p, n, Access::write, PC, false);                                                           \
+#define SIMT_ACCESS(n)                                                                       \
+  void __tsan_read##n(void* p) { look(p, n, Access::read, PC); }                             \
+  void __tsan_write##n(void* p) { look(p, n, Access::write, PC); }                           \
+  void __tsan_unaligned_read##n(void* p) { look(p, n, Access::read, PC, false); }            \
+  void __tsan_unaligned_write##n(void* p) { look(p, n, Access::write, PC, false); }          \
+  void __tsan_volatile_read##n(void* p) { look(p, n, Access::read, PC); }                    \
+  void __tsan_volatile_write##n(void* p) { look(p, n, Access::write, PC); }                  \
+  void __tsan_unaligned_volatile_read##n(void* p) { look(p, n, Access::read, PC, false); }   \
+  void __tsan_unaligned_volatile_write##n(void* p) { look(p, n, Access::write, PC, false); } \
+  void __tsan_read_write##n(void* p) {                                                       \
+    look(p, n, Access::read, PC);                                                            \
+    look(p, n, Access::write, PC);                                                           \
+  }                                                                                          \
+  void __tsan_unaligned_read_write##n(void* p) {                                             \
+    look(p, n, Access::read, PC, false);                                                     \
+    look(p, n, Access::write, PC, false);                                                    \
   }
 
 // std::atomic and the __atomic builtins in instrumented code become these.
-#define SIMT_FETCH(n, T, name, operation)                                       \
-  T __tsan_atomic##n##_##name(volatile T* p, T v, int) {                        \
-    look(p, sizeof(T), Access::atomic, PC);                                     \
-    return __atomic_##operation(p, v, __ATOMIC_SEQ_CST);                        \
+#define SIMT_FETCH(n, T, name, operation)                \
+  T __tsan_atomic##n##_##name(volatile T* p, T v, int) { \
+    look(p, sizeof(T), Access::atomic, PC);              \
+    return __atomic_##operation(p, v, __ATOMIC_SEQ_CST); \
   }
-#define SIMT_ATOMICS(n, T)                                                                                             \
-  T __tsan_atomic##n##_load(const volatile T* p, int) {                                                                \
-    look(p, sizeof(T), Access::atomic, PC);                                                                            \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                       \
-  }                                                                                                                    \
-  void __tsan_atomic##n##_store(volatile T* p, T v, int) {                                                             \
-    look(p, sizeof(T), Access::atomic, PC);                                                                            \
-    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                                          \
-  }                                                                                                                    \
-  SIMT_FETCH(n, T, exchange, exchange_n)                                                                               \
-  SIMT_FETCH(n, T, fetch_add, fetch_add)                                                                               \
-  SIMT_FETCH(n, T, fetch_sub, fetch_sub)                                                                               \
-  SIMT_FETCH(n, T, fetch_and, fetch_and)                                                                               \
-  SIMT_FETCH(n, T, fetch_or, fetch_or)                                                                                 \
-  SIMT_FETCH(n, T, fetch_xor, fetch_xor)                                                                               \
-  SIMT_FETCH(n, T, fetch_nand, fetch_nand)                                                                             \
-  int __tsan_atomic##n##_compare_exchange_strong(volatile T* p, T* c, T v, int, int) {                                 \
-    look(p, sizeof(T), Access::atomic, PC);                                                                            \
-    return __atomic_compare_exchange_n(p, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                            \
-  }                                                                                                                    \
-  int __tsan_atomic##n##_compare_exchange_weak(volatile T* p, T* c, T v, int, int) {                                   \
-    look(p, sizeof(T), Access::atomic, PC);                                                                            \
-    return __atomic_compare_exchange_n(p, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                            \
-  }                                                                                                                    \
-  T __tsan_atomic##n##_compare_exchange_val(volatile T* p, T c, T v, int, int) {                                       \
-    look(p, sizeof(T), Access::atomic, PC);                                                                            \
-    __atomic_compare_exchange_n(p, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                                  \
-    return c;                                                                                                          \
+#define SIMT_ATOMICS(n, T)                                                                  \
+  T __tsan_atomic##n##_load(const volatile T* p, int) {                                     \
+    look(p, sizeof(T), Access::atomic, PC);                                                 \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                            \
+  }                                                                                         \
+  void __tsan_atomic##n##_store(volatile T* p, T v, int) {                                  \
+    look(p, sizeof(T), Access::atomic, PC);                                                 \
+    __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                               \
+  }                                                                                         \
+  SIMT_FETCH(n, T, exchange, exchange_n)                                                    \
+  SIMT_FETCH(n, T, fetch_add, fetch_add)                                                    \
+  SIMT_FETCH(n, T, fetch_sub, fetch_sub)                                                    \
+  SIMT_FETCH(n, T, fetch_and, fetch_and)                                                    \
+  SIMT_FETCH(n, T, fetch_or, fetch_or)                                                      \
+  SIMT_FETCH(n, T, fetch_xor, fetch_xor)                                                    \
+  SIMT_FETCH(n, T, fetch_nand, fetch_nand)                                                  \
+  int __tsan_atomic##n##_compare_exchange_strong(volatile T* p, T* c, T v, int, int) {      \
+    look(p, sizeof(T), Access::atomic, PC);                                                 \
+    return __atomic_compare_exchange_n(p, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+  }                                                                                         \
+  int __tsan_atomic##n##_compare_exchange_weak(volatile T* p, T* c, T v, int, int) {        \
+    look(p, sizeof(T), Access::atomic, PC);                                                 \
+    return __atomic_compare_exchange_n(p, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+  }                                                                                         \
+  T __tsan_atomic##n##_compare_exchange_val(volatile T* p, T c, T v, int, int) {            \
+    look(p, sizeof(T), Access::atomic, PC);                                                 \
+    __atomic_compare_exchange_n(p, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);       \
+    return c;                                                                               \
   }
 
 extern "C" {
@@ -82,7 +87,8 @@ SIMT_ATOMICS(16, std::uint16_t)
 SIMT_ATOMICS(32, std::uint32_t)
 SIMT_ATOMICS(64, std::uint64_t)
 
-void __tsan_init() {}
+// Called when a program starts, from every instrumented file.
+void __tsan_init() { instrumented = true; }
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}

@@ -19,18 +19,18 @@ struct dim3 {
 };
 
 // SIMT_VECTOR(int, int, 8, 16): int2, int3, int4 and their make_ functions, with the alignments of the first and the last.
-#define SIMT_VECTOR(T, name, align2, align4)                                                  \
-  struct [[gnu::may_alias]] alignas(align2) name##2 {                                         \
-    T x, y;                                                                                   \
-  };                                                                                          \
-  struct [[gnu::may_alias]] name##3 {                                                         \
-    T x, y, z;                                                                                \
-  };                                                                                          \
-  struct [[gnu::may_alias]] alignas(align4) name##4 {                                         \
-    T x, y, z, w;                                                                             \
-  };                                                                                          \
-  constexpr name##2 make_##name##2(T x, T y) { return {x, y}; }                               \
-  constexpr name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                       \
+#define SIMT_VECTOR(T, name, align2, align4)                            \
+  struct [[gnu::may_alias]] alignas(align2) name##2 {                   \
+    T x, y;                                                             \
+  };                                                                    \
+  struct [[gnu::may_alias]] name##3 {                                   \
+    T x, y, z;                                                          \
+  };                                                                    \
+  struct [[gnu::may_alias]] alignas(align4) name##4 {                   \
+    T x, y, z, w;                                                       \
+  };                                                                    \
+  constexpr name##2 make_##name##2(T x, T y) { return {x, y}; }         \
+  constexpr name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; } \
   constexpr name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 SIMT_VECTOR(signed char, char, 2, 4)
 SIMT_VECTOR(unsigned char, uchar, 2, 4)

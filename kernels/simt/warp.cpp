@@ -15,14 +15,18 @@ WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, s
   const unsigned lane = me.index % 32, w = me.index / 32;
   Warp& warp = warps_[w];
   mask &= warp.lanes;
-  if (!(mask >> lane & 1)) fail(Finding::wrong_mask, where, [&] { return str(name_of(op), ": the calling lane ", lane, " is not in its own mask ", hex(mask), ","); });
+  if (!(mask >> lane & 1))
+    fail(Finding::wrong_mask, where, [&] { return str(name_of(op), ": the calling lane ", lane, " is not in its own mask ", hex(mask), ","); });
   if (mask & warp.done)
-    fail(Finding::divergent_warp, where, [&] { return str(name_of(op), " with mask ", hex(mask), ", but the lanes ", hex(mask & warp.done), " have already returned,"); });
+    fail(Finding::divergent_warp, where,
+         [&] { return str(name_of(op), " with mask ", hex(mask), ", but the lanes ", hex(mask & warp.done), " have already returned,"); });
   WarpGroup* group = nullptr;
   for (WarpGroup* g : warp.entering) {
     if (g->mask == mask) group = g;
     else if (g->mask & mask)
-      fail(Finding::wrong_mask, where, [&] { return str(name_of(op), " with mask ", hex(mask), " overlaps the mask ", hex(g->mask), " of a ", name_of(g->op), " under way,"); }, g->where);
+      fail(
+          Finding::wrong_mask, where,
+          [&] { return str(name_of(op), " with mask ", hex(mask), " overlaps the mask ", hex(g->mask), " of a ", name_of(g->op), " under way,"); }, g->where);
   }
   if (!group) {
     if (free_groups_.empty()) {
@@ -40,7 +44,8 @@ WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, s
     group->where = where;
     warp.entering.push_back(group);
   } else if (group->op != op || group->kind != kind || (op != WarpOp::sync && group->where.line != where.line)) {
-    fail(Finding::divergent_warp, where, [&] { return str(name_of(op), " meets a ", name_of(group->op), " of other lanes of the warp"); }, group->where);
+    fail(
+        Finding::divergent_warp, where, [&] { return str(name_of(op), " meets a ", name_of(group->op), " of other lanes of the warp"); }, group->where);
   }
   if (bytes != 0) std::memcpy(group->in[lane], in, bytes);
   group->arrived |= 1u << lane;
@@ -133,7 +138,8 @@ void Scheduler::land_group(WarpGroup& group) {
 void Scheduler::async_copy(const AsyncCopy& copy) {
   const auto address = reinterpret_cast<std::uintptr_t>(copy.shared) | (copy.bytes != 0 ? reinterpret_cast<std::uintptr_t>(copy.global) : 0);
   if (address % static_cast<unsigned>(copy.size) != 0)
-    fail(Finding::misaligned, copy.where, [&] { return str("cp.async of ", copy.size, " bytes: expected addresses that are multiples of ", copy.size, ", got others"); });
+    fail(Finding::misaligned, copy.where,
+         [&] { return str("cp.async of ", copy.size, " bytes: expected addresses that are multiples of ", copy.size, ", got others"); });
   if (copy.bytes < 0 || copy.bytes > copy.size)
     fail(Finding::out_of_bounds, copy.where, [&] { return str("cp.async: expected 0 to ", copy.size, " bytes, got ", copy.bytes); });
   if (checker_) checker_->async_issue(copy.shared, static_cast<std::size_t>(copy.size), copy.global, static_cast<std::size_t>(copy.bytes), copy.where);

@@ -35,7 +35,7 @@ __global__ void warp_read_then_write_kernel(float* out) {
   SIMT_SHARED(float, s, [32]);
   s[threadIdx.x] = 1;
   __syncwarp();
-  const float a = s[0] + s[1];  // here: warp_read_then_write
+  const float a = s[0] + s[1];              // here: warp_read_then_write
   if (threadIdx.x < 2) s[threadIdx.x] = a;  // here: warp_read_then_write
   __syncwarp();
   out[threadIdx.x] = s[0];

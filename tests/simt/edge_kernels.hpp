@@ -4,24 +4,24 @@
 // Kernels at the edges of the language: partial warps and masks, early returns, local memory, small types, votes and intrinsics.
 namespace braid::simt_tests {
 
-void half_warps(float* out);            // two groups of 16 lanes, each with its own mask; out[32]
-void warp_broadcast(float* out);        // read by all, then overwritten behind __syncwarp; out[32]
-void warp_same_word(float* out);        // wrong: two lanes write one word
-void warp_read_then_write(float* out);  // wrong: no __syncwarp between the reads and the write
-void early_return(float* out, int n);   // wrong for n < 64: a barrier after some have returned
-void short_warp(float* out);            // 40 threads: the second warp has 8 lanes; out[2]
-void deep_locals(float* out);           // wrong: 1 MB of local variables
-void throwing(int* out);                // wrong: an exception leaves the kernel
+void half_warps(float* out);                    // two groups of 16 lanes, each with its own mask; out[32]
+void warp_broadcast(float* out);                // read by all, then overwritten behind __syncwarp; out[32]
+void warp_same_word(float* out);                // wrong: two lanes write one word
+void warp_read_then_write(float* out);          // wrong: no __syncwarp between the reads and the write
+void early_return(float* out, int n);           // wrong for n < 64: a barrier after some have returned
+void short_warp(float* out);                    // 40 threads: the second warp has 8 lanes; out[2]
+void deep_locals(float* out);                   // wrong: 1 MB of local variables
+void throwing(int* out);                        // wrong: an exception leaves the kernel
 [[noreturn]] void host_function_that_throws();  // test_edge.cpp
-void bytes_of_words(bool* flags, int n);  // neighbours within a word belong to different threads and blocks
+void bytes_of_words(bool* flags, int n);        // neighbours within a word belong to different threads and blocks
 void fence_by_all(const float* in, float* partial, unsigned* counter, float* out, bool fence);  // every thread writes; fence, barrier, count in
-void votes(std::uint32_t* out);         // out[8]
-void shuffles(int* out);                // out[5 * 32]
-void atomics(unsigned* out);            // out[10], set to 5
-void half_atomics(void* sum);           // one float16: 64 times 0.5
+void votes(std::uint32_t* out);                                                                 // out[8]
+void shuffles(int* out);                                                                        // out[5 * 32]
+void atomics(unsigned* out);                                                                    // out[10], set to 5
+void half_atomics(void* sum);                                                                   // one float16: 64 times 0.5
 void tracing(int* out);
-void local_arrays(float* out, int n);   // constants of the program, arrays of a thread
+void local_arrays(float* out, int n);  // constants of the program, arrays of a thread
 void dynamic_shared(float* out, int n);
-void kernel_id(std::uint32_t* out);     // [blocks][threads]: unique numbers from all built-in variables
+void kernel_id(std::uint32_t* out);  // [blocks][threads]: unique numbers from all built-in variables
 
 }  // namespace braid::simt_tests

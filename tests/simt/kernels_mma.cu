@@ -59,7 +59,8 @@ __global__ void gemm_tf32_kernel(int n, int k, const float* a, const float* b, f
 }
 
 void gemm_bfloat16(int m, int n, int k, const void* a, const void* b, float* c) {
-  run(gemm_half_kernel<simt::bfloat16_t>, dim3(n / 64, m / 64), 128, 0, n, k, static_cast<const simt::bfloat16_t*>(a), static_cast<const simt::bfloat16_t*>(b), c);
+  run(gemm_half_kernel<simt::bfloat16_t>, dim3(n / 64, m / 64), 128, 0, n, k, static_cast<const simt::bfloat16_t*>(a), static_cast<const simt::bfloat16_t*>(b),
+      c);
 }
 void gemm_float16(int m, int n, int k, const void* a, const void* b, float* c) {
   run(gemm_half_kernel<simt::half_t>, dim3(n / 64, m / 64), 128, 0, n, k, static_cast<const simt::half_t*>(a), static_cast<const simt::half_t*>(b), c);

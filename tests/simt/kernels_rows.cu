@@ -71,8 +71,8 @@ __global__ void layernorm_kernel(int cols, const float* x, const float* gain, co
 }
 
 // Gradients of gain and bias: summed over the rows of a block in dynamic shared memory, then one atomic a column.
-__global__ void layernorm_backward_kernel(int rows, int cols, const float* dy, const float* x, const float* gain, const float* mean, const float* rstd, float* dx,
-                                          float* dgain, float* dbias) {
+__global__ void layernorm_backward_kernel(int rows, int cols, const float* dy, const float* x, const float* gain, const float* mean, const float* rstd,
+                                          float* dx, float* dgain, float* dbias) {
   SIMT_DYN_SHARED(float, sums);  // [2 * cols]
   const int first = static_cast<int>(threadIdx.x), step = static_cast<int>(blockDim.x);
   for (int i = first; i < 2 * cols; i += step) sums[i] = 0;

@@ -14,20 +14,20 @@ __global__ void transpose_kernel(const float* in, float* out) {  // 32x8 threads
   __syncthreads();
   for (int j = 0; j < 32; j += 8) {
     const float v = tile[threadIdx.x][threadIdx.y + j];  // here: transpose_load
-    out[(threadIdx.y + j) * 32 + threadIdx.x] = v;  // here: transpose_out
+    out[(threadIdx.y + j) * 32 + threadIdx.x] = v;       // here: transpose_out
   }
 }
 
 __global__ void transpose_naive_kernel(const float* in, float* out) {
   for (int j = 0; j < 32; j += 8) {
     const float v = in[(threadIdx.y + j) * 32 + threadIdx.x];  // here: naive_in
-    out[threadIdx.x * 32 + threadIdx.y + j] = v;  // here: naive_out
+    out[threadIdx.x * 32 + threadIdx.y + j] = v;               // here: naive_out
   }
 }
 
 __global__ void copy_vectors_kernel(const float* in, float* out) {
   const float4 v = simt::load4(in + 4 * threadIdx.x);  // here: load4
-  simt::store4(out + 4 * threadIdx.x, v);  // here: store4
+  simt::store4(out + 4 * threadIdx.x, v);              // here: store4
 }
 
 __global__ void copy_shared_vectors_kernel(float* out) {

@@ -1,8 +1,8 @@
 // The edges of the language, and of the emulation.
 #include "edge_kernels.hpp"
+#include "operation_kernels.hpp"
 #include "simt/error.hpp"
 #include "simt/half.hpp"
-#include "operation_kernels.hpp"
 #include "simt/launch.hpp"
 #include "simt/stats.hpp"
 #include "simt/trace.hpp"

@@ -83,7 +83,8 @@ TEST_CASE("simt: layer norm, forward and backward", "[simt][kernels]") {
     const float eps = 1e-5f;
     const auto x = normal(size(rows, cols), 4), gain = normal(size(cols), 5), bias = normal(size(cols), 6), dy = normal(size(rows, cols), 7);
     const std::vector<float> zeros(size(cols));
-    const DeviceArray<float> px(x), pgain(gain), pbias(bias), pdy(dy), py(x.size()), pmean(size(rows)), prstd(size(rows)), pdx(x.size()), pdgain(zeros), pdbias(zeros);
+    const DeviceArray<float> px(x), pgain(gain), pbias(bias), pdy(dy), py(x.size()), pmean(size(rows)), prstd(size(rows)), pdx(x.size()), pdgain(zeros),
+        pdbias(zeros);
     layernorm(rows, cols, px.data(), pgain.data(), pbias.data(), eps, py.data(), pmean.data(), prstd.data());
     layernorm_backward(rows, cols, pdy.data(), px.data(), pgain.data(), pmean.data(), prstd.data(), pdx.data(), pdgain.data(), pdbias.data());
     Doubles y(x.size()), dx(x.size()), dgain(size(cols)), dbias(size(cols));

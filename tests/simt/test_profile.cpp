@@ -1,6 +1,6 @@
 // Bank conflicts and uncoalesced accesses as numbers, by source line.
-#include "profile_kernels.hpp"
 #include "operation_kernels.hpp"
+#include "profile_kernels.hpp"
 #include "simt/launch.hpp"
 #include "simt/profiler.hpp"
 #include "support.hpp"

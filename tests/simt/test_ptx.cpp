@@ -71,7 +71,8 @@ TEST_CASE("simt: mma multiplies the lanes' fragments as the PTX document lays th
 TEST_CASE("simt: tf32 mma ignores the low 13 bits of its inputs", "[simt][ptx]") {
   const float exact = 1.0f, longer = std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.0f) | 0x1fffu);
   for (const float x : {exact, longer}) {
-    const DeviceArray<std::uint32_t> a(std::vector<std::uint32_t>(128, std::bit_cast<std::uint32_t>(x))), b(std::vector<std::uint32_t>(64, std::bit_cast<std::uint32_t>(x)));
+    const DeviceArray<std::uint32_t> a(std::vector<std::uint32_t>(128, std::bit_cast<std::uint32_t>(x))),
+        b(std::vector<std::uint32_t>(64, std::bit_cast<std::uint32_t>(x)));
     const DeviceArray<float> c(std::vector<float>(128, 0.0f)), d(128);
     mma_once(MmaKind::tf32, a.data(), b.data(), c.data(), d.data());
     CHECK(d.get() == std::vector<float>(128, 8.0f));

@@ -22,7 +22,7 @@ __global__ void missing_barrier(float* out) {
   s[threadIdx.x] = 0;
   __syncthreads();
   s[threadIdx.x] = static_cast<float>(threadIdx.x);  // here: missing_barrier
-  out[threadIdx.x] = s[63 - threadIdx.x];  // here: missing_barrier
+  out[threadIdx.x] = s[63 - threadIdx.x];            // here: missing_barrier
 }
 
 __global__ void missing_loop_barrier(float* out) {
@@ -41,7 +41,7 @@ __global__ void missing_warp_barrier(float* out) {
   s[threadIdx.x] = 0;
   __syncwarp();
   s[threadIdx.x] = static_cast<float>(threadIdx.x);  // here: missing_warp_barrier
-  out[threadIdx.x] = s[31 - threadIdx.x];  // here: missing_warp_barrier
+  out[threadIdx.x] = s[31 - threadIdx.x];            // here: missing_warp_barrier
 }
 
 __global__ void two_barriers(float* out) {

@@ -18,7 +18,7 @@ struct Buffers {
 };
 
 struct WrongKernel {
-  const char* name;     // of the mark, and of the kernel without its namespace
+  const char* name;  // of the mark, and of the kernel without its namespace
   simt::Finding finding;
   const char* variable;  // "": none
   void (*wrong)(const Buffers&);
@@ -27,28 +27,28 @@ struct WrongKernel {
 [[nodiscard]] const std::vector<WrongKernel>& wrong_kernels();
 
 // One launcher a kernel: wrong_kernels.cu and twin_kernels.cu.
-#define SIMT_FOR_EACH_WRONG_KERNEL(X)                                                                                                                \
-  X(shared_bounds, out_of_bounds, "u")                                                                                                               \
-  X(global_bounds, out_of_bounds, "global allocation of 256 bytes")                                                                                  \
-  X(missing_barrier, race, "s")                                                                                                                      \
-  X(missing_loop_barrier, race, "s")                                                                                                                 \
-  X(missing_warp_barrier, race, "s")                                                                                                                 \
-  X(two_barriers, divergent_barrier, "")                                                                                                             \
-  X(barrier_of_some, divergent_barrier, "")                                                                                                          \
-  X(shuffle_of_half, divergent_warp, "")                                                                                                             \
-  X(foreign_mask, wrong_mask, "")                                                                                                                    \
-  X(uninitialised_shared, uninitialised, "s")                                                                                                        \
-  X(missing_atomic, race, "global allocation of 256 bytes")                                                                                          \
-  X(two_blocks, race, "global allocation of 256 bytes")                                                                                              \
-  X(host_pointer, invalid_address, "")                                                                                                               \
-  X(misaligned_vector, misaligned, "global allocation of 256 bytes")                                                                                 \
-  X(weak_wait, uninitialised, "as")                                                                                                                  \
-  X(no_wait, async_copy, "")                                                                                                                         \
-  X(missing_fence, race, "global allocation of 49152 bytes")                                                                                         \
-  X(uninitialised_global, uninitialised, "global allocation of 49152 bytes")                                                                         \
-  X(spin_on_flag, spin_wait, "global allocation of 256 bytes")                                                                                                                     \
-  X(spin_on_lock, spin_wait, "")                                                                                                                     \
-  X(too_much_shared, shared_memory, "")                                                                                                              \
+#define SIMT_FOR_EACH_WRONG_KERNEL(X)                                        \
+  X(shared_bounds, out_of_bounds, "u")                                       \
+  X(global_bounds, out_of_bounds, "global allocation of 256 bytes")          \
+  X(missing_barrier, race, "s")                                              \
+  X(missing_loop_barrier, race, "s")                                         \
+  X(missing_warp_barrier, race, "s")                                         \
+  X(two_barriers, divergent_barrier, "")                                     \
+  X(barrier_of_some, divergent_barrier, "")                                  \
+  X(shuffle_of_half, divergent_warp, "")                                     \
+  X(foreign_mask, wrong_mask, "")                                            \
+  X(uninitialised_shared, uninitialised, "s")                                \
+  X(missing_atomic, race, "global allocation of 256 bytes")                  \
+  X(two_blocks, race, "global allocation of 256 bytes")                      \
+  X(host_pointer, invalid_address, "")                                       \
+  X(misaligned_vector, misaligned, "global allocation of 256 bytes")         \
+  X(weak_wait, uninitialised, "as")                                          \
+  X(no_wait, async_copy, "")                                                 \
+  X(missing_fence, race, "global allocation of 49152 bytes")                 \
+  X(uninitialised_global, uninitialised, "global allocation of 49152 bytes") \
+  X(spin_on_flag, spin_wait, "global allocation of 256 bytes")               \
+  X(spin_on_lock, spin_wait, "")                                             \
+  X(too_much_shared, shared_memory, "")                                      \
   X(local_of_another, invalid_address, "")
 
 #define SIMT_DECLARE(name, finding, variable) \
