@@ -275,7 +275,7 @@ cudaError_t cudaDeviceReset(Location where) {
       std::erase_if(r.per_thread, [&](const auto& entry) { return entry.first.second == device; });
       std::erase_if(r.events, [&](const auto& entry) {
         if (entry.second->device != device) return false;
-        r.dead_events[entry.first] = {entry.second->created, where};
+        Runtime::keep_dead(r.dead_events, entry.first, {entry.second->created, where});
         return true;
       });
       r.sweep_streams();

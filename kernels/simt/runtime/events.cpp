@@ -75,7 +75,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event, Location where) {
     if (!e) return cudaErrorInvalidResourceHandle;
     // A record that is not done yet runs all the same.
     const auto number = reinterpret_cast<std::uintptr_t>(event);
-    r.dead_events[number] = {e->created, where};
+    Runtime::keep_dead(r.dead_events, number, {e->created, where});
     r.events.erase(number);
     return r.sticky_of(e->device);
   });

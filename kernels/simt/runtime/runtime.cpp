@@ -137,7 +137,7 @@ void Runtime::clear() {
     for (std::uint32_t slot = 0; slot < ticks.size(); ++slot) host.set(slot, ticks[slot]);
     for (const auto& [handle, stream] : streams) stream->alive = false;
     per_thread.clear();
-    for (const auto& [handle, event] : events) dead_events[handle] = {event->created, {}};
+    for (const auto& [handle, event] : events) keep_dead(dead_events, handle, {event->created, {}});
     events.clear();
     sweep_streams();
     learn(host);

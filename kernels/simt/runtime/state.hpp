@@ -177,7 +177,12 @@ class Runtime {
   struct Dead {
     Location created, destroyed;
   };
-  std::map<std::uint64_t, Dead> dead_streams, dead_events;
+  std::map<std::uint64_t, Dead> dead_streams, dead_events;  // the latest kKeptDead of each
+  static constexpr std::size_t kKeptDead = 65536;
+  static void keep_dead(std::map<std::uint64_t, Dead>& dead, std::uint64_t number, const Dead& what) {
+    dead[number] = what;
+    if (dead.size() > kKeptDead) dead.erase(dead.begin());
+  }
   std::uint64_t next_stream = kFirstHandle, next_event = kFirstHandle;
   std::vector<std::uint32_t> ticks;       // by slot; slot 0 is the host
   std::vector<std::uint32_t> free_slots;  // of destroyed streams; used again once the host knows that all is over

@@ -16,7 +16,7 @@ void Runtime::sweep_streams() {
     const StreamState& stream = *entry.second;
     if (stream.alive || !stream.queue.empty() || host.at(stream.slot) < ticks[stream.slot]) return false;
     free_slots.push_back(stream.slot);
-    dead_streams[stream.number] = {stream.created, stream.destroyed};
+    keep_dead(dead_streams, stream.number, {stream.created, stream.destroyed});
     return true;
   });
 }
