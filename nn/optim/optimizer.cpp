@@ -8,6 +8,16 @@
 #include <braid/nn/optim.hpp>
 
 namespace braid::optim {
+namespace {
+
+/// An expanded parameter could not be written to when the others have been.
+void check_writable(const char* name, const TensorImpl& p, std::size_t i) {
+  for (int d = 0; !p.contiguous && p.numel > 0 && d < p.shape.rank(); ++d)
+    if (p.shape[d] > 1 && p.strides[d] == 0)
+      throw LayoutError(str(name, ": expected parameters whose elements each have their own memory, got an expanded one at position ", i));
+}
+
+}  // namespace
 
 Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters, double lr, std::vector<std::string_view> state)
     : name_(name), lr_(0), parameters_(std::move(parameters)), state_names_(std::move(state)) {
@@ -19,6 +29,7 @@ Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters, double lr
     if (!p.defined()) throw ArgumentError(str(name, ": expected defined parameters, got an undefined one at position ", i));
     if (!p.is_leaf()) throw ArgumentError(str(name, ": expected parameters that are leaves, got one that an op made at position ", i));
     if (!is_floating(p.dtype())) throw DTypeError(str(name, ": expected floating point parameters, got ", p.dtype(), " at position ", i));
+    check_writable(name, *p.impl(), i);
     if (!seen.insert(p.id()).second) throw ArgumentError(str(name, ": expected every parameter once, got the one at position ", i, " twice"));
   }
   for (std::size_t k = 0; k < state_names_.size(); ++k) this->state(k).resize(parameters_.size());
@@ -68,6 +79,7 @@ void Optimizer::prepare() {
     const TensorImpl& p = *parameters_[i].impl();
     if (!p.grad) continue;
     const TensorImpl& g = *p.grad;
+    check_writable(name_, p, i);
     if (g.shape != p.shape) throw ShapeError(str(name_, ": expected the gradient of parameter ", i, " to have its shape ", p.shape, ", got ", g.shape));
     if (g.dtype != p.dtype) throw DTypeError(str(name_, ": expected the gradient of parameter ", i, " to be ", p.dtype, ", got ", g.dtype));
     if (g.device != p.device) throw DeviceError(str(name_, ": expected the gradient of parameter ", i, " on ", p.device, ", got ", g.device));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <braid/braid.hpp>
+#include <braid/core/body.hpp>
 
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
@@ -299,6 +300,8 @@ TEST_CASE("optimizers: parameters that are refused", "[nn][optim][errors]") {
   CHECK_THROWS_TEXT(ArgumentError, "SGD: expected every parameter once, got the one at position 2 twice", make({p, leaf({1}, DType::float32, {}, 2), p}));
   CHECK_THROWS_TEXT(ArgumentError, "SGD: expected parameters that are leaves, got one that an op made at position 0", make({p * 2.0}));
   CHECK_THROWS_TEXT(ArgumentError, "SGD: expected defined parameters, got an undefined one at position 1", make({p, {}}));
+  const Tensor wide = zeros({1}).expand({2}).requires_grad_();
+  CHECK_THROWS_TEXT(LayoutError, "SGD: expected parameters whose elements each have their own memory, got an expanded one at position 1", make({p, wide}));
   CHECK_THROWS_TEXT(DTypeError, "SGD: expected floating point parameters, got int64 at position 0", make({ones({1}, {.dtype = DType::int64})}));
 }
 
@@ -322,6 +325,12 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
     fails([&] { CHECK_THROWS_TEXT(DTypeError, ": expected the gradient of parameter 1 to be float32, got float64", optimizer->step()); });
     b.impl()->grad = ones({300}, {.device = kSecond}).impl();
     fails([&] { CHECK_THROWS_TEXT(DeviceError, ": expected the gradient of parameter 1 on cpu:0, got cpu:1", optimizer->step()); });
+    const Tensor wide = zeros({1}).expand({300});  // given its place by a move of the model
+    const Tensor own = b.detach();
+    b.set_grad(ones({300}));
+    detail::replace_body(b, wide);
+    fails([&] { CHECK_THROWS_TEXT(LayoutError, ": expected parameters whose elements each have their own memory, got an expanded one at position 1", optimizer->step()); });
+    detail::replace_body(b, own);
     // Every allocation of a step, each failing in turn: a strided gradient needs a copy, and the state is made.
     b.set_grad(ones({600}).slice(0, 0, 600, 2));
     const std::uint64_t start = memory_stats({}).allocations;
