@@ -13,6 +13,9 @@ Embedding::Embedding(std::int64_t count, std::int64_t width, const EmbeddingOpti
 
 Tensor Embedding::operator()(const Tensor& indices) const { return embedding(weight, indices); }
 
-std::string Embedding::extra() const { return str(weight.size(0), ", ", weight.size(1)); }
+std::string Embedding::extra() const {
+  if (!weight.defined()) return "moved from";
+  return str(weight.size(0), ", ", weight.size(1));
+}
 
 }  // namespace braid::nn

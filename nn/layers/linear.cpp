@@ -20,6 +20,7 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features, const Linear
 Tensor Linear::operator()(const Tensor& x) const { return linear(x, weight, bias); }
 
 std::string Linear::extra() const {
+  if (!weight.defined()) return "moved from";
   return str("in_features=", weight.size(1), ", out_features=", weight.size(0), ", bias=", bias.defined() ? "true" : "false");
 }
 

@@ -98,3 +98,13 @@ TEST_CASE("print: containers, structs of modules, several lines of extra", "[nn]
   )
 ))");
 }
+
+TEST_CASE("print: a layer that was moved from", "[nn][print]") {
+  nn::Linear linear(2, 3);
+  nn::Embedding table(4, 5);
+  const nn::Linear taken = std::move(linear);
+  const nn::Embedding other = std::move(table);
+  CHECK(str(linear) == "Linear(moved from)");
+  CHECK(str(table) == "Embedding(moved from)");
+  CHECK(str(taken) == "Linear(in_features=2, out_features=3, bias=true)");
+}
