@@ -113,6 +113,28 @@ TEST_CASE("to: nothing to change changes nothing", "[nn][to]") {
   CHECK(m.mask.id() == mask);
 }
 
+TEST_CASE("to: a backward that saved the old numbers says so after a move there and back", "[nn][to][errors]") {
+  const Tensor x = ones({1, 2});
+  nn::Linear there(2, 1, {.bias = false});
+  const Tensor y = there(x.requires_grad_()).sum();
+  to(there, Device("cpu:1"));
+  {
+    const NoGrad guard;
+    there.weight.fill_(100);
+  }
+  to(there, Device("cpu:0"));
+  CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [1, 2] unchanged*saved by linear", y.backward());
+  nn::Linear wide(2, 1, {.bias = false});
+  const Tensor z = wide(x).sum();
+  to(wide, DType::float64);
+  {
+    const NoGrad guard;
+    wide.weight.mul_(3.0);
+  }
+  to(wide, DType::float32);
+  CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [1, 2] unchanged*saved by linear", z.backward());
+}
+
 TEST_CASE("to: either all are moved or none", "[nn][to][errors]") {
   Model m;
   (m.a(ones({1, 3})) * m.scale).sum().backward();
