@@ -22,13 +22,13 @@ TEST_CASE("errors: which codes break a context", "[cuda][errors]") {
 TEST_CASE("errors: an index that only the kernel sees is thrown where the host waits", "[cuda][errors]") {
   NEEDS_DEVICES(1);
   const Tensor table = ones({5, 2}, {.device = cuda_device(0)});
-  const Tensor good = index_select(table, 0, tensor({0, -5, 4}).to(cuda_device(0)));
+  const Tensor good = index_select(table, 0, tensor({0, 3, 4}).to(cuda_device(0)));
   CHECK(good.sum().item<double>() == 6);
   const Tensor bad = index_select(table, 0, tensor({1, 5}).to(cuda_device(0)));
-  CHECK_THROWS_TEXT(IndexError, "index_select: expected *[-5, 5), got 5 at position 1", synchronize(cuda_device(0)));
+  CHECK_THROWS_TEXT(IndexError, "index_select: expected *[0, 5), got 5 at position 1", synchronize(cuda_device(0)));
   CHECK_NOTHROW(synchronize(cuda_device(0)));  // said once
-  const Tensor worse = index_select(table, 0, tensor({-6}).to(cuda_device(0)));
-  CHECK_THROWS_TEXT(IndexError, "got -6", worse.to_vector<double>());
+  const Tensor worse = index_select(table, 0, tensor({-1}).to(cuda_device(0)));
+  CHECK_THROWS_TEXT(IndexError, "got -1", worse.to_vector<double>());
   CHECK(good.sum().item<double>() == 6);  // the device works on
   const Tensor logits = zeros({2, 3}, {.device = cuda_device(0)});
   const Tensor loss = cross_entropy(logits, tensor({0, 3}).to(cuda_device(0)));
