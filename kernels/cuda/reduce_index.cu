@@ -8,6 +8,18 @@ struct Best {
   A value;
   long long index;  // -1: none yet
 };
+/// Without padding: a copy would read it, uninitialised.
+template <>
+struct Best<float> {
+  float value;
+  int zero;
+  long long index;
+};
+template <class A>
+BRAID_DEVICE Best<A> make_best(A value, long long index) {
+  if constexpr (sizeof(A) == sizeof(float)) return Best<A>{value, 0, index};
+  else return Best<A>{value, index};
+}
 
 /// The first of the largest (smallest) elements; a NaN counts as both. Ties are settled by the index, so the order of joining does not matter.
 template <class A>
@@ -15,7 +27,7 @@ struct IndexReducer {
   using Acc = Best<A>;
   static constexpr int kParts = 2;
   bool smallest;
-  BRAID_DEVICE Acc none() const { return Acc{A(0), -1}; }
+  BRAID_DEVICE Acc none() const { return make_best(A(0), -1); }
   BRAID_DEVICE Acc join(Acc a, Acc b) const {
     if (a.index < 0) return b;
     if (b.index < 0) return a;
@@ -27,7 +39,7 @@ struct IndexReducer {
   BRAID_DEVICE Acc shuffle(Acc value, int step) const {
     const A other = __shfl_xor_sync(kFullWarp, value.value, step);
     const long long index = __shfl_xor_sync(kFullWarp, value.index, step);
-    return Acc{other, index};
+    return make_best(other, index);
   }
 };
 
@@ -36,7 +48,7 @@ template <class V, class L>
 struct LoadIndexed {
   L values;
   BRAID_DEVICE std::int64_t base(std::int64_t e) const { return values.base(e); }
-  BRAID_DEVICE Best<V> at(std::int64_t base, std::int64_t j) const { return Best<V>{values.at(base, j), j}; }
+  BRAID_DEVICE Best<V> at(std::int64_t base, std::int64_t j) const { return make_best(values.at(base, j), static_cast<long long>(j)); }
 };
 
 struct WriteIndex {
