@@ -6,7 +6,15 @@
 # braid_cuda_sources(files...): how .cu files are compiled, in this folder or in a folder of tests.
 function(braid_cuda_sources)
   if(BRAID_CUDA STREQUAL "SIMT")
-    set(flags -fno-strict-aliasing -Wno-unknown-pragmas -g1)
+    set(flags -fno-strict-aliasing -Wno-unknown-pragmas)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      list(APPEND flags -fno-ipa-icf)  # two kernels with one body would be one kernel, with one name and one line
+    endif()
+    if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT BRAID_SIMT_CHECK AND BRAID_SANITIZE STREQUAL "")
+      list(APPEND flags -O0 -g)  # for a debugger: docs/guides/debug_a_kernel.md
+    else()
+      list(APPEND flags -g1)
+    endif()
     if(BRAID_SIMT_CHECK)
       # The compiler then calls the checker before every load and store (kernels/simt/tsan_abi.cpp stands in for the sanitizer's library).
       list(APPEND flags -fsanitize=thread --param=tsan-instrument-func-entry-exit=0)
