@@ -26,8 +26,8 @@ __global__ void __launch_bounds__(kThreads) gather_units(const U* table, const s
 }
 
 /// Indices alone are checked: rows without elements.
-__global__ void __launch_bounds__(kThreads) check_indices(const std::int64_t* index, std::int64_t low, std::int64_t table_rows, std::int64_t rows,
-                                                          FaultSite site) {
+__global__ void __launch_bounds__(kThreads)
+    check_indices(const std::int64_t* index, std::int64_t low, std::int64_t table_rows, std::int64_t rows, FaultSite site) {
   for (std::int64_t i = grid_thread(); i < rows; i += grid_threads())
     if (!in_range(index[i], low, table_rows)) report(site, DeviceFault::index, low, table_rows, index[i], i);
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The whole suite under AddressSanitizer (with leak detection) and UndefinedBehaviorSanitizer; any finding ends the process.
+# The whole suite under AddressSanitizer (with leak detection) and UndefinedBehaviorSanitizer; any finding ends the process. Then, where clang has
+# libFuzzer, the parsers of files from a fixed seed: 200,000 inputs each, two seconds and 64 MiB an input at most.
 set -euo pipefail
 . tests/lib.sh
 configure asan
@@ -7,3 +8,27 @@ build asan
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:check_initialization_order=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1
 run_ctest asan -LE '^(slow|must_not_compile)$'
+
+if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+  clang++-14 -x c++ -fsanitize=fuzzer - -o build/check/fuzzer >/dev/null 2>&1; then
+  echo "NOTE: no fuzzing: clang++-14 has no libFuzzer here"
+  exit 0
+fi
+configure fuzz -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Release -DBRAID_BUILD_FUZZ=ON -DBRAID_SANITIZE=address -DBRAID_GENERIC=ON \
+  -DBRAID_ONEDNN=OFF -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF
+build fuzz braid_fuzz_safetensors braid_fuzz_idx
+# fuzz FORMAT ARGUMENTS...: build/check/fuzz/FORMAT holds valid files to start from; what was found is left beside it.
+fuzz() {
+  local format=$1 folder=build/check/fuzz/$1
+  shift
+  "build/fuzz/tests/fuzz/braid_fuzz_$format" -seed=1 -runs=200000 -max_len=4096 -timeout=2 -rss_limit_mb=512 -malloc_limit_mb=64 \
+    "-artifact_prefix=$folder-" "$@" "$folder" 2>&1 | tail -n 40
+}
+rm -rf build/check/fuzz
+mkdir -p build/check/fuzz/safetensors build/check/fuzz/idx
+cp tests/core/python.safetensors build/check/fuzz/safetensors
+printf '\0\0\x08\x01\0\0\0\x03abc' >build/check/fuzz/idx/plain
+gzip -9 -n -c build/check/fuzz/idx/plain >build/check/fuzz/idx/compressed
+fuzz safetensors -dict=tests/fuzz/safetensors.dict
+fuzz idx
+echo "NOTE: fuzzed safetensors and idx with 200000 inputs each"

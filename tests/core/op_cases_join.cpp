@@ -69,13 +69,13 @@ void add_join_cases(std::vector<OpCase>& list) {
     list.push_back(c);
   }
   for (const std::int64_t dim : {0, 1, -1}) {
-    OpCase c = join_case("index_select", str("dim ", dim), {{{3, 3, 2}}, {{5}, Kind::index, 2}});
+    OpCase c = join_case("index_select", str("dim ", dim), {{{3, 3, 2}}, {{5}, Kind::index, 2, false}});
     c.call = function_of([dim](T x, T i) { return index_select(x, dim, i); });
     c.expected = [dim](Arrays a) { return std::vector<Array>{reference::index_select(a[0], dim, integers(a[1]))}; };
     list.push_back(c);
   }
   for (const Sizes& shape : std::vector<Sizes>{{4}, {2, 3}, {}}) {
-    OpCase c = join_case("embedding", str("index of rank ", shape.size()), {{{3, 2}}, {shape, Kind::index, 3}});
+    OpCase c = join_case("embedding", str("index of rank ", shape.size()), {{{3, 2}}, {shape, Kind::index, 3, false}});
     c.call = function_of([](T w, T i) { return embedding(w, i); });
     c.expected = expecting(reference::embedding);
     list.push_back(c);

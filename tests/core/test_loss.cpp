@@ -154,7 +154,8 @@ TEST_CASE("cross_entropy: labels that changed are found, in the second derivativ
   const Tensor dx = grad(cross_entropy(x, labels) * scale, {x}, true, true)[0];
   (void)grad(dx.sum(), {scale}, true);
   labels.fill_(2);
-  CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [3] unchanged*saved by cross_entropy_backward", (void)grad(square(dx).sum(), {scale}));
+  CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [3] unchanged*saved by cross_entropy_backward",
+                    (void)grad(square(dx).sum(), {scale}));
 }
 
 }  // namespace braid::test

@@ -247,7 +247,8 @@ TEST_CASE("memory: steps of changing shapes come back to where they began", "[me
 TEST_CASE("memory: a full device can be read and reset", "[memory]") {
   for (const Device d : test_devices()) {
     const Restore restore{d};
-    const Tensor x = ones({3}, {.device = d}), n = full({}, 7, {.device = d, .dtype = DType::int64}), h = full({1}, 0.5, {.device = d, .dtype = DType::float16});
+    const Tensor x = ones({3}, {.device = d}), n = full({}, 7, {.device = d, .dtype = DType::int64}),
+                 h = full({1}, 0.5, {.device = d, .dtype = DType::float16});
     fail_allocation(d, 1, true);
     CHECK_THROWS_AS(x + x, OutOfMemoryError);
     CHECK(x[1].item<float>() == 1);

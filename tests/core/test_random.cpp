@@ -226,7 +226,8 @@ TEST_CASE("random: options hold, wrong arguments are refused", "[random][errors]
   CHECK_THROWS_TEXT(ArgumentError, "randint: expected low < high, got *5*5", randint(5, 5, {2}));
   CHECK_THROWS_TEXT(ArgumentError, "randint: ", randint(6, 5, {2}));
   const double inf = INFINITY, most = 3.4e38;
-  CHECK_THROWS_TEXT(ArgumentError, "uniform: expected bounds, and a distance between them, of at most 3.40282e+38 for float32, got -inf and inf", uniform({3}, -inf, inf));
+  CHECK_THROWS_TEXT(ArgumentError, "uniform: expected bounds, and a distance between them, of at most 3.40282e+38 for float32, got -inf and inf",
+                    uniform({3}, -inf, inf));
   CHECK_THROWS_TEXT(ArgumentError, "uniform: expected bounds", uniform({3}, 0, inf));
   CHECK_THROWS_TEXT(ArgumentError, "uniform: expected bounds", uniform({3}, -most, most));
   CHECK_THROWS_TEXT(ArgumentError, "at most 65504 for float16, got 0 and 65505", uniform({3}, 0, 65505, {.dtype = DType::float16}));

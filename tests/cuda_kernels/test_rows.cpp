@@ -31,10 +31,15 @@ TEST_CASE("cuda gather_rows: every dtype, width, number of rows and alignment", 
           const auto index = indices(rows, table_rows);
           Twin gtable(table, shift), gout(out, shift);
           const IndexTwin gindex(index);
-          gpu().gather_rows(
-              GatherRowsArgs{
-                  .dtype = t, .table = gtable.data(), .index = gindex.data(), .out = gout.data(), .table_rows = table_rows, .rows = rows, .width = width, .wrap = true},
-              gpu_stream());
+          gpu().gather_rows(GatherRowsArgs{.dtype = t,
+                                           .table = gtable.data(),
+                                           .index = gindex.data(),
+                                           .out = gout.data(),
+                                           .table_rows = table_rows,
+                                           .rows = rows,
+                                           .width = width,
+                                           .wrap = true},
+                            gpu_stream());
           gout.fetch();
           std::int64_t wrong = 0;
           for (std::int64_t i = 0; i < rows; ++i)
@@ -81,10 +86,16 @@ TEST_CASE("cuda rows: an index outside the table is thrown at the next wait, and
     const auto before = table.bytes();
     Twin gtable(table), gout(out), gflags(flags), gfew(few);
     for (const std::int64_t width : {4, 0}) {
-      gpu().gather_rows(
-          GatherRowsArgs{
-              .dtype = DType::float32, .table = gtable.data(), .index = index.data(), .out = gout.data(), .table_rows = 5, .rows = 3, .width = width, .op = "embedding", .wrap = true},
-          gpu_stream());
+      gpu().gather_rows(GatherRowsArgs{.dtype = DType::float32,
+                                       .table = gtable.data(),
+                                       .index = index.data(),
+                                       .out = gout.data(),
+                                       .table_rows = 5,
+                                       .rows = 3,
+                                       .width = width,
+                                       .op = "embedding",
+                                       .wrap = true},
+                        gpu_stream());
       CHECK_THROWS_WITH(gpu_stream().synchronize(), "embedding" + range);
     }
     gout.fetch();

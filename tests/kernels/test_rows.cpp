@@ -71,7 +71,8 @@ TEST_CASE("rows: an index outside the table is refused before anything is writte
   for (const std::int64_t bad : {std::int64_t{5}, std::int64_t{-6}, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
     const std::int64_t index[] = {0, 1, bad};
     const auto before = out.bytes(), table_before = table.bytes();
-    const GatherRowsArgs gather{.dtype = DType::float32, .table = table.data(), .index = index, .out = out.data(), .table_rows = 5, .rows = 3, .width = 4, .wrap = true};
+    const GatherRowsArgs gather{
+        .dtype = DType::float32, .table = table.data(), .index = index, .out = out.data(), .table_rows = 5, .rows = 3, .width = 4, .wrap = true};
     CHECK_THROWS_AS(kernels().gather_rows(gather, stream()), braid::IndexError);
     CHECK_THROWS_WITH(kernels().gather_rows(gather, stream()), braid::str("gather_rows: expected indices in [-5, 5), got ", bad, " at position 2"));
     const ScatterAddRowsArgs scatter{.dtype = DType::float32, .table = table.data(), .index = index, .dy = out.data(), .table_rows = 5, .rows = 3, .width = 4};

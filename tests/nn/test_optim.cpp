@@ -329,7 +329,9 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
     const Tensor own = b.detach();
     b.set_grad(ones({300}));
     detail::replace_body(b, wide);
-    fails([&] { CHECK_THROWS_TEXT(LayoutError, ": expected parameters whose elements each have their own memory, got an expanded one at position 1", optimizer->step()); });
+    fails([&] {
+      CHECK_THROWS_TEXT(LayoutError, ": expected parameters whose elements each have their own memory, got an expanded one at position 1", optimizer->step());
+    });
     detail::replace_body(b, own);
     // Every allocation of a step, each failing in turn: a strided gradient needs a copy, and the state is made.
     b.set_grad(ones({600}).slice(0, 0, 600, 2));
