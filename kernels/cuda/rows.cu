@@ -83,6 +83,7 @@ __global__ void __launch_bounds__(kThreads) scatter_add(typename E::T* table, co
       if (w < warp_of_thread()) place += count[w];
       all += count[w];
     }
+    // Those of the tile before have been used: every thread has come to the barrier above since.
     if (mine) source[place] = i, target[place] = row;
     __syncthreads();
     for (int k = 0; k < all; ++k)
@@ -93,7 +94,6 @@ __global__ void __launch_bounds__(kThreads) scatter_add(typename E::T* table, co
         else if constexpr (E::kFloating) to = E::store(a + b);
         else to = static_cast<typename E::T>(static_cast<std::make_unsigned_t<typename E::A>>(a) + static_cast<std::make_unsigned_t<typename E::A>>(b));
       }
-    __syncthreads();  // the next indices are listed over these
   }
 }
 

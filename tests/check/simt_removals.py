@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Removes each barrier and event wait of ours in turn; the tests on the emulation must notice every removal.
 
-A site is a statement on a line of its own: __syncthreads…, __syncwarp, cp_async_wait in kernels/cuda, and a wait of a stream for an event in
-kernels/cuda/runtime, core and parallel. The changed file is compiled with the flags of the build folder and linked before the library, so that the
+A site is a statement on a line of its own: __syncthreads…, __syncwarp, cp_async_wait in kernels/cuda, and a wait for an event, of a
+stream or of the host, in kernels/cuda/runtime, core and parallel. The changed file is compiled with the flags of the build folder and linked before the library, so that the
 rest is not built again. A removal that no test can notice stands in simt_removals.txt with the reason; a reason for a removal that is
 noticed, or for a line that is gone, is a failure too.
 
@@ -19,7 +19,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BARRIER = re.compile(r"^\s*(__syncthreads\w*\(|__syncwarp\(|(simt::)?cp_async_wait<).*;\s*(//.*)?$")
-WAIT = re.compile(r"^\s*(.*\bcudaStreamWaitEvent\(|.*[.>]wait\(\*?\w*event\w*\)|.*[.>]wait_for\(\w*stream\w*\)).*;\s*(//.*)?$")
+WAIT = re.compile(r"^\s*(.*\bcuda(StreamWaitEvent|EventSynchronize)\(|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>]await\(\)).*;\s*(//.*)?$")
 # Which test programs see which folder, and the environments that each is run in until one fails.
 ORDERS = [("forward", "fifo"), ("reverse", "reverse"), ("random:1", "random:1"), ("random:2", "random:2")]
 SECONDS = 240

@@ -93,4 +93,30 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
     for (std::int64_t i = 0; i < rows; ++i) wrong += out[i] != static_cast<double>(n * (n - 1) / 2);
     CHECK(wrong == 0);
   }
+  {
+    const std::int64_t batch = blocks + 100, side = 8;  // a transposed tile a block
+    Buffer x(DType::int32, batch * side * side), out(DType::int32, batch * side * side);
+    for (std::int64_t i = 0; i < batch * side * side; ++i) x.put(i, static_cast<double>(i));
+    Twin gx(x), gout(out);
+    const Loop turned = strided({batch, side, side}, {{side * side, side, 1}, {side * side, 1, side}});
+    gpu().copy(braid::CopyArgs{.to = DType::int32, .from = DType::int32, .out = gout.data(), .x = gx.data(), .loop = turned}, gpu_stream());
+    gout.fetch();
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < batch * side * side; ++i)
+      wrong += out[i] != static_cast<double>(i / (side * side) * side * side + i % side * side + i / side % side);
+    CHECK(wrong == 0);
+  }
+  {
+    const std::int64_t columns = 32 * blocks + 100, n = 17;  // 32 columns a block: element j of output e is x[e + 2 j]
+    Buffer x(DType::int32, columns + 2 * n), out(DType::int64, columns);
+    for (std::int64_t i = 0; i < columns + 2 * n; ++i) x.put(i, static_cast<double>(i));
+    Twin gx(x), gout(out);
+    const Loop keep = strided({columns}, {{1}, {1}}), over = strided({n}, {{0}, {2}});
+    gpu().reduce(
+        braid::ReduceArgs{.op = braid::ReduceOp::sum, .dtype = DType::int32, .out = gout.data(), .x = gx.data(), .scale = 1, .keep = keep, .over = over}, gpu_stream());
+    gout.fetch();
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < columns; ++i) wrong += out[i] != static_cast<double>(n * i + n * (n - 1));
+    CHECK(wrong == 0);
+  }
 }
