@@ -127,14 +127,7 @@ void LocalCommunicator::do_reduce(std::span<const BufferView> buffers, std::span
     });
     return;
   }
-  // Rank 0's stream waits for the others' gradients, copies them in pieces into its own memory and adds there.
-  Stream& stream = current_stream(root);
-  for (const Device device : devices()) {
-    if (device == root) continue;
-    const std::unique_ptr<Event> ready = device_context(device).backend->make_event();
-    current_stream(device).record(*ready);
-    stream.wait(*ready);
-  }
+  // The gradients are copied in pieces into rank 0's memory and added there; a copy between devices is ordered after the work of both.
   std::int64_t longest = 0;
   for (const BufferView& result : results) longest = std::max(longest, std::min(result.count, kStagedTile));
   const std::size_t tile_bytes = static_cast<std::size_t>(longest) * sizeof(double);

@@ -33,6 +33,23 @@ TEST_CASE("copies: to the device and back, at sizes around a piece and around th
   }
 }
 
+TEST_CASE("copies: a ring of pinned pieces goes when the copies from it are done", "[cuda][copies]") {
+  NEEDS_DEVICES(1);
+  const std::vector<unsigned char> from = pattern(3 * cuda::PinnedRing::kPieceBytes, 5);
+  const Held block(0, from.size());
+  synchronize(cuda_device(0));  // the block was allocated on another stream
+  cuda::Gpu gpu(0);
+  cuda::CudaStream stream(gpu, cuda_device(0));
+  {
+    cuda::PinnedRing ring(gpu, cuda_device(0));
+    ring.to_device(block.data(), from.data(), from.size(), stream);
+  }
+  stream.synchronize();
+  std::vector<unsigned char> seen(from.size());
+  copy_out(0, seen.data(), block.data(), seen.size());
+  CHECK(seen == from);
+}
+
 TEST_CASE("copies: many small ones in flight keep their numbers", "[cuda][copies]") {
   NEEDS_DEVICES(1);
   std::vector<Tensor> moved;

@@ -67,6 +67,8 @@ class DeviceBackend {
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   [[nodiscard]] virtual Stream& default_stream() noexcept = 0;
+  /// Queued on `stream`. Between devices it is ordered after, and before, the work of the other device's current stream too. A copy from the host has read its
+  /// source, and a copy to the host is done, when the call returns.
   virtual void copy(const CopyDesc& copy, Stream& stream) = 0;
   [[nodiscard]] virtual bool host_memory() const noexcept = 0;  ///< the host may read its memory directly
   [[nodiscard]] virtual MemoryStats memory_stats() const = 0;
