@@ -6,20 +6,22 @@ need "${build_tools[@]}" libbenchmark-dev
 
 name=${1:-}
 [[ $# -gt 0 ]] && shift
-configure release -DBRAID_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
+build=release
+[[ $name == simt ]] && build=simt  # the emulation of CUDA has a build of its own
+configure $build -DBRAID_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
 if [[ -z $name ]]; then
   echo "./dev bench <name>, where name is one of:"
-  cmake --build build/release --target help | sed -n 's/^\(bench_[a-z0-9_]*\): phony$/  \1/p' | sed 's/bench_//'
+  { echo bench_simt; cmake --build build/release --target help | sed -n 's/^\(bench_[a-z0-9]*\): phony$/\1/p'; } | sed 's/^bench_/  /'
   exit 0
 fi
-if [[ ! $name =~ ^[a-z0-9_]+$ ]] || ! cmake --build build/release --target help | grep -q "^bench_$name: "; then
+if [[ ! $name =~ ^[a-z0-9_]+$ ]] || ! cmake --build build/$build --target help | grep -q "^bench_$name: "; then
   echo "./dev bench: there is no benchmark '$name' (./dev bench lists them)" >&2
   exit 2
 fi
-build release "bench_$name" >&2
+build $build "bench_$name" >&2
 # The ones that run beside PyTorch. Without it they still run, and say that the peer is missing.
 case " $name $* " in
   *" --no-peers "* | *" --help "*) ;;
   " train "* | " split "*) bench/peers/setup.sh --quiet >&2 || echo "./dev bench $name: goes on without PyTorch" >&2 ;;
 esac
-exec "build/release/bench/bench_$name" "$@"
+exec "build/$build/bench/bench_$name" "$@"
