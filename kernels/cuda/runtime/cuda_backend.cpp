@@ -110,7 +110,7 @@ void CudaDevice::copy_between(const CopyDesc& copy, CudaStream& stream) {
   try {
     stream.precede(other);
   } catch (...) {  // the other side would not know of the copy: it has to be over before anyone goes on
-    stream.settle_work();
+    stream.settle_or_lose(other.gpu());
     throw;
   }
 }

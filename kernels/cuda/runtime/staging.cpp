@@ -43,7 +43,7 @@ void PinnedRing::queue(void* to, const void* from, std::size_t bytes, cudaMemcpy
   try {
     stream.record(piece.copied);
   } catch (...) {  // without its event the piece would be used again too early
-    stream.settle_work();
+    stream.settle_or_lose(gpu_);
     throw;
   }
 }

@@ -97,4 +97,10 @@ bool CudaStream::settle_work() noexcept {
   return !gpu_.lost() && settle(cudaStreamSynchronize(stream), gpu_);
 }
 
+void CudaStream::settle_or_lose(Gpu& other) noexcept {
+  if (settle_work() || settle_work()) return;
+  gpu_.lose(cudaErrorUnknown);
+  other.lose(cudaErrorUnknown);
+}
+
 }  // namespace braid::cuda

@@ -58,6 +58,9 @@ class CudaStream : public Stream {
   void precede(CudaStream& later);
   /// Waits for the queued work; for destructors and for giving memory back. True if that went well, or if nothing was ever queued.
   bool settle_work() noexcept;
+  /// settle_work for work whose order could not be made. Where it cannot be waited for either, its GPU and `other` are lost: somebody might use memory that it
+  /// still works on.
+  void settle_or_lose(Gpu& other) noexcept;
 
  private:
   Gpu& gpu_;

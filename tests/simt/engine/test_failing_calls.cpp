@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <map>
+#include <sstream>
 #include <vector>
 
 #include <braid/braid.hpp>
@@ -69,15 +71,53 @@ std::string kind_of(const std::exception_ptr& error) {
   }
 }
 
+using Counts = std::map<std::string, int>;
+
+/// How many of each kind of object (stream, event, pinned memory, …) live once the program is over.
+Counts alive() {
+  Counts counts;
+  for (const Device d : devices()) {
+    synchronize(d);
+    empty_cache(d);
+  }
+  for (const simt::LiveObject& object : simt::live_objects()) ++counts[object.what];
+  return counts;
+}
+
+/// What steps without failures leave: the engine's own streams, its pinned memory, and an event for each piece of that once every piece has been used.
+Counts alive_after_steps() {
+  {
+    Program program;
+    for (int i = 0; i < 2; ++i) program.step();
+    for (const Device d : devices())
+      for (int i = 0; i < 32; ++i) (void)full({1}, i).to(d).to(Device("cpu"));
+  }
+  return alive();
+}
+
+struct Code {
+  cudaError_t code;
+  const char* name;
+  bool persistent = false;  // every call fails from the k-th on, until the step is over
+};
+
+/// What a call that fails is measured by: numbers of the parameters before the step and after it, and what may live at the end.
+struct Expected {
+  std::vector<float> before, after;
+  Counts alive;
+};
+
 /// One case; `warm`: one step is done before, so that every cache is filled.
-std::string failing_call(std::uint64_t k, cudaError_t code, bool warm, const std::vector<float>& before, const std::vector<float>& after) {
+std::string failing_call(std::uint64_t k, const Code& failure, bool warm, const Expected& expected) {
+  const cudaError_t code = failure.code;
+  const std::vector<float>&before = expected.before, &after = expected.after;
   std::string outcome;
   {
     Program program;
     if (warm) program.step();
     const std::vector<float> start = program.numbers();
     if (start != before) return "the start is another one";
-    simt::fail_call(k, code);
+    simt::fail_call(k, code, failure.persistent);
     try {
       program.step();
       outcome = "handled";
@@ -88,8 +128,16 @@ std::string failing_call(std::uint64_t k, cudaError_t code, bool warm, const std
     const bool reached = simt::failed_call();
     simt::fail_call(0, cudaSuccess);
     if (!reached) return "not reached";
+    if (failure.persistent) {  // work that could neither be ordered nor waited for takes its device along
+      try {
+        (void)program.numbers();
+        for (const Device d : devices()) synchronize(d);
+      } catch (...) {
+        outcome = kind_of(std::current_exception());
+      }
+    }
     if (outcome == "lost") {
-      if (!simt::sticky(code)) return "a device lost for a code that is not sticky";
+      if (!simt::sticky(code) && !failure.persistent) return "a device lost for a code that is not sticky";
       try {
         program.step();
         return "a lost device that works";
@@ -117,13 +165,14 @@ std::string failing_call(std::uint64_t k, cudaError_t code, bool warm, const std
     }
   }
   if (outcome != "lost") {
-    for (const Device d : devices()) {
-      synchronize(d);
-      empty_cache(d);
+    const Counts left = alive();
+    for (const Device d : devices())
       if (memory_stats(d).in_use != 0) return str(outcome, ", but ", memory_stats(d).in_use, " bytes leak on ", d);
+    for (const auto& [what, count] : left) {
+      const auto usual = expected.alive.find(what);
+      if (const int most = usual == expected.alive.end() ? 0 : usual->second; count > most)
+        return str(outcome, ", but ", count, " of ", what, " live, not ", most);
     }
-    for (const simt::LiveObject& object : simt::live_objects())
-      if (object.what == "device memory") return str(outcome, ", but this leaks: ", object.text);
     for (const simt::Report& report : simt::take_reports()) return str(outcome, ", with a report: ", report.text);
   }
   return outcome;
@@ -146,6 +195,43 @@ std::vector<float> in_child_after(int steps) {
     return join(after_steps(steps));
   }));
 }
+Counts alive_in_child() {
+  std::istringstream text(test::in_child([] {
+    setup();
+    std::string all;
+    for (const auto& [what, count] : alive_after_steps()) all += str(what, "\n", count, "\n");
+    return all;
+  }));
+  Counts counts;
+  for (std::string what, count; std::getline(text, what) && std::getline(text, count);) counts[what] = std::stoi(count);
+  return counts;
+}
+
+// The codes that end a device.
+constexpr Code kSticky[] = {{cudaErrorIllegalAddress, "cudaErrorIllegalAddress"},
+                            {cudaErrorLaunchFailure, "cudaErrorLaunchFailure"},
+                            {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable"},
+                            {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout"},
+                            {cudaErrorAssert, "cudaErrorAssert"},
+                            {cudaErrorHardwareStackError, "cudaErrorHardwareStackError"},
+                            {cudaErrorIllegalInstruction, "cudaErrorIllegalInstruction"},
+                            {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress"},
+                            {cudaErrorInvalidAddressSpace, "cudaErrorInvalidAddressSpace"},
+                            {cudaErrorInvalidPc, "cudaErrorInvalidPc"}};
+constexpr Code kMemory{cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation"}, kValue{cudaErrorInvalidValue, "cudaErrorInvalidValue"};
+
+/// What call k of a step is made to return: without BRAID_CHECK_ALL=1 the sticky codes take turns, and failures for ever are every fifth call's.
+std::vector<Code> codes_of(std::uint64_t k, bool all) {
+  std::vector<Code> codes{kMemory, kValue};
+  if (all) codes.insert(codes.end(), std::begin(kSticky), std::end(kSticky));
+  else codes.push_back(kSticky[k % std::size(kSticky)]);
+  if (all || k % 5 == 0)
+    for (Code code : {kMemory, kValue}) {
+      code.persistent = true;
+      codes.push_back(code);
+    }
+  return codes;
+}
 
 }  // namespace
 
@@ -154,41 +240,32 @@ TEST_CASE("each of the first 200 runtime calls of a training step fails in turn"
   REQUIRE(states[0].size() == 5 * 8 + 8 + 8 * 3 + 3);
   REQUIRE(states[0] != states[1]);
   REQUIRE(states[1] != states[2]);
-  struct Code {
-    cudaError_t code;
-    const char* name;
-  };
-  const Code codes[] = {{cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation"},
-                        {cudaErrorInvalidValue, "cudaErrorInvalidValue"},
-                        {cudaErrorIllegalAddress, "cudaErrorIllegalAddress"},
-                        {cudaErrorLaunchFailure, "cudaErrorLaunchFailure"}};
+  const Counts usual = alive_in_child();
+  REQUIRE(usual.contains("stream"));
   const bool all = std::getenv("BRAID_CHECK_ALL") && *std::getenv("BRAID_CHECK_ALL") == '1';
-  int cases = 0, lost = 0, thrown = 0, handled = 0, memory = 0;
-  std::uint64_t furthest = 0;
-  for (const bool warm : {false, true}) {
-    for (const Code& code : codes) {
-      if (warm && !all && code.code == cudaErrorLaunchFailure) continue;
-      for (std::uint64_t k = 1; k <= 200; ++k) {
+  int cases = 0;
+  std::map<std::string, int> outcomes;
+  for (const std::size_t steps : {0, 1}) {
+    std::uint64_t k = 1;
+    for (bool reached = true; reached && k <= 200; ++k) {
+      for (const Code& code : codes_of(k, all)) {
+        const Expected expected{states[steps], states[steps + 1], usual};
         const std::string outcome = test::in_child([&] {
           setup();
-          return failing_call(k, code.code, warm, states[warm ? 1 : 0], states[warm ? 2 : 1]);
+          return failing_call(k, code, steps == 1, expected);
         });
-        if (outcome == "not reached") break;
-        INFO((warm ? "second" : "first") << " step, call " << k << " returns " << code.name << ": " << outcome);
+        if (!(reached = outcome != "not reached")) break;
+        INFO((steps == 1 ? "second" : "first") << " step, call " << k << " returns " << code.name << (code.persistent ? " for ever" : "") << ": " << outcome);
         CHECK((outcome == "handled" || outcome == "lost" || outcome == "thrown" || outcome == "out of memory"));
         ++cases;
-        lost += outcome == "lost";
-        thrown += outcome == "thrown";
-        memory += outcome == "out of memory";
-        handled += outcome == "handled";
-        furthest = std::max(furthest, k);
+        ++outcomes[outcome];
       }
     }
+    CHECK(k == 201);  // a step has that many calls
   }
-  CHECK(furthest >= 20);
-  CHECK(memory > 0);
-  CHECK(thrown > 0);
-  CHECK(lost > 0);
-  std::cout << "SHOWS: " << cases << " runtime calls failed (up to number " << furthest << " of a step): " << thrown << " exceptions, " << memory
-            << " out of memory, " << lost << " device lost, " << handled << " done without\n";
+  CHECK(outcomes["out of memory"] > 0);
+  CHECK(outcomes["thrown"] > 0);
+  CHECK(outcomes["lost"] > 0);
+  std::cout << "SHOWS: " << cases << " runtime calls failed, numbers 1 to 200 of two steps: " << outcomes["thrown"] << " exceptions, "
+            << outcomes["out of memory"] << " out of memory, " << outcomes["lost"] << " device lost, " << outcomes["handled"] << " done without\n";
 }
