@@ -146,9 +146,10 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
       if (from.place == Place::pinned) r.watch(op, from.allocation, from.row(i), width, false);
       if (to.place == Place::pinned) r.watch(op, to.allocation, to.row(i), width, true);
     }
-    // CUDA's table of what is synchronous to the host: to pageable memory always; a blocking call unless it copies within devices or stages.
+    // CUDA's table of what is synchronous to the host: to pageable memory, and within the host, always; a blocking call unless it copies within devices or
+    // stages.
     const bool within_devices = to.place == Place::device && from.place == Place::device;
-    wait = to.place == Place::pageable || (copy.blocking && ((!within_devices && !staged) || copy.peer() || host_only));
+    wait = to.place == Place::pageable || host_only || (copy.blocking && ((!within_devices && !staged) || copy.peer()));
   }
   const OpPtr awaited = wait ? op : before;
   if (awaited) {

@@ -122,6 +122,7 @@ bool Runtime::run_one(Lock& lock) {
   lock.lock();
   if (!failure.empty()) report_op(ReportKind::kernel, *op, {}, failure, cudaErrorLaunchFailure);
   op->needs.clear();
+  op->body = nullptr;
   op->time = std::chrono::steady_clock::now();
   op->done = true;
   stream->queue.pop_front();

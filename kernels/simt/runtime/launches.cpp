@@ -70,6 +70,10 @@ cudaError_t enqueue_launch(const Launch& launch, cudaStream_t handle, std::uniqu
       Launch named = launch;
       named.name = name.c_str();
       const OpPtr op = r.enqueue(*stream, OpKind::kernel, "launch", launch.where, [&r, named, body](Op& self) {
+        {
+          const Runtime::Lock runs(r.mutex);
+          r.check_watches(self, *body);
+        }
         try {
           set_current_op(self.id, self.device);
           run_grid(named, *body);
@@ -82,6 +86,7 @@ cudaError_t enqueue_launch(const Launch& launch, cudaStream_t handle, std::uniqu
         }
       });
       op->kernel = &name;
+      op->body = body;
       r.log.push_back({&name, stream->device, launch.grid, launch.block});
       if (r.log.size() > kLogged) r.log.pop_front();
     }

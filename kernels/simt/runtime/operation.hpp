@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "simt/launch.hpp"
 #include "simt/location.hpp"
 
 namespace braid::simt::detail {
@@ -39,6 +40,7 @@ struct Op : std::enable_shared_from_this<Op> {
   OpKind kind = OpKind::host;
   const char* call = "";                ///< the runtime call
   const std::string* kernel = nullptr;  ///< name of the kernel
+  std::shared_ptr<const Closure> body;  ///< the kernel with its arguments, until it has run
   int device = 0;
   std::uint64_t stream = 0;  ///< number of the stream; 0 the legacy default stream
   bool on_stream = false;

@@ -156,6 +156,8 @@ class Runtime {
   // watches.cpp
   void watch(const OpPtr& op, const AllocationPtr& allocation, char* begin, std::size_t bytes, bool written);
   void check_watches(const OpPtr& op);
+  /// A kernel starts: what its arguments point to is its own.
+  void check_watches(const Op& op, const Closure& kernel);
   void host_learned();
 
   // reports.cpp

@@ -7,7 +7,9 @@
 
 // The host's side of copies: bytes that a pinned copy reads must stay, bytes that it writes belong to it, until the host has waited for it. The source is
 // hashed when the copy is queued and compared when it runs and when the host learns that it is over; the target is filled with 0xff, so that an early read
-// gets no right value by luck, and must still be so when the copy runs.
+// gets no right value by luck, and must still be so when the copy runs. Kernels reach pinned memory too: while one whose arguments point there is still to
+// run, nothing is known of the bytes, and they are left as they are. A kernel that finds its way through a pointer in memory is not seen; such memory is
+// allocated as mapped, and then never watched.
 namespace braid::simt::detail {
 namespace {
 
@@ -39,6 +41,18 @@ bool unchanged(const Watch& watch) {
   return std::all_of(watch.begin, watch.begin + watch.bytes, [](char c) { return static_cast<unsigned char>(c) == kPending; });
 }
 
+// True if an argument of the kernel, or a member of one, points into the memory. Arguments are copied by value, so that all of them lie in the closure.
+bool points_to(const Closure& kernel, const Allocation& allocation) {
+  const char* const object = reinterpret_cast<const char*>(&kernel);
+  const auto begin = reinterpret_cast<std::uintptr_t>(allocation.base);
+  for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= kernel.bytes; at += sizeof(std::uintptr_t)) {
+    std::uintptr_t word = 0;
+    std::memcpy(&word, object + at, sizeof word);
+    if (word - begin <= allocation.bytes) return true;
+  }
+  return false;
+}
+
 std::string changed_text(const Watch& watch) {
   return str("the host wrote to the pinned memory that ", describe(*watch.op), watch.written ? " writes" : " reads", ", before it had waited for that");
 }
@@ -52,6 +66,9 @@ void Runtime::watch(const OpPtr& op, const AllocationPtr& allocation, char* begi
     // The bytes change, or are read, before this copy's turn: nothing is known of them now.
     if (written || other.written) watch.checked = false;
   }
+  for (const auto& stream : active)
+    for (const OpPtr& pending_op : stream->queue)
+      if (watch.checked && pending_op->body && points_to(*pending_op->body, *allocation)) watch.checked = false;
   if (watch.checked && written) std::memset(begin, kPending, bytes);
   if (watch.checked && !written) watch.hash = hash(begin, bytes);
   watches.push_back(std::move(watch));
@@ -76,6 +93,14 @@ void Runtime::check_watches(const OpPtr& op) {
       if (!unchanged(other)) report_op(ReportKind::pinned_reuse, *other.op, {}, changed_text(other));
       other.checked = false;
     }
+  }
+}
+
+void Runtime::check_watches(const Op& op, const Closure& kernel) {
+  for (Watch& watch : watches) {
+    if (!watch.checked || watch.written || !watch.op->done || !ordered(*watch.op, op) || !points_to(kernel, *watch.allocation)) continue;
+    if (!unchanged(watch)) report_op(ReportKind::pinned_reuse, *watch.op, {}, changed_text(watch));
+    watch.checked = false;
   }
 }
 

@@ -135,6 +135,17 @@ Fault pinned_target_written(bool fixed) {
   return at;
 }
 
+// A kernel that is still to run does not hide the mistake, as long as it has nothing to do with the memory.
+Fault pinned_source_reused_behind_a_kernel(bool fixed) {
+  Rig r;
+  Fault at{};
+  ok(simt::launch(fill, 1, kCount, 0, r.a, r.y, kCount, 1.0f));
+  ok(cudaMemcpyAsync(r.x, r.pinned, kBytes, cudaMemcpyHostToDevice, r.a)), at.line = __LINE__;
+  if (fixed) ok(cudaStreamSynchronize(r.a));
+  r.pinned[5] = -1.0f;
+  return at;
+}
+
 }  // namespace
 
 std::vector<Program> ordering_programs() {
@@ -152,6 +163,7 @@ std::vector<Program> ordering_programs() {
       {"result read before it is there", ReportKind::early_read, __FILE__, result_read_before_it_is_there},
       {"pinned source reused", ReportKind::pinned_reuse, __FILE__, pinned_source_reused},
       {"pinned source reused after the copy ran", ReportKind::pinned_reuse, __FILE__, pinned_source_reused_after_the_copy_ran},
+      {"pinned source reused behind a kernel", ReportKind::pinned_reuse, __FILE__, pinned_source_reused_behind_a_kernel},
       {"pinned target written", ReportKind::pinned_reuse, __FILE__, pinned_target_written},
   };
 }
