@@ -57,17 +57,26 @@ bool BlockOrder::visible(const Acquisition& a, unsigned t, std::uint32_t barrier
   return a.thread == t || a.tick < barrier || (a.thread / 32 == t / 32 && a.tick < warp_tick_[t / 32]);
 }
 
-bool BlockOrder::reaches(const Acquisition& a, std::uint32_t block, std::uint32_t then, unsigned writer, Seen& seen) const {
-  std::size_t& done = seen[a.variable];
-  if (done >= a.count) return false;
-  const std::size_t from = std::exchange(done, a.count);
-  const auto& releases = a.variable->releases;
-  const auto first = std::lower_bound(releases.begin(), releases.end(), block, [](const Release& r, std::uint32_t b) { return r.block < b; });
-  for (auto r = first; r != releases.end() && r->block == block && r < releases.begin() + static_cast<std::ptrdiff_t>(a.count); ++r)
-    if (publishes(*r, then, writer)) return true;
-  for (std::size_t i = from; i < a.count; ++i)  // through a block between
-    for (std::size_t j = 0; j < releases[i].acquired; ++j)
-      if (reaches(blocks_[releases[i].block].acquired[j], block, then, writer, seen)) return true;
+// With a list of what is left to look at, not by recursion: a chain over many variables would not fit on a fiber's stack.
+bool BlockOrder::reaches(const Acquisition& start, std::uint32_t block, std::uint32_t then, unsigned writer, Seen& seen) const {
+  std::vector<const Acquisition*> left{&start};
+  while (!left.empty()) {
+    const Acquisition& a = *left.back();
+    left.pop_back();
+    std::size_t& done = seen[a.variable];
+    if (done >= a.count) continue;
+    const std::size_t from = std::exchange(done, a.count);
+    const auto& releases = a.variable->releases;
+    const auto first = std::lower_bound(releases.begin(), releases.end(), block, [](const Release& r, std::uint32_t b) { return r.block < b; });
+    for (auto r = first; r != releases.end() && r->block == block && r < releases.begin() + static_cast<std::ptrdiff_t>(a.count); ++r)
+      if (publishes(*r, then, writer)) return true;
+    for (std::size_t i = from; i < a.count; ++i)  // through a block between
+      for (std::size_t j = 0; j < releases[i].acquired; ++j) {
+        const Acquisition& next = blocks_[releases[i].block].acquired[j];
+        const auto known = seen.find(next.variable);
+        if (known == seen.end() || known->second < next.count) left.push_back(&next);
+      }
+  }
   return false;
 }
 

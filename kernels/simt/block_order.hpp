@@ -62,7 +62,7 @@ class BlockOrder {
   [[nodiscard]] bool publishes(const Release& release, std::uint32_t then, unsigned writer) const;
   [[nodiscard]] bool visible(const Acquisition& a, unsigned t, std::uint32_t barrier) const;
   using Seen = std::unordered_map<const Variable*, std::size_t>;
-  [[nodiscard]] bool reaches(const Acquisition& a, std::uint32_t block, std::uint32_t then, unsigned writer, Seen& seen) const;
+  [[nodiscard]] bool reaches(const Acquisition& start, std::uint32_t block, std::uint32_t then, unsigned writer, Seen& seen) const;
 
   bool active_ = false;  // there has been a fence in this grid
   std::vector<Block> blocks_;
