@@ -50,12 +50,11 @@ void as(std::uint32_t op, const std::function<void()>& f) {
 }  // namespace
 
 #if defined(BRAID_SIMT_CHECK)
-// A build that is meant to check does; elsewhere the tests that need it return at once.
 TEST_CASE("simt: the kernels of these tests are instrumented", "[simt][operations]") { CHECK(instrumented()); }
 #endif
 
 TEST_CASE("simt: a kernel that reads what another stream writes, without an event", "[simt][operations]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const Streams streams;
   const DeviceArray<float> a(std::vector<float>(64, 1.0f)), b(64);
   as(2, [&] { fill(a.data(), 2.0f, 64); });
@@ -75,7 +74,7 @@ TEST_CASE("simt: a kernel that reads what another stream writes, without an even
 }
 
 TEST_CASE("simt: a kernel that overwrites what another stream reads", "[simt][operations]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const Streams streams;
   const DeviceArray<float> a(std::vector<float>(64, 1.0f)), b(64), c(64);
   as(2, [&] { copy(a.data(), b.data(), 64); });
@@ -87,7 +86,7 @@ TEST_CASE("simt: a kernel that overwrites what another stream reads", "[simt][op
 }
 
 TEST_CASE("simt: copies take part in the order", "[simt][operations]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const Streams streams;
   const DeviceArray<float> a(std::vector<float>(64, 1.0f)), b(64);
   as(2, [&] { simt::check_range(a.data(), 256, true); });
@@ -100,7 +99,7 @@ TEST_CASE("simt: copies take part in the order", "[simt][operations]") {
 }
 
 TEST_CASE("simt: parts of a segment that the allocator has not given out", "[simt][operations]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const DeviceArray<float> segment(4096);
   simt::annotate_freed(segment.data(), 4096 * sizeof(float));
   float* block = segment.data() + 1024;
@@ -118,7 +117,7 @@ TEST_CASE("simt: parts of a segment that the allocator has not given out", "[sim
 }
 
 TEST_CASE("simt: a copy of uninitialised memory is uninitialised", "[simt][operations]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const DeviceArray<float> a(64), b(std::vector<float>(64, 1.0f)), out(64);
   simt::check_range(a.data(), 32 * sizeof(float), true);
   simt::check_copy(b.data(), a.data(), 64 * sizeof(float));
@@ -127,7 +126,7 @@ TEST_CASE("simt: a copy of uninitialised memory is uninitialised", "[simt][opera
 }
 
 TEST_CASE("simt: memory of another device needs peer access", "[simt][operations]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const DeviceArray<float> here(std::vector<float>(64, 1.0f), 0), there(std::vector<float>(64, 1.0f), 1);
   const Streams streams;
   CHECK(finding_of([&] { as(2, [&] { copy(there.data(), here.data(), 64); }); }) == simt::Finding::wrong_device);

@@ -23,7 +23,7 @@ struct Matrix {
 }  // namespace
 
 TEST_CASE("simt: a column of a 32x32 tile takes 32 wavefronts, of a 32x33 tile one", "[simt][profile]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const Matrix m;
   {
     const simt::Profile profile;
@@ -47,7 +47,7 @@ TEST_CASE("simt: a column of a 32x32 tile takes 32 wavefronts, of a 32x33 tile o
 }
 
 TEST_CASE("simt: a column of global memory takes 32 sectors, a row 4", "[simt][profile]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const Matrix m;
   const simt::Profile profile;
   transpose_naive(m.in.data(), m.out.data());
@@ -57,7 +57,7 @@ TEST_CASE("simt: a column of global memory takes 32 sectors, a row 4", "[simt][p
 }
 
 TEST_CASE("simt: load4 and store4 count as one access of 16 bytes", "[simt][profile]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const Matrix m;
   const simt::Profile profile;
   copy_vectors(m.in.data(), m.out.data());
@@ -74,7 +74,7 @@ TEST_CASE("simt: load4 and store4 count as one access of 16 bytes", "[simt][prof
 }
 
 TEST_CASE("simt: lanes that read one word share a wavefront", "[simt][profile]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const Matrix m;
   const simt::Profile profile;
   broadcast(m.out.data());
@@ -83,7 +83,7 @@ TEST_CASE("simt: lanes that read one word share a wavefront", "[simt][profile]")
 }
 
 TEST_CASE("simt: the order of threads does not change a profile", "[simt][profile]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   const Matrix m;
   in_all_orders([&](const std::string& order) {
     INFO(order);
