@@ -34,6 +34,7 @@ class Matrix {
   ~Matrix() { braid::simt::unregister_memory(values_.data()); }
   Matrix(const Matrix&) = delete;
   Matrix& operator=(const Matrix&) = delete;
+  void fill(float value) { std::fill(values_.begin(), values_.end(), value); }
   [[nodiscard]] float* data() { return values_.data(); }
   [[nodiscard]] double operator()(int i, int j) const { return values_[static_cast<std::size_t>(i) * kSize + static_cast<std::size_t>(j)]; }
 
@@ -98,6 +99,7 @@ int run(const bench::Options& options) {
   for (const Spec& spec : specs) {
     if (std::string(spec.name) == "barrier_ns") continue;
     braid::simt::set_checks(spec.checks);
+    c.fill(NAN);
     const auto before = braid::simt::stats().accesses;
     spec.run();
     const double error = error_of(a, b, c);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Removes each barrier and event wait of ours in turn; the tests on the emulation must notice every removal.
 
-A site is a statement on a line of its own: __syncthreads…, __syncwarp, cp_async_wait in kernels/cuda, and a wait for an event, of a
-stream or of the host, in kernels/cuda/runtime, core and parallel. The changed file is compiled with the flags of the build folder and linked before the library, so that the
-rest is not built again. A removal that no test can notice stands in simt_removals.txt with the reason; a reason for a removal that is
+A site is a statement on a line of its own: __syncthreads…, __syncwarp, cp_async_wait in kernels/cuda, and a wait for an event or a
+stream, of a stream or of the host, in kernels/cuda/runtime, core and parallel. The changed file is compiled with the flags of the
+build folder and linked before the library, so that the rest is not built again. A removal that no test can notice stands in simt_removals.txt with the reason; a reason for a removal that is
 noticed, or for a line that is gone, is a failure too.
 
   simt_removals.py BUILD_FOLDER [--all] [--sample N] [--seed S] [--list] [--only TEXT]
@@ -19,7 +19,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BARRIER = re.compile(r"^\s*(__syncthreads\w*\(|__syncwarp\(|(simt::)?cp_async_wait<).*;\s*(//.*)?$")
-WAIT = re.compile(r"^\s*(.*\bcuda(StreamWaitEvent|EventSynchronize)\(|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>]await\(\)).*;\s*(//.*)?$")
+WAIT = re.compile(r"^(?!.*\breturn\b)\s*(.*\bcuda(StreamWaitEvent|EventSynchronize|StreamSynchronize)\(|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>](await|settle_work|settle_or_lose)\([\w.()]*\)|settle_work\(\)).*;\s*(//.*)?$")
+# `if (…)` and the like before the statement on its line: they stay.
+CALL = re.compile(r"^((?:if|for) \(.*\) )(?=(?:check|settle)\()")
+# What counts as noticed: words of a finding, or a comparison that fails. A program that ends in another way is a fault of its own.
+FINDING = re.compile(r"(race|uninitialised|deadlock|use before allocation|use after free|freed too early|freed on stream|pinned|early read|divergent|barrier)[^\n]{0,80}", re.IGNORECASE)
 # Which test programs see which folder, and the environments that each is run in until one fails.
 ORDERS = [("forward", "fifo"), ("reverse", "reverse"), ("random:1", "random:1"), ("random:2", "random:2")]
 SECONDS = 240
@@ -74,7 +78,10 @@ class Build:
         changed = overlay / path
         changed.parent.mkdir(parents=True)
         lines = (ROOT / path).read_text().splitlines(keepends=True)
-        lines[number - 1] = "\n"
+        # An empty statement stays, and the head of the statement that the call was the body of.
+        line = lines[number - 1]
+        call = CALL.match(line.strip())
+        lines[number - 1] = (call.group(1) if call else "") + ";\n"
         changed.write_text("".join(lines))
         results = []
         for index, name in enumerate(self.objects_of(path)):
@@ -97,6 +104,15 @@ class Build:
             raise RuntimeError(f"{path}: no object of the library is made from it")
         return results
 
+    def control(self, programs):
+        """With nothing removed every program passes in the first order; the tests themselves run in all of them."""
+        for program in sorted(programs):
+            found = next(self.folder.glob(f"tests/**/{program}"))
+            environment = dict(os.environ, BRAID_SIMT_ORDER=ORDERS[0][0], BRAID_SIMT_STREAM_ORDER=ORDERS[0][1], BRAID_SIMT_DEVICES="3")
+            done = subprocess.run([found, "--abort"], env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace")
+            if done.returncode:
+                raise RuntimeError(f"{program} fails with nothing removed:\n{done.stdout[-2000:]}")
+
     def noticed(self, path, objects, programs):
         for program in programs:
             link = next(c for c in self.commands if re.search(rf" -o \S*/{program} ", c) and " -c " not in c)
@@ -112,15 +128,20 @@ class Build:
                     done = subprocess.run([changed, "--abort"], env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace")
                 except subprocess.TimeoutExpired:
                     return f"{program} {threads}: does not end"
-                if done.returncode:
-                    finding = re.search(r"(race|RACE|uninitialised|UNINITIALISED|deadlock|missing wait|freed)[^\n]{0,80}", done.stdout + done.stderr)
-                    return f"{program} {threads}: {finding.group(0) if finding else 'a comparison fails'}"
+                if done.returncode == 0:
+                    continue
+                text = done.stdout + done.stderr
+                if finding := FINDING.search(text):
+                    return f"{program} {threads}: {finding.group(0)}"
+                if "FAILED:" in text:
+                    return f"{program} {threads}: a comparison fails"
+                raise RuntimeError(f"{path}: {program} ends with {done.returncode} and says neither what was found nor what differs:\n{text[-2000:]}")
         return None
 
 
 def programs_for(path):
     if path.startswith("kernels/cuda/runtime") or not path.startswith("kernels/"):
-        return ["braid_tests_cuda", "braid_tests_parallel"]
+        return ["braid_tests_cuda", "braid_tests_parallel", "braid_tests_simt_engine"]
     return ["braid_tests_cuda_kernels", "braid_tests_cuda"]
 
 
@@ -142,6 +163,7 @@ def main():
     if not options.all:
         chosen = random.Random(options.seed).sample([s for s in chosen if s not in known], min(options.sample, sum(s not in known for s in chosen)))
     build = Build(options.build)
+    build.control({program for path, _, _ in chosen for program in programs_for(path)})
     for path, number, text in chosen:
         how = build.noticed(path, build.compile(path, number), programs_for(path))
         reason = known.get((path, number, text))
