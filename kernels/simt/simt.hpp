@@ -45,8 +45,11 @@ cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shar
     const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     if (error != cudaSuccess) return error;
   }
-  kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(arguments)...);
-  return cudaPeekAtLastError();
+  // The launch's own result: cudaPeekAtLastError would also give what an earlier call of the program has left on this thread.
+  return [&](std::decay_t<P>... values) {
+    void* pointers[] = {static_cast<void*>(&values)..., nullptr};
+    return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, shared_bytes, stream);
+  }(static_cast<std::decay_t<P>>(std::forward<A>(arguments))...);
 }
 
 /// printf of one thread, with its coordinates in front and a line end behind.

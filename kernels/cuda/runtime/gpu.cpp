@@ -34,7 +34,7 @@ DeviceGuard::DeviceGuard(Gpu& gpu, Device device) {
 }
 
 DeviceGuard::~DeviceGuard() {
-  if (before_ >= 0) (void)cudaSetDevice(before_);
+  if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) (void)cudaGetLastError();  // nobody is to find it later
 }
 
 }  // namespace braid::cuda
