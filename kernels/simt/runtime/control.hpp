@@ -55,12 +55,20 @@ struct Report {
 enum class ReportMode : std::uint8_t { sticky, collect };
 void set_report_mode(ReportMode mode);
 
+/// What is wrong with a BRAID_SIMT_* variable, or an empty string. Otherwise there are no devices: every call of the runtime returns
+/// cudaErrorInitializationError, and the engine's first use of its devices throws ArgumentError with this text.
+[[nodiscard]] std::string environment_error();
+
 /// All reports since the last take_reports; whatever is queued is run first.
 [[nodiscard]] std::vector<Report> reports();
 /// As reports, and forgets them.
 std::vector<Report> take_reports();
 /// The text of the latest report, or an empty string. Runs nothing.
 [[nodiscard]] std::string last_report();
+/// As last_report, but only if it was made during the calling thread's latest runtime call.
+[[nodiscard]] std::string report_of_call();
+/// The report that ended a device; empty if the device works, or ended for another reason.
+[[nodiscard]] std::string report_of_loss(int device);
 
 /// In which order the executor takes the operations that may run: the oldest first, the newest first, or at random by seed.
 /// BRAID_SIMT_STREAM_ORDER=fifo|reverse|random[:seed].

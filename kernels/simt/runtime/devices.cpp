@@ -9,6 +9,7 @@
 
 using namespace braid::simt;
 using detail::current_device;
+using detail::general_call;
 using detail::Runtime;
 using detail::runtime_call;
 
@@ -155,7 +156,7 @@ bool attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute, int& value)
 }
 
 cudaError_t version(const char* call, int* out) {
-  return runtime_call(call, [&](Runtime&) {
+  return general_call(call, [&](Runtime&) {
     if (!out) return cudaErrorInvalidValue;
     *out = kVersion;
     return cudaSuccess;
@@ -182,10 +183,10 @@ cudaError_t peer_access(const char* call, int peer, bool on) {
 }  // namespace
 
 cudaError_t cudaGetDeviceCount(int* count, Location) {
-  return runtime_call("cudaGetDeviceCount", [&](Runtime& r) {
+  return general_call("cudaGetDeviceCount", [&](Runtime& r) {
     if (!count) return cudaErrorInvalidValue;
     *count = static_cast<int>(r.devices.size());
-    return r.devices.empty() ? cudaErrorNoDevice : cudaSuccess;
+    return r.devices.empty() ? r.unusable() : cudaSuccess;
   });
 }
 
@@ -286,7 +287,7 @@ cudaError_t cudaDeviceReset(Location where) {
     {
       const Runtime::Lock lock(r.mutex);
       detail::DeviceState& state = r.devices[static_cast<std::size_t>(device)];
-      state.sticky = cudaSuccess, state.used = 0, state.release_threshold = 0;
+      state.sticky = cudaSuccess, state.reason.clear(), state.used = 0, state.release_threshold = 0;
       peers.swap(state.peers);
     }
     for (const int peer : peers) set_peer_access(device, peer, false);

@@ -110,7 +110,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 cudaError_t cudaPeekAtLastError() {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
-  const cudaError_t sticky = r.sticky_of(detail::current_device);
+  const cudaError_t sticky = r.devices.empty() ? cudaSuccess : r.sticky_of(detail::current_device);
   return sticky != cudaSuccess ? sticky : detail::last_error;
 }
 

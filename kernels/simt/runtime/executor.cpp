@@ -10,6 +10,7 @@ namespace braid::simt::detail {
 thread_local bool executing = false;
 thread_local int current_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
+thread_local std::uint64_t reports_before = 0;
 
 namespace {
 

@@ -1,32 +1,18 @@
 #include <utility>
 
 #include "simt/runtime/state.hpp"
+#include "simt/runtime/sticky.hpp"
 
 namespace braid::simt {
 
-bool sticky(cudaError_t code) noexcept {
-  switch (code) {
-    case cudaErrorECCUncorrectable:
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-      return true;
-    default:
-      return false;
-  }
-}
+bool sticky(cudaError_t code) noexcept { return ends_device(static_cast<int>(code)); }
 
 namespace detail {
 
 cudaError_t Runtime::count_call(const char* function) {
   const Lock lock(mutex);
   ++call_count;
+  reports_before = report_count;
   Injection& i = injection;
   if (i.k == 0 || (!i.function.empty() && i.function != function)) return cudaSuccess;
   ++i.seen;

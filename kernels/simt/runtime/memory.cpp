@@ -73,7 +73,7 @@ cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, St
   return cudaSuccess;
 }
 
-AllocationPtr Runtime::take(void* pointer, Place place, bool registered, bool async, const char* call, Location where) {
+AllocationPtr Runtime::take(void* pointer, Place place, bool registered, const char* call, Location where) {
   const Lock lock(mutex);
   const AllocationPtr allocation = find_allocation(pointer);
   const auto wrong = [&](ReportKind kind, Location other, const std::string& why) {
@@ -86,7 +86,7 @@ AllocationPtr Runtime::take(void* pointer, Place place, bool registered, bool as
     return wrong(ReportKind::double_free, allocation->freed_where,
                  str(made, " was freed already by ", allocation->free_call, " at ", describe(allocation->freed_where)));
   if (allocation->base != pointer) return wrong(ReportKind::bad_free, allocation->where, "expected the begin of an allocation, got a pointer into " + made);
-  if (allocation->place != place || allocation->registered != registered || (async && !allocation->async))
+  if (allocation->place != place || allocation->registered != registered)
     return wrong(ReportKind::bad_free, allocation->where, "expected memory of the matching kind, got " + made);
   allocation->freed = true, allocation->free_call = call, allocation->freed_where = where;
   if (place == Place::device) devices[static_cast<std::size_t>(allocation->device)].used -= allocation->charged;
@@ -101,7 +101,7 @@ void Runtime::free_now(const AllocationPtr& allocation, const char* call, Locati
     const Lock lock(mutex);
     op = host_op(call, allocation->device, where);
     if (sticky_of(allocation->device) != cudaSuccess) fine = false;
-    if (fine) fine = touch(op, allocation, allocation->base, allocation->bytes, Access::release);
+    if (fine) (void)touch(op, allocation, allocation->base, allocation->bytes, Access::release);
   }
   const ReportKind kind = allocation->place == Place::device ? ReportKind::use_after_free : ReportKind::pinned_free;
   if (fine) ask_release(*op, *allocation, kind);

@@ -39,7 +39,7 @@ cudaError_t malloc_async(Runtime& r, void** pointer, std::size_t bytes, cudaStre
 
 // Pinned memory, freed or unregistered.
 cudaError_t free_pinned(Runtime& r, void* pointer, bool registered, const char* call, Location where) {
-  const detail::AllocationPtr allocation = r.take(pointer, Place::pinned, registered, false, call, where);
+  const detail::AllocationPtr allocation = r.take(pointer, Place::pinned, registered, call, where);
   if (!allocation) return registered ? cudaErrorHostMemoryNotRegistered : cudaErrorInvalidValue;
   bool used = false;
   {
@@ -50,7 +50,7 @@ cudaError_t free_pinned(Runtime& r, void* pointer, bool registered, const char* 
       r.report(ReportKind::pinned_free, watch.op->device, where, watch.op->where,
                braid::str(call, " at ", detail::describe(where), " gives up pinned memory that ", detail::describe(*watch.op),
                           watch.written ? " writes" : " reads", ", before the host has waited for that"));
-      if (r.mode == ReportMode::sticky) r.poison(watch.op->device, cudaErrorLaunchFailure);
+      if (r.mode == ReportMode::sticky) r.poison(watch.op->device, cudaErrorLaunchFailure, r.last_text);
       break;
     }
   }
@@ -69,9 +69,11 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes, Location where) {
 cudaError_t cudaFree(void* pointer, Location where) {
   return release_call("cudaFree", [&](Runtime& r) {
     if (pointer) {
-      const detail::AllocationPtr allocation = r.take(pointer, Place::device, false, false, "cudaFree", where);
+      const detail::AllocationPtr allocation = r.take(pointer, Place::device, false, "cudaFree", where);
       if (!allocation) return cudaErrorInvalidValue;
-      r.synchronize_device(allocation->device);
+      // Memory of cudaMallocAsync is freed without a wait: all that may use it runs, but the host learns nothing of it.
+      if (allocation->async) r.run_all();
+      else r.synchronize_device(allocation->device);
       r.free_now(allocation, "cudaFree", where);
     }
     const Runtime::Lock lock(r.mutex);
@@ -104,7 +106,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream, Location where) {
       on = r.find_stream(stream, "cudaFreeAsync", where);
     }
     if (!on) return cudaErrorInvalidResourceHandle;
-    const detail::AllocationPtr allocation = r.take(pointer, Place::device, false, true, "cudaFreeAsync", where);
+    const detail::AllocationPtr allocation = r.take(pointer, Place::device, false, "cudaFreeAsync", where);
     if (!allocation) return cudaErrorInvalidValue;
     {
       const Runtime::Lock lock(r.mutex);

@@ -22,6 +22,7 @@ std::string describe(const Op& op) {
 }
 
 void Runtime::report(ReportKind kind, int device, Location where, Location other, const std::string& text) {
+  ++report_count;
   last_text = str("simt: ", to_string(kind), ": ", text);
   found.push_back({kind, last_text, base_name(where.file), where.line, base_name(other.file), other.line, device});
 }
@@ -34,12 +35,15 @@ void Runtime::report_op(ReportKind kind, const Op& op, Location other, const std
                          kind == ReportKind::wrong_device || kind == ReportKind::double_free;
     code = address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
   }
-  poison(op.device, code);
+  poison(op.device, code, last_text);
 }
 
-void Runtime::poison(int device, cudaError_t code) {
+void Runtime::poison(int device, cudaError_t code, const std::string& reason) {
+  if (devices.empty()) return;
   cudaError_t& error = devices[static_cast<std::size_t>(device)].sticky;
-  if (error == cudaSuccess) error = code;
+  if (error != cudaSuccess) return;
+  error = code;
+  devices[static_cast<std::size_t>(device)].reason = reason;
 }
 
 }  // namespace detail
@@ -102,6 +106,18 @@ std::string last_report() {
   return r.last_text;
 }
 
+std::string report_of_call() {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  return r.report_count > detail::reports_before ? r.last_text : std::string();
+}
+
+std::string report_of_loss(int device) {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  return device >= 0 && static_cast<std::size_t>(device) < r.devices.size() ? r.devices[static_cast<std::size_t>(device)].reason : std::string();
+}
+
 bool host_read(const void* p, std::size_t bytes, Location where) {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
@@ -110,7 +126,7 @@ bool host_read(const void* p, std::size_t bytes, Location where) {
     if (!watch.written || begin >= watch.begin + watch.bytes || watch.begin >= begin + bytes) continue;
     r.report(ReportKind::early_read, watch.op->device, where, watch.op->where,
              str("the host reads at ", detail::describe(where), " what ", detail::describe(*watch.op), " writes, before it has waited for that"));
-    if (r.mode == ReportMode::sticky) r.poison(watch.op->device, cudaErrorLaunchFailure);
+    if (r.mode == ReportMode::sticky) r.poison(watch.op->device, cudaErrorLaunchFailure, r.last_text);
     return false;
   }
   return true;

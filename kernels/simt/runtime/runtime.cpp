@@ -1,10 +1,12 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 #include <braid/core/error.hpp>
 
+#include "simt/config.hpp"
 #include "simt/cuda_runtime.hpp"
 #include "simt/runtime/error_names.hpp"
 #include "simt/runtime/state.hpp"
@@ -44,7 +46,10 @@ std::size_t bytes_of(const char* name, std::string_view text) {
         break;
     }
   if (shift) text.remove_suffix(1);
-  return static_cast<std::size_t>(number(name, text, "bytes, or a number with K, M or G", whole)) << shift;
+  constexpr const char* kForm = "bytes, or a number with K, M or G";
+  const std::uint64_t value = number(name, text, kForm, whole);
+  if (value > std::numeric_limits<std::size_t>::max() >> shift) bad(name, "bytes that fit 64 bits", whole);
+  return static_cast<std::size_t>(value) << shift;
 }
 
 // `a:b:c`, cut.
@@ -99,6 +104,16 @@ std::pair<StreamOrder, std::uint64_t> parse_order(std::string_view text) {
 
 Runtime::Runtime() {
   ticks.push_back(0);  // the host
+  try {
+    (void)config();  // the variables of kernels
+    read_environment();
+  } catch (const braid::Error& e) {  // calls of the runtime do not throw: the engine does, see environment_error
+    environment_error = e.what();
+    devices.clear();
+  }
+}
+
+void Runtime::read_environment() {
   const auto env = [](const char* name) {
     const char* value = std::getenv(name);
     return std::string_view(value ? value : "");
@@ -108,7 +123,6 @@ Runtime::Runtime() {
   if (count > kMostDevices) bad("BRAID_SIMT_DEVICES", str("at most ", kMostDevices), std::to_string(count));
   std::size_t memory = kDefaultMemory;
   if (const auto text = env("BRAID_SIMT_MEMORY"); !text.empty()) memory = bytes_of("BRAID_SIMT_MEMORY", text);
-  add_devices(*this, static_cast<int>(count), memory);
   if (const auto text = env(kOrder); !text.empty()) {
     const auto [chosen, seed] = parse_order(text);
     order = chosen;
@@ -117,6 +131,7 @@ Runtime::Runtime() {
   if (const auto text = env("BRAID_SIMT_REPORTS"); text == "collect") mode = ReportMode::collect;
   else if (!text.empty() && text != "sticky") bad("BRAID_SIMT_REPORTS", "sticky or collect", text);
   if (const auto text = env(kFail); !text.empty()) injection = parse_injection(text);
+  add_devices(*this, static_cast<int>(count), memory);
 }
 
 Runtime& runtime() {
@@ -143,7 +158,8 @@ void Runtime::clear() {
     learn(host);
     ops.clear();
     first_op = next_op;
-    for (DeviceState& device : devices) device.used = device.peak = 0, device.release_threshold = 0, device.sticky = cudaSuccess, device.legacy->last = nullptr;
+    for (DeviceState& device : devices)
+      device.used = device.peak = 0, device.release_threshold = 0, device.sticky = cudaSuccess, device.reason.clear(), device.legacy->last = nullptr;
   }
   for (const AllocationPtr& allocation : all)
     if (!allocation->unregistered) unregister_memory(allocation->base);
@@ -157,6 +173,12 @@ void reset() {
   detail::runtime().clear();
   detail::current_device = 0;
   detail::last_error = cudaSuccess;
+}
+
+std::string environment_error() {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  return r.environment_error;
 }
 
 void set_stream_order(StreamOrder order, std::uint64_t seed) {
@@ -195,7 +217,7 @@ void set_devices(int count, std::size_t memory_bytes) {
   for (const auto& [address, allocation] : r.allocations)
     if (!allocation->freed) throw ArgumentError("set_devices: expected nothing alive on any device, got memory from " + std::string(allocation->call));
   if (!r.streams.empty() || !r.events.empty() || r.pending) throw ArgumentError("set_devices: expected nothing alive on any device, got streams or events");
-  r.devices.clear();
+  r.devices.clear(), r.environment_error.clear();
   detail::add_devices(r, count, memory_bytes);
   detail::current_device = 0;
 }
@@ -223,6 +245,7 @@ void annotate(const char* call, bool give, void* p, std::size_t bytes, cudaStrea
   Runtime& r = detail::runtime();
   {
     const Runtime::Lock lock(r.mutex);
+    if (r.devices.empty()) return;
     const auto stream = r.find_stream(handle, call, where);
     const detail::AllocationPtr allocation = r.find_allocation(p);
     if (!stream || r.sticky_of(stream->device) != cudaSuccess) return;

@@ -93,6 +93,7 @@ struct DeviceState {
   std::size_t capacity = 0, used = 0, peak = 0;
   std::uint64_t release_threshold = 0;
   cudaError_t sticky = cudaSuccess;
+  std::string reason;  ///< the report that made it so
   std::set<int> peers;
   std::shared_ptr<StreamState> legacy;
 };
@@ -112,7 +113,9 @@ class Runtime {
   [[nodiscard]] std::shared_ptr<EventState> find_event(cudaEvent_t handle, const char* call, Location where);
 
   void sweep_streams();
-  [[nodiscard]] cudaError_t sticky_of(int device) { return devices[static_cast<std::size_t>(device)].sticky; }
+  [[nodiscard]] cudaError_t sticky_of(int device) const { return devices.empty() ? unusable() : devices[static_cast<std::size_t>(device)].sticky; }
+  /// What every call says that needs a device, if there is none.
+  [[nodiscard]] cudaError_t unusable() const noexcept { return environment_error.empty() ? cudaErrorNoDevice : cudaErrorInitializationError; }
 
   // executor.cpp
   /// Queues an operation; the caller runs `settle` after it has let the lock go.
@@ -139,7 +142,7 @@ class Runtime {
   [[nodiscard]] AllocationPtr find_allocation(const void* p) const;
   cudaError_t allocate(void** pointer, std::size_t bytes, Place place, StreamState* stream, bool mapped, const char* call, Location where);
   /// Takes what a free call names out of the hands of the program: the allocation, or null after a report.
-  AllocationPtr take(void* pointer, Place place, bool registered, bool async, const char* call, Location where);
+  AllocationPtr take(void* pointer, Place place, bool registered, const char* call, Location where);
   /// Frees at the host's time, once everything that may use it has run.
   void free_now(const AllocationPtr& allocation, const char* call, Location where, bool check = true);
   /// Gives the bytes back, after a while.
@@ -164,13 +167,15 @@ class Runtime {
   void report(ReportKind kind, int device, Location where, Location other, const std::string& text);
   /// A report about a running operation: in sticky mode it ends the device.
   void report_op(ReportKind kind, const Op& op, Location other, const std::string& text, cudaError_t code = cudaSuccess);
-  void poison(int device, cudaError_t code);
+  void poison(int device, cudaError_t code, const std::string& reason = {});
 
   // injection.cpp
   [[nodiscard]] cudaError_t count_call(const char* function);
 
+  void read_environment();
   void clear();
 
+  std::string environment_error;  // what is wrong with a BRAID_SIMT_* variable: there are no devices then
   std::vector<DeviceState> devices;
   std::map<std::uint64_t, std::shared_ptr<StreamState>> streams;  // by number; 1 and 2 are CUDA's own handles
   std::vector<std::shared_ptr<StreamState>> active;               // with something in the queue
@@ -202,6 +207,7 @@ class Runtime {
 
   std::vector<Report> found;
   std::string last_text;
+  std::uint64_t report_count = 0;  // never set back
   std::set<std::pair<std::uint32_t, std::uint32_t>> reported;
   ReportMode mode = ReportMode::sticky;
 
@@ -234,6 +240,7 @@ Runtime& runtime();
 extern thread_local bool executing;
 extern thread_local int current_device;
 extern thread_local cudaError_t last_error;
+extern thread_local std::uint64_t reports_before;  ///< of the thread's latest runtime call
 
 /// Keeps the error of a call for cudaGetLastError.
 inline cudaError_t remember(cudaError_t error) {
@@ -247,6 +254,15 @@ cudaError_t runtime_call(const char* function, F&& body) {
   if (executing) return remember(cudaErrorNotPermitted);
   Runtime& r = runtime();
   const cudaError_t injected = r.count_call(function);
+  if (injected != cudaSuccess) return remember(injected);
+  return remember(r.devices.empty() ? r.unusable() : body(r));
+}
+/// A call that needs no device.
+template <class F>
+cudaError_t general_call(const char* function, F&& body) {
+  if (executing) return remember(cudaErrorNotPermitted);
+  Runtime& r = runtime();
+  const cudaError_t injected = r.count_call(function);
   return remember(injected != cudaSuccess ? injected : body(r));
 }
 /// A call that frees or destroys: it does its work whatever happens.
@@ -255,7 +271,7 @@ cudaError_t release_call(const char* function, F&& body) {
   if (executing) return remember(cudaErrorNotPermitted);
   Runtime& r = runtime();
   const cudaError_t injected = r.count_call(function);
-  const cudaError_t own = body(r);
+  const cudaError_t own = r.devices.empty() ? r.unusable() : body(r);
   return remember(injected != cudaSuccess ? injected : own);
 }
 

@@ -81,6 +81,35 @@ TEST_CASE("twin: the number of devices and their memory can be set while nothing
   simt::set_devices(0, 0);
   CHECK(cudaGetDeviceCount(&count) == cudaErrorNoDevice);
   CHECK(count == 0);
+  // Without a device every call says so, and none of them crashes.
+  cudaStream_t stream{};
+  cudaEvent_t event{};
+  cudaMemPool_t pool{};
+  cudaDeviceProp properties{};
+  CHECK(cudaGetLastError() == cudaErrorNoDevice);
+  CHECK(cudaPeekAtLastError() == cudaSuccess);
+  CHECK(cudaSetDevice(0) == cudaErrorNoDevice);
+  CHECK(cudaGetDevice(&count) == cudaErrorNoDevice);
+  CHECK(cudaMalloc(&p, 100) == cudaErrorNoDevice);
+  CHECK(cudaMallocHost(&p, 100) == cudaErrorNoDevice);
+  CHECK(cudaFree(nullptr) == cudaErrorNoDevice);
+  CHECK(cudaStreamCreate(&stream) == cudaErrorNoDevice);
+  CHECK(cudaStreamSynchronize(nullptr) == cudaErrorNoDevice);
+  CHECK(cudaEventCreate(&event) == cudaErrorNoDevice);
+  CHECK(cudaEventDestroy(event) == cudaErrorNoDevice);
+  CHECK(cudaDeviceSynchronize() == cudaErrorNoDevice);
+  CHECK(cudaDeviceReset() == cudaErrorNoDevice);
+  CHECK(cudaMemcpy(&room, &total, sizeof room, cudaMemcpyHostToHost) == cudaErrorNoDevice);
+  CHECK(cudaMemGetInfo(&room, &total) == cudaErrorNoDevice);
+  CHECK(cudaGetDeviceProperties(&properties, 0) == cudaErrorNoDevice);
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 0) == cudaErrorNoDevice);
+  CHECK(simt::launch(fill, 1, 32, 0, nullptr, nullptr, 0, 0.0f) == cudaErrorNoDevice);
+  ok(cudaRuntimeGetVersion(&count));
+  CHECK(simt::host_read(&room, sizeof room));
+  simt::annotate_allocated(&room, sizeof room, nullptr);
+  CHECK(simt::live_objects().empty());
+  CHECK(simt::take_reports().empty());
+  CHECK(cudaGetLastError() == cudaErrorNoDevice);
   CHECK_THROWS_AS(simt::set_devices(-1, 0), ArgumentError);
   simt::set_devices(2, std::size_t{8} << 30);
 }

@@ -58,8 +58,9 @@ TEST_CASE("injection: a free that fails has freed all the same") {
 }
 
 TEST_CASE("injection: a sticky code ends the current device, and its memory can still be given back") {
-  const cudaError_t codes[] = {cudaErrorIllegalAddress,     cudaErrorLaunchFailure, cudaErrorMisalignedAddress,  cudaErrorECCUncorrectable,   cudaErrorAssert,
-                               cudaErrorIllegalInstruction, cudaErrorLaunchTimeout, cudaErrorHardwareStackError, cudaErrorInvalidAddressSpace};
+  const cudaError_t codes[] = {
+      cudaErrorIllegalAddress, cudaErrorLaunchFailure,      cudaErrorMisalignedAddress, cudaErrorECCUncorrectable,   cudaErrorAssert,
+      cudaErrorUnknown,        cudaErrorIllegalInstruction, cudaErrorLaunchTimeout,     cudaErrorHardwareStackError, cudaErrorInvalidAddressSpace};
   for (const cudaError_t code : codes) {
     const Fresh fresh;
     CHECK(simt::sticky(code));

@@ -70,6 +70,32 @@ Fault used_after_free_on_its_stream(bool fixed) {
   return at;
 }
 
+// cudaFree waits for nothing where the memory is cudaMallocAsync's.
+Fault freed_at_once_under_a_kernel(bool fixed) {
+  Rig r;
+  Fault at{};
+  float* block = nullptr;
+  ok(cudaMallocAsync(&block, kBytes, r.a));
+  ok(cudaStreamSynchronize(r.a));
+  ok(simt::launch(fill, 1, kCount, 0, r.a, block, kCount, 3.0f)), at.line = __LINE__;
+  if (fixed) ok(cudaStreamSynchronize(r.a));
+  ok(cudaFree(block)), at.other = __LINE__;
+  return at;
+}
+
+// cudaFreeAsync takes memory of cudaMalloc too.
+Fault malloc_freed_on_a_stream_under_a_kernel(bool fixed) {
+  Rig r;
+  Fault at{};
+  ok(simt::launch(fill, 1, kCount, 0, r.b, r.x, kCount, 3.0f)), at.line = __LINE__;
+  if (fixed) {
+    ok(cudaEventRecord(r.event, r.b));
+    ok(cudaStreamWaitEvent(r.a, r.event));
+  }
+  ok(cudaFreeAsync(std::exchange(r.x, nullptr), r.a));
+  return at;
+}
+
 Fault used_before_its_allocation(bool fixed) {
   Rig r;
   Fault at{};
@@ -243,6 +269,8 @@ std::vector<Program> memory_programs() {
       {"freed on another stream", ReportKind::use_before_alloc, __FILE__, freed_on_another_stream},
       {"used after free", ReportKind::use_after_free, __FILE__, used_after_free},
       {"used after free on its stream", ReportKind::use_after_free, __FILE__, used_after_free_on_its_stream},
+      {"freed at once under a kernel", ReportKind::use_after_free, __FILE__, freed_at_once_under_a_kernel},
+      {"malloc freed on a stream under a kernel", ReportKind::use_after_free, __FILE__, malloc_freed_on_a_stream_under_a_kernel},
       {"used before its allocation", ReportKind::use_before_alloc, __FILE__, used_before_its_allocation},
       {"block given to another stream", ReportKind::use_after_free, __FILE__, block_given_to_another_stream},
       {"kernel uses a freed block", ReportKind::use_after_free, __FILE__, kernel_uses_a_freed_block},
