@@ -33,7 +33,7 @@ Checker& Checker::instance() {
 }
 
 Checker* Checker::active() noexcept { return active_checker; }
-void Checker::active_pause() noexcept { active_checker = nullptr; }
+void Checker::pause() noexcept { active_checker = nullptr; }
 
 Checker::Checker() : shared_cells_((std::size_t{1} << 20) / 4 * sizeof(Cell)) { shared_.reserve(64); }
 
@@ -237,7 +237,9 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
         else who = kMany;
       }
     c.read_lanes = (joined ? c.read_lanes : 0) | 1u << (thread_ % 32);
-    c.read_clock = joined ? std::min(c.read_clock, clock) : clock;  // the older: rather overlook a race than make one up
+    bool kept = joined;
+    for (unsigned b = 0; b < 4; ++b) kept |= !(mask >> b & 1) && c.reader[b] != 0;
+    c.read_clock = kept ? std::min(c.read_clock, clock) : clock;  // the older: rather overlook a race than make one up
   }
   c.read_tick = tick_;
   c.read_site = site;

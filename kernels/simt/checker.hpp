@@ -35,6 +35,8 @@ class Checker {
   static Checker& instance();
   /// The one that watches the kernel on this host thread now, or nullptr.
   static Checker* active() noexcept;
+  /// Until the next grid: what the making of a report does is not checked. A kernel's file may have instrumented copies of functions that it uses.
+  static void pause() noexcept;
 
   void grid_begin(Scheduler& scheduler, Profiler* profiler);
   void grid_end() noexcept;
@@ -82,7 +84,6 @@ class Checker {
   static unsigned first_writer(const Cell& c, unsigned mask);
 
   // Findings: each is noted by a function that returns, so that its texts are freed, and then the kernel is left.
-  static void active_pause() noexcept;  // what a report itself does is not checked
   void note(Finding finding, const Region* r, Site site, const std::string& text, Site other = 0);
   void note_race(Region& r, const char* a, Access mode, Site site, std::uint16_t who, const char* did, Site other, const char* why);
   void note_stream_race(Region& r, const char* a, Access mode, Site site, std::uint32_t op, const char* did, Site other);
@@ -92,13 +93,13 @@ class Checker {
   [[noreturn]] void leave();
   template <class Note>
   [[noreturn]] void leave_after(const Note& note_it) {
-    active_pause();
+    pause();
     note_it();
     leave();
   }
   template <class Text>
   [[noreturn]] void report(Finding finding, const Region* r, Site site, const Text& text) {
-    active_pause();
+    pause();
     note(finding, r, site, text());
     leave();
   }

@@ -31,12 +31,18 @@ void warp_barrier(unsigned mask, Location where) {
   s.leave(s.meet(mask, WarpOp::sync, 0, nullptr, 0, where));
 }
 
-std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, bool in_range, Location where) {
+std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, Source kind, Location where) {
   Scheduler& s = here("shuffle");
   WarpGroup& group = s.meet(mask, WarpOp::shuffle, 0, &value, sizeof value, where);
-  if (in_range) {
+  if (kind != Source::own) {
     value = ~std::uint64_t{0};  // a lane that takes no part: NaN
-    if (source >= 0 && source < 32 && (group.mask >> source & 1)) std::memcpy(&value, group.in[source], sizeof value);
+    const bool exists = source >= 0 && source < 32;
+    if (exists && (group.mask >> source & 1)) std::memcpy(&value, group.in[source], sizeof value);
+    else if (kind == Source::exact && exists && (s.lanes_of_warp() >> source & 1))
+      s.fail(group.named >> source & 1 ? Finding::divergent_warp : Finding::wrong_mask, where, [&] {
+        if (group.named >> source & 1) return str("shuffle with mask ", hex(group.named), " takes the value of lane ", source, ", which has returned,");
+        return str("shuffle takes the value of lane ", source, ", which is not in its mask ", hex(group.named), ",");
+      });
   }
   s.leave(group);
   return value;

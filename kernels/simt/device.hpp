@@ -48,7 +48,10 @@ int block_vote(int predicate, Vote vote, Location where);
 /// What lanes meet in.
 enum class WarpOp : std::uint8_t { sync, shuffle, ballot, match, mma, ldmatrix };
 void warp_barrier(unsigned mask, Location where);
-std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, bool in_range, Location where);
+/// Where a shuffle takes its value from. `edge`: from a lane that may be outside the mask, as those of a sum over half a warp with __shfl_down_sync,
+/// where it is undefined (NaN here); `exact`: from a lane that must take part.
+enum class Source { own, edge, exact };
+std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, Source kind, Location where);
 unsigned warp_ballot(unsigned mask, bool predicate, Location where);
 unsigned warp_match(unsigned mask, std::uint64_t value, Location where);
 unsigned active_mask();
@@ -56,11 +59,11 @@ int lane_id();
 void fence(bool whole_device);
 
 template <class T>
-inline T shuffle(unsigned mask, T value, int source, bool in_range, Location where) {
+inline T shuffle(unsigned mask, T value, int source, Source kind, Location where) {
   static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "a shuffle moves 8 bytes at most");
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
-  bits = warp_shuffle(mask, bits, source, in_range, where);
+  bits = warp_shuffle(mask, bits, source, kind, where);
   std::memcpy(static_cast<void*>(&value), &bits, sizeof(T));
   return value;
 }
@@ -97,22 +100,25 @@ inline void __threadfence_system() { ::braid::simt::detail::fence(true); }
 template <class T>
 inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, SIMT_HERE) {
   const int lane = ::braid::simt::detail::lane_id();
-  return ::braid::simt::detail::shuffle(mask, value, (lane & ~(width - 1)) | (source & (width - 1)), true, where);
+  return ::braid::simt::detail::shuffle(mask, value, (lane & ~(width - 1)) | (source & (width - 1)), ::braid::simt::detail::Source::exact, where);
 }
 template <class T>
 inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, SIMT_HERE) {
   const int lane = ::braid::simt::detail::lane_id(), source = lane ^ bits;
-  return ::braid::simt::detail::shuffle(mask, value, source, source < (lane & ~(width - 1)) + width, where);
+  return ::braid::simt::detail::shuffle(
+      mask, value, source, source < (lane & ~(width - 1)) + width ? ::braid::simt::detail::Source::exact : ::braid::simt::detail::Source::own, where);
 }
 template <class T>
 inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, SIMT_HERE) {
   const int lane = ::braid::simt::detail::lane_id(), source = lane + static_cast<int>(delta);
-  return ::braid::simt::detail::shuffle(mask, value, source, source < (lane & ~(width - 1)) + width, where);
+  return ::braid::simt::detail::shuffle(
+      mask, value, source, source < (lane & ~(width - 1)) + width ? ::braid::simt::detail::Source::edge : ::braid::simt::detail::Source::own, where);
 }
 template <class T>
 inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, SIMT_HERE) {
   const int lane = ::braid::simt::detail::lane_id(), source = lane - static_cast<int>(delta);
-  return ::braid::simt::detail::shuffle(mask, value, source, source >= (lane & ~(width - 1)), where);
+  return ::braid::simt::detail::shuffle(mask, value, source,
+                                        source >= (lane & ~(width - 1)) ? ::braid::simt::detail::Source::edge : ::braid::simt::detail::Source::own, where);
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate, SIMT_HERE) { return ::braid::simt::detail::warp_ballot(mask, predicate != 0, where); }
 inline int __any_sync(unsigned mask, int predicate, SIMT_HERE) { return ::braid::simt::detail::warp_ballot(mask, predicate != 0, where) != 0; }

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "simt/checker.hpp"
 #include "simt/scheduler.hpp"
 #include "simt/symbols.hpp"
 
@@ -90,6 +91,8 @@ Error::Details details_at(Finding finding, Location where, Location other) {
 
 std::string Scheduler::kernel() const { return launch_->name ? std::string(launch_->name) : kernel_name(launch_->kernel); }
 
+void Scheduler::pause_checker() noexcept { Checker::pause(); }
+
 void Scheduler::note(Error::Details details, const std::string& what) {
   details.kernel = kernel();
   details.block = blockIdx;
@@ -113,6 +116,7 @@ void Scheduler::leave_kernel() {
 
 // All threads that have not returned wait for others: names runs of threads in the same state.
 void Scheduler::report_deadlock() {
+  pause_checker();
   std::string text = "all threads that are left wait for others:";
   const auto same = [](const Thread& a, const Thread& b) {
     return a.state == b.state && (a.state == State::done || (a.where.line == b.where.line && a.mask == b.mask));

@@ -104,9 +104,11 @@ void Scheduler::thread_loop() {
       try {
         closure_->thread();
       } catch (const std::exception& e) {
+        pause_checker();
         note(details_at(Finding::exception, {}), std::string("left the kernel: ") + e.what());
         thrown = true;
       } catch (...) {
+        pause_checker();
         note(details_at(Finding::exception, {}), "left the kernel");
         thrown = true;
       }
@@ -132,12 +134,7 @@ void Scheduler::thread_done() {
   ++stats_.threads;
   if (!me.copies.empty()) fail(Finding::async_copy, me.copies.front().where, "returned with a cp.async that nobody waited for, issued");
   if (arrived_ != 0) fail(Finding::divergent_barrier, barrier_, "returned, while other threads of the block wait at the __syncthreads");
-  Warp& warp = warps_[me.index / 32];
-  warp.done |= 1u << (me.index % 32);
-  for (const WarpGroup* group : warp.entering)
-    if (group->mask >> (me.index % 32) & 1)
-      fail(Finding::divergent_warp, group->where,
-           [&] { return str("returned, while lanes of its warp wait for it (mask ", hex(group->mask), ") in the ", name_of(group->op)); });
+  leave_warp(me.index / 32, me.index % 32u);
 }
 
 inline void Scheduler::release_barrier() {

@@ -45,7 +45,9 @@ struct Thread {
 
 /// Lanes that meet in one warp operation.
 struct WarpGroup {
-  unsigned mask = 0, arrived = 0;
+  unsigned named = 0;  // the mask that the kernel gave, of the lanes that exist
+  unsigned mask = 0;   // the lanes of it that have not returned
+  unsigned arrived = 0;
   int leaving = 0;  // lanes that have not picked up their result
   detail::WarpOp op{};
   int kind = 0;  // Mma, or number of matrices
@@ -104,11 +106,13 @@ class Scheduler {
   /// Both; `what` is a text, or makes one, which is gone before the kernel is left.
   template <class Text>
   [[noreturn]] void fail(Finding finding, Location where, const Text& what, Location other = {}) {
+    pause_checker();
     if constexpr (std::is_invocable_v<const Text&>) note_at(finding, where, what(), other);
     else note_at(finding, where, what, other);
     leave_kernel();
   }
 
+  [[nodiscard]] unsigned lanes_of_warp() const noexcept { return warps_[current_->index / 32].lanes; }
   [[nodiscard]] Thread& current() noexcept { return *current_; }
   [[nodiscard]] const Fiber& fiber() const noexcept { return *fiber_; }
   [[nodiscard]] Arena& arena() noexcept { return arena_; }
@@ -136,6 +140,7 @@ class Scheduler {
     ready_[ready_end_++ & kRingMask] = &thread;
   }
   void release_barrier();
+  void leave_warp(unsigned warp_index, unsigned lane);
   void complete(WarpGroup& group, Warp& warp, unsigned warp_index);
   void land(const AsyncCopy& copy);
   void land_group(WarpGroup& group);
@@ -143,6 +148,7 @@ class Scheduler {
   void switch_to(Fiber& to);
   void switch_now(Fiber& to);
   void abandon();
+  static void pause_checker() noexcept;
   [[noreturn]] void report_deadlock();
   void note_at(Finding finding, Location where, const std::string& what, Location other);
   std::uint64_t random() noexcept {

@@ -14,20 +14,19 @@ WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, s
   Thread& me = *current_;
   const unsigned lane = me.index % 32, w = me.index / 32;
   Warp& warp = warps_[w];
-  mask &= warp.lanes;
-  if (!(mask >> lane & 1))
+  const unsigned named = mask & warp.lanes;
+  if (!(named >> lane & 1))
     fail(Finding::wrong_mask, where, [&] { return str(name_of(op), ": the calling lane ", lane, " is not in its own mask ", hex(mask), ","); });
-  if (mask & warp.done)
-    fail(Finding::divergent_warp, where,
-         [&] { return str(name_of(op), " with mask ", hex(mask), ", but the lanes ", hex(mask & warp.done), " have already returned,"); });
+  mask = named & ~warp.done;  // CUDA asks for all lanes of the mask that have not returned
   WarpGroup* group = nullptr;
-  for (WarpGroup* g : warp.entering) {
-    if (g->mask == mask) group = g;
-    else if (g->mask & mask)
+  for (WarpGroup* g : warp.entering)
+    if (g->named == named) group = g;
+  const unsigned here = (group ? group->arrived : 0) | 1u << lane;
+  for (const WarpGroup* g : warp.entering)
+    if (g != group && (mask & ~here & g->arrived) && (g->mask & ~g->arrived & here))  // each waits for a lane that waits in the other
       fail(
           Finding::wrong_mask, where,
-          [&] { return str(name_of(op), " with mask ", hex(mask), " overlaps the mask ", hex(g->mask), " of a ", name_of(g->op), " under way,"); }, g->where);
-  }
+          [&] { return str(name_of(op), " with mask ", hex(named), " overlaps the mask ", hex(g->named), " of a ", name_of(g->op), " under way,"); }, g->where);
   if (!group) {
     if (free_groups_.empty()) {
       groups_.push_back(std::make_unique<WarpGroup>());
@@ -36,9 +35,9 @@ WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, s
       group = free_groups_.back();
       free_groups_.pop_back();
     }
+    group->named = named;
     group->mask = mask;
     group->arrived = 0;
-    group->leaving = std::popcount(mask);
     group->op = op;
     group->kind = kind;
     group->where = where;
@@ -53,7 +52,7 @@ WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, s
     complete(*group, warp, w);
   } else {
     me.where = where;
-    me.mask = mask;
+    me.mask = named;
     me.state = State::in_warp_op;
     wait();
   }
@@ -63,11 +62,23 @@ WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, s
 void Scheduler::complete(WarpGroup& group, Warp& warp, unsigned w) {
   ++stats_.warp_ops;
   std::erase(warp.entering, &group);
+  group.leaving = std::popcount(group.mask);
   if (group.op == WarpOp::sync && checker_) checker_->warp_barrier(w, group.mask);
-  if (group.op == WarpOp::mma || group.op == WarpOp::ldmatrix) land_group(group);
-  const unsigned me = current_->index % 32;
-  for (unsigned others = group.mask & ~(1u << me); others != 0; others &= others - 1)
-    make_ready(threads_[32 * w + static_cast<unsigned>(std::countr_zero(others))]);
+  if ((group.op == WarpOp::mma || group.op == WarpOp::ldmatrix) && group.mask == ~0u) land_group(group);
+  const unsigned me = current_->index / 32 == w && current_->state != State::done ? 1u << current_->index % 32 : 0;
+  for (unsigned others = group.mask & ~me; others != 0; others &= others - 1) make_ready(threads_[32 * w + static_cast<unsigned>(std::countr_zero(others))]);
+}
+
+// A lane has returned: nobody waits for it.
+void Scheduler::leave_warp(unsigned w, unsigned lane) {
+  Warp& warp = warps_[w];
+  warp.done |= 1u << lane;
+  for (std::size_t i = 0; i < warp.entering.size();) {
+    WarpGroup& group = *warp.entering[i];
+    group.mask &= ~(1u << lane);
+    if (group.arrived == group.mask) complete(group, warp, w);
+    else ++i;
+  }
 }
 
 namespace {

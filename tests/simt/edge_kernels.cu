@@ -188,4 +188,43 @@ void local_arrays(float* out, int n) { run(local_arrays_kernel, 1, 64, 0, out, n
 void dynamic_shared(float* out, int n) { run(dynamic_shared_kernel, 1, 64, static_cast<std::size_t>(n) * sizeof(float), out, n); }
 void kernel_id(std::uint32_t* out) { run(kernel_id_kernel, dim3(3, 2, 2), dim3(5, 2, 3), 0, out); }
 
+// Legal: each block hands over to the next, and the last reads what all wrote.
+__global__ void chain_kernel(float* data, unsigned* flags, float* sum) {
+  if (threadIdx.x != 0) return;
+  const unsigned b = blockIdx.x;
+  if (b > 0) {
+    while (atomicAdd(&flags[b - 1], 0u) == 0) {
+    }
+    __threadfence();
+  }
+  data[b] = 1;
+  __threadfence();
+  atomicExch(&flags[b], 1u);
+  if (b != gridDim.x - 1) return;
+  float total = 0;
+  for (unsigned i = 0; i <= b; ++i) total += data[i];
+  *sum = total;
+}
+
+// Legal: lane 2 overwrites byte 0 behind a barrier with its reader; the reader of byte 1 has passed more barriers by then.
+__global__ void bytes_read_kernel(unsigned char* out) {
+  SIMT_SHARED(unsigned char, s, [4]);
+  const unsigned lane = threadIdx.x;
+  if (lane < 4) s[lane] = static_cast<unsigned char>(lane);
+  __syncwarp();
+  unsigned char v = 0;
+  if (lane == 1 || lane == 3)
+    for (int i = 0; i < 5; ++i) __syncwarp(0xau);
+  if (lane == 1) v = s[1];
+  if (lane == 0) v = s[0];
+  if (lane == 0 || lane == 2) __syncwarp(0x5u);
+  if (lane == 2 || lane == 4)
+    for (int i = 0; i < 40; ++i) __syncwarp(0x14u);
+  if (lane == 2) s[0] = 9;
+  out[lane] = v;
+}
+
+void chain_of_blocks(float* data, unsigned* flags, float* sum, int blocks) { run(chain_kernel, blocks, 32, 0, data, flags, sum); }
+void bytes_read_at_two_times(unsigned char* out) { run(bytes_read_kernel, 1, 32, 0, out); }
+
 }  // namespace braid::simt_tests

@@ -46,7 +46,7 @@ TEST_CASE("simt: groups of lanes with masks of their own", "[simt][edge]") {
 }
 
 TEST_CASE("simt: races between lanes of one warp", "[simt][edge]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   in_all_orders([](const std::string& order) {
     INFO(order);
     const DeviceArray<float> out(32);
@@ -101,7 +101,7 @@ TEST_CASE("simt: neighbours within a word are no race", "[simt][edge]") {
 }
 
 TEST_CASE("simt: fences by all threads, counted in behind a barrier", "[simt][edge]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   in_all_orders([](const std::string& order) {
     INFO(order);
     const auto in = normal(64, 5);
@@ -207,6 +207,23 @@ TEST_CASE("simt: without checks a race goes unseen, and results are the same", "
   CHECK_NOTHROW(warp_same_word(out.data()));
   CHECK_NOTHROW(warp_broadcast(out.data()));
   CHECK(out.get() == std::vector<float>(32, 2.0f));
+}
+
+TEST_CASE("simt: a chain of blocks that hand over to one another", "[simt][edge]") {
+  const KeepConfig keep;
+  simt::set_order(simt::Order::forward);  // in any other a block waits for one that has not started
+  const DeviceArray<float> data(3000), sum(1);
+  const DeviceArray<unsigned> flags(std::vector<unsigned>(3000, 0));
+  CHECK_NOTHROW(chain_of_blocks(data.data(), flags.data(), sum.data(), 3000));
+  CHECK(sum.get()[0] == 3000);
+}
+
+TEST_CASE("simt: readers of neighbours in one word, with barriers of their own", "[simt][edge]") {
+  in_all_orders([](const std::string& order) {
+    INFO(order);
+    const DeviceArray<unsigned char> out(32);
+    CHECK_NOTHROW(bytes_read_at_two_times(out.data()));
+  });
 }
 
 }  // namespace braid::simt_tests

@@ -55,7 +55,7 @@ void expect_report(const WrongKernel& k) {
 }  // namespace
 
 TEST_CASE("simt: every wrong kernel is reported, in every order", "[simt][wrong]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   in_all_orders([](const std::string& order) {
     for (const WrongKernel& k : wrong_kernels()) {
       INFO(k.name << ", order " << order);
@@ -64,8 +64,10 @@ TEST_CASE("simt: every wrong kernel is reported, in every order", "[simt][wrong]
   });
 }
 
+TEST_CASE("simt: reports are made outside the checker", "[simt][wrong]") { CHECK(text_of_the_host("a", 'b') == "abb"); }
+
 TEST_CASE("simt: no corrected twin is reported, in any order", "[simt][wrong]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   in_all_orders([](const std::string& order) {
     for (const WrongKernel& k : wrong_kernels()) {
       INFO(k.name << ", order " << order);
@@ -76,7 +78,7 @@ TEST_CASE("simt: no corrected twin is reported, in any order", "[simt][wrong]") 
 }
 
 TEST_CASE("simt: after a finding the next kernel runs as if nothing had been", "[simt][wrong]") {
-  if (!instrumented()) return;
+  SIMT_CHECKED_OR_RETURN();
   for (const WrongKernel& k : wrong_kernels()) {
     INFO(k.name);
     const Memory memory;

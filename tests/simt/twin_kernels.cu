@@ -72,6 +72,33 @@ __global__ void foreign_mask(float* out) {
   out[threadIdx.x] = v;
 }
 
+// Each lane hands over to the next, with masks that overlap.
+__global__ void crossed_masks(float* out) {
+  SIMT_SHARED(float, s, [32]);
+  const unsigned lane = threadIdx.x;
+  float v = 1;
+  if (lane > 0) {
+    __syncwarp(3u << (lane - 1));
+    v += s[lane - 1];
+  }
+  s[lane] = v;
+  if (lane < 31) __syncwarp(3u << lane);
+  out[lane] = v;
+}
+
+// Lanes that have returned are not waited for; the lanes at the edge of a sum over half a warp may look outside it.
+__global__ void foreign_source(float* out) {
+  if (threadIdx.x >= 20) return;
+  const unsigned odd = __ballot_sync(0xffffffffu, threadIdx.x & 1);
+  __syncwarp();
+  float v = 1;
+  if (threadIdx.x < 16) {
+    v = __shfl_sync(0xffffu, v, 4);
+    v += __shfl_down_sync(0xffffu, v, 8);
+  }
+  if (threadIdx.x < 8) out[threadIdx.x] = v + static_cast<float>(odd);
+}
+
 __global__ void uninitialised_shared(float* out) {
   SIMT_SHARED(float, s, [64]);
   s[threadIdx.x] = threadIdx.x != 0 ? 1.0f : 0.0f;
@@ -179,6 +206,8 @@ void twin_two_barriers(const Buffers& b) { run(twin::two_barriers, 1, 64, 0, b.o
 void twin_barrier_of_some(const Buffers& b) { run(twin::barrier_of_some, 1, 64, 0, b.out); }
 void twin_shuffle_of_half(const Buffers& b) { run(twin::shuffle_of_half, 1, 64, 0, b.out); }
 void twin_foreign_mask(const Buffers& b) { run(twin::foreign_mask, 1, 64, 0, b.out); }
+void twin_crossed_masks(const Buffers& b) { run(twin::crossed_masks, 1, 32, 0, b.out); }
+void twin_foreign_source(const Buffers& b) { run(twin::foreign_source, 1, 32, 0, b.out); }
 void twin_uninitialised_shared(const Buffers& b) { run(twin::uninitialised_shared, 1, 64, 0, b.out); }
 void twin_missing_atomic(const Buffers& b) { run(twin::missing_atomic, 1, 64, 0, b.out); }
 void twin_two_blocks(const Buffers& b) { run(twin::two_blocks, 4, 32, 0, b.out); }

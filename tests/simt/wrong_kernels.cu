@@ -1,4 +1,6 @@
 // Kernels with one deliberate mistake each; twin_kernels.cu has them without it. The lines that a report must name carry the mark `here`.
+#include <string>
+
 #include "run_kernel.hpp"
 #include "wrong_kernels.hpp"
 
@@ -68,6 +70,19 @@ __global__ void shuffle_of_half(float* out) {
 __global__ void foreign_mask(float* out) {
   float v = 1;
   if (threadIdx.x < 16) v += __shfl_down_sync(0xff00u, v, 8);  // here: foreign_mask
+  out[threadIdx.x] = v;
+}
+
+__global__ void crossed_masks(float* out) {
+  if (threadIdx.x == 0) __syncwarp(0x3u);  // here: crossed_masks
+  if (threadIdx.x == 1) __syncwarp(0x7u);  // here: crossed_masks
+  out[threadIdx.x] = 1;
+  if (threadIdx.x == 2) __syncwarp(0x7u);  // here: crossed_masks
+}
+
+__global__ void foreign_source(float* out) {
+  float v = 1;
+  if (threadIdx.x < 16) v = __shfl_sync(0xffffu, v, 20);  // here: foreign_source
   out[threadIdx.x] = v;
 }
 
@@ -175,6 +190,9 @@ __global__ void local_of_another(float* out) {
 
 namespace braid::simt_tests {
 
+// Instrumented copies of functions that reports are made with; the linker may take these for the whole program.
+std::string text_of_the_host(const char* a, char b) { return std::string(a).append(2, b).insert(0, "+").substr(1); }
+
 void wrong_shared_bounds(const Buffers& b) { run(wrong::shared_bounds, 1, 64, 0, b.out, 1); }
 void wrong_global_bounds(const Buffers& b) { run(wrong::global_bounds, 1, 64, 0, b.out, 60); }
 void wrong_missing_barrier(const Buffers& b) { run(wrong::missing_barrier, 1, 64, 0, b.out); }
@@ -184,6 +202,8 @@ void wrong_two_barriers(const Buffers& b) { run(wrong::two_barriers, 1, 64, 0, b
 void wrong_barrier_of_some(const Buffers& b) { run(wrong::barrier_of_some, 1, 64, 0, b.out); }
 void wrong_shuffle_of_half(const Buffers& b) { run(wrong::shuffle_of_half, 1, 64, 0, b.out); }
 void wrong_foreign_mask(const Buffers& b) { run(wrong::foreign_mask, 1, 64, 0, b.out); }
+void wrong_crossed_masks(const Buffers& b) { run(wrong::crossed_masks, 1, 32, 0, b.out); }
+void wrong_foreign_source(const Buffers& b) { run(wrong::foreign_source, 1, 32, 0, b.out); }
 void wrong_uninitialised_shared(const Buffers& b) { run(wrong::uninitialised_shared, 1, 64, 0, b.out); }
 void wrong_missing_atomic(const Buffers& b) { run(wrong::missing_atomic, 1, 64, 0, b.out); }
 void wrong_two_blocks(const Buffers& b) { run(wrong::two_blocks, 4, 32, 0, b.out); }

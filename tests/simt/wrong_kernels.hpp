@@ -25,6 +25,7 @@ struct WrongKernel {
   void (*twin)(const Buffers&);
 };
 [[nodiscard]] const std::vector<WrongKernel>& wrong_kernels();
+[[nodiscard]] std::string text_of_the_host(const char* a, char b);
 
 // One launcher a kernel: wrong_kernels.cu and twin_kernels.cu.
 #define SIMT_FOR_EACH_WRONG_KERNEL(X)                                        \
@@ -37,6 +38,8 @@ struct WrongKernel {
   X(barrier_of_some, divergent_barrier, "")                                  \
   X(shuffle_of_half, divergent_warp, "")                                     \
   X(foreign_mask, wrong_mask, "")                                            \
+  X(crossed_masks, wrong_mask, "")                                           \
+  X(foreign_source, wrong_mask, "")                                          \
   X(uninitialised_shared, uninitialised, "s")                                \
   X(missing_atomic, race, "global allocation of 256 bytes")                  \
   X(two_blocks, race, "global allocation of 256 bytes")                      \
