@@ -3,6 +3,7 @@
 #include <braid/core/ops/linear.hpp>
 #include <braid/core/ops/reduce.hpp>
 #include <braid/core/ops/softmax.hpp>
+#include <braid/kernels/cuda.hpp>
 
 #include "cuda/runtime/errors.hpp"
 #include "cuda_support.hpp"
@@ -16,6 +17,12 @@ using namespace braid::test;
 
 TEST_CASE("errors: which codes break a context", "[cuda][errors]") {
   for (const int code : {700, 702, 710, 714, 715, 716, 717, 718, 719, 999, 12345}) CHECK(cuda::is_sticky(code));
+#if BRAID_CUDA_SIMT
+  for (int code = -1; code <= 1100; ++code) {
+    INFO("code " << code);
+    CHECK(cuda::is_sticky(code) == simt::sticky(static_cast<cudaError_t>(code)));
+  }
+#endif
   for (const int code : {0, 1, 2, 9, 35, 46, 100, 101, 400, 600, 701, 800, 801}) CHECK_FALSE(cuda::is_sticky(code));
 }
 
@@ -175,6 +182,58 @@ TEST_CASE("errors: two logical devices of one GPU are lost together", "[cuda][er
 TEST_CASE("child: no device for any error of the driver", "[.child][no_driver]") {
   CHECK(device_count(DeviceType::cuda) == 0);
   CHECK(default_device() == Device("cpu:0"));
+}
+
+TEST_CASE("child: no device at all", "[.child][no_device]") {
+  CHECK_FALSE(cuda::is_available());
+  CHECK(cuda::unavailable_reason().find("cudaErrorNoDevice") != std::string::npos);
+  CHECK(device_count(DeviceType::cuda) == 0);
+  CHECK(default_device() == Device("cpu:0"));
+  CHECK(sum(ones({3}) * 2.0f).item<float>() == 6.0f);
+  CHECK_THROWS_TEXT(DeviceError, "got cuda:0", ones({2}).to(cuda_device(0)));
+}
+
+TEST_CASE("child: a variable of the emulation that cannot be obeyed", "[.child][wrong_variable]") {
+  CHECK_FALSE(cuda::is_available());
+  CHECK(cuda::unavailable_reason().find("BRAID_SIMT_") == 0);
+  CHECK_THROWS_TEXT(ArgumentError, "BRAID_SIMT_", (void)ones({2}));
+  CHECK_THROWS_TEXT(ArgumentError, "BRAID_SIMT_", (void)device_count());
+}
+
+TEST_CASE("errors: a machine without a device, and what the emulation cannot obey", "[cuda][errors][process]") {
+  CHECK_CHILD("BRAID_SIMT_DEVICES=0", "[.child][no_device]");
+  for (const char* wrong :
+       {"DEVICES=abc", "DEVICES=-1", "DEVICES=999", "FAIL=zz", "ORDER=sideways", "STREAM_ORDER=lifo", "REPORTS=loud", "MEMORY=12T", "MEMORY=99999999999G"})
+    CHECK_CHILD(std::string("BRAID_SIMT_") + wrong, "[.child][wrong_variable]");
+}
+
+// What a program's own calls have left on the thread, or in the checker's memory, is not the engine's.
+TEST_CASE("errors: an error of the program's own is not the engine's", "[cuda][errors]") {
+  NEEDS_DEVICES(1);
+  const Device device = cuda_device(0);
+  const Tensor x = ones({4}, {.device = device});
+  CHECK(cudaSetDevice(4711) == cudaErrorInvalidDevice);
+  CHECK(sum(x * 3.0f).item<float>() == 12.0f);
+  CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
+}
+
+TEST_CASE("errors: a finding of an earlier call is not the engine's", "[cuda][errors][injection]") {
+  NEEDS_DEVICES(1);
+  const Device device = cuda_device(0);
+  const Tensor x = ones({4}, {.device = device});
+  int host = 0;
+  CHECK(cudaFree(&host) == cudaErrorInvalidValue);
+  (void)cudaGetLastError();
+  CHECK(simt::last_report().find("bad free") != std::string::npos);
+  simt::fail_call(1, cudaErrorLaunchOutOfResources, false, "cudaLaunchKernel");
+  std::string text;
+  try {
+    (void)(x * 2.0f);
+  } catch (const CudaError& e) {
+    text = e.what();
+  }
+  CHECK(text.find("cudaErrorLaunchOutOfResources") != std::string::npos);
+  CHECK(text.find("bad free") == std::string::npos);
 }
 
 TEST_CASE("errors: a driver that fails is no device, not an exception", "[cuda][errors][injection][process]") {

@@ -7,6 +7,7 @@
 #include <braid/core/error.hpp>
 
 #include "cuda/runtime/errors.hpp"
+#include "cuda/runtime/report.hpp"
 #include "cuda/table.hpp"
 
 namespace braid::cuda {
@@ -57,6 +58,7 @@ int gpu_count(std::string* reason) noexcept {
     try {
       *reason = error == cudaSuccess ? std::string("the driver lists no CUDA device")
                                      : str("cudaGetDeviceCount: ", cudaGetErrorName(error), " (", cudaGetErrorString(error), ")");
+      if (const std::string wrong = environment_error(); !wrong.empty()) *reason = wrong;
     } catch (...) {  // no memory for the text
       reason->clear();
     }
@@ -116,6 +118,7 @@ void CudaDevice::copy_between(const CopyDesc& copy, CudaStream& stream) {
 }
 
 CudaBackend::CudaBackend() {
+  if (const std::string wrong = environment_error(); !wrong.empty()) throw ArgumentError(wrong);
   const int per_gpu = devices_per_gpu();
   const int gpus = gpu_count();
   for (int g = 0; g < gpus; ++g) {
