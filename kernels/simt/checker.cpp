@@ -15,6 +15,7 @@ namespace {
 
 constinit thread_local __attribute__((tls_model("initial-exec"))) Checker* active_checker = nullptr;
 constexpr std::uint32_t kLastTick = 0xf0000000u;
+constexpr std::size_t kMostSets = 1 << 20;
 constexpr std::uint16_t kLastClock = 0xfff0;
 
 std::uint64_t all_bytes(std::uint16_t who) { return who * std::uint64_t{0x0001000100010001}; }
@@ -40,11 +41,13 @@ Checker::Checker() : shared_cells_((std::size_t{1} << 20) / 4 * sizeof(Cell)) { 
 void Checker::operation_begin() {
   auto& map = MemoryMap::instance();
   map.collect();
-  if (tick_ > kLastTick) {  // after days of work: forget everything rather than count wrong
+  if (tick_ > kLastTick || sets_.count() > kMostSets) {  // after days of work: forget everything rather than count wrong
     map.clear_cells();
     shared_cells_.clear();
+    sets_.clear();
     tick_ = 0;
   }
+  sets_.new_operation();
   launch_tick_ = block_tick_ = barrier_tick_ = ++tick_;
   std::fill(std::begin(known_), std::end(known_), 0u);
   std::fill(std::begin(recent_), std::end(recent_), nullptr);
@@ -65,6 +68,7 @@ void Checker::grid_begin(Scheduler& scheduler, Profiler* profiler) {
   variables_ = ends.first;
   variables_bytes_ = static_cast<std::size_t>(ends.second - ends.first) + sizeof(dim3);
   blocks_.grid_begin();
+  earlier_atomics_.clear();
   active_checker = this;
 }
 
@@ -157,8 +161,11 @@ unsigned Checker::first_writer(const Cell& c, unsigned mask) {
 
 // The last write to the bytes of `mask` against an access now.
 inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
+  if (c.others != 0) check_others(r, c, mask, a, mode, site);
   if (mode == Access::atomic && c.atomic) return;
+  if (mode == Access::read && c.many_atomics) check_atomics(r, c, a, site);
   if (c.write_tick >= barrier_tick_) {
+    if (c.atomic && last_atomic_ == a) return;  // the thread that looks at what its own atomic has just left
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.writer[b] != 0 && !ordered(c.writer[b], c.write_clock, 0))
         leave_after(
@@ -167,7 +174,7 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
   }
   if (r.shared() || c.write_tick == 0 || c.write_tick >= block_tick_) return;
   if (c.write_tick < launch_tick_) {
-    if (!op_ordered(c.write_op)) leave_after([&] { note_stream_race(r, a, mode, site, c.write_op, "writes", c.write_site); });
+    if ((c.write_bytes & mask) != 0 && !op_ordered(c.write_op)) leave_after([&] { note_stream_race(r, a, mode, site, c.write_op, "writes", c.write_site); });
     return;
   }
   const unsigned writer = first_writer(c, mask);
@@ -181,8 +188,8 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
 // The reads since the last write against a write now.
 inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
   if (!r.shared()) {
-    if (c.read_op != 0 && !op_ordered(c.read_op)) leave_after([&] { note_stream_race(r, a, mode, site, c.read_op, "reads", c.read_site); });
-    if (c.read_op2 != 0 && !op_ordered(c.read_op2)) leave_after([&] { note_stream_race(r, a, mode, site, c.read_op2, "reads", 0); });
+    if (c.read_op != 0 && (c.read_bytes & mask) != 0 && !op_ordered(c.read_op))
+      leave_after([&] { note_stream_race(r, a, mode, site, c.read_op, "reads", c.read_site); });
   }
   if (c.read_tick < launch_tick_) return;
   if (c.read_tick >= barrier_tick_) {
@@ -210,11 +217,7 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
     if (!r.shared()) {
       if (c.read_tick < launch_tick_) c.many_blocks = 0;
       else if (c.read_tick < block_tick_)
-        for (unsigned b = 0; b < 4; ++b) c.many_blocks = static_cast<std::uint8_t>(c.many_blocks | (c.reader[b] != 0 ? 1u << b : 0u));
-      if (c.read_op != op_) {
-        if (c.read_op != 0 && !op_ordered(c.read_op) && (c.read_op2 == 0 || op_ordered(c.read_op2))) c.read_op2 = c.read_op;
-        c.read_op = op_;
-      }
+        for (unsigned b = 0; b < 4; ++b) c.many_blocks = static_cast<std::uint8_t>((c.many_blocks | (c.reader[b] != 0 ? 1u << b : 0u)) & 15);
     }
     store(c.reader, mask == 15 ? all_bytes(self) : 0);
     if (mask != 15)
@@ -241,6 +244,7 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
     for (unsigned b = 0; b < 4; ++b) kept |= !(mask >> b & 1) && c.reader[b] != 0;
     c.read_clock = kept ? std::min(c.read_clock, clock) : clock;  // the older: rather overlook a race than make one up
   }
+  if (!r.shared()) set_reader_op(c, mask);
   c.read_tick = tick_;
   c.read_site = site;
 }
@@ -252,26 +256,31 @@ inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a
     leave_after([&] { note_uninitialised(r, a, site, false); });
   const std::uint16_t self = me();
   std::uint16_t clock = now();
-  if (mask == 15) {
-    store(c.writer, all_bytes(self));
+  if (mode == Access::atomic) last_atomic_ = a;
+  if (mode == Access::atomic && c.atomic && c.write_tick >= launch_tick_) {
+    note_atomic(c, mask);
+    clock = c.write_clock;
   } else {
-    if (c.write_tick < barrier_tick_) store(c.writer, 0);
-    for (unsigned b = 0; b < 4; ++b) {
-      if (mask >> b & 1) c.writer[b] = self;
-      else if (c.writer[b] != 0 && c.write_clock != clock) {
-        if (ordered(c.writer[b], c.write_clock, 0)) c.writer[b] = 0;
-        else clock = std::min(clock, c.write_clock);
+    c.many_atomics = 0;
+    if (mask == 15) {
+      store(c.writer, all_bytes(self));
+    } else {
+      if (c.write_tick < barrier_tick_) store(c.writer, 0);
+      for (unsigned b = 0; b < 4; ++b) {
+        if (mask >> b & 1) c.writer[b] = self;
+        else if (c.writer[b] != 0 && c.write_clock != clock) {
+          if (ordered(c.writer[b], c.write_clock, 0)) c.writer[b] = 0;
+          else clock = std::min(clock, c.write_clock);
+        }
       }
     }
   }
-  const auto bits = static_cast<std::uint8_t>(mask);
-  c.initialised = c.write_tick < block_tick_ ? bits : static_cast<std::uint8_t>(c.initialised | bits);
+  c.initialised = static_cast<std::uint8_t>((c.write_tick < block_tick_ ? mask : c.initialised | mask) & 15);
   c.in_flight = 0;
+  if (!r.shared()) set_writer_op(c, mask, mode);
   c.atomic = mode == Access::atomic ? 1 : 0;
   c.write_tick = tick_;
   c.write_clock = clock;
-  c.write_op = op_;
-  c.read_op = c.read_op2 = 0;  // ordered before this write
   c.write_site = site;
 }
 
@@ -429,22 +438,21 @@ void Checker::range(Region& r, const char* p, std::size_t bytes, bool write) {
     const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
     const char* word = p + done - from;
     if ((*state & mask) != mask) leave_after([&] { note_state(r, p + done, bytes, mode, 0); });
-    if (c->write_op != 0 && c->write_op != op_ && !op_ordered(c->write_op))
+    if (c->others != 0) check_others(r, *c, mask, word, mode, 0);
+    if ((c->write_bytes & mask) != 0 && !op_ordered(c->write_op))
       leave_after([&] { note_stream_race(r, word, mode, 0, c->write_op, "writes", c->write_site); });
     if (write) {
       check_readers(r, *c, mask, word, mode, 0);
-      c->write_op = op_;
+      set_writer_op(*c, mask, mode);
       c->write_tick = tick_;
       c->write_site = 0;
-      c->read_op = c->read_op2 = 0;
       c->read_tick = 0;
-      c->atomic = 0;
-    } else if (c->read_op != op_) {
-      if (c->read_op != 0 && !op_ordered(c->read_op) && (c->read_op2 == 0 || op_ordered(c->read_op2))) c->read_op2 = c->read_op;
-      c->read_op = op_;
+      c->atomic = c->many_atomics = 0;
+    } else {
+      if (c->read_op != op_) store(c->reader, 0);
+      set_reader_op(*c, mask);
       c->read_tick = tick_;
       c->read_site = 0;
-      store(c->reader, 0);
     }
     done += to - from;
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "simt/block_order.hpp"
 #include "simt/error.hpp"
 #include "simt/memory_map.hpp"
+#include "simt/op_sets.hpp"
 #include "simt/symbols.hpp"
 
 namespace braid::simt {
@@ -48,6 +50,7 @@ class Checker {
   void set_thread(unsigned index) noexcept {
     thread_ = index;
     idle_ = 0;
+    last_atomic_ = nullptr;
   }
   void set_stack(const char* begin, std::size_t bytes) noexcept {
     stack_ = begin;
@@ -73,6 +76,11 @@ class Checker {
   void write_cell(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
   void check_writers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
   void check_readers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
+  void check_others(Region& r, const Cell& c, unsigned mask, const char* a, Access mode, Site site);
+  void check_atomics(Region& r, Cell& c, const char* a, Site site);
+  void note_atomic(Cell& c, unsigned mask);
+  void set_writer_op(Cell& c, unsigned mask, Access mode);
+  void set_reader_op(Cell& c, unsigned mask);
   Region* find(const char* a, std::size_t bytes, Access mode, Site site);
   Region* find_shared(const char* a) noexcept;
   bool harmless(const char* a, Access mode);
@@ -132,6 +140,14 @@ class Checker {
   std::uint32_t idle_ = 0, spin_limit_ = 0;
   std::uint32_t moved_warps_ = 0;  // whose clocks are not zero
   BlockOrder blocks_;
+  OpSets sets_;
+  struct EarlierAtomic {
+    std::uint32_t tick;
+    unsigned thread;
+    Site site;
+  };
+  std::unordered_map<const Cell*, EarlierAtomic> earlier_atomics_;  // one of another block, where several blocks have updated a word
+  const void* last_atomic_ = nullptr;                               // of the running thread
   std::pair<const char*, const char*> constants_{};
   std::exception_ptr error_;              // of an operation that is no kernel
   std::uint16_t clock_[32][32][32] = {};  // [warp][lane][other lane]: what lane knows of the other's warp barriers

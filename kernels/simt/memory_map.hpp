@@ -18,11 +18,16 @@ namespace braid::simt {
 /// Times are ticks of the checker: one number that tells operation, block and barrier interval apart.
 struct alignas(64) Cell {
   std::uint32_t write_tick, read_tick;
-  std::uint16_t writer[4], reader[4];         // of each byte; 0 nobody, kWarp + w several lanes of warp w, kMany several warps
-  std::uint16_t write_clock, read_clock;      // of the thread's warp barriers
-  std::uint32_t read_lanes;                   // where reader is kWarp + w
-  std::uint32_t write_op, read_op, read_op2;  // operations; of the reads, up to two that are not ordered with one another
-  std::uint8_t atomic, initialised, many_blocks, in_flight;
+  std::uint16_t writer[4], reader[4];     // of each byte; 0 nobody, kWarp + w several lanes of warp w, kMany several warps
+  std::uint16_t write_clock, read_clock;  // of the thread's warp barriers
+  std::uint32_t read_lanes;               // where reader is kWarp + w
+  std::uint32_t write_op, read_op;        // operations
+  std::uint32_t others;                   // OpSets: accesses of operations that are not ordered with these two
+  std::uint8_t initialised : 4, in_flight : 4;
+  std::uint8_t write_bytes : 4, read_bytes : 4;  // what write_op wrote and read_op read
+  std::uint8_t many_blocks : 4;                  // that read
+  std::uint8_t atomic : 1;                       // the last write
+  std::uint8_t many_atomics : 1;                 // by several blocks: Checker::earlier_atomics_
   Site write_site, read_site;
 };
 static_assert(sizeof(Cell) == 64);

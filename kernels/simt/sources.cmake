@@ -4,6 +4,7 @@ set(BRAID_SIMT_SOURCES
   simt/arena.cpp
   simt/block_order.cpp
   simt/checker.cpp
+  simt/checker_ops.cpp
   simt/checker_report.cpp
   simt/config.cpp
   simt/device.cpp
@@ -12,6 +13,7 @@ set(BRAID_SIMT_SOURCES
   simt/fiber.cpp
   simt/grid.cpp
   simt/memory_map.cpp
+  simt/op_sets.cpp
   simt/profiler.cpp
   simt/scheduler.cpp
   simt/signals.cpp
@@ -29,6 +31,7 @@ set(BRAID_SIMT_SOURCES
   simt/runtime/history.cpp
   simt/runtime/injection.cpp
   simt/runtime/launches.cpp
+  simt/runtime/mapping.cpp
   simt/runtime/memory.cpp
   simt/runtime/memory_calls.cpp
   simt/runtime/reports.cpp

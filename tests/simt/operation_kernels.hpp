@@ -15,5 +15,9 @@ namespace braid::simt_tests {
 
 void fill(float* p, float value, int n);
 void copy(const float* from, float* to, int n);
+void fill_bytes(unsigned char* p, int n);
+void copy_bytes(const unsigned char* from, unsigned char* to, int n);
+void count(unsigned* sum);
+void read_count(const unsigned* sum, unsigned* out);
 
 }  // namespace braid::simt_tests

@@ -156,4 +156,55 @@ TEST_CASE("simt: the registry of memory", "[simt][operations]") {
   CHECK(finding_of([&] { copy(reinterpret_cast<float*>(memory), out.data(), 64); }) == simt::Finding::invalid_address);
 }
 
+TEST_CASE("simt: two streams at neighbouring bytes of one word", "[simt][operations]") {
+  SIMT_CHECKED_OR_RETURN();
+  const Streams streams;
+  const DeviceArray<unsigned char> a(std::vector<unsigned char>(32, 0)), b(32), c(32);
+  CHECK_NOTHROW(as(2, [&] { fill_bytes(a.data(), 5); }));
+  CHECK_NOTHROW(as(3, [&] { fill_bytes(a.data() + 5, 5); }));
+  CHECK_NOTHROW(as(4, [&] { simt::check_range(a.data(), 5, true); }));
+  CHECK_NOTHROW(as(5, [&] { simt::check_range(a.data() + 5, 5, true); }));
+  CHECK_NOTHROW(as(6, [&] { copy_bytes(a.data(), b.data(), 5); }));
+  CHECK_NOTHROW(as(7, [&] { copy_bytes(a.data() + 5, c.data(), 5); }));
+  CHECK_NOTHROW(as(8, [&] { fill_bytes(a.data(), 5); }));
+  CHECK(finding_of([&] { as(9, [&] { fill_bytes(a.data() + 4, 2); }); }) == simt::Finding::stream_race);
+  CHECK(finding_of([&] { as(11, [&] { simt::check_range(a.data() + 4, 1, false); }); }) == simt::Finding::stream_race);
+}
+
+TEST_CASE("simt: what a stream wrote beside the bytes of another is remembered", "[simt][operations]") {
+  SIMT_CHECKED_OR_RETURN();
+  const Streams streams;
+  const DeviceArray<unsigned char> a(std::vector<unsigned char>(32, 0)), b(32);
+  as(2, [&] { fill_bytes(a.data(), 1); });
+  as(3, [&] { fill_bytes(a.data() + 1, 1); });
+  CHECK(finding_of([&] { as(5, [&] { copy_bytes(a.data(), b.data(), 1); }); }) == simt::Finding::stream_race);
+  joined = 5;
+  CHECK_NOTHROW(as(7, [&] { copy_bytes(a.data(), b.data(), 4); }));
+}
+
+TEST_CASE("simt: three streams read, and one writes that waits for some of them", "[simt][operations]") {
+  SIMT_CHECKED_OR_RETURN();
+  const Streams streams;
+  simt::detail::set_op_hooks([](std::uint32_t earlier, std::uint32_t op) { return op == 5 ? earlier == 2 || earlier == 4 : op == 6; }, &named);
+  const DeviceArray<float> a(std::vector<float>(64, 1.0f)), b(64), c(64), d(64);
+  as(2, [&] { copy(a.data(), b.data(), 64); });
+  as(3, [&] { copy(a.data(), c.data(), 64); });
+  as(4, [&] { copy(a.data(), d.data(), 64); });
+  CHECK(finding_of([&] { as(5, [&] { fill(a.data(), 1.0f, 64); }); }) == simt::Finding::stream_race);
+  CHECK_NOTHROW(as(6, [&] { fill(a.data(), 1.0f, 64); }));
+}
+
+TEST_CASE("simt: two streams count in one word, and one is waited for", "[simt][operations]") {
+  SIMT_CHECKED_OR_RETURN();
+  const Streams streams;
+  const DeviceArray<unsigned> sum(std::vector<unsigned>{0, 0}), out(1);
+  as(2, [&] { count(sum.data()); });
+  CHECK_NOTHROW(as(3, [&] { count(sum.data()); }));
+  CHECK(finding_of([&] { as(5, [&] { read_count(sum.data(), out.data()); }); }) == simt::Finding::stream_race);
+  CHECK(finding_of([&] { as(5, [&] { simt::check_range(sum.data(), 4, false); }); }) == simt::Finding::stream_race);
+  CHECK_NOTHROW(as(7, [&] { count(sum.data()); }));
+  joined = 9;
+  CHECK_NOTHROW(as(11, [&] { read_count(sum.data(), out.data()); }));
+}
+
 }  // namespace braid::simt_tests

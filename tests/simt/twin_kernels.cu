@@ -157,6 +157,32 @@ __global__ void missing_fence(const float* in, float* partial, unsigned* counter
   *counter = 0;
 }
 
+__global__ void missing_fence_of_atomics(float* sum, unsigned* counter) {
+  if (threadIdx.x != 0) return;
+  if (blockIdx.x % 3 != 1) atomicAdd(sum, 1.0f);
+  __threadfence();
+  if (atomicAdd(counter, 1u) != gridDim.x - 1) return;
+  __threadfence();
+  sum[1] = 2 * sum[0];
+  *counter = 0;
+}
+
+__global__ void last_thread(float* out) {
+  SIMT_SHARED(unsigned, s, [3]);
+  if (threadIdx.x < 3) s[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(&s[0], 1u);
+  if (threadIdx.x < 32) {
+    atomicAdd(&s[2], 1u);
+    __syncwarp();
+    out[threadIdx.x] = static_cast<float>(s[2]);
+  }
+  __syncthreads();
+  if (atomicAdd(&s[1], 1u) != blockDim.x - 1) return;
+  out[0] = static_cast<float>(s[0]);
+  s[1] = 0;
+}
+
 __global__ void uninitialised_global(float* fresh, float* out) {
   fresh[threadIdx.x] = 3;
   out[threadIdx.x] = fresh[threadIdx.x];
@@ -216,6 +242,8 @@ void twin_misaligned_vector(const Buffers& b) { run(twin::misaligned_vector, 1, 
 void twin_weak_wait(const Buffers& b) { run(twin::weak_wait, 1, 64, 0, b.in, b.out); }
 void twin_no_wait(const Buffers& b) { run(twin::no_wait, 1, 64, 0, b.in, b.out); }
 void twin_missing_fence(const Buffers& b) { run(twin::missing_fence, 16, 32, 0, b.in, b.matrices, b.counter, b.out); }
+void twin_missing_fence_of_atomics(const Buffers& b) { run(twin::missing_fence_of_atomics, 8, 32, 0, b.out, b.counter); }
+void twin_last_thread(const Buffers& b) { run(twin::last_thread, 1, 64, 0, b.out); }
 void twin_uninitialised_global(const Buffers& b) { run(twin::uninitialised_global, 1, 64, 0, b.matrices, b.out); }
 void twin_spin_on_flag(const Buffers& b) { run(twin::spin_on_flag, 1, 64, 0, b.out); }
 void twin_spin_on_lock(const Buffers& b) { run(twin::spin_on_lock, 4, 64, 0, b.counter, b.out); }

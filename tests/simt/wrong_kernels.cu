@@ -149,6 +149,21 @@ __global__ void missing_fence(const float* in, float* partial, unsigned* counter
   *counter = 0;
 }
 
+// The last block reads plainly what all have updated.
+__global__ void missing_fence_of_atomics(float* sum, unsigned* counter) {
+  if (threadIdx.x != 0) return;
+  atomicAdd(sum, 1.0f);                                                  // here: missing_fence_of_atomics
+  if (atomicAdd(counter, 1u) == gridDim.x - 1) sum[1] = 2 * sum[0];  // here: missing_fence_of_atomics
+}
+
+__global__ void last_thread(float* out) {
+  SIMT_SHARED(unsigned, s, [2]);
+  if (threadIdx.x < 2) s[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(&s[0], 1u);                                                                // here: last_thread
+  if (atomicAdd(&s[1], 1u) == blockDim.x - 1) out[0] = static_cast<float>(s[0]);  // here: last_thread
+}
+
 __global__ void uninitialised_global(const float* fresh, float* out) {
   out[threadIdx.x] = 2 * fresh[threadIdx.x];  // here: uninitialised_global
 }
@@ -212,6 +227,8 @@ void wrong_misaligned_vector(const Buffers& b) { run(wrong::misaligned_vector, 1
 void wrong_weak_wait(const Buffers& b) { run(wrong::weak_wait, 1, 64, 0, b.in, b.out); }
 void wrong_no_wait(const Buffers& b) { run(wrong::no_wait, 1, 64, 0, b.in, b.out); }
 void wrong_missing_fence(const Buffers& b) { run(wrong::missing_fence, 16, 32, 0, b.in, b.matrices, b.counter, b.out); }
+void wrong_missing_fence_of_atomics(const Buffers& b) { run(wrong::missing_fence_of_atomics, 8, 32, 0, b.out, b.counter); }
+void wrong_last_thread(const Buffers& b) { run(wrong::last_thread, 1, 64, 0, b.out); }
 void wrong_uninitialised_global(const Buffers& b) { run(wrong::uninitialised_global, 1, 64, 0, b.matrices, b.out); }
 void wrong_spin_on_flag(const Buffers& b) { run(wrong::spin_on_flag, 1, 64, 0, b.out); }
 void wrong_spin_on_lock(const Buffers& b) { run(wrong::spin_on_lock, 1, 64, 0, b.counter, b.out); }

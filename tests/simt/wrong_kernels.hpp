@@ -48,6 +48,8 @@ struct WrongKernel {
   X(weak_wait, uninitialised, "as")                                          \
   X(no_wait, async_copy, "")                                                 \
   X(missing_fence, race, "global allocation of 49152 bytes")                 \
+  X(missing_fence_of_atomics, race, "global allocation of 256 bytes")        \
+  X(last_thread, race, "s")                                                  \
   X(uninitialised_global, uninitialised, "global allocation of 49152 bytes") \
   X(spin_on_flag, spin_wait, "global allocation of 256 bytes")               \
   X(spin_on_lock, spin_wait, "")                                             \
