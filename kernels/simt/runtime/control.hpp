@@ -22,6 +22,7 @@ enum class ReportKind : std::uint8_t {
   double_free,       ///< memory freed twice
   bad_free,          ///< a pointer freed that is not the begin of an allocation, or by the wrong function
   out_of_bounds,     ///< a copy or memset past the end of its allocation
+  overlap,           ///< a copy whose source and destination share bytes
   wrong_kind,        ///< a copy whose direction does not fit its pointers, a memset of host memory
   wrong_device,      ///< a stream or event of another device, memory of another device without peer access
   pinned_reuse,      ///< the host changed pinned memory that a copy was still to read or write

@@ -41,6 +41,12 @@ struct Side {
 cudaError_t check_side(Runtime& r, const char* call, Side& side, std::size_t width, std::size_t height, int device, bool peer, Location where) {
   const std::size_t span = (height - 1) * side.pitch + width;
   side.allocation = r.find_allocation(side.p);
+  if (const detail::Gone* gone = side.allocation ? nullptr : r.find_gone(side.p)) {
+    r.report(ReportKind::use_after_free, device, where, gone->freed_where,
+             str(call, " at ", detail::describe(where), ": after ", gone->free_call, " at ", detail::describe(gone->freed_where), ", uses memory from ",
+                 gone->call, " at ", detail::describe(gone->where), " (", gone->bytes, " bytes)"));
+    return cudaErrorInvalidValue;
+  }
   if (!side.allocation) return cudaSuccess;
   const detail::Allocation& a = *side.allocation;
   side.place = a.place;
@@ -76,6 +82,19 @@ cudaError_t check_kind(Runtime& r, const Copy& copy, const Side& to, const Side&
   if (!fits(to, to_device)) return wrong("destination", to_device, to);
   if (!fits(from, from_device)) return wrong("source", from_device, from);
   return cudaSuccess;
+}
+
+// True if a row of one side shares bytes with a row of the other. Rows that lie between one another's do not.
+bool overlap(const Side& to, const Side& from, std::size_t width, std::size_t height) {
+  for (std::size_t i = 0; i < height; ++i) {
+    const std::ptrdiff_t ahead = (to.row(i) - from.p) / static_cast<std::ptrdiff_t>(from.pitch);
+    for (std::ptrdiff_t j = ahead - 1; j <= ahead + 1; ++j) {
+      if (j < 0 || j >= static_cast<std::ptrdiff_t>(height)) continue;
+      const char* const row = from.row(static_cast<std::size_t>(j));
+      if (row < to.row(i) + width && to.row(i) < row + width) return true;
+    }
+  }
+  return false;
 }
 
 // The bytes move: in the executor.
@@ -129,6 +148,11 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
                      ", got other memory"));
         return cudaErrorInvalidValue;
       }
+    }
+    if (overlap(to, from, copy.width, copy.height)) {
+      r.report(ReportKind::overlap, device, where, to.allocation ? to.allocation->where : Location{},
+               str(copy.call, " at ", detail::describe(where), ": expected source and destination apart, got ranges of ", copy.width, " bytes that overlap"));
+      return cudaErrorInvalidValue;
     }
     const bool host_only = to.place != Place::device && from.place != Place::device;
     std::shared_ptr<std::vector<char>> staged;

@@ -1,5 +1,6 @@
 #include <exception>
 #include <limits>
+#include <system_error>
 
 #include <braid/core/error.hpp>
 
@@ -21,6 +22,18 @@ struct Executing {
   Executing() { executing = true; }
   ~Executing() { executing = false; }
 };
+
+// What an operation throws, as text.
+std::string failure_of(const std::function<void(Op&)>& run, Op& op) {
+  try {
+    run(op);
+    return {};
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
 
 }  // namespace
 
@@ -84,10 +97,10 @@ bool Runtime::run_one(Lock& lock) {
   std::vector<StreamState*> ready;
   for (const auto& stream : active) {
     const Op& head = *stream->queue.front();
-    if (std::all_of(head.needs.begin(), head.needs.end(), [](const OpPtr& need) { return need->done; })) ready.push_back(stream.get());
+    if (!head.running && std::all_of(head.needs.begin(), head.needs.end(), [](const OpPtr& need) { return need->done; })) ready.push_back(stream.get());
   }
   if (ready.empty()) {
-    if (pending) throw InternalError("simt: operations wait for each other for ever");
+    if (pending && !host_functions) throw InternalError("simt: operations wait for each other for ever");
     return false;
   }
   const auto by_age = [](const StreamState* a, const StreamState* b) { return a->queue.front()->id < b->queue.front()->id; };
@@ -107,39 +120,79 @@ bool Runtime::run_one(Lock& lock) {
   const OpPtr op = stream->queue.front();
   const bool dead = sticky_of(op->device) != cudaSuccess && !op->always;  // a lost device runs nothing more
   std::function<void(Op&)> run = std::move(op->run);
+  if (op->kind == OpKind::host_function && !dead) {
+    const auto own = std::find_if(active.begin(), active.end(), [&](const auto& s) { return s.get() == stream; });
+    start_host_function(op, *own, std::move(run), lock);
+    return true;
+  }
   lock.unlock();
   std::string failure;
   if (run && !dead) {
     const Executing scope;
-    try {
-      run(*op);
-    } catch (const std::exception& e) {
-      failure = e.what();
-    } catch (...) {
-      failure = "unknown exception";
-    }
+    failure = failure_of(run, *op);
   }
   run = nullptr;
   lock.lock();
   if (!failure.empty()) report_op(ReportKind::kernel, *op, {}, failure, cudaErrorLaunchFailure);
-  op->needs.clear();
-  op->body = nullptr;
-  op->time = std::chrono::steady_clock::now();
-  op->done = true;
-  stream->queue.pop_front();
-  --pending;
-  if (stream->queue.empty()) std::erase_if(active, [&](const auto& s) { return s.get() == stream; });
+  finish(*op, *stream);
   return true;
 }
 
+void Runtime::finish(Op& op, StreamState& stream) {
+  op.needs.clear();
+  op.body = nullptr;
+  op.time = std::chrono::steady_clock::now();
+  op.running = false;
+  op.done = true;
+  stream.queue.pop_front();
+  --pending;
+  if (stream.queue.empty()) std::erase_if(active, [&](const auto& s) { return s.get() == &stream; });
+}
+
+// The program may wait, without a call of ours, for what the function does, and the function for what the program does: so it has its own thread, and what
+// the function may know, the host may know from its start on.
+void Runtime::start_host_function(const OpPtr& op, const std::shared_ptr<StreamState>& stream, std::function<void(Op&)> run, Lock& lock) {
+  op->running = true;
+  ++host_functions;
+  learn(op->clock);
+  const auto work = [this, op, stream, run = std::move(run)] {
+    std::string failure;
+    {
+      const Executing scope;
+      failure = failure_of(run, *op);
+    }
+    const Lock done(mutex);
+    if (!failure.empty()) report_op(ReportKind::kernel, *op, {}, failure, cudaErrorLaunchFailure);
+    finish(*op, *stream);
+    --host_functions;
+    finished.notify_all();
+  };
+  try {
+    std::thread(work).detach();
+  } catch (const std::system_error&) {  // no more threads
+    lock.unlock();
+    work();
+    lock.lock();
+  }
+}
+
 void Runtime::run_until(const std::function<bool()>& pred) {
+  constexpr std::chrono::milliseconds kAgain{20};
   {
     const Lock lock(mutex);
     if (pred()) return;
   }
-  const Lock runs(baton);
-  Lock lock(mutex);
-  while (!pred() && run_one(lock)) {
+  for (;;) {
+    {
+      const Lock runs(baton);
+      Lock lock(mutex);
+      while (!pred() && run_one(lock)) {
+      }
+      if (pred() || !host_functions) return;
+    }
+    // What is left stands behind a host function. Other threads may run what they wait for meanwhile.
+    Lock lock(mutex);
+    if (!pred() && host_functions) finished.wait_for(lock, kAgain);
   }
 }
 

@@ -13,12 +13,22 @@ namespace {
 
 constexpr std::size_t kAlign = 512, kRedZone = 512;  // cudaMalloc's alignment; a red zone, so that no two allocations touch
 constexpr std::size_t kQuarantine = std::size_t{16} << 20, kLargestKept = std::size_t{1} << 20;
+constexpr std::size_t kGone = 4096, kGoneBytes = std::size_t{1} << 40;
 constexpr int kPoison = 0xff;
 
 }  // namespace
 
 Allocation::~Allocation() {
-  if (!registered) std::free(base);
+  if (mapping) mapping->discard();
+  else if (!registered) std::free(base);
+}
+
+const Gone* Runtime::find_gone(const void* p) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  const auto next = gone.upper_bound(address);
+  if (next == gone.begin()) return nullptr;
+  const auto& [begin, block] = *std::prev(next);
+  return address - begin < block.mapping->bytes() ? &block : nullptr;
 }
 
 AllocationPtr Runtime::find_allocation(const void* p) const {
@@ -43,7 +53,12 @@ cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, St
     if (bytes > std::numeric_limits<std::size_t>::max() / 2) return cudaErrorMemoryAllocation;
     const std::size_t charged = (bytes + kAlign - 1) / kAlign * kAlign;
     if (place == Place::device && charged > state.capacity - state.used) return cudaErrorMemoryAllocation;
-    allocation->base = static_cast<char*>(std::aligned_alloc(kAlign, charged + kRedZone));
+    if (bytes > kLargestKept) {
+      allocation->mapping = std::make_shared<Mapping>(charged + kRedZone);
+      allocation->base = allocation->mapping->data();
+    } else {
+      allocation->base = static_cast<char*>(std::aligned_alloc(kAlign, charged + kRedZone));
+    }
     if (!allocation->base) return cudaErrorMemoryAllocation;
     if (place == Place::device) {
       allocation->charged = charged;
@@ -53,10 +68,9 @@ cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, St
   }
   allocation->bytes = bytes, allocation->place = place, allocation->device = device, allocation->mapped = mapped;
   allocation->async = stream != nullptr, allocation->call = call, allocation->where = where;
-  std::memset(allocation->base, kPoison, bytes);
-  register_memory(allocation->base, bytes, place == Place::device ? MemoryKind::device : MemoryKind::pinned, device);
-  *pointer = allocation->base;
-  {
+  try {
+    register_memory(allocation->base, bytes, place == Place::device ? MemoryKind::device : MemoryKind::pinned, device);
+    std::memset(allocation->base, kPoison, bytes);
     const Lock lock(mutex);
     allocations[reinterpret_cast<std::uintptr_t>(allocation->base)] = allocation;
     if (stream) {
@@ -68,7 +82,16 @@ cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, St
         tell_allocated(op, allocation->base, allocation->bytes);
       });
     }
+  } catch (...) {  // no host memory: nothing is left of the block
+    {
+      const Lock lock(mutex);
+      devices[static_cast<std::size_t>(device)].used -= allocation->charged;
+      allocations.erase(reinterpret_cast<std::uintptr_t>(allocation->base));
+    }
+    unregister_memory(allocation->base);
+    throw;
   }
+  *pointer = allocation->base;
   settle();
   return cudaSuccess;
 }
@@ -80,6 +103,10 @@ AllocationPtr Runtime::take(void* pointer, Place place, bool registered, const c
     report(kind, allocation ? allocation->device : current_device, where, other, str(call, " at ", describe(where), ": ", why));
     return nullptr;
   };
+  if (const Gone* block = allocation ? nullptr : find_gone(pointer))
+    return wrong(
+        ReportKind::double_free, block->freed_where,
+        str("memory from ", block->call, " at ", describe(block->where), " was freed already by ", block->free_call, " at ", describe(block->freed_where)));
   if (!allocation) return wrong(ReportKind::bad_free, {}, "expected the begin of an allocation, got a pointer that is none");
   const std::string made = str("memory from ", allocation->call, " at ", describe(allocation->where));
   if (allocation->freed)
@@ -110,7 +137,7 @@ void Runtime::free_now(const AllocationPtr& allocation, const char* call, Locati
 
 void Runtime::bury(const AllocationPtr& allocation) {
   const bool keep = !allocation->registered && allocation->bytes <= kLargestKept;
-  if (!allocation->registered) std::memset(allocation->base, kPoison, allocation->bytes);
+  if (!allocation->registered && !allocation->mapping) std::memset(allocation->base, kPoison, allocation->bytes);
   if (keep) annotate_freed(allocation->base, allocation->bytes);  // a kernel that comes late finds freed memory, not unknown memory
   std::vector<AllocationPtr> leaving;
   {
@@ -126,12 +153,23 @@ void Runtime::bury(const AllocationPtr& allocation) {
       quarantine_bytes -= quarantine.front()->bytes;
       quarantine.pop_front();
     }
-    for (const AllocationPtr& gone : leaving) {
-      gone->unregistered = true;
-      allocations.erase(reinterpret_cast<std::uintptr_t>(gone->base));
+    for (const AllocationPtr& left : leaving) {
+      left->unregistered = true;
+      const auto begin = reinterpret_cast<std::uintptr_t>(left->base);
+      allocations.erase(begin);
+      if (!left->mapping) continue;
+      gone[begin] = Gone{left->mapping, left->bytes, left->device, left->call, left->free_call, left->where, left->freed_where};
+      gone_order.push_back(begin);
+      gone_bytes += left->mapping->bytes();
+    }
+    while (gone.size() > kGone || gone_bytes > kGoneBytes) {
+      const auto oldest = gone.find(gone_order.front());
+      gone_bytes -= oldest->second.mapping->bytes();
+      gone.erase(oldest);
+      gone_order.pop_front();
     }
   }
-  for (const AllocationPtr& gone : leaving) unregister_memory(gone->base);
+  for (const AllocationPtr& left : leaving) unregister_memory(left->base);
 }
 
 bool Runtime::touch(const OpPtr& op, const AllocationPtr& allocation, const void* p, std::size_t bytes, Access access) {

@@ -161,7 +161,13 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags, L
       if (r.find_allocation(pointer) || (next != r.allocations.end() && next->first < begin + bytes)) return cudaErrorHostMemoryAlreadyRegistered;
       r.allocations[begin] = allocation;
     }
-    register_memory(pointer, bytes, MemoryKind::pinned, allocation->device);
+    try {
+      register_memory(pointer, bytes, MemoryKind::pinned, allocation->device);
+    } catch (...) {
+      const Runtime::Lock lock(r.mutex);
+      r.allocations.erase(begin);
+      throw;
+    }
     return cudaSuccess;
   });
 }

@@ -50,6 +50,7 @@ struct Op : std::enable_shared_from_this<Op> {
   std::uint32_t covered = 0;               ///< when it was queued, the host knew that all operations up to this one were over
   std::vector<std::shared_ptr<Op>> needs;  ///< what must be done before, beyond the order of the stream
   std::function<void(Op&)> run;            ///< the work; called without the runtime's lock
+  bool running = false;                    ///< a host function that has started and is not done
   bool done = false;
   bool always = false;                         ///< runs on a lost device too: it gives memory back
   std::chrono::steady_clock::time_point time;  ///< when it was done

@@ -62,6 +62,8 @@ const char* to_string(ReportKind kind) noexcept {
       return "bad free";
     case ReportKind::out_of_bounds:
       return "out of bounds";
+    case ReportKind::overlap:
+      return "overlapping copy";
     case ReportKind::wrong_kind:
       return "wrong kind of memory";
     case ReportKind::wrong_device:

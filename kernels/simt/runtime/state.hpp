@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -19,6 +20,7 @@
 #include "simt/device_memory.hpp"
 #include "simt/runtime/control.hpp"
 #include "simt/runtime/history.hpp"
+#include "simt/runtime/mapping.hpp"
 #include "simt/runtime/operation.hpp"
 
 namespace braid::simt::detail {
@@ -58,6 +60,7 @@ enum class Place : std::uint8_t { pageable, pinned, device };
 struct Allocation {
   char* base = nullptr;
   std::size_t bytes = 0, charged = 0;
+  std::shared_ptr<Mapping> mapping;  ///< of a large block
   Place place = Place::device;
   int device = 0;
   bool registered = false;  ///< cudaHostRegister: the memory is the user's
@@ -77,6 +80,15 @@ struct Allocation {
   ~Allocation();
 };
 using AllocationPtr = std::shared_ptr<Allocation>;
+
+/// A large block that was freed. Its addresses are not used again for a while.
+struct Gone {
+  std::shared_ptr<Mapping> mapping;
+  std::size_t bytes;
+  int device;
+  const char *call, *free_call;
+  Location where, freed_where;
+};
 
 /// Pinned memory that a copy reads or writes and the host must leave alone until it knows that the copy is over.
 struct Watch {
@@ -129,6 +141,10 @@ class Runtime {
     run_until([&] { return op->done; });
   }
   bool run_one(Lock& lock);
+  /// The operation at the head of a queue is over. Under the lock.
+  void finish(Op& op, StreamState& stream);
+  /// Starts a host function on a thread of its own. Under the lock.
+  void start_host_function(const OpPtr& op, const std::shared_ptr<StreamState>& stream, std::function<void(Op&)> run, Lock& lock);
   void run_all();
   /// Runs one operation, if the baton is free and there is any.
   void run_some();
@@ -140,6 +156,8 @@ class Runtime {
 
   // memory.cpp
   [[nodiscard]] AllocationPtr find_allocation(const void* p) const;
+  /// The freed large block that held p, or null.
+  [[nodiscard]] const Gone* find_gone(const void* p) const;
   cudaError_t allocate(void** pointer, std::size_t bytes, Place place, StreamState* stream, bool mapped, const char* call, Location where);
   /// Takes what a free call names out of the hands of the program: the allocation, or null after a report.
   AllocationPtr take(void* pointer, Place place, bool registered, const char* call, Location where);
@@ -197,11 +215,16 @@ class Runtime {
   std::deque<OpPtr> ops;  // those that may still be asked for; front() has number first_op
   std::uint32_t first_op = 1, next_op = 1, covered = 0;
   std::size_t pending = 0;
+  std::size_t host_functions = 0;    // that run now
+  std::condition_variable finished;  // one of them ended; with `mutex`
   Clock host;
 
   std::map<std::uintptr_t, AllocationPtr> allocations;  // live ones, and freed ones in the quarantine
   std::list<AllocationPtr> quarantine;
   std::size_t quarantine_bytes = 0;
+  std::map<std::uintptr_t, Gone> gone;
+  std::deque<std::uintptr_t> gone_order;  // oldest first
+  std::size_t gone_bytes = 0;
   std::vector<Watch> watches;
   std::map<const void*, int> shared_bytes_of;  // cudaFuncSetAttribute
 
@@ -248,6 +271,16 @@ inline cudaError_t remember(cudaError_t error) {
   return error;
 }
 
+/// Calls of the runtime throw nothing: no host memory for what the twin keeps is a code too.
+template <class F>
+cudaError_t without_exceptions(Runtime& r, F&& body) {
+  try {
+    return body(r);
+  } catch (const std::bad_alloc&) {
+    return cudaErrorMemoryAllocation;
+  }
+}
+
 /// The body of a runtime call: counted, injected, remembered. body(Runtime&) returns the code.
 template <class F>
 cudaError_t runtime_call(const char* function, F&& body) {
@@ -255,7 +288,7 @@ cudaError_t runtime_call(const char* function, F&& body) {
   Runtime& r = runtime();
   const cudaError_t injected = r.count_call(function);
   if (injected != cudaSuccess) return remember(injected);
-  return remember(r.devices.empty() ? r.unusable() : body(r));
+  return remember(r.devices.empty() ? r.unusable() : without_exceptions(r, body));
 }
 /// A call that needs no device.
 template <class F>
@@ -263,7 +296,7 @@ cudaError_t general_call(const char* function, F&& body) {
   if (executing) return remember(cudaErrorNotPermitted);
   Runtime& r = runtime();
   const cudaError_t injected = r.count_call(function);
-  return remember(injected != cudaSuccess ? injected : body(r));
+  return remember(injected != cudaSuccess ? injected : without_exceptions(r, body));
 }
 /// A call that frees or destroys: it does its work whatever happens.
 template <class F>
@@ -271,7 +304,7 @@ cudaError_t release_call(const char* function, F&& body) {
   if (executing) return remember(cudaErrorNotPermitted);
   Runtime& r = runtime();
   const cudaError_t injected = r.count_call(function);
-  const cudaError_t own = r.devices.empty() ? r.unusable() : body(r);
+  const cudaError_t own = r.devices.empty() ? r.unusable() : without_exceptions(r, body);
   return remember(injected != cudaSuccess ? injected : own);
 }
 

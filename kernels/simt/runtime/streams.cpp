@@ -181,8 +181,11 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
       if (const cudaError_t sticky = r.sticky_of(found->device); sticky != cudaSuccess) return sticky;
       op = r.enqueue(*found, detail::OpKind::host_function, "cudaLaunchHostFunc", where, [function, data](detail::Op&) { function(data); });
     }
-    // The program may wait for what the function does without any call of ours, so it runs now; the host does not learn of it.
-    r.run_until(op);
+    // The program may wait for what the function does without any call of ours, so it starts now. Most are over at once: they are waited for a little, so that
+    // programs go the same way every time.
+    r.run_until([&] { return op->running || op->done; });
+    Runtime::Lock lock(r.mutex);
+    r.finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return op->done; });
     return cudaSuccess;
   });
 }

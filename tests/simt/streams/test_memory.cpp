@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -200,4 +202,26 @@ TEST_CASE("twin: a pending copy leaves no right value in its target") {
   ok(cudaStreamSynchronize(r.a));
   CHECK(r.y[3] == 0.0f);
   CHECK(simt::take_reports().empty());
+}
+
+TEST_CASE("twin: no host memory for what the checker keeps is a code, and leaves nothing behind") {
+  const Fresh fresh;
+  std::size_t before = 0, after = 0, total = 0;
+  void *p = nullptr, *q = &p;
+  ok(cudaMalloc(&p, 16));
+  ok(cudaMemGetInfo(&before, &total));
+  rlimit old{};
+  REQUIRE(getrlimit(RLIMIT_AS, &old) == 0);
+  rlimit tight = old;
+  tight.rlim_cur = std::size_t{12} << 30;  // the block fits, the cells of its bytes do not
+  REQUIRE(setrlimit(RLIMIT_AS, &tight) == 0);
+  const cudaError_t error = cudaMalloc(&q, std::size_t{1} << 30);
+  REQUIRE(setrlimit(RLIMIT_AS, &old) == 0);
+  CHECK(error == cudaErrorMemoryAllocation);
+  CHECK(q == nullptr);
+  CHECK(cudaGetLastError() == cudaErrorMemoryAllocation);
+  ok(cudaMemGetInfo(&after, &total));
+  CHECK(after == before);
+  ok(cudaFree(p));
+  CHECK(simt::live_objects().empty());
 }

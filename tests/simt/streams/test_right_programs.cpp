@@ -1,4 +1,6 @@
 // Programs that are right, though they look like the mistakes of the other files: nothing is reported, and the values are those of a GPU.
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include "rig.hpp"
@@ -72,5 +74,65 @@ TEST_CASE("right: a copy within the host is done when its call returns") {
     ok(cudaMemcpyAsync(target, r.pinned, kBytes, cudaMemcpyDefault, r.a));
     CHECK(target[9] == -1.0f);
     ok(cudaFreeHost(target));
+  });
+}
+
+TEST_CASE("right: what a host function says orders the host with all before it") {
+  check_right("reuse after the flag of a host function", [] {
+    Rig r;
+    std::atomic<bool> flag{false};
+    ok(cudaMemcpyAsync(r.x, r.pinned, kBytes, cudaMemcpyHostToDevice, r.a));
+    ok(cudaLaunchHostFunc(
+        r.a, [](void* data) { *static_cast<std::atomic<bool>*>(data) = true; }, &flag));
+    while (!flag) std::this_thread::yield();
+    r.pinned[5] = -1.0f;
+    ok(cudaMemsetAsync(r.x, 0, kBytes, r.b));
+    ok(cudaStreamSynchronize(r.a));
+    ok(cudaStreamSynchronize(r.b));
+  });
+}
+
+TEST_CASE("right: a host function may change pinned memory in its turn") {
+  check_right("the next batch from a host function", [] {
+    Rig r;
+    ok(cudaMemcpyAsync(r.x, r.pinned, kBytes, cudaMemcpyHostToDevice, r.a));
+    ok(cudaLaunchHostFunc(
+        r.a, [](void* data) { *static_cast<float*>(data) = 42.0f; }, r.pinned));
+    ok(cudaMemcpyAsync(r.y, r.pinned, kBytes, cudaMemcpyHostToDevice, r.a));
+    ok(cudaStreamSynchronize(r.a));
+    float first = 0.0f;
+    ok(cudaMemcpy(&first, r.y, sizeof first, cudaMemcpyDeviceToHost));
+    CHECK(first == 42.0f);
+  });
+}
+
+TEST_CASE("right: a host function waits for the thread that launched it") {
+  check_right("a stream that is held", [] {
+    Rig r;
+    std::atomic<bool> go{false};
+    const auto hold = [](void* data) {
+      while (!*static_cast<std::atomic<bool>*>(data)) std::this_thread::yield();
+    };
+    ok(cudaLaunchHostFunc(r.a, hold, &go));
+    ok(simt::launch(fill, 1, kCount, 0, r.a, r.x, kCount, 1.0f));
+    CHECK(cudaStreamQuery(r.a) == cudaErrorNotReady);
+    CHECK(cudaGetLastError() == cudaErrorNotReady);
+    ok(simt::launch(fill, 1, kCount, 0, r.b, r.y, kCount, 2.0f));  // another stream goes on
+    ok(cudaStreamSynchronize(r.b));
+    CHECK(cudaStreamQuery(r.a) == cudaErrorNotReady);
+    CHECK(cudaGetLastError() == cudaErrorNotReady);
+    go = true;
+    ok(cudaStreamSynchronize(r.a));
+    ok(cudaMemcpy(r.pinned, r.x, kBytes, cudaMemcpyDeviceToHost));
+    CHECK(r.pinned[3] == 1.0f);
+  });
+}
+
+TEST_CASE("right: rows that lie between one another's do not overlap") {
+  check_right("interleaved columns", [] {
+    Rig r;
+    constexpr std::size_t kPitch = 64, kWidth = 32;
+    ok(cudaMemcpy2DAsync(r.x + kWidth / sizeof(float), kPitch, r.x, kPitch, kWidth, kBytes / kPitch, cudaMemcpyDeviceToDevice, r.a));
+    ok(cudaStreamSynchronize(r.a));
   });
 }

@@ -157,6 +157,37 @@ Fault copy_over_the_end(bool fixed) {
   return at;
 }
 
+// Large blocks are not kept when they are freed, but their addresses are.
+constexpr std::size_t kLarge = std::size_t{4} << 20;
+
+Fault large_block_used_after_free(bool fixed) {
+  Rig r;
+  Fault at{};
+  float* block = nullptr;
+  ok(cudaMalloc(&block, kLarge));
+  if (!fixed) ok(cudaFree(block)), at.other = __LINE__;
+  expect(cudaMemcpyAsync(block + kCount, r.pinned, kBytes, cudaMemcpyDefault, r.a), fixed ? cudaSuccess : cudaErrorInvalidValue), at.line = __LINE__;
+  if (fixed) ok(cudaFree(block));
+  return at;
+}
+
+Fault large_block_freed_twice(bool fixed) {
+  Fault at{};
+  float* block = nullptr;
+  ok(cudaMalloc(&block, kLarge));
+  ok(cudaFree(block)), at.other = __LINE__;
+  if (!fixed) expect(cudaFree(block), cudaErrorInvalidValue), at.line = __LINE__;
+  return at;
+}
+
+Fault copy_onto_itself(bool fixed) {
+  Rig r;
+  Fault at{};
+  const int ahead = fixed ? kCount / 2 : 1;
+  expect(cudaMemcpyAsync(r.x + ahead, r.x, kBytes / 2, cudaMemcpyDeviceToDevice, r.a), fixed ? cudaSuccess : cudaErrorInvalidValue), at.line = __LINE__;
+  return at;
+}
+
 Fault copy_over_the_end_of_a_block(bool fixed) {
   Rig r;
   Fault at{};
@@ -277,6 +308,9 @@ std::vector<Program> memory_programs() {
       {"freed twice", ReportKind::double_free, __FILE__, freed_twice},
       {"pinned freed too early", ReportKind::pinned_free, __FILE__, pinned_freed_too_early},
       {"copy over the end", ReportKind::out_of_bounds, __FILE__, copy_over_the_end},
+      {"large block used after free", ReportKind::use_after_free, __FILE__, large_block_used_after_free},
+      {"large block freed twice", ReportKind::double_free, __FILE__, large_block_freed_twice},
+      {"copy onto itself", ReportKind::overlap, __FILE__, copy_onto_itself},
       {"copy over the end of a block", ReportKind::out_of_bounds, __FILE__, copy_over_the_end_of_a_block},
       {"kernel over the end", ReportKind::kernel, __FILE__, kernel_over_the_end},
       {"wrong direction", ReportKind::wrong_kind, __FILE__, wrong_direction},
