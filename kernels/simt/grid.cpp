@@ -1,5 +1,6 @@
 // Runs a grid: on the calling thread under the checker, or on several host threads without it.
 #include <algorithm>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -56,7 +57,14 @@ void run_blocks(const Launch& launch, const Closure& closure, const Config& conf
     }
   };
   std::vector<std::thread> threads;
-  for (std::uint64_t i = 1; i < workers; ++i) threads.emplace_back(work);
+  threads.reserve(static_cast<std::size_t>(workers));
+  for (std::uint64_t i = 1; i < workers; ++i) {
+    try {
+      threads.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads: those that are there do the work
+      break;
+    }
+  }
   work();
   for (std::thread& t : threads) t.join();
   if (first) std::rethrow_exception(first);
