@@ -62,6 +62,7 @@ void Checker::grid_begin(Scheduler& scheduler, Profiler* profiler) {
   arena_ = scheduler.arena().begin();
   arena_bytes_ = scheduler.arena().bytes();
   spin_limit_ = scheduler.config().spin_limit;
+  progress_limit_ = scheduler.config().progress_limit;
   constants_ = {};
   const auto ends = std::minmax({reinterpret_cast<const char*>(&threadIdx), reinterpret_cast<const char*>(&blockIdx), reinterpret_cast<const char*>(&blockDim),
                                  reinterpret_cast<const char*>(&gridDim)});
@@ -82,6 +83,7 @@ void Checker::grid_end() noexcept {
 }
 
 void Checker::block_begin() {
+  progress();
   block_tick_ = barrier_tick_ = ++tick_;
   shared_.clear();
   last_ = &none_;
@@ -313,7 +315,10 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
     if (!r) return;
     last_ = r;
   }
-  ++accesses_;
+  if (++accesses_ >= deadline_)
+    report(Finding::spin_wait, r, site, [&] {
+      return str(progress_limit_, " accesses of the block (BRAID_SIMT_PROGRESS_LIMIT) without a thread that returned, the last of ", describe(*r, a));
+    });
   const auto offset = static_cast<std::size_t>(a - r->begin);
   if (aligned && (reinterpret_cast<std::uintptr_t>(a) & (bytes - 1)) != 0 && bytes <= 16 && std::has_single_bit(bytes))
     report(Finding::misaligned, r, site, [&] {
@@ -353,7 +358,6 @@ void Checker::async_issue(void* shared, std::size_t size, const void* global, st
   if (bytes != 0) access(global, bytes, Access::read, site, false);
   access(shared, size, Access::write, site);
   Region* r = find_shared(static_cast<const char*>(shared));
-  if (!r) report(Finding::invalid_address, nullptr, site, [&] { return std::string("cp.async: expected a destination in shared memory, got another"); });
   Cell* c = r->cells + static_cast<std::size_t>(static_cast<char*>(shared) - r->begin) / 4;
   for (std::size_t i = 0; i < size / 4; ++i) c[i].initialised = 0, c[i].in_flight = 15;  // until it lands
 }

@@ -42,6 +42,8 @@ class Checker {
 
   void grid_begin(Scheduler& scheduler, Profiler* profiler);
   void grid_end() noexcept;
+  /// A thread has returned, or a block starts.
+  void progress() noexcept { deadline_ = accesses_ + progress_limit_; }
   void block_begin();
   void block_end();
   void block_barrier() noexcept;
@@ -135,7 +137,7 @@ class Checker {
   std::uint32_t op_ = 0;
   int device_ = -1;                   // any
   std::uint32_t known_[kKnown] = {};  // operations that are ordered before this one
-  std::uint64_t accesses_ = 0;
+  std::uint64_t accesses_ = 0, deadline_ = 0, progress_limit_ = 0;
   const char* spin_[2] = {};
   std::uint32_t idle_ = 0, spin_limit_ = 0;
   std::uint32_t moved_warps_ = 0;  // whose clocks are not zero

@@ -1,4 +1,6 @@
 // The texts of the checker's findings.
+#include <dlfcn.h>
+
 #include <algorithm>
 
 #include "simt/checker.hpp"
@@ -86,6 +88,10 @@ void Checker::note_nowhere(const char* a, std::size_t bytes, Access mode, Site s
         str(start, static_cast<std::size_t>(a - below->begin) - below->bytes, " bytes past the end of a global allocation of ", below->bytes, " bytes"));
   const Region* above = MemoryMap::instance().find(a + 1024);
   if (above) return note(Finding::out_of_bounds, above, site, str(start, above->begin - a, " bytes before a global allocation of ", above->bytes, " bytes"));
+  Dl_info info{};
+  if (dladdr(a, &info) != 0)
+    return note(Finding::invalid_address, nullptr, site,
+                str(start, "of a variable of the program: __device__ variables are not emulated; give the kernel device memory as an argument"));
   note(Finding::invalid_address, nullptr, site,
        str(start, "at ", static_cast<const void*>(a), ", which is not device memory: a host pointer, or one that was freed"));
 }

@@ -42,6 +42,7 @@ Config from_environment() {
   if (async == "early") c.late_async = false;
   else if (!async.empty() && async != "late") throw ArgumentError(str("BRAID_SIMT_ASYNC: expected early or late, got '", async, "'"));
   if (const auto text = text_of("BRAID_SIMT_CHECK"); !text.empty()) c.checks = number("BRAID_SIMT_CHECK", text) != 0;
+  if (const auto text = text_of("BRAID_SIMT_PROGRESS_LIMIT"); !text.empty()) c.progress_limit = number("BRAID_SIMT_PROGRESS_LIMIT", text);
   return c;
 }
 

@@ -16,6 +16,9 @@ struct Config {
   bool checks = true;                    ///< BRAID_SIMT_CHECK=0|1: the checker, in programs whose kernels are instrumented. Turn it on before the first use
   std::size_t shared_limit = 227 << 10;  ///< bytes of shared memory a block may have (as on an H100)
   std::uint32_t spin_limit = 1 << 22;    ///< fruitless looks at the same memory before a spin-wait is reported
+  /// BRAID_SIMT_PROGRESS_LIMIT: accesses of a block, and threads passing its barriers and warp operations, without a thread that returns, before a
+  /// spin-wait is reported; seconds of work. Without instrumented kernels only the latter, and atomics that change nothing, are counted.
+  std::uint64_t progress_limit = std::uint64_t{1} << 28;
 };
 
 [[nodiscard]] Config config();

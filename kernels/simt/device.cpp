@@ -89,6 +89,11 @@ void touch(const void* p, std::size_t bytes, bool write, Location where) {
   if (s && s->checker()) s->checker()->access(p, bytes, write ? Access::write : Access::read, site_of(where));
 }
 
+void touch_bytes(const void* p, std::size_t bytes, bool write, Location where) {
+  Scheduler* s = Scheduler::running();
+  if (s && s->checker()) s->checker()->access(p, bytes, write ? Access::write : Access::read, site_of(where), false);
+}
+
 void async_copy(void* shared, const void* global, int size, int bytes, Location where) { here("cp.async").async_copy({shared, global, size, bytes, 0, where}); }
 void async_commit() { ++here("cp.async").current().groups; }
 void async_wait(int newest) { here("cp.async").async_wait(newest); }
@@ -100,6 +105,7 @@ void load_matrices(std::uint32_t* r, int count, bool transposed, const void* row
   if (lane < 8 * count) {
     if (reinterpret_cast<std::uintptr_t>(row) % 16 != 0)
       s.fail(Finding::misaligned, where, "ldmatrix: expected a row address that is a multiple of 16, got another");
+    if (!s.arena().holds(row)) s.fail(Finding::invalid_address, where, "ldmatrix: expected rows in shared memory, got another address");
     if (s.checker()) s.checker()->access(row, 16, Access::read, site_of(where));
   }
   WarpGroup& group = s.meet(~0u, WarpOp::ldmatrix, transposed ? -count : count, &row, sizeof row, where);

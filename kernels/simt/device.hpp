@@ -62,9 +62,9 @@ template <class T>
 inline T shuffle(unsigned mask, T value, int source, Source kind, Location where) {
   static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "a shuffle moves 8 bytes at most");
   std::uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(T));
+  __builtin_memcpy(&bits, &value, sizeof(T));
   bits = warp_shuffle(mask, bits, source, kind, where);
-  std::memcpy(static_cast<void*>(&value), &bits, sizeof(T));
+  __builtin_memcpy(static_cast<void*>(&value), &bits, sizeof(T));
   return value;
 }
 
@@ -127,10 +127,39 @@ template <class T>
 inline unsigned __match_any_sync(unsigned mask, T value, SIMT_HERE) {
   static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>);
   std::uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(T));
+  __builtin_memcpy(&bits, &value, sizeof(T));
   return ::braid::simt::detail::warp_match(mask, bits, where);
 }
 inline unsigned __activemask() { return ::braid::simt::detail::active_mask(); }
+
+// ---- memset, memcpy, memmove: the compiler tells the checker nothing of the calls of them
+#if defined(__SANITIZE_THREAD__)
+namespace braid::simt::detail {
+void touch_bytes(const void* p, std::size_t bytes, bool write, Location where);
+}  // namespace braid::simt::detail
+SIMT_NO_CHECK inline void* simt_memset(void* to, int value, std::size_t n, SIMT_HERE) {
+  ::braid::simt::detail::touch_bytes(to, n, true, where);
+  return __builtin_memset(to, value, n);
+}
+SIMT_NO_CHECK inline void* simt_memcpy(void* to, const void* from, std::size_t n, SIMT_HERE) {
+  ::braid::simt::detail::touch_bytes(from, n, false, where);
+  ::braid::simt::detail::touch_bytes(to, n, true, where);
+  return __builtin_memcpy(to, from, n);
+}
+SIMT_NO_CHECK inline void* simt_memmove(void* to, const void* from, std::size_t n, SIMT_HERE) {
+  ::braid::simt::detail::touch_bytes(from, n, false, where);
+  ::braid::simt::detail::touch_bytes(to, n, true, where);
+  return __builtin_memmove(to, from, n);
+}
+namespace std {
+using ::simt_memcpy;
+using ::simt_memmove;
+using ::simt_memset;
+}  // namespace std
+#define memset(...) simt_memset(__VA_ARGS__)
+#define memcpy(...) simt_memcpy(__VA_ARGS__)
+#define memmove(...) simt_memmove(__VA_ARGS__)
+#endif
 
 // ---- loads with cache hints
 template <class T>

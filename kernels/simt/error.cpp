@@ -109,6 +109,19 @@ void Scheduler::note_at(Finding finding, Location where, const std::string& what
   note(details_at(finding, where, other), text);
 }
 
+void Scheduler::fail_at(Finding finding, std::uint64_t site, const char* what) {
+  pause_checker();
+  {
+    const SourceLine line = source_line(site);
+    Error::Details details;
+    details.finding = finding;
+    details.file = line.file;
+    details.line = line.line;
+    note(std::move(details), line.file.empty() ? std::string(what) : str(what, ", at ", to_string(line)));
+  }
+  leave_kernel();
+}
+
 void Scheduler::leave_kernel() {
   switch_to(main_);  // this fiber never runs again as it is
   __builtin_unreachable();
@@ -121,6 +134,8 @@ void Scheduler::report_deadlock() {
   const auto same = [](const Thread& a, const Thread& b) {
     return a.state == b.state && (a.state == State::done || (a.where.line == b.where.line && a.mask == b.mask));
   };
+  for (Thread& thread : threads_)
+    if (thread.state == State::at_barrier) thread.where = barrier_;
   const Thread* first = nullptr;
   for (std::size_t i = 0; i < threads_.size();) {
     const Thread& a = threads_[i];

@@ -132,6 +132,8 @@ void Scheduler::thread_done() {
   me.state = State::done;
   --live_;
   ++stats_.threads;
+  effort_ = 0;
+  if (checker_) checker_->progress();
   if (!me.copies.empty()) fail(Finding::async_copy, me.copies.front().where, "returned with a cp.async that nobody waited for, issued");
   if (arrived_ != 0) fail(Finding::divergent_barrier, barrier_, "returned, while other threads of the block wait at the __syncthreads");
   leave_warp(me.index / 32, me.index % 32u);
@@ -139,13 +141,15 @@ void Scheduler::thread_done() {
 
 inline void Scheduler::release_barrier() {
   ++stats_.barriers;
+  const unsigned waiting = arrived_ - 1;
   arrived_ = 0;
   vote_result_ = vote_sum_;
   vote_kind_ = -1;
   if (checker_) checker_->block_barrier();
   current_->in_vain = 0;
-  for (Thread& thread : threads_)
-    if (thread.state == State::at_barrier) make_ready(thread);
+  ready_.swap(at_barrier_);  // all others wait here, so nothing else was ready
+  ready_begin_ = 0;
+  ready_end_ = waiting;
 }
 
 inline void Scheduler::barrier_now(Location where) {
@@ -154,11 +158,13 @@ inline void Scheduler::barrier_now(Location where) {
     fail(Finding::divergent_barrier, where, [&] { return str("__syncthreads, but ", count_ - live_, " threads of the block have already returned,"); });
   if (arrived_ != 0 && !same_place(barrier_, where))
     fail(Finding::divergent_barrier, where, "__syncthreads, while other threads of the block wait at another one,", barrier_);
-  me->where = barrier_ = where;
+  if (arrived_ == 0) barrier_ = where;
   if (++arrived_ == live_) {
     release_barrier();
+    if ((effort_ += count_) > config_.progress_limit) fail_without_progress(where);
   } else {
     me->state = State::at_barrier;
+    at_barrier_[arrived_ - 1] = me;
     wait_now();
   }
 }
@@ -184,6 +190,13 @@ int Scheduler::vote(int predicate, detail::Vote kind, Location where) {
   }
   barrier(where);
   return vote_result_;
+}
+
+void Scheduler::fail_without_progress(Location where) {
+  fail(Finding::spin_wait, where, [&] {
+    return str("barriers and warp operations that ", config_.progress_limit,
+               " threads have passed (BRAID_SIMT_PROGRESS_LIMIT) without one that returned, the last");
+  });
 }
 
 void Scheduler::in_vain(const void*, Location where) {
@@ -239,6 +252,7 @@ void Scheduler::run_block() {
   live_ = count_;
   arrived_ = started_ = ready_begin_ = ready_end_ = 0;
   vote_kind_ = -1;
+  effort_ = 0;
   arena_.reset();
   if (checker_) checker_->block_begin();
   ++stats_.blocks;

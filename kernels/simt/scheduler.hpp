@@ -28,6 +28,7 @@ struct AsyncCopy {
   const void* global;
   int size, bytes, group;
   Location where;
+  char source[16] = {};  // what it was when the copy was issued
 };
 
 /// One CUDA thread of the running block.
@@ -36,7 +37,7 @@ struct Thread {
   State state = State::fresh;
   std::uint16_t index = 0;  // within the block
   uint3 id{};
-  Location where;             // what it waits at
+  Location where;             // the warp operation it waits at
   unsigned mask = 0;          // of the warp operation it waits in
   int groups = 0;             // cp.async groups it has committed
   std::uint32_t in_vain = 0;  // atomics that changed nothing, since it last waited
@@ -112,6 +113,8 @@ class Scheduler {
     leave_kernel();
   }
 
+  /// The same, for a place in the program's code.
+  [[noreturn]] void fail_at(Finding finding, std::uint64_t site, const char* what);
   [[nodiscard]] unsigned lanes_of_warp() const noexcept { return warps_[current_->index / 32].lanes; }
   [[nodiscard]] Thread& current() noexcept { return *current_; }
   [[nodiscard]] const Fiber& fiber() const noexcept { return *fiber_; }
@@ -149,6 +152,7 @@ class Scheduler {
   void switch_now(Fiber& to);
   void abandon();
   static void pause_checker() noexcept;
+  [[noreturn]] void fail_without_progress(Location where);
   [[noreturn]] void report_deadlock();
   void note_at(Finding finding, Location where, const std::string& what, Location other);
   std::uint64_t random() noexcept {
@@ -165,10 +169,12 @@ class Scheduler {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<std::uint16_t> start_order_;
+  std::vector<Thread*> at_barrier_ = std::vector<Thread*>(kRingMask + 1);  // the first arrived_ of them
   std::vector<Thread*> ready_ = std::vector<Thread*>(kRingMask + 1);
   unsigned ready_begin_ = 0, ready_end_ = 0;
   unsigned count_ = 0, live_ = 0, arrived_ = 0, started_ = 0;
-  Location barrier_;
+  Location barrier_;          // where they wait
+  std::uint64_t effort_ = 0;  // threads that passed barriers and warp operations since the last one returned
   int vote_kind_ = -1, vote_sum_ = 0, vote_result_ = 0;
   Config config_;
   Checker* checker_ = nullptr;

@@ -1,9 +1,14 @@
 #include "simt/signals.hpp"
 
+#include <ucontext.h>
+
+#include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <mutex>
 
 #include "simt/scheduler.hpp"
+#include "simt/symbols.hpp"
 
 namespace braid::simt {
 
@@ -19,7 +24,17 @@ namespace {
 constexpr std::size_t kSignalStackBytes = 64 << 10;
 std::mutex mutex;
 int guards = 0;
-struct sigaction previous;
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
+struct sigaction previous[std::size(kSignals)];
+
+// Where the kernel stood; 0 if that is not known here.
+Site site_of_fault([[maybe_unused]] void* context) {
+#if defined(__x86_64__)
+  return static_cast<Site>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]) + 1;
+#else
+  return 0;
+#endif
+}
 
 void on_fault(int number, siginfo_t* info, void* context) {
   Scheduler* s = Scheduler::running();
@@ -28,10 +43,13 @@ void on_fault(int number, siginfo_t* info, void* context) {
     // the kernel's own code, so the heap is in order.
     s->fail(Finding::stack_overflow, {}, [&] { return str("the local variables take more than the ", s->fiber().bytes(), " bytes of a thread's stack"); });
   }
-  if (previous.sa_flags & SA_SIGINFO) {
-    previous.sa_sigaction(number, info, context);
-  } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-    previous.sa_handler(number);
+  if (s && number == SIGFPE) s->fail_at(Finding::exception, site_of_fault(context), "an integer was divided by zero, or the smallest by -1");
+  if (s && number == SIGBUS) s->fail_at(Finding::invalid_address, site_of_fault(context), "an access to memory that the system could not give");
+  const struct sigaction& before = previous[std::find(std::begin(kSignals), std::end(kSignals), number) - std::begin(kSignals)];
+  if (before.sa_flags & SA_SIGINFO) {
+    before.sa_sigaction(number, info, context);
+  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(number);
   } else {
     std::signal(number, SIG_DFL);  // the access is made again, and ends the process as it would have
   }
@@ -54,13 +72,14 @@ SignalGuard::SignalGuard(std::unique_ptr<char[]>& memory) {
   action.sa_sigaction = &on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGSEGV, &action, &previous);
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &previous[i]);
 }
 
 SignalGuard::~SignalGuard() {
   {
     const std::lock_guard lock(mutex);
-    if (--guards == 0) sigaction(SIGSEGV, &previous, nullptr);
+    if (--guards == 0)
+      for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &previous[i], nullptr);
   }
   if (!own_stack_) return;
   stack_t none{};

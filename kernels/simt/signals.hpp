@@ -3,8 +3,8 @@
 
 namespace braid::simt {
 
-/// While it lives, an overflow of a fiber's stack is an Error instead of the end of the process: a stack for signals on this host thread, and a handler
-/// of SIGSEGV that hands everything but an access to the guard under the running fiber to the handler there was before. Does nothing under
+/// While it lives, an overflow of a fiber's stack, an integer division by zero in a kernel and a bus error are an Error instead of the end of the
+/// process: a stack for signals on this host thread, and handlers that hand every other SIGSEGV to the handler there was before. Does nothing under
 /// AddressSanitizer, which has its own.
 class SignalGuard {
  public:

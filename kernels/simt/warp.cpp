@@ -50,6 +50,7 @@ WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, s
   group->arrived |= 1u << lane;
   if (group->arrived == mask) {
     complete(*group, warp, w);
+    if ((effort_ += 32) > config_.progress_limit) fail_without_progress(where);
   } else {
     me.where = where;
     me.mask = named;
@@ -153,6 +154,9 @@ void Scheduler::async_copy(const AsyncCopy& copy) {
          [&] { return str("cp.async of ", copy.size, " bytes: expected addresses that are multiples of ", copy.size, ", got others"); });
   if (copy.bytes < 0 || copy.bytes > copy.size)
     fail(Finding::out_of_bounds, copy.where, [&] { return str("cp.async: expected 0 to ", copy.size, " bytes, got ", copy.bytes); });
+  if (!arena_.holds(copy.shared)) fail(Finding::invalid_address, copy.where, "cp.async: expected a destination in shared memory, got another");
+  if (copy.bytes != 0 && arena_.holds(copy.global))
+    fail(Finding::invalid_address, copy.where, "cp.async: expected a source in global memory, got shared memory");
   if (checker_) checker_->async_issue(copy.shared, static_cast<std::size_t>(copy.size), copy.global, static_cast<std::size_t>(copy.bytes), copy.where);
   if (!config_.late_async) {
     land(copy);
@@ -160,9 +164,12 @@ void Scheduler::async_copy(const AsyncCopy& copy) {
   }
   current_->copies.push_back(copy);
   current_->copies.back().group = current_->groups;
+  if (copy.bytes != 0) std::memcpy(current_->copies.back().source, copy.global, static_cast<std::size_t>(copy.bytes));
 }
 
 void Scheduler::land(const AsyncCopy& copy) {
+  if (checker_ && config_.late_async && copy.bytes != 0 && std::memcmp(copy.source, copy.global, static_cast<std::size_t>(copy.bytes)) != 0)
+    fail(Finding::race, copy.where, "the source of a cp.async was overwritten before the wait for it; the copy is");
   if (checker_) checker_->async_land(copy.shared, static_cast<std::size_t>(copy.size), copy.global, static_cast<std::size_t>(copy.bytes), copy.where);
   if (copy.bytes != 0) std::memcpy(copy.shared, copy.global, static_cast<std::size_t>(copy.bytes));
   std::memset(static_cast<char*>(copy.shared) + copy.bytes, 0, static_cast<std::size_t>(copy.size - copy.bytes));

@@ -22,6 +22,7 @@ void half_atomics(void* sum);                                                   
 void tracing(int* out);
 void local_arrays(float* out, int n);  // constants of the program, arrays of a thread
 void dynamic_shared(float* out, int n);
+void divide(int* out, int by);                                               // wrong for 0
 void chain_of_blocks(float* data, unsigned* flags, float* sum, int blocks);  // each block waits for the flag of the one before
 void bytes_read_at_two_times(unsigned char* out);                            // out[32]: neighbours in one word, warp barriers of two halves
 void kernel_id(std::uint32_t* out);                                          // [blocks][threads]: unique numbers from all built-in variables

@@ -2,6 +2,7 @@
 // mistake are not.
 #include <algorithm>
 
+#include "edge_kernels.hpp"
 #include "operation_kernels.hpp"
 #include "simt/launch.hpp"
 #include "support.hpp"
@@ -25,6 +26,13 @@ struct Memory {
   float host[64] = {};  // on the stack of the test
   [[nodiscard]] Buffers buffers() const { return {out.data(), in.data(), host, matrices.data(), counter.data()}; }
 };
+
+void short_patience() {
+  simt::Config c = simt::config();
+  c.spin_limit = 1 << 16;
+  c.progress_limit = 1 << 20;
+  simt::set_config(c);
+}
 
 void expect_report(const WrongKernel& k) {
   const Memory memory;
@@ -56,6 +64,8 @@ void expect_report(const WrongKernel& k) {
 
 TEST_CASE("simt: every wrong kernel is reported, in every order", "[simt][wrong]") {
   SIMT_CHECKED_OR_RETURN();
+  const KeepConfig keep;
+  short_patience();
   in_all_orders([](const std::string& order) {
     for (const WrongKernel& k : wrong_kernels()) {
       INFO(k.name << ", order " << order);
@@ -68,6 +78,8 @@ TEST_CASE("simt: reports are made outside the checker", "[simt][wrong]") { CHECK
 
 TEST_CASE("simt: no corrected twin is reported, in any order", "[simt][wrong]") {
   SIMT_CHECKED_OR_RETURN();
+  const KeepConfig keep;
+  short_patience();
   in_all_orders([](const std::string& order) {
     for (const WrongKernel& k : wrong_kernels()) {
       INFO(k.name << ", order " << order);
@@ -79,6 +91,8 @@ TEST_CASE("simt: no corrected twin is reported, in any order", "[simt][wrong]") 
 
 TEST_CASE("simt: after a finding the next kernel runs as if nothing had been", "[simt][wrong]") {
   SIMT_CHECKED_OR_RETURN();
+  const KeepConfig keep;
+  short_patience();
   for (const WrongKernel& k : wrong_kernels()) {
     INFO(k.name);
     const Memory memory;
@@ -87,5 +101,37 @@ TEST_CASE("simt: after a finding the next kernel runs as if nothing had been", "
     CHECK_NOTHROW(k.twin(fresh.buffers()));
   }
 }
+
+TEST_CASE("simt: without checks too a wait by votes and barriers ends", "[simt][wrong]") {
+  const KeepConfig keep;
+  short_patience();
+  simt::set_checks(false);
+  const Memory memory;
+  for (const auto wrong : {&wrong_spin_on_vote, &wrong_spin_on_barrier, &wrong_spin_on_lock}) {
+    try {
+      wrong(memory.buffers());
+      FAIL("no error");
+    } catch (const simt::Error& e) {
+      CHECK(e.finding() == simt::Finding::spin_wait);
+    }
+  }
+}
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+TEST_CASE("simt: an integer division by zero names its thread and line", "[simt][wrong]") {
+  const DeviceArray<int> out(32);
+  for (int again = 0; again < 2; ++again) {
+    CHECK_NOTHROW(divide(out.data(), 2));
+    try {
+      divide(out.data(), 0);
+      FAIL("no error");
+    } catch (const simt::Error& e) {
+      INFO(e.what());
+      CHECK(e.finding() == simt::Finding::exception);
+      CHECK(e.details.line == marked_lines("edge_kernels.cu", "divide").at(0));
+    }
+  }
+}
+#endif
 
 }  // namespace braid::simt_tests

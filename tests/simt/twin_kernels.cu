@@ -219,6 +219,77 @@ __global__ void local_of_another(float* out) {
   out[threadIdx.x] = value[threadIdx.x & 3] + mine[threadIdx.x & 3];
 }
 
+__global__ void spin_on_vote(volatile float* flag) {
+  if (threadIdx.x < 4) flag[threadIdx.x] = 1;
+  __syncthreads();
+  while (__any_sync(~0u, flag[0] == 0)) {
+  }
+}
+
+__global__ void spin_on_barrier(int wanted) {
+  int turn = 0;
+  while (__syncthreads_or(turn != wanted)) turn = turn + 1;
+}
+
+__global__ void spin_on_three(volatile float* flag) {
+  if (threadIdx.x < 4) flag[threadIdx.x] = 1;
+  __syncthreads();
+  while (flag[0] + flag[1] + flag[2] < 3) {
+  }
+}
+
+__global__ void spin_with_counter(volatile float* flag) {
+  if (threadIdx.x < 4) flag[threadIdx.x] = 1;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  while (flag[0] == 0) flag[9] = flag[9] + 1;
+}
+
+__global__ void memset_past(float* out, int n) {
+  if (threadIdx.x == 0) memset(out, 0, 4 * n);
+}
+
+__global__ void memcpy_unset(float* out) {
+  SIMT_SHARED(float, s, [64]);
+  if (threadIdx.x == 0) memset(s, 0, sizeof s);
+  __syncthreads();
+  if (threadIdx.x == 1) std::memcpy(out, s, sizeof s);
+}
+
+__constant__ int variable = 3;
+__global__ void device_variable(float* out) { out[threadIdx.x] = static_cast<float>(variable); }
+
+__global__ void matrix_in_global(const float* in, float* out) {
+  std::uint32_t r[1];
+  SIMT_SHARED(float, s, [64]);
+  s[threadIdx.x] = in[threadIdx.x];
+  s[threadIdx.x + 32] = in[threadIdx.x + 32];
+  __syncwarp();
+  simt::ldmatrix_x1(r, s + 4 * (threadIdx.x & 7));
+  out[threadIdx.x] = static_cast<float>(r[0] & 1);
+}
+
+__global__ void async_from_shared(const float* in, float* out) {
+  SIMT_SHARED(float, a, [64]);
+  SIMT_SHARED(float, b, [64]);
+  a[threadIdx.x] = 1;
+  __syncthreads();
+  simt::cp_async4(&b[threadIdx.x], in + threadIdx.x);
+  simt::cp_async_commit();
+  simt::cp_async_wait<0>();
+  out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x];
+}
+
+__global__ void async_source(float* source, float* out) {
+  SIMT_SHARED(float, s, [64]);
+  source[threadIdx.x] = 1;
+  simt::cp_async4(&s[threadIdx.x], source + threadIdx.x);
+  simt::cp_async_commit();
+  simt::cp_async_wait<0>();
+  source[threadIdx.x] = 9;
+  out[threadIdx.x] = s[threadIdx.x];
+}
+
 }  // namespace braid::simt_tests::twin
 
 namespace braid::simt_tests {
@@ -247,6 +318,16 @@ void twin_last_thread(const Buffers& b) { run(twin::last_thread, 1, 64, 0, b.out
 void twin_uninitialised_global(const Buffers& b) { run(twin::uninitialised_global, 1, 64, 0, b.matrices, b.out); }
 void twin_spin_on_flag(const Buffers& b) { run(twin::spin_on_flag, 1, 64, 0, b.out); }
 void twin_spin_on_lock(const Buffers& b) { run(twin::spin_on_lock, 4, 64, 0, b.counter, b.out); }
+void twin_spin_on_vote(const Buffers& b) { run(twin::spin_on_vote, 1, 32, 0, b.out); }
+void twin_spin_on_barrier(const Buffers&) { run(twin::spin_on_barrier, 1, 64, 0, 5); }
+void twin_spin_on_three(const Buffers& b) { run(twin::spin_on_three, 1, 32, 0, b.out); }
+void twin_spin_with_counter(const Buffers& b) { run(twin::spin_with_counter, 1, 32, 0, b.out); }
+void twin_memset_past(const Buffers& b) { run(twin::memset_past, 1, 64, 0, b.out, 64); }
+void twin_memcpy_unset(const Buffers& b) { run(twin::memcpy_unset, 1, 64, 0, b.out); }
+void twin_device_variable(const Buffers& b) { run(twin::device_variable, 1, 64, 0, b.out); }
+void twin_matrix_in_global(const Buffers& b) { run(twin::matrix_in_global, 1, 32, 0, b.in, b.out); }
+void twin_async_from_shared(const Buffers& b) { run(twin::async_from_shared, 1, 64, 0, b.in, b.out); }
+void twin_async_source(const Buffers& b) { run(twin::async_source, 1, 64, 0, b.matrices, b.out); }
 void twin_too_much_shared(const Buffers& b) { run(twin::too_much_shared, 1, 64, 0, b.out); }
 void twin_local_of_another(const Buffers& b) { run(twin::local_of_another, 1, 64, 0, b.out); }
 

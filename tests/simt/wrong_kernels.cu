@@ -201,6 +201,70 @@ __global__ void local_of_another(float* out) {
   out[threadIdx.x] += mine[threadIdx.x & 3];
 }
 
+__global__ void spin_on_vote(volatile float* flag) {
+  while (__any_sync(~0u, flag[0] == 0)) {  // here: spin_on_vote
+  }
+}
+
+__global__ void spin_on_barrier(int wanted) {
+  int turn = 0;
+  while (__syncthreads_or(turn != wanted)) turn = turn & 1;  // here: spin_on_barrier
+}
+
+__global__ void spin_on_three(volatile float* flag) {
+  while (flag[0] + flag[1] + flag[2] < 3) {  // here: spin_on_three
+  }
+}
+
+__global__ void spin_with_counter(volatile float* flag) {
+  if (threadIdx.x != 0) return;
+  while (flag[0] == 0) flag[9] = flag[9] + 1;  // here: spin_with_counter
+}
+
+__global__ void memset_past(float* out, int n) {
+  if (threadIdx.x == 0) memset(out, 0, 4 * n);  // here: memset_past
+}
+
+__global__ void memcpy_unset(float* out) {
+  SIMT_SHARED(float, s, [64]);
+  if (threadIdx.x == 0) memset(s, 0, sizeof s - 4);
+  __syncthreads();
+  if (threadIdx.x == 1) std::memcpy(out, s, sizeof s);  // here: memcpy_unset
+}
+
+__device__ int variable;
+__global__ void device_variable(float* out) {
+  if (threadIdx.x == 0) variable = 1;  // here: device_variable
+  out[threadIdx.x] = 1;
+}
+
+__global__ void matrix_in_global(const float* in, float* out) {
+  std::uint32_t r[1];
+  simt::ldmatrix_x1(r, in + 4 * (threadIdx.x & 7));  // here: matrix_in_global
+  out[threadIdx.x] = static_cast<float>(r[0] & 1);
+}
+
+__global__ void async_from_shared(float* out) {
+  SIMT_SHARED(float, a, [64]);
+  SIMT_SHARED(float, b, [64]);
+  a[threadIdx.x] = 1;
+  __syncthreads();
+  simt::cp_async4(&b[threadIdx.x], &a[threadIdx.x]);  // here: async_from_shared
+  simt::cp_async_commit();
+  simt::cp_async_wait<0>();
+  out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x];
+}
+
+__global__ void async_source(float* source, float* out) {
+  SIMT_SHARED(float, s, [64]);
+  source[threadIdx.x] = 1;
+  simt::cp_async4(&s[threadIdx.x], source + threadIdx.x);  // here: async_source
+  simt::cp_async_commit();
+  source[threadIdx.x] = 9;
+  simt::cp_async_wait<0>();
+  out[threadIdx.x] = s[threadIdx.x];
+}
+
 }  // namespace braid::simt_tests::wrong
 
 namespace braid::simt_tests {
@@ -232,6 +296,16 @@ void wrong_last_thread(const Buffers& b) { run(wrong::last_thread, 1, 64, 0, b.o
 void wrong_uninitialised_global(const Buffers& b) { run(wrong::uninitialised_global, 1, 64, 0, b.matrices, b.out); }
 void wrong_spin_on_flag(const Buffers& b) { run(wrong::spin_on_flag, 1, 64, 0, b.out); }
 void wrong_spin_on_lock(const Buffers& b) { run(wrong::spin_on_lock, 1, 64, 0, b.counter, b.out); }
+void wrong_spin_on_vote(const Buffers& b) { run(wrong::spin_on_vote, 1, 32, 0, b.out); }
+void wrong_spin_on_barrier(const Buffers&) { run(wrong::spin_on_barrier, 1, 64, 0, 5); }
+void wrong_spin_on_three(const Buffers& b) { run(wrong::spin_on_three, 1, 32, 0, b.out); }
+void wrong_spin_with_counter(const Buffers& b) { run(wrong::spin_with_counter, 1, 32, 0, b.out); }
+void wrong_memset_past(const Buffers& b) { run(wrong::memset_past, 1, 64, 0, b.out, 65); }
+void wrong_memcpy_unset(const Buffers& b) { run(wrong::memcpy_unset, 1, 64, 0, b.out); }
+void wrong_device_variable(const Buffers& b) { run(wrong::device_variable, 1, 64, 0, b.out); }
+void wrong_matrix_in_global(const Buffers& b) { run(wrong::matrix_in_global, 1, 32, 0, b.in, b.out); }
+void wrong_async_from_shared(const Buffers& b) { run(wrong::async_from_shared, 1, 64, 0, b.out); }
+void wrong_async_source(const Buffers& b) { run(wrong::async_source, 1, 64, 0, b.matrices, b.out); }
 void wrong_too_much_shared(const Buffers& b) { run(wrong::too_much_shared, 1, 64, 0, b.out); }
 void wrong_local_of_another(const Buffers& b) { run(wrong::local_of_another, 1, 64, 0, b.out); }
 

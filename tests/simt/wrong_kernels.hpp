@@ -53,6 +53,16 @@ struct WrongKernel {
   X(uninitialised_global, uninitialised, "global allocation of 49152 bytes") \
   X(spin_on_flag, spin_wait, "global allocation of 256 bytes")               \
   X(spin_on_lock, spin_wait, "")                                             \
+  X(spin_on_vote, spin_wait, "global allocation of 256 bytes")               \
+  X(spin_on_barrier, spin_wait, "")                                          \
+  X(spin_on_three, spin_wait, "global allocation of 256 bytes")              \
+  X(spin_with_counter, spin_wait, "global allocation of 256 bytes")          \
+  X(memset_past, out_of_bounds, "global allocation of 256 bytes")            \
+  X(memcpy_unset, uninitialised, "s")                                        \
+  X(device_variable, invalid_address, "")                                    \
+  X(matrix_in_global, invalid_address, "")                                   \
+  X(async_from_shared, invalid_address, "")                                  \
+  X(async_source, race, "")                                                  \
   X(too_much_shared, shared_memory, "")                                      \
   X(local_of_another, invalid_address, "")
 
