@@ -91,7 +91,7 @@ void Checker::note_nowhere(const char* a, std::size_t bytes, Access mode, Site s
   Dl_info info{};
   if (dladdr(a, &info) != 0)
     return note(Finding::invalid_address, nullptr, site,
-                str(start, "of a variable of the program: __device__ variables are not emulated; give the kernel device memory as an argument"));
+                str(start, "of a variable of the program, which is not device memory (__device__ variables are not emulated: pass memory as an argument)"));
   note(Finding::invalid_address, nullptr, site,
        str(start, "at ", static_cast<const void*>(a), ", which is not device memory: a host pointer, or one that was freed"));
 }

@@ -164,7 +164,7 @@ void Scheduler::async_copy(const AsyncCopy& copy) {
   }
   current_->copies.push_back(copy);
   current_->copies.back().group = current_->groups;
-  if (copy.bytes != 0) std::memcpy(current_->copies.back().source, copy.global, static_cast<std::size_t>(copy.bytes));
+  if (checker_ && copy.bytes != 0) std::memcpy(current_->copies.back().source, copy.global, static_cast<std::size_t>(copy.bytes));
 }
 
 void Scheduler::land(const AsyncCopy& copy) {
