@@ -45,8 +45,9 @@ class DeviceBytes {
 class Twin {
  public:
   explicit Twin(Buffer& host, std::int64_t shift = 0)
-      : host_(host), bytes_(host.data(), static_cast<std::size_t>(host.size()) * braid::size_of(host.dtype()),
-                            static_cast<std::size_t>(shift) * braid::size_of(host.dtype())) {}
+      : host_(host),
+        bytes_(host.data(), static_cast<std::size_t>(host.size()) * braid::size_of(host.dtype()),
+               static_cast<std::size_t>(shift) * braid::size_of(host.dtype())) {}
   [[nodiscard]] void* data() const { return bytes_.data(); }
   /// Brings the elements back.
   void fetch() { bytes_.fetch(host_.data()); }
@@ -85,10 +86,10 @@ inline double unit(DType t) { return t == DType::float64 ? 0x1p-53 : 0x1p-24; }
 
 }  // namespace kernel_test
 
-#define NEEDS_GPU                                                  \
-  do {                                                             \
-    if (::braid::device_count(::braid::DeviceType::cuda) == 0) {   \
-      WARN("SKIP(no CUDA device)");                                \
-      return;                                                      \
-    }                                                              \
+#define NEEDS_GPU                                                \
+  do {                                                           \
+    if (::braid::device_count(::braid::DeviceType::cuda) == 0) { \
+      WARN("SKIP(no CUDA device)");                              \
+      return;                                                    \
+    }                                                            \
   } while (false)

@@ -10,7 +10,16 @@ namespace {
 struct Inputs {
   Buffer x, wide;
   Inputs(DType t, std::int64_t n, std::uint64_t seed, double low, double high) : x(t, n), wide(DType::float64, n) {
-    kernels().random(braid::RandomArgs{.kind = braid::RandomKind::uniform, .dtype = t, .out = x.data(), .n = n, .seed = seed, .stream = 1, .low = low, .high = high, .ilow = 0, .ihigh = 0},
+    kernels().random(braid::RandomArgs{.kind = braid::RandomKind::uniform,
+                                       .dtype = t,
+                                       .out = x.data(),
+                                       .n = n,
+                                       .seed = seed,
+                                       .stream = 1,
+                                       .low = low,
+                                       .high = high,
+                                       .ilow = 0,
+                                       .ihigh = 0},
                      stream());
     for (std::int64_t i = 0; i < n; ++i) wide.put(i, x[i]);
   }

@@ -135,7 +135,8 @@ TEST_CASE("cuda binary: NaN, infinities and zeros", "[cuda_kernels][binary]") {
         b.put(i, specials[static_cast<std::size_t>(i) % specials.size()]);
       }
       Twin da(a), db(b), dout(out);
-      gpu().binary(BinaryArgs{.op = op, .dtype = t, .out = dout.data(), .a = da.data(), .b = db.data(), .scalar = 0, .alpha = 1, .loop = dense(n)}, gpu_stream());
+      gpu().binary(BinaryArgs{.op = op, .dtype = t, .out = dout.data(), .a = da.data(), .b = db.data(), .scalar = 0, .alpha = 1, .loop = dense(n)},
+                   gpu_stream());
       dout.fetch();
       for (std::int64_t i = 0; i < n; ++i) {
         const double expected = reference(op, t, a[i], b[i], 1);

@@ -150,9 +150,8 @@ TEST_CASE("cuda fill: every dtype, size and layout", "[cuda_kernels][fill]") {
 TEST_CASE("cuda where: every dtype, size, alignment and layout", "[cuda_kernels][where]") {
   NEEDS_GPU;
   for (const DType t : kAll)
-    for (const Loop& loop :
-         {dense(0), dense(1), dense(16), dense(33), dense(1025), strided({6, 33}, {{33, 1}, {33, 1}, {0, 1}, {1, 0}}),
-          strided({33, 6}, {{6, 1}, {1, 33}, {6, 1}, {0, 0}}), strided({50}, {{2}, {3}, {1}, {2}}), strided({}, {{}, {}, {}, {}})})
+    for (const Loop& loop : {dense(0), dense(1), dense(16), dense(33), dense(1025), strided({6, 33}, {{33, 1}, {33, 1}, {0, 1}, {1, 0}}),
+                             strided({33, 6}, {{6, 1}, {1, 33}, {6, 1}, {0, 0}}), strided({50}, {{2}, {3}, {1}, {2}}), strided({}, {{}, {}, {}, {}})})
       for (const std::int64_t shift : {0, 1}) {
         INFO(braid::name_of(t) << " n " << loop.n << " rank " << loop.rank << " shift " << shift);
         Buffer c(DType::bool_, extent(loop, 1)), a(t, extent(loop, 2)), b(t, extent(loop, 3)), out(t, extent(loop, 0));

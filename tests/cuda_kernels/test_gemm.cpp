@@ -55,8 +55,12 @@ struct Operands {
     gpu().gemm(args, gpu_stream());
     gc.fetch();
   }
-  [[nodiscard]] std::int64_t at_a(std::int64_t q, std::int64_t i, std::int64_t p) const { return q * args.batch_a + (s.ta ? p * args.lda + i : i * args.lda + p); }
-  [[nodiscard]] std::int64_t at_b(std::int64_t q, std::int64_t p, std::int64_t j) const { return q * args.batch_b + (s.tb ? j * args.ldb + p : p * args.ldb + j); }
+  [[nodiscard]] std::int64_t at_a(std::int64_t q, std::int64_t i, std::int64_t p) const {
+    return q * args.batch_a + (s.ta ? p * args.lda + i : i * args.lda + p);
+  }
+  [[nodiscard]] std::int64_t at_b(std::int64_t q, std::int64_t p, std::int64_t j) const {
+    return q * args.batch_b + (s.tb ? j * args.ldb + p : p * args.ldb + j);
+  }
   [[nodiscard]] std::int64_t at_c(std::int64_t q, std::int64_t i, std::int64_t j) const { return q * args.batch_c + i * args.ldc + j; }
 };
 
@@ -101,7 +105,8 @@ TEST_CASE("cuda gemm: sizes that break tilings, all layouts", "[cuda_kernels][ge
   NEEDS_GPU;
   unsigned turn = 0;
   for (const DType t : kGemmTypes)
-    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{1, 1, 1}, {2, 30, 5}, {5, 7, 17}, {64, 10, 33}, {63, 65, 15}, {65, 64, 16}, {130, 3, 40}, {4, 68, 32}})
+    for (const auto& [m, n, k] :
+         {std::array<std::int64_t, 3>{1, 1, 1}, {2, 30, 5}, {5, 7, 17}, {64, 10, 33}, {63, 65, 15}, {65, 64, 16}, {130, 3, 40}, {4, 68, 32}})
       for (int layout = 0; layout < 4; ++layout, ++turn) {
         Case s{m, n, k, layout >= 2, layout % 2 == 1};
         s.pad = turn % 3 == 0 ? 3 : turn % 3 == 1 ? 4 : 0;

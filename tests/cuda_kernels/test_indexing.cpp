@@ -46,7 +46,8 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
     Buffer out(DType::uint8, n), expected(DType::uint8, n), x(DType::uint8, 2);
     x.put(0, 3), x.put(1, 4);
     Twin gx(x), gout(out);
-    gpu().copy(braid::CopyArgs{.to = DType::uint8, .from = DType::uint8, .out = gout.data(), .x = gx.data(), .loop = strided({n / 2, 2}, {{2, 1}, {0, 1}})}, gpu_stream());
+    gpu().copy(braid::CopyArgs{.to = DType::uint8, .from = DType::uint8, .out = gout.data(), .x = gx.data(), .loop = strided({n / 2, 2}, {{2, 1}, {0, 1}})},
+               gpu_stream());
     gout.fetch();
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < n; ++i) wrong += out[i] != 3 + static_cast<double>(i % 2);
@@ -87,7 +88,8 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
     Twin gx(x), gout(out);
     const Loop keep = strided({rows}, {{1}, {0}}), over = strided({n}, {{0}, {1}});
     gpu().reduce(
-        braid::ReduceArgs{.op = braid::ReduceOp::sum, .dtype = DType::int32, .out = gout.data(), .x = gx.data(), .scale = 1, .keep = keep, .over = over}, gpu_stream());
+        braid::ReduceArgs{.op = braid::ReduceOp::sum, .dtype = DType::int32, .out = gout.data(), .x = gx.data(), .scale = 1, .keep = keep, .over = over},
+        gpu_stream());
     gout.fetch();
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < rows; ++i) wrong += out[i] != static_cast<double>(n * (n - 1) / 2);
@@ -113,7 +115,8 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
     Twin gx(x), gout(out);
     const Loop keep = strided({columns}, {{1}, {1}}), over = strided({n}, {{0}, {2}});
     gpu().reduce(
-        braid::ReduceArgs{.op = braid::ReduceOp::sum, .dtype = DType::int32, .out = gout.data(), .x = gx.data(), .scale = 1, .keep = keep, .over = over}, gpu_stream());
+        braid::ReduceArgs{.op = braid::ReduceOp::sum, .dtype = DType::int32, .out = gout.data(), .x = gx.data(), .scale = 1, .keep = keep, .over = over},
+        gpu_stream());
     gout.fetch();
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < columns; ++i) wrong += out[i] != static_cast<double>(n * i + n * (n - 1));

@@ -8,7 +8,7 @@ using braid::MseBackwardArgs;
 
 namespace {
 
-const std::vector<std::pair<std::int64_t, std::int64_t>> kShapes{{1, 1},   {1, 7},    {3, 2},    {64, 10},  {17, 16},
+const std::vector<std::pair<std::int64_t, std::int64_t>> kShapes{{1, 1},   {1, 7},   {3, 2},    {64, 10},  {17, 16},
                                                                  {17, 17}, {5, 300}, {2, 1025}, {601, 10}, {5000, 3}};
 
 struct Problem {
@@ -151,7 +151,8 @@ TEST_CASE("cuda mse: every dtype, size and alignment", "[cuda_kernels][loss]") {
         const double scale = n == 0 ? 1 : 1.0 / static_cast<double>(n);
         Twin ga(a, shift), gb(b, 2 * shift), gsum(sum), gdy(dy), gda(da, shift);
         gpu().mse(MseArgs{.dtype = t, .a = ga.data(), .b = gb.data(), .sum = gsum.data(), .scale = scale, .n = n}, gpu_stream());
-        gpu().mse_backward(MseBackwardArgs{.dtype = t, .a = ga.data(), .b = gb.data(), .dy = gdy.data(), .da = gda.data(), .scale = scale, .n = n}, gpu_stream());
+        gpu().mse_backward(MseBackwardArgs{.dtype = t, .a = ga.data(), .b = gb.data(), .dy = gdy.data(), .da = gda.data(), .scale = scale, .n = n},
+                           gpu_stream());
         gsum.fetch(), gda.fetch();
         long double exact = 0;
         for (std::int64_t i = 0; i < n; ++i) exact += static_cast<long double>((a[i] - b[i]) * (a[i] - b[i])) * scale;

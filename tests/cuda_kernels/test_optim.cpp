@@ -50,7 +50,7 @@ TEST_CASE("cuda sgd: every dtype, size and option", "[cuda_kernels][optim]") {
   NEEDS_GPU;
   for (const DType t : kFloats)
     for (const auto& sizes : kSizeLists)
-      for (int options = 0; options < 16; options += sizes.size() > 100 ? 5 : 1) {
+      for (int options = 0; options<16; options += sizes.size()> 100 ? 5 : 1) {
         const bool momentum = (options & 1) != 0, first = (options & 2) != 0, nesterov = (options & 4) != 0, maximize = (options & 8) != 0;
         INFO(braid::name_of(t) << " items " << sizes.size() << " options " << options);
         Items before(t, sizes, 0), after(t, sizes, 1);

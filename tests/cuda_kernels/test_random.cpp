@@ -9,8 +9,16 @@ using braid::RandomKind;
 namespace {
 
 RandomArgs args_of(RandomKind kind, const Buffer& out, void* data, std::uint64_t seed, std::uint64_t stream_number, double low, double high) {
-  return RandomArgs{
-      .kind = kind, .dtype = out.dtype(), .out = data, .n = out.size(), .seed = seed, .stream = stream_number, .low = low, .high = high, .ilow = -5, .ihigh = 1000};
+  return RandomArgs{.kind = kind,
+                    .dtype = out.dtype(),
+                    .out = data,
+                    .n = out.size(),
+                    .seed = seed,
+                    .stream = stream_number,
+                    .low = low,
+                    .high = high,
+                    .ilow = -5,
+                    .ihigh = 1000};
 }
 
 void run(RandomKind kind, Buffer& out, std::uint64_t seed, std::uint64_t stream_number, double low = 0, double high = 1, std::int64_t shift = 0) {

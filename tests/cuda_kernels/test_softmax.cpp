@@ -6,7 +6,7 @@ using braid::SoftmaxBackwardArgs;
 
 namespace {
 
-const std::vector<std::pair<std::int64_t, std::int64_t>> kShapes{{1, 1},  {3, 2},   {5, 7},    {3, 17},   {7, 33},    {2, 65},
+const std::vector<std::pair<std::int64_t, std::int64_t>> kShapes{{1, 1},   {3, 2},   {5, 7},    {3, 17},   {7, 33},   {2, 65},
                                                                  {64, 10}, {5, 256}, {3, 1024}, {3, 1025}, {300, 10}, {2, 5001}};
 
 std::vector<double> reference(const Buffer& x, std::int64_t row, std::int64_t n, bool log) {
@@ -98,7 +98,8 @@ TEST_CASE("cuda softmax: nothing, and refused dtypes", "[cuda_kernels][softmax]"
   Twin dnone(none);
   run(DType::float32, false, dnone.data(), dnone.data(), 0, 5);
   run(DType::float32, true, dnone.data(), dnone.data(), 5, 0);
-  gpu().softmax_backward(SoftmaxBackwardArgs{.dtype = DType::float32, .log = true, .y = nullptr, .dy = nullptr, .dx = nullptr, .rows = 0, .n = 3}, gpu_stream());
+  gpu().softmax_backward(SoftmaxBackwardArgs{.dtype = DType::float32, .log = true, .y = nullptr, .dy = nullptr, .dx = nullptr, .rows = 0, .n = 3},
+                         gpu_stream());
   dnone.fetch();
   CHECK_THROWS_AS(run(DType::int32, false, nullptr, nullptr, 2, 2), braid::DTypeError);
   CHECK_THROWS_WITH(run(DType::int32, false, nullptr, nullptr, 2, 2), "softmax: expected a floating-point dtype, got int32");

@@ -16,7 +16,10 @@ class Device {
   constexpr Device() noexcept = default;
   /// An index that no device can have stays one: it saturates instead of wrapping around to a device that exists.
   constexpr Device(DeviceType type, int index) noexcept
-      : type_(type), index_(static_cast<std::int16_t>(index < -kLargestIndex ? -kLargestIndex : index > kLargestIndex ? kLargestIndex : index)) {}
+      : type_(type),
+        index_(static_cast<std::int16_t>(index < -kLargestIndex  ? -kLargestIndex
+                                         : index > kLargestIndex ? kLargestIndex
+                                                                 : index)) {}
   /// `cpu`, `cpu:1`, `cuda`, `cuda:0`. Throws DeviceError for any other text. Does not ask whether the device exists.
   Device(std::string_view name);
   Device(const char* name) : Device(std::string_view(name)) {}

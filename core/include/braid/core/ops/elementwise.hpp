@@ -9,7 +9,9 @@
 // PyTorch; also where it is written 300.0); any other one makes the tensor float32, or, where it is only compared with, float64.
 namespace braid {
 
-[[nodiscard]] Tensor add(const Tensor& a, const Tensor& b, double alpha = 1);  ///< a + alpha b. Throws DTypeError for integers with an alpha that is not whole; bool + bool is "or", whatever alpha is
+[[nodiscard]] Tensor add(
+    const Tensor& a, const Tensor& b,
+    double alpha = 1);  ///< a + alpha b. Throws DTypeError for integers with an alpha that is not whole; bool + bool is "or", whatever alpha is
 [[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b, double alpha = 1);  ///< a - alpha b. Throws DTypeError for bool, and as add
 [[nodiscard]] Tensor mul(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor div(const Tensor& a, const Tensor& b);      ///< true division: integers give float32
