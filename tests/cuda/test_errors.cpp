@@ -84,6 +84,23 @@ TEST_CASE("errors: a call that fails names itself and CUDA's error, and the devi
   CHECK((x + x).sum().item<double>() == 20);
 }
 
+TEST_CASE("errors: a copy whose event could not be recorded is over before its pinned piece is used again", "[cuda][errors][injection]") {
+  NEEDS_DEVICES(1);
+  constexpr int kCopies = 40;  // more than a ring has pieces
+  const Held block(0, kCopies);
+  unsigned char numbers[kCopies], seen[kCopies];
+  const auto copy = [&](int i) { copy_in(0, static_cast<char*>(block.data()) + i, numbers + i, 1); };
+  for (int i = 0; i < kCopies; ++i) numbers[i] = static_cast<unsigned char>(i + 1);
+  synchronize(cuda_device(0));
+  {
+    const Injected failure(1, cudaErrorInvalidValue, false, "cudaEventRecord");
+    CHECK_THROWS_TEXT(CudaError, "cudaEventRecord: expected success on cuda:0, got cudaErrorInvalidValue", copy(0));
+  }
+  for (int i = 1; i < kCopies; ++i) copy(i);  // the first one's bytes stay as they were
+  copy_out(0, seen, block.data(), kCopies);
+  for (int i = 0; i < kCopies; ++i) CHECK(seen[i] == numbers[i]);
+}
+
 TEST_CASE("errors: cudaMalloc that fails once costs the cache, twice an exception", "[cuda][errors][injection]") {
   NEEDS_DEVICES(1);
   empty_cache(cuda_device(0));

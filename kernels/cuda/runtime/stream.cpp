@@ -42,9 +42,7 @@ void CudaEvent::await() const {
 
 CudaStream::~CudaStream() {
   cudaStream_t stream = native_.load(std::memory_order_acquire);
-  if (stream == nullptr || gpu_.lost()) return;
-  settle_work();
-  if (!gpu_.lost()) settle(cudaStreamDestroy(stream), gpu_);
+  if (stream != nullptr && !gpu_.lost()) settle(cudaStreamDestroy(stream), gpu_);  // what is queued still runs
 }
 
 cudaStream_t CudaStream::get() {
