@@ -3,6 +3,10 @@
 #include <thread>
 
 #include "cuda_support.hpp"
+#if BRAID_CUDA_SIMT
+#include "simt/runtime/control.hpp"
+#include "support/child.hpp"
+#endif
 
 using namespace braid;
 using namespace braid::test;
@@ -154,6 +158,33 @@ TEST_CASE("allocator: failures on demand", "[cuda][allocator][errors]") {
   fail_allocation(cuda_device(0), 0);
   CHECK_NOTHROW(Held(0, 10));
 }
+
+#if BRAID_CUDA_SIMT
+
+TEST_CASE("child: a block that cannot be given back", "[.child][kept]") {
+  constexpr std::size_t kKept = std::size_t{1} << 20;
+  { const Held block(0, kKept); }
+  synchronize(cuda_device(0));
+  CHECK(stats().cached >= kKept);
+  simt::fail_call(1, cudaErrorInvalidValue, true, "cudaStreamSynchronize");
+  empty_cache(cuda_device(0));
+  simt::fail_call(0, cudaSuccess);
+  CHECK(stats().cached >= kKept);  // the driver has it, so it counts
+  CHECK(simt::live_objects().size() >= 1);
+  empty_cache(cuda_device(0));
+  CHECK(stats().cached >= kKept);  // for good: nobody knows whether it is still in use
+  set_memory_capacity(cuda_device(0), kKept);
+  CHECK_THROWS_TEXT(OutOfMemoryError, "over its capacity", Held(0, 1024));
+  set_memory_capacity(cuda_device(0), 0);
+  CHECK_NOTHROW(Held(0, kKept));
+  CHECK(simt::take_reports().empty());
+}
+
+TEST_CASE("allocator: a block that the driver keeps stays counted", "[cuda][allocator][injection][process]") {
+  CHECK_CHILD("BRAID_SIMT_DEVICES=1", "[.child][kept]");
+}
+
+#endif
 
 TEST_CASE("allocator: peak", "[cuda][allocator]") {
   NEEDS_DEVICES(1);

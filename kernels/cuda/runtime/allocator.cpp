@@ -45,13 +45,19 @@ Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
       throw;
     }
   }
-  if (found.data == nullptr) {
+  const bool fresh = found.data == nullptr;
+  if (fresh) {
     const char* why = nullptr;
     found.data = obtain(size, &why);
     if (found.data == nullptr) fail(bytes, why);
-    annotate_freed(found.data, size, native);
   }
-  annotate_allocated(found.data, bytes, native);
+  try {
+    if (fresh) annotate_freed(found.data, size, native);
+    annotate_allocated(found.data, bytes, native);
+  } catch (...) {  // no host memory for the checker
+    return_block(found.data, size, &stream);
+    throw;
+  }
   return {found.data, bytes, size};
 }
 
@@ -77,20 +83,26 @@ void StreamAllocator::return_block(void* data, std::size_t size, CudaStream* str
       } catch (...) {  // no host memory for the list: the block goes back to the driver
       }
     }
-    reserved_ -= size;
   }
   give_back(data, size, *stream);
 }
 
-// To the driver, after the work that may still use it. A broken context keeps its memory until the process ends.
+// To the driver, after the work that may still use it. What cannot be given back stays counted, as the driver counts it. On a lost device
+// nothing counts: it keeps its memory until the process ends.
 void StreamAllocator::give_back(void* data, std::size_t size, CudaStream& stream) noexcept {
-  if (gpu_.lost()) return;
+  if (!gpu_.lost() && !stream.settle_work() && !stream.settle_work() && !gpu_.lost()) return;  // it may still be in use: better kept than somebody else's
+  if (gpu_.lost()) {
+    const std::lock_guard lock(mutex_);
+    reserved_ -= size;
+    return;
+  }
   try {
     annotate_allocated(data, size, static_cast<cudaStream_t>(stream.native()));  // the driver's again, whole, as it came
   } catch (...) {                                                                // no host memory: the checker knows less
   }
-  if (!stream.settle_work() && !stream.settle_work()) return;  // it may still be in use: better lost than somebody else's
   settle(cudaFree(data), gpu_);
+  const std::lock_guard lock(mutex_);
+  reserved_ -= size;
 }
 
 void StreamAllocator::forget(const CudaStream& stream, CudaStream* heir) noexcept {
@@ -103,7 +115,8 @@ void StreamAllocator::forget(const CudaStream& stream, CudaStream* heir) noexcep
       pool.stream = heir;
       ++at;
     } else {
-      for (const auto& [size, list] : pool.free) reserved_ -= size * list.size();
+      for (const auto& [size, list] : pool.free)
+        if (gpu_.lost()) reserved_ -= size * list.size();  // else they stay counted: the driver has them
       at = pools_.erase(at);
     }
   }
@@ -215,7 +228,6 @@ void StreamAllocator::free_cached(std::size_t target) noexcept {
       data = list.back();
       stream = from->stream;
       list.pop_back();
-      reserved_ -= size;
     }
     give_back(data, size, *stream);
   }
