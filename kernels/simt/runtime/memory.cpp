@@ -1,3 +1,7 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -5,6 +9,7 @@
 #include <braid/core/error.hpp>
 
 #include "simt/error.hpp"
+#include "simt/memory_map.hpp"
 #include "simt/runtime/findings.hpp"
 #include "simt/runtime/state.hpp"
 
@@ -190,14 +195,41 @@ void Runtime::tell_allocated(const Op& op, void* p, std::size_t bytes) {
   annotate_allocated(p, bytes);
   constexpr ReportKind kind = ReportKind::use_before_alloc;
   ask_checker(
-      op, [&] { check_range(p, std::min(bytes, kCheckedHead), true); }, &kind);
+      op, [&] { check_block(p, bytes); }, &kind);
   annotate_allocated(p, bytes);  // the check counts as a write: uninitialised again
 }
 
 void Runtime::ask_release(const Op& op, const Allocation& allocation, ReportKind kind) {
   annotate_allocated(allocation.base, allocation.bytes);  // whatever blocks a sub-allocator had taken back
   ask_checker(
-      op, [&] { check_range(allocation.base, allocation.bytes, true); }, &kind);
+      op, [&] { check_touched(allocation.base, allocation.bytes, allocation.bytes); }, &kind);
+}
+
+// The cells of bytes that nothing has touched cost no memory: the kernel of the system knows which do.
+void check_touched(char* p, std::size_t bytes, std::size_t most) {
+  const Region* const region = MemoryMap::instance().find(p);
+  if (!region) return;
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t cells = reinterpret_cast<std::uintptr_t>(region->cells);
+  const std::size_t offset = static_cast<std::size_t>(p - region->begin), per_page = page / sizeof(Cell) * 4;
+  const std::size_t begin = (cells + offset / 4 * sizeof(Cell)) / page, end = (cells + (offset + bytes + 3) / 4 * sizeof(Cell) + page - 1) / page;
+  std::vector<unsigned char> resident(end - begin);
+  if (mincore(reinterpret_cast<void*>(begin * page), resident.size() * page, resident.data()) != 0) return check_range(p, bytes, true);
+  const auto touched = static_cast<std::size_t>(std::count_if(resident.begin(), resident.end(), [](unsigned char r) { return (r & 1) != 0; }));
+  const std::size_t step = std::max<std::size_t>(1, touched * per_page / std::max<std::size_t>(1, most));
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < resident.size(); ++i) {
+    if (!(resident[i] & 1) || seen++ % step != 0) continue;
+    // Cells start at the begin of a page, so that a page has the cells of whole words.
+    const std::size_t at = ((begin + i) * page - cells) / sizeof(Cell) * 4;
+    const std::size_t from = std::max(at, offset), to = std::min(at + per_page, offset + bytes);
+    if (from < to) check_range(region->begin + from, to - from, true);
+  }
+}
+
+void check_block(void* p, std::size_t bytes) {
+  check_range(p, std::min(bytes, kCheckedHead), true);
+  if (bytes > kCheckedHead) check_touched(static_cast<char*>(p) + kCheckedHead, bytes - kCheckedHead, kCheckedHead);
 }
 
 bool Runtime::ask_checker(const Op& op, const std::function<void()>& question, const ReportKind* kind) {

@@ -266,7 +266,7 @@ void annotate(const char* call, bool give, void* p, std::size_t bytes, cudaStrea
         return;
       }
       constexpr ReportKind kind = ReportKind::use_after_free;
-      const auto question = [&] { check_range(p, std::min(bytes, detail::kCheckedHead), true); };
+      const auto question = [&] { detail::check_block(p, bytes); };
       if (fine) r.ask_checker(op, question, &kind);
       annotate_freed(p, bytes);
     });

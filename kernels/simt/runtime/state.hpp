@@ -28,7 +28,8 @@ namespace braid::simt::detail {
 /// Handles are these numbers and up: no address, none of CUDA's own.
 inline constexpr std::uint64_t kFirstHandle = 0x100;
 
-/// Of a block given out or taken back this much is compared with the accesses of kernels: they touch blocks from the front, and shadow memory is slow.
+/// Of a block given out or taken back this much is compared with the accesses of kernels in full, and of the rest as much again, spread over what they
+/// touched: shadow memory is slow.
 inline constexpr std::size_t kCheckedHead = std::size_t{64} << 10;
 
 /// A stream. Destroyed ones stay as they are, so that a late use can be told.
@@ -255,6 +256,11 @@ class Runtime {
   std::deque<Logged> log;
   std::unordered_map<const void*, std::string> kernel_names;
 };
+
+/// As check_range, of the parts of [p, p + bytes) that kernels or copies have touched at all, and at most about `most` bytes of them. Throws as check_range.
+void check_touched(char* p, std::size_t bytes, std::size_t most);
+/// check_range of the head of a block and check_touched of its rest. Throws as check_range.
+void check_block(void* p, std::size_t bytes);
 
 /// The one runtime. It is never destroyed: other statics may still free memory after it would have been.
 Runtime& runtime();

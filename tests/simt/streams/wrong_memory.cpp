@@ -121,6 +121,27 @@ Fault block_given_to_another_stream(bool fixed) {
   return at;
 }
 
+// The kernel works far behind the begin of the block.
+Fault block_taken_back_under_a_kernel_at_its_end(bool fixed) {
+  Rig r;
+  Fault at{};
+  constexpr std::size_t kBlock = std::size_t{1} << 20;
+  float* segment = nullptr;
+  ok(cudaMalloc(&segment, 2 * kBlock));
+  simt::annotate_freed(segment, 2 * kBlock, r.a);
+  simt::annotate_allocated(segment, kBlock, r.a);
+  r.b_waits_for_a();
+  ok(simt::launch(fill, 1, kCount, 0, r.b, segment + kBlock / sizeof(float) / 2, kCount, 1.0f)), at.line = __LINE__;
+  if (fixed) {
+    ok(cudaEventRecord(r.event, r.b));
+    ok(cudaStreamWaitEvent(r.a, r.event));
+  }
+  simt::annotate_freed(segment, kBlock, r.a);
+  ok(cudaDeviceSynchronize());
+  ok(cudaFree(segment));
+  return at;
+}
+
 Fault kernel_uses_a_freed_block(bool fixed) {
   Rig r;
   Fault at{};
@@ -304,6 +325,7 @@ std::vector<Program> memory_programs() {
       {"malloc freed on a stream under a kernel", ReportKind::use_after_free, __FILE__, malloc_freed_on_a_stream_under_a_kernel},
       {"used before its allocation", ReportKind::use_before_alloc, __FILE__, used_before_its_allocation},
       {"block given to another stream", ReportKind::use_after_free, __FILE__, block_given_to_another_stream},
+      {"block taken back under a kernel at its end", ReportKind::use_after_free, __FILE__, block_taken_back_under_a_kernel_at_its_end},
       {"kernel uses a freed block", ReportKind::use_after_free, __FILE__, kernel_uses_a_freed_block},
       {"freed twice", ReportKind::double_free, __FILE__, freed_twice},
       {"pinned freed too early", ReportKind::pinned_free, __FILE__, pinned_freed_too_early},
