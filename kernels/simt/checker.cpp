@@ -246,7 +246,7 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
     for (unsigned b = 0; b < 4; ++b) kept |= !(mask >> b & 1) && c.reader[b] != 0;
     c.read_clock = kept ? std::min(c.read_clock, clock) : clock;  // the older: rather overlook a race than make one up
   }
-  if (!r.shared()) set_reader_op(c, mask);
+  if (!r.shared() && (c.read_op != op_ || (c.read_bytes & mask) != mask)) set_reader_op(c, mask);
   c.read_tick = tick_;
   c.read_site = site;
 }
@@ -279,7 +279,7 @@ inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a
   }
   c.initialised = static_cast<std::uint8_t>((c.write_tick < block_tick_ ? mask : c.initialised | mask) & 15);
   c.in_flight = 0;
-  if (!r.shared()) set_writer_op(c, mask, mode);
+  if (!r.shared() && (c.write_op != op_ || (c.write_bytes & mask) != mask || c.others != 0 || (c.read_bytes & mask) != 0)) set_writer_op(c, mask, mode);
   c.atomic = mode == Access::atomic ? 1 : 0;
   c.write_tick = tick_;
   c.write_clock = clock;

@@ -23,7 +23,7 @@ namespace braid::simt {
 
 /// A stack with a place to go on from. Switching is a call that saves the callee's registers and comes back on another stack: 3 ns, against 170 ns
 /// for swapcontext, which asks the kernel for the signal mask twice. A default-constructed Fiber stands for the host thread's own stack.
-class Fiber {
+class alignas(64) Fiber {
  public:
   Fiber() = default;
   /// A new stack; `entry` is called on it at the first switch and must never return. `number` shifts the top of the stack: tops that all lie at

@@ -32,15 +32,15 @@ struct AsyncCopy {
 };
 
 /// One CUDA thread of the running block.
-struct Thread {
+struct alignas(64) Thread {  // what every switch touches is in the first cache line
   Fiber* fiber = nullptr;
   State state = State::fresh;
-  std::uint16_t index = 0;  // within the block
-  uint3 id{};
-  Location where;             // the warp operation it waits at
-  unsigned mask = 0;          // of the warp operation it waits in
-  int groups = 0;             // cp.async groups it has committed
+  std::uint16_t index = 0;    // within the block
   std::uint32_t in_vain = 0;  // atomics that changed nothing, since it last waited
+  uint3 id{};
+  Location where;     // the warp operation it waits at
+  unsigned mask = 0;  // of the warp operation it waits in
+  int groups = 0;     // cp.async groups it has committed
   std::vector<AsyncCopy> copies;
 };
 
