@@ -23,7 +23,7 @@ WAIT = re.compile(r"^(?!.*\breturn\b)\s*(.*\bcuda(StreamWaitEvent|EventSynchroni
 # `if (…)` and the like before the statement on its line: they stay.
 CALL = re.compile(r"^((?:if|for) \(.*\) )(?=(?:check|settle)\()")
 # What counts as noticed: words of a finding, or a comparison that fails. A program that ends in another way is a fault of its own.
-FINDING = re.compile(r"(race|uninitialised|deadlock|use before allocation|use after free|freed too early|freed on stream|pinned|early read|divergent|barrier)[^\n]{0,80}", re.IGNORECASE)
+FINDING = re.compile(r"(race|uninitialised|deadlock|use before allocation|use after free|freed too early|freed on stream|pinned memory|early read|divergent)[^\n]{0,80}", re.IGNORECASE)
 # Which test programs see which folder, and the environments that each is run in until one fails.
 ORDERS = [("forward", "fifo"), ("reverse", "reverse"), ("random:1", "random:1"), ("random:2", "random:2")]
 SECONDS = 240
