@@ -167,7 +167,7 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
   if (mode == Access::atomic && c.atomic) return;
   if (mode == Access::read && c.many_atomics) check_atomics(r, c, a, site);
   if (c.write_tick >= barrier_tick_) {
-    if (c.atomic && last_atomic_ == a) return;  // the thread that looks at what its own atomic has just left
+    if (c.atomic && mode == Access::write && last_atomic_ == a) return;  // a counter that the last to count sets back
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.writer[b] != 0 && !ordered(c.writer[b], c.write_clock, 0))
         leave_after(

@@ -17,9 +17,9 @@ void Checker::check_others(Region& r, const Cell& c, unsigned mask, const char* 
   }
 }
 
-// A plain read of what several blocks have updated. The thread whose last atomic was on this very word may look at what that has left.
+// A plain read of what several blocks have updated.
 void Checker::check_atomics(Region& r, Cell& c, const char* a, Site site) {
-  if (c.write_tick < launch_tick_ || last_atomic_ == a) return;
+  if (c.write_tick < launch_tick_) return;
   const auto found = earlier_atomics_.find(&c);
   if (found == earlier_atomics_.end()) return;
   const EarlierAtomic& earlier = found->second;

@@ -18,7 +18,7 @@ struct Config {
   std::uint32_t spin_limit = 1 << 22;    ///< fruitless looks at the same memory before a spin-wait is reported
   /// BRAID_SIMT_PROGRESS_LIMIT: accesses of a block, and threads passing its barriers and warp operations, without a thread that returns, before a
   /// spin-wait is reported; seconds of work. Without instrumented kernels only the latter, and atomics that change nothing, are counted.
-  std::uint64_t progress_limit = std::uint64_t{1} << 28;
+  std::uint64_t progress_limit = std::uint64_t{1} << 27;
 };
 
 [[nodiscard]] Config config();

@@ -183,6 +183,15 @@ __global__ void last_thread(float* out) {
   s[1] = 0;
 }
 
+__global__ void read_after_atomic(float* out) {
+  SIMT_SHARED(unsigned, s, [1]);
+  if (threadIdx.x == 0) s[0] = 0;
+  __syncthreads();
+  atomicAdd(&s[0], 1u);
+  __syncthreads();
+  if (threadIdx.x == blockDim.x - 1) out[0] = static_cast<float>(s[0]);
+}
+
 __global__ void uninitialised_global(float* fresh, float* out) {
   fresh[threadIdx.x] = 3;
   out[threadIdx.x] = fresh[threadIdx.x];
@@ -315,6 +324,7 @@ void twin_no_wait(const Buffers& b) { run(twin::no_wait, 1, 64, 0, b.in, b.out);
 void twin_missing_fence(const Buffers& b) { run(twin::missing_fence, 16, 32, 0, b.in, b.matrices, b.counter, b.out); }
 void twin_missing_fence_of_atomics(const Buffers& b) { run(twin::missing_fence_of_atomics, 8, 32, 0, b.out, b.counter); }
 void twin_last_thread(const Buffers& b) { run(twin::last_thread, 1, 64, 0, b.out); }
+void twin_read_after_atomic(const Buffers& b) { run(twin::read_after_atomic, 1, 64, 0, b.out); }
 void twin_uninitialised_global(const Buffers& b) { run(twin::uninitialised_global, 1, 64, 0, b.matrices, b.out); }
 void twin_spin_on_flag(const Buffers& b) { run(twin::spin_on_flag, 1, 64, 0, b.out); }
 void twin_spin_on_lock(const Buffers& b) { run(twin::spin_on_lock, 4, 64, 0, b.counter, b.out); }

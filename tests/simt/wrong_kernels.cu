@@ -164,6 +164,14 @@ __global__ void last_thread(float* out) {
   if (atomicAdd(&s[1], 1u) == blockDim.x - 1) out[0] = static_cast<float>(s[0]);  // here: last_thread
 }
 
+__global__ void read_after_atomic(float* out) {
+  SIMT_SHARED(unsigned, s, [1]);
+  if (threadIdx.x == 0) s[0] = 0;
+  __syncthreads();
+  atomicAdd(&s[0], 1u);  // here: read_after_atomic
+  if (threadIdx.x == blockDim.x - 1) out[0] = static_cast<float>(s[0]);  // here: read_after_atomic
+}
+
 __global__ void uninitialised_global(const float* fresh, float* out) {
   out[threadIdx.x] = 2 * fresh[threadIdx.x];  // here: uninitialised_global
 }
@@ -293,6 +301,7 @@ void wrong_no_wait(const Buffers& b) { run(wrong::no_wait, 1, 64, 0, b.in, b.out
 void wrong_missing_fence(const Buffers& b) { run(wrong::missing_fence, 16, 32, 0, b.in, b.matrices, b.counter, b.out); }
 void wrong_missing_fence_of_atomics(const Buffers& b) { run(wrong::missing_fence_of_atomics, 8, 32, 0, b.out, b.counter); }
 void wrong_last_thread(const Buffers& b) { run(wrong::last_thread, 1, 64, 0, b.out); }
+void wrong_read_after_atomic(const Buffers& b) { run(wrong::read_after_atomic, 1, 64, 0, b.out); }
 void wrong_uninitialised_global(const Buffers& b) { run(wrong::uninitialised_global, 1, 64, 0, b.matrices, b.out); }
 void wrong_spin_on_flag(const Buffers& b) { run(wrong::spin_on_flag, 1, 64, 0, b.out); }
 void wrong_spin_on_lock(const Buffers& b) { run(wrong::spin_on_lock, 1, 64, 0, b.counter, b.out); }

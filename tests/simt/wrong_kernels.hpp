@@ -50,6 +50,7 @@ struct WrongKernel {
   X(missing_fence, race, "global allocation of 49152 bytes")                 \
   X(missing_fence_of_atomics, race, "global allocation of 256 bytes")        \
   X(last_thread, race, "s")                                                  \
+  X(read_after_atomic, race, "s")                                            \
   X(uninitialised_global, uninitialised, "global allocation of 49152 bytes") \
   X(spin_on_flag, spin_wait, "global allocation of 256 bytes")               \
   X(spin_on_lock, spin_wait, "")                                             \
