@@ -10,7 +10,7 @@ configure simt -DBRAID_WERROR=ON -DBRAID_SIMT_SEED="$seed" -DBRAID_SIMT_ALL_ORDE
 build simt
 start=$SECONDS
 run_ctest simt -L '^simt$' | tee build/check/simt-tests.txt
-sed -n 's/^.*\(SHOWS: \)/NOTE: /p' build/simt/Testing/Temporary/LastTest.log
+sed -n 's/^.*\(SHOWS: \)/NOTE: /p' build/simt/Testing/Temporary/LastTest.log | sort -u
 options=(--seed "$seed")
 [[ ${BRAID_CHECK_ALL:-0} == 1 ]] && options+=(--all)
 python3 tests/check/simt_removals.py build/simt "${options[@]}" | tee build/check/simt-removals.txt

@@ -141,7 +141,7 @@ class Build:
 
 def programs_for(path):
     if path.startswith("kernels/cuda/runtime") or not path.startswith("kernels/"):
-        return ["braid_tests_cuda", "braid_tests_parallel", "braid_tests_simt_engine"]
+        return ["braid_tests_cuda", "braid_tests_simt_engine", "braid_tests_parallel"]
     return ["braid_tests_cuda_kernels", "braid_tests_cuda"]
 
 
