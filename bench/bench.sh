@@ -14,7 +14,7 @@ if [[ -z $name ]]; then
   { echo bench_simt; cmake --build build/release --target help | sed -n 's/^\(bench_[a-z0-9]*\): phony$/\1/p'; } | sed 's/^bench_/  /'
   exit 0
 fi
-if [[ ! $name =~ ^[a-z0-9_]+$ ]] || ! cmake --build build/$build --target help | grep -q "^bench_$name: "; then
+if [[ ! $name =~ ^[a-z0-9_]+$ ]] || ! cmake --build build/$build --target help | grep "^bench_$name: " >/dev/null; then
   echo "./dev bench: there is no benchmark '$name' (./dev bench lists them)" >&2
   exit 2
 fi

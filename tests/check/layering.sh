@@ -26,11 +26,11 @@ plant() {
 
 for module in "${modules[@]}"; do
   commands=$(ninja -C build/layering -t commands "braid_$module" | grep -E " -c [^ ]+\.cpp" | grep "/braid_$module.dir/")
-  isa=$(ninja -C build/layering -t commands braid | grep -E "/braid_${module}_(sse|generic).dir/" | head -n 1)
+  isa=$(ninja -C build/layering -t commands braid | awk "/\/braid_${module}_(sse|generic).dir\// && !found { print; found = 1 }")
   command=$(head -n 1 <<<"$commands")
   [[ -n $command ]] || { fail "no compile command of braid_$module" && continue; }
   for other in "${modules[@]}"; do
-    header=$(cd "$other/include" && find . -name '*.hpp' | sed 's|^\./||' | sort | head -n 1)
+    header=$(cd "$other/include" && find . -name '*.hpp' | sed 's|^\./||' | sort | sed -n 1p)
     [[ -n $header ]] || { echo "$module: $other has no public header to plant" && continue; }
     for line in "$command" ${isa:+"$isa"}; do
       if [[ $module == "$other" || " ${allowed[$module]} " == *" $other "* ]]; then
