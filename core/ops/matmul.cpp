@@ -1,5 +1,8 @@
 // Matrix products: the checks and layouts; the arithmetic is KernelTable::gemm.
 #include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
 
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/linear.hpp>
@@ -49,7 +52,8 @@ void check_matmul(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 /// op(a) op(b) with equal batch dims, op transposing the last two dims where ta or tb; bias [n] or undefined. No history.
-Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias) {
+/// sum_a, of matrices whose product is not empty: the sums of op(a)'s rows, from the same pass.
+Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias, Tensor* sum_a = nullptr) {
   const int r = a.dim();
   Shape shape = a.shape();
   GemmArgs args;
@@ -59,6 +63,7 @@ Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool t
   shape[r - 2] = args.m;
   shape[r - 1] = args.n;
   Tensor c = make_tensor(shape, a.dtype(), a.device());  // before the operands may be copied: a result that cannot be is refused first
+  if (sum_a != nullptr) *sum_a = make_tensor({args.m}, a.dtype(), a.device());
   if (c.numel() == 0) return c;
   const Matrix x(a), y(b);
   const Tensor dense_bias = bias.defined() ? bias.contiguous() : Tensor();
@@ -70,6 +75,7 @@ Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool t
   args.ldb = y.ld;
   args.ldc = args.n;
   args.bias = bias.defined() ? dense_bias.id()->data() : nullptr;
+  args.sum_a = sum_a != nullptr ? sum_a->id()->data() : nullptr;
   args.batch = r > 2 ? shape[r - 3] : 1;
   args.batch_a = r > 2 ? x.held.strides()[r - 3] : 0;
   args.batch_b = r > 2 ? y.held.strides()[r - 3] : 0;
@@ -148,13 +154,37 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 
 namespace {
 
+/// {dyᵀ x, Σ_rows dy}, neither of them empty, in one pass over dy; recorded.
+std::pair<Tensor, Tensor> linear_backward(const Tensor& dy, const Tensor& x) {
+  Tensor db;
+  const Tensor dw = product("linear", dy, true, x, false, {}, &db);
+  if (!needs_grad({dy, x})) return {dw, db};
+  const std::array<Tensor, 2> inputs{dy, x}, outputs{dw, db};
+  record_many("linear_backward", inputs, outputs, dy.device(),
+              [sdy = SavedTensor(dy), sx = SavedTensor(x)](std::span<const Tensor> g, Needs needs) -> Grads {
+                Tensor ddy, dx;
+                if (needs[0]) ddy = g[0].defined() ? linear(sx.get(), g[0], g[1]) : g[1].unsqueeze(0).expand(sdy.get().shape());
+                if (needs[1] && g[0].defined()) dx = batched(sdy.get(), false, g[0], false);
+                return {ddy, dx};
+              });
+  return {outputs[0], outputs[1]};
+}
+
 /// y = x wᵀ + b for a matrix x; recorded.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   Tensor y = product("linear", x, false, weight, true, bias);
   if (!needs_grad({x, weight, bias})) return y;
   return record("linear", {x, weight, bias}, y, [sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads {
-    return {needs[0] ? batched(dy, false, sw.get(), false) : Tensor(), needs[1] ? batched(dy, true, sx.get(), false) : Tensor(),
-            needs[2] ? sum(dy, {0}) : Tensor()};
+    Tensor dx, dw, db;
+    if (needs[0]) dx = batched(dy, false, sw.get(), false);
+    if (needs[1]) {
+      const Tensor input = sx.get();
+      const bool together = needs[2] && dy.shape()[1] > 0 && input.shape()[1] > 0;
+      if (together) std::tie(dw, db) = linear_backward(dy, input);
+      else dw = batched(dy, true, input, false);
+    }
+    if (needs[2] && !db.defined()) db = sum(dy, {0});
+    return {std::move(dx), std::move(dw), std::move(db)};
   });
 }
 

@@ -1,13 +1,23 @@
-#include "cuda/device/gemm.cuh"
+#include "cuda/gemm_float32.cuh"
+
+#include "cuda/device/gemm_small.cuh"
 #include "cuda/gemm_kinds.hpp"
 
 namespace braid::cuda {
 
-void gemm_float32(const GemmArgs& args, Stream& stream) {
-  // Wide tiles read each operand half as often; they pay where there are enough of them to fill a GPU.
-  const std::int64_t wide_tiles = (args.m + 127) / 128 * ((args.n + 127) / 128) * args.batch;
-  if (args.m >= 128 && args.n >= 128 && wide_tiles >= 128) return launch_gemm<F32, WideTile>(args, stream);
-  launch_gemm<F32, PlainTile>(args, stream);
+void gemm_float32(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {
+  launch_gemm<F32>(args, plan, stream, [&](const GemmParams<F32>& p) {
+    switch (plan.tile) {
+      case GemmTileKind::square128:
+      case GemmTileKind::tall128x64:
+        return gemm_float32_large(plan.tile, p, args.ta, args.tb, stream);
+      case GemmTileKind::columns128x16:
+      case GemmTileKind::rows16x128:
+        return gemm_float32_skinny(plan.tile, p, args.ta, args.tb, stream);
+      default:
+        return gemm_float32_square(plan.tile, p, args.ta, args.tb, stream);
+    }
+  });
 }
 
 }  // namespace braid::cuda

@@ -1,8 +1,8 @@
-#include "cuda/device/gemm.cuh"
+#include "cuda/device/gemm_small.cuh"
 #include "cuda/gemm_kinds.hpp"
 
 namespace braid::cuda {
 
-void gemm_float64(const GemmArgs& args, Stream& stream) { launch_gemm<F64, PlainTile>(args, stream); }
+void gemm_float64(const GemmArgs& args, const GemmPlan& plan, Stream& stream) { launch_square<F64>(args, plan, stream); }
 
 }  // namespace braid::cuda

@@ -21,6 +21,16 @@ void LaunchScope::fail(cudaError_t error) const {
   throw InternalError(str(op_, ": expected a failed launch to throw"));
 }
 
+int processors_of(Stream& stream) {
+  Gpu& gpu = own(stream).gpu();
+  int count = gpu.processors();
+  if (count == 0) {
+    check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, gpu.ordinal()), "matmul", gpu, stream.device());
+    gpu.set_processors(count);
+  }
+  return count;
+}
+
 Scratch::Scratch(std::size_t bytes, Stream& stream) : stream_(stream) {
   const Block block = device_context(stream.device()).backend->allocate(bytes, stream);
   data_ = block.data, bytes_ = block.bytes, tag_ = block.tag;

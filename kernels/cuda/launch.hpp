@@ -31,6 +31,9 @@ class LaunchScope {
   cudaStream_t native_;
 };
 
+/// SMs of the stream's device.
+[[nodiscard]] int processors_of(Stream& stream);
+
 /// Memory of the stream's device for the kernels that are queued while it lives; freed in stream order. Throws OutOfMemoryError.
 class Scratch {
  public:

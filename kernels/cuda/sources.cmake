@@ -2,6 +2,7 @@
 # By the C++ compiler: they see the CUDA runtime through simt/cuda_runtime.hpp.
 set(BRAID_CUDA_RUNTIME_SOURCES
   cuda/errors.cpp
+  cuda/gemm_plan.cpp
   cuda/launch.cpp
   cuda/runtime/allocator.cpp
   cuda/runtime/cuda_backend.cpp
@@ -20,6 +21,9 @@ set(BRAID_CUDA_KERNEL_SOURCES
   cuda/fill.cu
   cuda/gemm.cu
   cuda/gemm_float32.cu
+  cuda/gemm_float32_large.cu
+  cuda/gemm_float32_skinny.cu
+  cuda/gemm_float32_square.cu
   cuda/gemm_float64.cu
   cuda/gemm_integer.cu
   cuda/gemm_narrow.cu

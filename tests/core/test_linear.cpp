@@ -1,7 +1,9 @@
 // linear(): sizes, layouts, bias, empty ones, errors.
 #include <braid/core/autograd.hpp>
 #include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/linear.hpp>
+#include <braid/core/ops/reduce.hpp>
 
 #include "reference/matmul.hpp"
 #include "reference/reduce.hpp"
@@ -75,6 +77,25 @@ TEST_CASE("linear: gradients of many rows", "[linear][gradients]") {
   CHECK_CLOSE(h[0].reshape({33, 17}), g[0], tolerance(DType::float64));
   CHECK_CLOSE(h[1], g[1], tolerance(DType::float64));
   CHECK_CLOSE(h[2], g[2], tolerance(DType::float64));
+}
+
+TEST_CASE("linear: weight and bias gradients from one pass can be differentiated again", "[linear][gradients]") {
+  // With fixed p, q: s = <p, dw> + <q, db> where dw = dyᵀ x and db = Σ_rows dy, so ds/d(dy) = x pᵀ + q and ds/dx = dy p.
+  const Tensor x = random_tensor({7, 4}, DType::float64, {}, 1).requires_grad_(), w = random_tensor({3, 4}, DType::float64, {}, 2).requires_grad_(),
+               b = random_tensor({3}, DType::float64, {}, 3).requires_grad_(), dy = random_tensor({7, 3}, DType::float64, {}, 4).requires_grad_();
+  const Tensor p = random_tensor({3, 4}, DType::float64, {}, 5), q = random_tensor({3}, DType::float64, {}, 6);
+  for (const bool both : {true, false}) {
+    const std::vector<Tensor> g = grad(std::vector<Tensor>{linear(x, w, b)}, std::vector<Tensor>{w, b}, std::vector<Tensor>{dy}, true, true);
+    const Tensor s = both ? (p * g[0]).sum() + (q * g[1]).sum() : (q * g[1]).sum();
+    const std::vector<Tensor> h = grad(std::vector<Tensor>{s}, std::vector<Tensor>{dy, x}, {}, false, false, true);
+    CHECK_CLOSE(h[0], both ? reference::linear(array_of(x), array_of(p), array_of(q)) : array_of(zeros({7, 3}, {.dtype = DType::float64}) + q),
+                tolerance(DType::float64));
+    if (both) {
+      CHECK_CLOSE(h[1], reference::matmul(array_of(dy), array_of(p)), tolerance(DType::float64));
+    } else {
+      CHECK(!h[1].defined());
+    }
+  }
 }
 
 TEST_CASE("linear: the number of threads does not change a bit", "[linear]") {

@@ -1,6 +1,7 @@
 #include <array>
 #include <random>
 
+#include "cuda/gemm_kinds.hpp"
 #include "cuda_kernels/cuda_kernel_support.hpp"
 
 #if defined(BRAID_CUDA_SIMT)
@@ -22,12 +23,14 @@ struct Case {
   std::int64_t pad = 0;  // leading dims are larger than they must be
   std::int64_t shift = 0;
   bool repeat_a = false, repeat_b = false;
+  bool relu = false, sums = false;
+  const braid::cuda::GemmPlan* plan = nullptr;  // else the kernel's own choice
 };
 
 // Buffers as small as the contract allows, so that the checker sees every step outside.
 struct Operands {
   Case s;
-  Buffer a, b, c, bias;
+  Buffer a, b, c, bias, sums;
   GemmArgs args{};
 
   static std::int64_t extent(std::int64_t rows, std::int64_t cols, std::int64_t ld) { return rows == 0 || cols == 0 ? 0 : (rows - 1) * ld + cols; }
@@ -41,19 +44,24 @@ struct Operands {
         a(t, size_a(s) * (s.repeat_a ? 1 : s.batch)),
         b(t, size_b(s) * (s.repeat_b ? 1 : s.batch)),
         c(t, size_c(s) * s.batch),
-        bias(t, s.bias ? s.n : 0) {
-    a.pattern(1, 0.5), b.pattern(2, 0.5), c.pattern(3, 0.5), bias.pattern(4, 0.5);
+        bias(t, s.bias ? s.n : 0),
+        sums(t, s.sums ? s.m : 0) {
+    a.pattern(1, 0.5), b.pattern(2, 0.5), c.pattern(3, 0.5), bias.pattern(4, 0.5), sums.pattern(5, 0.5);
     args.dtype = t;
     args.ta = s.ta, args.tb = s.tb, args.accumulate = s.accumulate;
     args.m = s.m, args.n = s.n, args.k = s.k, args.batch = s.batch;
     args.lda = leading(s.ta ? s.m : s.k, s.pad), args.ldb = leading(s.tb ? s.k : s.n, s.pad), args.ldc = leading(s.n, s.pad);
+    args.activation = s.relu ? braid::Activation::relu : braid::Activation::none;
     args.batch_a = s.repeat_a ? 0 : size_a(s), args.batch_b = s.repeat_b ? 0 : size_b(s), args.batch_c = size_c(s);
   }
   void run() {
-    Twin ga(a, s.shift), gb(b, s.shift), gc(c, s.shift), gbias(bias, s.shift);
+    Twin ga(a, s.shift), gb(b, s.shift), gc(c, s.shift), gbias(bias, s.shift), gsums(sums, s.shift);
     args.a = ga.data(), args.b = gb.data(), args.c = gc.data(), args.bias = s.bias ? gbias.data() : nullptr;
-    gpu().gemm(args, gpu_stream());
+    args.sum_a = s.sums ? gsums.data() : nullptr;
+    if (s.plan != nullptr) braid::cuda::gemm_as_planned(args, *s.plan, gpu_stream());
+    else gpu().gemm(args, gpu_stream());
     gc.fetch();
+    gsums.fetch();
   }
   [[nodiscard]] std::int64_t at_a(std::int64_t q, std::int64_t i, std::int64_t p) const {
     return q * args.batch_a + (s.ta ? p * args.lda + i : i * args.lda + p);
@@ -70,7 +78,8 @@ double unit_of(DType t) { return t == DType::float16 ? 0x1p-11 : t == DType::bfl
 // A plain triple loop in double (exact for these integers), and the bound (k + 2) u Σ|a||b| of any order of summation.
 void check(DType t, const Case& s) {
   INFO(braid::name_of(t) << " m " << s.m << " n " << s.n << " k " << s.k << (s.ta ? " T" : " N") << (s.tb ? "T" : "N") << (s.accumulate ? " accumulate" : "")
-                         << (s.bias ? " bias" : "") << " batch " << s.batch << " pad " << s.pad << " shift " << s.shift);
+                         << (s.bias ? " bias" : "") << " batch " << s.batch << " pad " << s.pad << " shift " << s.shift
+                         << (s.relu ? " relu" : "") << (s.sums ? " sums" : "") << " tile " << (s.plan == nullptr ? -1 : static_cast<int>(s.plan->tile)));
   Operands x(t, s);
   Buffer before(t, x.c.size());
   before.pattern(3, 0.5);
@@ -90,8 +99,14 @@ void check(DType t, const Case& s) {
         const double bound = braid::is_floating(t)
                                  ? (static_cast<double>(s.k) + 2) * unit(t) * size + 1.001 * unit_of(t) * std::fabs(sum) + (t == DType::float16 ? 0x1p-25 : 0)
                                  : 0;
-        wrong += !(std::fabs(x.c[at] - sum) <= bound);
+        wrong += !(std::fabs(x.c[at] - (s.relu ? std::fmax(sum, 0.0) : sum)) <= bound);
       }
+  for (std::int64_t i = 0; s.sums && i < s.m; ++i) {
+    double sum = 0, size = 0;
+    for (std::int64_t p = 0; p < s.k; ++p) sum += x.a[x.at_a(0, i, p)], size += std::fabs(x.a[x.at_a(0, i, p)]);
+    const double bound = (std::ceil(std::log2(static_cast<double>(std::max<std::int64_t>(s.k, 1)))) + 2) * unit(t) * size + 1.001 * unit_of(t) * std::fabs(sum);
+    wrong += !(std::fabs(x.sums[i] - sum) <= bound);
+  }
   for (std::int64_t at = 0; at < x.c.size(); ++at) changed += !inside[static_cast<std::size_t>(at)] && x.c[at] != before[at];
   CHECK(wrong == 0);
   CHECK(changed == 0);
@@ -117,15 +132,136 @@ TEST_CASE("cuda gemm: sizes that break tilings, all layouts", "[cuda_kernels][ge
       }
 }
 
-TEST_CASE("cuda gemm: wide tiles", "[cuda_kernels][gemm]") {
+TEST_CASE("cuda gemm: every tile, every layout, sizes one beside the tile's", "[cuda_kernels][gemm]") {
+  NEEDS_GPU;
+  unsigned turn = 0;
+  for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles)
+    for (int layout = 0; layout < 4; ++layout)
+      for (int beside = -1; beside <= 1; ++beside, ++turn) {
+        const std::int64_t k = std::array<std::int64_t, 4>{33, 16, 7, 40}[turn % 4];
+        const braid::cuda::GemmPlan plan{tile.kind, 1, k};
+        Case s{tile.rows + beside, tile.columns - beside, k, layout >= 2, layout % 2 == 1};
+        s.plan = &plan;
+        s.sums = true;
+        s.relu = turn % 2 == 0;
+        s.bias = turn % 3 == 0;
+        s.accumulate = turn % 3 == 1;
+        s.pad = beside == 0 ? 0 : turn % 2 == 0 ? 4 - s.m % 4 : 1;
+        s.shift = turn % 5 == 4 ? 1 : 0;
+        check(DType::float32, s);
+        if (!tile.wide_only && beside != 0)
+          for (const DType t : {DType::float64, DType::float16, DType::bfloat16}) check(t, s);
+      }
+}
+
+TEST_CASE("cuda gemm: several tiles each way, whole and ragged", "[cuda_kernels][gemm]") {
+  NEEDS_GPU;
+  for (const auto tile : {braid::cuda::GemmTileKind::square32, braid::cuda::GemmTileKind::columns128x16})
+    for (int layout = 0; layout < 4; ++layout) {
+      const braid::cuda::GemmPlan plan{tile, 1, 20};
+      Case s{290, 100, 20, layout >= 2, layout % 2 == 1};  // more than eight rows of tiles of 32
+      s.plan = &plan;
+      s.sums = s.bias = layout % 2 == 0;
+      check(DType::float32, s);
+    }
+}
+
+TEST_CASE("cuda gemm: k in parts, the same bits again", "[cuda_kernels][gemm]") {
+  NEEDS_GPU;
+  for (const DType t : kFloats)
+    for (int layout = 0; layout < 4; ++layout) {
+      Case s{37, 21, 1200, layout >= 2, layout % 2 == 1};
+      GemmArgs shape{};
+      shape.m = s.m, shape.n = s.n, shape.k = s.k, shape.batch = 1, shape.dtype = t;
+      for (const int processors : {1, 4, 132}) {  // the parts are the shape's
+        const auto plan = braid::cuda::plan_gemm(shape, processors);
+        CHECK(plan.splits == 4);
+        CHECK(plan.depth == 320);
+      }
+      s.sums = layout != 1;
+      s.relu = layout == 2;
+      s.bias = layout == 0, s.accumulate = layout == 3;
+      s.pad = layout;
+      check(t, s);
+      Operands once(t, s), again(t, s);
+      once.run(), again.run();
+      CHECK(once.c.bytes() == again.c.bytes());
+      CHECK(once.sums.bytes() == again.sums.bytes());
+    }
+}
+
+TEST_CASE("cuda gemm: a tile does not change a bit", "[cuda_kernels][gemm]") {
   NEEDS_GPU;
   for (int layout = 0; layout < 4; ++layout) {
-    Case s{1410, 1411, 9, layout >= 2, layout % 2 == 1};  // 12 by 12 tiles with ragged ends
-    s.bias = layout % 2 == 0;
-    s.accumulate = layout == 1;
-    s.pad = layout;
-    check(DType::float32, s);
+    std::vector<unsigned char> bits, sums;
+    for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles) {
+      const braid::cuda::GemmPlan plan{tile.kind, 2, 32};
+      Case s{50, 40, 55, layout >= 2, layout % 2 == 1};
+      s.plan = &plan;
+      s.sums = true;
+      Operands x(DType::float32, s);
+      for (std::int64_t i = 0; i < x.a.size(); ++i) x.a.put(i, 1.0 / static_cast<double>(i + 3));
+      for (std::int64_t i = 0; i < x.b.size(); ++i) x.b.put(i, 1.0 / static_cast<double>(2 * i + 7));
+      x.run();
+      if (bits.empty()) bits = x.c.bytes(), sums = x.sums.bytes();
+      CHECK(x.c.bytes() == bits);
+      CHECK(x.sums.bytes() == sums);
+    }
   }
+}
+
+TEST_CASE("cuda gemm: sums of long rows of one sign, of infinities and of NaN", "[cuda_kernels][gemm]") {
+  NEEDS_GPU;
+  for (const std::int64_t k : {std::int64_t{60}, std::int64_t{3000}}) {
+    Case s{9, 5, k, true, false};
+    s.sums = true;
+    Operands x(DType::float32, s);
+    for (std::int64_t i = 0; i < x.a.size(); ++i) x.a.put(i, 1.0 / static_cast<double>(i % 97 + 3));
+    x.a.put(x.at_a(0, 1, k - 1), kInf);
+    x.a.put(x.at_a(0, 2, 0), kNaN);
+    x.run();
+    for (std::int64_t i = 3; i < s.m; ++i) {
+      double sum = 0;
+      for (std::int64_t p = 0; p < k; ++p) sum += x.a[x.at_a(0, i, p)];
+      CHECK(std::fabs(x.sums[i] - sum) <= (std::ceil(std::log2(static_cast<double>(k))) + 2) * 0x1p-24 * sum);
+    }
+    CHECK(x.sums[1] == kInf);
+    CHECK(std::isnan(x.sums[2]));
+  }
+}
+
+TEST_CASE("cuda gemm: relu keeps NaN, and is for integers too", "[cuda_kernels][gemm]") {
+  NEEDS_GPU;
+  for (const DType t : kGemmTypes)
+    for (const std::int64_t m : {std::int64_t{3}, std::int64_t{80}}) {
+      Case s{m, 40, 12};
+      s.relu = true;
+      check(t, s);
+      if (!braid::is_floating(t)) continue;
+      Operands x(t, s);
+      x.a.put(x.at_a(0, 1, 5), kNaN);
+      x.run();
+      CHECK(std::isnan(x.c[x.at_c(0, 1, 0)]));
+    }
+}
+
+TEST_CASE("cuda gemm: the plan", "[cuda_kernels][gemm]") {
+  using braid::cuda::GemmTileKind;
+  const auto plan = [](std::int64_t m, std::int64_t n, std::int64_t k, int processors, DType t = DType::float32) {
+    GemmArgs args{};
+    args.dtype = t, args.m = m, args.n = n, args.k = k, args.batch = 1;
+    return braid::cuda::plan_gemm(args, processors);
+  };
+  CHECK(plan(30, 2, 5, 132).tile == GemmTileKind::tiny);   // y of 30×5→2
+  CHECK(plan(30, 5, 2, 132).tile == GemmTileKind::tiny);   // dx
+  CHECK(plan(2, 5, 30, 132).tile == GemmTileKind::tiny);   // dW and db
+  CHECK(plan(4096, 4096, 4096, 132).tile == GemmTileKind::square128);
+  CHECK(plan(4096, 4096, 4096, 132).splits == 1);
+  CHECK(plan(4096, 4096, 64, 132, DType::float64).tile == GemmTileKind::square64);
+  CHECK(plan(100000, 10, 64, 132).tile == GemmTileKind::columns128x16);
+  CHECK(plan(10, 100000, 64, 132).tile == GemmTileKind::rows16x128);
+  CHECK(plan(64, 10, 8192, 132).splits == 32);  // dW of a small layer, many rows
+  CHECK(plan(64, 10, 8192, 1).splits == 32);
 }
 
 TEST_CASE("cuda gemm: batches, with repeated operands", "[cuda_kernels][gemm]") {
@@ -213,5 +349,10 @@ TEST_CASE("cuda gemm: the kernels are named after what they are in a linear laye
   CHECK(launched(false, false).find("linear_backward_input") != std::string::npos);
   CHECK(launched(true, false).find("linear_backward_weight") != std::string::npos);
   CHECK(launched(true, true).find("matmul_both_transposed") != std::string::npos);
+  braid::simt::clear_launch_log();
+  Case s{2, 5, 30, true, false};  // dW and db of 30×5→2
+  s.sums = true;
+  Operands(DType::float32, s).run();
+  CHECK(braid::simt::launch_log().size() == 1);
 }
 #endif

@@ -313,6 +313,68 @@ TEMPLATE_TEST_CASE("gemm: the same bits for any number of threads, and again", "
   braid::set_num_threads(before);
 }
 
+TEMPLATE_TEST_CASE("gemm: relu is the last thing done, and keeps NaN", "[kernels][gemm]", float, double, float16, bfloat16, std::int32_t, std::int64_t) {
+  with_and_without_library([] {
+    for (auto [m, n, k] : {std::array<std::int64_t, 3>{7, 9, 5}, {150, 170, 70}, {64, 10, 130}, {3, 40, 0}})
+      for (int layout = 0; layout < 4; ++layout) {
+        Case s{m, n, k, layout >= 2, layout % 2 == 1};
+        s.accumulate = layout == 1, s.bias = layout == 2, s.pad = layout;
+        s.batch = layout == 3 ? 3 : 1;
+        INFO(describe(s, braid::dtype_of<TestType>));
+        Operands<TestType> plain(s), relu(s);
+        if constexpr (!std::is_integral_v<TestType>)
+          if (k > 0) plain.a[0] = relu.a[0] = from_double<TestType>(std::numeric_limits<double>::quiet_NaN());
+        relu.args.activation = braid::Activation::relu;
+        gemm(plain.args), gemm(relu.args);
+        std::size_t wrong = 0;
+        for (std::size_t at = 0; at < plain.c.size(); ++at) {
+          const bool inside = static_cast<std::int64_t>(at) % plain.args.batch_c % plain.args.ldc < n;
+          const double before = to_double(plain.c[at]), after = to_double(relu.c[at]);
+          if (std::isnan(before)) wrong += !std::isnan(after);
+          else wrong += after != (inside && before < 0 ? 0 : before);
+        }
+        CHECK(wrong == 0);
+      }
+  });
+}
+
+TEMPLATE_TEST_CASE("gemm: sums of op(A)'s rows beside the product", "[kernels][gemm]", float, double, float16, bfloat16) {
+  const int before = braid::num_threads();
+  for (auto [m, n, k] : {std::array<std::int64_t, 3>{2, 5, 30}, {33, 70, 1}, {130, 17, 300}, {10, 64, 3000}, {5, 4, 0}})
+    for (bool ta : {false, true})
+      for (std::int64_t pad : {0, 3}) {
+        Case s{m, n, k, ta, false};
+        s.pad = pad, s.accumulate = pad == 3;
+        INFO(describe(s, braid::dtype_of<TestType>));
+        Operands<TestType> plain(s), with(s);
+        std::vector<TestType> sums(static_cast<std::size_t>(m), from_double<TestType>(7)), first;
+        with.args.sum_a = sums.data();
+        gemm(plain.args);
+        for (const int threads : {1, 3}) {
+          braid::set_num_threads(threads);
+          with.c = plain.c.empty() ? with.c : Operands<TestType>(s).c;
+          with.args.c = with.c.data();
+          gemm(with.args);
+          if (first.empty()) first = sums;
+          CHECK(std::memcmp(first.data(), sums.data(), sums.size() * sizeof(TestType)) == 0);
+          CHECK(std::memcmp(plain.c.data(), with.c.data(), plain.c.size() * sizeof(TestType)) == 0);
+        }
+        const double sum_unit = std::is_same_v<TestType, double> ? 0x1p-53 : 0x1p-24;
+        std::size_t wrong = 0;
+        for (std::int64_t i = 0; i < m; ++i) {
+          double sum = 0, size = 0;
+          for (std::int64_t p = 0; p < k; ++p) {
+            const double x = to_double(with.a[static_cast<std::size_t>(ta ? p * with.args.lda + i : i * with.args.lda + p)]);
+            sum += x, size += std::abs(x);
+          }
+          const double bound = (std::ceil(std::log2(static_cast<double>(k < 1 ? 1 : k))) + 2) * sum_unit * size + 1.001 * unit<TestType>() * std::abs(sum);
+          wrong += !(std::abs(to_double(sums[static_cast<std::size_t>(i)]) - sum) <= bound);
+        }
+        CHECK(wrong == 0);
+      }
+  braid::set_num_threads(before);
+}
+
 TEST_CASE("gemm: a 16-bit product is summed in float and rounded once", "[kernels][gemm]") {
   // 4096 ones times 2^-8 + 2^-9: a bfloat16 sum would stop growing at 2.
   const Case s{1, 1, 4096};

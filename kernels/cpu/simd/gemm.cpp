@@ -102,14 +102,70 @@ void (*tile_function(DType dtype))(const GemmArgs&, GemmWay, const GemmTile&) {
   }
 }
 
+template <class T>
+void relu_rows(const GemmArgs& args, const GemmTile& tile) {
+  T* row = static_cast<T*>(args.c) + tile.matrix * args.batch_c + tile.i * args.ldc + tile.j;
+  for (std::int64_t i = 0; i < tile.m; ++i, row += args.ldc)
+    for (std::int64_t j = 0; j < tile.n; ++j) row[j] = row[j] <= T{} ? T{} : row[j];  // a NaN fails the comparison and stays
+}
+// 16 bits: the sign decides, unless it is a NaN's (whose bits without the sign lie above those of infinity).
+void relu_rows_narrow(const GemmArgs& args, const GemmTile& tile, std::uint16_t infinity) {
+  std::uint16_t* row = static_cast<std::uint16_t*>(args.c) + tile.matrix * args.batch_c + tile.i * args.ldc + tile.j;
+  for (std::int64_t i = 0; i < tile.m; ++i, row += args.ldc)
+    for (std::int64_t j = 0; j < tile.n; ++j) {
+      const std::uint16_t bits = row[j];
+      row[j] = bits >= 0x8000 && (bits & 0x7fff) <= infinity ? std::uint16_t{0} : bits;
+    }
+}
+
+// On a tile that was just written.
+void activate(const GemmArgs& args, const GemmTile& tile) {
+  if (args.activation == Activation::none) return;
+  switch (args.dtype) {
+    case DType::float32:
+      return relu_rows<float>(args, tile);
+    case DType::float64:
+      return relu_rows<double>(args, tile);
+    case DType::float16:
+      return relu_rows_narrow(args, tile, 0x7c00);
+    case DType::bfloat16:
+      return relu_rows_narrow(args, tile, 0x7f80);
+    case DType::int32:
+      return relu_rows<std::int32_t>(args, tile);
+    default:
+      return relu_rows<std::int64_t>(args, tile);
+  }
+}
+
+void sum_rows_of_a(const GemmArgs& args, Stream& stream) {
+  ReduceArgs sums{};
+  sums.op = ReduceOp::sum;
+  sums.dtype = args.dtype;
+  sums.out = args.sum_a;
+  sums.x = args.a;
+  sums.scale = 1.0;
+  const auto one_dim = [](Loop& loop, std::int64_t n, std::int64_t out, std::int64_t x) {
+    loop.rank = 1;
+    loop.n = loop.size[0] = n;
+    loop.stride[0][0] = out, loop.stride[1][0] = x;
+  };
+  one_dim(sums.keep, args.m, 1, args.ta ? 1 : args.lda);
+  one_dim(sums.over, args.k, 0, args.ta ? args.lda : 1);
+  reduce(sums, stream);
+}
+
 }  // namespace
 
 void gemm(const GemmArgs& args, Stream& stream) {
   const auto function = tile_function(args.dtype);
   if (args.m <= 0 || args.n <= 0 || args.batch <= 0) return;
+  if (args.sum_a != nullptr) sum_rows_of_a(args, stream);
   const GemmWay way = choose_way(args);
   const double work = work_of(args);
-  if (args.batch == 1 && work < 2 * kTileWork) return function(args, way, {0, 0, 0, args.m, args.n});
+  if (args.batch == 1 && work < 2 * kTileWork) {
+    function(args, way, {0, 0, 0, args.m, args.n});
+    return activate(args, {0, 0, 0, args.m, args.n});
+  }
 
   const Grid grid = way == GemmWay::library || way == GemmWay::packed ? large_grid(args, way) : simple_grid(args, way);
   const std::int64_t per_matrix = grid.rows * grid.columns;
@@ -122,7 +178,9 @@ void gemm(const GemmArgs& args, Stream& stream) {
       const std::int64_t in_matrix = t % per_matrix;
       const std::int64_t i = in_matrix / grid.columns * grid.row_step, j = in_matrix % grid.columns * grid.column_step;
       const std::int64_t m = args.m - i < grid.row_step ? args.m - i : grid.row_step, n = args.n - j < grid.column_step ? args.n - j : grid.column_step;
-      function(args, way, {t / per_matrix, i, j, m, n});
+      const GemmTile tile{t / per_matrix, i, j, m, n};
+      function(args, way, tile);
+      activate(args, tile);
     }
   };
   parallel_for(stream, ceil_div(tiles, together), run);

@@ -1,161 +1,206 @@
 #pragma once
+#include "cuda/device/gemm_side.cuh"
 #include "cuda/device/loop.cuh"
-#include "cuda/device/math.cuh"
+#include "cuda/device/row_sum.cuh"
 #include "cuda/device/run.cuh"
 
-// C = op(A) op(B) (+ bias, + C): a tile of C a block, a smaller tile a thread, the k dim in steps through two buffers of shared memory.
-// Order   each element of C is one sum over k, in order: the bits do not depend on m, n or the tile.
+// C = activation(op(A) op(B) (+ bias, + C)): a tile of C a block, fours of fours of it a thread, k in steps through two buffers of shared memory: while a step is
+// multiplied, cp.async or registers bring the next one.
+// Order   each element of C is one sum over its part of k, in order: the bits do not depend on m, n or the tile.
 // Names   the kernels are called after what they are in a linear layer: y = x Wᵀ + b, dx = dy W, dW = dyᵀ x.
 namespace braid::cuda {
 
+template <class E>
 struct GemmParams {
-  std::int64_t m, n, k, lda, ldb, ldc, batch_a, batch_b, batch_c, row_tiles, column_tiles, tiles;
-  bool accumulate, packs_a, packs_b, packs_c;  // packs: rows may be read in fours
+  using T = typename E::T;
+  using A = typename E::A;
+  const T* a;
+  const T* b;
+  T* c;
+  const T* bias;
+  T* sum_a;
+  A* partial;       // [splits, batch, m, n], or nullptr: straight to C
+  A* partial_sums;  // [splits, m]
+  std::int64_t m, n, k, batch, lda, ldb, ldc, batch_a, batch_b, batch_c, splits, depth, first;
+  int row_tiles, column_tiles;
+  bool accumulate, relu, packs_a, packs_b, packs_c;  // packs: rows may be read in fours
 };
 
-template <int Rows, int Columns, int Depth, int ThreadRows, int ThreadColumns>
+/// A block's threads: 32 lanes as kLaneRows × kLaneColumns, warps side by side; a thread has ThreadRows × ThreadColumns elements in fours that lie a warp's
+/// lanes apart, so that the lanes of a warp read neighbouring fours.
+template <int Rows, int Columns, int Depth, int ThreadRows, int ThreadColumns, int LaneRows, int MinBlocks>
 struct GemmTile {
   static constexpr int kRows = Rows, kColumns = Columns, kDepth = Depth, kThreadRows = ThreadRows, kThreadColumns = ThreadColumns;
-  static constexpr int kGemmThreads = (Rows / ThreadRows) * (Columns / ThreadColumns);
-  static_assert(kGemmThreads == kThreads && Rows * Depth == 4 * kThreads && Columns * Depth == 4 * kThreads, "each thread loads four elements of A and B");
+  static constexpr int kLaneRows = LaneRows, kLaneColumns = 32 / LaneRows, kMinBlocks = MinBlocks;
+  static constexpr int kWarpRows = LaneRows * ThreadRows, kWarpColumns = kLaneColumns * ThreadColumns;
+  static constexpr int kWarpsAcross = Columns / kWarpColumns;
+  static constexpr int kBlock = Rows / kWarpRows * kWarpsAcross * 32;
+  static_assert(Rows % kWarpRows == 0 && Columns % kWarpColumns == 0 && Depth % kRowGroup == 0 && kBlock >= Rows);
 };
 
-/// Four elements of a row from (row, column) on; those outside [rows, columns) are 0.
-template <class E>
-struct Four {
-  typename E::A v[4];
-  BRAID_DEVICE void load(const typename E::T* p, std::int64_t ld, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns, bool packs) {
-    const typename E::T* from = p + row * ld + column;
-    if (packs && row < rows && column + 4 <= columns) {
-      const auto pack = load_pack<4>(from);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) v[i] = E::load(pack.v[i]);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) v[i] = row < rows && column + i < columns ? E::load(from[i]) : typename E::A{0};
-    }
-  }
-};
-
-/// A side of the product in shared memory, [depth, width]: op(A)'s rows or op(B)'s columns lie along the width.
-/// `along_depth`: the operand's memory is dense along k (A as stored [m, k], B as stored [n, k]); its fours are then turned.
-template <class E, bool along_depth, int kWidth, int kDepth>
-struct GemmSide {
-  static constexpr int kPad = 4;  // turned fours then fall on different banks, and packs stay aligned
-  static constexpr int kStride = kWidth + kPad;
-  static constexpr int kFours = along_depth ? kDepth / 4 : kWidth / 4;  // in a row of the tile, as memory has it
-  Four<E> next;
-  BRAID_DEVICE void load(const typename E::T* p, std::int64_t ld, std::int64_t wide, std::int64_t deep, std::int64_t width, std::int64_t depth, bool packs) {
-    const int row = static_cast<int>(threadIdx.x) / kFours, column = static_cast<int>(threadIdx.x) % kFours * 4;
-    if constexpr (along_depth) next.load(p, ld, wide + row, deep + column, width, depth, packs);
-    else next.load(p, ld, deep + row, wide + column, depth, width, packs);
-  }
-  BRAID_DEVICE void store(typename E::A* shared) const {
-    const int row = static_cast<int>(threadIdx.x) / kFours, column = static_cast<int>(threadIdx.x) % kFours * 4;
-    if constexpr (along_depth) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) shared[(column + i) * kStride + row] = next.v[i];
-    } else {
-      Pack<typename E::A, 4> pack;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) pack.v[i] = next.v[i];
-      store_pack(shared + row * kStride + column, pack);
-    }
-  }
-};
-
-/// N neighbouring numbers from shared memory.
-template <int N, class A>
-BRAID_DEVICE void load_row(A (&to)[N], const A* from) {
-  static_assert(N % 4 == 0);
+/// N numbers of a row of shared memory, in fours that lie `apart`. Where a warp's part of the row holds all bits of a turn, those above `apart` move whole
+/// fours, which is known when this is compiled.
+template <int N, int apart, class A>
+BRAID_DEVICE void read_fours(A (&to)[N], const A* row, int at, int turn) {
+  constexpr bool whole = N / 4 * apart >= 32;
 #pragma unroll
   for (int i = 0; i < N; i += 4) {
-    const auto pack = load_pack<4>(from + i);
+    const int fours = i / 4 * apart;
+    const int place = whole ? (at ^ (turn & (apart - 1))) + (fours ^ (turn & ~(apart - 1))) : (at + fours) ^ turn;
+    const auto pack = read_pack<4>(row + place);  // from shared: fours
 #pragma unroll
-    for (int k = 0; k < 4; ++k) to[i + k] = pack.v[k];
+    for (int j = 0; j < 4; ++j) to[i + j] = pack.v[j];
   }
 }
 
-/// Four results of a row of C.
+/// What becomes of a sum: bias or the old element, then the activation. Rounded once.
 template <class E>
-BRAID_DEVICE void store_four(typename E::T* c, const typename E::A* sum, const typename E::T* bias, std::int64_t count, bool accumulate, bool packs) {
+BRAID_DEVICE typename E::T finish(const GemmParams<E>& p, typename E::A sum, const typename E::T* c, const typename E::T* bias) {
   using A = typename E::A;
+  if (p.accumulate) sum += E::load(*c);
+  else if (bias != nullptr) sum += E::load(*bias);
+  if constexpr (E::kFloating) {
+    if (p.relu && sum <= A(0)) sum = A(0);  // a NaN stays
+  } else {
+    if (p.relu && static_cast<std::make_signed_t<A>>(sum) < 0) sum = A(0);
+  }
+  return E::store(sum);
+}
+
+/// Four results of a row, of which `count` lie in C.
+template <class E>
+BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typename E::A* sum, const typename E::T* bias, std::int64_t count) {
   Pack<typename E::T, 4> result;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if (i >= count) break;
-    A value = sum[i];
-    if (accumulate) value += E::load(c[i]);
-    else if (bias != nullptr) value += E::load(bias[i]);
-    result.v[i] = E::store(value);
+    result.v[i] = finish<E>(p, sum[i], c + i, bias == nullptr ? nullptr : bias + i);
   }
-  if (packs && count >= 4) {
-    store_pack(c, result);
+  if (p.packs_c && count >= 4) {
+    write_pack<4>(c, result);  // to global: fours
   } else {
-    for (int i = 0; i < 4 && i < count; ++i) c[i] = result.v[i];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (i < count) c[i] = result.v[i];
   }
 }
 
+/// Which part of which product a block has. Rows of tiles go in groups of eight, column by column, so that neighbouring blocks share operands in the L2 cache.
+struct GemmItem {
+  std::int64_t matrix;
+  int split, row, column;
+  [[nodiscard]] BRAID_DEVICE std::int64_t row_of(int rows) const { return static_cast<std::int64_t>(row) * rows; }
+  [[nodiscard]] BRAID_DEVICE std::int64_t column_of(int columns) const { return static_cast<std::int64_t>(column) * columns; }
+};
+template <class E>
+BRAID_DEVICE GemmItem item_of(const GemmParams<E>& p) {
+  constexpr int group = 8;
+  const std::int64_t item = p.first + blockIdx.x, tiles = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles, outer = item / tiles, tile = item - outer * tiles;
+  const std::int64_t split = outer / p.batch, band_size = static_cast<std::int64_t>(group) * p.column_tiles;
+  const int band = static_cast<int>(tile / band_size), in_band = static_cast<int>(tile - band * band_size), left = p.row_tiles - band * group;
+  const int rows = left < group ? left : group, column = in_band / rows;
+  return {outer - split * p.batch, static_cast<int>(split), band * group + in_band - column * rows, column};
+}
+
 template <class E, class Tile, bool ta, bool tb>
-BRAID_DEVICE void gemm_block(const GemmParams& args, const typename E::T* a, const typename E::T* b, typename E::T* c, const typename E::T* bias) {
+BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   using A = typename E::A;
-  using SideA = GemmSide<E, !ta, Tile::kRows, Tile::kDepth>;
-  using SideB = GemmSide<E, tb, Tile::kColumns, Tile::kDepth>;
-  SIMT_SHARED(A, shared_a, [2][Tile::kDepth * SideA::kStride]);
-  SIMT_SHARED(A, shared_b, [2][Tile::kDepth * SideB::kStride]);
-  constexpr int across = Tile::kColumns / Tile::kThreadColumns;
-  const int row = static_cast<int>(threadIdx.x) / across * Tile::kThreadRows, column = static_cast<int>(threadIdx.x) % across * Tile::kThreadColumns;
+  using SideA = GemmSide<E, !ta, Tile::kRows, Tile::kDepth, Tile::kBlock>;
+  using SideB = GemmSide<E, tb, Tile::kColumns, Tile::kDepth, Tile::kBlock>;
+  using Four = Pack<A, 4>;  // aligned to 16 bytes, as its accesses want
+  SIMT_SHARED(Four, shared_a, [2][SideA::kSize / 4]);
+  SIMT_SHARED(Four, shared_b, [2][SideB::kSize / 4]);
+  const auto buffer = [](Four* fours) { return reinterpret_cast<A*>(fours); };
+  constexpr int row_apart = Tile::kLaneRows * 4, column_apart = Tile::kLaneColumns * 4;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const int row = warp / Tile::kWarpsAcross * Tile::kWarpRows + lane / Tile::kLaneColumns * 4;
+  const int column = warp % Tile::kWarpsAcross * Tile::kWarpColumns + lane % Tile::kLaneColumns * 4;
   SideA side_a;
   SideB side_b;
-  for (std::int64_t tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
-    const std::int64_t flat = tile / args.column_tiles, matrix = flat / args.row_tiles;
-    const std::int64_t i0 = flat % args.row_tiles * Tile::kRows, j0 = tile % args.column_tiles * Tile::kColumns;
-    const typename E::T* const from_a = a + matrix * args.batch_a;
-    const typename E::T* const from_b = b + matrix * args.batch_b;
-    A sum[Tile::kThreadRows][Tile::kThreadColumns];
+  SIMT_SHARED(GemmItem, kept, [1]);  // until the end: registers are for sums
+  const GemmItem first = item_of(p);
+  if (thread == 0) kept[0] = first;
+  const std::int64_t deep = p.k - first.split * p.depth < p.depth ? p.k - first.split * p.depth : p.depth;
+  const int last = static_cast<int>(deep % Tile::kDepth == 0 ? Tile::kDepth : deep % Tile::kDepth);
+  int steps = static_cast<int>((deep + Tile::kDepth - 1) / Tile::kDepth);
+  const bool sums = E::kFloating && p.sum_a != nullptr && first.column == 0 && thread < Tile::kRows;
+  SIMT_SHARED(RowSum<A>, row_sums, [Tile::kRows]);
+  if (sums) row_sums[thread] = RowSum<A>{};
+  A sum[Tile::kThreadRows][Tile::kThreadColumns];
 #pragma unroll
-    for (int i = 0; i < Tile::kThreadRows; ++i)
+  for (int i = 0; i < Tile::kThreadRows; ++i)
 #pragma unroll
-      for (int j = 0; j < Tile::kThreadColumns; ++j) sum[i][j] = A{0};
-    if (args.k > 0) {
-      side_a.load(from_a, args.lda, i0, 0, args.m, args.k, args.packs_a);
-      side_b.load(from_b, args.ldb, j0, 0, args.n, args.k, args.packs_b);
-      side_a.store(shared_a[0]);
-      side_b.store(shared_b[0]);
+    for (int j = 0; j < Tile::kThreadColumns; ++j) sum[i][j] = A{0};
+  if (steps > 0) {
+    const int depth = steps > 1 ? Tile::kDepth : last;
+    side_a.start(p.a + first.matrix * p.batch_a, p.lda, first.row_of(Tile::kRows), first.split * p.depth, p.m);
+    side_b.start(p.b + first.matrix * p.batch_b, p.ldb, first.column_of(Tile::kColumns), first.split * p.depth, p.n);
+    side_a.load(buffer(shared_a[0]), p.lda, p.packs_a, depth);
+    side_b.load(buffer(shared_b[0]), p.ldb, p.packs_b, depth);
+    side_a.store(buffer(shared_a[0]));
+    side_b.store(buffer(shared_b[0]));
+    simt::cp_async_wait_all();
+  }
+  __syncthreads();
+  for (int now = 0; steps > 0; now ^= 1) {
+    --steps;
+    const A* const a = buffer(shared_a[now]);
+    const A* const b = buffer(shared_b[now]);
+    if (steps > 0) {
+      const int depth = steps > 1 ? Tile::kDepth : last;
+      side_a.load(buffer(shared_a[now ^ 1]), p.lda, p.packs_a, depth);
+      side_b.load(buffer(shared_b[now ^ 1]), p.ldb, p.packs_b, depth);
     }
-    __syncthreads();
-    int now = 0;
-    for (std::int64_t k0 = 0; k0 < args.k; k0 += Tile::kDepth, now ^= 1) {
-      const bool more = k0 + Tile::kDepth < args.k;
-      if (more) {
-        side_a.load(from_a, args.lda, i0, k0 + Tile::kDepth, args.m, args.k, args.packs_a);
-        side_b.load(from_b, args.ldb, j0, k0 + Tile::kDepth, args.n, args.k, args.packs_b);
-      }
 #pragma unroll
-      for (int k = 0; k < Tile::kDepth; ++k) {
+    for (int quad = 0; quad < Tile::kDepth; quad += 4) {
+#pragma unroll
+      for (int k = quad; k < quad + 4; ++k) {
         A x[Tile::kThreadRows], y[Tile::kThreadColumns];
-        load_row(x, shared_a[now] + k * SideA::kStride + row);
-        load_row(y, shared_b[now] + k * SideB::kStride + column);
+        read_fours<Tile::kThreadRows, row_apart>(x, a + k * Tile::kRows, row, SideA::turn(quad));
+        read_fours<Tile::kThreadColumns, column_apart>(y, b + k * Tile::kColumns, column, SideB::turn(quad));
 #pragma unroll
         for (int i = 0; i < Tile::kThreadRows; ++i)
 #pragma unroll
           for (int j = 0; j < Tile::kThreadColumns; ++j) sum[i][j] += x[i] * y[j];
       }
-      if (more) {
-        side_a.store(shared_a[now ^ 1]);
-        side_b.store(shared_b[now ^ 1]);
-      }
-      __syncthreads();  // the other buffer is filled, this one is free
     }
+    if constexpr (E::kFloating) {
+      if (sums) {
+        RowSum<A> row_sum = row_sums[thread];
+        for (int k = 0; k < Tile::kDepth; k += kRowGroup)
+          row_sum.add(tree_sum<kRowGroup, A>([&](int g) { return a[(k + g) * Tile::kRows + (thread ^ SideA::turn(k + g))]; }));  // from shared: row sums
+        row_sums[thread] = row_sum;
+      }
+    }
+    if (steps > 0) {
+      side_a.store(buffer(shared_a[now ^ 1]));
+      side_b.store(buffer(shared_b[now ^ 1]));
+      simt::cp_async_wait_all();
+    }
+    __syncthreads();  // the other buffer is filled, this one is free
+  }
+  const GemmItem item = kept[0];
+  const std::int64_t i0 = item.row_of(Tile::kRows), j0 = item.column_of(Tile::kColumns);
+  if constexpr (E::kFloating) {
+    if (sums && i0 + thread < p.m) {
+      if (p.partial != nullptr) p.partial_sums[item.split * p.m + i0 + thread] = row_sums[thread].value();
+      else p.sum_a[i0 + thread] = E::store(row_sums[thread].value());
+    }
+  }
 #pragma unroll
-    for (int i = 0; i < Tile::kThreadRows; ++i) {
-      const std::int64_t r = i0 + row + i;
+  for (int i = 0; i < Tile::kThreadRows; ++i) {
+    const std::int64_t r = i0 + row + i / 4 * row_apart + i % 4;
+    if (r >= p.m) continue;
 #pragma unroll
-      for (int j = 0; j < Tile::kThreadColumns; j += 4) {
-        const std::int64_t s = j0 + column + j;
-        if (r < args.m && s < args.n)
-          store_four<E>(c + matrix * args.batch_c + r * args.ldc + s, sum[i] + j, bias == nullptr ? nullptr : bias + s, args.n - s, args.accumulate,
-                        args.packs_c);
+    for (int j = 0; j < Tile::kThreadColumns; j += 4) {
+      const std::int64_t s = j0 + column + j / 4 * column_apart;
+      if (p.partial != nullptr) {
+        A* const to = p.partial + ((item.split * p.batch + item.matrix) * p.m + r) * p.n + s;
+#pragma unroll
+        for (int q = 0; q < 4; ++q)
+          if (s + q < p.n) to[q] = sum[i][j + q];
+      } else if (s < p.n) {
+        store_four<E>(p, p.c + item.matrix * p.batch_c + r * p.ldc + s, sum[i] + j, p.bias == nullptr ? nullptr : p.bias + s, p.n - s);
       }
     }
   }
@@ -163,61 +208,44 @@ BRAID_DEVICE void gemm_block(const GemmParams& args, const typename E::T* a, con
 
 /// y = x Wᵀ (+ b): A [m, k], B stored [n, k].
 template <class E, class Tile>
-__global__ void __launch_bounds__(kThreads)
-    linear_forward(GemmParams args, const typename E::T* a, const typename E::T* b, typename E::T* c, const typename E::T* bias) {
-  gemm_block<E, Tile, false, true>(args, a, b, c, bias);
+__global__ void __launch_bounds__(Tile::kBlock, Tile::kMinBlocks) linear_forward(GemmParams<E> p) {
+  gemm_block<E, Tile, false, true>(p);
 }
 /// dx = dy W: A [m, k], B [k, n].
 template <class E, class Tile>
-__global__ void __launch_bounds__(kThreads)
-    linear_backward_input(GemmParams args, const typename E::T* a, const typename E::T* b, typename E::T* c, const typename E::T* bias) {
-  gemm_block<E, Tile, false, false>(args, a, b, c, bias);
+__global__ void __launch_bounds__(Tile::kBlock, Tile::kMinBlocks) linear_backward_input(GemmParams<E> p) {
+  gemm_block<E, Tile, false, false>(p);
 }
 /// dW = dyᵀ x: A stored [k, m], B [k, n].
 template <class E, class Tile>
-__global__ void __launch_bounds__(kThreads)
-    linear_backward_weight(GemmParams args, const typename E::T* a, const typename E::T* b, typename E::T* c, const typename E::T* bias) {
-  gemm_block<E, Tile, true, false>(args, a, b, c, bias);
+__global__ void __launch_bounds__(Tile::kBlock, Tile::kMinBlocks) linear_backward_weight(GemmParams<E> p) {
+  gemm_block<E, Tile, true, false>(p);
 }
-/// Both turned: no layer needs it.
+/// Both turned: no layer needs it, so registers count for more than blocks.
 template <class E, class Tile>
-__global__ void __launch_bounds__(kThreads)
-    matmul_both_transposed(GemmParams args, const typename E::T* a, const typename E::T* b, typename E::T* c, const typename E::T* bias) {
-  gemm_block<E, Tile, true, true>(args, a, b, c, bias);
+__global__ void __launch_bounds__(Tile::kBlock) matmul_both_transposed(GemmParams<E> p) {
+  gemm_block<E, Tile, true, true>(p);
 }
 
-using PlainTile = GemmTile<64, 64, 16, 4, 4>;
-using WideTile = GemmTile<128, 128, 8, 8, 8>;
+//                           rows cols depth thread lanes blocks an SM
+using Square128 = GemmTile<128, 128, 8, 8, 8, 4, 2>;
+using Tall128x64 = GemmTile<128, 64, 8, 8, 8, 4, 3>;
+using Square64 = GemmTile<64, 64, 16, 8, 4, 4, 4>;
+using Square32 = GemmTile<32, 32, 32, 4, 4, 4, 8>;
+using Columns128x16 = GemmTile<128, 16, 32, 4, 4, 8, 4>;
+using Rows16x128 = GemmTile<16, 128, 32, 4, 4, 4, 4>;
 
+/// Queues the tiles of a product. One of these per dtype and tile, in files that compile side by side.
 template <class E, class Tile>
-void launch_gemm(const GemmArgs& args, Stream& stream) {
-  using T = typename E::T;
-  const auto tiles = [](std::int64_t size, int step) { return (size + step - 1) / step; };
-  const auto packs = [](const void* p, std::int64_t ld, std::int64_t batch) {
-    return ld % 4 == 0 && batch % 4 == 0 && is_aligned<4>(static_cast<const T*>(p));
-  };
-  GemmParams params{.m = args.m,
-                    .n = args.n,
-                    .k = args.k,
-                    .lda = args.lda,
-                    .ldb = args.ldb,
-                    .ldc = args.ldc,
-                    .batch_a = args.batch_a,
-                    .batch_b = args.batch_b,
-                    .batch_c = args.batch_c,
-                    .row_tiles = tiles(args.m, Tile::kRows),
-                    .column_tiles = tiles(args.n, Tile::kColumns),
-                    .tiles = 0,
-                    .accumulate = args.accumulate,
-                    .packs_a = packs(args.a, args.lda, args.batch_a),
-                    .packs_b = packs(args.b, args.ldb, args.batch_b),
-                    .packs_c = packs(args.c, args.ldc, args.batch_c)};
-  params.tiles = params.row_tiles * params.column_tiles * args.batch;
-  const auto kernel = args.ta ? args.tb ? matmul_both_transposed<E, Tile> : linear_backward_weight<E, Tile>
-                      : args.tb ? linear_forward<E, Tile>
-                                : linear_backward_input<E, Tile>;
-  run("matmul", kernel, blocks_for(params.tiles, 1), kThreads, stream, params, static_cast<const T*>(args.a), static_cast<const T*>(args.b),
-      static_cast<T*>(args.c), static_cast<const T*>(args.bias));
+void launch_tiles(GemmParams<E> p, bool ta, bool tb, Stream& stream) {
+  p.row_tiles = static_cast<int>((p.m + Tile::kRows - 1) / Tile::kRows);
+  p.column_tiles = static_cast<int>((p.n + Tile::kColumns - 1) / Tile::kColumns);
+  const std::int64_t items = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles * p.batch * p.splits, most = INT32_MAX;  // the largest grid
+  const auto kernel = ta ? tb ? matmul_both_transposed<E, Tile> : linear_backward_weight<E, Tile>
+                      : tb ? linear_forward<E, Tile>
+                           : linear_backward_input<E, Tile>;
+  for (p.first = 0; p.first < items; p.first += most)
+    run("matmul", kernel, static_cast<unsigned>(items - p.first < most ? items - p.first : most), Tile::kBlock, stream, p);
 }
 
 }  // namespace braid::cuda

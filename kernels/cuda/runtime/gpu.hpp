@@ -24,6 +24,10 @@ class Gpu {
   /// The first code counts: what comes later is its echo.
   void lose(int code) noexcept;
 
+  /// Its SMs, once somebody has asked the driver; 0 before.
+  [[nodiscard]] int processors() const noexcept { return processors_.load(std::memory_order_relaxed); }
+  void set_processors(int count) noexcept { processors_.store(count, std::memory_order_relaxed); }
+
   /// Remembers what is launched, so that an error that shows later can name the candidates. `name` lives for ever.
   void note(const char* name) noexcept {
     const std::uint32_t at = launches_.fetch_add(1, std::memory_order_relaxed);
@@ -36,6 +40,7 @@ class Gpu {
   static constexpr std::uint32_t kRecent = 16;
   const int ordinal_;
   std::atomic<int> lost_code_{0};
+  std::atomic<int> processors_{0};
   std::atomic<std::uint32_t> launches_{0};
   std::atomic<const char*> recent_[kRecent] = {};
 };

@@ -1,0 +1,142 @@
+#pragma once
+#include "cuda/device/gemm.cuh"
+#include "cuda/gemm_plan.hpp"
+
+// Products that need no tiles: tiny ones, one block each, and the second pass over the parts of a k that was cut.
+namespace braid::cuda {
+
+/// Each thread takes whole elements of C, straight from memory: no tile is filled with zeros, nothing waits at a barrier. The sums of rows are elements too.
+template <class E, bool ta, bool tb>
+BRAID_DEVICE void gemm_tiny_block(const GemmParams<E>& p) {
+  using A = typename E::A;
+  const int n = static_cast<int>(p.n), k = static_cast<int>(p.k), elements = static_cast<int>(p.m * p.n);
+  const int all = elements + (E::kFloating && p.sum_a != nullptr ? static_cast<int>(p.m) : 0);
+  const std::int64_t a_row = ta ? 1 : p.lda, a_step = ta ? p.lda : 1, b_step = tb ? 1 : p.ldb, b_column = tb ? p.ldb : 1;
+  for (std::int64_t matrix = blockIdx.x; matrix < p.batch; matrix += gridDim.x) {
+    for (int e = static_cast<int>(threadIdx.x); e < all; e += kThreads) {
+      if (e < elements) {
+        const int i = e / n, j = e % n;
+        const typename E::T* a = p.a + matrix * p.batch_a + i * a_row;
+        const typename E::T* b = p.b + matrix * p.batch_b + j * b_column;
+        A sum{0};
+#pragma unroll 4
+        for (int step = 0; step < k; ++step, a += a_step, b += b_step) sum += E::load(*a) * E::load(*b);
+        typename E::T* const c = p.c + matrix * p.batch_c + i * p.ldc + j;
+        *c = finish<E>(p, sum, c, p.bias == nullptr ? nullptr : p.bias + j);
+      } else if constexpr (E::kFloating) {
+        const int i = e - elements;
+        RowSum<A> sum{};
+        for (int first = 0; first < k; first += kRowGroup)
+          sum.add(tree_sum<kRowGroup, A>([&](int g) { return first + g < k ? E::load(p.a[i * a_row + (first + g) * a_step]) : A{0}; }));
+        p.sum_a[i] = E::store(sum.value());
+      }
+    }
+  }
+}
+
+template <class E>
+__global__ void __launch_bounds__(kThreads) linear_forward_tiny(GemmParams<E> p) {
+  gemm_tiny_block<E, false, true>(p);
+}
+template <class E>
+__global__ void __launch_bounds__(kThreads) linear_backward_input_tiny(GemmParams<E> p) {
+  gemm_tiny_block<E, false, false>(p);
+}
+template <class E>
+__global__ void __launch_bounds__(kThreads) linear_backward_weight_tiny(GemmParams<E> p) {
+  gemm_tiny_block<E, true, false>(p);
+}
+template <class E>
+__global__ void __launch_bounds__(kThreads) matmul_both_transposed_tiny(GemmParams<E> p) {
+  gemm_tiny_block<E, true, true>(p);
+}
+
+/// Adds the parts of every element in the order of k; then what a product does last.
+template <class E>
+__global__ void __launch_bounds__(kThreads) gemm_join(GemmParams<E> p, Divider by_n, Divider by_m, bool narrow) {
+  using A = typename E::A;
+  const std::int64_t elements = p.batch * p.m * p.n, all = elements + (E::kFloating && p.sum_a != nullptr ? p.m : 0);
+  for (std::int64_t e = grid_thread(); e < all; e += grid_threads()) {
+    if (e < elements) {
+      A sum = p.partial[e];
+#pragma unroll 4
+      for (std::int64_t s = 1; s < p.splits; ++s) sum += p.partial[s * elements + e];
+      const std::int64_t flat = by_n.divide(e, narrow), j = e - flat * p.n, matrix = by_m.divide(flat, narrow), i = flat - matrix * p.m;
+      typename E::T* const c = p.c + matrix * p.batch_c + i * p.ldc + j;
+      *c = finish<E>(p, sum, c, p.bias == nullptr ? nullptr : p.bias + j);
+    } else if constexpr (E::kFloating) {
+      const std::int64_t i = e - elements;
+      RowSum<A> sum{};
+      for (std::int64_t s = 0; s < p.splits; ++s) sum.add(p.partial_sums[s * p.m + i]);
+      p.sum_a[i] = E::store(sum.value());
+    }
+  }
+}
+
+template <class E>
+void launch_tiny(const GemmParams<E>& p, bool ta, bool tb, Stream& stream) {
+  const auto kernel = ta ? tb ? matmul_both_transposed_tiny<E> : linear_backward_weight_tiny<E> : tb ? linear_forward_tiny<E> : linear_backward_input_tiny<E>;
+  run("matmul", kernel, blocks_for(p.batch, 1), kThreads, stream, p);
+}
+
+/// What args say, for kernels.
+template <class E>
+GemmParams<E> gemm_params(const GemmArgs& args, const GemmPlan& plan) {
+  using T = typename E::T;
+  const auto packs = [](const void* p, std::int64_t ld, std::int64_t batch) {
+    return ld % 4 == 0 && batch % 4 == 0 && is_aligned<4>(static_cast<const T*>(p));
+  };
+  return {.a = static_cast<const T*>(args.a),
+          .b = static_cast<const T*>(args.b),
+          .c = static_cast<T*>(args.c),
+          .bias = static_cast<const T*>(args.bias),
+          .sum_a = static_cast<T*>(args.sum_a),
+          .partial = nullptr,
+          .partial_sums = nullptr,
+          .m = args.m,
+          .n = args.n,
+          .k = args.k,
+          .batch = args.batch,
+          .lda = args.lda,
+          .ldb = args.ldb,
+          .ldc = args.ldc,
+          .batch_a = args.batch_a,
+          .batch_b = args.batch_b,
+          .batch_c = args.batch_c,
+          .splits = plan.splits,
+          .depth = plan.depth,
+          .first = 0,
+          .row_tiles = 0,
+          .column_tiles = 0,
+          .accumulate = args.accumulate,
+          .relu = args.activation == Activation::relu,
+          .packs_a = packs(args.a, args.lda, args.batch_a),
+          .packs_b = packs(args.b, args.ldb, args.batch_b),
+          .packs_c = packs(args.c, args.ldc, args.batch_c)};
+}
+
+/// Queues a product as planned; tiles(params) queues its tiles.
+template <class E, class F>
+void launch_gemm(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F tiles) {
+  using A = typename E::A;
+  GemmParams<E> p = gemm_params<E>(args, plan);
+  if (plan.tile == GemmTileKind::tiny) return launch_tiny(p, args.ta, args.tb, stream);
+  if (plan.splits <= 1) return tiles(p);
+  const std::int64_t elements = args.batch * args.m * args.n, sums = args.sum_a != nullptr ? args.m : 0;
+  const Scratch scratch(static_cast<std::size_t>(plan.splits * (elements + sums)) * sizeof(A), stream);
+  p.partial = static_cast<A*>(scratch.data());
+  p.partial_sums = p.partial + plan.splits * elements;
+  tiles(p);
+  run("matmul", gemm_join<E>, blocks_for(elements + sums, kThreads), kThreads, stream, p, Divider(args.n), Divider(args.m), elements < std::int64_t{1} << 31);
+}
+
+/// For dtypes with square tiles alone.
+template <class E>
+void launch_square(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {
+  launch_gemm<E>(args, plan, stream, [&](const GemmParams<E>& p) {
+    if (plan.tile == GemmTileKind::square32) launch_tiles<E, Square32>(p, args.ta, args.tb, stream);
+    else launch_tiles<E, Square64>(p, args.ta, args.tb, stream);
+  });
+}
+
+}  // namespace braid::cuda

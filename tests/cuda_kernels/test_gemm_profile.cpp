@@ -1,0 +1,74 @@
+// The shared and global accesses of the largest tile of float32, counted by the emulation.
+#if defined(BRAID_CUDA_SIMT) && defined(BRAID_SIMT_CHECK)
+#include <fstream>
+
+#include "cuda/gemm_kinds.hpp"
+#include "cuda_kernels/cuda_kernel_support.hpp"
+#include "simt/profiler.hpp"
+
+using namespace kernel_test;
+using braid::GemmArgs;
+using braid::simt::Profile;
+using braid::simt::ProfileLine;
+
+namespace {
+
+constexpr std::int64_t kSize = 128, kDeep = 32;
+
+/// The line of gemm_side.cuh that has the words.
+int line_of(const std::string& words) {
+  std::ifstream in(std::string(BRAID_TESTS_DIR) + "/../kernels/cuda/device/gemm_side.cuh");
+  std::string text;
+  for (int line = 1; std::getline(in, text); ++line)
+    if (text.find(words) != std::string::npos) return line;
+  return 0;
+}
+
+ProfileLine at(const Profile& profile, const std::string& words, bool shared) {
+  const int line = line_of(words);
+  REQUIRE(line > 0);
+  return profile.at("gemm_side.cuh", line, shared);
+}
+
+void multiply(int layout) {
+  Buffer a(DType::float32, kSize * kDeep), b(DType::float32, kSize * kDeep), c(DType::float32, kSize * kSize);
+  a.pattern(1), b.pattern(2);
+  Twin ga(a), gb(b), gc(c);
+  GemmArgs args{};
+  args.dtype = DType::float32, args.ta = layout >= 2, args.tb = layout % 2 == 1;
+  args.m = args.n = kSize, args.k = kDeep, args.batch = 1;
+  args.lda = args.ta ? kSize : kDeep, args.ldb = args.tb ? kDeep : kSize, args.ldc = kSize;
+  args.a = ga.data(), args.b = gb.data(), args.c = gc.data();
+  braid::cuda::gemm_as_planned(args, {braid::cuda::GemmTileKind::square128, 1, kDeep}, gpu_stream());
+  gpu_stream().synchronize();
+}
+
+}  // namespace
+
+TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes at a time", "[cuda_kernels][gemm][profile]") {
+  NEEDS_GPU;
+  constexpr std::uint64_t fours = kSize * kDeep / 4 / 32;  // accesses of a warp that bring one operand
+  for (int layout = 0; layout < 4; ++layout) {
+    INFO("layout " << layout);
+    const bool turned_a = layout < 2, turned_b = layout % 2 == 1;
+    const Profile profile;
+    multiply(layout);
+    INFO(profile.table());
+    const std::uint64_t turned = turned_a + turned_b, direct = 2 - turned;
+    // Each of 8 warps reads two fours of A and two of B for each k.
+    const ProfileLine reads = at(profile, "return simt::load_vector<", true);
+    CHECK(reads.accesses == 8 * 4 * kDeep);
+    CHECK(reads.cost == reads.ideal);
+    const ProfileLine global = at(profile, "return simt::load_vector<", false);
+    CHECK(global.accesses == turned * fours);
+    CHECK(global.cost == global.ideal);
+    const ProfileLine stores = at(profile, "// to shared: turned", true);
+    CHECK(stores.accesses == turned * fours * 4);
+    CHECK(stores.cost == stores.ideal);
+    const ProfileLine copies = at(profile, "// to shared: async", true), copied = at(profile, "// to shared: async", false);
+    CHECK(copied.accesses == direct * fours);
+    CHECK(copied.cost == copied.ideal);
+    CHECK(copies.cost == copies.ideal);
+  }
+}
+#endif
