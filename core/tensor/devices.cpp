@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include <braid/core/autograd.hpp>
 #include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
 
@@ -86,7 +87,11 @@ const DeviceContext& device_context(Device device) {
   return r.contexts[type][device.index()];
 }
 
-Stream& current_stream(Device device) { return *device_context(device).stream; }
+Stream& current_stream(Device device) {
+  for (const StreamGuard* guard = thread_state().streams; guard != nullptr; guard = guard->outer())
+    if (guard->stream()->device() == device) return *guard->stream();
+  return *device_context(device).stream;
+}
 
 namespace detail {
 void no_kernel(const char* op, Device device) { throw DeviceError(str(op, ": expected a device with a kernel for it, got ", device)); }
@@ -124,7 +129,12 @@ void set_num_threads(int count) {
   requested_threads.store(count, std::memory_order_relaxed);
 }
 
-void synchronize(Device device) { current_stream(device).synchronize(); }
+void synchronize(Device device) {
+  Stream& own = *device_context(device).stream;
+  Stream& current = current_stream(device);
+  if (&current != &own) current.synchronize();
+  own.synchronize();
+}
 
 MemoryStats memory_stats(Device device) { return device_context(device).backend->memory_stats(); }
 void reset_peak_memory(Device device) { device_context(device).backend->reset_peak_memory(); }

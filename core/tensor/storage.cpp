@@ -1,16 +1,39 @@
 #include <braid/core/storage.hpp>
 
+#include <algorithm>
+#include <vector>
+
+#include <braid/core/autograd.hpp>
 #include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
 
 namespace braid {
+
+struct Storage::Streams {
+  std::shared_ptr<Stream> home;                 // whose order the memory follows; null: the device's own
+  std::vector<std::shared_ptr<Stream>> others;  // where it is used too
+};
+
+namespace {
+
+/// Alive as long as this is; a device's own stream outlives everything.
+std::shared_ptr<Stream> share(Stream& stream) {
+  if (std::shared_ptr<Stream> shared = stream.weak_from_this().lock()) return shared;
+  return {std::shared_ptr<Stream>(), &stream};
+}
+
+}  // namespace
 
 Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
   const DeviceContext& context = device_context(device);
   Ref<Storage> s(new Storage);
   s->device_ = device;
   if (bytes) {  // an empty tensor has no memory
-    const Block block = context.backend->allocate(bytes, *context.stream);
+    Stream& stream = thread_state().streams ? current_stream(device) : *context.stream;
+    std::unique_ptr<Streams> streams;
+    if (&stream != context.stream && !context.host_memory) streams.reset(new Streams{share(stream), {}});
+    const Block block = context.backend->allocate(bytes, stream);
+    s->streams_ = streams.release();
     s->data_ = block.data;
     s->bytes_ = bytes;
     s->block_ = block.tag;
@@ -49,12 +72,42 @@ std::uint64_t Storage::id() const noexcept {
   return id_.compare_exchange_strong(id, fresh, std::memory_order_relaxed) ? fresh : id;
 }
 
+void Storage::record_stream(Stream& stream) {
+  if (stream.device() != device_) throw DeviceError(str("record_stream: expected a stream of the tensor's device ", device_, ", got one of ", stream.device()));
+  if (kind_ == Kind::slice) return whole_->record_stream(stream);
+  const DeviceContext& context = device_context(device_);
+  if (kind_ == Kind::wrapped || !data_ || context.host_memory) return;
+  const std::lock_guard lock(mutex_);
+  const Stream* const home = streams_ && streams_->home ? streams_->home.get() : context.stream;
+  if (&stream == home) return;
+  if (!streams_) streams_ = new Streams;
+  const auto same = [&](const std::shared_ptr<Stream>& other) { return other.get() == &stream; };
+  if (std::none_of(streams_->others.begin(), streams_->others.end(), same)) streams_->others.push_back(share(stream));
+}
+
+// The memory's stream goes on after the others that use it, and takes it back. What cannot be put in order is not given back: it might be in use.
+void Storage::release_in_order() const noexcept {
+  const DeviceContext& context = device_context(device_);
+  Stream& home = streams_->home ? *streams_->home : *context.stream;
+  for (const std::shared_ptr<Stream>& other : streams_->others) {
+    try {
+      home.wait_for(*other);
+    } catch (const DeviceLostError&) {  // nothing runs there any more
+    } catch (...) {
+      return;
+    }
+  }
+  context.backend->release({data_, bytes_, block_}, home);
+}
+
 void Storage::destroy() const noexcept {
   if (kind_ == Kind::allocated) {
     if (data_) {
       const DeviceContext& context = device_context(device_);
-      context.backend->release({data_, bytes_, block_}, *context.stream);
+      if (!streams_) context.backend->release({data_, bytes_, block_}, *context.stream);
+      else release_in_order();
     }
+    delete streams_;
   } else if (deleter_) {
     try {
       (*deleter_)();

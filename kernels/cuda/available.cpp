@@ -1,3 +1,4 @@
+#include <braid/core/error.hpp>
 #include <braid/kernels/cuda.hpp>
 
 #if BRAID_WITH_CUDA
@@ -23,6 +24,10 @@ bool is_emulated() noexcept { return emulated(); }
 bool is_available() noexcept { return false; }
 std::string unavailable_reason() { return "this build has no CUDA: it was configured with BRAID_CUDA=OFF"; }
 bool is_emulated() noexcept { return false; }
+GemmEngine gemm_engine() { return GemmEngine::braid; }
+void set_gemm_engine(GemmEngine engine) {
+  if (engine != GemmEngine::braid) throw DeviceError("set_gemm_engine: expected a build with CUDA, got BRAID_CUDA=OFF");
+}
 
 #endif
 

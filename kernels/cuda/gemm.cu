@@ -1,3 +1,4 @@
+#include "cuda/cublas.hpp"
 #include "cuda/errors.hpp"
 #include "cuda/gemm_kinds.hpp"
 #include "cuda/kernels.hpp"
@@ -34,6 +35,7 @@ void gemm_as_planned(const GemmArgs& args, const GemmPlan& plan, Stream& stream)
 
 void gemm(const GemmArgs& args, Stream& stream) {
   const bool empty = args.m <= 0 || args.n <= 0 || args.batch <= 0;
+  if (!empty && cublas_gemm(args, stream)) return;
   gemm_as_planned(args, empty ? GemmPlan{} : plan_gemm(args, processors_of(stream)), stream);
 }
 

@@ -1,6 +1,8 @@
 # The sources of the CUDA backend; paths from the folder kernels.
 # By the C++ compiler: they see the CUDA runtime through simt/cuda_runtime.hpp.
 set(BRAID_CUDA_RUNTIME_SOURCES
+  cuda/cublas.cpp
+  cuda/cublas_library.cpp
   cuda/errors.cpp
   cuda/gemm_plan.cpp
   cuda/launch.cpp
@@ -9,6 +11,7 @@ set(BRAID_CUDA_RUNTIME_SOURCES
   cuda/runtime/device_errors.cpp
   cuda/runtime/errors.cpp
   cuda/runtime/gpu.cpp
+  cuda/runtime/peer.cpp
   cuda/runtime/staging.cpp
   cuda/runtime/stream.cpp
   cuda/table.cpp
@@ -39,6 +42,9 @@ set(BRAID_CUDA_KERNEL_SOURCES
   cuda/unary.cu
   cuda/where.cu
 )
+if(BRAID_CUDA STREQUAL "SIMT")
+  list(APPEND BRAID_CUDA_KERNEL_SOURCES cuda/cublas_stand_in.cu)
+endif()
 # Of them, those whose bits are promised: no compiler may fuse a product with a sum.
 set(BRAID_CUDA_EXACT_SOURCES
   cuda/random.cu

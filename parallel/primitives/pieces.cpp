@@ -3,6 +3,7 @@
 #include <braid/core/autograd.hpp>
 
 #include "copies.hpp"
+#include "primitives/copy_streams.hpp"
 #include "workers.hpp"
 
 namespace braid::parallel {
@@ -29,7 +30,7 @@ std::vector<Tensor> cut(const Tensor& x, const Pieces& pieces) {
     const std::vector<std::int64_t> start = starts(pieces);
     for_each_device(pieces.devices, bytes_of(x), [&](std::size_t i) {
       Tensor part = pieces.scalars ? x.select(pieces.dim, start[i]) : x.narrow(pieces.dim, start[i], pieces.sizes[i]);
-      parts[i] = part.to(pieces.devices[i]);
+      parts[i] = copy_in_background(part, pieces.devices[i]);
     });
   }
   if (needs_grad({x})) {

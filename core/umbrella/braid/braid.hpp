@@ -18,6 +18,7 @@
 #include <braid/core/safetensors.hpp>
 #include <braid/core/shape.hpp>
 #include <braid/core/state_dict.hpp>
+#include <braid/core/stream.hpp>
 #include <braid/core/tensor.hpp>
 #include <braid/core/tree.hpp>
 #include <braid/core/version.hpp>

@@ -7,6 +7,7 @@
 #include <braid/core/error.hpp>
 
 #include "cuda/runtime/errors.hpp"
+#include "cuda/runtime/peer.hpp"
 #include "cuda/runtime/report.hpp"
 #include "cuda/table.hpp"
 
@@ -100,21 +101,15 @@ void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
 }
 
 void CudaDevice::copy_between(const CopyDesc& copy, CudaStream& stream) {
-  const Device other_device = copy.from_device == stream.device() ? copy.to_device : copy.from_device;
-  CudaStream& other = other_device == stream.device() ? stream : static_cast<CudaStream&>(current_stream(other_device));
-  Gpu& to = copy.to_device == stream.device() ? stream.gpu() : other.gpu();
-  Gpu& from = copy.from_device == stream.device() ? stream.gpu() : other.gpu();
-  cudaStream_t native = stream.get();
-  other.precede(stream);
-  const DeviceGuard guard(stream.gpu(), device_);
-  if (&to == &from) check(cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDeviceToDevice, native), "cudaMemcpyAsync", gpu_, device_);
-  else check(cudaMemcpyPeerAsync(copy.to, to.ordinal(), copy.from, from.ordinal(), copy.bytes, native), "cudaMemcpyPeerAsync", gpu_, device_);
-  try {
-    stream.precede(other);
-  } catch (...) {  // the other side would not know of the copy: it has to be over before anyone goes on
-    stream.settle_or_lose(other.gpu());
-    throw;
+  const Device other_device = copy.from_device == device_ ? copy.to_device : copy.from_device;
+  CudaStream& other = other_device == device_ ? stream : static_cast<CudaStream&>(current_stream(other_device));
+  CudaStream& to = copy.to_device == device_ ? stream : other;
+  CudaStream& from = copy.from_device == device_ ? stream : other;
+  if (&to.gpu() != &from.gpu()) {
+    auto& other_end = static_cast<CudaDevice&>(*device_context(other_device).backend);
+    if (!peer_copies_work({stream, ring_}, {other, other_end.ring_})) return ring_.between(copy.to, to, copy.from, from, copy.bytes);
   }
+  copy_direct(copy.to, to.gpu(), copy.from, from.gpu(), copy.bytes, stream, other);
 }
 
 CudaBackend::CudaBackend() {

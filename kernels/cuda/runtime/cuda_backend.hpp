@@ -17,8 +17,8 @@ namespace braid::cuda {
 /// One logical CUDA device: its own memory accounting and stream on a GPU that others may share.
 ///
 /// Copies. Host to device: the host memory was read when the call returns, the copy is queued. Device to host: done when the call returns. Between two logical
-/// devices (on one GPU, or on two: a peer copy, which the driver stages through the host where the GPUs cannot reach each other): queued on `stream`, after what
-/// the other device's stream has queued, and before what it will queue: neither side can run ahead and change the bytes. Ranges do not overlap.
+/// devices (on one GPU, or on two: a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued, after what both streams have queued,
+/// and before what they will queue: neither side can run ahead and change the bytes. Ranges do not overlap.
 class CudaDevice final : public DeviceBackend {
  public:
   CudaDevice(Gpu& gpu, int index);

@@ -10,6 +10,9 @@
 
 namespace braid::cuda {
 
+/// How copies between two GPUs go: see peer.hpp.
+enum class PeerPath : std::uint8_t { unknown, direct, staged };
+
 /// One physical GPU: what its logical devices share. A context that a sticky error broke is broken for all of them.
 class Gpu {
  public:
@@ -36,13 +39,22 @@ class Gpu {
   /// `linear, relu, sum`: the last launches, oldest first; empty if there were none.
   [[nodiscard]] std::string recent_launches() const;
 
+  /// What is known of copies with another GPU.
+  [[nodiscard]] std::atomic<PeerPath>& peer_path(const Gpu& other) noexcept { return peer_paths_[static_cast<std::size_t>(other.ordinal()) % kMostGpus]; }
+  /// Device memory for the test of a pair; null before the first. Under that test's lock.
+  [[nodiscard]] void* probe() const noexcept { return probe_; }
+  void set_probe(void* memory) noexcept { probe_ = memory; }
+
  private:
+  static constexpr std::size_t kMostGpus = 64;  // as many as there can be devices of a type
   static constexpr std::uint32_t kRecent = 16;
   const int ordinal_;
   std::atomic<int> lost_code_{0};
   std::atomic<int> processors_{0};
   std::atomic<std::uint32_t> launches_{0};
   std::atomic<const char*> recent_[kRecent] = {};
+  std::atomic<PeerPath> peer_paths_[kMostGpus] = {};
+  void* probe_ = nullptr;
 };
 
 /// Makes a GPU the calling thread's current one for a scope. Throws CudaError or DeviceLostError; its end never throws.

@@ -83,4 +83,38 @@ void PinnedRing::to_host(void* to, const void* from, std::size_t bytes, CudaStre
   throw_device_error(device_);  // numbers that a kernel could not make are not handed out
 }
 
+void PinnedRing::between(void* to, CudaStream& to_stream, const void* from, CudaStream& from_stream, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  {
+    const DeviceGuard guard(gpu_, device_);
+    open();
+  }
+  cudaStream_t reading = from_stream.get(), writing = to_stream.get();
+  CudaStream& last = &from_stream.gpu() == &gpu_ ? from_stream : to_stream;  // whose events the pieces have
+  CudaStream& first = &last == &from_stream ? to_stream : from_stream;
+  for (std::size_t at = 0; at < bytes; at += kPieceBytes) {
+    const std::size_t part = std::min(kPieceBytes, bytes - at);
+    Piece& piece = next();
+    try {
+      {
+        const DeviceGuard guard(from_stream.gpu(), from_stream.device());
+        check(cudaMemcpyAsync(piece.data, static_cast<const char*>(from) + at, part, cudaMemcpyDeviceToHost, reading), "cudaMemcpyAsync", from_stream.gpu(),
+              from_stream.device());
+      }
+      from_stream.precede(to_stream);
+      {
+        const DeviceGuard guard(to_stream.gpu(), to_stream.device());
+        check(cudaMemcpyAsync(static_cast<char*>(to) + at, piece.data, part, cudaMemcpyHostToDevice, writing), "cudaMemcpyAsync", to_stream.gpu(),
+              to_stream.device());
+      }
+      if (&last == &from_stream) first.precede(last);
+      last.record(piece.copied);
+    } catch (...) {  // the piece would be used again too early
+      from_stream.settle_or_lose(to_stream.gpu());
+      to_stream.settle_or_lose(from_stream.gpu());
+      throw;
+    }
+  }
+}
+
 }  // namespace braid::cuda

@@ -23,6 +23,9 @@ class PinnedRing {
 
   void to_device(void* to, const void* from, std::size_t bytes, CudaStream& stream);
   void to_host(void* to, const void* from, std::size_t bytes, CudaStream& stream);
+  /// Between two GPUs, one of them this ring's: from the one into a piece on its stream, from there to the other on its own. Queued: the host waits only for pieces,
+  /// where the copy has more parts than the ring.
+  void between(void* to, CudaStream& to_stream, const void* from, CudaStream& from_stream, std::size_t bytes);
 
   static constexpr std::size_t kPieces = 16;
   static constexpr std::size_t kPieceBytes = std::size_t{256} << 10;

@@ -74,6 +74,11 @@ void CudaStream::wait(const Event& event) {
   check(cudaStreamWaitEvent(stream, own->native(), 0), "cudaStreamWaitEvent", gpu_, device());
 }
 
+void CudaStream::wait_for(Stream& earlier) {
+  if (auto* const own = dynamic_cast<CudaStream*>(&earlier)) own->precede(*this);
+  else earlier.synchronize();
+}
+
 void CudaStream::synchronize() {
   require_working(gpu_, device());
   if (cudaStream_t stream = native_.load(std::memory_order_acquire)) check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", gpu_, device());

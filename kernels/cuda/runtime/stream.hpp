@@ -46,6 +46,7 @@ class CudaStream : public Stream {
 
   void record(Event& event) override;
   void wait(const Event& event) override;
+  void wait_for(Stream& earlier) override;
   /// Also throws what kernels reported (device_errors.hpp).
   void synchronize() override;
   /// The cudaStream_t; null before the first use.

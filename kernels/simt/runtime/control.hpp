@@ -84,6 +84,8 @@ void set_queue_limit(std::size_t operations);
 void set_devices(int count, std::size_t memory_bytes);
 /// Whether cudaDeviceCanAccessPeer says yes between devices (default yes).
 void set_peer_access_supported(bool supported);
+/// Every copy between two devices brings one wrong byte, as on machines whose bus between GPUs is set up wrongly (default no).
+void set_peer_copies_wrong(bool wrong);
 /// Frees everything, ends sticky errors, forgets reports, logs, injections and counts. The current device of the calling thread becomes 0.
 void reset();
 

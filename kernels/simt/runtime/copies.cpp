@@ -165,7 +165,10 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
     if (copy.blocking && staged) before = stream->last;
     const std::size_t width = copy.width, height = copy.height;
     op = r.enqueue(*stream, detail::OpKind::copy, copy.call, where,
-                   [&r, to, from, staged, width, height](Op& self) { run_copy(r, self, to, from, width, height); });
+                   [&r, to, from, staged, width, height, peer = copy.peer() && copy.to_device != copy.from_device](Op& self) {
+                     run_copy(r, self, to, from, width, height);
+                     if (peer && r.peer_wrong) to.row(height / 2)[width / 2] ^= 1;
+                   });
     for (std::size_t i = 0; i < height; ++i) {
       if (from.place == Place::pinned) r.watch(op, from.allocation, from.row(i), width, false);
       if (to.place == Place::pinned) r.watch(op, to.allocation, to.row(i), width, true);

@@ -210,6 +210,8 @@ void set_peer_access_supported(bool supported) {
   r.peer_supported = supported;
 }
 
+void set_peer_copies_wrong(bool wrong) { detail::runtime().peer_wrong = wrong; }
+
 void set_devices(int count, std::size_t memory_bytes) {
   if (count < 0 || count > detail::kMostDevices) throw ArgumentError(str("set_devices: count: expected 0 to ", detail::kMostDevices, ", got ", count));
   detail::Runtime& r = detail::runtime();

@@ -239,6 +239,7 @@ class Runtime {
   std::mt19937_64 random{1};
   std::size_t queue_limit = 1024;
   bool peer_supported = true;
+  std::atomic<bool> peer_wrong{false};  // read by copies that run
 
   struct Injection {
     std::uint64_t k = 0, seen = 0;

@@ -16,9 +16,12 @@
 // Reverse-mode automatic differentiation: how an op records its gradient, and how gradients are asked for.
 namespace braid {
 
+class StreamGuard;
+
 /// What belongs to a thread and is handed to workers that continue its work.
 struct ThreadState {
   bool grad_enabled = true;
+  const StreamGuard* streams = nullptr;  // the innermost; workers end before it does
 };
 [[nodiscard]] ThreadState& thread_state() noexcept;
 

@@ -9,36 +9,10 @@
 #include <braid/core/device.hpp>
 #include <braid/core/kernel_table.hpp>
 #include <braid/core/memory.hpp>
+#include <braid/core/stream.hpp>
 
 // The device seam: memory, queues, events, copies and a table of kernels. Nothing else crosses it, and no CUDA header is included here or above.
 namespace braid {
-
-/// A point in a stream's work.
-class Event {
- public:
-  virtual ~Event() = default;
-  /// True when everything recorded before it is done.
-  [[nodiscard]] virtual bool done() const = 0;
-  /// The host blocks until it is. Nothing to wait for where work is done when its call returns.
-  virtual void synchronize() const {}
-};
-
-/// An in-order queue of work on one device. On the CPU work runs at once on the calling thread.
-class Stream {
- public:
-  virtual ~Stream() = default;
-  virtual void record(Event& event) = 0;                                   ///< event fires when all that is queued so far is done
-  virtual void wait(const Event& event) = 0;                               ///< later work here starts after event; the host never blocks
-  virtual void synchronize() = 0;                                          ///< the host blocks; rethrows the stream's first error
-  [[nodiscard]] virtual void* native() const noexcept { return nullptr; }  ///< cudaStream_t, or null
-  [[nodiscard]] Device device() const noexcept { return device_; }
-
- protected:
-  explicit Stream(Device device) noexcept : device_(device) {}
-
- private:
-  Device device_;
-};
 
 /// Memory handed out by a device. `tag` is the allocator's own.
 struct Block {
@@ -101,8 +75,6 @@ struct DeviceContext {
 };
 /// Throws DeviceError for a device that does not exist: `device: expected one of cpu:0, cpu:1, got cpu:7`.
 [[nodiscard]] const DeviceContext& device_context(Device device);
-/// The calling thread's current stream on the device.
-[[nodiscard]] Stream& current_stream(Device device);
 
 namespace detail {
 [[noreturn]] void no_kernel(const char* op, Device device);

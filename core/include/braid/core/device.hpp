@@ -55,7 +55,8 @@ void set_cpu_device_count(int count);
 /// Throws ArgumentError unless 1 <= count <= 256. Takes effect with the next operation.
 void set_num_threads(int count);
 
-/// Blocks until all work queued on the device is done, and rethrows its first error. Throws DeviceError for a device that does not exist.
+/// Blocks until all work queued on the device's own stream and on the calling thread's current one is done, and rethrows its first error; what is on other streams
+/// is waited for with Stream::synchronize. Throws DeviceError for a device that does not exist.
 void synchronize(Device device);
 
 }  // namespace braid

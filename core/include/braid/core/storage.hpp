@@ -10,10 +10,12 @@
 
 namespace braid {
 
+class Stream;
+
 /// Bytes on one device, owned, shared by all views of a tensor. Carries the version that in-place changes bump.
 class Storage final : public RefCounted {
  public:
-  /// Uninitialised bytes from the device's allocator. Throws OutOfMemoryError.
+  /// Uninitialised bytes from the device's allocator, for work on its current stream. Throws OutOfMemoryError.
   static Ref<Storage> allocate(std::size_t bytes, Device device);
   /// Memory of somebody else; `deleter` (may be empty) runs when the last tensor is gone. Never on a hot path.
   static Ref<Storage> wrap(void* data, std::size_t bytes, Device device, std::function<void()> deleter);
@@ -34,10 +36,14 @@ class Storage final : public RefCounted {
   /// For critical sections over the numbers themselves (BatchNorm's statistics).
   [[nodiscard]] std::mutex& mutex() const noexcept { return mutex_; }
 
+  /// See braid::record_stream.
+  void record_stream(Stream& stream);
+
   void destroy() const noexcept;
 
  private:
   Storage() noexcept = default;
+  void release_in_order() const noexcept;
   static void* operator new(std::size_t bytes) { return pool_allocate(bytes); }
   static void operator delete(void* p, std::size_t bytes) noexcept { pool_release(p, bytes); }
 
@@ -51,6 +57,8 @@ class Storage final : public RefCounted {
   mutable std::mutex mutex_;
   Ref<Storage> whole_;
   std::function<void()>* deleter_ = nullptr;
+  struct Streams;  // of memory that was not made on its device's own stream, or is used on others too
+  Streams* streams_ = nullptr;
 };
 
 }  // namespace braid

@@ -16,4 +16,16 @@ namespace braid::cuda {
 /// True in a build with BRAID_CUDA=SIMT: cuda devices are emulated on the CPU, and times say nothing about a GPU.
 [[nodiscard]] bool is_emulated() noexcept;
 
+/// What multiplies matrices on CUDA devices.
+enum class GemmEngine {
+  braid,   ///< our own kernels (the default): the same bits for every stream, thread and run
+  cublas,  ///< NVIDIA's library, opened at run time, for floating point; the rest is still done by our own kernels
+};
+
+/// The engine in use: what set_gemm_engine said last, else the environment variable BRAID_GEMM (braid or cublas). Throws ArgumentError if that is something else.
+[[nodiscard]] GemmEngine gemm_engine();
+/// Chooses the engine for all later products of the process. Throws DeviceError if cuBLAS (libcublas.so.13, .12, or without a version) cannot be opened: then
+/// nothing changes. With BRAID_GEMM=cublas the first product throws it. In an emulated build plain loops stand in for the library.
+void set_gemm_engine(GemmEngine engine);
+
 }  // namespace braid::cuda

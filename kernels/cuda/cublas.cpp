@@ -1,0 +1,188 @@
+#include "cuda/cublas.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <string_view>
+
+#include <braid/core/backend.hpp>
+#include <braid/core/error.hpp>
+#include <braid/kernels/cuda.hpp>
+
+#include "cuda/cublas_api.hpp"
+#include "cuda/kernels.hpp"
+#include "cuda/launch.hpp"
+
+namespace braid::cuda {
+namespace {
+
+using cublas::Functions;
+using cublas::Handle;
+using cublas::Status;
+
+const char* name_of(Status status) {
+  switch (status) {
+    case 1:
+      return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case 3:
+      return "CUBLAS_STATUS_ALLOC_FAILED";
+    case 7:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case 8:
+      return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case 11:
+      return "CUBLAS_STATUS_MAPPING_ERROR";
+    case 13:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case 14:
+      return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case 15:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case 16:
+      return "CUBLAS_STATUS_LICENSE_ERROR";
+    default:
+      return "a status of no known name";
+  }
+}
+
+void check(Status status, const char* function, Device device, const LaunchScope& scope) {
+  if (status == cublas::kSuccess) return;
+  scope.check(cudaPeekAtLastError());  // an error of the device says more
+  if (status == cublas::kAllocFailed) throw OutOfMemoryError(device, 0, 0, 0, 0, str(function, ": ", name_of(status)));
+  throw CudaError(str("matmul: ", function, ": expected success on ", device, ", got ", name_of(status), " (", status, ")"), device, status, name_of(status));
+}
+
+const Functions& library() {
+#if SIMT_EMULATED
+  static const Functions functions = cublas::stand_in();
+#else
+  static const Functions functions = cublas::open_library(cublas::library_names());  // a failure is tried again
+#endif
+  return functions;
+}
+
+constexpr int kUnset = -1;
+std::atomic<int> chosen{kUnset};
+
+GemmEngine from_environment() {
+  const char* const text = std::getenv("BRAID_GEMM");
+  const std::string_view name = text == nullptr ? "" : text;
+  if (name.empty() || name == "braid") return GemmEngine::braid;
+  if (name == "cublas") return GemmEngine::cublas;
+  throw ArgumentError(str("BRAID_GEMM: expected braid or cublas, got '", name.substr(0, 64), "'"));
+}
+
+/// A device's handle. It holds a stream and a workspace from call to call: one caller at a time.
+struct Context {
+  std::mutex mutex;
+  Handle handle = nullptr;
+};
+
+Context& context_of(Device device) {
+  static Context* const contexts = new Context[64];  // as many as there can be devices of a type; never destroyed, as their devices
+  return contexts[device.index()];
+}
+
+/// One operand as the library sees it: turned, with a leading dim for each of its columns.
+struct Matrix {
+  const void* data;
+  std::int64_t rows, columns, ld, batch;  // column-major
+  bool turned;
+};
+
+/// A leading dim that says nothing, because there is one column, may be anything for us.
+bool fits(Matrix& m) {
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  if (m.columns <= 1) m.ld = std::max(m.ld, m.rows);
+  return m.rows <= kMost && m.columns <= kMost && m.ld <= kMost && m.ld >= std::max<std::int64_t>(1, m.rows);
+}
+
+/// Every row of C becomes the bias.
+void copy_bias(const GemmArgs& args, Stream& stream) {
+  CopyArgs copy{};
+  copy.to = copy.from = args.dtype;
+  copy.out = args.c;
+  copy.x = args.bias;
+  const std::int64_t sizes[3] = {args.batch, args.m, args.n}, out[3] = {args.batch_c, args.ldc, 1}, in[3] = {0, 0, 1};
+  copy.loop.rank = 3;
+  copy.loop.n = args.batch * args.m * args.n;
+  for (int d = 0; d < 3; ++d) {
+    copy.loop.size[d] = sizes[d];
+    copy.loop.stride[0][d] = out[d];
+    copy.loop.stride[1][d] = in[d];
+  }
+  cuda::copy(copy, stream);
+}
+
+}  // namespace
+
+GemmEngine gemm_engine() {
+  int engine = chosen.load(std::memory_order_relaxed);
+  if (engine == kUnset) {
+    chosen.compare_exchange_strong(engine, static_cast<int>(from_environment()));
+    engine = chosen.load(std::memory_order_relaxed);
+  }
+  return static_cast<GemmEngine>(engine);
+}
+
+void set_gemm_engine(GemmEngine engine) {
+  if (engine == GemmEngine::cublas) (void)library();
+  chosen.store(static_cast<int>(engine), std::memory_order_relaxed);
+}
+
+bool cublas_gemm(const GemmArgs& args, Stream& stream) {
+  if (gemm_engine() != GemmEngine::cublas || args.k == 0 || args.batch > std::numeric_limits<int>::max()) return false;
+  if (args.dtype != DType::float32 && args.dtype != DType::float64 && args.dtype != DType::float16 && args.dtype != DType::bfloat16) return false;
+  if (args.batch > 1 && args.bias != nullptr && args.batch_c == 0) return false;
+  // Row-major [rows, columns] is column-major [columns, rows]: the first operand is B, and C comes out turned, which is what we want.
+  Matrix first{args.b, args.tb ? args.k : args.n, args.tb ? args.n : args.k, args.ldb, args.batch_b, args.tb};
+  Matrix second{args.a, args.ta ? args.m : args.k, args.ta ? args.k : args.m, args.lda, args.batch_a, args.ta};
+  Matrix result{args.c, args.n, args.m, args.ldc, args.batch_c, false};
+  if (!fits(first) || !fits(second) || !fits(result)) return false;
+
+  const Functions& f = library();
+  const Device device = stream.device();
+  if (args.bias != nullptr) copy_bias(args, stream);
+  const Scratch workspace(f.workspace_bytes, stream);
+  const LaunchScope scope("matmul", stream);
+  Context& own = context_of(device);
+  const std::lock_guard lock(own.mutex);
+  if (own.handle == nullptr) {
+    Handle handle = nullptr;
+    check(f.create(&handle), "cublasCreate", device, scope);
+    if (const Status status = f.set_math_mode(handle, cublas::kMathDefault | cublas::kMathFullReductions); status != cublas::kSuccess) {
+      (void)f.destroy(handle);
+      check(status, "cublasSetMathMode", device, scope);
+    }
+    own.handle = handle;
+  }
+  check(f.set_stream(own.handle, scope.stream()), "cublasSetStream", device, scope);  // forgets the workspace: in this order
+  check(f.set_workspace(own.handle, workspace.data(), f.workspace_bytes), "cublasSetWorkspace", device, scope);
+  const auto operation = [](const Matrix& m) { return m.turned ? cublas::kTranspose : cublas::kNoTranspose; };
+  const auto small = [](std::int64_t v) { return static_cast<int>(v); };
+  const int m = small(args.n), n = small(args.m), k = small(args.k), batch = small(args.batch);
+  const bool adds = args.accumulate || args.bias != nullptr;
+  const auto typed = [&]<class T>(cublas::GemmStridedBatched<T>* function, const char* name) {
+    const T alpha = 1, beta = adds ? T{1} : T{0};
+    check(function(own.handle, operation(first), operation(second), m, n, k, &alpha, static_cast<const T*>(first.data), small(first.ld), first.batch,
+                   static_cast<const T*>(second.data), small(second.ld), second.batch, &beta, static_cast<T*>(args.c), small(result.ld), result.batch, batch),
+          name, device, scope);
+  };
+  if (args.dtype == DType::float32) {
+    typed(f.sgemm, "cublasSgemmStridedBatched");
+  } else if (args.dtype == DType::float64) {
+    typed(f.dgemm, "cublasDgemmStridedBatched");
+  } else {
+    const int type = args.dtype == DType::float16 ? cublas::kFloat16 : cublas::kBfloat16;
+    const float alpha = 1, beta = adds ? 1.0f : 0.0f;
+    check(f.gemm_ex(own.handle, operation(first), operation(second), m, n, k, &alpha, first.data, type, small(first.ld), first.batch, second.data, type,
+                    small(second.ld), second.batch, &beta, args.c, type, small(result.ld), result.batch, batch, cublas::kComputeFloat32,
+                    cublas::kDefaultAlgorithm),
+          "cublasGemmStridedBatchedEx", device, scope);
+  }
+  return true;
+}
+
+}  // namespace braid::cuda

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstddef>
+#include <span>
+
+#include "simt/cuda_runtime.hpp"
+
+struct cublasContext;  // the library's own name
+
+// The part of cuBLAS that we call, in our own declarations: no header of it is needed to build, and the library is looked for at run time. `./dev check cuda` compares
+// them with cublas_v2.h. Enumerations are passed as int, as C does.
+namespace braid::cuda::cublas {
+
+using Handle = cublasContext*;
+using Status = int;
+
+inline constexpr Status kSuccess = 0, kAllocFailed = 3;
+inline constexpr int kNoTranspose = 0, kTranspose = 1;                // cublasOperation_t
+inline constexpr int kFloat16 = 2, kBfloat16 = 14;                    // cudaDataType
+inline constexpr int kComputeFloat32 = 68, kDefaultAlgorithm = -1;    // cublasComputeType_t, cublasGemmAlgo_t
+inline constexpr int kMathDefault = 0, kMathFullReductions = 16;      // cublasMath_t: no TF32; sums of 16-bit products stay in float32
+
+template <class T>
+using GemmStridedBatched = Status(Handle, int transa, int transb, int m, int n, int k, const T* alpha, const T* a, int lda, long long stride_a, const T* b, int ldb,
+                                  long long stride_b, const T* beta, T* c, int ldc, long long stride_c, int batch);
+using GemmStridedBatchedEx = Status(Handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda, long long stride_a,
+                                    const void* b, int type_b, int ldb, long long stride_b, const void* beta, void* c, int type_c, int ldc, long long stride_c,
+                                    int batch, int compute, int algorithm);
+
+/// The functions by their names in the library.
+struct Functions {
+  Status (*create)(Handle*) = nullptr;                         ///< cublasCreate_v2
+  Status (*destroy)(Handle) = nullptr;                         ///< cublasDestroy_v2
+  Status (*set_stream)(Handle, cudaStream_t) = nullptr;        ///< cublasSetStream_v2
+  Status (*set_workspace)(Handle, void*, std::size_t) = nullptr;  ///< cublasSetWorkspace_v2
+  Status (*set_math_mode)(Handle, int) = nullptr;              ///< cublasSetMathMode
+  GemmStridedBatched<float>* sgemm = nullptr;                  ///< cublasSgemmStridedBatched
+  GemmStridedBatched<double>* dgemm = nullptr;                 ///< cublasDgemmStridedBatched
+  GemmStridedBatchedEx* gemm_ex = nullptr;                     ///< cublasGemmStridedBatchedEx
+  std::size_t workspace_bytes = 0;                             ///< what set_workspace is given
+};
+
+/// `libcublas.so.13`, `.12`, then the name without a version.
+[[nodiscard]] std::span<const char* const> library_names() noexcept;
+/// Opens the first library of the list that there is, for good, and finds the functions. Throws DeviceError: `cuBLAS: expected one of …, got none: <why>`, or the
+/// name of a function that the library lacks.
+[[nodiscard]] Functions open_library(std::span<const char* const> names);
+
+#if SIMT_EMULATED
+/// Stands in for the library on emulated devices: the same functions as plain loops, column-major, with the library's checks of their arguments.
+[[nodiscard]] Functions stand_in() noexcept;
+#endif
+
+}  // namespace braid::cuda::cublas

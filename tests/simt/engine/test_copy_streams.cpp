@@ -1,0 +1,209 @@
+// Batches split over devices: copies on streams of their own, work on the caller's streams, and no wait for a whole device.
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <braid/braid.hpp>
+
+#include "child.hpp"
+#include "primitives/copy_streams.hpp"
+#include "simt/cuda_runtime.hpp"
+#include "simt/runtime/control.hpp"
+#include "support/catch.hpp"
+
+using namespace braid;
+
+namespace {
+
+void setup() {
+  setenv("BRAID_SIMT_DEVICES", "3", 1);
+  unsetenv("BRAID_DEVICE");
+}
+
+/// Holds a stream up until open(). After five seconds it gives way, and was too late.
+class Gate {
+ public:
+  explicit Gate(Stream& stream) : stream_(stream) {
+    synchronize(stream.device());
+    (void)cudaSetDevice(stream.device().index());
+    if (cudaLaunchHostFunc(static_cast<cudaStream_t>(stream.native()), &Gate::hold, this) != cudaSuccess) throw Error("no gate");
+    (void)cudaSetDevice(0);
+  }
+  ~Gate() {
+    open_ = true;
+    stream_.synchronize();
+  }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  [[nodiscard]] bool late() const { return late_; }
+
+ private:
+  static void hold(void* self) {
+    Gate& gate = *static_cast<Gate*>(self);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!gate.open_) {
+      if (std::chrono::steady_clock::now() > end) {
+        gate.late_ = true;
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  Stream& stream_;
+  std::atomic<bool> open_{false}, late_{false};
+};
+
+std::string findings() {
+  std::string text;
+  for (const simt::Report& report : simt::take_reports()) text += str("; ", report.text);
+  return text;
+}
+
+struct Step {
+  parallel::DataParallel<nn::Linear> model{nn::Linear(5, 2)};
+  optim::SGD optimizer;
+  Step() : optimizer((to(model, default_device()), parameters(model)), {.lr = 0.1}) {}
+  void operator()(const Tensor& x) {
+    optimizer.zero_grad();
+    exp(model(x)).mean().backward();
+    optimizer.step();
+  }
+  std::string numbers() {
+    std::string text;
+    for (const auto& p : parameters(model))
+      for (const float v : p.detach().to(Device()).template to_vector<float>()) text += str(v, " ");
+    return text;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("copy streams: chunks come while their devices are busy", "[simt][copies]") {
+  const auto split = [](Device from) {
+    return test::in_child([from] {
+      setup();
+      const Tensor x = arange(3000, {.device = from, .dtype = DType::float32}).reshape({30, 100});
+      (void)parallel::scatter(x, devices());  // makes the streams, and tries the copies between GPUs
+      const Device busy("cuda:1");
+      std::vector<Tensor> chunks;
+      std::string text = "in time";
+      {
+        const Gate gate(current_stream(busy));
+        chunks = parallel::scatter(x, devices());
+        parallel::copy_stream(busy)->synchronize();
+        if (gate.late()) text = "behind the device's work";
+      }
+      for (std::size_t i = 0; i < 3; ++i)
+        if (!equal(chunks[i].to(Device()), x.to(Device()).narrow(0, static_cast<std::int64_t>(i) * 10, 10))) text += str(", wrong chunk ", i);
+      return text + findings();
+    });
+  };
+  CHECK(split(Device("cpu:0")) == "in time");
+  CHECK(split(Device("cuda:0")) == "in time");
+}
+
+TEST_CASE("copy streams: a device goes on only when its chunk is there", "[simt][copies]") {
+  const std::string seen = test::in_child([] {
+    setup();
+    const Device device("cuda:1");
+    const Tensor x = arange(3000, {.dtype = DType::float32}).reshape({30, 100});
+    (void)parallel::scatter(x, devices());
+    std::string text;
+    for (int round = 0; round < 3; ++round) {
+      Tensor y;
+      const std::unique_ptr<Event> done = make_event(device);
+      bool early = false;
+      {
+        const Gate gate(*parallel::copy_stream(device));
+        std::vector<Tensor> chunks = parallel::scatter(x + round, devices());
+        y = chunks[1] * 2;
+        chunks.clear();  // the copy stream's memory again, after the product
+        current_stream(device).record(*done);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        early = done->done();
+      }
+      text += early ? "early " : "waits ";
+      if (!equal(y.to(Device()), (x + round).narrow(0, 10, 10) * 2)) text += "with wrong numbers ";
+    }
+    return text + findings();
+  });
+  CHECK(seen == "waits waits waits ");
+}
+
+TEST_CASE("copy streams: a step makes no call that waits for a stream or a device", "[simt][copies]") {
+  const std::string seen = test::in_child([] {
+    setup();
+    Step step;
+    const Tensor x = randn({30, 5});  // on the host
+    for (int i = 0; i < 3; ++i) step(x);
+    std::string text;
+    for (const char* const call :
+         {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamQuery", "cudaMemcpy", "cudaMemcpyPeer", "cudaMalloc", "cudaFree", "cudaStreamCreateWithFlags"}) {
+      simt::fail_call(1, cudaErrorInvalidValue, true, call);
+      try {
+        step(x);
+      } catch (const Error& e) {
+        text += str(e.what(), "; ");
+      }
+      if (simt::failed_call()) text += str(call, " was called; ");
+      simt::fail_call(0, cudaSuccess);
+    }
+    simt::fail_call(1, cudaErrorInvalidValue, true, "cudaMemcpyAsync");  // this one is made: the count works
+    try {
+      step(x);
+      text += "no copy";
+    } catch (const Error&) {
+      text += simt::failed_call() ? "copies" : "no copy";
+    }
+    simt::fail_call(0, cudaSuccess);
+    return text + findings();
+  });
+  CHECK(seen == "copies");
+}
+
+TEST_CASE("copy streams: the same numbers in every order of streams", "[simt][copies]") {
+  const auto train = [](std::string_view order, const std::string& count) {
+    return test::in_child([&] {
+      setenv("BRAID_SIMT_DEVICES", count.c_str(), 1);
+      unsetenv("BRAID_DEVICE");
+      simt::set_stream_order(order);
+      Step step;
+      for (int i = 0; i < 4; ++i) step(randn({24, 5}));
+      return step.numbers() + findings();
+    });
+  };
+  const std::string expected = train("fifo", "3");
+  CHECK(expected.size() > 20);
+  for (const char* const order : {"reverse", "random:1", "random:2", "random:3", "random:4", "random:5"}) {
+    INFO(order);
+    CHECK(train(order, "3") == expected);
+  }
+}
+
+TEST_CASE("streams: replicas work on the caller's current streams", "[simt][copies]") {
+  const std::string seen = test::in_child([] {
+    setup();
+    parallel::DataParallel model(nn::Linear(5, 2));
+    to(model, default_device());
+    const Tensor x = randn({30, 5});
+    const Tensor expected = model(x).to(Device());
+    std::vector<std::shared_ptr<Stream>> side;
+    for (const Device d : devices()) {
+      side.push_back(make_stream(d));
+      synchronize(d);
+    }
+    std::string text = "on the caller's";
+    const Gate gate(current_stream(Device("cuda:1")));
+    {
+      const StreamGuard first(side[0]), second(side[1]), third(side[2]);
+      const Tensor y = model(x);
+      if (!allclose(y.to(Device()), expected)) text += ", wrong numbers";
+    }
+    if (gate.late()) text = "on the device's own";
+    return text + findings();
+  });
+  CHECK(seen == "on the caller's");
+}

@@ -1,0 +1,140 @@
+// Copies between GPUs: over the bus between them where that works, else through the host.
+#include <cstdlib>
+#include <vector>
+
+#include <braid/braid.hpp>
+
+#include "child.hpp"
+#include "simt/runtime/control.hpp"
+#include "support/catch.hpp"
+
+using namespace braid;
+
+namespace {
+
+std::vector<std::string>& warnings() {
+  static std::vector<std::string> list;
+  return list;
+}
+
+/// Copies there and back in the order of both streams, small ones and one that is longer than the ring of pinned pieces; "right", or what is wrong.
+std::string copies(const std::vector<Device>& on, std::int64_t longest) {
+  for (const Device a : on)
+    for (const Device b : on) {
+      if (a == b) continue;
+      for (const std::int64_t n : {std::int64_t{1}, std::int64_t{1000}, longest}) {
+        Tensor x = arange(n, {.device = a, .dtype = DType::float32});
+        for (int round = 0; round < 3; ++round) {
+          const Tensor there = x.to(b);
+          x.add_(1);  // after the copy has read it
+          const Tensor back = (there * 2).to(a);
+          if (!equal(back + 2, x * 2)) return str("wrong numbers from ", a, " to ", b, ", ", n, " elements, round ", round);
+        }
+        x = {};  // its memory is the next x
+      }
+    }
+  return "right";
+}
+
+/// True if a call of `function` was made while f ran: it fails there, and f throws or not.
+template <class F>
+bool calls(const char* function, F&& f) {
+  simt::fail_call(1, cudaErrorInvalidValue, true, function);
+  try {
+    f();
+  } catch (const CudaError&) {
+  }
+  const bool called = simt::failed_call();
+  simt::fail_call(0, cudaSuccess);
+  return called;
+}
+
+struct Machine {
+  bool access, wrong;
+};
+std::string on_machine(const Machine& machine) {
+  return test::in_child([machine] {
+    setenv("BRAID_SIMT_DEVICES", "3", 1);
+    unsetenv("BRAID_DEVICE");
+    set_warning_handler([](std::string_view text) { warnings().emplace_back(text); });
+    simt::set_peer_access_supported(machine.access);
+    simt::set_peer_copies_wrong(machine.wrong);
+    std::string text = copies(devices(), 1'100'000);
+    const Tensor x = ones({100}, {.device = Device("cuda:0")});
+    text += calls("cudaMemcpyPeerAsync", [&] { (void)x.to(Device("cuda:1")); }) ? ", over the bus" : ", through the host";
+    for (const char* const wait : {"cudaDeviceSynchronize", "cudaStreamSynchronize"})
+      if (calls(wait, [&] { (void)x.to(Device("cuda:1")); })) text += str(", with ", wait);
+    if (calls("cudaMalloc", [&] { (void)x.to(Device("cuda:1")); })) text += ", with memory of its own";
+    for (const simt::Report& report : simt::take_reports()) text += str(", ", report.text);
+    text += str(", ", warnings().size(), " warnings");
+    if (!warnings().empty()) text += str(": ", warnings().front());
+    return text;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("peer copies: over the bus where it works", "[simt][peer]") { CHECK(on_machine({true, false}) == "right, over the bus, 0 warnings"); }
+
+TEST_CASE("peer copies: through the host where there is no peer access", "[simt][peer]") {
+  CHECK(on_machine({false, false}) == "right, through the host, 0 warnings");
+}
+
+TEST_CASE("peer copies: through the host, with one warning a pair, where the bus brings other numbers", "[simt][peer]") {
+  CHECK(on_machine({true, true}) ==
+        "right, through the host, 3 warnings: peer copies between cuda:1 and cuda:0: expected the numbers that were sent, got others; copies between their GPUs go "
+        "through the host");
+}
+
+TEST_CASE("peer copies: a test that fails to run is an error, and is run again", "[simt][peer]") {
+  const std::string seen = test::in_child([] {
+    setenv("BRAID_SIMT_DEVICES", "2", 1);
+    unsetenv("BRAID_DEVICE");
+    const Tensor x = full({1000}, 3, {.device = Device("cuda:0")});
+    std::string text;
+    int failures = 0;
+    for (std::uint64_t k = 1;; ++k) {  // each call of the first copy in turn
+      simt::fail_call(k, cudaErrorInvalidValue);
+      try {
+        const Tensor y = x.to(Device("cuda:1"));
+        const bool reached = simt::failed_call();
+        simt::fail_call(0, cudaSuccess);
+        if (y.sum().item<double>() != 3000) text += str("wrong after call ", k, "; ");
+        if (!reached) break;
+      } catch (const CudaError&) {
+        simt::fail_call(0, cudaSuccess);
+        ++failures;
+      }
+    }
+    for (const simt::Report& report : simt::take_reports()) text += report.text;
+    text += copies(devices(), 5000);
+    return str(text, failures > 10 ? ", calls failed" : ", too few calls failed");
+  });
+  CHECK(seen == "right, calls failed");
+}
+
+TEST_CASE("peer copies: a batch split over devices without peer access trains as on one", "[simt][peer]") {
+  const auto losses = [](bool access) {
+    return test::in_child([access] {
+      setenv("BRAID_SIMT_DEVICES", "3", 1);
+      unsetenv("BRAID_DEVICE");
+      simt::set_peer_access_supported(access);
+      parallel::DataParallel model(nn::Linear(5, 2));
+      to(model, default_device());
+      optim::SGD optimizer(parameters(model), {.lr = 0.1});
+      std::string text;
+      for (int i = 0; i < 3; ++i) {
+        optimizer.zero_grad();
+        const Tensor loss = exp(model(randn({30, 5}, {.device = default_device()})) * 0.5).mean();
+        loss.backward();
+        optimizer.step();
+        text += str(loss.item<double>(), " ");
+      }
+      for (const simt::Report& report : simt::take_reports()) text += report.text;
+      return text;
+    });
+  };
+  const std::string over_the_bus = losses(true);
+  CHECK(over_the_bus.size() > 10);
+  CHECK(losses(false) == over_the_bus);
+}
