@@ -80,6 +80,7 @@ TEST_CASE("allocator: another stream gets the block only behind its work", "[cud
   for (int round = 0; round < 4; ++round) {
     Held kept(0, kBytes);
     Held block(0, kBytes);
+    set_memory_capacity(cuda_device(0), stats().in_use);  // else it would rather have memory of its own
     copy_in(0, block.data(), ones.data(), kBytes);
     backend(0).copy({kept.data(), cuda_device(0), block.data(), cuda_device(0), kBytes}, backend(0).default_stream());
     void* const data = block.data();
@@ -92,6 +93,7 @@ TEST_CASE("allocator: another stream gets the block only behind its work", "[cud
     copy_out(0, seen.data(), kept.data(), kBytes);
     CHECK(seen == ones);
     side->synchronize();
+    set_memory_capacity(cuda_device(0), 0);
   }
 }
 

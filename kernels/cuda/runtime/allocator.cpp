@@ -31,11 +31,16 @@ Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
   Found found;
   {
     const std::lock_guard lock(mutex_);
-    if (capacity_ == 0 || reserved_ <= capacity_) found = take(size, stream);
+    if (capacity_ == 0 || reserved_ <= capacity_) found = take(size, stream, From::idle);
     if (found.data != nullptr) {
       ++hits_;
       hand_out(size);
     }
+  }
+  if (found.data == nullptr) {
+    const char* why = nullptr;
+    found = obtain(size, stream, &why);
+    if (found.data == nullptr) fail(bytes, why);
   }
   if (found.after != nullptr) {
     try {
@@ -45,14 +50,8 @@ Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
       throw;
     }
   }
-  const bool fresh = found.data == nullptr;
-  if (fresh) {
-    const char* why = nullptr;
-    found.data = obtain(size, &why);
-    if (found.data == nullptr) fail(bytes, why);
-  }
   try {
-    if (fresh) annotate_freed(found.data, size, native);
+    if (found.fresh) annotate_freed(found.data, size, native);
     annotate_allocated(found.data, bytes, native);
   } catch (...) {  // no host memory for the checker
     return_block(found.data, size, &stream);
@@ -123,12 +122,11 @@ void StreamAllocator::forget(const CudaStream& stream, CudaStream* heir) noexcep
 }
 
 // A free block of this size: of the stream itself, or else of another. Called with the lock held.
-StreamAllocator::Found StreamAllocator::take(std::size_t size, const CudaStream& stream) {
+StreamAllocator::Found StreamAllocator::take(std::size_t size, const CudaStream& stream, From from) {
   const auto look = [&](auto&& wanted) -> Found {
     for (const auto& pool : pools_) {
-      if (!wanted(pool->stream)) continue;
       const auto at = pool->free.find(size);
-      if (at == pool->free.end() || at->second.empty()) continue;
+      if (at == pool->free.end() || at->second.empty() || !wanted(pool->stream)) continue;
       void* const data = at->second.back();
       at->second.pop_back();
       return {data, pool->stream == &stream ? nullptr : pool->stream};
@@ -136,7 +134,7 @@ StreamAllocator::Found StreamAllocator::take(std::size_t size, const CudaStream&
     return {};
   };
   Found found = look([&](const CudaStream* s) { return s == &stream; });
-  if (found.data == nullptr) found = look([](const CudaStream*) { return true; });
+  if (found.data == nullptr) found = look([from](const CudaStream* s) { return from == From::all || s->idle(); });
   return found;
 }
 
@@ -164,8 +162,17 @@ const char* StreamAllocator::injected_failure() {
   return "asked for by fail_allocation";
 }
 
-// A new block, after the cache was given back where that is needed; null and the reason if there is no room.
-void* StreamAllocator::obtain(std::size_t size, const char** why) {
+// A new block. Where there is no room, one of a stream that still works, or a new one after the cache was given back; null and the reason if that does not help.
+StreamAllocator::Found StreamAllocator::obtain(std::size_t size, const CudaStream& stream, const char** why) {
+  const auto of_others = [&]() -> Found {  // called with the lock held
+    if (capacity_ != 0 && reserved_ > capacity_) return {};
+    const Found found = take(size, stream, From::all);
+    if (found.data != nullptr) {
+      ++hits_;
+      hand_out(size);
+    }
+    return found;
+  };
   for (int attempt = 0;; ++attempt) {
     bool room = false, stale = false;
     {
@@ -173,8 +180,11 @@ void* StreamAllocator::obtain(std::size_t size, const char** why) {
       room = capacity_ == 0 || (size <= capacity_ && reserved_ <= capacity_ - size);
       stale = attempt == 0 && capacity_ == 0 && reserved_ > in_use_ && reserved_ + size > 2 * peak_ + kStaleSlack;
       if (room && !stale) reserved_ += size;  // claimed before the driver is asked: two threads cannot both take the last room
-      if (!room && attempt == 1) return nullptr;
-      if (!room || stale) ++retries_;
+      if (!room && attempt == 1) return {};
+      if (!room || stale) {
+        if (const Found found = of_others(); found.data != nullptr) return found;
+        ++retries_;
+      }
     }
     if (!room) *why = "over its capacity";
     if (room && !stale) {
@@ -182,11 +192,12 @@ void* StreamAllocator::obtain(std::size_t size, const char** why) {
       const std::lock_guard lock(mutex_);
       if (data != nullptr) {
         hand_out(size);
-        return data;
+        return {data, nullptr, true};
       }
       *why = "cudaMalloc: cudaErrorMemoryAllocation";
       reserved_ -= size;
-      if (attempt == 1) return nullptr;
+      if (const Found found = of_others(); found.data != nullptr) return found;
+      if (attempt == 1) return {};
       ++retries_;
     }
     free_cached(0);

@@ -16,7 +16,8 @@ namespace braid::cuda {
 /// The memory of one logical device: freed blocks are kept by size class and by the stream that they were freed on.
 ///
 /// A block that comes back may still be read and written by work queued on its stream. The same stream reuses it at once, because its later work starts after
-/// that; another stream gets it only behind an event, without a wait of the host. Whoever uses a block on a stream other than the one it is released on orders
+/// that; another stream gets it only behind an event, without a wait of the host, and where the first one still works only if there is no other memory: streams
+/// of a program's own would otherwise work one after the other. Whoever uses a block on a stream other than the one it is released on orders
 /// the two with events first (copies between devices do that themselves).
 ///
 /// Size classes are those of the CPU's allocator, from 256 bytes on; a block is one allocation of the driver. A hit makes no call of the driver. A request that
@@ -57,11 +58,13 @@ class StreamAllocator {
   struct Found {
     void* data = nullptr;
     CudaStream* after = nullptr;  // the stream whose work comes first
+    bool fresh = false;           // from the driver
   };
-  [[nodiscard]] Found take(std::size_t size, const CudaStream& stream);
+  enum class From { idle, all };  // of which other streams
+  [[nodiscard]] Found take(std::size_t size, const CudaStream& stream, From from);
   [[nodiscard]] Pool& pool_of(CudaStream* stream);
   [[nodiscard]] const char* injected_failure();
-  [[nodiscard]] void* obtain(std::size_t size, const char** why);
+  [[nodiscard]] Found obtain(std::size_t size, const CudaStream& stream, const char** why);
   [[nodiscard]] void* allocate_new(std::size_t size);
   void return_block(void* data, std::size_t size, CudaStream* stream) noexcept;
   void give_back(void* data, std::size_t size, CudaStream& stream) noexcept;

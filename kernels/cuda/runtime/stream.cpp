@@ -94,6 +94,15 @@ void CudaStream::precede(CudaStream& later) {
   check(cudaStreamWaitEvent(waiting, handover_.native(), 0), "cudaStreamWaitEvent", later.gpu_, later.device());
 }
 
+bool CudaStream::idle() const noexcept {
+  cudaStream_t stream = native_.load(std::memory_order_acquire);
+  if (stream == nullptr) return true;
+  const cudaError_t state = gpu_.lost() ? cudaErrorUnknown : cudaStreamQuery(stream);
+  if (state == cudaErrorNotReady) (void)cudaGetLastError();  // an answer, not an error
+  else if (state != cudaSuccess) settle(state, gpu_);
+  return state == cudaSuccess;
+}
+
 bool CudaStream::settle_work() noexcept {
   cudaStream_t stream = native_.load(std::memory_order_acquire);
   if (stream == nullptr) return true;

@@ -57,6 +57,8 @@ class CudaStream : public Stream {
   [[nodiscard]] cudaStream_t get();
   /// Work queued on `later` from now on starts after all that is queued here so far; the host does not wait.
   void precede(CudaStream& later);
+  /// True if nothing is queued here, as far as that can be seen without waiting.
+  [[nodiscard]] bool idle() const noexcept;
   /// Waits for the queued work; for destructors and for giving memory back. True if that went well, or if nothing was ever queued.
   bool settle_work() noexcept;
   /// settle_work for work whose order could not be made. Where it cannot be waited for either, its GPU and `other` are lost: somebody might use memory that it
