@@ -21,6 +21,15 @@ for program in build/cuda/tests/core/braid_tests_core build/cuda/docs/tutorials/
   fi
 done
 echo "ldd: no CUDA library"
+# Our declarations of cuBLAS are the toolkit's; and the library opens, where there is one.
+toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+if [[ -f $toolkit/include/cublas_v2.h ]]; then
+  "${CXX:-g++}" -std=c++20 -Wall -Wextra -Werror -DBRAID_CUDA_ON=1 -Ikernels -Icore/include -I"$toolkit/include" tests/check/cublas_signatures.cpp \
+    kernels/cuda/cublas_library.cpp -ldl -o build/check/cublas_signatures
+  build/check/cublas_signatures || [[ $? == 77 ]]
+else
+  echo "NOTE: no cublas_v2.h in $toolkit/include: its declarations were not compared"
+fi
 # What runs with or without a GPU: everything but the tests that need one (they skip themselves).
 BRAID_DEVICE=cpu:0 run_ctest cuda -LE '^(slow|must_not_compile)$'
 build/cuda/tests/cuda/braid_tests_cuda '[availability]' | tee build/check/cuda-availability.txt

@@ -336,7 +336,7 @@ TEST_CASE("cuda gemm: 16-bit products are summed in float, integers wrap", "[cud
 }
 
 #if defined(BRAID_CUDA_SIMT)
-TEST_CASE("cuda gemm: the kernels are named after what they are in a linear layer", "[cuda_kernels][gemm]") {
+TEST_CASE("cuda gemm: the kernels are named after what they are in a linear layer", "[cuda_kernels][gemm][names]") {
   NEEDS_GPU;
   const auto launched = [](bool ta, bool tb) {
     Operands x(DType::float32, {5, 6, 7, ta, tb});
