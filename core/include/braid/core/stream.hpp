@@ -55,7 +55,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 ///     Tensor y;
 ///     {
 ///       const StreamGuard guard(side);
-///       y = x.matmul(w);
+///       y = matmul(x, w);
 ///       record_stream(x, *side);                 // x may go before the product is done
 ///     }
 ///     …                                          // other work of the device, at the same time
