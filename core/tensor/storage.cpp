@@ -85,16 +85,14 @@ void Storage::record_stream(Stream& stream) {
   if (std::none_of(streams_->others.begin(), streams_->others.end(), same)) streams_->others.push_back(share(stream));
 }
 
-// The memory's stream goes on after the others that use it, and takes it back. What cannot be put in order is not given back: it might be in use.
+// The memory's stream goes on after the others that use it, and takes it back.
 void Storage::release_in_order() const noexcept {
   const DeviceContext& context = device_context(device_);
   Stream& home = streams_->home ? *streams_->home : *context.stream;
   for (const std::shared_ptr<Stream>& other : streams_->others) {
     try {
       home.wait_for(*other);
-    } catch (const DeviceLostError&) {  // nothing runs there any more
-    } catch (...) {
-      return;
+    } catch (...) {  // then the other's work is over, or the device is lost: see Stream::wait_for
     }
   }
   context.backend->release({data_, bytes_, block_}, home);

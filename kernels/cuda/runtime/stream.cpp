@@ -75,8 +75,14 @@ void CudaStream::wait(const Event& event) {
 }
 
 void CudaStream::wait_for(Stream& earlier) {
-  if (auto* const own = dynamic_cast<CudaStream*>(&earlier)) own->precede(*this);
-  else earlier.synchronize();
+  auto* const own = dynamic_cast<CudaStream*>(&earlier);
+  if (own == nullptr) return earlier.synchronize();
+  try {
+    own->precede(*this);
+  } catch (...) {  // who frees memory has to go on: then nothing may use it any more
+    own->settle_or_lose(gpu_);
+    throw;
+  }
 }
 
 void CudaStream::synchronize() {
