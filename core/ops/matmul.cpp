@@ -53,7 +53,8 @@ void check_matmul(const char* op, const Tensor& a, const Tensor& b) {
 
 /// op(a) op(b) with equal batch dims, op transposing the last two dims where ta or tb; bias [n] or undefined. No history.
 /// sum_a, of matrices whose product is not empty: the sums of op(a)'s rows, from the same pass.
-Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias, Tensor* sum_a = nullptr) {
+Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias, Activation activation = Activation::none,
+               Tensor* sum_a = nullptr) {
   const int r = a.dim();
   Shape shape = a.shape();
   GemmArgs args;
@@ -75,6 +76,7 @@ Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool t
   args.ldb = y.ld;
   args.ldc = args.n;
   args.bias = bias.defined() ? dense_bias.id()->data() : nullptr;
+  args.activation = activation;
   args.sum_a = sum_a != nullptr ? sum_a->id()->data() : nullptr;
   args.batch = r > 2 ? shape[r - 3] : 1;
   args.batch_a = r > 2 ? x.held.strides()[r - 3] : 0;
@@ -157,55 +159,66 @@ namespace {
 /// {dyᵀ x, Σ_rows dy}, neither of them empty, in one pass over dy; recorded.
 std::pair<Tensor, Tensor> linear_backward(const Tensor& dy, const Tensor& x) {
   Tensor db;
-  const Tensor dw = product("linear", dy, true, x, false, {}, &db);
+  const Tensor dw = product("linear", dy, true, x, false, {}, Activation::none, &db);
   if (!needs_grad({dy, x})) return {dw, db};
   const std::array<Tensor, 2> inputs{dy, x}, outputs{dw, db};
-  record_many("linear_backward", inputs, outputs, dy.device(),
-              [sdy = SavedTensor(dy), sx = SavedTensor(x)](std::span<const Tensor> g, Needs needs) -> Grads {
-                Tensor ddy, dx;
-                if (needs[0]) ddy = g[0].defined() ? linear(sx.get(), g[0], g[1]) : g[1].unsqueeze(0).expand(sdy.get().shape());
-                if (needs[1] && g[0].defined()) dx = batched(sdy.get(), false, g[0], false);
-                return {ddy, dx};
-              });
+  record_many("linear_backward", inputs, outputs, dy.device(), [sdy = SavedTensor(dy), sx = SavedTensor(x)](std::span<const Tensor> g, Needs needs) -> Grads {
+    Tensor ddy, dx;
+    if (needs[0]) ddy = g[0].defined() ? linear(sx.get(), g[0], g[1]) : g[1].unsqueeze(0).expand(sdy.get().shape());
+    if (needs[1] && g[0].defined()) dx = batched(sdy.get(), false, g[0], false);
+    return {ddy, dx};
+  });
   return {outputs[0], outputs[1]};
 }
 
-/// y = x wᵀ + b for a matrix x; recorded.
-Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  Tensor y = product("linear", x, false, weight, true, bias);
+/// The gradients of z = x wᵀ + b.
+Grads linear_grads(const Tensor& dz, const SavedTensor& x, const SavedTensor& weight, Needs needs) {
+  Tensor dx, dw, db;
+  if (needs[0]) dx = batched(dz, false, weight.get(), false);
+  if (needs[1]) {
+    const Tensor input = x.get();
+    const bool together = needs[2] && dz.shape()[1] > 0 && input.shape()[1] > 0;
+    if (together) std::tie(dw, db) = linear_backward(dz, input);
+    else dw = batched(dz, true, input, false);
+  }
+  if (needs[2] && !db.defined()) db = sum(dz, {0});
+  return {std::move(dx), std::move(dw), std::move(db)};
+}
+
+/// y = activation(x wᵀ + b) for a matrix x; recorded.
+Tensor linear_rows(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
+  Tensor y = product(op, x, false, weight, true, bias, activation);
   if (!needs_grad({x, weight, bias})) return y;
-  return record("linear", {x, weight, bias}, y, [sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads {
-    Tensor dx, dw, db;
-    if (needs[0]) dx = batched(dy, false, sw.get(), false);
-    if (needs[1]) {
-      const Tensor input = sx.get();
-      const bool together = needs[2] && dy.shape()[1] > 0 && input.shape()[1] > 0;
-      if (together) std::tie(dw, db) = linear_backward(dy, input);
-      else dw = batched(dy, true, input, false);
-    }
-    if (needs[2] && !db.defined()) db = sum(dy, {0});
-    return {std::move(dx), std::move(dw), std::move(db)};
+  if (activation == Activation::none)
+    return record(op, {x, weight, bias}, y,
+                  [sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads { return linear_grads(dy, sx, sw, needs); });
+  return record(op, {x, weight, bias}, y, [sx = SavedTensor(x), sw = SavedTensor(weight), sy = SavedTensor::output(y)](const Tensor& dy, Needs needs) -> Grads {
+    return linear_grads(ops::relu_backward(sy.get(), dy), sx, sw, needs);
   });
 }
 
-}  // namespace
-
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  check_matmul("linear", x, weight);
-  if (weight.dim() != 2) throw ShapeError(str("linear: expected weight [out, in], got ", weight.shape()));
+/// Any rank of x: its rows are those of a matrix.
+Tensor linear_with(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
+  check_matmul(op, x, weight);
+  if (weight.dim() != 2) throw ShapeError(str(op, ": expected weight [out, in], got ", weight.shape()));
   const std::int64_t in = weight.shape()[1], out = weight.shape()[0];
-  if (x.dim() == 0 || x.shape().back() != in) throw ShapeError(str("linear: expected x [.., ", in, "] for weight ", weight.shape(), ", got ", x.shape()));
+  if (x.dim() == 0 || x.shape().back() != in) throw ShapeError(str(op, ": expected x [.., ", in, "] for weight ", weight.shape(), ", got ", x.shape()));
   if (bias.defined()) {
-    ops::check_device("linear", x, bias);
-    ops::check_dtype("linear", x, bias);
-    if (bias.shape() != Shape{out}) throw ShapeError(str("linear: expected bias [", out, "] for weight ", weight.shape(), ", got ", bias.shape()));
+    ops::check_device(op, x, bias);
+    ops::check_dtype(op, x, bias);
+    if (bias.shape() != Shape{out}) throw ShapeError(str(op, ": expected bias [", out, "] for weight ", weight.shape(), ", got ", bias.shape()));
   }
-  if (x.dim() == 2) return linear_rows(x, weight, bias);
+  if (x.dim() == 2) return linear_rows(op, x, weight, bias, activation);
   Shape shape = x.shape();
   shape[x.dim() - 1] = 1;
   const std::int64_t rows = shape.numel();
   shape[x.dim() - 1] = out;
-  return linear_rows(x.reshape({rows, in}), weight, bias).reshape(shape);
+  return linear_rows(op, x.reshape({rows, in}), weight, bias, activation).reshape(shape);
 }
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) { return linear_with("linear", x, weight, bias, Activation::none); }
+Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias) { return linear_with("linear_relu", x, weight, bias, Activation::relu); }
 
 }  // namespace braid

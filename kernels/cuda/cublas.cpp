@@ -14,6 +14,7 @@
 #include "cuda/cublas_api.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
+#include "gemm_sums.hpp"
 
 namespace braid::cuda {
 namespace {
@@ -99,21 +100,29 @@ bool fits(Matrix& m) {
   return m.rows <= kMost && m.columns <= kMost && m.ld <= kMost && m.ld >= std::max<std::int64_t>(1, m.rows);
 }
 
+/// C's elements beside those of an operand with the strides `in`.
+Loop over_result(const GemmArgs& args, const std::int64_t (&in)[3]) {
+  const std::int64_t sizes[3] = {args.batch, args.m, args.n}, out[3] = {args.batch_c, args.ldc, 1};
+  Loop loop{};
+  loop.rank = 3;
+  loop.n = args.batch * args.m * args.n;
+  for (int d = 0; d < 3; ++d) {
+    loop.size[d] = sizes[d];
+    loop.stride[0][d] = out[d];
+    loop.stride[1][d] = in[d];
+  }
+  return loop;
+}
+
 /// Every row of C becomes the bias.
 void copy_bias(const GemmArgs& args, Stream& stream) {
-  CopyArgs copy{};
-  copy.to = copy.from = args.dtype;
-  copy.out = args.c;
-  copy.x = args.bias;
-  const std::int64_t sizes[3] = {args.batch, args.m, args.n}, out[3] = {args.batch_c, args.ldc, 1}, in[3] = {0, 0, 1};
-  copy.loop.rank = 3;
-  copy.loop.n = args.batch * args.m * args.n;
-  for (int d = 0; d < 3; ++d) {
-    copy.loop.size[d] = sizes[d];
-    copy.loop.stride[0][d] = out[d];
-    copy.loop.stride[1][d] = in[d];
-  }
-  cuda::copy(copy, stream);
+  cuda::copy({.to = args.dtype, .from = args.dtype, .out = args.c, .x = args.bias, .loop = over_result(args, {0, 0, 1})}, stream);
+}
+
+void activate(const GemmArgs& args, Stream& stream) {
+  if (args.activation == Activation::none) return;
+  const Loop loop = over_result(args, {args.batch_c, args.ldc, 1});
+  cuda::unary({.op = UnaryOp::relu, .dtype = args.dtype, .out = args.c, .x = args.c, .alpha = 0, .loop = loop}, stream);
 }
 
 }  // namespace
@@ -132,7 +141,10 @@ void set_gemm_engine(GemmEngine engine) {
   chosen.store(static_cast<int>(engine), std::memory_order_relaxed);
 }
 
-bool cublas_gemm(const GemmArgs& args, Stream& stream) {
+namespace {
+
+/// C = op(A) op(B) (+ bias, + C) by the library; false where it cannot.
+bool multiply(const GemmArgs& args, Stream& stream) {
   if (gemm_engine() != GemmEngine::cublas || args.k == 0 || args.batch > std::numeric_limits<int>::max()) return false;
   if (args.dtype != DType::float32 && args.dtype != DType::float64 && args.dtype != DType::float16 && args.dtype != DType::bfloat16) return false;
   if (args.batch > 1 && args.bias != nullptr && args.batch_c == 0) return false;
@@ -182,6 +194,15 @@ bool cublas_gemm(const GemmArgs& args, Stream& stream) {
                     cublas::kDefaultAlgorithm),
           "cublasGemmStridedBatchedEx", device, scope);
   }
+  return true;
+}
+
+}  // namespace
+
+bool cublas_gemm(const GemmArgs& args, Stream& stream) {
+  if (!multiply(args, stream)) return false;
+  if (args.sum_a != nullptr) cuda::reduce(row_sums_of_a(args), stream);
+  activate(args, stream);
   return true;
 }
 

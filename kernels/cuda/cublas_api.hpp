@@ -14,29 +14,29 @@ using Handle = cublasContext*;
 using Status = int;
 
 inline constexpr Status kSuccess = 0, kAllocFailed = 3;
-inline constexpr int kNoTranspose = 0, kTranspose = 1;                // cublasOperation_t
-inline constexpr int kFloat16 = 2, kBfloat16 = 14;                    // cudaDataType
-inline constexpr int kComputeFloat32 = 68, kDefaultAlgorithm = -1;    // cublasComputeType_t, cublasGemmAlgo_t
-inline constexpr int kMathDefault = 0, kMathFullReductions = 16;      // cublasMath_t: no TF32; sums of 16-bit products stay in float32
+inline constexpr int kNoTranspose = 0, kTranspose = 1;              // cublasOperation_t
+inline constexpr int kFloat16 = 2, kBfloat16 = 14;                  // cudaDataType
+inline constexpr int kComputeFloat32 = 68, kDefaultAlgorithm = -1;  // cublasComputeType_t, cublasGemmAlgo_t
+inline constexpr int kMathDefault = 0, kMathFullReductions = 16;    // cublasMath_t: no TF32; sums of 16-bit products stay in float32
 
 template <class T>
-using GemmStridedBatched = Status(Handle, int transa, int transb, int m, int n, int k, const T* alpha, const T* a, int lda, long long stride_a, const T* b, int ldb,
-                                  long long stride_b, const T* beta, T* c, int ldc, long long stride_c, int batch);
-using GemmStridedBatchedEx = Status(Handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda, long long stride_a,
-                                    const void* b, int type_b, int ldb, long long stride_b, const void* beta, void* c, int type_c, int ldc, long long stride_c,
-                                    int batch, int compute, int algorithm);
+using GemmStridedBatched = Status(Handle, int transa, int transb, int m, int n, int k, const T* alpha, const T* a, int lda, long long stride_a, const T* b,
+                                  int ldb, long long stride_b, const T* beta, T* c, int ldc, long long stride_c, int batch);
+using GemmStridedBatchedEx = Status(Handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda,
+                                    long long stride_a, const void* b, int type_b, int ldb, long long stride_b, const void* beta, void* c, int type_c, int ldc,
+                                    long long stride_c, int batch, int compute, int algorithm);
 
 /// The functions by their names in the library.
 struct Functions {
-  Status (*create)(Handle*) = nullptr;                         ///< cublasCreate_v2
-  Status (*destroy)(Handle) = nullptr;                         ///< cublasDestroy_v2
-  Status (*set_stream)(Handle, cudaStream_t) = nullptr;        ///< cublasSetStream_v2
+  Status (*create)(Handle*) = nullptr;                            ///< cublasCreate_v2
+  Status (*destroy)(Handle) = nullptr;                            ///< cublasDestroy_v2
+  Status (*set_stream)(Handle, cudaStream_t) = nullptr;           ///< cublasSetStream_v2
   Status (*set_workspace)(Handle, void*, std::size_t) = nullptr;  ///< cublasSetWorkspace_v2
-  Status (*set_math_mode)(Handle, int) = nullptr;              ///< cublasSetMathMode
-  GemmStridedBatched<float>* sgemm = nullptr;                  ///< cublasSgemmStridedBatched
-  GemmStridedBatched<double>* dgemm = nullptr;                 ///< cublasDgemmStridedBatched
-  GemmStridedBatchedEx* gemm_ex = nullptr;                     ///< cublasGemmStridedBatchedEx
-  std::size_t workspace_bytes = 0;                             ///< what set_workspace is given
+  Status (*set_math_mode)(Handle, int) = nullptr;                 ///< cublasSetMathMode
+  GemmStridedBatched<float>* sgemm = nullptr;                     ///< cublasSgemmStridedBatched
+  GemmStridedBatched<double>* dgemm = nullptr;                    ///< cublasDgemmStridedBatched
+  GemmStridedBatchedEx* gemm_ex = nullptr;                        ///< cublasGemmStridedBatchedEx
+  std::size_t workspace_bytes = 0;                                ///< what set_workspace is given
 };
 
 /// `libcublas.so.13`, `.12`, then the name without a version.

@@ -4,10 +4,10 @@ namespace braid::cuda {
 namespace {
 
 constexpr std::int64_t kTinyElements = 1024, kTinyDepth = 64, kTinyWork = 16384;
-constexpr std::int64_t kManyTiles = 132;                          // of 64×64: as many as a large GPU has SMs
-constexpr std::int64_t kLeastDepth = 256, kMostSplits = 32;       // a part of k pays for its trip through memory
-constexpr std::int64_t kDepthStep = 32;                           // a multiple of every tile's depth
-constexpr double kBusyWarps = 8;                                  // so many keep an SM's arithmetic busy
+constexpr std::int64_t kManyTiles = 132;                     // of 64×64: as many as a large GPU has SMs
+constexpr std::int64_t kLeastDepth = 256, kMostSplits = 32;  // a part of k pays for its trip through memory
+constexpr std::int64_t kDepthStep = 32;                      // a multiple of every tile's depth
+constexpr double kBusyWarps = 8;                             // so many keep an SM's arithmetic busy
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

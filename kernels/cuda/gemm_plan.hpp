@@ -10,15 +10,15 @@ enum class GemmTileKind : std::uint8_t { square128, tall128x64, square64, square
 struct GemmTileShape {
   GemmTileKind kind;
   int rows, columns, threads;
-  double rate;   // of an SM full of its blocks, against the largest tile's
+  double rate;     // of an SM full of its blocks, against the largest tile's
   bool wide_only;  // float32 alone has it
 };
 
 /// tiny is none of them: one block a matrix, each thread whole elements.
 inline constexpr GemmTileShape kGemmTiles[] = {
-    {GemmTileKind::square128, 128, 128, 256, 1.0, true},      {GemmTileKind::tall128x64, 128, 64, 128, 0.95, true},
-    {GemmTileKind::square64, 64, 64, 128, 0.8, false},        {GemmTileKind::square32, 32, 32, 64, 0.5, false},
-    {GemmTileKind::columns128x16, 128, 16, 128, 0.45, true},  {GemmTileKind::rows16x128, 16, 128, 128, 0.45, true},
+    {GemmTileKind::square128, 128, 128, 256, 1.0, true},     {GemmTileKind::tall128x64, 128, 64, 128, 0.95, true},
+    {GemmTileKind::square64, 64, 64, 128, 0.8, false},       {GemmTileKind::square32, 32, 32, 64, 0.5, false},
+    {GemmTileKind::columns128x16, 128, 16, 128, 0.45, true}, {GemmTileKind::rows16x128, 16, 128, 128, 0.45, true},
 };
 
 struct GemmPlan {

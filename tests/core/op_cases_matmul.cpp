@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <braid/core/ops/linear.hpp>
 
 #include "op_cases.hpp"
@@ -62,6 +64,21 @@ void add_product_cases(std::vector<OpCase>& list) {
     c.call = function_of([](T x, T w) { return linear(x, w); });
     c.expected = expecting([](const Array& x, const Array& w) { return reference::linear(x, w); });
     c.bound = expecting([](const Array& x, const Array& w) { return product_bound(x, reference::transposed(w)); });
+    list.push_back(c);
+  }
+  for (const Shapes& s : std::vector<Shapes>{{"rows", {4, 3}, {2, 3}}, {"vector", {3}, {2, 3}}, {"batch", {2, 2, 3}, {2, 3}}}) {
+    OpCase c;
+    c.op = "linear_relu";
+    c.variant = s.variant;
+    c.inputs = {{s.a}, {s.b}, {{s.b[0]}}};
+    c.call = function_of([](T x, T w, T b) { return linear_relu(x, w, b); });
+    const auto relu = [](double v) { return std::max(v, 0.0); };
+    c.expected = expecting([relu](const Array& x, const Array& w, const Array& b) { return reference::map(reference::linear(x, w, b), relu); });
+    c.dtypes = floating_dtypes();
+    c.accuracy = Accuracy::bound;
+    c.bound = expecting([](const Array& x, const Array& w, const Array& b) {
+      return reference::zip(product_bound(x, reference::transposed(w)), reference::abs(b), [](double p, double v) { return p + v; });
+    });
     list.push_back(c);
   }
 }

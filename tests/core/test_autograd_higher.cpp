@@ -56,6 +56,11 @@ TEST_CASE("higher: many derivatives of one variable", "[autograd][higher]") {
          return linear(x.reshape({1, 1}), x.reshape({1, 1}), x) * x;
        },
        {3 * x0 * x0 + 2 * x0, 6 * x0 + 2, 6}},
+      {"linear_relu",
+       [](const Tensor& x) {
+         return linear_relu(x.reshape({1, 1}), x.reshape({1, 1}), x) * x;
+       },
+       {3 * x0 * x0 + 2 * x0, 6 * x0 + 2, 6}},
   };
   for (const Case& k : cases) {
     const Tensor x = at(x0);

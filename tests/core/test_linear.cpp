@@ -116,6 +116,38 @@ TEST_CASE("linear: the number of threads does not change a bit", "[linear]") {
   set_num_threads(before);
 }
 
+TEST_CASE("linear_relu: relu of linear to the bit, its gradients too", "[linear][relu]") {
+  for (const Device device : test_devices())
+    for (const auto& [rows, in, out] :
+         std::vector<std::array<std::int64_t, 3>>{{30, 5, 2}, {1, 1, 1}, {17, 65, 33}, {65, 33, 130}, {129, 600, 3}, {3, 0, 2}, {0, 3, 2}})
+      for (const DType t : floating_dtypes()) {
+        INFO(device << " " << t << " " << rows << " rows, " << in << " to " << out);
+        const auto leaf = [&, device = device](const Sizes& shape, std::uint64_t seed) {
+          Tensor made = random_tensor(shape, t, device, seed);
+          made.requires_grad_();
+          return made;
+        };
+        const Tensor x = leaf(Sizes{rows, in}, 1), w = leaf(Sizes{out, in}, 2), b = leaf(Sizes{out}, 3);
+        const Tensor fused = linear_relu(x, w, b), plain = relu(linear(x, w, b));
+        CHECK(equal(fused, plain));
+        CHECK(equal(linear_relu(x.detach(), w.detach()), relu(linear(x.detach(), w.detach()))));
+        const auto one = grad(fused.sum(), {x, w, b}), two = grad(plain.sum(), {x, w, b});
+        for (std::size_t i = 0; i < one.size(); ++i) CHECK(equal(one[i], two[i]));
+      }
+}
+
+TEST_CASE("linear_relu: NaN stays, infinities are kept apart, integers too", "[linear][relu]") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  for (const Device device : test_devices())
+    for (const DType t : floating_dtypes()) {
+      const Tensor x = tensor({-inf, -1.0, -0.0, 2.0, inf, nan}).reshape({6, 1}).to(t).to(device), w = ones({1, 1}).to(t).to(device);
+      const std::vector<double> y = linear_relu(x, w).reshape({6}).to(DType::float64).to(Device()).to_vector<double>();
+      CHECK((y[0] == 0 && y[1] == 0 && y[2] == 0 && y[3] == 2 && y[4] == inf && std::isnan(y[5])));
+    }
+  const Tensor x = tensor({-3.0, 4.0}).reshape({2, 1}).to(DType::int32);
+  CHECK(linear_relu(x, ones({1, 1}, {.dtype = DType::int32})).reshape({2}).to_vector<std::int32_t>() == std::vector<std::int32_t>{0, 4});
+}
+
 TEST_CASE("linear: what does not fit is refused", "[linear][errors]") {
   const Tensor x = zeros({4, 3}), w = zeros({2, 3}), b = zeros({2});
   CHECK_THROWS_TEXT(ShapeError, "linear: expected *3*got *[4, 5]", linear(zeros({4, 5}), w, b));
@@ -128,6 +160,7 @@ TEST_CASE("linear: what does not fit is refused", "[linear][errors]") {
   CHECK_THROWS_TEXT(ShapeError, "linear: expected x [.., 3]*got []", linear(tensor(1.0), w, b));
   CHECK_THROWS_TEXT(DTypeError, "linear: expected one dtype, got float32 and float64", linear(x, w.to(DType::float64), b));
   CHECK_THROWS_TEXT(DTypeError, "linear: *float64", linear(x, w, b.to(DType::float64)));
+  CHECK_THROWS_TEXT(ShapeError, "linear_relu: expected weight [out, in], got [3]", linear_relu(x, zeros({3}), b));
   CHECK_THROWS_TEXT(DTypeError, "linear: *int64", linear(x.to(DType::int64), w, b));
   CHECK_THROWS_TEXT(DeviceError, "linear: expected *got cpu:0 and cpu:1", linear(x, w.to(Device("cpu:1")), b));
   CHECK_THROWS_TEXT(DeviceError, "linear: *cpu:1", linear(x, w, b.to(Device("cpu:1"))));

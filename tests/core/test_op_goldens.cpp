@@ -69,6 +69,7 @@ const std::map<std::string, Op>& ops() {
   using T = const Tensor&;
   static const std::map<std::string, Op> table = {
       {"linear", [](Case& c) { return linear(c.in("x"), c.in("weight"), c.has("bias") ? c.in("bias") : Tensor()); }},
+      {"linear_relu", [](Case& c) { return linear_relu(c.in("x"), c.in("weight"), c.in("bias")); }},
       {"matmul", [](Case& c) { return matmul(c.in("input"), c.in("other")); }},
       {"relu", unary([](T x) { return relu(x); })},
       {"softmax", [](Case& c) { return softmax(c.in("x"), c.softmax_dim()); }},

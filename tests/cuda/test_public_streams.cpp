@@ -22,9 +22,7 @@ std::vector<Device> every_device() {
 /// Holds a stream up until open(): nobody may depend on what is queued behind it. After five seconds it gives way, and was too late.
 class Gate {
  public:
-  explicit Gate(Stream& stream) : stream_(stream) {
-    REQUIRE(cudaLaunchHostFunc(static_cast<cudaStream_t>(stream.native()), &Gate::hold, this) == cudaSuccess);
-  }
+  explicit Gate(Stream& stream) : stream_(stream) { REQUIRE(cudaLaunchHostFunc(static_cast<cudaStream_t>(stream.native()), &Gate::hold, this) == cudaSuccess); }
   ~Gate() {
     open();
     stream_.synchronize();

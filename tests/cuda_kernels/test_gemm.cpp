@@ -78,8 +78,8 @@ double unit_of(DType t) { return t == DType::float16 ? 0x1p-11 : t == DType::bfl
 // A plain triple loop in double (exact for these integers), and the bound (k + 2) u Σ|a||b| of any order of summation.
 void check(DType t, const Case& s) {
   INFO(braid::name_of(t) << " m " << s.m << " n " << s.n << " k " << s.k << (s.ta ? " T" : " N") << (s.tb ? "T" : "N") << (s.accumulate ? " accumulate" : "")
-                         << (s.bias ? " bias" : "") << " batch " << s.batch << " pad " << s.pad << " shift " << s.shift
-                         << (s.relu ? " relu" : "") << (s.sums ? " sums" : "") << " tile " << (s.plan == nullptr ? -1 : static_cast<int>(s.plan->tile)));
+                         << (s.bias ? " bias" : "") << " batch " << s.batch << " pad " << s.pad << " shift " << s.shift << (s.relu ? " relu" : "")
+                         << (s.sums ? " sums" : "") << " tile " << (s.plan == nullptr ? -1 : static_cast<int>(s.plan->tile)));
   Operands x(t, s);
   Buffer before(t, x.c.size());
   before.pattern(3, 0.5);
@@ -252,9 +252,9 @@ TEST_CASE("cuda gemm: the plan", "[cuda_kernels][gemm]") {
     args.dtype = t, args.m = m, args.n = n, args.k = k, args.batch = 1;
     return braid::cuda::plan_gemm(args, processors);
   };
-  CHECK(plan(30, 2, 5, 132).tile == GemmTileKind::tiny);   // y of 30×5→2
-  CHECK(plan(30, 5, 2, 132).tile == GemmTileKind::tiny);   // dx
-  CHECK(plan(2, 5, 30, 132).tile == GemmTileKind::tiny);   // dW and db
+  CHECK(plan(30, 2, 5, 132).tile == GemmTileKind::tiny);  // y of 30×5→2
+  CHECK(plan(30, 5, 2, 132).tile == GemmTileKind::tiny);  // dx
+  CHECK(plan(2, 5, 30, 132).tile == GemmTileKind::tiny);  // dW and db
   CHECK(plan(4096, 4096, 4096, 132).tile == GemmTileKind::square128);
   CHECK(plan(4096, 4096, 4096, 132).splits == 1);
   CHECK(plan(4096, 4096, 64, 132, DType::float64).tile == GemmTileKind::square64);

@@ -137,6 +137,7 @@ def write_ops():
         case(out, r, f"{op.__name__}.plain", lambda x: op(x), dict(x=positive(11)))
     case(out, r, "pow.cube", lambda x: torch.pow(x, 3.0), dict(x=r(11)))
     case(out, r, "pow.half", lambda x: torch.pow(x, 0.5), dict(x=positive(11)))
+    case(out, r, "linear_relu.leading", lambda x, weight, bias: F.relu(F.linear(x, weight, bias)), dict(x=r(2, 3, 5), weight=r(4, 5), bias=r(4)))
     out.write()
 
 

@@ -4,6 +4,7 @@
 #include "cpu/gemm_library.hpp"
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/vec.hpp"
+#include "gemm_sums.hpp"
 
 namespace braid::cpu::BRAID_ISA {
 
@@ -137,29 +138,12 @@ void activate(const GemmArgs& args, const GemmTile& tile) {
   }
 }
 
-void sum_rows_of_a(const GemmArgs& args, Stream& stream) {
-  ReduceArgs sums{};
-  sums.op = ReduceOp::sum;
-  sums.dtype = args.dtype;
-  sums.out = args.sum_a;
-  sums.x = args.a;
-  sums.scale = 1.0;
-  const auto one_dim = [](Loop& loop, std::int64_t n, std::int64_t out, std::int64_t x) {
-    loop.rank = 1;
-    loop.n = loop.size[0] = n;
-    loop.stride[0][0] = out, loop.stride[1][0] = x;
-  };
-  one_dim(sums.keep, args.m, 1, args.ta ? 1 : args.lda);
-  one_dim(sums.over, args.k, 0, args.ta ? args.lda : 1);
-  reduce(sums, stream);
-}
-
 }  // namespace
 
 void gemm(const GemmArgs& args, Stream& stream) {
   const auto function = tile_function(args.dtype);
   if (args.m <= 0 || args.n <= 0 || args.batch <= 0) return;
-  if (args.sum_a != nullptr) sum_rows_of_a(args, stream);
+  if (args.sum_a != nullptr) reduce(row_sums_of_a(args), stream);
   const GemmWay way = choose_way(args);
   const double work = work_of(args);
   if (args.batch == 1 && work < 2 * kTileWork) {

@@ -143,8 +143,8 @@ TEST_CASE("copy streams: a step makes no call that waits for a stream or a devic
     const Tensor x = randn({30, 5});  // on the host
     for (int i = 0; i < 3; ++i) step(x);
     std::string text;
-    for (const char* const call :
-         {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamQuery", "cudaMemcpy", "cudaMemcpyPeer", "cudaMalloc", "cudaFree", "cudaStreamCreateWithFlags"}) {
+    for (const char* const call : {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamQuery", "cudaMemcpy", "cudaMemcpyPeer", "cudaMalloc",
+                                   "cudaFree", "cudaStreamCreateWithFlags"}) {
       simt::fail_call(1, cudaErrorInvalidValue, true, call);
       try {
         step(x);

@@ -84,7 +84,8 @@ TEST_CASE("peer copies: through the host where there is no peer access", "[simt]
 
 TEST_CASE("peer copies: through the host, with one warning a pair, where the bus brings other numbers", "[simt][peer]") {
   CHECK(on_machine({true, true}) ==
-        "right, through the host, 3 warnings: peer copies between cuda:1 and cuda:0: expected the numbers that were sent, got others; copies between their GPUs go "
+        "right, through the host, 3 warnings: peer copies between cuda:1 and cuda:0: expected the numbers that were sent, got others; copies between their "
+        "GPUs go "
         "through the host");
 }
 

@@ -23,10 +23,12 @@ class Event {
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   virtual ~Stream() = default;
-  virtual void record(Event& event) = 0;                            ///< event fires when all that is queued so far is done
-  virtual void wait(const Event& event) = 0;                        ///< later work here starts after event; between CUDA streams the host never blocks
-  virtual void wait_for(Stream& earlier) { earlier.synchronize(); }  ///< the same for all queued on `earlier` so far; if it throws, that is over or the device lost
-  virtual void synchronize() = 0;                                   ///< the host blocks; rethrows the stream's first error
+  virtual void record(Event& event) = 0;      ///< event fires when all that is queued so far is done
+  virtual void wait(const Event& event) = 0;  ///< later work here starts after event; between CUDA streams the host never blocks
+  virtual void wait_for(Stream& earlier) {
+    earlier.synchronize();
+  }                                ///< the same for all queued on `earlier` so far; if it throws, that is over or the device lost
+  virtual void synchronize() = 0;  ///< the host blocks; rethrows the stream's first error
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }  ///< cudaStream_t, or null: on the CPU, and on CUDA before the first use
   [[nodiscard]] Device device() const noexcept { return device_; }
 

@@ -16,4 +16,10 @@ namespace braid {
 /// Throws    ShapeError, DTypeError, DeviceError as matmul
 [[nodiscard]] Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
+/// relu(linear(x, weight, bias)) in one pass: what lies below zero never reaches memory.
+/// Shapes    as linear
+/// Gradient  as linear's of dy where y > 0, else of 0
+/// Throws    as linear
+[[nodiscard]] Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
 }  // namespace braid
