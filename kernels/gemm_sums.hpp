@@ -3,8 +3,8 @@
 
 namespace braid {
 
-/// The reduction that gives GemmArgs::sum_a, for engines whose products have no pass of their own for it.
-[[nodiscard]] inline ReduceArgs row_sums_of_a(const GemmArgs& args) {
+/// The reduction that gives GemmArgs::sum_a, for engines whose products have no pass of their own for it. Static: see cpu/simd/kernels.hpp.
+[[nodiscard]] static ReduceArgs row_sums_of_a(const GemmArgs& args) {
   ReduceArgs sums{};
   sums.op = ReduceOp::sum;
   sums.dtype = args.dtype;

@@ -1,4 +1,4 @@
-// Matrix products: the checks and layouts; the arithmetic is KernelTable::gemm.
+// Matrix products: the checks and layouts; the arithmetic is KernelTable::gemm and gemm_pair.
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -51,59 +51,95 @@ void check_matmul(const char* op, const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::bool_ || a.dtype() == DType::uint8) throw DTypeError(str(op, ": expected floating point, int32 or int64, got ", a.dtype()));
 }
 
-/// op(a) op(b) with equal batch dims, op transposing the last two dims where ta or tb; bias [n] or undefined. No history.
-/// sum_a, of matrices whose product is not empty: the sums of op(a)'s rows, from the same pass.
-Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias, Activation activation = Activation::none,
-               Tensor* sum_a = nullptr) {
-  const int r = a.dim();
-  Shape shape = a.shape();
-  GemmArgs args;
-  args.m = a.shape()[ta ? r - 1 : r - 2];
-  args.k = a.shape()[ta ? r - 2 : r - 1];
-  args.n = b.shape()[tb ? r - 2 : r - 1];
-  shape[r - 2] = args.m;
-  shape[r - 1] = args.n;
-  Tensor c = make_tensor(shape, a.dtype(), a.device());  // before the operands may be copied: a result that cannot be is refused first
-  if (sum_a != nullptr) *sum_a = make_tensor({args.m}, a.dtype(), a.device());
-  if (c.numel() == 0) return c;
-  const Matrix x(a), y(b);
-  const Tensor dense_bias = bias.defined() ? bias.contiguous() : Tensor();
-  args.dtype = a.dtype();
-  args.ta = x.transposed != ta;
-  args.tb = y.transposed != tb;
-  args.accumulate = false;
-  args.lda = x.ld;
-  args.ldb = y.ld;
-  args.ldc = args.n;
-  args.bias = bias.defined() ? dense_bias.id()->data() : nullptr;
-  args.activation = activation;
-  args.sum_a = sum_a != nullptr ? sum_a->id()->data() : nullptr;
-  args.batch = r > 2 ? shape[r - 3] : 1;
-  args.batch_a = r > 2 ? x.held.strides()[r - 3] : 0;
-  args.batch_b = r > 2 ? y.held.strides()[r - 3] : 0;
-  args.batch_c = args.m * args.n;
-  // The innermost batch dim goes to the kernel; those outside it are walked here.
-  std::int64_t outer = 1;
-  for (int d = 0; d < r - 3; ++d) outer *= shape[d];
-  const auto size = static_cast<std::int64_t>(size_of(a.dtype()));
-  for (std::int64_t i = 0; i < outer; ++i) {
-    std::int64_t at_a = 0, at_b = 0, rest = i;
-    for (int d = r - 4; d >= 0; --d) {
-      at_a += rest % shape[d] * x.held.strides()[d];
-      at_b += rest % shape[d] * y.held.strides()[d];
-      rest /= shape[d];
-    }
-    args.a = static_cast<const char*>(x.held.id()->data()) + at_a * size;
-    args.b = static_cast<const char*>(y.held.id()->data()) + at_b * size;
-    args.c = static_cast<char*>(c.id()->data()) + i * args.batch * args.batch_c * size;
-    launch(op, a.device(), &KernelTable::gemm, args);
+/// op(a) op(b) of the last two dims, op transposing where ta or tb; equal batch dims; bias [n] or undefined; sum_a: the sums of op(a)'s rows too, of matrices whose
+/// product is not empty. Holds what the kernel reads until it is queued.
+class Product {
+ public:
+  Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias, Activation activation, bool sum_a)
+      : op_(op),
+        c_(make_tensor(shape_of(a, ta, b, tb), a.dtype(), a.device())) {  // before the operands may be copied: a result that cannot be is refused first
+    if (sum_a) sum_a_ = make_tensor({c_.shape()[0]}, a.dtype(), a.device());
+    if (c_.numel() == 0) return;
+    const int r = a.dim();
+    const Matrix x(a), y(b);
+    x_ = x.held;
+    y_ = y.held;
+    if (bias.defined()) bias_ = bias.contiguous();
+    args_.dtype = a.dtype();
+    args_.m = c_.shape()[r - 2];
+    args_.n = c_.shape()[r - 1];
+    args_.k = a.shape()[ta ? r - 2 : r - 1];
+    args_.ta = x.transposed != ta;
+    args_.tb = y.transposed != tb;
+    args_.accumulate = false;
+    args_.lda = x.ld;
+    args_.ldb = y.ld;
+    args_.ldc = args_.n;
+    args_.a = x_.id()->data();
+    args_.b = y_.id()->data();
+    args_.c = c_.id()->data();
+    args_.bias = bias_.defined() ? bias_.id()->data() : nullptr;
+    args_.activation = activation;
+    args_.sum_a = sum_a ? sum_a_.id()->data() : nullptr;
+    args_.batch = r > 2 ? c_.shape()[r - 3] : 1;
+    args_.batch_a = r > 2 ? x_.strides()[r - 3] : 0;
+    args_.batch_b = r > 2 ? y_.strides()[r - 3] : 0;
+    args_.batch_c = args_.m * args_.n;
   }
-  return c;
+
+  /// The innermost batch dim goes to the kernel; those outside it are walked here.
+  void launch() const {
+    if (c_.numel() == 0) return;
+    const int r = c_.dim();
+    std::int64_t outer = 1;
+    for (int d = 0; d < r - 3; ++d) outer *= c_.shape()[d];
+    const auto size = static_cast<std::int64_t>(size_of(args_.dtype));
+    GemmArgs args = args_;
+    for (std::int64_t i = 0; i < outer; ++i) {
+      std::int64_t at_a = 0, at_b = 0, rest = i;
+      for (int d = r - 4; d >= 0; --d) {
+        at_a += rest % c_.shape()[d] * x_.strides()[d];
+        at_b += rest % c_.shape()[d] * y_.strides()[d];
+        rest /= c_.shape()[d];
+      }
+      args.a = static_cast<const char*>(args_.a) + at_a * size;
+      args.b = static_cast<const char*>(args_.b) + at_b * size;
+      args.c = static_cast<char*>(args_.c) + i * args.batch * args.batch_c * size;
+      braid::launch(op_, c_.device(), &KernelTable::gemm, args);
+    }
+  }
+
+  /// Two products of matrices, neither of them empty.
+  static void launch_pair(const Product& first, const Product& second) {
+    braid::launch(second.op_, first.c_.device(), &KernelTable::gemm_pair, GemmPairArgs{first.args_, second.args_});
+  }
+
+  [[nodiscard]] const Tensor& result() const { return c_; }
+  [[nodiscard]] const Tensor& sum_a() const { return sum_a_; }
+
+ private:
+  static Shape shape_of(const Tensor& a, bool ta, const Tensor& b, bool tb) {
+    const int r = a.dim();
+    Shape shape = a.shape();
+    shape[r - 2] = a.shape()[ta ? r - 1 : r - 2];
+    shape[r - 1] = b.shape()[tb ? r - 2 : r - 1];
+    return shape;
+  }
+  const char* op_;
+  Tensor c_, sum_a_, x_, y_, bias_;
+  GemmArgs args_{};
+};
+
+/// No history.
+Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias = {}, Activation activation = Activation::none) {
+  const Product made(op, a, ta, b, tb, bias, activation, false);
+  made.launch();
+  return made.result();
 }
 
 /// product, recorded: each gradient is again a product of the two others, transposed as needed, so no view is ever made.
 Tensor batched(const Tensor& a, bool ta, const Tensor& b, bool tb) {
-  Tensor c = product("matmul", a, ta, b, tb, {});
+  Tensor c = product("matmul", a, ta, b, tb);
   if (!needs_grad({a, b})) return c;
   return record("matmul", {a, b}, c, [sa = SavedTensor(a), sb = SavedTensor(b), ta, tb](const Tensor& dc, Needs needs) -> Grads {
     Tensor da, db;
@@ -157,11 +193,11 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 namespace {
 
 /// {dyᵀ x, Σ_rows dy}, neither of them empty, in one pass over dy; recorded.
-std::pair<Tensor, Tensor> linear_backward(const Tensor& dy, const Tensor& x) {
-  Tensor db;
-  const Tensor dw = product("linear", dy, true, x, false, {}, Activation::none, &db);
-  if (!needs_grad({dy, x})) return {dw, db};
-  const std::array<Tensor, 2> inputs{dy, x}, outputs{dw, db};
+std::pair<Tensor, Tensor> weight_and_bias_grads(const Tensor& dy, const Tensor& x) {
+  const Product made("linear_backward", dy, true, x, false, {}, Activation::none, true);
+  made.launch();
+  if (!needs_grad({dy, x})) return {made.result(), made.sum_a()};
+  const std::array<Tensor, 2> inputs{dy, x}, outputs{made.result(), made.sum_a()};
   record_many("linear_backward", inputs, outputs, dy.device(), [sdy = SavedTensor(dy), sx = SavedTensor(x)](std::span<const Tensor> g, Needs needs) -> Grads {
     Tensor ddy, dx;
     if (needs[0]) ddy = g[0].defined() ? linear(sx.get(), g[0], g[1]) : g[1].unsqueeze(0).expand(sdy.get().shape());
@@ -171,15 +207,21 @@ std::pair<Tensor, Tensor> linear_backward(const Tensor& dy, const Tensor& x) {
   return {outputs[0], outputs[1]};
 }
 
-/// The gradients of z = x wᵀ + b.
-Grads linear_grads(const Tensor& dz, const SavedTensor& x, const SavedTensor& weight, Needs needs) {
-  Tensor dx, dw, db;
-  if (needs[0]) dx = batched(dz, false, weight.get(), false);
-  if (needs[1]) {
-    const Tensor input = x.get();
-    const bool together = needs[2] && dz.shape()[1] > 0 && input.shape()[1] > 0;
-    if (together) std::tie(dw, db) = linear_backward(dz, input);
-    else dw = batched(dz, true, input, false);
+/// The gradients of z = x wᵀ + b: db beside dW, from one pass over dz; dx and dW together, unless they are to be differentiated again.
+Grads linear_grads(const Tensor& dz, const SavedTensor& saved_x, const SavedTensor& saved_weight, Needs needs) {
+  Tensor x, weight, dx, dw, db;
+  if (needs[0]) weight = saved_weight.get();
+  if (needs[1]) x = saved_x.get();
+  const bool sums = needs[1] && needs[2] && dz.shape()[1] > 0 && x.shape()[1] > 0;
+  if (needs[0] && needs[1] && dz.numel() > 0 && x.numel() > 0 && !needs_grad({dz, x, weight})) {
+    const Product input("linear_backward", dz, false, weight, false, {}, Activation::none, false);
+    const Product other("linear_backward", dz, true, x, false, {}, Activation::none, sums);
+    Product::launch_pair(input, other);
+    dx = input.result(), dw = other.result(), db = other.sum_a();
+  } else {
+    if (needs[0]) dx = batched(dz, false, weight, false);
+    if (sums) std::tie(dw, db) = weight_and_bias_grads(dz, x);
+    else if (needs[1]) dw = batched(dz, true, x, false);
   }
   if (needs[2] && !db.defined()) db = sum(dz, {0});
   return {std::move(dx), std::move(dw), std::move(db)};

@@ -1,3 +1,5 @@
+#include <braid/kernels/cuda.hpp>
+
 #include "cuda/cublas.hpp"
 #include "cuda/errors.hpp"
 #include "cuda/gemm_kinds.hpp"
@@ -37,6 +39,30 @@ void gemm(const GemmArgs& args, Stream& stream) {
   const bool empty = args.m <= 0 || args.n <= 0 || args.batch <= 0;
   if (!empty && cublas_gemm(args, stream)) return;
   gemm_as_planned(args, empty ? GemmPlan{} : plan_gemm(args, processors_of(stream)), stream);
+}
+
+void gemm_pair(const GemmPairArgs& args, Stream& stream) {
+  const GemmArgs &input = args.first, &weight = args.second;
+  const auto tiny = [](const GemmArgs& g, bool ta) {
+    return g.m > 0 && g.n > 0 && g.batch == 1 && g.ta == ta && !g.tb && is_tiny(g);
+  };
+  if (!tiny(input, false) || !tiny(weight, true) || input.dtype != weight.dtype || gemm_engine() != GemmEngine::braid) {
+    gemm(input, stream);
+    return gemm(weight, stream);
+  }
+  switch (input.dtype) {
+    case DType::float32:
+      return linear_backward_float32(args, stream);
+    case DType::float64:
+      return linear_backward_float64(args, stream);
+    case DType::float16:
+      return linear_backward_float16(args, stream);
+    case DType::bfloat16:
+      return linear_backward_bfloat16(args, stream);
+    default:
+      gemm(input, stream);
+      gemm(weight, stream);
+  }
 }
 
 }  // namespace braid::cuda

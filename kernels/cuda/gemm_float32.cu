@@ -19,5 +19,6 @@ void gemm_float32(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {
     }
   });
 }
+void linear_backward_float32(const GemmPairArgs& args, Stream& stream) { launch_linear_backward<F32>(args, stream); }
 
 }  // namespace braid::cuda

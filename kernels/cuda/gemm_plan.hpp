@@ -26,6 +26,9 @@ struct GemmPlan {
   std::int64_t splits = 1, depth = 0;  // k in `splits` parts of `depth`, the last one shorter
 };
 
+/// So little work that a launch costs more.
+[[nodiscard]] bool is_tiny(const GemmArgs& args) noexcept;
+
 /// The tile is the one whose blocks `processors` SMs are through with first; it does not change a bit, as each element is one sum over a part of k, in order.
 /// The parts depend on the shape alone, so the bits are the same on every device: k is cut where 64×64 tiles of C would leave a large GPU idle.
 [[nodiscard]] GemmPlan plan_gemm(const GemmArgs& args, int processors) noexcept;

@@ -12,6 +12,7 @@ const KernelTable& kernel_table() noexcept {
                                      .fill = &fill,
                                      .reduce = &reduce,
                                      .gemm = &gemm,
+                                     .gemm_pair = &gemm_pair,
                                      .softmax = &softmax,
                                      .softmax_backward = &softmax_backward,
                                      .cross_entropy = &cross_entropy,

@@ -335,6 +335,32 @@ TEST_CASE("cuda gemm: 16-bit products are summed in float, integers wrap", "[cud
   }
 }
 
+TEST_CASE("cuda gemm_pair: the bits of two products", "[cuda_kernels][gemm][pair]") {
+  NEEDS_GPU;
+  struct Layer {
+    std::int64_t rows, in, out;
+  };
+  for (const DType t : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int32, DType::int64})
+    for (const Layer& l : std::vector<Layer>{{30, 5, 2}, {1, 1, 1}, {64, 16, 16}, {65, 16, 16}, {33, 70, 5}, {200, 40, 48}, {0, 4, 3}, {4, 0, 3}, {4, 3, 0}}) {
+      INFO(braid::name_of(t) << " " << l.rows << " rows, " << l.in << " to " << l.out);
+      Case dw{l.out, l.in, l.rows, true, false};
+      dw.sums = braid::is_floating(t);
+      Operands input(t, {l.rows, l.in, l.out}), weight(t, dw);
+      input.run(), weight.run();
+      Operands first(t, {l.rows, l.in, l.out}), second(t, dw);
+      Twin a(first.a), b(first.b), c(first.c), d(second.a), e(second.b), f(second.c), g(second.sums);
+      first.args.a = a.data(), first.args.b = b.data(), first.args.c = c.data();
+      second.args.a = d.data(), second.args.b = e.data(), second.args.c = f.data(), second.args.sum_a = dw.sums ? g.data() : nullptr;
+      gpu().gemm_pair({first.args, second.args}, gpu_stream());
+      c.fetch(), f.fetch(), g.fetch();
+      std::int64_t different = 0;
+      for (std::int64_t i = 0; i < input.c.size(); ++i) different += input.c[i] != first.c[i];
+      for (std::int64_t i = 0; i < weight.c.size(); ++i) different += weight.c[i] != second.c[i];
+      for (std::int64_t i = 0; i < weight.sums.size(); ++i) different += weight.sums[i] != second.sums[i];
+      CHECK(different == 0);
+    }
+}
+
 #if defined(BRAID_CUDA_SIMT)
 TEST_CASE("cuda gemm: the kernels are named after what they are in a linear layer", "[cuda_kernels][gemm][names]") {
   NEEDS_GPU;
@@ -354,5 +380,14 @@ TEST_CASE("cuda gemm: the kernels are named after what they are in a linear laye
   s.sums = true;
   Operands(DType::float32, s).run();
   CHECK(braid::simt::launch_log().size() == 1);
+  braid::simt::clear_launch_log();
+  Operands input(DType::float32, {30, 5, 2}), weight(DType::float32, s);
+  Twin a(input.a), b(input.b), c(input.c), d(weight.a), e(weight.b), f(weight.c), g(weight.sums);
+  input.args.a = a.data(), input.args.b = b.data(), input.args.c = c.data();
+  weight.args.a = d.data(), weight.args.b = e.data(), weight.args.c = f.data(), weight.args.sum_a = g.data();
+  gpu().gemm_pair({input.args, weight.args}, gpu_stream());
+  c.fetch();
+  REQUIRE(braid::simt::launch_log().size() == 1);  // dx, dW and db
+  CHECK(braid::simt::launch_log().front().kernel.find("linear_backward_tiny") != std::string::npos);
 }
 #endif

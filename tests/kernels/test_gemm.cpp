@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -373,6 +374,19 @@ TEMPLATE_TEST_CASE("gemm: sums of op(A)'s rows beside the product", "[kernels][g
         CHECK(wrong == 0);
       }
   braid::set_num_threads(before);
+}
+
+TEST_CASE("gemm_pair: the bits of two products", "[kernels][gemm][pair]") {
+  for (const auto& [rows, in, out] : std::vector<std::array<std::int64_t, 3>>{{30, 5, 2}, {0, 5, 2}, {64, 130, 70}}) {
+    const Case dx{rows, in, out}, dw{out, in, rows, true, false};
+    Operands<float> input(dx), weight(dw, 2), first(dx), second(dw, 2);
+    std::vector<float> sums(static_cast<std::size_t>(out), 7), pair_sums = sums;
+    weight.args.sum_a = sums.data(), second.args.sum_a = pair_sums.data();
+    gemm(input.args), gemm(weight.args);
+    const auto& context = braid::device_context(Device("cpu"));
+    context.kernels->gemm_pair({first.args, second.args}, *context.stream);
+    CHECK((input.c == first.c && weight.c == second.c && sums == pair_sums));
+  }
 }
 
 TEST_CASE("gemm: a 16-bit product is summed in float and rounded once", "[kernels][gemm]") {

@@ -170,4 +170,9 @@ void gemm(const GemmArgs& args, Stream& stream) {
   parallel_for(stream, ceil_div(tiles, together), run);
 }
 
+void gemm_pair(const GemmPairArgs& args, Stream& stream) {
+  gemm(args.first, stream);
+  gemm(args.second, stream);
+}
+
 }  // namespace braid::cpu::BRAID_ISA

@@ -19,6 +19,7 @@ void copy(const CopyArgs& args, Stream& stream);
 void fill(const FillArgs& args, Stream& stream);
 void reduce(const ReduceArgs& args, Stream& stream);
 void gemm(const GemmArgs& args, Stream& stream);
+void gemm_pair(const GemmPairArgs& args, Stream& stream);
 void softmax(const SoftmaxArgs& args, Stream& stream);
 void softmax_backward(const SoftmaxBackwardArgs& args, Stream& stream);
 void cross_entropy(const CrossEntropyArgs& args, Stream& stream);

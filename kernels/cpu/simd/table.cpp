@@ -11,6 +11,7 @@ constinit const KernelTable kKernels{
     .fill = &fill,
     .reduce = &reduce,
     .gemm = &gemm,
+    .gemm_pair = &gemm_pair,
     .softmax = &softmax,
     .softmax_backward = &softmax_backward,
     .cross_entropy = &cross_entropy,

@@ -51,6 +51,13 @@ __global__ void __launch_bounds__(kThreads) matmul_both_transposed_tiny(GemmPara
   gemm_tiny_block<E, true, true>(p);
 }
 
+/// The whole backward of a tiny layer: one block has dx = dy W, the other one dW = dyᵀ x and db.
+template <class E>
+__global__ void __launch_bounds__(kThreads) linear_backward_tiny(GemmParams<E> input, GemmParams<E> weight) {
+  if (blockIdx.y == 0) gemm_tiny_block<E, false, false>(input);
+  else gemm_tiny_block<E, true, false>(weight);
+}
+
 /// Adds the parts of every element in the order of k; then what a product does last.
 template <class E>
 __global__ void __launch_bounds__(kThreads) gemm_join(GemmParams<E> p, Divider by_n, Divider by_m, bool narrow) {
@@ -113,6 +120,12 @@ GemmParams<E> gemm_params(const GemmArgs& args, const GemmPlan& plan) {
           .packs_a = packs(args.a, args.lda, args.batch_a),
           .packs_b = packs(args.b, args.ldb, args.batch_b),
           .packs_c = packs(args.c, args.ldc, args.batch_c)};
+}
+
+template <class E>
+void launch_linear_backward(const GemmPairArgs& args, Stream& stream) {
+  const GemmPlan plan{GemmTileKind::tiny, 1, 0};
+  run("linear_backward", linear_backward_tiny<E>, dim3(1, 2), kThreads, stream, gemm_params<E>(args.first, plan), gemm_params<E>(args.second, plan));
 }
 
 /// Queues a product as planned; tiles(params) queues its tiles.

@@ -108,6 +108,12 @@ struct GemmArgs {
   void* sum_a = nullptr;
 };
 
+/// Two products of one dtype that do not depend on each other, as the backward of a layer has them: dx = dy W, then dW = dyᵀ x and db. Where both are tiny, and
+/// launches cost more than they, a GPU does them in one.
+struct GemmPairArgs {
+  GemmArgs first, second;
+};
+
 /// Rows of dense [rows, n]. log: log-softmax. All-(-inf) rows and rows with NaN become NaN.
 struct SoftmaxArgs {
   DType dtype;
@@ -239,6 +245,7 @@ struct KernelTable {
   void (*fill)(const FillArgs&, Stream&) = nullptr;
   void (*reduce)(const ReduceArgs&, Stream&) = nullptr;
   void (*gemm)(const GemmArgs&, Stream&) = nullptr;
+  void (*gemm_pair)(const GemmPairArgs&, Stream&) = nullptr;
   void (*softmax)(const SoftmaxArgs&, Stream&) = nullptr;
   void (*softmax_backward)(const SoftmaxBackwardArgs&, Stream&) = nullptr;
   void (*cross_entropy)(const CrossEntropyArgs&, Stream&) = nullptr;
