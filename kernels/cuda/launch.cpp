@@ -13,7 +13,7 @@ CudaStream& own(Stream& stream) { return static_cast<CudaStream&>(stream); }  //
 }  // namespace
 
 LaunchScope::LaunchScope(const char* op, Stream& stream) : op_(op), stream_(stream), guard_(own(stream).gpu(), stream.device()), native_(own(stream).get()) {
-  own(stream).gpu().note(op);
+  own(stream).gpu().note(op, stream.device(), own(stream).number());
 }
 
 void LaunchScope::fail(cudaError_t error) const {

@@ -6,7 +6,9 @@ set(BRAID_CUDA_RUNTIME_SOURCES
   cuda/errors.cpp
   cuda/gemm_plan.cpp
   cuda/launch.cpp
+  cuda/native.cpp
   cuda/runtime/allocator.cpp
+  cuda/runtime/block_pool.cpp
   cuda/runtime/cuda_backend.cpp
   cuda/runtime/device_errors.cpp
   cuda/runtime/errors.cpp

@@ -167,7 +167,7 @@ TEST_CASE("child: a lost device", "[.child][lost]") {
     CHECK(e.code == cudaErrorIllegalAddress);
     CHECK(e.name == "cudaErrorIllegalAddress");
     CHECK(e.device == cuda_device(0));
-    CHECK(matches(e.what(), "last launches: *"));
+    CHECK(matches(e.what(), "one of the last * launches on cuda:0: #"));
   }
   // What it held can still be let go.
   kept = {};
@@ -183,6 +183,40 @@ TEST_CASE("child: a lost device", "[.child][lost]") {
 
 TEST_CASE("errors: a sticky code makes the device lost, and only it", "[cuda][errors][injection][process]") {
   CHECK_CHILD("BRAID_SIMT_DEVICES=2", "[.child][lost]");
+}
+
+TEST_CASE("child: an error that shows later", "[.child][late]") {
+  const Device device = cuda_device(0);
+  const std::shared_ptr<Stream> side = make_stream(device);
+  Tensor x = ones({10}, {.device = device});
+  synchronize(device);
+  Tensor y;
+  {
+    const StreamGuard guard(side);
+    y = exp(x);
+  }
+  const Tensor z = relu(x);
+  const Tensor other = ones({10}, {.device = cuda_device(1)});
+  simt::fail_call(1, cudaErrorMisalignedAddress, false, "cudaStreamSynchronize");
+  CHECK_THROWS_TEXT(DeviceLostError, "cudaStreamSynchronize: expected a device that works, got cuda:0 lost to cudaErrorMisalignedAddress", synchronize(device));
+  const std::uint64_t calls = simt::calls();
+  CHECK_THROWS_TEXT(DeviceLostError, "one of the last 4 launches on cuda:0: #1 fill, #2 unary (stream 1), #3 unary, #4 fill on cuda:1", synchronize(device));
+  CHECK_THROWS_TEXT(DeviceLostError, "one of the last 4 launches on cuda:1: #1 fill on cuda:0, #2 unary (stream 1) on cuda:0, #3 unary on cuda:0, #4 fill",
+                    synchronize(cuda_device(1)));
+  CHECK(simt::calls() == calls);
+}
+TEST_CASE("errors: an error that shows at a wait names what may have caused it", "[cuda][errors][injection][process]") {
+  CHECK_CHILD("BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2", "[.child][late]");
+}
+
+TEST_CASE("child: many launches", "[.child][many]") {
+  Tensor x = ones({10}, {.device = cuda_device(0)});
+  for (int i = 0; i < 600; ++i) x = relu(x);
+  simt::fail_call(1, cudaErrorMisalignedAddress, false, "cudaStreamSynchronize");
+  CHECK_THROWS_TEXT(DeviceLostError, "one of the last 16 launches on cuda:0: #586 unary, #587 unary, *#601 unary", synchronize(cuda_device(0)));
+}
+TEST_CASE("errors: the last launches are kept, however many there were", "[cuda][errors][injection][process]") {
+  CHECK_CHILD("BRAID_SIMT_DEVICES=1", "[.child][many]");
 }
 
 TEST_CASE("child: logical devices share their GPU's loss", "[.child][shared_loss]") {

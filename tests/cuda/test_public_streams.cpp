@@ -1,12 +1,10 @@
 // Streams as programs use them: make_stream, StreamGuard, record_stream, make_event.
-#include <atomic>
-#include <chrono>
 #include <thread>
 
 #include <braid/core/worker.hpp>
 
 #include "cuda_support.hpp"
-#include "simt/cuda_runtime.hpp"
+#include "gate.hpp"
 
 using namespace braid;
 using namespace braid::test;
@@ -18,35 +16,6 @@ std::vector<Device> every_device() {
   all.insert(all.begin(), Device());
   return all;
 }
-
-/// Holds a stream up until open(): nobody may depend on what is queued behind it. After five seconds it gives way, and was too late.
-class Gate {
- public:
-  explicit Gate(Stream& stream) : stream_(stream) { REQUIRE(cudaLaunchHostFunc(static_cast<cudaStream_t>(stream.native()), &Gate::hold, this) == cudaSuccess); }
-  ~Gate() {
-    open();
-    stream_.synchronize();
-  }
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
-  void open() { open_ = true; }
-  [[nodiscard]] bool late() const { return late_; }
-
- private:
-  static void hold(void* self) {
-    Gate& gate = *static_cast<Gate*>(self);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (!gate.open_) {
-      if (std::chrono::steady_clock::now() > end) {
-        gate.late_ = true;
-        return;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-  Stream& stream_;
-  std::atomic<bool> open_{false}, late_{false};
-};
 
 }  // namespace
 

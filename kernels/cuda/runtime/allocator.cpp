@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include <braid/core/caching_allocator.hpp>
 #include <braid/core/error.hpp>
 
 #include "cuda/runtime/annotate.hpp"
@@ -11,16 +10,21 @@
 namespace braid::cuda {
 namespace {
 
-constexpr std::size_t kAlign = 256;  // cudaMalloc's own
+constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
 constexpr std::size_t kStaleSlack = std::size_t{256} << 20;
+constexpr std::size_t kGuard = SIMT_EMULATED ? BlockPool::kUnit : 0;  // behind each block: the checker sees who goes past its end
+
+constexpr std::size_t round_up(std::size_t bytes) { return (bytes + BlockPool::kUnit - 1) / BlockPool::kUnit * BlockPool::kUnit; }
 
 }  // namespace
 
+StreamAllocator::StreamAllocator(Gpu& gpu, Device device, bool cache) : gpu_(gpu), device_(device), cache_(cache) { gpu.add(*this); }
+
 StreamAllocator::~StreamAllocator() { free_cached(0); }
 
-std::size_t StreamAllocator::block_bytes(std::size_t bytes) noexcept {
-  const std::size_t size = CachingAllocator::block_bytes(bytes);
-  return (size + kAlign - 1) / kAlign * kAlign;
+std::size_t StreamAllocator::block_bytes(std::size_t bytes) const noexcept {
+  if (bytes > BlockPool::kLargest - kGuard) return 0;
+  return cache_ ? round_up(bytes) + kGuard : bytes;
 }
 
 Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
@@ -28,121 +32,131 @@ Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
   const std::size_t size = block_bytes(bytes);
   if (const char* why = injected_failure()) fail(bytes, why);
   if (size == 0) fail(bytes, "no block is that large");
-  Found found;
+  if (!cache_) return allocate_direct(bytes);
+  Part* part = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (capacity_ == 0 || reserved_ <= capacity_) found = take(size, stream, From::idle);
-    if (found.data != nullptr) {
-      ++hits_;
-      hand_out(size);
-    }
+    part = cached(size, stream);
   }
-  if (found.data == nullptr) {
+  if (part == nullptr) {
     const char* why = nullptr;
-    found = obtain(size, stream, &why);
-    if (found.data == nullptr) fail(bytes, why);
-  }
-  if (found.after != nullptr) {
-    try {
-      found.after->precede(stream);
-    } catch (...) {
-      return_block(found.data, size, found.after);
-      throw;
-    }
+    part = obtain(size, stream, &why);
+    if (part == nullptr) fail(bytes, why);
   }
   try {
-    if (found.fresh) annotate_freed(found.data, size, native);
-    annotate_allocated(found.data, bytes, native);
+    annotate_allocated(part->data, bytes, native);
   } catch (...) {  // no host memory for the checker
-    return_block(found.data, size, &stream);
+    put(*part, stream);
     throw;
   }
-  return {found.data, bytes, size};
+  return {part->data, bytes, reinterpret_cast<std::uintptr_t>(part)};
 }
 
 void StreamAllocator::release(const Block& block, CudaStream& stream) noexcept {
+  if (!cache_) return release_direct(block, stream);
   if (auto* const native = static_cast<cudaStream_t>(stream.native()); native != nullptr && !gpu_.lost()) {
     try {
       annotate_freed(block.data, block.bytes, native);
     } catch (...) {  // no host memory: the checker knows less
     }
   }
-  return_block(block.data, block.tag, &stream);
+  put(*reinterpret_cast<Part*>(static_cast<std::uintptr_t>(block.tag)), stream);
 }
 
-void StreamAllocator::return_block(void* data, std::size_t size, CudaStream* stream) noexcept {
+void StreamAllocator::put(Part& part, CudaStream& stream) noexcept {
+  std::size_t target = 0;
   {
     const std::lock_guard lock(mutex_);
-    in_use_ -= size;
+    in_use_ -= part.size;
     ++releases_;
-    if (capacity_ == 0 || reserved_ <= capacity_) {
+    BlockPool& pool = *part.segment->pool;
+    if (CudaStream* const home = pool.stream(); home != nullptr && home != &stream && !gpu_.lost()) {  // it was lent
       try {
-        pool_of(stream).free[size].push_back(data);
-        return;
-      } catch (...) {  // no host memory for the list: the block goes back to the driver
+        stream.precede(*home);
+      } catch (...) {
+        stream.settle_or_lose(gpu_);
       }
     }
+    pool.put(part);
+    if (capacity_ == 0 || reserved_ <= capacity_) return;
+    target = capacity_;
   }
-  give_back(data, size, *stream);
+  free_cached(target);
 }
 
-// To the driver, after the work that may still use it. What cannot be given back stays counted, as the driver counts it. On a lost device
-// nothing counts: it keeps its memory until the process ends.
-void StreamAllocator::give_back(void* data, std::size_t size, CudaStream& stream) noexcept {
-  if (!gpu_.lost() && !stream.settle_work() && !stream.settle_work() && !gpu_.lost()) return;  // it may still be in use: better kept than somebody else's
-  if (gpu_.lost()) {
-    const std::lock_guard lock(mutex_);
-    reserved_ -= size;
-    return;
+// The functions up to segment_bytes, and hand_out, are called with the lock held.
+
+bool StreamAllocator::fits(std::size_t size) const noexcept { return capacity_ == 0 || (size <= capacity_ && in_use_ + kept_ <= capacity_ - size); }
+
+/// A block of the stream's own pool.
+Part* StreamAllocator::cached(std::size_t size, CudaStream& stream) {
+  if (!fits(size)) return nullptr;
+  BlockPool* const pool = find_pool(stream);
+  Part* const part = pool == nullptr ? nullptr : pool->take(size);
+  if (part != nullptr) {
+    ++hits_;
+    hand_out(part->size);
   }
-  try {
-    annotate_allocated(data, size, static_cast<cudaStream_t>(stream.native()));  // the driver's again, whole, as it came
-  } catch (...) {                                                                // no host memory: the checker knows less
-  }
-  settle(cudaFree(data), gpu_);
-  const std::lock_guard lock(mutex_);
-  reserved_ -= size;
+  return part;
 }
 
-void StreamAllocator::forget(const CudaStream& stream, CudaStream* heir) noexcept {
-  const std::lock_guard lock(mutex_);
-  for (auto at = pools_.begin(); at != pools_.end();) {
-    Pool& pool = **at;
-    if (pool.stream != &stream) {
-      ++at;
-    } else if (heir != nullptr) {
-      pool.stream = heir;
-      ++at;
-    } else {
-      for (const auto& [size, list] : pool.free)
-        if (gpu_.lost()) reserved_ -= size * list.size();  // else they stay counted: the driver has them
-      at = pools_.erase(at);
+/// A block of another stream that has nothing to do: its segment changes the stream. What was queued there is over, and what will be queued there knows
+/// nothing of it.
+Part* StreamAllocator::from_idle(std::size_t size, CudaStream& stream) {
+  if (!fits(size)) return nullptr;
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    BlockPool& pool = *pools_[i];
+    if (pool.stream() == nullptr || pool.stream() == &stream) continue;
+    Segment* const segment = pool.smallest_whole(size);
+    if (segment == nullptr || !pool.stream()->idle()) continue;
+    pool_of(stream).adopt(pool, *segment);
+    return cached(size, stream);
+  }
+  return nullptr;
+}
+
+/// A block of another stream, behind its work.
+Part* StreamAllocator::lent(std::size_t size, CudaStream& stream) {
+  for (const auto& pool : pools_) {
+    if (pool->stream() == nullptr || pool->stream() == &stream) continue;
+    Part* const part = pool->take(size);
+    if (part == nullptr) continue;
+    try {
+      pool->stream()->precede(stream);
+    } catch (...) {
+      pool->put(*part);
+      throw;
     }
+    ++hits_;
+    hand_out(part->size);
+    return part;
   }
+  return nullptr;
 }
 
-// A free block of this size: of the stream itself, or else of another. Called with the lock held.
-StreamAllocator::Found StreamAllocator::take(std::size_t size, const CudaStream& stream, From from) {
-  const auto look = [&](auto&& wanted) -> Found {
-    for (const auto& pool : pools_) {
-      const auto at = pool->free.find(size);
-      if (at == pool->free.end() || at->second.empty() || !wanted(pool->stream)) continue;
-      void* const data = at->second.back();
-      at->second.pop_back();
-      return {data, pool->stream == &stream ? nullptr : pool->stream};
-    }
-    return {};
-  };
-  Found found = look([&](const CudaStream* s) { return s == &stream; });
-  if (found.data == nullptr) found = look([from](const CudaStream* s) { return from == From::all || s->idle(); });
-  return found;
-}
-
-StreamAllocator::Pool& StreamAllocator::pool_of(CudaStream* stream) {
+BlockPool* StreamAllocator::find_pool(const CudaStream& stream) noexcept {
   for (const auto& pool : pools_)
-    if (pool->stream == stream) return *pool;
-  pools_.push_back(std::make_unique<Pool>(Pool{stream, {}}));
+    if (pool->stream() == &stream) return pool.get();
+  return nullptr;
+}
+
+BlockPool& StreamAllocator::pool_of(CudaStream& stream) {
+  if (BlockPool* const pool = find_pool(stream)) return *pool;
+  pools_.push_back(std::make_unique<BlockPool>(&stream, parts_));
   return *pools_.back();
+}
+
+/// How large a new segment for a block of this size is; 0: there is no room for one. The last try asks for what it needs, and then the capacity is that of
+/// in_use alone.
+std::size_t StreamAllocator::segment_bytes(std::size_t size, bool last) const noexcept {
+  if (last) return size;
+  const std::size_t wanted = BlockPool::is_small(size) ? kSmallSegment : size;
+  if (capacity_ != 0) {
+    const std::size_t room = capacity_ > reserved_ ? (capacity_ - reserved_) / BlockPool::kUnit * BlockPool::kUnit : 0;
+    return size <= room ? std::min(wanted, room) : 0;
+  }
+  const bool stale = reserved_ > in_use_ && reserved_ + wanted > 2 * peak_ + kStaleSlack;
+  return stale ? 0 : wanted;
 }
 
 void StreamAllocator::hand_out(std::size_t size) noexcept {
@@ -150,6 +164,8 @@ void StreamAllocator::hand_out(std::size_t size) noexcept {
   in_use_ += size;
   peak_ = std::max(peak_, in_use_);
 }
+
+// From here on without it.
 
 const char* StreamAllocator::injected_failure() {
   const std::lock_guard lock(mutex_);
@@ -162,86 +178,169 @@ const char* StreamAllocator::injected_failure() {
   return "asked for by fail_allocation";
 }
 
-// A new block. Where there is no room, one of a stream that still works, or a new one after the cache was given back; null and the reason if that does not help.
-StreamAllocator::Found StreamAllocator::obtain(std::size_t size, const CudaStream& stream, const char** why) {
-  const auto of_others = [&]() -> Found {  // called with the lock held
-    if (capacity_ != 0 && reserved_ > capacity_) return {};
-    const Found found = take(size, stream, From::all);
-    if (found.data != nullptr) {
-      ++hits_;
-      hand_out(size);
-    }
-    return found;
-  };
-  for (int attempt = 0;; ++attempt) {
-    bool room = false, stale = false;
+/// A block that the stream's own pool does not have; null and the reason if nobody has it.
+Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char** why) {
+  for (const bool last : {false, true}) {
+    std::size_t segment = 0;
     {
       const std::lock_guard lock(mutex_);
-      room = capacity_ == 0 || (size <= capacity_ && reserved_ <= capacity_ - size);
-      stale = attempt == 0 && capacity_ == 0 && reserved_ > in_use_ && reserved_ + size > 2 * peak_ + kStaleSlack;
-      if (room && !stale) reserved_ += size;  // claimed before the driver is asked: two threads cannot both take the last room
-      if (!room && attempt == 1) return {};
-      if (!room || stale) {
-        if (const Found found = of_others(); found.data != nullptr) return found;
-        ++retries_;
+      if (Part* const part = last ? cached(size, stream) : from_idle(size, stream)) return part;
+      if (fits(size)) {
+        segment = segment_bytes(size, last);
+        if (segment == 0) {
+          if (Part* const part = lent(size, stream)) return part;
+        }
       }
+      reserved_ += segment;  // claimed before the driver is asked: two threads cannot both take the last room
+      if (segment == 0 && !last) ++retries_;
     }
-    if (!room) *why = "over its capacity";
-    if (room && !stale) {
-      void* const data = allocate_new(size);
-      const std::lock_guard lock(mutex_);
-      if (data != nullptr) {
-        hand_out(size);
-        return {data, nullptr, true};
-      }
+    if (segment != 0) {
+      if (void* const data = allocate_new(segment)) return cut_new(data, segment, size, stream);
       *why = "cudaMalloc: cudaErrorMemoryAllocation";
-      reserved_ -= size;
-      if (const Found found = of_others(); found.data != nullptr) return found;
-      if (attempt == 1) return {};
-      ++retries_;
+      const std::lock_guard lock(mutex_);
+      reserved_ -= segment;
+      if (Part* const part = lent(size, stream)) return part;
+      if (!last) ++retries_;
+    } else {
+      *why = "over its capacity";
     }
-    free_cached(0);
+    if (last) break;
+    if (segment != 0) trim();
+    else free_cached(0);
   }
+  return nullptr;
 }
 
-// Null if the driver has no more; anything else that fails is thrown, without the claim.
-void* StreamAllocator::allocate_new(std::size_t size) {
+/// The first block of a new segment.
+Part* StreamAllocator::cut_new(void* data, std::size_t segment, std::size_t size, CudaStream& stream) {
   try {
-    const DeviceGuard guard(gpu_, device_);
-    void* data = nullptr;
-    return check_memory(cudaMalloc(&data, size), "cudaMalloc", gpu_, device_) ? data : nullptr;
-  } catch (...) {
+    annotate_freed(data, segment, stream.get());
     const std::lock_guard lock(mutex_);
-    reserved_ -= size;
+    BlockPool& pool = pool_of(stream);
+    pool.add(data, segment, BlockPool::is_small(size));
+    Part* const part = pool.take(size);
+    hand_out(part->size);
+    return part;
+  } catch (...) {  // no host memory; a segment that got into its pool stays there
+    const std::lock_guard lock(mutex_);
+    BlockPool* const pool = find_pool(stream);
+    if (pool == nullptr || !pool->owns(data)) {
+      settle(cudaFree(data), gpu_);
+      reserved_ -= segment;
+    }
     throw;
   }
 }
 
-// Gives cached blocks back, largest first, until in_use + cached is at most `target`.
+/// Null if the driver has no more; anything else that fails is thrown, without the claim.
+void* StreamAllocator::allocate_new(std::size_t bytes) {
+  try {
+    const DeviceGuard guard(gpu_, device_);
+    void* data = nullptr;
+    return check_memory(cudaMalloc(&data, bytes), "cudaMalloc", gpu_, device_) ? data : nullptr;
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    reserved_ -= bytes;
+    throw;
+  }
+}
+
+/// The driver has no more: all that this GPU's logical devices do not use goes back to it.
+void StreamAllocator::trim() noexcept {
+  for (StreamAllocator* const allocator : gpu_.allocators()) allocator->free_cached(0);
+}
+
+/// Gives free segments back, largest first, until in_use + cached is at most `target`, after the work that may still use them. What cannot be given back
+/// stays counted, as the driver counts it: better kept than somebody else's. On a lost device nothing counts: it keeps its memory until the process ends.
 void StreamAllocator::free_cached(std::size_t target) noexcept {
   for (;;) {
+    CudaEvent unused(gpu_, device_);
     void* data = nullptr;
     std::size_t size = 0;
-    CudaStream* stream = nullptr;
+    bool settled = false;
     {
       const std::lock_guard lock(mutex_);
       if (reserved_ <= target) return;
-      Pool* from = nullptr;
-      for (const auto& pool : pools_)
-        for (auto at = pool->free.rbegin(); at != pool->free.rend() && at->first > size; ++at)
-          if (!at->second.empty()) {
-            from = pool.get();
-            size = at->first;
-            break;
-          }
-      if (from == nullptr) return;
-      std::vector<void*>& list = from->free.find(size)->second;
-      data = list.back();
-      stream = from->stream;
-      list.pop_back();
+      BlockPool* from = nullptr;
+      Segment* largest = nullptr;
+      for (const auto& pool : pools_) {
+        Segment* const segment = pool->stream() == nullptr && !gpu_.lost() ? nullptr : pool->largest_whole();
+        if (segment != nullptr && (largest == nullptr || segment->size > largest->size)) from = pool.get(), largest = segment;
+      }
+      if (largest == nullptr) return;
+      data = largest->data;
+      size = largest->size;
+      if (!gpu_.lost()) {
+        CudaStream& stream = *from->stream();  // may end once the lock is open
+        try {
+          annotate_allocated(data, size, stream.get());  // the driver's again, whole, as it came
+          stream.record(unused);
+          settled = true;
+        } catch (...) {
+          settled = stream.settle_work() || stream.settle_work();
+        }
+      }
+      from->remove(*largest);
     }
-    give_back(data, size, *stream);
+    for (int attempt = 0; settled && attempt < 2; ++attempt) {
+      try {
+        unused.await();
+        break;
+      } catch (...) {
+        settled = attempt == 0;
+      }
+    }
+    const bool lost = gpu_.lost();
+    if (settled && !lost) settle(cudaFree(data), gpu_);
+    const std::lock_guard lock(mutex_);
+    (settled || lost ? reserved_ -= size : kept_ += size);
   }
+}
+
+void StreamAllocator::retire(CudaStream& stream, CudaStream& heir) noexcept {
+  const std::lock_guard lock(mutex_);
+  BlockPool* const pool = find_pool(stream);
+  if (pool == nullptr) return;
+  try {
+    stream.precede(heir);
+  } catch (...) {
+    if (!stream.settle_work()) return pool->set_stream(nullptr);
+  }
+  BlockPool* const other = find_pool(heir);
+  if (other == nullptr) return pool->set_stream(&heir);
+  try {
+    other->adopt(*pool);
+    pools_.erase(std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.get() == pool; }));
+  } catch (...) {  // no host memory: two pools of one stream, of which the second is used by free_cached alone
+    pool->set_stream(&heir);
+  }
+}
+
+Block StreamAllocator::allocate_direct(std::size_t bytes) {
+  bool room = false;
+  {
+    const std::lock_guard lock(mutex_);
+    room = fits(bytes);
+    if (room) reserved_ += bytes;
+  }
+  if (!room) fail(bytes, "over its capacity");
+  void* const data = allocate_new(bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    if (data != nullptr) hand_out(bytes);
+    else reserved_ -= bytes;
+  }
+  if (data == nullptr) fail(bytes, "cudaMalloc: cudaErrorMemoryAllocation");
+  return {data, bytes, 0};
+}
+
+void StreamAllocator::release_direct(const Block& block, CudaStream& stream) noexcept {
+  const bool settled = stream.settle_work() || stream.settle_work();
+  if (settled) settle(cudaFree(block.data), gpu_);
+  const std::lock_guard lock(mutex_);
+  in_use_ -= block.bytes;
+  (settled || gpu_.lost() ? reserved_ -= block.bytes : kept_ += block.bytes);
+  ++releases_;
 }
 
 void StreamAllocator::fail(std::size_t bytes, const char* why) {

@@ -17,32 +17,23 @@ namespace {
 /// A stream that a program made. What it freed outlives it.
 class SideStream final : public CudaStream {
  public:
-  SideStream(Gpu& gpu, Device device, StreamAllocator& allocator, CudaStream& heir) noexcept : CudaStream(gpu, device), allocator_(allocator), heir_(heir) {}
-  ~SideStream() override {
-    bool ordered = false;
-    try {
-      precede(heir_);
-      ordered = true;
-    } catch (...) {
-      ordered = settle_work();
-    }
-    allocator_.forget(*this, ordered ? &heir_ : nullptr);
-  }
+  SideStream(Gpu& gpu, Device device, std::uint32_t number, StreamAllocator& allocator, CudaStream& heir) noexcept
+      : CudaStream(gpu, device, number), allocator_(allocator), heir_(heir) {}
+  ~SideStream() override { allocator_.retire(*this, heir_); }
 
  private:
   StreamAllocator& allocator_;
   CudaStream& heir_;
 };
 
-int devices_per_gpu() {
-  constexpr int kMost = 64;
-  const char* const text = std::getenv("BRAID_CUDA_DEVICES_PER_GPU");
-  if (text == nullptr || *text == '\0') return 1;
+int number_of(const char* variable, int least, int most, int otherwise) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr || *text == '\0') return otherwise;
   const std::string_view view(text);
   int value = 0;
   const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  if (error != std::errc() || end != view.data() + view.size() || value < 1 || value > kMost)
-    throw DeviceError(str("BRAID_CUDA_DEVICES_PER_GPU: expected a number from 1 to ", kMost, ", got '", view.substr(0, 64), "'"));
+  if (error != std::errc() || end != view.data() + view.size() || value < least || value > most)
+    throw DeviceError(str(variable, ": expected a number from ", least, " to ", most, ", got '", view.substr(0, 64), "'"));
   return value;
 }
 
@@ -67,8 +58,8 @@ int gpu_count(std::string* reason) noexcept {
   return count < 0 ? 0 : count;
 }
 
-CudaDevice::CudaDevice(Gpu& gpu, int index)
-    : gpu_(gpu), device_(DeviceType::cuda, index), kernels_(kernel_table()), stream_(gpu, device_), allocator_(gpu, device_), ring_(gpu, device_) {}
+CudaDevice::CudaDevice(Gpu& gpu, int index, bool cache)
+    : gpu_(gpu), device_(DeviceType::cuda, index), kernels_(kernel_table()), stream_(gpu, device_), allocator_(gpu, device_, cache), ring_(gpu, device_) {}
 
 std::string CudaDevice::description() const {
   cudaDeviceProp properties{};
@@ -82,7 +73,7 @@ Block CudaDevice::allocate(std::size_t bytes, Stream& stream) { return allocator
 void CudaDevice::release(const Block& block, Stream& stream) noexcept { allocator_.release(block, static_cast<CudaStream&>(stream)); }
 
 std::unique_ptr<Stream> CudaDevice::make_stream() {
-  auto stream = std::make_unique<SideStream>(gpu_, device_, allocator_, stream_);
+  auto stream = std::make_unique<SideStream>(gpu_, device_, streams_.fetch_add(1, std::memory_order_relaxed) + 1, allocator_, stream_);
   (void)stream->get();  // what cannot be made is refused here
   return stream;
 }
@@ -95,6 +86,7 @@ void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
   auto& own = static_cast<CudaStream&>(stream);
   const bool to_cuda = copy.to_device.type() == DeviceType::cuda, from_cuda = copy.from_device.type() == DeviceType::cuda;
   if (!to_cuda && !from_cuda) throw DeviceError(str("copy: expected a CUDA device on one side, got ", copy.from_device, " to ", copy.to_device));
+  gpu_.note("copy", device_, own.number());
   if (!from_cuda) ring_.to_device(copy.to, copy.from, copy.bytes, own);
   else if (!to_cuda) ring_.to_host(copy.to, copy.from, copy.bytes, own);
   else copy_between(copy, own);
@@ -114,11 +106,12 @@ void CudaDevice::copy_between(const CopyDesc& copy, CudaStream& stream) {
 
 CudaBackend::CudaBackend() {
   if (const std::string wrong = environment_error(); !wrong.empty()) throw ArgumentError(wrong);
-  const int per_gpu = devices_per_gpu();
+  const int per_gpu = number_of("BRAID_CUDA_DEVICES_PER_GPU", 1, 64, 1);
+  const bool cache = number_of("BRAID_CUDA_CACHE", 0, 1, 1) == 1;
   const int gpus = gpu_count();
   for (int g = 0; g < gpus; ++g) {
     gpus_.push_back(std::make_unique<Gpu>(g));
-    for (int i = 0; i < per_gpu; ++i) devices_.push_back(std::make_unique<CudaDevice>(*gpus_.back(), static_cast<int>(devices_.size())));
+    for (int i = 0; i < per_gpu; ++i) devices_.push_back(std::make_unique<CudaDevice>(*gpus_.back(), static_cast<int>(devices_.size()), cache));
   }
 }
 

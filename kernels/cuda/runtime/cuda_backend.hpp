@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,12 +18,12 @@ namespace braid::cuda {
 
 /// One logical CUDA device: its own memory accounting and stream on a GPU that others may share.
 ///
-/// Copies. Host to device: the host memory was read when the call returns, the copy is queued. Device to host: done when the call returns. Between two logical
-/// devices (on one GPU, or on two: a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued, after what both streams have queued,
-/// and before what they will queue: neither side can run ahead and change the bytes. Ranges do not overlap.
+/// Copies. Host to device: the host memory was read when the call returns, the copy is queued. Device to host: done when the call returns. Between two
+/// logical devices (on one GPU, or on two: a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued, after what both streams
+/// have queued, and before what they will queue: neither side can run ahead and change the bytes. Ranges do not overlap.
 class CudaDevice final : public DeviceBackend {
  public:
-  CudaDevice(Gpu& gpu, int index);
+  CudaDevice(Gpu& gpu, int index, bool cache);
   [[nodiscard]] std::string description() const override;
   Block allocate(std::size_t bytes, Stream& stream) override;
   void release(const Block& block, Stream& stream) noexcept override;
@@ -43,15 +45,17 @@ class CudaDevice final : public DeviceBackend {
   Gpu& gpu_;
   const Device device_;
   const KernelTable& kernels_;
+  std::atomic<std::uint32_t> streams_{0};  // made by programs
   CudaStream stream_;
   StreamAllocator allocator_;  // ends before the stream that its blocks wait for
   PinnedRing ring_;
 };
 
-/// The GPUs of this machine, each as BRAID_CUDA_DEVICES_PER_GPU (default 1) logical devices: with 2, cuda:0 and cuda:1 are on the first GPU.
+/// The GPUs of this machine, each as BRAID_CUDA_DEVICES_PER_GPU (default 1) logical devices: with 2, cuda:0 and cuda:1 are on the first GPU. BRAID_CUDA_CACHE=0
+/// takes every block from the driver: see StreamAllocator.
 class CudaBackend final : public Backend {
  public:
-  /// Throws DeviceError if BRAID_CUDA_DEVICES_PER_GPU is no number from 1 to 64. No context is made here.
+  /// Throws DeviceError if BRAID_CUDA_DEVICES_PER_GPU is no number from 1 to 64, or BRAID_CUDA_CACHE none of 0 and 1. No context is made here.
   CudaBackend();
   [[nodiscard]] DeviceType type() const noexcept override { return DeviceType::cuda; }
   [[nodiscard]] std::string_view name() const noexcept override { return "cuda"; }

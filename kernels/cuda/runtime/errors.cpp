@@ -17,7 +17,7 @@ std::string said(cudaError_t error) { return str(cudaGetErrorName(error), " (", 
 [[noreturn]] void throw_lost(const char* call, const Gpu& gpu, Device device) {
   const auto code = static_cast<cudaError_t>(gpu.lost_code());
   std::string text = str(call, ": expected a device that works, got ", device, " lost to ", said(code), "; this process cannot use it again");
-  if (const std::string launches = gpu.recent_launches(); !launches.empty()) text += "\nlast launches: " + launches;
+  if (const std::string launches = gpu.recent_launches(device); !launches.empty()) text += "\n" + launches;
   text += report_of_loss(gpu.ordinal());
   throw DeviceLostError(text, device, gpu.lost_code(), cudaGetErrorName(code));
 }

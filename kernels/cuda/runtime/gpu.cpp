@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <braid/core/error.hpp>
+
 #include "cuda/runtime/errors.hpp"
 
 namespace braid::cuda {
@@ -11,15 +13,17 @@ void Gpu::lose(int code) noexcept {
   lost_code_.compare_exchange_strong(none, code, std::memory_order_acq_rel);
 }
 
-std::string Gpu::recent_launches() const {
-  constexpr std::uint32_t kShown = 8;
-  const std::uint32_t end = launches_.load(std::memory_order_relaxed);
-  std::string text;
-  for (std::uint32_t at = end - std::min(end, kShown); at != end; ++at) {
-    const char* const name = recent_[at % kRecent].load(std::memory_order_relaxed);
-    if (name == nullptr) continue;
-    if (!text.empty()) text += ", ";
-    text += name;
+std::string Gpu::recent_launches(Device device) const {
+  const std::uint64_t end = launches_.load(std::memory_order_relaxed), shown = std::min(end, kShown);
+  if (shown == 0) return {};
+  std::string text = shown == 1 ? str("the last launch on ", device, ":") : str("one of the last ", shown, " launches on ", device, ":");
+  for (std::uint64_t order = end - shown; order != end; ++order) {
+    const Recent& recent = recent_[order % kRecent];
+    const char* const name = recent.name.load(std::memory_order_relaxed);
+    const std::uint64_t where = recent.where.load(std::memory_order_relaxed);
+    text += str(order == end - shown ? " #" : ", #", order + 1, " ", name == nullptr ? "(being noted)" : name);
+    if (const auto stream = where >> 32; stream != 0) text += str(" (stream ", stream, ")");
+    if (const Device on(DeviceType::cuda, static_cast<int>(where & 0xffffffffu)); on != device) text += str(" on ", on);
   }
   return text;
 }

@@ -1,14 +1,18 @@
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <braid/core/device.hpp>
 
 #include "simt/cuda_runtime.hpp"
 
 namespace braid::cuda {
+
+class StreamAllocator;
 
 /// How copies between two GPUs go: see peer.hpp.
 enum class PeerPath : std::uint8_t { unknown, direct, staged };
@@ -31,30 +35,42 @@ class Gpu {
   [[nodiscard]] int processors() const noexcept { return processors_.load(std::memory_order_relaxed); }
   void set_processors(int count) noexcept { processors_.store(count, std::memory_order_relaxed); }
 
-  /// Remembers what is launched, so that an error that shows later can name the candidates. `name` lives for ever.
-  void note(const char* name) noexcept {
-    const std::uint32_t at = launches_.fetch_add(1, std::memory_order_relaxed);
-    recent_[at % kRecent].store(name, std::memory_order_relaxed);
+  /// Remembers a launch or a copy, so that an error that shows later can name the candidates. `name` lives for ever; `stream` is CudaStream::number.
+  void note(const char* name, Device device, std::uint32_t stream) noexcept {
+    const std::uint64_t order = launches_.fetch_add(1, std::memory_order_relaxed);
+    Recent& recent = recent_[order % kRecent];
+    recent.name.store(name, std::memory_order_relaxed);
+    recent.where.store(std::uint64_t{stream} << 32 | static_cast<std::uint32_t>(device.index()), std::memory_order_relaxed);
   }
-  /// `linear, relu, sum`: the last launches, oldest first; empty if there were none.
-  [[nodiscard]] std::string recent_launches() const;
+  /// `one of the last 3 launches on cuda:0: #7 linear, #8 relu (stream 1), #9 sum on cuda:1`: oldest first, those of the GPU's other logical devices too;
+  /// empty if there were none.
+  [[nodiscard]] std::string recent_launches(Device device) const;
 
   /// What is known of copies with another GPU.
   [[nodiscard]] std::atomic<PeerPath>& peer_path(const Gpu& other) noexcept { return peer_paths_[static_cast<std::size_t>(other.ordinal()) % kMostGpus]; }
+  /// Those of its logical devices; added before anybody uses one.
+  void add(StreamAllocator& allocator) { allocators_.push_back(&allocator); }
+  [[nodiscard]] const std::vector<StreamAllocator*>& allocators() const noexcept { return allocators_; }
+
   /// Device memory for the test of a pair; null before the first. Under that test's lock.
   [[nodiscard]] void* probe() const noexcept { return probe_; }
   void set_probe(void* memory) noexcept { probe_ = memory; }
 
  private:
   static constexpr std::size_t kMostGpus = 64;  // as many as there can be devices of a type
-  static constexpr std::uint32_t kRecent = 16;
+  static constexpr std::uint64_t kRecent = 256, kShown = 16;
+  struct Recent {
+    std::atomic<const char*> name{nullptr};
+    std::atomic<std::uint64_t> where{0};  // stream and device
+  };
   const int ordinal_;
   std::atomic<int> lost_code_{0};
   std::atomic<int> processors_{0};
-  std::atomic<std::uint32_t> launches_{0};
-  std::atomic<const char*> recent_[kRecent] = {};
+  std::atomic<std::uint64_t> launches_{0};
+  std::array<Recent, kRecent> recent_;
   std::atomic<PeerPath> peer_paths_[kMostGpus] = {};
   void* probe_ = nullptr;
+  std::vector<StreamAllocator*> allocators_;
 };
 
 /// Makes a GPU the calling thread's current one for a scope. Throws CudaError or DeviceLostError; its end never throws.

@@ -31,14 +31,15 @@ bool allowed(Gpu& a, Gpu& b, Device device) {
   return true;
 }
 
-/// The driver uses the bus between two GPUs only once access is enabled. Emulated copies need no access; and it stays off there, so that a kernel that reaches into
-/// another device's memory is found.
-void enable([[maybe_unused]] Gpu& from, [[maybe_unused]] Gpu& to, [[maybe_unused]] Device device) {
-#if !SIMT_EMULATED
+/// The driver uses the bus between two GPUs only once access is enabled. Emulated copies need no access; and it stays off there, so that a kernel that
+/// reaches into another device's memory is found. False where the driver will not, as beyond the number of peers that a GPU may have.
+bool enable([[maybe_unused]] Gpu& from, [[maybe_unused]] Gpu& to, [[maybe_unused]] Device device) {
+#if SIMT_EMULATED
+  return true;
+#else
   const DeviceGuard guard(from, device);
   const cudaError_t error = cudaDeviceEnablePeerAccess(to.ordinal(), 0);
-  if (error == cudaErrorPeerAccessAlreadyEnabled) (void)cudaGetLastError();  // by the program itself
-  else check(error, "cudaDeviceEnablePeerAccess", from, device);
+  return settle(error, from) || error == cudaErrorPeerAccessAlreadyEnabled;  // by the program itself
 #endif
 }
 
@@ -83,10 +84,8 @@ bool peer_copies_work(const PeerEnd& a, const PeerEnd& b) {
   static std::mutex testing;
   const std::lock_guard lock(testing);
   if (const PeerPath path = known.load(std::memory_order_acquire); path != PeerPath::unknown) return path == PeerPath::direct;
-  bool works = allowed(gpu_a, gpu_b, a.stream.device());
+  bool works = allowed(gpu_a, gpu_b, a.stream.device()) && enable(gpu_a, gpu_b, a.stream.device()) && enable(gpu_b, gpu_a, b.stream.device());
   if (works) {
-    enable(gpu_a, gpu_b, a.stream.device());
-    enable(gpu_b, gpu_a, b.stream.device());
     works = pattern_survives(a, b);
     if (!works)
       warn(str("peer copies between ", a.stream.device(), " and ", b.stream.device(),

@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 
 #include <braid/core/backend.hpp>
@@ -38,7 +39,8 @@ class CudaEvent final : public Event {
 /// All functions may be called from any thread. On a lost device everything but the destructor throws DeviceLostError, without a call of CUDA.
 class CudaStream : public Stream {
  public:
-  CudaStream(Gpu& gpu, Device device) noexcept : Stream(device), gpu_(gpu), handover_(gpu, device) {}
+  /// `number`: 0 for the device's own stream, else what reports call it.
+  CudaStream(Gpu& gpu, Device device, std::uint32_t number = 0) noexcept : Stream(device), gpu_(gpu), number_(number), handover_(gpu, device) {}
   /// Waits for the work that is queued.
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -53,6 +55,7 @@ class CudaStream : public Stream {
   [[nodiscard]] void* native() const noexcept override { return native_.load(std::memory_order_acquire); }
 
   [[nodiscard]] Gpu& gpu() const noexcept { return gpu_; }
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   /// The CUDA stream, made if there is none.
   [[nodiscard]] cudaStream_t get();
   /// Work queued on `later` from now on starts after all that is queued here so far; the host does not wait.
@@ -67,6 +70,7 @@ class CudaStream : public Stream {
 
  private:
   Gpu& gpu_;
+  const std::uint32_t number_;
   std::atomic<cudaStream_t> native_{nullptr};
   std::mutex mutex_;  // of the making, and of handover_
   CudaEvent handover_;

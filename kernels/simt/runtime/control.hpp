@@ -98,6 +98,10 @@ void fail_call(std::uint64_t k, cudaError_t code, bool persistent = false, std::
 void fail_call(std::string_view text);
 /// Runtime calls since the start, or since reset(): what fail_call counts.
 [[nodiscard]] std::uint64_t calls();
+/// Of them, those of one name ("cudaStreamSynchronize"; a launch is "cudaLaunchKernel").
+[[nodiscard]] std::uint64_t calls(std::string_view function);
+/// Operations that were queued on a device's legacy default stream, likewise: each waits for the other streams of its device, and they for it.
+[[nodiscard]] std::uint64_t legacy_operations();
 /// True where the armed failure was returned at least once.
 [[nodiscard]] bool failed_call();
 /// True for the codes that end a device: they stay until cudaDeviceReset.

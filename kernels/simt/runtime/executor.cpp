@@ -53,6 +53,7 @@ OpPtr Runtime::enqueue(StreamState& stream, OpKind kind, const char* call, Locat
   };
   // The legacy default stream waits for all blocking streams of its device, and they for it.
   if (stream.legacy) {
+    ++legacy_count;
     for (const auto& [number, other] : streams)
       if (other->device == stream.device && other->blocking()) join(*other);
   } else if (stream.blocking()) {

@@ -12,6 +12,9 @@ namespace detail {
 cudaError_t Runtime::count_call(const char* function) {
   const Lock lock(mutex);
   ++call_count;
+  const auto of = calls_of.find(std::string_view(function));
+  if (of != calls_of.end()) ++of->second;
+  else calls_of.emplace(function, 1);
   reports_before = report_count;
   Injection& i = injection;
   if (i.k == 0 || (!i.function.empty() && i.function != function)) return cudaSuccess;
@@ -34,6 +37,19 @@ std::uint64_t calls() {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
   return r.call_count;
+}
+
+std::uint64_t calls(std::string_view function) {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  const auto of = r.calls_of.find(function);
+  return of == r.calls_of.end() ? 0 : of->second;
+}
+
+std::uint64_t legacy_operations() {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  return r.legacy_count;
 }
 
 bool failed_call() {

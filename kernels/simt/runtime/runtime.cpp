@@ -147,7 +147,8 @@ void Runtime::clear() {
     const Lock lock(mutex);
     for (const auto& [address, allocation] : allocations) all.push_back(allocation);
     allocations.clear(), quarantine.clear(), watches.clear(), found.clear(), reported.clear(), log.clear();
-    quarantine_bytes = 0, gone.clear(), gone_order.clear(), gone_bytes = 0, last_text.clear(), injection = {}, call_count = 0;
+    quarantine_bytes = 0, gone.clear(), gone_order.clear(), gone_bytes = 0, last_text.clear(), injection = {}, call_count = legacy_count = 0;
+    calls_of.clear();
     // The host knows everything now: what was is ordered before all that comes.
     for (std::uint32_t slot = 0; slot < ticks.size(); ++slot) host.set(slot, ticks[slot]);
     for (const auto& [handle, stream] : streams) stream->alive = false;

@@ -247,7 +247,8 @@ class Runtime {
     bool persistent = false, fired = false;
     std::string function;
   } injection;
-  std::uint64_t call_count = 0;
+  std::uint64_t call_count = 0, legacy_count = 0;
+  std::map<std::string, std::uint64_t, std::less<>> calls_of;  ///< by name
 
   struct Logged {
     const std::string* kernel;

@@ -2,6 +2,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <iostream>
+#include <map>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -165,6 +167,52 @@ TEST_CASE("copy streams: a step makes no call that waits for a stream or a devic
     return text + findings();
   });
   CHECK(seen == "copies");
+}
+
+TEST_CASE("copy streams: how often a step waits, and for what", "[simt][copies]") {
+  const std::string seen = test::in_child([] {
+    setup();
+    parallel::DataParallel model(nn::Linear(5, 2));
+    to(model, default_device());
+    const Tensor x = randn({30, 5});  // on the host
+    const auto step = [&] { exp(model(x)).mean().backward(); };
+    for (int i = 0; i < 20; ++i) step();  // every piece of the rings has been used
+    const std::uint64_t legacy = simt::legacy_operations();
+    std::map<std::string, std::uint64_t> before;
+    const char* const counted[] = {"cudaDeviceSynchronize",
+                                   "cudaStreamSynchronize",
+                                   "cudaEventSynchronize",
+                                   "cudaStreamQuery",
+                                   "cudaEventQuery",
+                                   "cudaMalloc",
+                                   "cudaFree",
+                                   "cudaMemcpy",
+                                   "cudaMemset",
+                                   "cudaMemcpyAsync"};
+    for (const char* const call : counted) before[call] = simt::calls(call);
+    constexpr std::uint64_t kSteps = 5;
+    for (std::uint64_t i = 0; i < kSteps; ++i) step();
+    std::string text;
+    for (const char* const call : counted)
+      if (const std::uint64_t n = simt::calls(call) - before[call]; n != 0) text += str(call, " ", n / kSteps, n % kSteps == 0 ? "; " : " and a part; ");
+    text += str("on the legacy stream ", simt::legacy_operations() - legacy);
+    return text + findings();
+  });
+  std::cout << "SHOWS: a forward and backward on three devices, batch on the host: " << seen << '\n';
+  // Three chunks are copied in, each through the piece of pinned memory that was copied sixteen copies ago; one copy is within cuda:0; those between devices
+  // are peer copies.
+  CHECK(seen == "cudaEventSynchronize 3; cudaMemcpyAsync 4; on the legacy stream 0");
+}
+
+TEST_CASE("the emulation counts what is queued on the legacy stream", "[simt][copies]") {
+  const std::string seen = test::in_child([] {
+    setup();
+    void* memory = nullptr;
+    std::string text = str(cudaMalloc(&memory, 16) == cudaSuccess);
+    for (int i = 0; i < 2; ++i) text += str(cudaMemsetAsync(memory, 0, 16, nullptr) == cudaSuccess);
+    return text + str(simt::legacy_operations(), simt::calls("cudaMemsetAsync"), simt::calls("cudaMemset"));
+  });
+  CHECK(seen == "111220");
 }
 
 TEST_CASE("copy streams: the same numbers in every order of streams", "[simt][copies]") {
