@@ -6,6 +6,10 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/braid)
 foreach(root core/include core/umbrella kernels/include nn/include data/include parallel/include)
   install(DIRECTORY ${root}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT braid FILES_MATCHING PATTERN "*.hpp")
 endforeach()
+if(NOT BRAID_CUDA STREQUAL "OFF")  # what kernels of a program's own include
+  install(DIRECTORY kernels/simt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/braid/device COMPONENT braid FILES_MATCHING PATTERN "*.hpp")
+endif()
+install(FILES kernels/cmake/BraidKernels.cmake DESTINATION ${package_dir} COMPONENT braid)
 install(TARGETS braid EXPORT braid-targets COMPONENT braid
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}

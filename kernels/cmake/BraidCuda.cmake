@@ -3,27 +3,6 @@
 #   BRAID_CUDA=SIMT  .cu files by the C++ compiler against the emulation in kernels/simt.
 # BRAID_CUDA_ON=1 or BRAID_CUDA_SIMT=1 is defined for the sources of this folder, and BRAID_WITH_CUDA=1 in both cases.
 
-# braid_cuda_sources(files...): how .cu files are compiled, in this folder or in a folder of tests.
-function(braid_cuda_sources)
-  if(BRAID_CUDA STREQUAL "SIMT")
-    set(flags -fno-strict-aliasing -Wno-unknown-pragmas)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      list(APPEND flags -fno-ipa-icf)  # two kernels with one body would be one kernel, with one name and one line
-      list(APPEND flags -fno-tree-loop-distribute-patterns)  # loops stay loops: the checker is not told of calls of memset and memcpy made of them
-    endif()
-    if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT BRAID_SIMT_CHECK AND BRAID_SANITIZE STREQUAL "")
-      list(APPEND flags -O0 -g)  # for a debugger: docs/guides/debug_a_kernel.md
-    else()
-      list(APPEND flags -g1)
-    endif()
-    if(BRAID_SIMT_CHECK)
-      # The compiler then calls the checker before every load and store (kernels/simt/tsan_abi.cpp stands in for the sanitizer's library).
-      list(APPEND flags -fsanitize=thread --param=tsan-instrument-func-entry-exit=0)
-    endif()
-    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${flags}")
-  endif()
-endfunction()
-
 # braid_cuda_target(target): the options of an object library of .cu files.
 function(braid_cuda_target target)
   if(BRAID_CUDA STREQUAL "SIMT")

@@ -20,6 +20,7 @@ consume() {
   cmake -S tests/consumer -B "$work/$name" -G Ninja "$@"
   cmake --build "$work/$name" --parallel "$jobs"
   check_output "$name" "$("$work/$name/consumer")"
+  diff docs/tutorials/custom_op.expected <("$work/$name/custom_op") || { echo "FAIL: $name: custom_op prints something else" && exit 1; }
 }
 
 # Objects are the same for both kinds (position-independent in any case), so one folder builds both in turn.

@@ -39,7 +39,8 @@ endfunction()
 
 # braid_test_binary(<module> SOURCES <files> [DEVICES <counts>] [SIMT_DEVICES <counts>]): builds braid_tests_<module> and registers <module>.<isa> for every
 # instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run whose instruction set this processor lacks is skipped. These run on
-# CPU devices in every build; in the SIMT build <module>.simt<n>.<order> runs on n emulated CUDA devices, in every order of threads and streams.
+# CPU devices in every build; in the SIMT build <module>.simt<n>.<order> runs on n emulated CUDA devices, in every order of threads and streams, and
+# <module>.logical<n> on n logical devices of one emulated GPU.
 function(braid_test_binary module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEVICES;SIMT_DEVICES")
   if(NOT arg_SOURCES)
@@ -63,6 +64,9 @@ function(braid_test_binary module)
   if(BRAID_CUDA STREQUAL "SIMT")
     foreach(count IN LISTS arg_SIMT_DEVICES)
       braid_simt_tests(${module}.simt${count} ${target} ENVIRONMENT BRAID_SIMT_DEVICES=${count} LABELS ${module})
+      add_test(NAME ${module}.logical${count} COMMAND ${target})
+      set(environment BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=${count} BRAID_SIMT_STREAM_ORDER=random:${BRAID_SIMT_SEED})
+      set_tests_properties(${module}.logical${count} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${module};simt")
     endforeach()
   endif()
 endfunction()

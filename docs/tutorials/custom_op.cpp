@@ -1,0 +1,56 @@
+// An op of one's own, softsign(x) = x / (1 + |x|), outside the library: custom_op/softsign.cpp has its checks, its loop for the CPU and its gradient,
+// custom_op/softsign.cu its kernels, which run on Braid's streams. Here it is used. The same lines run on the CPU, on a GPU, and on the emulation of one.
+#include <braid/braid.hpp>
+
+#include <cmath>
+#include <iostream>
+
+#include "custom_op/softsign.hpp"
+
+using namespace braid;
+
+/// A model may use it as any other op.
+struct Net : nn::Module {
+  nn::Linear fc1{4, 8}, fc2{8, 1};
+  Tensor operator()(const Tensor& x) const { return fc2(softsign(fc1(x))); }
+  BRAID_FIELDS(fc1, fc2)
+};
+
+int main() {
+  const Device device = default_device(), host;
+
+  const Tensor x = tensor({-3.0, -1.0, 0.5, 1.0, 3.0}).to(device).requires_grad_();
+  const Tensor y = softsign(x);
+  std::cout << "y   " << y.detach().to(host) << '\n';
+
+  // The gradient, and the gradient of the gradient.
+  const Tensor dx = grad(y.sum(), {x}, false, true)[0];
+  std::cout << "y'  " << dx.detach().to(host) << '\n';
+  std::cout << "y'' " << grad(dx.sum(), {x})[0].to(host) << '\n';
+
+  // Against differences: the first thing to try with a new gradient, in float64.
+  double worst = 0;
+  for (const double at : {-2.0, -0.3, 0.7, 5.0}) {
+    const auto f = [&](double v) { return softsign(tensor({v}, {.dtype = DType::float64}).to(device)).item<double>(); };
+    const Tensor point = tensor({at}, {.dtype = DType::float64}).to(device).requires_grad_();
+    softsign(point).backward();
+    worst = std::max(worst, std::abs(point.grad().item<double>() - (f(at + 1e-6) - f(at - 1e-6)) / 2e-6));
+  }
+  std::cout << "gradient and differences agree: " << std::boolalpha << (worst < 1e-8) << '\n';
+
+  // In a model that is split over all devices: each replica queues its kernels on its own device's stream.
+  manual_seed(1);
+  parallel::DataParallel model(Net{});
+  to(model, device);
+  const Tensor rows = randn({64, 4}, {.device = device}), target = rows.sum({1}, true) * 0.5;
+  optim::SGD optimizer(parameters(model), {.lr = 0.1, .momentum = 0.9});
+  double first = 0, last = 0;
+  for (int step = 0; step < 100; ++step) {
+    const Tensor loss = nn::mse_loss(model(rows), target);
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    (step == 0 ? first : last) = loss.item<double>();
+  }
+  std::cout << "it learns: " << (last < 0.05 * first) << '\n';
+}
