@@ -11,7 +11,7 @@ struct Fill {
   static constexpr int kOperands = 1, kPack = pack_size<T>();
   T* out;
   T value;
-  [[nodiscard]] bool aligned() const { return is_aligned<kPack>(out); }
+  [[nodiscard]] int head() const { return common_head<kPack>(out); }
   BRAID_DEVICE void element(const Offsets<1>& o) const { out[o.at[0]] = value; }
   BRAID_DEVICE void pack(std::int64_t i) const {
     Pack<T, kPack> to;

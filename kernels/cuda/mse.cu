@@ -8,11 +8,24 @@ namespace braid::cuda {
 
 template <class E>
 struct LoadSquare {
+  static constexpr int kPack = kWidest<typename E::T>;
+  static constexpr bool kSideBySide = false;
   const typename E::T* a;
   const typename E::T* b;
+  bool packs;
   BRAID_DEVICE std::int64_t base(std::int64_t) const { return 0; }
   BRAID_DEVICE typename E::A at(std::int64_t, std::int64_t j) const {
-    const typename E::A d = E::load(a[j]) - E::load(b[j]);
+    return square(a[j], b[j]);
+  }
+  BRAID_DEVICE void pack(std::int64_t, std::int64_t j, typename E::A (&to)[kPack]) const {
+    const auto x = load_pack<kPack>(a + j), y = load_pack<kPack>(b + j);
+#pragma unroll
+    for (int v = 0; v < kPack; ++v) to[v] = square(x.v[v], y.v[v]);
+  }
+
+ private:
+  static BRAID_DEVICE typename E::A square(typename E::T x, typename E::T y) {
+    const typename E::A d = E::load(x) - E::load(y);
     return multiply(d, d);
   }
 };
@@ -32,7 +45,9 @@ void mse(const MseArgs& args, Stream& stream) {
   if (args.n <= 0) return fill(FillArgs{.dtype = args.dtype, .out = args.sum, .value = 0.0 * args.scale, .integer = 0, .loop = one_element()}, stream);
   (void)with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
-    const LoadSquare<E> load{static_cast<const T*>(args.a), static_cast<const T*>(args.b)};
+    const T* a = static_cast<const T*>(args.a);
+    const T* b = static_cast<const T*>(args.b);
+    const LoadSquare<E> load{a, b, is_aligned<kWidest<T>>(a) && is_aligned<kWidest<T>>(b)};
     const WriteSum<E> write{static_cast<T*>(args.sum), args.scale, make_loop<1>(one_element())};
     reduce_all("mse", SumReducer<typename E::A>{}, load, write, 1, args.n, false, stream);
   });

@@ -7,7 +7,7 @@
 #include "cuda/kernels.hpp"
 #include "cuda/device/run.cuh"
 
-// Random numbers: the bits that <braid/core/philox.hpp> defines. A thread makes one block: four elements of up to 32 bits, or one of 64.
+// Random numbers: the bits that <braid/core/philox.hpp> defines. A block makes four elements of up to 32 bits, or one of 64; a thread makes 16 bytes.
 // This file is compiled without contraction (-fmad=false, -ffp-contract=off): every fused multiply-add is written out.
 namespace braid::cuda {
 
@@ -26,50 +26,68 @@ BRAID_DEVICE A scaled_uniform(A u, const Scaling<A>& scaling) {
   return x > scaling.limit ? scaling.limit : x;
 }
 
+/// Those of the pack's numbers that lie before n.
+template <class T, int N>
+BRAID_DEVICE void store_numbers(T* out, std::int64_t at, std::int64_t n, bool aligned, const Pack<T, N>& pack) {
+  if (aligned && at + N <= n) {
+    store_pack(out + at, pack);
+  } else {
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      if (at + k < n) out[at + k] = pack.v[k];
+  }
+}
+
 /// Elements of at most 32 bits, computed in float.
 template <class E, bool normal>
 __global__ void __launch_bounds__(kThreads) random_32(typename E::T* out, std::int64_t n, Key key, Scaling<float> scaling, bool aligned) {
-  for (std::int64_t b = grid_thread(); b * 4 < n; b += grid_threads()) {
-    const PhiloxBlock words = philox(key.seed, key.stream, static_cast<std::uint64_t>(b));
-    Pack<typename E::T, 4> pack;
+  constexpr int width = kWidest<typename E::T>;
+  for (std::int64_t p = grid_thread(); p * width < n; p += grid_threads()) {
+    Pack<typename E::T, width> pack;
+    PhiloxBlock words;
 #pragma unroll
-    for (int k = 0; k < 4; k += 2) {
+    for (int k = 0; k < width; k += 2) {
+      if (k % 4 == 0) words = philox(key.seed, key.stream, static_cast<std::uint64_t>(p * (width / 4) + k / 4));
       float first, second;
       if constexpr (normal) {
-        detail::normal_pair_32<detail::ScalarRandom, float, std::uint32_t>(words.w[k], words.w[k + 1], first, second);
+        detail::normal_pair_32<detail::ScalarRandom, float, std::uint32_t>(words.w[k % 4], words.w[k % 4 + 1], first, second);
         first = detail::ScalarRandom::fma(first, scaling.factor, scaling.offset);
         second = detail::ScalarRandom::fma(second, scaling.factor, scaling.offset);
       } else {
-        first = scaled_uniform(static_cast<float>(words.w[k] >> 8) * 0x1p-24f, scaling);
-        second = scaled_uniform(static_cast<float>(words.w[k + 1] >> 8) * 0x1p-24f, scaling);
+        first = scaled_uniform(static_cast<float>(words.w[k % 4] >> 8) * 0x1p-24f, scaling);
+        second = scaled_uniform(static_cast<float>(words.w[k % 4 + 1] >> 8) * 0x1p-24f, scaling);
       }
       pack.v[k] = E::store(first);
       pack.v[k + 1] = E::store(second);
     }
-    if (aligned && b * 4 + 4 <= n) {
-      store_pack(out + b * 4, pack);
-    } else {
-      for (int k = 0; k < 4 && b * 4 + k < n; ++k) out[b * 4 + k] = pack.v[k];
-    }
+    store_numbers(out, p * width, n, aligned, pack);
   }
 }
 
 template <bool normal>
-__global__ void __launch_bounds__(kThreads) random_64(double* out, std::int64_t n, Key key, Scaling<double> scaling) {
-  for (std::int64_t i = grid_thread(); i < n; i += grid_threads()) {
-    const PhiloxBlock b = philox(key.seed, key.stream, static_cast<std::uint64_t>(i));
-    const std::uint64_t first = b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32, second = b.w[2] | static_cast<std::uint64_t>(b.w[3]) << 32;
-    if constexpr (normal) {
-      const double z = detail::normal_64<detail::ScalarRandom, double, std::uint64_t>(first, second);
-      out[i] = detail::ScalarRandom::fma(z, scaling.factor, scaling.offset);
-    } else {
-      out[i] = scaled_uniform(static_cast<double>(first >> 11) * 0x1p-53, scaling);
+__global__ void __launch_bounds__(kThreads) random_64(double* out, std::int64_t n, Key key, Scaling<double> scaling, bool aligned) {
+  for (std::int64_t p = grid_thread(); p * 2 < n; p += grid_threads()) {
+    Pack<double, 2> pack;
+    for (int k = 0; k < 2; ++k) {
+      const PhiloxBlock b = philox(key.seed, key.stream, static_cast<std::uint64_t>(p * 2 + k));
+      const std::uint64_t first = b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32, second = b.w[2] | static_cast<std::uint64_t>(b.w[3]) << 32;
+      if constexpr (normal) {
+        const double z = detail::normal_64<detail::ScalarRandom, double, std::uint64_t>(first, second);
+        pack.v[k] = detail::ScalarRandom::fma(z, scaling.factor, scaling.offset);
+      } else {
+        pack.v[k] = scaled_uniform(static_cast<double>(first >> 11) * 0x1p-53, scaling);
+      }
     }
+    store_numbers(out, p * 2, n, aligned, pack);
   }
 }
 
-__global__ void __launch_bounds__(kThreads) random_integers(std::int64_t* out, std::int64_t n, Key key, std::int64_t low, std::int64_t high) {
-  for (std::int64_t i = grid_thread(); i < n; i += grid_threads()) out[i] = random_integer(key.seed, key.stream, static_cast<std::uint64_t>(i), low, high);
+__global__ void __launch_bounds__(kThreads) random_integers(std::int64_t* out, std::int64_t n, Key key, std::int64_t low, std::int64_t high, bool aligned) {
+  for (std::int64_t p = grid_thread(); p * 2 < n; p += grid_threads()) {
+    Pack<std::int64_t, 2> pack;
+    for (int k = 0; k < 2; ++k) pack.v[k] = random_integer(key.seed, key.stream, static_cast<std::uint64_t>(p * 2 + k), low, high);
+    store_numbers(out, p * 2, n, aligned, pack);
+  }
 }
 
 /// The largest number of T below `high`, which uniform numbers stay at or under. T is one of the engine's own types: this runs on the host.
@@ -113,9 +131,10 @@ void random_of(const RandomArgs& args, Stream& stream) {
   const Key key{args.seed, args.stream};
   T* out = static_cast<T*>(args.out);
   if constexpr (std::is_same_v<T, double>) {
-    run("random", random_64<normal>, blocks_for(args.n, kThreads), kThreads, stream, out, args.n, key, scaling);
+    run("random", random_64<normal>, blocks_for(args.n, 2 * kThreads), kThreads, stream, out, args.n, key, scaling, is_aligned<2>(out));
   } else {
-    run("random", random_32<E, normal>, blocks_for((args.n - 1) / 4 + 1, kThreads), kThreads, stream, out, args.n, key, scaling, is_aligned<4>(out));
+    constexpr int width = kWidest<T>;
+    run("random", random_32<E, normal>, blocks_for(args.n, width * kThreads), kThreads, stream, out, args.n, key, scaling, is_aligned<width>(out));
   }
 }
 
@@ -123,8 +142,9 @@ void random(const RandomArgs& args, Stream& stream) {
   if (args.kind == RandomKind::integers) {
     if (args.dtype != DType::int64) fail_dtype("random", "int64 for integers", args.dtype);
     if (args.n <= 0) return;
-    return run("random", random_integers, blocks_for(args.n, kThreads), kThreads, stream, static_cast<std::int64_t*>(args.out), args.n,
-               Key{args.seed, args.stream}, args.ilow, args.ihigh);
+    std::int64_t* const out = static_cast<std::int64_t*>(args.out);
+    return run("random", random_integers, blocks_for(args.n, 2 * kThreads), kThreads, stream, out, args.n, Key{args.seed, args.stream}, args.ilow, args.ihigh,
+               is_aligned<2>(out));
   }
   if (!is_floating(args.dtype)) fail_dtype("random", "a floating-point dtype", args.dtype);
   if (args.n <= 0) return;

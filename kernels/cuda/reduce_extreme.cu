@@ -38,17 +38,17 @@ struct WriteIntegerExtreme {
 
 void reduce_extreme(const ReduceArgs& args, Stream& stream) {
   const bool columns = by_columns(args), smallest = args.op == ReduceOp::min;
-  const auto keep = make_loop<1>(args.keep, 1), over = make_loop<1>(args.over, 1), out = make_loop<1>(args.keep);
+  const auto out = make_loop<1>(args.keep);
   const char* const op = smallest ? "min" : "max";
   const bool floating = with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
-    reduce_all(op, ExtremeReducer<A>{smallest}, LoadTensor<E, A>{static_cast<const T*>(args.x), keep, over}, WriteExtreme<E>{static_cast<T*>(args.out), out},
+    reduce_all(op, ExtremeReducer<A>{smallest}, LoadTensor<E, A>(args), WriteExtreme<E>{static_cast<T*>(args.out), out},
                args.keep.n, args.over.n, columns, stream);
   });
   if (floating) return;
   using A = long long;
-  reduce_all(op, ExtremeReducer<A>{smallest}, LoadIntegers<A>{args.x, args.dtype, keep, over}, WriteIntegerExtreme{args.out, args.dtype, out}, args.keep.n,
+  reduce_all(op, ExtremeReducer<A>{smallest}, LoadIntegers<A>(args), WriteIntegerExtreme{args.out, args.dtype, out}, args.keep.n,
              args.over.n, columns, stream);
 }
 

@@ -29,26 +29,43 @@ struct IndexReducer {
   bool smallest;
   BRAID_DEVICE Acc none() const { return make_best(A(0), -1); }
   BRAID_DEVICE Acc join(Acc a, Acc b) const {
-    if (a.index < 0) return b;
-    if (b.index < 0) return a;
-    const bool a_nan = is_nan(a.value), b_nan = is_nan(b.value);
-    if (a_nan != b_nan) return a_nan ? a : b;
-    if (!a_nan && a.value != b.value) return (smallest ? a.value < b.value : a.value > b.value) ? a : b;
-    return a.index < b.index ? a : b;
+    const bool first = wins(a, b);  // field by field: a choice between structs would put them into memory
+    return make_best(first ? a.value : b.value, first ? a.index : b.index);
   }
   BRAID_DEVICE Acc shuffle(Acc value, int step) const {
     const A other = __shfl_xor_sync(kFullWarp, value.value, step);
     const long long index = __shfl_xor_sync(kFullWarp, value.index, step);
     return make_best(other, index);
   }
+
+ private:
+  BRAID_DEVICE bool wins(const Acc& a, const Acc& b) const {
+    if (a.index < 0 || b.index < 0) return b.index < 0;
+    const bool a_nan = is_nan(a.value), b_nan = is_nan(b.value);
+    if (a_nan != b_nan) return a_nan;
+    if (!a_nan && a.value != b.value) return smallest ? a.value < b.value : a.value > b.value;
+    return a.index < b.index;
+  }
 };
 
 /// The values of another loader with their places.
 template <class V, class L>
-struct LoadIndexed {
-  L values;
-  BRAID_DEVICE std::int64_t base(std::int64_t e) const { return values.base(e); }
-  BRAID_DEVICE Best<V> at(std::int64_t base, std::int64_t j) const { return make_best(values.at(base, j), static_cast<long long>(j)); }
+struct LoadIndexed : L {
+  using L::kPack, L::base;
+  explicit LoadIndexed(const ReduceArgs& args) : L(args) {}
+  BRAID_DEVICE Best<V> at(std::int64_t base, std::int64_t j) const { return make_best(L::at(base, j), static_cast<long long>(j)); }
+  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, Best<V> (&to)[kPack]) const {
+    V values[kPack];
+    L::pack(base, j, values);
+#pragma unroll
+    for (int v = 0; v < kPack; ++v) to[v] = make_best(values[v], static_cast<long long>(j + v));
+  }
+  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, Best<V> (&to)[kPack]) const {
+    V values[kPack];
+    L::beside(base, j, values);
+#pragma unroll
+    for (int v = 0; v < kPack; ++v) to[v] = make_best(values[v], static_cast<long long>(j));
+  }
 };
 
 struct WriteIndex {
@@ -61,18 +78,17 @@ struct WriteIndex {
 };
 
 template <class V, class L>
-void index_of(const ReduceArgs& args, const L& values, Stream& stream) {
+void index_of(const ReduceArgs& args, Stream& stream) {
   const bool smallest = args.op == ReduceOp::argmin;
   const WriteIndex write{static_cast<std::int64_t*>(args.out), make_loop<1>(args.keep)};
-  reduce_all(smallest ? "argmin" : "argmax", IndexReducer<V>{smallest}, LoadIndexed<V, L>{values}, write, args.keep.n, args.over.n, by_columns(args), stream);
+  reduce_all(smallest ? "argmin" : "argmax", IndexReducer<V>{smallest}, LoadIndexed<V, L>(args), write, args.keep.n, args.over.n, by_columns(args), stream);
 }
 
 void reduce_index(const ReduceArgs& args, Stream& stream) {
-  const auto keep = make_loop<1>(args.keep, 1), over = make_loop<1>(args.over, 1);
   const bool floating = with_floating(args.dtype, [&]<class E>() {
-    index_of<typename E::A>(args, LoadTensor<E, typename E::A>{static_cast<const typename E::T*>(args.x), keep, over}, stream);
+    index_of<typename E::A, LoadTensor<E, typename E::A>>(args, stream);
   });
-  if (!floating) index_of<long long>(args, LoadIntegers<long long>{args.x, args.dtype, keep, over}, stream);
+  if (!floating) index_of<long long, LoadIntegers<long long>>(args, stream);
 }
 
 }  // namespace braid::cuda

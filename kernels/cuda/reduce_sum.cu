@@ -12,16 +12,16 @@ struct WriteInteger {
 
 void reduce_sum(const ReduceArgs& args, Stream& stream) {
   const bool columns = by_columns(args);
-  const auto keep = make_loop<1>(args.keep, 1), over = make_loop<1>(args.over, 1), out = make_loop<1>(args.keep);
+  const auto out = make_loop<1>(args.keep);
   const bool floating = with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
-    reduce_all("sum", SumReducer<A>{}, LoadTensor<E, A>{static_cast<const T*>(args.x), keep, over}, WriteSum<E>{static_cast<T*>(args.out), args.scale, out},
+    reduce_all("sum", SumReducer<A>{}, LoadTensor<E, A>(args), WriteSum<E>{static_cast<T*>(args.out), args.scale, out},
                args.keep.n, args.over.n, columns, stream);
   });
   if (floating) return;
   using A = unsigned long long;
-  reduce_all("sum", SumReducer<A>{}, LoadIntegers<A>{args.x, args.dtype, keep, over}, WriteInteger{static_cast<std::int64_t*>(args.out), out}, args.keep.n,
+  reduce_all("sum", SumReducer<A>{}, LoadIntegers<A>(args), WriteInteger{static_cast<std::int64_t*>(args.out), out}, args.keep.n,
              args.over.n, columns, stream);
 }
 

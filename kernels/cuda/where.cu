@@ -11,7 +11,7 @@ struct Select {
   const std::uint8_t* condition;
   const T* a;
   const T* b;
-  [[nodiscard]] bool aligned() const { return is_aligned<kPack>(out) && is_aligned<kPack>(condition) && is_aligned<kPack>(a) && is_aligned<kPack>(b); }
+  [[nodiscard]] int head() const { return common_head<kPack>(out, condition, a, b); }
   BRAID_DEVICE void element(const Offsets<4>& o) const { out[o.at[0]] = condition[o.at[1]] != 0 ? a[o.at[2]] : b[o.at[3]]; }
   BRAID_DEVICE void pack(std::int64_t i) const {
     const auto c = load_pack<kPack>(condition + i);

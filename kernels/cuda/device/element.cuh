@@ -118,8 +118,11 @@ BRAID_DEVICE void store_pack(T* p, const Pack<T, N>& pack) {
 }
 /// Packs may be read and written at p.
 template <int N, class T>
-bool is_aligned(const T* p) {
+BRAID_HOST_DEVICE bool is_aligned(const T* p) {
   return reinterpret_cast<std::uintptr_t>(p) % alignof(Pack<T, N>) == 0;
 }
+/// Elements of T that fill an access of 16 bytes.
+template <class T>
+inline constexpr int kWidest = static_cast<int>(16 / sizeof(T));
 
 }  // namespace braid::cuda

@@ -4,8 +4,8 @@
 #include "cuda/device/row_sum.cuh"
 #include "cuda/device/run.cuh"
 
-// C = activation(op(A) op(B) (+ bias, + C)): a tile of C a block, fours of fours of it a thread, k in steps through two buffers of shared memory: while a step is
-// multiplied, cp.async or registers bring the next one.
+// C = activation(op(A) op(B) (+ bias, + C)): a tile of C a block, fours of fours of it a thread, k in steps through two buffers of shared memory: while a step
+// is multiplied, cp.async or registers bring the next one.
 // Order   each element of C is one sum over its part of k, in order: the bits do not depend on m, n or the tile.
 // Names   the kernels are called after what they are in a linear layer: y = x Wᵀ + b, dx = dy W, dW = dyᵀ x.
 namespace braid::cuda {
@@ -23,7 +23,7 @@ struct GemmParams {
   A* partial_sums;  // [splits, m]
   std::int64_t m, n, k, batch, lda, ldb, ldc, batch_a, batch_b, batch_c, splits, depth, first;
   int row_tiles, column_tiles;
-  bool accumulate, relu, packs_a, packs_b, packs_c;  // packs: rows may be read in fours
+  bool accumulate, relu, packs_a, packs_b, packs_c, packs_partial;  // packs: rows may be read and written in fours
 };
 
 /// A block's threads: 32 lanes as kLaneRows × kLaneColumns, warps side by side; a thread has ThreadRows × ThreadColumns elements in fours that lie a warp's
@@ -70,18 +70,31 @@ BRAID_DEVICE typename E::T finish(const GemmParams<E>& p, typename E::A sum, con
 /// Four results of a row, of which `count` lie in C.
 template <class E>
 BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typename E::A* sum, const typename E::T* bias, std::int64_t count) {
-  Pack<typename E::T, 4> result;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if (i >= count) break;
-    result.v[i] = finish<E>(p, sum[i], c + i, bias == nullptr ? nullptr : bias + i);
-  }
   if (p.packs_c && count >= 4) {
-    write_pack<4>(c, result);  // to global: fours
+    Pack<typename E::T, 4> four{};
+    if (p.accumulate) four = read_pack<4>(c);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) four.v[i] = finish<E>(p, sum[i], four.v + i, bias == nullptr ? nullptr : bias + i);
+    write_pack<4>(c, four);  // to global: fours
   } else {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (i < count) c[i] = result.v[i];
+      if (i < count) c[i] = finish<E>(p, sum[i], c + i, bias == nullptr ? nullptr : bias + i);
+  }
+}
+
+/// Four sums of a part of k.
+template <class E>
+BRAID_DEVICE void store_part(const GemmParams<E>& p, typename E::A* to, const typename E::A* sum, std::int64_t count) {
+  if (p.packs_partial) {
+    Pack<typename E::A, 4> four;
+#pragma unroll
+    for (int q = 0; q < 4; ++q) four.v[q] = sum[q];
+    write_pack<4>(to, four);
+  } else {
+#pragma unroll
+    for (int q = 0; q < 4; ++q)
+      if (q < count) to[q] = sum[q];
   }
 }
 
@@ -95,7 +108,8 @@ struct GemmItem {
 template <class E>
 BRAID_DEVICE GemmItem item_of(const GemmParams<E>& p) {
   constexpr int group = 8;
-  const std::int64_t item = p.first + blockIdx.x, tiles = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles, outer = item / tiles, tile = item - outer * tiles;
+  const std::int64_t item = p.first + blockIdx.x, tiles = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles;
+  const std::int64_t outer = item / tiles, tile = item - outer * tiles;
   const std::int64_t split = outer / p.batch, band_size = static_cast<std::int64_t>(group) * p.column_tiles;
   const int band = static_cast<int>(tile / band_size), in_band = static_cast<int>(tile - band * band_size), left = p.row_tiles - band * group;
   const int rows = left < group ? left : group, column = in_band / rows;
@@ -187,38 +201,46 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
       else p.sum_a[i0 + thread] = E::store(row_sums[thread].value());
     }
   }
+  // Where a thread's elements lie is found anew: registers are for sums until here.
+  const std::int64_t left_rows = p.m - i0 - row, left_columns = p.n - j0 - column;
+  A* partial = nullptr;
+  typename E::T* c = nullptr;
+  std::int64_t ld = p.n;
+  if (p.partial != nullptr) partial = p.partial + ((item.split * p.batch + item.matrix) * p.m + i0 + row) * ld + j0 + column;
+  else ld = p.ldc, c = p.c + item.matrix * p.batch_c + (i0 + row) * ld + j0 + column;
+  const typename E::T* const bias = p.bias == nullptr ? nullptr : p.bias + j0 + column;
 #pragma unroll
   for (int i = 0; i < Tile::kThreadRows; ++i) {
-    const std::int64_t r = i0 + row + i / 4 * row_apart + i % 4;
-    if (r >= p.m) continue;
+    const int down = i / 4 * row_apart + i % 4;
+    if (down >= left_rows) break;
 #pragma unroll
     for (int j = 0; j < Tile::kThreadColumns; j += 4) {
-      const std::int64_t s = j0 + column + j / 4 * column_apart;
-      if (p.partial != nullptr) {
-        A* const to = p.partial + ((item.split * p.batch + item.matrix) * p.m + r) * p.n + s;
-#pragma unroll
-        for (int q = 0; q < 4; ++q)
-          if (s + q < p.n) to[q] = sum[i][j + q];
-      } else if (s < p.n) {
-        store_four<E>(p, p.c + item.matrix * p.batch_c + r * p.ldc + s, sum[i] + j, p.bias == nullptr ? nullptr : p.bias + s, p.n - s);
-      }
+      const int right = j / 4 * column_apart;
+      if (right >= left_columns) break;
+      const std::int64_t at = down * ld + right;
+      if (partial != nullptr) store_part<E>(p, partial + at, sum[i] + j, left_columns - right);
+      else store_four<E>(p, c + at, sum[i] + j, bias == nullptr ? nullptr : bias + right, left_columns - right);
     }
   }
 }
 
+/// Blocks of a tile that an SM is to hold: fewer where a sum takes two registers.
+template <class E, class Tile>
+inline constexpr int kBlocksHeld = sizeof(typename E::A) > 4 ? Tile::kMinBlocks * 5 / 8 : Tile::kMinBlocks;
+
 /// y = x Wᵀ (+ b): A [m, k], B stored [n, k].
 template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock, Tile::kMinBlocks) linear_forward(GemmParams<E> p) {
+__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>)) linear_forward(GemmParams<E> p) {
   gemm_block<E, Tile, false, true>(p);
 }
 /// dx = dy W: A [m, k], B [k, n].
 template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock, Tile::kMinBlocks) linear_backward_input(GemmParams<E> p) {
+__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>)) linear_backward_input(GemmParams<E> p) {
   gemm_block<E, Tile, false, false>(p);
 }
 /// dW = dyᵀ x: A stored [k, m], B [k, n].
 template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock, Tile::kMinBlocks) linear_backward_weight(GemmParams<E> p) {
+__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>)) linear_backward_weight(GemmParams<E> p) {
   gemm_block<E, Tile, true, false>(p);
 }
 /// Both turned: no layer needs it, so registers count for more than blocks.
@@ -232,7 +254,7 @@ using Square128 = GemmTile<128, 128, 8, 8, 8, 4, 2>;
 using Tall128x64 = GemmTile<128, 64, 8, 8, 8, 4, 3>;
 using Square64 = GemmTile<64, 64, 16, 8, 4, 4, 4>;
 using Square32 = GemmTile<32, 32, 32, 4, 4, 4, 8>;
-using Columns128x16 = GemmTile<128, 16, 32, 4, 4, 8, 4>;
+using Columns128x16 = GemmTile<128, 16, 32, 4, 4, 8, 3>;
 using Rows16x128 = GemmTile<16, 128, 32, 4, 4, 4, 4>;
 
 /// Queues the tiles of a product. One of these per dtype and tile, in files that compile side by side.

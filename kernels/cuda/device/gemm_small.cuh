@@ -58,24 +58,40 @@ __global__ void __launch_bounds__(kThreads) linear_backward_tiny(GemmParams<E> i
   else gemm_tiny_block<E, true, false>(weight);
 }
 
-/// Adds the parts of every element in the order of k; then what a product does last.
+/// Width neighbours of C from element e on: their parts added in the order of k, then what a product does last.
+template <int Width, class E>
+BRAID_DEVICE void join_elements(const GemmParams<E>& p, std::int64_t e, const Divider& by_n, const Divider& by_m, bool narrow) {
+  const std::int64_t elements = p.batch * p.m * p.n;
+  auto sum = load_pack<Width>(p.partial + e);
+#pragma unroll 2
+  for (std::int64_t s = 1; s < p.splits; ++s) {
+    const auto part = load_pack<Width>(p.partial + s * elements + e);
+#pragma unroll
+    for (int k = 0; k < Width; ++k) sum.v[k] += part.v[k];
+  }
+  const std::int64_t flat = by_n.divide(e, narrow), j = e - flat * p.n, matrix = by_m.divide(flat, narrow), i = flat - matrix * p.m;
+  typename E::T* const c = p.c + matrix * p.batch_c + i * p.ldc + j;
+  const typename E::T* const bias = p.bias == nullptr ? nullptr : p.bias + j;
+  if constexpr (Width == 4) store_four<E>(p, c, sum.v, bias, 4);
+  else *c = finish<E>(p, sum.v[0], c, bias);
+}
+
+/// The second pass over a product in parts. Rows of whole fours are taken in fours.
 template <class E>
 __global__ void __launch_bounds__(kThreads) gemm_join(GemmParams<E> p, Divider by_n, Divider by_m, bool narrow) {
   using A = typename E::A;
+  const int width = p.packs_partial ? 4 : 1;
   const std::int64_t elements = p.batch * p.m * p.n, all = elements + (E::kFloating && p.sum_a != nullptr ? p.m : 0);
-  for (std::int64_t e = grid_thread(); e < all; e += grid_threads()) {
+  for (std::int64_t e = grid_thread() * width; e < all; e += grid_threads() * width) {
     if (e < elements) {
-      A sum = p.partial[e];
-#pragma unroll 4
-      for (std::int64_t s = 1; s < p.splits; ++s) sum += p.partial[s * elements + e];
-      const std::int64_t flat = by_n.divide(e, narrow), j = e - flat * p.n, matrix = by_m.divide(flat, narrow), i = flat - matrix * p.m;
-      typename E::T* const c = p.c + matrix * p.batch_c + i * p.ldc + j;
-      *c = finish<E>(p, sum, c, p.bias == nullptr ? nullptr : p.bias + j);
+      if (p.packs_partial) join_elements<4>(p, e, by_n, by_m, narrow);
+      else join_elements<1>(p, e, by_n, by_m, narrow);
     } else if constexpr (E::kFloating) {
-      const std::int64_t i = e - elements;
-      RowSum<A> sum{};
-      for (std::int64_t s = 0; s < p.splits; ++s) sum.add(p.partial_sums[s * p.m + i]);
-      p.sum_a[i] = E::store(sum.value());
+      for (std::int64_t i = e - elements; i < e - elements + width && i < p.m; ++i) {
+        RowSum<A> sum{};
+        for (std::int64_t s = 0; s < p.splits; ++s) sum.add(p.partial_sums[s * p.m + i]);
+        p.sum_a[i] = E::store(sum.value());
+      }
     }
   }
 }
@@ -119,7 +135,8 @@ GemmParams<E> gemm_params(const GemmArgs& args, const GemmPlan& plan) {
           .relu = args.activation == Activation::relu,
           .packs_a = packs(args.a, args.lda, args.batch_a),
           .packs_b = packs(args.b, args.ldb, args.batch_b),
-          .packs_c = packs(args.c, args.ldc, args.batch_c)};
+          .packs_c = packs(args.c, args.ldc, args.batch_c),
+          .packs_partial = args.n % 4 == 0};
 }
 
 template <class E>
@@ -140,7 +157,8 @@ void launch_gemm(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F t
   p.partial = static_cast<A*>(scratch.data());
   p.partial_sums = p.partial + plan.splits * elements;
   tiles(p);
-  run("matmul", gemm_join<E>, blocks_for(elements + sums, kThreads), kThreads, stream, p, Divider(args.n), Divider(args.m), elements < std::int64_t{1} << 31);
+  const unsigned blocks = blocks_for(elements + sums, kThreads * (p.packs_partial ? 4 : 1));
+  run("matmul", gemm_join<E>, blocks, kThreads, stream, p, Divider(args.n), Divider(args.m), elements < std::int64_t{1} << 31);
 }
 
 /// For dtypes with square tiles alone.

@@ -17,9 +17,11 @@ struct Divider {
   /// `narrow`: 0 <= x < 2^31 and the divisor too.
   BRAID_DEVICE std::int64_t divide(std::int64_t x, bool narrow) const {
     if (!narrow) return x / divisor;
-    const std::uint32_t small = static_cast<std::uint32_t>(x);
-    const std::uint32_t high = static_cast<std::uint32_t>((static_cast<std::uint64_t>(small) * magic) >> 32);
-    return static_cast<std::int64_t>((high + small) >> shift);
+    return static_cast<std::int64_t>(divide_narrow(static_cast<std::uint32_t>(x)));
+  }
+  BRAID_DEVICE std::uint32_t divide_narrow(std::uint32_t x) const {
+    const std::uint32_t high = static_cast<std::uint32_t>((static_cast<std::uint64_t>(x) * magic) >> 32);
+    return (high + x) >> shift;
   }
 };
 
@@ -33,7 +35,8 @@ template <int K>
 struct DeviceLoop {
   std::int64_t n = 1;
   int rank = 0;
-  bool narrow = true;  // n < 2^31
+  bool narrow = true;   // n < 2^31
+  bool compact = true;  // and so are all offsets, either way from 0
   Divider size[kMaxRank];
   std::int64_t stride[K][kMaxRank];
 };
@@ -44,11 +47,19 @@ DeviceLoop<K> make_loop(const Loop& loop, int first = 0) {
   DeviceLoop<K> result;
   result.n = loop.n;
   result.rank = loop.rank;
-  result.narrow = loop.n < std::int64_t{1} << 31;
+  result.narrow = result.compact = loop.n < std::int64_t{1} << 31;
   for (int d = 0; d < kMaxRank; ++d) {
     const bool used = d < loop.rank;
     if (used) result.size[d] = Divider(loop.size[loop.rank - 1 - d]);
     for (int k = 0; k < K; ++k) result.stride[k][d] = used ? loop.stride[first + k][loop.rank - 1 - d] : 0;
+  }
+  for (int k = 0; k < K && result.compact; ++k) {
+    std::int64_t reach = 0;  // of offsets away from 0; a term is below 2^62, and stops the sum where it is large
+    for (int d = 0; d < loop.rank && reach < std::int64_t{1} << 31; ++d) {
+      const std::int64_t stride = result.stride[k][d] < 0 ? -result.stride[k][d] : result.stride[k][d];
+      reach = stride < std::int64_t{1} << 31 ? reach + (loop.size[loop.rank - 1 - d] - 1) * stride : INT64_MAX;
+    }
+    result.compact = reach < std::int64_t{1} << 31;
   }
   return result;
 }
@@ -57,7 +68,23 @@ DeviceLoop<K> make_loop(const Loop& loop, int first = 0) {
 template <int K>
 BRAID_DEVICE Offsets<K> offsets_of(const DeviceLoop<K>& loop, std::int64_t i) {
   Offsets<K> offsets;
+  if (loop.compact) {  // in 32 bits, modulo 2^32 on the way
+    std::uint32_t rest = static_cast<std::uint32_t>(i), at[K];
+    for (int k = 0; k < K; ++k) at[k] = 0;
+#pragma unroll(K == 1 ? 1 : 2)
+    for (int d = 0; d < loop.rank; ++d) {
+      std::uint32_t index = rest;
+      if (d + 1 < loop.rank) {
+        rest = loop.size[d].divide_narrow(rest);
+        index -= rest * static_cast<std::uint32_t>(loop.size[d].divisor);
+      }
+      for (int k = 0; k < K; ++k) at[k] += index * static_cast<std::uint32_t>(loop.stride[k][d]);
+    }
+    for (int k = 0; k < K; ++k) offsets.at[k] = static_cast<std::int32_t>(at[k]);
+    return offsets;
+  }
   for (int k = 0; k < K; ++k) offsets.at[k] = 0;
+#pragma unroll 1
   for (int d = 0; d < loop.rank; ++d) {
     std::int64_t index = i;
     if (d + 1 < loop.rank) {

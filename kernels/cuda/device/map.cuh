@@ -4,17 +4,23 @@
 
 // Elementwise kernels. A body says what one element needs (operands by offset) and what kPack neighbouring elements need; two kernels drive it: dense
 // operands in packs of up to 16 bytes, others element by element.
-// Traffic  each operand once. Unaligned dense operands are read element by element, still coalesced.
+// Traffic  each operand once. Dense operands that lie equally far from an aligned address start with a few single elements; those that do not are read element
+//          by element, still coalesced.
 namespace braid::cuda {
 
+/// `head` elements, then packs, then what is left.
 template <class Body>
-__global__ void __launch_bounds__(kThreads) map_dense(Body body, std::int64_t n, std::int64_t packs) {
-  for (std::int64_t p = grid_thread(); p < packs; p += grid_threads()) body.pack(p * Body::kPack);
-  for (std::int64_t i = packs * Body::kPack + grid_thread(); i < n; i += grid_threads()) body.element(same_offsets<Body::kOperands>(i));
+__global__ void __launch_bounds__(kThreads) map_dense(Body body, std::int64_t n, std::int64_t head, std::int64_t packs) {
+#pragma unroll 1  // a load of the next round could not pass this one's store: out may be an operand
+  for (std::int64_t p = grid_thread(); p < packs; p += grid_threads()) body.pack(head + p * Body::kPack);
+  const std::int64_t packed = packs * Body::kPack;
+#pragma unroll 1
+  for (std::int64_t i = grid_thread(); i < n - packed; i += grid_threads()) body.element(same_offsets<Body::kOperands>(i < head ? i : i + packed));
 }
 
 template <class Body>
 __global__ void __launch_bounds__(kThreads) map_strided(Body body, DeviceLoop<Body::kOperands> loop) {
+#pragma unroll 1
   for (std::int64_t i = grid_thread(); i < loop.n; i += grid_threads()) body.element(offsets_of(loop, i));
 }
 
@@ -23,12 +29,30 @@ template <class Body>
 void map(const char* op, const Body& body, const Loop& loop, Stream& stream) {
   if (loop.n <= 0) return;
   if (loop.dense) {
-    const std::int64_t packs = body.aligned() ? loop.n / Body::kPack : 0;
+    const int head = body.head();
+    const std::int64_t packs = head >= 0 && head < loop.n ? (loop.n - head) / Body::kPack : 0;
     const std::int64_t threads = packs > 0 ? packs : loop.n;
-    run(op, map_dense<Body>, blocks_for(threads, kThreads), kThreads, stream, body, loop.n, packs);
+    run(op, map_dense<Body>, blocks_for(threads, kThreads), kThreads, stream, body, loop.n, packs > 0 ? head : 0, packs);
   } else {
     run(op, map_strided<Body>, blocks_for(loop.n, kThreads), kThreads, stream, body, make_loop<Body::kOperands>(loop));
   }
+}
+
+/// Elements before the first that may be read in packs of N, from each of the operands that are not null; -1: there is no such number.
+template <int N, class... T>
+int common_head(const T*... operand) {
+  int common = -1;
+  bool same = true;
+  const auto look = [&](const auto* p) {
+    using U = std::remove_cv_t<std::remove_pointer_t<decltype(p)>>;
+    if (p == nullptr) return;
+    const auto past = reinterpret_cast<std::uintptr_t>(p) % alignof(Pack<U, N>);
+    const int head = past == 0 ? 0 : static_cast<int>((alignof(Pack<U, N>) - past) / sizeof(U));
+    same = same && (common < 0 || common == head);
+    common = head;
+  };
+  (look(operand), ...);
+  return same ? common : -1;
 }
 
 /// Elements of a pack of these types: the largest fills 16 bytes.
@@ -54,7 +78,7 @@ struct Map1 {
   typename Out::T* out;
   const typename In::T* x;
   F f;
-  [[nodiscard]] bool aligned() const { return is_aligned<kPack>(out) && is_aligned<kPack>(x); }
+  [[nodiscard]] int head() const { return common_head<kPack>(out, x); }
   BRAID_DEVICE void element(const Offsets<2>& o) const { out[o.at[0]] = Out::store(f(In::load(x[o.at[1]]))); }
   BRAID_DEVICE void pack(std::int64_t i) const {
     const auto from = load_pack<kPack>(x + i);
@@ -88,7 +112,7 @@ struct Map2 {
   typename Out::T* out;
   Operand<In> a, b;
   F f;
-  [[nodiscard]] bool aligned() const { return is_aligned<kPack>(out) && is_aligned<kPack>(a.p) && is_aligned<kPack>(b.p); }
+  [[nodiscard]] int head() const { return common_head<kPack>(out, a.p, b.p); }
   BRAID_DEVICE void element(const Offsets<3>& o) const { out[o.at[0]] = Out::store(f(a.at(o.at[1]), b.at(o.at[2]))); }
   BRAID_DEVICE void pack(std::int64_t i) const {
     const auto x = a.template pack<kPack>(i);

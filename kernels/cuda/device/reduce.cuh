@@ -4,35 +4,61 @@
 
 // Reductions of `n` elements to each of `outputs` results.
 // A reducer R   `Acc`, `kParts` (a power of two), `Acc none() const`, `Acc join(Acc a, Acc b) const` (commutative), `Acc shuffle(Acc, step)` (from lane ^ step).
-// A loader L    `base(output)` and `Acc at(base, j)`: element j of an output.
+// A loader L    `base(output)` and `at(base, j)`: element j of an output. `kPack` neighbours, from a multiple of kPack on, come in accesses of 16 bytes by
+//               `pack(base, j, to)` where `packs` says so; `kSideBySide`: neighbouring outputs' elements j too, and some reductions go by columns.
 // A writer W    `operator()(output, Acc)`.
 // Order         Chunks of fixed length, joined by a tree inside (kParts results a thread, warps, block) and again by the same kernels over the chunks: a sum
-//               of n is a tree of about log2 n levels. It depends on sizes and on whether rows or columns are dense, on nothing else.
+//               of n is a tree of about log2 n levels. It depends on sizes, the dtype and on whether rows or columns are dense, on nothing else.
+// In flight     a thread asks for 2 to 4 packs before it joins the first.
 namespace braid::cuda {
 
 inline constexpr std::int64_t kThreadLength = 16;  // up to here a thread takes an output
 inline constexpr std::int64_t kWarpLength = 512;   // up to here a warp
 inline constexpr std::int64_t kBlockChunk = 4096;  // of a long row, a block's share
-inline constexpr int kColumns = 32, kColumnRows = 8;
+inline constexpr int kColumns = 32, kColumnRows = 8;  // threads of a block of columns
+inline constexpr int kFlight = 16;
 inline constexpr std::int64_t kColumnChunk = 128;  // rows of a block of columns
 
-/// Elements begin, begin + step, … below end of an output, in R::kParts partial results.
+/// A tree over N partial results.
+template <class R, int N>
+BRAID_DEVICE typename R::Acc join_parts(const R& reducer, typename R::Acc (&part)[N]) {
+#pragma unroll
+  for (int width = N / 2; width > 0; width /= 2)
+#pragma unroll
+    for (int u = 0; u < width; ++u) part[u] = reducer.join(part[u], part[u + width]);
+  return part[0];
+}
+
+/// Elements [begin, end) of an output that fall to thread `rank` of `threads`: packs rank, rank + threads, … in R::kParts partial results.
 template <class R, class L>
-BRAID_DEVICE typename R::Acc reduce_part(const R& reducer, const L& load, std::int64_t base, std::int64_t begin, std::int64_t end, std::int64_t step) {
-  constexpr int parts = R::kParts;
+BRAID_DEVICE typename R::Acc reduce_part(const R& reducer, const L& load, std::int64_t base, std::int64_t begin, std::int64_t end, int rank, int threads) {
+  constexpr int parts = R::kParts, pack = L::kPack, flight = pack < 4 ? 4 : kFlight / pack;
+  using V = decltype(load.at(base, begin));
   typename R::Acc acc[parts];
 #pragma unroll
   for (int u = 0; u < parts; ++u) acc[u] = reducer.none();
-  for (std::int64_t j = begin; j < end; j += parts * step) {
+  const int apart = threads * pack;
+  for (std::int64_t j = begin + rank * pack; j < end; j += flight * apart) {
+    if (load.packs && j + (flight - 1) * apart + pack <= end) {
+      V x[flight][pack];
 #pragma unroll
-    for (int u = 0; u < parts; ++u)
-      if (j + u * step < end) acc[u] = reducer.join(acc[u], load.at(base, j + u * step));
+      for (int f = 0; f < flight; ++f) load.pack(base, j + f * apart, x[f]);
+#pragma unroll
+      for (int f = 0; f < flight; ++f)
+#pragma unroll
+        for (int v = 0; v < pack; ++v) acc[(f * pack + v) % parts] = reducer.join(acc[(f * pack + v) % parts], x[f][v]);
+    } else {
+      constexpr int some = pack < parts ? parts : pack;  // fewer at once: an element's place is a good deal of code
+#pragma unroll 1
+      for (int f = 0; f < flight; f += some / pack)
+#pragma unroll
+        for (int u = 0; u < some; ++u) {
+          const std::int64_t at = j + (f + u / pack) * apart + u % pack;
+          if (at < end) acc[u % parts] = reducer.join(acc[u % parts], load.at(base, at));
+        }
+    }
   }
-#pragma unroll
-  for (int width = parts / 2; width > 0; width /= 2)
-#pragma unroll
-    for (int u = 0; u < width; ++u) acc[u] = reducer.join(acc[u], acc[u + width]);
-  return acc[0];
+  return join_parts(reducer, acc);
 }
 
 template <class R>
@@ -44,14 +70,14 @@ BRAID_DEVICE typename R::Acc join_lanes(const R& reducer, typename R::Acc value,
 /// One output a thread.
 template <class R, class L, class W>
 __global__ void __launch_bounds__(kThreads) reduce_threads(R reducer, L load, W write, std::int64_t outputs, std::int64_t n) {
-  for (std::int64_t e = grid_thread(); e < outputs; e += grid_threads()) write(e, reduce_part(reducer, load, load.base(e), 0, n, 1));
+  for (std::int64_t e = grid_thread(); e < outputs; e += grid_threads()) write(e, reduce_part(reducer, load, load.base(e), 0, n, 0, 1));
 }
 
 /// One output a warp.
 template <class R, class L, class W>
 __global__ void __launch_bounds__(kThreads) reduce_warps(R reducer, L load, W write, std::int64_t outputs, std::int64_t n) {
   for (std::int64_t e = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); e < outputs; e += static_cast<std::int64_t>(gridDim.x) * kWarps) {
-    const auto value = join_lanes(reducer, reduce_part(reducer, load, load.base(e), lane_of_thread(), n, 32), 32);
+    const auto value = join_lanes(reducer, reduce_part(reducer, load, load.base(e), 0, n, lane_of_thread(), 32), 32);
     if (lane_of_thread() == 0) write(e, value);
   }
 }
@@ -59,13 +85,14 @@ __global__ void __launch_bounds__(kThreads) reduce_warps(R reducer, L load, W wr
 /// One chunk of an output a block. With several chunks the results go to `partial` [outputs, chunks].
 template <class R, class L, class W>
 __global__ void __launch_bounds__(kThreads)
-    reduce_blocks(R reducer, L load, W write, typename R::Acc* partial, std::int64_t outputs, std::int64_t n, std::int64_t chunks) {
+    reduce_blocks(R reducer, L load, W write, typename R::Acc* partial, std::int64_t items, std::int64_t n, Divider chunks) {
   using Acc = typename R::Acc;
   SIMT_SHARED(Acc, part, [kWarps]);
-  for (std::int64_t item = blockIdx.x; item < outputs * chunks; item += gridDim.x) {
-    const std::int64_t e = item / chunks, begin = item % chunks * kBlockChunk;
+  const bool narrow = items < std::int64_t{1} << 31;
+  for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+    const std::int64_t e = chunks.divide(item, narrow), begin = (item - e * chunks.divisor) * kBlockChunk;
     const std::int64_t end = n - begin < kBlockChunk ? n : begin + kBlockChunk;
-    const Acc own = join_lanes(reducer, reduce_part(reducer, load, load.base(e), begin + threadIdx.x, end, kThreads), 32);
+    const Acc own = join_lanes(reducer, reduce_part(reducer, load, load.base(e), begin, end, static_cast<int>(threadIdx.x), kThreads), 32);
     if (lane_of_thread() == 0) part[warp_of_thread()] = own;
     __syncthreads();
     if (warp_of_thread() == 0) {
@@ -79,29 +106,53 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// 32 neighbouring outputs and a chunk of their elements a block, for outputs that lie side by side.
-template <class R, class L, class W>
+/// Neighbouring outputs, Width a thread in accesses of 16 bytes, and a chunk of their elements a block, for outputs that lie side by side.
+template <int Width, class R, class L, class W>
 __global__ void __launch_bounds__(kColumns* kColumnRows)
-    reduce_columns(R reducer, L load, W write, typename R::Acc* partial, std::int64_t outputs, std::int64_t n, std::int64_t chunks) {
+    reduce_columns(R reducer, L load, W write, typename R::Acc* partial, std::int64_t outputs, std::int64_t n, Divider tiles, std::int64_t chunks) {
   using Acc = typename R::Acc;
-  SIMT_SHARED(Acc, part, [kColumnRows][kColumns + 1]);
-  const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
-  const std::int64_t tiles = (outputs + kColumns - 1) / kColumns;
-  for (std::int64_t item = blockIdx.x; item < tiles * chunks; item += gridDim.x) {
-    const std::int64_t e = item % tiles * kColumns + tx, chunk = item / tiles, begin = chunk * kColumnChunk;
+  constexpr int parts = R::kParts, across = kColumns * Width;
+  SIMT_SHARED(Acc, part, [kColumnRows][across + 1]);
+  const int tx = static_cast<int>(threadIdx.x) * Width, ty = static_cast<int>(threadIdx.y);
+  const std::int64_t items = tiles.divisor * chunks;
+  const bool narrow = items < std::int64_t{1} << 31;
+  for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+    const std::int64_t chunk = tiles.divide(item, narrow), first = (item - chunk * tiles.divisor) * across, begin = chunk * kColumnChunk;
     const std::int64_t end = n - begin < kColumnChunk ? n : begin + kColumnChunk;
-    if (e < outputs) part[ty][tx] = reduce_part(reducer, load, load.base(e), begin + ty, end, kColumnRows);
+    if (first + tx < outputs) {
+      using V = decltype(load.at(first, begin));
+      const std::int64_t base = load.base(first + tx);
+      Acc acc[Width][parts];
+#pragma unroll
+      for (int v = 0; v < Width; ++v)
+#pragma unroll
+        for (int u = 0; u < parts; ++u) acc[v][u] = reducer.none();
+      for (std::int64_t j = begin + ty; j < end; j += parts * kColumnRows) {
+        V x[parts][Width];
+#pragma unroll
+        for (int u = 0; u < parts; ++u) {
+          if (j + u * kColumnRows >= end) continue;
+          if constexpr (Width > 1) load.beside(base, j + u * kColumnRows, x[u]);
+          else x[u][0] = load.at(base, j + u * kColumnRows);
+        }
+#pragma unroll
+        for (int u = 0; u < parts; ++u)
+          if (j + u * kColumnRows < end)
+#pragma unroll
+            for (int v = 0; v < Width; ++v) acc[v][u] = reducer.join(acc[v][u], x[u][v]);
+      }
+#pragma unroll
+      for (int v = 0; v < Width; ++v) part[ty][tx + v] = join_parts(reducer, acc[v]);
+    }
     __syncthreads();
-    if (ty == 0 && e < outputs) {
+    for (int c = ty * kColumns + static_cast<int>(threadIdx.x); c < across; c += kColumns * kColumnRows) {
+      if (first + c >= outputs) break;
       Acc all[kColumnRows];
 #pragma unroll
-      for (int k = 0; k < kColumnRows; ++k) all[k] = part[k][tx];
-#pragma unroll
-      for (int width = kColumnRows / 2; width > 0; width /= 2)
-#pragma unroll
-        for (int k = 0; k < width; ++k) all[k] = reducer.join(all[k], all[k + width]);
-      if (partial != nullptr) partial[e * chunks + chunk] = all[0];
-      else write(e, all[0]);
+      for (int k = 0; k < kColumnRows; ++k) all[k] = part[k][c];
+      const Acc joined = join_parts(reducer, all);
+      if (partial != nullptr) partial[(first + c) * chunks + chunk] = joined;
+      else write(first + c, joined);
     }
     __syncthreads();  // the next chunk writes `part` again
   }
@@ -110,11 +161,24 @@ __global__ void __launch_bounds__(kColumns* kColumnRows)
 /// Results of chunks, or any dense row of accumulators: element j of output e at p[e * n + j].
 template <class Acc>
 struct LoadDense {
+  static constexpr int kPack = sizeof(Acc) <= 8 ? kWidest<Acc> : 1;
+  static constexpr bool kSideBySide = false;
   const Acc* p;
   std::int64_t n;
+  bool packs;
   BRAID_DEVICE std::int64_t base(std::int64_t e) const { return e * n; }
   BRAID_DEVICE Acc at(std::int64_t base, std::int64_t j) const { return p[base + j]; }
+  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, Acc (&to)[kPack]) const {
+    const auto from = load_pack<kPack>(p + base + j);
+#pragma unroll
+    for (int v = 0; v < kPack; ++v) to[v] = from.v[v];
+  }
 };
+/// p is the allocator's, and so aligned.
+template <class Acc>
+LoadDense<Acc> load_dense(const Acc* p, std::int64_t n) {
+  return {p, n, n % LoadDense<Acc>::kPack == 0};
+}
 
 /// Queues the kernels of one reduction, n > 0. `columns`: neighbouring outputs are nearer in memory than neighbouring elements of one.
 template <class R, class L, class W>
@@ -124,19 +188,23 @@ void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
   if (n <= kThreadLength) return run(op, reduce_threads<R, L, W>, blocks_for(outputs, kThreads), kThreads, stream, reducer, load, write, outputs, n);
   if (!columns && n <= kWarpLength) return run(op, reduce_warps<R, L, W>, blocks_for(outputs, kWarps), kThreads, stream, reducer, load, write, outputs, n);
   const std::int64_t chunk = columns ? kColumnChunk : kBlockChunk, chunks = (n - 1) / chunk + 1;
+  const auto side_by_side = [&]<int Width>(std::integral_constant<int, Width>, Acc* partial) {
+    const std::int64_t tiles = (outputs - 1) / (kColumns * Width) + 1;
+    run(op, reduce_columns<Width, R, L, W>, blocks_for(tiles * chunks, 1), dim3(kColumns, kColumnRows), stream, reducer, load, write, partial, outputs, n,
+        Divider(tiles), chunks);
+  };
   const auto launch = [&](Acc* partial) {
-    if (columns) {
-      run(op, reduce_columns<R, L, W>, blocks_for(((outputs - 1) / kColumns + 1) * chunks, 1), dim3(kColumns, kColumnRows), stream, reducer, load, write, partial,
-          outputs, n, chunks);
-    } else {
-      run(op, reduce_blocks<R, L, W>, blocks_for(outputs * chunks, 1), kThreads, stream, reducer, load, write, partial, outputs, n, chunks);
+    if constexpr (L::kSideBySide) {
+      if (columns && load.beside_packs) return side_by_side(std::integral_constant<int, L::kPack>{}, partial);
+      if (columns) return side_by_side(std::integral_constant<int, 1>{}, partial);
     }
+    run(op, reduce_blocks<R, L, W>, blocks_for(outputs * chunks, 1), kThreads, stream, reducer, load, write, partial, outputs * chunks, n, Divider(chunks));
   };
   if (chunks == 1) return launch(nullptr);
   const Scratch scratch(static_cast<std::size_t>(outputs * chunks) * sizeof(Acc), stream);
   Acc* const partial = static_cast<Acc*>(scratch.data());
   launch(partial);
-  reduce_all(op, reducer, LoadDense<Acc>{partial, chunks}, write, outputs, chunks, false, stream);
+  reduce_all(op, reducer, load_dense<Acc>(partial, chunks), write, outputs, chunks, false, stream);
 }
 
 /// Sums in A.
@@ -160,27 +228,75 @@ struct WriteSum {
   }
 };
 
-/// The elements of a tensor: outputs are those of `keep` (operand 1 of the op's loop), what is reduced is `over`.
-template <class E, class V>
-struct LoadTensor {
-  const typename E::T* x;
+/// Where the elements of a tensor lie: outputs are those of `keep` (operand 1 of the op's loop), what is reduced is `over`.
+struct Places {
   DeviceLoop<1> keep, over;
+  bool packs, beside_packs;  // packs of neighbouring elements, of neighbouring outputs' elements
   BRAID_DEVICE std::int64_t base(std::int64_t e) const { return offsets_of(keep, e).at[0]; }
-  BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const { return static_cast<V>(E::load(x[base + offsets_of(over, j).at[0]])); }
+  BRAID_DEVICE std::int64_t offset(std::int64_t j) const { return offsets_of(over, j).at[0]; }
+};
+/// `pack` elements of `bytes` each are what is read at once.
+inline Places places_of(const ReduceArgs& args, int pack, std::size_t bytes) {
+  const std::size_t all = static_cast<std::size_t>(pack) * bytes;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(args.x) % (all < 16 ? all : 16) == 0;
+  const auto whole = [&](const Loop& loop, int dims) {  // strides of the outer dims
+    for (int d = 0; d < dims; ++d)
+      if (loop.stride[1][d] % pack != 0) return false;
+    return true;
+  };
+  const auto inner = [&](const Loop& loop) { return loop.rank > 0 && loop.stride[1][loop.rank - 1] == 1 && loop.size[loop.rank - 1] % pack == 0; };
+  const Loop &keep = args.keep, &over = args.over;
+  const bool row = over.rank == 1 && over.stride[1][0] == 1;  // its length may be any
+  return {make_loop<1>(keep, 1), make_loop<1>(over, 1), aligned && row && whole(keep, keep.rank),
+          aligned && inner(keep) && whole(keep, keep.rank - 1) && whole(over, over.rank)};
+}
+
+template <class E, class V>
+struct LoadTensor : Places {
+  static constexpr int kPack = kWidest<typename E::T>;
+  static constexpr bool kSideBySide = true;
+  const typename E::T* x;
+  explicit LoadTensor(const ReduceArgs& args) : Places(places_of(args, kPack, sizeof(typename E::T))), x(static_cast<const typename E::T*>(args.x)) {}
+  BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const { return static_cast<V>(E::load(x[base + offset(j)])); }
+  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const { read(base + j, to); }
+  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const { read(base + offset(j), to); }
+
+ private:
+  BRAID_DEVICE void read(std::int64_t i, V (&to)[kPack]) const {
+    const auto from = load_pack<kPack>(x + i);
+#pragma unroll
+    for (int v = 0; v < kPack; ++v) to[v] = static_cast<V>(E::load(from.v[v]));
+  }
 };
 
 /// The same for integers and bool of any size, told apart at run time: one set of kernels for all.
 template <class V>
-struct LoadIntegers {
+struct LoadIntegers : Places {
+  static constexpr int kPack = 4;
+  static constexpr bool kSideBySide = true;
   const void* x;
   DType dtype;
-  DeviceLoop<1> keep, over;
-  BRAID_DEVICE std::int64_t base(std::int64_t e) const { return offsets_of(keep, e).at[0]; }
+  explicit LoadIntegers(const ReduceArgs& args) : Places(places_of(args, kPack, size_of(args.dtype))), x(args.x), dtype(args.dtype) {}
   BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const {
-    const std::int64_t i = base + offsets_of(over, j).at[0];
+    const std::int64_t i = base + offset(j);
     if (dtype == DType::int64) return static_cast<V>(static_cast<const std::int64_t*>(x)[i]);
     if (dtype == DType::int32) return static_cast<V>(static_cast<const std::int32_t*>(x)[i]);
     return static_cast<V>(static_cast<const std::uint8_t*>(x)[i]);
+  }
+  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const { read(base + j, to); }
+  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const { read(base + offset(j), to); }
+
+ private:
+  BRAID_DEVICE void read(std::int64_t i, V (&to)[kPack]) const {
+    if (dtype == DType::int64) read_as<std::int64_t>(i, to);
+    else if (dtype == DType::int32) read_as<std::int32_t>(i, to);
+    else read_as<std::uint8_t>(i, to);
+  }
+  template <class T>
+  BRAID_DEVICE void read_as(std::int64_t i, V (&to)[kPack]) const {
+    const auto from = load_pack<kPack>(static_cast<const T*>(x) + i);
+#pragma unroll
+    for (int v = 0; v < kPack; ++v) to[v] = static_cast<V>(from.v[v]);
   }
 };
 
