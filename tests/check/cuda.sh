@@ -30,6 +30,15 @@ if [[ -f $toolkit/include/cublas_v2.h ]]; then
 else
   echo "NOTE: no cublas_v2.h in $toolkit/include: its declarations were not compared"
 fi
+# What the kernels take of a GPU, and no spills: docs/notes/cuda_resources.md.
+status=0
+bash tests/check/cuda_resources.sh >build/check/cuda-resources.txt 2>&1 || status=$?
+cat build/check/cuda-resources.txt
+if ((status == 77)) && [[ ${BRAID_REQUIRE_CUDA:-0} != 1 ]]; then
+  echo "NOTE: the kernels' resources were not compared: $(tail -n 1 build/check/cuda-resources.txt)"
+elif ((status != 0)); then
+  exit 1
+fi
 # What runs with or without a GPU: everything but the tests that need one (they skip themselves).
 BRAID_DEVICE=cpu:0 run_ctest cuda -LE '^(slow|must_not_compile)$'
 build/cuda/tests/cuda/braid_tests_cuda '[availability]' | tee build/check/cuda-availability.txt

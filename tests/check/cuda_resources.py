@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""What every CUDA kernel takes of an sm_90 GPU, from the machine code in the objects of a build, against the committed report.
+
+    cuda_resources.py --objects FOLDER --report FILE --toolkit VERSION --cuobjdump PROGRAM [--write]
+
+FOLDER holds name.cu.o for every .cu file. docs/notes/cuda_resources.md says how the report is read.
+Fails on: a kernel that is new, gone or changed; a stack frame, a load or store of local memory, or an atomic, wherever EXCEPTIONS has no reason for it; a kernel
+whose rule in WIDTHS wants accesses of 16 bytes that it does not have, or that no rule knows. The figures are compared only where the toolkit is the report's."""
+import argparse
+import collections
+import concurrent.futures
+import difflib
+import pathlib
+import re
+import subprocess
+import sys
+
+DTYPES = ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]  # in the order of braid::DType
+SIZES = {**dict(zip(DTYPES, [1, 1, 4, 8, 2, 2, 4, 8])), "char": 1, "short": 2, "int": 4, "long": 8}
+
+# (kernel, why it may have a stack frame and local memory).
+EXCEPTIONS = [
+    (r"map_\w+<Map1<(float\d\d|bfloat16), \w+, (Sin|Cos)>>", "the toolkit reduces large angles through a small array; angles below 1e5 never reach it"),
+]
+
+# (kernel, what it has to have in 16 bytes, of load (global), store (global), async (global to shared), read (shared); or why nothing). The first that fits counts.
+WIDTHS = [
+    (r"map_dense<Map\d<.*\bDivideIntegers<.*", "an integer division is dozens of instructions: packs of two keep the code short"),
+    (r"map_dense<Fill<.*", {"store"}),
+    (r"map_dense<Select<.*", {"load", "store"}),
+    (r"map_dense<Map1<Bits<.*", {"load", "store"}),
+    (r"map_dense<Map1<(uint8|int32), int64, .*", "of an int64 its low half is needed, and read"),
+    (r"map_dense<Map\d<(\w+), (\w+), .*", lambda to, x: {"load"} if SIZES[to] < SIZES[x] else {"store"} if SIZES[to] > SIZES[x] else {"load", "store"}),
+    (r"map_strided<.*", "the operands lie apart"),
+    (r"copy_transposed<.*", "both sides are read and written along their dense dim, a warp's 32 elements side by side"),
+    (r"softmax_.*", {"load", "store"}),
+    (r"cross_entropy_backward_rows<.*", {"load", "store"}),
+    (r"cross_entropy_.*", {"load"}),
+    (r"reduce_columns<1, .*", "outputs that do not lie in packs; a warp's are side by side"),
+    (r"reduce_\w+<IndexReducer<float>, LoadDense<.*", "of 16 bytes of a chunk's result, four are padding and not read"),
+    (r"reduce_\w+<.*", {"load"}),
+    (r"(sgd|adamw)_step<.*", {"load", "store"}),
+    (r"random_.*", {"store"}),
+    (r"gather_units<uint4>", {"load", "store"}),
+    (r"gather_units<.*", "for rows that are no whole numbers of 16 bytes"),
+    (r"check_indices", "indices are looked at one by one"),
+    (r"scatter_add<.*", "a thread owns columns, a warp's side by side, and adds in the order of the indices"),
+    (r"(linear|matmul)_\w+_tiny<.*", "a product of one block: its operands come from the caches"),
+    (r"gemm_join<(float16|bfloat16|float32|float64|int32|int64)>", {"load"}),
+    (r"linear_backward_weight<float32, .*", {"async", "read", "store"}),
+    (r"linear_forward<float32, .*", {"load", "read", "store"}),
+    (r"(linear|matmul)_\w+<float32, .*", {"async", "load", "read", "store"}),
+    (r"(linear|matmul)_\w+<(bfloat16|float16), .*", {"read"}),  # fours of 2 bytes are 8
+    (r"(linear|matmul)_\w+<.*", {"load", "read", "store"}),
+]
+
+
+WIDE = {"LDG": "load", "LD": "load", "STG": "store", "ST": "store", "LDGSTS": "async", "LDS": "read"}
+
+
+class Kernel:
+    def __init__(self, file, name):
+        self.file, self.name = file, name
+        self.threads = self.registers = self.shared = self.stack = self.loads = self.stores = 0
+        self.wide, self.atomics, self.code = set(), set(), {}
+
+    def warps(self):
+        """Warps that an SM of sm_90 holds: 64 of them in 32 blocks, 64 Ki registers (a warp's share in steps of 256), 228 KiB of shared memory (in steps
+        of 128 bytes, beside 1 KiB a block for the system)."""
+        warps = -(-self.threads // 32)
+        a_warp = -(-self.registers * 32 // 256) * 256
+        by_registers = 65536 // a_warp // warps
+        by_shared = 228 * 1024 // (1024 + -(-self.shared // 128) * 128)
+        return min(32, 64 // warps, by_registers, by_shared) * warps
+
+    def line(self):
+        return (f"{self.file:22} {self.threads:7} {self.registers:9} {self.shared:6} {self.stack:5} {self.stores:6} {self.loads:5} {self.warps():5}  {self.name}")
+
+
+HEAD = f"{'file':22} {'threads':>7} {'registers':>9} {'shared':>6} {'stack':>5} {'stores':>6} {'loads':>5} {'warps':>5}  kernel"
+
+
+def short_name(demangled):
+    """map_dense<Map2<float32, float32, Multiply<float32>>> of void braid::cuda::map_dense<…>(…)."""
+    name = re.sub(r"braid::cuda::Element<[^<>]*, \(braid::DType\)(\d)>", lambda m: DTYPES[int(m.group(1))], demangled)
+    name = re.sub(r"braid::(cuda::)?|^void |unsigned (?=char|short|int|long)", "", name)
+    depth = 0
+    for at, c in enumerate(name):  # the parameters begin at the first parenthesis outside the template's arguments
+        depth += (c == "<") - (c == ">")
+        if c == "(" and depth == 0:
+            name = name[:at]
+            break
+    return name.replace(" >", ">")
+
+
+def read_object(path, cuobjdump):
+    """The sm_90 kernels of an object, by mangled name."""
+
+    def dump(what):
+        return subprocess.run([cuobjdump, "-arch", "sm_90", what, str(path)], check=True, capture_output=True, text=True).stdout
+
+    kernels, file, current = {}, path.name[: -len(".o")], None
+    usage = re.compile(r" Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
+    for name, registers, stack, shared in usage.findall(dump("-res-usage")):
+        current = kernels[name] = Kernel(file, name)
+        current.registers, current.stack, current.shared = int(registers), int(stack), max(0, int(shared) - 1024)  # without the system's
+    for name, info in re.findall(r"^\.nv\.info\.(\S+)\n(.*?)(?=^\.)", dump("-elf"), re.M | re.S):
+        x, y, z = re.search(r"EIATTR_MAX_THREADS\s+Format:\s+EIFMT_SVAL\s+Value:\s+(\S+) (\S+) (\S+)", info).groups()
+        kernels[name].threads = int(x, 16) * int(y, 16) * int(z, 16)
+    operation = re.compile(r"/\*[0-9a-f]{4,}\*/ +(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)")
+    for text in dump("-sass").split("Function : ")[1:]:
+        current = kernels[text[: text.index("\n")].strip()]
+        for code, count in collections.Counter(operation.findall(text)).items():
+            kind = code.split(".")[0]
+            current.code[kind] = current.code.get(kind, 0) + count
+            current.loads += count * (kind == "LDL")
+            current.stores += count * (kind == "STL")
+            if ".128" in code and kind in WIDE:
+                current.wide.add(WIDE[kind])
+            # An error's record is written by exchanges of 64 bits (device/report.cuh). All others could join numbers in the order in which threads come.
+            if "ATOM" in kind or kind in ("RED", "REDG", "REDUX", "SURED"):
+                if not re.match(r"ATOMG?\.E\.(EXCH|CAS)\.64\.STRONG", code):
+                    current.atomics.add(code)
+    names = subprocess.run(["c++filt"], input="\n".join(kernels), check=True, capture_output=True, text=True).stdout.splitlines()
+    for kernel, name in zip(kernels.values(), names):
+        kernel.name = short_name(name)
+    return list(kernels.values())
+
+
+def rule_of(kernel, rules):
+    for pattern, what in rules:
+        match = re.fullmatch(pattern, kernel.name)
+        if match:
+            return what(*match.groups()) if callable(what) else what
+    return None
+
+
+def faults_of(kernel):
+    where = f"{kernel.file}: {kernel.name}: "
+    if (kernel.stack or kernel.loads or kernel.stores) and not rule_of(kernel, EXCEPTIONS):
+        yield where + f"expected no local memory, got a stack of {kernel.stack} bytes, {kernel.stores} stores and {kernel.loads} loads"
+    if kernel.atomics:
+        yield where + f"expected no atomics, got {', '.join(sorted(kernel.atomics))}"
+    wanted = rule_of(kernel, WIDTHS)
+    if wanted is None:
+        yield where + "expected a rule in WIDTHS, got none"
+    elif isinstance(wanted, set) and not wanted <= kernel.wide:
+        yield where + f"expected 16 bytes at once in {' '.join(sorted(wanted))}, got {' '.join(sorted(kernel.wide)) or 'none'}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("--objects", "--report", "--toolkit", "--cuobjdump"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--sass", help="print the counts of instructions of the kernels that match")
+    args = parser.parse_args()
+    objects = sorted(pathlib.Path(args.objects).glob("*.cu.o"))
+    if not objects:
+        sys.exit(f"{args.objects}: expected objects of .cu files, got none")
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        read = pool.map(read_object, objects, [args.cuobjdump] * len(objects))
+        kernels = sorted((k for found in read for k in found), key=lambda k: (k.file, k.name))
+    if args.sass:
+        for kernel in kernels:
+            if re.search(args.sass, kernel.name):
+                print(kernel.line(), " ".join(sorted(kernel.wide)), " ".join(f"{c}:{n}" for c, n in sorted(kernel.code.items(), key=lambda i: -i[1])[:16]))
+        return
+    report = pathlib.Path(args.report)
+    toolkit = f"# nvcc {args.toolkit}, sm_90. Written by: tests/check/cuda_resources.sh --write. How to read it: docs/notes/cuda_resources.md"
+    new = [toolkit, HEAD, *(k.line() for k in kernels)]
+    if args.write:
+        report.write_text("\n".join(new) + "\n")
+    old = report.read_text().splitlines()
+    faults = [fault for kernel in kernels for fault in faults_of(kernel)]
+    if old[0] == toolkit:
+        diff = list(difflib.unified_diff(old, new, str(report), "this build", n=0, lineterm=""))
+        if diff:
+            faults.append("\n".join(diff) + f"\n{report}: expected the kernels of this build, got the differences above. Where they are meant: tests/check/cuda_resources.sh --write")
+    else:
+        print(f"NOTE: the report is of {old[0][2:].split(',')[0]}, this build of nvcc {args.toolkit}: local memory, atomics and widths were checked, figures not compared")
+    for fault in faults:
+        print("FAIL: " + fault)
+    print(f"{len(kernels)} kernels of {len(objects)} files: {len(faults)} faults")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
