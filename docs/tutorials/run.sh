@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh NAME KIND DEVICES PROGRAM: runs a tutorial on DEVICES devices of a kind (cpu, or simt: CUDA devices of the emulation) and compares what it
+# run.sh NAME KIND DEVICES PROGRAM [ARGUMENTS]: runs a tutorial on DEVICES devices of a kind (cpu, or simt: CUDA devices of the emulation) and compares what it
 # prints with NAME.KIND.expected, NAME.DEVICES.expected or NAME.expected, the first that there is. Lines that start with a tab come from concurrent replicas: their order within a group does not count.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -7,6 +7,7 @@ name=$1
 kind=$2
 devices=$3
 program=$4
+shift 4
 
 sort_groups() {
   awk 'function flush(   i, j, t) {
@@ -27,7 +28,7 @@ case $kind in
     export BRAID_SIMT_DEVICES=$devices
     ;;
 esac
-output=$("$program") || {
+output=$("$program" "$@") || {
   status=$?
   printf '%s\n' "$output"
   echo "FAIL: $name on $devices $kind devices ended with status $status"

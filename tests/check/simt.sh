@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The CUDA backend on the CPU: kernels under the checker in four thread orders, streams in four orders, the tests of parallel and the tutorials on
-# emulated devices, wrong kernels and wrong stream programs that must be reported, calls that fail, barriers removed.
+# The CUDA backend on the CPU: kernels under the checker in four thread orders, streams in four orders, the suites of core, nn, data and parallel and the
+# tutorials on three emulated devices, every op and kernel against the CPU with float64 as the arbiter, wrong kernels and wrong stream programs that must be reported, calls that fail, barriers removed.
 # BRAID_CHECK_ALL=1 (./dev check --all simt) runs every combination; BRAID_CHECK_SEED chooses the sample, else the date does.
 set -euo pipefail
 . tests/lib.sh

@@ -123,6 +123,31 @@ void add_arg(std::vector<OpCase>& list) {
   list.back().result = [](DType) { return DType::int64; };
 }
 
+/// Errors of softmax in roundings, from those of its steps: x - max rounded, exp within 4 ULP (8 roundings), the bound of the sum, the division.
+Array softmax_bound(const Array& x, std::int64_t dim) {
+  const Array y = reference::softmax(x, dim), range = reference::zip(reference::max(x, {dim}, true), reference::min(x, {dim}, true), std::minus<>());
+  const double terms = static_cast<double>(x.size()) / static_cast<double>(std::max<std::int64_t>(range.size(), 1));
+  return reference::zip(y, range, [=](double v, double d) { return v * (2 * (d + 8) + log2_ceil(terms) + 4); });
+}
+/// Of x - (max + log Σ): the same sum, log within 4 ULP, two subtractions.
+Array log_softmax_bound(const Array& x, std::int64_t dim) {
+  const Array y = reference::log_softmax(x, dim), range = reference::zip(reference::max(x, {dim}, true), reference::min(x, {dim}, true), std::minus<>());
+  const double terms = static_cast<double>(x.size()) / static_cast<double>(std::max<std::int64_t>(range.size(), 1));
+  const Array of_lse = reference::zip(range, reference::max(y, {dim}, true), [=](double d, double largest) { return d + 10 + log2_ceil(terms) - 9 * largest; });
+  return reference::zip(reference::zip(reference::abs(x), reference::abs(y), [](double a, double b) { return 2 * a + 2 * b; }), of_lse, std::plus<>());
+}
+/// Of the sum over the rows of -log softmax at the label, times scale.
+Array cross_entropy_bound(const Array& x, const Array& labels, bool take_mean) {
+  const std::int64_t rows = reference::at(x.shape, 0), classes = reference::at(x.shape, 1);
+  const Array y = reference::log_softmax(x, 1), bound = log_softmax_bound(x, 1);
+  double errors = 0, sizes = 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    errors += bound[i * classes + static_cast<std::int64_t>(labels[i])];
+    sizes += std::fabs(y[i * classes + static_cast<std::int64_t>(labels[i])]);
+  }
+  return Array(Sizes{}, (errors + (log2_ceil(static_cast<double>(rows)) + 4) * sizes) / (take_mean ? static_cast<double>(rows) : 1));
+}
+
 void add_softmaxes(std::vector<OpCase>& list) {
   for (const Dims& d : std::vector<Dims>{{"last dim", {3, 4}, {-1}, false},
                                          {"first dim", {3, 4}, {0}, false},
@@ -132,11 +157,13 @@ void add_softmaxes(std::vector<OpCase>& list) {
     const std::int64_t dim = d.dims[0];
     OpCase c =
         reduction("softmax", d, Kind::value, function_of([dim](T x) { return softmax(x, dim); }), [dim](const Array& a) { return reference::softmax(a, dim); });
-    c.accuracy = Accuracy::tolerance;
+    c.accuracy = Accuracy::bound;
+    c.bound = expecting([dim](const Array& a) { return softmax_bound(a, dim); });
     list.push_back(c);
     c = reduction("log_softmax", d, Kind::value, function_of([dim](T x) { return log_softmax(x, dim); }),
                   [dim](const Array& a) { return reference::log_softmax(a, dim); });
-    c.accuracy = Accuracy::tolerance;
+    c.accuracy = Accuracy::bound;
+    c.bound = expecting([dim](const Array& a) { return log_softmax_bound(a, dim); });
     list.push_back(c);
   }
   for (const bool take_mean : {true, false}) {
@@ -148,12 +175,16 @@ void add_softmaxes(std::vector<OpCase>& list) {
     c.call = function_of([r](T x, T y) { return cross_entropy(x, y, r); });
     c.expected = expecting([take_mean](const Array& x, const Array& y) { return reference::cross_entropy(x, y, take_mean); });
     c.dtypes = floating_dtypes();
-    c.accuracy = Accuracy::tolerance;
+    c.accuracy = Accuracy::bound;
+    c.bound = expecting([take_mean](const Array& x, const Array& y) { return cross_entropy_bound(x, y, take_mean); });
     list.push_back(c);
     c.op = "mse_loss";
     c.inputs = {{{2, 3}}, {{2, 3}}};
     c.call = function_of([r](T x, T y) { return mse_loss(x, y, r); });
     c.expected = expecting([take_mean](const Array& x, const Array& y) { return reference::mse_loss(x, y, take_mean); });
+    c.bound = expecting([take_mean](const Array& x, const Array& y) {  // each term: a difference, twice in a product
+      return reference::map(reference::mse_loss(x, y, take_mean), [n = static_cast<double>(x.size())](double v) { return (log2_ceil(n) + 6) * v; });
+    });
     list.push_back(c);
   }
 }

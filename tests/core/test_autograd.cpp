@@ -8,9 +8,9 @@
 #include <braid/core/ops/reduce.hpp>
 
 #include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 std::vector<double> numbers(const Tensor& t) { return t.defined() ? t.to_vector<double>() : std::vector<double>{}; }
@@ -80,7 +80,7 @@ TEST_CASE("autograd: a gradient may be weighted, strided and broadcast nowhere",
   CHECK_THROWS_TEXT(ShapeError, "backward: expected *[2, 3]*got *[3]", y.backward(ones({3})));
   CHECK_THROWS_TEXT(ShapeError, "backward: ", y.backward(ones({1})));
   CHECK_THROWS_TEXT(DTypeError, "backward: expected *float32*got *float64", y.backward(ones({2, 3}, {.dtype = DType::float64})));
-  CHECK_THROWS_TEXT(DeviceError, "backward: expected *cpu:0*got *cpu:1", y.backward(ones({2, 3}, {.device = Device("cpu:1")})));
+  CHECK_THROWS_TEXT(DeviceError, here("backward: expected *cpu:0*got *cpu:1"), y.backward(ones({2, 3}, {.device = there()})));
   CHECK_THROWS_TEXT(AutogradError, "backward: expected a gradient*[2, 3]*got none", y.backward());
   CHECK_NOTHROW(y.backward(ones({2, 3})));
   CHECK_NOTHROW((x * 2).sum({0, 1}, true).backward());  // one element, of rank 2
@@ -253,7 +253,7 @@ TEST_CASE("autograd: set_grad takes what fits", "[autograd][errors]") {
   CHECK_EXACT(x.grad(), Array({2, 3}, 7.0));
   CHECK_THROWS_TEXT(ShapeError, "set_grad: expected *[2, 3]*got *[3]", x.set_grad(ones({3})));
   CHECK_THROWS_TEXT(DTypeError, "set_grad: expected *float32*got *float64", x.set_grad(ones({2, 3}, {.dtype = DType::float64})));
-  CHECK_THROWS_TEXT(DeviceError, "set_grad: expected *cpu:0*got *cpu:1", x.set_grad(ones({2, 3}, {.device = Device("cpu:1")})));
+  CHECK_THROWS_TEXT(DeviceError, here("set_grad: expected *cpu:0*got *cpu:1"), x.set_grad(ones({2, 3}, {.device = there()})));
   CHECK_EXACT(x.grad(), Array({2, 3}, 7.0));
   x.set_grad({});
   CHECK_FALSE(x.grad().defined());
@@ -298,8 +298,8 @@ TEST_CASE("autograd: a wrong gradient from an op of one's own is refused", "[aut
   };
   CHECK_THROWS_AS(with(ones({3, 2})), Error);
   CHECK_THROWS_AS(with(ones({2, 3}, {.dtype = DType::float64})), Error);
-  CHECK_THROWS_AS(with(ones({2, 3}, {.device = Device("cpu:1")})), Error);
+  CHECK_THROWS_AS(with(ones({2, 3}, {.device = there()})), Error);
   CHECK_FALSE(with(Tensor()).defined());  // "none"
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

@@ -13,9 +13,9 @@
 #include <braid/core/ops/reduce.hpp>
 
 #include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 /// Runs f on a thread with a small stack.
@@ -57,14 +57,14 @@ Tensor hooked(const Tensor& x, F f) {
 }  // namespace
 
 TEST_CASE("graphs: a million nodes are built, run and freed in a stack of 512 KiB", "[autograd][deep]") {
-  constexpr int kNodes = 1000000;
+  const int nodes = static_cast<int>(cut(1000000, 20000));
   double gradient = 0, value = 0;
   bool freed = true;
   on_small_stack(512 * 1024, [&] {
     const Tensor x = tensor(1.5).requires_grad_();
     {
       Tensor y = x;
-      for (int i = 0; i < kNodes; ++i) y = y + 1.0;
+      for (int i = 0; i < nodes; ++i) y = y + 1.0;
       value = y.item<double>();
       y.backward();
       gradient = x.grad().item<double>();
@@ -72,28 +72,29 @@ TEST_CASE("graphs: a million nodes are built, run and freed in a stack of 512 Ki
     freed = x.id()->references() == 1;
     // Freed without having run, and with the middle of the chain still held.
     Tensor y = x, middle;
-    for (int i = 0; i < kNodes; ++i) {
+    for (int i = 0; i < nodes; ++i) {
       y = y * 1.0;
-      if (i == kNodes / 2) middle = y;
+      if (i == nodes / 2) middle = y;
     }
     y = Tensor();
     middle = Tensor();
     freed = freed && x.id()->references() == 1;
   });
   CHECK(gradient == 1);
-  CHECK(value == Approx(1000001.5));
+  CHECK(value == Approx(nodes + 1.5));
   CHECK(freed);
 }
 
 TEST_CASE("graphs: a long chain of two-armed nodes, and of gradients of gradients", "[autograd][deep]") {
-  on_small_stack(512 * 1024, [] {
+  const int arms = static_cast<int>(cut(100000, 5000)), chain = static_cast<int>(cut(20000, 2000));
+  on_small_stack(512 * 1024, [&] {
     const Tensor x = tensor(1.0, {.dtype = DType::float64}).requires_grad_();
     Tensor y = x;
-    for (int i = 0; i < 100000; ++i) y = y + x;
-    CHECK(grad(y, {x})[0].item<double>() == 100001);
+    for (int i = 0; i < arms; ++i) y = y + x;
+    CHECK(grad(y, {x})[0].item<double>() == arms + 1);
     // Differentiating a long graph that create_graph made.
     Tensor z = x;
-    for (int i = 0; i < 20000; ++i) z = z * 1.0;
+    for (int i = 0; i < chain; ++i) z = z * 1.0;
     const Tensor first = grad(z * z, {x}, true, true)[0];
     CHECK(grad(first, {x})[0].item<double>() == 2);
   });
@@ -101,11 +102,12 @@ TEST_CASE("graphs: a long chain of two-armed nodes, and of gradients of gradient
 
 TEST_CASE("graphs: a wide one", "[autograd]") {
   const Tensor x = random_tensor({10}, DType::float64).requires_grad_();
+  const int width = static_cast<int>(cut(20000, 1000));
   std::vector<Tensor> parts;
-  for (int i = 0; i < 20000; ++i) parts.push_back(x * static_cast<double>(i % 3));
+  for (int i = 0; i < width; ++i) parts.push_back(x * static_cast<double>(i % 3));
   cat(parts).sum().backward();
   double want = 0;
-  for (int i = 0; i < 20000; ++i) want += i % 3;
+  for (int i = 0; i < width; ++i) want += i % 3;
   CHECK_EXACT(x.grad(), Array({10}, want));
 }
 
@@ -135,9 +137,9 @@ TEST_CASE("graphs: an error in the middle of backward leaves every gradient as i
 }
 
 TEST_CASE("graphs: an error on another device leaves every gradient as it was", "[autograd][errors][devices]") {
-  const Device one("cpu:1");
+  const Device one = there();
   const Tensor a = ones({2}).requires_grad_(), b = ones({2}, {.device = one}).requires_grad_();
-  const auto loss = [&](const std::function<void()>& f) { return (a * 2).sum() + (hooked(a.to(one) * b, f) * 3.0).to(Device("cpu")).sum(); };
+  const auto loss = [&](const std::function<void()>& f) { return (a * 2).sum() + (hooked(a.to(one) * b, f) * 3.0).to(here()).sum(); };
   CHECK_THROWS_TEXT(DTypeError, "there", loss([] { throw DTypeError("there"); }).backward());
   CHECK_FALSE(a.grad().defined());
   CHECK_FALSE(b.grad().defined());
@@ -164,10 +166,10 @@ TEST_CASE("graphs: backward within backward, a hundred deep", "[autograd]") {
     const GradMode on(true);
     const Tensor x = tensor(2.0).requires_grad_();
     double inner = 0;
-    const Tensor there = hooked(x.to(Device("cpu:1")), [&] {
+    const Tensor moved = hooked(x.to(there()), [&] {
       if (depth > 0) inner = across(depth - 1);
     });
-    (there * there).to(Device("cpu")).backward();
+    (moved * moved).to(here()).backward();
     return x.grad().item<double>() + inner;
   };
   CHECK(across(20) == 21 * 4);
@@ -182,7 +184,7 @@ TEST_CASE("graphs: threads run disjoint graphs at once", "[autograd][threads]") 
   for (std::size_t i = 0; i < kThreads; ++i)
     threads.emplace_back([&, i] {
       start.arrive_and_wait();
-      const Device device(i % 2 == 0 ? "cpu:0" : "cpu:1");
+      const Device device = i % 2 == 0 ? here() : there();
       for (int round = 0; round < 50; ++round) {
         const Tensor w = random_tensor({8, 16}, DType::float64, device, i + 1).requires_grad_();
         const Tensor x = i % 2 == 0 ? shared : shared.to(device);
@@ -202,7 +204,7 @@ TEST_CASE("graphs: threads run disjoint graphs at once", "[autograd][threads]") 
 }
 
 TEST_CASE("graphs: over several devices each gradient arrives where its leaf is", "[autograd][devices]") {
-  const Device zero("cpu:0"), one("cpu:1");
+  const Device zero = here(), one = there();
   const Tensor w0 = random_tensor({4, 4}, DType::float64, zero, 1).requires_grad_(), w1 = random_tensor({4, 4}, DType::float64, one, 2).requires_grad_();
   const Tensor x = random_tensor({3, 4}, DType::float64, zero, 3).requires_grad_();
   const auto run = [](const Tensor& input, const Tensor& a, const Tensor& b, Device first, Device second) {
@@ -231,15 +233,14 @@ TEST_CASE("graphs: over several devices each gradient arrives where its leaf is"
 }
 
 TEST_CASE("graphs: several devices many times give one result", "[autograd][devices]") {
-  const std::vector<Device> all = devices(DeviceType::cpu);
+  const std::vector<Device> all{here(), there()};
   const Tensor w = random_tensor({6, 5}).requires_grad_(), x = random_tensor({24, 5}, DType::float32, {}, 2);
   Tensor first;
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < cut(100, 20); ++round) {
     std::vector<Tensor> losses;
     for (std::size_t i = 0; i < 4; ++i) {
       const Device d = all[i % all.size()];
-      losses.push_back(
-          square(linear(x.slice(0, static_cast<std::int64_t>(6 * i), static_cast<std::int64_t>(6 * i + 6)).to(d), w.to(d))).sum().to(Device("cpu")));
+      losses.push_back(square(linear(x.slice(0, static_cast<std::int64_t>(6 * i), static_cast<std::int64_t>(6 * i + 6)).to(d), w.to(d))).sum().to(here()));
     }
     const Tensor g = grad(stack(losses).sum(), {w})[0];
     if (round == 0) first = g;
@@ -248,7 +249,7 @@ TEST_CASE("graphs: several devices many times give one result", "[autograd][devi
 }
 
 TEST_CASE("graphs: nothing is left of a graph", "[autograd]") {
-  const Device d("cpu:1");
+  const Device d = there();
   const std::size_t before = memory_stats(d).in_use;
   {
     const Tensor x = ones({1000}, {.device = d}).requires_grad_();
@@ -263,4 +264,4 @@ TEST_CASE("graphs: nothing is left of a graph", "[autograd]") {
   CHECK(memory_stats(d).in_use == before);
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

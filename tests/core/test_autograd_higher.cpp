@@ -9,8 +9,9 @@
 #include "support/child.hpp"
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 Tensor derivative(const Tensor& y, const Tensor& x) { return grad(y.sum(), {x}, true, true)[0]; }
@@ -187,4 +188,4 @@ TEST_CASE("child: backward with create_graph warns, once", "[.child][create-grap
 }
 TEST_CASE("higher: backward with create_graph warns that it makes a cycle", "[autograd][higher]") { CHECK_CHILD("-u NOTHING", "[.child][create-graph]"); }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

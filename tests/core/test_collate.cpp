@@ -11,11 +11,9 @@
 #include <braid/core/ops/elementwise.hpp>
 
 #include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "support/on_device.hpp"
 
-using namespace braid;
-using braid::test::test_devices;
-
+namespace braid::test::on_device {
 namespace {
 
 struct Labelled {
@@ -114,8 +112,8 @@ TEST_CASE("collate: items that differ are refused by path", "[collate][errors]")
   CHECK_THROWS_TEXT(ShapeError, "collate: 'label': expected shape [2] as in item 0, got [2, 1] in item 1",
                     collate(std::vector<Labelled>{{a, a}, {a, ones({2, 1})}}));
   CHECK_THROWS_TEXT(DTypeError, "collate: 'image': expected float32 as in item 0, got int64 in item 1", collate(std::vector<Labelled>{{a, a}, {i, a}}));
-  CHECK_THROWS_TEXT(DeviceError, "collate: 'image': expected cpu:0 as in item 0, got cpu:1 in item 1",
-                    collate(std::vector<Labelled>{{a, a}, {a.to(Device("cpu:1")), a}}));
+  CHECK_THROWS_TEXT(DeviceError, here("collate: 'image': expected cpu:0 as in item 0, got cpu:1 in item 1"),
+                    collate(std::vector<Labelled>{{a, a}, {a.to(there()), a}}));
   using Item = std::pair<std::map<std::string, Tensor>, int>;
   CHECK_THROWS_TEXT(ShapeError, "collate: '0': expected items of one structure, got one in item 1 where 'a' is missing",
                     collate(std::vector<Item>{{{{"a", a}}, 1}, {{{"b", a}}, 2}}));
@@ -124,3 +122,5 @@ TEST_CASE("collate: items that differ are refused by path", "[collate][errors]")
   CHECK_THROWS_TEXT(ShapeError, "collate: expected items of one structure, got one in item 1 where 'label' is undefined",
                     collate(std::vector<Labelled>{{a, a}, {a, {}}}));
 }
+
+}  // namespace braid::test::on_device

@@ -6,9 +6,9 @@
 #include <braid/core/ops/elementwise.hpp>
 
 #include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 
 TEST_CASE("compare: allclose is |a - b| <= atol + rtol |b|", "[compare]") {
   const Tensor a = tensor({1.0, 100.0}, {.dtype = DType::float64});
@@ -71,8 +71,8 @@ TEST_CASE("compare: equal wants the same shape, type and elements", "[compare]")
 }
 
 TEST_CASE("compare: two devices are refused", "[compare][errors]") {
-  CHECK_THROWS_TEXT(DeviceError, "allclose: *cpu:0*cpu:1", allclose(zeros({2}), zeros({2}, {.device = Device("cpu:1")})));
-  CHECK_THROWS_TEXT(DeviceError, "equal: *cpu:0*cpu:1", equal(zeros({2}), zeros({2}, {.device = Device("cpu:1")})));
+  CHECK_THROWS_TEXT(DeviceError, here("allclose: *cpu:0*cpu:1"), allclose(zeros({2}), zeros({2}, {.device = there()})));
+  CHECK_THROWS_TEXT(DeviceError, here("equal: *cpu:0*cpu:1"), equal(zeros({2}), zeros({2}, {.device = there()})));
 }
 
 TEST_CASE("compare: with a number that the integers cannot hold", "[compare]") {
@@ -103,4 +103,4 @@ TEST_CASE("compare: a difference of truth values is refused", "[compare][errors]
   CHECK((tensor({1}, {.dtype = DType::uint8}) + 300).item<int>() == 45);
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

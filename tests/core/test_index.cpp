@@ -9,11 +9,12 @@
 #include "reference/reduce.hpp"
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
-Tensor indices(const Sizes& shape, std::int64_t below, Device device = {}, bool negative = true) {
+Tensor indices(const Sizes& shape, std::int64_t below, Device device = here(), bool negative = true) {
   Numbers numbers(static_cast<std::uint64_t>(below) + 3);
   return strided(shape, reference::row_major(shape), 0, DType::int64, device,
                  [&] { return static_cast<double>(numbers.integer(negative ? -below : 0, below)); });
@@ -48,7 +49,7 @@ TEST_CASE("index: embedding at every size, type and device", "[index]") {
 TEST_CASE("index: index_select along every dim", "[index]") {
   const Tensor x = random_tensor({5, 6, 7});
   for (const std::int64_t dim : {0, 1, 2, -1, -2, -3}) {
-    const Tensor index = indices({9}, 5, {}, false);
+    const Tensor index = indices({9}, 5, here(), false);
     std::vector<std::int64_t> list = index.to_vector<std::int64_t>();
     INFO(dim);
     CHECK_EXACT(index_select(x, dim, index), reference::index_select(array_of(x), dim, list));
@@ -66,7 +67,7 @@ TEST_CASE("index: the gradient of repeated rows is a sum in the order of the ind
       const Tensor table = random_tensor({rows, width}, t).requires_grad_(), index = indices({n}, rows), dy = random_tensor({width, n}, t, {}, 9).t();
       const Array want = scattered(array_of(dy), array_of(index), {rows, width}, t);
       INFO(t << ", " << n << " of " << rows << " rows of " << width);
-      for (const int threads : {1, 3}) {
+      for (const int threads : thread_counts({1, 3})) {
         set_num_threads(threads);
         const Tensor g = grad(std::vector<Tensor>{table[index]}, std::vector<Tensor>{table}, std::vector<Tensor>{dy})[0];
         CHECK(g.shape() == table.shape());
@@ -102,12 +103,12 @@ TEST_CASE("index: an index out of range is refused, wherever it stands", "[index
       std::vector<std::int64_t> v(20, 1);
       v[place] = wrong;
       INFO(wrong << " at " << place);
-      CHECK_THROWS_TEXT(IndexError, str("embedding: expected indices in [0, 4), got ", wrong), embedding(table, tensor(v)));
-      CHECK_THROWS_TEXT(IndexError, "index_select: expected indices in [0, 4), got ", index_select(table, 0, tensor(v)));
-      CHECK_THROWS_AS(index_select(table, 1, tensor(v)), IndexError);
-      if (wrong != -1) CHECK_THROWS_TEXT(IndexError, str("index: expected indices in [-4, 4), got ", wrong), table[tensor(v)]);
+      CHECK_THROWS_TEXT(IndexError, str("embedding: expected indices in [0, 4), got ", wrong), awaited(embedding(table, tensor(v))));
+      CHECK_THROWS_TEXT(IndexError, "index_select: expected indices in [0, 4), got ", awaited(index_select(table, 0, tensor(v))));
+      CHECK_THROWS_AS(awaited(index_select(table, 1, tensor(v))), IndexError);
+      if (wrong != -1) CHECK_THROWS_TEXT(IndexError, str("index: expected indices in [-4, 4), got ", wrong), awaited(table[tensor(v)]));
     }
-  CHECK_THROWS_AS(embedding(zeros({0, 3}), tensor({0})), IndexError);
+  CHECK_THROWS_AS(awaited(embedding(zeros({0, 3}), tensor({0}))), IndexError);
   CHECK(table[tensor({-1})].to_vector<float>() == table[3].to_vector<float>());
 }
 
@@ -124,11 +125,11 @@ TEST_CASE("index: what does not fit is refused", "[index][errors]") {
   CHECK_THROWS_TEXT(ShapeError, "index_select: ", index_select(table, 0, tensor(1)));
   CHECK_THROWS_TEXT(IndexError, "index_select: ", index_select(table, 2, index));
   CHECK_THROWS_TEXT(IndexError, "index_select: ", index_select(table, -3, index));
-  CHECK_THROWS_TEXT(DeviceError, "embedding: expected *got cpu:0 and cpu:1", embedding(table, index.to(Device("cpu:1"))));
-  CHECK_THROWS_TEXT(DeviceError, "index_select: expected *got cpu:0 and cpu:1", index_select(table, 0, index.to(Device("cpu:1"))));
+  CHECK_THROWS_TEXT(DeviceError, here("embedding: expected *got cpu:0 and cpu:1"), embedding(table, index.to(there())));
+  CHECK_THROWS_TEXT(DeviceError, here("index_select: expected *got cpu:0 and cpu:1"), index_select(table, 0, index.to(there())));
   CHECK_THROWS_AS(tensor(1.0)[index], ArgumentError);
   // More dims than there may be.
-  CHECK_THROWS_AS(zeros(Shape::filled(5, 1))[zeros(Shape::filled(5, 1), {.dtype = DType::int64})], ShapeError);
+  CHECK_THROWS_AS(on_device::zeros(Shape::filled(5, 1))[on_device::zeros(Shape::filled(5, 1), {.dtype = DType::int64})], ShapeError);
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

@@ -9,8 +9,9 @@
 #include "reference/elementwise.hpp"
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 struct InPlace {
@@ -36,10 +37,8 @@ const std::vector<InPlace>& with_a_tensor() {
 
 /// All of the memory under a tensor.
 std::vector<double> memory_of(const Tensor& t) {
-  std::vector<double> all;
   const std::int64_t n = static_cast<std::int64_t>(t.storage()->bytes() / size_of(t.dtype()));
-  for (std::int64_t i = 0; i < n; ++i) all.push_back(read_element(t.storage()->data(), i, t.dtype()));
-  return all;
+  return array_of(make_tensor_on(t.storage(), Shape{n}, Shape{1}, 0, t.dtype())).data;
 }
 
 }  // namespace
@@ -54,8 +53,8 @@ TEST_CASE("in place: the elements change, and nothing between them", "[inplace]"
           if (to.repeats) continue;
           for (const Layout& from : layouts(other)) {
             Numbers numbers(5);
-            const Tensor x = strided(shape, to.strides, to.offset, dtype, Device("cpu"), [&] { return numbers.of(dtype); });
-            const Tensor y = strided(other, from.strides, from.offset, dtype, Device("cpu"), [&] { return numbers.of(dtype); });
+            const Tensor x = strided(shape, to.strides, to.offset, dtype, here(), [&] { return numbers.of(dtype); });
+            const Tensor y = strided(other, from.strides, from.offset, dtype, here(), [&] { return numbers.of(dtype); });
             const Array before = array_of(x), source = array_of(y);
             std::vector<double> want = memory_of(x);
             const Sizes strides = sizes_of(x.strides());
@@ -120,8 +119,8 @@ TEST_CASE("in place: what does not fit is refused and changes nothing", "[inplac
   CHECK_THROWS_TEXT(ShapeError, "sub_: ", x.sub_(zeros({5, 2, 3})));  // broadcasts, but the target cannot grow
   CHECK_THROWS_TEXT(ShapeError, "add_: ", x.slice(0, 0, 1).add_(zeros({2, 3})));
   CHECK_THROWS_TEXT(ShapeError, "copy_: ", x.copy_(zeros({3, 2})));
-  CHECK_THROWS_TEXT(DeviceError, "add_: expected *got cpu:0 and cpu:1", x.add_(zeros({2, 3}, {.device = Device("cpu:1")})));
-  CHECK_THROWS_TEXT(DeviceError, "mul_: ", x.mul_(zeros({2, 3}, {.device = Device("cpu:1")})));
+  CHECK_THROWS_TEXT(DeviceError, here("add_: expected *got cpu:0 and cpu:1"), x.add_(zeros({2, 3}, {.device = there()})));
+  CHECK_THROWS_TEXT(DeviceError, "mul_: ", x.mul_(zeros({2, 3}, {.device = there()})));
   const Tensor integers = arange(3);
   CHECK_THROWS_TEXT(DTypeError, "add_: expected *int64*got *float32", integers.add_(tensor({0.5, 0.5, 0.5})));  // float32 does not fit into int64
   CHECK_THROWS_TEXT(DTypeError, "mul_: ", integers.mul_(tensor({0.5, 0.5, 0.5})));
@@ -249,12 +248,12 @@ TEST_CASE("in place: mul_ by itself, or by what shares its memory, has the gradi
       },
       a);
   // Nothing is left of the graph: it holds no cycle.
-  const std::size_t before = memory_stats({}).in_use;
+  const std::size_t before = memory_stats(here()).in_use;
   for (int i = 0; i < 3; ++i) {
     const Tensor w = ones({1000}).requires_grad_(), x = w * 1.0;
     x.mul_(x);
   }
-  CHECK(memory_stats({}).in_use == before);
+  CHECK(memory_stats(here()).in_use == before);
 }
 
 TEST_CASE("in place: integers refuse numbers that they cannot hold", "[inplace][errors]") {
@@ -291,4 +290,4 @@ TEST_CASE("in place: integers take numbers from copy_, and no history", "[inplac
   CHECK(n.to_vector<int>() == std::vector<int>{1, 2});
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

@@ -9,8 +9,9 @@
 #include "reference/views.hpp"
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 
 TEST_CASE("join: cat of parts of every size, along every dim, in every type", "[join]") {
   Numbers numbers(12);
@@ -106,13 +107,13 @@ TEST_CASE("join: what does not fit is refused", "[join][errors]") {
     CHECK_THROWS_TEXT(DTypeError, str("cat: expected one dtype, got float32 and ", t), cat({x, x.to(t)}));
     CHECK_THROWS_TEXT(DTypeError, str("stack: expected one dtype, got float32 and ", t), stack({x, x.to(t)}));
   }
-  CHECK_THROWS_TEXT(DeviceError, "cat: expected *got cpu:0 and cpu:1", cat({x, x.to(Device("cpu:1"))}));
-  CHECK_THROWS_TEXT(DeviceError, "stack: expected *got cpu:0 and cpu:1", stack({x, x.to(Device("cpu:1"))}));
+  CHECK_THROWS_TEXT(DeviceError, here("cat: expected *got cpu:0 and cpu:1"), cat({x, x.to(there())}));
+  CHECK_THROWS_TEXT(DeviceError, here("stack: expected *got cpu:0 and cpu:1"), stack({x, x.to(there())}));
   CHECK_THROWS_AS(cat({x, Tensor()}), Error);
-  CHECK_THROWS_AS(stack({zeros(Shape::filled(8, 1))}), ShapeError);
+  CHECK_THROWS_AS(stack({on_device::zeros(Shape::filled(8, 1))}), ShapeError);
   // Sizes whose sum overflows.
   const Tensor huge = zeros({1, 0}, {.dtype = DType::uint8}).expand({std::int64_t{1} << 62, 0});
   CHECK_THROWS_AS(cat({huge, huge}), ShapeError);
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

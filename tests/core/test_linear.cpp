@@ -9,8 +9,9 @@
 #include "reference/reduce.hpp"
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 std::string check(const Tensor& x, const Tensor& w, const Tensor& b) {
@@ -43,7 +44,7 @@ TEST_CASE("linear: every layout", "[linear]") {
         for (const Layout& lb : layouts(sb)) {
           if (lx.offset > 2 || lw.offset > 2 || lb.offset > 2) continue;
           Numbers numbers(6);
-          const auto make = [&](const Sizes& s, const Layout& l) { return strided(s, l.strides, l.offset, t, Device("cpu"), [&] { return numbers.of(t); }); };
+          const auto make = [&](const Sizes& s, const Layout& l) { return strided(s, l.strides, l.offset, t, here(), [&] { return numbers.of(t); }); };
           const std::string problem = check(make(sx, lx), make(sw, lw), make(sb, lb));
           if (!problem.empty()) FAIL_CHECK(t << " x " << lx.name << ", weight " << lw.name << ", bias " << lb.name << ": " << problem);
         }
@@ -105,7 +106,7 @@ TEST_CASE("linear: the number of threads does not change a bit", "[linear]") {
   set_num_threads(1);
   const Tensor y = linear(x, w, b);
   const std::vector<Tensor> g = grad(y.sum(), {w, b}, true);
-  for (const int threads : {2, 3, 4}) {
+  for (const int threads : thread_counts({2, 3, 4})) {
     set_num_threads(threads);
     const Tensor z = linear(x, w, b);
     CHECK_SAME_BITS(z.detach(), y.detach());
@@ -162,9 +163,9 @@ TEST_CASE("linear: what does not fit is refused", "[linear][errors]") {
   CHECK_THROWS_TEXT(DTypeError, "linear: *float64", linear(x, w, b.to(DType::float64)));
   CHECK_THROWS_TEXT(ShapeError, "linear_relu: expected weight [out, in], got [3]", linear_relu(x, zeros({3}), b));
   CHECK_THROWS_TEXT(DTypeError, "linear: *int64", linear(x.to(DType::int64), w, b));
-  CHECK_THROWS_TEXT(DeviceError, "linear: expected *got cpu:0 and cpu:1", linear(x, w.to(Device("cpu:1")), b));
-  CHECK_THROWS_TEXT(DeviceError, "linear: *cpu:1", linear(x, w, b.to(Device("cpu:1"))));
+  CHECK_THROWS_TEXT(DeviceError, here("linear: expected *got cpu:0 and cpu:1"), linear(x, w.to(there()), b));
+  CHECK_THROWS_TEXT(DeviceError, here("linear: *cpu:1"), linear(x, w, b.to(there())));
   CHECK_THROWS_AS(linear(x, Tensor(), b), Error);
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

@@ -10,9 +10,9 @@
 #include <braid/core/ops/softmax.hpp>
 
 #include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -55,7 +55,7 @@ struct Scenario {
 }  // namespace
 
 TEST_CASE("memory: in_use follows the tensors, each device by itself", "[memory]") {
-  const Device one("cpu:1"), zero("cpu:0");
+  const Device one = there(), zero = here();
   const std::size_t base = memory_stats(one).in_use, other = memory_stats(zero).in_use;
   {
     const Tensor a = empty({1000}, {.device = one});
@@ -77,7 +77,7 @@ TEST_CASE("memory: in_use follows the tensors, each device by itself", "[memory]
 }
 
 TEST_CASE("memory: peak, counts, cache", "[memory]") {
-  const Device d("cpu:1");
+  const Device d = there();
   empty_cache(d);
   CHECK(memory_stats(d).cached == 0);
   reset_peak_memory(d);
@@ -103,7 +103,7 @@ TEST_CASE("memory: peak, counts, cache", "[memory]") {
 }
 
 TEST_CASE("memory: a request over the capacity says what was there, and the next operation works", "[memory][errors]") {
-  const Device d("cpu:1");
+  const Device d = there();
   const Restore restore{d};
   const Tensor small = ones({100}, {.device = d});
   empty_cache(d);
@@ -122,7 +122,7 @@ TEST_CASE("memory: a request over the capacity says what was there, and the next
     CHECK(e.cached == 0);
     CHECK(e.retryable());
     INFO(e.what());
-    CHECK(matches(e.what(), "cpu:1"));
+    CHECK(matches(e.what(), str(d)));
     CHECK(matches(e.what(), "expected 4194304 free bytes, got "));
     CHECK(matches(e.what(), "got "));
   }
@@ -131,7 +131,7 @@ TEST_CASE("memory: a request over the capacity says what was there, and the next
   CHECK((small + small).sum().item<double>() == 200);
   CHECK_NOTHROW(empty({1 << 17}, {.device = d}));
   // The other device has all the memory it wants.
-  CHECK_NOTHROW(empty({1 << 20}, {.device = Device("cpu:0")}));
+  CHECK_NOTHROW(empty({1 << 20}, {.device = here()}));
   // An operation whose result does not fit leaves its inputs alone.
   const Tensor column = random_tensor({1000, 1}, DType::float32, d);
   const Array values = array_of(column);
@@ -144,7 +144,7 @@ TEST_CASE("memory: a request over the capacity says what was there, and the next
 }
 
 TEST_CASE("memory: the cache is freed before a request is refused", "[memory]") {
-  const Device d("cpu:1");
+  const Device d = there();
   const Restore restore{d};
   empty_cache(d);
   set_memory_capacity(d, memory_stats(d).in_use + 3 * kMiB);
@@ -157,7 +157,7 @@ TEST_CASE("memory: the cache is freed before a request is refused", "[memory]") 
 }
 
 TEST_CASE("memory: a capacity below what is in use only stops further requests", "[memory]") {
-  const Device d("cpu:1");
+  const Device d = there();
   const Restore restore{d};
   const Tensor a = ones({1 << 18}, {.device = d});
   set_memory_capacity(d, 1000);
@@ -169,7 +169,7 @@ TEST_CASE("memory: a capacity below what is in use only stops further requests",
 }
 
 TEST_CASE("memory: every allocation of a step may fail, once or from then on, and nothing is left behind", "[memory][errors]") {
-  const Device d("cpu:1");
+  const Device d = there();
   const Restore restore{d};
   const Scenario s(d);
   const double loss = s.run();
@@ -211,7 +211,7 @@ TEST_CASE("memory: every allocation of a step may fail, once or from then on, an
 }
 
 TEST_CASE("memory: gradients that were there before stay as they were when backward fails", "[memory][errors]") {
-  const Device d("cpu:1");
+  const Device d = there();
   const Restore restore{d};
   const Scenario s(d);
   (void)s.run();
@@ -233,7 +233,7 @@ TEST_CASE("memory: gradients that were there before stay as they were when backw
 }
 
 TEST_CASE("memory: steps of changing shapes come back to where they began", "[memory]") {
-  const Device d("cpu:1");
+  const Device d = there();
   const std::size_t base = memory_stats(d).in_use;
   for (int i = 1; i < 60; ++i) {
     const Tensor w = random_tensor({i, 2 * i + 1}, DType::float32, d).requires_grad_();
@@ -262,4 +262,4 @@ TEST_CASE("memory: a full device can be read and reset", "[memory]") {
   }
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

@@ -13,8 +13,10 @@
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "support/on_device.hpp"
 
-using namespace braid;
+namespace braid::test::on_device {
+
 using braid::testing::difference;
 using braid::testing::Goldens;
 
@@ -104,7 +106,7 @@ const std::map<std::string, Op>& ops() {
 }  // namespace
 
 TEST_CASE("ops: values and gradients agree with PyTorch", "[core][ops][goldens]") {
-  const Goldens goldens("ops.txt");
+  const Goldens goldens("ops.txt", here());
   std::set<std::string> cases, covered;
   for (const auto& entry : goldens.tensors())
     if (const std::size_t at = entry.first.find(".float64.y"); at != std::string::npos) cases.insert(entry.first.substr(0, at));
@@ -123,3 +125,5 @@ TEST_CASE("ops: values and gradients agree with PyTorch", "[core][ops][goldens]"
   }
   CHECK(covered.size() == ops().size());
 }
+
+}  // namespace braid::test::on_device

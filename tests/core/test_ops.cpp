@@ -7,8 +7,9 @@
 
 #include "op_cases.hpp"
 #include "support/errors.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 /// The layouts of each input: one input at a time takes each of its layouts, then all of them together.
@@ -89,29 +90,28 @@ TEST_CASE("ops: a layout does not change a bit of what is not a sum", "[ops]") {
     if (c.accuracy == Accuracy::bound) continue;  // sums may go through memory in its own order
     for (const DType dtype : c.dtypes)
       for (const auto& layout : combinations(c)) {
-        const Call call = run(c, dtype, Device("cpu"), layout);
+        const Call call = run(c, dtype, here(), layout);
         std::vector<Tensor> dense;
         for (std::size_t i = 0; i < call.inputs.size(); ++i) dense.push_back(tensor_of(call.values[i], call.inputs[i].dtype()));
         const std::vector<Tensor> again = c.call(dense);
         for (std::size_t k = 0; k < again.size(); ++k) {
           const std::string problem = same_bits(call.outputs[k], again[k]);
-          if (!problem.empty()) FAIL_CHECK(describe(c, dtype, Device("cpu"), layout) << ": " << problem);
+          if (!problem.empty()) FAIL_CHECK(describe(c, dtype, here(), layout) << ": " << problem);
         }
       }
   }
 }
 
 TEST_CASE("ops: every device gives the same bits", "[ops]") {
-  const std::vector<Device> cpus = devices(DeviceType::cpu);
-  REQUIRE(cpus.size() >= 2);
+  REQUIRE(there() != here());
   for (const OpCase& c : op_cases())
     for (const DType dtype : c.dtypes) {
       std::vector<Layout> dense;
       for (const Input& input : c.inputs) dense.push_back(layouts(input.shape).front());
-      const Call first = run(c, dtype, cpus.front(), dense), last = run(c, dtype, cpus.back(), dense);
+      const Call first = run(c, dtype, here(), dense), last = run(c, dtype, there(), dense);
       for (std::size_t k = 0; k < first.outputs.size(); ++k) {
         const std::string problem = same_bits(first.outputs[k], last.outputs[k]);
-        if (!problem.empty()) FAIL_CHECK(describe(c, dtype, cpus.back(), dense) << ": " << problem);
+        if (!problem.empty()) FAIL_CHECK(describe(c, dtype, there(), dense) << ": " << problem);
       }
     }
 }
@@ -123,11 +123,11 @@ TEST_CASE("ops: tensors of two devices are refused by name", "[ops][errors]") {
     for (std::size_t other = 0; other < c.inputs.size(); ++other) {
       std::vector<Tensor> inputs;
       for (std::size_t i = 0; i < c.inputs.size(); ++i)
-        inputs.push_back(sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), Device(i == other ? "cpu:1" : "cpu:0"), 1));
+        inputs.push_back(sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), i == other ? there() : here(), 1));
       INFO(c.name() << ", input " << other);
       CHECK(thrown<DeviceError>("expected *got *", [&] { c.call(inputs); }) == "");
-      CHECK(thrown<DeviceError>("cpu:0", [&] { c.call(inputs); }) == "");
-      CHECK(thrown<DeviceError>("cpu:1", [&] { c.call(inputs); }) == "");
+      CHECK(thrown<DeviceError>(str(here()), [&] { c.call(inputs); }) == "");
+      CHECK(thrown<DeviceError>(str(there()), [&] { c.call(inputs); }) == "");
       const std::string prefix = c.op == "operator[]" ? ": " : c.op + ": ";
       CHECK(thrown<DeviceError>(prefix, [&] { c.call(inputs); }) == "");
       ++refused;
@@ -142,7 +142,7 @@ TEST_CASE("ops: an undefined tensor is refused", "[ops][errors]") {
       if ((c.op == "linear" || c.op == "linear_relu") && missing == 2) continue;  // no bias
       std::vector<Tensor> inputs;
       for (std::size_t i = 0; i < c.inputs.size(); ++i)
-        inputs.push_back(i == missing ? Tensor() : sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), Device("cpu"), 1));
+        inputs.push_back(i == missing ? Tensor() : sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), here(), 1));
       INFO(c.name() << ", input " << missing);
       CHECK_THROWS_AS(c.call(inputs), Error);
     }
@@ -153,7 +153,7 @@ TEST_CASE("ops: under no_grad, and for numbers that are not floating point, noth
     std::vector<Tensor> inputs;
     bool floating = false;
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-      inputs.push_back(sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), Device("cpu"), 1));
+      inputs.push_back(sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), here(), 1));
       if (inputs.back().dtype() == DType::float32) {
         inputs.back().requires_grad_();
         floating = true;
@@ -196,4 +196,4 @@ TEST_CASE("ops: every declared op is in the table", "[ops]") {
   CHECK(missing == std::set<std::string>{});
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

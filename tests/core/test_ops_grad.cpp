@@ -4,20 +4,21 @@
 #include <cstdlib>
 
 #include "op_cases.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 /// Number of random points; BRAID_TEST_SEEDS raises it.
 std::uint64_t seeds() {
   const char* text = std::getenv("BRAID_TEST_SEEDS");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 20;
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : static_cast<std::uint64_t>(cut(20, 1));
 }
 
 std::vector<Tensor> point(const OpCase& c, DType dtype, const std::vector<Layout>& layout, std::uint64_t seed) {
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    inputs.push_back(sample(c.inputs[i], i, dtype, layout[i], Device("cpu"), seed));
+    inputs.push_back(sample(c.inputs[i], i, dtype, layout[i], here(), seed));
     if (is_floating(inputs.back().dtype())) inputs.back().requires_grad_();
   }
   return inputs;
@@ -132,4 +133,4 @@ TEST_CASE("gradients: a wrong gradient is found", "[ops][gradients]") {
   CHECK(gradcheck(product({1, 1}, true), {x, y}) != "");
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

@@ -14,6 +14,7 @@
 #include <braid/core/print.hpp>
 
 #include "support/catch.hpp"
+#include "support/tensors.hpp"
 
 using namespace braid;
 
@@ -158,6 +159,20 @@ TEST_CASE("print: suffixes in PyTorch's order", "[print]") {
   for (int i = 0; i < 7; ++i) row.data<double>()[i] = 0.5 + i;
   row.requires_grad_();
   CHECK(str(row) == "tensor([0.5000, 1.5000, 2.5000, 3.5000, 4.5000, 5.5000, 6.5000], dtype=float64,\n       requires_grad=true)");
+}
+
+TEST_CASE("print: numbers on any device, of every type and layout, are those on the CPU", "[print]") {
+  for (const Device device : test::test_devices())
+    for (const DType dtype : test::all_dtypes()) {
+      const Tensor x = test::random_tensor({3, 5}, dtype);
+      std::string text = str(x.t());
+      if (device != Device()) {
+        const std::size_t end = text.find("], dtype=");
+        text.insert(end == std::string::npos ? text.size() - 1 : end + 1, braid::str(", device='", device, "'"));
+      }
+      INFO(device << " " << dtype);
+      CHECK(str(x.to(device).t()) == text);
+    }
 }
 
 TEST_CASE("print: another device is named", "[print]") {

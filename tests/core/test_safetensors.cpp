@@ -13,6 +13,7 @@
 #include "support/catch.hpp"
 #include "support/errors.hpp"
 #include "support/temporary.hpp"
+#include "support/tensors.hpp"
 
 using namespace braid;
 using namespace braid::test;
@@ -118,7 +119,7 @@ TEST_CASE("safetensors: strides, aliases and devices do not matter when saving",
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 2; ++j) CHECK(std::memcmp(t.data<float>() + i * 2 + j, x.data<float>() + j * 3 + i, sizeof(float)) == 0);
   CHECK(bytes_of(loaded.at("row")) == bytes_of(x).substr(12));
-  for (const Device& device : devices(DeviceType::cpu)) {
+  for (const Device& device : test_devices()) {
     const Safetensors there = load_safetensors(folder / "x", {.device = device});
     CHECK(there.at("x").device() == device);
     save_safetensors(folder / "y", there.tensors);

@@ -10,8 +10,9 @@
 #include "reference/softmax.hpp"
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -128,4 +129,4 @@ TEST_CASE("softmax: wrong ranks, dims and types are refused", "[softmax][errors]
   }
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

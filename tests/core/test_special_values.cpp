@@ -9,8 +9,9 @@
 
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
@@ -193,4 +194,4 @@ TEST_CASE("special values: where does not let a NaN of the other side into the g
   CHECK(array_of(g[1])[0] == 0);  // not 0 * NaN
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

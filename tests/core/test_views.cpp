@@ -8,9 +8,9 @@
 
 #include "reference/views.hpp"
 #include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "support/on_device.hpp"
 
-namespace braid::test {
+namespace braid::test::on_device {
 namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = std::numeric_limits<std::int64_t>::min();
@@ -167,7 +167,7 @@ TEST_CASE("views: flatten, squeeze and unsqueeze refuse wrong dims", "[views][er
   }
   CHECK_THROWS_TEXT(ShapeError, "flatten: expected *got ", x.flatten(2, 1));
   CHECK(x.flatten(1, 1).shape() == Shape{3, 1, 2});
-  CHECK_THROWS_TEXT(ShapeError, "expected at most 8 dimensions, got 9", zeros(Shape::filled(8, 1)).unsqueeze(0));
+  CHECK_THROWS_TEXT(ShapeError, "expected at most 8 dimensions, got 9", on_device::zeros(Shape::filled(8, 1)).unsqueeze(0));
   CHECK(tensor(1.0).unsqueeze(-1).shape() == Shape{1});
   CHECK(tensor(1.0).squeeze().shape() == Shape{});
 }
@@ -209,4 +209,4 @@ TEST_CASE("views: split wants sizes that add up", "[views][errors]") {
   CHECK_THROWS_AS(split(tensor(1.0), Sizes64{1}), ArgumentError);
 }
 
-}  // namespace braid::test
+}  // namespace braid::test::on_device

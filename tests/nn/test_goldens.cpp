@@ -11,8 +11,9 @@
 
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "support/on_device.hpp"
 
-using namespace braid;
+namespace braid::test::on_device {
 using braid::testing::difference;
 using braid::testing::Goldens;
 
@@ -82,7 +83,7 @@ void check_losses(const std::vector<double>& got, const Tensor& want) {
 }  // namespace
 
 TEST_CASE("SGD: five steps agree with PyTorch", "[nn][optim][goldens]") {
-  const Goldens goldens("optim.txt");
+  const Goldens goldens("optim.txt", here());
   for (const char* name : {"sgd.plain", "sgd.decay", "sgd.momentum", "sgd.both", "sgd.dampening", "sgd.nesterov", "sgd.maximize"})
     check_steps(goldens, name, [](const std::vector<Tensor>& p, const std::vector<double>& o) {
       return std::make_unique<optim::SGD>(
@@ -91,7 +92,7 @@ TEST_CASE("SGD: five steps agree with PyTorch", "[nn][optim][goldens]") {
 }
 
 TEST_CASE("AdamW: five steps agree with PyTorch", "[nn][optim][goldens]") {
-  const Goldens goldens("optim.txt");
+  const Goldens goldens("optim.txt", here());
   for (const char* name : {"adamw.default", "adamw.large", "adamw.no_decay"})
     check_steps(goldens, name, [](const std::vector<Tensor>& p, const std::vector<double>& o) {
       return std::make_unique<optim::AdamW>(p, optim::AdamWOptions{.lr = o[0], .beta1 = o[1], .beta2 = o[2], .eps = o[3], .weight_decay = o[4]});
@@ -99,7 +100,7 @@ TEST_CASE("AdamW: five steps agree with PyTorch", "[nn][optim][goldens]") {
 }
 
 TEST_CASE("training: an MLP's gradients and ten losses agree with PyTorch", "[nn][optim][goldens]") {
-  const Goldens goldens("mlp.txt");
+  const Goldens goldens("mlp.txt", here());
   const Tensor labels = goldens.tensor("labels");
   for (DType dtype : kTypes) {
     const std::string type = dtype_name(dtype);
@@ -133,8 +134,8 @@ TEST_CASE("training: an MLP's gradients and ten losses agree with PyTorch", "[nn
 }
 
 TEST_CASE("training: a Sequential with given weights has PyTorch's ten losses", "[nn][optim][goldens]") {
-  const Goldens goldens("mlp.txt");
-  nn::Sequential model{nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 16), nn::ReLU(), nn::Linear(16, 4)};
+  const Goldens goldens("mlp.txt", here());
+  const nn::Sequential model = home(nn::Sequential{nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 16), nn::ReLU(), nn::Linear(16, 4)});
   const std::vector<Tensor> list = parameters(model);
   REQUIRE(list.size() == 6);
   {
@@ -144,3 +145,5 @@ TEST_CASE("training: a Sequential with given weights has PyTorch's ten losses", 
   optim::SGD sgd(list, {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01});
   check_losses(train(model, sgd, goldens.tensor("x"), goldens.tensor("labels")), goldens.tensor("sgd.float32.losses"));
 }
+
+}  // namespace braid::test::on_device

@@ -4,15 +4,15 @@
 
 #include <braid/braid.hpp>
 
+#include "layer_here.hpp"
 #include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "support/on_device.hpp"
 
-using namespace braid;
-
+namespace braid::test::on_device {
 namespace {
 
 struct Tied : nn::Module {
-  nn::Linear a{3, 3}, b{3, 3};
+  nn::Linear a = layer(3, 3), b = layer(3, 3);
   Tied() { nn::tie(a.weight, b.weight); }
   BRAID_FIELDS(a, b)
 };
@@ -27,14 +27,14 @@ struct Kinds : nn::Module {
 /// A class, so that no compile-time check counts its members.
 struct Forgetful : nn::Module {
   nn::Linear fc1, fc2;
-  explicit Forgetful(std::int64_t n) : fc1(n, n), fc2(n, n) {}
+  explicit Forgetful(std::int64_t n) : fc1(layer(n, n)), fc2(layer(n, n)) {}
   BRAID_FIELDS(fc1)
 };
 
 /// Clones another model while it is copied itself.
 struct Nested : nn::Module {
-  std::shared_ptr<nn::Linear> hidden = std::make_shared<nn::Linear>(2, 2);
-  nn::Linear a{3, 3};
+  std::shared_ptr<nn::Linear> hidden = std::make_shared<nn::Linear>(layer(2, 2));
+  nn::Linear a = layer(3, 3);
   Nested() = default;
   Nested(const Nested& other) : Module(other), hidden(std::make_shared<nn::Linear>(clone(*other.hidden))), a(other.a) {}
   BRAID_FIELDS(a)
@@ -73,7 +73,7 @@ TEST_CASE("parameter: a copy has numbers of its own, a Tensor's copy has not", "
   b = a;
   CHECK(b.parameter.to_vector<double>() == std::vector<double>{1, 1});
   CHECK(b.parameter.storage() != a.parameter.storage());
-  std::vector<nn::Linear> blocks(3, nn::Linear(2, 2));
+  std::vector<nn::Linear> blocks(3, layer(2, 2));
   CHECK(blocks[0].weight.id() != blocks[1].weight.id());
   CHECK_SAME_BITS(blocks[0].weight, blocks[2].weight);
   nn::Parameter frozen(ones({1}), false);
@@ -85,7 +85,7 @@ TEST_CASE("parameter: a copy has numbers of its own, a Tensor's copy has not", "
 }
 
 TEST_CASE("parameter: a move keeps the tensor", "[nn][parameter]") {
-  nn::Linear a(2, 2);
+  nn::Linear a = layer(2, 2);
   const TensorImpl* id = a.weight.id();
   const nn::Linear b = std::move(a);
   CHECK(b.weight.id() == id);
@@ -126,11 +126,11 @@ TEST_CASE("tie: a gradient through either is one gradient", "[nn][tie]") {
 }
 
 TEST_CASE("tie: what does not fit is refused", "[nn][tie][errors]") {
-  nn::Parameter a(ones({2, 3})), b(ones({3, 2})), c(ones({2, 3}, {.dtype = DType::float64})), d(ones({2, 3}, {.device = Device("cpu:1")})), none;
+  nn::Parameter a(ones({2, 3})), b(ones({3, 2})), c(ones({2, 3}, {.dtype = DType::float64})), d(ones({2, 3}, {.device = there()})), none;
   const TensorImpl* id = a.id();
   CHECK_THROWS_TEXT(ShapeError, "tie: expected parameters of one shape, got [2, 3] and [3, 2]", nn::tie(a, b));
   CHECK_THROWS_TEXT(DTypeError, "tie: expected parameters of one dtype, got float32 and float64", nn::tie(a, c));
-  CHECK_THROWS_TEXT(DeviceError, "tie: expected parameters on one device, got cpu:0 and cpu:1", nn::tie(a, d));
+  CHECK_THROWS_TEXT(DeviceError, here("tie: expected parameters on one device, got cpu:0 and cpu:1"), nn::tie(a, d));
   CHECK_THROWS_TEXT(ArgumentError, "tie: expected two defined parameters, got an undefined second", nn::tie(a, none));
   CHECK(a.id() == id);
   CHECK_FALSE(a.impl()->tied);
@@ -167,3 +167,5 @@ TEST_CASE("clone: kinds, flags and plain fields", "[nn][clone]") {
   a.parameter.sum().backward();
   CHECK_FALSE(clone(a).parameter.grad().defined());
 }
+
+}  // namespace braid::test::on_device

@@ -6,17 +6,15 @@
 
 #include <braid/braid.hpp>
 
+#include "layer_here.hpp"
 #include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "support/on_device.hpp"
 
-using namespace braid;
-
+namespace braid::test::on_device {
 namespace {
 
-const Device kSecond("cpu:1");
-
 struct Model : nn::Module {
-  nn::Linear a{2, 3}, b{3, 2};
+  nn::Linear a = layer(2, 3), b = layer(3, 2);
   nn::Buffer mean{zeros({3})};
   Tensor mask = ones({3});
   BRAID_FIELDS(a, b, mean, mask)
@@ -28,7 +26,7 @@ struct Wrapper : nn::Module {
 };
 
 struct Tied : nn::Module {
-  nn::Linear a{3, 3}, b{3, 3};
+  nn::Linear a = layer(3, 3), b = layer(3, 3);
   Tied() { nn::tie(a.weight, b.weight); }
   BRAID_FIELDS(a, b)
 };
@@ -133,13 +131,13 @@ TEST_CASE("load_state_dict: from another device, another layout, a vector of pai
   Model m;
   const Model other;
   std::vector<std::pair<std::string, Tensor>> pairs;
-  for (const auto& [key, t] : state_dict(other)) pairs.emplace_back(key, t.dim() == 2 ? t.t().to(kSecond).contiguous().t() : t.to(kSecond));
+  for (const auto& [key, t] : state_dict(other)) pairs.emplace_back(key, t.dim() == 2 ? t.t().to(there()).contiguous().t() : t.to(there()));
   load_state_dict(m, pairs);
-  CHECK(m.a.weight.device() == Device("cpu:0"));
+  CHECK(m.a.weight.device() == here());
   CHECK(unchanged(m, state_dict(other)));
-  to(m, kSecond);
+  to(m, there());
   load_state_dict(m, state_dict(Model(other)));
-  CHECK(m.a.weight.device() == kSecond);
+  CHECK(m.a.weight.device() == there());
 }
 
 TEST_CASE("load_state_dict: ties and optimizers stay right", "[nn][state][tie]") {
@@ -243,8 +241,8 @@ TEST_CASE("load_state_dict: a failure while copying from another device changes 
   Model m;
   const StateDict before = copied(state_dict(m));
   Model other;
-  to(other, kSecond);
-  const Device first("cpu:0");
+  to(other, there());
+  const Device first = here();
   for (std::uint64_t k = 1; k <= 5; ++k) {
     INFO(k);
     fail_allocation(first, k);
@@ -254,3 +252,5 @@ TEST_CASE("load_state_dict: a failure while copying from another device changes 
   }
   CHECK(load_state_dict(m, state_dict(other)).loaded == 5);
 }
+
+}  // namespace braid::test::on_device

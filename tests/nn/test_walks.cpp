@@ -4,17 +4,15 @@
 
 #include <braid/braid.hpp>
 
+#include "layer_here.hpp"
 #include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "support/on_device.hpp"
 
-using namespace braid;
-
+namespace braid::test::on_device {
 namespace {
 
-const Device kFirst("cpu:0"), kSecond("cpu:1");
-
 struct Model : nn::Module {
-  nn::Linear a{3, 3}, b{3, 3};
+  nn::Linear a = layer(3, 3), b = layer(3, 3);
   nn::Parameter scale{ones({1})};
   nn::Buffer mean{zeros({3})}, count{zeros({1}, {.dtype = DType::int64})};
   Tensor mask = ones({3});
@@ -63,25 +61,25 @@ TEST_CASE("to: writes into the parameters there are, keeps ties and optimizers, 
   const std::uint64_t storage = m.a.weight.storage()->id();
   (m.a(ones({1, 3})) * m.scale).sum().backward();
   const Tensor grad = m.a.weight.grad().clone();
-  to(m, kSecond);
-  for (const Tensor& t : before) CHECK(t.device() == kSecond);
+  to(m, there());
+  for (const Tensor& t : before) CHECK(t.device() == there());
   CHECK(m.a.weight.id() == before[0].id());
   CHECK(m.a.weight.id() == m.b.weight.id());
   CHECK(m.a.weight.storage()->id() != storage);
   CHECK(m.a.weight.requires_grad());
   CHECK(m.a.weight.is_leaf());
-  CHECK(m.a.weight.grad().device() == kSecond);
+  CHECK(m.a.weight.grad().device() == there());
   CHECK_SAME_BITS(m.a.weight.grad(), grad);
   CHECK_SAME_BITS(m.a.weight, weight);
-  CHECK(m.mean.device() == kSecond);
-  CHECK(m.count.device() == kSecond);
-  CHECK(m.mask.device() == kSecond);
-  CHECK(old_mask.device() == kFirst);  // Tensor::to never writes into its source
-  m.b(ones({1, 3}, {.device = kSecond})).sum().backward();
-  CHECK(m.a.weight.grad().device() == kSecond);
-  to(m, kFirst);
+  CHECK(m.mean.device() == there());
+  CHECK(m.count.device() == there());
+  CHECK(m.mask.device() == there());
+  CHECK(old_mask.device() == here());  // Tensor::to never writes into its source
+  m.b(ones({1, 3}, {.device = there()})).sum().backward();
+  CHECK(m.a.weight.grad().device() == there());
+  to(m, here());
   CHECK_SAME_BITS(m.a.weight, weight);
-  CHECK(before[0].device() == kFirst);
+  CHECK(before[0].device() == here());
 }
 
 TEST_CASE("to: dtype changes floating point tensors only", "[nn][to]") {
@@ -96,9 +94,9 @@ TEST_CASE("to: dtype changes floating point tensors only", "[nn][to]") {
   CHECK(m.count.dtype() == DType::int64);
   CHECK(m.a.weight.requires_grad());
   CHECK_EXACT(m.a.weight, weight);
-  to(m, kSecond, DType::float16);
+  to(m, there(), DType::float16);
   CHECK(handle.dtype() == DType::float16);
-  CHECK(handle.device() == kSecond);
+  CHECK(handle.device() == there());
   CHECK_THROWS_TEXT(DTypeError, "to: expected a floating point dtype, got int32", to(m, DType::int32));
   CHECK(m.count.dtype() == DType::int64);
 }
@@ -107,7 +105,7 @@ TEST_CASE("to: nothing to change changes nothing", "[nn][to]") {
   Model m;
   const std::uint64_t storage = m.a.weight.storage()->id();
   const TensorImpl* mask = m.mask.id();
-  to(m, kFirst);
+  to(m, here());
   to(m, DType::float32);
   CHECK(m.a.weight.storage()->id() == storage);
   CHECK(m.mask.id() == mask);
@@ -115,16 +113,16 @@ TEST_CASE("to: nothing to change changes nothing", "[nn][to]") {
 
 TEST_CASE("to: a backward that saved the old numbers says so after a move there and back", "[nn][to][errors]") {
   const Tensor x = ones({1, 2});
-  nn::Linear there(2, 1, {.bias = false});
-  const Tensor y = there(x.requires_grad_()).sum();
-  to(there, Device("cpu:1"));
+  nn::Linear moved = layer(2, 1, {.bias = false});
+  const Tensor y = moved(x.requires_grad_()).sum();
+  to(moved, there());
   {
     const NoGrad guard;
-    there.weight.fill_(100);
+    moved.weight.fill_(100);
   }
-  to(there, Device("cpu:0"));
+  to(moved, here());
   CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [1, 2] unchanged*saved by linear", y.backward());
-  nn::Linear wide(2, 1, {.bias = false});
+  nn::Linear wide = layer(2, 1, {.bias = false});
   const Tensor z = wide(x).sum();
   to(wide, DType::float64);
   {
@@ -138,52 +136,52 @@ TEST_CASE("to: a backward that saved the old numbers says so after a move there 
 TEST_CASE("to: either all are moved or none", "[nn][to][errors]") {
   Model m;
   (m.a(ones({1, 3})) * m.scale).sum().backward();
-  to(m, kSecond);
-  to(m, kFirst);  // what is measured below is all that a move needs
+  to(m, there());
+  to(m, here());  // what is measured below is all that a move needs
   std::uint64_t allocations = 0;
   {
     Model probe = clone(m);
-    const std::uint64_t start = memory_stats(kSecond).allocations;
+    const std::uint64_t start = memory_stats(there()).allocations;
     (probe.a(ones({1, 3})) * probe.scale).sum().backward();
-    to(probe, kSecond);
-    allocations = memory_stats(kSecond).allocations - start;
+    to(probe, there());
+    allocations = memory_stats(there()).allocations - start;
   }
   REQUIRE(allocations >= 10);
   for (std::uint64_t k = 1; k <= allocations; ++k) {
     INFO(k);
-    fail_allocation(kSecond, k);
-    CHECK_THROWS_AS(to(m, kSecond), OutOfMemoryError);
-    fail_allocation(kSecond, 0);
-    for (const Tensor& t : tree::leaves(m)) CHECK(t.device() == kFirst);
-    CHECK(m.a.weight.grad().device() == kFirst);
+    fail_allocation(there(), k);
+    CHECK_THROWS_AS(to(m, there()), OutOfMemoryError);
+    fail_allocation(there(), 0);
+    for (const Tensor& t : tree::leaves(m)) CHECK(t.device() == here());
+    CHECK(m.a.weight.grad().device() == here());
   }
   CHECK_THROWS_AS(to(m, Device("cpu:63")), DeviceError);
-  to(m, kSecond);
-  CHECK(m.count.device() == kSecond);
+  to(m, there());
+  CHECK(m.count.device() == there());
 }
 
 TEST_CASE("to: a tree of plain tensors gets new handles, ties among them stay", "[nn][to]") {
   const Tensor x = ones({2}, {.requires_grad = true});
   Batch batch{x * 2.0, {}};
   std::vector<Batch> batches{batch, batch};
-  to(batches, kSecond);
-  CHECK(batches[0].image.device() == kSecond);
+  to(batches, there());
+  CHECK(batches[0].image.device() == there());
   CHECK(batches[0].image.id() == batches[1].image.id());
   CHECK_FALSE(batches[0].label.defined());
-  CHECK(batch.image.device() == kFirst);
+  CHECK(batch.image.device() == here());
   batches[0].image.sum().backward();  // differentiable
   CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 2});
   Tensor one = ones({1});
-  to(one, kSecond);
-  CHECK(one.device() == kSecond);
+  to(one, there());
+  CHECK(one.device() == there());
 }
 
 TEST_CASE("to: a Tensor field that is a parameter as well goes along with it", "[nn][to]") {
   Model m;
   m.mask = m.a.bias;
-  to(m, kSecond);
+  to(m, there());
   CHECK(m.mask.id() == m.a.bias.id());
-  CHECK(m.mask.device() == kSecond);
+  CHECK(m.mask.device() == there());
 }
 
 TEST_CASE("train, eval: every module, whatever holds it", "[nn][walks]") {
@@ -214,15 +212,15 @@ TEST_CASE("train, eval: every module, whatever holds it", "[nn][walks]") {
 
 TEST_CASE("walks work from a model's own constructor", "[nn][walks]") {
   struct Self : nn::Module {
-    nn::Linear a{2, 2};
+    nn::Linear a = layer(2, 2);
     Self() {
-      to(*this, kSecond);
+      to(*this, there());
       eval(*this);
     }
     BRAID_FIELDS(a)
   };
   const Self s;
-  CHECK(s.a.weight.device() == kSecond);
+  CHECK(s.a.weight.device() == there());
   CHECK_FALSE(s.a.training);
 }
 
@@ -285,3 +283,5 @@ TEST_CASE("a function of the user's own is preferred to a walk", "[nn][walks]") 
   train(m);
   CHECK(called);
 }
+
+}  // namespace braid::test::on_device

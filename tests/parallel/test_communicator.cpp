@@ -7,7 +7,7 @@
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
 
-namespace braid::test::on_first {
+namespace braid::test::on_device {
 
 using parallel::BufferView;
 using parallel::LocalCommunicator;
@@ -165,4 +165,4 @@ TEST_CASE("communicator: wrong buffers are refused by text, before anything chan
   CHECK(numbers(a) == std::vector<double>(4, 1.0));
 }
 
-}  // namespace braid::test::on_first
+}  // namespace braid::test::on_device

@@ -8,7 +8,7 @@
 template <>
 inline constexpr bool braid::tree::plain<std::vector<braid::Tensor>*> = true;
 
-namespace braid::test::on_first {
+namespace braid::test::on_device {
 
 using parallel::data_parallel;
 using parallel::DataParallel;
@@ -261,4 +261,4 @@ TEST_CASE("6.3: losses taken in the replicas come back as a vector", "[parallel]
   }
 }
 
-}  // namespace braid::test::on_first
+}  // namespace braid::test::on_device

@@ -5,7 +5,7 @@
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
 
-namespace braid::test::on_first {
+namespace braid::test::on_device {
 
 using parallel::data_parallel;
 using parallel::DataParallel;
@@ -106,4 +106,4 @@ TEST_CASE("11.7, T06: a replica that throws through DataParallel; the next forwa
   }
 }
 
-}  // namespace braid::test::on_first
+}  // namespace braid::test::on_device

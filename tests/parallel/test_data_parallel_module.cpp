@@ -10,7 +10,7 @@
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
 
-namespace braid::test::on_first {
+namespace braid::test::on_device {
 
 using parallel::data_parallel;
 using parallel::DataParallel;
@@ -157,4 +157,4 @@ TEST_CASE("8.10: the eight-line version from the primitives", "[parallel][data_p
     }
 }
 
-}  // namespace braid::test::on_first
+}  // namespace braid::test::on_device

@@ -8,7 +8,7 @@
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
 
-namespace braid::test::on_first {
+namespace braid::test::on_device {
 
 using parallel::gather;
 
@@ -211,4 +211,4 @@ TEST_CASE("gather: without gradient recording, and of integers, there is no hist
   CHECK((device_count() == 1 || !gather(parts, device(0)).requires_grad()));
 }
 
-}  // namespace braid::test::on_first
+}  // namespace braid::test::on_device

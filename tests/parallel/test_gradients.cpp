@@ -11,7 +11,7 @@
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
 
-namespace braid::test::on_first {
+namespace braid::test::on_device {
 
 using parallel::DataParallel;
 
@@ -203,4 +203,4 @@ TEST_CASE("a weight changed between forward and backward is noticed, in every re
   CHECK_THROWS_TEXT(AutogradError, "changed in place", y.backward());
 }
 
-}  // namespace braid::test::on_first
+}  // namespace braid::test::on_device

@@ -9,7 +9,7 @@
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
 
-namespace braid::test::on_first {
+namespace braid::test::on_device {
 
 using parallel::DataParallel;
 
@@ -156,4 +156,4 @@ TEST_CASE("R5: every single allocation of a step fails once", "[parallel][memory
   }
 }
 
-}  // namespace braid::test::on_first
+}  // namespace braid::test::on_device

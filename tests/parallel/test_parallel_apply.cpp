@@ -14,7 +14,7 @@
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
 
-namespace braid::test::on_first {
+namespace braid::test::on_device {
 
 using parallel::parallel_apply;
 
@@ -197,4 +197,4 @@ TEST_CASE("5.1: a call inside a replica does not wait for itself", "[parallel][p
   for (int round = 0; round < 10; ++round) CHECK(parallel_apply(outer, one_each(n)) == std::vector<int>(static_cast<std::size_t>(n), n * (n - 1) / 2));
 }
 
-}  // namespace braid::test::on_first
+}  // namespace braid::test::on_device

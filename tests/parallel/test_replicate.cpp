@@ -9,7 +9,7 @@
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
 
-namespace braid::test::on_first {
+namespace braid::test::on_device {
 
 using parallel::replicate;
 
@@ -210,4 +210,4 @@ TEST_CASE("7.4: gradients of gradients through replicate", "[parallel][replicate
   }
 }
 
-}  // namespace braid::test::on_first
+}  // namespace braid::test::on_device

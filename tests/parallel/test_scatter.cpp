@@ -10,7 +10,7 @@
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"
 
-namespace braid::test::on_first {
+namespace braid::test::on_device {
 
 using parallel::scatter;
 
@@ -255,4 +255,4 @@ TEST_CASE("scatter: wrong devices and dims are refused by text", "[parallel][sca
   CHECK_THROWS_TEXT(DeviceError, "devices: expected indices from 0 to*got 64", scatter(x, {0, 64}));
 }
 
-}  // namespace braid::test::on_first
+}  // namespace braid::test::on_device

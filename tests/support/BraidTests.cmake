@@ -37,12 +37,44 @@ function(braid_simt_tests name target)
   endforeach()
 endfunction()
 
-# braid_test_binary(<module> SOURCES <files> [DEVICES <counts>] [SIMT_DEVICES <counts>]): builds braid_tests_<module> and registers <module>.<isa> for every
-# instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run whose instruction set this processor lacks is skipped. These run on
-# CPU devices in every build; in the SIMT build <module>.simt<n>.<order> runs on n emulated CUDA devices, in every order of threads and streams, and
-# <module>.logical<n> on n logical devices of one emulated GPU.
+# braid_simt_each_device(<name> <target> DEVICES <n> CASES <filter> LABELS <labels>): registers <name>.cuda<i> on each of n emulated CUDA devices, each in another
+# order of threads and streams: which, the seed decides. With BRAID_SIMT_ALL_ORDERS each device gets every order.
+function(braid_simt_each_device name target)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "DEVICES;CASES" "LABELS")
+  set(orders forward reverse random:${BRAID_SIMT_SEED})
+  math(EXPR last "${arg_DEVICES} - 1")
+  foreach(device RANGE ${last})
+    math(EXPR which "(${device} + ${BRAID_SIMT_SEED}) % 3")
+    list(GET orders ${which} chosen)
+    set(tests ${name}.cuda${device})
+    set(threads_of_${name}.cuda${device} ${chosen})
+    if(BRAID_SIMT_ALL_ORDERS)
+      foreach(order IN LISTS orders)
+        if(NOT order STREQUAL chosen)
+          string(REGEX REPLACE ":.*" "" kind ${order})
+          list(APPEND tests ${name}.cuda${device}.${kind})
+          set(threads_of_${name}.cuda${device}.${kind} ${order})
+        endif()
+      endforeach()
+    endif()
+    foreach(test IN LISTS tests)
+      set(threads ${threads_of_${test}})
+      string(REPLACE "forward" "fifo" streams ${threads})
+      add_test(NAME ${test} COMMAND ${target} ${arg_CASES})
+      set_tests_properties(${test} PROPERTIES
+        ENVIRONMENT "BRAID_SIMT_DEVICES=${arg_DEVICES};BRAID_DEVICE=cuda:${device};BRAID_SIMT_ORDER=${threads};BRAID_SIMT_STREAM_ORDER=${streams}"
+        SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${arg_LABELS};simt")
+    endforeach()
+  endforeach()
+endfunction()
+
+# braid_test_binary(<module> SOURCES <files> [DEVICES <counts>] [SIMT_DEVICES <counts>] [SIMT_EACH <n> [SIMT_CASES <filter>]]): builds braid_tests_<module> and registers
+# <module>.<isa> for every instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run whose instruction set this processor lacks is
+# skipped. These run on CPU devices in every build. In the SIMT build <module>.simt<n>.<order> runs over n emulated CUDA devices, in every order of threads and
+# streams, and <module>.logical<n> on n logical devices of one emulated GPU; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices, which is the
+# default device (of all cases, or those of a Catch filter).
 function(braid_test_binary module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEVICES;SIMT_DEVICES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SIMT_EACH;SIMT_CASES" "SOURCES;DEVICES;SIMT_DEVICES")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -52,7 +84,7 @@ function(braid_test_binary module)
   target_link_libraries(${target} PRIVATE braid_tests_main braid::braid)
   # Private headers of the module under test, written as the module writes them.
   target_compile_options(${target} PRIVATE -iquote${PROJECT_SOURCE_DIR}/${module})
-  target_compile_definitions(${target} PRIVATE BRAID_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(${target} PRIVATE BRAID_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests" BRAID_CUDA_${BRAID_CUDA}=1)
   foreach(isa IN LISTS BRAID_TEST_ISAS)
     add_test(NAME ${module}.${isa} COMMAND ${target})
     set_tests_properties(${module}.${isa} PROPERTIES ENVIRONMENT "BRAID_ISA=${isa};BRAID_DEVICE=cpu" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
@@ -68,6 +100,9 @@ function(braid_test_binary module)
       set(environment BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=${count} BRAID_SIMT_STREAM_ORDER=random:${BRAID_SIMT_SEED})
       set_tests_properties(${module}.logical${count} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${module};simt")
     endforeach()
+    if(arg_SIMT_EACH)
+      braid_simt_each_device(${module} ${target} DEVICES ${arg_SIMT_EACH} CASES "${arg_SIMT_CASES}" LABELS ${module})
+    endif()
   endif()
 endfunction()
 

@@ -19,8 +19,8 @@ namespace braid::testing {
 /// One file of goldens: tensors and texts by name.
 class Goldens {
  public:
-  /// Reads tests/goldens/<file>. Throws std::runtime_error naming the file and what is wrong with it.
-  explicit Goldens(const std::string& file) : file_(file) {
+  /// Reads tests/goldens/<file>; its tensors are given out on `device`. Throws std::runtime_error naming the file and what is wrong with it.
+  explicit Goldens(const std::string& file, Device device = {}) : file_(file), device_(device) {
     const std::string path = std::string(BRAID_TESTS_DIR) + "/goldens/" + file;
     std::ifstream in(path);
     if (!in) throw std::runtime_error("goldens: cannot open " + path);
@@ -34,7 +34,7 @@ class Goldens {
 
   [[nodiscard]] bool has(const std::string& name) const { return tensors_.count(name) != 0; }
   /// A tensor of its own (changing it changes no golden). Throws std::runtime_error for an unknown name.
-  [[nodiscard]] Tensor tensor(const std::string& name) const { return find(tensors_, name).clone(); }
+  [[nodiscard]] Tensor tensor(const std::string& name) const { return find(tensors_, name).to(device_, {}, true); }
   [[nodiscard]] const std::string& text(const std::string& name) const { return find(texts_, name); }
   [[nodiscard]] const std::map<std::string, Tensor>& tensors() const { return tensors_; }
   [[nodiscard]] const std::map<std::string, std::string>& texts() const { return texts_; }
@@ -100,6 +100,7 @@ class Goldens {
   }
 
   std::string file_;
+  Device device_;
   std::map<std::string, Tensor> tensors_;
   std::map<std::string, std::string> texts_;
 };

@@ -18,11 +18,10 @@ namespace braid::test {
 using reference::Array;
 using reference::Sizes;
 
-/// Every device there is, of every backend.
+/// The devices of a run of a suite: all CPU devices, or the one CUDA device that it runs on (the other ones have runs of their own).
 inline std::vector<Device> test_devices() {
-  std::vector<Device> list = devices(DeviceType::cpu);
-  for (const Device d : devices(DeviceType::cuda)) list.push_back(d);
-  return list;
+  const Device d = default_device();
+  return d.type() == DeviceType::cpu ? devices(DeviceType::cpu) : std::vector<Device>{d};
 }
 
 inline const std::vector<DType>& all_dtypes() {
