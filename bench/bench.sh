@@ -7,11 +7,11 @@ need "${build_tools[@]}" libbenchmark-dev
 name=${1:-}
 [[ $# -gt 0 ]] && shift
 build=release
-[[ $name == simt ]] && build=simt  # the emulation of CUDA has a build of its own
+[[ $name == simt || $name == ladder ]] && build=simt  # the emulation of CUDA has a build of its own
 configure $build -DBRAID_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
 if [[ -z $name ]]; then
   echo "./dev bench <name>, where name is one of:"
-  { echo bench_simt; cmake --build build/release --target help | sed -n 's/^\(bench_[a-z0-9]*\): phony$/\1/p'; } | sed 's/^bench_/  /'
+  { printf 'bench_simt\nbench_ladder\n'; cmake --build build/release --target help | sed -n 's/^\(bench_[a-z0-9]*\): phony$/\1/p'; } | sed 's/^bench_/  /'
   exit 0
 fi
 if [[ ! $name =~ ^[a-z0-9_]+$ ]] || ! cmake --build build/$build --target help | grep "^bench_$name: " >/dev/null; then

@@ -1,0 +1,99 @@
+// The steps of the ladder against double loops in float64, at sizes that break their tiles, and off 16-byte addresses.
+#include <cstring>
+
+#include <braid/core/device.hpp>
+#include <braid/core/error.hpp>
+
+#include "ladder/trial.hpp"
+#include "support/catch.hpp"
+
+#define NEEDS_GPU                                            \
+  do {                                                       \
+    if (braid::device_count(braid::DeviceType::cuda) == 0) { \
+      WARN("SKIP(no CUDA device)");                          \
+      return;                                                \
+    }                                                        \
+  } while (false)
+
+namespace braid::ladder {
+namespace {
+
+struct Size {
+  int m, n, k;
+};
+constexpr Size kSizes[] = {{1, 1, 1}, {33, 1, 7}, {1, 33, 64}, {130, 67, 45}, {128, 128, 16}, {129, 132, 36}, {36, 260, 17}};
+struct Rows {
+  int rows, n;
+};
+constexpr Rows kRows[] = {{1, 1}, {65, 1}, {9, 33}, {70, 67}, {5, 256}, {3, 512}, {2, 1000}, {3, 1024}, {3, 1025}, {2, 2052}};
+
+}  // namespace
+
+TEST_CASE("ladder: every step of sgemm agrees with float64", "[ladder][sgemm]") {
+  NEEDS_GPU;
+  for (const Size& size : kSizes)
+    for (const int shift : {0, 1}) {
+      SgemmTrial trial(size.m, size.n, size.k, shift);
+      std::vector<float> first;
+      for (const Step<Sgemm>& step : kSgemmSteps)
+        for (const bool large : {false, true}) {
+          INFO(trial.text() << ", shift " << shift << ", " << step.name << (large ? ", tiles of a large product" : ""));
+          CHECK(trial.error(step, large) <= 1);
+#if SIMT_EMULATED
+          // Each element is one sum in the order of k, whatever the tile; and here no compiler fuses a product with a sum.
+          const std::vector<float> c = trial.result();
+          if (first.empty()) first = c;
+          CHECK(std::memcmp(first.data(), c.data(), c.size() * sizeof(float)) == 0);
+#endif
+          if (&step != &kSgemmSteps[5]) break;  // only ours has a plan
+        }
+    }
+}
+
+TEST_CASE("ladder: every step of softmax agrees with float64", "[ladder][softmax]") {
+  NEEDS_GPU;
+  for (const Rows& size : kRows)
+    for (const int shift : {0, 1})
+      for (const auto& [scale, masked] : {std::pair{4.0, false}, {4.0, true}, {60.0, false}}) {  // exp(60 + 60) is more than a float holds
+        SoftmaxTrial trial(size.rows, size.n, scale, masked, shift);
+        for (const Step<Softmax>& step : kSoftmaxSteps) {
+          INFO(trial.text() << ", shift " << shift << ", scale " << scale << (masked ? ", masked, " : ", ") << step.name);
+          CHECK(trial.error(step) <= 1);
+        }
+      }
+}
+
+TEST_CASE("ladder: the comparison finds a wrong element, a missing one and a write outside", "[ladder]") {
+  NEEDS_GPU;
+  SgemmTrial trial(20, 9, 5);
+  const Step<Sgemm> nothing{"nothing", [](const Sgemm&, Stream&) {}};
+  CHECK_FALSE(trial.error(nothing) <= 1);
+  const Step<Sgemm> one_short{"a row short", [](const Sgemm& g, Stream& s) {
+                                Sgemm less = g;
+                                less.m = g.m - 1;
+                                sgemm_coalesced(less, s);
+                              }};
+  CHECK_FALSE(trial.error(one_short) <= 1);
+  const Step<Sgemm> turned{"turned", [](const Sgemm& g, Stream& s) {
+                             Sgemm other = g;
+                             other.a = g.b, other.b = g.a, other.m = g.n, other.n = g.m;
+                             sgemm_coalesced(other, s);
+                           }};
+  CHECK_FALSE(trial.error(turned) <= 1);
+  const Step<Sgemm> outside{"outside", [](const Sgemm& g, Stream& s) {
+                              Sgemm moved = g;
+                              moved.c = g.c - 1;
+                              sgemm_coalesced(g, s);
+                              sgemm_coalesced(moved, s);
+                            }};
+  CHECK_THROWS_AS(trial.error(outside), braid::Error);
+  SoftmaxTrial rows(4, 6);
+  const Step<Softmax> one_less{"one less", [](const Softmax& x, Stream& s) {
+                                 Softmax less = x;
+                                 less.rows = x.rows - 1;
+                                 softmax_shuffles(less, s);
+                               }};
+  CHECK_FALSE(rows.error(one_less) <= 1);
+}
+
+}  // namespace braid::ladder
