@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-// Kernels at the edges of the language: partial warps and masks, early returns, local memory, small types, votes and intrinsics.
+// Kernels at the edges of the language: partial warps and masks, early returns, local memory, small types.
 namespace braid::simt_tests {
 
 void half_warps(float* out);                    // two groups of 16 lanes, each with its own mask; out[32]
@@ -15,10 +15,6 @@ void throwing(int* out);                        // wrong: an exception leaves th
 [[noreturn]] void host_function_that_throws();  // test_edge.cpp
 void bytes_of_words(bool* flags, int n);        // neighbours within a word belong to different threads and blocks
 void fence_by_all(const float* in, float* partial, unsigned* counter, float* out, bool fence);  // every thread writes; fence, barrier, count in
-void votes(std::uint32_t* out);                                                                 // out[8]
-void shuffles(int* out);                                                                        // out[5 * 32]
-void atomics(unsigned* out);                                                                    // out[10], set to 5
-void half_atomics(void* sum);                                                                   // one float16: 64 times 0.5
 void tracing(int* out);
 void local_arrays(float* out, int n);  // constants of the program, arrays of a thread
 void dynamic_shared(float* out, int n);

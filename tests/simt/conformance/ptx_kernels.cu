@@ -1,6 +1,6 @@
 #include "ptx_kernels.hpp"
 
-#include "run_kernel.hpp"
+#include "simt/run_kernel.hpp"
 
 namespace braid::simt_tests {
 

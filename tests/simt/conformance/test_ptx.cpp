@@ -1,11 +1,10 @@
-// Every PTX wrapper on small integers, to the last bit, against the fragment layouts of the PTX document written out here once more.
+// Every PTX wrapper on small integers, on emulated devices and on GPUs, to the last bit, against the fragment layouts of the PTX document written out here once more.
 #include <bit>
 #include <cstdint>
 
+#include "conformance.hpp"
 #include "ptx_kernels.hpp"
 #include "simt/half.hpp"
-#include "simt/launch.hpp"
-#include "support.hpp"
 #include "support/catch.hpp"
 
 namespace braid::simt_tests {
@@ -15,13 +14,14 @@ namespace {
 std::uint32_t bits_of(MmaKind kind, int value) {
   const auto f = static_cast<float>(value);
   if (kind == MmaKind::tf32) return std::bit_cast<std::uint32_t>(f);
-  if (kind == MmaKind::bf16) return simt::bfloat16_t(f).bits;
-  return simt::half_t(f).bits;
+  if (kind == MmaKind::bf16) return __bfloat16_as_ushort(simt::bfloat16_t(f));
+  return __half_as_ushort(simt::half_t(f));
 }
 
 }  // namespace
 
-TEST_CASE("simt: mma multiplies the lanes' fragments as the PTX document lays them out", "[simt][ptx]") {
+TEST_CASE("conformance: mma multiplies the lanes' fragments as the PTX document lays them out", "[conformance][ptx]") {
+  NEEDS_GPU();
   in_all_orders([](const std::string& order) {
     for (const MmaKind kind : {MmaKind::tf32, MmaKind::bf16, MmaKind::fp16}) {
       INFO(order << ", kind " << static_cast<int>(kind));
@@ -68,7 +68,8 @@ TEST_CASE("simt: mma multiplies the lanes' fragments as the PTX document lays th
   });
 }
 
-TEST_CASE("simt: tf32 mma ignores the low 13 bits of its inputs", "[simt][ptx]") {
+TEST_CASE("conformance: tf32 mma ignores the low 13 bits of its inputs", "[conformance][ptx]") {
+  NEEDS_GPU();
   const float exact = 1.0f, longer = std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.0f) | 0x1fffu);
   for (const float x : {exact, longer}) {
     const DeviceArray<std::uint32_t> a(std::vector<std::uint32_t>(128, std::bit_cast<std::uint32_t>(x))),
@@ -79,7 +80,8 @@ TEST_CASE("simt: tf32 mma ignores the low 13 bits of its inputs", "[simt][ptx]")
   }
 }
 
-TEST_CASE("simt: ldmatrix gives each lane two elements of a row, or of a column", "[simt][ptx]") {
+TEST_CASE("conformance: ldmatrix gives each lane two elements of a row, or of a column", "[conformance][ptx]") {
+  NEEDS_GPU();
   in_all_orders([](const std::string& order) {
     std::vector<std::uint16_t> source(256);
     for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint16_t>(1000 + i);
@@ -102,14 +104,11 @@ TEST_CASE("simt: ldmatrix gives each lane two elements of a row, or of a column"
   });
 }
 
-TEST_CASE("simt: cp.async brings 4, 8 and 16 bytes, and zeros for what is left out", "[simt][ptx]") {
-  const KeepConfig keep;
-  for (const bool late : {true, false}) {
-    simt::Config config = simt::config();
-    config.late_async = late;
-    simt::set_config(config);
+TEST_CASE("conformance: cp.async brings 4, 8 and 16 bytes, and zeros for what is left out", "[conformance][ptx]") {
+  NEEDS_GPU();
+  early_and_late([](const char* when) {
     for (const int size : {4, 8, 16}) {
-      INFO(size << " bytes, " << (late ? "late" : "early"));
+      INFO(size << " bytes, " << when);
       std::vector<unsigned char> source(static_cast<std::size_t>(64 * size));
       for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<unsigned char>(1 + i % 251);
       const DeviceArray<unsigned char> ds(source), dd(source.size());
@@ -123,10 +122,11 @@ TEST_CASE("simt: cp.async brings 4, 8 and 16 bytes, and zeros for what is left o
     const DeviceArray<float> dv(values), out(values.size());
     cp_async_stages(7, dv.data(), out.data());
     CHECK(out.get() == values);
-  }
+  });
 }
 
-TEST_CASE("simt: to_tf32 rounds to 10 bits of mantissa, ties away from zero", "[simt][ptx]") {
+TEST_CASE("conformance: to_tf32 rounds to 10 bits of mantissa, ties away from zero", "[conformance][ptx]") {
+  NEEDS_GPU();
   const auto up = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
   const std::vector<float> x = {1.0f, -2.5f, up(0x3f800fffu), up(0x3f801000u), up(0x3f803000u), up(0xbf801000u), 0.0f, up(0x7f800000u), up(0x3fffffffu)};
   const std::vector<std::uint32_t> want = {0x3f800000u, 0xc0200000u, 0x3f800000u, 0x3f802000u, 0x3f804000u, 0xbf802000u, 0u, 0x7f800000u, 0x40000000u};

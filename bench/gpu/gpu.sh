@@ -1,0 +1,244 @@
+#!/usr/bin/env bash
+# ./dev gpu: everything that only a GPU can say, in one command, for a machine without network. docs/guides/run_on_a_gpu.md says how to go about it.
+# Each step prints a line: PASS, FAIL or SKIP(reason), its name, its figures and its bar. A step that fails stops no other; the exit status tells at the end.
+set -uo pipefail
+. tests/lib.sh
+
+steps=(card build tests conformance handover sanitizer)
+rows=(ceilings G1 G1s G5 G6 G6s G7 G8 G12 G13 G14) # as table.py --list has them
+usage() {
+  cat <<TEXT
+usage: ./dev gpu [--dry-run] [--only NAME,...] [--out FOLDER] [--seconds N] [--list]
+
+  --only     these steps or rows alone; table means all rows
+  --out      where logs and the JSON file go (default: \$OUT, else build/gpu/out)
+  --seconds  no step starts after that time (default 570, for machines that give ten minutes a command)
+  --dry-run  every step on emulated devices, at tiny sizes: finds typos, measures nothing
+steps: ${steps[*]}
+rows:  ${rows[*]}
+TEXT
+}
+
+dry=0 only="" out=${OUT:-build/gpu/out} seconds=570
+while (($# > 0)); do
+  case $1 in
+    --dry-run) dry=1 ;;
+    --only) only=${2:?--only needs names} && shift ;;
+    --out) out=${2:?--out needs a folder} && shift ;;
+    --seconds) seconds=${2:?--seconds needs a number} && shift ;;
+    --list) printf '%s\n' "${steps[@]}" "${rows[@]}" && exit 0 ;;
+    -h | --help) usage && exit 0 ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+  shift
+done
+chosen=()
+IFS=, read -ra names <<<"${only:-$(IFS=,; echo "${steps[*]}"),table}"
+for name in "${names[@]}"; do
+  if [[ $name == table ]]; then chosen+=("${rows[@]}")
+  elif [[ " ${steps[*]} ${rows[*]} " == *" $name "* ]]; then chosen+=("$name")
+  else
+    echo "./dev gpu: there is no step '$name'" >&2
+    usage >&2
+    exit 2
+  fi
+done
+
+failed=0
+line() { # VERDICT NAME TEXT
+  [[ $1 == FAIL ]] && failed=1
+  local verdict=$1
+  ((dry)) && [[ $verdict == PASS ]] && verdict=DRY
+  printf '%s  %s  %s\n' "$verdict" "$2" "$3"
+}
+left() { echo $((seconds - SECONDS)); }
+
+mkdir -p "$out"
+out=$(readlink -f "$out")
+folder=build/gpu
+debs=$(readlink -f "${BRAID_DEBS:-build/debs}" || true)
+PATH=$PATH:/usr/local/cuda/bin
+[[ -d $debs/usr/bin ]] && PATH=$PATH:$debs/usr/bin
+python=${BRAID_PYTHON:-python3}
+if ((dry)); then
+  folder=build/simt
+  # The tools of such a machine that are not here, as far as we use them.
+  fakes=$out/bin
+  mkdir -p "$fakes"
+  cat >"$fakes/nvidia-smi" <<'TEXT'
+#!/usr/bin/env bash
+[[ $1 == -L ]] && echo "GPU 0: emulated" && exit 0
+[[ $1 == --query-gpu=name,* && $2 == --format=csv,noheader,nounits ]] || exit 1
+echo "Emulated E100 1GB, 0, 9.0, 1024, 0, 0, 0, 0, 0, 0"
+TEXT
+  cat >"$fakes/compute-sanitizer" <<'TEXT'
+#!/usr/bin/env bash
+[[ $1 == --tool && $2 =~ ^(memcheck|racecheck|initcheck|synccheck)$ && $3 == --error-exitcode && $4 == 9 && -x $5 ]] || exit 1
+exec "${@:5}"
+TEXT
+  chmod +x "$fakes"/*
+  PATH=$fakes:$PATH
+  peers=${BRAID_PEERS:-build/peers-venv}
+  [[ -z ${BRAID_PYTHON:-} && -x $peers/bin/python ]] && python=$peers/bin/python
+elif ! nvidia-smi -L 2>/dev/null | grep '^GPU' >/dev/null; then
+  echo "SKIP(no GPU)  ./dev gpu needs a machine with an NVIDIA GPU; ./dev gpu --dry-run needs none"
+  exit 0
+fi
+
+# run_program NAME SECONDS PROGRAM [arguments]: a program of tests, its line and its log.
+run_program() {
+  local name=$1 limit=$2 log=$out/$1.log status=0 text
+  shift 2
+  limit=$((limit < $(left) ? limit : $(left)))
+  if ((limit <= 0)); then
+    line "SKIP(no time left: ./dev gpu --only ${name%%.*})" "$name" ""
+    return
+  fi
+  timeout "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+  text=$(grep -E '^(All tests passed|test cases:|No tests ran)' "$log" | tail -n 1)
+  if ((status == 124)); then
+    line FAIL "$name" "still running after $limit s: $log"
+  elif ((status != 0)) || [[ $text != "All tests passed"* ]]; then
+    line FAIL "$name" "exit status $status, ${text:-no summary}: $log"
+    grep -vE '^ *$' "$log" | tail -n 12 | sed 's/^/    /'
+  else
+    line PASS "$name" "$text, $(grep -c 'SKIP(' "$log") skipped"
+  fi
+}
+
+step_card() {
+  local text
+  text=$("$python" bench/gpu/card.py)
+  if [[ -n $text ]]; then line PASS card "$text"; else line FAIL card "nvidia-smi names no GPU"; fi
+}
+
+step_build() {
+  local log=$out/build.log status=0 targets=(braid_bench) generator=(-G Ninja) arguments=(-DBRAID_BUILD_TESTS=ON) capability architecture=none
+  if have_package catch2 || [[ -d $debs/usr/include/catch2 ]]; then
+    targets+=(braid_tests_cuda braid_tests_cuda_kernels braid_tests_parallel braid_tests_simt_conformance)
+  else
+    line "SKIP(no Catch2: bench/gpu/pack.sh brings it)" build.tests ""
+    arguments=(-DBRAID_BUILD_TESTS=OFF)
+  fi
+  if ((dry)); then
+    { configure simt && build simt "${targets[@]}"; } >"$log" 2>&1 || status=$?
+  else
+    # The GPU's own architecture alone; 9.0 with the instructions that only it has (-gencode=arch=compute_90a,code=sm_90a).
+    capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
+    architecture=${capability/./}
+    [[ $architecture == 90 ]] && architecture=90a
+    command -v ninja >/dev/null || generator=()
+    [[ -d $debs/usr ]] && arguments+=("-DCMAKE_PREFIX_PATH=$debs/usr")
+    mkdir -p "$folder"
+    {
+      cmake -S . -B "$folder" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DBRAID_CUDA=ON "-DBRAID_CUDA_ARCHITECTURES=$architecture-real" -DBRAID_ONEDNN=OFF \
+        -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_DOCS=OFF "${arguments[@]}" &&
+        timeout "$(left)" cmake --build "$folder" --parallel "$jobs" --target "${targets[@]}"
+    } >"$log" 2>&1 || status=$?
+  fi
+  if ((status == 0)); then
+    line PASS build "sm_$architecture, $jobs cores, ${#targets[@]} targets"
+  else
+    line FAIL build "exit status $status: $log"
+    grep -E 'error|FAILED|Error' "$log" | head -n 12 | sed 's/^/    /'
+  fi
+}
+
+# Several logical devices on the one GPU: the tests of copies between devices and of parallel need more than one.
+group=(env BRAID_CUDA_DEVICES_PER_GPU=3)
+((dry)) && group=(env BRAID_SIMT_DEVICES=3)
+program() { echo "$folder/tests/$1/braid_tests_${2:-$1}"; }
+built() { # NAME: true if the tests were built
+  [[ -x $(program cuda) ]] && return 0
+  line "SKIP(not built: ./dev gpu --only build)" "$1" ""
+  return 1
+}
+
+step_tests() {
+  local all=("") kernels=("") split=("") gemm="[gemm]~[names]"
+  ((dry)) && all=("[availability]") kernels=("[indexing]") split=("[scatter]") gemm="[gemm][cublas]"
+  built tests || return
+  run_program tests.cuda 240 "${group[@]}" "$(program cuda)" "${all[@]}"
+  run_program tests.kernels 240 "$(program cuda_kernels)" "${kernels[@]}"
+  if ((dry)) || [[ -n $cublas ]]; then
+    run_program tests.cublas 120 env BRAID_GEMM=cublas LD_LIBRARY_PATH="$cublas:${LD_LIBRARY_PATH:-}" "$(program cuda_kernels)" "$gemm"
+  else
+    line "SKIP(no cuBLAS)" tests.cublas ""
+  fi
+  run_program tests.parallel 240 "${group[@]}" "$(program parallel)" "${split[@]}"
+}
+
+# The emulation's rules for mma, ldmatrix, cp.async, votes, shuffles and atomics, bit for bit.
+step_conformance() {
+  built conformance || return
+  run_program conformance 120 "$(program simt/conformance simt_conformance)"
+}
+
+# Every place where a stream hands memory over to another, with the first one held up.
+step_handover() {
+  built handover || return
+  run_program handover 120 "${group[@]}" "$(program cuda)" "[handover]"
+}
+
+# With the cache of memory off, so that every block is the driver's own, and the checker sees its ends.
+step_sanitizer() {
+  local tool kernels="[cuda_kernels]"
+  built sanitizer || return
+  if ! command -v compute-sanitizer >/dev/null; then
+    line "SKIP(no compute-sanitizer)" sanitizer ""
+    return
+  fi
+  ((dry)) && kernels="[indexing]"
+  compute-sanitizer --tool memcheck --error-exitcode 9 "$(program simt/conformance simt_conformance)" "[warp]" >"$out/sanitizer.log" 2>&1 </dev/null
+  if grep -iE 'device not supported|not permitted|not supported on' "$out/sanitizer.log" >/dev/null; then
+    line "SKIP(compute-sanitizer is refused here)" sanitizer "$out/sanitizer.log"
+    return
+  fi
+  for tool in memcheck racecheck initcheck synccheck; do
+    run_program "sanitizer.$tool.conformance" 60 compute-sanitizer --tool $tool --error-exitcode 9 "$(program simt/conformance simt_conformance)"
+    run_program "sanitizer.$tool.kernels" 120 env BRAID_CUDA_CACHE=0 compute-sanitizer --tool $tool --error-exitcode 9 "$(program cuda_kernels)" "$kernels"
+  done
+}
+
+# run_rows NAMES: all in one process, so that they share their ceilings.
+run_rows() {
+  local status=0 library=$folder/bench/gpu/libbraid_bench.so options=(--out "$out" --results bench/results --seconds "$(left)")
+  if [[ ! -f $library ]]; then
+    line "SKIP(not built: ./dev gpu --only build)" "$1" ""
+    return
+  fi
+  if (($(left) <= 0)); then
+    line "SKIP(no time left: ./dev gpu --only $1)" "$1" ""
+    return
+  fi
+  ((dry)) && options+=(--dry-run)
+  # The tunable: the library's thread variables are of the kind that is placed when a process starts, and python leaves little room for those that come later.
+  [[ -z $beside_torch && -n $cublas ]] && local -x LD_LIBRARY_PATH=$cublas:${LD_LIBRARY_PATH:-}
+  GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 timeout $(($(left) + 30)) \
+    "$python" bench/gpu/table.py --library "$library" --rows "$1" "${options[@]}" 2>"$out/table.err" </dev/null || status=$?
+  if ((status != 0)); then
+    failed=1
+    ((status == 1)) || line FAIL table "exit status $status"
+    grep -vE '^ *$' "$out/table.err" | tail -n 20 | sed 's/^/    /'
+  fi
+}
+
+# cuBLAS is opened at run time: where PyTorch's packages, or the toolkit, have it. With PyTorch in the process, its own is there already.
+cublas=""
+packages=$("$python" -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)
+for place in ${packages:+"$packages/cu13/lib" "$packages/cublas/lib"} /usr/local/cuda/lib64; do
+  [[ -z $cublas ]] && have_file "$place/libcublas.so*" && cublas=$place
+done
+beside_torch=$("$python" -c 'import importlib.util; print(importlib.util.find_spec("torch") and 1 or "")' 2>/dev/null)
+
+table=""
+for name in "${chosen[@]}"; do
+  if [[ " ${steps[*]} " == *" $name "* ]]; then
+    if (($(left) > 0)); then "step_$name"; else line "SKIP(no time left: ./dev gpu --only $name)" "$name" ""; fi
+  else
+    table+=${table:+,}$name
+  fi
+done
+[[ -n $table ]] && run_rows "$table"
+echo "./dev gpu: $( ((failed)) && echo "something failed" || echo "nothing failed"), $SECONDS s; logs in $out"
+((failed == 0))

@@ -1,0 +1,165 @@
+"""libbraid_bench by ctypes: tensors on the GPU, and pieces of work on them that are timed. The C side is in library/."""
+
+import ctypes
+
+SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int64": 8}
+
+
+class Failure(RuntimeError):
+    """What the library said."""
+
+
+class Tensor:
+    """Memory of the GPU that Braid owns. PyTorch sees it by __cuda_array_interface__, without a copy."""
+
+    def __init__(self, library, handle, dtype):
+        self.library, self.handle, self.dtype = library, handle, dtype
+        call = library.call
+        self.shape = tuple(call.bb_size(handle, d) for d in range(call.bb_rank(handle)))
+
+    def __del__(self):
+        self.library.call.bb_free(self.handle)
+
+    @property
+    def __cuda_array_interface__(self):
+        kind = {"float16": "<f2", "float32": "<f4", "float64": "<f8", "int64": "<i8"}[self.dtype]
+        return {"shape": self.shape, "typestr": kind, "data": (self.library.call.bb_data(self.handle), False), "strides": None, "version": 3}
+
+    def bytes(self):
+        """Its numbers, copied to the host."""
+        size = self.library.call.bb_numel(self.handle) * SIZES[self.dtype]
+        buffer = bytearray(size)
+        self.library.ok(self.library.call.bb_copy_out(self.handle, (ctypes.c_char * size).from_buffer(buffer), size) == 0)
+        return buffer
+
+    def item(self):
+        return {"float32": ctypes.c_float, "float64": ctypes.c_double}[self.dtype].from_buffer(self.bytes()).value
+
+
+class Work:
+    """Something that Braid does; the timers give microseconds of one run, over `count` of them."""
+
+    def __init__(self, library, handle, operands, dtype):
+        self.library, self.handle, self.operands, self.dtype = library, handle, operands, dtype
+
+    def __del__(self):
+        self.library.call.bb_free_work(self.handle)
+
+    def result(self):
+        """Of one run with the first operands."""
+        return self.library.tensor_of(self.library.call.bb_result(self.handle), self.dtype)
+
+    def _timed(self, function, count):
+        return self.library.number(function(self.handle, count))
+
+    def events(self, count):
+        return self._timed(self.library.call.bb_events_us, count)
+
+    def wall(self, count):
+        return self._timed(self.library.call.bb_wall_us, count)
+
+    def enqueue(self, count):
+        return self._timed(self.library.call.bb_enqueue_us, count)
+
+
+class Library:
+    def __init__(self, path):
+        self.call = call = ctypes.CDLL(path)
+        pointer, number, long, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_char_p
+        signatures = {
+            "bb_error": (text,),
+            "bb_emulated": (number,),
+            "bb_devices": (number,),
+            "bb_description": (text,),
+            "bb_processors": (number,),
+            "bb_version": (text,),
+            "bb_tensor": (pointer, text, number, ctypes.POINTER(long), ctypes.c_double, ctypes.c_uint64),
+            "bb_labels": (pointer, long, long, ctypes.c_uint64),
+            "bb_data": (pointer, pointer),
+            "bb_numel": (long, pointer),
+            "bb_rank": (number, pointer),
+            "bb_size": (long, pointer, number),
+            "bb_copy_out": (number, pointer, pointer, long),
+            "bb_free": (None, pointer),
+            "bb_error_of": (ctypes.c_double, pointer, pointer),
+            "bb_engine": (number, text),
+            "bb_synchronize": (number,),
+            "bb_empty_cache": (number,),
+            "bb_work": (pointer, text, number, number, ctypes.POINTER(pointer)),
+            "bb_free_work": (None, pointer),
+            "bb_result": (pointer, pointer),
+            "bb_events_us": (ctypes.c_double, pointer, number),
+            "bb_wall_us": (ctypes.c_double, pointer, number),
+            "bb_enqueue_us": (ctypes.c_double, pointer, number),
+            "bb_call_us": (ctypes.c_double, text, long, number),
+        }
+        for name, (result, *arguments) in signatures.items():
+            function = getattr(call, name)
+            function.restype, function.argtypes = result, arguments
+        self.emulated = bool(call.bb_emulated())
+        self.seed = 0
+
+    def ok(self, good):
+        if not good:
+            raise Failure(self.call.bb_error().decode())
+
+    def number(self, value):
+        self.ok(value == value)
+        return value
+
+    def devices(self):
+        return self.call.bb_devices()
+
+    def reason(self):
+        return self.call.bb_error().decode()
+
+    def description(self):
+        text = self.call.bb_description()
+        self.ok(text is not None)
+        return text.decode()
+
+    def processors(self):
+        return self.call.bb_processors()
+
+    def version(self):
+        return self.call.bb_version().decode()
+
+    def tensor_of(self, handle, dtype):
+        self.ok(handle)
+        return Tensor(self, handle, dtype)
+
+    def normal(self, *shape, scale=1.0, dtype="float32"):
+        """New random numbers every time."""
+        self.seed += 1
+        sizes = (ctypes.c_int64 * len(shape))(*shape)
+        return self.tensor_of(self.call.bb_tensor(dtype.encode(), len(shape), sizes, scale, self.seed), dtype)
+
+    def labels(self, count, classes):
+        self.seed += 1
+        return self.tensor_of(self.call.bb_labels(count, classes, self.seed), "int64")
+
+    def work(self, kind, *sets, dtype="float32"):
+        """Each set is a list of operands; none for work that makes its own."""
+        sets = sets or ([],)
+        flat = [t.handle for operands in sets for t in operands]
+        handles = (ctypes.c_void_p * max(len(flat), 1))(*flat)
+        handle = self.call.bb_work(kind.encode(), len(sets), len(sets[0]), handles)
+        self.ok(handle)
+        return Work(self, handle, sets, dtype)
+
+    def error_of(self, got, want):
+        """‖got − want‖ / ‖want‖; NaN where either holds one."""
+        return self.call.bb_error_of(got.handle, want.handle)
+
+    def engine(self, name):
+        self.ok(self.call.bb_engine(name.encode()) == 0)
+
+    def synchronize(self):
+        self.ok(self.call.bb_synchronize() == 0)
+
+    def empty_cache(self):
+        self.ok(self.call.bb_empty_cache() == 0)
+
+    def call_us(self, what, size, count):
+        """Microseconds of one of `count` bare calls of CUDA, on `size` bytes."""
+        return self.number(self.call.bb_call_us(what.encode(), size, count))

@@ -1,0 +1,155 @@
+// What is timed of Braid, by name, written as a user writes it.
+#include <array>
+#include <memory>
+
+#include "library/abi.hpp"
+#include "support/rows.hpp"
+
+namespace bench::gpu {
+namespace {
+
+using braid::Tensor;
+using Sets = std::vector<std::vector<Tensor>>;
+
+/// Without history: f(operands of the set).
+template <class F>
+Work forward(const Sets& sets, F f) {
+  Work work;
+  work.once = [sets, f](std::size_t s) {
+    const braid::NoGrad guard;
+    return f(sets[s]);
+  };
+  return work;
+}
+
+/// dX, dW and db of a linear layer from x, weight, bias and dy; the result is the three, flat, one after the other.
+Work linear_backward(const Sets& sets, bool flat) {
+  struct Graph {
+    std::vector<Tensor> inputs;
+    Tensor y, dy;
+  };
+  auto graphs = std::make_shared<std::vector<Graph>>();
+  for (const auto& t : sets) {
+    Graph g;
+    for (std::size_t i = 0; i < 3; ++i) {
+      Tensor leaf = t[i].detach();
+      leaf.requires_grad_();
+      g.inputs.push_back(leaf);
+    }
+    g.y = braid::linear(g.inputs[0], g.inputs[1], g.inputs[2]);
+    g.dy = t[3];
+    graphs->push_back(std::move(g));
+  }
+  Work work;
+  work.once = [graphs, flat](std::size_t s) {
+    const Graph& g = (*graphs)[s];
+    const std::array<Tensor, 1> y = {g.y}, dy = {g.dy};
+    std::vector<Tensor> grads = braid::grad(y, g.inputs, dy, true);
+    if (!flat) return grads[0];
+    const braid::NoGrad guard;
+    return braid::cat({grads[0].flatten(), grads[1].flatten(), grads[2].flatten()}, 0);
+  };
+  return work;
+}
+
+/// A step of SGD on Linear(5, 2), 30 rows; rows.py trains the same. Its result is the loss.
+Work sgd_step() {
+  using Step = Row<braid::nn::Linear, decltype(kMse)>;
+  braid::nn::Linear model(5, 2);
+  braid::to(model, device());
+  auto row = std::make_shared<Step>(std::move(model), input(30, 5).to(device()), target(30, 2).to(device()), kMse);
+  Work work;
+  work.once = [row](std::size_t) { return row->step().detach(); };
+  return work;
+}
+
+/// One update of a large parameter from a gradient.
+template <class Optimizer>
+Work update(const Sets& sets) {
+  Tensor parameter = sets[0][0].detach().clone();
+  parameter.requires_grad_();
+  parameter.set_grad(sets[0][1]);
+  auto optimizer = std::make_shared<Optimizer>(std::vector<Tensor>{parameter});
+  Work work;
+  work.once = [optimizer, parameter](std::size_t) {
+    optimizer->step();
+    return parameter;
+  };
+  return work;
+}
+
+/// To the device from the host, on a copy stream of its own, while the device works: `rounds` products in front, one copy beside them.
+Work upload_beside(const Sets& sets, bool copies, bool works) {
+  const Tensor host = sets[0][0].to(braid::Device());
+  const std::shared_ptr<braid::Stream> side = braid::make_stream(device());
+  Work work;
+  work.once = [host, side, copies, works, set = sets[0]](std::size_t) {
+    const braid::NoGrad guard;
+    Tensor y = set[1], there;
+    if (works)
+      for (int i = 0; i < 8; ++i) y = braid::matmul(set[1], set[2]);
+    if (copies) {
+      const braid::StreamGuard on_side(side);
+      there = host.to(device());
+    }
+    if (copies) braid::current_stream(device()).wait_for(*side), braid::record_stream(there, braid::current_stream(device()));
+    return y;
+  };
+  return work;
+}
+
+struct Entry {
+  const char* kind;
+  std::size_t operands;
+  Work (*make)(const Sets&);
+};
+
+// Matrices: a [m, k], b [k, n] by nn; b [n, k] by nt; a [k, m] by tn. The names with 64 are the same in float64: what the others are compared with.
+const Entry kEntries[] = {
+    {"nn", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0], t[1]); }); }},
+    {"nt", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0], t[1].transpose(0, 1)); }); }},
+    {"tn", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0].transpose(0, 1), t[1]); }); }},
+    {"linear_relu", 3, [](const Sets& s) { return forward(s, [](const auto& t) { return relu(linear(t[0], t[1], t[2])); }); }},
+    {"linear_backward", 4, [](const Sets& s) { return linear_backward(s, false); }},
+    {"linear_gradients", 4, [](const Sets& s) { return linear_backward(s, true); }},
+    {"sgd_step", 0, [](const Sets&) { return sgd_step(); }},
+    {"add", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return t[0] + t[1]; }); }},
+    {"scale", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return t[0] * 1.5; }); }},
+    {"relu", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return relu(t[0]); }); }},
+    {"exp", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return exp(t[0]); }); }},
+    {"sum", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return t[0].sum(); }); }},
+    {"softmax", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return softmax(t[0]); }); }},
+    {"cross_entropy", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return braid::nn::cross_entropy(t[0], t[1]); }); }},
+    {"sgd", 2, [](const Sets& s) { return update<braid::optim::SGD>(s); }},
+    {"adamw", 2, [](const Sets& s) { return update<braid::optim::AdamW>(s); }},
+    {"upload", 1, [](const Sets& s) { return forward({{s[0][0].to(braid::Device())}}, [](const auto& t) { return t[0].to(device()); }); }},
+    {"only_copy", 3, [](const Sets& s) { return upload_beside(s, true, false); }},
+    {"only_work", 3, [](const Sets& s) { return upload_beside(s, false, true); }},
+    {"copy_beside_work", 3, [](const Sets& s) { return upload_beside(s, true, true); }},
+};
+
+Sets in_float64(const Sets& sets) {
+  Sets wide;
+  for (const Tensor& t : sets[0]) {
+    if (wide.empty()) wide.emplace_back();
+    wide[0].push_back(t.dtype() == braid::DType::int64 ? t : t.to(device(), braid::DType::float64));
+  }
+  return wide;
+}
+
+}  // namespace
+
+Work make_work(const std::string& kind, const Sets& sets) {
+  constexpr std::string_view kWide = "64";
+  const bool wide = kind.size() > kWide.size() && kind.ends_with(kWide);
+  const std::string name = wide ? kind.substr(0, kind.size() - kWide.size()) : kind;
+  for (const Entry& entry : kEntries) {
+    if (name != entry.kind) continue;
+    if (sets.empty() || sets[0].size() != entry.operands)
+      throw braid::ArgumentError(braid::str("bb_work: ", kind, ": expected ", entry.operands, " operands, got ", sets.empty() ? 0 : sets[0].size()));
+    return entry.make(wide ? in_float64(sets) : sets);
+  }
+  throw braid::ArgumentError("bb_work: there is no work '" + kind + "'");
+}
+
+}  // namespace bench::gpu

@@ -1,0 +1,128 @@
+"""Turns in ABBA order, lines of the table, and the JSON file."""
+
+import datetime
+import json
+import math
+import os
+import statistics
+
+
+def geomean(values):
+    return math.exp(sum(math.log(v) for v in values) / len(values))
+
+
+class Series:
+    """The times of one contender: one a turn, two turns a round."""
+
+    def __init__(self):
+        self.us = []
+
+    def time(self):
+        return statistics.median(self.us)
+
+    def noise(self):
+        """The twin ratio: how far the two turns of a round lie apart."""
+        return statistics.median([max(a, b) / min(a, b) - 1 for a, b in zip(self.us[::2], self.us[1::2])])
+
+
+class Clock:
+    """How long is measured. A dry run does everything once."""
+
+    def __init__(self, dry):
+        self.dry = dry
+        self.rounds, self.samples, self.sample_us = (1, 1, 0) if dry else (5, 6, 3000)
+        self.most = 2000
+
+    def count(self, timer):
+        """Runs in a sample, so that it lasts long enough; warms up on the way."""
+        timer(1)
+        if self.dry:
+            return 1
+        us = max(timer(3), 0.05)
+        return max(1, min(self.most, round(self.sample_us / us)))
+
+    def interleave(self, timers):
+        """Name → Series. Every round runs all forwards, then backwards: a drift of the machine hits all alike. A turn is the median of some samples."""
+        counts = {name: self.count(timer) for name, timer in timers.items()}
+        series = {name: Series() for name in timers}
+        for _ in range(self.rounds):
+            for name in [*timers, *reversed(timers)]:
+                series[name].us.append(max(1e-4, statistics.median(timers[name](counts[name]) for _ in range(self.samples))))
+        return series
+
+
+class Table:
+    """One line a row: PASS, FAIL or SKIP(reason), its name, its figures and its bar. In a dry run DRY, and no figure."""
+
+    def __init__(self, dry, card):
+        self.dry, self.card, self.rows, self.failed = dry, card, [], False
+        self.group = ""
+
+    def line(self, verdict, name, text, bar=None, **data):
+        if self.dry and verdict in ("PASS", "FAIL", "INFO") and "error" not in data:
+            verdict, text = "DRY", ""  # a figure of an emulated device says nothing; an error does
+        self.failed = self.failed or verdict == "FAIL"
+        bar_text = f"  (bar {bar})" if bar is not None else ""
+        print(f"{verdict}  {name}  {text}".rstrip() + bar_text, flush=True)
+        self.rows.append({"group": self.group, "name": name, "verdict": verdict, "text": text, "bar": bar, **data})
+
+    def skip(self, name, reason, bar=None, text=""):
+        self.line(f"SKIP({reason})", name, text, bar)
+
+    def error(self, name, error):
+        self.line("FAIL", name, f"{type(error).__name__}: {error}".splitlines()[0][:300], error=True)
+
+    def check(self, name, error, most):
+        """A result that is wrong is not timed. True if it is right."""
+        if error <= most or (self.dry and not isinstance(error, float)):
+            return True
+        self.line("FAIL", name, f"wrong result: error {error:.3g}, expected at most {most:.3g}", error=True)
+        return False
+
+    def figure(self, name, text, **data):
+        """A ceiling, or what is only reported."""
+        self.line("INFO", name, text, **data)
+
+    def at_least(self, name, value, bar, text, **data):
+        self.line("PASS" if value >= bar else "FAIL", name, text, f">= {bar}", value=value, **data)
+
+    def at_most(self, name, value, bar, text, **data):
+        self.line("PASS" if value <= bar else "FAIL", name, text, f"<= {bar}", value=value, **data)
+
+    def ratio(self, name, series, ours, peers, bar, missing=None, note=""):
+        """r = t_peer / t_ours of the faster peer, with the noise: the larger twin ratio of the two."""
+        mine = series[ours]
+        times = {n: {"us": s.time(), "noise": s.noise()} for n, s in series.items()}
+        there = [p for p in peers if p in series]
+        shown = ", ".join(f"{n} {s.time():.2f} us" for n, s in series.items())
+        if not there:
+            return self.line(f"SKIP({missing})", name, f"{shown}{note}", f">= {bar}", times=times)
+        best = min(there, key=lambda p: series[p].time())
+        r, noise = series[best].time() / mine.time(), max(mine.noise(), series[best].noise())
+        near = abs(r - bar) <= 2 * noise * bar
+        text = f"r {r:.3f} +-{noise:.3f}{' NEAR' if near else ''}  {shown}{note}"
+        self.line("PASS" if r >= bar else "FAIL", name, text, f">= {bar}", value=r, noise=noise, peer=best, times=times)
+        return r
+
+    def write(self, out, results):
+        """Rows of this run replace those of the same groups in the table that is there."""
+        if self.dry:
+            return []
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        groups = {row["group"] for row in self.rows}
+        name = os.path.join(self.card["slug"], "table.json")
+        rows = []
+        old = os.path.join(results, name)
+        if os.path.exists(old):
+            with open(old, encoding="utf-8") as file:
+                table = json.load(file)
+            if table["machine"]["gpu"] == self.card["gpu"]:
+                rows = [row for row in table["rows"] if row["group"] not in groups]
+        rows += [{**row, "commit": self.card["commit"], "time": now} for row in self.rows]
+        text = json.dumps({"machine": self.card, "rows": rows}, indent=1) + "\n"
+        paths = [os.path.join(folder, name) for folder in (out, results)]
+        for path in paths:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return paths

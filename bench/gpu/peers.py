@@ -1,0 +1,162 @@
+"""PyTorch as the peer, in this process, on Braid's own memory.
+
+Three kinds: PyTorch on the GPU; in a dry run PyTorch on the CPU, with what it lacks of torch.cuda replaced by the few names that we use; and, without PyTorch,
+nothing at all, or in a dry run a stand-in."""
+
+import contextlib
+import sys
+import time
+
+
+class DryCuda:
+    """The names of torch.cuda that we use, without a GPU."""
+
+    class Event:
+        def __init__(self, enable_timing):
+            self.at = 0.0
+
+        def record(self):
+            self.at = time.perf_counter()
+
+        def elapsed_time(self, end):
+            return (end.at - self.at) * 1e3
+
+    class Stream:
+        def wait_stream(self, other):
+            pass
+
+    class CUDAGraph:
+        def replay(self):
+            pass
+
+    def __init__(self, torch):
+        for name in ("Event", "Stream", "CUDAGraph", "stream", "graph", "current_stream", "synchronize", "caching_allocator_alloc", "caching_allocator_delete"):
+            getattr(torch.cuda, name)  # a name that the real one lacks is an error here, not on the GPU
+            getattr(self, name)
+
+    def stream(self, stream):
+        return contextlib.nullcontext()
+
+    def graph(self, graph, stream):
+        return contextlib.nullcontext()
+
+    def current_stream(self):
+        return DryCuda.Stream()
+
+    def synchronize(self):
+        pass
+
+    def caching_allocator_alloc(self, size):
+        return 0
+
+    def caching_allocator_delete(self, pointer):
+        pass
+
+
+class Peer:
+    """What rows ask of PyTorch. `missing` is the reason where there is none; then nothing else may be used."""
+
+    def __init__(self, dry):
+        self.dry, self.missing, self.name = dry, None, "none"
+        try:
+            import torch
+        except ImportError:
+            if not dry:
+                self.missing = "no PyTorch"
+                return
+            from standin import StandIn
+
+            torch = sys.modules["torch"] = StandIn()
+            self.name, self.device, self.cuda = "a stand-in for PyTorch", "cpu", torch.cuda
+            self.torch = torch
+            return
+        self.torch = torch
+        if torch.cuda.is_available() and not dry:
+            self.name, self.device, self.cuda = f"PyTorch {torch.__version__}", "cuda", torch.cuda
+        elif dry:
+            self.name, self.device, self.cuda = f"PyTorch {torch.__version__} on the CPU", "cpu", DryCuda(torch)
+        else:
+            self.missing = "PyTorch sees no GPU"
+            return
+        self.exact()
+
+    def exact(self):
+        """Products of float32 in float32. Every row asserts it once more by the error."""
+        self.torch.set_float32_matmul_precision("highest")
+
+    def tf32(self):
+        self.torch.set_float32_matmul_precision("high")
+
+    def view(self, tensor):
+        """Braid's tensor as PyTorch's: the same memory, on a CPU a copy."""
+        torch = self.torch
+        if self.device == "cuda":
+            view = torch.as_tensor(tensor, device="cuda")
+            if view.data_ptr() != tensor.__cuda_array_interface__["data"][0]:
+                raise RuntimeError("PyTorch made a copy of the tensor")
+            return view
+        return torch.frombuffer(tensor.bytes(), dtype=getattr(torch, tensor.dtype)).reshape(tensor.shape)
+
+    def distance(self, got, want):
+        """‖got − want‖ / ‖want‖ in float64 of two of PyTorch's tensors, or of one of Braid's and one of PyTorch's."""
+        got, want = (t.double() if hasattr(t, "double") else self.view(t).double() for t in (got, want))
+        return float((got.reshape(want.shape) - want).norm() / want.norm())
+
+    def events(self, run):
+        """A timer as Work.events."""
+
+        def timed(count):
+            start, end = self.cuda.Event(enable_timing=True), self.cuda.Event(enable_timing=True)
+            start.record()
+            for _ in range(count):
+                run()
+            end.record()
+            self.cuda.synchronize()
+            return float(start.elapsed_time(end)) * 1e3 / count
+
+        return timed
+
+    def wall(self, run):
+        def timed(count):
+            self.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(count):
+                run()
+            self.cuda.synchronize()
+            return (time.perf_counter() - start) * 1e6 / count
+
+        return timed
+
+    def enqueue(self, run):
+        def timed(count):
+            self.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(count):
+                run()
+            us = (time.perf_counter() - start) * 1e6 / count
+            self.cuda.synchronize()
+            return us
+
+        return timed
+
+    def graph(self, make):
+        """Replays the CUDA graph of what make() gives. It is made, and run three times, on the stream of the capture: a backward runs on the stream of its forward."""
+        side = self.cuda.Stream()
+        side.wait_stream(self.cuda.current_stream())
+        with self.cuda.stream(side):
+            run = make()
+            for _ in range(3):
+                run()
+        self.cuda.current_stream().wait_stream(side)
+        self.cuda.synchronize()
+        captured = self.cuda.CUDAGraph()
+        with self.cuda.graph(captured, stream=side):
+            run()
+        return captured.replay
+
+    def compiled(self, function, *arguments):
+        """torch.compile of a function, compiled here by a first call."""
+        fast = self.torch.compile(function, backend="eager") if self.dry else self.torch.compile(function)
+        fast(*arguments)
+        self.cuda.synchronize()
+        return fast

@@ -1,0 +1,137 @@
+"""Rows that time whole steps and the host by its clock: G6s, G7, G12, G13, G14."""
+
+import os
+import sys
+
+from measure import geomean
+from rows_kernels import layer_backward, layer_operands
+
+
+def small(t, name, work, make, bar):
+    """Ours against eager PyTorch, of which make() gives a function, by the bar; its CUDA graph is reported beside it."""
+    timers, note = {"braid": work.wall}, ""
+    if make:
+        timers["eager"] = t.peer.wall(make())
+        try:
+            timers["graph"] = t.peer.wall(t.peer.graph(make))
+        except Exception as error:  # what is only reported does not end the row; in a dry run nothing may fail
+            if t.dry:
+                raise
+            note = f"  (torch's CUDA graph: {type(error).__name__})"
+    series = t.clock.interleave(timers)
+    graph = series.pop("graph", None)
+    if graph:
+        note = f"  (torch's CUDA graph {graph.time():.2f} us)"
+    t.table.ratio(name, series, "braid", ("eager",), bar, t.peer.missing, note)
+
+
+def g6s(t):
+    """dX, dW and db of small layers: one call at a time, by the host's clock."""
+    for batch, out, into in ((3, 2, 5),) if t.dry else ((16, 32, 32), (30, 2, 5), (64, 10, 64), (64, 64, 64)):
+        name = f"G6s.{batch}x{out}x{into}"
+        pair = layer_backward(t, name, *layer_operands(t, batch, out, into))
+        if pair is not None:
+            small(t, name, *pair, 5)
+
+
+def g7(t):
+    """A whole step of SGD on Linear(5, 2), 30 rows: forward, loss, backward, update."""
+    work = t.library.work("sgd_step")
+    ours = [work.result().item() for _ in range(3)]
+    make = None
+    if not t.peer.missing:
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
+        import rows
+
+        row = rows.linear_row()
+        row.model.to(t.peer.device)
+        row.x, row.y = row.x.to(t.peer.device), row.y.to(t.peer.device)
+        theirs = rows.losses(row, 3)
+        apart = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
+        if not t.table.check("G7.losses", apart, 1e-4):
+            return
+
+        def make():
+            return row.step
+
+    small(t, "G7.linear_30x5x2_sgd", work, make, 10)
+
+
+def g12(t):
+    """An allocation and its release, served by the cache: the host's time."""
+    count, size = (2, 1 << 10) if t.dry else (20000, 1 << 20)
+    best = {}
+    for _ in range(t.clock.rounds):
+        for name in ("braid_malloc", "malloc_async"):
+            best.setdefault(name, []).append(t.library.call_us(name, size, count) * 1e3)
+        if not t.peer.missing:
+            allocate, release = t.peer.cuda.caching_allocator_alloc, t.peer.cuda.caching_allocator_delete
+            call = t.peer.enqueue(lambda: release(allocate(size)))
+            best.setdefault("torch", []).append(call(count) * 1e3)
+    ns = {name: sorted(values)[len(values) // 2] for name, values in best.items()}
+    ours = ns["braid_malloc"]
+    t.table.at_most("G12.hit", ours, 200, f"{ours:.0f} ns")
+    r = ns["malloc_async"] / max(ours, 1e-9)
+    t.table.at_least("G12.malloc_async", r, 5, f"r {r:.2f}  cudaMallocAsync {ns['malloc_async']:.0f} ns")
+    if "torch" in ns:
+        r = ns["torch"] / max(ours, 1e-9)
+        t.table.at_least("G12.torch", r, 1, f"r {r:.2f}  torch's caching allocator, called from Python: {ns['torch']:.0f} ns")
+    else:
+        t.table.skip("G12.torch", t.peer.missing, ">= 1")
+
+
+def g13(t):
+    """From the host to the GPU: pinned, pageable, and beside work of the GPU."""
+    t.table.skip("G13.pinned", "the engine has no pinned host tensors; ceiling.h2d.pinned is the bare call", ">= 0.95")
+    n = 1 << 8 if t.dry else 1 << 25
+    host = t.library.normal(n)
+    work = t.library.work("upload", [host])
+    t.table.check("G13.upload", t.library.error_of(work.result(), host), 0)
+    timers = {"braid": work.wall}
+    if not t.peer.missing:
+        there = t.peer.view(host).cpu()
+        timers["torch"] = t.peer.wall(lambda: there.to(t.peer.device, copy=True))
+    series = t.clock.interleave(timers)
+    t.table.ratio("G13.pageable", series, "braid", ("torch",), 1.0, t.peer.missing, f"  {4 * n / series['braid'].time() / 1e3:.2f} GB/s")
+    wide = 16 if t.dry else 2048
+    operands = [host, t.library.normal(wide, wide), t.library.normal(wide, wide)]
+    series = t.clock.interleave({kind: t.library.work(kind, operands).wall for kind in ("only_copy", "only_work", "copy_beside_work")})
+    copy, work, both = (series[kind].time() for kind in ("only_copy", "only_work", "copy_beside_work"))
+    hidden = (copy + work - both) / min(copy, work)
+    t.table.at_least("G13.overlap", hidden, 0.7, f"{hidden:.2f} hidden: copy {copy:.0f} us, work {work:.0f} us, both {both:.0f} us")
+
+
+def g14(t):
+    """What the host pays to queue an op, against eager PyTorch: the geometric mean over ops."""
+    x, y = t.library.normal(64), t.library.normal(64)
+    a, b, bias = t.library.normal(16, 16), t.library.normal(16, 16), t.library.normal(16)
+    cases = {"add": [x, y], "scale": [x], "relu": [x], "exp": [x], "sum": [x], "nn": [a, b], "softmax": [a], "linear_relu": [a, b, bias]}
+    works = {kind: t.library.work(kind, operands) for kind, operands in cases.items()}
+    theirs = {}
+    if not t.peer.missing:
+        torch, F = t.peer.torch, t.peer.torch.nn.functional
+        view = {kind: [t.peer.view(v) for v in operands] for kind, operands in cases.items()}
+        functions = {
+            "add": lambda a, b: a + b,
+            "scale": lambda a: a * 1.5,
+            "relu": torch.relu,
+            "exp": torch.exp,
+            "sum": lambda a: a.sum(),
+            "nn": torch.mm,
+            "softmax": lambda a: torch.softmax(a, -1),
+            "linear_relu": lambda x, w, b: torch.relu(F.linear(x, w, b)),
+        }
+        theirs = {kind: t.peer.enqueue(t.turns([view[kind]], functions[kind])) for kind in cases}
+    ratios, clock = [], t.host_clock
+    for kind, work in works.items():
+        timers = {"braid": work.enqueue}
+        if kind in theirs:
+            timers["eager"] = theirs[kind]
+        series = clock.interleave(timers)
+        if "eager" in series:
+            ratios.append(series["eager"].time() / series["braid"].time())
+        t.table.figure("G14." + kind, ", ".join(f"{n} {s.time():.2f} us" for n, s in series.items()), times={n: s.time() for n, s in series.items()})
+    if ratios:
+        t.table.at_least("G14.geomean", geomean(ratios), 2, f"r {geomean(ratios):.2f} over {len(ratios)} ops")
+    else:
+        t.table.skip("G14.geomean", t.peer.missing, ">= 2")

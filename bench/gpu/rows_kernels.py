@@ -1,0 +1,230 @@
+"""Rows that time kernels by CUDA events: ceilings, G1, G1s, G5, G6, G8. The bars are the column "must" of the table of goals."""
+
+import math
+
+from library import Failure
+from measure import geomean
+
+
+def ceilings(t):
+    """What this GPU gives at most, measured in the same run: copies, products by cuBLAS, launches, transfers."""
+    size = 1 << 12 if t.dry else 1 << 30
+    count = 1 if t.dry else 10
+    us = t.library.call_us("copy", size, count)
+    t.copy_rate = 2 * size / us * 1e6  # read and written
+    t.table.figure("ceiling.copy", f"{t.copy_rate / 1e12:.3f} TB/s, read + written", value=t.copy_rate)
+    n = 32 if t.dry else 8192
+    flops = 2 * n**3
+    a, b = t.library.normal(n, n), t.library.normal(n, n)
+    if t.cublas("ceiling.cublas.fp32"):
+        us = t.clock.interleave({"cublas": t.engine("cublas", t.library.work("nn", [a, b])).events})["cublas"].time()
+        t.table.figure("ceiling.cublas.fp32", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
+        halves = [t.library.normal(n, n, dtype="bfloat16") for _ in range(2)]
+        us = t.clock.interleave({"cublas": t.engine("cublas", t.library.work("nn", halves, dtype="bfloat16")).events})["cublas"].time()
+        t.table.figure("ceiling.cublas.bf16", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
+    if t.peer.missing:
+        t.table.skip("ceiling.torch.tf32", t.peer.missing)
+    else:
+        torch, x, y = t.peer.torch, t.peer.view(a), t.peer.view(b)
+        t.peer.tf32()
+        us = t.clock.interleave({"torch": t.peer.events(lambda: torch.mm(x, y))})["torch"].time()
+        t.peer.exact()
+        t.table.figure("ceiling.torch.tf32", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
+    us = t.library.call_us("launch", 0, 2 if t.dry else 500)
+    t.table.figure("ceiling.launch.gap", f"{us:.2f} us between empty kernels", value=us)
+    us = t.library.call_us("launch_host", 0, 2 if t.dry else 500)
+    t.table.figure("ceiling.launch.host", f"{us:.2f} us of the host a launch", value=us)
+    if t.library.emulated:
+        t.table.skip("ceiling.graph.node", "emulated devices have no graphs")
+    else:
+        us = t.library.call_us("graph_node", 0, 20)
+        t.table.figure("ceiling.graph.node", f"{us:.2f} us a node of a graph", value=us)
+    size = 1 << 12 if t.dry else 256 << 20
+    for kind in ("pinned", "pageable"):
+        us = t.library.call_us(kind + "_upload", size, count)
+        t.table.figure(f"ceiling.h2d.{kind}", f"{size / us / 1e3:.2f} GB/s", value=size / us * 1e6)
+
+
+def torch_product(t, layout):
+    torch = t.peer.torch
+    return {"nn": lambda a, b: torch.mm(a, b), "nt": lambda a, b: torch.mm(a, b.t()), "tn": lambda a, b: torch.mm(a.t(), b)}[layout]
+
+
+def rotation(t, *tensors):
+    """How many sets of operands are taken in turn, so that none is found in the cache: together they are to be larger than 256 MB."""
+    size = 4 * sum(math.prod(shape) for shape in tensors)
+    return 1 if t.dry else max(1, min(8, math.ceil((256 << 20) / size)))
+
+
+def product(t, name, layout, m, n, k):
+    """Braid's product, cuBLAS's by our switch, and PyTorch's, checked and timed; None where ours is wrong."""
+    shapes = {"nn": ((m, k), (k, n)), "nt": ((m, k), (n, k)), "tn": ((k, m), (k, n))}[layout]
+    sets = [[t.library.normal(*shape) for shape in shapes] for _ in range(rotation(t, *shapes))]
+    work = t.library.work(layout, *sets)
+    right = t.library.work(layout + "64", sets[0], dtype="float64").result()
+    most = 1e-6 * math.sqrt(k)  # TF32 would be at 3e-4
+    if not t.table.check(name, t.library.error_of(work.result(), right), most):
+        return None
+    timers = {"braid": t.engine("braid", work).events}
+    if t.has_cublas:
+        theirs = t.engine("cublas", t.library.work(layout, *sets))
+        if not t.table.check(name + ".cublas", t.library.error_of(theirs.result(), right), most):
+            return None
+        timers["cublas"] = theirs.events
+    if not t.peer.missing:
+        views, multiply = [[t.peer.view(x) for x in s] for s in sets], torch_product(t, layout)
+        if not t.table.check(name + ".torch", t.peer.distance(multiply(*views[0]), right), most):
+            return None
+        timers["torch"] = t.peer.events(t.turns(views, multiply))
+    return t.clock.interleave(timers)
+
+
+def g1(t):
+    """Exact fp32 products, square, three layouts, against cuBLAS with TF32 off."""
+    t.cublas("G1.cublas")
+    for size in (24,) if t.dry else (2048, 4096, 8192):
+        for layout in ("nn", "nt", "tn"):
+            name = f"G1.{layout}.{size}"
+            series = product(t, name, layout, size, size, size)
+            if series:
+                rate = 2 * size**3 / series["braid"].time() / 1e6
+                t.table.ratio(name, series, "braid", ("cublas", "torch"), 0.85, "no cuBLAS", f"  {rate:.1f} TFLOP/s")
+
+
+# (rows, out, in) of layers that are no multiples of tiles, or thin in one dim.
+SHAPES = (
+    [(b, o, i) for b in (1, 32, 256) for o, i in ((1000, 2048), (4096, 1024), (10, 512), (3072, 768))]
+    + [(64, 512, 784), (100, 300, 500), (128, 257, 1025), (200, 1000, 1000), (333, 777, 555), (500, 50, 5000), (512, 4096, 64), (777, 129, 33)]
+    + [(1000, 3, 1000), (1024, 1024, 1023), (2000, 16, 2000), (2049, 2047, 2049), (4096, 10, 784), (4096, 128, 784), (8192, 64, 64)]
+    + [(10000, 100, 100), (30000, 32, 48), (65536, 2, 5)]
+)
+
+
+def g1s(t):
+    """The geometric mean over shapes of layers, forward, against torch.mm."""
+    ratios, worst = [], None
+    for m, n, k in SHAPES[-2:-1] if t.dry else SHAPES:
+        if t.dry:
+            m, n, k = 9, 5, 7
+        name = f"G1s.{m}x{n}x{k}"
+        series = product(t, name, "nt", m, n, k)
+        if not series:
+            continue
+        peer = "torch" if "torch" in series else "cublas" if "cublas" in series else None
+        if peer:
+            ratios.append(series[peer].time() / series["braid"].time())
+            worst = min(worst or (9e9, ""), (ratios[-1], name))
+        t.table.figure(name, ", ".join(f"{p} {s.time():.2f} us" for p, s in series.items()), times={p: s.time() for p, s in series.items()})
+    if not ratios or t.peer.missing:
+        mean = f"r {geomean(ratios):.3f} beside cuBLAS" if ratios else ""
+        return t.table.skip("G1s.geomean", t.peer.missing or "no ratio", ">= 0.95", mean)
+    t.table.at_least("G1s.geomean", geomean(ratios), 0.95, f"r {geomean(ratios):.3f} over {len(ratios)} shapes, worst {worst[0]:.2f} at {worst[1]}")
+
+
+def g5(t):
+    """Linear, bias and ReLU, forward, fp32: against eager PyTorch and against torch.compile."""
+    width = 8 if t.dry else 1024
+    for batch in (4,) if t.dry else (256, 512, 1024):
+        x, w, b = t.library.normal(batch, width), t.library.normal(width, width, scale=width**-0.5), t.library.normal(width)
+        work = t.library.work("linear_relu", [x, w, b])
+        right = t.library.work("linear_relu64", [x, w, b], dtype="float64").result()
+        name = f"G5.b{batch}"
+        if not t.table.check(name, t.library.error_of(work.result(), right), 1e-6 * math.sqrt(width)):
+            continue
+        timers = {"braid": work.events}
+        reason = t.peer.missing
+        if not reason:
+            F, views = t.peer.torch.nn.functional, [t.peer.view(v) for v in (x, w, b)]
+
+            def layer(x, w, b):
+                return F.relu(F.linear(x, w, b))
+
+            if not t.table.check(name + ".torch", t.peer.distance(layer(*views), right), 1e-6 * math.sqrt(width)):
+                continue
+            timers["eager"] = t.peer.events(lambda: layer(*views))
+            try:
+                fast = t.peer.compiled(layer, *views)
+                timers["compile"] = t.peer.events(lambda: fast(*views))
+            except Exception as error:  # Triton or its compiler may be missing; in a dry run nothing may
+                if t.dry:
+                    raise
+                reason = f"torch.compile: {type(error).__name__}"
+        series = t.clock.interleave(timers)
+        t.table.ratio(name + ".eager", {n: s for n, s in series.items() if n != "compile"}, "braid", ("eager",), 1.0, reason)
+        t.table.ratio(name + ".compile", {n: s for n, s in series.items() if n != "eager"}, "braid", ("compile",), 0.9, reason)
+
+
+def layer_backward(t, name, operands, right, most):
+    """(Work, a function that makes PyTorch's): dX, dW and db of a layer by autograd; None where a result is wrong."""
+    gradients = t.library.work("linear_gradients", operands)
+    if not t.table.check(name, t.library.error_of(gradients.result(), right), most):
+        return None
+    work = t.library.work("linear_backward", operands)
+    if t.peer.missing:
+        return work, None
+    torch = t.peer.torch
+
+    def make():
+        x, w, b = (t.peer.view(v).clone().requires_grad_() for v in operands[:3])
+        dy, y = t.peer.view(operands[3]), torch.nn.functional.linear(x, w, b)
+        return lambda: torch.autograd.grad(y, (x, w, b), dy, retain_graph=True)
+
+    theirs = torch.cat([g.flatten() for g in make()()])
+    if not t.table.check(name + ".torch", t.peer.distance(theirs, right), most):
+        return None
+    return work, make
+
+
+def layer_operands(t, batch, out, into):
+    operands = [t.library.normal(batch, into), t.library.normal(out, into, scale=into**-0.5), t.library.normal(out), t.library.normal(batch, out)]
+    return operands, t.library.work("linear_gradients64", operands, dtype="float64").result(), 1e-6 * math.sqrt(max(batch, out, into))
+
+
+def g6(t):
+    """dX, dW and db of a large layer, fp32, against autograd in eager PyTorch."""
+    for batch, out, into in ((5, 4, 3),) if t.dry else ((2048, 2048, 2048), (4096, 1024, 4096), (8192, 4096, 1024)):
+        name = f"G6.{batch}x{out}x{into}"
+        pair = layer_backward(t, name, *layer_operands(t, batch, out, into))
+        if pair is None:
+            continue
+        timers = {"braid": pair[0].events}
+        if pair[1]:
+            timers["eager"] = t.peer.events(pair[1]())
+        t.table.ratio(name, t.clock.interleave(timers), "braid", ("eager",), 0.85, t.peer.missing)
+
+
+def g8(t):
+    """Kernels that move memory, as a fraction of the rate of the copy of this run; 256 MB and more."""
+    n = 1 << 10 if t.dry else 1 << 26
+    if t.copy_rate is None:
+        size = 1 << 12 if t.dry else 1 << 30
+        t.copy_rate = 2 * size / t.library.call_us("copy", size, 1 if t.dry else 10) * 1e6
+    rows, wide = (4, n // 4) if t.dry else (1 << 12, 1 << 14)
+    a, b = t.library.normal(n), t.library.normal(n)
+    matrix, classes = t.library.normal(rows, wide), t.library.labels(rows, wide)
+    flat = t.library.normal(n, scale=1e-3)
+    # name, work, operands, how often n numbers of 4 bytes are read or written
+    cases = [
+        ("add", "add", [a, b], 3),
+        ("scale", "scale", [a], 2),
+        ("exp", "exp", [a], 2),
+        ("sum", "sum", [a], 1),
+        ("softmax.16384", "softmax", [matrix], 2),
+        ("cross_entropy.16384", "cross_entropy", [matrix, classes], 1),
+        ("sgd", "sgd", [a, flat], 3),
+        ("adamw", "adamw", [a, flat], 7),
+    ]
+    for name, kind, operands, times in cases:
+        try:
+            work = t.library.work(kind, operands)
+            if kind not in ("sgd", "adamw"):
+                right = t.library.work(kind + "64", operands, dtype="float64").result()
+                if not t.table.check("G8." + name, t.library.error_of(work.result(), right), 1e-3 if kind == "sum" else 1e-5):  # a sum may be near 0
+                    continue
+            us = t.clock.interleave({"braid": work.events})["braid"].time()
+        except Failure as error:
+            t.table.error("G8." + name, error)
+            continue
+        rate = 4 * n * times / us * 1e6
+        text = f"{rate / 1e12:.3f} TB/s, {rate / t.copy_rate:.3f} of the copy's {t.copy_rate / 1e12:.3f}"
+        t.table.at_least("G8." + name, rate / t.copy_rate, 0.85, text)

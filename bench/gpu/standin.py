@@ -1,0 +1,35 @@
+"""Stands in for PyTorch where there is none and the run is dry: every name is there, every call gives another stand-in. It lets our own lines run, no more."""
+
+
+class StandIn:
+    def __call__(self, *arguments, **named):
+        return self
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __getitem__(self, key):
+        return self
+
+    def __iter__(self):
+        return iter(())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+    def __float__(self):
+        return 0.0
+
+    def __index__(self):
+        return 1
+
+    def __same__(self, *other):
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __pow__ = __same__
+    __and__ = __xor__ = __rshift__ = __mod__ = __neg__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __same__

@@ -1,0 +1,137 @@
+"""The table of goals on a GPU: ceilings first, then Braid beside cuBLAS and PyTorch, in one process, on the same memory.
+
+    table.py --library libbraid_bench.so [--rows ceilings,G1] [--out FOLDER] [--results FOLDER] [--seconds N] [--dry-run] [--list]
+"""
+
+import argparse
+import itertools
+import sys
+import time
+
+import card
+import rows_host
+import rows_kernels
+from library import Failure, Library
+from measure import Clock, Table
+from peers import Peer
+
+ROWS = {
+    "ceilings": rows_kernels.ceilings,
+    "G1": rows_kernels.g1,
+    "G1s": rows_kernels.g1s,
+    "G5": rows_kernels.g5,
+    "G6": rows_kernels.g6,
+    "G6s": rows_host.g6s,
+    "G7": rows_host.g7,
+    "G8": rows_kernels.g8,
+    "G12": rows_host.g12,
+    "G13": rows_host.g13,
+    "G14": rows_host.g14,
+}
+
+
+class EngineWork:
+    """Work that is run with one engine of matrix products, whichever was used before."""
+
+    def __init__(self, library, engine, work):
+        self.library, self.engine, self.work = library, engine, work
+
+    def _with_engine(self, function, *arguments):
+        self.library.engine(self.engine)
+        try:
+            return function(*arguments)
+        finally:
+            self.library.engine("braid")
+
+    def events(self, count):
+        return self._with_engine(self.work.events, count)
+
+    def result(self):
+        return self._with_engine(self.work.result)
+
+
+class Run:
+    """What every row is given."""
+
+    def __init__(self, library, peer, table, dry):
+        self.library, self.peer, self.table, self.dry = library, peer, table, dry
+        self.clock, self.host_clock = Clock(dry), Clock(dry)
+        self.host_clock.most = 500  # few enough launches that the queue never fills
+        self.copy_rate, self.has_cublas = None, None
+
+    def engine(self, name, work):
+        return EngineWork(self.library, name, work)
+
+    def cublas(self, name):
+        """True if cuBLAS can be opened; else the line says why, once."""
+        if self.has_cublas is None:
+            try:
+                self.library.engine("cublas")
+                self.library.engine("braid")
+                self.has_cublas = True
+            except Failure as error:
+                if self.dry:
+                    raise
+                self.has_cublas = False
+                self.table.skip(name, str(error)[:200])
+        return self.has_cublas
+
+    def turns(self, sets, function):
+        """Calls function with the sets of operands in turn."""
+        rotation = itertools.cycle(sets)
+        return lambda: function(*next(rotation))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library")
+    parser.add_argument("--rows", default=",".join(ROWS))
+    parser.add_argument("--out", default=".")
+    parser.add_argument("--results", default=".")
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    if options.list:
+        print("\n".join(ROWS))
+        return 0
+    names = options.rows.split(",")
+    unknown = [name for name in names if name not in ROWS]
+    if unknown or not options.library:
+        parser.error(f"expected --library and rows of {', '.join(ROWS)}, got {', '.join(unknown) or 'no library'}")
+
+    start, dry = time.monotonic(), options.dry_run
+    found = card.read()
+    if found is None:
+        print("FAIL  table  expected nvidia-smi to name a GPU, got none")
+        return 1
+    peer = Peer(dry)  # first: its cuBLAS is then the one that ours finds
+    library = Library(options.library)
+    table = Table(dry, found)
+    if library.devices() < 1 or library.emulated != dry:
+        table.line("FAIL", "table", f"expected {'emulated devices' if dry else 'a GPU'}, got {library.reason() or library.description()}", error=True)
+        return 1
+    found.update(device=library.description(), processors=library.processors(), braid=library.version(), peer=peer.name if not peer.missing else None)
+    print(f"the peer is {peer.missing or peer.name}; products of float32 without TF32", flush=True)
+    run = Run(library, peer, table, dry)
+    for name in names:
+        table.group = name
+        if time.monotonic() - start > options.seconds:
+            table.skip(name, f"no time left: ./dev gpu --only {name}")
+            continue
+        try:
+            ROWS[name](run)
+        except Exception as error:  # the other rows still run
+            table.error(name, error)
+            if dry:
+                import traceback
+
+                traceback.print_exc()
+        library.empty_cache()
+    for path in table.write(options.out, options.results):
+        print(f"written: {path}")
+    return 1 if table.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

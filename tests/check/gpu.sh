@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# ./dev gpu, dry: the script for a day with a GPU runs whole, on emulated devices and at tiny sizes, so that no minute of a GPU is spent on its typos. With PyTorch on the CPU
+# where build/peers-venv has it, and with a stand-in for it. It measures nothing. Uses the build of the check simt.
+set -euo pipefail
+. tests/lib.sh
+mkdir -p build/check/gpu
+diff <(sed -n 's/^rows=(\(.*\)).*/\1/p' bench/gpu/gpu.sh | tr ' ' '\n') <(PYTHONDONTWRITEBYTECODE=1 python3 bench/gpu/table.py --list) || {
+  echo "FAIL: bench/gpu/gpu.sh and table.py list different rows"
+  exit 1
+}
+./dev gpu --dry-run --only build --out build/check/gpu --seconds 3000
+start=$SECONDS
+./dev gpu --dry-run --out build/check/gpu --seconds 400 | tee build/check/gpu/lines.txt
+sed -n 's/^the peer is \([^;]*\);.*/NOTE: beside \1/p' build/check/gpu/lines.txt
+for name in $(./dev gpu --list); do
+  grep -E "^(DRY|SKIP\(.*\))  $name[. ]" build/check/gpu/lines.txt >/dev/null || {
+    echo "FAIL: no line of $name"
+    exit 1
+  }
+done
+if ! grep 'stand-in' build/check/gpu/lines.txt >/dev/null && ! python3 -c 'import torch' 2>/dev/null; then
+  BRAID_PYTHON=python3 ./dev gpu --dry-run --only table --out build/check/gpu --seconds 400
+fi
+if ! nvidia-smi -L >/dev/null 2>&1; then
+  [[ $(./dev gpu --out build/check/gpu) == "SKIP(no GPU)"* ]] || { echo "FAIL: without a GPU ./dev gpu has to say SKIP(no GPU)" && exit 1; }
+fi
+echo "NOTE: $(grep -c '^DRY' build/check/gpu/lines.txt) lines, $((SECONDS - start)) s after the build (bar 90 s)"
