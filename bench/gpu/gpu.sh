@@ -113,7 +113,7 @@ step_card() {
 }
 
 step_build() {
-  local log=$out/build.log status=0 targets=(braid_bench) generator=(-G Ninja) arguments=(-DBRAID_BUILD_TESTS=ON) capability architecture=none
+  local log=$out/build.log status=0 targets=(braid_bench) generator=(-G Ninja) arguments=(-DBRAID_BUILD_TESTS=ON) capability architecture=emulated
   if have_package catch2 || [[ -d $debs/usr/include/catch2 ]]; then
     targets+=(braid_tests_cuda braid_tests_cuda_kernels braid_tests_parallel braid_tests_simt_conformance)
   else
@@ -137,7 +137,7 @@ step_build() {
     } >"$log" 2>&1 || status=$?
   fi
   if ((status == 0)); then
-    line PASS build "sm_$architecture, $jobs cores, ${#targets[@]} targets"
+    line PASS build "for $architecture, $jobs cores, ${#targets[@]} targets"
   else
     line FAIL build "exit status $status: $log"
     grep -E 'error|FAILED|Error' "$log" | head -n 12 | sed 's/^/    /'
@@ -156,7 +156,7 @@ built() { # NAME: true if the tests were built
 
 step_tests() {
   local all=("") kernels=("") split=("") gemm="[gemm]~[names]"
-  ((dry)) && all=("[availability]") kernels=("[indexing]") split=("[scatter]") gemm="[gemm][cublas]"
+  ((dry)) && all=("[availability]") kernels=("[where]") split=("[scatter]") gemm="cuda gemm: batches*"
   built tests || return
   run_program tests.cuda 240 "${group[@]}" "$(program cuda)" "${all[@]}"
   run_program tests.kernels 240 "$(program cuda_kernels)" "${kernels[@]}"
@@ -188,7 +188,7 @@ step_sanitizer() {
     line "SKIP(no compute-sanitizer)" sanitizer ""
     return
   fi
-  ((dry)) && kernels="[indexing]"
+  ((dry)) && kernels="[where]"
   compute-sanitizer --tool memcheck --error-exitcode 9 "$(program simt/conformance simt_conformance)" "[warp]" >"$out/sanitizer.log" 2>&1 </dev/null
   if grep -iE 'device not supported|not permitted|not supported on' "$out/sanitizer.log" >/dev/null; then
     line "SKIP(compute-sanitizer is refused here)" sanitizer "$out/sanitizer.log"
