@@ -74,10 +74,10 @@ class Kernel:
         return min(32, 64 // warps, by_registers, by_shared) * warps
 
     def line(self):
-        return (f"{self.file:22} {self.threads:7} {self.registers:9} {self.shared:6} {self.stack:5} {self.stores:6} {self.loads:5} {self.warps():5}  {self.name}")
+        return (f"{self.file:22} {self.threads:7} {self.registers:9} {self.shared:6} {self.stack:5} {self.stores:6} {self.loads:5} {self.warps():8}  {self.name}")
 
 
-HEAD = f"{'file':22} {'threads':>7} {'registers':>9} {'shared':>6} {'stack':>5} {'stores':>6} {'loads':>5} {'warps':>5}  kernel"
+HEAD = f"{'file':22} {'threads':>7} {'registers':>9} {'shared':>6} {'stack':>5} {'stores':>6} {'loads':>5} {'warps/64':>8}  kernel"
 
 
 def short_name(demangled):
