@@ -119,7 +119,7 @@ TEST_CASE("memory: a request over the capacity says what was there, and the next
     CHECK(e.requested < 5 * kMiB);
     CHECK(e.in_use == in_use);
     CHECK(e.capacity == capacity);
-    CHECK(e.cached == 0);
+    if (on_cpu()) CHECK(e.cached == 0);  // a GPU keeps the rest of a segment in which `small` lives
     CHECK(e.retryable());
     INFO(e.what());
     CHECK(matches(e.what(), str(d)));
@@ -161,7 +161,7 @@ TEST_CASE("memory: a capacity below what is in use only stops further requests",
   const Restore restore{d};
   const Tensor a = ones({1 << 18}, {.device = d});
   set_memory_capacity(d, 1000);
-  CHECK(memory_stats(d).cached == 0);
+  if (on_cpu()) CHECK(memory_stats(d).cached == 0);  // a GPU keeps the rest of the segment in which `a` lives
   CHECK_THROWS_AS(empty({10}, {.device = d}), OutOfMemoryError);
   CHECK(a[77].item<double>() == 1);
   a.add_(1.0);  // needs no memory
