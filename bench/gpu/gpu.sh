@@ -87,7 +87,7 @@ fi
 
 # run_program NAME SECONDS PROGRAM [arguments]: a program of tests, its line and its log.
 run_program() {
-  local name=$1 limit=$2 log=$out/$1.log status=0 text
+  local name=$1 limit=$2 log=$out/$1.log status=0 text start=$SECONDS
   shift 2
   limit=$((limit < $(left) ? limit : $(left)))
   if ((limit <= 0)); then
@@ -102,7 +102,7 @@ run_program() {
     line FAIL "$name" "exit status $status, ${text:-no summary}: $log"
     grep -vE '^ *$' "$log" | tail -n 12 | sed 's/^/    /'
   else
-    line PASS "$name" "$text, $(grep -c 'SKIP(' "$log") skipped"
+    line PASS "$name" "$text, $(grep -c 'SKIP(' "$log") skipped, $((SECONDS - start)) s"
   fi
 }
 
@@ -156,7 +156,7 @@ built() { # NAME: true if the tests were built
 
 step_tests() {
   local all=("") kernels=("") split=("") gemm="[gemm]~[names]"
-  ((dry)) && all=("[availability]") kernels=("[where]") split=("[scatter]") gemm="cuda gemm: batches*"
+  ((dry)) && all=("[availability]") kernels=("[where]") split=("[gather][errors]") gemm="cuda gemm: nothing along k*"
   built tests || return
   run_program tests.cuda 240 "${group[@]}" "$(program cuda)" "${all[@]}"
   run_program tests.kernels 240 "$(program cuda_kernels)" "${kernels[@]}"

@@ -12,37 +12,37 @@ def ceilings(t):
     count = 1 if t.dry else 10
     us = t.library.call_us("copy", size, count)
     t.copy_rate = 2 * size / us * 1e6  # read and written
-    t.table.figure("ceiling.copy", f"{t.copy_rate / 1e12:.3f} TB/s, read + written", value=t.copy_rate)
+    t.table.figure("ceilings.copy", f"{t.copy_rate / 1e12:.3f} TB/s, read + written", value=t.copy_rate)
     n = 32 if t.dry else 8192
     flops = 2 * n**3
     a, b = t.library.normal(n, n), t.library.normal(n, n)
-    if t.cublas("ceiling.cublas.fp32"):
+    if t.cublas("ceilings.cublas.fp32"):
         us = t.clock.interleave({"cublas": t.engine("cublas", t.library.work("nn", [a, b])).events})["cublas"].time()
-        t.table.figure("ceiling.cublas.fp32", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
+        t.table.figure("ceilings.cublas.fp32", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
         halves = [t.library.normal(n, n, dtype="bfloat16") for _ in range(2)]
         us = t.clock.interleave({"cublas": t.engine("cublas", t.library.work("nn", halves, dtype="bfloat16")).events})["cublas"].time()
-        t.table.figure("ceiling.cublas.bf16", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
+        t.table.figure("ceilings.cublas.bf16", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
     if t.peer.missing:
-        t.table.skip("ceiling.torch.tf32", t.peer.missing)
+        t.table.skip("ceilings.torch.tf32", t.peer.missing)
     else:
         torch, x, y = t.peer.torch, t.peer.view(a), t.peer.view(b)
         t.peer.tf32()
         us = t.clock.interleave({"torch": t.peer.events(lambda: torch.mm(x, y))})["torch"].time()
         t.peer.exact()
-        t.table.figure("ceiling.torch.tf32", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
+        t.table.figure("ceilings.torch.tf32", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
     us = t.library.call_us("launch", 0, 2 if t.dry else 500)
-    t.table.figure("ceiling.launch.gap", f"{us:.2f} us between empty kernels", value=us)
+    t.table.figure("ceilings.launch.gap", f"{us:.2f} us between empty kernels", value=us)
     us = t.library.call_us("launch_host", 0, 2 if t.dry else 500)
-    t.table.figure("ceiling.launch.host", f"{us:.2f} us of the host a launch", value=us)
+    t.table.figure("ceilings.launch.host", f"{us:.2f} us of the host a launch", value=us)
     if t.library.emulated:
-        t.table.skip("ceiling.graph.node", "emulated devices have no graphs")
+        t.table.skip("ceilings.graph.node", "emulated devices have no graphs")
     else:
         us = t.library.call_us("graph_node", 0, 20)
-        t.table.figure("ceiling.graph.node", f"{us:.2f} us a node of a graph", value=us)
+        t.table.figure("ceilings.graph.node", f"{us:.2f} us a node of a graph", value=us)
     size = 1 << 12 if t.dry else 256 << 20
     for kind in ("pinned", "pageable"):
         us = t.library.call_us(kind + "_upload", size, count)
-        t.table.figure(f"ceiling.h2d.{kind}", f"{size / us / 1e3:.2f} GB/s", value=size / us * 1e6)
+        t.table.figure(f"ceilings.h2d.{kind}", f"{size / us / 1e3:.2f} GB/s", value=size / us * 1e6)
 
 
 def torch_product(t, layout):
