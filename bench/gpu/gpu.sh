@@ -55,6 +55,12 @@ left() { echo $((seconds - SECONDS)); }
 
 mkdir -p "$out"
 out=$(readlink -f "$out")
+# A command that is not there, a mistyped function say, is a failure wherever it stands.
+rm -f "$out/not-found"
+command_not_found_handle() {
+  echo "./dev gpu: no command '$1'" | tee -a "$out/not-found" >&2
+  return 127
+}
 folder=build/gpu
 debs=$(readlink -f "${BRAID_DEBS:-build/debs}" || true)
 PATH=$PATH:/usr/local/cuda/bin
@@ -240,5 +246,6 @@ for name in "${chosen[@]}"; do
   fi
 done
 [[ -n $table ]] && run_rows "$table"
+[[ -e $out/not-found ]] && line FAIL commands "$(head -n 1 "$out/not-found")"
 echo "./dev gpu: $( ((failed)) && echo "something failed" || echo "nothing failed"), $SECONDS s; logs in $out"
 ((failed == 0))
