@@ -6,7 +6,8 @@ import platform
 import re
 import subprocess
 
-FIELDS = ("name", "driver_version", "compute_cap", "memory.total", "clocks.sm", "clocks.mem", "clocks.max.sm", "power.limit", "temperature.gpu", "utilization.gpu")
+FIELDS = ("name", "driver_version", "compute_cap", "memory.total", "clocks.sm", "clocks.mem", "clocks.max.sm")
+FIELDS += ("power.limit", "temperature.gpu", "utilization.gpu")
 
 
 def run(*command):

@@ -140,7 +140,7 @@ class Peer:
         return timed
 
     def graph(self, make):
-        """Replays the CUDA graph of what make() gives. It is made, and run three times, on the stream of the capture: a backward runs on the stream of its forward."""
+        """Replays the CUDA graph of what make() gives, made and run three times on the stream of the capture: a backward runs on the stream of its forward."""
         side = self.cuda.Stream()
         side.wait_stream(self.cuda.current_stream())
         with self.cuda.stream(side):
