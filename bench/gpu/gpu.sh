@@ -121,7 +121,7 @@ step_card() {
 step_build() {
   local log=$out/build.log status=0 targets=(braid_bench) generator=(-G Ninja) arguments=(-DBRAID_BUILD_TESTS=ON) capability architecture=emulated
   if have_package catch2 || [[ -d $debs/usr/include/catch2 ]]; then
-    targets+=(braid_tests_cuda braid_tests_cuda_kernels braid_tests_parallel braid_tests_simt_conformance)
+    targets+=(braid_tests_cuda braid_tests_cuda_kernels braid_tests_core braid_tests_nn braid_tests_parallel braid_tests_simt_conformance)
   else
     line "SKIP(no Catch2: bench/gpu/pack.sh brings it)" build.tests ""
     arguments=(-DBRAID_BUILD_TESTS=OFF)
@@ -161,11 +161,14 @@ built() { # NAME: true if the tests were built
 }
 
 step_tests() {
-  local all=("") kernels=("") split=("") gemm="[gemm]~[names]"
-  ((dry)) && all=("[availability]") kernels=("[where]") split=("[gather][errors]") gemm="cuda gemm: nothing along k*"
+  local all=("") kernels=("") split=("") nn=("") gemm="[gemm]~[names]" every="[every]" core="~[.]~[io]~[hostile]"
+  ((dry)) && all=("[availability]") kernels=("[where]") split=("[gather][errors]") gemm="cuda gemm: nothing along k*" nn=("[parameter]") every="every kernel of the CPU*" core="[linear][errors]"
   built tests || return
   run_program tests.cuda 240 "${group[@]}" "$(program cuda)" "${all[@]}"
   run_program tests.kernels 240 "$(program cuda_kernels)" "${kernels[@]}"
+  run_program tests.every 240 "$(program cuda_kernels)" "$every"
+  run_program tests.core 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program core)" "$core"
+  run_program tests.nn 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program nn)" "${nn[@]}"
   if ((dry)) || [[ -n $cublas ]]; then
     run_program tests.cublas 120 env BRAID_GEMM=cublas LD_LIBRARY_PATH="$cublas:${LD_LIBRARY_PATH:-}" "$(program cuda_kernels)" "$gemm"
   else

@@ -14,7 +14,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 }  // namespace
 
 bool is_tiny(const GemmArgs& args) noexcept {
-  return args.m <= kTinyElements && args.n <= kTinyElements && args.m * args.n <= kTinyElements && args.k <= kTinyDepth && args.m * args.n * args.k <= kTinyWork;
+  return args.m <= kTinyElements && args.n <= kTinyElements && args.m * args.n <= kTinyElements && args.k <= kTinyDepth &&
+         args.m * args.n * args.k <= kTinyWork;
 }
 
 GemmPlan plan_gemm(const GemmArgs& args, int processors) noexcept {

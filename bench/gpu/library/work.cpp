@@ -109,7 +109,7 @@ const Entry kEntries[] = {
     {"nn", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0], t[1]); }); }},
     {"nt", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0], t[1].transpose(0, 1)); }); }},
     {"tn", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0].transpose(0, 1), t[1]); }); }},
-    {"linear_relu", 3, [](const Sets& s) { return forward(s, [](const auto& t) { return relu(linear(t[0], t[1], t[2])); }); }},
+    {"linear_relu", 3, [](const Sets& s) { return forward(s, [](const auto& t) { return linear_relu(t[0], t[1], t[2]); }); }},
     {"linear_backward", 4, [](const Sets& s) { return linear_backward(s, false); }},
     {"linear_gradients", 4, [](const Sets& s) { return linear_backward(s, true); }},
     {"sgd_step", 0, [](const Sets&) { return sgd_step(); }},

@@ -110,11 +110,13 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
 };
 template <int N, class T>
 BRAID_DEVICE Pack<T, N> load_pack(const T* p) {
-  return *reinterpret_cast<const Pack<T, N>*>(p);
+  if constexpr (sizeof(Pack<T, N>) <= 16) return simt::load_vector<Pack<T, N>>(p);
+  else return *reinterpret_cast<const Pack<T, N>*>(p);
 }
 template <int N, class T>
 BRAID_DEVICE void store_pack(T* p, const Pack<T, N>& pack) {
-  *reinterpret_cast<Pack<T, N>*>(p) = pack;
+  if constexpr (sizeof(pack) <= 16) simt::store_vector(p, pack);
+  else *reinterpret_cast<Pack<T, N>*>(p) = pack;
 }
 /// Packs may be read and written at p.
 template <int N, class T>

@@ -47,7 +47,7 @@ BRAID_DEVICE void read_fours(A (&to)[N], const A* row, int at, int turn) {
   for (int i = 0; i < N; i += 4) {
     const int fours = i / 4 * apart;
     const int place = whole ? (at ^ (turn & (apart - 1))) + (fours ^ (turn & ~(apart - 1))) : (at + fours) ^ turn;
-    const auto pack = read_pack<4>(row + place);  // from shared: fours
+    const auto pack = load_pack<4>(row + place);  // from shared: fours
 #pragma unroll
     for (int j = 0; j < 4; ++j) to[i + j] = pack.v[j];
   }
@@ -72,10 +72,10 @@ template <class E>
 BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typename E::A* sum, const typename E::T* bias, std::int64_t count) {
   if (p.packs_c && count >= 4) {
     Pack<typename E::T, 4> four{};
-    if (p.accumulate) four = read_pack<4>(c);
+    if (p.accumulate) four = load_pack<4>(c);
 #pragma unroll
     for (int i = 0; i < 4; ++i) four.v[i] = finish<E>(p, sum[i], four.v + i, bias == nullptr ? nullptr : bias + i);
-    write_pack<4>(c, four);  // to global: fours
+    store_pack(c, four);  // to global: fours
   } else {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -90,7 +90,7 @@ BRAID_DEVICE void store_part(const GemmParams<E>& p, typename E::A* to, const ty
     Pack<typename E::A, 4> four;
 #pragma unroll
     for (int q = 0; q < 4; ++q) four.v[q] = sum[q];
-    write_pack<4>(to, four);
+    store_pack(to, four);
   } else {
 #pragma unroll
     for (int q = 0; q < 4; ++q)

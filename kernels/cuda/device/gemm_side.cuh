@@ -6,18 +6,6 @@
 // One side of a product on its way from global to shared memory.
 namespace braid::cuda {
 
-/// N neighbouring elements in accesses of 16 bytes where they fill them.
-template <int N, class T>
-BRAID_DEVICE Pack<T, N> read_pack(const T* p) {
-  if constexpr (sizeof(Pack<T, N>) <= 16) return simt::load_vector<Pack<T, N>>(p);
-  else return load_pack<N>(p);
-}
-template <int N, class T>
-BRAID_DEVICE void write_pack(T* p, const Pack<T, N>& pack) {
-  if constexpr (sizeof(Pack<T, N>) <= 16) simt::store_vector(p, pack);
-  else store_pack(p, pack);
-}
-
 /// A tile of op(A)ᵀ or op(B) in shared memory, [kDepth, kWidth]: op(A)'s rows or op(B)'s columns lie along the width.
 /// along_depth   the operand's memory is dense along k (A as stored [m, k], B as stored [n, k]); its fours are turned on the way. So that neither the stores of
 ///               a warp nor its reads meet in a bank, row d of the tile keeps element w at w ^ turn(d).
@@ -56,7 +44,7 @@ class GemmSide {
           for (int i = 0; i < 4; ++i) simt::cp_async4(to + i, i < valid ? from + i : at_, i < valid ? 4 : 0);
         }
       } else if (packs && valid >= 4) {
-        const auto pack = read_pack<4>(from);  // from global: staged
+        const auto pack = load_pack<4>(from);  // from global: staged
 #pragma unroll
         for (int i = 0; i < 4; ++i) next_[e][i] = E::load(pack.v[i]);
       } else {
@@ -81,7 +69,7 @@ class GemmSide {
           Pack<A, 4> pack;
 #pragma unroll
           for (int i = 0; i < 4; ++i) pack.v[i] = next_[e][i];
-          write_pack<4>(shared + row * kWidth + column, pack);
+          store_pack(shared + row * kWidth + column, pack);
         }
       }
     }
