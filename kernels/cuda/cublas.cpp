@@ -163,7 +163,12 @@ bool multiply(const GemmArgs& args, Stream& stream) {
   const std::lock_guard lock(own.mutex);
   if (own.handle == nullptr) {
     Handle handle = nullptr;
-    check(f.create(&handle), "cublasCreate", device, scope);
+    Status made = f.create(&handle);
+    if (made == cublas::kAllocFailed) {  // our cache may hold what it needs
+      device_context(device).backend->empty_cache();
+      made = f.create(&handle);
+    }
+    check(made, "cublasCreate", device, scope);
     if (const Status status = f.set_math_mode(handle, cublas::kMathDefault | cublas::kMathFullReductions); status != cublas::kSuccess) {
       (void)f.destroy(handle);
       check(status, "cublasSetMathMode", device, scope);

@@ -5,11 +5,17 @@
 #include <braid/core/error.hpp>
 
 #include "cuda/cublas_api.hpp"
+#include "simt/cuda_runtime.hpp"
 
 namespace braid::cuda::cublas {
 namespace {
 
+// The one of our runtime first: a driver that is new enough for the runtime is new enough for it.
+#if !SIMT_EMULATED && CUDART_VERSION < 13000
+constexpr const char* kNames[] = {"libcublas.so.12", "libcublas.so.13", "libcublas.so"};
+#else
 constexpr const char* kNames[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
+#endif
 
 template <class F>
 void find(void* library, const char* library_name, const char* name, F*& function) {

@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kThreads) sgd_step(StepItems<N> items, Sgd<typ
     A step = sgd.maximize ? -gradient : gradient;
     if (sgd.with_decay) step += sgd.decay * value;
     if (sgd.with_momentum) {
-      mean = sgd.first ? step : sgd.momentum * mean + sgd.fresh * step;
+      mean = sgd.first ? step : multiply(sgd.momentum, mean) + sgd.fresh * step;
       step = sgd.nesterov ? step + sgd.momentum * mean : mean;
     }
     value -= sgd.lr * step;
@@ -87,8 +87,9 @@ template <class E, int N>
 __global__ void __launch_bounds__(kThreads) adamw_step(StepItems<N> items, AdamW<typename E::A> adam) {
   using A = typename E::A;
   for_items<E>(items, {true, true, true}, [&](A& value, A gradient, A& mean, A& square) {
-    mean = adam.beta1 * mean + adam.fresh1 * gradient;
-    square = adam.beta2 * square + adam.fresh2 * gradient * gradient;
+    // Of two products one is rounded on its own: which one, the compiler might choose differently for another number of items.
+    mean = multiply(adam.beta1, mean) + adam.fresh1 * gradient;
+    square = multiply(adam.beta2, square) + adam.fresh2 * gradient * gradient;
     value = value * adam.keep - adam.step_size * mean / (sqrt_of(square) / adam.root_bias2 + adam.eps);
   });
 }

@@ -59,7 +59,13 @@ int gpu_count(std::string* reason) noexcept {
 }
 
 CudaDevice::CudaDevice(Gpu& gpu, int index, bool cache)
-    : gpu_(gpu), device_(DeviceType::cuda, index), kernels_(kernel_table()), stream_(gpu, device_), allocator_(gpu, device_, cache), ring_(gpu, device_) {}
+    : gpu_(gpu),
+      device_(DeviceType::cuda, index),
+      kernels_(kernel_table()),
+      stream_(gpu, device_),
+      allocator_(gpu, device_, cache),
+      ring_(gpu, device_),
+      downloads_(gpu, device_) {}
 
 std::string CudaDevice::description() const {
   cudaDeviceProp properties{};
@@ -88,7 +94,7 @@ void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
   if (!to_cuda && !from_cuda) throw DeviceError(str("copy: expected a CUDA device on one side, got ", copy.from_device, " to ", copy.to_device));
   gpu_.note("copy", device_, own.number());
   if (!from_cuda) ring_.to_device(copy.to, copy.from, copy.bytes, own);
-  else if (!to_cuda) ring_.to_host(copy.to, copy.from, copy.bytes, own);
+  else if (!to_cuda) downloads_.to_host(copy.to, copy.from, copy.bytes, own);
   else copy_between(copy, own);
 }
 

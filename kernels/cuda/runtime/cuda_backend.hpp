@@ -47,8 +47,8 @@ class CudaDevice final : public DeviceBackend {
   const KernelTable& kernels_;
   std::atomic<std::uint32_t> streams_{0};  // made by programs
   CudaStream stream_;
-  StreamAllocator allocator_;  // ends before the stream that its blocks wait for
-  PinnedRing ring_;
+  StreamAllocator allocator_;    // ends before the stream that its blocks wait for
+  PinnedRing ring_, downloads_;  // two: a copy to the host waits for its stream, and nobody who uploads has to wait with it
 };
 
 /// The GPUs of this machine, each as BRAID_CUDA_DEVICES_PER_GPU (default 1) logical devices: with 2, cuda:0 and cuda:1 are on the first GPU. BRAID_CUDA_CACHE=0

@@ -41,7 +41,7 @@ class CudaStream : public Stream {
  public:
   /// `number`: 0 for the device's own stream, else what reports call it.
   CudaStream(Gpu& gpu, Device device, std::uint32_t number = 0) noexcept : Stream(device), gpu_(gpu), number_(number), handover_(gpu, device) {}
-  /// Waits for the work that is queued.
+  /// Does not wait: the driver finishes what is queued, then lets go of the stream.
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;

@@ -6,55 +6,55 @@ namespace braid::simt {
 
 /// The codes after which a context works on, by number: their names differ between toolkits, their values do not.
 inline constexpr int kHarmlessCodes[] = {
-    0,                                                           // success
-    1,                                                           // invalid value
-    2,                                                           // memory allocation
-    3,                                                           // initialization error
-    4,                                                           // cudart unloading
-    9,                                                           // invalid configuration
-    12,                                                          // invalid pitch value
-    13,                                                          // invalid symbol
-    16,                                                          // invalid host pointer
-    17,                                                          // invalid device pointer
-    21,                                                          // invalid memcpy direction
-    35,                                                          // insufficient driver
-    36,                                                          // call requires a newer driver
-    46,                                                          // devices unavailable
-    52,                                                          // missing configuration
-    98,                                                          // invalid device function
-    100,                                                         // no device
-    101,                                                         // invalid device
-    200,                                                         // invalid kernel image
-    201,                                                         // device uninitialized
-    209,                                                         // no kernel image for the device
-    210,                                                         // already acquired
-    215,                                                         // unsupported limit
-    216,                                                         // device already in use
-    217,                                                         // peer access unsupported
-    218,                                                         // invalid PTX
-    222,                                                         // unsupported PTX version
-    302,                                                         // shared object symbol not found
-    303,                                                         // shared object init failed
-    304,                                                         // operating system
-    400,                                                         // invalid resource handle
-    401,                                                         // illegal state
-    500,                                                         // symbol not found
-    600,                                                         // not ready
-    701,                                                         // launch out of resources
-    704,                                                         // peer access already enabled
-    705,                                                         // peer access not enabled
-    708,                                                         // set on active process
-    711,                                                         // too many peers
-    712,                                                         // host memory already registered
-    713,                                                         // host memory not registered
-    720,                                                         // cooperative launch too large
-    800,                                                         // not permitted
-    801,                                                         // not supported
-    802,                                                         // system not ready
-    803,                                                         // system driver mismatch
-    804,                                                         // compat not supported on device
-    900, 901, 902, 903, 904, 905, 906, 907, 908, 909, 910, 911,  // stream capture, timeout, graph update, external device
-    913,                                                         // function not loaded
+    0,                                                      // success
+    1,                                                      // invalid value
+    2,                                                      // memory allocation
+    3,                                                      // initialization error
+    4,                                                      // cudart unloading
+    9,                                                      // invalid configuration
+    12,                                                     // invalid pitch value
+    13,                                                     // invalid symbol
+    16,                                                     // invalid host pointer
+    17,                                                     // invalid device pointer
+    21,                                                     // invalid memcpy direction
+    35,                                                     // insufficient driver
+    36,                                                     // call requires a newer driver
+    46,                                                     // devices unavailable
+    52,                                                     // missing configuration
+    98,                                                     // invalid device function
+    100,                                                    // no device
+    101,                                                    // invalid device
+    200,                                                    // invalid kernel image
+    201,                                                    // device uninitialized
+    209,                                                    // no kernel image for the device
+    210,                                                    // already acquired
+    215,                                                    // unsupported limit
+    216,                                                    // device already in use
+    217,                                                    // peer access unsupported
+    218,                                                    // invalid PTX
+    222,                                                    // unsupported PTX version
+    302,                                                    // shared object symbol not found
+    303,                                                    // shared object init failed
+    304,                                                    // operating system
+    400,                                                    // invalid resource handle
+    401,                                                    // illegal state
+    500,                                                    // symbol not found
+    600,                                                    // not ready
+    701,                                                    // launch out of resources
+    704,                                                    // peer access already enabled
+    705,                                                    // peer access not enabled
+    708,                                                    // set on active process
+    711,                                                    // too many peers
+    712,                                                    // host memory already registered
+    713,                                                    // host memory not registered
+    720,                                                    // cooperative launch too large
+    800,                                                    // not permitted
+    801,                                                    // not supported
+    802,                                                    // system not ready
+    803,                                                    // system driver mismatch
+    804,                                                    // compat not supported on device
+    900, 901, 902, 903, 904, 905, 906, 907, 908, 909, 910,  // stream capture, timeout, graph update
+    913,                                                    // function not loaded
 };
 
 /// True if a device is lost after this code: CUDA says that the process must be started again. So is every code that is not known. The engine and the twin
