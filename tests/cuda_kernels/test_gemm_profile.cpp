@@ -15,19 +15,19 @@ namespace {
 
 constexpr std::int64_t kSize = 128, kDeep = 32;
 
-/// The line of gemm_side.cuh that has the words.
-int line_of(const std::string& words) {
-  std::ifstream in(std::string(BRAID_TESTS_DIR) + "/../kernels/cuda/device/gemm_side.cuh");
+/// The line of a file of kernels/cuda/device that has the words.
+int line_of(const std::string& file, const std::string& words) {
+  std::ifstream in(std::string(BRAID_TESTS_DIR) + "/../kernels/cuda/device/" + file);
   std::string text;
   for (int line = 1; std::getline(in, text); ++line)
     if (text.find(words) != std::string::npos) return line;
   return 0;
 }
 
-ProfileLine at(const Profile& profile, const std::string& words, bool shared) {
-  const int line = line_of(words);
+ProfileLine at(const Profile& profile, const std::string& file, const std::string& words, bool shared) {
+  const int line = line_of(file, words);
   REQUIRE(line > 0);
-  return profile.at("gemm_side.cuh", line, shared);
+  return profile.at(file, line, shared);
 }
 
 void multiply(int layout) {
@@ -56,16 +56,16 @@ TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes 
     INFO(profile.table());
     const std::uint64_t turned = turned_a + turned_b, direct = 2 - turned;
     // Each of 8 warps reads two fours of A and two of B for each k.
-    const ProfileLine reads = at(profile, "return simt::load_vector<", true);
+    const ProfileLine reads = at(profile, "element.cuh", "return simt::load_vector<", true);
     CHECK(reads.accesses == 8 * 4 * kDeep);
     CHECK(reads.cost == reads.ideal);
-    const ProfileLine global = at(profile, "return simt::load_vector<", false);
+    const ProfileLine global = at(profile, "element.cuh", "return simt::load_vector<", false);
     CHECK(global.accesses == turned * fours);
     CHECK(global.cost == global.ideal);
-    const ProfileLine stores = at(profile, "// to shared: turned", true);
+    const ProfileLine stores = at(profile, "gemm_side.cuh", "// to shared: turned", true);
     CHECK(stores.accesses == turned * fours * 4);
     CHECK(stores.cost == stores.ideal);
-    const ProfileLine copies = at(profile, "// to shared: async", true), copied = at(profile, "// to shared: async", false);
+    const ProfileLine copies = at(profile, "gemm_side.cuh", "// to shared: async", true), copied = at(profile, "gemm_side.cuh", "// to shared: async", false);
     CHECK(copied.accesses == direct * fours);
     CHECK(copied.cost == copied.ideal);
     CHECK(copies.cost == copies.ideal);
