@@ -23,6 +23,14 @@ def slug(name):
     return re.sub(r"[^a-z0-9]+", "-", (match[1] if match else name).lower()).strip("-") or "gpu"
 
 
+def now():
+    """What the clocks are after work, and why they are no higher (a mask of bits); "" for what this driver does not say."""
+    fields = ("clocks.sm", "power.draw", "clocks_event_reasons.active")
+    values = run("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader,nounits").splitlines()[:1]
+    values = values[0].split(",") if values else ["", "", ""]
+    return dict(zip(("clock_sm_mhz", "power_w", "clocks_event_reasons"), [v.strip() for v in values]))
+
+
 def read():
     """None where there is no GPU."""
     lines = run("nvidia-smi", "--query-gpu=" + ",".join(FIELDS), "--format=csv,noheader,nounits").splitlines()
@@ -30,7 +38,7 @@ def read():
         return None
     values = dict(zip(FIELDS, [v.strip() for v in lines[0].split(",")]))
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    commit = run("git", "-C", top, "rev-parse", "--short", "HEAD")
+    commit = os.environ.get("BRAID_COMMIT") or run("git", "-C", top, "rev-parse", "--short", "HEAD")
     changed = run("git", "-C", top, "status", "--porcelain", "--untracked-files=no")
     return {
         "gpu": values["name"],

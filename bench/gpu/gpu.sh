@@ -4,29 +4,31 @@
 set -uo pipefail
 . tests/lib.sh
 
-steps=(card build tests conformance handover sanitizer)
+steps=(card build conformance handover tests sanitizer ladder)
+asked=(profile) # steps that run only when they are named
 rows=(ceilings G1 G1s G5 G6 G6s G7 G8 G12 G13 G14) # as table.py --list has them
 usage() {
   cat <<TEXT
 usage: ./dev gpu [--dry-run] [--only NAME,...] [--out FOLDER] [--seconds N] [--list]
 
   --only     these steps or rows alone; table means all rows
-  --out      where logs and the JSON file go (default: \$OUT, else build/gpu/out)
-  --seconds  no step starts after that time (default 570, for machines that give ten minutes a command)
+  --out      where lines.txt, logs.tgz and the JSON file go (default: \$OUT, else build/gpu/out)
+  --seconds  no step starts or goes on after that time (default 540, for machines that give ten minutes a command)
   --dry-run  every step on emulated devices, at tiny sizes: finds typos, measures nothing
 steps: ${steps[*]}
 rows:  ${rows[*]}
+only when named: ${asked[*]}
 TEXT
 }
 
-dry=0 only="" out=${OUT:-build/gpu/out} seconds=570
+dry=0 only="" out=${OUT:-build/gpu/out} seconds=540
 while (($# > 0)); do
   case $1 in
     --dry-run) dry=1 ;;
     --only) only=${2:?--only needs names} && shift ;;
     --out) out=${2:?--out needs a folder} && shift ;;
     --seconds) seconds=${2:?--seconds needs a number} && shift ;;
-    --list) printf '%s\n' "${steps[@]}" "${rows[@]}" && exit 0 ;;
+    --list) printf '%s\n' "${steps[@]}" "${asked[@]}" "${rows[@]}" && exit 0 ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
   esac
@@ -36,7 +38,7 @@ chosen=()
 IFS=, read -ra names <<<"${only:-$(IFS=,; echo "${steps[*]}"),table}"
 for name in "${names[@]}"; do
   if [[ $name == table ]]; then chosen+=("${rows[@]}")
-  elif [[ " ${steps[*]} ${rows[*]} " == *" $name "* ]]; then chosen+=("$name")
+  elif [[ " ${steps[*]} ${asked[*]} ${rows[*]} " == *" $name "* ]]; then chosen+=("$name")
   else
     echo "./dev gpu: there is no step '$name'" >&2
     usage >&2
@@ -53,12 +55,15 @@ line() { # VERDICT NAME TEXT
 }
 left() { echo $((seconds - SECONDS)); }
 
-mkdir -p "$out"
-out=$(readlink -f "$out")
+# Few files may come back from a lent machine: the logs are one archive.
+logs=build/gpu/logs
+rm -rf "$logs"
+mkdir -p "$out" "$logs"
+out=$(readlink -f "$out") logs=$(readlink -f "$logs")
+archive() { tar -czf "$out/logs.tgz" -C "$logs" --exclude bin .; }
 # A command that is not there, a mistyped function say, is a failure wherever it stands.
-rm -f "$out/not-found"
 command_not_found_handle() {
-  echo "./dev gpu: no command '$1'" | tee -a "$out/not-found" >&2
+  echo "./dev gpu: no command '$1'" | tee -a "$logs/not-found" >&2
   return 127
 }
 folder=build/gpu
@@ -66,21 +71,30 @@ debs=$(readlink -f "${BRAID_DEBS:-build/debs}" || true)
 PATH=$PATH:/usr/local/cuda/bin
 [[ -d $debs/usr/bin ]] && PATH=$PATH:$debs/usr/bin
 python=${BRAID_PYTHON:-python3}
+# The tunable: the library's thread variables are of the kind that is placed when a process starts, and python leaves little room for those that come later.
+export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 PYTHONDONTWRITEBYTECODE=1
 if ((dry)); then
   folder=build/simt
   # The tools of such a machine that are not here, as far as we use them.
-  fakes=$out/bin
+  fakes=$logs/bin
   mkdir -p "$fakes"
   cat >"$fakes/nvidia-smi" <<'TEXT'
 #!/usr/bin/env bash
 [[ $1 == -L ]] && echo "GPU 0: emulated" && exit 0
-[[ $1 == --query-gpu=name,* && $2 == --format=csv,noheader,nounits ]] || exit 1
+[[ $2 == --format=csv,noheader,nounits ]] || exit 1
+[[ $1 == --query-gpu=clocks.sm,power.draw,clocks_event_reasons.active ]] && echo "0, 0, 0x0" && exit 0
+[[ $1 == --query-gpu=name,* ]] || exit 1
 echo "Emulated E100 1GB, 0, 9.0, 1024, 0, 0, 0, 0, 0, 0"
 TEXT
   cat >"$fakes/compute-sanitizer" <<'TEXT'
 #!/usr/bin/env bash
 [[ $1 == --tool && $2 =~ ^(memcheck|racecheck|initcheck|synccheck)$ && $3 == --error-exitcode && $4 == 9 && -x $5 ]] || exit 1
 exec "${@:5}"
+TEXT
+  cat >"$fakes/ncu" <<'TEXT'
+#!/usr/bin/env bash
+[[ "$1 $2 $3 $4 $5 $6" == "--clock-control none --set full -c 3" && $7 == -k && $9 == -f && ${10} == -o && -x $(command -v "${12}") ]] || exit 1
+exec "${@:12}"
 TEXT
   chmod +x "$fakes"/*
   PATH=$fakes:$PATH
@@ -91,21 +105,27 @@ elif ! nvidia-smi -L 2>/dev/null | grep '^GPU' >/dev/null; then
   exit 0
 fi
 
+# What a sanitizer or a test says of a fault, case as written: not the summary at the end.
+findings='FAILED|========= (Invalid|Error|Race|Uninit|Barrier)'
+
 # run_program NAME SECONDS PROGRAM [arguments]: a program of tests, its line and its log.
 run_program() {
-  local name=$1 limit=$2 log=$out/$1.log status=0 text start=$SECONDS
+  local name=$1 limit=$2 log=$logs/$1.log status=0 text start=$SECONDS
   shift 2
   limit=$((limit < $(left) ? limit : $(left)))
   if ((limit <= 0)); then
     line "SKIP(no time left: ./dev gpu --only ${name%%.*})" "$name" ""
     return
   fi
-  timeout "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+  # All kernels are loaded at the start: the first launch of one that is loaded late waits for the device, and the tests that hold a stream up would wait for ever.
+  CUDA_MODULE_LOADING=EAGER timeout -k 5 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
   text=$(grep -E '^(All tests passed|test cases:|No tests ran)' "$log" | tail -n 1)
-  if ((status == 124)); then
-    line FAIL "$name" "still running after $limit s: $log"
+  if ((status == 124 || status == 137)); then
+    line FAIL "$name" "still running after $limit s, $(grep -cE "$findings" "$log") findings so far: $log"
+    grep -E "$findings" "$log" | head -n 30 | sed 's/^/    /'
   elif ((status != 0)) || [[ $text != "All tests passed"* ]]; then
     line FAIL "$name" "exit status $status, ${text:-no summary}: $log"
+    grep -E "$findings" "$log" | head -n 30 | sed 's/^/    /'
     grep -vE '^ *$' "$log" | tail -n 12 | sed 's/^/    /'
   else
     line PASS "$name" "$text, $(grep -c 'SKIP(' "$log") skipped, $((SECONDS - start)) s"
@@ -119,7 +139,7 @@ step_card() {
 }
 
 step_build() {
-  local log=$out/build.log status=0 targets=(braid_bench) generator=(-G Ninja) arguments=(-DBRAID_BUILD_TESTS=ON) capability architecture=emulated
+  local log=$logs/build.log status=0 targets=(braid_bench) generator=(-G Ninja) arguments=(-DBRAID_BUILD_TESTS=ON) capability architecture=emulated
   if have_package catch2 || [[ -d $debs/usr/include/catch2 ]]; then
     targets+=(braid_tests_cuda braid_tests_cuda_kernels braid_tests_core braid_tests_nn braid_tests_parallel braid_tests_simt_conformance)
   else
@@ -135,11 +155,11 @@ step_build() {
     [[ $architecture == 90 ]] && architecture=90a
     command -v ninja >/dev/null || generator=()
     [[ -d $debs/usr ]] && arguments+=("-DCMAKE_PREFIX_PATH=$debs/usr")
-    mkdir -p "$folder"
+    targets+=(bench_ladder)
     {
       cmake -S . -B "$folder" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DBRAID_CUDA=ON "-DBRAID_CUDA_ARCHITECTURES=$architecture-real" -DBRAID_ONEDNN=OFF \
-        -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_DOCS=OFF "${arguments[@]}" &&
-        timeout "$(left)" cmake --build "$folder" --parallel "$jobs" --target "${targets[@]}"
+        -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF -DBRAID_BUILD_DOCS=OFF "${arguments[@]}" &&
+        timeout -k 5 "$(left)" cmake --build "$folder" --parallel "$jobs" --target "${targets[@]}"
     } >"$log" 2>&1 || status=$?
   fi
   if ((status == 0)); then
@@ -164,13 +184,13 @@ step_tests() {
   local all=("") kernels=("") split=("") nn=("") gemm="[gemm]~[names]" every="[every]" core="~[.]~[io]~[hostile]"
   ((dry)) && all=("[availability]") kernels=("[where]") split=("[gather][errors]") gemm="cuda gemm: nothing along k*" nn=("[parameter]") every="every kernel of the CPU*" core="[linear][errors]"
   built tests || return
-  run_program tests.cuda 240 "${group[@]}" "$(program cuda)" "${all[@]}"
+  run_program tests.cuda 240 "${group[@]}" "${with_cublas[@]}" "$(program cuda)" "${all[@]}"
   run_program tests.kernels 240 "$(program cuda_kernels)" "${kernels[@]}"
   run_program tests.every 240 "$(program cuda_kernels)" "$every"
   run_program tests.core 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program core)" "$core"
   run_program tests.nn 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program nn)" "${nn[@]}"
   if ((dry)) || [[ -n $cublas ]]; then
-    run_program tests.cublas 120 env BRAID_GEMM=cublas LD_LIBRARY_PATH="$cublas:${LD_LIBRARY_PATH:-}" "$(program cuda_kernels)" "$gemm"
+    run_program tests.cublas 120 env BRAID_GEMM=cublas "${with_cublas[@]}" "$(program cuda_kernels)" "$gemm"
   else
     line "SKIP(no cuBLAS)" tests.cublas ""
   fi
@@ -191,22 +211,61 @@ step_handover() {
 
 # With the cache of memory off, so that every block is the driver's own, and the checker sees its ends.
 step_sanitizer() {
-  local tool kernels="[cuda_kernels]"
+  local tool limit kernels conformance
+  conformance=$(program simt/conformance simt_conformance)
   built sanitizer || return
   if ! command -v compute-sanitizer >/dev/null; then
     line "SKIP(no compute-sanitizer)" sanitizer ""
     return
   fi
-  ((dry)) && kernels="[where]"
-  compute-sanitizer --tool memcheck --error-exitcode 9 "$(program simt/conformance simt_conformance)" "[warp]" >"$out/sanitizer.log" 2>&1 </dev/null
-  if grep -iE 'device not supported|not permitted|not supported on' "$out/sanitizer.log" >/dev/null; then
-    line "SKIP(compute-sanitizer is refused here)" sanitizer "$out/sanitizer.log"
+  timeout -k 5 60 compute-sanitizer --tool memcheck --error-exitcode 9 "$conformance" "[warp]" >"$logs/sanitizer.log" 2>&1 </dev/null
+  if grep -iE 'device not supported|not permitted|not supported on' "$logs/sanitizer.log" >/dev/null; then
+    line "SKIP(compute-sanitizer is refused here)" sanitizer "$logs/sanitizer.log"
     return
   fi
-  for tool in memcheck racecheck initcheck synccheck; do
-    run_program "sanitizer.$tool.conformance" 60 compute-sanitizer --tool $tool --error-exitcode 9 "$(program simt/conformance simt_conformance)"
-    run_program "sanitizer.$tool.kernels" 120 env BRAID_CUDA_CACHE=0 compute-sanitizer --tool $tool --error-exitcode 9 "$(program cuda_kernels)" "$kernels"
+  for tool in memcheck racecheck synccheck initcheck; do
+    # The other tools are slower by far: what has shared memory, barriers and shuffles.
+    limit=120 kernels="[softmax],[reduce],[loss],[gemm][names],[gemm][profile]"
+    [[ $tool == memcheck ]] && limit=240 kernels="[cuda_kernels]"
+    ((dry)) && kernels="[where]"
+    run_program "sanitizer.$tool.conformance" 60 compute-sanitizer --tool $tool --error-exitcode 9 "$conformance"
+    run_program "sanitizer.$tool.kernels" $limit env BRAID_CUDA_CACHE=0 compute-sanitizer --tool $tool --error-exitcode 9 "$(program cuda_kernels)" "$kernels"
   done
+}
+
+# The two ladders of docs/guides/ladder.md with their times.
+step_ladder() {
+  local ladder=$folder/bench/bench_ladder status=0 options=(--json "$out/ladder.json")
+  ((dry)) && options=(--check)
+  if [[ ! -x $ladder ]]; then
+    line "SKIP(not built: $( ((dry)) && echo "./dev bench ladder" || echo "./dev gpu --only build"))" ladder ""
+    return
+  fi
+  timeout -k 5 "$(left)" "$ladder" "${options[@]}" >"$logs/ladder.log" 2>&1 </dev/null || status=$?
+  if ((status == 0)); then line PASS ladder ""; else line FAIL ladder "exit status $status: $logs/ladder.log"; fi
+  grep -vE '^ *$' "$logs/ladder.log" | sed 's/^/    /'
+}
+
+# Nsight Compute's counters of the product G1.nn.4096, three launches; the report opens in ncu-ui anywhere. Clocks stay as they are.
+step_profile() {
+  local library=$folder/bench/gpu/libbraid_bench.so status=0 size=4096
+  ((dry)) && size=24
+  if ! command -v ncu >/dev/null; then
+    line "SKIP(no ncu)" profile ""
+  elif [[ ! -f $library ]]; then
+    line "SKIP(not built: ./dev gpu --only build)" profile ""
+  else
+    timeout -k 5 "$(left)" ncu --clock-control none --set full -c 3 -k "regex:linear|matmul|gemm" -f -o "$out/profile" \
+      "$(command -v "$python")" bench/gpu/one_product.py "$library" $size >"$logs/profile.log" 2>&1 </dev/null || status=$?
+    if grep ERR_NVGPUCTRPERM "$logs/profile.log" >/dev/null; then
+      line "SKIP(ncu is refused the counters here)" profile "$logs/profile.log"
+    elif ((status != 0)) || { ((!dry)) && [[ ! -f $out/profile.ncu-rep ]]; }; then
+      line FAIL profile "exit status $status: $logs/profile.log"
+      tail -n 12 "$logs/profile.log" | sed 's/^/    /'
+    else
+      line PASS profile "$out/profile.ncu-rep"
+    fi
+  fi
 }
 
 # run_rows NAMES: all in one process, so that they share their ceilings.
@@ -221,14 +280,13 @@ run_rows() {
     return
   fi
   ((dry)) && options+=(--dry-run)
-  # The tunable: the library's thread variables are of the kind that is placed when a process starts, and python leaves little room for those that come later.
-  [[ -z $beside_torch && -n $cublas ]] && local -x LD_LIBRARY_PATH=$cublas:${LD_LIBRARY_PATH:-}
-  GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 timeout $(($(left) + 30)) \
-    "$python" bench/gpu/table.py --library "$library" --rows "$1" "${options[@]}" 2>"$out/table.err" </dev/null || status=$?
+  [[ -z $beside_torch && -n $cublas ]] && local -x "${with_cublas[@]}"
+  PYTHONUNBUFFERED=1 timeout -k 5 "$(left)" \
+    "$python" bench/gpu/table.py --library "$library" --rows "$1" "${options[@]}" 2>"$logs/table.err" </dev/null || status=$?
   if ((status != 0)); then
     failed=1
-    ((status == 1)) || line FAIL table "exit status $status"
-    grep -vE '^ *$' "$out/table.err" | tail -n 20 | sed 's/^/    /'
+    ((status == 1)) || line FAIL table "exit status $status$( ((status == 124 || status == 137)) && echo ": out of time; the rows before are in the JSON file")"
+    grep -vE '^ *$' "$logs/table.err" | tail -n 20 | sed 's/^/    /'
   fi
 }
 
@@ -240,15 +298,27 @@ for place in ${packages:+"$packages/cu13/lib" "$packages/cublas/lib"} /usr/local
 done
 beside_torch=$("$python" -c 'import importlib.util; print(importlib.util.find_spec("torch") and 1 or "")' 2>/dev/null)
 
-table=""
-for name in "${chosen[@]}"; do
-  if [[ " ${steps[*]} " == *" $name "* ]]; then
-    if (($(left) > 0)); then "step_$name"; else line "SKIP(no time left: ./dev gpu --only $name)" "$name" ""; fi
-  else
-    table+=${table:+,}$name
+with_cublas=()
+[[ -n $cublas ]] && with_cublas=("LD_LIBRARY_PATH=$cublas${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
+
+{
+  trap archive EXIT
+  table=""
+  for name in "${chosen[@]}"; do
+    if [[ " ${rows[*]} " == *" $name "* ]]; then
+      table+=${table:+,}$name
+    elif (($(left) > 0)); then
+      "step_$name"
+    else
+      line "SKIP(no time left: ./dev gpu --only $name)" "$name" ""
+    fi
+  done
+  if [[ -n $table ]]; then
+    archive # a machine that is cut off in the table keeps the rest
+    run_rows "$table"
   fi
-done
-[[ -n $table ]] && run_rows "$table"
-[[ -e $out/not-found ]] && line FAIL commands "$(head -n 1 "$out/not-found")"
-echo "./dev gpu: $( ((failed)) && echo "something failed" || echo "nothing failed"), $SECONDS s; logs in $out"
-((failed == 0))
+  [[ -e $logs/not-found ]] && line FAIL commands "$(head -n 1 "$logs/not-found")"
+  echo "./dev gpu: $( ((failed)) && echo "something failed" || echo "nothing failed"), $SECONDS s; logs in $out/logs.tgz"
+  ((failed == 0))
+} 2>&1 | tee "$out/lines.txt"
+exit "${PIPESTATUS[0]}"

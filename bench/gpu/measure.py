@@ -100,8 +100,9 @@ class Table:
         best = min(there, key=lambda p: series[p].time())
         r, noise = series[best].time() / mine.time(), max(mine.noise(), series[best].noise())
         near = abs(r - bar) <= 2 * noise * bar
-        text = f"r {r:.3f} +-{noise:.3f}{' NEAR' if near else ''}  {shown}{note}"
-        self.line("PASS" if r >= bar else "FAIL", name, text, f">= {bar}", value=r, noise=noise, peer=best, times=times)
+        tie = abs(r - 1) <= 2 * noise  # neither is faster
+        text = f"r {r:.3f} +-{noise:.3f}{' NEAR' if near else ''}{' within noise' if tie else ''}  {shown}{note}"
+        self.line("PASS" if r >= bar else "FAIL", name, text, f">= {bar}", value=r, noise=noise, within_noise=tie, peer=best, times=times)
         return r
 
     def write(self, out, results):

@@ -56,6 +56,8 @@ class DryCuda:
 class Peer:
     """What rows ask of PyTorch. `missing` is the reason where there is none; then nothing else may be used."""
 
+    COMPILE_MODE = "max-autotune-no-cudagraphs"
+
     def __init__(self, dry):
         self.dry, self.missing, self.name = dry, None, "none"
         try:
@@ -83,6 +85,12 @@ class Peer:
     def exact(self):
         """Products of float32 in float32. Every row asserts it once more by the error."""
         self.torch.set_float32_matmul_precision("highest")
+
+    def allows_tf32(self):
+        return str(self.torch.backends.cuda.matmul.allow_tf32)
+
+    def precision(self):
+        return str(self.torch.get_float32_matmul_precision())
 
     def tf32(self):
         self.torch.set_float32_matmul_precision("high")
@@ -152,11 +160,15 @@ class Peer:
         captured = self.cuda.CUDAGraph()
         with self.cuda.graph(captured, stream=side):
             run()
-        return captured.replay
+        return lambda kept=run: captured.replay()  # the graph reads the memory of what run holds
 
     def compiled(self, function, *arguments):
-        """torch.compile of a function, compiled here by a first call."""
-        fast = self.torch.compile(function, backend="eager") if self.dry else self.torch.compile(function)
+        """torch.compile of a function for these shapes alone, compiled here by a first call."""
+        self.torch._dynamo.reset()  # else a second shape would be compiled for any shape
+        if self.dry:
+            fast = self.torch.compile(function, backend="eager", dynamic=False)
+        else:
+            fast = self.torch.compile(function, dynamic=False, mode=self.COMPILE_MODE)
         fast(*arguments)
         self.cuda.synchronize()
         return fast

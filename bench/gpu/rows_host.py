@@ -75,14 +75,15 @@ def g12(t):
     t.table.at_least("G12.malloc_async", r, 5, f"r {r:.2f}  cudaMallocAsync {ns['malloc_async']:.0f} ns")
     if "torch" in ns:
         r = ns["torch"] / max(ours, 1e-9)
-        t.table.at_least("G12.torch", r, 1, f"r {r:.2f}  torch's caching allocator, called from Python: {ns['torch']:.0f} ns")
+        # No verdict: most of it is Python's call.
+        t.table.figure("G12.torch", f"r {r:.2f}  torch's caching allocator, called from Python: {ns['torch']:.0f} ns", value=r)
     else:
-        t.table.skip("G12.torch", t.peer.missing, ">= 1")
+        t.table.skip("G12.torch", t.peer.missing)
 
 
 def g13(t):
     """From the host to the GPU: pinned, pageable, and beside work of the GPU."""
-    t.table.skip("G13.pinned", "the engine has no pinned host tensors; ceilings.h2d.pinned is the bare call", ">= 0.95")
+    t.table.skip("G13.pinned", "the engine takes every copy from the host through its own pinned ring, pinned source or not; ceilings.h2d.pinned is the bare call", ">= 0.95")
     n = 1 << 8 if t.dry else 1 << 25
     host = t.library.normal(n)
     work = t.library.work("upload", [host])
@@ -110,18 +111,19 @@ def g14(t):
     theirs = {}
     if not t.peer.missing:
         torch, F = t.peer.torch, t.peer.torch.nn.functional
-        view = {kind: [t.peer.view(v) for v in operands] for kind, operands in cases.items()}
+        p, q, m, n, c = (t.peer.view(v) for v in (x, y, a, b, bias))
+        # One closure an op: whatever else Python did would be counted against PyTorch.
         functions = {
-            "add": lambda a, b: a + b,
-            "scale": lambda a: a * 1.5,
-            "relu": torch.relu,
-            "exp": torch.exp,
-            "sum": lambda a: a.sum(),
-            "nn": torch.mm,
-            "softmax": lambda a: torch.softmax(a, -1),
-            "linear_relu": lambda x, w, b: torch.relu(F.linear(x, w, b)),
+            "add": lambda: p + q,
+            "scale": lambda: p * 1.5,
+            "relu": lambda: torch.relu(p),
+            "exp": lambda: torch.exp(p),
+            "sum": lambda: p.sum(),
+            "nn": lambda: torch.mm(m, n),
+            "softmax": lambda: torch.softmax(m, -1),
+            "linear_relu": lambda: torch.relu(F.linear(m, n, c)),
         }
-        theirs = {kind: t.peer.enqueue(t.turns([view[kind]], functions[kind])) for kind in cases}
+        theirs = {kind: t.peer.enqueue(functions[kind]) for kind in cases}
     ratios, clock = [], t.host_clock
     for kind, work in works.items():
         timers = {"braid": work.enqueue}

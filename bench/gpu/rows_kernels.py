@@ -151,7 +151,7 @@ def g5(t):
                 reason = f"torch.compile: {type(error).__name__}"
         series = t.clock.interleave(timers)
         t.table.ratio(name + ".eager", {n: s for n, s in series.items() if n != "compile"}, "braid", ("eager",), 1.0, reason)
-        t.table.ratio(name + ".compile", {n: s for n, s in series.items() if n != "eager"}, "braid", ("compile",), 0.9, reason)
+        t.table.ratio(name + ".compile", {n: s for n, s in series.items() if n != "eager"}, "braid", ("compile",), 0.9, reason, f"  (mode {t.peer.COMPILE_MODE})")
 
 
 def layer_backward(t, name, operands, right, most):

@@ -112,23 +112,29 @@ def main():
         table.line("FAIL", "table", f"expected {'emulated devices' if dry else 'a GPU'}, got {library.reason() or library.description()}", error=True)
         return 1
     found.update(device=library.description(), processors=library.processors(), braid=library.version(), peer=peer.name if not peer.missing else None)
-    print(f"the peer is {peer.missing or peer.name}; products of float32 without TF32", flush=True)
+    if not peer.missing:
+        found.update(torch_allow_tf32=peer.allows_tf32(), torch_matmul_precision=peer.precision())
+    exact = "" if peer.missing else f" (allow_tf32 {found['torch_allow_tf32']}, precision {found['torch_matmul_precision']})"
+    print(f"the peer is {peer.missing or peer.name}; products of float32 without TF32{exact}", flush=True)
     run = Run(library, peer, table, dry)
+    paths = []
     for name in names:
-        table.group = name
         if time.monotonic() - start > options.seconds:
-            table.skip(name, f"no time left: ./dev gpu --only {name}")
+            print(f"SKIP(no time left: ./dev gpu --only {name})  {name}", flush=True)  # the file keeps what it has of an earlier call
             continue
-        try:
-            ROWS[name](run)
-        except Exception as error:  # the other rows still run
-            table.error(name, error)
-            if dry:
-                import traceback
+        table.group = name
+        for step in (lambda: ROWS[name](run), library.empty_cache):
+            try:
+                step()
+            except Exception as error:  # the other rows still run
+                table.error(name, error)
+                if dry:
+                    import traceback
 
-                traceback.print_exc()
-        library.empty_cache()
-    for path in table.write(options.out, options.results):
+                    traceback.print_exc()
+        found["after"] = card.now()
+        paths = table.write(options.out, options.results)  # after each row: a machine may be cut off at any time
+    for path in paths:
         print(f"written: {path}")
     return 1 if table.failed else 0
 

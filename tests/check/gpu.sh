@@ -8,20 +8,22 @@ diff <(sed -n 's/^rows=(\(.*\)).*/\1/p' bench/gpu/gpu.sh | tr ' ' '\n') <(PYTHON
   echo "FAIL: bench/gpu/gpu.sh and table.py list different rows"
   exit 1
 }
-./dev gpu --dry-run --only build --out build/check/gpu --seconds 3000
+./dev gpu --dry-run --only build --out build/check/gpu/build --seconds 3000
 start=$SECONDS
-./dev gpu --dry-run --out build/check/gpu --seconds 400 | tee build/check/gpu/lines.txt
-sed -n 's/^the peer is \([^;]*\);.*/NOTE: beside \1/p' build/check/gpu/lines.txt
+./dev gpu --dry-run --only "$(./dev gpu --list | paste -sd,)" --out build/check/gpu/out --seconds 400
+lines=build/check/gpu/out/lines.txt
+tar -tzf build/check/gpu/out/logs.tgz | grep build.log >/dev/null || { echo "FAIL: the archive has no log of the build" && exit 1; }
+sed -n 's/^the peer is \([^;]*\);.*/NOTE: beside \1/p' "$lines"
 for name in $(./dev gpu --list); do
-  grep -E "^(DRY|SKIP\(.*\))  $name[. ]" build/check/gpu/lines.txt >/dev/null || {
+  grep -E "^(DRY|SKIP\(.*\))  $name[. ]" "$lines" >/dev/null || {
     echo "FAIL: no line of $name"
     exit 1
   }
 done
-if ! grep 'stand-in' build/check/gpu/lines.txt >/dev/null && ! python3 -c 'import torch' 2>/dev/null; then
-  BRAID_PYTHON=python3 ./dev gpu --dry-run --only table --out build/check/gpu --seconds 400
+if ! grep 'stand-in' "$lines" >/dev/null && ! python3 -c 'import torch' 2>/dev/null; then
+  BRAID_PYTHON=python3 ./dev gpu --dry-run --only table --out build/check/gpu/standin --seconds 400
 fi
 if ! nvidia-smi -L >/dev/null 2>&1; then
-  [[ $(./dev gpu --out build/check/gpu) == "SKIP(no GPU)"* ]] || { echo "FAIL: without a GPU ./dev gpu has to say SKIP(no GPU)" && exit 1; }
+  [[ $(./dev gpu --out build/check/gpu/none) == "SKIP(no GPU)"* ]] || { echo "FAIL: without a GPU ./dev gpu has to say SKIP(no GPU)" && exit 1; }
 fi
-echo "NOTE: $(grep -c '^DRY' build/check/gpu/lines.txt) lines, $((SECONDS - start)) s after the build (bar 90 s)"
+echo "NOTE: $(grep -c '^DRY' "$lines") lines, $((SECONDS - start)) s after the build (bar 90 s)"
