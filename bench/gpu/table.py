@@ -57,7 +57,7 @@ class Run:
         self.library, self.peer, self.table, self.dry = library, peer, table, dry
         self.clock, self.host_clock = Clock(dry), Clock(dry)
         self.host_clock.most = 500  # few enough launches that the queue never fills
-        self.copy_rate, self.has_cublas = None, None
+        self.has_cublas = None
 
     def engine(self, name, work):
         return EngineWork(self.library, name, work)

@@ -165,6 +165,12 @@ BRAID_BENCH_API void* bb_result(void* work) {
   return guarded<Tensor*>(nullptr, [&] {
     Work& w = *static_cast<Work*>(work);
     w.next = 0;
+    if (w.fresh) {  // what the second run does not write stays NaN: the cache gives it the memory of the first
+      w.run();
+      w.result.fill_(std::numeric_limits<double>::quiet_NaN());
+      w.result = Tensor();
+      w.next = 0;
+    }
     w.run();
     braid::synchronize(device());
     return keep(w.result.detach());

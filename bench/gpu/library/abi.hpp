@@ -21,6 +21,7 @@ struct Work {
   std::function<braid::Tensor(std::size_t)> once;  ///< with the number of the set of operands
   std::size_t sets = 1, next = 0;
   braid::Tensor result;
+  bool fresh = false;  ///< whether each run's result is new floating-point memory
   void run() {
     result = once(next);
     next = (next + 1) % sets;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "library/abi.hpp"
+#include "simt/cuda_runtime.hpp"
 #include "support/rows.hpp"
 
 namespace bench::gpu {
@@ -15,6 +16,7 @@ using Sets = std::vector<std::vector<Tensor>>;
 template <class F>
 Work forward(const Sets& sets, F f) {
   Work work;
+  work.fresh = true;
   work.once = [sets, f](std::size_t s) {
     const braid::NoGrad guard;
     return f(sets[s]);
@@ -98,6 +100,18 @@ Work upload_beside(const Sets& sets, bool copies, bool works) {
   return work;
 }
 
+/// The driver's own copy within the device: what rows of memory are fractions of.
+Work copy_within(const Sets& sets) {
+  const Tensor from = sets[0][0], to = braid::empty_like(from);
+  Work work;
+  work.once = [from, to, bytes = static_cast<std::size_t>(from.numel()) * braid::size_of(from.dtype())](std::size_t) {
+    auto* const stream = static_cast<cudaStream_t>(braid::current_stream(device()).native());
+    if (cudaMemcpyAsync(to.id()->data(), from.id()->data(), bytes, cudaMemcpyDeviceToDevice, stream) != cudaSuccess) throw braid::Error("copy: cudaMemcpyAsync");
+    return to;
+  };
+  return work;
+}
+
 struct Entry {
   const char* kind;
   std::size_t operands;
@@ -113,6 +127,7 @@ const Entry kEntries[] = {
     {"linear_backward", 4, [](const Sets& s) { return linear_backward(s, false); }},
     {"linear_gradients", 4, [](const Sets& s) { return linear_backward(s, true); }},
     {"sgd_step", 0, [](const Sets&) { return sgd_step(); }},
+    {"copy", 1, copy_within},
     {"add", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return t[0] + t[1]; }); }},
     {"scale", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return t[0] * 1.5; }); }},
     {"relu", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return relu(t[0]); }); }},
