@@ -117,7 +117,7 @@ run_program() {
     line "SKIP(no time left: ./dev gpu --only ${name%%.*})" "$name" ""
     return
   fi
-  # All kernels are loaded at the start: the first launch of one that is loaded late waits for the device, and the tests that hold a stream up would wait for ever.
+  # All kernels are loaded at the start: a first launch that loads its kernel waits for the device, and tests that hold a stream up would wait for ever.
   CUDA_MODULE_LOADING=EAGER timeout -k 5 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
   text=$(grep -E '^(All tests passed|test cases:|No tests ran)' "$log" | tail -n 1)
   if ((status == 124 || status == 137)); then

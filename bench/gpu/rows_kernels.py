@@ -118,7 +118,7 @@ def g1s(t):
             beside_cublas.append(series["cublas"].time() / series["braid"].time())
         bound += series["braid"].time() < 8
         t.table.figure(name, ", ".join(f"{p} {s.time():.2f} us" for p, s in series.items()), times={p: s.time() for p, s in series.items()})
-    # A kernel of a few us takes as long as the host needs to queue it: there hosts are compared, PyTorch's with Python. cuBLAS goes through our own.
+    # A kernel of a few us takes as long as the host needs to queue it: there hosts are compared, PyTorch's with Python. cuBLAS has our own.
     t.table.figure("G1s.host_bound", f"{bound} shapes of less than 8 us", value=bound)
     if beside_cublas:
         r = geomean(beside_cublas)

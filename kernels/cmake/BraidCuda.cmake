@@ -14,13 +14,13 @@ function(braid_cuda_target target)
     target_compile_definitions(${target} PRIVATE BRAID_CUDA_SIMT=1)
   else()
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_ARCHITECTURES "${BRAID_CUDA_ARCHITECTURES}")
-    # nvcc from 12.8 on can pack the kernels smaller.
-    set(packed "")
+    # -std itself: CMake before 3.25.2 does not know that nvcc has C++20. nvcc from 12.8 on can pack the kernels smaller.
+    set(flags -std=c++20 --expt-relaxed-constexpr)
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
-      set(packed --compress-mode=size)
+      list(APPEND flags --compress-mode=size)
     endif()
-    # The flag itself: CMake before 3.25.2 does not know that nvcc has C++20.
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr ${packed} -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas>)
+    list(APPEND flags -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flags}>")
     if(BRAID_WERROR)
       target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
     endif()

@@ -106,7 +106,8 @@ Work copy_within(const Sets& sets) {
   Work work;
   work.once = [from, to, bytes = static_cast<std::size_t>(from.numel()) * braid::size_of(from.dtype())](std::size_t) {
     auto* const stream = static_cast<cudaStream_t>(braid::current_stream(device()).native());
-    if (cudaMemcpyAsync(to.id()->data(), from.id()->data(), bytes, cudaMemcpyDeviceToDevice, stream) != cudaSuccess) throw braid::Error("copy: cudaMemcpyAsync");
+    if (cudaMemcpyAsync(to.id()->data(), from.id()->data(), bytes, cudaMemcpyDeviceToDevice, stream) != cudaSuccess)
+      throw braid::Error("copy: cudaMemcpyAsync");
     return to;
   };
   return work;
