@@ -118,7 +118,7 @@ run_program() {
     return
   fi
   # All kernels are loaded at the start: a first launch that loads its kernel waits for the device, and tests that hold a stream up would wait for ever.
-  CUDA_MODULE_LOADING=EAGER timeout -k 5 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+  CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32 timeout -k 5 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
   text=$(grep -E '^(All tests passed|test cases:|No tests ran)' "$log" | tail -n 1)
   if ((status == 124 || status == 137)); then
     line FAIL "$name" "still running after $limit s, $(grep -cE "$findings" "$log") findings so far: $log"

@@ -123,6 +123,8 @@ double graph_node(std::size_t, int count) {
   Rig rig;
   cudaGraph_t graph{};
   cudaGraphExec_t ready{};
+  check(launch_empty(rig.stream), "launch");  // loads the kernel, which a capture may not
+  check(cudaStreamSynchronize(rig.stream), "cudaStreamSynchronize");
   check(cudaStreamBeginCapture(rig.stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   for (int i = 0; i < kNodes; ++i) check(launch_empty(rig.stream), "launch");
   check(cudaStreamEndCapture(rig.stream, &graph), "cudaStreamEndCapture");
