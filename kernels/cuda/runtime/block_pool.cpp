@@ -74,21 +74,22 @@ Part* BlockPool::take(std::size_t size) {
 }
 
 void BlockPool::put(Part& freed) noexcept {
+  const auto join_next = [this](Part& part) {
+    Part& next = *part.after;
+    part.size += next.size;
+    part.after = next.after;
+    if (part.after != nullptr) part.after->before = &part;
+    parts_.drop(next);
+  };
   Part* part = &freed;
-  if (Part* const after = part->after; after != nullptr && after->free) {
-    unlist(*after);
-    part->size += after->size;
-    part->after = after->after;
-    if (part->after != nullptr) part->after->before = part;
-    parts_.drop(*after);
+  if (part->after != nullptr && part->after->free) {
+    unlist(*part->after);
+    join_next(*part);
   }
-  if (Part* const before = part->before; before != nullptr && before->free) {
-    unlist(*before);
-    before->size += part->size;
-    before->after = part->after;
-    if (before->after != nullptr) before->after->before = before;
-    parts_.drop(*part);
-    part = before;
+  if (part->before != nullptr && part->before->free) {
+    part = part->before;
+    unlist(*part);
+    join_next(*part);
   }
   list(*part);
 }
