@@ -3,17 +3,20 @@
 #include <chrono>
 #include <thread>
 
-#include <braid/core/stream.hpp>
+#include <braid/core/error.hpp>
+#include <braid/kernels/cuda_native.hpp>
 
 #include "simt/cuda_runtime.hpp"
-#include "support/catch.hpp"
 
 namespace braid::test {
 
 /// Holds a stream up until open(): nobody may depend on what is queued behind it. After five seconds it gives way, and was too late.
 class Gate {
  public:
-  explicit Gate(Stream& stream) : stream_(stream) { REQUIRE(cudaLaunchHostFunc(static_cast<cudaStream_t>(stream.native()), &Gate::hold, this) == cudaSuccess); }
+  explicit Gate(Stream& stream) : stream_(stream) {
+    const cuda::NativeStream native("gate", stream);
+    native.check(cudaLaunchHostFunc(static_cast<cudaStream_t>(native.get()), &Gate::hold, this));
+  }
   ~Gate() {
     open();
     stream_.synchronize();

@@ -1,5 +1,4 @@
 // Batches split over devices: copies on streams of their own, work on the caller's streams, and no wait for a whole device.
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -11,12 +10,14 @@
 #include <braid/braid.hpp>
 
 #include "child.hpp"
+#include "cuda/gate.hpp"
 #include "primitives/copy_streams.hpp"
 #include "simt/cuda_runtime.hpp"
 #include "simt/runtime/control.hpp"
 #include "support/catch.hpp"
 
 using namespace braid;
+using braid::test::Gate;
 
 namespace {
 
@@ -24,39 +25,6 @@ void setup() {
   setenv("BRAID_SIMT_DEVICES", "3", 1);
   unsetenv("BRAID_DEVICE");
 }
-
-/// Holds a stream up until open(). After five seconds it gives way, and was too late.
-class Gate {
- public:
-  explicit Gate(Stream& stream) : stream_(stream) {
-    synchronize(stream.device());
-    (void)cudaSetDevice(stream.device().index());
-    if (cudaLaunchHostFunc(static_cast<cudaStream_t>(stream.native()), &Gate::hold, this) != cudaSuccess) throw Error("no gate");
-    (void)cudaSetDevice(0);
-  }
-  ~Gate() {
-    open_ = true;
-    stream_.synchronize();
-  }
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
-  [[nodiscard]] bool late() const { return late_; }
-
- private:
-  static void hold(void* self) {
-    Gate& gate = *static_cast<Gate*>(self);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (!gate.open_) {
-      if (std::chrono::steady_clock::now() > end) {
-        gate.late_ = true;
-        return;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-  Stream& stream_;
-  std::atomic<bool> open_{false}, late_{false};
-};
 
 std::string findings() {
   std::string text;
@@ -93,6 +61,7 @@ TEST_CASE("copy streams: chunks come while their devices are busy", "[simt][copi
       std::vector<Tensor> chunks;
       std::string text = "in time";
       {
+        synchronize(busy);
         const Gate gate(current_stream(busy));
         chunks = parallel::scatter(x, devices());
         {
@@ -122,6 +91,7 @@ TEST_CASE("copy streams: a device goes on only when its chunk is there", "[simt]
       const std::unique_ptr<Event> done = make_event(device);
       bool early = false;
       {
+        synchronize(device);
         const Gate gate(*parallel::copy_stream(device));
         std::vector<Tensor> chunks = parallel::scatter(x + round, devices());
         y = chunks[1] * 2;
