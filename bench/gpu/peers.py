@@ -124,28 +124,25 @@ class Peer:
 
         return timed
 
-    def wall(self, run):
+    def _by_host(self, run, whole):
         def timed(count):
             self.cuda.synchronize()
             start = time.perf_counter()
             for _ in range(count):
                 run()
+            queued = time.perf_counter()
             self.cuda.synchronize()
-            return (time.perf_counter() - start) * 1e6 / count
+            return ((time.perf_counter() if whole else queued) - start) * 1e6 / count
 
         return timed
+
+    def wall(self, run):
+        """By the host's clock, the wait for the last run included."""
+        return self._by_host(run, whole=True)
 
     def enqueue(self, run):
-        def timed(count):
-            self.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(count):
-                run()
-            us = (time.perf_counter() - start) * 1e6 / count
-            self.cuda.synchronize()
-            return us
-
-        return timed
+        """What the host needs to queue a run."""
+        return self._by_host(run, whole=False)
 
     def graph(self, make):
         """Replays the CUDA graph of what make() gives, made and run three times on the stream of the capture: a backward runs on the stream of its forward."""

@@ -35,6 +35,19 @@ struct Mark {
   Mark& operator=(const Mark&) = delete;
 };
 
+/// Microseconds of one run by the host's clock, with the wait for the last one or without.
+double host_us(void* work, int count, bool whole) {
+  return guarded(kFailed, [&] {
+    Work& w = *static_cast<Work*>(work);
+    braid::synchronize(device());
+    const auto start = Clock::now();
+    for (int i = 0; i < count; ++i) w.run();
+    const double queued = micros(start);
+    braid::synchronize(device());
+    return (whole ? micros(start) : queued) / count;
+  });
+}
+
 }  // namespace
 
 std::string& last_error() {
@@ -193,28 +206,9 @@ BRAID_BENCH_API double bb_events_us(void* work, int count) {
   });
 }
 /// Microseconds of one run by the host's clock, the wait for the last one included.
-BRAID_BENCH_API double bb_wall_us(void* work, int count) {
-  return guarded(kFailed, [&] {
-    Work& w = *static_cast<Work*>(work);
-    braid::synchronize(device());
-    const auto start = Clock::now();
-    for (int i = 0; i < count; ++i) w.run();
-    braid::synchronize(device());
-    return micros(start) / count;
-  });
-}
+BRAID_BENCH_API double bb_wall_us(void* work, int count) { return host_us(work, count, true); }
 /// Microseconds that the host needs to queue one run; what is queued is waited for outside.
-BRAID_BENCH_API double bb_enqueue_us(void* work, int count) {
-  return guarded(kFailed, [&] {
-    Work& w = *static_cast<Work*>(work);
-    braid::synchronize(device());
-    const auto start = Clock::now();
-    for (int i = 0; i < count; ++i) w.run();
-    const double us = micros(start) / count;
-    braid::synchronize(device());
-    return us;
-  });
-}
+BRAID_BENCH_API double bb_enqueue_us(void* work, int count) { return host_us(work, count, false); }
 
 BRAID_BENCH_API double bb_call_us(const char* what, std::int64_t bytes, int count) {
   return guarded(kFailed, [&] { return time_call(what, static_cast<std::size_t>(bytes), count); });
