@@ -20,8 +20,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BARRIER = re.compile(r"^\s*(__syncthreads\w*\(|__syncwarp\(|(simt::)?cp_async_wait<).*;\s*(//.*)?$")
 WAIT = re.compile(r"^(?!.*\breturn\b)\s*(.*\bcuda(StreamWaitEvent|EventSynchronize|StreamSynchronize)\(|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>](await|settle_work|settle_or_lose)\([\w.()]*\)|settle_work\(\)).*;\s*(//.*)?$")
-# `if (…)` and the like before the statement on its line: they stay.
+# `if (…)` and the like before the statement on its line: they stay. A wait that says whether it was one says that it was.
 CALL = re.compile(r"^((?:if|for) \(.*\) )(?=(?:check|settle)\()")
+RESULT = re.compile(r"^((?:const bool )?\w+ = )(?=.*settle_work\()")
 # What counts as noticed: words of a finding, or a comparison that fails. A program that ends in another way is a fault of its own.
 FINDING = re.compile(r"(race|uninitialised|deadlock|use before allocation|use after free|freed too early|freed on stream|pinned memory|early read|divergent)[^\n]{0,80}", re.IGNORECASE)
 # Which test programs see which folder, and the environments that each is run in until one fails.
@@ -80,8 +81,8 @@ class Build:
         lines = (ROOT / path).read_text().splitlines(keepends=True)
         # An empty statement stays, and the head of the statement that the call was the body of.
         line = lines[number - 1]
-        call = CALL.match(line.strip())
-        lines[number - 1] = (call.group(1) if call else "") + ";\n"
+        call, result = CALL.match(line.strip()), RESULT.match(line.strip())
+        lines[number - 1] = (call.group(1) if call else result.group(1) + "true" if result else "") + ";\n"
         changed.write_text("".join(lines))
         results = []
         for index, name in enumerate(self.objects_of(path)):

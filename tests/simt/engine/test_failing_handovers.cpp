@@ -1,0 +1,110 @@
+// The calls that hand work from one stream to another fail, each in turn. What was to be ordered by them is then over before anyone goes on: nothing is found,
+// and numbers are right or an exception of ours says that they were not made.
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include <braid/braid.hpp>
+
+#include "child.hpp"
+#include "cuda/gate.hpp"
+#include "simt/runtime/control.hpp"
+#include "support/catch.hpp"
+
+using namespace braid;
+
+namespace {
+
+constexpr std::int64_t kSmall = 1000, kLongerThanTheRing = 1'100'000;
+
+/// A block of the first stream's cache is lent to the second one, which gives it back; then the first one writes to it.
+std::string lend(Device device, const std::shared_ptr<Stream>& other) {
+  synchronize(device);
+  empty_cache(device);
+  Tensor kept = ones({kSmall}, {.device = device}) + 1;
+  const Tensor seen = kept.clone();
+  kept = {};
+  Tensor lent;
+  {
+    test::Gate gate(current_stream(device));  // a stream that has nothing to do would give the block away for good
+    const StreamGuard guard(other);
+    lent = full({kSmall}, 3, {.device = device});
+    gate.open();
+    lent.add_(1);
+    lent = {};
+  }
+  const Tensor next = full({kSmall}, 5, {.device = device});
+  return sum(next).item<double>() == 5 * kSmall && sum(seen).item<double>() == 2 * kSmall ? "" : "lent memory: wrong numbers; ";
+}
+
+/// A block is used by a second stream and freed on its own.
+std::string use_elsewhere(Device device, const std::shared_ptr<Stream>& other) {
+  Tensor x = ones({kSmall}, {.device = device}), y;
+  {
+    other->wait_for(current_stream(device));
+    const StreamGuard guard(other);
+    y = x * 2;
+    record_stream(x, *other);
+  }
+  x = {};
+  const Tensor next = full({kSmall}, 7, {.device = device});
+  other->synchronize();
+  return sum(y).item<double>() == 2 * kSmall && sum(next).item<double>() == 7 * kSmall ? "" : "memory used elsewhere: wrong numbers; ";
+}
+
+/// From the host, between devices and back.
+std::string copy_around(Device from, Device to) {
+  const Tensor x = arange(kLongerThanTheRing, {.dtype = DType::float32});
+  Tensor there = x.to(from).to(to);
+  const Tensor again = there * 1;
+  there = {};
+  return equal(again.to(from).to(Device()), x) ? "" : "copies: wrong numbers; ";
+}
+
+/// Fails each call of `function` that a part makes in turn.
+template <class F>
+std::string each_failing(const char* function, int& failures, F&& part) {
+  std::string text;
+  for (std::uint64_t k = 1; k < 200; ++k) {
+    simt::fail_call(k, cudaErrorInvalidValue, false, function);
+    std::string wrong;
+    try {
+      wrong = part();
+    } catch (const CudaError&) {
+    }
+    const bool reached = simt::failed_call();
+    simt::fail_call(0, cudaSuccess);
+    failures += reached;
+    for (const Device d : devices()) synchronize(d);
+    for (const simt::Report& report : simt::take_reports()) wrong += report.text + "; ";
+    if (!wrong.empty()) text += str(function, " ", k, ": ", wrong);
+    if (!reached) return text;
+  }
+  return text + "there is no end to the calls";
+}
+
+std::string on_machine(bool access) {
+  return test::in_child([access] {
+    setenv("BRAID_SIMT_DEVICES", "2", 1);
+    unsetenv("BRAID_DEVICE");
+    simt::set_peer_access_supported(access);
+    simt::set_report_mode(simt::ReportMode::collect);
+    const Device a("cuda:0"), b("cuda:1");
+    std::string text;
+    int failures = 0;
+    for (const char* const function : {"cudaEventRecord", "cudaStreamWaitEvent"}) {
+      const std::shared_ptr<Stream> side = make_stream(a);
+      text += each_failing(function, failures, [&] { return lend(a, side); });
+      text += each_failing(function, failures, [&] { return use_elsewhere(a, side); });
+      text += each_failing(function, failures, [&] { return copy_around(a, b); });
+    }
+    return str(text.empty() ? "nothing found" : text, failures > 30 ? ", calls failed" : str(", too few calls failed: ", failures));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("handovers that fail: streams of a device, and copies over the bus", "[engine][streams]") {
+  CHECK(on_machine(true) == "nothing found, calls failed");
+}
+TEST_CASE("handovers that fail: copies through the host", "[engine][streams]") { CHECK(on_machine(false) == "nothing found, calls failed"); }
