@@ -20,7 +20,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BARRIER = re.compile(r"^\s*(__syncthreads\w*\(|__syncwarp\(|(simt::)?cp_async_wait<).*;\s*(//.*)?$")
 WAIT = re.compile(r"^(?!.*\breturn\b)\s*(.*\bcuda(StreamWaitEvent|EventSynchronize|StreamSynchronize)\(|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>](await|settle_work|settle_or_lose)\([\w.()]*\)|settle_work\(\)).*;\s*(//.*)?$")
-# `if (…)` and the like before the statement on its line: they stay. A wait that says whether it was one says that it was.
+# `if (…)` and the like before the statement on its line: they stay. A wait that says whether it was one says that it was not.
 CALL = re.compile(r"^((?:if|for) \(.*\) )(?=(?:check|settle)\()")
 RESULT = re.compile(r"^((?:const bool )?\w+ = )(?=.*settle_work\()")
 # What counts as noticed: words of a finding, or a comparison that fails. A program that ends in another way is a fault of its own.
@@ -82,7 +82,7 @@ class Build:
         # An empty statement stays, and the head of the statement that the call was the body of.
         line = lines[number - 1]
         call, result = CALL.match(line.strip()), RESULT.match(line.strip())
-        lines[number - 1] = (call.group(1) if call else result.group(1) + "true" if result else "") + ";\n"
+        lines[number - 1] = (call.group(1) if call else result.group(1) + "false" if result else "") + ";\n"
         changed.write_text("".join(lines))
         results = []
         for index, name in enumerate(self.objects_of(path)):

@@ -24,6 +24,7 @@ std::string lend(Device device, const std::shared_ptr<Stream>& other) {
   Tensor kept = ones({kSmall}, {.device = device}) + 1;
   const Tensor seen = kept.clone();
   kept = {};
+  set_memory_capacity(device, memory_stats(device).in_use + memory_stats(device).cached);  // so there is no other memory
   Tensor lent;
   {
     test::Gate gate(current_stream(device));  // a stream that has nothing to do would give the block away for good
@@ -34,6 +35,7 @@ std::string lend(Device device, const std::shared_ptr<Stream>& other) {
     lent = {};
   }
   const Tensor next = full({kSmall}, 5, {.device = device});
+  set_memory_capacity(device, 0);
   return sum(next).item<double>() == 5 * kSmall && sum(seen).item<double>() == 2 * kSmall ? "" : "lent memory: wrong numbers; ";
 }
 
@@ -75,7 +77,10 @@ std::string each_failing(const char* function, int& failures, F&& part) {
     const bool reached = simt::failed_call();
     simt::fail_call(0, cudaSuccess);
     failures += reached;
-    for (const Device d : devices()) synchronize(d);
+    for (const Device d : devices()) {
+      set_memory_capacity(d, 0);
+      synchronize(d);
+    }
     for (const simt::Report& report : simt::take_reports()) wrong += report.text + "; ";
     if (!wrong.empty()) text += str(function, " ", k, ": ", wrong);
     if (!reached) return text;
