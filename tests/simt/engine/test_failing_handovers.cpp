@@ -1,8 +1,9 @@
 // The calls that hand work from one stream to another fail, each in turn. What was to be ordered by them is then over before anyone goes on: nothing is found,
 // and numbers are right or an exception of ours says that they were not made.
+#include <chrono>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
+#include <thread>
 
 #include <braid/braid.hpp>
 
@@ -63,6 +64,46 @@ std::string copy_around(Device from, Device to) {
   return equal(again.to(from).to(Device()), x) ? "" : "copies: wrong numbers; ";
 }
 
+/// A copy fails while its streams are held up; then the host fills every pinned piece, and the memory of the source is used again.
+std::string copy_held_up(Device from, Device to) {
+  Tensor x = ones({kSmall}, {.device = from});
+  const Tensor after = ones({kLongerThanTheRing});
+  {
+    test::Gate at_source(current_stream(from)), at_target(current_stream(to));
+    std::thread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      at_source.open();
+      at_target.open();
+    });
+    std::exception_ptr error;
+    try {
+      const Tensor y = x.to(to);
+    } catch (const CudaError&) {
+      error = std::current_exception();
+    }
+    x = {};
+    const Tensor next = full({kSmall}, 7, {.device = from});
+    try {
+      const Tensor a = after.to(from), b = after.to(to);
+    } catch (const CudaError&) {
+    }
+    opener.join();
+    if (error) std::rethrow_exception(error);
+  }
+  return "";
+}
+
+/// The first copy between two devices is tried out before; where that fails, the next try is one of other streams.
+std::string try_out(Device from, Device to) {
+  const std::shared_ptr<Stream> source = make_stream(from), target = make_stream(to);
+  const Tensor x = full({kSmall}, 3, {.device = from});
+  source->wait_for(current_stream(from));
+  const StreamGuard source_guard(source), target_guard(target);
+  const Tensor y = x.to(to);
+  record_stream(x, *source);
+  return sum(y).item<double>() == 3 * kSmall ? "" : "tried out: wrong numbers; ";
+}
+
 /// Fails each call of `function` that a part makes in turn.
 template <class F>
 std::string each_failing(const char* function, int& failures, F&& part) {
@@ -77,10 +118,7 @@ std::string each_failing(const char* function, int& failures, F&& part) {
     const bool reached = simt::failed_call();
     simt::fail_call(0, cudaSuccess);
     failures += reached;
-    for (const Device d : devices()) {
-      set_memory_capacity(d, 0);
-      synchronize(d);
-    }
+    for (const Device d : devices()) set_memory_capacity(d, 0);
     for (const simt::Report& report : simt::take_reports()) wrong += report.text + "; ";
     if (!wrong.empty()) text += str(function, " ", k, ": ", wrong);
     if (!reached) return text;
@@ -97,12 +135,18 @@ std::string on_machine(bool access) {
     const Device a("cuda:0"), b("cuda:1");
     std::string text;
     int failures = 0;
+    for (const Device d : {a, b}) (void)full({kSmall}, 1, {.device = d});
+    // A call of any name, without a wait between the tries, and before anything else was copied.
+    if (access) text += each_failing("", failures, [&] { return try_out(a, b); });
     for (const char* const function : {"cudaEventRecord", "cudaStreamWaitEvent"}) {
       const std::shared_ptr<Stream> side = make_stream(a);
       text += each_failing(function, failures, [&] { return lend(a, side); });
       text += each_failing(function, failures, [&] { return use_elsewhere(a, side); });
       text += each_failing(function, failures, [&] { return copy_around(a, b); });
+      text += each_failing(function, failures, [&] { return copy_held_up(a, b); });
     }
+    for (const Device d : devices()) synchronize(d);
+    for (const simt::Report& report : simt::take_reports()) text += report.text + "; ";
     return str(text.empty() ? "nothing found" : text, failures > 30 ? ", calls failed" : str(", too few calls failed: ", failures));
   });
 }
