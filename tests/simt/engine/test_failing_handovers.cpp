@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <braid/braid.hpp>
 
@@ -93,16 +95,26 @@ std::string copy_held_up(Device from, Device to) {
   return "";
 }
 
-/// The first copy between two devices is tried out before; where that fails, the next try is one of other streams.
-std::string try_out(Device from, Device to) {
-  const std::shared_ptr<Stream> source = make_stream(from), target = make_stream(to);
-  const Tensor x = full({kSmall}, 3, {.device = from});
-  source->wait_for(current_stream(from));
-  const StreamGuard source_guard(source), target_guard(target);
-  const Tensor y = x.to(to);
-  record_stream(x, *source);
-  return sum(y).item<double>() == 3 * kSmall ? "" : "tried out: wrong numbers; ";
-}
+/// The first copy between two devices is tried out before; where that fails, the next try is one of other streams, which nothing orders behind it.
+class TryOut {
+ public:
+  TryOut(Device from, Device to) : x_(full({kSmall}, 3, {.device = from})) {
+    for (int i = 0; i < 100; ++i) streams_.push_back({make_stream(from), make_stream(to)});
+    synchronize(from);
+  }
+  std::string operator()() {
+    const auto& [source, target] = streams_.at(next_++);
+    const StreamGuard source_guard(source), target_guard(target);
+    const Tensor y = x_.to(target->device());
+    record_stream(x_, *source);
+    return sum(y).item<double>() == 3 * kSmall ? "" : "tried out: wrong numbers; ";
+  }
+
+ private:
+  Tensor x_;
+  std::vector<std::pair<std::shared_ptr<Stream>, std::shared_ptr<Stream>>> streams_;
+  std::size_t next_ = 0;
+};
 
 /// Fails each call of `function` that a part makes in turn.
 template <class F>
@@ -137,7 +149,8 @@ std::string on_machine(bool access) {
     int failures = 0;
     for (const Device d : {a, b}) (void)full({kSmall}, 1, {.device = d});
     // A call of any name, without a wait between the tries, and before anything else was copied.
-    if (access) text += each_failing("", failures, [&] { return try_out(a, b); });
+    TryOut try_out(a, b);
+    if (access) text += each_failing("", failures, try_out);
     for (const char* const function : {"cudaEventRecord", "cudaStreamWaitEvent"}) {
       const std::shared_ptr<Stream> side = make_stream(a);
       text += each_failing(function, failures, [&] { return lend(a, side); });
