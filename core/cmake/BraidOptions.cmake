@@ -14,6 +14,7 @@ braid_choice(BRAID_ONEDNN AUTO "oneDNN for large GEMM" AUTO ON OFF)
 braid_choice(BRAID_ZLIB AUTO "zlib, to read .gz files" AUTO ON OFF)
 # PTX of 90 is what newer GPUs compile for themselves, whatever their number; PTX of the newest that a toolkit knows would run on that one and above only.
 set(BRAID_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "BRAID_CUDA=ON: the GPU architectures, as in CUDA_ARCHITECTURES (80, 90 and PTX of 90)")
+option(BRAID_CUDA_COMPRESS "Pack the kernels small (nvcc from 12.8 on): a tenth of the time they take to compile" ON)
 option(BRAID_SIMT_CHECK "BRAID_CUDA=SIMT: compile kernels with the calls of the checker" ON)
 option(BRAID_MPI "Collectives across processes" OFF)
 option(BRAID_NATIVE "Compile for this machine's processor (kernels choose at run time in any case)" OFF)

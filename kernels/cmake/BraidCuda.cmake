@@ -16,7 +16,7 @@ function(braid_cuda_target target)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_ARCHITECTURES "${BRAID_CUDA_ARCHITECTURES}")
     # -std itself: CMake before 3.25.2 does not know that nvcc has C++20. nvcc from 12.8 on can pack the kernels smaller.
     set(flags -std=c++20 --expt-relaxed-constexpr)
-    if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+    if(BRAID_CUDA_COMPRESS AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
       list(APPEND flags --compress-mode=size)
     endif()
     list(APPEND flags -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas)
