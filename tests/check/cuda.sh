@@ -21,10 +21,7 @@ echo "NOTE: built in $((SECONDS - start)) s (bar 240 s)"
 # The sources ask for nothing of an architecture, so sm_80's machine code is that of the same text: four files a day are compiled as a user's build does it, and
 # three of the teaching kernels, which run in the SIMT build. BRAID_CHECK_ALL=1 compiles them all.
 seed=${BRAID_CHECK_SEED:-$(date +%Y%m%d)}
-kernels=()
-for file in kernels/cuda/*.cu; do
-  [[ $file == *stand_in* ]] || kernels+=("$file")  # that one is the emulation's
-done
+mapfile -t kernels < <(ls kernels/cuda/*.cu | grep -v stand_in)  # the emulation's alone
 files=("${kernels[@]}" bench/ladder/*/*.cu)
 if [[ ${BRAID_CHECK_ALL:-0} == 1 ]]; then
   build cuda braid_tests_ladder

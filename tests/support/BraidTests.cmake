@@ -5,7 +5,7 @@ if(NOT Catch2_FOUND)
 endif()
 
 set(BRAID_TEST_ISAS "${BRAID_ISAS}" CACHE STRING "The instruction sets that the suite runs with, once each")
-set(BRAID_TEST_OPTIONS "" CACHE STRING "Further options for the sources of tests, tutorials and of what ./dev gpu loads")
+set(BRAID_TEST_OPTIONS "" CACHE STRING "Further options for the tests' own sources")
 set(BRAID_TEST_TIMEOUT 300 CACHE STRING "Seconds after which a test binary is stopped")
 
 set(BRAID_SIMT_SEED 1 CACHE STRING "Seed of the random orders of threads and streams in tests of the SIMT build; the second one is the next seed")
