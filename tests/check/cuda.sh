@@ -11,39 +11,14 @@ if [[ -z $nvcc ]]; then
 fi
 "$nvcc" --version | tail -n 2
 configure cuda -DCMAKE_BUILD_TYPE=Release -DBRAID_CUDA=ON -DCMAKE_CUDA_COMPILER="$nvcc" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=OFF \
-  -DBRAID_CUDA_ARCHITECTURES=90 -DBRAID_CUDA_COMPRESS=OFF "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -DNDEBUG" "-DBRAID_TEST_OPTIONS=-O0;-U_FORTIFY_SOURCE"
-# The library and all else that nvcc compiles. The suites of core, nn, data and parallel are the same objects as in the plain build; that this library's CPU side
-# works, the tutorials show: they train, split and move on cpu devices. Host code quickly (-O0 is nvcc's word for that, kernels are optimised
-# all the same: their report says so): nothing is timed.
+  -DBRAID_CUDA_COMPRESS=OFF "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -DNDEBUG" "-DBRAID_TEST_OPTIONS=-O0;-U_FORTIFY_SOURCE"
+# All that nvcc compiles, and the suites that need every part of the library; the others are the same objects as in the plain build. Host code quickly
+# (nvcc's -O is of that alone: the kernels' report stays as it is): nothing is timed.
 start=$SECONDS
-build cuda braid braid_bench braid_tests_{cuda,cuda_kernels,simt_conformance,tutorials} braid_tutorials
+build cuda braid braid_bench braid_tests_{core,parallel,cuda,cuda_kernels,ladder,simt_conformance,tutorials} braid_tutorials
 echo "NOTE: built in $((SECONDS - start)) s (bar 240 s)"
-# The sources ask for nothing of an architecture, so sm_80's machine code is that of the same text: four files a day are compiled as a user's build does it, and
-# three of the teaching kernels, which run in the SIMT build. BRAID_CHECK_ALL=1 compiles them all.
-seed=${BRAID_CHECK_SEED:-$(date +%Y%m%d)}
-mapfile -t kernels < <(ls kernels/cuda/*.cu | grep -v stand_in)  # the emulation's alone
-files=("${kernels[@]}" bench/ladder/*/*.cu)
-if [[ ${BRAID_CHECK_ALL:-0} == 1 ]]; then
-  build cuda braid_tests_ladder
-else
-  sample() { python3 -c 'import random, sys; print(*random.Random(int(sys.argv[1])).sample(sys.argv[3:], int(sys.argv[2])), sep="\n")' "$seed" "$@"; }
-  mapfile -t files < <(sample 4 "${kernels[@]}" && sample 3 bench/ladder/*/*.cu)
-fi
-both=$(sed -n 's/^set(BRAID_CUDA_ARCHITECTURES "\([^"]*\)".*/\1/p' core/cmake/BraidOptions.cmake)
-[[ $both == "80-real;90" ]] || { echo "FAIL: expected machine code of sm_80 and sm_90 and PTX of 90 by default, got $both" && exit 1; }
-rm -rf build/check/cuda-both
-mkdir -p build/check/cuda-both
-for file in "${files[@]}"; do
-  object=kernels/CMakeFiles/braid_cuda_kernels.dir/cuda/$(basename "$file").o
-  [[ $file == bench/* ]] && object=tests/ladder/CMakeFiles/braid_tests_ladder_device.dir/__/__/$file.o
-  command=$(ninja -C build/cuda -t commands "$object" | tail -n 1)
-  command=${command/ --generate-code=/ --generate-code=arch=compute_80,code=[sm_80] --generate-code=}
-  command=${command%% -MD *}" -x cu -c $root/$file -o $root/build/check/cuda-both/$(basename "$file").o"
-  (cd build/cuda && eval "$command")
-done
-echo "NOTE: compiled for sm_80 too: $(basename -a "${files[@]}" | tr '\n' ' ')(seed $seed)"
 
-for program in build/cuda/tests/cuda/braid_tests_cuda build/cuda/docs/tutorials/data_parallel; do
+for program in build/cuda/tests/core/braid_tests_core build/cuda/docs/tutorials/data_parallel; do
   libraries=$(ldd "$program")
   if grep -iE 'cuda|cublas|nccl|nvidia' <<<"$libraries"; then
     echo "FAIL: $program needs a CUDA library to load"
@@ -70,6 +45,6 @@ elif ((status != 0)); then
   exit 1
 fi
 # What runs with or without a GPU: everything but the tests that need one (they skip themselves).
-BRAID_DEVICE=cpu:0 run_ctest cuda -L '^(cuda|cuda_kernels|simt_conformance|tutorials)$' -LE '^slow$'
+BRAID_DEVICE=cpu:0 run_ctest cuda -L '^(core|parallel|cuda|cuda_kernels|ladder|simt_conformance|tutorials)$' -LE '^slow$'
 build/cuda/tests/cuda/braid_tests_cuda '[availability]' | tee build/check/cuda-availability.txt
 sed -n 's/^SHOWS: /NOTE: /p' build/check/cuda-availability.txt
