@@ -11,12 +11,14 @@
 
 #include "child.hpp"
 #include "cuda/gate.hpp"
+#include "findings.hpp"
 #include "primitives/copy_streams.hpp"
 #include "simt/cuda_runtime.hpp"
 #include "simt/runtime/control.hpp"
 #include "support/catch.hpp"
 
 using namespace braid;
+using braid::test::findings;
 using braid::test::Gate;
 
 namespace {
@@ -24,12 +26,6 @@ namespace {
 void setup() {
   setenv("BRAID_SIMT_DEVICES", "3", 1);
   unsetenv("BRAID_DEVICE");
-}
-
-std::string findings() {
-  std::string text;
-  for (const simt::Report& report : simt::take_reports()) text += str("; ", report.text);
-  return text;
 }
 
 struct Step {

@@ -5,6 +5,7 @@
 #include <braid/braid.hpp>
 
 #include "child.hpp"
+#include "findings.hpp"
 #include "simt/runtime/control.hpp"
 #include "support/catch.hpp"
 
@@ -67,7 +68,7 @@ std::string on_machine(const Machine& machine) {
     for (const char* const wait : {"cudaDeviceSynchronize", "cudaStreamSynchronize"})
       if (calls(wait, [&] { (void)x.to(Device("cuda:1")); })) text += str(", with ", wait);
     if (calls("cudaMalloc", [&] { (void)x.to(Device("cuda:1")); })) text += ", with memory of its own";
-    for (const simt::Report& report : simt::take_reports()) text += str(", ", report.text);
+    text += test::findings();
     text += str(", ", warnings().size(), " warnings");
     if (!warnings().empty()) text += str(": ", warnings().front());
     return text;
@@ -109,7 +110,7 @@ TEST_CASE("peer copies: a test that fails to run is an error, and is run again",
         ++failures;
       }
     }
-    for (const simt::Report& report : simt::take_reports()) text += report.text;
+    text += test::findings();
     text += copies(devices());
     return str(text, failures > 10 ? ", calls failed" : ", too few calls failed");
   });
@@ -133,7 +134,7 @@ TEST_CASE("peer copies: a batch split over devices without peer access trains as
         optimizer.step();
         text += str(loss.item<double>(), " ");
       }
-      for (const simt::Report& report : simt::take_reports()) text += report.text;
+      text += test::findings();
       return text;
     });
   };

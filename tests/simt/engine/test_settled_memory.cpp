@@ -4,6 +4,7 @@
 #include <braid/braid.hpp>
 
 #include "child.hpp"
+#include "findings.hpp"
 #include "simt/runtime/control.hpp"
 #include "support/catch.hpp"
 
@@ -34,9 +35,7 @@ int held() {
 
 std::string findings() {
   synchronize(kDevice);
-  std::string text;
-  for (const simt::Report& report : simt::take_reports()) text += str("; ", report.text);
-  return text;
+  return test::findings();
 }
 
 }  // namespace
