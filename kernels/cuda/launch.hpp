@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda/runtime/gpu.hpp"
+#include "cuda/runtime/device_guard.hpp"
 #include "simt/cuda_runtime.hpp"
 
 // What every kernel's host side needs of a stream, without the headers of the engine: .cu files compile in a fraction of the time.

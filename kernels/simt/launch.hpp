@@ -1,12 +1,15 @@
 #pragma once
+#include "simt/mode.hpp"
+
 #include <cstddef>
-#include <memory>
-#include <tuple>
 #include <type_traits>
 #include <utility>
+#if SIMT_EMULATED
+#include <memory>
+#include <tuple>
+#endif
 
 #include "simt/location.hpp"
-#include "simt/mode.hpp"
 #include "simt/types.hpp"
 
 namespace braid::simt {

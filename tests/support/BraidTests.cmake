@@ -69,6 +69,13 @@ function(braid_simt_each_device name target)
   endforeach()
 endfunction()
 
+# braid_test_options(<target>): how a test binary's own sources are compiled.
+function(braid_test_options target)
+  braid_target_options(${target})
+  target_compile_options(${target} PRIVATE ${BRAID_TEST_OPTIONS})
+  braid_precompile(${target} tests ${PROJECT_SOURCE_DIR}/tests/support/precompiled.hpp)
+endfunction()
+
 # braid_test_binary(<module> SOURCES <files> [DEVICES <counts>] [SIMT_DEVICES <counts>] [SIMT_EACH <n> [SIMT_CASES <filter>]]): builds braid_tests_<module> and registers
 # <module>.<isa> for every instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run whose instruction set this processor lacks is
 # skipped. These run on CPU devices in every build. In the SIMT build <module>.simt<n>.<order> runs over n emulated CUDA devices, in every order of threads and
@@ -81,8 +88,7 @@ function(braid_test_binary module)
   endif()
   set(target braid_tests_${module})
   add_executable(${target} ${arg_SOURCES})
-  braid_target_options(${target})
-  target_compile_options(${target} PRIVATE ${BRAID_TEST_OPTIONS})
+  braid_test_options(${target})
   target_link_libraries(${target} PRIVATE braid_tests_main braid::braid)
   # Private headers of the module under test, written as the module writes them.
   target_compile_options(${target} PRIVATE -iquote${PROJECT_SOURCE_DIR}/${module})
@@ -117,8 +123,7 @@ function(braid_cuda_test_binary name)
   list(FILTER kernels INCLUDE REGEX "\\.cu$")
   list(FILTER arg_SOURCES EXCLUDE REGEX "\\.cu$")
   add_executable(${target} ${arg_SOURCES})
-  braid_target_options(${target})
-  target_compile_options(${target} PRIVATE ${BRAID_TEST_OPTIONS})
+  braid_test_options(${target})
   target_link_libraries(${target} PRIVATE braid_tests_main braid::braid)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/kernels)
   target_compile_definitions(${target} PRIVATE BRAID_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests" BRAID_CUDA_${BRAID_CUDA}=1)

@@ -67,18 +67,13 @@ BRAID_DEVICE typename R::Acc join_lanes(const R& reducer, typename R::Acc value,
   return value;
 }
 
-/// One output a thread.
+/// A thread an output, or a warp: log_lanes is 0 or 5, n at most kWarpLength.
 template <class R, class L, class W>
-__global__ void __launch_bounds__(kThreads) reduce_threads(R reducer, L load, W write, std::int64_t outputs, std::int64_t n) {
-  for (std::int64_t e = grid_thread(); e < outputs; e += grid_threads()) write(e, reduce_part(reducer, load, load.base(e), 0, n, 0, 1));
-}
-
-/// One output a warp.
-template <class R, class L, class W>
-__global__ void __launch_bounds__(kThreads) reduce_warps(R reducer, L load, W write, std::int64_t outputs, std::int64_t n) {
-  for (std::int64_t e = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); e < outputs; e += static_cast<std::int64_t>(gridDim.x) * kWarps) {
-    const auto value = join_lanes(reducer, reduce_part(reducer, load, load.base(e), 0, n, lane_of_thread(), 32), 32);
-    if (lane_of_thread() == 0) write(e, value);
+__global__ void __launch_bounds__(kThreads) reduce_lanes(R reducer, L load, W write, std::int64_t outputs, int n, int log_lanes) {
+  const int lanes = 1 << log_lanes, rank = log_lanes == 0 ? 0 : lane_of_thread();
+  for (std::int64_t e = grid_thread() >> log_lanes; e < outputs; e += grid_threads() >> log_lanes) {
+    const auto value = join_lanes(reducer, reduce_part(reducer, load, load.base(e), 0, n, rank, lanes), lanes);
+    if (rank == 0) write(e, value);
   }
 }
 
@@ -185,8 +180,9 @@ template <class R, class L, class W>
 void reduce_all(const char* op, const R& reducer, const L& load, const W& write, std::int64_t outputs, std::int64_t n, bool columns, Stream& stream) {
   using Acc = typename R::Acc;
   if (outputs <= 0) return;
-  if (n <= kThreadLength) return run(op, reduce_threads<R, L, W>, blocks_for(outputs, kThreads), kThreads, stream, reducer, load, write, outputs, n);
-  if (!columns && n <= kWarpLength) return run(op, reduce_warps<R, L, W>, blocks_for(outputs, kWarps), kThreads, stream, reducer, load, write, outputs, n);
+  if (const bool alone = n <= kThreadLength; alone || (!columns && n <= kWarpLength)) {
+    return run(op, reduce_lanes<R, L, W>, blocks_for(outputs, alone ? kThreads : kWarps), kThreads, stream, reducer, load, write, outputs, static_cast<int>(n), alone ? 0 : 5);
+  }
   const std::int64_t chunk = columns ? kColumnChunk : kBlockChunk, chunks = (n - 1) / chunk + 1;
   const auto side_by_side = [&]<int Width>(std::integral_constant<int, Width>, Acc* partial) {
     const std::int64_t tiles = (outputs - 1) / (kColumns * Width) + 1;

@@ -8,6 +8,7 @@
 
 #include <braid/core/device.hpp>
 
+#include "cuda/runtime/device_guard.hpp"
 #include "simt/cuda_runtime.hpp"
 
 namespace braid::cuda {
@@ -71,18 +72,6 @@ class Gpu {
   std::atomic<PeerPath> peer_paths_[kMostGpus] = {};
   void* probe_ = nullptr;
   std::vector<StreamAllocator*> allocators_;
-};
-
-/// Makes a GPU the calling thread's current one for a scope. Throws CudaError or DeviceLostError; its end never throws.
-class DeviceGuard {
- public:
-  DeviceGuard(Gpu& gpu, Device device);
-  ~DeviceGuard();
-  DeviceGuard(const DeviceGuard&) = delete;
-  DeviceGuard& operator=(const DeviceGuard&) = delete;
-
- private:
-  int before_ = -1;  // to be restored; -1: it was this one
 };
 
 }  // namespace braid::cuda

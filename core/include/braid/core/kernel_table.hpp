@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include <braid/core/dtype.hpp>
-#include <braid/core/shape.hpp>
+#include <braid/core/max_rank.hpp>
 
 namespace braid {
 

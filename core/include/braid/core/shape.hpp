@@ -5,10 +5,9 @@
 #include <span>
 #include <vector>
 
-namespace braid {
+#include <braid/core/max_rank.hpp>
 
-/// Most dimensions that a tensor can have.
-inline constexpr int kMaxRank = 8;
+namespace braid {
 
 /// Sizes of a tensor, kept inline (no heap). Also used for strides, in elements. Prints `[30, 5]`.
 class Shape {
