@@ -45,7 +45,7 @@ WIDTHS = [
     (r"gather_units<.*", "for rows that are no whole numbers of 16 bytes"),
     (r"check_indices", "indices are looked at one by one"),
     (r"scatter_add<.*", "a thread owns columns, a warp's side by side, and adds in the order of the indices"),
-    (r"(matmul|linear_backward)_tiny<.*", "a product of one block: its operands come from the caches"),
+    (r"(linear|matmul)_\w+_tiny<.*", "a product of one block: its operands come from the caches"),
     (r"gemm_join<(float16|bfloat16|float32|float64|int32|int64)>", {"load"}),
     (r"linear_backward_weight<float32, .*", {"async", "read", "store"}),
     (r"linear_forward<float32, .*", {"load", "read", "store"}),

@@ -24,7 +24,6 @@ struct GemmParams {
   std::int64_t m, n, k, batch, lda, ldb, ldc, batch_a, batch_b, batch_c, splits, depth, first;
   int row_tiles, column_tiles;
   bool accumulate, relu, packs_a, packs_b, packs_c, packs_partial;  // packs: rows may be read and written in fours
-  bool ta, tb;  // of products of one block; kernels of tiles know theirs when they are compiled
 };
 
 /// A block's threads: 32 lanes as kLaneRows × kLaneColumns, warps side by side; a thread has ThreadRows × ThreadColumns elements in fours that lie a warp's

@@ -6,12 +6,12 @@
 namespace braid::cuda {
 
 /// Each thread takes whole elements of C, straight from memory: no tile is filled with zeros, nothing waits at a barrier. The sums of rows are elements too.
-template <class E>
+template <class E, bool ta, bool tb>
 BRAID_DEVICE void gemm_tiny_block(const GemmParams<E>& p) {
   using A = typename E::A;
   const int n = static_cast<int>(p.n), k = static_cast<int>(p.k), elements = static_cast<int>(p.m * p.n);
   const int all = elements + (E::kFloating && p.sum_a != nullptr ? static_cast<int>(p.m) : 0);
-  const std::int64_t a_row = p.ta ? 1 : p.lda, a_step = p.ta ? p.lda : 1, b_step = p.tb ? 1 : p.ldb, b_column = p.tb ? p.ldb : 1;
+  const std::int64_t a_row = ta ? 1 : p.lda, a_step = ta ? p.lda : 1, b_step = tb ? 1 : p.ldb, b_column = tb ? p.ldb : 1;
   for (std::int64_t matrix = blockIdx.x; matrix < p.batch; matrix += gridDim.x) {
     for (int e = static_cast<int>(threadIdx.x); e < all; e += kThreads) {
       if (e < elements) {
@@ -35,15 +35,27 @@ BRAID_DEVICE void gemm_tiny_block(const GemmParams<E>& p) {
 }
 
 template <class E>
-__global__ void __launch_bounds__(kThreads) matmul_tiny(GemmParams<E> p) {
-  gemm_tiny_block(p);
+__global__ void __launch_bounds__(kThreads) linear_forward_tiny(GemmParams<E> p) {
+  gemm_tiny_block<E, false, true>(p);
+}
+template <class E>
+__global__ void __launch_bounds__(kThreads) linear_backward_input_tiny(GemmParams<E> p) {
+  gemm_tiny_block<E, false, false>(p);
+}
+template <class E>
+__global__ void __launch_bounds__(kThreads) linear_backward_weight_tiny(GemmParams<E> p) {
+  gemm_tiny_block<E, true, false>(p);
+}
+template <class E>
+__global__ void __launch_bounds__(kThreads) matmul_both_transposed_tiny(GemmParams<E> p) {
+  gemm_tiny_block<E, true, true>(p);
 }
 
 /// The whole backward of a tiny layer: one block has dx = dy W, the other one dW = dyᵀ x and db.
 template <class E>
 __global__ void __launch_bounds__(kThreads) linear_backward_tiny(GemmParams<E> input, GemmParams<E> weight) {
-  if (blockIdx.y == 0) gemm_tiny_block(input);
-  else gemm_tiny_block(weight);
+  if (blockIdx.y == 0) gemm_tiny_block<E, false, false>(input);
+  else gemm_tiny_block<E, true, false>(weight);
 }
 
 /// Width neighbours of C from element e on: their parts added in the order of k, then what a product does last.
@@ -84,6 +96,12 @@ __global__ void __launch_bounds__(kThreads) gemm_join(GemmParams<E> p, Divider b
   }
 }
 
+template <class E>
+void launch_tiny(const GemmParams<E>& p, bool ta, bool tb, Stream& stream) {
+  const auto kernel = ta ? tb ? matmul_both_transposed_tiny<E> : linear_backward_weight_tiny<E> : tb ? linear_forward_tiny<E> : linear_backward_input_tiny<E>;
+  run("matmul", kernel, blocks_for(p.batch, 1), kThreads, stream, p);
+}
+
 /// What args say, for kernels.
 template <class E>
 GemmParams<E> gemm_params(const GemmArgs& args, const GemmPlan& plan) {
@@ -118,9 +136,7 @@ GemmParams<E> gemm_params(const GemmArgs& args, const GemmPlan& plan) {
           .packs_a = packs(args.a, args.lda, args.batch_a),
           .packs_b = packs(args.b, args.ldb, args.batch_b),
           .packs_c = packs(args.c, args.ldc, args.batch_c),
-          .packs_partial = args.n % 4 == 0,
-          .ta = args.ta,
-          .tb = args.tb};
+          .packs_partial = args.n % 4 == 0};
 }
 
 template <class E>
@@ -134,7 +150,7 @@ template <class E, class F>
 void launch_gemm(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F tiles) {
   using A = typename E::A;
   GemmParams<E> p = gemm_params<E>(args, plan);
-  if (plan.tile == GemmTileKind::tiny) return run("matmul", matmul_tiny<E>, blocks_for(p.batch, 1), kThreads, stream, p);
+  if (plan.tile == GemmTileKind::tiny) return launch_tiny(p, args.ta, args.tb, stream);
   if (plan.splits <= 1) return tiles(p);
   const std::int64_t elements = args.batch * args.m * args.n, sums = args.sum_a != nullptr ? args.m : 0;
   const Scratch scratch(static_cast<std::size_t>(plan.splits * (elements + sums)) * sizeof(A), stream);
