@@ -1,6 +1,7 @@
 // Copies between the host and devices, and between devices.
 #include <numeric>
 
+#include "cuda/runtime/make_backend.hpp"
 #include "cuda/runtime/staging.hpp"
 #include "cuda_support.hpp"
 
@@ -48,6 +49,33 @@ TEST_CASE("copies: a ring of pinned pieces goes when the copies from it are done
   std::vector<unsigned char> seen(from.size());
   copy_out(0, seen.data(), block.data(), seen.size());
   CHECK(seen == from);
+}
+
+TEST_CASE("copies: between GPUs through the pinned pieces of either, more than there are", "[cuda][copies]") {
+  NEEDS_DEVICES(2);
+  if (cuda::gpu_count() < 2) {
+    WARN("SKIP(one GPU: its logical devices copy within it)");
+    return;
+  }
+  const std::vector<unsigned char> bytes = pattern(2 * cuda::PinnedRing::kPieceBytes * cuda::PinnedRing::kPieces + 12345, 7);
+  const Held source(0, bytes.size()), target(1, bytes.size());
+  copy_in(0, source.data(), bytes.data(), bytes.size());
+  cuda::Gpu sender(0), receiver(1);
+  cuda::CudaStream from(sender, cuda_device(0)), to(receiver, cuda_device(1));
+  for (cuda::Gpu* const owner : {&sender, &receiver}) {
+    INFO("GPU " << owner->ordinal());
+    synchronize(cuda_device(0));
+    synchronize(cuda_device(1));
+    {
+      cuda::PinnedRing ring(*owner, cuda_device(owner->ordinal()));
+      ring.between(target.data(), to, source.data(), from, bytes.size());
+    }
+    from.synchronize();
+    to.synchronize();
+    std::vector<unsigned char> seen(bytes.size());
+    copy_out(1, seen.data(), target.data(), seen.size());
+    CHECK(seen == bytes);
+  }
 }
 
 TEST_CASE("copies: many small ones in flight keep their numbers", "[cuda][copies]") {
