@@ -181,7 +181,8 @@ void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
   using Acc = typename R::Acc;
   if (outputs <= 0) return;
   if (const bool alone = n <= kThreadLength; alone || (!columns && n <= kWarpLength)) {
-    return run(op, reduce_lanes<R, L, W>, blocks_for(outputs, alone ? kThreads : kWarps), kThreads, stream, reducer, load, write, outputs, static_cast<int>(n), alone ? 0 : 5);
+    const unsigned blocks = blocks_for(outputs, alone ? kThreads : kWarps);
+    return run(op, reduce_lanes<R, L, W>, blocks, kThreads, stream, reducer, load, write, outputs, static_cast<int>(n), alone ? 0 : 5);
   }
   const std::int64_t chunk = columns ? kColumnChunk : kBlockChunk, chunks = (n - 1) / chunk + 1;
   const auto side_by_side = [&]<int Width>(std::integral_constant<int, Width>, Acc* partial) {
