@@ -14,6 +14,7 @@
 #include <braid/core/worker.hpp>
 
 #include "engine.hpp"
+#include "hooks.hpp"
 #include "ops/common.hpp"
 
 namespace braid {
@@ -123,12 +124,14 @@ class Engine {
     } else {
       run_on_all();
     }
+    hook_leaves(captures);
   }
 
   /// Gradient of capture i, undefined if the roots do not depend on it.
   [[nodiscard]] Tensor captured(std::size_t i) { return captures_[i] == Target::kNone ? captured_now_[i] : take(captures_[i]); }
 
   /// Adds the leaves' gradients. What can fail comes first: then all are added or none.
+  /// Hooks for accumulated gradients come last.
   void commit_leaves() {
     const GradMode mode(create_);
     for (Leaf& l : leaves_) {
@@ -152,9 +155,50 @@ class Engine {
       if (l.in_place) Tensor(l.impl->grad).add_(l.value);
       else l.impl->grad = l.value.impl();
     }
+    on_devices_of_leaves([](const Leaf& l) { return l.value.defined(); },
+                         [](const Leaf& l) { detail::run_accumulated_hooks(Tensor(Ref<TensorImpl>(l.impl))); });
   }
 
  private:
+  /// Shows the leaves' gradients to their hooks; in grad(), which asks for captures, only theirs.
+  void hook_leaves(std::span<const Tensor> captures) {
+    const auto wanted = [&](const Leaf& l) {
+      return captures.empty() || std::any_of(captures.begin(), captures.end(), [&](const Tensor& t) { return t.id() == l.impl; });
+    };
+    on_devices_of_leaves(wanted, [this](const Leaf& l) {
+      Tensor gradient = take(l.slot);
+      if (gradient.defined()) slots_[l.slot].first = detail::run_hooks(l.impl, 0, std::move(gradient));
+    });
+  }
+
+  /// f(leaf) for those that have hooks, each on the thread of its device, in their order. Of several errors the first leaf's is thrown.
+  template <class Wanted, class F>
+  void on_devices_of_leaves(const Wanted& wanted, const F& f) {
+    std::vector<const Leaf*> list;
+    for (const Leaf& l : leaves_)
+      if (l.impl->hooked && wanted(l)) list.push_back(&l);
+    if (list.empty()) return;
+    if (devices_.size() <= 1) {
+      for (const Leaf* l : list) f(*l);
+      return;
+    }
+    std::vector<std::exception_ptr> errors(list.size());
+    run_on_devices(devices_, [&](std::size_t d) {
+      const GradMode mode(create_);
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const auto at = std::find(devices_.begin(), devices_.end(), list[i]->impl->device);
+        if ((at == devices_.end() ? 0 : static_cast<std::size_t>(at - devices_.begin())) != d) continue;
+        try {
+          f(*list[i]);
+        } catch (...) {
+          errors[i] = std::current_exception();
+        }
+      }
+    });
+    for (const std::exception_ptr& error : errors)
+      if (error) std::rethrow_exception(error);
+  }
+
   void find(const Ref<Node>& root) {
     const auto visit = [this](const Ref<Node>& node) {
       if (node->task_ == this) return;
@@ -280,6 +324,7 @@ class Engine {
     for (std::uint32_t o = 0; o < outputs; ++o) {
       gradients[o] = take(task.first_slot + o);
       any = any || gradients[o].defined();
+      if (node.hooked() && gradients[o].defined()) gradients[o] = detail::run_hooks(&node, o, std::move(gradients[o]));
     }
     for (const Watched& w : watched_)
       if (w.task == index) captured_now_[w.capture] = gradients[w.slot - task.first_slot];

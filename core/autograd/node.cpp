@@ -1,6 +1,7 @@
 #include <braid/core/autograd.hpp>
 
 #include "engine.hpp"
+#include "hooks.hpp"
 
 namespace braid {
 namespace {
@@ -56,7 +57,9 @@ Node::Node(const char* name, Device device, std::uint32_t outputs, std::span<con
   ++depth_;
 }
 
-Node::~Node() = default;
+Node::~Node() {
+  if (hooked_) detail::forget_hooks(this);
+}
 
 void Node::destroy() const noexcept {
   // A node's death lets go of the nodes below it; those queue here instead of recursing.

@@ -5,53 +5,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include <braid/core/error.hpp>
 #include <braid/core/io/checked.hpp>
+#include <braid/core/io/crc.hpp>
 #include <braid/core/io/file.hpp>
+
+#include "io/calls.hpp"
 
 namespace braid::io {
 namespace {
 
 constexpr std::uint64_t kLargestTransfer = std::uint64_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB a call
-
-constexpr FileSystem kReal{
-    .open = [](int folder, const char* path, int flags, unsigned mode) { return ::openat(folder, path, flags, mode); },
-    .close = [](int fd) { return ::close(fd); },
-    .fstat = [](int fd, struct stat* info) { return ::fstat(fd, info); },
-    .stat_in = [](int folder, const char* path, struct stat* info) { return ::fstatat(folder, path, info, AT_SYMLINK_NOFOLLOW); },
-    .pread = [](int fd, void* to, std::size_t bytes, std::int64_t offset) -> long { return ::pread(fd, to, bytes, offset); },
-    .pwrite = [](int fd, const void* from, std::size_t bytes, std::int64_t offset) -> long { return ::pwrite(fd, from, bytes, offset); },
-    .fsync = [](int fd) { return ::fsync(fd); },
-    .fchmod = [](int fd, unsigned mode) { return ::fchmod(fd, static_cast<mode_t>(mode)); },
-    .rename = [](int folder, const char* from, const char* to) { return ::renameat(folder, from, folder, to); },
-    .unlink = [](int folder, const char* path) { return ::unlinkat(folder, path, 0); },
-};
-
-std::atomic<const FileSystem*> replaced{nullptr};
-
-const FileSystem& calls() noexcept {
-  const FileSystem* other = replaced.load(std::memory_order_acquire);
-  return other != nullptr ? *other : kReal;
-}
-
-/// Repeats a call that a signal interrupted. close is not to be repeated, so it does not come here.
-template <class F>
-auto uninterrupted(const F& call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
-
-void check_path(const std::string& path) {
-  if (path.empty()) throw ArgumentError("file: expected a path, got an empty one");
-  if (path.find('\0') != std::string::npos)
-    throw ArgumentError("file: expected a path without NUL, got one with NUL at position " + std::to_string(path.find('\0')));
-}
 
 /// Random, so that nobody can foresee it, and from a fixed set of characters, whatever the file is called.
 std::string temporary_name() {
@@ -65,30 +33,35 @@ std::string temporary_name() {
   return text;
 }
 
-}  // namespace
-
-const FileSystem& real_file_system() noexcept { return kReal; }
-void set_file_system(const FileSystem* other) noexcept { replaced.store(other, std::memory_order_release); }
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = std::exchange(other.fd_, -1);
+/// All of it, from `at` on, which moves along.
+void write_all(const std::string& path, int fd, const void* from, std::uint64_t bytes, std::uint64_t& at) {
+  const auto* next = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const auto part = static_cast<std::size_t>(std::min(bytes, kLargestTransfer));
+    const long put = uninterrupted([&] { return calls().pwrite(fd, next, part, static_cast<std::int64_t>(at)); });
+    if (put < 0) throw IoError(path, "write", errno, static_cast<std::int64_t>(at));
+    if (put == 0) throw IoError(path, "write", 0, static_cast<std::int64_t>(at), str("expected to write ", part, " bytes, got none written"));
+    next += put;
+    bytes -= static_cast<std::uint64_t>(put);
+    at += static_cast<std::uint64_t>(put);
   }
-  return *this;
 }
 
-int Descriptor::release() noexcept { return std::exchange(fd_, -1); }
-
-void Descriptor::reset() noexcept {
-  if (fd_ >= 0) calls().close(fd_);
-  fd_ = -1;
-}
+}  // namespace
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   check_path(path_);
+  open(AT_FDCWD, path_.c_str(), 0);
+}
+
+InputFile::InputFile(const Folder& folder, const std::string& name) : path_(folder.path() + '/' + name) {
+  check_entry_name(name);
+  open(folder.fd(), name.c_str(), O_NOFOLLOW);
+}
+
+void InputFile::open(int folder, const char* name, int flags) {
   // O_NONBLOCK: opening a pipe without a writer would wait for ever. It does nothing to regular files.
-  const int fd = uninterrupted([&] { return calls().open(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0); });
+  const int fd = uninterrupted([&] { return calls().open(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0); });
   if (fd < 0) throw IoError(path_, "open", errno);
   fd_ = Descriptor(fd);
   struct stat info {};
@@ -125,7 +98,18 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   const int folder_fd = uninterrupted([&] { return calls().open(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
   if (folder_fd < 0) fail("open folder", errno);
   folder_ = Descriptor(folder_fd);
+  open();
+}
 
+OutputFile::OutputFile(const Folder& folder, const std::string& name) : path_(folder.path() + '/' + name), name_(name) {
+  check_entry_name(name);
+  const int folder_fd = uninterrupted([&] { return calls().open(folder.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
+  if (folder_fd < 0) fail("open folder", errno);
+  folder_ = Descriptor(folder_fd);
+  open();
+}
+
+void OutputFile::open() {
   bool replaces = false;
   struct stat info {};
   if (uninterrupted([&] { return calls().stat_in(folder_.get(), name_.c_str(), &info); }) == 0) {
@@ -173,16 +157,8 @@ void OutputFile::fail(const char* operation, int error) const {
 }
 
 void OutputFile::write(const void* from, std::uint64_t bytes) {
-  const auto* at = static_cast<const char*>(from);
-  while (bytes > 0) {
-    const auto part = static_cast<std::size_t>(std::min(bytes, kLargestTransfer));
-    const long put = uninterrupted([&] { return calls().pwrite(fd_.get(), at, part, static_cast<std::int64_t>(written_)); });
-    if (put < 0) throw IoError(path_, "write", errno, static_cast<std::int64_t>(written_));
-    if (put == 0) throw IoError(path_, "write", 0, static_cast<std::int64_t>(written_), str("expected to write ", part, " bytes, got none written"));
-    at += put;
-    bytes -= static_cast<std::uint64_t>(put);
-    written_ += static_cast<std::uint64_t>(put);
-  }
+  if (checksum_) crc32c_ = io::crc32c(from, static_cast<std::size_t>(bytes), crc32c_);
+  write_all(path_, fd_.get(), from, bytes, written_);
 }
 
 void OutputFile::commit() {
@@ -194,5 +170,28 @@ void OutputFile::commit() {
   temporary_.clear();
   if (uninterrupted([&] { return calls().fsync(folder_.get()); }) != 0) fail("fsync folder", errno);
 }
+
+LogFile::LogFile(std::string path, Start start) : path_(std::move(path)) {
+  check_path(path_);
+  open(AT_FDCWD, path_.c_str(), start);
+}
+
+LogFile::LogFile(const Folder& folder, const std::string& name, Start start) : path_(folder.path() + '/' + name) {
+  check_entry_name(name);
+  open(folder.fd(), name.c_str(), start);
+}
+
+void LogFile::open(int folder, const char* name, Start start) {
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | (start == Start::anew ? O_TRUNC : 0);
+  const int fd = uninterrupted([&] { return calls().open(folder, name, flags, 0666); });
+  if (fd < 0) throw IoError(path_, "open", errno);
+  fd_ = Descriptor(fd);
+  struct stat info {};
+  if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0) throw IoError(path_, "fstat", errno);
+  if (!S_ISREG(info.st_mode)) throw IoError(path_, "open", 0, -1, "expected a regular file, got something else");
+  size_ = static_cast<std::uint64_t>(info.st_size);
+}
+
+void LogFile::write(const void* from, std::uint64_t bytes) { write_all(path_, fd_.get(), from, bytes, size_); }
 
 }  // namespace braid::io

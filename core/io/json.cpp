@@ -1,4 +1,4 @@
-#include "io/json.hpp"
+#include <braid/core/io/json.hpp>
 
 #include <braid/core/error.hpp>
 #include <braid/core/io/checked.hpp>

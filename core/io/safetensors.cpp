@@ -9,7 +9,7 @@
 #include <braid/core/io/checked.hpp>
 #include <braid/core/io/file.hpp>
 
-#include "io/json.hpp"
+#include <braid/core/io/json.hpp>
 #include "io/safetensors_header.hpp"
 
 namespace braid {
@@ -156,16 +156,34 @@ Safetensors load_safetensors(std::span<const std::byte> bytes, const Safetensors
 
 namespace detail {
 
-void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors, std::span<const std::pair<std::string, std::string>> metadata) {
-  const NoGrad guard;
+namespace {
+
+Plan checked_plan(std::span<const NamedTensor> tensors, std::span<const std::pair<std::string, std::string>> metadata) {
   check_names(tensors);
   check_metadata(metadata);
-  const Plan p = plan(tensors, metadata);
-  io::OutputFile file(path);
+  return plan(tensors, metadata);
+}
+
+void write(io::OutputFile& file, const Plan& p, std::span<const NamedTensor> tensors) {
+  const NoGrad guard;
   file.write(p.header.data(), p.header.size());
   for (const std::size_t i : p.order) write_tensor(file, *tensors[i].tensor);
+}
+
+}  // namespace
+
+void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors, std::span<const std::pair<std::string, std::string>> metadata) {
+  const Plan p = checked_plan(tensors, metadata);
+  io::OutputFile file(path);
+  write(file, p, tensors);
   file.commit();
 }
+
+void write_safetensors(io::OutputFile& file, std::span<const NamedTensor> tensors, std::span<const std::pair<std::string, std::string>> metadata) {
+  write(file, checked_plan(tensors, metadata), tensors);
+}
+
+Safetensors read_safetensors(const io::Source& file, const SafetensorsOptions& options) { return load(file, options); }
 
 }  // namespace detail
 }  // namespace braid

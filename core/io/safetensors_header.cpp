@@ -7,7 +7,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/io/checked.hpp>
 
-#include "io/json.hpp"
+#include <braid/core/io/json.hpp>
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian, and are read and written as they lie in memory");
 

@@ -4,17 +4,17 @@
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>
 
-#include "common.hpp"
+#include "images.hpp"
+#include "map.hpp"
 
 namespace braid {
 namespace ops {
-namespace {
 
-/// a op b without history; both of one dtype and device.
-Tensor binary(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b, double alpha = 1) {
+Tensor binary(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b, double alpha) {
   const TensorImpl *x = a.id(), *y = b.id();
   const Shape shape = x->shape == y->shape ? x->shape : broadcast_shapes(op, x->shape, y->shape);
-  Tensor out = make_tensor(shape, is_comparison(kind) ? DType::bool_ : x->dtype, x->device);
+  const DType dtype = is_comparison(kind) ? DType::bool_ : x->dtype;
+  Tensor out = x->shape == shape ? make_like(*x, dtype) : y->shape == shape ? make_like(*y, dtype) : make_tensor(shape, dtype, x->device);
   if (out.numel() == 0) return out;
   BinaryArgs args;
   args.op = kind;
@@ -29,10 +29,9 @@ Tensor binary(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b, d
   return out;
 }
 
-/// t op value, or value op t where `reversed`.
-Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, double value, bool reversed = false) {
+Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, double value, bool reversed) {
   const TensorImpl* x = t.id();
-  Tensor out = make_tensor(x->shape, is_comparison(kind) ? DType::bool_ : x->dtype, x->device);
+  Tensor out = make_like(*x, is_comparison(kind) ? DType::bool_ : x->dtype);
   if (out.numel() == 0) return out;
   BinaryArgs args;
   args.op = kind;
@@ -47,37 +46,36 @@ Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, double value,
   return out;
 }
 
-/// Both operands brought to one dtype and checked. Holds copies only where a conversion is needed.
-struct Pair {
-  Pair(const char* op, const Tensor& x, const Tensor& y, bool floating = false) {
-    (void)detail::defined(x.impl());
-    (void)detail::defined(y.impl());
-    check_device(op, x, y);
-    DType dtype = promote(x.dtype(), y.dtype());
-    if (floating && !is_floating(dtype)) dtype = DType::float32;
-    a = x.dtype() == dtype ? &x : &(held_a = x.to(dtype));
-    b = y.dtype() == dtype ? &y : &(held_b = y.to(dtype));
-  }
-  const Tensor *a, *b;
-  Tensor held_a, held_b;
-};
-
-/// A number must not silently become another one in an integer tensor: x + 0.5 of integers is float32, as in PyTorch.
-Tensor for_scalar(const Tensor& x, double value) {
-  const DType dtype = detail::defined(x.impl()).dtype;
-  if (is_floating(dtype)) return x;
-  if (!is_whole(value)) return x.to(DType::float32);
-  return dtype == DType::bool_ ? x.to(DType::int64) : x;
+Pair::Pair(const char* op, const Tensor& x, const Tensor& y, bool floating) {
+  (void)detail::defined(x.impl());
+  (void)detail::defined(y.impl());
+  check_device(op, x, y);
+  DType dtype = promote(x.dtype(), y.dtype());
+  if (floating && !is_floating(dtype)) dtype = DType::float32;
+  a = x.dtype() == dtype ? &x : &(held_a = x.to(dtype));
+  b = y.dtype() == dtype ? &y : &(held_b = y.to(dtype));
 }
 
-/// Comparisons with a number that the integers cannot hold are those of float64: 1 < 3e9 in int32 too.
+Tensor for_scalar(const Tensor& x, double value) {
+  const DType own = detail::defined(x.impl()).dtype, dtype = promote(own, value);
+  return dtype == own ? x : x.to(dtype);
+}
+
 Tensor for_comparison(const Tensor& x, double value) {
   const DType dtype = detail::defined(x.impl()).dtype;
   if (is_floating(dtype)) return x;
   return is_whole(value) && (dtype == DType::int64 || wrapped(value, dtype) == value) ? for_scalar(x, value) : x.to(DType::float64);
 }
 
-}  // namespace
+void check_together(const char* op, std::initializer_list<const Tensor*> tensors) {
+  const Tensor& first = **tensors.begin();
+  Shape shape;
+  for (const Tensor* t : tensors) {
+    (void)detail::defined(t->impl());
+    check_device(op, first, *t);
+    shape = broadcast_shapes(op, shape, t->shape());
+  }
+}
 
 double add_alpha(const char* op, DType dtype, double alpha) {
   if (alpha == 1 || is_floating(dtype)) return alpha;
@@ -234,13 +232,32 @@ Tensor le(const Tensor& a, const Tensor& b) { return compare("le", BinaryOp::le,
 Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", BinaryOp::gt, a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", BinaryOp::ge, a, b); }
 Tensor eq(const Tensor& a, double b) { return ops::with_scalar("eq", BinaryOp::eq, ops::for_comparison(a, b), b); }
-Tensor gt(const Tensor& a, double b) { return ops::with_scalar("gt", BinaryOp::gt, ops::for_comparison(a, b), b); }
+Tensor ne(const Tensor& a, double b) { return ops::with_scalar("ne", BinaryOp::ne, ops::for_comparison(a, b), b); }
 Tensor lt(const Tensor& a, double b) { return ops::with_scalar("lt", BinaryOp::lt, ops::for_comparison(a, b), b); }
+Tensor le(const Tensor& a, double b) { return ops::with_scalar("le", BinaryOp::le, ops::for_comparison(a, b), b); }
+Tensor gt(const Tensor& a, double b) { return ops::with_scalar("gt", BinaryOp::gt, ops::for_comparison(a, b), b); }
+Tensor ge(const Tensor& a, double b) { return ops::with_scalar("ge", BinaryOp::ge, ops::for_comparison(a, b), b); }
 
 Tensor ops::relu_backward(const Tensor& y, const Tensor& dy) {
   Tensor dx = binary("relu_backward", BinaryOp::relu_backward, dy, y);
   if (!needs_grad({dy})) return dx;  // y's own derivative is 0 almost everywhere
   return record("relu_backward", {dy}, dx, [y = SavedTensor(y.detach())](const Tensor& g) -> Grads { return {relu_backward(y.get(), g)}; });
+}
+
+Tensor ops::tanh_backward(const Tensor& y, const Tensor& dy) {
+  Tensor dx = binary("tanh_backward", BinaryOp::tanh_backward, dy, y);
+  if (!needs_grad({y, dy})) return dx;
+  return record("tanh_backward", {y, dy}, dx, [sy = SavedTensor(y), sd = SavedTensor(dy)](const Tensor& g, Needs needs) -> Grads {
+    return {needs[0] ? mul(g * sd.get() * sy.get(), -2) : Tensor(), needs[1] ? tanh_backward(sy.get(), g) : Tensor()};
+  });
+}
+
+Tensor ops::sigmoid_backward(const Tensor& y, const Tensor& dy) {
+  Tensor dx = binary("sigmoid_backward", BinaryOp::sigmoid_backward, dy, y);
+  if (!needs_grad({y, dy})) return dx;
+  return record("sigmoid_backward", {y, dy}, dx, [sy = SavedTensor(y), sd = SavedTensor(dy)](const Tensor& g, Needs needs) -> Grads {
+    return {needs[0] ? g * sd.get() * sub(1, mul(sy.get(), 2)) : Tensor(), needs[1] ? sigmoid_backward(sy.get(), g) : Tensor()};
+  });
 }
 
 }  // namespace braid

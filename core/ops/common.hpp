@@ -3,6 +3,7 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/kernel_args/loop.hpp>
 #include <braid/core/tensor.hpp>
 
 namespace braid::ops {
@@ -20,6 +21,23 @@ inline void check_floating(const char* op, const Tensor& x) {
 
 /// Fills a loop over `shape` for up to four operands that broadcast to it (operand 0 first). Neighbouring dims that every operand walks evenly become one.
 void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const TensorImpl*> operands);
+/// The same for operands given by their strides, the first of them number `first`.
+void fill_loop(Loop& loop, const Shape& sizes, std::initializer_list<const Shape*> strides, int first);
+
+/// Which dims a reduction takes: none named is all. Throws IndexError, and ShapeError for a dim named twice.
+struct ReducedDims {
+  ReducedDims(const char* op, const Tensor& x, const Shape& dims);
+  bool over[kMaxRank] = {};
+  Shape kept, kept_dims;   ///< the result's shape without and with the reduced dims as 1
+  std::int64_t count = 1;  ///< elements a result
+};
+
+/// An int64 index on the device of x. Throws DeviceError and DTypeError.
+void check_index(const char* op, const Tensor& x, const Tensor& index);
+/// gather, under the name of the op that calls it. Recorded.
+[[nodiscard]] Tensor gathered(const char* op, const Tensor& x, std::int64_t dim, const Tensor& index);
+/// scatter or scatter_add, under the name of the op that calls it. Recorded.
+[[nodiscard]] Tensor scattered(const char* op, const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& src, bool add);
 
 /// The same numbers summed down to `shape`, from which g's shape came by broadcasting. Recorded.
 [[nodiscard]] Tensor sum_to(const Tensor& g, const Shape& shape);
@@ -37,9 +55,7 @@ void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const Tenso
 /// A number as an element of an integer type, wrapped around as integers do; `value` is whole and fits in int64.
 [[nodiscard]] double wrapped(double value, DType dtype) noexcept;
 /// True if an integer tensor can be computed with the number: it is whole and fits in int64.
-[[nodiscard]] inline bool is_whole(double value) noexcept {
-  return value >= -0x1p63 && value < 0x1p63 && value == static_cast<double>(static_cast<std::int64_t>(value));
-}
+[[nodiscard]] inline bool is_whole(double value) noexcept { return braid::detail::is_whole(value); }
 
 /// A dense tensor filled with one value.
 [[nodiscard]] Tensor filled(const Shape& shape, double value, DType dtype, Device device);
@@ -64,11 +80,16 @@ void copy_values(const Tensor& dst, const Tensor& src);
 
 /// dx = y <= 0 ? 0 : dy, so that a NaN lets the gradient pass. Recorded.
 [[nodiscard]] Tensor relu_backward(const Tensor& y, const Tensor& dy);
+/// dx = dy (1 - y²), and dy y (1 - y). Recorded.
+[[nodiscard]] Tensor tanh_backward(const Tensor& y, const Tensor& dy);
+[[nodiscard]] Tensor sigmoid_backward(const Tensor& y, const Tensor& dy);
 /// The gradient of softmax (log: of log_softmax) over the last dim from its output: y * (dy - Σ y dy), or dy - exp(y) Σ dy. Recorded.
 [[nodiscard]] Tensor softmax_backward(const Tensor& y, const Tensor& dy, bool log);
 
 /// Rows of dim 0 by an int64 index of rank 1; negative ones count from the end. Recorded.
 [[nodiscard]] Tensor index_rows(const Tensor& x, const Tensor& index);
+/// The same in the name of `op`, without negative ones.
+[[nodiscard]] Tensor pick_rows(const char* op, const Tensor& x, const Tensor& index);
 
 /// Checks that `t` may be changed in place now. `source` is what is written (may be undefined).
 void check_in_place(const char* op, const Tensor& t, const Tensor& source);

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "common.hpp"
 
 namespace braid {
@@ -140,6 +142,8 @@ Tensor empty_like(const Tensor& t, const TensorOptions& options) { return empty(
 Tensor zeros_like(const Tensor& t, const TensorOptions& options) { return zeros(t.shape(), like(t, options)); }
 Tensor ones_like(const Tensor& t, const TensorOptions& options) { return ones(t.shape(), like(t, options)); }
 
+Tensor full_like(const Tensor& t, double value, const TensorOptions& options) { return full(t.shape(), value, like(t, options)); }
+
 Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step, const TensorOptions& options) {
   if (step == 0 || (step > 0 ? end < start : end > start))
     throw ArgumentError(str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
@@ -155,6 +159,18 @@ Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step, const Ten
   return to_options(host, options, DType::int64);
 }
 Tensor arange(std::int64_t end, const TensorOptions& options) { return arange(0, end, 1, options); }
+
+Tensor linspace(double start, double end, std::int64_t steps, const TensorOptions& options) {
+  if (steps < 0) throw ArgumentError(str("linspace: expected steps >= 0, got ", steps));
+  const DType dtype = options.dtype.value_or(DType::float32);
+  if (!is_floating(dtype)) throw DTypeError(str("linspace: expected a floating point type, got ", dtype));
+  const Tensor host = make_tensor({steps}, DType::float64, Device());
+  auto* out = static_cast<double*>(host.id()->data());
+  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  for (std::int64_t i = 0; i < steps; ++i)
+    out[i] = i < steps / 2 || steps == 1 ? start + static_cast<double>(i) * step : end - static_cast<double>(steps - 1 - i) * step;
+  return to_options(host, options, dtype);
+}
 
 Tensor eye(std::int64_t n, const TensorOptions& options) {
   TensorOptions plain = options;

@@ -1,6 +1,8 @@
 // Changes in place. Each bumps the storage's version, so that a backward that saved the old numbers says so instead of using the new ones.
 #include <braid/core/ops/elementwise.hpp>
 
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "common.hpp"
 
 namespace braid {

@@ -1,10 +1,14 @@
+#include <braid/core/kernel_args/loop.hpp>
+
 #include "common.hpp"
+#include "images.hpp"
 
 namespace braid::ops {
 
 void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const TensorImpl*> operands) {
-  bool same = true;
-  for (const TensorImpl* t : operands) same = same && t->contiguous && t->shape == shape;
+  const TensorImpl& first = **operands.begin();
+  bool same = first.shape == shape && (first.contiguous || is_channels_last(first));
+  for (const TensorImpl* t : operands) same = same && t->shape == shape && (first.contiguous ? t->contiguous : is_channels_last(*t));
   if (same) {
     loop.n = (*operands.begin())->numel;
     loop.rank = 1;
@@ -37,6 +41,38 @@ void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const Tenso
   }
   loop.dense = loop.rank == 1;
   for (std::size_t k = 0; loop.dense && k < count; ++k) loop.dense = loop.stride[k][0] == 1;
+}
+
+void fill_loop(Loop& loop, const Shape& sizes, std::initializer_list<const Shape*> strides, int first) {
+  loop.n = sizes.numel();
+  loop.rank = 0;
+  for (int d = 0; d < sizes.rank(); ++d) {
+    if (sizes[d] == 1) continue;
+    bool merges = loop.rank > 0;
+    int k = first;
+    for (const Shape* s : strides) merges = merges && loop.stride[k++][loop.rank - 1] == (*s)[d] * sizes[d];
+    if (merges) loop.size[loop.rank - 1] *= sizes[d];
+    else loop.size[loop.rank++] = sizes[d];
+    k = first;
+    for (const Shape* s : strides) loop.stride[k++][loop.rank - 1] = (*s)[d];
+  }
+  loop.dense = loop.rank == 1;
+  for (int k = first; loop.dense && k < first + static_cast<int>(strides.size()); ++k) loop.dense = loop.stride[k][0] == 1;
+}
+
+ReducedDims::ReducedDims(const char* op, const Tensor& x, const Shape& dims) {
+  const Shape& shape = detail::defined(x.impl()).shape;
+  for (const std::int64_t d : dims) {
+    bool& one = over[wrap_dim(op, d, shape.rank())];
+    if (one) throw ShapeError(str(op, ": expected each dim once, got ", dims));
+    one = true;
+  }
+  for (int d = 0; d < shape.rank(); ++d) {
+    over[d] = over[d] || dims.empty();
+    kept_dims.push_back(over[d] ? 1 : shape[d]);
+    if (over[d]) count *= shape[d];
+    else kept.push_back(shape[d]);
+  }
 }
 
 }  // namespace braid::ops

@@ -1,8 +1,11 @@
-// Fused losses: one pass forward, one backward; the backward is an op with a gradient made of plain ops.
+// Losses with kernels of their own: one pass forward, one backward; the backward is an op with a gradient made of plain ops.
+#include <algorithm>
 #include <limits>
 
+#include <braid/core/kernel_args/loss.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
+#include <braid/core/ops/loss.hpp>
 #include <braid/core/ops/reduce.hpp>
 #include <braid/core/ops/softmax.hpp>
 
@@ -11,26 +14,172 @@
 namespace braid {
 namespace {
 
-/// dx = (softmax(x) - onehot(labels)) * scale * dy, from the rows' log-sum-exp. Recorded.
-Tensor cross_entropy_backward(const Tensor& x, const Tensor& labels, const Tensor& lse, const Tensor& dy, double scale) {
+[[nodiscard]] DType wide(DType t) { return size_of(t) == 2 ? DType::float32 : t; }
+[[nodiscard]] Tensor number(double value, DType dtype, Device device) { return ops::filled({}, value, dtype, device); }
+
+/// What a cross entropy of rows keeps for its gradient, beside the logits.
+struct Rows {
+  Tensor labels, weight, lse, total;  // weight and total may be undefined: all 1
+  double label_smoothing;
+  std::int64_t ignore_index;
+};
+
+template <class Args>
+void describe(Args& args, const Tensor& x, const Rows& rows) {
+  args.dtype = x.dtype();
+  args.x = x.id()->data();
+  args.labels = static_cast<const std::int64_t*>(rows.labels.id()->data());
+  args.label_stride = rows.labels.strides()[0];
+  args.lse = rows.lse.id()->data();
+  args.scale = 1;
+  args.rows = x.shape()[0];
+  args.n = x.shape()[1];
+  if (rows.weight.defined()) args.weight = rows.weight.id()->data();
+  args.label_smoothing = rows.label_smoothing;
+  args.ignores = true;
+  args.ignore_index = rows.ignore_index;
+  if (rows.total.defined()) args.total = rows.total.id()->data();
+}
+
+/// The gradient of the rows' losses: f (s softmax(x) - t), where t is what the classes count in a row, s = Σ t, and f = dy, over the total for a mean.
+/// dy is a number, or one a row. Recorded.
+Tensor cross_entropy_backward(const Tensor& x, const Rows& rows, const Tensor& dy) {
   Tensor dx = make_tensor(x.shape(), x.dtype(), x.device());
-  if (x.numel())
-    launch("cross_entropy_backward", x.device(), &KernelTable::cross_entropy_backward,
-           CrossEntropyBackwardArgs{x.dtype(), x.id()->data(), static_cast<const std::int64_t*>(labels.id()->data()), labels.strides()[0], lse.id()->data(),
-                                    dy.id()->data(), dx.id()->data(), scale, x.shape()[0], x.shape()[1]});
+  const Tensor factor = dy.contiguous();
+  if (x.numel()) {
+    CrossEntropyBackwardArgs args{};
+    describe(args, x, rows);
+    args.dy = factor.id()->data();
+    args.dy_stride = dy.dim();
+    args.dx = dx.id()->data();
+    launch("cross_entropy_backward", x.device(), &KernelTable::cross_entropy_backward, args);
+  }
   if (!needs_grad({x, dy})) return dx;
-  auto gradient = [sx = SavedTensor(x), sd = SavedTensor(dy), sl = SavedTensor(labels), scale](const Tensor& g, Needs needs) -> Grads {
-    const Tensor logits = sx.get(), p = softmax(logits);
+  auto gradient = [sx = SavedTensor(x), sd = SavedTensor(dy), sl = SavedTensor(rows.labels), rows](const Tensor& g, Needs needs) -> Grads {
+    const Tensor logits = sx.get(), labels = sl.get().reshape({-1, 1}), up = sd.get(), p = softmax(logits);
+    const double classes = static_cast<double>(logits.shape()[1]), smoothing = rows.label_smoothing;
+    Tensor t = add(mul(eq(labels, arange(logits.shape()[1], {.device = logits.device()})).to(g.dtype()), 1 - smoothing), smoothing / classes);
+    if (rows.weight.defined()) t = t * rows.weight;
+    t = where(eq(labels, static_cast<double>(rows.ignore_index)), number(0, g.dtype(), g.device()), t);
+    if (rows.total.defined()) t = t / rows.total.to(g.dtype());
+    const Tensor s = sum(t, {1}, true);
     Tensor dlogits, ddy;
-    if (needs[0]) dlogits = ops::softmax_backward(p, mul(g * sd.get(), scale), false);
+    if (needs[0]) dlogits = ops::softmax_backward(p, g * (s * (up.dim() ? up.reshape({-1, 1}) : up)), false);
     if (needs[1]) {
-      const Tensor columns = arange(logits.shape()[1], {.device = logits.device()});
-      const Tensor onehot = eq(sl.get().reshape({-1, 1}), columns).to(g.dtype());
-      ddy = mul(sum(g * (p - onehot)), scale);
+      const Tensor each = g * (s * p - t);
+      ddy = up.dim() ? sum(each, {1}) : sum(each);
     }
     return {dlogits, ddy};
   };
   return record("cross_entropy_backward", {x, dy}, dx, std::move(gradient));
+}
+
+/// Rows of logits [rows, classes], labels [rows].
+struct RowLoss {
+  Tensor loss, total;
+};
+RowLoss cross_entropy_rows(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& o, bool wants_total) {
+  const std::int64_t count = x.shape()[0];
+  Rows rows{
+      labels,        o.weight.defined() ? o.weight.detach().contiguous() : Tensor(), make_tensor({count}, wide(x.dtype()), x.device()), {}, o.label_smoothing,
+      o.ignore_index};
+  const Tensor total = wants_total || o.reduction == Reduction::mean ? make_tensor({}, wide(x.dtype()), x.device()) : Tensor();
+  Tensor loss = make_tensor({}, x.dtype(), x.device());
+  if (o.reduction == Reduction::none) loss = make_tensor({count}, x.dtype(), x.device());
+  if (count == 0) {
+    if (o.reduction != Reduction::none) loss = number(o.reduction == Reduction::sum ? 0 : std::numeric_limits<double>::quiet_NaN(), x.dtype(), x.device());
+    if (total.defined()) ops::fill_values(total, 0);
+  } else {
+    CrossEntropyArgs args{};
+    describe(args, x, rows);
+    args.mean = o.reduction == Reduction::mean;
+    const Tensor sum = o.reduction == Reduction::none ? make_tensor({}, x.dtype(), x.device()) : loss;
+    args.sum = sum.id()->data();
+    if (o.reduction == Reduction::none) args.row_loss = loss.id()->data();
+    if (total.defined()) args.total = total.id()->data();
+    launch("cross_entropy", x.device(), &KernelTable::cross_entropy, args);
+  }
+  if (!needs_grad({x})) return {loss, total};
+  if (o.reduction == Reduction::mean) rows.total = total;
+  auto gradient = [sx = SavedTensor(x), sl = SavedTensor(labels), rows](const Tensor& dy) -> Grads {
+    (void)sl.get();  // the kernel reads the labels again
+    return {cross_entropy_backward(sx.get(), rows, dy)};
+  };
+  return {record("cross_entropy", {x}, loss, std::move(gradient)), total};
+}
+
+/// [n, classes, d1, …] as rows [n · d1 · …, classes].
+Tensor as_rows(const Tensor& x) {
+  if (x.dim() == 2) return x.contiguous();
+  Shape order{0};
+  for (int d = 2; d < x.dim(); ++d) order.push_back(d);
+  order.push_back(1);
+  return x.permute(order).contiguous().reshape({x.numel() / std::max<std::int64_t>(x.shape()[1], 1), x.shape()[1]});
+}
+
+/// The labels' shape for these logits.
+Shape shape_of_labels(const Tensor& logits) {
+  Shape shape = logits.shape();
+  shape.erase(1);
+  return shape;
+}
+
+void check_logits(const char* op, const Tensor& logits, const Tensor& target, const Tensor& weight) {
+  ops::check_floating(op, logits);
+  ops::check_device(op, logits, target);
+  if (logits.dim() < 2) throw ShapeError(str(op, ": expected logits [n, classes] or [n, classes, d1, …], got ", logits.shape()));
+  if (logits.shape()[1] == 0 && shape_of_labels(logits).numel()) throw ShapeError(str(op, ": expected at least one class, got logits ", logits.shape()));
+  if (!weight.defined()) return;
+  ops::check_device(op, logits, weight);
+  if (weight.shape() != Shape{logits.shape()[1]}) throw ShapeError(str(op, ": expected weight [", logits.shape()[1], "], got ", weight.shape()));
+  if (weight.dtype() != logits.dtype()) throw DTypeError(str(op, ": expected weight to be ", logits.dtype(), " as the logits, got ", weight.dtype()));
+}
+void check_labels(const char* op, const Tensor& logits, const Tensor& labels) {
+  if (labels.dtype() != DType::int64) throw DTypeError(str(op, ": expected int64 labels, got ", labels.dtype(), " ", labels.shape()));
+  const Shape expected = shape_of_labels(logits);
+  if (labels.shape() != expected) throw ShapeError(str(op, ": expected labels ", expected, " for logits ", logits.shape(), ", got ", labels.shape()));
+}
+
+/// Cross entropy with probabilities, a row each.
+Tensor soft_rows(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
+  const Tensor x = as_rows(logits);
+  Tensor t = as_rows(target);
+  if (o.label_smoothing > 0) t = add(mul(t, 1 - o.label_smoothing), o.label_smoothing / static_cast<double>(x.shape()[1]));
+  if (o.weight.defined()) t = t * o.weight.detach();
+  return neg(sum(t * log_softmax(x), {1}));
+}
+
+/// The loss as asked for, and what mean divides by where that is wanted.
+RowLoss cross_entropy_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, bool wants_total) {
+  check_logits("cross_entropy", logits, target, o.weight);
+  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
+    throw ArgumentError(str("cross_entropy: expected 0 <= label_smoothing <= 1, got ", o.label_smoothing));
+  if (is_floating(target.dtype()) && target.shape() == logits.shape()) {
+    ops::check_dtype("cross_entropy", logits, target);
+    const Tensor each = soft_rows(logits, target, o);
+    const Tensor total = wants_total ? number(static_cast<double>(each.numel()), wide(each.dtype()), each.device()) : Tensor();
+    if (o.reduction == Reduction::none) return {each.reshape(shape_of_labels(logits)), total};
+    return {o.reduction == Reduction::mean ? mean(each) : sum(each), total};
+  }
+  check_labels("cross_entropy", logits, target);
+  const Tensor labels = target.dim() == 1 ? target : target.contiguous().reshape({target.numel()});
+  RowLoss result = cross_entropy_rows(as_rows(logits), labels, o, wants_total);
+  if (o.reduction == Reduction::none && target.dim() != 1) result.loss = result.loss.reshape(target.shape());
+  return result;
+}
+
+/// The loss of each label, and its weight, which is 0 where the label is ignored.
+RowLoss nll_each(const Tensor& x, const Tensor& labels, const NllOptions& o) {
+  check_logits("nll_loss", x, labels, o.weight);
+  check_labels("nll_loss", x, labels);
+  const Tensor rows = as_rows(x), list = labels.contiguous().reshape({labels.numel()});
+  const Tensor ignored = eq(list, static_cast<double>(o.ignore_index)), zero = number(0, x.dtype(), x.device());
+  const Tensor valid = where(ignored, number(0, DType::int64, x.device()), list);
+  const Tensor weights = o.weight.defined() ? o.weight.detach() : ones({x.shape()[1]}, {.device = x.device(), .dtype = x.dtype()});
+  const Tensor weight = where(ignored, zero, ops::pick_rows("nll_loss", weights, valid));  // a label outside the classes is found here
+  const Tensor place = add(mul(arange(rows.shape()[0], {.device = x.device()}), static_cast<double>(x.shape()[1])), valid);
+  const Tensor picked = list.numel() ? ops::pick_rows("nll_loss", rows.reshape({rows.numel()}), place) : rows.reshape({0});
+  return {where(ignored, zero, neg(picked * weight)), weight};
 }
 
 /// da = 2 scale (a - b) dy. Recorded.
@@ -48,29 +197,28 @@ Tensor mse_backward(const Tensor& a, const Tensor& b, const Tensor& dy, double s
 
 }  // namespace
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& labels, Reduction reduction) {
-  ops::check_floating("cross_entropy", logits);
-  ops::check_device("cross_entropy", logits, labels);
-  if (logits.dim() != 2) throw ShapeError(str("cross_entropy: expected logits [n, classes], got ", logits.shape()));
-  if (labels.dtype() != DType::int64) throw DTypeError(str("cross_entropy: expected int64 labels, got ", labels.dtype()));
-  if (labels.shape() != Shape{logits.shape()[0]})
-    throw ShapeError(str("cross_entropy: expected labels [", logits.shape()[0], "] for logits ", logits.shape(), ", got ", labels.shape()));
-  const std::int64_t rows = logits.shape()[0], classes = logits.shape()[1];
-  if (rows && !classes) throw ShapeError(str("cross_entropy: expected at least one class, got logits ", logits.shape()));
-  const Tensor x = logits.contiguous();
-  Tensor loss = make_tensor({}, x.dtype(), x.device()), lse = make_tensor({rows}, size_of(x.dtype()) == 2 ? DType::float32 : x.dtype(), x.device());
-  const double scale = reduction == Reduction::sum ? 1 : 1 / static_cast<double>(rows);
-  if (rows == 0) {
-    loss = ops::filled({}, reduction == Reduction::sum ? 0 : std::numeric_limits<double>::quiet_NaN(), x.dtype(), x.device());
-  } else {
-    launch("cross_entropy", x.device(), &KernelTable::cross_entropy,
-           CrossEntropyArgs{x.dtype(), x.id()->data(), static_cast<const std::int64_t*>(labels.id()->data()), labels.strides()[0], lse.id()->data(),
-                            loss.id()->data(), scale, rows, classes});
-  }
-  if (!needs_grad({x})) return loss;
-  return record("cross_entropy", {x}, loss, [sx = SavedTensor(x), sl = SavedTensor(labels), lse, scale](const Tensor& dy) -> Grads {
-    return {cross_entropy_backward(sx.get(), sl.get(), lse, dy, scale)};
-  });
+Tensor LossSum::mean() const { return braid::sum(sum) / braid::sum(count); }
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+  return cross_entropy_of(logits, target, options, false).loss;
+}
+
+LossSum cross_entropy_sum(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+  CrossEntropyOptions o = options;
+  o.reduction = Reduction::sum;
+  const RowLoss all = cross_entropy_of(logits, target, o, true);
+  return {all.loss, all.total};
+}
+
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels, const NllOptions& options) {
+  const RowLoss each = nll_each(log_probabilities, labels, options);
+  if (options.reduction == Reduction::none) return each.loss.reshape(labels.shape());
+  return options.reduction == Reduction::sum ? sum(each.loss) : sum(each.loss) / sum(each.total);
+}
+
+LossSum nll_loss_sum(const Tensor& log_probabilities, const Tensor& labels, const NllOptions& options) {
+  const RowLoss each = nll_each(log_probabilities, labels, options);
+  return {sum(each.loss), sum(each.total.to(wide(each.total.dtype())))};
 }
 
 Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
@@ -78,6 +226,7 @@ Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
   ops::check_device("mse_loss", a, b);
   ops::check_dtype("mse_loss", a, b);
   if (a.shape() != b.shape()) throw ShapeError(str("mse_loss: expected equal shapes, got ", a.shape(), " and ", b.shape()));
+  if (reduction == Reduction::none) return square(a - b);
   const Tensor x = a.contiguous(), y = b.contiguous();
   Tensor loss = make_tensor({}, x.dtype(), x.device());
   const double scale = reduction == Reduction::sum ? 1 : 1 / static_cast<double>(x.numel());
@@ -88,6 +237,11 @@ Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
     Tensor dx = mse_backward(sx.get(), sy.get(), dy, scale);
     return {needs[0] ? dx : Tensor(), needs[1] ? neg(dx) : Tensor()};
   });
+}
+
+LossSum mse_loss_sum(const Tensor& a, const Tensor& b) {
+  Tensor loss = mse_loss(a, b, Reduction::sum);
+  return {loss, number(static_cast<double>(a.numel()), wide(a.dtype()), a.device())};
 }
 
 }  // namespace braid

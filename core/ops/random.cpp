@@ -3,6 +3,7 @@
 #include <atomic>
 #include <limits>
 
+#include <braid/core/kernel_args/random.hpp>
 #include <braid/core/ops/create.hpp>
 
 #include "common.hpp"
@@ -43,8 +44,44 @@ void manual_seed(std::uint64_t seed) {
   global_seed.store(seed);
   global_stream.store(0);
 }
+RandomState random_state() noexcept { return {global_seed.load(), global_stream.load()}; }
+void set_random_state(const RandomState& state) noexcept {
+  global_seed.store(state.seed);
+  global_stream.store(state.stream);
+}
 std::uint64_t initial_seed() noexcept { return global_seed.load(std::memory_order_relaxed); }
-std::uint64_t next_random_stream() noexcept { return global_stream.fetch_add(1, std::memory_order_relaxed); }
+std::uint64_t next_random_stream() noexcept {
+  RandomForward* const forward = thread_state().random;
+  if (!forward) return global_stream.fetch_add(1, std::memory_order_relaxed);
+  return forward->take() + (forward->part().replica << 48);
+}
+
+RandomForward::RandomForward(std::uint64_t first, const Part& part) noexcept : first_(first), part_(part), before_(thread_state().random) {
+  thread_state().random = this;
+}
+RandomForward::~RandomForward() { thread_state().random = before_; }
+void skip_random_streams(std::uint64_t streams) noexcept { global_stream.fetch_add(streams, std::memory_order_relaxed); }
+
+namespace {
+
+RandomKey key_along(int dim, std::int64_t rows) {
+  RandomForward* const forward = thread_state().random;
+  if (!forward) return {initial_seed(), next_random_stream(), dim, 0};
+  const RandomForward::Part& part = forward->part();
+  const bool fits = part.rows > 0 && rows % part.rows == 0;
+  return {initial_seed(), forward->take(), dim, fits ? part.first_row * (rows / part.rows) : 0};
+}
+
+}  // namespace
+
+RandomKey next_random_key(const Shape& shape) {
+  const RandomForward* const forward = thread_state().random;
+  int dim = forward ? forward->part().dim : 0;
+  if (dim < 0) dim += shape.rank();
+  if (dim < 0 || dim >= shape.rank()) dim = 0;
+  return key_along(dim, shape.rank() > 0 ? shape[dim] : 1);
+}
+RandomKey next_random_key_of_rows(std::int64_t rows) { return key_along(0, rows); }
 
 Tensor randn(const Shape& shape, const TensorOptions& options) { return fill_random("randn", RandomKind::normal, shape, options, DType::float32, 0, 1, 0, 0); }
 Tensor rand(const Shape& shape, const TensorOptions& options) { return fill_random("rand", RandomKind::uniform, shape, options, DType::float32, 0, 1, 0, 0); }

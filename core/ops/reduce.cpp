@@ -1,5 +1,6 @@
 #include <braid/core/ops/reduce.hpp>
 
+#include <braid/core/kernel_args/reduce.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
 #include "common.hpp"
@@ -7,51 +8,16 @@
 namespace braid {
 namespace {
 
-/// Which dims are reduced, and the result's shapes.
-struct Plan {
-  Plan(const char* op, const Tensor& x, const Shape& dims) {
-    const int rank = detail::defined(x.impl()).shape.rank();
-    bool over[kMaxRank] = {};
-    for (const std::int64_t d : dims) {
-      bool& one = over[wrap_dim(op, d, rank)];
-      if (one) throw ShapeError(str(op, ": expected each dim once, got ", dims));
-      one = true;
-    }
-    for (int d = 0; d < rank; ++d) {
-      const bool reduced = dims.empty() || over[d];
-      kept_dims.push_back(reduced ? 1 : x.shape()[d]);
-      if (reduced) {
-        count *= x.shape()[d];
-        over_sizes.push_back(x.shape()[d]);
-        over_strides.push_back(x.strides()[d]);
-      } else {
-        kept.push_back(x.shape()[d]);
-        keep_strides.push_back(x.strides()[d]);
-      }
+/// What is reduced, with its strides.
+struct Plan : ops::ReducedDims {
+  Plan(const char* op, const Tensor& x, const Shape& dims) : ReducedDims(op, x, dims) {
+    for (int d = 0; d < x.dim(); ++d) {
+      if (over[d]) over_sizes.push_back(x.shape()[d]), over_strides.push_back(x.strides()[d]);
+      else keep_strides.push_back(x.strides()[d]);
     }
   }
-  Shape kept, kept_dims;  // without and with the reduced dims as 1
   Shape keep_strides, over_sizes, over_strides;
-  std::int64_t count = 1;
 };
-
-/// A loop over `sizes` for one or two operands with these strides; neighbouring dims merge.
-void fill_strided(Loop& loop, const Shape& sizes, std::initializer_list<const Shape*> strides, int first) {
-  loop.n = sizes.numel();
-  loop.rank = 0;
-  for (int d = 0; d < sizes.rank(); ++d) {
-    if (sizes[d] == 1) continue;
-    bool merges = loop.rank > 0;
-    int k = first;
-    for (const Shape* s : strides) merges = merges && loop.stride[k++][loop.rank - 1] == (*s)[d] * sizes[d];
-    if (merges) loop.size[loop.rank - 1] *= sizes[d];
-    else loop.size[loop.rank++] = sizes[d];
-    k = first;
-    for (const Shape* s : strides) loop.stride[k++][loop.rank - 1] = (*s)[d];
-  }
-  loop.dense = loop.rank == 1;
-  for (int k = first; loop.dense && k < first + static_cast<int>(strides.size()); ++k) loop.dense = loop.stride[k][0] == 1;
-}
 
 /// Without history; the result has the reduced dims dropped or kept as 1.
 Tensor reduce(const char* op, ReduceOp kind, const Tensor& x, const Plan& plan, bool keepdim, DType out_type, double scale) {
@@ -64,8 +30,8 @@ Tensor reduce(const char* op, ReduceOp kind, const Tensor& x, const Plan& plan, 
   args.x = x.id()->data();
   args.scale = scale;
   const Shape dense = contiguous_strides(plan.kept);
-  fill_strided(args.keep, plan.kept, {&dense, &plan.keep_strides}, 0);
-  fill_strided(args.over, plan.over_sizes, {&plan.over_strides}, 1);
+  ops::fill_loop(args.keep, plan.kept, {&dense, &plan.keep_strides}, 0);
+  ops::fill_loop(args.over, plan.over_sizes, {&plan.over_strides}, 1);
   launch(op, x.device(), &KernelTable::reduce, args);
   return y;
 }
@@ -113,6 +79,29 @@ Tensor max(const Tensor& x, const Shape& dims, bool keepdim) { return extreme("m
 Tensor min(const Tensor& x, const Shape& dims, bool keepdim) { return extreme("min", ReduceOp::min, x, dims, keepdim); }
 Tensor argmax(const Tensor& x, std::int64_t dim, bool keepdim) { return arg_extreme("argmax", ReduceOp::argmax, x, dim, keepdim); }
 Tensor argmin(const Tensor& x, std::int64_t dim, bool keepdim) { return arg_extreme("argmin", ReduceOp::argmin, x, dim, keepdim); }
+
+Tensor argmax(const Tensor& x) { return argmax(x.detach().reshape({-1}), 0); }
+Tensor argmin(const Tensor& x) { return argmin(x.detach().reshape({-1}), 0); }
+
+namespace {
+
+/// max or min of truth values; `of_nothing` of nothing.
+Tensor truth(const char* op, ReduceOp kind, bool of_nothing, const Tensor& x, const Shape& dims, bool keepdim) {
+  const Plan plan(op, x, dims);
+  if (plan.count == 0) return ops::filled(keepdim ? plan.kept_dims : plan.kept, of_nothing, DType::bool_, x.device());
+  const Tensor t = x.detach().to(DType::bool_);
+  return reduce(op, kind, t, Plan(op, t, dims), keepdim, DType::bool_, 1);
+}
+
+}  // namespace
+
+Tensor any(const Tensor& x, const Shape& dims, bool keepdim) { return truth("any", ReduceOp::max, false, x, dims, keepdim); }
+Tensor all(const Tensor& x, const Shape& dims, bool keepdim) { return truth("all", ReduceOp::min, true, x, dims, keepdim); }
+
+Tensor count_nonzero(const Tensor& x, const Shape& dims, bool keepdim) {
+  const Tensor t = x.detach().to(DType::bool_);
+  return reduce("count_nonzero", ReduceOp::sum, t, Plan("count_nonzero", t, dims), keepdim, DType::int64, 1);
+}
 
 Tensor Tensor::sum() const { return braid::sum(*this); }
 Tensor Tensor::sum(const Shape& dims, bool keepdim) const { return braid::sum(*this, dims, keepdim); }

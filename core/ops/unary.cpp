@@ -1,14 +1,15 @@
 // Elementwise functions of one tensor, each with its derivative under it.
 #include <braid/core/ops/elementwise.hpp>
 
-#include "common.hpp"
+#include "images.hpp"
+#include "map.hpp"
 
 namespace braid {
-namespace {
+namespace ops {
 
-Tensor unary(const char* op, UnaryOp kind, const Tensor& x, double alpha = 0) {
+Tensor unary(const char* op, UnaryOp kind, const Tensor& x, double alpha) {
   const TensorImpl& t = detail::defined(x.impl());
-  Tensor y = make_tensor(t.shape, t.dtype, t.device);
+  Tensor y = ops::make_like(t, t.dtype);
   if (t.numel == 0) return y;
   UnaryArgs args;
   args.op = kind;
@@ -16,18 +17,19 @@ Tensor unary(const char* op, UnaryOp kind, const Tensor& x, double alpha = 0) {
   args.out = y.id()->data();
   args.x = t.data();
   args.alpha = alpha;
-  ops::fill_loop(args.loop, t.shape, {y.id(), &t});
+  fill_loop(args.loop, t.shape, {y.id(), &t});
   launch(op, t.device, &KernelTable::unary, args);
   return y;
 }
 
-/// Negation, absolute value and the like have no meaning for bool.
 const Tensor& numbers(const char* op, const Tensor& x) {
   if (x.dtype() == DType::bool_) throw DTypeError(str(op, ": expected numbers, got bool"));
   return x;
 }
 
-}  // namespace
+}  // namespace ops
+
+using ops::numbers, ops::unary;
 
 Tensor relu(const Tensor& x) {
   Tensor y = unary("relu", UnaryOp::relu, numbers("relu", x));
@@ -50,7 +52,7 @@ Tensor abs(const Tensor& x) {
 Tensor sign(const Tensor& x) {
   Tensor y = unary("sign", UnaryOp::sign, numbers("sign", x));
   if (!needs_grad({x})) return y;
-  return record("sign", {x}, y, [](const Tensor& dy) -> Grads { return {ops::filled(dy.shape(), 0, dy.dtype(), dy.device())}; });
+  return record("sign", {x}, y, [](const Tensor& dy) -> Grads { return {ops::zeros_as(dy)}; });
 }
 
 Tensor square(const Tensor& x) {
@@ -102,7 +104,7 @@ Tensor pow(const Tensor& a, double exponent) {
   Tensor y = unary("pow", UnaryOp::pow_scalar, x, exponent);
   if (!needs_grad({x})) return y;
   return record("pow", {x}, y, [x = SavedTensor(x), exponent](const Tensor& dy) -> Grads {
-    if (exponent == 0) return {ops::filled(dy.shape(), 0, dy.dtype(), dy.device())};  // not 0 * x^-1, which is NaN at 0
+    if (exponent == 0) return {ops::zeros_as(dy)};  // not 0 * x^-1, which is NaN at 0
     return {mul(dy * pow(x.get(), exponent - 1), exponent)};
   });
 }
@@ -111,17 +113,14 @@ Tensor tanh(const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("tanh", UnaryOp::tanh, x);
   if (!needs_grad({x})) return y;
-  return record("tanh", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads { return {dy * sub(1, square(y.get()))}; });
+  return record("tanh", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads { return {ops::tanh_backward(y.get(), dy)}; });
 }
 
 Tensor sigmoid(const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("sigmoid", UnaryOp::sigmoid, x);
   if (!needs_grad({x})) return y;
-  return record("sigmoid", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads {
-    const Tensor s = y.get();
-    return {dy * s * sub(1, s)};
-  });
+  return record("sigmoid", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads { return {ops::sigmoid_backward(y.get(), dy)}; });
 }
 
 Tensor sin(const Tensor& a) {

@@ -5,10 +5,14 @@
 #include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
 
+#include "autograd/hooks.hpp"
+
 namespace braid {
 
 TensorImpl::TensorImpl() noexcept = default;
-TensorImpl::~TensorImpl() = default;
+TensorImpl::~TensorImpl() {
+  if (hooked) detail::forget_hooks(this);
+}
 
 namespace detail {
 void undefined_tensor() { throw ArgumentError("tensor: expected a defined tensor, got an undefined one"); }

@@ -17,11 +17,13 @@
 namespace braid {
 
 class StreamGuard;
+class RandomForward;
 
 /// What belongs to a thread and is handed to workers that continue its work.
 struct ThreadState {
   bool grad_enabled = true;
   const StreamGuard* streams = nullptr;  // the innermost; workers end before it does
+  RandomForward* random = nullptr;       // the innermost; likewise
 };
 [[nodiscard]] ThreadState& thread_state() noexcept;
 
@@ -90,6 +92,9 @@ class Node : public RefCounted {
   [[nodiscard]] std::uint32_t outputs() const noexcept { return outputs_; }
   [[nodiscard]] std::span<Edge> edges() noexcept { return {edge_count_ <= kInlineEdges ? inline_edges_.data() : many_edges_.get(), edge_count_}; }
   [[nodiscard]] bool released() const noexcept { return released_; }
+  /// An output's gradient is shown to hooks.
+  [[nodiscard]] bool hooked() const noexcept { return hooked_; }
+  void set_hooked() noexcept { hooked_ = true; }
   /// True where input i wants a gradient. For use inside backward.
   [[nodiscard]] bool needs(std::size_t i) noexcept { return static_cast<bool>(edges()[i]); }
   void destroy() const noexcept;  // iterative: a chain of 10^6 nodes must not recurse
@@ -100,6 +105,7 @@ class Node : public RefCounted {
 
  private:
   friend class Engine;
+  bool hooked_ = false;
   static constexpr std::size_t kInlineEdges = 3;
   const char* name_;
   std::uint64_t depth_ = 0;

@@ -14,6 +14,11 @@
 // The safetensors format: tensors by name in one file, data only, never code. Little-endian; readable by every other implementation.
 namespace braid {
 
+namespace io {
+class OutputFile;
+class Source;
+}  // namespace io
+
 /// What a safetensors file holds: tensors by name in the order of its header, and strings beside them.
 struct Safetensors {
   StateDict tensors;
@@ -45,6 +50,9 @@ struct NamedTensor {
   const Tensor* tensor;
 };
 void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors, std::span<const std::pair<std::string, std::string>> metadata);
+/// Appends the whole of it to a file, which the caller commits.
+void write_safetensors(io::OutputFile& file, std::span<const NamedTensor> tensors, std::span<const std::pair<std::string, std::string>> metadata);
+[[nodiscard]] Safetensors read_safetensors(const io::Source& file, const SafetensorsOptions& options);
 }  // namespace detail
 
 /// Writes pairs (name, tensor): a state dict, a map, a vector of pairs. The file appears whole or not at all: written beside its place, flushed to the disk, renamed.

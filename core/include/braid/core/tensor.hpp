@@ -10,6 +10,7 @@
 
 #include <braid/core/device.hpp>
 #include <braid/core/dtype.hpp>
+#include <braid/core/hooks.hpp>
 #include <braid/core/ref.hpp>
 #include <braid/core/shape.hpp>
 #include <braid/core/storage.hpp>
@@ -68,6 +69,18 @@ class Tensor {
   void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
   /// The same numbers without history; shares storage.
   [[nodiscard]] Tensor detach() const;
+  /// hook(gradient) is called in every backward, and grad(), that reaches this tensor, when the whole gradient with respect to it is known, before anything is made
+  /// of it. What it returns takes the gradient's place, unless it is undefined (or the hook returns nothing); it must not change the gradient in place. Hooks of
+  /// one tensor run in the order of registration, on the thread of its device, with no lock held; what they throw leaves backward, which then has added nothing.
+  /// A hook on a result belongs to the op that made it, in-place changes later do not move it. It lives as long as that op's history, or the leaf: it must not hold
+  /// the tensor itself. Throws AutogradError for a tensor that requires no gradient.
+  HookHandle register_hook(std::function<Tensor(const Tensor& gradient)> hook) const;
+  template <class F>
+  requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>> HookHandle register_hook(F hook)
+  const;
+  /// hook(leaf) is called after a backward has added to its grad(), when all leaves have theirs. What it throws leaves backward, with all gradients added.
+  /// Throws AutogradError for anything but a leaf that requires a gradient.
+  HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook) const;
 
   // ---- copies; each is differentiable
   /// A tensor with that device and dtype: this handle if nothing changes (unless `copy`), else a new one. Never changes this one.
@@ -87,6 +100,13 @@ class Tensor {
   const Tensor& mul_(const Tensor& other) const;
   const Tensor& add_(double value) const;  ///< integers take whole numbers, bool 0 and 1; others are a DTypeError
   const Tensor& mul_(double value) const;
+  const Tensor& sub_(double value) const;
+  const Tensor& div_(const Tensor& other) const;  ///< DTypeError unless this is floating point
+  const Tensor& div_(double value) const;
+  /// As clamp, masked_fill and relu (ops/elementwise.hpp), of this tensor's dtype; an integer tensor takes whole bounds.
+  const Tensor& clamp_(std::optional<double> min, std::optional<double> max = {}) const;
+  const Tensor& masked_fill_(const Tensor& mask, double value) const;  ///< the mask broadcasts to this shape
+  const Tensor& relu_() const;
 
   // ---- views: share storage, differentiable. Negative dims count from the end; wrong ones throw IndexError or ShapeError.
   [[nodiscard]] Tensor operator[](std::int64_t index) const;   ///< select(0, index)
@@ -159,6 +179,7 @@ struct TensorImpl final : RefCounted {
   Ref<TensorImpl> grad;
   std::uint32_t output_nr = 0;  // which output of grad_fn
   DType dtype = DType::float32;
+  bool hooked = false;  // see autograd/hooks.hpp
   Device device;
   bool requires_grad = false;  // of a leaf; with a grad_fn it is implied
   bool is_view = false;
@@ -190,6 +211,15 @@ inline TensorImpl& defined(const Ref<TensorImpl>& impl) {
   return *impl;
 }
 }  // namespace detail
+
+template <class F>
+requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>> HookHandle Tensor::register_hook(F hook)
+const {
+  return register_hook(std::function<Tensor(const Tensor&)>([f = std::move(hook)](const Tensor& gradient) mutable {
+    f(gradient);
+    return Tensor();
+  }));
+}
 
 inline const Shape& Tensor::shape() const { return detail::defined(impl_).shape; }
 inline const Shape& Tensor::strides() const { return detail::defined(impl_).strides; }

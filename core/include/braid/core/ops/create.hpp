@@ -40,12 +40,16 @@ template <Element T>
 /// start, start + step, … below end, int64 unless options say otherwise. Throws ArgumentError if step is 0 or leads away from end.
 [[nodiscard]] Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step = 1, const TensorOptions& options = {});
 [[nodiscard]] Tensor arange(std::int64_t end, const TensorOptions& options = {});
+/// `steps` numbers from start to end, both included, float32 unless options say otherwise; each is computed in float64 from the nearer end. One step: start.
+/// Throws ArgumentError for steps < 0, DTypeError for integers and bool.
+[[nodiscard]] Tensor linspace(double start, double end, std::int64_t steps, const TensorOptions& options = {});
 /// The identity matrix [n, n].
 [[nodiscard]] Tensor eye(std::int64_t n, const TensorOptions& options = {});
 /// Made there, not moved: shape of t; device and dtype of t unless options say otherwise.
 [[nodiscard]] Tensor empty_like(const Tensor& t, const TensorOptions& options = {});
 [[nodiscard]] Tensor zeros_like(const Tensor& t, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones_like(const Tensor& t, const TensorOptions& options = {});
+[[nodiscard]] Tensor full_like(const Tensor& t, double value, const TensorOptions& options = {});  ///< throws DTypeError as full
 
 /// A tensor on memory of the caller's, dense row-major, not copied. `deleter` (may be empty) runs when the last tensor is gone.
 /// The memory must lie on `device` (default cpu:0) and hold shape.numel() elements of T. Throws ArgumentError for a null pointer with elements.

@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <optional>
 
 #include <braid/core/tensor.hpp>
 
@@ -18,6 +19,22 @@ namespace braid {
 [[nodiscard]] Tensor maximum(const Tensor& a, const Tensor& b);  ///< NaN propagates; equal values share the gradient half and half
 [[nodiscard]] Tensor minimum(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);  ///< condition is bool; no gradient to it
+[[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, double b);         ///< of the type of a beside the number b
+[[nodiscard]] Tensor where(const Tensor& condition, double a, const Tensor& b);
+[[nodiscard]] Tensor where(const Tensor& condition, double a, double b);  ///< float32, also for whole numbers (PyTorch: int64 for those)
+
+/// x with `value` where the mask is true, of x's dtype. mask: bool, broadcasts with x. value: a number that x's dtype can hold (as full), or a tensor of rank 0
+/// on x's device, converted to x's dtype. Gradients: dy where the mask is false; to a tensor value the sum of dy where it is true.
+/// Throws DTypeError for a mask that is not bool, or a floating value for integers; ShapeError; DeviceError.
+[[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
+[[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
+
+/// min(max(x, min), max); either bound may be missing (std::nullopt), and where min > max the result is max. NaN stays NaN; a bound NaN makes all of it NaN.
+/// The gradient passes where min < x < max, as PyTorch's. A bound beside integers: see promote(dtype, number); one that the type cannot hold does not bind.
+/// Throws ArgumentError if both are missing, DTypeError for bool.
+[[nodiscard]] Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max = {});
+/// The same with bounds that broadcast with x, promoted with it; an undefined tensor is no bound. Gradients to bounds where they bind, half where x is one.
+[[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
 
 [[nodiscard]] Tensor add(const Tensor& a, double b);
 [[nodiscard]] Tensor sub(const Tensor& a, double b);
@@ -47,8 +64,27 @@ namespace braid {
 [[nodiscard]] Tensor gt(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor ge(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor eq(const Tensor& a, double b);
-[[nodiscard]] Tensor gt(const Tensor& a, double b);
+[[nodiscard]] Tensor ne(const Tensor& a, double b);
 [[nodiscard]] Tensor lt(const Tensor& a, double b);
+[[nodiscard]] Tensor le(const Tensor& a, double b);
+[[nodiscard]] Tensor gt(const Tensor& a, double b);
+[[nodiscard]] Tensor ge(const Tensor& a, double b);
+[[nodiscard]] inline Tensor eq(double a, const Tensor& b) { return eq(b, a); }
+[[nodiscard]] inline Tensor ne(double a, const Tensor& b) { return ne(b, a); }
+[[nodiscard]] inline Tensor lt(double a, const Tensor& b) { return gt(b, a); }
+[[nodiscard]] inline Tensor le(double a, const Tensor& b) { return ge(b, a); }
+[[nodiscard]] inline Tensor gt(double a, const Tensor& b) { return lt(b, a); }
+[[nodiscard]] inline Tensor ge(double a, const Tensor& b) { return le(b, a); }
+
+/// Of any dtype, 0 is false and everything else true (NaN too); bool, no gradient.
+[[nodiscard]] Tensor logical_and(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor logical_or(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor logical_xor(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor logical_not(const Tensor& x);
+/// bool, no gradient; integers and bools are finite.
+[[nodiscard]] Tensor isnan(const Tensor& x);
+[[nodiscard]] Tensor isinf(const Tensor& x);
+[[nodiscard]] Tensor isfinite(const Tensor& x);
 
 [[nodiscard]] Tensor neg(const Tensor& x);
 [[nodiscard]] inline Tensor operator-(const Tensor& x) { return neg(x); }
@@ -62,10 +98,55 @@ namespace braid {
 [[nodiscard]] Tensor reciprocal(const Tensor& x);
 [[nodiscard]] Tensor square(const Tensor& x);
 [[nodiscard]] Tensor pow(const Tensor& x, double exponent);
+/// a^b as C has it for all special values. Integers stay integers and wrap around; a negative power is 0 there, but of 1 and -1. Throws DTypeError for bool.
+/// Gradients b a^(b-1), 0 where b is 0, and a^b log(a), 0 where a is 0 and b >= 0.
+[[nodiscard]] Tensor pow(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor pow(double a, const Tensor& b);  ///< integers give float32 (PyTorch: integers for an integer a)
+/// The angle of the point (b, a) in (-π, π]. Gradients b / (a² + b²) and -a / (a² + b²), 0 at the origin.
+[[nodiscard]] Tensor atan2(const Tensor& a, const Tensor& b);
+/// a - b trunc(a / b), exact, with the sign of a. Gradients 1 and -trunc(a / b). An integer divisor 0 is an ArgumentError; bool a DTypeError.
+[[nodiscard]] Tensor fmod(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor fmod(const Tensor& a, double b);
+/// a - b floor(a / b), with the sign of b, as Python's %. Gradients 1 and -floor(a / b). Errors as fmod.
+[[nodiscard]] Tensor remainder(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor remainder(const Tensor& a, double b);
+/// floor(a / b) of the exact quotient; integers stay integers. Gradients 0 (PyTorch has none). Errors as fmod.
+[[nodiscard]] Tensor floor_divide(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor floor_divide(const Tensor& a, double b);
+/// a log(b), 0 where a is 0 and b is not NaN. Gradients log(b), 0 where a is 0 and b <= 0, and a / b.
+[[nodiscard]] Tensor xlogy(const Tensor& a, const Tensor& b);
+/// a + weight (b - a): at weight 1 exactly b. Floating point, the three broadcast. Gradients 1 - weight, weight and b - a.
+[[nodiscard]] Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
+[[nodiscard]] Tensor lerp(const Tensor& a, const Tensor& b, double weight);
+/// x + value a b, and x + value a / b; the three broadcast. addcdiv divides truly: integers give float32 (PyTorch refuses them).
+[[nodiscard]] Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value = 1);
+[[nodiscard]] Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value = 1);
 [[nodiscard]] Tensor tanh(const Tensor& x);
 [[nodiscard]] Tensor sigmoid(const Tensor& x);
 [[nodiscard]] Tensor sin(const Tensor& x);
 [[nodiscard]] Tensor cos(const Tensor& x);
+[[nodiscard]] Tensor tan(const Tensor& x);
+[[nodiscard]] Tensor exp2(const Tensor& x);   ///< 2^x
+[[nodiscard]] Tensor expm1(const Tensor& x);  ///< e^x - 1, exact for small x too
+[[nodiscard]] Tensor log1p(const Tensor& x);  ///< log(1 + x), exact for small x too
+[[nodiscard]] Tensor log2(const Tensor& x);
+[[nodiscard]] Tensor log10(const Tensor& x);
+[[nodiscard]] Tensor asin(const Tensor& x);  ///< NaN outside [-1, 1], as acos
+[[nodiscard]] Tensor acos(const Tensor& x);
+[[nodiscard]] Tensor atan(const Tensor& x);
+[[nodiscard]] Tensor sinh(const Tensor& x);
+[[nodiscard]] Tensor cosh(const Tensor& x);
+[[nodiscard]] Tensor asinh(const Tensor& x);
+[[nodiscard]] Tensor acosh(const Tensor& x);  ///< NaN below 1
+[[nodiscard]] Tensor atanh(const Tensor& x);  ///< NaN outside [-1, 1]
+[[nodiscard]] Tensor erf(const Tensor& x);    ///< 2/√π ∫₀ˣ e^-t² dt
+[[nodiscard]] Tensor erfc(const Tensor& x);   ///< 1 - erf(x), exact for large x too
+/// Whole numbers in x's dtype, a copy of integers; gradient 0. Throws DTypeError for bool.
+[[nodiscard]] Tensor floor(const Tensor& x);
+[[nodiscard]] Tensor ceil(const Tensor& x);
+[[nodiscard]] Tensor round(const Tensor& x);  ///< halves to the even neighbour
+[[nodiscard]] Tensor trunc(const Tensor& x);  ///< towards 0
+[[nodiscard]] Tensor frac(const Tensor& x);   ///< x - trunc(x), with x's sign; gradient 1. Throws DTypeError unless x is floating point
 
 /// |a - b| <= atol + rtol |b| everywhere (and equal shapes). An infinity is close to itself only, NaN to nothing. Throws DeviceError for two devices.
 [[nodiscard]] bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,7 +20,8 @@ namespace braid {
 /// Slices of x along dim by an int64 index of rank 1; negative indices count from the end. A copy. Gradient: slices of dy added to the rows they came from, in order.
 /// Throws IndexError for an index out of range, DTypeError unless the index is int64.
 [[nodiscard]] Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index);
-/// Rows of a table. Shapes: weight [rows, width], index [..] int64 → [.., width]. Gradient: to the weight, dense.
-[[nodiscard]] Tensor embedding(const Tensor& weight, const Tensor& index);
+/// Rows of a table. Shapes: weight [rows, width], index [..] int64 → [.., width]. Gradient: to the weight, dense; none to row padding_idx (negative: counted
+/// from the end). Throws IndexError for an index outside [0, rows) and a padding_idx outside [-rows, rows); DTypeError, ShapeError, DeviceError.
+[[nodiscard]] Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<std::int64_t> padding_idx = {});
 
 }  // namespace braid

@@ -1,4 +1,5 @@
 #pragma once
+#include <braid/core/ops/loss.hpp>  // whoever includes this one means cross_entropy too
 #include <braid/core/tensor.hpp>
 
 namespace braid {
@@ -13,19 +14,5 @@ namespace braid {
 [[nodiscard]] Tensor softmax(const Tensor& x, std::int64_t dim = -1);
 /// log(softmax(x)), without the overflow. Gradient dx = dy - exp(y) Σ dy.
 [[nodiscard]] Tensor log_softmax(const Tensor& x, std::int64_t dim = -1);
-
-/// How a loss is joined over the batch.
-enum class Reduction : std::uint8_t { mean, sum };
-
-/// -log softmax(logits)[label], joined over the rows.
-///
-/// Shapes    logits [n, classes], labels [n] int64 → scalar
-/// Types     logits floating point
-/// Gradient  (softmax - onehot) dy, times 1/n for mean; none to labels
-/// Throws    ShapeError, DTypeError, DeviceError; IndexError for a label outside [0, classes)
-[[nodiscard]] Tensor cross_entropy(const Tensor& logits, const Tensor& labels, Reduction reduction = Reduction::mean);
-
-/// (a - b)², joined over all elements. Shapes equal, floating point, one dtype. Gradient 2 (a - b) dy, times 1/numel for mean; the negative to b.
-[[nodiscard]] Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction = Reduction::mean);
 
 }  // namespace braid

@@ -1,0 +1,118 @@
+#include "hooks.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/error.hpp>
+#include <braid/core/hooks.hpp>
+
+namespace braid {
+namespace detail {
+
+struct Hook {
+  const void* owner;
+  std::uint32_t output_nr;
+  HookKind kind;
+  std::function<Tensor(const Tensor&)> function;
+};
+
+namespace {
+
+using Hooks = std::vector<std::shared_ptr<Hook>>;
+
+/// Never destroyed, so that tensors that outlive main can let go. No hook runs, or is destroyed, under its lock.
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<const void*, Hooks> of;
+};
+Table& table() {
+  static Table& made = *new Table;
+  return made;
+}
+
+Hooks hooks_of(const void* owner, std::uint32_t output_nr, HookKind kind) {
+  Hooks list;
+  const std::lock_guard lock(table().mutex);
+  const auto found = table().of.find(owner);
+  if (found == table().of.end()) return list;
+  for (const auto& hook : found->second)
+    if (hook->output_nr == output_nr && hook->kind == kind) list.push_back(hook);
+  return list;
+}
+
+HookHandle add_hook(const void* owner, std::uint32_t output_nr, HookKind kind, std::function<Tensor(const Tensor&)> function) {
+  auto hook = std::make_shared<Hook>(Hook{owner, output_nr, kind, std::move(function)});
+  const std::lock_guard lock(table().mutex);
+  table().of[owner].push_back(hook);
+  return HookHandle(hook);
+}
+
+}  // namespace
+
+Tensor run_hooks(const void* owner, std::uint32_t output_nr, Tensor gradient) {
+  for (const auto& hook : hooks_of(owner, output_nr, HookKind::gradient)) {
+    Tensor other = hook->function(gradient);
+    if (!other.defined()) continue;
+    if (other.shape() != gradient.shape() || other.dtype() != gradient.dtype() || other.device() != gradient.device())
+      throw AutogradError(str("register_hook: expected the hook to return a gradient of shape ", gradient.shape(), ", ", gradient.dtype(), " on ",
+                              gradient.device(), ", or an undefined one, got ", other.shape(), ", ", other.dtype(), " on ", other.device()));
+    gradient = std::move(other);
+  }
+  return gradient;
+}
+
+void run_accumulated_hooks(const Tensor& leaf) {
+  for (const auto& hook : hooks_of(leaf.id(), 0, HookKind::accumulated)) (void)hook->function(leaf);
+}
+
+void forget_hooks(const void* owner) noexcept {
+  Hooks gone;  // declared first: what it held is let go of after the lock
+  const std::lock_guard lock(table().mutex);
+  const auto found = table().of.find(owner);
+  if (found == table().of.end()) return;
+  gone.swap(found->second);
+  table().of.erase(found);
+}
+
+}  // namespace detail
+
+void HookHandle::remove() const {
+  const std::shared_ptr<detail::Hook> hook = hook_.lock();  // lets go after the lock
+  if (!hook) return;
+  const std::lock_guard lock(detail::table().mutex);
+  const auto found = detail::table().of.find(hook->owner);
+  if (found == detail::table().of.end()) return;
+  std::erase(found->second, hook);
+}
+
+HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+  if (!hook) throw ArgumentError("register_hook: expected a function, got none");
+  if (!requires_grad()) throw AutogradError(str("register_hook: expected a tensor that requires a gradient, got one of shape ", shape(), " that does not"));
+  if (Node* const node = impl_->grad_fn.get()) {
+    HookHandle handle = detail::add_hook(node, impl_->output_nr, detail::HookKind::gradient, std::move(hook));
+    node->set_hooked();
+    return handle;
+  }
+  HookHandle handle = detail::add_hook(impl_.get(), 0, detail::HookKind::gradient, std::move(hook));
+  impl_->hooked = true;
+  return handle;
+}
+
+HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
+  if (!hook) throw ArgumentError("register_post_accumulate_grad_hook: expected a function, got none");
+  if (!requires_grad() || !is_leaf())
+    throw AutogradError(str("register_post_accumulate_grad_hook: expected a leaf that requires a gradient, got ",
+                            is_leaf() ? "a tensor that does not" : "a tensor that an op made"));
+  HookHandle handle = detail::add_hook(impl_.get(), 0, detail::HookKind::accumulated, [f = std::move(hook)](const Tensor& leaf) {
+    f(leaf);
+    return Tensor();
+  });
+  impl_->hooked = true;
+  return handle;
+}
+
+}  // namespace braid

@@ -1,0 +1,132 @@
+// More changes in place: where a gradient is recorded the op runs on a copy of the old numbers, whose result is written back with its history; else the kernel
+// writes over its input.
+#include <cmath>
+
+#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/ops/elementwise.hpp>
+
+#include "choose.hpp"
+#include "map.hpp"
+
+namespace braid {
+namespace {
+
+/// t = f(old t), with f's gradient.
+template <class F>
+const Tensor& recorded(const Tensor& t, F f) {
+  const Tensor old = t.detach().clone();
+  if (t.id()->grad_fn) detail::attach(old, t.id()->grad_fn, t.id()->output_nr);
+  const Tensor y = f(old);
+  ops::copy_values(t, y.detach());
+  t.storage()->bump_version();
+  if (y.id()->grad_fn) detail::attach(t, y.id()->grad_fn, y.id()->output_nr);
+  return t;
+}
+
+/// t = t op (other or number), floating point, of one dtype.
+void binary_over(const char* op, BinaryOp kind, const Tensor& t, const Tensor* other, double number) {
+  if (t.numel() == 0) return;
+  BinaryArgs args;
+  args.op = kind;
+  args.dtype = t.dtype();
+  args.out = t.id()->data();
+  args.a = t.id()->data();
+  args.b = other != nullptr ? other->id()->data() : nullptr;
+  args.scalar = number;
+  args.alpha = 1;
+  ops::fill_loop(args.loop, t.shape(), {t.id(), t.id(), other != nullptr ? other->id() : t.id()});
+  launch(op, t.device(), &KernelTable::binary, args);
+  t.storage()->bump_version();
+}
+
+/// Throws unless `other` broadcasts to t's own shape.
+void check_fits(const char* op, const Tensor& t, const Tensor& other) {
+  if (broadcast_shapes(op, t.shape(), other.shape()) != t.shape())
+    throw ShapeError(str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
+}
+/// True if writing t while reading `other` element by element could read what was written.
+bool overlaps(const Tensor& t, const Tensor& other) {
+  return other.storage() == t.storage() && !(other.storage_offset() == t.storage_offset() && other.shape() == t.shape() && other.strides() == t.strides());
+}
+
+}  // namespace
+
+const Tensor& Tensor::sub_(double value) const {
+  ops::check_in_place("sub_", *this, {});
+  ops::refuse_bool("sub_", *this, *this);
+  if (!is_floating(dtype()) && !ops::is_whole(value)) throw DTypeError(str("sub_: expected a number that ", dtype(), " can hold, got ", value));
+  return add_(-value);
+}
+
+const Tensor& Tensor::div_(const Tensor& other) const {
+  ops::check_in_place("div_", *this, other);
+  ops::check_device("div_", *this, other);
+  ops::check_floating("div_", *this);
+  check_fits("div_", *this, other);
+  if (needs_grad({*this, other})) return recorded(*this, [&](const Tensor& old) { return div(old, other.to(dtype())); });
+  Tensor o = other.to(dtype());
+  if (overlaps(*this, o)) o = o.clone();
+  binary_over("div_", BinaryOp::div, *this, &o, 0);
+  return *this;
+}
+
+const Tensor& Tensor::div_(double value) const {
+  ops::check_in_place("div_", *this, {});
+  ops::check_floating("div_", *this);
+  if (needs_grad({*this})) return recorded(*this, [&](const Tensor& old) { return div(old, value); });
+  binary_over("div_", BinaryOp::div, *this, nullptr, value);
+  return *this;
+}
+
+const Tensor& Tensor::clamp_(std::optional<double> min, std::optional<double> max) const {
+  ops::check_in_place("clamp_", *this, {});
+  for (const std::optional<double>& bound : {min, max})
+    if (bound && dtype() != DType::bool_ && !std::isinf(*bound) && promote(dtype(), *bound) != dtype())
+      throw DTypeError(str("clamp_: expected bounds that ", dtype(), " can hold, got ", *bound));
+  const ops::Bounds b = ops::clamp_bounds("clamp_", *this, min, max);
+  if (needs_grad({*this})) return recorded(*this, [&](const Tensor& old) { return ops::clamp_values(old, b); });
+  if (numel() == 0) return *this;
+  if (is_floating(dtype())) ops::clamp_in_place(*this, b);
+  else ops::clamp_integers("clamp_", *this, *this, b);
+  storage()->bump_version();
+  return *this;
+}
+
+const Tensor& Tensor::masked_fill_(const Tensor& mask, double value) const {
+  ops::check_in_place("masked_fill_", *this, {});
+  ops::check_mask("masked_fill_", *this, mask);
+  check_fits("masked_fill_", *this, mask);
+  const double number = ops::fill_value("masked_fill_", value, dtype());
+  if (needs_grad({*this})) return recorded(*this, [&](const Tensor& old) { return masked_fill(old, mask, number); });
+  if (numel() == 0) return *this;
+  const Tensor m = overlaps(*this, mask) ? mask.clone() : mask, filler = ops::filled({}, number, dtype(), device());
+  WhereArgs args;
+  args.dtype = dtype();
+  args.out = id()->data();
+  args.condition = m.id()->data();
+  args.a = filler.id()->data();
+  args.b = id()->data();
+  ops::fill_loop(args.loop, shape(), {id(), m.id(), filler.id(), id()});
+  launch("masked_fill_", device(), &KernelTable::where, args);
+  storage()->bump_version();
+  return *this;
+}
+
+const Tensor& Tensor::relu_() const {
+  ops::check_in_place("relu_", *this, {});
+  (void)ops::numbers("relu_", *this);
+  if (needs_grad({*this})) return recorded(*this, [](const Tensor& old) { return relu(old); });
+  if (numel() == 0) return *this;
+  UnaryArgs args;
+  args.op = UnaryOp::relu;
+  args.dtype = dtype();
+  args.out = id()->data();
+  args.x = id()->data();
+  args.alpha = 0;
+  ops::fill_loop(args.loop, shape(), {id(), id()});
+  launch("relu_", device(), &KernelTable::unary, args);
+  storage()->bump_version();
+  return *this;
+}
+
+}  // namespace braid
