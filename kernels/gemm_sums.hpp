@@ -1,5 +1,6 @@
 #pragma once
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/kernel_args/reduce.hpp>
 
 namespace braid {
 

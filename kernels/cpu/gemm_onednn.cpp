@@ -2,19 +2,14 @@
 
 #if defined(BRAID_WITH_ONEDNN)
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <oneapi/dnnl/dnnl.hpp>
-#include <thread>
 
 #include <braid/core/error.hpp>
 
+#include "cpu/onednn.hpp"
 #include "cpu/runtime/isa.hpp"
 #include "cpu/runtime/scratch.hpp"
 
@@ -22,87 +17,13 @@ namespace braid::cpu {
 
 namespace {
 
+using onednn::engine, onednn::OneThread, onednn::Visit;
+
 constexpr std::size_t kPrimitives = 64;  // kept by a thread
 
 std::atomic<bool> library_on{true};
 
 constinit thread_local bool t_closed = false;  // this thread's primitives are gone
-
-// oneDNN frees the code it generated when the process ends, while static destructors or other threads may still compute. So a handler that runs before
-// that (handlers run in the reverse order of their registration, hence one after the first call of each kind) closes the library and waits for the calls
-// inside; later ones take our own loops.
-std::atomic<bool> closed{false};
-std::atomic<int> inside{0};
-std::atomic<unsigned> kinds_seen{0};
-std::atomic<::pid_t> counted_in{0};  // the process whose threads `inside` counts: a forked child has none of them
-
-void close_library() noexcept {
-  closed = true;
-  while (inside != 0 && counted_in == ::getpid()) std::this_thread::yield();
-}
-
-class Visit {
- public:
-  Visit() noexcept : open_(enter()) {}
-  ~Visit() {
-    if (open_) --inside;
-  }
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
-  [[nodiscard]] bool open() const noexcept { return open_; }
-  void saw(unsigned kind) noexcept {
-    const unsigned bit = 1u << kind;
-    if ((kinds_seen.load(std::memory_order_relaxed) & bit) == 0 && (kinds_seen.fetch_or(bit) & bit) == 0) {
-      counted_in = ::getpid();
-      std::atexit(&close_library);
-    }
-  }
-
- private:
-  static bool enter() noexcept {
-    ++inside;
-    if (!closed) return true;
-    --inside;
-    return false;
-  }
-  bool open_;
-};
-
-// oneDNN's threads are OpenMP's. They spin, and two of them on one core run a hundred times slower, so it computes on the calling thread alone; the count
-// that the program had set on this thread is put back afterwards. Found by name: oneDNN may be built without OpenMP.
-struct OpenMp {
-  int (*count)() = nullptr;
-  void (*set_count)(int) = nullptr;
-};
-
-const OpenMp& openmp() noexcept {
-  static const OpenMp functions = [] {
-    OpenMp found;
-    void* const count = ::dlsym(RTLD_DEFAULT, "omp_get_max_threads");
-    void* const set_count = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
-    if (count != nullptr && set_count != nullptr) {
-      std::memcpy(&found.count, &count, sizeof count);
-      std::memcpy(&found.set_count, &set_count, sizeof set_count);
-    }
-    return found;
-  }();
-  return functions;
-}
-
-class OneThread {
- public:
-  OneThread() noexcept : saved_(openmp().count != nullptr ? openmp().count() : 1) {
-    if (saved_ != 1) openmp().set_count(1);
-  }
-  ~OneThread() {
-    if (saved_ != 1) openmp().set_count(saved_);
-  }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int saved_;
-};
 
 [[noreturn]] void refuse(const char* call, int status) { throw InternalError(str("matmul: expected oneDNN's ", call, " to succeed, got status ", status)); }
 
@@ -117,11 +38,6 @@ struct Matmul {
   dnnl::matmul primitive;
   dnnl::memory a, b, c;
 };
-
-dnnl::engine& engine() {
-  static auto& instance = *new dnnl::engine(dnnl::engine::kind::cpu, 0);  // never destroyed: threads may compute while the process ends
-  return instance;
-}
 
 // A thread's primitives, found by shape; the oldest one makes room.
 struct Primitives {

@@ -1,8 +1,11 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "cuda/device/map.cuh"
 #include "cuda/device/math.cuh"
 #include "cuda/device/report.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
+#include "cuda/table_parts.hpp"
 
 // out = a op b, element by element. Integers wrap around; bool adds as "or" and multiplies as "and".
 namespace braid::cuda {
@@ -78,6 +81,13 @@ struct ReluBackward {
   using A = typename E::A;
   BRAID_DEVICE A operator()(A a, A b) const { return b <= A{0} ? A{0} : a; }  // a NaN lets the gradient pass
 };
+/// a (1 - b²), or of sigmoid a b (1 - b).
+template <class E>
+struct BackwardFromOutput {
+  using A = typename E::A;
+  bool of_sigmoid;
+  BRAID_DEVICE A operator()(A a, A b) const { return of_sigmoid ? a * b * (A(1) - b) : a * (A(1) - b * b); }
+};
 /// All six comparisons: which of "less", "equal", "greater", "unordered" count as true.
 template <class E>
 struct Compare {
@@ -116,6 +126,10 @@ void binary_of(const BinaryArgs& args, Stream& stream) {
   };
   const A alpha = E::kFloating ? static_cast<A>(args.alpha) : static_cast<A>(E::load(E::from_double(args.alpha)));
   if (is_comparison(args.op)) return launch(B8{}, Compare<E>{accepted_by(args.op)});
+  if (args.op == BinaryOp::tanh_backward || args.op == BinaryOp::sigmoid_backward) {
+    if constexpr (E::kFloating) return launch(E{}, BackwardFromOutput<E>{args.op == BinaryOp::sigmoid_backward});
+    fail_dtype("binary", "a floating-point dtype", args.dtype);
+  }
   if constexpr (E::kDType != DType::bool_) {
     if (args.op == BinaryOp::sub) return launch(E{}, AddScaled<E, true>{alpha});
     if (args.op == BinaryOp::relu_backward) return launch(E{}, ReluBackward<E>{});
@@ -140,6 +154,7 @@ void binary_of(const BinaryArgs& args, Stream& stream) {
 
 void binary(const BinaryArgs& args, Stream& stream) {
   if (args.loop.n <= 0) return;
+  if (is_function(args.op)) return binary_function(args, stream);
   with_element(args.dtype, [&]<class E>() { binary_of<E>(args, stream); });
 }
 

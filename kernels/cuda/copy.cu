@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "cuda/device/map.cuh"
 #include "cuda/kernels.hpp"
 
@@ -71,8 +73,7 @@ void transpose(const CopyArgs& args, int dim, Stream& stream) {
     outer.n *= loop.size[d];
   }
   const std::int64_t rows = loop.size[dim], columns = loop.size[inner];
-  const Turn turn{make_loop<2>(outer),   rows, columns, (rows + kTile - 1) / kTile, (columns + kTile - 1) / kTile, loop.stride[0][dim],
-                  loop.stride[1][inner]};
+  const Turn turn{make_loop<2>(outer), rows, columns, (rows + kTile - 1) / kTile, (columns + kTile - 1) / kTile, loop.stride[0][dim], loop.stride[1][inner]};
   run("copy", copy_transposed<T>, blocks_for(turn.row_tiles * turn.column_tiles * outer.n, 1), dim3(kTile, kTileRows), stream, static_cast<T*>(args.out),
       static_cast<const T*>(args.x), turn);
 }

@@ -1,3 +1,8 @@
+#include <limits>
+
+#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/kernel_args/loss.hpp>
+
 #include "cuda/device/reduce.cuh"
 #include "cuda/device/report.cuh"
 #include "cuda/device/row.cuh"
@@ -11,64 +16,142 @@ namespace braid::cuda {
 
 struct Labels {
   const std::int64_t* p;
-  std::int64_t stride;
+  std::int64_t stride, ignored;
+  bool ignores;
   FaultSite site;
-  /// The label of a row, or -1 after a report.
+  static constexpr std::int64_t kWrong = -1, kIgnored = -2;
+  /// The label of a row, kIgnored, or kWrong after a report.
   BRAID_DEVICE std::int64_t of(std::int64_t row, std::int64_t n, bool reports) const {
     const std::int64_t label = p[row * stride];
+    if (ignores && label == ignored) return kIgnored;
     if (label >= 0 && label < n) return label;
     if (reports) report(site, DeviceFault::index, 0, n, label, row);
-    return -1;
+    return kWrong;
   }
 };
-Labels make_labels(const char* op, const std::int64_t* labels, std::int64_t stride, Stream& stream) {
-  return {labels, stride, fault_site(device_error_record(stream), op, "labels")};
+template <class Args>
+Labels make_labels(const char* op, const Args& args, Stream& stream) {
+  return {args.labels, args.label_stride, args.ignore_index, args.ignores, fault_site(device_error_record(stream), op, "labels")};
 }
 
-/// lse[row] and loss[row] of one row.
+/// How much the classes count: hot = 1 - label_smoothing for the label, spread = label_smoothing / n for every class, each times its weight.
+template <class E>
+struct Classes {
+  using A = typename E::A;
+  const typename E::T* weight;
+  A hot, spread;
+  BRAID_DEVICE A of(std::int64_t c) const { return weight == nullptr ? A(1) : E::load(weight[c]); }
+};
+template <class E, class Args>
+Classes<E> make_classes(const Args& args) {
+  return {static_cast<const typename E::T*>(args.weight), static_cast<typename E::A>(1.0 - args.label_smoothing),
+          static_cast<typename E::A>(args.label_smoothing / static_cast<double>(args.n))};
+}
+
+/// A row's loss and the weight of its label; summed side by side.
+template <class A>
+struct Loss {
+  A loss, weight;
+};
+template <class A>
+struct LossReducer {
+  using Acc = Loss<A>;
+  static constexpr int kParts = 4;
+  BRAID_DEVICE Acc none() const { return {A(0), A(0)}; }
+  BRAID_DEVICE Acc join(Acc a, Acc b) const { return {a.loss + b.loss, a.weight + b.weight}; }
+  BRAID_DEVICE Acc shuffle(Acc value, int step) const { return {__shfl_xor_sync(kFullWarp, value.loss, step), __shfl_xor_sync(kFullWarp, value.weight, step)}; }
+};
+template <class E>
+struct WriteLoss {
+  typename E::T* sum;
+  typename E::A* total;
+  double scale;
+  bool mean;
+  BRAID_DEVICE void operator()(std::int64_t, Loss<typename E::A> all) const {
+    const double loss = static_cast<double>(all.loss);
+    *sum = E::from_double((mean ? loss / static_cast<double>(all.weight) : multiply(loss, scale)) + 0.0);
+    if (total != nullptr) *total = all.weight;
+  }
+};
+
+/// What the rows' kernels write.
+template <class E>
+struct RowLosses {
+  typename E::A* lse;
+  Loss<typename E::A>* loss;
+  typename E::T* row_loss;
+};
+
+/// One row.
 template <class E, class G>
-BRAID_DEVICE void loss_row(const G& group, const typename E::T* x, std::int64_t row, std::int64_t n, bool packs, const Labels& labels, typename E::A* lse,
-                           typename E::A* loss) {
+BRAID_DEVICE void loss_row(const G& group, const typename E::T* x, std::int64_t row, std::int64_t n, bool packs, const Labels& labels,
+                           const Classes<E>& classes, const RowLosses<E>& out) {
   using A = typename E::A;
   const MaxAndSum<A> all = max_and_sum<E>(group, x, n, packs);
+  const A log = log_of(all.sum), lse = all.max + log;
+  A even = A(0);  // over all classes
+  if (classes.spread != A(0)) even = group_sum<A>(group, n, [&](std::int64_t c) { return classes.of(c) * (lse - E::load(x[c])); });
   if (group.rank() != 0) return;
-  const A log = log_of(all.sum);
   const std::int64_t label = labels.of(row, n, true);
-  lse[row] = all.max + log;
-  // The difference first: it is exact where both are large and near. A label of -1 gives NaN.
-  loss[row] = label < 0 ? highest<A>() - highest<A>() : (all.max - E::load(x[label])) + log;
+  A loss = A(0), weight = A(0);
+  if (label >= 0) {
+    weight = classes.of(label);
+    // The difference first: it is exact where both are large and near.
+    loss = classes.hot * weight * ((all.max - E::load(x[label])) + log);
+    if (classes.spread != A(0)) loss += classes.spread * even;
+  } else if (label == Labels::kWrong) {
+    loss = weight = highest<A>() - highest<A>();
+  }
+  out.lse[row] = lse;
+  out.loss[row] = {loss, weight};
+  if (out.row_loss != nullptr) out.row_loss[row] = E::store(loss);
 }
 
 template <class E>
 __global__ void __launch_bounds__(kThreads)
-    cross_entropy_warps(const typename E::T* x, Labels labels, typename E::A* lse, typename E::A* loss, std::int64_t rows, std::int64_t n, bool packs) {
+    cross_entropy_warps(const typename E::T* x, Labels labels, Classes<E> classes, RowLosses<E> out, std::int64_t rows, std::int64_t n, bool packs) {
   for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); r < rows; r += static_cast<std::int64_t>(gridDim.x) * kWarps)
-    loss_row<E>(WarpGroup{}, x + r * n, r, n, packs, labels, lse, loss);
+    loss_row<E>(WarpGroup{}, x + r * n, r, n, packs, labels, classes, out);
 }
 
 template <class E>
 __global__ void __launch_bounds__(kThreads)
-    cross_entropy_blocks(const typename E::T* x, Labels labels, typename E::A* lse, typename E::A* loss, std::int64_t rows, std::int64_t n, bool packs) {
+    cross_entropy_blocks(const typename E::T* x, Labels labels, Classes<E> classes, RowLosses<E> out, std::int64_t rows, std::int64_t n, bool packs) {
   using A = typename E::A;
   SIMT_SHARED(A, part, [kWarps]);
-  for (std::int64_t r = blockIdx.x; r < rows; r += gridDim.x) loss_row<E>(BlockGroup<A>{part}, x + r * n, r, n, packs, labels, lse, loss);
+  for (std::int64_t r = blockIdx.x; r < rows; r += gridDim.x) loss_row<E>(BlockGroup<A>{part}, x + r * n, r, n, packs, labels, classes, out);
 }
+
+/// Where the factors of the gradient come from.
+template <class E>
+struct Upstream {
+  const typename E::T* dy;
+  std::int64_t stride;
+  const typename E::A* total;
+  double scale;
+  BRAID_DEVICE typename E::A of(std::int64_t row) const {
+    const double divided = total == nullptr ? scale : scale / static_cast<double>(*total);
+    return static_cast<typename E::A>(divided * static_cast<double>(E::load(dy[row * stride])));
+  }
+};
 
 /// `first` of `step` threads takes part of a row. dx may be x: each element is read and written by one thread.
 template <class E>
 BRAID_DEVICE void gradient_row(const typename E::T* x, typename E::T* dx, std::int64_t row, std::int64_t n, bool packs, const Labels& labels,
-                               typename E::A lse, typename E::A factor, int first, int step) {
+                               const Classes<E>& classes, typename E::A of_all, typename E::A lse, typename E::A factor, int first, int step) {
   using A = typename E::A;
   constexpr int width = kWidest<typename E::T>;
   const std::int64_t label = labels.of(row, n, first == 0);
-  const A scale = label < 0 ? highest<A>() - highest<A>() : factor;
+  const A at_label = label >= 0 ? classes.hot * classes.of(label) : A(0), share = at_label + of_all;
+  const A scale = label == Labels::kWrong ? highest<A>() - highest<A>() : factor;
   for (std::int64_t j = static_cast<std::int64_t>(first) * width; j < n; j += step * width) {
     A p[width];
     load_row<E>(p, x, j, n, packs, lse);
 #pragma unroll
     for (int k = 0; k < width; ++k) {
-      p[k] = exp_of(p[k] - lse);
-      p[k] = (j + k == label ? p[k] - A(1) : p[k]) * scale;
+      p[k] = multiply(exp_of(p[k] - lse), share);
+      if (classes.spread != A(0) && j + k < n) p[k] -= multiply(classes.spread, classes.of(j + k));
+      p[k] = label == Labels::kIgnored ? A(0) : (j + k == label ? p[k] - at_label : p[k]) * scale;
     }
     store_row<E>(dx, j, n, packs, p);
   }
@@ -76,46 +159,56 @@ BRAID_DEVICE void gradient_row(const typename E::T* x, typename E::T* dx, std::i
 
 template <class E>
 __global__ void __launch_bounds__(kThreads)
-    cross_entropy_backward_rows(const typename E::T* x, Labels labels, const typename E::A* lse, const typename E::T* dy, typename E::T* dx, double scale,
+    cross_entropy_backward_rows(const typename E::T* x, Labels labels, Classes<E> classes, const typename E::A* lse, Upstream<E> dy, typename E::T* dx,
                                 std::int64_t rows, std::int64_t n, bool packs, int threads_per_row) {
   using A = typename E::A;
-  const A factor = static_cast<A>(scale * static_cast<double>(E::load(dy[0])));
   const int first = static_cast<int>(threadIdx.x) % threads_per_row, rows_per_block = kThreads / threads_per_row;
+  // Σ of the classes' shares: each warp adds them up for itself, in one order.
+  A of_all = A(0);
+  if (classes.spread != A(0)) of_all = classes.spread * group_sum<A>(WarpGroup{}, n, [&](std::int64_t c) { return classes.of(c); });
   for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * rows_per_block + static_cast<int>(threadIdx.x) / threads_per_row; r < rows;
        r += static_cast<std::int64_t>(gridDim.x) * rows_per_block)
-    gradient_row<E>(x + r * n, dx + r * n, r, n, packs, labels, lse[r], factor, first, threads_per_row);
+    gradient_row<E>(x + r * n, dx + r * n, r, n, packs, labels, classes, of_all, lse[r], dy.of(r), first, threads_per_row);
 }
 
 void cross_entropy(const CrossEntropyArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("cross_entropy", "a floating-point dtype", args.dtype);
-  if (args.rows <= 0) return fill(FillArgs{.dtype = args.dtype, .out = args.sum, .value = 0.0 * args.scale, .integer = 0, .loop = one_element()}, stream);
-  const Labels labels = make_labels("cross_entropy", args.labels, args.label_stride, stream);
+  if (args.rows <= 0) {
+    const double none = args.mean ? std::numeric_limits<double>::quiet_NaN() : 0.0 * args.scale;
+    fill(FillArgs{.dtype = args.dtype, .out = args.sum, .value = none, .integer = 0, .loop = one_element()}, stream);
+    const DType wide = args.dtype == DType::float64 ? DType::float64 : DType::float32;
+    if (args.total != nullptr) fill(FillArgs{.dtype = wide, .out = args.total, .value = 0.0, .integer = 0, .loop = one_element()}, stream);
+    return;
+  }
+  const Labels labels = make_labels("cross_entropy", args, stream);
   (void)with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
     const T* x = static_cast<const T*>(args.x);
-    A* lse = static_cast<A*>(args.lse);
-    const Scratch scratch(static_cast<std::size_t>(args.rows) * sizeof(A), stream);
-    A* loss = static_cast<A*>(scratch.data());
+    const Scratch scratch(static_cast<std::size_t>(args.rows) * sizeof(Loss<A>), stream);
+    Loss<A>* loss = static_cast<Loss<A>*>(scratch.data());
+    const RowLosses<E> out{static_cast<A*>(args.lse), loss, static_cast<T*>(args.row_loss)};
     const bool warps = args.n <= kWarpRow, packs = rows_in_packs(args.n, x);
-    run("cross_entropy", warps ? cross_entropy_warps<E> : cross_entropy_blocks<E>, blocks_for(args.rows, warps ? kWarps : 1), kThreads, stream, x, labels, lse,
-        loss, args.rows, args.n, packs);
-    const WriteSum<E> write{static_cast<T*>(args.sum), args.scale, make_loop<1>(one_element())};
-    reduce_all("cross_entropy", SumReducer<A>{}, load_dense<A>(loss, args.rows), write, 1, args.rows, false, stream);
+    run("cross_entropy", warps ? cross_entropy_warps<E> : cross_entropy_blocks<E>, blocks_for(args.rows, warps ? kWarps : 1), kThreads, stream, x, labels,
+        make_classes<E>(args), out, args.rows, args.n, packs);
+    const WriteLoss<E> write{static_cast<T*>(args.sum), static_cast<A*>(args.total), args.scale, args.mean};
+    reduce_all("cross_entropy", LossReducer<A>{}, load_dense<Loss<A>>(loss, args.rows), write, 1, args.rows, false, stream);
   });
 }
 
 void cross_entropy_backward(const CrossEntropyBackwardArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("cross_entropy_backward", "a floating-point dtype", args.dtype);
   if (args.rows <= 0 || args.n <= 0) return;
-  const Labels labels = make_labels("cross_entropy_backward", args.labels, args.label_stride, stream);
+  const Labels labels = make_labels("cross_entropy_backward", args, stream);
   (void)with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
+    using A = typename E::A;
     const T* x = static_cast<const T*>(args.x);
     T* dx = static_cast<T*>(args.dx);
     const int threads = args.n <= 8 * kWidest<T> ? 8 : args.n <= kWarpRow ? 32 : kThreads;
-    run("cross_entropy_backward", cross_entropy_backward_rows<E>, blocks_for(args.rows, kThreads / threads), kThreads, stream, x, labels,
-        static_cast<const typename E::A*>(args.lse), static_cast<const T*>(args.dy), dx, args.scale, args.rows, args.n, rows_in_packs(args.n, x, dx), threads);
+    const Upstream<E> dy{static_cast<const T*>(args.dy), args.dy_stride, static_cast<const A*>(args.total), args.scale};
+    run("cross_entropy_backward", cross_entropy_backward_rows<E>, blocks_for(args.rows, kThreads / threads), kThreads, stream, x, labels, make_classes<E>(args),
+        static_cast<const A*>(args.lse), dy, dx, args.rows, args.n, rows_in_packs(args.n, x, dx), threads);
   });
 }
 

@@ -9,6 +9,8 @@
 
 #include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/kernel_args/gemm.hpp>
 #include <braid/kernels/cuda.hpp>
 
 #include "cuda/cublas_api.hpp"

@@ -1,5 +1,9 @@
 #pragma once
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/kernel_args/gemm.hpp>
+
+namespace braid {
+class Stream;
+}
 
 namespace braid::cuda {
 

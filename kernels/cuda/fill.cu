@@ -1,5 +1,7 @@
 #include <cstring>
 
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "cuda/device/map.cuh"
 #include "cuda/kernels.hpp"
 

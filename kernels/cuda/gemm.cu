@@ -1,3 +1,4 @@
+#include <braid/core/kernel_args/gemm.hpp>
 #include <braid/kernels/cuda.hpp>
 
 #include "cuda/cublas.hpp"
@@ -43,9 +44,7 @@ void gemm(const GemmArgs& args, Stream& stream) {
 
 void gemm_pair(const GemmPairArgs& args, Stream& stream) {
   const GemmArgs &input = args.first, &weight = args.second;
-  const auto tiny = [](const GemmArgs& g, bool ta) {
-    return g.m > 0 && g.n > 0 && g.batch == 1 && g.ta == ta && !g.tb && is_tiny(g);
-  };
+  const auto tiny = [](const GemmArgs& g, bool ta) { return g.m > 0 && g.n > 0 && g.batch == 1 && g.ta == ta && !g.tb && is_tiny(g); };
   if (!tiny(input, false) || !tiny(weight, true) || input.dtype != weight.dtype || gemm_engine() != GemmEngine::braid) {
     gemm(input, stream);
     return gemm(weight, stream);

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cuda/gemm_float32.cuh"
 
 #include "cuda/device/gemm_small.cuh"

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cuda/device/gemm_small.cuh"
 #include "cuda/gemm_kinds.hpp"
 

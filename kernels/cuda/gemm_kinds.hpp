@@ -1,5 +1,11 @@
 #pragma once
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cuda/gemm_plan.hpp"
+
+namespace braid {
+class Stream;
+}
 
 // gemm.cu by dtype, in files of their own so that they compile side by side. m, n and batch are above 0.
 namespace braid::cuda {

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cuda/gemm_plan.hpp"
 
 namespace braid::cuda {

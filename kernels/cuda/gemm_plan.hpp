@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/kernel_args/gemm.hpp>
 
 // Which kernels a matrix product takes: the one table of tiles, and the choice.
 namespace braid::cuda {

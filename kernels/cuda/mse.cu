@@ -1,3 +1,6 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/kernel_args/loss.hpp>
+
 #include "cuda/device/map.cuh"
 #include "cuda/device/reduce.cuh"
 #include "cuda/errors.hpp"
@@ -14,9 +17,7 @@ struct LoadSquare {
   const typename E::T* b;
   bool packs;
   BRAID_DEVICE std::int64_t base(std::int64_t) const { return 0; }
-  BRAID_DEVICE typename E::A at(std::int64_t, std::int64_t j) const {
-    return square(a[j], b[j]);
-  }
+  BRAID_DEVICE typename E::A at(std::int64_t, std::int64_t j) const { return square(a[j], b[j]); }
   BRAID_DEVICE void pack(std::int64_t, std::int64_t j, typename E::A (&to)[kPack]) const {
     const auto x = load_pack<kPack>(a + j), y = load_pack<kPack>(b + j);
 #pragma unroll

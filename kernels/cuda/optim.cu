@@ -1,12 +1,16 @@
-#include "cuda/device/row.cuh"
+#include <braid/core/kernel_args/optim.hpp>
+
+#include "cuda/device/math.cuh"
+#include "cuda/device/run.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
 // Optimizer steps: parameters, gradients and state are read and written once. The elements of many items form one line of tiles, so that many small
 // parameters are one launch; the list of items travels in the kernel's arguments, without an allocation or a copy.
+// Each optimizer is one functor of an element; the walk is shared. Those that few programs use share one kernel, which tells them apart at run time.
 namespace braid::cuda {
 
-inline constexpr int kFewItems = 60, kManyItems = 600;  // of one launch: its arguments stay under 4 KiB, and under the 32 764 bytes that CUDA has from 12.1 on
+inline constexpr int kFewItems = 60, kManyItems = 540;  // of one launch: its arguments stay under 4 KiB, and under the 32 764 bytes that CUDA has from 12.1 on
 inline constexpr std::int64_t kStepTile = 2048;         // elements
 
 template <int N>
@@ -19,14 +23,44 @@ struct StepItems {
 
 /// What a step reads and writes beside the parameters and the gradients.
 struct StepState {
-  bool reads_m, writes_m, has_v;
+  bool reads_m, writes_m, has_v, has_s;
 };
 
-/// Calls step(p, g, m, v) for this thread's elements, in packs of 16 bytes where an item's memory is aligned.
+/// One item's memory from some element on.
+template <class T>
+struct StepMemory {
+  T* p;
+  const T* g;
+  T* m;
+  T* v;
+  T* s;
+};
+
+/// step(p, g, m, v, s) for N neighbouring elements. They wait as they are stored: a pack of 16-bit numbers is four registers, not eight.
+template <class E, int N, class F>
+BRAID_DEVICE void step_pack(const StepMemory<typename E::T>& at, int i, const StepState& state, const F& step) {
+  using A = typename E::A;
+  Pack<typename E::T, N> p = load_pack<N>(at.p + i), m = {}, v = {}, s = {};
+  const auto g = load_pack<N>(at.g + i);
+  if (state.reads_m) m = load_pack<N>(at.m + i);
+  if (state.has_v) v = load_pack<N>(at.v + i);
+  if (state.has_s) s = load_pack<N>(at.s + i);
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    A value = E::load(p.v[k]), mean = E::load(m.v[k]), square = E::load(v.v[k]), third = E::load(s.v[k]);
+    step(value, E::load(g.v[k]), mean, square, third);
+    p.v[k] = E::store(value), m.v[k] = E::store(mean), v.v[k] = E::store(square), s.v[k] = E::store(third);
+  }
+  store_pack(at.p + i, p);
+  if (state.writes_m) store_pack(at.m + i, m);
+  if (state.has_v) store_pack(at.v + i, v);
+  if (state.has_s) store_pack(at.s + i, s);
+}
+
+/// Calls step for this thread's elements, in packs of 16 bytes where an item's memory is aligned.
 template <class E, int N, class F>
 BRAID_DEVICE void for_items(const StepItems<N>& items, const StepState& state, F step) {
   using T = typename E::T;
-  using A = typename E::A;
   constexpr int width = kWidest<T>;
   for (std::int64_t tile = blockIdx.x; tile < items.tiles; tile += gridDim.x) {
     int low = 0;  // the last item that starts at or before the tile
@@ -35,63 +69,181 @@ BRAID_DEVICE void for_items(const StepItems<N>& items, const StepState& state, F
       if (items.first_tile[middle] <= tile) low = middle;
       else high = middle;
     }
-    const std::int64_t begin = (tile - items.first_tile[low]) * kStepTile, left = items.item[low].n - begin;
+    const OptimItem& item = items.item[low];
+    const std::int64_t begin = (tile - items.first_tile[low]) * kStepTile, left = item.n - begin;
     const int count = static_cast<int>(left < kStepTile ? left : kStepTile);
-    T* const p = static_cast<T*>(items.item[low].p) + begin;
-    const T* const g = static_cast<const T*>(items.item[low].g) + begin;
-    T* const m = static_cast<T*>(items.item[low].m) + begin;
-    T* const v = static_cast<T*>(items.item[low].v) + begin;
-    const bool aligned = is_aligned<width>(p) && is_aligned<width>(g) && (!state.writes_m || is_aligned<width>(m)) && (!state.has_v || is_aligned<width>(v));
-    for (int i = static_cast<int>(threadIdx.x) * width; i < count; i += kThreads * width) {
-      const bool packs = aligned && i + width <= count;
-      A value[width], gradient[width], mean[width] = {}, square[width] = {};
-      load_row<E>(value, p, i, count, packs, A(0));
-      load_row<E>(gradient, g, i, count, packs, A(0));
-      if (state.reads_m) load_row<E>(mean, m, i, count, packs, A(0));
-      if (state.has_v) load_row<E>(square, v, i, count, packs, A(0));
-#pragma unroll
-      for (int k = 0; k < width; ++k) step(value[k], gradient[k], mean[k], square[k]);
-      store_row<E>(p, i, count, packs, value);
-      if (state.writes_m) store_row<E>(m, i, count, packs, mean);
-      if (state.has_v) store_row<E>(v, i, count, packs, square);
-    }
+    const StepMemory<T> at{static_cast<T*>(item.p) + begin, static_cast<const T*>(item.g) + begin, static_cast<T*>(item.m) + begin,
+                           static_cast<T*>(item.v) + begin, static_cast<T*>(item.s) + begin};
+    const bool aligned = is_aligned<width>(at.p) && is_aligned<width>(at.g) && (!state.writes_m || is_aligned<width>(at.m)) &&
+                         (!state.has_v || is_aligned<width>(at.v)) && (!state.has_s || is_aligned<width>(at.s));
+    const int packed = aligned ? count / width * width : 0;
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x) * width; i < packed; i += kThreads * width) step_pack<E, width>(at, i, state, step);
+#pragma unroll 1
+    for (int i = packed + static_cast<int>(threadIdx.x); i < count; i += kThreads) step_pack<E, 1>(at, i, state, step);
   }
 }
 
+/// The gradient as it is used: negated to maximize, with the decay of a coupled optimizer.
+template <class A>
+struct UsedGradient {
+  A decay;
+  bool maximize, with_decay;
+  UsedGradient(double weight_decay, bool negated) : decay(static_cast<A>(weight_decay)), maximize(negated), with_decay(weight_decay != 0.0) {}
+  BRAID_DEVICE A operator()(A gradient, A value) const {
+    if (maximize) gradient = -gradient;
+    return with_decay ? gradient + decay * value : gradient;
+  }
+};
+
 template <class A>
 struct Sgd {
-  A lr, momentum, fresh, decay;
-  bool nesterov, maximize, first, with_momentum, with_decay;
-};
-
-template <class E, int N>
-__global__ void __launch_bounds__(kThreads) sgd_step(StepItems<N> items, Sgd<typename E::A> sgd) {
-  using A = typename E::A;
-  for_items<E>(items, {sgd.with_momentum && !sgd.first, sgd.with_momentum, false}, [&](A& value, A gradient, A& mean, A&) {
-    A step = sgd.maximize ? -gradient : gradient;
-    if (sgd.with_decay) step += sgd.decay * value;
-    if (sgd.with_momentum) {
-      mean = sgd.first ? step : multiply(sgd.momentum, mean) + sgd.fresh * step;
-      step = sgd.nesterov ? step + sgd.momentum * mean : mean;
+  UsedGradient<A> used;
+  A lr, momentum, fresh;
+  bool nesterov, first, with_momentum;
+  explicit Sgd(const SgdArgs& args)
+      : used(args.weight_decay, args.maximize),
+        lr(static_cast<A>(args.lr)),
+        momentum(static_cast<A>(args.momentum)),
+        fresh(static_cast<A>(1.0 - args.dampening)),
+        nesterov(args.nesterov),
+        first(args.first),
+        with_momentum(args.momentum != 0.0) {}
+  BRAID_HOST_DEVICE StepState state() const { return {with_momentum && !first, with_momentum, false, false}; }
+  BRAID_DEVICE void operator()(A& p, A g, A& m, A&, A&) const {
+    A step = used(g, p);
+    if (with_momentum) {
+      m = first ? step : multiply(momentum, m) + fresh * step;
+      step = nesterov ? step + momentum * m : m;
     }
-    value -= sgd.lr * step;
-  });
-}
+    p -= lr * step;
+  }
+};
 
 template <class A>
-struct AdamW {
+struct Adam {
+  UsedGradient<A> used;
   A keep, step_size, beta1, fresh1, beta2, fresh2, root_bias2, eps;
+  bool amsgrad;
+  explicit Adam(const AdamArgs& args)
+      : used(args.coupled ? args.weight_decay : 0.0, args.maximize),
+        keep(static_cast<A>(args.coupled ? 1.0 : 1.0 - args.lr * args.weight_decay)),
+        step_size(static_cast<A>(args.lr / bias(args.beta1, args.step))),
+        beta1(static_cast<A>(args.beta1)),
+        fresh1(static_cast<A>(1.0 - args.beta1)),
+        beta2(static_cast<A>(args.beta2)),
+        fresh2(static_cast<A>(1.0 - args.beta2)),
+        root_bias2(static_cast<A>(std::sqrt(bias(args.beta2, args.step)))),
+        eps(static_cast<A>(args.eps)),
+        amsgrad(args.amsgrad) {}
+  BRAID_HOST_DEVICE StepState state() const { return {true, true, true, amsgrad}; }
+  BRAID_DEVICE void operator()(A& p, A g, A& m, A& v, A& s) const {
+    const A gradient = used(g, p);
+    // Of two products one is rounded on its own: which one, the compiler might choose differently for another number of items.
+    m = multiply(beta1, m) + fresh1 * gradient;
+    v = multiply(beta2, v) + fresh2 * gradient * gradient;
+    A square = v;
+    if (amsgrad) square = s = v > s || v != v ? v : s;  // NaN propagates
+    p = p * keep - step_size * m / (sqrt_of(square) / root_bias2 + eps);
+  }
+
+ private:
+  static double bias(double base, std::int64_t exponent) {
+    double result = 1.0;
+    for (; exponent > 0; exponent >>= 1, base *= base)
+      if ((exponent & 1) != 0) result *= base;
+    return 1.0 - result;
+  }
+};
+
+template <class A>
+struct Rmsprop {
+  UsedGradient<A> used;
+  A lr, alpha, fresh, eps, momentum;
+  bool centered, with_momentum;
+  explicit Rmsprop(const RmspropArgs& args)
+      : used(args.weight_decay, args.maximize),
+        lr(static_cast<A>(args.lr)),
+        alpha(static_cast<A>(args.alpha)),
+        fresh(static_cast<A>(1.0 - args.alpha)),
+        eps(static_cast<A>(args.eps)),
+        momentum(static_cast<A>(args.momentum)),
+        centered(args.centered),
+        with_momentum(args.momentum != 0.0) {}
+  BRAID_HOST_DEVICE StepState state() const { return {with_momentum, with_momentum, true, centered}; }
+  BRAID_DEVICE void operator()(A& p, A g, A& m, A& v, A& s) const {
+    const A gradient = used(g, p);
+    v = multiply(alpha, v) + fresh * gradient * gradient;
+    A variance = v;
+    if (centered) {
+      s = multiply(alpha, s) + fresh * gradient;
+      variance = v - multiply(s, s);
+    }
+    A step = gradient / (sqrt_of(variance) + eps);
+    if (with_momentum) step = m = multiply(momentum, m) + step;
+    p -= lr * step;
+  }
+};
+
+template <class A>
+struct Adagrad {
+  UsedGradient<A> used;
+  A lr, eps;
+  explicit Adagrad(const AdagradArgs& args) : used(args.weight_decay, args.maximize), lr(static_cast<A>(args.lr)), eps(static_cast<A>(args.eps)) {}
+  BRAID_HOST_DEVICE StepState state() const { return {false, false, true, false}; }
+  BRAID_DEVICE void operator()(A& p, A g, A&, A& v, A&) const {
+    const A gradient = used(g, p);
+    v += gradient * gradient;
+    p -= lr * gradient / (sqrt_of(v) + eps);
+  }
+};
+
+template <class A>
+struct Lion {
+  UsedGradient<A> used;
+  A lr, keep, beta1, fresh1, beta2, fresh2;
+  explicit Lion(const LionArgs& args)
+      : used(0.0, args.maximize),
+        lr(static_cast<A>(args.lr)),
+        keep(static_cast<A>(1.0 - args.lr * args.weight_decay)),
+        beta1(static_cast<A>(args.beta1)),
+        fresh1(static_cast<A>(1.0 - args.beta1)),
+        beta2(static_cast<A>(args.beta2)),
+        fresh2(static_cast<A>(1.0 - args.beta2)) {}
+  BRAID_HOST_DEVICE StepState state() const { return {true, true, false, false}; }
+  BRAID_DEVICE void operator()(A& p, A g, A& m, A&, A&) const {
+    const A gradient = used(g, p), way = multiply(beta1, m) + fresh1 * gradient;
+    m = multiply(beta2, m) + fresh2 * gradient;
+    p = p * keep - (way > A(0) ? lr : way < A(0) ? -lr : way);  // 0 stays 0, NaN stays NaN
+  }
+};
+
+/// One of the optimizers that share a kernel.
+template <class A>
+struct Rare {
+  enum class Kind { rmsprop, adagrad, lion } kind;
+  Rmsprop<A> rmsprop{RmspropArgs{}};
+  Adagrad<A> adagrad{AdagradArgs{}};
+  Lion<A> lion{LionArgs{}};
+  BRAID_HOST_DEVICE StepState state() const { return kind == Kind::rmsprop ? rmsprop.state() : kind == Kind::adagrad ? adagrad.state() : lion.state(); }
+  BRAID_DEVICE void operator()(A& p, A g, A& m, A& v, A& s) const {
+    if (kind == Kind::rmsprop) rmsprop(p, g, m, v, s);
+    else if (kind == Kind::adagrad) adagrad(p, g, m, v, s);
+    else lion(p, g, m, v, s);
+  }
 };
 
 template <class E, int N>
-__global__ void __launch_bounds__(kThreads) adamw_step(StepItems<N> items, AdamW<typename E::A> adam) {
-  using A = typename E::A;
-  for_items<E>(items, {true, true, true}, [&](A& value, A gradient, A& mean, A& square) {
-    // Of two products one is rounded on its own: which one, the compiler might choose differently for another number of items.
-    mean = multiply(adam.beta1, mean) + adam.fresh1 * gradient;
-    square = multiply(adam.beta2, square) + adam.fresh2 * gradient * gradient;
-    value = value * adam.keep - adam.step_size * mean / (sqrt_of(square) / adam.root_bias2 + adam.eps);
-  });
+__global__ void __launch_bounds__(kThreads) sgd_step(StepItems<N> items, Sgd<typename E::A> step) {
+  for_items<E>(items, step.state(), step);
+}
+template <class E, int N>
+__global__ void __launch_bounds__(kThreads) adam_step(StepItems<N> items, Adam<typename E::A> step) {
+  for_items<E>(items, step.state(), step);
+}
+template <class E>
+__global__ void __launch_bounds__(kThreads) rare_step(StepItems<kFewItems> items, Rare<typename E::A> step) {
+  for_items<E>(items, step.state(), step);
 }
 
 /// Calls launch(items) for each N items that are not empty.
@@ -119,35 +271,41 @@ void in_lists(const OptimItem* list, std::int64_t count, F launch) {
 void sgd(const SgdArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("sgd", "a floating-point dtype", args.dtype);
   (void)with_floating(args.dtype, [&]<class E>() {
-    using A = typename E::A;
-    const Sgd<A> sgd{static_cast<A>(args.lr), static_cast<A>(args.momentum), static_cast<A>(1.0 - args.dampening), static_cast<A>(args.weight_decay),
-                     args.nesterov,           args.maximize,                 args.first,                           args.momentum != 0.0,
-                     args.weight_decay != 0.0};
-    in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
-      run("sgd", sgd_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items, sgd);
-    });
+    const Sgd<typename E::A> step(args);
+    in_lists(args.items, args.count,
+             [&]<int N>(const StepItems<N>& items) { run("sgd", sgd_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items, step); });
   });
 }
 
-void adamw(const AdamWArgs& args, Stream& stream) {
-  if (!is_floating(args.dtype)) fail_dtype("adamw", "a floating-point dtype", args.dtype);
-  const auto power = [](double base, std::int64_t exponent) {
-    double result = 1.0;
-    for (; exponent > 0; exponent >>= 1, base *= base)
-      if ((exponent & 1) != 0) result *= base;
-    return result;
-  };
-  const double bias1 = 1.0 - power(args.beta1, args.step), bias2 = 1.0 - power(args.beta2, args.step);
+void adam(const AdamArgs& args, Stream& stream) {
+  if (!is_floating(args.dtype)) fail_dtype("adam", "a floating-point dtype", args.dtype);
   (void)with_floating(args.dtype, [&]<class E>() {
-    using A = typename E::A;
-    const AdamW<A> adam{static_cast<A>(1.0 - args.lr * args.weight_decay), static_cast<A>(args.lr / bias1),
-                        static_cast<A>(args.beta1),                        static_cast<A>(1.0 - args.beta1),
-                        static_cast<A>(args.beta2),                        static_cast<A>(1.0 - args.beta2),
-                        static_cast<A>(std::sqrt(bias2)),                  static_cast<A>(args.eps)};
-    in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
-      run("adamw", adamw_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items, adam);
-    });
+    const Adam<typename E::A> step(args);
+    in_lists(args.items, args.count,
+             [&]<int N>(const StepItems<N>& items) { run("adam", adam_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items, step); });
   });
+}
+
+/// One launch for each kFewItems.
+template <class Args, class Put>
+void rare(const char* name, const Args& args, Stream& stream, Put put) {
+  if (!is_floating(args.dtype)) fail_dtype(name, "a floating-point dtype", args.dtype);
+  (void)with_floating(args.dtype, [&]<class E>() {
+    Rare<typename E::A> step{};
+    put(step);
+    in_lists_of<kFewItems>(args.items, args.count,
+                           [&](const StepItems<kFewItems>& items) { run(name, rare_step<E>, blocks_for(items.tiles, 1), kThreads, stream, items, step); });
+  });
+}
+
+void rmsprop(const RmspropArgs& args, Stream& stream) {
+  rare("rmsprop", args, stream, [&]<class A>(Rare<A>& step) { step.kind = Rare<A>::Kind::rmsprop, step.rmsprop = Rmsprop<A>(args); });
+}
+void adagrad(const AdagradArgs& args, Stream& stream) {
+  rare("adagrad", args, stream, [&]<class A>(Rare<A>& step) { step.kind = Rare<A>::Kind::adagrad, step.adagrad = Adagrad<A>(args); });
+}
+void lion(const LionArgs& args, Stream& stream) {
+  rare("lion", args, stream, [&]<class A>(Rare<A>& step) { step.kind = Rare<A>::Kind::lion, step.lion = Lion<A>(args); });
 }
 
 }  // namespace braid::cuda

@@ -1,11 +1,12 @@
 #include <bit>
 
+#include <braid/core/kernel_args/random.hpp>
 #include <braid/core/philox.hpp>
 
 #include "cuda/device/loop.cuh"
+#include "cuda/device/run.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
-#include "cuda/device/run.cuh"
 
 // Random numbers: the bits that <braid/core/philox.hpp> defines. A block makes four elements of up to 32 bits, or one of 64; a thread makes 16 bytes.
 // This file is compiled without contraction (-fmad=false, -ffp-contract=off): every fused multiply-add is written out.

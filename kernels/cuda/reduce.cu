@@ -1,3 +1,6 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/reduce_kinds.hpp"

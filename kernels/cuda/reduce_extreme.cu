@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cuda/device/reduce.cuh"
 #include "cuda/reduce_kinds.hpp"
 
@@ -43,13 +45,12 @@ void reduce_extreme(const ReduceArgs& args, Stream& stream) {
   const bool floating = with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
-    reduce_all(op, ExtremeReducer<A>{smallest}, LoadTensor<E, A>(args), WriteExtreme<E>{static_cast<T*>(args.out), out},
-               args.keep.n, args.over.n, columns, stream);
+    reduce_all(op, ExtremeReducer<A>{smallest}, LoadTensor<E, A>(args), WriteExtreme<E>{static_cast<T*>(args.out), out}, args.keep.n, args.over.n, columns,
+               stream);
   });
   if (floating) return;
   using A = long long;
-  reduce_all(op, ExtremeReducer<A>{smallest}, LoadIntegers<A>(args), WriteIntegerExtreme{args.out, args.dtype, out}, args.keep.n,
-             args.over.n, columns, stream);
+  reduce_all(op, ExtremeReducer<A>{smallest}, LoadIntegers<A>(args), WriteIntegerExtreme{args.out, args.dtype, out}, args.keep.n, args.over.n, columns, stream);
 }
 
 }  // namespace braid::cuda

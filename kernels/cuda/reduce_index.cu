@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cuda/device/reduce.cuh"
 #include "cuda/reduce_kinds.hpp"
 
@@ -85,9 +87,7 @@ void index_of(const ReduceArgs& args, Stream& stream) {
 }
 
 void reduce_index(const ReduceArgs& args, Stream& stream) {
-  const bool floating = with_floating(args.dtype, [&]<class E>() {
-    index_of<typename E::A, LoadTensor<E, typename E::A>>(args, stream);
-  });
+  const bool floating = with_floating(args.dtype, [&]<class E>() { index_of<typename E::A, LoadTensor<E, typename E::A>>(args, stream); });
   if (!floating) index_of<long long, LoadIntegers<long long>>(args, stream);
 }
 

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cuda/device/reduce.cuh"
 #include "cuda/reduce_kinds.hpp"
 
@@ -16,13 +18,12 @@ void reduce_sum(const ReduceArgs& args, Stream& stream) {
   const bool floating = with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
-    reduce_all("sum", SumReducer<A>{}, LoadTensor<E, A>(args), WriteSum<E>{static_cast<T*>(args.out), args.scale, out},
-               args.keep.n, args.over.n, columns, stream);
+    reduce_all("sum", SumReducer<A>{}, LoadTensor<E, A>(args), WriteSum<E>{static_cast<T*>(args.out), args.scale, out}, args.keep.n, args.over.n, columns,
+               stream);
   });
   if (floating) return;
   using A = unsigned long long;
-  reduce_all("sum", SumReducer<A>{}, LoadIntegers<A>(args), WriteInteger{static_cast<std::int64_t*>(args.out), out}, args.keep.n,
-             args.over.n, columns, stream);
+  reduce_all("sum", SumReducer<A>{}, LoadIntegers<A>(args), WriteInteger{static_cast<std::int64_t*>(args.out), out}, args.keep.n, args.over.n, columns, stream);
 }
 
 }  // namespace braid::cuda

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/index.hpp>
+
 #include "cuda/device/group.cuh"
 #include "cuda/device/loop.cuh"
 #include "cuda/device/report.cuh"

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/softmax.hpp>
+
 #include "cuda/device/row.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
@@ -74,14 +76,12 @@ BRAID_DEVICE void softmax_backward_long(const G& group, const typename E::T* y, 
 }
 
 template <class E>
-__global__ void __launch_bounds__(kThreads)
-    softmax_warps(const typename E::T* x, typename E::T* y, std::int64_t rows, int n, bool packs, bool log) {
+__global__ void __launch_bounds__(kThreads) softmax_warps(const typename E::T* x, typename E::T* y, std::int64_t rows, int n, bool packs, bool log) {
   for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); r < rows; r += static_cast<std::int64_t>(gridDim.x) * kWarps)
     softmax_held<E>(WarpGroup{}, x + r * n, y + r * n, n, packs, log);
 }
 template <class E>
-__global__ void __launch_bounds__(kThreads)
-    softmax_blocks(const typename E::T* x, typename E::T* y, std::int64_t rows, int n, bool packs, bool log) {
+__global__ void __launch_bounds__(kThreads) softmax_blocks(const typename E::T* x, typename E::T* y, std::int64_t rows, int n, bool packs, bool log) {
   using A = typename E::A;
   SIMT_SHARED(A, part, [kWarps]);
   for (std::int64_t r = blockIdx.x; r < rows; r += gridDim.x) softmax_held<E>(BlockGroup<A>{part}, x + r * n, y + r * n, n, packs, log);

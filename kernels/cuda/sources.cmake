@@ -20,10 +20,16 @@ set(BRAID_CUDA_RUNTIME_SOURCES
 )
 # By nvcc, or by the C++ compiler against the emulation.
 set(BRAID_CUDA_KERNEL_SOURCES
+  cuda/activation.cu
+  cuda/attention.cu
   cuda/binary.cu
+  cuda/binary_functions.cu
+  cuda/conv.cu
   cuda/copy.cu
   cuda/cross_entropy.cu
+  cuda/dropout.cu
   cuda/fill.cu
+  cuda/gather.cu
   cuda/gemm.cu
   cuda/gemm_float32.cu
   cuda/gemm_float32_large.cu
@@ -32,16 +38,25 @@ set(BRAID_CUDA_KERNEL_SOURCES
   cuda/gemm_float64.cu
   cuda/gemm_integer.cu
   cuda/gemm_narrow.cu
+  cuda/max_pool.cu
   cuda/mse.cu
+  cuda/norm_channels.cu
+  cuda/norm_rows.cu
+  cuda/norm_sums.cu
   cuda/optim.cu
   cuda/random.cu
   cuda/reduce.cu
   cuda/reduce_extreme.cu
   cuda/reduce_index.cu
   cuda/reduce_sum.cu
+  cuda/rnn.cu
+  cuda/resample.cu
   cuda/rows.cu
+  cuda/scan.cu
   cuda/softmax.cu
+  cuda/sort.cu
   cuda/unary.cu
+  cuda/unary_functions.cu
   cuda/where.cu
 )
 if(BRAID_CUDA STREQUAL "SIMT")

@@ -1,7 +1,10 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "cuda/device/map.cuh"
 #include "cuda/device/math.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
+#include "cuda/table_parts.hpp"
 
 // out = f(x), element by element.
 namespace braid::cuda {
@@ -74,12 +77,10 @@ struct Tanh {
     return tanh_of(x);
   }
 };
-/// For negative x e^x / (1 + e^x), which keeps its digits down to the subnormals.
 struct Sigmoid {
   template <class A>
   BRAID_DEVICE A operator()(A x) const {
-    const A e = exp_of(-Absolute{}(x));
-    return (x >= A(0) ? A(1) : e) / (e + A(1));
+    return sigmoid_of(x);
   }
 };
 struct Sin {
@@ -136,8 +137,7 @@ void number_map(const UnaryArgs& args, F f, Stream& stream) {
   if (args.dtype == DType::bool_) fail_dtype("unary", "numbers", args.dtype);
   (void)with_integer(args.dtype, [&]<class E>() {
     using T = typename E::T;
-    if constexpr (E::kDType != DType::bool_)
-      map("unary", Map1<E, E, F>{static_cast<T*>(args.out), static_cast<const T*>(args.x), f}, args.loop, stream);
+    if constexpr (E::kDType != DType::bool_) map("unary", Map1<E, E, F>{static_cast<T*>(args.out), static_cast<const T*>(args.x), f}, args.loop, stream);
   });
 }
 
@@ -152,6 +152,7 @@ void power(const UnaryArgs& args, Stream& stream) {
 
 void unary(const UnaryArgs& args, Stream& stream) {
   if (args.loop.n <= 0) return;
+  if (is_function(args.op)) return unary_function(args, stream);
   switch (args.op) {
     case UnaryOp::neg:
       return number_map(args, Negate{}, stream);
@@ -183,6 +184,8 @@ void unary(const UnaryArgs& args, Stream& stream) {
       return number_map(args, Sign{}, stream);
     case UnaryOp::pow_scalar:
       return power(args, stream);
+    default:
+      break;  // the functions, see unary_functions.cu
   }
 }
 

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "cuda/device/map.cuh"
 #include "cuda/kernels.hpp"
 

@@ -1,38 +1,46 @@
 #include "cpu/runtime/scratch.hpp"
 
 #include <cstdlib>
+#include <initializer_list>
 #include <new>
 
 namespace braid::cpu {
 
 namespace {
 
-constinit thread_local void* t_data = nullptr;
-constinit thread_local std::size_t t_bytes = 0;
+struct Held {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+constinit thread_local Held t_inner, t_outer;
 
 struct ThreadEnd {
   bool open = true;
   ~ThreadEnd() {
-    std::free(t_data);
-    t_data = nullptr;
-    t_bytes = 0;
+    for (Held* held : {&t_inner, &t_outer}) {
+      std::free(held->data);
+      *held = {};
+    }
   }
 };
 thread_local ThreadEnd t_end;
 
-void* grow(std::size_t bytes) {
+void* grow(Held& held, std::size_t bytes) {
   const std::size_t wanted = (bytes + 4095) & ~std::size_t{4095};
   if (wanted < bytes || !t_end.open) throw std::bad_alloc();  // asking t_end registers its destructor
-  std::free(t_data);
-  t_bytes = 0;
-  t_data = std::aligned_alloc(64, wanted);
-  if (t_data == nullptr) throw std::bad_alloc();
-  t_bytes = wanted;
-  return t_data;
+  std::free(held.data);
+  held = {};
+  held.data = std::aligned_alloc(64, wanted);
+  if (held.data == nullptr) throw std::bad_alloc();
+  held.bytes = wanted;
+  return held.data;
 }
+
+void* of(Held& held, std::size_t bytes) { return bytes <= held.bytes && held.data != nullptr ? held.data : grow(held, bytes); }
 
 }  // namespace
 
-void* scratch(std::size_t bytes) { return bytes <= t_bytes && t_data != nullptr ? t_data : grow(bytes); }
+void* scratch(std::size_t bytes) { return of(t_inner, bytes); }
+void* outer_scratch(std::size_t bytes) { return of(t_outer, bytes); }
 
 }  // namespace braid::cpu

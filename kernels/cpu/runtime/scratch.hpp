@@ -7,5 +7,7 @@ namespace braid::cpu {
 /// Kept by the thread, so only a larger request than all before allocates. One user at a time: a kernel that calls another one must not hold it.
 /// Throws std::bad_alloc.
 [[nodiscard]] void* scratch(std::size_t bytes);
+/// Another such block, for a kernel that is made of calls of other kernels.
+[[nodiscard]] void* outer_scratch(std::size_t bytes);
 
 }  // namespace braid::cpu

@@ -1,5 +1,8 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "cpu/errors.hpp"
 #include "cpu/simd/map.hpp"
+#include "cpu/simd/table_parts.hpp"
 
 // out = a op b, element by element. Integers wrap around; bool adds as "or" and multiplies as "and".
 namespace braid::cpu::BRAID_ISA {
@@ -10,7 +13,8 @@ using Unsigned = Vec<std::make_unsigned_t<Lane<V>>, sizeof(V) / sizeof(Lane<V>)>
 
 template <class E, BinaryOp op>
 constexpr bool supported() {
-  if constexpr (E::kDType != DType::bool_) return true;
+  if constexpr (op == BinaryOp::tanh_backward || op == BinaryOp::sigmoid_backward) return kFloating<E>;
+  else if constexpr (E::kDType != DType::bool_) return true;
   else return op != BinaryOp::sub && op != BinaryOp::div && op != BinaryOp::relu_backward;
 }
 
@@ -32,6 +36,8 @@ BRAID_INLINE auto apply(V a, V b) {
     else if constexpr (op == BinaryOp::sub) return a - b;
     else if constexpr (op == BinaryOp::mul) return a * b;
     else if constexpr (op == BinaryOp::div) return a / b;
+    else if constexpr (op == BinaryOp::tanh_backward) return a * (Lane<V>{1} - b * b);
+    else if constexpr (op == BinaryOp::sigmoid_backward) return a * b * (Lane<V>{1} - b);
     else if constexpr (op == BinaryOp::maximum) return a != a ? a : (a > b ? a : b);  // a NaN b fails a > b and is taken
     else return a != a ? a : (a < b ? a : b);
   } else {
@@ -135,6 +141,10 @@ BRAID_INLINE MapKernel find_kernel(BinaryOp op, bool scaled) {
       return kernel_for<E, BinaryOp::minimum>();
     case BinaryOp::relu_backward:
       return kernel_for<E, BinaryOp::relu_backward>();
+    case BinaryOp::tanh_backward:
+      return kernel_for<E, BinaryOp::tanh_backward>();
+    case BinaryOp::sigmoid_backward:
+      return kernel_for<E, BinaryOp::sigmoid_backward>();
     case BinaryOp::eq:
       return kernel_for<E, BinaryOp::eq>();
     case BinaryOp::ne:
@@ -147,6 +157,8 @@ BRAID_INLINE MapKernel find_kernel(BinaryOp op, bool scaled) {
       return kernel_for<E, BinaryOp::gt>();
     case BinaryOp::ge:
       return kernel_for<E, BinaryOp::ge>();
+    default:
+      break;  // the functions, see binary_functions.cpp
   }
   return nullptr;
 }
@@ -156,8 +168,14 @@ BRAID_INLINE MapKernel find_kernel(BinaryOp op, bool scaled) {
 void binary(const BinaryArgs& args, Stream& stream) {
   if (args.loop.n <= 0) return;
   const bool scaled = args.alpha != 1.0 && (args.op == BinaryOp::add || args.op == BinaryOp::sub);
-  const MapKernel kernel = with_element(args.dtype, [&]<class E>() { return find_kernel<E>(args.op, scaled); });
-  if (kernel == nullptr) fail_dtype("binary", "an operation that bool has (not sub, div, relu_backward)", args.dtype);
+  const bool function = is_function(args.op);
+  const MapKernel kernel = function ? nullptr : with_element(args.dtype, [&]<class E>() { return find_kernel<E>(args.op, scaled); });
+  if (kernel == nullptr && !function) {
+    const bool whole = args.op != BinaryOp::tanh_backward && args.op != BinaryOp::sigmoid_backward;
+    fail_dtype("binary", whole ? "an operation that bool has (not sub, div, relu_backward)" : "a floating-point dtype", args.dtype);
+  }
+  if (function && args.op == BinaryOp::atan2 && args.dtype < DType::float16) fail_dtype("binary", "a floating-point dtype", args.dtype);
+  if (function && args.dtype == DType::bool_) fail_dtype("binary", "numbers", args.dtype);
 
   // A missing operand is `scalar`, rounded to the dtype.
   std::uint64_t scalar = 0;
@@ -169,18 +187,20 @@ void binary(const BinaryArgs& args, Stream& stream) {
   }
   const void* const a = args.a == nullptr ? &scalar : args.a;
   const void* const b = args.b == nullptr ? &scalar : args.b;
-  if (args.op == BinaryOp::div && args.dtype < DType::float16) {
+  const bool divides = args.op == BinaryOp::div || (function && args.op != BinaryOp::pow);
+  if (divides && args.dtype < DType::float16) {
     with_element(args.dtype, [&]<class E>() {
       if constexpr (!kFloating<E>) check_divisors<E>(args, b, args.b == nullptr);
       return true;
     });
   }
+  if (function) return binary_function(args, &scalar, stream);
   const int bytes = element_bytes(args.dtype);
   run_map(Map{.kernel = kernel,
               .parameters = &args.alpha,
               .loop = args.loop,
               .out = args.out,
-              .out_bytes = args.op >= BinaryOp::eq ? 1 : bytes,
+              .out_bytes = is_comparison(args.op) ? 1 : bytes,
               .inputs = 2,
               .in = {a, b},
               .in_bytes = {bytes, bytes},

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "cpu/simd/map.hpp"
 
 // Copies between layouts and dtypes, and fills.

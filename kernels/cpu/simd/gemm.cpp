@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cpu/simd/gemm.hpp"
 
 #include "cpu/errors.hpp"

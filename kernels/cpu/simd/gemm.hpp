@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cpu/simd/kernels.hpp"
 
 // How a matrix product is cut: a grid of tiles of C that depends on the shape alone, never on the number of threads, and never cuts k. A tile is computed by

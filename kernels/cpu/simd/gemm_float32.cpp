@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cpu/simd/gemm_tile.hpp"
 
 namespace braid::cpu::BRAID_ISA {

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cpu/simd/gemm.hpp"
 
 // Integer products: plain loops that the compiler vectorises, modulo 2^bits (so unsigned: overflow is no error).

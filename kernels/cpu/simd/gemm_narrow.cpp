@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cpu/simd/gemm_tile.hpp"
 
 // float16 and bfloat16: widened while they are packed, summed in float32.

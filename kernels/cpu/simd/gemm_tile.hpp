@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cpu/gemm_library.hpp"
 #include "cpu/runtime/scratch.hpp"
 #include "cpu/simd/gemm.hpp"

@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/core/kernel_args/loop.hpp>
+
 #include "cpu/simd/tree.hpp"
 
 // Sources of reductions (see tree.hpp): what a reduction reads, as lanes that it computes with. Lanes are float (also for float16 and bfloat16), double, and

@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/core/kernel_args/loop.hpp>
+
 #include "cpu/cache_size.hpp"
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/elements.hpp"

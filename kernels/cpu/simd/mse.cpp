@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/loss.hpp>
+
 #include "cpu/errors.hpp"
 #include "cpu/simd/loaders.hpp"
 

@@ -1,9 +1,11 @@
+#include <braid/core/kernel_args/optim.hpp>
+
 #include "cpu/errors.hpp"
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/elements.hpp"
 
 // Optimizer steps: parameters, gradients and state are read and written once. The elements of all items form one line that is cut in tiles, so that many
-// small parameters are one piece of work.
+// small parameters are one piece of work. Each optimizer is one function of a vector of elements; the walk is shared.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -39,12 +41,6 @@ BRAID_INLINE void for_items(const OptimItem* items, std::int64_t count, Stream& 
   parallel_for(stream, (total + size - 1) / size, tile);
 }
 
-/// Calls f(i, k) for whole vectors (k = lanes) and the rest of [begin, end).
-template <class E, class F>
-BRAID_INLINE void for_vectors(std::int64_t begin, std::int64_t end, F f) {
-  for (; begin + E::kLanes <= end; begin += E::kLanes) f(begin, E::kLanes);
-  if (begin < end) f(begin, static_cast<int>(end - begin));
-}
 template <class E>
 BRAID_INLINE typename E::V load_lanes(const typename E::T* p, int k) {
   return k == E::kLanes ? E::load(p) : E::load_first(p, k);
@@ -55,29 +51,58 @@ BRAID_INLINE void store_lanes(typename E::T* p, typename E::V v, int k) {
   else E::store_first(p, v, k);
 }
 
-template <class E>
-void sgd_of(const SgdArgs& args, Stream& stream) {
+/// Which state a step reads and writes.
+struct Uses {
+  bool m = false, v = false, s = false;
+};
+
+/// Calls step(p, g, m, v, s) on vectors of all elements, and keeps what it leaves in p and in the state it uses.
+template <class E, class F>
+BRAID_INLINE void for_states(const OptimItem* items, std::int64_t count, Stream& stream, Uses uses, F step) {
   using T = typename E::T;
   using V = typename E::V;
-  using A = Lane<V>;
-  const V lr = splat<V>(static_cast<A>(args.lr)), momentum = splat<V>(static_cast<A>(args.momentum)), decay = splat<V>(static_cast<A>(args.weight_decay));
-  const V fresh = splat<V>(static_cast<A>(1.0 - args.dampening)), sign = splat<V>(args.maximize ? A{-1} : A{1});
+  for_items(items, count, stream, [&](const OptimItem& item, std::int64_t begin, std::int64_t end) {
+    T* const p = static_cast<T*>(item.p);
+    const T* const g = static_cast<const T*>(item.g);
+    T* const m = static_cast<T*>(item.m);
+    T* const v = static_cast<T*>(item.v);
+    T* const s = static_cast<T*>(item.s);
+    const auto at = [&](std::int64_t i, int k) {
+      V value = load_lanes<E>(p + i, k), mean = V{}, square = V{}, third = V{};
+      if (uses.m) mean = load_lanes<E>(m + i, k);
+      if (uses.v) square = load_lanes<E>(v + i, k);
+      if (uses.s) third = load_lanes<E>(s + i, k);
+      step(value, load_lanes<E>(g + i, k), mean, square, third);
+      store_lanes<E>(p + i, value, k);
+      if (uses.m) store_lanes<E>(m + i, mean, k);
+      if (uses.v) store_lanes<E>(v + i, square, k);
+      if (uses.s) store_lanes<E>(s + i, third, k);
+    };
+    for (; begin + E::kLanes <= end; begin += E::kLanes) at(begin, E::kLanes);
+    if (begin < end) at(begin, static_cast<int>(end - begin));
+  });
+}
+
+/// A number in every lane.
+template <class V>
+BRAID_INLINE V all(double value) {
+  return splat<V>(static_cast<Lane<V>>(value));
+}
+
+template <class E>
+void sgd_of(const SgdArgs& args, Stream& stream) {
+  using V = typename E::V;
+  const V lr = all<V>(args.lr), momentum = all<V>(args.momentum), decay = all<V>(args.weight_decay);
+  const V fresh = all<V>(1.0 - args.dampening), sign = all<V>(args.maximize ? -1.0 : 1.0);
   const bool with_momentum = args.momentum != 0.0, with_decay = args.weight_decay != 0.0;
-  for_items(args.items, args.count, stream, [&](const OptimItem& item, std::int64_t begin, std::int64_t end) {
-    T* p = static_cast<T*>(item.p);
-    const T* g = static_cast<const T*>(item.g);
-    T* m = static_cast<T*>(item.m);
-    for_vectors<E>(begin, end, [&](std::int64_t i, int k) {
-      const V value = load_lanes<E>(p + i, k);
-      V step = load_lanes<E>(g + i, k) * sign;
-      if (with_decay) step = step + decay * value;
-      if (with_momentum) {
-        const V mean = args.first ? step : momentum * load_lanes<E>(m + i, k) + fresh * step;
-        store_lanes<E>(m + i, mean, k);
-        step = args.nesterov ? step + momentum * mean : mean;
-      }
-      store_lanes<E>(p + i, value - lr * step, k);
-    });
+  for_states<E>(args.items, args.count, stream, {.m = with_momentum}, [&](V& p, V g, V& m, V&, V&) {
+    V step = g * sign;
+    if (with_decay) step = step + decay * p;
+    if (with_momentum) {
+      m = args.first ? step : momentum * m + fresh * step;
+      step = args.nesterov ? step + momentum * m : m;
+    }
+    p = p - lr * step;
   });
 }
 
@@ -89,28 +114,69 @@ BRAID_INLINE double power(double base, std::int64_t exponent) {
 }
 
 template <class E>
-void adamw_of(const AdamWArgs& args, Stream& stream) {
-  using T = typename E::T;
+void adam_of(const AdamArgs& args, Stream& stream) {
   using V = typename E::V;
-  using A = Lane<V>;
   const double bias1 = 1.0 - power(args.beta1, args.step), bias2 = 1.0 - power(args.beta2, args.step);
-  const V keep = splat<V>(static_cast<A>(1.0 - args.lr * args.weight_decay)), step_size = splat<V>(static_cast<A>(args.lr / bias1));
-  const V beta1 = splat<V>(static_cast<A>(args.beta1)), fresh1 = splat<V>(static_cast<A>(1.0 - args.beta1));
-  const V beta2 = splat<V>(static_cast<A>(args.beta2)), fresh2 = splat<V>(static_cast<A>(1.0 - args.beta2));
-  const V root_bias2 = splat<V>(static_cast<A>(sqrt(splat<VD>(bias2))[0])), eps = splat<V>(static_cast<A>(args.eps));
-  for_items(args.items, args.count, stream, [&](const OptimItem& item, std::int64_t begin, std::int64_t end) {
-    T* p = static_cast<T*>(item.p);
-    const T* g = static_cast<const T*>(item.g);
-    T* m = static_cast<T*>(item.m);
-    T* v = static_cast<T*>(item.v);
-    for_vectors<E>(begin, end, [&](std::int64_t i, int k) {
-      const V gradient = load_lanes<E>(g + i, k);
-      const V mean = beta1 * load_lanes<E>(m + i, k) + fresh1 * gradient;
-      const V square = beta2 * load_lanes<E>(v + i, k) + fresh2 * gradient * gradient;
-      store_lanes<E>(m + i, mean, k);
-      store_lanes<E>(v + i, square, k);
-      store_lanes<E>(p + i, load_lanes<E>(p + i, k) * keep - step_size * mean / (sqrt(square) / root_bias2 + eps), k);
-    });
+  const V keep = all<V>(args.coupled ? 1.0 : 1.0 - args.lr * args.weight_decay), decay = all<V>(args.coupled ? args.weight_decay : 0.0);
+  const V beta1 = all<V>(args.beta1), fresh1 = all<V>(1.0 - args.beta1), beta2 = all<V>(args.beta2), fresh2 = all<V>(1.0 - args.beta2);
+  const V step_size = all<V>(args.lr / bias1), root_bias2 = all<V>(sqrt(splat<VD>(bias2))[0]), eps = all<V>(args.eps);
+  const V sign = all<V>(args.maximize ? -1.0 : 1.0);
+  const bool with_decay = args.coupled && args.weight_decay != 0.0;
+  for_states<E>(args.items, args.count, stream, {true, true, args.amsgrad}, [&](V& p, V g, V& m, V& v, V& s) {
+    V gradient = g * sign;
+    if (with_decay) gradient = gradient + decay * p;
+    m = beta1 * m + fresh1 * gradient;
+    v = beta2 * v + fresh2 * gradient * gradient;
+    V square = v;
+    if (args.amsgrad) square = s = ((v > s) | (v != v)) ? v : s;  // NaN propagates
+    p = p * keep - step_size * m / (sqrt(square) / root_bias2 + eps);
+  });
+}
+
+template <class E>
+void rmsprop_of(const RmspropArgs& args, Stream& stream) {
+  using V = typename E::V;
+  const V lr = all<V>(args.lr), alpha = all<V>(args.alpha), fresh = all<V>(1.0 - args.alpha), eps = all<V>(args.eps);
+  const V decay = all<V>(args.weight_decay), momentum = all<V>(args.momentum), sign = all<V>(args.maximize ? -1.0 : 1.0);
+  const bool with_momentum = args.momentum != 0.0, with_decay = args.weight_decay != 0.0;
+  for_states<E>(args.items, args.count, stream, {with_momentum, true, args.centered}, [&](V& p, V g, V& m, V& v, V& s) {
+    V gradient = g * sign;
+    if (with_decay) gradient = gradient + decay * p;
+    v = alpha * v + fresh * gradient * gradient;
+    V variance = v;
+    if (args.centered) {
+      s = alpha * s + fresh * gradient;
+      variance = v - s * s;
+    }
+    V step = gradient / (sqrt(variance) + eps);
+    if (with_momentum) step = m = momentum * m + step;
+    p = p - lr * step;
+  });
+}
+
+template <class E>
+void adagrad_of(const AdagradArgs& args, Stream& stream) {
+  using V = typename E::V;
+  const V lr = all<V>(args.lr), eps = all<V>(args.eps), decay = all<V>(args.weight_decay), sign = all<V>(args.maximize ? -1.0 : 1.0);
+  const bool with_decay = args.weight_decay != 0.0;
+  for_states<E>(args.items, args.count, stream, {.v = true}, [&](V& p, V g, V&, V& v, V&) {
+    V gradient = g * sign;
+    if (with_decay) gradient = gradient + decay * p;
+    v = v + gradient * gradient;
+    p = p - lr * gradient / (sqrt(v) + eps);
+  });
+}
+
+template <class E>
+void lion_of(const LionArgs& args, Stream& stream) {
+  using V = typename E::V;
+  const V lr = all<V>(args.lr), keep = all<V>(1.0 - args.lr * args.weight_decay), sign = all<V>(args.maximize ? -1.0 : 1.0), zero = V{};
+  const V beta1 = all<V>(args.beta1), fresh1 = all<V>(1.0 - args.beta1), beta2 = all<V>(args.beta2), fresh2 = all<V>(1.0 - args.beta2);
+  for_states<E>(args.items, args.count, stream, {.m = true}, [&](V& p, V g, V& m, V&, V&) {
+    const V gradient = g * sign, way = beta1 * m + fresh1 * gradient;
+    m = beta2 * m + fresh2 * gradient;
+    const V step = way > zero ? lr : way < zero ? -lr : way;  // 0 stays 0, NaN stays NaN
+    p = p * keep - step;
   });
 }
 
@@ -124,10 +190,34 @@ void sgd(const SgdArgs& args, Stream& stream) {
   });
 }
 
-void adamw(const AdamWArgs& args, Stream& stream) {
-  if (args.dtype < DType::float16) fail_dtype("adamw", "a floating-point dtype", args.dtype);
+void adam(const AdamArgs& args, Stream& stream) {
+  if (args.dtype < DType::float16) fail_dtype("adam", "a floating-point dtype", args.dtype);
   with_floating(args.dtype, [&]<class E>() {
-    adamw_of<E>(args, stream);
+    adam_of<E>(args, stream);
+    return true;
+  });
+}
+
+void rmsprop(const RmspropArgs& args, Stream& stream) {
+  if (args.dtype < DType::float16) fail_dtype("rmsprop", "a floating-point dtype", args.dtype);
+  with_floating(args.dtype, [&]<class E>() {
+    rmsprop_of<E>(args, stream);
+    return true;
+  });
+}
+
+void adagrad(const AdagradArgs& args, Stream& stream) {
+  if (args.dtype < DType::float16) fail_dtype("adagrad", "a floating-point dtype", args.dtype);
+  with_floating(args.dtype, [&]<class E>() {
+    adagrad_of<E>(args, stream);
+    return true;
+  });
+}
+
+void lion(const LionArgs& args, Stream& stream) {
+  if (args.dtype < DType::float16) fail_dtype("lion", "a floating-point dtype", args.dtype);
+  with_floating(args.dtype, [&]<class E>() {
+    lion_of<E>(args, stream);
     return true;
   });
 }

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cpu/errors.hpp"
 #include "cpu/simd/reduce_columns.hpp"
 

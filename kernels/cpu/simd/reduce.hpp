@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cpu/simd/loaders.hpp"
 
 // What the files of `reduce` share. Each of the four ways below joins in the order of tree.hpp, so that layouts, threads and ways change no bit.

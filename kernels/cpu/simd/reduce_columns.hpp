@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cpu/simd/reduce.hpp"
 
 // Reductions over outer dims, vectorised over the innermost kept dim: the column sums of a matrix. For each column the same tree as in tree.hpp: x[j] of a

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cpu/simd/reduce_columns.hpp"
 
 // Largest and smallest elements. The joining order does not matter here but for the sign of zeros; it is the sums'.

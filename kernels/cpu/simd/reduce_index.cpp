@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cpu/simd/reduce_columns.hpp"
 
 // The index of the first largest (smallest) element: first its value, by the tree of tree.hpp, then the first place that holds it. A NaN counts as both.

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/index.hpp>
+
 #include "cpu/errors.hpp"
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/elements.hpp"

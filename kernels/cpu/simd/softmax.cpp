@@ -1,5 +1,7 @@
-#include "cpu/cache_size.hpp"
+#include <braid/core/kernel_args/softmax.hpp>
+
 #include "cpu/errors.hpp"
+#include "cpu/simd/row_writes.hpp"
 #include "cpu/simd/softmax_rows.hpp"
 
 // Softmax and log-softmax of dense rows, and their gradients.
@@ -7,29 +9,6 @@
 //          threads share. Outputs larger than the last-level cache are written past it.
 namespace braid::cpu::BRAID_ISA {
 namespace {
-
-/// y[i] = f(i) for i in [0, n), vector by vector; f(i, k) for the last k lanes. `streamed`: y is aligned and so large that caching it is of no use.
-template <class E, class F>
-BRAID_INLINE void write_row(typename E::T* y, std::int64_t n, bool streamed, F f) {
-  constexpr int lanes = E::kLanes;
-  std::int64_t i = 0;
-  if (streamed && sizeof(typename E::T) * lanes == kVectorBytes) {
-    for (; i + lanes <= n; i += lanes) stream_store(y + i, f(i, lanes));
-  } else {
-    for (; i + lanes <= n; i += lanes) E::store(y + i, f(i, lanes));
-  }
-  if (i < n) E::store_first(y + i, f(i, static_cast<int>(n - i)), static_cast<int>(n - i));
-}
-template <class E, class T>
-BRAID_INLINE typename E::V load_lanes(const T* p, int k) {
-  return k == E::kLanes ? E::load(p) : E::load_first(p, k);
-}
-
-bool worth_streaming(const void* out, std::int64_t rows, std::int64_t n, std::size_t bytes) {
-  const std::size_t row = static_cast<std::size_t>(n) * bytes;
-  if (row < 1024 || row % 64 != 0 || reinterpret_cast<std::uintptr_t>(out) % 64 != 0) return false;
-  return static_cast<std::size_t>(rows) * row > last_level_cache_bytes();
-}
 
 template <class E>
 void softmax_of(const SoftmaxArgs& args, Stream& stream) {

@@ -1,14 +1,10 @@
-#include "cpu/errors.hpp"
-#include "cpu/simd/map.hpp"
-#include "cpu/simd/trig.hpp"
+#include <braid/core/kernel_args/elementwise.hpp>
 
-// C's functions of one double; declared here because <cmath> would bring inline functions.
-extern "C" {
-double sin(double);
-double cos(double);
-double tanh(double);
-double pow(double, double);
-}
+#include "cpu/errors.hpp"
+#include "cpu/simd/c_math.hpp"
+#include "cpu/simd/map.hpp"
+#include "cpu/simd/table_parts.hpp"
+#include "cpu/simd/trig.hpp"
 
 // out = f(x), element by element. float functions are the polynomials of math.hpp and trig.hpp, float64 takes sin, cos, tanh and pow from the C library.
 namespace braid::cpu::BRAID_ISA {
@@ -28,14 +24,6 @@ BRAID_INLINE V absolute(V x) {
   else if constexpr (std::is_same_v<L, double>) return (V)((VL)x & INT64_MAX);
   else if constexpr (std::is_signed_v<L>) return x < V{} ? negated(x) : x;
   else return x;
-}
-
-/// A C function, lane by lane.
-template <class F>
-BRAID_INLINE VD each_lane(VD x, F f) {
-  VD y;
-  for (int i = 0; i < kDoubleLanes; ++i) y[i] = f(x[i]);
-  return y;
 }
 
 template <class E, UnaryOp op, class V>
@@ -169,6 +157,8 @@ BRAID_INLINE MapKernel find_kernel(UnaryOp op, double alpha) {
     case UnaryOp::pow_scalar:
       if constexpr (kFloating<E>) return find_pow_kernel<E>(alpha);
       break;
+    default:
+      break;  // the functions, see unary_functions.cpp
   }
   return nullptr;
 }
@@ -185,6 +175,7 @@ BRAID_INLINE Power power_of(double alpha) {
 
 void unary(const UnaryArgs& args, Stream& stream) {
   if (args.loop.n <= 0) return;
+  if (is_function(args.op)) return unary_function(args, stream);
   const MapKernel kernel = with_element(args.dtype, [&]<class E>() { return find_kernel<E>(args.op, args.alpha); });
   if (kernel == nullptr) {
     const bool whole = args.op == UnaryOp::neg || args.op == UnaryOp::abs || args.op == UnaryOp::relu || args.op == UnaryOp::square || args.op == UnaryOp::sign;

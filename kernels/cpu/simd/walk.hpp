@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/core/kernel_args/loop.hpp>
+
 #include "cpu/simd/vec.hpp"
 
 // Walking strided operands: positions of a Loop in row-major order, and copies between strided operands and dense buffers.

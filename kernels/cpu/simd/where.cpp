@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "cpu/simd/map.hpp"
 
 // out = condition ? a : b, as bits: any dtype by the size of its elements.

@@ -1,9 +1,13 @@
 #pragma once
 #include <type_traits>
 
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/dtype.hpp>
 
 #include "simt/simt.hpp"
+
+namespace braid {
+class Stream;
+}
 
 // One struct for each dtype: how its elements are stored (T) and computed with (A). float16 and bfloat16 are computed in float and rounded to nearest even
 // when stored; integers wrap around.

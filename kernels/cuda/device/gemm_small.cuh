@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cuda/device/gemm.cuh"
 #include "cuda/gemm_plan.hpp"
 

@@ -55,6 +55,7 @@ struct BlockGroup {
 template <class A, class G, class F>
 BRAID_DEVICE A group_sum(const G& group, std::int64_t n, F f) {
   A sum[4] = {A(0), A(0), A(0), A(0)};
+#pragma unroll 1
   for (std::int64_t j = group.rank(); j < n; j += 4 * G::kSize) {
 #pragma unroll
     for (int u = 0; u < 4; ++u)

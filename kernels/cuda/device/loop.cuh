@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/core/kernel_args/loop.hpp>
+
 #include "cuda/device/element.cuh"
 
 // A Loop as kernels want it: innermost dim first, and divisions of small numbers by multiplication.

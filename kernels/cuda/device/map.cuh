@@ -1,4 +1,8 @@
 #pragma once
+#include <cstring>
+
+#include <braid/core/kernel_args/loop.hpp>
+
 #include "cuda/device/loop.cuh"
 #include "cuda/device/run.cuh"
 
@@ -63,13 +67,59 @@ constexpr int pack_size() {
   return static_cast<int>(16 / largest);
 }
 
-/// F may ask for shorter packs: its code is repeated for each element of one.
+/// F may ask for shorter packs.
 template <class F>
 constexpr int pack_limit() {
   if constexpr (requires { F::kPackLimit; }) return F::kPackLimit;
   else return 16;
 }
 constexpr int shorter(int a, int b) { return a < b ? a : b; }
+
+/// Elements of T that the code of F stands for: a pack's, unless F says that it is long and gives a number. They fill a register at least.
+template <class F, class T>
+constexpr int at_once(int pack) {
+  if constexpr (requires { F::kAtOnce; }) {
+    constexpr int fewest = static_cast<int>(4 / sizeof(T) > F::kAtOnce ? 4 / sizeof(T) : F::kAtOnce);
+    return fewest < pack ? fewest : pack;
+  }
+  return pack;
+}
+
+/// The pack without its first elements, and then the last ones.
+template <class T, int N, int M>
+BRAID_DEVICE void turn(Pack<T, N>& pack, const Pack<T, M>& last) {
+  constexpr int words = sizeof pack / 4, part = sizeof last / 4;  // of a register
+  std::uint32_t to[words + part];
+  memcpy(to, &pack, sizeof pack);
+  memcpy(to + words, &last, sizeof last);
+  memcpy(&pack, to + part, sizeof pack);
+}
+template <int M, class T, int N>
+BRAID_DEVICE Pack<T, M> first_of(const Pack<T, N>& pack) {
+  Pack<T, M> first;
+  memcpy(&first, &pack, sizeof first);
+  return first;
+}
+
+/// f(x, y…) for the elements of packs. Long code stands for a few of them: a loop turns the packs around, as registers have no index.
+template <class Out, class In, class F, int N, class... Packs>
+BRAID_DEVICE Pack<typename Out::T, N> map_pack(const F& f, Pack<typename In::T, N> x, Packs... y) {
+  constexpr int step = at_once<F, typename In::T>(N);
+  if constexpr (step == N) {
+    Pack<typename Out::T, N> to;
+#pragma unroll
+    for (int k = 0; k < N; ++k) to.v[k] = Out::store(f(In::load(x.v[k]), In::load(y.v[k])...));
+    return to;
+  } else {
+    static_assert(std::is_same_v<Out, In>);
+#pragma unroll 1
+    for (int left = N; left > 0; left -= step) {
+      turn(x, map_pack<Out, In, F, step>(f, first_of<step>(x), first_of<step>(y)...));
+      (turn(y, first_of<step>(y)), ...);
+    }
+    return x;
+  }
+}
 
 /// out = f(x). Out and In are elements, f maps In::A to Out::A.
 template <class Out, class In, class F>
@@ -81,11 +131,7 @@ struct Map1 {
   [[nodiscard]] int head() const { return common_head<kPack>(out, x); }
   BRAID_DEVICE void element(const Offsets<2>& o) const { out[o.at[0]] = Out::store(f(In::load(x[o.at[1]]))); }
   BRAID_DEVICE void pack(std::int64_t i) const {
-    const auto from = load_pack<kPack>(x + i);
-    Pack<typename Out::T, kPack> to;
-#pragma unroll
-    for (int k = 0; k < kPack; ++k) to.v[k] = Out::store(f(In::load(from.v[k])));
-    store_pack(out + i, to);
+    store_pack(out + i, map_pack<Out, In, F, kPack>(f, load_pack<kPack>(x + i)));
   }
 };
 
@@ -115,12 +161,7 @@ struct Map2 {
   [[nodiscard]] int head() const { return common_head<kPack>(out, a.p, b.p); }
   BRAID_DEVICE void element(const Offsets<3>& o) const { out[o.at[0]] = Out::store(f(a.at(o.at[1]), b.at(o.at[2]))); }
   BRAID_DEVICE void pack(std::int64_t i) const {
-    const auto x = a.template pack<kPack>(i);
-    const auto y = b.template pack<kPack>(i);
-    Pack<typename Out::T, kPack> to;
-#pragma unroll
-    for (int k = 0; k < kPack; ++k) to.v[k] = Out::store(f(In::load(x.v[k]), In::load(y.v[k])));
-    store_pack(out + i, to);
+    store_pack(out + i, map_pack<Out, In, F, kPack>(f, a.template pack<kPack>(i), b.template pack<kPack>(i)));
   }
 };
 

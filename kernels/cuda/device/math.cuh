@@ -21,6 +21,24 @@ BRAID_DEVICE float cos_of(float x) { return ::cosf(x); }
 BRAID_DEVICE double cos_of(double x) { return ::cos(x); }
 BRAID_DEVICE float pow_of(float x, float y) { return ::powf(x, y); }
 BRAID_DEVICE double pow_of(double x, double y) { return ::pow(x, y); }
+BRAID_DEVICE float expm1_of(float x) { return ::expm1f(x); }
+BRAID_DEVICE double expm1_of(double x) { return ::expm1(x); }
+BRAID_DEVICE float log1p_of(float x) { return ::log1pf(x); }
+BRAID_DEVICE double log1p_of(double x) { return ::log1p(x); }
+BRAID_DEVICE float erfc_of(float x) { return ::erfcf(x); }
+BRAID_DEVICE double erfc_of(double x) { return ::erfc(x); }
+BRAID_DEVICE float fmod_of(float x, float y) { return ::fmodf(x, y); }
+BRAID_DEVICE double fmod_of(double x, double y) { return ::fmod(x, y); }
+BRAID_DEVICE float floor_of(float x) { return ::floorf(x); }
+BRAID_DEVICE double floor_of(double x) { return ::floor(x); }
+BRAID_DEVICE float abs_of(float x) { return ::fabsf(x); }
+BRAID_DEVICE double abs_of(double x) { return ::fabs(x); }
+/// For negative x e^x / (1 + e^x), which keeps its digits down to the subnormals.
+template <class A>
+BRAID_DEVICE A sigmoid_of(A x) {
+  const A e = exp_of(-abs_of(x));
+  return (x >= A(0) ? A(1) : e) / (e + A(1));
+}
 
 #if defined(__CUDA_ARCH__)
 BRAID_DEVICE float multiply(float a, float b) { return __fmul_rn(a, b); }

@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cuda/device/group.cuh"
 #include "cuda/device/loop.cuh"
 
