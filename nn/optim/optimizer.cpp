@@ -4,6 +4,7 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/kernel_args/optim.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/nn/optim.hpp>
 
@@ -19,9 +20,15 @@ void check_writable(const char* name, const TensorImpl& p, std::size_t i) {
 
 }  // namespace
 
-Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters, double lr, std::vector<std::string_view> state)
-    : name_(name), lr_(0), parameters_(std::move(parameters)), state_names_(std::move(state)) {
-  set_lr(lr);
+void detail::check_at_least_0(const char* name, const char* what, double value) {
+  if (!(value >= 0) || std::isinf(value)) throw ArgumentError(str(name, ": expected ", what, " >= 0, got ", value));
+}
+void detail::check_below_1(const char* name, const char* what, double value) {
+  if (!(value >= 0 && value < 1)) throw ArgumentError(str(name, ": expected 0 <= ", what, " < 1, got ", value));
+}
+
+Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters, std::vector<std::size_t> group_of, std::size_t groups, const StateNames& states)
+    : name_(name), parameters_(std::move(parameters)), group_of_(std::move(group_of)), group_count_(groups), state_names_(states) {
   if (parameters_.empty()) throw ArgumentError(str(name, ": expected at least one parameter, got 0"));
   std::set<const TensorImpl*> seen;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -32,20 +39,49 @@ Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters, double lr
     check_writable(name, *p.impl(), i);
     if (!seen.insert(p.id()).second) throw ArgumentError(str(name, ": expected every parameter once, got the one at position ", i, " twice"));
   }
-  for (std::size_t k = 0; k < state_names_.size(); ++k) this->state(k).resize(parameters_.size());
+  for (std::size_t k = 0; k < kStates; ++k)
+    if (!state_names_[k].empty()) state_[k].resize(parameters_.size());
   steps_ = nn::Buffer(zeros({static_cast<std::int64_t>(parameters_.size())}, {.dtype = DType::int64}));
   items_.reserve(parameters_.size());
-  of_group_.reserve(parameters_.size());
+  of_batch_.reserve(parameters_.size());
   done_.reserve(parameters_.size());
-  groups_.reserve(parameters_.size());
+  batches_.reserve(parameters_.size());
   updated_.reserve(parameters_.size());
 }
 
 Optimizer::~Optimizer() = default;
 
+void Optimizer::check_group(const char* what, std::size_t group) const {
+  if (group >= group_count_) throw IndexError(str(name_, ": ", what, ": expected a group below ", group_count_, ", got ", group));
+}
+
+double Optimizer::lr(std::size_t group) const {
+  check_group("lr", group);
+  return const_cast<Optimizer*>(this)->lr_of(group);
+}
+
 void Optimizer::set_lr(double lr) {
-  if (!(lr >= 0) || std::isinf(lr)) throw ArgumentError(str(name_, ": expected lr >= 0, got ", lr));
-  lr_ = lr;
+  detail::check_at_least_0(name_, "lr", lr);
+  for (std::size_t g = 0; g < group_count_; ++g) lr_of(g) = lr;
+}
+
+void Optimizer::set_lr(std::size_t group, double lr) {
+  check_group("set_lr", group);
+  detail::check_at_least_0(name_, "lr", lr);
+  lr_of(group) = lr;
+}
+
+double Optimizer::momentum(std::size_t group) const {
+  check_group("momentum", group);
+  const double* found = const_cast<Optimizer*>(this)->momentum_of(group);
+  if (!found) throw ArgumentError(str(name_, ": expected an optimizer made with momentum or beta1, got one without"));
+  return *found;
+}
+
+void Optimizer::set_momentum(std::size_t group, double momentum) {
+  (void)this->momentum(group);
+  detail::check_below_1(name_, "momentum", momentum);
+  *momentum_of(group) = momentum;
 }
 
 std::int64_t Optimizer::steps(std::size_t i) const {
@@ -58,23 +94,22 @@ void Optimizer::zero_grad() noexcept {
 }
 
 /// Makes the state, or brings it to where the parameter is now.
-void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter) {
+void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter, double first) {
   const NoGrad guard;
-  Tensor made =
-      state.defined() ? state.to(parameter.device(), parameter.dtype()) : zeros(parameter.shape(), {.device = parameter.device(), .dtype = parameter.dtype()});
+  Tensor made = state.defined() ? state.to(parameter.device(), parameter.dtype())
+                                : full(parameter.shape(), first, {.device = parameter.device(), .dtype = parameter.dtype()});
   state = nn::Buffer(made.contiguous());
 }
 
 /// Checks everything and fills items_. Writes nothing but state that nobody has seen yet.
 void Optimizer::prepare() {
   items_.clear();
-  groups_.clear();
+  batches_.clear();
   updated_.clear();
   dense_.clear();
-  one_group_ = true;
+  one_batch_ = true;
   if (steps_.impl()->device != Device()) steps_ = nn::Buffer(steps_.to(Device()));  // the tree was moved as a whole
   const auto* steps = static_cast<const std::int64_t*>(steps_.impl()->data());
-  const std::size_t states = state_names_.size();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const TensorImpl& p = *parameters_[i].impl();
     if (!p.grad) continue;
@@ -83,16 +118,19 @@ void Optimizer::prepare() {
     if (g.shape != p.shape) throw ShapeError(str(name_, ": expected the gradient of parameter ", i, " to have its shape ", p.shape, ", got ", g.shape));
     if (g.dtype != p.dtype) throw DTypeError(str(name_, ": expected the gradient of parameter ", i, " to be ", p.dtype, ", got ", g.dtype));
     if (g.device != p.device) throw DeviceError(str(name_, ": expected the gradient of parameter ", i, " on ", p.device, ", got ", g.device));
-    const Group group{p.device, p.dtype, group_key(steps[i])};
-    if (groups_.empty() || groups_.back().device != p.device) {
+    const std::size_t group = group_of_[i];
+    const Batch batch{p.device, p.dtype, group, batch_key(group, steps[i])};
+    if (batches_.empty() || batches_.back().device != p.device) {
       if (!has_kernel(*device_context(p.device).kernels)) ::braid::detail::no_kernel(name_, p.device);
     }
-    one_group_ = one_group_ && (groups_.empty() || group == groups_.front());
+    one_batch_ = one_batch_ && (batches_.empty() || batch == batches_.front());
     OptimItem item{nullptr, nullptr, nullptr, nullptr, p.numel};
-    for (std::size_t k = 0; k < states; ++k) {
-      nn::Buffer& kept = state(k)[i];
-      if (!kept.defined() || kept.device() != p.device || kept.dtype() != p.dtype || !kept.is_contiguous()) prepare_state(kept, parameters_[i]);
-      (k == 0 ? item.m : item.v) = kept.impl()->data();
+    for (std::size_t k = 0; k < kStates; ++k) {
+      if (state_[k].empty() || !keeps(group, k)) continue;
+      nn::Buffer& kept = state_[k][i];
+      if (!kept.defined() || kept.device() != p.device || kept.dtype() != p.dtype || !kept.is_contiguous())
+        prepare_state(kept, parameters_[i], first_state(group, k));
+      (k == 0 ? item.m : k == 1 ? item.v : item.s) = kept.impl()->data();
     }
     if (p.contiguous && g.contiguous) {
       item.p = p.data();
@@ -106,34 +144,34 @@ void Optimizer::prepare() {
       dense_.push_back(std::move(dense));
     }
     items_.push_back(item);
-    groups_.push_back(group);
+    batches_.push_back(batch);
     updated_.push_back(i);
   }
 }
 
-/// One call for each group, its parameters in their order.
-void Optimizer::update_groups() {
-  if (one_group_) {
-    update(groups_.front(), items_);
+/// One call for each batch, its parameters in their order.
+void Optimizer::update_batches() {
+  if (one_batch_) {
+    update(batches_.front(), items_);
     return;
   }
   done_.assign(items_.size(), 0);
   for (std::size_t begin = 0; begin < items_.size(); ++begin) {
     if (done_[begin]) continue;
-    of_group_.clear();
+    of_batch_.clear();
     for (std::size_t i = begin; i < items_.size(); ++i) {
-      if (done_[i] || groups_[i] != groups_[begin]) continue;
+      if (done_[i] || batches_[i] != batches_[begin]) continue;
       done_[i] = 1;
-      of_group_.push_back(items_[i]);
+      of_batch_.push_back(items_[i]);
     }
-    update(groups_[begin], of_group_);
+    update(batches_[begin], of_batch_);
   }
 }
 
 void Optimizer::step() {
   prepare();
   if (items_.empty()) return;
-  update_groups();
+  update_batches();
   for (const Dense& dense : dense_) {
     if (!dense.parameter.defined()) continue;
     const NoGrad guard;
@@ -141,10 +179,10 @@ void Optimizer::step() {
   }
   dense_.clear();
   auto* steps = static_cast<std::int64_t*>(steps_.impl()->data());
-  const std::size_t states = state_names_.size();
   for (const std::size_t i : updated_) {
     parameters_[i].impl()->storage->bump_version();
-    for (std::size_t k = 0; k < states; ++k) state(k)[i].impl()->storage->bump_version();
+    for (const std::vector<nn::Buffer>& kept : state_)
+      if (!kept.empty() && kept[i].defined()) kept[i].impl()->storage->bump_version();
     ++steps[i];
   }
   steps_.impl()->storage->bump_version();

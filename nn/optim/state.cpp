@@ -1,3 +1,4 @@
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -42,10 +43,11 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict, co
     }
   }
   std::size_t loaded = 1;
-  std::vector<std::vector<nn::Buffer>> fresh(state_names_.size());
-  for (std::size_t k = 0; k < state_names_.size(); ++k) {
-    fresh[k].resize(parameters_.size());
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+  std::array<std::vector<nn::Buffer>, kStates> fresh;
+  for (std::size_t k = 0; k < kStates; ++k) {
+    fresh[k].resize(state_[k].size());
+    for (std::size_t i = 0; i < state_[k].size(); ++i) {
+      if (!keeps(group_of_[i], k)) continue;
       const Tensor& p = parameters_[i];
       const std::string key = str(state_names_[k], '.', i);
       const Tensor* value = find(key);
@@ -70,7 +72,7 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict, co
     throw ArgumentError(message);
   }
   nn::Buffer fresh_steps(counts->detach().to(Device(), DType::int64, true));
-  for (std::size_t k = 0; k < fresh.size(); ++k) state(k).swap(fresh[k]);
+  state_.swap(fresh);
   steps_ = std::move(fresh_steps);
   report.loaded = loaded;
   return report;

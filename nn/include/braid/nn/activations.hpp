@@ -23,6 +23,101 @@ struct Sigmoid : Module {
   BRAID_FIELDS()
 };
 
+/// x Φ(x); approximate "none" or "tanh". Throws ArgumentError for another word.
+struct GELU : Module {
+  std::string approximate;
+  explicit GELU(std::string how = "none");
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// x sigmoid(x).
+struct SiLU : Module {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS()
+};
+
+/// log(1 + e^(beta x)) / beta, x itself where beta x > threshold.
+struct Softplus : Module {
+  double beta, threshold;
+  explicit Softplus(double steepness = 1, double linear_from = 20) : beta(steepness), threshold(linear_from) {}
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// x where x > 0, else alpha (e^x - 1).
+struct ELU : Module {
+  double alpha;
+  explicit ELU(double scale = 1) : alpha(scale) {}
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// x where x > 0, else alpha (e^(x / alpha) - 1).
+struct CELU : Module {
+  double alpha;
+  explicit CELU(double scale = 1) : alpha(scale) {}
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+struct SELU : Module {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS()
+};
+
+/// x where x > 0, else negative_slope x.
+struct LeakyReLU : Module {
+  double negative_slope;
+  explicit LeakyReLU(double slope = 0.01) : negative_slope(slope) {}
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// x cut off at min_val and max_val. Throws ArgumentError unless min_val < max_val.
+struct Hardtanh : Module {
+  double min_val, max_val;
+  explicit Hardtanh(double low = -1, double high = 1);
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+struct ReLU6 : Module {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS()
+};
+
+struct Hardsigmoid : Module {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS()
+};
+
+struct Hardswish : Module {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS()
+};
+
+struct Mish : Module {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS()
+};
+
+struct LogSigmoid : Module {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS()
+};
+
+struct Softsign : Module {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS()
+};
+
 /// Softmax along dim.
 struct Softmax : Module {
   std::int64_t dim;

@@ -8,6 +8,7 @@
 namespace braid::nn {
 
 struct EmbeddingOptions {
+  std::optional<std::int64_t> padding_idx = {};  ///< a row that starts at 0 and gets no gradient; negative: counted from the end
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};  ///< floating point
 };
@@ -16,9 +17,11 @@ struct EmbeddingOptions {
 ///
 /// Shapes    indices [..] int64 → [.., width]; weight [count, width]
 /// Starts    standard normal, as PyTorch's
-/// Throws    ArgumentError for a negative size; in a call IndexError, DTypeError, DeviceError as braid::embedding
+/// Throws    ArgumentError for a negative size, IndexError for a padding_idx outside [-count, count); in a call IndexError, DTypeError, DeviceError as
+///           braid::embedding
 struct Embedding : Module {
   Parameter weight;
+  std::optional<std::int64_t> padding_idx;  ///< counted from the front
 
   Embedding(std::int64_t count, std::int64_t width, const EmbeddingOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& indices) const;

@@ -1,0 +1,157 @@
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <braid/nn/optim/curve.hpp>
+#include <braid/nn/optim/optimizer.hpp>
+
+// Schedules: they set the learning rates of an optimizer, one step after another. A schedule keeps a reference to the optimizer, which must outlive it. Its state
+// is a tree: state_dict(schedule) and load_state_dict(schedule, dict) save and restore it, and restoring sets the optimizer's rates.
+namespace braid::optim {
+
+/// What all schedules share: the rates that the optimizer started with, and where they are now.
+class Schedule {
+ public:
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+  virtual ~Schedule();
+
+  /// Steps so far.
+  [[nodiscard]] std::int64_t steps() const;
+  /// The rate that this schedule has set last.
+  [[nodiscard]] double lr(std::size_t group = 0) const;
+  /// Sets the optimizer's rates to lr(…): after the state was loaded.
+  virtual void restore();
+
+  auto braid_fields() { return std::tie(base_lr_, lr_, steps_); }
+  auto braid_fields() const { return std::tie(base_lr_, lr_, steps_); }
+  static constexpr std::string_view braid_names() { return "base_lr, lr, steps"; }
+  void braid_owner() const {}
+
+ protected:
+  explicit Schedule(Optimizer& optimizer);
+  /// Writes the rates here and in the optimizer, and counts. Either all are set or, where one is out of range, none.
+  void set(const std::vector<double>& rates, std::int64_t steps);
+  [[nodiscard]] std::vector<double> base() const { return base_lr_.to_vector<double>(); }
+  [[nodiscard]] std::vector<double> now() const { return lr_.to_vector<double>(); }
+  [[nodiscard]] Optimizer& optimizer() const noexcept { return *optimizer_; }
+
+ private:
+  Optimizer* optimizer_;
+  nn::Buffer base_lr_, lr_;  // float64, one a group
+  nn::Buffer steps_;         // int64 [1]
+};
+
+/// A schedule that follows a curve. Making it sets the rates of step 0; each step() goes on by one, whether a step is a batch or an epoch is the caller's choice.
+///
+/// Throws    ArgumentError for options out of range
+class CurveSchedule : public Schedule {
+ public:
+  CurveSchedule(Optimizer& optimizer, Curve curve);
+  virtual void step();
+
+ private:
+  Curve curve_;
+};
+
+/// One class a formula, see curve.hpp: `optim::CosineSchedule schedule(optimizer, {.steps = epochs * batches})`.
+template <class Options>
+class ScheduleOf final : public CurveSchedule {
+ public:
+  ScheduleOf(Optimizer& optimizer, const Options& options) : CurveSchedule(optimizer, Curve(options)) {}
+
+  auto braid_fields() { return Schedule::braid_fields(); }
+  auto braid_fields() const { return Schedule::braid_fields(); }
+  static constexpr std::string_view braid_names() { return Schedule::braid_names(); }
+  void braid_owner() const {}
+};
+using StepSchedule = ScheduleOf<StepOptions>;
+using MultiStepSchedule = ScheduleOf<MultiStepOptions>;
+using ExponentialSchedule = ScheduleOf<ExponentialOptions>;
+using CosineSchedule = ScheduleOf<CosineOptions>;
+using CosineWarmRestartsSchedule = ScheduleOf<CosineWarmRestartsOptions>;
+using LinearSchedule = ScheduleOf<LinearOptions>;
+using ConstantSchedule = ScheduleOf<ConstantOptions>;
+using PolynomialSchedule = ScheduleOf<PolynomialOptions>;
+using LambdaSchedule = ScheduleOf<LambdaOptions>;
+using SequentialSchedule = ScheduleOf<SequentialOptions>;
+
+/// The learning rate and the momentum in one cycle. Throws ArgumentError at a step beyond options.steps; with cycle_momentum, for an optimizer without momentum.
+class OneCycleSchedule final : public CurveSchedule {
+ public:
+  OneCycleSchedule(Optimizer& optimizer, const OneCycleOptions& options);
+  void step() override;
+  void restore() override;
+
+  auto braid_fields() { return Schedule::braid_fields(); }
+  auto braid_fields() const { return Schedule::braid_fields(); }
+  static constexpr std::string_view braid_names() { return Schedule::braid_names(); }
+  void braid_owner() const {}
+
+ private:
+  OneCycleOptions options_;
+};
+
+/// Several curves at once: at each step each changes the rate that the one before it left (ChainedScheduler).
+class ChainedSchedule final : public Schedule {
+ public:
+  ChainedSchedule(Optimizer& optimizer, std::vector<Curve> curves);
+  void step();
+
+  auto braid_fields() { return Schedule::braid_fields(); }
+  auto braid_fields() const { return Schedule::braid_fields(); }
+  static constexpr std::string_view braid_names() { return Schedule::braid_names(); }
+  void braid_owner() const {}
+
+ private:
+  std::vector<Curve> curves_;
+};
+
+struct PlateauOptions {
+  bool maximize = false;  ///< mode "max": the metric is better when it is larger
+  double factor = 0.1;
+  std::int64_t patience = 10;
+  double threshold = 1e-4;
+  bool absolute = false;  ///< threshold_mode "abs"
+  std::int64_t cooldown = 0;
+  double min_lr = 0;
+  double eps = 1e-8;  ///< smaller changes of the rate are not made
+};
+
+/// Multiplies the rates by factor when the metric has not become better, by more than the threshold, for more than `patience` steps (ReduceLROnPlateau).
+///
+/// Throws    ArgumentError for options out of range
+class PlateauSchedule final : public Schedule {
+ public:
+  PlateauSchedule(Optimizer& optimizer, const PlateauOptions& options = {});
+  void step(double metric);
+
+  auto braid_fields() { return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_)); }
+  auto braid_fields() const { return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_)); }
+  static constexpr std::string_view braid_names() { return "base_lr, lr, steps, best, counts"; }
+  void braid_owner() const {}
+
+ private:
+  PlateauOptions options_;
+  nn::Buffer best_;    // float64 [1]
+  nn::Buffer counts_;  // int64 [2]: steps without progress, steps of cooldown left
+};
+
+}  // namespace braid::optim
+
+namespace braid {
+
+/// Restores what state_dict(schedule) gave, and sets the optimizer's rates (and momentum) to it. Throws as load_state_dict of a model; then nothing was changed.
+template <std::derived_from<optim::Schedule> S>
+LoadReport load_state_dict(S& schedule, std::span<const StateDict::value_type> dict, const LoadOptions& options = {}) {
+  check_tree<S>();
+  LoadReport report = detail::load_state(tree::flatten(schedule), dict, options, detail::signature<S>());
+  schedule.restore();
+  return report;
+}
+
+}  // namespace braid

@@ -1,0 +1,176 @@
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <braid/core/ops/create.hpp>
+#include <braid/core/state_dict.hpp>
+#include <braid/nn/module.hpp>
+#include <braid/nn/optim.hpp>
+#include <braid/nn/walks.hpp>
+
+namespace braid::io {
+class Folder;
+}
+
+namespace braid::training {
+
+/// Keeps its state itself, as a data loader does: state() gives it, load_state(dict) puts it back.
+template <class T>
+concept HasState = requires(T& t, const T& c, std::span<const StateDict::value_type> dict) {
+  { c.state() } -> std::same_as<StateDict>;
+  t.load_state(dict);
+};
+
+namespace detail {
+
+/// One of the things that a checkpoint keeps.
+class Part {
+ public:
+  virtual ~Part() = default;
+  /// What its file is called, without ending.
+  [[nodiscard]] virtual std::string_view role() const noexcept = 0;
+  /// Shares numbers with the thing itself.
+  [[nodiscard]] virtual StateDict save() const = 0;
+  /// Either all is loaded, or, on an exception, nothing.
+  virtual void load(std::span<const StateDict::value_type> dict) = 0;
+  /// Batches so far, of a loader; else -1.
+  [[nodiscard]] virtual std::int64_t steps() const { return -1; }
+};
+
+/// The learning rates of an optimizer, which its own state leaves out.
+template <class O>
+[[nodiscard]] Tensor rates(const O& optimizer) {
+  std::vector<double> list;
+  if constexpr (requires { optimizer.groups(); }) {
+    for (std::size_t i = 0; i < optimizer.groups(); ++i) list.push_back(optimizer.lr(i));
+  } else {
+    list.push_back(optimizer.lr());
+  }
+  return tensor(list, {.dtype = DType::float64});
+}
+void check_rates(const Tensor* rates, std::int64_t groups);
+template <class O>
+void load_optimizer(O& optimizer, std::span<const StateDict::value_type> dict) {
+  StateDict own(std::vector<StateDict::value_type>(dict.begin(), dict.end()));
+  const Tensor* found = own.find("lr");
+  check_rates(found, rates(optimizer).numel());
+  const Tensor lr = *found;
+  own.erase("lr");
+  load_state_dict(optimizer, std::span<const StateDict::value_type>(own.data(), own.size()));
+  const double* values = lr.data<double>();
+  if constexpr (requires { optimizer.groups(); }) {
+    for (std::size_t i = 0; i < optimizer.groups(); ++i) optimizer.set_lr(i, values[i]);
+  } else {
+    optimizer.set_lr(values[0]);
+  }
+}
+
+template <class T>
+class PartOf final : public Part {
+ public:
+  explicit PartOf(T& thing) : thing_(thing) {}
+
+  [[nodiscard]] std::string_view role() const noexcept override {
+    if constexpr (kOptimizer) return "optimizer";
+    else if constexpr (HasState<T>) return "loader";
+    else if constexpr (requires(const T& t) {
+                         t.lr();
+                         t.steps();
+                       })
+      return "schedule";
+    else return "model";
+  }
+  [[nodiscard]] StateDict save() const override {
+    if constexpr (HasState<T>) {
+      return thing_.state();
+    } else {
+      StateDict dict = state_dict(std::as_const(thing_));
+      if constexpr (kOptimizer) dict.set("lr", rates(thing_));
+      return dict;
+    }
+  }
+  void load(std::span<const StateDict::value_type> dict) override {
+    if constexpr (HasState<T>) thing_.load_state(dict);
+    else if constexpr (kOptimizer) load_optimizer(thing_, dict);
+    else load_state_dict(thing_, dict);
+  }
+  [[nodiscard]] std::int64_t steps() const override {
+    if constexpr (HasState<T> && requires(const T& t) { t.steps(); }) return thing_.steps();
+    else return -1;
+  }
+
+ private:
+  static constexpr bool kOptimizer = std::derived_from<T, optim::Optimizer>;
+  T& thing_;
+};
+
+}  // namespace detail
+
+struct CheckpointOptions {
+  std::string folder = {};  ///< made where it is missing; empty: nothing is saved, and there is nothing to load
+  int keep = 2;             ///< so many of the newest are kept, older ones removed
+};
+
+/// Saves a run so that it can be interrupted anywhere, and goes on with the same bits:
+///
+///   training::Checkpoint checkpoint("runs/digits", model, optimizer, schedule, loader);
+///   if (options.resume) checkpoint.load_latest();
+///   …
+///   checkpoint.save();
+///
+/// Takes models and other trees (parameters and buffers are kept), optimizers (with their learning rates), schedules, loaders, and whatever else HasState.
+/// It keeps references. The state of the random numbers is always saved too. Each save is a folder `step-XXXXXXXX` with a safetensors file for each thing and
+/// a manifest; it appears whole or not at all, also when the power fails (docs/notes/checkpoint.md).
+///
+/// Throws  ArgumentError from the constructor (keep < 1)
+class Checkpoint {
+ public:
+  template <std::convertible_to<std::string> Folder, class... Parts>
+  explicit Checkpoint(Folder folder, Parts&... parts) : Checkpoint(CheckpointOptions{.folder = std::move(folder)}, parts...) {}
+  template <class... Parts>
+  explicit Checkpoint(CheckpointOptions options, Parts&... parts) : options_(std::move(options)) {
+    begin();
+    (add(std::make_unique<detail::PartOf<Parts>>(parts)), ...);
+  }
+  Checkpoint(Checkpoint&&) noexcept;
+  Checkpoint& operator=(Checkpoint&&) noexcept;
+  ~Checkpoint();
+
+  /// Saves; older ones are removed when the new one is safe. Its number is that of the batches that the loader has handed out (without a loader: one more than
+  /// the last one's), or one more than the newest in the folder where that is not smaller: so the newest is always the last saved.
+  /// Throws  IoError; then the older ones are as they were. What could not be removed is a warning.
+  void save();
+  /// Loads the newest. False if there is none. Folders without a manifest are passed over: their save was interrupted. A damaged one is a warning, and the one
+  /// before it is taken; FormatError if none is left.
+  /// Throws  IoError; ArgumentError if it was saved of other things (then the message says what does not fit). On an exception nothing was changed.
+  bool load_latest();
+  /// Loads the one of this number. Throws as load_latest, IoError if it does not exist.
+  void load(std::int64_t number);
+  /// The numbers of those in the folder, ascending.
+  [[nodiscard]] std::vector<std::int64_t> numbers() const;
+  /// The number of the last one saved or loaded here; 0 if none was.
+  [[nodiscard]] std::int64_t last() const noexcept { return last_; }
+  [[nodiscard]] const CheckpointOptions& options() const noexcept { return options_; }
+
+ private:
+  void begin();
+  void add(std::unique_ptr<detail::Part> part);
+  void load_from(const io::Folder& folder);
+  void remove_older(const io::Folder& root) const;
+
+  struct Entry {
+    std::string file;
+    std::unique_ptr<detail::Part> part;
+  };
+  CheckpointOptions options_;
+  std::vector<Entry> parts_;
+  std::int64_t last_ = 0;
+};
+
+}  // namespace braid::training

@@ -1,0 +1,101 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <braid/nn/attention.hpp>
+#include <braid/nn/dropout.hpp>
+#include <braid/nn/linear.hpp>
+#include <braid/nn/module.hpp>
+#include <braid/nn/norm.hpp>
+
+// The Transformer's layers (Vaswani et al. 2017, arXiv:1706.03762), with PyTorch's names of parameters and defaults: state dicts go to and fro. Sequences are
+// [n, batch, d_model] unless batch_first; masks hide where they are true (AttentionCall).
+namespace braid::nn {
+
+enum class TransformerActivation : std::uint8_t { relu, gelu };
+
+struct TransformerOptions {
+  std::int64_t dim_feedforward = 2048;
+  double dropout = 0.1;
+  TransformerActivation activation = TransformerActivation::relu;
+  double layer_norm_eps = 1e-5;
+  bool batch_first = false;
+  bool norm_first = false;  ///< pre-norm: x + f(norm(x)) instead of norm(x + f(x))
+  bool bias = true;
+  std::optional<Device> device = {};
+  std::optional<DType> dtype = {};
+};
+
+/// Attention to itself, then a feed-forward net, each with dropout, a residual and a layer norm. x [n, batch, d_model] → the same shape.
+struct TransformerEncoderLayer : Module {
+  MultiheadAttention self_attn;
+  Linear linear1;
+  Dropout dropout;
+  Linear linear2;
+  LayerNorm norm1, norm2;
+  Dropout dropout1, dropout2;
+  TransformerActivation activation;
+  bool norm_first;
+
+  TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerOptions& options = {});
+  [[nodiscard]] Tensor operator()(const Tensor& src, const AttentionCall& mask = {}) const;
+  BRAID_FIELDS(self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
+};
+
+/// Attention to itself, attention to `memory`, then a feed-forward net.
+struct TransformerDecoderLayer : Module {
+  MultiheadAttention self_attn, multihead_attn;
+  Linear linear1;
+  Dropout dropout;
+  Linear linear2;
+  LayerNorm norm1, norm2, norm3;
+  Dropout dropout1, dropout2, dropout3;
+  TransformerActivation activation;
+  bool norm_first;
+
+  TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerOptions& options = {});
+  [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask = {}, const AttentionCall& memory_mask = {}) const;
+  BRAID_FIELDS(self_attn, multihead_attn, linear1, dropout, linear2, norm1, norm2, norm3, dropout1, dropout2, dropout3)
+};
+
+/// num_layers copies of a layer, one after the other, and a norm at the end if one is given.
+struct TransformerEncoder : Module {
+  std::vector<TransformerEncoderLayer> layers;
+  std::optional<LayerNorm> norm;
+
+  TransformerEncoder(const TransformerEncoderLayer& layer, std::int64_t num_layers, std::optional<LayerNorm> last = {});
+  [[nodiscard]] Tensor operator()(const Tensor& src, const AttentionCall& mask = {}) const;
+  BRAID_FIELDS(layers, norm)
+};
+
+struct TransformerDecoder : Module {
+  std::vector<TransformerDecoderLayer> layers;
+  std::optional<LayerNorm> norm;
+
+  TransformerDecoder(const TransformerDecoderLayer& layer, std::int64_t num_layers, std::optional<LayerNorm> last = {});
+  [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask = {}, const AttentionCall& memory_mask = {}) const;
+  BRAID_FIELDS(layers, norm)
+};
+
+struct PositionalEncodingOptions {
+  double dropout = 0.1;
+  std::int64_t max_len = 5000;
+  bool batch_first = false;
+  std::optional<Device> device = {};
+};
+
+/// x + pe, then dropout: pe[t, 2i] = sin(t / 10000^(2i / d)), pe[t, 2i + 1] = cos of the same. The buffer pe is [max_len, 1, d_model], or [1, max_len,
+/// d_model]. Throws ShapeError for a longer sequence, or another d_model; ArgumentError unless d_model >= 1 and max_len >= 0.
+struct PositionalEncoding : Module {
+  Dropout dropout;
+  Buffer pe;
+  bool batch_first;
+
+  explicit PositionalEncoding(std::int64_t d_model, const PositionalEncodingOptions& options = {});
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS(dropout, pe)
+};
+
+}  // namespace braid::nn

@@ -1,0 +1,15 @@
+#pragma once
+#include <string>
+
+#include <braid/core/error.hpp>
+#include <braid/core/ops/conv.hpp>
+
+// Sizes as PyTorch prints them.
+namespace braid::nn {
+
+inline std::string tuple(Size2 s) { return str('(', s.height, ", ", s.width, ')'); }
+inline std::string tuple(std::int64_t n) { return str('(', n, ",)"); }
+/// One number where it was one.
+inline std::string short_tuple(Size2 s) { return s.height == s.width ? str(s.height) : tuple(s); }
+
+}  // namespace braid::nn

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <braid/core/error.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/nn/optim/schedule.hpp>
+
+namespace braid::optim {
+namespace {
+
+nn::Buffer numbers(const std::vector<double>& list) { return nn::Buffer(tensor(list, {.dtype = DType::float64})); }
+nn::Buffer counts(const std::vector<std::int64_t>& list) { return nn::Buffer(tensor(list)); }
+/// A number that the schedule keeps on the host. Read and written through memory of its own, so that a moved tree is found again.
+template <class T>
+T* host(nn::Buffer& buffer) {
+  if (buffer.device() != Device()) buffer = nn::Buffer(buffer.to(Device()));
+  return buffer.data<T>();
+}
+
+}  // namespace
+
+Schedule::Schedule(Optimizer& optimizer) : optimizer_(&optimizer) {
+  std::vector<double> rates;
+  for (std::size_t g = 0; g < optimizer.groups(); ++g) rates.push_back(optimizer.lr(g));
+  base_lr_ = numbers(rates);
+  lr_ = numbers(rates);
+  steps_ = counts({0});
+}
+Schedule::~Schedule() = default;
+
+std::int64_t Schedule::steps() const { return steps_.item<std::int64_t>(); }
+
+double Schedule::lr(std::size_t group) const {
+  const std::vector<double> rates = now();
+  if (group >= rates.size()) throw IndexError(str("schedule: lr: expected a group below ", rates.size(), ", got ", group));
+  return rates[group];
+}
+
+void Schedule::set(const std::vector<double>& rates, std::int64_t steps) {
+  for (const double rate : rates)
+    if (!(rate >= 0) || std::isinf(rate)) throw ArgumentError(str("schedule: expected learning rates >= 0, got ", rate, " at step ", steps));
+  double* kept = host<double>(lr_);
+  for (std::size_t g = 0; g < rates.size(); ++g) {
+    kept[g] = rates[g];
+    optimizer_->set_lr(g, rates[g]);
+  }
+  *host<std::int64_t>(steps_) = steps;
+  lr_.storage()->bump_version();
+  steps_.storage()->bump_version();
+}
+
+void Schedule::restore() { set(now(), steps()); }
+
+CurveSchedule::CurveSchedule(Optimizer& optimizer, Curve curve) : Schedule(optimizer), curve_(std::move(curve)) {
+  std::vector<double> rates = base();
+  for (double& rate : rates) rate = curve_.at(rate, 0);
+  set(rates, 0);
+}
+
+void CurveSchedule::step() {
+  std::vector<double> rates = base();
+  const std::int64_t t = steps() + 1;
+  for (double& rate : rates) rate = curve_.at(rate, t);
+  set(rates, t);
+}
+
+namespace {
+/// Before a rate is set: an optimizer without momentum is refused whole.
+Optimizer& with_momentum(Optimizer& optimizer, const OneCycleOptions& o) {
+  for (std::size_t g = 0; o.cycle_momentum && g < optimizer.groups(); ++g) (void)optimizer.momentum(g);
+  return optimizer;
+}
+void set_momentum(Optimizer& optimizer, const OneCycleOptions& o, std::int64_t t) {
+  for (std::size_t g = 0; o.cycle_momentum && g < optimizer.groups(); ++g) optimizer.set_momentum(g, one_cycle_momentum(o, t));
+}
+}  // namespace
+
+OneCycleSchedule::OneCycleSchedule(Optimizer& optimizer, const OneCycleOptions& options)
+    : CurveSchedule(with_momentum(optimizer, options), Curve(options)), options_(options) {
+  set_momentum(optimizer, options_, 0);
+}
+void OneCycleSchedule::step() {
+  CurveSchedule::step();
+  set_momentum(optimizer(), options_, steps());
+}
+void OneCycleSchedule::restore() {
+  CurveSchedule::restore();
+  set_momentum(optimizer(), options_, steps());
+}
+
+ChainedSchedule::ChainedSchedule(Optimizer& optimizer, std::vector<Curve> curves) : Schedule(optimizer), curves_(std::move(curves)) {
+  if (curves_.empty()) throw ArgumentError("Chained: expected at least one curve, got 0");
+  std::vector<double> rates = base();
+  for (double& rate : rates)
+    for (const Curve& curve : curves_) rate = curve.next(rate, rate, 0);
+  set(rates, 0);
+}
+void ChainedSchedule::step() {
+  const std::vector<double> from = base();
+  std::vector<double> rates = now();
+  const std::int64_t t = steps() + 1;
+  for (std::size_t g = 0; g < rates.size(); ++g)
+    for (const Curve& curve : curves_) rates[g] = curve.next(rates[g], from[g], t);
+  set(rates, t);
+}
+
+PlateauSchedule::PlateauSchedule(Optimizer& optimizer, const PlateauOptions& options) : Schedule(optimizer), options_(options) {
+  const auto check = [](bool good, const char* what, double value) {
+    if (!good) throw ArgumentError(str("Plateau: expected ", what, ", got ", value));
+  };
+  check(options.factor >= 0 && options.factor < 1, "0 <= factor < 1", options.factor);
+  check(options.patience >= 0, "patience >= 0", static_cast<double>(options.patience));
+  check(options.cooldown >= 0, "cooldown >= 0", static_cast<double>(options.cooldown));
+  check(options.threshold >= 0 && !std::isinf(options.threshold), "threshold >= 0", options.threshold);
+  check(options.min_lr >= 0 && !std::isinf(options.min_lr), "min_lr >= 0", options.min_lr);
+  check(options.eps >= 0, "eps >= 0", options.eps);
+  best_ = numbers({options.maximize ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()});
+  counts_ = counts({0, 0});
+}
+
+void PlateauSchedule::step(double metric) {
+  double& best = *host<double>(best_);
+  std::int64_t* const count = host<std::int64_t>(counts_);
+  std::int64_t &bad = count[0], &cooldown = count[1];
+  const double edge = options_.threshold * (options_.absolute ? 1 : options_.maximize ? best : -best);
+  const double needed = options_.absolute ? (options_.maximize ? best + edge : best - edge) : best + edge;
+  const bool better = std::isinf(best) ? (options_.maximize ? metric > best : metric < best) : options_.maximize ? metric > needed : metric < needed;
+  if (better) {
+    best = metric;
+    bad = 0;
+  } else {
+    ++bad;
+  }
+  if (cooldown > 0) {
+    --cooldown;
+    bad = 0;
+  }
+  std::vector<double> rates = now();
+  for (std::size_t g = 0; g < rates.size(); ++g) rates[g] = optimizer().lr(g);
+  if (bad > options_.patience) {
+    for (double& rate : rates) {
+      const double lower = std::max(rate * options_.factor, options_.min_lr);
+      if (rate - lower > options_.eps) rate = lower;
+    }
+    cooldown = options_.cooldown;
+    bad = 0;
+  }
+  set(rates, steps() + 1);
+  best_.storage()->bump_version();
+  counts_.storage()->bump_version();
+}
+
+}  // namespace braid::optim
