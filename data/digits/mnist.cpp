@@ -1,10 +1,7 @@
 #include <braid/data/mnist.hpp>
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +10,7 @@
 #include <braid/data/dataset.hpp>
 #include <braid/data/idx.hpp>
 
+#include "files.hpp"
 #include "formats/gzip.hpp"
 
 namespace braid::data {
@@ -21,17 +19,12 @@ namespace {
 constexpr std::int64_t kSide = 28;
 constexpr std::int64_t kPixels = kSide * kSide;
 
-bool exists(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
-}
-
 /// `<folder>/<part>-<kind>` in one of its spellings, empty if there is none.
 std::string find(const std::string& folder, std::string_view part, std::string_view kind, std::string_view type) {
   for (const char* separator : {"-", "."}) {
     for (const char* suffix : {"", ".gz"}) {
       if (*suffix != '\0' && !kReadsGzip) continue;
-      std::string path = str(folder, folder.ends_with('/') ? "" : "/", part, "-", kind, separator, type, suffix);
+      std::string path = joined(folder, str(part, "-", kind, separator, type, suffix));
       if (exists(path)) return path;
     }
   }
@@ -43,11 +36,7 @@ struct Files {
 };
 
 Files find_files(const std::string& given, MnistPart part) {
-  std::string folder = given;
-  if (folder.empty()) {
-    const char* from_environment = std::getenv("BRAID_DATA");
-    if (from_environment != nullptr) folder = from_environment;
-  }
+  const std::string folder = data_folder(given);
   std::vector<std::string_view> names;
   if (part == MnistPart::any) names = {"mnist", "train", "t10k"};
   else names = {part == MnistPart::train ? "train" : "t10k"};
@@ -59,10 +48,8 @@ Files find_files(const std::string& given, MnistPart part) {
   }
   std::string wanted;
   for (const std::string_view name : names) wanted += str(wanted.empty() ? "" : ", or ", name, "-images-idx3-ubyte and ", name, "-labels-idx1-ubyte");
-  const std::string where =
-      folder.empty() ? "in no folder: none was given and BRAID_DATA is not set" : str("in ", folder, given.empty() ? " (from BRAID_DATA)" : "");
   constexpr const char* kGzip = kReadsGzip ? " (each also with .gz)" : " (not .gz: this build of Braid has no zlib)";
-  throw IoError(folder, "Mnist", ENOENT, -1, str("expected ", wanted, kGzip, ", got none of these; looked ", where));
+  throw IoError(folder, "Mnist", ENOENT, -1, str("expected ", wanted, kGzip, ", got none of these; looked ", data_folder_in_words(given)));
 }
 
 /// 255 is ink.
@@ -111,6 +98,15 @@ Labelled Mnist::get_batch(std::span<const std::int64_t> indices) const {
     *label++ = labels[i];
   }
   return batch;
+}
+
+std::optional<Mnist> find_mnist(const std::string& folder) {
+  try {
+    return Mnist(folder);
+  } catch (const IoError& e) {
+    if (!folder.empty() || e.error_number != ENOENT) throw;
+    return std::nullopt;
+  }
 }
 
 }  // namespace braid::data

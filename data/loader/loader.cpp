@@ -34,8 +34,8 @@ struct Epoch::State {
     std::exception_ptr error;
   };
 
-  State(std::shared_ptr<const BatchMaker> m, EpochPlan p) : maker(std::move(m)), plan(std::move(p)) {
-    const std::int64_t workers = std::min<std::int64_t>(plan.workers, plan.batches);
+  State(std::shared_ptr<const BatchMaker> m, EpochPlan p) : maker(std::move(m)), plan(std::move(p)), position(plan.first), ahead(plan.first) {
+    const std::int64_t workers = std::min<std::int64_t>(plan.workers, plan.batches - plan.first);
     if (workers == 0) return;
     slots.resize(static_cast<std::size_t>(kAhead * workers));
     try {
@@ -132,9 +132,9 @@ struct Epoch::State {
 
   const std::shared_ptr<const BatchMaker> maker;
   const EpochPlan plan;
-  std::int64_t position = 0;  // the caller's next batch
-  std::int64_t ahead = 0;     // the workers' next batch
-  std::vector<Slot> slots;    // empty: no workers
+  std::int64_t position;    // the caller's next batch
+  std::int64_t ahead;       // the workers' next batch
+  std::vector<Slot> slots;  // empty: no workers
   std::mutex mutex;
   std::condition_variable room, arrived;
   std::atomic<bool> stop{false};
@@ -167,7 +167,7 @@ std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler, s
   return items / options.batch_size + (!options.drop_last && items % options.batch_size != 0 ? 1 : 0);
 }
 
-EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler, std::int64_t size, std::int64_t epoch) {
+EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler, std::int64_t size, std::int64_t epoch, std::int64_t first) {
   EpochPlan plan;
   plan.indices = sampler.indices(size, epoch);
   const std::int64_t count = sampler.count(size);
@@ -178,6 +178,7 @@ EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler, std::
   plan.batches = batch_count(options, sampler, size);
   plan.epoch = epoch;
   plan.workers = options.workers;
+  plan.first = std::min(first, plan.batches);
   return plan;
 }
 

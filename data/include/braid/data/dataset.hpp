@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <braid/core/collate.hpp>
+#include <braid/data/sampler.hpp>
 
 namespace braid::data {
 
@@ -94,6 +96,18 @@ template <Dataset D>
   const std::int64_t size = shared->size();
   const std::int64_t first = n < size ? n : size;
   return {Subset<D>(shared, 0, first), Subset<D>(shared, first, size - first)};
+}
+
+/// The same of the items in an order that the seed decides (that of a loader's first epoch): two sets that are mixed alike.
+template <Dataset D>
+[[nodiscard]] std::pair<Subset<D>, Subset<D>> split(D dataset, std::int64_t n, std::uint64_t seed) {
+  detail::check_split(n);
+  const auto shared = std::make_shared<const D>(std::move(dataset));
+  std::vector<std::int64_t> order = RandomSampler{seed}.indices(shared->size(), 0);
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(std::min<std::int64_t>(n, shared->size()));
+  std::vector<std::int64_t> rest(middle, order.end());
+  order.erase(middle, order.end());
+  return {Subset<D>(shared, std::move(order)), Subset<D>(shared, std::move(rest))};
 }
 
 /// The items of these indices, in this order.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -31,5 +32,9 @@ class Mnist {
   Tensor images_;  // uint8 [n, 28, 28]
   Tensor labels_;  // uint8 [n]
 };
+
+/// Mnist(folder); or none, if no folder is named and none of its files is where BRAID_DATA says, for programs that go on with SyntheticDigits then. Throws as
+/// Mnist: files that are damaged, or missing in a folder that is named, are an error.
+[[nodiscard]] std::optional<Mnist> find_mnist(const std::string& folder = {});
 
 }  // namespace braid::data

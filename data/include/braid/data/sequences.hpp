@@ -1,0 +1,93 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+
+#include <braid/core/tree.hpp>
+
+// A long sequence of tokens as what a model of the next token is trained on.
+namespace braid::data {
+
+/// Tokens, and the token that follows each of them.
+struct NextToken {
+  Tensor input;
+  Tensor target;  ///< of input's shape: target[t] = input[t + 1]
+  /// Tokens: what training::progress counts.
+  [[nodiscard]] std::int64_t samples() const { return input.numel(); }
+  BRAID_FIELDS(input, target)
+};
+
+/// Windows of `length` tokens, each an item of its own, in any order: for models that begin anew with every window. A dataset for DataLoader, whose batches are
+/// [batch, length].
+///
+/// Items    get(i): input tokens[i stride … i stride + length), target those one later; views
+/// Size     all that fit: (n - length - 1) / stride + 1 of n tokens
+/// Throws   ShapeError unless the tokens are one-dimensional; DeviceError unless they are in host memory; ArgumentError for length or stride < 1, and for fewer
+///          than length + 1 tokens; IndexError from get
+class TokenWindows {
+ public:
+  TokenWindows(const Tensor& tokens, std::int64_t length, std::int64_t stride = 1);
+
+  [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+  [[nodiscard]] NextToken get(std::int64_t index) const;
+  [[nodiscard]] NextToken get_batch(std::span<const std::int64_t> indices) const;
+
+ private:
+  Tensor tokens_;
+  std::int64_t length_, stride_, size_;
+};
+
+/// A sequence cut into `streams` of equal length that are read side by side, `length` tokens at a time, for models that carry a state from window to window:
+///
+///   for (const auto& [input, target] : data::TokenStreams(tokens, 20, 35)) …
+///
+/// which training::progress takes as a loader too.
+/// abcdefghijkl in 3 streams is [4, 3], a column a stream; in windows of 2 that is
+///
+///   input  a e i     target  b f j     then  input  c g k     target  d h l
+///          b f j             c g k
+///
+/// Items    get(i): input [length, streams], target of the same shape, one token later; views. The last window is as long as what is left (PyTorch's
+///          word_language_model: batchify and get_batch). Tokens that do not fill a row of all streams are left out
+/// Size     as many as there are; one, not full, where a stream is shorter than `length`
+/// Throws   ShapeError unless the tokens are one-dimensional; ArgumentError for streams or length < 1, and for fewer than two tokens a stream; IndexError
+///          from get
+class TokenStreams {
+ public:
+  TokenStreams(const Tensor& tokens, std::int64_t streams, std::int64_t length);
+
+  [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+  [[nodiscard]] NextToken get(std::int64_t index) const;
+  /// [tokens of a stream, streams].
+  [[nodiscard]] const Tensor& columns() const noexcept { return columns_; }
+
+  class iterator {
+   public:
+    using value_type = NextToken;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::input_iterator_tag;
+    [[nodiscard]] NextToken operator*() const { return streams_->get(index_); }
+    iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    void operator++(int) { ++index_; }
+    friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.index_ == b.index_; }
+
+   private:
+    friend class TokenStreams;
+    iterator(const TokenStreams* streams, std::int64_t index) : streams_(streams), index_(index) {}
+    const TokenStreams* streams_;
+    std::int64_t index_;
+  };
+  [[nodiscard]] std::int64_t batches() const noexcept { return size_; }
+  [[nodiscard]] iterator begin() const { return {this, 0}; }
+  [[nodiscard]] iterator end() const { return {this, size_}; }
+
+ private:
+  Tensor columns_;
+  std::int64_t length_, size_;
+};
+
+}  // namespace braid::data

@@ -1,0 +1,34 @@
+#include <cerrno>
+
+#include <braid/core/error.hpp>
+#include <braid/core/io/file.hpp>
+#include <braid/data/text.hpp>
+
+#include "files.hpp"
+
+namespace braid::data {
+
+std::string read_text(const std::string& file, const std::string& folder) {
+  if (file.empty()) throw ArgumentError("read_text: expected the name of a file, got an empty one");
+  const bool absolute = file.front() == '/';
+  const std::string place = absolute ? "" : data_folder(folder), path = absolute ? file : joined(place, file);
+  if ((!absolute && place.empty()) || !exists(path)) {
+    const std::string where = absolute ? "" : "; looked " + data_folder_in_words(folder);
+    throw IoError(absolute ? file : place, "read_text", ENOENT, -1, str("expected ", file, ", got no such file", where));
+  }
+  const io::InputFile input(path);
+  std::string text(static_cast<std::size_t>(input.size()), '\0');
+  if (!text.empty()) input.read(text.data(), text.size(), 0);
+  return text;
+}
+
+std::optional<std::string> find_text(const std::string& file, const std::string& folder) {
+  try {
+    return read_text(file, folder);
+  } catch (const IoError& e) {
+    if (!folder.empty() || e.error_number != ENOENT) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace braid::data
