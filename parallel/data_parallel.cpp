@@ -20,6 +20,25 @@ const char* kind_name(tree::Kind kind) {
 
 }  // namespace
 
+void RandomSplit::add(const tree::Flat& input) {
+  RandomForward::Part part{parts_.size(), dim_, 0, 0};
+  if (!parts_.empty()) part.first_row = parts_.back().first_row + parts_.back().rows;
+  for (const tree::Leaf& leaf : input.leaves) {
+    if (!leaf.tensor->defined()) continue;
+    const int rank = leaf.tensor->dim(), dim = dim_ < 0 ? dim_ + rank : dim_;
+    if (dim < 0 || dim >= rank) continue;
+    part.rows = leaf.tensor->shape()[dim];
+    break;
+  }
+  parts_.push_back(part);
+}
+
+RandomSplit::Scope::~Scope() {
+  std::uint64_t most = split_.used_.load();
+  while (most < forward_.used() && !split_.used_.compare_exchange_weak(most, forward_.used())) {
+  }
+}
+
 void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options) {
   check_devices(op, devices);
   if (options.output_device) (void)device_context(*options.output_device);  // throws for a device that does not exist

@@ -5,6 +5,7 @@
 
 #include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/kernel_args/elementwise.hpp>
 #include <braid/core/storage.hpp>
 #include <braid/parallel/devices.hpp>
 

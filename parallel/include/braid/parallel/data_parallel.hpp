@@ -1,10 +1,12 @@
 #pragma once
+#include <atomic>
 #include <concepts>
 #include <optional>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
+#include <braid/core/random.hpp>
 #include <braid/core/tree.hpp>
 #include <braid/nn/module.hpp>
 #include <braid/nn/walks.hpp>
@@ -84,13 +86,50 @@ template <class... A>
   return std::tuple<std::decay_t<A>...>(args...);
 }
 
+/// The random ops of one call, whatever it is split into: every replica draws from the streams that one undivided call would take, for its own rows of the
+/// batch.
+class RandomSplit {
+ public:
+  explicit RandomSplit(int dim) : dim_(dim), first_(random_state().stream) {}
+  ~RandomSplit() { skip_random_streams(used_.load()); }
+  RandomSplit(const RandomSplit&) = delete;
+  RandomSplit& operator=(const RandomSplit&) = delete;
+  /// The rows of the next replica, those of its first tensor that has the dimension.
+  void add(const tree::Flat& input);
+  /// A replica's part, while its call lives.
+  class Scope {
+   public:
+    Scope(RandomSplit& split, std::size_t replica) : split_(split), forward_(split.first_, split.parts_[replica]) {}
+    ~Scope();
+
+   private:
+    RandomSplit& split_;
+    RandomForward forward_;
+  };
+  [[nodiscard]] Scope scope(std::size_t replica) { return Scope(*this, replica); }
+
+ private:
+  int dim_;
+  std::uint64_t first_;
+  std::vector<RandomForward::Part> parts_;
+  std::atomic<std::uint64_t> used_{0};
+};
+template <class I>
+void add_rows(RandomSplit& random, const I& input) {
+  if constexpr (tree::detail::Holds<I>) random.add(tree::flatten(input));
+  else random.add(tree::Flat());
+}
+
 /// One device: the module with its arguments moved there. Several: scatter, replicate, parallel_apply, gather.
 template <class M, class I>
 Output<M, I> split_call(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options) {
   using R = Output<M, I>;
   check_placement(tree::flatten(module), devices.front());
   const Device output_device = options.output_device.value_or(devices.front());
+  RandomSplit random(options.dim);
   if (devices.size() == 1) {
+    add_rows(random, input);
+    [[maybe_unused]] const auto scope = random.scope(0);
     const auto run = [&]() -> R { return is_on(input, devices.front()) ? call(module, input) : call(module, moved_to(input, devices.front())); };
     if constexpr (tree::detail::Holds<R>) {
       R output = run();
@@ -100,11 +139,13 @@ Output<M, I> split_call(const M& module, const I& input, const std::vector<Devic
     }
   }
   const std::vector<I> inputs = scatter(input, devices, options.dim);
+  for (const I& part : inputs) add_rows(random, part);
+  const auto within = [&](std::size_t i) { return random.scope(i); };
   const std::vector<Device> used(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
   if constexpr (std::is_void_v<R>) {
-    parallel_apply(replicate(module, used), inputs, used);
+    parallel_apply_within(replicate(module, used), inputs, used, within);
   } else if constexpr (Tree<R>) {
-    return gather(parallel_apply(replicate(module, used), inputs, used), output_device, options.dim);
+    return gather(parallel_apply_within(replicate(module, used), inputs, used, within), output_device, options.dim);
   } else {
     cannot_gather(braid::detail::signature<R>());
   }

@@ -34,6 +34,37 @@ using Output = std::decay_t<decltype(call(std::declval<const M&>(), std::declval
 /// job(context, i) on devices[i]'s worker, all at once; throws ReplicaError after all are done.
 void apply(std::span<const Device> devices, void (*job)(void* context, std::size_t i), void* context);
 
+/// parallel_apply; what within(i) makes lives on the thread of replica i while it runs.
+template <class M, class I, class W>
+auto parallel_apply_within(const std::vector<M>& modules, const std::vector<I>& inputs, const DeviceList& devices, W within) {
+  using R = detail::Output<M, I>;
+  const auto resolve = [](const void* context, std::size_t i) -> std::optional<Device> {
+    if constexpr (tree::detail::Holds<I>) return detail::first_device(tree::flatten((*static_cast<const std::vector<I>*>(context))[i]));
+    else return (void)context, (void)i, std::nullopt;
+  };
+  const std::vector<Device> on = detail::apply_devices(modules.size(), inputs.size(), devices.list(), resolve, &inputs);
+  if constexpr (std::is_void_v<R>) {
+    auto job = [&](std::size_t i) {
+      [[maybe_unused]] const auto scope = within(i);
+      detail::call(modules[i], inputs[i]);
+    };
+    detail::apply(
+        on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job);
+  } else {
+    std::vector<std::optional<R>> slots(inputs.size());
+    auto job = [&](std::size_t i) {
+      [[maybe_unused]] const auto scope = within(i);
+      slots[i].emplace(detail::call(modules[i], inputs[i]));
+    };
+    detail::apply(
+        on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job);
+    std::vector<R> outputs;
+    outputs.reserve(slots.size());
+    for (std::optional<R>& slot : slots) outputs.push_back(std::move(*slot));
+    return outputs;
+  }
+}
+
 }  // namespace detail
 
 /// Calls modules[i] with inputs[i] for all i at the same time, each on the worker thread of its device, the first on the calling thread, and gives the outputs
@@ -43,26 +74,7 @@ void apply(std::span<const Device> devices, void (*job)(void* context, std::size
 /// exist, is there twice, or cannot be resolved
 template <class M, class I>
 auto parallel_apply(const std::vector<M>& modules, const std::vector<I>& inputs, const DeviceList& devices = {}) {
-  using R = detail::Output<M, I>;
-  const auto resolve = [](const void* context, std::size_t i) -> std::optional<Device> {
-    if constexpr (tree::detail::Holds<I>) return detail::first_device(tree::flatten((*static_cast<const std::vector<I>*>(context))[i]));
-    else return (void)context, (void)i, std::nullopt;
-  };
-  const std::vector<Device> on = detail::apply_devices(modules.size(), inputs.size(), devices.list(), resolve, &inputs);
-  if constexpr (std::is_void_v<R>) {
-    auto job = [&](std::size_t i) { detail::call(modules[i], inputs[i]); };
-    detail::apply(
-        on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job);
-  } else {
-    std::vector<std::optional<R>> slots(inputs.size());
-    auto job = [&](std::size_t i) { slots[i].emplace(detail::call(modules[i], inputs[i])); };
-    detail::apply(
-        on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job);
-    std::vector<R> outputs;
-    outputs.reserve(slots.size());
-    for (std::optional<R>& slot : slots) outputs.push_back(std::move(*slot));
-    return outputs;
-  }
+  return detail::parallel_apply_within(modules, inputs, devices, [](std::size_t) { return 0; });
 }
 
 }  // namespace braid::parallel
