@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# ./dev test [module]: a release build with tests and tutorials, then ctest.
+# ./dev test [module]: a release build with tests and tutorials, then ctest. ./dev test ops: the table of ops (ops.sh). ./dev test exchange: weights to and from
+# PyTorch (exchange.sh).
 set -euo pipefail
+case ${1:-} in ops | exchange) exec "tests/$1.sh" "${@:2}" ;; esac
 . tests/lib.sh
 need "${build_tools[@]}" catch2
 
@@ -8,7 +10,7 @@ module=${1:-}
 case $module in
   "" | core | kernels | nn | data | parallel | tutorials | must_not_compile) ;;
   *)
-    echo "./dev test: expected core, kernels, nn, data, parallel, tutorials or must_not_compile, got '$module'" >&2
+    echo "./dev test: expected core, kernels, nn, data, parallel, tutorials, must_not_compile, ops or exchange, got '$module'" >&2
     exit 2
     ;;
 esac

@@ -7,6 +7,7 @@ configure asan
 build asan
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:check_initialization_order=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1
+export BRAID_TEST_SEEDS=2  # random points of a gradient check: the plain build takes twenty
 run_ctest asan -LE '^(slow|must_not_compile)$'
 
 if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
@@ -16,7 +17,7 @@ if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned 
 fi
 configure fuzz -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Release -DBRAID_BUILD_FUZZ=ON -DBRAID_SANITIZE=address -DBRAID_GENERIC=ON \
   -DBRAID_ONEDNN=OFF -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF
-build fuzz braid_fuzz_safetensors braid_fuzz_idx
+build fuzz braid_fuzz_{idx,manifest,npy,safetensors}
 # fuzz FORMAT ARGUMENTS...: build/check/fuzz/FORMAT holds valid files to start from; what was found is left beside it.
 fuzz() {
   local format=$1 folder=build/check/fuzz/$1
@@ -25,10 +26,14 @@ fuzz() {
     "-artifact_prefix=$folder-" "$@" "$folder" 2>&1 | tail -n 40
 }
 rm -rf build/check/fuzz
-mkdir -p build/check/fuzz/safetensors build/check/fuzz/idx
+mkdir -p build/check/fuzz/{idx,manifest,npy,safetensors}
 cp tests/core/python.safetensors build/check/fuzz/safetensors
 printf '\0\0\x08\x01\0\0\0\x03abc' >build/check/fuzz/idx/plain
 gzip -9 -n -c build/check/fuzz/idx/plain >build/check/fuzz/idx/compressed
+cp tests/goldens/numpy/{f4.npy,fortran.npy,stored.npz,deflated.npz} build/check/fuzz/npy
+printf '{"format":1,"braid":"0.1.0","step":7,"files":[{"name":"model.safetensors","bytes":5,"crc32c":6}]}' >build/check/fuzz/manifest/good
 fuzz safetensors -dict=tests/fuzz/safetensors.dict
 fuzz idx
-echo "NOTE: fuzzed safetensors and idx with 200000 inputs each"
+fuzz manifest
+fuzz npy
+echo "NOTE: fuzzed safetensors, idx, manifests and npy with 200000 inputs each"

@@ -20,7 +20,7 @@ SIZES = {**dict(zip(DTYPES, [1, 1, 4, 8, 2, 2, 4, 8])), "char": 1, "short": 2, "
 
 # (kernel, why it may have a stack frame and local memory).
 EXCEPTIONS = [
-    (r"map_\w+<Map1<(float\d\d|bfloat16), \w+, (Sin|Cos)>>", "the toolkit reduces large angles through a small array; angles below 1e5 never reach it"),
+    (r"map_\w+<Map1<(float\d\d|bfloat16), \w+, (Sin|Cos|Function)>>", "the toolkit reduces large angles (of tan too) through a small array; angles below 1e5 never reach it"),
 ]
 
 # (kernel, what it has to have in 16 bytes, of load (global), store (global), async (global to shared), read (shared); or why nothing). The first that fits counts.
@@ -39,11 +39,31 @@ WIDTHS = [
     (r"reduce_columns<1, .*", "outputs that do not lie in packs; a warp's are side by side"),
     (r"reduce_\w+<IndexReducer<float>, LoadDense<.*", "of 16 bytes of a chunk's result, four are padding and not read"),
     (r"reduce_\w+<.*", {"load"}),
-    (r"(sgd|adamw)_step<.*", {"load", "store"}),
+    (r"(sgd|adam|rare)_step<.*", {"load", "store"}),
     (r"random_.*", {"store"}),
+    (r"rnn_step.*", "a thread has one cell: a step is small, and comes out of the caches from the product before it"),
+    (r"norm_(rows_\w+|by_channel)<.*", {"load", "store"}),
+    (r"sum_columns<.*", "a warp's 32 channels lie side by side, and may be all there are"),
+    (r"sum_runs<.*", "a run has any length and begins anywhere; a warp's 32 elements lie side by side"),
+    (r"finish_channels<.*", "a few partial sums a channel; a warp's 32 channels lie side by side"),
+    (r"dropout_run<.*", {"load", "store"}),
+    (r"dropout_rows<.*", "the rows are in the middle: elements of one Philox block may lie apart"),
+    (r"attention_dots<.*", "rows of at most 128 numbers that begin anywhere; a warp's 32 lie side by side"),
+    (r"attention_\w+<.*", {"read"}),  # operands come to shared memory 32 numbers of the width at a time, a warp's side by side
+    (r"conv_columns<uint4>", {"load", "store"}),
+    (r"conv_columns<.*", "for groups whose channels are no whole numbers of 16 bytes"),
+    (r"max_pool_at_index<.*", "an element lies where its index says"),
+    (r"(max_pool_\w+|resample_sums)<.*", "windows overlap, begin anywhere and lie a step apart; a warp's lie side by side"),
+    (r"scan_threads<.*", "a thread a line: lines are short, or a warp's 32 lie side by side"),
+    (r"scan_blocks<.*", {"read"}),  # one kernel for four dtypes: a thread takes its four neighbours one by one
+    (r"sort_tiles", {"read", "store"}),
+    (r"merge_runs", {"load", "store"}),
+    (r"write_sorted", "an element lies where its key was"),
     (r"gather_units<uint4>", {"load", "store"}),
     (r"gather_units<.*", "for rows that are no whole numbers of 16 bytes"),
     (r"check_indices", "indices are looked at one by one"),
+    (r"gather_elements<.*", "an element lies where its index says"),
+    (r"scatter_elements<.*", "a thread follows the indices one by one: the elements lie where they say"),
     (r"scatter_add<.*", "a thread owns columns, a warp's side by side, and adds in the order of the indices"),
     (r"(linear|matmul)_\w+_tiny<.*", "a product of one block: its operands come from the caches"),
     (r"gemm_join<(float16|bfloat16|float32|float64|int32|int64)>", {"load"}),

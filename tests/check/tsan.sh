@@ -9,6 +9,7 @@ setarch -R true 2>/dev/null && run=(setarch -R)
 
 # die_after_fork=0: what a forked child of a program with threads may do is tested too.
 export TSAN_OPTIONS=second_deadlock_stack=1:die_after_fork=0
+export BRAID_TEST_SEEDS=2  # random points of a gradient check: the plain build takes twenty
 configure tsan -DBRAID_ONEDNN=OFF
 build tsan
 "${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error -LE '^(slow|must_not_compile)$'

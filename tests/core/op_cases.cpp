@@ -1,14 +1,17 @@
 #include "op_cases.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace braid::test {
 
-Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layout, Device device, std::uint64_t seed) {
-  Numbers numbers(seed * 1000 + i);
+std::function<double()> numbers_of(const Input& input, std::size_t i, DType dtype, std::uint64_t seed) {
   const DType t = type_of(input, dtype);
-  const bool integers = !is_floating(t);
-  // A shuffled grid for distinct elements: 37 is prime to 256.
-  std::int64_t k = numbers.integer(0, 256);
-  const auto next = [&]() -> double {
+  Numbers start(seed * 1000 + i);
+  // A shuffled grid for distinct elements: 37 is prime to 256. Each input has its own place between the grid's points.
+  static constexpr double kBetween[] = {0, 0.5, 0.25, 0.75};
+  const std::int64_t first = start.integer(0, 256);
+  return [input, i, t, integers = !is_floating(t), numbers = start, k = first]() mutable -> double {
     switch (input.kind) {
       case Input::Kind::value:
       case Input::Kind::boolean:
@@ -19,18 +22,102 @@ Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layo
         if (integers)
           return static_cast<double>(t == DType::bool_ ? 1 : t == DType::uint8 || numbers.integer(0, 2) == 0 ? numbers.integer(1, 10) : numbers.integer(-9, 0));
         return numbers.uniform(0.2, 2) * (numbers.integer(0, 2) == 0 ? 1 : -1);
+      case Input::Kind::unit:
+        return integers ? 0 : numbers.uniform(-0.9, 0.9);
+      case Input::Kind::probability:
+        return integers ? static_cast<double>(numbers.integer(0, 2)) : numbers.uniform(0.1, 0.9);
+      case Input::Kind::above_one:
+        return integers ? static_cast<double>(t == DType::bool_ ? 1 : numbers.integer(1, 10)) : numbers.uniform(1.2, 4);
       case Input::Kind::distinct: {
         k = (k + 37) % 256;
         if (t == DType::bool_) return static_cast<double>(k % 2);
         if (integers) return static_cast<double>(t == DType::uint8 ? k : k - 128);
-        return (static_cast<double>(k) - 128 + 0.5 * static_cast<double>(i)) / 32;
+        return (static_cast<double>(k) - 128 + kBetween[i % 4]) / 32;
       }
       case Input::Kind::index:
         return static_cast<double>(numbers.integer(input.negative ? -input.below : 0, input.below));
     }
-    throw std::logic_error("sample");
+    throw std::logic_error("numbers_of");
   };
-  return strided(input.shape, layout.strides, layout.offset, t, device, next);
+}
+
+Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layout, Device device, std::uint64_t seed) {
+  return strided(input.shape, layout.strides, layout.offset, type_of(input, dtype), device, numbers_of(input, i, dtype, seed));
+}
+
+OpCase resized(OpCase c, const Resize& to) {
+  const auto change = [&](std::int64_t& n) {
+    if (const auto found = to.find(n); found != to.end()) n = found->second;
+  };
+  for (Input& input : c.inputs) {
+    for (std::int64_t& n : input.shape) change(n);
+    if (input.kind != Input::Kind::index) continue;
+    std::int64_t rows = input.below, other = 3;
+    change(rows), change(other);
+    input.below = std::min(rows, other);
+  }
+  return c;
+}
+
+std::vector<std::vector<Layout>> layout_combinations(const OpCase& c) {
+  std::vector<std::vector<Layout>> of;
+  for (const Input& input : c.inputs) of.push_back(layouts(input.shape));
+  std::vector<std::vector<Layout>> list;
+  std::vector<Layout> all;
+  for (const auto& l : of) all.push_back(l.front());
+  list.push_back(all);
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    most = std::max(most, of[i].size());
+    for (std::size_t k = 1; k < of[i].size(); ++k) {
+      std::vector<Layout> one = all;
+      one[i] = of[i][k];
+      list.push_back(one);
+    }
+  }
+  if (of.size() > 1)
+    for (std::size_t k = 1; k < most; ++k) {
+      std::vector<Layout> together;
+      for (std::size_t i = 0; i < of.size(); ++i) together.push_back(of[i][(k + 2 * i) % of[i].size()]);
+      list.push_back(together);
+    }
+  return list;
+}
+
+namespace {
+
+/// The case's bound; infinite where it cannot say one, as for inputs of other sizes than its own.
+Array bound_of(const OpCase& c, std::size_t output, const Array& want, const std::vector<Array>& inputs) {
+  if (c.accuracy != Accuracy::bound) return want;
+  try {
+    Array bound = c.bound(inputs).at(output);
+    if (bound.shape == want.shape) return bound;
+  } catch (const std::logic_error&) {
+  }
+  return Array(want.shape, INFINITY);
+}
+
+}  // namespace
+
+double error_units(const OpCase& c, std::size_t output, const Tensor& got, const Array& want, const std::vector<Array>& inputs) {
+  if (sizes_of(got.shape()) != want.shape) return INFINITY;
+  const DType t = got.dtype();
+  if (!is_floating(t)) return exact(got, want).empty() ? 0 : INFINITY;
+  const Array y = array_of(got), bound = bound_of(c, output, want, inputs);
+  double largest = 0;
+  for (std::int64_t i = 0; i < y.size(); ++i) {
+    const double w = want[i], ulp = reference::ulp(w, format_of(t));
+    if (y[i] == w || (std::isnan(y[i]) && std::isnan(w))) continue;
+    double allowed = 0.501 * ulp;
+    if (c.accuracy == Accuracy::ulps) allowed = (size_of(t) == 2 ? 1 : 4) * ulp;
+    // A bound is made of the terms' sizes, so beside an infinity or a NaN there is none.
+    const bool bounded = c.accuracy == Accuracy::bound && std::isfinite(bound[i]);
+    if (bounded) allowed = bound[i] * (t == DType::float64 ? 0x1p-53 : 0x1p-24) + 0.501 * ulp;  // 16-bit types accumulate in float32
+    else if (c.accuracy == Accuracy::tolerance || c.accuracy == Accuracy::bound) allowed = tolerance(t).atol + tolerance(t).rtol * std::fabs(w);
+    const double error = std::fabs(y[i] - w) / allowed;
+    if (!(error <= largest)) largest = std::isnan(error) ? INFINITY : error;
+  }
+  return largest;
 }
 
 std::string judge(const OpCase& c, std::size_t output, const Tensor& got, const std::vector<Array>& inputs) {
@@ -57,11 +144,32 @@ std::string judge(const OpCase& c, std::size_t output, const Tensor& got, const 
 const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> list = [] {
     std::vector<OpCase> all;
-    add_elementwise_cases(all);
-    add_reduction_cases(all);
-    add_product_cases(all);
-    add_join_cases(all);
-    add_view_cases(all);
+    const auto add = [&all](const char* family, void (*cases)(std::vector<OpCase>&)) {
+      const std::size_t first = all.size();
+      cases(all);
+      for (std::size_t i = first; i < all.size(); ++i) all[i].family = family;
+    };
+    add("elementwise", add_elementwise_cases);
+    add("reduction", add_reduction_cases);
+    add("product", add_product_cases);
+    add("join", add_join_cases);
+    add("view", add_view_cases);
+    add("inplace", add_inplace_cases);
+    add("function", add_function_cases);
+    add("binary_function", add_binary_function_cases);
+    add("activation", add_activation_cases);
+    add("scan", add_scan_cases);
+    add("statistics", add_statistics_cases);
+    add("index", add_index_cases);
+    add("shape", add_shape_cases);
+    add("norm", add_norm_cases);
+    add("attention", add_attention_cases);
+    add("einsum", add_einsum_cases);
+    add("rnn", add_rnn_cases);
+    add("loss", add_loss_cases);
+    add("conv", add_conv_cases);
+    add("pool", add_pool_cases);
+    add_differences(all);
     return all;
   }();
   return list;

@@ -1,6 +1,7 @@
 #include <braid/core/ops/elementwise.hpp>
 
 #include "op_cases.hpp"
+#include "op_errors.hpp"
 #include "reference/elementwise.hpp"
 
 namespace braid::test {
@@ -26,6 +27,14 @@ OpCase unary(const char* op, F f, R r, Kind kind, std::vector<DType> dtypes, Acc
   c.expected = expecting([r](const Array& a) { return reference::map(a, [r](double x) { return static_cast<double>(r(x)); }); });
   c.dtypes = std::move(dtypes);
   c.accuracy = accuracy;
+  c.torch = str("torch.", op, "(x0)");
+  return c;
+}
+
+/// With a number beside the tensor: its own name, and PyTorch's words.
+OpCase with_number(OpCase c, const char* variant, const char* torch) {
+  c.variant = variant;
+  c.torch = torch;
   return c;
 }
 
@@ -38,6 +47,7 @@ OpCase binary(const char* op, const char* variant, Input a, Input b, F f, R r, s
   c.call = function_of(f);
   c.expected = expecting([r](const Array& x, const Array& y) { return reference::zip(x, y, r); });
   c.dtypes = std::move(dtypes);
+  c.torch = str("torch.", op, "(x0, x1)");
   return c;
 }
 
@@ -60,44 +70,57 @@ void add_binary(std::vector<OpCase>& list, const char* op, F f, R r, Kind kind_a
 void add_arithmetic(std::vector<OpCase>& list) {
   using T = const Tensor&;
   add_binary(
-      list, "add", [](T a, T b) { return add(a, b); }, [](double a, double b) { return a + b; }, Kind::value, Kind::value, kNumbers);
+      list, "add", [](T a, T b) { return add(a, b); }, [](double a, double b) { return a + b; }, Kind::value, Kind::value, kAll);
   add_binary(
       list, "sub", [](T a, T b) { return a - b; }, [](double a, double b) { return a - b; }, Kind::value, Kind::value, kNumbers);
   add_binary(
-      list, "mul", [](T a, T b) { return a * b; }, [](double a, double b) { return a * b; }, Kind::value, Kind::value, kNumbers);
+      list, "mul", [](T a, T b) { return a * b; }, [](double a, double b) { return a * b; }, Kind::value, Kind::value, kAll);
   add_binary(
-      list, "div", [](T a, T b) { return a / b; }, [](double a, double b) { return a / b; }, Kind::value, Kind::nonzero, kNumbers, true, floating);
+      list, "div", [](T a, T b) { return a / b; }, [](double a, double b) { return a / b; }, Kind::value, Kind::nonzero, kAll, true, floating);
   add_binary(
-      list, "maximum", [](T a, T b) { return maximum(a, b); }, reference::larger, Kind::distinct, Kind::distinct, kNumbers);
+      list, "maximum", [](T a, T b) { return maximum(a, b); }, reference::larger, Kind::distinct, Kind::distinct, kAll);
   add_binary(
-      list, "minimum", [](T a, T b) { return minimum(a, b); }, reference::smaller, Kind::distinct, Kind::distinct, kNumbers);
+      list, "minimum", [](T a, T b) { return minimum(a, b); }, reference::smaller, Kind::distinct, Kind::distinct, kAll);
   list.push_back(binary(
       "add", "alpha 2", {{2, 3}}, {{3}}, [](T a, T b) { return add(a, b, 2); }, [](double a, double b) { return a + 2 * b; }, kSigned));
+  list.back().torch = "torch.add(x0, x1, alpha=2)";
   list.push_back(binary(
       "sub", "alpha -0.5", {{2, 3}}, {{3}}, [](T a, T b) { return sub(a, b, -0.5); }, [](double a, double b) { return a + 0.5 * b; }, kFloats));
+  list.back().torch = "torch.sub(x0, x1, alpha=-0.5)";
   list.push_back(binary(
       "mul", "one tensor twice", {{2, 3}}, {{1}}, [](T a, T b) { return a * a + b * 0; }, [](double a, double) { return a * a; }, kSigned));
   list.back().accuracy = Accuracy::tolerance;
-  list.push_back(unary(
-      "add", [](T a) { return add(a, 1.5); }, [](double x) { return x + 1.5; }, Kind::value, kFloats, Accuracy::exact));
-  list.push_back(unary(
-      "add", [](T a) { return 3.0 + a; }, [](double x) { return x + 3; }, Kind::value, kNumbers, Accuracy::exact));
-  list.push_back(unary(
-      "sub", [](T a) { return a - 0.5; }, [](double x) { return x - 0.5; }, Kind::value, kFloats, Accuracy::exact));
-  list.push_back(unary(
-      "sub", [](T a) { return 0.5 - a; }, [](double x) { return 0.5 - x; }, Kind::value, kFloats, Accuracy::exact));
-  list.push_back(unary(
-      "sub", [](T a) { return 2.0 - a; }, [](double x) { return 2 - x; }, Kind::value, kNumbers, Accuracy::exact));
-  list.push_back(unary(
-      "mul", [](T a) { return a * -0.5; }, [](double x) { return x * -0.5; }, Kind::value, kFloats, Accuracy::exact));
-  list.push_back(unary(
-      "mul", [](T a) { return 3.0 * a; }, [](double x) { return x * 3; }, Kind::value, kNumbers, Accuracy::exact));
-  list.push_back(unary(
-      "div", [](T a) { return a / 4.0; }, [](double x) { return x / 4; }, Kind::value, kNumbers, Accuracy::exact));
-  list.push_back(unary(
-      "div", [](T a) { return a / 3.0; }, [](double x) { return x / 3; }, Kind::value, kNumbers, Accuracy::ulps));  // may be taken as x * (1 / 3)
-  list.push_back(unary(
-      "div", [](T a) { return 3.0 / a; }, [](double x) { return 3 / x; }, Kind::nonzero, kNumbers, Accuracy::ulps));
+  list.back().torch = "x0 * x0 + x1 * 0";
+  list.push_back(with_number(unary(
+                                 "add", [](T a) { return add(a, 1.5); }, [](double x) { return x + 1.5; }, Kind::value, kFloats, Accuracy::exact),
+                             "a number to it", "torch.add(x0, 1.5)"));
+  list.push_back(with_number(unary(
+                                 "add", [](T a) { return 3.0 + a; }, [](double x) { return x + 3; }, Kind::value, kNumbers, Accuracy::exact),
+                             "a whole number", "3 + x0"));
+  list.push_back(with_number(unary(
+                                 "sub", [](T a) { return a - 0.5; }, [](double x) { return x - 0.5; }, Kind::value, kFloats, Accuracy::exact),
+                             "a number from it", "x0 - 0.5"));
+  list.push_back(with_number(unary(
+                                 "sub", [](T a) { return 0.5 - a; }, [](double x) { return 0.5 - x; }, Kind::value, kFloats, Accuracy::exact),
+                             "it from a number", "0.5 - x0"));
+  list.push_back(with_number(unary(
+                                 "sub", [](T a) { return 2.0 - a; }, [](double x) { return 2 - x; }, Kind::value, kNumbers, Accuracy::exact),
+                             "it from a whole number", "2 - x0"));
+  list.push_back(with_number(unary(
+                                 "mul", [](T a) { return a * -0.5; }, [](double x) { return x * -0.5; }, Kind::value, kFloats, Accuracy::exact),
+                             "by a number", "x0 * -0.5"));
+  list.push_back(with_number(unary(
+                                 "mul", [](T a) { return 3.0 * a; }, [](double x) { return x * 3; }, Kind::value, kNumbers, Accuracy::exact),
+                             "by a whole number", "3 * x0"));
+  list.push_back(with_number(unary(
+                                 "div", [](T a) { return a / 4.0; }, [](double x) { return x / 4; }, Kind::value, kNumbers, Accuracy::exact),
+                             "by 4", "x0 / 4"));
+  list.push_back(with_number(unary(
+                                 "div", [](T a) { return a / 3.0; }, [](double x) { return x / 3; }, Kind::value, kNumbers, Accuracy::ulps),
+                             "by 3", "x0 / 3"));  // may be taken as x * (1 / 3)
+  list.push_back(with_number(unary(
+                                 "div", [](T a) { return 3.0 / a; }, [](double x) { return 3 / x; }, Kind::nonzero, kNumbers, Accuracy::ulps),
+                             "a number by it", "3 / x0"));
   for (OpCase& c : list)
     if (c.op == "div") c.result = floating;
   OpCase c;
@@ -106,6 +129,7 @@ void add_arithmetic(std::vector<OpCase>& list) {
   c.call = function_of([](T m, T a, T b) { return where(m, a, b); });
   c.expected = expecting(reference::where);
   c.dtypes = kAll;
+  c.torch = "torch.where(x0, x1, x2)";
   list.push_back(c);
   c.variant = "condition broadcast";
   c.inputs = {{{3, 1}, Kind::boolean}, {{1, 2}}, {{2, 1, 1}}};
@@ -130,10 +154,13 @@ void add_comparisons(std::vector<OpCase>& list) {
   const std::size_t first = list.size();
   list.push_back(unary(
       "eq", [](T a) { return eq(a, 1); }, [](double x) { return x == 1; }, Kind::value, kAll, Accuracy::exact));
+  list.back().torch = "torch.eq(x0, 1)";
   list.push_back(unary(
       "gt", [](T a) { return gt(a, 0); }, [](double x) { return x > 0; }, Kind::value, kAll, Accuracy::exact));
+  list.back().torch = "torch.gt(x0, 0)";
   list.push_back(unary(
       "lt", [](T a) { return lt(a, 1); }, [](double x) { return x < 1; }, Kind::value, kAll, Accuracy::exact));
+  list.back().torch = "torch.lt(x0, 1)";
   for (std::size_t i = first; i < list.size(); ++i) {
     list[i].variant = "with a number";
     list[i].differentiable = false;
@@ -148,39 +175,46 @@ void add_unary(std::vector<OpCase>& list) {
       "neg", [](T x) { return -x; }, [](double x) { return -x; }, Kind::value, kNumbers, Accuracy::exact));
   list.push_back(unary(
       "abs", [](T x) { return abs(x); }, [](double x) { return std::fabs(x); }, Kind::nonzero, kNumbers, Accuracy::exact));
+  list.back().differs = {{"nan.*gradient", "the sign of NaN is NaN; PyTorch says 0"}};
   list.push_back(unary(
       "sign", [](T x) { return sign(x); }, reference::sign, Kind::nonzero, kNumbers, Accuracy::exact));
+  list.back().differs = {{"nan.*output", "the sign of NaN is NaN; PyTorch says 0"}};
   list.push_back(unary(
       "relu", [](T x) { return relu(x); }, [](double x) { return std::max(x, 0.0); }, Kind::nonzero, kNumbers, Accuracy::exact));
   list.push_back(unary(
-      "square", [](T x) { return square(x); }, [](double x) { return x * x; }, Kind::value, kSigned, Accuracy::exact));
+      "square", [](T x) { return square(x); }, [](double x) { return x * x; }, Kind::value, kNumbers, Accuracy::exact));
   const std::size_t first = list.size();
   list.push_back(unary(
-      "sqrt", [](T x) { return sqrt(x); }, [](double x) { return std::sqrt(x); }, Kind::positive, kNumbers, Accuracy::exact));
+      "sqrt", [](T x) { return sqrt(x); }, [](double x) { return std::sqrt(x); }, Kind::positive, kAll, Accuracy::exact));
   list.push_back(unary(
-      "reciprocal", [](T x) { return reciprocal(x); }, [](double x) { return 1 / x; }, Kind::nonzero, kNumbers, Accuracy::exact));
+      "reciprocal", [](T x) { return reciprocal(x); }, [](double x) { return 1 / x; }, Kind::nonzero, kAll, Accuracy::exact));
   list.push_back(unary(
-      "rsqrt", [](T x) { return rsqrt(x); }, [](double x) { return 1 / std::sqrt(L{x}); }, Kind::positive, kNumbers, Accuracy::ulps));
+      "rsqrt", [](T x) { return rsqrt(x); }, [](double x) { return 1 / std::sqrt(L{x}); }, Kind::positive, kAll, Accuracy::ulps));
   list.push_back(unary(
-      "exp", [](T x) { return exp(x); }, [](double x) { return std::exp(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
+      "exp", [](T x) { return exp(x); }, [](double x) { return std::exp(L{x}); }, Kind::value, kAll, Accuracy::ulps));
   list.push_back(unary(
-      "log", [](T x) { return log(x); }, [](double x) { return std::log(L{x}); }, Kind::positive, kNumbers, Accuracy::ulps));
+      "log", [](T x) { return log(x); }, [](double x) { return std::log(L{x}); }, Kind::positive, kAll, Accuracy::ulps));
   list.push_back(unary(
-      "tanh", [](T x) { return tanh(x); }, [](double x) { return std::tanh(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
+      "tanh", [](T x) { return tanh(x); }, [](double x) { return std::tanh(L{x}); }, Kind::value, kAll, Accuracy::ulps));
   list.push_back(unary(
-      "sigmoid", [](T x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-L{x})); }, Kind::value, kNumbers, Accuracy::ulps));
+      "sigmoid", [](T x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-L{x})); }, Kind::value, kAll, Accuracy::ulps));
   list.push_back(unary(
-      "sin", [](T x) { return sin(x); }, [](double x) { return std::sin(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
+      "sin", [](T x) { return sin(x); }, [](double x) { return std::sin(L{x}); }, Kind::value, kAll, Accuracy::ulps));
   list.push_back(unary(
-      "cos", [](T x) { return cos(x); }, [](double x) { return std::cos(L{x}); }, Kind::value, kNumbers, Accuracy::ulps));
+      "cos", [](T x) { return cos(x); }, [](double x) { return std::cos(L{x}); }, Kind::value, kAll, Accuracy::ulps));
   for (const double e : {-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 2.5}) {
     list.push_back(unary(
-        "pow", [e](T x) { return pow(x, e); }, [e](double x) { return std::pow(L{x}, L{e}); }, Kind::positive, kFloats, Accuracy::ulps));
+        "pow", [e](T x) { return pow(x, e); }, [e](double x) { return std::pow(L{x}, L{e}); }, Kind::positive, kAll, Accuracy::ulps));
     list.back().variant = str("exponent ", e);
+    list.back().torch = str("torch.pow(x0, ", e, ")");
+    if (e == -1) list.back().differs = {{"^(integers|uint8|bool): refused", "whole numbers become float32 here, and have negative powers"}};
+    if (e == 3) list.back().differs = {{"^uint8: output", "whole numbers become float32 here; PyTorch's uint8 wraps around"}};
+    if (e == 0.5) list.back().differs = {{"-inf.*(output|gradient)", "C's pow says inf, with the gradient 0; PyTorch takes the square root"}};
   }
   list.push_back(unary(
       "pow", [](T x) { return pow(x, 3); }, [](double x) { return x * x * x; }, Kind::nonzero, kFloats, Accuracy::ulps));
   list.back().variant = "negative base";
+  list.back().torch = "torch.pow(x0, 3)";
   for (std::size_t i = first; i < list.size(); ++i) list[i].result = floating;
 }
 
@@ -190,6 +224,7 @@ void add_elementwise_cases(std::vector<OpCase>& list) {
   add_arithmetic(list);
   add_comparisons(list);
   add_unary(list);
+  on_device::add_elementwise_errors(list);
 }
 
 }  // namespace braid::test

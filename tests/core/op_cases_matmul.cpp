@@ -3,12 +3,15 @@
 #include <braid/core/ops/linear.hpp>
 
 #include "op_cases.hpp"
+#include "op_errors.hpp"
 #include "reference/matmul.hpp"
 
 namespace braid::test {
 namespace {
 
 using T = const Tensor&;
+
+const std::vector<DType> kTypes{DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
 
 /// (K + 2) · Σ |a| |b|, in units of the accumulator's rounding error.
 Array product_bound(const Array& a, const Array& b) {
@@ -46,8 +49,9 @@ void add_product_cases(std::vector<OpCase>& list) {
     c.variant = s.variant;
     c.inputs = {{s.a}, {s.b}};
     c.call = function_of([](T a, T b) { return matmul(a, b); });
+    c.torch = "torch.matmul(x0, x1)";
     c.expected = expecting(reference::matmul);
-    c.dtypes = {DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+    c.dtypes = kTypes;
     c.accuracy = Accuracy::bound;
     c.bound = expecting(product_bound);
     list.push_back(c);
@@ -58,14 +62,16 @@ void add_product_cases(std::vector<OpCase>& list) {
     c.variant = s.variant;
     c.inputs = {{s.a}, {s.b}, {{s.b[0]}}};
     c.call = function_of([](T x, T w, T b) { return linear(x, w, b); });
+    c.torch = "F.linear(x0, x1, x2)";
     c.expected = expecting([](const Array& x, const Array& w, const Array& b) { return reference::linear(x, w, b); });
-    c.dtypes = floating_dtypes();
+    c.dtypes = kTypes;
     c.accuracy = Accuracy::bound;
     c.bound = expecting(layer_bound);
     list.push_back(c);
     c.variant += ", no bias";
     c.inputs.pop_back();
     c.call = function_of([](T x, T w) { return linear(x, w); });
+    c.torch = "F.linear(x0, x1)";
     c.expected = expecting([](const Array& x, const Array& w) { return reference::linear(x, w); });
     c.bound = expecting([](const Array& x, const Array& w) { return product_bound(x, reference::transposed(w)); });
     list.push_back(c);
@@ -76,13 +82,15 @@ void add_product_cases(std::vector<OpCase>& list) {
     c.variant = s.variant;
     c.inputs = {{s.a}, {s.b}, {{s.b[0]}}};
     c.call = function_of([](T x, T w, T b) { return linear_relu(x, w, b); });
+    c.torch = "F.relu(F.linear(x0, x1, x2))";
     const auto relu = [](double v) { return std::max(v, 0.0); };
     c.expected = expecting([relu](const Array& x, const Array& w, const Array& b) { return reference::map(reference::linear(x, w, b), relu); });
-    c.dtypes = floating_dtypes();
+    c.dtypes = kTypes;
     c.accuracy = Accuracy::bound;
     c.bound = expecting(layer_bound);
     list.push_back(c);
   }
+  on_device::add_product_errors(list);
 }
 
 }  // namespace braid::test

@@ -2,6 +2,7 @@
 #include <braid/core/ops/softmax.hpp>
 
 #include "op_cases.hpp"
+#include "op_errors.hpp"
 #include "reference/reduce.hpp"
 #include "reference/softmax.hpp"
 
@@ -38,6 +39,13 @@ DType summed(DType t) { return is_floating(t) ? t : DType::int64; }
 
 double log2_ceil(double n) { return n > 1 ? std::ceil(std::log2(n)) : 0; }
 
+/// A tuple of Python's.
+std::string tuple(const Sizes& sizes) {
+  std::string text = "(";
+  for (const std::int64_t s : sizes) text += str(s, ", ");
+  return text + ")";
+}
+
 OpCase reduction(const char* op, const Dims& d, Kind kind, Function call, std::function<Array(const Array&)> expected) {
   OpCase c;
   c.op = op;
@@ -49,6 +57,11 @@ OpCase reduction(const char* op, const Dims& d, Kind kind, Function call, std::f
   return c;
 }
 
+constexpr const char* kNanChosen = "a NaN is what was chosen, so it gets the gradient; PyTorch makes it NaN for all elements";
+
+/// amax and amin share the gradient among equal elements, as ours do; PyTorch's max and min with a dim give it to one of them.
+std::string in_torch(const char* op, const Dims& d) { return str("torch.", op, "(x0, dim=", tuple(d.dims), d.keepdim ? ", keepdim=True)" : ")"); }
+
 void add_sums(std::vector<OpCase>& list) {
   for (const Dims& d : dims_of_reductions()) {
     const Shape dims(d.dims);
@@ -56,6 +69,7 @@ void add_sums(std::vector<OpCase>& list) {
     OpCase c = reduction("sum", d, Kind::value, function_of([dims, keep](T x) { return sum(x, dims, keep); }),
                          [d](const Array& a) { return reference::sum(a, d.dims, d.keepdim); });
     c.dtypes = all_dtypes();
+    c.torch = in_torch("sum", d);
     c.result = summed;
     c.accuracy = Accuracy::bound;
     c.bound = expecting([d](const Array& a) {
@@ -66,6 +80,7 @@ void add_sums(std::vector<OpCase>& list) {
     list.push_back(c);
     c = reduction("mean", d, Kind::value, function_of([dims, keep](T x) { return mean(x, dims, keep); }),
                   [d](const Array& a) { return reference::mean(a, d.dims, d.keepdim); });
+    c.torch = in_torch("mean", d);
     c.accuracy = Accuracy::bound;
     c.bound = expecting([d](const Array& a) {
       const Array sums = reference::sum(reference::abs(a), d.dims, d.keepdim);
@@ -75,30 +90,39 @@ void add_sums(std::vector<OpCase>& list) {
     list.push_back(c);
     c = reduction("max", d, Kind::distinct, function_of([dims, keep](T x) { return max(x, dims, keep); }),
                   [d](const Array& a) { return reference::max(a, d.dims, d.keepdim); });
-    c.dtypes = {DType::uint8, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+    c.dtypes = all_dtypes();
     c.kinks = true;
+    c.torch = in_torch("amax", d);
+    c.differs = {{"nan.*gradient", kNanChosen}};
     list.push_back(c);
     OpCase m = reduction("min", d, Kind::distinct, function_of([dims, keep](T x) { return min(x, dims, keep); }),
                          [d](const Array& a) { return reference::min(a, d.dims, d.keepdim); });
     m.dtypes = c.dtypes;
     m.kinks = true;
+    m.torch = in_torch("amin", d);
+    m.differs = c.differs;
     list.push_back(m);
   }
   // The members are the same functions.
   list.push_back(
       reduction("sum", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.sum(); }), [](const Array& a) { return reference::sum(a); }));
+  list.back().torch = "x0.sum()";
   list.back().accuracy = Accuracy::tolerance;
   list.push_back(reduction("sum", {"member with dims", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.sum({0}, true); }),
                            [](const Array& a) { return reference::sum(a, {0}, true); }));
+  list.back().torch = "x0.sum(0, True)";
   list.back().accuracy = Accuracy::tolerance;
   list.push_back(reduction("mean", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.mean(); }),
                            [](const Array& a) { return reference::mean(a); }));
+  list.back().torch = "x0.mean()";
   list.back().accuracy = Accuracy::tolerance;
   list.push_back(reduction("mean", {"member with dims", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.mean({-1}); }),
                            [](const Array& a) { return reference::mean(a, {-1}); }));
+  list.back().torch = "x0.mean(-1)";
   list.back().accuracy = Accuracy::tolerance;
   list.push_back(reduction("max", {"member", {2, 3}, {}, false}, Kind::distinct, function_of([](T x) { return x.max(); }),
                            [](const Array& a) { return reference::max(a); }));
+  list.back().torch = "x0.max()";
   list.back().kinks = true;
 }
 
@@ -111,7 +135,9 @@ void add_arg(std::vector<OpCase>& list) {
       OpCase c =
           reduction(largest ? "argmax" : "argmin", d, Kind::value, function_of([=](T x) { return largest ? argmax(x, dim, keep) : argmin(x, dim, keep); }),
                     [=](const Array& a) { return largest ? reference::argmax(a, dim, keep) : reference::argmin(a, dim, keep); });
-      c.dtypes = {DType::uint8, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+      c.dtypes = all_dtypes();
+      c.differs = {{"^bool: refused", "false < true here; PyTorch has no order of bool"}};
+      c.torch = str("torch.", c.op, "(x0, ", dim, keep ? ", keepdim=True)" : ")");
       c.differentiable = false;
       c.result = [](DType) { return DType::int64; };
       list.push_back(c);
@@ -119,6 +145,7 @@ void add_arg(std::vector<OpCase>& list) {
   }
   list.push_back(reduction("argmax", {"member", {2, 3}, {}, false}, Kind::value, function_of([](T x) { return x.argmax(1); }),
                            [](const Array& a) { return reference::argmax(a, 1); }));
+  list.back().torch = "x0.argmax(1)";
   list.back().differentiable = false;
   list.back().result = [](DType) { return DType::int64; };
 }
@@ -159,11 +186,13 @@ void add_softmaxes(std::vector<OpCase>& list) {
         reduction("softmax", d, Kind::value, function_of([dim](T x) { return softmax(x, dim); }), [dim](const Array& a) { return reference::softmax(a, dim); });
     c.accuracy = Accuracy::bound;
     c.bound = expecting([dim](const Array& a) { return softmax_bound(a, dim); });
+    c.torch = str("torch.softmax(x0, ", dim, ")");
     list.push_back(c);
     c = reduction("log_softmax", d, Kind::value, function_of([dim](T x) { return log_softmax(x, dim); }),
                   [dim](const Array& a) { return reference::log_softmax(a, dim); });
     c.accuracy = Accuracy::bound;
     c.bound = expecting([dim](const Array& a) { return log_softmax_bound(a, dim); });
+    c.torch = str("torch.log_softmax(x0, ", dim, ")");
     list.push_back(c);
   }
   for (const bool take_mean : {true, false}) {
@@ -177,6 +206,7 @@ void add_softmaxes(std::vector<OpCase>& list) {
     c.dtypes = floating_dtypes();
     c.accuracy = Accuracy::bound;
     c.bound = expecting([take_mean](const Array& x, const Array& y) { return cross_entropy_bound(x, y, take_mean); });
+    c.torch = str("F.cross_entropy(x0, x1, reduction='", c.variant, "')");
     list.push_back(c);
     c.op = "mse_loss";
     c.inputs = {{{2, 3}}, {{2, 3}}};
@@ -185,6 +215,7 @@ void add_softmaxes(std::vector<OpCase>& list) {
     c.bound = expecting([take_mean](const Array& x, const Array& y) {  // each term: a difference, twice in a product
       return reference::map(reference::mse_loss(x, y, take_mean), [n = static_cast<double>(x.size())](double v) { return (log2_ceil(n) + 6) * v; });
     });
+    c.torch = str("F.mse_loss(x0, x1, reduction='", c.variant, "')");
     list.push_back(c);
   }
 }
@@ -195,6 +226,7 @@ void add_reduction_cases(std::vector<OpCase>& list) {
   add_sums(list);
   add_arg(list);
   add_softmaxes(list);
+  on_device::add_reduction_errors(list);
 }
 
 }  // namespace braid::test

@@ -1,5 +1,6 @@
-// Every op of the table (op_cases.hpp) against its reference, over types, layouts and devices; and that the table is complete.
-#include <fstream>
+// Every op of the table (op_cases.hpp) against its reference, over types, layouts and devices.
+#include <iostream>
+#include <map>
 #include <set>
 
 #include <braid/core/autograd.hpp>
@@ -11,32 +12,6 @@
 
 namespace braid::test::on_device {
 namespace {
-
-/// The layouts of each input: one input at a time takes each of its layouts, then all of them together.
-std::vector<std::vector<Layout>> combinations(const OpCase& c) {
-  std::vector<std::vector<Layout>> of;
-  for (const Input& input : c.inputs) of.push_back(layouts(input.shape));
-  std::vector<std::vector<Layout>> list;
-  std::vector<Layout> all;
-  for (const auto& l : of) all.push_back(l.front());
-  list.push_back(all);
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    most = std::max(most, of[i].size());
-    for (std::size_t k = 1; k < of[i].size(); ++k) {
-      std::vector<Layout> one = all;
-      one[i] = of[i][k];
-      list.push_back(one);
-    }
-  }
-  if (of.size() > 1)
-    for (std::size_t k = 1; k < most; ++k) {
-      std::vector<Layout> together;
-      for (std::size_t i = 0; i < of.size(); ++i) together.push_back(of[i][(k + 2 * i) % of[i].size()]);
-      list.push_back(together);
-    }
-  return list;
-}
 
 std::string describe(const OpCase& c, DType dtype, Device device, const std::vector<Layout>& layout) {
   std::string text = str(c.name(), ", ", dtype, " on ", device);
@@ -63,12 +38,20 @@ Call run(const OpCase& c, DType dtype, Device device, const std::vector<Layout>&
 }  // namespace
 
 TEST_CASE("ops: every op agrees with its reference in every type and layout on every device", "[ops]") {
-  std::int64_t cells = 0;
-  for (const OpCase& c : op_cases())
+  std::int64_t ran = 0, defined = 0;
+  for (const OpCase& c : op_cases()) {
+    const std::vector<std::vector<Layout>> combinations = layout_combinations(c);
+    defined += static_cast<std::int64_t>(c.dtypes.size() * combinations.size() * test_devices().size());
     for (const DType dtype : c.dtypes)
       for (const Device device : test_devices())
-        for (const auto& layout : combinations(c)) {
-          const Call call = run(c, dtype, device, layout);
+        for (const auto& layout : combinations) {
+          Call call;
+          try {
+            call = run(c, dtype, device, layout);
+          } catch (const std::exception& e) {
+            FAIL_CHECK(describe(c, dtype, device, layout) << ": " << e.what());
+            continue;
+          }
           std::string problem;
           for (std::size_t k = 0; k < call.outputs.size() && problem.empty(); ++k) {
             const Tensor& y = call.outputs[k];
@@ -79,17 +62,26 @@ TEST_CASE("ops: every op agrees with its reference in every type and layout on e
           }
           for (std::size_t i = 0; i < call.inputs.size() && problem.empty(); ++i)
             if (array_of(call.inputs[i]).data != call.values[i].data || call.inputs[i].version() != 0) problem = str("input ", i, " was changed");
-          ++cells;
+          ++ran;
           if (!problem.empty()) FAIL_CHECK(describe(c, dtype, device, layout) << ": " << problem);
         }
-  CHECK(cells > 10000);
+  }
+  CHECK(ran == defined);
+  CHECK(ran > 10000);
+  std::string devices;
+  std::set<std::string> ops;
+  for (const OpCase& c : op_cases()) ops.insert(c.op);
+  for (const Device d : test_devices()) devices += str(devices.empty() ? "" : ", ", d);
+  std::cout << "SHOWS: ops on " << devices << ": " << ran << " of " << defined << " cells (op x dtype x layout x device), " << op_cases().size() << " cases of "
+            << ops.size() << " ops" << std::endl;
 }
 
 TEST_CASE("ops: a layout does not change a bit of what is not a sum", "[ops]") {
+  std::size_t number = 0;
   for (const OpCase& c : op_cases()) {
-    if (c.accuracy == Accuracy::bound) continue;  // sums may go through memory in its own order
+    if (c.accuracy == Accuracy::bound || !mine(number++)) continue;  // sums may go through memory in its own order
     for (const DType dtype : c.dtypes)
-      for (const auto& layout : combinations(c)) {
+      for (const auto& layout : layout_combinations(c)) {
         const Call call = run(c, dtype, here(), layout);
         std::vector<Tensor> dense;
         for (std::size_t i = 0; i < call.inputs.size(); ++i) dense.push_back(tensor_of(call.values[i], call.inputs[i].dtype()));
@@ -119,7 +111,7 @@ TEST_CASE("ops: every device gives the same bits", "[ops]") {
 TEST_CASE("ops: tensors of two devices are refused by name", "[ops][errors]") {
   int refused = 0;
   for (const OpCase& c : op_cases()) {
-    if (c.inputs.size() < 2 || c.variant == "one tensor twice") continue;  // that one is made of several ops
+    if (c.inputs.size() < 2 || c.across_devices || c.variant == "one tensor twice") continue;  // that one is made of several ops
     for (std::size_t other = 0; other < c.inputs.size(); ++other) {
       std::vector<Tensor> inputs;
       for (std::size_t i = 0; i < c.inputs.size(); ++i)
@@ -136,10 +128,28 @@ TEST_CASE("ops: tensors of two devices are refused by name", "[ops][errors]") {
   CHECK(refused > 100);
 }
 
+TEST_CASE("ops: a type that no case of an op has is refused by name", "[ops][errors]") {
+  std::map<std::string, std::set<DType>> types;
+  for (const OpCase& c : op_cases()) types[c.op].insert(c.dtypes.begin(), c.dtypes.end());
+  int refused = 0;
+  for (const OpCase& c : op_cases())
+    for (const DType t : all_dtypes()) {
+      if (types[c.op].count(t) != 0) continue;
+      std::vector<Tensor> inputs;
+      for (std::size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(sample(c.inputs[i], i, t, layouts(c.inputs[i].shape).front(), here(), 1));
+      INFO(c.name() << ", " << t);
+      CHECK(thrown<DTypeError>(c.op + ": expected ", [&] { c.call(inputs); }) == "");
+      ++refused;
+    }
+  CHECK(refused > 100);
+}
+
 TEST_CASE("ops: an undefined tensor is refused", "[ops][errors]") {
   for (const OpCase& c : op_cases())
     for (std::size_t missing = 0; missing < c.inputs.size(); ++missing) {
       if ((c.op == "linear" || c.op == "linear_relu") && missing == 2) continue;  // no bias
+      if (c.inputs[missing].optional) continue;
+      if (c.op == "clamp" && missing > 0) continue;  // no bound
       std::vector<Tensor> inputs;
       for (std::size_t i = 0; i < c.inputs.size(); ++i)
         inputs.push_back(i == missing ? Tensor() : sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), here(), 1));
@@ -168,32 +178,6 @@ TEST_CASE("ops: under no_grad, and for numbers that are not floating point, noth
     NoGrad guard;
     for (const Tensor& y : c.call(inputs)) CHECK((y.is_leaf() && (!y.requires_grad() || y.id() == inputs[0].id())));
   }
-}
-
-TEST_CASE("ops: every declared op is in the table", "[ops]") {
-  std::set<std::string> known;
-  for (const OpCase& c : op_cases()) known.insert(c.op);
-  // Without a case, because they make tensors (test_create.cpp) or answer with a bool (test_compare.cpp).
-  const std::set<std::string> elsewhere{"tensor",     "empty",      "zeros",     "ones",      "full",     "arange", "eye",
-                                        "empty_like", "zeros_like", "ones_like", "from_blob", "allclose", "equal"};
-  std::set<std::string> declared, missing;
-  for (const char* header : {"create", "elementwise", "join", "linear", "reduce", "softmax"}) {
-    std::ifstream file(str(BRAID_TESTS_DIR "/../core/include/braid/core/ops/", header, ".hpp"));
-    REQUIRE(file);
-    for (std::string line; std::getline(file, line);) {
-      if (line.find("[[nodiscard]]") != 0) continue;
-      const std::size_t end = line.find('(');
-      std::size_t begin = line.find_last_of(' ', end);
-      if (end == std::string::npos || begin == std::string::npos) continue;
-      const std::string name = line.substr(begin + 1, end - begin - 1);
-      if (name.find("operator") == 0) continue;
-      declared.insert(name);
-      if (known.count(name) + elsewhere.count(name) == 0) missing.insert(name);
-    }
-  }
-  CHECK(declared.count("matmul") == 1);
-  CHECK(declared.size() > 40);
-  CHECK(missing == std::set<std::string>{});
 }
 
 }  // namespace braid::test::on_device

@@ -2,6 +2,7 @@
 #include <braid/core/autograd.hpp>
 
 #include <cstdlib>
+#include <iostream>
 
 #include "op_cases.hpp"
 #include "support/on_device.hpp"
@@ -30,25 +31,81 @@ std::vector<Layout> dense(const OpCase& c) {
   return list;
 }
 
-/// Runs both checks for every differentiable op whose number is in this share.
+/// Gradients of every result by every input, and the gradients of these by inputs and incoming gradients: without differences, for given random directions.
+std::vector<Tensor> two_gradients(const OpCase& c, const std::vector<Tensor>& inputs, Device device) {
+  std::vector<Tensor> leaves, roots, incoming, with_incoming;
+  for (const Tensor& t : inputs)
+    if (t.requires_grad()) leaves.push_back(t);
+  for (const Tensor& y : c.call(inputs)) {
+    if (!y.requires_grad()) continue;
+    roots.push_back(y);
+    incoming.push_back(random_tensor(sizes_of(y.shape()), y.dtype(), {}, 4, 0.5, 1).to(device).requires_grad_());
+  }
+  with_incoming = leaves;
+  with_incoming.insert(with_incoming.end(), incoming.begin(), incoming.end());
+  std::vector<Tensor> all = grad(roots, leaves, incoming, true, true, true), second, directions;
+  for (const Tensor& g : all) {
+    if (!g.defined() || !g.requires_grad()) continue;
+    second.push_back(g);
+    directions.push_back(random_tensor(sizes_of(g.shape()), g.dtype(), {}, 6, 0.5, 1).to(device));
+  }
+  if (second.empty()) return all;
+  const std::vector<Tensor> more = grad(second, with_incoming, directions, false, false, true);
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+/// Both checks at a point, counted.
+struct Checks {
+  std::int64_t gradients = 0, second = 0, as_cpu = 0;
+  /// The device's gradients and gradients of gradients are the CPU's, which differences confirm: what a run on emulated devices can afford for every layout.
+  void against_cpu(const OpCase& c, const std::vector<Tensor>& inputs, const std::string& where) {
+    std::vector<Tensor> copies;
+    for (const Tensor& t : inputs) copies.push_back(t.detach().to(Device("cpu:0")).requires_grad_(t.requires_grad()));
+    const std::vector<Tensor> got = two_gradients(c, inputs, here()), want = two_gradients(c, copies, Device("cpu:0"));
+    INFO(c.name() << ", " << where << ", against the CPU");
+    REQUIRE(got.size() == want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      INFO("gradient " << i << " of " << got.size());
+      REQUIRE(got[i].defined() == want[i].defined());
+      if (got[i].defined()) CHECK_CLOSE(got[i].detach(), want[i].detach(), (Tolerance{1e-9, 1e-9}));
+    }
+    ++as_cpu;
+  }
+  void at(const OpCase& c, const std::vector<Tensor>& inputs, const std::string& where, bool incoming_layouts) {
+    const GradcheckOptions options{.incoming_layouts = incoming_layouts};
+    INFO(c.name() << ", " << where);
+    CHECK(gradcheck(c.call, inputs, options) == "");
+    CHECK(gradgradcheck(c.call, inputs, options) == "");
+    ++gradients, ++second;
+  }
+};
+
+/// Runs both checks for every differentiable case whose number is in this share. Emulated devices compare with the CPU, and divide the differences and the
+/// layouts among them.
 void check_share(std::size_t share, std::size_t of) {
-  std::size_t number = 0;
+  std::size_t number = 0, cases = 0;
+  Checks checks;
   for (const OpCase& c : op_cases()) {
     if (!c.differentiable || number++ % of != share) continue;
-    for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
-      const std::vector<Tensor> inputs = point(c, DType::float64, dense(c), seed);
-      INFO(c.name() << ", seed " << seed);
-      CHECK(gradcheck(c.call, inputs) == "");
-      CHECK(gradgradcheck(c.call, inputs) == "");
-    }
+    ++cases;
+    const auto check = [&](const std::vector<Tensor>& inputs, const std::string& where) {
+      if (emulated()) {
+        checks.against_cpu(c, inputs, where);
+      } else {
+        checks.at(c, inputs, where, false);
+      }
+    };
+    if (emulated()) checks.against_cpu(c, point(c, DType::float64, dense(c), 1), "dense");
+    if (!mine(number)) continue;
+    for (std::uint64_t seed = 1; seed <= seeds(); ++seed) checks.at(c, point(c, DType::float64, dense(c), seed), str("seed ", seed), seed == 1);
     // Every layout of every input, the others dense.
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
       for (const Layout& l : layouts(c.inputs[i].shape)) {
         if (l.name == "contiguous" || (c.kinks && l.repeats)) continue;  // equal elements have no derivative there
         std::vector<Layout> layout = dense(c);
         layout[i] = l;
-        INFO(c.name() << ", input " << i << " " << l.name);
-        CHECK(gradcheck(c.call, point(c, DType::float64, layout, 9)) == "");
+        check(point(c, DType::float64, layout, 9), str("input ", i, " ", l.name));
       }
     }
     // Only one of the inputs wants a gradient.
@@ -57,11 +114,11 @@ void check_share(std::size_t share, std::size_t of) {
       if (!inputs[i].requires_grad()) continue;
       for (std::size_t j = 0; j < inputs.size(); ++j)
         if (j != i && inputs[j].requires_grad()) inputs[j].requires_grad_(false);
-      INFO(c.name() << ", only input " << i);
-      CHECK(gradcheck(c.call, inputs) == "");
-      CHECK(gradgradcheck(c.call, inputs) == "");
+      check(inputs, str("only input ", i));
     }
   }
+  std::cout << "SHOWS: gradients on " << here() << " (" << share + 1 << " of " << of << "): " << cases << " cases, " << checks.gradients << " gradchecks, "
+            << checks.second << " gradgradchecks (eps 1e-6, atol 1e-5, rtol 1e-3, nondet_tol 0), " << checks.as_cpu << " points as on the CPU" << std::endl;
 }
 
 }  // namespace

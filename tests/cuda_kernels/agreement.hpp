@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <braid/core/kernel_args/loop.hpp>
+
 #include "cuda_kernels/cuda_kernel_support.hpp"
 #include "support/tensors.hpp"
 

@@ -1,4 +1,9 @@
-// Calls of softmax, the losses, rows by index, random numbers and optimizers.
+// Calls of softmax, the losses, rows by index and random numbers.
+#include <braid/core/kernel_args/index.hpp>
+#include <braid/core/kernel_args/loss.hpp>
+#include <braid/core/kernel_args/random.hpp>
+#include <braid/core/kernel_args/softmax.hpp>
+
 #include "cuda_kernels/every_kernel.hpp"
 
 namespace agreement {
@@ -35,6 +40,9 @@ Numbers labels(const Rows& r, std::int64_t stride) {
   for (std::int64_t i = 0; i < r.rows; ++i) list[static_cast<std::size_t>(i * stride)] = static_cast<double>(label(i, r.n));
   return list;
 }
+/// By options: rows with the first one's label are ignored where others are left.
+constexpr double kSmoothing = 0.125;
+bool ignores_label(const Rows& r) { return r.rows > 2 && r.n > 2; }
 /// lse of 16-bit logits is float32.
 DType of_lse(DType t) { return t == DType::float64 ? t : DType::float32; }
 
@@ -116,6 +124,53 @@ std::vector<Call<braid::CrossEntropyArgs>> calls_of(Of<braid::CrossEntropyArgs>,
              const double of_sum = rounding(t) * (errors + (log2_up(r.rows) + 4) * sizes) / 3;
              return std::vector<Numbers>{bound, {of_sum + last(t, v[1][0])}};
            }});
+  for (const Rows& r : kRows) {
+    if (r.rows == 0 || r.n == 0) continue;
+    const bool ignores = ignores_label(r);
+    list.push_back({text("cross entropy by options", r),
+                    {out(random(r.rows, 1), 0, of_lse), out(random(1, 2)), out(random(r.rows, 3)), out(random(1, 4), 0, of_lse),
+                     in(random(r.rows * r.n, 5, -4, 4), r.shift), in(labels(r, 1), 0, always(DType::int64)), in(random(r.n, 6, 0.5, 1.5), r.shift)},
+                    [=](DType t, const std::vector<void*>& at) {
+                      return braid::CrossEntropyArgs{.dtype = t,
+                                                     .x = at[4],
+                                                     .labels = static_cast<const std::int64_t*>(at[5]),
+                                                     .label_stride = 1,
+                                                     .lse = at[0],
+                                                     .sum = at[1],
+                                                     .scale = 1,
+                                                     .rows = r.rows,
+                                                     .n = r.n,
+                                                     .weight = at[6],
+                                                     .label_smoothing = kSmoothing,
+                                                     .ignores = ignores,
+                                                     .ignore_index = label(0, r.n),
+                                                     .mean = true,
+                                                     .row_loss = at[2],
+                                                     .total = at[3]};
+                    },
+                    [=](DType t, const std::vector<Numbers>& v) {
+                      Numbers of_lses(v[0].size()), of_rows(v[2].size());
+                      double sizes = 0, errors = 0;
+                      for (std::int64_t i = 0; i < r.rows; ++i) {
+                        const Row row(v[4], i, r.n);
+                        const std::size_t k = static_cast<std::size_t>(i);
+                        of_lses[k] = rounding(t) * row.of_lse(r.n);
+                        double error = 0;
+                        for (std::int64_t c = 0; c < r.n; ++c) {
+                          const double d = std::fabs(row.lse - v[4][static_cast<std::size_t>(i * r.n + c)]), w = v[6][static_cast<std::size_t>(c)];
+                          error += kSmoothing / static_cast<double>(r.n) * w * (row.of_lse(r.n) + (log2_up(r.n) + 8) * d);
+                          if (c == label(i, r.n)) error += w * (row.of_lse(r.n) + 8 * d);
+                        }
+                        of_rows[k] = rounding(t) * error + last(t, v[2][k]);
+                        errors += error, sizes += v[2][k];
+                      }
+                      const double total = v[3][0];
+                      return std::vector<Numbers>{of_lses,
+                                                  {rounding(t) * (errors + (2 * log2_up(r.rows) + 8) * sizes) / total + last(t, v[1][0])},
+                                                  of_rows,
+                                                  {rounding(t) * (log2_up(r.rows) + 4) * total}};
+                    }});
+  }
   return list;
 }
 
@@ -151,6 +206,46 @@ std::vector<Call<braid::CrossEntropyBackwardArgs>> calls_of(Of<braid::CrossEntro
                       return std::vector<Numbers>{bound};
                     }});
     list.back().operands[3].type = of_lse;
+  }
+  for (const Rows& r : kRows) {
+    const Numbers x = random(r.rows * r.n, 3, -4, 4);
+    Numbers lse;
+    for (std::int64_t i = 0; i < r.rows; ++i) lse.push_back(Row(x, i, r.n).lse);
+    const bool ignores = ignores_label(r);
+    list.push_back({text("cross entropy backward by options", r),
+                    {out(random(r.rows * r.n, 1), r.shift), in(x, r.shift), in(labels(r, 1), 0, always(DType::int64)), in(lse, 0, of_lse),
+                     in(random(r.rows, 4)), in(random(r.n, 6, 0.5, 1.5), r.shift), in({3}, 0, of_lse)},
+                    [=](DType t, const std::vector<void*>& at) {
+                      return braid::CrossEntropyBackwardArgs{.dtype = t,
+                                                             .x = at[1],
+                                                             .labels = static_cast<const std::int64_t*>(at[2]),
+                                                             .label_stride = 1,
+                                                             .lse = at[3],
+                                                             .dy = at[4],
+                                                             .dx = at[0],
+                                                             .scale = 1,
+                                                             .rows = r.rows,
+                                                             .n = r.n,
+                                                             .weight = at[5],
+                                                             .label_smoothing = kSmoothing,
+                                                             .ignores = ignores,
+                                                             .ignore_index = label(0, r.n),
+                                                             .total = at[6],
+                                                             .dy_stride = 1};
+                    },
+                    [=](DType t, const std::vector<Numbers>& v) {
+                      Numbers bound(v[0].size());
+                      double weights = 0;
+                      for (const double w : v[5]) weights += w * kSmoothing / static_cast<double>(r.n);
+                      for (std::size_t i = 0; i < bound.size(); ++i) {
+                        const std::size_t row = i / static_cast<std::size_t>(r.n), c = i % static_cast<std::size_t>(r.n);
+                        const auto hot = static_cast<std::size_t>(label(static_cast<std::int64_t>(row), r.n));
+                        const double difference = v[1][i] - v[3][row], share = v[5][hot] + weights, p = std::exp(difference) * share;
+                        const double rest = v[5][c] * kSmoothing / static_cast<double>(r.n) + (c == hot ? v[5][hot] : 0);
+                        bound[i] = rounding(t) * std::fabs(v[4][row]) / 3 * (p * (std::fabs(difference) + 16 + log2_up(r.n)) + 6 * rest) + last(t, v[0][i]);
+                      }
+                      return std::vector<Numbers>{bound};
+                    }});
   }
   return list;
 }
@@ -266,112 +361,6 @@ std::vector<Call<braid::RandomArgs>> calls_of(Of<braid::RandomArgs>, DType t) {
                         },
                         nullptr});
   (void)t;
-  return list;
-}
-
-namespace {
-
-/// Parameters with gradients and two states: operands p, g, m, v of each.
-const std::vector<std::vector<std::int64_t>> kItems{{1}, {33, 31, 0, 129}, {1025, 127}, {}};
-
-std::vector<Operand> operands(const std::vector<std::int64_t>& sizes, std::int64_t shift) {
-  std::vector<Operand> list;
-  std::uint64_t seed = 1;
-  for (const std::int64_t n : sizes) {
-    list.push_back(out(random(n, seed++), shift));
-    list.push_back(in(random(n, seed++), shift));
-    list.push_back(out(random(n, seed++), shift));
-    list.push_back(out(random(n, seed++, 0.01, 2), shift));
-  }
-  return list;
-}
-std::shared_ptr<std::vector<braid::OptimItem>> items(const std::vector<std::int64_t>& sizes, const std::vector<void*>& at) {
-  auto list = std::make_shared<std::vector<braid::OptimItem>>();
-  for (std::size_t k = 0; k < sizes.size(); ++k) list->push_back({at[4 * k], at[4 * k + 1], at[4 * k + 2], at[4 * k + 3], sizes[k]});
-  return list;
-}
-
-/// Bounds of p, m, v by f(p, g, m, v before the step) in roundings, one for each.
-template <class F>
-auto of_items(std::vector<Operand> before, F f) {
-  return [before = std::move(before), f](DType t, const std::vector<Numbers>& v) {
-    std::vector<Numbers> bounds;
-    for (std::size_t k = 0; k < v.size(); k += 4) {
-      const std::size_t n = v[k].size();
-      Numbers p(n), m(n), s(n);
-      for (std::size_t i = 0; i < n; ++i) {
-        const auto [of_p, of_m, of_s] = f(before[k].numbers[i], before[k + 1].numbers[i], before[k + 2].numbers[i], before[k + 3].numbers[i]);
-        p[i] = rounding(t) * of_p + last(t, v[k][i]);
-        m[i] = rounding(t) * of_m + last(t, v[k + 2][i]);
-        s[i] = rounding(t) * of_s + last(t, v[k + 3][i]);
-      }
-      bounds.insert(bounds.end(), {p, m, s});
-    }
-    return bounds;
-  };
-}
-
-}  // namespace
-
-std::vector<Call<braid::SgdArgs>> calls_of(Of<braid::SgdArgs>, DType) {
-  std::vector<Call<braid::SgdArgs>> list;
-  for (const auto& sizes : kItems)
-    for (int options = 0; options < 16; ++options) {
-      const bool momentum = (options & 1) != 0, first = (options & 2) != 0, nesterov = momentum && (options & 4) != 0, maximize = (options & 8) != 0;
-      Call<braid::SgdArgs> call;
-      call.name = braid::str("sgd of ", sizes.size(), " parameters, options ", options);
-      call.operands = operands(sizes, options % 2);
-      auto kept = std::make_shared<std::shared_ptr<std::vector<braid::OptimItem>>>();  // the list lives until the next call
-      call.args = [=](DType t, const std::vector<void*>& at) {
-        *kept = items(sizes, at);
-        return braid::SgdArgs{.dtype = t,
-                              .items = (*kept)->data(),
-                              .count = static_cast<std::int64_t>(sizes.size()),
-                              .lr = 0.1,
-                              .momentum = momentum ? 0.9 : 0,
-                              .dampening = nesterov ? 0 : 0.25,
-                              .weight_decay = 0.125,
-                              .nesterov = nesterov,
-                              .maximize = maximize,
-                              .first = first};
-      };
-      call.bound = of_items(call.operands, [=](double p, double g, double m, double) {
-        const double d = std::fabs(g) + 0.125 * std::fabs(p), state = momentum ? 0.9 * std::fabs(m) + d : 0;
-        return std::array<double, 3>{8 * (std::fabs(p) + 0.1 * (d + state)), 6 * state, 0};
-      });
-      list.push_back(call);
-    }
-  return list;
-}
-
-std::vector<Call<braid::AdamWArgs>> calls_of(Of<braid::AdamWArgs>, DType) {
-  std::vector<Call<braid::AdamWArgs>> list;
-  for (const auto& sizes : kItems)
-    for (const std::int64_t step : {1, 7}) {
-      Call<braid::AdamWArgs> call;
-      call.name = braid::str("adamw of ", sizes.size(), " parameters, step ", step);
-      call.operands = operands(sizes, step == 7);
-      auto kept = std::make_shared<std::shared_ptr<std::vector<braid::OptimItem>>>();
-      call.args = [=](DType t, const std::vector<void*>& at) {
-        *kept = items(sizes, at);
-        return braid::AdamWArgs{.dtype = t,
-                                .items = (*kept)->data(),
-                                .count = static_cast<std::int64_t>(sizes.size()),
-                                .lr = 0.01,
-                                .beta1 = 0.9,
-                                .beta2 = 0.75,
-                                .eps = 1e-4,
-                                .weight_decay = 0.125,
-                                .step = step};
-      };
-      call.bound = of_items(call.operands, [=](double p, double g, double m, double v) {
-        const double size = 0.9 * std::fabs(m) + 0.1 * std::fabs(g), square = 0.75 * v + 0.25 * g * g, bias1 = 1 - std::pow(0.9, step),
-                     bias2 = 1 - std::pow(0.75, step);
-        const double change = 0.01 / bias1 * size / (std::sqrt(square) / std::sqrt(bias2) + 1e-4);
-        return std::array<double, 3>{4 * std::fabs(p) + 16 * change, 4 * size, 5 * square};
-      });
-      list.push_back(call);
-    }
   return list;
 }
 

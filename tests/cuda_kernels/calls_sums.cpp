@@ -1,4 +1,7 @@
 // Calls of reduce and gemm.
+#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "cuda_kernels/every_kernel.hpp"
 
 namespace agreement {

@@ -1,6 +1,8 @@
 #pragma once
 #include <memory>
 
+#include <braid/core/kernel_args/loop.hpp>
+
 #include "kernels/kernel_support.hpp"
 
 // For tests that call the kernels of cuda:0 through its table, with operands whose twins in host memory are kernel_test's buffers.

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/loop.hpp>
+
 #include "cuda_kernels/probe.hpp"
 
 #include "cuda/device/loop.cuh"

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include <braid/core/backend.hpp>
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/kernel_args/loop.hpp>
 
 namespace kernel_test {
 

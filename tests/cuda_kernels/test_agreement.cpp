@@ -1,3 +1,9 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/kernel_args/random.hpp>
+#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/kernel_args/softmax.hpp>
+
 #include "cuda_kernels/cuda_kernel_support.hpp"
 
 // The CUDA and the CPU kernels on the same random numbers, with the CPU's float64 kernels as the arbiter: each stays within its bound of the arbiter

@@ -1,4 +1,7 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "cuda_kernels/cuda_kernel_support.hpp"
+#include "reference/functions.hpp"
 
 using namespace kernel_test;
 using braid::BinaryArgs;
@@ -6,10 +9,12 @@ using braid::BinaryOp;
 
 namespace {
 
-const std::vector<BinaryOp> kOps{BinaryOp::add, BinaryOp::sub, BinaryOp::mul, BinaryOp::div, BinaryOp::maximum, BinaryOp::minimum, BinaryOp::relu_backward,
-                                 BinaryOp::eq,  BinaryOp::ne,  BinaryOp::lt,  BinaryOp::le,  BinaryOp::gt,      BinaryOp::ge};
+const std::vector<BinaryOp> kOps{
+    BinaryOp::add, BinaryOp::sub, BinaryOp::mul, BinaryOp::div, BinaryOp::maximum, BinaryOp::minimum, BinaryOp::relu_backward, BinaryOp::eq,
+    BinaryOp::ne,  BinaryOp::lt,  BinaryOp::le,  BinaryOp::gt,  BinaryOp::ge,      BinaryOp::fmod,    BinaryOp::remainder,     BinaryOp::floor_divide};
 
-bool has(BinaryOp op, DType t) { return t != DType::bool_ || (op != BinaryOp::sub && op != BinaryOp::div && op != BinaryOp::relu_backward); }
+bool divides(BinaryOp op) { return op == BinaryOp::div || (is_function(op) && op != BinaryOp::pow && op != BinaryOp::atan2); }
+bool has(BinaryOp op, DType t) { return t != DType::bool_ || (op != BinaryOp::sub && !divides(op) && op != BinaryOp::relu_backward); }
 
 double wrap(DType t, double x) {
   if (t == DType::uint8) return static_cast<double>(static_cast<std::uint8_t>(static_cast<std::int64_t>(x)));
@@ -17,7 +22,7 @@ double wrap(DType t, double x) {
   return x;
 }
 
-double reference(BinaryOp op, DType t, double a, double b, double alpha) {
+double expected_of(BinaryOp op, DType t, double a, double b, double alpha) {
   const DType computed = t == DType::float64 ? t : DType::float32;  // alpha is rounded to it, and the product
   const double scaled = braid::is_floating(t) ? rounded(computed, rounded(computed, alpha) * b) : alpha * b;
   switch (op) {
@@ -47,8 +52,15 @@ double reference(BinaryOp op, DType t, double a, double b, double alpha) {
       return a > b;
     case BinaryOp::ge:
       return a >= b;
+    case BinaryOp::fmod:
+      return std::fmod(a, b);
+    case BinaryOp::remainder:
+      return reference::remainder(a, b);
+    case BinaryOp::floor_divide:
+      return reference::floor_divide(a, b);
+    default:
+      return kNaN;  // those with a tolerance are in the tests of the ops and of every kernel
   }
-  return 0;
 }
 
 DType result_type(BinaryOp op, DType t) { return braid::is_comparison(op) ? DType::bool_ : t; }
@@ -60,7 +72,7 @@ void check_loop(BinaryOp op, DType t, const Loop& loop, std::int64_t shift, doub
   constexpr double scalar = 3;
   Buffer a(t, extent(loop, 1)), b(t, extent(loop, 2)), out(result_type(op, t), extent(loop, 0));
   a.pattern(1), b.pattern(2), out.pattern(3);
-  if (op == BinaryOp::div)
+  if (divides(op))
     for (std::int64_t i = 0; i < b.size(); ++i)
       if (b[i] == 0) b.put(i, 1);
   const auto before = out.bytes();
@@ -78,7 +90,7 @@ void check_loop(BinaryOp op, DType t, const Loop& loop, std::int64_t shift, doub
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < loop.n; ++i) {
     const double x = missing == Missing::a ? rounded(t, scalar) : a[offset(loop, 1, i)], y = missing == Missing::b ? rounded(t, scalar) : b[offset(loop, 2, i)];
-    wrong += !close(out.dtype(), out[offset(loop, 0, i)], reference(op, t, x, y, alpha), 0);
+    wrong += !close(out.dtype(), out[offset(loop, 0, i)], expected_of(op, t, x, y, alpha), 0);
   }
   CHECK(wrong == 0);
   CHECK(changed_outside(out, before, loop) == 0);
@@ -94,7 +106,7 @@ TEST_CASE("cuda binary: every op, dtype and alignment, exactly", "[cuda_kernels]
       for (const std::int64_t n : {0, 1, 17, 1025})
         for (const std::int64_t shift : {0, 1}) check_loop(op, t, dense(n), shift);
       check_loop(op, t, dense(70), 0, 1, Missing::b);
-      check_loop(op, t, dense(70), 1, 1, op == BinaryOp::div ? Missing::none : Missing::a);
+      check_loop(op, t, dense(70), 1, 1, divides(op) ? Missing::none : Missing::a);
       if (op == BinaryOp::add || op == BinaryOp::sub) {
         if (t == DType::bool_) continue;
         check_loop(op, t, dense(70), 0, braid::is_floating(t) ? -0.3 : -3);
@@ -139,7 +151,7 @@ TEST_CASE("cuda binary: NaN, infinities and zeros", "[cuda_kernels][binary]") {
                    gpu_stream());
       dout.fetch();
       for (std::int64_t i = 0; i < n; ++i) {
-        const double expected = reference(op, t, a[i], b[i], 1);
+        const double expected = expected_of(op, t, a[i], b[i], 1);
         INFO("op " << static_cast<int>(op) << " " << braid::name_of(t) << " " << a[i] << ", " << b[i] << " got " << out[i]);
         CHECK((std::isnan(expected) ? std::isnan(out[i]) : out[i] == expected));
       }

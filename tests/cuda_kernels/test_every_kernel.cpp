@@ -12,10 +12,14 @@ namespace {
 
 // One line a kernel. The size of the table says when one is missing; calls_of says what it is compared with.
 // clang-format off
-#define BRAID_KERNELS(X)                                                                                              \
-  X(unary) X(binary) X(where) X(copy) X(fill) X(reduce) X(gemm) X(gemm_pair) X(softmax) X(softmax_backward)           \
-  X(cross_entropy) X(cross_entropy_backward) X(mse) X(mse_backward) X(gather_rows) X(scatter_add_rows) X(random)      \
-  X(sgd) X(adamw)
+#define BRAID_KERNELS(X)                                                                                  \
+  X(unary) X(binary) X(where) X(activation) X(copy) X(fill) X(reduce) X(gemm) X(gemm_pair) X(softmax)     \
+  X(softmax_backward) X(cross_entropy) X(cross_entropy_backward) X(mse) X(mse_backward) X(gather_rows)    \
+  X(scatter_add_rows) X(random) X(gather) X(scatter) X(scan) X(sort) X(sgd) X(norm_rows)                  \
+  X(norm_rows_backward) X(norm_channels) X(norm_channels_backward) X(dropout) X(attention)                \
+  X(attention_backward) X(rnn_cell) X(rnn_cell_backward) X(adam) X(rmsprop) X(adagrad) X(lion)   \
+  X(conv) X(conv_backward_data) X(conv_backward_weight) X(max_pool) X(max_pool_backward) X(max_pool_pick) \
+  X(resample)
 // clang-format on
 #define BRAID_COUNT(name) +1
 static_assert(sizeof(braid::KernelTable) == (0 BRAID_KERNELS(BRAID_COUNT)) * sizeof(void (*)()), "a kernel of the table is missing from BRAID_KERNELS");

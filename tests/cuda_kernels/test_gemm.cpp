@@ -1,6 +1,8 @@
 #include <array>
 #include <random>
 
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cuda/gemm_kinds.hpp"
 #include "cuda_kernels/cuda_kernel_support.hpp"
 

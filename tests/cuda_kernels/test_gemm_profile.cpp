@@ -2,6 +2,8 @@
 #if defined(BRAID_CUDA_SIMT) && defined(BRAID_SIMT_CHECK)
 #include <fstream>
 
+#include <braid/core/kernel_args/gemm.hpp>
+
 #include "cuda/gemm_kinds.hpp"
 #include "cuda_kernels/cuda_kernel_support.hpp"
 #include "simt/profiler.hpp"

@@ -1,3 +1,8 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/kernel_args/softmax.hpp>
+
 #include "cuda_kernels/cuda_kernel_support.hpp"
 #include "cuda_kernels/probe.hpp"
 

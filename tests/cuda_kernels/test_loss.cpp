@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/loss.hpp>
+
 #include "cuda_kernels/cuda_kernel_support.hpp"
 
 using namespace kernel_test;

@@ -1,9 +1,11 @@
 #include <memory>
 
+#include <braid/core/kernel_args/optim.hpp>
+
 #include "cuda_kernels/cuda_kernel_support.hpp"
 
 using namespace kernel_test;
-using braid::AdamWArgs;
+using braid::AdamArgs;
 using braid::OptimItem;
 using braid::SgdArgs;
 
@@ -100,10 +102,10 @@ TEST_CASE("cuda adamw: every dtype and size, early and late steps", "[cuda_kerne
       for (const std::int64_t step : {1, 2, 1000000}) {
         INFO(braid::name_of(t) << " step " << step << " items " << sizes.size());
         Items before(t, sizes, 0), after(t, sizes, 1);
-        AdamWArgs args{};
+        AdamArgs args{};
         args.dtype = t, args.items = after.list.data(), args.count = static_cast<std::int64_t>(sizes.size());
         args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-3, args.weight_decay = 0.1, args.step = step;
-        gpu().adamw(args, gpu_stream());
+        gpu().adam(args, gpu_stream());
         after.fetch();
         const double bias1 = 1 - std::pow(0.9, static_cast<double>(step)), bias2 = 1 - std::pow(0.999, static_cast<double>(step));
         std::int64_t wrong = 0;
@@ -125,7 +127,7 @@ TEST_CASE("cuda optim: integers are refused by name", "[cuda_kernels][optim]") {
   SgdArgs sgd{};
   sgd.dtype = DType::int64;
   CHECK_THROWS_WITH(gpu().sgd(sgd, gpu_stream()), "sgd: expected a floating-point dtype, got int64");
-  AdamWArgs adamw{};
+  AdamArgs adamw{};
   adamw.dtype = DType::bool_;
-  CHECK_THROWS_WITH(gpu().adamw(adamw, gpu_stream()), "adamw: expected a floating-point dtype, got bool");
+  CHECK_THROWS_WITH(gpu().adam(adamw, gpu_stream()), "adam: expected a floating-point dtype, got bool");
 }

@@ -1,3 +1,9 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/kernel_args/loss.hpp>
+#include <braid/core/kernel_args/optim.hpp>
+#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/kernel_args/softmax.hpp>
+
 #include "cuda_kernels/cuda_kernel_support.hpp"
 #if defined(BRAID_CUDA_SIMT)
 #include "simt/stats.hpp"
@@ -120,14 +126,14 @@ TEST_CASE("cuda packs: optimizers, and hundreds of parameters in one launch", "[
           const auto at = [&, i](const Twin& twin) { return static_cast<char*>(twin.data()) + static_cast<std::size_t>(i * each) * braid::size_of(p.dtype()); };
           items.push_back({at(gp), at(gg), at(gm), at(gv), each});
         }
-        braid::AdamWArgs args{};
+        braid::AdamArgs args{};
         args.dtype = t, args.items = items.data(), args.count = count;
         args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-8, args.weight_decay = 0.1, args.step = 3;
 #if defined(BRAID_CUDA_SIMT)
         gpu_stream().synchronize();
         const auto before = braid::simt::stats().grids;
 #endif
-        gpu().adamw(args, gpu_stream());
+        gpu().adam(args, gpu_stream());
 #if defined(BRAID_CUDA_SIMT)
         gpu_stream().synchronize();
         CHECK(braid::simt::stats().grids - before == (count <= 600 ? 1u : 2u));

@@ -1,3 +1,4 @@
+#include <braid/core/kernel_args/random.hpp>
 #include <braid/core/philox.hpp>
 
 #include "cuda_kernels/cuda_kernel_support.hpp"

@@ -11,6 +11,7 @@
 #include <braid/data/mnist.hpp>
 #include <braid/data/synthetic.hpp>
 
+#include "data_variable.hpp"
 #include "support/catch.hpp"
 #include "support/errors.hpp"
 #include "support/temporary.hpp"
@@ -47,24 +48,6 @@ std::string labels(std::uint32_t n) {
   for (std::uint32_t i = 0; i < n; ++i) s += static_cast<char>(i % 10);
   return s;
 }
-
-/// Sets BRAID_DATA, or takes it away, for as long as it lives.
-class DataVariable {
- public:
-  explicit DataVariable(const char* value) {
-    if (const char* now = std::getenv("BRAID_DATA")) before_ = now, had_ = true;
-    set(value);
-  }
-  ~DataVariable() { set(had_ ? before_.c_str() : nullptr); }
-
- private:
-  static void set(const char* value) {
-    if (value != nullptr) ::setenv("BRAID_DATA", value, 1);
-    else ::unsetenv("BRAID_DATA");
-  }
-  std::string before_;
-  bool had_ = false;
-};
 
 bool same(const data::Labelled& a, const data::Labelled& b) {
   return a.image.shape() == b.image.shape() && a.label.shape() == b.label.shape() &&
@@ -266,4 +249,21 @@ TEST_CASE("synthetic: ten kinds, equally often, that can be told apart", "[data]
   }
   INFO(right << " of " << kTest);
   CHECK(right >= kTest * 9 / 10);
+}
+
+TEST_CASE("find_mnist: none where no folder is named and no file is there; all else is an error", "[data][mnist][errors]") {
+  const TemporaryFolder folder;
+  write_file(folder / "mnist-images-idx3-ubyte", images(12));
+  {
+    const DataVariable unset(nullptr);
+    CHECK_FALSE(data::find_mnist().has_value());
+  }
+  const DataVariable variable(folder.path().c_str());
+  CHECK_FALSE(data::find_mnist().has_value());  // labels are missing
+  CHECK_THROWS_TEXT(IoError, "Mnist", data::find_mnist(folder.path()));
+  write_file(folder / "mnist-labels-idx1-ubyte", labels(11));
+  CHECK_THROWS_TEXT(FormatError, "", data::find_mnist());
+  write_file(folder / "mnist-labels-idx1-ubyte", labels(12));
+  CHECK(data::find_mnist().value().size() == 12);
+  CHECK(data::find_mnist(folder.path()).value().size() == 12);
 }

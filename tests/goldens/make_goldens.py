@@ -165,11 +165,31 @@ def write_optim():
         "adamw.large": dict(lr=0.1, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1),
         "adamw.no_decay": dict(lr=0.01, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0),
     }
-    for name, options in {**sgd, **adamw}.items():
-        kind = torch.optim.SGD if name.startswith("sgd") else torch.optim.AdamW
-        flat = [float(options.get(key, 0.0)) for key in ("lr", "momentum", "weight_decay", "dampening", "nesterov", "maximize")]
-        if kind is torch.optim.AdamW:
+    more = {
+        "adam.decay": (torch.optim.Adam, dict(lr=0.05, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)),
+        "adam.amsgrad": (torch.optim.Adam, dict(lr=0.05, betas=(0.5, 0.6), eps=1e-8, weight_decay=0.01, amsgrad=True)),
+        "adam.maximize": (torch.optim.Adam, dict(lr=0.05, betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1, maximize=True)),
+        "adamw.amsgrad": (torch.optim.AdamW, dict(lr=0.05, betas=(0.5, 0.6), eps=1e-8, weight_decay=0.1, amsgrad=True)),
+        "adamw.maximize": (torch.optim.AdamW, dict(lr=0.05, betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1, maximize=True)),
+        "rmsprop.momentum": (torch.optim.RMSprop, dict(lr=0.02, alpha=0.9, eps=1e-6, weight_decay=0.1, momentum=0.8)),
+        "rmsprop.centered": (torch.optim.RMSprop, dict(lr=0.02, alpha=0.7, eps=1e-3, centered=True)),
+        "rmsprop.both": (torch.optim.RMSprop, dict(lr=0.02, alpha=0.7, eps=1e-3, weight_decay=0.1, momentum=0.5, centered=True, maximize=True)),
+        "adagrad.decays": (torch.optim.Adagrad, dict(lr=0.1, lr_decay=0.2, weight_decay=0.1, initial_accumulator_value=0.3, eps=1e-6)),
+        "adagrad.maximize": (torch.optim.Adagrad, dict(lr=0.1, weight_decay=0.1, eps=1e-10, maximize=True)),
+    }
+    fields = {
+        torch.optim.SGD: ("lr", "momentum", "weight_decay", "dampening", "nesterov", "maximize"),
+        torch.optim.RMSprop: ("lr", "alpha", "eps", "weight_decay", "momentum", "centered", "maximize"),
+        torch.optim.Adagrad: ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps", "maximize"),
+    }
+    cases = {name: (torch.optim.SGD, options) for name, options in sgd.items()} | {name: (torch.optim.AdamW, options) for name, options in adamw.items()} | more
+    for name, (kind, options) in cases.items():
+        if kind in fields:
+            flat = [float(options.get(key, 0.0)) for key in fields[kind]]
+        else:
             flat = [options["lr"], *options["betas"], options["eps"], options["weight_decay"]]
+            if name in more:
+                flat += [float(options.get(key, 0.0)) for key in ("amsgrad", "maximize")]
         out.tensor(f"{name}.options", torch.tensor(flat, dtype=torch.float64))
         for label, dtype in DTYPES.items():
             parameters = [p.detach().to(dtype, copy=True).requires_grad_() for p in starts]
@@ -180,6 +200,67 @@ def write_optim():
                 optimizer.step()
                 for i, p in enumerate(parameters):
                     out.tensor(f"{name}.{label}.p{i}.step{k + 1}", p)
+    out.write()
+
+
+def write_schedules():
+    """NAME.lr: the learning rates of two groups, which start with 0.5 and 0.02, before the first step and after each of 40; NAME.momentum likewise."""
+    out = File("schedules.txt", "Learning rates of schedules over 40 steps")
+    sched = torch.optim.lr_scheduler
+    steps = 40
+    plain = {
+        "step": lambda o: sched.StepLR(o, 7, gamma=0.3),
+        "multistep": lambda o: sched.MultiStepLR(o, [3, 9, 9, 30], gamma=0.5),
+        "exponential": lambda o: sched.ExponentialLR(o, 0.93),
+        "cosine": lambda o: sched.CosineAnnealingLR(o, 16, eta_min=0.01),
+        "cosine.zero": lambda o: sched.CosineAnnealingLR(o, 40),
+        "restarts": lambda o: sched.CosineAnnealingWarmRestarts(o, 7, eta_min=0.001),
+        "restarts.longer": lambda o: sched.CosineAnnealingWarmRestarts(o, 5, T_mult=2, eta_min=0.001),
+        "linear": lambda o: sched.LinearLR(o, start_factor=0.1, end_factor=0.9, total_iters=12),
+        "constant": lambda o: sched.ConstantLR(o, factor=0.25, total_iters=8),
+        "polynomial": lambda o: sched.PolynomialLR(o, total_iters=25, power=1.7),
+        "lambda": lambda o: sched.LambdaLR(o, lambda t: 1 / (1 + 0.1 * t)),
+        "onecycle": lambda o: sched.OneCycleLR(o, 0.7, total_steps=41),
+        "onecycle.linear": lambda o: sched.OneCycleLR(o, 0.7, total_steps=45, pct_start=0.4, anneal_strategy="linear", div_factor=10, final_div_factor=100),
+        "onecycle.three": lambda o: sched.OneCycleLR(o, 0.7, total_steps=41, three_phase=True, base_momentum=0.8, max_momentum=0.9),
+        "sequential": lambda o: sched.SequentialLR(
+            o, [sched.LinearLR(o, 0.1, total_iters=5), sched.CosineAnnealingLR(o, 20, eta_min=0.01), sched.ExponentialLR(o, 0.9)], [5, 25]
+        ),
+        "chained": lambda o: sched.ChainedScheduler(
+            [sched.ConstantLR(o, 0.1, total_iters=6), sched.ExponentialLR(o, 0.95), sched.CosineAnnealingLR(o, 45), sched.StepLR(o, 10, gamma=0.5)]
+        ),
+    }
+    make = lambda momentum: torch.optim.SGD([{"params": [torch.zeros(1)], "lr": 0.5}, {"params": [torch.zeros(1)], "lr": 0.02}], lr=1.0, momentum=momentum)
+    for name, build in plain.items():
+        optimizer = make(0.9)
+        schedule = build(optimizer)
+        rates, momenta = [], []
+        for step in range(steps + 1):
+            rates.append([g["lr"] for g in optimizer.param_groups])
+            momenta.append(optimizer.param_groups[0]["momentum"])
+            optimizer.step()
+            if step < steps:
+                schedule.step()
+        out.tensor(f"{name}.lr", torch.tensor(rates, dtype=torch.float64))
+        if name.startswith("onecycle"):
+            out.tensor(f"{name}.momentum", torch.tensor(momenta, dtype=torch.float64))
+    metrics = torch.tensor([1 / (1 + 0.3 * t) if t < 12 else 0.25 + 0.01 * ((t * 7) % 5) for t in range(steps)], dtype=torch.float64)
+    out.tensor("plateau.metrics", metrics)
+    plateaus = {
+        "plateau.default": (dict(), 1),
+        "plateau.short": (dict(factor=0.5, patience=2, threshold=0.05, cooldown=1, min_lr=0.003), 1),
+        "plateau.absolute": (dict(factor=0.5, patience=3, threshold=0.02, threshold_mode="abs"), 1),
+        "plateau.max": (dict(mode="max", factor=0.5, patience=1, threshold=0.02), -1),
+        "plateau.max_absolute": (dict(mode="max", factor=0.7, patience=1, threshold=0.02, threshold_mode="abs", cooldown=2), -1),
+    }
+    for name, (options, sign) in plateaus.items():
+        optimizer = make(0.0)
+        schedule = sched.ReduceLROnPlateau(optimizer, **options)
+        rates = []
+        for metric in metrics.tolist():
+            schedule.step(sign * metric)
+            rates.append([g["lr"] for g in optimizer.param_groups])
+        out.tensor(f"{name}.lr", torch.tensor(rates, dtype=torch.float64))
     out.write()
 
 
@@ -318,6 +399,7 @@ def main():
     torch.set_num_threads(1)
     write_ops()
     write_optim()
+    write_schedules()
     write_mlp()
     write_print()
     total = sum(f.stat().st_size for f in FOLDER.glob("*.txt"))

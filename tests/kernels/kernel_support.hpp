@@ -11,6 +11,7 @@
 #include <braid/core/device.hpp>
 #include <braid/core/dtype.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/kernel_args/loop.hpp>
 #include <braid/core/kernel_table.hpp>
 
 #include "support/catch.hpp"

@@ -1,4 +1,7 @@
+#include <braid/core/kernel_args/elementwise.hpp>
+
 #include "kernels/kernel_support.hpp"
+#include "reference/functions.hpp"
 
 using namespace kernel_test;
 using braid::BinaryArgs;
@@ -6,10 +9,12 @@ using braid::BinaryOp;
 
 namespace {
 
-const std::vector<BinaryOp> kOps{BinaryOp::add, BinaryOp::sub, BinaryOp::mul, BinaryOp::div, BinaryOp::maximum, BinaryOp::minimum, BinaryOp::relu_backward,
-                                 BinaryOp::eq,  BinaryOp::ne,  BinaryOp::lt,  BinaryOp::le,  BinaryOp::gt,      BinaryOp::ge};
+const std::vector<BinaryOp> kOps{
+    BinaryOp::add, BinaryOp::sub, BinaryOp::mul, BinaryOp::div, BinaryOp::maximum, BinaryOp::minimum, BinaryOp::relu_backward, BinaryOp::eq,
+    BinaryOp::ne,  BinaryOp::lt,  BinaryOp::le,  BinaryOp::gt,  BinaryOp::ge,      BinaryOp::fmod,    BinaryOp::remainder,     BinaryOp::floor_divide};
 
-bool has(BinaryOp op, DType t) { return t != DType::bool_ || (op != BinaryOp::sub && op != BinaryOp::div && op != BinaryOp::relu_backward); }
+bool divides(BinaryOp op) { return op == BinaryOp::div || (is_function(op) && op != BinaryOp::pow && op != BinaryOp::atan2); }
+bool has(BinaryOp op, DType t) { return t != DType::bool_ || (op != BinaryOp::sub && !divides(op) && op != BinaryOp::relu_backward); }
 
 double wrap(DType t, double x) {
   if (t == DType::uint8) return static_cast<double>(static_cast<std::uint8_t>(static_cast<std::int64_t>(x)));
@@ -17,7 +22,7 @@ double wrap(DType t, double x) {
   return x;
 }
 
-double reference(BinaryOp op, DType t, double a, double b, double alpha = 1) {
+double expected_of(BinaryOp op, DType t, double a, double b, double alpha = 1) {
   switch (op) {
     case BinaryOp::add:
       return wrap(t, a + (braid::is_floating(t) ? rounded(t == DType::float64 ? t : DType::float32, alpha * b) : alpha * b));
@@ -45,8 +50,15 @@ double reference(BinaryOp op, DType t, double a, double b, double alpha = 1) {
       return a > b;
     case BinaryOp::ge:
       return a >= b;
+    case BinaryOp::fmod:
+      return std::fmod(a, b);
+    case BinaryOp::remainder:
+      return reference::remainder(a, b);
+    case BinaryOp::floor_divide:
+      return reference::floor_divide(a, b);
+    default:
+      return kNaN;  // those with a tolerance are in the tests of the ops and of every kernel
   }
-  return 0;
 }
 
 BinaryArgs args_of(BinaryOp op, DType t, Buffer& out, const void* a, const void* b, const Loop& loop) {
@@ -65,7 +77,7 @@ void check_loop(BinaryOp op, DType t, const Loop& loop, std::int64_t shift) {
   INFO("op " << static_cast<int>(op) << " " << braid::name_of(t) << " n " << loop.n << " rank " << loop.rank << " shift " << shift);
   Buffer a(t, extent(loop, 1), shift), b(t, extent(loop, 2), 2 * shift), out(result_type(op, t), extent(loop, 0), shift);
   a.pattern(1), b.pattern(2);
-  if (op == BinaryOp::div) avoid_zero(b);
+  if (divides(op)) avoid_zero(b);
   const auto before = out.bytes();
   kernels().binary(args_of(op, t, out, a.data(), b.data(), loop), stream());
   std::vector<bool> written(before.size());
@@ -73,7 +85,7 @@ void check_loop(BinaryOp op, DType t, const Loop& loop, std::int64_t shift) {
   const auto element = static_cast<std::int64_t>(braid::size_of(out.dtype()));
   for (std::int64_t i = 0; i < loop.n; ++i) {
     const std::int64_t at = offset(loop, 0, i);
-    if (!close(out.dtype(), out[at], reference(op, t, a[offset(loop, 1, i)], b[offset(loop, 2, i)]), 0)) ++wrong;
+    if (!close(out.dtype(), out[at], expected_of(op, t, a[offset(loop, 1, i)], b[offset(loop, 2, i)]), 0)) ++wrong;
     for (std::int64_t k = 0; k < element; ++k) written[static_cast<std::size_t>(at * element + k)] = true;
   }
   CHECK(wrong == 0);
@@ -133,7 +145,7 @@ TEST_CASE("binary: a missing operand is the scalar, rounded to the dtype", "[ker
         const auto check = [&] {
           kernels().binary(args, stream());
           std::int64_t wrong = 0;
-          for (std::int64_t i = 0; i < n; ++i) wrong += !close(t, out[i], reference(BinaryOp::sub, t, left ? s : x[i], left ? x[i] : s), 0);
+          for (std::int64_t i = 0; i < n; ++i) wrong += !close(t, out[i], expected_of(BinaryOp::sub, t, left ? s : x[i], left ? x[i] : s), 0);
           CHECK(wrong == 0);
         };
         check();
@@ -154,7 +166,7 @@ TEST_CASE("binary: alpha scales b in add and sub", "[kernels][binary]") {
         args.alpha = 3;
         kernels().binary(args, stream());
         std::int64_t wrong = 0;
-        for (std::int64_t i = 0; i < n; ++i) wrong += !close(t, out[i], reference(op, t, a[i], b[i], 3), 0);
+        for (std::int64_t i = 0; i < n; ++i) wrong += !close(t, out[i], expected_of(op, t, a[i], b[i], 3), 0);
         CHECK(wrong == 0);
       }
 }
@@ -186,7 +198,7 @@ TEST_CASE("binary: NaN, infinities, zeros and subnormals at any position", "[ker
               a.pattern(8), b.pattern(9);
               a.put(at, x), b.put(at, y);
               kernels().binary(args_of(op, t, out, a.data(), b.data(), dense(n)), stream());
-              const double expected = reference(op, t, a[at], b[at]);
+              const double expected = expected_of(op, t, a[at], b[at]);
               const bool zero_order = (op == BinaryOp::maximum || op == BinaryOp::minimum) && a[at] == 0 && b[at] == 0;  // max(0, -0) may be either
               if (!close(out.dtype(), out[at], expected, 0) && !(zero_order && out[at] == 0)) {
                 INFO(braid::name_of(t) << " op " << static_cast<int>(op) << " " << a[at] << " " << b[at] << " got " << out[at]);

@@ -10,7 +10,7 @@
 
 #include <braid/core/backend.hpp>
 #include <braid/core/device.hpp>
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/kernel_args/gemm.hpp>
 
 #include "support/catch.hpp"
 #include "support/child.hpp"

@@ -10,7 +10,7 @@
 #include <braid/core/backend.hpp>
 #include <braid/core/device.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/kernel_args/gemm.hpp>
 
 #include "cpu/gemm_library.hpp"
 #include "support/catch.hpp"

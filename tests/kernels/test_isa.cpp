@@ -23,7 +23,7 @@ TEST_CASE("isa: the best one unless another is forced", "[kernels][isa]") {
     CHECK(isa.supported());
     CHECK(isa.kernels->gemm != nullptr);
     CHECK(isa.kernels->unary != nullptr);
-    CHECK(isa.kernels->adamw != nullptr);
+    CHECK(isa.kernels->adam != nullptr);
   }
 }
 

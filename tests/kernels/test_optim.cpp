@@ -1,7 +1,9 @@
+#include <braid/core/kernel_args/optim.hpp>
+
 #include "kernels/kernel_support.hpp"
 
 using namespace kernel_test;
-using braid::AdamWArgs;
+using braid::AdamArgs;
 using braid::OptimItem;
 using braid::SgdArgs;
 
@@ -85,10 +87,10 @@ TEST_CASE("adamw: every dtype and size, early and late steps", "[kernels][optim]
       for (const std::int64_t step : {1, 2, 1000000}) {
         INFO(braid::name_of(t) << " step " << step << " items " << sizes.size());
         Items before(t, sizes, 1), after(t, sizes, 1);
-        AdamWArgs args{};
+        AdamArgs args{};
         args.dtype = t, args.items = after.list.data(), args.count = static_cast<std::int64_t>(sizes.size());
         args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-3, args.weight_decay = 0.1, args.step = step;
-        kernels().adamw(args, stream());
+        kernels().adam(args, stream());
         const double bias1 = 1 - std::pow(0.9, static_cast<double>(step)), bias2 = 1 - std::pow(0.999, static_cast<double>(step));
         std::int64_t wrong = 0;
         for (std::size_t k = 0; k < sizes.size(); ++k) {
@@ -112,10 +114,10 @@ TEST_CASE("optim: threads change no bit", "[kernels][optim]") {
     const auto run = [&](bool adam) {
       Items items(t, kSizeLists[4], 0);
       if (adam) {
-        AdamWArgs args{};
+        AdamArgs args{};
         args.dtype = t, args.items = items.list.data(), args.count = 6, args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-8,
         args.weight_decay = 0.1, args.step = 3;
-        kernels().adamw(args, stream());
+        kernels().adam(args, stream());
       } else {
         SgdArgs args{};
         args.dtype = t, args.items = items.list.data(), args.count = 6, args.lr = 0.1, args.momentum = 0.9, args.weight_decay = 0.1, args.nesterov = true;
@@ -138,7 +140,38 @@ TEST_CASE("optim: integers are refused by name", "[kernels][optim]") {
   sgd.dtype = DType::int64;
   CHECK_THROWS_AS(kernels().sgd(sgd, stream()), braid::DTypeError);
   CHECK_THROWS_WITH(kernels().sgd(sgd, stream()), "sgd: expected a floating-point dtype, got int64");
-  AdamWArgs adamw{};
+  AdamArgs adamw{};
   adamw.dtype = DType::bool_;
-  CHECK_THROWS_WITH(kernels().adamw(adamw, stream()), "adamw: expected a floating-point dtype, got bool");
+  CHECK_THROWS_WITH(kernels().adam(adamw, stream()), "adam: expected a floating-point dtype, got bool");
+  braid::RmspropArgs rmsprop{};
+  rmsprop.dtype = DType::int32;
+  CHECK_THROWS_WITH(kernels().rmsprop(rmsprop, stream()), "rmsprop: expected a floating-point dtype, got int32");
+  braid::AdagradArgs adagrad{};
+  adagrad.dtype = DType::uint8;
+  CHECK_THROWS_WITH(kernels().adagrad(adagrad, stream()), "adagrad: expected a floating-point dtype, got uint8");
+  braid::LionArgs lion{};
+  lion.dtype = DType::int64;
+  CHECK_THROWS_WITH(kernels().lion(lion, stream()), "lion: expected a floating-point dtype, got int64");
+}
+
+TEST_CASE("optim: state that an optimizer does not keep is not touched, and need not be there", "[kernels][optim]") {
+  for (const DType t : kFloats) {
+    const auto check = [t](auto args, auto kernel, bool without_m, bool without_v) {
+      Items items(t, {33, 100}, 1);
+      const auto m = items.m[1].bytes(), v = items.v[1].bytes(), p = items.p[1].bytes();
+      for (OptimItem& item : items.list) {
+        if (without_m) item.m = nullptr;
+        if (without_v) item.v = nullptr;
+      }
+      args.dtype = t, args.items = items.list.data(), args.count = 2, args.lr = 0.1;
+      kernel(args, stream());
+      CHECK(items.p[1].guards_intact());
+      CHECK(items.p[1].bytes() != p);
+      if (without_m) CHECK(items.m[1].bytes() == m);
+      if (without_v) CHECK(items.v[1].bytes() == v);
+    };
+    check(braid::LionArgs{}, kernels().lion, false, true);
+    check(braid::RmspropArgs{}, kernels().rmsprop, true, false);
+    check(braid::AdagradArgs{}, kernels().adagrad, true, false);
+  }
 }

@@ -1,3 +1,5 @@
+#include <braid/core/kernel_args/reduce.hpp>
+
 #include "kernels/kernel_support.hpp"
 
 using namespace kernel_test;

@@ -99,6 +99,39 @@ TEST_CASE("AdamW: five steps agree with PyTorch", "[nn][optim][goldens]") {
     });
 }
 
+TEST_CASE("AdamW and Adam: amsgrad, maximize and coupled decay agree with PyTorch", "[nn][optim][goldens]") {
+  const Goldens goldens("optim.txt", here());
+  for (const char* name : {"adamw.amsgrad", "adamw.maximize"})
+    check_steps(goldens, name, [](const std::vector<Tensor>& p, const std::vector<double>& o) {
+      return std::make_unique<optim::AdamW>(
+          p, optim::AdamWOptions{.lr = o[0], .beta1 = o[1], .beta2 = o[2], .eps = o[3], .weight_decay = o[4], .amsgrad = o[5] != 0, .maximize = o[6] != 0});
+    });
+  for (const char* name : {"adam.decay", "adam.amsgrad", "adam.maximize"})
+    check_steps(goldens, name, [](const std::vector<Tensor>& p, const std::vector<double>& o) {
+      return std::make_unique<optim::Adam>(
+          p, optim::AdamOptions{.lr = o[0], .beta1 = o[1], .beta2 = o[2], .eps = o[3], .weight_decay = o[4], .amsgrad = o[5] != 0, .maximize = o[6] != 0});
+    });
+}
+
+TEST_CASE("RMSprop: five steps agree with PyTorch", "[nn][optim][goldens]") {
+  const Goldens goldens("optim.txt", here());
+  for (const char* name : {"rmsprop.momentum", "rmsprop.centered", "rmsprop.both"})
+    check_steps(goldens, name, [](const std::vector<Tensor>& p, const std::vector<double>& o) {
+      return std::make_unique<optim::RMSprop>(
+          p,
+          optim::RMSpropOptions{.lr = o[0], .alpha = o[1], .eps = o[2], .weight_decay = o[3], .momentum = o[4], .centered = o[5] != 0, .maximize = o[6] != 0});
+    });
+}
+
+TEST_CASE("Adagrad: five steps agree with PyTorch", "[nn][optim][goldens]") {
+  const Goldens goldens("optim.txt", here());
+  for (const char* name : {"adagrad.decays", "adagrad.maximize"})
+    check_steps(goldens, name, [](const std::vector<Tensor>& p, const std::vector<double>& o) {
+      return std::make_unique<optim::Adagrad>(
+          p, optim::AdagradOptions{.lr = o[0], .lr_decay = o[1], .weight_decay = o[2], .initial_accumulator_value = o[3], .eps = o[4], .maximize = o[5] != 0});
+    });
+}
+
 TEST_CASE("training: an MLP's gradients and ten losses agree with PyTorch", "[nn][optim][goldens]") {
   const Goldens goldens("mlp.txt", here());
   const Tensor labels = goldens.tensor("labels");

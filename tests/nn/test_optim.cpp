@@ -1,4 +1,5 @@
 // Optimizers: against plain loops in double, state, errors, and what a step must not do.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -18,11 +19,11 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-/// One parameter's update in double, as the formulas say; `m` and `v` are its state, `step` counts from 1.
-using Reference = std::function<void(Numbers& p, const Numbers& g, Numbers& m, Numbers& v, int step)>;
+/// One parameter's update in double, as the formulas say; `m`, `v` and `s` are its state, `step` counts from 1.
+using Reference = std::function<void(Numbers& p, const Numbers& g, Numbers& m, Numbers& v, Numbers& s, int step)>;
 
 Reference sgd_reference(const optim::SgdOptions& o) {
-  return [o](Numbers& p, const Numbers& g, Numbers& m, Numbers&, int step) {
+  return [o](Numbers& p, const Numbers& g, Numbers& m, Numbers&, Numbers&, int step) {
     for (std::size_t i = 0; i < p.size(); ++i) {
       double d = (o.maximize ? -g[i] : g[i]) + o.weight_decay * p[i];
       if (o.momentum != 0) {
@@ -34,14 +35,50 @@ Reference sgd_reference(const optim::SgdOptions& o) {
   };
 }
 
-Reference adamw_reference(const optim::AdamWOptions& o) {
-  return [o](Numbers& p, const Numbers& g, Numbers& m, Numbers& v, int step) {
+/// Adam, or AdamW.
+template <class Options>
+Reference adam_reference(const Options& o, bool coupled) {
+  return [o, coupled](Numbers& p, const Numbers& g, Numbers& m, Numbers& v, Numbers& s, int step) {
     const double bias1 = 1 - std::pow(o.beta1, step), bias2 = 1 - std::pow(o.beta2, step);
     for (std::size_t i = 0; i < p.size(); ++i) {
-      p[i] *= 1 - o.lr * o.weight_decay;
-      m[i] = o.beta1 * m[i] + (1 - o.beta1) * g[i];
-      v[i] = o.beta2 * v[i] + (1 - o.beta2) * g[i] * g[i];
-      p[i] -= o.lr / bias1 * m[i] / (std::sqrt(v[i]) / std::sqrt(bias2) + o.eps);
+      const double d = (o.maximize ? -g[i] : g[i]) + (coupled ? o.weight_decay * p[i] : 0);
+      if (!coupled) p[i] *= 1 - o.lr * o.weight_decay;
+      m[i] = o.beta1 * m[i] + (1 - o.beta1) * d;
+      v[i] = o.beta2 * v[i] + (1 - o.beta2) * d * d;
+      s[i] = std::max(s[i], v[i]);
+      p[i] -= o.lr / bias1 * m[i] / (std::sqrt(o.amsgrad ? s[i] : v[i]) / std::sqrt(bias2) + o.eps);
+    }
+  };
+}
+
+Reference rmsprop_reference(const optim::RMSpropOptions& o) {
+  return [o](Numbers& p, const Numbers& g, Numbers& m, Numbers& v, Numbers& s, int) {
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const double d = (o.maximize ? -g[i] : g[i]) + o.weight_decay * p[i];
+      v[i] = o.alpha * v[i] + (1 - o.alpha) * d * d;
+      s[i] = o.alpha * s[i] + (1 - o.alpha) * d;
+      m[i] = o.momentum * m[i] + d / (std::sqrt(o.centered ? v[i] - s[i] * s[i] : v[i]) + o.eps);
+      p[i] -= o.lr * m[i];
+    }
+  };
+}
+
+Reference adagrad_reference(const optim::AdagradOptions& o) {
+  return [o](Numbers& p, const Numbers& g, Numbers&, Numbers& v, Numbers&, int step) {
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const double d = (o.maximize ? -g[i] : g[i]) + o.weight_decay * p[i];
+      v[i] += d * d + (step == 1 ? o.initial_accumulator_value : 0);
+      p[i] -= o.lr / (1 + (step - 1) * o.lr_decay) * d / (std::sqrt(v[i]) + o.eps);
+    }
+  };
+}
+
+Reference lion_reference(const optim::LionOptions& o) {
+  return [o](Numbers& p, const Numbers& g, Numbers& m, Numbers&, Numbers&, int) {
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const double d = o.maximize ? -g[i] : g[i], way = o.beta1 * m[i] + (1 - o.beta1) * d;
+      p[i] = p[i] * (1 - o.lr * o.weight_decay) - o.lr * (way > 0 ? 1 : way < 0 ? -1 : 0);
+      m[i] = o.beta2 * m[i] + (1 - o.beta2) * d;
     }
   };
 }
@@ -58,7 +95,19 @@ std::vector<Case> cases() {
     list.push_back({"SGD " + name, [o](std::vector<Tensor> p) { return std::make_unique<optim::SGD>(std::move(p), o); }, sgd_reference(o)});
   };
   const auto adamw = [&](const std::string& name, const optim::AdamWOptions& o) {
-    list.push_back({"AdamW " + name, [o](std::vector<Tensor> p) { return std::make_unique<optim::AdamW>(std::move(p), o); }, adamw_reference(o)});
+    list.push_back({"AdamW " + name, [o](std::vector<Tensor> p) { return std::make_unique<optim::AdamW>(std::move(p), o); }, adam_reference(o, false)});
+  };
+  const auto adam = [&](const std::string& name, const optim::AdamOptions& o) {
+    list.push_back({"Adam " + name, [o](std::vector<Tensor> p) { return std::make_unique<optim::Adam>(std::move(p), o); }, adam_reference(o, true)});
+  };
+  const auto rmsprop = [&](const std::string& name, const optim::RMSpropOptions& o) {
+    list.push_back({"RMSprop " + name, [o](std::vector<Tensor> p) { return std::make_unique<optim::RMSprop>(std::move(p), o); }, rmsprop_reference(o)});
+  };
+  const auto adagrad = [&](const std::string& name, const optim::AdagradOptions& o) {
+    list.push_back({"Adagrad " + name, [o](std::vector<Tensor> p) { return std::make_unique<optim::Adagrad>(std::move(p), o); }, adagrad_reference(o)});
+  };
+  const auto lion = [&](const std::string& name, const optim::LionOptions& o) {
+    list.push_back({"Lion " + name, [o](std::vector<Tensor> p) { return std::make_unique<optim::Lion>(std::move(p), o); }, lion_reference(o)});
   };
   sgd("plain", {.lr = 0.1});
   sgd("weight decay", {.lr = 0.1, .weight_decay = 0.05});
@@ -70,14 +119,26 @@ std::vector<Case> cases() {
   adamw("default", {});
   adamw("other betas", {.lr = 0.02, .beta1 = 0.5, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.2});
   adamw("beta 0", {.lr = 0.02, .beta1 = 0, .beta2 = 0, .weight_decay = 0});
+  adamw("amsgrad, maximize", {.lr = 0.02, .beta1 = 0.5, .beta2 = 0.6, .weight_decay = 0.1, .amsgrad = true, .maximize = true});
+  adam("default", {});
+  adam("weight decay", {.lr = 0.02, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-4, .weight_decay = 0.1});
+  adam("amsgrad, maximize", {.lr = 0.02, .beta1 = 0.5, .beta2 = 0.6, .eps = 1e-4, .weight_decay = 0.1, .amsgrad = true, .maximize = true});
+  rmsprop("default", {});
+  rmsprop("momentum, weight decay", {.lr = 0.005, .alpha = 0.9, .eps = 1e-3, .weight_decay = 0.05, .momentum = 0.7});
+  rmsprop("centered, maximize", {.lr = 0.005, .alpha = 0.7, .eps = 1e-2, .centered = true, .maximize = true});
+  rmsprop("centered, momentum", {.lr = 0.005, .alpha = 0.7, .eps = 1e-2, .momentum = 0.5, .centered = true});
+  adagrad("default", {});
+  adagrad("decays", {.lr = 0.05, .lr_decay = 0.1, .weight_decay = 0.05, .initial_accumulator_value = 0.2, .maximize = true});
+  lion("default", {});
+  lion("weight decay, maximize", {.lr = 0.003, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.1, .maximize = true});
   return list;
 }
 
 struct Tracked {  // a parameter, and what it must be
   Tensor tensor;
-  Numbers p, m, v;
+  Numbers p, m, v, s;
   int step = 0;
-  explicit Tracked(Tensor t) : tensor(std::move(t)), p(tensor.to_vector<double>()), m(p.size()), v(p.size()) {}
+  explicit Tracked(Tensor t) : tensor(std::move(t)), p(tensor.to_vector<double>()), m(p.size()), v(p.size()), s(p.size()) {}
 };
 
 bool close(const Tracked& t, double tolerance) {
@@ -114,7 +175,7 @@ TEST_CASE("optimizers: 60 steps agree with plain loops in double, in every type,
             Tracked& t = tracked[i];
             const Tensor grad = random_tensor(test::sizes_of(t.tensor.shape()), dtype, device, seed++, -1, 1);
             t.tensor.set_grad(grad);
-            c.reference(t.p, grad.to_vector<double>(), t.m, t.v, ++t.step);
+            c.reference(t.p, grad.to_vector<double>(), t.m, t.v, t.s, ++t.step);
           }
           optimizer->step();
         }
@@ -137,7 +198,7 @@ TEST_CASE("optimizers: float16 and bfloat16 are rounded once a step", "[nn][opti
       for (int step = 1; step <= 3; ++step) {
         const Tensor grad = random_tensor({40}, dtype, {}, static_cast<std::uint64_t>(step) + 10, 0.25, 1);
         t.tensor.set_grad(grad);
-        c.reference(t.p, grad.to_vector<double>(), t.m, t.v, step);
+        c.reference(t.p, grad.to_vector<double>(), t.m, t.v, t.s, step);
         optimizer->step();
       }
       CHECK(close(t, dtype == DType::float16 ? 4e-3 : 3e-2));
@@ -162,7 +223,7 @@ TEST_CASE("optimizers: parameters and gradients of any layout", "[nn][optim]") {
       for (Tracked* t : {&transposed, &dense, &sliced}) {
         Tensor grad = random_tensor({t->tensor.size(1), t->tensor.size(0)}, DType::float64, {}, seed++).t();
         t->tensor.set_grad(grad);
-        c.reference(t->p, grad.to_vector<double>(), t->m, t->v, step);
+        c.reference(t->p, grad.to_vector<double>(), t->m, t->v, t->s, step);
       }
       optimizer->step();
     }
@@ -189,7 +250,7 @@ TEST_CASE("optimizers: one over several devices and dtypes", "[nn][optim]") {
       for (Tracked& t : tracked) {
         const Tensor grad = random_tensor({9}, t.tensor.dtype(), t.tensor.device(), static_cast<std::uint64_t>(step), -1, 1);
         t.tensor.set_grad(grad);
-        c.reference(t.p, grad.to_vector<double>(), t.m, t.v, step);
+        c.reference(t.p, grad.to_vector<double>(), t.m, t.v, t.s, step);
       }
       optimizer->step();
     }
@@ -248,7 +309,7 @@ TEST_CASE("optimizers: follow a model that is moved, state too", "[nn][optim]") 
       for (Tracked* t : {&w, &b}) {
         const Tensor grad = random_tensor(test::sizes_of(t->tensor.shape()), DType::float64, layer.weight.device(), seed++, -1, 1);
         t->tensor.set_grad(grad);
-        c.reference(t->p, grad.to_vector<double>(), t->m, t->v, step);
+        c.reference(t->p, grad.to_vector<double>(), t->m, t->v, t->s, step);
       }
       optimizer->step();
       const auto on_device = [&](const auto& made) {

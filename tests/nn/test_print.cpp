@@ -66,6 +66,13 @@ TEST_CASE("print: layers", "[nn][print]") {
   CHECK(str(nn::Embedding(1000, 10)) == "Embedding(1000, 10)");
   CHECK(str(nn::ReLU()) == "ReLU()");
   CHECK(str(nn::Tanh(), nn::Sigmoid(), nn::Identity()) == "Tanh()Sigmoid()Identity()");
+  CHECK(str(nn::GELU(), nn::GELU("tanh")) == "GELU(approximate='none')GELU(approximate='tanh')");
+  CHECK(str(nn::Softplus()) == "Softplus(beta=1.0, threshold=20.0)");
+  CHECK(str(nn::ELU(), nn::CELU(0.5), nn::ELU(1e-5)) == "ELU(alpha=1.0)CELU(alpha=0.5)ELU(alpha=1e-05)");
+  CHECK(str(nn::LeakyReLU(), nn::LeakyReLU(0.2)) == "LeakyReLU(negative_slope=0.01)LeakyReLU(negative_slope=0.2)");
+  CHECK(str(nn::Hardtanh(), nn::Hardtanh(-2.5, 1e16)) == "Hardtanh(min_val=-1.0, max_val=1.0)Hardtanh(min_val=-2.5, max_val=1e+16)");
+  CHECK(str(nn::SiLU(), nn::SELU(), nn::ReLU6(), nn::Hardsigmoid()) == "SiLU()SELU()ReLU6()Hardsigmoid()");
+  CHECK(str(nn::Hardswish(), nn::Mish(), nn::LogSigmoid(), nn::Softsign()) == "Hardswish()Mish()LogSigmoid()Softsign()");
   CHECK(str(nn::Softmax()) == "Softmax(dim=-1)");
   CHECK(str(nn::LogSoftmax(1)) == "LogSoftmax(dim=1)");
   CHECK(str(nn::Flatten()) == "Flatten(start_dim=1, end_dim=-1)");

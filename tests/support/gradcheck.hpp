@@ -1,5 +1,5 @@
 #pragma once
-// Gradients against central differences, in float64: the whole Jacobian, every input that requires a gradient, dense and strided incoming gradients.
+// Gradients against central differences, in float64: the whole Jacobian, every input that requires a gradient, incoming gradients in every layout.
 #include <functional>
 #include <string>
 #include <tuple>
@@ -17,6 +17,7 @@ using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 struct GradcheckOptions {
   double eps = 1e-6, rtol = 1e-3, atol = 1e-5;
+  bool incoming_layouts = true;  ///< the incoming gradient in every layout too
 };
 
 namespace detail {
@@ -70,29 +71,46 @@ inline std::vector<double> pull_back(const std::vector<Tensor>& outputs, const s
   return flat;
 }
 
-/// Weights for the outputs from a flat list, dense or (every second element of a larger tensor, transposed where there are two dims) strided.
-inline std::vector<Tensor> weights_like(const std::vector<Tensor>& outputs, const std::vector<double>& flat, bool dense) {
+/// Weights for the outputs from a flat list.
+inline std::vector<Tensor> weights_like(const std::vector<Tensor>& outputs, const std::vector<double>& flat) {
   std::vector<Tensor> weights;
   std::size_t next = 0;
   for (const Tensor& t : outputs) {
-    const Sizes shape = sizes_of(t.shape());
-    Array a(shape);
+    Array a(sizes_of(t.shape()));
     if (is_floating(t.dtype()))
       for (double& v : a.data) v = flat.at(next++);
-    Tensor w = tensor_of(a, is_floating(t.dtype()) ? t.dtype() : DType::float64, t.device());
-    if (!dense) {
-      Sizes order(shape.rbegin(), shape.rend());
-      Sizes strides = reference::row_major(order);
-      std::reverse(strides.begin(), strides.end());
-      for (std::int64_t& s : strides) s *= 2;
-      std::vector<double> memory(static_cast<std::size_t>(2 * a.size() + 2), 0.0);
-      reference::for_each(shape, [&](const Sizes& i) { memory.at(static_cast<std::size_t>(1 + reference::offset(i, strides))) = reference::value(a, i); });
-      std::size_t k = 0;
-      w = strided(shape, strides, 1, w.dtype(), w.device(), [&] { return memory.at(k++); });
-    }
-    weights.push_back(w);
+    weights.push_back(tensor_of(a, is_floating(t.dtype()) ? t.dtype() : DType::float64, t.device()));
   }
   return weights;
+}
+
+/// Weights for the outputs, each in number `k` of the layouts that it can have.
+inline std::vector<Tensor> weights_in_layout(const std::vector<Tensor>& outputs, std::size_t k) {
+  Numbers numbers(79 + k);
+  std::vector<Tensor> weights;
+  for (const Tensor& t : outputs) {
+    const std::vector<Layout> of = layouts(sizes_of(t.shape()));
+    const Layout& l = of[k % of.size()];
+    weights.push_back(strided(sizes_of(t.shape()), l.strides, l.offset, is_floating(t.dtype()) ? t.dtype() : DType::float64, t.device(),
+                              [&] { return numbers.uniform(-1, 1); }));
+  }
+  return weights;
+}
+
+/// Empty if an incoming gradient of any layout gives what a dense one of the same numbers gives.
+inline std::string incoming_layouts_matter(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs) {
+  std::size_t most = 0;
+  for (const Tensor& t : outputs) most = std::max(most, layouts(sizes_of(t.shape())).size());
+  for (std::size_t k = 1; k < most; ++k) {
+    const std::vector<Tensor> laid_out = weights_in_layout(outputs, k);
+    std::vector<Tensor> dense;
+    for (const Tensor& w : laid_out) dense.push_back(tensor_of(array_of(w), w.dtype(), w.device()));
+    const std::vector<double> want = pull_back(outputs, inputs, dense), got = pull_back(outputs, inputs, laid_out);
+    for (std::size_t c = 0; c < want.size(); ++c)
+      if (!(std::fabs(got[c] - want[c]) <= 1e-12 * (1 + std::fabs(want[c]))))
+        return str("an incoming gradient in layout ", k, " changes d in[", c, "]: ", want[c], " to ", got[c]);
+  }
+  return "";
 }
 
 }  // namespace detail
@@ -127,25 +145,21 @@ inline std::vector<Tensor> weights_like(const std::vector<Tensor>& outputs, cons
   for (std::size_t row = 0; row < rows; ++row) {
     std::vector<double> unit(rows, 0.0);
     unit[row] = 1;
-    const std::vector<double> got = detail::pull_back(outputs, inputs, detail::weights_like(outputs, unit, true));
+    const std::vector<double> got = detail::pull_back(outputs, inputs, detail::weights_like(outputs, unit));
     if (got.size() != columns.size()) return str("gradients of ", got.size(), " elements, expected ", columns.size());
     for (std::size_t c = 0; c < columns.size(); ++c)
       if (!(std::fabs(got[c] - columns[c][row]) <= o.atol + o.rtol * std::fabs(columns[c][row])))
         return str("d out[", row, "] / d in[", c, "]: expected ", columns[c][row], ", got ", got[c]);
   }
-  // A strided incoming gradient gives what a dense one gives, and twice the same bits.
+  // Twice the same bits.
   Numbers numbers(77);
   std::vector<double> w(rows);
   for (double& x : w) x = numbers.uniform(-1, 1);
-  const std::vector<double> dense = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w, true));
-  const std::vector<double> again = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w, true));
-  const std::vector<double> strided = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w, false));
-  for (std::size_t c = 0; c < dense.size(); ++c) {
-    if (dense[c] != again[c]) return str("two runs differ in d in[", c, "]: ", dense[c], " and ", again[c]);
-    if (!(std::fabs(dense[c] - strided[c]) <= 1e-12 * (1 + std::fabs(dense[c]))))
-      return str("a strided incoming gradient changes d in[", c, "]: ", dense[c], " to ", strided[c]);
-  }
-  return "";
+  const std::vector<double> once = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w));
+  const std::vector<double> again = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w));
+  for (std::size_t c = 0; c < once.size(); ++c)
+    if (once[c] != again[c]) return str("two runs differ in d in[", c, "]: ", once[c], " and ", again[c]);
+  return o.incoming_layouts ? detail::incoming_layouts_matter(outputs, inputs) : "";
 }
 
 /// gradcheck of the gradient itself: of (inputs, incoming gradients) → grad(f(inputs), inputs, incoming gradients, create_graph).

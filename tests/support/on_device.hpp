@@ -32,6 +32,8 @@ inline bool emulated() {
 }
 /// n, or `most` under emulation.
 inline std::int64_t cut(std::int64_t n, std::int64_t most) { return emulated() ? std::min(n, most) : n; }
+/// Emulated devices differ in nothing but their number, so the dearest checks are divided among them: does this one run the case of that number?
+inline bool mine(std::size_t number) { return !emulated() || number % devices().size() == static_cast<std::size_t>(here().index()); }
 /// Counts of threads to run a case with; a GPU has no use for more than one.
 inline std::vector<int> thread_counts(std::vector<int> list) {
   if (!on_cpu()) list.resize(1);
@@ -61,28 +63,28 @@ inline TensorOptions placed(TensorOptions options) {
   if (!options.device) options.device = here();
   return options;
 }
-inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) { return braid::zeros(shape, placed(options)); }
-inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) { return braid::ones(shape, placed(options)); }
-inline Tensor empty(const Shape& shape, const TensorOptions& options = {}) { return braid::empty(shape, placed(options)); }
-inline Tensor full(const Shape& shape, double value, const TensorOptions& options = {}) { return braid::full(shape, value, placed(options)); }
-inline Tensor eye(std::int64_t n, const TensorOptions& options = {}) { return braid::eye(n, placed(options)); }
-inline Tensor randn(const Shape& shape, const TensorOptions& options = {}) { return braid::randn(shape, placed(options)); }
-inline Tensor rand(const Shape& shape, const TensorOptions& options = {}) { return braid::rand(shape, placed(options)); }
+inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) { return noted(braid::zeros(shape, placed(options))); }
+inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) { return noted(braid::ones(shape, placed(options))); }
+inline Tensor empty(const Shape& shape, const TensorOptions& options = {}) { return noted(braid::empty(shape, placed(options))); }
+inline Tensor full(const Shape& shape, double value, const TensorOptions& options = {}) { return noted(braid::full(shape, value, placed(options))); }
+inline Tensor eye(std::int64_t n, const TensorOptions& options = {}) { return noted(braid::eye(n, placed(options))); }
+inline Tensor randn(const Shape& shape, const TensorOptions& options = {}) { return noted(braid::randn(shape, placed(options))); }
+inline Tensor rand(const Shape& shape, const TensorOptions& options = {}) { return noted(braid::rand(shape, placed(options))); }
 inline Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options = {}) {
-  return braid::uniform(shape, low, high, placed(options));
+  return noted(braid::uniform(shape, low, high, placed(options)));
 }
 inline Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, const TensorOptions& options = {}) {
-  return braid::randint(low, high, shape, placed(options));
+  return noted(braid::randint(low, high, shape, placed(options)));
 }
-inline Tensor randperm(std::int64_t n, const TensorOptions& options = {}) { return braid::randperm(n, placed(options)); }
-inline Tensor arange(std::int64_t end, const TensorOptions& options = {}) { return braid::arange(end, placed(options)); }
+inline Tensor randperm(std::int64_t n, const TensorOptions& options = {}) { return noted(braid::randperm(n, placed(options))); }
+inline Tensor arange(std::int64_t end, const TensorOptions& options = {}) { return noted(braid::arange(end, placed(options))); }
 inline Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step = 1, const TensorOptions& options = {}) {
-  return braid::arange(start, end, step, placed(options));
+  return noted(braid::arange(start, end, step, placed(options)));
 }
-inline Tensor tensor(const Literal& numbers, const TensorOptions& options = {}) { return braid::tensor(numbers, placed(options)); }
+inline Tensor tensor(const Literal& numbers, const TensorOptions& options = {}) { return noted(braid::tensor(numbers, placed(options))); }
 template <class T>
 Tensor tensor(const std::vector<T>& numbers, const TensorOptions& options = {}) {
-  return braid::tensor(numbers, placed(options));
+  return noted(braid::tensor(numbers, placed(options)));
 }
 /// 0, 1, 2, … in row-major order.
 inline Tensor counting(const Shape& shape, DType dtype = DType::float32, std::optional<Device> on = {}) {

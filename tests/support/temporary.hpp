@@ -26,16 +26,14 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    for (const std::string& name : names()) std::remove((path_ + "/" + name).c_str());
-    ::rmdir(path_.c_str());
-  }
+  ~TemporaryFolder() { remove_all(path_); }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   /// Of everything in it.
-  [[nodiscard]] std::vector<std::string> names() const {
+  [[nodiscard]] std::vector<std::string> names() const { return names_in(path_); }
+  [[nodiscard]] static std::vector<std::string> names_in(const std::string& path) {
     std::vector<std::string> list;
-    DIR* folder = ::opendir(path_.c_str());
+    DIR* folder = ::opendir(path.c_str());
     if (folder == nullptr) return list;
     while (const dirent* entry = ::readdir(folder)) {
       const std::string name = entry->d_name;
@@ -43,6 +41,12 @@ class TemporaryFolder {
     }
     ::closedir(folder);
     return list;
+  }
+  /// A file, or a folder with all that is in it.
+  static void remove_all(const std::string& path) {
+    if (::unlink(path.c_str()) == 0) return;
+    for (const std::string& name : names_in(path)) remove_all(path + "/" + name);
+    ::rmdir(path.c_str());
   }
 
  private:

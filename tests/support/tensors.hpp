@@ -12,6 +12,7 @@
 #include "reference/array.hpp"
 #include "reference/rounding.hpp"
 #include "support/catch.hpp"
+#include "support/noted.hpp"
 
 namespace braid::test {
 
@@ -120,7 +121,7 @@ Tensor strided(const Sizes& shape, const Sizes& strides, std::int64_t offset, DT
   for (std::int64_t i = 0; i < extent; ++i) write_element(host->data(), i, dtype, next());
   Ref<Storage> storage = host;
   if (device.type() != DeviceType::cpu) storage = make_tensor_on(host, Shape{extent}, Shape{1}, 0, dtype).to(device).storage();
-  return make_tensor_on(storage, Shape(shape), Shape(strides), offset, dtype);
+  return noted(make_tensor_on(storage, Shape(shape), Shape(strides), offset, dtype));
 }
 
 /// A dense tensor of these numbers, rounded to the type.

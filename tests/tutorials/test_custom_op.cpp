@@ -31,7 +31,7 @@ TEST_CASE("custom op: values for every size that breaks a block", "[custom_op]")
     for (const std::int64_t n : {0, 1, 31, 255, 256, 257, 1000, 70'001}) {
       INFO(dtype << ", " << n << " elements");
       const Tensor x = numbers({n}, dtype);
-      const std::vector<double> expected = plain_loop(x.to_vector<double>()), got = softsign(x).to_vector<double>();
+      const std::vector<double> expected = plain_loop(x.to_vector<double>()), got = mine::softsign(x).to_vector<double>();
       REQUIRE(got.size() == expected.size());
       double worst = 0;
       for (std::size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::fabs(got[i] - expected[i]));
@@ -41,16 +41,16 @@ TEST_CASE("custom op: values for every size that breaks a block", "[custom_op]")
 
 TEST_CASE("custom op: layouts, and what is refused", "[custom_op]") {
   const Tensor x = numbers({12, 10}, DType::float64);
-  const Tensor y = softsign(x);
-  CHECK(equal(softsign(x.t()), y.t()));
-  CHECK(equal(softsign(x.slice(0, 1, 12, 2)), y.slice(0, 1, 12, 2)));
-  CHECK(equal(softsign(x[3].expand({4, 10})), y[3].expand({4, 10})));
-  CHECK_THROWS_TEXT(DTypeError, "softsign: expected float32 or float64, got int64", softsign(tensor({1, 2}).to(default_device())));
+  const Tensor y = mine::softsign(x);
+  CHECK(equal(mine::softsign(x.t()), y.t()));
+  CHECK(equal(mine::softsign(x.slice(0, 1, 12, 2)), y.slice(0, 1, 12, 2)));
+  CHECK(equal(mine::softsign(x[3].expand({4, 10})), y[3].expand({4, 10})));
+  CHECK_THROWS_TEXT(DTypeError, "softsign: expected float32 or float64, got int64", mine::softsign(tensor({1, 2}).to(default_device())));
 }
 
 TEST_CASE("custom op: gradients, and gradients of gradients", "[custom_op][gradcheck]") {
   CHECK_GRAD(softsign, tensor({-2.5, -0.4, 0.3, 1.0, 4.0}).to(default_device(), DType::float64).requires_grad_());
-  CHECK_GRAD([](const Tensor& x) { return softsign(x.t()) * 3.0; },
+  CHECK_GRAD([](const Tensor& x) { return mine::softsign(x.t()) * 3.0; },
              tensor({{-2.5, -0.4, 0.3}, {1.5, 2.0, -4.0}}).to(default_device(), DType::float64).requires_grad_());
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("custom op: on every device, on streams of a program's own", "[custom_
     side->wait_for(current_stream(device));
     const StreamGuard guard(side);
     for (int round = 0; round < 3; ++round) {  // memory goes back to the stream, and comes again
-      const Tensor y = softsign(x);
+      const Tensor y = mine::softsign(x);
       CHECK(y.device() == device);
       CHECK(std::fabs(y.sum().item<double>() + 3000 * 0.8) < 1e-2);
       y.sum().backward();

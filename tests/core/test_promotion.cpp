@@ -1,0 +1,74 @@
+// The dtype in which two operands meet: docs/notes/dtypes.md, against what PyTorch says (goldens/promotion.txt).
+#include <braid/core/dtype.hpp>
+
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+#include <braid/core/ops/elementwise.hpp>
+
+#include "support/golden.hpp"
+#include "support/on_device.hpp"
+
+namespace braid::test::on_device {
+namespace {
+
+const std::map<std::string, DType>& dtypes_by_name() {
+  static const std::map<std::string, DType> map = [] {
+    std::map<std::string, DType> m;
+    for (const DType t : all_dtypes()) m[str(t)] = t;
+    return m;
+  }();
+  return map;
+}
+
+struct Row {
+  std::string a, b;
+  DType result;
+};
+std::vector<Row> rows() {
+  std::vector<Row> list;
+  std::istringstream lines(testing::Goldens("promotion.txt").text("promotion"));
+  for (std::string a, b, result; lines >> a >> b >> result;) list.push_back({a, b, dtypes_by_name().at(result)});
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("promotion: every pair of dtypes, and every dtype beside numbers, is PyTorch's", "[dtype][goldens]") {
+  int pairs = 0, numbers = 0;
+  for (const Row& row : rows()) {
+    INFO(row.a << " beside " << row.b);
+    const DType a = dtypes_by_name().at(row.a);
+    const Tensor x = ones({2}, {.dtype = a});
+    if (const auto b = dtypes_by_name().find(row.b); b != dtypes_by_name().end()) {
+      ++pairs;
+      CHECK(promote(a, b->second) == row.result);
+      CHECK(promote(b->second, a) == row.result);
+      const Tensor y = ones({2}, {.dtype = b->second});
+      CHECK((x * y).dtype() == row.result);
+      CHECK(where(eq(x, x), x, y).dtype() == row.result);
+      if (row.result != DType::bool_) CHECK(fmod(x, y).dtype() == row.result);
+    } else {
+      ++numbers;
+      const double number = std::strtod(row.b.c_str(), nullptr);
+      CHECK(promote(a, number) == row.result);
+      CHECK((x * number).dtype() == row.result);
+      CHECK(where(eq(x, x), x, number).dtype() == row.result);
+      CHECK(where(eq(x, x), number, x).dtype() == row.result);
+      if (a != DType::bool_ && !std::isinf(number)) CHECK(clamp(x, number).dtype() == row.result);
+    }
+  }
+  CHECK(pairs == kDTypeCount * kDTypeCount);
+  CHECK(numbers == 8 * kDTypeCount);
+}
+
+TEST_CASE("promotion: what differs from PyTorch, as docs/notes/dtypes.md says", "[dtype]") {
+  // A tensor without dimensions counts like any other, and a number that is written 2.0 is 2.
+  CHECK((ones({2}) + ones({}, {.dtype = DType::float64})).dtype() == DType::float64);
+  CHECK((ones({2}, {.dtype = DType::int32}) * 2.0).dtype() == DType::int32);
+  CHECK(promote(DType::int64, 0x1p63) == DType::float32);
+  CHECK(promote(DType::int64, -0x1p63) == DType::int64);
+}
+
+}  // namespace braid::test::on_device

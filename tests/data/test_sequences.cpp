@@ -1,0 +1,127 @@
+// Windows of one sequence, and streams that are read side by side: next-token pairs.
+#include <limits>
+
+#include <braid/core/error.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/data/loader.hpp>
+#include <braid/data/sequences.hpp>
+#include <braid/nn/training/progress.hpp>
+
+#include "support/catch.hpp"
+#include "support/errors.hpp"
+
+using namespace braid;
+
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+Ids ids(const Tensor& t) { return t.to_vector<std::int64_t>(); }
+
+}  // namespace
+
+TEST_CASE("windows: tokens, and those one later", "[data][text]") {
+  const data::TokenWindows every(arange(10), 4);
+  CHECK(every.size() == 6);
+  for (std::int64_t i = 0; i < every.size(); ++i) {
+    CHECK(ids(every.get(i).input) == Ids{i, i + 1, i + 2, i + 3});
+    CHECK(ids(every.get(i).target) == Ids{i + 1, i + 2, i + 3, i + 4});
+  }
+  const data::TokenWindows apart(arange(12), 4, 4);
+  CHECK(apart.size() == 2);  // the third would need token 12
+  CHECK(ids(apart.get(1).input) == Ids{4, 5, 6, 7});
+  CHECK(ids(apart.get(1).target) == Ids{5, 6, 7, 8});
+  CHECK(data::TokenWindows(arange(13), 4, 4).size() == 3);
+  CHECK(data::TokenWindows(arange(5), 4, 100).size() == 1);
+  CHECK(data::TokenWindows(arange(2), 1).size() == 1);
+}
+
+TEST_CASE("windows: a batch is what its items, collated, are", "[data][text]") {
+  const Tensor base = arange(40).reshape({20, 2}).select(1, 1);  // not dense
+  const data::TokenWindows windows(base, 5, 3);
+  const std::vector<std::int64_t> picked{4, 0, 4, 2};
+  const data::NextToken batch = windows.get_batch(picked);
+  CHECK((batch.input.shape() == Shape{4, 5} && batch.target.shape() == Shape{4, 5} && batch.input.dtype() == DType::int64));
+  for (std::size_t k = 0; k < picked.size(); ++k) {
+    CHECK(ids(batch.input[static_cast<std::int64_t>(k)]) == ids(windows.get(picked[k]).input));
+    CHECK(ids(batch.target[static_cast<std::int64_t>(k)]) == ids(windows.get(picked[k]).target));
+  }
+  CHECK(windows.get_batch({}).input.shape() == Shape{0, 5});
+  data::DataLoader loader(windows, {.batch_size = 2, .shuffle = true});
+  std::int64_t rows = 0;
+  for (auto& [input, target] : loader) {
+    rows += input.size(0);
+    CHECK(input.shape() == target.shape());
+  }
+  CHECK(rows == windows.size());
+}
+
+TEST_CASE("streams: columns side by side, window after window", "[data][text]") {
+  // abcdefghijkl of the documentation, and two tokens that fill no row.
+  const data::TokenStreams streams(arange(14), 3, 2);
+  CHECK(ids(streams.columns()) == Ids{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11});
+  REQUIRE(streams.size() == 2);
+  CHECK(streams.get(0).input.shape() == Shape{2, 3});
+  CHECK(ids(streams.get(0).input) == Ids{0, 4, 8, 1, 5, 9});
+  CHECK(ids(streams.get(0).target) == Ids{1, 5, 9, 2, 6, 10});
+  CHECK(ids(streams.get(1).input) == Ids{2, 6, 10});  // what is left
+  CHECK(ids(streams.get(1).target) == Ids{3, 7, 11});
+}
+
+TEST_CASE("streams: every pair of neighbours comes once, in its stream's order", "[data][text]") {
+  for (const std::int64_t count : {2, 3, 7, 24, 35, 36, 37, 100})
+    for (const std::int64_t streams : {1, 2, 5})
+      for (const std::int64_t length : {1, 2, 3, 35, 1000}) {
+        if (count / streams < 2) continue;
+        const std::int64_t rows = count / streams;
+        std::vector<Ids> inputs(static_cast<std::size_t>(streams)), targets(inputs);
+        std::int64_t windows = 0;
+        const data::TokenStreams all(arange(count), streams, length);
+        for (const auto& [input, target] : all) {
+          CHECK((input.shape() == target.shape() && input.size(0) <= length && input.size(0) > 0));
+          ++windows;
+          CHECK((input.size(0) == length || windows == all.size()));
+          for (std::int64_t s = 0; s < streams; ++s) {
+            for (const std::int64_t x : ids(input.select(1, s))) inputs[static_cast<std::size_t>(s)].push_back(x);
+            for (const std::int64_t x : ids(target.select(1, s))) targets[static_cast<std::size_t>(s)].push_back(x);
+          }
+        }
+        CHECK(windows == all.size());
+        for (std::int64_t s = 0; s < streams; ++s) {
+          CHECK(inputs[static_cast<std::size_t>(s)] == ids(arange(s * rows, s * rows + rows - 1)));
+          CHECK(targets[static_cast<std::size_t>(s)] == ids(arange(s * rows + 1, s * rows + rows)));
+        }
+      }
+}
+
+TEST_CASE("streams: training::progress takes them as a loader, and counts tokens", "[data][text]") {
+  data::TokenStreams streams(arange(24), 2, 5);  // 11 pairs a stream: windows of 5, 5, 1
+  std::vector<std::int64_t> seen, epochs;
+  for (auto& batch : training::progress(streams, {.epochs = 2, .quiet = true})) {
+    seen.push_back(training::detail::rows_of(batch));
+    if (batch.is_last_of_epoch()) epochs.push_back(batch.epoch());
+  }
+  CHECK(seen == Ids{10, 10, 2, 10, 10, 2});
+  CHECK(epochs == Ids{0, 1});
+  CHECK(training::detail::rows_of(Tensor(zeros({3, 4}))) == 3);  // what has no samples() has rows
+}
+
+TEST_CASE("sequences: what cannot be cut is refused", "[data][text][errors]") {
+  using data::TokenStreams;
+  using data::TokenWindows;
+  CHECK_THROWS_TEXT(ArgumentError, "TokenWindows: expected more tokens than the length of a window, 4, got 4", TokenWindows(arange(4), 4));
+  CHECK_THROWS_TEXT(ArgumentError, "a window, 9223372036854775807, got 4", TokenWindows(arange(4), std::numeric_limits<std::int64_t>::max()));
+  CHECK_THROWS_TEXT(ArgumentError, "a window, 1, got 0", TokenWindows(arange(0), 1));
+  CHECK_THROWS_TEXT(ArgumentError, "TokenWindows: expected length >= 1, got 0", TokenWindows(arange(4), 0));
+  CHECK_THROWS_TEXT(ArgumentError, "TokenWindows: expected stride >= 1, got -1", TokenWindows(arange(4), 2, -1));
+  CHECK_THROWS_TEXT(ShapeError, "TokenWindows: expected tokens in one dimension, got [2, 2]", TokenWindows(arange(4).reshape({2, 2}), 1));
+  CHECK_THROWS_TEXT(IndexError, "TokenWindows: expected an index in [0, 2), got 2", TokenWindows(arange(4), 2).get(2));
+  CHECK_THROWS_TEXT(IndexError, "got -1", TokenWindows(arange(4), 2).get(-1));
+  const std::int64_t wrong[] = {0, 2};
+  CHECK_THROWS_TEXT(IndexError, "got 2", TokenWindows(arange(4), 2).get_batch(wrong));
+  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: expected at least two tokens for each of 3 streams, got 5 in all", TokenStreams(arange(5), 3, 2));
+  CHECK_THROWS_TEXT(ArgumentError, "of 1 streams, got 0 in all", TokenStreams(arange(0), 1, 2));
+  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: expected streams >= 1, got 0", TokenStreams(arange(5), 0, 2));
+  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: expected length >= 1, got 0", TokenStreams(arange(5), 1, 0));
+  CHECK_THROWS_TEXT(ShapeError, "TokenStreams: expected tokens in one dimension, got []", TokenStreams(arange(5).sum(), 1, 2));
+  CHECK_THROWS_TEXT(IndexError, "TokenStreams: expected an index in [0, 2), got 2", TokenStreams(arange(5), 1, 2).get(2));
+}

@@ -1,0 +1,155 @@
+#include <numeric>
+#include <set>
+
+#include <braid/core/error.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/data/labelled.hpp>
+#include <braid/data/loader.hpp>
+#include <braid/data/tensor_dataset.hpp>
+
+#include "support/catch.hpp"
+#include "support/errors.hpp"
+
+using namespace braid;
+
+namespace {
+
+Tensor counted(const Shape& shape) {
+  Tensor t = make_tensor(shape, DType::float32, Device());
+  std::iota(t.data<float>(), t.data<float>() + t.numel(), 0.0f);
+  return t;
+}
+data::Labelled digits(std::int64_t n) { return {counted({n, 2, 3}), arange(n, {.dtype = DType::int64})}; }
+
+struct Count {
+  std::int64_t n;
+  [[nodiscard]] std::int64_t size() const { return n; }
+  [[nodiscard]] std::int64_t get(std::int64_t i) const { return i; }
+};
+std::vector<std::int64_t> all_of(const auto& subset) {
+  std::vector<std::int64_t> list;
+  for (std::int64_t i = 0; i < subset.size(); ++i) list.push_back(subset.get(i));
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("tensor dataset: a batch is what its items, collated, are", "[data]") {
+  const data::TensorDataset dataset(digits(40));
+  CHECK(dataset.size() == 40);
+  CHECK(dataset.get(7).image.shape() == Shape{2, 3});
+  CHECK(dataset.get(7).label.dim() == 0);
+  for (const std::vector<std::int64_t>& indices :
+       {std::vector<std::int64_t>{3}, {39, 0, 39, 17}, {}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}}) {
+    const data::Labelled batch = dataset.get_batch(indices);
+    CHECK(batch.image.shape() == Shape{static_cast<std::int64_t>(indices.size()), 2, 3});
+    for (std::size_t k = 0; k < indices.size(); ++k) {
+      const auto i = static_cast<std::int64_t>(k);
+      CHECK(batch.image.select(0, i).to_vector<float>() == dataset.get(indices[k]).image.to_vector<float>());
+      CHECK(batch.label.to_vector<std::int64_t>()[k] == indices[k]);
+    }
+  }
+}
+
+TEST_CASE("tensor dataset: any dtype and layout; rows of no elements; one tensor alone; numbers are copied", "[data]") {
+  const Tensor base = counted({3, 5});
+  const data::TensorDataset turned(base.transpose(0, 1));  // rows are columns
+  const std::int64_t indices[] = {4, 0};
+  CHECK(turned.get_batch(indices).to_vector<float>() == std::vector<float>{4, 9, 14, 0, 5, 10});
+  CHECK(turned.get(1).to_vector<float>() == std::vector<float>{1, 6, 11});
+  const data::TensorDataset bytes(arange(5, {.dtype = DType::uint8}));
+  CHECK(bytes.get_batch(indices).to_vector<std::uint8_t>() == std::vector<std::uint8_t>{4, 0});
+  const data::TensorDataset empty(zeros({5, 0, 3}));
+  CHECK(empty.get_batch(indices).shape() == Shape{2, 0, 3});
+  const Tensor batch = turned.get_batch(indices);
+  batch.fill_(7);
+  CHECK(base.to_vector<float>()[0] == 0);
+  const data::TensorDataset trained(zeros({5}, {.requires_grad = true}));
+  CHECK_FALSE(trained.get_batch(indices).requires_grad());
+}
+
+TEST_CASE("tensor dataset: errors", "[data][errors]") {
+  CHECK_THROWS_TEXT(ShapeError, "TensorDataset: expected 'label' to have 3 rows as the first tensor, got 4",
+                    data::TensorDataset(data::Labelled{zeros({3, 2}), zeros({4})}));
+  CHECK_THROWS_TEXT(ShapeError, "TensorDataset: expected the tensor to have rows, got a 0-dim tensor", data::TensorDataset(zeros({})));
+  CHECK_THROWS_TEXT(ShapeError, "TensorDataset: expected 'image' to have rows, got an undefined one", data::TensorDataset(data::Labelled{}));
+  CHECK_THROWS_TEXT(ArgumentError, "TensorDataset: expected at least one tensor, got none", data::TensorDataset(std::vector<Tensor>{}));
+  const data::TensorDataset dataset(digits(4));
+  const std::int64_t beyond[] = {0, 4}, before[] = {-1};
+  CHECK_THROWS_AS(dataset.get_batch(beyond), IndexError);
+  CHECK_THROWS_AS(dataset.get_batch(before), IndexError);
+  CHECK_THROWS_AS(dataset.get(4), IndexError);
+}
+
+TEST_CASE("split: shuffled by a seed, nothing lost, nothing twice", "[data]") {
+  const auto [a, b] = data::split(Count{100}, 90, 5);
+  const std::vector<std::int64_t> first = all_of(a), rest = all_of(b);
+  CHECK((first.size() == 90 && rest.size() == 10));
+  std::set<std::int64_t> both(first.begin(), first.end());
+  both.insert(rest.begin(), rest.end());
+  CHECK(both.size() == 100);
+  CHECK(first != all_of(data::split(Count{100}, 90).first));
+  CHECK(first == all_of(data::split(Count{100}, 90, 5).first));
+  CHECK(first != all_of(data::split(Count{100}, 90, 6).first));
+  CHECK(all_of(data::split(Count{3}, 9, 1).first).size() == 3);
+  CHECK_THROWS_AS(data::split(Count{3}, -1, 1), ArgumentError);
+}
+
+TEST_CASE("loader: the state says where it is, and takes it there", "[data][loader]") {
+  data::DataLoader loader(Count{10}, {.batch_size = 3, .shuffle = true, .seed = 4});
+  std::vector<std::vector<std::int64_t>> all;
+  std::vector<StateDict> states{loader.state()};
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (auto& batch : loader) {
+      all.push_back(batch.to_vector<std::int64_t>());
+      states.push_back(loader.state());
+      CHECK(loader.steps() == static_cast<std::int64_t>(all.size()));
+    }
+  }
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    for (const int workers : {0, 2}) {
+      data::DataLoader again(Count{10}, {.batch_size = 3, .shuffle = true, .workers = workers, .seed = 99});
+      again.load_state({states[k].data(), states[k].size()});
+      CHECK(again.steps() == static_cast<std::int64_t>(k));
+      std::vector<std::vector<std::int64_t>> rest;
+      while (again.epoch() < 2) {
+        for (auto& batch : again) rest.push_back(batch.to_vector<std::int64_t>());
+      }
+      CHECK(rest == std::vector<std::vector<std::int64_t>>(all.begin() + static_cast<std::ptrdiff_t>(k), all.end()));
+    }
+  }
+  auto copy = loader;  // has a position of its own
+  const std::int64_t before = loader.steps();
+  auto at = copy.begin();
+  CHECK(copy.steps() == before + 1);
+  CHECK(loader.steps() == before);
+}
+
+TEST_CASE("loader: a state that does not fit is an error, and changes nothing", "[data][loader][errors]") {
+  data::DataLoader loader(Count{10}, {.batch_size = 3, .shuffle = true, .seed = 4});
+  auto at = loader.begin();
+  const StateDict good = loader.state();
+  data::DataLoader other(Count{10}, {.batch_size = 4}), larger(Count{11}, {.batch_size = 3});
+  const auto load = [&](auto& to, const StateDict& dict) { to.load_state({dict.data(), dict.size()}); };
+  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: load_state: expected batches of 4, as this loader makes, got a state of batches of 3", load(other, good));
+  CHECK_THROWS_TEXT(ArgumentError, "expected a dataset of 11 items, got a state of one of 10", load(larger, good));
+  const auto changed = [&](const std::string& name, const Tensor& value) {
+    StateDict dict;
+    for (const auto& [n, t] : good) dict.set(n, t);
+    if (value.defined()) dict.set(name, value);
+    else dict.erase(name);
+    return dict;
+  };
+  const auto number = [](std::int64_t n) { return tensor(std::vector<std::int64_t>{n}); };
+  CHECK_THROWS_TEXT(ArgumentError, "expected an epoch >= 0, got -1", load(loader, changed("epoch", number(-1))));
+  CHECK_THROWS_TEXT(ArgumentError, "expected a batch below 4, got 4", load(loader, changed("batch", number(4))));
+  CHECK_THROWS_TEXT(ArgumentError, "expected a batch below 4, got -2", load(loader, changed("batch", number(-2))));
+  CHECK_THROWS_TEXT(ArgumentError, "expected seed, got none", load(loader, changed("seed", {})));
+  CHECK_THROWS_TEXT(ArgumentError, "expected epoch, batch, seed, batch_size and dataset_size, got 'x'", load(loader, changed("x", number(1))));
+  CHECK_THROWS_TEXT(ArgumentError, "expected epoch to be one int64, got another tensor", load(loader, changed("epoch", zeros({1}))));
+  CHECK(loader.steps() == 1);
+  CHECK(loader.epoch() == 1);
+  auto next = loader.begin();
+  load(other, loader.state().size() == 5 ? changed("batch", number(0)) : good);  // at the beginning of an epoch other sizes are allowed
+  CHECK(other.epoch() == 0);
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# ./dev test exchange: a CNN with BatchNorm, an LSTM and a Transformer from PyTorch's weights (tests/goldens/exchange, safetensors), ten steps here beside
+# PyTorch's ten: losses, parameters, outputs, on every instruction set. Where PyTorch is there (bench/peers/setup.sh), it then loads what Braid wrote and
+# trains from Braid's weights. Seconds once it is built.
+set -euo pipefail
+. tests/lib.sh
+need "${build_tools[@]}" catch2
+
+if (($# > 0)); then
+  echo "./dev test exchange: expected no arguments, got '$*'" >&2
+  exit 2
+fi
+results=build/exchange
+rm -rf "$results"
+mkdir -p "$results"
+configure release -DBRAID_BUILD_TESTS=ON
+build release braid_tests_exchange
+
+for isa in sse avx2 avx512; do
+  status=0
+  BRAID_ISA=$isa BRAID_DEVICE=cpu BRAID_EXCHANGE_OUT=$results build/release/tests/exchange/braid_tests_exchange >"$results/$isa.txt" 2>&1 || status=$?
+  case $status in
+    0) sed -n "s/^SHOWS: exchange /$isa, /p" "$results/$isa.txt" ;;
+    77) cat "$results/$isa.txt" ;;
+    *)
+      cat "$results/$isa.txt"
+      echo "./dev test exchange: failed with $isa" >&2
+      exit 1
+      ;;
+  esac
+done
+
+peers=${BRAID_PEERS:-build/peers-venv}
+if [[ -r $peers/peers.env ]] && . "$peers/peers.env" && "$peers/bin/python" -c 'import torch, safetensors' 2>/dev/null; then
+  "$peers/bin/python" -W ignore tests/goldens/make_exchange.py --check "$results"
+else
+  echo "PyTorch with the safetensors package is not there (bench/peers/setup.sh makes it): Braid's files were compared with its own, but not loaded by it"
+fi

@@ -1,0 +1,190 @@
+"""Writes goldens/exchange: three nets that train ten steps in PyTorch, as safetensors; or reads what Braid wrote of the same nets.
+
+    . build/peers-venv/peers.env && build/peers-venv/bin/python tests/goldens/make_exchange.py   (after bench/peers/setup.sh)
+    … make_exchange.py --check FOLDER      FOLDER: what braid_tests_exchange left there; ./dev test exchange does all of it
+
+For each net: <net>.start and <net>.end.safetensors, the state dicts before and after, and <net>.run.safetensors: the batches x, y, the losses, the outputs
+for the first batch in evaluation mode at the end. tests/exchange/nets.hpp has the same nets for Braid. All files are written and read by the safetensors
+package, the format's own.
+"""
+
+import pathlib
+import sys
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.nn import functional as F
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "exchange"
+STEPS = 10
+LOSS_BOUND, PARAMETER_BOUND = 1e-6, 1e-5
+
+
+class Cnn(nn.Module):
+    """Convolutions, BatchNorm over images and over rows; AdamW."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 8, 3, bias=False)
+        self.norm1 = nn.BatchNorm2d(8)
+        self.conv2 = nn.Conv2d(8, 12, 3, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(12, eps=1e-3, momentum=0.2)
+        self.fc1 = nn.Linear(12 * 5 * 5, 16, bias=False)
+        self.norm3 = nn.BatchNorm1d(16)
+        self.fc2 = nn.Linear(16, 10)
+
+    def forward(self, images):
+        h = F.max_pool2d(F.relu(self.norm1(self.conv1(images))), 2)
+        h = F.relu(self.norm2(self.conv2(h))).flatten(1)
+        return self.fc2(F.relu(self.norm3(self.fc1(h))))
+
+    def optimizer(self):
+        return torch.optim.AdamW(self.parameters(), lr=2e-3)
+
+    @staticmethod
+    def data(generator):
+        """Ten patterns in noise."""
+        patterns = torch.randn(10, 1, 12, 12, generator=generator)
+        y = torch.randint(10, (STEPS, 16), generator=generator)
+        return patterns[y] + 0.5 * torch.randn(STEPS, 16, 1, 12, 12, generator=generator), y
+
+
+class Tagger(nn.Module):
+    """Two LSTM layers in both directions; Adam, gradients cut to a norm of 0.25."""
+
+    clip = 0.25
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 12)
+        self.rnn = nn.LSTM(12, 16, num_layers=2, bidirectional=True)
+        self.out = nn.Linear(32, 5)
+
+    def forward(self, words):
+        return self.out(self.rnn(self.embed(words))[0])
+
+    def optimizer(self):
+        return torch.optim.Adam(self.parameters(), lr=5e-3)
+
+    @staticmethod
+    def data(generator):
+        """A word's tag is its remainder, or that of the word before it."""
+        x = torch.randint(20, (STEPS, 9, 8), generator=generator)
+        return x, torch.where(x < 15, x, x.roll(1, 1)) % 5
+
+
+class Translator(nn.Module):
+    """A Transformer with encoder and decoder; SGD with momentum (the bias of the keys has no gradient but rounding, and Adam would make steps of that)."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(12, 16)
+        self.position = nn.Parameter(torch.randn(8, 16) * 0.1)
+        self.transformer = nn.Transformer(
+            16, 2, num_encoder_layers=2, num_decoder_layers=2, dim_feedforward=32, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+        )  # fmt: skip
+        self.out = nn.Linear(16, 12)
+
+    def forward(self, pair):
+        """pair [batch, 2, 8]: the source, and the target behind a start word."""
+        source, target = (self.embed(words) + self.position for words in pair.unbind(1))
+        causal = nn.Transformer.generate_square_subsequent_mask(8)
+        return self.out(self.transformer(source, target, tgt_mask=causal, tgt_is_causal=True))
+
+    def optimizer(self):
+        return torch.optim.SGD(self.parameters(), lr=0.3, momentum=0.9, weight_decay=1e-4)
+
+    @staticmethod
+    def data(generator):
+        """The source backwards."""
+        source = torch.randint(1, 12, (STEPS, 16, 8), generator=generator)
+        y = source.flip(2)
+        target = torch.cat([torch.zeros_like(y[..., :1]), y[..., :-1]], 2)
+        return torch.stack([source, target], 2), y
+
+
+NETS = {"cnn": Cnn, "lstm": Tagger, "transformer": Translator}
+
+
+def train(model, x, y):
+    """The losses of one step a batch."""
+    optimizer = model.train().optimizer()
+    losses = []
+    for images, labels in zip(x, y):
+        loss = F.cross_entropy(model(images).flatten(0, -2), labels.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        if hasattr(model, "clip"):
+            nn.utils.clip_grad_norm_(model.parameters(), model.clip)
+        optimizer.step()
+        losses.append(loss.item())
+    return torch.tensor(losses, dtype=torch.float64)
+
+
+def outputs(model, x):
+    model.eval()
+    with torch.no_grad():
+        return model(x)
+
+
+def write():
+    FOLDER.mkdir(exist_ok=True)
+    for name, net in NETS.items():
+        generator = torch.Generator().manual_seed(6)
+        torch.manual_seed(6)
+        x, y = net.data(generator)
+        model = net()
+        file = lambda part: FOLDER / f"{name}.{part}.safetensors"
+        start = {key: value.clone() for key, value in model.state_dict().items()}
+        save_file(start, file("start"), {"format": "pt"})
+        losses = train(model, x, y)
+        save_file(model.state_dict(), file("end"), {"format": "pt"})
+        save_file({"x": x, "y": y, "losses": losses, "outputs": outputs(model, x[0])}, file("run"), {"torch": torch.__version__.split("+")[0]})
+        for part in ("start", "end", "run"):
+            file(part).chmod(0o644)
+        exact = net().double()
+        exact.load_state_dict(start)
+        rounding = ((losses - train(exact, x.double() if x.is_floating_point() else x, y)) / losses).abs().max()
+        print(f"{name}: loss {losses[0]:.4f} -> {losses[-1]:.4f}; float32 against float64: {rounding:.1e}, parameters {distance(model, exact.state_dict()):.1e}")
+
+
+def distance(model, other):
+    """The largest |a - b| / max(1, |b|) over all numbers of two state dicts; whole numbers must be equal."""
+    worst = 0.0
+    for key, a in model.state_dict().items():
+        b = other[key]
+        if not a.is_floating_point() and not torch.equal(a, b):
+            raise SystemExit(f"{key}: expected {b.tolist()}, got {a.tolist()}")
+        worst = max(worst, ((a - b).abs() / b.abs().clamp(min=1)).max().item())
+    return worst
+
+
+def check(folder):
+    """Braid's files in PyTorch: its state dicts load by their names, and ten steps from its own start go as Braid's did."""
+    failed = False
+    for name, net in NETS.items():
+        read = lambda part: load_file(folder / f"{name}.{part}.safetensors")
+        golden = load_file(FOLDER / f"{name}.run.safetensors")
+        trained, fresh = net(), net()
+        trained.load_state_dict(read("end"))  # strict: every name and shape
+        far = (outputs(trained, golden["x"][0]) - golden["outputs"]).abs().max().item()
+        fresh.load_state_dict(read("own.start"))
+        losses, ours = train(fresh, golden["x"], golden["y"]), read("own.run")["losses"]
+        apart, moved = ((losses - ours) / losses).abs().max().item(), distance(fresh, read("own.end"))
+        verdict = far <= PARAMETER_BOUND and apart <= LOSS_BOUND and moved <= PARAMETER_BOUND
+        failed |= not verdict
+        print(
+            f"{name}: Braid's trained net in PyTorch: outputs within {far:.1e}; from Braid's start: losses within {apart:.1e} relative (bound {LOSS_BOUND}), "
+            f"parameters within {moved:.1e} (bound {PARAMETER_BOUND}): {'agree' if verdict else 'DIFFER'}"
+        )
+    return failed
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    if sys.argv[1:2] == ["--check"] and len(sys.argv) == 3:
+        sys.exit(check(pathlib.Path(sys.argv[2])))
+    if len(sys.argv) > 1:
+        sys.exit(__doc__)
+    write()

@@ -1,0 +1,158 @@
+"""Writes goldens/ops: what PyTorch on the CPU makes of every case of the table of ops (tests/core/op_cases*.cpp).
+
+    ./dev test core; . build/peers-venv/peers.env && build/peers-venv/bin/python tests/goldens/make_op_goldens.py build/release/tests/core/braid_tests_core
+
+(after bench/peers/setup.sh). The test program writes the inputs and the words of each call (OpCase::torch, over x0, x1, … or their list x); this script evaluates
+them in float64, and in float32 where asked for, with the gradients for the incoming gradient of `incoming`. Tests read the result through
+tests/core/op_samples.cpp and need no PyTorch. Running this again with the same PyTorch gives the same bytes. Format: README.md.
+"""
+
+import json
+import math
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import torch
+from torch.nn import functional as F
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "ops"
+TYPES = {"F64": torch.float64, "I64": torch.int64, "U8": torch.uint8, "BOOL": torch.bool}
+LIMIT = 2 * 1024 * 1024
+
+
+def load(path):
+    """The tensors and the metadata of a safetensors file."""
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + size])
+    words = header.pop("__metadata__", {})
+    tensors = {}
+    for name, t in header.items():
+        begin, end = t["data_offsets"]
+        raw = bytearray(data[8 + size + begin : 8 + size + end])
+        flat = torch.frombuffer(raw, dtype=TYPES[t["dtype"]]) if raw else torch.empty(0, dtype=TYPES[t["dtype"]])
+        tensors[name] = flat.reshape(t["shape"])
+    return tensors, words
+
+
+def save(path, tapes):
+    """Rows of numbers by name: {name: (format of struct, numbers)}."""
+    header, data = {"__metadata__": {"torch": torch.__version__.split("+")[0], "written_by": "make_op_goldens.py"}}, b""
+    for name, (kind, numbers) in tapes.items():
+        raw = struct.pack(f"<{len(numbers)}{kind}", *numbers)
+        header[name] = {"dtype": {"d": "F64", "f": "F32"}[kind], "shape": [len(numbers)], "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def incoming(y, k):
+    """The gradient that flows into output k; op_samples.hpp has the same formula."""
+    i = torch.arange(y.numel(), dtype=torch.float64)
+    return (((37 * i + 11 * k) % 64 - 31.5) / 32).reshape(y.shape).to(y.dtype)
+
+
+def fits(*conditions):
+    """For calls that crash on sizes that do not fit, instead of refusing them."""
+    if not all(conditions):
+        raise ValueError("sizes that do not fit")
+
+
+def tensors_of(result):
+    if isinstance(result, torch.Tensor):
+        return [result]
+    return [t for item in result for t in tensors_of(item)]
+
+
+def evaluate(words, inputs, dtype, with_gradients):
+    """Outputs and, for each floating input, the gradient or None."""
+    x = [t.detach().clone().to(dtype if t.is_floating_point() else t.dtype) for t in inputs]
+    floating = [t for t in x if t.is_floating_point()]
+    for t in floating:
+        t.requires_grad_(with_gradients)
+    torch.set_default_dtype(dtype)  # so that whole numbers become this type where an op wants floating point
+    names = {f"x{i}": t for i, t in enumerate(x)}
+    outputs = tensors_of(eval(words, {"torch": torch, "F": F, "math": math, "fits": fits, "x": x, **names}))
+    recorded = [(y, incoming(y, k)) for k, y in enumerate(outputs) if y.requires_grad]
+    gradients = [None] * len(floating)
+    if recorded:
+        gradients = torch.autograd.grad([y for y, _ in recorded], floating, [dy for _, dy in recorded], allow_unused=True)
+    return [y.detach() for y in outputs], gradients
+
+
+def tape(tensors):
+    numbers = [len(tensors)]
+    for t in tensors:
+        if t is None:
+            numbers.append(-1)
+        else:
+            numbers += [t.dim(), *t.shape, *t.to(torch.float64).reshape(-1).tolist()]
+    return numbers
+
+
+def is_float32(x):
+    return x != x or (abs(x) > sys.float_info.max) or (abs(x) < 3e38 and struct.unpack("<f", struct.pack("<f", x))[0] == x)
+
+
+def make_case(name, words, samples):
+    wide, narrow, outputs_alone = [], [], []
+    for kind, sample in samples.items():
+        mark, with_gradients, has_float32 = sample["mark"].tolist()
+        inputs = [sample[f"x{i}"] for i in range(len(sample) - 1)]
+        wide += [int(mark) >> 36, int(mark) >> 18 & 0x3FFFF, int(mark) & 0x3FFFF]  # each exact in float32
+        try:
+            outputs, gradients = evaluate(words, inputs, torch.float64, bool(with_gradients))
+        except (RuntimeError, IndexError, ValueError) as error:
+            if kind == "numbers":
+                raise SystemExit(f"{name}: {words}: {error}")
+            wide.append(-1)
+            continue
+        wide += [0, *tape(outputs), *tape(gradients)]
+        if has_float32:
+            narrow += tape(evaluate(words, inputs, torch.float32, False)[0])
+            outputs_alone += tape(outputs)
+    return wide, [] if repr(narrow) == repr(outputs_alone) else narrow  # repr: NaN is itself
+
+
+def main():
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", "reduction: 'mean'")  # kl_div's, in every call
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.argv[1], "[dump-samples]"], env={**os.environ, "BRAID_SAMPLES": folder}, check=True, stdout=subprocess.DEVNULL)
+        written = set()
+        for path in sorted(pathlib.Path(folder).glob("*.safetensors")):
+            tensors, words = load(path)
+            cases = {}
+            for key, t in tensors.items():
+                name, number, kind, part = key.rsplit("|", 3)
+                cases.setdefault(name, {}).setdefault((int(number), kind), {})[part] = t
+            tapes = {}
+            for name in sorted(cases):
+                samples = {kind: sample for (_, kind), sample in sorted(cases[name].items())}
+                wide, narrow = make_case(name, words[name], samples)
+                tapes[name] = ("f" if all(is_float32(x) for x in wide) else "d", wide)
+                if narrow:
+                    tapes[name + ", float32"] = ("f", narrow)
+            save(FOLDER / path.name, tapes)
+            written.add(path.name)
+            print(f"{path.name}: {len(cases)} cases, {(FOLDER / path.name).stat().st_size / 1024:.0f} KiB")
+    for old in FOLDER.glob("*.safetensors"):
+        if old.name not in written:
+            old.unlink()
+    total = sum(f.stat().st_size for f in FOLDER.glob("*.safetensors"))
+    print(f"{total / 1024:.0f} KiB in {FOLDER.name}")
+    if total > LIMIT:
+        raise SystemExit("the goldens of the ops must stay under 2 MiB")
+
+
+if __name__ == "__main__":
+    main()

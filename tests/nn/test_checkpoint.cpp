@@ -1,0 +1,290 @@
+#include <braid/nn/training/checkpoint.hpp>
+
+#include <string>
+#include <vector>
+
+#include <braid/core/error.hpp>
+#include <braid/core/io/file.hpp>
+#include <braid/core/safetensors.hpp>
+#include <braid/nn/training/manifest.hpp>
+
+#include "nn/train_run.hpp"
+#include "support/catch.hpp"
+#include "support/errors.hpp"
+#include "support/faulty_files.hpp"
+#include "support/temporary.hpp"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+constexpr std::int64_t kEpochs = 3;
+
+/// Runs to the end of the epochs; saves after each step where `save` is given.
+void train_on(Run& run, training::Checkpoint* checkpoint = nullptr, std::int64_t stop_after = -1) {
+  std::int64_t done = 0;
+  while (run.loader.epoch() < kEpochs) {
+    for (auto& batch : run.loader) {
+      run.step(batch);
+      if (++done == stop_after) {
+        checkpoint->save();
+        return;
+      }
+    }
+  }
+}
+
+struct Warnings {
+  std::vector<std::string> texts;
+  std::function<void(std::string_view)> old = set_warning_handler([this](std::string_view text) { texts.emplace_back(text); });
+  ~Warnings() { set_warning_handler(old); }
+};
+
+}  // namespace
+
+TEST_CASE("checkpoint: a run that is stopped anywhere and resumed ends with the same bits", "[training][checkpoint]") {
+  Run whole;
+  train_on(whole);
+  const std::size_t expected = whole.bits();
+  for (const std::int64_t stop : {1, 2, 6, 7, 8, 13, 14, 20, 21}) {  // 7 batches an epoch
+    INFO("stopped after step " << stop);
+    const TemporaryFolder folder;
+    {
+      Run first;
+      training::Checkpoint checkpoint(folder / "deep/run", first.model, first.optimizer, first.loader);
+      CHECK_FALSE(checkpoint.load_latest());
+      train_on(first, &checkpoint, stop);
+      CHECK(checkpoint.numbers() == std::vector<std::int64_t>{stop});
+    }
+    Run second(99);  // other weights, another order, other noise
+    training::Checkpoint checkpoint(folder / "deep/run", second.model, second.optimizer, second.loader);
+    REQUIRE(checkpoint.load_latest());
+    train_on(second);
+    CHECK(second.bits() == expected);
+  }
+}
+
+TEST_CASE("checkpoint: without a folder nothing is saved", "[training][checkpoint]") {
+  Run run;
+  training::Checkpoint checkpoint("", run.model);
+  checkpoint.save();
+  CHECK_FALSE(checkpoint.load_latest());
+  CHECK(checkpoint.numbers().empty());
+  CHECK_THROWS_TEXT(ArgumentError, "Checkpoint: load: expected a folder", checkpoint.load(1));
+  CHECK_THROWS_TEXT(ArgumentError, "Checkpoint: expected keep >= 1, got 0", training::Checkpoint({.folder = "x", .keep = 0}, run.model));
+}
+
+TEST_CASE("checkpoint: the newest are kept, the number grows, unfinished ones are swept away", "[training][checkpoint]") {
+  const TemporaryFolder folder;
+  Run run;
+  training::Checkpoint checkpoint({.folder = folder.path(), .keep = 3}, run.model, run.optimizer);
+  for (int i = 0; i < 5; ++i) checkpoint.save();
+  CHECK(checkpoint.numbers() == std::vector<std::int64_t>{3, 4, 5});
+  training::Checkpoint other({.folder = folder.path(), .keep = 2}, run.model, run.optimizer);
+  CHECK(::mkdir((folder / "step-00000009.tmp").c_str(), 0777) == 0);
+  CHECK(::mkdir((folder / "step-00000008").c_str(), 0777) == 0);  // no manifest: no checkpoint
+  write_file(folder / "step-00000009.tmp/model.safetensors", "half");
+  write_file(folder / "notes.txt", "mine");
+  REQUIRE(other.load_latest());
+  other.save();
+  CHECK(other.numbers() == std::vector<std::int64_t>{5, 9});
+  CHECK(folder.names().size() == 3);  // notes.txt stays
+  checkpoint.load(5);
+  CHECK_THROWS_TEXT(IoError, "step-00000004", checkpoint.load(4));
+}
+
+TEST_CASE("checkpoint: files are what others can read", "[training][checkpoint]") {
+  const TemporaryFolder folder;
+  Run run;
+  Run second;
+  training::Checkpoint checkpoint(folder.path(), run.model, run.optimizer, run.loader, second.model);
+  checkpoint.save();
+  const Safetensors model = load_safetensors(folder / "step-00000000/model.safetensors");
+  CHECK(model.tensors.size() == 4);
+  CHECK(model.at("fc1.weight").shape() == Shape{8, 4});
+  CHECK(load_safetensors(folder / "step-00000000/optimizer.safetensors").at("lr").item<double>() == 0.01);
+  CHECK(load_safetensors(folder / "step-00000000/model-2.safetensors").tensors.size() == 4);
+  const training::Manifest manifest = training::read_manifest(io::InputFile(folder / "step-00000000/manifest.json"));
+  CHECK(manifest.step == 0);
+  CHECK(manifest.files.size() == 5);
+  CHECK(TemporaryFolder::names_in(folder / "step-00000000").size() == 6);
+}
+
+TEST_CASE("checkpoint: one of other things does not fit, and nothing is changed", "[training][checkpoint][errors]") {
+  const TemporaryFolder folder;
+  Run run;
+  run.step(*run.loader.begin());
+  training::Checkpoint(folder.path(), run.model, run.optimizer).save();
+  training::Checkpoint more(folder.path(), run.model, run.optimizer, run.loader);
+  CHECK_THROWS_TEXT(ArgumentError, "expected random.safetensors, model.safetensors, optimizer.safetensors, loader.safetensors, got*optimizer.safetensors",
+                    more.load_latest());
+  // The model fits, the optimizer does not: the model must not have been loaded either.
+  Run changed(17);
+  optim::SGD sgd(parameters(changed.model), {.lr = 1, .momentum = 0.9});
+  training::Checkpoint other(folder.path(), changed.model, sgd);
+  for (int i = 0; i < 2; ++i) {
+    const std::size_t before = changed.bits();
+    CHECK_THROWS_TEXT(ArgumentError, "optimizer.safetensors*does not fit*exp_avg", other.load_latest());
+    CHECK(changed.bits() == before);
+    changed.step(*changed.loader.begin());
+    sgd.step();
+    training::Checkpoint(folder.path(), run.model, run.optimizer).save();
+    run.step(*run.loader.begin());
+    training::Checkpoint(folder.path(), run.model, run.optimizer).save();
+  }
+}
+
+TEST_CASE("checkpoint: a damaged one is passed over with a warning; if all are, it is an error", "[training][checkpoint][errors]") {
+  const TemporaryFolder folder;
+  Run run;
+  training::Checkpoint checkpoint(folder.path(), run.model, run.optimizer, run.loader);
+  checkpoint.save();
+  const std::size_t old_bits = run.bits();
+  run.step(*run.loader.begin());
+  checkpoint.save();
+  const std::string newest = folder / "step-00000001/";
+  const std::string model = read_file(newest + "model.safetensors"), manifest = read_file(newest + "manifest.json");
+  std::string flipped = model;
+  flipped[model.size() - 3] = static_cast<char>(flipped[model.size() - 3] ^ 1);
+  const auto check_passed_over = [&](const std::string& text) {
+    const Warnings warnings;
+    CHECK(checkpoint.load_latest());
+    CHECK(run.bits() == old_bits);
+    REQUIRE(warnings.texts.size() == 1);
+    INFO(warnings.texts[0]);
+    CHECK(matches(warnings.texts[0], "Checkpoint: a damaged checkpoint is passed over*step-00000001*" + text));
+    CHECK_THROWS_AS(checkpoint.load(1), IoError);
+  };
+  write_file(newest + "model.safetensors", flipped);
+  check_passed_over("crc32c: expected");
+  write_file(newest + "model.safetensors", model.substr(0, model.size() - 1));
+  check_passed_over("size: expected");
+  std::remove((newest + "model.safetensors").c_str());
+  check_passed_over("model.safetensors");
+  write_file(newest + "model.safetensors", model);
+  write_file(newest + "manifest.json", manifest.substr(0, manifest.size() / 2));
+  check_passed_over("manifest.json");
+  write_file(newest + "manifest.json", "");
+  check_passed_over("manifest.json");
+  write_file(folder / "step-00000000/manifest.json", "{");
+  const Warnings quiet;
+  CHECK_THROWS_TEXT(FormatError, "step-00000001*manifest", checkpoint.load_latest());
+}
+
+TEST_CASE("manifest: hostile ones are errors", "[training][checkpoint][errors]") {
+  const auto read = [](const std::string& text) { return training::read_manifest(io::MemorySource(as_bytes(text))); };
+  const std::string good = training::to_json({.version = "0.1.0", .step = 7, .files = {{"a.safetensors", 5, 4000000000u}, {"b-2.safetensors", 0, 0}}});
+  const training::Manifest m = read(good);
+  CHECK((m.version == "0.1.0" && m.step == 7 && m.files.size() == 2 && m.files[0].crc32c == 4000000000u && m.files[1].name == "b-2.safetensors"));
+  CHECK(training::to_json(m) == good);
+  for (std::size_t length = 0; length + 1 < good.size(); ++length) CHECK_THROWS_AS(read(good.substr(0, length)), FormatError);
+  struct Case {
+    const char *from, *to, *text;
+  };
+  const Case cases[] = {
+      {"\"format\":1", "\"format\":2", "format: expected 1, got 2"},
+      {"\"format\":1,", "", "the key \"format\""},
+      {"\"step\":7", "\"step\":-7", "step: expected a whole number"},
+      {"\"step\":7", "\"step\":7.5", "step: expected a whole number"},
+      {"\"step\":7", "\"step\":7,\"step\":7", "each key once"},
+      {"\"step\":7", "\"step\":7,\"class\":\"os.system\"", "one of its known keys"},
+      {"4000000000", "4294967296", "a number below 2^32"},
+      {"a.safetensors", "../a.safetensors", "name: expected"},
+      {"a.safetensors", "/etc/passwd", "name: expected"},
+      {"a.safetensors", ".safetensors", "name: expected"},
+      {"a.safetensors", "A.safetensors", "name: expected"},
+      {"a.safetensors", "a\\u0000.safetensors", "name: expected"},
+      {"a.safetensors", "b-2.safetensors", "each file once"},
+      {"]}", "]}x", "nothing but spaces"},
+      {"]}", "]]", "'}'"},
+  };
+  for (const Case& c : cases) {
+    std::string text = good;
+    text.replace(text.find(c.from), std::string(c.from).size(), c.to);
+    INFO(text);
+    try {
+      static_cast<void>(read(text));
+      FAIL("nothing was thrown");
+    } catch (const FormatError& e) {
+      CHECK(matches(e.what(), c.text));
+    }
+  }
+  CHECK_THROWS_TEXT(LimitError, "at most 65536 bytes", read(std::string(65537, ' ')));
+  std::string many = R"({"format":1,"braid":"x","step":0,"files":[)";
+  for (int i = 0; i < 65; ++i) many += str(R"({"name":"f)", i, R"(.safetensors","bytes":0,"crc32c":0},)");
+  many.back() = ']';
+  CHECK_THROWS_TEXT(LimitError, "at most 64 files", read(many + "}"));
+}
+
+TEST_CASE("checkpoint: any failing call of a save leaves the old ones, and says what failed", "[training][checkpoint][errors]") {
+  for (const int error : {EIO, ENOSPC}) {
+    for (const bool persistent : {false, true}) {
+      int k = 1;
+      for (bool done = false; !done; ++k) {
+        INFO("call " << k << " error " << error << " persistent " << persistent);
+        const TemporaryFolder folder;
+        Run run;
+        training::Checkpoint checkpoint(folder.path(), run.model, run.optimizer, run.loader);
+        checkpoint.save();
+        checkpoint.save();
+        const std::size_t old_bits = run.bits();
+        run.step(*run.loader.begin());
+        const std::size_t new_bits = run.bits();
+        const int files = open_files();
+        bool saved = false;
+        {
+          const Warnings quiet;
+          const WithFaults with({.fail_at = k, .error = error, .persistent = persistent});
+          try {
+            checkpoint.save();
+            saved = true;
+            done = faults.calls < k;
+          } catch (const IoError& e) {
+            CHECK(e.error_number == error);
+            CHECK(e.retryable() == (error == ENOSPC));
+          }
+        }
+        CHECK(open_files() == files);
+        REQUIRE(checkpoint.load_latest());
+        if (saved) CHECK(run.bits() == new_bits);
+        else CHECK((run.bits() == old_bits || run.bits() == new_bits));
+        run.step(*run.loader.begin());
+        checkpoint.save();  // the next save works, and sweeps up
+        CHECK(folder.names().size() == 2);
+      }
+      CHECK(k > 30);
+    }
+  }
+}
+
+TEST_CASE("checkpoint: any failing call of a load changes nothing; short and interrupted ones are gone on with", "[training][checkpoint][errors]") {
+  const TemporaryFolder folder;
+  Run run;
+  training::Checkpoint checkpoint(folder.path(), run.model, run.optimizer, run.loader);
+  run.step(*run.loader.begin());
+  checkpoint.save();
+  const std::size_t saved = run.bits();
+  run.step(*run.loader.begin());
+  int k = 1;
+  for (bool done = false; !done; ++k) {
+    INFO("call " << k);
+    const WithFaults with({.fail_at = k});
+    try {
+      const bool found = checkpoint.load_latest();  // not in a CHECK, which would catch
+      CHECK(found);
+      done = faults.calls < k;
+      if (!done) CHECK(faults.failed == "close");
+      CHECK(run.bits() == saved);
+      run.step(*run.loader.begin());
+    } catch (const IoError&) {
+      CHECK(run.bits() != saved);
+    }
+  }
+  CHECK(k > 15);
+  for (int i = 1; i < 60; ++i) {
+    const WithFaults with({.fail_at = i, .error = EINTR, .most = 7});
+    if (i % 2 == 0) checkpoint.save();
+    else CHECK(checkpoint.load_latest());
+  }
+}

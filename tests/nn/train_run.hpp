@@ -1,0 +1,73 @@
+#pragma once
+// A small training run with everything that a checkpoint keeps: a model, AdamW, a loader that shuffles, and random numbers that the steps draw.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+#include <braid/core/random.hpp>
+#include <braid/data/labelled.hpp>
+#include <braid/data/loader.hpp>
+#include <braid/nn/nn.hpp>
+#include <braid/nn/training/checkpoint.hpp>
+
+namespace braid::test {
+
+struct Clusters {
+  std::int64_t n = 50;
+  [[nodiscard]] std::int64_t size() const { return n; }
+  [[nodiscard]] data::Labelled get(std::int64_t i) const {
+    data::Labelled item{make_tensor({4}, DType::float32, Device()), make_tensor({}, DType::int64, Device())};
+    for (std::int64_t k = 0; k < 4; ++k) item.image.data<float>()[k] = static_cast<float>((i * 7 + k * 3) % 11) / 11.0f + (i % 3 == k ? 1.0f : 0.0f);
+    *item.label.data<std::int64_t>() = i % 3;
+    return item;
+  }
+};
+
+struct SmallNet : nn::Module {
+  nn::Linear fc1{4, 8}, fc2{8, 3};
+  nn::Dropout dropout{0.25};
+  Tensor operator()(const Tensor& x) const { return fc2(dropout(relu(fc1(x)))); }
+  BRAID_FIELDS(fc1, fc2, dropout)
+};
+
+struct Run {
+  explicit Run(std::uint64_t seed = 3) : start(seed) {}
+
+  struct Start {
+    explicit Start(std::uint64_t seed) { manual_seed(seed); }
+  } start;
+  SmallNet model;
+  optim::AdamW optimizer{parameters(model), {.lr = 0.01}};
+  data::DataLoader<Clusters> loader{Clusters{}, {.batch_size = 8, .shuffle = true}};
+
+  /// One step, with dropout and with noise from the common random numbers.
+  void step(const data::Labelled& batch) {
+    const Tensor loss = nn::cross_entropy(model(batch.image + 0.1 * randn(batch.image.shape())), batch.label);
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    optimizer.set_lr(optimizer.lr() * 0.99);
+  }
+  /// A hash of all bits that matter.
+  [[nodiscard]] std::size_t bits() const {
+    std::string text;
+    const auto add = [&](const StateDict& dict) {
+      for (const auto& [name, tensor] : dict) {
+        text += name;
+        text.append(static_cast<const char*>(tensor.impl()->data()), static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
+      }
+    };
+    add(state_dict(model));
+    add(state_dict(optimizer));
+    const RandomState random = random_state();
+    const double lr = optimizer.lr();
+    text.append(reinterpret_cast<const char*>(&random), sizeof random).append(reinterpret_cast<const char*>(&lr), sizeof lr);
+    return std::hash<std::string>()(text);
+  }
+};
+
+}  // namespace braid::test

@@ -1,0 +1,60 @@
+#pragma once
+// Recurrent layers by their formulas, one number after the other.
+#include <cmath>
+
+#include "reference/array.hpp"
+
+namespace reference {
+
+enum class Recurrent { tanh, relu, lstm, gru };
+
+/// Output [T, B, H], last h and c [B, H] (c of an lstm alone).
+struct RecurrentResult {
+  Array output, h, c;
+};
+
+/// One layer in one direction. Biases without elements stand for none; `lengths` without elements for sequences that all have T steps.
+inline RecurrentResult recurrent(Recurrent kind, const Array& x, const Array& h_0, const Array& c_0, const Array& w_ih, const Array& w_hh, const Array& b_ih,
+                                 const Array& b_hh, bool reverse = false, const std::vector<std::int64_t>& lengths = {}) {
+  const std::int64_t steps = at(x.shape, 0), batch = at(x.shape, 1), inputs = at(x.shape, 2), hidden = at(h_0.shape, 1);
+  RecurrentResult y{Array({steps, batch, hidden}), h_0, c_0};
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t length = lengths.empty() ? steps : lengths.at(static_cast<std::size_t>(b));
+    for (std::int64_t s = 0; s < length; ++s) {
+      const std::int64_t t = reverse ? length - 1 - s : s;
+      const Array before = y.h;
+      for (std::int64_t j = 0; j < hidden; ++j) {
+        // What gate k of unit j gets from the input, and from the state.
+        const auto from_x = [&](std::int64_t k) {
+          const std::int64_t row = k * hidden + j;
+          double sum = b_ih.size() > 0 ? b_ih[row] : 0;
+          for (std::int64_t i = 0; i < inputs; ++i) sum += w_ih[row * inputs + i] * x[(t * batch + b) * inputs + i];
+          return sum;
+        };
+        const auto from_h = [&](std::int64_t k) {
+          const std::int64_t row = k * hidden + j;
+          double sum = b_hh.size() > 0 ? b_hh[row] : 0;
+          for (std::int64_t i = 0; i < hidden; ++i) sum += w_hh[row * hidden + i] * before[b * hidden + i];
+          return sum;
+        };
+        double& h = y.h[b * hidden + j];
+        if (kind == Recurrent::lstm) {
+          double& c = y.c[b * hidden + j];
+          c = sigmoid(from_x(1) + from_h(1)) * c + sigmoid(from_x(0) + from_h(0)) * std::tanh(from_x(2) + from_h(2));
+          h = sigmoid(from_x(3) + from_h(3)) * std::tanh(c);
+        } else if (kind == Recurrent::gru) {
+          const double r = sigmoid(from_x(0) + from_h(0)), z = sigmoid(from_x(1) + from_h(1)), n = std::tanh(from_x(2) + r * from_h(2));
+          h = (1 - z) * n + z * before[b * hidden + j];
+        } else {
+          const double sum = from_x(0) + from_h(0);
+          h = kind == Recurrent::tanh ? std::tanh(sum) : sum > 0 ? sum : 0;
+        }
+        y.output[(t * batch + b) * hidden + j] = h;
+      }
+    }
+  }
+  return y;
+}
+
+}  // namespace reference

@@ -1,0 +1,60 @@
+// write_digits FOLDER COUNT: digits drawn by a program, in the files of MNIST, for programs that read nothing else.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <braid/core/error.hpp>
+#include <braid/data/synthetic.hpp>
+
+namespace {
+
+std::string header(int rank, std::int64_t count) {
+  std::string text{'\0', '\0', 8, static_cast<char>(rank)};
+  for (const std::int64_t size : {count, std::int64_t{28}, std::int64_t{28}}) {
+    if (rank-- == 0) break;
+    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(size >> shift & 0xff);
+  }
+  return text;
+}
+
+/// Whole or not at all.
+void write(const std::filesystem::path& path, const std::string& bytes) {
+  const std::filesystem::path part = path.string() + ".part";
+  {
+    std::ofstream out(part, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.exceptions(std::ios::failbit | std::ios::badbit);
+    out.flush();
+  }
+  std::filesystem::rename(part, path);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    if (count != 3 || std::atoll(arguments[2]) < 1) throw braid::ArgumentError("expected a folder and a count");
+    const std::filesystem::path folder = arguments[1];
+    const braid::data::SyntheticDigits digits(std::atoll(arguments[2]));
+    std::string images = header(3, digits.size()), labels = header(1, digits.size());
+    for (std::int64_t i = 0; i < digits.size(); ++i) {
+      const braid::data::Labelled item = digits.get(i);
+      const float* pixels = item.image.data<float>();
+      std::transform(pixels, pixels + 784, std::back_inserter(images), [](float ink) { return static_cast<char>(std::lround(255 * ink)); });
+      labels += static_cast<char>(*item.label.data<std::int64_t>());
+    }
+    std::filesystem::create_directories(folder);
+    write(folder / "mnist-images-idx3-ubyte", images);
+    write(folder / "mnist-labels-idx1-ubyte", labels);
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "write_digits: %s\n", e.what());
+    return 1;
+  }
+}
