@@ -1,4 +1,5 @@
-// bench_ops: what a call of an operation costs beside its arithmetic, on tensors so small that the arithmetic is next to nothing. No peer, no bar.
+// bench_ops: what a call of an operation costs beside its arithmetic, on tensors so small that the arithmetic is next to nothing (no peer, no bar); then some on
+// tensors larger than the caches, beside PyTorch's.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +12,8 @@
 #include <benchmark/benchmark.h>
 #include <braid/braid.hpp>
 
+#include "ops_large.hpp"
+#include "support/beside.hpp"
 #include "support/formula.hpp"
 #include "support/machine.hpp"
 #include "support/options.hpp"
@@ -76,6 +79,8 @@ const Op kOps[] = {
     {"mul", [](const Inputs& x) { return x.a * x.b; }, [](const Plain& p) { return each([&](std::size_t i) { return double{p.a[i]} * p.b[i]; }); }},
     {"relu", [](const Inputs& x) { return relu(x.a); }, [](const Plain& p) { return each([&](std::size_t i) { return std::max(0.0, double{p.a[i]}); }); }},
     {"exp", [](const Inputs& x) { return exp(x.a); }, [](const Plain& p) { return each([&](std::size_t i) { return std::exp(double{p.a[i]}); }); }},
+    {"gelu", [](const Inputs& x) { return gelu(x.a); },
+     [](const Plain& p) { return each([&](std::size_t i) { return 0.5 * p.a[i] * std::erfc(-double{p.a[i]} * std::sqrt(0.5)); }); }},
     {"sum", [](const Inputs& x) { return x.a.sum(); },
      [](const Plain& p) {
        double sum = 0;
@@ -150,6 +155,9 @@ int run(const bench::Options& options) {
   bench::Json machine = bench::machine_card();
   const std::string warning = bench::busy_warning();
   std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(), warning.empty() ? "" : "\n");
+  bench::Options alone = options;
+  alone.no_peers = options.no_peers || options.check;
+  bench::Peers peers(alone, true);
   braid::set_num_threads(1);
   const Inputs inputs;
   const Plain plain;
@@ -159,9 +167,20 @@ int run(const bench::Options& options) {
     std::fprintf(stderr, "%s disagrees with the plain loops: %s\n", op.name, wrong.c_str());
     return 1;
   }
-  std::printf("all %zu operations agree with plain loops\n", std::size(kOps));
+  const std::vector<bench::LargeOp> large = bench::large_ops();
+  std::vector<int> counts = {1};
+  if (bench::cores().size() > 1) counts.push_back(2);
+  for (const bench::LargeOp& op : large)
+    for (const int threads : counts) {
+      const std::string wrong = bench::disagreement(op, threads, peers);
+      if (wrong.empty()) continue;
+      std::fprintf(stderr, "%s, %d threads, disagrees with the plain loops: %s\n", op.row.name.c_str(), threads, wrong.c_str());
+      return 1;
+    }
+  std::printf("all %zu operations agree with plain loops\n", std::size(kOps) + large.size());
   if (options.check) return 0;
 
+  braid::set_num_threads(1);
   for (const Op& op : kOps) {
     benchmark::RegisterBenchmark(op.name,
                                  [&](benchmark::State& state) {
@@ -191,21 +210,16 @@ int run(const bench::Options& options) {
     row.set("name", op.name).set("device", "cpu:0").set("threads", 1).set("ours_us", series.time());
     table.push_back(row.set("peer", nullptr).set("peer_us", nullptr).set("ratio", nullptr));
   }
+  bool all_met = true;
+  for (const bench::LargeOp& op : large)
+    for (const int threads : counts) all_met = bench::measure(op.row, threads, options.rounds, peers, table, noise) && all_met;
   bench::write_json(options, machine.set("noise", noise), table);
-  return 0;
+  return options.strict && !all_met ? 1 : 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bench::Options options = bench::read_options(argc, argv, "bench_ops: what a call of an operation costs, on 8 x 8 matrices");
-  bench::stay_on(1);
-  setenv("BRAID_PIN", "1", 1);
-  setvbuf(stdout, nullptr, _IOLBF, 0);
-  try {
-    return run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_ops: %s\n", error.what());
-    return 1;
-  }
+  return bench::run_program(
+      argc, argv, {"bench_ops", "what a call of an operation costs, on 8 x 8 matrices; and some large ones beside PyTorch's", 2, {{"BRAID_PIN", "1"}}}, run);
 }

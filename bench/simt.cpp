@@ -139,14 +139,4 @@ int run(const bench::Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const bench::Options options = bench::read_options(argc, argv, "bench_simt: the emulation of CUDA on the CPU");
-  bench::stay_on(1);
-  setvbuf(stdout, nullptr, _IOLBF, 0);
-  try {
-    return run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_simt: %s\n", error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return bench::run_program(argc, argv, {"bench_simt", "the emulation of CUDA on the CPU", 1, {}}, run); }

@@ -183,16 +183,10 @@ int run(const bench::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bench::Options options = bench::read_options(argc, argv, "bench_split: a batch split over two logical devices beside one device and beside DDP");
-  bench::stay_on(2);
-  setenv("BRAID_CPU_DEVICES", "2", 1);
-  setenv("BRAID_THREADS", "1", 1);
-  setenv("BRAID_PIN", "1", 1);
-  setvbuf(stdout, nullptr, _IOLBF, 0);
-  try {
-    return run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_split: %s\n", error.what());
-    return 1;
-  }
+  return bench::run_program(argc, argv,
+                            {"bench_split",
+                             "a batch split over two logical devices beside one device and beside DDP",
+                             2,
+                             {{"BRAID_CPU_DEVICES", "2"}, {"BRAID_THREADS", "1"}, {"BRAID_PIN", "1"}}},
+                            run);
 }

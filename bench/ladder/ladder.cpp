@@ -146,12 +146,5 @@ int run(const bench::Options& options) {
 }  // namespace braid::ladder
 
 int main(int argc, char** argv) {
-  const bench::Options options = bench::read_options(argc, argv, "bench_ladder: kernels from naive to ours, step by step");
-  setvbuf(stdout, nullptr, _IOLBF, 0);
-  try {
-    return braid::ladder::run(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_ladder: %s\n", error.what());
-    return 1;
-  }
+  return bench::run_program(argc, argv, {"bench_ladder", "kernels from naive to ours, step by step", 0, {}}, braid::ladder::run);
 }

@@ -46,6 +46,9 @@ class Server:
         import rows
         import torch
 
+        if name.startswith("loader_") or name in rows.OPS:
+            torch.set_num_threads(threads)
+            return {"row": name, "threads": threads, "us": rows.measure_calls(self.row(name), iterations), "loss": 0.0}
         if "_ddp" in name:
             us, first, last = self.distributed().run(name, threads, iterations)
         else:
@@ -62,7 +65,7 @@ class Server:
             values = self.distributed().losses(name, threads, count)
         else:
             torch.set_num_threads(threads)
-            values = rows.losses(self.row(name), count)
+            values = self.row(name).sample(count) if name in rows.OPS else rows.losses(self.row(name), count)
         return {"row": name, "threads": threads, "losses": values}
 
     def close(self):

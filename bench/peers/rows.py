@@ -1,5 +1,6 @@
 """The benchmark's rows in PyTorch: nets, data and training steps, filled by the same formula as Braid's side (support/rows.hpp)."""
 
+import math
 import re
 import statistics
 import time
@@ -28,8 +29,8 @@ def fill(model):
     with torch.no_grad():
         fan_in = 1
         for k, p in enumerate(model.parameters()):
-            if p.dim() == 2:
-                fan_in = p.size(1)  # a bias follows its weight
+            if p.dim() >= 2:
+                fan_in = p.numel() // p.size(0)  # a bias follows its weight
             p.copy_((uniform(p.numel(), 100 + k) * (1.0 / float(fan_in) ** 0.5)).to(torch.float32).view_as(p))
     return model
 
@@ -37,11 +38,17 @@ def fill(model):
 class Row:
     """A model, its batch and one training step: zero_grad, forward, loss, backward, step."""
 
-    def __init__(self, model, x, y, loss, wrap=None):
+    def __init__(self, model, x, y, loss, wrap=None, optimizer=lambda p: torch.optim.SGD(p, lr=0.01)):
         self.model = fill(model)
         self.net = wrap(self.model) if wrap else self.model
         self.x, self.y, self.loss = x, y, loss
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        self.make_optimizer = optimizer
+        self.reset()
+
+    def reset(self):
+        """The common weights, and an optimizer without state."""
+        fill(self.model)
+        self.optimizer = self.make_optimizer(self.model.parameters())
 
     def step(self):
         self.optimizer.zero_grad()
@@ -57,21 +64,99 @@ def linear_row():
     return Row(nn.Linear(5, 2), x, y, nn.functional.mse_loss)
 
 
-def mlp_row(hidden, rows, first_row=0, wrap=None):
+def mlp_row(hidden, rows, first_row=0, wrap=None, **options):
     x = uniform(rows * 784, 1, first_row * 784).to(torch.float32).view(rows, 784)
     y = labels(rows, 10, 2, first_row)
     net = nn.Sequential(nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 10))
-    return Row(net, x, y, nn.functional.cross_entropy, wrap)
+    return Row(net, x, y, nn.functional.cross_entropy, wrap, **options)
+
+
+class Block(nn.Module):
+    """A pre-norm Transformer block, causal; the row block_sgd."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(256)
+        self.qkv = nn.Linear(256, 768)
+        self.out = nn.Linear(256, 256)
+        self.norm2 = nn.LayerNorm(256)
+        self.wide = nn.Linear(256, 1024)
+        self.narrow = nn.Linear(1024, 256)
+
+    def forward(self, x):
+        batch, n, _ = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(batch, n, 3, 8, 32).permute(2, 0, 3, 1, 4)
+        heads = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = x + self.out(heads.transpose(1, 2).reshape(batch, n, 256))
+        return y + self.narrow(nn.functional.gelu(self.wide(self.norm2(y))))
+
+
+def block_row():
+    x, y = (uniform(8 * 128 * 256, seed).to(torch.float32).view(8, 128, 256) for seed in (1, 2))
+    return Row(Block(), x, y, nn.functional.mse_loss)
+
+
+class WordModel(nn.Module):
+    """Embedding, two LSTM layers, decoder: a word for each place."""
+
+    def __init__(self, words, width, layers):
+        super().__init__()
+        self.encoder = nn.Embedding(words, width)
+        self.rnn = nn.LSTM(width, width, layers)
+        self.decoder = nn.Linear(width, words)
+
+    def forward(self, x):
+        return self.decoder(self.rnn(self.encoder(x))[0].flatten(0, 1))
+
+
+class ClippedRow(Row):
+    """The same with the gradients cut to a norm of 0.25 before the step."""
+
+    def step(self):
+        self.optimizer.zero_grad()
+        loss = self.loss(self.net(self.x), self.y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 0.25)
+        self.optimizer.step()
+        return loss
+
+
+def lstm_lm_row(words=10000, width=200, layers=2, steps=35, batch=20):
+    x, y = labels(steps * batch, words, 1).view(steps, batch), labels(steps * batch, words, 2)
+    return ClippedRow(WordModel(words, width, layers), x, y, nn.functional.cross_entropy)
+
+
+def cnn_row(rows):
+    x = uniform(rows * 784, 1).to(torch.float32).view(rows, 1, 28, 28)
+    y = labels(rows, 10, 2)
+    net = nn.Sequential(
+        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(1600, 128), nn.ReLU(), nn.Linear(128, 10),
+    )  # fmt: skip
+    return Row(net, x, y, nn.functional.cross_entropy)
 
 
 def make_row(name):
-    """linear_30x5x2_sgd or mlp<hidden>_b<rows>_sgd."""
+    """linear_30x5x2_sgd, cnn_b64_sgd, block_sgd, lstm_lm_sgd, mlp<hidden>_b<rows>_ and sgd, adam or adam_fused, loader_<rows>x<width>_b<batch>, or one of OPS."""
+    if name == "cnn_b64_sgd":
+        return cnn_row(64)
+    if name == "lstm_lm_sgd":
+        return lstm_lm_row()
     if name == "linear_30x5x2_sgd":
         return linear_row()
-    match = re.fullmatch(r"mlp(\d+)_b(\d+)_sgd", name)
+    if name == "block_sgd":
+        return block_row()
+    if name in OPS:
+        return Op(OPS[name])
+    match = re.fullmatch(r"loader_(\d+)x(\d+)_b(\d+)", name)
+    if match:
+        return Loader(int(match[1]), int(match[2]), int(match[3]))
+    match = re.fullmatch(r"mlp(\d+)_b(\d+)_(sgd|adam|adam_fused)", name)
     if not match:
         raise ValueError(f"unknown row {name}")
-    return mlp_row(int(match[1]), int(match[2]))
+    if match[3] == "sgd":
+        return mlp_row(int(match[1]), int(match[2]))
+    return mlp_row(int(match[1]), int(match[2]), optimizer=lambda p: torch.optim.Adam(p, fused=match[3] == "adam_fused" or None))
 
 
 def batches_of(iterations):
@@ -84,7 +169,7 @@ def measure(row, iterations, before=lambda: None):
     """(us per step, loss of the first step, loss of the last): the median over timed batches, after a warm-up of a tenth.
 
     `before` is called just before the clock starts; several processes meet there."""
-    fill(row.model)  # every run trains from the same weights, so its losses can be checked
+    row.reset()  # every run trains from the same weights, so its losses can be checked
     first = row.step().item()
     for _ in range(2 + iterations // 10):
         row.step()
@@ -102,5 +187,74 @@ def measure(row, iterations, before=lambda: None):
 
 def losses(row, count):
     """The losses of the first `count` steps from the common weights."""
-    fill(row.model)
+    row.reset()
     return [row.step().item() for _ in range(count)]
+
+
+def numbers(shape, seed):
+    """uniform() in float32, in pieces: the integers in between are eight times as large."""
+    flat, piece = torch.empty(math.prod(shape)), 1 << 20
+    for start in range(0, flat.numel(), piece):
+        part = flat[start : start + piece]
+        part.copy_(uniform(part.numel(), seed, start))
+    return flat.view(shape)
+
+
+def softmax_4096():
+    x = numbers((4096, 4096), 1)
+    return lambda: nn.functional.softmax(x, -1)
+
+
+def add_1e7():
+    x, y = numbers((10**7,), 1), numbers((10**7,), 2)
+    return lambda: x + y
+
+
+def layernorm_4096x1024():
+    x, weight, bias = numbers((4096, 1024), 1), numbers((1024,), 2), numbers((1024,), 3)
+    return lambda: nn.functional.layer_norm(x, (1024,), weight, bias)
+
+
+OPS = {"softmax_4096": softmax_4096, "add_1e7": add_1e7, "layernorm_4096x1024": layernorm_4096x1024}
+
+
+class Op:
+    """One operation without gradient, whose result is fresh memory at every step."""
+
+    def __init__(self, make):
+        self.step = make()
+
+    def sample(self, count):
+        """`count` numbers of the result, evenly spaced."""
+        flat = self.step().flatten()
+        return flat[:: flat.numel() // count][:count].tolist()
+
+
+class Loader:
+    """Batches of a TensorDataset in shuffled order, epoch after epoch: row loader_<rows>x<width>_b<batch>."""
+
+    def __init__(self, rows, width, batch):
+        dataset = torch.utils.data.TensorDataset(torch.rand(rows, width), torch.arange(rows))
+        self.loader = torch.utils.data.DataLoader(dataset, batch_size=batch, shuffle=True)
+        self.batches = iter(())
+
+    def step(self):
+        batch = next(self.batches, None)
+        if batch is None:
+            self.batches = iter(self.loader)
+            batch = next(self.batches)
+        return batch
+
+
+def measure_calls(row, iterations):
+    """us a step whose result is dropped, as the loader's and an operation's: the median over timed groups, after a warm-up."""
+    for _ in range(3 + iterations // 10):
+        row.step()
+    count, steps = batches_of(iterations)
+    times = []
+    for _ in range(count):
+        start = time.perf_counter_ns()
+        for _ in range(steps):
+            row.step()
+        times.append((time.perf_counter_ns() - start) / steps / 1e3)
+    return statistics.median(times)

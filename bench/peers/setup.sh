@@ -53,7 +53,7 @@ if [ "$(version_of torch)" != "$torch_version" ]; then
   [ "$free_kb" -gt 3000000 ] || fail "$dir has $((free_kb / 1024)) MiB free, 3000 are needed"
   pip_install "torch $torch_version (about 540 MB)" --no-deps "torch==$torch_version"
 fi
-pure="typing_extensions sympy networkx jinja2 fsspec filelock mpmath MarkupSafe setuptools numpy"
+pure="typing_extensions sympy networkx jinja2 fsspec filelock mpmath MarkupSafe setuptools numpy safetensors"
 missing=""
 for package in $pure; do [ -n "$(version_of "$package")" ] || missing="$missing $package"; done
 # shellcheck disable=SC2086  # a list of names

@@ -7,14 +7,16 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "support/machine.hpp"
+
 namespace bench {
 
-Options read_options(int argc, char** argv, const char* about) {
+Options read_options(int argc, char** argv, const std::string& about) {
   Options o;
   const char* folder = std::getenv("BRAID_PEERS");
   o.peers = folder && *folder ? folder : std::string(BRAID_SOURCE_DIR) + "/build/peers-venv";
   const auto usage = [&](int code) {
-    std::printf("%s\n\n  --json FILE   write the rows\n  --peers DIR   where bench/peers/setup.sh put PyTorch\n  --no-peers    Braid alone\n", about);
+    std::printf("%s\n\n  --json FILE   write the rows\n  --peers DIR   where bench/peers/setup.sh put PyTorch\n  --no-peers    Braid alone\n", about.c_str());
     std::printf("  --rounds N    rounds of ABBA turns (5)\n  --check       compare results, time nothing\n  --strict      a missed bar is exit code 1\n");
     std::exit(code);
   };
@@ -43,6 +45,19 @@ Options read_options(int argc, char** argv, const char* about) {
     }
   }
   return o;
+}
+
+int run_program(int argc, char** argv, const Program& program, int (*run)(const Options&)) {
+  const Options options = read_options(argc, argv, std::string(program.name) + ": " + program.about);
+  if (program.cores > 0) stay_on(static_cast<std::size_t>(program.cores));
+  for (const auto& [name, value] : program.environment) setenv(name, value, 1);
+  setvbuf(stdout, nullptr, _IOLBF, 0);
+  try {
+    return run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program.name, error.what());
+    return 1;
+  }
 }
 
 void write_json(const Options& options, const Json& machine, const std::vector<Json>& rows) {

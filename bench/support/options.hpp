@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/json.hpp"
@@ -17,7 +18,17 @@ struct Options {
 };
 
 /// Reads the command line. On --help or a mistake prints the usage and ends the program.
-[[nodiscard]] Options read_options(int argc, char** argv, const char* about);
+[[nodiscard]] Options read_options(int argc, char** argv, const std::string& about);
+
+/// A benchmark: its name, what it is about in a few words, how many cores it keeps to (0: all there are), and the variables of the environment that it runs with.
+struct Program {
+  const char* name;
+  const char* about;
+  int cores = 1;
+  std::vector<std::pair<const char*, const char*>> environment = {};
+};
+/// The body of its main: reads the command line, prepares all that and calls `run`. What run throws is printed, and the result is 1.
+[[nodiscard]] int run_program(int argc, char** argv, const Program& program, int (*run)(const Options&));
 
 /// Writes the rows where --json says; throws std::runtime_error if that fails.
 void write_json(const Options& options, const Json& machine, const std::vector<Json>& rows);

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -29,7 +30,7 @@ const char* after(const std::string& json, const char* key) {
 
 }  // namespace
 
-Peer::Peer(std::string name, const std::string& program, const std::string& cores) : name_(std::move(name)) {
+Peer::Peer(std::string name, const std::string& program, const std::string& cores, const std::string& variable) : name_(std::move(name)) {
   if (access(program.c_str(), X_OK) != 0) {
     error_ = "not set up (bench/peers/setup.sh makes it)";
     return;
@@ -50,6 +51,7 @@ Peer::Peer(std::string name, const std::string& program, const std::string& core
   for (char** e = environ; *e; ++e)
     if (std::strncmp(*e, "BRAID_PIN_CORES=", 16) != 0) environment.push_back(*e);
   environment.push_back(const_cast<char*>(pins.c_str()));
+  if (!variable.empty()) environment.push_back(const_cast<char*>(variable.c_str()));
   environment.push_back(nullptr);
   char* arguments[] = {const_cast<char*>(program.c_str()), nullptr};
   pid_ = fork();
@@ -136,6 +138,14 @@ std::optional<std::string> Peer::ask(const std::string& line) {
     return std::nullopt;
   }
   return answer;
+}
+
+double Peer::peak_bytes() const {  // of the process as it is: getrusage would count its parent's pages before exec too
+  std::ifstream in("/proc/" + std::to_string(pid_) + "/status");
+  double kib = 0;
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind("VmHWM:", 0) == 0) kib = std::strtod(line.c_str() + 6, nullptr);
+  return kib * 1024;
 }
 
 std::optional<double> Peer::run(const std::string& row, int threads, int iterations) {

@@ -5,78 +5,13 @@
 #include <sstream>
 
 #include "support/formula.hpp"
+#include "support/reference_layers.hpp"
 
 namespace bench {
-namespace {
 
-using Matrix = std::vector<double>;  // row-major
+using namespace plain;
 
-Matrix widen(const std::vector<float>& v) { return Matrix(v.begin(), v.end()); }
-
-struct Layer {
-  std::size_t in, out;
-  Matrix weight, bias;  // [out, in], [out]
-};
-
-// y[r, o] = x[r, :] · weight[o, :] + bias[o]
-Matrix forward(const Layer& layer, const Matrix& x, std::size_t rows) {
-  Matrix y(rows * layer.out);
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t o = 0; o < layer.out; ++o) {
-      double sum = layer.bias[o];
-      for (std::size_t i = 0; i < layer.in; ++i) sum += x[r * layer.in + i] * layer.weight[o * layer.in + i];
-      y[r * layer.out + o] = sum;
-    }
-  return y;
-}
-
-// Gradient of the input; the layer takes its SGD step.
-Matrix backward(Layer& layer, const Matrix& x, const Matrix& dy, std::size_t rows) {
-  Matrix dx(rows * layer.in, 0.0), dweight(layer.weight.size(), 0.0), dbias(layer.out, 0.0);
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t o = 0; o < layer.out; ++o) {
-      const double d = dy[r * layer.out + o];
-      dbias[o] += d;
-      for (std::size_t i = 0; i < layer.in; ++i) {
-        dx[r * layer.in + i] += d * layer.weight[o * layer.in + i];
-        dweight[o * layer.in + i] += d * x[r * layer.in + i];
-      }
-    }
-  for (std::size_t i = 0; i < dweight.size(); ++i) layer.weight[i] -= kLearningRate * dweight[i];
-  for (std::size_t o = 0; o < layer.out; ++o) layer.bias[o] -= kLearningRate * dbias[o];
-  return dx;
-}
-
-// The mean loss; `y` becomes its gradient.
-double squared_error(Matrix& y, const Matrix& target) {
-  double sum = 0;
-  const double n = static_cast<double>(y.size());
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const double d = y[i] - target[i];
-    sum += d * d;
-    y[i] = 2 * d / n;
-  }
-  return sum / n;
-}
-
-double cross_entropy(Matrix& y, const std::vector<std::int64_t>& label) {
-  const std::size_t rows = label.size(), classes = y.size() / rows;
-  double loss = 0;
-  for (std::size_t r = 0; r < rows; ++r) {
-    double* row = &y[r * classes];
-    const auto at = static_cast<std::size_t>(label[r]);
-    const double top = *std::max_element(row, row + classes);
-    double sum = 0;
-    for (std::size_t c = 0; c < classes; ++c) sum += std::exp(row[c] - top);
-    loss += top + std::log(sum) - row[at];
-    for (std::size_t c = 0; c < classes; ++c) row[c] = (std::exp(row[c] - top) / sum - (c == at)) / static_cast<double>(rows);
-  }
-  return loss / static_cast<double>(rows);
-}
-
-}  // namespace
-
-std::vector<double> reference_losses(const std::vector<std::int64_t>& sizes, std::int64_t rows, bool squared, int steps) {
+std::vector<double> reference_losses(const std::vector<std::int64_t>& sizes, std::int64_t rows, bool squared, int steps, bool adam) {
   std::vector<Layer> layers;
   for (std::size_t l = 0; l + 1 < sizes.size(); ++l) {
     const std::int64_t in = sizes[l], out = sizes[l + 1];
@@ -99,10 +34,50 @@ std::vector<double> reference_losses(const std::vector<std::int64_t>& sizes, std
     Matrix d = inputs.back();
     losses.push_back(squared ? squared_error(d, target) : cross_entropy(d, label));
     for (std::size_t l = layers.size(); l-- > 0;) {
-      d = backward(layers[l], inputs[l], d, n);
+      d = backward(layers[l], inputs[l], d, n, adam ? step + 1 : 0);
       if (l > 0)
         for (std::size_t i = 0; i < d.size(); ++i) d[i] *= inputs[l][i] > 0;
     }
+  }
+  return losses;
+}
+
+std::vector<double> reference_cnn_losses(std::int64_t rows, int steps) {
+  const auto n = static_cast<std::size_t>(rows);
+  const auto conv = [](std::int64_t in, std::int64_t out, std::size_t side, std::uint64_t k) {
+    return Conv{static_cast<std::size_t>(in), static_cast<std::size_t>(out), side, widen(weights(out * in * 9, k, in * 9)), widen(weights(out, k + 1, in * 9))};
+  };
+  const auto dense = [](std::int64_t in, std::int64_t out, std::uint64_t k) {
+    return Layer{static_cast<std::size_t>(in), static_cast<std::size_t>(out), widen(weights(out * in, k, in)), widen(weights(out, k + 1, in))};
+  };
+  const auto relu = [](Matrix y) {
+    for (double& v : y) v = std::max(v, 0.0);
+    return y;
+  };
+  Conv first = conv(1, 32, 28, 0), second = conv(32, 64, 13, 2);
+  Layer hidden = dense(1600, 128, 4), last = dense(128, 10, 6);
+  const Matrix x = widen(uniform(rows * 28 * 28, kInputSeed));
+  const std::vector<std::int64_t> label = labels(rows, 10, kTargetSeed);
+  const auto unpool = [](const Pooled& p, const Matrix& dy, const Matrix& y) {  // and back through the ReLU before it
+    Matrix dx(y.size(), 0.0);
+    for (std::size_t i = 0; i < dy.size(); ++i)
+      if (y[p.from[i]] > 0) dx[p.from[i]] = dy[i];
+    return dx;
+  };
+  std::vector<double> losses;
+  for (int step = 0; step < steps; ++step) {
+    const Matrix y1 = relu(forward(first, x, n));
+    const Pooled p1 = max_pool(y1, n * 32, 26);
+    const Matrix y2 = relu(forward(second, p1.y, n));
+    const Pooled p2 = max_pool(y2, n * 64, 11);
+    const Matrix y3 = relu(forward(hidden, p2.y, n));
+    Matrix d = forward(last, y3, n);
+    losses.push_back(cross_entropy(d, label));
+    d = backward(last, y3, d, n);
+    for (std::size_t i = 0; i < d.size(); ++i) d[i] *= y3[i] > 0;
+    d = unpool(p2, backward(hidden, p2.y, d, n), y2);
+    d = unpool(p1, backward(second, p1.y, d, n), y1);
+    (void)backward(first, x, d, n);
   }
   return losses;
 }

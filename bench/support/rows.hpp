@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,7 @@ inline void fill(const std::vector<braid::Tensor>& parameters) {
   std::int64_t fan_in = 1;
   for (std::size_t k = 0; k < parameters.size(); ++k) {
     const braid::Tensor& p = parameters[k];
-    if (p.dim() == 2) fan_in = p.size(1);  // a bias follows its weight
+    if (p.dim() >= 2) fan_in = p.numel() / p.size(0);  // a bias follows its weight
     p.copy_(braid::tensor(weights(p.numel(), k, fan_in)).reshape(p.shape()));
   }
 }
@@ -35,24 +37,39 @@ inline void fill(const std::vector<braid::Tensor>& parameters) {
   return nn::Sequential{nn::Linear(784, hidden), nn::ReLU(), nn::Linear(hidden, hidden), nn::ReLU(), nn::Linear(hidden, 10)};
 }
 
-/// A model, its batch and its optimizer.
-template <class Model, class Loss>
+/// Two convolutions with ReLU and max pooling, then two linear layers, over 28×28 images.
+struct Cnn : braid::nn::Module {
+  braid::nn::Conv2d conv1{1, 32, 3}, conv2{32, 64, 3};
+  braid::nn::Linear fc1{1600, 128}, fc2{128, 10};
+  braid::Tensor operator()(const braid::Tensor& images) const {
+    braid::Tensor h = max_pool2d(relu(conv1(images)), 2);
+    h = max_pool2d(relu(conv2(h)), 2);
+    return fc2(relu(fc1(h.flatten(1))));
+  }
+  BRAID_FIELDS(conv1, conv2, fc1, fc2)
+};
+[[nodiscard]] inline braid::Tensor images(std::int64_t rows) { return input(rows, 28 * 28).reshape({rows, 1, 28, 28}); }
+
+/// A model, its batch and its optimizer, with a learning rate of 0.01, or Adam's 0.001.
+template <class Model, class Loss, class Optimizer = braid::optim::SGD>
 class Row {
  public:
-  Row(Model model, braid::Tensor x, braid::Tensor y, Loss loss)
-      : model_(std::move(model)), x_(std::move(x)), y_(std::move(y)), loss_(loss), optimizer_(braid::parameters(model_), {.lr = kLearningRate}) {
-    reset();
-  }
+  Row(Model model, braid::Tensor x, braid::Tensor y, Loss loss) : model_(std::move(model)), x_(std::move(x)), y_(std::move(y)), loss_(loss) { reset(); }
   Row(const Row&) = delete;
   Row& operator=(const Row&) = delete;
 
-  void reset() { fill(braid::parameters(model_)); }
+  /// The common weights, and an optimizer without state.
+  void reset() {
+    fill(braid::parameters(model_));
+    if constexpr (std::is_same_v<Optimizer, braid::optim::SGD>) optimizer_.emplace(braid::parameters(model_), braid::optim::SgdOptions{.lr = kLearningRate});
+    else optimizer_.emplace(braid::parameters(model_));
+  }
   /// One training step; its loss.
   braid::Tensor step() {
-    optimizer_.zero_grad();
+    optimizer_->zero_grad();
     braid::Tensor loss = loss_(model_(x_), y_);
     loss.backward();
-    optimizer_.step();
+    optimizer_->step();
     return loss;
   }
   /// The losses of the first `count` steps from the common weights.
@@ -70,7 +87,7 @@ class Row {
   Model model_;
   braid::Tensor x_, y_;
   Loss loss_;
-  braid::optim::SGD optimizer_;
+  std::optional<Optimizer> optimizer_;
 };
 
 constexpr auto kMse = [](const braid::Tensor& a, const braid::Tensor& b) { return braid::nn::mse_loss(a, b); };

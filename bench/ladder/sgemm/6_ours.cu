@@ -1,4 +1,4 @@
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/kernel_args/gemm.hpp>
 
 #include "cuda/gemm_kinds.hpp"
 #include "cuda/launch.hpp"

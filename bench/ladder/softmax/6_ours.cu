@@ -1,4 +1,4 @@
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/kernel_args/softmax.hpp>
 
 #include "cuda/kernels.hpp"
 #include "ladder/problems.hpp"

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# ./dev bench accuracy [--json FILE]: trains the programs of docs/tutorials on real data as they are, and prints for each the figure it reaches and its bar:
+# digits read right by the network of train.cpp (median of three seeds) and by the small capsule network, the perplexity of the word model, the bits per
+# character of the GPT. PyTorch's figures are those of the same nets, data and settings. Half an hour at most on two threads; fails where a bar is missed.
+set -euo pipefail
+. tests/lib.sh
+
+json=""
+case ${1:-} in
+  "") ;;
+  --json) json=${2:?./dev bench accuracy: --json wants a file} ;;
+  *)
+    echo "./dev bench accuracy: expected nothing or --json FILE, got '$1'" >&2
+    exit 2
+    ;;
+esac
+for file in mnist-images-idx3-ubyte{,.gz} wikitext2-{test,valid}.txt tinyshakespeare.txt; do
+  [[ -n ${BRAID_DATA:-} && -e $BRAID_DATA/$file ]] && continue
+  [[ $file == mnist*ubyte && -e ${BRAID_DATA:-}/$file.gz || $file == *.gz && -e ${BRAID_DATA:-}/${file%.gz} ]] && continue
+  echo "./dev bench accuracy: expected BRAID_DATA to name a folder with the MNIST digits, WikiText-2's test and valid parts and tinyshakespeare.txt: no $file" >&2
+  exit 1
+done
+
+configure release -DBRAID_BUILD_DOCS=ON
+build release braid_tutorial_{train,capsnet,word_lm,gpt} >&2
+export BRAID_DEVICE=cpu BRAID_THREADS=${BRAID_THREADS:-2}
+logs=build/accuracy
+mkdir -p "$logs"
+
+rows=() missed=0
+# figure NAME PROGRAM PATTERN [ARGUMENTS]: the last number that the pattern finds in what the program prints.
+figure() {
+  local name=$1 program=$2 pattern=$3
+  shift 3
+  if ! "build/release/docs/tutorials/$program" --quiet "$@" >"$logs/$name.txt" 2>&1; then
+    # A program that has a bar of its own ends with 1 below it; one without a figure has failed.
+    grep -qE "$pattern" "$logs/$name.txt" || { cat "$logs/$name.txt" >&2 && exit 1; }
+  fi
+  sed -nE "s/^.*$pattern.*\$/\1/p" "$logs/$name.txt" | tail -n 1
+}
+# row NAME FIGURE RELATION BAR PEER SECONDS
+row() {
+  local verdict=met
+  awk "BEGIN { exit !($2 $3 $4) }" || { verdict=MISSED && missed=1; }
+  printf '%-44s %9s   bar %s %-6s %-6s   PyTorch %-6s %4d s\n' "$1" "$2" "$3" "$4" "$verdict" "$5" "$6"
+  rows+=("{\"name\": \"$1\", \"value\": $2, \"bar\": $4, \"relation\": \"$3\", \"met\": $([[ $verdict == met ]] && echo true || echo false), \"seconds\": $6}")
+}
+
+start=$SECONDS
+for seed in 0 1 2; do figure "train-$seed" train '^accuracy (0\.[0-9]+|1)' --epochs 3 --seed "$seed"; done | sort -n >"$logs/train.txt"
+row "train.cpp, digits, median of $(tr '\n' ' ' <"$logs/train.txt")" "$(sed -n 2p "$logs/train.txt")" ">=" 0.965 0.971 $((SECONDS - start))
+start=$SECONDS
+value=$(figure capsnet capsnet '^accuracy (0\.[0-9]+|1)' --epochs 3)
+row "capsnet.cpp, digits" "$value" ">=" 0.965 0.972 $((SECONDS - start))
+start=$SECONDS
+value=$(figure word_lm word_lm 'unseen words: ([0-9.]+) after epoch 4')
+row "word_lm.cpp, perplexity (counting words: $(sed -nE 's/^.*: ([0-9.]+) by counting.*/\1/p' "$logs/word_lm.txt"))" "$value" "<=" 195 182 $((SECONDS - start))
+start=$SECONDS
+value=$(figure gpt gpt '^([0-9.]+) bits per character')
+row "gpt.cpp, bits per character" "$value" "<" 2.6 - $((SECONDS - start))
+echo "$SECONDS s in all, $BRAID_THREADS threads"
+if [[ -n $json ]]; then
+  (
+    IFS=,
+    printf '[%s]\n' "${rows[*]}" >"$json"
+  )
+fi
+exit $missed

@@ -1,0 +1,46 @@
+#pragma once
+#include <vector>
+
+#include <braid/braid.hpp>
+
+#include "support/rows.hpp"
+
+// The row block_sgd: one pre-norm Transformer block, width 256, 8 heads, causal, a feed-forward net of 1024 with GELU, on 8 sequences of 128.
+namespace bench {
+
+struct Block : braid::nn::Module {
+  braid::nn::LayerNorm norm1{256};
+  braid::nn::Linear qkv{256, 768}, out{256, 256};
+  braid::nn::LayerNorm norm2{256};
+  braid::nn::Linear wide{256, 1024}, narrow{1024, 256};
+  braid::Tensor operator()(const braid::Tensor& x) const {
+    const std::int64_t batch = x.size(0), n = x.size(1);
+    const braid::Tensor heads = braid::packed_attention(qkv(norm1(x)).reshape({batch, n, 3, 8, 32}), {}, 0, true);
+    const braid::Tensor y = x + out(heads.reshape({batch, n, 256}));
+    return y + narrow(braid::gelu(wide(norm2(y))));
+  }
+  BRAID_FIELDS(norm1, qkv, out, norm2, wide, narrow)
+};
+
+[[nodiscard]] inline braid::Tensor sequences(std::uint64_t seed) { return braid::tensor(uniform(8 * 128 * 256, seed)).reshape({8, 128, 256}); }
+
+/// The losses by another way: float64, and gradients by recorded ops alone (create_graph), so that no fused backward takes part.
+[[nodiscard]] inline std::vector<double> block_reference(int steps) {
+  using namespace braid;
+  Block model;
+  fill(parameters(model));
+  to(model, DType::float64);
+  const Tensor x = sequences(kInputSeed).to(DType::float64), target = sequences(kTargetSeed).to(DType::float64);
+  std::vector<double> losses;
+  for (int step = 0; step < steps; ++step) {
+    const Tensor loss = square(model(x) - target).mean();
+    losses.push_back(loss.item<double>());
+    const std::vector<Tensor> list = parameters(model);
+    const std::vector<Tensor> gradients = grad(std::span(&loss, 1), list, {}, false, true);
+    const NoGrad guard;
+    for (std::size_t i = 0; i < list.size(); ++i) list[i].sub_(gradients[i].detach(), kLearningRate);
+  }
+  return losses;
+}
+
+}  // namespace bench

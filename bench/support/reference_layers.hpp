@@ -1,0 +1,42 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+// The layers of the reference: plain loops in double. Each backward takes its step.
+namespace bench::plain {
+
+using Matrix = std::vector<double>;  // row-major
+
+[[nodiscard]] Matrix widen(const std::vector<float>& v);
+
+struct Layer {
+  std::size_t in, out;
+  Matrix weight, bias;                                                            // [out, in], [out]
+  Matrix weight_mean = {}, weight_square = {}, bias_mean = {}, bias_square = {};  // of Adam
+};
+/// y[r, o] = x[r, :] · weight[o, :] + bias[o]
+[[nodiscard]] Matrix forward(const Layer& layer, const Matrix& x, std::size_t rows);
+/// Gradient of the input; the layer takes its step: number `adam` of Adam, or, for 0, one of SGD.
+[[nodiscard]] Matrix backward(Layer& layer, const Matrix& x, const Matrix& dy, std::size_t rows, int adam = 0);
+
+/// 3×3 kernels over [n, in, side, side], without padding.
+struct Conv {
+  std::size_t in, out, side;
+  Matrix weight, bias;  // [out, in, 3, 3], [out]
+};
+[[nodiscard]] Matrix forward(const Conv& layer, const Matrix& x, std::size_t n);
+[[nodiscard]] Matrix backward(Conv& layer, const Matrix& x, const Matrix& dy, std::size_t n);
+
+/// The largest of 2×2 windows of `planes` images, and where each was; the last row and column of an odd side are left out.
+struct Pooled {
+  Matrix y;
+  std::vector<std::size_t> from;
+};
+[[nodiscard]] Pooled max_pool(const Matrix& x, std::size_t planes, std::size_t side);
+
+/// Mean losses; `y` becomes the gradient.
+[[nodiscard]] double squared_error(Matrix& y, const Matrix& target);
+[[nodiscard]] double cross_entropy(Matrix& y, const std::vector<std::int64_t>& label);
+
+}  // namespace bench::plain
