@@ -12,7 +12,7 @@ using namespace braid;
 /// A model may use it as any other op.
 struct Net : nn::Module {
   nn::Linear fc1{4, 8}, fc2{8, 1};
-  Tensor operator()(const Tensor& x) const { return fc2(softsign(fc1(x))); }
+  Tensor operator()(const Tensor& x) const { return fc2(mine::softsign(fc1(x))); }
   BRAID_FIELDS(fc1, fc2)
 };
 
@@ -20,7 +20,7 @@ int main() {
   const Device device = default_device(), host;
 
   const Tensor x = tensor({-3.0, -1.0, 0.5, 1.0, 3.0}).to(device).requires_grad_();
-  const Tensor y = softsign(x);
+  const Tensor y = mine::softsign(x);
   std::cout << "y   " << y.detach().to(host) << '\n';
 
   // The gradient, and the gradient of the gradient.
@@ -31,9 +31,9 @@ int main() {
   // Against differences: the first thing to try with a new gradient, in float64.
   double worst = 0;
   for (const double at : {-2.0, -0.3, 0.7, 5.0}) {
-    const auto f = [&](double v) { return softsign(tensor({v}, {.dtype = DType::float64}).to(device)).item<double>(); };
+    const auto f = [&](double v) { return mine::softsign(tensor({v}, {.dtype = DType::float64}).to(device)).item<double>(); };
     const Tensor point = tensor({at}, {.dtype = DType::float64}).to(device).requires_grad_();
-    softsign(point).backward();
+    mine::softsign(point).backward();
     worst = std::max(worst, std::abs(point.grad().item<double>() - (f(at + 1e-6) - f(at - 1e-6)) / 2e-6));
   }
   std::cout << "gradient and differences agree: " << std::boolalpha << (worst < 1e-8) << '\n';

@@ -4,7 +4,6 @@
 #include <braid/braid.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -62,24 +61,14 @@ bool run(const Digits& all, const Plan& plan) {
   return right >= plan.bar;
 }
 
-/// The digits in the folder of BRAID_DATA, none if there are no such files. Damaged ones are an error, no reason to go on without them.
-std::optional<data::Mnist> find_mnist() {
-  try {
-    return data::Mnist();
-  } catch (const IoError& e) {
-    if (e.error_number != ENOENT) throw;
-    print("No MNIST digits here (", e.what(), "): training on digits drawn by a program instead");
-    return std::nullopt;
-  }
-}
-
 int main(int count, char** arguments) {
   manual_seed(0);
   const bool short_run = count == 4;
   Plan plan;
   if (short_run) plan = {std::atoll(arguments[1]), std::atoi(arguments[2]), std::atof(arguments[3])};
   try {
-    const std::optional<data::Mnist> mnist = find_mnist();
+    const std::optional<data::Mnist> mnist = data::find_mnist();
+    if (!mnist) print("No MNIST digits here (BRAID_DATA names no folder with them): training on digits drawn by a program instead");
     if (!mnist && !short_run) plan.bar = 95;
     const bool good = mnist ? run(*mnist, plan) : run(data::SyntheticDigits(plan.training + 1000), plan);
     return good ? 0 : 1;

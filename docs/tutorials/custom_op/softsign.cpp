@@ -62,7 +62,7 @@ Tensor softsign_backward(const Tensor& any_x, const Tensor& any_dy) {
 
 }  // namespace
 
-Tensor softsign(const Tensor& any_x) {
+Tensor mine::softsign(const Tensor& any_x) {
   const Tensor x = any_x.contiguous();
   Tensor y = empty(x.shape(), {.device = x.device(), .dtype = x.dtype()});
   with_type(x.dtype(), [&]<class T>(T) {

@@ -4,11 +4,16 @@
 
 #include <braid/core/tensor.hpp>
 
+// In a namespace of its own: Braid has a softsign too, and may come to have any other name.
+namespace mine {
+
 /// x / (1 + |x|), element by element, on every device.
 /// Dtypes    float32, float64
 /// Gradient  dy / (1 + |x|)², by a kernel of its own; gradients of gradients too, with that of |x| at 0 taken as 0
 /// Throws    DTypeError for another dtype
 [[nodiscard]] braid::Tensor softsign(const braid::Tensor& x);
+
+}  // namespace mine
 
 // Defined in softsign.cu, for float and double. They queue their work on a cudaStream_t and return a cudaError_t: plain words, so that no other file needs
 // CUDA's headers.
