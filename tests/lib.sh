@@ -4,11 +4,6 @@
 root=$PWD
 jobs=$(nproc)
 
-# ccache speeds up a second build where there is one; nothing needs it.
-if command -v ccache >/dev/null && [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]]; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1  # so that another checkout's objects serve here
-fi
-
 # The data sets: BRAID_DATA, else beside or inside the checkout, else none.
 if [[ -z ${BRAID_DATA:-} ]]; then
   for folder in "$root/../shared/data" "$root/data"; do
@@ -74,11 +69,17 @@ need() {
 
 build_tools=(g++ cmake ninja-build libdnnl-dev zlib1g-dev)
 
-# configure PRESET|DIRECTORY [cmake arguments]: quiet unless it fails; the summary line is shown.
+# configure PRESET|DIRECTORY [cmake arguments]: quiet unless it fails; the summary line is shown. BRAID_WERROR=ON in the environment: warnings are errors.
 configure() {
   local name=$1 log
   shift
   mkdir -p build
+  # Many builds have sources in common, compiled with the same options: ccache, where there is one, compiles them once.
+  if [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]] && command -v ccache >/dev/null; then
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DEPEND=1         # an object that is new costs nothing more
+    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1                     # another checkout's objects serve here
+  fi
+  [[ -z ${BRAID_WERROR:-} ]] || set -- -DBRAID_WERROR="$BRAID_WERROR" "$@"
   log=build/configure-$name.log
   local place=(-S . -B "build/$name" -G Ninja)
   case $name in release | simt | asan | tsan) place=(--preset "$name") ;; esac
@@ -102,7 +103,7 @@ build() {
 run_ctest() {
   local name=$1 status=0
   shift
-  ctest --test-dir "build/$name" --output-on-failure --no-tests=error "$@" || status=$?
+  ctest --test-dir "build/$name" --parallel "$jobs" --output-on-failure --no-tests=error "$@" || status=$?
   grep -h -o '^SKIP(.*)' "build/$name/Testing/Temporary/LastTest.log" | sort | uniq -c | sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 runs/' || true
   return $status
 }

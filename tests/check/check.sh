@@ -23,7 +23,7 @@ for name in "${names[@]}"; do
     exit 2
   fi
 done
-need "${build_tools[@]}" catch2 libbenchmark-dev clang-14 clang-format-14 g++-11 python3-pip
+need "${build_tools[@]}" catch2 ccache libbenchmark-dev clang-14 clang-format-14 g++-11 python3-pip
 
 mkdir -p build/check
 passed=0 failed=0 skipped=0

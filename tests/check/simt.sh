@@ -9,7 +9,7 @@ echo "NOTE: seed $seed (BRAID_CHECK_SEED=$seed repeats it)"
 configure simt -DBRAID_WERROR=ON -DBRAID_SIMT_SEED="$seed" -DBRAID_SIMT_ALL_ORDERS="$([[ ${BRAID_CHECK_ALL:-0} == 1 ]] && echo ON || echo OFF)"
 build simt
 start=$SECONDS
-run_ctest simt -j "$jobs" -L '^simt$' | tee build/check/simt-tests.txt
+run_ctest simt -L '^simt$' | tee build/check/simt-tests.txt
 sed -n 's/^.*\(SHOWS: \)/NOTE: /p' build/simt/Testing/Temporary/LastTest.log | sort -u
 options=(--seed "$seed")
 [[ ${BRAID_CHECK_ALL:-0} == 1 ]] && options+=(--all)

@@ -12,7 +12,7 @@ export TSAN_OPTIONS=second_deadlock_stack=1:die_after_fork=0
 export BRAID_TEST_SEEDS=2  # random points of a gradient check: the plain build takes twenty
 configure tsan -DBRAID_ONEDNN=OFF
 build tsan
-"${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error -LE '^(slow|must_not_compile)$'
+"${run[@]}" ctest --test-dir build/tsan --parallel "$jobs" --output-on-failure --no-tests=error -LE '^(slow|must_not_compile)$'
 
 # The same build folder again: only the sources that call oneDNN are compiled anew.
 configure tsan -DBRAID_ONEDNN=AUTO | tee build/check/tsan-onednn.txt
@@ -22,4 +22,4 @@ if ! grep -q 'oneDNN [0-9]' build/check/tsan-onednn.txt; then
 fi
 build tsan braid_tests_parallel
 export TSAN_OPTIONS="$TSAN_OPTIONS:suppressions=$root/tests/check/tsan.supp"
-"${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error -L '^parallel$'
+"${run[@]}" ctest --test-dir build/tsan --parallel "$jobs" --output-on-failure --no-tests=error -L '^parallel$'

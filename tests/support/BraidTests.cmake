@@ -76,31 +76,39 @@ function(braid_test_options target)
   braid_precompile(${target} tests ${PROJECT_SOURCE_DIR}/tests/support/precompiled.hpp)
 endfunction()
 
-# braid_test_binary(<module> SOURCES <files> [DEVICES <counts>] [SIMT_DEVICES <counts>] [SIMT_EACH <n> [SIMT_CASES <filter>]]): builds braid_tests_<module> and registers
+# braid_test_binary(<module> SOURCES <files> [ALONE] [DEVICES <counts>] [SIMT_DEVICES <counts>] [SIMT_EACH <n> [SIMT_CASES <filter>]]): builds braid_tests_<module> and registers
 # <module>.<isa> for every instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run whose instruction set this processor lacks is
-# skipped. These run on CPU devices in every build. In the SIMT build <module>.simt<n>.<order> runs over n emulated CUDA devices, in every order of threads and
+# skipped. These run on CPU devices in every build; with ALONE nothing runs beside them. In the SIMT build <module>.simt<n>.<order> runs over n emulated CUDA devices, in every order of threads and
 # streams, and <module>.logical<n> on n logical devices of one emulated GPU; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices, which is the
 # default device (of all cases, or those of a Catch filter).
 function(braid_test_binary module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SIMT_EACH;SIMT_CASES" "SOURCES;DEVICES;SIMT_DEVICES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE" "SIMT_EACH;SIMT_CASES" "SOURCES;DEVICES;SIMT_DEVICES")
   if(NOT arg_SOURCES)
     return()
   endif()
+  set(names "")
   set(target braid_tests_${module})
   add_executable(${target} ${arg_SOURCES})
   braid_test_options(${target})
   target_link_libraries(${target} PRIVATE braid_tests_main braid::braid)
   # Private headers of the module under test, written as the module writes them.
   target_compile_options(${target} PRIVATE -iquote${PROJECT_SOURCE_DIR}/${module})
-  target_compile_definitions(${target} PRIVATE BRAID_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests" BRAID_CUDA_${BRAID_CUDA}=1)
+  target_compile_definitions(${target} PRIVATE BRAID_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests")
+  set(fewer "")  # the numeric gradients are those of the first set again: two random points are enough for the others
   foreach(isa IN LISTS BRAID_TEST_ISAS)
     add_test(NAME ${module}.${isa} COMMAND ${target})
-    set_tests_properties(${module}.${isa} PROPERTIES ENVIRONMENT "BRAID_ISA=${isa};BRAID_DEVICE=cpu" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
+    set_tests_properties(${module}.${isa} PROPERTIES ENVIRONMENT "BRAID_ISA=${isa};BRAID_DEVICE=cpu${fewer}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
+    list(APPEND names ${module}.${isa})
+    set(fewer ";BRAID_TEST_SEEDS=2")
   endforeach()
   foreach(count IN LISTS arg_DEVICES)
     add_test(NAME ${module}.devices${count} COMMAND ${target})
     set_tests_properties(${module}.devices${count} PROPERTIES ENVIRONMENT "BRAID_CPU_DEVICES=${count};BRAID_DEVICE=cpu" TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
+    list(APPEND names ${module}.devices${count})
   endforeach()
+  if(arg_ALONE)
+    set_tests_properties(${names} PROPERTIES RUN_SERIAL ON)
+  endif()
   if(BRAID_CUDA STREQUAL "SIMT")
     foreach(count IN LISTS arg_SIMT_DEVICES)
       braid_simt_tests(${module}.simt${count} ${target} ENVIRONMENT BRAID_SIMT_DEVICES=${count} LABELS ${module})

@@ -23,13 +23,7 @@ inline Device there() {
 }
 inline bool on_cpu() { return here().type() == DeviceType::cpu; }
 /// The tests run on CUDA devices that the CPU emulates: some 1000 times slower a thread, so what only repeats a case at a larger size is left out.
-inline bool emulated() {
-#if defined(BRAID_CUDA_SIMT)
-  return !on_cpu();
-#else
-  return false;
-#endif
-}
+bool emulated();  // defined once: the other objects are then the same in every build, and are compiled once (ccache)
 /// n, or `most` under emulation.
 inline std::int64_t cut(std::int64_t n, std::int64_t most) { return emulated() ? std::min(n, most) : n; }
 /// Emulated devices differ in nothing but their number, so the dearest checks are divided among them: does this one run the case of that number?
