@@ -37,7 +37,7 @@ if grep -riE 'dnnl|opencl|zlib' "$work/prefix-shared/lib"*/cmake/braid; then
   echo "FAIL: the package of the shared library mentions a private dependency"
   exit 1
 fi
-consume add_subdirectory-static -DBRAID_SOURCE="$root" -DBRAID_GENERIC=ON
+consume add_subdirectory-static -DBRAID_SOURCE="$root" -DBRAID_GENERIC=ON -DBRAID_WERROR="${BRAID_WERROR:-OFF}"
 
 if command -v pkg-config >/dev/null; then
   echo "== pkg-config"

@@ -2,6 +2,6 @@
 # The suite passes without oneDNN: GEMM on our own loops. Uses the build folder that check compilers leaves.
 set -euo pipefail
 . tests/lib.sh
-configure gcc -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Release -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF -DBRAID_TEST_OPTIONS=-O1
+configure gcc -DCMAKE_BUILD_TYPE=Release -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF -DBRAID_TEST_OPTIONS=-O1
 build gcc
 run_ctest gcc
