@@ -167,7 +167,9 @@ TEST_CASE("ops: values and gradients agree with PyTorch's float64", "[ops][pytor
   Comparison all;
   std::set<std::string> without;
   std::int64_t differences = 0;
+  std::size_t number = 0;
   for (const OpCase& c : op_cases()) {
+    if (!mine_of_table(number++)) continue;
     if (c.torch.empty()) {
       INFO(c.name() << " has no words of PyTorch's, and no reason");
       CHECK((c.differs.size() == 1 && c.differs[0].where.empty() && !c.differs[0].reason.empty()));

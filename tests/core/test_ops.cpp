@@ -38,10 +38,16 @@ Call run(const OpCase& c, DType dtype, Device device, const std::vector<Layout>&
 }  // namespace
 
 TEST_CASE("ops: every op agrees with its reference in every type and layout on every device", "[ops]") {
-  std::int64_t ran = 0, defined = 0;
+  std::int64_t ran = 0, defined = 0, of_others = 0;
+  std::size_t number = 0;
   for (const OpCase& c : op_cases()) {
     const std::vector<std::vector<Layout>> combinations = layout_combinations(c);
-    defined += static_cast<std::int64_t>(c.dtypes.size() * combinations.size() * test_devices().size());
+    const auto cells = static_cast<std::int64_t>(c.dtypes.size() * combinations.size() * test_devices().size());
+    defined += cells;
+    if (!mine_of_table(number++)) {
+      of_others += cells;
+      continue;
+    }
     for (const DType dtype : c.dtypes)
       for (const Device device : test_devices())
         for (const auto& layout : combinations) {
@@ -66,7 +72,7 @@ TEST_CASE("ops: every op agrees with its reference in every type and layout on e
           if (!problem.empty()) FAIL_CHECK(describe(c, dtype, device, layout) << ": " << problem);
         }
   }
-  CHECK(ran == defined);
+  CHECK(ran + of_others == defined);
   CHECK(ran > 10000);
   std::string devices;
   std::set<std::string> ops;

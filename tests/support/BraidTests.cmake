@@ -63,7 +63,7 @@ function(braid_simt_each_device name target)
       string(REPLACE "forward" "fifo" streams ${threads})
       add_test(NAME ${test} COMMAND ${target} ${arg_CASES})
       set_tests_properties(${test} PROPERTIES
-        ENVIRONMENT "BRAID_SIMT_DEVICES=${arg_DEVICES};BRAID_DEVICE=cuda:${device};BRAID_SIMT_ORDER=${threads};BRAID_SIMT_STREAM_ORDER=${streams}"
+        ENVIRONMENT "BRAID_SIMT_DEVICES=${arg_DEVICES};BRAID_DEVICE=cuda:${device};BRAID_SIMT_ORDER=${threads};BRAID_SIMT_STREAM_ORDER=${streams};BRAID_TEST_DIVIDE=1"
         SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${arg_LABELS};simt")
     endforeach()
   endforeach()

@@ -2,6 +2,7 @@
 // The device that a suite runs on. Tests inside namespace braid::test::on_device make their tensors there: on cpu:0 with BRAID_DEVICE=cpu, else on a CUDA device,
 // which in the SIMT build is an emulated one.
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,11 @@ bool emulated();  // defined once: the other objects are then the same in every 
 inline std::int64_t cut(std::int64_t n, std::int64_t most) { return emulated() ? std::min(n, most) : n; }
 /// Emulated devices differ in nothing but their number, so the dearest checks are divided among them: does this one run the case of that number?
 inline bool mine(std::size_t number) { return !emulated() || number % devices().size() == static_cast<std::size_t>(here().index()); }
+/// With BRAID_TEST_DIVIDE=1 (check simt) they divide the table of ops too; without it (./dev test ops) each device runs all of it.
+inline bool mine_of_table(std::size_t number) {
+  static const bool divided = std::getenv("BRAID_TEST_DIVIDE") != nullptr;
+  return !divided || mine(number);
+}
 /// Counts of threads to run a case with; a GPU has no use for more than one.
 inline std::vector<int> thread_counts(std::vector<int> list) {
   if (!on_cpu()) list.resize(1);
