@@ -14,12 +14,12 @@ fi
 configure cuda -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -DNDEBUG" "-DCMAKE_CUDA_FLAGS_DEBUG=-O0 -DNDEBUG" -DBRAID_CUDA=ON \
   -DCMAKE_CUDA_COMPILER="$nvcc" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=OFF -DBRAID_CUDA_COMPRESS=OFF \
   -DBRAID_PRECOMPILE=ON -DBRAID_TEST_OPTIONS=-DCATCH_CONFIG_FAST_COMPILE
-# All that nvcc compiles, and the suites that need every part of the library; the others are the same objects as in the plain build.
+# All that nvcc compiles, and two suites that call every part of the library; the sources of the others are the same as in the plain build.
 start=$SECONDS
-build cuda braid braid_bench braid_tests_{core,parallel,cuda,cuda_kernels,ladder,simt_conformance,tutorials} braid_tutorials
+build cuda braid braid_bench braid_tests_{nn,nn_train,parallel,cuda,cuda_kernels,ladder,simt_conformance,tutorials} braid_tutorials
 echo "NOTE: built in $((SECONDS - start)) s (bar 240 s)"
 
-for program in build/cuda/tests/core/braid_tests_core build/cuda/docs/tutorials/data_parallel; do
+for program in build/cuda/tests/nn/braid_tests_nn build/cuda/docs/tutorials/data_parallel; do
   libraries=$(ldd "$program")
   if grep -iE 'cuda|cublas|nccl|nvidia' <<<"$libraries"; then
     echo "FAIL: $program needs a CUDA library to load"
@@ -46,6 +46,6 @@ elif ((status != 0)); then
   exit 1
 fi
 # What runs with or without a GPU: everything but the tests that need one (they skip themselves).
-BRAID_DEVICE=cpu:0 run_ctest cuda -L '^(core|parallel|cuda|cuda_kernels|ladder|simt_conformance|tutorials)$' -LE '^slow$'
+BRAID_DEVICE=cpu:0 run_ctest cuda -L '^(nn|parallel|cuda|cuda_kernels|ladder|simt_conformance|tutorials)$' -LE '^slow$'
 build/cuda/tests/cuda/braid_tests_cuda '[availability]' | tee build/check/cuda-availability.txt
 sed -n 's/^SHOWS: /NOTE: /p' build/check/cuda-availability.txt

@@ -169,8 +169,9 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
   // Every op has run at other sizes than the table's.
   for (const std::string& op : of_other_sizes) ops.erase(op);
   CHECK(ops == std::set<std::string>{});
-  std::cout << "SHOWS: ops, cpu against cuda by float64: the part of " << here() << " of " << op_cases().size() << " cases of the table, " << ran << " of " << defined << " cells (" << refused
-            << " refused alike, " << ill_conditioned << " as inexact as the CPU), largest error " << largest << " of the bound (" << where << ")" << std::endl;
+  std::cout << "SHOWS: ops, cpu against cuda by float64: the part of " << here() << " of " << op_cases().size() << " cases of the table, " << ran << " of "
+            << defined << " cells (" << refused << " refused alike, " << ill_conditioned << " as inexact as the CPU), largest error " << largest
+            << " of the bound (" << where << ")" << std::endl;
 }
 
 }  // namespace braid::test::on_device
