@@ -2,6 +2,7 @@
 // Normalisations, dropout's mask and attention, by their formulas in double precision.
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include "reference/array.hpp"
 
@@ -10,18 +11,24 @@ namespace reference {
 /// y = (x - mean) / sqrt(var + eps) weight + bias, for elements that are in one set if set(index) is one number; affine(index): the number of the weight.
 inline Array normalised(const Array& x, const Array* weight, const Array* bias, const std::function<std::int64_t(const Sizes&)>& set,
                         const std::function<std::int64_t(const Sizes&)>& affine, bool center, double eps) {
+  struct Sums {
+    double sum = 0, squares = 0, count = 0;
+  };
+  std::map<std::int64_t, Sums> sets;
+  for_each(x.shape, [&](const Sizes& index) {
+    Sums& s = sets[set(index)];
+    s.sum += value(x, index), ++s.count;
+  });
+  for_each(x.shape, [&](const Sizes& index) {
+    Sums& s = sets[set(index)];
+    const double centred = value(x, index) - (center ? s.sum / s.count : 0);
+    s.squares += centred * centred;
+  });
   Array y(x.shape);
   for_each(x.shape, [&](const Sizes& index) {
-    double sum = 0, squares = 0, count = 0;
-    for_each(x.shape, [&](const Sizes& other) {
-      if (set(other) == set(index)) sum += value(x, other), ++count;
-    });
-    const double mean = center ? sum / count : 0;
-    for_each(x.shape, [&](const Sizes& other) {
-      if (set(other) == set(index)) squares += (value(x, other) - mean) * (value(x, other) - mean);
-    });
+    const Sums& s = sets[set(index)];
     const double w = weight ? (*weight)[affine(index)] : 1, b = bias ? (*bias)[affine(index)] : 0;
-    y[offset(index, row_major(x.shape))] = (value(x, index) - mean) / std::sqrt(squares / count + eps) * w + b;
+    y[offset(index, row_major(x.shape))] = (value(x, index) - (center ? s.sum / s.count : 0)) / std::sqrt(s.squares / s.count + eps) * w + b;
   });
   return y;
 }
