@@ -78,6 +78,7 @@ configure() {
   if [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]] && command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DEPEND=1         # an object that is new costs nothing more
     export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1                     # another checkout's objects serve here
+    export CCACHE_SLOPPINESS=pch_defines,time_macros                   # precompiled headers: nothing of ours is defined after them, nor asks for the time
   fi
   [[ -z ${BRAID_WERROR:-} ]] || set -- -DBRAID_WERROR="$BRAID_WERROR" "$@"
   log=build/configure-$name.log

@@ -33,7 +33,7 @@ std::int64_t row_count(const tree::Flat& flat) {
   std::int64_t rows = -1;
   for (const tree::Leaf& leaf : flat.leaves) {
     const Tensor& t = *leaf.tensor;
-    const std::string what = str("TensorDataset: expected ", flat.path(leaf).empty() ? std::string("the tensor") : "'" + flat.path(leaf) + "'");
+    const std::string what = str("TensorDataset: expected ", flat.path(leaf).empty() ? std::string("the tensor") : str("'", flat.path(leaf), "'"));
     if (!t.defined() || t.dim() == 0) throw ShapeError(str(what, " to have rows, got ", t.defined() ? "a 0-dim tensor" : "an undefined one"));
     if (!device_context(t.device()).host_memory) throw DeviceError(str(what, " in host memory, got ", t.device()));
     if (rows >= 0 && t.size(0) != rows) throw ShapeError(str(what, " to have ", rows, " rows as the first tensor, got ", t.size(0)));

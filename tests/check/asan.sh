@@ -18,12 +18,12 @@ fi
 configure fuzz -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Release -DBRAID_BUILD_FUZZ=ON -DBRAID_SANITIZE=address -DBRAID_GENERIC=ON \
   -DBRAID_ONEDNN=OFF -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF
 build fuzz braid_fuzz_{idx,manifest,npy,safetensors}
-# fuzz FORMAT ARGUMENTS...: build/check/fuzz/FORMAT holds valid files to start from; what was found is left beside it.
+# fuzz FORMAT: build/check/fuzz/FORMAT holds valid files to start from; what was found is left beside it.
 fuzz() {
-  local format=$1 folder=build/check/fuzz/$1
-  shift
+  local format=$1 folder=build/check/fuzz/$1 dictionary=()
+  [[ ! -f tests/fuzz/$1.dict ]] || dictionary=("-dict=tests/fuzz/$1.dict")
   "build/fuzz/tests/fuzz/braid_fuzz_$format" -seed=1 -runs=200000 -max_len=4096 -timeout=2 -rss_limit_mb=512 -malloc_limit_mb=64 \
-    "-artifact_prefix=$folder-" "$@" "$folder" 2>&1 | tail -n 40
+    "-artifact_prefix=$folder-" "${dictionary[@]}" "$folder" 2>&1 | tail -n 40
 }
 rm -rf build/check/fuzz
 mkdir -p build/check/fuzz/{idx,manifest,npy,safetensors}
@@ -32,8 +32,15 @@ printf '\0\0\x08\x01\0\0\0\x03abc' >build/check/fuzz/idx/plain
 gzip -9 -n -c build/check/fuzz/idx/plain >build/check/fuzz/idx/compressed
 cp tests/goldens/numpy/{f4.npy,fortran.npy,stored.npz,deflated.npz} build/check/fuzz/npy
 printf '{"format":1,"braid":"0.1.0","step":7,"files":[{"name":"model.safetensors","bytes":5,"crc32c":6}]}' >build/check/fuzz/manifest/good
-fuzz safetensors -dict=tests/fuzz/safetensors.dict
-fuzz idx
-fuzz manifest
-fuzz npy
+pair() {  # two formats side by side; what each says is shown in turn
+  local first status=0
+  fuzz "$1" >"build/check/fuzz-$1.txt" &
+  first=$!
+  fuzz "$2" >"build/check/fuzz-$2.txt" || status=$?
+  wait "$first" || status=$?
+  cat "build/check/fuzz-$1.txt" "build/check/fuzz-$2.txt"
+  return $status
+}
+pair safetensors idx
+pair manifest npy
 echo "NOTE: fuzzed safetensors, idx, manifests and npy with 200000 inputs each"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ThreadSanitizer: the whole suite without oneDNN, but for the table of ops, whose cells are too small for a second thread; then the tests of parallel with
-# it, and one suppression that names only libdnnl.
+# ThreadSanitizer, clang's, with warnings as errors: the whole suite without oneDNN, but for the table of ops, whose cells are too small for a second thread;
+# then the tests of parallel with oneDNN, and one suppression that names only libdnnl.
 set -euo pipefail
 . tests/lib.sh
 
@@ -10,10 +10,13 @@ setarch -R true 2>/dev/null && run=(setarch -R)
 
 # die_after_fork=0: what a forked child of a program with threads may do is tested too.
 export TSAN_OPTIONS=second_deadlock_stack=1:die_after_fork=0
-configure tsan -DBRAID_ONEDNN=OFF
+configure tsan -DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF
 build tsan
-"${run[@]}" ctest --test-dir build/tsan --parallel "$jobs" --output-on-failure --no-tests=error -LE '^(slow|must_not_compile)$' -E '^core\.'
-BRAID_DEVICE=cpu "${run[@]}" build/tsan/tests/core/braid_tests_core '~[.]~[ops]'
+BRAID_DEVICE=cpu "${run[@]}" build/tsan/tests/core/braid_tests_core '~[.]~[ops]' >build/check/tsan-core.txt 2>&1 &
+core=$!
+"${run[@]}" ctest --test-dir build/tsan --parallel $((jobs > 1 ? jobs - 1 : 1)) --output-on-failure --no-tests=error -LE '^(slow|must_not_compile)$' -E '^core\.'
+wait "$core" || { cat build/check/tsan-core.txt && exit 1; }
+tail -n 3 build/check/tsan-core.txt
 
 # The same build folder again: only the sources that call oneDNN are compiled anew.
 configure tsan -DBRAID_ONEDNN=AUTO | tee build/check/tsan-onednn.txt

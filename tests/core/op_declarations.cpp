@@ -7,6 +7,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "support/tests_dir.hpp"
+
 namespace braid::test {
 namespace {
 
@@ -134,7 +136,7 @@ Declarations declarations_in(std::string_view text, std::string_view structure) 
 }
 
 Declarations declared_functions() {
-  const std::filesystem::path folder = std::string(BRAID_TESTS_DIR) + "/../core/include/braid/core";
+  const std::filesystem::path folder = tests_dir() + "/../core/include/braid/core";
   Declarations all = declarations_in(read(folder / "tensor.hpp"), "Tensor");
   Structs structs;
   const auto take = [&](const std::filesystem::path& header) {
@@ -144,7 +146,7 @@ Declarations declared_functions() {
   };
   for (const auto& entry : std::filesystem::directory_iterator(folder / "ops"))
     if (entry.path().extension() == ".hpp") take(entry.path());
-  take(std::string(BRAID_TESTS_DIR) + "/../nn/include/braid/nn/losses.hpp");
+  take(tests_dir() + "/../nn/include/braid/nn/losses.hpp");
   fill_fields(all, structs);
   return all;
 }

@@ -12,6 +12,8 @@
 
 #include <braid/core/safetensors.hpp>
 
+#include "support/tests_dir.hpp"
+
 namespace braid::test {
 namespace {
 
@@ -192,7 +194,7 @@ Answer answer_of(const OpCase& c, const Sample& s) {
   static std::map<std::string, std::vector<std::pair<double, Answer>>> cases;
   if (cases.count(c.name()) == 0) {
     if (files.count(c.family) == 0) {
-      const std::string path = str(BRAID_TESTS_DIR, "/goldens/ops/", c.family, ".safetensors");
+      const std::string path = str(tests_dir(), "/goldens/ops/", c.family, ".safetensors");
       if (!std::ifstream(path)) throw std::runtime_error(str("no goldens of the family ", c.family, kHowTo));
       files.emplace(c.family, load_safetensors(path));
     }

@@ -9,13 +9,14 @@
 #include "support/faulty_files.hpp"
 #include "support/numpy_arrays.hpp"
 #include "support/temporary.hpp"
+#include "support/tests_dir.hpp"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
 
-std::string golden(const std::string& name) { return std::string(BRAID_TESTS_DIR) + "/goldens/numpy/" + name + ".npy"; }
+std::string golden(const std::string& name) { return tests_dir() + "/goldens/numpy/" + name + ".npy"; }
 Tensor read(const std::string& bytes) { return load_npy(as_bytes(bytes)); }
 /// A version 1 file with this header.
 std::string file_of(const std::string& header, const std::string& data = "") {

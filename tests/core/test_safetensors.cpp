@@ -14,6 +14,7 @@
 #include "support/errors.hpp"
 #include "support/temporary.hpp"
 #include "support/tensors.hpp"
+#include "support/tests_dir.hpp"
 
 using namespace braid;
 using namespace braid::test;
@@ -137,7 +138,7 @@ TEST_CASE("safetensors: a bool of foreign memory is saved as 0 or 1", "[safetens
 
 TEST_CASE("safetensors: a file written by the Python package loads", "[safetensors]") {
   // Written by safetensors 0.8.0: weight float32 [[1, -2, 0.5]], steps int64 7, mask bool [true, false, true], half float16 [0.5, 65504], metadata format = pt.
-  const std::string bytes = read_file(std::string(BRAID_TESTS_DIR) + "/core/python.safetensors");
+  const std::string bytes = read_file(tests_dir() + "/core/python.safetensors");
   REQUIRE(bytes.size() < 1024);
   const Safetensors loaded = parse(bytes);
   REQUIRE(loaded.tensors.size() == 4);

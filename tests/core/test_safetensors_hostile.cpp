@@ -11,6 +11,7 @@
 #include "support/child.hpp"
 #include "support/errors.hpp"
 #include "support/temporary.hpp"
+#include "support/tests_dir.hpp"
 
 using namespace braid;
 using namespace braid::test;
@@ -251,7 +252,7 @@ TEST_CASE("safetensors: a bool is 0 or 1", "[safetensors][hostile]") {
 }
 
 TEST_CASE("safetensors: every prefix of a valid file is refused", "[safetensors][hostile]") {
-  for (const std::string& whole : {kGood, read_file(std::string(BRAID_TESTS_DIR) + "/core/python.safetensors")}) {
+  for (const std::string& whole : {kGood, read_file(tests_dir() + "/core/python.safetensors")}) {
     CHECK(parse(whole).tensors.size() >= 1);
     for (std::size_t n = 0; n < whole.size(); ++n) {
       INFO(n);
@@ -262,7 +263,7 @@ TEST_CASE("safetensors: every prefix of a valid file is refused", "[safetensors]
 }
 
 TEST_CASE("safetensors: every changed byte gives valid tensors or an error", "[safetensors][hostile]") {
-  const std::string whole = read_file(std::string(BRAID_TESTS_DIR) + "/core/python.safetensors");
+  const std::string whole = read_file(tests_dir() + "/core/python.safetensors");
   int loaded = 0, refused = 0;
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (int value = 0; value < 256; ++value) {

@@ -7,6 +7,7 @@
 #include "cuda/gemm_kinds.hpp"
 #include "cuda_kernels/cuda_kernel_support.hpp"
 #include "simt/profiler.hpp"
+#include "support/tests_dir.hpp"
 
 using namespace kernel_test;
 using braid::GemmArgs;
@@ -19,7 +20,7 @@ constexpr std::int64_t kSize = 128, kDeep = 32;
 
 /// The line of a file of kernels/cuda/device that has the words.
 int line_of(const std::string& file, const std::string& words) {
-  std::ifstream in(std::string(BRAID_TESTS_DIR) + "/../kernels/cuda/device/" + file);
+  std::ifstream in(braid::test::tests_dir() + "/../kernels/cuda/device/" + file);
   std::string text;
   for (int line = 1; std::getline(in, text); ++line)
     if (text.find(words) != std::string::npos) return line;

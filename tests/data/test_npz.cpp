@@ -10,13 +10,14 @@
 #include "support/errors.hpp"
 #include "support/numpy_arrays.hpp"
 #include "support/temporary.hpp"
+#include "support/tests_dir.hpp"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
 
-std::string golden(const std::string& name) { return std::string(BRAID_TESTS_DIR) + "/goldens/numpy/" + name; }
+std::string golden(const std::string& name) { return tests_dir() + "/goldens/numpy/" + name; }
 StateDict read(const std::string& bytes, const data::NpzOptions& options = {}) { return data::load_npz(as_bytes(bytes), options); }
 void save(const std::string& path, const StateDict& dict) { data::save_npz(path, {dict.data(), dict.size()}); }
 void check_identical(const StateDict& a, const StateDict& b) {

@@ -14,13 +14,14 @@
 #include "support/catch.hpp"
 #include "support/temporary.hpp"
 #include "support/tensors.hpp"
+#include "support/tests_dir.hpp"
 
 namespace braid::test::exchange {
 namespace {
 
 constexpr double kLossBound = 1e-6, kParameterBound = 1e-5;
 
-std::string golden(const std::string& file) { return std::string(BRAID_TESTS_DIR) + "/goldens/exchange/" + file + ".safetensors"; }
+std::string golden(const std::string& file) { return tests_dir() + "/goldens/exchange/" + file + ".safetensors"; }
 
 /// Where the files go: the folder that the environment names, or one that is gone afterwards.
 class Folder {

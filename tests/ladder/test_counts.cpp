@@ -6,13 +6,14 @@
 
 #include "ladder/counts.hpp"
 #include "support/catch.hpp"
+#include "support/tests_dir.hpp"
 
 namespace braid::ladder {
 namespace {
 
 /// The line of a step's file that ends in the words.
 int line_of(const std::string& file, const std::string& words) {
-  std::ifstream in(std::string(BRAID_TESTS_DIR) + "/../bench/ladder/" + file);
+  std::ifstream in(braid::test::tests_dir() + "/../bench/ladder/" + file);
   std::string text;
   for (int line = 1; std::getline(in, text); ++line)
     if (text.find("// " + words) != std::string::npos) return line;

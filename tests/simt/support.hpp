@@ -10,6 +10,7 @@
 
 #include "simt/config.hpp"
 #include "simt/device_memory.hpp"
+#include "support/tests_dir.hpp"
 
 namespace braid::simt_tests {
 
@@ -82,7 +83,7 @@ inline std::vector<float> normal(std::size_t count, unsigned seed) {
 
 /// The lines of a file of tests/simt that carry `// here: <name>`.
 inline std::vector<int> marked_lines(const std::string& file, const std::string& name) {
-  std::ifstream in(std::string(BRAID_TESTS_DIR) + "/simt/" + file);
+  std::ifstream in(braid::test::tests_dir() + "/simt/" + file);
   std::vector<int> lines;
   std::string text;
   const std::string mark = "// here: " + name;

@@ -13,6 +13,8 @@
 #include <braid/core/ops/create.hpp>
 #include <braid/core/tensor.hpp>
 
+#include "support/tests_dir.hpp"
+
 // Reads the files of tests/goldens (format: README.md there).
 namespace braid::testing {
 
@@ -21,7 +23,7 @@ class Goldens {
  public:
   /// Reads tests/goldens/<file>; its tensors are given out on `device`. Throws std::runtime_error naming the file and what is wrong with it.
   explicit Goldens(const std::string& file, Device device = {}) : file_(file), device_(device) {
-    const std::string path = std::string(BRAID_TESTS_DIR) + "/goldens/" + file;
+    const std::string path = braid::test::tests_dir() + "/goldens/" + file;
     std::ifstream in(path);
     if (!in) throw std::runtime_error("goldens: cannot open " + path);
     for (std::string word; in >> word;) {
