@@ -78,7 +78,8 @@ configure() {
   if [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]] && command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DEPEND=1         # an object that is new costs nothing more
     export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1                     # another checkout's objects serve here
-    export CCACHE_SLOPPINESS=pch_defines,time_macros                   # precompiled headers: nothing of ours is defined after them, nor asks for the time
+    # Precompiled headers: nothing of ours is defined after them or asks for the time, and CMake writes them right before they are compiled.
+    export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   fi
   [[ -z ${BRAID_WERROR:-} ]] || set -- -DBRAID_WERROR="$BRAID_WERROR" "$@"
   log=build/configure-$name.log
