@@ -76,7 +76,7 @@ configure() {
   mkdir -p build
   # Many builds have sources in common, compiled with the same options: ccache, where there is one, compiles them once.
   if [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]] && command -v ccache >/dev/null; then
-    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DEPEND=1         # an object that is new costs nothing more
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache CCACHE_DEPEND=1  # an object that is new costs nothing more
     export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1                     # another checkout's objects serve here
     # Precompiled headers: nothing of ours is defined after them or asks for the time, and CMake writes them right before they are compiled.
     export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime

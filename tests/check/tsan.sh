@@ -12,11 +12,12 @@ setarch -R true 2>/dev/null && run=(setarch -R)
 export TSAN_OPTIONS=second_deadlock_stack=1:die_after_fork=0
 configure tsan -DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF
 build tsan
-BRAID_DEVICE=cpu "${run[@]}" build/tsan/tests/core/braid_tests_core '~[.]~[ops]' >build/check/tsan-core.txt 2>&1 &
-core=$!
-"${run[@]}" ctest --test-dir build/tsan --parallel $((jobs > 1 ? jobs - 1 : 1)) --output-on-failure --no-tests=error -LE '^(slow|must_not_compile)$' -E '^core\.'
-wait "$core" || { cat build/check/tsan-core.txt && exit 1; }
-tail -n 3 build/check/tsan-core.txt
+run_tests() { "${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error "$@"; }
+run_tests -L '^kernels$' >build/check/tsan-kernels.txt 2>&1 &  # half of the time: beside the others
+kernels=$!
+BRAID_DEVICE=cpu "${run[@]}" build/tsan/tests/core/braid_tests_core '~[.]~[ops]'
+run_tests -LE '^(slow|must_not_compile|core|kernels)$'
+wait "$kernels" || { cat build/check/tsan-kernels.txt && exit 1; }
 
 # The same build folder again: only the sources that call oneDNN are compiled anew.
 configure tsan -DBRAID_ONEDNN=AUTO | tee build/check/tsan-onednn.txt
@@ -26,4 +27,4 @@ if ! grep -q 'oneDNN [0-9]' build/check/tsan-onednn.txt; then
 fi
 build tsan braid_tests_parallel
 export TSAN_OPTIONS="$TSAN_OPTIONS:suppressions=$root/tests/check/tsan.supp"
-"${run[@]}" ctest --test-dir build/tsan --parallel "$jobs" --output-on-failure --no-tests=error -L '^parallel$'
+run_tests -L '^parallel$'

@@ -10,6 +10,7 @@
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/errors.hpp"
+#include "support/sanitized.hpp"
 #include "support/temporary.hpp"
 #include "support/tests_dir.hpp"
 
@@ -194,7 +195,7 @@ TEST_CASE("safetensors: at most 100,000 tensors", "[safetensors][hostile]") {
   LIMITS("tensors: expected at most 100000, got more", file(header + entry("last", 0, 0) + "}"));
 }
 
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these need memory of their own for each byte
+#if defined(__linux__) && !BRAID_SANITIZED  // these need memory of their own for each byte
 
 namespace {
 

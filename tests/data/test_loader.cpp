@@ -12,6 +12,7 @@
 
 #include "support/catch.hpp"
 #include "support/errors.hpp"
+#include "support/sanitized.hpp"
 
 using namespace braid;
 
@@ -288,7 +289,7 @@ TEST_CASE("loader: datasets larger than any list of their indices", "[data][load
     data::DataLoader loader(Numbers{kHuge}, {.batch_size = 4, .shuffle = shuffle});
     CHECK(loader.batches() == kHuge / 4);
     CHECK_THROWS_TEXT(ArgumentError, "sampler: expected a dataset of 0 to *, as many indices as a list can hold, got 1152921504606846976", loader.begin());
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these end the program where memory is refused
+#if !BRAID_SANITIZED  // these end the program where memory is refused
     data::DataLoader large(Numbers{kHuge / 1024}, {.batch_size = 4, .shuffle = shuffle});
     CHECK_THROWS_TEXT(OutOfMemoryError, "expected 9007199254740992 free bytes, *(the order of a dataset of 1125899906842624 items)", large.begin());
 #endif

@@ -2,6 +2,7 @@
 
 #include "kernels/kernel_support.hpp"
 #include "reference/functions.hpp"
+#include "support/sanitized.hpp"
 
 using namespace kernel_test;
 using braid::BinaryArgs;
@@ -249,7 +250,7 @@ TEST_CASE("binary: what a dtype lacks is refused by name", "[kernels][binary]") 
 }
 
 TEST_CASE("binary: outputs larger than the caches, written past them, are the same", "[kernels][binary]") {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if BRAID_SANITIZED
   const std::int64_t n = (std::int64_t{1} << 23) + 5;
 #else
   const std::int64_t n = (std::int64_t{1} << 25) + 5;  // 128 MiB of float

@@ -14,6 +14,7 @@
 
 #include "support/catch.hpp"
 #include "support/child.hpp"
+#include "support/sanitized.hpp"
 
 // What is left of the runtime and of oneDNN while the process ends, and in a forked child. Each case needs a process of its own: hidden cases, run from the
 // visible ones.
@@ -89,13 +90,7 @@ TEST_CASE("exit: a worker may end the process", "[kernels][exit]") {
 }
 
 // A sanitizer's own allocator is not safe across a fork while another thread allocates: there nothing is in flight.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
+constexpr bool kSanitized = BRAID_SANITIZED;
 
 TEST_CASE("child: forks with helpers and calls in flight", "[.child][fork]") {
   braid::set_num_threads(3);

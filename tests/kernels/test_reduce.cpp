@@ -1,6 +1,7 @@
 #include <braid/core/kernel_args/reduce.hpp>
 
 #include "kernels/kernel_support.hpp"
+#include "support/sanitized.hpp"
 
 using namespace kernel_test;
 using braid::ReduceArgs;
@@ -253,7 +254,7 @@ TEST_CASE("reduce: of nothing", "[kernels][reduce]") {
 }
 
 TEST_CASE("reduce: more than 2^31 elements", "[kernels][reduce]") {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !BRAID_SANITIZED
   // One byte, expanded: only the index arithmetic is large.
   const std::int64_t n = (std::int64_t{1} << 31) + 513;
   Buffer x(DType::uint8, 1), out(DType::int64, 1);

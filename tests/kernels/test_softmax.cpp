@@ -1,6 +1,7 @@
 #include <braid/core/kernel_args/softmax.hpp>
 
 #include "kernels/kernel_support.hpp"
+#include "support/sanitized.hpp"
 
 using namespace kernel_test;
 using braid::SoftmaxArgs;
@@ -111,7 +112,7 @@ TEST_CASE("softmax: in place, empty, and by any number of threads", "[kernels][s
 }
 
 TEST_CASE("softmax: outputs larger than the caches", "[kernels][softmax]") {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !BRAID_SANITIZED
   const std::int64_t rows = 40000, n = 1024;  // 160 MiB
   std::vector<float> x(static_cast<std::size_t>(rows * n)), y(x.size() + 16);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 1021) * 0.01f;
