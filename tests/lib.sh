@@ -101,6 +101,17 @@ build() {
   cmake --build "build/$name" --parallel "$jobs" "${targets[@]}"
 }
 
+# together "COMMAND..." "COMMAND...": side by side, what the first says shown after the second; fails if one of them does. Words, not quotes, end an argument.
+together() {
+  local first status=0 log=build/check/together.txt
+  $1 >"$log" 2>&1 &
+  first=$!
+  $2 || status=$?
+  wait "$first" || status=$?
+  cat "$log"
+  return $status
+}
+
 # run_ctest DIRECTORY [ctest arguments]: the tests, then why some were skipped.
 run_ctest() {
   local name=$1 status=0

@@ -19,7 +19,7 @@ option(BRAID_SIMT_CHECK "BRAID_CUDA=SIMT: compile kernels with the calls of the 
 option(BRAID_MPI "Collectives across processes" OFF)
 option(BRAID_NATIVE "Compile for this machine's processor (kernels choose at run time in any case)" OFF)
 option(BRAID_GENERIC "One portable set of kernels instead of one for each instruction set: a third of the time to build, slower loops" OFF)
-option(BRAID_PRECOMPILE "Compile common headers once: two thirds of the time for the library; includes that a source lacks then go unseen" ${PROJECT_IS_TOP_LEVEL})
+option(BRAID_PRECOMPILE "Compile common headers once: the modules but for the kernels take little more than half the time; includes that a source lacks then go unseen" ${PROJECT_IS_TOP_LEVEL})
 option(BRAID_WERROR "Warnings are errors" OFF)
 option(BRAID_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 option(BRAID_BUILD_TESTS "Tests" ${PROJECT_IS_TOP_LEVEL})

@@ -32,15 +32,6 @@ printf '\0\0\x08\x01\0\0\0\x03abc' >build/check/fuzz/idx/plain
 gzip -9 -n -c build/check/fuzz/idx/plain >build/check/fuzz/idx/compressed
 cp tests/goldens/numpy/{f4.npy,fortran.npy,stored.npz,deflated.npz} build/check/fuzz/npy
 printf '{"format":1,"braid":"0.1.0","step":7,"files":[{"name":"model.safetensors","bytes":5,"crc32c":6}]}' >build/check/fuzz/manifest/good
-pair() {  # two formats side by side; what each says is shown in turn
-  local first status=0
-  fuzz "$1" >"build/check/fuzz-$1.txt" &
-  first=$!
-  fuzz "$2" >"build/check/fuzz-$2.txt" || status=$?
-  wait "$first" || status=$?
-  cat "build/check/fuzz-$1.txt" "build/check/fuzz-$2.txt"
-  return $status
-}
-pair safetensors idx
-pair manifest npy
+together "fuzz safetensors" "fuzz idx"
+together "fuzz manifest" "fuzz npy"
 echo "NOTE: fuzzed safetensors, idx, manifests and npy with 200000 inputs each"

@@ -13,11 +13,8 @@ export TSAN_OPTIONS=second_deadlock_stack=1:die_after_fork=0
 configure tsan -DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF
 build tsan
 run_tests() { "${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error "$@"; }
-run_tests -L '^kernels$' >build/check/tsan-kernels.txt 2>&1 &  # half of the time: beside the others
-kernels=$!
-BRAID_DEVICE=cpu "${run[@]}" build/tsan/tests/core/braid_tests_core '~[.]~[ops]'
-run_tests -LE '^(slow|must_not_compile|core|kernels)$'
-wait "$kernels" || { cat build/check/tsan-kernels.txt && exit 1; }
+the_others() { BRAID_DEVICE=cpu "${run[@]}" build/tsan/tests/core/braid_tests_core '~[.]~[ops]' && run_tests -LE '^(slow|must_not_compile|core|kernels)$'; }
+together 'run_tests -L ^kernels$' the_others  # half of the time each
 
 # The same build folder again: only the sources that call oneDNN are compiled anew.
 configure tsan -DBRAID_ONEDNN=AUTO | tee build/check/tsan-onednn.txt
