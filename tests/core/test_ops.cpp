@@ -86,17 +86,27 @@ TEST_CASE("ops: a layout does not change a bit of what is not a sum", "[ops]") {
   std::size_t number = 0;
   for (const OpCase& c : op_cases()) {
     if (c.accuracy == Accuracy::bound || !mine(number++)) continue;  // sums may go through memory in its own order
-    for (const DType dtype : c.dtypes)
+    for (const DType dtype : c.dtypes) {
+      std::vector<std::vector<double>> values;  // what `again` was made of: most layouts hold the same numbers
+      std::vector<Tensor> again;
       for (const auto& layout : layout_combinations(c)) {
         const Call call = run(c, dtype, here(), layout);
         std::vector<Tensor> dense;
-        for (std::size_t i = 0; i < call.inputs.size(); ++i) dense.push_back(tensor_of(call.values[i], call.inputs[i].dtype()));
-        const std::vector<Tensor> again = c.call(dense);
+        std::vector<std::vector<double>> now;
+        for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+          dense.push_back(tensor_of(call.values[i], call.inputs[i].dtype()));
+          now.push_back(call.values[i].data);
+        }
+        if (again.empty() || now != values) {
+          again = c.call(dense);
+          values = now;
+        }
         for (std::size_t k = 0; k < again.size(); ++k) {
           const std::string problem = same_bits(call.outputs[k], again[k]);
           if (!problem.empty()) FAIL_CHECK(describe(c, dtype, here(), layout) << ": " << problem);
         }
       }
+    }
   }
 }
 

@@ -75,7 +75,7 @@ struct Checks {
     ++as_cpu;
   }
   void at(const OpCase& c, const std::vector<Tensor>& inputs, const std::string& where, bool incoming_layouts) {
-    const GradcheckOptions options{.incoming_layouts = incoming_layouts};
+    const GradcheckOptions options{.incoming_layouts = incoming_layouts, .directions = emulated() ? 2 : 0};
     INFO(c.name() << ", " << where);
     CHECK(gradcheck(c.call, inputs, options) == "");
     CHECK(gradgradcheck(c.call, inputs, options) == "");
@@ -83,8 +83,8 @@ struct Checks {
   }
 };
 
-/// Runs both checks for every differentiable case whose number is in this share. Emulated devices compare with the CPU, and divide the differences and the
-/// layouts among them.
+/// Runs both checks for every differentiable case whose number is in this share. Emulated devices compare with the CPU, where the whole Jacobian is checked;
+/// differences, there along two random directions, and layouts they divide among them.
 void check_share(std::size_t share, std::size_t of) {
   std::size_t number = 0, cases = 0;
   Checks checks;
@@ -190,6 +190,11 @@ TEST_CASE("gradients: a wrong gradient is found", "[ops][gradients]") {
   CHECK(gradcheck(product({1.002, 1}, false), {x, y}) != "");
   CHECK(gradcheck(product({1, 0}, false), {x, y}) != "");
   CHECK(gradcheck(product({1, 1}, true), {x, y}) != "");
+  const GradcheckOptions along{.directions = 2};
+  CHECK(gradcheck(product({1, 1}, false), {x, y}, along) == "");
+  CHECK(gradcheck(product({1.02, 1}, false), {x, y}, along) != "");
+  CHECK(gradcheck(product({1, 0}, false), {x, y}, along) != "");
+  CHECK(gradcheck(product({1, 1}, true), {x, y}, along) != "");
 }
 
 }  // namespace braid::test::on_device

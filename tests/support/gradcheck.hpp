@@ -1,5 +1,6 @@
 #pragma once
-// Gradients against central differences, in float64: the whole Jacobian, every input that requires a gradient, incoming gradients in every layout.
+// Gradients against central differences, in float64: the whole Jacobian, every input that requires a gradient, incoming gradients in every layout. Or, where
+// calls are dear, along random directions, as PyTorch's gradcheck does with fast_mode.
 #include <functional>
 #include <string>
 #include <tuple>
@@ -18,6 +19,7 @@ using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 struct GradcheckOptions {
   double eps = 1e-6, rtol = 1e-3, atol = 1e-5;
   bool incoming_layouts = true;  ///< the incoming gradient in every layout too
+  int directions = 0;            ///< instead of the whole Jacobian J: w J v for so many pairs of random directions, two calls each
 };
 
 namespace detail {
@@ -113,19 +115,9 @@ inline std::string incoming_layouts_matter(const std::vector<Tensor>& outputs, c
   return "";
 }
 
-}  // namespace detail
-
-/// Empty if the gradients of f at the inputs agree with central differences and are the same bits twice; else the first difference.
-[[nodiscard]] inline std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {}) {
-  const std::vector<Tensor> outputs = f(inputs);
-  detail::Point point;
-  std::vector<std::int64_t> differentiated;
-  for (const Tensor& t : inputs) {
-    if (t.requires_grad() && t.dtype() != DType::float64) return "gradcheck: inputs must be float64";
-    point.values.push_back(array_of(t));
-    point.like.push_back(t);
-  }
-  // Numeric: column by column of the Jacobian, on dense inputs.
+/// Empty if the gradients agree with differences column by column of the Jacobian, taken on dense inputs, and row by row, taken on the inputs as they are.
+inline std::string jacobian_differs(const Function& f, const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, Point point,
+                                    const GradcheckOptions& o) {
   std::vector<std::vector<double>> columns;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad()) continue;
@@ -140,7 +132,6 @@ inline std::string incoming_layouts_matter(const std::vector<Tensor>& outputs, c
       for (std::size_t k = 0; k < up.size(); ++k) columns.back().push_back((up[k] - down.at(k)) / (2 * o.eps));
     }
   }
-  // Analytic: row by row, on the inputs as they are laid out.
   const std::size_t rows = detail::flatten(outputs).size();
   for (std::size_t row = 0; row < rows; ++row) {
     std::vector<double> unit(rows, 0.0);
@@ -151,9 +142,53 @@ inline std::string incoming_layouts_matter(const std::vector<Tensor>& outputs, c
       if (!(std::fabs(got[c] - columns[c][row]) <= o.atol + o.rtol * std::fabs(columns[c][row])))
         return str("d out[", row, "] / d in[", c, "]: expected ", columns[c][row], ", got ", got[c]);
   }
+  return "";
+}
+
+/// Empty if w J v, of random directions v of the inputs and w of the outputs, is the same by gradients and by differences.
+inline std::string directions_differ(const Function& f, const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Point& point,
+                                     const GradcheckOptions& o) {
+  Numbers numbers(76);
+  for (int k = 0; k < o.directions; ++k) {
+    std::vector<double> v, w;
+    Point above = point, below = point;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      for (std::int64_t j = 0; inputs[i].requires_grad() && j < above.values[i].size(); ++j) {
+        v.push_back(numbers.uniform(-1, 1));
+        above.values[i][j] += o.eps * v.back();
+        below.values[i][j] -= o.eps * v.back();
+      }
+    const std::vector<double> up = flatten(f(above.tensors())), down = flatten(f(below.tensors()));
+    double want = 0, got = 0;
+    for (std::size_t j = 0; j < up.size(); ++j) {
+      w.push_back(numbers.uniform(-1, 1));
+      want += w.back() * (up[j] - down.at(j)) / (2 * o.eps);
+    }
+    const std::vector<double> gradient = pull_back(outputs, inputs, weights_like(outputs, w));
+    if (gradient.size() != v.size()) return str("gradients of ", gradient.size(), " elements, expected ", v.size());
+    for (std::size_t j = 0; j < v.size(); ++j) got += gradient[j] * v[j];
+    if (!(std::fabs(got - want) <= o.atol + o.rtol * std::fabs(want))) return str("along direction ", k, ": expected ", want, ", got ", got);
+  }
+  return "";
+}
+
+}  // namespace detail
+
+/// Empty if the gradients of f at the inputs agree with central differences and are the same bits twice; else the first difference.
+[[nodiscard]] inline std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {}) {
+  const std::vector<Tensor> outputs = f(inputs);
+  detail::Point point;
+  for (const Tensor& t : inputs) {
+    if (t.requires_grad() && t.dtype() != DType::float64) return "gradcheck: inputs must be float64";
+    point.values.push_back(array_of(t));
+    point.like.push_back(t);
+  }
+  const std::string differs =
+      o.directions > 0 ? detail::directions_differ(f, outputs, inputs, point, o) : detail::jacobian_differs(f, outputs, inputs, point, o);
+  if (!differs.empty()) return differs;
   // Twice the same bits.
   Numbers numbers(77);
-  std::vector<double> w(rows);
+  std::vector<double> w(detail::flatten(outputs).size());
   for (double& x : w) x = numbers.uniform(-1, 1);
   const std::vector<double> once = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w));
   const std::vector<double> again = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w));
