@@ -1,6 +1,9 @@
 #include <braid/parallel/data_parallel.hpp>
 
+#include <braid/core/autograd.hpp>
 #include <braid/core/backend.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
 #include <braid/core/error.hpp>
 
 namespace braid::parallel::detail {
@@ -25,7 +28,7 @@ void RandomSplit::add(const tree::Flat& input) {
   if (!parts_.empty()) part.first_row = parts_.back().first_row + parts_.back().rows;
   for (const tree::Leaf& leaf : input.leaves) {
     if (!leaf.tensor->defined()) continue;
-    const int rank = leaf.tensor->dim(), dim = dim_ < 0 ? dim_ + rank : dim_;
+    const int along = dim_of(input, leaf, dim_, dims_), rank = leaf.tensor->dim(), dim = along < 0 ? along + rank : along;
     if (dim < 0 || dim >= rank) continue;
     part.rows = leaf.tensor->shape()[dim];
     break;
@@ -37,6 +40,39 @@ RandomSplit::Scope::~Scope() {
   std::uint64_t most = split_.used_.load();
   while (most < forward_.used() && !split_.used_.compare_exchange_weak(most, forward_.used())) {
   }
+}
+
+void BufferMerge::add(const tree::Flat& replica) {
+  std::vector<Copy> copies;
+  for (const tree::Leaf& leaf : replica.leaves)
+    if (leaf.kind == tree::Kind::buffer) copies.push_back({*leaf.tensor, leaf.tensor->defined() ? leaf.tensor->version() : 0});
+  replicas_.push_back(std::move(copies));
+}
+
+void BufferMerge::finish(const RandomSplit& rows) const {
+  if (replicas_.size() < 2) return;
+  double total = 0;
+  for (std::size_t i = 0; i < replicas_.size(); ++i) total += static_cast<double>(rows.rows(i));
+  const NoGrad guard;
+  std::vector<std::pair<Tensor, Tensor>> means;  // all are made before one is written
+  std::size_t k = 0;
+  for (const tree::Leaf& leaf : module_.leaves) {
+    if (leaf.kind != tree::Kind::buffer) continue;
+    const std::size_t at = k++;
+    if (!leaf.tensor->defined() || !is_floating(leaf.tensor->dtype()) || total == 0) continue;
+    bool written = false;
+    for (const std::vector<Copy>& copies : replicas_) written = written || copies[at].tensor.version() != copies[at].version;
+    if (!written) continue;
+    Tensor mean = zeros(leaf.tensor->shape(), {.device = leaf.tensor->device(), .dtype = DType::float64});
+    for (std::size_t i = 0; i < replicas_.size(); ++i)
+      mean.add_(replicas_[i][at].tensor.to(mean.device()).to(DType::float64) * (static_cast<double>(rows.rows(i)) / total));
+    means.emplace_back(*leaf.tensor, mean.to(leaf.tensor->dtype()));
+  }
+  for (const auto& [buffer, mean] : means) buffer.copy_(mean);
+}
+
+ScatterOptions scatter_options(const DataParallelOptions& options) {
+  return {options.dim, options.dims, options.split, options.chunk_sizes, options.weights};
 }
 
 void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options) {

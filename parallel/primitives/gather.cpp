@@ -95,7 +95,7 @@ Plan plan(std::vector<Tensor> parts, const std::string& path, int dim) {
 
 }  // namespace
 
-std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device, int dim) {
+std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device, int dim, std::span<const int> dims) {
   if (outputs.empty()) throw ArgumentError("Expected at least one tensor to gather from");
   (void)device_context(output_device);  // throws for a device that does not exist
   const tree::Flat& first = outputs.front();
@@ -108,7 +108,7 @@ std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device ou
     if (!first.leaves[k].tensor->defined()) continue;
     std::vector<Tensor> parts;
     for (const auto& replica : leaves) parts.push_back(*replica[k]);
-    plans[k] = plan(std::move(parts), first.path(first.leaves[k]), dim);
+    plans[k] = plan(std::move(parts), first.path(first.leaves[k]), dim_of(first, first.leaves[k], dim, dims));
     scalars = scalars || plans[k]->pieces.scalars;
   }
   if (scalars) warn_scalars();

@@ -1,19 +1,79 @@
 #include <braid/parallel/scatter.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 #include <braid/core/error.hpp>
 
 #include "primitives/pieces.hpp"
 
 namespace braid::parallel {
 
-std::vector<std::int64_t> chunk_sizes(std::int64_t size, std::size_t n) {
-  if (size < 0 || n < 1) throw ArgumentError(str("chunk_sizes: expected size >= 0 and n >= 1, got size ", size, " and n ", n));
-  if (size == 0) return std::vector<std::int64_t>(n, 0);
-  const auto devices = static_cast<std::int64_t>(n);
-  const std::int64_t step = size / devices + (size % devices != 0);
+namespace {
+
+std::vector<std::int64_t> by_ceil(std::int64_t size, std::int64_t n) {
+  const std::int64_t step = size / n + (size % n != 0);
   std::vector<std::int64_t> sizes;
   for (std::int64_t at = 0; at < size; at += sizes.back()) sizes.push_back(std::min(step, size - at));
   return sizes;
+}
+
+std::vector<std::int64_t> balanced(std::int64_t size, std::int64_t n) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(std::min(size, n)), size / n);
+  for (std::int64_t i = 0; i < size % n; ++i) sizes[static_cast<std::size_t>(i)] = size / n + 1;
+  return sizes;
+}
+
+/// Whole rows in proportion, the rest to the largest fractions (the method of largest remainders), then a row for each that got none.
+std::vector<std::int64_t> weighted(std::int64_t size, const std::vector<double>& weights) {
+  double total = 0;
+  for (const double weight : weights) total += weight;
+  std::vector<std::int64_t> sizes;
+  std::vector<std::pair<double, std::size_t>> fractions;
+  std::int64_t left = size;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double share = static_cast<double>(size) * (weights[i] / total);
+    sizes.push_back(std::min(left, static_cast<std::int64_t>(share)));
+    fractions.emplace_back(share - static_cast<double>(sizes.back()), i);
+    left -= sizes.back();
+  }
+  std::ranges::stable_sort(fractions, [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t i = 0; left > 0; ++i, --left) ++sizes[fractions[i % fractions.size()].second];
+  const auto n = static_cast<std::int64_t>(sizes.size());
+  if (size < n) return std::vector<std::int64_t>(static_cast<std::size_t>(size), 1);
+  for (std::int64_t& rows : sizes)
+    if (rows == 0) --*std::ranges::max_element(sizes), rows = 1;
+  return sizes;
+}
+
+void check(std::int64_t size, std::size_t n, const ScatterOptions& options) {
+  if (size < 0 || n < 1) throw ArgumentError(str("chunk_sizes: expected size >= 0 and n >= 1, got size ", size, " and n ", n));
+  if (!options.chunk_sizes.empty() && !options.weights.empty()) throw ArgumentError("scatter: expected chunk sizes or weights, got both");
+  if (options.chunk_sizes.size() > n)
+    throw ArgumentError(str("scatter: expected at most ", n, " chunk sizes, one for each device, got ", options.chunk_sizes.size()));
+  if (!options.weights.empty() && options.weights.size() != n)
+    throw ArgumentError(str("scatter: expected ", n, " weights, one for each device, got ", options.weights.size()));
+  for (const double weight : options.weights)
+    if (!(weight > 0) || !std::isfinite(weight)) throw ArgumentError(str("scatter: expected weights that are positive numbers, got ", weight));
+  if (options.chunk_sizes.empty()) return;
+  std::int64_t sum = 0;
+  for (const std::int64_t rows : options.chunk_sizes) {
+    if (rows <= 0) throw ArgumentError(str("Chunk size must be positive, got ", rows));
+    if (__builtin_add_overflow(sum, rows, &sum)) throw ArgumentError("scatter: the sum of the chunk sizes is too large");
+  }
+  if (sum != size) throw ArgumentError(str("given chunk sizes don't sum up to the tensor's size (sum(chunk_sizes) == ", sum, ", but expected ", size, ")"));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> chunk_sizes(std::int64_t size, std::size_t n, const ScatterOptions& options) {
+  check(size, n, options);
+  if (!options.chunk_sizes.empty()) return options.chunk_sizes;
+  if (size == 0) return std::vector<std::int64_t>(n, 0);
+  if (!options.weights.empty()) return weighted(size, options.weights);
+  const auto devices = static_cast<std::int64_t>(n);
+  return options.split == Split::balanced ? balanced(size, devices) : by_ceil(size, devices);
 }
 
 namespace detail {
@@ -26,21 +86,31 @@ std::string said(const tree::Flat& flat, const tree::Leaf& leaf, int dim, std::s
 
 }  // namespace
 
-std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat, std::span<const Device> devices, int dim) {
+int dim_of(const tree::Flat& flat, const tree::Leaf& leaf, int dim, std::span<const int> dims) {
+  if (dims.empty()) return dim;
+  tree::Name name = leaf.name;
+  for (std::int32_t at = leaf.parent; at > 0; at = flat.nodes[static_cast<std::size_t>(at)].parent) name = flat.nodes[static_cast<std::size_t>(at)].name;
+  const bool argument = leaf.parent >= 0 && flat.nodes.front().type->form == tree::Form::tuple && static_cast<std::size_t>(name.index) < dims.size();
+  return argument ? dims[static_cast<std::size_t>(name.index)] : dim;
+}
+
+std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat, std::span<const Device> devices, const ScatterOptions& options) {
   if (devices.empty()) throw ArgumentError("scatter: expected at least one device, got none");
   check_devices("scatter", devices);
   // How many chunks: what all tensors with dimensions agree on.
   std::vector<std::vector<std::int64_t>> sizes(flat.leaves.size());
-  const tree::Leaf* decides = nullptr;
+  std::vector<int> dims(flat.leaves.size());
+  std::size_t decides = flat.leaves.size();
   std::size_t chunks = 1;
   for (std::size_t k = 0; k < flat.leaves.size(); ++k) {
     const tree::Leaf& leaf = flat.leaves[k];
     if (!leaf.tensor->defined() || leaf.tensor->dim() == 0) continue;
-    sizes[k] = chunk_sizes(leaf.tensor->shape()[wrap_dim("scatter", dim, leaf.tensor->dim())], devices.size());
-    if (!decides) decides = &leaf, chunks = sizes[k].size();
+    dims[k] = wrap_dim("scatter", dim_of(flat, leaf, options.dim, options.dims), leaf.tensor->dim());
+    sizes[k] = chunk_sizes(leaf.tensor->shape()[dims[k]], devices.size(), options);
+    if (decides == flat.leaves.size()) decides = k, chunks = sizes[k].size();
     if (sizes[k].size() != chunks)
-      throw ShapeError(str("scatter: expected the same number of chunks along dim ", dim, " over ", devices.size(), " devices for all tensors, got ",
-                           said(flat, *decides, dim, chunks), " and ", said(flat, leaf, dim, sizes[k].size())));
+      throw ShapeError(str("scatter: expected the same number of chunks along dim ", options.dim, " over ", devices.size(), " devices for all tensors, got ",
+                           said(flat, flat.leaves[decides], dims[decides], chunks), " and ", said(flat, leaf, dims[k], sizes[k].size())));
   }
   const std::span<const Device> used = devices.first(chunks);
   const std::vector<std::size_t> first = flat.first_of();
@@ -53,7 +123,7 @@ std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat, std::spa
     } else if (x.dim() == 0 || chunks == 1) {
       for (std::size_t i = 0; i < chunks; ++i) parts[i][k] = x.to(used[i]);
     } else {
-      std::vector<Tensor> pieces = cut(x, {wrap_dim("scatter", dim, x.dim()), false, std::move(sizes[k]), {used.begin(), used.end()}});
+      std::vector<Tensor> pieces = cut(x, {dims[k], false, std::move(sizes[k]), {used.begin(), used.end()}});
       for (std::size_t i = 0; i < chunks; ++i) parts[i][k] = std::move(pieces[i]);
     }
   }

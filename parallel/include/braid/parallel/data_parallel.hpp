@@ -20,10 +20,23 @@ namespace braid::parallel {
 template <class M>
 struct DataParallel;
 
-/// What DataParallel and data_parallel can be told beside the devices.
+/// What becomes of the buffers that replicas write in training (the running statistics of BatchNorm).
+enum class MergeBuffers : std::uint8_t {
+  replica0,  ///< those of replica 0 stay, the others are lost
+  mean       ///< floating point ones become the mean over the replicas, weighted by their rows; others are replica 0's
+};
+
+/// What DataParallel and data_parallel can be told beside the devices. How the batch is cut (split, chunk_sizes, weights): ScatterOptions. On one device nothing
+/// is cut.
 struct DataParallelOptions {
   std::optional<Device> output_device = {};  ///< where the outputs are joined; default: the first device
   int dim = 0;                               ///< the dimension that is split and joined
+  std::vector<int> dims = {};                ///< that each argument is split along; those beyond the list along `dim`
+  std::vector<int> output_dims = {};         ///< that each element of an output which is a tuple is joined along; those beyond the list along `dim`
+  Split split = Split::ceil;
+  std::vector<std::int64_t> chunk_sizes = {};
+  std::vector<double> weights = {};
+  MergeBuffers merge_buffers = MergeBuffers::replica0;
 };
 
 namespace detail {
@@ -59,6 +72,7 @@ constexpr void check_not_nested() {
   static_assert(!holds_data_parallel<M>(), "braid: a DataParallel inside a DataParallel: wrap the whole model, or only its parts");
 }
 
+[[nodiscard]] ScatterOptions scatter_options(const DataParallelOptions& options);
 /// Devices that exist, each once; the output device too.
 void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options);
 /// All tensors of the module are on the first device, else DeviceError.
@@ -90,7 +104,7 @@ template <class... A>
 /// batch.
 class RandomSplit {
  public:
-  explicit RandomSplit(int dim) : dim_(dim), first_(random_state().stream) {}
+  RandomSplit(int dim, std::span<const int> dims) : dim_(dim), dims_(dims), first_(random_state().stream) {}
   ~RandomSplit() { skip_random_streams(used_.load()); }
   RandomSplit(const RandomSplit&) = delete;
   RandomSplit& operator=(const RandomSplit&) = delete;
@@ -107,9 +121,11 @@ class RandomSplit {
     RandomForward forward_;
   };
   [[nodiscard]] Scope scope(std::size_t replica) { return Scope(*this, replica); }
+  [[nodiscard]] std::int64_t rows(std::size_t replica) const { return parts_[replica].rows; }
 
  private:
   int dim_;
+  std::span<const int> dims_;
   std::uint64_t first_;
   std::vector<RandomForward::Part> parts_;
   std::atomic<std::uint64_t> used_{0};
@@ -120,35 +136,75 @@ void add_rows(RandomSplit& random, const I& input) {
   else random.add(tree::Flat());
 }
 
-/// One device: the module with its arguments moved there. Several: scatter, replicate, parallel_apply, gather.
+/// The buffers of the replicas before a call, and what they have become after it.
+class BufferMerge {
+ public:
+  /// With MergeBuffers::replica0 nothing is ever merged.
+  BufferMerge(MergeBuffers rule, const tree::Flat& module) : rule_(rule), module_(module) {}
+  void add(const tree::Flat& replica);
+  /// Writes the means into the module's buffers that any replica has written.
+  void finish(const RandomSplit& rows) const;
+
+ private:
+  struct Copy {
+    Tensor tensor;
+    std::uint64_t version;
+  };
+  MergeBuffers rule_;
+  const tree::Flat& module_;
+  std::vector<std::vector<Copy>> replicas_;  // [replica][buffer]
+};
+
+/// Scatter, replicate, parallel_apply on several devices: the outputs of the replicas, each on its device.
+template <class M, class I>
+auto replica_outputs(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options) {
+  using R = Output<M, I>;
+  RandomSplit random(options.dim, options.dims);
+  const std::vector<I> inputs = scatter(input, devices, scatter_options(options));
+  for (const I& part : inputs) add_rows(random, part);
+  const auto within = [&](std::size_t i) { return random.scope(i); };
+  const std::vector<Device> used(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
+  const std::vector<M> replicas = replicate(module, used);
+  const tree::Flat flat = tree::flatten(module);
+  BufferMerge buffers(options.merge_buffers, flat);
+  if (options.merge_buffers != MergeBuffers::replica0)
+    for (const M& replica : replicas) buffers.add(tree::flatten(replica));
+  if constexpr (std::is_void_v<R>) {
+    parallel_apply_within(replicas, inputs, used, within);
+    buffers.finish(random);
+  } else {
+    auto outputs = parallel_apply_within(replicas, inputs, used, within);
+    buffers.finish(random);
+    return outputs;
+  }
+}
+
+/// One device: the module with its arguments moved there.
+template <class M, class I>
+auto whole_call(const M& module, const I& input, Device device, const DataParallelOptions& options) -> Output<M, I> {
+  RandomSplit random(options.dim, options.dims);
+  add_rows(random, input);
+  [[maybe_unused]] const auto scope = random.scope(0);
+  return is_on(input, device) ? call(module, input) : call(module, moved_to(input, device));
+}
+
+/// One device: the module itself. Several: scatter, replicate, parallel_apply, gather.
 template <class M, class I>
 Output<M, I> split_call(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options) {
   using R = Output<M, I>;
   check_placement(tree::flatten(module), devices.front());
   const Device output_device = options.output_device.value_or(devices.front());
-  RandomSplit random(options.dim);
   if (devices.size() == 1) {
-    add_rows(random, input);
-    [[maybe_unused]] const auto scope = random.scope(0);
-    const auto run = [&]() -> R { return is_on(input, devices.front()) ? call(module, input) : call(module, moved_to(input, devices.front())); };
     if constexpr (tree::detail::Holds<R>) {
-      R output = run();
+      R output = whole_call(module, input, devices.front(), options);
       return is_on(output, output_device) ? output : moved_to(output, output_device);
     } else {
-      return run();
+      return whole_call(module, input, devices.front(), options);
     }
   }
-  const std::vector<I> inputs = scatter(input, devices, options.dim);
-  for (const I& part : inputs) add_rows(random, part);
-  const auto within = [&](std::size_t i) { return random.scope(i); };
-  const std::vector<Device> used(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
-  if constexpr (std::is_void_v<R>) {
-    parallel_apply_within(replicate(module, used), inputs, used, within);
-  } else if constexpr (Tree<R>) {
-    return gather(parallel_apply_within(replicate(module, used), inputs, used, within), output_device, options.dim);
-  } else {
-    cannot_gather(braid::detail::signature<R>());
-  }
+  if constexpr (std::is_void_v<R>) replica_outputs(module, input, devices, options);
+  else if constexpr (Tree<R>) return gather(replica_outputs(module, input, devices, options), output_device, options.dim, options.output_dims);
+  else cannot_gather(braid::detail::signature<R>());
 }
 
 }  // namespace detail
@@ -172,7 +228,7 @@ struct DataParallel : nn::Module {
   M module;
 
   explicit DataParallel(M&& m, DeviceList on = devices(), std::optional<Device> output_device = {}, int dim = 0)
-      : DataParallel(std::move(m), std::move(on), DataParallelOptions{output_device, dim}) {}
+      : DataParallel(std::move(m), std::move(on), DataParallelOptions{.output_device = output_device, .dim = dim}) {}
   DataParallel(M&& m, DeviceList on, DataParallelOptions options) : module(std::move(m)), devices_(on.list()), options_(options) {
     detail::check_not_nested<M>();
     detail::check_group("DataParallel", devices_, options_);
@@ -189,9 +245,30 @@ struct DataParallel : nn::Module {
     return detail::split_call(module, detail::arguments(args...), devices_, options_);
   }
 
+  /// The replicas' outputs, not joined: output i is on the i-th device, and may be of any type. One device or none gives one output.
+  /// Losses taken where the data is need no gather of large outputs: add up the LossSums of the replicas for the exact loss of the batch.
+  template <class... A>
+  requires std::invocable < const M&, const std::decay_t<A>
+  &... > auto replicas(const A&... args) const {
+    using R = std::decay_t<std::invoke_result_t<const M&, const std::decay_t<A>&...>>;
+    static_assert(!std::is_void_v<R>, "braid: replicas() gives what the replicas return, and these return nothing");
+    if (devices_.empty()) return one(module(args...));
+    const auto input = detail::arguments(args...);
+    detail::check_placement(tree::flatten(module), devices_.front());
+    if (devices_.size() == 1) return one(detail::whole_call(module, input, devices_.front(), options_));
+    return detail::replica_outputs(module, input, devices_, options_);
+  }
+
   BRAID_FIELDS(module)
 
  private:
+  template <class R>
+  static std::vector<R> one(R output) {
+    std::vector<R> list;
+    list.push_back(std::move(output));
+    return list;
+  }
+
   std::vector<Device> devices_;
   DataParallelOptions options_;
 };
@@ -218,7 +295,7 @@ auto data_parallel(const M& module, const I& input, const DeviceList& on = devic
 }
 template <class M, class I>
 auto data_parallel(const M& module, const I& input, const DeviceList& on, std::optional<Device> output_device, int dim = 0) {
-  return data_parallel(module, input, on, DataParallelOptions{output_device, dim});
+  return data_parallel(module, input, on, DataParallelOptions{.output_device = output_device, .dim = dim});
 }
 
 }  // namespace braid::parallel

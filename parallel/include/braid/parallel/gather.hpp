@@ -10,10 +10,11 @@ namespace braid::parallel {
 
 namespace detail {
 /// Checks that all have the first one's structure, and joins their leaves.
-[[nodiscard]] std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device, int dim);
+[[nodiscard]] std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device, int dim, std::span<const int> dims);
 }  // namespace detail
 
-/// Joins the trees of the replicas into one on `output_device`: every tensor is the replicas' tensors, one after the other along `dim`.
+/// Joins the trees of the replicas into one on `output_device`: every tensor is the replicas' tensors, one after the other along `dim`, or, where the tree is
+/// a tuple, those of its element i along dims[i].
 ///
 /// Shapes    equal but for `dim`. Tensors without dimensions become a vector of one element a replica, with a warning, once per process.
 ///           Containers keep their type and must have equal sizes and keys; where the first tree has none (an empty optional, an undefined tensor) so has the
@@ -24,12 +25,12 @@ namespace detail {
 ///           differences of structure; ShapeError `Gather got an input of invalid size: got …, but expected …`; DTypeError; IndexError for a wrong dim;
 ///           DeviceError for a device that does not exist
 template <class T>
-[[nodiscard]] T gather(const std::vector<T>& outputs, Device output_device, int dim = 0) {
+[[nodiscard]] T gather(const std::vector<T>& outputs, Device output_device, int dim = 0, const std::vector<int>& dims = {}) {
   check_tree<T>();
   std::vector<tree::Flat> flats;
   flats.reserve(outputs.size());
   for (const T& output : outputs) flats.push_back(tree::flatten(output));
-  const std::vector<Tensor> leaves = detail::gather_leaves(flats, output_device, dim);  // throws for an empty list
+  const std::vector<Tensor> leaves = detail::gather_leaves(flats, output_device, dim, dims);  // throws for an empty list
   return detail::with_leaves(outputs.front(), leaves);
 }
 
