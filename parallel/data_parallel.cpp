@@ -1,10 +1,14 @@
 #include <braid/parallel/data_parallel.hpp>
 
+#include <mutex>
+
 #include <braid/core/autograd.hpp>
 #include <braid/core/backend.hpp>
+#include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
-#include <braid/core/error.hpp>
+
+#include "primitives/replica_cache.hpp"
 
 namespace braid::parallel::detail {
 namespace {
@@ -71,9 +75,23 @@ void BufferMerge::finish(const RandomSplit& rows) const {
   for (const auto& [buffer, mean] : means) buffer.copy_(mean);
 }
 
-ScatterOptions scatter_options(const DataParallelOptions& options) {
-  return {options.dim, options.dims, options.split, options.chunk_sizes, options.weights};
+CacheOwner::CacheOwner() : cache_(std::make_shared<ReplicaCache>()) {}
+
+ReplicateBytes CacheOwner::last() const {
+  if (!cache_) return {};
+  const std::lock_guard lock(cache_->mutex);
+  return cache_->last;
 }
+
+CacheUse::CacheUse(std::shared_ptr<ReplicaCache> cache) : cache_(std::move(cache)) {
+  if (cache_ && !cache_->mutex.try_lock()) cache_.reset();
+}
+
+CacheUse::~CacheUse() {
+  if (cache_) cache_->mutex.unlock();
+}
+
+ScatterOptions scatter_options(const DataParallelOptions& options) { return {options.dim, options.dims, options.split, options.chunk_sizes, options.weights}; }
 
 void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options) {
   check_devices(op, devices);

@@ -45,6 +45,7 @@ Ref<Storage> Storage::wrap(void* data, std::size_t bytes, Device device, std::fu
   (void)device_context(device);  // must exist
   Ref<Storage> s(new Storage);
   s->kind_ = Kind::wrapped;
+  s->expose();
   s->device_ = device;
   s->data_ = data;
   s->bytes_ = bytes;

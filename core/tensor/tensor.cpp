@@ -119,10 +119,11 @@ Tensor Tensor::detach() const {
   return Tensor(std::move(impl));
 }
 
-void* Tensor::data_as(DType dtype) const {
+void* Tensor::data_as(DType dtype, bool written) const {
   const TensorImpl& t = detail::defined(impl_);
   if (t.dtype != dtype) throw DTypeError(str("data: expected the tensor's own type ", t.dtype, ", got ", dtype));
   if (!device_context(t.device).host_memory) throw DeviceError(str("data: expected memory of the host, got ", t.device, "; use to(\"cpu\")"));
+  if (written) t.storage->expose();
   return t.data();
 }
 

@@ -3,6 +3,7 @@
 #include <braid/core/autograd.hpp>
 
 #include "communicator/local.hpp"
+#include "primitives/replica_cache.hpp"
 
 namespace braid::parallel {
 namespace {
@@ -23,12 +24,12 @@ struct Bucket {
   std::vector<std::size_t> tensors, offsets;
 };
 
-std::vector<Bucket> buckets_for(std::span<const Tensor> tensors) {
+std::vector<Bucket> buckets_for(std::span<const Tensor> tensors, const std::vector<std::size_t>& which) {
   constexpr std::size_t kAlign = 64;
   std::vector<Bucket> buckets;
   std::size_t open[kDTypeCount];  // 1 + the bucket that takes the next tensor of a type
   std::fill(std::begin(open), std::end(open), 0);
-  for (std::size_t k = 0; k < tensors.size(); ++k) {
+  for (const std::size_t k : which) {
     const std::size_t bytes = bytes_of(tensors[k]);
     std::size_t& at = open[static_cast<std::size_t>(tensors[k].dtype())];
     if (bytes > kBucketBytes) {
@@ -47,9 +48,57 @@ std::vector<Bucket> buckets_for(std::span<const Tensor> tensors) {
   return buckets;
 }
 
+/// The tensors on ranks 1, 2, …: from the cache where it has them, else in its memory where that is free, else in new flat buffers.
+void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& recorded, std::span<const Device> devices, ReplicaCache* cache,
+                   std::vector<std::vector<Tensor>>& copies) {
+  const std::size_t ranks = devices.size(), count = tensors.size();
+  std::vector<Tensor> sources(tensors.begin(), tensors.end());
+  const auto place = [&](std::size_t k, std::size_t rank, const Ref<Storage>& storage) {
+    copies[rank][k] = make_tensor_on(storage, sources[k].shape(), contiguous_strides(sources[k].shape()), 0, sources[k].dtype());
+  };
+  if (cache) cache->prepare(devices, count), cache->last = {};
+  std::vector<bool> moves(count);                      // to any rank
+  std::vector<std::vector<std::size_t>> stale(ranks);  // tensors whose copy is not good
+  for (std::size_t rank = 1; rank < ranks; ++rank) {
+    std::vector<std::size_t> fresh;  // that need new memory
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t bytes = bytes_of(tensors[k]);
+      // What has no history may be written in place by a replica, so that what an earlier graph holds is not given out again.
+      if (cache && cache->good(k, rank, tensors[k]) && (recorded[k] || cache->reusable(k, rank, bytes))) {
+        place(k, rank, cache->memory(k, rank));
+        cache->last.cached += bytes;
+        continue;
+      }
+      moves[k] = true;
+      stale[rank].push_back(k);
+      const Ref<Storage> free = cache ? cache->reusable(k, rank, bytes) : Ref<Storage>();
+      if (free) place(k, rank, free);
+      else fresh.push_back(k);
+      if (cache) cache->forget(k, rank), cache->last.copied += bytes;
+    }
+    for (const Bucket& bucket : buckets_for(tensors, fresh)) {
+      const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
+      for (std::size_t i = 0; i < bucket.tensors.size(); ++i)
+        place(bucket.tensors[i], rank, Storage::slice(whole, bucket.offsets[i], bytes_of(tensors[bucket.tensors[i]])));
+    }
+  }
+  // What is good on one rank is so on all, but for copies that replicas have written: these ranks alone take part.
+  std::vector<BufferView> views;
+  for (std::size_t k = 0; k < count; ++k) {
+    if (!moves[k]) continue;
+    sources[k] = tensors[k].contiguous();
+    views.push_back(view_of(sources[k]));
+    for (std::size_t rank = 1; rank < ranks; ++rank) views.push_back(view_of(copies[rank][k]));
+  }
+  if (!views.empty()) LocalCommunicator({devices.begin(), devices.end()}).broadcast(views);
+  if (!cache) return;
+  for (std::size_t rank = 1; rank < ranks; ++rank)
+    for (const std::size_t k : stale[rank]) cache->keep(k, rank, tensors[k], copies[rank][k].storage());
+}
+
 }  // namespace
 
-std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors, std::span<const Device> devices) {
+std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors, std::span<const Device> devices, ReplicaCache* cache) {
   const std::size_t ranks = devices.size(), count = tensors.size();
   std::vector<std::vector<Tensor>> copies(ranks, std::vector<Tensor>(count));
   std::vector<Tensor> inputs, outputs;  // of the recorded op
@@ -60,29 +109,8 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
   }
   {
     const NoGrad guard;  // recorded below, as one op
-    std::vector<Tensor> sources(count);
-    for (std::size_t k = 0; k < count; ++k) {
-      copies[0][k] = alias(tensors[k], recorded[k]);
-      sources[k] = ranks > 1 ? tensors[k].contiguous() : tensors[k];
-    }
-    if (ranks > 1) {
-      std::vector<BufferView> views(count * ranks);
-      const std::vector<Bucket> buckets = buckets_for(sources);
-      for (std::size_t rank = 1; rank < ranks; ++rank) {
-        for (const Bucket& bucket : buckets) {
-          const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
-          for (std::size_t i = 0; i < bucket.tensors.size(); ++i) {
-            const std::size_t k = bucket.tensors[i];
-            const Tensor& source = sources[k];
-            copies[rank][k] = make_tensor_on(Storage::slice(whole, bucket.offsets[i], bytes_of(source)), source.shape(), contiguous_strides(source.shape()), 0,
-                                             source.dtype());
-            views[k * ranks + rank] = view_of(copies[rank][k]);
-          }
-        }
-      }
-      for (std::size_t k = 0; k < count; ++k) views[k * ranks] = view_of(sources[k]);
-      LocalCommunicator({devices.begin(), devices.end()}).broadcast(views);
-    }
+    for (std::size_t k = 0; k < count; ++k) copies[0][k] = alias(tensors[k], recorded[k]);
+    if (ranks > 1) copy_to_ranks(tensors, recorded, devices, cache, copies);
   }
   if (inputs.empty()) return copies;
   for (const std::vector<Tensor>& rank : copies)

@@ -6,7 +6,7 @@
 
 namespace braid::parallel::detail {
 
-std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices) {
+std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, ReplicaCache* cache) {
   if (devices.empty()) throw ArgumentError("replicate: expected at least one device, got none");
   check_devices("replicate", devices);
   constexpr std::size_t kNone = ~std::size_t{0};
@@ -25,7 +25,7 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::s
       at[k] = at[first[k]];
     }
   }
-  const std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, devices);
+  const std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, devices, cache);
   std::vector<std::vector<Tensor>> leaves(devices.size(), std::vector<Tensor>(flat.leaves.size()));
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     for (std::size_t k = 0; k < tensors.size(); ++k) {

@@ -111,9 +111,7 @@ TEST_CASE("3.2, 3.3: DataParallel cuts as it is told, and computes the same", "[
   const int n = std::min(3, device_count());
   if (n < 2) return;
   const Tensor x = random_tensor({11, 4}, DType::float64, device(0), 3);
-  const auto rows = [&](const DataParallelOptions& options) {
-    return DataParallel(home(Rows{}), group(n), options)(x).to_vector<std::int64_t>();
-  };
+  const auto rows = [&](const DataParallelOptions& options) { return DataParallel(home(Rows{}), group(n), options)(x).to_vector<std::int64_t>(); };
   CHECK(rows({.split = Split::balanced}) == balanced(11, static_cast<std::size_t>(n)));
   std::vector<double> weights(static_cast<std::size_t>(n), 1);
   weights[0] = 4;
@@ -131,7 +129,8 @@ TEST_CASE("3.2, 3.3: DataParallel cuts as it is told, and computes the same", "[
     plain(x).sum().backward();
     CHECK(allclose(model.module.weight.grad(), plain.weight.grad(), 1e-12, 1e-12));
   }
-  CHECK_THROWS_TEXT(ArgumentError, "given chunk sizes don't sum up to the tensor's size (sum(chunk_sizes) == 10, but expected 11)", rows({.chunk_sizes = {2, 8}}));
+  CHECK_THROWS_TEXT(ArgumentError, "given chunk sizes don't sum up to the tensor's size (sum(chunk_sizes) == 10, but expected 11)",
+                    rows({.chunk_sizes = {2, 8}}));
 }
 
 TEST_CASE("3.9: dims by argument, for inputs and outputs", "[parallel][data_parallel]") {

@@ -31,6 +31,9 @@ class Storage final : public RefCounted {
   void raise_version(std::uint64_t version) noexcept {
     if (version_.load(std::memory_order_relaxed) < version) version_.store(version, std::memory_order_relaxed);
   }
+  /// Somebody outside has a pointer that may be written through (`data<T>()`, memory of others): the version does not tell of every change from now on.
+  void expose() noexcept { exposed_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool exposed() const noexcept { return exposed_.load(std::memory_order_relaxed); }
   /// Unique in this process: never reused, so that a cache can tell one storage from another at the same address.
   [[nodiscard]] std::uint64_t id() const noexcept;
   /// For critical sections over the numbers themselves (BatchNorm's statistics).
@@ -52,6 +55,7 @@ class Storage final : public RefCounted {
   std::uint64_t block_ = 0;  // the allocator's own word
   std::atomic<std::uint64_t> version_{0};
   mutable std::atomic<std::uint64_t> id_{0};  // given at the first question
+  std::atomic<bool> exposed_{false};
   Device device_;
   enum class Kind : std::uint8_t { allocated, wrapped, slice } kind_ = Kind::allocated;
   mutable std::mutex mutex_;

@@ -149,10 +149,10 @@ class Tensor {
   /// All elements in row-major order, on the host, converted to T.
   template <Element T>
   [[nodiscard]] std::vector<T> to_vector() const;
-  /// First element, for dense or strided host access. Throws DTypeError unless T is the dtype, DeviceError unless the memory is the host's.
+  /// First element, for dense or strided host access; `data<const float>()` to read only, which caches of copies like better. Throws DTypeError unless T is the dtype, DeviceError unless the memory is the host's.
   template <class T>
   [[nodiscard]] T* data() const {
-    return static_cast<T*>(data_as(dtype_of<std::remove_const_t<T>>));
+    return static_cast<T*>(data_as(dtype_of<std::remove_const_t<T>>, !std::is_const_v<T>));
   }
 
   /// Identity of the body; two handles of one tensor share it.
@@ -164,7 +164,7 @@ class Tensor {
  private:
   [[nodiscard]] double item_double() const;
   [[nodiscard]] std::int64_t item_int64() const;
-  [[nodiscard]] void* data_as(DType dtype) const;
+  [[nodiscard]] void* data_as(DType dtype, bool written) const;
   Ref<TensorImpl> impl_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <concepts>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -37,6 +38,7 @@ struct DataParallelOptions {
   std::vector<std::int64_t> chunk_sizes = {};
   std::vector<double> weights = {};
   MergeBuffers merge_buffers = MergeBuffers::replica0;
+  bool cache = true;  ///< DataParallel keeps the copies of the weights between its calls, and copies anew what has changed
 };
 
 namespace detail {
@@ -155,16 +157,46 @@ class BufferMerge {
   std::vector<std::vector<Copy>> replicas_;  // [replica][buffer]
 };
 
+/// The cache of one DataParallel: a copy of that one has a cache of its own.
+class CacheOwner {
+ public:
+  CacheOwner();
+  CacheOwner(const CacheOwner&) : CacheOwner() {}
+  CacheOwner(CacheOwner&&) noexcept = default;
+  CacheOwner& operator=(const CacheOwner& other) { return *this = CacheOwner(other); }
+  CacheOwner& operator=(CacheOwner&&) noexcept = default;
+  ~CacheOwner() = default;
+  [[nodiscard]] const std::shared_ptr<ReplicaCache>& get() const noexcept { return cache_; }
+  [[nodiscard]] ReplicateBytes last() const;
+
+ private:
+  std::shared_ptr<ReplicaCache> cache_;
+};
+
+/// A cache for the time of a call; null where there is none, or while another call uses it: what is in its copies may be written by one call at a time.
+class CacheUse {
+ public:
+  explicit CacheUse(std::shared_ptr<ReplicaCache> cache);
+  ~CacheUse();
+  CacheUse(const CacheUse&) = delete;
+  CacheUse& operator=(const CacheUse&) = delete;
+  [[nodiscard]] ReplicaCache* get() const noexcept { return cache_.get(); }
+
+ private:
+  std::shared_ptr<ReplicaCache> cache_;
+};
+
 /// Scatter, replicate, parallel_apply on several devices: the outputs of the replicas, each on its device.
 template <class M, class I>
-auto replica_outputs(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options) {
+auto replica_outputs(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options, const CacheOwner* owner) {
   using R = Output<M, I>;
   RandomSplit random(options.dim, options.dims);
   const std::vector<I> inputs = scatter(input, devices, scatter_options(options));
   for (const I& part : inputs) add_rows(random, part);
   const auto within = [&](std::size_t i) { return random.scope(i); };
   const std::vector<Device> used(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
-  const std::vector<M> replicas = replicate(module, used);
+  const CacheUse cache(owner && options.cache ? owner->get() : nullptr);
+  const std::vector<M> replicas = replicas_of(module, used, cache.get());
   const tree::Flat flat = tree::flatten(module);
   BufferMerge buffers(options.merge_buffers, flat);
   if (options.merge_buffers != MergeBuffers::replica0)
@@ -190,7 +222,8 @@ auto whole_call(const M& module, const I& input, Device device, const DataParall
 
 /// One device: the module itself. Several: scatter, replicate, parallel_apply, gather.
 template <class M, class I>
-Output<M, I> split_call(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options) {
+Output<M, I> split_call(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options,
+                        const CacheOwner* owner = nullptr) {
   using R = Output<M, I>;
   check_placement(tree::flatten(module), devices.front());
   const Device output_device = options.output_device.value_or(devices.front());
@@ -202,8 +235,8 @@ Output<M, I> split_call(const M& module, const I& input, const std::vector<Devic
       return whole_call(module, input, devices.front(), options);
     }
   }
-  if constexpr (std::is_void_v<R>) replica_outputs(module, input, devices, options);
-  else if constexpr (Tree<R>) return gather(replica_outputs(module, input, devices, options), output_device, options.dim, options.output_dims);
+  if constexpr (std::is_void_v<R>) replica_outputs(module, input, devices, options, owner);
+  else if constexpr (Tree<R>) return gather(replica_outputs(module, input, devices, options, owner), output_device, options.dim, options.output_dims);
   else cannot_gather(braid::detail::signature<R>());
 }
 
@@ -242,7 +275,7 @@ struct DataParallel : nn::Module {
   requires std::invocable < const M&, const std::decay_t<A>
   &... > auto operator()(const A&... args) const {
     if (devices_.empty()) return module(args...);
-    return detail::split_call(module, detail::arguments(args...), devices_, options_);
+    return detail::split_call(module, detail::arguments(args...), devices_, options_, &cache_);
   }
 
   /// The replicas' outputs, not joined: output i is on the i-th device, and may be of any type. One device or none gives one output.
@@ -256,8 +289,11 @@ struct DataParallel : nn::Module {
     const auto input = detail::arguments(args...);
     detail::check_placement(tree::flatten(module), devices_.front());
     if (devices_.size() == 1) return one(detail::whole_call(module, input, devices_.front(), options_));
-    return detail::replica_outputs(module, input, devices_, options_);
+    return detail::replica_outputs(module, input, devices_, options_, &cache_);
   }
+
+  /// What the last call sent to the other devices, and what it found there (with options.cache).
+  [[nodiscard]] ReplicateBytes replicate_bytes() const { return cache_.last(); }
 
   BRAID_FIELDS(module)
 
@@ -271,6 +307,7 @@ struct DataParallel : nn::Module {
 
   std::vector<Device> devices_;
   DataParallelOptions options_;
+  detail::CacheOwner cache_;
 };
 template <class M>
 DataParallel(M) -> DataParallel<M>;

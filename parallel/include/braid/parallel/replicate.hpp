@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -8,9 +9,28 @@
 
 namespace braid::parallel {
 
+class ReplicaCache;
+
+/// What the last forward put on the other devices, over all of them.
+struct ReplicateBytes {
+  std::size_t copied = 0;  ///< sent there
+  std::size_t cached = 0;  ///< was there already
+  friend bool operator==(const ReplicateBytes&, const ReplicateBytes&) noexcept = default;
+};
+
 namespace detail {
-/// The leaves of every replica: [device][leaf].
-[[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices);
+/// The leaves of every replica: [device][leaf]. A cache keeps the copies for the next time.
+[[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, ReplicaCache* cache = nullptr);
+
+template <class M>
+[[nodiscard]] std::vector<M> replicas_of(const M& module, std::span<const Device> devices, ReplicaCache* cache) {
+  check_tree<M>();
+  std::vector<M> replicas;
+  const std::vector<std::vector<Tensor>> copies = replicate_leaves(tree::flatten(module), devices, cache);
+  replicas.reserve(copies.size());
+  for (const std::vector<Tensor>& leaves : copies) replicas.push_back(with_leaves(module, leaves));
+  return replicas;
+}
 }  // namespace detail
 
 /// A replica of the module for each device. The module must be on devices[0].
@@ -24,12 +44,7 @@ namespace detail {
 ///           ArgumentError for an empty list of devices
 template <class M>
 [[nodiscard]] std::vector<M> replicate(const M& module, const DeviceList& devices) {
-  check_tree<M>();
-  std::vector<M> replicas;
-  const std::vector<std::vector<Tensor>> copies = detail::replicate_leaves(tree::flatten(module), devices.list());
-  replicas.reserve(copies.size());
-  for (const std::vector<Tensor>& leaves : copies) replicas.push_back(detail::with_leaves(module, leaves));
-  return replicas;
+  return detail::replicas_of(module, devices.list(), nullptr);
 }
 
 }  // namespace braid::parallel

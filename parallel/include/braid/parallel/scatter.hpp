@@ -17,8 +17,8 @@ enum class Split : std::uint8_t {
 
 /// How a tree is cut. Of chunk_sizes and weights one at most.
 struct ScatterOptions {
-  int dim = 0;                                 ///< that tensors are cut along
-  std::vector<int> dims = {};                  ///< the same for each argument, which is an element of a tuple; those beyond the list are cut along `dim`
+  int dim = 0;                 ///< that tensors are cut along
+  std::vector<int> dims = {};  ///< the same for each argument, which is an element of a tuple; those beyond the list are cut along `dim`
   Split split = Split::ceil;
   std::vector<std::int64_t> chunk_sizes = {};  ///< the rows themselves, for the first devices, or all
   std::vector<double> weights = {};            ///< one a device, for devices of unequal speed: rows in proportion, at least one each where there are enough
