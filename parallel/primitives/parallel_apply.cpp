@@ -1,9 +1,12 @@
 #include <braid/parallel/parallel_apply.hpp>
 
+#include <algorithm>
 #include <exception>
 
 #include <braid/core/error.hpp>
 #include <braid/core/worker.hpp>
+
+#include "primitives/replica_group.hpp"
 
 namespace braid::parallel::detail {
 
@@ -30,16 +33,29 @@ std::vector<Device> apply_devices(std::size_t modules, std::size_t inputs, const
 
 void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context) {
   std::vector<std::exception_ptr> errors(devices.size());
+  Meeting meeting(devices);
   run_on_devices(devices, [&](std::size_t i) {
     try {
+      const MeetingScope scope(meeting, i);
       job(context, i);
     } catch (...) {
       errors[i] = std::current_exception();
     }
   });
+  // Who was left alone by a replica that ended is not to blame; but if nothing else is wrong, that is.
+  const auto blamed = [](const std::exception_ptr& error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const LeftAlone&) {
+      return false;
+    } catch (...) {
+    }
+    return static_cast<bool>(error);
+  };
+  const bool any = std::any_of(errors.begin(), errors.end(), blamed);
   std::vector<ReplicaError::Failure> failures;
   for (std::size_t i = 0; i < errors.size(); ++i)
-    if (errors[i]) failures.push_back({i, devices[i], exception_type(errors[i]), exception_message(errors[i]), errors[i]});
+    if (errors[i] && (!any || blamed(errors[i]))) failures.push_back({i, devices[i], exception_type(errors[i]), exception_message(errors[i]), errors[i]});
   if (failures.empty()) return;
   try {
     std::rethrow_exception(failures.front().error);

@@ -18,12 +18,14 @@ namespace braid {
 
 class StreamGuard;
 class RandomForward;
+class ReplicaGroup;
 
 /// What belongs to a thread and is handed to workers that continue its work.
 struct ThreadState {
   bool grad_enabled = true;
   const StreamGuard* streams = nullptr;  // the innermost; workers end before it does
   RandomForward* random = nullptr;       // the innermost; likewise
+  ReplicaGroup* replicas = nullptr;      // likewise
 };
 [[nodiscard]] ThreadState& thread_state() noexcept;
 

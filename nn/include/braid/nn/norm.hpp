@@ -111,4 +111,16 @@ struct BatchNorm2d : detail::BatchNorm {
   BRAID_FIELDS_OF(BatchNorm)
 };
 
+/// Batch norm by the statistics of the whole batch, whatever DataParallel splits it into: the replicas add their sums, forward and backward, and all write
+/// the same running statistics. Outside of DataParallel, on one device and in evaluation it is BatchNorm of x [n, features, ..].
+///
+/// Gradient  to x, weight, bias, through the statistics of all replicas; gradients of gradients too
+/// Throws    ArgumentError for one value a channel in the whole batch in training, or if a replica ends without coming to this layer; ShapeError
+/// Notes     mean first, then the sum of squared differences: two sums over the replicas a forward. Every replica has to call it, in the same order
+struct SyncBatchNorm : detail::BatchNorm {
+  explicit SyncBatchNorm(std::int64_t features, const BatchNormOptions& options = {}) : BatchNorm("SyncBatchNorm", features, options) {}
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS_OF(BatchNorm)
+};
+
 }  // namespace braid::nn

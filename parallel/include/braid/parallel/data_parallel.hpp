@@ -193,8 +193,8 @@ auto replica_outputs(const M& module, const I& input, const std::vector<Device>&
   RandomSplit random(options.dim, options.dims);
   const std::vector<I> inputs = scatter(input, devices, scatter_options(options));
   for (const I& part : inputs) add_rows(random, part);
-  const auto within = [&](std::size_t i) { return random.scope(i); };
   const std::vector<Device> used(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
+  const auto within = [&](std::size_t i) { return random.scope(i); };
   const CacheUse cache(owner && options.cache ? owner->get() : nullptr);
   const std::vector<M> replicas = replicas_of(module, used, cache.get());
   const tree::Flat flat = tree::flatten(module);

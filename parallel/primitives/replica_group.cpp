@@ -1,0 +1,83 @@
+#include "primitives/replica_group.hpp"
+
+#include "primitives/broadcast.hpp"
+
+namespace braid::parallel {
+
+Meeting::Meeting(std::span<const Device> devices) : devices_(devices.begin(), devices.end()), tensors_(devices.size()), values_(devices.size()) {}
+
+template <class Bring, class Work, class Take>
+auto Meeting::meet(std::size_t rank, const Bring& bring, const Work& work, const Take& take) {
+  std::unique_lock lock(mutex_);
+  const auto check_all_here = [&] {
+    if (left_) throw LeftAlone(str("all_reduce: expected all replicas, got none from replica ", left_rank_, ", which has ended"));
+  };
+  check_all_here();
+  bring(rank);
+  if (++arrived_ == size()) {
+    try {
+      error_ = nullptr;
+      work();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    arrived_ = 0;
+    ++meetings_;
+    changed_.notify_all();
+  } else {
+    const std::uint64_t before = meetings_;
+    changed_.wait(lock, [&] { return meetings_ != before || left_; });
+    if (meetings_ == before) check_all_here();
+  }
+  // The next meeting cannot begin its work before this replica has come to it.
+  if (error_) std::rethrow_exception(error_);
+  return take(rank);
+}
+
+void Meeting::add_tensors() {
+  const std::size_t count = tensors_.front().size();
+  std::vector<Tensor> parts;
+  for (std::size_t rank = 0; rank < size(); ++rank) {
+    bool same = tensors_[rank].size() == count;
+    for (std::size_t k = 0; same && k < count; ++k) {
+      const Tensor &a = tensors_.front()[k], &b = tensors_[rank][k];
+      same = a.defined() && b.defined() && a.shape() == b.shape() && a.dtype() == b.dtype() && b.device() == devices_[rank];
+    }
+    if (!same) throw ArgumentError(str("all_reduce: expected tensors like those of replica 0, each on its device, got others from replica ", rank));
+    parts.insert(parts.end(), tensors_[rank].begin(), tensors_[rank].end());
+    tensors_[rank].clear();
+  }
+  tensors_ = broadcast_tensors(reduce_tensors(parts, devices_), devices_);
+}
+
+std::vector<Tensor> Meeting::all_reduce(std::size_t rank, std::vector<Tensor> tensors) {
+  return meet(
+      rank, [&](std::size_t i) { tensors_[i] = std::move(tensors); }, [&] { add_tensors(); }, [&](std::size_t i) { return std::move(tensors_[i]); });
+}
+
+double Meeting::all_reduce(std::size_t rank, double value) {
+  return meet(
+      rank, [&](std::size_t i) { values_[i] = value; },
+      [&] {
+        double total = 0;
+        for (const double each : values_) total += each;
+        values_.assign(size(), total);
+      },
+      [&](std::size_t i) { return values_[i]; });
+}
+
+void Meeting::leave(std::size_t rank) {
+  const std::lock_guard lock(mutex_);
+  if (!left_++) left_rank_ = rank;
+  changed_.notify_all();
+}
+
+MeetingScope::MeetingScope(Meeting& meeting, std::size_t rank) : meeting_(meeting), rank_(rank), before_(thread_state().replicas) {
+  thread_state().replicas = this;
+}
+MeetingScope::~MeetingScope() {
+  thread_state().replicas = before_;
+  meeting_.leave(rank_);
+}
+
+}  // namespace braid::parallel
