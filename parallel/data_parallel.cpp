@@ -105,12 +105,6 @@ void check_placement(const tree::Flat& module, Device first) {
                             leaf.tensor->device(), " (", kind_name(leaf.kind), " '", module.path(leaf), "')"));
 }
 
-bool all_on(const tree::Flat& flat, Device device) {
-  for (const tree::Leaf& leaf : flat.leaves)
-    if (leaf.tensor->defined() && leaf.tensor->device() != device) return false;
-  return true;
-}
-
 void cannot_gather(const char* signature) {
   throw ArgumentError(
       str("gather: expected a tree of tensors from every replica, got ", braid::detail::short_type_name(signature), "; with one device any output is fine"));

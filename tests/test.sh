@@ -19,5 +19,12 @@ case $module in
   "") build release && run_ctest release ;;
   tutorials) build release braid_tutorials && run_ctest release -L '^tutorials$' ;;
   must_not_compile) run_ctest release -L '^must_not_compile$' ;;
+  parallel)
+    build release braid_tests_parallel
+    status=0
+    run_ctest release -L '^parallel$' || status=$?
+    tests/acceptance.sh || status=1
+    exit "$status"
+    ;;
   *) build release "braid_tests_$module" && run_ctest release -L "^$module\$" ;;
 esac

@@ -10,6 +10,12 @@
 
 namespace braid::parallel::detail {
 
+bool all_on(const tree::Flat& flat, Device device) {
+  for (const tree::Leaf& leaf : flat.leaves)
+    if (leaf.tensor->defined() && leaf.tensor->device() != device) return false;
+  return true;
+}
+
 std::optional<Device> first_device(const tree::Flat& flat) {
   for (const tree::Leaf& leaf : flat.leaves)
     if (leaf.tensor->defined()) return leaf.tensor->device();

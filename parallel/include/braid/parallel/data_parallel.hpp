@@ -79,21 +79,7 @@ constexpr void check_not_nested() {
 void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options);
 /// All tensors of the module are on the first device, else DeviceError.
 void check_placement(const tree::Flat& module, Device first);
-/// All tensors are on the device.
-[[nodiscard]] bool all_on(const tree::Flat& flat, Device device);
 [[noreturn]] void cannot_gather(const char* signature);
-
-template <class T>
-[[nodiscard]] bool is_on(const T& t, Device device) {
-  if constexpr (tree::IsTensor<T>) return !t.defined() || t.device() == device;
-  else if constexpr (tree::detail::Holds<T>) return all_on(tree::flatten(t), device);
-  else return true;
-}
-
-template <class T>
-[[nodiscard]] T moved_to(const T& t, Device device) {
-  return tree::map(t, [device](const std::string&, const Tensor& x) { return x.to(device); });
-}
 
 /// The arguments as one tree. Parameters among them are shared, not copied.
 template <class... A>

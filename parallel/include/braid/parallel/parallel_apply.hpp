@@ -26,6 +26,20 @@ decltype(auto) call(const M& module, const I& input) {
 template <class M, class I>
 using Output = std::decay_t<decltype(call(std::declval<const M&>(), std::declval<const I&>()))>;
 
+/// All tensors are on the device.
+[[nodiscard]] bool all_on(const tree::Flat& flat, Device device);
+template <class T>
+[[nodiscard]] bool is_on(const T& t, Device device) {
+  if constexpr (tree::IsTensor<T>) return !t.defined() || t.device() == device;
+  else if constexpr (tree::detail::Holds<T>) return all_on(tree::flatten(t), device);
+  else return true;
+}
+
+template <class T>
+[[nodiscard]] T moved_to(const T& t, Device device) {
+  return tree::map(t, [device](const std::string&, const Tensor& x) { return x.to(device); });
+}
+
 /// Of the first tensor in the tree, if there is one.
 [[nodiscard]] std::optional<Device> first_device(const tree::Flat& flat);
 /// Checks the lengths, and finds the devices where none are given: resolve(context, i) gives that of input i.
@@ -55,6 +69,8 @@ auto parallel_apply_within(const std::vector<M>& modules, const std::vector<I>& 
     auto job = [&](std::size_t i) {
       [[maybe_unused]] const auto scope = within(i);
       slots[i].emplace(detail::call(modules[i], inputs[i]));
+      if constexpr (tree::detail::Holds<R>)
+        if (!devices.list().empty() && !is_on(*slots[i], on[i])) slots[i].emplace(moved_to(*slots[i], on[i]));
     };
     detail::apply(
         on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job);
@@ -69,9 +85,9 @@ auto parallel_apply_within(const std::vector<M>& modules, const std::vector<I>& 
 
 /// Calls modules[i] with inputs[i] for all i at the same time, each on the worker thread of its device, the first on the calling thread, and gives the outputs
 /// in order. An input that is a std::tuple is the list of arguments; any other is the one argument. Modules that return nothing give nothing. The workers have
-/// the caller's gradient mode. Without `devices`, the device of an input's first tensor counts. Throws ReplicaError if calls threw, after all have ended:
-/// `Caught <Type> in replica i on device d: …` of the lowest index, the original nested; ArgumentError if the lengths differ; DeviceError if a device does not
-/// exist, is there twice, or cannot be resolved
+/// the caller's gradient mode. With `devices`, what an output has elsewhere is moved to its device; without them the device of an input's first tensor counts.
+/// Throws ReplicaError if calls threw, after all have ended: `Caught <Type> in replica i on device d: …` of the lowest index, the original nested;
+/// ArgumentError if the lengths differ; DeviceError if a device does not exist, is there twice, or cannot be resolved
 template <class M, class I>
 auto parallel_apply(const std::vector<M>& modules, const std::vector<I>& inputs, const DeviceList& devices = {}) {
   return detail::parallel_apply_within(modules, inputs, devices, [](std::size_t) { return 0; });
