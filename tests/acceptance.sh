@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/acceptance.sh [binary]: runs the acceptance tests of DataParallel and prints one line for each number of the list, T01 to T36 and C1 to C9: pass, FAIL, or
-# n/a with the reason. ./dev test parallel ends with it.
+# tests/acceptance.sh [binary]: runs the acceptance tests of DataParallel and prints one line for each number of the list, T01 to T36 and C1 to C9: pass, FAIL,
+# or n/a with the reason. ./dev test parallel ends with it.
 set -euo pipefail
 binary=${1:-build/release/tests/parallel/braid_tests_parallel}
 report=$(mktemp)
