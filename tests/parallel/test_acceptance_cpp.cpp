@@ -147,7 +147,7 @@ TEST_CASE("C6: the text of an exception", "[parallel][acceptance]") {
     CHECK_THROWS_TEXT(std::runtime_error, "Badness!", call());
     return;
   }
-  CHECK_THROWS_TEXT(ReplicaError, str("Caught std::runtime_error in replica 0 on device ", device(0), ": Badness!"), call());
+  CHECK_THROWS_TEXT(ReplicaError, str("Caught std::runtime_error in replica 0 on device ", device(0), ": Badness!*"), call());
   try {
     call();
   } catch (const ReplicaError& e) {
@@ -191,7 +191,7 @@ TEST_CASE("C9: a convolution and a layer train as on one device", "[parallel][ac
       optimizer.step();  // the gradients are not removed: they accumulate
     };
     for (int i = 0; i < 3; ++i) {
-      const Tensor x = full({cut(16, 4), 2, 3, 3}, 1.0 + i * (i + 1) / 2, {.device = ids.front()});  // 1, 2, 4
+      const Tensor x = random_tensor({cut(16, 4), 2, 3, 3}, DType::float32, ids.front(), static_cast<std::uint64_t>(i + 1));
       step(plain, plain(x));
       step(split, data_parallel(split, x, ids));
       step(wrapped, wrapped(x));

@@ -12,6 +12,7 @@
 namespace braid::test::on_device {
 
 using parallel::DataParallel;
+using parallel::DataParallelOptions;
 
 namespace {
 
@@ -42,9 +43,15 @@ std::vector<Tensor> gradients(const DataParallel<Network>& model) {
 
 TEST_CASE("8.8, T10: after a step no replica's tensor is alive", "[parallel][memory]") {
   const Tensor x = random_tensor({16, 6}), labels = labels_for(16);
-  for (int n = 1; n <= device_count(); ++n) {
-    INFO(n << " devices");
-    const DataParallel model(home(network()), group(n));
+  for (int k = 0; k < 2 * device_count(); ++k) {
+    const int n = k / 2 + 1;
+    const bool cache = k % 2 != 0;
+    INFO(n << " devices" << (cache ? ", cached" : ""));
+    const DataParallel model(home(network()), group(n), DataParallelOptions{.cache = cache});
+    if (cache) {  // what stays alive is the copies of the weights, from the first call on
+      const NoGrad guard;
+      (void)model(x);
+    }
     const std::vector<std::size_t> before = in_use();
     {
       const Tensor y = model(x);
@@ -74,7 +81,7 @@ TEST_CASE("11.7: after a replica has thrown no tensor is left", "[parallel][memo
     BRAID_FIELDS(fc)
   };
   if (device_count() < 2) return;
-  const DataParallel model(home(Throws{}));
+  const DataParallel model(home(Throws{}), devices(), DataParallelOptions{.cache = false});
   const Tensor x = random_tensor({16, 6});
   const std::vector<std::size_t> before = in_use();
   CHECK_THROWS_AS(model(x), ReplicaError);
