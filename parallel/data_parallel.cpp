@@ -95,6 +95,10 @@ ScatterOptions scatter_options(const DataParallelOptions& options) { return {opt
 
 void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options) {
   check_devices(op, devices);
+  if (options.shards < 0) throw ArgumentError(str(op, ": expected shards >= 0, got ", options.shards));
+  if (options.shards > 0 && devices.empty()) throw ArgumentError(str(op, ": expected a device at least for ", options.shards, " shards, got none"));
+  if (options.shards > 0 && !(options.chunk_sizes.empty() && options.weights.empty()))
+    throw ArgumentError(str(op, ": expected shards or chunk sizes or weights, got ", options.shards, " shards and the others too"));
   if (options.output_device) (void)device_context(*options.output_device);  // throws for a device that does not exist
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <span>
@@ -11,8 +12,16 @@ namespace braid::parallel {
 /// Work on less memory than this is done faster than a sleeping thread wakes.
 inline constexpr std::size_t kWakeBytes = std::size_t{1} << 20;
 
-/// f(i) for every device, each on its device's worker, or one after the other on the calling thread if `bytes`, the memory that all of them move, is little.
-/// All are finished when it returns or throws; the exception is that of the lowest i.
+/// The devices of a list, each once, in the order of their first places.
+[[nodiscard]] inline std::vector<Device> distinct(std::span<const Device> devices) {
+  std::vector<Device> once;
+  for (const Device d : devices)
+    if (std::find(once.begin(), once.end(), d) == once.end()) once.push_back(d);
+  return once;
+}
+
+/// f(i) for every place in the list, each on its device's worker, those of one device one after the other; or all of them on the calling thread if `bytes`, the
+/// memory that all of them move, is little. All are finished when it returns or throws; the exception is that of the lowest i.
 template <class F>
 void for_each_device(std::span<const Device> devices, std::size_t bytes, F&& f) {
   if (devices.size() == 1 || bytes < kWakeBytes) {
@@ -20,11 +29,15 @@ void for_each_device(std::span<const Device> devices, std::size_t bytes, F&& f) 
     return;
   }
   std::vector<std::exception_ptr> errors(devices.size());
-  run_on_devices(devices, [&](std::size_t i) {
-    try {
-      f(i);
-    } catch (...) {
-      errors[i] = std::current_exception();
+  const std::vector<Device> workers = distinct(devices);
+  run_on_devices(workers, [&](std::size_t worker) {
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (devices[i] != workers[worker]) continue;
+      try {
+        f(i);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
     }
   });
   for (const std::exception_ptr& e : errors)

@@ -1,6 +1,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/norm.hpp>
+#include <braid/core/replicas.hpp>
 #include <braid/nn/norm.hpp>
 
 namespace braid::nn {
@@ -75,6 +76,7 @@ Tensor BatchNorm::apply(const char* name, const Tensor& x, int rank, int other_r
   if ((x.dim() != rank && x.dim() != other_rank) || x.size(1) != num_features)
     throw ShapeError(str(name, ": expected x of rank ", rank, rank == other_rank ? std::string() : str(" or ", other_rank), " with ", num_features,
                          " features in dim 1, got ", x.shape()));
+  if (const ReplicaGroup* const group = replica_group(); group && group->shards()) return apply_synchronised(name, x);
   const RunningStatistics running{running_mean, running_var, num_batches_tracked, momentum};
   return batch_norm(x, running, weight, bias, training || !running_mean.defined(), eps);
 }

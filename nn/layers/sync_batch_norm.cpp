@@ -29,6 +29,10 @@ Tensor channels_of(const Tensor& t, int rank) {
 
 Tensor SyncBatchNorm::operator()(const Tensor& x) const {
   if (x.dim() < 2 || x.size(1) != num_features) throw ShapeError(str("SyncBatchNorm: expected x [n, ", num_features, ", ..], got ", x.shape()));
+  return apply_synchronised("SyncBatchNorm", x);
+}
+
+Tensor detail::BatchNorm::apply_synchronised(const char* name, const Tensor& x) const {
   const bool by_batch = training || !running_mean.defined();
   ReplicaGroup* const group = replica_group();
   if (!by_batch || !group || group->size() == 1)
@@ -38,7 +42,7 @@ Tensor SyncBatchNorm::operator()(const Tensor& x) const {
   const Shape dims = others(rank);
   const Tensor wide = x.to(x.dtype() == DType::float64 ? DType::float64 : DType::float32);
   const double count = group->all_reduce(num_features ? static_cast<double>(x.numel() / num_features) : 0);
-  if (training && count < 2) throw ArgumentError(str("SyncBatchNorm: expected more than one value a channel in training, got ", count, " in all replicas"));
+  if (training && count < 2) throw ArgumentError(str(name, ": expected more than one value a channel in training, got ", count, " in all replicas"));
   const Tensor mean = group->all_reduce({sum(wide, dims)})[0] / count;
   const Tensor centred = wide - channels_of(mean, rank);
   const Tensor squares = group->all_reduce({sum(centred * centred, dims)})[0];

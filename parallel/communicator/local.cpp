@@ -21,7 +21,6 @@ constexpr std::int64_t kStagedTile = 1024 * 1024;  // elements: what is copied a
 
 std::vector<Device> checked(std::vector<Device> devices) {
   if (devices.empty()) throw ArgumentError("make_local_communicator: expected at least one device, got none");
-  check_devices("make_local_communicator", devices);
   return devices;
 }
 
@@ -69,6 +68,7 @@ std::size_t levels(std::size_t ranks) { return static_cast<std::size_t>(std::bit
 
 LocalCommunicator::LocalCommunicator(std::vector<Device> group, bool stage) : Communicator(checked(group), static_cast<int>(group.size())), host_(!stage) {
   for (const Device d : devices()) host_ = host_ && device_context(d).host_memory;
+  workers_ = distinct(devices());
 }
 
 void LocalCommunicator::do_broadcast(std::span<const BufferView> buffers) {
@@ -83,8 +83,8 @@ void LocalCommunicator::do_broadcast(std::span<const BufferView> buffers) {
   }
   // All copies, end to end, are cut in equal parts at whole cache lines.
   constexpr std::size_t kLine = 64;
-  const std::size_t share = ((total + ranks - 1) / ranks + kLine - 1) / kLine * kLine;
-  for_each_device(devices(), total, [&](std::size_t worker) {
+  const std::size_t share = ((total + workers_.size() - 1) / workers_.size() + kLine - 1) / kLine * kLine;
+  for_each_device(workers_, total, [&](std::size_t worker) {
     const std::size_t begin = worker * share, end = begin + share;
     std::size_t at = 0;
     for (std::size_t i = 0; i < buffers.size() && at < end; ++i) {
@@ -109,9 +109,9 @@ void LocalCommunicator::do_reduce(std::span<const BufferView> buffers, std::span
   if (host_) {
     std::int64_t tiles = 0;
     for (const BufferView& result : results) tiles += (result.count + kTile - 1) / kTile;
-    const auto workers = static_cast<std::int64_t>(ranks);
-    for_each_device(devices(), total, [&](std::size_t worker) {
-      const Device device = devices()[worker];  // its kernels and its thread; the memory is everybody's
+    const auto workers = static_cast<std::int64_t>(workers_.size());
+    for_each_device(workers_, total, [&](std::size_t worker) {
+      const Device device = workers_[worker];  // its kernels and its thread; the memory is everybody's
       const std::int64_t begin = tiles * static_cast<std::int64_t>(worker) / workers, end = tiles * static_cast<std::int64_t>(worker + 1) / workers;
       const Ref<Storage> scratch = Storage::allocate(levels(ranks) > 1 ? levels(ranks) * kTile * sizeof(double) : 0, device);  // two ranks need none
       std::int64_t at = 0;
@@ -152,6 +152,9 @@ void LocalCommunicator::do_reduce(std::span<const BufferView> buffers, std::span
   }
 }
 
-std::unique_ptr<Communicator> make_local_communicator(std::vector<Device> devices) { return std::make_unique<LocalCommunicator>(std::move(devices)); }
+std::unique_ptr<Communicator> make_local_communicator(std::vector<Device> devices) {
+  check_devices("make_local_communicator", devices);
+  return std::make_unique<LocalCommunicator>(std::move(devices));
+}
 
 }  // namespace braid::parallel

@@ -1,9 +1,12 @@
 #include "primitives/broadcast.hpp"
 
+#include <algorithm>
+
 #include <braid/core/autograd.hpp>
 
 #include "communicator/local.hpp"
 #include "primitives/replica_cache.hpp"
+#include "workers.hpp"
 
 namespace braid::parallel {
 namespace {
@@ -109,8 +112,15 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
   }
   {
     const NoGrad guard;  // recorded below, as one op
-    for (std::size_t k = 0; k < count; ++k) copies[0][k] = alias(tensors[k], recorded[k]);
-    if (ranks > 1) copy_to_ranks(tensors, recorded, devices, cache, copies);
+    const std::vector<Device> places = distinct(devices);
+    std::vector<std::vector<Tensor>> there(places.size(), std::vector<Tensor>(count));
+    for (std::size_t k = 0; k < count; ++k) there[0][k] = alias(tensors[k], recorded[k]);
+    if (places.size() > 1) copy_to_ranks(tensors, recorded, places, cache, there);
+    for (std::size_t rank = ranks; rank-- > 0;) {  // the first rank of a device gets the copies themselves, so it comes last
+      const auto place = static_cast<std::size_t>(std::find(places.begin(), places.end(), devices[rank]) - places.begin());
+      const bool first = std::find(devices.begin(), devices.end(), devices[rank]) == devices.begin() + static_cast<std::ptrdiff_t>(rank);
+      for (std::size_t k = 0; k < count; ++k) copies[rank][k] = first ? std::move(there[place][k]) : alias(there[place][k], recorded[k]);
+    }
   }
   if (inputs.empty()) return copies;
   for (const std::vector<Tensor>& rank : copies)

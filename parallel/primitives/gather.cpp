@@ -69,9 +69,10 @@ struct Plan {
   Shape shape;
 };
 
-Plan plan(std::vector<Tensor> parts, const std::string& path, int dim) {
+Plan plan(std::vector<Tensor> parts, const std::string& path, int dim, bool separate) {
   const Tensor& first = parts.front();
   Plan plan;
+  plan.pieces.separate = separate;
   plan.pieces.scalars = first.dim() == 0;
   plan.pieces.dim = plan.pieces.scalars ? 0 : wrap_dim("gather", dim, first.dim());
   std::int64_t total = 0;
@@ -95,7 +96,7 @@ Plan plan(std::vector<Tensor> parts, const std::string& path, int dim) {
 
 }  // namespace
 
-std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device, int dim, std::span<const int> dims) {
+std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device, int dim, std::span<const int> dims, bool separate) {
   if (outputs.empty()) throw ArgumentError("Expected at least one tensor to gather from");
   (void)device_context(output_device);  // throws for a device that does not exist
   const tree::Flat& first = outputs.front();
@@ -108,7 +109,7 @@ std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device ou
     if (!first.leaves[k].tensor->defined()) continue;
     std::vector<Tensor> parts;
     for (const auto& replica : leaves) parts.push_back(*replica[k]);
-    plans[k] = plan(std::move(parts), first.path(first.leaves[k]), dim_of(first, first.leaves[k], dim, dims));
+    plans[k] = plan(std::move(parts), first.path(first.leaves[k]), dim_of(first, first.leaves[k], dim, dims), separate);
     scalars = scalars || plans[k]->pieces.scalars;
   }
   if (scalars) warn_scalars();

@@ -7,6 +7,8 @@
 #include <braid/core/worker.hpp>
 
 #include "primitives/replica_group.hpp"
+#include "primitives/turns.hpp"
+#include "workers.hpp"
 
 namespace braid::parallel::detail {
 
@@ -37,17 +39,27 @@ std::vector<Device> apply_devices(std::size_t modules, std::size_t inputs, const
   return devices;
 }
 
-void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context) {
+void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context, bool shards) {
   std::vector<std::exception_ptr> errors(devices.size());
-  Meeting meeting(devices);
-  run_on_devices(devices, [&](std::size_t i) {
+  Meeting meeting(devices, shards);
+  auto run = [&](std::size_t i) {
     try {
       const MeetingScope scope(meeting, i);
       job(context, i);
     } catch (...) {
       errors[i] = std::current_exception();
     }
-  });
+  };
+  if (const std::vector<Device> workers = distinct(devices); workers.size() == devices.size()) {
+    run_on_devices(devices, run);
+  } else {
+    run_on_devices(workers, [&](std::size_t worker) {
+      std::vector<std::size_t> mine;
+      for (std::size_t i = 0; i < devices.size(); ++i)
+        if (devices[i] == workers[worker]) mine.push_back(i);
+      Turns(std::move(mine), run).run();
+    });
+  }
   // Who was left alone by a replica that ended is not to blame; but if nothing else is wrong, that is.
   const auto blamed = [](const std::exception_ptr& error) {
     try {

@@ -31,6 +31,7 @@ std::vector<Tensor> cut(const Tensor& x, const Pieces& pieces) {
     for_each_device(pieces.devices, bytes_of(x), [&](std::size_t i) {
       Tensor part = pieces.scalars ? x.select(pieces.dim, start[i]) : x.narrow(pieces.dim, start[i], pieces.sizes[i]);
       parts[i] = copy_in_background(part, pieces.devices[i]);
+      if (pieces.separate && parts[i].storage() == x.storage()) parts[i] = parts[i].clone();
     });
   }
   if (needs_grad({x})) {

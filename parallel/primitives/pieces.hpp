@@ -11,7 +11,8 @@ namespace braid::parallel {
 /// Where the pieces of a tensor lie.
 struct Pieces {
   int dim = 0;
-  bool scalars = false;  // the pieces have no dimensions, the whole is a vector
+  bool scalars = false;   // the pieces have no dimensions, the whole is a vector
+  bool separate = false;  // every piece is dense in memory of its own, also on the device of the whole: what is computed from it is the same wherever that is
   std::vector<std::int64_t> sizes;
   std::vector<Device> devices;
 };

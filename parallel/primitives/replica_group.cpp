@@ -1,10 +1,12 @@
 #include "primitives/replica_group.hpp"
 
 #include "primitives/broadcast.hpp"
+#include "primitives/turns.hpp"
 
 namespace braid::parallel {
 
-Meeting::Meeting(std::span<const Device> devices) : devices_(devices.begin(), devices.end()), tensors_(devices.size()), values_(devices.size()) {}
+Meeting::Meeting(std::span<const Device> devices, bool shards)
+    : devices_(devices.begin(), devices.end()), shards_(shards), tensors_(devices.size()), values_(devices.size()) {}
 
 template <class Bring, class Work, class Take>
 auto Meeting::meet(std::size_t rank, const Bring& bring, const Work& work, const Take& take) {
@@ -26,7 +28,11 @@ auto Meeting::meet(std::size_t rank, const Bring& bring, const Work& work, const
     changed_.notify_all();
   } else {
     const std::uint64_t before = meetings_;
+    Turns::pass();
     changed_.wait(lock, [&] { return meetings_ != before || left_; });
+    lock.unlock();  // who has the turn may be on the way to the next meeting
+    Turns::take_back();
+    lock.lock();
     if (meetings_ == before) check_all_here();
   }
   // The next meeting cannot begin its work before this replica has come to it.
@@ -45,8 +51,8 @@ void Meeting::add_tensors() {
     }
     if (!same) throw ArgumentError(str("all_reduce: expected tensors like those of replica 0, each on its device, got others from replica ", rank));
     parts.insert(parts.end(), tensors_[rank].begin(), tensors_[rank].end());
-    tensors_[rank].clear();
   }
+  for (std::vector<Tensor>& brought : tensors_) brought.clear();  // so that reduce_tensors may write into a part
   tensors_ = broadcast_tensors(reduce_tensors(parts, devices_), devices_);
 }
 

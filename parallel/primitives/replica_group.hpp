@@ -15,8 +15,9 @@ namespace braid::parallel {
 
 class Meeting {
  public:
-  explicit Meeting(std::span<const Device> devices);
+  Meeting(std::span<const Device> devices, bool shards);
   [[nodiscard]] std::size_t size() const noexcept { return devices_.size(); }
+  [[nodiscard]] bool shards() const noexcept { return shards_; }
 
   [[nodiscard]] std::vector<Tensor> all_reduce(std::size_t rank, std::vector<Tensor> tensors);
   [[nodiscard]] double all_reduce(std::size_t rank, double value);
@@ -32,6 +33,7 @@ class Meeting {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Device> devices_;
+  bool shards_;
   std::vector<std::vector<Tensor>> tensors_;  // [rank], first those that were brought, then the sums
   std::vector<double> values_;                // likewise
   std::size_t arrived_ = 0;
@@ -48,6 +50,7 @@ class MeetingScope final : public ReplicaGroup {
   MeetingScope(const MeetingScope&) = delete;
   MeetingScope& operator=(const MeetingScope&) = delete;
   [[nodiscard]] std::size_t size() const noexcept override { return meeting_.size(); }
+  [[nodiscard]] bool shards() const noexcept override { return meeting_.shards(); }
   [[nodiscard]] std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) override { return meeting_.all_reduce(rank_, std::move(tensors)); }
   [[nodiscard]] double all_reduce(double value) override { return meeting_.all_reduce(rank_, value); }
 

@@ -1,14 +1,16 @@
 #include <braid/parallel/replicate.hpp>
 
+#include <algorithm>
+
 #include <braid/core/error.hpp>
 
 #include "primitives/broadcast.hpp"
 
 namespace braid::parallel::detail {
 
-std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, ReplicaCache* cache) {
+std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, ReplicaCache* cache, bool shards) {
   if (devices.empty()) throw ArgumentError("replicate: expected at least one device, got none");
-  check_devices("replicate", devices);
+  if (!shards) check_devices("replicate", devices);
   constexpr std::size_t kNone = ~std::size_t{0};
   const std::vector<std::size_t> first = flat.first_of();
   std::vector<Tensor> tensors;                             // each once, defined
@@ -25,7 +27,15 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::s
       at[k] = at[first[k]];
     }
   }
-  const std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, devices, cache);
+  std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, devices, cache);
+  // What a replica writes in place is its own: the first one on a device has the copies themselves.
+  for (std::size_t rank = 1; shards && rank < devices.size(); ++rank) {
+    if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(rank), devices[rank]) == devices.begin() + static_cast<std::ptrdiff_t>(rank))
+      continue;
+    for (std::size_t k = 0; k < flat.leaves.size(); ++k)
+      if (flat.leaves[k].kind == tree::Kind::buffer && at[k] != kNone && first[k] == k && !copies[rank][at[k]].requires_grad())
+        copies[rank][at[k]] = copies[rank][at[k]].clone();
+  }
   std::vector<std::vector<Tensor>> leaves(devices.size(), std::vector<Tensor>(flat.leaves.size()));
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     for (std::size_t k = 0; k < tensors.size(); ++k) {

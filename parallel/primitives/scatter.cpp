@@ -6,6 +6,7 @@
 
 #include <braid/core/error.hpp>
 
+#include "primitives/broadcast.hpp"
 #include "primitives/pieces.hpp"
 
 namespace braid::parallel {
@@ -94,40 +95,75 @@ int dim_of(const tree::Flat& flat, const tree::Leaf& leaf, int dim, std::span<co
   return argument ? dims[static_cast<std::size_t>(name.index)] : dim;
 }
 
-std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat, std::span<const Device> devices, const ScatterOptions& options) {
-  if (devices.empty()) throw ArgumentError("scatter: expected at least one device, got none");
-  check_devices("scatter", devices);
-  // How many chunks: what all tensors with dimensions agree on.
-  std::vector<std::vector<std::int64_t>> sizes(flat.leaves.size());
-  std::vector<int> dims(flat.leaves.size());
-  std::size_t decides = flat.leaves.size();
+namespace {
+
+/// How the tensors of a tree are cut: what all with dimensions agree on is the number of chunks.
+struct Cut {
   std::size_t chunks = 1;
+  std::vector<int> dims;                         // [leaf]
+  std::vector<std::vector<std::int64_t>> sizes;  // likewise
+};
+
+Cut cut_for(const tree::Flat& flat, std::size_t n, const ScatterOptions& options, const char* what) {
+  Cut cut;
+  cut.dims.resize(flat.leaves.size());
+  cut.sizes.resize(flat.leaves.size());
+  std::size_t decides = flat.leaves.size();
   for (std::size_t k = 0; k < flat.leaves.size(); ++k) {
     const tree::Leaf& leaf = flat.leaves[k];
     if (!leaf.tensor->defined() || leaf.tensor->dim() == 0) continue;
-    dims[k] = wrap_dim("scatter", dim_of(flat, leaf, options.dim, options.dims), leaf.tensor->dim());
-    sizes[k] = chunk_sizes(leaf.tensor->shape()[dims[k]], devices.size(), options);
-    if (decides == flat.leaves.size()) decides = k, chunks = sizes[k].size();
-    if (sizes[k].size() != chunks)
-      throw ShapeError(str("scatter: expected the same number of chunks along dim ", options.dim, " over ", devices.size(), " devices for all tensors, got ",
-                           said(flat, flat.leaves[decides], dims[decides], chunks), " and ", said(flat, leaf, dims[k], sizes[k].size())));
+    cut.dims[k] = wrap_dim("scatter", dim_of(flat, leaf, options.dim, options.dims), leaf.tensor->dim());
+    cut.sizes[k] = chunk_sizes(leaf.tensor->shape()[cut.dims[k]], n, options);
+    if (decides == flat.leaves.size()) decides = k, cut.chunks = cut.sizes[k].size();
+    if (cut.sizes[k].size() != cut.chunks)
+      throw ShapeError(str("scatter: expected the same number of chunks along dim ", options.dim, " over ", n, " ", what, " for all tensors, got ",
+                           said(flat, flat.leaves[decides], cut.dims[decides], cut.chunks), " and ", said(flat, leaf, cut.dims[k], cut.sizes[k].size())));
   }
-  const std::span<const Device> used = devices.first(chunks);
+  return cut;
+}
+
+/// Chunk i of every tensor on used[i]. `separate`: as Pieces has it, and a tensor without dimensions is copied as weights are.
+std::vector<std::vector<Tensor>> place(const tree::Flat& flat, Cut how, std::span<const Device> used, bool separate) {
   const std::vector<std::size_t> first = flat.first_of();
-  std::vector<std::vector<Tensor>> parts(chunks, std::vector<Tensor>(flat.leaves.size()));
+  std::vector<std::vector<Tensor>> parts(how.chunks, std::vector<Tensor>(flat.leaves.size()));
   for (std::size_t k = 0; k < flat.leaves.size(); ++k) {
     const Tensor& x = *flat.leaves[k].tensor;
     if (!x.defined()) continue;
+    std::vector<Tensor> pieces;
     if (first[k] != k) {  // the same tensor again
       for (auto& part : parts) part[k] = part[first[k]];
-    } else if (x.dim() == 0 || chunks == 1) {
-      for (std::size_t i = 0; i < chunks; ++i) parts[i][k] = x.to(used[i]);
-    } else {
-      std::vector<Tensor> pieces = cut(x, {dims[k], false, std::move(sizes[k]), {used.begin(), used.end()}});
-      for (std::size_t i = 0; i < chunks; ++i) parts[i][k] = std::move(pieces[i]);
+      continue;
     }
+    if (x.dim() == 0 && separate) {
+      for (std::vector<Tensor>& copy : broadcast_tensors(std::vector<Tensor>{x.to(used.front())}, used)) pieces.push_back(std::move(copy.front()));
+    } else if (x.dim() == 0 || how.chunks == 1) {
+      for (std::size_t i = 0; i < how.chunks; ++i) pieces.push_back(x.to(used[i]));
+    } else {
+      pieces = cut(x, {how.dims[k], false, separate, std::move(how.sizes[k]), {used.begin(), used.end()}});
+    }
+    for (std::size_t i = 0; i < how.chunks; ++i) parts[i][k] = std::move(pieces[i]);
   }
   return parts;
+}
+
+}  // namespace
+
+std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat, std::span<const Device> devices, const ScatterOptions& options) {
+  if (devices.empty()) throw ArgumentError("scatter: expected at least one device, got none");
+  check_devices("scatter", devices);
+  Cut how = cut_for(flat, devices.size(), options, "devices");
+  const std::span<const Device> used = devices.first(how.chunks);
+  return place(flat, std::move(how), used, false);
+}
+
+Shards scatter_shards(const tree::Flat& flat, std::span<const Device> devices, std::size_t shards, const ScatterOptions& options) {
+  ScatterOptions rule{options.dim, options.dims, Split::balanced, {}, {}};
+  Cut how = cut_for(flat, shards, rule, "shards");
+  Shards result;
+  const std::vector<std::int64_t> owned = balanced(static_cast<std::int64_t>(how.chunks), static_cast<std::int64_t>(devices.size()));
+  for (std::size_t i = 0; i < owned.size(); ++i) result.devices.insert(result.devices.end(), static_cast<std::size_t>(owned[i]), devices[i]);
+  result.leaves = place(flat, std::move(how), result.devices, true);
+  return result;
 }
 
 void assign_leaves(const tree::Flat& flat, std::span<const Tensor> leaves) {

@@ -92,11 +92,14 @@ struct BatchNorm : Module {
 
  protected:
   [[nodiscard]] Tensor apply(const char* name, const Tensor& x, int rank, int other_rank) const;
+  /// By the statistics of all replicas that run with this one, if there are others.
+  [[nodiscard]] Tensor apply_synchronised(const char* name, const Tensor& x) const;
 };
 }  // namespace detail
 
 /// batch_norm of [n, features] or [n, features, length]. In training it writes the buffers, under the lock of their storage, though operator() is const: in
-/// DataParallel those of replica 0 stay, so that the running statistics are those of its chunk. Throws ArgumentError for one value a channel in training;
+/// DataParallel those of replica 0 stay, so that the running statistics are those of its chunk; with its `shards` the statistics are those of the whole batch,
+/// as SyncBatchNorm takes them. Throws ArgumentError for one value a channel in training;
 /// ShapeError for another rank or number of features.
 struct BatchNorm1d : detail::BatchNorm {
   explicit BatchNorm1d(std::int64_t features, const BatchNormOptions& options = {}) : BatchNorm("BatchNorm1d", features, options) {}

@@ -28,7 +28,7 @@ enum class MergeBuffers : std::uint8_t {
 };
 
 /// What DataParallel and data_parallel can be told beside the devices. How the batch is cut (split, chunk_sizes, weights): ScatterOptions. On one device nothing
-/// is cut.
+/// is cut, but in shards.
 struct DataParallelOptions {
   std::optional<Device> output_device = {};  ///< where the outputs are joined; default: the first device
   int dim = 0;                               ///< the dimension that is split and joined
@@ -39,6 +39,11 @@ struct DataParallelOptions {
   std::vector<double> weights = {};
   MergeBuffers merge_buffers = MergeBuffers::replica0;
   bool cache = true;  ///< DataParallel keeps the copies of the weights between its calls, and copies anew what has changed
+  /// Above 0: the same bits for any number of devices, one included. The batch is cut in min(shards, rows) chunks by the balanced rule, each is computed by
+  /// itself, and every sum over the batch (gradients, BatchNorm's statistics) is taken over the shards in the fixed order of Communicator::reduce. A device
+  /// computes consecutive shards, one after the other: smaller pieces of work, the price of it. Random numbers and sums that the model itself takes over its
+  /// input are then a shard's. Not with chunk_sizes or weights; needs a device at least.
+  int shards = 0;
 };
 
 namespace detail {
@@ -172,26 +177,47 @@ class CacheUse {
   std::shared_ptr<ReplicaCache> cache_;
 };
 
-/// Scatter, replicate, parallel_apply on several devices: the outputs of the replicas, each on its device.
+/// A replica's part of the input, for each: of each device that gets rows, or of each shard.
+template <class I>
+struct Parts {
+  std::vector<I> inputs;
+  std::vector<Device> devices;
+};
+template <class I>
+[[nodiscard]] Parts<I> parts_of(const I& input, const std::vector<Device>& devices, const DataParallelOptions& options) {
+  const ScatterOptions how = scatter_options(options);
+  Parts<I> parts;
+  if (options.shards > 0) {
+    Shards shards = scatter_shards(tree::flatten(input), devices, static_cast<std::size_t>(options.shards), how);
+    for (const std::vector<Tensor>& leaves : shards.leaves) parts.inputs.push_back(with_leaves(input, leaves));
+    parts.devices = std::move(shards.devices);
+  } else {
+    parts.inputs = scatter(input, devices, how);
+    parts.devices.assign(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(parts.inputs.size()));
+  }
+  return parts;
+}
+
+/// Scatter, replicate, parallel_apply: the outputs of the replicas, each on its device.
 template <class M, class I>
 auto replica_outputs(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options, const CacheOwner* owner) {
   using R = Output<M, I>;
+  const bool shards = options.shards > 0;
   RandomSplit random(options.dim, options.dims);
-  const std::vector<I> inputs = scatter(input, devices, scatter_options(options));
+  const auto [inputs, used] = parts_of(input, devices, options);
   for (const I& part : inputs) add_rows(random, part);
-  const std::vector<Device> used(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
   const auto within = [&](std::size_t i) { return random.scope(i); };
   const CacheUse cache(owner && options.cache ? owner->get() : nullptr);
-  const std::vector<M> replicas = replicas_of(module, used, cache.get());
+  const std::vector<M> replicas = replicas_of(module, used, cache.get(), shards);
   const tree::Flat flat = tree::flatten(module);
   BufferMerge buffers(options.merge_buffers, flat);
   if (options.merge_buffers != MergeBuffers::replica0)
     for (const M& replica : replicas) buffers.add(tree::flatten(replica));
   if constexpr (std::is_void_v<R>) {
-    parallel_apply_within(replicas, inputs, used, within);
+    apply_within(replicas, inputs, used, within, true, shards);
     buffers.finish(random);
   } else {
-    auto outputs = parallel_apply_within(replicas, inputs, used, within);
+    auto outputs = apply_within(replicas, inputs, used, within, true, shards);
     buffers.finish(random);
     return outputs;
   }
@@ -206,14 +232,14 @@ auto whole_call(const M& module, const I& input, Device device, const DataParall
   return is_on(input, device) ? call(module, input) : call(module, moved_to(input, device));
 }
 
-/// One device: the module itself. Several: scatter, replicate, parallel_apply, gather.
+/// One device and no shards: the module itself. Else: scatter, replicate, parallel_apply, gather.
 template <class M, class I>
 Output<M, I> split_call(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options,
                         const CacheOwner* owner = nullptr) {
   using R = Output<M, I>;
   check_placement(tree::flatten(module), devices.front());
   const Device output_device = options.output_device.value_or(devices.front());
-  if (devices.size() == 1) {
+  if (devices.size() == 1 && options.shards == 0) {
     if constexpr (tree::detail::Holds<R>) {
       R output = whole_call(module, input, devices.front(), options);
       return is_on(output, output_device) ? output : moved_to(output, output_device);
@@ -222,7 +248,8 @@ Output<M, I> split_call(const M& module, const I& input, const std::vector<Devic
     }
   }
   if constexpr (std::is_void_v<R>) replica_outputs(module, input, devices, options, owner);
-  else if constexpr (Tree<R>) return gather(replica_outputs(module, input, devices, options, owner), output_device, options.dim, options.output_dims);
+  else if constexpr (Tree<R>)
+    return joined(replica_outputs(module, input, devices, options, owner), output_device, options.dim, options.output_dims, options.shards > 0);
   else cannot_gather(braid::detail::signature<R>());
 }
 
@@ -264,7 +291,8 @@ struct DataParallel : nn::Module {
     return detail::split_call(module, detail::arguments(args...), devices_, options_, &cache_);
   }
 
-  /// The replicas' outputs, not joined: output i is on the i-th device, and may be of any type. One device or none gives one output.
+  /// The replicas' outputs, not joined: output i is on the i-th device, and may be of any type. One device or none gives one output; with shards there is one
+  /// for each.
   /// Losses taken where the data is need no gather of large outputs: add up the LossSums of the replicas for the exact loss of the batch.
   template <class... A>
   requires std::invocable < const M&, const std::decay_t<A>
@@ -274,7 +302,7 @@ struct DataParallel : nn::Module {
     if (devices_.empty()) return one(module(args...));
     const auto input = detail::arguments(args...);
     detail::check_placement(tree::flatten(module), devices_.front());
-    if (devices_.size() == 1) return one(detail::whole_call(module, input, devices_.front(), options_));
+    if (devices_.size() == 1 && options_.shards == 0) return one(detail::whole_call(module, input, devices_.front(), options_));
     return detail::replica_outputs(module, input, devices_, options_, &cache_);
   }
 

@@ -45,35 +45,31 @@ template <class T>
 /// Checks the lengths, and finds the devices where none are given: resolve(context, i) gives that of input i.
 [[nodiscard]] std::vector<Device> apply_devices(std::size_t modules, std::size_t inputs, const std::vector<Device>& given,
                                                 std::optional<Device> (*resolve)(const void* context, std::size_t i), const void* context);
-/// job(context, i) on devices[i]'s worker, all at once; throws ReplicaError after all are done.
-void apply(std::span<const Device> devices, void (*job)(void* context, std::size_t i), void* context);
+/// job(context, i) on devices[i]'s worker, all at once; throws ReplicaError after all are done. `shards`: they are shards of one batch, and several may be on
+/// one device, which then runs one at a time.
+void apply(std::span<const Device> devices, void (*job)(void* context, std::size_t i), void* context, bool shards);
 
-/// parallel_apply; what within(i) makes lives on the thread of replica i while it runs.
+/// modules[i] with inputs[i] on on[i]; what within(i) makes lives on the thread of replica i while it runs. `move`: outputs that are elsewhere come there.
 template <class M, class I, class W>
-auto parallel_apply_within(const std::vector<M>& modules, const std::vector<I>& inputs, const DeviceList& devices, W within) {
+auto apply_within(const std::vector<M>& modules, const std::vector<I>& inputs, std::span<const Device> on, W within, bool move, bool shards) {
   using R = detail::Output<M, I>;
-  const auto resolve = [](const void* context, std::size_t i) -> std::optional<Device> {
-    if constexpr (tree::detail::Holds<I>) return detail::first_device(tree::flatten((*static_cast<const std::vector<I>*>(context))[i]));
-    else return (void)context, (void)i, std::nullopt;
-  };
-  const std::vector<Device> on = detail::apply_devices(modules.size(), inputs.size(), devices.list(), resolve, &inputs);
   if constexpr (std::is_void_v<R>) {
     auto job = [&](std::size_t i) {
       [[maybe_unused]] const auto scope = within(i);
       detail::call(modules[i], inputs[i]);
     };
     detail::apply(
-        on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job);
+        on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job, shards);
   } else {
     std::vector<std::optional<R>> slots(inputs.size());
     auto job = [&](std::size_t i) {
       [[maybe_unused]] const auto scope = within(i);
       slots[i].emplace(detail::call(modules[i], inputs[i]));
       if constexpr (tree::detail::Holds<R>)
-        if (!devices.list().empty() && !is_on(*slots[i], on[i])) slots[i].emplace(moved_to(*slots[i], on[i]));
+        if (move && !is_on(*slots[i], on[i])) slots[i].emplace(moved_to(*slots[i], on[i]));
     };
     detail::apply(
-        on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job);
+        on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job, shards);
     std::vector<R> outputs;
     outputs.reserve(slots.size());
     for (std::optional<R>& slot : slots) outputs.push_back(std::move(*slot));
@@ -90,7 +86,13 @@ auto parallel_apply_within(const std::vector<M>& modules, const std::vector<I>& 
 /// ArgumentError if the lengths differ; DeviceError if a device does not exist, is there twice, or cannot be resolved
 template <class M, class I>
 auto parallel_apply(const std::vector<M>& modules, const std::vector<I>& inputs, const DeviceList& devices = {}) {
-  return detail::parallel_apply_within(modules, inputs, devices, [](std::size_t) { return 0; });
+  const auto resolve = [](const void* context, std::size_t i) -> std::optional<Device> {
+    if constexpr (tree::detail::Holds<I>) return detail::first_device(tree::flatten((*static_cast<const std::vector<I>*>(context))[i]));
+    else return (void)context, (void)i, std::nullopt;
+  };
+  const std::vector<Device> on = detail::apply_devices(modules.size(), inputs.size(), devices.list(), resolve, &inputs);
+  return detail::apply_within(
+      modules, inputs, on, [](std::size_t) { return 0; }, !devices.list().empty(), false);
 }
 
 }  // namespace braid::parallel

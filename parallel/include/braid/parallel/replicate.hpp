@@ -19,14 +19,16 @@ struct ReplicateBytes {
 };
 
 namespace detail {
-/// The leaves of every replica: [device][leaf]. A cache keeps the copies for the next time.
-[[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, ReplicaCache* cache = nullptr);
+/// The leaves of every replica: [rank][leaf]. A cache keeps the copies for the next time. `shards`: ranks may be on one device; they then share its parameters,
+/// and have buffers of their own.
+[[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, ReplicaCache* cache = nullptr,
+                                                                bool shards = false);
 
 template <class M>
-[[nodiscard]] std::vector<M> replicas_of(const M& module, std::span<const Device> devices, ReplicaCache* cache) {
+[[nodiscard]] std::vector<M> replicas_of(const M& module, std::span<const Device> devices, ReplicaCache* cache, bool shards = false) {
   check_tree<M>();
   std::vector<M> replicas;
-  const std::vector<std::vector<Tensor>> copies = replicate_leaves(tree::flatten(module), devices, cache);
+  const std::vector<std::vector<Tensor>> copies = replicate_leaves(tree::flatten(module), devices, cache, shards);
   replicas.reserve(copies.size());
   for (const std::vector<Tensor>& leaves : copies) replicas.push_back(with_leaves(module, leaves));
   return replicas;

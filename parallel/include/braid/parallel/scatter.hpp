@@ -32,6 +32,12 @@ struct ScatterOptions {
 namespace detail {
 /// The leaves of every device's tree: [device][leaf].
 [[nodiscard]] std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat, std::span<const Device> devices, const ScatterOptions& options);
+/// The batch in min(shards, size) chunks by the balanced rule, whatever the number of devices; each device gets as many consecutive ones, or one more.
+struct Shards {
+  std::vector<std::vector<Tensor>> leaves;  ///< [shard][leaf]
+  std::vector<Device> devices;              ///< of each shard
+};
+[[nodiscard]] Shards scatter_shards(const tree::Flat& flat, std::span<const Device> devices, std::size_t shards, const ScatterOptions& options);
 /// The dim that a leaf is cut along: of its argument, where `dims` says.
 [[nodiscard]] int dim_of(const tree::Flat& flat, const tree::Leaf& leaf, int dim, std::span<const int> dims);
 void assign_leaves(const tree::Flat& flat, std::span<const Tensor> leaves);
