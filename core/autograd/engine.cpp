@@ -302,7 +302,7 @@ class Engine {
   Tensor take(std::uint32_t index) {
     Slot& slot = slots_[index];
     if (!slot.more.empty()) {
-      slot.more.emplace_back(slot.order, std::move(slot.first));
+      slot.more.emplace(slot.more.begin(), slot.order, std::move(slot.first));  // in front: several parts of one node keep their order
       std::stable_sort(slot.more.begin(), slot.more.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
       Tensor sum = std::move(slot.more.front().second);
       for (std::size_t i = 1; i < slot.more.size(); ++i) sum = joined(std::move(sum), slot.more[i].second, create_);
