@@ -7,6 +7,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
+#include <braid/core/replicas.hpp>
 
 #include "primitives/replica_cache.hpp"
 
@@ -34,6 +35,7 @@ void RandomSplit::add(const tree::Flat& input) {
     if (!leaf.tensor->defined()) continue;
     const int along = dim_of(input, leaf, dim_, dims_), rank = leaf.tensor->dim(), dim = along < 0 ? along + rank : along;
     if (dim < 0 || dim >= rank) continue;
+    part.dim = along;
     part.rows = leaf.tensor->shape()[dim];
     break;
   }
@@ -77,14 +79,11 @@ void BufferMerge::finish(const RandomSplit& rows) const {
 
 CacheOwner::CacheOwner() : cache_(std::make_shared<ReplicaCache>()) {}
 
-ReplicateBytes CacheOwner::last() const {
-  if (!cache_) return {};
-  const std::lock_guard lock(cache_->mutex);
-  return cache_->last;
-}
+ReplicateBytes CacheOwner::last() const { return cache_ ? cache_->last() : ReplicateBytes{}; }
 
 CacheUse::CacheUse(std::shared_ptr<ReplicaCache> cache) : cache_(std::move(cache)) {
   if (cache_ && !cache_->mutex.try_lock()) cache_.reset();
+  if (cache_) cache_->note({});  // a call with one chunk sends nothing
 }
 
 CacheUse::~CacheUse() {
@@ -107,6 +106,12 @@ void check_placement(const tree::Flat& module, Device first) {
     if (leaf.tensor->defined() && leaf.tensor->device() != first)
       throw DeviceError(str("module must have its parameters and buffers on device ", first, " (device_ids[0]) but found one of them on device: ",
                             leaf.tensor->device(), " (", kind_name(leaf.kind), " '", module.path(leaf), "')"));
+}
+
+void check_outermost() {
+  if (replica_group())
+    throw ArgumentError(
+        "DataParallel: expected a call outside of other replicas, got one inside (a DataParallel in a DataParallel: wrap the whole model, or only its parts)");
 }
 
 void cannot_gather(const char* signature) {

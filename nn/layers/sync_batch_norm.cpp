@@ -33,6 +33,10 @@ Tensor SyncBatchNorm::operator()(const Tensor& x) const {
 }
 
 Tensor detail::BatchNorm::apply_synchronised(const char* name, const Tensor& x) const {
+  // What batch_norm checks, before anybody waits for anybody.
+  if (!is_floating(x.dtype())) throw DTypeError(str(name, ": expected floating point, got ", x.dtype()));
+  if (!(eps >= 0)) throw ArgumentError(str(name, ": expected eps >= 0, got ", eps));
+  if (momentum && !(*momentum >= 0 && *momentum <= 1)) throw ArgumentError(str(name, ": expected 0 <= momentum <= 1, got ", *momentum));
   const bool by_batch = training || !running_mean.defined();
   ReplicaGroup* const group = replica_group();
   if (!by_batch || !group || group->size() == 1)

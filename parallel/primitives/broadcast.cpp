@@ -59,7 +59,8 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
   const auto place = [&](std::size_t k, std::size_t rank, const Ref<Storage>& storage) {
     copies[rank][k] = make_tensor_on(storage, sources[k].shape(), contiguous_strides(sources[k].shape()), 0, sources[k].dtype());
   };
-  if (cache) cache->prepare(devices, count), cache->last = {};
+  if (cache) cache->prepare(devices, count);
+  ReplicateBytes bytes_sent;
   std::vector<bool> moves(count);                      // to any rank
   std::vector<std::vector<std::size_t>> stale(ranks);  // tensors whose copy is not good
   for (std::size_t rank = 1; rank < ranks; ++rank) {
@@ -69,7 +70,7 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
       // What has no history may be written in place by a replica, so that what an earlier graph holds is not given out again.
       if (cache && cache->good(k, rank, tensors[k]) && (recorded[k] || cache->reusable(k, rank, bytes))) {
         place(k, rank, cache->memory(k, rank));
-        cache->last.cached += bytes;
+        bytes_sent.cached += bytes;
         continue;
       }
       moves[k] = true;
@@ -77,7 +78,7 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
       const Ref<Storage> free = cache ? cache->reusable(k, rank, bytes) : Ref<Storage>();
       if (free) place(k, rank, free);
       else fresh.push_back(k);
-      if (cache) cache->forget(k, rank), cache->last.copied += bytes;
+      if (cache) cache->forget(k, rank), bytes_sent.copied += bytes;
     }
     for (const Bucket& bucket : buckets_for(tensors, fresh)) {
       const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
@@ -95,6 +96,7 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
   }
   if (!views.empty()) LocalCommunicator({devices.begin(), devices.end()}).broadcast(views);
   if (!cache) return;
+  cache->note(bytes_sent);
   for (std::size_t rank = 1; rank < ranks; ++rank)
     for (const std::size_t k : stale[rank]) cache->keep(k, rank, tensors[k], copies[rank][k].storage());
 }

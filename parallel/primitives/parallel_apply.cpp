@@ -61,19 +61,12 @@ void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), voi
     });
   }
   // Who was left alone by a replica that ended is not to blame; but if nothing else is wrong, that is.
-  const auto blamed = [](const std::exception_ptr& error) {
-    try {
-      if (error) std::rethrow_exception(error);
-    } catch (const LeftAlone&) {
-      return false;
-    } catch (...) {
-    }
-    return static_cast<bool>(error);
-  };
-  const bool any = std::any_of(errors.begin(), errors.end(), blamed);
+  const auto blamed = [&](std::size_t i) { return errors[i] && !meeting.left_alone(i); };
+  bool any = false;
+  for (std::size_t i = 0; i < errors.size(); ++i) any = any || blamed(i);
   std::vector<ReplicaError::Failure> failures;
   for (std::size_t i = 0; i < errors.size(); ++i)
-    if (errors[i] && (!any || blamed(errors[i]))) failures.push_back({i, devices[i], exception_type(errors[i]), exception_message(errors[i]), errors[i]});
+    if (errors[i] && (!any || blamed(i))) failures.push_back({i, devices[i], exception_type(errors[i]), exception_message(errors[i]), errors[i]});
   if (failures.empty()) return;
   try {
     std::rethrow_exception(failures.front().error);

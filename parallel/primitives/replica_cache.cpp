@@ -17,7 +17,7 @@ void ReplicaCache::prepare(std::span<const Device> devices, std::size_t tensors)
 bool ReplicaCache::good(std::size_t tensor, std::size_t rank, const Tensor& source) const {
   const Copy& copy = ranks_[rank].copies[tensor];
   const Storage& storage = *source.storage();
-  return copy.storage && copy.storage->version() == copy.version && !storage.exposed() && copy.source == storage.id() &&
+  return copy.storage && copy.storage->version() == copy.version && !copy.storage->exposed() && !storage.exposed() && copy.source == storage.id() &&
          copy.source_version == storage.version() && copy.offset == source.storage_offset() && copy.dtype == source.dtype() && copy.shape == source.shape() &&
          copy.strides == source.strides();
 }

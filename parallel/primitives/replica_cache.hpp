@@ -24,7 +24,16 @@ namespace braid::parallel {
 class ReplicaCache {
  public:
   std::mutex mutex;
-  ReplicateBytes last;
+
+  /// What the last call has sent and found; also while a call goes on.
+  void note(const ReplicateBytes& bytes) {
+    const std::lock_guard lock(last_mutex_);
+    last_ = bytes;
+  }
+  [[nodiscard]] ReplicateBytes last() const {
+    const std::lock_guard lock(last_mutex_);
+    return last_;
+  }
 
   /// Drops what was made for other devices, other streams of theirs, or another number of tensors. A shorter list of devices keeps the rest for later.
   void prepare(std::span<const Device> devices, std::size_t tensors);
@@ -39,6 +48,8 @@ class ReplicaCache {
   void keep(std::size_t tensor, std::size_t rank, const Tensor& source, const Ref<Storage>& copy);
 
  private:
+  mutable std::mutex last_mutex_;
+  ReplicateBytes last_;
   struct Copy {
     Ref<Storage> storage;  // null: none yet
     std::uint64_t version = 0;

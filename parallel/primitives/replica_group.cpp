@@ -6,19 +6,31 @@
 namespace braid::parallel {
 
 Meeting::Meeting(std::span<const Device> devices, bool shards)
-    : devices_(devices.begin(), devices.end()), shards_(shards), tensors_(devices.size()), values_(devices.size()) {}
+    : devices_(devices.begin(), devices.end()),
+      shards_(shards),
+      tensors_(devices.size()),
+      values_(devices.size()),
+      brought_(devices.size()),
+      left_alone_(devices.size()) {}
 
 template <class Bring, class Work, class Take>
-auto Meeting::meet(std::size_t rank, const Bring& bring, const Work& work, const Take& take) {
+auto Meeting::meet(std::size_t rank, What what, const Bring& bring, const Work& work, const Take& take) {
   std::unique_lock lock(mutex_);
   const auto check_all_here = [&] {
-    if (left_) throw LeftAlone(str("all_reduce: expected all replicas, got none from replica ", left_rank_, ", which has ended"));
+    if (!left_) return;
+    left_alone_[rank] = 1;
+    throw ArgumentError(str("all_reduce: expected all replicas, got none from replica ", left_rank_, ", which has ended"));
   };
   check_all_here();
   bring(rank);
+  brought_[rank] = what;
   if (++arrived_ == size()) {
     try {
       error_ = nullptr;
+      for (std::size_t i = 0; i < size(); ++i)
+        if (brought_[i] != what)
+          throw ArgumentError(str("all_reduce: expected all replicas to bring the same, got ", what == What::number ? "tensors" : "a number", " from replica ",
+                                  i, " and ", what == What::number ? "a number" : "tensors", " from replica ", rank));
       work();
     } catch (...) {
       error_ = std::current_exception();
@@ -58,12 +70,13 @@ void Meeting::add_tensors() {
 
 std::vector<Tensor> Meeting::all_reduce(std::size_t rank, std::vector<Tensor> tensors) {
   return meet(
-      rank, [&](std::size_t i) { tensors_[i] = std::move(tensors); }, [&] { add_tensors(); }, [&](std::size_t i) { return std::move(tensors_[i]); });
+      rank, What::tensors, [&](std::size_t i) { tensors_[i] = std::move(tensors); }, [&] { add_tensors(); },
+      [&](std::size_t i) { return std::move(tensors_[i]); });
 }
 
 double Meeting::all_reduce(std::size_t rank, double value) {
   return meet(
-      rank, [&](std::size_t i) { values_[i] = value; },
+      rank, What::number, [&](std::size_t i) { values_[i] = value; },
       [&] {
         double total = 0;
         for (const double each : values_) total += each;

@@ -21,13 +21,16 @@ class Meeting {
 
   [[nodiscard]] std::vector<Tensor> all_reduce(std::size_t rank, std::vector<Tensor> tensors);
   [[nodiscard]] double all_reduce(std::size_t rank, double value);
+  /// The replica's error is only that others had ended: never the cause, so that it is not reported while there is another one.
+  [[nodiscard]] bool left_alone(std::size_t rank) const noexcept { return left_alone_[rank]; }
   /// The replica has ended: who waits for it, or will, is told.
   void leave(std::size_t rank);
 
  private:
   /// Puts down `bring`, waits for all, and takes what `work` has made of it. `work` is called by the last one, with the lock held.
+  enum class What : std::uint8_t { tensors, number };
   template <class Bring, class Work, class Take>
-  auto meet(std::size_t rank, const Bring& bring, const Work& work, const Take& take);
+  auto meet(std::size_t rank, What what, const Bring& bring, const Work& work, const Take& take);
   void add_tensors();
 
   std::mutex mutex_;
@@ -36,6 +39,8 @@ class Meeting {
   bool shards_;
   std::vector<std::vector<Tensor>> tensors_;  // [rank], first those that were brought, then the sums
   std::vector<double> values_;                // likewise
+  std::vector<What> brought_;                 // [rank]
+  std::vector<char> left_alone_;              // likewise; read when all have ended
   std::size_t arrived_ = 0;
   std::uint64_t meetings_ = 0;
   std::size_t left_ = 0, left_rank_ = 0;
@@ -58,12 +63,6 @@ class MeetingScope final : public ReplicaGroup {
   Meeting& meeting_;
   std::size_t rank_;
   ReplicaGroup* before_;
-};
-
-/// Another replica ended without coming: never the cause, so that it is not reported while there is another error.
-class LeftAlone : public ArgumentError {
- public:
-  using ArgumentError::ArgumentError;
 };
 
 }  // namespace braid::parallel

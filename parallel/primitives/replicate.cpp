@@ -22,7 +22,8 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::s
       throw DeviceError(str("all tensors must be on devices[0]: expected ", devices[0], ", got '", flat.path(leaf), "' on ", leaf.tensor->device()));
     if (first[k] == k) {
       at[k] = tensors.size();
-      tensors.push_back(*leaf.tensor);
+      // Dense as the copies elsewhere are: a shard's ops must not see on which device they are.
+      tensors.push_back(shards && leaf.kind == tree::Kind::parameter ? leaf.tensor->contiguous() : *leaf.tensor);
     } else {
       at[k] = at[first[k]];
     }
@@ -33,7 +34,7 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::s
     if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(rank), devices[rank]) == devices.begin() + static_cast<std::ptrdiff_t>(rank))
       continue;
     for (std::size_t k = 0; k < flat.leaves.size(); ++k)
-      if (flat.leaves[k].kind == tree::Kind::buffer && at[k] != kNone && first[k] == k && !copies[rank][at[k]].requires_grad())
+      if (flat.leaves[k].kind != tree::Kind::parameter && at[k] != kNone && first[k] == k && !copies[rank][at[k]].requires_grad())
         copies[rank][at[k]] = copies[rank][at[k]].clone();
   }
   std::vector<std::vector<Tensor>> leaves(devices.size(), std::vector<Tensor>(flat.leaves.size()));

@@ -116,7 +116,7 @@ Cut cut_for(const tree::Flat& flat, std::size_t n, const ScatterOptions& options
     cut.sizes[k] = chunk_sizes(leaf.tensor->shape()[cut.dims[k]], n, options);
     if (decides == flat.leaves.size()) decides = k, cut.chunks = cut.sizes[k].size();
     if (cut.sizes[k].size() != cut.chunks)
-      throw ShapeError(str("scatter: expected the same number of chunks along dim ", options.dim, " over ", n, " ", what, " for all tensors, got ",
+      throw ShapeError(str("scatter: expected the same number of chunks along dim ", cut.dims[k], " over ", n, " ", what, " for all tensors, got ",
                            said(flat, flat.leaves[decides], cut.dims[decides], cut.chunks), " and ", said(flat, leaf, cut.dims[k], cut.sizes[k].size())));
   }
   return cut;
@@ -130,7 +130,7 @@ std::vector<std::vector<Tensor>> place(const tree::Flat& flat, Cut how, std::spa
     const Tensor& x = *flat.leaves[k].tensor;
     if (!x.defined()) continue;
     std::vector<Tensor> pieces;
-    if (first[k] != k) {  // the same tensor again
+    if (first[k] != k && how.dims[k] == how.dims[first[k]]) {  // the same tensor again, cut alike
       for (auto& part : parts) part[k] = part[first[k]];
       continue;
     }

@@ -23,7 +23,8 @@ struct BufferView {
 /// A call takes any number of items at once, so that an implementation can start them together: `buffers` holds, item after item, one view for each rank of
 /// this process (`buffers[item * devices().size() + i]` lies on `devices()[i]`); the views of an item have one dtype and count. The work is queued on the
 /// current stream of each device, after what was queued there before. In a group of one nothing moves. One thread at a time uses a communicator. All check
-/// their buffers first; a wrong one throws ArgumentError and nothing has been changed.
+/// their buffers first; a wrong one throws ArgumentError and nothing has been changed. What is written through a pointer leaves no trace: who writes into a
+/// tensor's memory that others keep copies of (the weights of a DataParallel) says so by `tensor.storage()->bump_version()`.
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -12,6 +12,7 @@
 #include <braid/nn/module.hpp>
 #include <braid/nn/walks.hpp>
 #include <braid/parallel/gather.hpp>
+#include <braid/parallel/loss.hpp>
 #include <braid/parallel/parallel_apply.hpp>
 #include <braid/parallel/replicate.hpp>
 #include <braid/parallel/scatter.hpp>
@@ -84,6 +85,8 @@ constexpr void check_not_nested() {
 void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options);
 /// All tensors of the module are on the first device, else DeviceError.
 void check_placement(const tree::Flat& module, Device first);
+/// Not inside of a replica, where the type did not show it.
+void check_outermost();
 [[noreturn]] void cannot_gather(const char* signature);
 
 /// The arguments as one tree. Parameters among them are shared, not copied.
@@ -132,8 +135,8 @@ void add_rows(RandomSplit& random, const I& input) {
 /// The buffers of the replicas before a call, and what they have become after it.
 class BufferMerge {
  public:
-  /// With MergeBuffers::replica0 nothing is ever merged.
-  BufferMerge(MergeBuffers rule, const tree::Flat& module) : rule_(rule), module_(module) {}
+  explicit BufferMerge(const tree::Flat& module) : module_(module) {}
+  /// What is never added is never merged.
   void add(const tree::Flat& replica);
   /// Writes the means into the module's buffers that any replica has written.
   void finish(const RandomSplit& rows) const;
@@ -143,7 +146,6 @@ class BufferMerge {
     Tensor tensor;
     std::uint64_t version;
   };
-  MergeBuffers rule_;
   const tree::Flat& module_;
   std::vector<std::vector<Copy>> replicas_;  // [replica][buffer]
 };
@@ -202,6 +204,7 @@ template <class I>
 template <class M, class I>
 auto replica_outputs(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options, const CacheOwner* owner) {
   using R = Output<M, I>;
+  check_outermost();
   const bool shards = options.shards > 0;
   RandomSplit random(options.dim, options.dims);
   const auto [inputs, used] = parts_of(input, devices, options);
@@ -210,7 +213,7 @@ auto replica_outputs(const M& module, const I& input, const std::vector<Device>&
   const CacheUse cache(owner && options.cache ? owner->get() : nullptr);
   const std::vector<M> replicas = replicas_of(module, used, cache.get(), shards);
   const tree::Flat flat = tree::flatten(module);
-  BufferMerge buffers(options.merge_buffers, flat);
+  BufferMerge buffers(flat);
   if (options.merge_buffers != MergeBuffers::replica0)
     for (const M& replica : replicas) buffers.add(tree::flatten(replica));
   if constexpr (std::is_void_v<R>) {
@@ -267,6 +270,7 @@ Output<M, I> split_call(const M& module, const I& input, const std::vector<Devic
 /// Throws      at construction: DeviceError for devices that do not exist or are there twice. At each call: DeviceError `module must have its parameters
 ///             and buffers on device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc.weight')`; ReplicaError; what scatter
 ///             and gather throw
+///             ArgumentError in a replica of another DataParallel, where the type of the model did not show it
 /// Notes       what replicas write to plain fields is lost; what replica 0 writes in place to buffers stays. A copy has weights of its own.
 ///             `DataParallel(DataParallel(x))` is a copy of the inner one; nesting is an error at compile time
 template <class M>
@@ -293,7 +297,7 @@ struct DataParallel : nn::Module {
 
   /// The replicas' outputs, not joined: output i is on the i-th device, and may be of any type. One device or none gives one output; with shards there is one
   /// for each.
-  /// Losses taken where the data is need no gather of large outputs: add up the LossSums of the replicas for the exact loss of the batch.
+  /// Losses taken where the data is need no gather of large outputs: `total(model.replicas(x, y), device).mean()` is the exact loss of the batch.
   template <class... A>
   requires std::invocable < const M&, const std::decay_t<A>
   &... > auto replicas(const A&... args) const {
@@ -306,7 +310,11 @@ struct DataParallel : nn::Module {
     return detail::replica_outputs(module, input, devices_, options_, &cache_);
   }
 
-  /// What the last call sent to the other devices, and what it found there (with options.cache).
+  /// The module, as `->` of a pointer to it: `model->fc.weight`.
+  [[nodiscard]] const M* operator->() const noexcept { return &module; }
+  [[nodiscard]] M* operator->() noexcept { return &module; }
+
+  /// What the last call sent to the other devices, and what it found there (with options.cache; calls that begin while another one runs are not seen).
   [[nodiscard]] ReplicateBytes replicate_bytes() const { return cache_.last(); }
 
   BRAID_FIELDS(module)

@@ -20,7 +20,7 @@ struct ReplicateBytes {
 
 namespace detail {
 /// The leaves of every replica: [rank][leaf]. A cache keeps the copies for the next time. `shards`: ranks may be on one device; they then share its parameters,
-/// and have buffers of their own.
+/// and have the other tensors, which a forward may write, of their own.
 [[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, ReplicaCache* cache = nullptr,
                                                                 bool shards = false);
 
