@@ -15,10 +15,8 @@ struct NotAvailable {
   std::string_view number, reason;
 };
 constexpr NotAvailable kNotAvailable[]{
-    {"T03", "lazy parameters do not exist (1.9)"},
-    {"T05", "autocast does not exist (5.6)"},
-    {"T21", "complex numbers do not exist (7.10)"},
-    {"T28", "autocast does not exist (5.6)"},
+    {"T03", "lazy parameters do not exist (1.9)"},  {"T05", "autocast does not exist (5.6)"}, {"T13", "sparse gradients do not exist (7.3)"},
+    {"T21", "complex numbers do not exist (7.10)"}, {"T28", "autocast does not exist (5.6)"},
 };
 
 std::vector<std::string> the_list() {

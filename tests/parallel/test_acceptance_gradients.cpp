@@ -144,7 +144,7 @@ TEST_CASE("T12: an input on the second device, in both orders", "[parallel][acce
   check_against_one_device(nn::Linear(10, 5), random_tensor({20, 10}, DType::float32, at));
 }
 
-TEST_CASE("T13: an embedding's gradient, dense (sparse ones are 7.3)", "[parallel][acceptance]") {
+TEST_CASE("an embedding's gradient, dense, is that of one device", "[parallel]") {
   const Device at = device(device_count() > 1 ? 1 : 0);
   check_against_one_device(nn::Embedding(10, 5), randint(0, 10, {20, 5}, {.device = at, .seed = 3}));
 }
@@ -163,7 +163,7 @@ TEST_CASE("T18: a gradient penalty", "[parallel][acceptance]") {
   }
 }
 
-TEST_CASE("T30: four convolutions in mixed types (memory formats are 3.12, 6.6, 7.5)", "[parallel][acceptance]") {
+TEST_CASE("T30: four convolutions in mixed types (n/a: memory formats, 3.12, 6.6, 7.5)", "[parallel][acceptance]") {
   constexpr DType single = DType::float32, half = DType::float16;
   const std::int64_t batch = cut(4, 1) * device_count(), width = cut(4, 1), size = 8;
   std::size_t number = 0;

@@ -1,10 +1,13 @@
 // How DataParallel can be told to cut, join and merge: chunk sizes, weights, the balanced rule, dims by argument, outputs that are not joined, buffers.
+#include <braid/nn/dropout.hpp>
 #include <braid/nn/losses.hpp>
 #include <braid/nn/norm.hpp>
 #include <braid/nn/rnn.hpp>
 #include <braid/parallel/data_parallel.hpp>
 
+#include <functional>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <tuple>
 
@@ -145,6 +148,80 @@ TEST_CASE("3.9: dims by argument, for inputs and outputs", "[parallel][data_para
   if (n < 2) return;
   const DataParallel wrong(clone(plain), group(n), DataParallelOptions{.dims = {3}});
   CHECK_THROWS_TEXT(IndexError, "scatter", wrong(x, scale));
+}
+
+TEST_CASE("3.9, 5.9: one tensor as two arguments is cut along the dim of each, and dropout's mask is the same for every split", "[parallel][data_parallel]") {
+  struct Two : nn::Module {
+    nn::Parameter weight{ones({1})};
+    std::tuple<Tensor, Tensor> operator()(const Tensor& rows, const Tensor& columns) const { return {rows * weight, columns * weight}; }
+    BRAID_FIELDS(weight)
+  };
+  struct Drops : nn::Module {
+    nn::Dropout dropout{0.5};
+    nn::Parameter weight{ones({1})};
+    Tensor operator()(const Tensor& x) const { return dropout(x) * weight; }
+    BRAID_FIELDS(dropout, weight)
+  };
+  const Tensor x = random_tensor({6, 6}, DType::float32, device(0), 4), sequence = random_tensor({4, 6, 3}, DType::float32, device(0), 5);
+  Tensor mask;
+  for (int n = 1; n <= device_count(); ++n) {
+    INFO(n << " devices");
+    const DataParallel model(home(Two{}), group(n), DataParallelOptions{.dims = {0, 1}, .output_dims = {0, 1}});
+    const auto [rows, columns] = model(x, x);
+    CHECK_SAME_BITS(rows.detach(), x);
+    CHECK_SAME_BITS(columns.detach(), x);
+    const DataParallel drops(home(Drops{}), group(n), DataParallelOptions{.dims = {-2}, .output_dims = {1}});
+    manual_seed(11);
+    const std::vector<Tensor> parts = drops.replicas(sequence);
+    std::vector<Tensor> at_home;
+    for (const Tensor& part : parts) at_home.push_back(part.detach().to(device(0)));
+    const Tensor y = cat(at_home, 1);
+    if (n == 1) mask = y;
+    CHECK_SAME_BITS(y, mask);
+  }
+}
+
+TEST_CASE("7.7: the loss of the batch from those of its parts, wherever they are", "[parallel][data_parallel][gradients]") {
+  const Tensor x = random_tensor({10, 4}, DType::float64, device(0), 7);
+  const Tensor labels = tensor(std::vector<std::int64_t>{0, 1, 2, -100, 1, 0, -100, 2, 2, 1}, {.device = device(0)});
+  WithLoss plain = home(WithLoss{});
+  to(plain, DType::float64);
+  const Tensor expected = cross_entropy(plain.fc(x), labels);
+  expected.backward();
+  for (int n = 1; n <= device_count(); ++n) {
+    const DataParallel model(clone(plain), group(n));
+    zero_grad(model.module);
+    const Tensor loss = parallel::total(model.replicas(x, labels), device(0)).mean();
+    CHECK(allclose(loss, expected, 1e-12, 1e-12));
+    loss.backward();
+    CHECK(allclose(model.module.fc.weight.grad(), plain.fc.weight.grad(), 1e-12, 1e-12));
+  }
+  // Rows 0 … 9 with the row's number as loss, on three devices: 4, 4 and 2 rows.
+  const Tensor means = tensor({1.5, 5.5, 8.5}, {.device = device(0)});
+  CHECK(std::abs(means.mean().item<double>() - 5.1667) < 1e-4);
+  CHECK(parallel::weighted_mean(means, chunk_sizes(10, 3)).item<double>() == 4.5);
+  CHECK_THROWS_TEXT(ArgumentError, "total: expected at least one part of a loss, got none", parallel::total(std::vector<LossSum>{}, device(0)));
+  CHECK_THROWS_TEXT(ArgumentError, "total: expected a sum in every part, got none in part 0", parallel::total(std::vector<LossSum>(1), device(0)));
+  CHECK_THROWS_TEXT(ShapeError, "weighted_mean: expected means [2]", parallel::weighted_mean(means, {5, 5}));
+  CHECK_THROWS_TEXT(ArgumentError, "weighted_mean: expected rows >= 0, got -1", parallel::weighted_mean(means, {5, 6, -1}));
+  CHECK_THROWS_TEXT(ArgumentError, "weighted_mean: expected rows in one chunk at least", parallel::weighted_mean(means, {0, 0, 0}));
+}
+
+TEST_CASE("1.7: a DataParallel inside a replica, where the type does not show it, is refused; -> gives the module", "[parallel][data_parallel][errors]") {
+  struct Outer : nn::Module {
+    nn::Parameter weight{ones({1})};
+    std::function<Tensor(const Tensor&)> inner;
+    Tensor operator()(const Tensor& x) const { return inner(x); }
+    BRAID_FIELDS(weight)
+  };
+  const int n = std::min(2, device_count());
+  if (n < 2) return;
+  const auto inner = std::make_shared<DataParallel<nn::Linear>>(home(nn::Linear(4, 2)), group(n));
+  CHECK((*inner)->weight.shape() == Shape{2, 4});
+  Outer outer = home(Outer{});
+  outer.inner = [inner](const Tensor& x) { return (*inner)(x.to(device(0))); };
+  const DataParallel model(std::move(outer), group(n));
+  CHECK_THROWS_TEXT(ReplicaError, "DataParallel: expected a call outside of other replicas, got one inside", model(ones({4, 4}, {.device = device(0)})));
 }
 
 TEST_CASE("6.9: outputs that are not joined stay where they are, of any type", "[parallel][data_parallel]") {

@@ -6,6 +6,7 @@
 #include <braid/nn/norm.hpp>
 #include <braid/nn/optim.hpp>
 #include <braid/nn/rnn.hpp>
+#include <braid/nn/transformer.hpp>
 #include <braid/parallel/data_parallel.hpp>
 
 #include <functional>
@@ -14,6 +15,7 @@
 
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
+#include <braid/core/ops/linear.hpp>
 #include <braid/core/replicas.hpp>
 
 #include "group.hpp"
@@ -77,6 +79,7 @@ const std::vector<std::pair<const char*, std::function<std::unique_ptr<optim::Op
       {"AdamW", [](const auto& p) { return std::make_unique<optim::AdamW>(p); }},
       {"RMSprop", [](const auto& p) { return std::make_unique<optim::RMSprop>(p); }},
       {"Adagrad", [](const auto& p) { return std::make_unique<optim::Adagrad>(p); }},
+      {"Adam", [](const auto& p) { return std::make_unique<optim::Adam>(p, optim::AdamOptions{.amsgrad = true}); }},
       {"Lion", [](const auto& p) { return std::make_unique<optim::Lion>(p); }},
   };
   return list;
@@ -101,6 +104,94 @@ TEST_CASE("9.1: shards: the same bits for every number of devices: convolution, 
       if (n == 1) first = state;
       else check_same(state, first);
     }
+  }
+}
+
+TEST_CASE("9.2: shards: 20 steps of a multilayer perceptron and a Transformer layer end with the same bits", "[parallel][shards]") {
+  struct Perceptron : nn::Module {
+    nn::Linear fc1{8, 16}, fc2{16, 5};
+    Tensor operator()(const Tensor& x) const { return fc2(relu(fc1(x.flatten(1)))); }
+    BRAID_FIELDS(fc1, fc2)
+  };
+  struct Attends : nn::Module {
+    nn::TransformerEncoderLayer layer{8, 2, {.dim_feedforward = 12, .dropout = 0.1, .batch_first = true}};
+    Tensor operator()(const Tensor& x) const { return layer(x.reshape({-1, 4, 2}).flatten(1).reshape({-1, 1, 8})).flatten(1); }
+    BRAID_FIELDS(layer)
+  };
+  const auto check = [](const auto& start) {
+    std::vector<Tensor> batches, first;
+    for (int step = 0; step < static_cast<int>(cut(20, 3)); ++step)
+      batches.push_back(random_tensor({step % 3 == 2 ? 11 : 30, 4, 2}, DType::float32, device(0), static_cast<std::uint64_t>(step)));
+    for (int n = 1; n <= device_count(); ++n) {
+      INFO(n << " devices");
+      const std::vector<Tensor> state = trained(start, n, {.shards = emulated() ? 10 : 24}, batches, optimizers().front().second);
+      if (n == 1) first = state;
+      else check_same(state, first);
+    }
+  };
+  check(home(Perceptron{}));
+  check(home(Attends{}));
+}
+
+TEST_CASE("9.1: shards: one result used three times, a strided weight, a field that forward writes: the same bits still", "[parallel][shards]") {
+  struct Uses : nn::Module {
+    nn::Parameter weight{random_tensor({40, 5}, DType::float32, {}, 8).t()};
+    Tensor noted = zeros({40}), scale = random_tensor({15}, DType::float32, {}, 10);
+    Tensor operator()(const Tensor& x) const {
+      {
+        const NoGrad guard;
+        noted.mul_(0.5).add_(x.detach().mean({0}));
+      }
+      const Tensor h = tanh(matmul(x, weight.t()));
+      return cat({h, h, h}, 1) * scale + noted.sum();
+    }
+    BRAID_FIELDS(weight, noted, scale)
+  };
+  Uses start;
+  to(start, device(0));
+  REQUIRE_FALSE(start.weight.is_contiguous());
+  const Tensor x = random_tensor({19, 40}, DType::float32, device(0), 9);
+  Tensor y, gradient, noted;
+  for (int n = 1; n <= device_count(); ++n) {
+    INFO(n << " devices");
+    Uses module = clone(start);
+    const Tensor field = start.noted.clone();
+    module.noted = field;
+    const DataParallel model(std::move(module), group(n), DataParallelOptions{.shards = 7});
+    const Tensor out = model(x);
+    (out * out).sum().backward();
+    if (n == 1) {
+      y = out.detach();
+      gradient = model.module.weight.grad();
+      noted = model.module.noted.clone();
+    }
+    CHECK_SAME_BITS(out.detach(), y);
+    CHECK_SAME_BITS(model.module.weight.grad(), gradient);
+    CHECK_SAME_BITS(model.module.noted, noted);
+  }
+}
+
+TEST_CASE("9.1: shards: sums over a chunk and over its gradient along dim 1, whose memory has gaps on the first device", "[parallel][shards]") {
+  struct Sums : nn::Module {
+    nn::Parameter weight{ones({1})};
+    Tensor operator()(const Tensor& x) const { return x * weight * (x.sum() + x.sum({0}) + x.mean({1}, true)); }
+    BRAID_FIELDS(weight)
+  };
+  const Sums start = home(Sums{});
+  const Tensor x = random_tensor({37, 50}, DType::float32, device(0), 12).requires_grad_(), out = random_tensor({37, 50}, DType::float32, device(0), 13);
+  Tensor gradient, of_x;
+  for (int n = 1; n <= device_count(); ++n) {
+    INFO(n << " devices");
+    const DataParallel model(clone(start), group(n), DataParallelOptions{.dim = 1, .shards = 3});
+    x.set_grad({});
+    const Tensor y = model(x);
+    y.backward(out);
+    if (n == 1) {
+      gradient = model.module.weight.grad();
+      of_x = x.grad();
+    }
+    CHECK_SAME_BITS(model.module.weight.grad(), gradient);
+    CHECK_SAME_BITS(x.grad(), of_x);
   }
 }
 
@@ -211,22 +302,32 @@ TEST_CASE("9.1: shards: the gradient of an input without dimensions, and merged 
 TEST_CASE("9.1: shards: a shard that fails is named, those that wait for it end, and the next call works", "[parallel][shards][errors]") {
   struct Fails : nn::Module {
     nn::BatchNorm1d norm{2};
-    mutable int rows = -1;  // that a failing shard has
+    int mark = -1;  // in the rows of the shard that fails
+    bool after = false;
     Tensor operator()(const Tensor& x) const {
-      if (x.size(0) == rows) throw ArgumentError("asked to fail");
-      return norm(x);
+      const bool fails = static_cast<int>(x.max().item<double>()) == mark;
+      if (fails && !after) throw ArgumentError("asked to fail");
+      const Tensor y = norm(x);
+      if (fails) throw ArgumentError("asked to fail");
+      return y;
     }
-    BRAID_FIELDS(norm, rows)
+    BRAID_FIELDS(norm, mark, after)
   };
-  const Tensor x = random_tensor({7, 2}, DType::float32, device(0), 5);
+  const Tensor x = arange(0, 12, 1, {.device = device(0), .dtype = DType::float32}).reshape({6, 2});
   for (int n = 1; n <= std::min(4, device_count()); ++n) {
     DataParallel model(home(Fails{}), group(n), DataParallelOptions{.shards = 6});
     const Tensor before = model.module.norm.running_mean.clone();
-    model.module.rows = 2;  // shard 0 has the odd row
-    CHECK_THROWS_TEXT(ReplicaError, str("Caught ArgumentError in replica 0 on device ", device(0), ": asked to fail"), model(x));
-    CHECK_SAME_BITS(model.module.norm.running_mean, before);
-    model.module.rows = -1;
-    CHECK(model(x).shape() == Shape{7, 2});
+    for (int shard = 0; shard < 6; ++shard) {
+      model.module.mark = 2 * shard + 1;
+      for (const bool after : {false, true}) {
+        model.module.after = after;
+        CHECK_THROWS_TEXT(ReplicaError, str("Caught ArgumentError in replica ", shard, " on device *: asked to fail"), model(x));
+        if (!after) CHECK_SAME_BITS(model.module.norm.running_mean, before);
+      }
+      model.module.norm.running_mean.copy_(before);
+    }
+    model.module.mark = -1;
+    CHECK(model(x).shape() == Shape{6, 2});
   }
 }
 

@@ -36,7 +36,7 @@ Model<To> same_weights(const From& from) {
 
 Tensor batch(std::int64_t rows, std::uint64_t seed = 3) { return random_tensor({rows, 4}, DType::float64, device(0), seed); }
 
-/// Fails on one device, before or after the layer.
+/// Fails on one device, before the layer.
 struct Fails : nn::Module {
   nn::SyncBatchNorm norm{4};
   int on = -1;
@@ -122,6 +122,47 @@ TEST_CASE("SyncBatchNorm: images, float16, without parameters or running statist
   nn::BatchNorm2d plain = home(nn::BatchNorm2d(3));
   CHECK(half(x.to(DType::float16)).dtype() == DType::float16);
   CHECK(allclose(half(x.to(DType::float16)).to(DType::float32), plain(x), 1e-2, 1e-2));
+}
+
+TEST_CASE("all_reduce: replicas that bring other things are an error in all of them", "[parallel][sync_batch_norm][errors]") {
+  struct Brings : nn::Module {
+    nn::Parameter weight{ones({1})};
+    int kind = 0;
+    Tensor operator()(const Tensor& x) const {
+      ReplicaGroup* const group = replica_group();
+      const bool first = x.device() == device(0);
+      const Tensor one = ones({2}, {.device = x.device()});
+      if (kind == 0 && first) return group->all_reduce({one})[0];
+      if (kind == 0) return one * group->all_reduce(1.0);
+      if (kind == 1) return group->all_reduce(first ? std::vector<Tensor>{one} : std::vector<Tensor>{one, one})[0];
+      if (kind == 2) return group->all_reduce({first ? one : ones({3}, {.device = x.device()})})[0];
+      if (kind == 3) return first ? one : group->all_reduce({one})[0];
+      return group->all_reduce({one.to(DType::int64)})[0];
+    }
+    BRAID_FIELDS(weight, kind)
+  };
+  const int n = std::min(3, device_count());
+  if (n < 2) return;
+  DataParallel model(home(Brings{}), group(n));
+  const Tensor x = ones({2 * n, 1}, {.device = device(0)});
+  const auto check = [&](int kind, const char* text) {
+    model.module.kind = kind;
+    CHECK_THROWS_TEXT(ReplicaError, text, model(x));
+  };
+  check(0, "Caught ArgumentError in replica 0 on device *all_reduce: expected all replicas to bring the same, got");
+  check(1, "all_reduce: expected tensors like those of replica 0, each on its device, got others from replica 1");
+  check(2, "all_reduce: expected tensors like those of replica 0, each on its device, got others from replica 1");
+  check(3, "Caught ArgumentError in replica 1 on device *all_reduce: expected all replicas, got none from replica 0, which has ended");
+  check(4, "Caught DTypeError in replica 0 on device *reduce: expected floating point, got int64");
+}
+
+TEST_CASE("SyncBatchNorm: what BatchNorm refuses is refused before anybody waits", "[parallel][sync_batch_norm][errors]") {
+  const int n = std::min(2, device_count());
+  if (n < 2) return;
+  const Tensor x = ones({4, 2}, {.device = device(0)});
+  CHECK_THROWS_TEXT(ReplicaError, "SyncBatchNorm: expected floating point, got int64", DataParallel(home(nn::SyncBatchNorm(2)), group(n))(x.to(DType::int64)));
+  CHECK_THROWS_TEXT(ReplicaError, "SyncBatchNorm: expected eps >= 0, got -1", DataParallel(home(nn::SyncBatchNorm(2, {.eps = -1})), group(n))(x));
+  CHECK_THROWS_TEXT(ReplicaError, "SyncBatchNorm: expected 0 <= momentum <= 1, got 2", DataParallel(home(nn::SyncBatchNorm(2, {.momentum = 2})), group(n))(x));
 }
 
 TEST_CASE("SyncBatchNorm: a replica that ends without coming is an error in the others, not a wait for ever", "[parallel][sync_batch_norm][errors]") {

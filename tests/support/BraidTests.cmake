@@ -79,10 +79,11 @@ endfunction()
 # braid_test_binary(<module> SOURCES <files> [ALONE] [DEVICES <counts>] [SIMT_DEVICES <counts>] [SIMT_EACH <n> [SIMT_CASES <filter>]]): builds braid_tests_<module> and registers
 # <module>.<isa> for every instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run whose instruction set this processor lacks is
 # skipped. These run on CPU devices in every build; with ALONE nothing runs beside them. In the SIMT build <module>.simt<n>.<order> runs over n emulated CUDA devices, in every order of threads and
-# streams, and <module>.logical<n> on n logical devices of one emulated GPU; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices, which is the
+# streams, and <module>.logical<n> on n logical devices of one emulated GPU; with SIMT_COUNTS <module>.simt_devices<n> runs SIMT_CASES over n of them in one
+# random order; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices, which is the
 # default device (of all cases, or those of a Catch filter).
 function(braid_test_binary module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE" "SIMT_EACH;SIMT_CASES" "SOURCES;DEVICES;SIMT_DEVICES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE" "SIMT_EACH;SIMT_CASES" "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -114,6 +115,11 @@ function(braid_test_binary module)
       add_test(NAME ${module}.logical${count} COMMAND ${target})
       set(environment BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=${count} BRAID_SIMT_STREAM_ORDER=random:${BRAID_SIMT_SEED})
       set_tests_properties(${module}.logical${count} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${module};simt")
+    endforeach()
+    foreach(count IN LISTS arg_SIMT_COUNTS)
+      add_test(NAME ${module}.simt_devices${count} COMMAND ${target} ${arg_SIMT_CASES})
+      set(environment BRAID_SIMT_DEVICES=${count} BRAID_SIMT_ORDER=random:${BRAID_SIMT_SEED} BRAID_SIMT_STREAM_ORDER=random:${BRAID_SIMT_SEED})
+      set_tests_properties(${module}.simt_devices${count} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${module};simt")
     endforeach()
     if(arg_SIMT_EACH)
       braid_simt_each_device(${module} ${target} DEVICES ${arg_SIMT_EACH} CASES "${arg_SIMT_CASES}" LABELS ${module})
