@@ -8,7 +8,8 @@ build asan
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:check_initialization_order=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1
 export BRAID_TEST_SEEDS=2  # the plain build takes twenty points for a gradient
-run_ctest asan -LE '^(slow|must_not_compile)$' -E '^(core|nn|data|parallel)\.avx512$'  # the kernels themselves with both sets, what calls them with one
+# The kernels themselves with both sets, what calls them with one; groups of 1, 2, 3 and 8 devices.
+run_ctest asan -LE '^(slow|must_not_compile)$' -E '^((core|nn|data|parallel)\.avx512|parallel\.devices[4567])$'
 
 if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
   clang++-14 -x c++ -fsanitize=fuzzer - -o build/check/fuzzer >/dev/null 2>&1; then
