@@ -28,6 +28,10 @@ const char* kind_name(tree::Kind kind) {
 
 }  // namespace
 
+RandomSplit::RandomSplit(const DataParallelOptions& options) : dim_(options.dim), dims_(options.dims), first_(random_state().stream) {}
+
+RandomSplit::~RandomSplit() { skip_random_streams(used_.load()); }
+
 void RandomSplit::add(const tree::Flat& input) {
   RandomForward::Part part{parts_.size(), dim_, 0, 0};
   if (!parts_.empty()) part.first_row = parts_.back().first_row + parts_.back().rows;
@@ -47,6 +51,10 @@ RandomSplit::Scope::~Scope() {
   while (most < forward_.used() && !split_.used_.compare_exchange_weak(most, forward_.used())) {
   }
 }
+
+BufferMerge::BufferMerge(const tree::Flat& module) : module_(module) {}
+
+BufferMerge::~BufferMerge() = default;
 
 void BufferMerge::add(const tree::Flat& replica) {
   std::vector<Copy> copies;
@@ -78,6 +86,11 @@ void BufferMerge::finish(const RandomSplit& rows) const {
 }
 
 CacheOwner::CacheOwner() : cache_(std::make_shared<ReplicaCache>()) {}
+CacheOwner::CacheOwner(const CacheOwner&) : CacheOwner() {}
+CacheOwner::CacheOwner(CacheOwner&&) noexcept = default;
+CacheOwner& CacheOwner::operator=(const CacheOwner& other) { return *this = CacheOwner(other); }
+CacheOwner& CacheOwner::operator=(CacheOwner&&) noexcept = default;
+CacheOwner::~CacheOwner() = default;
 
 ReplicateBytes CacheOwner::last() const { return cache_ ? cache_->last() : ReplicateBytes{}; }
 
@@ -91,6 +104,25 @@ CacheUse::~CacheUse() {
 }
 
 ScatterOptions scatter_options(const DataParallelOptions& options) { return {options.dim, options.dims, options.split, options.chunk_sizes, options.weights}; }
+
+Shards parts_of(const tree::Flat& input, std::span<const Device> devices, const DataParallelOptions& options) {
+  const ScatterOptions how = scatter_options(options);
+  if (options.shards > 0) return scatter_shards(input, devices, static_cast<std::size_t>(options.shards), how);
+  Shards parts;
+  parts.leaves = scatter_leaves(input, devices, how);
+  parts.devices.assign(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(parts.leaves.size()));
+  return parts;
+}
+
+std::vector<Tensor> join_outputs(std::span<const tree::Flat> outputs, Device output_device, const DataParallelOptions& options) {
+  return gather_leaves(outputs, output_device, options.dim, options.output_dims, options.shards > 0);
+}
+
+std::shared_ptr<const DataParallelOptions> kept_options(const DataParallelOptions& options) { return std::make_shared<const DataParallelOptions>(options); }
+
+std::shared_ptr<const DataParallelOptions> kept_options(std::optional<Device> output_device, int dim) {
+  return kept_options(DataParallelOptions{.output_device = output_device, .dim = dim});
+}
 
 void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options) {
   check_devices(op, devices);

@@ -100,8 +100,8 @@ template <class... A>
 /// batch.
 class RandomSplit {
  public:
-  RandomSplit(int dim, std::span<const int> dims) : dim_(dim), dims_(dims), first_(random_state().stream) {}
-  ~RandomSplit() { skip_random_streams(used_.load()); }
+  explicit RandomSplit(const DataParallelOptions& options);
+  ~RandomSplit();
   RandomSplit(const RandomSplit&) = delete;
   RandomSplit& operator=(const RandomSplit&) = delete;
   /// The rows of the next replica, those of its first tensor that has the dimension.
@@ -135,7 +135,10 @@ void add_rows(RandomSplit& random, const I& input) {
 /// The buffers of the replicas before a call, and what they have become after it.
 class BufferMerge {
  public:
-  explicit BufferMerge(const tree::Flat& module) : module_(module) {}
+  explicit BufferMerge(const tree::Flat& module);
+  ~BufferMerge();
+  BufferMerge(const BufferMerge&) = delete;
+  BufferMerge& operator=(const BufferMerge&) = delete;
   /// What is never added is never merged.
   void add(const tree::Flat& replica);
   /// Writes the means into the module's buffers that any replica has written.
@@ -154,11 +157,11 @@ class BufferMerge {
 class CacheOwner {
  public:
   CacheOwner();
-  CacheOwner(const CacheOwner&) : CacheOwner() {}
-  CacheOwner(CacheOwner&&) noexcept = default;
-  CacheOwner& operator=(const CacheOwner& other) { return *this = CacheOwner(other); }
-  CacheOwner& operator=(CacheOwner&&) noexcept = default;
-  ~CacheOwner() = default;
+  CacheOwner(const CacheOwner&);
+  CacheOwner(CacheOwner&&) noexcept;
+  CacheOwner& operator=(const CacheOwner& other);
+  CacheOwner& operator=(CacheOwner&&) noexcept;
+  ~CacheOwner();
   [[nodiscard]] const std::shared_ptr<ReplicaCache>& get() const noexcept { return cache_; }
   [[nodiscard]] ReplicateBytes last() const;
 
@@ -180,25 +183,22 @@ class CacheUse {
 };
 
 /// A replica's part of the input, for each: of each device that gets rows, or of each shard.
-template <class I>
-struct Parts {
-  std::vector<I> inputs;
-  std::vector<Device> devices;
-};
-template <class I>
-[[nodiscard]] Parts<I> parts_of(const I& input, const std::vector<Device>& devices, const DataParallelOptions& options) {
-  const ScatterOptions how = scatter_options(options);
-  Parts<I> parts;
-  if (options.shards > 0) {
-    Shards shards = scatter_shards(tree::flatten(input), devices, static_cast<std::size_t>(options.shards), how);
-    for (const std::vector<Tensor>& leaves : shards.leaves) parts.inputs.push_back(with_leaves(input, leaves));
-    parts.devices = std::move(shards.devices);
-  } else {
-    parts.inputs = scatter(input, devices, how);
-    parts.devices.assign(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(parts.inputs.size()));
-  }
-  return parts;
+[[nodiscard]] Shards parts_of(const tree::Flat& input, std::span<const Device> devices, const DataParallelOptions& options);
+
+/// The outputs of the replicas as one, where and how the options say.
+[[nodiscard]] std::vector<Tensor> join_outputs(std::span<const tree::Flat> outputs, Device output_device, const DataParallelOptions& options);
+template <class R>
+[[nodiscard]] R joined_outputs(const std::vector<R>& outputs, Device output_device, const DataParallelOptions& options) {
+  std::vector<tree::Flat> flats;
+  flats.reserve(outputs.size());
+  for (const R& output : outputs) flats.push_back(tree::flatten(output));
+  const std::vector<Tensor> leaves = join_outputs(flats, output_device, options);  // throws for an empty list
+  return with_leaves(outputs.front(), leaves);
 }
+
+/// The options of a DataParallel, shared by its copies. Not a member by value: most programs then never compile what copies them.
+[[nodiscard]] std::shared_ptr<const DataParallelOptions> kept_options(const DataParallelOptions& options);
+[[nodiscard]] std::shared_ptr<const DataParallelOptions> kept_options(std::optional<Device> output_device, int dim);
 
 /// Scatter, replicate, parallel_apply: the outputs of the replicas, each on its device.
 template <class M, class I>
@@ -206,8 +206,11 @@ auto replica_outputs(const M& module, const I& input, const std::vector<Device>&
   using R = Output<M, I>;
   check_outermost();
   const bool shards = options.shards > 0;
-  RandomSplit random(options.dim, options.dims);
-  const auto [inputs, used] = parts_of(input, devices, options);
+  RandomSplit random(options);
+  const Shards parts = parts_of(tree::flatten(input), devices, options);
+  const std::vector<Device>& used = parts.devices;
+  std::vector<I> inputs;
+  for (const std::vector<Tensor>& leaves : parts.leaves) inputs.push_back(with_leaves(input, leaves));
   for (const I& part : inputs) add_rows(random, part);
   const auto within = [&](std::size_t i) { return random.scope(i); };
   const CacheUse cache(owner && options.cache ? owner->get() : nullptr);
@@ -229,7 +232,7 @@ auto replica_outputs(const M& module, const I& input, const std::vector<Device>&
 /// One device: the module with its arguments moved there.
 template <class M, class I>
 auto whole_call(const M& module, const I& input, Device device, const DataParallelOptions& options) -> Output<M, I> {
-  RandomSplit random(options.dim, options.dims);
+  RandomSplit random(options);
   add_rows(random, input);
   [[maybe_unused]] const auto scope = random.scope(0);
   return is_on(input, device) ? call(module, input) : call(module, moved_to(input, device));
@@ -251,8 +254,7 @@ Output<M, I> split_call(const M& module, const I& input, const std::vector<Devic
     }
   }
   if constexpr (std::is_void_v<R>) replica_outputs(module, input, devices, options, owner);
-  else if constexpr (Tree<R>)
-    return joined(replica_outputs(module, input, devices, options, owner), output_device, options.dim, options.output_dims, options.shards > 0);
+  else if constexpr (Tree<R>) return joined_outputs(replica_outputs(module, input, devices, options, owner), output_device, options);
   else cannot_gather(braid::detail::signature<R>());
 }
 
@@ -277,13 +279,9 @@ template <class M>
 struct DataParallel : nn::Module {
   M module;
 
-  explicit DataParallel(M&& m, DeviceList on = devices(), std::optional<Device> output_device = {}, int dim = 0)
-      : DataParallel(std::move(m), std::move(on), DataParallelOptions{.output_device = output_device, .dim = dim}) {}
-  DataParallel(M&& m, DeviceList on, DataParallelOptions options) : module(std::move(m)), devices_(on.list()), options_(options) {
-    detail::check_not_nested<M>();
-    detail::check_group("DataParallel", devices_, options_);
-    if (devices_.size() == 1) to(module, devices_.front());
-  }
+  explicit DataParallel(M&& m, const DeviceList& on = devices(), std::optional<Device> output_device = {}, int dim = 0)
+      : DataParallel(std::move(m), on, detail::kept_options(output_device, dim)) {}
+  DataParallel(M&& m, const DeviceList& on, const DataParallelOptions& options) : DataParallel(std::move(m), on, detail::kept_options(options)) {}
   /// A model is moved in, or cloned before: `DataParallel(std::move(model))`, `DataParallel(clone(model))`.
   template <class U, class... A>
   requires(std::is_lvalue_reference_v<U>&& std::same_as<std::remove_cvref_t<U>, M>) explicit DataParallel(U&&, A&&...) = delete;
@@ -292,7 +290,7 @@ struct DataParallel : nn::Module {
   requires std::invocable < const M&, const std::decay_t<A>
   &... > auto operator()(const A&... args) const {
     if (devices_.empty()) return module(args...);
-    return detail::split_call(module, detail::arguments(args...), devices_, options_, &cache_);
+    return detail::split_call(module, detail::arguments(args...), devices_, *options_, &cache_);
   }
 
   /// The replicas' outputs, not joined: output i is on the i-th device, and may be of any type. One device or none gives one output; with shards there is one
@@ -306,8 +304,8 @@ struct DataParallel : nn::Module {
     if (devices_.empty()) return one(module(args...));
     const auto input = detail::arguments(args...);
     detail::check_placement(tree::flatten(module), devices_.front());
-    if (devices_.size() == 1 && options_.shards == 0) return one(detail::whole_call(module, input, devices_.front(), options_));
-    return detail::replica_outputs(module, input, devices_, options_, &cache_);
+    if (devices_.size() == 1 && options_->shards == 0) return one(detail::whole_call(module, input, devices_.front(), *options_));
+    return detail::replica_outputs(module, input, devices_, *options_, &cache_);
   }
 
   /// The module, as `->` of a pointer to it: `model->fc.weight`.
@@ -320,6 +318,12 @@ struct DataParallel : nn::Module {
   BRAID_FIELDS(module)
 
  private:
+  DataParallel(M&& m, const DeviceList& on, std::shared_ptr<const DataParallelOptions> options)
+      : module(std::move(m)), devices_(on.list()), options_(std::move(options)) {
+    detail::check_not_nested<M>();
+    detail::check_group("DataParallel", devices_, *options_);
+    if (devices_.size() == 1) to(module, devices_.front());
+  }
   template <class R>
   static std::vector<R> one(R output) {
     std::vector<R> list;
@@ -328,7 +332,7 @@ struct DataParallel : nn::Module {
   }
 
   std::vector<Device> devices_;
-  DataParallelOptions options_;
+  std::shared_ptr<const DataParallelOptions> options_;
   detail::CacheOwner cache_;
 };
 template <class M>

@@ -11,16 +11,6 @@ namespace braid::parallel {
 namespace detail {
 /// Checks that all have the first one's structure, and joins their leaves. `separate`: the pieces of a gradient are dense, in memory of their own.
 [[nodiscard]] std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device, int dim, std::span<const int> dims, bool separate);
-
-template <class T>
-[[nodiscard]] T joined(const std::vector<T>& outputs, Device output_device, int dim, const std::vector<int>& dims, bool separate) {
-  check_tree<T>();
-  std::vector<tree::Flat> flats;
-  flats.reserve(outputs.size());
-  for (const T& output : outputs) flats.push_back(tree::flatten(output));
-  const std::vector<Tensor> leaves = gather_leaves(flats, output_device, dim, dims, separate);  // throws for an empty list
-  return with_leaves(outputs.front(), leaves);
-}
 }  // namespace detail
 
 /// Joins the trees of the replicas into one on `output_device`: every tensor is the replicas' tensors, one after the other along `dim`, or, where the tree is
@@ -36,7 +26,12 @@ template <class T>
 ///           DeviceError for a device that does not exist
 template <class T>
 [[nodiscard]] T gather(const std::vector<T>& outputs, Device output_device, int dim = 0, const std::vector<int>& dims = {}) {
-  return detail::joined(outputs, output_device, dim, dims, false);
+  check_tree<T>();
+  std::vector<tree::Flat> flats;
+  flats.reserve(outputs.size());
+  for (const T& output : outputs) flats.push_back(tree::flatten(output));
+  const std::vector<Tensor> leaves = detail::gather_leaves(flats, output_device, dim, dims, false);  // throws for an empty list
+  return detail::with_leaves(outputs.front(), leaves);
 }
 
 }  // namespace braid::parallel
