@@ -181,7 +181,7 @@ TEST_CASE("3.9, 5.9: one tensor as two arguments is cut along the dim of each, a
   }
 }
 
-TEST_CASE("7.7: the loss of the batch from those of its parts, wherever they are", "[parallel][data_parallel][gradients]") {
+TEST_CASE("7.7: a loss taken in the replicas is that of the batch, for uneven chunks too, joined or not", "[parallel][data_parallel][gradients]") {
   const Tensor x = random_tensor({10, 4}, DType::float64, device(0), 7);
   const Tensor labels = tensor(std::vector<std::int64_t>{0, 1, 2, -100, 1, 0, -100, 2, 2, 1}, {.device = device(0)});
   WithLoss plain = home(WithLoss{});
@@ -190,11 +190,14 @@ TEST_CASE("7.7: the loss of the batch from those of its parts, wherever they are
   expected.backward();
   for (int n = 1; n <= device_count(); ++n) {
     const DataParallel model(clone(plain), group(n));
-    zero_grad(model.module);
-    const Tensor loss = parallel::total(model.replicas(x, labels), device(0)).mean();
-    CHECK(allclose(loss, expected, 1e-12, 1e-12));
-    loss.backward();
-    CHECK(allclose(model.module.fc.weight.grad(), plain.fc.weight.grad(), 1e-12, 1e-12));
+    const auto check = [&](const Tensor& loss) {
+      CHECK(allclose(loss, expected, 1e-12, 1e-12));
+      zero_grad(model.module);
+      loss.backward();
+      CHECK(allclose(model.module.fc.weight.grad(), plain.fc.weight.grad(), 1e-12, 1e-12));
+    };
+    check(parallel::total(model.replicas(x, labels), device(0)).mean());
+    check(model(x, labels).mean());  // joined
   }
   // Rows 0 … 9 with the row's number as loss, on three devices: 4, 4 and 2 rows.
   const Tensor means = tensor({1.5, 5.5, 8.5}, {.device = device(0)});
@@ -240,23 +243,6 @@ TEST_CASE("6.9: outputs that are not joined stay where they are, of any type", "
     CHECK(said.replicas(x).front() == str(chunk_sizes(7, static_cast<std::size_t>(n)).front(), " on ", device(0)));
   }
   CHECK(DataParallel(nn::Linear(4, 2), {}).replicas(x.to("cpu")).size() == 1);
-}
-
-TEST_CASE("7.7: a loss taken in the replicas is that of the batch, for uneven chunks too", "[parallel][data_parallel][gradients]") {
-  const Tensor x = random_tensor({10, 4}, DType::float64, device(0), 7);
-  const Tensor labels = tensor(std::vector<std::int64_t>{0, 1, 2, -100, 1, 0, -100, 2, 2, 1}, {.device = device(0)});
-  WithLoss plain = home(WithLoss{});
-  to(plain, DType::float64);
-  const Tensor expected = cross_entropy(plain.fc(x), labels);
-  expected.backward();
-  for (int n = 1; n <= std::min(8, device_count()); ++n) {
-    const DataParallel model(clone(plain), group(n));
-    zero_grad(model.module);
-    const Tensor loss = model(x, labels).mean();
-    CHECK(allclose(loss, expected, 1e-12, 1e-12));
-    loss.backward();
-    CHECK(allclose(model.module.fc.weight.grad(), plain.fc.weight.grad(), 1e-12, 1e-12));
-  }
 }
 
 TEST_CASE("8.6: merged buffers are the mean over the replicas by their rows", "[parallel][data_parallel]") {
