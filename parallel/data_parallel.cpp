@@ -1,7 +1,5 @@
 #include <braid/parallel/data_parallel.hpp>
 
-#include <mutex>
-
 #include <braid/core/autograd.hpp>
 #include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
@@ -52,7 +50,7 @@ RandomSplit::Scope::~Scope() {
   }
 }
 
-BufferMerge::BufferMerge(const tree::Flat& module) : module_(module) {}
+BufferMerge::BufferMerge() = default;
 
 BufferMerge::~BufferMerge() = default;
 
@@ -63,14 +61,15 @@ void BufferMerge::add(const tree::Flat& replica) {
   replicas_.push_back(std::move(copies));
 }
 
-void BufferMerge::finish(const RandomSplit& rows) const {
-  if (replicas_.size() < 2) return;
+bool BufferMerge::any() const noexcept { return replicas_.size() > 1; }
+
+void BufferMerge::finish(const tree::Flat& module, const RandomSplit& rows) const {
   double total = 0;
   for (std::size_t i = 0; i < replicas_.size(); ++i) total += static_cast<double>(rows.rows(i));
   const NoGrad guard;
   std::vector<std::pair<Tensor, Tensor>> means;  // all are made before one is written
   std::size_t k = 0;
-  for (const tree::Leaf& leaf : module_.leaves) {
+  for (const tree::Leaf& leaf : module.leaves) {
     if (leaf.kind != tree::Kind::buffer) continue;
     const std::size_t at = k++;
     if (!leaf.tensor->defined() || !is_floating(leaf.tensor->dtype()) || total == 0) continue;

@@ -135,21 +135,21 @@ void add_rows(RandomSplit& random, const I& input) {
 /// The buffers of the replicas before a call, and what they have become after it.
 class BufferMerge {
  public:
-  explicit BufferMerge(const tree::Flat& module);
+  BufferMerge();
   ~BufferMerge();
   BufferMerge(const BufferMerge&) = delete;
   BufferMerge& operator=(const BufferMerge&) = delete;
   /// What is never added is never merged.
   void add(const tree::Flat& replica);
+  [[nodiscard]] bool any() const noexcept;
   /// Writes the means into the module's buffers that any replica has written.
-  void finish(const RandomSplit& rows) const;
+  void finish(const tree::Flat& module, const RandomSplit& rows) const;
 
  private:
   struct Copy {
     Tensor tensor;
     std::uint64_t version;
   };
-  const tree::Flat& module_;
   std::vector<std::vector<Copy>> replicas_;  // [replica][buffer]
 };
 
@@ -204,6 +204,7 @@ template <class R>
 template <class M, class I>
 auto replica_outputs(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options, const CacheOwner* owner) {
   using R = Output<M, I>;
+  check_tree<I>();
   check_outermost();
   const bool shards = options.shards > 0;
   RandomSplit random(options);
@@ -215,16 +216,15 @@ auto replica_outputs(const M& module, const I& input, const std::vector<Device>&
   const auto within = [&](std::size_t i) { return random.scope(i); };
   const CacheUse cache(owner && options.cache ? owner->get() : nullptr);
   const std::vector<M> replicas = replicas_of(module, used, cache.get(), shards);
-  const tree::Flat flat = tree::flatten(module);
-  BufferMerge buffers(flat);
+  BufferMerge buffers;
   if (options.merge_buffers != MergeBuffers::replica0)
     for (const M& replica : replicas) buffers.add(tree::flatten(replica));
   if constexpr (std::is_void_v<R>) {
     apply_within(replicas, inputs, used, within, true, shards);
-    buffers.finish(random);
+    if (buffers.any()) buffers.finish(tree::flatten(module), random);
   } else {
     auto outputs = apply_within(replicas, inputs, used, within, true, shards);
-    buffers.finish(random);
+    if (buffers.any()) buffers.finish(tree::flatten(module), random);
     return outputs;
   }
 }
