@@ -38,7 +38,7 @@ template <class M>
 void check_forward(const DataParallel<M>& model, std::size_t copied, std::size_t cached) {
   const std::size_t others = static_cast<std::size_t>(several()) - 1;
   const Tensor y = model(rows());
-  CHECK(allclose(y, model.module(rows()), 1e-6, 1e-7));
+  CHECK(allclose(y, model.module(rows()), 1e-6, 1e-6));
   CHECK(model.replicate_bytes().copied == others * copied);
   CHECK(model.replicate_bytes().cached == others * cached);
 }
@@ -198,7 +198,7 @@ TEST_CASE("4.15: a copy of the wrapper has copies of its own, and calls at the s
   const Tensor right = quiet.module.fc(rows()).detach();
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&] {
-      for (int i = 0; i < 20; ++i) wrong += !allclose(quiet(rows()), right, 1e-6, 1e-7);
+      for (int i = 0; i < 20; ++i) wrong += !allclose(quiet(rows()), right, 1e-6, 1e-6);
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
@@ -224,7 +224,7 @@ TEST_CASE("4.15: a forward that fails leaves nothing wrong behind", "[parallel][
   model.module.fail = true;
   CHECK_THROWS_AS(model(rows()), ReplicaError);
   model.module.fail = false;
-  CHECK(allclose(model(rows()), model.module(rows()), 1e-6, 1e-7));
+  CHECK(allclose(model(rows()), model.module(rows()), 1e-6, 1e-6));
 }
 
 }  // namespace braid::test::on_device
