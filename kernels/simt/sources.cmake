@@ -22,6 +22,11 @@ set(BRAID_SIMT_SOURCES
   simt/tsan_abi.cpp
   simt/warp.cpp
 
+  # what stands in for NCCL
+  simt/nccl/collectives.cpp
+  simt/nccl/faults.cpp
+  simt/nccl/stand_in.cpp
+
   # the host twin of the CUDA runtime
   simt/runtime/copies.cpp
   simt/runtime/devices.cpp

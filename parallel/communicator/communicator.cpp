@@ -2,6 +2,8 @@
 
 #include <braid/core/error.hpp>
 
+#include "copies.hpp"
+
 namespace braid::parallel {
 namespace {
 
@@ -17,14 +19,41 @@ void check_buffer(const char* op, std::size_t item, const BufferView& buffer, co
                             buffer.dtype, buffer.data ? "" : " at no address"));
 }
 
+/// One buffer a rank, all like the first one.
+void check_alike(const char* op, std::span<const BufferView> buffers, std::span<const Device> devices) {
+  check_items(op, buffers, devices);
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    check_buffer(op, i / devices.size(), buffers[i], buffers[i - i % devices.size()], devices[i % devices.size()]);
+}
+
+/// check_alike of `whole` and `part`, and that a whole has `size` times the count of a part.
+void check_parts(const char* op, std::span<const BufferView> whole, std::span<const BufferView> part, std::span<const Device> devices, int size) {
+  if (whole.size() != part.size()) throw ArgumentError(str(op, ": expected as many results as buffers, got ", whole.size(), " and ", part.size()));
+  check_alike(op, part, devices);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    BufferView like = part[i - i % devices.size()];
+    like.count *= size;
+    check_buffer(op, i / devices.size(), whole[i], like, devices[i % devices.size()]);
+  }
+}
+
+void check_floating(const char* op, std::span<const BufferView> buffers, std::size_t ranks) {
+  for (std::size_t i = 0; i < buffers.size(); i += ranks)
+    if (!is_floating(buffers[i].dtype)) throw DTypeError(str(op, ": expected floating point, got ", buffers[i].dtype, " for item ", i / ranks));
+}
+
+/// What is left to do in a group of one.
+void copy_all(std::span<const BufferView> from, std::span<const BufferView> to) {
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (from[i].data != to[i].data) copy_flat(to[i].data, to[i].device, from[i].data, from[i].device, from[i].bytes());
+}
+
 }  // namespace
 
 Communicator::Communicator(std::vector<Device> devices, int size) : devices_(std::move(devices)), size_(size) {}
 
 void Communicator::broadcast(std::span<const BufferView> buffers) {
-  check_items("broadcast", buffers, devices_);
-  for (std::size_t i = 0; i < buffers.size(); ++i)
-    check_buffer("broadcast", i / devices_.size(), buffers[i], buffers[i - i % devices_.size()], devices_[i % devices_.size()]);
+  check_alike("broadcast", buffers, devices_);
   if (size_ > 1) do_broadcast(buffers);
 }
 
@@ -32,9 +61,9 @@ void Communicator::reduce(std::span<const BufferView> buffers, std::span<const B
   check_items("reduce", buffers, devices_);
   if (results.size() != buffers.size() / devices_.size())
     throw ArgumentError(str("reduce: expected ", buffers.size() / devices_.size(), " results, one for each item, got ", results.size()));
+  check_floating("reduce", results, 1);
   for (std::size_t i = 0; i < results.size(); ++i) {
     check_buffer("reduce", i, results[i], results[i], devices_.front());
-    if (!is_floating(results[i].dtype)) throw DTypeError(str("reduce: expected floating point, got ", results[i].dtype, " for item ", i));
     bool any = results[i].count == 0;
     for (std::size_t rank = 0; rank < devices_.size(); ++rank) {
       const BufferView& buffer = buffers[i * devices_.size() + rank];
@@ -44,7 +73,27 @@ void Communicator::reduce(std::span<const BufferView> buffers, std::span<const B
     }
     if (!any) throw ArgumentError(str("reduce: expected data from at least one device for item ", i, ", got none"));
   }
-  do_reduce(buffers, results);  // also in a group of one: the result may be elsewhere
+  if (size_ > 1) do_reduce(buffers, results);
+  else copy_all(buffers, results);
+}
+
+void Communicator::all_reduce(std::span<const BufferView> buffers) {
+  check_alike("all_reduce", buffers, devices_);
+  check_floating("all_reduce", buffers, devices_.size());
+  if (size_ > 1) do_all_reduce(buffers);
+}
+
+void Communicator::all_gather(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+  check_parts("all_gather", results, buffers, devices_, size_);
+  if (size_ > 1) do_all_gather(buffers, results);
+  else copy_all(buffers, results);
+}
+
+void Communicator::reduce_scatter(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+  check_parts("reduce_scatter", buffers, results, devices_, size_);
+  check_floating("reduce_scatter", results, devices_.size());
+  if (size_ > 1) do_reduce_scatter(buffers, results);
+  else copy_all(buffers, results);
 }
 
 }  // namespace braid::parallel

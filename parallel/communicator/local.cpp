@@ -64,6 +64,11 @@ const void* tree_sum(Device device, const Source& source, std::size_t first, std
 
 std::size_t levels(std::size_t ranks) { return static_cast<std::size_t>(std::bit_width(ranks - 1)); }
 
+/// The sum of one rank's data alone is these data, which can be read where the result is.
+void finish(const BufferView& result, const void* sum) {
+  if (sum != result.data) copy_flat(result.data, result.device, sum, result.device, result.bytes());
+}
+
 }  // namespace
 
 LocalCommunicator::LocalCommunicator(std::vector<Device> group, bool stage) : Communicator(checked(group), static_cast<int>(group.size())), host_(!stage) {
@@ -98,49 +103,87 @@ void LocalCommunicator::do_broadcast(std::span<const BufferView> buffers) {
 }
 
 void LocalCommunicator::do_reduce(std::span<const BufferView> buffers, std::span<const BufferView> results) {
-  const std::size_t ranks = devices().size();
-  const Device root = devices().front();
-  std::size_t total = 0;
-  for (std::size_t i = 0; i < buffers.size(); ++i) total += buffers[i].bytes();
+  if (host_) sum_in_place(buffers, results);
+  else sum_staged(0, 1, buffers, results);
+}
 
-  const auto finish = [](const BufferView& result, const void* sum) {  // the only part with data is the sum; it can be read on the root
-    if (sum != result.data) copy_flat(result.data, result.device, sum, result.device, result.bytes());
-  };
-  if (host_) {
-    std::int64_t tiles = 0;
-    for (const BufferView& result : results) tiles += (result.count + kTile - 1) / kTile;
-    const auto workers = static_cast<std::int64_t>(workers_.size());
-    for_each_device(workers_, total, [&](std::size_t worker) {
-      const Device device = workers_[worker];  // its kernels and its thread; the memory is everybody's
-      const std::int64_t begin = tiles * static_cast<std::int64_t>(worker) / workers, end = tiles * static_cast<std::int64_t>(worker + 1) / workers;
-      const Ref<Storage> scratch = Storage::allocate(levels(ranks) > 1 ? levels(ranks) * kTile * sizeof(double) : 0, device);  // two ranks need none
-      std::int64_t at = 0;
-      for (std::size_t i = 0; i < results.size() && at < end; ++i) {
-        const std::int64_t count = (results[i].count + kTile - 1) / kTile;
-        for (std::int64_t tile = std::max(begin - at, std::int64_t{0}); tile < std::min(count, end - at); ++tile) {
-          const std::int64_t from = tile * kTile, to = std::min(from + kTile, results[i].count);
-          const BufferView result = part(results[i], from, to);
-          const auto source = [&](std::size_t rank) -> const void* { return part(buffers[i * ranks + rank], from, to).data; };
-          finish(result, tree_sum(device, source, 0, ranks, result.data, static_cast<char*>(scratch->data()), to - from, result.dtype));
-        }
-        at += count;
+void LocalCommunicator::do_all_reduce(std::span<const BufferView> buffers) {
+  std::vector<BufferView> results;
+  for (std::size_t i = 0; i < buffers.size(); i += devices().size()) results.push_back(buffers[i]);
+  do_reduce(buffers, results);
+  do_broadcast(buffers);
+}
+
+void LocalCommunicator::do_all_gather(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+  const std::size_t ranks = devices().size();
+  std::size_t total = 0;
+  for (const BufferView& result : results) total += result.bytes();
+  for_each_device(devices(), total, [&](std::size_t rank) {
+    for (std::size_t i = rank; i < results.size(); i += ranks) {
+      for (std::size_t from = 0; from < ranks; ++from) {
+        const BufferView& source = buffers[i - rank + from];
+        const auto begin = static_cast<std::int64_t>(from) * source.count;
+        const BufferView target = part(results[i], begin, begin + source.count);
+        if (target.data != source.data) copy_bytes(target, source, 0, source.bytes());
       }
-    });
-    return;
+    }
+  });
+}
+
+void LocalCommunicator::do_reduce_scatter(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+  const std::size_t ranks = devices().size();
+  std::vector<BufferView> parts;  // each result is the sum of an item of its own
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto rank = static_cast<std::int64_t>(i % ranks);
+    for (std::size_t from = 0; from < ranks; ++from)
+      parts.push_back(part(buffers[i - i % ranks + from], rank * results[i].count, (rank + 1) * results[i].count));
+    total += buffers[i].bytes();
   }
-  // The gradients are copied in pieces into rank 0's memory and added there; a copy between devices is ordered after the work of both.
+  if (host_) sum_in_place(parts, results);
+  else for_each_device(devices(), total, [&](std::size_t rank) { sum_staged(rank, ranks, parts, results); });
+}
+
+void LocalCommunicator::sum_in_place(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+  const std::size_t ranks = devices().size();
+  std::size_t total = 0;
+  for (const BufferView& buffer : buffers) total += buffer.bytes();
+  std::int64_t tiles = 0;
+  for (const BufferView& result : results) tiles += (result.count + kTile - 1) / kTile;
+  const auto workers = static_cast<std::int64_t>(workers_.size());
+  for_each_device(workers_, total, [&](std::size_t worker) {
+    const Device device = workers_[worker];  // its kernels and its thread; the memory is everybody's
+    const std::int64_t begin = tiles * static_cast<std::int64_t>(worker) / workers, end = tiles * static_cast<std::int64_t>(worker + 1) / workers;
+    const Ref<Storage> scratch = Storage::allocate(levels(ranks) > 1 ? levels(ranks) * kTile * sizeof(double) : 0, device);  // two ranks need none
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < results.size() && at < end; ++i) {
+      const std::int64_t count = (results[i].count + kTile - 1) / kTile;
+      for (std::int64_t tile = std::max(begin - at, std::int64_t{0}); tile < std::min(count, end - at); ++tile) {
+        const std::int64_t from = tile * kTile, to = std::min(from + kTile, results[i].count);
+        const BufferView result = part(results[i], from, to);
+        const auto source = [&](std::size_t rank) -> const void* { return part(buffers[i * ranks + rank], from, to).data; };
+        finish(result, tree_sum(device, source, 0, ranks, result.data, static_cast<char*>(scratch->data()), to - from, result.dtype));
+      }
+      at += count;
+    }
+  });
+}
+
+void LocalCommunicator::sum_staged(std::size_t root_rank, std::size_t step, std::span<const BufferView> buffers, std::span<const BufferView> results) {
+  const std::size_t ranks = devices().size();
+  const Device root = devices()[root_rank];
   std::int64_t longest = 0;
-  for (const BufferView& result : results) longest = std::max(longest, std::min(result.count, kStagedTile));
+  for (std::size_t i = root_rank; i < results.size(); i += step) longest = std::max(longest, std::min(results[i].count, kStagedTile));
   const std::size_t tile_bytes = static_cast<std::size_t>(longest) * sizeof(double);
   const Ref<Storage> scratch = Storage::allocate((levels(ranks) + ranks) * tile_bytes, root);
   char* const staged = static_cast<char*>(scratch->data()) + levels(ranks) * tile_bytes;
-  for (std::size_t i = 0; i < results.size(); ++i) {
+  for (std::size_t i = root_rank; i < results.size(); i += step) {
     for (std::int64_t from = 0; from < results[i].count; from += kStagedTile) {
       const std::int64_t to = std::min(from + kStagedTile, results[i].count);
       const BufferView result = part(results[i], from, to);
       const auto source = [&](std::size_t rank) -> const void* {
         const BufferView tile = part(buffers[i * ranks + rank], from, to);
-        if (rank == 0 || !tile.data) return tile.data;
+        if (rank == root_rank || !tile.data) return tile.data;
         BufferView copy = tile;
         copy.data = staged + rank * tile_bytes;
         copy.device = root;

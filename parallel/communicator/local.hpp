@@ -17,6 +17,14 @@ class LocalCommunicator final : public Communicator {
  private:
   void do_broadcast(std::span<const BufferView> buffers) override;
   void do_reduce(std::span<const BufferView> buffers, std::span<const BufferView> results) override;
+  void do_all_reduce(std::span<const BufferView> buffers) override;
+  void do_all_gather(std::span<const BufferView> buffers, std::span<const BufferView> results) override;
+  void do_reduce_scatter(std::span<const BufferView> buffers, std::span<const BufferView> results) override;
+
+  /// Sums of items, the ranks' buffers of each in a row, wherever the results are: every worker adds its share of the tiles, straight from the buffers.
+  void sum_in_place(std::span<const BufferView> buffers, std::span<const BufferView> results);
+  /// The sums `root`, root + step, …, whose results are on that rank's device, from copies there. A copy between devices is ordered after the work of both.
+  void sum_staged(std::size_t root, std::size_t step, std::span<const BufferView> buffers, std::span<const BufferView> results);
   bool host_ = true;             // the host can read all devices' memory
   std::vector<Device> workers_;  // each once
 };

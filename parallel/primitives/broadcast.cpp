@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <braid/core/autograd.hpp>
+#include <braid/parallel/communicator.hpp>
 
 #include "communicator/local.hpp"
 #include "primitives/replica_cache.hpp"
@@ -94,7 +95,7 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
     views.push_back(view_of(sources[k]));
     for (std::size_t rank = 1; rank < ranks; ++rank) views.push_back(view_of(copies[rank][k]));
   }
-  if (!views.empty()) LocalCommunicator({devices.begin(), devices.end()}).broadcast(views);
+  if (!views.empty()) communicator_over(devices)->broadcast(views);
   if (!cache) return;
   cache->note(bytes_sent);
   for (std::size_t rank = 1; rank < ranks; ++rank)
@@ -103,7 +104,7 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
 
 }  // namespace
 
-std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors, std::span<const Device> devices, ReplicaCache* cache) {
+std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors, std::span<const Device> devices, ReplicaCache* cache, bool fixed) {
   const std::size_t ranks = devices.size(), count = tensors.size();
   std::vector<std::vector<Tensor>> copies(ranks, std::vector<Tensor>(count));
   std::vector<Tensor> inputs, outputs;  // of the recorded op
@@ -128,12 +129,13 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
   for (const std::vector<Tensor>& rank : copies)
     for (std::size_t k = 0; k < count; ++k)
       if (recorded[k]) outputs.push_back(rank[k]);
-  record_many("broadcast", inputs, outputs, devices[0],
-              [group = std::vector<Device>(devices.begin(), devices.end())](std::span<const Tensor> dys) { return Grads(reduce_tensors(dys, group)); });
+  record_many("broadcast", inputs, outputs, devices[0], [group = std::vector<Device>(devices.begin(), devices.end()), fixed](std::span<const Tensor> dys) {
+    return Grads(reduce_tensors(dys, group, fixed));
+  });
   return copies;
 }
 
-std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<const Device> devices) {
+std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<const Device> devices, bool fixed) {
   const std::size_t ranks = devices.size(), count = parts.size() / ranks;
   std::vector<Tensor> sums(count);
   const bool recording = grad_enabled();
@@ -159,17 +161,19 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
       for (std::size_t rank = 0; rank < ranks; ++rank) buffers.push_back(dense[rank * count + k].defined() ? view_of(dense[rank * count + k]) : BufferView{});
       results.push_back(view_of(sums[k]));
     }
-    LocalCommunicator({devices.begin(), devices.end()}).reduce(buffers, results);
+    std::vector<Device> group(devices.begin(), devices.end());
+    if (fixed || distinct(devices).size() < ranks) LocalCommunicator(std::move(group)).reduce(buffers, results);
+    else communicator_over(devices)->reduce(buffers, results);
     for (const Tensor& sum : sums)
       if (sum.defined()) sum.storage()->bump_version();
   }
   if (!needed) return sums;
-  record_many("reduce", parts, sums, devices[0], [group = std::vector<Device>(devices.begin(), devices.end())](std::span<const Tensor> dys) {
+  record_many("reduce", parts, sums, devices[0], [group = std::vector<Device>(devices.begin(), devices.end()), fixed](std::span<const Tensor> dys) {
     std::vector<Tensor> defined;
     for (const Tensor& dy : dys)
       if (dy.defined()) defined.push_back(dy);
     std::vector<Tensor> grads(dys.size() * group.size());
-    const std::vector<std::vector<Tensor>> copies = broadcast_tensors(defined, group);
+    const std::vector<std::vector<Tensor>> copies = broadcast_tensors(defined, group, nullptr, fixed);
     for (std::size_t rank = 0; rank < group.size(); ++rank)
       for (std::size_t k = 0, at = 0; k < dys.size(); ++k)
         if (dys[k].defined()) grads[rank * dys.size() + k] = copies[rank][at++];

@@ -28,7 +28,7 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::s
       at[k] = at[first[k]];
     }
   }
-  std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, devices, cache);
+  std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, devices, cache, shards);
   // What a replica writes in place is its own: the first one on a device has the copies themselves.
   for (std::size_t rank = 1; shards && rank < devices.size(); ++rank) {
     if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(rank), devices[rank]) == devices.begin() + static_cast<std::ptrdiff_t>(rank))

@@ -10,6 +10,9 @@
 #include "cuda/runtime/peer.hpp"
 #include "cuda/runtime/report.hpp"
 #include "cuda/table.hpp"
+#if SIMT_EMULATED
+#include "simt/nccl/stand_in.hpp"
+#endif
 
 namespace braid::cuda {
 namespace {
@@ -85,6 +88,19 @@ std::unique_ptr<Stream> CudaDevice::make_stream() {
 }
 
 std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<CudaEvent>(gpu_, device_); }
+
+void CudaDevice::make_current() {
+  require_working(gpu_, device_);
+  check(cudaSetDevice(gpu_.ordinal()), "cudaSetDevice", gpu_, device_);
+}
+
+AnyFunction CudaDevice::stand_in([[maybe_unused]] const char* name) const noexcept {
+#if SIMT_EMULATED
+  return simt::nccl::find(name);
+#else
+  return nullptr;
+#endif
+}
 
 void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
   require_working(gpu_, device_);

@@ -38,6 +38,9 @@ class CudaDevice final : public DeviceBackend {
   void empty_cache() override { allocator_.empty_cache(); }
   void fail_allocation(std::uint64_t k, bool persistent) override { allocator_.fail_allocation(k, persistent); }
   [[nodiscard]] const KernelTable& kernels() const noexcept override { return kernels_; }
+  [[nodiscard]] int gpu() const noexcept override { return gpu_.ordinal(); }
+  void make_current() override;
+  [[nodiscard]] AnyFunction stand_in(const char* name) const noexcept override;
 
  private:
   void copy_between(const CopyDesc& copy, CudaStream& stream);

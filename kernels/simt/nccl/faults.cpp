@@ -1,0 +1,142 @@
+#include "simt/nccl/faults.hpp"
+
+#include <utility>
+
+#include "simt/nccl/comm.hpp"
+
+namespace braid::simt::nccl {
+namespace {
+
+struct State {
+  std::mutex mutex;
+  std::condition_variable released;
+  std::uint64_t calls = 0, k = 0, seen = 0, releases = 0;
+  Fault fault = Fault::none;
+  bool reached = false;  // the faulty call was made
+  bool shown = false, abort_hangs = false;
+  Sum sum = Sum::ring;
+  int version = 22809;
+  std::vector<std::string> misuses;
+};
+
+// Never destroyed: threads may hang in it when the process ends.
+State& state() {
+  static State& the_one = *new State;
+  return the_one;
+}
+
+void hang(State& s, std::unique_lock<std::mutex>& lock) {
+  const std::uint64_t before = s.releases;
+  s.released.wait(lock, [&] { return s.releases != before; });
+}
+
+bool holds(Fault fault) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.fault != fault || !s.reached) return false;
+  return s.shown = true;
+}
+
+}  // namespace
+
+Entry::Entry(ncclComm* comm) : comm_(comm) {
+  if (comm_ != nullptr && comm_->users.fetch_add(1) != 0) misuse("a communicator was used by two threads at a time");
+  State& s = state();
+  std::unique_lock lock(s.mutex);
+  ++s.calls;
+  if (s.k == 0 || ++s.seen != s.k) return;
+  s.reached = true;
+  if (s.fault != Fault::error && s.fault != Fault::hang) return;
+  s.shown = true;
+  result_ = kInternalError;
+  if (s.fault == Fault::hang) hang(s, lock);
+}
+
+Entry::~Entry() {
+  if (comm_ != nullptr) comm_->users.fetch_sub(1);
+}
+
+bool answers_in_progress() { return holds(Fault::in_progress); }
+bool answers_remote_error() { return holds(Fault::asynchronous); }
+
+bool take_stall() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.fault != Fault::stall || !s.reached || s.shown) return false;
+  return s.shown = true;
+}
+
+void hang_after_abort() {
+  State& s = state();
+  std::unique_lock lock(s.mutex);
+  if (s.abort_hangs) hang(s, lock);
+}
+
+void misuse(const std::string& text) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.misuses.push_back(text);
+}
+
+Sum sum_order() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.sum;
+}
+
+int version() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.version;
+}
+
+void fail_call(std::uint64_t k, Fault fault) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.k = k, s.fault = k == 0 ? Fault::none : fault, s.seen = 0, s.reached = s.shown = false;
+}
+
+bool failed() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.shown;
+}
+
+void set_abort_hangs(bool hangs) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.abort_hangs = hangs;
+}
+
+void release() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  ++s.releases;
+  s.released.notify_all();
+}
+
+std::uint64_t calls() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.calls;
+}
+
+void set_sum(Sum order) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.sum = order;
+}
+
+void set_version(int version) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.version = version;
+}
+
+std::vector<std::string> take_misuses() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return std::exchange(s.misuses, {});
+}
+
+}  // namespace braid::simt::nccl

@@ -1,0 +1,121 @@
+// Which communicator serves a group of devices: the one place where it is decided, and where those that are dear to make are kept.
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <braid/core/backend.hpp>
+#include <braid/core/error.hpp>
+#include <braid/parallel/communicator.hpp>
+
+#include "communicator/nccl/table.hpp"
+
+namespace braid::parallel {
+namespace {
+
+struct Chosen {
+  std::mutex mutex;
+  std::optional<CommunicatorOptions> options;  // none: nobody has asked for the environment's yet
+  std::map<std::vector<Device>, std::shared_ptr<Communicator>> kept;
+  bool warned = false;
+};
+
+// Lives as long as the process: what it keeps must not end while static objects are destroyed.
+Chosen& chosen() {
+  static Chosen& the_one = *new Chosen;
+  return the_one;
+}
+
+CommunicatorOptions from_environment() {
+  CommunicatorOptions options;
+  const auto text_of = [](const char* name) {
+    const char* const text = std::getenv(name);
+    return std::string_view(text == nullptr ? "" : text);
+  };
+  if (const std::string_view kind = text_of("BRAID_COMMUNICATOR"); kind == "local") options.kind = CommunicatorKind::local;
+  else if (kind == "nccl") options.kind = CommunicatorKind::nccl;
+  else if (!kind.empty() && kind != "automatic")
+    throw ArgumentError(str("BRAID_COMMUNICATOR: expected automatic, local or nccl, got '", kind.substr(0, 64), "'"));
+  if (const std::string_view text = text_of("BRAID_COMMUNICATOR_TIMEOUT"); !text.empty()) {
+    constexpr int kMost = 1000000;  // seconds
+    int seconds = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (error != std::errc() || end != text.data() + text.size() || seconds < 1 || seconds > kMost)
+      throw ArgumentError(str("BRAID_COMMUNICATOR_TIMEOUT: expected seconds from 1 to ", kMost, ", got '", text.substr(0, 64), "'"));
+    options.timeout = std::chrono::seconds(seconds);
+  }
+  return options;
+}
+
+const CommunicatorOptions& options_of(Chosen& all) {
+  if (!all.options) all.options = from_environment();
+  return *all.options;
+}
+
+/// True where NCCL serves unasked: GPUs of their own, real ones.
+bool real_gpus(std::span<const Device> devices) {
+  std::set<int> gpus;
+  for (const Device device : devices) {
+    const DeviceBackend& backend = *device_context(device).backend;
+    if (backend.gpu() < 0 || nccl::has_stand_in(backend) || !gpus.insert(backend.gpu()).second) return false;
+  }
+  return true;
+}
+
+/// The table. Under the lock.
+CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const Device> devices) {
+  if (devices.size() < 2) return CommunicatorKind::local;  // nothing is sent
+  if (asked != CommunicatorKind::automatic) return asked;
+  if (!real_gpus(devices)) return CommunicatorKind::local;
+  try {
+    (void)nccl::functions_for(*device_context(devices.front()).backend);
+    return CommunicatorKind::nccl;
+  } catch (const DeviceError& e) {
+    if (!std::exchange(all.warned, true)) warn(str(e.what(), "; between GPUs Braid's own copies and sums are used (BRAID_COMMUNICATOR=local asks for them)"));
+    return CommunicatorKind::local;
+  }
+}
+
+}  // namespace
+
+CommunicatorOptions communicator_options() {
+  Chosen& all = chosen();
+  const std::lock_guard lock(all.mutex);
+  return options_of(all);
+}
+
+void set_communicator_options(const CommunicatorOptions& options) {
+  if (options.timeout <= options.timeout.zero())
+    throw ArgumentError(str("set_communicator_options: timeout: expected more than 0, got ", options.timeout.count(), " ms"));
+  {
+    Chosen& all = chosen();
+    const std::lock_guard lock(all.mutex);
+    all.options = options;
+  }
+  reset_communicators();
+}
+
+std::shared_ptr<Communicator> communicator_over(std::span<const Device> devices) {
+  std::vector<Device> group(devices.begin(), devices.end());
+  Chosen& all = chosen();
+  const std::lock_guard lock(all.mutex);
+  const CommunicatorOptions options = options_of(all);
+  if (kind_for(all, options.kind, devices) == CommunicatorKind::local) return make_local_communicator(std::move(group));
+  std::shared_ptr<Communicator>& kept = all.kept[group];
+  if (!kept) kept = make_nccl_communicator(std::move(group), options.timeout);
+  return kept;
+}
+
+void reset_communicators() {
+  std::map<std::vector<Device>, std::shared_ptr<Communicator>> gone;  // they end without the lock
+  Chosen& all = chosen();
+  const std::lock_guard lock(all.mutex);
+  gone.swap(all.kept);
+}
+
+}  // namespace braid::parallel

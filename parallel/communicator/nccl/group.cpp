@@ -1,0 +1,349 @@
+#include "communicator/nccl/group.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include <braid/core/backend.hpp>
+#include <braid/core/error.hpp>
+
+namespace braid::parallel::nccl {
+namespace {
+
+constexpr const char* kMake = "make_nccl_communicator";
+
+/// Waits between questions: at once for what is nearly done, then ever longer.
+class Patience {
+ public:
+  void rest() {
+    ++asked_;
+    if (asked_ < 200) std::this_thread::yield();
+    else std::this_thread::sleep_for(std::min(std::chrono::microseconds(20) * static_cast<int>(std::min(asked_ - 199, 50u)), kLongest));
+  }
+
+ private:
+  static constexpr std::chrono::microseconds kLongest{1000};
+  unsigned asked_ = 0;
+};
+
+std::string seconds(std::chrono::milliseconds time) { return str(static_cast<double>(time.count()) / 1000, " s"); }
+
+Comm load(Comm& comm) { return std::atomic_ref<Comm>(comm).load(); }
+Comm take(Comm& comm) { return std::atomic_ref<Comm>(comm).exchange(nullptr); }
+
+/// NCCL has one rank a GPU; NVIDIA's own variable allows more, where the version can do it.
+void check_gpus(std::span<const Device> devices, int version) {
+  std::map<int, Device> of;
+  for (const Device device : devices) {
+    const auto [first, fresh] = of.emplace(device_context(device).backend->gpu(), device);
+    if (fresh) continue;
+    const char* const allowed = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    if (version >= kManyRanksOnAGpu && allowed != nullptr && std::string_view(allowed) == "1") return;
+    throw DeviceError(str(kMake, ": expected a GPU of its own for each device, got ", first->second, " and ", device, " on GPU ", first->first, " with NCCL ",
+                          version_text(version), " (2.30 and newer may share one under NCCL_MULTI_RANK_GPU_ENABLE=1)"));
+  }
+}
+
+}  // namespace
+
+Group::Group(std::vector<Device> devices, std::chrono::milliseconds timeout) : shared_(std::make_shared<Shared>()), timeout_(timeout) {
+  shared_->nccl = functions_for(*device_context(devices.front()).backend);
+  shared_->comms.resize(devices.size());
+  shared_->devices = std::move(devices);
+  const Clock::time_point deadline = Clock::now() + timeout_;
+  try {
+    initialise(deadline);
+  } catch (const DeviceError&) {  // refused before anything was begun
+    throw;
+  } catch (...) {
+    fail_as(kMake);
+  }
+}
+
+Group::~Group() { close(); }
+
+std::string Group::names() const {
+  std::string text;
+  for (const Device device : devices()) text += str(text.empty() ? "" : ", ", device);
+  return text;
+}
+
+void Group::note(Shared& shared, Answer& answer, const char* function, Result result, Comm comm) {
+  if (result == kInProgress) answer.in_progress = true;
+  if (result == kSuccess || result == kInProgress || answer.function != nullptr) return;
+  answer.function = function;
+  answer.result = result;
+  if (const char* const text = shared.nccl.get_last_error(comm); text != nullptr) answer.detail = text;
+}
+
+// What was opened has to be closed, whatever happens in between: else the thread's next calls would wait for ever.
+template <class Body>
+void Group::in_group(Shared& shared, Answer& answer, const Body& body) {
+  const Result opened = shared.nccl.group_start();
+  note(shared, answer, "ncclGroupStart", opened, nullptr);
+  if (opened != kSuccess) return;
+  try {
+    for (std::size_t rank = 0; answer.function == nullptr && body(rank); ++rank) {
+    }
+  } catch (...) {
+    answer.error = std::current_exception();
+  }
+  note(shared, answer, "ncclGroupEnd", shared.nccl.group_end(), nullptr);
+}
+
+void Group::poll(Shared& shared, Answer& answer) {
+  for (Comm& slot : shared.comms) {
+    const Comm comm = load(slot);
+    if (comm == nullptr) continue;
+    Result state = kSuccess;
+    note(shared, answer, "ncclCommGetAsyncError", shared.nccl.comm_get_async_error(comm, &state), comm);
+    note(shared, answer, "the library", state, comm);
+  }
+}
+
+// Most work is begun within microseconds: then the program's thread need not come again to ask.
+void Group::poll_briefly(Shared& shared, Answer& answer) {
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(1);
+  while (answer.in_progress && answer.function == nullptr && !answer.error && Clock::now() < end) {
+    answer.in_progress = false;
+    poll(shared, answer);
+    std::this_thread::yield();
+  }
+}
+
+Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) {
+  const auto answer = std::make_shared<Answer>();
+  const Ended ended = submit(
+      [shared = shared_, answer, work = std::move(work)] {
+        try {
+          work(*shared, *answer);
+        } catch (...) {
+          answer->error = std::current_exception();
+        }
+      },
+      deadline, [this] { return stop_.load(); });
+  if (ended == Ended::late) throw Late();
+  if (ended == Ended::stopped) throw Stopped();
+  if (answer->error) std::rethrow_exception(answer->error);
+  if (answer->function != nullptr)
+    throw CommError(str(op, ": expected ncclSuccess from ", answer->function, " on ", names(), ", got ", name_of(answer->result), " (", answer->result, ")",
+                        answer->detail.empty() ? "" : ": ", answer->detail));
+  return *answer;
+}
+
+// A non-blocking communicator may still be at work when a call has returned: until it is not, nothing has to be on its stream.
+void Group::await_ready(const char* op, Clock::time_point deadline) {
+  stage_ = "ncclInProgress";
+  for (Patience patience; ask(op, deadline, poll).in_progress; patience.rest())
+    if (Clock::now() >= deadline) throw Late();
+}
+
+void Group::await_streams(const char* op, Clock::time_point deadline) {
+  constexpr std::chrono::milliseconds kAsk{5};  // how often the library is asked for errors
+  std::vector<std::unique_ptr<Event>> events;
+  for (std::size_t rank = 0; rank < devices().size(); ++rank) {
+    events.push_back(make_event(devices()[rank]));
+    shared_->streams[rank]->record(*events[rank]);
+  }
+  Clock::time_point next = Clock::now() + kAsk;
+  for (Patience patience;; patience.rest()) {
+    std::string waiting;
+    for (std::size_t rank = 0; rank < devices().size(); ++rank)
+      if (events[rank] && events[rank]->done()) events[rank] = nullptr;
+      else if (events[rank]) waiting += str(waiting.empty() ? "" : ", ", devices()[rank]);
+    if (waiting.empty()) break;
+    stage_ = "no end on " + waiting;
+    if (stop_) throw Stopped();
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) throw Late();
+    if (now < next) continue;
+    (void)ask(op, deadline, poll);
+    next = Clock::now() + kAsk;
+  }
+  (void)ask(op, deadline, poll);  // a stream also goes on where the library gave up
+}
+
+void Group::initialise(Clock::time_point deadline) {
+  stage_ = "no version";
+  version_ = ask(kMake, deadline, [](Shared& s, Answer& answer) { note(s, answer, "ncclGetVersion", s.nccl.get_version(&answer.version), nullptr); }).version;
+  if (version_ < kOldest) throw DeviceError(str(kMake, ": expected NCCL ", version_text(kOldest), " or newer, got ", version_text(version_)));
+  check_gpus(devices(), version_);
+  for (const Device device : devices()) shared_->streams.push_back(make_stream(device));
+  stage_ = "no return of the library";
+  (void)ask(kMake, deadline, [](Shared& s, Answer& answer) {
+    UniqueId id{};
+    note(s, answer, "ncclGetUniqueId", s.nccl.get_unique_id(&id), nullptr);
+    if (answer.function != nullptr) return;
+    Config config;
+    config.blocking = 0;
+    in_group(s, answer, [&](std::size_t rank) {
+      if (rank == s.devices.size()) return false;
+      device_context(s.devices[rank]).backend->make_current();
+      const Result made = s.nccl.comm_init_rank_config(&s.comms[rank], static_cast<int>(s.devices.size()), id, static_cast<int>(rank), &config);
+      note(s, answer, "ncclCommInitRankConfig", made, nullptr);
+      return true;
+    });
+    poll_briefly(s, answer);
+  });
+  await_ready(kMake, deadline);
+}
+
+void Group::run(const char* op, std::vector<Call> calls) {
+  const std::lock_guard lock(mutex_);
+  require_working(op);
+  const Clock::time_point deadline = Clock::now() + timeout_;
+  ++sequence_;
+  for (std::size_t rank = 0; rank < devices().size(); ++rank) shared_->streams[rank]->wait_for(current_stream(devices()[rank]));
+  try {
+    stage_ = "no return of the library";
+    const Answer begun = ask(op, deadline, [calls = std::move(calls)](Shared& s, Answer& answer) {
+      in_group(s, answer, [&](std::size_t i) {
+        if (i == calls.size()) return false;
+        const Call& call = calls[i];
+        const Comm comm = load(s.comms[call.rank]);
+        const auto stream = static_cast<nccl::Stream>(s.streams[call.rank]->native());
+        if (comm == nullptr) return false;  // aborted meanwhile
+        switch (call.kind) {
+          case Call::Kind::broadcast:
+            note(s, answer, "ncclBroadcast", s.nccl.broadcast(call.send, call.recv, call.count, call.type, 0, comm, stream), comm);
+            break;
+          case Call::Kind::reduce:
+            note(s, answer, "ncclReduce", s.nccl.reduce(call.send, call.recv, call.count, call.type, kSum, 0, comm, stream), comm);
+            break;
+          case Call::Kind::all_reduce:
+            note(s, answer, "ncclAllReduce", s.nccl.all_reduce(call.send, call.recv, call.count, call.type, kSum, comm, stream), comm);
+            break;
+          case Call::Kind::all_gather:
+            note(s, answer, "ncclAllGather", s.nccl.all_gather(call.send, call.recv, call.count, call.type, comm, stream), comm);
+            break;
+          case Call::Kind::reduce_scatter:
+            note(s, answer, "ncclReduceScatter", s.nccl.reduce_scatter(call.send, call.recv, call.count, call.type, kSum, comm, stream), comm);
+            break;
+        }
+        return true;
+      });
+      poll_briefly(s, answer);
+    });
+    if (begun.in_progress) await_ready(op, deadline);
+    await_streams(op, deadline);
+    if (stop_) throw Stopped();
+  } catch (...) {
+    fail_as(op);
+  }
+}
+
+void Group::check() {
+  require_working("check");
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // whoever works with it asks all the time
+  try {
+    (void)ask("check", Clock::now() + timeout_, poll);
+  } catch (...) {
+    fail_as("check");
+  }
+}
+
+void Group::require_working(const char* op) const {
+  const std::lock_guard lock(state_mutex_);
+  if (stop_) throw CommAbortedError(str(op, ": expected a communicator that works, got one that was aborted, over ", names()));
+  if (!failure_.empty()) throw CommError(str(op, ": expected a communicator that works, got one that failed before: ", failure_));
+}
+
+/// The exception that is under way, as the one that is documented.
+void Group::fail_as(const char* op) {
+  const std::string where = str(sequence_ == 0 ? " (" : str(" (collective ", sequence_, " of "), "NCCL over ", names(), ")");
+  try {
+    throw;
+  } catch (const Late&) {
+    fail(op, std::make_exception_ptr(CommTimeoutError(str(op, ": expected an end within ", seconds(timeout_), ", got ", stage_, where))));
+  } catch (const Stopped&) {
+    fail(op, std::make_exception_ptr(CommAbortedError(str(op, ": expected an end, got an abort", where))));
+  } catch (const std::system_error& e) {
+    fail(op, std::make_exception_ptr(CommError(str(op, ": expected a thread to call NCCL, got none: ", e.what()))));
+  } catch (...) {
+    fail(op, std::current_exception());
+  }
+}
+
+void Group::fail(const char* op, const std::exception_ptr& error) {
+  {
+    const std::lock_guard lock(state_mutex_);
+    if (failure_.empty()) failure_ = exception_message(error);
+  }
+  kill();
+  drain();
+  if (leaked_) warn(str(op, ": ncclCommAbort did not return within ", seconds(kAbortLimit), "; the communicators over ", names(), " are leaked"));
+  std::rethrow_exception(error);
+}
+
+void Group::kill() noexcept {
+  const std::lock_guard lock(kill_mutex_);
+  if (killed_) return;
+  killed_ = true;
+  struct Done {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+  };
+  try {
+    const auto done = std::make_shared<Done>();
+    std::thread([shared = shared_, done] {
+      for (Comm& slot : shared->comms)
+        if (const Comm comm = take(slot); comm != nullptr) (void)shared->nccl.comm_abort(comm);
+      const std::lock_guard guard(done->mutex);
+      done->done = true;
+      done->changed.notify_all();
+    }).detach();
+    std::unique_lock guard(done->mutex);
+    leaked_ = !done->changed.wait_for(guard, kAbortLimit, [&] { return done->done; });
+  } catch (...) {  // no thread, no memory
+    leaked_ = true;
+  }
+}
+
+// After an abort nothing of the library may still work on memory that is given back now. Where it does not end, the memory waits for it, as long as that may take.
+void Group::drain() noexcept {
+  const Clock::time_point deadline = Clock::now() + kDrainLimit;
+  for (const std::shared_ptr<braid::Stream>& stream : shared_->streams) {
+    try {
+      const std::unique_ptr<Event> event = make_event(stream->device());
+      stream->record(*event);
+      Patience patience;
+      while (!event->done() && Clock::now() < deadline) patience.rest();
+      if (!event->done()) current_stream(stream->device()).wait_for(*stream);
+    } catch (...) {  // the device is lost: whoever uses it next is told
+    }
+  }
+}
+
+void Group::abort() noexcept {
+  stop_ = true;
+  kill();
+}
+
+void Group::close() noexcept {
+  {
+    const std::lock_guard lock(kill_mutex_);
+    if (killed_) return;
+  }
+  try {
+    const Clock::time_point deadline = Clock::now() + std::min<std::chrono::milliseconds>(timeout_, kCloseLimit);
+    (void)ask("close", deadline, [](Shared& s, Answer& answer) {
+      for (Comm& slot : s.comms)
+        if (const Comm comm = load(slot); comm != nullptr) note(s, answer, "ncclCommFinalize", s.nccl.comm_finalize(comm), comm);
+    });
+    await_ready("close", deadline);
+    (void)ask("close", deadline, [](Shared& s, Answer&) {
+      for (Comm& slot : s.comms)
+        if (const Comm comm = take(slot); comm != nullptr) (void)s.nccl.comm_destroy(comm);
+    });
+  } catch (...) {  // nobody uses it any more: what it was does not matter
+    kill();
+  }
+}
+
+}  // namespace braid::parallel::nccl

@@ -1,0 +1,106 @@
+// NCCL behind the interface of communicators.
+#include <braid/core/backend.hpp>
+#include <braid/core/error.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/tensor.hpp>
+#include <braid/parallel/communicator.hpp>
+#include <braid/parallel/devices.hpp>
+
+#include "communicator/nccl/group.hpp"
+
+namespace braid::parallel {
+namespace {
+
+using nccl::Call;
+
+int type_of(DType dtype) {
+  switch (dtype) {
+    case DType::bool_:  // moved only
+    case DType::uint8:
+      return nccl::kUint8;
+    case DType::int32:
+      return nccl::kInt32;
+    case DType::int64:
+      return nccl::kInt64;
+    case DType::float16:
+      return nccl::kFloat16;
+    case DType::bfloat16:
+      return nccl::kBfloat16;
+    case DType::float32:
+      return nccl::kFloat32;
+    case DType::float64:
+      return nccl::kFloat64;
+  }
+  throw InternalError(str("NCCL: expected a type of tensors, got ", static_cast<int>(dtype)));
+}
+
+std::vector<Device> checked(std::vector<Device> devices, std::chrono::milliseconds timeout) {
+  constexpr const char* kMake = "make_nccl_communicator";
+  if (devices.empty()) throw ArgumentError(str(kMake, ": expected at least one device, got none"));
+  if (timeout <= timeout.zero()) throw ArgumentError(str(kMake, ": timeout: expected more than 0, got ", timeout.count(), " ms"));
+  check_devices(kMake, devices);
+  for (const Device device : devices)
+    if (device_context(device).backend->gpu() < 0) throw DeviceError(str(kMake, ": expected CUDA devices, got ", device));
+  return devices;
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::vector<Device> group, std::chrono::milliseconds timeout)
+      : Communicator(checked(group, timeout), static_cast<int>(group.size())), group_(std::move(group), timeout) {}
+  void check() override { group_.check(); }
+  void abort() noexcept override { group_.abort(); }
+
+ private:
+  using Views = std::span<const BufferView>;
+
+  /// One call for every rank of every item that has elements; recv(i) and count(i) of view i.
+  template <class Recv, class Count>
+  void run(const char* op, Call::Kind kind, Views send, const Recv& recv, const Count& count) {
+    std::vector<Call> calls;
+    for (std::size_t i = 0; i < send.size(); ++i)
+      if (count(i) > 0) calls.push_back({kind, i % devices().size(), send[i].data, recv(i), static_cast<std::size_t>(count(i)), type_of(send[i].dtype)});
+    if (!calls.empty()) group_.run(op, std::move(calls));
+  }
+
+  void do_broadcast(Views buffers) override {
+    run(
+        "broadcast", Call::Kind::broadcast, buffers, [&](std::size_t i) { return buffers[i].data; }, [&](std::size_t i) { return buffers[i].count; });
+  }
+  void do_reduce(Views buffers, Views results) override {
+    const std::size_t ranks = devices().size();
+    std::vector<BufferView> all(buffers.begin(), buffers.end());
+    std::vector<Tensor> none;  // the library has no rank without data: it gets zeros
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const BufferView& result = results[i / ranks];
+      if (all[i].data != nullptr || result.count == 0) continue;
+      none.push_back(zeros({result.count}, {.device = devices()[i % ranks], .dtype = result.dtype}));
+      all[i] = {none.back().id()->data(), result.count, result.dtype, none.back().device()};
+    }
+    run(
+        "reduce", Call::Kind::reduce, all, [&](std::size_t i) { return i % ranks == 0 ? results[i / ranks].data : nullptr; },
+        [&](std::size_t i) { return results[i / ranks].count; });
+  }
+  void do_all_reduce(Views buffers) override {
+    run(
+        "all_reduce", Call::Kind::all_reduce, buffers, [&](std::size_t i) { return buffers[i].data; }, [&](std::size_t i) { return buffers[i].count; });
+  }
+  void do_all_gather(Views buffers, Views results) override {
+    run(
+        "all_gather", Call::Kind::all_gather, buffers, [&](std::size_t i) { return results[i].data; }, [&](std::size_t i) { return buffers[i].count; });
+  }
+  void do_reduce_scatter(Views buffers, Views results) override {
+    run(
+        "reduce_scatter", Call::Kind::reduce_scatter, buffers, [&](std::size_t i) { return results[i].data; }, [&](std::size_t i) { return results[i].count; });
+  }
+
+  nccl::Group group_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::vector<Device> devices, std::chrono::milliseconds timeout) {
+  return std::make_unique<NcclCommunicator>(std::move(devices), timeout);
+}
+
+}  // namespace braid::parallel

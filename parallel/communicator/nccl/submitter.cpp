@@ -1,0 +1,94 @@
+#include "communicator/nccl/submitter.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace braid::parallel::nccl {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{5};  // how often a waiting thread asks stop()
+
+struct Task {
+  std::function<void()> work;
+  bool done = false;
+};
+using TaskPtr = std::shared_ptr<Task>;
+
+/// A thread and what waits for it. Both are given up together.
+struct Queue {
+  std::deque<TaskPtr> waiting;
+  TaskPtr running;
+};
+
+struct Submitter {
+  std::mutex mutex;  // of all queues and tasks
+  std::condition_variable changed;
+  std::shared_ptr<Queue> queue;  // null before the first task
+};
+
+// Lives as long as the process: its thread may be inside the library when static objects are destroyed.
+Submitter& submitter() {
+  static Submitter& the_one = *new Submitter;
+  return the_one;
+}
+
+void serve(const std::shared_ptr<Queue>& queue) {
+  Submitter& s = submitter();
+  std::unique_lock lock(s.mutex);
+  for (;;) {
+    s.changed.wait(lock, [&] { return !queue->waiting.empty() || s.queue != queue; });
+    if (s.queue != queue) return;  // given up, and back too late
+    queue->running = queue->waiting.front();
+    queue->waiting.pop_front();
+    const TaskPtr task = queue->running;
+    lock.unlock();
+    task->work();
+    task->work = nullptr;  // what it owns goes here, not under the lock
+    lock.lock();
+    task->done = true;
+    queue->running = nullptr;
+    s.changed.notify_all();
+  }
+}
+
+/// A new thread for `queue`. Under the lock.
+void start(Submitter& s, const std::shared_ptr<Queue>& queue) {
+  std::thread([queue] { serve(queue); }).detach();
+  s.queue = queue;
+}
+
+}  // namespace
+
+Ended submit(std::function<void()> work, Clock::time_point deadline, const std::function<bool()>& stop) {
+  Submitter& s = submitter();
+  const auto task = std::make_shared<Task>();
+  task->work = std::move(work);
+  std::unique_lock lock(s.mutex);
+  if (!s.queue) start(s, std::make_shared<Queue>());
+  s.queue->waiting.push_back(task);
+  s.changed.notify_all();
+  bool stopped = false;
+  while (!task->done && !stopped && Clock::now() < deadline) {
+    s.changed.wait_until(lock, std::min(deadline, Clock::now() + kLook));
+    stopped = !task->done && stop();
+  }
+  if (task->done) return Ended::yes;
+  const std::shared_ptr<Queue> queue = s.queue;
+  if (queue && queue->running == task) {
+    const auto next = std::make_shared<Queue>();
+    next->waiting = std::move(queue->waiting);
+    queue->waiting.clear();
+    s.queue = nullptr;  // where no thread can be made, what waits runs into its deadline and the next call tries again
+    s.changed.notify_all();
+    if (!next->waiting.empty()) start(s, next);
+  } else if (queue) {
+    std::erase(queue->waiting, task);
+  }
+  return stopped ? Ended::stopped : Ended::late;
+}
+
+}  // namespace braid::parallel::nccl
