@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/native_device.hpp>
 #include <braid/parallel/communicator.hpp>
 
 #include "communicator/nccl/table.hpp"
@@ -61,8 +61,8 @@ const CommunicatorOptions& options_of(Chosen& all) {
 bool real_gpus(std::span<const Device> devices) {
   std::set<int> gpus;
   for (const Device device : devices) {
-    const DeviceBackend& backend = *device_context(device).backend;
-    if (backend.gpu() < 0 || nccl::has_stand_in(backend) || !gpus.insert(backend.gpu()).second) return false;
+    const NativeDevice* const native = native_device(device);
+    if (native == nullptr || nccl::has_stand_in(*native) || !gpus.insert(native->gpu()).second) return false;
   }
   return true;
 }
@@ -73,7 +73,7 @@ CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const D
   if (asked != CommunicatorKind::automatic) return asked;
   if (!real_gpus(devices)) return CommunicatorKind::local;
   try {
-    (void)nccl::functions_for(*device_context(devices.front()).backend);
+    (void)nccl::functions_for(*native_device(devices.front()));
     return CommunicatorKind::nccl;
   } catch (const DeviceError& e) {
     if (!std::exchange(all.warned, true)) warn(str(e.what(), "; between GPUs Braid's own copies and sums are used (BRAID_COMMUNICATOR=local asks for them)"));

@@ -1,5 +1,5 @@
 // Which communicator serves a group, and what may be asked of it. What NCCL does on emulated devices: tests/simt/nccl.
-#include <braid/core/backend.hpp>
+#include <braid/core/native_device.hpp>
 #include <braid/parallel/communicator.hpp>
 
 #include "communicator/local.hpp"
@@ -33,7 +33,7 @@ TEST_CASE("choice: local serves CPU devices and emulated ones, unless nccl is as
   if (device_count() < 2) return;
   if (on_cpu()) {
     CHECK_THROWS_TEXT(DeviceError, "make_nccl_communicator: expected CUDA devices, got cpu:0", parallel::communicator_over(group(2)));
-  } else if (device_context(device(0)).backend->gpu() == device_context(device(1)).backend->gpu()) {
+  } else if (native_device(device(0))->gpu() == native_device(device(1))->gpu()) {
     CHECK_THROWS_TEXT(DeviceError, "make_nccl_communicator: expected a GPU of its own for each device, got cuda:0 and cuda:1 on GPU 0 with NCCL",
                       parallel::communicator_over(group(2)));
   } else {

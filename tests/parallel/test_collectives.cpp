@@ -2,7 +2,7 @@
 #include <functional>
 #include <memory>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/native_device.hpp>
 #include <braid/parallel/communicator.hpp>
 
 #include "communicator/local.hpp"
@@ -57,8 +57,8 @@ void for_each_group(const std::function<void(Communicator&, int)>& f) {
       parallel::LocalCommunicator local(group(n), stage);
       f(local, n);
     }
-    const bool distinct = n == 1 || device_context(device(0)).backend->gpu() != device_context(device(1)).backend->gpu();
-    if (device_context(device(0)).backend->gpu() < 0 || !distinct || !emulated()) continue;
+    NativeDevice* const first = native_device(device(0));
+    if (first == nullptr || !emulated() || (n > 1 && first->gpu() == native_device(device(1))->gpu())) continue;
     INFO(n << " devices, nccl");
     f(*parallel::make_nccl_communicator(group(n)), n);
   }

@@ -94,7 +94,7 @@ void CudaDevice::make_current() {
   check(cudaSetDevice(gpu_.ordinal()), "cudaSetDevice", gpu_, device_);
 }
 
-AnyFunction CudaDevice::stand_in([[maybe_unused]] const char* name) const noexcept {
+NativeDevice::Function CudaDevice::stand_in([[maybe_unused]] const char* name) const noexcept {
 #if SIMT_EMULATED
   return simt::nccl::find(name);
 #else

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <braid/core/backend.hpp>
+#include <braid/core/native_device.hpp>
 
 #include "cuda/runtime/allocator.hpp"
 #include "cuda/runtime/gpu.hpp"
@@ -21,7 +22,7 @@ namespace braid::cuda {
 /// Copies. Host to device: the host memory was read when the call returns, the copy is queued. Device to host: done when the call returns. Between two
 /// logical devices (on one GPU, or on two: a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued, after what both streams
 /// have queued, and before what they will queue: neither side can run ahead and change the bytes. Ranges do not overlap.
-class CudaDevice final : public DeviceBackend {
+class CudaDevice final : public DeviceBackend, public NativeDevice {
  public:
   CudaDevice(Gpu& gpu, int index, bool cache);
   [[nodiscard]] std::string description() const override;
@@ -40,7 +41,7 @@ class CudaDevice final : public DeviceBackend {
   [[nodiscard]] const KernelTable& kernels() const noexcept override { return kernels_; }
   [[nodiscard]] int gpu() const noexcept override { return gpu_.ordinal(); }
   void make_current() override;
-  [[nodiscard]] AnyFunction stand_in(const char* name) const noexcept override;
+  [[nodiscard]] Function stand_in(const char* name) const noexcept override;
 
  private:
   void copy_between(const CopyDesc& copy, CudaStream& stream);

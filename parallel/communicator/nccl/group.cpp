@@ -8,8 +8,7 @@
 #include <system_error>
 #include <thread>
 
-#include <braid/core/backend.hpp>
-#include <braid/core/error.hpp>
+#include <braid/core/comm_error.hpp>
 
 namespace braid::parallel::nccl {
 namespace {
@@ -39,7 +38,7 @@ Comm take(Comm& comm) { return std::atomic_ref<Comm>(comm).exchange(nullptr); }
 void check_gpus(std::span<const Device> devices, int version) {
   std::map<int, Device> of;
   for (const Device device : devices) {
-    const auto [first, fresh] = of.emplace(device_context(device).backend->gpu(), device);
+    const auto [first, fresh] = of.emplace(native_device(device)->gpu(), device);
     if (fresh) continue;
     const char* const allowed = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
     if (version >= kManyRanksOnAGpu && allowed != nullptr && std::string_view(allowed) == "1") return;
@@ -51,7 +50,7 @@ void check_gpus(std::span<const Device> devices, int version) {
 }  // namespace
 
 Group::Group(std::vector<Device> devices, std::chrono::milliseconds timeout) : shared_(std::make_shared<Shared>()), timeout_(timeout) {
-  shared_->nccl = functions_for(*device_context(devices.front()).backend);
+  shared_->nccl = functions_for(*native_device(devices.front()));
   shared_->comms.resize(devices.size());
   shared_->devices = std::move(devices);
   const Clock::time_point deadline = Clock::now() + timeout_;
@@ -182,7 +181,7 @@ void Group::initialise(Clock::time_point deadline) {
     config.blocking = 0;
     in_group(s, answer, [&](std::size_t rank) {
       if (rank == s.devices.size()) return false;
-      device_context(s.devices[rank]).backend->make_current();
+      native_device(s.devices[rank])->make_current();
       const Result made = s.nccl.comm_init_rank_config(&s.comms[rank], static_cast<int>(s.devices.size()), id, static_cast<int>(rank), &config);
       note(s, answer, "ncclCommInitRankConfig", made, nullptr);
       return true;

@@ -1,6 +1,6 @@
 // NCCL behind the interface of communicators.
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/native_device.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/tensor.hpp>
 #include <braid/parallel/communicator.hpp>
@@ -40,7 +40,7 @@ std::vector<Device> checked(std::vector<Device> devices, std::chrono::millisecon
   if (timeout <= timeout.zero()) throw ArgumentError(str(kMake, ": timeout: expected more than 0, got ", timeout.count(), " ms"));
   check_devices(kMake, devices);
   for (const Device device : devices)
-    if (device_context(device).backend->gpu() < 0) throw DeviceError(str(kMake, ": expected CUDA devices, got ", device));
+    if (native_device(device) == nullptr) throw DeviceError(str(kMake, ": expected CUDA devices, got ", device));
   return devices;
 }
 

@@ -1,6 +1,9 @@
 #include "communicator/nccl/submitter.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -30,14 +33,20 @@ struct Submitter {
   std::shared_ptr<Queue> queue;  // null before the first task
 };
 
-// Lives as long as the process: its thread may be inside the library when static objects are destroyed.
+// Lives as long as the process: its thread may be inside the library when static objects are destroyed. Threads do not come along into a forked child, and what
+// they held stays held there: it starts anew.
+std::atomic<Submitter*> current{nullptr};
+
 Submitter& submitter() {
-  static Submitter& the_one = *new Submitter;
-  return the_one;
+  static std::once_flag first;
+  std::call_once(first, [] {
+    current = new Submitter;
+    ::pthread_atfork(nullptr, nullptr, [] { current = new Submitter; });
+  });
+  return *current;
 }
 
-void serve(const std::shared_ptr<Queue>& queue) {
-  Submitter& s = submitter();
+void serve(Submitter& s, const std::shared_ptr<Queue>& queue) {
   std::unique_lock lock(s.mutex);
   for (;;) {
     s.changed.wait(lock, [&] { return !queue->waiting.empty() || s.queue != queue; });
@@ -57,7 +66,7 @@ void serve(const std::shared_ptr<Queue>& queue) {
 
 /// A new thread for `queue`. Under the lock.
 void start(Submitter& s, const std::shared_ptr<Queue>& queue) {
-  std::thread([queue] { serve(queue); }).detach();
+  std::thread([&s, queue] { serve(s, queue); }).detach();
   s.queue = queue;
 }
 

@@ -58,13 +58,13 @@ Functions open_library(std::span<const char* const> names) {
   throw DeviceError(str("NCCL: expected one of ", tried, ", got none: ", why));
 }
 
-Functions stand_in(const DeviceBackend& device) {
+Functions stand_in(const NativeDevice& device) {
   return functions_of("the emulation", [&device](const char* function) { return device.stand_in(function); });
 }
 
-bool has_stand_in(const DeviceBackend& device) noexcept { return device.stand_in("ncclGetVersion") != nullptr; }
+bool has_stand_in(const NativeDevice& device) noexcept { return device.stand_in("ncclGetVersion") != nullptr; }
 
-const Functions& functions_for(const DeviceBackend& device) {
+const Functions& functions_for(const NativeDevice& device) {
   if (has_stand_in(device)) {
     static const Functions functions = stand_in(device);
     return functions;

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/native_device.hpp>
 
 struct ncclComm;     // the library's own name
 struct CUstream_st;  // CUDA's
@@ -70,11 +70,11 @@ struct Functions {
 /// name of a function that the library lacks.
 [[nodiscard]] Functions open_library(std::span<const char* const> names);
 /// What stands in for the library on emulated devices, by its functions' names. Throws DeviceError for one that it lacks.
-[[nodiscard]] Functions stand_in(const DeviceBackend& device);
+[[nodiscard]] Functions stand_in(const NativeDevice& device);
 /// True if devices of this kind have a stand-in.
-[[nodiscard]] bool has_stand_in(const DeviceBackend& device) noexcept;
+[[nodiscard]] bool has_stand_in(const NativeDevice& device) noexcept;
 
 /// The functions for groups of such devices: the stand-in, else the library, which is opened once. Throws DeviceError; a failure is tried again.
-[[nodiscard]] const Functions& functions_for(const DeviceBackend& device);
+[[nodiscard]] const Functions& functions_for(const NativeDevice& device);
 
 }  // namespace braid::parallel::nccl

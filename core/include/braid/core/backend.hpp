@@ -30,9 +30,6 @@ struct CopyDesc {
   std::size_t bytes;
 };
 
-/// A function whose type its name tells, as dlsym gives it.
-using AnyFunction = void (*)();
-
 /// One logical device.
 class DeviceBackend {
  public:
@@ -54,14 +51,6 @@ class DeviceBackend {
   virtual void empty_cache() = 0;
   virtual void fail_allocation(std::uint64_t k, bool persistent) = 0;
   [[nodiscard]] virtual const KernelTable& kernels() const noexcept = 0;
-
-  // What a library of the GPU's vendor wants beyond streams and memory; see docs/decisions/0005. A device of the CPU has none of it.
-  /// The number of the GPU below, which its logical devices share; -1 where there is none.
-  [[nodiscard]] virtual int gpu() const noexcept { return -1; }
-  /// Makes that GPU the calling thread's current one, for good. Throws CudaError, DeviceLostError.
-  virtual void make_current() {}
-  /// On emulated devices the function that stands in for `name` of such a library; null where the library itself is to be opened.
-  [[nodiscard]] virtual AnyFunction stand_in([[maybe_unused]] const char* name) const noexcept { return nullptr; }
 };
 
 /// One kind of device.

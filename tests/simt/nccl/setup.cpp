@@ -1,0 +1,30 @@
+// Four emulated devices for this binary; and all warnings, kept.
+#include <cstdlib>
+#include <mutex>
+
+#include "nccl.hpp"
+
+namespace {
+
+std::mutex mutex;
+std::string& texts() {
+  static auto& all = *new std::string;
+  return all;
+}
+
+const bool ready = [] {
+  setenv("BRAID_SIMT_DEVICES", "4", 1);
+  for (const char* const name : {"BRAID_DEVICE", "BRAID_CUDA_DEVICES_PER_GPU", "BRAID_COMMUNICATOR", "NCCL_MULTI_RANK_GPU_ENABLE"}) unsetenv(name);
+  braid::set_warning_handler([](std::string_view text) {
+    const std::lock_guard lock(mutex);
+    texts() += str("; ", text);
+  });
+  return true;
+}();
+
+}  // namespace
+
+std::string braid::test::take_warnings() {
+  const std::lock_guard lock(mutex);
+  return std::exchange(texts(), {});
+}

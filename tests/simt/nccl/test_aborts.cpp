@@ -1,0 +1,140 @@
+// Aborts: by the program, at every call; of a library whose abort does not come back; and at the end of a process.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include "nccl.hpp"
+#include "support/errors.hpp"
+
+using namespace braid;
+using namespace braid::test;
+
+TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[nccl][aborts]") {
+  const auto right = [] {
+    const Scene scene;
+    return trajectory(8);
+  }();
+  std::chrono::milliseconds longest{0};
+  int aborted = 0;
+  for (std::uint64_t k = 1; k <= 100; ++k) {
+    INFO("call " << k);
+    const Scene scene(CommunicatorKind::nccl, 30s);
+    Program program;
+    const auto communicator = parallel::communicator_over(group(4));
+    nccl::fail_call(k, nccl::Fault::hang);  // holds the call until it is over: the abort comes in its midst
+    std::atomic<bool> over{false};
+    std::thread other([&] {
+      while (!nccl::failed() && !over) std::this_thread::sleep_for(1ms);
+      if (!over) communicator->abort();
+    });
+    std::string type = "nothing";
+    std::size_t steps = 0;
+    std::vector<float> before;
+    Clock::time_point start;
+    try {
+      for (; steps < 8; ++steps) {
+        before = program.numbers();
+        start = Clock::now();
+        program.step();
+      }
+    } catch (...) {
+      type = exception_type(std::current_exception());
+    }
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+    over = true;
+    other.join();
+    CHECK(type == "CommAbortedError");
+    CHECK(took <= 1s + 500ms);  // the step itself, and at most a second
+    CHECK(program.numbers() == before);
+    aborted += type == "CommAbortedError";
+    longest = std::max(longest, took);
+    CHECK_THROWS_AS(program.step(), CommAbortedError);
+    CHECK_THROWS_TEXT(CommAbortedError, "check: expected a communicator that works, got one that was aborted, over cuda:0, cuda:1, cuda:2, cuda:3",
+                      communicator->check());
+    nccl::fail_call(0, nccl::Fault::none);
+    nccl::release();
+    parallel::reset_communicators();
+    program.step();
+    CHECK(program.numbers() == right.at(steps + 1));
+    CHECK(findings() == "");
+  }
+  std::cout << "SHOWS: NCCL: CommAbortedError at each of " << aborted << " calls, the longest after " << longest.count() << " ms\n";
+}
+
+TEST_CASE("nccl: an abort that hangs too is waited for half a second, and its communicators are leaked with a warning", "[nccl][aborts]") {
+  const Scene scene(CommunicatorKind::nccl, 200ms);
+  (void)take_warnings();
+  Program program;
+  program.step();
+  const std::vector<float> before = program.numbers();
+  nccl::set_abort_hangs(true);
+  nccl::fail_call(1, nccl::Fault::stall);
+  const Clock::time_point start = Clock::now();
+  CHECK_THROWS_TEXT(CommTimeoutError, "broadcast: expected an end within 0.2 s, got no end on cuda:*of NCCL over cuda:0, cuda:1, cuda:2, cuda:3)",
+                    program.step());
+  CHECK(Clock::now() - start <= 1200ms);
+  CHECK(take_warnings() == "; broadcast: ncclCommAbort did not return within 0.4 s; the communicators over cuda:0, cuda:1, cuda:2, cuda:3 are leaked");
+  CHECK(program.numbers() == before);
+  // A new communicator works, while the old one's abort still hangs.
+  nccl::fail_call(0, nccl::Fault::none);
+  nccl::set_abort_hangs(false);
+  parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 20s});
+  program.step();
+  CHECK(program.numbers() != before);
+  nccl::release();
+}
+
+TEST_CASE("nccl: abort and end, twice and in any order", "[nccl][aborts]") {
+  const Scene scene;
+  const int before = nccl::alive();
+  for (const int aborts : {0, 1, 2}) {
+    const auto communicator = parallel::make_nccl_communicator(group(3));
+    CHECK(nccl::alive() == before + 3);
+    communicator->check();
+    for (int i = 0; i < aborts; ++i) communicator->abort();
+    CHECK(nccl::alive() == before + (aborts == 0 ? 3 : 0));
+    if (aborts) CHECK_THROWS_AS(communicator->check(), CommAbortedError);
+  }
+  CHECK(nccl::alive() == before);
+  // Its end hangs: that is waited for as long as a collective, and no longer.
+  {
+    auto communicator = parallel::make_nccl_communicator(group(2), 200ms);
+    nccl::fail_call(1, nccl::Fault::hang);
+    const Clock::time_point start = Clock::now();
+    communicator = nullptr;
+    CHECK(Clock::now() - start <= 1200ms);
+    CHECK(nccl::failed());
+  }
+  CHECK(findings() == "");
+}
+
+TEST_CASE("nccl: a process ends while calls hang", "[nccl][aborts]") {
+  const pid_t child = fork();
+  if (child == 0) {
+    parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 100ms});
+    nccl::set_abort_hangs(true);
+    int code = 1;
+    try {
+      static Program program;  // ends with the process
+      nccl::fail_call(60, nccl::Fault::hang);
+      for (int i = 0; i < 4; ++i) program.step();
+    } catch (const CommTimeoutError&) {
+      code = 7;
+    } catch (...) {
+    }
+    std::exit(code);
+  }
+  int status = 0;
+  pid_t ended = 0;
+  for (const auto until = Clock::now() + 20s; ended == 0 && Clock::now() < until;) {
+    ended = waitpid(child, &status, WNOHANG);
+    std::this_thread::sleep_for(5ms);
+  }
+  if (ended == 0) kill(child, SIGKILL), waitpid(child, &status, 0);
+  CHECK(ended == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+}

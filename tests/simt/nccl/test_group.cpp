@@ -1,0 +1,46 @@
+// The group below the communicator: what it refuses, and a group of one, which calls the library all the same.
+#include <cstdlib>
+
+#include "communicator/nccl/group.hpp"
+#include "nccl.hpp"
+#include "support/errors.hpp"
+
+using namespace braid;
+using namespace braid::test;
+
+TEST_CASE("nccl: two ranks on one GPU need 2.30 and NVIDIA's own variable", "[nccl][group]") {
+  const Scene scene;
+  nccl::set_version(21200);
+  CHECK_THROWS_TEXT(DeviceError, "make_nccl_communicator: expected NCCL 2.17.0 or newer, got 2.12.0", parallel::make_nccl_communicator(group(2)));
+  nccl::set_version(23007);
+  CHECK(parallel::nccl::Group(group(2), 20s).version() == 23007);
+  CHECK(nccl::alive() == 0);
+}
+
+TEST_CASE("nccl: what the library refuses has its own words", "[nccl][group]") {
+  const Scene scene;
+  parallel::nccl::Group pair(group(2), 20s);
+  const Tensor x = ones({4}, {.device = group(1)[0]});
+  using Call = parallel::nccl::Call;
+  // The second rank's memory is the first one's.
+  CHECK_THROWS_TEXT(CommError,
+                    "all_reduce: expected ncclSuccess from ncclAllReduce on cuda:0, cuda:1, got ncclInvalidArgument (4): ncclAllReduce: expected memory and a "
+                    "stream of the rank's device",
+                    pair.run("all_reduce", {{Call::Kind::all_reduce, 0, x.id()->data(), x.id()->data(), 4, 7},
+                                            {Call::Kind::all_reduce, 1, x.id()->data(), x.id()->data(), 4, 7}}));
+  CHECK_THROWS_TEXT(CommError, "all_reduce: expected a communicator that works, got one that failed before: all_reduce: expected ncclSuccess",
+                    pair.run("all_reduce", {}));
+  CHECK_THROWS_TEXT(CommError, "check: expected a communicator that works", pair.check());
+  CHECK(nccl::alive() == 0);
+  CHECK(findings() == "");
+}
+
+TEST_CASE("nccl: an error that only a question brings to light", "[nccl][group]") {
+  const Scene scene;
+  const auto communicator = parallel::make_nccl_communicator(group(2));
+  communicator->check();
+  nccl::fail_call(1, nccl::Fault::asynchronous);
+  CHECK_THROWS_TEXT(CommError, "check: expected ncclSuccess from the library on cuda:0, cuda:1, got ncclRemoteError (6)", communicator->check());
+  CHECK(CommTimeoutError("").retryable());
+  CHECK_FALSE(CommError("").retryable());
+}

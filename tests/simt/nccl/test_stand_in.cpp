@@ -1,0 +1,210 @@
+// The stand-in keeps the library's rules: what it refuses, when it is at work, who waits for whom.
+#include <cstdlib>
+
+#include <braid/core/comm_error.hpp>
+#include <braid/core/native_device.hpp>
+
+#include "communicator/nccl/table.hpp"
+#include "nccl.hpp"
+#include "simt/engine/child.hpp"
+
+using namespace braid;
+using namespace braid::test;
+using parallel::nccl::Comm;
+using parallel::nccl::Config;
+using parallel::nccl::Functions;
+using parallel::nccl::kFloat32;
+using parallel::nccl::UniqueId;
+
+namespace {
+
+constexpr int kSuccess = 0, kInternalError = 3, kInvalidArgument = 4, kInvalidUsage = 5, kInProgress = 7;
+
+const Functions& functions() {
+  static const Functions f = parallel::nccl::stand_in(*native_device(Device("cuda:0")));
+  return f;
+}
+
+int state_of(Comm comm) {
+  int state = -1;
+  const int result = functions().comm_get_async_error(comm, &state);
+  return result == kSuccess ? state : result;
+}
+/// The state once it is no longer at work; kInProgress if that does not come.
+int settled(Comm comm) {
+  int state = kInProgress;
+  for (int i = 0; i < 100 && state == kInProgress; ++i) state = state_of(comm);
+  return state;
+}
+
+/// Communicators of the devices of these indices, asked until they are settled.
+std::vector<Comm> make(const std::vector<int>& on, int settled_as = kSuccess) {
+  const Functions& f = functions();
+  UniqueId id{};
+  REQUIRE(f.get_unique_id(&id) == kSuccess);
+  Config config;
+  config.blocking = 0;
+  std::vector<Comm> comms(on.size());
+  REQUIRE(f.group_start() == kSuccess);
+  for (std::size_t rank = 0; rank < on.size(); ++rank) {
+    native_device(Device(DeviceType::cuda, on[rank]))->make_current();
+    CHECK(f.comm_init_rank_config(&comms[rank], static_cast<int>(on.size()), id, static_cast<int>(rank), &config) == kInProgress);
+  }
+  CHECK(f.group_end() == kInProgress);
+  CHECK(state_of(comms[0]) == kInProgress);
+  for (Comm comm : comms) CHECK(settled(comm) == settled_as);
+  return comms;
+}
+
+void end(const std::vector<Comm>& comms) {
+  for (Comm comm : comms) CHECK(functions().comm_abort(comm) == kSuccess);
+}
+
+struct Side {
+  std::vector<Tensor> x;
+  std::vector<std::shared_ptr<Stream>> streams;
+  explicit Side(int n) {
+    for (int i = 0; i < n; ++i) {
+      const Device d(DeviceType::cuda, i);
+      x.push_back(full({8}, i + 1, {.device = d}));
+      streams.push_back(make_stream(d));
+      streams.back()->wait_for(current_stream(d));
+    }
+  }
+  int all_reduce(Comm comm, std::size_t rank, std::size_t count = 8, std::size_t stream = 99) {
+    void* const data = x[rank].id()->data();
+    return functions().all_reduce(data, data, count, kFloat32, 0, comm, static_cast<parallel::nccl::Stream>(streams[stream == 99 ? rank : stream]->native()));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stand-in: one device twice is refused, unless 2.30 is allowed to", "[nccl][stand_in]") {
+  const Scene scene;
+  const auto distinct = make({0, 2});
+  const auto twice = make({1, 1}, kInvalidUsage);
+  CHECK(std::string(functions().get_last_error(nullptr)).find("Duplicate GPU detected") == 0);
+  nccl::set_version(23000);
+  const auto not_asked = make({1, 1}, kInvalidUsage);
+  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+  const auto shared = make({1, 1});
+  nccl::set_version(22809);
+  const auto too_old = make({1, 1}, kInvalidUsage);
+  unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  for (const auto* comms : {&distinct, &twice, &not_asked, &shared, &too_old}) end(*comms);
+  CHECK(nccl::alive() == 0);
+  CHECK(findings() == "");
+}
+
+TEST_CASE("stand-in: nothing is done before the group has ended and the communicators were asked", "[nccl][stand_in]") {
+  const Scene scene;
+  const auto comms = make({0, 1});
+  Side side(2);
+  const Functions& f = functions();
+  const auto first = [&](std::size_t rank) { return side.x[rank].to(Device()).to_vector<float>().at(0); };
+  CHECK(f.group_start() == kSuccess);
+  CHECK(f.group_start() == kSuccess);  // groups nest
+  for (std::size_t rank = 0; rank < 2; ++rank) CHECK(side.all_reduce(comms[rank], rank) == kSuccess);
+  CHECK(f.group_end() == kSuccess);
+  side.streams[0]->synchronize();
+  CHECK(first(0) == 1);
+  CHECK(f.group_end() == kInProgress);
+  side.streams[0]->synchronize();
+  CHECK(first(0) == 1);  // still: nobody has asked
+  CHECK(settled(comms[0]) == kSuccess);
+  CHECK(settled(comms[1]) == kSuccess);
+  for (const auto& stream : side.streams) stream->synchronize();
+  CHECK(first(0) == 3);
+  CHECK(first(1) == 3);
+  end(comms);
+  CHECK(findings() == "");
+}
+
+TEST_CASE("stand-in: wrong calls", "[nccl][stand_in]") {
+  const Scene scene;
+  const auto comms = make({0, 1});
+  Side side(2);
+  const Functions& f = functions();
+  CHECK(f.group_end() == kInvalidUsage);
+  CHECK(side.all_reduce(comms[0], 0, 8, 1) == 1);                      // a stream of another device
+  CHECK(side.all_reduce(comms[0], 1, 8, 0) == kInvalidArgument);       // another device's memory
+  CHECK(side.all_reduce(comms[0], 0, 1 << 20) == kInvalidArgument);    // past the end
+  CHECK(f.group_start() == kSuccess);
+  CHECK(side.all_reduce(comms[0], 0, 8) == kSuccess);
+  CHECK(side.all_reduce(comms[1], 1, 7) == kSuccess);
+  CHECK(f.group_end() == kInvalidUsage);  // not the same count
+  CHECK(f.group_start() == kSuccess);
+  CHECK(side.all_reduce(comms[0], 0, 1 << 20) == kInvalidArgument);
+  CHECK(side.all_reduce(comms[1], 1) == kSuccess);
+  CHECK(f.group_end() == kInvalidArgument);  // a group is all or nothing
+  UniqueId id{};
+  Config config;
+  Comm none = nullptr;
+  CHECK(f.comm_init_rank_config(&none, 1, id, 0, &config) == kInvalidUsage);  // a blocking one
+  config.magic = 1;
+  CHECK(f.comm_init_rank_config(&none, 1, id, 0, &config) == kInvalidArgument);
+  CHECK(f.comm_init_rank_config(&none, 2, id, 2, &config) == kInvalidArgument);
+  (void)simt::take_reports();
+  CHECK(nccl::take_misuses().empty());
+  CHECK(side.x[0].to(Device()).to_vector<float>() == std::vector<float>(8, 1));
+  end(comms);
+  CHECK(f.comm_destroy(comms[0]) == kInvalidArgument);
+  CHECK(nccl::take_misuses() == std::vector<std::string>{"ncclCommDestroy of a communicator that has ended or never was"});
+}
+
+TEST_CASE("stand-in: a rank that does not come is waited for until an abort", "[nccl][stand_in]") {
+  const std::string seen = in_child([] {
+    const auto comms = make({0, 1});
+    Side side(2);
+    if (side.all_reduce(comms[0], 0) != kInProgress) return std::string("not begun");
+    (void)settled(comms[0]);
+    const std::unique_ptr<Event> end_of = make_event(side.x[0].device());
+    side.streams[0]->record(*end_of);
+    const auto until = Clock::now() + 100ms;
+    while (!end_of->done() && Clock::now() < until) std::this_thread::sleep_for(1ms);
+    std::string text = end_of->done() ? "done alone" : "waits";
+    end(comms);
+    side.streams[0]->synchronize();
+    const float first = side.x[0].to(Device()).to_vector<float>().at(0);
+    return text + (first != first ? ", then NaN" : ", then a number") + findings();
+  });
+  CHECK(seen == "waits, then NaN");
+}
+
+TEST_CASE("stand-in: nobody waits for a rank whose numbers it does not need", "[nccl][stand_in]") {
+  const std::string seen = in_child([] {
+    const auto comms = make({0, 1});
+    Side side(2);
+    const Functions& f = functions();
+    const auto stream = [&](std::size_t rank) { return static_cast<parallel::nccl::Stream>(side.streams[rank]->native()); };
+    // The sum is rank 0's: rank 1 gives its numbers and goes on, so rank 0's write is ordered before nothing of rank 1.
+    (void)f.group_start();
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      void* const data = side.x[rank].id()->data();
+      (void)f.reduce(data, rank == 0 ? data : nullptr, 8, kFloat32, 0, 0, comms[rank], stream(rank));
+    }
+    (void)f.group_end();
+    for (const Comm comm : comms) (void)settled(comm);
+    current_stream(side.x[1].device()).wait_for(*side.streams[1]);
+    current_stream(side.x[0].device()).wait_for(current_stream(side.x[1].device()));
+    try {
+      (void)(side.x[0] + 1).to(Device());
+    } catch (const DeviceLostError&) {
+    }
+    const std::string text = findings();
+    return std::string(text.find("race") != std::string::npos && text.find("ncclReduce") != std::string::npos ? "found" : text);
+  });
+  CHECK(seen == "found");
+}
+
+TEST_CASE("stand-in: a fault shows at the call it is meant for", "[nccl][stand_in]") {
+  const Scene scene;
+  int version = 0;
+  nccl::fail_call(2, nccl::Fault::error);
+  CHECK(functions().get_version(&version) == kSuccess);
+  CHECK_FALSE(nccl::failed());
+  CHECK(functions().get_version(&version) == kInternalError);
+  CHECK(nccl::failed());
+  CHECK(functions().get_version(&version) == kSuccess);
+  CHECK(version == 22809);
+}
