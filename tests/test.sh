@@ -24,6 +24,11 @@ case $module in
     status=0
     run_ctest release -L '^parallel$' || status=$?
     tests/acceptance.sh || status=1
+    # What carries replicas between GPUs: its own build, of emulated devices.
+    configure simt
+    build simt braid_tests_nccl
+    run_ctest simt -L '^nccl$' || status=1
+    sed -n 's/^.*SHOWS: NCCL: /NCCL: /p' build/simt/Testing/Temporary/LastTest.log
     exit "$status"
     ;;
   *) build release "braid_tests_$module" && run_ctest release -L "^$module\$" ;;

@@ -4,7 +4,7 @@
 set -uo pipefail
 . tests/lib.sh
 
-steps=(card build conformance handover tests sanitizer ladder)
+steps=(card build conformance handover nccl tests sanitizer ladder)
 asked=(profile) # steps that run only when they are named
 rows=(ceilings G1 G1s G5 G6 G6s G7 G8 G12 G13 G14) # as table.py --list has them
 usage() {
@@ -209,6 +209,18 @@ step_handover() {
   run_program handover 120 "${group[@]}" "$(program cuda)" "[handover]"
 }
 
+# NCCL over the GPUs there are, which may be one: init, every collective, a question for errors, abort and end, twice.
+step_nccl() {
+  built nccl || return
+  if ((!dry)) && [[ -z $nccl ]]; then
+    line "SKIP(no libnccl)" nccl ""
+    return
+  fi
+  # Without its listener on localhost.
+  run_program nccl 120 env NCCL_RAS_ENABLE=0 ${nccl:+"LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"} "$(program cuda)" "[nccl]"
+  grep '^SHOWS: ' "$logs/nccl.log" 2>/dev/null | sed 's/^SHOWS: /    /' | sort -u
+}
+
 # With the cache of memory off, so that every block is the driver's own, and the checker sees its ends.
 step_sanitizer() {
   local tool limit kernels conformance
@@ -297,6 +309,12 @@ for place in ${packages:+"$packages/cu13/lib" "$packages/cublas/lib"} /usr/local
   [[ -z $cublas ]] && have_file "$place/libcublas.so*" && cublas=$place
 done
 beside_torch=$("$python" -c 'import importlib.util; print(importlib.util.find_spec("torch") and 1 or "")' 2>/dev/null)
+
+# So is NCCL.
+nccl=""
+for place in ${packages:+"$packages/nccl/lib"} /usr/local/cuda/lib64 /usr/lib/x86_64-linux-gnu; do
+  [[ -z $nccl ]] && have_file "$place/libnccl.so.2*" && nccl=$place
+done
 
 with_cublas=()
 [[ -n $cublas ]] && with_cublas=("LD_LIBRARY_PATH=$cublas${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")

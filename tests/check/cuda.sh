@@ -36,6 +36,19 @@ if [[ -f $toolkit/include/cublas_v2.h ]]; then
 else
   echo "NOTE: no cublas_v2.h in $toolkit/include: its declarations were not compared"
 fi
+# So are those of NCCL, which its own packages may bring instead (BRAID_NCCL=<folder with include and lib>).
+for nccl in ${BRAID_NCCL:-} "$toolkit" /usr; do
+  [[ -f $nccl/include/nccl.h ]] && break
+done
+if [[ -f $nccl/include/nccl.h ]]; then
+  "${CXX:-g++}" -std=c++20 -Wall -Wextra -Werror -Iparallel -Icore/include -isystem "$nccl/include" -isystem "$toolkit/include" \
+    tests/check/nccl_signatures.cpp parallel/communicator/nccl/table.cpp -ldl -o build/check/nccl_signatures
+  status=0
+  LD_LIBRARY_PATH=$nccl/lib:$nccl/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} build/check/nccl_signatures || status=$?
+  ((status == 0 || status == 77)) || exit 1
+else
+  echo "NOTE: no nccl.h in $toolkit/include: its declarations were not compared"
+fi
 # What the kernels take of a GPU, and no spills: docs/notes/cuda_resources.md.
 status=0
 bash tests/check/cuda_resources.sh >build/check/cuda-resources.txt 2>&1 || status=$?

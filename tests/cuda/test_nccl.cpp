@@ -1,0 +1,95 @@
+// NCCL over as many GPUs as there are, one at least: a group of one calls the library all the same. In the SIMT build its stand-in; tests/simt/nccl has the rest.
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <set>
+
+#include <braid/core/comm_error.hpp>
+#include <braid/core/native_device.hpp>
+
+#include "communicator/nccl/group.hpp"
+#include "cuda_support.hpp"
+
+using namespace braid;
+using namespace braid::test;
+using parallel::nccl::Call;
+using parallel::nccl::Group;
+
+namespace {
+
+constexpr std::chrono::minutes kTimeout{1};
+
+/// The first device of each GPU.
+std::vector<Device> gpus() {
+  std::vector<Device> list;
+  std::set<int> seen;
+  for (const Device d : devices(DeviceType::cuda))
+    if (seen.insert(native_device(d)->gpu()).second) list.push_back(d);
+  return list;
+}
+
+/// Null, and a note, where the library is missing or too old.
+std::unique_ptr<Group> open_group(const std::vector<Device>& on) {
+  try {
+    return std::make_unique<Group>(on, kTimeout);
+  } catch (const DeviceError& e) {
+    WARN("SKIP(" << e.what() << ")");
+    return nullptr;
+  }
+}
+
+std::vector<Call> calls(Call::Kind kind, const std::vector<Tensor>& send, const std::vector<Tensor>& recv, std::int64_t count) {
+  std::vector<Call> list;
+  for (std::size_t rank = 0; rank < send.size(); ++rank)
+    list.push_back({kind, rank, send[rank].id()->data(), recv[rank].id()->data(), static_cast<std::size_t>(count), parallel::nccl::kFloat32});
+  return list;
+}
+
+bool all_are(const Tensor& t, double value) { return equal(t.to(Device()), full({t.numel()}, value, {.dtype = DType::float32})); }
+
+}  // namespace
+
+TEST_CASE("nccl: init, every collective, a question for errors, abort and end, twice", "[cuda][nccl]") {
+  NEEDS_DEVICES(1);
+  const std::vector<Device> on = gpus();
+  const auto n = static_cast<std::int64_t>(on.size());
+  constexpr std::int64_t kCount = 1 << 16;
+  for (int round = 0; round < 2; ++round) {
+    INFO("round " << round);
+    const std::unique_ptr<Group> group = open_group(on);
+    if (!group) return;
+    std::vector<Tensor> x, y, whole;
+    for (const Device d : on) {
+      x.push_back(full({kCount * n}, 1.5, {.device = d, .dtype = DType::float32}));
+      y.push_back(full({kCount}, -1, {.device = d, .dtype = DType::float32}));
+      whole.push_back(full({kCount * n}, -1, {.device = d, .dtype = DType::float32}));
+    }
+    group->check();
+    group->run("broadcast", calls(Call::Kind::broadcast, x, y, kCount));
+    for (const Tensor& t : y) CHECK(all_are(t, 1.5));
+    group->run("all_reduce", calls(Call::Kind::all_reduce, y, y, kCount));
+    for (const Tensor& t : y) CHECK(all_are(t, 1.5 * static_cast<double>(n)));
+    group->run("reduce_scatter", calls(Call::Kind::reduce_scatter, x, y, kCount));
+    for (const Tensor& t : y) CHECK(all_are(t, 1.5 * static_cast<double>(n)));
+    group->run("all_gather", calls(Call::Kind::all_gather, y, whole, kCount));
+    for (const Tensor& t : whole) CHECK(all_are(t, 1.5 * static_cast<double>(n)));
+    group->run("reduce", calls(Call::Kind::reduce, x, whole, kCount));
+    CHECK(all_are(whole[0].narrow(0, 0, kCount).contiguous(), 1.5 * static_cast<double>(n)));
+    // What was queued before is done before, and the other way round: no wait of the program's.
+    for (int i = 0; i < 20; ++i) {
+      for (const Tensor& t : y) t.fill_(i);
+      group->run("all_reduce", calls(Call::Kind::all_reduce, y, y, kCount));
+      for (const Tensor& t : y) t.add_(1);
+    }
+    for (const Tensor& t : y) CHECK(all_are(t, 19 * static_cast<double>(n) + 1));
+    group->check();
+    if (round == 0) std::cout << "SHOWS: NCCL " << parallel::nccl::version_text(group->version()) << ": " << n << " rank(s), every collective\n";
+    if (round == 1) {
+      group->abort();
+      group->abort();
+      CHECK_THROWS_AS(group->check(), CommAbortedError);
+      CHECK_THROWS_AS(group->run("all_reduce", calls(Call::Kind::all_reduce, y, y, kCount)), CommAbortedError);
+      CHECK(all_are(y[0], 19 * static_cast<double>(n) + 1));
+    }
+  }
+}
