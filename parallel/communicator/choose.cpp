@@ -47,7 +47,7 @@ CommunicatorOptions from_environment() {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
     if (error != std::errc() || end != text.data() + text.size() || seconds < 1 || seconds > kMost)
       throw ArgumentError(str("BRAID_COMMUNICATOR_TIMEOUT: expected seconds from 1 to ", kMost, ", got '", text.substr(0, 64), "'"));
-    options.timeout = std::chrono::seconds(seconds);
+    options.timeout = seconds;
   }
   return options;
 }
@@ -90,8 +90,7 @@ CommunicatorOptions communicator_options() {
 }
 
 void set_communicator_options(const CommunicatorOptions& options) {
-  if (options.timeout <= options.timeout.zero())
-    throw ArgumentError(str("set_communicator_options: timeout: expected more than 0, got ", options.timeout.count(), " ms"));
+  if (!(options.timeout > 0)) throw ArgumentError(str("set_communicator_options: timeout: expected more than 0 s, got ", options.timeout));
   {
     Chosen& all = chosen();
     const std::lock_guard lock(all.mutex);

@@ -10,7 +10,6 @@
 
 namespace braid::test::on_device {
 
-using namespace std::chrono_literals;
 using parallel::CommunicatorKind;
 
 namespace {
@@ -49,8 +48,8 @@ TEST_CASE("choice: local serves CPU devices and emulated ones, unless nccl is as
 }
 
 TEST_CASE("choice: what cannot be is refused by text", "[parallel][communicator][errors]") {
-  CHECK_THROWS_TEXT(ArgumentError, "set_communicator_options: timeout: expected more than 0, got 0 ms", parallel::set_communicator_options({.timeout = 0ms}));
-  CHECK_THROWS_TEXT(ArgumentError, "make_nccl_communicator: timeout: expected more than 0, got -1 ms", parallel::make_nccl_communicator(group(1), -1ms));
+  CHECK_THROWS_TEXT(ArgumentError, "set_communicator_options: timeout: expected more than 0 s, got 0", parallel::set_communicator_options({.timeout = 0}));
+  CHECK_THROWS_TEXT(ArgumentError, "make_nccl_communicator: timeout: expected more than 0 s, got -1", parallel::make_nccl_communicator(group(1), -1));
   CHECK_THROWS_TEXT(ArgumentError, "make_nccl_communicator: expected at least one device, got none", parallel::make_nccl_communicator({}));
   CHECK_THROWS_TEXT(DeviceError, "make_nccl_communicator: expected CUDA devices, got cpu:0", parallel::make_nccl_communicator({Device("cpu:0")}));
   CHECK_THROWS_TEXT(ArgumentError, "expected at least one device, got none", parallel::communicator_over({}));
@@ -66,7 +65,7 @@ TEST_CASE("choice: the environment", "[parallel][communicator]") {
 }
 TEST_CASE("choice: in a child, nccl", "[.child][communicator][nccl]") {
   CHECK(parallel::communicator_options().kind == CommunicatorKind::nccl);
-  CHECK(parallel::communicator_options().timeout == 7s);
+  CHECK(parallel::communicator_options().timeout == 7);
 }
 TEST_CASE("choice: in a child, a wrong name", "[.child][communicator][wrong]") {
   CHECK_THROWS_TEXT(ArgumentError, "BRAID_COMMUNICATOR: expected automatic, local or nccl, got 'mpi'", parallel::communicator_options());

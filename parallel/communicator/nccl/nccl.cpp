@@ -1,4 +1,7 @@
 // NCCL behind the interface of communicators.
+#include <algorithm>
+#include <cmath>
+
 #include <braid/core/error.hpp>
 #include <braid/core/native_device.hpp>
 #include <braid/core/ops/create.hpp>
@@ -34,20 +37,26 @@ int type_of(DType dtype) {
   throw InternalError(str("NCCL: expected a type of tensors, got ", static_cast<int>(dtype)));
 }
 
-std::vector<Device> checked(std::vector<Device> devices, std::chrono::milliseconds timeout) {
+std::vector<Device> checked(std::vector<Device> devices, double timeout) {
   constexpr const char* kMake = "make_nccl_communicator";
   if (devices.empty()) throw ArgumentError(str(kMake, ": expected at least one device, got none"));
-  if (timeout <= timeout.zero()) throw ArgumentError(str(kMake, ": timeout: expected more than 0, got ", timeout.count(), " ms"));
+  if (!(timeout > 0)) throw ArgumentError(str(kMake, ": timeout: expected more than 0 s, got ", timeout));
   check_devices(kMake, devices);
   for (const Device device : devices)
     if (native_device(device) == nullptr) throw DeviceError(str(kMake, ": expected CUDA devices, got ", device));
   return devices;
 }
 
+/// A deadline far beyond any program stays one that a clock can hold.
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  constexpr double kMost = 1e9;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(std::min(seconds, kMost) * 1000)));
+}
+
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(std::vector<Device> group, std::chrono::milliseconds timeout)
-      : Communicator(checked(group, timeout), static_cast<int>(group.size())), group_(std::move(group), timeout) {}
+  NcclCommunicator(std::vector<Device> group, double timeout)
+      : Communicator(checked(group, timeout), static_cast<int>(group.size())), group_(std::move(group), milliseconds_of(timeout)) {}
   void check() override { group_.check(); }
   void abort() noexcept override { group_.abort(); }
 
@@ -99,7 +108,7 @@ class NcclCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(std::vector<Device> devices, std::chrono::milliseconds timeout) {
+std::unique_ptr<Communicator> make_nccl_communicator(std::vector<Device> devices, double timeout) {
   return std::make_unique<NcclCommunicator>(std::move(devices), timeout);
 }
 

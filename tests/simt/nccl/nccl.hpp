@@ -45,7 +45,7 @@ inline std::string findings() {
 
 /// The stand-in without faults, and Braid's choice of communicators as it was, at the end of a scope.
 struct Scene {
-  explicit Scene(CommunicatorKind kind = CommunicatorKind::nccl, std::chrono::milliseconds timeout = 20s) {
+  explicit Scene(CommunicatorKind kind = CommunicatorKind::nccl, double timeout = 20) {
     parallel::set_communicator_options({.kind = kind, .timeout = timeout});
   }
   ~Scene() {

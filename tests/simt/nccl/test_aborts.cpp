@@ -21,7 +21,7 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
   int aborted = 0;
   for (std::uint64_t k = 1; k <= 100; ++k) {
     INFO("call " << k);
-    const Scene scene(CommunicatorKind::nccl, 30s);
+    const Scene scene(CommunicatorKind::nccl, 30);
     Program program;
     const auto communicator = parallel::communicator_over(group(4));
     nccl::fail_call(k, nccl::Fault::hang);  // holds the call until it is over: the abort comes in its midst
@@ -65,7 +65,7 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
 }
 
 TEST_CASE("nccl: an abort that hangs too is waited for half a second, and its communicators are leaked with a warning", "[nccl][aborts]") {
-  const Scene scene(CommunicatorKind::nccl, 200ms);
+  const Scene scene(CommunicatorKind::nccl, 0.2);
   (void)take_warnings();
   Program program;
   program.step();
@@ -81,7 +81,7 @@ TEST_CASE("nccl: an abort that hangs too is waited for half a second, and its co
   // A new communicator works, while the old one's abort still hangs.
   nccl::fail_call(0, nccl::Fault::none);
   nccl::set_abort_hangs(false);
-  parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 20s});
+  parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 20});
   program.step();
   CHECK(program.numbers() != before);
   nccl::release();
@@ -101,7 +101,7 @@ TEST_CASE("nccl: abort and end, twice and in any order", "[nccl][aborts]") {
   CHECK(nccl::alive() == before);
   // Its end hangs: that is waited for as long as a collective, and no longer.
   {
-    auto communicator = parallel::make_nccl_communicator(group(2), 200ms);
+    auto communicator = parallel::make_nccl_communicator(group(2), 0.2);
     nccl::fail_call(1, nccl::Fault::hang);
     const Clock::time_point start = Clock::now();
     communicator = nullptr;
@@ -114,7 +114,7 @@ TEST_CASE("nccl: abort and end, twice and in any order", "[nccl][aborts]") {
 TEST_CASE("nccl: a process ends while calls hang", "[nccl][aborts]") {
   const pid_t child = fork();
   if (child == 0) {
-    parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 100ms});
+    parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 0.1});
     nccl::set_abort_hangs(true);
     int code = 1;
     try {

@@ -54,7 +54,7 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout, const std
   std::chrono::milliseconds longest{0};
   for (std::uint64_t k = 1; k <= kCalls; ++k) {
     INFO("call " << k);
-    const Scene scene(CommunicatorKind::nccl, timeout);
+    const Scene scene(CommunicatorKind::nccl, static_cast<double>(timeout.count()) / 1000);
     Program program;
     nccl::fail_call(k, fault);
     const Outcome outcome = run_until_failure(program);
@@ -77,7 +77,7 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout, const std
       }
     }
     CHECK(program.numbers() == right[static_cast<std::size_t>(outcome.steps)]);
-    parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 20s});
+    parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 20});
     // Momentum is of the steps that worked; so the next one is the next one.
     program.step();
     CHECK(program.numbers() == right[static_cast<std::size_t>(outcome.steps) + 1]);

@@ -126,9 +126,9 @@ TEST_CASE("stand-in: wrong calls", "[nccl][stand_in]") {
   Side side(2);
   const Functions& f = functions();
   CHECK(f.group_end() == kInvalidUsage);
-  CHECK(side.all_reduce(comms[0], 0, 8, 1) == 1);                      // a stream of another device
-  CHECK(side.all_reduce(comms[0], 1, 8, 0) == kInvalidArgument);       // another device's memory
-  CHECK(side.all_reduce(comms[0], 0, 1 << 20) == kInvalidArgument);    // past the end
+  CHECK(side.all_reduce(comms[0], 0, 8, 1) == 1);                    // a stream of another device
+  CHECK(side.all_reduce(comms[0], 1, 8, 0) == kInvalidArgument);     // another device's memory
+  CHECK(side.all_reduce(comms[0], 0, 1 << 20) == kInvalidArgument);  // past the end
   CHECK(f.group_start() == kSuccess);
   CHECK(side.all_reduce(comms[0], 0, 8) == kSuccess);
   CHECK(side.all_reduce(comms[1], 1, 7) == kSuccess);

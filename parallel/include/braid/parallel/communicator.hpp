@@ -1,5 +1,4 @@
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -89,12 +88,12 @@ class Communicator {
 [[nodiscard]] std::unique_ptr<Communicator> make_local_communicator(std::vector<Device> devices);
 
 /// A group of CUDA devices of this process, by NVIDIA's NCCL (libnccl.so.2, 2.17 or newer, opened at run time), on a communication stream a device. A call
-/// returns when its work is done on all devices, so that an error or a hang is its own; one that takes longer than `timeout` is aborted and throws
+/// returns when its work is done on all devices, so that an error or a hang is its own; one that takes longer than `timeout` seconds is aborted and throws
 /// CommTimeoutError. Each device needs a GPU of its own; where they share one, NCCL 2.30 and newer, which can do that as an experiment, has to be
 /// asked for with NCCL_MULTI_RANK_GPU_ENABLE=1. On emulated devices a stand-in takes the library's place.
 /// Throws DeviceError (no library, too old, no CUDA device, a GPU twice), ArgumentError (an empty list, a timeout that is not positive), CommError where the
 /// library refuses, CommTimeoutError.
-[[nodiscard]] std::unique_ptr<Communicator> make_nccl_communicator(std::vector<Device> devices, std::chrono::milliseconds timeout = std::chrono::minutes(10));
+[[nodiscard]] std::unique_ptr<Communicator> make_nccl_communicator(std::vector<Device> devices, double timeout = 600);
 
 /// Which communicator DataParallel and its primitives use.
 enum class CommunicatorKind : std::uint8_t {
@@ -104,7 +103,7 @@ enum class CommunicatorKind : std::uint8_t {
 };
 struct CommunicatorOptions {
   CommunicatorKind kind = CommunicatorKind::automatic;
-  std::chrono::milliseconds timeout = std::chrono::minutes(10);  ///< of a collective over NCCL
+  double timeout = 600;  ///< seconds that a collective over NCCL may take
 };
 
 /// What set_communicator_options said last, else the environment: BRAID_COMMUNICATOR (automatic, local, nccl) and BRAID_COMMUNICATOR_TIMEOUT (seconds).
