@@ -76,28 +76,30 @@ void Group::note(Shared& shared, Answer& answer, const char* function, Result re
   if (result == kSuccess || result == kInProgress || answer.function != nullptr) return;
   answer.function = function;
   answer.result = result;
+  if (shared.given_up) return;
   if (const char* const text = shared.nccl.get_last_error(comm); text != nullptr) answer.detail = text;
 }
 
-// What was opened has to be closed, whatever happens in between: else the thread's next calls would wait for ever.
+// What was opened has to be closed, whatever happens in between: else the next calls of the thread would wait for ever. A thread that was given up has none.
 template <class Body>
 void Group::in_group(Shared& shared, Answer& answer, const Body& body) {
+  if (shared.given_up) return;
   const Result opened = shared.nccl.group_start();
   note(shared, answer, "ncclGroupStart", opened, nullptr);
-  if (opened != kSuccess) return;
+  if (opened != kSuccess || shared.given_up) return;
   try {
-    for (std::size_t rank = 0; answer.function == nullptr && body(rank); ++rank) {
+    for (std::size_t i = 0; answer.function == nullptr && !shared.given_up && body(i); ++i) {
     }
   } catch (...) {
     answer.error = std::current_exception();
   }
-  note(shared, answer, "ncclGroupEnd", shared.nccl.group_end(), nullptr);
+  if (!shared.given_up) note(shared, answer, "ncclGroupEnd", shared.nccl.group_end(), nullptr);
 }
 
 void Group::poll(Shared& shared, Answer& answer) {
   for (Comm& slot : shared.comms) {
     const Comm comm = load(slot);
-    if (comm == nullptr) continue;
+    if (comm == nullptr || shared.given_up) continue;
     Result state = kSuccess;
     note(shared, answer, "ncclCommGetAsyncError", shared.nccl.comm_get_async_error(comm, &state), comm);
     note(shared, answer, "the library", state, comm);
@@ -107,7 +109,7 @@ void Group::poll(Shared& shared, Answer& answer) {
 // Most work is begun within microseconds: then the program's thread need not come again to ask.
 void Group::poll_briefly(Shared& shared, Answer& answer) {
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(1);
-  while (answer.in_progress && answer.function == nullptr && !answer.error && Clock::now() < end) {
+  while (answer.in_progress && answer.function == nullptr && !answer.error && !shared.given_up && Clock::now() < end) {
     answer.in_progress = false;
     poll(shared, answer);
     std::this_thread::yield();
@@ -125,6 +127,7 @@ Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) 
         }
       },
       deadline, [this] { return stop_.load(); });
+  if (ended != Ended::yes) shared_->given_up = true;
   if (ended == Ended::late) throw Late();
   if (ended == Ended::stopped) throw Stopped();
   if (answer->error) std::rethrow_exception(answer->error);

@@ -63,7 +63,8 @@ class Group {
     Functions nccl;
     std::vector<Device> devices;
     std::vector<std::shared_ptr<braid::Stream>> streams;
-    std::vector<Comm> comms;  // by rank; null before and after. As atomics: an abort comes from another thread
+    std::vector<Comm> comms;            // by rank; null before and after. As atomics: an abort comes from another thread
+    std::atomic<bool> given_up{false};  // nobody waits for the work any more: it must not call the library again
   };
   /// What came of a piece of work on the submitting thread.
   struct Answer {
