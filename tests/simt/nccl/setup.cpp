@@ -17,7 +17,7 @@ const bool ready = [] {
   for (const char* const name : {"BRAID_DEVICE", "BRAID_CUDA_DEVICES_PER_GPU", "BRAID_COMMUNICATOR", "NCCL_MULTI_RANK_GPU_ENABLE"}) unsetenv(name);
   braid::set_warning_handler([](std::string_view text) {
     const std::lock_guard lock(mutex);
-    texts() += str("; ", text);
+    texts() += braid::str("; ", text);
   });
   return true;
 }();

@@ -39,7 +39,9 @@ std::string sum_on_side_streams(bool before, bool after, std::string_view order)
     std::vector<Tensor> x;
     std::vector<std::shared_ptr<Stream>> streams;
     for (const Device d : pair) {
-      x.push_back(full({100}, d.index() + 1, {.device = d}));
+      x.push_back(zeros({100}, {.device = d}));
+      synchronize(d);  // its memory is in order; what is not is the fill
+      x.back().fill_(d.index() + 1);
       streams.push_back(make_stream(d));
       if (before) streams.back()->wait_for(current_stream(d));
     }
