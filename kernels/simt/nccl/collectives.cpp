@@ -129,6 +129,7 @@ std::size_t Part::sends() const noexcept {
 
 std::size_t Part::receives() const noexcept {
   if (kind == Kind::reduce && rank != root) return 0;
+  if (kind == Kind::broadcast && rank == root && send == recv) return 0;  // in place
   return kind == Kind::all_gather ? count * clique->devices.size() : count;
 }
 
