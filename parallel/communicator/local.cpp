@@ -62,6 +62,13 @@ const void* tree_sum(Device device, const Source& source, std::size_t first, std
   return out;
 }
 
+/// The tree writes sums into `out` before it reads ranks 2, 3, …: true if the result is one of these.
+bool read_late(std::span<const BufferView> ranks, const BufferView& result) {
+  for (std::size_t rank = 2; rank < ranks.size(); ++rank)
+    if (ranks[rank].data == result.data) return true;
+  return false;
+}
+
 std::size_t levels(std::size_t ranks) { return static_cast<std::size_t>(std::bit_width(ranks - 1)); }
 
 /// The sum of one rank's data alone is these data, which can be read where the result is.
@@ -154,15 +161,17 @@ void LocalCommunicator::sum_in_place(std::span<const BufferView> buffers, std::s
   for_each_device(workers_, total, [&](std::size_t worker) {
     const Device device = workers_[worker];  // its kernels and its thread; the memory is everybody's
     const std::int64_t begin = tiles * static_cast<std::int64_t>(worker) / workers, end = tiles * static_cast<std::int64_t>(worker + 1) / workers;
-    const Ref<Storage> scratch = Storage::allocate(levels(ranks) > 1 ? levels(ranks) * kTile * sizeof(double) : 0, device);  // two ranks need none
+    const Ref<Storage> scratch = Storage::allocate(levels(ranks) > 1 ? (levels(ranks) + 1) * kTile * sizeof(double) : 0, device);  // two ranks need none
+    char* const sums = scratch->data() == nullptr ? nullptr : static_cast<char*>(scratch->data()) + levels(ranks) * kTile * sizeof(double);
     std::int64_t at = 0;
     for (std::size_t i = 0; i < results.size() && at < end; ++i) {
       const std::int64_t count = (results[i].count + kTile - 1) / kTile;
+      const bool late = read_late(buffers.subspan(i * ranks, ranks), results[i]);
       for (std::int64_t tile = std::max(begin - at, std::int64_t{0}); tile < std::min(count, end - at); ++tile) {
         const std::int64_t from = tile * kTile, to = std::min(from + kTile, results[i].count);
         const BufferView result = part(results[i], from, to);
         const auto source = [&](std::size_t rank) -> const void* { return part(buffers[i * ranks + rank], from, to).data; };
-        finish(result, tree_sum(device, source, 0, ranks, result.data, static_cast<char*>(scratch->data()), to - from, result.dtype));
+        finish(result, tree_sum(device, source, 0, ranks, late ? sums : result.data, static_cast<char*>(scratch->data()), to - from, result.dtype));
       }
       at += count;
     }
@@ -175,9 +184,11 @@ void LocalCommunicator::sum_staged(std::size_t root_rank, std::size_t step, std:
   std::int64_t longest = 0;
   for (std::size_t i = root_rank; i < results.size(); i += step) longest = std::max(longest, std::min(results[i].count, kStagedTile));
   const std::size_t tile_bytes = static_cast<std::size_t>(longest) * sizeof(double);
-  const Ref<Storage> scratch = Storage::allocate((levels(ranks) + ranks) * tile_bytes, root);
-  char* const staged = static_cast<char*>(scratch->data()) + levels(ranks) * tile_bytes;
+  const Ref<Storage> scratch = Storage::allocate((levels(ranks) + 1 + ranks) * tile_bytes, root);
+  char* const sums = static_cast<char*>(scratch->data()) + levels(ranks) * tile_bytes;
+  char* const staged = sums + tile_bytes;
   for (std::size_t i = root_rank; i < results.size(); i += step) {
+    const bool late = read_late(buffers.subspan(i * ranks, ranks), results[i]);
     for (std::int64_t from = 0; from < results[i].count; from += kStagedTile) {
       const std::int64_t to = std::min(from + kStagedTile, results[i].count);
       const BufferView result = part(results[i], from, to);
@@ -190,7 +201,7 @@ void LocalCommunicator::sum_staged(std::size_t root_rank, std::size_t step, std:
         copy_bytes(copy, tile, 0, tile.bytes());
         return copy.data;
       };
-      finish(result, tree_sum(root, source, 0, ranks, result.data, static_cast<char*>(scratch->data()), to - from, result.dtype));
+      finish(result, tree_sum(root, source, 0, ranks, late ? sums : result.data, static_cast<char*>(scratch->data()), to - from, result.dtype));
     }
   }
 }

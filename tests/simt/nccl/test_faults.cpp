@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kCalls = 100;
 constexpr int kMostSteps = 8;
+constexpr std::chrono::milliseconds kLongest{5000};
 
 /// What a step threw: the type of ours, or nothing.
 std::string kind_of(const std::exception_ptr& error) { return error ? exception_type(error) : "nothing"; }
@@ -59,6 +60,11 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout, const std
     nccl::fail_call(k, fault);
     const Outcome outcome = run_until_failure(program);
     INFO(outcome.text);
+    if (!nccl::failed() && outcome.type == "CommTimeoutError" && timeout < kLongest) {  // a busy machine was late by itself: once more, with more time
+      timeout = 2 * timeout;
+      --k;
+      continue;
+    }
     REQUIRE(nccl::failed());
     if (outcome.type != "nothing") ++shown;
     CHECK(outcome.type == expected);
