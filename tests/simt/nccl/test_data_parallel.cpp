@@ -74,6 +74,25 @@ TEST_CASE("nccl: replicas meet over it too, and weights that nobody changed are 
   CHECK(nccl::calls() == before);
 }
 
+TEST_CASE("nccl: shards have local's bits, whatever the library's order of sums", "[nccl]") {
+  const auto gradients = [](CommunicatorKind kind) {
+    const Scene scene(kind);
+    manual_seed(9);
+    parallel::DataParallel<Net> model(Net{}, group(4), {.shards = 4});
+    to(model, Device("cuda:0"));
+    const Tensor x = randn({12, 5}, {.device = Device("cuda:0")});
+    exp(model(x)).mean().backward();
+    std::vector<float> all;
+    for (const auto& p : parameters(model))
+      for (const float v : p.grad().to(Device()).to_vector<float>()) all.push_back(v);
+    return all;
+  };
+  const std::uint64_t before = nccl::calls();
+  const auto over_nccl = gradients(CommunicatorKind::nccl);
+  CHECK(nccl::calls() > before);  // it carries the copies of the weights
+  CHECK(over_nccl == gradients(CommunicatorKind::local));
+}
+
 TEST_CASE("nccl: two programs use one group from two threads", "[nccl]") {
   const Scene scene;
   const auto expected = trajectory(3);
