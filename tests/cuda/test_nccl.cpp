@@ -1,10 +1,11 @@
-// NCCL over as many GPUs as there are, one at least: a group of one calls the library all the same. In the SIMT build its stand-in; tests/simt/nccl has the rest.
+// NCCL over as many GPUs as there are, one at least: a group of one calls the library all the same. In the SIMT build its stand-in; tests/simt/nccl has the
+// rest.
 #include <chrono>
 #include <iostream>
 #include <memory>
 #include <set>
 
-#include <braid/core/comm_error.hpp>
+#include <braid/core/error.hpp>
 #include <braid/core/native_device.hpp>
 
 #include "communicator/nccl/group.hpp"

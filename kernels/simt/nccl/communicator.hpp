@@ -55,7 +55,8 @@ struct Part {
 
 /// Bytes of an element; 0 for a type that there is not here.
 [[nodiscard]] std::size_t bytes_of(int type) noexcept;
-/// What the library says of a part at once. ncclSuccess, ncclInvalidArgument for memory that is not the device's, ncclUnhandledCudaError for its stream or a lost device.
+/// What the library says of a part at once. ncclSuccess, ncclInvalidArgument for memory that is not the device's, ncclUnhandledCudaError for its stream or a
+/// lost device.
 [[nodiscard]] Result check(const Part& part);
 /// Queues a collective on the streams of its parts: all ranks of a clique, or some, who then wait until an abort; `stalls`: they wait in any case. Adds in the
 /// order `sum`.

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <thread>
 
-#include <braid/core/comm_error.hpp>
+#include <braid/core/error.hpp>
 
 namespace braid::parallel::nccl {
 namespace {
@@ -307,7 +307,8 @@ void Group::kill() noexcept {
   }
 }
 
-// After an abort nothing of the library may still work on memory that is given back now. Where it does not end, the memory waits for it, as long as that may take.
+// After an abort nothing of the library may still work on memory that is given back now. Where it does not end, the memory waits for it, as long as that may
+// take.
 void Group::drain() noexcept {
   const Clock::time_point deadline = Clock::now() + kDrainLimit;
   for (const std::shared_ptr<braid::Stream>& stream : shared_->streams) {

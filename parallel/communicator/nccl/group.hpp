@@ -50,7 +50,8 @@ class Group {
   /// NCCL's, as ncclGetVersion counts: 22809.
   [[nodiscard]] int version() const noexcept { return version_; }
 
-  /// The calls as one group of the library, after what the current streams of the devices hold; done on all of them when it returns. Throws CommError and its kin,
+  /// The calls as one group of the library, after what the current streams of the devices hold; done on all of them when it returns. Throws CommError and its
+  /// kin,
   /// DeviceLostError, CudaError: see Communicator. `op` stands first in their texts.
   void run(const char* op, std::vector<Call> calls);
   /// See Communicator.

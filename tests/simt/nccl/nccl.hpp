@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <braid/braid.hpp>
-#include <braid/core/comm_error.hpp>
 
 #include "simt/nccl/control.hpp"
 #include "simt/runtime/control.hpp"

@@ -1,4 +1,5 @@
-// Every call of the library fails, hangs, or comes back wrong, in turn. What is documented then happens, in time; parameters are as before the step; and over a new
+// Every call of the library fails, hangs, or comes back wrong, in turn. What is documented then happens, in time; parameters are as before the step; and over
+// a new
 // communicator training goes on to the same bits.
 #include <iostream>
 

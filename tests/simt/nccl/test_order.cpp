@@ -1,5 +1,5 @@
 // Where a wait around a collective is missing, the checker finds it; where none is, it finds nothing.
-#include <braid/core/comm_error.hpp>
+#include <braid/core/error.hpp>
 #include <braid/core/native_device.hpp>
 
 #include "communicator/nccl/group.hpp"
@@ -12,7 +12,8 @@ using namespace braid::test;
 
 namespace {
 
-/// x on two devices is filled, summed over NCCL on streams of its own, and read: all that the host has to order is `before` (the sum after the fill) and `after`
+/// x on two devices is filled, summed over NCCL on streams of its own, and read: all that the host has to order is `before` (the sum after the fill) and
+/// `after`
 /// (the read after the sum).
 std::string sum_on_side_streams(bool before, bool after, std::string_view order) {
   return in_child([=] {

@@ -1,7 +1,7 @@
 // The stand-in keeps the library's rules: what it refuses, when it is at work, who waits for whom.
 #include <cstdlib>
 
-#include <braid/core/comm_error.hpp>
+#include <braid/core/error.hpp>
 #include <braid/core/native_device.hpp>
 
 #include "communicator/nccl/table.hpp"

@@ -97,6 +97,15 @@ struct LimitError : FormatError {
 struct CommError : Error {
   using Error::Error;
 };
+/// A collective did not end within its deadline, and was aborted. It may work over a new communicator.
+struct CommTimeoutError : CommError {
+  using CommError::CommError;
+  [[nodiscard]] bool retryable() const noexcept override { return true; }
+};
+/// Communicator::abort was called before, or while the collective ran.
+struct CommAbortedError : CommError {
+  using CommError::CommError;
+};
 
 /// A loader's dataset or worker failed; the original is nested.
 struct WorkerError : Error {

@@ -23,7 +23,8 @@ struct BufferView {
 /// A call takes any number of items at once, so that an implementation can start them together: `buffers` holds, item after item, one view for each rank of
 /// this process (`buffers[item * devices().size() + i]` lies on `devices()[i]`); the views of an item have one dtype and count, and so have those of `results`
 /// where each rank has one. The work is after what was queued before on the current stream of each device, and before what will be queued there. In a group of
-/// one nothing is sent: what has a result of its own is copied there. One thread at a time uses a communicator. All check their buffers first; a wrong one throws
+/// one nothing is sent: what has a result of its own is copied there. One thread at a time uses a communicator. All check their buffers first; a wrong one
+/// throws
 /// ArgumentError and nothing has been changed. Sums are of floating point types (DTypeError).
 ///
 /// A collective that fails later throws CommError (CommTimeoutError, CommAbortedError) or the error of a device; what it was to write is undefined then, what
@@ -64,7 +65,8 @@ class Communicator {
   /// Throws the error that ended the communicator, also one that only shows later, when the library is asked; does nothing while it works.
   virtual void check() {}
 
-  /// Ends what is under way and gives the library's resources back; from any thread, more than once too. Calls that run, and later ones, throw CommAbortedError.
+  /// Ends what is under way and gives the library's resources back; from any thread, more than once too. Calls that run, and later ones, throw
+  /// CommAbortedError.
   /// Nothing to do for `local`, whose calls cannot wait for anybody.
   virtual void abort() noexcept {}
 
