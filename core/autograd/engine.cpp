@@ -11,6 +11,7 @@
 
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
+#include <braid/core/trace.hpp>
 #include <braid/core/worker.hpp>
 
 #include "engine.hpp"
@@ -120,6 +121,7 @@ class Engine {
     for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
     const GradMode mode(create_);
     if (devices_.size() <= 1) {
+      const trace::Span span("backward", trace::Phase::compute, devices_.empty() ? Device() : devices_.front());
       for (std::uint32_t i = 0; i < tasks_.size(); ++i) execute(i);
     } else {
       run_on_all();
@@ -354,8 +356,11 @@ class Engine {
     std::uint32_t error_index = ~0u;
     run_on_devices(devices_, [&](std::size_t d) {
       const GradMode mode(create_);
+      trace::WorkSpan span("backward", trace::Phase::compute, devices_[d]);
       for (const std::uint32_t i : mine[d]) {
+        if (span.open() && missing_[i].load(std::memory_order_relaxed) != 0) span.pause();
         wait_for(i);
+        span.resume();
         if (!failed.load(std::memory_order_acquire)) {
           try {
             execute(i);
@@ -365,6 +370,7 @@ class Engine {
             failed.store(true, std::memory_order_release);
           }
         }
+        span.mark();  // before it is told: what waits for this node begins later
         done(i);
       }
     });

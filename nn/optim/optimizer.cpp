@@ -6,6 +6,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/kernel_args/optim.hpp>
 #include <braid/core/ops/create.hpp>
+#include <braid/core/trace.hpp>
 #include <braid/nn/optim.hpp>
 
 namespace braid::optim {
@@ -169,6 +170,7 @@ void Optimizer::update_batches() {
 }
 
 void Optimizer::step() {
+  const trace::Span span("optimizer", trace::Phase::optimizer, parameters_.front().device());
   prepare();
   if (items_.empty()) return;
   update_batches();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <braid/core/autograd.hpp>
+#include <braid/core/trace.hpp>
 #include <braid/parallel/communicator.hpp>
 
 #include "communicator/local.hpp"
@@ -56,6 +57,7 @@ std::vector<Bucket> buckets_for(std::span<const Tensor> tensors, const std::vect
 void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& recorded, std::span<const Device> devices, ReplicaCache* cache,
                    std::vector<std::vector<Tensor>>& copies) {
   const std::size_t ranks = devices.size(), count = tensors.size();
+  trace::GroupSpan span("replicate", trace::Phase::replicate, devices);
   std::vector<Tensor> sources(tensors.begin(), tensors.end());
   const auto place = [&](std::size_t k, std::size_t rank, const Ref<Storage>& storage) {
     copies[rank][k] = make_tensor_on(storage, sources[k].shape(), contiguous_strides(sources[k].shape()), 0, sources[k].dtype());
@@ -72,9 +74,11 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
       if (cache && cache->good(k, rank, tensors[k]) && (recorded[k] || cache->reusable(k, rank, bytes))) {
         place(k, rank, cache->memory(k, rank));
         bytes_sent.cached += bytes;
+        span.add_bytes(rank, 0, bytes, bytes);
         continue;
       }
       moves[k] = true;
+      span.add_bytes(rank, bytes, 0, cache ? bytes : 0);
       stale[rank].push_back(k);
       const Ref<Storage> free = cache ? cache->reusable(k, rank, bytes) : Ref<Storage>();
       if (free) place(k, rank, free);
@@ -142,6 +146,7 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
   bool needed = false;
   {
     const NoGrad guard;
+    trace::GroupSpan span("reduce", trace::Phase::reduce, devices);
     std::vector<Tensor> dense(parts.size());
     std::vector<BufferView> buffers, results;
     for (std::size_t k = 0; k < count; ++k) {
@@ -152,6 +157,7 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
         any = &part;
         needed = needed || (recording && part.requires_grad());
         dense[rank * count + k] = part.contiguous();
+        if (rank) span.add_bytes(rank, bytes_of(part));
       }
       if (!any) continue;  // nobody used it: no gradient
       const Tensor& own = parts[k];

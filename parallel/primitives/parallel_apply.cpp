@@ -4,6 +4,7 @@
 #include <exception>
 
 #include <braid/core/error.hpp>
+#include <braid/core/trace.hpp>
 #include <braid/core/worker.hpp>
 
 #include "primitives/replica_group.hpp"
@@ -45,6 +46,7 @@ void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), voi
   auto run = [&](std::size_t i) {
     try {
       const MeetingScope scope(meeting, i);
+      const trace::Span span("forward", trace::Phase::compute, devices[i], static_cast<std::int32_t>(i), trace::Span::Memory::yes);
       job(context, i);
     } catch (...) {
       errors[i] = std::current_exception();

@@ -23,32 +23,38 @@ std::size_t bytes_of(const Tensor& t) { return static_cast<std::size_t>(t.numel(
 
 }  // namespace
 
-std::vector<Tensor> cut(const Tensor& x, const Pieces& pieces) {
+std::vector<Tensor> cut(const Tensor& x, const Pieces& pieces, const Traced& traced) {
   std::vector<Tensor> parts(pieces.sizes.size());
   {
     const NoGrad guard;  // recorded below, as one op
     const std::vector<std::int64_t> start = starts(pieces);
     for_each_device(pieces.devices, bytes_of(x), [&](std::size_t i) {
       Tensor part = pieces.scalars ? x.select(pieces.dim, start[i]) : x.narrow(pieces.dim, start[i], pieces.sizes[i]);
+      trace::Span span(traced.name, traced.phase, pieces.devices[i], static_cast<std::int32_t>(i));
+      if (pieces.devices[i] != x.device()) span.add_bytes(bytes_of(part));
       parts[i] = copy_in_background(part, pieces.devices[i]);
       if (pieces.separate && parts[i].storage() == x.storage()) parts[i] = parts[i].clone();
     });
   }
   if (needs_grad({x})) {
     record_many("scatter", {&x, 1}, parts, x.device(), [pieces, shape = x.shape(), dtype = x.dtype(), device = x.device()](std::span<const Tensor> dys) {
-      return Grads{join(dys, pieces, shape, dtype, device)};
+      return Grads{join(dys, pieces, shape, dtype, device, {"scatter backward", trace::Phase::scatter})};
     });
   }
   return parts;
 }
 
-Tensor join(std::span<const Tensor> parts, const Pieces& pieces, const Shape& shape, DType dtype, Device device) {
+Tensor join(std::span<const Tensor> parts, const Pieces& pieces, const Shape& shape, DType dtype, Device device, const Traced& traced) {
   Tensor whole = make_tensor(shape, dtype, device);
   {
     const NoGrad guard;
+    trace::Span all(traced.name, traced.phase, device);
+    all.add_kept_bytes(bytes_of(whole));
     const std::vector<std::int64_t> start = starts(pieces);
     for_each_device(pieces.devices, bytes_of(whole), [&](std::size_t i) {
       const Tensor place = pieces.scalars ? whole.select(pieces.dim, start[i]) : whole.narrow(pieces.dim, start[i], pieces.sizes[i]);
+      trace::Span span(traced.name, traced.phase, pieces.devices[i], static_cast<std::int32_t>(i));
+      span.add_bytes(bytes_of(place));
       if (!parts[i].defined()) place.zero_();
       else if (place.is_contiguous() && parts[i].is_contiguous())
         copy_flat(place.id()->data(), device, parts[i].id()->data(), parts[i].device(), bytes_of(place));
@@ -57,7 +63,10 @@ Tensor join(std::span<const Tensor> parts, const Pieces& pieces, const Shape& sh
   }
   bool needed = false;
   for (const Tensor& part : parts) needed = needed || needs_grad({part});
-  if (needed) record_many("gather", parts, {&whole, 1}, device, [pieces](std::span<const Tensor> dys) { return Grads(cut(dys[0], pieces)); });
+  if (!needed) return whole;
+  record_many("gather", parts, {&whole, 1}, device, [pieces](std::span<const Tensor> dys) {
+    return Grads(cut(dys[0], pieces, {"gather backward", trace::Phase::gather}));
+  });
   return whole;
 }
 

@@ -102,6 +102,20 @@ NativeDevice::Function CudaDevice::stand_in([[maybe_unused]] const char* name) c
 #endif
 }
 
+std::unique_ptr<Event> CudaDevice::make_timed_event() { return std::make_unique<CudaEvent>(gpu_, device_, true); }
+
+double CudaDevice::seconds_between(const Event& from, const Event& to) {
+  const auto& first = static_cast<const CudaEvent&>(from);
+  const auto& second = static_cast<const CudaEvent&>(to);
+  first.await();
+  second.await();
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, first.native(), second.native()), "cudaEventElapsedTime", gpu_, device_);
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+int CudaDevice::gpu() const noexcept { return emulated() ? -1 : gpu_.ordinal(); }
+
 void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
   require_working(gpu_, device_);
   if (copy.bytes == 0 || (copy.to == copy.from && copy.to_device == copy.from_device)) return;

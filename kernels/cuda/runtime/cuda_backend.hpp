@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <braid/core/backend.hpp>
+#include <braid/core/device_clock.hpp>
 #include <braid/core/native_device.hpp>
 
 #include "cuda/runtime/allocator.hpp"
@@ -22,7 +23,7 @@ namespace braid::cuda {
 /// Copies. Host to device: the host memory was read when the call returns, the copy is queued. Device to host: done when the call returns. Between two
 /// logical devices (on one GPU, or on two: a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued, after what both streams
 /// have queued, and before what they will queue: neither side can run ahead and change the bytes. Ranges do not overlap.
-class CudaDevice final : public DeviceBackend, public NativeDevice {
+class CudaDevice final : public DeviceBackend, public NativeDevice, public DeviceClock {
  public:
   CudaDevice(Gpu& gpu, int index, bool cache);
   [[nodiscard]] std::string description() const override;
@@ -30,6 +31,9 @@ class CudaDevice final : public DeviceBackend, public NativeDevice {
   void release(const Block& block, Stream& stream) noexcept override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
+  [[nodiscard]] std::unique_ptr<Event> make_timed_event() override;
+  [[nodiscard]] double seconds_between(const Event& from, const Event& to) override;
+  [[nodiscard]] int gpu() const noexcept override;
   [[nodiscard]] Stream& default_stream() noexcept override { return stream_; }
   void copy(const CopyDesc& copy, Stream& stream) override;
   [[nodiscard]] bool host_memory() const noexcept override { return false; }

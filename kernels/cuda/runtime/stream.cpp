@@ -12,7 +12,7 @@ CudaEvent::~CudaEvent() {
 cudaEvent_t CudaEvent::made() {
   if (native_ == nullptr) {
     cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags", gpu_, device_);
+    check(cudaEventCreateWithFlags(&event, timed_ ? cudaEventDefault : cudaEventDisableTiming), "cudaEventCreateWithFlags", gpu_, device_);
     native_ = event;
   }
   return native_;

@@ -9,10 +9,10 @@
 
 namespace braid::cuda {
 
-/// A CUDA event without timing. Made where it is first recorded; one that never was is done.
+/// A CUDA event, without timing unless it is asked for. Made where it is first recorded; one that never was is done.
 class CudaEvent final : public Event {
  public:
-  CudaEvent(Gpu& gpu, Device device) noexcept : gpu_(gpu), device_(device) {}
+  CudaEvent(Gpu& gpu, Device device, bool timed = false) noexcept : gpu_(gpu), device_(device), timed_(timed) {}
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -32,6 +32,7 @@ class CudaEvent final : public Event {
 
   Gpu& gpu_;
   const Device device_;
+  const bool timed_;
   cudaEvent_t native_ = nullptr;
 };
 

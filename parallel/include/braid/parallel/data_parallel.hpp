@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <braid/core/random.hpp>
+#include <braid/core/trace.hpp>
 #include <braid/core/tree.hpp>
 #include <braid/nn/module.hpp>
 #include <braid/nn/walks.hpp>
@@ -235,6 +236,7 @@ auto whole_call(const M& module, const I& input, Device device, const DataParall
   RandomSplit random(options);
   add_rows(random, input);
   [[maybe_unused]] const auto scope = random.scope(0);
+  const trace::Span span("forward", trace::Phase::compute, device, 0, trace::Span::Memory::yes);
   return is_on(input, device) ? call(module, input) : call(module, moved_to(input, device));
 }
 
