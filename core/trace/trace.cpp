@@ -23,8 +23,8 @@ namespace {
 std::atomic<std::uint64_t> generation{0};  // counts recordings
 std::atomic<bool> busy{false};             // a Recording lives
 std::atomic<std::int64_t> current_step{-1};
-std::atomic<std::uint64_t> lost{0};        // spans that found no room
-std::atomic<std::uint64_t> clocked[2];     // bit i: cuda:i's own clock is used; one word a type
+std::atomic<std::uint64_t> lost{0};     // spans that found no room
+std::atomic<std::uint64_t> clocked[2];  // bit i: cuda:i's own clock is used; one word a type
 
 constexpr std::uint64_t bit(Device device) noexcept { return std::uint64_t{1} << (static_cast<unsigned>(device.index()) % 64u); }
 std::atomic<std::uint64_t>& clocked_of(Device device) noexcept { return clocked[static_cast<std::size_t>(device.type())]; }
@@ -72,9 +72,7 @@ const char* name_of(Phase phase) noexcept {
   return "other";
 }
 
-std::int64_t now() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+std::int64_t now() noexcept { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 namespace detail {
 

@@ -34,6 +34,7 @@
 #include <braid/core/state_dict.hpp>
 #include <braid/core/stream.hpp>
 #include <braid/core/tensor.hpp>
+#include <braid/core/trace.hpp>
 #include <braid/core/tree.hpp>
 #include <braid/core/version.hpp>
 #include <braid/data/data.hpp>

@@ -28,7 +28,7 @@ enum class Clock : std::uint8_t { host, device };
 struct Record {
   const char* name;  ///< a literal
   std::int64_t begin, end;
-  std::int64_t step;  ///< Recording::begin_step counts them, from 0 on; -1 before the first
+  std::int64_t step;           ///< Recording::begin_step counts them, from 0 on; -1 before the first
   std::uint64_t bytes;         ///< moved to or from the device
   std::uint64_t cached_bytes;  ///< not moved, because they were there
   std::uint64_t kept_bytes;    ///< that stay on the device when the span is over: copies for the next step, joined outputs
@@ -59,8 +59,8 @@ void end(Open& open, std::int64_t at = 0) noexcept;
 /// The host's clock, which never goes back, in ns.
 [[nodiscard]] std::int64_t now() noexcept;
 
-/// From its making to its end: `const trace::Span span("forward", trace::Phase::compute, device, replica);`. `name` is a literal. Where spans of a device nest, the
-/// innermost counts. What cannot be recorded (no memory, a lost device) is left out: a span never throws.
+/// From its making to its end: `const trace::Span span("forward", trace::Phase::compute, device, replica);`. `name` is a literal. Where spans of a device nest,
+/// the innermost counts. What cannot be recorded (no memory, a lost device) is left out: a span never throws.
 class Span {
  public:
   enum class Memory : bool { no, yes };

@@ -11,10 +11,12 @@
 /// Throws    ReplicaError with what a replica has thrown nested; DeviceError, ShapeError, ArgumentError: `op: expected …, got …`, before anything is changed
 /// Source    torch.nn.parallel.DataParallel; where Braid differs: docs/notes/data_parallel.md
 #include <braid/parallel/communicator.hpp>
+#include <braid/parallel/cost_model.hpp>
 #include <braid/parallel/data_parallel.hpp>
 #include <braid/parallel/devices.hpp>
 #include <braid/parallel/gather.hpp>
 #include <braid/parallel/loss.hpp>
 #include <braid/parallel/parallel_apply.hpp>
 #include <braid/parallel/replicate.hpp>
+#include <braid/parallel/report.hpp>
 #include <braid/parallel/scatter.hpp>

@@ -1,0 +1,136 @@
+// Recording a run: the spans of its steps, and what its devices hold.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <thread>
+
+#include <braid/core/backend.hpp>
+#include <braid/core/device_clock.hpp>
+#include <braid/core/error.hpp>
+#include <braid/core/storage.hpp>
+#include <braid/parallel/report.hpp>
+
+#include "report/phases.hpp"
+
+namespace braid::parallel {
+namespace {
+
+/// The GPU of each device; -1 for those that are on the host's processor, emulated ones too.
+std::vector<int> processors(std::span<const Device> devices) {
+  std::vector<int> list;
+  for (const Device d : devices) {
+    const DeviceClock* const clock = device_clock(d);
+    list.push_back(clock == nullptr ? -1 : clock->gpu());
+  }
+  return list;
+}
+
+/// CPU devices are all on one processor, and so are emulated ones; of CUDA devices those that share a GPU.
+bool are_logical(std::span<const Device> devices) {
+  const std::vector<int> on = processors(devices);
+  const std::set<int> different(on.begin(), on.end());
+  return different.count(-1) != 0 || different.size() < on.size();
+}
+
+/// What sharing lets expect: CPU devices have num_threads() cores each, as long as there are some; emulated devices take turns; those of a GPU share it.
+double expected_slowdown(std::span<const Device> devices) {
+  std::map<int, double> on;
+  for (const int processor : processors(devices)) ++on[processor];
+  double most = 1;
+  for (const auto& [processor, count] : on) {
+    const bool cores = processor == -1 && devices.front().type() == DeviceType::cpu;
+    const double at_once = cores ? static_cast<double>(std::max(1u, std::thread::hardware_concurrency())) / num_threads() : 1;
+    most = std::max(most, count / std::max(at_once, 1.0));
+  }
+  return most;
+}
+
+/// The storages of a tree's tensors by device, each once.
+void add_storages(const Tensor& t, std::set<const Storage*>& seen, std::vector<DeviceMemory>& memory, std::size_t DeviceMemory::*kind) {
+  if (!t.defined() || !seen.insert(t.storage().get()).second) return;
+  const auto at = std::find_if(memory.begin(), memory.end(), [&](const DeviceMemory& m) { return m.device == t.device(); });
+  if (at != memory.end()) (*at).*kind += t.storage()->bytes();
+}
+
+}  // namespace
+
+DataParallelReport::Recording::Recording(DataParallelReport& report, std::vector<Device> devices, std::int64_t batch) : report_(report) {
+  if (devices.empty()) throw ArgumentError("DataParallelReport::record: expected at least one device, got none");
+  if (batch < 1) throw ArgumentError(str("DataParallelReport::record: expected a batch of at least one row, got ", batch));
+  check_devices("DataParallelReport::record", devices);
+  run_.simulated = are_logical(devices);
+  run_.slowdown = expected_slowdown(devices);
+  run_.batch = batch;
+  for (const Device d : devices) run_.memory.push_back({.device = d});
+  run_.devices = std::move(devices);
+  recording_.emplace(run_.devices);
+  for (const Device d : run_.devices) reset_peak_memory(d);
+}
+
+DataParallelReport::Recording::~Recording() {
+  try {
+    finish();
+  } catch (const std::exception& e) {
+    warn(str("DataParallelReport: a recording was lost: ", e.what()));
+  }
+}
+
+DataParallelReport::Recording::Step::Step(Recording& recording)
+    : recording_(recording),
+      span_((recording.recording_ ? recording.recording_->begin_step() : 0, "step"), trace::Phase::step, recording.run_.devices.front()) {}
+
+DataParallelReport::Recording::Step::~Step() {
+  for (const Device d : recording_.run_.devices) {
+    try {
+      synchronize(d);
+    } catch (...) {  // the next use of the device says it again
+    }
+  }
+}
+
+void DataParallelReport::Recording::set_seconds(double seconds) {
+  if (!(seconds > 0) || !std::isfinite(seconds)) throw ArgumentError(str("set_seconds: expected a positive number, got ", seconds));
+  run_.seconds = seconds;
+}
+
+void DataParallelReport::Recording::count(const tree::Flat& model, const tree::Flat* optimizer) {
+  for (DeviceMemory& m : run_.memory) m.parameters = m.gradients = m.optimizer = 0;
+  std::set<const Storage*> seen;
+  for (const tree::Leaf& leaf : model.leaves) add_storages(*leaf.tensor, seen, run_.memory, &DeviceMemory::parameters);
+  for (const tree::Leaf& leaf : model.leaves)
+    if (leaf.kind == tree::Kind::parameter && leaf.tensor->defined()) add_storages(leaf.tensor->grad(), seen, run_.memory, &DeviceMemory::gradients);
+  if (optimizer != nullptr)
+    for (const tree::Leaf& leaf : optimizer->leaves) add_storages(*leaf.tensor, seen, run_.memory, &DeviceMemory::optimizer);
+  counted_ = true;
+}
+
+void DataParallelReport::Recording::finish() {
+  if (!recording_) return;
+  try {
+    run_.spans = recording_->records();
+  } catch (...) {
+    recording_.reset();  // it is over all the same: another may begin
+    throw;
+  }
+  run_.dropped = recording_->dropped();
+  recording_.reset();
+  for (DeviceMemory& m : run_.memory) {
+    m.peak = memory_stats(m.device).peak;
+    std::map<std::int64_t, std::size_t> outputs, cached;  // by step
+    for (const trace::Record& r : run_.spans) {
+      if (r.device != m.device) continue;
+      if (r.memory > 0) m.activations = std::max(m.activations, static_cast<std::size_t>(r.memory));
+      if (r.phase == trace::Phase::gather) outputs[r.step] += r.kept_bytes;
+      if (r.phase == trace::Phase::replicate) cached[r.step] += r.kept_bytes;
+    }
+    for (const auto& [step, bytes] : outputs) m.outputs = std::max(m.outputs, bytes);
+    if (!cached.empty()) m.replica_cache = cached.rbegin()->second;
+  }
+  if (!counted_) run_.memory.clear();
+  find_phases(run_, trace::Recording::seconds_per_span());
+  if (run_.seconds == 0) run_.seconds = run_.recorded_seconds;
+  report_.runs_.push_back(std::move(run_));
+}
+
+}  // namespace braid::parallel

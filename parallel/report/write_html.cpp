@@ -1,0 +1,111 @@
+// The report as one page. The data goes in as JSON in an element of its own; the script draws it.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <braid/core/error.hpp>
+#include <braid/parallel/report.hpp>
+
+#include "report/page.hpp"
+#include "report/write_json.hpp"
+
+namespace braid::parallel {
+namespace {
+
+constexpr std::size_t kShownSteps = 3, kShownSpans = 6000;  // of a run: what a phone still draws at once
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : valid_utf8(text)) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+/// JSON in which nothing can end the script element, or begin a comment in it: these characters stand in strings alone.
+std::string for_script(const std::string& json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') out += "\\u003c";
+    else if (c == '>') out += "\\u003e";
+    else if (c == '&') out += "\\u0026";
+    else out += c;
+  }
+  return out;
+}
+
+/// The steps whose spans are drawn: after the first, which makes memory and threads, where there are others.
+std::set<std::int64_t> shown_steps(const MeasuredRun& run) {
+  std::map<std::int64_t, std::size_t> spans;
+  for (const trace::Record& r : run.spans)
+    if (r.step >= 0) ++spans[r.step];
+  if (spans.size() > 1) spans.erase(spans.begin());
+  std::set<std::int64_t> shown;
+  std::size_t count = 0;
+  for (const auto& [step, size] : spans) {
+    if (shown.size() == kShownSteps || (count += size) > kShownSpans) break;
+    shown.insert(step);
+  }
+  if (shown.empty() && !spans.empty()) shown.insert(spans.begin()->first);  // its first spans
+  return shown;
+}
+
+void write_timeline(JsonText& json, const MeasuredRun& run) {
+  const std::set<std::int64_t> steps = shown_steps(run);
+  json.line().object().key("shown").array();
+  for (const std::int64_t step : steps) json.value(step);
+  json.end().key("spans").array();
+  std::size_t count = 0;
+  for (const trace::Record& r : run.spans) {
+    const auto lane = std::find(run.devices.begin(), run.devices.end(), r.device);
+    if (r.phase == trace::Phase::step || steps.count(r.step) == 0 || lane == run.devices.end()) continue;
+    if (++count > kShownSpans) break;
+    json.object().field("lane", lane - run.devices.begin()).field("name", r.name).field("phase", trace::name_of(r.phase)).field("step", r.step);
+    json.field("begin", static_cast<double>(r.begin) * 1e-9).field("length", static_cast<double>(r.end - r.begin) * 1e-9).field("replica", r.replica);
+    json.field("bytes", r.bytes).field("cached", r.cached_bytes).end();
+  }
+  json.end().end();
+}
+
+}  // namespace
+
+std::string DataParallelReport::html() const {
+  JsonText json;
+  json.object();
+  write_fields(json, *this);
+  json.line().key("timelines").array();
+  for (const MeasuredRun& run : runs_) write_timeline(json, run);
+  json.end().end();
+
+  std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n";
+  // Nothing is fetched, whatever a name contains.
+  page += "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n";
+  page += "<title>" + escaped(title_) + "</title>\n<style>";
+  page += page_style();
+  page += "</style>\n</head>\n<body>\n<main></main>\n<noscript><pre>" + escaped(text()) + "</pre></noscript>\n";
+  page += "<script type=\"application/json\" id=\"data\">" + for_script(json.text()) + "</script>\n<script>";
+  page += page_charts();
+  page += "data.runs.forEach((run, i) => { run.timeline = data.timelines[i].spans; run.shown = data.timelines[i].shown; });";
+  page += page_sections();
+  page += "</script>\n</body>\n</html>\n";
+  return page;
+}
+
+}  // namespace braid::parallel
