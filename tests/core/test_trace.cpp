@@ -1,0 +1,204 @@
+// Spans: what is recorded, by which thread, in which order; and that nothing is while nobody asks.
+#include <braid/core/trace.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/device_clock.hpp>
+#include <braid/core/error.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+
+#include "support/errors.hpp"
+#include "support/on_device.hpp"
+#include "support/sanitized.hpp"
+
+namespace braid::test::on_device {
+
+using trace::Phase;
+using trace::Record;
+using trace::Recording;
+using trace::Span;
+
+namespace {
+
+const Device kHost;
+std::vector<Device> default_list() { return {default_device()}; }
+std::vector<Record> named(const std::vector<Record>& records, const std::string& name) {
+  std::vector<Record> found;
+  std::copy_if(records.begin(), records.end(), std::back_inserter(found), [&](const Record& r) { return r.name == name; });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("trace: a span has its name, phase, device, replica, step, bytes and time", "[trace]") {
+  Recording recording(default_list());
+  { const Span before("before", Phase::compute, kHost); }
+  CHECK(recording.begin_step() == 0);
+  {
+    Span outer("outer", Phase::gather, kHost, 3);
+    outer.add_bytes(100);
+    outer.add_bytes(20);
+    outer.add_kept_bytes(7);
+    const Span inner("inner", Phase::scatter, kHost);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  CHECK(recording.begin_step() == 1);
+  {
+    const Device group[] = {kHost, default_device()};
+    trace::GroupSpan all("all", Phase::replicate, group);
+    all.add_bytes(1, 5, 6, 7);
+    all.add_bytes(2, 5, 6, 7);  // nobody's
+  }
+  const std::vector<Record> records = recording.records();
+  CHECK(recording.dropped() == 0);
+  REQUIRE(records.size() == 5);
+  CHECK(std::string(records[0].name) == "before");
+  CHECK(records[0].step == -1);
+  const Record outer = records[1], inner = records[2];
+  CHECK(std::string(outer.name) == "outer");
+  CHECK(outer.phase == Phase::gather);
+  CHECK(outer.device == kHost);
+  CHECK(outer.replica == 3);
+  CHECK(outer.step == 0);
+  CHECK(outer.bytes == 120);
+  CHECK(outer.kept_bytes == 7);
+  CHECK(outer.clock == trace::Clock::host);
+  CHECK(std::string(inner.name) == "inner");
+  CHECK(inner.replica == -1);
+  CHECK((outer.begin <= inner.begin && inner.end <= outer.end));
+  CHECK((outer.end - outer.begin >= 2'000'000 && outer.end - outer.begin < 10'000'000'000));
+  const std::vector<Record> all = named(records, "all");
+  REQUIRE(all.size() == 2);
+  for (const Record& r : all) {
+    CHECK(r.step == 1);
+    CHECK(r.bytes == (r.replica == 1 ? 5u : 0u));
+    CHECK(r.cached_bytes == (r.replica == 1 ? 6u : 0u));
+    CHECK(r.kept_bytes == (r.replica == 1 ? 7u : 0u));
+  }
+  CHECK(std::string(trace::name_of(Phase::optimizer)) == "optimizer");
+}
+
+TEST_CASE("trace: nothing is recorded while no recording lives, and what one saw the next does not see", "[trace]") {
+  CHECK_FALSE(trace::enabled());
+  { const Span lost("lost", Phase::compute, kHost); }
+  {
+    Recording first(default_list());
+    CHECK(trace::enabled());
+    { const Span span("first", Phase::compute, kHost); }
+    CHECK_THROWS_TEXT(Error, "trace::Recording: expected no other recording*got one that is on", Recording(default_list()));
+    CHECK(trace::enabled());
+    CHECK(first.records().size() == 1);
+    CHECK_FALSE(trace::enabled());
+    const Span late("late", Phase::compute, kHost);
+    CHECK(first.records().size() == 1);
+  }
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of*got cpu:99", Recording(std::vector<Device>{Device("cpu:99")}));
+  Recording second(default_list());
+  CHECK(second.records().empty());
+}
+
+TEST_CASE("trace: a span that is open when the recording ends is left out, in the next one too", "[trace]") {
+  auto first = std::make_unique<Recording>(default_list());
+  auto open = std::make_unique<Span>("open", Phase::compute, kHost);
+  first.reset();
+  Recording second(default_list());
+  open.reset();
+  CHECK(second.records().empty());
+}
+
+TEST_CASE("trace: threads record at the same time, also those that have ended", "[trace]") {
+  constexpr int kThreads = 4, kSpans = 3000;  // more than one piece of a buffer
+  Recording recording(default_list());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([t] {
+      for (int i = 0; i < kSpans; ++i) const Span span("work", Phase::compute, kHost, t);
+    });
+  for (std::thread& t : threads) t.join();
+  const std::vector<Record> records = recording.records();
+  CHECK(records.size() == kThreads * kSpans);
+  CHECK(std::is_sorted(records.begin(), records.end(), [](const Record& a, const Record& b) { return a.begin < b.begin; }));
+  for (int t = 0; t < kThreads; ++t) {
+    std::vector<std::int32_t> of;
+    for (const Record& r : records)
+      if (r.replica == t) of.push_back(r.thread);
+    CHECK(of.size() == kSpans);
+    CHECK(std::all_of(of.begin(), of.end(), [&](std::int32_t thread) { return thread == of.front(); }));
+  }
+}
+
+TEST_CASE("trace: spans beyond a thread's room are counted, not kept", "[trace]") {
+  constexpr std::uint64_t kRoom = 262'144, kMore = 10;
+  Recording recording(default_list());
+  for (std::uint64_t i = 0; i < kRoom + kMore; ++i) const Span span("many", Phase::compute, kHost);
+  CHECK(recording.records().size() == kRoom);
+  CHECK(recording.dropped() == kMore);
+}
+
+TEST_CASE("trace: a work span is one span from wait to wait, and ends where its last piece did", "[trace]") {
+  Recording recording(default_list());
+  {
+    trace::WorkSpan work("work", Phase::compute, kHost);
+    work.pause();  // not begun
+    work.resume();
+    work.resume();  // goes on
+    work.mark();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a wait
+    work.pause();
+    work.resume();
+    work.mark();
+  }
+  const std::vector<Record> records = recording.records();
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].end - records[0].begin < 15'000'000);
+  CHECK(records[1].begin - records[0].end >= 20'000'000);
+}
+
+TEST_CASE("trace: a span on a device with a clock of its own has that clock's time, and the memory its tensors have grown by", "[trace]") {
+  Recording recording(default_list());
+  Tensor kept;
+  {
+    const Span span("ones", Phase::compute, default_device(), 0, Span::Memory::yes);
+    kept = ones({1024, 1024}, {.device = default_device()}) + 1.0;
+  }
+  const std::vector<Record> records = named(recording.records(), "ones");
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].clock == (device_clock(default_device()) ? trace::Clock::device : trace::Clock::host));
+  CHECK(records[0].end > records[0].begin);
+  CHECK(records[0].memory >= 4 * 1024 * 1024);
+  CHECK(records[0].memory < 2 * 4 * 1024 * 1024 + 4096);
+  CHECK(device_clock(Device("cpu:0")) == nullptr);
+}
+
+TEST_CASE("trace: backward is one span of its device", "[trace]") {
+  Tensor x = ones({3}, {.device = default_device()});
+  x.requires_grad_();
+  Recording recording(default_list());
+  (x * 2.0).sum().backward();
+  const std::vector<Record> records = named(recording.records(), "backward");
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].device == default_device());
+  CHECK(records[0].phase == Phase::compute);
+}
+
+#if !BRAID_SANITIZED
+TEST_CASE("trace: a span costs a nanosecond or two while nothing is recorded, and less than a microsecond while something is", "[trace]") {
+  constexpr int kSpans = 20'000, kRounds = 20;
+  double best = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::int64_t start = trace::now();
+    for (int i = 0; i < kSpans; ++i) const Span span("off", Phase::compute, kHost);
+    best = std::min(best, static_cast<double>(trace::now() - start) / kSpans);
+  }
+  CHECK(best < 5);  // ns; a lock or an allocation takes 20 or more
+  const double on = Recording::seconds_per_span();
+  CHECK((on > 0 && on < 1e-6));
+}
+#endif
+
+}  // namespace braid::test::on_device

@@ -1,0 +1,206 @@
+// The report of real steps: phases, bytes, memory, efficiency, predictions.
+#include <braid/parallel/report.hpp>
+
+#include <cmath>
+#include <set>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/device_clock.hpp>
+
+#include "report_steps.hpp"
+#include "support/errors.hpp"
+#include "support/tensors.hpp"
+
+namespace braid::test::on_device {
+
+using parallel::DataParallelReport;
+using parallel::DeviceMemory;
+using parallel::Efficiency;
+using parallel::MeasuredRun;
+using parallel::Prediction;
+using parallel::ReplicaStep;
+
+namespace {
+
+constexpr int kSteps = 4;
+int several() { return std::min(3, device_count()); }
+
+}  // namespace
+
+TEST_CASE("10.1: every replica's phases, step by step, add up to the step; bytes are those of weights, gradients, rows", "[parallel][report]") {
+  if (several() < 2) return;
+  const auto n = static_cast<std::size_t>(several());
+  constexpr std::int64_t kRows = 30;
+  ReportSteps steps(several(), kRows, 32);
+  DataParallelReport report("phases");
+  steps.record(report, kSteps);
+  REQUIRE(report.runs().size() == 1);
+  const MeasuredRun& run = report.runs().front();
+  CHECK(run.steps == kSteps);
+  CHECK(run.devices == steps.devices());
+  CHECK(run.batch == kRows);
+  CHECK(run.seconds == run.recorded_seconds);
+  CHECK(run.dropped == 0);
+  CHECK((run.overhead > 0 && run.overhead < 1));
+  CHECK(run.critical.total() > 0.3 * run.recorded_seconds);
+  REQUIRE(run.replicas.size() == n * kSteps);
+  std::size_t scattered = 0;
+  for (std::size_t i = 0; i < run.replicas.size(); ++i) {
+    const ReplicaStep& r = run.replicas[i];
+    CAPTURE(r.step, r.replica);
+    CHECK(r.step == static_cast<std::int64_t>(i / n));
+    CHECK(r.replica == static_cast<int>(i % n));
+    CHECK(r.device == run.devices[i % n]);
+    CHECK(r.seconds.scatter > 0);
+    CHECK(r.seconds.replicate > 0);
+    CHECK(r.seconds.compute > 0);
+    CHECK(r.seconds.gather > 0);
+    CHECK(r.seconds.reduce > 0);
+    CHECK((r.seconds.optimizer > 0) == (r.replica == 0));
+    CHECK(r.seconds.idle >= 0);
+    const trace::Record* whole = nullptr;
+    for (const trace::Record& s : run.spans)
+      if (s.phase == trace::Phase::step && s.step == r.step) whole = &s;
+    REQUIRE(whole);
+    CHECK(r.seconds.total() == Approx(static_cast<double>(whole->end - whole->begin) * 1e-9).epsilon(1e-6));
+    // The optimizer changes all weights, so that each step sends them again.
+    CHECK(r.replicate_bytes == (r.replica == 0 ? 0 : steps.bytes()));
+    CHECK(r.cached_bytes == 0);
+    CHECK(r.reduce_bytes == (r.replica == 0 ? 0 : steps.bytes()));
+    CHECK(r.gather_bytes > 0);
+    if (r.step == 0) scattered += r.scatter_bytes;
+  }
+  CHECK(scattered == (kRows - kRows / n) * 16 * sizeof(float));  // but for the rows that are on the first device already
+}
+
+TEST_CASE("10.1: weights that nobody changes are found in the cache, and the report says so", "[parallel][report]") {
+  if (several() < 2) return;
+  const ReportSteps steps(several(), 12, 8);
+  DataParallelReport report;
+  {
+    auto recording = report.record(steps.devices(), 12);
+    for (int i = 0; i < 2; ++i) {
+      const auto step = recording.step();
+      (void)steps.model()(random_tensor({12, 16}));
+    }
+  }
+  for (const ReplicaStep& r : report.runs().front().replicas) {
+    if (r.replica == 0) continue;
+    CHECK(r.replicate_bytes == (r.step == 0 ? steps.bytes() : 0));
+    CHECK(r.cached_bytes == (r.step == 0 ? 0 : steps.bytes()));
+  }
+  CHECK(report.runs().front().memory.empty());  // was not counted
+}
+
+TEST_CASE("10.3: memory of each device by kind", "[parallel][report]") {
+  if (several() < 2) return;
+  constexpr std::int64_t kRows = 30, kWidth = 1024;
+  ReportSteps steps(several(), kRows, kWidth);
+  ReportSteps<false> without(several(), kRows, kWidth);
+  DataParallelReport report;
+  steps.record(report, 2);
+  without.record(report, 2);
+  const auto& with = report.runs()[0].memory;
+  REQUIRE(with.size() == static_cast<std::size_t>(several()));
+  const DeviceMemory& first = with.front();
+  CHECK(first.parameters == steps.bytes());
+  CHECK(first.gradients == steps.bytes());
+  CHECK(first.optimizer == steps.bytes() + (on_cpu() ? 4 * sizeof(std::int64_t) : 0));  // momentum, and the counts of steps on the host
+  CHECK(first.replica_cache == 0);
+  CHECK(first.outputs == kRows * 4 * sizeof(float));
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    CAPTURE(i);
+    // What tanh and the second layer keep: at least the hidden rows.
+    CHECK(with[i].activations >= kRows / with.size() * kWidth * sizeof(float));
+    CHECK(with[i].activations < 16 * kRows * kWidth * sizeof(float));
+    CHECK(with[i].peak >= with[i].activations + with[i].parameters);
+    if (i == 0) continue;
+    CHECK(with[i].device == steps.devices()[i]);
+    CHECK(with[i].parameters + with[i].gradients + with[i].optimizer + with[i].outputs == 0);
+    CHECK(with[i].replica_cache == steps.bytes());
+    CHECK(report.runs()[1].memory[i].replica_cache == 0);
+  }
+}
+
+TEST_CASE("report: on devices with clocks of their own, spans have their time", "[parallel][report]") {
+  ReportSteps steps(several(), 6, 8);
+  DataParallelReport report;
+  steps.record(report, 2);
+  const bool clocks = device_clock(device(0)) != nullptr;
+  std::size_t by_device = 0;
+  for (const trace::Record& r : report.runs().front().spans) by_device += r.clock == trace::Clock::device;
+  CHECK(by_device == (clocks ? report.runs().front().spans.size() : 0));
+  CHECK(report.json().find(clocks ? R"("clock":"device")" : R"("clock":"host")") != std::string::npos);
+}
+
+TEST_CASE("report: efficiency, strong and weak, beside the ceiling of independent runs", "[parallel][report]") {
+  if (several() < 2) return;
+  DataParallelReport report;
+  ReportSteps(1, 24, 8).record(report, 1, 8e-3);
+  ReportSteps(1, 48, 8).record(report, 1, 15e-3);
+  ReportSteps(2, 48, 8).record(report, 1, 10e-3);
+  CHECK(report.efficiencies().size() == 2);
+  CHECK_FALSE(report.efficiencies()[0].ceiling);
+  report.add_independent(2, 24, 8.5e-3);
+  const std::vector<Efficiency> list = report.efficiencies();
+  REQUIRE(list.size() == 2);
+  CHECK(list[0].scaling == Efficiency::Scaling::strong);
+  CHECK(list[0].value == Approx(15.0 / (2 * 10)));
+  CHECK(list[0].ceiling.value() == Approx(15.0 / (2 * 8.5)));
+  CHECK(list[1].scaling == Efficiency::Scaling::weak);
+  CHECK(list[1].value == Approx(8.0 / 10));
+  CHECK(list[1].ceiling.value() == Approx(8.0 / 8.5));
+  for (const Efficiency& e : list) {
+    CHECK(e.devices == 2);
+    CHECK(e.batch == 48);
+    CHECK((e.simulated || !on_cpu()));
+  }
+  CHECK(report.slowdown(report.runs()[2]) == Approx(8.5 / 8));
+  CHECK(report.slowdown(report.runs()[0]) == 1);
+  CHECK((report.runs()[2].simulated || !on_cpu()));
+}
+
+TEST_CASE("10.2: the prediction of a run stands beside its measurement", "[parallel][report]") {
+  DataParallelReport report;
+  ReportSteps(1, 32, 64).record(report, 6);
+  ReportSteps(1, 64, 64).record(report, 6);
+  for (int n = 2; n <= several(); ++n) ReportSteps(n, 64, 64).record(report, 6);
+  const std::vector<Prediction> list = report.predictions();
+  REQUIRE(list.size() == report.runs().size());
+  for (const Prediction& p : list) {
+    CAPTURE(p.devices, p.batch, p.measured, p.predicted);
+    CHECK(p.measured > 0);
+    CHECK(p.predicted > 0);
+    CHECK(p.terms.total() == Approx(static_cast<double>(p.batch) / p.predicted));
+    CHECK((p.devices > 1 || !p.break_even));
+  }
+  CHECK(list[0].predicted_apart.has_value());
+  // A run that was only timed has no terms, so no prediction; an empty report has none at all.
+  { (void)report.record(group(1), 5); }
+  CHECK(report.predictions().size() == list.size());
+  CHECK(DataParallelReport().predictions().empty());
+  CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected at least one sample, got none", DataParallelReport().cost_model());
+}
+
+TEST_CASE("report: errors, and a recording that is given up leaves the way free", "[parallel][report]") {
+  DataParallelReport report;
+  CHECK_THROWS_TEXT(ArgumentError, "DataParallelReport::record: expected at least one device, got none", report.record(std::vector<Device>{}, 8));
+  CHECK_THROWS_TEXT(ArgumentError, "DataParallelReport::record: expected a batch of at least one row, got 0", report.record(group(1), 0));
+  CHECK_THROWS_TEXT(DeviceError, "DataParallelReport::record: expected each device once*twice", report.record({device(0), device(0)}, 8));
+  CHECK_THROWS_TEXT(DeviceError, "*cpu:99*", report.record({Device("cpu:99")}, 8));
+  CHECK_THROWS_TEXT(ArgumentError, "add_independent: expected at least 2 devices, 1 row and a positive time, got 1, 8 and 1 s",
+                    report.add_independent(1, 8, 1));
+  CHECK_THROWS_TEXT(ArgumentError, "add_independent: *got 2, 8 and inf s", report.add_independent(2, 8, INFINITY));
+  {
+    auto recording = report.record(group(1), 8);
+    CHECK_THROWS_TEXT(Error, "trace::Recording: expected no other recording*", report.record(group(1), 8));
+    CHECK_THROWS_TEXT(ArgumentError, "set_seconds: expected a positive number, got 0", recording.set_seconds(0));
+    recording.finish();
+    recording.finish();  // once
+  }
+  CHECK(report.runs().size() == 1);
+  { (void)report.record(group(1), 8); }
+  CHECK(report.runs().size() == 2);
+}
+
+}  // namespace braid::test::on_device

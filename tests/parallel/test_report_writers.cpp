@@ -1,0 +1,172 @@
+// What the report writes: JSON and traces that a strict reader takes, tables, and a page that no name can break.
+#include <braid/parallel/report.hpp>
+
+#include <cstdlib>
+#include <map>
+
+#include "report/json_text.hpp"
+#include "report_steps.hpp"
+#include "support/errors.hpp"
+#include "support/json_value.hpp"
+#include "support/temporary.hpp"
+
+namespace braid::test::on_device {
+
+using parallel::DataParallelReport;
+using parallel::JsonText;
+
+namespace {
+
+constexpr const char* kHostile = "</script><script>window.stolen = 1</script><img src=x onerror='window.stolen = 1'>\"'&\x01 \xff \xe2\x80\xa8 <!--";
+constexpr int kSteps = 5;
+
+/// Runs on one device and on more, timed, with ceilings.
+DataParallelReport measured(const std::string& title) {
+  DataParallelReport report(title);
+  const int most = std::min(4, device_count());
+  for (const std::int64_t rows : {32, 64, 128}) ReportSteps(1, rows, 64).record(report, kSteps);
+  const double one = report.runs()[0].seconds;
+  for (int n = 2; n <= most; ++n) {
+    if (128 % n == 0) report.add_independent(n, 128 / n, one * 1.5);
+    ReportSteps(n, 128, 64).record(report, kSteps);
+  }
+  return report;
+}
+
+std::size_t count(std::string_view text, std::string_view what) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("report: JSON text is escaped, valid UTF-8, and null where a number is none", "[parallel][report]") {
+  JsonText json;
+  json.object().field("a\"b", std::string_view("\\ \n\x01 \xff\xc3(\xc3\xa9")).field("x", 0.1).field("n", std::int64_t{-3}).field("t", true);
+  json.field("inf", 1.0 / 0.0).key("list").array().value(1).value("two").null().object().end().end().end();
+  CHECK(json.text() ==
+        "{\"a\\\"b\":\"\\\\ \\u000a\\u0001 \xef\xbf\xbd\xef\xbf\xbd(\xc3\xa9\",\"x\":0.1,\"n\":-3,\"t\":true,\"inf\":null,\"list\":[1,\"two\",null,{}]}");
+  (void)parse_json(json.text());
+  CHECK(parallel::valid_utf8("\xe2\x82") == "\xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(parallel::valid_utf8("a\xf0\x9f\x98\x80") == "a\xf0\x9f\x98\x80");
+}
+
+TEST_CASE("report: the JSON has every run with its prediction, and says that it is simulated", "[parallel][report]") {
+  const DataParallelReport report = measured(kHostile);
+  const JsonValue json = parse_json(report.json());
+  CHECK(json["simulated"].boolean == report.runs().front().simulated);
+  REQUIRE(json["runs"].items.size() == report.runs().size());
+  const auto predictions = report.predictions();
+  for (std::size_t i = 0; i < report.runs().size(); ++i) {
+    const JsonValue& run = json["runs"][i];
+    CHECK(run["devices"].number == static_cast<double>(report.runs()[i].devices.size()));
+    CHECK(run["samples_per_s"].number == Approx(static_cast<double>(report.runs()[i].batch) / report.runs()[i].seconds));
+    CHECK(run["predicted"].number == Approx(predictions[i].predicted));
+    CHECK(run["simulated"].boolean == report.runs()[i].simulated);
+    CHECK(run["replicas"].items.size() == report.runs()[i].replicas.size());
+    CHECK(run["memory"].items.size() == report.runs()[i].devices.size());
+    CHECK(run["critical_seconds"]["compute"].number > 0);
+    CHECK(run["predicted_seconds"].has("other"));
+    CHECK_FALSE(run["dominating_term"].string.empty());
+  }
+  for (const JsonValue& e : json["efficiencies"].items) CHECK(e["efficiency"].number > 0);
+  CHECK(json["efficiencies"].items.size() == report.efficiencies().size());
+  CHECK(json["cost_model"]["compute"]["slope"].number >= 0);
+  const JsonValue none = parse_json(DataParallelReport("none").json());
+  CHECK(none["cost_model"].is_null());
+  CHECK(none["runs"].items.empty());
+}
+
+TEST_CASE("report: the trace has an event for each span; events of a track nest or lie apart", "[parallel][report]") {
+  const DataParallelReport report = measured(kHostile);
+  const JsonValue trace = parse_json(report.chrome_trace());
+  std::size_t spans = 0, events = 0;
+  for (const auto& run : report.runs()) spans += run.spans.size();
+  std::map<std::pair<double, double>, std::vector<std::pair<double, double>>> tracks;
+  std::map<double, std::string> processes;
+  for (const JsonValue& e : trace["traceEvents"].items) {
+    if (e["ph"].string == "M") {
+      if (e["name"].string == "process_name") processes[e["pid"].number] = e["args"]["name"].string;
+      continue;
+    }
+    ++events;
+    REQUIRE(e["ph"].string == "X");
+    CHECK(e["dur"].number >= 0);
+    CHECK(e["args"].has("step"));
+    tracks[{e["pid"].number, e["tid"].number}].emplace_back(e["ts"].number, e["ts"].number + e["dur"].number);
+  }
+  CHECK(events == spans);
+  CHECK(processes.size() == report.runs().size());
+  CHECK(processes[1] == "1 device, batch 32");
+  for (auto& [track, list] : tracks) {
+    CAPTURE(track.first, track.second);
+    std::vector<double> open;
+    constexpr double kRounding = 1e-3;  // us: numbers have nine digits
+    for (const auto& [begin, end] : list) {
+      while (!open.empty() && open.back() <= begin + kRounding) open.pop_back();
+      const bool nests = open.empty() || end <= open.back() + kRounding;
+      CHECK(nests);
+      open.push_back(end);
+    }
+  }
+}
+
+TEST_CASE("report: the tables name every device, the efficiency and the model", "[parallel][report]") {
+  const DataParallelReport report = measured("tables \x1b[31m");
+  const std::string text = report.text();
+  CHECK(text.find("DataParallel report: tables ?[31m\n") == 0);
+  CHECK(count(text, "the whole step") == report.runs().size());
+  for (const Device d : report.runs().back().devices) CHECK(text.find(str(d)) != std::string::npos);
+  CHECK(text.find("cost model: c(b) = max(") != std::string::npos);
+  if (device_count() > 1) {
+    CHECK(text.find("strong  2 devices, batch      128: ") != std::string::npos);
+    CHECK(text.find("(ceiling ") != std::string::npos);
+  }
+  CHECK((text.find("simulated: true") != std::string::npos) == report.runs().front().simulated);
+  CHECK(DataParallelReport("empty").text() == "DataParallel report: empty\n");
+}
+
+TEST_CASE("report: no name can end the page's script or become markup, and nothing is fetched", "[parallel][report]") {
+  const std::string page = measured(kHostile).html();
+  CHECK(count(page, "<script") == 2);
+  CHECK(count(page, "</script>") == 2);
+  CHECK(count(page, "<img") == 0);
+  CHECK(count(page, "<!--") == 0);
+  CHECK(page.find("<title>&lt;/script&gt;") != std::string::npos);
+  CHECK(page.find("default-src 'none'") != std::string::npos);
+  CHECK(count(page, "http://") == 1);  // the name of SVG's namespace
+  CHECK(page.find("http://www.w3.org/2000/svg") != std::string::npos);
+  CHECK(count(page, "https://") == 0);
+  CHECK(count(page, " src=") == 0);
+  CHECK(page.find("name=\"viewport\"") != std::string::npos);
+  CHECK(page.find("prefers-color-scheme: dark") != std::string::npos);
+  const std::size_t from = page.find("id=\"data\">") + 10;
+  const JsonValue data = parse_json(std::string_view(page).substr(from, page.find("</script>", from) - from));
+  CHECK(data["title"].string.find("</script><script>") == 0);
+  CHECK(data["timelines"].items.size() == data["runs"].items.size());
+}
+
+TEST_CASE("report: write puts four files beside each other, or says where it cannot", "[parallel][report]") {
+  const TemporaryFolder folder;
+  DataParallelReport report("files");
+  ReportSteps(1, 8, 8).record(report, 2);
+  report.write(folder / "split-report");
+  CHECK(folder.names().size() == 4);
+  CHECK(read_file(folder / "split-report.txt") == report.text());
+  CHECK(read_file(folder / "split-report.json") == report.json());
+  CHECK(read_file(folder / "split-report.trace.json") == report.chrome_trace());
+  CHECK(read_file(folder / "split-report.html") == report.html());
+  CHECK_THROWS_TEXT(IoError, "*nowhere*", report.write(folder / "nowhere/split-report"));
+}
+
+// Hidden: parallel.report_page (report_page.sh) opens what it writes in a browser.
+TEST_CASE("report: the pages for the browser's test", "[.report_page]") {
+  const char* const folder = std::getenv("BRAID_REPORT_DIR");
+  REQUIRE(folder);
+  measured("bench_split: MLP 16-64-4").write(std::string(folder) + "/split-report");
+  measured(kHostile).write(std::string(folder) + "/hostile");
+  DataParallelReport("Nothing was measured").write(std::string(folder) + "/empty");
+}
+
+}  // namespace braid::test::on_device
