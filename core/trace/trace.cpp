@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <utility>
+#include <new>
 
 #include <braid/core/backend.hpp>
 #include <braid/core/device_clock.hpp>
@@ -76,24 +76,24 @@ std::int64_t now() noexcept { return std::chrono::duration_cast<std::chrono::nan
 
 namespace detail {
 
-void begin(Open& open, const char* name, Phase phase, Device device, std::int32_t replica, bool memory) noexcept {
-  open.generation = generation.load(std::memory_order_acquire);
-  open.record = {.name = name,
-                 .begin = 0,
-                 .end = 0,
-                 .step = current_step.load(std::memory_order_relaxed),
-                 .bytes = 0,
-                 .cached_bytes = 0,
-                 .kept_bytes = 0,
-                 .memory = memory ? in_use(device) : 0,
-                 .replica = replica,
-                 .thread = 0,
-                 .device = device,
-                 .phase = phase,
-                 .clock = Clock::host};
-  open.measures_memory = memory;
-  open.begin_event = clocked_of(device).load(std::memory_order_relaxed) & bit(device) ? mark_now(device) : nullptr;
-  open.record.begin = now();  // last: what the recorder itself takes is not counted
+void begin(Open& place, const char* name, Phase phase, Device device, std::int32_t replica, bool memory) noexcept {
+  const std::uint64_t number = generation.load(std::memory_order_acquire);
+  const Record record{.name = name,
+                      .begin = 0,
+                      .end = 0,
+                      .step = current_step.load(std::memory_order_relaxed),
+                      .bytes = 0,
+                      .cached_bytes = 0,
+                      .kept_bytes = 0,
+                      .memory = memory ? in_use(device) : 0,
+                      .replica = replica,
+                      .thread = 0,
+                      .device = device,
+                      .phase = phase,
+                      .clock = Clock::host};
+  Event* const event = clocked_of(device).load(std::memory_order_relaxed) & bit(device) ? mark_now(device) : nullptr;
+  Open* const open = ::new (static_cast<void*>(&place)) Open{record, event, number, memory};
+  open->record.begin = now();  // last: what the recorder itself takes is not counted
 }
 
 void end(Open& open, std::int64_t at) noexcept {

@@ -54,6 +54,15 @@ class JsonText {
     text_ += std::to_string(number);
     return done();
   }
+  /// Nanoseconds as microseconds, to the last digit.
+  JsonText& micros(std::int64_t ns) {
+    separate();
+    const std::int64_t size = ns < 0 ? -ns : ns;
+    char buffer[40];
+    std::snprintf(buffer, sizeof buffer, "%s%lld.%03d", ns < 0 ? "-" : "", static_cast<long long>(size / 1000), static_cast<int>(size % 1000));
+    text_ += buffer;
+    return done();
+  }
   JsonText& null() {
     separate();
     text_ += "null";

@@ -67,7 +67,8 @@ function timeline(run, width, zoom, show) {
   const picture = svg('svg', { width: wide, height: high, role: 'img', 'aria-label': 'Timeline of ' + runName(run) });
   for (const t of ticks(to - from, Math.max(2, Math.floor(wide / 130)))) {
     const x = left + t * scale;
-    picture.append(svg('line', { x1: x, x2: x, y1: top - 4, y2: high, class: 'axis' }), svg('text', { x: x + 3, y: 12, class: 'soft' }, time(t)));
+    picture.append(svg('line', { x1: x, x2: x, y1: top - 4, y2: high, class: 'axis' }));
+    if (x + 60 < wide) picture.append(svg('text', { x: x + 3, y: 12, class: 'soft' }, time(t)));
   }
   run.names.forEach((name, i) => picture.append(svg('text', { x: 0, y: top + i * row + 20 }, name)));
   const open = run.names.map(() => []);

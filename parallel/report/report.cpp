@@ -27,10 +27,10 @@ const MeasuredRun* DataParallelReport::single(std::int64_t batch) const {
   return nullptr;
 }
 
-std::optional<double> DataParallelReport::independent_seconds(int devices, std::int64_t rows) const {
+double DataParallelReport::independent_seconds(int devices, std::int64_t rows) const {
   for (const Independent& i : independent_)
     if (i.devices == devices && i.rows == rows) return i.seconds;
-  return {};
+  return 0;
 }
 
 std::vector<Efficiency> DataParallelReport::efficiencies() const {
@@ -39,15 +39,15 @@ std::vector<Efficiency> DataParallelReport::efficiencies() const {
     const auto n = static_cast<std::int64_t>(run.devices.size());
     if (n < 2 || run.seconds <= 0) continue;
     const int devices = static_cast<int>(n);
-    const std::optional<double> apart = run.batch % n == 0 ? independent_seconds(devices, run.batch / n) : std::nullopt;
+    const double apart = run.batch % n == 0 ? independent_seconds(devices, run.batch / n) : 0;
     if (const MeasuredRun* const one = single(run.batch)) {
       Efficiency e{Efficiency::Scaling::strong, devices, run.batch, one->seconds / (static_cast<double>(n) * run.seconds), {}, run.simulated};
-      if (apart) e.ceiling = one->seconds / (static_cast<double>(n) * *apart);
+      if (apart > 0) e.ceiling = one->seconds / (static_cast<double>(n) * apart);
       list.push_back(e);
     }
     if (const MeasuredRun* const one = run.batch % n == 0 ? single(run.batch / n) : nullptr) {
       Efficiency e{Efficiency::Scaling::weak, devices, run.batch, one->seconds / run.seconds, {}, run.simulated};
-      if (apart) e.ceiling = one->seconds / *apart;
+      if (apart > 0) e.ceiling = one->seconds / apart;
       list.push_back(e);
     }
   }

@@ -10,8 +10,6 @@
 namespace braid::parallel {
 namespace {
 
-constexpr double kMicro = 1e-3;  // of a ns
-
 void write_name(JsonText& json, const char* what, int process, int track, std::string_view name) {
   json.line().object().field("name", what).field("ph", "M").field("pid", process).field("tid", track);
   json.key("args").object().field("name", name).end().end();
@@ -55,10 +53,7 @@ void write_run(JsonText& json, const MeasuredRun& run, int process) {
       if (further > 0) names[track] = str(r.device, " (", further + 1, ")");
     }
     json.line().object().field("name", r.name).field("cat", trace::name_of(r.phase)).field("ph", "X");
-    json.field("ts", static_cast<double>(r.begin) * kMicro)
-        .field("dur", static_cast<double>(r.end - r.begin) * kMicro)
-        .field("pid", process)
-        .field("tid", track);
+    json.key("ts").micros(r.begin).key("dur").micros(r.end - r.begin).field("pid", process).field("tid", track);
     json.key("args").object().field("step", r.step).field("clock", r.clock == trace::Clock::device ? "device" : "host");
     if (r.replica >= 0) json.field("replica", r.replica);
     if (r.bytes != 0) json.field("bytes", r.bytes);

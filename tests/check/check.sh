@@ -6,7 +6,7 @@ set -uo pipefail
 . tests/lib.sh
 
 # The order shares builds: compilers leaves build/gcc for generic, simt its build for gpu.
-all=(format layering consumers docs api compilers generic simt gpu cuda asan tsan)
+all=(format layering consumers docs report api compilers generic simt gpu cuda asan tsan)
 if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${all[@]}"
   exit 0

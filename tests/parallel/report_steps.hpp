@@ -21,7 +21,8 @@ class ReportSteps {
 
   void step() {
     optimizer_.zero_grad();
-    model_(x_).square().mean().backward();
+    const Tensor y = model_(x_);
+    (y * y).mean().backward();
     optimizer_.step();
   }
   /// Steps into the report.

@@ -94,7 +94,7 @@ TEST_CASE("10.1: weights that nobody changes are found in the cache, and the rep
 
 TEST_CASE("10.3: memory of each device by kind", "[parallel][report]") {
   if (several() < 2) return;
-  constexpr std::int64_t kRows = 30, kWidth = 1024;
+  const std::int64_t kRows = 30, kWidth = cut(1024, 128);
   ReportSteps steps(several(), kRows, kWidth);
   ReportSteps<false> without(several(), kRows, kWidth);
   DataParallelReport report;

@@ -50,7 +50,8 @@ struct Open {
   std::uint64_t generation;
   bool measures_memory;
 };
-void begin(Open& open, const char* name, Phase phase, Device device, std::int32_t replica, bool memory) noexcept;
+/// Makes an Open at that place.
+void begin(Open& place, const char* name, Phase phase, Device device, std::int32_t replica, bool memory) noexcept;
 /// `at`: when the host's part ended, in ns of now(); 0: now.
 void end(Open& open, std::int64_t at = 0) noexcept;
 }  // namespace detail

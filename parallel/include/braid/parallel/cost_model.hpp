@@ -20,9 +20,9 @@ struct PhaseSeconds {
 /// One measured configuration.
 struct CostSample {
   int devices = 1;
-  std::int64_t batch = 0;  ///< rows of a step, over all devices
-  PhaseSeconds seconds;    ///< of a step: where several devices are busy at once, compute hides the rest
-  double slowdown = 1;     ///< how much slower a device computes because the others compute too; see CostModel::predict
+  std::int64_t batch = 0;     ///< rows of a step, over all devices
+  PhaseSeconds seconds = {};  ///< of a step: where several devices are busy at once, compute hides the rest
+  double slowdown = 1;        ///< how much slower a device computes because the others compute too; see CostModel::predict
   double scatter_bytes = 0, replicate_bytes = 0, gather_bytes = 0, reduce_bytes = 0;  ///< moved in a step, over all devices
 };
 

@@ -18,7 +18,7 @@ struct ReplicaStep {
   std::int64_t step = 0;
   int replica = 0;
   Device device;
-  PhaseSeconds seconds;
+  PhaseSeconds seconds = {};
   std::uint64_t scatter_bytes = 0, replicate_bytes = 0, cached_bytes = 0, gather_bytes = 0, reduce_bytes = 0;  ///< cached: of the weights, there already
 };
 
@@ -137,7 +137,7 @@ class DataParallelReport {
     double seconds;
   };
   [[nodiscard]] const MeasuredRun* single(std::int64_t batch) const;
-  [[nodiscard]] std::optional<double> independent_seconds(int devices, std::int64_t rows) const;
+  [[nodiscard]] double independent_seconds(int devices, std::int64_t rows) const;  // 0: not measured
   [[nodiscard]] std::vector<CostSample> samples(const MeasuredRun* without = nullptr) const;
 
   std::string title_;

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# tests/parallel/report_page.sh BINARY FOLDER: braid_tests_parallel writes the report's pages into FOLDER; headless Chromium opens them, light and dark, wide and
+# as narrow as a phone. Fails on any error of a script, on missing text, on what is wider than the screen; keeps the screenshots in FOLDER. Skips (77) where there
+# is no Chromium, unless BRAID_REQUIRE_CHROMIUM=1.
+set -uo pipefail
+binary=$1 folder=$2
+
+browser=""
+for name in chromium chromium-browser google-chrome; do
+  command -v "$name" >/dev/null && browser=$name && break
+done
+if [[ -z $browser ]]; then
+  echo "SKIP(no chromium)"
+  [[ ${BRAID_REQUIRE_CHROMIUM:-} == 1 ]] && exit 1
+  exit 77
+fi
+rm -rf "$folder"
+mkdir -p "$folder"
+folder=$(readlink -f "$folder")
+BRAID_REPORT_DIR=$folder "$binary" '[.report_page]' >"$folder/write.log" 2>&1 || { cat "$folder/write.log" && exit 1; }
+
+failed=0
+fail() {
+  echo "FAIL: $*"
+  failed=1
+}
+
+# browse PAGE NAME ARGUMENTS...: NAME.dom is the page when its scripts have run, NAME.log what the browser said, with every line of the console.
+browse() {
+  local page=$1 name=$2
+  shift 2
+  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking \
+    --user-data-dir="$folder/profile" --enable-logging=stderr --log-level=0 --hide-scrollbars --virtual-time-budget=3000 "$@" "file://$page" \
+    >"$folder/$name.dom" 2>"$folder/$name.log" </dev/null || fail "$name: the browser ended with status $?"
+}
+
+# A script of the test's own at the end of a page: it clicks through it and writes down what it found.
+probe() {
+  local page=$1 probed=$2
+  cat >"$folder/probe.html" <<'SCRIPT'
+<script>
+const probe = document.documentElement.dataset;
+const run = document.querySelector('select');
+if (run) {
+  for (const option of run.options) { run.value = option.value; run.dispatchEvent(new Event('change')); }
+  for (const button of document.querySelectorAll('button')) button.click();
+  document.querySelectorAll('button')[0].click();
+  document.querySelector('.span').dispatchEvent(new Event('click'));
+  probe.detail = document.getElementById('detail').textContent;
+}
+window.dispatchEvent(new Event('resize'));
+probe.wide = document.documentElement.scrollWidth > window.innerWidth ? 'yes' : 'no';
+probe.width = window.innerWidth;
+probe.back = getComputedStyle(document.body).backgroundColor;
+probe.spans = document.querySelectorAll('.span').length;
+probe.rects = document.querySelectorAll('svg rect').length;
+probe.stolen = String(window.stolen);
+probe.fetched = performance.getEntriesByType('resource').length;
+for (const p of ['scatter', 'replicate', 'compute', 'gather', 'reduce', 'optimizer'])
+  probe['phase' + p] = document.querySelectorAll('.span[data-phase=' + p + ']').length;
+</script>
+SCRIPT
+  sed -e '/<\/body>/e cat '"$folder/probe.html" "$page" >"$probed"
+}
+
+attribute() { grep -o "data-$2=\"[^\"]*\"" "$folder/$1.dom" | head -n 1 | cut -d'"' -f2; }
+expect() { # NAME ATTRIBUTE VALUE
+  local got
+  got=$(attribute "$1" "$2")
+  [[ $got == "$3" ]] || fail "$1: expected data-$2=$3, got '$got'"
+}
+quiet() { # no script error, no message of the console, drawn to the end
+  local lines
+  lines=$(grep 'CONSOLE' "$folder/$1.log") && fail "$1: the console says:"$'\n'"$lines"
+  grep -q 'id="script-error"' "$folder/$1.dom" && fail "$1: a script failed"
+  expect "$1" drawn yes
+  expect "$1" wide no
+  expect "$1" stolen undefined
+  expect "$1" fetched 0
+}
+contains() {
+  local name=$1 text
+  shift
+  for text in "$@"; do grep -qF -- "$text" "$folder/$name.dom" || fail "$name: no '$text' in the page"; done
+}
+
+for page in split-report hostile empty; do
+  probe "$folder/$page.html" "$folder/$page.probed.html"
+  browse "$folder/$page.probed.html" "$page" --window-size=1200,900 --dump-dom
+  quiet "$page"
+done
+contains split-report '<h1>bench_split: MLP 16-64-4</h1>' 'simulated: true' '<h2>Timeline</h2>' '<h2>Efficiency</h2>' '<h2>Predicted and measured</h2>' \
+  '<h2>Memory</h2>' '>cpu:0</text>' '>cpu:1</text>' 'strong efficiency' 'strong ceiling' 'replica cache' 'optimizer state' 'splitting pays from' \
+  'aria-label="Memory of each device by kind, 2 devices, batch 128"' 'aria-label="Efficiency over the number of devices"' 'samples/s'
+for phase in scatter replicate compute gather reduce optimizer; do
+  count=$(attribute split-report "phase$phase")
+  ((${count:-0} > 0)) || fail "split-report: no span of $phase is drawn"
+done
+[[ $(attribute split-report detail) == *"step "*"ms"* || $(attribute split-report detail) == *"step "*"µs"* ]] ||
+  fail "split-report: a tap on a span shows '$(attribute split-report detail)'"
+contains hostile '&lt;/script&gt;&lt;script&gt;window.stolen = 1&lt;/script&gt;&lt;img src=x'
+contains empty '<h1>Nothing was measured</h1>'
+
+# Dark, and a phone.
+browse "$folder/split-report.probed.html" dark --window-size=1200,900 --blink-settings=preferredColorScheme=0 --dump-dom
+quiet dark
+light=$(attribute split-report back) dark=$(attribute dark back)
+[[ -n $light && $light != "$dark" ]] || fail "the page is as light in the dark: '$light' and '$dark'"
+browse "$folder/split-report.probed.html" phone --window-size=400,860 --dump-dom
+quiet phone
+width=$(attribute phone width)
+((${width:-9999} <= 520)) || fail "phone: the window is $width wide"
+
+# Screenshots, for people.
+shot() {
+  local name=$1
+  shift
+  browse "$folder/split-report.html" "$name" --screenshot="$folder/$name.png" "$@"
+  [[ -s $folder/$name.png ]] || fail "no screenshot $name.png"
+}
+shot screenshot-light --window-size=1200,2600 --blink-settings=preferredColorScheme=1
+shot screenshot-dark --window-size=1200,2600 --blink-settings=preferredColorScheme=0
+shot screenshot-phone --window-size=400,3600
+
+# What this would not see, it could not fail on: a page with an error planted.
+sed 's/const runs = data.runs/undefinedFunction(); const runs = data.runs/' "$folder/split-report.probed.html" >"$folder/planted.html"
+browse "$folder/planted.html" planted --window-size=1200,900 --dump-dom
+grep -q 'CONSOLE.*Uncaught ReferenceError: undefinedFunction' "$folder/planted.log" || fail "a planted error of a script does not show in the console's lines"
+grep -q 'id="script-error"' "$folder/planted.dom" || fail "a planted error of a script does not show in the page"
+
+rm -rf "$folder/profile"
+((failed == 0)) && echo "NOTE: the report's page in $("$browser" --version 2>/dev/null | head -n 1): light, dark, phone; screenshots in ${folder#"$PWD"/}"
+exit "$failed"
