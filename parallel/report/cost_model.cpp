@@ -8,6 +8,8 @@
 
 #include <braid/core/error.hpp>
 
+#include "report/phases.hpp"
+
 namespace braid::parallel {
 namespace {
 
@@ -85,12 +87,13 @@ CostModel CostModel::fit(std::span<const CostSample> samples, Collective collect
   CostModel model;
   model.collective_ = collective;
   std::vector<Point> compute, scatter, replicate, gather, reduce, other, group;
+  std::vector<double> optimizer;
   double several = 0;
   for (const CostSample& s : samples) {
     model.check(1, s.batch, s.slowdown);
     if (s.devices < 1) throw ArgumentError(str("CostModel::fit: expected samples of at least one device, got ", s.devices));
     compute.push_back({1, static_cast<double>(rows_of(s.batch, s.devices)), s.seconds.compute / s.slowdown});
-    model.optimizer_ += s.seconds.optimizer / static_cast<double>(samples.size());
+    optimizer.push_back(s.seconds.optimizer);
     if (s.devices == 1) other.push_back({1, static_cast<double>(s.batch), s.seconds.idle});
     if (s.devices == 1) continue;
     ++several;
@@ -105,6 +108,7 @@ CostModel CostModel::fit(std::span<const CostSample> samples, Collective collect
     model.replicate_per_device_ += s.replicate_bytes / others;
     model.reduce_per_device_ += s.reduce_bytes / others;
   }
+  model.optimizer_ = median(std::move(optimizer));  // the same work in all of them
   std::erase_if(compute, [](const Point& p) { return p.seconds <= 0; });
   std::tie(model.compute_, model.floor_) = compute_curve(std::move(compute));
   if (several > 0) {

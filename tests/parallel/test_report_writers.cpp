@@ -113,6 +113,30 @@ TEST_CASE("report: the trace has an event for each span; events of a track nest 
   }
 }
 
+TEST_CASE("report: spans of a device that overlap without nesting go to two tracks", "[parallel][report]") {
+  DataParallelReport report;
+  {
+    auto recording = report.record(group(1), 1);
+    const auto step = recording.step();
+    const auto span = [](const char* name) { return std::make_unique<trace::Span>(name, trace::Phase::compute, device(0)); };
+    auto first = span("first"), second = span("second");
+    synchronize(device(0));
+    first.reset();
+    second.reset();
+    const auto third = span("third");
+  }
+  std::map<std::string, std::string> track_of, names;
+  const JsonValue trace = parse_json(report.chrome_trace());
+  for (const JsonValue& e : trace["traceEvents"].items) {
+    if (e["name"].string == "thread_name") names[str(e["tid"].number)] = e["args"]["name"].string;
+    else if (e["ph"].string == "X") track_of[e["name"].string] = str(e["tid"].number);
+  }
+  CHECK(names[track_of["first"]] == str(device(0)));
+  CHECK(names[track_of["second"]] == str(device(0), " (2)"));
+  CHECK(names[track_of["third"]] == str(device(0)));
+  CHECK(names[track_of["step"]] == "steps");
+}
+
 TEST_CASE("report: the tables name every device, the efficiency and the model", "[parallel][report]") {
   const DataParallelReport report = measured("tables \x1b[31m");
   const std::string text = report.text();
