@@ -138,23 +138,25 @@ PhaseSeconds critical_path(std::span<const std::vector<Piece>> devices, double s
 void find_phases(MeasuredRun& run, double seconds_per_span) {
   std::vector<PhaseSeconds> paths;
   std::vector<double> lengths;
-  std::map<std::int64_t, std::map<std::int32_t, std::size_t>> spans_of;  // step → thread → spans
-  for (const trace::Record& r : run.spans) ++spans_of[r.step][r.thread];
+  std::map<std::int64_t, std::vector<trace::Record>> steps;
+  for (const trace::Record& r : run.spans) steps[r.step].push_back(r);
   double busiest = 0;
   for (const trace::Record& whole : run.spans) {
     if (whole.phase != Phase::step) continue;
     const double seconds = seconds_of(whole.end - whole.begin);
+    const std::vector<trace::Record>& spans = steps[whole.step];
     std::vector<std::vector<Piece>> pieces;
     for (std::size_t i = 0; i < run.devices.size(); ++i) {
-      pieces.push_back(flatten_spans(run.spans, run.devices[i], whole.step, whole.begin, whole.end));
+      pieces.push_back(flatten_spans(spans, run.devices[i], whole.step, whole.begin, whole.end));
       ReplicaStep row{.step = whole.step, .replica = static_cast<int>(i), .device = run.devices[i], .seconds = sum_pieces(pieces.back(), seconds)};
-      for (const trace::Record& r : run.spans)
-        if (r.step == whole.step && r.device == run.devices[i]) add_bytes(row, r);
+      for (const trace::Record& r : spans)
+        if (r.device == run.devices[i]) add_bytes(row, r);
       run.replicas.push_back(row);
     }
     paths.push_back(critical_path(pieces, seconds));
     lengths.push_back(seconds);
-    for (const auto& [thread, count] : spans_of[whole.step]) busiest = std::max(busiest, static_cast<double>(count));
+    std::map<std::int32_t, std::size_t> of_thread;
+    for (const trace::Record& r : spans) busiest = std::max(busiest, static_cast<double>(++of_thread[r.thread]));
   }
   run.steps = static_cast<std::int64_t>(paths.size());
   if (paths.empty()) return;
