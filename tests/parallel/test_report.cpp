@@ -1,8 +1,9 @@
 // The report of real steps: phases, bytes, memory, efficiency, predictions.
 #include <braid/parallel/report.hpp>
 
+#include <algorithm>
 #include <cmath>
-#include <set>
+#include <string>
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/device_clock.hpp>
@@ -69,6 +70,10 @@ TEST_CASE("10.1: every replica's phases, step by step, add up to the step; bytes
     CHECK(r.reduce_bytes == (r.replica == 0 ? 0 : steps.bytes()));
     CHECK(r.gather_bytes > 0);
     if (r.step == 0) scattered += r.scatter_bytes;
+    for (const char* name : {"forward", "backward"})
+      CHECK(std::any_of(run.spans.begin(), run.spans.end(), [&](const trace::Record& s) {
+        return std::string(s.name) == name && s.phase == trace::Phase::compute && s.device == r.device && s.step == r.step && s.end > s.begin;
+      }));
   }
   CHECK(scattered == (kRows - kRows / n) * 16 * sizeof(float));  // but for the rows that are on the first device already
 }
@@ -175,6 +180,7 @@ TEST_CASE("10.2: the prediction of a run stands beside its measurement", "[paral
     CHECK((p.devices > 1 || !p.break_even));
   }
   CHECK(list[0].predicted_apart.has_value() == (several() > 1));  // of one other run nothing is said
+  if (list[0].predicted_apart) CHECK(*list[0].predicted_apart != list[0].predicted);
   // A run that was only timed has no terms, so no prediction; an empty report has none at all.
   { (void)report.record(group(1), 5); }
   CHECK(report.predictions().size() == list.size());
