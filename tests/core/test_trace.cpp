@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -107,8 +108,11 @@ TEST_CASE("trace: a span that is open when the recording ends is left out, in th
   auto open = std::make_unique<Span>("open", Phase::compute, kHost);
   first.reset();
   Recording second(default_list());
+  { const Span kept("kept", Phase::compute, kHost); }
   open.reset();
-  CHECK(second.records().empty());
+  const std::vector<Record> records = second.records();
+  REQUIRE(records.size() == 1);
+  CHECK(std::string(records[0].name) == "kept");
 }
 
 TEST_CASE("trace: threads record at the same time, also those that have ended", "[trace]") {
@@ -188,7 +192,7 @@ TEST_CASE("trace: backward is one span of its device", "[trace]") {
 
 #if !BRAID_SANITIZED
 TEST_CASE("trace: a span costs a nanosecond or two while nothing is recorded, and less than a microsecond while something is", "[trace]") {
-  constexpr int kSpans = 20'000, kRounds = 20;
+  constexpr int kSpans = 2'000, kRounds = 200;  // short rounds: one of them is left alone by whatever else runs
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
     const std::int64_t start = trace::now();
