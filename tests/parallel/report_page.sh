@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/parallel/report_page.sh BINARY FOLDER: braid_tests_parallel writes the report's pages into FOLDER; headless Chromium opens them, light and dark, wide and
-# as narrow as a phone. Fails on any error of a script, on missing text, on what is wider than the screen; keeps the screenshots in FOLDER. Skips (77) where there
-# is no Chromium, unless BRAID_REQUIRE_CHROMIUM=1.
+# tests/parallel/report_page.sh BINARY FOLDER: braid_tests_parallel writes the report's pages into FOLDER; headless Chromium opens them, light and dark, wide
+# and as narrow as a phone. Fails on any error of a script, on missing text, on what is wider than the screen; keeps the screenshots in FOLDER. Skips (77) where
+# there is no Chromium, unless BRAID_REQUIRE_CHROMIUM=1.
 set -uo pipefail
 binary=$1 folder=$2
 
