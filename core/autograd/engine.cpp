@@ -6,6 +6,7 @@
 // Contributions to one gradient are added in the order of the nodes that gave them, so threads do not change the bits.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
 
@@ -120,14 +121,24 @@ class Engine {
     place_captures(captures);
     for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
     const GradMode mode(create_);
+    const Joins joins(*this);
     if (devices_.size() <= 1) {
       const trace::Span span("backward", trace::Phase::compute, devices_.empty() ? Device() : devices_.front());
       for (std::uint32_t i = 0; i < tasks_.size(); ++i) execute(i);
     } else {
       run_on_all();
     }
+    joins.run();
     hook_leaves(captures);
   }
+
+  /// See at_end_of_backward.
+  void add_join(std::function<void()> join) {
+    const std::lock_guard lock(joins_mutex_);
+    joins_.push_back(std::move(join));
+  }
+  /// The engine that runs the node.
+  [[nodiscard]] static Engine& of(const Node& node) noexcept { return *static_cast<Engine*>(node.task_); }
 
   /// Gradient of capture i, undefined if the roots do not depend on it.
   [[nodiscard]] Tensor captured(std::size_t i) { return captures_[i] == Target::kNone ? captured_now_[i] : take(captures_[i]); }
@@ -162,6 +173,22 @@ class Engine {
   }
 
  private:
+  /// Also where a node throws.
+  class Joins {
+   public:
+    explicit Joins(Engine& engine) : engine_(engine) {}
+    ~Joins() { run(); }
+    Joins(const Joins&) = delete;
+    Joins& operator=(const Joins&) = delete;
+    void run() const {
+      for (const std::function<void()>& join : engine_.joins_) join();
+      engine_.joins_.clear();
+    }
+
+   private:
+    Engine& engine_;
+  };
+
   /// Shows the leaves' gradients to their hooks; in grad(), which asks for captures, only theirs.
   void hook_leaves(std::span<const Tensor> captures) {
     const auto wanted = [&](const Leaf& l) {
@@ -207,6 +234,7 @@ class Engine {
       if (node->task_) throw AutogradError(str("backward: expected a graph that no other backward is using, got one in use (at ", node->name(), ")"));
       if (node->released()) detail::already_freed(node->name());
       node->task_ = this;
+      any_early_ = any_early_ || node->early();
       found_.push_back(node);
     };
     std::size_t next = found_.size();
@@ -221,7 +249,31 @@ class Engine {
   void order() {
     const auto deeper = [](const Ref<Node>& a, const Ref<Node>& b) { return a->depth() > b->depth(); };
     if (!std::is_sorted(found_.begin(), found_.end(), deeper)) std::stable_sort(found_.begin(), found_.end(), deeper);
+    mark();
+    if (any_early_) hasten();
+  }
+
+  void mark() {
     for (std::uint32_t i = 0; i < found_.size(); ++i) found_[i]->mark_ = i;
+  }
+
+  /// Moves the early nodes right behind the last one that gives them a gradient. The order is still one in which every gradient is complete before it is used.
+  void hasten() {
+    struct Place {
+      std::uint32_t behind, index;
+      bool early;  // behind it, not at it
+    };
+    std::vector<Place> places;
+    for (std::uint32_t i = 0; i < found_.size(); ++i) places.push_back({i, i, false});
+    for (std::uint32_t i = 0; i < found_.size(); ++i)
+      for (const Edge& e : found_[i]->edges())
+        if (e.node && e.node->early()) places[e.node->mark_] = {i, e.node->mark_, true};  // the last one stays
+    std::stable_sort(places.begin(), places.end(),
+                     [](const Place& a, const Place& b) { return a.behind != b.behind ? a.behind < b.behind : a.early < b.early; });
+    std::vector<Ref<Node>> hastened;
+    for (const Place& place : places) hastened.push_back(std::move(found_[place.index]));
+    found_.swap(hastened);
+    mark();
   }
 
   void prepare() {
@@ -406,7 +458,7 @@ class Engine {
     std::size_t capture;
   };
 
-  bool retain_, create_;
+  bool retain_, create_, any_early_ = false;
   Borrowed workspace_;
   std::vector<Ref<Node>>& found_ = (*workspace_).found;
   std::vector<Task>& tasks_ = (*workspace_).tasks;
@@ -421,7 +473,14 @@ class Engine {
   std::vector<std::uint32_t> captures_;
   std::vector<Tensor> captured_now_;
   std::vector<Watched> watched_;
+  std::mutex joins_mutex_;
+  std::vector<std::function<void()>> joins_;
 };
+
+void at_end_of_backward(std::function<void()> join) {
+  if (Node* const node = detail::running_node()) Engine::of(*node).add_join(std::move(join));
+  else join();
+}
 
 namespace {
 

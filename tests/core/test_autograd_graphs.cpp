@@ -264,4 +264,71 @@ TEST_CASE("graphs: nothing is left of a graph", "[autograd]") {
   CHECK(memory_stats(d).in_use == before);
 }
 
+TEST_CASE("graphs: early nodes run behind the last one that gives them a gradient, the others by depth", "[autograd]") {
+  std::vector<std::string> order;
+  const auto passes = [&](const char* name, std::initializer_list<Tensor> inputs, bool early = false) {
+    const std::vector<Tensor> list(inputs);
+    Tensor y;
+    {
+      const NoGrad guard;
+      y = list.front().clone();
+    }
+    record_many(name, list, {&y, 1}, here(), [&order, name, n = list.size()](std::span<const Tensor> dys) {
+      order.emplace_back(name);
+      return Grads(std::vector<Tensor>(n, dys[0]));
+    });
+    if (early) y.id()->grad_fn->set_early();
+    return y;
+  };
+  const auto leaf = [] { return ones({2}, {.device = here()}).requires_grad_(); };
+  for (const bool early : {false, true}) {
+    order.clear();
+    const Tensor first = leaf(), second = leaf();
+    const Tensor w1 = passes("w1", {first}, early), w2 = passes("w2", {second}, early), w0 = passes("w0", {leaf()});
+    const Tensor h1 = passes("h1", {w1, w0}), h2 = passes("h2", {h1, w2}), h3 = passes("h3", {h2, w2});
+    h3.sum().backward();
+    using Names = std::vector<std::string>;
+    if (early) CHECK(order == Names{"h3", "h2", "w2", "h1", "w1", "w0"});
+    else CHECK((order.size() == 6 && order[2] == "h1"));
+    CHECK_SAME_BITS(first.grad(), ones({2}, {.device = here()}));
+    CHECK_SAME_BITS(second.grad(), full({2}, 2.0, {.device = here()}));
+  }
+}
+
+TEST_CASE("graphs: what is to be joined at the end of backward is joined before gradients are seen, after an error too", "[autograd][errors]") {
+  for (const bool fails : {false, true}) {
+    std::vector<std::string> order;
+    const Tensor x = ones({2}, {.device = here()}).requires_grad_(), other = ones({2}, {.device = here()}).requires_grad_();
+    x.register_hook([&](const Tensor&) {
+      order.emplace_back("hook");
+      return Tensor();
+    });
+    const auto make = [&](const Tensor& input, const char* name, bool throws) {
+      Tensor y;
+      {
+        const NoGrad guard;
+        y = input.clone();
+      }
+      return record(name, {input}, y, [&order, name, throws](const Tensor& dy) -> Grads {
+        at_end_of_backward([&order] { order.emplace_back("join"); });
+        order.emplace_back(name);
+        if (throws) throw ArgumentError("asked to fail");
+        return {dy};
+      });
+    };
+    const Tensor y = make(make(x, "second", fails), "first", false);
+    using Names = std::vector<std::string>;
+    if (fails) {
+      CHECK_THROWS_TEXT(ArgumentError, "asked to fail", y.sum().backward());
+      CHECK(order == Names{"first", "second", "join", "join"});
+    } else {
+      y.sum().backward();
+      CHECK(order == Names{"first", "second", "join", "join", "hook"});
+    }
+  }
+  bool called = false;
+  at_end_of_backward([&] { called = true; });
+  CHECK(called);
+}
+
 }  // namespace braid::test::on_device

@@ -2,6 +2,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -97,6 +98,9 @@ class Node : public RefCounted {
   /// An output's gradient is shown to hooks.
   [[nodiscard]] bool hooked() const noexcept { return hooked_; }
   void set_hooked() noexcept { hooked_ = true; }
+  /// Its backward runs as soon as what it needs is there, before what is left of the others: for sums over devices that take their time beside them.
+  [[nodiscard]] bool early() const noexcept { return early_; }
+  void set_early() noexcept { early_ = true; }
   /// True where input i wants a gradient. For use inside backward.
   [[nodiscard]] bool needs(std::size_t i) noexcept { return static_cast<bool>(edges()[i]); }
   void destroy() const noexcept;  // iterative: a chain of 10^6 nodes must not recurse
@@ -107,7 +111,7 @@ class Node : public RefCounted {
 
  private:
   friend class Engine;
-  bool hooked_ = false;
+  bool hooked_ = false, early_ = false;
   static constexpr std::size_t kInlineEdges = 3;
   const char* name_;
   std::uint64_t depth_ = 0;
@@ -202,6 +206,10 @@ Tensor record(const char* name, std::initializer_list<detail::Input> inputs, Ten
   detail::attach(y, Ref<Node>(new detail::NodeOf<F>(name, y.device(), 1, {pointers.data(), n}, std::move(f))), 0);
   return y;
 }
+
+/// For use inside a node's backward that has left work on streams of its own: `join` is called when all nodes have run, before the gradients are used; elsewhere
+/// at once. It orders streams, and must not throw.
+void at_end_of_backward(std::function<void()> join);
 
 /// The same for any number of inputs and outputs: f(span<const Tensor> dys[, needs]) → Grads. Integer outputs stay without history.
 /// `device` is where the backward runs.
