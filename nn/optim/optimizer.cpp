@@ -85,6 +85,16 @@ void Optimizer::set_momentum(std::size_t group, double momentum) {
   *momentum_of(group) = momentum;
 }
 
+void Optimizer::follow(const Optimizer& other) {
+  if (other.group_count_ != group_count_) throw ArgumentError(str(name_, ": follow: expected ", group_count_, " groups, got ", other.group_count_));
+  auto& from = const_cast<Optimizer&>(other);
+  for (std::size_t g = 0; g < group_count_; ++g) {
+    lr_of(g) = from.lr_of(g);
+    const double* const momentum = from.momentum_of(g);
+    if (double* const mine = momentum_of(g); mine && momentum) *mine = *momentum;
+  }
+}
+
 std::int64_t Optimizer::steps(std::size_t i) const {
   if (i >= parameters_.size()) throw IndexError(str(name_, ": steps: expected an index below ", parameters_.size(), ", got ", i));
   return steps_.to(Device()).data<std::int64_t>()[i];
@@ -103,7 +113,7 @@ void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter, double
 }
 
 /// Checks everything and fills items_. Writes nothing but state that nobody has seen yet.
-void Optimizer::prepare() {
+void Optimizer::prepare_step() {
   items_.clear();
   batches_.clear();
   updated_.clear();
@@ -171,7 +181,11 @@ void Optimizer::update_batches() {
 
 void Optimizer::step() {
   const trace::Span span("optimizer", trace::Phase::optimizer, parameters_.front().device());
-  prepare();
+  prepare_step();
+  finish_step();
+}
+
+void Optimizer::finish_step() {
   if (items_.empty()) return;
   update_batches();
   for (const Dense& dense : dense_) {

@@ -40,6 +40,10 @@ class Optimizer {
   /// anything is written. Throws ShapeError, DTypeError or DeviceError for a gradient that does not fit its parameter, OutOfMemoryError; then nothing was
   /// changed.
   void step();
+  /// The two halves of step(), for optimizers that step together: after the first one has said yes for all of them, the second does what is left. Nothing that
+  /// the first has seen may change in between.
+  void prepare_step();
+  void finish_step();
 
   /// Number of parameter groups; one, unless it was made from several.
   [[nodiscard]] std::size_t groups() const noexcept { return group_count_; }
@@ -52,6 +56,9 @@ class Optimizer {
   [[nodiscard]] double momentum(std::size_t group = 0) const;
   /// Throws ArgumentError unless 0 <= momentum < 1.
   void set_momentum(std::size_t group, double momentum);
+
+  /// Takes over the learning rates and momenta (or beta1) of another one like this. Throws ArgumentError for another number of groups.
+  void follow(const Optimizer& other);
 
   /// Of all groups, in their order.
   [[nodiscard]] const std::vector<Tensor>& parameters() const noexcept { return parameters_; }
@@ -94,7 +101,6 @@ class Optimizer {
 
  private:
   void check_group(const char* what, std::size_t group) const;
-  void prepare();
   void update_batches();
   void prepare_state(nn::Buffer& state, const Tensor& parameter, double first);
 
