@@ -129,7 +129,19 @@ void check_group(const char* op, std::span<const Device> devices, const DataPara
   if (options.shards > 0 && devices.empty()) throw ArgumentError(str(op, ": expected a device at least for ", options.shards, " shards, got none"));
   if (options.shards > 0 && !(options.chunk_sizes.empty() && options.weights.empty()))
     throw ArgumentError(str(op, ": expected shards or chunk sizes or weights, got ", options.shards, " shards and the others too"));
+  if (options.shards > 0 && options.update == Update::local)
+    throw ArgumentError(str(op, ": expected shards or local updates, got ", options.shards, " shards and Update::local"));
   if (options.output_device) (void)device_context(*options.output_device);  // throws for a device that does not exist
+}
+
+void check_not_local(const DataParallelOptions& options) {
+  if (options.update == Update::local)
+    throw ArgumentError("data_parallel: expected no Update::local, which keeps weights from call to call (DataParallel does)");
+}
+
+void check_local(const DataParallelOptions& options, std::span<const Device> devices) {
+  if (options.update != Update::local) throw ArgumentError("LocalUpdate: expected a DataParallel with update = Update::local, got one without");
+  if (devices.empty()) throw ArgumentError("LocalUpdate: expected a DataParallel with a device at least, got none");
 }
 
 void check_placement(const tree::Flat& module, Device first) {

@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include <braid/core/autograd.hpp>
+#include <braid/core/backend.hpp>
+#include <braid/core/stream.hpp>
 #include <braid/core/trace.hpp>
 #include <braid/parallel/communicator.hpp>
 
 #include "communicator/local.hpp"
+#include "primitives/copy_streams.hpp"
 #include "primitives/replica_cache.hpp"
 #include "workers.hpp"
 
@@ -29,7 +32,7 @@ struct Bucket {
   std::vector<std::size_t> tensors, offsets;
 };
 
-std::vector<Bucket> buckets_for(std::span<const Tensor> tensors, const std::vector<std::size_t>& which) {
+std::vector<Bucket> buckets_for(std::span<const Tensor> tensors, const std::vector<std::size_t>& which, std::size_t most) {
   constexpr std::size_t kAlign = 64;
   std::vector<Bucket> buckets;
   std::size_t open[kDTypeCount];  // 1 + the bucket that takes the next tensor of a type
@@ -37,11 +40,11 @@ std::vector<Bucket> buckets_for(std::span<const Tensor> tensors, const std::vect
   for (const std::size_t k : which) {
     const std::size_t bytes = bytes_of(tensors[k]);
     std::size_t& at = open[static_cast<std::size_t>(tensors[k].dtype())];
-    if (bytes > kBucketBytes) {
+    if (bytes > most) {
       buckets.push_back({tensors[k].dtype(), bytes, {k}, {0}});
       continue;
     }
-    if (!at || buckets[at - 1].bytes + bytes > kBucketBytes) {
+    if (!at || buckets[at - 1].bytes + bytes > most) {
       buckets.push_back({tensors[k].dtype(), 0, {}, {}});
       at = buckets.size();
     }
@@ -54,8 +57,9 @@ std::vector<Bucket> buckets_for(std::span<const Tensor> tensors, const std::vect
 }
 
 /// The tensors on ranks 1, 2, …: from the cache where it has them, else in its memory where that is free, else in new flat buffers.
-void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& recorded, std::span<const Device> devices, ReplicaCache* cache,
+void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& recorded, std::span<const Device> devices, const Broadcast& how,
                    std::vector<std::vector<Tensor>>& copies) {
+  ReplicaCache* const cache = how.cache;
   const std::size_t ranks = devices.size(), count = tensors.size();
   trace::GroupSpan span("replicate", trace::Phase::replicate, devices);
   std::vector<Tensor> sources(tensors.begin(), tensors.end());
@@ -85,7 +89,7 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
       else fresh.push_back(k);
       if (cache) cache->forget(k, rank), bytes_sent.copied += bytes;
     }
-    for (const Bucket& bucket : buckets_for(tensors, fresh)) {
+    for (const Bucket& bucket : buckets_for(tensors, fresh, how.bucket_bytes)) {
       const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
       for (std::size_t i = 0; i < bucket.tensors.size(); ++i)
         place(bucket.tensors[i], rank, Storage::slice(whole, bucket.offsets[i], bytes_of(tensors[bucket.tensors[i]])));
@@ -106,36 +110,83 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
     for (const std::size_t k : stale[rank]) cache->keep(k, rank, tensors[k], copies[rank][k].storage());
 }
 
+/// Records the copies of some tensors as one op.
+template <class F>
+Node& record_copies(std::span<const Tensor> tensors, const std::vector<std::size_t>& which, const std::vector<std::vector<Tensor>>& copies, Device device,
+                    F f) {
+  std::vector<Tensor> inputs, outputs;
+  for (const std::size_t k : which) inputs.push_back(tensors[k]);
+  for (const std::vector<Tensor>& rank : copies)
+    for (const std::size_t k : which) outputs.push_back(rank[k]);
+  record_many("broadcast", inputs, outputs, device, std::move(f));
+  return *outputs.front().id()->grad_fn;
+}
+
+/// reduce_tensors on the devices' communication streams, which the current ones wait for at the end of backward.
+std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const Device> devices, bool fixed) {
+  const std::vector<Device> group = distinct(devices);
+  std::vector<std::shared_ptr<Stream>> computing;
+  std::vector<Tensor> sums;
+  {
+    std::vector<std::unique_ptr<StreamGuard>> guards;
+    for (const Device d : group) {
+      computing.push_back(current_stream(d).shared_from_this());
+      const std::shared_ptr<Stream>& beside = communication_stream(d);
+      beside->wait_for(*computing.back());
+      guards.push_back(std::make_unique<StreamGuard>(beside));
+    }
+    for (const Tensor& part : parts)
+      if (part.defined()) record_stream(part, current_stream(part.device()));
+    sums = reduce_tensors(parts, devices, fixed);
+    while (!guards.empty()) guards.pop_back();  // in the opposite order
+  }
+  for (const Tensor& sum : sums)
+    if (sum.defined()) record_stream(sum, *computing.front());
+  at_end_of_backward([group, computing] {
+    for (std::size_t i = 0; i < group.size(); ++i) computing[i]->wait_for(*communication_stream(group[i]));
+  });
+  return sums;
+}
+
 }  // namespace
 
-std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors, std::span<const Device> devices, ReplicaCache* cache, bool fixed) {
+std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors, std::span<const Device> devices, const Broadcast& how) {
   const std::size_t ranks = devices.size(), count = tensors.size();
   std::vector<std::vector<Tensor>> copies(ranks, std::vector<Tensor>(count));
-  std::vector<Tensor> inputs, outputs;  // of the recorded op
+  std::vector<std::size_t> which;  // are recorded
   std::vector<bool> recorded(count);
   for (std::size_t k = 0; k < count; ++k) {
     recorded[k] = needs_grad({tensors[k]});
-    if (recorded[k]) inputs.push_back(tensors[k]);
+    if (recorded[k]) which.push_back(k);
   }
   {
-    const NoGrad guard;  // recorded below, as one op
+    const NoGrad guard;  // recorded below
     const std::vector<Device> places = distinct(devices);
     std::vector<std::vector<Tensor>> there(places.size(), std::vector<Tensor>(count));
     for (std::size_t k = 0; k < count; ++k) there[0][k] = alias(tensors[k], recorded[k]);
-    if (places.size() > 1) copy_to_ranks(tensors, recorded, places, cache, there);
+    if (places.size() > 1) copy_to_ranks(tensors, recorded, places, how, there);
     for (std::size_t rank = ranks; rank-- > 0;) {  // the first rank of a device gets the copies themselves, so it comes last
       const auto place = static_cast<std::size_t>(std::find(places.begin(), places.end(), devices[rank]) - places.begin());
       const bool first = std::find(devices.begin(), devices.end(), devices[rank]) == devices.begin() + static_cast<std::ptrdiff_t>(rank);
       for (std::size_t k = 0; k < count; ++k) copies[rank][k] = first ? std::move(there[place][k]) : alias(there[place][k], recorded[k]);
     }
   }
-  if (inputs.empty()) return copies;
-  for (const std::vector<Tensor>& rank : copies)
-    for (std::size_t k = 0; k < count; ++k)
-      if (recorded[k]) outputs.push_back(rank[k]);
-  record_many("broadcast", inputs, outputs, devices[0], [group = std::vector<Device>(devices.begin(), devices.end()), fixed](std::span<const Tensor> dys) {
-    return Grads(reduce_tensors(dys, group, fixed));
-  });
+  if (which.empty()) return copies;
+  const std::vector<Device> group(devices.begin(), devices.end());
+  const bool beside = ranks > 1 && std::none_of(group.begin(), group.end(), [](Device d) { return device_context(d).host_memory; });
+  if (!beside) {
+    record_copies(tensors, which, copies, devices[0],
+                  [group, fixed = how.fixed](std::span<const Tensor> dys) { return Grads(reduce_tensors(dys, group, fixed)); });
+    return copies;
+  }
+  for (const Bucket& bucket : buckets_for(tensors, which, how.bucket_bytes)) {
+    const bool leaves = std::all_of(bucket.tensors.begin(), bucket.tensors.end(), [&](std::size_t k) { return tensors[k].is_leaf(); });
+    Node& node = record_copies(tensors, bucket.tensors, copies, devices[0], [group, leaves, fixed = how.fixed](std::span<const Tensor> dys) {
+      // What comes next to a leaf is the end of backward; a gradient of the sum, or another node, wants it in order.
+      return Grads(leaves && !grad_enabled() ? reduce_beside(dys, group, fixed) : reduce_tensors(dys, group, fixed));
+    });
+    if (leaves) node.set_early();
+  }
   return copies;
 }
 
@@ -179,7 +230,7 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
     for (const Tensor& dy : dys)
       if (dy.defined()) defined.push_back(dy);
     std::vector<Tensor> grads(dys.size() * group.size());
-    const std::vector<std::vector<Tensor>> copies = broadcast_tensors(defined, group, nullptr, fixed);
+    const std::vector<std::vector<Tensor>> copies = broadcast_tensors(defined, group, {.fixed = fixed});
     for (std::size_t rank = 0; rank < group.size(); ++rank)
       for (std::size_t k = 0, at = 0; k < dys.size(); ++k)
         if (dys[k].defined()) grads[rank * dys.size() + k] = copies[rank][at++];

@@ -6,18 +6,38 @@
 
 namespace braid::parallel {
 
-const std::shared_ptr<Stream>& copy_stream(Device device) {
-  constexpr int kTypes = 2, kDevices = 64;
+namespace {
+
+/// One stream a device, made at the first use.
+class Streams {
+ public:
+  const std::shared_ptr<Stream>& of(Device device) {
+    (void)device_context(device);  // exists
+    Made& own = made_[static_cast<int>(device.type()) * kDevices + device.index()];
+    const std::lock_guard lock(own.mutex);
+    if (!own.stream) own.stream = make_stream(device);
+    return own.stream;
+  }
+
+ private:
+  static constexpr int kTypes = 2, kDevices = 64;
   struct Made {
     std::mutex mutex;
     std::shared_ptr<Stream> stream;
   };
-  static Made* const made = new Made[kTypes * kDevices];  // never destroyed: tensors may die after main
-  (void)device_context(device);                           // exists
-  Made& own = made[static_cast<int>(device.type()) * kDevices + device.index()];
-  const std::lock_guard lock(own.mutex);
-  if (!own.stream) own.stream = make_stream(device);
-  return own.stream;
+  Made made_[kTypes * kDevices];
+};
+
+}  // namespace
+
+const std::shared_ptr<Stream>& copy_stream(Device device) {
+  static Streams* const streams = new Streams;  // never destroyed: tensors may die after main
+  return streams->of(device);
+}
+
+const std::shared_ptr<Stream>& communication_stream(Device device) {
+  static Streams* const streams = new Streams;
+  return streams->of(device);
 }
 
 Tensor copy_in_background(const Tensor& x, Device device) {

@@ -65,7 +65,7 @@ void Meeting::add_tensors() {
     parts.insert(parts.end(), tensors_[rank].begin(), tensors_[rank].end());
   }
   for (std::vector<Tensor>& brought : tensors_) brought.clear();  // so that reduce_tensors may write into a part
-  tensors_ = broadcast_tensors(reduce_tensors(parts, devices_, shards_), devices_, nullptr, shards_);
+  tensors_ = broadcast_tensors(reduce_tensors(parts, devices_, shards_), devices_, {.fixed = shards_});
 }
 
 std::vector<Tensor> Meeting::all_reduce(std::size_t rank, std::vector<Tensor> tensors) {

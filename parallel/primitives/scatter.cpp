@@ -135,7 +135,7 @@ std::vector<std::vector<Tensor>> place(const tree::Flat& flat, Cut how, std::spa
       continue;
     }
     if (x.dim() == 0 && separate) {
-      for (std::vector<Tensor>& copy : broadcast_tensors(std::vector<Tensor>{x.to(used.front())}, used, nullptr, true))
+      for (std::vector<Tensor>& copy : broadcast_tensors(std::vector<Tensor>{x.to(used.front())}, used, {.fixed = true}))
         pieces.push_back(std::move(copy.front()));
     } else if (x.dim() == 0 || how.chunks == 1) {
       for (std::size_t i = 0; i < how.chunks; ++i) pieces.push_back(x.to(used[i]));

@@ -13,6 +13,7 @@
 #include <braid/nn/module.hpp>
 #include <braid/nn/walks.hpp>
 #include <braid/parallel/gather.hpp>
+#include <braid/parallel/local_replicas.hpp>
 #include <braid/parallel/loss.hpp>
 #include <braid/parallel/parallel_apply.hpp>
 #include <braid/parallel/replicate.hpp>
@@ -27,6 +28,12 @@ struct DataParallel;
 enum class MergeBuffers : std::uint8_t {
   replica0,  ///< those of replica 0 stay, the others are lost
   mean       ///< floating point ones become the mean over the replicas, weighted by their rows; others are replica 0's
+};
+
+/// Where the optimizer's step happens.
+enum class Update : std::uint8_t {
+  first,  ///< on the module's own parameters; the other devices get what has changed at the next call
+  local   ///< on every device, by LocalUpdate: no parameter is sent in training
 };
 
 /// What DataParallel and data_parallel can be told beside the devices. How the batch is cut (split, chunk_sizes, weights): ScatterOptions. On one device nothing
@@ -46,6 +53,10 @@ struct DataParallelOptions {
   /// computes consecutive shards, one after the other: smaller pieces of work, the price of it. Random numbers and sums that the model itself takes over its
   /// input are then a shard's. Not with chunk_sizes or weights; needs a device at least.
   int shards = 0;
+  Update update = Update::first;  ///< DataParallel alone; local: not with shards
+  /// Most bytes of gradients that are added in one call. On CUDA devices each call is made as soon as its gradients are there, on streams of their own, while the
+  /// rest of backward goes on. On the CPU, where all cores compute, the sums are one call at the end.
+  std::size_t bucket_bytes = kBucketBytes;
 };
 
 namespace detail {
@@ -84,6 +95,8 @@ constexpr void check_not_nested() {
 [[nodiscard]] ScatterOptions scatter_options(const DataParallelOptions& options);
 /// Devices that exist, each once; the output device too.
 void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options);
+void check_not_local(const DataParallelOptions& options);
+void check_local(const DataParallelOptions& options, std::span<const Device> devices);
 /// All tensors of the module are on the first device, else DeviceError.
 void check_placement(const tree::Flat& module, Device first);
 /// Not inside of a replica, where the type did not show it.
@@ -170,6 +183,22 @@ class CacheOwner {
   std::shared_ptr<ReplicaCache> cache_;
 };
 
+/// The weights of one DataParallel with Update::local; a copy of that one has its own.
+class LocalOwner {
+ public:
+  LocalOwner() = default;  ///< none, for the other updates
+  explicit LocalOwner(const std::vector<Device>& devices) : replicas_(std::make_shared<LocalReplicas>(devices)) {}
+  LocalOwner(const LocalOwner& other) : replicas_(other.replicas_ ? std::make_shared<LocalReplicas>(other.replicas_->devices()) : nullptr) {}
+  LocalOwner(LocalOwner&&) noexcept = default;
+  LocalOwner& operator=(const LocalOwner& other) { return *this = LocalOwner(other); }
+  LocalOwner& operator=(LocalOwner&&) noexcept = default;
+  ~LocalOwner() = default;
+  [[nodiscard]] const std::shared_ptr<LocalReplicas>& get() const noexcept { return replicas_; }
+
+ private:
+  std::shared_ptr<LocalReplicas> replicas_;
+};
+
 /// A cache for the time of a call; null where there is none, or while another call uses it: what is in its copies may be written by one call at a time.
 class CacheUse {
  public:
@@ -203,7 +232,8 @@ template <class R>
 
 /// Scatter, replicate, parallel_apply: the outputs of the replicas, each on its device.
 template <class M, class I>
-auto replica_outputs(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options, const CacheOwner* owner) {
+auto replica_outputs(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options, const CacheOwner* owner,
+                     LocalReplicas* local) {
   using R = Output<M, I>;
   check_tree<I>();
   check_outermost();
@@ -216,7 +246,7 @@ auto replica_outputs(const M& module, const I& input, const std::vector<Device>&
   for (const I& part : inputs) add_rows(random, part);
   const auto within = [&](std::size_t i) { return random.scope(i); };
   const CacheUse cache(owner && options.cache ? owner->get() : nullptr);
-  const std::vector<M> replicas = replicas_of(module, used, cache.get(), shards);
+  const std::vector<M> replicas = replicas_of(module, used, {cache.get(), local, shards, options.bucket_bytes});
   BufferMerge buffers;
   if (options.merge_buffers != MergeBuffers::replica0)
     for (const M& replica : replicas) buffers.add(tree::flatten(replica));
@@ -243,7 +273,7 @@ auto whole_call(const M& module, const I& input, Device device, const DataParall
 /// One device and no shards: the module itself. Else: scatter, replicate, parallel_apply, gather.
 template <class M, class I>
 Output<M, I> split_call(const M& module, const I& input, const std::vector<Device>& devices, const DataParallelOptions& options,
-                        const CacheOwner* owner = nullptr) {
+                        const CacheOwner* owner = nullptr, LocalReplicas* local = nullptr) {
   using R = Output<M, I>;
   check_placement(tree::flatten(module), devices.front());
   const Device output_device = options.output_device.value_or(devices.front());
@@ -255,8 +285,8 @@ Output<M, I> split_call(const M& module, const I& input, const std::vector<Devic
       return whole_call(module, input, devices.front(), options);
     }
   }
-  if constexpr (std::is_void_v<R>) replica_outputs(module, input, devices, options, owner);
-  else if constexpr (Tree<R>) return joined_outputs(replica_outputs(module, input, devices, options, owner), output_device, options);
+  if constexpr (std::is_void_v<R>) replica_outputs(module, input, devices, options, owner, local);
+  else if constexpr (Tree<R>) return joined_outputs(replica_outputs(module, input, devices, options, owner, local), output_device, options);
   else cannot_gather(braid::detail::signature<R>());
 }
 
@@ -292,7 +322,7 @@ struct DataParallel : nn::Module {
   requires std::invocable < const M&, const std::decay_t<A>
   &... > auto operator()(const A&... args) const {
     if (devices_.empty()) return module(args...);
-    return detail::split_call(module, detail::arguments(args...), devices_, *options_, &cache_);
+    return detail::split_call(module, detail::arguments(args...), devices_, *options_, &cache_, local_.get().get());
   }
 
   /// The replicas' outputs, not joined: output i is on the i-th device, and may be of any type. One device or none gives one output; with shards there is one
@@ -307,15 +337,29 @@ struct DataParallel : nn::Module {
     const auto input = detail::arguments(args...);
     detail::check_placement(tree::flatten(module), devices_.front());
     if (devices_.size() == 1 && options_->shards == 0) return one(detail::whole_call(module, input, devices_.front(), *options_));
-    return detail::replica_outputs(module, input, devices_, *options_, &cache_);
+    return detail::replica_outputs(module, input, devices_, *options_, &cache_, local_.get().get());
   }
 
   /// The module, as `->` of a pointer to it: `model->fc.weight`.
   [[nodiscard]] const M* operator->() const noexcept { return &module; }
   [[nodiscard]] M* operator->() noexcept { return &module; }
 
-  /// What the last call sent to the other devices, and what it found there (with options.cache; calls that begin while another one runs are not seen).
-  [[nodiscard]] ReplicateBytes replicate_bytes() const { return cache_.last(); }
+  /// What the last call sent to the other devices, and what it found there (with options.cache, or Update::local; calls that
+  /// begin while another one runs are not seen).
+  [[nodiscard]] ReplicateBytes replicate_bytes() const {
+    ReplicateBytes bytes = cache_.last();
+    if (local_.get()) bytes += local_.get()->last();
+    return bytes;
+  }
+
+  /// For LocalUpdate. Throws ArgumentError without `update = Update::local`.
+  [[nodiscard]] std::shared_ptr<detail::LocalReplicas> local_replicas() const {
+    detail::check_local(*options_, devices_);
+    const tree::Flat flat = tree::flatten(module);
+    detail::check_placement(flat, devices_.front());
+    local_.get()->refresh(detail::distinct_parameters(flat));
+    return local_.get();
+  }
 
   BRAID_FIELDS(module)
 
@@ -325,6 +369,7 @@ struct DataParallel : nn::Module {
     detail::check_not_nested<M>();
     detail::check_group("DataParallel", devices_, *options_);
     if (devices_.size() == 1) to(module, devices_.front());
+    if (options_->update == Update::local) local_ = detail::LocalOwner(devices_);
   }
   template <class R>
   static std::vector<R> one(R output) {
@@ -336,6 +381,7 @@ struct DataParallel : nn::Module {
   std::vector<Device> devices_;
   std::shared_ptr<const DataParallelOptions> options_;
   detail::CacheOwner cache_;
+  detail::LocalOwner local_;
 };
 template <class M>
 DataParallel(M) -> DataParallel<M>;
@@ -354,6 +400,7 @@ template <class M, class I>
 auto data_parallel(const M& module, const I& input, const DeviceList& on = devices(), DataParallelOptions options = {}) {
   detail::check_not_nested<M>();
   detail::check_group("data_parallel", on.list(), options);
+  detail::check_not_local(options);
   if (on.list().empty()) return static_cast<detail::Output<M, I>>(detail::call(module, input));
   if constexpr (detail::is_tuple<I>) return detail::split_call(module, input, on.list(), options);
   else return detail::split_call(module, detail::arguments(input), on.list(), options);

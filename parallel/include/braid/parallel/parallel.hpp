@@ -15,6 +15,7 @@
 #include <braid/parallel/data_parallel.hpp>
 #include <braid/parallel/devices.hpp>
 #include <braid/parallel/gather.hpp>
+#include <braid/parallel/local_update.hpp>
 #include <braid/parallel/loss.hpp>
 #include <braid/parallel/parallel_apply.hpp>
 #include <braid/parallel/replicate.hpp>

@@ -11,24 +11,38 @@ namespace braid::parallel {
 
 class ReplicaCache;
 
+/// Most bytes of weights that are sent, and of gradients that are added, in one call; a larger tensor is alone.
+inline constexpr std::size_t kBucketBytes = 10 * 1024 * 1024;
+
 /// What the last forward put on the other devices, over all of them.
 struct ReplicateBytes {
   std::size_t copied = 0;  ///< sent there
   std::size_t cached = 0;  ///< was there already
+  ReplicateBytes& operator+=(const ReplicateBytes& other) noexcept {
+    copied += other.copied;
+    cached += other.cached;
+    return *this;
+  }
   friend bool operator==(const ReplicateBytes&, const ReplicateBytes&) noexcept = default;
 };
 
 namespace detail {
-/// The leaves of every replica: [rank][leaf]. A cache keeps the copies for the next time. `shards`: ranks may be on one device; they then share its parameters,
-/// and have the other tensors, which a forward may write, of their own.
-[[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, ReplicaCache* cache = nullptr,
-                                                                bool shards = false);
+class LocalReplicas;
+/// What DataParallel does otherwise than replicate.
+struct Replication {
+  ReplicaCache* cache = nullptr;   ///< keeps the copies for the next time
+  LocalReplicas* local = nullptr;  ///< has the parameters; the rest is copied
+  bool shards = false;  ///< ranks may be on one device; they then share its parameters, and have the other tensors, which a forward may write, of their own
+  std::size_t bucket_bytes = kBucketBytes;
+};
+/// The leaves of every replica: [rank][leaf].
+[[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, const Replication& how);
 
 template <class M>
-[[nodiscard]] std::vector<M> replicas_of(const M& module, std::span<const Device> devices, ReplicaCache* cache, bool shards = false) {
+[[nodiscard]] std::vector<M> replicas_of(const M& module, std::span<const Device> devices, const Replication& how = {}) {
   check_tree<M>();
   std::vector<M> replicas;
-  const std::vector<std::vector<Tensor>> copies = replicate_leaves(tree::flatten(module), devices, cache, shards);
+  const std::vector<std::vector<Tensor>> copies = replicate_leaves(tree::flatten(module), devices, how);
   replicas.reserve(copies.size());
   for (const std::vector<Tensor>& leaves : copies) replicas.push_back(with_leaves(module, leaves));
   return replicas;
@@ -46,7 +60,7 @@ template <class M>
 ///           ArgumentError for an empty list of devices
 template <class M>
 [[nodiscard]] std::vector<M> replicate(const M& module, const DeviceList& devices) {
-  return detail::replicas_of(module, devices.list(), nullptr);
+  return detail::replicas_of(module, devices.list());
 }
 
 }  // namespace braid::parallel

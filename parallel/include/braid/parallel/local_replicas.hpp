@@ -1,0 +1,48 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include <braid/core/tensor.hpp>
+#include <braid/core/tree.hpp>
+#include <braid/parallel/replicate.hpp>
+
+namespace braid::parallel::detail {
+
+/// The weights of a model on every device of a group, each a leaf with a gradient of its own; the first device's are the model's own. Kept equal by equal
+/// steps; what somebody else has written in the model since is sent again.
+class LocalReplicas {
+ public:
+  explicit LocalReplicas(std::vector<Device> devices) : devices_(std::move(devices)) {}
+
+  /// Makes the copies, or brings them up to date with the model's parameters, each of them once and defined.
+  /// Throws ArgumentError if they are others than at the first time: by number, shape, dtype or device.
+  void refresh(std::span<const Tensor> parameters);
+  /// After all have taken the same step: the copies are what the model's parameters are.
+  void stepped();
+
+  [[nodiscard]] const std::vector<Device>& devices() const noexcept { return devices_; }
+  [[nodiscard]] const std::vector<std::vector<Tensor>>& parameters() const noexcept { return copies_; }  ///< [rank][parameter]
+  [[nodiscard]] ReplicateBytes last() const;
+
+ private:
+  struct Seen {
+    std::uint64_t source = 0, source_version = 0;  // the model's storage
+    std::vector<std::uint64_t> versions;           // of the copies
+  };
+  [[nodiscard]] Seen seen(std::size_t k) const;
+  [[nodiscard]] bool fresh(std::size_t k) const;
+
+  mutable std::mutex mutex_;
+  std::vector<Device> devices_;
+  std::vector<std::vector<Tensor>> copies_;
+  std::vector<Seen> seen_;  // of each parameter, when it was equal everywhere
+  ReplicateBytes last_;
+};
+
+/// The parameters of a tree, each once, in the order of its leaves.
+[[nodiscard]] std::vector<Tensor> distinct_parameters(const tree::Flat& flat);
+
+}  // namespace braid::parallel::detail
