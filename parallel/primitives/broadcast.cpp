@@ -125,12 +125,12 @@ Node& record_copies(std::span<const Tensor> tensors, const std::vector<std::size
 /// reduce_tensors on the devices' communication streams, which the current ones wait for at the end of backward.
 std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const Device> devices, bool fixed) {
   const std::vector<Device> group = distinct(devices);
-  std::vector<std::shared_ptr<Stream>> computing;
+  std::vector<Stream*> computing;  // live as long as this backward: a guard or the device has them
   std::vector<Tensor> sums;
   {
     std::vector<std::unique_ptr<StreamGuard>> guards;
     for (const Device d : group) {
-      computing.push_back(current_stream(d).shared_from_this());
+      computing.push_back(&current_stream(d));
       const std::shared_ptr<Stream>& beside = communication_stream(d);
       beside->wait_for(*computing.back());
       guards.push_back(std::make_unique<StreamGuard>(beside));

@@ -21,7 +21,7 @@ std::vector<int> processors(std::span<const Device> devices) {
   std::vector<int> list;
   for (const Device d : devices) {
     const DeviceClock* const clock = device_clock(d);
-    list.push_back(clock == nullptr ? -1 : clock->gpu());
+    list.push_back(clock == nullptr ? -1 : clock->real_gpu());
   }
   return list;
 }

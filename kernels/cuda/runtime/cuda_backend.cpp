@@ -114,7 +114,7 @@ double CudaDevice::seconds_between(const Event& from, const Event& to) {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-int CudaDevice::gpu() const noexcept { return emulated() ? -1 : gpu_.ordinal(); }
+int CudaDevice::real_gpu() const noexcept { return emulated() ? -1 : gpu_.ordinal(); }
 
 void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
   require_working(gpu_, device_);

@@ -33,7 +33,7 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   std::unique_ptr<Event> make_event() override;
   [[nodiscard]] std::unique_ptr<Event> make_timed_event() override;
   [[nodiscard]] double seconds_between(const Event& from, const Event& to) override;
-  [[nodiscard]] int gpu() const noexcept override;
+  [[nodiscard]] int real_gpu() const noexcept override;
   [[nodiscard]] Stream& default_stream() noexcept override { return stream_; }
   void copy(const CopyDesc& copy, Stream& stream) override;
   [[nodiscard]] bool host_memory() const noexcept override { return false; }

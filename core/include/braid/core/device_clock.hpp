@@ -15,7 +15,7 @@ class DeviceClock {
   /// Seconds from one event of this device to another, both made here and recorded; blocks until both have fired. Throws CudaError, DeviceLostError.
   [[nodiscard]] virtual double seconds_between(const Event& from, const Event& to) = 0;
   /// The number of the GPU that the logical device is on; -1 where it is emulated on the host, so that its times say nothing about a GPU.
-  [[nodiscard]] virtual int gpu() const noexcept = 0;
+  [[nodiscard]] virtual int real_gpu() const noexcept = 0;
 
  protected:
   ~DeviceClock() = default;
