@@ -67,7 +67,10 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
     throw ShapeError(str("copy_: expected a shape that broadcasts to ", shape(), ", got ", source.shape()));
   if (source.id() == id()) return *this;
   const bool recorded = is_floating(dtype()) && (needs_grad({source}) || (grad_enabled() && impl_->grad_fn));  // integers carry no gradient
-  Tensor from = source.detach().to(device());
+  // Between CPU devices the kernel reads the source where it is: one pass over the numbers instead of two. Elsewhere they arrive in memory of their own
+  // first, so that a copy that fails on the way has changed nothing.
+  const bool within_reach = device_context(device()).host_memory && device_context(source.device()).host_memory;
+  Tensor from = within_reach ? source.detach() : source.detach().to(device());
   if (from.storage() == storage()) from = from.clone();
   ops::copy_values(*this, from);
   storage()->bump_version();

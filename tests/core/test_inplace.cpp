@@ -191,6 +191,36 @@ TEST_CASE("in place: changes of what an op made are recorded", "[inplace][gradie
   CHECK_FALSE(buffer.is_leaf());
 }
 
+TEST_CASE("in place: copy_ from another CPU device takes no memory, in every layout, dtype and shape that broadcasts", "[inplace][device]") {
+  const Device there("cpu:1");
+  const Tensor x = random_tensor({4, 6}), wide = random_tensor({6, 4}).t(), row = random_tensor({6}), doubles = random_tensor({4, 6}, DType::float64);
+  const Tensor y = zeros({4, 6}, {.device = there}), columns = zeros({6, 4}, {.device = there}).t();
+  const std::uint64_t here_before = memory_stats(x.device()).allocations, there_before = memory_stats(there).allocations;
+  for (const Tensor& to : {y, columns})
+    for (const Tensor& from : {x, wide, row, doubles}) {
+      const std::uint64_t version = to.storage()->version();
+      to.copy_(from);
+      CHECK(to.storage()->version() > version);
+      CHECK(to.device() == there);
+      for (std::int64_t i = 0; i < 4; ++i)
+        for (std::int64_t j = 0; j < 6; ++j) {
+          // Read in place: item() and select() make no memory on the devices.
+          const Tensor want = from.dim() == 1 ? from.select(0, j) : from.select(0, i).select(0, j);
+          CHECK(to.select(0, i).select(0, j).item<double>() == static_cast<double>(static_cast<float>(want.item<double>())));
+        }
+    }
+  CHECK(memory_stats(there).allocations == there_before);
+  CHECK(memory_stats(x.device()).allocations == here_before);
+  // The gradient arrives where the source is.
+  const Tensor source = random_tensor({4, 6}).requires_grad_();
+  const Tensor target = zeros({4, 6}, {.device = there});
+  target.copy_(source);
+  (target * target).sum().backward();
+  REQUIRE(source.grad().defined());
+  CHECK(source.grad().device() == source.device());
+  CHECK(source.grad().select(0, 1).select(0, 2).item<double>() == Approx(2 * source.select(0, 1).select(0, 2).item<double>()));
+}
+
 TEST_CASE("in place: a change of what backward needs is found", "[inplace][errors]") {
   const Tensor x = random_tensor({3}).requires_grad_();
   {
