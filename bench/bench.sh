@@ -9,7 +9,16 @@ name=${1:-}
 [[ $name == accuracy ]] && exec bench/accuracy.sh "$@"
 build=release
 [[ $name == simt || $name == ladder ]] && build=simt  # the emulation of CUDA has a build of its own
-configure $build -DBRAID_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
+arguments=()
+if [[ $name == transfer && " $* " =~ [\ =,]cuda ]]; then  # --devices cuda:0: a GPU where there is one, else the emulation
+  build=simt
+  nvcc=${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}
+  if [[ -n $nvcc ]] && nvidia-smi -L 2>/dev/null | grep '^GPU' >/dev/null; then
+    build=cuda-release
+    arguments=(-DCMAKE_BUILD_TYPE=Release -DBRAID_CUDA=ON "-DCMAKE_CUDA_COMPILER=$nvcc")
+  fi
+fi
+configure $build -DBRAID_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF "${arguments[@]}"
 if [[ -z $name ]]; then
   echo "./dev bench <name>, where name is one of:"
   { printf 'bench_accuracy\nbench_simt\nbench_ladder\n'; cmake --build build/release --target help | sed -n 's/^\(bench_[a-z0-9]*\): phony$/\1/p'; } | sed 's/^bench_/  /'
@@ -23,6 +32,6 @@ build $build "bench_$name" >&2
 # The ones that run beside PyTorch. Without it they still run, and say that the peer is missing.
 case " $name $* " in
   *" --no-peers "* | *" --help "*) ;;
-  " loader "* | " ops "* | " split "* | " start "* | " train "*) bench/peers/setup.sh --quiet >&2 || echo "./dev bench $name: goes on without PyTorch" >&2 ;;
+  " loader "* | " ops "* | " split "* | " start "* | " train "* | " transfer "*) bench/peers/setup.sh --quiet >&2 || echo "./dev bench $name: goes on without PyTorch" >&2 ;;
 esac
 exec "build/$build/bench/bench_$name" "$@"

@@ -46,7 +46,7 @@ class Server:
         import rows
         import torch
 
-        if name.startswith("loader_") or name in rows.OPS:
+        if name.startswith(("loader_", "clone_", "copy_")) or name in rows.OPS:
             torch.set_num_threads(threads)
             return {"row": name, "threads": threads, "us": rows.measure_calls(self.row(name), iterations), "loss": 0.0}
         if "_ddp" in name:
@@ -65,7 +65,8 @@ class Server:
             values = self.distributed().losses(name, threads, count)
         else:
             torch.set_num_threads(threads)
-            values = self.row(name).sample(count) if name in rows.OPS else rows.losses(self.row(name), count)
+            row = self.row(name)
+            values = row.sample(count) if hasattr(row, "sample") else rows.losses(row, count)
         return {"row": name, "threads": threads, "losses": values}
 
     def close(self):

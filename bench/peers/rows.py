@@ -1,5 +1,6 @@
 """The benchmark's rows in PyTorch: nets, data and training steps, filled by the same formula as Braid's side (support/rows.hpp)."""
 
+import functools
 import math
 import re
 import statistics
@@ -137,7 +138,8 @@ def cnn_row(rows):
 
 
 def make_row(name):
-    """linear_30x5x2_sgd, cnn_b64_sgd, block_sgd, lstm_lm_sgd, mlp<hidden>_b<rows>_ and sgd, adam or adam_fused, loader_<rows>x<width>_b<batch>, or one of OPS."""
+    """linear_30x5x2_sgd, cnn_b64_sgd, block_sgd, lstm_lm_sgd, mlp<hidden>_b<rows>_ and sgd, adam or adam_fused, loader_<rows>x<width>_b<batch>,
+    clone_<bytes>, copy_<bytes>, or one of OPS."""
     if name == "cnn_b64_sgd":
         return cnn_row(64)
     if name == "lstm_lm_sgd":
@@ -151,6 +153,9 @@ def make_row(name):
     match = re.fullmatch(r"loader_(\d+)x(\d+)_b(\d+)", name)
     if match:
         return Loader(int(match[1]), int(match[2]), int(match[3]))
+    match = re.fullmatch(r"(clone|copy)_(\d+)", name)
+    if match:
+        return Move(match[1], int(match[2]) // 4)
     match = re.fullmatch(r"mlp(\d+)_b(\d+)_(sgd|adam|adam_fused)", name)
     if not match:
         raise ValueError(f"unknown row {name}")
@@ -227,6 +232,30 @@ class Op:
     def sample(self, count):
         """`count` numbers of the result, evenly spaced."""
         flat = self.step().flatten()
+        return flat[:: flat.numel() // count][:count].tolist()
+
+
+@functools.lru_cache(maxsize=1)
+def moved(count):
+    """Numbers to move, 4 bytes each: the last ones are kept, for the rows of one size take turns."""
+    return torch.arange(count, dtype=torch.int32)
+
+
+@functools.lru_cache(maxsize=1)
+def place(count):
+    return torch.zeros(count, dtype=torch.int32)
+
+
+class Move:
+    """A copy of so many bytes, onto new memory or onto memory that is there: row clone_<bytes> or copy_<bytes>."""
+
+    def __init__(self, kind, count):
+        x = moved(count)
+        self.step = x.clone if kind == "clone" else functools.partial(place(count).copy_, x)
+
+    def sample(self, count):
+        """`count` numbers of the result, evenly spaced."""
+        flat = self.step()
         return flat[:: flat.numel() // count][:count].tolist()
 
 

@@ -12,9 +12,6 @@
 namespace bench {
 namespace {
 
-// Below these sizes malloc neither maps memory of its own for a block nor gives any back.
-constexpr const char* kTunedMalloc = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=4294967296";
-
 /// The faster of some peers.
 struct Best {
   std::string name, all;  ///< empty if there is none; all of them with their times

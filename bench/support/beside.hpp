@@ -11,6 +11,9 @@
 // A row timed beside PyTorch's two interfaces, in Python and in C++, in one interleaved run; the faster one counts.
 namespace bench {
 
+/// For a peer's environment: below these sizes malloc neither maps memory of its own for a block nor gives any back.
+constexpr const char* kTunedMalloc = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=4294967296";
+
 /// The processes. Make them before Braid makes threads or pins one: a child inherits its parent's mask.
 struct Peers {
   std::vector<std::unique_ptr<Peer>> list;   ///< as anyone would start them; empty with --no-peers

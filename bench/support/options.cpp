@@ -1,5 +1,6 @@
 #include "support/options.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -11,13 +12,14 @@
 
 namespace bench {
 
-Options read_options(int argc, char** argv, const std::string& about) {
+Options read_options(int argc, char** argv, const std::string& about, const std::vector<OwnOption>& own) {
   Options o;
   const char* folder = std::getenv("BRAID_PEERS");
   o.peers = folder && *folder ? folder : std::string(BRAID_SOURCE_DIR) + "/build/peers-venv";
   const auto usage = [&](int code) {
     std::printf("%s\n\n  --json FILE   write the rows\n  --peers DIR   where bench/peers/setup.sh put PyTorch\n  --no-peers    Braid alone\n", about.c_str());
     std::printf("  --rounds N    rounds of ABBA turns (5)\n  --check       compare results, time nothing\n  --strict      a missed bar is exit code 1\n");
+    for (const OwnOption& option : own) std::printf("  %s %s\n", option.name, option.help);
     std::exit(code);
   };
   for (int i = 1; i < argc; ++i) {
@@ -39,6 +41,13 @@ Options read_options(int argc, char** argv, const std::string& about) {
       if (o.rounds < 1) usage(2);
     } else if (word == "--help" || word == "-h") {
       usage(0);
+    } else if (const auto found = std::find_if(own.begin(), own.end(), [&](const OwnOption& option) { return word == option.name; }); found != own.end()) {
+      try {
+        found->take(value());
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s: %s\n", found->name, error.what());
+        usage(2);
+      }
     } else {
       std::fprintf(stderr, "unknown argument %s\n", argv[i]);
       usage(2);
@@ -48,7 +57,7 @@ Options read_options(int argc, char** argv, const std::string& about) {
 }
 
 int run_program(int argc, char** argv, const Program& program, int (*run)(const Options&)) {
-  const Options options = read_options(argc, argv, std::string(program.name) + ": " + program.about);
+  const Options options = read_options(argc, argv, std::string(program.name) + ": " + program.about, program.own);
   if (program.cores > 0) stay_on(static_cast<std::size_t>(program.cores));
   for (const auto& [name, value] : program.environment) setenv(name, value, 1);
   setvbuf(stdout, nullptr, _IOLBF, 0);

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,15 +18,24 @@ struct Options {
   bool strict = false;    ///< --strict: a missed bar is exit code 1
 };
 
-/// Reads the command line. On --help or a mistake prints the usage and ends the program.
-[[nodiscard]] Options read_options(int argc, char** argv, const std::string& about);
+/// An option of one benchmark, with a value.
+struct OwnOption {
+  const char* name;                              ///< `--max-bytes`
+  const char* help;                              ///< `N   the largest copy`: what the value is, and what it does
+  std::function<void(const std::string&)> take;  ///< what it throws is printed as a mistake
+};
 
-/// A benchmark: its name, what it is about in a few words, how many cores it keeps to (0: all there are), and the variables of the environment that it runs with.
+/// Reads the command line. On --help or a mistake prints the usage and ends the program.
+[[nodiscard]] Options read_options(int argc, char** argv, const std::string& about, const std::vector<OwnOption>& own = {});
+
+/// A benchmark: its name, what it is about in a few words, how many cores it keeps to (0: all there are), and the variables of the environment that it runs with;
+/// and the options that it has beside those of all.
 struct Program {
   const char* name;
   const char* about;
   int cores = 1;
   std::vector<std::pair<const char*, const char*>> environment = {};
+  std::vector<OwnOption> own = {};
 };
 /// The body of its main: reads the command line, prepares all that and calls `run`. What run throws is printed, and the result is 1.
 [[nodiscard]] int run_program(int argc, char** argv, const Program& program, int (*run)(const Options&));

@@ -82,6 +82,20 @@ std::int64_t rows_of(std::int64_t batch, int devices) { return (batch + devices 
 
 }  // namespace
 
+CostLine fit_cost_line(std::span<const CostPoint> points) {
+  std::vector<Point> measured;
+  measured.reserve(points.size());
+  for (const CostPoint& p : points) measured.push_back({1, p.amount, p.seconds});
+  return line(measured);
+}
+
+double worst_misfit(const CostLine& line, std::span<const CostPoint> points) noexcept {
+  double worst = 0;
+  for (const CostPoint& p : points)
+    if (p.seconds > 0) worst = std::max(worst, std::abs(line(p.amount) / p.seconds - 1));
+  return worst;
+}
+
 CostModel CostModel::fit(std::span<const CostSample> samples, Collective collective) {
   if (samples.empty()) throw ArgumentError("CostModel::fit: expected at least one sample, got none");
   CostModel model;

@@ -12,11 +12,11 @@ fi
 "$nvcc" --version | tail -n 2
 # Host code quickly, without optimisation and hardening (nvcc's -O is of that alone: the kernels' report stays as it is): nothing is timed.
 configure cuda -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -DNDEBUG" "-DCMAKE_CUDA_FLAGS_DEBUG=-O0 -DNDEBUG" -DBRAID_CUDA=ON \
-  -DCMAKE_CUDA_COMPILER="$nvcc" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=OFF -DBRAID_CUDA_COMPRESS=OFF \
+  -DCMAKE_CUDA_COMPILER="$nvcc" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=ON -DBRAID_CUDA_COMPRESS=OFF \
   -DBRAID_TEST_OPTIONS=-DCATCH_CONFIG_FAST_COMPILE
 # All that nvcc compiles, and two suites that call every part of the library; the sources of the others are the same as in the plain build.
 start=$SECONDS
-build cuda braid braid_bench braid_tests_{nn,nn_train,parallel,cuda,cuda_kernels,ladder,simt_conformance,tutorials} braid_tutorials
+build cuda braid braid_bench bench_transfer braid_tests_{nn,nn_train,parallel,cuda,cuda_kernels,ladder,simt_conformance,tutorials} braid_tutorials
 echo "NOTE: built in $((SECONDS - start)) s (bar 240 s)"
 
 for program in build/cuda/tests/nn/braid_tests_nn build/cuda/docs/tutorials/data_parallel; do

@@ -143,6 +143,26 @@ TEST_CASE("cost model: the dominating terms", "[parallel][report]") {
   CHECK(parallel::dominating_cost(s) == "other");
 }
 
+TEST_CASE("cost model: a line through measured times of copies, and how far it is from the worst of them", "[parallel][report]") {
+  using parallel::CostPoint;
+  std::vector<CostPoint> points;
+  for (double bytes = 4096; bytes <= 1 << 30; bytes *= 4) points.push_back({bytes, 3e-6 + bytes / 10e9});
+  const parallel::CostLine exact = parallel::fit_cost_line(points);
+  CHECK(exact.latency == Approx(3e-6));
+  CHECK(1 / exact.slope == Approx(10e9));
+  CHECK(parallel::worst_misfit(exact, points) < 1e-9);
+  // Relative errors: a large copy that is a tenth too slow leaves the latency nearly as it is, which a fit to seconds would lose in the 10 ms.
+  points.back().seconds *= 1.1;
+  const parallel::CostLine noisy = parallel::fit_cost_line(points);
+  CHECK(noisy.latency == Approx(3e-6).epsilon(0.05));
+  CHECK(parallel::worst_misfit(noisy, points) == Approx(0.07).margin(0.03));
+  points.push_back({1, 0});  // nothing was measured
+  CHECK(parallel::fit_cost_line(points).latency == noisy.latency);
+  CHECK(parallel::worst_misfit(noisy, points) == Approx(0.07).margin(0.03));
+  CHECK(parallel::fit_cost_line(std::span(points).first(1)).latency == 0);
+  CHECK(parallel::fit_cost_line({}).slope == 0);
+}
+
 TEST_CASE("cost model: errors", "[parallel][report]") {
   const Machine machine;
   CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected at least one sample, got none", CostModel::fit({}));

@@ -39,6 +39,17 @@ struct CostLine {
   [[nodiscard]] double operator()(double amount) const noexcept { return latency + amount * slope; }
 };
 
+/// A measured time of an amount: bytes of a copy, rows of a batch.
+struct CostPoint {
+  double amount = 0;
+  double seconds = 0;
+};
+/// The line of least squares of relative errors, so that short times count as much as long ones. Points of 0 s are passed over; points of one amount only give a
+/// line through the origin, no points one that is 0.
+[[nodiscard]] CostLine fit_cost_line(std::span<const CostPoint> points);
+/// How far the line is from the worst of the points: the largest |line(amount) / seconds - 1|. Points of 0 s are passed over.
+[[nodiscard]] double worst_misfit(const CostLine& line, std::span<const CostPoint> points) noexcept;
+
 /// T(n, B) = scatter + replicate + slowdown · c(⌈B/n⌉) + gather + reduce + optimizer + other, and T(1, B) = c(B) + optimizer + other, where
 ///
 ///   c(b)       max(floor, c0 + c1 b): forward and backward of b rows on one device

@@ -1,0 +1,29 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "support/json.hpp"
+#include "transfer/fit.hpp"
+
+namespace bench::transfer {
+
+/// One size of one way to move.
+struct Sample {
+  std::size_t bytes = 0;
+  double us = 0, call_us = 0, noise = 0, memcpy_us = 0;
+  double peer_us = 0, tuned_us = 0;  ///< PyTorch's, and with a malloc that keeps its memory; 0: none
+};
+/// A way to move, over the sizes.
+struct Column {
+  std::string direction, memory, mode, call, text, from, to;
+  std::vector<Sample> samples;
+  Curve curve;
+};
+
+/// A line for each size, and the fit.
+void print(const Column& column, bool queued);
+/// A row for each size and for each line of the fit. `peer`: its name.
+void add_rows(const Column& column, const std::string& peer, bool simulated, std::vector<Json>& rows);
+
+}  // namespace bench::transfer
