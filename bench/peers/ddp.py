@@ -1,10 +1,9 @@
 """DistributedDataParallel over gloo: two processes, one core and one thread each, driven through pipes.
 
-Row mlp<hidden>_b<rows>_ddp: every process has <rows> rows of its own; rank r takes the rows that follow those of rank r-1."""
+Rows mlp<hidden>, cnn, lstm_lm and block, then _b<rows>_ddp: every process has <rows> rows of its own; rank r takes the rows that follow those of rank r-1."""
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -80,13 +79,11 @@ def work(rank, store):
     made = {}
 
     def row(name):
-        match = re.fullmatch(r"mlp(\d+)_b(\d+)_ddp", name)
-        if not match:
-            raise ValueError(f"unknown row {name}")
         if name not in made:
             made.clear()
-            size = int(match[2])
-            made[name] = rows.mlp_row(int(match[1]), size, rank * size, DistributedDataParallel)
+            made[name] = rows.sized_row(name, "ddp", lambda size: rank * size, DistributedDataParallel, WORLD)
+        if made[name] is None:
+            raise ValueError(f"unknown row {name}")
         return made[name]
 
     for line in sys.stdin:

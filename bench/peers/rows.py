@@ -92,9 +92,10 @@ class Block(nn.Module):
         return y + self.narrow(nn.functional.gelu(self.wide(self.norm2(y))))
 
 
-def block_row():
-    x, y = (uniform(8 * 128 * 256, seed).to(torch.float32).view(8, 128, 256) for seed in (1, 2))
-    return Row(Block(), x, y, nn.functional.mse_loss)
+def block_row(batch=8, first=0, wrap=None):
+    size = 128 * 256
+    x, y = (uniform(batch * size, seed, first * size).to(torch.float32).view(batch, 128, 256) for seed in (1, 2))
+    return Row(Block(), x, y, nn.functional.mse_loss, wrap)
 
 
 class WordModel(nn.Module):
@@ -122,32 +123,47 @@ class ClippedRow(Row):
         return loss
 
 
-def lstm_lm_row(words=10000, width=200, layers=2, steps=35, batch=20):
-    x, y = labels(steps * batch, words, 1).view(steps, batch), labels(steps * batch, words, 2)
-    return ClippedRow(WordModel(words, width, layers), x, y, nn.functional.cross_entropy)
+def lstm_lm_row(batch=20, first=0, wrap=None, world=1, words=10000, width=200, layers=2, steps=35):
+    """`batch` texts from number `first` on, of the world * batch that lie side by side."""
+    x, y = (labels(steps * batch * world, words, seed).view(steps, -1)[:, first : first + batch].contiguous() for seed in (1, 2))
+    return ClippedRow(WordModel(words, width, layers), x, y.flatten(), nn.functional.cross_entropy, wrap)
 
 
-def cnn_row(rows):
-    x = uniform(rows * 784, 1).to(torch.float32).view(rows, 1, 28, 28)
-    y = labels(rows, 10, 2)
+def cnn_row(rows, first_row=0, wrap=None):
+    x = uniform(rows * 784, 1, first_row * 784).to(torch.float32).view(rows, 1, 28, 28)
+    y = labels(rows, 10, 2, first_row)
     net = nn.Sequential(
         nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.Linear(1600, 128), nn.ReLU(), nn.Linear(128, 10),
     )  # fmt: skip
-    return Row(net, x, y, nn.functional.cross_entropy)
+    return Row(net, x, y, nn.functional.cross_entropy, wrap)
+
+
+def sized_row(name, ending, first=lambda size: 0, wrap=None, world=1):
+    """mlp<hidden>, cnn, lstm_lm or block, then _b<rows>_ and the ending, from row first(rows) on; None for other names."""
+    match = re.fullmatch(rf"(mlp(\d+)|cnn|lstm_lm|block)_b(\d+)_{ending}", name)
+    if not match:
+        return None
+    size = int(match[3])
+    if match[2]:
+        return mlp_row(int(match[2]), size, first(size), wrap)
+    if match[1] == "lstm_lm":
+        return lstm_lm_row(size, first(size), wrap, world)
+    return {"cnn": cnn_row, "block": block_row}[match[1]](size, first(size), wrap)
 
 
 def make_row(name):
-    """linear_30x5x2_sgd, cnn_b64_sgd, block_sgd, lstm_lm_sgd, mlp<hidden>_b<rows>_ and sgd, adam or adam_fused, loader_<rows>x<width>_b<batch>,
-    clone_<bytes>, copy_<bytes>, or one of OPS."""
-    if name == "cnn_b64_sgd":
-        return cnn_row(64)
+    """linear_30x5x2_sgd, block_sgd (8 sequences), lstm_lm_sgd (20 texts), what sized_row makes with sgd, mlp<hidden>_b<rows>_ and adam or adam_fused,
+    loader_<rows>x<width>_b<batch>, clone_<bytes>, copy_<bytes>, or one of OPS."""
     if name == "lstm_lm_sgd":
         return lstm_lm_row()
     if name == "linear_30x5x2_sgd":
         return linear_row()
     if name == "block_sgd":
         return block_row()
+    row = sized_row(name, "sgd")
+    if row:
+        return row
     if name in OPS:
         return Op(OPS[name])
     match = re.fullmatch(r"loader_(\d+)x(\d+)_b(\d+)", name)
@@ -156,11 +172,9 @@ def make_row(name):
     match = re.fullmatch(r"(clone|copy)_(\d+)", name)
     if match:
         return Move(match[1], int(match[2]) // 4)
-    match = re.fullmatch(r"mlp(\d+)_b(\d+)_(sgd|adam|adam_fused)", name)
+    match = re.fullmatch(r"mlp(\d+)_b(\d+)_(adam|adam_fused)", name)
     if not match:
         raise ValueError(f"unknown row {name}")
-    if match[3] == "sgd":
-        return mlp_row(int(match[1]), int(match[2]))
     return mlp_row(int(match[1]), int(match[2]), optimizer=lambda p: torch.optim.Adam(p, fused=match[3] == "adam_fused" or None))
 
 

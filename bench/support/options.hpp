@@ -1,6 +1,8 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,26 +18,34 @@ struct Options {
   int rounds = 5;         ///< --rounds N: ABBA rounds
   bool check = false;     ///< --check: compare results, time nothing
   bool strict = false;    ///< --strict: a missed bar is exit code 1
+  std::map<std::string, std::string, std::less<>> own = {};  ///< the program's own options that were given, by name; a flag's value is empty
+  [[nodiscard]] bool has(std::string_view name) const { return own.find(name) != own.end(); }
+  /// The value of an own option, or `otherwise` if it was not given.
+  [[nodiscard]] std::string value(std::string_view name, std::string otherwise) const {
+    const auto at = own.find(name);
+    return at == own.end() ? std::move(otherwise) : at->second;
+  }
+  /// The value as a whole number in [1, most]; else prints what was expected and ends the program with code 2.
+  [[nodiscard]] int number(std::string_view name, int otherwise, int most) const;
 };
 
-/// An option of one benchmark, with a value.
+/// An option of one benchmark alone.
 struct OwnOption {
-  const char* name;                              ///< `--max-bytes`
-  const char* help;                              ///< `N   the largest copy`: what the value is, and what it does
-  std::function<void(const std::string&)> take;  ///< what it throws is printed as a mistake
+  const char* name;   ///< `--devices`
+  const char* value;  ///< what the usage calls its value; null: a flag
+  const char* about;
 };
 
 /// Reads the command line. On --help or a mistake prints the usage and ends the program.
 [[nodiscard]] Options read_options(int argc, char** argv, const std::string& about, const std::vector<OwnOption>& own = {});
 
-/// A benchmark: its name, what it is about in a few words, how many cores it keeps to (0: all there are), and the variables of the environment that it runs with;
-/// and the options that it has beside those of all.
+/// A benchmark: its name, what it is about in a few words, how many cores it keeps to (0: all there are), and the variables of the environment that it runs with.
 struct Program {
   const char* name;
   const char* about;
   int cores = 1;
   std::vector<std::pair<const char*, const char*>> environment = {};
-  std::vector<OwnOption> own = {};
+  std::vector<OwnOption> options = {};
 };
 /// The body of its main: reads the command line, prepares all that and calls `run`. What run throws is printed, and the result is 1.
 [[nodiscard]] int run_program(int argc, char** argv, const Program& program, int (*run)(const Options&));
