@@ -39,7 +39,7 @@ std::vector<Efficiency> DataParallelReport::efficiencies() const {
     const auto n = static_cast<std::int64_t>(run.devices.size());
     if (n < 2 || run.seconds <= 0) continue;
     const int devices = static_cast<int>(n);
-    const double apart = run.batch % n == 0 ? independent_seconds(devices, run.batch / n) : 0;
+    const double apart = independent_seconds(devices, (run.batch + n - 1) / n);  // of the largest chunk, which the step waits for
     if (const MeasuredRun* const one = single(run.batch)) {
       Efficiency e{Efficiency::Scaling::strong, devices, run.batch, one->seconds / (static_cast<double>(n) * run.seconds), {}, run.simulated};
       if (apart > 0) e.ceiling = one->seconds / (static_cast<double>(n) * apart);
@@ -74,6 +74,8 @@ std::vector<CostSample> DataParallelReport::samples(const MeasuredRun* without) 
   for (const MeasuredRun& run : runs_) {
     if (&run == without || run.steps == 0) continue;
     CostSample s{.devices = static_cast<int>(run.devices.size()), .batch = run.batch, .seconds = run.critical, .slowdown = slowdown(run)};
+    // The recorded phases say what a step is spent on, T(n) how long it takes: without the recorder, where that was measured.
+    if (const double total = run.critical.total(); total > 0 && run.seconds > 0) s.seconds *= run.seconds / total;
     // Bytes of a step: the first may have moved more.
     std::vector<double> scatter(static_cast<std::size_t>(run.steps)), replicate = scatter, gather = scatter, reduce = scatter;
     for (std::size_t i = 0; i < run.replicas.size(); ++i) {

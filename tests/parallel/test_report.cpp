@@ -165,6 +165,34 @@ TEST_CASE("report: efficiency, strong and weak, beside the ceiling of independen
   CHECK((report.runs()[2].simulated || !on_cpu()));
 }
 
+TEST_CASE("report: the ceiling of an uneven batch is that of its largest chunk", "[parallel][report]") {
+  if (several() < 2) return;
+  DataParallelReport report;
+  ReportSteps(1, 47, 8).record(report, 1, 15e-3);
+  ReportSteps(2, 47, 8).record(report, 1, 10e-3);
+  report.add_independent(2, 24, 8.5e-3);
+  const std::vector<Efficiency> list = report.efficiencies();
+  REQUIRE(list.size() == 1);
+  CHECK(list[0].scaling == Efficiency::Scaling::strong);
+  CHECK(list[0].ceiling.value() == Approx(15.0 / (2 * 8.5)));
+}
+
+TEST_CASE("report: predictions are of the time that was set, not of the recorded one", "[parallel][report]") {
+  constexpr double kSet = 50;  // s; no recorded step is near it
+  DataParallelReport report;
+  ReportSteps(1, 32, 64).record(report, 6, kSet);
+  REQUIRE(report.predictions().size() == 1);
+  CHECK(report.predictions()[0].predicted == Approx(32 / kSet));
+  CHECK(report.predictions()[0].terms.compute < kSet);
+  if (several() < 2) return;
+  ReportSteps(1, 64, 64).record(report, 6, 2 * kSet);
+  ReportSteps(2, 128, 64).record(report, 6, 2 * kSet);
+  ReportSteps(2, 64, 64).record(report, 6, kSet);
+  const std::vector<Prediction> list = report.predictions();
+  REQUIRE(list[3].predicted_apart);
+  CHECK(*list[3].predicted_apart < 1.5 * 64 / kSet);
+}
+
 TEST_CASE("10.2: the prediction of a run stands beside its measurement", "[parallel][report]") {
   DataParallelReport report;
   ReportSteps(1, 32, 64).record(report, 6);

@@ -15,6 +15,10 @@ struct PhaseSeconds {
   /// no device is in any phase.
   double idle = 0;
   [[nodiscard]] double total() const noexcept { return scatter + replicate + compute + gather + reduce + optimizer + idle; }
+  PhaseSeconds& operator*=(double factor) noexcept {
+    for (double* const part : {&scatter, &replicate, &compute, &gather, &reduce, &optimizer, &idle}) *part *= factor;
+    return *this;
+  }
 };
 
 /// One measured configuration.

@@ -60,7 +60,7 @@ struct Efficiency {
   int devices = 1;
   std::int64_t batch = 0;  ///< rows of a step of the n devices
   double value = 0;
-  std::optional<double> ceiling = {};  ///< the same for n independent runs at once; none if they were not measured
+  std::optional<double> ceiling = {};  ///< the same for n independent runs of ⌈batch / n⌉ rows at once; none if they were not measured
   bool simulated = false;
 };
 
@@ -168,7 +168,7 @@ class DataParallelReport::Recording {
   };
   [[nodiscard]] Step step() { return Step(*this); }
 
-  /// T(n) as it was timed elsewhere, without a recorder. Throws ArgumentError unless it is positive and finite.
+  /// T(n) as it was timed elsewhere, without a recorder: efficiency and predictions are of it, with the recorded phases as its parts. Throws ArgumentError unless it is positive and finite.
   void set_seconds(double seconds);
   /// Counts what model and optimizer hold now, by device: after a backward, before zero_grad.
   template <class M>
