@@ -22,15 +22,17 @@ struct Block : braid::nn::Module {
   BRAID_FIELDS(norm1, qkv, out, norm2, wide, narrow)
 };
 
-[[nodiscard]] inline braid::Tensor sequences(std::uint64_t seed) { return braid::tensor(uniform(8 * 128 * 256, seed)).reshape({8, 128, 256}); }
+[[nodiscard]] inline braid::Tensor sequences(std::uint64_t seed, std::int64_t count = 8) {
+  return braid::tensor(uniform(count * 128 * 256, seed)).reshape({count, 128, 256});
+}
 
 /// The losses by another way: float64, and gradients by recorded ops alone (create_graph), so that no fused backward takes part.
-[[nodiscard]] inline std::vector<double> block_reference(int steps) {
+[[nodiscard]] inline std::vector<double> block_reference(int steps, std::int64_t count = 8) {
   using namespace braid;
   Block model;
   fill(parameters(model));
   to(model, DType::float64);
-  const Tensor x = sequences(kInputSeed).to(DType::float64), target = sequences(kTargetSeed).to(DType::float64);
+  const Tensor x = sequences(kInputSeed, count).to(DType::float64), target = sequences(kTargetSeed, count).to(DType::float64);
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
     const Tensor loss = square(model(x) - target).mean();
