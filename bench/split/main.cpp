@@ -48,7 +48,7 @@ std::vector<Update> chosen_updates(const std::string& name) {
   refuse("--update", "broadcast, local or both", name);
 }
 
-/// Where the report goes: beside the JSON, else the build folder. The first net's report in the default mode is split-report, the others have names of their own.
+/// Where a report goes: beside the JSON, else the build folder. The first one is split-report, the others have the names of net and update.
 std::string report_stem(const bench::Options& options, const Net& net, Update update, bool first) {
   const std::filesystem::path folder = options.json.empty() ? std::filesystem::path(BRAID_BENCH_FOLDER) : std::filesystem::path(options.json).parent_path();
   std::string name = "split-report";

@@ -23,8 +23,8 @@ struct Predicted {
   bool apart = false;  ///< by a model of the other runs alone, which has not seen this one
 };
 
-/// Records steps of every configuration of that update, with the times that were measured without the recorder, writes <stem>.txt, .json, .trace.json and .html,
-/// and gives the predictions in the order of the configurations.
+/// Records steps of every configuration of that update, beside the times that were measured without the recorder; writes <stem>.txt, .json, .trace.json and
+/// .html, and gives the predictions in the order of the configurations.
 [[nodiscard]] std::vector<std::pair<Config, Predicted>> write_report(const Net& net, const Setup& setup, Update update, const Measured& measured,
                                                                      const std::string& stem);
 
