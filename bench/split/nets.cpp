@@ -82,6 +82,9 @@ auto over(const std::vector<Device>& devices, Update update) {
 /// What both kinds of update share; `Step` is the training's own class.
 template <class Kind>
 class Base : public Training {
+ public:
+  [[nodiscard]] const std::vector<Tensor>& parameters() const override { return parameters_; }
+
  protected:
   Base(const std::vector<Device>& devices, std::int64_t rows, Update update) : model_(over<Kind>(devices, update)), batch_(Kind::batch(rows)) {
     batch_.x = batch_.x.to(devices.front());

@@ -23,6 +23,8 @@ class Training {
   /// One training step; its loss.
   virtual braid::Tensor step() = 0;
   virtual void count_memory(braid::parallel::DataParallelReport::Recording& recording) const = 0;
+  /// The model's own, as they are now.
+  [[nodiscard]] virtual const std::vector<braid::Tensor>& parameters() const = 0;
   /// The losses of the first `count` steps from the common weights.
   [[nodiscard]] std::vector<double> losses(int count);
 };
