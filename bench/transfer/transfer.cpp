@@ -32,26 +32,26 @@ using braid::Device;
 using braid::DeviceType;
 using braid::parallel::CostPoint;
 
-// What the command line says beside the common options.
-std::size_t g_most = 0;  // bytes; 0: by the kind of device
-std::vector<Device> g_devices;
-
 constexpr std::size_t kMostEmulated = std::size_t{16} << 20;  // its checker looks at every 4 bytes
 
-void read_devices(const std::string& text) {
-  g_devices.clear();
+std::vector<Device> devices_of(const std::string& text) {
+  std::vector<Device> list;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
-    g_devices.emplace_back(text.substr(at, end - at));
+    list.emplace_back(text.substr(at, end - at));
     at = end + 1;
   }
-  const bool pair = g_devices.size() == 2 && g_devices[0] != g_devices[1] && g_devices[0].type() == g_devices[1].type();
-  if (g_devices.size() != 1 && !pair) throw braid::ArgumentError("expected one device or two of one kind, as cuda:0,cuda:1, got '" + text + "'");
+  const bool pair = list.size() == 2 && list[0] != list[1] && list[0].type() == list[1].type();
+  if (list.size() != 1 && !pair) throw braid::ArgumentError("--devices: expected one device or two of one kind, as cuda:0,cuda:1, got '" + text + "'");
+  return list;
 }
 
-Ends find_ends() {
-  std::vector<Device> list = g_devices;
-  if (list.empty()) {
+// The devices that were named, else the first two beside the host.
+Ends find_ends(const Options& options) {
+  std::vector<Device> list;
+  if (options.has("--devices")) {
+    list = devices_of(options.value("--devices", ""));
+  } else {
     list = braid::devices();
     if (list[0].type() == DeviceType::cpu) list.erase(list.begin());  // cpu:0 is the host
     list.resize(std::min<std::size_t>(list.size(), 2));
@@ -173,7 +173,7 @@ int run(const Options& options) {
     if (!torch.plain->available()) std::printf("torch-python is missing: %s\n", torch.plain->error().c_str());
     if (!torch.plain->available() || !torch.tuned->available()) torch = {};
   }
-  const Ends ends = find_ends();
+  const Ends ends = find_ends(options);
   const bool emulation = emulated(ends), simulated = emulation || !ends.queued();
   const std::string description = braid::device_context(ends.first).backend->description();
   std::printf("from %s to %s and back (%s)", braid::str(ends.host).c_str(), braid::str(ends.first).c_str(), description.c_str());
@@ -192,7 +192,8 @@ int run(const Options& options) {
     row.set("name", "move").set("direction", a.direction).set("memory", a.memory).set("mode", a.mode).set("us", nullptr);
     rows.push_back(row.set("skipped", a.reason));
   }
-  for (const std::size_t bytes : sizes_up_to(g_most > 0 ? g_most : emulation ? kMostEmulated : std::size_t{1} << 30)) {
+  const std::size_t usual = emulation ? kMostEmulated : std::size_t{1} << 30;
+  for (const std::size_t bytes : sizes_up_to(options.has("--max-bytes") ? bytes_of(options.value("--max-bytes", "")) : usual)) {
     // Four buffers, what `to` makes on each device and one more for a moment; three of each PyTorch.
     constexpr int kOurs = 8, kTorch = 6;
     const Torch no_torch;
@@ -237,8 +238,7 @@ int main(int argc, char** argv) {
       "what moving a tensor costs, and from which work on it pays",
       2,
       {{"BRAID_CPU_DEVICES", "3"}, {"BRAID_THREADS", "1"}, {"BRAID_PIN", "1"}},
-      {{"--max-bytes", "N  the largest copy, as 64M (1G; 16M on emulated devices)", [](const std::string& text) { g_most = bytes_of(text); }},
-       {"--devices", "A,B  one device or two that tensors move to, as cuda:0,cuda:1 (the first two of the default kind, beside the host, cpu:0)",
-        read_devices}}};
+      {{"--max-bytes", "N", "the largest copy, as 64M (1G; 16M on emulated devices)"},
+       {"--devices", "A,B", "one device or two that tensors move to, as cuda:0,cuda:1 (the first two of the default kind, beside the host, cpu:0)"}}};
   return bench::run_program(argc, argv, program, run);
 }
