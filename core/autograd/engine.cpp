@@ -12,6 +12,7 @@
 
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
+#include <braid/core/replicas.hpp>
 #include <braid/core/trace.hpp>
 #include <braid/core/worker.hpp>
 
@@ -367,6 +368,29 @@ class Engine {
   }
 
   void execute(std::uint32_t index) {
+    try {
+      run_node(index);
+    } catch (...) {
+      rethrow_named(*tasks_[index].node);
+    }
+  }
+
+  /// What goes wrong in an op that a replica has recorded is that replica's error, as it is in its forward; inside of a replica its own call says so.
+  [[noreturn]] static void rethrow_named(const Node& node) {
+    if (node.replica() < 0 || replica_group()) throw;
+    const std::exception_ptr error = std::current_exception();
+    try {
+      throw;
+    } catch (const ReplicaError&) {  // of a backward inside the op's
+      throw;
+    } catch (...) {
+      std::vector<ReplicaError::Failure> failures;
+      failures.push_back({static_cast<std::size_t>(node.replica()), node.device(), exception_type(error), exception_message(error), error});
+      std::throw_with_nested(ReplicaError(std::move(failures)));
+    }
+  }
+
+  void run_node(std::uint32_t index) {
     const Task& task = tasks_[index];
     Node& node = *task.node;
     const std::uint32_t outputs = node.outputs();

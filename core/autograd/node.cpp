@@ -1,4 +1,5 @@
 #include <braid/core/autograd.hpp>
+#include <braid/core/replicas.hpp>
 
 #include "engine.hpp"
 #include "hooks.hpp"
@@ -40,6 +41,7 @@ void Grads::push_back(Tensor t) {
 }
 
 Node::Node(const char* name, Device device, std::uint32_t outputs, std::span<const Tensor* const> inputs) : name_(name), outputs_(outputs), device_(device) {
+  if (const ReplicaGroup* const group = state.replicas; group && group->rank() < 254) replica_ = static_cast<std::uint8_t>(group->rank() + 1);
   edge_count_ = static_cast<std::uint32_t>(inputs.size());
   if (edge_count_ > kInlineEdges) many_edges_ = std::make_unique<Edge[]>(edge_count_);
   const std::span<Edge> all = edges();

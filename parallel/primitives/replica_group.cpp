@@ -4,6 +4,21 @@
 #include "primitives/turns.hpp"
 
 namespace braid::parallel {
+namespace {
+
+/// What is recorded while it lives belongs to no replica.
+class Outside {
+ public:
+  Outside() : before_(std::exchange(thread_state().replicas, nullptr)) {}
+  ~Outside() { thread_state().replicas = before_; }
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+
+ private:
+  ReplicaGroup* before_;
+};
+
+}  // namespace
 
 Meeting::Meeting(std::span<const Device> devices, bool shards)
     : devices_(devices.begin(), devices.end()),
@@ -31,6 +46,7 @@ auto Meeting::meet(std::size_t rank, What what, const Bring& bring, const Work& 
         if (brought_[i] != what)
           throw ArgumentError(str("all_reduce: expected all replicas to bring the same, got ", what == What::number ? "tensors" : "a number", " from replica ",
                                   i, " and ", what == What::number ? "a number" : "tensors", " from replica ", rank));
+      const Outside outside;
       work();
     } catch (...) {
       error_ = std::current_exception();

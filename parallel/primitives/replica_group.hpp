@@ -55,6 +55,7 @@ class MeetingScope final : public ReplicaGroup {
   MeetingScope(const MeetingScope&) = delete;
   MeetingScope& operator=(const MeetingScope&) = delete;
   [[nodiscard]] std::size_t size() const noexcept override { return meeting_.size(); }
+  [[nodiscard]] std::size_t rank() const noexcept override { return rank_; }
   [[nodiscard]] bool shards() const noexcept override { return meeting_.shards(); }
   [[nodiscard]] std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) override { return meeting_.all_reduce(rank_, std::move(tensors)); }
   [[nodiscard]] double all_reduce(double value) override { return meeting_.all_reduce(rank_, value); }

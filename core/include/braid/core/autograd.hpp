@@ -101,6 +101,8 @@ class Node : public RefCounted {
   /// Its backward runs as soon as what it needs is there, before what is left of the others: for sums over devices that take their time beside them.
   [[nodiscard]] bool early() const noexcept { return early_; }
   void set_early() noexcept { early_ = true; }
+  /// The replica of parallel_apply that recorded it; -1 for none, or for one above 253.
+  [[nodiscard]] int replica() const noexcept { return replica_ - 1; }
   /// True where input i wants a gradient. For use inside backward.
   [[nodiscard]] bool needs(std::size_t i) noexcept { return static_cast<bool>(edges()[i]); }
   void destroy() const noexcept;  // iterative: a chain of 10^6 nodes must not recurse
@@ -112,6 +114,7 @@ class Node : public RefCounted {
  private:
   friend class Engine;
   bool hooked_ = false, early_ = false;
+  std::uint8_t replica_ = 0;  // its number and 1: a byte, which costs no node any memory
   static constexpr std::size_t kInlineEdges = 3;
   const char* name_;
   std::uint64_t depth_ = 0;

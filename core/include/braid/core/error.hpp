@@ -112,7 +112,8 @@ struct WorkerError : Error {
   using Error::Error;
 };
 
-/// One or more replicas failed. what() = `Caught <Type> in replica i on device d: <original>` of the lowest index; the originals are kept.
+/// One or more replicas failed, in their forward or in backward's part of it. what() = `Caught <Type> in replica i on device d: <original>` of the lowest
+/// index; the originals are kept.
 struct ReplicaError : Error {
   struct Failure {
     std::size_t index;

@@ -20,6 +20,8 @@ class ReplicaGroup {
   [[nodiscard]] virtual std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) = 0;
   /// The sum over the replicas of a number that the host knows; nothing is queued on a device.
   [[nodiscard]] virtual double all_reduce(double value) = 0;
+  /// The number of the replica that the calling thread is: 0 to size() - 1.
+  [[nodiscard]] virtual std::size_t rank() const noexcept = 0;
 };
 
 /// The group that the calling thread is a replica of; null outside of parallel_apply.

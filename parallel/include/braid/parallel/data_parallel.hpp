@@ -303,7 +303,7 @@ Output<M, I> split_call(const M& module, const I& input, const std::vector<Devic
 /// Gradient    of a loss of the joined output: the same as on one device, summed over the replicas into the module's own parameters
 /// Throws      at construction: DeviceError for devices that do not exist or are there twice. At each call: DeviceError `module must have its parameters
 ///             and buffers on device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc.weight')`; ReplicaError; what scatter
-///             and gather throw
+///             and gather throw. In a backward: ReplicaError for what goes wrong in an op that a replica has recorded
 ///             ArgumentError in a replica of another DataParallel, where the type of the model did not show it
 /// Notes       what replicas write to plain fields is lost; what replica 0 writes in place to buffers stays. A copy has weights of its own.
 ///             `DataParallel(DataParallel(x))` is a copy of the inner one; nesting is an error at compile time
