@@ -24,11 +24,12 @@ case $module in
     status=0
     run_ctest release -L '^parallel$' || status=$?
     tests/acceptance.sh || status=1
-    # What carries replicas between GPUs: its own build, of emulated devices.
+    sed -n 's/^.*SHOWS: \([0-9]* faults\)/\1/p' build/release/Testing/Temporary/LastTest.log | sort -u
+    # What carries replicas between GPUs, and in which orders: its own build, of emulated devices.
     configure simt
-    build simt braid_tests_nccl
-    run_ctest simt -L '^nccl$' || status=1
-    sed -n 's/^.*SHOWS: NCCL: /NCCL: /p' build/simt/Testing/Temporary/LastTest.log
+    build simt braid_tests_nccl braid_tests_schedules
+    run_ctest simt -L '^(nccl|schedules)$' || status=1
+    sed -n -e 's/^.*SHOWS: NCCL: /NCCL: /p' -e 's/^.*SHOWS: \([0-9]* schedules\)/\1/p' build/simt/Testing/Temporary/LastTest.log
     exit "$status"
     ;;
   *) build release "braid_tests_$module" && run_ctest release -L "^$module\$" ;;

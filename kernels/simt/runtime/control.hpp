@@ -77,6 +77,8 @@ enum class StreamOrder : std::uint8_t { fifo, reverse, random };
 void set_stream_order(StreamOrder order, std::uint64_t seed = 1);
 /// From text, as in the environment. Throws braid::ArgumentError for what is no order.
 void set_stream_order(std::string_view text);
+/// A number made of the order in which operations have run since the order of streams was set: another one where two ran in another order.
+[[nodiscard]] std::uint64_t schedule();
 /// Operations that may wait in all queues before the executor runs some of its own accord (default 1024; 0: everything runs in its call).
 void set_queue_limit(std::size_t operations);
 /// Number of devices (BRAID_SIMT_DEVICES, default 2) and bytes of each (BRAID_SIMT_MEMORY, default 8 GiB; suffixes K, M, G). Only where nothing is alive on

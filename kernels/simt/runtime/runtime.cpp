@@ -187,6 +187,13 @@ void set_stream_order(StreamOrder order, std::uint64_t seed) {
   const detail::Runtime::Lock lock(r.mutex);
   r.order = order;
   r.random.seed(seed);
+  r.schedule = 0;
+}
+
+std::uint64_t schedule() {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  return r.schedule;
 }
 
 void set_stream_order(std::string_view text) {

@@ -237,6 +237,7 @@ class Runtime {
 
   StreamOrder order = StreamOrder::fifo;
   std::mt19937_64 random{1};
+  std::uint64_t schedule = 0;  // see simt::schedule
   std::size_t queue_limit = 1024;
   bool peer_supported = true;
   std::atomic<bool> peer_wrong{false};  // read by copies that run
