@@ -18,17 +18,19 @@
 
 #include "engine.hpp"
 #include "hooks.hpp"
+#include "joins.hpp"
 #include "ops/common.hpp"
+#include "workspace.hpp"
 
 namespace braid {
-namespace {
 
-/// A gradient that is being put together: parts in the order of the nodes that gave them.
-struct Slot {
-  Tensor first;
-  std::uint32_t order = 0;
-  std::vector<std::pair<std::uint32_t, Tensor>> more;  // only with several devices
-};
+using detail::Borrowed;
+using detail::Leaf;
+using detail::Slot;
+using detail::Target;
+using detail::Task;
+
+namespace {
 
 [[nodiscard]] bool sole_owner(const Tensor& t) { return t.id()->references() == 1 && t.storage()->references() == 1 && t.is_contiguous(); }
 
@@ -39,67 +41,6 @@ Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
   }
   return add(a, b);
 }
-
-struct Target {
-  std::uint32_t slot = kNone;  // index into slots
-  std::uint32_t task = kNone;  // node that waits for it
-  static constexpr std::uint32_t kNone = ~0u;
-};
-
-struct Task {
-  Node* node;
-  std::uint32_t first_slot;
-  std::uint32_t first_target;
-};
-
-struct Leaf {
-  TensorImpl* impl;
-  std::uint32_t slot;
-  Tensor value;  // what commit_leaves is about to set
-  bool in_place = false;
-};
-
-/// The lists of one backward. A thread keeps one set, so that small graphs cost no heap allocation.
-struct Workspace {
-  std::vector<Ref<Node>> found;  // in the order of running
-  std::vector<Task> tasks;
-  std::vector<Target> targets;  // of all edges, node after node
-  std::vector<Slot> slots;      // of all outputs, node after node, then of the leaves
-  std::vector<Leaf> leaves;
-  std::vector<Device> devices;
-  std::vector<Tensor> seeds;
-  void clear() noexcept {
-    constexpr std::size_t kKept = 4096;  // a graph of a million nodes is not paid for by every later one
-    const auto reset = [](auto& list) {
-      if (list.capacity() > kKept) list = {};
-      else list.clear();
-    };
-    reset(found), reset(tasks), reset(targets), reset(slots), reset(leaves), reset(devices), reset(seeds);
-  }
-};
-
-/// The thread's set of lists, or a fresh one where a backward runs inside another.
-class Borrowed {
- public:
-  Borrowed() : mine_(!taken) {
-    if (mine_) taken = true, workspace_ = &kept;
-    else workspace_ = new Workspace;
-  }
-  ~Borrowed() {
-    workspace_->clear();
-    if (mine_) taken = false;
-    else delete workspace_;
-  }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
-  Workspace& operator*() const noexcept { return *workspace_; }
-
- private:
-  static inline thread_local bool taken = false;
-  static inline thread_local Workspace kept;
-  bool mine_;
-  Workspace* workspace_;
-};
 
 }  // namespace
 
@@ -122,7 +63,7 @@ class Engine {
     place_captures(captures);
     for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
     const GradMode mode(create_);
-    const Joins joins(*this);
+    const detail::Joins::Scope joins(joins_);
     if (devices_.size() <= 1) {
       const trace::Span span("backward", trace::Phase::compute, devices_.empty() ? Device() : devices_.front());
       for (std::uint32_t i = 0; i < tasks_.size(); ++i) execute(i);
@@ -134,10 +75,7 @@ class Engine {
   }
 
   /// See at_end_of_backward.
-  void add_join(std::function<void()> join) {
-    const std::lock_guard lock(joins_mutex_);
-    joins_.push_back(std::move(join));
-  }
+  void add_join(std::function<void()> join) { joins_.add(std::move(join)); }
   /// The engine that runs the node.
   [[nodiscard]] static Engine& of(const Node& node) noexcept { return *static_cast<Engine*>(node.task_); }
 
@@ -174,30 +112,6 @@ class Engine {
   }
 
  private:
-  /// Also where a node throws.
-  class Joins {
-   public:
-    explicit Joins(Engine& engine) : engine_(engine) {}
-    /// Something has failed before: what a wait for a lost device throws then says nothing more.
-    ~Joins() {
-      for (const std::function<void()>& join : engine_.joins_) {
-        try {
-          join();
-        } catch (...) {
-        }
-      }
-    }
-    Joins(const Joins&) = delete;
-    Joins& operator=(const Joins&) = delete;
-    void run() const {
-      for (const std::function<void()>& join : engine_.joins_) join();
-      engine_.joins_.clear();
-    }
-
-   private:
-    Engine& engine_;
-  };
-
   /// Shows the leaves' gradients to their hooks; in grad(), which asks for captures, only theirs.
   void hook_leaves(std::span<const Tensor> captures) {
     const auto wanted = [&](const Leaf& l) {
@@ -505,8 +419,7 @@ class Engine {
   std::vector<std::uint32_t> captures_;
   std::vector<Tensor> captured_now_;
   std::vector<Watched> watched_;
-  std::mutex joins_mutex_;
-  std::vector<std::function<void()>> joins_;
+  detail::Joins joins_;
 };
 
 void at_end_of_backward(std::function<void()> join) {
