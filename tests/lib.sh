@@ -30,6 +30,7 @@ have_package() {
     zlib1g-dev) have_file {/usr,/usr/local}/include/zlib.h ;;
     libbenchmark-dev) have_file {/usr,/usr/local}/include/benchmark/benchmark.h ;;
     clang-14) command -v clang++-14 >/dev/null ;;
+    libclang-rt-14-dev) have_file "$(clang++-14 -print-resource-dir)"/lib/*/libclang_rt.asan*.a ;;  # asked once clang++-14 is there
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null ;;  # the package is named as its program
   esac
@@ -69,6 +70,16 @@ need() {
 
 build_tools=(g++ cmake ninja-build libdnnl-dev zlib1g-dev)
 
+# compiler_changes DIRECTORY [cmake arguments]: do the arguments name another C++ compiler than the one that the build folder was configured with?
+compiler_changes() {
+  local cache=build/$1/CMakeCache.txt argument wanted='' had
+  shift
+  for argument in "$@"; do [[ $argument != -DCMAKE_CXX_COMPILER=* ]] || wanted=${argument#*=}; done
+  [[ -n $wanted && -f $cache ]] || return 1
+  had=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "$cache")
+  [[ $had != "$wanted" && $had != "$(command -v "$wanted")" ]]
+}
+
 # configure PRESET|DIRECTORY [cmake arguments]: quiet unless it fails; the summary line is shown. BRAID_WERROR=ON in the environment: warnings are errors.
 configure() {
   local name=$1 log
@@ -82,6 +93,7 @@ configure() {
     export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   fi
   [[ -z ${BRAID_WERROR:-} ]] || set -- -DBRAID_WERROR="$BRAID_WERROR" "$@"
+  ! compiler_changes "$name" "$@" || rm -rf "build/$name"  # CMake cannot change it in place: it would forget the preset's other values
   log=build/configure-$name.log
   local place=(-S . -B "build/$name" -G Ninja)
   case $name in release | simt | asan | tsan) place=(--preset "$name") ;; esac

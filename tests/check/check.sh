@@ -24,6 +24,7 @@ for name in "${names[@]}"; do
   fi
 done
 need "${build_tools[@]}" catch2 ccache libbenchmark-dev clang-14 clang-format-14 g++-11 python3-pip
+need libclang-rt-14-dev  # clang's sanitizers and libFuzzer: where it is a package of its own, clang-14 only recommends it
 
 mkdir -p build/check
 passed=0 failed=0 skipped=0
