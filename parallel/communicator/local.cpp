@@ -55,8 +55,9 @@ const void* tree_sum(Device device, const Source& source, std::size_t first, std
   const std::size_t left = std::bit_floor(count - 1);  // the largest power of two below count
   const void* const a = tree_sum(device, source, first, left, out, scratch, elements, dtype);
   if (!a) return tree_sum(device, source, first + left, count - left, out, scratch, elements, dtype);
-  const void* const b =
-      tree_sum(device, source, first + left, count - left, scratch, scratch + static_cast<std::size_t>(elements) * size_of(dtype), elements, dtype);
+  // Two ranks have no scratch (null), so there is no place after it either.
+  char* const below = count == 2 ? nullptr : scratch + static_cast<std::size_t>(elements) * size_of(dtype);
+  const void* const b = tree_sum(device, source, first + left, count - left, scratch, below, elements, dtype);
   if (!b) return a;
   add(device, out, a, b, elements, dtype);
   return out;

@@ -20,12 +20,19 @@ void same_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
   if (n > 0) store_first(to, value, static_cast<int>(n));
 }
 
+// A float that an integer cannot hold (NaN too) gives whatever the processor's conversion gives, as in PyTorch: no fault of the program that asks for it.
+#ifdef __clang__
+#define BRAID_ANY_FLOAT __attribute__((no_sanitize("float-cast-overflow")))
+#else
+#define BRAID_ANY_FLOAT  // g++ has this check on request only
+#endif
+
 /// Any bytes other than 0 count as true.
 BRAID_INLINE std::uint8_t to_bool(bool x) { return x ? 1 : 0; }
 
 /// One element; through float for float16 and bfloat16, through int32 for small integers (their range is then the int32's: no undefined conversion there).
 template <class To, class From>
-BRAID_INLINE typename To::T convert(typename From::T x) {
+BRAID_ANY_FLOAT BRAID_INLINE typename To::T convert(typename From::T x) {
   if constexpr (kThroughFloat<From> && From::kDType != DType::float32) {
     return convert<To, F32>(From::to_float(x));
   } else if constexpr (To::kDType == DType::bool_) {

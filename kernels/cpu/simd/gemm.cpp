@@ -145,6 +145,12 @@ void activate(const GemmArgs& args, const GemmTile& tile) {
 void gemm(const GemmArgs& args, Stream& stream) {
   const auto function = tile_function(args.dtype);
   if (args.m <= 0 || args.n <= 0 || args.batch <= 0) return;
+  if (args.k == 0 && (args.a == nullptr || args.b == nullptr)) {
+    // Operands without elements may be null, and the ways compute places in them: places in C instead, of which nothing is read.
+    GemmArgs empty = args;
+    empty.a = empty.b = args.c;
+    return gemm(empty, stream);
+  }
   if (args.sum_a != nullptr) reduce(row_sums_of_a(args), stream);
   const GemmWay way = choose_way(args);
   const double work = work_of(args);
