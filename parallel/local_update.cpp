@@ -3,6 +3,7 @@
 #include <exception>
 
 #include <braid/core/autograd.hpp>
+#include <braid/core/error.hpp>
 #include <braid/core/worker.hpp>
 
 #include "communicator/local.hpp"
@@ -35,6 +36,10 @@ bool sum_gradients(LocalReplicas& replicas) {
 
 void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> optimizers) {
   const NoGrad guard;
+  if (replicas.torn())
+    throw Error(
+        "LocalUpdate: expected optimizers that have taken the same steps, got a step that failed on one device after others had taken it; load_state makes "
+        "them equal");
   sum_gradients(replicas);
   replicas.refresh(replicas.parameters().front());  // what was written to the model since the forward
   const auto& copies = replicas.parameters();
@@ -67,7 +72,9 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
       if (error) drop(), std::rethrow_exception(error);
   };
   on_all(&optim::Optimizer::prepare_step);
+  replicas.set_torn(true);  // what can fail has been prepared; a lost device still may
   on_all(&optim::Optimizer::finish_step);
+  replicas.set_torn(false);
   drop();
   replicas.stepped();
 }

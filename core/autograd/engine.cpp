@@ -187,13 +187,15 @@ class Engine {
       bool early;  // behind it, not at it
     };
     std::vector<Place> places;
+    std::vector<Ref<Node>> hastened;
+    hastened.reserve(found_.size());  // what fails, fails before a node is moved
+    places.reserve(found_.size());
     for (std::uint32_t i = 0; i < found_.size(); ++i) places.push_back({i, i, false});
     for (std::uint32_t i = 0; i < found_.size(); ++i)
       for (const Edge& e : found_[i]->edges())
         if (e.node && e.node->early()) places[e.node->mark_] = {i, e.node->mark_, true};  // the last one stays
     std::stable_sort(places.begin(), places.end(),
                      [](const Place& a, const Place& b) { return a.behind != b.behind ? a.behind < b.behind : a.early < b.early; });
-    std::vector<Ref<Node>> hastened;
     for (const Place& place : places) hastened.push_back(std::move(found_[place.index]));
     found_.swap(hastened);
     mark();
@@ -336,7 +338,7 @@ class Engine {
         throw InternalError(str("backward of ", node.name(), ": expected ", edges.size(), " gradients, got ", results.size()));
       for (std::size_t i = 0; i < edges.size(); ++i) {
         const Target target = targets_[task.first_target + i];
-        if (target.slot != Target::kNone) contribute(target.slot, index, std::move(results[i]), missing_ != nullptr);
+        if (target.slot != Target::kNone) contribute(target.slot, index, std::move(results[i]), missing_ != nullptr || any_early_);
       }
     }
     if (!retain_) node.forget();

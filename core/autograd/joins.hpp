@@ -20,9 +20,9 @@ class Joins {
    public:
     explicit Scope(Joins& joins) : joins_(joins) {}
     ~Scope() {
-      for (const std::function<void()>& join : joins_.list_) {
+      while (!joins_.list_.empty()) {
         try {
-          join();
+          next();
         } catch (...) {
         }
       }
@@ -30,11 +30,15 @@ class Joins {
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
     void run() const {
-      for (const std::function<void()>& join : joins_.list_) join();
-      joins_.list_.clear();
+      while (!joins_.list_.empty()) next();
     }
 
    private:
+    void next() const {
+      const std::function<void()> join = std::move(joins_.list_.back());
+      joins_.list_.pop_back();
+      join();
+    }
     Joins& joins_;
   };
 

@@ -12,7 +12,7 @@ namespace braid::detail {
 struct Slot {
   Tensor first;
   std::uint32_t order = 0;
-  std::vector<std::pair<std::uint32_t, Tensor>> more;  // only with several devices
+  std::vector<std::pair<std::uint32_t, Tensor>> more;  // with several devices, or where a sum is taken beside this backward
 };
 
 struct Target {

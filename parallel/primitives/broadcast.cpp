@@ -68,22 +68,25 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
   };
   if (cache) cache->prepare(devices, count);
   ReplicateBytes bytes_sent;
-  std::vector<bool> moves(count);                      // to any rank
-  std::vector<std::vector<std::size_t>> stale(ranks);  // tensors whose copy is not good
+  // What has no history may be written in place by a replica, so that what an earlier graph holds is not given out again.
+  const auto there_already = [&](std::size_t k, std::size_t rank) {
+    return cache && cache->good(k, rank, tensors[k]) && (recorded[k] || cache->reusable(k, rank, bytes_of(tensors[k])));
+  };
+  // A collective writes on every rank: one that has a good copy loses it too if another one has none, or if the call fails half way.
+  std::vector<bool> moves(count);
+  for (std::size_t k = 0; k < count; ++k)
+    for (std::size_t rank = 1; rank < ranks; ++rank) moves[k] = moves[k] || !there_already(k, rank);
   for (std::size_t rank = 1; rank < ranks; ++rank) {
     std::vector<std::size_t> fresh;  // that need new memory
     for (std::size_t k = 0; k < count; ++k) {
       const std::size_t bytes = bytes_of(tensors[k]);
-      // What has no history may be written in place by a replica, so that what an earlier graph holds is not given out again.
-      if (cache && cache->good(k, rank, tensors[k]) && (recorded[k] || cache->reusable(k, rank, bytes))) {
+      if (!moves[k]) {
         place(k, rank, cache->memory(k, rank));
         bytes_sent.cached += bytes;
         span.add_bytes(rank, 0, bytes, bytes);
         continue;
       }
-      moves[k] = true;
       span.add_bytes(rank, bytes, 0, cache ? bytes : 0);
-      stale[rank].push_back(k);
       const Ref<Storage> free = cache ? cache->reusable(k, rank, bytes) : Ref<Storage>();
       if (free) place(k, rank, free);
       else fresh.push_back(k);
@@ -95,7 +98,6 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
         place(bucket.tensors[i], rank, Storage::slice(whole, bucket.offsets[i], bytes_of(tensors[bucket.tensors[i]])));
     }
   }
-  // What is good on one rank is so on all, but for copies that replicas have written: these ranks alone take part.
   std::vector<BufferView> views;
   for (std::size_t k = 0; k < count; ++k) {
     if (!moves[k]) continue;
@@ -107,7 +109,8 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
   if (!cache) return;
   cache->note(bytes_sent);
   for (std::size_t rank = 1; rank < ranks; ++rank)
-    for (const std::size_t k : stale[rank]) cache->keep(k, rank, tensors[k], copies[rank][k].storage());
+    for (std::size_t k = 0; k < count; ++k)
+      if (moves[k]) cache->keep(k, rank, tensors[k], copies[rank][k].storage());
 }
 
 /// Records the copies of some tensors as one op.
@@ -122,23 +125,37 @@ Node& record_copies(std::span<const Tensor> tensors, const std::vector<std::size
   return *outputs.front().id()->grad_fn;
 }
 
+/// Guards of several devices' streams: the last one ends first, also where something throws.
+class StreamGuards {
+ public:
+  StreamGuards() = default;
+  StreamGuards(const StreamGuards&) = delete;
+  StreamGuards& operator=(const StreamGuards&) = delete;
+  ~StreamGuards() {
+    while (!guards_.empty()) guards_.pop_back();
+  }
+  void add(const std::shared_ptr<Stream>& stream) { guards_.push_back(std::make_unique<StreamGuard>(stream)); }
+
+ private:
+  std::vector<std::unique_ptr<StreamGuard>> guards_;
+};
+
 /// reduce_tensors on the devices' communication streams, which the current ones wait for at the end of backward.
 std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const Device> devices, bool fixed) {
   const std::vector<Device> group = distinct(devices);
   std::vector<Stream*> computing;  // live as long as this backward: a guard or the device has them
   std::vector<Tensor> sums;
   {
-    std::vector<std::unique_ptr<StreamGuard>> guards;
+    StreamGuards guards;
     for (const Device d : group) {
       computing.push_back(&current_stream(d));
       const std::shared_ptr<Stream>& beside = communication_stream(d);
       beside->wait_for(*computing.back());
-      guards.push_back(std::make_unique<StreamGuard>(beside));
+      guards.add(beside);
     }
     for (const Tensor& part : parts)
       if (part.defined()) record_stream(part, current_stream(part.device()));
     sums = reduce_tensors(parts, devices, fixed);
-    while (!guards.empty()) guards.pop_back();  // in the opposite order
   }
   for (const Tensor& sum : sums)
     if (sum.defined()) record_stream(sum, *computing.front());

@@ -84,6 +84,11 @@ void LocalReplicas::stepped() {
   for (std::size_t k = 0; k < seen_.size(); ++k) seen_[k] = seen(k);
 }
 
+void LocalReplicas::zero_grad() noexcept {
+  for (std::size_t rank = 1; rank < copies_.size(); ++rank)
+    for (const Tensor& copy : copies_[rank]) copy.set_grad({});
+}
+
 ReplicateBytes LocalReplicas::last() const {
   const std::lock_guard lock(mutex_);
   return last_;

@@ -185,6 +185,23 @@ TEST_CASE("local updates: reduce shows the sum; clipping, several backwards, fro
   }
 }
 
+TEST_CASE("local updates: zero_grad of the model removes the other devices' gradients too", "[parallel][local_update]") {
+  const int n = std::min(3, device_count());
+  const Plain start = home(Plain{});
+  const auto make = [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); };
+  const DataParallel<Plain> model = local(start, n), other = local(start, n);
+  LocalUpdate optimizer(model, make), of_other(other, make);
+  loss_of(model(batch(1))).backward();  // given up, as after a loss that is not a number
+  zero_grad(model);
+  for (const auto& [net, step] : {std::pair<const DataParallel<Plain>*, LocalUpdate<optim::SGD>*>{&model, &optimizer}, {&other, &of_other}}) {
+    loss_of((*net)(batch(2))).backward();
+    step->step();
+  }
+  const std::vector<Tensor> got = parameters(model), want = parameters(other);
+  for (std::size_t k = 0; k < want.size(); ++k) CHECK_SAME_BITS(got[k], want[k]);
+  check_copies(model);
+}
+
 TEST_CASE("local updates: an error changes no parameter", "[parallel][local_update][errors]") {
   const int n = std::min(3, device_count());
   if (n < 2) return;

@@ -214,6 +214,21 @@ TEST_CASE("4.15: a copy of the wrapper has copies of its own, and calls at the s
   CHECK(wrong == 0);
 }
 
+TEST_CASE("4.15: what is sent to one device is sent to all, and counted so", "[parallel][cache]") {
+  if (device_count() < 3) return;
+  DataParallel model(home(Plain{}), group(3));
+  check_forward(model, kBytes, 0);
+  {
+    const NoGrad guard;
+    for (const Tensor& p : parameters(model)) p.mul_(0.5);
+  }
+  const Tensor few = random_tensor({2, 4}, DType::float32, device(0), 3);  // for two of the devices
+  CHECK(allclose(model(few), model.module(few), 1e-6, 1e-6));
+  CHECK(model.replicate_bytes().copied == kBytes);
+  check_forward(model, kBytes, 0);  // the third has none of them
+  check_forward(model, 0, kBytes);
+}
+
 TEST_CASE("4.15: a forward that fails leaves nothing wrong behind", "[parallel][cache][errors]") {
   if (several() < 2) return;
   struct Fails : nn::Module {

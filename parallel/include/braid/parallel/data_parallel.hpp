@@ -361,6 +361,12 @@ struct DataParallel : nn::Module {
     return local_.get();
   }
 
+  /// Removes all gradients: the module's, and with Update::local those that wait on the other devices. `zero_grad(model)` calls it.
+  void zero_grad() const {
+    braid::zero_grad(module);
+    if (local_.get()) local_.get()->zero_grad();
+  }
+
   BRAID_FIELDS(module)
 
  private:
@@ -411,3 +417,13 @@ auto data_parallel(const M& module, const I& input, const DeviceList& on, std::o
 }
 
 }  // namespace braid::parallel
+
+namespace braid {
+
+/// Removes the gradients of a DataParallel on all its devices.
+template <class M>
+void zero_grad(const parallel::DataParallel<M>& model) {
+  model.zero_grad();
+}
+
+}  // namespace braid

@@ -22,6 +22,11 @@ class LocalReplicas {
   void refresh(std::span<const Tensor> parameters);
   /// After all have taken the same step: the copies are what the model's parameters are.
   void stepped();
+  /// Some optimizers have changed what others have not: their next steps would differ.
+  void set_torn(bool torn) noexcept { torn_ = torn; }
+  [[nodiscard]] bool torn() const noexcept { return torn_; }
+  /// Removes the gradients of the copies, not those of the model's own.
+  void zero_grad() noexcept;
 
   [[nodiscard]] const std::vector<Device>& devices() const noexcept { return devices_; }
   [[nodiscard]] const std::vector<std::vector<Tensor>>& parameters() const noexcept { return copies_; }  ///< [rank][parameter]
@@ -40,6 +45,7 @@ class LocalReplicas {
   std::vector<std::vector<Tensor>> copies_;
   std::vector<Seen> seen_;  // of each parameter, when it was equal everywhere
   ReplicateBytes last_;
+  bool torn_ = false;
 };
 
 /// The parameters of a tree, each once, in the order of its leaves.

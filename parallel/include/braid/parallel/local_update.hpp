@@ -11,7 +11,8 @@ namespace braid::parallel {
 namespace detail {
 /// Sums the gradients of all devices' copies on the first one; those of the others become none. Returns whether any of them had one.
 bool sum_gradients(LocalReplicas& replicas);
-/// Prepares and finishes a step of every optimizer, each on its device, with the first device's gradients. What throws has changed no parameter.
+/// Prepares and finishes a step of every optimizer, each on its device, with the first device's gradients. What throws has changed no parameter, unless a device
+/// fails in the middle of writing: then every later step throws, until the optimizers' states are loaded.
 void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> optimizers);
 }  // namespace detail
 
@@ -21,9 +22,10 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
 ///     parallel::DataParallel model(Net{}, devices(), parallel::DataParallelOptions{.update = parallel::Update::local});
 ///     parallel::LocalUpdate optimizer(model, [](const std::vector<Tensor>& p) { return optim::AdamW(p, {.lr = 1e-3}); });
 ///
-/// Gradients   a backward leaves in each device's copy what its replica has seen; step(), or reduce(), adds them up in the module's own, in the fixed order of
-///             Communicator::reduce. To clip, or to look at them, call reduce() first. Several backwards before a step add up.
-/// Throws      ArgumentError for a model without `update = Update::local`, or whose parameters are not what they were; what the optimizers throw
+/// Gradients   a backward leaves in each device's copy what its replica has seen; step(), or reduce(), adds them up in the module's own, in the order of
+///             Communicator::reduce (fixed by `local`). To clip, or to look at them, call reduce() first. Several backwards before a step add up.
+/// Throws      ArgumentError for a model without `update = Update::local`, or whose parameters are not what they were; what the optimizers throw; Error after a step
+///             that failed on one device when others had taken it, until load_state
 /// Notes       there is no gradient of the summed gradient; gradients of gradients by inputs add up as others do
 template <class O>
 class LocalUpdate {
@@ -35,7 +37,7 @@ class LocalUpdate {
     for (const std::unique_ptr<O>& optimizer : optimizers_) all_.push_back(optimizer.get());
   }
 
-  /// Removes the gradients, on all devices.
+  /// Removes the gradients, on all devices, as `zero_grad(model)` does.
   void zero_grad() noexcept {
     for (optim::Optimizer* const optimizer : all_) optimizer->zero_grad();
   }
@@ -53,7 +55,10 @@ class LocalUpdate {
   /// load_state_dict for all devices, from what state_dict(main()) gave, whatever the number of devices then.
   LoadReport load_state(std::span<const StateDict::value_type> dict, const LoadOptions& options = {}) {
     LoadReport report;
-    for (std::size_t i = optimizers_.size(); i-- > 0;) report = optimizers_[i]->load_state(dict, options);
+    for (std::size_t i = optimizers_.size(); i-- > 0;) {
+      report = optimizers_[i]->load_state(dict, options);
+      replicas_->set_torn(i > 0);
+    }
     return report;
   }
 
