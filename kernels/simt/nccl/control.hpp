@@ -11,6 +11,7 @@ enum class Fault : std::uint8_t {
   none,
   error,         ///< it returns ncclInternalError and has no effect; in a group ncclGroupEnd returns that too
   hang,          ///< it does not return before release(), not even after an abort
+  late,          ///< as hang, but then it does its work
   in_progress,   ///< from it on communicators answer ncclInProgress for ever
   asynchronous,  ///< from it on they answer ncclRemoteError, and what they have begun does not come to the streams
   stall,         ///< the next collective from it on does not end on its devices before an abort

@@ -46,10 +46,11 @@ Entry::Entry(ncclComm* comm) : comm_(comm) {
   ++s.calls;
   if (s.k == 0 || ++s.seen != s.k) return;
   s.reached = true;
-  if (s.fault != Fault::error && s.fault != Fault::hang) return;
+  const Fault fault = s.fault;
+  if (fault != Fault::error && fault != Fault::hang && fault != Fault::late) return;
   s.shown = true;
-  result_ = kInternalError;
-  if (s.fault == Fault::hang) hang(s, lock);
+  if (fault != Fault::late) result_ = kInternalError;
+  if (fault != Fault::error) hang(s, lock);
 }
 
 Entry::~Entry() {

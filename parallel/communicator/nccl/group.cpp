@@ -52,6 +52,7 @@ void check_gpus(std::span<const Device> devices, int version) {
 Group::Group(std::vector<Device> devices, std::chrono::milliseconds timeout) : shared_(std::make_shared<Shared>()), timeout_(timeout) {
   shared_->nccl = functions_for(*native_device(devices.front()));
   shared_->comms.resize(devices.size());
+  shared_->made.resize(devices.size());
   shared_->devices = std::move(devices);
   const Clock::time_point deadline = Clock::now() + timeout_;
   try {
@@ -80,20 +81,33 @@ void Group::note(Shared& shared, Answer& answer, const char* function, Result re
   if (const char* const text = shared.nccl.get_last_error(comm); text != nullptr) answer.detail = text;
 }
 
-// What was opened has to be closed, whatever happens in between: else the next calls of the thread would wait for ever. A thread that was given up has none.
+// What was opened has to be closed, whatever happens in between: else the next calls of the thread would wait for ever. Only a thread whose communicators were
+// taken from it leaves it open: it has no next calls.
 template <class Body>
 void Group::in_group(Shared& shared, Answer& answer, const Body& body) {
   if (shared.given_up) return;
   const Result opened = shared.nccl.group_start();
   note(shared, answer, "ncclGroupStart", opened, nullptr);
-  if (opened != kSuccess || shared.given_up) return;
+  if (opened != kSuccess) return;
   try {
-    for (std::size_t i = 0; answer.function == nullptr && !shared.given_up && body(i); ++i) {
+    for (std::size_t i = 0; answer.function == nullptr && !shared.taken && body(i); ++i) {
     }
   } catch (...) {
     answer.error = std::current_exception();
   }
-  if (!shared.given_up) note(shared, answer, "ncclGroupEnd", shared.nccl.group_end(), nullptr);
+  if (!shared.taken) note(shared, answer, "ncclGroupEnd", shared.nccl.group_end(), nullptr);
+}
+
+/// What the library has made for the rank becomes the group's. Where the group's were taken meanwhile nobody else ends it: from a thread of its own, as this
+/// one has a group of the library open, in which an abort would wait for the end of that.
+void Group::publish(Shared& shared, std::size_t rank) {
+  std::atomic_ref<Comm>(shared.comms[rank]).store(load(shared.made[rank]));
+  if (shared.taken) std::thread([late = shared.shared_from_this()] { abort_all(*late); }).detach();
+}
+
+void Group::abort_all(Shared& shared) {
+  for (Comm& slot : shared.comms)
+    if (const Comm comm = take(slot); comm != nullptr) (void)shared.nccl.comm_abort(comm);
 }
 
 void Group::poll(Shared& shared, Answer& answer) {
@@ -121,15 +135,17 @@ Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) 
   const Ended ended = submit(
       [shared = shared_, answer, work = std::move(work)] {
         try {
-          work(*shared, *answer);
+          const std::lock_guard lock(shared->working);
+          if (!shared->given_up) work(*shared, *answer);
         } catch (...) {
           answer->error = std::current_exception();
         }
+        while (shared->taken && !shared->left) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // its thread must not go on with others' work
       },
       deadline, [this] { return stop_.load(); });
-  if (ended != Ended::yes) shared_->given_up = true;
+  if (ended != Ended::yes) shared_->given_up = shared_->left = true;
   if (ended == Ended::late) throw Late();
-  if (ended == Ended::stopped) throw Stopped();
+  if (ended == Ended::stopped || stop_) throw Stopped();
   if (answer->error) std::rethrow_exception(answer->error);
   if (answer->function != nullptr)
     throw CommError(str(op, ": expected ncclSuccess from ", answer->function, " on ", names(), ", got ", name_of(answer->result), " (", answer->result, ")",
@@ -185,7 +201,8 @@ void Group::initialise(Clock::time_point deadline) {
     in_group(s, answer, [&](std::size_t rank) {
       if (rank == s.devices.size()) return false;
       native_device(s.devices[rank])->make_current();
-      const Result made = s.nccl.comm_init_rank_config(&s.comms[rank], static_cast<int>(s.devices.size()), id, static_cast<int>(rank), &config);
+      const Result made = s.nccl.comm_init_rank_config(&s.made[rank], static_cast<int>(s.devices.size()), id, static_cast<int>(rank), &config);
+      publish(s, rank);
       note(s, answer, "ncclCommInitRankConfig", made, nullptr);
       return true;
     });
@@ -286,6 +303,7 @@ void Group::kill() noexcept {
   const std::lock_guard lock(kill_mutex_);
   if (killed_) return;
   killed_ = true;
+  shared_->given_up = true;
   struct Done {
     std::mutex mutex;
     std::condition_variable changed;
@@ -294,8 +312,13 @@ void Group::kill() noexcept {
   try {
     const auto done = std::make_shared<Done>();
     std::thread([shared = shared_, done] {
-      for (Comm& slot : shared->comms)
-        if (const Comm comm = take(slot); comm != nullptr) (void)shared->nccl.comm_abort(comm);
+      // Asked again and again, not by a timed lock, which thread sanitizers of today do not know.
+      bool idle = shared->working.try_lock();
+      for (const Clock::time_point until = Clock::now() + kWorkLimit; !idle && Clock::now() < until; idle = shared->working.try_lock())
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      if (idle) shared->working.unlock();  // what begins from now on sees given_up
+      else shared->taken = true;
+      abort_all(*shared);
       const std::lock_guard guard(done->mutex);
       done->done = true;
       done->changed.notify_all();
@@ -337,7 +360,7 @@ void Group::close() noexcept {
     const Clock::time_point deadline = Clock::now() + std::min<std::chrono::milliseconds>(timeout_, kCloseLimit);
     (void)ask("close", deadline, [](Shared& s, Answer& answer) {
       for (Comm& slot : s.comms)
-        if (const Comm comm = load(slot); comm != nullptr) note(s, answer, "ncclCommFinalize", s.nccl.comm_finalize(comm), comm);
+        if (const Comm comm = load(slot); comm != nullptr && !s.given_up) note(s, answer, "ncclCommFinalize", s.nccl.comm_finalize(comm), comm);
     });
     await_ready("close", deadline);
     (void)ask("close", deadline, [](Shared& s, Answer&) {

@@ -38,6 +38,8 @@ class Group {
  public:
   /// What an abort may take, and the wait for the streams after it: together less than the second that a caller is promised.
   static constexpr std::chrono::milliseconds kAbortLimit{400}, kDrainLimit{300}, kCloseLimit{5000};
+  /// The part of kAbortLimit that an abort waits for a call that is under way, so that nobody uses what it frees; a call that takes longer hangs.
+  static constexpr std::chrono::milliseconds kWorkLimit{50};
 
   /// Distinct CUDA devices, one or more. Throws as make_nccl_communicator.
   Group(std::vector<Device> devices, std::chrono::milliseconds timeout);
@@ -60,12 +62,16 @@ class Group {
 
  private:
   /// What the submitting thread uses, also when nobody waits for it any more.
-  struct Shared {
+  struct Shared : std::enable_shared_from_this<Shared> {
     Functions nccl;
     std::vector<Device> devices;
     std::vector<std::shared_ptr<braid::Stream>> streams;
     std::vector<Comm> comms;            // by rank; null before and after. As atomics: an abort comes from another thread
-    std::atomic<bool> given_up{false};  // nobody waits for the work any more: it must not call the library again
+    std::vector<Comm> made;             // by rank: where the library writes
+    std::mutex working;                 // held by the submitting thread while it works: who ends the communicators waits for it, for kWorkLimit
+    std::atomic<bool> given_up{false};  // the group ends: the work must begin nothing more
+    std::atomic<bool> taken{false};     // the work hung, and its communicators were aborted behind its back: it must not call the library at all
+    std::atomic<bool> left{false};      // whoever waited for the work has gone, and its thread is not used any more
   };
   /// What came of a piece of work on the submitting thread.
   struct Answer {
@@ -95,6 +101,8 @@ class Group {
   static void note(Shared& shared, Answer& answer, const char* function, Result result, Comm comm);
   template <class Body>
   static void in_group(Shared& shared, Answer& answer, const Body& body);
+  static void publish(Shared& shared, std::size_t rank);
+  static void abort_all(Shared& shared);
   static void poll(Shared& shared, Answer& answer);
   static void poll_briefly(Shared& shared, Answer& answer);
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <random>
 #include <thread>
 
 #include "nccl.hpp"
@@ -109,6 +110,55 @@ TEST_CASE("nccl: abort and end, twice and in any order", "[nccl][aborts]") {
     CHECK(nccl::failed());
   }
   CHECK(findings() == "");
+}
+
+TEST_CASE("nccl: aborts at any moment, while nothing hangs, take no communicator away from a call", "[nccl][aborts]") {
+  const Scene scene;
+  std::mt19937 random(7);
+  std::uniform_int_distribution<int> wait(0, 3000);
+  for (int round = 0; round < 150; ++round) {
+    INFO("round " << round);
+    const auto communicator = parallel::make_nccl_communicator(group(3));
+    std::vector<Tensor> x;
+    for (const Device d : group(3)) x.push_back(ones({16}, {.device = d}));
+    std::string type;
+    std::thread other([&] {
+      try {
+        for (;;) {
+          communicator->all_reduce(views_of(x));
+          communicator->check();
+        }
+      } catch (...) {
+        type = exception_type(std::current_exception());
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(wait(random)));
+    communicator->abort();
+    other.join();
+    CHECK(type == "CommAbortedError");
+    CHECK(nccl::alive() == 0);
+    CHECK(findings() == "");
+  }
+}
+
+TEST_CASE("nccl: a communicator that is made too late is aborted by who has made it", "[nccl][aborts]") {
+  const Scene scene;
+  for (std::uint64_t k = 4; k <= 6; ++k) {  // behind ncclGetVersion, ncclGetUniqueId and ncclGroupStart: ncclCommInitRankConfig of each rank
+    INFO("call " << k);
+    nccl::fail_call(k, nccl::Fault::late);
+    CHECK_THROWS_AS(parallel::make_nccl_communicator(group(3), 0.3), CommTimeoutError);
+    REQUIRE(nccl::failed());
+    CHECK(nccl::alive() == 0);
+    const std::uint64_t before = nccl::calls();
+    nccl::release();
+    for (const auto until = Clock::now() + 20s; nccl::calls() == before && Clock::now() < until;) std::this_thread::sleep_for(1ms);
+    CHECK(nccl::calls() == before + 1);  // ncclCommAbort, and nothing else
+    for (const auto until = Clock::now() + 20s; nccl::alive() != 0 && Clock::now() < until;) std::this_thread::sleep_for(1ms);
+    CHECK(nccl::alive() == 0);
+    nccl::fail_call(0, nccl::Fault::none);
+    CHECK(parallel::make_nccl_communicator(group(3))->size() == 3);
+    CHECK(findings() == "");
+  }
 }
 
 TEST_CASE("nccl: a process ends while calls hang", "[nccl][aborts]") {
