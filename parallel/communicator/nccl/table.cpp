@@ -43,6 +43,13 @@ const char* name_of(Result result) noexcept {
   return result >= 0 && result < static_cast<int>(std::size(kResults)) ? kResults[result] : "a result of no known name";
 }
 
+void require_version(const Functions& functions, const char* library) {
+  int version = 0;
+  if (const Result result = functions.get_version(&version); result != kSuccess)
+    throw DeviceError(str("NCCL: expected ", library, " to tell its version, got ", name_of(result), " (", result, ")"));
+  if (version < kOldest) throw DeviceError(str("NCCL: expected ", library, " to be ", version_text(kOldest), " or newer, got ", version_text(version)));
+}
+
 std::string version_text(int version) { return str(version / 10000, ".", version / 100 % 100, ".", version % 100); }
 
 std::span<const char* const> library_names() noexcept { return kNames; }
@@ -51,7 +58,11 @@ Functions open_library(std::span<const char* const> names) {
   std::string tried, why;
   for (const char* const name : names) {
     void* const library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) return functions_of(name, [library](const char* function) { return ::dlsym(library, function); });
+    if (library != nullptr) {
+      const Functions functions = functions_of(name, [library](const char* function) { return ::dlsym(library, function); });
+      require_version(functions, name);
+      return functions;
+    }
     if (const char* const error = ::dlerror(); error != nullptr && why.empty()) why = error;
     tried += tried.empty() ? name : str(", ", name);
   }

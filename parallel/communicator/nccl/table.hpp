@@ -67,8 +67,10 @@ struct Functions {
 
 /// `libnccl.so.2`, then the name without a version.
 [[nodiscard]] std::span<const char* const> library_names() noexcept;
-/// Opens the first library of the list that there is, for good, and finds the functions. Throws DeviceError: `NCCL: expected one of …, got none: <why>`, or the
-/// name of a function that the library lacks.
+/// Throws DeviceError if the library is older than kOldest, or does not say: `NCCL: expected libnccl.so.2 to be 2.17.0 or newer, got 2.12.0`.
+void require_version(const Functions& functions, const char* library);
+/// Opens the first library of the list that there is, for good, and finds the functions. Throws DeviceError: `NCCL: expected one of …, got none: <why>`, the
+/// name of a function that the library lacks, or as require_version.
 [[nodiscard]] Functions open_library(std::span<const char* const> names);
 /// What stands in for the library on emulated devices, by its functions' names. Throws DeviceError for one that it lacks.
 [[nodiscard]] Functions stand_in(const NativeDevice& device);

@@ -1,6 +1,8 @@
 // The group below the communicator: what it refuses, and a group of one, which calls the library all the same.
 #include <cstdlib>
 
+#include <braid/core/native_device.hpp>
+
 #include "communicator/nccl/group.hpp"
 #include "nccl.hpp"
 #include "support/errors.hpp"
@@ -15,6 +17,19 @@ TEST_CASE("nccl: two ranks on one GPU need 2.30 and NVIDIA's own variable", "[nc
   nccl::set_version(23007);
   CHECK(parallel::nccl::Group(group(2), 20s).version() == 23007);
   CHECK(nccl::alive() == 0);
+}
+
+TEST_CASE("nccl: a library that is too old is refused where it is opened, so that automatic goes on without it", "[nccl][group]") {
+  const Scene scene;
+  const parallel::nccl::Functions functions = parallel::nccl::stand_in(*native_device(group(1)[0]));
+  parallel::nccl::require_version(functions, "libnccl.so.2");
+  nccl::set_version(21605);
+  CHECK_THROWS_TEXT(DeviceError, "NCCL: expected libnccl.so.2 to be 2.17.0 or newer, got 2.16.5", parallel::nccl::require_version(functions, "libnccl.so.2"));
+  nccl::set_version(21700);
+  parallel::nccl::require_version(functions, "libnccl.so.2");
+  nccl::fail_call(1, nccl::Fault::error);
+  CHECK_THROWS_TEXT(DeviceError, "NCCL: expected libnccl.so.2 to tell its version, got ncclInternalError (3)",
+                    parallel::nccl::require_version(functions, "libnccl.so.2"));
 }
 
 TEST_CASE("nccl: what the library refuses has its own words", "[nccl][group]") {
