@@ -55,7 +55,7 @@ template <class M>
 /// every 10 MiB of a type. Parameters that are tied are copied once and tied in each replica; plain fields are copied.
 /// The replicas' tensors are no leaves and are flagged `is_replica`; without gradient recording, and for tensors that require none, they have no history.
 ///
-/// Gradient  sums over the replicas, in the fixed order of Communicator::reduce, on devices[0]; a parameter that no replica used gets none
+/// Gradient  sums over the replicas, in the order of Communicator::reduce (fixed by `local`), on devices[0]; a parameter that no replica used gets none
 /// Throws    DeviceError `all tensors must be on devices[0]`, or for a device that does not exist or is there twice;
 ///           ArgumentError for an empty list of devices
 template <class M>
