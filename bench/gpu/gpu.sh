@@ -218,7 +218,7 @@ step_nccl() {
   fi
   # Without its listener on localhost.
   run_program nccl 120 env NCCL_RAS_ENABLE=0 ${nccl:+"LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"} "$(program cuda)" "[nccl]"
-  grep '^SHOWS: ' "$logs/nccl.log" 2>/dev/null | sed 's/^SHOWS: /    /' | sort -u
+  grep -E '^(SHOWS: |SKIP\()' "$logs/nccl.log" 2>/dev/null | sed 's/^SHOWS: //; s/^/    /' | sort -u
 }
 
 # With the cache of memory off, so that every block is the driver's own, and the checker sees its ends.

@@ -29,12 +29,12 @@ std::vector<Device> gpus() {
   return list;
 }
 
-/// Null, and a note, where the library is missing or too old.
+/// Null, and a line that `./dev gpu` shows, where the library is missing or too old.
 std::unique_ptr<Group> open_group(const std::vector<Device>& on) {
   try {
     return std::make_unique<Group>(on, kTimeout);
   } catch (const DeviceError& e) {
-    WARN("SKIP(" << e.what() << ")");
+    std::cout << "SKIP(" << e.what() << ")\n";
     return nullptr;
   }
 }
