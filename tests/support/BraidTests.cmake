@@ -127,11 +127,14 @@ function(braid_test_binary module)
   endif()
 endfunction()
 
-# braid_cuda_test_binary(<name> SOURCES <files> [ORDERS]): builds braid_tests_<name> of .cpp and .cu files and registers it once, or, in the SIMT build
-# and with ORDERS, as <name>.<order> for every order of threads and streams.
+# braid_cuda_test_binary(<name> SOURCES <files> [ORDERS] [ALONE] [TIMEOUT <seconds>]): builds braid_tests_<name> of .cpp and .cu files and registers it once,
+# or, in the SIMT build and with ORDERS, as <name>.<order> for every order of threads and streams. ALONE: no other test runs beside it.
 function(braid_cuda_test_binary name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ORDERS" "" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ORDERS;ALONE" "TIMEOUT" "SOURCES")
   set(target braid_tests_${name})
+  if(NOT arg_TIMEOUT OR arg_TIMEOUT LESS BRAID_TEST_TIMEOUT)
+    set(arg_TIMEOUT ${BRAID_TEST_TIMEOUT})
+  endif()
   set(kernels ${arg_SOURCES})
   list(FILTER kernels INCLUDE REGEX "\\.cu$")
   list(FILTER arg_SOURCES EXCLUDE REGEX "\\.cu$")
@@ -154,7 +157,10 @@ function(braid_cuda_test_binary name)
     braid_simt_tests(${name} ${target} LABELS ${name})
   else()
     add_test(NAME ${name} COMMAND ${target})
-    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${name};simt")
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT} LABELS "${name};simt")
+    if(arg_ALONE)
+      set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+    endif()
   endif()
 endfunction()
 
