@@ -1,5 +1,6 @@
 #pragma once
 // Training steps that the report's tests measure.
+#include <braid/nn/activations.hpp>
 #include <braid/nn/optim.hpp>
 #include <braid/nn/sequential.hpp>
 #include <braid/parallel/data_parallel.hpp>

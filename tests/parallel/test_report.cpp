@@ -112,12 +112,12 @@ TEST_CASE("10.3: memory of each device by kind", "[parallel][report]") {
   CHECK(first.gradients == steps.bytes());
   CHECK(first.optimizer == steps.bytes() + (on_cpu() ? 4 * sizeof(std::int64_t) : 0));  // momentum, and the counts of steps on the host
   CHECK(first.replica_cache == 0);
-  CHECK(first.outputs == kRows * 4 * sizeof(float));
+  CHECK(first.outputs == static_cast<std::size_t>(kRows * 4) * sizeof(float));
   for (std::size_t i = 0; i < with.size(); ++i) {
     CAPTURE(i);
     // What tanh and the second layer keep: at least the hidden rows.
-    CHECK(with[i].activations >= kRows / with.size() * kWidth * sizeof(float));
-    CHECK(with[i].activations < 16 * kRows * kWidth * sizeof(float));
+    CHECK(with[i].activations >= static_cast<std::size_t>(kRows * kWidth) / with.size() * sizeof(float));
+    CHECK(with[i].activations < static_cast<std::size_t>(16 * kRows * kWidth) * sizeof(float));
     CHECK(with[i].peak >= with[i].activations + with[i].parameters);
     if (i == 0) continue;
     CHECK(with[i].device == steps.devices()[i]);
