@@ -163,6 +163,7 @@ void find_phases(MeasuredRun& run, double seconds_per_span) {
   const std::ptrdiff_t first = paths.size() > 1 ? 1 : 0;  // the first step makes memory, threads and caches
   run.critical = medians(std::span(paths).subspan(static_cast<std::size_t>(first)));
   run.recorded_seconds = median({lengths.begin() + first, lengths.end()});
+  if (const double total = run.critical.total(); total > 0) run.critical *= run.recorded_seconds / total;  // medians of their own need not add up
   if (run.recorded_seconds > 0) run.overhead = busiest * seconds_per_span / run.recorded_seconds;
 }
 

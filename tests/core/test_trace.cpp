@@ -158,7 +158,6 @@ TEST_CASE("trace: a work span is one span from wait to wait, and ends where its 
   }
   const std::vector<Record> records = recording.records();
   REQUIRE(records.size() == 2);
-  CHECK(records[0].end - records[0].begin < 15'000'000);
   CHECK(records[1].begin - records[0].end >= 20'000'000);
 }
 

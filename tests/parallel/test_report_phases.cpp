@@ -80,7 +80,20 @@ TEST_CASE("report: the first of several steps is in no median", "[parallel][repo
   CHECK(run.replicas.size() == 4);
   CHECK(run.recorded_seconds == Approx(110e-9));
   CHECK(run.critical.compute == Approx(70e-9));
+  CHECK(run.critical.idle == Approx(40e-9));
   CHECK(run.overhead == Approx(2e-9 / 110e-9));
+  // Medians that do not add up: compute 20, 50, 60 and idle 80, 10, 10 of steps of 100, 60, 70.
+  parallel::MeasuredRun uneven;
+  uneven.devices = {kFirst};
+  for (const auto& [length, compute] : {std::pair{1000, 900}, {100, 20}, {60, 50}, {70, 60}}) {
+    const auto step = static_cast<std::int64_t>(uneven.spans.size() / 2);
+    uneven.spans.push_back(span(kFirst, Phase::step, at, at + length, step));
+    uneven.spans.push_back(span(kFirst, Phase::compute, at, at + compute, step));
+    at += 2000;
+  }
+  parallel::find_phases(uneven, 1e-9);
+  CHECK(uneven.critical.total() == Approx(70e-9));
+  CHECK(uneven.critical.compute == Approx(70e-9 * 50 / 60));
   CHECK(parallel::median({}) == 0);
   CHECK(parallel::median({3, 1}) == 2);
 }
