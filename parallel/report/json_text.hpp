@@ -1,8 +1,10 @@
 #pragma once
+#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -43,10 +45,10 @@ class JsonText {
     return done();
   }
   JsonText& value(std::floating_point auto number) {
+    if (!std::isfinite(number)) return null();
     separate();
-    char buffer[40];
-    std::snprintf(buffer, sizeof buffer, std::isfinite(number) ? "%.9g" : "null", static_cast<double>(number));
-    text_ += buffer;
+    char buffer[40];  // by to_chars: the locale does not matter
+    text_.append(buffer, std::to_chars(buffer, std::end(buffer), static_cast<double>(number), std::chars_format::general, 9).ptr);
     return done();
   }
   JsonText& value(std::integral auto number) requires(!std::same_as<decltype(number), bool>) {

@@ -62,6 +62,7 @@ function ticks(most, count) {
 // One row a device; a span that lies within another is drawn over its lower part.
 function timeline(run, width, zoom, show) {
   const left = 64, top = 22, row = 34, spans = run.timeline;
+  if (!spans.length) return html('p', { class: 'soft' }, 'no spans');
   const from = spans.reduce((least, s) => Math.min(least, s.begin), Infinity), to = spans.reduce((most, s) => Math.max(most, s.begin + s.length), from);
   const wide = Math.max(width * zoom, 240), high = top + row * run.names.length + 6, scale = (wide - left - 8) / Math.max(to - from, 1e-9);
   const picture = svg('svg', { width: wide, height: high, role: 'img', 'aria-label': 'Timeline of ' + runName(run) });
@@ -129,6 +130,9 @@ function curve(series, width) {
       const text = s.name + ', ' + several(p[0], 'device') + ': ' + percent(p[1]);
       picture.append(svg('circle', { cx: x(p[0]), cy: y(p[1]), r: 4, fill: colour(s.tint) }, svg('title', {}, text)));
     }
+    const last = s.points[s.points.length - 1];
+    if (!s.dashed && series.some((o) => o !== s && !o.dashed && o.tint === s.tint))  // of one colour: the name says which
+      picture.append(svg('text', { x: x(last[0]), y: y(last[1]) - 7, 'text-anchor': 'end', class: 'soft' }, s.name));
   }
   return picture;
 }

@@ -68,11 +68,15 @@ if (stepped.length) {
 if (data.efficiencies.length) {
   const series = [];
   for (const scaling of ['strong', 'weak']) {
-    const list = data.efficiencies.filter((e) => e.scaling === scaling).sort((a, b) => a.devices - b.devices);
-    if (!list.length) continue;
-    series.push({ name: scaling, tint: scaling, points: [[1, 1], ...list.map((e) => [e.devices, e.efficiency])] });
-    const most = list.filter((e) => e.ceiling !== null);
-    if (most.length) series.push({ name: scaling + ' ceiling', tint: scaling, dashed: true, points: [[1, 1], ...most.map((e) => [e.devices, e.ceiling])] });
+    const weak = scaling === 'weak', size = (e) => (weak ? e.batch / e.devices : e.batch);  // what is equal on a line
+    const found = data.efficiencies.filter((e) => e.scaling === scaling).sort((a, b) => a.devices - b.devices);
+    for (const rows of [...new Set(found.map(size))].sort((a, b) => a - b)) {
+      const list = found.filter((e) => size(e) === rows), name = (what) => what + ', batch ' + rows + (weak ? ' a device' : '');
+      series.push({ name: name(scaling), tint: scaling, points: [[1, 1], ...list.map((e) => [e.devices, e.efficiency])] });
+      const most = list.filter((e) => e.ceiling !== null);
+      if (most.length)
+        series.push({ name: name(scaling + ' ceiling'), tint: scaling, dashed: true, points: [[1, 1], ...most.map((e) => [e.devices, e.ceiling])] });
+    }
   }
   section('Efficiency', place((width) => curve(series, width)), legend(series.map((s) => [s.name + (s.dashed ? ' (dashed)' : ''), s.tint])),
     table(['scaling', 'devices', 'batch', 'efficiency', 'ceiling'], data.efficiencies.map((e) => [e.scaling, e.devices, e.batch, percent(e.efficiency),

@@ -1,5 +1,4 @@
 // The report as tables for a terminal.
-#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -31,11 +30,16 @@ std::string size(double bytes) {
 }
 std::string size(std::size_t bytes) { return size(static_cast<double>(bytes)); }
 
-/// Control characters of a title must not reach a terminal.
+/// Control characters of a title, those of C1 (U+0080 to U+009F) too, must not reach a terminal.
 std::string printable(std::string_view text) {
-  std::string out = valid_utf8(text);
-  std::replace_if(
-      out.begin(), out.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  const std::string whole = valid_utf8(text);
+  std::string out;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const auto c = static_cast<unsigned char>(whole[i]);
+    const bool c1 = c == 0xc2 && static_cast<unsigned char>(whole[i + 1]) < 0xa0;  // whole is well-formed: there is a byte after c2
+    out += c1 || c < 0x20 || c == 0x7f ? '?' : whole[i];
+    i += c1;
+  }
   return out;
 }
 
