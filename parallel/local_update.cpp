@@ -4,6 +4,7 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/trace.hpp>
 #include <braid/core/worker.hpp>
 
 #include "communicator/local.hpp"
@@ -52,7 +53,7 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
     which.push_back(k);
     sums.push_back(sum);
   }
-  const std::vector<std::vector<Tensor>> everywhere = broadcast_tensors(sums, devices);
+  const std::vector<std::vector<Tensor>> everywhere = broadcast_tensors(sums, devices, {.traced = {"send sums", trace::Phase::reduce}});
   const auto drop = [&] {
     for (std::size_t rank = 1; rank < devices.size(); ++rank)
       for (const std::size_t k : which) copies[rank][k].set_grad({});
@@ -62,6 +63,7 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
   const auto on_all = [&](void (optim::Optimizer::*half)()) {
     std::vector<std::exception_ptr> errors(devices.size());
     run_on_devices(devices, [&](std::size_t rank) {
+      const trace::Span span("optimizer", trace::Phase::optimizer, devices[rank], static_cast<std::int32_t>(rank));
       try {
         (optimizers[rank]->*half)();
       } catch (...) {

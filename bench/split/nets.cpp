@@ -136,7 +136,7 @@ class Local final : public Base<Kind> {
     optimizer_->step();
     return loss;
   }
-  void count_memory(parallel::DataParallelReport::Recording& recording) const override { recording.count_memory(this->model_, optimizer_->main()); }
+  void count_memory(parallel::DataParallelReport::Recording& recording) const override { recording.count_memory(this->model_, *optimizer_); }
 
  private:
   std::unique_ptr<parallel::LocalUpdate<braid::optim::SGD>> optimizer_;

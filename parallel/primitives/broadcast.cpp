@@ -61,7 +61,7 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
                    std::vector<std::vector<Tensor>>& copies) {
   ReplicaCache* const cache = how.cache;
   const std::size_t ranks = devices.size(), count = tensors.size();
-  trace::GroupSpan span("replicate", trace::Phase::replicate, devices);
+  trace::GroupSpan span(how.traced.name, how.traced.phase, devices);
   std::vector<Tensor> sources(tensors.begin(), tensors.end());
   const auto place = [&](std::size_t k, std::size_t rank, const Ref<Storage>& storage) {
     copies[rank][k] = make_tensor_on(storage, sources[k].shape(), contiguous_strides(sources[k].shape()), 0, sources[k].dtype());
@@ -225,7 +225,7 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
         any = &part;
         needed = needed || (recording && part.requires_grad());
         dense[rank * count + k] = part.contiguous();
-        if (rank) span.add_bytes(rank, bytes_of(part));
+        if (devices[rank] != devices[0]) span.add_bytes(rank, bytes_of(part));
       }
       if (!any) continue;  // nobody used it: no gradient
       const Tensor& own = parts[k];

@@ -5,6 +5,8 @@
 #include <braid/core/tensor.hpp>
 #include <braid/parallel/replicate.hpp>
 
+#include "primitives/pieces.hpp"
+
 // Copies of many tensors on many devices, and sums over them: each is the other's gradient, so gradients of gradients work.
 namespace braid::parallel {
 
@@ -13,6 +15,7 @@ struct Broadcast {
   ReplicaCache* cache = nullptr;            // only what is stale in it is copied
   std::size_t bucket_bytes = kBucketBytes;  // of a flat buffer, and of a recorded op; a larger tensor has one of its own
   bool fixed = false;                       // gradients are added in the fixed order, whoever carries the numbers else
+  Traced traced = {"replicate", trace::Phase::replicate};
 };
 
 /// Copies of tensors that lie on devices[0]: [rank][tensor]. Those on that device share storage with the originals; the others lie in flat buffers by type, in

@@ -2,6 +2,7 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/trace.hpp>
 
 #include <braid/parallel/communicator.hpp>
 
@@ -56,13 +57,16 @@ void LocalReplicas::refresh(std::span<const Tensor> parameters) {
   }
   if (!same) throw ArgumentError("LocalUpdate: expected the model's parameters to be those that it had at first, got others, or of another shape or type");
   last_ = {};
+  trace::GroupSpan span("refresh", trace::Phase::replicate, devices_.size() > 1 ? std::span<const Device>(devices_) : std::span<const Device>());
   std::vector<BufferView> views;
   std::vector<Tensor> sources;  // alive until they are sent
   std::vector<std::size_t> sent;
   for (std::size_t k = 0; k < parameters.size(); ++k) {
     for (std::size_t rank = 1; rank < devices_.size(); ++rank) copies_[rank][k].requires_grad_(parameters[k].requires_grad());
-    const std::size_t bytes = bytes_of(parameters[k]) * (devices_.size() - 1);
-    if (fresh(k)) {
+    const std::size_t each = bytes_of(parameters[k]), bytes = each * (devices_.size() - 1);
+    const bool is_fresh = fresh(k);
+    for (std::size_t rank = 1; rank < devices_.size(); ++rank) span.add_bytes(rank, is_fresh ? 0 : each, is_fresh ? each : 0, each);
+    if (is_fresh) {
       last_.cached += bytes;
       continue;
     }

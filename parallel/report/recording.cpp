@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
 #include <thread>
 
 #include <braid/core/backend.hpp>
@@ -94,14 +95,17 @@ void DataParallelReport::Recording::set_seconds(double seconds) {
   run_.seconds = seconds;
 }
 
-void DataParallelReport::Recording::count(const tree::Flat& model, const tree::Flat* optimizer) {
+void DataParallelReport::Recording::count(const tree::Flat& model, std::span<const tree::Flat> optimizers, std::span<const std::vector<Tensor>> copies) {
   for (DeviceMemory& m : run_.memory) m.parameters = m.gradients = m.optimizer = 0;
   std::set<const Storage*> seen;
   for (const tree::Leaf& leaf : model.leaves) add_storages(*leaf.tensor, seen, run_.memory, &DeviceMemory::parameters);
   for (const tree::Leaf& leaf : model.leaves)
     if (leaf.kind == tree::Kind::parameter && leaf.tensor->defined()) add_storages(leaf.tensor->grad(), seen, run_.memory, &DeviceMemory::gradients);
-  if (optimizer != nullptr)
-    for (const tree::Leaf& leaf : optimizer->leaves) add_storages(*leaf.tensor, seen, run_.memory, &DeviceMemory::optimizer);
+  for (const std::vector<Tensor>& copy : copies)
+    for (const Tensor& p : copy)
+      if (p.defined()) add_storages(p.grad(), seen, run_.memory, &DeviceMemory::gradients);
+  for (const tree::Flat& optimizer : optimizers)
+    for (const tree::Leaf& leaf : optimizer.leaves) add_storages(*leaf.tensor, seen, run_.memory, &DeviceMemory::optimizer);
   counted_ = true;
 }
 
@@ -117,15 +121,17 @@ void DataParallelReport::Recording::finish() {
   recording_.reset();
   for (DeviceMemory& m : run_.memory) {
     m.peak = memory_stats(m.device).peak;
-    std::map<std::int64_t, std::size_t> outputs, cached;  // by step
+    std::map<std::int64_t, std::size_t> activations, outputs;  // by step
+    std::map<std::string_view, std::size_t> cached;            // by the name of the span: the last one says what is there
     for (const trace::Record& r : run_.spans) {
       if (r.device != m.device) continue;
-      if (r.memory > 0) m.activations = std::max(m.activations, static_cast<std::size_t>(r.memory));
+      if (r.memory > 0) activations[r.step] += static_cast<std::size_t>(r.memory);
       if (r.phase == trace::Phase::gather) outputs[r.step] += r.kept_bytes;
-      if (r.phase == trace::Phase::replicate) cached[r.step] += r.kept_bytes;
+      if (r.phase == trace::Phase::replicate && r.kept_bytes > 0) cached[r.name] = r.kept_bytes;
     }
+    for (const auto& [step, bytes] : activations) m.activations = std::max(m.activations, bytes);
     for (const auto& [step, bytes] : outputs) m.outputs = std::max(m.outputs, bytes);
-    if (!cached.empty()) m.replica_cache = cached.rbegin()->second;
+    for (const auto& [name, bytes] : cached) m.replica_cache += bytes;
   }
   if (!counted_) run_.memory.clear();
   find_phases(run_, trace::Recording::seconds_per_span());

@@ -21,9 +21,9 @@ void DataParallelReport::add_independent(int devices, std::int64_t rows, double 
   independent_.push_back({devices, rows, seconds});
 }
 
-const MeasuredRun* DataParallelReport::single(std::int64_t batch) const {
+const MeasuredRun* DataParallelReport::single(std::int64_t batch, const MeasuredRun* without) const {
   for (const MeasuredRun& run : runs_)
-    if (run.devices.size() == 1 && run.batch == batch && run.seconds > 0) return &run;
+    if (&run != without && run.devices.size() == 1 && run.batch == batch && run.seconds > 0) return &run;
   return nullptr;
 }
 
@@ -54,14 +54,16 @@ std::vector<Efficiency> DataParallelReport::efficiencies() const {
   return list;
 }
 
-double DataParallelReport::slowdown(const MeasuredRun& run) const {
+double DataParallelReport::slowdown(const MeasuredRun& run) const { return slowdown(run, nullptr); }
+
+double DataParallelReport::slowdown(const MeasuredRun& run, const MeasuredRun* without) const {
   const auto n = static_cast<std::int64_t>(run.devices.size());
   if (n < 2) return 1;
   const double rows = static_cast<double>(run.batch) / static_cast<double>(n);
   std::optional<double> nearest;
   double distance = 0;
   for (const Independent& i : independent_) {
-    const MeasuredRun* const one = i.devices == n ? single(i.rows) : nullptr;
+    const MeasuredRun* const one = i.devices == n ? single(i.rows, without) : nullptr;
     if (one == nullptr) continue;
     const double away = std::abs(std::log(static_cast<double>(i.rows) / rows));
     if (!nearest || away < distance) nearest = i.seconds / one->seconds, distance = away;
@@ -73,7 +75,7 @@ std::vector<CostSample> DataParallelReport::samples(const MeasuredRun* without) 
   std::vector<CostSample> list;
   for (const MeasuredRun& run : runs_) {
     if (&run == without || run.steps == 0) continue;
-    CostSample s{.devices = static_cast<int>(run.devices.size()), .batch = run.batch, .seconds = run.critical, .slowdown = slowdown(run)};
+    CostSample s{.devices = static_cast<int>(run.devices.size()), .batch = run.batch, .seconds = run.critical, .slowdown = slowdown(run, without)};
     // The recorded phases say what a step is spent on, T(n) how long it takes: without the recorder, where that was measured.
     if (const double total = run.critical.total(); total > 0 && run.seconds > 0) s.seconds *= run.seconds / total;
     // Bytes of a step: the first may have moved more.

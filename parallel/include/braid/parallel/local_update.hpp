@@ -52,6 +52,9 @@ class LocalUpdate {
   /// The optimizer of the first device, whose parameters are the module's own: for schedules, and to save. What is set there holds for all.
   [[nodiscard]] O& main() noexcept { return *optimizers_.front(); }
   [[nodiscard]] const O& main() const noexcept { return *optimizers_.front(); }
+  /// Those of all devices, in their order; and the weights that each of them steps.
+  [[nodiscard]] const std::vector<std::unique_ptr<O>>& all() const noexcept { return optimizers_; }
+  [[nodiscard]] const std::vector<std::vector<Tensor>>& weights() const noexcept { return replicas_->parameters(); }
   /// load_state_dict for all devices, from what state_dict(main()) gave, whatever the number of devices then.
   LoadReport load_state(std::span<const StateDict::value_type> dict, const LoadOptions& options = {}) {
     LoadReport report;

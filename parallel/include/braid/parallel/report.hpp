@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 
 // Where the time and the memory of data-parallel steps go: measured, explained by a model, and written down as text, JSON, a Chrome trace and a page.
 namespace braid::parallel {
+
+template <class O>
+class LocalUpdate;
 
 /// What one replica did in one step. The seconds add up to those of the step.
 struct ReplicaStep {
@@ -28,9 +32,9 @@ struct DeviceMemory {
   std::size_t parameters = 0;     ///< with the buffers: the model's own tensors
   std::size_t gradients = 0;      ///< of the parameters, when they were counted
   std::size_t optimizer = 0;      ///< its state
-  std::size_t activations = 0;    ///< what a forward leaves until backward, the replica's output too: the most over the steps
-  std::size_t replica_cache = 0;  ///< copies of the weights that stay for the next step
-  std::size_t outputs = 0;        ///< joined outputs of a step
+  std::size_t activations = 0;    ///< what forwards leave until backward, the replicas' outputs too: of a step's forwards together, the most over the steps
+  std::size_t replica_cache = 0;  ///< copies of the weights that stay for the next step, as the last forward left them; with Update::local the device's own
+  std::size_t outputs = 0;        ///< joined outputs of a step, of its forwards together: the most over the steps
   std::size_t peak = 0;           ///< measured by the allocator over the run
 };
 
@@ -40,8 +44,9 @@ struct MeasuredRun {
   std::int64_t batch = 0;       ///< rows of a step, over all devices
   double seconds = 0;           ///< a step: as it was set, else the median of the recorded ones
   double recorded_seconds = 0;  ///< a step, median of the recorded ones; 0 without steps
-  PhaseSeconds critical;        ///< where a step's time goes, each the median over the steps; where devices are busy with different things, compute counts
-  std::int64_t steps = 0;       ///< recorded; the first of several is not in the medians
+  PhaseSeconds
+      critical;  ///< where a step's time goes, each the median over the steps, then scaled to add up to recorded_seconds; where devices are busy with different things, compute counts
+  std::int64_t steps = 0;  ///< recorded; the first of several is not in the medians
   std::vector<ReplicaStep> replicas;
   std::vector<DeviceMemory> memory;  ///< empty if it was not counted
   std::vector<trace::Record> spans;  ///< times in ns since the run began
@@ -136,8 +141,9 @@ class DataParallelReport {
     std::int64_t rows;
     double seconds;
   };
-  [[nodiscard]] const MeasuredRun* single(std::int64_t batch) const;
+  [[nodiscard]] const MeasuredRun* single(std::int64_t batch, const MeasuredRun* without = nullptr) const;
   [[nodiscard]] double independent_seconds(int devices, std::int64_t rows) const;  // 0: not measured
+  [[nodiscard]] double slowdown(const MeasuredRun& run, const MeasuredRun* without) const;
   [[nodiscard]] std::vector<CostSample> samples(const MeasuredRun* without = nullptr) const;
 
   std::string title_;
@@ -173,12 +179,19 @@ class DataParallelReport::Recording {
   /// Counts what model and optimizer hold now, by device: after a backward, before zero_grad.
   template <class M>
   void count_memory(const M& model) {
-    count(tree::flatten(model), nullptr);
+    count(tree::flatten(model), {}, {});
   }
   template <class M, class O>
   void count_memory(const M& model, const O& optimizer) {
     const tree::Flat state = tree::flatten(optimizer);
-    count(tree::flatten(model), &state);
+    count(tree::flatten(model), {&state, 1}, {});
+  }
+  /// Those of all devices.
+  template <class M, class O>
+  void count_memory(const M& model, const LocalUpdate<O>& optimizer) {
+    std::vector<tree::Flat> states;
+    for (const auto& one : optimizer.all()) states.push_back(tree::flatten(*one));
+    count(tree::flatten(model), states, optimizer.weights());
   }
   /// Ends the recording and adds the run to the report. Throws what a lost device throws.
   void finish();
@@ -186,7 +199,7 @@ class DataParallelReport::Recording {
  private:
   friend class DataParallelReport;
   Recording(DataParallelReport& report, std::vector<Device> devices, std::int64_t batch);
-  void count(const tree::Flat& model, const tree::Flat* optimizer);
+  void count(const tree::Flat& model, std::span<const tree::Flat> optimizers, std::span<const std::vector<Tensor>> copies);
 
   DataParallelReport& report_;
   MeasuredRun run_;
