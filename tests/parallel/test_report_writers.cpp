@@ -138,9 +138,11 @@ TEST_CASE("report: spans of a device that overlap without nesting go to two trac
 }
 
 TEST_CASE("report: the tables name every device, the efficiency and the model", "[parallel][report]") {
-  const DataParallelReport report = measured("tables \x1b[31m");
+  const DataParallelReport report = measured(
+      "tables \x1b[31m\xc2\x9b"
+      "31m\xc2\xa0");
   const std::string text = report.text();
-  CHECK(text.find("DataParallel report: tables ?[31m\n") == 0);
+  CHECK(text.find("DataParallel report: tables ?[31m?31m\xc2\xa0\n") == 0);
   CHECK(count(text, "the whole step") == report.runs().size());
   for (const Device d : report.runs().back().devices) CHECK(text.find(str(d)) != std::string::npos);
   CHECK(text.find("cost model: c(b) = max(") != std::string::npos);
@@ -190,6 +192,12 @@ TEST_CASE("report: the pages for the browser's test", "[.report_page]") {
   REQUIRE(folder);
   measured("bench_split: MLP 16-64-4").write(std::string(folder) + "/split-report");
   measured(kHostile).write(std::string(folder) + "/hostile");
+  DataParallelReport bare("A step without spans");
+  {
+    auto recording = bare.record(group(1), 1);
+    const auto step = recording.step();
+  }
+  bare.write(std::string(folder) + "/no-spans");
   DataParallelReport("Nothing was measured").write(std::string(folder) + "/empty");
 }
 
