@@ -90,7 +90,8 @@ TEST_CASE("local updates end with the same bits as steps on the first device, an
       home(Plain{}), [](const std::vector<Tensor>& p) { return optim::AdamW(p); }, 13, 2, 0);
   // BatchNorm's buffers are replica 0's, as always: they are sent.
   check_like_first(
-      home(Norm{}), [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); }, 24, 48, 2 * 6 * sizeof(float) + sizeof(std::int64_t));  // two rows at least for each
+      home(Norm{}), [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); }, 24, 48,
+      2 * 6 * sizeof(float) + sizeof(std::int64_t));  // two rows at least for each
 }
 
 TEST_CASE("local updates: what is written to the model is sent again", "[parallel][local_update]") {
