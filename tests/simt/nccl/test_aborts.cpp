@@ -91,7 +91,10 @@ TEST_CASE("nccl: an abort that hangs too is waited for half a second, and its co
   parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 20});
   program.step();
   CHECK(program.numbers() != before);
+  // The thread that hung goes on with the ranks that are left.
   nccl::release();
+  for (const auto until = Clock::now() + 20s; nccl::alive() != 4 && Clock::now() < until;) std::this_thread::sleep_for(1ms);
+  CHECK(nccl::alive() == 4);  // the new communicator's
 }
 
 TEST_CASE("nccl: abort and end, twice and in any order", "[nccl][aborts]") {
