@@ -60,11 +60,19 @@ Rates measure_rates(Device device, std::optional<Device> partner, bool emulated,
   constexpr std::int64_t kHostSize = 1024;
   const Product one(device, n), two(partner.value_or(device), n), host(Device("cpu:0"), kHostSize);
   std::vector<std::function<double()>> contenders = {[&] { return one.time(count); }, [&] { return host.time(count); }};
-  if (partner) contenders.emplace_back([&] { return time_both(one, two, device, *partner, count); });
+  constexpr int kHandOvers = 200;
+  if (partner) {
+    contenders.emplace_back([&] { return time_both(one, two, device, *partner, count); });
+    contenders.emplace_back([&] {
+      const Device devices[] = {device, *partner};
+      return time_step(kHandOvers, [&] { braid::run_on_devices(devices, [](std::size_t) {}); });
+    });
+  }
   const std::vector<Series> series = interleave(rounds, contenders);
   Rates rates;
   rates.alone = work / (series[0].time() * 1e-6);
   rates.host = 2.0 * kHostSize * kHostSize * kHostSize / (series[1].time() * 1e-6);
+  if (partner) rates.hand_over = series[3].time() * 1e-6;
   if (partner && series[2].time() > 0) rates.slowdown = std::max(1.0, series[2].time() / series[0].time());
   return rates;
 }
@@ -79,7 +87,7 @@ std::optional<double> work_per_byte(const Rates& rates, const Roads& roads, doub
 std::optional<std::int64_t> rows_from(const Layer& layer, const Rates& rates, const Roads& roads, double gain) {
   const auto pays = [&](std::int64_t rows) {
     const double half = static_cast<double>(rows) / 2, h = half * layer.work / rates.alone;
-    double moving = roads.there(half * layer.in);
+    double moving = rates.hand_over + roads.there(half * layer.in);
     if (layer.out > 0) moving += roads.back(half * layer.out);
     // The sum of two gradients touches three times their bytes, a copy twice.
     if (layer.weights > 0) moving += roads.there(layer.weights) + roads.back(layer.weights) + 1.5 * roads.local(layer.weights);

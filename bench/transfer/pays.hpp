@@ -11,11 +11,13 @@ namespace bench::transfer {
 
 /// Matrix products of float32, measured.
 struct Rates {
-  double alone = 0;     ///< FLOP/s of one device while the other rests
-  double slowdown = 1;  ///< time of a product while the other device computes too / time alone, 1 at least; 2: they take turns
-  double host = 0;      ///< FLOP/s of cpu:0
+  double alone = 0;      ///< FLOP/s of one device while the other rests
+  double slowdown = 1;   ///< time of a product while the other device computes too / time alone, 1 at least; 2: they take turns
+  double host = 0;       ///< FLOP/s of cpu:0
+  double hand_over = 0;  ///< s: work that is nothing, handed to both devices' threads and waited for
 };
-/// Times products on the device and on its partner, alone and at the same time, and on the host, in turns.
+/// Times products on the device and on its partner, alone and at the same time, and on the host, in turns, and the hand-over of work to
+/// both.
 [[nodiscard]] Rates measure_rates(braid::Device device, std::optional<braid::Device> partner, bool emulated, int rounds);
 
 /// The way there, the way back, and a copy within a device.

@@ -32,11 +32,17 @@ void print_verdict(const Ends& ends, bool emulation, const std::vector<Column>& 
   const Device device = cpu ? ends.host : ends.first, partner = cpu ? ends.first : ends.second;
   const Rates rates = measure_rates(device, pair ? std::optional(partner) : std::nullopt, emulation, rounds);
   Json entry;
-  entry.set("name", "rates").set("gflops", rates.alone * 1e-9).set("slowdown", rates.slowdown).set("host_gflops", rates.host * 1e-9);
+  entry.set("name", "rates")
+      .set("gflops", rates.alone * 1e-9)
+      .set("slowdown", rates.slowdown)
+      .set("host_gflops", rates.host * 1e-9)
+      .set("hand_over_us", rates.hand_over * 1e6);
   rows.push_back(entry.set("simulated", cpu || emulation));
   const std::string name = braid::str(device), other = braid::str(partner);
   std::printf("\na matrix product on %s: %.3g GFLOP/s", name.c_str(), rates.alone * 1e-9);
-  if (pair) std::printf("; while %s computes too, it takes %.3f times as long", other.c_str(), rates.slowdown);
+  if (pair)
+    std::printf("; while %s computes too, it takes %.3f times as long; a hand-over to both takes %.1f us", other.c_str(), rates.slowdown,
+                rates.hand_over * 1e6);
   std::printf("\n");
   if (!cpu) {
     const Curve &up = curve_of(columns, "H2D"), &down = curve_of(columns, "D2H");
