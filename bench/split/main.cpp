@@ -59,7 +59,7 @@ std::string report_stem(const bench::Options& options, const Net& net, Update up
 int run(const bench::Options& options) {
   const int devices = options.number("--devices", 2, kMostDevices);
   const std::vector<const Net*> chosen = chosen_nets(options.value("--models", "mlp,cnn,lstm,transformer"));
-  Setup setup{.devices = devices, .updates = chosen_updates(options.value("--update", "both")), .rounds = options.rounds};
+  Setup setup{.devices = devices, .updates = chosen_updates(options.value("--update", "both")), .rounds = options.rounds, .no_peers = options.no_peers};
   setenv("BRAID_CPU_DEVICES", std::to_string(devices).c_str(), 1);
   setup.cores = bench::physical_cores();
   bench::stay_on(static_cast<std::size_t>(devices));
@@ -102,8 +102,8 @@ int run(const bench::Options& options) {
   }
   bench::write_json(options, machine.set("noise", table.noise), table.rows);
   const int open = table.missed + table.noisy + table.unjudged;
-  if (open > 0) std::printf("%d bars met, %d missed, %d too noisy to say, %d without a peer\n", table.met, table.missed, table.noisy, table.unjudged);
-  else std::printf("all %d bars met\n", table.met);
+  if (open > 0) std::printf("%d bars met, %d missed, %d too noisy to say, %d not judged\n", table.met, table.missed, table.noisy, table.unjudged);
+  else std::printf("all %d bars met%s\n", table.met, options.no_peers ? "; those beside peers were not asked for" : "");
   return options.strict && open > 0 ? 1 : 0;
 }
 

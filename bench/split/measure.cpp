@@ -202,6 +202,19 @@ Agreement agree(const Net& net, const Setup& setup) {
   return result;
 }
 
+namespace {
+
+/// ns of a span while nothing is recorded.
+double disabled_span_ns() {
+  constexpr int kSpans = 1'000'000;
+  const braid::Device device = braid::devices().front();
+  return 1e3 / kSpans * time_step(1, [&] {
+           for (int i = 0; i < kSpans; ++i) const braid::trace::Span span("nothing", braid::trace::Phase::compute, device);
+         });
+}
+
+}  // namespace
+
 Overhead recorder_overhead(const Net& net, const Setup& setup, Update update) {
   constexpr int kPairsOfRound = 6;
   const std::vector<braid::Device> devices = first_devices(setup.devices);
@@ -209,23 +222,30 @@ Overhead recorder_overhead(const Net& net, const Setup& setup, Update update) {
   const auto training = net.make(devices, rows, update);
   const int steps = std::max(3, net.steps / 2);  // of a block
   const auto plain = [&] { return time_step(steps, [&] { (void)training->step(); }); };
+  double spans = 0;
   const auto recorded = [&] {
     braid::parallel::DataParallelReport report;
     auto recording = report.record(devices, rows);
-    return time_step(steps, [&] {
+    const double us = time_step(steps, [&] {
       const auto step = recording.step();
       (void)training->step();
     });
+    recording.finish();
+    const braid::parallel::MeasuredRun& run = report.runs().front();
+    spans = static_cast<double>(run.spans.size()) / static_cast<double>(std::max<std::int64_t>(1, run.steps));
+    return us;
   };
-  std::vector<double> ratios;
+  std::vector<double> ratios, times;
   (void)plain();
   for (int i = 0; i < setup.rounds * kPairsOfRound; ++i) {
     double on = 0, off = 0;
     if (i % 2 == 0) off = plain(), on = recorded();
     else on = recorded(), off = plain();
     ratios.push_back(on / off - 1);
+    times.push_back(off);
   }
-  Overhead overhead{median(ratios), 0};
+  Overhead overhead{.value = median(ratios), .disabled_ns = disabled_span_ns(), .spans = spans};
+  overhead.disabled = overhead.disabled_ns * 1e-3 * overhead.spans / median(times);
   std::vector<double> away;
   for (const double r : ratios) away.push_back(std::abs(r - overhead.value));
   constexpr double kSigma = 1.4826, kMedian = 1.2533;  // of a normal distribution: its deviation from the median one; the median's error to the mean's

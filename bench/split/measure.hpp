@@ -16,6 +16,7 @@ struct Setup {
   std::vector<Update> updates = {Update::broadcast, Update::local};
   int rounds = 5;
   Peer* peer = nullptr;   ///< null: none
+  bool no_peers = false;  ///< nobody asked for one
   std::size_t cores = 2;  ///< physical ones that this process may use
   [[nodiscard]] bool shares_cores(int n) const { return static_cast<std::size_t>(n) > cores; }
 };
@@ -78,8 +79,10 @@ struct Agreement {
 [[nodiscard]] Agreement agree(const Net& net, const Setup& setup);
 
 /// Times recorded steps and steps that are not recorded in turn: by how much the recorder makes a step longer, in parts of it, and how sure that is.
+/// `disabled`: what the spans of a step cost while nothing is recorded, in parts of it; `disabled_ns`: one of them; `spans`: how many a step has.
 struct Overhead {
   double value = 0, uncertainty = 0;
+  double disabled = 0, disabled_ns = 0, spans = 0;
 };
 [[nodiscard]] Overhead recorder_overhead(const Net& net, const Setup& setup, Update update);
 

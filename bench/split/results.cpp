@@ -94,7 +94,9 @@ class RowOf {
     set_or_null(row_, "peer_efficiency", ddp.us > 0 && alone.us > 0 ? efficiency_of(alone.us, ddp.us) : 0);
     const auto add = [&](const char* what, const Time& theirs, double bar) {
       if (!(theirs.us > 0)) {
-        if (have) ++table_.unjudged, line_ += text("\n    bar %.1f x of %s not judged: no time", bar, what);
+        if (setup_.no_peers) return;
+        ++table_.unjudged;
+        if (judged_) line_ += text("\n    bar %.1f x of %s not judged: no time", bar, what);
         return;
       }
       noise_ = std::max(noise_, theirs.noise);
@@ -115,9 +117,11 @@ class RowOf {
     row_.set("predicted", predicted->samples_per_s).set("predicted_by", predicted->apart ? "the other runs" : "all runs").set("prediction_error", error);
     line_ += text("\n    predicted %.0f samples/s by %s: %+.1f %%", predicted->samples_per_s, predicted->apart ? "the other runs" : "all runs, this one too",
                   100 * error);
-    if (judged_)
-      line_ +=
-          beside_bar(table_, "bar", text("%.0f %%", 100 * Bars::kPrediction), judge(std::abs(error), Bars::kPrediction, uncertainty(1, noise_), Bound::most));
+    if (!predicted->apart) return;  // a model that has seen the run is judged by itself
+    if (!judged_) ++table_.unjudged;
+    else  // noise_ has the peer's too
+      line_ += beside_bar(table_, "bar", text("%.0f %%", 100 * Bars::kPrediction),
+                          judge(std::abs(error), Bars::kPrediction, uncertainty(1, std::max(time_.noise, base_.noise)), Bound::most));
   }
 
   void finish() {
@@ -134,7 +138,11 @@ class RowOf {
   }
   [[nodiscard]] double of(double us) const { return efficiency_of(base_.us, us); }
   [[nodiscard]] std::string verdict(const char* what, const std::string& bar_text, double value, double bar, double noise) {
-    return judged_ ? beside_bar(table_, what, bar_text, judge(value, bar, uncertainty(bar, noise))) : "";
+    if (!judged_) {
+      ++table_.unjudged;
+      return "";
+    }
+    return beside_bar(table_, what, bar_text, judge(value, bar, uncertainty(bar, noise)));
   }
 
   const Net& net_;
@@ -190,7 +198,11 @@ void add_overhead(const Net& net, const Setup& setup, Update update, const Overh
   const Verdict verdict = judged ? judge(overhead.value, Bars::kOverhead, 2 * overhead.uncertainty, Bound::most) : Verdict::none;
   std::printf("  the recorder of the report makes a step over %d devices, update %s, %.2f %% longer (+-%.2f %%)%s\n", setup.devices, name_of(update),
               100 * overhead.value, 100 * overhead.uncertainty, beside_bar(table, "bar", text("%.0f %%", 100 * Bars::kOverhead), verdict).c_str());
+  std::printf("  while nothing is recorded: %.1f spans a step at %.2f ns each, %.4f %% of a step\n", overhead.spans, overhead.disabled_ns,
+              100 * overhead.disabled);
+  if (!judged) ++table.unjudged;
   Json row;
+  row.set("trace_disabled", overhead.disabled).set("disabled_span_ns", overhead.disabled_ns).set("spans", overhead.spans);
   row.set("name", net.name).set("mode", "trace").set("devices", setup.devices).set("update", name_of(update)).set("rows", static_cast<double>(net.strong));
   table.rows.push_back(row.set("trace_overhead", overhead.value).set("uncertainty", overhead.uncertainty).set("peer", nullptr).set("simulated", true));
 }

@@ -37,7 +37,7 @@ enum class Bound { least, most };
 struct Table {
   std::vector<Json> rows;
   double noise = 0;
-  int met = 0, missed = 0, noisy = 0, unjudged = 0;  ///< bars; unjudged: the peer gave no time
+  int met = 0, missed = 0, noisy = 0, unjudged = 0;  ///< bars; unjudged: no peer gave a time, or devices share cores
 };
 /// Prints the rows of one net and adds them to the table.
 void add_rows(const Net& net, const Setup& setup, Update update, const Measured& measured, const std::vector<std::pair<Config, Predicted>>& predictions,
