@@ -103,8 +103,8 @@ class Product {
         at_b += rest % c_.shape()[d] * y_.strides()[d];
         rest /= c_.shape()[d];
       }
-      args.a = static_cast<const char*>(args_.a) + at_a * size;
-      args.b = static_cast<const char*>(args_.b) + at_b * size;
+      if (args_.a) args.a = static_cast<const char*>(args_.a) + at_a * size;  // without elements there is no place
+      if (args_.b) args.b = static_cast<const char*>(args_.b) + at_b * size;
       args.c = static_cast<char*>(args_.c) + i * args.batch * args.batch_c * size;
       braid::launch(op_, c_.device(), &KernelTable::gemm, args);
     }

@@ -20,8 +20,16 @@ struct Literal {
              : std::is_integral_v<T> ? Kind::integer
                                      : Kind::floating),
         value(static_cast<double>(v)),
-        integer(static_cast<std::int64_t>(v)) {}
+        integer(integer_of(v)) {}
   Literal(std::initializer_list<Literal> list) : items(list) {}
+
+ private:
+  // A number with a point is never asked for its integer, and may have none (NaN).
+  template <class T>
+  static constexpr std::int64_t integer_of(T v) {
+    if constexpr (std::is_integral_v<T>) return static_cast<std::int64_t>(v);
+    else return 0;
+  }
 };
 
 /// A tensor of the numbers written: float32 if any has a point, else int64, else bool (or options.dtype). Throws ShapeError for ragged braces.
