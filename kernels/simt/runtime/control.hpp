@@ -81,7 +81,7 @@ void set_stream_order(std::string_view text);
 [[nodiscard]] std::uint64_t schedule();
 /// Operations that may wait in all queues before the executor runs some of its own accord (default 1024; 0: everything runs in its call).
 void set_queue_limit(std::size_t operations);
-/// Number of devices (BRAID_SIMT_DEVICES, default 2) and bytes of each (BRAID_SIMT_MEMORY, default 8 GiB; suffixes K, M, G). Only where nothing is alive on
+/// Number of devices (BRAID_SIMT_DEVICES, default 2) and bytes of each (BRAID_SIMT_MEMORY, default 8 GiB; suffixes K, M, G; `64M:32M` from device to device). Only where nothing is alive on
 /// any device, as reset() leaves it; throws braid::ArgumentError otherwise.
 void set_devices(int count, std::size_t memory_bytes);
 /// Whether cudaDeviceCanAccessPeer says yes between devices (default yes).

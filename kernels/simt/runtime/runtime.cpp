@@ -68,7 +68,7 @@ void add_devices(Runtime& r, int count, std::size_t memory) {
     DeviceState device;
     device.capacity = memory;
     device.legacy = std::make_shared<StreamState>();
-    device.legacy->device = i, device.legacy->legacy = true, device.legacy->of_user = false;
+    device.legacy->device = static_cast<int>(r.devices.size()), device.legacy->legacy = true, device.legacy->of_user = false;
     device.legacy->slot = static_cast<std::uint32_t>(r.ticks.size());
     r.ticks.push_back(0);
     r.devices.push_back(std::move(device));
@@ -121,8 +121,11 @@ void Runtime::read_environment() {
   std::uint64_t count = kDefaultDevices;
   if (const auto text = env("BRAID_SIMT_DEVICES"); !text.empty()) count = number("BRAID_SIMT_DEVICES", text, "a number of devices", text);
   if (count > kMostDevices) bad("BRAID_SIMT_DEVICES", str("at most ", kMostDevices), std::to_string(count));
-  std::size_t memory = kDefaultMemory;
-  if (const auto text = env("BRAID_SIMT_MEMORY"); !text.empty()) memory = bytes_of("BRAID_SIMT_MEMORY", text);
+  std::vector<std::size_t> memory{kDefaultMemory};  // of each device; the last one of all that follow
+  if (const auto text = env("BRAID_SIMT_MEMORY"); !text.empty()) {
+    memory.clear();
+    for (const std::string_view part : parts(text)) memory.push_back(bytes_of("BRAID_SIMT_MEMORY", part));
+  }
   if (const auto text = env(kOrder); !text.empty()) {
     const auto [chosen, seed] = parse_order(text);
     order = chosen;
@@ -131,7 +134,7 @@ void Runtime::read_environment() {
   if (const auto text = env("BRAID_SIMT_REPORTS"); text == "collect") mode = ReportMode::collect;
   else if (!text.empty() && text != "sticky") bad("BRAID_SIMT_REPORTS", "sticky or collect", text);
   if (const auto text = env(kFail); !text.empty()) injection = parse_injection(text);
-  add_devices(*this, static_cast<int>(count), memory);
+  for (std::size_t i = 0; i < count; ++i) add_devices(*this, 1, memory[std::min(i, memory.size() - 1)]);
 }
 
 Runtime& runtime() {
