@@ -7,6 +7,7 @@
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/replicas.hpp>
 
+#include "primitives/balance.hpp"
 #include "primitives/replica_cache.hpp"
 
 namespace braid::parallel::detail {
@@ -132,6 +133,7 @@ void check_group(const char* op, std::span<const Device> devices, const DataPara
   if (options.shards > 0 && options.update == Update::local)
     throw ArgumentError(str(op, ": expected shards or local updates, got ", options.shards, " shards and Update::local"));
   if (options.output_device) (void)device_context(*options.output_device);  // throws for a device that does not exist
+  if (options.weights.empty() && options.chunk_sizes.empty()) warn_of_imbalance(devices);
 }
 
 void check_not_local(const DataParallelOptions& options) {

@@ -89,6 +89,12 @@ std::unique_ptr<Stream> CudaDevice::make_stream() {
 
 std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<CudaEvent>(gpu_, device_); }
 
+NativeDevice::Size CudaDevice::size() const {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, gpu_.ordinal()), "cudaGetDeviceProperties", gpu_, device_);
+  return {properties.totalGlobalMem, properties.multiProcessorCount};
+}
+
 void CudaDevice::make_current() {
   require_working(gpu_, device_);
   check(cudaSetDevice(gpu_.ordinal()), "cudaSetDevice", gpu_, device_);

@@ -44,6 +44,7 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   void fail_allocation(std::uint64_t k, bool persistent) override { allocator_.fail_allocation(k, persistent); }
   [[nodiscard]] const KernelTable& kernels() const noexcept override { return kernels_; }
   [[nodiscard]] int gpu() const noexcept override { return gpu_.ordinal(); }
+  [[nodiscard]] Size size() const override;
   void make_current() override;
   [[nodiscard]] Function stand_in(const char* name) const noexcept override;
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstddef>
+
 #include <braid/core/device.hpp>
 
 // What libraries of a GPU's vendor want of a device beyond the seam (backend.hpp), without their headers: see docs/decisions/0005.
@@ -10,8 +12,16 @@ class NativeDevice {
   /// A function whose type its name tells, as dlsym gives it.
   using Function = void (*)();
 
+  /// What the GPU below has.
+  struct Size {
+    std::size_t memory = 0;   ///< bytes
+    int multiprocessors = 0;
+  };
+
   /// The number of the GPU below, which its logical devices share.
   [[nodiscard]] virtual int gpu() const noexcept = 0;
+  /// Throws CudaError, DeviceLostError.
+  [[nodiscard]] virtual Size size() const = 0;
   /// Makes that GPU the calling thread's current one, for good. Throws CudaError, DeviceLostError.
   virtual void make_current() = 0;
   /// On emulated devices the function that stands in for `name` of such a library; null where the library itself is to be opened.
