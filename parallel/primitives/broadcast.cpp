@@ -27,13 +27,22 @@ Tensor alias(const Tensor& t, bool recorded) {
 
 /// Which tensors lie together in one buffer, and where.
 struct Bucket {
+  static constexpr std::size_t kAlign = 64;
   DType dtype;
   std::size_t bytes = 0;
   std::vector<std::size_t> tensors, offsets;
+  void add(std::size_t tensor, std::size_t its_bytes) {
+    tensors.push_back(tensor);
+    offsets.push_back(bytes);
+    bytes += (its_bytes + kAlign - 1) / kAlign * kAlign;
+  }
+  /// Its i-th tensor in a buffer of this layout.
+  [[nodiscard]] Tensor place(const Ref<Storage>& whole, std::size_t i, const Tensor& like) const {
+    return make_tensor_on(Storage::slice(whole, offsets[i], bytes_of(like)), like.shape(), contiguous_strides(like.shape()), 0, dtype);
+  }
 };
 
 std::vector<Bucket> buckets_for(std::span<const Tensor> tensors, const std::vector<std::size_t>& which, std::size_t most) {
-  constexpr std::size_t kAlign = 64;
   std::vector<Bucket> buckets;
   std::size_t open[kDTypeCount];  // 1 + the bucket that takes the next tensor of a type
   std::fill(std::begin(open), std::end(open), 0);
@@ -48,10 +57,7 @@ std::vector<Bucket> buckets_for(std::span<const Tensor> tensors, const std::vect
       buckets.push_back({tensors[k].dtype(), 0, {}, {}});
       at = buckets.size();
     }
-    Bucket& bucket = buckets[at - 1];
-    bucket.tensors.push_back(k);
-    bucket.offsets.push_back(bucket.bytes);
-    bucket.bytes += (bytes + kAlign - 1) / kAlign * kAlign;
+    buckets[at - 1].add(k, bytes);
   }
   return buckets;
 }
@@ -95,7 +101,7 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
     for (const Bucket& bucket : buckets_for(tensors, fresh, how.bucket_bytes)) {
       const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
       for (std::size_t i = 0; i < bucket.tensors.size(); ++i)
-        place(bucket.tensors[i], rank, Storage::slice(whole, bucket.offsets[i], bytes_of(tensors[bucket.tensors[i]])));
+        copies[rank][bucket.tensors[i]] = bucket.place(whole, i, sources[bucket.tensors[i]]);
     }
   }
   std::vector<BufferView> views;
@@ -139,6 +145,48 @@ class StreamGuards {
  private:
   std::vector<std::unique_ptr<StreamGuard>> guards_;
 };
+
+bool beside_the_host(std::span<const Device> devices) {
+  return std::none_of(devices.begin(), devices.end(), [](Device d) { return device_context(d).host_memory; });
+}
+
+/// Adds several gradients of one type as one item of a collective: behind one another in a flat buffer a rank, zeros where a rank has none. The sums lie in
+/// rank 0's. False, and nothing done, for others.
+bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices, std::vector<Tensor>& sums) {
+  const std::size_t ranks = devices.size(), count = sums.size();
+  Bucket bucket{};
+  std::vector<const Tensor*> like;
+  for (std::size_t k = 0; k < count; ++k) {
+    std::size_t rank = 0;
+    while (rank < ranks && !parts[rank * count + k].defined()) ++rank;
+    if (rank == ranks) continue;  // nobody used it: no gradient
+    like.push_back(&parts[rank * count + k]);
+    if (like.front()->dtype() != like.back()->dtype()) return false;
+    bucket.dtype = like.back()->dtype();
+    bucket.add(k, bytes_of(*like.back()));
+  }
+  if (like.size() < 2 || !bucket.bytes) return false;
+  trace::GroupSpan span("reduce", trace::Phase::reduce, devices);
+  std::vector<Tensor> flats;
+  std::vector<BufferView> views;
+  const Shape shape{static_cast<std::int64_t>(bucket.bytes / size_of(bucket.dtype))};
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
+    flats.push_back(make_tensor_on(whole, shape, contiguous_strides(shape), 0, bucket.dtype));
+    flats.back().zero_();  // between the tensors too
+    for (std::size_t i = 0; i < like.size(); ++i) {
+      const std::size_t k = bucket.tensors[i];
+      const Tensor place = bucket.place(whole, i, *like[i]);
+      if (rank == 0) sums[k] = place;
+      if (!parts[rank * count + k].defined()) continue;
+      place.copy_(parts[rank * count + k]);
+      if (rank) span.add_bytes(rank, bytes_of(place));
+    }
+    views.push_back(view_of(flats.back()));
+  }
+  communicator_over(devices)->reduce(views, {views.data(), 1});
+  return true;
+}
 
 /// reduce_tensors on the devices' communication streams, which the current ones wait for at the end of backward.
 std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const Device> devices, bool fixed) {
@@ -190,8 +238,7 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
   }
   if (which.empty()) return copies;
   const std::vector<Device> group(devices.begin(), devices.end());
-  const bool beside = ranks > 1 && std::none_of(group.begin(), group.end(), [](Device d) { return device_context(d).host_memory; });
-  if (!beside) {
+  if (ranks == 1 || !beside_the_host(group)) {
     record_copies(tensors, which, copies, devices[0],
                   [group, fixed = how.fixed](std::span<const Tensor> dys) { return Grads(reduce_tensors(dys, group, fixed)); });
     return copies;
@@ -211,9 +258,9 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
   const std::size_t ranks = devices.size(), count = parts.size() / ranks;
   std::vector<Tensor> sums(count);
   const bool recording = grad_enabled();
+  const bool by_communicator = !fixed && distinct(devices).size() == ranks;  // else in an order of our own
   bool needed = false;
-  {
-    const NoGrad guard;
+  if (const NoGrad guard; recording || !by_communicator || !beside_the_host(devices) || !reduce_flat(parts, devices, sums)) {
     trace::GroupSpan span("reduce", trace::Phase::reduce, devices);
     std::vector<Tensor> dense(parts.size());
     std::vector<BufferView> buffers, results;
@@ -235,12 +282,11 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
       for (std::size_t rank = 0; rank < ranks; ++rank) buffers.push_back(dense[rank * count + k].defined() ? view_of(dense[rank * count + k]) : BufferView{});
       results.push_back(view_of(sums[k]));
     }
-    std::vector<Device> group(devices.begin(), devices.end());
-    if (fixed || distinct(devices).size() < ranks) LocalCommunicator(std::move(group)).reduce(buffers, results);
-    else communicator_over(devices)->reduce(buffers, results);
-    for (const Tensor& sum : sums)
-      if (sum.defined()) sum.storage()->bump_version();
+    if (by_communicator) communicator_over(devices)->reduce(buffers, results);
+    else LocalCommunicator({devices.begin(), devices.end()}).reduce(buffers, results);
   }
+  for (const Tensor& sum : sums)
+    if (sum.defined()) sum.storage()->bump_version();
   if (!needed) return sums;
   record_many("reduce", parts, sums, devices[0], [group = std::vector<Device>(devices.begin(), devices.end()), fixed](std::span<const Tensor> dys) {
     std::vector<Tensor> defined;

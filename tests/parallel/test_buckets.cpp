@@ -10,6 +10,7 @@
 #include <braid/nn/optim.hpp>
 
 #include "group.hpp"
+#include "primitives/broadcast.hpp"
 #include "support/tensors.hpp"
 
 namespace braid::test::on_device {
@@ -66,6 +67,27 @@ TEST_CASE("4.5, 7.2: gradients are added in buckets, with the same bits for ever
       for (std::size_t k = 0; k < state.size(); ++k) CHECK_SAME_BITS(state[k], first[k]);
     }
   }
+}
+
+TEST_CASE("7.2: the sums of a bucket lie in one flat buffer, zeros for what a replica has not used", "[parallel][buckets]") {
+  if (device_context(device(0)).host_memory || device_count() < 2) return;  // on the CPU each sum is added where it lies
+  const Deep start = home(Deep());
+  const DataParallel model(clone(start), group(2));
+  model(random_tensor({8, 6}, DType::float32, device(0), 2)).sum().backward();
+  const auto at = [&](std::size_t k) { return static_cast<const char*>(parameters(model)[k].grad().id()->data()); };
+  for (std::size_t k = 0; k + 1 < 8; ++k) CHECK(at(k + 1) - at(k) == (k % 2 ? 64 : 192));  // 144 and 24 bytes, in lines of 64
+  const std::uint64_t version = parameters(model)[1].grad().version();
+  parameters(model)[0].grad().add_(1.0);
+  CHECK(parameters(model)[1].grad().version() == version);  // of its own
+  std::vector<Tensor> parts(6);  // of three gradients, [rank][k]
+  parts[0] = full({3}, 1.0, {.device = device(0)}), parts[3] = full({3}, 2.0, {.device = device(1)});
+  parts[4] = full({2, 2}, 5.0, {.device = device(1)});
+  const NoGrad guard;
+  const std::vector<Tensor> sums = parallel::reduce_tensors(parts, group(2), false);
+  CHECK(numbers(sums[0]) == std::vector<double>(3, 3.0));
+  CHECK(numbers(sums[1]) == std::vector<double>(4, 5.0));
+  CHECK(sums[1].device() == device(0));
+  CHECK_FALSE(sums[2].defined());
 }
 
 TEST_CASE("7.4: a gradient of the gradient goes through every bucket", "[parallel][buckets]") {
