@@ -1,8 +1,10 @@
 // DataParallel as a module: printing, state dicts, walks, copies, and as a part of a model.
 #include <braid/parallel/data_parallel.hpp>
 
+#include <span>
 #include <sstream>
 
+#include <braid/core/error.hpp>
 #include <braid/nn/activations.hpp>
 #include <braid/nn/sequential.hpp>
 
@@ -26,6 +28,28 @@ struct Blocks : nn::Module {
   BRAID_FIELDS(block1, block2, block3)
 };
 
+/// 4.13: plain fields that are to come back.
+struct Counting : nn::Module {
+  nn::Linear fc{3, 2};
+  mutable std::int64_t rows = 0;
+  mutable std::vector<std::int64_t> heard;
+  bool fails = false;
+  Tensor operator()(const Tensor& x) const {
+    rows += x.size(0);
+    if (fails) throw ArgumentError("meant to");
+    return fc(x);
+  }
+  void sync_state(std::span<const Counting> replicas) const {
+    rows = 0;
+    heard.clear();
+    for (const Counting& replica : replicas) {
+      rows += replica.rows;
+      heard.push_back(replica.rows);
+    }
+  }
+  BRAID_FIELDS(fc)
+};
+
 /// 8.10: the eight lines of the tutorials.
 template <class M>
 Tensor by_hand(const M& module, const Tensor& input, std::vector<Device> on, std::optional<Device> output_device = {}) {
@@ -44,6 +68,25 @@ std::string printed(const auto& x) {
 }
 
 }  // namespace
+
+TEST_CASE("4.13: sync_state sees what the replicas have in plain fields", "[parallel][data_parallel]") {
+  for (int n = 1; n <= device_count(); ++n) {
+    Counting net = home(Counting());
+    const Tensor x = ones({2 * n, 3}, {.device = device(0)});
+    (void)data_parallel(net, x, group(n));
+    CHECK(net.rows == 2 * n);
+    CHECK(net.heard == std::vector<std::int64_t>(n > 1 ? static_cast<std::size_t>(n) : 0, 2));  // on one device the module itself ran
+    net.rows = 0, net.fails = true;
+    CHECK_THROWS_AS(data_parallel(net, x, group(n)), Error);
+    CHECK(net.rows == (n > 1 ? 0 : 2));  // replicas that fail change nothing
+    net.rows = 0, net.fails = false;
+    const DataParallel wrapped(clone(net), group(n), parallel::DataParallelOptions{.shards = 4});
+    (void)wrapped(x);
+    CHECK(wrapped->rows == 2 * n);
+    CHECK(wrapped->heard.size() == static_cast<std::size_t>(std::min(4, 2 * n)));
+    CHECK(wrapped.replicas(x).size() == wrapped->heard.size());
+  }
+}
 
 TEST_CASE("1.7: nesting shows in the type", "[parallel][data_parallel]") {
   DataParallel inner(home(nn::Linear(2, 2)));

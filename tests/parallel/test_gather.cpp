@@ -46,6 +46,13 @@ TEST_CASE("6.3: scalars become a vector, with a warning once per process", "[par
   CHECK(warnings_with("Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze and return a vector.") == 1);
 }
 
+TEST_CASE("6.5: numbers and texts become a vector, one of each replica", "[parallel][gather]") {
+  const std::vector<double> numbers{0.5, 2.5, 1.0};
+  CHECK(gather(numbers, device(0)) == numbers);
+  const std::vector<std::string> texts{"a", "b"};
+  CHECK(gather(texts, device(0)) == texts);
+}
+
 TEST_CASE("6.1: outputs are joined in device order, on the output device, along dim", "[parallel][gather]") {
   for (int n = 1; n <= device_count(); ++n) {
     for (const Device at : {device(0), device(n - 1)}) {

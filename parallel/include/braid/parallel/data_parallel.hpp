@@ -3,6 +3,7 @@
 #include <concepts>
 #include <memory>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -23,6 +24,12 @@ namespace braid::parallel {
 
 template <class M>
 struct DataParallel;
+
+/// A module that wants what its replicas have in plain fields (counters, flags) when they have ended: `void sync_state(std::span<const M> replicas) const` is
+/// called on the wrapped module after each call over several devices, or shards, before outputs are joined; not after one that failed. On one device the
+/// module itself ran, and has them. What it sets is `mutable`, as what a forward sets.
+template <class M>
+concept SyncsState = requires(const M& module, std::span<const M> replicas) { module.sync_state(replicas); };
 
 /// What becomes of the buffers that replicas write in training (the running statistics of BatchNorm).
 enum class MergeBuffers : std::uint8_t {
@@ -219,10 +226,7 @@ class CacheUse {
 [[nodiscard]] std::vector<Tensor> join_outputs(std::span<const tree::Flat> outputs, Device output_device, const DataParallelOptions& options);
 template <class R>
 [[nodiscard]] R joined_outputs(const std::vector<R>& outputs, Device output_device, const DataParallelOptions& options) {
-  std::vector<tree::Flat> flats;
-  flats.reserve(outputs.size());
-  for (const R& output : outputs) flats.push_back(tree::flatten(output));
-  const std::vector<Tensor> leaves = join_outputs(flats, output_device, options);  // throws for an empty list
+  const std::vector<Tensor> leaves = join_outputs(flatten_each(outputs), output_device, options);  // throws for an empty list
   return with_leaves(outputs.front(), leaves);
 }
 
@@ -241,8 +245,7 @@ auto replica_outputs(const M& module, const I& input, const std::vector<Device>&
   RandomSplit random(options);
   const Shards parts = parts_of(tree::flatten(input), devices, options);
   const std::vector<Device>& used = parts.devices;
-  std::vector<I> inputs;
-  for (const std::vector<Tensor>& leaves : parts.leaves) inputs.push_back(with_leaves(input, leaves));
+  const std::vector<I> inputs = with_each(input, parts.leaves);
   for (const I& part : inputs) add_rows(random, part);
   const auto within = [&](std::size_t i) { return random.scope(i); };
   const CacheUse cache(owner && options.cache ? owner->get() : nullptr);
@@ -250,12 +253,16 @@ auto replica_outputs(const M& module, const I& input, const std::vector<Device>&
   BufferMerge buffers;
   if (options.merge_buffers != MergeBuffers::replica0)
     for (const M& replica : replicas) buffers.add(tree::flatten(replica));
+  const auto merge = [&] {
+    if (buffers.any()) buffers.finish(tree::flatten(module), random);
+    if constexpr (SyncsState<M>) module.sync_state(std::span<const M>(replicas));
+  };
   if constexpr (std::is_void_v<R>) {
     apply_within(replicas, inputs, used, within, true, shards);
-    if (buffers.any()) buffers.finish(tree::flatten(module), random);
+    merge();
   } else {
     auto outputs = apply_within(replicas, inputs, used, within, true, shards);
-    if (buffers.any()) buffers.finish(tree::flatten(module), random);
+    merge();
     return outputs;
   }
 }
@@ -305,7 +312,7 @@ Output<M, I> split_call(const M& module, const I& input, const std::vector<Devic
 ///             and buffers on device cpu:0 (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc.weight')`; ReplicaError; what scatter
 ///             and gather throw. In a backward: ReplicaError for what goes wrong in an op that a replica has recorded
 ///             ArgumentError in a replica of another DataParallel, where the type of the model did not show it
-/// Notes       what replicas write to plain fields is lost; what replica 0 writes in place to buffers stays. A copy has weights of its own.
+/// Notes       what replicas write to plain fields is lost, but see SyncsState; what replica 0 writes in place to buffers stays. A copy has weights of its own.
 ///             `DataParallel(DataParallel(x))` is a copy of the inner one; nesting is an error at compile time
 template <class M>
 struct DataParallel : nn::Module {

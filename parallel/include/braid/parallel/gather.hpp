@@ -1,5 +1,7 @@
 #pragma once
 #include <span>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <braid/core/tensor.hpp>
@@ -11,6 +13,14 @@ namespace braid::parallel {
 namespace detail {
 /// Checks that all have the first one's structure, and joins their leaves. `separate`: the pieces of a gradient are dense, in memory of their own.
 [[nodiscard]] std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device, int dim, std::span<const int> dims, bool separate);
+
+template <class T>
+[[nodiscard]] std::vector<tree::Flat> flatten_each(const std::vector<T>& trees) {
+  std::vector<tree::Flat> flats;
+  flats.reserve(trees.size());
+  for (const T& one : trees) flats.push_back(tree::flatten(one));
+  return flats;
+}
 }  // namespace detail
 
 /// Joins the trees of the replicas into one on `output_device`: every tensor is the replicas' tensors, one after the other along `dim`, or, where the tree is
@@ -27,11 +37,13 @@ namespace detail {
 template <class T>
 [[nodiscard]] T gather(const std::vector<T>& outputs, Device output_device, int dim = 0, const std::vector<int>& dims = {}) {
   check_tree<T>();
-  std::vector<tree::Flat> flats;
-  flats.reserve(outputs.size());
-  for (const T& output : outputs) flats.push_back(tree::flatten(output));
-  const std::vector<Tensor> leaves = detail::gather_leaves(flats, output_device, dim, dims, false);  // throws for an empty list
+  const std::vector<Tensor> leaves = detail::gather_leaves(detail::flatten_each(outputs), output_device, dim, dims, false);  // throws for an empty list
   return detail::with_leaves(outputs.front(), leaves);
+}
+/// Numbers and texts: those of all replicas, in order.
+template <class T>
+requires(std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>) [[nodiscard]] std::vector<T> gather(const std::vector<T>& outputs, Device, int = 0, const std::vector<int>& = {}) {
+  return outputs;
 }
 
 }  // namespace braid::parallel

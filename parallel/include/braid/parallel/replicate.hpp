@@ -41,11 +41,7 @@ struct Replication {
 template <class M>
 [[nodiscard]] std::vector<M> replicas_of(const M& module, std::span<const Device> devices, const Replication& how = {}) {
   check_tree<M>();
-  std::vector<M> replicas;
-  const std::vector<std::vector<Tensor>> copies = replicate_leaves(tree::flatten(module), devices, how);
-  replicas.reserve(copies.size());
-  for (const std::vector<Tensor>& leaves : copies) replicas.push_back(with_leaves(module, leaves));
-  return replicas;
+  return with_each(module, replicate_leaves(tree::flatten(module), devices, how));
 }
 }  // namespace detail
 

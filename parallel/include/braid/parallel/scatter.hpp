@@ -49,6 +49,14 @@ T with_leaves(const T& like, std::span<const Tensor> leaves) {
   assign_leaves(tree::flatten(copy), leaves);
   return copy;
 }
+/// A copy for each list of tensors.
+template <class T>
+std::vector<T> with_each(const T& like, const std::vector<std::vector<Tensor>>& lists) {
+  std::vector<T> copies;
+  copies.reserve(lists.size());
+  for (const std::vector<Tensor>& leaves : lists) copies.push_back(with_leaves(like, leaves));
+  return copies;
+}
 }  // namespace detail
 
 /// Cuts every tensor of a tree along a dim and puts chunk i on devices[i].
@@ -63,10 +71,7 @@ T with_leaves(const T& like, std::span<const Tensor> leaves) {
 template <class T>
 [[nodiscard]] std::vector<T> scatter(const T& input, const DeviceList& devices, const ScatterOptions& options) {
   check_tree<T>();
-  std::vector<T> parts;
-  for (const std::vector<Tensor>& leaves : detail::scatter_leaves(tree::flatten(input), devices.list(), options))
-    parts.push_back(detail::with_leaves(input, leaves));
-  return parts;
+  return detail::with_each(input, detail::scatter_leaves(tree::flatten(input), devices.list(), options));
 }
 template <class T>
 [[nodiscard]] std::vector<T> scatter(const T& input, const DeviceList& devices, int dim = 0) {
