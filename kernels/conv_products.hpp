@@ -20,15 +20,15 @@ struct Unfold {
   const void* images;  // channels last
   std::int64_t channels, groups, bytes /* of an element */;
   std::int64_t size[2], grid[2], kernel[2], times[2], step[2], offset[2], part[2];
-  [[nodiscard]] std::int64_t places() const { return grid[0] * grid[1]; }
-  [[nodiscard]] std::int64_t depth() const { return kernel[0] * kernel[1] * (channels / groups); }  // of a row
-  /// The images are the columns.
-  [[nodiscard]] bool plain() const {
-    bool same = true;
-    for (int d = 0; d < 2; ++d) same = same && kernel[d] == 1 && times[d] == 1 && part[d] == 1 && offset[d] == 0 && size[d] == grid[d];
-    return same;
-  }
 };
+[[nodiscard, maybe_unused]] static std::int64_t places_of(const Unfold& u) { return u.grid[0] * u.grid[1]; }
+[[nodiscard, maybe_unused]] static std::int64_t depth_of(const Unfold& u) { return u.kernel[0] * u.kernel[1] * (u.channels / u.groups); }  // of a row
+/// The images are the columns.
+[[nodiscard, maybe_unused]] static bool is_plain(const Unfold& u) {
+  bool same = true;
+  for (int d = 0; d < 2; ++d) same = same && u.kernel[d] == 1 && u.times[d] == 1 && u.part[d] == 1 && u.offset[d] == 0 && u.size[d] == u.grid[d];
+  return same;
+}
 
 /// Of x, for the places of y.
 [[maybe_unused]] static Unfold unfold_input(const ConvShape& s, const void* x, std::int64_t bytes) {
@@ -89,19 +89,19 @@ template <class Engine, class F>
 void for_chunks(Engine& e, const Unfold& u, std::int64_t n, void* memory, std::int64_t chunk, F f) {
   for (std::int64_t first = 0; first < n; first += chunk) {
     const std::int64_t images = n - first < chunk ? n - first : chunk;
-    if (u.plain()) {
-      f(first, images, static_cast<const char*>(u.images) + first * u.places() * u.channels * u.bytes, u.channels, u.channels / u.groups);
+    if (is_plain(u)) {
+      f(first, images, static_cast<const char*>(u.images) + first * places_of(u) * u.channels * u.bytes, u.channels, u.channels / u.groups);
     } else {
       e.unfold(u, first, images, memory);
-      f(first, images, static_cast<const char*>(memory), u.depth(), images * u.places() * u.depth());
+      f(first, images, static_cast<const char*>(memory), depth_of(u), images * places_of(u) * depth_of(u));
     }
   }
 }
 
 template <class Engine>
 std::int64_t chunk_of(const Unfold& u, std::int64_t n) {
-  if (u.plain()) return n;
-  const std::int64_t fit = Engine::kColumns / (u.places() * u.groups * u.depth() * u.bytes);
+  if (is_plain(u)) return n;
+  const std::int64_t fit = Engine::kColumns / (places_of(u) * u.groups * depth_of(u) * u.bytes);
   return fit < 1 ? 1 : fit < n ? fit : n;
 }
 
@@ -110,7 +110,7 @@ std::int64_t chunk_of(const Unfold& u, std::int64_t n) {
   return (s.out * (s.in / s.groups) * s.kernel[0] * s.kernel[1] * bytes + 63) / 64 * 64;
 }
 [[maybe_unused]] static std::int64_t column_bytes(const Unfold& u, std::int64_t chunk) {
-  return u.plain() ? 0 : chunk * u.places() * u.groups * u.depth() * u.bytes;
+  return is_plain(u) ? 0 : chunk * places_of(u) * u.groups * depth_of(u) * u.bytes;
 }
 
 }  // namespace conv_detail
@@ -125,7 +125,7 @@ void conv_products(const ConvArgs& args, Engine& e) {
   e.with_memory(static_cast<std::size_t>(weight_bytes(s, bytes) + column_bytes(u, chunk)), [&](void* memory) {
     e.copy(by_output(s, args.dtype, memory, args.weight, false));
     if (args.bias != nullptr) {
-      const std::int64_t size[2] = {s.n * u.places(), s.out}, to[2] = {s.out, 1}, from[2] = {0, 1};
+      const std::int64_t size[2] = {s.n * places_of(u), s.out}, to[2] = {s.out, 1}, from[2] = {0, 1};
       e.copy(rearrange(args.dtype, args.y, args.bias, 2, size, to, from));
     }
     for_chunks(e, u, s.n, static_cast<char*>(memory) + weight_bytes(s, bytes), chunk,
@@ -134,10 +134,10 @@ void conv_products(const ConvArgs& args, Engine& e) {
                  g.dtype = args.dtype;
                  g.tb = true;
                  g.accumulate = args.bias != nullptr;
-                 g.m = images * u.places(), g.n = out, g.k = u.depth(), g.batch = s.groups;
+                 g.m = images * places_of(u), g.n = out, g.k = depth_of(u), g.batch = s.groups;
                  g.a = columns, g.lda = row, g.batch_a = group;
-                 g.b = memory, g.ldb = u.depth(), g.batch_b = out * u.depth();
-                 g.c = static_cast<char*>(args.y) + first * u.places() * s.out * bytes, g.ldc = s.out, g.batch_c = out;
+                 g.b = memory, g.ldb = depth_of(u), g.batch_b = out * depth_of(u);
+                 g.c = static_cast<char*>(args.y) + first * places_of(u) * s.out * bytes, g.ldc = s.out, g.batch_c = out;
                  e.gemm(g);
                });
   });
@@ -156,10 +156,10 @@ void conv_products(const ConvDataArgs& args, Engine& e) {
                [&](std::int64_t first, std::int64_t images, const char* columns, std::int64_t row, std::int64_t group) {
                  GemmArgs g{};
                  g.dtype = args.dtype;
-                 g.m = images * u.places(), g.n = in, g.k = u.depth(), g.batch = s.groups;
+                 g.m = images * places_of(u), g.n = in, g.k = depth_of(u), g.batch = s.groups;
                  g.a = columns, g.lda = row, g.batch_a = group;
-                 g.b = memory, g.ldb = in, g.batch_b = u.depth() * in;
-                 g.c = static_cast<char*>(args.dx) + first * u.places() * s.in * bytes, g.ldc = s.in, g.batch_c = in;
+                 g.b = memory, g.ldb = in, g.batch_b = depth_of(u) * in;
+                 g.c = static_cast<char*>(args.dx) + first * places_of(u) * s.in * bytes, g.ldc = s.in, g.batch_c = in;
                  e.gemm(g);
                });
   });
@@ -180,10 +180,10 @@ void conv_products(const ConvWeightArgs& args, Engine& e) {
                  g.dtype = args.dtype;
                  g.ta = true;
                  g.accumulate = first > 0;
-                 g.m = out, g.n = u.depth(), g.k = images * u.places(), g.batch = s.groups;
-                 g.a = static_cast<const char*>(args.dy) + first * u.places() * s.out * bytes, g.lda = s.out, g.batch_a = out;
+                 g.m = out, g.n = depth_of(u), g.k = images * places_of(u), g.batch = s.groups;
+                 g.a = static_cast<const char*>(args.dy) + first * places_of(u) * s.out * bytes, g.lda = s.out, g.batch_a = out;
                  g.b = columns, g.ldb = row, g.batch_b = group;
-                 g.c = memory, g.ldc = u.depth(), g.batch_c = out * u.depth();
+                 g.c = memory, g.ldc = depth_of(u), g.batch_c = out * depth_of(u);
                  e.gemm(g);
                });
     e.copy(by_output(s, args.dtype, args.dw, memory, true));
@@ -201,7 +201,7 @@ void conv_products(const ConvWeightArgs& args, Engine& e) {
     loop.stride[0][0] = of_out, loop.stride[1][0] = of_x;
   };
   one_dim(sums.keep, s.out, 1, 1);
-  one_dim(sums.over, s.n * u.places(), 0, s.out);
+  one_dim(sums.over, s.n * places_of(u), 0, s.out);
   e.reduce(sums);
 }
 

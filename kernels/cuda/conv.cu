@@ -49,10 +49,10 @@ struct ConvEngine {
   }
   template <class U>
   void unfold_as(const Unfold& u, std::int64_t first, std::int64_t images, void* columns) {
-    const std::int64_t per = static_cast<std::int64_t>(sizeof(U)) / u.bytes, own = u.channels / u.groups / per, rows = images * u.places();
+    const std::int64_t per = static_cast<std::int64_t>(sizeof(U)) / u.bytes, own = u.channels / u.groups / per, rows = images * places_of(u);
     UnfoldPlan p;
     p.units = Divider(own), p.across = Divider(u.kernel[1]), p.down = Divider(u.kernel[0]), p.grid_width = Divider(u.grid[1]);
-    p.places = Divider(u.places()), p.rows = Divider(rows);
+    p.places = Divider(places_of(u)), p.rows = Divider(rows);
     p.n = u.groups * rows * u.kernel[0] * u.kernel[1] * own;
     p.channels = u.channels / per, p.own = own;
     for (int d = 0; d < 2; ++d) p.times[d] = u.times[d], p.step[d] = u.step[d], p.offset[d] = u.offset[d], p.size[d] = u.size[d], p.part[d] = u.part[d];

@@ -16,9 +16,9 @@ constexpr std::int64_t kTileBytes = 64 * 1024;
 /// Columns of the places [first, last) of the grid, counted over the images.
 template <class T>
 void gather_columns(const Unfold& u, std::int64_t first_image, std::int64_t rows, std::int64_t first, std::int64_t last, T* columns) {
-  const std::int64_t own = u.channels / u.groups, depth = u.depth();
+  const std::int64_t own = u.channels / u.groups, depth = depth_of(u);
   for (std::int64_t row = first; row < last; ++row) {
-    const std::int64_t image = row / u.places(), place = row % u.places(), at[2] = {place / u.grid[1], place % u.grid[1]};
+    const std::int64_t image = row / places_of(u), place = row % places_of(u), at[2] = {place / u.grid[1], place % u.grid[1]};
     const T* const from = static_cast<const T*>(u.images) + (first_image + image) * u.size[0] * u.size[1] * u.channels;
     T* to = columns + row * depth;
     for (std::int64_t i = 0; i < u.kernel[0]; ++i) {
@@ -47,7 +47,7 @@ struct Engine {
     f(outer_scratch(bytes));
   }
   void unfold(const Unfold& u, std::int64_t first, std::int64_t images, void* columns) {
-    const std::int64_t rows = images * u.places(), row_bytes = u.groups * u.depth() * u.bytes;
+    const std::int64_t rows = images * places_of(u), row_bytes = u.groups * depth_of(u) * u.bytes;
     const std::int64_t group = row_bytes >= kTileBytes ? 1 : kTileBytes / row_bytes;
     const auto tile = [&](std::int64_t t) {
       const std::int64_t last = (t + 1) * group < rows ? (t + 1) * group : rows;
