@@ -100,8 +100,7 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
     }
     for (const Bucket& bucket : buckets_for(tensors, fresh, how.bucket_bytes)) {
       const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
-      for (std::size_t i = 0; i < bucket.tensors.size(); ++i)
-        copies[rank][bucket.tensors[i]] = bucket.place(whole, i, sources[bucket.tensors[i]]);
+      for (std::size_t i = 0; i < bucket.tensors.size(); ++i) copies[rank][bucket.tensors[i]] = bucket.place(whole, i, sources[bucket.tensors[i]]);
     }
   }
   std::vector<BufferView> views;

@@ -79,7 +79,7 @@ TEST_CASE("7.2: the sums of a bucket lie in one flat buffer, zeros for what a re
   const std::uint64_t version = parameters(model)[1].grad().version();
   parameters(model)[0].grad().add_(1.0);
   CHECK(parameters(model)[1].grad().version() == version);  // of its own
-  std::vector<Tensor> parts(6);  // of three gradients, [rank][k]
+  std::vector<Tensor> parts(6);                             // of three gradients, [rank][k]
   parts[0] = full({3}, 1.0, {.device = device(0)}), parts[3] = full({3}, 2.0, {.device = device(1)});
   parts[4] = full({2, 2}, 5.0, {.device = device(1)});
   const NoGrad guard;

@@ -119,7 +119,7 @@ bool Runtime::run_one(Lock& lock) {
       break;
   }
   const OpPtr op = stream->queue.front();
-  schedule = (schedule ^ op->slot) * 0x9e3779b97f4a7c15ULL;  // the operations of a stream run in their order, so the streams say all
+  schedule = (schedule ^ op->slot) * 0x9e3779b97f4a7c15ULL;               // the operations of a stream run in their order, so the streams say all
   const bool dead = sticky_of(op->device) != cudaSuccess && !op->always;  // a lost device runs nothing more
   std::function<void(Op&)> run = std::move(op->run);
   if (op->kind == OpKind::host_function && !dead) {

@@ -37,7 +37,10 @@ struct Mode {
   double decay = 0;  // of the weights, in the loss: a second part of each gradient, from the first device
 };
 std::vector<Mode> modes() {
-  return {{"plain", {}}, {"buckets", {.bucket_bytes = 1}, false}, {"local updates", {.update = parallel::Update::local}}, {"shards", {.shards = 6}, false},
+  return {{"plain", {}},
+          {"buckets", {.bucket_bytes = 1}, false},
+          {"local updates", {.update = parallel::Update::local}},
+          {"shards", {.shards = 6}, false},
           {"shards on one device", {.shards = 6}, true, 1, 0.1}};
 }
 

@@ -14,7 +14,7 @@ class NativeDevice {
 
   /// What the GPU below has.
   struct Size {
-    std::size_t memory = 0;   ///< bytes
+    std::size_t memory = 0;  ///< bytes
     int multiprocessors = 0;
   };
 

@@ -29,7 +29,9 @@ struct DataParallel;
 /// called on the wrapped module after each call over several devices, or shards, before outputs are joined; not after one that failed. On one device the
 /// module itself ran, and has them. What it sets is `mutable`, as what a forward sets.
 template <class M>
-concept SyncsState = requires(const M& module, std::span<const M> replicas) { module.sync_state(replicas); };
+concept SyncsState = requires(const M& module, std::span<const M> replicas) {
+  module.sync_state(replicas);
+};
 
 /// What becomes of the buffers that replicas write in training (the running statistics of BatchNorm).
 enum class MergeBuffers : std::uint8_t {

@@ -42,7 +42,8 @@ template <class T>
 }
 /// Numbers and texts: those of all replicas, in order.
 template <class T>
-requires(std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>) [[nodiscard]] std::vector<T> gather(const std::vector<T>& outputs, Device, int = 0, const std::vector<int>& = {}) {
+requires(std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>)
+    [[nodiscard]] std::vector<T> gather(const std::vector<T>& outputs, Device, int = 0, const std::vector<int>& = {}) {
   return outputs;
 }
 
