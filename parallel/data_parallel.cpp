@@ -6,6 +6,7 @@
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/replicas.hpp>
+#include <braid/parallel/local_replicas.hpp>
 
 #include "primitives/balance.hpp"
 #include "primitives/replica_cache.hpp"
@@ -93,6 +94,25 @@ CacheOwner& CacheOwner::operator=(CacheOwner&&) noexcept = default;
 CacheOwner::~CacheOwner() = default;
 
 ReplicateBytes CacheOwner::last() const { return cache_ ? cache_->last() : ReplicateBytes{}; }
+
+LocalOwner::LocalOwner() = default;
+LocalOwner::LocalOwner(const std::vector<Device>& devices) : replicas_(std::make_shared<LocalReplicas>(devices)) {}
+LocalOwner::LocalOwner(const LocalOwner& other) : replicas_(other.replicas_ ? std::make_shared<LocalReplicas>(other.replicas_->devices()) : nullptr) {}
+LocalOwner::LocalOwner(LocalOwner&&) noexcept = default;
+LocalOwner& LocalOwner::operator=(const LocalOwner& other) { return *this = LocalOwner(other); }
+LocalOwner& LocalOwner::operator=(LocalOwner&&) noexcept = default;
+LocalOwner::~LocalOwner() = default;
+
+const std::shared_ptr<LocalReplicas>& LocalOwner::refreshed(const tree::Flat& module) const {
+  replicas_->refresh(distinct_parameters(module));
+  return replicas_;
+}
+
+ReplicateBytes LocalOwner::last() const { return replicas_ ? replicas_->last() : ReplicateBytes{}; }
+
+void LocalOwner::zero_grad() const noexcept {
+  if (replicas_) replicas_->zero_grad();
+}
 
 CacheUse::CacheUse(std::shared_ptr<ReplicaCache> cache) : cache_(std::move(cache)) {
   if (cache_ && !cache_->mutex.try_lock()) cache_.reset();

@@ -14,7 +14,6 @@
 #include <braid/nn/module.hpp>
 #include <braid/nn/walks.hpp>
 #include <braid/parallel/gather.hpp>
-#include <braid/parallel/local_replicas.hpp>
 #include <braid/parallel/loss.hpp>
 #include <braid/parallel/parallel_apply.hpp>
 #include <braid/parallel/replicate.hpp>
@@ -195,14 +194,18 @@ class CacheOwner {
 /// The weights of one DataParallel with Update::local; a copy of that one has its own.
 class LocalOwner {
  public:
-  LocalOwner() = default;  ///< none, for the other updates
-  explicit LocalOwner(const std::vector<Device>& devices) : replicas_(std::make_shared<LocalReplicas>(devices)) {}
-  LocalOwner(const LocalOwner& other) : replicas_(other.replicas_ ? std::make_shared<LocalReplicas>(other.replicas_->devices()) : nullptr) {}
-  LocalOwner(LocalOwner&&) noexcept = default;
-  LocalOwner& operator=(const LocalOwner& other) { return *this = LocalOwner(other); }
-  LocalOwner& operator=(LocalOwner&&) noexcept = default;
-  ~LocalOwner() = default;
-  [[nodiscard]] const std::shared_ptr<LocalReplicas>& get() const noexcept { return replicas_; }
+  LocalOwner();  ///< none, for the other updates
+  explicit LocalOwner(const std::vector<Device>& devices);
+  LocalOwner(const LocalOwner&);
+  LocalOwner(LocalOwner&&) noexcept;
+  LocalOwner& operator=(const LocalOwner& other);
+  LocalOwner& operator=(LocalOwner&&) noexcept;
+  ~LocalOwner();
+  [[nodiscard]] LocalReplicas* get() const noexcept { return replicas_.get(); }
+  /// Up to date with the module, which has to be on the first of the devices.
+  [[nodiscard]] const std::shared_ptr<LocalReplicas>& refreshed(const tree::Flat& module) const;
+  [[nodiscard]] ReplicateBytes last() const;
+  void zero_grad() const noexcept;
 
  private:
   std::shared_ptr<LocalReplicas> replicas_;
@@ -331,7 +334,7 @@ struct DataParallel : nn::Module {
   requires std::invocable < const M&, const std::decay_t<A>
   &... > auto operator()(const A&... args) const {
     if (devices_.empty()) return module(args...);
-    return detail::split_call(module, detail::arguments(args...), devices_, *options_, &cache_, local_.get().get());
+    return detail::split_call(module, detail::arguments(args...), devices_, *options_, &cache_, local_.get());
   }
 
   /// The replicas' outputs, not joined: output i is on the i-th device, and may be of any type. One device or none gives one output; with shards there is one
@@ -346,7 +349,7 @@ struct DataParallel : nn::Module {
     const auto input = detail::arguments(args...);
     detail::check_placement(tree::flatten(module), devices_.front());
     if (devices_.size() == 1 && options_->shards == 0) return one(detail::whole_call(module, input, devices_.front(), *options_));
-    return detail::replica_outputs(module, input, devices_, *options_, &cache_, local_.get().get());
+    return detail::replica_outputs(module, input, devices_, *options_, &cache_, local_.get());
   }
 
   /// The module, as `->` of a pointer to it: `model->fc.weight`.
@@ -357,7 +360,7 @@ struct DataParallel : nn::Module {
   /// begin while another one runs are not seen).
   [[nodiscard]] ReplicateBytes replicate_bytes() const {
     ReplicateBytes bytes = cache_.last();
-    if (local_.get()) bytes += local_.get()->last();
+    bytes += local_.last();
     return bytes;
   }
 
@@ -366,14 +369,13 @@ struct DataParallel : nn::Module {
     detail::check_local(*options_, devices_);
     const tree::Flat flat = tree::flatten(module);
     detail::check_placement(flat, devices_.front());
-    local_.get()->refresh(detail::distinct_parameters(flat));
-    return local_.get();
+    return local_.refreshed(flat);
   }
 
   /// Removes all gradients: the module's, and with Update::local those that wait on the other devices. `zero_grad(model)` calls it.
   void zero_grad() const {
     braid::zero_grad(module);
-    if (local_.get()) local_.get()->zero_grad();
+    local_.zero_grad();
   }
 
   BRAID_FIELDS(module)

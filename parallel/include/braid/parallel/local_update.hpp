@@ -5,6 +5,7 @@
 
 #include <braid/nn/optim/optimizer.hpp>
 #include <braid/parallel/data_parallel.hpp>
+#include <braid/parallel/local_replicas.hpp>
 
 namespace braid::parallel {
 
