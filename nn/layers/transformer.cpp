@@ -40,6 +40,11 @@ std::vector<L> copies(const char* name, const L& layer, std::int64_t n) {
 
 }  // namespace
 
+BRAID_FIELDS_DEFINED(TransformerEncoderLayer, self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
+BRAID_FIELDS_DEFINED(TransformerDecoderLayer, self_attn, multihead_attn, linear1, dropout, linear2, norm1, norm2, norm3, dropout1, dropout2, dropout3)
+BRAID_FIELDS_DEFINED(TransformerEncoder, layers, norm)
+BRAID_FIELDS_DEFINED(TransformerDecoder, layers, norm)
+
 TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerOptions& o)
     : self_attn(d_model, nhead, attention_options(o)),
       linear1(d_model, o.dim_feedforward, linear_options(o)),

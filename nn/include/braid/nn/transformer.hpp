@@ -41,7 +41,7 @@ struct TransformerEncoderLayer : Module {
 
   TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& src, const AttentionCall& mask = {}) const;
-  BRAID_FIELDS(self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
+  BRAID_FIELDS_DECLARED(self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
 };
 
 /// Attention to itself, attention to `memory`, then a feed-forward net.
@@ -57,7 +57,7 @@ struct TransformerDecoderLayer : Module {
 
   TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask = {}, const AttentionCall& memory_mask = {}) const;
-  BRAID_FIELDS(self_attn, multihead_attn, linear1, dropout, linear2, norm1, norm2, norm3, dropout1, dropout2, dropout3)
+  BRAID_FIELDS_DECLARED(self_attn, multihead_attn, linear1, dropout, linear2, norm1, norm2, norm3, dropout1, dropout2, dropout3)
 };
 
 /// num_layers copies of a layer, one after the other, and a norm at the end if one is given.
@@ -67,7 +67,7 @@ struct TransformerEncoder : Module {
 
   TransformerEncoder(const TransformerEncoderLayer& layer, std::int64_t num_layers, std::optional<LayerNorm> last = {});
   [[nodiscard]] Tensor operator()(const Tensor& src, const AttentionCall& mask = {}) const;
-  BRAID_FIELDS(layers, norm)
+  BRAID_FIELDS_DECLARED(layers, norm)
 };
 
 struct TransformerDecoder : Module {
@@ -76,7 +76,7 @@ struct TransformerDecoder : Module {
 
   TransformerDecoder(const TransformerDecoderLayer& layer, std::int64_t num_layers, std::optional<LayerNorm> last = {});
   [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask = {}, const AttentionCall& memory_mask = {}) const;
-  BRAID_FIELDS(layers, norm)
+  BRAID_FIELDS_DECLARED(layers, norm)
 };
 
 struct PositionalEncodingOptions {

@@ -17,7 +17,6 @@ namespace detail {
 template <class T>
 [[nodiscard]] std::vector<tree::Flat> flatten_each(const std::vector<T>& trees) {
   std::vector<tree::Flat> flats;
-  flats.reserve(trees.size());
   for (const T& one : trees) flats.push_back(tree::flatten(one));
   return flats;
 }

@@ -53,7 +53,6 @@ T with_leaves(const T& like, std::span<const Tensor> leaves) {
 template <class T>
 std::vector<T> with_each(const T& like, const std::vector<std::vector<Tensor>>& lists) {
   std::vector<T> copies;
-  copies.reserve(lists.size());
   for (const std::vector<Tensor>& leaves : lists) copies.push_back(with_leaves(like, leaves));
   return copies;
 }
