@@ -192,8 +192,9 @@ TEST_CASE("in place: changes of what an op made are recorded", "[inplace][gradie
 }
 
 TEST_CASE("in place: copy_ from another CPU device takes no memory, in every layout, dtype and shape that broadcasts", "[inplace][device]") {
-  const Device there("cpu:1");
-  const Tensor x = random_tensor({4, 6}), wide = random_tensor({6, 4}).t(), row = random_tensor({6}), doubles = random_tensor({4, 6}, DType::float64);
+  const Device cpu("cpu:0"), there("cpu:1");  // whatever the default device is
+  const Tensor x = random_tensor({4, 6}, DType::float32, cpu), wide = random_tensor({6, 4}, DType::float32, cpu).t(),
+               row = random_tensor({6}, DType::float32, cpu), doubles = random_tensor({4, 6}, DType::float64, cpu);
   const Tensor y = zeros({4, 6}, {.device = there}), columns = zeros({6, 4}, {.device = there}).t();
   const std::uint64_t here_before = memory_stats(x.device()).allocations, there_before = memory_stats(there).allocations;
   for (const Tensor& to : {y, columns})
