@@ -6,28 +6,12 @@
 #include <type_traits>
 
 #include "cuda/cublas_api.hpp"
+#include "same_signature.hpp"
 
 namespace {
 
 namespace ours = braid::cuda::cublas;
-
-/// Enumerations are passed as the int that they are.
-template <class T>
-struct Plain {
-  using Type = T;
-};
-template <class T>
-requires std::is_enum_v<T>
-struct Plain<T> {
-  static_assert(sizeof(T) == sizeof(int));
-  using Type = int;
-};
-template <class R, class... A>
-struct Plain<R (*)(A...)> {
-  using Type = typename Plain<R>::Type (*)(typename Plain<A>::Type...);
-};
-template <class Theirs, class Ours>
-constexpr bool kSame = std::is_same_v<typename Plain<Theirs>::Type, Ours>;
+using braid::check::kSame;
 
 constexpr ours::Functions kTable{};
 static_assert(kSame<decltype(&cublasCreate_v2), std::remove_cv_t<decltype(kTable.create)>>);

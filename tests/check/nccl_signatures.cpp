@@ -10,42 +10,24 @@
 #include <type_traits>
 
 #include "communicator/nccl/table.hpp"
+#include "same_signature.hpp"
+
+// Two structs are ours.
+template <>
+struct braid::check::Plain<ncclUniqueId> {
+  static_assert(sizeof(ncclUniqueId) == sizeof(parallel::nccl::UniqueId) && alignof(ncclUniqueId) == alignof(parallel::nccl::UniqueId));
+  static_assert(std::is_trivially_copyable_v<parallel::nccl::UniqueId>);
+  using Type = parallel::nccl::UniqueId;
+};
+template <>
+struct braid::check::Plain<ncclConfig_t> {
+  using Type = parallel::nccl::Config;
+};
 
 namespace {
 
 namespace ours = braid::parallel::nccl;
-
-/// Enumerations are passed as the int that they are; two structs are ours.
-template <class T>
-struct Plain {
-  using Type = T;
-};
-template <class T>
-requires std::is_enum_v<T>
-struct Plain<T> {
-  static_assert(sizeof(T) == sizeof(int));
-  using Type = int;
-};
-template <class T>
-struct Plain<T*> {
-  using Type = typename Plain<T>::Type*;
-};
-template <>
-struct Plain<ncclUniqueId> {
-  static_assert(sizeof(ncclUniqueId) == sizeof(ours::UniqueId) && alignof(ncclUniqueId) == alignof(ours::UniqueId));
-  static_assert(std::is_trivially_copyable_v<ours::UniqueId>);
-  using Type = ours::UniqueId;
-};
-template <>
-struct Plain<ncclConfig_t> {
-  using Type = ours::Config;
-};
-template <class R, class... A>
-struct Plain<R (*)(A...)> {
-  using Type = typename Plain<R>::Type (*)(typename Plain<A>::Type...);
-};
-template <class Theirs, class Ours>
-constexpr bool kSame = std::is_same_v<typename Plain<Theirs>::Type, Ours>;
+using braid::check::kSame;
 
 static_assert(kSame<decltype(&ncclGetVersion), decltype(ours::Functions::get_version)>);
 static_assert(kSame<decltype(&ncclGetUniqueId), decltype(ours::Functions::get_unique_id)>);

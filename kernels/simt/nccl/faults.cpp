@@ -25,16 +25,23 @@ State& state() {
   return the_one;
 }
 
+/// The state, locked for as long as this lives.
+struct Locked {
+  State& s = state();
+  const std::lock_guard<std::mutex> lock{s.mutex};
+
+  State* operator->() const { return &s; }
+};
+
 void hang(State& s, std::unique_lock<std::mutex>& lock) {
   const std::uint64_t before = s.releases;
   s.released.wait(lock, [&] { return s.releases != before; });
 }
 
 bool holds(Fault fault) {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  if (s.fault != fault || !s.reached) return false;
-  return s.shown = true;
+  const Locked s;
+  if (s->fault != fault || !s->reached) return false;
+  return s->shown = true;
 }
 
 }  // namespace
@@ -61,10 +68,9 @@ bool answers_in_progress() { return holds(Fault::in_progress); }
 bool answers_remote_error() { return holds(Fault::asynchronous); }
 
 bool take_stall() {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  if (s.fault != Fault::stall || !s.reached || s.shown) return false;
-  return s.shown = true;
+  const Locked s;
+  if (s->fault != Fault::stall || !s->reached || s->shown) return false;
+  return s->shown = true;
 }
 
 void hang_after_abort() {
@@ -73,71 +79,33 @@ void hang_after_abort() {
   if (s.abort_hangs) hang(s, lock);
 }
 
-void misuse(const std::string& text) {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  s.misuses.push_back(text);
-}
+void misuse(const std::string& text) { Locked()->misuses.push_back(text); }
 
-Sum sum_order() {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  return s.sum;
-}
+Sum sum_order() { return Locked()->sum; }
 
-int version() {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  return s.version;
-}
+int version() { return Locked()->version; }
 
 void fail_call(std::uint64_t k, Fault fault) {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  s.k = k, s.fault = k == 0 ? Fault::none : fault, s.seen = 0, s.reached = s.shown = false;
+  const Locked s;
+  s->k = k, s->fault = k == 0 ? Fault::none : fault, s->seen = 0, s->reached = s->shown = false;
 }
 
-bool failed() {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  return s.shown;
-}
+bool failed() { return Locked()->shown; }
 
-void set_abort_hangs(bool hangs) {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  s.abort_hangs = hangs;
-}
+void set_abort_hangs(bool hangs) { Locked()->abort_hangs = hangs; }
 
 void release() {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  ++s.releases;
-  s.released.notify_all();
+  const Locked s;
+  ++s->releases;
+  s->released.notify_all();
 }
 
-std::uint64_t calls() {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  return s.calls;
-}
+std::uint64_t calls() { return Locked()->calls; }
 
-void set_sum(Sum order) {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  s.sum = order;
-}
+void set_sum(Sum order) { Locked()->sum = order; }
 
-void set_version(int version) {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  s.version = version;
-}
+void set_version(int version) { Locked()->version = version; }
 
-std::vector<std::string> take_misuses() {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  return std::exchange(s.misuses, {});
-}
+std::vector<std::string> take_misuses() { return std::exchange(Locked()->misuses, {}); }
 
 }  // namespace braid::simt::nccl
