@@ -6,6 +6,7 @@ set -euo pipefail
 # clang++ compiles this in a third of g++'s time, and its runtime needs llvm-symbolizer or addr2line (binutils) to name lines.
 configure asan -DCMAKE_CXX_COMPILER=clang++-14
 build asan
+[[ ${1:-} != --build ]] || exit 0
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:check_initialization_order=1:detect_stack_use_after_return=1:allow_addr2line=1
 export UBSAN_OPTIONS=print_stacktrace=1
 export BRAID_TEST_SEEDS=2  # the plain build takes twenty points for a gradient

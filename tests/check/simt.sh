@@ -8,6 +8,7 @@ seed=${BRAID_CHECK_SEED:-$(date +%Y%m%d)}
 echo "NOTE: seed $seed (BRAID_CHECK_SEED=$seed repeats it)"
 configure simt -DBRAID_WERROR=ON -DBRAID_SIMT_SEED="$seed" -DBRAID_SIMT_ALL_ORDERS="$([[ ${BRAID_CHECK_ALL:-0} == 1 ]] && echo ON || echo OFF)"
 build simt
+[[ ${1:-} != --build ]] || exit 0
 start=$SECONDS
 run_ctest simt -L '^simt$' | tee build/check/simt-tests.txt
 sed -n 's/^.*\(SHOWS: \)/NOTE: /p' build/simt/Testing/Temporary/LastTest.log | sort -u
