@@ -58,7 +58,7 @@ void Optimizer::check_group(const char* what, std::size_t group) const {
 
 double Optimizer::lr(std::size_t group) const {
   check_group("lr", group);
-  return const_cast<Optimizer*>(this)->lr_of(group);
+  return mutable_self().lr_of(group);
 }
 
 void Optimizer::set_lr(double lr) {
@@ -74,7 +74,7 @@ void Optimizer::set_lr(std::size_t group, double lr) {
 
 double Optimizer::momentum(std::size_t group) const {
   check_group("momentum", group);
-  const double* found = const_cast<Optimizer*>(this)->momentum_of(group);
+  const double* found = mutable_self().momentum_of(group);
   if (!found) throw ArgumentError(str(name_, ": expected an optimizer made with momentum or beta1, got one without"));
   return *found;
 }
@@ -87,7 +87,7 @@ void Optimizer::set_momentum(std::size_t group, double momentum) {
 
 void Optimizer::follow(const Optimizer& other) {
   if (other.group_count_ != group_count_) throw ArgumentError(str(name_, ": follow: expected ", group_count_, " groups, got ", other.group_count_));
-  auto& from = const_cast<Optimizer&>(other);
+  Optimizer& from = other.mutable_self();
   for (std::size_t g = 0; g < group_count_; ++g) {
     lr_of(g) = from.lr_of(g);
     const double* const momentum = from.momentum_of(g);
@@ -112,8 +112,8 @@ void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter, double
   state = nn::Buffer(made.contiguous());
 }
 
-/// Checks everything and fills items_. Writes nothing but state that nobody has seen yet.
-void Optimizer::prepare_step() {
+/// Checks everything and fills items_. Writes nothing but state that nobody has seen yet. What throws leaves nothing prepared.
+void Optimizer::prepare_step() try {
   items_.clear();
   batches_.clear();
   updated_.clear();
@@ -158,6 +158,10 @@ void Optimizer::prepare_step() {
     batches_.push_back(batch);
     updated_.push_back(i);
   }
+} catch (...) {
+  items_.clear();
+  dense_.clear();
+  throw;
 }
 
 /// One call for each batch, its parameters in their order.
@@ -188,6 +192,7 @@ void Optimizer::step() {
 void Optimizer::finish_step() {
   if (items_.empty()) return;
   update_batches();
+  items_.clear();  // a second call does nothing
   for (const Dense& dense : dense_) {
     if (!dense.parameter.defined()) continue;
     const NoGrad guard;

@@ -386,6 +386,27 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
   }
 }
 
+TEST_CASE("optimizers: the second half of a step does nothing without the first", "[nn][optim][errors]") {
+  for (const Case& c : cases()) {
+    INFO(c.name);
+    const Tensor a = leaf({300}, DType::float32, here(), 1), b = leaf({300}, DType::float32, here(), 2);
+    const auto optimizer = c.make({a, b});
+    a.set_grad(ones({600}).slice(0, 0, 600, 2));  // a dense copy of it lives as long as the step
+    b.set_grad(ones({300}));
+    optimizer->prepare_step();
+    optimizer->finish_step();
+    const Numbers after = a.to_vector<double>();
+    optimizer->finish_step();
+    CHECK(a.to_vector<double>() == after);
+    CHECK(optimizer->steps(0) == 1);
+    b.impl()->grad = ones({3}).impl();  // stale: parameter 0 has been prepared when it is seen
+    CHECK_THROWS_AS(optimizer->prepare_step(), ShapeError);
+    optimizer->finish_step();
+    CHECK(a.to_vector<double>() == after);
+    CHECK(optimizer->steps(0) == 1);
+  }
+}
+
 TEST_CASE("optimizers: allocate nothing once the state exists", "[nn][optim]") {
   for (const Case& c : cases()) {
     INFO(c.name);

@@ -41,7 +41,7 @@ class Optimizer {
   /// changed.
   void step();
   /// The two halves of step(), for optimizers that step together: after the first one has said yes for all of them, the second does what is left. Nothing that
-  /// the first has seen may change in between.
+  /// the first has seen may change in between. The second does nothing without the first.
   void prepare_step();
   void finish_step();
 
@@ -101,6 +101,8 @@ class Optimizer {
 
  private:
   void check_group(const char* what, std::size_t group) const;
+  /// For what only reads through lr_of and momentum_of.
+  [[nodiscard]] Optimizer& mutable_self() const noexcept { return const_cast<Optimizer&>(*this); }
   void update_batches();
   void prepare_state(nn::Buffer& state, const Tensor& parameter, double first);
 
