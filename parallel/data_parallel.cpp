@@ -96,8 +96,9 @@ CacheOwner::~CacheOwner() = default;
 ReplicateBytes CacheOwner::last() const { return cache_ ? cache_->last() : ReplicateBytes{}; }
 
 LocalOwner::LocalOwner() = default;
-LocalOwner::LocalOwner(const std::vector<Device>& devices) : replicas_(std::make_shared<LocalReplicas>(devices)) {}
-LocalOwner::LocalOwner(const LocalOwner& other) : replicas_(other.replicas_ ? std::make_shared<LocalReplicas>(other.replicas_->devices()) : nullptr) {}
+LocalOwner::LocalOwner(const std::vector<Device>& devices, std::size_t bucket_bytes) : replicas_(std::make_shared<LocalReplicas>(devices, bucket_bytes)) {}
+LocalOwner::LocalOwner(const LocalOwner& other)
+    : replicas_(other.replicas_ ? std::make_shared<LocalReplicas>(other.replicas_->devices(), other.replicas_->bucket_bytes()) : nullptr) {}
 LocalOwner::LocalOwner(LocalOwner&&) noexcept = default;
 LocalOwner& LocalOwner::operator=(const LocalOwner& other) { return *this = LocalOwner(other); }
 LocalOwner& LocalOwner::operator=(LocalOwner&&) noexcept = default;
@@ -153,6 +154,9 @@ void check_group(const char* op, std::span<const Device> devices, const DataPara
   if (options.shards > 0 && options.update == Update::local)
     throw ArgumentError(str(op, ": expected shards or local updates, got ", options.shards, " shards and Update::local"));
   if (options.output_device) (void)device_context(*options.output_device);  // throws for a device that does not exist
+}
+
+void warn_of_unequal(std::span<const Device> devices, const DataParallelOptions& options) {
   if (options.weights.empty() && options.chunk_sizes.empty()) warn_of_imbalance(devices);
 }
 

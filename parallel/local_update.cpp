@@ -1,14 +1,16 @@
 #include <braid/parallel/local_update.hpp>
 
+#include <algorithm>
 #include <exception>
+#include <limits>
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/trace.hpp>
 #include <braid/core/worker.hpp>
 
-#include "communicator/local.hpp"
 #include "primitives/broadcast.hpp"
+#include "primitives/views.hpp"
 
 namespace braid::parallel::detail {
 
@@ -16,23 +18,31 @@ bool sum_gradients(LocalReplicas& replicas) {
   const NoGrad guard;
   const auto& copies = replicas.parameters();
   const std::size_t ranks = copies.size(), count = copies.front().size();
-  std::vector<Tensor> parts(ranks * count);
-  std::vector<std::size_t> which;
+  std::vector<std::size_t> which;  // have a gradient on another device than the first
   for (std::size_t k = 0; k < count; ++k) {
     bool elsewhere = false;
     for (std::size_t rank = 1; rank < ranks; ++rank) elsewhere = elsewhere || copies[rank][k].grad().defined();
     if (elsewhere) which.push_back(k);
   }
-  if (which.empty()) return false;
-  parts.resize(ranks * which.size());
-  for (std::size_t rank = 0; rank < ranks; ++rank)
-    for (std::size_t i = 0; i < which.size(); ++i) parts[rank * which.size() + i] = copies[rank][which[i]].grad();
-  const std::vector<Tensor> sums = reduce_tensors(parts, replicas.devices());
-  for (std::size_t i = 0; i < which.size(); ++i) {
-    copies[0][which[i]].set_grad(sums[i]);
-    for (std::size_t rank = 1; rank < ranks; ++rank) copies[rank][which[i]].set_grad({});
+  // Beside the host the sums of a bucket are made in a flat buffer a device: one bucket at a time, so that they take no second memory for all gradients.
+  const std::size_t most = beside_the_host(replicas.devices()) ? replicas.bucket_bytes() : std::numeric_limits<std::size_t>::max();
+  for (std::size_t begin = 0, end = 0; begin < which.size(); begin = end) {
+    const auto at = [&](std::size_t i) -> const Tensor& { return copies.front()[which[i]]; };
+    for (std::size_t bytes = 0; end < which.size(); ++end) {
+      const std::size_t more = bytes_of(at(end));
+      if (end > begin && (more > most - std::min(bytes, most) || at(end).dtype() != at(begin).dtype())) break;
+      bytes += more;
+    }
+    std::vector<Tensor> parts(ranks * (end - begin));
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      for (std::size_t i = begin; i < end; ++i) parts[rank * (end - begin) + i - begin] = copies[rank][which[i]].grad();
+    const std::vector<Tensor> sums = reduce_tensors(parts, replicas.devices());
+    for (std::size_t i = begin; i < end; ++i) {
+      copies[0][which[i]].set_grad(sums[i - begin]);
+      for (std::size_t rank = 1; rank < ranks; ++rank) copies[rank][which[i]].set_grad({});
+    }
   }
-  return true;
+  return !which.empty();
 }
 
 void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> optimizers) {
@@ -42,7 +52,7 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
         "LocalUpdate: expected optimizers that have taken the same steps, got a step that failed on one device after others had taken it; load_state makes "
         "them equal");
   sum_gradients(replicas);
-  replicas.refresh(replicas.parameters().front());  // what was written to the model since the forward
+  replicas.refresh_for_step();  // what was written to the model since the forward
   const auto& copies = replicas.parameters();
   const std::vector<Device>& devices = replicas.devices();
   std::vector<Tensor> sums;
@@ -53,15 +63,19 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
     which.push_back(k);
     sums.push_back(sum);
   }
-  const std::vector<std::vector<Tensor>> everywhere = broadcast_tensors(sums, devices, {.traced = {"send sums", trace::Phase::reduce}});
-  const auto drop = [&] {
-    for (std::size_t rank = 1; rank < devices.size(); ++rank)
-      for (const std::size_t k : which) copies[rank][k].set_grad({});
+  const std::vector<std::vector<Tensor>> everywhere =
+      broadcast_tensors(sums, devices, {.bucket_bytes = replicas.bucket_bytes(), .traced = {"send sums", trace::Phase::reduce}});
+  // However this ends, the sums are the first device's alone: what the others still had would be counted once more.
+  struct Sums {
+    const std::vector<std::vector<Tensor>>& copies;
+    const std::vector<std::size_t>& which;
+    ~Sums() {
+      for (std::size_t rank = 1; rank < copies.size(); ++rank)
+        for (const std::size_t k : which) copies[rank][k].set_grad({});
+    }
   };
-  for (std::size_t rank = 1; rank < devices.size(); ++rank)
-    for (std::size_t i = 0; i < which.size(); ++i) copies[rank][which[i]].set_grad(everywhere[rank][i]);
+  std::vector<std::exception_ptr> errors(devices.size());
   const auto on_all = [&](void (optim::Optimizer::*half)()) {
-    std::vector<std::exception_ptr> errors(devices.size());
     run_on_devices(devices, [&](std::size_t rank) {
       const trace::Span span("optimizer", trace::Phase::optimizer, devices[rank], static_cast<std::int32_t>(rank));
       try {
@@ -71,13 +85,17 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
       }
     });
     for (const std::exception_ptr& error : errors)
-      if (error) drop(), std::rethrow_exception(error);
+      if (error) std::rethrow_exception(error);
   };
-  on_all(&optim::Optimizer::prepare_step);
-  replicas.set_torn(true);  // what can fail has been prepared; a lost device still may
-  on_all(&optim::Optimizer::finish_step);
-  replicas.set_torn(false);
-  drop();
+  {
+    const Sums dropped{copies, which};
+    for (std::size_t rank = 1; rank < devices.size(); ++rank)
+      for (std::size_t i = 0; i < which.size(); ++i) copies[rank][which[i]].set_grad(everywhere[rank][i]);
+    on_all(&optim::Optimizer::prepare_step);
+    replicas.set_torn(true);  // what can fail has been prepared; a lost device still may
+    on_all(&optim::Optimizer::finish_step);
+    replicas.set_torn(false);
+  }
   replicas.stepped();
 }
 

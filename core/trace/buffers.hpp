@@ -20,7 +20,7 @@ struct Entry {
 [[nodiscard]] bool append(const Entry& entry, std::uint64_t generation) noexcept;
 /// f(entry, number of its thread) for all entries of the generation that are there by now.
 void for_each_entry(std::uint64_t generation, const std::function<void(const Entry&, std::int32_t)>& f);
-/// Empties all buffers, and lets go of those of threads that have ended. Nobody may append.
+/// Lets go of the buffers of threads that have ended; a thread that lives empties its own with its first entry of another generation. Nobody may append.
 void empty_buffers() noexcept;
 
 /// A timed event of the device, one that is free or a new one; null where the device has no clock or cannot make one.

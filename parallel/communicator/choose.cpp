@@ -1,5 +1,4 @@
 // Which communicator serves a group of devices: the one place where it is decided, and where those that are dear to make are kept.
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -22,7 +21,7 @@ struct Chosen {
   std::mutex mutex;
   std::optional<CommunicatorOptions> options;  // none: nobody has asked for the environment's yet
   std::map<std::vector<Device>, std::shared_ptr<Communicator>> kept;
-  bool warned = false;
+  std::optional<bool> has_nccl;  // none: not looked for yet
 };
 
 // Lives as long as the process: what it keeps must not end while static objects are destroyed.
@@ -67,18 +66,21 @@ bool real_gpus(std::span<const Device> devices) {
   return true;
 }
 
-/// The table. Under the lock.
-CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const Device> devices) {
+/// The table. Under the lock; `warning` is what to say without it.
+CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const Device> devices, std::string& warning) {
   if (devices.size() < 2) return CommunicatorKind::local;  // nothing is sent
   if (asked != CommunicatorKind::automatic) return asked;
   if (!real_gpus(devices)) return CommunicatorKind::local;
-  try {
-    (void)nccl::functions_for(*native_device(devices.front()));
-    return CommunicatorKind::nccl;
-  } catch (const DeviceError& e) {
-    if (!std::exchange(all.warned, true)) warn(str(e.what(), "; between GPUs Braid's own copies and sums are used (BRAID_COMMUNICATOR=local asks for them)"));
-    return CommunicatorKind::local;
+  if (!all.has_nccl) {
+    try {
+      (void)nccl::functions_for(*native_device(devices.front()));
+      all.has_nccl = true;
+    } catch (const DeviceError& e) {
+      all.has_nccl = false;
+      warning = str(e.what(), "; between GPUs Braid's own copies and sums are used (BRAID_COMMUNICATOR=local asks for them)");
+    }
   }
+  return *all.has_nccl ? CommunicatorKind::nccl : CommunicatorKind::local;
 }
 
 }  // namespace
@@ -102,12 +104,18 @@ void set_communicator_options(const CommunicatorOptions& options) {
 std::shared_ptr<Communicator> communicator_over(std::span<const Device> devices) {
   std::vector<Device> group(devices.begin(), devices.end());
   Chosen& all = chosen();
-  const std::lock_guard lock(all.mutex);
-  const CommunicatorOptions options = options_of(all);
-  if (kind_for(all, options.kind, devices) == CommunicatorKind::local) return make_local_communicator(std::move(group));
-  std::shared_ptr<Communicator>& kept = all.kept[group];
-  if (!kept) kept = make_nccl_communicator(std::move(group), options.timeout);
-  return kept;
+  std::string warning;
+  std::shared_ptr<Communicator> found;
+  {
+    const std::lock_guard lock(all.mutex);
+    if (const auto kept = all.kept.find(group); kept != all.kept.end()) return kept->second;
+    const CommunicatorOptions options = options_of(all);
+    const bool local = kind_for(all, options.kind, devices, warning) == CommunicatorKind::local;
+    found = local ? make_local_communicator(group) : make_nccl_communicator(group, options.timeout);
+    all.kept.emplace(std::move(group), found);
+  }
+  if (!warning.empty()) warn(warning);  // whoever hears it may call this
+  return found;
 }
 
 void reset_communicators() {
@@ -115,6 +123,7 @@ void reset_communicators() {
   Chosen& all = chosen();
   const std::lock_guard lock(all.mutex);
   gone.swap(all.kept);
+  all.has_nccl.reset();
 }
 
 }  // namespace braid::parallel

@@ -28,13 +28,16 @@ void check_alike(const char* op, std::span<const BufferView> buffers, std::span<
 
 /// check_alike of `whole` and `part`, and that a whole has `size` times the count of a part.
 void check_parts(const char* op, std::span<const BufferView> whole, std::span<const BufferView> part, std::span<const Device> devices, int size) {
-  if (whole.size() != part.size()) throw ArgumentError(str(op, ": expected as many results as buffers, got ", whole.size(), " and ", part.size()));
   check_alike(op, part, devices);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     BufferView like = part[i - i % devices.size()];
     like.count *= size;
     check_buffer(op, i / devices.size(), whole[i], like, devices[i % devices.size()]);
   }
+}
+
+void check_numbers(const char* op, std::span<const BufferView> results, std::span<const BufferView> buffers) {
+  if (results.size() != buffers.size()) throw ArgumentError(str(op, ": expected as many results as buffers, got ", results.size(), " and ", buffers.size()));
 }
 
 void check_floating(const char* op, std::span<const BufferView> buffers, std::size_t ranks) {
@@ -84,12 +87,14 @@ void Communicator::all_reduce(std::span<const BufferView> buffers) {
 }
 
 void Communicator::all_gather(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+  check_numbers("all_gather", results, buffers);
   check_parts("all_gather", results, buffers, devices_, size_);
   if (size_ > 1) do_all_gather(buffers, results);
   else copy_all(buffers, results);
 }
 
 void Communicator::reduce_scatter(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+  check_numbers("reduce_scatter", results, buffers);
   check_parts("reduce_scatter", buffers, results, devices_, size_);
   check_floating("reduce_scatter", results, devices_.size());
   if (size_ > 1) do_reduce_scatter(buffers, results);

@@ -26,10 +26,14 @@ void warn_of_imbalance(std::span<const Device> devices) {
   static std::atomic<bool> warned{false};
   if (devices.size() < 2 || warned.load(std::memory_order_relaxed)) return;
   std::vector<NativeDevice::Size> sizes;
-  for (const Device device : devices) {
-    const NativeDevice* const native = native_device(device);
-    if (!native) return;  // the CPU's devices are parts of one machine
-    sizes.push_back(native->size());
+  try {
+    for (const Device device : devices) {
+      const NativeDevice* const native = native_device(device);
+      if (!native) return;  // the CPU's devices are parts of one machine
+      sizes.push_back(native->size());
+    }
+  } catch (const Error&) {  // a device that is lost: whoever uses it is told
+    return;
   }
   if (const std::string text = imbalance(devices, sizes); !text.empty() && !warned.exchange(true)) warn(text);
 }

@@ -10,7 +10,7 @@ namespace braid::parallel {
 /// multiprocessors. Empty where they are alike.
 [[nodiscard]] std::string imbalance(std::span<const Device> devices, std::span<const NativeDevice::Size> sizes);
 
-/// Warns of that, once per process.
+/// Warns of that, once per process. It asks the driver: not for every step.
 void warn_of_imbalance(std::span<const Device> devices);
 
 }  // namespace braid::parallel

@@ -11,13 +11,11 @@
 #include "communicator/local.hpp"
 #include "primitives/copy_streams.hpp"
 #include "primitives/replica_cache.hpp"
+#include "primitives/views.hpp"
 #include "workers.hpp"
 
 namespace braid::parallel {
 namespace {
-
-std::size_t bytes_of(const Tensor& t) { return static_cast<std::size_t>(t.numel()) * size_of(t.dtype()); }
-BufferView view_of(const Tensor& t) { return {t.id()->data(), t.numel(), t.dtype(), t.device()}; }
 
 /// The tensor again, as another body on the same storage. What gets a history is a view, so that it is not changed in place; buffers may be.
 Tensor alias(const Tensor& t, bool recorded) {
@@ -145,21 +143,20 @@ class StreamGuards {
   std::vector<std::unique_ptr<StreamGuard>> guards_;
 };
 
-bool beside_the_host(std::span<const Device> devices) {
-  return std::none_of(devices.begin(), devices.end(), [](Device d) { return device_context(d).host_memory; });
-}
-
 /// Adds several gradients of one type as one item of a collective: behind one another in a flat buffer a rank, zeros where a rank has none. The sums lie in
 /// rank 0's. False, and nothing done, for others.
 bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices, std::vector<Tensor>& sums) {
   const std::size_t ranks = devices.size(), count = sums.size();
   Bucket bucket{};
   std::vector<const Tensor*> like;
+  bool whole_lines = true;
   for (std::size_t k = 0; k < count; ++k) {
-    std::size_t rank = 0;
-    while (rank < ranks && !parts[rank * count + k].defined()) ++rank;
-    if (rank == ranks) continue;  // nobody used it: no gradient
+    std::size_t rank = 0, defined = 0;
+    for (std::size_t r = ranks; r-- > 0;)
+      if (parts[r * count + k].defined()) rank = r, ++defined;
+    if (defined == 0) continue;  // nobody used it: no gradient
     like.push_back(&parts[rank * count + k]);
+    whole_lines = whole_lines && defined == ranks && bytes_of(*like.back()) % Bucket::kAlign == 0;
     if (like.front()->dtype() != like.back()->dtype()) return false;
     bucket.dtype = like.back()->dtype();
     bucket.add(k, bytes_of(*like.back()));
@@ -172,7 +169,7 @@ bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices,
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
     flats.push_back(make_tensor_on(whole, shape, contiguous_strides(shape), 0, bucket.dtype));
-    flats.back().zero_();  // between the tensors too
+    if (!whole_lines) flats.back().zero_();  // what no tensor fills is added too
     for (std::size_t i = 0; i < like.size(); ++i) {
       const std::size_t k = bucket.tensors[i];
       const Tensor place = bucket.place(whole, i, *like[i]);
@@ -213,6 +210,10 @@ std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const
 }
 
 }  // namespace
+
+bool beside_the_host(std::span<const Device> devices) {
+  return std::none_of(devices.begin(), devices.end(), [](Device d) { return device_context(d).host_memory; });
+}
 
 std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors, std::span<const Device> devices, const Broadcast& how) {
   const std::size_t ranks = devices.size(), count = tensors.size();

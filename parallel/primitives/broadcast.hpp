@@ -23,6 +23,9 @@ struct Broadcast {
 /// devices work beside the host they are one for each bucket, whose sums begin when their gradients are there, on streams of their own.
 [[nodiscard]] std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors, std::span<const Device> devices, const Broadcast& how = {});
 
+/// Devices that work while the host goes on, each with memory of its own.
+[[nodiscard]] bool beside_the_host(std::span<const Device> devices);
+
 /// Sums over the ranks of parts[rank * count + k], count = parts / devices, on devices[0]; undefined parts are zeros, and the sum of undefined parts alone is
 /// undefined. `fixed`, and where several ranks are on one device: the order of the additions is local's, and depends on the number of ranks alone.
 /// Without gradient recording a part of rank 0 that nobody else holds becomes the sum.

@@ -4,6 +4,7 @@
 
 #include "copies.hpp"
 #include "primitives/copy_streams.hpp"
+#include "primitives/views.hpp"
 #include "workers.hpp"
 
 namespace braid::parallel {
@@ -18,8 +19,6 @@ std::vector<std::int64_t> starts(const Pieces& pieces) {
   }
   return starts;
 }
-
-std::size_t bytes_of(const Tensor& t) { return static_cast<std::size_t>(t.numel()) * size_of(t.dtype()); }
 
 }  // namespace
 

@@ -182,7 +182,7 @@ TEST_CASE("report: with Update::local every device steps, and holds weights and 
     CHECK(r.seconds.reduce > 0);
     CHECK(r.seconds.replicate > 0);
     CHECK(r.replicate_bytes == 0);                                // the copies were there before the run
-    CHECK(r.cached_bytes == (r.replica == 0 ? 0 : 2 * weights));  // forward and step look
+    CHECK(r.cached_bytes == (r.replica == 0 ? 0 : weights));      // what the forward found; the step sends nothing
     CHECK(r.reduce_bytes == (r.replica == 0 ? 0 : 2 * weights));  // gradients come, their sums go
   }
   for (std::size_t i = 0; i < run.memory.size(); ++i) {

@@ -29,6 +29,9 @@ class Patience {
   unsigned asked_ = 0;
 };
 
+constexpr std::chrono::milliseconds kAsk{5};  // how often the library is asked for errors; and the least time that it has for an answer
+constexpr const char* kNoReturn = "no return of the library";
+
 std::string seconds(std::chrono::milliseconds time) { return str(static_cast<double>(time.count()) / 1000, " s"); }
 
 Comm load(Comm& comm) { return std::atomic_ref<Comm>(comm).load(); }
@@ -132,6 +135,7 @@ void Group::poll_briefly(Shared& shared, Answer& answer) {
 
 Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) {
   const auto answer = std::make_shared<Answer>();
+  stage_ = kNoReturn;
   const Ended ended = submit(
       [shared = shared_, answer, work = std::move(work)] {
         try {
@@ -155,30 +159,29 @@ Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) 
 
 // A non-blocking communicator may still be at work when a call has returned: until it is not, nothing has to be on its stream.
 void Group::await_ready(const char* op, Clock::time_point deadline) {
-  stage_ = "ncclInProgress";
   for (Patience patience; ask(op, deadline, poll).in_progress; patience.rest())
-    if (Clock::now() >= deadline) throw Late();
+    if (deadline - Clock::now() < kAsk) {
+      stage_ = "ncclInProgress";
+      throw Late();
+    }
 }
 
 void Group::await_streams(const char* op, Clock::time_point deadline) {
-  constexpr std::chrono::milliseconds kAsk{5};  // how often the library is asked for errors
-  std::vector<std::unique_ptr<Event>> events;
-  for (std::size_t rank = 0; rank < devices().size(); ++rank) {
-    events.push_back(make_event(devices()[rank]));
-    shared_->streams[rank]->record(*events[rank]);
-  }
+  for (std::size_t rank = 0; rank < devices().size(); ++rank) shared_->streams[rank]->record(*ends_[rank]);
   Clock::time_point next = Clock::now() + kAsk;
+  std::size_t ended = 0;  // ranks, from the first on
   for (Patience patience;; patience.rest()) {
-    std::string waiting;
-    for (std::size_t rank = 0; rank < devices().size(); ++rank)
-      if (events[rank] && events[rank]->done()) events[rank] = nullptr;
-      else if (events[rank]) waiting += str(waiting.empty() ? "" : ", ", devices()[rank]);
-    if (waiting.empty()) break;
-    stage_ = "no end on " + waiting;
+    while (ended < devices().size() && ends_[ended]->done()) ++ended;
+    if (ended == devices().size()) break;
     if (stop_) throw Stopped();
     const Clock::time_point now = Clock::now();
-    if (now >= deadline) throw Late();
-    if (now < next) continue;
+    if (now >= deadline) {
+      stage_ = "no end on ";
+      for (std::size_t rank = ended, listed = 0; rank < devices().size(); ++rank)
+        if (!ends_[rank]->done()) stage_ += str(listed++ ? ", " : "", devices()[rank]);
+      throw Late();
+    }
+    if (now < next || deadline - now < kAsk) continue;  // an answer that is late for want of time would say nothing of the library
     (void)ask(op, deadline, poll);
     next = Clock::now() + kAsk;
   }
@@ -186,12 +189,13 @@ void Group::await_streams(const char* op, Clock::time_point deadline) {
 }
 
 void Group::initialise(Clock::time_point deadline) {
-  stage_ = "no version";
   version_ = ask(kMake, deadline, [](Shared& s, Answer& answer) { note(s, answer, "ncclGetVersion", s.nccl.get_version(&answer.version), nullptr); }).version;
   if (version_ < kOldest) throw DeviceError(str(kMake, ": expected NCCL ", version_text(kOldest), " or newer, got ", version_text(version_)));
   check_gpus(devices(), version_);
-  for (const Device device : devices()) shared_->streams.push_back(make_stream(device));
-  stage_ = "no return of the library";
+  for (const Device device : devices()) {
+    shared_->streams.push_back(make_stream(device));
+    ends_.push_back(make_event(device));
+  }
   (void)ask(kMake, deadline, [](Shared& s, Answer& answer) {
     UniqueId id{};
     note(s, answer, "ncclGetUniqueId", s.nccl.get_unique_id(&id), nullptr);
@@ -218,7 +222,6 @@ void Group::run(const char* op, std::vector<Call> calls) {
   ++sequence_;
   for (std::size_t rank = 0; rank < devices().size(); ++rank) shared_->streams[rank]->wait_for(current_stream(devices()[rank]));
   try {
-    stage_ = "no return of the library";
     const Answer begun = ask(op, deadline, [calls = std::move(calls)](Shared& s, Answer& answer) {
       in_group(s, answer, [&](std::size_t i) {
         if (i == calls.size()) return false;

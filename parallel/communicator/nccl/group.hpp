@@ -53,8 +53,7 @@ class Group {
   [[nodiscard]] int version() const noexcept { return version_; }
 
   /// The calls as one group of the library, after what the current streams of the devices hold; done on all of them when it returns. Throws CommError and its
-  /// kin,
-  /// DeviceLostError, CudaError: see Communicator. `op` stands first in their texts.
+  /// kin, DeviceLostError, CudaError: see Communicator. `op` stands first in their texts.
   void run(const char* op, std::vector<Call> calls);
   /// See Communicator.
   void check();
@@ -109,11 +108,12 @@ class Group {
   std::shared_ptr<Shared> shared_;
   std::chrono::milliseconds timeout_;
   int version_ = 0;
-  std::mutex mutex_;                // one collective at a time
-  std::uint64_t sequence_ = 0;      // of the latest
-  std::string stage_;               // what was waited for last
-  mutable std::mutex state_mutex_;  // of failure_
-  std::string failure_;             // what ended the group
+  std::vector<std::unique_ptr<Event>> ends_;  // of a collective, by rank
+  std::mutex mutex_;                          // one collective at a time
+  std::uint64_t sequence_ = 0;                // of the latest
+  std::string stage_;                         // what was waited for last
+  mutable std::mutex state_mutex_;            // of failure_
+  std::string failure_;                       // what ended the group
   std::atomic<bool> stop_{false};
   std::mutex kill_mutex_;
   bool killed_ = false, leaked_ = false;

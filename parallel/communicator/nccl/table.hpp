@@ -10,8 +10,7 @@ struct ncclComm;     // the library's own name
 struct CUstream_st;  // CUDA's
 
 // The part of NCCL that we call, in our own declarations: no header of it is needed to build, and the library is looked for at run time. `./dev check cuda`
-// compares
-// them with nccl.h. Enumerations are passed as int, as C does.
+// compares them with nccl.h. Enumerations are passed as int, as C does.
 namespace braid::parallel::nccl {
 
 using Comm = ncclComm*;

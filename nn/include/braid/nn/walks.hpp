@@ -57,6 +57,16 @@ struct Apply {
     }
   }
 };
+/// See zero_grad.
+struct ClearOthers {
+  template <class T>
+  void operator()(const tree::Name&, const T& node) const {
+    if constexpr (!tree::IsTensor<T> && tree::detail::Holds<T>) {
+      if constexpr (requires { node.braid_clear_gradients(); }) node.braid_clear_gradients();
+      tree::detail::children(node, *this);
+    }
+  }
+};
 }  // namespace detail
 
 /// The nn::Parameters in order of the fields, whether they require a gradient or not; a tied one once. In a replica: the replica's tensors.
@@ -148,11 +158,13 @@ void eval(M& m) {
   braid::set_training(m, false);
 }
 
-/// Removes the gradients of the parameters. In a replica it has no effect, and warns.
+/// Removes the gradients of the parameters. In a replica it has no effect, and warns. A struct with more gradients than those of its fields' parameters
+/// (DataParallel with Update::local) removes them in `braid_clear_gradients() const`.
 template <class M>
 void zero_grad(const M& m) {
   check_tree<M>();
   detail::clear_gradients(tree::flatten(m));
+  detail::ClearOthers()(tree::Name(), m);
 }
 
 /// Freezes the parameters, or thaws them. Throws AutogradError or DTypeError, and changes nothing, if one is not a leaf or not floating point.

@@ -62,7 +62,8 @@ class Communicator {
   /// have the count of a part. A rank's result may be its own part of its buffer, and else lies outside all buffers.
   void reduce_scatter(std::span<const BufferView> buffers, std::span<const BufferView> results);
 
-  /// Throws the error that ended the communicator, also one that only shows later, when the library is asked; does nothing while it works.
+  /// Throws what has ended the communicator, where only the library's answer shows it; once it has ended, CommError with the first error's text, or
+  /// CommAbortedError. Does nothing while it works.
   virtual void check() {}
 
   /// Ends what is under way and gives the library's resources back; from any thread, more than once too. Calls that run, and later ones, throw

@@ -57,7 +57,7 @@ struct CostPoint {
 /// T(n, B) = scatter + replicate + slowdown · c(⌈B/n⌉) + gather + reduce + optimizer + other, and T(1, B) = c(B) + optimizer + other, where
 ///
 ///   c(b)       max(floor, c0 + c1 b): forward and backward of b rows on one device
-///   scatter    latency + bytes / rate, (n - 1)/n of the batch; gather the outputs and their gradients, likewise
+///   scatter    latency + bytes / rate, (n - 1)/n of the batch; gather all of the outputs and their gradients, likewise
 ///   replicate  S bytes of copies to each of n - 1 devices, reduce S bytes from each: by the collective
 ///   other      the time in which no device is in a phase: a line over B, and for n > 1 one over n - 1
 ///

@@ -41,7 +41,7 @@ enum class MergeBuffers : std::uint8_t {
 /// Where the optimizer's step happens.
 enum class Update : std::uint8_t {
   first,  ///< on the module's own parameters; the other devices get what has changed at the next call
-  local   ///< on every device, by LocalUpdate: no parameter is sent in training
+  local   ///< on every device, by LocalUpdate: no parameter is sent in training. Of weights that others write meanwhile, one call at a time
 };
 
 /// What DataParallel and data_parallel can be told beside the devices. How the batch is cut (split, chunk_sizes, weights): ScatterOptions. On one device nothing
@@ -63,7 +63,8 @@ struct DataParallelOptions {
   int shards = 0;
   Update update = Update::first;  ///< DataParallel alone; local: not with shards
   /// Most bytes of gradients that are added in one call. On CUDA devices each call is made as soon as its gradients are there, on streams of their own, while the
-  /// rest of backward goes on. On the CPU, where all cores compute, the sums are one call at the end.
+  /// rest of backward goes on (over NCCL that of the other devices: the first one's thread waits for the library); with Update::local the calls come after
+  /// backward. On the CPU, where all cores compute, the sums are one call at the end.
   std::size_t bucket_bytes = kBucketBytes;
 };
 
@@ -103,6 +104,8 @@ constexpr void check_not_nested() {
 [[nodiscard]] ScatterOptions scatter_options(const DataParallelOptions& options);
 /// Devices that exist, each once; the output device too.
 void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options);
+/// Warns, once per process, of GPUs of which one will hold up another, where the rows are not chosen.
+void warn_of_unequal(std::span<const Device> devices, const DataParallelOptions& options);
 void check_not_local(const DataParallelOptions& options);
 void check_local(const DataParallelOptions& options, std::span<const Device> devices);
 /// All tensors of the module are on the first device, else DeviceError.
@@ -195,7 +198,7 @@ class CacheOwner {
 class LocalOwner {
  public:
   LocalOwner();  ///< none, for the other updates
-  explicit LocalOwner(const std::vector<Device>& devices);
+  LocalOwner(const std::vector<Device>& devices, std::size_t bucket_bytes);
   LocalOwner(const LocalOwner&);
   LocalOwner(LocalOwner&&) noexcept;
   LocalOwner& operator=(const LocalOwner& other);
@@ -372,11 +375,11 @@ struct DataParallel : nn::Module {
     return local_.refreshed(flat);
   }
 
-  /// Removes all gradients: the module's, and with Update::local those that wait on the other devices. `zero_grad(model)` calls it.
-  void zero_grad() const {
-    braid::zero_grad(module);
-    local_.zero_grad();
-  }
+  /// Removes all gradients: the module's, and with Update::local those that wait on the other devices. `zero_grad(model)` calls it; of the module alone it
+  /// would leave these.
+  void zero_grad() const { braid::zero_grad(*this); }
+  /// What zero_grad of a tree calls where it finds it: see braid::zero_grad.
+  void braid_clear_gradients() const noexcept { local_.zero_grad(); }
 
   BRAID_FIELDS(module)
 
@@ -385,8 +388,9 @@ struct DataParallel : nn::Module {
       : module(std::move(m)), devices_(on.list()), options_(std::move(options)) {
     detail::check_not_nested<M>();
     detail::check_group("DataParallel", devices_, *options_);
+    detail::warn_of_unequal(devices_, *options_);
     if (devices_.size() == 1) to(module, devices_.front());
-    if (options_->update == Update::local) local_ = detail::LocalOwner(devices_);
+    if (options_->update == Update::local) local_ = detail::LocalOwner(devices_, options_->bucket_bytes);
   }
   template <class R>
   static std::vector<R> one(R output) {
@@ -428,13 +432,3 @@ auto data_parallel(const M& module, const I& input, const DeviceList& on, std::o
 }
 
 }  // namespace braid::parallel
-
-namespace braid {
-
-/// Removes the gradients of a DataParallel on all its devices.
-template <class M>
-void zero_grad(const parallel::DataParallel<M>& model) {
-  model.zero_grad();
-}
-
-}  // namespace braid

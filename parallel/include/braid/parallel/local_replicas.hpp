@@ -15,11 +15,14 @@ namespace braid::parallel::detail {
 /// steps; what somebody else has written in the model since is sent again.
 class LocalReplicas {
  public:
-  explicit LocalReplicas(std::vector<Device> devices) : devices_(std::move(devices)) {}
+  /// `bucket_bytes`: of gradients that are summed and sent in one call.
+  LocalReplicas(std::vector<Device> devices, std::size_t bucket_bytes) : devices_(std::move(devices)), bucket_bytes_(bucket_bytes) {}
 
   /// Makes the copies, or brings them up to date with the model's parameters, each of them once and defined.
   /// Throws ArgumentError if they are others than at the first time: by number, shape, dtype or device.
   void refresh(std::span<const Tensor> parameters);
+  /// The same for those that there are, between a forward and the optimizer's step: what need not be sent is not counted again.
+  void refresh_for_step();
   /// After all have taken the same step: the copies are what the model's parameters are.
   void stepped();
   /// Some optimizers have changed what others have not: their next steps would differ.
@@ -29,6 +32,7 @@ class LocalReplicas {
   void zero_grad() noexcept;
 
   [[nodiscard]] const std::vector<Device>& devices() const noexcept { return devices_; }
+  [[nodiscard]] std::size_t bucket_bytes() const noexcept { return bucket_bytes_; }
   [[nodiscard]] const std::vector<std::vector<Tensor>>& parameters() const noexcept { return copies_; }  ///< [rank][parameter]
   [[nodiscard]] ReplicateBytes last() const;
 
@@ -36,12 +40,16 @@ class LocalReplicas {
   struct Seen {
     std::uint64_t source = 0, source_version = 0;  // the model's storage
     std::vector<std::uint64_t> versions;           // of the copies
+    friend bool operator==(const Seen&, const Seen&) = default;
   };
   [[nodiscard]] Seen seen(std::size_t k) const;
   [[nodiscard]] bool fresh(std::size_t k) const;
+  void make_copies(std::span<const Tensor> parameters);
+  void send_changed(std::span<const Tensor> parameters, bool count_cached);
 
   mutable std::mutex mutex_;
   std::vector<Device> devices_;
+  std::size_t bucket_bytes_;
   std::vector<std::vector<Tensor>> copies_;
   std::vector<Seen> seen_;  // of each parameter, when it was equal everywhere
   ReplicateBytes last_;

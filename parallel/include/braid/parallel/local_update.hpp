@@ -1,6 +1,6 @@
 #pragma once
-#include <functional>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include <braid/nn/optim/optimizer.hpp>
@@ -38,7 +38,7 @@ class LocalUpdate {
     for (const std::unique_ptr<O>& optimizer : optimizers_) all_.push_back(optimizer.get());
   }
 
-  /// Removes the gradients, on all devices, as `zero_grad(model)` does.
+  /// Removes the gradients, on all devices, as `zero_grad(model)` does; `main().zero_grad()` would leave those of the others.
   void zero_grad() noexcept {
     for (optim::Optimizer* const optimizer : all_) optimizer->zero_grad();
   }
@@ -50,7 +50,8 @@ class LocalUpdate {
     detail::step_together(*replicas_, all_);
   }
 
-  /// The optimizer of the first device, whose parameters are the module's own: for schedules, and to save. What is set there holds for all.
+  /// The optimizer of the first device, whose parameters are the module's own: for schedules, and to save. The learning rates and momenta that are
+  /// set there hold for all.
   [[nodiscard]] O& main() noexcept { return *optimizers_.front(); }
   [[nodiscard]] const O& main() const noexcept { return *optimizers_.front(); }
   /// Those of all devices, in their order; and the weights that each of them steps.

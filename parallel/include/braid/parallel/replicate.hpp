@@ -11,7 +11,7 @@ namespace braid::parallel {
 
 class ReplicaCache;
 
-/// Most bytes of weights that are sent, and of gradients that are added, in one call; a larger tensor is alone.
+/// Most bytes of a flat buffer of copies, and of gradients that are added in one call; a larger tensor is alone.
 inline constexpr std::size_t kBucketBytes = 10 * 1024 * 1024;
 
 /// What the last forward put on the other devices, over all of them.

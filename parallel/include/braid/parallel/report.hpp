@@ -125,7 +125,7 @@ class DataParallelReport {
 
   /// Tables for a terminal.
   [[nodiscard]] std::string text() const;
-  /// One object: title, simulated, runs (each with `predicted`, samples/s), efficiencies, cost_model, phases, memory.
+  /// One object: title, simulated, runs (each with its replicas, memory and, where it has steps, `predicted`, samples/s), efficiencies, cost_model.
   [[nodiscard]] std::string json() const;
   /// All spans in the Trace Event Format, for ui.perfetto.dev or chrome://tracing: a process a run, a track a device.
   [[nodiscard]] std::string chrome_trace() const;
