@@ -204,7 +204,7 @@ Agreement agree(const Net& net, const Setup& setup) {
 
 namespace {
 
-/// ns of a span while nothing is recorded.
+/// ns of a plain Span while nothing is recorded.
 double disabled_span_ns() {
   constexpr int kSpans = 1'000'000;
   const braid::Device device = braid::devices().front();

@@ -79,7 +79,8 @@ struct Agreement {
 [[nodiscard]] Agreement agree(const Net& net, const Setup& setup);
 
 /// Times recorded steps and steps that are not recorded in turn: by how much the recorder makes a step longer, in parts of it, and how sure that is.
-/// `disabled`: what the spans of a step cost while nothing is recorded, in parts of it; `disabled_ns`: one of them; `spans`: how many a step has.
+/// While nothing is recorded the spans of a step cost too little to be timed: `disabled`, in parts of it, is computed, `spans`, the records of a step, times
+/// `disabled_ns`, the time of one plain Span. The other kinds of span (GroupSpan, WorkSpan) are taken to cost as much a record.
 struct Overhead {
   double value = 0, uncertainty = 0;
   double disabled = 0, disabled_ns = 0, spans = 0;

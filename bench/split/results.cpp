@@ -35,6 +35,12 @@ std::string beside_bar(Table& table, const char* what, const std::string& bar, V
   return verdict == Verdict::none ? "" : " (" + std::string(what) + " " + bar + " " + name_of(verdict) + ")";
 }
 
+/// In the rows of the JSON.
+const char* field_of(Verdict verdict) {
+  constexpr const char* kWords[] = {"unjudged", "met", "missed", "noisy"};
+  return kWords[static_cast<std::size_t>(verdict)];
+}
+
 const Predicted* prediction_of(const std::vector<std::pair<Config, Predicted>>& list, const Config& config) {
   for (const auto& [key, predicted] : list)
     if (key == config || (key.devices == 1 && config.devices == 1 && key.rows == config.rows)) return predicted.samples_per_s > 0 ? &predicted : nullptr;
@@ -71,7 +77,7 @@ class RowOf {
     line_ += text("\n    efficiency %.3f", value);
     if (net_.judged) {
       const double bar = strong_ ? Bars::kStrong : Bars::kWeak;
-      line_ += verdict("bar", text("%.2f", bar), value, bar, noise_);
+      line_ += verdict(efficiency_, text("%.2f", bar), value, bar, noise_);
     }
     if (!(ceiling > 0)) return;
     line_ += text(", ceiling %.3f", ceiling);
@@ -92,7 +98,7 @@ class RowOf {
     set_or_null(row_, "ddp_samples_per_s", samples_per_s(config_.rows, ddp.us));
     set_or_null(row_, "ddp_ratio", ddp.us / time_.us);
     set_or_null(row_, "peer_efficiency", ddp.us > 0 && alone.us > 0 ? efficiency_of(alone.us, ddp.us) : 0);
-    const auto add = [&](const char* what, const Time& theirs, double bar) {
+    const auto add = [&](Verdict& kept, const char* what, const Time& theirs, double bar) {
       if (!(theirs.us > 0)) {
         if (setup_.no_peers) return;
         ++table_.unjudged;
@@ -102,10 +108,10 @@ class RowOf {
       noise_ = std::max(noise_, theirs.noise);
       const double ratio = theirs.us / time_.us;
       line_ += text("\n    %.2f x the %.0f samples/s of %s", ratio, samples_per_s(config_.rows, theirs.us), what);
-      line_ += verdict("bar", text("%.1f x", bar), ratio, bar, std::max(time_.noise, theirs.noise));
+      line_ += verdict(kept, text("%.1f x", bar), ratio, bar, std::max(time_.noise, theirs.noise));
     };
-    if (config_.devices == kDdpProcesses) add("DDP gloo", ddp, Bars::kDdp);
-    add(text("PyTorch with %d intra-op thread%s", config_.devices, config_.devices == 1 ? "" : "s").c_str(), threads, Bars::kThreads);
+    if (config_.devices == kDdpProcesses) add(ddp_, "DDP gloo", ddp, Bars::kDdp);
+    add(threads_, text("PyTorch with %d intra-op thread%s", config_.devices, config_.devices == 1 ? "" : "s").c_str(), threads, Bars::kThreads);
   }
 
   void prediction(const Predicted* predicted) {
@@ -118,16 +124,20 @@ class RowOf {
     line_ += text("\n    predicted %.0f samples/s by %s: %+.1f %%", predicted->samples_per_s, predicted->apart ? "the other runs" : "all runs, this one too",
                   100 * error);
     if (!predicted->apart) return;  // a model that has seen the run is judged by itself
-    if (!judged_) ++table_.unjudged;
-    else  // noise_ has the peer's too
-      line_ += beside_bar(table_, "bar", text("%.0f %%", 100 * Bars::kPrediction),
-                          judge(std::abs(error), Bars::kPrediction, uncertainty(1, std::max(time_.noise, base_.noise)), Bound::most));
+    if (!judged_) {
+      ++table_.unjudged;
+      return;
+    }
+    prediction_ = judge(std::abs(error), Bars::kPrediction, uncertainty(1, std::max(time_.noise, base_.noise)), Bound::most);  // noise_ has the peer's too
+    line_ += beside_bar(table_, "bar", text("%.0f %%", 100 * Bars::kPrediction), prediction_);
   }
 
   void finish() {
     if (!judged_) line_ += "\n    more devices than cores: they share them, nothing is judged";
     std::printf("%s\n", line_.c_str());
     table_.noise = std::max(table_.noise, noise_);
+    row_.set("verdict_efficiency", field_of(efficiency_)).set("verdict_ddp", field_of(ddp_)).set("verdict_threads", field_of(threads_));
+    row_.set("verdict_prediction", field_of(prediction_));
     table_.rows.push_back(row_.set("noise", noise_).set("shares_cores", !judged_).set("simulated", true));
   }
 
@@ -137,12 +147,13 @@ class RowOf {
     return strong_ ? one_us / (config_.devices * us) : one_us / us;
   }
   [[nodiscard]] double of(double us) const { return efficiency_of(base_.us, us); }
-  [[nodiscard]] std::string verdict(const char* what, const std::string& bar_text, double value, double bar, double noise) {
+  [[nodiscard]] std::string verdict(Verdict& kept, const std::string& bar_text, double value, double bar, double noise) {
     if (!judged_) {
       ++table_.unjudged;
       return "";
     }
-    return beside_bar(table_, what, bar_text, judge(value, bar, uncertainty(bar, noise)));
+    kept = judge(value, bar, uncertainty(bar, noise));
+    return beside_bar(table_, "bar", bar_text, kept);
   }
 
   const Net& net_;
@@ -154,6 +165,7 @@ class RowOf {
   bool judged_;
   Time time_, base_;
   double noise_ = 0;
+  Verdict efficiency_ = Verdict::none, ddp_ = Verdict::none, threads_ = Verdict::none, prediction_ = Verdict::none;
   std::string line_;
   Json row_;
 };
@@ -198,13 +210,14 @@ void add_overhead(const Net& net, const Setup& setup, Update update, const Overh
   const Verdict verdict = judged ? judge(overhead.value, Bars::kOverhead, 2 * overhead.uncertainty, Bound::most) : Verdict::none;
   std::printf("  the recorder of the report makes a step over %d devices, update %s, %.2f %% longer (+-%.2f %%)%s\n", setup.devices, name_of(update),
               100 * overhead.value, 100 * overhead.uncertainty, beside_bar(table, "bar", text("%.0f %%", 100 * Bars::kOverhead), verdict).c_str());
-  std::printf("  while nothing is recorded: %.1f spans a step at %.2f ns each, %.4f %% of a step\n", overhead.spans, overhead.disabled_ns,
-              100 * overhead.disabled);
+  std::printf("  while nothing is recorded: computed %.4f %% of a step, %.1f spans at the %.2f ns of a plain one\n", 100 * overhead.disabled, overhead.spans,
+              overhead.disabled_ns);
   if (!judged) ++table.unjudged;
   Json row;
   row.set("trace_disabled", overhead.disabled).set("disabled_span_ns", overhead.disabled_ns).set("spans", overhead.spans);
   row.set("name", net.name).set("mode", "trace").set("devices", setup.devices).set("update", name_of(update)).set("rows", static_cast<double>(net.strong));
-  table.rows.push_back(row.set("trace_overhead", overhead.value).set("uncertainty", overhead.uncertainty).set("peer", nullptr).set("simulated", true));
+  row.set("trace_overhead", overhead.value).set("uncertainty", overhead.uncertainty).set("verdict_overhead", field_of(verdict));
+  table.rows.push_back(row.set("peer", nullptr).set("simulated", true));
 }
 
 }  // namespace bench::split

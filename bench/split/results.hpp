@@ -28,7 +28,7 @@ struct Predicted {
 [[nodiscard]] std::vector<std::pair<Config, Predicted>> write_report(const Net& net, const Setup& setup, Update update, const Measured& measured,
                                                                      const std::string& stem);
 
-enum class Verdict { none, met, missed, noisy };
+enum class Verdict { none, met, missed, noisy };  ///< none: not judged
 /// A figure beside its bar, which it must reach, or, for Bound::most, not exceed. Nearer to the bar than `uncertainty` it says nothing.
 enum class Bound { least, most };
 [[nodiscard]] Verdict judge(double value, double bar, double uncertainty, Bound bound = Bound::least);

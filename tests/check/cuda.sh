@@ -28,27 +28,37 @@ for program in build/cuda/tests/nn/braid_tests_nn build/cuda/docs/tutorials/data
   fi
 done
 echo "ldd: no CUDA library"
+# opened NAME PROGRAM...: a program that compares declarations and opens the library; its last line says whether there was one.
+opened() {
+  local name=$1 status=0
+  shift
+  "$@" >"build/check/$name-signatures.txt" || status=$?
+  cat "build/check/$name-signatures.txt"
+  ((status == 0 || status == 77)) || exit 1
+  echo "NOTE: $name: $(tail -n 1 "build/check/$name-signatures.txt")"
+}
 # Our declarations of cuBLAS are the toolkit's; and the library opens, where there is one.
 toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 if [[ -f $toolkit/include/cublas_v2.h ]]; then
   "${CXX:-g++}" -std=c++20 -Wall -Wextra -Werror -DBRAID_CUDA_ON=1 -Ikernels -Icore/include -I"$toolkit/include" tests/check/cublas_signatures.cpp \
     kernels/cuda/cublas_library.cpp -ldl -o build/check/cublas_signatures
-  build/check/cublas_signatures || [[ $? == 77 ]]
+  opened cublas build/check/cublas_signatures
 else
   echo "NOTE: no cublas_v2.h in $toolkit/include: its declarations were not compared"
 fi
-# So are those of NCCL, which its own packages may bring instead (BRAID_NCCL=<folder with include and lib>).
-for nccl in ${BRAID_NCCL:-} "$toolkit" /usr; do
+# So are those of NCCL, which its own packages may bring instead (BRAID_NCCL=<folder with include and lib>), or PyTorch's, where ./dev gpu looks too.
+python=${BRAID_PYTHON:-python3} peers=${BRAID_PEERS:-build/peers-venv}
+[[ -z ${BRAID_PYTHON:-} && -x $peers/bin/python ]] && python=$peers/bin/python
+packages=$("$python" -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null || true)
+for nccl in ${BRAID_NCCL:-} ${packages:+"$packages/nccl"} "$toolkit" /usr; do
   [[ -f $nccl/include/nccl.h ]] && break
 done
 if [[ -f $nccl/include/nccl.h ]]; then
   "${CXX:-g++}" -std=c++20 -Wall -Wextra -Werror -Iparallel -Icore/include -isystem "$nccl/include" -isystem "$toolkit/include" \
     tests/check/nccl_signatures.cpp parallel/communicator/nccl/table.cpp -ldl -o build/check/nccl_signatures
-  status=0
-  LD_LIBRARY_PATH=$nccl/lib:$nccl/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} build/check/nccl_signatures || status=$?
-  ((status == 0 || status == 77)) || exit 1
+  opened nccl env "LD_LIBRARY_PATH=$nccl/lib:$nccl/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" build/check/nccl_signatures
 else
-  echo "NOTE: no nccl.h in $toolkit/include: its declarations were not compared"
+  echo "NOTE: no nccl.h in BRAID_NCCL, Python's packages, $toolkit/include or /usr/include: its declarations were not compared"
 fi
 # What the kernels take of a GPU, and no spills: docs/notes/cuda_resources.md.
 status=0
