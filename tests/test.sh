@@ -22,14 +22,18 @@ case $module in
   parallel)
     build release braid_tests_parallel
     status=0
-    run_ctest release -L '^parallel$' || status=$?
-    tests/acceptance.sh || status=1
+    # With what must not compile: a DataParallel in a DataParallel, and one that would be a copy.
+    run_ctest release -R '^(parallel\.|must_not_compile\.(control|data_parallel))' || status=$?
     sed -n 's/^.*SHOWS: \([0-9]* faults\)/\1/p' build/release/Testing/Temporary/LastTest.log | sort -u
-    # What carries replicas between GPUs, and in which orders: its own build, of emulated devices.
+    # What carries replicas between GPUs, and in which orders, and the same list on 1 to 8 devices: its own build, of emulated ones.
     configure simt
-    build simt braid_tests_nccl braid_tests_schedules
+    build simt braid_tests_nccl braid_tests_schedules braid_tests_parallel
     run_ctest simt -L '^(nccl|schedules)$' || status=1
     sed -n -e 's/^.*SHOWS: NCCL: /NCCL: /p' -e 's/^.*SHOWS: \([0-9]* schedules\)/\1/p' build/simt/Testing/Temporary/LastTest.log
+    run_ctest simt -R '^parallel\.(simt_devices|simt3\.random$)' || status=1
+    sed -n 's/^.*SHOWS: \([0-9]* faults\)/emulated: \1/p' build/simt/Testing/Temporary/LastTest.log | sort -u
+    tests/acceptance.sh build/release/tests/parallel/braid_tests_parallel cpu || status=1
+    tests/acceptance.sh build/simt/tests/parallel/braid_tests_parallel emulated || status=1
     exit "$status"
     ;;
   *) build release "braid_tests_$module" && run_ctest release -L "^$module\$" ;;

@@ -19,7 +19,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BARRIER = re.compile(r"^\s*(__syncthreads\w*\(|__syncwarp\(|(simt::)?cp_async_wait<).*;\s*(//.*)?$")
-WAIT = re.compile(r"^(?!.*\breturn\b)\s*(.*\bcuda(StreamWaitEvent|EventSynchronize|StreamSynchronize)\(|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>](await|settle_work|settle_or_lose)\([\w.()]*\)|settle_work\(\)).*;\s*(//.*)?$")
+WAIT = re.compile(r"^(?!.*\breturn\b)\s*(.*\bcuda(StreamWaitEvent|EventSynchronize|StreamSynchronize)\(|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>]wait_for\([^,]*\)|.*[.>](await|settle_work|settle_or_lose)\([\w.()]*\)|settle_work\(\)).*;\s*(//.*)?$")
 # `if (…)` and the like before the statement on its line: they stay. A wait that says whether it was one says that it was not.
 CALL = re.compile(r"^((?:if|for) \(.*\) )(?=(?:check|settle)\()")
 RESULT = re.compile(r"^((?:const bool )?\w+ = )(?=.*settle_work\()")
@@ -142,6 +142,8 @@ class Build:
 
 def programs_for(path):
     """Each with the cases that are asked for, all but the hidden ones without."""
+    if path.startswith("parallel/"):
+        return [("braid_tests_schedules",), ("braid_tests_nccl", "nccl: the communicator's own waits*,nccl: DataParallel on*"), ("braid_tests_parallel",)]
     if path.startswith("kernels/cuda/runtime") or not path.startswith("kernels/"):
         return [("braid_tests_cuda",), ("braid_tests_simt_engine",), ("braid_tests_parallel",)]
     return [("braid_tests_cuda_kernels", "[every]"), ("braid_tests_cuda_kernels",), ("braid_tests_cuda",)]  # the first notices most

@@ -33,7 +33,7 @@ enum class Place { nowhere, before_meeting, behind_meeting, wrong_output, backwa
 struct Scene {
   Place place = Place::nowhere;
   int device = -1;
-  std::atomic<int> inside{0}, visits{0};
+  std::atomic<int> inside{0};
   struct Allocations {
     std::uint64_t first = 0, last = 0;  // when the first replica on the device began, and when the last one ended
   };
@@ -46,7 +46,7 @@ struct Scene {
 /// A replica, or an op's backward of it, is at work.
 class Visit {
  public:
-  explicit Visit(Scene& scene) : scene_(scene) { ++scene_.inside, ++scene_.visits; }
+  explicit Visit(Scene& scene) : scene_(scene) { ++scene_.inside; }
   ~Visit() { --scene_.inside; }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;

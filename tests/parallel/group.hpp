@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of parallel share: groups of devices, and a small model.
+// What the tests of parallel share: groups of devices, what is on them, and a small model.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,6 +7,7 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/device.hpp>
+#include <braid/core/memory.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/random.hpp>
@@ -30,6 +31,19 @@ inline Device device(int i) { return devices().at(static_cast<std::size_t>(i)); 
 /// How often this process was warned with exactly this text.
 [[nodiscard]] int warnings_with(std::string_view text);
 
+/// The bytes in use on each device.
+inline std::vector<std::size_t> in_use() {
+  std::vector<std::size_t> bytes;
+  for (const Device d : devices()) bytes.push_back(memory_stats(d).in_use);
+  return bytes;
+}
+
+/// The numbers of now: a later step does not change them.
+inline std::vector<Tensor> copies_of(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> list;
+  for (const Tensor& t : tensors) list.push_back(t.detach().clone());
+  return list;
+}
 inline std::vector<double> numbers(const Tensor& t) { return t.to_vector<double>(); }
 
 /// Two layers, a buffer that counts the rows it saw in place, and a plain field.

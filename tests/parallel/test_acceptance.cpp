@@ -18,6 +18,10 @@ constexpr NotAvailable kNotAvailable[]{
     {"T03", "lazy parameters do not exist (1.9)"},  {"T05", "autocast does not exist (5.6)"}, {"T13", "sparse gradients do not exist (7.3)"},
     {"T21", "complex numbers do not exist (7.10)"}, {"T28", "autocast does not exist (5.6)"},
 };
+/// Parts of tests that there are.
+constexpr NotAvailable kPartNotAvailable[]{
+    {"T30", "memory formats do not exist (3.12, 6.6, 7.5)"},
+};
 
 std::vector<std::string> the_list() {
   std::vector<std::string> numbers;
@@ -50,6 +54,10 @@ TEST_CASE("acceptance: the list", "[parallel][acceptance]") {
   for (const NotAvailable& entry : kNotAvailable) {
     CHECK(std::find(numbers.begin(), numbers.end(), entry.number) != numbers.end());
     std::cout << entry.number << " n/a: " << entry.reason << '\n';
+  }
+  for (const NotAvailable& entry : kPartNotAvailable) {
+    CHECK(tests_of(std::string(entry.number)) == 1);
+    std::cout << entry.number << " part n/a: " << entry.reason << '\n';
   }
 }
 

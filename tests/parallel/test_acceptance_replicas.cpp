@@ -19,12 +19,6 @@ using parallel::DataParallelOptions;
 
 namespace {
 
-std::vector<std::size_t> in_use() {
-  std::vector<std::size_t> bytes;
-  for (const Device d : devices()) bytes.push_back(memory_stats(d).in_use);
-  return bytes;
-}
-
 constexpr std::string_view kNoEffect =
     "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied (in a differentiable manner) from the original "
     "module. This means they are not leaf nodes in autograd and so don't accumulate gradients.";

@@ -61,8 +61,7 @@ TEST_CASE("4.5, 7.2: gradients are added in buckets, with the same bits for ever
         loss.backward();
         optimizer.step();
       }
-      std::vector<Tensor> state;
-      for (const Tensor& p : parameters(model)) state.push_back(p.detach().clone());
+      const std::vector<Tensor> state = copies_of(parameters(model));
       if (first.empty()) first = state;
       for (std::size_t k = 0; k < state.size(); ++k) CHECK_SAME_BITS(state[k], first[k]);
     }
@@ -119,8 +118,12 @@ TEST_CASE("7.1: weights that are not leaves are reduced in order", "[parallel][b
   };
   Product product;
   product.weight = random_tensor({6, 6}, DType::float32, device(0), 5) * scale;
-  const Tensor y = parallel::data_parallel(product, x, group(n));
-  CHECK(allclose(grad((y * y).sum(), {scale})[0], want, 1e-4, 1e-4));
+  const Tensor y = parallel::data_parallel(product, x, group(n)), loss = (y * y).sum();
+  std::set<Node*> seen, broadcasts;
+  collect(loss.id()->grad_fn, seen, broadcasts);
+  CHECK(broadcasts.size() == (n > 1 ? 1 : 0));  // one device calls the module itself
+  for (const Node* const node : broadcasts) CHECK_FALSE(node->early());
+  CHECK(allclose(grad(loss, {scale})[0], want, 1e-4, 1e-4));
 }
 
 }  // namespace braid::test::on_device

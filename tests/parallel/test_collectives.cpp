@@ -9,6 +9,7 @@
 #include "group.hpp"
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
+#include "support/views.hpp"
 
 namespace braid::test::on_device {
 
@@ -19,16 +20,8 @@ namespace {
 
 constexpr std::int64_t kCounts[] = {0, 1, 7, 65, 16385, 70001};  // nothing, odd ones, more than a tile, enough to wake the workers
 
-BufferView view_of(const Tensor& t) { return {t.id()->data(), t.numel(), t.dtype(), t.device()}; }
-
 /// Item after item, a tensor for each rank.
 using Items = std::vector<Tensor>;
-
-std::vector<BufferView> views_of(const Items& items) {
-  std::vector<BufferView> views;
-  for (const Tensor& t : items) views.push_back(view_of(t));
-  return views;
-}
 
 /// Small whole numbers: sums of them are exact in every type and order.
 Items whole_numbers(int n, DType type, std::int64_t times = 1) {

@@ -6,6 +6,7 @@
 #include "group.hpp"
 #include "support/errors.hpp"
 #include "support/tensors.hpp"
+#include "support/views.hpp"
 
 namespace braid::test::on_device {
 
@@ -13,8 +14,6 @@ using parallel::BufferView;
 using parallel::LocalCommunicator;
 
 namespace {
-
-BufferView view_of(const Tensor& t) { return {t.id()->data(), t.numel(), t.dtype(), t.device()}; }
 
 /// parts[item][rank]
 std::vector<BufferView> views_of(const std::vector<std::vector<Tensor>>& parts) {

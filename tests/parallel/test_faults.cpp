@@ -28,11 +28,6 @@ struct Fault {
   Part part = forward;
 };
 
-std::vector<Tensor> copies_of(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> list;
-  for (const Tensor& t : tensors) list.push_back(t.detach().clone());
-  return list;
-}
 std::string differences(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
   if (got.size() != want.size()) return str(got.size(), " tensors, not ", want.size());
   for (std::size_t k = 0; k < want.size(); ++k)
@@ -127,7 +122,6 @@ std::string with_fault(Setting& s, int d, const Fault& fault, bool warm, double&
   std::exception_ptr error;
   s.scene.device = d;
   s.scene.place = fault.place;
-  s.scene.visits = 0;
   fail_allocation(device(d), fault.allocation);
   const Clock::time_point begin = Clock::now();
   int inside = 0;
@@ -178,11 +172,7 @@ TEST_CASE("5.7, R5: a replica that throws, in each part of a step, on each devic
     sizes += str(sizes.empty() ? "" : ", ", n);
     for (const Mode& mode : modes(n)) {
       Setting setting(n, mode);
-      const std::vector<std::size_t> in_use = [] {
-        std::vector<std::size_t> bytes;
-        for (const Device d : devices()) bytes.push_back(memory_stats(d).in_use);
-        return bytes;
-      }();
+      const std::vector<std::size_t> before = in_use();
       for (int d = 0; d < n; ++d) {
         if ((emulated() || BRAID_SANITIZED) && d != 0 && d != n - 1) continue;  // those between differ in nothing; the plain build takes all
         std::vector<Fault> faults(std::begin(kThrown), std::end(kThrown));
@@ -200,9 +190,7 @@ TEST_CASE("5.7, R5: a replica that throws, in each part of a step, on each devic
           }
         }
       }
-      std::vector<std::size_t> now;
-      for (const Device d : devices()) now.push_back(memory_stats(d).in_use);
-      CHECK(now == in_use);
+      CHECK(in_use() == before);
     }
   }
   if (cases == 0) return;

@@ -19,12 +19,6 @@ namespace {
 auto network() { return nn::Sequential{nn::Linear(6, 32), nn::ReLU(), nn::Linear(32, 3)}; }
 using Network = decltype(network());
 
-std::vector<std::size_t> in_use() {
-  std::vector<std::size_t> bytes;
-  for (const Device d : devices()) bytes.push_back(memory_stats(d).in_use);
-  return bytes;
-}
-
 Tensor labels_for(std::int64_t rows) {
   std::vector<std::int64_t> classes;
   for (std::int64_t i = 0; i < rows; ++i) classes.push_back(i % 3);

@@ -5,9 +5,7 @@
 #include <braid/nn/rnn.hpp>
 #include <braid/parallel/data_parallel.hpp>
 
-#include <functional>
 #include <limits>
-#include <memory>
 #include <numeric>
 #include <tuple>
 
@@ -208,23 +206,6 @@ TEST_CASE("7.7: a loss taken in the replicas is that of the batch, for uneven ch
   CHECK_THROWS_TEXT(ShapeError, "weighted_mean: expected means [2]", parallel::weighted_mean(means, {5, 5}));
   CHECK_THROWS_TEXT(ArgumentError, "weighted_mean: expected rows >= 0, got -1", parallel::weighted_mean(means, {5, 6, -1}));
   CHECK_THROWS_TEXT(ArgumentError, "weighted_mean: expected rows in one chunk at least", parallel::weighted_mean(means, {0, 0, 0}));
-}
-
-TEST_CASE("1.7: a DataParallel inside a replica, where the type does not show it, is refused; -> gives the module", "[parallel][data_parallel][errors]") {
-  struct Outer : nn::Module {
-    nn::Parameter weight{ones({1})};
-    std::function<Tensor(const Tensor&)> inner;
-    Tensor operator()(const Tensor& x) const { return inner(x); }
-    BRAID_FIELDS(weight)
-  };
-  const int n = std::min(2, device_count());
-  if (n < 2) return;
-  const auto inner = std::make_shared<DataParallel<nn::Linear>>(home(nn::Linear(4, 2)), group(n));
-  CHECK((*inner)->weight.shape() == Shape{2, 4});
-  Outer outer = home(Outer{});
-  outer.inner = [inner](const Tensor& x) { return (*inner)(x.to(device(0))); };
-  const DataParallel model(std::move(outer), group(n));
-  CHECK_THROWS_TEXT(ReplicaError, "DataParallel: expected a call outside of other replicas, got one inside", model(ones({4, 4}, {.device = device(0)})));
 }
 
 TEST_CASE("6.9: outputs that are not joined stay where they are, of any type", "[parallel][data_parallel]") {

@@ -67,11 +67,6 @@ struct Returns : nn::Module {
   BRAID_FIELDS(fc)
 };
 
-std::vector<Tensor> copies(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> list;
-  for (const Tensor& t : tensors) list.push_back(t.detach().clone());
-  return list;
-}
 void check_unchanged(const std::vector<Tensor>& now, const std::vector<Tensor>& before) {
   for (std::size_t k = 0; k < before.size(); ++k) {
     CHECK_SAME_BITS(now[k], before[k]);
@@ -84,7 +79,7 @@ void check_unchanged(const std::vector<Tensor>& now, const std::vector<Tensor>& 
 TEST_CASE("3.6: inputs that give different numbers of chunks, in each mode", "[parallel][faults][errors]") {
   in_each_mode([](int n, const Mode& mode) {
     const DataParallel model(home(Two{}), group(n), mode.options);
-    const std::vector<Tensor> before = copies(parameters(model));
+    const std::vector<Tensor> before = copies_of(parameters(model));
     const Tensor x = random_tensor({4 * n, 3}, DType::float32, device(0), 1);
     const std::int64_t chunks = mode.options.shards > 0 ? 2 * n : n;
     const std::string text =
@@ -99,11 +94,12 @@ TEST_CASE("3.6: inputs that give different numbers of chunks, in each mode", "[p
   });
 }
 
-TEST_CASE("1.7: a DataParallel that the type does not show, in each mode", "[parallel][faults][errors]") {
+TEST_CASE("1.7: a DataParallel inside a replica, where the type does not show it, is refused in each mode; -> gives the module", "[parallel][faults][errors]") {
   in_each_mode([](int n, const Mode& mode) {
     const auto inner = std::make_shared<DataParallel<nn::Linear>>(home(nn::Linear(3, 2)), group(n));
+    CHECK((*inner)->weight.shape() == Shape{2, 3});
     DataParallel model(home(Hidden{}), group(n), mode.options);
-    const std::vector<Tensor> before = copies(parameters(model)), of_inner = copies(parameters(*inner));
+    const std::vector<Tensor> before = copies_of(parameters(model)), of_inner = copies_of(parameters(*inner));
     const Tensor x = random_tensor({4 * n, 3}, DType::float32, device(0), 1);
     model.module.inner = [inner](const Tensor& part) { return (*inner)(part.to(device(0))).to(part.device()); };
     CHECK_THROWS_TEXT(ReplicaError,
@@ -127,7 +123,7 @@ TEST_CASE("2.1, 2.2: a parameter or a buffer on each wrong device, in each mode"
                    " (", what, ")");
       };
       to(model.module.fc.bias, device(wrong));
-      const std::vector<Tensor> before = copies(parameters(model));
+      const std::vector<Tensor> before = copies_of(parameters(model));
       CHECK_THROWS_TEXT(DeviceError, text("parameter 'fc.bias'"), forward(model, mode, x));
       check_unchanged(parameters(model), before);
       to(model.module.fc.bias, device(0));

@@ -7,9 +7,11 @@
 
 #include <braid/braid.hpp>
 
+#include "simt/engine/findings.hpp"
 #include "simt/nccl/control.hpp"
 #include "simt/runtime/control.hpp"
 #include "support/catch.hpp"
+#include "support/views.hpp"
 
 namespace braid::test {
 
@@ -27,17 +29,10 @@ inline std::vector<Device> group(int n) {
   list.resize(static_cast<std::size_t>(n));
   return list;
 }
-inline BufferView view_of(const Tensor& t) { return {t.id()->data(), t.numel(), t.dtype(), t.device()}; }
-inline std::vector<BufferView> views_of(const std::vector<Tensor>& tensors) {
-  std::vector<BufferView> views;
-  for (const Tensor& t : tensors) views.push_back(view_of(t));
-  return views;
-}
 
 /// What both checkers have found since the last call: of streams and kernels, and of the stand-in's use. Each text behind "; ".
-inline std::string findings() {
-  std::string text;
-  for (const simt::Report& report : simt::take_reports()) text += str("; ", report.text);
+inline std::string all_findings() {
+  std::string text = findings();
   for (const std::string& each : nccl::take_misuses()) text += str("; ", each);
   return text;
 }

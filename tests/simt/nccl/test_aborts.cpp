@@ -64,7 +64,7 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
     parallel::reset_communicators();
     program.step();
     CHECK(program.numbers() == right.at(steps + 1));
-    CHECK(findings() == "");
+    CHECK(all_findings() == "");
   }
   std::cout << "SHOWS: NCCL: CommAbortedError at each of " << aborted << " calls, the longest after " << longest.count() << " ms\n";
 }
@@ -118,7 +118,7 @@ TEST_CASE("nccl: abort and end, twice and in any order", "[nccl][aborts]") {
     CHECK(Clock::now() - start <= 4s);
     CHECK(nccl::failed());
   }
-  CHECK(findings() == "");
+  CHECK(all_findings() == "");
 }
 
 TEST_CASE("nccl: aborts at any moment, while nothing hangs, take no communicator away from a call", "[nccl][aborts]") {
@@ -146,7 +146,7 @@ TEST_CASE("nccl: aborts at any moment, while nothing hangs, take no communicator
     other.join();
     CHECK(type == "CommAbortedError");
     CHECK(nccl::alive() == 0);
-    CHECK(findings() == "");
+    CHECK(all_findings() == "");
   }
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("nccl: a communicator that is made too late is aborted by who has made
     CHECK(nccl::alive() == 0);
     nccl::fail_call(0, nccl::Fault::none);
     CHECK(parallel::make_nccl_communicator(group(3))->size() == 3);
-    CHECK(findings() == "");
+    CHECK(all_findings() == "");
   }
 }
 

@@ -1,6 +1,5 @@
-// Every call of the library fails, hangs, or comes back wrong, in turn. What is documented then happens, in time; parameters are as before the step; and over
-// a new
-// communicator training goes on to the same bits.
+// Every call of the library fails, hangs, or comes back wrong, in turn. What is documented then happens, in time; parameters are as before the step; and over a
+// new communicator training goes on to the same bits.
 #include <iostream>
 
 #include "nccl.hpp"
@@ -14,11 +13,9 @@ constexpr std::uint64_t kCalls = 100;
 constexpr int kMostSteps = 8;
 constexpr std::chrono::milliseconds kLongest{5000};
 
-/// What a step threw: the type of ours, or nothing.
-std::string kind_of(const std::exception_ptr& error) { return error ? exception_type(error) : "nothing"; }
-
 struct Outcome {
-  std::string type, text;
+  std::string type;  // what was thrown, the type of ours; or "nothing"
+  std::string text;
   std::chrono::milliseconds took{0};
   int steps = 0;          // that worked before
   bool unchanged = true;  // the parameters, by the step that failed
@@ -37,7 +34,7 @@ Outcome run_until_failure(Program& program) {
       error = std::current_exception();
     }
     outcome.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
-    outcome.type = kind_of(error);
+    outcome.type = error ? exception_type(error) : "nothing";
     if (!error) continue;
     outcome.text = exception_message(error);
     outcome.unchanged = program.numbers() == before;
@@ -95,7 +92,7 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout, const std
     // Momentum is of the steps that worked; so the next one is the next one.
     program.step();
     CHECK(program.numbers() == right[static_cast<std::size_t>(outcome.steps) + 1]);
-    CHECK(findings() == "");
+    CHECK(all_findings() == "");
   }
   parallel::reset_communicators();
   CHECK(nccl::alive() == 0);

@@ -1,6 +1,4 @@
 // The group below the communicator: what it refuses, and a group of one, which calls the library all the same.
-#include <cstdlib>
-
 #include <braid/core/native_device.hpp>
 
 #include "communicator/nccl/group.hpp"
@@ -10,7 +8,7 @@
 using namespace braid;
 using namespace braid::test;
 
-TEST_CASE("nccl: two ranks on one GPU need 2.30 and NVIDIA's own variable", "[nccl][group]") {
+TEST_CASE("nccl: a library that is too old makes no communicator, a new one makes a group", "[nccl][group]") {
   const Scene scene;
   nccl::set_version(21200);
   CHECK_THROWS_TEXT(DeviceError, "make_nccl_communicator: expected NCCL 2.17.0 or newer, got 2.12.0", parallel::make_nccl_communicator(group(2)));
@@ -32,6 +30,46 @@ TEST_CASE("nccl: a library that is too old is refused where it is opened, so tha
                     parallel::nccl::require_version(functions, "libnccl.so.2"));
 }
 
+TEST_CASE("nccl: a group of one calls the library for every collective, its communicator for none", "[nccl][group]") {
+  const Scene scene;
+  using parallel::nccl::Call;
+  const Device d = group(1)[0];
+  const Tensor x = tensor({1.0, 2.0, 3.0, 4.0}, {.device = d, .dtype = DType::float32}), none = full({4}, -1, {.device = d, .dtype = DType::float32});
+  const std::vector<float> numbers{1, 2, 3, 4};
+  {
+    parallel::nccl::Group alone(group(1), 20s);
+    CHECK(nccl::alive() == 1);
+    alone.check();
+    const std::pair<const char*, Call::Kind> all[] = {{"broadcast", Call::Kind::broadcast},
+                                                      {"reduce", Call::Kind::reduce},
+                                                      {"all_reduce", Call::Kind::all_reduce},
+                                                      {"all_gather", Call::Kind::all_gather},
+                                                      {"reduce_scatter", Call::Kind::reduce_scatter}};
+    for (const auto& [name, kind] : all) {
+      INFO(name);
+      const Tensor y = none.clone();
+      const std::uint64_t before = nccl::calls();
+      alone.run(name, {{kind, 0, x.id()->data(), y.id()->data(), 4, parallel::nccl::kFloat32}});
+      CHECK(nccl::calls() > before);
+      CHECK(y.to(Device()).to_vector<float>() == numbers);
+    }
+  }
+  CHECK(nccl::alive() == 0);
+  const auto communicator = parallel::make_nccl_communicator(group(1));
+  CHECK(communicator->size() == 1);
+  const std::uint64_t before = nccl::calls();
+  const std::vector<Tensor> from{x}, sum{none.clone()}, whole{none.clone()}, part{none.clone()};
+  communicator->broadcast(views_of(from));
+  communicator->all_reduce(views_of(from));
+  communicator->reduce(views_of(from), views_of(sum));
+  communicator->all_gather(views_of(from), views_of(whole));
+  communicator->reduce_scatter(views_of(from), views_of(part));
+  CHECK(nccl::calls() == before);
+  for (const auto& list : {from, sum, whole, part}) CHECK(list[0].to(Device()).to_vector<float>() == numbers);
+  communicator->check();
+  CHECK(all_findings() == "");
+}
+
 TEST_CASE("nccl: what the library refuses has its own words", "[nccl][group]") {
   const Scene scene;
   parallel::nccl::Group pair(group(2), 20s);
@@ -47,7 +85,7 @@ TEST_CASE("nccl: what the library refuses has its own words", "[nccl][group]") {
                     pair.run("all_reduce", {}));
   CHECK_THROWS_TEXT(CommError, "check: expected a communicator that works", pair.check());
   CHECK(nccl::alive() == 0);
-  CHECK(findings() == "");
+  CHECK(all_findings() == "");
 }
 
 TEST_CASE("nccl: an error that only a question brings to light", "[nccl][group]") {

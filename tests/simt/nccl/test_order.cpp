@@ -13,8 +13,7 @@ using namespace braid::test;
 namespace {
 
 /// x on two devices is filled, summed over NCCL on streams of its own, and read: all that the host has to order is `before` (the sum after the fill) and
-/// `after`
-/// (the read after the sum).
+/// `after` (the read after the sum).
 std::string sum_on_side_streams(bool before, bool after, std::string_view order) {
   return in_child([=] {
     simt::set_stream_order(order);
@@ -61,7 +60,7 @@ std::string sum_on_side_streams(bool before, bool after, std::string_view order)
     } catch (const DeviceLostError&) {
       text += "lost ";
     }
-    return text + findings();
+    return text + all_findings();
   });
 }
 
@@ -111,7 +110,7 @@ TEST_CASE("nccl: the communicator's own waits order what comes before a collecti
           if ((whole[i] + 0).to(Device()).to_vector<float>().at(63) != static_cast<float>(3 + round)) text += str("whole on ", i, "; ");
         }
       }
-      return text + findings();
+      return text + all_findings();
     });
     CHECK(seen == "");
   }

@@ -1,5 +1,6 @@
 // The stand-in keeps the library's rules: what it refuses, when it is at work, who waits for whom.
 #include <cstdlib>
+#include <thread>
 
 #include <braid/core/error.hpp>
 #include <braid/core/native_device.hpp>
@@ -93,7 +94,7 @@ TEST_CASE("stand-in: one device twice is refused, unless 2.30 is allowed to", "[
   unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
   for (const auto* comms : {&distinct, &twice, &not_asked, &shared, &too_old}) end(*comms);
   CHECK(nccl::alive() == 0);
-  CHECK(findings() == "");
+  CHECK(all_findings() == "");
 }
 
 TEST_CASE("stand-in: nothing is done before the group has ended and the communicators were asked", "[nccl][stand_in]") {
@@ -117,7 +118,7 @@ TEST_CASE("stand-in: nothing is done before the group has ended and the communic
   CHECK(first(0) == 3);
   CHECK(first(1) == 3);
   end(comms);
-  CHECK(findings() == "");
+  CHECK(all_findings() == "");
 }
 
 TEST_CASE("stand-in: wrong calls", "[nccl][stand_in]") {
@@ -166,7 +167,7 @@ TEST_CASE("stand-in: a rank that does not come is waited for until an abort", "[
     end(comms);
     side.streams[0]->synchronize();
     const float first = side.x[0].to(Device()).to_vector<float>().at(0);
-    return text + (first != first ? ", then NaN" : ", then a number") + findings();
+    return text + (first != first ? ", then NaN" : ", then a number") + all_findings();
   });
   CHECK(seen == "waits, then NaN");
 }
@@ -191,7 +192,7 @@ TEST_CASE("stand-in: nobody waits for a rank whose numbers it does not need", "[
       (void)(side.x[0] + 1).to(Device());
     } catch (const DeviceLostError&) {
     }
-    const std::string text = findings();
+    const std::string text = all_findings();
     return std::string(text.find("race") != std::string::npos && text.find("ncclReduce") != std::string::npos ? "found" : text);
   });
   CHECK(seen == "found");

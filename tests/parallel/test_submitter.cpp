@@ -1,0 +1,249 @@
+// The one thread that calls NCCL: who runs on it, in which order, and what becomes of work that nobody waits for any more. It needs no device.
+#include "communicator/nccl/submitter.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "simt/engine/child.hpp"
+#include "support/catch.hpp"
+#include "support/sanitized.hpp"
+
+namespace braid::test {
+
+using parallel::nccl::Clock;
+using parallel::nccl::Ended;
+using parallel::nccl::submit;
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr std::chrono::seconds kLong{20};        // for what has to come
+constexpr std::chrono::milliseconds kShort{30};  // for what does not
+
+bool never() { return false; }
+
+/// True once f() is, within kLong.
+template <class F>
+bool comes(const F& f) {
+  for (const auto until = Clock::now() + kLong; !f(); std::this_thread::sleep_for(1ms))
+    if (Clock::now() >= until) return false;
+  return true;
+}
+
+/// The thread that runs work now.
+std::thread::id thread_of_work() {
+  const auto id = std::make_shared<std::thread::id>();
+  return submit([id] { *id = std::this_thread::get_id(); }, Clock::now() + kLong, never) == Ended::yes ? *id : std::thread::id();
+}
+
+/// Work that hangs until it is let go, given by a thread of its own. It owns its state, as submit() asks for.
+class Hanging {
+ public:
+  explicit Hanging(Clock::duration limit)
+      : thread_([this, limit, s = state_] {
+          ended_ = submit(
+              [s] {
+                s->thread = std::this_thread::get_id();
+                s->begun = true;
+                while (!s->go) std::this_thread::sleep_for(1ms);
+              },
+              Clock::now() + limit, [s] { return s->stop.load(); });
+        }) {}
+  ~Hanging() {
+    go();
+    if (thread_.joinable()) thread_.join();
+  }
+  Hanging(const Hanging&) = delete;
+  Hanging& operator=(const Hanging&) = delete;
+
+  bool begun() const {
+    return comes([this] { return state_->begun.load(); });
+  }
+  std::thread::id thread() const { return state_->thread; }  // once it has begun
+  void go() { state_->go = true; }
+  void stop() { state_->stop = true; }
+  Ended ended() {
+    thread_.join();
+    return ended_;
+  }
+  /// It was let go, has come back, and its work was destroyed.
+  bool gone() const {
+    return comes([this] { return state_.use_count() == 1; });
+  }
+
+ private:
+  struct State {
+    std::atomic<bool> begun{false}, go{false}, stop{false};
+    std::thread::id thread;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  Ended ended_ = Ended::yes;
+  std::thread thread_;
+};
+
+/// Work that waits behind other work; it is in the queue when this is made.
+class Waiting {
+ public:
+  Waiting(std::function<void()> work, Clock::duration limit)
+      : thread_([this, limit, w = std::move(work), s = state_]() mutable {
+          ended_ = submit(std::move(w), Clock::now() + limit, [s] {
+            s->asked = true;  // behind its place in the queue
+            return s->stop.load();
+          });
+        }) {
+    queued_ = comes([this] { return state_->asked.load(); });
+  }
+  ~Waiting() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  bool queued() const { return queued_; }
+  void stop() { state_->stop = true; }
+  Ended ended() {
+    thread_.join();
+    return ended_;
+  }
+
+ private:
+  struct State {
+    std::atomic<bool> asked{false}, stop{false};
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  Ended ended_ = Ended::late;
+  bool queued_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("submitter: the work of many threads runs on one other thread, one at a time, each thread's in its order", "[parallel][submitter]") {
+  constexpr int kThreads = 4, kEach = 50;
+  struct Seen {
+    std::set<std::thread::id> ran_on;  // without a lock: one thread at a time is what is tested
+    std::vector<int> of[kThreads];
+    std::atomic<int> inside{0}, most{0};
+  };
+  const auto seen = std::make_shared<Seen>();
+  std::vector<std::thread> threads;
+  std::vector<std::thread::id> callers{std::this_thread::get_id()};
+  std::atomic<int> ended{0};
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kEach; ++i)
+        ended += submit(
+                     [seen, t, i] {
+                       seen->most = std::max(seen->most.load(), ++seen->inside);
+                       seen->ran_on.insert(std::this_thread::get_id());
+                       seen->of[t].push_back(i);
+                       --seen->inside;
+                     },
+                     Clock::now() + kLong, never) == Ended::yes;
+    });
+    callers.push_back(threads.back().get_id());
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(ended == kThreads * kEach);
+  CHECK(seen->most == 1);
+  CHECK(seen->ran_on.size() == 1);
+  for (const std::thread::id caller : callers) CHECK(seen->ran_on.count(caller) == 0);
+  for (const std::vector<int>& list : seen->of) {
+    CHECK(list.size() == kEach);
+    CHECK(std::is_sorted(list.begin(), list.end()));
+  }
+  CHECK(thread_of_work() == *seen->ran_on.begin());
+}
+
+TEST_CASE("submitter: what waits begins in the order in which it was given", "[parallel][submitter]") {
+  const auto order = std::make_shared<std::string>();
+  Hanging first(kLong);
+  REQUIRE(first.begun());
+  Waiting a([order] { *order += 'a'; }, kLong), b([order] { *order += 'b'; }, kLong), c([order] { *order += 'c'; }, kLong);
+  CHECK((a.queued() && b.queued() && c.queued()));
+  first.go();
+  CHECK(first.ended() == Ended::yes);
+  for (Waiting* const w : {&a, &b, &c}) CHECK(w->ended() == Ended::yes);
+  CHECK(*order == "abc");
+}
+
+TEST_CASE("submitter: work that hangs is given up with its thread, and a new one goes on with what waits", "[parallel][submitter]") {
+  for (const bool stopped : {false, true}) {
+    INFO((stopped ? "stopped" : "late"));
+    const auto ran_on = std::make_shared<std::thread::id>();
+    Hanging hung(stopped ? Clock::duration(kLong) : Clock::duration(kShort * 10));
+    REQUIRE(hung.begun());
+    Waiting behind([ran_on] { *ran_on = std::this_thread::get_id(); }, kLong);
+    CHECK(behind.queued());
+    if (stopped) hung.stop();
+    CHECK(hung.ended() == (stopped ? Ended::stopped : Ended::late));
+    CHECK(behind.ended() == Ended::yes);
+    CHECK(*ran_on != std::thread::id());
+    CHECK(*ran_on != hung.thread());
+    // Where it comes back it is not used again.
+    hung.go();
+    CHECK(hung.gone());
+    for (int i = 0; i < 20; ++i) CHECK(thread_of_work() == *ran_on);
+  }
+}
+
+TEST_CASE("submitter: the next work makes the new thread where none waited", "[parallel][submitter]") {
+  Hanging hung(kShort);
+  REQUIRE(hung.begun());
+  CHECK(hung.ended() == Ended::late);
+  const std::thread::id next = thread_of_work();  // while it still hangs
+  CHECK(next != std::thread::id());
+  CHECK(next != hung.thread());
+  CHECK(thread_of_work() == next);
+}
+
+TEST_CASE("submitter: what has not begun by its deadline, or by its stop, never begins and is destroyed; the work before it goes on", "[parallel][submitter]") {
+  Hanging first(kLong);
+  REQUIRE(first.begun());
+  const auto begun = std::make_shared<std::atomic<int>>(0);
+  const auto work = [begun] { ++*begun; };
+  CHECK(submit(work, Clock::now() + kShort, never) == Ended::late);
+  CHECK(submit(work, Clock::now() - 1s, never) == Ended::late);
+  CHECK(submit(work, Clock::now() + kLong, [] { return true; }) == Ended::stopped);
+  CHECK(begun.use_count() == 2);  // `work` and this
+  first.go();
+  CHECK(first.ended() == Ended::yes);
+  CHECK(thread_of_work() == first.thread());
+  CHECK(*begun == 0);
+  CHECK(submit(work, Clock::now() + kLong, never) == Ended::yes);  // and all of it would have shown
+  CHECK(*begun == 1);
+}
+
+TEST_CASE("submitter: when submit() returns, what the work owned is gone, on the thread that ran it", "[parallel][submitter]") {
+  const auto ended_on = std::make_shared<std::thread::id>();
+  std::shared_ptr<int> owned(new int(1), [ended_on](int* p) {
+    *ended_on = std::this_thread::get_id();
+    delete p;
+  });
+  const std::weak_ptr<int> watch = owned;
+  CHECK(submit([mine = std::move(owned)] { (void)*mine; }, Clock::now() + kLong, never) == Ended::yes);
+  CHECK(watch.expired());
+  CHECK(*ended_on == thread_of_work());
+}
+
+TEST_CASE("submitter: a forked child has a thread of its own, though the parent's hangs", "[parallel][submitter]") {
+  if (BRAID_TSAN) return;  // it allows no threads behind a fork
+  Hanging hung(kLong);
+  REQUIRE(hung.begun());
+  CHECK(in_child([parent = hung.thread()] {
+          int ran = 0;
+          if (submit([&ran] { ++ran; }, Clock::now() + kLong, never) != Ended::yes) return std::string("not run");
+          return std::string(ran == 1 && thread_of_work() == thread_of_work() && thread_of_work() != std::thread::id() ? "run" : "on several threads");
+        }) == "run");
+  hung.go();
+  CHECK(hung.ended() == Ended::yes);
+}
+
+}  // namespace braid::test
