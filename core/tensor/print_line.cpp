@@ -1,11 +1,25 @@
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 #include <braid/core/print.hpp>
+#include <braid/core/print_capture.hpp>
 
-namespace braid::detail {
+namespace braid {
+namespace {
 
-void print_line(std::string line) {
+thread_local std::string* captured = nullptr;
+
+}  // namespace
+
+PrintCapture::PrintCapture(std::string& text) noexcept : outer_(std::exchange(captured, &text)) {}
+PrintCapture::~PrintCapture() { captured = outer_; }
+
+void detail::print_line(std::string line) {
+  if (captured) {
+    *captured += line;
+    return;
+  }
   // Never destroyed: threads may still print while the program ends.
   static std::mutex& one_at_a_time = *new std::mutex;
   const std::lock_guard lock(one_at_a_time);
@@ -13,4 +27,4 @@ void print_line(std::string line) {
   std::fflush(stdout);
 }
 
-}  // namespace braid::detail
+}  // namespace braid

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 
 #include <braid/core/error.hpp>
+#include <braid/core/print_capture.hpp>
 #include <braid/core/trace.hpp>
 #include <braid/core/worker.hpp>
+#include <braid/parallel/print_order.hpp>
 
+#include "primitives/ordered_prints.hpp"
 #include "primitives/replica_group.hpp"
 #include "primitives/turns.hpp"
 #include "workers.hpp"
@@ -43,7 +47,11 @@ std::vector<Device> apply_devices(std::size_t modules, std::size_t inputs, const
 void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context, bool shards) {
   std::vector<std::exception_ptr> errors(devices.size());
   Meeting meeting(devices, shards);
+  std::optional<OrderedPrints> prints;
+  if (devices.size() > 1 && print_order() == PrintOrder::replica) prints.emplace(devices.size());
   auto run = [&](std::size_t i) {
+    std::optional<PrintCapture> capture;
+    if (prints) capture.emplace(prints->text_of(i));
     try {
       const MeetingScope scope(meeting, i);
       const trace::Span span("forward", trace::Phase::compute, devices[i], static_cast<std::int32_t>(i), trace::Span::Memory::yes);
@@ -51,6 +59,9 @@ void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), voi
     } catch (...) {
       errors[i] = std::current_exception();
     }
+    if (!prints) return;
+    capture.reset();
+    prints->end(i);
   };
   if (const std::vector<Device> workers = distinct(devices); workers.size() == devices.size()) {
     run_on_devices(devices, run);

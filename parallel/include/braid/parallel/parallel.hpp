@@ -18,6 +18,7 @@
 #include <braid/parallel/local_update.hpp>
 #include <braid/parallel/loss.hpp>
 #include <braid/parallel/parallel_apply.hpp>
+#include <braid/parallel/print_order.hpp>
 #include <braid/parallel/replicate.hpp>
 #include <braid/parallel/report.hpp>
 #include <braid/parallel/scatter.hpp>

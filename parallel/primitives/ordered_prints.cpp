@@ -1,0 +1,44 @@
+#include "primitives/ordered_prints.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include <braid/core/error.hpp>
+#include <braid/core/print.hpp>
+#include <braid/parallel/print_order.hpp>
+
+namespace braid::parallel {
+namespace {
+
+constexpr int kUnset = -1;
+std::atomic<int> chosen{kUnset};
+
+PrintOrder from_environment() {
+  const char* const text = std::getenv("BRAID_PRINT_ORDER");
+  const std::string_view name = text == nullptr ? "" : text;
+  if (name.empty() || name == "thread") return PrintOrder::thread;
+  if (name == "replica") return PrintOrder::replica;
+  throw ArgumentError(str("BRAID_PRINT_ORDER: expected thread or replica, got '", name.substr(0, 64), "'"));
+}
+
+}  // namespace
+
+PrintOrder print_order() {
+  int order = chosen.load(std::memory_order_relaxed);
+  if (order != kUnset) return static_cast<PrintOrder>(order);
+  const PrintOrder first = from_environment();
+  // Who has set one meanwhile is right.
+  return chosen.compare_exchange_strong(order, static_cast<int>(first)) ? first : static_cast<PrintOrder>(order);
+}
+
+void set_print_order(PrintOrder order) { chosen = static_cast<int>(order); }
+
+void OrderedPrints::end(std::size_t replica) noexcept {
+  const std::lock_guard lock(mutex_);
+  ended_[replica] = true;
+  for (; next_ < ended_.size() && ended_[next_]; ++next_)
+    if (!texts_[next_].empty()) braid::detail::print_line(std::move(texts_[next_]));
+}
+
+}  // namespace braid::parallel
