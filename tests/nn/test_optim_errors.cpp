@@ -4,19 +4,10 @@
 
 #include <braid/braid.hpp>
 
+#include "optim_cases.hpp"
 #include "support/errors.hpp"
-#include "support/on_device.hpp"
 
 namespace braid::test::on_device {
-namespace {
-
-using Numbers = std::vector<double>;
-
-Tensor leaf(const Shape& shape, DType dtype, Device device, std::uint64_t seed) {
-  return random_tensor(test::sizes_of(shape), dtype, device, seed, -1, 1).requires_grad_();
-}
-
-}  // namespace
 
 TEST_CASE("optimizers: options out of range", "[nn][optim][errors]") {
   const Tensor p = leaf({2}, DType::float32, here(), 1);
