@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <limits>
 #include <mutex>
-#include <string_view>
 
 #include <braid/core/backend.hpp>
+#include <braid/core/environment.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/kernel_args/elementwise.hpp>
 #include <braid/core/kernel_args/gemm.hpp>
@@ -69,13 +68,7 @@ const Functions& library() {
 constexpr int kUnset = -1;
 std::atomic<int> chosen{kUnset};
 
-GemmEngine from_environment() {
-  const char* const text = std::getenv("BRAID_GEMM");
-  const std::string_view name = text == nullptr ? "" : text;
-  if (name.empty() || name == "braid") return GemmEngine::braid;
-  if (name == "cublas") return GemmEngine::cublas;
-  throw ArgumentError(str("BRAID_GEMM: expected braid or cublas, got '", name.substr(0, 64), "'"));
-}
+GemmEngine from_environment() { return choice_from_environment("BRAID_GEMM", {"braid", "cublas"}) == 0 ? GemmEngine::braid : GemmEngine::cublas; }
 
 /// A device's handle. It holds a stream and a workspace from call to call: one caller at a time.
 struct Context {

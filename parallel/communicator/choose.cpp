@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include <braid/core/environment.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/native_device.hpp>
 #include <braid/parallel/communicator.hpp>
@@ -22,6 +23,7 @@ struct Chosen {
   std::optional<CommunicatorOptions> options;  // none: nobody has asked for the environment's yet
   std::map<std::vector<Device>, std::shared_ptr<Communicator>> kept;
   std::optional<bool> has_nccl;  // none: not looked for yet
+  bool warned = false;
 };
 
 // Lives as long as the process: what it keeps must not end while static objects are destroyed.
@@ -32,15 +34,10 @@ Chosen& chosen() {
 
 CommunicatorOptions from_environment() {
   CommunicatorOptions options;
-  const auto text_of = [](const char* name) {
-    const char* const text = std::getenv(name);
-    return std::string_view(text == nullptr ? "" : text);
-  };
-  if (const std::string_view kind = text_of("BRAID_COMMUNICATOR"); kind == "local") options.kind = CommunicatorKind::local;
-  else if (kind == "nccl") options.kind = CommunicatorKind::nccl;
-  else if (!kind.empty() && kind != "automatic")
-    throw ArgumentError(str("BRAID_COMMUNICATOR: expected automatic, local or nccl, got '", kind.substr(0, 64), "'"));
-  if (const std::string_view text = text_of("BRAID_COMMUNICATOR_TIMEOUT"); !text.empty()) {
+  constexpr CommunicatorKind kKinds[] = {CommunicatorKind::automatic, CommunicatorKind::local, CommunicatorKind::nccl};
+  options.kind = kKinds[choice_from_environment("BRAID_COMMUNICATOR", {"automatic", "local", "nccl"})];
+  const char* const timeout = std::getenv("BRAID_COMMUNICATOR_TIMEOUT");
+  if (const std::string_view text = timeout == nullptr ? "" : timeout; !text.empty()) {
     constexpr int kMost = 1000000;  // seconds
     int seconds = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -77,7 +74,8 @@ CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const D
       all.has_nccl = true;
     } catch (const DeviceError& e) {
       all.has_nccl = false;
-      warning = str(e.what(), "; between GPUs Braid's own copies and sums are used (BRAID_COMMUNICATOR=local asks for them)");
+      if (!std::exchange(all.warned, true))
+        warning = str(e.what(), "; between GPUs Braid's own copies and sums are used (BRAID_COMMUNICATOR=local asks for them)");
     }
   }
   return *all.has_nccl ? CommunicatorKind::nccl : CommunicatorKind::local;

@@ -1,10 +1,9 @@
 #include "primitives/ordered_prints.hpp"
 
 #include <atomic>
-#include <cstdlib>
-#include <string_view>
+#include <utility>
 
-#include <braid/core/error.hpp>
+#include <braid/core/environment.hpp>
 #include <braid/core/print.hpp>
 #include <braid/parallel/print_order.hpp>
 
@@ -14,13 +13,7 @@ namespace {
 constexpr int kUnset = -1;
 std::atomic<int> chosen{kUnset};
 
-PrintOrder from_environment() {
-  const char* const text = std::getenv("BRAID_PRINT_ORDER");
-  const std::string_view name = text == nullptr ? "" : text;
-  if (name.empty() || name == "thread") return PrintOrder::thread;
-  if (name == "replica") return PrintOrder::replica;
-  throw ArgumentError(str("BRAID_PRINT_ORDER: expected thread or replica, got '", name.substr(0, 64), "'"));
-}
+PrintOrder from_environment() { return choice_from_environment("BRAID_PRINT_ORDER", {"thread", "replica"}) == 0 ? PrintOrder::thread : PrintOrder::replica; }
 
 }  // namespace
 

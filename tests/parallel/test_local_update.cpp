@@ -50,6 +50,14 @@ void check_copies(const DataParallel<M>& model) {
     for (std::size_t k = 0; k < rank.size(); ++k) CHECK_SAME_BITS(rank[k], copies.front()[k]);
 }
 
+/// The weights of another model, to the bit, on every device.
+template <class M>
+void check_like(const DataParallel<M>& model, const DataParallel<M>& other) {
+  const std::vector<Tensor> got = parameters(model), want = parameters(other);
+  for (std::size_t k = 0; k < want.size(); ++k) CHECK_SAME_BITS(got[k], want[k]);
+  check_copies(model);
+}
+
 /// Some steps of both kinds end with the same bits everywhere; after the first forward no parameter is sent.
 template <class M, class F>
 void check_like_first(const M& start, const F& make, std::int64_t rows, std::int64_t few, std::size_t buffers) {
@@ -194,13 +202,11 @@ TEST_CASE("local updates: zero_grad of the model removes the other devices' grad
   LocalUpdate optimizer(model, make), of_other(other, make);
   loss_of(model(batch(1))).backward();  // given up, as after a loss that is not a number
   zero_grad(model);
-  for (const auto& [net, step] : {std::pair<const DataParallel<Plain>*, LocalUpdate<optim::SGD>*>{&model, &optimizer}, {&other, &of_other}}) {
-    loss_of((*net)(batch(2))).backward();
-    step->step();
-  }
-  const std::vector<Tensor> got = parameters(model), want = parameters(other);
-  for (std::size_t k = 0; k < want.size(); ++k) CHECK_SAME_BITS(got[k], want[k]);
-  check_copies(model);
+  loss_of(model(batch(2))).backward();
+  loss_of(other(batch(2))).backward();
+  optimizer.step();
+  of_other.step();
+  check_like(model, other);
 }
 
 TEST_CASE("local updates: so does zero_grad of a tree that holds the model", "[parallel][local_update]") {
@@ -241,9 +247,7 @@ TEST_CASE("local updates: a weight that may be written unseen does not end an ea
     second.backward();
     step->step();
   }
-  const std::vector<Tensor> got = parameters(model), want = parameters(other);
-  for (std::size_t k = 0; k < want.size(); ++k) CHECK_SAME_BITS(got[k], want[k]);
-  check_copies(model);
+  check_like(model, other);
 }
 
 TEST_CASE("local updates: the gradients are summed in buckets", "[parallel][local_update]") {
@@ -260,9 +264,7 @@ TEST_CASE("local updates: the gradients are summed in buckets", "[parallel][loca
     LocalUpdate optimizer(model, make);
     loss_of(model(batch(1))).backward();
     optimizer.step();
-    const std::vector<Tensor> got = parameters(model), want = parameters(whole);
-    for (std::size_t k = 0; k < want.size(); ++k) CHECK_SAME_BITS(got[k], want[k]);
-    check_copies(model);
+    check_like(model, whole);
   }
 }
 
@@ -294,8 +296,7 @@ TEST_CASE("local updates: an error changes no parameter", "[parallel][local_upda
   loss_of(model(batch(1))).backward();
   loss_of(without(batch(1))).backward();
   of_without.step();
-  std::vector<Tensor> before;
-  for (const Tensor& p : parameters(model)) before.push_back(p.detach().clone());
+  const std::vector<Tensor> before = copies_of(parameters(model));
   // The last device has no memory for the gradients, or for the optimizer's state.
   int failed = 0;
   for (std::uint64_t nth = 1;; ++nth) {
@@ -316,10 +317,8 @@ TEST_CASE("local updates: an error changes no parameter", "[parallel][local_upda
   }
   CHECK(failed > 0);
   // No gradient was counted twice.
-  const std::vector<Tensor> got = parameters(model), want = parameters(without);
-  for (std::size_t k = 0; k < want.size(); ++k) CHECK_SAME_BITS(got[k], want[k]);
-  CHECK_FALSE(test::same_bits(got.front(), before.front()).empty());
-  check_copies(model);
+  check_like(model, without);
+  CHECK_FALSE(test::same_bits(parameters(model).front(), before.front()).empty());
 }
 
 TEST_CASE("local updates: what cannot be is refused", "[parallel][local_update][errors]") {
