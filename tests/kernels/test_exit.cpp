@@ -22,24 +22,35 @@ namespace {
 
 using braid::Device;
 
-// A product large enough for the library and for helpers.
-struct Work {
-  std::int64_t size = 0;
-  std::vector<float> a, b, c;
+// Products large enough for helpers: of float32, which the library takes where it is there and pays, and of float64, for our own packed loops.
+template <typename T>
+struct Product {
+  std::int64_t size;
+  std::vector<T> a, b, c;
 
-  explicit Work(std::int64_t n) : size(n), a(static_cast<std::size_t>(n * n), 0.5f), b(a.size(), 0.25f), c(a.size()) {}
+  explicit Product(std::int64_t n) : size(n), a(static_cast<std::size_t>(n * n), T(0.5)), b(a.size(), T(0.25)), c(a.size()) {}
+  void run(bool turned) {
+    braid::GemmArgs args{};
+    args.dtype = sizeof(T) == 8 ? braid::DType::float64 : braid::DType::float32;
+    args.tb = turned;
+    args.m = args.n = args.k = args.lda = args.ldb = args.ldc = size;
+    args.batch = 1;
+    args.a = a.data(), args.b = b.data(), args.c = c.data();
+    const braid::DeviceContext& context = braid::device_context(Device("cpu"));
+    context.kernels->gemm(args, *context.stream);
+    for (T x : c)
+      if (x != static_cast<T>(size) * T(0.125)) ::_exit(3);
+  }
+};
+struct Work {
+  Product<float> singles;
+  Product<double> doubles;
+
+  explicit Work(std::int64_t n) : singles(n), doubles(n) {}
   void run() {
     for (bool turned : {false, true}) {
-      braid::GemmArgs args{};
-      args.dtype = braid::DType::float32;
-      args.tb = turned;
-      args.m = args.n = args.k = args.lda = args.ldb = args.ldc = size;
-      args.batch = 1;
-      args.a = a.data(), args.b = b.data(), args.c = c.data();
-      const braid::DeviceContext& context = braid::device_context(Device("cpu"));
-      context.kernels->gemm(args, *context.stream);
-      for (float x : c)
-        if (x != static_cast<float>(size) * 0.125f) ::_exit(3);
+      singles.run(turned);
+      doubles.run(turned);
     }
   }
 };

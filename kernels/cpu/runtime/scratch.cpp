@@ -1,8 +1,12 @@
 #include "cpu/runtime/scratch.hpp"
 
+#include <cxxabi.h>
+
 #include <cstdlib>
 #include <initializer_list>
 #include <new>
+
+extern "C" void* __dso_handle;  // of the program or library that this is linked into: it stays loaded until the call
 
 namespace braid::cpu {
 
@@ -14,20 +18,27 @@ struct Held {
 };
 constinit thread_local Held t_inner, t_outer;
 
-struct ThreadEnd {
-  bool open = true;
-  ~ThreadEnd() {
-    for (Held* held : {&t_inner, &t_outer}) {
-      std::free(held->data);
-      *held = {};
-    }
+constinit thread_local bool t_will_end = false;
+
+void end_of_thread(void*) {
+  t_will_end = false;
+  for (Held* held : {&t_inner, &t_outer}) {
+    std::free(held->data);
+    *held = {};
   }
-};
-thread_local ThreadEnd t_end;
+}
+
+// Not a thread_local with a destructor: destructors of the thread that run after it may compute, and what they take is released by another call.
+void release_at_the_end() {
+  if (t_will_end) return;
+  if (abi::__cxa_thread_atexit(end_of_thread, nullptr, &__dso_handle) != 0) throw std::bad_alloc();
+  t_will_end = true;
+}
 
 void* grow(Held& held, std::size_t bytes) {
   const std::size_t wanted = (bytes + 4095) & ~std::size_t{4095};
-  if (wanted < bytes || !t_end.open) throw std::bad_alloc();  // asking t_end registers its destructor
+  if (wanted < bytes) throw std::bad_alloc();
+  release_at_the_end();
   std::free(held.data);
   held = {};
   held.data = std::aligned_alloc(64, wanted);
