@@ -97,9 +97,9 @@ TEST_CASE("communicator: reduce adds in the fixed tree, to the last bit, and onl
       for (const Tensor& part : parts[item]) values.push_back(part.to_vector<float>());
       const std::vector<float> got = sums[item].to_vector<float>();
       std::size_t wrong = 0;
+      std::vector<float> x(values.size());
       for (std::size_t i = 0; i < got.size(); ++i) {
-        std::vector<float> x;
-        for (const auto& v : values) x.push_back(v[i]);
+        for (std::size_t part = 0; part < x.size(); ++part) x[part] = values[part][i];
         wrong += got[i] != tree_sum(x, 0, x.size());
       }
       CHECK(wrong == 0);
