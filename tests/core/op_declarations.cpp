@@ -1,6 +1,7 @@
 #include "op_declarations.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -21,10 +22,20 @@ std::string code_of(std::string_view text) {
   return code;
 }
 
-std::string trimmed(std::string s) {
-  s = std::regex_replace(s, std::regex("\\s+"), " ");
-  const std::size_t first = s.find_first_not_of(' ');
-  return first == std::string::npos ? "" : s.substr(first, s.find_last_not_of(' ') - first + 1);
+/// Each run of white space as one space, none at the ends.
+std::string trimmed(const std::string& s) {
+  std::string words;
+  bool space = false;
+  for (const char c : s) {
+    if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      space = !words.empty();
+      continue;
+    }
+    if (space) words += ' ';
+    space = false;
+    words += c;
+  }
+  return words;
 }
 
 /// What stands directly inside the braces that open after `head`, one declaration an entry; the bodies of functions, structs and inner namespaces are left out.
@@ -77,7 +88,7 @@ std::vector<Parameter> parameters_in(const std::string& text) {
 using Structs = std::map<std::string, std::vector<Parameter>>;
 Structs structs_in(const std::string& code) {
   Structs found;
-  const std::regex head("struct (\\w+)( final)? ?(: [^{;]*)?\\{");
+  static const std::regex head("struct (\\w+)( final)? ?(: [^{;]*)?\\{");
   for (std::sregex_iterator at(code.begin(), code.end(), head), end; at != end; ++at) {
     std::vector<Parameter>& fields = found[(*at)[1]];
     for (const std::string& s : statements_in(code, at->str()))
@@ -88,9 +99,10 @@ Structs structs_in(const std::string& code) {
 }
 
 void fill_fields(Declarations& declarations, const Structs& structs) {
+  static const std::regex qualifiers("const |&| ");
   for (auto& [name, parameters] : declarations)
     for (Parameter& p : parameters)
-      if (const auto found = structs.find(std::regex_replace(p.type, std::regex("const |&| "), "")); found != structs.end()) p.fields = found->second;
+      if (const auto found = structs.find(std::regex_replace(p.type, qualifiers, "")); found != structs.end()) p.fields = found->second;
 }
 
 void merge(Declarations& into, const Declarations& from) {
@@ -117,9 +129,10 @@ Declarations declarations_in(std::string_view text, std::string_view structure) 
   const std::string result = structure.empty() ? "[A-Za-z_:][\\w:<>, ]*[&*]?" : "Tensor|const Tensor&|std::vector<Tensor>";
   const std::regex declaration("^(?:public: )?(?:template ?<.*> ?)?(?:\\[\\[nodiscard\\]\\] )?(?:inline )?(?:" + result +
                                ") (\\w+|operator\\[\\]) ?\\((.*)\\)( const)?( noexcept)?.*$");
+  static const std::regex other("^(struct|class|enum|using|namespace|friend|static_assert|extern|typedef|constexpr|inline constexpr).*");
   for (const std::string& s : statements) {
     std::smatch match;
-    if (std::regex_match(s, std::regex("^(struct|class|enum|using|namespace|friend|static_assert|extern|typedef|constexpr|inline constexpr).*"))) continue;
+    if (std::regex_match(s, other)) continue;
     // The parameters end with the parenthesis that closes the first one.
     if (!std::regex_match(s, match, declaration)) continue;
     const std::string name = match[1];
@@ -135,7 +148,9 @@ Declarations declarations_in(std::string_view text, std::string_view structure) 
   return found;
 }
 
-Declarations declared_functions() {
+namespace {
+
+Declarations read_declarations() {
   const std::filesystem::path folder = tests_dir() + "/../core/include/braid/core";
   Declarations all = declarations_in(read(folder / "tensor.hpp"), "Tensor");
   Structs structs;
@@ -148,6 +163,13 @@ Declarations declared_functions() {
     if (entry.path().extension() == ".hpp") take(entry.path());
   take(tests_dir() + "/../nn/include/braid/nn/losses.hpp");
   fill_fields(all, structs);
+  return all;
+}
+
+}  // namespace
+
+const Declarations& declared_functions() {
+  static const Declarations all = read_declarations();
   return all;
 }
 

@@ -20,6 +20,6 @@ using Declarations = std::map<std::string, std::vector<Parameter>>;
 [[nodiscard]] Declarations declarations_in(std::string_view text, std::string_view structure = {});
 
 /// Of all headers of core/include/braid/core/ops, of tensor.hpp and of the losses.
-[[nodiscard]] Declarations declared_functions();
+[[nodiscard]] const Declarations& declared_functions();
 
 }  // namespace braid::test

@@ -80,7 +80,7 @@ TEST_CASE("ops: each parameter has three bad inputs, or a reason", "[ops][errors
     for (const BadInput& bad : c.errors) ++count[c.op][bad.argument];
     for (const FreeParameter& f : c.free) free[c.op][f.name] = f.reason;
   }
-  const Declarations declared = declared_functions();
+  const Declarations& declared = declared_functions();
   std::size_t least = 1000, parameters = 0, excused = 0;
   for (const auto& [op, of] : count) {
     std::set<std::string> names{"this"}, named;

@@ -64,7 +64,7 @@ std::set<std::string> ops_of_the_table() {
 TEST_CASE("registry: every declared op is in the table, or excused", "[ops][registry]") {
   const std::set<std::string> ops = ops_of_the_table();
   std::set<std::string> missing, stale;
-  const Declarations declared = declared_functions();
+  const Declarations& declared = declared_functions();
   for (const auto& [name, parameters] : declared)
     if (ops.count(name) + not_in_the_table().count(name) == 0) missing.insert(name);
   INFO("declared in a public header, but neither in tests/core/op_cases*.cpp nor excused in not_in_the_table()");
@@ -77,7 +77,7 @@ TEST_CASE("registry: every declared op is in the table, or excused", "[ops][regi
 }
 
 TEST_CASE("registry: every case is of a declared op", "[ops][registry]") {
-  const Declarations declared = declared_functions();
+  const Declarations& declared = declared_functions();
   std::set<std::string> unknown;
   for (const std::string& op : ops_of_the_table())
     if (declared.count(op) == 0) unknown.insert(op);

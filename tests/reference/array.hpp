@@ -43,9 +43,13 @@ inline Sizes row_major(const Sizes& shape) {
   return strides;
 }
 
+// The loops that follow go through pointers: without optimisation and under sanitizers the tests spend much of their time in them.
+
 inline std::int64_t offset(const Sizes& index, const Sizes& strides) {
+  if (strides.size() < index.size()) throw std::out_of_range("reference::offset: fewer strides than indices");
+  const std::int64_t *const i = index.data(), *const s = strides.data();
   std::int64_t sum = 0;
-  for (std::size_t i = 0; i < index.size(); ++i) sum += index[i] * strides.at(i);
+  for (std::size_t d = 0, rank = index.size(); d < rank; ++d) sum += i[d] * s[d];
   return sum;
 }
 
@@ -53,19 +57,28 @@ inline std::int64_t offset(const Sizes& index, const Sizes& strides) {
 template <class F>
 void for_each(const Sizes& shape, F f) {
   if (count(shape) == 0) return;
+  const Sizes sizes = shape;
   Sizes index(shape.size(), 0);
+  std::int64_t* const i = index.data();
+  const std::int64_t* const s = sizes.data();
   for (;;) {
     f(static_cast<const Sizes&>(index));
-    int d = static_cast<int>(shape.size()) - 1;
-    for (; d >= 0; --d) {
-      if (++at(index, d) < at(shape, d)) break;
-      at(index, d) = 0;
+    std::size_t d = sizes.size();
+    for (; d > 0; --d) {
+      if (++i[d - 1] < s[d - 1]) break;
+      i[d - 1] = 0;
     }
-    if (d < 0) return;
+    if (d == 0) return;
   }
 }
 
-inline double value(const Array& a, const Sizes& index) { return a[offset(index, row_major(a.shape))]; }
+inline double value(const Array& a, const Sizes& index) {
+  if (index.size() != a.shape.size()) throw std::out_of_range("reference::value: another number of indices than dims");
+  const std::int64_t *const i = index.data(), *const s = a.shape.data();
+  std::int64_t n = 0;
+  for (std::size_t d = 0, rank = index.size(); d < rank; ++d) n = n * s[d] + i[d];
+  return a[n];
+}
 
 /// out[index] = f(index).
 template <class F>
