@@ -17,7 +17,7 @@ sets='avx2;avx512'
 configure asan -DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_BUILD_FUZZ=$fuzzer "-DBRAID_TEST_ISAS=$sets"
 build asan
 [[ ${1:-} != --build ]] || exit 0
-export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:check_initialization_order=1:detect_stack_use_after_return=1:allow_addr2line=1
+export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:check_initialization_order=1:detect_stack_use_after_return=1:allow_addr2line=1:malloc_context_size=12
 export UBSAN_OPTIONS=print_stacktrace=1
 export BRAID_TEST_SEEDS=2  # the plain build takes twenty points for a gradient
 # The kernels themselves with both sets, what calls them with one; groups of 1, 2, 3 and 8 devices.

@@ -25,16 +25,22 @@ inline Array einsum(const std::string& equation, const std::vector<Array>& opera
   Sizes all, shape;
   for (const auto& [letter, n] : size) letters += letter, all.push_back(n);
   for (const char c : result) shape.push_back(size.at(c));
+  // Of each letter the step of a term in an array of those sizes; a size of 1 stands still.
+  const auto steps_of = [&](const std::string& term, const Sizes& sizes) {
+    Sizes steps(letters.size(), 0);
+    const Sizes strides = row_major(sizes);
+    for (std::size_t d = 0; d < term.size(); ++d)
+      if (sizes.at(d) != 1) steps.at(letters.find(term[d])) += strides[d];
+    return steps;
+  };
+  std::vector<Sizes> steps;
+  for (std::size_t k = 0; k < terms.size(); ++k) steps.push_back(steps_of(terms[k], operands.at(k).shape));
+  const Sizes out_steps = steps_of(result, shape);
   Array out(shape);
   for_each(all, [&](const Sizes& value) {
-    const auto index_of = [&](const std::string& term, const Sizes& sizes) {
-      Sizes index;
-      for (std::size_t d = 0; d < term.size(); ++d) index.push_back(sizes[d] == 1 ? 0 : value[letters.find(term[d])]);
-      return index;
-    };
     double product = 1;
-    for (std::size_t k = 0; k < terms.size(); ++k) product *= reference::value(operands[k], index_of(terms[k], operands[k].shape));
-    out[offset(index_of(result, shape), row_major(shape))] += product;
+    for (std::size_t k = 0; k < terms.size(); ++k) product *= operands[k][offset(value, steps[k])];
+    out[offset(value, out_steps)] += product;
   });
   return out;
 }
