@@ -5,8 +5,8 @@
 set -uo pipefail
 . tests/lib.sh
 
-# The order shares builds: compilers leaves build/gcc for generic, simt its build for gpu.
-all=(api format layering consumers docs report compilers generic simt gpu asan tsan cuda)
+# The order shares builds: consumers fills ccache with what simt and cuda have in common with it, compilers leaves build/gcc for generic, simt its build for gpu.
+all=(api consumers format layering docs report compilers generic simt gpu asan tsan cuda)
 # These have builds of their own (--build makes no more than that): they go on beside the checks before them, in the time of the processors that those leave.
 built_ahead=(simt asan tsan cuda)
 if [[ ${1:-} == --list ]]; then
@@ -43,7 +43,8 @@ rm -f build/check/*.built
 passed=0 failed=0 skipped=0
 for name in "${names[@]}"; do
   log=build/check/$name.log
-  if [[ -z $ahead && $name != api ]] && ((${#names[@]} > 1)); then  # api counts seconds of a processor, which a busy neighbour makes longer
+  # api counts seconds of a processor, which a busy neighbour makes longer; consumers would compile the same files at the same time.
+  if [[ -z $ahead && $name != api && $name != consumers ]] && ((${#names[@]} > 1)); then
     set -m  # a process group of its own, to be ended with this script
     build_ahead &
     ahead=$!

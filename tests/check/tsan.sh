@@ -9,6 +9,7 @@ run=()
 setarch -R true 2>/dev/null && run=(setarch -R)
 
 # die_after_fork=0: what a forked child of a program with threads may do is tested too.
+tests_in_memory
 export TSAN_OPTIONS=second_deadlock_stack=1:die_after_fork=0
 configure tsan -DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF
 build tsan

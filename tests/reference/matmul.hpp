@@ -23,13 +23,14 @@ inline Array matmul(const Array& a, const Array& b) {
   if (!column) shape.push_back(n);
   Array c(shape);
   std::int64_t out = 0;
+  const double *const left = x.data.data(), *const right = y.data.data();
   for_each(batch, [&](const Sizes& index) {
     const std::int64_t base_a = static_cast<std::int64_t>(broadcast_value(number_a, index)) * m * k;
     const std::int64_t base_b = static_cast<std::int64_t>(broadcast_value(number_b, index)) * k * n;
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t j = 0; j < n; ++j) {
         long double sum = 0;
-        for (std::int64_t p = 0; p < k; ++p) sum += static_cast<long double>(x[base_a + i * k + p]) * static_cast<long double>(y[base_b + p * n + j]);
+        for (std::int64_t p = 0; p < k; ++p) sum += static_cast<long double>(left[base_a + i * k + p]) * static_cast<long double>(right[base_b + p * n + j]);
         c[out++] = static_cast<double>(sum);
       }
     }

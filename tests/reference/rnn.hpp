@@ -3,10 +3,18 @@
 #include <cmath>
 
 #include "reference/array.hpp"
+#include "reference/sums.hpp"
 
 namespace reference {
 
 enum class Recurrent { tanh, relu, lstm, gru };
+
+/// sum + Σ a[from_a + i] b[from_b + i] over n terms.
+inline double add_products(double sum, const Array& a, std::int64_t from_a, const Array& b, std::int64_t from_b, std::int64_t n) {
+  if (n <= 0) return sum;
+  if (from_a < 0 || from_b < 0 || from_a + n > a.size() || from_b + n > b.size()) throw std::out_of_range("reference::add_products");
+  return add_products(sum, a.data.data() + from_a, 1, b.data.data() + from_b, 1, n).sum;
+}
 
 /// Output [T, B, H], last h and c [B, H] (c of an lstm alone).
 struct RecurrentResult {
@@ -28,15 +36,11 @@ inline RecurrentResult recurrent(Recurrent kind, const Array& x, const Array& h_
         // What gate k of unit j gets from the input, and from the state.
         const auto from_x = [&](std::int64_t k) {
           const std::int64_t row = k * hidden + j;
-          double sum = b_ih.size() > 0 ? b_ih[row] : 0;
-          for (std::int64_t i = 0; i < inputs; ++i) sum += w_ih[row * inputs + i] * x[(t * batch + b) * inputs + i];
-          return sum;
+          return add_products(b_ih.size() > 0 ? b_ih[row] : 0, w_ih, row * inputs, x, (t * batch + b) * inputs, inputs);
         };
         const auto from_h = [&](std::int64_t k) {
           const std::int64_t row = k * hidden + j;
-          double sum = b_hh.size() > 0 ? b_hh[row] : 0;
-          for (std::int64_t i = 0; i < hidden; ++i) sum += w_hh[row * hidden + i] * before[b * hidden + i];
-          return sum;
+          return add_products(b_hh.size() > 0 ? b_hh[row] : 0, w_hh, row * hidden, before, b * hidden, hidden);
         };
         double& h = y.h[b * hidden + j];
         if (kind == Recurrent::lstm) {

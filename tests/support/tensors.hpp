@@ -104,7 +104,13 @@ inline Array array_of(const Tensor& t) {
     return reference::generate(shape, [&](const Sizes& i) { return read_element(data, first + reference::offset(i, strides), dtype); });
   Array a(shape);  // dense: element by element
   double* const x = a.data.data();
-  for (std::int64_t i = 0, n = a.size(); i < n; ++i) x[i] = read_element(data, first + i, dtype);
+  const std::int64_t n = a.size();
+  if (dtype == DType::float32 && n > 0) {
+    const float* const from = static_cast<const float*>(data) + first;
+    for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<double>(from[i]);
+    return a;
+  }
+  for (std::int64_t i = 0; i < n; ++i) x[i] = read_element(data, first + i, dtype);
   return a;
 }
 
@@ -125,7 +131,12 @@ Tensor strided(const Sizes& shape, const Sizes& strides, std::int64_t offset, DT
     for (std::size_t i = 0; i < shape.size(); ++i) extent += (shape[i] - 1) * strides[i];
   }
   const Ref<Storage> host = exact_storage(extent, dtype, device.type() == DeviceType::cpu ? device : Device("cpu"));
-  for (std::int64_t i = 0; i < extent; ++i) write_element(host->data(), i, dtype, next());
+  if (dtype == DType::float32) {
+    float* const to = static_cast<float*>(host->data());
+    for (std::int64_t i = 0; i < extent; ++i) to[i] = static_cast<float>(next());
+  } else {
+    for (std::int64_t i = 0; i < extent; ++i) write_element(host->data(), i, dtype, next());
+  }
   Ref<Storage> storage = host;
   if (device.type() != DeviceType::cpu) storage = make_tensor_on(host, Shape{extent}, Shape{1}, 0, dtype).to(device).storage();
   return noted(make_tensor_on(storage, Shape(shape), Shape(strides), offset, dtype));
