@@ -6,13 +6,9 @@ stream, of a stream or of the host, in kernels/cuda/runtime, core and parallel. 
 build folder and linked before the library, so that the rest is not built again. A removal that no test can notice stands in simt_removals.txt with the reason; a reason for a removal that is
 noticed, or for a line that is gone, is a failure too.
 
-  simt_removals.py BUILD_FOLDER [--all] [--sample N] [--seed S] [--list] [--only TEXT] [--tested]
-
---tested: the tests have just passed on this build, so that they are not run first with nothing removed.
+  simt_removals.py BUILD_FOLDER [--all] [--sample N] [--seed S] [--list] [--only TEXT]
 """
 import argparse
-import concurrent.futures
-import copy
 import os
 import pathlib
 import random
@@ -60,20 +56,13 @@ class Build:
     def __init__(self, folder):
         self.folder = folder.resolve()
         self.commands = subprocess.run(["ninja", "-C", self.folder, "-t", "commands"], capture_output=True, text=True, check=True).stdout.splitlines()
-        self.deps = subprocess.run(["ninja", "-C", self.folder, "-t", "deps"], capture_output=True, text=True, check=True).stdout
         self.work = self.folder / "removals"
-        subprocess.run(["rm", "-rf", self.work], check=True)
-
-    def at(self, number):
-        """The same build with a folder of its own for what is changed: several removals are tried side by side."""
-        place = copy.copy(self)
-        place.work = self.work / str(number)
-        return place
 
     def objects_of(self, path):
         """The library's objects that are compiled from the file, or from a source that includes it."""
+        deps = subprocess.run(["ninja", "-C", self.folder, "-t", "deps"], capture_output=True, text=True, check=True).stdout
         found = []
-        for block in self.deps.split("\n\n"):
+        for block in deps.split("\n\n"):
             lines = block.splitlines()
             if not lines or "/tests/" in lines[0] or lines[0].startswith("tests/") or "docs/" in lines[0] or "bench/" in lines[0]:
                 continue
@@ -86,6 +75,7 @@ class Build:
 
     def compile(self, path, number):
         overlay = self.work / "overlay"
+        subprocess.run(["rm", "-rf", self.work], check=True)
         changed = overlay / path
         changed.parent.mkdir(parents=True)
         lines = (ROOT / path).read_text().splitlines(keepends=True)
@@ -167,7 +157,6 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--only", default="")
-    parser.add_argument("--tested", action="store_true")
     options = parser.parse_args()
     found, known = sites(), reasons()
     failures = [f"{key[0]}:{key[1]}: a reason for a line that is not there: {key[2]}" for key in known if key not in found]
@@ -178,16 +167,9 @@ def main():
     if not options.all:
         chosen = random.Random(options.seed).sample([s for s in chosen if s not in known], min(options.sample, sum(s not in known for s in chosen)))
     build = Build(options.build)
-    if not options.tested:
-        build.control({program for path, _, _ in chosen for program in programs_for(path)})
-
-    def remove(index):
-        path, number, _ = chosen[index]
-        place = build.at(index)
-        return place.noticed(path, place.compile(path, number), programs_for(path))
-
-    workers = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
-    for (path, number, text), how in zip(chosen, workers.map(remove, range(len(chosen)))):
+    build.control({program for path, _, _ in chosen for program in programs_for(path)})
+    for path, number, text in chosen:
+        how = build.noticed(path, build.compile(path, number), programs_for(path))
         reason = known.get((path, number, text))
         print(f"{path}:{number}: {text}: {how or 'NOT noticed'}" + (f" (listed: {reason})" if reason else ""), flush=True)
         if not how and not reason:

@@ -1,5 +1,4 @@
 // all_reduce, all_gather and reduce_scatter, in groups of 1 to 8 and by whoever moves the bytes, against plain loops in double.
-#include <algorithm>
 #include <functional>
 #include <memory>
 
@@ -19,28 +18,26 @@ using parallel::Communicator;
 
 namespace {
 
-/// Nothing, odd ones, more than a tile, enough to wake the workers: of that one `parts` make a buffer.
-std::vector<std::int64_t> counts(std::int64_t parts) { return {0, 1, 7, 65, 16385, std::max<std::int64_t>(16385, 70001 / parts)}; }
+constexpr std::int64_t kCounts[] = {0, 1, 7, 65, 16385, 70001};  // nothing, odd ones, more than a tile, enough to wake the workers
 
 /// Item after item, a tensor for each rank.
 using Items = std::vector<Tensor>;
 
-/// Small whole numbers: sums of them are exact in every type and order. A buffer is of `times` parts of the sizes that a group with buffers of `parts` parts has.
-Items whole_numbers(int n, DType type, std::int64_t parts = 1, std::int64_t times = 1) {
+/// Small whole numbers: sums of them are exact in every type and order.
+Items whole_numbers(int n, DType type, std::int64_t times = 1) {
   Items items;
-  const std::vector<std::int64_t> sizes = counts(parts);
-  for (std::size_t i = 0; i < sizes.size(); ++i)
+  for (std::size_t i = 0; i < std::size(kCounts); ++i)
     for (int rank = 0; rank < n; ++rank) {
-      std::vector<double> v(static_cast<std::size_t>(sizes[i] * times));
+      std::vector<double> v(static_cast<std::size_t>(kCounts[i] * times));
       for (std::size_t at = 0; at < v.size(); ++at) v[at] = static_cast<double>((at * 3 + i + static_cast<std::size_t>(rank) * 5) % 17) - 8;
       items.push_back(tensor(v, {.device = device(rank)}).to(type));
     }
   return items;
 }
 
-Items filled(int n, DType type, std::int64_t parts, std::int64_t times) {
+Items filled(int n, DType type, std::int64_t times) {
   Items items;
-  for (const std::int64_t count : counts(parts))
+  for (const std::int64_t count : kCounts)
     for (int rank = 0; rank < n; ++rank) items.push_back(full({count * times}, 99, {.device = device(rank), .dtype = type}));
   return items;
 }
@@ -88,14 +85,16 @@ TEST_CASE("collectives: all_gather gives everybody all parts in rank order", "[p
   for (const DType type : {DType::float32, DType::float64, DType::bfloat16, DType::int64, DType::bool_})
     for_each_group([&](Communicator& communicator, int n) {
       INFO(type);
-      const Items items = whole_numbers(n, type, n), results = filled(n, type, n, n);
+      const Items items = whole_numbers(n, type), results = filled(n, type, n);
       communicator.all_gather(views_of(items), views_of(results));
       std::vector<double> expected;
       for (std::size_t i = 0; i < items.size(); ++i) {
-        if (i % static_cast<std::size_t>(n) == 0) expected.clear();  // the next item's
-        for (std::size_t rank = 0; rank < static_cast<std::size_t>(n) && i % static_cast<std::size_t>(n) == 0; ++rank) {
-          const std::vector<double> x = numbers(items[i + rank]);
-          expected.insert(expected.end(), x.begin(), x.end());
+        if (i % static_cast<std::size_t>(n) == 0) {  // the next item's
+          expected.clear();
+          for (std::size_t rank = 0; rank < static_cast<std::size_t>(n); ++rank) {
+            const std::vector<double> x = numbers(items[i + rank]);
+            expected.insert(expected.end(), x.begin(), x.end());
+          }
         }
         if (numbers(results[i]) != expected) FAIL("tensor " << i);
       }
@@ -106,7 +105,7 @@ TEST_CASE("collectives: reduce_scatter gives rank r part r of the sum, and only 
   for (const DType type : {DType::float32, DType::float64, DType::float16})
     for_each_group([&](Communicator& communicator, int n) {
       INFO(type);
-      const Items items = whole_numbers(n, type, n, n), results = filled(n, type, n, 1);
+      const Items items = whole_numbers(n, type, n), results = filled(n, type, 1);
       Items before;
       for (const Tensor& t : items) before.push_back(t.clone());
       communicator.reduce_scatter(views_of(items), views_of(results));
