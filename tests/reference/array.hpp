@@ -57,13 +57,12 @@ inline std::int64_t offset(const Sizes& index, const Sizes& strides) {
 template <class F>
 void for_each(const Sizes& shape, F f) {
   if (count(shape) == 0) return;
-  const Sizes sizes = shape;
   Sizes index(shape.size(), 0);
   std::int64_t* const i = index.data();
-  const std::int64_t* const s = sizes.data();
+  const std::int64_t* const s = shape.data();
   for (;;) {
     f(static_cast<const Sizes&>(index));
-    std::size_t d = sizes.size();
+    std::size_t d = shape.size();
     for (; d > 0; --d) {
       if (++i[d - 1] < s[d - 1]) break;
       i[d - 1] = 0;
