@@ -35,13 +35,6 @@ macro(braid_simd_sources)
       # A set that the tests do not run with is there to be linked: in a build with sanitizers, instrumenting it takes four times as long.
       if(BRAID_TEST_ISAS AND NOT isa IN_LIST BRAID_TEST_ISAS)
         target_compile_options(${target} PRIVATE -fno-sanitize=all)
-      elseif(BRAID_TEST_ISAS AND BRAID_SANITIZE STREQUAL "address")
-        # The pointers of the same loops are checked for what is undefined in the first set that runs, which takes as long as all other checks together;
-        # here the address sanitizer alone looks at them.
-        list(GET BRAID_TEST_ISAS 0 first)
-        if(NOT isa STREQUAL first)
-          target_compile_options(${target} PRIVATE -fno-sanitize=alignment,null,object-size,pointer-overflow)
-        endif()
       endif()
       if(BRAID_SANITIZE STREQUAL "")
         # In debug builds too: unoptimised kernels make every test minutes long. The set for old processors at -O2 with vectors: two thirds of the time to compile.

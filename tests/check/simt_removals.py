@@ -9,6 +9,8 @@ noticed, or for a line that is gone, is a failure too.
   simt_removals.py BUILD_FOLDER [--all] [--sample N] [--seed S] [--list] [--only TEXT]
 """
 import argparse
+import concurrent.futures
+import copy
 import os
 import pathlib
 import random
@@ -56,13 +58,20 @@ class Build:
     def __init__(self, folder):
         self.folder = folder.resolve()
         self.commands = subprocess.run(["ninja", "-C", self.folder, "-t", "commands"], capture_output=True, text=True, check=True).stdout.splitlines()
+        self.deps = subprocess.run(["ninja", "-C", self.folder, "-t", "deps"], capture_output=True, text=True, check=True).stdout
         self.work = self.folder / "removals"
+        subprocess.run(["rm", "-rf", self.work], check=True)
+
+    def at(self, number):
+        """The same build with a folder of its own for what is changed: several removals are tried side by side."""
+        place = copy.copy(self)
+        place.work = self.work / str(number)
+        return place
 
     def objects_of(self, path):
         """The library's objects that are compiled from the file, or from a source that includes it."""
-        deps = subprocess.run(["ninja", "-C", self.folder, "-t", "deps"], capture_output=True, text=True, check=True).stdout
         found = []
-        for block in deps.split("\n\n"):
+        for block in self.deps.split("\n\n"):
             lines = block.splitlines()
             if not lines or "/tests/" in lines[0] or lines[0].startswith("tests/") or "docs/" in lines[0] or "bench/" in lines[0]:
                 continue
@@ -75,7 +84,6 @@ class Build:
 
     def compile(self, path, number):
         overlay = self.work / "overlay"
-        subprocess.run(["rm", "-rf", self.work], check=True)
         changed = overlay / path
         changed.parent.mkdir(parents=True)
         lines = (ROOT / path).read_text().splitlines(keepends=True)
@@ -105,14 +113,14 @@ class Build:
             raise RuntimeError(f"{path}: no object of the library is made from it")
         return results
 
-    def control(self, programs):
+    def control(self, program):
         """With nothing removed every program passes in the first order; the tests themselves run in all of them."""
-        for program, *cases in sorted(programs):
-            found = next(self.folder.glob(f"tests/**/{program}"))
-            environment = dict(os.environ, BRAID_SIMT_ORDER=ORDERS[0][0], BRAID_SIMT_STREAM_ORDER=ORDERS[0][1], BRAID_SIMT_DEVICES="3")
-            done = subprocess.run([found, *cases, "--abort"], env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace")
-            if done.returncode:
-                raise RuntimeError(f"{program} fails with nothing removed:\n{done.stdout[-2000:]}")
+        name, *cases = program
+        found = next(self.folder.glob(f"tests/**/{name}"))
+        environment = dict(os.environ, BRAID_SIMT_ORDER=ORDERS[0][0], BRAID_SIMT_STREAM_ORDER=ORDERS[0][1], BRAID_SIMT_DEVICES="3")
+        done = subprocess.run([found, *cases, "--abort"], env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace")
+        if done.returncode:
+            raise RuntimeError(f"{name} fails with nothing removed:\n{done.stdout[-2000:]}")
 
     def noticed(self, path, objects, programs):
         for program, *cases in programs:
@@ -167,9 +175,15 @@ def main():
     if not options.all:
         chosen = random.Random(options.seed).sample([s for s in chosen if s not in known], min(options.sample, sum(s not in known for s in chosen)))
     build = Build(options.build)
-    build.control({program for path, _, _ in chosen for program in programs_for(path)})
-    for path, number, text in chosen:
-        how = build.noticed(path, build.compile(path, number), programs_for(path))
+
+    def remove(index):
+        path, number, _ = chosen[index]
+        place = build.at(index)
+        return place.noticed(path, place.compile(path, number), programs_for(path))
+
+    workers = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+    list(workers.map(build.control, sorted({program for path, _, _ in chosen for program in programs_for(path)})))
+    for (path, number, text), how in zip(chosen, workers.map(remove, range(len(chosen)))):
         reason = known.get((path, number, text))
         print(f"{path}:{number}: {text}: {how or 'NOT noticed'}" + (f" (listed: {reason})" if reason else ""), flush=True)
         if not how and not reason:

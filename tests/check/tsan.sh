@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ThreadSanitizer, clang's, with warnings as errors: the whole suite without oneDNN, but for the table of ops, whose cells are too small for a second thread;
-# then the tests of parallel on three devices with oneDNN, and one suppression that names only libdnnl (BRAID_CHECK_ALL=1: on every number of devices).
+# then the tests of parallel with oneDNN, and one suppression that names only libdnnl.
 set -euo pipefail
 . tests/lib.sh
 
@@ -28,7 +28,6 @@ if ! grep -q 'oneDNN [0-9]' build/check/tsan-onednn.txt; then
 fi
 build tsan braid_tests_parallel
 export TSAN_OPTIONS="$TSAN_OPTIONS:suppressions=$root/tests/check/tsan.supp"
-# Its calls come from the same threads as our own loops' in the first half, whatever the number of devices.
-devices=(-R '^parallel\.devices3$')
-[[ ${BRAID_CHECK_ALL:-0} != 1 ]] || devices=(-L '^parallel$')
-run_tests "${devices[@]}"
+few_devices() { run_tests -L '^parallel$' -R '\.(generic|devices[12])$'; }
+the_rest() { run_tests -L '^parallel$' -E '\.(generic|devices[124567])$'; }
+together few_devices the_rest
