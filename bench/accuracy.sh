@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# ./dev bench accuracy [--json FILE]: trains the programs of docs/tutorials on real data as they are, and prints for each the figure it reaches and its bar:
-# digits read right by the network of train.cpp (median of three seeds) and by the small capsule network, the perplexity of the word model, the bits per
-# character of the GPT. PyTorch's figures are those of the same nets, data and settings. Half an hour at most on two threads; fails where a bar is missed.
+# ./dev bench accuracy [--json FILE]: trains the programs of docs/tutorials on real data as they
+# are, and prints for each the figure it reaches and its bar: digits read right by the network of
+# train.cpp (median of three seeds) and by the small capsule network, the perplexity of the word
+# model, the bits per character of the GPT. PyTorch's figures are those of the same nets, data and
+# settings. Half an hour at most on two threads; fails where a bar is missed.
 set -euo pipefail
 . tests/lib.sh
 
@@ -28,7 +30,8 @@ logs=build/accuracy
 mkdir -p "$logs"
 
 rows=() missed=0
-# figure NAME PROGRAM PATTERN [ARGUMENTS]: the last number that the pattern finds in what the program prints.
+# figure NAME PROGRAM PATTERN [ARGUMENTS]: the last number that the pattern finds in what the
+# program prints.
 figure() {
   local name=$1 program=$2 pattern=$3
   shift 3

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ./dev bench [name] [arguments]: builds the benchmarks and runs bench_<name> with the arguments; without a name it lists them.
+# ./dev bench [name] [arguments]: builds the benchmarks and runs bench_<name> with the arguments;
+# without a name it lists them.
 set -euo pipefail
 . tests/lib.sh
 need "${build_tools[@]}" libbenchmark-dev
@@ -10,7 +11,8 @@ name=${1:-}
 build=release
 [[ $name == simt || $name == ladder ]] && build=simt  # the emulation of CUDA has a build of its own
 arguments=()
-if [[ $name == transfer && " $* " =~ [\ =,]cuda ]]; then  # --devices cuda:0: a GPU where there is one, else the emulation
+# --devices cuda:0: a GPU where there is one, else the emulation
+if [[ $name == transfer && " $* " =~ [\ =,]cuda ]]; then
   build=simt
   nvcc=${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}
   if [[ -n $nvcc ]] && nvidia-smi -L 2>/dev/null | grep '^GPU' >/dev/null; then

@@ -1,5 +1,6 @@
-// The program whose start bench_start times: it makes the net of the row mlp512_b64_sgd and trains. It speaks the peers' protocol (peers/README.md), that row only.
-// BRAID_BENCH_OWN_KERNELS=1: matrix products by our own loops, as in a build without oneDNN.
+// The program whose start bench_start times: it makes the net of the row mlp512_b64_sgd and trains.
+// It speaks the peers' protocol (peers/README.md), that row only. BRAID_BENCH_OWN_KERNELS=1: matrix
+// products by our own loops, as in a build without oneDNN.
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -19,15 +20,20 @@ int main() {
       words >> command >> row >> threads >> count;
       if (command == "losses" && row == "mlp512_b64_sgd") {
         braid::set_num_threads(threads);
-        bench::Row mlp(bench::make_mlp(512), bench::input(64, 784), bench::classes(64, 10), bench::kCrossEntropy);
+        bench::Row mlp(bench::make_mlp(512), bench::input(64, 784), bench::classes(64, 10),
+                       bench::kCrossEntropy);
         std::cout.precision(17);
         std::cout << R"({"losses": [)";
         const char* between = "";
-        for (const double loss : mlp.losses(count)) std::cout << std::exchange(between, ", ") << loss;
+        for (const double loss : mlp.losses(count))
+          std::cout << std::exchange(between, ", ") << loss;
         std::cout << "]}" << std::endl;
       } else {
-        std::cout << (command == "hello" ? R"({"peer": "braid"})" : R"({"error": "expected: hello | losses mlp512_b64_sgd THREADS COUNT | quit"})")
-                  << std::endl;
+        std::cout
+            << (command == "hello"
+                    ? R"({"peer": "braid"})"
+                    : R"({"error": "expected: hello | losses mlp512_b64_sgd THREADS COUNT | quit"})")
+            << std::endl;
       }
     }
   } catch (const std::exception& error) {

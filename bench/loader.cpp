@@ -1,5 +1,6 @@
-// bench_loader: batches a second of a data set in memory, 100,000 rows of 784 floats, 64 a batch, in shuffled order, beside PyTorch's DataLoader over its
-// TensorDataset. One thread makes the batches; a second row lets one worker make them ahead.
+// bench_loader: batches a second of a data set in memory, 100,000 rows of 784 floats, 64 a batch,
+// in shuffled order, beside PyTorch's DataLoader over its TensorDataset. One thread makes the
+// batches; a second row lets one worker make them ahead.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,7 +34,9 @@ struct Row {
 using Dataset = braid::data::TensorDataset<Row>;
 using Loader = braid::data::DataLoader<Dataset>;
 
-Loader make_loader(const Row& rows, int workers) { return Loader(Dataset(rows), {.batch_size = kBatch, .shuffle = true, .workers = workers}); }
+Loader make_loader(const Row& rows, int workers) {
+  return Loader(Dataset(rows), {.batch_size = kBatch, .shuffle = true, .workers = workers});
+}
 
 /// Batch after batch, epoch after epoch.
 class Batches {
@@ -65,7 +68,9 @@ bool correct(const Row& rows, int workers) {
       ++seen[static_cast<std::size_t>(numbers[k])];
       in_order = in_order && numbers[k] == expected++;
       const float* want = rows.values.data<float>() + numbers[k] * kWidth;
-      if (std::memcmp(batch.values.data<float>() + static_cast<std::int64_t>(k) * kWidth, want, kWidth * sizeof(float)) != 0) return false;
+      if (std::memcmp(batch.values.data<float>() + static_cast<std::int64_t>(k) * kWidth, want,
+                      kWidth * sizeof(float)) != 0)
+        return false;
     }
   }
   for (const int times : seen) {
@@ -77,17 +82,22 @@ bool correct(const Row& rows, int workers) {
 int run(const bench::Options& options) {
   bench::Json machine = bench::machine_card();
   const std::string warning = bench::busy_warning();
-  std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(), warning.empty() ? "" : "\n");
+  std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(),
+              warning.empty() ? "" : "\n");
   std::unique_ptr<bench::Peer> peer;
   if (!options.no_peers) {
-    peer = std::make_unique<bench::Peer>("torch-python", options.peers + "/bin/peer-python", bench::core_list(2));
+    peer = std::make_unique<bench::Peer>("torch-python", options.peers + "/bin/peer-python",
+                                         bench::core_list(2));
     if (!peer->available()) std::printf("torch-python is missing: %s\n", peer->error().c_str());
   }
-  const Row rows{braid::tensor(bench::uniform(kRows * kWidth, bench::kInputSeed)).reshape({kRows, kWidth}),
-                 braid::arange(kRows, {.dtype = braid::DType::int64})};
+  const Row rows{
+      braid::tensor(bench::uniform(kRows * kWidth, bench::kInputSeed)).reshape({kRows, kWidth}),
+      braid::arange(kRows, {.dtype = braid::DType::int64})};
   for (const int workers : {0, 1}) {
     if (!correct(rows, workers)) {
-      std::fprintf(stderr, "bench_loader: an epoch with %d workers is not the data set in another order\n", workers);
+      std::fprintf(stderr,
+                   "bench_loader: an epoch with %d workers is not the data set in another order\n",
+                   workers);
       return 1;
     }
   }
@@ -95,8 +105,9 @@ int run(const bench::Options& options) {
   if (options.check) return 0;
 
   Batches alone(make_loader(rows, 0)), ahead(make_loader(rows, 1));
-  std::vector<std::function<double()>> contenders = {[&] { return bench::time_step(kTimed, [&] { alone.next(); }); },
-                                                     [&] { return bench::time_step(kTimed, [&] { ahead.next(); }); }};
+  std::vector<std::function<double()>> contenders = {
+      [&] { return bench::time_step(kTimed, [&] { alone.next(); }); },
+      [&] { return bench::time_step(kTimed, [&] { ahead.next(); }); }};
   if (peer) contenders.push_back([&peer] { return peer->run(kName, 1, kTimed).value_or(0); });
   const std::vector<bench::Series> series = bench::interleave(options.rounds, contenders);
   const double theirs = peer ? series[2].time() : 0;
@@ -107,13 +118,20 @@ int run(const bench::Options& options) {
     const bench::Series& ours = series[static_cast<std::size_t>(workers)];
     bench::Json row;
     row.set("name", kName).set("workers", workers).set("batches_per_s", per_second(ours.time()));
-    if (theirs > 0) row.set("peer", peer->name()).set("peer_batches_per_s", per_second(theirs)).set("ratio", theirs / ours.time());
+    if (theirs > 0)
+      row.set("peer", peer->name())
+          .set("peer_batches_per_s", per_second(theirs))
+          .set("ratio", theirs / ours.time());
     else row.set("peer", nullptr).set("peer_batches_per_s", nullptr).set("ratio", nullptr);
     out.push_back(row);
-    std::printf("%s, %d workers: %.0f batches/s (+-%.0f %%)", kName, workers, per_second(ours.time()), 100 * ours.noise());
-    if (theirs > 0) std::printf("; %s %.0f (+-%.0f %%), %.1f x", peer->name().c_str(), per_second(theirs), 100 * series[2].noise(), theirs / ours.time());
+    std::printf("%s, %d workers: %.0f batches/s (+-%.0f %%)", kName, workers,
+                per_second(ours.time()), 100 * ours.noise());
+    if (theirs > 0)
+      std::printf("; %s %.0f (+-%.0f %%), %.1f x", peer->name().c_str(), per_second(theirs),
+                  100 * series[2].noise(), theirs / ours.time());
     else std::printf("; no peer%s%s", peer ? ": " : "", peer ? peer->error().c_str() : "");
-    if (workers == 0) std::printf("  bar %.0f %s", kBar, per_second(ours.time()) >= kBar ? "met" : "MISSED");
+    if (workers == 0)
+      std::printf("  bar %.0f %s", kBar, per_second(ours.time()) >= kBar ? "met" : "MISSED");
     std::printf("\n");
   }
   bench::write_json(options, machine.set("noise", series[0].noise()), out);
@@ -123,6 +141,11 @@ int run(const bench::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return bench::run_program(argc, argv, {"bench_loader", "batches a second of a data set in memory, beside PyTorch's DataLoader", 2, {{"BRAID_THREADS", "1"}}},
-                            run);
+  return bench::run_program(
+      argc, argv,
+      {"bench_loader",
+       "batches a second of a data set in memory, beside PyTorch's DataLoader",
+       2,
+       {{"BRAID_THREADS", "1"}}},
+      run);
 }

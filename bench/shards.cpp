@@ -1,6 +1,7 @@
-// bench_shards: DataParallelOptions::shards. Four models train 100 steps over 1 to 8 logical devices, on batches whose rows no number of devices divides; the
-// SHA-256 of all parameters and buffers must be the same for each. And what it costs: a step in 24 shards beside a step of the whole batch, on one device and
-// on two.
+// bench_shards: DataParallelOptions::shards. Four models train 100 steps over 1 to 8 logical
+// devices, on batches whose rows no number of devices divides; the SHA-256 of all parameters and
+// buffers must be the same for each. And what it costs: a step in 24 shards beside a step of the
+// whole batch, on one device and on two.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -21,7 +22,8 @@ namespace {
 using namespace braid;
 
 constexpr int kDevices = 8, kShards = 24, kSteps = 100, kTimedSteps = 10;
-constexpr std::int64_t kRows[] = {61, 37, 20};  // of the batches, in turn; the last one has fewer rows than there are shards
+// of the batches, in turn; the last one has fewer rows than there are shards
+constexpr std::int64_t kRows[] = {61, 37, 20};
 
 struct Mlp : nn::Module {
   nn::Linear fc1{64, 128}, fc2{128, 128}, fc3{128, 10};
@@ -46,7 +48,9 @@ struct ConvNet : nn::Module {
 struct Lstm : nn::Module {
   nn::LSTM lstm{8, 32, {.num_layers = 2, .batch_first = true, .dropout = 0.1}};
   nn::Linear fc{32, 10};
-  Tensor operator()(const Tensor& x) const { return fc(lstm(x.reshape({-1, 8, 8})).output.select(1, 7)); }
+  Tensor operator()(const Tensor& x) const {
+    return fc(lstm(x.reshape({-1, 8, 8})).output.select(1, 7));
+  }
   BRAID_FIELDS(lstm, fc)
 };
 
@@ -54,7 +58,9 @@ struct Transformer : nn::Module {
   nn::Linear in{8, 32};
   nn::TransformerEncoderLayer layer{32, 4, {.dim_feedforward = 64, .batch_first = true}};
   nn::Linear fc{32, 10};
-  Tensor operator()(const Tensor& x) const { return fc(layer(in(x.reshape({-1, 8, 8}))).mean({1})); }
+  Tensor operator()(const Tensor& x) const {
+    return fc(layer(in(x.reshape({-1, 8, 8}))).mean({1}));
+  }
   BRAID_FIELDS(in, layer, fc)
 };
 
@@ -64,16 +70,19 @@ struct Batch {
 const std::vector<Batch>& batches() {
   static const std::vector<Batch> list = [] {
     std::vector<Batch> made;
-    for (const std::int64_t rows : kRows) made.push_back({bench::input(rows, 64), bench::classes(rows, 10)});
+    for (const std::int64_t rows : kRows)
+      made.push_back({bench::input(rows, 64), bench::classes(rows, 10)});
     return made;
   }();
   return list;
 }
 
-template <class M, class O>
-class Training {
+template <class M, class O> class Training {
  public:
-  Training(M model, int devices, int shards) : model_(std::move(model), first(devices), parallel::DataParallelOptions{.shards = shards}) { reset(); }
+  Training(M model, int devices, int shards)
+      : model_(std::move(model), first(devices), parallel::DataParallelOptions{.shards = shards}) {
+    reset();
+  }
   void reset() {
     manual_seed(1);
     bench::fill(parameters(model_));
@@ -89,7 +98,8 @@ class Training {
     bench::Sha256 hash;
     for (const auto& [name, tensor] : state_dict(model_)) {
       const Tensor t = tensor.to("cpu:0").contiguous();
-      hash.add(std::as_const(t).storage()->data(), static_cast<std::size_t>(t.numel()) * size_of(t.dtype()));
+      hash.add(std::as_const(t).storage()->data(),
+               static_cast<std::size_t>(t.numel()) * size_of(t.dtype()));
     }
     return hash.hex();
   }
@@ -107,12 +117,12 @@ class Training {
 struct Outcome {
   std::string name, hash;
   bool same = true;
-  double whole = 0, one = 0, two = 0, noise = 0;  // us a step: the whole batch, in shards on one device and on two
+  // us a step: the whole batch, in shards on one device and on two
+  double whole = 0, one = 0, two = 0, noise = 0;
   [[nodiscard]] double cost() const { return one / whole; }
 };
 
-template <class M, class O>
-Outcome measure(const char* name, const bench::Options& options) {
+template <class M, class O> Outcome measure(const char* name, const bench::Options& options) {
   Outcome outcome{name, "", true};
   for (int n = 1; n <= kDevices; ++n) {
     Training<M, O> training(M{}, n, kShards);
@@ -121,7 +131,8 @@ Outcome measure(const char* name, const bench::Options& options) {
     if (n == 1) outcome.hash = hash;
     if (hash == outcome.hash) continue;
     outcome.same = false;
-    std::printf("%s: %d devices give %s, one gives %s\n", name, n, hash.c_str(), outcome.hash.c_str());
+    std::printf("%s: %d devices give %s, one gives %s\n", name, n, hash.c_str(),
+                outcome.hash.c_str());
   }
   if (options.check) return outcome;
   Training<M, O> whole(M{}, 1, 0), one(M{}, 1, kShards), two(M{}, 2, kShards);
@@ -132,7 +143,8 @@ Outcome measure(const char* name, const bench::Options& options) {
       for (std::size_t i = 0; i < batches().size(); ++i) training.step(number++);
     });
   };
-  const std::vector<std::function<double()>> contenders = {[&] { return time(whole); }, [&] { return time(one); }, [&] { return time(two); }};
+  const std::vector<std::function<double()>> contenders = {
+      [&] { return time(whole); }, [&] { return time(one); }, [&] { return time(two); }};
   const std::vector<bench::Series> series = bench::interleave(options.rounds, contenders);
   const auto steps = static_cast<double>(batches().size());
   outcome.whole = series[0].time() / steps;
@@ -150,7 +162,8 @@ bool hash_is_right() {
     return hash.hex();
   };
   return of("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" &&
-         of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") == "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" &&
+         of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
+             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" &&
          of("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 }
 
@@ -161,7 +174,8 @@ int run(const bench::Options& options) {
   }
   const bench::Json machine = bench::machine_card();
   const std::string warning = bench::busy_warning();
-  std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(), warning.empty() ? "" : "\n");
+  std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(),
+              warning.empty() ? "" : "\n");
   std::vector<Outcome> outcomes;
   outcomes.push_back(measure<Mlp, optim::SGD>("mlp, SGD", options));
   outcomes.push_back(measure<ConvNet, optim::AdamW>("cnn + BatchNorm + dropout, AdamW", options));
@@ -173,17 +187,29 @@ int run(const bench::Options& options) {
   std::string costs;
   for (const Outcome& o : outcomes) {
     same = same && o.same;
-    std::printf("%-34s sha256 %s %s", o.name.c_str(), o.hash.substr(0, 16).c_str(), o.same ? "for 1 to 8 devices" : "DIFFERS");
+    std::printf("%-34s sha256 %s %s", o.name.c_str(), o.hash.substr(0, 16).c_str(),
+                o.same ? "for 1 to 8 devices" : "DIFFERS");
     if (!options.check)
-      std::printf("; a step %.0f us whole, %.0f us in %d shards (%.2f x, +-%.0f %%), %.0f us on two devices", o.whole, o.one, kShards, o.cost(), 100 * o.noise,
-                  o.two);
+      std::printf(
+          "; a step %.0f us whole, %.0f us in %d shards (%.2f x, +-%.0f %%), %.0f us on two "
+          "devices",
+          o.whole, o.one, kShards, o.cost(), 100 * o.noise, o.two);
     std::printf("\n");
     char cost[64];
     std::snprintf(cost, sizeof cost, "%s%.2f x", costs.empty() ? "" : ", ", o.cost());
     costs += cost;
     bench::Json row;
-    row.set("name", o.name).set("shards", kShards).set("steps", kSteps).set("devices", kDevices).set("sha256", o.hash).set("same", o.same);
-    row.set("us_whole", o.whole).set("us_shards_one_device", o.one).set("us_shards_two_devices", o.two).set("cost", o.cost()).set("noise", o.noise);
+    row.set("name", o.name)
+        .set("shards", kShards)
+        .set("steps", kSteps)
+        .set("devices", kDevices)
+        .set("sha256", o.hash)
+        .set("same", o.same);
+    row.set("us_whole", o.whole)
+        .set("us_shards_one_device", o.one)
+        .set("us_shards_two_devices", o.two)
+        .set("cost", o.cost())
+        .set("noise", o.noise);
     rows.push_back(row.set("peer", nullptr).set("simulated", true));
   }
   bench::write_json(options, machine, rows);
@@ -191,14 +217,19 @@ int run(const bench::Options& options) {
     std::printf("NOT the same bits for every number of devices\n");
     return 1;
   }
-  std::printf("the same bits for 1 to %d devices after %d steps, %zu models%s%s\n", kDevices, kSteps, outcomes.size(),
-              options.check ? "" : "; cost of a step on one device: ", options.check ? "" : costs.c_str());
+  std::printf("the same bits for 1 to %d devices after %d steps, %zu models%s%s\n", kDevices,
+              kSteps, outcomes.size(), options.check ? "" : "; cost of a step on one device: ",
+              options.check ? "" : costs.c_str());
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return bench::run_program(
-      argc, argv, {"bench_shards", "the same bits for 1 to 8 devices, and what that costs", 2, {{"BRAID_CPU_DEVICES", "8"}, {"BRAID_THREADS", "1"}}}, run);
+  return bench::run_program(argc, argv,
+                            {"bench_shards",
+                             "the same bits for 1 to 8 devices, and what that costs",
+                             2,
+                             {{"BRAID_CPU_DEVICES", "8"}, {"BRAID_THREADS", "1"}}},
+                            run);
 }

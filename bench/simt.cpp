@@ -1,4 +1,5 @@
-// bench_simt: what the emulation of CUDA on the CPU costs. One core; processor time, because the bars are about work and not about the neighbours.
+// bench_simt: what the emulation of CUDA on the CPU costs. One core; processor time, because the
+// bars are about work and not about the neighbours.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -26,7 +27,8 @@ constexpr int kThreads = 256, kBarriers = 2000;
 class Matrix {
  public:
   explicit Matrix(unsigned seed) : values_(static_cast<std::size_t>(kSize) * kSize) {
-    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = static_cast<float>((i * 2654435761u + seed) % 1999) / 1000.0f - 1.0f;
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      values_[i] = static_cast<float>((i * 2654435761u + seed) % 1999) / 1000.0f - 1.0f;
     const std::size_t bytes = values_.size() * sizeof(float);
     braid::simt::register_memory(values_.data(), bytes, braid::simt::MemoryKind::device, 0);
     braid::simt::check_range(values_.data(), bytes, true);
@@ -36,7 +38,9 @@ class Matrix {
   Matrix& operator=(const Matrix&) = delete;
   void fill(float value) { std::fill(values_.begin(), values_.end(), value); }
   [[nodiscard]] float* data() { return values_.data(); }
-  [[nodiscard]] double operator()(int i, int j) const { return values_[static_cast<std::size_t>(i) * kSize + static_cast<std::size_t>(j)]; }
+  [[nodiscard]] double operator()(int i, int j) const {
+    return values_[static_cast<std::size_t>(i) * kSize + static_cast<std::size_t>(j)];
+  }
 
  private:
   std::vector<float> values_;
@@ -89,12 +93,16 @@ struct Spec {
 int run(const bench::Options& options) {
   bench::Json machine = bench::machine_card();
   const std::string warning = bench::busy_warning();
-  std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(), warning.empty() ? "" : "\n");
+  std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(),
+              warning.empty() ? "" : "\n");
   Matrix a(1), b(2), c(3);
   const std::vector<Spec> specs = {
-      {"barrier_ns", "ns a thread", 12, 1e3 / kThreads / kBarriers, false, [] { bench::barriers(kThreads, kBarriers); }},
-      {"sgemm256_plain_ms", "ms", 5, 1e-3, false, [&] { bench::gemm_plain(kSize, a.data(), b.data(), c.data()); }},
-      {"sgemm256_checked_ms", "ms", 100, 1e-3, true, [&] { bench::gemm_checked(kSize, a.data(), b.data(), c.data()); }},
+      {"barrier_ns", "ns a thread", 12, 1e3 / kThreads / kBarriers, false,
+       [] { bench::barriers(kThreads, kBarriers); }},
+      {"sgemm256_plain_ms", "ms", 5, 1e-3, false,
+       [&] { bench::gemm_plain(kSize, a.data(), b.data(), c.data()); }},
+      {"sgemm256_checked_ms", "ms", 100, 1e-3, true,
+       [&] { bench::gemm_checked(kSize, a.data(), b.data(), c.data()); }},
   };
   for (const Spec& spec : specs) {
     if (std::string(spec.name) == "barrier_ns") continue;
@@ -105,7 +113,8 @@ int run(const bench::Options& options) {
     const double error = error_of(a, b, c);
     const bool looked = braid::simt::stats().accesses != before;
     if (!(error <= 1e-4) || looked != spec.checks) {
-      std::fprintf(stderr, "%s: differs from the plain product by %g, %s\n", spec.name, error, looked ? "checked" : "not checked");
+      std::fprintf(stderr, "%s: differs from the plain product by %g, %s\n", spec.name, error,
+                   looked ? "checked" : "not checked");
       return 1;
     }
   }
@@ -121,7 +130,8 @@ int run(const bench::Options& options) {
     const bool met = value <= spec.bar;
     all_met = all_met && met;
     noise = std::max(noise, series.noise());
-    std::printf("%-20s %8.2f %-11s (+-%.0f %%)  bar %g %s\n", spec.name, value, spec.unit, 100 * series.noise(), spec.bar, met ? "met" : "MISSED");
+    std::printf("%-20s %8.2f %-11s (+-%.0f %%)  bar %g %s\n", spec.name, value, spec.unit,
+                100 * series.noise(), spec.bar, met ? "met" : "MISSED");
     rows.push_back(bench::Json()
                        .set("name", spec.name)
                        .set("device", "cuda:0")
@@ -139,4 +149,7 @@ int run(const bench::Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::run_program(argc, argv, {"bench_simt", "the emulation of CUDA on the CPU", 1, {}}, run); }
+int main(int argc, char** argv) {
+  return bench::run_program(argc, argv, {"bench_simt", "the emulation of CUDA on the CPU", 1, {}},
+                            run);
+}

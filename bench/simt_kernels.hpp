@@ -1,5 +1,6 @@
 #pragma once
-// The kernels of bench_simt: the same matrix product compiled twice, as it is and with the checker's instrumentation.
+// The kernels of bench_simt: the same matrix product compiled twice, as it is and with the
+// checker's instrumentation.
 namespace bench {
 
 void barriers(int threads, int count);  // one block that does nothing but __syncthreads

@@ -1,5 +1,7 @@
-// bench_start: from the start of a program to the end of its first training step (the MLP of the row mlp512_b64_sgd, one thread), and the most memory it had by then;
-// with oneDNN, with our own kernels alone, and the same in PyTorch's C++ interface. Every turn is a process of its own.
+// bench_start: from the start of a program to the end of its first training step (the MLP of the
+// row mlp512_b64_sgd, one thread), and the most memory it had by then;
+// with oneDNN, with our own kernels alone, and the same in PyTorch's C++ interface. Every turn is a
+// process of its own.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,13 +27,16 @@ struct Program {
   double ms_bar, mb_bar;  // 0: shown without a bar
   std::vector<double> mb = {};
 
-  [[nodiscard]] std::unique_ptr<bench::Peer> start() const { return std::make_unique<bench::Peer>(name, path, bench::core_list(1), variable); }
+  [[nodiscard]] std::unique_ptr<bench::Peer> start() const {
+    return std::make_unique<bench::Peer>(name, path, bench::core_list(1), variable);
+  }
   /// us from the start of a process to the end of its first step; 0 if it failed.
   [[nodiscard]] double run() {
     const auto begin = std::chrono::steady_clock::now();
     const std::unique_ptr<bench::Peer> process = start();
     const bool trained = !process->losses(kRow, 1, 1).empty();
-    const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+    const double us =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
     if (!trained) std::fprintf(stderr, "%s: %s\n", name.c_str(), process->error().c_str());
     mb.push_back(process->peak_bytes() / 1e6);
     return trained ? us : 0;
@@ -42,7 +47,10 @@ struct Program {
 bool agrees(const Program& program) {
   const std::unique_ptr<bench::Peer> process = program.start();
   const std::vector<double> got = process->losses(kRow, 1, 2);
-  const std::string wrong = got.empty() ? process->error() : bench::compare_losses(got, bench::reference_losses({784, 512, 512, 10}, 64, false, 2));
+  const std::string wrong =
+      got.empty()
+          ? process->error()
+          : bench::compare_losses(got, bench::reference_losses({784, 512, 512, 10}, 64, false, 2));
   if (!wrong.empty()) std::fprintf(stderr, "%s: %s\n", program.name.c_str(), wrong.c_str());
   return wrong.empty();
 }
@@ -57,8 +65,11 @@ std::string verdict(double figure, double bar, const char* unit) {
 int run(const bench::Options& options) {
   bench::Json machine = bench::machine_card();
   const std::string warning = bench::busy_warning();
-  std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(), warning.empty() ? "" : "\n");
-  std::vector<Program> programs = {{"braid", BRAID_FIRST_STEP, "", 60, 40}, {"braid, own kernels", BRAID_FIRST_STEP, "BRAID_BENCH_OWN_KERNELS=1", 20, 0}};
+  std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(),
+              warning.empty() ? "" : "\n");
+  std::vector<Program> programs = {
+      {"braid", BRAID_FIRST_STEP, "", 60, 40},
+      {"braid, own kernels", BRAID_FIRST_STEP, "BRAID_BENCH_OWN_KERNELS=1", 20, 0}};
   for (const Program& ours : programs)
     if (!agrees(ours)) return 1;
   if (!options.no_peers) {
@@ -70,19 +81,26 @@ int run(const bench::Options& options) {
 
   std::vector<std::function<double()>> contenders;
   for (Program& program : programs) contenders.push_back([&program] { return program.run(); });
-  const std::vector<bench::Series> series = bench::interleave(kRoundsEach * options.rounds, contenders);
+  const std::vector<bench::Series> series =
+      bench::interleave(kRoundsEach * options.rounds, contenders);
   std::vector<bench::Json> table;
   bool all_met = true;
   double noise = 0;
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const Program& p = programs[i];
     const double ms = series[i].time() / 1e3, mb = bench::median(p.mb);
-    all_met = all_met && !series[i].failed && (p.ms_bar == 0 || ms < p.ms_bar) && (p.mb_bar == 0 || mb < p.mb_bar);
+    all_met = all_met && !series[i].failed && (p.ms_bar == 0 || ms < p.ms_bar) &&
+              (p.mb_bar == 0 || mb < p.mb_bar);
     noise = std::max(noise, series[i].noise());
-    std::printf("%-20s %8.1f ms (+-%.0f %%)%s  %6.1f MB%s  (%zu runs)\n", p.name.c_str(), ms, 100 * series[i].noise(), verdict(ms, p.ms_bar, "ms").c_str(), mb,
+    std::printf("%-20s %8.1f ms (+-%.0f %%)%s  %6.1f MB%s  (%zu runs)\n", p.name.c_str(), ms,
+                100 * series[i].noise(), verdict(ms, p.ms_bar, "ms").c_str(), mb,
                 verdict(mb, p.mb_bar, "MB").c_str(), series[i].us.size());
     bench::Json row;
-    row.set("name", "start_" + std::string(kRow)).set("program", p.name).set("ms", ms).set("peak_mb", mb).set("runs", static_cast<int>(series[i].us.size()));
+    row.set("name", "start_" + std::string(kRow))
+        .set("program", p.name)
+        .set("ms", ms)
+        .set("peak_mb", mb)
+        .set("runs", static_cast<int>(series[i].us.size()));
     if (p.ms_bar > 0) row.set("bar_ms", p.ms_bar);
     if (p.mb_bar > 0) row.set("bar_mb", p.mb_bar);
     table.push_back(row);
@@ -95,5 +113,11 @@ int run(const bench::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return bench::run_program(argc, argv, {"bench_start", "from the start of a program to its first training step, beside LibTorch", 1, {}}, run);
+  return bench::run_program(
+      argc, argv,
+      {"bench_start",
+       "from the start of a program to its first training step, beside LibTorch",
+       1,
+       {}},
+      run);
 }

@@ -1,4 +1,5 @@
-// bench_train: one training step beside PyTorch's, in Python and in C++, in one interleaved run; the faster peer counts.
+// bench_train: one training step beside PyTorch's, in Python and in C++, in one interleaved run;
+// the faster peer counts.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -27,25 +28,29 @@ struct Spec {
 
 constexpr int kCheckedSteps = 3;
 
-// All sides must train alike before any is timed. A peer that cannot answer is missing; one that answers otherwise ends the run.
+// All sides must train alike before any is timed. A peer that cannot answer is missing; one that
+// answers otherwise ends the run.
 bool agree(const Spec& spec, int threads, const bench::Peers& peers) {
   const std::vector<double> want = spec.want(kCheckedSteps);
   const char* const name = spec.row.name.c_str();
   const std::string ours = bench::compare_losses(spec.losses(kCheckedSteps), want);
   if (!ours.empty()) {
-    std::fprintf(stderr, "%s, %d threads: braid disagrees with the reference: %s\n", name, threads, ours.c_str());
+    std::fprintf(stderr, "%s, %d threads: braid disagrees with the reference: %s\n", name, threads,
+                 ours.c_str());
     return false;
   }
   for (const auto& peer : peers.list) {
     if (!peer->available()) continue;
     const std::vector<double> theirs = peer->losses(name, threads, kCheckedSteps);
     if (theirs.empty()) {
-      std::fprintf(stderr, "%s, %d threads: %s: %s\n", name, threads, peer->name().c_str(), peer->error().c_str());
+      std::fprintf(stderr, "%s, %d threads: %s: %s\n", name, threads, peer->name().c_str(),
+                   peer->error().c_str());
       continue;
     }
     const std::string what = bench::compare_losses(theirs, want);
     if (!what.empty()) {
-      std::fprintf(stderr, "%s, %d threads: %s disagrees with the reference: %s\n", name, threads, peer->name().c_str(), what.c_str());
+      std::fprintf(stderr, "%s, %d threads: %s disagrees with the reference: %s\n", name, threads,
+                   peer->name().c_str(), what.c_str());
       return false;
     }
   }
@@ -59,15 +64,20 @@ int run(const bench::Options& options) {
   std::printf("%s\n%s%s", card.c_str(), warning.c_str(), warning.empty() ? "" : "\n");
   bench::Peers peers(options, true);
 
-  bench::Row linear(braid::nn::Linear(5, 2), bench::input(30, 5), bench::target(30, 2), bench::kMse);
-  bench::Row mlp(bench::make_mlp(512), bench::input(64, 784), bench::classes(64, 10), bench::kCrossEntropy);
-  bench::Row block(bench::Block(), bench::sequences(bench::kInputSeed), bench::sequences(bench::kTargetSeed), bench::kMse);
+  bench::Row linear(braid::nn::Linear(5, 2), bench::input(30, 5), bench::target(30, 2),
+                    bench::kMse);
+  bench::Row mlp(bench::make_mlp(512), bench::input(64, 784), bench::classes(64, 10),
+                 bench::kCrossEntropy);
+  bench::Row block(bench::Block(), bench::sequences(bench::kInputSeed),
+                   bench::sequences(bench::kTargetSeed), bench::kMse);
   bench::LstmLmRow lstm_lm;
-  const auto dense = [](std::vector<std::int64_t> sizes, std::int64_t rows, bool squared, bool adam = false) {
+  const auto dense = [](std::vector<std::int64_t> sizes, std::int64_t rows, bool squared,
+                        bool adam = false) {
     return [=](int steps) { return bench::reference_losses(sizes, rows, squared, steps, adam); };
   };
-  bench::Row<decltype(bench::make_mlp(512)), decltype(bench::kCrossEntropy), braid::optim::Adam> adam(bench::make_mlp(512), bench::input(64, 784),
-                                                                                                      bench::classes(64, 10), bench::kCrossEntropy);
+  bench::Row<decltype(bench::make_mlp(512)), decltype(bench::kCrossEntropy), braid::optim::Adam>
+      adam(bench::make_mlp(512), bench::input(64, 784), bench::classes(64, 10),
+           bench::kCrossEntropy);
   bench::Row cnn(bench::Cnn(), bench::images(64), bench::classes(64, 10), bench::kCrossEntropy);
   const auto time = [](auto& row) {
     return [&row](int steps) {
@@ -78,15 +88,29 @@ int run(const bench::Options& options) {
   const auto losses = [](auto& row) { return [&row](int steps) { return row.losses(steps); }; };
   const double none = bench::Beside::kNotShown, shown = bench::Beside::kShown;
   const std::vector<Spec> specs = {
-      {{"linear_30x5x2_sgd", 6.0, none, 20000, 2000, time(linear)}, dense({5, 2}, 30, true), losses(linear)},
-      {{"mlp512_b64_sgd", 1.8, none, 50, 50, time(mlp)}, dense({784, 512, 512, 10}, 64, false), losses(mlp)},
-      {{"block_sgd", 1.7, none, 5, 5, time(block)}, [](int steps) { return bench::block_reference(steps); }, losses(block)},
+      {{"linear_30x5x2_sgd", 6.0, none, 20000, 2000, time(linear)},
+       dense({5, 2}, 30, true),
+       losses(linear)},
+      {{"mlp512_b64_sgd", 1.8, none, 50, 50, time(mlp)},
+       dense({784, 512, 512, 10}, 64, false),
+       losses(mlp)},
+      {{"block_sgd", 1.7, none, 5, 5, time(block)},
+       [](int steps) { return bench::block_reference(steps); },
+       losses(block)},
       // Part of PyTorch's time here is page faults of fresh memory.
-      {{"lstm_lm_sgd", 2.1, shown, 10, 10, time(lstm_lm)}, [](int steps) { return bench::reference_lstm_lm_losses(steps); }, losses(lstm_lm)},
+      {{"lstm_lm_sgd", 2.1, shown, 10, 10, time(lstm_lm)},
+       [](int steps) { return bench::reference_lstm_lm_losses(steps); },
+       losses(lstm_lm)},
       // Beside PyTorch's fused Adam, which only its Python side has, and beside its default.
-      {{"mlp512_b64_adam_fused", 1.5, none, 50, 50, time(adam)}, dense({784, 512, 512, 10}, 64, false, true), losses(adam)},
-      {{"mlp512_b64_adam", 2.5, none, 50, 50, time(adam)}, dense({784, 512, 512, 10}, 64, false, true), losses(adam)},
-      {{"cnn_b64_sgd", 1.6, none, 20, 20, time(cnn)}, [](int steps) { return bench::reference_cnn_losses(64, steps); }, losses(cnn)},
+      {{"mlp512_b64_adam_fused", 1.5, none, 50, 50, time(adam)},
+       dense({784, 512, 512, 10}, 64, false, true),
+       losses(adam)},
+      {{"mlp512_b64_adam", 2.5, none, 50, 50, time(adam)},
+       dense({784, 512, 512, 10}, 64, false, true),
+       losses(adam)},
+      {{"cnn_b64_sgd", 1.6, none, 20, 20, time(cnn)},
+       [](int steps) { return bench::reference_cnn_losses(64, steps); },
+       losses(cnn)},
   };
 
   std::vector<int> counts = {1};
@@ -104,11 +128,15 @@ int run(const bench::Options& options) {
   bool all_met = true;
   double noise = 0;
   for (const Spec& spec : specs)
-    for (int threads : counts) all_met = bench::measure(spec.row, threads, options.rounds, peers, rows, noise) && all_met;
+    for (int threads : counts)
+      all_met = bench::measure(spec.row, threads, options.rounds, peers, rows, noise) && all_met;
   bench::write_json(options, machine.set("noise", noise), rows);
   return options.strict && !all_met ? 1 : 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::run_program(argc, argv, {"bench_train", "training steps beside PyTorch's", 2, {{"BRAID_PIN", "1"}}}, run); }
+int main(int argc, char** argv) {
+  return bench::run_program(
+      argc, argv, {"bench_train", "training steps beside PyTorch's", 2, {{"BRAID_PIN", "1"}}}, run);
+}

@@ -18,10 +18,12 @@ std::string data_folder_in_words(const std::string& given) {
   return "in " + folder + (given.empty() ? " (from BRAID_DATA)" : "");
 }
 
-std::string joined(const std::string& folder, const std::string& file) { return folder + (folder.ends_with('/') ? "" : "/") + file; }
+std::string joined(const std::string& folder, const std::string& file) {
+  return folder + (folder.ends_with('/') ? "" : "/") + file;
+}
 
 bool exists(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return ::stat(path.c_str(), &info) == 0;
 }
 

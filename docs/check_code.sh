@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compiles every ```cpp block of README.md and docs/ (-fsyntax-only). A block with #include is a file of its own; any other is put into a
-# function after "#include <braid/braid.hpp>" and "using namespace braid;". Code that is not meant to compile alone is marked ```c++.
+# Compiles every ```cpp block of README.md and docs/ (-fsyntax-only). A block with #include is a
+# file of its own; any other is put into a function after "#include <braid/braid.hpp>" and "using
+# namespace braid;". Code that is not meant to compile alone is marked ```c++.
 set -uo pipefail
 . tests/lib.sh
 work=build/check/docs

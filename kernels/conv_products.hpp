@@ -4,29 +4,38 @@
 #include <braid/core/kernel_args/gemm.hpp>
 #include <braid/core/kernel_args/reduce.hpp>
 
-// A convolution as matrix products (Chellapilla, Puri, Simard 2006): each place of the result has a row of columns, the numbers that its kernel lies on, and is
-// one row of a product with the weights. With channels last that product's result is the image itself. For the CPU's own loops and for CUDA; an Engine is what
-// differs:
+// A convolution as matrix products (Chellapilla, Puri, Simard 2006): each place of the result has a
+// row of columns, the numbers that its kernel lies on, and is one row of a product with the
+// weights. With channels last that product's result is the image itself. For the CPU's own loops
+// and for CUDA; an Engine is what differs:
 //   e.with_memory(bytes, f)                       calls f(a block of the device's memory)
-//   e.unfold(u, first, images, columns)           gathers the columns of some images
-//   e.copy, e.gemm, e.reduce                      the kernels of those names
-//   Engine::kColumns                              bytes of columns at a time; images go in chunks of that size, or one by one
+//   e.unfold(u, first, images, columns)           gathers the columns of some images e.copy,
+//   e.gemm, e.reduce                      the kernels of those names Engine::kColumns
+//   bytes of columns at a time; images go in chunks of that size, or one by one
 // All functions are static, or templates over an Engine of one file: see cpu/simd/kernels.hpp.
 namespace braid {
 
-/// Which numbers are gathered: place o of the grid and step k of the kernel meet the image at p = o * times + k * step + offset, at p / part where that is
-/// whole and inside; elsewhere there is a 0. Columns are [groups, images * places, kernel height, kernel width, channels / groups].
+/// Which numbers are gathered: place o of the grid and step k of the kernel meet the image at p = o
+/// * times + k * step + offset, at p / part where that is whole and inside; elsewhere there is a 0.
+/// Columns are [groups, images * places, kernel height, kernel width, channels / groups].
 struct Unfold {
   const void* images;  // channels last
   std::int64_t channels, groups, bytes /* of an element */;
   std::int64_t size[2], grid[2], kernel[2], times[2], step[2], offset[2], part[2];
 };
-[[nodiscard, maybe_unused]] static std::int64_t places_of(const Unfold& u) { return u.grid[0] * u.grid[1]; }
-[[nodiscard, maybe_unused]] static std::int64_t depth_of(const Unfold& u) { return u.kernel[0] * u.kernel[1] * (u.channels / u.groups); }  // of a row
+[[nodiscard, maybe_unused]] static std::int64_t places_of(const Unfold& u) {
+  return u.grid[0] * u.grid[1];
+}
+// of a row
+[[nodiscard, maybe_unused]] static std::int64_t depth_of(const Unfold& u) {
+  return u.kernel[0] * u.kernel[1] * (u.channels / u.groups);
+}
 /// The images are the columns.
 [[nodiscard, maybe_unused]] static bool is_plain(const Unfold& u) {
   bool same = true;
-  for (int d = 0; d < 2; ++d) same = same && u.kernel[d] == 1 && u.times[d] == 1 && u.part[d] == 1 && u.offset[d] == 0 && u.size[d] == u.grid[d];
+  for (int d = 0; d < 2; ++d)
+    same = same && u.kernel[d] == 1 && u.times[d] == 1 && u.part[d] == 1 && u.offset[d] == 0 &&
+           u.size[d] == u.grid[d];
   return same;
 }
 
@@ -40,7 +49,8 @@ struct Unfold {
   return u;
 }
 /// Of dy, for the places of x: those that met it.
-[[maybe_unused]] static Unfold unfold_output(const ConvShape& s, const void* dy, std::int64_t bytes) {
+[[maybe_unused]] static Unfold unfold_output(const ConvShape& s, const void* dy,
+                                             std::int64_t bytes) {
   Unfold u{dy, s.out, s.groups, bytes, {}, {}, {}, {}, {}, {}, {}};
   for (int d = 0; d < 2; ++d) {
     u.size[d] = s.out_size[d], u.grid[d] = s.in_size[d], u.kernel[d] = s.kernel[d];
@@ -51,8 +61,10 @@ struct Unfold {
 
 namespace conv_detail {
 
-/// A copy between two orders of one block: sizes outermost first, the strides of `to` and of `from`.
-[[maybe_unused]] static CopyArgs rearrange(DType dtype, void* to, const void* from, int rank, const std::int64_t* size, const std::int64_t* to_stride,
+/// A copy between two orders of one block: sizes outermost first, the strides of `to` and of
+/// `from`.
+[[maybe_unused]] static CopyArgs rearrange(DType dtype, void* to, const void* from, int rank,
+                                           const std::int64_t* size, const std::int64_t* to_stride,
                                            const std::int64_t* from_stride) {
   CopyArgs args{};
   args.to = args.from = dtype;
@@ -71,35 +83,44 @@ namespace conv_detail {
 }
 
 /// Weights [out, in / groups, kernel] to [out, kernel, in / groups], or back.
-[[maybe_unused]] static CopyArgs by_output(const ConvShape& s, DType dtype, void* to, const void* from, bool back) {
+[[maybe_unused]] static CopyArgs by_output(const ConvShape& s, DType dtype, void* to,
+                                           const void* from, bool back) {
   const std::int64_t in = s.in / s.groups, places = s.kernel[0] * s.kernel[1];
-  const std::int64_t size[3] = {s.out, places, in}, plain[3] = {in * places, 1, places}, arranged[3] = {in * places, in, 1};
+  const std::int64_t size[3] = {s.out, places, in}, plain[3] = {in * places, 1, places},
+                     arranged[3] = {in * places, in, 1};
   return rearrange(dtype, to, from, 3, size, back ? plain : arranged, back ? arranged : plain);
 }
-/// Weights [groups, out / groups, in / groups, kernel] to [groups, kernel, out / groups, in / groups].
-[[maybe_unused]] static CopyArgs by_input(const ConvShape& s, DType dtype, void* to, const void* from) {
-  const std::int64_t in = s.in / s.groups, out = s.out / s.groups, places = s.kernel[0] * s.kernel[1];
-  const std::int64_t size[4] = {s.groups, places, out, in}, arranged[4] = {out * in * places, out * in, in, 1},
+/// Weights [groups, out / groups, in / groups, kernel] to [groups, kernel, out / groups, in /
+/// groups].
+[[maybe_unused]] static CopyArgs by_input(const ConvShape& s, DType dtype, void* to,
+                                          const void* from) {
+  const std::int64_t in = s.in / s.groups, out = s.out / s.groups,
+                     places = s.kernel[0] * s.kernel[1];
+  const std::int64_t size[4] = {s.groups, places, out, in},
+                     arranged[4] = {out * in * places, out * in, in, 1},
                      plain[4] = {out * in * places, 1, in * places, places};
   return rearrange(dtype, to, from, 4, size, arranged, plain);
 }
 
-/// f(first image, how many, their columns, from one row of columns to the next, from one group to the next) for each chunk.
+/// f(first image, how many, their columns, from one row of columns to the next, from one group to
+/// the next) for each chunk.
 template <class Engine, class F>
 void for_chunks(Engine& e, const Unfold& u, std::int64_t n, void* memory, std::int64_t chunk, F f) {
   for (std::int64_t first = 0; first < n; first += chunk) {
     const std::int64_t images = n - first < chunk ? n - first : chunk;
     if (is_plain(u)) {
-      f(first, images, static_cast<const char*>(u.images) + first * places_of(u) * u.channels * u.bytes, u.channels, u.channels / u.groups);
+      f(first, images,
+        static_cast<const char*>(u.images) + first * places_of(u) * u.channels * u.bytes,
+        u.channels, u.channels / u.groups);
     } else {
       e.unfold(u, first, images, memory);
-      f(first, images, static_cast<const char*>(memory), depth_of(u), images * places_of(u) * depth_of(u));
+      f(first, images, static_cast<const char*>(memory), depth_of(u),
+        images * places_of(u) * depth_of(u));
     }
   }
 }
 
-template <class Engine>
-std::int64_t chunk_of(const Unfold& u, std::int64_t n) {
+template <class Engine> std::int64_t chunk_of(const Unfold& u, std::int64_t n) {
   if (is_plain(u)) return n;
   const std::int64_t fit = Engine::kColumns / (places_of(u) * u.groups * depth_of(u) * u.bytes);
   return fit < 1 ? 1 : fit < n ? fit : n;
@@ -115,79 +136,86 @@ std::int64_t chunk_of(const Unfold& u, std::int64_t n) {
 
 }  // namespace conv_detail
 
-template <class Engine>
-void conv_products(const ConvArgs& args, Engine& e) {
+template <class Engine> void conv_products(const ConvArgs& args, Engine& e) {
   using namespace conv_detail;
   const ConvShape& s = args.shape;
   const std::int64_t bytes = args.dtype == DType::float64 ? 8 : 4, out = s.out / s.groups;
   const Unfold u = unfold_input(s, args.x, bytes);
   const std::int64_t chunk = chunk_of<Engine>(u, s.n);
-  e.with_memory(static_cast<std::size_t>(weight_bytes(s, bytes) + column_bytes(u, chunk)), [&](void* memory) {
-    e.copy(by_output(s, args.dtype, memory, args.weight, false));
-    if (args.bias != nullptr) {
-      const std::int64_t size[2] = {s.n * places_of(u), s.out}, to[2] = {s.out, 1}, from[2] = {0, 1};
-      e.copy(rearrange(args.dtype, args.y, args.bias, 2, size, to, from));
-    }
-    for_chunks(e, u, s.n, static_cast<char*>(memory) + weight_bytes(s, bytes), chunk,
-               [&](std::int64_t first, std::int64_t images, const char* columns, std::int64_t row, std::int64_t group) {
-                 GemmArgs g{};
-                 g.dtype = args.dtype;
-                 g.tb = true;
-                 g.accumulate = args.bias != nullptr;
-                 g.m = images * places_of(u), g.n = out, g.k = depth_of(u), g.batch = s.groups;
-                 g.a = columns, g.lda = row, g.batch_a = group;
-                 g.b = memory, g.ldb = depth_of(u), g.batch_b = out * depth_of(u);
-                 g.c = static_cast<char*>(args.y) + first * places_of(u) * s.out * bytes, g.ldc = s.out, g.batch_c = out;
-                 e.gemm(g);
-               });
-  });
+  e.with_memory(
+      static_cast<std::size_t>(weight_bytes(s, bytes) + column_bytes(u, chunk)), [&](void* memory) {
+        e.copy(by_output(s, args.dtype, memory, args.weight, false));
+        if (args.bias != nullptr) {
+          const std::int64_t size[2] = {s.n * places_of(u), s.out}, to[2] = {s.out, 1},
+                             from[2] = {0, 1};
+          e.copy(rearrange(args.dtype, args.y, args.bias, 2, size, to, from));
+        }
+        for_chunks(e, u, s.n, static_cast<char*>(memory) + weight_bytes(s, bytes), chunk,
+                   [&](std::int64_t first, std::int64_t images, const char* columns,
+                       std::int64_t row, std::int64_t group) {
+                     GemmArgs g{};
+                     g.dtype = args.dtype;
+                     g.tb = true;
+                     g.accumulate = args.bias != nullptr;
+                     g.m = images * places_of(u), g.n = out, g.k = depth_of(u), g.batch = s.groups;
+                     g.a = columns, g.lda = row, g.batch_a = group;
+                     g.b = memory, g.ldb = depth_of(u), g.batch_b = out * depth_of(u);
+                     g.c = static_cast<char*>(args.y) + first * places_of(u) * s.out * bytes,
+                     g.ldc = s.out, g.batch_c = out;
+                     e.gemm(g);
+                   });
+      });
 }
 
-template <class Engine>
-void conv_products(const ConvDataArgs& args, Engine& e) {
+template <class Engine> void conv_products(const ConvDataArgs& args, Engine& e) {
   using namespace conv_detail;
   const ConvShape& s = args.shape;
   const std::int64_t bytes = args.dtype == DType::float64 ? 8 : 4, in = s.in / s.groups;
   const Unfold u = unfold_output(s, args.dy, bytes);
   const std::int64_t chunk = chunk_of<Engine>(u, s.n);
-  e.with_memory(static_cast<std::size_t>(weight_bytes(s, bytes) + column_bytes(u, chunk)), [&](void* memory) {
-    e.copy(by_input(s, args.dtype, memory, args.weight));
-    for_chunks(e, u, s.n, static_cast<char*>(memory) + weight_bytes(s, bytes), chunk,
-               [&](std::int64_t first, std::int64_t images, const char* columns, std::int64_t row, std::int64_t group) {
-                 GemmArgs g{};
-                 g.dtype = args.dtype;
-                 g.m = images * places_of(u), g.n = in, g.k = depth_of(u), g.batch = s.groups;
-                 g.a = columns, g.lda = row, g.batch_a = group;
-                 g.b = memory, g.ldb = in, g.batch_b = depth_of(u) * in;
-                 g.c = static_cast<char*>(args.dx) + first * places_of(u) * s.in * bytes, g.ldc = s.in, g.batch_c = in;
-                 e.gemm(g);
-               });
-  });
+  e.with_memory(
+      static_cast<std::size_t>(weight_bytes(s, bytes) + column_bytes(u, chunk)), [&](void* memory) {
+        e.copy(by_input(s, args.dtype, memory, args.weight));
+        for_chunks(e, u, s.n, static_cast<char*>(memory) + weight_bytes(s, bytes), chunk,
+                   [&](std::int64_t first, std::int64_t images, const char* columns,
+                       std::int64_t row, std::int64_t group) {
+                     GemmArgs g{};
+                     g.dtype = args.dtype;
+                     g.m = images * places_of(u), g.n = in, g.k = depth_of(u), g.batch = s.groups;
+                     g.a = columns, g.lda = row, g.batch_a = group;
+                     g.b = memory, g.ldb = in, g.batch_b = depth_of(u) * in;
+                     g.c = static_cast<char*>(args.dx) + first * places_of(u) * s.in * bytes,
+                     g.ldc = s.in, g.batch_c = in;
+                     e.gemm(g);
+                   });
+      });
 }
 
 /// Chunks are added one after the other.
-template <class Engine>
-void conv_products(const ConvWeightArgs& args, Engine& e) {
+template <class Engine> void conv_products(const ConvWeightArgs& args, Engine& e) {
   using namespace conv_detail;
   const ConvShape& s = args.shape;
   const std::int64_t bytes = args.dtype == DType::float64 ? 8 : 4, out = s.out / s.groups;
   const Unfold u = unfold_input(s, args.x, bytes);
   const std::int64_t chunk = chunk_of<Engine>(u, s.n);
-  e.with_memory(static_cast<std::size_t>(weight_bytes(s, bytes) + column_bytes(u, chunk)), [&](void* memory) {
-    for_chunks(e, u, s.n, static_cast<char*>(memory) + weight_bytes(s, bytes), chunk,
-               [&](std::int64_t first, std::int64_t images, const char* columns, std::int64_t row, std::int64_t group) {
-                 GemmArgs g{};
-                 g.dtype = args.dtype;
-                 g.ta = true;
-                 g.accumulate = first > 0;
-                 g.m = out, g.n = depth_of(u), g.k = images * places_of(u), g.batch = s.groups;
-                 g.a = static_cast<const char*>(args.dy) + first * places_of(u) * s.out * bytes, g.lda = s.out, g.batch_a = out;
-                 g.b = columns, g.ldb = row, g.batch_b = group;
-                 g.c = memory, g.ldc = depth_of(u), g.batch_c = out * depth_of(u);
-                 e.gemm(g);
-               });
-    e.copy(by_output(s, args.dtype, args.dw, memory, true));
-  });
+  e.with_memory(
+      static_cast<std::size_t>(weight_bytes(s, bytes) + column_bytes(u, chunk)), [&](void* memory) {
+        for_chunks(e, u, s.n, static_cast<char*>(memory) + weight_bytes(s, bytes), chunk,
+                   [&](std::int64_t first, std::int64_t images, const char* columns,
+                       std::int64_t row, std::int64_t group) {
+                     GemmArgs g{};
+                     g.dtype = args.dtype;
+                     g.ta = true;
+                     g.accumulate = first > 0;
+                     g.m = out, g.n = depth_of(u), g.k = images * places_of(u), g.batch = s.groups;
+                     g.a = static_cast<const char*>(args.dy) + first * places_of(u) * s.out * bytes,
+                     g.lda = s.out, g.batch_a = out;
+                     g.b = columns, g.ldb = row, g.batch_b = group;
+                     g.c = memory, g.ldc = depth_of(u), g.batch_c = out * depth_of(u);
+                     e.gemm(g);
+                   });
+        e.copy(by_output(s, args.dtype, args.dw, memory, true));
+      });
   if (args.db == nullptr) return;
   ReduceArgs sums{};
   sums.op = ReduceOp::sum;

@@ -16,19 +16,17 @@ namespace {
 
 const char* kind_name(tree::Kind kind) {
   switch (kind) {
-    case tree::Kind::parameter:
-      return "parameter";
-    case tree::Kind::buffer:
-      return "buffer";
-    case tree::Kind::tensor:
-      break;
+    case tree::Kind::parameter: return "parameter";
+    case tree::Kind::buffer: return "buffer";
+    case tree::Kind::tensor: break;
   }
   return "tensor";
 }
 
 }  // namespace
 
-RandomSplit::RandomSplit(const DataParallelOptions& options) : dim_(options.dim), dims_(options.dims), first_(random_state().stream) {}
+RandomSplit::RandomSplit(const DataParallelOptions& options)
+    : dim_(options.dim), dims_(options.dims), first_(random_state().stream) {}
 
 RandomSplit::~RandomSplit() { skip_random_streams(used_.load()); }
 
@@ -37,7 +35,8 @@ void RandomSplit::add(const tree::Flat& input) {
   if (!parts_.empty()) part.first_row = parts_.back().first_row + parts_.back().rows;
   for (const tree::Leaf& leaf : input.leaves) {
     if (!leaf.tensor->defined()) continue;
-    const int along = dim_of(input, leaf, dim_, dims_), rank = leaf.tensor->dim(), dim = along < 0 ? along + rank : along;
+    const int along = dim_of(input, leaf, dim_, dims_), rank = leaf.tensor->dim(),
+              dim = along < 0 ? along + rank : along;
     if (dim < 0 || dim >= rank) continue;
     part.dim = along;
     part.rows = leaf.tensor->shape()[dim];
@@ -48,8 +47,7 @@ void RandomSplit::add(const tree::Flat& input) {
 
 RandomSplit::Scope::~Scope() {
   std::uint64_t most = split_.used_.load();
-  while (most < forward_.used() && !split_.used_.compare_exchange_weak(most, forward_.used())) {
-  }
+  while (most < forward_.used() && !split_.used_.compare_exchange_weak(most, forward_.used())) {}
 }
 
 BufferMerge::BufferMerge() = default;
@@ -59,7 +57,8 @@ BufferMerge::~BufferMerge() = default;
 void BufferMerge::add(const tree::Flat& replica) {
   std::vector<Copy> copies;
   for (const tree::Leaf& leaf : replica.leaves)
-    if (leaf.kind == tree::Kind::buffer) copies.push_back({*leaf.tensor, leaf.tensor->defined() ? leaf.tensor->version() : 0});
+    if (leaf.kind == tree::Kind::buffer)
+      copies.push_back({*leaf.tensor, leaf.tensor->defined() ? leaf.tensor->version() : 0});
   replicas_.push_back(std::move(copies));
 }
 
@@ -76,11 +75,14 @@ void BufferMerge::finish(const tree::Flat& module, const RandomSplit& rows) cons
     const std::size_t at = k++;
     if (!leaf.tensor->defined() || !is_floating(leaf.tensor->dtype()) || total == 0) continue;
     bool written = false;
-    for (const std::vector<Copy>& copies : replicas_) written = written || copies[at].tensor.version() != copies[at].version;
+    for (const std::vector<Copy>& copies : replicas_)
+      written = written || copies[at].tensor.version() != copies[at].version;
     if (!written) continue;
-    Tensor mean = zeros(leaf.tensor->shape(), {.device = leaf.tensor->device(), .dtype = DType::float64});
+    Tensor mean =
+        zeros(leaf.tensor->shape(), {.device = leaf.tensor->device(), .dtype = DType::float64});
     for (std::size_t i = 0; i < replicas_.size(); ++i)
-      mean.add_(replicas_[i][at].tensor.to(mean.device()).to(DType::float64) * (static_cast<double>(rows.rows(i)) / total));
+      mean.add_(replicas_[i][at].tensor.to(mean.device()).to(DType::float64) *
+                (static_cast<double>(rows.rows(i)) / total));
     means.emplace_back(*leaf.tensor, mean.to(leaf.tensor->dtype()));
   }
   for (const auto& [buffer, mean] : means) buffer.copy_(mean);
@@ -96,9 +98,12 @@ CacheOwner::~CacheOwner() = default;
 ReplicateBytes CacheOwner::last() const { return cache_ ? cache_->last() : ReplicateBytes{}; }
 
 LocalOwner::LocalOwner() = default;
-LocalOwner::LocalOwner(const std::vector<Device>& devices, std::size_t bucket_bytes) : replicas_(std::make_shared<LocalReplicas>(devices, bucket_bytes)) {}
+LocalOwner::LocalOwner(const std::vector<Device>& devices, std::size_t bucket_bytes)
+    : replicas_(std::make_shared<LocalReplicas>(devices, bucket_bytes)) {}
 LocalOwner::LocalOwner(const LocalOwner& other)
-    : replicas_(other.replicas_ ? std::make_shared<LocalReplicas>(other.replicas_->devices(), other.replicas_->bucket_bytes()) : nullptr) {}
+    : replicas_(other.replicas_ ? std::make_shared<LocalReplicas>(other.replicas_->devices(),
+                                                                  other.replicas_->bucket_bytes())
+                                : nullptr) {}
 LocalOwner::LocalOwner(LocalOwner&&) noexcept = default;
 LocalOwner& LocalOwner::operator=(const LocalOwner& other) { return *this = LocalOwner(other); }
 LocalOwner& LocalOwner::operator=(LocalOwner&&) noexcept = default;
@@ -124,36 +129,53 @@ CacheUse::~CacheUse() {
   if (cache_) cache_->mutex.unlock();
 }
 
-ScatterOptions scatter_options(const DataParallelOptions& options) { return {options.dim, options.dims, options.split, options.chunk_sizes, options.weights}; }
+ScatterOptions scatter_options(const DataParallelOptions& options) {
+  return {options.dim, options.dims, options.split, options.chunk_sizes, options.weights};
+}
 
-Shards parts_of(const tree::Flat& input, std::span<const Device> devices, const DataParallelOptions& options) {
+Shards parts_of(const tree::Flat& input, std::span<const Device> devices,
+                const DataParallelOptions& options) {
   const ScatterOptions how = scatter_options(options);
-  if (options.shards > 0) return scatter_shards(input, devices, static_cast<std::size_t>(options.shards), how);
+  if (options.shards > 0)
+    return scatter_shards(input, devices, static_cast<std::size_t>(options.shards), how);
   Shards parts;
   parts.leaves = scatter_leaves(input, devices, how);
-  parts.devices.assign(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(parts.leaves.size()));
+  parts.devices.assign(devices.begin(),
+                       devices.begin() + static_cast<std::ptrdiff_t>(parts.leaves.size()));
   return parts;
 }
 
-std::vector<Tensor> join_outputs(std::span<const tree::Flat> outputs, Device output_device, const DataParallelOptions& options) {
-  return gather_leaves(outputs, output_device, options.dim, options.output_dims, options.shards > 0);
+std::vector<Tensor> join_outputs(std::span<const tree::Flat> outputs, Device output_device,
+                                 const DataParallelOptions& options) {
+  return gather_leaves(outputs, output_device, options.dim, options.output_dims,
+                       options.shards > 0);
 }
 
-std::shared_ptr<const DataParallelOptions> kept_options(const DataParallelOptions& options) { return std::make_shared<const DataParallelOptions>(options); }
+std::shared_ptr<const DataParallelOptions> kept_options(const DataParallelOptions& options) {
+  return std::make_shared<const DataParallelOptions>(options);
+}
 
-std::shared_ptr<const DataParallelOptions> kept_options(std::optional<Device> output_device, int dim) {
+std::shared_ptr<const DataParallelOptions> kept_options(std::optional<Device> output_device,
+                                                        int dim) {
   return kept_options(DataParallelOptions{.output_device = output_device, .dim = dim});
 }
 
-void check_group(const char* op, std::span<const Device> devices, const DataParallelOptions& options) {
+void check_group(const char* op, std::span<const Device> devices,
+                 const DataParallelOptions& options) {
   check_devices(op, devices);
-  if (options.shards < 0) throw ArgumentError(str(op, ": expected shards >= 0, got ", options.shards));
-  if (options.shards > 0 && devices.empty()) throw ArgumentError(str(op, ": expected a device at least for ", options.shards, " shards, got none"));
+  if (options.shards < 0)
+    throw ArgumentError(str(op, ": expected shards >= 0, got ", options.shards));
+  if (options.shards > 0 && devices.empty())
+    throw ArgumentError(
+        str(op, ": expected a device at least for ", options.shards, " shards, got none"));
   if (options.shards > 0 && !(options.chunk_sizes.empty() && options.weights.empty()))
-    throw ArgumentError(str(op, ": expected shards or chunk sizes or weights, got ", options.shards, " shards and the others too"));
+    throw ArgumentError(str(op, ": expected shards or chunk sizes or weights, got ", options.shards,
+                            " shards and the others too"));
   if (options.shards > 0 && options.update == Update::local)
-    throw ArgumentError(str(op, ": expected shards or local updates, got ", options.shards, " shards and Update::local"));
-  if (options.output_device) (void)device_context(*options.output_device);  // throws for a device that does not exist
+    throw ArgumentError(str(op, ": expected shards or local updates, got ", options.shards,
+                            " shards and Update::local"));
+  // throws for a device that does not exist
+  if (options.output_device) (void)device_context(*options.output_device);
 }
 
 void warn_of_unequal(std::span<const Device> devices, const DataParallelOptions& options) {
@@ -162,30 +184,39 @@ void warn_of_unequal(std::span<const Device> devices, const DataParallelOptions&
 
 void check_not_local(const DataParallelOptions& options) {
   if (options.update == Update::local)
-    throw ArgumentError("data_parallel: expected no Update::local, which keeps weights from call to call (DataParallel does)");
+    throw ArgumentError(
+        "data_parallel: expected no Update::local, which keeps weights from call to call "
+        "(DataParallel does)");
 }
 
 void check_local(const DataParallelOptions& options, std::span<const Device> devices) {
-  if (options.update != Update::local) throw ArgumentError("LocalUpdate: expected a DataParallel with update = Update::local, got one without");
-  if (devices.empty()) throw ArgumentError("LocalUpdate: expected a DataParallel with a device at least, got none");
+  if (options.update != Update::local)
+    throw ArgumentError(
+        "LocalUpdate: expected a DataParallel with update = Update::local, got one without");
+  if (devices.empty())
+    throw ArgumentError("LocalUpdate: expected a DataParallel with a device at least, got none");
 }
 
 void check_placement(const tree::Flat& module, Device first) {
   for (const tree::Leaf& leaf : module.leaves)
     if (leaf.tensor->defined() && leaf.tensor->device() != first)
-      throw DeviceError(str("module must have its parameters and buffers on device ", first, " (device_ids[0]) but found one of them on device: ",
-                            leaf.tensor->device(), " (", kind_name(leaf.kind), " '", module.path(leaf), "')"));
+      throw DeviceError(
+          str("module must have its parameters and buffers on device ", first,
+              " (device_ids[0]) but found one of them on device: ", leaf.tensor->device(), " (",
+              kind_name(leaf.kind), " '", module.path(leaf), "')"));
 }
 
 void check_outermost() {
   if (replica_group())
     throw ArgumentError(
-        "DataParallel: expected a call outside of other replicas, got one inside (a DataParallel in a DataParallel: wrap the whole model, or only its parts)");
+        "DataParallel: expected a call outside of other replicas, got one inside (a DataParallel "
+        "in a DataParallel: wrap the whole model, or only its parts)");
 }
 
 void cannot_gather(const char* signature) {
-  throw ArgumentError(
-      str("gather: expected a tree of tensors from every replica, got ", braid::detail::short_type_name(signature), "; with one device any output is fine"));
+  throw ArgumentError(str("gather: expected a tree of tensors from every replica, got ",
+                          braid::detail::short_type_name(signature),
+                          "; with one device any output is fine"));
 }
 
 }  // namespace braid::parallel::detail

@@ -21,21 +21,28 @@ bool sum_gradients(LocalReplicas& replicas) {
   std::vector<std::size_t> which;  // have a gradient on another device than the first
   for (std::size_t k = 0; k < count; ++k) {
     bool elsewhere = false;
-    for (std::size_t rank = 1; rank < ranks; ++rank) elsewhere = elsewhere || copies[rank][k].grad().defined();
+    for (std::size_t rank = 1; rank < ranks; ++rank)
+      elsewhere = elsewhere || copies[rank][k].grad().defined();
     if (elsewhere) which.push_back(k);
   }
-  // Beside the host the sums of a bucket are made in a flat buffer a device: one bucket at a time, so that they take no second memory for all gradients.
-  const std::size_t most = beside_the_host(replicas.devices()) ? replicas.bucket_bytes() : std::numeric_limits<std::size_t>::max();
+  // Beside the host the sums of a bucket are made in a flat buffer a device: one bucket at a time,
+  // so that they take no second memory for all gradients.
+  const std::size_t most = beside_the_host(replicas.devices())
+                               ? replicas.bucket_bytes()
+                               : std::numeric_limits<std::size_t>::max();
   for (std::size_t begin = 0, end = 0; begin < which.size(); begin = end) {
     const auto at = [&](std::size_t i) -> const Tensor& { return copies.front()[which[i]]; };
     for (std::size_t bytes = 0; end < which.size(); ++end) {
       const std::size_t more = bytes_of(at(end));
-      if (end > begin && (more > most - std::min(bytes, most) || at(end).dtype() != at(begin).dtype())) break;
+      if (end > begin &&
+          (more > most - std::min(bytes, most) || at(end).dtype() != at(begin).dtype()))
+        break;
       bytes += more;
     }
     std::vector<Tensor> parts(ranks * (end - begin));
     for (std::size_t rank = 0; rank < ranks; ++rank)
-      for (std::size_t i = begin; i < end; ++i) parts[rank * (end - begin) + i - begin] = copies[rank][which[i]].grad();
+      for (std::size_t i = begin; i < end; ++i)
+        parts[rank * (end - begin) + i - begin] = copies[rank][which[i]].grad();
     const std::vector<Tensor> sums = reduce_tensors(parts, replicas.devices());
     for (std::size_t i = begin; i < end; ++i) {
       copies[0][which[i]].set_grad(sums[i - begin]);
@@ -49,7 +56,8 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
   const NoGrad guard;
   if (replicas.torn())
     throw Error(
-        "LocalUpdate: expected optimizers that have taken the same steps, got a step that failed on one device after others had taken it; load_state makes "
+        "LocalUpdate: expected optimizers that have taken the same steps, got a step that failed "
+        "on one device after others had taken it; load_state makes "
         "them equal");
   sum_gradients(replicas);
   replicas.refresh_for_step();  // what was written to the model since the forward
@@ -63,9 +71,11 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
     which.push_back(k);
     sums.push_back(sum);
   }
-  const std::vector<std::vector<Tensor>> everywhere =
-      broadcast_tensors(sums, devices, {.bucket_bytes = replicas.bucket_bytes(), .traced = {"send sums", trace::Phase::reduce}});
-  // However this ends, the sums are the first device's alone: what the others still had would be counted once more.
+  const std::vector<std::vector<Tensor>> everywhere = broadcast_tensors(
+      sums, devices,
+      {.bucket_bytes = replicas.bucket_bytes(), .traced = {"send sums", trace::Phase::reduce}});
+  // However this ends, the sums are the first device's alone: what the others still had would be
+  // counted once more.
   struct Sums {
     const std::vector<std::vector<Tensor>>& copies;
     const std::vector<std::size_t>& which;
@@ -77,7 +87,8 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
   std::vector<std::exception_ptr> errors(devices.size());
   const auto on_all = [&](void (optim::Optimizer::*half)()) {
     run_on_devices(devices, [&](std::size_t rank) {
-      const trace::Span span("optimizer", trace::Phase::optimizer, devices[rank], static_cast<std::int32_t>(rank));
+      const trace::Span span("optimizer", trace::Phase::optimizer, devices[rank],
+                             static_cast<std::int32_t>(rank));
       try {
         (optimizers[rank]->*half)();
       } catch (...) {
@@ -90,7 +101,8 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
   {
     const Sums dropped{copies, which};
     for (std::size_t rank = 1; rank < devices.size(); ++rank)
-      for (std::size_t i = 0; i < which.size(); ++i) copies[rank][which[i]].set_grad(everywhere[rank][i]);
+      for (std::size_t i = 0; i < which.size(); ++i)
+        copies[rank][which[i]].set_grad(everywhere[rank][i]);
     on_all(&optim::Optimizer::prepare_step);
     replicas.set_torn(true);  // what can fail has been prepared; a lost device still may
     on_all(&optim::Optimizer::finish_step);

@@ -14,8 +14,12 @@ LossSum total(std::span<const LossSum> parts, Device device) {
   std::vector<Tensor> sums, counts;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto add = [&](const Tensor& t, const char* what, std::vector<Tensor>& list) {
-      if (!t.defined()) throw ArgumentError(str("total: expected a ", what, " in every part, got none in part ", i));
-      if (t.numel() != 1) throw ShapeError(str("total: expected a ", what, " of one element, got ", t.shape(), " in part ", i));
+      if (!t.defined())
+        throw ArgumentError(
+            str("total: expected a ", what, " in every part, got none in part ", i));
+      if (t.numel() != 1)
+        throw ShapeError(
+            str("total: expected a ", what, " of one element, got ", t.shape(), " in part ", i));
       list.push_back(t.to(device).reshape({1}));
     };
     add(parts[i].sum, "sum", sums);
@@ -25,9 +29,11 @@ LossSum total(std::span<const LossSum> parts, Device device) {
 }
 
 Tensor weighted_mean(const Tensor& means, std::span<const std::int64_t> rows) {
-  if (!is_floating(means.dtype())) throw DTypeError(str("weighted_mean: expected means of floating point, got ", means.dtype()));
+  if (!is_floating(means.dtype()))
+    throw DTypeError(str("weighted_mean: expected means of floating point, got ", means.dtype()));
   if (means.dim() != 1 || means.size(0) != static_cast<std::int64_t>(rows.size()))
-    throw ShapeError(str("weighted_mean: expected means [", rows.size(), "], one for each chunk, got ", means.shape()));
+    throw ShapeError(str("weighted_mean: expected means [", rows.size(),
+                         "], one for each chunk, got ", means.shape()));
   double all = 0;
   for (const std::int64_t n : rows) {
     if (n < 0) throw ArgumentError(str("weighted_mean: expected rows >= 0, got ", n));

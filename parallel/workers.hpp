@@ -20,10 +20,10 @@ inline constexpr std::size_t kWakeBytes = std::size_t{1} << 20;
   return once;
 }
 
-/// f(i) for every place in the list, each on its device's worker, those of one device one after the other; or all of them on the calling thread if `bytes`, the
-/// memory that all of them move, is little. All are finished when it returns or throws; the exception is that of the lowest i.
-template <class F>
-void for_each_device(std::span<const Device> devices, std::size_t bytes, F&& f) {
+/// f(i) for every place in the list, each on its device's worker, those of one device one after the
+/// other; or all of them on the calling thread if `bytes`, the memory that all of them move, is
+/// little. All are finished when it returns or throws; the exception is that of the lowest i.
+template <class F> void for_each_device(std::span<const Device> devices, std::size_t bytes, F&& f) {
   if (devices.size() == 1 || bytes < kWakeBytes) {
     for (std::size_t i = 0; i < devices.size(); ++i) f(i);
     return;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tests/acceptance.sh [binary [cpu | emulated]]: runs the acceptance tests of DataParallel on 8 logical CPU devices, or on 8 emulated ones with a binary of the
-# SIMT build. It prints one line for each number of the list, T01 to T36 and C1 to C9: pass, FAIL, or n/a with the reason; and a further one for a part that is
-# n/a. ./dev test parallel runs it on both.
+# tests/acceptance.sh [binary [cpu | emulated]]: runs the acceptance tests of DataParallel on 8
+# logical CPU devices, or on 8 emulated ones with a binary of the SIMT build. It prints one line for
+# each number of the list, T01 to T36 and C1 to C9: pass, FAIL, or n/a with the reason; and a
+# further one for a part that is n/a. ./dev test parallel runs it on both.
 set -euo pipefail
 binary=${1:-build/release/tests/parallel/braid_tests_parallel}
 kind=${2:-cpu}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ./dev test exchange: a CNN with BatchNorm, an LSTM and a Transformer from PyTorch's weights (tests/goldens/exchange, safetensors), ten steps here beside
-# PyTorch's ten: losses, parameters, outputs, on every instruction set. Where PyTorch is there (bench/peers/setup.sh), it then loads what Braid wrote and
-# trains from Braid's weights. Seconds once it is built.
+# ./dev test exchange: a CNN with BatchNorm, an LSTM and a Transformer from PyTorch's weights
+# (tests/goldens/exchange, safetensors), ten steps here beside PyTorch's ten: losses, parameters,
+# outputs, on every instruction set. Where PyTorch is there (bench/peers/setup.sh), it then loads
+# what Braid wrote and trains from Braid's weights. Seconds once it is built.
 set -euo pipefail
 . tests/lib.sh
 need "${build_tools[@]}" catch2

@@ -30,13 +30,15 @@ have_package() {
     zlib1g-dev) have_file {/usr,/usr/local}/include/zlib.h ;;
     libbenchmark-dev) have_file {/usr,/usr/local}/include/benchmark/benchmark.h ;;
     clang-14) command -v clang++-14 >/dev/null ;;
-    libclang-rt-14-dev) have_file "$(clang++-14 -print-resource-dir)"/lib/*/libclang_rt.asan*.a ;;  # asked once clang++-14 is there
+    # asked once clang++-14 is there
+    libclang-rt-14-dev) have_file "$(clang++-14 -print-resource-dir)"/lib/*/libclang_rt.asan*.a ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null ;;  # the package is named as its program
   esac
 }
 
-# need PACKAGE...: installs with apt what is missing; without the right to do so it prints the line and stops. Never touches apt otherwise.
+# need PACKAGE...: installs with apt what is missing; without the right to do so it prints the line
+# and stops. Never touches apt otherwise.
 need() {
   local missing=() package
   for package in "$@"; do
@@ -70,7 +72,8 @@ need() {
 
 build_tools=(g++ cmake ninja-build libdnnl-dev zlib1g-dev)
 
-# compiler_changes DIRECTORY [cmake arguments]: do the arguments name another C++ compiler than the one that the build folder was configured with?
+# compiler_changes DIRECTORY [cmake arguments]: do the arguments name another C++ compiler than the
+# one that the build folder was configured with?
 compiler_changes() {
   local cache=build/$1/CMakeCache.txt argument wanted='' had
   shift
@@ -80,20 +83,26 @@ compiler_changes() {
   [[ $had != "$wanted" && $had != "$(command -v "$wanted")" ]]
 }
 
-# configure PRESET|DIRECTORY [cmake arguments]: quiet unless it fails; the summary line is shown. BRAID_WERROR=ON in the environment: warnings are errors.
+# configure PRESET|DIRECTORY [cmake arguments]: quiet unless it fails; the summary line is shown.
+# BRAID_WERROR=ON in the environment: warnings are errors.
 configure() {
   local name=$1 log
   shift
   mkdir -p build
-  # Many builds have sources in common, compiled with the same options: ccache, where there is one, compiles them once.
+  # Many builds have sources in common, compiled with the same options: ccache, where there is one,
+  # compiles them once.
   if [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]] && command -v ccache >/dev/null; then
-    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache CCACHE_DEPEND=1  # an object that is new costs nothing more
-    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1                     # another checkout's objects serve here
-    # Precompiled headers: nothing of ours is defined after them or asks for the time, and CMake writes them right before they are compiled.
+    # an object that is new costs nothing more
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache CCACHE_DEPEND=1
+    # another checkout's objects serve here
+    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+    # Precompiled headers: nothing of ours is defined after them or asks for the time, and CMake
+    # writes them right before they are compiled.
     export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   fi
   [[ -z ${BRAID_WERROR:-} ]] || set -- -DBRAID_WERROR="$BRAID_WERROR" "$@"
-  ! compiler_changes "$name" "$@" || rm -rf "build/$name"  # CMake cannot change it in place: it would forget the preset's other values
+  # CMake cannot change it in place: it would forget the preset's other values
+  ! compiler_changes "$name" "$@" || rm -rf "build/$name"
   log=build/configure-$name.log
   local place=(-S . -B "build/$name" -G Ninja)
   case $name in release | simt | asan | tsan) place=(--preset "$name") ;; esac
@@ -113,7 +122,8 @@ build() {
   cmake --build "build/$name" --parallel "$jobs" "${targets[@]}"
 }
 
-# together "COMMAND..." "COMMAND...": side by side, what the first says shown after the second; fails if one of them does. Words, not quotes, end an argument.
+# together "COMMAND..." "COMMAND...": side by side, what the first says shown after the second;
+# fails if one of them does. Words, not quotes, end an argument.
 together() {
   local first status=0 log=build/check/together.txt
   $1 >"$log" 2>&1 &
@@ -124,7 +134,8 @@ together() {
   return $status
 }
 
-# Tests save many small files and wait for the disk each time, which beside a build can take minutes: in memory, where there is room and nobody says otherwise.
+# Tests save many small files and wait for the disk each time, which beside a build can take
+# minutes: in memory, where there is room and nobody says otherwise.
 tests_in_memory() {
   if [[ -z ${TMPDIR:-} && -d /dev/shm && -w /dev/shm ]] && (($(df --output=avail -k /dev/shm | tail -n 1) > 1 << 20)); then export TMPDIR=/dev/shm; fi
 }
@@ -139,11 +150,30 @@ run_ctest() {
   return $status
 }
 
-# All C++ files that belong to the project.
-cpp_files() {
+# The formatter is pinned: another version formats otherwise. PyPI has the program in a wheel.
+clang_format_version=22.1.8
+clang_format_program() {
+  local folder=build/tools/clang-format-$clang_format_version
+  local program=$folder/clang_format/data/bin/clang-format
+  if [[ ! -x $program ]]; then
+    need python3-pip
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    python3 -m pip download --quiet --no-deps --dest "$folder" \
+      "clang-format==$clang_format_version" >&2
+    python3 -m zipfile -e "$folder"/*.whl "$folder"
+    chmod +x "$program"
+  fi
+  echo "$program"
+}
+
+# All C++ and CUDA files that belong to the project.
+sources() {
   if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
-    git ls-files -co --exclude-standard -- '*.cpp' '*.hpp' | while read -r file; do [[ -f $file ]] && echo "$file"; done
+    git ls-files -co --exclude-standard -- '*.cpp' '*.hpp' '*.cu' '*.cuh' |
+      while read -r file; do [[ ! -f $file ]] || echo "$file"; done
   else
-    find . -path ./build -prune -o \( -name '*.cpp' -o -name '*.hpp' \) -print
+    find . -path ./build -prune -o -type f \
+      \( -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' \) -print
   fi
 }

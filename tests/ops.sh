@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# ./dev test ops [--plain]: every op of the table (tests/core/op_cases*.cpp) on the CPU and on three emulated CUDA devices: values and gradients against PyTorch's
-# float64 and against plain loops, in every type and layout; numeric gradients and gradients of gradients; bad inputs. The last lines say how much ran.
-# --plain leaves the emulated devices out. Times: seconds on the CPU once it is built, minutes for the emulated devices.
+# ./dev test ops [--plain]: every op of the table (tests/core/op_cases*.cpp) on the CPU and on three
+# emulated CUDA devices: values and gradients against PyTorch's float64 and against plain loops, in
+# every type and layout; numeric gradients and gradients of gradients; bad inputs. The last lines
+# say how much ran. --plain leaves the emulated devices out. Times: seconds on the CPU once it is
+# built, minutes for the emulated devices.
 set -euo pipefail
 . tests/lib.sh
 need "${build_tools[@]}" catch2

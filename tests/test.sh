@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ./dev test [module]: a release build with tests and tutorials, then ctest. ./dev test ops: the table of ops (ops.sh). ./dev test exchange: weights to and from
-# PyTorch (exchange.sh).
+# ./dev test [module]: a release build with tests and tutorials, then ctest. ./dev test ops: the
+# table of ops (ops.sh). ./dev test exchange: weights to and from PyTorch (exchange.sh).
 set -euo pipefail
 case ${1:-} in ops | exchange) exec "tests/$1.sh" "${@:2}" ;; esac
 . tests/lib.sh
@@ -25,7 +25,8 @@ case $module in
     # With what must not compile: a DataParallel in a DataParallel, and one that would be a copy.
     run_ctest release -R '^(parallel\.|must_not_compile\.(control|data_parallel))' || status=$?
     sed -n 's/^.*SHOWS: \([0-9]* faults\)/\1/p' build/release/Testing/Temporary/LastTest.log | sort -u
-    # What carries replicas between GPUs, and in which orders, and the same list on 1 to 8 devices: its own build, of emulated ones.
+    # What carries replicas between GPUs, and in which orders, and the same list on 1 to 8 devices:
+    # its own build, of emulated ones.
     configure simt
     build simt braid_tests_nccl braid_tests_schedules braid_tests_parallel
     run_ctest simt -L '^(nccl|schedules)$' || status=1

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# ./dev gpu: everything that only a GPU can say, in one command, for a machine without network. docs/guides/run_on_a_gpu.md says how to go about it.
-# Each step prints a line: PASS, FAIL or SKIP(reason), its name, its figures and its bar. A step that fails stops no other; the exit status tells at the end.
+# ./dev gpu: everything that only a GPU can say, in one command, for a machine without network.
+# docs/guides/run_on_a_gpu.md says how to go about it. Each step prints a line: PASS, FAIL or
+# SKIP(reason), its name, its figures and its bar. A step that fails stops no other; the exit status
+# tells at the end.
 set -uo pipefail
 . tests/lib.sh
 
@@ -71,7 +73,8 @@ debs=$(readlink -f "${BRAID_DEBS:-build/debs}" || true)
 PATH=$PATH:/usr/local/cuda/bin
 [[ -d $debs/usr/bin ]] && PATH=$PATH:$debs/usr/bin
 python=${BRAID_PYTHON:-python3}
-# The tunable: the library's thread variables are of the kind that is placed when a process starts, and python leaves little room for those that come later.
+# The tunable: the library's thread variables are of the kind that is placed when a process starts,
+# and python leaves little room for those that come later.
 export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 PYTHONDONTWRITEBYTECODE=1
 if ((dry)); then
   folder=build/simt
@@ -117,7 +120,8 @@ run_program() {
     line "SKIP(no time left: ./dev gpu --only ${name%%.*})" "$name" ""
     return
   fi
-  # All kernels are loaded at the start: a first launch that loads its kernel waits for the device, and tests that hold a stream up would wait for ever.
+  # All kernels are loaded at the start: a first launch that loads its kernel waits for the device,
+  # and tests that hold a stream up would wait for ever.
   CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32 timeout -k 5 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
   text=$(grep -E '^(All tests passed|test cases:|No tests ran)' "$log" | tail -n 1)
   if ((status == 124 || status == 137)); then
@@ -149,7 +153,8 @@ step_build() {
   if ((dry)); then
     { configure simt && build simt "${targets[@]}"; } >"$log" 2>&1 || status=$?
   else
-    # The GPU's own architecture alone; 9.0 with the instructions that only it has (-gencode=arch=compute_90a,code=sm_90a).
+    # The GPU's own architecture alone; 9.0 with the instructions that only it has
+    # (-gencode=arch=compute_90a,code=sm_90a).
     capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
     architecture=${capability/./}
     [[ $architecture == 90 ]] && architecture=90a
@@ -170,7 +175,8 @@ step_build() {
   fi
 }
 
-# Several logical devices on the one GPU: the tests of copies between devices and of parallel need more than one.
+# Several logical devices on the one GPU: the tests of copies between devices and of parallel need
+# more than one.
 group=(env BRAID_CUDA_DEVICES_PER_GPU=3)
 ((dry)) && group=(env BRAID_SIMT_DEVICES=3)
 program() { echo "$folder/tests/$1/braid_tests_${2:-$1}"; }
@@ -209,7 +215,8 @@ step_handover() {
   run_program handover 120 "${group[@]}" "$(program cuda)" "[handover]"
 }
 
-# NCCL over the GPUs there are, which may be one: init, every collective, a question for errors, abort and end, twice.
+# NCCL over the GPUs there are, which may be one: init, every collective, a question for errors,
+# abort and end, twice.
 step_nccl() {
   built nccl || return
   if ((!dry)) && [[ -z $nccl ]]; then
@@ -221,7 +228,8 @@ step_nccl() {
   grep -E '^(SHOWS: |SKIP\()' "$logs/nccl.log" 2>/dev/null | sed 's/^SHOWS: //; s/^/    /' | sort -u
 }
 
-# With the cache of memory off, so that every block is the driver's own, and the checker sees its ends.
+# With the cache of memory off, so that every block is the driver's own, and the checker sees its
+# ends.
 step_sanitizer() {
   local tool limit kernels conformance
   conformance=$(program simt/conformance simt_conformance)
@@ -258,7 +266,8 @@ step_ladder() {
   grep -vE '^ *$' "$logs/ladder.log" | sed 's/^/    /'
 }
 
-# Nsight Compute's counters of the product G1.nn.4096, three launches; the report opens in ncu-ui anywhere. Clocks stay as they are.
+# Nsight Compute's counters of the product G1.nn.4096, three launches; the report opens in ncu-ui
+# anywhere. Clocks stay as they are.
 step_profile() {
   local library=$folder/bench/gpu/libbraid_bench.so status=0 size=4096
   ((dry)) && size=24
@@ -302,7 +311,8 @@ run_rows() {
   fi
 }
 
-# cuBLAS is opened at run time: where PyTorch's packages, or the toolkit, have it. With PyTorch in the process, its own is there already.
+# cuBLAS is opened at run time: where PyTorch's packages, or the toolkit, have it. With PyTorch in
+# the process, its own is there already.
 cublas=""
 packages=$("$python" -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)
 for place in ${packages:+"$packages/cu13/lib" "$packages/cublas/lib"} /usr/local/cuda/lib64; do

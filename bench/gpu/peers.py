@@ -31,7 +31,8 @@ class DryCuda:
 
     def __init__(self, torch):
         for name in ("Event", "Stream", "CUDAGraph", "stream", "graph", "current_stream", "synchronize", "caching_allocator_alloc", "caching_allocator_delete"):
-            getattr(torch.cuda, name)  # a name that the real one lacks is an error here, not on the GPU
+            # a name that the real one lacks is an error here, not on the GPU
+            getattr(torch.cuda, name)
             getattr(self, name)
 
     def stream(self, stream):

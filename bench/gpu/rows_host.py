@@ -14,7 +14,8 @@ def small(t, name, work, make, bar):
         timers["eager"] = t.peer.wall(make())
         try:
             timers["graph"] = t.peer.wall(t.peer.graph(make))
-        except Exception as error:  # what is only reported does not end the row; in a dry run nothing may fail
+        # what is only reported does not end the row; in a dry run nothing may fail
+        except Exception as error:
             if t.dry:
                 raise
             note = f"  (torch's CUDA graph: {type(error).__name__})"

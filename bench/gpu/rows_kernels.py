@@ -118,7 +118,8 @@ def g1s(t):
             beside_cublas.append(series["cublas"].time() / series["braid"].time())
         bound += series["braid"].time() < 8
         t.table.figure(name, ", ".join(f"{p} {s.time():.2f} us" for p, s in series.items()), times={p: s.time() for p, s in series.items()})
-    # A kernel of a few us takes as long as the host needs to queue it: there hosts are compared, PyTorch's with Python. cuBLAS has our own.
+    # A kernel of a few us takes as long as the host needs to queue it: there hosts are compared,
+    # PyTorch's with Python. cuBLAS has our own.
     t.table.figure("G1s.host_bound", f"{bound} shapes of less than 8 us", value=bound)
     if beside_cublas:
         r = geomean(beside_cublas)
@@ -155,7 +156,8 @@ def g5(t):
             try:
                 fast = t.peer.compiled(layer, *views[0])
                 timers["compile"] = t.peer.events(t.turns(views, fast))
-            except Exception as error:  # Triton or its compiler may be missing; in a dry run nothing may
+            # Triton or its compiler may be missing; in a dry run nothing may
+            except Exception as error:
                 if t.dry:
                     raise
                 reason = f"torch.compile: {type(error).__name__}"
@@ -230,7 +232,8 @@ def g8(t):
             work = t.library.work(kind, operands)
             if kind not in ("sgd", "adamw"):
                 right = t.library.work(kind + "64", operands, dtype="float64").result()
-                if not t.table.check("G8." + name, t.library.error_of(work.result(), right), 1e-3 if kind == "sum" else 1e-5):  # a sum may be near 0
+                # a sum may be near 0
+                if not t.table.check("G8." + name, t.library.error_of(work.result(), right), 1e-3 if kind == "sum" else 1e-5):
                     continue
             series = t.clock.interleave({"braid": work.events, "copy": copy.events})
         except Failure as error:

@@ -120,7 +120,8 @@ def main():
     paths = []
     for name in names:
         if time.monotonic() - start > options.seconds:
-            print(f"SKIP(no time left: ./dev gpu --only {name})  {name}", flush=True)  # the file keeps what it has of an earlier call
+            # the file keeps what it has of an earlier call
+            print(f"SKIP(no time left: ./dev gpu --only {name})  {name}", flush=True)
             continue
         table.group = name
         for step in (lambda: ROWS[name](run), library.empty_cache):
@@ -133,7 +134,8 @@ def main():
 
                     traceback.print_exc()
         found["after"] = card.now()
-        paths = table.write(options.out, options.results)  # after each row: a machine may be cut off at any time
+        # after each row: a machine may be cut off at any time
+        paths = table.write(options.out, options.results)
     for path in paths:
         print(f"written: {path}")
     return 1 if table.failed else 0

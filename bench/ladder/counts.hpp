@@ -4,7 +4,8 @@
 #include "ladder/trial.hpp"
 #include "simt/profiler.hpp"
 
-// What a step asks of memory, counted by the emulation. A request is one load, store or cp.async of a warp.
+// What a step asks of memory, counted by the emulation. A request is one load, store or cp.async of
+// a warp.
 namespace braid::ladder {
 
 struct Counts {

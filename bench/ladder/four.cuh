@@ -4,7 +4,8 @@
 // Four neighbouring floats, as the steps with wide accesses move them.
 namespace braid::ladder {
 
-/// simt::load_vector<Four>(p) and simt::store_vector(p, four) are one access of 16 bytes: p must be aligned to 16.
+/// simt::load_vector<Four>(p) and simt::store_vector(p, four) are one access of 16 bytes: p must be
+/// aligned to 16.
 using Four = cuda::Pack<float, 4>;
 
 /// Edges: of p[0 … 3] those below `count`, one by one; `other` for the rest.
@@ -21,6 +22,8 @@ BRAID_DEVICE void write_some(float* p, const Four& four, int count) {
 }
 
 /// May the rows of a matrix, `width` wide, be read in fours?
-inline bool reads_fours(const float* p, int width) { return width % 4 == 0 && cuda::is_aligned<4>(p); }
+inline bool reads_fours(const float* p, int width) {
+  return width % 4 == 0 && cuda::is_aligned<4>(p);
+}
 
 }  // namespace braid::ladder

@@ -1,4 +1,5 @@
-// bench_ladder: two ladders of kernels from a naive one to ours. Under the emulation it counts what each step asks of memory; on a GPU it times them.
+// bench_ladder: two ladders of kernels from a naive one to ours. Under the emulation it counts what
+// each step asks of memory; on a GPU it times them.
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -21,15 +22,19 @@ namespace {
 
 using bench::Json;
 
-/// Compares every step with float64 at sizes that no tile divides, and says which is wrong. The timer runs too, so that it is known to.
+/// Compares every step with float64 at sizes that no tile divides, and says which is wrong. The
+/// timer runs too, so that it is known to.
 template <class Trial, std::size_t N>
-bool all_right(const Step<typename Trial::Problem> (&steps)[N], std::initializer_list<Trial*> trials) {
+bool all_right(const Step<typename Trial::Problem> (&steps)[N],
+               std::initializer_list<Trial*> trials) {
   bool right = true;
   for (Trial* trial : trials)
     for (const auto& step : steps) {
-      const double error = trial->error(step), us = time_on(stream(), 1, [&] { step.launch(trial->problem(), stream()); });
+      const double error = trial->error(step),
+                   us = time_on(stream(), 1, [&] { step.launch(trial->problem(), stream()); });
       if (error <= 1 && us >= 0) continue;
-      std::fprintf(stderr, "%s, %s: off by %g of the tolerance\n", trial->text().c_str(), step.name, error);
+      std::fprintf(stderr, "%s, %s: off by %g of the tolerance\n", trial->text().c_str(), step.name,
+                   error);
       right = false;
     }
   return right;
@@ -38,7 +43,8 @@ bool all_right(const Step<typename Trial::Problem> (&steps)[N], std::initializer
 bool check_results() {
   SgemmTrial odd(130, 67, 45), tall(129, 36, 68);
   SoftmaxTrial odd_rows(70, 67), long_rows(3, 1025), masked(9, 512, 4, true);
-  const bool sgemm = all_right(kSgemmSteps, {&odd, &tall}), softmax = all_right(kSoftmaxSteps, {&odd_rows, &long_rows, &masked});
+  const bool sgemm = all_right(kSgemmSteps, {&odd, &tall}),
+             softmax = all_right(kSoftmaxSteps, {&odd_rows, &long_rows, &masked});
   if (sgemm && softmax) std::printf("all steps agree with float64 at sizes that no tile divides\n");
   return sgemm && softmax;
 }
@@ -46,9 +52,12 @@ bool check_results() {
 #if SIMT_EMULATED
 // One run of every step; the counts say the same on every machine.
 template <class Trial, std::size_t N>
-bool print_counts(const Step<typename Trial::Problem> (&steps)[N], Trial& trial, std::vector<Json>& rows) {
-  std::printf("\n%-24s        global memory                    shared memory\n", trial.text().c_str());
-  std::printf("%-14s right  requests  sectors  each  least  requests   passes  each  conflicts\n", "step");
+bool print_counts(const Step<typename Trial::Problem> (&steps)[N], Trial& trial,
+                  std::vector<Json>& rows) {
+  std::printf("\n%-24s        global memory                    shared memory\n",
+              trial.text().c_str());
+  std::printf("%-14s right  requests  sectors  each  least  requests   passes  each  conflicts\n",
+              "step");
   bool all = true;
   for (const auto& step : steps) {
     const bool right = trial.error(step, true) <= 1;
@@ -57,8 +66,10 @@ bool print_counts(const Step<typename Trial::Problem> (&steps)[N], Trial& trial,
       return requests == 0 ? 0.0 : static_cast<double>(cost) / static_cast<double>(requests);
     };
     const auto whole = [](std::uint64_t v) { return static_cast<unsigned long long>(v); };
-    std::printf("%-14s %-5s %9llu %8llu %5.1f %6.1f %9llu %8llu %5.1f %10llu\n", step.name, right ? "yes" : "NO", whole(c.global), whole(c.sectors),
-                each(c.sectors, c.global), each(c.least_sectors, c.global), whole(c.shared), whole(c.passes), each(c.passes, c.shared), whole(c.conflicts()));
+    std::printf("%-14s %-5s %9llu %8llu %5.1f %6.1f %9llu %8llu %5.1f %10llu\n", step.name,
+                right ? "yes" : "NO", whole(c.global), whole(c.sectors), each(c.sectors, c.global),
+                each(c.least_sectors, c.global), whole(c.shared), whole(c.passes),
+                each(c.passes, c.shared), whole(c.conflicts()));
     rows.push_back(Json()
                        .set("name", trial.text() + ", " + step.name)
                        .set("device", "cuda:0")
@@ -81,27 +92,35 @@ bool measure(const bench::Options&, std::vector<Json>& rows) {
   }
   SgemmTrial sgemm = counted_sgemm();
   SoftmaxTrial softmax = counted_softmax();
-  const bool products = print_counts(kSgemmSteps, sgemm, rows), softmaxes = print_counts(kSoftmaxSteps, softmax, rows);
+  const bool products = print_counts(kSgemmSteps, sgemm, rows),
+             softmaxes = print_counts(kSoftmaxSteps, softmax, rows);
   std::printf(
-      "\na request is one load, store or cp.async of a warp; a sector 32 bytes; a pass goes over the 32 banks; each: of a request; least: that would do\n");
+      "\na request is one load, store or cp.async of a warp; a sector 32 bytes; a pass goes over "
+      "the 32 banks; each: of a request; least: that would do\n");
   return products && softmaxes;
 }
 #else
 // Times in ABBA order. Of the last step: how far this one has come.
 template <class Trial, std::size_t N>
-bool print_times(const bench::Options& options, const Step<typename Trial::Problem> (&steps)[N], Trial& trial, std::vector<Json>& rows) {
+bool print_times(const bench::Options& options, const Step<typename Trial::Problem> (&steps)[N],
+                 Trial& trial, std::vector<Json>& rows) {
   bool all = true, right[N];
   std::vector<std::function<double()>> contenders;
   for (std::size_t i = 0; i < N; ++i) {
     right[i] = trial.error(steps[i]) <= 1;
     all = all && right[i];
-    contenders.emplace_back([&trial, &step = steps[i]] { return time_on(stream(), 5, [&] { step.launch(trial.problem(), stream()); }); });
+    contenders.emplace_back([&trial, &step = steps[i]] {
+      return time_on(stream(), 5, [&] { step.launch(trial.problem(), stream()); });
+    });
   }
   const std::vector<bench::Series> series = bench::interleave(options.rounds, contenders);
-  std::printf("\n%s\n%-14s right        ms  %8s  of the last step\n", trial.text().c_str(), "step", Trial::kRate);
+  std::printf("\n%s\n%-14s right        ms  %8s  of the last step\n", trial.text().c_str(), "step",
+              Trial::kRate);
   for (std::size_t i = 0; i < N; ++i) {
-    const double us = series[i].time(), rate = trial.work() / us * 1e-3, part = series[N - 1].time() / us;
-    std::printf("%-14s %-5s %9.3f  %8.0f  %5.2f (+-%.0f %%)\n", steps[i].name, right[i] ? "yes" : "NO", us * 1e-3, rate, part, 100 * series[i].noise());
+    const double us = series[i].time(), rate = trial.work() / us * 1e-3,
+                 part = series[N - 1].time() / us;
+    std::printf("%-14s %-5s %9.3f  %8.0f  %5.2f (+-%.0f %%)\n", steps[i].name,
+                right[i] ? "yes" : "NO", us * 1e-3, rate, part, 100 * series[i].noise());
     rows.push_back(Json()
                        .set("name", trial.text() + ", " + steps[i].name)
                        .set("device", "cuda:0")
@@ -133,7 +152,8 @@ int run(const bench::Options& options) {
     std::printf("SKIP(no GPU): %s\n", cuda::unavailable_reason().c_str());
     return 0;
   }
-  std::printf("%s\n%s\n", bench::machine_line().c_str(), device_context(Device("cuda:0")).backend->description().c_str());
+  std::printf("%s\n%s\n", bench::machine_line().c_str(),
+              device_context(Device("cuda:0")).backend->description().c_str());
   if (!check_results()) return 1;
   if (options.check) return 0;
   std::vector<Json> rows;
@@ -146,5 +166,7 @@ int run(const bench::Options& options) {
 }  // namespace braid::ladder
 
 int main(int argc, char** argv) {
-  return bench::run_program(argc, argv, {"bench_ladder", "kernels from naive to ours, step by step", 0, {}}, braid::ladder::run);
+  return bench::run_program(argc, argv,
+                            {"bench_ladder", "kernels from naive to ours, step by step", 0, {}},
+                            braid::ladder::run);
 }

@@ -1,12 +1,14 @@
 #pragma once
-// What the kernels of the ladder compute, and their steps. The page that walks through them is docs/guides/ladder.md.
+// What the kernels of the ladder compute, and their steps. The page that walks through them is
+// docs/guides/ladder.md.
 namespace braid {
 
 class Stream;
 
 namespace ladder {
 
-/// C[m, n] = A[m, k] B[k, n], float32, rows dense. Sizes are those of a benchmark: elements are counted in 32 bits.
+/// C[m, n] = A[m, k] B[k, n], float32, rows dense. Sizes are those of a benchmark: elements are
+/// counted in 32 bits.
 struct Sgemm {
   const float* a;
   const float* b;
@@ -15,16 +17,17 @@ struct Sgemm {
   bool large;  // step 6 plans it as part of a product that fills the GPU, whatever its size
 };
 
-/// y = softmax(x) along the rows of [rows, n], float32, dense, counted in 32 bits. -inf has a probability of 0; a row of -inf alone becomes NaN.
+/// y = softmax(x) along the rows of [rows, n], float32, dense, counted in 32 bits. -inf has a
+/// probability of 0; a row of -inf alone becomes NaN.
 struct Softmax {
   const float* x;
   float* y;
   int rows, n;
 };
 
-/// One kernel: queued on a CUDA stream, with all three sizes of a product (or both of a softmax) at least 1.
-template <class Problem>
-struct Step {
+/// One kernel: queued on a CUDA stream, with all three sizes of a product (or both of a softmax) at
+/// least 1.
+template <class Problem> struct Step {
   const char* name;
   void (*launch)(const Problem&, Stream&);
 };
@@ -43,10 +46,13 @@ void softmax_online(const Softmax& s, Stream& stream);
 void softmax_registers(const Softmax& s, Stream& stream);
 void softmax_ours(const Softmax& s, Stream& stream);
 
-inline constexpr Step<Sgemm> kSgemmSteps[] = {{"1 naive", sgemm_naive},         {"2 coalesced", sgemm_coalesced}, {"3 shared", sgemm_shared},
-                                              {"4 registers", sgemm_registers}, {"5 pipeline", sgemm_pipeline},   {"6 ours", sgemm_ours}};
-inline constexpr Step<Softmax> kSoftmaxSteps[] = {{"1 naive", softmax_naive},   {"2 tree", softmax_tree},           {"3 shuffles", softmax_shuffles},
-                                                  {"4 online", softmax_online}, {"5 registers", softmax_registers}, {"6 ours", softmax_ours}};
+inline constexpr Step<Sgemm> kSgemmSteps[] = {
+    {"1 naive", sgemm_naive},         {"2 coalesced", sgemm_coalesced}, {"3 shared", sgemm_shared},
+    {"4 registers", sgemm_registers}, {"5 pipeline", sgemm_pipeline},   {"6 ours", sgemm_ours}};
+inline constexpr Step<Softmax> kSoftmaxSteps[] = {
+    {"1 naive", softmax_naive},         {"2 tree", softmax_tree},
+    {"3 shuffles", softmax_shuffles},   {"4 online", softmax_online},
+    {"5 registers", softmax_registers}, {"6 ours", softmax_ours}};
 
 }  // namespace ladder
 }  // namespace braid

@@ -11,7 +11,9 @@ namespace braid::ladder {
 
 /// Throws Error.
 inline void check(cudaError_t error) {
-  if (error != cudaSuccess) throw Error(std::string("ladder: expected a CUDA call to succeed, got ") + cudaGetErrorName(error));
+  if (error != cudaSuccess)
+    throw Error(std::string("ladder: expected a CUDA call to succeed, got ") +
+                cudaGetErrorName(error));
 }
 
 class TimedEvent {
@@ -26,9 +28,9 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Median time of `queue()` on the device in us over `runs`, between events, after one run that is not timed.
-template <class F>
-[[nodiscard]] double time_on(Stream& stream, int runs, F queue) {
+/// Median time of `queue()` on the device in us over `runs`, between events, after one run that is
+/// not timed.
+template <class F> [[nodiscard]] double time_on(Stream& stream, int runs, F queue) {
   queue();
   stream.synchronize();
   const auto native = static_cast<cudaStream_t>(stream.native());

@@ -42,7 +42,8 @@ class Group:
 
     def run(self, name, threads, iterations):
         replies = self._ask(f"run {name} {threads} {iterations}")
-        mean = lambda key: sum(r[key] for r in replies) / len(replies)  # equal chunks: the mean of the means is the mean
+        # equal chunks: the mean of the means is the mean
+        mean = lambda key: sum(r[key] for r in replies) / len(replies)
         return max(r["us"] for r in replies), mean("first"), mean("loss")
 
     def losses(self, name, threads, count):
@@ -68,7 +69,8 @@ class Group:
 def work(rank, store):
     import peer
 
-    peer.pin(peer.pinned_cores())  # before torch starts threads of its own: gloo's stay on the same core
+    # before torch starts threads of its own: gloo's stay on the same core
+    peer.pin(peer.pinned_cores())
     import rows
     import torch
     import torch.distributed as dist

@@ -87,7 +87,8 @@ def answer(server, words):
 
 def main():
     cores = pinned_cores()
-    pin(cores[:1])  # this thread; OpenMP places its own by GOMP_CPU_AFFINITY, which the launcher sets
+    # this thread; OpenMP places its own by GOMP_CPU_AFFINITY, which the launcher sets
+    pin(cores[:1])
     server = Server()
     for line in sys.stdin:
         words = line.split()

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Makes the virtual environment that holds the benchmarks' peer, PyTorch, and builds the LibTorch peer from the same wheel.
+# Makes the virtual environment that holds the benchmarks' peer, PyTorch, and builds the LibTorch
+# peer from the same wheel.
 # It is used by benchmarks and by the script that writes goldens, never by the library or its tests.
 #
 #   bench/peers/setup.sh [--dir DIR] [--python-only] [--quiet]
 #
-#   --dir DIR       where to put it (default: build/peers-venv in the checkout, or the environment's BRAID_PEERS)
-#   --python-only   do not compile the C++ peer
-#   --quiet         say nothing when there is nothing to do
+#   --dir DIR       where to put it (default: build/peers-venv in the checkout, or the environment's
+#   BRAID_PEERS) --python-only   do not compile the C++ peer --quiet         say nothing when there
+#   is nothing to do
 #
-# Running it again does only what is missing. Exit codes: 0 ready, 1 could not be made (the last line says why).
-# Needs Python >= 3.10 with venv, about 2.5 GB of disk, a package index for pip, and g++ for the C++ peer.
+# Running it again does only what is missing. Exit codes: 0 ready, 1 could not be made (the last
+# line says why).
+# Needs Python >= 3.10 with venv, about 2.5 GB of disk, a package index for pip, and g++ for the C++
+# peer.
 set -euo pipefail
 
 torch_version=2.15.0
@@ -34,7 +37,8 @@ pip_install() {  # $1: what for; the rest: arguments of pip install
   "$dir/bin/python" -m pip install --disable-pip-version-check "$@" >>"$log" 2>&1 || fail "pip could not install $what (see $log)"
 }
 
-# ---- Python and the wheel -------------------------------------------------------------------------------------------------------
+# ---- Python and the wheel
+# -------------------------------------------------------------------------------------------------------
 python=${PYTHON:-python3}
 command -v "$python" >/dev/null || fail "no $python; install Python 3.10 or newer"
 if [ ! -x "$dir/bin/python" ]; then
@@ -59,9 +63,11 @@ for package in $pure; do [ -n "$(version_of "$package")" ] || missing="$missing 
 # shellcheck disable=SC2086  # a list of names
 [ -z "$missing" ] || pip_install "what torch imports:$missing" --no-deps $missing
 
-# ---- the CUDA libraries that the wheel is linked to ------------------------------------------------------------------------------
-# The wheel is a CUDA build: its libraries must load even where only the CPU is used. A toolkit on the machine serves most of
-# them; what is missing comes from the wheels that torch's own metadata pins. NCCL always does: torch needs a newer one than toolkits have.
+# ---- the CUDA libraries that the wheel is linked to
+# ------------------------------------------------------------------------------ The wheel is a CUDA
+# build: its libraries must load even where only the CPU is used. A toolkit on the machine serves
+# most of them; what is missing comes from the wheels that torch's own metadata pins. NCCL always
+# does: torch needs a newer one than toolkits have.
 toolkit=""
 for root in "${CUDA_HOME:-}" /usr/local/cuda; do
   if [ -n "$root" ] && [ -d "$root/lib64" ]; then toolkit=$root/lib64; break; fi
@@ -81,7 +87,9 @@ for r in m.requires("torch"):
         print(re.sub(r"\[.*?\]", "", r.split(";")[0]).strip())
 PY
 }
-wheel_of() {  # library name -> the package that has it; names with a colon are extras of cuda-toolkit, which pins their versions
+# library name -> the package that has it; names with a colon are extras of cuda-toolkit, which pins
+# their versions
+wheel_of() {
   case $1 in
     libnccl.*) echo nvidia-nccl-cu13 ;;
     libcudnn*) echo nvidia-cudnn-cu13 ;;
@@ -101,7 +109,9 @@ wheel_of() {  # library name -> the package that has it; names with a colon are 
     *) return 1 ;;
   esac
 }
-unresolved() {  # libraries that torch needs and the loader does not find; libcuda.so.1 is the driver's, loaded only for a GPU
+# libraries that torch needs and the loader does not find; libcuda.so.1 is the driver's, loaded only
+# for a GPU
+unresolved() {
   LD_LIBRARY_PATH=$(library_path "$toolkit") ldd "$site"/torch/lib/libtorch.so "$site"/torch/lib/libtorch_python.so 2>/dev/null |
     awk '/not found/ { print $1 }' | grep -v '^libcuda\.so' | sort -u || true
 }
@@ -137,7 +147,8 @@ resolve() {
 }
 if [ ! -f "$dir/peers.env" ] || ! imports; then
   resolve
-  if ! imports && [ -n "$toolkit" ]; then  # a toolkit of another release can lack symbols: take every library from the pinned wheels
+  # a toolkit of another release can lack symbols: take every library from the pinned wheels
+  if ! imports && [ -n "$toolkit" ]; then
     say "the CUDA toolkit at $toolkit does not serve this torch; using wheels only"
     toolkit=""
     resolve
@@ -145,8 +156,10 @@ if [ ! -f "$dir/peers.env" ] || ! imports; then
   imports || fail "'import torch' fails: $(tail -n 1 "$log")"
 fi
 
-# ---- how to start the peers ------------------------------------------------------------------------------------------------------
-# The OpenMP runtime reads its environment when it is loaded, so pinning (BRAID_PIN_CORES=0,1) is turned into its variable here.
+# ---- how to start the peers
+# ------------------------------------------------------------------------------------------------------
+# The OpenMP runtime reads its environment when it is loaded, so pinning (BRAID_PIN_CORES=0,1) is
+# turned into its variable here.
 cat >"$dir/peers.env.new" <<ENV
 export LD_LIBRARY_PATH="$(library_path "$toolkit")\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
 if [ -n "\${BRAID_PIN_CORES:-}" ]; then export GOMP_CPU_AFFINITY="\${BRAID_PIN_CORES//,/ }"; fi
@@ -159,7 +172,8 @@ write_launcher() {  # $1: name, $2: command
 }
 write_launcher peer-python "\"$dir/bin/python\" \"$here/peer.py\""
 
-# ---- the C++ peer ----------------------------------------------------------------------------------------------------------------
+# ---- the C++ peer
+# ----------------------------------------------------------------------------------------------------------------
 if [ "$cpp" = 1 ]; then
   cxx=${PEERS_CXX:-g++}
   binary=$dir/bin/peer-libtorch.bin

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# bench/split/check_report.sh PROGRAM FOLDER: bench_split measures its quickest net over two devices, one round; then the report's four files have to be beside
-# the JSON, and rows and output have to say what docs/notes/report.md promises. No time is judged: what is asked for is that every figure is there. Skips (77)
-# where there is no python3.
+# bench/split/check_report.sh PROGRAM FOLDER: bench_split measures its quickest net over two
+# devices, one round; then the report's four files have to be beside the JSON, and rows and output
+# have to say what docs/notes/report.md promises. No time is judged: what is asked for is that every
+# figure is there. Skips (77) where there is no python3.
 set -uo pipefail
 program=$1 folder=$2
 command -v python3 >/dev/null || { echo "SKIP(no python3)" && exit 77; }

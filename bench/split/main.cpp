@@ -1,5 +1,6 @@
-// bench_split: batches split over 1 to n logical CPU devices, one thread each, beside one device, beside what independent runs lose to each other, beside
-// PyTorch's DDP (gloo, two processes), beside PyTorch with as many intra-op threads, and beside what the report's cost model predicts.
+// bench_split: batches split over 1 to n logical CPU devices, one thread each, beside one device,
+// beside what independent runs lose to each other, beside PyTorch's DDP (gloo, two processes),
+// beside PyTorch with as many intra-op threads, and beside what the report's cost model predicts.
 //   strong  an equal batch in all:    efficiency = T(1 device) / (n T(n devices))
 //   weak    an equal batch a device:  efficiency = T(1 device) / T(n devices)
 // The ceiling is the same with n independent runs at once, one a device, in place of T(n).
@@ -33,7 +34,8 @@ std::vector<const Net*> chosen_nets(const std::string& names) {
   for (std::size_t at = 0; at <= names.size();) {
     const std::size_t end = std::min(names.find(',', at), names.size());
     const std::string name = names.substr(at, end - at);
-    const auto found = std::find_if(nets().begin(), nets().end(), [&](const Net& net) { return net.name == name; });
+    const auto found = std::find_if(nets().begin(), nets().end(),
+                                    [&](const Net& net) { return net.name == name; });
     if (found == nets().end()) refuse("--models", "some of mlp,cnn,lstm,transformer", names);
     if (std::find(list.begin(), list.end(), &*found) == list.end()) list.push_back(&*found);
     at = end + 1;
@@ -48,9 +50,12 @@ std::vector<Update> chosen_updates(const std::string& name) {
   refuse("--update", "broadcast, local or both", name);
 }
 
-/// Where a report goes: beside the JSON, else the build folder. The first one is split-report, the others have the names of net and update.
+/// Where a report goes: beside the JSON, else the build folder. The first one is split-report, the
+/// others have the names of net and update.
 std::string report_stem(const bench::Options& options, const Net& net, Update update, bool first) {
-  const std::filesystem::path folder = options.json.empty() ? std::filesystem::path(BRAID_BENCH_FOLDER) : std::filesystem::path(options.json).parent_path();
+  const std::filesystem::path folder = options.json.empty()
+                                           ? std::filesystem::path(BRAID_BENCH_FOLDER)
+                                           : std::filesystem::path(options.json).parent_path();
   std::string name = "split-report";
   if (!first) name += "-" + net.name + (update == Update::local ? "-local" : "");
   return (folder / name).string();
@@ -58,17 +63,24 @@ std::string report_stem(const bench::Options& options, const Net& net, Update up
 
 int run(const bench::Options& options) {
   const int devices = options.number("--devices", 2, kMostDevices);
-  const std::vector<const Net*> chosen = chosen_nets(options.value("--models", "mlp,cnn,lstm,transformer"));
-  Setup setup{.devices = devices, .updates = chosen_updates(options.value("--update", "both")), .rounds = options.rounds, .no_peers = options.no_peers};
+  const std::vector<const Net*> chosen =
+      chosen_nets(options.value("--models", "mlp,cnn,lstm,transformer"));
+  Setup setup{.devices = devices,
+              .updates = chosen_updates(options.value("--update", "both")),
+              .rounds = options.rounds,
+              .no_peers = options.no_peers};
   setenv("BRAID_CPU_DEVICES", std::to_string(devices).c_str(), 1);
   setup.cores = bench::physical_cores();
   bench::stay_on(static_cast<std::size_t>(devices));
   bench::Json machine = bench::machine_card();
   const std::string warning = bench::busy_warning();
-  std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(), warning.empty() ? "" : "\n");
-  std::unique_ptr<bench::Peer> peer;  // before Braid makes threads or pins one: a child inherits its parent's mask
+  std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(),
+              warning.empty() ? "" : "\n");
+  // before Braid makes threads or pins one: a child inherits its parent's mask
+  std::unique_ptr<bench::Peer> peer;
   if (!options.no_peers) {
-    peer = std::make_unique<bench::Peer>("torch-python", options.peers + "/bin/peer-python", bench::core_list(static_cast<std::size_t>(devices)));
+    peer = std::make_unique<bench::Peer>("torch-python", options.peers + "/bin/peer-python",
+                                         bench::core_list(static_cast<std::size_t>(devices)));
     if (peer->available()) setup.peer = peer.get();
     else std::printf("torch-python is missing: %s\n", peer->error().c_str());
   }
@@ -79,7 +91,8 @@ int run(const bench::Options& options) {
     if (!agreement.good) return 1;
     peers += agreement.peers, silent += agreement.silent;
   }
-  std::printf("%zu net%s: the losses of 1 to %d devices agree with the plain reference to 1e-4", chosen.size(), chosen.size() == 1 ? "" : "s", devices);
+  std::printf("%zu net%s: the losses of 1 to %d devices agree with the plain reference to 1e-4",
+              chosen.size(), chosen.size() == 1 ? "" : "s", devices);
   if (setup.peer != nullptr) std::printf(", those of %d rows of the peers with them", peers);
   if (silent > 0) std::printf("; %d rows of the peers gave none", silent);
   std::printf("\n");
@@ -96,28 +109,35 @@ int run(const bench::Options& options) {
       first_report = false;
       const auto predictions = write_report(*net, setup, update, measured, stem);
       add_rows(*net, setup, update, measured, predictions, table);
-      if (options.has("--trace")) add_overhead(*net, setup, update, recorder_overhead(*net, setup, update), table);
+      if (options.has("--trace"))
+        add_overhead(*net, setup, update, recorder_overhead(*net, setup, update), table);
       std::printf("  report: %s.html, .txt, .json, .trace.json\n", stem.c_str());
     }
   }
   bench::write_json(options, machine.set("noise", table.noise), table.rows);
   const int open = table.missed + table.noisy + table.unjudged;
-  if (open > 0) std::printf("%d bars met, %d missed, %d too noisy to say, %d not judged\n", table.met, table.missed, table.noisy, table.unjudged);
-  else std::printf("all %d bars met%s\n", table.met, options.no_peers ? "; those beside peers were not asked for" : "");
+  if (open > 0)
+    std::printf("%d bars met, %d missed, %d too noisy to say, %d not judged\n", table.met,
+                table.missed, table.noisy, table.unjudged);
+  else
+    std::printf("all %d bars met%s\n", table.met,
+                options.no_peers ? "; those beside peers were not asked for" : "");
   return options.strict && open > 0 ? 1 : 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return bench::run_program(argc, argv,
-                            {"bench_split",
-                             "batches split over logical devices, beside one device, DDP and intra-op threads",
-                             0,
-                             {{"BRAID_THREADS", "1"}, {"BRAID_PIN", "1"}},
-                             {{"--devices", "N", "logical devices (2); more than cores: not judged"},
-                              {"--models", "LIST", "of mlp,cnn,lstm,transformer"},
-                              {"--update", "MODE", "optimizer: broadcast (first device's weights go out), local (every device steps), both"},
-                              {"--trace", nullptr, "time what the report's recorder adds to a step"}}},
-                            run);
+  return bench::run_program(
+      argc, argv,
+      {"bench_split",
+       "batches split over logical devices, beside one device, DDP and intra-op threads",
+       0,
+       {{"BRAID_THREADS", "1"}, {"BRAID_PIN", "1"}},
+       {{"--devices", "N", "logical devices (2); more than cores: not judged"},
+        {"--models", "LIST", "of mlp,cnn,lstm,transformer"},
+        {"--update", "MODE",
+         "optimizer: broadcast (first device's weights go out), local (every device steps), both"},
+        {"--trace", nullptr, "time what the report's recorder adds to a step"}}},
+      run);
 }

@@ -23,7 +23,8 @@ double time(Training& training, int steps) {
   return time_step(steps, [&] { (void)training.step(); });
 }
 
-/// Models that know nothing of each other, each on its own device and thread, at the same time: the mean of their step times.
+/// Models that know nothing of each other, each on its own device and thread, at the same time: the
+/// mean of their step times.
 double time_independent(const std::vector<std::unique_ptr<Training>>& runs, int steps) {
   const std::vector<braid::Device> devices = first_devices(static_cast<int>(runs.size()));
   std::vector<double> us(runs.size(), 0.0);
@@ -45,13 +46,15 @@ double time_independent(const std::vector<std::unique_ptr<Training>>& runs, int 
   return sum / static_cast<double>(us.size());
 }
 
-// The losses of a net that has hardly begun to learn say little about its gradients: what the steps have done to the parameters says more. A float32 parameter
-// rounds steps as small as the word model's to 0.3 %.
+// The losses of a net that has hardly begun to learn say little about its gradients: what the steps
+// have done to the parameters says more. A float32 parameter rounds steps as small as the word
+// model's to 0.3 %.
 constexpr double kMostOff = 0.02;
 double distance(const std::vector<braid::Tensor>& a, const std::vector<braid::Tensor>& b) {
   const braid::NoGrad guard;
   double squares = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) squares += braid::square(a[k] - b[k]).sum().item<double>();
+  for (std::size_t k = 0; k < a.size(); ++k)
+    squares += braid::square(a[k] - b[k]).sum().item<double>();
   return std::sqrt(squares);
 }
 std::vector<braid::Tensor> copies(const std::vector<braid::Tensor>& parameters) {
@@ -61,13 +64,11 @@ std::vector<braid::Tensor> copies(const std::vector<braid::Tensor>& parameters) 
   return list;
 }
 
-template <class Key>
-void add_once(std::vector<Key>& list, Key key) {
+template <class Key> void add_once(std::vector<Key>& list, Key key) {
   if (std::find(list.begin(), list.end(), key) == list.end()) list.push_back(std::move(key));
 }
 
-template <class Key>
-Time find(const std::vector<Timed<Key>>& list, const Key& key) {
+template <class Key> Time find(const std::vector<Timed<Key>>& list, const Key& key) {
   for (const Timed<Key>& timed : list)
     if (timed.key == key) return {timed.series.time(), timed.series.noise()};
   return {};
@@ -93,7 +94,9 @@ std::vector<PeerRow> peer_rows(const Net& net, const Setup& setup) {
   return list;
 }
 
-std::string batch_name(const Net& net, std::int64_t rows) { return net.peer + "_b" + std::to_string(rows); }
+std::string batch_name(const Net& net, std::int64_t rows) {
+  return net.peer + "_b" + std::to_string(rows);
+}
 
 }  // namespace
 
@@ -103,12 +106,20 @@ std::vector<braid::Device> first_devices(int n) {
   return list;
 }
 
-Time Measured::run(const Config& config) const { return find(runs, config.devices == 1 ? Config{1, config.rows} : config); }
-Time Measured::apart(int devices, std::int64_t rows) const { return find(independent, Config{devices, rows}); }
+Time Measured::run(const Config& config) const {
+  return find(runs, config.devices == 1 ? Config{1, config.rows} : config);
+}
+Time Measured::apart(int devices, std::int64_t rows) const {
+  return find(independent, Config{devices, rows});
+}
 Time Measured::peer(const PeerRow& row) const { return find(peers, row); }
 
-PeerRow torch_row(const Net& net, std::int64_t batch, int threads) { return {batch_name(net, batch) + "_sgd", threads}; }
-PeerRow ddp_row(const Net& net, std::int64_t batch) { return {batch_name(net, batch / kDdpProcesses) + "_ddp", 1}; }
+PeerRow torch_row(const Net& net, std::int64_t batch, int threads) {
+  return {batch_name(net, batch) + "_sgd", threads};
+}
+PeerRow ddp_row(const Net& net, std::int64_t batch) {
+  return {batch_name(net, batch / kDdpProcesses) + "_ddp", 1};
+}
 
 std::vector<Config> configurations(const Net& net, const Setup& setup) {
   std::vector<Config> list = {{1, net.weak}};
@@ -119,7 +130,9 @@ std::vector<Config> configurations(const Net& net, const Setup& setup) {
       add_once(several, Config{n, net.strong, update});
       add_once(several, Config{n, n * net.weak, update});
     }
-    if (several.size() == 1) several.insert(several.begin(), {several.front().devices, several.front().rows / 2, update});  // the page opens with the last run
+    // the page opens with the last run
+    if (several.size() == 1)
+      several.insert(several.begin(), {several.front().devices, several.front().rows / 2, update});
     list.insert(list.end(), several.begin(), several.end());
   }
   return list;
@@ -133,18 +146,23 @@ Measured measure(const Net& net, const Setup& setup) {
   for (const Config& config : configurations(net, setup)) {
     measured.runs.push_back({config, {}});
     trainings.push_back(net.make(first_devices(config.devices), config.rows, config.update));
-    contenders.push_back([&net, training = trainings.back().get()] { return time(*training, net.steps); });
+    contenders.push_back(
+        [&net, training = trainings.back().get()] { return time(*training, net.steps); });
   }
   for (const Config& config : independent_runs(net, setup)) {
     measured.independent.push_back({config, {}});
     std::vector<std::unique_ptr<Training>> group;
-    for (const braid::Device device : first_devices(config.devices)) group.push_back(net.make({device}, config.rows, Update::broadcast));
+    for (const braid::Device device : first_devices(config.devices))
+      group.push_back(net.make({device}, config.rows, Update::broadcast));
     groups.push_back(std::move(group));
   }
-  for (const auto& group : groups) contenders.push_back([&net, &group] { return time_independent(group, net.steps); });
+  for (const auto& group : groups)
+    contenders.push_back([&net, &group] { return time_independent(group, net.steps); });
   for (const PeerRow& row : peer_rows(net, setup)) {
     measured.peers.push_back({row, {}});
-    contenders.push_back([&net, &setup, row] { return setup.peer->run(row.name, row.threads, net.steps).value_or(0); });
+    contenders.push_back([&net, &setup, row] {
+      return setup.peer->run(row.name, row.threads, net.steps).value_or(0);
+    });
   }
   const std::vector<Series> series = interleave(setup.rounds, contenders);
   std::size_t next = 0;
@@ -152,21 +170,27 @@ Measured measure(const Net& net, const Setup& setup) {
   for (auto& timed : measured.independent) timed.series = series[next++];
   for (auto& timed : measured.peers) {
     timed.series = series[next++];
-    if (timed.series.failed) std::fprintf(stderr, "%s, %d threads: %s\n", timed.key.name.c_str(), timed.key.threads, setup.peer->error().c_str());
+    if (timed.series.failed)
+      std::fprintf(stderr, "%s, %d threads: %s\n", timed.key.name.c_str(), timed.key.threads,
+                   setup.peer->error().c_str());
   }
   return measured;
 }
 
 Agreement agree(const Net& net, const Setup& setup) {
   Agreement result;
-  const auto check = [&](const std::string& what, const std::vector<double>& got, const std::vector<double>& want) {
+  const auto check = [&](const std::string& what, const std::vector<double>& got,
+                         const std::vector<double>& want) {
     const std::string difference = compare_losses(got, want);
     if (difference.empty()) return;
     std::fprintf(stderr, "%s: %s: %s\n", net.name.c_str(), what.c_str(), difference.c_str());
     result.good = false;
   };
-  const auto ours = [&](int n, std::int64_t rows, Update update) { return net.make(first_devices(n), rows, update)->losses(kCheckedSteps); };
-  const std::vector<double> want = net.reference(net.checked, kCheckedSteps);  // a small batch keeps its loops short
+  const auto ours = [&](int n, std::int64_t rows, Update update) {
+    return net.make(first_devices(n), rows, update)->losses(kCheckedSteps);
+  };
+  // a small batch keeps its loops short
+  const std::vector<double> want = net.reference(net.checked, kCheckedSteps);
   const auto one = net.make(first_devices(1), net.checked, Update::broadcast);
   const std::vector<braid::Tensor> start = copies(one->parameters());
   check("one device", one->losses(kCheckedSteps), want);
@@ -175,10 +199,13 @@ Agreement agree(const Net& net, const Setup& setup) {
       const std::string what = std::to_string(n) + " devices, update " + name_of(update);
       const auto several = net.make(first_devices(n), net.checked, update);
       check(what, several->losses(kCheckedSteps), want);
-      const double off = distance(several->parameters(), one->parameters()) / distance(one->parameters(), start);
+      const double off =
+          distance(several->parameters(), one->parameters()) / distance(one->parameters(), start);
       if (off <= kMostOff) continue;
-      std::fprintf(stderr, "%s: %s: the parameters have moved by other steps than on one device: %.2g of their length apart\n", net.name.c_str(), what.c_str(),
-                   off);
+      std::fprintf(stderr,
+                   "%s: %s: the parameters have moved by other steps than on one device: %.2g of "
+                   "their length apart\n",
+                   net.name.c_str(), what.c_str(), off);
       result.good = false;
     }
   // The peers at the sizes that are timed, beside one device and several.
@@ -189,13 +216,15 @@ Agreement agree(const Net& net, const Setup& setup) {
       if (rows != batch) of_batch = ours(1, batch = rows, Update::broadcast);
       if (n > 1)
         for (const Update update : setup.updates)
-          check(std::to_string(n) + " devices at " + std::to_string(rows) + " " + net.rows_are, ours(n, rows, update), of_batch);
+          check(std::to_string(n) + " devices at " + std::to_string(rows) + " " + net.rows_are,
+                ours(n, rows, update), of_batch);
       std::vector<PeerRow> rows_of_peers = {torch_row(net, rows, n)};
       if (n == kDdpProcesses) rows_of_peers.push_back(ddp_row(net, rows));
       for (const PeerRow& row : rows_of_peers) {
         const std::vector<double> theirs = setup.peer->losses(row.name, row.threads, kCheckedSteps);
         ++(theirs.empty() ? result.silent : result.peers);
-        if (theirs.empty()) std::fprintf(stderr, "%s: %s\n", row.name.c_str(), setup.peer->error().c_str());
+        if (theirs.empty())
+          std::fprintf(stderr, "%s: %s\n", row.name.c_str(), setup.peer->error().c_str());
         else check(row.name + " of " + setup.peer->name() + " beside Braid", theirs, of_batch);
       }
     }
@@ -209,7 +238,8 @@ double disabled_span_ns() {
   constexpr int kSpans = 1'000'000;
   const braid::Device device = braid::devices().front();
   return 1e3 / kSpans * time_step(1, [&] {
-           for (int i = 0; i < kSpans; ++i) const braid::trace::Span span("nothing", braid::trace::Phase::compute, device);
+           for (int i = 0; i < kSpans; ++i)
+             const braid::trace::Span span("nothing", braid::trace::Phase::compute, device);
          });
 }
 
@@ -232,7 +262,8 @@ Overhead recorder_overhead(const Net& net, const Setup& setup, Update update) {
     });
     recording.finish();
     const braid::parallel::MeasuredRun& run = report.runs().front();
-    spans = static_cast<double>(run.spans.size()) / static_cast<double>(std::max<std::int64_t>(1, run.steps));
+    spans = static_cast<double>(run.spans.size()) /
+            static_cast<double>(std::max<std::int64_t>(1, run.steps));
     return us;
   };
   std::vector<double> ratios, times;
@@ -248,8 +279,10 @@ Overhead recorder_overhead(const Net& net, const Setup& setup, Update update) {
   overhead.disabled = overhead.disabled_ns * 1e-3 * overhead.spans / median(times);
   std::vector<double> away;
   for (const double r : ratios) away.push_back(std::abs(r - overhead.value));
-  constexpr double kSigma = 1.4826, kMedian = 1.2533;  // of a normal distribution: its deviation from the median one; the median's error to the mean's
-  overhead.uncertainty = kSigma * kMedian * median(away) / std::sqrt(static_cast<double>(ratios.size()));
+  // of a normal distribution: its deviation from the median one; the median's error to the mean's
+  constexpr double kSigma = 1.4826, kMedian = 1.2533;
+  overhead.uncertainty =
+      kSigma * kMedian * median(away) / std::sqrt(static_cast<double>(ratios.size()));
   return overhead;
 }
 

@@ -24,7 +24,8 @@ struct Setup {
 /// The first n devices.
 [[nodiscard]] std::vector<braid::Device> first_devices(int n);
 
-/// Steps of `rows` rows in all over the first devices. On one device there is nothing to send, and both kinds of update are one.
+/// Steps of `rows` rows in all over the first devices. On one device there is nothing to send, and
+/// both kinds of update are one.
 struct Config {
   int devices = 1;
   std::int64_t rows = 0;
@@ -38,8 +39,7 @@ struct PeerRow {
   [[nodiscard]] bool operator==(const PeerRow&) const = default;
 };
 
-template <class Key>
-struct Timed {
+template <class Key> struct Timed {
   Key key;
   Series series;
 };
@@ -51,7 +51,8 @@ struct Time {
 
 struct Measured {
   std::vector<Timed<Config>> runs;
-  std::vector<Timed<Config>> independent;  ///< so many runs at the same time, with `rows` each: the mean of their times
+  /// so many runs at the same time, with `rows` each: the mean of their times
+  std::vector<Timed<Config>> independent;
   std::vector<Timed<PeerRow>> peers;
   [[nodiscard]] Time run(const Config& config) const;
   [[nodiscard]] Time apart(int devices, std::int64_t rows) const;
@@ -59,28 +60,34 @@ struct Measured {
 };
 
 /// Rows of the largest chunk.
-[[nodiscard]] constexpr std::int64_t rows_of_device(std::int64_t batch, int devices) { return (batch + devices - 1) / devices; }
-/// PyTorch with so many intra-op threads, and DDP over gloo: the two processes have half the batch each.
+[[nodiscard]] constexpr std::int64_t rows_of_device(std::int64_t batch, int devices) {
+  return (batch + devices - 1) / devices;
+}
+/// PyTorch with so many intra-op threads, and DDP over gloo: the two processes have half the batch
+/// each.
 [[nodiscard]] PeerRow torch_row(const Net& net, std::int64_t batch, int threads);
 [[nodiscard]] PeerRow ddp_row(const Net& net, std::int64_t batch);
 constexpr int kDdpProcesses = 2;
 
-/// The configurations of a net over 1 to n devices: strong and weak ones, and, where only one has several devices, one more of half its rows, so that a model
-/// of the others can predict each.
+/// The configurations of a net over 1 to n devices: strong and weak ones, and, where only one has
+/// several devices, one more of half its rows, so that a model of the others can predict each.
 [[nodiscard]] std::vector<Config> configurations(const Net& net, const Setup& setup);
 
 [[nodiscard]] Measured measure(const Net& net, const Setup& setup);
 
-/// Do one device, several, both kinds of update and the peers train alike? Says on stderr where not.
+/// Do one device, several, both kinds of update and the peers train alike? Says on stderr where
+/// not.
 struct Agreement {
   bool good = true;
   int peers = 0, silent = 0;  ///< rows of the peers that agree; that gave no losses
 };
 [[nodiscard]] Agreement agree(const Net& net, const Setup& setup);
 
-/// Times recorded steps and steps that are not recorded in turn: by how much the recorder makes a step longer, in parts of it, and how sure that is.
-/// While nothing is recorded the spans of a step cost too little to be timed: `disabled`, in parts of it, is computed, `spans`, the records of a step, times
-/// `disabled_ns`, the time of one plain Span. The other kinds of span (GroupSpan, WorkSpan) are taken to cost as much a record.
+/// Times recorded steps and steps that are not recorded in turn: by how much the recorder makes a
+/// step longer, in parts of it, and how sure that is. While nothing is recorded the spans of a step
+/// cost too little to be timed: `disabled`, in parts of it, is computed, `spans`, the records of a
+/// step, times `disabled_ns`, the time of one plain Span. The other kinds of span (GroupSpan,
+/// WorkSpan) are taken to cost as much a record.
 struct Overhead {
   double value = 0, uncertainty = 0;
   double disabled = 0, disabled_ns = 0, spans = 0;

@@ -25,8 +25,7 @@ struct Batch {
 struct Mlp {
   static auto net() { return make_mlp(2048); }
   static Batch batch(std::int64_t rows) { return {input(rows, 784), classes(rows, 10)}; }
-  template <class M>
-  static Tensor loss(const M& model, const Batch& b) {
+  template <class M> static Tensor loss(const M& model, const Batch& b) {
     return kCrossEntropy(model(b.x), b.y);
   }
   static void between(const std::vector<Tensor>&) {}
@@ -40,9 +39,10 @@ struct Images : Mlp {
 
 struct Sequences : Mlp {
   static Block net() { return {}; }
-  static Batch batch(std::int64_t rows) { return {sequences(kInputSeed, rows), sequences(kTargetSeed, rows)}; }
-  template <class M>
-  static Tensor loss(const M& model, const Batch& b) {
+  static Batch batch(std::int64_t rows) {
+    return {sequences(kInputSeed, rows), sequences(kTargetSeed, rows)};
+  }
+  template <class M> static Tensor loss(const M& model, const Batch& b) {
     return kMse(model(b.x), b.y);
   }
 };
@@ -50,7 +50,9 @@ struct Sequences : Mlp {
 /// The word model with the loss where the data is: its outputs have 10,000 numbers a word.
 struct WordLoss : braid::nn::Module {
   LstmLm model{LstmLmSizes{}};
-  braid::LossSum operator()(const Tensor& words, const Tensor& next) const { return braid::cross_entropy_sum(model(words), next.flatten()); }
+  braid::LossSum operator()(const Tensor& words, const Tensor& next) const {
+    return braid::cross_entropy_sum(model(words), next.flatten());
+  }
   BRAID_FIELDS(model)
 };
 struct Words {
@@ -58,35 +60,38 @@ struct Words {
   static Batch batch(std::int64_t texts) {
     const LstmLmSizes s;
     const auto words = [&](std::uint64_t seed) {
-      return braid::tensor(labels(s.steps * texts, static_cast<std::uint32_t>(s.words), seed)).reshape({s.steps, texts});
+      return braid::tensor(labels(s.steps * texts, static_cast<std::uint32_t>(s.words), seed))
+          .reshape({s.steps, texts});
     };
     return {words(kInputSeed), words(kTargetSeed)};
   }
-  template <class M>
-  static Tensor loss(const M& model, const Batch& b) {
+  template <class M> static Tensor loss(const M& model, const Batch& b) {
     return parallel::total(model.replicas(b.x, b.y), b.x.device()).mean();
   }
-  static void between(const std::vector<Tensor>& parameters) { braid::optim::clip_grad_norm_(parameters, kClip); }
+  static void between(const std::vector<Tensor>& parameters) {
+    braid::optim::clip_grad_norm_(parameters, kClip);
+  }
   static constexpr int kDim = 1;
 };
 
-template <class Kind>
-auto over(const std::vector<Device>& devices, Update update) {
+template <class Kind> auto over(const std::vector<Device>& devices, Update update) {
   auto net = Kind::net();
   braid::to(net, devices.front());
   return parallel::DataParallel(
       std::move(net), devices,
-      parallel::DataParallelOptions{.dim = Kind::kDim, .update = update == Update::local ? parallel::Update::local : parallel::Update::first});
+      parallel::DataParallelOptions{
+          .dim = Kind::kDim,
+          .update = update == Update::local ? parallel::Update::local : parallel::Update::first});
 }
 
 /// What both kinds of update share; `Step` is the training's own class.
-template <class Kind>
-class Base : public Training {
+template <class Kind> class Base : public Training {
  public:
   [[nodiscard]] const std::vector<Tensor>& parameters() const override { return parameters_; }
 
  protected:
-  Base(const std::vector<Device>& devices, std::int64_t rows, Update update) : model_(over<Kind>(devices, update)), batch_(Kind::batch(rows)) {
+  Base(const std::vector<Device>& devices, std::int64_t rows, Update update)
+      : model_(over<Kind>(devices, update)), batch_(Kind::batch(rows)) {
     batch_.x = batch_.x.to(devices.front());
     batch_.y = batch_.y.to(devices.front());
     parameters_ = braid::parameters(model_);
@@ -97,10 +102,12 @@ class Base : public Training {
   std::vector<Tensor> parameters_;
 };
 
-template <class Kind>
-class Broadcast final : public Base<Kind> {
+template <class Kind> class Broadcast final : public Base<Kind> {
  public:
-  Broadcast(const std::vector<Device>& devices, std::int64_t rows) : Base<Kind>(devices, rows, Update::broadcast) { reset(); }
+  Broadcast(const std::vector<Device>& devices, std::int64_t rows)
+      : Base<Kind>(devices, rows, Update::broadcast) {
+    reset();
+  }
   void reset() override {
     fill(this->parameters_);
     optimizer_.emplace(this->parameters_, kSgd);
@@ -113,19 +120,24 @@ class Broadcast final : public Base<Kind> {
     optimizer_->step();
     return loss;
   }
-  void count_memory(parallel::DataParallelReport::Recording& recording) const override { recording.count_memory(this->model_, *optimizer_); }
+  void count_memory(parallel::DataParallelReport::Recording& recording) const override {
+    recording.count_memory(this->model_, *optimizer_);
+  }
 
  private:
   std::optional<braid::optim::SGD> optimizer_;
 };
 
-template <class Kind>
-class Local final : public Base<Kind> {
+template <class Kind> class Local final : public Base<Kind> {
  public:
-  Local(const std::vector<Device>& devices, std::int64_t rows) : Base<Kind>(devices, rows, Update::local) { reset(); }
+  Local(const std::vector<Device>& devices, std::int64_t rows)
+      : Base<Kind>(devices, rows, Update::local) {
+    reset();
+  }
   void reset() override {
     fill(this->parameters_);
-    optimizer_.reset(new parallel::LocalUpdate<braid::optim::SGD>(this->model_, [](const std::vector<Tensor>& p) { return braid::optim::SGD(p, kSgd); }));
+    optimizer_.reset(new parallel::LocalUpdate<braid::optim::SGD>(
+        this->model_, [](const std::vector<Tensor>& p) { return braid::optim::SGD(p, kSgd); }));
   }
   Tensor step() override {
     optimizer_->zero_grad();
@@ -136,14 +148,17 @@ class Local final : public Base<Kind> {
     optimizer_->step();
     return loss;
   }
-  void count_memory(parallel::DataParallelReport::Recording& recording) const override { recording.count_memory(this->model_, *optimizer_); }
+  void count_memory(parallel::DataParallelReport::Recording& recording) const override {
+    recording.count_memory(this->model_, *optimizer_);
+  }
 
  private:
   std::unique_ptr<parallel::LocalUpdate<braid::optim::SGD>> optimizer_;
 };
 
 template <class Kind>
-std::unique_ptr<Training> make(const std::vector<Device>& devices, std::int64_t rows, Update update) {
+std::unique_ptr<Training> make(const std::vector<Device>& devices, std::int64_t rows,
+                               Update update) {
   if (update == Update::local) return std::make_unique<Local<Kind>>(devices, rows);
   return std::make_unique<Broadcast<Kind>>(devices, rows);
 }
@@ -166,11 +181,16 @@ const std::vector<Net>& nets() {
        [](std::int64_t rows, int steps) {
          return reference_losses({784, 2048, 2048, 10}, rows, false, steps);
        }},
-      {"cnn", "convolutions 1-32-64 of 3x3, 1600-128-10", "images", "cnn", 128, 64, 16, 20, true, make<Images>,
+      {"cnn", "convolutions 1-32-64 of 3x3, 1600-128-10", "images", "cnn", 128, 64, 16, 20, true,
+       make<Images>,
        [](std::int64_t rows, int steps) { return reference_cnn_losses(rows, steps); }},
-      {"lstm", "10,000 words, 2 LSTM layers of 200, 35 steps", "texts", "lstm_lm", 40, 20, 6, 6, false, make<Words>,
-       [](std::int64_t texts, int steps) { return reference_lstm_lm_losses(steps, {.batch = texts}); }},
-      {"transformer", "a pre-norm block of width 256, 8 heads, 128 steps", "sequences", "block", 16, 8, 6, 10, false, make<Sequences>,
+      {"lstm", "10,000 words, 2 LSTM layers of 200, 35 steps", "texts", "lstm_lm", 40, 20, 6, 6,
+       false, make<Words>,
+       [](std::int64_t texts, int steps) {
+         return reference_lstm_lm_losses(steps, {.batch = texts});
+       }},
+      {"transformer", "a pre-norm block of width 256, 8 heads, 128 steps", "sequences", "block", 16,
+       8, 6, 10, false, make<Sequences>,
        [](std::int64_t rows, int steps) { return block_reference(steps, rows); }},
   };
   return list;

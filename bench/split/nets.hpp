@@ -12,7 +12,9 @@ namespace bench::split {
 
 /// Where the optimizer's step happens.
 enum class Update { broadcast, local };
-[[nodiscard]] constexpr const char* name_of(Update update) { return update == Update::local ? "local" : "broadcast"; }
+[[nodiscard]] constexpr const char* name_of(Update update) {
+  return update == Update::local ? "local" : "broadcast";
+}
 
 /// A model over a list of devices, its batch and its optimizer.
 class Training {
@@ -31,13 +33,17 @@ class Training {
 
 struct Net {
   std::string name, about, rows_are;  ///< `mlp`, its sizes, what a row of the batch is
-  std::string peer;                   ///< its rows are called <peer>_b<rows>_sgd and <peer>_b<rows>_ddp
-  std::int64_t strong, weak;          ///< rows in all, rows a device
-  std::int64_t checked;               ///< rows that the plain reference computes
-  int steps;                          ///< timed in a turn
-  bool judged;                        ///< has bars of efficiency
-  std::function<std::unique_ptr<Training>(const std::vector<braid::Device>&, std::int64_t rows, Update)> make;
-  std::function<std::vector<double>(std::int64_t rows, int steps)> reference;  ///< losses by another way
+  /// its rows are called <peer>_b<rows>_sgd and <peer>_b<rows>_ddp
+  std::string peer;
+  std::int64_t strong, weak;  ///< rows in all, rows a device
+  std::int64_t checked;       ///< rows that the plain reference computes
+  int steps;                  ///< timed in a turn
+  bool judged;                ///< has bars of efficiency
+  std::function<std::unique_ptr<Training>(const std::vector<braid::Device>&, std::int64_t rows,
+                                          Update)>
+      make;
+  /// losses by another way
+  std::function<std::vector<double>(std::int64_t rows, int steps)> reference;
 };
 
 /// All of them, in the order in which they are measured.

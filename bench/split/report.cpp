@@ -7,15 +7,19 @@ namespace bench::split {
 
 using braid::parallel::DataParallelReport;
 
-std::vector<std::pair<Config, Predicted>> write_report(const Net& net, const Setup& setup, Update update, const Measured& measured, const std::string& stem) {
+std::vector<std::pair<Config, Predicted>> write_report(const Net& net, const Setup& setup,
+                                                       Update update, const Measured& measured,
+                                                       const std::string& stem) {
   constexpr int kRecordedSteps = 8;
-  DataParallelReport report("bench_split: " + net.name + " (" + net.about + "), update " + name_of(update));
+  DataParallelReport report("bench_split: " + net.name + " (" + net.about + "), update " +
+                            name_of(update));
   std::vector<std::pair<Config, Predicted>> list;
   for (const Config& config : configurations(net, setup)) {
     const Time time = measured.run(config);
     if ((config.devices > 1 && config.update != update) || !(time.us > 0)) continue;
     const std::vector<braid::Device> devices = first_devices(config.devices);
-    const auto training = net.make(devices, config.rows, config.update);  // alone: the report counts the devices' memory
+    // alone: the report counts the devices' memory
+    const auto training = net.make(devices, config.rows, config.update);
     (void)training->step();
     auto recording = report.record(devices, config.rows);
     recording.set_seconds(time.us * 1e-6);
@@ -28,7 +32,8 @@ std::vector<std::pair<Config, Predicted>> write_report(const Net& net, const Set
     list.push_back({config, {}});
   }
   for (const Timed<Config>& timed : measured.independent)
-    if (const double us = timed.series.time(); us > 0) report.add_independent(timed.key.devices, timed.key.rows, us * 1e-6);
+    if (const double us = timed.series.time(); us > 0)
+      report.add_independent(timed.key.devices, timed.key.rows, us * 1e-6);
   const std::vector<braid::parallel::Prediction> predictions = report.predictions();
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::optional<double> apart = predictions.at(i).predicted_apart;

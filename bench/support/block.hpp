@@ -5,7 +5,8 @@
 
 #include "support/rows.hpp"
 
-// The row block_sgd: one pre-norm Transformer block, width 256, 8 heads, causal, a feed-forward net of 1024 with GELU, on 8 sequences of 128.
+// The row block_sgd: one pre-norm Transformer block, width 256, 8 heads, causal, a feed-forward net
+// of 1024 with GELU, on 8 sequences of 128.
 namespace bench {
 
 struct Block : braid::nn::Module {
@@ -15,7 +16,8 @@ struct Block : braid::nn::Module {
   braid::nn::Linear wide{256, 1024}, narrow{1024, 256};
   braid::Tensor operator()(const braid::Tensor& x) const {
     const std::int64_t batch = x.size(0), n = x.size(1);
-    const braid::Tensor heads = braid::packed_attention(qkv(norm1(x)).reshape({batch, n, 3, 8, 32}), {}, 0, true);
+    const braid::Tensor heads =
+        braid::packed_attention(qkv(norm1(x)).reshape({batch, n, 3, 8, 32}), {}, 0, true);
     const braid::Tensor y = x + out(heads.reshape({batch, n, 256}));
     return y + narrow(braid::gelu(wide(norm2(y))));
   }
@@ -26,13 +28,15 @@ struct Block : braid::nn::Module {
   return braid::tensor(uniform(count * 128 * 256, seed)).reshape({count, 128, 256});
 }
 
-/// The losses by another way: float64, and gradients by recorded ops alone (create_graph), so that no fused backward takes part.
+/// The losses by another way: float64, and gradients by recorded ops alone (create_graph), so that
+/// no fused backward takes part.
 [[nodiscard]] inline std::vector<double> block_reference(int steps, std::int64_t count = 8) {
   using namespace braid;
   Block model;
   fill(parameters(model));
   to(model, DType::float64);
-  const Tensor x = sequences(kInputSeed, count).to(DType::float64), target = sequences(kTargetSeed, count).to(DType::float64);
+  const Tensor x = sequences(kInputSeed, count).to(DType::float64),
+               target = sequences(kTargetSeed, count).to(DType::float64);
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
     const Tensor loss = square(model(x) - target).mean();
@@ -40,7 +44,8 @@ struct Block : braid::nn::Module {
     const std::vector<Tensor> list = parameters(model);
     const std::vector<Tensor> gradients = grad(std::span(&loss, 1), list, {}, false, true);
     const NoGrad guard;
-    for (std::size_t i = 0; i < list.size(); ++i) list[i].sub_(gradients[i].detach(), kLearningRate);
+    for (std::size_t i = 0; i < list.size(); ++i)
+      list[i].sub_(gradients[i].detach(), kLearningRate);
   }
   return losses;
 }

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-// The numbers that every side of a benchmark trains on: functions of (seed, index) alone. peers/rows.py and peers/peer.cpp have the same.
+// The numbers that every side of a benchmark trains on: functions of (seed, index) alone.
+// peers/rows.py and peers/peer.cpp have the same.
 namespace bench {
 
 /// 24 bits of lowbias32 of index + seed · 0x9E3779B9.
@@ -15,21 +16,25 @@ namespace bench {
 }
 
 /// `count` numbers in [-scale, scale); with scale 1 they are exact in float32.
-[[nodiscard]] inline std::vector<float> uniform(std::int64_t count, std::uint64_t seed, double scale = 1.0) {
+[[nodiscard]] inline std::vector<float> uniform(std::int64_t count, std::uint64_t seed,
+                                                double scale = 1.0) {
   std::vector<float> v(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>((hash24(seed, i) * 0x1p-23 - 1.0) * scale);
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] = static_cast<float>((hash24(seed, i) * 0x1p-23 - 1.0) * scale);
   return v;
 }
 
 /// `count` labels in [0, classes).
-[[nodiscard]] inline std::vector<std::int64_t> labels(std::int64_t count, std::uint32_t classes, std::uint64_t seed) {
+[[nodiscard]] inline std::vector<std::int64_t> labels(std::int64_t count, std::uint32_t classes,
+                                                      std::uint64_t seed) {
   std::vector<std::int64_t> v(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = hash24(seed, i) % classes;
   return v;
 }
 
 /// Weights of parameter number k, a matrix [out, in] or the bias that follows it.
-[[nodiscard]] inline std::vector<float> weights(std::int64_t count, std::uint64_t k, std::int64_t fan_in) {
+[[nodiscard]] inline std::vector<float> weights(std::int64_t count, std::uint64_t k,
+                                                std::int64_t fan_in) {
   return uniform(count, 100 + k, 1.0 / std::sqrt(static_cast<double>(fan_in)));
 }
 

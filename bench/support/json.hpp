@@ -9,8 +9,9 @@
 
 namespace bench {
 
-/// A JSON object or list under construction, written in the order given: `Json row; row.set("name", name).set("ratio", 2.5);`
-/// A number that is not finite is written as null.
+/// A JSON object or list under construction, written in the order given:
+/// `Json row; row.set("name", name).set("ratio", 2.5);` A number that is not finite is written as
+/// null.
 class Json {
  public:
   Json& set(std::string_view key, double value) { return add(key, number(value)); }

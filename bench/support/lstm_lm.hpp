@@ -7,7 +7,8 @@
 
 #include "support/rows.hpp"
 
-// The row of the word language model: 2 LSTM layers of 200 over 35 words × 20 texts, 10,000 words, gradients cut to a norm of 0.25, SGD.
+// The row of the word language model: 2 LSTM layers of 200 over 35 words × 20 texts, 10,000 words,
+// gradients cut to a norm of 0.25, SGD.
 namespace bench {
 
 struct LstmLmSizes {
@@ -19,8 +20,13 @@ struct LstmLm : braid::nn::Module {
   braid::nn::Embedding encoder;
   braid::nn::LSTM rnn;
   braid::nn::Linear decoder;
-  explicit LstmLm(const LstmLmSizes& s) : encoder(s.words, s.width), rnn(s.width, s.width, {.num_layers = s.layers}), decoder(s.width, s.words) {}
-  braid::Tensor operator()(const braid::Tensor& words) const { return decoder(rnn(encoder(words)).output.flatten(0, 1)); }
+  explicit LstmLm(const LstmLmSizes& s)
+      : encoder(s.words, s.width),
+        rnn(s.width, s.width, {.num_layers = s.layers}),
+        decoder(s.width, s.words) {}
+  braid::Tensor operator()(const braid::Tensor& words) const {
+    return decoder(rnn(encoder(words)).output.flatten(0, 1));
+  }
   BRAID_FIELDS(encoder, rnn, decoder)
 };
 
@@ -28,8 +34,11 @@ class LstmLmRow {
  public:
   explicit LstmLmRow(const LstmLmSizes& s = {})
       : model_(s),
-        words_(braid::tensor(labels(s.steps * s.batch, static_cast<std::uint32_t>(s.words), kInputSeed)).reshape({s.steps, s.batch})),
-        next_(braid::tensor(labels(s.steps * s.batch, static_cast<std::uint32_t>(s.words), kTargetSeed))),
+        words_(braid::tensor(
+                   labels(s.steps * s.batch, static_cast<std::uint32_t>(s.words), kInputSeed))
+                   .reshape({s.steps, s.batch})),
+        next_(braid::tensor(
+            labels(s.steps * s.batch, static_cast<std::uint32_t>(s.words), kTargetSeed))),
         parameters_(braid::parameters(model_)),
         optimizer_(parameters_, {.lr = kLearningRate}) {
     reset();
@@ -77,6 +86,7 @@ class LstmLmRow {
 };
 
 /// Losses of its first steps in plain double loops.
-[[nodiscard]] std::vector<double> reference_lstm_lm_losses(int steps, const LstmLmSizes& sizes = {});
+[[nodiscard]] std::vector<double> reference_lstm_lm_losses(int steps,
+                                                           const LstmLmSizes& sizes = {});
 
 }  // namespace bench

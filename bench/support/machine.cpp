@@ -32,7 +32,8 @@ std::string isa() {
 #if defined(__x86_64__)
   std::string best = "sse2";
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = "avx2";
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
     best = "avx512";
   const char* forced = std::getenv("BRAID_ISA");
   return forced && *forced ? best + " (BRAID_ISA=" + forced + ")" : best;
@@ -49,10 +50,12 @@ std::string compiler() {
 #endif
 }
 
-// The commit of the sources, with a mark if they were changed since. "unknown" outside a git checkout.
+// The commit of the sources, with a mark if they were changed since. "unknown" outside a git
+// checkout.
 std::string commit() {
   const std::string git = std::string("git -C '") + BRAID_SOURCE_DIR + "' ";
-  const std::string command = git + "rev-parse --short HEAD 2>/dev/null && " + git + "diff --quiet HEAD 2>/dev/null || echo +changes";
+  const std::string command = git + "rev-parse --short HEAD 2>/dev/null && " + git +
+                              "diff --quiet HEAD 2>/dev/null || echo +changes";
   std::string out;
   if (FILE* pipe = popen(command.c_str(), "r")) {
     std::array<char, 128> buffer{};
@@ -69,7 +72,10 @@ double load() {
   return getloadavg(values, 1) == 1 ? values[0] : -1;
 }
 
-double memory_gib() { return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)) / (1024.0 * 1024.0 * 1024.0); }
+double memory_gib() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<double>(sysconf(_SC_PAGE_SIZE)) / (1024.0 * 1024.0 * 1024.0);
+}
 
 std::string kernel() {
   utsname name{};
@@ -78,7 +84,8 @@ std::string kernel() {
 
 // Processors that share a core with this one, as the kernel lists them; itself if it does not say.
 std::string siblings(int cpu) {
-  std::ifstream in("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
+  std::ifstream in("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                   "/topology/thread_siblings_list");
   std::string list;
   return std::getline(in, list) && !list.empty() ? list : std::to_string(cpu);
 }
@@ -111,21 +118,28 @@ std::size_t physical_cores() { return all_cores().physical; }
 
 std::string core_list(std::size_t count) {
   std::string text;
-  for (std::size_t i = 0; i < count && i < all_cores().list.size(); ++i) text += (i ? "," : "") + std::to_string(all_cores().list[i]);
+  for (std::size_t i = 0; i < count && i < all_cores().list.size(); ++i)
+    text += (i ? "," : "") + std::to_string(all_cores().list[i]);
   return text;
 }
 
 void stay_on(std::size_t count) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  for (std::size_t i = 0; i < count && i < all_cores().list.size(); ++i) CPU_SET(all_cores().list[i], &mask);
+  for (std::size_t i = 0; i < count && i < all_cores().list.size(); ++i)
+    CPU_SET(all_cores().list[i], &mask);
   sched_setaffinity(0, sizeof mask, &mask);  // where the system refuses, the threads stay free
 }
 
 Json machine_card() {
   Json card;
-  card.set("cpu", cpu_model()).set("cores", static_cast<int>(all_cores().physical)).set("threads", static_cast<int>(std::thread::hardware_concurrency()));
-  card.set("isa", isa()).set("memory_gib", memory_gib()).set("compiler", compiler()).set("kernel", kernel());
+  card.set("cpu", cpu_model())
+      .set("cores", static_cast<int>(all_cores().physical))
+      .set("threads", static_cast<int>(std::thread::hardware_concurrency()));
+  card.set("isa", isa())
+      .set("memory_gib", memory_gib())
+      .set("compiler", compiler())
+      .set("kernel", kernel());
   card.set("braid", braid::version()).set("commit", commit()).set("load", load());
   return card;
 }
@@ -134,15 +148,18 @@ std::string machine_line() {
   char memory[32], busy[32];
   std::snprintf(memory, sizeof memory, "%.0f GiB", memory_gib());
   std::snprintf(busy, sizeof busy, "%.2f", load());
-  return cpu_model() + ", " + std::to_string(all_cores().physical) + " cores, " + isa() + ", " + memory + ", " + kernel() + ", " + compiler() + ", commit " +
-         commit() + ", load " + busy;
+  return cpu_model() + ", " + std::to_string(all_cores().physical) + " cores, " + isa() + ", " +
+         memory + ", " + kernel() + ", " + compiler() + ", commit " + commit() + ", load " + busy;
 }
 
 std::string busy_warning() {
   const double now = load();
   if (now < 0.5) return "";
   char text[120];
-  std::snprintf(text, sizeof text, "warning: the load was %.1f before the start: other programs share the cores, do not quote these figures", now);
+  std::snprintf(text, sizeof text,
+                "warning: the load was %.1f before the start: other programs share the cores, do "
+                "not quote these figures",
+                now);
   return text;
 }
 

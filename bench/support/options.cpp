@@ -13,15 +13,24 @@
 
 namespace bench {
 
-Options read_options(int argc, char** argv, const std::string& about, const std::vector<OwnOption>& own) {
+Options read_options(int argc, char** argv, const std::string& about,
+                     const std::vector<OwnOption>& own) {
   Options o;
   const char* folder = std::getenv("BRAID_PEERS");
   o.peers = folder && *folder ? folder : std::string(BRAID_SOURCE_DIR) + "/build/peers-venv";
   const auto usage = [&](int code) {
-    std::printf("%s\n\n  --json FILE   write the rows\n  --peers DIR   where bench/peers/setup.sh put PyTorch\n  --no-peers    Braid alone\n", about.c_str());
-    std::printf("  --rounds N    rounds of ABBA turns (5)\n  --check       compare results, time nothing\n  --strict      a missed bar is exit code 1\n");
+    std::printf(
+        "%s\n\n  --json FILE   write the rows\n  --peers DIR   where bench/peers/setup.sh put "
+        "PyTorch\n  --no-peers    Braid alone\n",
+        about.c_str());
+    std::printf(
+        "  --rounds N    rounds of ABBA turns (5)\n  --check       compare results, time nothing\n "
+        " --strict      a missed bar is exit code 1\n");
     for (const OwnOption& option : own)
-      std::printf("  %-13s %s\n", (std::string(option.name) + (option.value ? std::string(" ") + option.value : "")).c_str(), option.about);
+      std::printf("  %-13s %s\n",
+                  (std::string(option.name) + (option.value ? std::string(" ") + option.value : ""))
+                      .c_str(),
+                  option.about);
     std::exit(code);
   };
   for (int i = 1; i < argc; ++i) {
@@ -33,7 +42,8 @@ Options read_options(int argc, char** argv, const std::string& about, const std:
       }
       return argv[++i];
     };
-    const auto mine = std::find_if(own.begin(), own.end(), [&](const OwnOption& option) { return word == option.name; });
+    const auto mine = std::find_if(own.begin(), own.end(),
+                                   [&](const OwnOption& option) { return word == option.name; });
     if (mine != own.end()) o.own[mine->name] = mine->value ? value() : std::string();
     else if (word == "--json") o.json = value();
     else if (word == "--peers") o.peers = value();
@@ -57,13 +67,16 @@ int Options::number(std::string_view name, int otherwise, int most) const {
   const std::string text = value(name, std::to_string(otherwise));
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= 1 && number <= most) return number;
-  std::fprintf(stderr, "%s: expected a number from 1 to %d, got '%s'\n", std::string(name).c_str(), most, text.c_str());
+  if (error == std::errc() && end == text.data() + text.size() && number >= 1 && number <= most)
+    return number;
+  std::fprintf(stderr, "%s: expected a number from 1 to %d, got '%s'\n", std::string(name).c_str(),
+               most, text.c_str());
   std::exit(2);
 }
 
 int run_program(int argc, char** argv, const Program& program, int (*run)(const Options&)) {
-  const Options options = read_options(argc, argv, std::string(program.name) + ": " + program.about, program.options);
+  const Options options =
+      read_options(argc, argv, std::string(program.name) + ": " + program.about, program.options);
   if (program.cores > 0) stay_on(static_cast<std::size_t>(program.cores));
   for (const auto& [name, value] : program.environment) setenv(name, value, 1);
   setvbuf(stdout, nullptr, _IOLBF, 0);

@@ -30,7 +30,9 @@ const char* after(const std::string& json, const char* key) {
 
 }  // namespace
 
-Peer::Peer(std::string name, const std::string& program, const std::string& cores, const std::string& variable) : name_(std::move(name)) {
+Peer::Peer(std::string name, const std::string& program, const std::string& cores,
+           const std::string& variable)
+    : name_(std::move(name)) {
   if (access(program.c_str(), X_OK) != 0) {
     error_ = "not set up (bench/peers/setup.sh makes it)";
     return;
@@ -69,7 +71,8 @@ Peer::Peer(std::string name, const std::string& program, const std::string& core
     return;
   }
   if (const auto hello = ask("hello")) {
-    if (const char* version = after(*hello, "version")) name_ += " " + std::string(version + 1, std::strcspn(version + 1, "\""));
+    if (const char* version = after(*hello, "version"))
+      name_ += " " + std::string(version + 1, std::strcspn(version + 1, "\""));
   } else {
     stop(true);
   }
@@ -102,7 +105,9 @@ std::optional<std::string> Peer::read_line(int timeout_s) {
       buffer_.erase(0, end + 1);
       return line;
     }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          deadline - std::chrono::steady_clock::now())
+                          .count();
     pollfd wait{from_, POLLIN, 0};
     const int ready = left > 0 ? poll(&wait, 1, static_cast<int>(left)) : 0;
     if (ready < 0 && errno == EINTR) continue;
@@ -140,7 +145,8 @@ std::optional<std::string> Peer::ask(const std::string& line) {
   return answer;
 }
 
-double Peer::peak_bytes() const {  // of the process as it is: getrusage would count its parent's pages before exec too
+// of the process as it is: getrusage would count its parent's pages before exec too
+double Peer::peak_bytes() const {
   std::ifstream in("/proc/" + std::to_string(pid_) + "/status");
   double kib = 0;
   for (std::string line; std::getline(in, line);)
@@ -149,7 +155,8 @@ double Peer::peak_bytes() const {  // of the process as it is: getrusage would c
 }
 
 std::optional<double> Peer::run(const std::string& row, int threads, int iterations) {
-  const auto answer = ask("run " + row + " " + std::to_string(threads) + " " + std::to_string(iterations));
+  const auto answer =
+      ask("run " + row + " " + std::to_string(threads) + " " + std::to_string(iterations));
   if (!answer) return std::nullopt;
   const char* us = after(*answer, "us");
   const double value = us ? std::strtod(us, nullptr) : 0;
@@ -161,7 +168,8 @@ std::optional<double> Peer::run(const std::string& row, int threads, int iterati
 }
 
 std::vector<double> Peer::losses(const std::string& row, int threads, int count) {
-  const auto answer = ask("losses " + row + " " + std::to_string(threads) + " " + std::to_string(count));
+  const auto answer =
+      ask("losses " + row + " " + std::to_string(threads) + " " + std::to_string(count));
   std::vector<double> values;
   const char* at = answer ? after(*answer, "losses") : nullptr;
   while (at && *at != ']' && *at != '\0') {

@@ -7,12 +7,14 @@
 
 namespace bench {
 
-/// A peer program that waits on a pipe for commands (bench/peers/README.md). It is started at once, so that its start-up is no part of any time.
+/// A peer program that waits on a pipe for commands (bench/peers/README.md). It is started at once,
+/// so that its start-up is no part of any time.
 class Peer {
  public:
-  /// `program`: the launcher; `name`: what tables call it; `cores`: BRAID_PIN_CORES; `variable`: one more of its environment. A peer that does not start is not
-  /// available().
-  Peer(std::string name, const std::string& program, const std::string& cores, const std::string& variable = {});
+  /// `program`: the launcher; `name`: what tables call it; `cores`: BRAID_PIN_CORES; `variable`:
+  /// one more of its environment. A peer that does not start is not available().
+  Peer(std::string name, const std::string& program, const std::string& cores,
+       const std::string& variable = {});
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;

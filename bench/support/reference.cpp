@@ -11,16 +11,20 @@ namespace bench {
 
 using namespace plain;
 
-std::vector<double> reference_losses(const std::vector<std::int64_t>& sizes, std::int64_t rows, bool squared, int steps, bool adam) {
+std::vector<double> reference_losses(const std::vector<std::int64_t>& sizes, std::int64_t rows,
+                                     bool squared, int steps, bool adam) {
   std::vector<Layer> layers;
   for (std::size_t l = 0; l + 1 < sizes.size(); ++l) {
     const std::int64_t in = sizes[l], out = sizes[l + 1];
-    layers.push_back({static_cast<std::size_t>(in), static_cast<std::size_t>(out), widen(weights(in * out, 2 * l, in)), widen(weights(out, 2 * l + 1, in))});
+    layers.push_back({static_cast<std::size_t>(in), static_cast<std::size_t>(out),
+                      widen(weights(in * out, 2 * l, in)), widen(weights(out, 2 * l + 1, in))});
   }
   const auto n = static_cast<std::size_t>(rows);
   const Matrix x = widen(uniform(rows * sizes.front(), kInputSeed));
   const Matrix target = squared ? widen(uniform(rows * sizes.back(), kTargetSeed)) : Matrix();
-  const std::vector<std::int64_t> label = squared ? std::vector<std::int64_t>() : labels(rows, static_cast<std::uint32_t>(sizes.back()), kTargetSeed);
+  const std::vector<std::int64_t> label =
+      squared ? std::vector<std::int64_t>()
+              : labels(rows, static_cast<std::uint32_t>(sizes.back()), kTargetSeed);
 
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
@@ -45,10 +49,12 @@ std::vector<double> reference_losses(const std::vector<std::int64_t>& sizes, std
 std::vector<double> reference_cnn_losses(std::int64_t rows, int steps) {
   const auto n = static_cast<std::size_t>(rows);
   const auto conv = [](std::int64_t in, std::int64_t out, std::size_t side, std::uint64_t k) {
-    return Conv{static_cast<std::size_t>(in), static_cast<std::size_t>(out), side, widen(weights(out * in * 9, k, in * 9)), widen(weights(out, k + 1, in * 9))};
+    return Conv{static_cast<std::size_t>(in), static_cast<std::size_t>(out), side,
+                widen(weights(out * in * 9, k, in * 9)), widen(weights(out, k + 1, in * 9))};
   };
   const auto dense = [](std::int64_t in, std::int64_t out, std::uint64_t k) {
-    return Layer{static_cast<std::size_t>(in), static_cast<std::size_t>(out), widen(weights(out * in, k, in)), widen(weights(out, k + 1, in))};
+    return Layer{static_cast<std::size_t>(in), static_cast<std::size_t>(out),
+                 widen(weights(out * in, k, in)), widen(weights(out, k + 1, in))};
   };
   const auto relu = [](Matrix y) {
     for (double& v : y) v = std::max(v, 0.0);
@@ -58,7 +64,8 @@ std::vector<double> reference_cnn_losses(std::int64_t rows, int steps) {
   Layer hidden = dense(1600, 128, 4), last = dense(128, 10, 6);
   const Matrix x = widen(uniform(rows * 28 * 28, kInputSeed));
   const std::vector<std::int64_t> label = labels(rows, 10, kTargetSeed);
-  const auto unpool = [](const Pooled& p, const Matrix& dy, const Matrix& y) {  // and back through the ReLU before it
+  // and back through the ReLU before it
+  const auto unpool = [](const Pooled& p, const Matrix& dy, const Matrix& y) {
     Matrix dx(y.size(), 0.0);
     for (std::size_t i = 0; i < dy.size(); ++i)
       if (y[p.from[i]] > 0) dx[p.from[i]] = dy[i];
@@ -82,7 +89,8 @@ std::vector<double> reference_cnn_losses(std::int64_t rows, int steps) {
   return losses;
 }
 
-std::string compare_losses(const std::vector<double>& got, const std::vector<double>& want, double rtol) {
+std::string compare_losses(const std::vector<double>& got, const std::vector<double>& want,
+                           double rtol) {
   std::ostringstream out;
   out.precision(9);
   if (got.size() != want.size()) {

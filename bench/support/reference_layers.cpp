@@ -14,7 +14,8 @@ Matrix forward(const Layer& layer, const Matrix& x, std::size_t rows) {
   for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t o = 0; o < layer.out; ++o) {
       double sum = layer.bias[o];
-      for (std::size_t i = 0; i < layer.in; ++i) sum += x[r * layer.in + i] * layer.weight[o * layer.in + i];
+      for (std::size_t i = 0; i < layer.in; ++i)
+        sum += x[r * layer.in + i] * layer.weight[o * layer.in + i];
       y[r * layer.out + o] = sum;
     }
   return y;
@@ -31,7 +32,8 @@ void adam_step(Matrix& p, const Matrix& g, Matrix& mean, Matrix& square, int ste
   for (std::size_t i = 0; i < p.size(); ++i) {
     mean[i] = 0.9 * mean[i] + 0.1 * g[i];
     square[i] = 0.999 * square[i] + 0.001 * g[i] * g[i];
-    p[i] -= 0.001 / (1 - std::pow(0.9, step)) * mean[i] / (std::sqrt(square[i] / (1 - std::pow(0.999, step))) + 1e-8);
+    p[i] -= 0.001 / (1 - std::pow(0.9, step)) * mean[i] /
+            (std::sqrt(square[i] / (1 - std::pow(0.999, step))) + 1e-8);
   }
 }
 
@@ -61,8 +63,7 @@ Matrix backward(Layer& layer, const Matrix& x, const Matrix& dy, std::size_t row
 namespace {
 
 /// f(places of x, weight and y) for every product.
-template <class F>
-void for_products(const Conv& c, std::size_t n, F f) {
+template <class F> void for_products(const Conv& c, std::size_t n, F f) {
   const std::size_t to = c.side - 2;
   for (std::size_t image = 0; image < n; ++image)
     for (std::size_t o = 0; o < c.out; ++o)
@@ -70,7 +71,8 @@ void for_products(const Conv& c, std::size_t n, F f) {
         for (std::size_t k = 0; k < 9; ++k)
           for (std::size_t h = 0; h < to; ++h)
             for (std::size_t w = 0; w < to; ++w)
-              f(((image * c.in + i) * c.side + h + k / 3) * c.side + w + k % 3, (o * c.in + i) * 9 + k, ((image * c.out + o) * to + h) * to + w);
+              f(((image * c.in + i) * c.side + h + k / 3) * c.side + w + k % 3,
+                (o * c.in + i) * 9 + k, ((image * c.out + o) * to + h) * to + w);
 }
 
 }  // namespace
@@ -79,7 +81,9 @@ Matrix forward(const Conv& layer, const Matrix& x, std::size_t n) {
   const std::size_t places = (layer.side - 2) * (layer.side - 2);
   Matrix y(n * layer.out * places);
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = layer.bias[i / places % layer.out];
-  for_products(layer, n, [&](std::size_t from, std::size_t by, std::size_t to) { y[to] += x[from] * layer.weight[by]; });
+  for_products(layer, n, [&](std::size_t from, std::size_t by, std::size_t to) {
+    y[to] += x[from] * layer.weight[by];
+  });
   return y;
 }
 
@@ -133,7 +137,8 @@ double cross_entropy(Matrix& y, const std::vector<std::int64_t>& label) {
     double sum = 0;
     for (std::size_t c = 0; c < classes; ++c) sum += std::exp(row[c] - top);
     loss += top + std::log(sum) - row[at];
-    for (std::size_t c = 0; c < classes; ++c) row[c] = (std::exp(row[c] - top) / sum - (c == at)) / static_cast<double>(rows);
+    for (std::size_t c = 0; c < classes; ++c)
+      row[c] = (std::exp(row[c] - top) / sum - (c == at)) / static_cast<double>(rows);
   }
   return loss / static_cast<double>(rows);
 }

@@ -12,13 +12,15 @@ using Matrix = std::vector<double>;  // row-major
 
 struct Layer {
   std::size_t in, out;
-  Matrix weight, bias;                                                            // [out, in], [out]
+  // [out, in], [out]
+  Matrix weight, bias;
   Matrix weight_mean = {}, weight_square = {}, bias_mean = {}, bias_square = {};  // of Adam
 };
 /// y[r, o] = x[r, :] · weight[o, :] + bias[o]
 [[nodiscard]] Matrix forward(const Layer& layer, const Matrix& x, std::size_t rows);
 /// Gradient of the input; the layer takes its step: number `adam` of Adam, or, for 0, one of SGD.
-[[nodiscard]] Matrix backward(Layer& layer, const Matrix& x, const Matrix& dy, std::size_t rows, int adam = 0);
+[[nodiscard]] Matrix backward(Layer& layer, const Matrix& x, const Matrix& dy, std::size_t rows,
+                              int adam = 0);
 
 /// 3×3 kernels over [n, in, side, side], without padding.
 struct Conv {
@@ -28,7 +30,8 @@ struct Conv {
 [[nodiscard]] Matrix forward(const Conv& layer, const Matrix& x, std::size_t n);
 [[nodiscard]] Matrix backward(Conv& layer, const Matrix& x, const Matrix& dy, std::size_t n);
 
-/// The largest of 2×2 windows of `planes` images, and where each was; the last row and column of an odd side are left out.
+/// The largest of 2×2 windows of `planes` images, and where each was; the last row and column of an
+/// odd side are left out.
 struct Pooled {
   Matrix y;
   std::vector<std::size_t> from;

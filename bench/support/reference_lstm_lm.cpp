@@ -1,5 +1,5 @@
-// The word language model by its formulas, in double. The inner loops add a multiple of one row to another, so that they are quick enough to be run before
-// each benchmark.
+// The word language model by its formulas, in double. The inner loops add a multiple of one row to
+// another, so that they are quick enough to be run before each benchmark.
 #include <algorithm>
 #include <cmath>
 
@@ -22,7 +22,8 @@ struct Weight {
 };
 
 /// c [m, n] += a [m, k] b [k, n].
-void add_product(const double* a, const double* b, double* c, std::size_t m, std::size_t k, std::size_t n) {
+void add_product(const double* a, const double* b, double* c, std::size_t m, std::size_t k,
+                 std::size_t n) {
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t p = 0; p < k; ++p) {
       const double factor = a[i * k + p];
@@ -36,7 +37,8 @@ Numbers transposed(const Numbers& a, std::size_t rows, std::size_t columns) {
   return t;
 }
 /// grad [out, in] += dyᵀ x over `rows` rows.
-void add_weight_grad(Weight& w, const Numbers& dy, const Numbers& x, std::size_t rows, std::size_t out, std::size_t in) {
+void add_weight_grad(Weight& w, const Numbers& dy, const Numbers& x, std::size_t rows,
+                     std::size_t out, std::size_t in) {
   const Numbers t = transposed(dy, rows, out);
   add_product(t.data(), x.data(), w.grad.data(), out, rows, in);
 }
@@ -65,7 +67,8 @@ struct Layer {
     const std::size_t rows = steps * batch, cells = batch * n;
     const Numbers ih = transposed(w_ih.value, 4 * n, n), hh = transposed(w_hh.value, 4 * n, n);
     gates.resize(rows * 4 * n);
-    for (std::size_t i = 0; i < gates.size(); ++i) gates[i] = b_ih.value[i % (4 * n)] + b_hh.value[i % (4 * n)];
+    for (std::size_t i = 0; i < gates.size(); ++i)
+      gates[i] = b_ih.value[i % (4 * n)] + b_hh.value[i % (4 * n)];
     add_product(x.data(), ih.data(), gates.data(), rows, n, 4 * n);
     h_before.assign(rows * n, 0);
     c.assign((rows + batch) * n, 0);
@@ -77,7 +80,8 @@ struct Layer {
       for (std::size_t b = 0; b < batch; ++b)
         for (std::size_t j = 0; j < n; ++j) {
           double* const g = step + b * 4 * n + j;
-          g[0] = sigmoid(g[0]), g[n] = sigmoid(g[n]), g[2 * n] = std::tanh(g[2 * n]), g[3 * n] = sigmoid(g[3 * n]);
+          g[0] = sigmoid(g[0]), g[n] = sigmoid(g[n]), g[2 * n] = std::tanh(g[2 * n]),
+          g[3 * n] = sigmoid(g[3 * n]);
           const std::size_t at = t * cells + b * n + j;
           c[at + cells] = g[n] * c[at] + g[0] * g[2 * n];
           y[at] = g[3 * n] * std::tanh(c[at + cells]);
@@ -96,7 +100,8 @@ struct Layer {
           const std::size_t cell = b * n + j, at = t * cells + cell;
           const double* const g = &gates[t * 4 * cells + b * 4 * n + j];
           double* const to = &d[t * 4 * cells + b * 4 * n + j];
-          const double squashed = std::tanh(c[at + cells]), arriving = dy[at] + dh[cell], dstate = dc[cell] + arriving * g[3 * n] * (1 - squashed * squashed);
+          const double squashed = std::tanh(c[at + cells]), arriving = dy[at] + dh[cell],
+                       dstate = dc[cell] + arriving * g[3 * n] * (1 - squashed * squashed);
           to[0] = dstate * g[2 * n] * g[0] * (1 - g[0]);
           to[n] = dstate * c[at] * g[n] * (1 - g[n]);
           to[2 * n] = dstate * g[0] * (1 - g[2 * n] * g[2 * n]);
@@ -137,19 +142,22 @@ std::vector<double> reference_lstm_lm_losses(int steps, const LstmLmSizes& s) {
   const std::size_t n = size(s.width), rows = size(s.steps * s.batch), words = size(s.words);
   Weight encoder(s.words * s.width, 0, s.width);
   std::vector<Layer> layers;
-  for (std::int64_t l = 0; l < s.layers; ++l) layers.emplace_back(s, 1 + 4 * static_cast<std::uint64_t>(l));
+  for (std::int64_t l = 0; l < s.layers; ++l)
+    layers.emplace_back(s, 1 + 4 * static_cast<std::uint64_t>(l));
   const auto last = 1 + 4 * static_cast<std::uint64_t>(s.layers);
   Weight decoder(s.words * s.width, last, s.width), bias(s.words, last + 1, s.width);
   std::vector<Weight*> all{&encoder, &decoder, &bias};
   for (Layer& l : layers) all.insert(all.end(), {&l.w_ih, &l.w_hh, &l.b_ih, &l.b_hh});
   const auto classes = static_cast<std::uint32_t>(s.words);
-  const std::vector<std::int64_t> input = labels(s.steps * s.batch, classes, kInputSeed), next = labels(s.steps * s.batch, classes, kTargetSeed);
+  const std::vector<std::int64_t> input = labels(s.steps * s.batch, classes, kInputSeed),
+                                  next = labels(s.steps * s.batch, classes, kTargetSeed);
 
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
     for (Weight* w : all) std::fill(w->grad.begin(), w->grad.end(), 0.0);
     Numbers h(rows * n);
-    for (std::size_t r = 0; r < rows; ++r) std::copy_n(&encoder.value[size(input[r]) * n], n, &h[r * n]);
+    for (std::size_t r = 0; r < rows; ++r)
+      std::copy_n(&encoder.value[size(input[r]) * n], n, &h[r * n]);
     for (Layer& l : layers) h = l.forward(h);
     Numbers logits(rows * words);
     for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = bias.value[i % words];
@@ -168,7 +176,8 @@ std::vector<double> reference_lstm_lm_losses(int steps, const LstmLmSizes& s) {
       for (const double g : w->grad) squares += g * g;
     const double factor = std::min(1.0, kClip / (std::sqrt(squares) + 1e-6));
     for (Weight* w : all)
-      for (std::size_t i = 0; i < w->value.size(); ++i) w->value[i] -= kLearningRate * factor * w->grad[i];
+      for (std::size_t i = 0; i < w->value.size(); ++i)
+        w->value[i] -= kLearningRate * factor * w->grad[i];
   }
   return losses;
 }

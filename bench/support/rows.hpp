@@ -9,7 +9,8 @@
 
 #include "support/formula.hpp"
 
-// Braid's side of the rows, written as a user writes it. peers/rows.py and peers/peer.cpp are its twins.
+// Braid's side of the rows, written as a user writes it. peers/rows.py and peers/peer.cpp are its
+// twins.
 namespace bench {
 
 /// Gives every parameter its weights by the common formula.
@@ -29,12 +30,15 @@ inline void fill(const std::vector<braid::Tensor>& parameters) {
 [[nodiscard]] inline braid::Tensor target(std::int64_t rows, std::int64_t width) {
   return braid::tensor(uniform(rows * width, kTargetSeed)).reshape({rows, width});
 }
-[[nodiscard]] inline braid::Tensor classes(std::int64_t rows, std::uint32_t count) { return braid::tensor(labels(rows, count, kTargetSeed)); }
+[[nodiscard]] inline braid::Tensor classes(std::int64_t rows, std::uint32_t count) {
+  return braid::tensor(labels(rows, count, kTargetSeed));
+}
 
 /// 784 -> hidden -> hidden -> 10 with ReLU.
 [[nodiscard]] inline auto make_mlp(std::int64_t hidden) {
   using namespace braid;
-  return nn::Sequential{nn::Linear(784, hidden), nn::ReLU(), nn::Linear(hidden, hidden), nn::ReLU(), nn::Linear(hidden, 10)};
+  return nn::Sequential{nn::Linear(784, hidden), nn::ReLU(), nn::Linear(hidden, hidden), nn::ReLU(),
+                        nn::Linear(hidden, 10)};
 }
 
 /// Two convolutions with ReLU and max pooling, then two linear layers, over 28×28 images.
@@ -48,20 +52,25 @@ struct Cnn : braid::nn::Module {
   }
   BRAID_FIELDS(conv1, conv2, fc1, fc2)
 };
-[[nodiscard]] inline braid::Tensor images(std::int64_t rows) { return input(rows, 28 * 28).reshape({rows, 1, 28, 28}); }
+[[nodiscard]] inline braid::Tensor images(std::int64_t rows) {
+  return input(rows, 28 * 28).reshape({rows, 1, 28, 28});
+}
 
 /// A model, its batch and its optimizer, with a learning rate of 0.01, or Adam's 0.001.
-template <class Model, class Loss, class Optimizer = braid::optim::SGD>
-class Row {
+template <class Model, class Loss, class Optimizer = braid::optim::SGD> class Row {
  public:
-  Row(Model model, braid::Tensor x, braid::Tensor y, Loss loss) : model_(std::move(model)), x_(std::move(x)), y_(std::move(y)), loss_(loss) { reset(); }
+  Row(Model model, braid::Tensor x, braid::Tensor y, Loss loss)
+      : model_(std::move(model)), x_(std::move(x)), y_(std::move(y)), loss_(loss) {
+    reset();
+  }
   Row(const Row&) = delete;
   Row& operator=(const Row&) = delete;
 
   /// The common weights, and an optimizer without state.
   void reset() {
     fill(braid::parameters(model_));
-    if constexpr (std::is_same_v<Optimizer, braid::optim::SGD>) optimizer_.emplace(braid::parameters(model_), braid::optim::SgdOptions{.lr = kLearningRate});
+    if constexpr (std::is_same_v<Optimizer, braid::optim::SGD>)
+      optimizer_.emplace(braid::parameters(model_), braid::optim::SgdOptions{.lr = kLearningRate});
     else optimizer_.emplace(braid::parameters(model_));
   }
   /// One training step; its loss.
@@ -90,7 +99,11 @@ class Row {
   std::optional<Optimizer> optimizer_;
 };
 
-constexpr auto kMse = [](const braid::Tensor& a, const braid::Tensor& b) { return braid::nn::mse_loss(a, b); };
-constexpr auto kCrossEntropy = [](const braid::Tensor& a, const braid::Tensor& b) { return braid::nn::cross_entropy(a, b); };
+constexpr auto kMse = [](const braid::Tensor& a, const braid::Tensor& b) {
+  return braid::nn::mse_loss(a, b);
+};
+constexpr auto kCrossEntropy = [](const braid::Tensor& a, const braid::Tensor& b) {
+  return braid::nn::cross_entropy(a, b);
+};
 
 }  // namespace bench

@@ -9,7 +9,8 @@
 namespace bench {
 namespace {
 
-/// The first 32 bits of the fractional parts of the cube roots of the first 64 primes; long double holds enough of them.
+/// The first 32 bits of the fractional parts of the cube roots of the first 64 primes; long double
+/// holds enough of them.
 std::array<std::uint32_t, 64> constants() {
   std::array<std::uint32_t, 64> k{};
   std::size_t found = 0;
@@ -29,17 +30,23 @@ void Sha256::block(const unsigned char* bytes) {
   static const std::array<std::uint32_t, 64> k = constants();
   std::array<std::uint32_t, 64> w{};
   for (std::size_t i = 0; i < 16; ++i)
-    w[i] = static_cast<std::uint32_t>(bytes[4 * i]) << 24 | static_cast<std::uint32_t>(bytes[4 * i + 1]) << 16 |
+    w[i] = static_cast<std::uint32_t>(bytes[4 * i]) << 24 |
+           static_cast<std::uint32_t>(bytes[4 * i + 1]) << 16 |
            static_cast<std::uint32_t>(bytes[4 * i + 2]) << 8 | bytes[4 * i + 3];
   for (std::size_t i = 16; i < 64; ++i) {
     const std::uint32_t a = w[i - 15], b = w[i - 2];
-    w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ (a >> 3)) + w[i - 7] + (std::rotr(b, 17) ^ std::rotr(b, 19) ^ (b >> 10));
+    w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ (a >> 3)) + w[i - 7] +
+           (std::rotr(b, 17) ^ std::rotr(b, 19) ^ (b >> 10));
   }
   std::array<std::uint32_t, 8> s = state_;
   for (std::size_t i = 0; i < 64; ++i) {
-    const std::uint32_t choose = (s[4] & s[5]) ^ (~s[4] & s[6]), majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-    const std::uint32_t t1 = s[7] + (std::rotr(s[4], 6) ^ std::rotr(s[4], 11) ^ std::rotr(s[4], 25)) + choose + k[i] + w[i];
-    const std::uint32_t t2 = (std::rotr(s[0], 2) ^ std::rotr(s[0], 13) ^ std::rotr(s[0], 22)) + majority;
+    const std::uint32_t choose = (s[4] & s[5]) ^ (~s[4] & s[6]),
+                        majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
+    const std::uint32_t t1 = s[7] +
+                             (std::rotr(s[4], 6) ^ std::rotr(s[4], 11) ^ std::rotr(s[4], 25)) +
+                             choose + k[i] + w[i];
+    const std::uint32_t t2 =
+        (std::rotr(s[0], 2) ^ std::rotr(s[0], 13) ^ std::rotr(s[0], 22)) + majority;
     std::rotate(s.begin(), s.end() - 1, s.end());
     s[0] = t1 + t2;
     s[4] += t1;

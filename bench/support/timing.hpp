@@ -14,9 +14,9 @@ namespace bench {
   return v.size() % 2 ? v[middle] : (v[middle - 1] + v[middle]) / 2;
 }
 
-/// Median time of a step in us over at most 50 timed batches, after a warm-up of 3 steps and a tenth of `iterations`: as the peers do it.
-template <class Step>
-[[nodiscard]] double time_step(int iterations, Step&& step) {
+/// Median time of a step in us over at most 50 timed batches, after a warm-up of 3 steps and a
+/// tenth of `iterations`: as the peers do it.
+template <class Step> [[nodiscard]] double time_step(int iterations, Step&& step) {
   using Clock = std::chrono::steady_clock;
   for (int i = 0; i < 3 + iterations / 10; ++i) step();
   const int batches = std::min(50, iterations), steps = iterations / batches;
@@ -25,7 +25,8 @@ template <class Step>
   for (int b = 0; b < batches; ++b) {
     const auto start = Clock::now();
     for (int i = 0; i < steps; ++i) step();
-    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count() / steps);
+    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count() /
+                    steps);
   }
   return median(std::move(times));
 }
@@ -35,21 +36,26 @@ struct Series {
   std::vector<double> us;  ///< one time a turn; two turns a round
   bool failed = false;     ///< a turn gave no time: the contender counts as missing
   [[nodiscard]] double time() const { return failed ? 0 : median(us); }
-  /// Twin ratio: how far apart the two turns of a round lie, median over the rounds. A ratio nearer to 1 than twice this says nothing.
+  /// Twin ratio: how far apart the two turns of a round lie, median over the rounds. A ratio nearer
+  /// to 1 than twice this says nothing.
   [[nodiscard]] double noise() const {
     std::vector<double> apart;
-    for (std::size_t i = 0; i + 1 < us.size(); i += 2) apart.push_back(std::max(us[i], us[i + 1]) / std::min(us[i], us[i + 1]) - 1);
+    for (std::size_t i = 0; i + 1 < us.size(); i += 2)
+      apart.push_back(std::max(us[i], us[i + 1]) / std::min(us[i], us[i + 1]) - 1);
     return median(std::move(apart));
   }
 };
 
-/// Lets the contenders take turns in ABBA order: every round runs all of them forwards, then backwards, so that a drift of the machine hits all alike.
-/// A contender returns the time of a step in us, or 0 if it has none; it is then not asked again.
-[[nodiscard]] inline std::vector<Series> interleave(int rounds, const std::vector<std::function<double()>>& contenders) {
+/// Lets the contenders take turns in ABBA order: every round runs all of them forwards, then
+/// backwards, so that a drift of the machine hits all alike. A contender returns the time of a step
+/// in us, or 0 if it has none; it is then not asked again.
+[[nodiscard]] inline std::vector<Series> interleave(
+    int rounds, const std::vector<std::function<double()>>& contenders) {
   std::vector<Series> series(contenders.size());
   const auto turn = [&](std::size_t i) {
     if (series[i].failed) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // threads of the last one that still spin go to sleep
+    // threads of the last one that still spin go to sleep
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const double us = contenders[i]();
     if (us > 0) series[i].us.push_back(us);
     else series[i].failed = true;

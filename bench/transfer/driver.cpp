@@ -21,7 +21,8 @@ void check(cudaError_t error, const char* call) {
 
 void make_current(Device device) {
   braid::NativeDevice* const native = braid::native_device(device);
-  if (!native) throw braid::DeviceError(braid::str("driver_copy: expected a CUDA device, got ", device));
+  if (!native)
+    throw braid::DeviceError(braid::str("driver_copy: expected a CUDA device, got ", device));
   native->make_current();
 }
 
@@ -35,7 +36,8 @@ Tensor pinned(std::int64_t count, Device device) {
     (void)cudaGetLastError();
     throw braid::OutOfMemoryError(device, bytes, 0, 0, 0, "cudaMallocHost: no pinned host memory");
   }
-  return braid::from_blob(memory, {count}, braid::DType::float32, [memory] { (void)cudaFreeHost(memory); });
+  return braid::from_blob(memory, {count}, braid::DType::float32,
+                          [memory] { (void)cudaFreeHost(memory); });
 }
 
 void driver_copy(const Tensor& to, const Tensor& from) {
@@ -43,8 +45,9 @@ void driver_copy(const Tensor& to, const Tensor& from) {
   const Device device = up ? to.device() : from.device();
   make_current(device);
   auto* const stream = static_cast<cudaStream_t>(braid::current_stream(device).native());
-  check(cudaMemcpyAsync(to.storage()->data(), std::as_const(from).storage()->data(), to.storage()->bytes(),
-                        up ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, stream),
+  check(cudaMemcpyAsync(to.storage()->data(), std::as_const(from).storage()->data(),
+                        to.storage()->bytes(), up ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
+                        stream),
         "cudaMemcpyAsync");
 }
 

@@ -29,19 +29,23 @@ Curve fit_curve(const std::vector<CostPoint>& points) {
   curve.misfit = curve.bent_misfit = worst_misfit(curve.line, all);
   double best = error_of(curve.line, all) / 2;
   for (std::size_t k = kLeast; k + kLeast <= points.size(); ++k) {
-    const CostLine small = braid::parallel::fit_cost_line(all.first(k)), large = braid::parallel::fit_cost_line(all.subspan(k));
+    const CostLine small = braid::parallel::fit_cost_line(all.first(k)),
+                   large = braid::parallel::fit_cost_line(all.subspan(k));
     const double error = error_of(small, all.first(k)) + error_of(large, all.subspan(k));
     if (error >= best) continue;
     best = error;
     curve.small = small, curve.large = large, curve.bend = points[k].amount;
-    curve.bent_misfit = std::max(worst_misfit(small, all.first(k)), worst_misfit(large, all.subspan(k)));
+    curve.bent_misfit =
+        std::max(worst_misfit(small, all.first(k)), worst_misfit(large, all.subspan(k)));
   }
   return curve;
 }
 
 std::string text_of(const CostLine& line) {
   char text[80];
-  if (line.slope > 0) std::snprintf(text, sizeof text, "%.3g us + bytes / %.3g GB/s", line.latency * 1e6, 1e-9 / line.slope);
+  if (line.slope > 0)
+    std::snprintf(text, sizeof text, "%.3g us + bytes / %.3g GB/s", line.latency * 1e6,
+                  1e-9 / line.slope);
   else std::snprintf(text, sizeof text, "%.3g us for any size", line.latency * 1e6);
   return text;
 }

@@ -19,20 +19,27 @@ using braid::Device;
 using braid::DType;
 using braid::Tensor;
 
-constexpr double kTurnUs = 1e4;                               // a turn's time, as long as one copy is shorter
-constexpr int kMostMoves = 400;                               // a turn
-constexpr std::size_t kQueuedBytes = std::size_t{256} << 20;  // of copies that wait at the same time
+// a turn's time, as long as one copy is shorter
+constexpr double kTurnUs = 1e4;
+constexpr int kMostMoves = 400;  // a turn
+// of copies that wait at the same time
+constexpr std::size_t kQueuedBytes = std::size_t{256} << 20;
 constexpr int kMostQueued = 16;
 
 using Clock = std::chrono::steady_clock;
-double micros(Clock::time_point start) { return std::chrono::duration<double, std::micro>(Clock::now() - start).count(); }
+double micros(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
 
-// `call` at least once more after a first one that shows how long it takes; in groups, whose median counts.
+// `call` at least once more after a first one that shows how long it takes; in groups, whose median
+// counts.
 double time_calls(const std::function<void()>& call) {
   const auto first = Clock::now();
   call();
   const double us = std::max(micros(first), 0.02);
-  const int moves = static_cast<int>(std::clamp(kTurnUs / us, 1.0, static_cast<double>(kMostMoves))), groups = std::min(moves, 20), each = moves / groups;
+  const int moves =
+                static_cast<int>(std::clamp(kTurnUs / us, 1.0, static_cast<double>(kMostMoves))),
+            groups = std::min(moves, 20), each = moves / groups;
   std::vector<double> times;
   for (int g = 0; g < groups; ++g) {
     const auto start = Clock::now();
@@ -60,7 +67,9 @@ Timed time_queued(const Way& way, std::size_t bytes) {
   return {median(std::move(whole)), median(std::move(calls))};
 }
 
-std::int64_t count_of(std::size_t bytes) { return static_cast<std::int64_t>(bytes / sizeof(float)); }
+std::int64_t count_of(std::size_t bytes) {
+  return static_cast<std::int64_t>(bytes / sizeof(float));
+}
 
 Tensor numbers(std::int64_t count, float first) {
   Tensor t = braid::empty({count});
@@ -86,7 +95,9 @@ Buffers::Buffers(const Ends& ends, std::size_t size) : bytes(size) {
 #endif
 }
 
-std::string Way::call_text() const { return call == Call::to ? "to" : call == Call::copy_ ? "copy_" : "driver"; }
+std::string Way::call_text() const {
+  return call == Call::to ? "to" : call == Call::copy_ ? "copy_" : "driver";
+}
 
 std::string Way::text() const {
   const std::string what = call == Call::to      ? braid::str("x.to(", destination, ")")
@@ -97,11 +108,8 @@ std::string Way::text() const {
 
 Tensor Way::move() const {
   switch (call) {
-    case Call::to:
-      return source.to(destination, std::nullopt, true);
-    case Call::copy_:
-      target.copy_(source);
-      return target;
+    case Call::to: return source.to(destination, std::nullopt, true);
+    case Call::copy_: target.copy_(source); return target;
     case Call::driver:
 #if BENCH_WITH_DRIVER
       driver_copy(target, source);
@@ -119,7 +127,8 @@ void Way::wait() const {
 
 std::vector<Way> ways(const Ends& ends, const Buffers& b) {
   std::vector<Way> list;
-  const auto add = [&](const char* direction, const char* memory, const char* mode, Call call, const Tensor& from, const Tensor& to) {
+  const auto add = [&](const char* direction, const char* memory, const char* mode, Call call,
+                       const Tensor& from, const Tensor& to) {
     list.push_back({direction, memory, mode, call, from, to, to.device()});
   };
   if (!ends.queued()) {
@@ -151,31 +160,45 @@ std::vector<Way> ways(const Ends& ends, const Buffers& b) {
 std::vector<Absent> absent_ways(const Ends& ends) {
   std::vector<Absent> list;
   if (!ends.queued()) {
-    list.push_back({"all", "pinned", "all", "the processor copies between CPU devices; no engine for copies needs pages that stay"});
-    list.push_back({"all", "all", "async", "the work of a CPU device is done when its call returns"});
+    list.push_back(
+        {"all", "pinned", "all",
+         "the processor copies between CPU devices; no engine for copies needs pages that stay"});
+    list.push_back(
+        {"all", "all", "async", "the work of a CPU device is done when its call returns"});
   } else {
-    list.push_back({"D2H", "pageable", "async", "a copy to the host is done when its call returns (the driver's own call is measured)"});
+    list.push_back(
+        {"D2H", "pageable", "async",
+         "a copy to the host is done when its call returns (the driver's own call is measured)"});
   }
   if (!ends.two) list.push_back({"D2D", "device", "all", "there is one device"});
   return list;
 }
 
 std::string disagreement(const Way& way, const Buffers& b) {
-  // Something else first, where the numbers are to arrive: in the target, or in the memory that a new tensor gets.
+  // Something else first, where the numbers are to arrive: in the target, or in the memory that a
+  // new tensor gets.
   const std::int64_t count = count_of(b.bytes);
   const Tensor other = numbers(count, -3e7F);
   if (way.call == Call::to) (void)other.to(way.destination, std::nullopt, true);
   else way.target.copy_(other);
   way.wait();
   const Tensor arrived = way.move();
-  if (way.call == Call::driver || way.mode == "async" || way.destination.type() != braid::DeviceType::cpu) way.wait();
-  const auto readable = [](const Tensor& t) { return t.device().type() == braid::DeviceType::cpu ? t : t.to("cpu:0"); };
+  if (way.call == Call::driver || way.mode == "async" ||
+      way.destination.type() != braid::DeviceType::cpu)
+    way.wait();
+  const auto readable = [](const Tensor& t) {
+    return t.device().type() == braid::DeviceType::cpu ? t : t.to("cpu:0");
+  };
   const Tensor back = readable(arrived), want = readable(way.source);
-  if (arrived.device() != way.destination) return braid::str("expected a tensor on ", way.destination, ", got one on ", arrived.device());
-  if (back.numel() != count || want.numel() != count) return braid::str("expected ", count, " numbers, got ", back.numel(), " of ", want.numel());
-  const auto *const got = back.data<float>(), *const sent = want.data<float>(), *const start = b.host.data<float>();
+  if (arrived.device() != way.destination)
+    return braid::str("expected a tensor on ", way.destination, ", got one on ", arrived.device());
+  if (back.numel() != count || want.numel() != count)
+    return braid::str("expected ", count, " numbers, got ", back.numel(), " of ", want.numel());
+  const auto *const got = back.data<float>(), *const sent = want.data<float>(),
+                    *const start = b.host.data<float>();
   for (std::int64_t i = 0; i < count; ++i)
-    if (std::memcmp(got + i, sent + i, sizeof(float)) != 0 || std::memcmp(got + i, start + i, sizeof(float)) != 0)
+    if (std::memcmp(got + i, sent + i, sizeof(float)) != 0 ||
+        std::memcmp(got + i, start + i, sizeof(float)) != 0)
       return braid::str("number ", i, " of ", count, ": expected ", start[i], ", got ", got[i]);
   return {};
 }

@@ -11,15 +11,18 @@ namespace bench::transfer {
 /// Between whom: the host (cpu:0) and one or two devices.
 struct Ends {
   braid::Device host, first, second;
-  bool two = false;                                                                     ///< is there a second device?
-  [[nodiscard]] bool queued() const { return first.type() != braid::DeviceType::cpu; }  ///< a call may return before the copy is done
+  /// is there a second device?
+  bool two = false;
+  /// a call may return before the copy is done
+  [[nodiscard]] bool queued() const { return first.type() != braid::DeviceType::cpu; }
 };
 
 /// The memory that copies of one size need; `bytes` is a multiple of 4. Throws OutOfMemoryError.
 struct Buffers {
   Buffers(const Ends& ends, std::size_t bytes);
-  braid::Tensor host, host_target, first, second;  ///< float32; host holds numbers, all of them different up to 2^24
-  braid::Tensor pinned, pinned_target;             ///< with CUDA devices
+  /// float32; host holds numbers, all of them different up to 2^24
+  braid::Tensor host, host_target, first, second;
+  braid::Tensor pinned, pinned_target;  ///< with CUDA devices
   std::size_t bytes;
 };
 
@@ -29,7 +32,8 @@ enum class Call { to, copy_, driver };
 struct Way {
   std::string direction;  ///< H2D, D2H, D2D (to another device), local (within one)
   std::string memory;     ///< of the host: pageable or pinned; `device` where the host has no part
-  std::string mode;       ///< blocking: until the numbers are there; async: many are queued, then waited for
+  /// blocking: until the numbers are there; async: many are queued, then waited for
+  std::string mode;
   Call call;
   braid::Tensor source, target;  ///< copy_ and driver write target; to makes a new tensor
   braid::Device destination;
@@ -51,7 +55,8 @@ struct Absent {
 };
 [[nodiscard]] std::vector<Absent> absent_ways(const Ends& ends);
 
-/// Moves numbers that the destination does not have yet and compares every byte that arrives. Empty, or what is wrong.
+/// Moves numbers that the destination does not have yet and compares every byte that arrives.
+/// Empty, or what is wrong.
 [[nodiscard]] std::string disagreement(const Way& way, const Buffers& buffers);
 
 /// us of a move, and of its call alone: until the host is free.

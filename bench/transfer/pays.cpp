@@ -19,7 +19,8 @@ using braid::Tensor;
 /// A product that repeats on one device.
 class Product {
  public:
-  Product(Device device, std::int64_t n) : a_(braid::rand({n, n}).to(device)), b_(braid::rand({n, n}).to(device)), device_(device) {}
+  Product(Device device, std::int64_t n)
+      : a_(braid::rand({n, n}).to(device)), b_(braid::rand({n, n}).to(device)), device_(device) {}
   [[nodiscard]] double time(int count) const {
     return time_step(count, [&] {
       const Tensor c = matmul(a_, b_);
@@ -33,7 +34,8 @@ class Product {
 };
 
 // Both at the same time: the mean of their times, 0 if one fails.
-double time_both(const Product& first, const Product& second, Device device, Device partner, int count) {
+double time_both(const Product& first, const Product& second, Device device, Device partner,
+                 int count) {
   const Device devices[] = {device, partner};
   const Product* const products[] = {&first, &second};
   double us[2] = {0, 0};
@@ -56,10 +58,12 @@ Rates measure_rates(Device device, std::optional<Device> partner, bool emulated,
   const bool gpu = device.type() != braid::DeviceType::cpu;
   const std::int64_t n = emulated ? 64 : gpu ? 4096 : 1024;
   const int count = emulated ? 2 : 5;
-  const double work = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+  const double work =
+      2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
   constexpr std::int64_t kHostSize = 1024;
   const Product one(device, n), two(partner.value_or(device), n), host(Device("cpu:0"), kHostSize);
-  std::vector<std::function<double()>> contenders = {[&] { return one.time(count); }, [&] { return host.time(count); }};
+  std::vector<std::function<double()>> contenders = {[&] { return one.time(count); },
+                                                     [&] { return host.time(count); }};
   constexpr int kHandOvers = 200;
   if (partner) {
     contenders.emplace_back([&] { return time_both(one, two, device, *partner, count); });
@@ -73,24 +77,30 @@ Rates measure_rates(Device device, std::optional<Device> partner, bool emulated,
   rates.alone = work / (series[0].time() * 1e-6);
   rates.host = 2.0 * kHostSize * kHostSize * kHostSize / (series[1].time() * 1e-6);
   if (partner) rates.hand_over = series[3].time() * 1e-6;
-  if (partner && series[2].time() > 0) rates.slowdown = std::max(1.0, series[2].time() / series[0].time());
+  if (partner && series[2].time() > 0)
+    rates.slowdown = std::max(1.0, series[2].time() / series[0].time());
   return rates;
 }
 
 std::optional<double> work_per_byte(const Rates& rates, const Roads& roads, double gain) {
-  // With w FLOP a byte and m bytes, half the work takes h = w m / alone. One device: 2 h. Two: m slope + slowdown h, which may be 2 h / gain at most.
-  const double left = 2 / gain - rates.slowdown, slope = (roads.there.large.slope + roads.back.large.slope) / 2;
+  // With w FLOP a byte and m bytes, half the work takes h = w m / alone. One device: 2 h. Two: m
+  // slope + slowdown h, which may be 2 h / gain at most.
+  const double left = 2 / gain - rates.slowdown,
+               slope = (roads.there.large.slope + roads.back.large.slope) / 2;
   if (left <= 0) return {};
   return rates.alone * slope / left;
 }
 
-std::optional<std::int64_t> rows_from(const Layer& layer, const Rates& rates, const Roads& roads, double gain) {
+std::optional<std::int64_t> rows_from(const Layer& layer, const Rates& rates, const Roads& roads,
+                                      double gain) {
   const auto pays = [&](std::int64_t rows) {
     const double half = static_cast<double>(rows) / 2, h = half * layer.work / rates.alone;
     double moving = rates.hand_over + roads.there(half * layer.in);
     if (layer.out > 0) moving += roads.back(half * layer.out);
     // The sum of two gradients touches three times their bytes, a copy twice.
-    if (layer.weights > 0) moving += roads.there(layer.weights) + roads.back(layer.weights) + 1.5 * roads.local(layer.weights);
+    if (layer.weights > 0)
+      moving +=
+          roads.there(layer.weights) + roads.back(layer.weights) + 1.5 * roads.local(layer.weights);
     return (moving + rates.slowdown * h) * gain <= 2 * h;
   };
   constexpr std::int64_t kMost = std::int64_t{1} << 24;
@@ -106,7 +116,9 @@ std::optional<std::int64_t> rows_from(const Layer& layer, const Rates& rates, co
   return good;
 }
 
-Layer linear_forward(double in, double out) { return {.work = 2 * in * out, .in = 4 * in, .out = 4 * out}; }
+Layer linear_forward(double in, double out) {
+  return {.work = 2 * in * out, .in = 4 * in, .out = 4 * out};
+}
 
 Layer mlp_step(const std::vector<double>& widths) {
   Layer layer{.in = 4 * (widths.front() + widths.back()), .out = 4 * widths.back()};

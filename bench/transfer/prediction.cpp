@@ -9,7 +9,8 @@
 
 namespace bench::transfer {
 
-std::vector<MeasuredStep> measure_mlp(braid::Device device, braid::Device partner, const std::vector<std::int64_t>& rows, int rounds) {
+std::vector<MeasuredStep> measure_mlp(braid::Device device, braid::Device partner,
+                                      const std::vector<std::int64_t>& rows, int rounds) {
   using Single = decltype(make_mlp(0));
   using Parallel = braid::parallel::DataParallel<Single>;
   constexpr std::int64_t kHidden = 2048;
@@ -20,12 +21,14 @@ std::vector<MeasuredStep> measure_mlp(braid::Device device, braid::Device partne
   for (const std::int64_t count : rows) {
     Single model = make_mlp(kHidden);
     braid::to(model, device);
-    ones.push_back(
-        std::make_unique<Row<Single, decltype(kCrossEntropy)>>(std::move(model), input(count, 784).to(device), classes(count, 10).to(device), kCrossEntropy));
+    ones.push_back(std::make_unique<Row<Single, decltype(kCrossEntropy)>>(
+        std::move(model), input(count, 784).to(device), classes(count, 10).to(device),
+        kCrossEntropy));
     Single other = make_mlp(kHidden);
     braid::to(other, device);
-    twos.push_back(std::make_unique<Row<Parallel, decltype(kCrossEntropy)>>(Parallel(std::move(other), {device, partner}), input(count, 784).to(device),
-                                                                            classes(count, 10).to(device), kCrossEntropy));
+    twos.push_back(std::make_unique<Row<Parallel, decltype(kCrossEntropy)>>(
+        Parallel(std::move(other), {device, partner}), input(count, 784).to(device),
+        classes(count, 10).to(device), kCrossEntropy));
     const auto time = [device](auto& row) {
       return time_step(kSteps, [&] {
         row.step();
@@ -38,7 +41,8 @@ std::vector<MeasuredStep> measure_mlp(braid::Device device, braid::Device partne
   const std::vector<Series> series = interleave(rounds, contenders);
   std::vector<MeasuredStep> steps;
   for (std::size_t i = 0; i < rows.size(); ++i)
-    steps.push_back({rows[i], series[2 * i].time(), series[2 * i + 1].time(), std::max(series[2 * i].noise(), series[2 * i + 1].noise())});
+    steps.push_back({rows[i], series[2 * i].time(), series[2 * i + 1].time(),
+                     std::max(series[2 * i].noise(), series[2 * i + 1].noise())});
   return steps;
 }
 

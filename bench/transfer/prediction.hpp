@@ -13,6 +13,8 @@ struct MeasuredStep {
   double one_us, two_us, noise;
 };
 /// For each number of rows, all in turns.
-[[nodiscard]] std::vector<MeasuredStep> measure_mlp(braid::Device device, braid::Device partner, const std::vector<std::int64_t>& rows, int rounds);
+[[nodiscard]] std::vector<MeasuredStep> measure_mlp(braid::Device device, braid::Device partner,
+                                                    const std::vector<std::int64_t>& rows,
+                                                    int rounds);
 
 }  // namespace bench::transfer

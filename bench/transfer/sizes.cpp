@@ -11,9 +11,7 @@
 namespace bench::transfer {
 namespace {
 
-constexpr std::size_t kLeast = std::size_t{4} << 10, kMost = std::size_t{1} << 30;
-
-}  // namespace
+  constexpr std::size_t kLeast = std::size_t{4} << 10, kMost = std::size_t{1} << 30; }  // namespace
 
 std::vector<std::size_t> sizes_up_to(std::size_t most) {
   std::vector<std::size_t> list;
@@ -48,8 +46,9 @@ double available_memory() {
 std::string does_not_fit(std::size_t bytes, int tensors) {
   const double available = available_memory(), needed = static_cast<double>(bytes) * tensors;
   if (available <= 0 || needed <= 0.75 * available) return {};
-  return std::to_string(tensors) + " tensors of " + text_of_bytes(static_cast<double>(bytes)) + " need more than three quarters of the " +
-         text_of_bytes(available) + " of memory that are available";
+  return std::to_string(tensors) + " tensors of " + text_of_bytes(static_cast<double>(bytes)) +
+         " need more than three quarters of the " + text_of_bytes(available) +
+         " of memory that are available";
 }
 
 }  // namespace bench::transfer

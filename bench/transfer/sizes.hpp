@@ -14,7 +14,8 @@ namespace bench::transfer {
 /// What the system could give now, in bytes; 0 if it does not say.
 [[nodiscard]] double available_memory();
 
-/// Empty, or why copies of `bytes` are left out: `tensors` of that size, all at once, would need more than three quarters of what is available.
+/// Empty, or why copies of `bytes` are left out: `tensors` of that size, all at once, would need
+/// more than three quarters of what is available.
 [[nodiscard]] std::string does_not_fit(std::size_t bytes, int tensors);
 
 }  // namespace bench::transfer

@@ -12,7 +12,8 @@ namespace bench::transfer {
 struct Sample {
   std::size_t bytes = 0;
   double us = 0, call_us = 0, noise = 0, memcpy_us = 0;
-  double peer_us = 0, tuned_us = 0;  ///< PyTorch's, and with a malloc that keeps its memory; 0: none
+  /// PyTorch's, and with a malloc that keeps its memory; 0: none
+  double peer_us = 0, tuned_us = 0;
 };
 /// A way to move, over the sizes.
 struct Column {
@@ -24,6 +25,7 @@ struct Column {
 /// A line for each size, and the fit.
 void print(const Column& column, bool queued);
 /// A row for each size and for each line of the fit. `peer`: its name.
-void add_rows(const Column& column, const std::string& peer, bool simulated, std::vector<Json>& rows);
+void add_rows(const Column& column, const std::string& peer, bool simulated,
+              std::vector<Json>& rows);
 
 }  // namespace bench::transfer

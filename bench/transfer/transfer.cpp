@@ -1,6 +1,7 @@
-// bench_transfer: what moving a tensor costs. Sizes from 4 KB to 1 GB, from the host to a device, back, to another device and within one; time and rate of
-// each, a line latency + bytes / rate through them, and from which work on a move pays. Beside each stands std::memcpy of the same size, and on CPU devices
-// PyTorch.
+// bench_transfer: what moving a tensor costs. Sizes from 4 KB to 1 GB, from the host to a device,
+// back, to another device and within one; time and rate of each, a line latency + bytes / rate
+// through them, and from which work on a move pays. Beside each stands std::memcpy of the same
+// size, and on CPU devices PyTorch.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -42,7 +43,9 @@ std::vector<Device> devices_of(const std::string& text) {
     at = end + 1;
   }
   const bool pair = list.size() == 2 && list[0] != list[1] && list[0].type() == list[1].type();
-  if (list.size() != 1 && !pair) throw braid::ArgumentError("--devices: expected one device or two of one kind, as cuda:0,cuda:1, got '" + text + "'");
+  if (list.size() != 1 && !pair)
+    throw braid::ArgumentError(
+        "--devices: expected one device or two of one kind, as cuda:0,cuda:1, got '" + text + "'");
   return list;
 }
 
@@ -58,19 +61,23 @@ Ends find_ends(const Options& options) {
   }
   for (const Device device : list) {
     (void)braid::device_context(device);  // exists
-    if (device == Device("cpu:0")) throw braid::DeviceError("bench_transfer: expected devices other than cpu:0, which is the host");
+    if (device == Device("cpu:0"))
+      throw braid::DeviceError(
+          "bench_transfer: expected devices other than cpu:0, which is the host");
   }
   return {Device("cpu:0"), list[0], list.size() == 2 ? list[1] : list[0], list.size() == 2};
 }
 
 bool emulated(const Ends& ends) { return ends.queued() && braid::cuda::is_emulated(); }
 
-// ---- the checks -----------------------------------------------------------------------------------------------------------------------
+// ---- the checks --------------------------------------------------------------------------------
 
-// Sizes around those where the copies change their course: of tiles on the CPU, of the pieces of pinned memory on CUDA devices.
+// Sizes around those where the copies change their course: of tiles on the CPU, of the pieces of
+// pinned memory on CUDA devices.
 bool all_arrive(const Ends& ends) {
   std::size_t count = 0;
-  for (const std::size_t bytes : {std::size_t{4}, std::size_t{4096}, (std::size_t{256} << 10) + 4, (std::size_t{2} << 20) + 4, std::size_t{5} << 20}) {
+  for (const std::size_t bytes : {std::size_t{4}, std::size_t{4096}, (std::size_t{256} << 10) + 4,
+                                  (std::size_t{2} << 20) + 4, std::size_t{5} << 20}) {
     const Buffers buffers(ends, bytes);
     for (const Way& way : ways(ends, buffers)) {
       ++count;
@@ -94,16 +101,18 @@ bool fit_is_right() {
   }
   const Curve one = fit_curve(straight), two = fit_curve(bent);
   const auto near = [](double got, double want) { return std::abs(got / want - 1) < 1e-6; };
-  return near(one.line.latency, 2e-6) && near(1 / one.line.slope, 20e9) && one.misfit < 1e-6 && two.bend > 4e6 && two.bend < 17e6 && two.bent_misfit < 1e-6 &&
+  return near(one.line.latency, 2e-6) && near(1 / one.line.slope, 20e9) && one.misfit < 1e-6 &&
+         two.bend > 4e6 && two.bend < 17e6 && two.bent_misfit < 1e-6 &&
          near(1 / two.small.slope, 40e9) && near(1 / two.large.slope, 8e9) && two.misfit > 0.1;
 }
 
-// ---- the times ------------------------------------------------------------------------------------------------------------------------
+// ---- the times ---------------------------------------------------------------------------------
 
 /// PyTorch's row for a way: only on the CPU, where both move within the same memory.
 std::string peer_row(const Ends& ends, const Way& way) {
   if (ends.queued() || way.call == Call::driver) return {};
-  return (way.call == Call::to ? "clone_" : "copy_") + std::to_string(way.source.storage()->bytes());
+  return (way.call == Call::to ? "clone_" : "copy_") +
+         std::to_string(way.source.storage()->bytes());
 }
 
 /// Is what PyTorch moves what it should be? Every thousandth or so of its numbers.
@@ -113,21 +122,32 @@ std::string wrong_peer(Peer& peer, const std::string& row, std::size_t bytes) {
   if (got.size() != kSamples) return peer.error();
   const std::size_t step = bytes / 4 / kSamples;
   for (std::size_t i = 0; i < got.size(); ++i)
-    if (got[i] != static_cast<double>(i * step)) return braid::str(row, ": number ", i * step, " is ", got[i]);
+    if (got[i] != static_cast<double>(i * step))
+      return braid::str(row, ": number ", i * step, " is ", got[i]);
   return {};
 }
 
-/// PyTorch twice: as anyone would start it, and with a malloc that keeps its memory, where new memory is page faults otherwise.
+/// PyTorch twice: as anyone would start it, and with a malloc that keeps its memory, where new
+/// memory is page faults otherwise.
 struct Torch {
   std::unique_ptr<Peer> plain, tuned;
 };
 
-void measure_size(const Ends& ends, std::size_t bytes, int rounds, const Torch& torch, std::vector<Column>& columns) {
+void measure_size(const Ends& ends, std::size_t bytes, int rounds, const Torch& torch,
+                  std::vector<Column>& columns) {
   const Buffers buffers(ends, bytes);
   const std::vector<Way> list = ways(ends, buffers);
   if (columns.empty())
     for (const Way& w : list)
-      columns.push_back({w.direction, w.memory, w.mode, w.call_text(), w.text(), braid::str(w.source.device()), braid::str(w.destination), {}, {}});
+      columns.push_back({w.direction,
+                         w.memory,
+                         w.mode,
+                         w.call_text(),
+                         w.text(),
+                         braid::str(w.source.device()),
+                         braid::str(w.destination),
+                         {},
+                         {}});
   std::vector<std::vector<double>> calls(list.size());
   std::vector<std::function<double()>> contenders;
   for (std::size_t i = 0; i < list.size(); ++i)
@@ -139,11 +159,14 @@ void measure_size(const Ends& ends, std::size_t bytes, int rounds, const Torch& 
   contenders.emplace_back([&] { return time_memcpy(buffers); });
   std::map<std::string, std::size_t> plain, tuned;  // row -> contender
   const int iterations = static_cast<int>(std::clamp(4e7 / static_cast<double>(bytes), 1.0, 400.0));
-  const auto add_peer = [&](Peer* peer, const std::string& row, std::map<std::string, std::size_t>& place) {
+  const auto add_peer = [&](Peer* peer, const std::string& row,
+                            std::map<std::string, std::size_t>& place) {
     if (!peer || row.empty() || place.count(row) > 0) return;
-    if (const std::string wrong = wrong_peer(*peer, row, bytes); !wrong.empty()) throw braid::Error(peer->name() + ": " + wrong);
+    if (const std::string wrong = wrong_peer(*peer, row, bytes); !wrong.empty())
+      throw braid::Error(peer->name() + ": " + wrong);
     place[row] = contenders.size();
-    contenders.emplace_back([peer, row, iterations] { return peer->run(row, 1, iterations).value_or(0); });
+    contenders.emplace_back(
+        [peer, row, iterations] { return peer->run(row, 1, iterations).value_or(0); });
   };
   for (const Way& way : list) {
     const std::string row = peer_row(ends, way);
@@ -156,11 +179,12 @@ void measure_size(const Ends& ends, std::size_t bytes, int rounds, const Torch& 
       const auto found = place.find(peer_row(ends, list[i]));
       return found == place.end() ? 0.0 : series[found->second].time();
     };
-    columns[i].samples.push_back({bytes, series[i].time(), median(calls[i]), series[i].noise(), series[list.size()].time(), of(plain), of(tuned)});
+    columns[i].samples.push_back({bytes, series[i].time(), median(calls[i]), series[i].noise(),
+                                  series[list.size()].time(), of(plain), of(tuned)});
   }
 }
 
-// ---- the program ------------------------------------------------------------------------------------------------------------------------
+// ---- the program -------------------------------------------------------------------------------
 
 int run(const Options& options) {
   Json machine = machine_card();
@@ -168,18 +192,25 @@ int run(const Options& options) {
   std::printf("%s\n%s%s", machine_line().c_str(), warning.c_str(), warning.empty() ? "" : "\n");
   Torch torch;  // before Braid makes threads or pins one: a child inherits its parent's mask
   if (!options.no_peers && !options.check) {
-    torch.plain = std::make_unique<Peer>("torch-python", options.peers + "/bin/peer-python", core_list(1));
-    torch.tuned = std::make_unique<Peer>("torch-python", options.peers + "/bin/peer-python", core_list(1), kTunedMalloc);
-    if (!torch.plain->available()) std::printf("torch-python is missing: %s\n", torch.plain->error().c_str());
+    torch.plain =
+        std::make_unique<Peer>("torch-python", options.peers + "/bin/peer-python", core_list(1));
+    torch.tuned = std::make_unique<Peer>("torch-python", options.peers + "/bin/peer-python",
+                                         core_list(1), kTunedMalloc);
+    if (!torch.plain->available())
+      std::printf("torch-python is missing: %s\n", torch.plain->error().c_str());
     if (!torch.plain->available() || !torch.tuned->available()) torch = {};
   }
   const Ends ends = find_ends(options);
   const bool emulation = emulated(ends), simulated = emulation || !ends.queued();
   const std::string description = braid::device_context(ends.first).backend->description();
-  std::printf("from %s to %s and back (%s)", braid::str(ends.host).c_str(), braid::str(ends.first).c_str(), description.c_str());
+  std::printf("from %s to %s and back (%s)", braid::str(ends.host).c_str(),
+              braid::str(ends.first).c_str(), description.c_str());
   if (ends.two) std::printf(", and on to %s", braid::str(ends.second).c_str());
-  std::printf("%s\n", emulation ? ": EMULATED devices, whose times say nothing about a GPU" : simulated ? ": logical devices, which share one memory" : "");
-  if (!fit_is_right()) throw braid::Error("the fit does not find the lines that times were made from");
+  std::printf("%s\n", emulation   ? ": EMULATED devices, whose times say nothing about a GPU"
+                      : simulated ? ": logical devices, which share one memory"
+                                  : "");
+  if (!fit_is_right())
+    throw braid::Error("the fit does not find the lines that times were made from");
   if (!all_arrive(ends)) return 1;
   if (options.check) return 0;
   if (ends.queued()) torch = {};  // it is a peer on the CPU alone
@@ -187,29 +218,43 @@ int run(const Options& options) {
   std::vector<Column> columns;
   std::vector<Json> rows;
   for (const Absent& a : absent_ways(ends)) {
-    std::printf("not measured: %s, %s, %s: %s\n", a.direction.c_str(), a.memory.c_str(), a.mode.c_str(), a.reason.c_str());
+    std::printf("not measured: %s, %s, %s: %s\n", a.direction.c_str(), a.memory.c_str(),
+                a.mode.c_str(), a.reason.c_str());
     Json row;
-    row.set("name", "move").set("direction", a.direction).set("memory", a.memory).set("mode", a.mode).set("us", nullptr);
+    row.set("name", "move")
+        .set("direction", a.direction)
+        .set("memory", a.memory)
+        .set("mode", a.mode)
+        .set("us", nullptr);
     rows.push_back(row.set("skipped", a.reason));
   }
   const std::size_t usual = emulation ? kMostEmulated : std::size_t{1} << 30;
-  for (const std::size_t bytes : sizes_up_to(options.has("--max-bytes") ? bytes_of(options.value("--max-bytes", "")) : usual)) {
-    // Four buffers, what `to` makes on each device and one more for a moment; three of each PyTorch.
+  for (const std::size_t bytes : sizes_up_to(
+           options.has("--max-bytes") ? bytes_of(options.value("--max-bytes", "")) : usual)) {
+    // Four buffers, what `to` makes on each device and one more for a moment; three of each
+    // PyTorch.
     constexpr int kOurs = 8, kTorch = 6;
     const Torch no_torch;
     std::string reason = does_not_fit(bytes, kOurs);
     const std::string alone = torch.plain ? does_not_fit(bytes, kOurs + kTorch) : std::string();
-    if (reason.empty() && !alone.empty()) std::printf("%s: without PyTorch: %s\n", text_of_bytes(static_cast<double>(bytes)).c_str(), alone.c_str());
+    if (reason.empty() && !alone.empty())
+      std::printf("%s: without PyTorch: %s\n", text_of_bytes(static_cast<double>(bytes)).c_str(),
+                  alone.c_str());
     try {
-      if (reason.empty()) measure_size(ends, bytes, options.rounds, alone.empty() ? torch : no_torch, columns);
+      if (reason.empty())
+        measure_size(ends, bytes, options.rounds, alone.empty() ? torch : no_torch, columns);
     } catch (const braid::OutOfMemoryError& error) {
       reason = error.what();
     }
     for (const Device device : {ends.host, ends.first, ends.second}) braid::empty_cache(device);
     if (reason.empty()) continue;
-    std::printf("%s: not measured: %s\n", text_of_bytes(static_cast<double>(bytes)).c_str(), reason.c_str());
+    std::printf("%s: not measured: %s\n", text_of_bytes(static_cast<double>(bytes)).c_str(),
+                reason.c_str());
     Json row;
-    rows.push_back(row.set("name", "move").set("bytes", static_cast<int>(bytes)).set("us", nullptr).set("skipped", reason));
+    rows.push_back(row.set("name", "move")
+                       .set("bytes", static_cast<int>(bytes))
+                       .set("us", nullptr)
+                       .set("skipped", reason));
   }
   double noise = 0;
   for (Column& column : columns) {
@@ -239,6 +284,8 @@ int main(int argc, char** argv) {
       2,
       {{"BRAID_CPU_DEVICES", "3"}, {"BRAID_THREADS", "1"}, {"BRAID_PIN", "1"}},
       {{"--max-bytes", "N", "the largest copy, as 64M (1G; 16M on emulated devices)"},
-       {"--devices", "A,B", "one device or two that tensors move to, as cuda:0,cuda:1 (the first two of the default kind, beside the host, cpu:0)"}}};
+       {"--devices", "A,B",
+        "one device or two that tensors move to, as cuda:0,cuda:1 (the first two of the default "
+        "kind, beside the host, cpu:0)"}}};
   return bench::run_program(argc, argv, program, run);
 }

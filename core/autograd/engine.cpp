@@ -1,9 +1,12 @@
 // One backward: find the nodes, order them by depth, run them, commit the leaves' gradients.
 //
-// A node is deeper than everything it consumes, so the order of falling depth is an order in which every gradient is complete before it is used. The order is fixed by
-// the graph alone. Nodes of one device run on one thread in that order; with several devices each runs its own part of the list on its worker and waits, node by
-// node, until the consumers of that node are done. The first node of the whole list that is not done has no such consumer: nothing can block for ever.
-// Contributions to one gradient are added in the order of the nodes that gave them, so threads do not change the bits.
+// A node is deeper than everything it consumes, so the order of falling depth is an order in which
+// every gradient is complete before it is used. The order is fixed by the graph alone. Nodes of one
+// device run on one thread in that order; with several devices each runs its own part of the list
+// on its worker and waits, node by node, until the consumers of that node are done. The first node
+// of the whole list that is not done has no such consumer: nothing can block for ever.
+// Contributions to one gradient are added in the order of the nodes that gave them, so threads do
+// not change the bits.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -32,7 +35,9 @@ using detail::Task;
 
 namespace {
 
-[[nodiscard]] bool sole_owner(const Tensor& t) { return t.id()->references() == 1 && t.storage()->references() == 1 && t.is_contiguous(); }
+[[nodiscard]] bool sole_owner(const Tensor& t) {
+  return t.id()->references() == 1 && t.storage()->references() == 1 && t.is_contiguous();
+}
 
 Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
   if (!create_graph && sole_owner(a) && a.shape() == b.shape() && a.dtype() == b.dtype()) {
@@ -65,7 +70,8 @@ class Engine {
     const GradMode mode(create_);
     const detail::Joins::Scope joins(joins_);
     if (devices_.size() <= 1) {
-      const trace::Span span("backward", trace::Phase::compute, devices_.empty() ? Device() : devices_.front());
+      const trace::Span span("backward", trace::Phase::compute,
+                             devices_.empty() ? Device() : devices_.front());
       for (std::uint32_t i = 0; i < tasks_.size(); ++i) execute(i);
     } else {
       run_on_all();
@@ -77,10 +83,14 @@ class Engine {
   /// See at_end_of_backward.
   void add_join(std::function<void()> join) { joins_.add(std::move(join)); }
   /// The engine that runs the node.
-  [[nodiscard]] static Engine& of(const Node& node) noexcept { return *static_cast<Engine*>(node.task_); }
+  [[nodiscard]] static Engine& of(const Node& node) noexcept {
+    return *static_cast<Engine*>(node.task_);
+  }
 
   /// Gradient of capture i, undefined if the roots do not depend on it.
-  [[nodiscard]] Tensor captured(std::size_t i) { return captures_[i] == Target::kNone ? captured_now_[i] : take(captures_[i]); }
+  [[nodiscard]] Tensor captured(std::size_t i) {
+    return captures_[i] == Target::kNone ? captured_now_[i] : take(captures_[i]);
+  }
 
   /// Adds the leaves' gradients. What can fail comes first: then all are added or none.
   /// Hooks for accumulated gradients come last.
@@ -90,12 +100,17 @@ class Engine {
       Tensor value = take(l.slot);
       if (!value.defined()) continue;
       const TensorImpl& leaf = *l.impl;
-      if (value.shape() != leaf.shape || value.dtype() != leaf.dtype || value.device() != leaf.device)
-        throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape, ", ", leaf.dtype, " on ", leaf.device, ", got ", value.shape(), ", ",
+      if (value.shape() != leaf.shape || value.dtype() != leaf.dtype ||
+          value.device() != leaf.device)
+        throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape, ", ",
+                                leaf.dtype, " on ", leaf.device, ", got ", value.shape(), ", ",
                                 value.dtype(), " on ", value.device()));
       if (!leaf.grad) {
-        if (!create_ && !sole_owner(value)) value = value.clone();  // nobody else's numbers may move with it
-      } else if (const Tensor old(leaf.grad); create_ || old.requires_grad() || !ops::has_own_elements(*leaf.grad) || old.storage() == value.storage()) {
+        // nobody else's numbers may move with it
+        if (!create_ && !sole_owner(value)) value = value.clone();
+      } else if (const Tensor old(leaf.grad); create_ || old.requires_grad() ||
+                                              !ops::has_own_elements(*leaf.grad) ||
+                                              old.storage() == value.storage()) {
         value = add(old, value);
       } else {
         l.in_place = true;
@@ -107,25 +122,28 @@ class Engine {
       if (l.in_place) Tensor(l.impl->grad).add_(l.value);
       else l.impl->grad = l.value.impl();
     }
-    on_devices_of_leaves([](const Leaf& l) { return l.value.defined(); },
-                         [](const Leaf& l) { detail::run_accumulated_hooks(Tensor(Ref<TensorImpl>(l.impl))); });
+    on_devices_of_leaves(
+        [](const Leaf& l) { return l.value.defined(); },
+        [](const Leaf& l) { detail::run_accumulated_hooks(Tensor(Ref<TensorImpl>(l.impl))); });
   }
 
  private:
   /// Shows the leaves' gradients to their hooks; in grad(), which asks for captures, only theirs.
   void hook_leaves(std::span<const Tensor> captures) {
     const auto wanted = [&](const Leaf& l) {
-      return captures.empty() || std::any_of(captures.begin(), captures.end(), [&](const Tensor& t) { return t.id() == l.impl; });
+      return captures.empty() || std::any_of(captures.begin(), captures.end(),
+                                             [&](const Tensor& t) { return t.id() == l.impl; });
     };
     on_devices_of_leaves(wanted, [this](const Leaf& l) {
       Tensor gradient = take(l.slot);
-      if (gradient.defined()) slots_[l.slot].first = detail::run_hooks(l.impl, 0, std::move(gradient));
+      if (gradient.defined())
+        slots_[l.slot].first = detail::run_hooks(l.impl, 0, std::move(gradient));
     });
   }
 
-  /// f(leaf) for those that have hooks, each on the thread of its device, in their order. Of several errors the first leaf's is thrown.
-  template <class Wanted, class F>
-  void on_devices_of_leaves(const Wanted& wanted, const F& f) {
+  /// f(leaf) for those that have hooks, each on the thread of its device, in their order. Of
+  /// several errors the first leaf's is thrown.
+  template <class Wanted, class F> void on_devices_of_leaves(const Wanted& wanted, const F& f) {
     std::vector<const Leaf*> list;
     for (const Leaf& l : leaves_)
       if (l.impl->hooked && wanted(l)) list.push_back(&l);
@@ -139,7 +157,8 @@ class Engine {
       const GradMode mode(create_);
       for (std::size_t i = 0; i < list.size(); ++i) {
         const auto at = std::find(devices_.begin(), devices_.end(), list[i]->impl->device);
-        if ((at == devices_.end() ? 0 : static_cast<std::size_t>(at - devices_.begin())) != d) continue;
+        if ((at == devices_.end() ? 0 : static_cast<std::size_t>(at - devices_.begin())) != d)
+          continue;
         try {
           f(*list[i]);
         } catch (...) {
@@ -154,7 +173,10 @@ class Engine {
   void find(const Ref<Node>& root) {
     const auto visit = [this](const Ref<Node>& node) {
       if (node->task_ == this) return;
-      if (node->task_) throw AutogradError(str("backward: expected a graph that no other backward is using, got one in use (at ", node->name(), ")"));
+      if (node->task_)
+        throw AutogradError(
+            str("backward: expected a graph that no other backward is using, got one in use (at ",
+                node->name(), ")"));
       if (node->released()) detail::already_freed(node->name());
       node->task_ = this;
       any_early_ = any_early_ || node->early();
@@ -170,8 +192,11 @@ class Engine {
   }
 
   void order() {
-    const auto deeper = [](const Ref<Node>& a, const Ref<Node>& b) { return a->depth() > b->depth(); };
-    if (!std::is_sorted(found_.begin(), found_.end(), deeper)) std::stable_sort(found_.begin(), found_.end(), deeper);
+    const auto deeper = [](const Ref<Node>& a, const Ref<Node>& b) {
+      return a->depth() > b->depth();
+    };
+    if (!std::is_sorted(found_.begin(), found_.end(), deeper))
+      std::stable_sort(found_.begin(), found_.end(), deeper);
     mark();
     if (any_early_) hasten();
   }
@@ -180,7 +205,8 @@ class Engine {
     for (std::uint32_t i = 0; i < found_.size(); ++i) found_[i]->mark_ = i;
   }
 
-  /// Moves the early nodes right behind the last one that gives them a gradient. The order is still one in which every gradient is complete before it is used.
+  /// Moves the early nodes right behind the last one that gives them a gradient. The order is still
+  /// one in which every gradient is complete before it is used.
   void hasten() {
     struct Place {
       std::uint32_t behind, index;
@@ -193,9 +219,11 @@ class Engine {
     for (std::uint32_t i = 0; i < found_.size(); ++i) places.push_back({i, i, false});
     for (std::uint32_t i = 0; i < found_.size(); ++i)
       for (const Edge& e : found_[i]->edges())
-        if (e.node && e.node->early()) places[e.node->mark_] = {i, e.node->mark_, true};  // the last one stays
-    std::stable_sort(places.begin(), places.end(),
-                     [](const Place& a, const Place& b) { return a.behind != b.behind ? a.behind < b.behind : a.early < b.early; });
+        // the last one stays
+        if (e.node && e.node->early()) places[e.node->mark_] = {i, e.node->mark_, true};
+    std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+      return a.behind != b.behind ? a.behind < b.behind : a.early < b.early;
+    });
     for (const Place& place : places) hastened.push_back(std::move(found_[place.index]));
     found_.swap(hastened);
     mark();
@@ -207,10 +235,12 @@ class Engine {
     for (const Ref<Node>& node : found_) {
       tasks_.push_back({node.get(), slots, 0});
       slots += node->outputs();
-      if (std::find(devices_.begin(), devices_.end(), node->device()) == devices_.end()) devices_.push_back(node->device());
+      if (std::find(devices_.begin(), devices_.end(), node->device()) == devices_.end())
+        devices_.push_back(node->device());
     }
     slots_.resize(slots);
-    if (devices_.size() > 1) missing_ = std::make_unique<std::atomic<std::uint32_t>[]>(tasks_.size());
+    if (devices_.size() > 1)
+      missing_ = std::make_unique<std::atomic<std::uint32_t>[]>(tasks_.size());
     for (Task& task : tasks_) {
       task.first_target = static_cast<std::uint32_t>(targets_.size());
       for (const Edge& e : task.node->edges()) {
@@ -249,7 +279,9 @@ class Engine {
     for (std::size_t i = 0; i < captures.size(); ++i) {
       TensorImpl* const impl = captures[i].id();
       if (impl->grad_fn) {
-        if (impl->grad_fn->task_ == this) watched_.push_back({impl->grad_fn->mark_, tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr, i});
+        if (impl->grad_fn->task_ == this)
+          watched_.push_back(
+              {impl->grad_fn->mark_, tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr, i});
       } else {
         captures_[i] = leaf_slot(impl);
       }
@@ -258,7 +290,8 @@ class Engine {
 
   void seed(const Tensor& root, Tensor gradient) {
     TensorImpl* const impl = root.id();
-    const std::uint32_t slot = impl->grad_fn ? tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr : leaf_slot(impl);
+    const std::uint32_t slot =
+        impl->grad_fn ? tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr : leaf_slot(impl);
     contribute(slot, 0, std::move(gradient), false);
   }
 
@@ -266,7 +299,8 @@ class Engine {
     if (!gradient.defined()) return;
     Slot& slot = slots_[index];
     if (!concurrent) {
-      slot.first = slot.first.defined() ? joined(std::move(slot.first), gradient, create_) : std::move(gradient);
+      slot.first = slot.first.defined() ? joined(std::move(slot.first), gradient, create_)
+                                        : std::move(gradient);
       return;
     }
     const std::lock_guard lock(slot_mutexes_[index % std::size(slot_mutexes_)]);
@@ -281,10 +315,13 @@ class Engine {
   Tensor take(std::uint32_t index) {
     Slot& slot = slots_[index];
     if (!slot.more.empty()) {
-      slot.more.emplace(slot.more.begin(), slot.order, std::move(slot.first));  // in front: several parts of one node keep their order
-      std::stable_sort(slot.more.begin(), slot.more.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      // in front: several parts of one node keep their order
+      slot.more.emplace(slot.more.begin(), slot.order, std::move(slot.first));
+      std::stable_sort(slot.more.begin(), slot.more.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
       Tensor sum = std::move(slot.more.front().second);
-      for (std::size_t i = 1; i < slot.more.size(); ++i) sum = joined(std::move(sum), slot.more[i].second, create_);
+      for (std::size_t i = 1; i < slot.more.size(); ++i)
+        sum = joined(std::move(sum), slot.more[i].second, create_);
       slot.more.clear();
       return sum;
     }
@@ -299,7 +336,8 @@ class Engine {
     }
   }
 
-  /// What goes wrong in an op that a replica has recorded is that replica's error, as it is in its forward; inside of a replica its own call says so.
+  /// What goes wrong in an op that a replica has recorded is that replica's error, as it is in its
+  /// forward; inside of a replica its own call says so.
   [[noreturn]] static void rethrow_named(const Node& node) {
     if (node.replica() < 0 || replica_group()) throw;
     const std::exception_ptr error = std::current_exception();
@@ -309,7 +347,8 @@ class Engine {
       throw;
     } catch (...) {
       std::vector<ReplicaError::Failure> failures;
-      failures.push_back({static_cast<std::size_t>(node.replica()), node.device(), exception_type(error), exception_message(error), error});
+      failures.push_back({static_cast<std::size_t>(node.replica()), node.device(),
+                          exception_type(error), exception_message(error), error});
       std::throw_with_nested(ReplicaError(std::move(failures)));
     }
   }
@@ -321,12 +360,14 @@ class Engine {
     Tensor one;
     std::vector<Tensor> many;
     if (outputs > 1) many.resize(outputs);
-    const std::span<Tensor> gradients = outputs > 1 ? std::span<Tensor>(many) : std::span<Tensor>(&one, 1);
+    const std::span<Tensor> gradients =
+        outputs > 1 ? std::span<Tensor>(many) : std::span<Tensor>(&one, 1);
     bool any = false;
     for (std::uint32_t o = 0; o < outputs; ++o) {
       gradients[o] = take(task.first_slot + o);
       any = any || gradients[o].defined();
-      if (node.hooked() && gradients[o].defined()) gradients[o] = detail::run_hooks(&node, o, std::move(gradients[o]));
+      if (node.hooked() && gradients[o].defined())
+        gradients[o] = detail::run_hooks(&node, o, std::move(gradients[o]));
     }
     for (const Watched& w : watched_)
       if (w.task == index) captured_now_[w.capture] = gradients[w.slot - task.first_slot];
@@ -335,10 +376,12 @@ class Engine {
       Grads results = node.backward(gradients);
       const std::span<Edge> edges = node.edges();
       if (results.size() != edges.size())
-        throw InternalError(str("backward of ", node.name(), ": expected ", edges.size(), " gradients, got ", results.size()));
+        throw InternalError(str("backward of ", node.name(), ": expected ", edges.size(),
+                                " gradients, got ", results.size()));
       for (std::size_t i = 0; i < edges.size(); ++i) {
         const Target target = targets_[task.first_target + i];
-        if (target.slot != Target::kNone) contribute(target.slot, index, std::move(results[i]), missing_ != nullptr || any_early_);
+        if (target.slot != Target::kNone)
+          contribute(target.slot, index, std::move(results[i]), missing_ != nullptr || any_early_);
       }
     }
     if (!retain_) node.forget();
@@ -364,7 +407,8 @@ class Engine {
         if (!failed.load(std::memory_order_acquire)) {
           try {
             execute(i);
-          } catch (...) {  // the others pass over their nodes without running them, so that all come to the end
+          } catch (...) {
+            // the others pass over their nodes without running them, so that all come to the end
             const std::lock_guard lock(error_mutex);
             if (i < error_index) error_index = i, error = std::current_exception();
             failed.store(true, std::memory_order_release);
@@ -386,7 +430,8 @@ class Engine {
       __builtin_ia32_pause();
 #endif
     }
-    for (std::uint32_t n = missing.load(std::memory_order_acquire); n != 0; n = missing.load(std::memory_order_acquire))
+    for (std::uint32_t n = missing.load(std::memory_order_acquire); n != 0;
+         n = missing.load(std::memory_order_acquire))
       missing.wait(n, std::memory_order_acquire);
   }
 
@@ -416,7 +461,8 @@ class Engine {
   std::vector<Device>& devices_ = (*workspace_).devices;
   std::vector<Tensor>& seeds_ = (*workspace_).seeds;
   std::unordered_map<TensorImpl*, std::uint32_t> leaf_index_;
-  std::unique_ptr<std::atomic<std::uint32_t>[]> missing_;  // consumers that are not done; only with several devices
+  // consumers that are not done; only with several devices
+  std::unique_ptr<std::atomic<std::uint32_t>[]> missing_;
   std::mutex slot_mutexes_[16];
   std::vector<std::uint32_t> captures_;
   std::vector<Tensor> captured_now_;
@@ -431,32 +477,44 @@ void at_end_of_backward(std::function<void()> join) {
 
 namespace {
 
-void fill_seeds(std::vector<Tensor>& seeds, const char* op, std::span<const Tensor> outputs, std::span<const Tensor> gradients) {
+void fill_seeds(std::vector<Tensor>& seeds, const char* op, std::span<const Tensor> outputs,
+                std::span<const Tensor> gradients) {
   if (!gradients.empty() && gradients.size() != outputs.size())
-    throw ArgumentError(str(op, ": expected ", outputs.size(), " gradients, got ", gradients.size()));
+    throw ArgumentError(
+        str(op, ": expected ", outputs.size(), " gradients, got ", gradients.size()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
-    if (!y.requires_grad()) throw AutogradError(str(op, ": expected an output that requires a gradient, got one of shape ", y.shape(), " without history"));
+    if (!y.requires_grad())
+      throw AutogradError(str(op,
+                              ": expected an output that requires a gradient, got one of shape ",
+                              y.shape(), " without history"));
     if (gradients.empty() || !gradients[i].defined()) {
       if (y.numel() != 1)
-        throw AutogradError(str(op, ": expected a gradient for an output of shape ", y.shape(), " (only one-element outputs have a default), got none"));
+        throw AutogradError(str(op, ": expected a gradient for an output of shape ", y.shape(),
+                                " (only one-element outputs have a default), got none"));
       seeds.push_back(ones_like(y));
       continue;
     }
     const Tensor& g = gradients[i];
-    if (g.shape() != y.shape()) throw ShapeError(str(op, ": expected a gradient of shape ", y.shape(), ", got ", g.shape()));
-    if (g.dtype() != y.dtype()) throw DTypeError(str(op, ": expected a gradient of type ", y.dtype(), ", got ", g.dtype()));
-    if (g.device() != y.device()) throw DeviceError(str(op, ": expected a gradient on ", y.device(), ", got one on ", g.device()));
+    if (g.shape() != y.shape())
+      throw ShapeError(str(op, ": expected a gradient of shape ", y.shape(), ", got ", g.shape()));
+    if (g.dtype() != y.dtype())
+      throw DTypeError(str(op, ": expected a gradient of type ", y.dtype(), ", got ", g.dtype()));
+    if (g.device() != y.device())
+      throw DeviceError(
+          str(op, ": expected a gradient on ", y.device(), ", got one on ", g.device()));
     seeds.push_back(g);
   }
 }
 
 }  // namespace
 
-void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, bool retain_graph, bool create_graph) {
+void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, bool retain_graph,
+              bool create_graph) {
   if (static std::atomic<bool> warned{false}; create_graph && !warned.exchange(true))
     warn(
-        "backward with create_graph = true makes a cycle: a leaf's grad() holds the graph, and the graph the leaf. Neither is freed until set_grad({}) removes "
+        "backward with create_graph = true makes a cycle: a leaf's grad() holds the graph, and the "
+        "graph the leaf. Neither is freed until set_grad({}) removes "
         "that gradient; grad(outputs, inputs, …) makes no cycle");
   Engine engine(retain_graph || create_graph, create_graph);
   fill_seeds(engine.seeds(), "backward", outputs, gradients);
@@ -469,10 +527,13 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
   braid::backward({this, 1}, {&gradient, 1}, retain_graph, create_graph);
 }
 
-std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> gradients, bool retain_graph,
-                         bool create_graph, bool allow_unused) {
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         std::span<const Tensor> gradients, bool retain_graph, bool create_graph,
+                         bool allow_unused) {
   for (const Tensor& x : inputs)
-    if (!x.requires_grad()) throw AutogradError(str("grad: expected inputs that require a gradient, got one of shape ", x.shape(), " that does not"));
+    if (!x.requires_grad())
+      throw AutogradError(str("grad: expected inputs that require a gradient, got one of shape ",
+                              x.shape(), " that does not"));
   Engine engine(retain_graph || create_graph, create_graph);
   fill_seeds(engine.seeds(), "grad", outputs, gradients);
   engine.run(outputs, inputs);
@@ -483,13 +544,16 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
       if (inputs[j].id() == inputs[i].id()) g = results[j];
     if (!g.defined()) g = engine.captured(i);
     if (!g.defined() && !allow_unused)
-      throw AutogradError(str("grad: expected outputs that depend on every input, got an unused input of shape ", inputs[i].shape(), " (index ", i, ")"));
+      throw AutogradError(
+          str("grad: expected outputs that depend on every input, got an unused input of shape ",
+              inputs[i].shape(), " (index ", i, ")"));
     results.push_back(std::move(g));
   }
   return results;
 }
 
-std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, bool retain_graph, bool create_graph) {
+std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs,
+                         bool retain_graph, bool create_graph) {
   return grad({&output, 1}, {inputs.begin(), inputs.size()}, {}, retain_graph, create_graph);
 }
 

@@ -24,7 +24,8 @@ namespace {
 
 using Hooks = std::vector<std::shared_ptr<Hook>>;
 
-/// Never destroyed, so that tensors that outlive main can let go. No hook runs, or is destroyed, under its lock.
+/// Never destroyed, so that tensors that outlive main can let go. No hook runs, or is destroyed,
+/// under its lock.
 struct Table {
   std::mutex mutex;
   std::unordered_map<const void*, Hooks> of;
@@ -44,7 +45,8 @@ Hooks hooks_of(const void* owner, std::uint32_t output_nr, HookKind kind) {
   return list;
 }
 
-HookHandle add_hook(const void* owner, std::uint32_t output_nr, HookKind kind, std::function<Tensor(const Tensor&)> function) {
+HookHandle add_hook(const void* owner, std::uint32_t output_nr, HookKind kind,
+                    std::function<Tensor(const Tensor&)> function) {
   auto hook = std::make_shared<Hook>(Hook{owner, output_nr, kind, std::move(function)});
   const std::lock_guard lock(table().mutex);
   table().of[owner].push_back(hook);
@@ -57,9 +59,12 @@ Tensor run_hooks(const void* owner, std::uint32_t output_nr, Tensor gradient) {
   for (const auto& hook : hooks_of(owner, output_nr, HookKind::gradient)) {
     Tensor other = hook->function(gradient);
     if (!other.defined()) continue;
-    if (other.shape() != gradient.shape() || other.dtype() != gradient.dtype() || other.device() != gradient.device())
-      throw AutogradError(str("register_hook: expected the hook to return a gradient of shape ", gradient.shape(), ", ", gradient.dtype(), " on ",
-                              gradient.device(), ", or an undefined one, got ", other.shape(), ", ", other.dtype(), " on ", other.device()));
+    if (other.shape() != gradient.shape() || other.dtype() != gradient.dtype() ||
+        other.device() != gradient.device())
+      throw AutogradError(str("register_hook: expected the hook to return a gradient of shape ",
+                              gradient.shape(), ", ", gradient.dtype(), " on ", gradient.device(),
+                              ", or an undefined one, got ", other.shape(), ", ", other.dtype(),
+                              " on ", other.device()));
     gradient = std::move(other);
   }
   return gradient;
@@ -91,9 +96,13 @@ void HookHandle::remove() const {
 
 HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
   if (!hook) throw ArgumentError("register_hook: expected a function, got none");
-  if (!requires_grad()) throw AutogradError(str("register_hook: expected a tensor that requires a gradient, got one of shape ", shape(), " that does not"));
+  if (!requires_grad())
+    throw AutogradError(
+        str("register_hook: expected a tensor that requires a gradient, got one of shape ", shape(),
+            " that does not"));
   if (Node* const node = impl_->grad_fn.get()) {
-    HookHandle handle = detail::add_hook(node, impl_->output_nr, detail::HookKind::gradient, std::move(hook));
+    HookHandle handle =
+        detail::add_hook(node, impl_->output_nr, detail::HookKind::gradient, std::move(hook));
     node->set_hooked();
     return handle;
   }
@@ -102,15 +111,19 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) cons
   return handle;
 }
 
-HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
-  if (!hook) throw ArgumentError("register_post_accumulate_grad_hook: expected a function, got none");
+HookHandle Tensor::register_post_accumulate_grad_hook(
+    std::function<void(const Tensor&)> hook) const {
+  if (!hook)
+    throw ArgumentError("register_post_accumulate_grad_hook: expected a function, got none");
   if (!requires_grad() || !is_leaf())
-    throw AutogradError(str("register_post_accumulate_grad_hook: expected a leaf that requires a gradient, got ",
-                            is_leaf() ? "a tensor that does not" : "a tensor that an op made"));
-  HookHandle handle = detail::add_hook(impl_.get(), 0, detail::HookKind::accumulated, [f = std::move(hook)](const Tensor& leaf) {
-    f(leaf);
-    return Tensor();
-  });
+    throw AutogradError(
+        str("register_post_accumulate_grad_hook: expected a leaf that requires a gradient, got ",
+            is_leaf() ? "a tensor that does not" : "a tensor that an op made"));
+  HookHandle handle = detail::add_hook(impl_.get(), 0, detail::HookKind::accumulated,
+                                       [f = std::move(hook)](const Tensor& leaf) {
+                                         f(leaf);
+                                         return Tensor();
+                                       });
   impl_->hooked = true;
   return handle;
 }

@@ -4,13 +4,15 @@
 
 #include <braid/core/tensor.hpp>
 
-// Hooks are rare: a node and a tensor have one flag, and what was registered stands in a table beside.
+// Hooks are rare: a node and a tensor have one flag, and what was registered stands in a table
+// beside.
 namespace braid::detail {
 
 enum class HookKind : std::uint8_t { gradient, accumulated };
 
-/// What the hooks of an owner (a Node, or the body of a leaf) make of its gradient, in the order of registration. Called with no lock held.
-/// Throws what a hook throws; AutogradError for a replacement that does not fit.
+/// What the hooks of an owner (a Node, or the body of a leaf) make of its gradient, in the order of
+/// registration. Called with no lock held. Throws what a hook throws; AutogradError for a
+/// replacement that does not fit.
 [[nodiscard]] Tensor run_hooks(const void* owner, std::uint32_t output_nr, Tensor gradient);
 /// Calls the leaf's hooks for accumulated gradients.
 void run_accumulated_hooks(const Tensor& leaf);

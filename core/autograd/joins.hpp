@@ -15,7 +15,8 @@ class Joins {
     list_.push_back(std::move(join));
   }
 
-  /// The joins happen where a node throws, too. Then what a wait for a lost device throws says nothing more.
+  /// The joins happen where a node throws, too. Then what a wait for a lost device throws says
+  /// nothing more.
   class Scope {
    public:
     explicit Scope(Joins& joins) : joins_(joins) {}
@@ -23,8 +24,7 @@ class Joins {
       while (!joins_.list_.empty()) {
         try {
           next();
-        } catch (...) {
-        }
+        } catch (...) {}
       }
     }
     Scope(const Scope&) = delete;

@@ -24,8 +24,9 @@ void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr) {
 }
 
 void already_freed(const char* name) {
-  throw AutogradError(
-      str("backward: expected a graph that is still there, got one that an earlier backward freed (at ", name, "); pass retain_graph = true to that backward"));
+  throw AutogradError(str(
+      "backward: expected a graph that is still there, got one that an earlier backward freed (at ",
+      name, "); pass retain_graph = true to that backward"));
 }
 }  // namespace detail
 
@@ -40,8 +41,11 @@ void Grads::push_back(Tensor t) {
   ++size_;
 }
 
-Node::Node(const char* name, Device device, std::uint32_t outputs, std::span<const Tensor* const> inputs) : name_(name), outputs_(outputs), device_(device) {
-  if (const ReplicaGroup* const group = state.replicas; group && group->rank() < 254) replica_ = static_cast<std::uint8_t>(group->rank() + 1);
+Node::Node(const char* name, Device device, std::uint32_t outputs,
+           std::span<const Tensor* const> inputs)
+    : name_(name), outputs_(outputs), device_(device) {
+  if (const ReplicaGroup* const group = state.replicas; group && group->rank() < 254)
+    replica_ = static_cast<std::uint8_t>(group->rank() + 1);
   edge_count_ = static_cast<std::uint32_t>(inputs.size());
   if (edge_count_ > kInlineEdges) many_edges_ = std::make_unique<Edge[]>(edge_count_);
   const std::span<Edge> all = edges();
@@ -90,8 +94,10 @@ SavedTensor SavedTensor::output(const Tensor& y, std::uint32_t output_nr) {
 Tensor SavedTensor::get() const {
   if (!tensor_.defined()) return {};
   if (tensor_.version() != version_)
-    throw AutogradError(str("backward: expected a saved tensor of shape ", tensor_.shape(), " unchanged (version ", version_,
-                            "), got it changed in place (version ", tensor_.version(), ")", current_node ? str("; saved by ", current_node->name()) : ""));
+    throw AutogradError(str("backward: expected a saved tensor of shape ", tensor_.shape(),
+                            " unchanged (version ", version_,
+                            "), got it changed in place (version ", tensor_.version(), ")",
+                            current_node ? str("; saved by ", current_node->name()) : ""));
   if (!output_ || !grad_enabled() || !current_node) return tensor_;
   const Tensor attached = tensor_.detach();
   detail::attach(attached, Ref<Node>(current_node), output_nr_);

@@ -12,7 +12,8 @@ namespace braid::detail {
 struct Slot {
   Tensor first;
   std::uint32_t order = 0;
-  std::vector<std::pair<std::uint32_t, Tensor>> more;  // with several devices, or where a sum is taken beside this backward
+  // with several devices, or where a sum is taken beside this backward
+  std::vector<std::pair<std::uint32_t, Tensor>> more;
 };
 
 struct Target {
@@ -44,12 +45,14 @@ struct Workspace {
   std::vector<Device> devices;
   std::vector<Tensor> seeds;
   void clear() noexcept {
-    constexpr std::size_t kKept = 4096;  // a graph of a million nodes is not paid for by every later one
+    // a graph of a million nodes is not paid for by every later one
+    constexpr std::size_t kKept = 4096;
     const auto reset = [](auto& list) {
       if (list.capacity() > kKept) list = {};
       else list.clear();
     };
-    reset(found), reset(tasks), reset(targets), reset(slots), reset(leaves), reset(devices), reset(seeds);
+    reset(found), reset(tasks), reset(targets), reset(slots), reset(leaves), reset(devices),
+        reset(seeds);
   }
 };
 

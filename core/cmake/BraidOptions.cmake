@@ -12,7 +12,8 @@ endfunction()
 braid_choice(BRAID_CUDA OFF "CUDA backend" OFF ON SIMT)
 braid_choice(BRAID_ONEDNN AUTO "oneDNN for large GEMM" AUTO ON OFF)
 braid_choice(BRAID_ZLIB AUTO "zlib, to read .gz files" AUTO ON OFF)
-# PTX of 90 is what newer GPUs compile for themselves, whatever their number; PTX of the newest that a toolkit knows would run on that one and above only.
+# PTX of 90 is what newer GPUs compile for themselves, whatever their number; PTX of the newest that
+# a toolkit knows would run on that one and above only.
 set(BRAID_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "BRAID_CUDA=ON: the GPU architectures, as in CUDA_ARCHITECTURES (80, 90 and PTX of 90)")
 option(BRAID_CUDA_COMPRESS "Pack the kernels small (nvcc from 12.8 on): a tenth of the time they take to compile" ON)
 option(BRAID_SIMT_CHECK "BRAID_CUDA=SIMT: compile kernels with the calls of the checker" ON)
@@ -39,7 +40,9 @@ if(BRAID_MPI)
 endif()
 
 if(NOT BRAID_CUDA STREQUAL "SIMT" OR NOT BRAID_SANITIZE STREQUAL "" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set(BRAID_SIMT_CHECK OFF)  # the address sanitizer excludes the instrumentation, and clang 14's turns 16-byte copies into calls of memcpy
+  # the address sanitizer excludes the instrumentation, and clang 14's turns 16-byte copies into
+  # calls of memcpy
+  set(BRAID_SIMT_CHECK OFF)
 endif()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT BRAID_GENERIC)

@@ -1,4 +1,5 @@
-# How Braid's own targets are compiled. Everything here is PRIVATE to a target: nothing reaches a program that embeds Braid.
+# How Braid's own targets are compiled. Everything here is PRIVATE to a target: nothing reaches a
+# program that embeds Braid.
 include(CheckCXXCompilerFlag)
 include(CheckLinkerFlag)
 
@@ -20,15 +21,17 @@ foreach(flag -Wl,-z,relro,-z,now -Wl,-z,noexecstack)
   endif()
 endforeach()
 
-# braid_target_options(target [NO_HARDENING] [NO_NATIVE]): warnings, floating-point rules, sanitizer and hardening of one target of ours.
-# NO_NATIVE keeps BRAID_NATIVE away: the target says itself which instructions it uses.
+# braid_target_options(target [NO_HARDENING] [NO_NATIVE]): warnings, floating-point rules, sanitizer
+# and hardening of one target of ours. NO_NATIVE keeps BRAID_NATIVE away: the target says itself
+# which instructions it uses.
 function(braid_target_options target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_HARDENING;NO_NATIVE" "" "")
   set_target_properties(${target} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
   # A contracted multiply-add would make results depend on the processor.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -ffp-contract=off)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(${target} PRIVATE -Wno-restrict)  # g++ 12 warns about std::string's own operator+ (its bug 105651)
+    # g++ 12 warns about std::string's own operator+ (its bug 105651)
+    target_compile_options(${target} PRIVATE -Wno-restrict)
   endif()
   if(BRAID_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
@@ -51,13 +54,16 @@ function(braid_target_options target)
   endif()
 endfunction()
 
-# braid_precompile(target kind folder): with BRAID_PRECOMPILE folder/<kind>_precompiled.hpp is compiled once for all targets of a kind, which are compiled with the
-# same options; the first of them owns it. It only saves time: every source includes what it uses, and check compilers makes one build without it.
+# braid_precompile(target kind folder): with BRAID_PRECOMPILE folder/<kind>_precompiled.hpp is
+# compiled once for all targets of a kind, which are compiled with the same options; the first of
+# them owns it. It only saves time: every source includes what it uses, and check compilers makes
+# one build without it.
 function(braid_precompile target kind folder)
   if(NOT BRAID_PRECOMPILE)
     return()
   endif()
-  # For ccache, which shares what includes such a header if its time is not in it (clang) and the source says that it includes it (g++).
+  # For ccache, which shares what includes such a header if its time is not in it (clang) and the
+  # source says that it includes it (g++).
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
   elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -74,7 +80,8 @@ function(braid_precompile target kind folder)
   endif()
 endfunction()
 
-# braid_module(name DEPENDS modules... SOURCES files...): an object library that sees its own include root and those of DEPENDS.
+# braid_module(name DEPENDS modules... SOURCES files...): an object library that sees its own
+# include root and those of DEPENDS.
 function(braid_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_HARDENING" "" "DEPENDS;SOURCES")
   set(target braid_${name})
@@ -92,7 +99,8 @@ function(braid_module name)
   endif()
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include)
-  # Private headers are written "folder/name.hpp" from the module's own folder; -iquote keeps folders such as memory/ away from <memory>.
+  # Private headers are written "folder/name.hpp" from the module's own folder; -iquote keeps
+  # folders such as memory/ away from <memory>.
   target_compile_options(${target} PRIVATE -iquote${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${target} PUBLIC Threads::Threads)
   foreach(module IN LISTS arg_DEPENDS)

@@ -1,5 +1,6 @@
-# Finds oneDNN by its header and library. The configuration file that Debian ships also demands OpenCL, which Braid does not use.
-# Gives BraidOneDNN_FOUND, BraidOneDNN_VERSION and the target BraidOneDNN::dnnl.
+# Finds oneDNN by its header and library. The configuration file that Debian ships also demands
+# OpenCL, which Braid does not use. Gives BraidOneDNN_FOUND, BraidOneDNN_VERSION and the target
+# BraidOneDNN::dnnl.
 find_path(BraidOneDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp HINTS ${dnnl_ROOT} $ENV{dnnl_ROOT} PATH_SUFFIXES include)
 find_library(BraidOneDNN_LIBRARY NAMES dnnl HINTS ${dnnl_ROOT} $ENV{dnnl_ROOT} PATH_SUFFIXES lib lib64)
 mark_as_advanced(BraidOneDNN_INCLUDE_DIR BraidOneDNN_LIBRARY)

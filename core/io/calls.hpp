@@ -13,8 +13,7 @@ namespace braid::io {
 void check_path(const std::string& path);
 
 /// Repeats a call that a signal interrupted. close is not to be repeated, so it does not come here.
-template <class F>
-auto uninterrupted(const F& call) {
+template <class F> auto uninterrupted(const F& call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();
   return result;

@@ -19,14 +19,18 @@
 namespace braid::io {
 namespace {
 
-constexpr std::uint64_t kLargestTransfer = std::uint64_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB a call
+// Linux moves at most 2 GiB - 4 KiB a call
+constexpr std::uint64_t kLargestTransfer = std::uint64_t{1} << 30;
 
-/// Random, so that nobody can foresee it, and from a fixed set of characters, whatever the file is called.
+/// Random, so that nobody can foresee it, and from a fixed set of characters, whatever the file is
+/// called.
 std::string temporary_name() {
   static std::atomic<std::uint64_t> counter{0};
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
-    number = (static_cast<std::uint64_t>(::getpid()) << 32) ^ counter.fetch_add(1, std::memory_order_relaxed);  // O_EXCL makes a collision harmless
+    // O_EXCL makes a collision harmless
+    number = (static_cast<std::uint64_t>(::getpid()) << 32) ^
+             counter.fetch_add(1, std::memory_order_relaxed);
   }
   char text[40];
   std::snprintf(text, sizeof text, ".braid-%016llx.tmp", static_cast<unsigned long long>(number));
@@ -34,13 +38,17 @@ std::string temporary_name() {
 }
 
 /// All of it, from `at` on, which moves along.
-void write_all(const std::string& path, int fd, const void* from, std::uint64_t bytes, std::uint64_t& at) {
+void write_all(const std::string& path, int fd, const void* from, std::uint64_t bytes,
+               std::uint64_t& at) {
   const auto* next = static_cast<const char*>(from);
   while (bytes > 0) {
     const auto part = static_cast<std::size_t>(std::min(bytes, kLargestTransfer));
-    const long put = uninterrupted([&] { return calls().pwrite(fd, next, part, static_cast<std::int64_t>(at)); });
+    const long put = uninterrupted(
+        [&] { return calls().pwrite(fd, next, part, static_cast<std::int64_t>(at)); });
     if (put < 0) throw IoError(path, "write", errno, static_cast<std::int64_t>(at));
-    if (put == 0) throw IoError(path, "write", 0, static_cast<std::int64_t>(at), str("expected to write ", part, " bytes, got none written"));
+    if (put == 0)
+      throw IoError(path, "write", 0, static_cast<std::int64_t>(at),
+                    str("expected to write ", part, " bytes, got none written"));
     next += put;
     bytes -= static_cast<std::uint64_t>(put);
     at += static_cast<std::uint64_t>(put);
@@ -54,19 +62,25 @@ InputFile::InputFile(std::string path) : path_(std::move(path)) {
   open(AT_FDCWD, path_.c_str(), 0);
 }
 
-InputFile::InputFile(const Folder& folder, const std::string& name) : path_(folder.path() + '/' + name) {
+InputFile::InputFile(const Folder& folder, const std::string& name)
+    : path_(folder.path() + '/' + name) {
   check_entry_name(name);
   open(folder.fd(), name.c_str(), O_NOFOLLOW);
 }
 
 void InputFile::open(int folder, const char* name, int flags) {
-  // O_NONBLOCK: opening a pipe without a writer would wait for ever. It does nothing to regular files.
-  const int fd = uninterrupted([&] { return calls().open(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0); });
+  // O_NONBLOCK: opening a pipe without a writer would wait for ever. It does nothing to regular
+  // files.
+  const int fd = uninterrupted([&] {
+    return calls().open(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0);
+  });
   if (fd < 0) throw IoError(path_, "open", errno);
   fd_ = Descriptor(fd);
-  struct stat info {};
-  if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0) throw IoError(path_, "fstat", errno);
-  if (!S_ISREG(info.st_mode)) throw IoError(path_, "open", 0, -1, "expected a regular file, got something else");
+  struct stat info{};
+  if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0)
+    throw IoError(path_, "fstat", errno);
+  if (!S_ISREG(info.st_mode))
+    throw IoError(path_, "open", 0, -1, "expected a regular file, got something else");
   size_ = static_cast<std::uint64_t>(info.st_size);
 }
 
@@ -74,9 +88,12 @@ void InputFile::read(void* to, std::uint64_t bytes, std::uint64_t offset) const 
   auto* at = static_cast<char*>(to);
   while (bytes > 0) {
     const auto part = static_cast<std::size_t>(std::min(bytes, kLargestTransfer));
-    const long got = uninterrupted([&] { return calls().pread(fd_.get(), at, part, static_cast<std::int64_t>(offset)); });
+    const long got = uninterrupted(
+        [&] { return calls().pread(fd_.get(), at, part, static_cast<std::int64_t>(offset)); });
     if (got < 0) throw IoError(path_, "read", errno, static_cast<std::int64_t>(offset));
-    if (got == 0) throw IoError(path_, "read", 0, static_cast<std::int64_t>(offset), str("expected ", bytes, " more bytes, got the end of the file"));
+    if (got == 0)
+      throw IoError(path_, "read", 0, static_cast<std::int64_t>(offset),
+                    str("expected ", bytes, " more bytes, got the end of the file"));
     at += got;
     bytes -= static_cast<std::uint64_t>(got);
     offset += static_cast<std::uint64_t>(got);
@@ -85,7 +102,8 @@ void InputFile::read(void* to, std::uint64_t bytes, std::uint64_t offset) const 
 
 void MemorySource::read(void* to, std::uint64_t bytes, std::uint64_t offset) const {
   if (!fits(offset, bytes, bytes_.size()))
-    throw IoError(name_, "read", 0, static_cast<std::int64_t>(offset), str("expected ", bytes, " more bytes, got the end"));
+    throw IoError(name_, "read", 0, static_cast<std::int64_t>(offset),
+                  str("expected ", bytes, " more bytes, got the end"));
   if (bytes > 0) std::memcpy(to, bytes_.data() + offset, static_cast<std::size_t>(bytes));
 }
 
@@ -95,15 +113,19 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   name_ = slash == std::string::npos ? path_ : path_.substr(slash + 1);
   const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
   if (name_.empty() || name_ == "." || name_ == "..") fail("open", EISDIR);
-  const int folder_fd = uninterrupted([&] { return calls().open(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
+  const int folder_fd = uninterrupted([&] {
+    return calls().open(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  });
   if (folder_fd < 0) fail("open folder", errno);
   folder_ = Descriptor(folder_fd);
   open();
 }
 
-OutputFile::OutputFile(const Folder& folder, const std::string& name) : path_(folder.path() + '/' + name), name_(name) {
+OutputFile::OutputFile(const Folder& folder, const std::string& name)
+    : path_(folder.path() + '/' + name), name_(name) {
   check_entry_name(name);
-  const int folder_fd = uninterrupted([&] { return calls().open(folder.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
+  const int folder_fd = uninterrupted(
+      [&] { return calls().open(folder.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
   if (folder_fd < 0) fail("open folder", errno);
   folder_ = Descriptor(folder_fd);
   open();
@@ -111,7 +133,7 @@ OutputFile::OutputFile(const Folder& folder, const std::string& name) : path_(fo
 
 void OutputFile::open() {
   bool replaces = false;
-  struct stat info {};
+  struct stat info{};
   if (uninterrupted([&] { return calls().stat_in(folder_.get(), name_.c_str(), &info); }) == 0) {
     if (S_ISREG(info.st_mode)) {
       replaces = true;
@@ -127,8 +149,11 @@ void OutputFile::open() {
   int fd = -1;
   for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
     temporary_ = temporary_name();
-    // Without a file to replace, the system itself takes the umask (and the folder's defaults) off 0666: the mode is kept for commit.
-    fd = uninterrupted([&] { return calls().open(folder_.get(), temporary_.c_str(), kFlags, replaces ? 0600 : 0666); });
+    // Without a file to replace, the system itself takes the umask (and the folder's defaults) off
+    // 0666: the mode is kept for commit.
+    fd = uninterrupted([&] {
+      return calls().open(folder_.get(), temporary_.c_str(), kFlags, replaces ? 0600 : 0666);
+    });
     if (fd < 0 && errno != EEXIST) break;
   }
   if (fd < 0) {
@@ -141,9 +166,11 @@ void OutputFile::open() {
   int error = 0;
   if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0) error = errno;
   mode_ = info.st_mode & 0777;
-  if (error == 0 && uninterrupted([&] { return calls().fchmod(fd_.get(), 0600); }) != 0) error = errno;
+  if (error == 0 && uninterrupted([&] { return calls().fchmod(fd_.get(), 0600); }) != 0)
+    error = errno;
   if (error != 0) {
-    calls().unlink(folder_.get(), temporary_.c_str());  // no destructor runs for a constructor that throws
+    // no destructor runs for a constructor that throws
+    calls().unlink(folder_.get(), temporary_.c_str());
     fail("create", error);
   }
 }
@@ -162,11 +189,15 @@ void OutputFile::write(const void* from, std::uint64_t bytes) {
 }
 
 void OutputFile::commit() {
-  // A failed fsync may have dropped the dirty pages: trying again could report success for lost data. So each error here is final.
+  // A failed fsync may have dropped the dirty pages: trying again could report success for lost
+  // data. So each error here is final.
   if (uninterrupted([&] { return calls().fsync(fd_.get()); }) != 0) fail("fsync", errno);
   if (uninterrupted([&] { return calls().fchmod(fd_.get(), mode_); }) != 0) fail("fchmod", errno);
-  if (calls().close(fd_.release()) != 0 && errno != EINTR) fail("close", errno);  // Linux has closed it in any case
-  if (uninterrupted([&] { return calls().rename(folder_.get(), temporary_.c_str(), name_.c_str()); }) != 0) fail("rename", errno);
+  // Linux has closed it in any case
+  if (calls().close(fd_.release()) != 0 && errno != EINTR) fail("close", errno);
+  if (uninterrupted(
+          [&] { return calls().rename(folder_.get(), temporary_.c_str(), name_.c_str()); }) != 0)
+    fail("rename", errno);
   temporary_.clear();
   if (uninterrupted([&] { return calls().fsync(folder_.get()); }) != 0) fail("fsync folder", errno);
 }
@@ -176,22 +207,28 @@ LogFile::LogFile(std::string path, Start start) : path_(std::move(path)) {
   open(AT_FDCWD, path_.c_str(), start);
 }
 
-LogFile::LogFile(const Folder& folder, const std::string& name, Start start) : path_(folder.path() + '/' + name) {
+LogFile::LogFile(const Folder& folder, const std::string& name, Start start)
+    : path_(folder.path() + '/' + name) {
   check_entry_name(name);
   open(folder.fd(), name.c_str(), start);
 }
 
 void LogFile::open(int folder, const char* name, Start start) {
-  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | (start == Start::anew ? O_TRUNC : 0);
+  const int flags =
+      O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | (start == Start::anew ? O_TRUNC : 0);
   const int fd = uninterrupted([&] { return calls().open(folder, name, flags, 0666); });
   if (fd < 0) throw IoError(path_, "open", errno);
   fd_ = Descriptor(fd);
-  struct stat info {};
-  if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0) throw IoError(path_, "fstat", errno);
-  if (!S_ISREG(info.st_mode)) throw IoError(path_, "open", 0, -1, "expected a regular file, got something else");
+  struct stat info{};
+  if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0)
+    throw IoError(path_, "fstat", errno);
+  if (!S_ISREG(info.st_mode))
+    throw IoError(path_, "open", 0, -1, "expected a regular file, got something else");
   size_ = static_cast<std::uint64_t>(info.st_size);
 }
 
-void LogFile::write(const void* from, std::uint64_t bytes) { write_all(path_, fd_.get(), from, bytes, size_); }
+void LogFile::write(const void* from, std::uint64_t bytes) {
+  write_all(path_, fd_.get(), from, bytes, size_);
+}
 
 }  // namespace braid::io

@@ -16,7 +16,8 @@ namespace braid::io {
 namespace {
 
 int list_entries(int folder, std::vector<std::string>& names) {
-  const int fd = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // a descriptor, and so a position, of its own
+  // a descriptor, and so a position, of its own
+  const int fd = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -1;
   DIR* const open = ::fdopendir(fd);
   if (open == nullptr) {
@@ -38,17 +39,25 @@ int list_entries(int folder, std::vector<std::string>& names) {
 }
 
 constexpr FileSystem kReal{
-    .open = [](int folder, const char* path, int flags, unsigned mode) { return ::openat(folder, path, flags, mode); },
+    .open = [](int folder, const char* path, int flags,
+               unsigned mode) { return ::openat(folder, path, flags, mode); },
     .close = [](int fd) { return ::close(fd); },
     .fstat = [](int fd, struct stat* info) { return ::fstat(fd, info); },
-    .stat_in = [](int folder, const char* path, struct stat* info) { return ::fstatat(folder, path, info, AT_SYMLINK_NOFOLLOW); },
-    .pread = [](int fd, void* to, std::size_t bytes, std::int64_t offset) -> long { return ::pread(fd, to, bytes, offset); },
-    .pwrite = [](int fd, const void* from, std::size_t bytes, std::int64_t offset) -> long { return ::pwrite(fd, from, bytes, offset); },
+    .stat_in = [](int folder, const char* path,
+                  struct stat* info) { return ::fstatat(folder, path, info, AT_SYMLINK_NOFOLLOW); },
+    .pread = [](int fd, void* to, std::size_t bytes, std::int64_t offset) -> long {
+      return ::pread(fd, to, bytes, offset);
+    },
+    .pwrite = [](int fd, const void* from, std::size_t bytes, std::int64_t offset) -> long {
+      return ::pwrite(fd, from, bytes, offset);
+    },
     .fsync = [](int fd) { return ::fsync(fd); },
     .fchmod = [](int fd, unsigned mode) { return ::fchmod(fd, static_cast<mode_t>(mode)); },
-    .rename = [](int folder, const char* from, const char* to) { return ::renameat(folder, from, folder, to); },
+    .rename = [](int folder, const char* from,
+                 const char* to) { return ::renameat(folder, from, folder, to); },
     .unlink = [](int folder, const char* path) { return ::unlinkat(folder, path, 0); },
-    .mkdir = [](int folder, const char* path, unsigned mode) { return ::mkdirat(folder, path, static_cast<mode_t>(mode)); },
+    .mkdir = [](int folder, const char* path,
+                unsigned mode) { return ::mkdirat(folder, path, static_cast<mode_t>(mode)); },
     .rmdir = [](int folder, const char* path) { return ::unlinkat(folder, path, AT_REMOVEDIR); },
     .list = list_entries,
 };
@@ -58,7 +67,9 @@ std::atomic<const FileSystem*> replaced{nullptr};
 }  // namespace
 
 const FileSystem& real_file_system() noexcept { return kReal; }
-void set_file_system(const FileSystem* other) noexcept { replaced.store(other, std::memory_order_release); }
+void set_file_system(const FileSystem* other) noexcept {
+  replaced.store(other, std::memory_order_release);
+}
 
 const FileSystem& calls() noexcept {
   const FileSystem* other = replaced.load(std::memory_order_acquire);
@@ -68,7 +79,8 @@ const FileSystem& calls() noexcept {
 void check_path(const std::string& path) {
   if (path.empty()) throw ArgumentError("file: expected a path, got an empty one");
   if (path.find('\0') != std::string::npos)
-    throw ArgumentError("file: expected a path without NUL, got one with NUL at position " + std::to_string(path.find('\0')));
+    throw ArgumentError("file: expected a path without NUL, got one with NUL at position " +
+                        std::to_string(path.find('\0')));
 }
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {

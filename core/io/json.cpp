@@ -78,12 +78,16 @@ void append_json_string(std::string& out, std::string_view text) {
 }
 
 void JsonReader::fail(std::string_view field, std::string_view expected) const {
-  const std::string got = at_ >= text_.size() ? "the end of the header" : quoted(text_.substr(at_, 16));
-  throw FormatError(path_, static_cast<std::int64_t>(offset()), std::string(field), std::string(expected), got);
+  const std::string got =
+      at_ >= text_.size() ? "the end of the header" : quoted(text_.substr(at_, 16));
+  throw FormatError(path_, static_cast<std::int64_t>(offset()), std::string(field),
+                    std::string(expected), got);
 }
 
 void JsonReader::skip_space() noexcept {
-  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
+  while (at_ < text_.size() &&
+         (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
+    ++at_;
 }
 
 bool JsonReader::accept(char c) {
@@ -117,24 +121,12 @@ void JsonReader::escape(std::string& out, std::string_view field) {
   switch (c) {
     case '"':
     case '\\':
-    case '/':
-      out += c;
-      break;
-    case 'b':
-      out += '\b';
-      break;
-    case 'f':
-      out += '\f';
-      break;
-    case 'n':
-      out += '\n';
-      break;
-    case 'r':
-      out += '\r';
-      break;
-    case 't':
-      out += '\t';
-      break;
+    case '/': out += c; break;
+    case 'b': out += '\b'; break;
+    case 'f': out += '\f'; break;
+    case 'n': out += '\n'; break;
+    case 'r': out += '\r'; break;
+    case 't': out += '\t'; break;
     case 'u': {
       ++at_;
       std::uint32_t code = hex4(field);
@@ -149,8 +141,7 @@ void JsonReader::escape(std::string& out, std::string_view field) {
       append_utf8(out, code);
       return;
     }
-    default:
-      fail(field, "one of \" \\ / b f n r t u after a backslash");
+    default: fail(field, "one of \" \\ / b f n r t u after a backslash");
   }
   ++at_;
 }
@@ -167,10 +158,14 @@ std::string JsonReader::string(std::string_view field, std::size_t limit) {
     ++at_;
     if (c == '\\') escape(out, field);
     else out += c;
-    if (out.size() > limit) throw LimitError(path_, static_cast<std::int64_t>(first), std::string(field), str("at most ", limit, " bytes"), "a longer string");
+    if (out.size() > limit)
+      throw LimitError(path_, static_cast<std::int64_t>(first), std::string(field),
+                       str("at most ", limit, " bytes"), "a longer string");
   }
   ++at_;
-  if (!is_utf8(out)) throw FormatError(path_, static_cast<std::int64_t>(first), std::string(field), "valid UTF-8", quoted(out));
+  if (!is_utf8(out))
+    throw FormatError(path_, static_cast<std::int64_t>(first), std::string(field), "valid UTF-8",
+                      quoted(out));
   return out;
 }
 
@@ -180,14 +175,16 @@ std::int64_t JsonReader::integer(std::string_view field) {
   const std::size_t first = at_;
   std::int64_t value = 0;
   while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
-    if (!checked_mul<std::int64_t>(value, 10, value) || !checked_add<std::int64_t>(value, text_[at_] - '0', value)) {
+    if (!checked_mul<std::int64_t>(value, 10, value) ||
+        !checked_add<std::int64_t>(value, text_[at_] - '0', value)) {
       at_ = first;
       fail(field, kExpected);
     }
     ++at_;
   }
   const bool leading_zero = at_ - first > 1 && text_[first] == '0';
-  const bool more = at_ < text_.size() && (text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E');
+  const bool more =
+      at_ < text_.size() && (text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E');
   if (at_ == first || leading_zero || more) {
     at_ = first;
     fail(field, kExpected);

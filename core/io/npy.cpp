@@ -32,10 +32,12 @@ constexpr std::array<Name, 7> kNames{{{DType::bool_, "|b1"},
                                       {DType::float32, "<f4"},
                                       {DType::float64, "<f8"}}};
 
-/// The header is a Python dict of three keys: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. No more of Python than that is known here.
+/// The header is a Python dict of three keys: {'descr': '<f4', 'fortran_order': False, 'shape': (3,
+/// 4), }. No more of Python than that is known here.
 class HeaderReader {
  public:
-  HeaderReader(std::string_view text, std::uint64_t begin, const std::string& path) : text_(text), begin_(begin), path_(path) {}
+  HeaderReader(std::string_view text, std::uint64_t begin, const std::string& path)
+      : text_(text), begin_(begin), path_(path) {}
 
   std::optional<std::string> descr;
   std::optional<bool> fortran_order;
@@ -57,17 +59,20 @@ class HeaderReader {
     }
     skip();
     if (at_ != text_.size()) fail("nothing after the closing brace");
-    if (!descr || !fortran_order || !shape) fail("the keys descr, fortran_order and shape", "not all of them");
+    if (!descr || !fortran_order || !shape)
+      fail("the keys descr, fortran_order and shape", "not all of them");
   }
 
   [[noreturn]] void fail(std::string expected, std::string got) const {
-    throw FormatError(path_, static_cast<std::int64_t>(begin_ + at_), "header", std::move(expected), std::move(got));
+    throw FormatError(path_, static_cast<std::int64_t>(begin_ + at_), "header", std::move(expected),
+                      std::move(got));
   }
 
  private:
-  [[noreturn]] void fail(std::string expected) const { fail(std::move(expected), at_ < text_.size() ? io::quoted(text_.substr(at_, 16)) : "its end"); }
-  template <class T>
-  std::optional<T>& once(std::optional<T>& value, const std::string& key) const {
+  [[noreturn]] void fail(std::string expected) const {
+    fail(std::move(expected), at_ < text_.size() ? io::quoted(text_.substr(at_, 16)) : "its end");
+  }
+  template <class T> std::optional<T>& once(std::optional<T>& value, const std::string& key) const {
     if (value) fail("each key once", "a second " + io::quoted(key));
     return value;
   }
@@ -109,7 +114,9 @@ class HeaderReader {
     const std::size_t first = at_;
     std::int64_t value = 0;
     while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
-      if (!io::checked_mul<std::int64_t>(value, 10, value) || !io::checked_add<std::int64_t>(value, text_[at_] - '0', value)) fail("a size below 2^63");
+      if (!io::checked_mul<std::int64_t>(value, 10, value) ||
+          !io::checked_add<std::int64_t>(value, text_[at_] - '0', value))
+        fail("a size below 2^63");
       ++at_;
     }
     if (at_ == first || (at_ - first > 1 && text_[first] == '0')) fail("a size in decimal digits");
@@ -158,27 +165,40 @@ Tensor read_npy(const io::Source& file, const NpyOptions& options) {
   const std::uint64_t size = file.size();
   if (size < 10) fail(0, "file", "at least 10 bytes", std::to_string(size));
   file.read(head.data(), 8, 0);
-  if (std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) fail(0, "magic", "\\x93NUMPY", io::quoted({reinterpret_cast<const char*>(head.data()), 6}));
+  if (std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0)
+    fail(0, "magic", "\\x93NUMPY", io::quoted({reinterpret_cast<const char*>(head.data()), 6}));
   const unsigned major = head[6];
-  if (major < 1 || major > 3 || head[7] != 0) fail(6, "version", "1.0, 2.0 or 3.0", str(major, '.', unsigned{head[7]}));
+  if (major < 1 || major > 3 || head[7] != 0)
+    fail(6, "version", "1.0, 2.0 or 3.0", str(major, '.', unsigned{head[7]}));
   const std::uint64_t length_bytes = major == 1 ? 2 : 4, begin = 8 + length_bytes;
-  if (!io::fits(8, length_bytes, size)) fail(8, "header length", str(length_bytes, " bytes"), "the end of the file");
+  if (!io::fits(8, length_bytes, size))
+    fail(8, "header length", str(length_bytes, " bytes"), "the end of the file");
   file.read(head.data() + 8, length_bytes, 8);
   std::uint64_t length = 0;
   for (std::uint64_t i = length_bytes; i-- > 0;) length = length << 8 | head[8 + i];
-  if (length > kMaxHeader) throw LimitError(file.path(), 8, "header length", str("at most ", kMaxHeader, " bytes"), std::to_string(length));
-  if (!io::fits(begin, length, size)) fail(8, "header length", str("at most ", size - begin, ", what is left of the file"), std::to_string(length));
+  if (length > kMaxHeader)
+    throw LimitError(file.path(), 8, "header length", str("at most ", kMaxHeader, " bytes"),
+                     std::to_string(length));
+  if (!io::fits(begin, length, size))
+    fail(8, "header length", str("at most ", size - begin, ", what is left of the file"),
+         std::to_string(length));
   std::string text(static_cast<std::size_t>(length), '\0');
   file.read(text.data(), length, begin);
   HeaderReader header(text, begin, file.path());
   header.read();
 
-  const auto* name = std::find_if(kNames.begin(), kNames.end(), [&](const Name& n) { return n.descr == *header.descr; });
-  if (name == kNames.end()) fail(static_cast<std::int64_t>(begin), "descr", "one of |b1 |u1 <i4 <i8 <f2 <f4 <f8", io::quoted(*header.descr));
+  const auto* name = std::find_if(kNames.begin(), kNames.end(),
+                                  [&](const Name& n) { return n.descr == *header.descr; });
+  if (name == kNames.end())
+    fail(static_cast<std::int64_t>(begin), "descr", "one of |b1 |u1 <i4 <i8 <f2 <f4 <f8",
+         io::quoted(*header.descr));
   const std::uint64_t data = begin + length;
   std::uint64_t bytes = 0;
-  if (!io::checked_bytes(*header.shape, size_of(name->dtype), bytes)) fail(static_cast<std::int64_t>(begin), "shape", "below 2^63 bytes", "more");
-  if (bytes != size - data) fail(static_cast<std::int64_t>(data), "data", str(bytes, " bytes, as shape and descr say"), std::to_string(size - data));
+  if (!io::checked_bytes(*header.shape, size_of(name->dtype), bytes))
+    fail(static_cast<std::int64_t>(begin), "shape", "below 2^63 bytes", "more");
+  if (bytes != size - data)
+    fail(static_cast<std::int64_t>(data), "data", str(bytes, " bytes, as shape and descr say"),
+         std::to_string(size - data));
 
   const NoGrad guard;
   const Shape shape{std::span<const std::int64_t>(*header.shape)};
@@ -187,18 +207,24 @@ Tensor read_npy(const io::Source& file, const NpyOptions& options) {
   if (bytes > 0) file.read(to, bytes, data);
   if (name->dtype == DType::bool_) {
     const auto* wrong = std::find_if(to, to + bytes, [](unsigned char byte) { return byte > 1; });
-    if (wrong != to + bytes) fail(static_cast<std::int64_t>(data) + (wrong - to), "data", "0 or 1 for |b1", std::to_string(*wrong));
+    if (wrong != to + bytes)
+      fail(static_cast<std::int64_t>(data) + (wrong - to), "data", "0 or 1 for |b1",
+           std::to_string(*wrong));
   }
   if (*header.fortran_order && shape.rank() > 1) tensor = from_fortran(tensor, shape);
   return tensor.to(options.device);
 }
 
 std::string npy_header(const char* op, const Tensor& tensor) {
-  if (!tensor.defined()) throw ArgumentError(str(op, ": expected a defined tensor, got an undefined one"));
-  const auto* name = std::find_if(kNames.begin(), kNames.end(), [&](const Name& n) { return n.dtype == tensor.dtype(); });
-  if (name == kNames.end()) throw DTypeError(str(op, ": expected a type that numpy has, got ", tensor.dtype()));
+  if (!tensor.defined())
+    throw ArgumentError(str(op, ": expected a defined tensor, got an undefined one"));
+  const auto* name = std::find_if(kNames.begin(), kNames.end(),
+                                  [&](const Name& n) { return n.dtype == tensor.dtype(); });
+  if (name == kNames.end())
+    throw DTypeError(str(op, ": expected a type that numpy has, got ", tensor.dtype()));
   std::string dict = str("{'descr': '", name->descr, "', 'fortran_order': False, 'shape': (");
-  for (int d = 0; d < tensor.dim(); ++d) dict += str(tensor.shape()[d], d + 1 < tensor.dim() ? ", " : "");
+  for (int d = 0; d < tensor.dim(); ++d)
+    dict += str(tensor.shape()[d], d + 1 < tensor.dim() ? ", " : "");
   dict += tensor.dim() == 1 ? ",), }" : "), }";
   while ((10 + dict.size() + 1) % 64 != 0) dict += ' ';  // so that the numbers are aligned
   dict += '\n';
@@ -212,8 +238,11 @@ std::string npy_header(const char* op, const Tensor& tensor) {
 
 }  // namespace detail
 
-Tensor load_npy(const std::string& path, const NpyOptions& options) { return detail::read_npy(io::InputFile(path), options); }
-Tensor load_npy(std::span<const std::byte> bytes, const NpyOptions& options, const std::string& name) {
+Tensor load_npy(const std::string& path, const NpyOptions& options) {
+  return detail::read_npy(io::InputFile(path), options);
+}
+Tensor load_npy(std::span<const std::byte> bytes, const NpyOptions& options,
+                const std::string& name) {
   return detail::read_npy(io::MemorySource(bytes, name), options);
 }
 

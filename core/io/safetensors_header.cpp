@@ -9,45 +9,61 @@
 
 #include <braid/core/io/json.hpp>
 
-static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian, and are read and written as they lie in memory");
+static_assert(
+    std::endian::native == std::endian::little,
+    "safetensors files are little-endian, and are read and written as they lie in memory");
 
 namespace braid::io {
 namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
-constexpr std::size_t kShortestEntry = std::string_view(R"("":{"dtype":"U8","shape":[],"data_offsets":[0,0]})").size();
+constexpr std::size_t kShortestEntry =
+    std::string_view(R"("":{"dtype":"U8","shape":[],"data_offsets":[0,0]})").size();
 
 struct TypeName {
   std::string_view name;
   DType dtype;
 };
-constexpr TypeName kTypes[] = {{"BOOL", DType::bool_},  {"U8", DType::uint8},      {"I32", DType::int32},   {"I64", DType::int64},
-                               {"F16", DType::float16}, {"BF16", DType::bfloat16}, {"F32", DType::float32}, {"F64", DType::float64}};
-constexpr std::string_view kOtherTypes[] = {"F4", "F6_E2M3", "F6_E3M2", "F8_E5M2", "F8_E4M3", "F8_E8M0", "I8", "I16", "U16", "U32", "U64", "C64"};
+constexpr TypeName kTypes[] = {{"BOOL", DType::bool_},  {"U8", DType::uint8},
+                               {"I32", DType::int32},   {"I64", DType::int64},
+                               {"F16", DType::float16}, {"BF16", DType::bfloat16},
+                               {"F32", DType::float32}, {"F64", DType::float64}};
+constexpr std::string_view kOtherTypes[] = {"F4",      "F6_E2M3", "F6_E3M2", "F8_E5M2",
+                                            "F8_E4M3", "F8_E8M0", "I8",      "I16",
+                                            "U16",     "U32",     "U64",     "C64"};
 constexpr std::string_view kExpectedTypes = "one of BOOL, U8, I32, I64, F16, BF16, F32, F64";
 
-[[noreturn]] void bad(const Source& file, std::uint64_t at, std::string field, std::string expected, std::string got) {
-  throw FormatError(file.path(), static_cast<std::int64_t>(at), std::move(field), std::move(expected), std::move(got));
+[[noreturn]] void bad(const Source& file, std::uint64_t at, std::string field, std::string expected,
+                      std::string got) {
+  throw FormatError(file.path(), static_cast<std::int64_t>(at), std::move(field),
+                    std::move(expected), std::move(got));
 }
 
 /// The header's text, its length checked against the file before it is read.
 std::string read_text(const Source& file, std::uint64_t max_header) {
-  if (file.size() < kLengthBytes) bad(file, 0, "file", "at least 8 bytes (the header's length)", str(file.size(), " bytes"));
+  if (file.size() < kLengthBytes)
+    bad(file, 0, "file", "at least 8 bytes (the header's length)", str(file.size(), " bytes"));
   std::uint64_t length = 0;
   file.read(&length, kLengthBytes, 0);
   const std::uint64_t rest = file.size() - kLengthBytes;
-  if (length > rest) bad(file, 0, "header length", str("at most ", rest, " (the rest of the file)"), str(length));
-  if (length > max_header) throw LimitError(file.path(), 0, "header length", str("at most ", max_header), str(length));
+  if (length > rest)
+    bad(file, 0, "header length", str("at most ", rest, " (the rest of the file)"), str(length));
+  if (length > max_header)
+    throw LimitError(file.path(), 0, "header length", str("at most ", max_header), str(length));
   std::string text(static_cast<std::size_t>(length), '\0');
   file.read(text.data(), length, kLengthBytes);
-  if (text.empty() || text[0] != '{') bad(file, kLengthBytes, "header", "'{' as its first byte", text.empty() ? "an empty header" : quoted(text.substr(0, 1)));
+  if (text.empty() || text[0] != '{')
+    bad(file, kLengthBytes, "header", "'{' as its first byte",
+        text.empty() ? "an empty header" : quoted(text.substr(0, 1)));
   return text;
 }
 
 class HeaderParser {
  public:
-  HeaderParser(const Source& file, std::string_view text) : file_(file), json_(text, kLengthBytes, file.path()) {
-    // No more than the text can hold, whatever it says; growing step by step would take twice as much.
+  HeaderParser(const Source& file, std::string_view text)
+      : file_(file), json_(text, kLengthBytes, file.path()) {
+    // No more than the text can hold, whatever it says; growing step by step would take twice as
+    // much.
     const auto braces = static_cast<std::size_t>(std::count(text.begin(), text.end(), '{'));
     header_.entries.reserve(std::min({braces, text.size() / kShortestEntry, kMaxTensors}));
   }
@@ -58,7 +74,8 @@ class HeaderParser {
       do {
         const std::uint64_t where = json_.offset();
         std::string name = json_.string("tensor name", kMaxNameBytes);
-        if (!is_good_name(name)) bad(file_, where, "tensor name", "no control characters", quoted(name));
+        if (!is_good_name(name))
+          bad(file_, where, "tensor name", "no control characters", quoted(name));
         json_.expect(':', "header");
         if (name == kMetadataKey) metadata(where);
         else entry(std::move(name), where);
@@ -71,7 +88,8 @@ class HeaderParser {
 
  private:
   void metadata(std::uint64_t where) {
-    if (has_metadata_) bad(file_, where, std::string(kMetadataKey), "one entry of this name", "a second one");
+    if (has_metadata_)
+      bad(file_, where, std::string(kMetadataKey), "one entry of this name", "a second one");
     has_metadata_ = true;
     json_.expect('{', kMetadataKey);
     if (json_.accept('}')) return;
@@ -82,7 +100,8 @@ class HeaderParser {
       std::string value = json_.string("metadata value", kMaxMetadataBytes);
       bytes += key.size() + value.size();  // both are parts of the header, so this cannot wrap
       if (bytes > kMaxMetadataBytes)
-        throw LimitError(file_.path(), static_cast<std::int64_t>(where), std::string(kMetadataKey), str("at most ", kMaxMetadataBytes, " bytes"), "more");
+        throw LimitError(file_.path(), static_cast<std::int64_t>(where), std::string(kMetadataKey),
+                         str("at most ", kMaxMetadataBytes, " bytes"), "more");
       header_.metadata.emplace_back(std::move(key), std::move(value));
     } while (json_.accept(','));
     json_.expect('}', kMetadataKey);
@@ -90,12 +109,14 @@ class HeaderParser {
     for (const auto& pair : header_.metadata) keys.push_back(pair.first);
     std::sort(keys.begin(), keys.end());
     const auto twice = std::adjacent_find(keys.begin(), keys.end());
-    if (twice != keys.end()) bad(file_, where, "metadata key", "each key once", str("a second ", quoted(*twice)));
+    if (twice != keys.end())
+      bad(file_, where, "metadata key", "each key once", str("a second ", quoted(*twice)));
   }
 
   void entry(std::string name, std::uint64_t where) {
     if (header_.entries.size() == kMaxTensors)
-      throw LimitError(file_.path(), static_cast<std::int64_t>(where), "tensors", str("at most ", kMaxTensors), "more");
+      throw LimitError(file_.path(), static_cast<std::int64_t>(where), "tensors",
+                       str("at most ", kMaxTensors), "more");
     SafetensorsEntry e;
     e.where = where;
     e.name = std::move(name);
@@ -106,8 +127,12 @@ class HeaderParser {
       do {
         const std::uint64_t at = json_.offset();
         const std::string key = json_.string("key" + of, kMaxNameBytes);
-        bool* const seen = key == "dtype" ? &has_type : key == "shape" ? &has_shape : key == "data_offsets" ? &has_offsets : nullptr;
-        if (seen == nullptr) bad(file_, at, "key" + of, "one of dtype, shape, data_offsets", quoted(key));
+        bool* const seen = key == "dtype"          ? &has_type
+                           : key == "shape"        ? &has_shape
+                           : key == "data_offsets" ? &has_offsets
+                                                   : nullptr;
+        if (seen == nullptr)
+          bad(file_, at, "key" + of, "one of dtype, shape, data_offsets", quoted(key));
         if (*seen) bad(file_, at, "key" + of, "each key once", str("a second ", key));
         *seen = true;
         json_.expect(':', key + of);
@@ -117,8 +142,13 @@ class HeaderParser {
       } while (json_.accept(','));
       json_.expect('}', "tensor" + of);
     }
-    const char* missing = !has_type ? "dtype" : !has_shape ? "shape" : !has_offsets ? "data_offsets" : nullptr;
-    if (missing != nullptr) bad(file_, where, "tensor" + of, "the keys dtype, shape, data_offsets", str("none called ", missing));
+    const char* missing = !has_type      ? "dtype"
+                          : !has_shape   ? "shape"
+                          : !has_offsets ? "data_offsets"
+                                         : nullptr;
+    if (missing != nullptr)
+      bad(file_, where, "tensor" + of, "the keys dtype, shape, data_offsets",
+          str("none called ", missing));
     header_.entries.push_back(std::move(e));
   }
 
@@ -127,8 +157,10 @@ class HeaderParser {
     const std::string name = json_.string("dtype" + of, kMaxNameBytes);
     for (const TypeName& t : kTypes)
       if (name == t.name) return t.dtype;
-    const bool known = std::find(std::begin(kOtherTypes), std::end(kOtherTypes), name) != std::end(kOtherTypes);
-    bad(file_, at, "dtype" + of, std::string(kExpectedTypes), known ? str(name, ", which Braid does not have") : quoted(name));
+    const bool known =
+        std::find(std::begin(kOtherTypes), std::end(kOtherTypes), name) != std::end(kOtherTypes);
+    bad(file_, at, "dtype" + of, std::string(kExpectedTypes),
+        known ? str(name, ", which Braid does not have") : quoted(name));
   }
 
   void shape(SafetensorsEntry& e, const std::string& of) {
@@ -136,8 +168,8 @@ class HeaderParser {
     if (json_.accept(']')) return;
     do {
       if (e.shape.rank() == kMaxRank)
-        throw LimitError(file_.path(), static_cast<std::int64_t>(json_.offset()), "shape" + of, str("at most ", kMaxRank, " sizes (a tensor has no more)"),
-                         "more");
+        throw LimitError(file_.path(), static_cast<std::int64_t>(json_.offset()), "shape" + of,
+                         str("at most ", kMaxRank, " sizes (a tensor has no more)"), "more");
       e.shape.push_back(json_.integer("shape" + of));
     } while (json_.accept(','));
     json_.expect(']', "shape" + of);
@@ -157,7 +189,8 @@ class HeaderParser {
   bool has_metadata_ = false;
 };
 
-/// Every tensor's bytes lie in the file, are as many as its shape needs, and all together they cover the data once.
+/// Every tensor's bytes lie in the file, are as many as its shape needs, and all together they
+/// cover the data once.
 void check_layout(const Source& file, SafetensorsHeader& header, std::uint64_t data_begin) {
   const std::uint64_t data_bytes = file.size() - data_begin;
   std::vector<SafetensorsEntry*> order;
@@ -165,26 +198,39 @@ void check_layout(const Source& file, SafetensorsHeader& header, std::uint64_t d
   for (SafetensorsEntry& e : header.entries) {
     const std::string of = " of " + quoted(e.name);
     std::uint64_t bytes = 0;
-    if (!checked_bytes(e.shape.span(), size_of(e.dtype), bytes)) bad(file, e.where, "shape" + of, "at most 2^63 - 1 bytes", str(e.shape, " ", e.dtype));
+    if (!checked_bytes(e.shape.span(), size_of(e.dtype), bytes))
+      bad(file, e.where, "shape" + of, "at most 2^63 - 1 bytes", str(e.shape, " ", e.dtype));
     if (e.begin > e.end || e.end > data_bytes)
-      bad(file, e.where, "data_offsets" + of, str("begin <= end <= ", data_bytes), str("[", e.begin, ", ", e.end, "]"));
-    if (e.end - e.begin != bytes) bad(file, e.where, "data_offsets" + of, str(bytes, " bytes for ", e.shape, " ", e.dtype), str(e.end - e.begin));
+      bad(file, e.where, "data_offsets" + of, str("begin <= end <= ", data_bytes),
+          str("[", e.begin, ", ", e.end, "]"));
+    if (e.end - e.begin != bytes)
+      bad(file, e.where, "data_offsets" + of, str(bytes, " bytes for ", e.shape, " ", e.dtype),
+          str(e.end - e.begin));
     order.push_back(&e);
   }
 
-  std::sort(order.begin(), order.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) { return a->name < b->name; });
-  const auto twice = std::adjacent_find(order.begin(), order.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) { return a->name == b->name; });
-  if (twice != order.end())
-    bad(file, std::max((*twice)->where, (*(twice + 1))->where), "tensor name", "each name once", str("a second ", quoted((*twice)->name)));
-
   std::sort(order.begin(), order.end(),
-            [](const SafetensorsEntry* a, const SafetensorsEntry* b) { return a->begin != b->begin ? a->begin < b->begin : a->end < b->end; });
+            [](const SafetensorsEntry* a, const SafetensorsEntry* b) { return a->name < b->name; });
+  const auto twice = std::adjacent_find(
+      order.begin(), order.end(),
+      [](const SafetensorsEntry* a, const SafetensorsEntry* b) { return a->name == b->name; });
+  if (twice != order.end())
+    bad(file, std::max((*twice)->where, (*(twice + 1))->where), "tensor name", "each name once",
+        str("a second ", quoted((*twice)->name)));
+
+  std::sort(order.begin(), order.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) {
+    return a->begin != b->begin ? a->begin < b->begin : a->end < b->end;
+  });
   std::uint64_t covered = 0;
   for (SafetensorsEntry* e : order) {
-    if (e->begin != covered) bad(file, e->where, "data_offsets of " + quoted(e->name), str("begin == ", covered, " (no gap, no overlap)"), str(e->begin));
+    if (e->begin != covered)
+      bad(file, e->where, "data_offsets of " + quoted(e->name),
+          str("begin == ", covered, " (no gap, no overlap)"), str(e->begin));
     covered = e->end;
   }
-  if (covered != data_bytes) bad(file, data_begin + covered, "file", str("its end after ", covered, " bytes of data"), str(data_bytes, " bytes"));
+  if (covered != data_bytes)
+    bad(file, data_begin + covered, "file", str("its end after ", covered, " bytes of data"),
+        str(data_bytes, " bytes"));
   for (SafetensorsEntry& e : header.entries) {
     e.begin += data_begin;  // at most the file's size
     e.end += data_begin;
@@ -200,7 +246,9 @@ std::string_view safetensors_name(DType dtype) noexcept {
 }
 
 bool is_good_name(std::string_view name) noexcept {
-  return is_utf8(name) && std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  return is_utf8(name) && std::none_of(name.begin(), name.end(), [](char c) {
+           return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+         });
 }
 
 SafetensorsHeader read_safetensors_header(const Source& file, std::uint64_t max_header) {

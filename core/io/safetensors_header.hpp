@@ -16,13 +16,15 @@ inline constexpr std::size_t kMaxNameBytes = 1024;
 inline constexpr std::size_t kMaxMetadataBytes = 1024 * 1024;
 inline constexpr std::uint64_t kDefaultMaxHeader = 16 * 1024 * 1024;
 
-/// One tensor of a safetensors file, checked: its bytes are begin … end of the file, and are exactly what shape and dtype need.
+/// One tensor of a safetensors file, checked: its bytes are begin … end of the file, and are
+/// exactly what shape and dtype need.
 struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::float32;
   Shape shape;
-  std::uint64_t begin = 0, end = 0;  // from the start of the data until they are checked, then from the start of the file
-  std::uint64_t where = 0;           // byte of the entry in the file, for messages
+  // from the start of the data until they are checked, then from the start of the file
+  std::uint64_t begin = 0, end = 0;
+  std::uint64_t where = 0;  // byte of the entry in the file, for messages
 };
 
 struct SafetensorsHeader {
@@ -36,7 +38,9 @@ struct SafetensorsHeader {
 /// True for a name that the format may hold here: valid UTF-8, no control characters.
 [[nodiscard]] bool is_good_name(std::string_view name) noexcept;
 
-/// Reads and checks all that is not tensor data. Takes at most four bytes of memory for each byte of the header, whether the file is good or not.
-[[nodiscard]] SafetensorsHeader read_safetensors_header(const Source& file, std::uint64_t max_header);
+/// Reads and checks all that is not tensor data. Takes at most four bytes of memory for each byte
+/// of the header, whether the file is good or not.
+[[nodiscard]] SafetensorsHeader read_safetensors_header(const Source& file,
+                                                        std::uint64_t max_header);
 
 }  // namespace braid::io

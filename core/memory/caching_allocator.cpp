@@ -40,11 +40,14 @@ std::size_t size_of_class(int index) noexcept {
 }
 
 // A counter that one thread writes and any may read.
-void count(std::atomic<std::uint64_t>& counter) noexcept { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+void count(std::atomic<std::uint64_t>& counter) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 }  // namespace
 
-// One thread's free blocks. The owner alone fills empty slots, so it needs no read-modify-write for that; anyone may empty a full one by exchange.
+// One thread's free blocks. The owner alone fills empty slots, so it needs no read-modify-write for
+// that; anyone may empty a full one by exchange.
 struct alignas(64) CachingAllocator::Magazine {
   std::atomic<void*> slots[kClasses][kSlots] = {};
   std::atomic<std::uint64_t> allocations{0};
@@ -78,7 +81,8 @@ struct AllocatorThreads {
     Entry entries[kAllocators];
   };
 
-  // Guards the list of living allocators; taken before an allocator's own lock. Never destroyed, for threads that end after main.
+  // Guards the list of living allocators; taken before an allocator's own lock. Never destroyed,
+  // for threads that end after main.
   static std::mutex& mutex() noexcept {
     static std::mutex& instance = *new std::mutex;
     return instance;
@@ -104,14 +108,16 @@ struct AllocatorThreads {
     const std::lock_guard lock(mutex());
     for (int i = 0; i < kAllocators; ++i) {
       const Entry& entry = table.entries[i];
-      if (entry.magazine != nullptr && living[i] != nullptr && living[i]->serial_ == entry.serial) living[i]->retire(entry.magazine);
+      if (entry.magazine != nullptr && living[i] != nullptr && living[i]->serial_ == entry.serial)
+        living[i]->retire(entry.magazine);
     }
   }
 };
 
 namespace {
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local AllocatorThreads::Table* t_table = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local AllocatorThreads::Table* t_table =
+    nullptr;
 constinit thread_local bool t_closed = false;
 
 struct ThreadEnd {
@@ -127,14 +133,18 @@ struct ThreadEnd {
 thread_local ThreadEnd t_end;
 
 AllocatorThreads::Table* open_table() noexcept {
-  if (t_table != nullptr || t_closed || !t_end.open) return t_table;  // the last registers the destructor
+  // the last registers the destructor
+  if (t_table != nullptr || t_closed || !t_end.open) return t_table;
   t_table = new (std::nothrow) AllocatorThreads::Table;
   return t_table;
 }
 
 }  // namespace
 
-CachingAllocator::CachingAllocator(Device device, MemorySource source) : device_(device), source_(source), shared_(kClasses) { AllocatorThreads::enter(*this); }
+CachingAllocator::CachingAllocator(Device device, MemorySource source)
+    : device_(device), source_(source), shared_(kClasses) {
+  AllocatorThreads::enter(*this);
+}
 
 CachingAllocator::~CachingAllocator() {
   AllocatorThreads::leave(*this);
@@ -191,8 +201,7 @@ Block CachingAllocator::hand_out(void* data, std::size_t bytes, int size_class) 
   const std::size_t size = size_of_class(size_class);
   const std::size_t now = in_use_.fetch_add(size, std::memory_order_relaxed) + size;
   std::size_t peak = peak_.load(std::memory_order_relaxed);
-  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
-  }
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
   if (source_.host_memory) memory::unpoison(data, bytes);
   return {data, bytes, static_cast<std::uint64_t>(size_class)};
 }
@@ -216,7 +225,8 @@ Block CachingAllocator::allocate_slowly(std::size_t bytes) {
   if (why == nullptr) {
     Magazine* own = magazine();
     void* data = nullptr;
-    if (own != nullptr && (mode_.load(std::memory_order_relaxed) & kOverCapacity) == 0) data = own->pop(index);
+    if (own != nullptr && (mode_.load(std::memory_order_relaxed) & kOverCapacity) == 0)
+      data = own->pop(index);
     if (data != nullptr) {
       count(own->allocations);
     } else {
@@ -253,7 +263,8 @@ void* CachingAllocator::obtain(int size_class, const char** why) {
         ++hits_;
         return data;
       }
-      const bool stale = attempt == 0 && capacity_ == 0 && reserved_ > in_use_.load(std::memory_order_relaxed) &&
+      const bool stale = attempt == 0 && capacity_ == 0 &&
+                         reserved_ > in_use_.load(std::memory_order_relaxed) &&
                          reserved_ + size > 2 * peak_.load(std::memory_order_relaxed) + kStaleSlack;
       *why = room ? nullptr : "over its capacity";
       if (room && !stale) reserved_ += size;
@@ -344,7 +355,9 @@ void CachingAllocator::give_back(void* data, std::size_t size) noexcept {
 }
 
 void CachingAllocator::update_mode() noexcept {
-  mode_.store((fail_in_ != 0 ? kFailureArmed : 0) | (capacity_ != 0 && reserved_ > capacity_ ? kOverCapacity : 0), std::memory_order_relaxed);
+  mode_.store((fail_in_ != 0 ? kFailureArmed : 0) |
+                  (capacity_ != 0 && reserved_ > capacity_ ? kOverCapacity : 0),
+              std::memory_order_relaxed);
 }
 
 CachingAllocator::Magazine* CachingAllocator::magazine() noexcept {
@@ -397,7 +410,9 @@ MemoryStats CachingAllocator::stats() const {
   return stats;
 }
 
-void CachingAllocator::reset_peak() noexcept { peak_.store(in_use_.load(std::memory_order_relaxed), std::memory_order_relaxed); }
+void CachingAllocator::reset_peak() noexcept {
+  peak_.store(in_use_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
 
 void CachingAllocator::set_capacity(std::size_t bytes) {
   {

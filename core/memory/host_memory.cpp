@@ -15,19 +15,24 @@ constexpr std::size_t kMapped = std::size_t{4} << 20;  // from here on memory co
 void* map_aligned(std::size_t bytes) noexcept {
   const std::size_t asked = bytes + kHugePage;
   if (asked < bytes) return nullptr;
-  void* const mapped = ::mmap(nullptr, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const mapped =
+      ::mmap(nullptr, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   auto* const first = static_cast<char*>(mapped);
-  const std::size_t head = (kHugePage - reinterpret_cast<std::uintptr_t>(mapped) % kHugePage) % kHugePage;
+  const std::size_t head =
+      (kHugePage - reinterpret_cast<std::uintptr_t>(mapped) % kHugePage) % kHugePage;
   if (head != 0) ::munmap(first, head);
   if (head != kHugePage) ::munmap(first + head + bytes, kHugePage - head);
 #ifdef MADV_HUGEPAGE
-  ::madvise(first + head, bytes, MADV_HUGEPAGE);  // advice: without it the memory works all the same
+  // advice: without it the memory works all the same
+  ::madvise(first + head, bytes, MADV_HUGEPAGE);
 #endif
   return first + head;
 }
 
-void* allocate(std::size_t bytes) noexcept { return bytes >= kMapped ? map_aligned(bytes) : std::aligned_alloc(64, bytes); }
+void* allocate(std::size_t bytes) noexcept {
+  return bytes >= kMapped ? map_aligned(bytes) : std::aligned_alloc(64, bytes);
+}
 
 void release(void* data, std::size_t bytes) noexcept {
   if (bytes >= kMapped) {

@@ -6,8 +6,9 @@
 
 #include "memory/sanitizers.hpp"
 
-// Small host objects come and go with every op, so each thread keeps what it freed, by size. The lists have no constructor and no destructor:
-// they work before and after everything else of the thread; a guard object gives them back at thread exit and closes them.
+// Small host objects come and go with every op, so each thread keeps what it freed, by size. The
+// lists have no constructor and no destructor: they work before and after everything else of the
+// thread; a guard object gives them back at thread exit and closes them.
 namespace braid {
 
 #if !BRAID_ASAN && !BRAID_TSAN

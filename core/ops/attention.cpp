@@ -1,4 +1,5 @@
-// Scaled dot-product attention: the checks and layouts; the arithmetic is KernelTable::attention and attention_backward, or recorded ops.
+// Scaled dot-product attention: the checks and layouts; the arithmetic is KernelTable::attention
+// and attention_backward, or recorded ops.
 #include <braid/core/ops/attention.hpp>
 
 #include <cmath>
@@ -35,11 +36,16 @@ struct Heads {
 };
 
 /// A tensor [batch, heads, rows, width] with unit stride in width, for the kernel.
-AttentionOperand operand(const Tensor& t) { return {t.id()->data(), t.strides()[0], t.strides()[1], t.strides()[2]}; }
-Tensor with_dense_rows(const Tensor& t) { return t.strides()[3] == 1 || t.shape()[3] <= 1 ? t : t.contiguous(); }
+AttentionOperand operand(const Tensor& t) {
+  return {t.id()->data(), t.strides()[0], t.strides()[1], t.strides()[2]};
+}
+Tensor with_dense_rows(const Tensor& t) {
+  return t.strides()[3] == 1 || t.shape()[3] <= 1 ? t : t.contiguous();
+}
 
 /// mask [batch, heads, queries, keys] or undefined; out [batch, queries, heads, width].
-AttentionArgs arguments(const Heads& h, const Tensor& mask, const Tensor& out, const Tensor& lse, const Setting& s) {
+AttentionArgs arguments(const Heads& h, const Tensor& mask, const Tensor& out, const Tensor& lse,
+                        const Setting& s) {
   AttentionArgs args{};
   args.dtype = h.q.dtype();
   args.causal = s.causal;
@@ -48,7 +54,10 @@ AttentionArgs arguments(const Heads& h, const Tensor& mask, const Tensor& out, c
   args.k = operand(h.k);
   args.v = operand(h.v);
   args.out = {out.id()->data(), out.strides()[0], out.strides()[2], out.strides()[1]};
-  if (mask.defined()) args.mask = {mask.id()->data(), mask.dtype() == DType::bool_, mask.strides()[0], mask.strides()[1], mask.strides()[2], mask.strides()[3]};
+  if (mask.defined())
+    args.mask = {mask.id()->data(), mask.dtype() == DType::bool_,
+                 mask.strides()[0], mask.strides()[1],
+                 mask.strides()[2], mask.strides()[3]};
   args.lse = lse.id()->data();
   args.batch = h.q.shape()[0];
   args.heads = h.q.shape()[1];
@@ -71,9 +80,11 @@ Tensor probabilities(const Heads& h, const Tensor& mask, const Setting& s) {
   Tensor scores = matmul(h.q, h.k.transpose(-1, -2)) * s.scale;
   if (s.causal) {
     const TensorOptions there{.device = h.q.device()};
-    scores = where(ge(arange(h.q.shape()[2], there).unsqueeze(1), arange(h.k.shape()[2], there)), scores, number(none));
+    scores = where(ge(arange(h.q.shape()[2], there).unsqueeze(1), arange(h.k.shape()[2], there)),
+                   scores, number(none));
   }
-  if (mask.defined()) scores = mask.dtype() == DType::bool_ ? where(mask, scores, number(none)) : scores + mask;
+  if (mask.defined())
+    scores = mask.dtype() == DType::bool_ ? where(mask, scores, number(none)) : scores + mask;
   if (!s.causal && !mask.defined()) return softmax(scores);
   if (scores.numel() == 0) return scores;
   const Tensor unseeing = eq(max(scores.detach(), {-1}, true), none);
@@ -88,16 +99,22 @@ Tensor composed(const Heads& h, const Tensor& mask, const Setting& s) {
 
 /// The gradients of q, k, v by recorded ops; dy [batch, heads, queries, width].
 Heads composed_backward(const Heads& h, const Tensor& mask, const Tensor& dy, const Setting& s) {
-  const auto drop = [&](const Tensor& t) { return s.dropout_p > 0 ? dropout_by(t, s.dropout_p, s.key) : t; };
+  const auto drop = [&](const Tensor& t) {
+    return s.dropout_p > 0 ? dropout_by(t, s.dropout_p, s.key) : t;
+  };
   const Tensor p = probabilities(h, mask, s);
   const Tensor ds = softmax_backward(p, drop(matmul(dy, h.v.transpose(-1, -2))), false) * s.scale;
-  return {matmul(ds, h.k), matmul(ds.transpose(-1, -2), h.q), matmul(drop(p).transpose(-1, -2), dy)};
+  return {matmul(ds, h.k), matmul(ds.transpose(-1, -2), h.q),
+          matmul(drop(p).transpose(-1, -2), dy)};
 }
 
-/// The gradients of q, k, v into tensors there are (as operands); dy and out [batch, queries, heads, width].
-void fused_backward(const Heads& h, const Tensor& mask, const Tensor& out, const Tensor& lse, const Tensor& dy, const Setting& s, const Heads& into) {
+/// The gradients of q, k, v into tensors there are (as operands); dy and out [batch, queries,
+/// heads, width].
+void fused_backward(const Heads& h, const Tensor& mask, const Tensor& out, const Tensor& lse,
+                    const Tensor& dy, const Setting& s, const Heads& into) {
   const Tensor d = dy.strides()[3] == 1 || dy.shape()[3] <= 1 ? dy : dy.contiguous();
-  AttentionBackwardArgs args{arguments(h, mask, out, lse, s), {}, operand(into.q), operand(into.k), operand(into.v)};
+  AttentionBackwardArgs args{
+      arguments(h, mask, out, lse, s), {}, operand(into.q), operand(into.k), operand(into.v)};
   args.dout = {d.id()->data(), d.strides()[0], d.strides()[2], d.strides()[1]};
   launch("scaled_dot_product_attention", h.q.device(), &KernelTable::attention_backward, args);
 }
@@ -109,8 +126,10 @@ struct Forward {
 Forward fused(const Heads& h, const Tensor& mask, const Setting& s) {
   const Shape& q = h.q.shape();
   const DType t = h.q.dtype() == DType::float64 ? DType::float64 : DType::float32;
-  const Forward f{make_tensor({q[0], q[2], q[1], h.v.shape()[3]}, h.q.dtype(), h.q.device()), make_tensor({q[0], q[1], q[2]}, t, h.q.device())};
-  launch("scaled_dot_product_attention", h.q.device(), &KernelTable::attention, arguments(h, mask, f.out, f.lse, s));
+  const Forward f{make_tensor({q[0], q[2], q[1], h.v.shape()[3]}, h.q.dtype(), h.q.device()),
+                  make_tensor({q[0], q[1], q[2]}, t, h.q.device())};
+  launch("scaled_dot_product_attention", h.q.device(), &KernelTable::attention,
+         arguments(h, mask, f.out, f.lse, s));
   return f;
 }
 
@@ -118,10 +137,12 @@ Forward fused(const Heads& h, const Tensor& mask, const Setting& s) {
 bool can_fuse(const Heads& h, const Tensor& mask) {
   if (h.q.numel() == 0 || h.k.numel() == 0 || h.v.numel() == 0) return false;
   if (needs_grad({mask})) return false;
-  return h.q.device().type() == DeviceType::cpu || (h.q.shape()[3] <= kWidestOnCuda && h.v.shape()[3] <= kWidestOnCuda);
+  return h.q.device().type() == DeviceType::cpu ||
+         (h.q.shape()[3] <= kWidestOnCuda && h.v.shape()[3] <= kWidestOnCuda);
 }
 
-/// As the kernels want it, a view where one is possible: [batch, heads, rows, width] of leading dims that were broadcast.
+/// As the kernels want it, a view where one is possible: [batch, heads, rows, width] of leading
+/// dims that were broadcast.
 Tensor as_heads(const Tensor& t, const Shape& lead) {
   Shape shape = lead;
   shape.push_back(t.shape()[t.dim() - 2]);
@@ -129,7 +150,8 @@ Tensor as_heads(const Tensor& t, const Shape& lead) {
   const Tensor wide = t.shape() == shape ? t : t.expand(shape);
   if (lead.rank() == 2) return wide;
   const std::int64_t heads = lead.rank() > 1 ? lead.back() : 1;
-  return wide.reshape({heads > 0 ? lead.numel() / heads : 0, heads, shape[lead.rank()], shape[lead.rank() + 1]});
+  return wide.reshape(
+      {heads > 0 ? lead.numel() / heads : 0, heads, shape[lead.rank()], shape[lead.rank() + 1]});
 }
 
 Shape lead_of(const Tensor& t) {
@@ -138,21 +160,28 @@ Shape lead_of(const Tensor& t) {
   return s;
 }
 
-void check_mask(const char* op, const Tensor& q, const Tensor& mask, bool causal, const Shape& scores) {
+void check_mask(const char* op, const Tensor& q, const Tensor& mask, bool causal,
+                const Shape& scores) {
   if (!mask.defined()) return;
   check_device(op, q, mask);
-  if (causal) throw ArgumentError(str(op, ": expected no mask beside is_causal, got one of shape ", mask.shape()));
-  if (mask.dtype() != DType::bool_ && mask.dtype() != q.dtype()) throw DTypeError(str(op, ": expected a mask of bool or ", q.dtype(), ", got ", mask.dtype()));
+  if (causal)
+    throw ArgumentError(
+        str(op, ": expected no mask beside is_causal, got one of shape ", mask.shape()));
+  if (mask.dtype() != DType::bool_ && mask.dtype() != q.dtype())
+    throw DTypeError(str(op, ": expected a mask of bool or ", q.dtype(), ", got ", mask.dtype()));
   bool fits = mask.dim() <= scores.rank();
   for (int d = 1; fits && d <= mask.dim(); ++d) {
     const std::int64_t n = mask.shape()[mask.dim() - d];
     fits = n == 1 || n == scores[scores.rank() - d];
   }
-  if (!fits) throw ShapeError(str(op, ": expected a mask that broadcasts to ", scores, ", got ", mask.shape()));
+  if (!fits)
+    throw ShapeError(
+        str(op, ": expected a mask that broadcasts to ", scores, ", got ", mask.shape()));
 }
 
 void check_scale(const char* op, std::optional<double> scale) {
-  if (scale && !std::isfinite(*scale)) throw ArgumentError(str(op, ": expected a finite scale, got ", *scale));
+  if (scale && !std::isfinite(*scale))
+    throw ArgumentError(str(op, ": expected a finite scale, got ", *scale));
 }
 
 Tensor attention_of_heads(const Heads& h, const Tensor& mask, const Setting& s) {
@@ -160,25 +189,34 @@ Tensor attention_of_heads(const Heads& h, const Tensor& mask, const Setting& s) 
   const Heads dense{with_dense_rows(h.q), with_dense_rows(h.k), with_dense_rows(h.v)};
   const Forward f = fused(dense, mask, s);
   if (!needs_grad({dense.q, dense.k, dense.v})) return f.out.transpose(1, 2);
-  const auto backward = [sq = SavedTensor(dense.q), sk = SavedTensor(dense.k), sv = SavedTensor(dense.v), so = SavedTensor::output(f.out),
-                         mask = SavedTensor(mask), lse = f.lse, s](const Tensor& dy, Needs) -> Grads {
+  const auto backward = [sq = SavedTensor(dense.q), sk = SavedTensor(dense.k),
+                         sv = SavedTensor(dense.v), so = SavedTensor::output(f.out),
+                         mask = SavedTensor(mask), lse = f.lse,
+                         s](const Tensor& dy, Needs) -> Grads {
     const Heads saved{sq.get(), sk.get(), sv.get()};
     if (needs_grad({saved.q, saved.k, saved.v, dy})) {
       const Heads d = composed_backward(saved, mask.get(), dy.transpose(1, 2), s);
       return {d.q, d.k, d.v};
     }
-    const auto like = [](const Tensor& t) {  // rows of all heads side by side, as the product that made t wants its gradient
-      return make_tensor({t.shape()[0], t.shape()[2], t.shape()[1], t.shape()[3]}, t.dtype(), t.device()).transpose(1, 2);
+    // rows of all heads side by side, as the product that made t wants its gradient
+    const auto like = [](const Tensor& t) {
+      return make_tensor({t.shape()[0], t.shape()[2], t.shape()[1], t.shape()[3]}, t.dtype(),
+                         t.device())
+          .transpose(1, 2);
     };
     const Heads d{like(saved.q), like(saved.k), like(saved.v)};
     fused_backward(saved, mask.get(), so.get(), lse, dy, s, d);
     return {d.q, d.k, d.v};
   };
-  return record("scaled_dot_product_attention", {dense.q, dense.k, dense.v}, f.out, backward).transpose(1, 2);
+  return record("scaled_dot_product_attention", {dense.q, dense.k, dense.v}, f.out, backward)
+      .transpose(1, 2);
 }
 
 /// The three parts of [batch, n, 3, heads, width]. Views, recorded.
-Heads unpacked(const Tensor& qkv) { return {qkv.select(2, 0).transpose(1, 2), qkv.select(2, 1).transpose(1, 2), qkv.select(2, 2).transpose(1, 2)}; }
+Heads unpacked(const Tensor& qkv) {
+  return {qkv.select(2, 0).transpose(1, 2), qkv.select(2, 1).transpose(1, 2),
+          qkv.select(2, 2).transpose(1, 2)};
+}
 Heads unpacked_values(const Tensor& qkv) {
   const NoGrad guard;
   return unpacked(qkv);
@@ -187,7 +225,8 @@ Heads unpacked_values(const Tensor& qkv) {
 }  // namespace
 }  // namespace ops
 
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, double dropout_p, bool is_causal,
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const Tensor& mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale) {
   using namespace ops;
   const char* op = "scaled_dot_product_attention";
@@ -197,12 +236,17 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
     check_dtype(op, q, *t);
   }
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2)
-    throw ShapeError(str(op, ": expected q, k and v of rank >= 2, got ", q.shape(), ", ", k.shape(), " and ", v.shape()));
-  if (k.shape().back() != q.shape().back()) throw ShapeError(str(op, ": expected k [.., ", q.shape().back(), "] for q ", q.shape(), ", got ", k.shape()));
+    throw ShapeError(str(op, ": expected q, k and v of rank >= 2, got ", q.shape(), ", ", k.shape(),
+                         " and ", v.shape()));
+  if (k.shape().back() != q.shape().back())
+    throw ShapeError(str(op, ": expected k [.., ", q.shape().back(), "] for q ", q.shape(),
+                         ", got ", k.shape()));
   if (v.shape()[v.dim() - 2] != k.shape()[k.dim() - 2])
-    throw ShapeError(str(op, ": expected v [.., ", k.shape()[k.dim() - 2], ", width] for k ", k.shape(), ", got ", v.shape()));
+    throw ShapeError(str(op, ": expected v [.., ", k.shape()[k.dim() - 2], ", width] for k ",
+                         k.shape(), ", got ", v.shape()));
   const Shape lead = broadcast_shapes(op, broadcast_shapes(op, lead_of(q), lead_of(k)), lead_of(v));
-  const std::int64_t queries = q.shape()[q.dim() - 2], keys = k.shape()[k.dim() - 2], width = q.shape().back();
+  const std::int64_t queries = q.shape()[q.dim() - 2], keys = k.shape()[k.dim() - 2],
+                     width = q.shape().back();
   Shape scores = lead;
   scores.push_back(queries);
   scores.push_back(keys);
@@ -212,7 +256,10 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   const Heads h{as_heads(q, lead), as_heads(k, lead), as_heads(v, lead)};
   Tensor wide_mask = mask;
   if (mask.defined()) wide_mask = as_heads(mask.expand(scores), lead);
-  Setting s{is_causal, scale.value_or(width > 0 ? 1 / std::sqrt(static_cast<double>(width)) : 1), dropout_p, {}};
+  Setting s{is_causal,
+            scale.value_or(width > 0 ? 1 / std::sqrt(static_cast<double>(width)) : 1),
+            dropout_p,
+            {}};
   if (dropout_p > 0) s.key = next_random_key_of_rows(h.q.shape()[0]);
   const Tensor out = attention_of_heads(h, wide_mask, s);
   if (lead.rank() == 2) return out;
@@ -220,34 +267,43 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   return out.reshape(scores);
 }
 
-Tensor packed_attention(const Tensor& packed, const Tensor& mask, double dropout_p, bool is_causal, std::optional<double> scale) {
+Tensor packed_attention(const Tensor& packed, const Tensor& mask, double dropout_p, bool is_causal,
+                        std::optional<double> scale) {
   using namespace ops;
   const char* op = "packed_attention";
   check_floating(op, packed);
-  if (packed.dim() != 5 || packed.shape()[2] != 3) throw ShapeError(str(op, ": expected qkv [batch, n, 3, heads, width], got ", packed.shape()));
+  if (packed.dim() != 5 || packed.shape()[2] != 3)
+    throw ShapeError(str(op, ": expected qkv [batch, n, 3, heads, width], got ", packed.shape()));
   const Shape scores{packed.shape()[0], packed.shape()[3], packed.shape()[1], packed.shape()[1]};
   check_mask(op, packed, mask, is_causal, scores);
   check_probability(op, "dropout_p", dropout_p);
   check_scale(op, scale);
-  const Tensor qkv = packed.strides()[4] == 1 || packed.shape()[4] <= 1 ? packed : packed.contiguous();
-  Setting s{is_causal, scale.value_or(qkv.shape()[4] > 0 ? 1 / std::sqrt(static_cast<double>(qkv.shape()[4])) : 1), dropout_p, {}};
+  const Tensor qkv =
+      packed.strides()[4] == 1 || packed.shape()[4] <= 1 ? packed : packed.contiguous();
+  Setting s{
+      is_causal,
+      scale.value_or(qkv.shape()[4] > 0 ? 1 / std::sqrt(static_cast<double>(qkv.shape()[4])) : 1),
+      dropout_p,
+      {}};
   if (dropout_p > 0) s.key = next_random_key_of_rows(scores[0]);
   const Tensor wide = mask.defined() ? mask.expand(scores) : mask;
   const Heads h = unpacked_values(qkv);
   if (!can_fuse(h, wide)) return composed(unpacked(qkv), wide, s).transpose(1, 2).contiguous();
   const Forward f = fused(h, wide, s);
   if (!needs_grad({qkv})) return f.out;
-  return record(op, {qkv}, f.out,
-                [saved = SavedTensor(qkv), so = SavedTensor::output(f.out), mask = SavedTensor(wide), lse = f.lse, s](const Tensor& dy) -> Grads {
-                  const Tensor x = saved.get();
-                  if (needs_grad({x, dy})) {
-                    const Heads d = composed_backward(unpacked(x), mask.get(), dy.transpose(1, 2), s);
-                    return {stack({d.q.transpose(1, 2), d.k.transpose(1, 2), d.v.transpose(1, 2)}, 2)};
-                  }
-                  Tensor dx = make_tensor(x.shape(), x.dtype(), x.device());
-                  fused_backward(unpacked_values(x), mask.get(), so.get(), lse, dy, s, unpacked_values(dx));
-                  return {dx};
-                });
+  return record(
+      op, {qkv}, f.out,
+      [saved = SavedTensor(qkv), so = SavedTensor::output(f.out), mask = SavedTensor(wide),
+       lse = f.lse, s](const Tensor& dy) -> Grads {
+        const Tensor x = saved.get();
+        if (needs_grad({x, dy})) {
+          const Heads d = composed_backward(unpacked(x), mask.get(), dy.transpose(1, 2), s);
+          return {stack({d.q.transpose(1, 2), d.k.transpose(1, 2), d.v.transpose(1, 2)}, 2)};
+        }
+        Tensor dx = make_tensor(x.shape(), x.dtype(), x.device());
+        fused_backward(unpacked_values(x), mask.get(), so.get(), lse, dy, s, unpacked_values(dx));
+        return {dx};
+      });
 }
 
 }  // namespace braid

@@ -14,7 +14,9 @@ Tensor binary(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b, d
   const TensorImpl *x = a.id(), *y = b.id();
   const Shape shape = x->shape == y->shape ? x->shape : broadcast_shapes(op, x->shape, y->shape);
   const DType dtype = is_comparison(kind) ? DType::bool_ : x->dtype;
-  Tensor out = x->shape == shape ? make_like(*x, dtype) : y->shape == shape ? make_like(*y, dtype) : make_tensor(shape, dtype, x->device);
+  Tensor out = x->shape == shape   ? make_like(*x, dtype)
+               : y->shape == shape ? make_like(*y, dtype)
+                                   : make_tensor(shape, dtype, x->device);
   if (out.numel() == 0) return out;
   BinaryArgs args;
   args.op = kind;
@@ -64,7 +66,9 @@ Tensor for_scalar(const Tensor& x, double value) {
 Tensor for_comparison(const Tensor& x, double value) {
   const DType dtype = detail::defined(x.impl()).dtype;
   if (is_floating(dtype)) return x;
-  return is_whole(value) && (dtype == DType::int64 || wrapped(value, dtype) == value) ? for_scalar(x, value) : x.to(DType::float64);
+  return is_whole(value) && (dtype == DType::int64 || wrapped(value, dtype) == value)
+             ? for_scalar(x, value)
+             : x.to(DType::float64);
 }
 
 void check_together(const char* op, std::initializer_list<const Tensor*> tensors) {
@@ -79,12 +83,14 @@ void check_together(const char* op, std::initializer_list<const Tensor*> tensors
 
 double add_alpha(const char* op, DType dtype, double alpha) {
   if (alpha == 1 || is_floating(dtype)) return alpha;
-  if (!is_whole(alpha)) throw DTypeError(str(op, ": expected a whole alpha for ", dtype, ", got ", alpha));
+  if (!is_whole(alpha))
+    throw DTypeError(str(op, ": expected a whole alpha for ", dtype, ", got ", alpha));
   return dtype == DType::bool_ ? 1 : wrapped(alpha, dtype);
 }
 
 void refuse_bool(const char* op, const Tensor& a, const Tensor& b) {
-  if (a.dtype() == DType::bool_ || b.dtype() == DType::bool_) throw DTypeError(str(op, ": expected numbers, got bool; use ne(a, b), or convert with to()"));
+  if (a.dtype() == DType::bool_ || b.dtype() == DType::bool_)
+    throw DTypeError(str(op, ": expected numbers, got bool; use ne(a, b), or convert with to()"));
 }
 
 Tensor sum_to(const Tensor& g, const Shape& shape) {
@@ -100,70 +106,95 @@ Tensor sum_to(const Tensor& g, const Shape& shape) {
 
 Tensor add(const Tensor& a, const Tensor& b, double alpha) {
   const ops::Pair p("add", a, b);
-  Tensor y = ops::binary("add", BinaryOp::add, *p.a, *p.b, ops::add_alpha("add", p.a->dtype(), alpha));
+  Tensor y =
+      ops::binary("add", BinaryOp::add, *p.a, *p.b, ops::add_alpha("add", p.a->dtype(), alpha));
   if (!needs_grad({*p.a, *p.b})) return y;
-  return record("add", {*p.a, *p.b}, y, [sa = p.a->shape(), sb = p.b->shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
-    Tensor db = needs[1] ? ops::sum_to(dy, sb) : Tensor();
-    return {needs[0] ? ops::sum_to(dy, sa) : Tensor(), needs[1] && alpha != 1 ? mul(db, alpha) : db};
-  });
+  return record(
+      "add", {*p.a, *p.b}, y,
+      [sa = p.a->shape(), sb = p.b->shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
+        Tensor db = needs[1] ? ops::sum_to(dy, sb) : Tensor();
+        return {needs[0] ? ops::sum_to(dy, sa) : Tensor(),
+                needs[1] && alpha != 1 ? mul(db, alpha) : db};
+      });
 }
 
 Tensor sub(const Tensor& a, const Tensor& b, double alpha) {
   ops::refuse_bool("sub", a, b);
   const ops::Pair p("sub", a, b);
-  Tensor y = ops::binary("sub", BinaryOp::sub, *p.a, *p.b, ops::add_alpha("sub", p.a->dtype(), alpha));
+  Tensor y =
+      ops::binary("sub", BinaryOp::sub, *p.a, *p.b, ops::add_alpha("sub", p.a->dtype(), alpha));
   if (!needs_grad({*p.a, *p.b})) return y;
-  return record("sub", {*p.a, *p.b}, y, [sa = p.a->shape(), sb = p.b->shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
-    return {needs[0] ? ops::sum_to(dy, sa) : Tensor(), needs[1] ? mul(ops::sum_to(dy, sb), -alpha) : Tensor()};
-  });
+  return record(
+      "sub", {*p.a, *p.b}, y,
+      [sa = p.a->shape(), sb = p.b->shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
+        return {needs[0] ? ops::sum_to(dy, sa) : Tensor(),
+                needs[1] ? mul(ops::sum_to(dy, sb), -alpha) : Tensor()};
+      });
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
   const ops::Pair p("mul", a, b);
   Tensor y = ops::binary("mul", BinaryOp::mul, *p.a, *p.b);
   if (!needs_grad({*p.a, *p.b})) return y;
-  return record("mul", {*p.a, *p.b}, y, [x = SavedTensor(*p.a), z = SavedTensor(*p.b)](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor u = x.get(), v = z.get();
-    return {needs[0] ? ops::sum_to(dy * v, u.shape()) : Tensor(), needs[1] ? ops::sum_to(dy * u, v.shape()) : Tensor()};
-  });
+  return record(
+      "mul", {*p.a, *p.b}, y,
+      [x = SavedTensor(*p.a), z = SavedTensor(*p.b)](const Tensor& dy, Needs needs) -> Grads {
+        const Tensor u = x.get(), v = z.get();
+        return {needs[0] ? ops::sum_to(dy * v, u.shape()) : Tensor(),
+                needs[1] ? ops::sum_to(dy * u, v.shape()) : Tensor()};
+      });
 }
 
 Tensor div(const Tensor& a, const Tensor& b) {
   const ops::Pair p("div", a, b, true);
   Tensor y = ops::binary("div", BinaryOp::div, *p.a, *p.b);
   if (!needs_grad({*p.a, *p.b})) return y;
-  return record("div", {*p.a, *p.b}, y, [x = SavedTensor(*p.a), z = SavedTensor(*p.b)](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor u = x.get(), v = z.get(), q = dy / v;
-    return {needs[0] ? ops::sum_to(q, u.shape()) : Tensor(), needs[1] ? ops::sum_to(neg(q * (u / v)), v.shape()) : Tensor()};
-  });
+  return record(
+      "div", {*p.a, *p.b}, y,
+      [x = SavedTensor(*p.a), z = SavedTensor(*p.b)](const Tensor& dy, Needs needs) -> Grads {
+        const Tensor u = x.get(), v = z.get(), q = dy / v;
+        return {needs[0] ? ops::sum_to(q, u.shape()) : Tensor(),
+                needs[1] ? ops::sum_to(neg(q * (u / v)), v.shape()) : Tensor()};
+      });
 }
 
 namespace {
 
-/// maximum and minimum: the operand that lost gets nothing, equal ones half each; a NaN lost against nobody.
-Tensor extremum(const char* name, BinaryOp kind, Tensor (*lost)(const Tensor&, const Tensor&), const Tensor& x, const Tensor& z) {
+/// maximum and minimum: the operand that lost gets nothing, equal ones half each; a NaN lost
+/// against nobody.
+Tensor extremum(const char* name, BinaryOp kind, Tensor (*lost)(const Tensor&, const Tensor&),
+                const Tensor& x, const Tensor& z) {
   const ops::Pair p(name, x, z);
   Tensor y = ops::binary(name, kind, *p.a, *p.b);
   if (!needs_grad({*p.a, *p.b})) return y;
-  return record(name, {*p.a, *p.b}, y, [sa = SavedTensor(*p.a), sb = SavedTensor(*p.b), lost](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor a = sa.get().detach(), b = sb.get().detach();
-    const Tensor zero = ops::filled({}, 0, dy.dtype(), dy.device());
-    const Tensor shared = where(eq(a, b), mul(dy, 0.5), dy);
-    return {needs[0] ? ops::sum_to(where(lost(a, b), zero, shared), a.shape()) : Tensor(),
-            needs[1] ? ops::sum_to(where(lost(b, a), zero, shared), b.shape()) : Tensor()};
-  });
+  return record(
+      name, {*p.a, *p.b}, y,
+      [sa = SavedTensor(*p.a), sb = SavedTensor(*p.b), lost](const Tensor& dy,
+                                                             Needs needs) -> Grads {
+        const Tensor a = sa.get().detach(), b = sb.get().detach();
+        const Tensor zero = ops::filled({}, 0, dy.dtype(), dy.device());
+        const Tensor shared = where(eq(a, b), mul(dy, 0.5), dy);
+        return {needs[0] ? ops::sum_to(where(lost(a, b), zero, shared), a.shape()) : Tensor(),
+                needs[1] ? ops::sum_to(where(lost(b, a), zero, shared), b.shape()) : Tensor()};
+      });
 }
 
 }  // namespace
 
-Tensor maximum(const Tensor& a, const Tensor& b) { return extremum("maximum", BinaryOp::maximum, &lt, a, b); }
-Tensor minimum(const Tensor& a, const Tensor& b) { return extremum("minimum", BinaryOp::minimum, &gt, a, b); }
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  return extremum("maximum", BinaryOp::maximum, &lt, a, b);
+}
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  return extremum("minimum", BinaryOp::minimum, &gt, a, b);
+}
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   const ops::Pair p("where", a, b);
   ops::check_device("where", condition, a);
-  if (condition.dtype() != DType::bool_) throw DTypeError(str("where: expected a bool condition, got ", condition.dtype()));
-  const Shape shape = broadcast_shapes("where", condition.shape(), broadcast_shapes("where", p.a->shape(), p.b->shape()));
+  if (condition.dtype() != DType::bool_)
+    throw DTypeError(str("where: expected a bool condition, got ", condition.dtype()));
+  const Shape shape = broadcast_shapes("where", condition.shape(),
+                                       broadcast_shapes("where", p.a->shape(), p.b->shape()));
   Tensor y = make_tensor(shape, p.a->dtype(), a.device());
   if (y.numel()) {
     WhereArgs args;
@@ -176,10 +207,13 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
     launch("where", y.device(), &KernelTable::where, args);
   }
   if (!needs_grad({*p.a, *p.b})) return y;
-  return record("where", {*p.a, *p.b}, y, [c = SavedTensor(condition), sa = p.a->shape(), sb = p.b->shape()](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor zero = ops::filled({}, 0, dy.dtype(), dy.device()), mask = c.get();
-    return {needs[0] ? ops::sum_to(where(mask, dy, zero), sa) : Tensor(), needs[1] ? ops::sum_to(where(mask, zero, dy), sb) : Tensor()};
-  });
+  return record("where", {*p.a, *p.b}, y,
+                [c = SavedTensor(condition), sa = p.a->shape(), sb = p.b->shape()](
+                    const Tensor& dy, Needs needs) -> Grads {
+                  const Tensor zero = ops::filled({}, 0, dy.dtype(), dy.device()), mask = c.get();
+                  return {needs[0] ? ops::sum_to(where(mask, dy, zero), sa) : Tensor(),
+                          needs[1] ? ops::sum_to(where(mask, zero, dy), sb) : Tensor()};
+                });
 }
 
 Tensor add(const Tensor& a, double b) {
@@ -215,7 +249,9 @@ Tensor div(double a, const Tensor& b) {
   const Tensor x = ops::as_floating(b);
   Tensor y = ops::with_scalar("div", BinaryOp::div, x, a, true);
   if (!needs_grad({x})) return y;
-  return record("div", {x}, y, [x = SavedTensor(x), a](const Tensor& dy) -> Grads { return {mul(dy * square(reciprocal(x.get())), -a)}; });
+  return record("div", {x}, y, [x = SavedTensor(x), a](const Tensor& dy) -> Grads {
+    return {mul(dy * square(reciprocal(x.get())), -a)};
+  });
 }
 
 namespace {
@@ -231,33 +267,51 @@ Tensor lt(const Tensor& a, const Tensor& b) { return compare("lt", BinaryOp::lt,
 Tensor le(const Tensor& a, const Tensor& b) { return compare("le", BinaryOp::le, a, b); }
 Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", BinaryOp::gt, a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", BinaryOp::ge, a, b); }
-Tensor eq(const Tensor& a, double b) { return ops::with_scalar("eq", BinaryOp::eq, ops::for_comparison(a, b), b); }
-Tensor ne(const Tensor& a, double b) { return ops::with_scalar("ne", BinaryOp::ne, ops::for_comparison(a, b), b); }
-Tensor lt(const Tensor& a, double b) { return ops::with_scalar("lt", BinaryOp::lt, ops::for_comparison(a, b), b); }
-Tensor le(const Tensor& a, double b) { return ops::with_scalar("le", BinaryOp::le, ops::for_comparison(a, b), b); }
-Tensor gt(const Tensor& a, double b) { return ops::with_scalar("gt", BinaryOp::gt, ops::for_comparison(a, b), b); }
-Tensor ge(const Tensor& a, double b) { return ops::with_scalar("ge", BinaryOp::ge, ops::for_comparison(a, b), b); }
+Tensor eq(const Tensor& a, double b) {
+  return ops::with_scalar("eq", BinaryOp::eq, ops::for_comparison(a, b), b);
+}
+Tensor ne(const Tensor& a, double b) {
+  return ops::with_scalar("ne", BinaryOp::ne, ops::for_comparison(a, b), b);
+}
+Tensor lt(const Tensor& a, double b) {
+  return ops::with_scalar("lt", BinaryOp::lt, ops::for_comparison(a, b), b);
+}
+Tensor le(const Tensor& a, double b) {
+  return ops::with_scalar("le", BinaryOp::le, ops::for_comparison(a, b), b);
+}
+Tensor gt(const Tensor& a, double b) {
+  return ops::with_scalar("gt", BinaryOp::gt, ops::for_comparison(a, b), b);
+}
+Tensor ge(const Tensor& a, double b) {
+  return ops::with_scalar("ge", BinaryOp::ge, ops::for_comparison(a, b), b);
+}
 
 Tensor ops::relu_backward(const Tensor& y, const Tensor& dy) {
   Tensor dx = binary("relu_backward", BinaryOp::relu_backward, dy, y);
   if (!needs_grad({dy})) return dx;  // y's own derivative is 0 almost everywhere
-  return record("relu_backward", {dy}, dx, [y = SavedTensor(y.detach())](const Tensor& g) -> Grads { return {relu_backward(y.get(), g)}; });
+  return record("relu_backward", {dy}, dx, [y = SavedTensor(y.detach())](const Tensor& g) -> Grads {
+    return {relu_backward(y.get(), g)};
+  });
 }
 
 Tensor ops::tanh_backward(const Tensor& y, const Tensor& dy) {
   Tensor dx = binary("tanh_backward", BinaryOp::tanh_backward, dy, y);
   if (!needs_grad({y, dy})) return dx;
-  return record("tanh_backward", {y, dy}, dx, [sy = SavedTensor(y), sd = SavedTensor(dy)](const Tensor& g, Needs needs) -> Grads {
-    return {needs[0] ? mul(g * sd.get() * sy.get(), -2) : Tensor(), needs[1] ? tanh_backward(sy.get(), g) : Tensor()};
-  });
+  return record("tanh_backward", {y, dy}, dx,
+                [sy = SavedTensor(y), sd = SavedTensor(dy)](const Tensor& g, Needs needs) -> Grads {
+                  return {needs[0] ? mul(g * sd.get() * sy.get(), -2) : Tensor(),
+                          needs[1] ? tanh_backward(sy.get(), g) : Tensor()};
+                });
 }
 
 Tensor ops::sigmoid_backward(const Tensor& y, const Tensor& dy) {
   Tensor dx = binary("sigmoid_backward", BinaryOp::sigmoid_backward, dy, y);
   if (!needs_grad({y, dy})) return dx;
-  return record("sigmoid_backward", {y, dy}, dx, [sy = SavedTensor(y), sd = SavedTensor(dy)](const Tensor& g, Needs needs) -> Grads {
-    return {needs[0] ? g * sd.get() * sub(1, mul(sy.get(), 2)) : Tensor(), needs[1] ? sigmoid_backward(sy.get(), g) : Tensor()};
-  });
+  return record("sigmoid_backward", {y, dy}, dx,
+                [sy = SavedTensor(y), sd = SavedTensor(dy)](const Tensor& g, Needs needs) -> Grads {
+                  return {needs[0] ? g * sd.get() * sub(1, mul(sy.get(), 2)) : Tensor(),
+                          needs[1] ? sigmoid_backward(sy.get(), g) : Tensor()};
+                });
 }
 
 }  // namespace braid

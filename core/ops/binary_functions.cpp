@@ -12,7 +12,8 @@ using T = const Tensor&;
 
 /// Both operands as numbers: bool has no powers and remainders.
 void check_numbers(const char* op, const Tensor& a, const Tensor& b) {
-  if (a.dtype() == DType::bool_ && b.dtype() == DType::bool_) throw DTypeError(str(op, ": expected numbers, got bool"));
+  if (a.dtype() == DType::bool_ && b.dtype() == DType::bool_)
+    throw DTypeError(str(op, ": expected numbers, got bool"));
 }
 
 /// a op b, gradients da(dy, a, b) and db(dy, a, b) before they are summed over broadcast dims.
@@ -20,22 +21,25 @@ template <class A, class B>
 Tensor of_two(const char* op, BinaryOp kind, const ops::Pair& p, A da, B db) {
   Tensor y = ops::binary(op, kind, *p.a, *p.b);
   if (!needs_grad({*p.a, *p.b})) return y;
-  return record(op, {*p.a, *p.b}, y, [sa = SavedTensor(*p.a), sb = SavedTensor(*p.b), da, db](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor a = sa.get(), b = sb.get();
-    return {needs[0] ? ops::sum_to(da(dy, a, b), a.shape()) : Tensor(), needs[1] ? ops::sum_to(db(dy, a, b), b.shape()) : Tensor()};
-  });
+  return record(op, {*p.a, *p.b}, y,
+                [sa = SavedTensor(*p.a), sb = SavedTensor(*p.b), da, db](const Tensor& dy,
+                                                                         Needs needs) -> Grads {
+                  const Tensor a = sa.get(), b = sb.get();
+                  return {needs[0] ? ops::sum_to(da(dy, a, b), a.shape()) : Tensor(),
+                          needs[1] ? ops::sum_to(db(dy, a, b), b.shape()) : Tensor()};
+                });
 }
 /// a op number, whose gradient dy passes, or where `step` becomes 0.
 Tensor with_number(const char* op, BinaryOp kind, const Tensor& a, double b, bool step = false) {
   const Tensor x = ops::for_scalar(a, b);
   Tensor y = ops::with_scalar(op, kind, x, b);
   if (!needs_grad({x})) return y;
-  return record(op, {x}, y, [step](const Tensor& dy) -> Grads { return {step ? ops::zeros_as(dy) : dy}; });
+  return record(op, {x}, y,
+                [step](const Tensor& dy) -> Grads { return {step ? ops::zeros_as(dy) : dy}; });
 }
 
 /// f(dtype), which is made of several ops; 16-bit types are computed in float32 and rounded once.
-template <class F>
-Tensor rounded_once(DType dtype, F f) {
+template <class F> Tensor rounded_once(DType dtype, F f) {
   return is_floating(dtype) && size_of(dtype) == 2 ? f(DType::float32).to(dtype) : f(dtype);
 }
 
@@ -43,7 +47,8 @@ const auto kPasses = [](T dy, T, T) { return dy; };
 /// The same shape as the gradient before it is summed.
 Tensor zero_where(const Tensor& mask, const Tensor& g) { return where(mask, 0.0, g); }
 
-/// Of the two ways to write a mean with weights each is exact at its own end. The gradient is that of the formula, which has no ends.
+/// Of the two ways to write a mean with weights each is exact at its own end. The gradient is that
+/// of the formula, which has no ends.
 Tensor weighted(const Tensor& x, const Tensor& y, const Tensor& w) {
   const Tensor mean = [&] {
     const NoGrad guard;
@@ -51,11 +56,14 @@ Tensor weighted(const Tensor& x, const Tensor& y, const Tensor& w) {
     return where(lt(abs(w), 0.5), x + w * d, y - d * sub(1, w));
   }();
   if (!needs_grad({x, y, w})) return mean;
-  return record("lerp", {x, y, w}, mean, [sx = SavedTensor(x), sy = SavedTensor(y), sw = SavedTensor(w)](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor from = sx.get(), to = sy.get(), by = sw.get();
-    return {needs[0] ? ops::sum_to(dy * sub(1, by), from.shape()) : Tensor(), needs[1] ? ops::sum_to(dy * by, to.shape()) : Tensor(),
-            needs[2] ? ops::sum_to(dy * (to - from), by.shape()) : Tensor()};
-  });
+  return record("lerp", {x, y, w}, mean,
+                [sx = SavedTensor(x), sy = SavedTensor(y), sw = SavedTensor(w)](
+                    const Tensor& dy, Needs needs) -> Grads {
+                  const Tensor from = sx.get(), to = sy.get(), by = sw.get();
+                  return {needs[0] ? ops::sum_to(dy * sub(1, by), from.shape()) : Tensor(),
+                          needs[1] ? ops::sum_to(dy * by, to.shape()) : Tensor(),
+                          needs[2] ? ops::sum_to(dy * (to - from), by.shape()) : Tensor()};
+                });
 }
 
 }  // namespace
@@ -64,18 +72,22 @@ Tensor pow(const Tensor& a, const Tensor& b) {
   const ops::Pair p("pow", a, b);
   check_numbers("pow", a, b);
   return of_two(
-      "pow", BinaryOp::pow, p, [](T dy, T x, T e) { return zero_where(eq(e, 0), dy * e * pow(x, sub(e, 1))); },
-      [](T dy, T x, T e) { return zero_where(logical_and(eq(x, 0), ge(e, 0)), dy * pow(x, e) * log(x)); });
+      "pow", BinaryOp::pow, p,
+      [](T dy, T x, T e) { return zero_where(eq(e, 0), dy * e * pow(x, sub(e, 1))); },
+      [](T dy, T x, T e) {
+        return zero_where(logical_and(eq(x, 0), ge(e, 0)), dy * pow(x, e) * log(x));
+      });
 }
 
 Tensor pow(double a, const Tensor& b) {
   const Tensor x = ops::as_floating(b);
   Tensor y = ops::with_scalar("pow", BinaryOp::pow, x, a, true);
   if (!needs_grad({x})) return y;
-  return record("pow", {x}, y, [x = SavedTensor(x), y = SavedTensor::output(y), a](const Tensor& dy) -> Grads {
-    if (a == 0) return {zero_where(ge(x.get(), 0), mul(dy * y.get(), -INFINITY))};
-    return {mul(dy * y.get(), std::log(a))};
-  });
+  return record("pow", {x}, y,
+                [x = SavedTensor(x), y = SavedTensor::output(y), a](const Tensor& dy) -> Grads {
+                  if (a == 0) return {zero_where(ge(x.get(), 0), mul(dy * y.get(), -INFINITY))};
+                  return {mul(dy * y.get(), std::log(a))};
+                });
 }
 
 Tensor atan2(const Tensor& a, const Tensor& b) {
@@ -95,16 +107,22 @@ Tensor atan2(const Tensor& a, const Tensor& b) {
 Tensor fmod(const Tensor& a, const Tensor& b) {
   const ops::Pair p("fmod", a, b);
   check_numbers("fmod", a, b);
-  return of_two("fmod", BinaryOp::fmod, p, kPasses, [](T dy, T x, T m) { return neg(dy * trunc(x / m)); });
+  return of_two("fmod", BinaryOp::fmod, p, kPasses,
+                [](T dy, T x, T m) { return neg(dy * trunc(x / m)); });
 }
-Tensor fmod(const Tensor& a, double b) { return with_number("fmod", BinaryOp::fmod, ops::numbers("fmod", a), b); }
+Tensor fmod(const Tensor& a, double b) {
+  return with_number("fmod", BinaryOp::fmod, ops::numbers("fmod", a), b);
+}
 
 Tensor remainder(const Tensor& a, const Tensor& b) {
   const ops::Pair p("remainder", a, b);
   check_numbers("remainder", a, b);
-  return of_two("remainder", BinaryOp::remainder, p, kPasses, [](T dy, T x, T m) { return neg(dy * floor_divide(x, m)); });
+  return of_two("remainder", BinaryOp::remainder, p, kPasses,
+                [](T dy, T x, T m) { return neg(dy * floor_divide(x, m)); });
 }
-Tensor remainder(const Tensor& a, double b) { return with_number("remainder", BinaryOp::remainder, ops::numbers("remainder", a), b); }
+Tensor remainder(const Tensor& a, double b) {
+  return with_number("remainder", BinaryOp::remainder, ops::numbers("remainder", a), b);
+}
 
 Tensor floor_divide(const Tensor& a, const Tensor& b) {
   const ops::Pair p("floor_divide", a, b);
@@ -112,7 +130,10 @@ Tensor floor_divide(const Tensor& a, const Tensor& b) {
   const auto zero = [](T dy, T, T) { return ops::zeros_as(dy); };
   return of_two("floor_divide", BinaryOp::floor_divide, p, zero, zero);
 }
-Tensor floor_divide(const Tensor& a, double b) { return with_number("floor_divide", BinaryOp::floor_divide, ops::numbers("floor_divide", a), b, true); }
+Tensor floor_divide(const Tensor& a, double b) {
+  return with_number("floor_divide", BinaryOp::floor_divide, ops::numbers("floor_divide", a), b,
+                     true);
+}
 
 Tensor xlogy(const Tensor& a, const Tensor& b) {
   ops::check_together("xlogy", {&a, &b});
@@ -126,11 +147,15 @@ Tensor xlogy(const Tensor& a, const Tensor& b) {
     });
   }
   if (!needs_grad({*p.a, *p.b})) return y;
-  return record("xlogy", {*p.a, *p.b}, y, [sa = SavedTensor(*p.a), sb = SavedTensor(*p.b)](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor x = sa.get(), z = sb.get();
-    return {needs[0] ? ops::sum_to(zero_where(logical_and(eq(x, 0), le(z, 0)), dy * log(z)), x.shape()) : Tensor(),
-            needs[1] ? ops::sum_to(dy * x / z, z.shape()) : Tensor()};
-  });
+  return record(
+      "xlogy", {*p.a, *p.b}, y,
+      [sa = SavedTensor(*p.a), sb = SavedTensor(*p.b)](const Tensor& dy, Needs needs) -> Grads {
+        const Tensor x = sa.get(), z = sb.get();
+        return {needs[0] ? ops::sum_to(zero_where(logical_and(eq(x, 0), le(z, 0)), dy * log(z)),
+                                       x.shape())
+                         : Tensor(),
+                needs[1] ? ops::sum_to(dy * x / z, z.shape()) : Tensor()};
+      });
 }
 
 Tensor logical_and(const Tensor& a, const Tensor& b) {
@@ -158,13 +183,15 @@ Tensor lerp(const Tensor& a, const Tensor& b, double weight) {
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
   ops::check_together("lerp", {&a, &b, &weight});
   for (const Tensor* t : {&a, &b, &weight}) ops::check_floating("lerp", *t);
-  return rounded_once(promote(promote(a.dtype(), b.dtype()), weight.dtype()), [&](DType as) { return weighted(a.to(as), b.to(as), weight.to(as)); });
+  return rounded_once(promote(promote(a.dtype(), b.dtype()), weight.dtype()),
+                      [&](DType as) { return weighted(a.to(as), b.to(as), weight.to(as)); });
 }
 
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
   ops::check_together("addcmul", {&x, &a, &b});
   const DType dtype = promote(x.dtype(), promote(a.dtype(), b.dtype()));
-  if (!is_floating(dtype) && !ops::is_whole(value)) throw DTypeError(str("addcmul: expected a whole value for ", dtype, ", got ", value));
+  if (!is_floating(dtype) && !ops::is_whole(value))
+    throw DTypeError(str("addcmul: expected a whole value for ", dtype, ", got ", value));
   return rounded_once(dtype, [&](DType as) { return add(x.to(as), a.to(as) * b.to(as), value); });
 }
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value) {

@@ -13,10 +13,12 @@ namespace ops {
 
 void check_mask(const char* op, const Tensor& x, const Tensor& mask) {
   check_together(op, {&x, &mask});
-  if (mask.dtype() != DType::bool_) throw DTypeError(str(op, ": expected a bool mask, got ", mask.dtype()));
+  if (mask.dtype() != DType::bool_)
+    throw DTypeError(str(op, ": expected a bool mask, got ", mask.dtype()));
 }
 
-Bounds clamp_bounds(const char* op, const Tensor& x, std::optional<double> min, std::optional<double> max) {
+Bounds clamp_bounds(const char* op, const Tensor& x, std::optional<double> min,
+                    std::optional<double> max) {
   (void)numbers(op, x);
   if (!min && !max) throw ArgumentError(str(op, ": expected min, max or both, got neither"));
   if (is_floating(x.dtype())) {
@@ -25,9 +27,14 @@ Bounds clamp_bounds(const char* op, const Tensor& x, std::optional<double> min, 
     return b;
   }
   // What the type can hold; the ends of int64 as doubles that it can hold too.
-  const double least = x.dtype() == DType::uint8 ? 0 : x.dtype() == DType::int32 ? INT32_MIN : -0x1p63;
-  const double most = x.dtype() == DType::uint8 ? 255 : x.dtype() == DType::int32 ? INT32_MAX : 0x1.fffffffffffffp62;
-  return {std::clamp(min.value_or(least), least, most), max && *max < most ? std::max(*max, least) : INFINITY};
+  const double least = x.dtype() == DType::uint8   ? 0
+                       : x.dtype() == DType::int32 ? INT32_MIN
+                                                   : -0x1p63;
+  const double most = x.dtype() == DType::uint8   ? 255
+                      : x.dtype() == DType::int32 ? INT32_MAX
+                                                  : 0x1.fffffffffffffp62;
+  return {std::clamp(min.value_or(least), least, most),
+          max && *max < most ? std::max(*max, least) : INFINITY};
 }
 
 void clamp_integers(const char* op, const Tensor& out, const Tensor& x, Bounds b) {
@@ -60,19 +67,24 @@ Tensor where(const Tensor& condition, double a, const Tensor& b) {
 }
 Tensor where(const Tensor& condition, double a, double b) {
   const Device device = condition.device();
-  return where(condition, ops::filled({}, a, DType::float32, device), ops::filled({}, b, DType::float32, device));
+  return where(condition, ops::filled({}, a, DType::float32, device),
+               ops::filled({}, b, DType::float32, device));
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   ops::check_mask("masked_fill", x, mask);
-  return where(mask, ops::filled({}, ops::fill_value("masked_fill", value, x.dtype()), x.dtype(), x.device()), x);
+  return where(
+      mask,
+      ops::filled({}, ops::fill_value("masked_fill", value, x.dtype()), x.dtype(), x.device()), x);
 }
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
   ops::check_mask("masked_fill", x, mask);
   ops::check_device("masked_fill", x, value);
-  if (value.dim() != 0) throw ShapeError(str("masked_fill: expected a value of rank 0, got ", value.shape()));
+  if (value.dim() != 0)
+    throw ShapeError(str("masked_fill: expected a value of rank 0, got ", value.shape()));
   if (is_floating(value.dtype()) && !is_floating(x.dtype()))
-    throw DTypeError(str("masked_fill: expected a value that ", x.dtype(), " can hold, got ", value.dtype()));
+    throw DTypeError(
+        str("masked_fill: expected a value that ", x.dtype(), " can hold, got ", value.dtype()));
   return where(mask, value.to(x.dtype()), x);
 }
 
@@ -90,12 +102,14 @@ Tensor clamp(const Tensor& a, std::optional<double> min, std::optional<double> m
 
 Tensor clamp(const Tensor& a, const Tensor& min, const Tensor& max) {
   (void)ops::numbers("clamp", a);
-  if (!min.defined() && !max.defined()) throw ArgumentError("clamp: expected min, max or both, got neither");
+  if (!min.defined() && !max.defined())
+    throw ArgumentError("clamp: expected min, max or both, got neither");
   const Tensor none;
   const Tensor &low = min.defined() ? min : max, &high = max.defined() ? max : min;
   ops::check_together("clamp", {&a, &low, &high});
   const DType dtype = promote(a.dtype(), promote(low.dtype(), high.dtype()));
-  const Tensor x = a.to(dtype), lo = min.defined() ? min.to(dtype) : none, hi = max.defined() ? max.to(dtype) : none;
+  const Tensor x = a.to(dtype), lo = min.defined() ? min.to(dtype) : none,
+               hi = max.defined() ? max.to(dtype) : none;
   if (!hi.defined()) return maximum(x, lo);
   if (!lo.defined()) return minimum(x, hi);
   const Tensor y = [&] {
@@ -103,18 +117,25 @@ Tensor clamp(const Tensor& a, const Tensor& min, const Tensor& max) {
     return minimum(maximum(x, lo), hi);
   }();
   if (!needs_grad({x, lo, hi})) return y;
-  return record("clamp", {x, lo, hi}, y, [sx = SavedTensor(x), sl = SavedTensor(lo), sh = SavedTensor(hi)](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor v = sx.get(), l = sl.get(), h = sh.get();
-    // Where does the result come from? At a bound half of it from there; of crossed bounds the upper one wins. NaN is taken for x's own.
-    const Tensor half = mul(dy, 0.5), apart = lt(l, h), at_low = logical_and(eq(v, l), apart), at_high = logical_and(eq(v, h), apart);
-    const auto part = [&](const Tensor& whole, const Tensor& shared, const Tensor& of) {
-      return ops::sum_to(where(whole, dy, where(shared, half, 0.0)), of.shape());
-    };
-    const Tensor to_low = logical_and(lt(v, l), le(l, h)), to_high = logical_or(gt(v, h), gt(l, h));
-    const Tensor cut = logical_or(lt(v, l), gt(v, h)), shared = logical_or(at_low, at_high);
-    return {needs[0] ? part(logical_not(logical_or(cut, shared)), shared, v) : Tensor(), needs[1] ? part(to_low, at_low, l) : Tensor(),
-            needs[2] ? part(to_high, at_high, h) : Tensor()};
-  });
+  return record(
+      "clamp", {x, lo, hi}, y,
+      [sx = SavedTensor(x), sl = SavedTensor(lo), sh = SavedTensor(hi)](const Tensor& dy,
+                                                                        Needs needs) -> Grads {
+        const Tensor v = sx.get(), l = sl.get(), h = sh.get();
+        // Where does the result come from? At a bound half of it from there; of crossed bounds the
+        // upper one wins. NaN is taken for x's own.
+        const Tensor half = mul(dy, 0.5), apart = lt(l, h), at_low = logical_and(eq(v, l), apart),
+                     at_high = logical_and(eq(v, h), apart);
+        const auto part = [&](const Tensor& whole, const Tensor& shared, const Tensor& of) {
+          return ops::sum_to(where(whole, dy, where(shared, half, 0.0)), of.shape());
+        };
+        const Tensor to_low = logical_and(lt(v, l), le(l, h)),
+                     to_high = logical_or(gt(v, h), gt(l, h));
+        const Tensor cut = logical_or(lt(v, l), gt(v, h)), shared = logical_or(at_low, at_high);
+        return {needs[0] ? part(logical_not(logical_or(cut, shared)), shared, v) : Tensor(),
+                needs[1] ? part(to_low, at_low, l) : Tensor(),
+                needs[2] ? part(to_high, at_high, h) : Tensor()};
+      });
 }
 
 }  // namespace braid

@@ -12,9 +12,11 @@ void check_mask(const char* op, const Tensor& x, const Tensor& mask);
 struct Bounds {
   double low, high;
 };
-/// The bounds as x's dtype takes them: of floating types infinities where one is missing, both NaN if one is; of integers what the type can hold, infinity for no
-/// upper one. Throws ArgumentError if both are missing, DTypeError for bool.
-[[nodiscard]] Bounds clamp_bounds(const char* op, const Tensor& x, std::optional<double> min, std::optional<double> max);
+/// The bounds as x's dtype takes them: of floating types infinities where one is missing, both NaN
+/// if one is; of integers what the type can hold, infinity for no upper one. Throws ArgumentError
+/// if both are missing, DTypeError for bool.
+[[nodiscard]] Bounds clamp_bounds(const char* op, const Tensor& x, std::optional<double> min,
+                                  std::optional<double> max);
 /// Floating point; recorded.
 [[nodiscard]] Tensor clamp_values(const Tensor& x, Bounds b);
 /// out = x between the bounds, both of one integer dtype and shape; out may be x.

@@ -10,21 +10,28 @@ namespace braid::ops {
 
 /// Throws DeviceError unless both are on one device.
 inline void check_device(const char* op, const Tensor& a, const Tensor& b) {
-  if (a.device() != b.device()) throw DeviceError(str(op, ": expected tensors on one device, got ", a.device(), " and ", b.device()));
+  if (a.device() != b.device())
+    throw DeviceError(
+        str(op, ": expected tensors on one device, got ", a.device(), " and ", b.device()));
 }
 inline void check_dtype(const char* op, const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype()) throw DTypeError(str(op, ": expected one dtype, got ", a.dtype(), " and ", b.dtype()));
+  if (a.dtype() != b.dtype())
+    throw DTypeError(str(op, ": expected one dtype, got ", a.dtype(), " and ", b.dtype()));
 }
 inline void check_floating(const char* op, const Tensor& x) {
-  if (!is_floating(x.dtype())) throw DTypeError(str(op, ": expected a floating point tensor, got ", x.dtype()));
+  if (!is_floating(x.dtype()))
+    throw DTypeError(str(op, ": expected a floating point tensor, got ", x.dtype()));
 }
 
-/// Fills a loop over `shape` for up to four operands that broadcast to it (operand 0 first). Neighbouring dims that every operand walks evenly become one.
+/// Fills a loop over `shape` for up to four operands that broadcast to it (operand 0 first).
+/// Neighbouring dims that every operand walks evenly become one.
 void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const TensorImpl*> operands);
 /// The same for operands given by their strides, the first of them number `first`.
-void fill_loop(Loop& loop, const Shape& sizes, std::initializer_list<const Shape*> strides, int first);
+void fill_loop(Loop& loop, const Shape& sizes, std::initializer_list<const Shape*> strides,
+               int first);
 
-/// Which dims a reduction takes: none named is all. Throws IndexError, and ShapeError for a dim named twice.
+/// Which dims a reduction takes: none named is all. Throws IndexError, and ShapeError for a dim
+/// named twice.
 struct ReducedDims {
   ReducedDims(const char* op, const Tensor& x, const Shape& dims);
   bool over[kMaxRank] = {};
@@ -35,15 +42,19 @@ struct ReducedDims {
 /// An int64 index on the device of x. Throws DeviceError and DTypeError.
 void check_index(const char* op, const Tensor& x, const Tensor& index);
 /// gather, under the name of the op that calls it. Recorded.
-[[nodiscard]] Tensor gathered(const char* op, const Tensor& x, std::int64_t dim, const Tensor& index);
+[[nodiscard]] Tensor gathered(const char* op, const Tensor& x, std::int64_t dim,
+                              const Tensor& index);
 /// scatter or scatter_add, under the name of the op that calls it. Recorded.
-[[nodiscard]] Tensor scattered(const char* op, const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& src, bool add);
+[[nodiscard]] Tensor scattered(const char* op, const Tensor& x, std::int64_t dim,
+                               const Tensor& index, const Tensor& src, bool add);
 
 /// The same numbers summed down to `shape`, from which g's shape came by broadcasting. Recorded.
 [[nodiscard]] Tensor sum_to(const Tensor& g, const Shape& shape);
 
 /// x as float32 if it holds integers or bools, else x.
-[[nodiscard]] inline Tensor as_floating(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(DType::float32); }
+[[nodiscard]] inline Tensor as_floating(const Tensor& x) {
+  return is_floating(x.dtype()) ? x : x.to(DType::float32);
+}
 
 /// False for an expanded tensor: several of its elements are one number in memory.
 [[nodiscard]] inline bool has_own_elements(const TensorImpl& t) noexcept {
@@ -52,7 +63,8 @@ void check_index(const char* op, const Tensor& x, const Tensor& index);
   return true;
 }
 
-/// A number as an element of an integer type, wrapped around as integers do; `value` is whole and fits in int64.
+/// A number as an element of an integer type, wrapped around as integers do; `value` is whole and
+/// fits in int64.
 [[nodiscard]] double wrapped(double value, DType dtype) noexcept;
 /// True if an integer tensor can be computed with the number: it is whole and fits in int64.
 [[nodiscard]] inline bool is_whole(double value) noexcept { return braid::detail::is_whole(value); }
@@ -60,30 +72,36 @@ void check_index(const char* op, const Tensor& x, const Tensor& index);
 /// A dense tensor filled with one value.
 [[nodiscard]] Tensor filled(const Shape& shape, double value, DType dtype, Device device);
 
-/// The factor of add and sub for operands that were brought to `dtype`: an integer type takes whole ones, wrapped around; bool takes no notice of it (as in
-/// PyTorch), if it is whole. Throws DTypeError.
+/// The factor of add and sub for operands that were brought to `dtype`: an integer type takes whole
+/// ones, wrapped around; bool takes no notice of it (as in PyTorch), if it is whole. Throws
+/// DTypeError.
 [[nodiscard]] double add_alpha(const char* op, DType dtype, double alpha);
 /// Throws DTypeError if one of the two is bool: a difference of truth values has no meaning.
 void refuse_bool(const char* op, const Tensor& a, const Tensor& b);
 
 /// Writes the value into every element. No history, no version.
 void fill_values(const Tensor& t, double value);
-/// The value as full and fill_ write it. Throws DTypeError for a number that an integer type, or float32, cannot hold; as PyTorch, a fraction is cut off, uint8
-/// wraps a negative one around, float16 and bfloat16 make a number that is too large infinite.
+/// The value as full and fill_ write it. Throws DTypeError for a number that an integer type, or
+/// float32, cannot hold; as PyTorch, a fraction is cut off, uint8 wraps a negative one around,
+/// float16 and bfloat16 make a number that is too large infinite.
 [[nodiscard]] double fill_value(const char* op, double value, DType dtype);
 
-/// Writes src into dst, converting and broadcasting; same device. No history, no version: for fresh tensors.
+/// Writes src into dst, converting and broadcasting; same device. No history, no version: for fresh
+/// tensors.
 void copy_values(const Tensor& dst, const Tensor& src);
 
-/// Dense zeros of `base` with dy written at the view (strides, offset in the dense base): the gradient of every slicing view. Recorded; its gradient is that view.
-[[nodiscard]] Tensor embed(const char* op, const Tensor& dy, const Shape& base, const Shape& strides, std::int64_t offset);
+/// Dense zeros of `base` with dy written at the view (strides, offset in the dense base): the
+/// gradient of every slicing view. Recorded; its gradient is that view.
+[[nodiscard]] Tensor embed(const char* op, const Tensor& dy, const Shape& base,
+                           const Shape& strides, std::int64_t offset);
 
 /// dx = y <= 0 ? 0 : dy, so that a NaN lets the gradient pass. Recorded.
 [[nodiscard]] Tensor relu_backward(const Tensor& y, const Tensor& dy);
 /// dx = dy (1 - y²), and dy y (1 - y). Recorded.
 [[nodiscard]] Tensor tanh_backward(const Tensor& y, const Tensor& dy);
 [[nodiscard]] Tensor sigmoid_backward(const Tensor& y, const Tensor& dy);
-/// The gradient of softmax (log: of log_softmax) over the last dim from its output: y * (dy - Σ y dy), or dy - exp(y) Σ dy. Recorded.
+/// The gradient of softmax (log: of log_softmax) over the last dim from its output: y * (dy - Σ y
+/// dy), or dy - exp(y) Σ dy. Recorded.
 [[nodiscard]] Tensor softmax_backward(const Tensor& y, const Tensor& dy, bool log);
 
 /// Rows of dim 0 by an int64 index of rank 1; negative ones count from the end. Recorded.

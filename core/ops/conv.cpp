@@ -1,5 +1,6 @@
-// Convolutions. Three recorded functions, each the derivative of the others: forward, backward_data, backward_weight. The transposed convolution is
-// backward_data called by itself; sequences are images of height 1.
+// Convolutions. Three recorded functions, each the derivative of the others: forward,
+// backward_data, backward_weight. The transposed convolution is backward_data called by itself;
+// sequences are images of height 1.
 #include <braid/core/ops/conv.hpp>
 
 #include <array>
@@ -16,7 +17,8 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kLargest = std::int64_t{1} << 31;  // of an option, and of a side of an image: sums of products of two stay in 64 bits
+// of an option, and of a side of an image: sums of products of two stay in 64 bits
+constexpr std::int64_t kLargest = std::int64_t{1} << 31;
 
 DType computed(DType t) { return size_of(t) == 2 ? DType::float32 : t; }
 
@@ -45,33 +47,44 @@ struct Conv {
   const char* op;
   ConvShape shape;
 
-  [[nodiscard]] Shape input() const { return {shape.n, shape.in, shape.in_size[0], shape.in_size[1]}; }
-  [[nodiscard]] Shape output() const { return {shape.n, shape.out, shape.out_size[0], shape.out_size[1]}; }
-  [[nodiscard]] Shape weight() const { return {shape.out, shape.in / shape.groups, shape.kernel[0], shape.kernel[1]}; }
+  [[nodiscard]] Shape input() const {
+    return {shape.n, shape.in, shape.in_size[0], shape.in_size[1]};
+  }
+  [[nodiscard]] Shape output() const {
+    return {shape.n, shape.out, shape.out_size[0], shape.out_size[1]};
+  }
+  [[nodiscard]] Shape weight() const {
+    return {shape.out, shape.in / shape.groups, shape.kernel[0], shape.kernel[1]};
+  }
 };
 
 Tensor forward(const Conv& c, const Tensor& x, const Tensor& weight, const Tensor& bias);
 Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight);
 /// {dw, db}; db undefined unless asked for.
-std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const Tensor& dy, bool bias);
+std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const Tensor& dy,
+                                          bool bias);
 
 Tensor forward(const Conv& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const DType dtype = computed(x.dtype());
   Tensor y = ops::make_channels_last(c.output(), dtype, x.device());
   if (y.numel() > 0) {
-    const Tensor from = images(x), by = weights(weight), plus = bias.defined() ? weights(bias) : Tensor();
+    const Tensor from = images(x), by = weights(weight),
+                 plus = bias.defined() ? weights(bias) : Tensor();
     launch(c.op, x.device(), &KernelTable::conv,
-           ConvArgs{dtype, from.id()->data(), by.id()->data(), plus.defined() ? plus.id()->data() : nullptr, y.id()->data(), c.shape});
+           ConvArgs{dtype, from.id()->data(), by.id()->data(),
+                    plus.defined() ? plus.id()->data() : nullptr, y.id()->data(), c.shape});
   }
   y = rounded(y, x.dtype());
   if (!needs_grad({x, weight, bias})) return y;
-  return record(c.op, {x, weight, bias}, y, [c, sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads {
-    Tensor dx, dw, db;
-    if (needs[0]) dx = backward_data(c, dy, sw.get());
-    if (needs[1]) std::tie(dw, db) = backward_weight(c, sx.get(), dy, needs[2]);
-    else if (needs[2]) db = sum(dy, {0, 2, 3});
-    return {std::move(dx), std::move(dw), std::move(db)};
-  });
+  return record(
+      c.op, {x, weight, bias}, y,
+      [c, sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads {
+        Tensor dx, dw, db;
+        if (needs[0]) dx = backward_data(c, dy, sw.get());
+        if (needs[1]) std::tie(dw, db) = backward_weight(c, sx.get(), dy, needs[2]);
+        else if (needs[2]) db = sum(dy, {0, 2, 3});
+        return {std::move(dx), std::move(dw), std::move(db)};
+      });
 }
 
 Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight) {
@@ -79,16 +92,21 @@ Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight) {
   Tensor dx = ops::make_channels_last(c.input(), dtype, dy.device());
   if (dx.numel() > 0) {
     const Tensor from = images(dy), by = weights(weight);
-    launch(c.op, dy.device(), &KernelTable::conv_backward_data, ConvDataArgs{dtype, from.id()->data(), by.id()->data(), dx.id()->data(), c.shape});
+    launch(c.op, dy.device(), &KernelTable::conv_backward_data,
+           ConvDataArgs{dtype, from.id()->data(), by.id()->data(), dx.id()->data(), c.shape});
   }
   dx = rounded(dx, dy.dtype());
   if (!needs_grad({dy, weight})) return dx;
-  return record(c.op, {dy, weight}, dx, [c, sdy = SavedTensor(dy), sw = SavedTensor(weight)](const Tensor& g, Needs needs) -> Grads {
-    return {needs[0] ? forward(c, g, sw.get(), {}) : Tensor(), needs[1] ? backward_weight(c, g, sdy.get(), false).first : Tensor()};
-  });
+  return record(
+      c.op, {dy, weight}, dx,
+      [c, sdy = SavedTensor(dy), sw = SavedTensor(weight)](const Tensor& g, Needs needs) -> Grads {
+        return {needs[0] ? forward(c, g, sw.get(), {}) : Tensor(),
+                needs[1] ? backward_weight(c, g, sdy.get(), false).first : Tensor()};
+      });
 }
 
-std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const Tensor& dy, bool bias) {
+std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const Tensor& dy,
+                                          bool bias) {
   const DType dtype = computed(x.dtype());
   Tensor dw, db;
   if (x.numel() == 0) {
@@ -99,18 +117,21 @@ std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const 
     if (bias) db = make_tensor({c.shape.out}, dtype, x.device());
     const Tensor from = images(x), over = images(dy);
     launch(c.op, x.device(), &KernelTable::conv_backward_weight,
-           ConvWeightArgs{dtype, from.id()->data(), over.id()->data(), dw.id()->data(), bias ? db.id()->data() : nullptr, c.shape});
+           ConvWeightArgs{dtype, from.id()->data(), over.id()->data(), dw.id()->data(),
+                          bias ? db.id()->data() : nullptr, c.shape});
   }
   dw = rounded(dw, x.dtype());
   if (bias) db = rounded(db, x.dtype());
   if (!needs_grad({x, dy})) return {dw, db};
   const std::array<Tensor, 2> inputs{x, dy}, outputs{dw, db};
   record_many(c.op, inputs, std::span(outputs).first(bias ? 2 : 1), x.device(),
-              [c, sx = SavedTensor(x), sdy = SavedTensor(dy)](std::span<const Tensor> g, Needs needs) -> Grads {
+              [c, sx = SavedTensor(x), sdy = SavedTensor(dy)](std::span<const Tensor> g,
+                                                              Needs needs) -> Grads {
                 const bool to_bias = g.size() > 1 && g[1].defined();
                 Tensor dx, ddy;
                 if (needs[0] && g[0].defined()) dx = backward_data(c, sdy.get(), g[0]);
-                if (needs[1] && g[0].defined()) ddy = forward(c, sx.get(), g[0], to_bias ? g[1] : Tensor());
+                if (needs[1] && g[0].defined())
+                  ddy = forward(c, sx.get(), g[0], to_bias ? g[1] : Tensor());
                 else if (needs[1] && to_bias) ddy = g[1].reshape({1, -1, 1, 1}).expand(c.output());
                 return {std::move(dx), std::move(ddy)};
               });
@@ -127,11 +148,14 @@ struct Both {
 
 void check_option(const char* op, const char* name, Size2 got, std::int64_t least) {
   for (const std::int64_t v : {got.height, got.width})
-    if (v < least || v >= kLargest) throw ArgumentError(str(op, ": expected ", name, least == 0 ? " >= 0" : " >= 1", ", got ", v));
+    if (v < least || v >= kLargest)
+      throw ArgumentError(
+          str(op, ": expected ", name, least == 0 ? " >= 0" : " >= 1", ", got ", v));
 }
 
 /// Everything but sizes: x [n, c, ..] or [c, ..] with `spatial` dims, and a weight of those.
-void check_operands(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, int spatial, std::int64_t out) {
+void check_operands(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                    int spatial, std::int64_t out) {
   ops::check_floating(op, x);
   ops::check_device(op, x, weight);
   ops::check_dtype(op, x, weight);
@@ -139,21 +163,30 @@ void check_operands(const char* op, const Tensor& x, const Tensor& weight, const
   ops::check_device(op, x, bias);
   ops::check_dtype(op, x, bias);
   (void)spatial;
-  if (bias.shape() != Shape{out}) throw ShapeError(str(op, ": expected bias [", out, "] for weight ", weight.shape(), ", got ", bias.shape()));
+  if (bias.shape() != Shape{out})
+    throw ShapeError(
+        str(op, ": expected bias [", out, "] for weight ", weight.shape(), ", got ", bias.shape()));
 }
 void check_ranks(const char* op, const Tensor& x, const Tensor& weight, int spatial) {
   const char* const sides = spatial == 2 ? "height, width]" : "length]";
-  if (weight.dim() != spatial + 2) throw ShapeError(str(op, ": expected weight [channels, channels, ", sides, ", got ", weight.shape()));
+  if (weight.dim() != spatial + 2)
+    throw ShapeError(
+        str(op, ": expected weight [channels, channels, ", sides, ", got ", weight.shape()));
   if (x.dim() != spatial + 2 && x.dim() != spatial + 1)
-    throw ShapeError(str(op, ": expected x [n, channels, ", sides, " or [channels, ", sides, ", got ", x.shape()));
-  if (weight.numel() == 0) throw ShapeError(str(op, ": expected a weight with elements, got ", weight.shape()));
+    throw ShapeError(str(op, ": expected x [n, channels, ", sides, " or [channels, ", sides,
+                         ", got ", x.shape()));
+  if (weight.numel() == 0)
+    throw ShapeError(str(op, ": expected a weight with elements, got ", weight.shape()));
 }
 void check_groups(const char* op, const char* which, std::int64_t channels, std::int64_t groups) {
   if (groups < 1) throw ArgumentError(str(op, ": expected groups >= 1, got ", groups));
-  if (channels % groups != 0) throw ShapeError(str(op, ": expected groups to divide the ", channels, " ", which, " channels, got groups ", groups));
+  if (channels % groups != 0)
+    throw ShapeError(str(op, ": expected groups to divide the ", channels, " ", which,
+                         " channels, got groups ", groups));
 }
 void check_side(const char* op, const Tensor& x, std::int64_t side) {
-  if (side < 1 || side >= kLargest) throw ShapeError(str(op, ": expected sides above 0, got x ", x.shape()));
+  if (side < 1 || side >= kLargest)
+    throw ShapeError(str(op, ": expected sides above 0, got x ", x.shape()));
 }
 
 /// The call with everything as images: x [n, c, h, w], weight of rank 4.
@@ -167,12 +200,15 @@ Tensor conv_images(const Call& call, const Conv2dOptions& o) {
   const Shape &xs = call.x.shape(), &ws = call.weight.shape();
   check_groups(op, "output", ws[0], o.groups);
   if (xs[1] != ws[1] * o.groups)
-    throw ShapeError(str(op, ": expected x with ", ws[1] * o.groups, " channels for weight ", ws, " and groups ", o.groups, ", got ", xs[1]));
+    throw ShapeError(str(op, ": expected x with ", ws[1] * o.groups, " channels for weight ", ws,
+                         " and groups ", o.groups, ", got ", xs[1]));
   check_option(op, "stride", o.stride, 1);
   check_option(op, "dilation", o.dilation, 1);
   check_option(op, "padding", o.padding.size, 0);
   const bool same = o.padding.same;
-  if (same && o.stride != Size2(1)) throw ArgumentError(str(op, ": expected stride 1 with padding \"same\", got ", o.stride.height, ", ", o.stride.width));
+  if (same && o.stride != Size2(1))
+    throw ArgumentError(str(op, ": expected stride 1 with padding \"same\", got ", o.stride.height,
+                            ", ", o.stride.width));
   Conv c{op, {}};
   c.shape.n = xs[0], c.shape.in = xs[1], c.shape.out = ws[0], c.shape.groups = o.groups;
   const Both stride(o.stride), dilation(o.dilation), pad(o.padding.size);
@@ -180,9 +216,13 @@ Tensor conv_images(const Call& call, const Conv2dOptions& o) {
     const std::int64_t in = xs[2 + d], kernel = ws[2 + d];
     check_side(op, call.x, in);
     check_side(op, call.weight, kernel);
-    const std::int64_t reach = dilation.of[d] * (kernel - 1), before = same ? reach / 2 : pad.of[d], both = same ? reach : 2 * before;
+    const std::int64_t reach = dilation.of[d] * (kernel - 1), before = same ? reach / 2 : pad.of[d],
+                       both = same ? reach : 2 * before;
     if (reach >= in + both)
-      throw ShapeError(str(op, ": expected a kernel no larger than the padded image, got a kernel that reaches over ", reach + 1, " of ", in + both));
+      throw ShapeError(str(
+          op,
+          ": expected a kernel no larger than the padded image, got a kernel that reaches over ",
+          reach + 1, " of ", in + both));
     c.shape.in_size[d] = in;
     c.shape.kernel[d] = kernel;
     c.shape.stride[d] = stride.of[d];
@@ -197,7 +237,9 @@ Tensor transposed_images(const Call& call, const ConvTranspose2dOptions& o) {
   const char* const op = call.op;
   const Shape &xs = call.x.shape(), &ws = call.weight.shape();
   check_groups(op, "input", ws[0], o.groups);
-  if (xs[1] != ws[0]) throw ShapeError(str(op, ": expected x with ", ws[0], " channels for weight ", ws, ", got ", xs[1]));
+  if (xs[1] != ws[0])
+    throw ShapeError(
+        str(op, ": expected x with ", ws[0], " channels for weight ", ws, ", got ", xs[1]));
   check_option(op, "stride", o.stride, 1);
   check_option(op, "dilation", o.dilation, 1);
   check_option(op, "padding", o.padding, 0);
@@ -210,9 +252,12 @@ Tensor transposed_images(const Call& call, const ConvTranspose2dOptions& o) {
     check_side(op, call.x, in);
     check_side(op, call.weight, kernel);
     if (extra.of[d] >= stride.of[d] && extra.of[d] >= dilation.of[d])
-      throw ArgumentError(str(op, ": expected output_padding smaller than stride or dilation, got ", extra.of[d]));
-    const std::int64_t out = (in - 1) * stride.of[d] - 2 * pad.of[d] + dilation.of[d] * (kernel - 1) + extra.of[d] + 1;
-    if (out < 1 || out >= kLargest) throw ShapeError(str(op, ": expected a result with sides above 0, got ", out, " for x ", xs));
+      throw ArgumentError(
+          str(op, ": expected output_padding smaller than stride or dilation, got ", extra.of[d]));
+    const std::int64_t out =
+        (in - 1) * stride.of[d] - 2 * pad.of[d] + dilation.of[d] * (kernel - 1) + extra.of[d] + 1;
+    if (out < 1 || out >= kLargest)
+      throw ShapeError(str(op, ": expected a result with sides above 0, got ", out, " for x ", xs));
     c.shape.in_size[d] = out;
     c.shape.kernel[d] = kernel;
     c.shape.stride[d] = stride.of[d];
@@ -222,12 +267,15 @@ Tensor transposed_images(const Call& call, const ConvTranspose2dOptions& o) {
   }
   if (!call.bias.defined()) return backward_data(c, call.x, call.weight);
   const DType dtype = call.x.dtype(), wide = computed(dtype);  // rounded once, behind the bias
-  return (backward_data(c, call.x.to(wide), call.weight.to(wide)) + call.bias.to(wide).reshape({1, -1, 1, 1})).to(dtype);
+  return (backward_data(c, call.x.to(wide), call.weight.to(wide)) +
+          call.bias.to(wide).reshape({1, -1, 1, 1}))
+      .to(dtype);
 }
 
 /// Images of height 1 for sequences, a batch of one where there is none; and back.
 template <class F>
-Tensor as_images(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, int spatial, F f) {
+Tensor as_images(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                 int spatial, F f) {
   check_ranks(op, x, weight, spatial);
   const bool alone = x.dim() == spatial + 1;
   Call call{op, alone ? x.unsqueeze(0) : x, weight, bias};
@@ -240,34 +288,48 @@ Tensor as_images(const char* op, const Tensor& x, const Tensor& weight, const Te
 }  // namespace
 
 ConvPadding::ConvPadding(const char* word) : same(std::string_view(word) == "same") {
-  if (!same && std::string_view(word) != "valid") throw ArgumentError(str("padding: expected \"same\" or \"valid\", got \"", word, "\""));
+  if (!same && std::string_view(word) != "valid")
+    throw ArgumentError(str("padding: expected \"same\" or \"valid\", got \"", word, "\""));
 }
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv2dOptions& options) {
   check_operands("conv2d", x, weight, bias, 2, weight.dim() > 0 ? weight.shape()[0] : 0);
-  return as_images("conv2d", x, weight, bias, 2, [&](const Call& call) { return conv_images(call, options); });
+  return as_images("conv2d", x, weight, bias, 2,
+                   [&](const Call& call) { return conv_images(call, options); });
 }
 
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& options) {
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv1dOptions& options) {
   check_operands("conv1d", x, weight, bias, 1, weight.dim() > 0 ? weight.shape()[0] : 0);
-  Conv2dOptions o{.stride = {1, options.stride}, .padding = options.padding, .dilation = {1, options.dilation}, .groups = options.groups};
+  Conv2dOptions o{.stride = {1, options.stride},
+                  .padding = options.padding,
+                  .dilation = {1, options.dilation},
+                  .groups = options.groups};
   o.padding.size.height = 0;
-  return as_images("conv1d", x, weight, bias, 1, [&](const Call& call) { return conv_images(call, o); });
+  return as_images("conv1d", x, weight, bias, 1,
+                   [&](const Call& call) { return conv_images(call, o); });
 }
 
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dOptions& options) {
-  check_operands("conv_transpose2d", x, weight, bias, 2, weight.dim() > 1 ? weight.shape()[1] * options.groups : 0);
-  return as_images("conv_transpose2d", x, weight, bias, 2, [&](const Call& call) { return transposed_images(call, options); });
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose2dOptions& options) {
+  check_operands("conv_transpose2d", x, weight, bias, 2,
+                 weight.dim() > 1 ? weight.shape()[1] * options.groups : 0);
+  return as_images("conv_transpose2d", x, weight, bias, 2,
+                   [&](const Call& call) { return transposed_images(call, options); });
 }
 
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose1dOptions& options) {
-  check_operands("conv_transpose1d", x, weight, bias, 1, weight.dim() > 1 ? weight.shape()[1] * options.groups : 0);
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose1dOptions& options) {
+  check_operands("conv_transpose1d", x, weight, bias, 1,
+                 weight.dim() > 1 ? weight.shape()[1] * options.groups : 0);
   const ConvTranspose2dOptions o{.stride = {1, options.stride},
                                  .padding = {0, options.padding},
                                  .output_padding = {0, options.output_padding},
                                  .groups = options.groups,
                                  .dilation = {1, options.dilation}};
-  return as_images("conv_transpose1d", x, weight, bias, 1, [&](const Call& call) { return transposed_images(call, o); });
+  return as_images("conv_transpose1d", x, weight, bias, 1,
+                   [&](const Call& call) { return transposed_images(call, o); });
 }
 
 }  // namespace braid

@@ -33,7 +33,8 @@ Tensor transfer(const Tensor& x, Device device) {
   if (bytes == 0) return y;
   // The backend that is not the plain host's knows how to reach both sides.
   const Device by = device.type() == DeviceType::cpu ? x.device() : device;
-  device_context(by).backend->copy({y.id()->data(), device, x.id()->data(), x.device(), bytes}, current_stream(by));
+  device_context(by).backend->copy({y.id()->data(), device, x.id()->data(), x.device(), bytes},
+                                   current_stream(by));
   return y;
 }
 
@@ -73,7 +74,9 @@ Tensor Tensor::to(Device device, std::optional<DType> dtype, bool copy) const {
   (void)device_context(device);
   Tensor y = ops::converted(*this, device, type);
   if (!is_floating(type) || !is_floating(t.dtype) || !needs_grad({*this})) return y;
-  return record("to", {*this}, y, [from = t.device, as = t.dtype](const Tensor& dy) -> Grads { return {dy.to(from, as)}; });
+  return record("to", {*this}, y, [from = t.device, as = t.dtype](const Tensor& dy) -> Grads {
+    return {dy.to(from, as)};
+  });
 }
 
 Tensor Tensor::clone() const { return to(device(), dtype(), true); }
@@ -81,17 +84,19 @@ Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 
 namespace {
 
-/// The one element of x, brought to the host without memory of a device: read it where none is left, too.
+/// The one element of x, brought to the host without memory of a device: read it where none is
+/// left, too.
 struct OneElement {
   explicit OneElement(const Tensor& x) {
     const TensorImpl& t = detail::defined(x.impl());
-    if (t.numel != 1) throw ShapeError(str("item: expected a tensor with one element, got shape ", t.shape));
+    if (t.numel != 1)
+      throw ShapeError(str("item: expected a tensor with one element, got shape ", t.shape));
     Stream& stream = current_stream(t.device);
-    device_context(t.device).backend->copy({bytes, Device(), t.data(), t.device, size_of(t.dtype)}, stream);
+    device_context(t.device).backend->copy({bytes, Device(), t.data(), t.device, size_of(t.dtype)},
+                                           stream);
     stream.synchronize();
   }
-  template <class T>
-  [[nodiscard]] T as() const noexcept {
+  template <class T> [[nodiscard]] T as() const noexcept {
     T value;
     std::memcpy(&value, bytes, sizeof value);
     return value;
@@ -105,20 +110,13 @@ double Tensor::item_double() const {
   const OneElement e(*this);
   switch (dtype()) {
     case DType::bool_:
-    case DType::uint8:
-      return e.as<std::uint8_t>();
-    case DType::int32:
-      return e.as<std::int32_t>();
-    case DType::int64:
-      return static_cast<double>(e.as<std::int64_t>());
-    case DType::float16:
-      return static_cast<float>(e.as<float16>());
-    case DType::bfloat16:
-      return static_cast<float>(e.as<bfloat16>());
-    case DType::float32:
-      return e.as<float>();
-    default:
-      return e.as<double>();
+    case DType::uint8: return e.as<std::uint8_t>();
+    case DType::int32: return e.as<std::int32_t>();
+    case DType::int64: return static_cast<double>(e.as<std::int64_t>());
+    case DType::float16: return static_cast<float>(e.as<float16>());
+    case DType::bfloat16: return static_cast<float>(e.as<bfloat16>());
+    case DType::float32: return e.as<float>();
+    default: return e.as<double>();
   }
 }
 
@@ -127,11 +125,11 @@ std::int64_t Tensor::item_int64() const {
   const double value = item_double();  // holds every number of the other types
   if (value != value) return 0;
   if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
-  return value < -0x1p63 ? std::numeric_limits<std::int64_t>::min() : static_cast<std::int64_t>(value);
+  return value < -0x1p63 ? std::numeric_limits<std::int64_t>::min()
+                         : static_cast<std::int64_t>(value);
 }
 
-template <Element T>
-std::vector<T> Tensor::to_vector() const {
+template <Element T> std::vector<T> Tensor::to_vector() const {
   const NoGrad guard;
   const Tensor host = to(Device(), dtype_of<T>).contiguous();
   const auto* p = static_cast<const T*>(host.id()->data());
@@ -151,7 +149,9 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   if (a.shape() != b.shape()) return false;
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (x[i] != y[i] && !(std::isfinite(x[i]) && std::isfinite(y[i]) && std::abs(x[i] - y[i]) <= atol + rtol * std::abs(y[i]))) return false;
+    if (x[i] != y[i] && !(std::isfinite(x[i]) && std::isfinite(y[i]) &&
+                          std::abs(x[i] - y[i]) <= atol + rtol * std::abs(y[i])))
+      return false;
   return true;
 }
 

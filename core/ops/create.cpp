@@ -13,19 +13,24 @@ namespace {
 void collect(const Literal& l, const Shape& shape, int depth, std::vector<const Literal*>& flat) {
   if (l.kind != Literal::Kind::list) {
     if (depth != shape.rank())
-      throw ShapeError(str("tensor: expected braces nested to one depth, got a number at depth ", depth, " and at depth ", shape.rank()));
+      throw ShapeError(str("tensor: expected braces nested to one depth, got a number at depth ",
+                           depth, " and at depth ", shape.rank()));
     flat.push_back(&l);
     return;
   }
   if (depth >= shape.rank() || static_cast<std::int64_t>(l.items.size()) != shape[depth])
-    throw ShapeError(str("tensor: expected ", depth < shape.rank() ? shape[depth] : 0, " items at depth ", depth, ", got ", l.items.size()));
+    throw ShapeError(str("tensor: expected ", depth < shape.rank() ? shape[depth] : 0,
+                         " items at depth ", depth, ", got ", l.items.size()));
   for (const Literal& item : l.items) collect(item, shape, depth + 1, flat);
 }
 
-Tensor finish(const Tensor& t, const TensorOptions& options) { return options.requires_grad ? t.requires_grad_() : t; }
+Tensor finish(const Tensor& t, const TensorOptions& options) {
+  return options.requires_grad ? t.requires_grad_() : t;
+}
 
 Tensor to_options(const Tensor& host, const TensorOptions& options, DType natural) {
-  return finish(host.to(options.device.value_or(Device()), options.dtype.value_or(natural)), options);
+  return finish(host.to(options.device.value_or(Device()), options.dtype.value_or(natural)),
+                options);
 }
 
 }  // namespace
@@ -57,23 +62,17 @@ double wrapped(double value, DType dtype) noexcept {
 
 double fill_value(const char* op, double value, DType dtype) {
   const auto check = [&](bool fits) {
-    if (!fits) throw DTypeError(str(op, ": expected a number that ", dtype, " can hold, got ", value));
+    if (!fits)
+      throw DTypeError(str(op, ": expected a number that ", dtype, " can hold, got ", value));
   };
   switch (dtype) {
-    case DType::uint8:
-      check(value > -256 && value < 256);
-      return wrapped(value, dtype);
-    case DType::int32:
-      check(value > -0x1p31 - 1 && value < 0x1p31);
-      return value;
-    case DType::int64:
-      check(value >= -0x1p63 && value < 0x1p63);
-      return value;
+    case DType::uint8: check(value > -256 && value < 256); return wrapped(value, dtype);
+    case DType::int32: check(value > -0x1p31 - 1 && value < 0x1p31); return value;
+    case DType::int64: check(value >= -0x1p63 && value < 0x1p63); return value;
     case DType::float32:
       check(!std::isfinite(value) || std::abs(value) <= std::numeric_limits<float>::max());
       return value;
-    default:
-      return value;
+    default: return value;
   }
 }
 }  // namespace ops
@@ -92,18 +91,21 @@ Tensor tensor(const Literal& numbers, const TensorOptions& options) {
   if (kind == Literal::Kind::floating) {
     // float64 keeps every digit until the type that was asked for is known
     const Tensor host = make_tensor(shape, DType::float64, Device());
-    for (std::size_t i = 0; i < flat.size(); ++i) static_cast<double*>(host.id()->data())[i] = flat[i]->value;
+    for (std::size_t i = 0; i < flat.size(); ++i)
+      static_cast<double*>(host.id()->data())[i] = flat[i]->value;
     return to_options(host, options, DType::float32);
   }
   const Tensor host = make_tensor(shape, DType::int64, Device());
-  for (std::size_t i = 0; i < flat.size(); ++i) static_cast<std::int64_t*>(host.id()->data())[i] = flat[i]->integer;
+  for (std::size_t i = 0; i < flat.size(); ++i)
+    static_cast<std::int64_t*>(host.id()->data())[i] = flat[i]->integer;
   return to_options(host, options, kind == Literal::Kind::integer ? DType::int64 : DType::bool_);
 }
 
-template <Element T>
-Tensor tensor(const std::vector<T>& numbers, const TensorOptions& options) {
-  const Tensor host = make_tensor({static_cast<std::int64_t>(numbers.size())}, dtype_of<T>, Device());
-  for (std::size_t i = 0; i < numbers.size(); ++i) static_cast<T*>(host.id()->data())[i] = numbers[i];
+template <Element T> Tensor tensor(const std::vector<T>& numbers, const TensorOptions& options) {
+  const Tensor host =
+      make_tensor({static_cast<std::int64_t>(numbers.size())}, dtype_of<T>, Device());
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    static_cast<T*>(host.id()->data())[i] = numbers[i];
   return to_options(host, options, dtype_of<T>);
 }
 template Tensor tensor(const std::vector<bool>&, const TensorOptions&);
@@ -117,7 +119,9 @@ template Tensor tensor(const std::vector<double>&, const TensorOptions&);
 
 Tensor full(const Shape& shape, double value, const TensorOptions& options) {
   const DType dtype = options.dtype.value_or(DType::float32);
-  return finish(ops::filled(shape, ops::fill_value("full", value, dtype), dtype, options.device.value_or(Device())), options);
+  return finish(ops::filled(shape, ops::fill_value("full", value, dtype), dtype,
+                            options.device.value_or(Device())),
+                options);
 }
 Tensor zeros(const Shape& shape, const TensorOptions& options) { return full(shape, 0, options); }
 Tensor ones(const Shape& shape, const TensorOptions& options) { return full(shape, 1, options); }
@@ -138,24 +142,39 @@ TensorOptions like(const Tensor& t, TensorOptions options) {
 }
 }  // namespace
 
-Tensor empty_like(const Tensor& t, const TensorOptions& options) { return empty(t.shape(), like(t, options)); }
-Tensor zeros_like(const Tensor& t, const TensorOptions& options) { return zeros(t.shape(), like(t, options)); }
-Tensor ones_like(const Tensor& t, const TensorOptions& options) { return ones(t.shape(), like(t, options)); }
+Tensor empty_like(const Tensor& t, const TensorOptions& options) {
+  return empty(t.shape(), like(t, options));
+}
+Tensor zeros_like(const Tensor& t, const TensorOptions& options) {
+  return zeros(t.shape(), like(t, options));
+}
+Tensor ones_like(const Tensor& t, const TensorOptions& options) {
+  return ones(t.shape(), like(t, options));
+}
 
-Tensor full_like(const Tensor& t, double value, const TensorOptions& options) { return full(t.shape(), value, like(t, options)); }
+Tensor full_like(const Tensor& t, double value, const TensorOptions& options) {
+  return full(t.shape(), value, like(t, options));
+}
 
-Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step, const TensorOptions& options) {
+Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step,
+              const TensorOptions& options) {
   if (step == 0 || (step > 0 ? end < start : end > start))
-    throw ArgumentError(str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
+    throw ArgumentError(
+        str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
   // In unsigned arithmetic: the distance of two int64 always fits.
   const std::uint64_t distance =
-      step > 0 ? static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start) : static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(end);
-  const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
+      step > 0 ? static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start)
+               : static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(end);
+  const std::uint64_t stride =
+      step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
   const std::uint64_t n = distance / stride + (distance % stride != 0);
-  if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) throw ShapeError(str("arange: expected at most 2^63 - 1 elements, got ", n));
+  if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    throw ShapeError(str("arange: expected at most 2^63 - 1 elements, got ", n));
   const Tensor host = make_tensor({static_cast<std::int64_t>(n)}, DType::int64, Device());
   auto* out = static_cast<std::int64_t*>(host.id()->data());
-  for (std::uint64_t i = 0; i < n; ++i) out[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(start) + i * static_cast<std::uint64_t>(step));
+  for (std::uint64_t i = 0; i < n; ++i)
+    out[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
+                                       i * static_cast<std::uint64_t>(step));
   return to_options(host, options, DType::int64);
 }
 Tensor arange(std::int64_t end, const TensorOptions& options) { return arange(0, end, 1, options); }
@@ -163,12 +182,14 @@ Tensor arange(std::int64_t end, const TensorOptions& options) { return arange(0,
 Tensor linspace(double start, double end, std::int64_t steps, const TensorOptions& options) {
   if (steps < 0) throw ArgumentError(str("linspace: expected steps >= 0, got ", steps));
   const DType dtype = options.dtype.value_or(DType::float32);
-  if (!is_floating(dtype)) throw DTypeError(str("linspace: expected a floating point type, got ", dtype));
+  if (!is_floating(dtype))
+    throw DTypeError(str("linspace: expected a floating point type, got ", dtype));
   const Tensor host = make_tensor({steps}, DType::float64, Device());
   auto* out = static_cast<double*>(host.id()->data());
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   for (std::int64_t i = 0; i < steps; ++i)
-    out[i] = i < steps / 2 || steps == 1 ? start + static_cast<double>(i) * step : end - static_cast<double>(steps - 1 - i) * step;
+    out[i] = i < steps / 2 || steps == 1 ? start + static_cast<double>(i) * step
+                                         : end - static_cast<double>(steps - 1 - i) * step;
   return to_options(host, options, dtype);
 }
 
@@ -176,17 +197,22 @@ Tensor eye(std::int64_t n, const TensorOptions& options) {
   TensorOptions plain = options;
   plain.requires_grad = false;
   const Tensor t = zeros({n, n}, plain);
-  if (n > 0) ops::copy_values(make_view(t, {n}, {n + 1}, 0), ops::filled({}, 1, t.dtype(), t.device()));
+  if (n > 0)
+    ops::copy_values(make_view(t, {n}, {n + 1}, 0), ops::filled({}, 1, t.dtype(), t.device()));
   return finish(t, options);
 }
 
-Tensor from_blob(void* data, const Shape& shape, DType dtype, std::function<void()> deleter, Device device) {
+Tensor from_blob(void* data, const Shape& shape, DType dtype, std::function<void()> deleter,
+                 Device device) {
   const std::int64_t n = checked_numel("from_blob", shape, size_of(dtype));
-  if (!data && n) throw ArgumentError(str("from_blob: expected memory for ", n, " elements, got a null pointer"));
+  if (!data && n)
+    throw ArgumentError(str("from_blob: expected memory for ", n, " elements, got a null pointer"));
   if (const std::uintptr_t over = reinterpret_cast<std::uintptr_t>(data) % size_of(dtype))
-    throw ArgumentError(str("from_blob: expected a pointer aligned for ", dtype, ", a multiple of ", size_of(dtype), ", got one that is ", over, " too far"));
-  return make_tensor_on(Storage::wrap(data, static_cast<std::size_t>(n) * size_of(dtype), device, std::move(deleter)), shape, contiguous_strides(shape), 0,
-                        dtype);
+    throw ArgumentError(str("from_blob: expected a pointer aligned for ", dtype, ", a multiple of ",
+                            size_of(dtype), ", got one that is ", over, " too far"));
+  return make_tensor_on(
+      Storage::wrap(data, static_cast<std::size_t>(n) * size_of(dtype), device, std::move(deleter)),
+      shape, contiguous_strides(shape), 0, dtype);
 }
 
 }  // namespace braid

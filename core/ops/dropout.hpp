@@ -7,7 +7,9 @@
 namespace braid::ops {
 
 /// Words below it are dropped.
-[[nodiscard]] inline std::uint64_t drop_threshold(double p) { return static_cast<std::uint64_t>(std::nearbyint(p * 0x1p32)); }
+[[nodiscard]] inline std::uint64_t drop_threshold(double p) {
+  return static_cast<std::uint64_t>(std::nearbyint(p * 0x1p32));
+}
 [[nodiscard]] inline double drop_scale(double p) { return p < 1 ? 1 / (1 - p) : 0; }
 /// Throws ArgumentError unless 0 <= p <= 1.
 void check_probability(const char* op, const char* name, double p);

@@ -1,4 +1,5 @@
-// Einstein sums: the equation becomes a list of labels for each operand; then operands are joined from the left, two at a time.
+// Einstein sums: the equation becomes a list of labels for each operand; then operands are joined
+// from the left, two at a time.
 #include <braid/core/ops/einsum.hpp>
 
 #include <algorithm>
@@ -20,15 +21,23 @@ using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label kEllipsis = 256;  // dim k from the right is kEllipsis + k
 
-std::string name_of(Label l) { return l < kEllipsis ? str("'", static_cast<char>(l), "'") : str("dim -", l - kEllipsis + 1, " of the ellipsis"); }
-bool holds(const Labels& list, Label l) { return std::find(list.begin(), list.end(), l) != list.end(); }
-
-[[noreturn]] void refuse(std::string_view equation, std::size_t at, std::string_view expected) {
-  throw ArgumentError(str("einsum: expected ", expected, ", got ", at < equation.size() ? str("'", equation[at], "'") : std::string("the end"), " at position ",
-                          at, " of '", equation, "'"));
+std::string name_of(Label l) {
+  return l < kEllipsis ? str("'", static_cast<char>(l), "'")
+                       : str("dim -", l - kEllipsis + 1, " of the ellipsis");
+}
+bool holds(const Labels& list, Label l) {
+  return std::find(list.begin(), list.end(), l) != list.end();
 }
 
-/// The letters of one operand or of the result; an ellipsis is one label, -1, until the number of its dims is known.
+[[noreturn]] void refuse(std::string_view equation, std::size_t at, std::string_view expected) {
+  throw ArgumentError(
+      str("einsum: expected ", expected, ", got ",
+          at < equation.size() ? str("'", equation[at], "'") : std::string("the end"),
+          " at position ", at, " of '", equation, "'"));
+}
+
+/// The letters of one operand or of the result; an ellipsis is one label, -1, until the number of
+/// its dims is known.
 struct Term {
   Labels labels;
   bool ellipsis = false;
@@ -51,7 +60,8 @@ Equation parse(std::string_view text) {
       if (e.has_result && holds(term.labels, c)) refuse(text, i, "each letter once in the result");
       term.labels.push_back(c);
     } else if (c == '.') {
-      if (text.substr(i, 3) != "..." || term.ellipsis) refuse(text, i, term.ellipsis ? "one ellipsis a term" : "three dots");
+      if (text.substr(i, 3) != "..." || term.ellipsis)
+        refuse(text, i, term.ellipsis ? "one ellipsis a term" : "three dots");
       term.ellipsis = true;
       term.labels.push_back(-1);
       i += 2;
@@ -82,7 +92,9 @@ Labels expanded(const Term& term, int count) {
 struct Labelled {
   Tensor t;
   Labels labels;
-  [[nodiscard]] int dim_of(Label l) const { return static_cast<int>(std::find(labels.begin(), labels.end(), l) - labels.begin()); }
+  [[nodiscard]] int dim_of(Label l) const {
+    return static_cast<int>(std::find(labels.begin(), labels.end(), l) - labels.begin());
+  }
   [[nodiscard]] std::int64_t size_of(Label l) const { return t.shape()[dim_of(l)]; }
   void drop(Label l) { labels.erase(labels.begin() + dim_of(l)); }
 };
@@ -96,7 +108,9 @@ Tensor diagonal(const Tensor& x, int a, int b) {
   strides.erase(b);
   Tensor y = make_view(base, shape, strides, base.storage_offset());
   if (!needs_grad({base})) return y;
-  return record("einsum", {base}, y, [whole = base.shape(), strides](const Tensor& dy) -> Grads { return {ops::embed("einsum", dy, whole, strides, 0)}; });
+  return record("einsum", {base}, y, [whole = base.shape(), strides](const Tensor& dy) -> Grads {
+    return {ops::embed("einsum", dy, whole, strides, 0)};
+  });
 }
 
 void take_diagonals(Labelled& x) {
@@ -105,7 +119,8 @@ void take_diagonals(Labelled& x) {
     const int a = x.dim_of(l);
     if (a == b) continue;
     if (x.t.shape()[a] != x.t.shape()[b])
-      throw ShapeError(str("einsum: expected equal sizes of the dims ", name_of(l), " of one operand, got ", x.t.shape()[a], " and ", x.t.shape()[b]));
+      throw ShapeError(str("einsum: expected equal sizes of the dims ", name_of(l),
+                           " of one operand, got ", x.t.shape()[a], " and ", x.t.shape()[b]));
     x.t = diagonal(x.t, a, b);
     x.labels.erase(x.labels.begin() + b);
   }
@@ -138,7 +153,8 @@ Labels joined(Labels a, const Labels& b) {
 
 /// The product of two operands, summed over the labels that both have and nobody needs.
 Labelled contract(Labelled a, Labelled b, const Labels& needed) {
-  for (const Label l : Labels(a.labels)) {  // a size of 1 beside another one: the dim is the other's alone
+  // a size of 1 beside another one: the dim is the other's alone
+  for (const Label l : Labels(a.labels)) {
     if (!holds(b.labels, l) || a.size_of(l) == b.size_of(l)) continue;
     Labelled& narrow = a.size_of(l) == 1 ? a : b;
     narrow.t = narrow.t.squeeze(narrow.dim_of(l));
@@ -147,7 +163,8 @@ Labelled contract(Labelled a, Labelled b, const Labels& needed) {
   sum_over(a, joined(needed, b.labels));
   sum_over(b, joined(needed, a.labels));
   Labels batch, inner, rows, columns;
-  for (const Label l : a.labels) (!holds(b.labels, l) ? rows : holds(needed, l) ? batch : inner).push_back(l);
+  for (const Label l : a.labels)
+    (!holds(b.labels, l) ? rows : holds(needed, l) ? batch : inner).push_back(l);
   for (const Label l : b.labels)
     if (!holds(a.labels, l)) columns.push_back(l);
   Shape sizes, spread_a, spread_b;  // of the result; of both operands as they broadcast to it
@@ -159,7 +176,8 @@ Labelled contract(Labelled a, Labelled b, const Labels& needed) {
   }
   Labelled c{{}, joined(joined(batch, rows), columns)};
   if (inner.empty()) {  // nothing is summed
-    c.t = mul(arranged(a, joined(batch, rows)).reshape(spread_a), arranged(b, joined(batch, columns)).reshape(spread_b));
+    c.t = mul(arranged(a, joined(batch, rows)).reshape(spread_a),
+              arranged(b, joined(batch, columns)).reshape(spread_b));
     return c;
   }
   const auto count = [](const Labelled& x, const Labels& labels) {
@@ -167,21 +185,29 @@ Labelled contract(Labelled a, Labelled b, const Labels& needed) {
     for (const Label l : labels) n *= x.size_of(l);
     return n;
   };
-  const std::int64_t n = count(a, batch), m = count(a, rows), k = count(a, inner), p = count(b, columns);
-  const Tensor x = arranged(a, joined(joined(batch, rows), inner)), y = arranged(b, joined(joined(batch, inner), columns));
-  c.t = (batch.empty() ? matmul(x.reshape({m, k}), y.reshape({k, p})) : matmul(x.reshape({n, m, k}), y.reshape({n, k, p}))).reshape(sizes);
+  const std::int64_t n = count(a, batch), m = count(a, rows), k = count(a, inner),
+                     p = count(b, columns);
+  const Tensor x = arranged(a, joined(joined(batch, rows), inner)),
+               y = arranged(b, joined(joined(batch, inner), columns));
+  c.t = (batch.empty() ? matmul(x.reshape({m, k}), y.reshape({k, p}))
+                       : matmul(x.reshape({n, m, k}), y.reshape({n, k, p})))
+            .reshape(sizes);
   return c;
 }
 
-/// Labels of the result: those written, or the ellipsis and the letters that occur once, capitals first.
-Labels result_of(const Equation& e, std::string_view text, const std::vector<Labelled>& operands, int ellipsis) {
+/// Labels of the result: those written, or the ellipsis and the letters that occur once, capitals
+/// first.
+Labels result_of(const Equation& e, std::string_view text, const std::vector<Labelled>& operands,
+                 int ellipsis) {
   Labels all;
   for (const Labelled& x : operands) all = joined(std::move(all), x.labels);
   Labels result;
   if (e.has_result) {
     result = expanded(e.result, ellipsis);
     for (const Label l : result)
-      if (!holds(all, l)) throw ArgumentError(str("einsum: expected letters of the operands in the result, got ", name_of(l), " in '", text, "'"));
+      if (!holds(all, l))
+        throw ArgumentError(str("einsum: expected letters of the operands in the result, got ",
+                                name_of(l), " in '", text, "'"));
     return result;
   }
   for (int k = ellipsis - 1; k >= 0; --k) result.push_back(kEllipsis + k);
@@ -201,33 +227,41 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
   if (operands.empty()) throw ArgumentError("einsum: expected at least one operand, got none");
   const Equation e = parse(equation);
   if (e.operands.size() != operands.size())
-    throw ArgumentError(str("einsum: expected ", e.operands.size(), " operands for '", equation, "', got ", operands.size()));
+    throw ArgumentError(str("einsum: expected ", e.operands.size(), " operands for '", equation,
+                            "', got ", operands.size()));
   int ellipsis = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     ops::check_device("einsum", operands[0], operands[i]);
     ops::check_dtype("einsum", operands[0], operands[i]);
-    const int letters = static_cast<int>(e.operands[i].labels.size()) - (e.operands[i].ellipsis ? 1 : 0), more = operands[i].dim() - letters;
+    const int letters =
+                  static_cast<int>(e.operands[i].labels.size()) - (e.operands[i].ellipsis ? 1 : 0),
+              more = operands[i].dim() - letters;
     if (more < 0 || (more > 0 && !e.operands[i].ellipsis))
-      throw ShapeError(str("einsum: expected an operand of rank ", e.operands[i].ellipsis ? ">= " : "", letters, " at place ", i, " of '", equation, "', got ",
-                           operands[i].shape()));
+      throw ShapeError(str("einsum: expected an operand of rank ",
+                           e.operands[i].ellipsis ? ">= " : "", letters, " at place ", i, " of '",
+                           equation, "', got ", operands[i].shape()));
     ellipsis = std::max(ellipsis, more);
   }
   std::vector<Labelled> all;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    const int letters = static_cast<int>(e.operands[i].labels.size()) - (e.operands[i].ellipsis ? 1 : 0);
+    const int letters =
+        static_cast<int>(e.operands[i].labels.size()) - (e.operands[i].ellipsis ? 1 : 0);
     all.push_back({operands[i], expanded(e.operands[i], operands[i].dim() - letters)});
     take_diagonals(all.back());
   }
   for (const Labelled& x : all)
     for (const Labelled& y : all)
       for (const Label l : x.labels)
-        if (holds(y.labels, l) && x.size_of(l) != y.size_of(l) && x.size_of(l) != 1 && y.size_of(l) != 1)
-          throw ShapeError(str("einsum: expected one size of ", name_of(l), " in '", equation, "', got ", x.size_of(l), " and ", y.size_of(l)));
+        if (holds(y.labels, l) && x.size_of(l) != y.size_of(l) && x.size_of(l) != 1 &&
+            y.size_of(l) != 1)
+          throw ShapeError(str("einsum: expected one size of ", name_of(l), " in '", equation,
+                               "', got ", x.size_of(l), " and ", y.size_of(l)));
   const Labels result = result_of(e, equation, all, ellipsis);
   Labelled c = all[0];
   for (std::size_t i = 1; i < all.size(); ++i) {
     Labels needed = result;
-    for (std::size_t later = i + 1; later < all.size(); ++later) needed = joined(std::move(needed), all[later].labels);
+    for (std::size_t later = i + 1; later < all.size(); ++later)
+      needed = joined(std::move(needed), all[later].labels);
     c = contract(std::move(c), all[i], needed);
   }
   sum_over(c, result);

@@ -8,23 +8,26 @@
 namespace braid {
 namespace {
 
-constexpr double kLog2 = 0.693147180559945309417, kLog10 = 2.30258509299404568402, kTwoOverRootPi = 1.12837916709551257390;
+constexpr double kLog2 = 0.693147180559945309417, kLog10 = 2.30258509299404568402,
+                 kTwoOverRootPi = 1.12837916709551257390;
 
 /// f(x) of floating numbers, whose gradient derivative(dy, x) is made of recorded ops.
-template <class F>
-Tensor from_input(const char* op, UnaryOp kind, const Tensor& a, F derivative) {
+template <class F> Tensor from_input(const char* op, UnaryOp kind, const Tensor& a, F derivative) {
   const Tensor x = ops::as_floating(a);
   Tensor y = ops::unary(op, kind, x);
   if (!needs_grad({x})) return y;
-  return record(op, {x}, y, [x = SavedTensor(x), derivative](const Tensor& dy) -> Grads { return {derivative(dy, x.get())}; });
+  return record(op, {x}, y, [x = SavedTensor(x), derivative](const Tensor& dy) -> Grads {
+    return {derivative(dy, x.get())};
+  });
 }
 /// The same with derivative(dy, y).
-template <class F>
-Tensor from_output(const char* op, UnaryOp kind, const Tensor& a, F derivative) {
+template <class F> Tensor from_output(const char* op, UnaryOp kind, const Tensor& a, F derivative) {
   const Tensor x = ops::as_floating(a);
   Tensor y = ops::unary(op, kind, x);
   if (!needs_grad({x})) return y;
-  return record(op, {x}, y, [y = SavedTensor::output(y), derivative](const Tensor& dy) -> Grads { return {derivative(dy, y.get())}; });
+  return record(op, {x}, y, [y = SavedTensor::output(y), derivative](const Tensor& dy) -> Grads {
+    return {derivative(dy, y.get())};
+  });
 }
 /// Steps, whose derivative is 0 almost everywhere. Integers are whole already.
 Tensor step(const char* op, UnaryOp kind, const Tensor& x) {
@@ -57,10 +60,12 @@ Tensor tan(const Tensor& x) {
   return from_output("tan", UnaryOp::tan, x, [](T dy, T y) { return dy * add(square(y), 1); });
 }
 Tensor asin(const Tensor& a) {
-  return from_input("asin", UnaryOp::asin, a, [](T dy, T x) { return dy * rsqrt(sub(1, square(x))); });
+  return from_input("asin", UnaryOp::asin, a,
+                    [](T dy, T x) { return dy * rsqrt(sub(1, square(x))); });
 }
 Tensor acos(const Tensor& a) {
-  return from_input("acos", UnaryOp::acos, a, [](T dy, T x) { return neg(dy * rsqrt(sub(1, square(x)))); });
+  return from_input("acos", UnaryOp::acos, a,
+                    [](T dy, T x) { return neg(dy * rsqrt(sub(1, square(x)))); });
 }
 Tensor atan(const Tensor& a) {
   return from_input("atan", UnaryOp::atan, a, [](T dy, T x) { return dy / add(square(x), 1); });
@@ -72,19 +77,23 @@ Tensor cosh(const Tensor& a) {
   return from_input("cosh", UnaryOp::cosh, a, [](T dy, T x) { return dy * sinh(x); });
 }
 Tensor asinh(const Tensor& a) {
-  return from_input("asinh", UnaryOp::asinh, a, [](T dy, T x) { return dy * rsqrt(add(square(x), 1)); });
+  return from_input("asinh", UnaryOp::asinh, a,
+                    [](T dy, T x) { return dy * rsqrt(add(square(x), 1)); });
 }
 Tensor acosh(const Tensor& a) {
-  return from_input("acosh", UnaryOp::acosh, a, [](T dy, T x) { return dy * rsqrt(add(square(x), -1)); });
+  return from_input("acosh", UnaryOp::acosh, a,
+                    [](T dy, T x) { return dy * rsqrt(add(square(x), -1)); });
 }
 Tensor atanh(const Tensor& a) {
   return from_input("atanh", UnaryOp::atanh, a, [](T dy, T x) { return dy / sub(1, square(x)); });
 }
 Tensor erf(const Tensor& a) {
-  return from_input("erf", UnaryOp::erf, a, [](T dy, T x) { return mul(dy * exp(neg(square(x))), kTwoOverRootPi); });
+  return from_input("erf", UnaryOp::erf, a,
+                    [](T dy, T x) { return mul(dy * exp(neg(square(x))), kTwoOverRootPi); });
 }
 Tensor erfc(const Tensor& a) {
-  return from_input("erfc", UnaryOp::erfc, a, [](T dy, T x) { return mul(dy * exp(neg(square(x))), -kTwoOverRootPi); });
+  return from_input("erfc", UnaryOp::erfc, a,
+                    [](T dy, T x) { return mul(dy * exp(neg(square(x))), -kTwoOverRootPi); });
 }
 
 Tensor floor(const Tensor& x) { return step("floor", UnaryOp::floor, x); }
@@ -106,7 +115,8 @@ Tensor isinf(const Tensor& x) {
 }
 Tensor isfinite(const Tensor& x) {
   if (!is_floating(x.dtype())) return ops::binary("isfinite", BinaryOp::eq, x, x);
-  return ops::with_scalar("isfinite", BinaryOp::lt, ops::unary("isfinite", UnaryOp::abs, x), INFINITY);
+  return ops::with_scalar("isfinite", BinaryOp::lt, ops::unary("isfinite", UnaryOp::abs, x),
+                          INFINITY);
 }
 Tensor logical_not(const Tensor& x) {
   (void)x.dtype();

@@ -11,14 +11,18 @@ namespace ops {
 namespace {
 
 /// The index may be as large as `of` in every dim but `free` (-1: in every dim).
-void check_not_larger(const char* op, const Tensor& index, const char* what, const Shape& of, int free) {
+void check_not_larger(const char* op, const Tensor& index, const char* what, const Shape& of,
+                      int free) {
   for (int d = 0; d < of.rank(); ++d)
     if (d != free && index.shape()[d] > of[d])
-      throw ShapeError(str(op, ": expected an index not larger than ", what, " ", of, free < 0 ? "" : str(" except in dim ", free), ", got ", index.shape()));
+      throw ShapeError(str(op, ": expected an index not larger than ", what, " ", of,
+                           free < 0 ? "" : str(" except in dim ", free), ", got ", index.shape()));
 }
 
 void check_rank(const char* op, const char* what, const Tensor& t, const Tensor& x) {
-  if (t.dim() != x.dim()) throw ShapeError(str(op, ": expected ", what, " of rank ", x.dim(), " as x ", x.shape(), ", got ", t.shape()));
+  if (t.dim() != x.dim())
+    throw ShapeError(str(op, ": expected ", what, " of rank ", x.dim(), " as x ", x.shape(),
+                         ", got ", t.shape()));
 }
 
 }  // namespace
@@ -33,14 +37,23 @@ Tensor gathered(const char* op, const Tensor& x, std::int64_t dim, const Tensor&
   if (y.numel()) {
     Shape steps = x.strides();
     steps[d] = 0;
-    GatherArgs args{x.dtype(), y.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), x.id()->data(), {}, x.shape()[d], x.strides()[d], op};
+    GatherArgs args{x.dtype(),
+                    y.id()->data(),
+                    static_cast<const std::int64_t*>(index.id()->data()),
+                    x.id()->data(),
+                    {},
+                    x.shape()[d],
+                    x.strides()[d],
+                    op};
     fill_loop(args.loop, y.shape(), {&y.strides(), &index.strides(), &steps}, 0);
     launch(op, x.device(), &KernelTable::gather, args);
   }
   if (!needs_grad({x})) return y;
-  return record(op, {x}, y, [saved = SavedTensor(index), shape = x.shape(), d](const Tensor& dy) -> Grads {
-    return {scattered("scatter_add", filled(shape, 0, dy.dtype(), dy.device()), d, saved.get(), dy, true)};
-  });
+  return record(op, {x}, y,
+                [saved = SavedTensor(index), shape = x.shape(), d](const Tensor& dy) -> Grads {
+                  return {scattered("scatter_add", filled(shape, 0, dy.dtype(), dy.device()), d,
+                                    saved.get(), dy, true)};
+                });
 }
 
 namespace {
@@ -49,21 +62,25 @@ namespace {
 Tensor survives(const Shape& shape, int d, const Tensor& index) {
   Shape along = Shape::filled(index.dim(), 1);
   along[d] = index.shape()[d];
-  const Tensor places = arange(along[d], {.device = index.device()}).reshape(along).expand(index.shape());
-  const Tensor last = scattered("scatter", filled(shape, 0, DType::int64, index.device()), d, index, places, false);
+  const Tensor places =
+      arange(along[d], {.device = index.device()}).reshape(along).expand(index.shape());
+  const Tensor last =
+      scattered("scatter", filled(shape, 0, DType::int64, index.device()), d, index, places, false);
   return eq(gathered("gather", last, d, index), places);
 }
 
 }  // namespace
 
-Tensor scattered(const char* op, const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& src, bool add) {
+Tensor scattered(const char* op, const Tensor& x, std::int64_t dim, const Tensor& index,
+                 const Tensor& src, bool add) {
   check_index(op, x, index);
   check_device(op, x, src);
   check_dtype(op, x, src);
   check_rank(op, "an index", index, x);
   check_rank(op, "src", src, x);
   const int d = wrap_dim(op, dim, x.dim());
-  if (x.dim() == 0) return scattered(op, x.reshape({1}), 0, index.reshape({1}), src.reshape({1}), add).reshape({});
+  if (x.dim() == 0)
+    return scattered(op, x.reshape({1}), 0, index.reshape({1}), src.reshape({1}), add).reshape({});
   check_not_larger(op, index, "x", x.shape(), d);
   check_not_larger(op, index, "src", src.shape(), -1);
   Tensor from = src;
@@ -72,34 +89,50 @@ Tensor scattered(const char* op, const Tensor& x, std::int64_t dim, const Tensor
   Tensor y = make_tensor(x.shape(), x.dtype(), x.device());
   copy_values(y, x);
   if (index.numel()) {
-    ScatterArgs args{x.dtype(),         add,          y.id()->data(),   static_cast<const std::int64_t*>(index.id()->data()),
-                     from.id()->data(), {},           index.shape()[d], index.strides()[d],
-                     from.strides()[d], x.shape()[d], y.strides()[d],   op};
-    Shape lines = index.shape(), of_y = y.strides(), of_index = index.strides(), of_src = from.strides();
+    ScatterArgs args{x.dtype(),         add,
+                     y.id()->data(),    static_cast<const std::int64_t*>(index.id()->data()),
+                     from.id()->data(), {},
+                     index.shape()[d],  index.strides()[d],
+                     from.strides()[d], x.shape()[d],
+                     y.strides()[d],    op};
+    Shape lines = index.shape(), of_y = y.strides(), of_index = index.strides(),
+          of_src = from.strides();
     for (Shape* s : {&lines, &of_y, &of_index, &of_src}) s->erase(d);
     fill_loop(args.lines, lines, {&of_y, &of_index, &of_src}, 0);
     launch(op, x.device(), &KernelTable::scatter, args);
   }
   if (!needs_grad({x, from})) return y;
-  return record(op, {x, from}, y, [saved = SavedTensor(index), shape = x.shape(), d, add](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor i = saved.get();
-    Tensor dx, dsrc;
-    if (needs[0]) dx = add ? dy : scattered("scatter", dy, d, i, filled({}, 0, dy.dtype(), dy.device()).expand(i.shape()), false);
-    if (needs[1]) dsrc = gathered("gather", dy, d, i);
-    if (needs[1] && !add) dsrc = where(survives(shape, d, i), dsrc, filled({}, 0, dy.dtype(), dy.device()));
-    return {dx, dsrc};
-  });
+  return record(
+      op, {x, from}, y,
+      [saved = SavedTensor(index), shape = x.shape(), d, add](const Tensor& dy,
+                                                              Needs needs) -> Grads {
+        const Tensor i = saved.get();
+        Tensor dx, dsrc;
+        if (needs[0])
+          dx = add ? dy
+                   : scattered("scatter", dy, d, i,
+                               filled({}, 0, dy.dtype(), dy.device()).expand(i.shape()), false);
+        if (needs[1]) dsrc = gathered("gather", dy, d, i);
+        if (needs[1] && !add)
+          dsrc = where(survives(shape, d, i), dsrc, filled({}, 0, dy.dtype(), dy.device()));
+        return {dx, dsrc};
+      });
 }
 
 }  // namespace ops
 
-Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index) { return ops::gathered("gather", x, dim, index); }
+Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index) {
+  return ops::gathered("gather", x, dim, index);
+}
 
-Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& src) { return ops::scattered("scatter", x, dim, index, src, false); }
+Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& src) {
+  return ops::scattered("scatter", x, dim, index, src, false);
+}
 
 Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, double value) {
   ops::check_index("scatter", x, index);
-  const Tensor number = ops::filled({}, ops::fill_value("scatter", value, x.dtype()), x.dtype(), x.device());
+  const Tensor number =
+      ops::filled({}, ops::fill_value("scatter", value, x.dtype()), x.dtype(), x.device());
   return ops::scattered("scatter", x, dim, index, number.expand(index.shape()), false);
 }
 
@@ -107,20 +140,28 @@ Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index, const
   return ops::scattered("scatter_add", x, dim, index, src, true);
 }
 
-Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source, double alpha) {
+Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
+                 double alpha) {
   ops::check_index("index_add", x, index);
   ops::check_device("index_add", x, source);
   ops::check_dtype("index_add", x, source);
   const int d = wrap_dim("index_add", dim, x.dim());
-  if (index.dim() != 1) throw ShapeError(str("index_add: expected an index of rank 1, got ", index.shape()));
-  if (x.dim() == 0) return index_add(x.reshape({1}), 0, index, source.dim() == 0 ? source.reshape({1}) : source, alpha).reshape({});
+  if (index.dim() != 1)
+    throw ShapeError(str("index_add: expected an index of rank 1, got ", index.shape()));
+  if (x.dim() == 0)
+    return index_add(x.reshape({1}), 0, index, source.dim() == 0 ? source.reshape({1}) : source,
+                     alpha)
+        .reshape({});
   Shape wanted = x.shape();
   wanted[d] = index.numel();
-  if (source.shape() != wanted) throw ShapeError(str("index_add: expected a source of shape ", wanted, ", got ", source.shape()));
+  if (source.shape() != wanted)
+    throw ShapeError(
+        str("index_add: expected a source of shape ", wanted, ", got ", source.shape()));
   Shape along = Shape::filled(x.dim(), 1);
   along[d] = index.numel();
   const double factor = ops::add_alpha("index_add", x.dtype(), alpha);
-  return ops::scattered("index_add", x, d, index.reshape(along).expand(wanted), factor == 1 ? source : mul(source, factor), true);
+  return ops::scattered("index_add", x, d, index.reshape(along).expand(wanted),
+                        factor == 1 ? source : mul(source, factor), true);
 }
 
 Tensor take_along_dim(const Tensor& x, const Tensor& index, std::int64_t dim) {

@@ -14,7 +14,8 @@ Tensor make_channels_last(const Shape& shape, DType dtype, Device device) {
 }
 
 Tensor make_like(const TensorImpl& like, DType dtype) {
-  if (like.contiguous || !is_channels_last(like)) return make_tensor(like.shape, dtype, like.device);
+  if (like.contiguous || !is_channels_last(like))
+    return make_tensor(like.shape, dtype, like.device);
   return make_channels_last(like.shape, dtype, like.device);
 }
 

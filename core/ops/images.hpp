@@ -10,7 +10,8 @@ namespace braid::ops {
   return {size(2) * size(3) * size(1), 1, size(3) * size(1), size(1)};
 }
 
-/// True for rank 4 and channels last in memory, without gaps. Both orders are the same where there is one channel, or one place.
+/// True for rank 4 and channels last in memory, without gaps. Both orders are the same where there
+/// is one channel, or one place.
 [[nodiscard]] inline bool is_channels_last(const TensorImpl& t) noexcept {
   if (t.shape.rank() != 4) return false;
   const Shape want = channels_last_strides(t.shape);
@@ -22,7 +23,8 @@ namespace braid::ops {
 /// Uninitialised, without history.
 [[nodiscard]] Tensor make_channels_last(const Shape& shape, DType dtype, Device device);
 
-/// A tensor for the result of an elementwise op on `like`: channels last if that one is, else row-major.
+/// A tensor for the result of an elementwise op on `like`: channels last if that one is, else
+/// row-major.
 [[nodiscard]] Tensor make_like(const TensorImpl& like, DType dtype);
 
 }  // namespace braid::ops

@@ -10,18 +10,22 @@
 namespace braid {
 namespace {
 
-/// Gradient of gather_rows: zeros of `table_rows` rows with dy's rows added where they came from. Recorded; its gradient is the gather.
+/// Gradient of gather_rows: zeros of `table_rows` rows with dy's rows added where they came from.
+/// Recorded; its gradient is the gather.
 Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& table);
 
 /// dy without the rows that were looked up at `padding`. Recorded.
 Tensor without_padding(const Tensor& dy, const Tensor& index, std::int64_t padding) {
   Shape column = Shape::filled(dy.dim(), 1);
   column[0] = index.numel();
-  return where(eq(index, static_cast<double>(padding)).reshape(column), ops::filled({}, 0, dy.dtype(), dy.device()), dy);
+  return where(eq(index, static_cast<double>(padding)).reshape(column),
+               ops::filled({}, 0, dy.dtype(), dy.device()), dy);
 }
 
-/// Rows of dim 0 by a dense int64 index of rank 1; recorded. wrap: negative ones count from the end. No gradient goes to row `padding` (-1: to every row).
-Tensor gather_rows(const char* op, const Tensor& x, const Tensor& index, bool wrap, std::int64_t padding = -1) {
+/// Rows of dim 0 by a dense int64 index of rank 1; recorded. wrap: negative ones count from the
+/// end. No gradient goes to row `padding` (-1: to every row).
+Tensor gather_rows(const char* op, const Tensor& x, const Tensor& index, bool wrap,
+                   std::int64_t padding = -1) {
   const Tensor table = x.contiguous();
   Shape shape = table.shape();
   shape[0] = index.shape()[0];
@@ -33,13 +37,17 @@ Tensor gather_rows(const char* op, const Tensor& x, const Tensor& index, bool wr
   }();
   if (index.numel())
     launch(op, table.device(), &KernelTable::gather_rows,
-           GatherRowsArgs{table.dtype(), table.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), y.id()->data(), table.shape()[0], shape[0],
-                          width, op, wrap});
+           GatherRowsArgs{table.dtype(), table.id()->data(),
+                          static_cast<const std::int64_t*>(index.id()->data()), y.id()->data(),
+                          table.shape()[0], shape[0], width, op, wrap});
   if (!needs_grad({table})) return y;
-  return record(op, {table}, y, [saved = SavedTensor(index), whole = table.shape(), padding](const Tensor& dy) -> Grads {
-    const Tensor rows = saved.get();
-    return {scatter_add_rows(padding < 0 ? dy : without_padding(dy, rows, padding), rows, whole)};
-  });
+  return record(
+      op, {table}, y,
+      [saved = SavedTensor(index), whole = table.shape(), padding](const Tensor& dy) -> Grads {
+        const Tensor rows = saved.get();
+        return {
+            scatter_add_rows(padding < 0 ? dy : without_padding(dy, rows, padding), rows, whole)};
+      });
 }
 
 Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& table) {
@@ -47,18 +55,22 @@ Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& tabl
   Tensor dx = ops::filled(table, 0, g.dtype(), g.device());
   if (g.numel())
     launch("scatter_add_rows", g.device(), &KernelTable::scatter_add_rows,
-           ScatterAddRowsArgs{g.dtype(), dx.id()->data(), static_cast<const std::int64_t*>(index.id()->data()), g.id()->data(), table[0], index.numel(),
-                              g.numel() / index.numel()});
+           ScatterAddRowsArgs{g.dtype(), dx.id()->data(),
+                              static_cast<const std::int64_t*>(index.id()->data()), g.id()->data(),
+                              table[0], index.numel(), g.numel() / index.numel()});
   if (!needs_grad({g})) return dx;
   return record("scatter_add_rows", {g}, dx,
-                [saved = SavedTensor(index)](const Tensor& ddx) -> Grads { return {gather_rows("gather_rows", ddx, saved.get(), true)}; });
+                [saved = SavedTensor(index)](const Tensor& ddx) -> Grads {
+                  return {gather_rows("gather_rows", ddx, saved.get(), true)};
+                });
 }
 
 }  // namespace
 
 void ops::check_index(const char* op, const Tensor& x, const Tensor& index) {
   check_device(op, x, index);
-  if (index.dtype() != DType::int64) throw DTypeError(str(op, ": expected an int64 index, got ", index.dtype()));
+  if (index.dtype() != DType::int64)
+    throw DTypeError(str(op, ": expected an int64 index, got ", index.dtype()));
 }
 
 Tensor ops::index_rows(const Tensor& x, const Tensor& index) {
@@ -67,26 +79,38 @@ Tensor ops::index_rows(const Tensor& x, const Tensor& index) {
   return gather_rows("index", x, index.contiguous(), true);
 }
 
-Tensor ops::pick_rows(const char* op, const Tensor& x, const Tensor& index) { return gather_rows(op, x, index.contiguous(), false); }
+Tensor ops::pick_rows(const char* op, const Tensor& x, const Tensor& index) {
+  return gather_rows(op, x, index.contiguous(), false);
+}
 
 Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index) {
   ops::check_index("index_select", x, index);
-  if (x.dim() == 0) throw ShapeError("index_select: expected a tensor with dimensions, got a scalar");
-  if (index.dim() != 1) throw ShapeError(str("index_select: expected an index of rank 1, got ", index.shape()));
+  if (x.dim() == 0)
+    throw ShapeError("index_select: expected a tensor with dimensions, got a scalar");
+  if (index.dim() != 1)
+    throw ShapeError(str("index_select: expected an index of rank 1, got ", index.shape()));
   const int d = wrap_dim("index_select", dim, x.dim());
   const Tensor i = index.contiguous();
-  return d == 0 ? gather_rows("index_select", x, i, false) : gather_rows("index_select", x.transpose(0, d), i, false).transpose(0, d);
+  return d == 0 ? gather_rows("index_select", x, i, false)
+                : gather_rows("index_select", x.transpose(0, d), i, false).transpose(0, d);
 }
 
-Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<std::int64_t> padding_idx) {
+Tensor embedding(const Tensor& weight, const Tensor& index,
+                 std::optional<std::int64_t> padding_idx) {
   ops::check_index("embedding", weight, index);
-  if (weight.dim() != 2) throw ShapeError(str("embedding: expected weight [rows, width], got ", weight.shape()));
-  const std::int64_t rows = weight.shape()[0], padding = !padding_idx ? -1 : *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+  if (weight.dim() != 2)
+    throw ShapeError(str("embedding: expected weight [rows, width], got ", weight.shape()));
+  const std::int64_t rows = weight.shape()[0], padding = !padding_idx       ? -1
+                                                         : *padding_idx < 0 ? *padding_idx + rows
+                                                                            : *padding_idx;
   if (padding_idx && (padding < 0 || padding >= rows))
-    throw IndexError(str("embedding: expected padding_idx in [", -rows, ", ", rows, "), got ", *padding_idx));
+    throw IndexError(
+        str("embedding: expected padding_idx in [", -rows, ", ", rows, "), got ", *padding_idx));
   Shape shape = index.shape();
   shape.push_back(weight.shape()[1]);
-  return gather_rows("embedding", weight, index.contiguous().reshape({index.numel()}), false, padding).reshape(shape);
+  return gather_rows("embedding", weight, index.contiguous().reshape({index.numel()}), false,
+                     padding)
+      .reshape(shape);
 }
 
 }  // namespace braid

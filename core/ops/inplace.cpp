@@ -1,4 +1,5 @@
-// Changes in place. Each bumps the storage's version, so that a backward that saved the old numbers says so instead of using the new ones.
+// Changes in place. Each bumps the storage's version, so that a backward that saved the old numbers
+// says so instead of using the new ones.
 #include <braid/core/ops/elementwise.hpp>
 
 #include <braid/core/kernel_args/elementwise.hpp>
@@ -10,19 +11,28 @@ namespace ops {
 
 void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
   const TensorImpl& impl = detail::defined(t.impl());
-  if (!has_own_elements(impl)) throw LayoutError(str(op, ": expected a tensor whose elements each have their own memory, got an expanded one; use clone()"));
+  if (!has_own_elements(impl))
+    throw LayoutError(str(op,
+                          ": expected a tensor whose elements each have their own memory, got an "
+                          "expanded one; use clone()"));
   if (!grad_enabled()) return;
   if (impl.requires_grad && !impl.grad_fn)
-    throw AutogradError(str(op, ": expected a tensor that is not a leaf requiring grad, got one; change it under NoGrad"));
-  const bool recorded = impl.grad_fn || (is_floating(impl.dtype) && source.defined() && source.requires_grad());
+    throw AutogradError(str(
+        op,
+        ": expected a tensor that is not a leaf requiring grad, got one; change it under NoGrad"));
+  const bool recorded =
+      impl.grad_fn || (is_floating(impl.dtype) && source.defined() && source.requires_grad());
   if (recorded && (impl.is_view || impl.has_views.load(std::memory_order_relaxed)))
-    throw AutogradError(str(op, ": expected a tensor without views where gradients are recorded, got a ", impl.is_view ? "view" : "tensor with views"));
+    throw AutogradError(
+        str(op, ": expected a tensor without views where gradients are recorded, got a ",
+            impl.is_view ? "view" : "tensor with views"));
 }
 
 namespace {
 
 /// this = op(this, other), other already of this dtype and device and broadcasting to it.
-void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor* other, double scalar, double alpha) {
+void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor* other,
+                     double scalar, double alpha) {
   if (t.numel() == 0) return;
   BinaryArgs args;
   args.op = kind;
@@ -38,7 +48,8 @@ void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tenso
   t.storage()->bump_version();
 }
 
-/// A number that an integer tensor cannot hold must not be cut to one that it can; bool adds and multiplies with 0 and 1 alone.
+/// A number that an integer tensor cannot hold must not be cut to one that it can; bool adds and
+/// multiplies with 0 and 1 alone.
 double number(const char* op, const Tensor& t, double value) {
   if (is_floating(t.dtype())) return value;
   if (!is_whole(value) || (t.dtype() == DType::bool_ && value != 0 && value != 1))
@@ -46,15 +57,21 @@ double number(const char* op, const Tensor& t, double value) {
   return wrapped(value, t.dtype());
 }
 
-/// Checks `other` against t and brings it to t's dtype; a copy where it shares memory with t in another layout.
+/// Checks `other` against t and brings it to t's dtype; a copy where it shares memory with t in
+/// another layout.
 Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
   check_device(op, t, other);
   if (broadcast_shapes(op, t.shape(), other.shape()) != t.shape())
-    throw ShapeError(str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
-  if ((!is_floating(t.dtype()) && is_floating(other.dtype())) || (t.dtype() == DType::bool_ && other.dtype() != DType::bool_))
-    throw DTypeError(str(op, ": expected an operand that ", t.dtype(), " can hold, got ", other.dtype()));
+    throw ShapeError(
+        str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
+  if ((!is_floating(t.dtype()) && is_floating(other.dtype())) ||
+      (t.dtype() == DType::bool_ && other.dtype() != DType::bool_))
+    throw DTypeError(
+        str(op, ": expected an operand that ", t.dtype(), " can hold, got ", other.dtype()));
   Tensor o = other.to(t.dtype());
-  if (o.storage() == t.storage() && !(o.storage_offset() == t.storage_offset() && o.shape() == t.shape() && o.strides() == t.strides())) o = o.clone();
+  if (o.storage() == t.storage() && !(o.storage_offset() == t.storage_offset() &&
+                                      o.shape() == t.shape() && o.strides() == t.strides()))
+    o = o.clone();
   return o;
 }
 
@@ -64,20 +81,27 @@ Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
 const Tensor& Tensor::copy_(const Tensor& source) const {
   ops::check_in_place("copy_", *this, source);
   if (broadcast_shapes("copy_", shape(), source.shape()) != shape())
-    throw ShapeError(str("copy_: expected a shape that broadcasts to ", shape(), ", got ", source.shape()));
+    throw ShapeError(
+        str("copy_: expected a shape that broadcasts to ", shape(), ", got ", source.shape()));
   if (source.id() == id()) return *this;
-  const bool recorded = is_floating(dtype()) && (needs_grad({source}) || (grad_enabled() && impl_->grad_fn));  // integers carry no gradient
-  // Between CPU devices the kernel reads the source where it is: one pass over the numbers instead of two. Elsewhere they arrive in memory of their own
-  // first, so that a copy that fails on the way has changed nothing.
-  const bool within_reach = device_context(device()).host_memory && device_context(source.device()).host_memory;
+  // integers carry no gradient
+  const bool recorded =
+      is_floating(dtype()) && (needs_grad({source}) || (grad_enabled() && impl_->grad_fn));
+  // Between CPU devices the kernel reads the source where it is: one pass over the numbers instead
+  // of two. Elsewhere they arrive in memory of their own first, so that a copy that fails on the
+  // way has changed nothing.
+  const bool within_reach =
+      device_context(device()).host_memory && device_context(source.device()).host_memory;
   Tensor from = within_reach ? source.detach() : source.detach().to(device());
   if (from.storage() == storage()) from = from.clone();
   ops::copy_values(*this, from);
   storage()->bump_version();
   if (recorded) {
-    record("copy_", {*this, source}, *this, [shape = source.shape(), to = source.device(), as = source.dtype()](const Tensor& dy, Needs needs) -> Grads {
-      return {Tensor(), needs[1] ? ops::sum_to(dy, shape).to(to, as) : Tensor()};
-    });
+    record("copy_", {*this, source}, *this,
+           [shape = source.shape(), to = source.device(), as = source.dtype()](
+               const Tensor& dy, Needs needs) -> Grads {
+             return {Tensor(), needs[1] ? ops::sum_to(dy, shape).to(to, as) : Tensor()};
+           });
   }
   return *this;
 }
@@ -109,7 +133,9 @@ const Tensor& add_in_place(const char* op, const Tensor& t, const Tensor& other,
 }  // namespace
 }  // namespace ops
 
-const Tensor& Tensor::add_(const Tensor& other, double alpha) const { return ops::add_in_place("add_", *this, other, alpha); }
+const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
+  return ops::add_in_place("add_", *this, other, alpha);
+}
 const Tensor& Tensor::sub_(const Tensor& other, double alpha) const {
   ops::refuse_bool("sub_", *this, other);
   return ops::add_in_place("sub_", *this, other, -alpha);
@@ -118,15 +144,18 @@ const Tensor& Tensor::sub_(const Tensor& other, double alpha) const {
 const Tensor& Tensor::mul_(const Tensor& other) const {
   ops::check_in_place("mul_", *this, other);
   Tensor o = ops::operand("mul_", *this, other);
-  if (needs_grad({*this, other})) {  // the old numbers are needed for both gradients, so they are kept elsewhere
+  // the old numbers are needed for both gradients, so they are kept elsewhere
+  if (needs_grad({*this, other})) {
     if (o.storage() == storage()) o = o.clone();
     const SavedTensor saved(o);
     const Tensor old = detach().clone();
     if (impl_->grad_fn) detail::attach(old, impl_->grad_fn, impl_->output_nr);
     ops::binary_in_place("mul_", BinaryOp::mul, *this, &o, 0, 1);
-    record("mul_", {*this, o}, *this, [old, saved, shape = o.shape()](const Tensor& dy, Needs needs) -> Grads {
-      return {needs[0] ? dy * saved.get() : Tensor(), needs[1] ? ops::sum_to(dy * old, shape) : Tensor()};
-    });
+    record("mul_", {*this, o}, *this,
+           [old, saved, shape = o.shape()](const Tensor& dy, Needs needs) -> Grads {
+             return {needs[0] ? dy * saved.get() : Tensor(),
+                     needs[1] ? ops::sum_to(dy * old, shape) : Tensor()};
+           });
     return *this;
   }
   ops::binary_in_place("mul_", BinaryOp::mul, *this, &o, 0, 1);
@@ -142,7 +171,8 @@ const Tensor& Tensor::add_(double value) const {
 const Tensor& Tensor::mul_(double value) const {
   ops::check_in_place("mul_", *this, {});
   ops::binary_in_place("mul_", BinaryOp::mul, *this, nullptr, ops::number("mul_", *this, value), 1);
-  if (needs_grad({*this})) record("mul_", {*this}, *this, [value](const Tensor& dy) -> Grads { return {mul(dy, value)}; });
+  if (needs_grad({*this}))
+    record("mul_", {*this}, *this, [value](const Tensor& dy) -> Grads { return {mul(dy, value)}; });
   return *this;
 }
 

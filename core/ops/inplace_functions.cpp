@@ -1,5 +1,5 @@
-// More changes in place: where a gradient is recorded the op runs on a copy of the old numbers, whose result is written back with its history; else the kernel
-// writes over its input.
+// More changes in place: where a gradient is recorded the op runs on a copy of the old numbers,
+// whose result is written back with its history; else the kernel writes over its input.
 #include <cmath>
 
 #include <braid/core/kernel_args/elementwise.hpp>
@@ -12,8 +12,7 @@ namespace braid {
 namespace {
 
 /// t = f(old t), with f's gradient.
-template <class F>
-const Tensor& recorded(const Tensor& t, F f) {
+template <class F> const Tensor& recorded(const Tensor& t, F f) {
   const Tensor old = t.detach().clone();
   if (t.id()->grad_fn) detail::attach(old, t.id()->grad_fn, t.id()->output_nr);
   const Tensor y = f(old);
@@ -24,7 +23,8 @@ const Tensor& recorded(const Tensor& t, F f) {
 }
 
 /// t = t op (other or number), floating point, of one dtype.
-void binary_over(const char* op, BinaryOp kind, const Tensor& t, const Tensor* other, double number) {
+void binary_over(const char* op, BinaryOp kind, const Tensor& t, const Tensor* other,
+                 double number) {
   if (t.numel() == 0) return;
   BinaryArgs args;
   args.op = kind;
@@ -42,11 +42,14 @@ void binary_over(const char* op, BinaryOp kind, const Tensor& t, const Tensor* o
 /// Throws unless `other` broadcasts to t's own shape.
 void check_fits(const char* op, const Tensor& t, const Tensor& other) {
   if (broadcast_shapes(op, t.shape(), other.shape()) != t.shape())
-    throw ShapeError(str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
+    throw ShapeError(
+        str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
 }
 /// True if writing t while reading `other` element by element could read what was written.
 bool overlaps(const Tensor& t, const Tensor& other) {
-  return other.storage() == t.storage() && !(other.storage_offset() == t.storage_offset() && other.shape() == t.shape() && other.strides() == t.strides());
+  return other.storage() == t.storage() &&
+         !(other.storage_offset() == t.storage_offset() && other.shape() == t.shape() &&
+           other.strides() == t.strides());
 }
 
 }  // namespace
@@ -54,7 +57,8 @@ bool overlaps(const Tensor& t, const Tensor& other) {
 const Tensor& Tensor::sub_(double value) const {
   ops::check_in_place("sub_", *this, {});
   ops::refuse_bool("sub_", *this, *this);
-  if (!is_floating(dtype()) && !ops::is_whole(value)) throw DTypeError(str("sub_: expected a number that ", dtype(), " can hold, got ", value));
+  if (!is_floating(dtype()) && !ops::is_whole(value))
+    throw DTypeError(str("sub_: expected a number that ", dtype(), " can hold, got ", value));
   return add_(-value);
 }
 
@@ -63,7 +67,8 @@ const Tensor& Tensor::div_(const Tensor& other) const {
   ops::check_device("div_", *this, other);
   ops::check_floating("div_", *this);
   check_fits("div_", *this, other);
-  if (needs_grad({*this, other})) return recorded(*this, [&](const Tensor& old) { return div(old, other.to(dtype())); });
+  if (needs_grad({*this, other}))
+    return recorded(*this, [&](const Tensor& old) { return div(old, other.to(dtype())); });
   Tensor o = other.to(dtype());
   if (overlaps(*this, o)) o = o.clone();
   binary_over("div_", BinaryOp::div, *this, &o, 0);
@@ -73,7 +78,8 @@ const Tensor& Tensor::div_(const Tensor& other) const {
 const Tensor& Tensor::div_(double value) const {
   ops::check_in_place("div_", *this, {});
   ops::check_floating("div_", *this);
-  if (needs_grad({*this})) return recorded(*this, [&](const Tensor& old) { return div(old, value); });
+  if (needs_grad({*this}))
+    return recorded(*this, [&](const Tensor& old) { return div(old, value); });
   binary_over("div_", BinaryOp::div, *this, nullptr, value);
   return *this;
 }
@@ -81,10 +87,12 @@ const Tensor& Tensor::div_(double value) const {
 const Tensor& Tensor::clamp_(std::optional<double> min, std::optional<double> max) const {
   ops::check_in_place("clamp_", *this, {});
   for (const std::optional<double>& bound : {min, max})
-    if (bound && dtype() != DType::bool_ && !std::isinf(*bound) && promote(dtype(), *bound) != dtype())
+    if (bound && dtype() != DType::bool_ && !std::isinf(*bound) &&
+        promote(dtype(), *bound) != dtype())
       throw DTypeError(str("clamp_: expected bounds that ", dtype(), " can hold, got ", *bound));
   const ops::Bounds b = ops::clamp_bounds("clamp_", *this, min, max);
-  if (needs_grad({*this})) return recorded(*this, [&](const Tensor& old) { return ops::clamp_values(old, b); });
+  if (needs_grad({*this}))
+    return recorded(*this, [&](const Tensor& old) { return ops::clamp_values(old, b); });
   if (numel() == 0) return *this;
   if (is_floating(dtype())) ops::clamp_in_place(*this, b);
   else ops::clamp_integers("clamp_", *this, *this, b);
@@ -97,9 +105,11 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, double value) const {
   ops::check_mask("masked_fill_", *this, mask);
   check_fits("masked_fill_", *this, mask);
   const double number = ops::fill_value("masked_fill_", value, dtype());
-  if (needs_grad({*this})) return recorded(*this, [&](const Tensor& old) { return masked_fill(old, mask, number); });
+  if (needs_grad({*this}))
+    return recorded(*this, [&](const Tensor& old) { return masked_fill(old, mask, number); });
   if (numel() == 0) return *this;
-  const Tensor m = overlaps(*this, mask) ? mask.clone() : mask, filler = ops::filled({}, number, dtype(), device());
+  const Tensor m = overlaps(*this, mask) ? mask.clone() : mask,
+               filler = ops::filled({}, number, dtype(), device());
   WhereArgs args;
   args.dtype = dtype();
   args.out = id()->data();

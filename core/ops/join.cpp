@@ -18,8 +18,11 @@ Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {
     ops::check_dtype("cat", first, t);
     Shape other = t.shape();
     if (other.rank() == shape.rank()) other[d] = shape[d];
-    if (other != shape) throw ShapeError(str("cat: expected sizes equal to ", first.shape(), " except in dim ", d, ", got ", t.shape(), " (tensor ", i, ")"));
-    if (__builtin_add_overflow(shape[d], t.shape()[d], &shape[d])) throw ShapeError("cat: expected at most 2^63 - 1 elements in the joined dim, got more");
+    if (other != shape)
+      throw ShapeError(str("cat: expected sizes equal to ", first.shape(), " except in dim ", d,
+                           ", got ", t.shape(), " (tensor ", i, ")"));
+    if (__builtin_add_overflow(shape[d], t.shape()[d], &shape[d]))
+      throw ShapeError("cat: expected at most 2^63 - 1 elements in the joined dim, got more");
     recorded = recorded || needs_grad({t});
   }
   Tensor y = make_tensor(shape, first.dtype(), first.device());
@@ -27,23 +30,28 @@ Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {
   std::int64_t at = 0;
   for (const Tensor& t : tensors) {
     const std::int64_t size = t.shape()[d];
-    if (t.numel()) ops::copy_values(make_tensor_on(y.storage(), t.shape(), y.strides(), at * y.strides()[d], y.dtype()), t);
+    if (t.numel())
+      ops::copy_values(
+          make_tensor_on(y.storage(), t.shape(), y.strides(), at * y.strides()[d], y.dtype()), t);
     sizes.push_back(size);
     at += size;
   }
   if (!recorded) return y;
-  record_many("cat", tensors, {&y, 1}, y.device(), [sizes, d](std::span<const Tensor> dy, Needs needs) -> Grads {
-    std::vector<Tensor> parts(sizes.size());
-    std::int64_t from = 0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (needs[i]) parts[i] = dy[0].narrow(d, from, sizes[i]);
-      from += sizes[i];
-    }
-    return Grads(std::move(parts));
-  });
+  record_many("cat", tensors, {&y, 1}, y.device(),
+              [sizes, d](std::span<const Tensor> dy, Needs needs) -> Grads {
+                std::vector<Tensor> parts(sizes.size());
+                std::int64_t from = 0;
+                for (std::size_t i = 0; i < sizes.size(); ++i) {
+                  if (needs[i]) parts[i] = dy[0].narrow(d, from, sizes[i]);
+                  from += sizes[i];
+                }
+                return Grads(std::move(parts));
+              });
   return y;
 }
-Tensor cat(std::initializer_list<Tensor> tensors, std::int64_t dim) { return cat(std::span(tensors.begin(), tensors.size()), dim); }
+Tensor cat(std::initializer_list<Tensor> tensors, std::int64_t dim) {
+  return cat(std::span(tensors.begin(), tensors.size()), dim);
+}
 
 Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
   if (tensors.empty()) throw ArgumentError("stack: expected at least one tensor, got none");
@@ -51,20 +59,27 @@ Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
   for (const Tensor& t : tensors) {
     ops::check_device("stack", tensors.front(), t);
     ops::check_dtype("stack", tensors.front(), t);
-    if (t.shape() != tensors.front().shape()) throw ShapeError(str("stack: expected tensors of one shape, got ", tensors.front().shape(), " and ", t.shape()));
+    if (t.shape() != tensors.front().shape())
+      throw ShapeError(str("stack: expected tensors of one shape, got ", tensors.front().shape(),
+                           " and ", t.shape()));
     rows.push_back(t.unsqueeze(wrap_dim("stack", dim, t.dim() + 1)));
   }
   return cat(rows, wrap_dim("stack", dim, tensors.front().dim() + 1));
 }
-Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t dim) { return stack(std::span(tensors.begin(), tensors.size()), dim); }
+Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t dim) {
+  return stack(std::span(tensors.begin(), tensors.size()), dim);
+}
 
 std::vector<Tensor> split(const Tensor& x, std::span<const std::int64_t> sizes, std::int64_t dim) {
   if (x.dim() == 0) throw ShapeError("split: expected a tensor with dimensions, got a scalar");
   const int d = wrap_dim("split", dim, x.dim());
   std::int64_t total = 0;
   for (const std::int64_t s : sizes)
-    if (s < 0 || __builtin_add_overflow(total, s, &total)) throw ShapeError(str("split: expected sizes >= 0, got ", s));
-  if (total != x.shape()[d]) throw ShapeError(str("split: expected sizes that sum to ", x.shape()[d], " (dim ", d, " of ", x.shape(), "), got ", total));
+    if (s < 0 || __builtin_add_overflow(total, s, &total))
+      throw ShapeError(str("split: expected sizes >= 0, got ", s));
+  if (total != x.shape()[d])
+    throw ShapeError(str("split: expected sizes that sum to ", x.shape()[d], " (dim ", d, " of ",
+                         x.shape(), "), got ", total));
   std::vector<Tensor> parts;
   std::int64_t from = 0;
   for (const std::int64_t s : sizes) {

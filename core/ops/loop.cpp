@@ -8,7 +8,8 @@ namespace braid::ops {
 void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const TensorImpl*> operands) {
   const TensorImpl& first = **operands.begin();
   bool same = first.shape == shape && (first.contiguous || is_channels_last(first));
-  for (const TensorImpl* t : operands) same = same && t->shape == shape && (first.contiguous ? t->contiguous : is_channels_last(*t));
+  for (const TensorImpl* t : operands)
+    same = same && t->shape == shape && (first.contiguous ? t->contiguous : is_channels_last(*t));
   if (same) {
     loop.n = (*operands.begin())->numel;
     loop.rank = 1;
@@ -29,7 +30,8 @@ void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const Tenso
       step[k++] = own < 0 || t->shape[own] == 1 ? 0 : t->strides[own];
     }
     bool merges = loop.rank > 0;
-    for (k = 0; merges && k < count; ++k) merges = loop.stride[k][loop.rank - 1] == step[k] * shape[d];
+    for (k = 0; merges && k < count; ++k)
+      merges = loop.stride[k][loop.rank - 1] == step[k] * shape[d];
     if (merges) {
       loop.size[loop.rank - 1] *= shape[d];
       for (k = 0; k < count; ++k) loop.stride[k][loop.rank - 1] = step[k];
@@ -43,21 +45,24 @@ void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const Tenso
   for (std::size_t k = 0; loop.dense && k < count; ++k) loop.dense = loop.stride[k][0] == 1;
 }
 
-void fill_loop(Loop& loop, const Shape& sizes, std::initializer_list<const Shape*> strides, int first) {
+void fill_loop(Loop& loop, const Shape& sizes, std::initializer_list<const Shape*> strides,
+               int first) {
   loop.n = sizes.numel();
   loop.rank = 0;
   for (int d = 0; d < sizes.rank(); ++d) {
     if (sizes[d] == 1) continue;
     bool merges = loop.rank > 0;
     int k = first;
-    for (const Shape* s : strides) merges = merges && loop.stride[k++][loop.rank - 1] == (*s)[d] * sizes[d];
+    for (const Shape* s : strides)
+      merges = merges && loop.stride[k++][loop.rank - 1] == (*s)[d] * sizes[d];
     if (merges) loop.size[loop.rank - 1] *= sizes[d];
     else loop.size[loop.rank++] = sizes[d];
     k = first;
     for (const Shape* s : strides) loop.stride[k++][loop.rank - 1] = (*s)[d];
   }
   loop.dense = loop.rank == 1;
-  for (int k = first; loop.dense && k < first + static_cast<int>(strides.size()); ++k) loop.dense = loop.stride[k][0] == 1;
+  for (int k = first; loop.dense && k < first + static_cast<int>(strides.size()); ++k)
+    loop.dense = loop.stride[k][0] == 1;
 }
 
 ReducedDims::ReducedDims(const char* op, const Tensor& x, const Shape& dims) {

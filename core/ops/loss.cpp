@@ -1,4 +1,5 @@
-// Losses with kernels of their own: one pass forward, one backward; the backward is an op with a gradient made of plain ops.
+// Losses with kernels of their own: one pass forward, one backward; the backward is an op with a
+// gradient made of plain ops.
 #include <algorithm>
 #include <limits>
 
@@ -15,7 +16,9 @@ namespace braid {
 namespace {
 
 [[nodiscard]] DType wide(DType t) { return size_of(t) == 2 ? DType::float32 : t; }
-[[nodiscard]] Tensor number(double value, DType dtype, Device device) { return ops::filled({}, value, dtype, device); }
+[[nodiscard]] Tensor number(double value, DType dtype, Device device) {
+  return ops::filled({}, value, dtype, device);
+}
 
 /// What a cross entropy of rows keeps for its gradient, beside the logits.
 struct Rows {
@@ -24,8 +27,7 @@ struct Rows {
   std::int64_t ignore_index;
 };
 
-template <class Args>
-void describe(Args& args, const Tensor& x, const Rows& rows) {
+template <class Args> void describe(Args& args, const Tensor& x, const Rows& rows) {
   args.dtype = x.dtype();
   args.x = x.id()->data();
   args.labels = static_cast<const std::int64_t*>(rows.labels.id()->data());
@@ -41,8 +43,8 @@ void describe(Args& args, const Tensor& x, const Rows& rows) {
   if (rows.total.defined()) args.total = rows.total.id()->data();
 }
 
-/// The gradient of the rows' losses: f (s softmax(x) - t), where t is what the classes count in a row, s = Σ t, and f = dy, over the total for a mean.
-/// dy is a number, or one a row. Recorded.
+/// The gradient of the rows' losses: f (s softmax(x) - t), where t is what the classes count in a
+/// row, s = Σ t, and f = dy, over the total for a mean. dy is a number, or one a row. Recorded.
 Tensor cross_entropy_backward(const Tensor& x, const Rows& rows, const Tensor& dy) {
   Tensor dx = make_tensor(x.shape(), x.dtype(), x.device());
   const Tensor factor = dy.contiguous();
@@ -55,16 +57,23 @@ Tensor cross_entropy_backward(const Tensor& x, const Rows& rows, const Tensor& d
     launch("cross_entropy_backward", x.device(), &KernelTable::cross_entropy_backward, args);
   }
   if (!needs_grad({x, dy})) return dx;
-  auto gradient = [sx = SavedTensor(x), sd = SavedTensor(dy), sl = SavedTensor(rows.labels), rows](const Tensor& g, Needs needs) -> Grads {
-    const Tensor logits = sx.get(), labels = sl.get().reshape({-1, 1}), up = sd.get(), p = softmax(logits);
+  auto gradient = [sx = SavedTensor(x), sd = SavedTensor(dy), sl = SavedTensor(rows.labels), rows](
+                      const Tensor& g, Needs needs) -> Grads {
+    const Tensor logits = sx.get(), labels = sl.get().reshape({-1, 1}), up = sd.get(),
+                 p = softmax(logits);
     const double classes = static_cast<double>(logits.shape()[1]), smoothing = rows.label_smoothing;
-    Tensor t = add(mul(eq(labels, arange(logits.shape()[1], {.device = logits.device()})).to(g.dtype()), 1 - smoothing), smoothing / classes);
+    Tensor t =
+        add(mul(eq(labels, arange(logits.shape()[1], {.device = logits.device()})).to(g.dtype()),
+                1 - smoothing),
+            smoothing / classes);
     if (rows.weight.defined()) t = t * rows.weight;
-    t = where(eq(labels, static_cast<double>(rows.ignore_index)), number(0, g.dtype(), g.device()), t);
+    t = where(eq(labels, static_cast<double>(rows.ignore_index)), number(0, g.dtype(), g.device()),
+              t);
     if (rows.total.defined()) t = t / rows.total.to(g.dtype());
     const Tensor s = sum(t, {1}, true);
     Tensor dlogits, ddy;
-    if (needs[0]) dlogits = ops::softmax_backward(p, g * (s * (up.dim() ? up.reshape({-1, 1}) : up)), false);
+    if (needs[0])
+      dlogits = ops::softmax_backward(p, g * (s * (up.dim() ? up.reshape({-1, 1}) : up)), false);
     if (needs[1]) {
       const Tensor each = g * (s * p - t);
       ddy = up.dim() ? sum(each, {1}) : sum(each);
@@ -78,22 +87,31 @@ Tensor cross_entropy_backward(const Tensor& x, const Rows& rows, const Tensor& d
 struct RowLoss {
   Tensor loss, total;
 };
-RowLoss cross_entropy_rows(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& o, bool wants_total) {
+RowLoss cross_entropy_rows(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& o,
+                           bool wants_total) {
   const std::int64_t count = x.shape()[0];
-  Rows rows{
-      labels,        o.weight.defined() ? o.weight.detach().contiguous() : Tensor(), make_tensor({count}, wide(x.dtype()), x.device()), {}, o.label_smoothing,
-      o.ignore_index};
-  const Tensor total = wants_total || o.reduction == Reduction::mean ? make_tensor({}, wide(x.dtype()), x.device()) : Tensor();
+  Rows rows{labels,
+            o.weight.defined() ? o.weight.detach().contiguous() : Tensor(),
+            make_tensor({count}, wide(x.dtype()), x.device()),
+            {},
+            o.label_smoothing,
+            o.ignore_index};
+  const Tensor total = wants_total || o.reduction == Reduction::mean
+                           ? make_tensor({}, wide(x.dtype()), x.device())
+                           : Tensor();
   Tensor loss = make_tensor({}, x.dtype(), x.device());
   if (o.reduction == Reduction::none) loss = make_tensor({count}, x.dtype(), x.device());
   if (count == 0) {
-    if (o.reduction != Reduction::none) loss = number(o.reduction == Reduction::sum ? 0 : std::numeric_limits<double>::quiet_NaN(), x.dtype(), x.device());
+    if (o.reduction != Reduction::none)
+      loss = number(o.reduction == Reduction::sum ? 0 : std::numeric_limits<double>::quiet_NaN(),
+                    x.dtype(), x.device());
     if (total.defined()) ops::fill_values(total, 0);
   } else {
     CrossEntropyArgs args{};
     describe(args, x, rows);
     args.mean = o.reduction == Reduction::mean;
-    const Tensor sum = o.reduction == Reduction::none ? make_tensor({}, x.dtype(), x.device()) : loss;
+    const Tensor sum =
+        o.reduction == Reduction::none ? make_tensor({}, x.dtype(), x.device()) : loss;
     args.sum = sum.id()->data();
     if (o.reduction == Reduction::none) args.row_loss = loss.id()->data();
     if (total.defined()) args.total = total.id()->data();
@@ -114,7 +132,8 @@ Tensor as_rows(const Tensor& x) {
   Shape order{0};
   for (int d = 2; d < x.dim(); ++d) order.push_back(d);
   order.push_back(1);
-  return x.permute(order).contiguous().reshape({x.numel() / std::max<std::int64_t>(x.shape()[1], 1), x.shape()[1]});
+  return x.permute(order).contiguous().reshape(
+      {x.numel() / std::max<std::int64_t>(x.shape()[1], 1), x.shape()[1]});
 }
 
 /// The labels' shape for these logits.
@@ -124,47 +143,63 @@ Shape shape_of_labels(const Tensor& logits) {
   return shape;
 }
 
-void check_logits(const char* op, const Tensor& logits, const Tensor& target, const Tensor& weight) {
+void check_logits(const char* op, const Tensor& logits, const Tensor& target,
+                  const Tensor& weight) {
   ops::check_floating(op, logits);
   ops::check_device(op, logits, target);
-  if (logits.dim() < 2) throw ShapeError(str(op, ": expected logits [n, classes] or [n, classes, d1, …], got ", logits.shape()));
-  if (logits.shape()[1] == 0 && shape_of_labels(logits).numel()) throw ShapeError(str(op, ": expected at least one class, got logits ", logits.shape()));
+  if (logits.dim() < 2)
+    throw ShapeError(
+        str(op, ": expected logits [n, classes] or [n, classes, d1, …], got ", logits.shape()));
+  if (logits.shape()[1] == 0 && shape_of_labels(logits).numel())
+    throw ShapeError(str(op, ": expected at least one class, got logits ", logits.shape()));
   if (!weight.defined()) return;
   ops::check_device(op, logits, weight);
-  if (weight.shape() != Shape{logits.shape()[1]}) throw ShapeError(str(op, ": expected weight [", logits.shape()[1], "], got ", weight.shape()));
-  if (weight.dtype() != logits.dtype()) throw DTypeError(str(op, ": expected weight to be ", logits.dtype(), " as the logits, got ", weight.dtype()));
+  if (weight.shape() != Shape{logits.shape()[1]})
+    throw ShapeError(str(op, ": expected weight [", logits.shape()[1], "], got ", weight.shape()));
+  if (weight.dtype() != logits.dtype())
+    throw DTypeError(str(op, ": expected weight to be ", logits.dtype(), " as the logits, got ",
+                         weight.dtype()));
 }
 void check_labels(const char* op, const Tensor& logits, const Tensor& labels) {
-  if (labels.dtype() != DType::int64) throw DTypeError(str(op, ": expected int64 labels, got ", labels.dtype(), " ", labels.shape()));
+  if (labels.dtype() != DType::int64)
+    throw DTypeError(str(op, ": expected int64 labels, got ", labels.dtype(), " ", labels.shape()));
   const Shape expected = shape_of_labels(logits);
-  if (labels.shape() != expected) throw ShapeError(str(op, ": expected labels ", expected, " for logits ", logits.shape(), ", got ", labels.shape()));
+  if (labels.shape() != expected)
+    throw ShapeError(str(op, ": expected labels ", expected, " for logits ", logits.shape(),
+                         ", got ", labels.shape()));
 }
 
 /// Cross entropy with probabilities, a row each.
 Tensor soft_rows(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
   const Tensor x = as_rows(logits);
   Tensor t = as_rows(target);
-  if (o.label_smoothing > 0) t = add(mul(t, 1 - o.label_smoothing), o.label_smoothing / static_cast<double>(x.shape()[1]));
+  if (o.label_smoothing > 0)
+    t = add(mul(t, 1 - o.label_smoothing), o.label_smoothing / static_cast<double>(x.shape()[1]));
   if (o.weight.defined()) t = t * o.weight.detach();
   return neg(sum(t * log_softmax(x), {1}));
 }
 
 /// The loss as asked for, and what mean divides by where that is wanted.
-RowLoss cross_entropy_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, bool wants_total) {
+RowLoss cross_entropy_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o,
+                         bool wants_total) {
   check_logits("cross_entropy", logits, target, o.weight);
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
-    throw ArgumentError(str("cross_entropy: expected 0 <= label_smoothing <= 1, got ", o.label_smoothing));
+    throw ArgumentError(
+        str("cross_entropy: expected 0 <= label_smoothing <= 1, got ", o.label_smoothing));
   if (is_floating(target.dtype()) && target.shape() == logits.shape()) {
     ops::check_dtype("cross_entropy", logits, target);
     const Tensor each = soft_rows(logits, target, o);
-    const Tensor total = wants_total ? number(static_cast<double>(each.numel()), wide(each.dtype()), each.device()) : Tensor();
+    const Tensor total =
+        wants_total ? number(static_cast<double>(each.numel()), wide(each.dtype()), each.device())
+                    : Tensor();
     if (o.reduction == Reduction::none) return {each.reshape(shape_of_labels(logits)), total};
     return {o.reduction == Reduction::mean ? mean(each) : sum(each), total};
   }
   check_labels("cross_entropy", logits, target);
   const Tensor labels = target.dim() == 1 ? target : target.contiguous().reshape({target.numel()});
   RowLoss result = cross_entropy_rows(as_rows(logits), labels, o, wants_total);
-  if (o.reduction == Reduction::none && target.dim() != 1) result.loss = result.loss.reshape(target.shape());
+  if (o.reduction == Reduction::none && target.dim() != 1)
+    result.loss = result.loss.reshape(target.shape());
   return result;
 }
 
@@ -173,12 +208,20 @@ RowLoss nll_each(const Tensor& x, const Tensor& labels, const NllOptions& o) {
   check_logits("nll_loss", x, labels, o.weight);
   check_labels("nll_loss", x, labels);
   const Tensor rows = as_rows(x), list = labels.contiguous().reshape({labels.numel()});
-  const Tensor ignored = eq(list, static_cast<double>(o.ignore_index)), zero = number(0, x.dtype(), x.device());
+  const Tensor ignored = eq(list, static_cast<double>(o.ignore_index)),
+               zero = number(0, x.dtype(), x.device());
   const Tensor valid = where(ignored, number(0, DType::int64, x.device()), list);
-  const Tensor weights = o.weight.defined() ? o.weight.detach() : ones({x.shape()[1]}, {.device = x.device(), .dtype = x.dtype()});
-  const Tensor weight = where(ignored, zero, ops::pick_rows("nll_loss", weights, valid));  // a label outside the classes is found here
-  const Tensor place = add(mul(arange(rows.shape()[0], {.device = x.device()}), static_cast<double>(x.shape()[1])), valid);
-  const Tensor picked = list.numel() ? ops::pick_rows("nll_loss", rows.reshape({rows.numel()}), place) : rows.reshape({0});
+  const Tensor weights = o.weight.defined()
+                             ? o.weight.detach()
+                             : ones({x.shape()[1]}, {.device = x.device(), .dtype = x.dtype()});
+  // a label outside the classes is found here
+  const Tensor weight = where(ignored, zero, ops::pick_rows("nll_loss", weights, valid));
+  const Tensor place =
+      add(mul(arange(rows.shape()[0], {.device = x.device()}), static_cast<double>(x.shape()[1])),
+          valid);
+  const Tensor picked = list.numel()
+                            ? ops::pick_rows("nll_loss", rows.reshape({rows.numel()}), place)
+                            : rows.reshape({0});
   return {where(ignored, zero, neg(picked * weight)), weight};
 }
 
@@ -187,23 +230,29 @@ Tensor mse_backward(const Tensor& a, const Tensor& b, const Tensor& dy, double s
   Tensor da = make_tensor(a.shape(), a.dtype(), a.device());
   if (a.numel())
     launch("mse_backward", a.device(), &KernelTable::mse_backward,
-           MseBackwardArgs{a.dtype(), a.id()->data(), b.id()->data(), dy.id()->data(), da.id()->data(), scale, a.numel()});
+           MseBackwardArgs{a.dtype(), a.id()->data(), b.id()->data(), dy.id()->data(),
+                           da.id()->data(), scale, a.numel()});
   if (!needs_grad({a, b, dy})) return da;
-  return record("mse_backward", {a, b, dy}, da, [sa = SavedTensor(a), sb = SavedTensor(b), sd = SavedTensor(dy), scale](const Tensor& g, Needs needs) -> Grads {
-    const Tensor wide = mul(g * sd.get(), 2 * scale);
-    return {needs[0] ? wide : Tensor(), needs[1] ? neg(wide) : Tensor(), needs[2] ? mul(sum(g * (sa.get() - sb.get())), 2 * scale) : Tensor()};
-  });
+  return record("mse_backward", {a, b, dy}, da,
+                [sa = SavedTensor(a), sb = SavedTensor(b), sd = SavedTensor(dy), scale](
+                    const Tensor& g, Needs needs) -> Grads {
+                  const Tensor wide = mul(g * sd.get(), 2 * scale);
+                  return {needs[0] ? wide : Tensor(), needs[1] ? neg(wide) : Tensor(),
+                          needs[2] ? mul(sum(g * (sa.get() - sb.get())), 2 * scale) : Tensor()};
+                });
 }
 
 }  // namespace
 
 Tensor LossSum::mean() const { return braid::sum(sum) / braid::sum(count); }
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+Tensor cross_entropy(const Tensor& logits, const Tensor& target,
+                     const CrossEntropyOptions& options) {
   return cross_entropy_of(logits, target, options, false).loss;
 }
 
-LossSum cross_entropy_sum(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+LossSum cross_entropy_sum(const Tensor& logits, const Tensor& target,
+                          const CrossEntropyOptions& options) {
   CrossEntropyOptions o = options;
   o.reduction = Reduction::sum;
   const RowLoss all = cross_entropy_of(logits, target, o, true);
@@ -216,7 +265,8 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels, const Nll
   return options.reduction == Reduction::sum ? sum(each.loss) : sum(each.loss) / sum(each.total);
 }
 
-LossSum nll_loss_sum(const Tensor& log_probabilities, const Tensor& labels, const NllOptions& options) {
+LossSum nll_loss_sum(const Tensor& log_probabilities, const Tensor& labels,
+                     const NllOptions& options) {
   const RowLoss each = nll_each(log_probabilities, labels, options);
   return {sum(each.loss), sum(each.total.to(wide(each.total.dtype())))};
 }
@@ -225,18 +275,26 @@ Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
   ops::check_floating("mse_loss", a);
   ops::check_device("mse_loss", a, b);
   ops::check_dtype("mse_loss", a, b);
-  if (a.shape() != b.shape()) throw ShapeError(str("mse_loss: expected equal shapes, got ", a.shape(), " and ", b.shape()));
+  if (a.shape() != b.shape())
+    throw ShapeError(str("mse_loss: expected equal shapes, got ", a.shape(), " and ", b.shape()));
   if (reduction == Reduction::none) return square(a - b);
   const Tensor x = a.contiguous(), y = b.contiguous();
   Tensor loss = make_tensor({}, x.dtype(), x.device());
   const double scale = reduction == Reduction::sum ? 1 : 1 / static_cast<double>(x.numel());
-  if (x.numel() == 0) loss = ops::filled({}, reduction == Reduction::sum ? 0 : std::numeric_limits<double>::quiet_NaN(), x.dtype(), x.device());
-  else launch("mse_loss", x.device(), &KernelTable::mse, MseArgs{x.dtype(), x.id()->data(), y.id()->data(), loss.id()->data(), scale, x.numel()});
+  if (x.numel() == 0)
+    loss =
+        ops::filled({}, reduction == Reduction::sum ? 0 : std::numeric_limits<double>::quiet_NaN(),
+                    x.dtype(), x.device());
+  else
+    launch("mse_loss", x.device(), &KernelTable::mse,
+           MseArgs{x.dtype(), x.id()->data(), y.id()->data(), loss.id()->data(), scale, x.numel()});
   if (!needs_grad({x, y})) return loss;
-  return record("mse_loss", {x, y}, loss, [sx = SavedTensor(x), sy = SavedTensor(y), scale](const Tensor& dy, Needs needs) -> Grads {
-    Tensor dx = mse_backward(sx.get(), sy.get(), dy, scale);
-    return {needs[0] ? dx : Tensor(), needs[1] ? neg(dx) : Tensor()};
-  });
+  return record(
+      "mse_loss", {x, y}, loss,
+      [sx = SavedTensor(x), sy = SavedTensor(y), scale](const Tensor& dy, Needs needs) -> Grads {
+        Tensor dx = mse_backward(sx.get(), sy.get(), dy, scale);
+        return {needs[0] ? dx : Tensor(), needs[1] ? neg(dx) : Tensor()};
+      });
 }
 
 LossSum mse_loss_sum(const Tensor& a, const Tensor& b) {

@@ -1,5 +1,6 @@
 #pragma once
-// Elementwise values without history: what the recorded ops of unary.cpp, binary.cpp, functions.cpp and choose.cpp are made of.
+// Elementwise values without history: what the recorded ops of unary.cpp, binary.cpp, functions.cpp
+// and choose.cpp are made of.
 #include <braid/core/kernel_args/elementwise.hpp>
 
 #include "common.hpp"
@@ -9,9 +10,11 @@ namespace braid::ops {
 /// f(x), of x's dtype.
 [[nodiscard]] Tensor unary(const char* op, UnaryOp kind, const Tensor& x, double alpha = 0);
 /// a op b; both of one dtype and device.
-[[nodiscard]] Tensor binary(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b, double alpha = 1);
+[[nodiscard]] Tensor binary(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b,
+                            double alpha = 1);
 /// t op value, or value op t where `reversed`.
-[[nodiscard]] Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, double value, bool reversed = false);
+[[nodiscard]] Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, double value,
+                                 bool reversed = false);
 
 /// Both operands brought to one dtype and checked. Holds copies only where a conversion is needed.
 struct Pair {
@@ -20,9 +23,11 @@ struct Pair {
   Tensor held_a, held_b;
 };
 
-/// x in the dtype in which it is computed with the number: a number must not silently become another one in an integer tensor.
+/// x in the dtype in which it is computed with the number: a number must not silently become
+/// another one in an integer tensor.
 [[nodiscard]] Tensor for_scalar(const Tensor& x, double value);
-/// As for_scalar; comparisons with a number that the integers cannot hold are those of float64: 1 < 3e9 in int32 too.
+/// As for_scalar; comparisons with a number that the integers cannot hold are those of float64: 1 <
+/// 3e9 in int32 too.
 [[nodiscard]] Tensor for_comparison(const Tensor& x, double value);
 
 /// Negation, absolute value and the like have no meaning for bool: throws DTypeError.
@@ -30,6 +35,8 @@ const Tensor& numbers(const char* op, const Tensor& x);
 /// Throws DeviceError, or ShapeError, unless the tensors are on one device and broadcast.
 void check_together(const char* op, std::initializer_list<const Tensor*> tensors);
 /// A gradient of zeros.
-[[nodiscard]] inline Tensor zeros_as(const Tensor& dy) { return filled(dy.shape(), 0, dy.dtype(), dy.device()); }
+[[nodiscard]] inline Tensor zeros_as(const Tensor& dy) {
+  return filled(dy.shape(), 0, dy.dtype(), dy.device());
+}
 
 }  // namespace braid::ops

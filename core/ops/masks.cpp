@@ -22,9 +22,11 @@ Tensor places_of_true(const Tensor& mask) {
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
   ops::check_device("masked_select", x, mask);
-  if (mask.dtype() != DType::bool_) throw DTypeError(str("masked_select: expected a bool mask, got ", mask.dtype()));
+  if (mask.dtype() != DType::bool_)
+    throw DTypeError(str("masked_select: expected a bool mask, got ", mask.dtype()));
   const Shape shape = broadcast_shapes("masked_select", x.shape(), mask.shape());
-  return ops::gathered("masked_select", x.expand(shape).reshape({-1}), 0, places_of_true(mask.expand(shape)));
+  return ops::gathered("masked_select", x.expand(shape).reshape({-1}), 0,
+                       places_of_true(mask.expand(shape)));
 }
 
 Tensor nonzero(const Tensor& x) {
@@ -34,7 +36,8 @@ Tensor nonzero(const Tensor& x) {
   for (int d = 0; d < x.dim(); ++d) {
     Shape along = Shape::filled(x.dim(), 1);
     along[d] = x.shape()[d];
-    const Tensor coordinate = arange(along[d], {.device = x.device()}).reshape(along).expand(x.shape());
+    const Tensor coordinate =
+        arange(along[d], {.device = x.device()}).reshape(along).expand(x.shape());
     indices.push_back(ops::gathered("nonzero", coordinate.reshape({-1}), 0, places));
   }
   return stack(indices, 1);
@@ -42,15 +45,20 @@ Tensor nonzero(const Tensor& x) {
 
 Tensor one_hot(const Tensor& index, std::int64_t classes) {
   ops::check_index("one_hot", index, index);
-  if (classes < -1) throw ArgumentError(str("one_hot: expected classes >= 0, or -1 for as many as there are, got ", classes));
+  if (classes < -1)
+    throw ArgumentError(
+        str("one_hot: expected classes >= 0, or -1 for as many as there are, got ", classes));
   if (classes == -1) {
-    if (index.numel() == 0) throw ArgumentError("one_hot: expected a number of classes for an index without elements, got -1");
+    if (index.numel() == 0)
+      throw ArgumentError(
+          "one_hot: expected a number of classes for an index without elements, got -1");
     classes = std::max<std::int64_t>(max(index).item<std::int64_t>() + 1, 0);
   }
   Shape shape = index.shape();
   shape.push_back(classes);
   const Tensor last = index.unsqueeze(-1), one = ops::filled({}, 1, DType::int64, index.device());
-  return ops::scattered("one_hot", ops::filled(shape, 0, DType::int64, index.device()), -1, last, one.expand(last.shape()), false);
+  return ops::scattered("one_hot", ops::filled(shape, 0, DType::int64, index.device()), -1, last,
+                        one.expand(last.shape()), false);
 }
 
 }  // namespace braid

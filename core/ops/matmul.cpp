@@ -29,7 +29,8 @@ struct Matrix {
  private:
   bool take() {
     const int r = held.dim();
-    const std::int64_t rows = held.shape()[r - 2], columns = held.shape()[r - 1], by_row = held.strides()[r - 2], by_column = held.strides()[r - 1];
+    const std::int64_t rows = held.shape()[r - 2], columns = held.shape()[r - 1],
+                       by_row = held.strides()[r - 2], by_column = held.strides()[r - 1];
     if ((by_column == 1 || columns == 1) && (by_row >= columns || rows == 1)) {
       transposed = false;
       ld = std::max<std::int64_t>({1, columns, rows == 1 ? 0 : by_row});
@@ -49,16 +50,20 @@ void check_matmul(const char* op, const Tensor& a, const Tensor& b) {
   (void)detail::defined(b.impl());
   ops::check_device(op, a, b);
   ops::check_dtype(op, a, b);
-  if (a.dtype() == DType::bool_ || a.dtype() == DType::uint8) throw DTypeError(str(op, ": expected floating point, int32 or int64, got ", a.dtype()));
+  if (a.dtype() == DType::bool_ || a.dtype() == DType::uint8)
+    throw DTypeError(str(op, ": expected floating point, int32 or int64, got ", a.dtype()));
 }
 
-/// op(a) op(b) of the last two dims, op transposing where ta or tb; equal batch dims; bias [n] or undefined; sum_a: the sums of op(a)'s rows too, of matrices whose
-/// product is not empty. Holds what the kernel reads until it is queued.
+/// op(a) op(b) of the last two dims, op transposing where ta or tb; equal batch dims; bias [n] or
+/// undefined; sum_a: the sums of op(a)'s rows too, of matrices whose product is not empty. Holds
+/// what the kernel reads until it is queued.
 class Product {
  public:
-  Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias, Activation activation, bool sum_a)
+  Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias,
+          Activation activation, bool sum_a)
       : op_(op),
-        c_(make_tensor(shape_of(a, ta, b, tb), a.dtype(), a.device())) {  // before the operands may be copied: a result that cannot be is refused first
+        // before the operands may be copied: a result that cannot be is refused first
+        c_(make_tensor(shape_of(a, ta, b, tb), a.dtype(), a.device())) {
     if (sum_a) sum_a_ = make_tensor({c_.shape()[0]}, a.dtype(), a.device());
     if (c_.numel() == 0) return;
     const int r = a.dim();
@@ -103,7 +108,8 @@ class Product {
         at_b += rest % c_.shape()[d] * y_.strides()[d];
         rest /= c_.shape()[d];
       }
-      if (args_.a) args.a = static_cast<const char*>(args_.a) + at_a * size;  // without elements there is no place
+      // without elements there is no place
+      if (args_.a) args.a = static_cast<const char*>(args_.a) + at_a * size;
       if (args_.b) args.b = static_cast<const char*>(args_.b) + at_b * size;
       args.c = static_cast<char*>(args_.c) + i * args.batch * args.batch_c * size;
       braid::launch(op_, c_.device(), &KernelTable::gemm, args);
@@ -112,7 +118,8 @@ class Product {
 
   /// Two products of matrices, neither of them empty.
   static void launch_pair(const Product& first, const Product& second) {
-    braid::launch(second.op_, first.c_.device(), &KernelTable::gemm_pair, GemmPairArgs{first.args_, second.args_});
+    braid::launch(second.op_, first.c_.device(), &KernelTable::gemm_pair,
+                  GemmPairArgs{first.args_, second.args_});
   }
 
   [[nodiscard]] const Tensor& result() const { return c_; }
@@ -132,22 +139,26 @@ class Product {
 };
 
 /// No history.
-Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias = {}, Activation activation = Activation::none) {
+Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb,
+               const Tensor& bias = {}, Activation activation = Activation::none) {
   const Product made(op, a, ta, b, tb, bias, activation, false);
   made.launch();
   return made.result();
 }
 
-/// product, recorded: each gradient is again a product of the two others, transposed as needed, so no view is ever made.
+/// product, recorded: each gradient is again a product of the two others, transposed as needed, so
+/// no view is ever made.
 Tensor batched(const Tensor& a, bool ta, const Tensor& b, bool tb) {
   Tensor c = product("matmul", a, ta, b, tb);
   if (!needs_grad({a, b})) return c;
-  return record("matmul", {a, b}, c, [sa = SavedTensor(a), sb = SavedTensor(b), ta, tb](const Tensor& dc, Needs needs) -> Grads {
-    Tensor da, db;
-    if (needs[0]) da = ta ? batched(sb.get(), tb, dc, true) : batched(dc, false, sb.get(), !tb);
-    if (needs[1]) db = tb ? batched(dc, true, sa.get(), ta) : batched(sa.get(), !ta, dc, false);
-    return {da, db};
-  });
+  return record(
+      "matmul", {a, b}, c,
+      [sa = SavedTensor(a), sb = SavedTensor(b), ta, tb](const Tensor& dc, Needs needs) -> Grads {
+        Tensor da, db;
+        if (needs[0]) da = ta ? batched(sb.get(), tb, dc, true) : batched(dc, false, sb.get(), !tb);
+        if (needs[1]) db = tb ? batched(dc, true, sa.get(), ta) : batched(sa.get(), !ta, dc, false);
+        return {da, db};
+      });
 }
 
 Shape batch_of(const Tensor& t) {
@@ -167,10 +178,13 @@ Tensor expand_batch(const Tensor& t, const Shape& batch) {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check_matmul("matmul", a, b);
-  if (a.dim() == 0 || b.dim() == 0) throw ShapeError(str("matmul: expected tensors of rank >= 1, got ", a.shape(), " and ", b.shape()));
+  if (a.dim() == 0 || b.dim() == 0)
+    throw ShapeError(
+        str("matmul: expected tensors of rank >= 1, got ", a.shape(), " and ", b.shape()));
   const std::int64_t inner = a.shape().back(), other = b.shape()[b.dim() == 1 ? 0 : b.dim() - 2];
   if (inner != other)
-    throw ShapeError(str("matmul: inner dimensions differ: expected b.shape[", b.dim() == 1 ? 0 : b.dim() - 2, "] == ", inner, " (a is ", a.shape(),
+    throw ShapeError(str("matmul: inner dimensions differ: expected b.shape[",
+                         b.dim() == 1 ? 0 : b.dim() - 2, "] == ", inner, " (a is ", a.shape(),
                          "), got b ", b.shape()));
   const Tensor x = a.dim() == 1 ? a.unsqueeze(0) : a, y = b.dim() == 1 ? b.unsqueeze(1) : b;
   Tensor c;
@@ -199,17 +213,23 @@ std::pair<Tensor, Tensor> weight_and_bias_grads(const Tensor& dy, const Tensor& 
   made.launch();
   if (!needs_grad({dy, x})) return {made.result(), made.sum_a()};
   const std::array<Tensor, 2> inputs{dy, x}, outputs{made.result(), made.sum_a()};
-  record_many("linear_backward", inputs, outputs, dy.device(), [sdy = SavedTensor(dy), sx = SavedTensor(x)](std::span<const Tensor> g, Needs needs) -> Grads {
-    Tensor ddy, dx;
-    if (needs[0]) ddy = g[0].defined() ? linear(sx.get(), g[0], g[1]) : g[1].unsqueeze(0).expand(sdy.get().shape());
-    if (needs[1] && g[0].defined()) dx = batched(sdy.get(), false, g[0], false);
-    return {ddy, dx};
-  });
+  record_many("linear_backward", inputs, outputs, dy.device(),
+              [sdy = SavedTensor(dy), sx = SavedTensor(x)](std::span<const Tensor> g,
+                                                           Needs needs) -> Grads {
+                Tensor ddy, dx;
+                if (needs[0])
+                  ddy = g[0].defined() ? linear(sx.get(), g[0], g[1])
+                                       : g[1].unsqueeze(0).expand(sdy.get().shape());
+                if (needs[1] && g[0].defined()) dx = batched(sdy.get(), false, g[0], false);
+                return {ddy, dx};
+              });
   return {outputs[0], outputs[1]};
 }
 
-/// The gradients of z = x wᵀ + b: db beside dW, from one pass over dz; dx and dW together, unless they are to be differentiated again.
-Grads linear_grads(const Tensor& dz, const SavedTensor& saved_x, const SavedTensor& saved_weight, Needs needs) {
+/// The gradients of z = x wᵀ + b: db beside dW, from one pass over dz; dx and dW together, unless
+/// they are to be differentiated again.
+Grads linear_grads(const Tensor& dz, const SavedTensor& saved_x, const SavedTensor& saved_weight,
+                   Needs needs) {
   Tensor x, weight, dx, dw, db;
   if (needs[0]) weight = saved_weight.get();
   if (needs[1]) x = saved_x.get();
@@ -229,27 +249,39 @@ Grads linear_grads(const Tensor& dz, const SavedTensor& saved_x, const SavedTens
 }
 
 /// y = activation(x wᵀ + b) for a matrix x; recorded.
-Tensor linear_rows(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
+Tensor linear_rows(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   Activation activation) {
   Tensor y = product(op, x, false, weight, true, bias, activation);
   if (!needs_grad({x, weight, bias})) return y;
   if (activation == Activation::none)
-    return record(op, {x, weight, bias}, y,
-                  [sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads { return linear_grads(dy, sx, sw, needs); });
-  return record(op, {x, weight, bias}, y, [sx = SavedTensor(x), sw = SavedTensor(weight), sy = SavedTensor::output(y)](const Tensor& dy, Needs needs) -> Grads {
-    return linear_grads(ops::relu_backward(sy.get(), dy), sx, sw, needs);
-  });
+    return record(
+        op, {x, weight, bias}, y,
+        [sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads {
+          return linear_grads(dy, sx, sw, needs);
+        });
+  return record(op, {x, weight, bias}, y,
+                [sx = SavedTensor(x), sw = SavedTensor(weight), sy = SavedTensor::output(y)](
+                    const Tensor& dy, Needs needs) -> Grads {
+                  return linear_grads(ops::relu_backward(sy.get(), dy), sx, sw, needs);
+                });
 }
 
 /// Any rank of x: its rows are those of a matrix.
-Tensor linear_with(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
+Tensor linear_with(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   Activation activation) {
   check_matmul(op, x, weight);
-  if (weight.dim() != 2) throw ShapeError(str(op, ": expected weight [out, in], got ", weight.shape()));
+  if (weight.dim() != 2)
+    throw ShapeError(str(op, ": expected weight [out, in], got ", weight.shape()));
   const std::int64_t in = weight.shape()[1], out = weight.shape()[0];
-  if (x.dim() == 0 || x.shape().back() != in) throw ShapeError(str(op, ": expected x [.., ", in, "] for weight ", weight.shape(), ", got ", x.shape()));
+  if (x.dim() == 0 || x.shape().back() != in)
+    throw ShapeError(
+        str(op, ": expected x [.., ", in, "] for weight ", weight.shape(), ", got ", x.shape()));
   if (bias.defined()) {
     ops::check_device(op, x, bias);
     ops::check_dtype(op, x, bias);
-    if (bias.shape() != Shape{out}) throw ShapeError(str(op, ": expected bias [", out, "] for weight ", weight.shape(), ", got ", bias.shape()));
+    if (bias.shape() != Shape{out})
+      throw ShapeError(str(op, ": expected bias [", out, "] for weight ", weight.shape(), ", got ",
+                           bias.shape()));
   }
   if (x.dim() == 2) return linear_rows(op, x, weight, bias, activation);
   Shape shape = x.shape();
@@ -261,7 +293,11 @@ Tensor linear_with(const char* op, const Tensor& x, const Tensor& weight, const 
 
 }  // namespace
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) { return linear_with("linear", x, weight, bias, Activation::none); }
-Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias) { return linear_with("linear_relu", x, weight, bias, Activation::relu); }
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return linear_with("linear", x, weight, bias, Activation::none);
+}
+Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return linear_with("linear_relu", x, weight, bias, Activation::relu);
+}
 
 }  // namespace braid

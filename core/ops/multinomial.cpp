@@ -12,29 +12,38 @@ namespace braid {
 namespace {
 
 /// `largest` is each row's.
-void check_weights(const Tensor& weights, const Tensor& largest, std::int64_t samples, bool with_replacement) {
+void check_weights(const Tensor& weights, const Tensor& largest, std::int64_t samples,
+                   bool with_replacement) {
   if (weights.numel() == 0) return;  // no rows
   // NaN wins every minimum, and is not >= 0.
   if (const double least = min(weights).item<double>(); !(least >= 0))
     throw ArgumentError(str("multinomial: expected weights that are not negative, got ", least));
-  if (const double most = max(largest).item<double>(); !std::isfinite(most)) throw ArgumentError(str("multinomial: expected finite weights, got ", most));
-  if (!(min(largest).item<double>() > 0)) throw ArgumentError("multinomial: expected a weight above 0 in each row, got a row of zeros");
+  if (const double most = max(largest).item<double>(); !std::isfinite(most))
+    throw ArgumentError(str("multinomial: expected finite weights, got ", most));
+  if (!(min(largest).item<double>() > 0))
+    throw ArgumentError("multinomial: expected a weight above 0 in each row, got a row of zeros");
   if (with_replacement) return;
   const Tensor fewest = min(count_nonzero(weights, {-1}));
   if (const std::int64_t above = fewest.item<std::int64_t>(); above < samples)
-    throw ArgumentError(str("multinomial: expected at least ", samples, " weights above 0 to draw as often without replacement, got ", above));
+    throw ArgumentError(str("multinomial: expected at least ", samples,
+                            " weights above 0 to draw as often without replacement, got ", above));
 }
 
 }  // namespace
 
-Tensor multinomial(const Tensor& weights, std::int64_t samples, bool replacement, std::optional<std::uint64_t> seed) {
+Tensor multinomial(const Tensor& weights, std::int64_t samples, bool replacement,
+                   std::optional<std::uint64_t> seed) {
   ops::check_floating("multinomial", weights);
-  if (weights.dim() != 1 && weights.dim() != 2) throw ShapeError(str("multinomial: expected weights of one or two dimensions, got ", weights.shape()));
+  if (weights.dim() != 1 && weights.dim() != 2)
+    throw ShapeError(
+        str("multinomial: expected weights of one or two dimensions, got ", weights.shape()));
   const std::int64_t categories = weights.size(-1);
   if (samples < 1) throw ArgumentError(str("multinomial: expected samples >= 1, got ", samples));
-  if (categories < 1) throw ShapeError(str("multinomial: expected at least one category, got ", weights.shape()));
+  if (categories < 1)
+    throw ShapeError(str("multinomial: expected at least one category, got ", weights.shape()));
   if (!replacement && samples > categories)
-    throw ArgumentError(str("multinomial: expected at most ", categories, " samples of as many categories without replacement, got ", samples));
+    throw ArgumentError(str("multinomial: expected at most ", categories,
+                            " samples of as many categories without replacement, got ", samples));
 
   const NoGrad guard;
   const Tensor w = weights.to(DType::float64), largest = max(w, {-1}, true);
@@ -48,9 +57,11 @@ Tensor multinomial(const Tensor& weights, std::int64_t samples, bool replacement
   if (with_replacement) {
     // The sum is 1 at least, so that a draw times it is less than it, whatever is rounded.
     const Tensor running = cumsum(w / largest, -1), total = running.narrow(-1, categories - 1, 1);
-    return le(running.unsqueeze(-2), (draws(samples) * total).unsqueeze(-1)).sum({-1});  // how many sums a draw has passed
+    // how many sums a draw has passed
+    return le(running.unsqueeze(-2), (draws(samples) * total).unsqueeze(-1)).sum({-1});
   }
-  // The time until a category comes first is exponential, of rate w: those with the earliest times. Logarithms, for weights of any size.
+  // The time until a category comes first is exponential, of rate w: those with the earliest times.
+  // Logarithms, for weights of any size.
   const Tensor unit = neg(log(1.0 - draws(categories))) + 1e-300;
   return topk(log(unit) - log(w), samples, -1, false).indices;
 }

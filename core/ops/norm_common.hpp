@@ -9,22 +9,32 @@
 namespace braid::ops {
 
 /// Statistics of float16 and bfloat16 are float32.
-[[nodiscard]] inline DType statistics_type(DType t) { return t == DType::float64 ? t : DType::float32; }
-[[nodiscard]] inline void* data_or_null(const Tensor& t) { return t.defined() ? t.id()->data() : nullptr; }
-[[nodiscard]] inline Tensor dense_or_none(const Tensor& t) { return t.defined() ? t.contiguous() : t; }
+[[nodiscard]] inline DType statistics_type(DType t) {
+  return t == DType::float64 ? t : DType::float32;
+}
+[[nodiscard]] inline void* data_or_null(const Tensor& t) {
+  return t.defined() ? t.id()->data() : nullptr;
+}
+[[nodiscard]] inline Tensor dense_or_none(const Tensor& t) {
+  return t.defined() ? t.contiguous() : t;
+}
 
 /// weight or bias: on x's device, of its dtype, of that shape.
-inline void check_affine(const char* op, const char* name, const Tensor& x, const Tensor& t, const Shape& shape) {
+inline void check_affine(const char* op, const char* name, const Tensor& x, const Tensor& t,
+                         const Shape& shape) {
   if (!t.defined()) return;
   check_device(op, x, t);
   check_dtype(op, x, t);
-  if (t.shape() != shape) throw ShapeError(str(op, ": expected ", name, " ", shape, " for x ", x.shape(), ", got ", t.shape()));
+  if (t.shape() != shape)
+    throw ShapeError(
+        str(op, ": expected ", name, " ", shape, " for x ", x.shape(), ", got ", t.shape()));
 }
 inline void check_eps(const char* op, double eps) {
   if (!(eps >= 0)) throw ArgumentError(str(op, ": expected eps >= 0, got ", eps));
 }
 
-/// How x is looked at: a view of it, the dims that statistics are taken over, the view of weight and bias that broadcasts to it.
+/// How x is looked at: a view of it, the dims that statistics are taken over, the view of weight
+/// and bias that broadcasts to it.
 struct NormView {
   Shape shape, dims, affine;
   bool center;
@@ -32,7 +42,8 @@ struct NormView {
 };
 
 /// dx, dweight, dbias by recorded ops.
-inline Grads composed_norm_backward(const Tensor& x, const Tensor& weight, const Tensor& dy, const NormView& view, Needs needs) {
+inline Grads composed_norm_backward(const Tensor& x, const Tensor& weight, const Tensor& dy,
+                                    const NormView& view, Needs needs) {
   const DType t = statistics_type(x.dtype());
   const Tensor v = x.to(t).reshape(view.shape), d = dy.to(t).reshape(view.shape);
   const Tensor away = view.center ? v - mean(v, view.dims, true) : v;

@@ -12,24 +12,34 @@ namespace braid {
 namespace {
 
 /// What a dim of n becomes, before and after; negative ones cut off. Throws ShapeError.
-std::int64_t padded_size(std::int64_t n, std::int64_t before, std::int64_t after, const Tensor& x, const Shape& sizes) {
+std::int64_t padded_size(std::int64_t n, std::int64_t before, std::int64_t after, const Tensor& x,
+                         const Shape& sizes) {
   std::int64_t size = 0;
-  const bool extreme = before == INT64_MIN || after == INT64_MIN;  // no size, and nothing that could be negated
-  if (extreme || __builtin_add_overflow(n, before, &size) || __builtin_add_overflow(size, after, &size) || size < 0)
-    throw ShapeError(str("pad: expected sizes that leave a dim >= 0 of ", x.shape(), ", got ", sizes));
+  // no size, and nothing that could be negated
+  const bool extreme = before == INT64_MIN || after == INT64_MIN;
+  if (extreme || __builtin_add_overflow(n, before, &size) ||
+      __builtin_add_overflow(size, after, &size) || size < 0)
+    throw ShapeError(
+        str("pad: expected sizes that leave a dim >= 0 of ", x.shape(), ", got ", sizes));
   return size;
 }
 
-/// One constant all around. Its gradient is the part of dy that lies inside; that one's gradient is a pad with 0.
+/// One constant all around. Its gradient is the part of dy that lies inside; that one's gradient is
+/// a pad with 0.
 Tensor pad_constant(const Tensor& x, const Shape& sizes, double value) {
   Shape shape = x.shape();
-  const auto before = [&](int d) { return x.dim() - 1 - d < sizes.rank() / 2 ? sizes[2 * (x.dim() - 1 - d)] : 0; };
-  const auto after = [&](int d) { return x.dim() - 1 - d < sizes.rank() / 2 ? sizes[2 * (x.dim() - 1 - d) + 1] : 0; };
+  const auto before = [&](int d) {
+    return x.dim() - 1 - d < sizes.rank() / 2 ? sizes[2 * (x.dim() - 1 - d)] : 0;
+  };
+  const auto after = [&](int d) {
+    return x.dim() - 1 - d < sizes.rank() / 2 ? sizes[2 * (x.dim() - 1 - d) + 1] : 0;
+  };
   for (int d = 0; d < x.dim(); ++d) shape[d] = padded_size(shape[d], before(d), after(d), x, sizes);
   Tensor y = ops::filled(shape, ops::fill_value("pad", value, x.dtype()), x.dtype(), x.device());
   Tensor to = y, from = x.detach();
   for (int d = 0; d < x.dim(); ++d) {
-    const std::int64_t skip = before(d) < 0 ? std::min(-before(d), x.shape()[d]) : 0, drop = after(d) < 0 ? std::min(-after(d), x.shape()[d] - skip) : 0;
+    const std::int64_t skip = before(d) < 0 ? std::min(-before(d), x.shape()[d]) : 0,
+                       drop = after(d) < 0 ? std::min(-after(d), x.shape()[d] - skip) : 0;
     const std::int64_t length = std::min(x.shape()[d] - skip - drop, shape[d]);
     from = from.narrow(d, skip, length);
     to = to.narrow(d, std::min(std::max<std::int64_t>(before(d), 0), shape[d] - length), length);
@@ -44,23 +54,26 @@ Tensor pad_constant(const Tensor& x, const Shape& sizes, double value) {
 /// Which element stands at place i of n, i < 0 or i >= n.
 std::int64_t source(PadMode mode, std::int64_t i, std::int64_t n) {
   switch (mode) {
-    case PadMode::reflect:
-      return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
-    case PadMode::replicate:
-      return std::clamp<std::int64_t>(i, 0, n - 1);
-    default:
-      return i < 0 ? i + n : i >= n ? i - n : i;
+    case PadMode::reflect: return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
+    case PadMode::replicate: return std::clamp<std::int64_t>(i, 0, n - 1);
+    default: return i < 0 ? i + n : i >= n ? i - n : i;
   }
 }
 
-Tensor pad_dim(const Tensor& x, int d, std::int64_t before, std::int64_t after, PadMode mode, const Shape& sizes) {
-  const std::int64_t n = x.shape()[d], most = mode == PadMode::reflect ? n - 1 : mode == PadMode::circular ? n : n > 0 ? INT64_MAX : 0;
+Tensor pad_dim(const Tensor& x, int d, std::int64_t before, std::int64_t after, PadMode mode,
+               const Shape& sizes) {
+  const std::int64_t n = x.shape()[d], most = mode == PadMode::reflect    ? n - 1
+                                              : mode == PadMode::circular ? n
+                                              : n > 0                     ? INT64_MAX
+                                                                          : 0;
   if (before < 0 || after < 0 || before > most || after > most)
-    throw ShapeError(str("pad: expected sizes from 0 to ", std::max<std::int64_t>(most, 0), " for dim ", d, " of ", x.shape(), ", got ", sizes));
+    throw ShapeError(str("pad: expected sizes from 0 to ", std::max<std::int64_t>(most, 0),
+                         " for dim ", d, " of ", x.shape(), ", got ", sizes));
   const std::int64_t size = padded_size(n, before, after, x, sizes);
   (void)checked_numel("pad", {size}, sizeof(std::int64_t));
   std::vector<std::int64_t> index(static_cast<std::size_t>(size));
-  for (std::int64_t i = 0; i < size; ++i) index[static_cast<std::size_t>(i)] = source(mode, i - before, n);
+  for (std::int64_t i = 0; i < size; ++i)
+    index[static_cast<std::size_t>(i)] = source(mode, i - before, n);
   return index_select(x, d, tensor(index, {.device = x.device()}));
 }
 
@@ -68,11 +81,13 @@ Tensor pad_dim(const Tensor& x, int d, std::int64_t before, std::int64_t after, 
 
 Tensor pad(const Tensor& x, const Shape& sizes, PadMode mode, double value) {
   if (sizes.rank() % 2 != 0 || sizes.rank() / 2 > x.dim())
-    throw ShapeError(str("pad: expected two numbers for each of at most ", x.dim(), " dims, got ", sizes));
+    throw ShapeError(
+        str("pad: expected two numbers for each of at most ", x.dim(), " dims, got ", sizes));
   if (mode == PadMode::constant) return pad_constant(x, sizes, value);
   Tensor y = x;
   for (int k = 0; k < sizes.rank() / 2; ++k)
-    if (sizes[2 * k] != 0 || sizes[2 * k + 1] != 0) y = pad_dim(y, x.dim() - 1 - k, sizes[2 * k], sizes[2 * k + 1], mode, sizes);
+    if (sizes[2 * k] != 0 || sizes[2 * k + 1] != 0)
+      y = pad_dim(y, x.dim() - 1 - k, sizes[2 * k], sizes[2 * k + 1], mode, sizes);
   return y.id() == x.id() ? x.clone() : y;
 }
 

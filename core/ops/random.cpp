@@ -15,21 +15,19 @@ std::atomic<std::uint64_t> global_seed{0}, global_stream{0};
 
 double largest_of(DType dtype) {
   switch (dtype) {
-    case DType::float16:
-      return 65504;
-    case DType::bfloat16:
-      return 0x1.fep127;
-    case DType::float32:
-      return std::numeric_limits<float>::max();
-    default:
-      return std::numeric_limits<double>::max();
+    case DType::float16: return 65504;
+    case DType::bfloat16: return 0x1.fep127;
+    case DType::float32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
   }
 }
 
-Tensor fill_random(const char* op, RandomKind kind, const Shape& shape, const TensorOptions& options, DType natural, double low, double high, std::int64_t ilow,
-                   std::int64_t ihigh) {
+Tensor fill_random(const char* op, RandomKind kind, const Shape& shape,
+                   const TensorOptions& options, DType natural, double low, double high,
+                   std::int64_t ilow, std::int64_t ihigh) {
   const DType dtype = options.dtype.value_or(natural);
-  if (kind != RandomKind::integers && !is_floating(dtype)) throw DTypeError(str(op, ": expected a floating point type, got ", dtype));
+  if (kind != RandomKind::integers && !is_floating(dtype))
+    throw DTypeError(str(op, ": expected a floating point type, got ", dtype));
   Tensor t = make_tensor(shape, dtype, options.device.value_or(Device()));
   RandomArgs args{kind, dtype, t.id()->data(), t.numel(), 0, 0, low, high, ilow, ihigh};
   args.seed = options.seed.value_or(initial_seed());
@@ -56,11 +54,14 @@ std::uint64_t next_random_stream() noexcept {
   return forward->take() + (forward->part().replica << 48);
 }
 
-RandomForward::RandomForward(std::uint64_t first, const Part& part) noexcept : first_(first), part_(part), before_(thread_state().random) {
+RandomForward::RandomForward(std::uint64_t first, const Part& part) noexcept
+    : first_(first), part_(part), before_(thread_state().random) {
   thread_state().random = this;
 }
 RandomForward::~RandomForward() { thread_state().random = before_; }
-void skip_random_streams(std::uint64_t streams) noexcept { global_stream.fetch_add(streams, std::memory_order_relaxed); }
+void skip_random_streams(std::uint64_t streams) noexcept {
+  global_stream.fetch_add(streams, std::memory_order_relaxed);
+}
 
 namespace {
 
@@ -83,24 +84,38 @@ RandomKey next_random_key(const Shape& shape) {
 }
 RandomKey next_random_key_of_rows(std::int64_t rows) { return key_along(0, rows); }
 
-Tensor randn(const Shape& shape, const TensorOptions& options) { return fill_random("randn", RandomKind::normal, shape, options, DType::float32, 0, 1, 0, 0); }
-Tensor rand(const Shape& shape, const TensorOptions& options) { return fill_random("rand", RandomKind::uniform, shape, options, DType::float32, 0, 1, 0, 0); }
+Tensor randn(const Shape& shape, const TensorOptions& options) {
+  return fill_random("randn", RandomKind::normal, shape, options, DType::float32, 0, 1, 0, 0);
+}
+Tensor rand(const Shape& shape, const TensorOptions& options) {
+  return fill_random("rand", RandomKind::uniform, shape, options, DType::float32, 0, 1, 0, 0);
+}
 Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options) {
-  if (!(low <= high)) throw ArgumentError(str("uniform: expected low <= high, got ", low, " and ", high));
+  if (!(low <= high))
+    throw ArgumentError(str("uniform: expected low <= high, got ", low, " and ", high));
   const DType dtype = options.dtype.value_or(DType::float32);
-  if (const double largest = largest_of(dtype); low < -largest || high > largest || high - low > largest)
-    throw ArgumentError(str("uniform: expected bounds, and a distance between them, of at most ", largest, " for ", dtype, ", got ", low, " and ", high));
-  return fill_random("uniform", RandomKind::uniform, shape, options, DType::float32, low, high, 0, 0);
+  if (const double largest = largest_of(dtype);
+      low < -largest || high > largest || high - low > largest)
+    throw ArgumentError(str("uniform: expected bounds, and a distance between them, of at most ",
+                            largest, " for ", dtype, ", got ", low, " and ", high));
+  return fill_random("uniform", RandomKind::uniform, shape, options, DType::float32, low, high, 0,
+                     0);
 }
 
-Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, const TensorOptions& options) {
-  if (low >= high) throw ArgumentError(str("randint: expected low < high, got ", low, " and ", high));
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
+               const TensorOptions& options) {
+  if (low >= high)
+    throw ArgumentError(str("randint: expected low < high, got ", low, " and ", high));
   const DType dtype = options.dtype.value_or(DType::int64);
-  if (dtype == DType::int64) return fill_random("randint", RandomKind::integers, shape, options, DType::int64, 0, 0, low, high);
+  if (dtype == DType::int64)
+    return fill_random("randint", RandomKind::integers, shape, options, DType::int64, 0, 0, low,
+                       high);
   TensorOptions plain = options;  // one definition of the numbers: int64, then converted
   plain.dtype = DType::int64;
   plain.requires_grad = false;
-  const Tensor t = fill_random("randint", RandomKind::integers, shape, plain, DType::int64, 0, 0, low, high).to(dtype);
+  const Tensor t =
+      fill_random("randint", RandomKind::integers, shape, plain, DType::int64, 0, 0, low, high)
+          .to(dtype);
   return options.requires_grad ? t.requires_grad_() : t;
 }
 
@@ -111,7 +126,8 @@ Tensor randperm(std::int64_t n, const TensorOptions& options) {
   host.dtype = DType::int64;
   host.requires_grad = false;
   const Tensor order = arange(n);
-  // Draws of 62 bits, reduced by the remainder: the bias is below 2^-30 for any n that fits in memory.
+  // Draws of 62 bits, reduced by the remainder: the bias is below 2^-30 for any n that fits in
+  // memory.
   const Tensor draws = n > 1 ? randint(0, std::int64_t{1} << 62, {n - 1}, host) : order;
   auto* p = order.data<std::int64_t>();
   const auto* d = draws.data<std::int64_t>();

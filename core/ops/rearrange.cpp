@@ -17,7 +17,8 @@ Tensor flip(const Tensor& x, const Shape& dims) {
   }
   Tensor y = make_tensor(x.shape(), x.dtype(), x.device());
   if (y.numel()) {
-    // Flipped dims are read from their end, with negative strides: within x, as its extent was checked.
+    // Flipped dims are read from their end, with negative strides: within x, as its extent was
+    // checked.
     Shape strides = x.strides();
     std::int64_t first = 0;
     for (int d = 0; d < rank; ++d) {
@@ -25,7 +26,12 @@ Tensor flip(const Tensor& x, const Shape& dims) {
       first += (x.shape()[d] - 1) * strides[d];
       strides[d] = -strides[d];
     }
-    CopyArgs args{x.dtype(), x.dtype(), y.id()->data(), static_cast<const char*>(x.id()->data()) + first * static_cast<std::int64_t>(size_of(x.dtype())), {}};
+    CopyArgs args{x.dtype(),
+                  x.dtype(),
+                  y.id()->data(),
+                  static_cast<const char*>(x.id()->data()) +
+                      first * static_cast<std::int64_t>(size_of(x.dtype())),
+                  {}};
     ops::fill_loop(args.loop, x.shape(), {&y.strides(), &strides}, 0);
     launch("flip", x.device(), &KernelTable::copy, args);
   }
@@ -34,8 +40,11 @@ Tensor flip(const Tensor& x, const Shape& dims) {
 }
 
 Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims) {
-  if (dims.empty() && shifts.rank() == 1) return x.dim() == 0 ? x.clone() : roll(x.reshape({-1}), shifts, {0}).reshape(x.shape());
-  if (dims.rank() != shifts.rank()) throw ShapeError(str("roll: expected a shift for each dim, got shifts ", shifts, " and dims ", dims));
+  if (dims.empty() && shifts.rank() == 1)
+    return x.dim() == 0 ? x.clone() : roll(x.reshape({-1}), shifts, {0}).reshape(x.shape());
+  if (dims.rank() != shifts.rank())
+    throw ShapeError(
+        str("roll: expected a shift for each dim, got shifts ", shifts, " and dims ", dims));
   Tensor y = x;
   for (int i = 0; i < dims.rank(); ++i) {
     const int d = wrap_dim("roll", dims[i], x.dim());
@@ -49,14 +58,16 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims) {
 
 namespace {
 
-/// [outer, n, inner] → [outer, n, inner] with dim 1 repeated: all of it at once, or each element after itself.
+/// [outer, n, inner] → [outer, n, inner] with dim 1 repeated: all of it at once, or each element
+/// after itself.
 Tensor repeated(const Tensor& x, int d, std::int64_t times, bool each) {
   std::int64_t outer = 1, inner = 1;
   for (int i = 0; i < d; ++i) outer *= x.shape()[i];
   for (int i = d + 1; i < x.dim(); ++i) inner *= x.shape()[i];
   const std::int64_t n = x.shape()[d];
   Shape shape = x.shape();
-  if (__builtin_mul_overflow(n, times, &shape[d])) throw ShapeError(str("repeat: expected at most 2^63 - 1 elements, got ", n, " times ", times));
+  if (__builtin_mul_overflow(n, times, &shape[d]))
+    throw ShapeError(str("repeat: expected at most 2^63 - 1 elements, got ", n, " times ", times));
   const Tensor rows = each ? x.reshape({outer * n, 1, inner}) : x.reshape({outer, 1, n * inner});
   return rows.expand({rows.shape()[0], times, rows.shape()[2]}).reshape(shape);
 }
@@ -65,7 +76,9 @@ Tensor repeated(const Tensor& x, int d, std::int64_t times, bool each) {
 
 Tensor repeat(const Tensor& x, const Shape& times) {
   const int extra = times.rank() - x.dim();
-  if (extra < 0) throw ShapeError(str("repeat: expected at least ", x.dim(), " numbers for ", x.shape(), ", got ", times));
+  if (extra < 0)
+    throw ShapeError(
+        str("repeat: expected at least ", x.dim(), " numbers for ", x.shape(), ", got ", times));
   Shape shape = x.shape();
   for (int i = 0; i < extra; ++i) shape.insert(0, 1);
   Tensor y = x.reshape(shape);

@@ -20,7 +20,8 @@ struct Plan : ops::ReducedDims {
 };
 
 /// Without history; the result has the reduced dims dropped or kept as 1.
-Tensor reduce(const char* op, ReduceOp kind, const Tensor& x, const Plan& plan, bool keepdim, DType out_type, double scale) {
+Tensor reduce(const char* op, ReduceOp kind, const Tensor& x, const Plan& plan, bool keepdim,
+              DType out_type, double scale) {
   Tensor y = make_tensor(keepdim ? plan.kept_dims : plan.kept, out_type, x.device());
   if (y.numel() == 0) return y;
   ReduceArgs args;
@@ -40,19 +41,27 @@ DType sum_type(DType t) { return is_floating(t) ? t : DType::int64; }
 
 Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, const Shape& dims, bool keepdim) {
   const Plan plan(op, x, dims);
-  if (plan.count == 0) throw ShapeError(str(op, ": expected at least one element to choose from, got shape ", x.shape()));
+  if (plan.count == 0)
+    throw ShapeError(
+        str(op, ": expected at least one element to choose from, got shape ", x.shape()));
   Tensor y = reduce(op, kind, x, plan, keepdim, x.dtype(), 1);
   if (!needs_grad({x})) return y;
-  return record(op, {x}, y, [sx = SavedTensor(x), sy = SavedTensor::output(y), kept = plan.kept_dims, dims](const Tensor& dy) -> Grads {
-    const Tensor all = sx.get().detach(), best = sy.get().detach().reshape(kept);
-    const Tensor chosen = where(ne(best, best), ne(all, all), eq(all, best)).to(dy.dtype());  // a NaN was chosen among the NaNs
-    return {chosen * (dy.reshape(kept) / sum(chosen, dims, true))};
-  });
+  return record(op, {x}, y,
+                [sx = SavedTensor(x), sy = SavedTensor::output(y), kept = plan.kept_dims,
+                 dims](const Tensor& dy) -> Grads {
+                  const Tensor all = sx.get().detach(), best = sy.get().detach().reshape(kept);
+                  // a NaN was chosen among the NaNs
+                  const Tensor chosen =
+                      where(ne(best, best), ne(all, all), eq(all, best)).to(dy.dtype());
+                  return {chosen * (dy.reshape(kept) / sum(chosen, dims, true))};
+                });
 }
 
 Tensor arg_extreme(const char* op, ReduceOp kind, const Tensor& x, std::int64_t dim, bool keepdim) {
   const Plan plan(op, x, x.dim() ? Shape{wrap_dim(op, dim, x.dim())} : Shape{});
-  if (plan.count == 0) throw ShapeError(str(op, ": expected at least one element to choose from, got shape ", x.shape()));
+  if (plan.count == 0)
+    throw ShapeError(
+        str(op, ": expected at least one element to choose from, got shape ", x.shape()));
   return reduce(op, kind, x, plan, keepdim, DType::int64, 1);
 }
 
@@ -62,23 +71,37 @@ Tensor sum(const Tensor& x, const Shape& dims, bool keepdim) {
   const Plan plan("sum", x, dims);
   Tensor y = reduce("sum", ReduceOp::sum, x, plan, keepdim, sum_type(x.dtype()), 1);
   if (!needs_grad({x})) return y;
-  return record("sum", {x}, y, [shape = x.shape(), kept = plan.kept_dims](const Tensor& dy) -> Grads { return {dy.reshape(kept).expand(shape)}; });
+  return record("sum", {x}, y,
+                [shape = x.shape(), kept = plan.kept_dims](const Tensor& dy) -> Grads {
+                  return {dy.reshape(kept).expand(shape)};
+                });
 }
 
 Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
   ops::check_floating("mean", x);
   const Plan plan("mean", x, dims);
-  const double scale = 1.0 / static_cast<double>(plan.count);  // infinite for the mean of nothing: 0 times it is NaN
+  // infinite for the mean of nothing: 0 times it is NaN
+  const double scale = 1.0 / static_cast<double>(plan.count);
   Tensor y = reduce("mean", ReduceOp::sum, x, plan, keepdim, x.dtype(), scale);
   if (!needs_grad({x})) return y;
   return record("mean", {x}, y,
-                [shape = x.shape(), kept = plan.kept_dims, scale](const Tensor& dy) -> Grads { return {mul(dy, scale).reshape(kept).expand(shape)}; });
+                [shape = x.shape(), kept = plan.kept_dims, scale](const Tensor& dy) -> Grads {
+                  return {mul(dy, scale).reshape(kept).expand(shape)};
+                });
 }
 
-Tensor max(const Tensor& x, const Shape& dims, bool keepdim) { return extreme("max", ReduceOp::max, x, dims, keepdim); }
-Tensor min(const Tensor& x, const Shape& dims, bool keepdim) { return extreme("min", ReduceOp::min, x, dims, keepdim); }
-Tensor argmax(const Tensor& x, std::int64_t dim, bool keepdim) { return arg_extreme("argmax", ReduceOp::argmax, x, dim, keepdim); }
-Tensor argmin(const Tensor& x, std::int64_t dim, bool keepdim) { return arg_extreme("argmin", ReduceOp::argmin, x, dim, keepdim); }
+Tensor max(const Tensor& x, const Shape& dims, bool keepdim) {
+  return extreme("max", ReduceOp::max, x, dims, keepdim);
+}
+Tensor min(const Tensor& x, const Shape& dims, bool keepdim) {
+  return extreme("min", ReduceOp::min, x, dims, keepdim);
+}
+Tensor argmax(const Tensor& x, std::int64_t dim, bool keepdim) {
+  return arg_extreme("argmax", ReduceOp::argmax, x, dim, keepdim);
+}
+Tensor argmin(const Tensor& x, std::int64_t dim, bool keepdim) {
+  return arg_extreme("argmin", ReduceOp::argmin, x, dim, keepdim);
+}
 
 Tensor argmax(const Tensor& x) { return argmax(x.detach().reshape({-1}), 0); }
 Tensor argmin(const Tensor& x) { return argmin(x.detach().reshape({-1}), 0); }
@@ -86,28 +109,41 @@ Tensor argmin(const Tensor& x) { return argmin(x.detach().reshape({-1}), 0); }
 namespace {
 
 /// max or min of truth values; `of_nothing` of nothing.
-Tensor truth(const char* op, ReduceOp kind, bool of_nothing, const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor truth(const char* op, ReduceOp kind, bool of_nothing, const Tensor& x, const Shape& dims,
+             bool keepdim) {
   const Plan plan(op, x, dims);
-  if (plan.count == 0) return ops::filled(keepdim ? plan.kept_dims : plan.kept, of_nothing, DType::bool_, x.device());
+  if (plan.count == 0)
+    return ops::filled(keepdim ? plan.kept_dims : plan.kept, of_nothing, DType::bool_, x.device());
   const Tensor t = x.detach().to(DType::bool_);
   return reduce(op, kind, t, Plan(op, t, dims), keepdim, DType::bool_, 1);
 }
 
 }  // namespace
 
-Tensor any(const Tensor& x, const Shape& dims, bool keepdim) { return truth("any", ReduceOp::max, false, x, dims, keepdim); }
-Tensor all(const Tensor& x, const Shape& dims, bool keepdim) { return truth("all", ReduceOp::min, true, x, dims, keepdim); }
+Tensor any(const Tensor& x, const Shape& dims, bool keepdim) {
+  return truth("any", ReduceOp::max, false, x, dims, keepdim);
+}
+Tensor all(const Tensor& x, const Shape& dims, bool keepdim) {
+  return truth("all", ReduceOp::min, true, x, dims, keepdim);
+}
 
 Tensor count_nonzero(const Tensor& x, const Shape& dims, bool keepdim) {
   const Tensor t = x.detach().to(DType::bool_);
-  return reduce("count_nonzero", ReduceOp::sum, t, Plan("count_nonzero", t, dims), keepdim, DType::int64, 1);
+  return reduce("count_nonzero", ReduceOp::sum, t, Plan("count_nonzero", t, dims), keepdim,
+                DType::int64, 1);
 }
 
 Tensor Tensor::sum() const { return braid::sum(*this); }
-Tensor Tensor::sum(const Shape& dims, bool keepdim) const { return braid::sum(*this, dims, keepdim); }
+Tensor Tensor::sum(const Shape& dims, bool keepdim) const {
+  return braid::sum(*this, dims, keepdim);
+}
 Tensor Tensor::mean() const { return braid::mean(*this); }
-Tensor Tensor::mean(const Shape& dims, bool keepdim) const { return braid::mean(*this, dims, keepdim); }
+Tensor Tensor::mean(const Shape& dims, bool keepdim) const {
+  return braid::mean(*this, dims, keepdim);
+}
 Tensor Tensor::max() const { return braid::max(*this); }
-Tensor Tensor::argmax(std::int64_t dim, bool keepdim) const { return braid::argmax(*this, dim, keepdim); }
+Tensor Tensor::argmax(std::int64_t dim, bool keepdim) const {
+  return braid::argmax(*this, dim, keepdim);
+}
 
 }  // namespace braid

@@ -1,4 +1,5 @@
-// The gradient of a recurrent layer in plain ops, so that it can be differentiated: backward through time as it is written on paper.
+// The gradient of a recurrent layer in plain ops, so that it can be differentiated: backward
+// through time as it is written on paper.
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
@@ -16,23 +17,35 @@ struct Step {
   Tensor h_before, c_before, h, c;
   Tensor gate[4];         // activations
   Tensor hidden_product;  // gru: U h + b of the gate n
-  Tensor alive;           // [B, 1]: 1 where the sequence has this step, else 0; undefined where all have
+  // [B, 1]: 1 where the sequence has this step, else 0; undefined where all have
+  Tensor alive;
 };
 
-Tensor gate_of(const Tensor& product, std::int64_t number, std::int64_t hidden) { return product.narrow(1, number * hidden, hidden); }
+Tensor gate_of(const Tensor& product, std::int64_t number, std::int64_t hidden) {
+  return product.narrow(1, number * hidden, hidden);
+}
 
-Step forward(const RnnInputs& in, const Tensor& from_x, const Tensor& h, const Tensor& c, std::int64_t time) {
+Step forward(const RnnInputs& in, const Tensor& from_x, const Tensor& h, const Tensor& c,
+             std::int64_t time) {
   const std::int64_t n = h.shape()[1];
   const Tensor from_h = linear(h, in.w_hh, in.b_hh);
-  Step s{.h_before = h, .c_before = c, .h = {}, .c = {}, .gate = {}, .hidden_product = {}, .alive = {}};
-  if (in.lengths.defined()) s.alive = gt(in.lengths, static_cast<double>(time)).to(h.dtype()).unsqueeze(1);
+  Step s{.h_before = h,
+         .c_before = c,
+         .h = {},
+         .c = {},
+         .gate = {},
+         .hidden_product = {},
+         .alive = {}};
+  if (in.lengths.defined())
+    s.alive = gt(in.lengths, static_cast<double>(time)).to(h.dtype()).unsqueeze(1);
   if (in.kind == RnnKind::gru) {
     s.hidden_product = gate_of(from_h, 2, n);
     for (int k = 0; k < 2; ++k) s.gate[k] = sigmoid(gate_of(from_x, k, n) + gate_of(from_h, k, n));
     s.gate[2] = tanh(gate_of(from_x, 2, n) + s.gate[0] * s.hidden_product);
     s.h = s.gate[2] + s.gate[1] * (h - s.gate[2]);
   } else if (const Tensor sum = from_x + from_h; in.kind == RnnKind::lstm) {
-    for (int k = 0; k < 4; ++k) s.gate[k] = k == 2 ? tanh(gate_of(sum, k, n)) : sigmoid(gate_of(sum, k, n));
+    for (int k = 0; k < 4; ++k)
+      s.gate[k] = k == 2 ? tanh(gate_of(sum, k, n)) : sigmoid(gate_of(sum, k, n));
     s.c = s.gate[1] * c + s.gate[0] * s.gate[2];
     s.h = s.gate[3] * tanh(s.c);
   } else {
@@ -42,13 +55,16 @@ Step forward(const RnnInputs& in, const Tensor& from_x, const Tensor& h, const T
 }
 
 /// The state that goes on: the new one where the sequence has the step, else the old one.
-Tensor kept(const Step& s, const Tensor& fresh, const Tensor& old) { return s.alive.defined() ? s.alive * fresh + (1 - s.alive) * old : fresh; }
+Tensor kept(const Step& s, const Tensor& fresh, const Tensor& old) {
+  return s.alive.defined() ? s.alive * fresh + (1 - s.alive) * old : fresh;
+}
 
 /// Slope of a σ, and of a tanh, from its value.
 Tensor sigmoid_slope(const Tensor& y) { return y * (1 - y); }
 Tensor tanh_slope(const Tensor& y) { return 1 - square(y); }
 
-/// Gradients of the two products of a step [B, G H], from dh of its h; dc becomes that of c_before, dh what goes to h_before past the products.
+/// Gradients of the two products of a step [B, G H], from dh of its h; dc becomes that of c_before,
+/// dh what goes to h_before past the products.
 struct StepGrads {
   Tensor of_x, of_h;
 };
@@ -56,20 +72,25 @@ StepGrads backward(const RnnInputs& in, const Step& s, Tensor& dh, Tensor& dc) {
   const Tensor alive = s.alive.defined() ? s.alive : Tensor();
   const Tensor d = alive.defined() ? alive * dh : dh;
   Tensor rest = alive.defined() ? (1 - alive) * dh : Tensor();
-  const auto and_rest = [&](const Tensor& g) { return rest.defined() ? (g.defined() ? g + rest : rest) : g; };
+  const auto and_rest = [&](const Tensor& g) {
+    return rest.defined() ? (g.defined() ? g + rest : rest) : g;
+  };
   if (in.kind == RnnKind::lstm) {
     const Tensor squashed = tanh(s.c);
     const Tensor from_after = alive.defined() ? alive * dc : dc;
     const Tensor dstate = from_after + d * s.gate[3] * tanh_slope(squashed);
-    const Tensor di = dstate * s.gate[2] * sigmoid_slope(s.gate[0]), df = dstate * s.c_before * sigmoid_slope(s.gate[1]),
-                 dg = dstate * s.gate[0] * tanh_slope(s.gate[2]), output = d * squashed * sigmoid_slope(s.gate[3]);
+    const Tensor di = dstate * s.gate[2] * sigmoid_slope(s.gate[0]),
+                 df = dstate * s.c_before * sigmoid_slope(s.gate[1]),
+                 dg = dstate * s.gate[0] * tanh_slope(s.gate[2]),
+                 output = d * squashed * sigmoid_slope(s.gate[3]);
     dc = alive.defined() ? dstate * s.gate[1] + (1 - alive) * dc : dstate * s.gate[1];
     dh = and_rest({});
     const Tensor all = cat({di, df, dg, output}, 1);
     return {all, all};
   }
   if (in.kind == RnnKind::gru) {
-    const Tensor dn = d * (1 - s.gate[1]) * tanh_slope(s.gate[2]), dz = d * (s.h_before - s.gate[2]) * sigmoid_slope(s.gate[1]);
+    const Tensor dn = d * (1 - s.gate[1]) * tanh_slope(s.gate[2]),
+                 dz = d * (s.h_before - s.gate[2]) * sigmoid_slope(s.gate[1]);
     const Tensor dr = dn * s.hidden_product * sigmoid_slope(s.gate[0]);
     dh = and_rest(d * s.gate[1]);
     return {cat({dr, dz, dn}, 1), cat({dr, dz, dn * s.gate[0]}, 1)};
@@ -80,7 +101,9 @@ StepGrads backward(const RnnInputs& in, const Step& s, Tensor& dh, Tensor& dc) {
 }
 
 /// The product's gradients dW = Σ dyᵀ x over steps and batch.
-Tensor weight_grad(const Tensor& dy, const Tensor& x) { return matmul(dy.flatten(0, 1).t(), x.flatten(0, 1)); }
+Tensor weight_grad(const Tensor& dy, const Tensor& x) {
+  return matmul(dy.flatten(0, 1).t(), x.flatten(0, 1));
+}
 
 }  // namespace
 
@@ -109,7 +132,13 @@ Grads rnn_recorded_grads(const RnnInputs& in, const Tensor& dstates, const Tenso
     of_x[t] = g.of_x, of_h[t] = g.of_h, before[t] = s.h_before;
   }
   const Tensor dx = stack(of_x), dhidden = stack(of_h);
-  std::vector<Tensor> grads{matmul(dx, in.w_ih), dh, dc, weight_grad(dx, in.x), weight_grad(dhidden, stack(before)), {}, {}};
+  std::vector<Tensor> grads{matmul(dx, in.w_ih),
+                            dh,
+                            dc,
+                            weight_grad(dx, in.x),
+                            weight_grad(dhidden, stack(before)),
+                            {},
+                            {}};
   if (in.b_ih.defined()) grads[5] = dx.sum({0, 1}), grads[6] = dhidden.sum({0, 1});
   return Grads(std::move(grads));
 }

@@ -1,4 +1,5 @@
-// Running sums and products. Their gradients are running sums and linear recurrences from the other end, whose gradients are such again.
+// Running sums and products. Their gradients are running sums and linear recurrences from the other
+// end, whose gradients are such again.
 #include <braid/core/ops/scan.hpp>
 
 #include <braid/core/kernel_args/scan.hpp>
@@ -19,17 +20,20 @@ Tensor scan(const char* op, ScanOp kind, const Tensor& x, const Tensor& a, int d
   for (int i = 0; i < d; ++i) outer *= x.shape()[i];
   for (int i = d + 1; i < x.dim(); ++i) inner *= x.shape()[i];
   launch(op, x.device(), &KernelTable::scan,
-         ScanArgs{kind, x.dtype(), x.id()->data(), a.defined() ? a.id()->data() : nullptr, y.id()->data(), outer, x.shape()[d], inner, reverse});
+         ScanArgs{kind, x.dtype(), x.id()->data(), a.defined() ? a.id()->data() : nullptr,
+                  y.id()->data(), outer, x.shape()[d], inner, reverse});
   return y;
 }
 
-/// t moved by one along d, against the scan's direction (`next`: element j is the j + 1st) or with it; `rest` stands where nothing came from.
+/// t moved by one along d, against the scan's direction (`next`: element j is the j + 1st) or with
+/// it; `rest` stands where nothing came from.
 Tensor shifted(const Tensor& t, int d, bool next, double rest) {
   const std::int64_t n = t.shape()[d];
   if (n == 0) return t;
   Shape one = t.shape();
   one[d] = 1;
-  const Tensor edge = ops::filled(one, rest, t.dtype(), t.device()), kept = t.narrow(d, next ? 1 : 0, n - 1);
+  const Tensor edge = ops::filled(one, rest, t.dtype(), t.device()),
+               kept = t.narrow(d, next ? 1 : 0, n - 1);
   return next ? cat({kept, edge}, d) : cat({edge, kept}, d);
 }
 
@@ -37,32 +41,37 @@ Tensor running_sum(const Tensor& a, int d, bool reverse) {
   const Tensor x = a.contiguous();
   Tensor y = scan("cumsum", ScanOp::sum, x, {}, d, reverse);
   if (!needs_grad({x})) return y;
-  return record("cumsum", {x}, y, [d, reverse](const Tensor& dy) -> Grads { return {running_sum(dy, d, !reverse)}; });
+  return record("cumsum", {x}, y,
+                [d, reverse](const Tensor& dy) -> Grads { return {running_sum(dy, d, !reverse)}; });
 }
 
-/// y_j = a_j y_{j-1} + x_j. With g_j = dy_j + a_{j+1} g_{j+1}, which is such a recurrence from the other end: dx = g, da_j = g_j y_{j-1}.
+/// y_j = a_j y_{j-1} + x_j. With g_j = dy_j + a_{j+1} g_{j+1}, which is such a recurrence from the
+/// other end: dx = g, da_j = g_j y_{j-1}.
 Tensor recurrence(const Tensor& factor, const Tensor& term, int d, bool reverse) {
   const Tensor a = factor.contiguous(), x = term.contiguous();
   Tensor y = scan("recurrence", ScanOp::recurrence, x, a, d, reverse);
   if (!needs_grad({a, x})) return y;
-  return record("recurrence", {a, x}, y, [sa = SavedTensor(a), sy = SavedTensor::output(y), d, reverse](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor g = recurrence(shifted(sa.get(), d, !reverse, 0), dy, d, !reverse);
-    return {needs[0] ? g * shifted(sy.get(), d, reverse, 0) : Tensor(), g};
-  });
+  return record("recurrence", {a, x}, y,
+                [sa = SavedTensor(a), sy = SavedTensor::output(y), d, reverse](
+                    const Tensor& dy, Needs needs) -> Grads {
+                  const Tensor g = recurrence(shifted(sa.get(), d, !reverse, 0), dy, d, !reverse);
+                  return {needs[0] ? g * shifted(sy.get(), d, reverse, 0) : Tensor(), g};
+                });
 }
 
 Tensor running_product(const Tensor& a, int d) {
   const Tensor x = a.contiguous();
   Tensor y = scan("cumprod", ScanOp::prod, x, {}, d, false);
   if (!needs_grad({x})) return y;
-  return record("cumprod", {x}, y, [sx = SavedTensor(x), sy = SavedTensor::output(y), d](const Tensor& dy) -> Grads {
-    return {shifted(sy.get(), d, false, 1) * recurrence(shifted(sx.get(), d, true, 0), dy, d, true)};
-  });
+  return record("cumprod", {x}, y,
+                [sx = SavedTensor(x), sy = SavedTensor::output(y), d](const Tensor& dy) -> Grads {
+                  return {shifted(sy.get(), d, false, 1) *
+                          recurrence(shifted(sx.get(), d, true, 0), dy, d, true)};
+                });
 }
 
 /// f(x, d); integers as int64, a scalar as a vector of one.
-template <class F>
-Tensor along(const char* op, const Tensor& x, std::int64_t dim, F f) {
+template <class F> Tensor along(const char* op, const Tensor& x, std::int64_t dim, F f) {
   const int d = wrap_dim(op, dim, x.dim());
   const Tensor t = is_floating(x.dtype()) ? x : x.to(DType::int64);
   return x.dim() == 0 ? f(t.reshape({1}), 0).reshape({}) : f(t, d);

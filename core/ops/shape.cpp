@@ -18,7 +18,8 @@ int dim_of_parts(const char* op, const Tensor& x, std::int64_t dim) {
 std::vector<Tensor> parts_of(const Tensor& x, std::int64_t size, int d) {
   const std::int64_t n = x.shape()[d];
   std::vector<Tensor> parts;
-  for (std::int64_t from = 0; from < n || parts.empty(); from += size) parts.push_back(x.narrow(d, from, std::min(size, n - from)));
+  for (std::int64_t from = 0; from < n || parts.empty(); from += size)
+    parts.push_back(x.narrow(d, from, std::min(size, n - from)));
   return parts;
 }
 
@@ -47,13 +48,17 @@ std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim) {
 
 Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination) {
   const int rank = x.dim();
-  if (source.rank() != destination.rank()) throw ShapeError(str("movedim: expected lists of one length, got ", source, " and ", destination));
+  if (source.rank() != destination.rank())
+    throw ShapeError(
+        str("movedim: expected lists of one length, got ", source, " and ", destination));
   Shape order = Shape::filled(rank, -1);
   bool taken[kMaxRank] = {};
   for (int i = 0; i < source.rank(); ++i) {
-    const int from = wrap_dim("movedim", source[i], rank), to = wrap_dim("movedim", destination[i], rank);
+    const int from = wrap_dim("movedim", source[i], rank),
+              to = wrap_dim("movedim", destination[i], rank);
     if (rank == 0) continue;
-    if (taken[from] || order[to] >= 0) throw ShapeError(str("movedim: expected each dim once, got ", source, " and ", destination));
+    if (taken[from] || order[to] >= 0)
+      throw ShapeError(str("movedim: expected each dim once, got ", source, " and ", destination));
     taken[from] = true;
     order[to] = from;
   }
@@ -65,7 +70,9 @@ Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination) {
   }
   return x.permute(order);
 }
-Tensor movedim(const Tensor& x, std::int64_t source, std::int64_t destination) { return movedim(x, Shape{source}, Shape{destination}); }
+Tensor movedim(const Tensor& x, std::int64_t source, std::int64_t destination) {
+  return movedim(x, Shape{source}, Shape{destination});
+}
 
 Tensor swapaxes(const Tensor& x, std::int64_t a, std::int64_t b) {
   (void)wrap_dim("swapaxes", a, x.dim());
@@ -85,7 +92,8 @@ Tensor unflatten(const Tensor& x, std::int64_t dim, const Shape& sizes) {
   }
   const std::int64_t n = x.shape()[d];
   if (open > 1 || (open == 0 ? known != n : known == 0 || n % known != 0))
-    throw ShapeError(str("unflatten: expected sizes whose product is ", n, " (dim ", d, " of ", x.shape(), "), got ", sizes));
+    throw ShapeError(str("unflatten: expected sizes whose product is ", n, " (dim ", d, " of ",
+                         x.shape(), "), got ", sizes));
   Shape shape = x.shape();
   shape.erase(d);
   for (int i = 0; i < sizes.rank(); ++i) shape.insert(d + i, sizes[i] == -1 ? n / known : sizes[i]);

@@ -8,20 +8,27 @@
 namespace braid {
 namespace {
 
-/// The first k of each row in order. The gradient goes to the places that they came from, which differ from each other.
+/// The first k of each row in order. The gradient goes to the places that they came from, which
+/// differ from each other.
 ValuesIndices first_of_rows(const char* op, const Tensor& a, std::int64_t k, bool descending) {
   const Tensor x = a.contiguous();
   const std::int64_t n = x.shape().back();
   Shape shape = x.shape();
   shape[shape.rank() - 1] = k;
-  ValuesIndices y{make_tensor(shape, x.dtype(), x.device()), make_tensor(shape, DType::int64, x.device())};
+  ValuesIndices y{make_tensor(shape, x.dtype(), x.device()),
+                  make_tensor(shape, DType::int64, x.device())};
   if (y.values.numel())
     launch(op, x.device(), &KernelTable::sort,
-           SortArgs{x.dtype(), x.id()->data(), y.values.id()->data(), static_cast<std::int64_t*>(y.indices.id()->data()), x.numel() / n, n, k, descending});
+           SortArgs{x.dtype(), x.id()->data(), y.values.id()->data(),
+                    static_cast<std::int64_t*>(y.indices.id()->data()), x.numel() / n, n, k,
+                    descending});
   if (!needs_grad({x})) return y;
-  y.values = record(op, {x}, y.values, [saved = SavedTensor(y.indices), whole = x.shape()](const Tensor& dy) -> Grads {
-    return {ops::scattered("scatter", ops::filled(whole, 0, dy.dtype(), dy.device()), -1, saved.get(), dy, false)};
-  });
+  y.values =
+      record(op, {x}, y.values,
+             [saved = SavedTensor(y.indices), whole = x.shape()](const Tensor& dy) -> Grads {
+               return {ops::scattered("scatter", ops::filled(whole, 0, dy.dtype(), dy.device()), -1,
+                                      saved.get(), dy, false)};
+             });
   return y;
 }
 
@@ -39,7 +46,8 @@ ValuesIndices first_of(const char* op, const Tensor& x, std::int64_t k, int d, b
 std::int64_t size_of_dim(const Tensor& x, int d) { return x.dim() == 0 ? 1 : x.shape()[d]; }
 
 /// The elements that an argmax or argmin with keepdim has found.
-ValuesIndices chosen(const char* op, const Tensor& x, std::int64_t dim, bool keepdim, const Tensor& index) {
+ValuesIndices chosen(const char* op, const Tensor& x, std::int64_t dim, bool keepdim,
+                     const Tensor& index) {
   const Tensor values = ops::gathered(op, x, dim, index);
   if (keepdim || x.dim() == 0) return {values, index};
   return {values.squeeze(dim), index.squeeze(dim)};
@@ -57,21 +65,28 @@ Tensor argsort(const Tensor& x, std::int64_t dim, bool descending) {
   return first_of("argsort", x.detach(), size_of_dim(x, d), d, descending).indices;
 }
 
-ValuesIndices topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest, bool /*sorted*/) {
+ValuesIndices topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest,
+                   bool /*sorted*/) {
   const int d = wrap_dim("topk", dim, x.dim());
-  if (k < 0 || k > size_of_dim(x, d)) throw ArgumentError(str("topk: expected k in [0, ", size_of_dim(x, d), "] for dim ", d, " of ", x.shape(), ", got ", k));
+  if (k < 0 || k > size_of_dim(x, d))
+    throw ArgumentError(str("topk: expected k in [0, ", size_of_dim(x, d), "] for dim ", d, " of ",
+                            x.shape(), ", got ", k));
   return first_of("topk", x, k, d, largest);
 }
 
 ValuesIndices max_with_index(const Tensor& x, std::int64_t dim, bool keepdim) {
   const int d = wrap_dim("max_with_index", dim, x.dim());
-  if (size_of_dim(x, d) == 0) throw ShapeError(str("max_with_index: expected at least one element to choose from, got shape ", x.shape()));
+  if (size_of_dim(x, d) == 0)
+    throw ShapeError(
+        str("max_with_index: expected at least one element to choose from, got shape ", x.shape()));
   return chosen("max_with_index", x, d, keepdim, argmax(x, d, true));
 }
 
 ValuesIndices min_with_index(const Tensor& x, std::int64_t dim, bool keepdim) {
   const int d = wrap_dim("min_with_index", dim, x.dim());
-  if (size_of_dim(x, d) == 0) throw ShapeError(str("min_with_index: expected at least one element to choose from, got shape ", x.shape()));
+  if (size_of_dim(x, d) == 0)
+    throw ShapeError(
+        str("min_with_index: expected at least one element to choose from, got shape ", x.shape()));
   return chosen("min_with_index", x, d, keepdim, argmin(x, d, true));
 }
 

@@ -1,5 +1,5 @@
-// Variance, log-sum-exp, norms: reductions made of others. The forward is computed without history, in float32 for 16-bit types, and the gradient is one
-// formula.
+// Variance, log-sum-exp, norms: reductions made of others. The forward is computed without history,
+// in float32 for 16-bit types, and the gradient is one formula.
 #include <cmath>
 #include <limits>
 
@@ -17,18 +17,25 @@ Tensor one_like(const Tensor& t) { return ops::filled({}, 1, t.dtype(), t.device
 /// y with 1 in place of 0: a divisor whose quotients, and their derivatives, are finite.
 Tensor without_zeros(const Tensor& y) { return where(eq(y, 0), one_like(y), y); }
 
-/// Rounds y, which was computed of widened(x), to x's dtype, and records dx = of(x, y, dy), all widened; y and dy have the reduced dims as 1.
+/// Rounds y, which was computed of widened(x), to x's dtype, and records dx = of(x, y, dy), all
+/// widened; y and dy have the reduced dims as 1.
 template <class F>
-Tensor finished(const char* op, const Tensor& x, const Tensor& wide, const ops::ReducedDims& plan, bool keepdim, F of) {
+Tensor finished(const char* op, const Tensor& x, const Tensor& wide, const ops::ReducedDims& plan,
+                bool keepdim, F of) {
   Tensor y = wide.reshape(keepdim ? plan.kept_dims : plan.kept).to(x.dtype());
   if (!needs_grad({x})) return y;
-  return record(op, {x}, y, [sx = SavedTensor(x), sy = SavedTensor::output(y), kept = plan.kept_dims, of](const Tensor& dy) -> Grads {
-    return {of(widened(sx.get()), widened(sy.get().reshape(kept)), widened(dy.reshape(kept))).to(dy.dtype())};
-  });
+  return record(
+      op, {x}, y,
+      [sx = SavedTensor(x), sy = SavedTensor::output(y), kept = plan.kept_dims,
+       of](const Tensor& dy) -> Grads {
+        return {of(widened(sx.get()), widened(sy.get().reshape(kept)), widened(dy.reshape(kept)))
+                    .to(dy.dtype())};
+      });
 }
 
 struct Spread {
-  Spread(const char* op, const Tensor& x, const Shape& dims_, double correction) : plan(checked(op, x), x, dims_), dims(dims_) {
+  Spread(const char* op, const Tensor& x, const Shape& dims_, double correction)
+      : plan(checked(op, x), x, dims_), dims(dims_) {
     const NoGrad guard;
     scale = 1 / std::max(0.0, static_cast<double>(plan.count) - correction);
     const Tensor wide = widened(x);
@@ -40,9 +47,10 @@ struct Spread {
     return op;
   }
   [[nodiscard]] Tensor recorded_var(const char* op, const Tensor& x, bool keepdim) const {
-    return finished(op, x, var, plan, keepdim, [dims = dims, scale = scale](const Tensor& t, const Tensor&, const Tensor& dy) {
-      return mul(t - braid::mean(t, dims, true), 2 * scale) * dy;
-    });
+    return finished(op, x, var, plan, keepdim,
+                    [dims = dims, scale = scale](const Tensor& t, const Tensor&, const Tensor& dy) {
+                      return mul(t - braid::mean(t, dims, true), 2 * scale) * dy;
+                    });
   }
   ops::ReducedDims plan;
   Shape dims;
@@ -52,7 +60,9 @@ struct Spread {
 
 }  // namespace
 
-Tensor var(const Tensor& x, const Shape& dims, bool keepdim, double correction) { return Spread("var", x, dims, correction).recorded_var("var", x, keepdim); }
+Tensor var(const Tensor& x, const Shape& dims, bool keepdim, double correction) {
+  return Spread("var", x, dims, correction).recorded_var("var", x, keepdim);
+}
 
 Tensor std(const Tensor& x, const Shape& dims, bool keepdim, double correction) {
   const Spread s("std", x, dims, correction);
@@ -60,17 +70,21 @@ Tensor std(const Tensor& x, const Shape& dims, bool keepdim, double correction) 
     const NoGrad guard;
     return sqrt(s.var);
   }();
-  return finished("std", x, root, s.plan, keepdim, [dims, scale = s.scale](const Tensor& t, const Tensor& y, const Tensor& dy) {
-    const Tensor factor = where(eq(y, 0), zero_like(y), dy / without_zeros(y));
-    return mul(t - mean(t, dims, true), scale) * factor;
-  });
+  return finished("std", x, root, s.plan, keepdim,
+                  [dims, scale = s.scale](const Tensor& t, const Tensor& y, const Tensor& dy) {
+                    const Tensor factor = where(eq(y, 0), zero_like(y), dy / without_zeros(y));
+                    return mul(t - mean(t, dims, true), scale) * factor;
+                  });
 }
 
 VarMean var_mean(const Tensor& x, const Shape& dims, bool keepdim, double correction) {
   const Spread s("var_mean", x, dims, correction);
   return {s.recorded_var("var_mean", x, keepdim),
           finished("var_mean", x, s.mean, s.plan, keepdim,
-                   [n = static_cast<double>(s.plan.count)](const Tensor& t, const Tensor&, const Tensor& dy) { return div(dy, n).expand(t.shape()); })};
+                   [n = static_cast<double>(s.plan.count)](const Tensor& t, const Tensor&,
+                                                           const Tensor& dy) {
+                     return div(dy, n).expand(t.shape());
+                   })};
 }
 
 Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
@@ -81,12 +95,17 @@ Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
     const Tensor t = widened(x);
     if (plan.count == 0) return log(sum(t, dims, true));
     const Tensor largest = max(t, dims, true);
-    const Tensor shift = where(eq(abs(largest), std::numeric_limits<double>::infinity()), zero_like(t), largest);  // infinities differ by NaN
+    // infinities differ by NaN
+    const Tensor shift =
+        where(eq(abs(largest), std::numeric_limits<double>::infinity()), zero_like(t), largest);
     return log(sum(exp(t - shift), dims, true)) + shift;
   };
-  return finished("logsumexp", x, forward(), plan, keepdim, [](const Tensor& t, const Tensor& y, const Tensor& dy) {
-    return exp(t - where(eq(y, -std::numeric_limits<double>::infinity()), zero_like(y), y)) * dy;
-  });
+  return finished(
+      "logsumexp", x, forward(), plan, keepdim,
+      [](const Tensor& t, const Tensor& y, const Tensor& dy) {
+        return exp(t - where(eq(y, -std::numeric_limits<double>::infinity()), zero_like(y), y)) *
+               dy;
+      });
 }
 
 Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
@@ -102,13 +121,14 @@ Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
     if (p == 2) return sqrt(sum(square(t), dims, true));
     return pow(sum(pow(abs(t), p), dims, true), 1 / p);
   };
-  return finished("norm", x, forward(), plan, keepdim, [p](const Tensor& t, const Tensor& y, const Tensor& dy) {
-    if (p == 1) return sign(t) * dy;
-    if (p == 2) return t * (dy / without_zeros(y));
-    const Tensor zero = zero_like(t), none = eq(t, 0);
-    const Tensor power = where(none, zero, pow(without_zeros(abs(t)), p - 1));
-    return sign(t) * power * where(eq(y, 0), zero, dy * pow(without_zeros(y), 1 - p));
-  });
+  return finished(
+      "norm", x, forward(), plan, keepdim, [p](const Tensor& t, const Tensor& y, const Tensor& dy) {
+        if (p == 1) return sign(t) * dy;
+        if (p == 2) return t * (dy / without_zeros(y));
+        const Tensor zero = zero_like(t), none = eq(t, 0);
+        const Tensor power = where(none, zero, pow(without_zeros(abs(t)), p - 1));
+        return sign(t) * power * where(eq(y, 0), zero, dy * pow(without_zeros(y), 1 - p));
+      });
 }
 
 }  // namespace braid

@@ -34,7 +34,9 @@ using ops::numbers, ops::unary;
 Tensor relu(const Tensor& x) {
   Tensor y = unary("relu", UnaryOp::relu, numbers("relu", x));
   if (!needs_grad({x})) return y;
-  return record("relu", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads { return {ops::relu_backward(y.get(), dy)}; });
+  return record("relu", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads {
+    return {ops::relu_backward(y.get(), dy)};
+  });
 }
 
 Tensor neg(const Tensor& x) {
@@ -46,7 +48,9 @@ Tensor neg(const Tensor& x) {
 Tensor abs(const Tensor& x) {
   Tensor y = unary("abs", UnaryOp::abs, numbers("abs", x));
   if (!needs_grad({x})) return y;
-  return record("abs", {x}, y, [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {dy * sign(x.get().detach())}; });
+  return record("abs", {x}, y, [x = SavedTensor(x)](const Tensor& dy) -> Grads {
+    return {dy * sign(x.get().detach())};
+  });
 }
 
 Tensor sign(const Tensor& x) {
@@ -58,28 +62,33 @@ Tensor sign(const Tensor& x) {
 Tensor square(const Tensor& x) {
   Tensor y = unary("square", UnaryOp::square, numbers("square", x));
   if (!needs_grad({x})) return y;
-  return record("square", {x}, y, [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {mul(dy * x.get(), 2)}; });
+  return record("square", {x}, y,
+                [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {mul(dy * x.get(), 2)}; });
 }
 
 Tensor exp(const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("exp", UnaryOp::exp, x);
   if (!needs_grad({x})) return y;
-  return record("exp", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads { return {dy * y.get()}; });
+  return record("exp", {x}, y,
+                [y = SavedTensor::output(y)](const Tensor& dy) -> Grads { return {dy * y.get()}; });
 }
 
 Tensor log(const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("log", UnaryOp::log, x);
   if (!needs_grad({x})) return y;
-  return record("log", {x}, y, [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {dy / x.get()}; });
+  return record("log", {x}, y,
+                [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {dy / x.get()}; });
 }
 
 Tensor sqrt(const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("sqrt", UnaryOp::sqrt, x);
   if (!needs_grad({x})) return y;
-  return record("sqrt", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads { return {mul(dy, 0.5) / y.get()}; });
+  return record("sqrt", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads {
+    return {mul(dy, 0.5) / y.get()};
+  });
 }
 
 Tensor rsqrt(const Tensor& a) {
@@ -96,7 +105,9 @@ Tensor reciprocal(const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("reciprocal", UnaryOp::reciprocal, x);
   if (!needs_grad({x})) return y;
-  return record("reciprocal", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads { return {neg(dy * square(y.get()))}; });
+  return record("reciprocal", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads {
+    return {neg(dy * square(y.get()))};
+  });
 }
 
 Tensor pow(const Tensor& a, double exponent) {
@@ -113,28 +124,35 @@ Tensor tanh(const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("tanh", UnaryOp::tanh, x);
   if (!needs_grad({x})) return y;
-  return record("tanh", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads { return {ops::tanh_backward(y.get(), dy)}; });
+  return record("tanh", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads {
+    return {ops::tanh_backward(y.get(), dy)};
+  });
 }
 
 Tensor sigmoid(const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("sigmoid", UnaryOp::sigmoid, x);
   if (!needs_grad({x})) return y;
-  return record("sigmoid", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads { return {ops::sigmoid_backward(y.get(), dy)}; });
+  return record("sigmoid", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads {
+    return {ops::sigmoid_backward(y.get(), dy)};
+  });
 }
 
 Tensor sin(const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("sin", UnaryOp::sin, x);
   if (!needs_grad({x})) return y;
-  return record("sin", {x}, y, [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {dy * cos(x.get())}; });
+  return record("sin", {x}, y,
+                [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {dy * cos(x.get())}; });
 }
 
 Tensor cos(const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("cos", UnaryOp::cos, x);
   if (!needs_grad({x})) return y;
-  return record("cos", {x}, y, [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {neg(dy * sin(x.get()))}; });
+  return record("cos", {x}, y, [x = SavedTensor(x)](const Tensor& dy) -> Grads {
+    return {neg(dy * sin(x.get()))};
+  });
 }
 
 }  // namespace braid

@@ -1,4 +1,5 @@
-// Views: other shapes over the same storage. A slicing view's gradient is dy written into zeros; that op's gradient is the view again.
+// Views: other shapes over the same storage. A slicing view's gradient is dy written into zeros;
+// that op's gradient is the view again.
 #include <algorithm>
 
 #include <braid/core/ops/join.hpp>
@@ -11,36 +12,48 @@ namespace ops {
 namespace {
 
 /// The view (shape, strides, offset) of a dense tensor; recorded.
-Tensor dense_view(const char* op, const Tensor& x, const Shape& shape, const Shape& strides, std::int64_t offset) {
+Tensor dense_view(const char* op, const Tensor& x, const Shape& shape, const Shape& strides,
+                  std::int64_t offset) {
   const Tensor base = x.contiguous();
   Tensor y = make_view(base, shape, strides, base.storage_offset() + offset);
   if (!needs_grad({x})) return y;
-  return record(op, {base}, y, [op, whole = x.shape(), strides, offset](const Tensor& dy) -> Grads { return {embed(op, dy, whole, strides, offset)}; });
+  return record(op, {base}, y, [op, whole = x.shape(), strides, offset](const Tensor& dy) -> Grads {
+    return {embed(op, dy, whole, strides, offset)};
+  });
 }
 
 }  // namespace
 
-Tensor embed(const char* op, const Tensor& dy, const Shape& base, const Shape& strides, std::int64_t offset) {
+Tensor embed(const char* op, const Tensor& dy, const Shape& base, const Shape& strides,
+             std::int64_t offset) {
   Tensor dx = filled(base, 0, dy.dtype(), dy.device());
   copy_values(make_tensor_on(dx.storage(), dy.shape(), strides, offset, dy.dtype()), dy);
   if (!needs_grad({dy})) return dx;
-  return record(op, {dy}, dx, [op, shape = dy.shape(), strides, offset](const Tensor& g) -> Grads { return {dense_view(op, g, shape, strides, offset)}; });
+  return record(op, {dy}, dx, [op, shape = dy.shape(), strides, offset](const Tensor& g) -> Grads {
+    return {dense_view(op, g, shape, strides, offset)};
+  });
 }
 
 namespace {
 
-/// A part of x: the same strides scaled by step, at an element offset given for x itself and for a dense x.
-Tensor part(const char* op, const Tensor& x, const Shape& shape, int dim, std::int64_t start, std::int64_t step, bool drop) {
+/// A part of x: the same strides scaled by step, at an element offset given for x itself and for a
+/// dense x.
+Tensor part(const char* op, const Tensor& x, const Shape& shape, int dim, std::int64_t start,
+            std::int64_t step, bool drop) {
   Shape strides = x.strides(), dense = contiguous_strides(x.shape());
   // With nothing to see, stay inside the storage: an empty part may begin at the end.
   const bool none = shape.numel() == 0;
-  const std::int64_t offset = x.storage_offset() + (none ? 0 : start * strides[dim]), dense_offset = none ? 0 : start * dense[dim];
+  const std::int64_t offset = x.storage_offset() + (none ? 0 : start * strides[dim]),
+                     dense_offset = none ? 0 : start * dense[dim];
   strides[dim] *= step;
   dense[dim] *= step;
   if (drop) strides.erase(dim), dense.erase(dim);
   Tensor y = make_view(x, shape, strides, offset);
   if (!needs_grad({x})) return y;
-  return record(op, {x}, y, [op, whole = x.shape(), dense, dense_offset](const Tensor& dy) -> Grads { return {embed(op, dy, whole, dense, dense_offset)}; });
+  return record(op, {x}, y,
+                [op, whole = x.shape(), dense, dense_offset](const Tensor& dy) -> Grads {
+                  return {embed(op, dy, whole, dense, dense_offset)};
+                });
 }
 
 /// Strides that show x as `shape` without a copy, if there are any.
@@ -55,7 +68,8 @@ bool view_strides(const Tensor& x, const Shape& shape, Shape& strides) {
   std::int64_t run = 1, run_stride = x.dim() ? x.strides()[x.dim() - 1] : 1;
   for (int from = x.dim() - 1; from >= 0; --from) {
     run *= x.shape()[from];
-    const bool ends = from == 0 || (x.shape()[from - 1] != 1 && x.strides()[from - 1] != run * run_stride);
+    const bool ends =
+        from == 0 || (x.shape()[from - 1] != 1 && x.strides()[from - 1] != run * run_stride);
     if (!ends) continue;
     std::int64_t taken = 1;
     while (to >= 0 && (taken < run || shape[to] == 1)) {
@@ -80,7 +94,9 @@ Shape resolved(const char* op, const Tensor& x, const Shape& asked) {
   const std::int64_t known = checked_numel(op, shape, 1);
   bool ok = open < 0 ? known == x.numel() : known != 0 && x.numel() % known == 0;
   if (ok && open >= 0) shape[open] = x.numel() / known;
-  if (!ok) throw ShapeError(str(op, ": expected a shape of ", x.numel(), " elements, got ", asked, " for a tensor of shape ", x.shape()));
+  if (!ok)
+    throw ShapeError(str(op, ": expected a shape of ", x.numel(), " elements, got ", asked,
+                         " for a tensor of shape ", x.shape()));
   return shape;
 }
 
@@ -91,25 +107,28 @@ Tensor reshaped(const char* op, const Tensor& x, const Shape& shape, bool may_co
   if (x.numel() == 0) strides = contiguous_strides(shape);
   else if (!view_strides(x, shape, strides)) {
     if (!may_copy)
-      throw LayoutError(
-          str(op, ": expected a tensor whose strides allow shape ", shape, ", got shape ", x.shape(), ", strides ", x.strides(), "; use reshape"));
+      throw LayoutError(str(op, ": expected a tensor whose strides allow shape ", shape,
+                            ", got shape ", x.shape(), ", strides ", x.strides(), "; use reshape"));
     base = x.contiguous();
     strides = contiguous_strides(shape);
   }
   Tensor y = make_view(base, shape, strides, base.storage_offset());
   if (!needs_grad({base})) return y;
-  return record(op, {base}, y, [back = x.shape()](const Tensor& dy) -> Grads { return {dy.reshape(back)}; });
+  return record(op, {base}, y,
+                [back = x.shape()](const Tensor& dy) -> Grads { return {dy.reshape(back)}; });
 }
 
 }  // namespace
 }  // namespace ops
 
 Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
-  if (shape().rank() == 0) throw IndexError("select: expected a tensor with dimensions, got a scalar");
+  if (shape().rank() == 0)
+    throw IndexError("select: expected a tensor with dimensions, got a scalar");
   const int d = wrap_dim("select", dim, shape().rank());
   const std::int64_t size = shape()[d];
   if (index < -size || index >= size)
-    throw IndexError(str("select: expected an index in [", -size, ", ", size - 1, "] for dim ", d, " of ", shape(), ", got ", index));
+    throw IndexError(str("select: expected an index in [", -size, ", ", size - 1, "] for dim ", d,
+                         " of ", shape(), ", got ", index));
   Shape result = shape();
   result.erase(d);
   return ops::part("select", *this, result, d, index < 0 ? index + size : index, 1, true);
@@ -123,12 +142,16 @@ Tensor Tensor::operator[](const Tensor& index) const {
   }());
 }
 
-Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) const {
-  if (shape().rank() == 0) throw IndexError("slice: expected a tensor with dimensions, got a scalar");
+Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t end,
+                     std::int64_t step) const {
+  if (shape().rank() == 0)
+    throw IndexError("slice: expected a tensor with dimensions, got a scalar");
   if (step < 1) throw ArgumentError(str("slice: expected step >= 1, got ", step));
   const int d = wrap_dim("slice", dim, shape().rank());
   const std::int64_t size = shape()[d];
-  const auto clamp = [size](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? (i < -size ? 0 : i + size) : i, 0, size); };
+  const auto clamp = [size](std::int64_t i) {
+    return std::clamp<std::int64_t>(i < 0 ? (i < -size ? 0 : i + size) : i, 0, size);
+  };
   start = clamp(start);
   end = clamp(end);
   Shape result = shape();
@@ -137,11 +160,13 @@ Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t end, std
 }
 
 Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const {
-  if (shape().rank() == 0) throw IndexError("narrow: expected a tensor with dimensions, got a scalar");
+  if (shape().rank() == 0)
+    throw IndexError("narrow: expected a tensor with dimensions, got a scalar");
   const int d = wrap_dim("narrow", dim, shape().rank());
   const std::int64_t size = shape()[d], first = start < 0 ? start + size : start;
   if (first < 0 || length < 0 || first > size || length > size - first)
-    throw IndexError(str("narrow: expected a part of [0, ", size, ") of dim ", d, ", got start ", start, ", length ", length));
+    throw IndexError(str("narrow: expected a part of [0, ", size, ") of dim ", d, ", got start ",
+                         start, ", length ", length));
   Shape result = shape();
   result[d] = length;
   return ops::part("narrow", *this, result, d, first, 1, false);
@@ -160,11 +185,13 @@ Tensor Tensor::permute(const Shape& dims) const {
   }
   Tensor y = make_view(*this, result, steps, storage_offset());
   if (!needs_grad({*this})) return y;
-  return record("permute", {*this}, y, [inverse](const Tensor& dy) -> Grads { return {dy.permute(inverse)}; });
+  return record("permute", {*this}, y,
+                [inverse](const Tensor& dy) -> Grads { return {dy.permute(inverse)}; });
 }
 
 Tensor Tensor::transpose(std::int64_t a, std::int64_t b) const {
-  const int rank = shape().rank(), i = wrap_dim("transpose", a, rank), j = wrap_dim("transpose", b, rank);
+  const int rank = shape().rank(), i = wrap_dim("transpose", a, rank),
+            j = wrap_dim("transpose", b, rank);
   Shape dims;
   for (int d = 0; d < rank; ++d) dims.push_back(d == i ? j : d == j ? i : d);
   return permute(dims);
@@ -175,12 +202,19 @@ Tensor Tensor::t() const {
   return dim() < 2 ? *this : transpose(0, 1);
 }
 
-Tensor Tensor::reshape(const Shape& asked) const { return ops::reshaped("reshape", *this, ops::resolved("reshape", *this, asked), true); }
-Tensor Tensor::view(const Shape& asked) const { return ops::reshaped("view", *this, ops::resolved("view", *this, asked), false); }
+Tensor Tensor::reshape(const Shape& asked) const {
+  return ops::reshaped("reshape", *this, ops::resolved("reshape", *this, asked), true);
+}
+Tensor Tensor::view(const Shape& asked) const {
+  return ops::reshaped("view", *this, ops::resolved("view", *this, asked), false);
+}
 
 Tensor Tensor::flatten(std::int64_t start, std::int64_t end) const {
-  const int rank = shape().rank(), a = wrap_dim("flatten", start, rank), b = wrap_dim("flatten", end, rank);
-  if (a > b) throw ShapeError(str("flatten: expected start <= end, got ", start, " and ", end, " for ", shape()));
+  const int rank = shape().rank(), a = wrap_dim("flatten", start, rank),
+            b = wrap_dim("flatten", end, rank);
+  if (a > b)
+    throw ShapeError(
+        str("flatten: expected start <= end, got ", start, " and ", end, " for ", shape()));
   if (rank == 0) return reshape({1});
   Shape result;
   for (int d = 0; d < rank; ++d) {
@@ -212,18 +246,22 @@ Tensor Tensor::unsqueeze(std::int64_t dim) const {
 
 Tensor Tensor::expand(const Shape& asked) const {
   const int extra = asked.rank() - shape().rank();
-  if (extra < 0) throw ShapeError(str("expand: expected at least ", shape().rank(), " sizes, got ", asked));
+  if (extra < 0)
+    throw ShapeError(str("expand: expected at least ", shape().rank(), " sizes, got ", asked));
   Shape result = asked, steps = Shape::filled(asked.rank(), 0);
   for (int i = 0; i < asked.rank(); ++i) {
     const std::int64_t own = i < extra ? 1 : shape()[i - extra];
     if (result[i] == -1 && i >= extra) result[i] = own;
-    if (result[i] < 0 || (own != 1 && own != result[i])) throw ShapeError(str("expand: expected a shape that ", shape(), " broadcasts to, got ", asked));
+    if (result[i] < 0 || (own != 1 && own != result[i]))
+      throw ShapeError(
+          str("expand: expected a shape that ", shape(), " broadcasts to, got ", asked));
     if (i >= extra && (own != 1 || result[i] == 1)) steps[i] = strides()[i - extra];
   }
   if (result == shape()) return *this;
   Tensor y = make_view(*this, result, steps, storage_offset());
   if (!needs_grad({*this})) return y;
-  return record("expand", {*this}, y, [back = shape()](const Tensor& dy) -> Grads { return {ops::sum_to(dy, back)}; });
+  return record("expand", {*this}, y,
+                [back = shape()](const Tensor& dy) -> Grads { return {ops::sum_to(dy, back)}; });
 }
 
 }  // namespace braid

@@ -9,7 +9,8 @@ void replace_body(const Tensor& into, const Tensor& from) noexcept {
   to.strides = of.strides;
   to.offset = of.offset;
   to.numel = of.numel;
-  of.storage->raise_version(to.storage->version() + 1);  // whatever was saved of the old numbers sees that they are not these
+  // whatever was saved of the old numbers sees that they are not these
+  of.storage->raise_version(to.storage->version() + 1);
   to.storage = of.storage;
   to.dtype = of.dtype;
   to.device = of.device;

@@ -25,7 +25,8 @@ struct Registry {
 
 std::mutex registry_mutex;
 std::atomic<Registry*> registry_pointer{nullptr};  // never deleted: tensors may die after main
-int requested_cpu_devices = 0;                     // by set_cpu_device_count; guarded by registry_mutex
+// by set_cpu_device_count; guarded by registry_mutex
+int requested_cpu_devices = 0;
 std::atomic<int> requested_threads{0};
 
 std::optional<int> env_int(const char* name, int low, int high) {
@@ -35,7 +36,8 @@ std::optional<int> env_int(const char* name, int low, int high) {
   const std::string_view view(text);
   const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
   if (error != std::errc() || end != view.data() + view.size() || value < low || value > high)
-    throw DeviceError(str(name, ": expected a number from ", low, " to ", high, ", got '", view.substr(0, 64), "'"));
+    throw DeviceError(str(name, ": expected a number from ", low, " to ", high, ", got '",
+                          view.substr(0, 64), "'"));
   return value;
 }
 
@@ -43,23 +45,29 @@ Registry* make_registry() {
   const std::lock_guard lock(registry_mutex);
   if (Registry* r = registry_pointer.load(std::memory_order_acquire)) return r;
   auto r = std::make_unique<Registry>();
-  const int cpus = requested_cpu_devices ? requested_cpu_devices : env_int("BRAID_CPU_DEVICES", 1, kMaxDevices).value_or(1);
-  (void)env_int("BRAID_THREADS", 1, kMaxThreads);  // a wrong one is an error at the first use of a device, not at the first large kernel
+  const int cpus = requested_cpu_devices ? requested_cpu_devices
+                                         : env_int("BRAID_CPU_DEVICES", 1, kMaxDevices).value_or(1);
+  // a wrong one is an error at the first use of a device, not at the first large kernel
+  (void)env_int("BRAID_THREADS", 1, kMaxThreads);
   r->backends = built_in_backends(cpus);
   for (const auto& backend : r->backends) {
     const auto type = static_cast<int>(backend->type());
     const int n = backend->device_count();
-    if (n > kMaxDevices) throw DeviceError(str(backend->name(), ": expected at most ", kMaxDevices, " devices, got ", n));
+    if (n > kMaxDevices)
+      throw DeviceError(
+          str(backend->name(), ": expected at most ", kMaxDevices, " devices, got ", n));
     r->count[type] = n;
     for (int i = 0; i < n; ++i) {
       DeviceBackend& device = backend->device(i);
-      r->contexts[type][i] = {&device, &device.kernels(), &device.default_stream(), device.host_memory()};
+      r->contexts[type][i] = {&device, &device.kernels(), &device.default_stream(),
+                              device.host_memory()};
     }
   }
   r->default_device = r->count[1] > 0 ? Device(DeviceType::cuda, 0) : Device(DeviceType::cpu, 0);
   if (const char* name = std::getenv("BRAID_DEVICE"); name && *name) {
     const Device asked(name);
-    if (asked.index() >= r->count[static_cast<int>(asked.type())]) throw DeviceError(str("BRAID_DEVICE: expected a device that exists, got ", asked));
+    if (asked.index() >= r->count[static_cast<int>(asked.type())])
+      throw DeviceError(str("BRAID_DEVICE: expected a device that exists, got ", asked));
     r->default_device = asked;
   }
   registry_pointer.store(r.get(), std::memory_order_release);
@@ -74,7 +82,8 @@ Registry& registry() {
 [[noreturn]] void unknown_device(const Registry& r, Device device) {
   std::string known;
   for (int type = 0; type < 2; ++type)
-    for (int i = 0; i < r.count[type]; ++i) known += str(known.empty() ? "" : ", ", Device(static_cast<DeviceType>(type), i));
+    for (int i = 0; i < r.count[type]; ++i)
+      known += str(known.empty() ? "" : ", ", Device(static_cast<DeviceType>(type), i));
   throw DeviceError(str("device: expected one of ", known, ", got ", device));
 }
 
@@ -94,7 +103,9 @@ Stream& current_stream(Device device) {
 }
 
 namespace detail {
-void no_kernel(const char* op, Device device) { throw DeviceError(str(op, ": expected a device with a kernel for it, got ", device)); }
+void no_kernel(const char* op, Device device) {
+  throw DeviceError(str(op, ": expected a device with a kernel for it, got ", device));
+}
 }  // namespace detail
 
 Device default_device() { return registry().default_device; }
@@ -109,23 +120,31 @@ std::vector<Device> devices() { return devices(default_device().type()); }
 
 void set_cpu_device_count(int count) {
   const std::lock_guard lock(registry_mutex);
-  if (count < 1 || count > kMaxDevices) throw DeviceError(str("set_cpu_device_count: expected a number from 1 to ", kMaxDevices, ", got ", count));
+  if (count < 1 || count > kMaxDevices)
+    throw DeviceError(
+        str("set_cpu_device_count: expected a number from 1 to ", kMaxDevices, ", got ", count));
   if (const Registry* r = registry_pointer.load(std::memory_order_acquire))
-    throw DeviceError(str("set_cpu_device_count: expected a call before the first use of a device, got ", count, " with ", r->count[0], " CPU devices in use"));
+    throw DeviceError(
+        str("set_cpu_device_count: expected a call before the first use of a device, got ", count,
+            " with ", r->count[0], " CPU devices in use"));
   requested_cpu_devices = count;
 }
 
 int num_threads() {
   if (const int n = requested_threads.load(std::memory_order_relaxed)) return n;
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // inside the affinity mask
-  const int n = env_int("BRAID_THREADS", 1, kMaxThreads).value_or(std::max(1, cores / device_count(DeviceType::cpu)));
+  // inside the affinity mask
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int n = env_int("BRAID_THREADS", 1, kMaxThreads)
+                    .value_or(std::max(1, cores / device_count(DeviceType::cpu)));
   int expected = 0;
   requested_threads.compare_exchange_strong(expected, n);
   return requested_threads.load(std::memory_order_relaxed);
 }
 
 void set_num_threads(int count) {
-  if (count < 1 || count > kMaxThreads) throw ArgumentError(str("set_num_threads: expected a number from 1 to ", kMaxThreads, ", got ", count));
+  if (count < 1 || count > kMaxThreads)
+    throw ArgumentError(
+        str("set_num_threads: expected a number from 1 to ", kMaxThreads, ", got ", count));
   requested_threads.store(count, std::memory_order_relaxed);
 }
 
@@ -138,8 +157,12 @@ void synchronize(Device device) {
 
 MemoryStats memory_stats(Device device) { return device_context(device).backend->memory_stats(); }
 void reset_peak_memory(Device device) { device_context(device).backend->reset_peak_memory(); }
-void set_memory_capacity(Device device, std::size_t bytes) { device_context(device).backend->set_memory_capacity(bytes); }
+void set_memory_capacity(Device device, std::size_t bytes) {
+  device_context(device).backend->set_memory_capacity(bytes);
+}
 void empty_cache(Device device) { device_context(device).backend->empty_cache(); }
-void fail_allocation(Device device, std::uint64_t k, bool persistent) { device_context(device).backend->fail_allocation(k, persistent); }
+void fail_allocation(Device device, std::uint64_t k, bool persistent) {
+  device_context(device).backend->fail_allocation(k, persistent);
+}
 
 }  // namespace braid

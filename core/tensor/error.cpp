@@ -12,14 +12,17 @@
 namespace braid {
 namespace {
 
-std::string memory_text(Device device, std::size_t requested, std::size_t in_use, std::size_t cached, std::size_t capacity, std::string_view why) {
-  std::string text = str(device, ": allocate: expected ", requested, " free bytes, got ", in_use, " in use, ", cached, " cached, capacity ");
+std::string memory_text(Device device, std::size_t requested, std::size_t in_use,
+                        std::size_t cached, std::size_t capacity, std::string_view why) {
+  std::string text = str(device, ": allocate: expected ", requested, " free bytes, got ", in_use,
+                         " in use, ", cached, " cached, capacity ");
   text += capacity ? str(capacity) : str("unlimited");
   if (!why.empty()) text += str(" (", why, ")");
   return text;
 }
 
-std::string io_text(const std::string& path, const std::string& operation, int error_number, std::int64_t offset, std::string_view detail) {
+std::string io_text(const std::string& path, const std::string& operation, int error_number,
+                    std::int64_t offset, std::string_view detail) {
   std::string text = str(operation, ": ", path);
   if (offset >= 0) text += str(" at byte ", offset);
   if (error_number) text += str(": ", std::strerror(error_number));
@@ -28,50 +31,75 @@ std::string io_text(const std::string& path, const std::string& operation, int e
 }
 
 std::string replica_text(const std::vector<ReplicaError::Failure>& failures) {
-  if (failures.empty()) throw InternalError("ReplicaError: expected at least one failure, got none");
+  if (failures.empty())
+    throw InternalError("ReplicaError: expected at least one failure, got none");
   const auto& first = failures.front();
-  std::string text = str("Caught ", first.type, " in replica ", first.index, " on device ", first.device, ": ", first.message);
+  std::string text = str("Caught ", first.type, " in replica ", first.index, " on device ",
+                         first.device, ": ", first.message);
   for (std::size_t i = 1; i < failures.size(); ++i)
-    text += str("\n  also ", failures[i].type, " in replica ", failures[i].index, " on device ", failures[i].device, ": ", failures[i].message);
+    text += str("\n  also ", failures[i].type, " in replica ", failures[i].index, " on device ",
+                failures[i].device, ": ", failures[i].message);
   return text;
 }
 
 std::mutex warning_mutex;
 std::function<void(std::string_view)>& warning_handler() {
-  static auto* handler = new std::function<void(std::string_view)>;  // leaked: threads may warn while the process ends
+  // leaked: threads may warn while the process ends
+  static auto* handler = new std::function<void(std::string_view)>;
   return *handler;
 }
 
 }  // namespace
 
-OutOfMemoryError::OutOfMemoryError(Device d, std::size_t r, std::size_t u, std::size_t c, std::size_t k, std::string_view why)
-    : Error(memory_text(d, r, u, c, k, why)), device(d), requested(r), in_use(u), cached(c), capacity(k) {}
+OutOfMemoryError::OutOfMemoryError(Device d, std::size_t r, std::size_t u, std::size_t c,
+                                   std::size_t k, std::string_view why)
+    : Error(memory_text(d, r, u, c, k, why)),
+      device(d),
+      requested(r),
+      in_use(u),
+      cached(c),
+      capacity(k) {}
 
 IoError::IoError(std::string p, std::string o, int e, std::int64_t at, std::string_view detail)
-    : Error(io_text(p, o, e, at, detail)), path(std::move(p)), operation(std::move(o)), error_number(e), offset(at) {}
+    : Error(io_text(p, o, e, at, detail)),
+      path(std::move(p)),
+      operation(std::move(o)),
+      error_number(e),
+      offset(at) {}
 
 IoError::IoError(std::string message, std::string p, std::string o, std::int64_t at)
-    : Error(std::move(message)), path(std::move(p)), operation(std::move(o)), error_number(0), offset(at) {}
+    : Error(std::move(message)),
+      path(std::move(p)),
+      operation(std::move(o)),
+      error_number(0),
+      offset(at) {}
 
-bool IoError::retryable() const noexcept { return error_number == ENOSPC || error_number == EDQUOT; }
+bool IoError::retryable() const noexcept {
+  return error_number == ENOSPC || error_number == EDQUOT;
+}
 
-FormatError::FormatError(std::string p, std::int64_t at, std::string f, std::string e, std::string g)
+FormatError::FormatError(std::string p, std::int64_t at, std::string f, std::string e,
+                         std::string g)
     : IoError(str(p, ": ", f, ": expected ", e, ", got ", g, " (byte ", at, ")"), p, "parse", at),
       field(std::move(f)),
       expected(std::move(e)),
       got(std::move(g)) {}
 
-ReplicaError::ReplicaError(std::vector<Failure> f) : Error(replica_text(f)), failures(std::move(f)) {}
+ReplicaError::ReplicaError(std::vector<Failure> f)
+    : Error(replica_text(f)), failures(std::move(f)) {}
 
 std::string exception_type(const std::exception_ptr& e) {
   try {
     std::rethrow_exception(e);
   } catch (const std::exception& x) {
     int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(typeid(x).name(), nullptr, nullptr, &status), std::free);
+    const std::unique_ptr<char, void (*)(void*)> name(
+        abi::__cxa_demangle(typeid(x).name(), nullptr, nullptr, &status), std::free);
     std::string text = status == 0 ? name.get() : typeid(x).name();
-    constexpr std::string_view kNested = "std::_Nested_exception<";  // what std::throw_with_nested makes of a type
-    if (text.starts_with(kNested) && text.ends_with('>')) text = text.substr(kNested.size(), text.size() - kNested.size() - 1);
+    // what std::throw_with_nested makes of a type
+    constexpr std::string_view kNested = "std::_Nested_exception<";
+    if (text.starts_with(kNested) && text.ends_with('>'))
+      text = text.substr(kNested.size(), text.size() - kNested.size() - 1);
     if (text.starts_with("braid::")) text.erase(0, 7);
     return text;
   } catch (...) {
@@ -100,7 +128,8 @@ void warn(std::string_view message) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-std::function<void(std::string_view)> set_warning_handler(std::function<void(std::string_view)> handler) {
+std::function<void(std::string_view)> set_warning_handler(
+    std::function<void(std::string_view)> handler) {
   const std::lock_guard lock(warning_mutex);
   std::swap(handler, warning_handler());
   return handler;

@@ -12,7 +12,8 @@
 #include <braid/core/ops/join.hpp>
 #include <braid/core/tensor.hpp>
 
-// Tensors as PyTorch prints them (the rules of its torch/_tensor_str.py, with Braid's words: true, size=[0, 3], dtype=float64).
+// Tensors as PyTorch prints them (the rules of its torch/_tensor_str.py, with Braid's words: true,
+// size=[0, 3], dtype=float64).
 namespace braid {
 namespace {
 
@@ -28,12 +29,15 @@ struct Elements {
   const char* data = nullptr;
   DType dtype = DType::float32;
   int rank = 0;
-  std::int64_t shown[kMaxRank] = {};   // items printed along a dim
-  std::int64_t jump[kMaxRank] = {};    // elements left out after the first kEdge items, 0 if none are
+  std::int64_t shown[kMaxRank] = {};  // items printed along a dim
+  // elements left out after the first kEdge items, 0 if none are
+  std::int64_t jump[kMaxRank] = {};
   std::int64_t stride[kMaxRank] = {};  // in elements
   bool elided[kMaxRank] = {};          // `...` stands after the first kEdge items
 
-  [[nodiscard]] std::int64_t step(int dim, std::int64_t i) const { return (i < kEdge ? i : i + jump[dim]) * stride[dim]; }
+  [[nodiscard]] std::int64_t step(int dim, std::int64_t i) const {
+    return (i < kEdge ? i : i + jump[dim]) * stride[dim];
+  }
 };
 
 Elements elements_of(const Tensor& t) {
@@ -62,8 +66,7 @@ Elements elements_of(const Tensor& t) {
   return e;
 }
 
-template <class T>
-T load(const Elements& e, std::int64_t offset) {
+template <class T> T load(const Elements& e, std::int64_t offset) {
   T value;
   std::memcpy(&value, e.data + offset * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
   return value;
@@ -78,21 +81,24 @@ std::int64_t integer_at(const Elements& e, std::int64_t offset) {
 double floating_at(const Elements& e, std::int64_t offset) {
   if (e.dtype == DType::float64) return load<double>(e, offset);
   if (e.dtype == DType::float32) return static_cast<double>(load<float>(e, offset));
-  if (e.dtype == DType::float16) return static_cast<double>(static_cast<float>(load<float16>(e, offset)));
+  if (e.dtype == DType::float16)
+    return static_cast<double>(static_cast<float>(load<float16>(e, offset)));
   return static_cast<double>(static_cast<float>(load<bfloat16>(e, offset)));
 }
 
 template <class F>
 void for_each_offset(const Elements& e, int dim, std::int64_t offset, const F& f) {
   if (dim == e.rank) return f(offset);
-  for (std::int64_t i = 0; i < e.shown[dim]; ++i) for_each_offset(e, dim + 1, offset + e.step(dim, i), f);
+  for (std::int64_t i = 0; i < e.shown[dim]; ++i)
+    for_each_offset(e, dim + 1, offset + e.step(dim, i), f);
 }
 
 /// to_chars and not printf: the decimal point does not depend on the locale.
 std::string number(double value, std::chars_format format, int precision) {
   if (std::isnan(value)) return "nan";
   char text[512];  // DBL_MAX has 309 digits
-  const std::to_chars_result end = std::to_chars(text, text + sizeof text, value, format, precision);
+  const std::to_chars_result end =
+      std::to_chars(text, text + sizeof text, value, format, precision);
   return {text, end.ptr};
 }
 
@@ -135,7 +141,8 @@ class Format {
   }
 
   [[nodiscard]] std::string text(std::int64_t offset) const {
-    if (elements_.dtype == DType::bool_) return integer_at(elements_, offset) != 0 ? "true" : "false";
+    if (elements_.dtype == DType::bool_)
+      return integer_at(elements_, offset) != 0 ? "true" : "false";
     if (!is_floating(elements_.dtype)) return std::to_string(integer_at(elements_, offset));
     const double value = floating_at(elements_, offset);
     if (scientific_) return number(value, std::chars_format::scientific, kPrecision);
@@ -149,9 +156,11 @@ class Format {
   bool scientific_ = false;
 };
 
-void write_row(std::string& out, const Elements& e, const Format& format, std::int64_t offset, std::size_t indent) {
+void write_row(std::string& out, const Elements& e, const Format& format, std::int64_t offset,
+               std::size_t indent) {
   const int dim = e.rank - 1;
-  const std::size_t per_line = std::max<std::size_t>(1, (kLineWidth - std::min(indent, kLineWidth)) / (format.width() + 2));
+  const std::size_t per_line =
+      std::max<std::size_t>(1, (kLineWidth - std::min(indent, kLineWidth)) / (format.width() + 2));
   std::size_t written = 0;
   const auto separate = [&] {
     if (written != 0 && written % per_line == 0) out.append(",\n").append(indent + 1, ' ');
@@ -170,9 +179,14 @@ void write_row(std::string& out, const Elements& e, const Format& format, std::i
   out += ']';
 }
 
-void write_block(std::string& out, const Elements& e, const Format& format, int dim, std::int64_t offset, std::size_t indent) {
+void write_block(std::string& out, const Elements& e, const Format& format, int dim,
+                 std::int64_t offset, std::size_t indent) {
   if (dim == e.rank - 1) return write_row(out, e, format, offset, indent);
-  const auto separate = [&] { out.append(",").append(static_cast<std::size_t>(e.rank - 1 - dim), '\n').append(indent + 1, ' '); };
+  const auto separate = [&] {
+    out.append(",")
+        .append(static_cast<std::size_t>(e.rank - 1 - dim), '\n')
+        .append(indent + 1, ' ');
+  };
   out += '[';
   for (std::int64_t i = 0; i < e.shown[dim]; ++i) {
     if (i != 0) separate();
@@ -225,7 +239,9 @@ std::ostream& operator<<(std::ostream& out, const Tensor& t) {
   if (t.device() != Device()) suffixes.add(str("device='", t.device(), "'"));
   if (empty && t.dim() != 1) suffixes.add(str("size=", t.shape()));
   // An empty tensor has no elements that show what they are.
-  const bool shown_by_elements = t.dtype() == DType::float32 || (!empty && (t.dtype() == DType::int64 || t.dtype() == DType::bool_));
+  const bool shown_by_elements =
+      t.dtype() == DType::float32 ||
+      (!empty && (t.dtype() == DType::int64 || t.dtype() == DType::bool_));
   if (!shown_by_elements) suffixes.add(str("dtype=", t.dtype()));
   if (t.impl()->grad_fn) suffixes.add(str("grad_fn=<", t.impl()->grad_fn->name(), ">"));
   else if (t.requires_grad()) suffixes.add("requires_grad=true");

@@ -6,11 +6,7 @@
 #include <braid/core/print_capture.hpp>
 
 namespace braid {
-namespace {
-
-thread_local std::string* captured = nullptr;
-
-}  // namespace
+namespace { thread_local std::string* captured = nullptr; }  // namespace
 
 PrintCapture::PrintCapture(std::string& text) noexcept : outer_(std::exchange(captured, &text)) {}
 PrintCapture::~PrintCapture() { captured = outer_; }

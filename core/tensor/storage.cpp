@@ -10,7 +10,8 @@
 namespace braid {
 
 struct Storage::Streams {
-  std::shared_ptr<Stream> home;                 // whose order the memory follows; null: the device's own
+  // whose order the memory follows; null: the device's own
+  std::shared_ptr<Stream> home;
   std::vector<std::shared_ptr<Stream>> others;  // where it is used too
 };
 
@@ -31,7 +32,8 @@ Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
   if (bytes) {  // an empty tensor has no memory
     Stream& stream = thread_state().streams ? current_stream(device) : *context.stream;
     std::unique_ptr<Streams> streams;
-    if (&stream != context.stream && !context.host_memory) streams.reset(new Streams{share(stream), {}});
+    if (&stream != context.stream && !context.host_memory)
+      streams.reset(new Streams{share(stream), {}});
     const Block block = context.backend->allocate(bytes, stream);
     s->streams_ = streams.release();
     s->data_ = block.data;
@@ -41,7 +43,8 @@ Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
   return s;
 }
 
-Ref<Storage> Storage::wrap(void* data, std::size_t bytes, Device device, std::function<void()> deleter) {
+Ref<Storage> Storage::wrap(void* data, std::size_t bytes, Device device,
+                           std::function<void()> deleter) {
   (void)device_context(device);  // must exist
   Ref<Storage> s(new Storage);
   s->kind_ = Kind::wrapped;
@@ -55,7 +58,8 @@ Ref<Storage> Storage::wrap(void* data, std::size_t bytes, Device device, std::fu
 
 Ref<Storage> Storage::slice(const Ref<Storage>& whole, std::size_t offset, std::size_t bytes) {
   if (offset > whole->bytes_ || bytes > whole->bytes_ - offset)
-    throw InternalError(str("Storage::slice: expected a part of ", whole->bytes_, " bytes, got ", bytes, " at ", offset));
+    throw InternalError(str("Storage::slice: expected a part of ", whole->bytes_, " bytes, got ",
+                            bytes, " at ", offset));
   Ref<Storage> s(new Storage);
   s->kind_ = Kind::slice;
   s->device_ = whole->device_;
@@ -74,7 +78,9 @@ std::uint64_t Storage::id() const noexcept {
 }
 
 void Storage::record_stream(Stream& stream) {
-  if (stream.device() != device_) throw DeviceError(str("record_stream: expected a stream of the tensor's device ", device_, ", got one of ", stream.device()));
+  if (stream.device() != device_)
+    throw DeviceError(str("record_stream: expected a stream of the tensor's device ", device_,
+                          ", got one of ", stream.device()));
   if (kind_ == Kind::slice) return whole_->record_stream(stream);
   const DeviceContext& context = device_context(device_);
   if (kind_ == Kind::wrapped || !data_ || context.host_memory) return;
@@ -83,7 +89,8 @@ void Storage::record_stream(Stream& stream) {
   if (&stream == home) return;
   if (!streams_) streams_ = new Streams;
   const auto same = [&](const std::shared_ptr<Stream>& other) { return other.get() == &stream; };
-  if (std::none_of(streams_->others.begin(), streams_->others.end(), same)) streams_->others.push_back(share(stream));
+  if (std::none_of(streams_->others.begin(), streams_->others.end(), same))
+    streams_->others.push_back(share(stream));
 }
 
 // The memory's stream goes on after the others that use it, and takes it back.
@@ -110,7 +117,8 @@ void Storage::destroy() const noexcept {
   } else if (deleter_) {
     try {
       (*deleter_)();
-    } catch (...) {  // a destructor does not throw; the owner's deleter failed after we were done with the memory
+    } catch (...) {
+      // a destructor does not throw; the owner's deleter failed after we were done with the memory
       warn("from_blob: the deleter threw an exception; it was dropped");
     }
     delete deleter_;

@@ -15,7 +15,9 @@ TensorImpl::~TensorImpl() {
 }
 
 namespace detail {
-void undefined_tensor() { throw ArgumentError("tensor: expected a defined tensor, got an undefined one"); }
+void undefined_tensor() {
+  throw ArgumentError("tensor: expected a defined tensor, got an undefined one");
+}
 
 bool dense(const Shape& shape, const Shape& strides) noexcept {
   std::int64_t step = 1;
@@ -40,23 +42,28 @@ Tensor make_tensor(const Shape& shape, DType dtype, Device device) {
   return Tensor(std::move(impl));
 }
 
-Tensor make_tensor_on(const Ref<Storage>& storage, const Shape& shape, const Shape& strides, std::int64_t offset, DType dtype) {
+Tensor make_tensor_on(const Ref<Storage>& storage, const Shape& shape, const Shape& strides,
+                      std::int64_t offset, DType dtype) {
   const std::int64_t n = checked_numel("view", shape, size_of(dtype));
-  if (strides.rank() != shape.rank()) throw ShapeError(str("view: expected ", shape.rank(), " strides, got ", strides));
-  // Last element that can be reached, with overflow checks: kernels trust extents, so this is the one place that decides.
+  if (strides.rank() != shape.rank())
+    throw ShapeError(str("view: expected ", shape.rank(), " strides, got ", strides));
+  // Last element that can be reached, with overflow checks: kernels trust extents, so this is the
+  // one place that decides.
   bool ok = offset >= 0;
   std::int64_t last = offset;
   for (int i = 0; i < shape.rank(); ++i) {
     ok = ok && strides[i] >= 0;
     if (n == 0 || shape[i] <= 1) continue;
     std::int64_t reach = 0;
-    ok = ok && !__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) && !__builtin_add_overflow(last, reach, &last);
+    ok = ok && !__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) &&
+         !__builtin_add_overflow(last, reach, &last);
   }
   const auto available = static_cast<std::int64_t>(storage->bytes() / size_of(dtype));
   ok = ok && (n == 0 ? offset <= available : last < available);
   if (!ok)
-    throw ShapeError(
-        str("view: expected elements inside a storage of ", available, " ", dtype, " elements, got shape ", shape, ", strides ", strides, ", offset ", offset));
+    throw ShapeError(str("view: expected elements inside a storage of ", available, " ", dtype,
+                         " elements, got shape ", shape, ", strides ", strides, ", offset ",
+                         offset));
   Ref<TensorImpl> impl(new TensorImpl);
   impl->shape = shape;
   impl->strides = strides;
@@ -69,26 +76,32 @@ Tensor make_tensor_on(const Ref<Storage>& storage, const Shape& shape, const Sha
   return Tensor(std::move(impl));
 }
 
-Tensor make_view(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset) {
+Tensor make_view(const Tensor& base, const Shape& shape, const Shape& strides,
+                 std::int64_t offset) {
   Tensor view = make_tensor_on(base.storage(), shape, strides, offset, base.dtype());
   view.id()->is_view = true;
-  if (!base.id()->has_views.load(std::memory_order_relaxed)) base.id()->has_views.store(true, std::memory_order_relaxed);
+  if (!base.id()->has_views.load(std::memory_order_relaxed))
+    base.id()->has_views.store(true, std::memory_order_relaxed);
   return view;
 }
 
 std::int64_t Tensor::size(std::int64_t dim) const {
   const Shape& s = shape();
-  if (s.rank() == 0) throw IndexError(str("size: expected a tensor with dimensions, got a scalar (dim ", dim, ")"));
+  if (s.rank() == 0)
+    throw IndexError(str("size: expected a tensor with dimensions, got a scalar (dim ", dim, ")"));
   return s[wrap_dim("size", dim, s.rank())];
 }
 
 const Tensor& Tensor::requires_grad_(bool on) const {
   TensorImpl& t = detail::defined(impl_);
   if (t.grad_fn) {
-    if (!on) throw AutogradError(str("requires_grad_: expected a leaf, got the output of ", t.grad_fn->name(), "; use detach()"));
+    if (!on)
+      throw AutogradError(str("requires_grad_: expected a leaf, got the output of ",
+                              t.grad_fn->name(), "; use detach()"));
     return *this;
   }
-  if (on && !is_floating(t.dtype)) throw DTypeError(str("requires_grad_: expected a floating point tensor, got ", t.dtype));
+  if (on && !is_floating(t.dtype))
+    throw DTypeError(str("requires_grad_: expected a floating point tensor, got ", t.dtype));
   t.requires_grad = on;
   return *this;
 }
@@ -98,9 +111,13 @@ Tensor Tensor::grad() const { return Tensor(detail::defined(impl_).grad); }
 void Tensor::set_grad(const Tensor& grad) const {
   TensorImpl& t = detail::defined(impl_);
   if (grad.defined()) {
-    if (grad.shape() != t.shape) throw ShapeError(str("set_grad: expected shape ", t.shape, ", got ", grad.shape()));
-    if (grad.dtype() != t.dtype) throw DTypeError(str("set_grad: expected ", t.dtype, ", got ", grad.dtype()));
-    if (grad.device() != t.device) throw DeviceError(str("set_grad: expected a tensor on ", t.device, ", got one on ", grad.device()));
+    if (grad.shape() != t.shape)
+      throw ShapeError(str("set_grad: expected shape ", t.shape, ", got ", grad.shape()));
+    if (grad.dtype() != t.dtype)
+      throw DTypeError(str("set_grad: expected ", t.dtype, ", got ", grad.dtype()));
+    if (grad.device() != t.device)
+      throw DeviceError(
+          str("set_grad: expected a tensor on ", t.device, ", got one on ", grad.device()));
   }
   t.grad = grad.impl();
 }
@@ -121,8 +138,11 @@ Tensor Tensor::detach() const {
 
 void* Tensor::data_as(DType dtype, bool written) const {
   const TensorImpl& t = detail::defined(impl_);
-  if (t.dtype != dtype) throw DTypeError(str("data: expected the tensor's own type ", t.dtype, ", got ", dtype));
-  if (!device_context(t.device).host_memory) throw DeviceError(str("data: expected memory of the host, got ", t.device, "; use to(\"cpu\")"));
+  if (t.dtype != dtype)
+    throw DTypeError(str("data: expected the tensor's own type ", t.dtype, ", got ", dtype));
+  if (!device_context(t.device).host_memory)
+    throw DeviceError(
+        str("data: expected memory of the host, got ", t.device, "; use to(\"cpu\")"));
   if (written) t.storage->expose();
   return t.data();
 }

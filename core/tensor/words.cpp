@@ -17,22 +17,29 @@ Device::Device(std::string_view name) {
     const std::string_view digits = name.substr(colon + 1);
     int index = -1;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    ok = ok && error == std::errc() && end == digits.data() + digits.size() && index >= 0 && index < 1024 && digits.front() != '-' &&
-         (digits.size() == 1 || digits.front() != '0');
+    ok = ok && error == std::errc() && end == digits.data() + digits.size() && index >= 0 &&
+         index < 1024 && digits.front() != '-' && (digits.size() == 1 || digits.front() != '0');
     index_ = static_cast<std::int16_t>(index);
   }
-  if (!ok) throw DeviceError(str("device: expected cpu, cpu:<index>, cuda or cuda:<index>, got '", name.substr(0, 64), "'"));
+  if (!ok)
+    throw DeviceError(str("device: expected cpu, cpu:<index>, cuda or cuda:<index>, got '",
+                          name.substr(0, 64), "'"));
 }
 
-std::ostream& operator<<(std::ostream& out, const Device& d) { return out << (d.type() == DeviceType::cuda ? "cuda:" : "cpu:") << d.index(); }
+std::ostream& operator<<(std::ostream& out, const Device& d) {
+  return out << (d.type() == DeviceType::cuda ? "cuda:" : "cpu:") << d.index();
+}
 
 std::string_view name_of(DType t) noexcept {
-  constexpr std::string_view names[kDTypeCount] = {"bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"};
+  constexpr std::string_view names[kDTypeCount] = {"bool",    "uint8",    "int32",   "int64",
+                                                   "float16", "bfloat16", "float32", "float64"};
   return names[static_cast<int>(t)];
 }
 std::ostream& operator<<(std::ostream& out, DType t) { return out << name_of(t); }
 
-void Shape::too_many(std::size_t rank) { throw ShapeError(str("shape: expected at most ", kMaxRank, " dimensions, got ", rank)); }
+void Shape::too_many(std::size_t rank) {
+  throw ShapeError(str("shape: expected at most ", kMaxRank, " dimensions, got ", rank));
+}
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {
   out << '[';
@@ -47,7 +54,10 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
     std::int64_t& size = result[result.rank() - i];
     const std::int64_t o = other[other.rank() - i];
     if (size == o || o == 1) continue;
-    if (size != 1) throw ShapeError(str(op, ": expected shapes that broadcast (sizes equal or 1, from the right), got ", a, " and ", b));
+    if (size != 1)
+      throw ShapeError(
+          str(op, ": expected shapes that broadcast (sizes equal or 1, from the right), got ", a,
+              " and ", b));
     size = o;
   }
   return result;
@@ -64,13 +74,16 @@ std::int64_t checked_numel(const char* op, const Shape& shape, std::size_t eleme
   }
   std::int64_t bytes = 0;
   overflow |= __builtin_mul_overflow(product, static_cast<std::int64_t>(element_size), &bytes);
-  if (overflow) throw ShapeError(str(op, ": expected at most 2^63 - 1 bytes, got ", shape, " elements of ", element_size, " bytes"));
+  if (overflow)
+    throw ShapeError(str(op, ": expected at most 2^63 - 1 bytes, got ", shape, " elements of ",
+                         element_size, " bytes"));
   return empty ? 0 : product;
 }
 
 int wrap_dim(const char* op, std::int64_t dim, int rank) {
   const std::int64_t r = rank > 0 ? rank : 1;
-  if (dim < -r || dim >= r) throw IndexError(str(op, ": expected a dim in [", -r, ", ", r - 1, "], got ", dim));
+  if (dim < -r || dim >= r)
+    throw IndexError(str(op, ": expected a dim in [", -r, ", ", r - 1, "], got ", dim));
   return static_cast<int>(dim < 0 ? dim + r : dim);
 }
 

@@ -1,4 +1,5 @@
-// One worker thread a device, kept for the process: it spins for a moment after each job, then sleeps.
+// One worker thread a device, kept for the process: it spins for a moment after each job, then
+// sleeps.
 #include <braid/core/worker.hpp>
 
 #include <pthread.h>
@@ -16,7 +17,8 @@
 namespace braid {
 namespace {
 
-constexpr int kSpins = 4000;  // about 20 us: longer than the gap between two phases of a step, shorter than a time slice
+// about 20 us: longer than the gap between two phases of a step, shorter than a time slice
+constexpr int kSpins = 4000;
 
 inline void pause() noexcept {
 #if defined(__x86_64__)
@@ -58,10 +60,13 @@ class Worker {
     process_.store(process, std::memory_order_release);
   }
   /// The process that the thread runs in, counted in forks.
-  [[nodiscard]] std::uint32_t process() const noexcept { return process_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint32_t process() const noexcept {
+    return process_.load(std::memory_order_acquire);
+  }
   /// The number that join waits for; none if a job is running here.
   std::optional<std::uint32_t> try_start(const Job& job) {
-    // A job that has told its caller the end may not have left yet; waiting for that costs less than another thread.
+    // A job that has told its caller the end may not have left yet; waiting for that costs less
+    // than another thread.
     for (int i = 0; claimed_.exchange(true, std::memory_order_acquire); ++i) {
       if (i == kSpins / 4) return {};
       pause();
@@ -73,7 +78,8 @@ class Worker {
   }
   void join(std::uint32_t number) const noexcept {
     // Counted, not compared: when this job was done, the next caller's may have been too.
-    for (std::uint32_t done = done_.load(std::memory_order_acquire); static_cast<std::int32_t>(done - number) < 0; done = done_.load(std::memory_order_acquire))
+    for (std::uint32_t done = done_.load(std::memory_order_acquire);
+         static_cast<std::int32_t>(done - number) < 0; done = done_.load(std::memory_order_acquire))
       wait_while(done_, done);
   }
 
@@ -82,7 +88,8 @@ class Worker {
     for (std::uint32_t seen = 0;; ++seen) {
       wait_while(posted_, seen);
       job_.run();
-      claimed_.store(false, std::memory_order_release);  // before the end is told: who joins may start the next job at once
+      // before the end is told: who joins may start the next job at once
+      claimed_.store(false, std::memory_order_release);
       done_.fetch_add(1, std::memory_order_release);
       done_.notify_all();
     }
@@ -127,13 +134,15 @@ Worker& worker(Device device) {
 
 }  // namespace
 
-void run_on_devices(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context) {
+void run_on_devices(std::span<const Device> devices, void (*job)(void*, std::size_t),
+                    void* context) {
   if (devices.empty()) return;
   constexpr std::size_t kInline = 16;
   Started inline_started[kInline];
   std::vector<Started> more(devices.size() > kInline ? devices.size() : 0);
   Started* const jobs = more.empty() ? inline_started : more.data();
-  std::vector<std::thread> extra;  // for workers that are busy: with a job that waits for this call, or with another caller's
+  // for workers that are busy: with a job that waits for this call, or with another caller's
+  std::vector<std::thread> extra;
   const ThreadState mine = thread_state();
   std::size_t started = 1;
   const auto join = [&] {
@@ -145,7 +154,8 @@ void run_on_devices(std::span<const Device> devices, void (*job)(void*, std::siz
     for (; started < devices.size(); ++started) {
       const Job work{job, context, started, mine};
       Worker& w = worker(devices[started]);
-      if (const std::optional<std::uint32_t> number = w.try_start(work)) jobs[started] = {&w, *number};
+      if (const std::optional<std::uint32_t> number = w.try_start(work))
+        jobs[started] = {&w, *number};
       else extra.emplace_back([work] { work.run(); });
     }
   } catch (...) {  // no thread could be made: wait for those that run, then say so

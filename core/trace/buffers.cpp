@@ -19,7 +19,8 @@ struct Chunk {
   std::atomic<Chunk*> next{nullptr};
 };
 
-/// One thread's. The owner appends; whoever reads holds the lock, and so does the owner while it empties the buffer.
+/// One thread's. The owner appends; whoever reads holds the lock, and so does the owner while it
+/// empties the buffer.
 struct Buffer {
   Chunk first;
   Chunk* last = &first;
@@ -116,12 +117,14 @@ bool append(const Entry& entry, std::uint64_t generation) noexcept {
   return true;
 }
 
-void for_each_entry(std::uint64_t generation, const std::function<void(const Entry&, std::int32_t)>& f) {
+void for_each_entry(std::uint64_t generation,
+                    const std::function<void(const Entry&, std::int32_t)>& f) {
   const std::lock_guard lock(mutex());
   std::int32_t thread = 0;
   for (const Buffer* buffer : buffers()) {
     if (buffer->generation.load(std::memory_order_relaxed) != generation) continue;
-    for (const Chunk* chunk = &buffer->first; chunk != nullptr; chunk = chunk->next.load(std::memory_order_acquire)) {
+    for (const Chunk* chunk = &buffer->first; chunk != nullptr;
+         chunk = chunk->next.load(std::memory_order_acquire)) {
       const std::size_t count = chunk->count.load(std::memory_order_acquire);
       for (std::size_t i = 0; i < count; ++i) f(chunk->entries[i], thread);
     }

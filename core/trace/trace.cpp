@@ -13,7 +13,9 @@
 
 namespace braid {
 
-DeviceClock* device_clock(Device device) { return dynamic_cast<DeviceClock*>(device_context(device).backend); }
+DeviceClock* device_clock(Device device) {
+  return dynamic_cast<DeviceClock*>(device_context(device).backend);
+}
 
 }  // namespace braid
 
@@ -26,10 +28,15 @@ std::atomic<std::int64_t> current_step{-1};
 std::atomic<std::uint64_t> lost{0};     // spans that found no room
 std::atomic<std::uint64_t> clocked[2];  // bit i: cuda:i's own clock is used; one word a type
 
-constexpr std::uint64_t bit(Device device) noexcept { return std::uint64_t{1} << (static_cast<unsigned>(device.index()) % 64u); }
-std::atomic<std::uint64_t>& clocked_of(Device device) noexcept { return clocked[static_cast<std::size_t>(device.type())]; }
+constexpr std::uint64_t bit(Device device) noexcept {
+  return std::uint64_t{1} << (static_cast<unsigned>(device.index()) % 64u);
+}
+std::atomic<std::uint64_t>& clocked_of(Device device) noexcept {
+  return clocked[static_cast<std::size_t>(device.type())];
+}
 
-/// An event on the device's current stream, at the end of what is queued so far; null if there is none.
+/// An event on the device's current stream, at the end of what is queued so far; null if there is
+/// none.
 Event* mark_now(Device device) noexcept {
   Event* const event = take_event(device);
   if (event == nullptr) return nullptr;
@@ -54,29 +61,27 @@ std::int64_t in_use(Device device) noexcept {
 
 const char* name_of(Phase phase) noexcept {
   switch (phase) {
-    case Phase::step:
-      return "step";
-    case Phase::scatter:
-      return "scatter";
-    case Phase::replicate:
-      return "replicate";
-    case Phase::compute:
-      return "compute";
-    case Phase::gather:
-      return "gather";
-    case Phase::reduce:
-      return "reduce";
-    case Phase::optimizer:
-      return "optimizer";
+    case Phase::step: return "step";
+    case Phase::scatter: return "scatter";
+    case Phase::replicate: return "replicate";
+    case Phase::compute: return "compute";
+    case Phase::gather: return "gather";
+    case Phase::reduce: return "reduce";
+    case Phase::optimizer: return "optimizer";
   }
   return "other";
 }
 
-std::int64_t now() noexcept { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+std::int64_t now() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 namespace detail {
 
-void begin(Open& place, const char* name, Phase phase, Device device, std::int32_t replica, bool memory) noexcept {
+void begin(Open& place, const char* name, Phase phase, Device device, std::int32_t replica,
+           bool memory) noexcept {
   const std::uint64_t number = generation.load(std::memory_order_acquire);
   const Record record{.name = name,
                       .begin = 0,
@@ -91,7 +96,8 @@ void begin(Open& place, const char* name, Phase phase, Device device, std::int32
                       .device = device,
                       .phase = phase,
                       .clock = Clock::host};
-  Event* const event = clocked_of(device).load(std::memory_order_relaxed) & bit(device) ? mark_now(device) : nullptr;
+  Event* const event =
+      clocked_of(device).load(std::memory_order_relaxed) & bit(device) ? mark_now(device) : nullptr;
   Open* const open = ::new (static_cast<void*>(&place)) Open{record, event, number, memory};
   open->record.begin = now();  // last: what the recorder itself takes is not counted
 }
@@ -117,14 +123,16 @@ void GroupSpan::open(const char* name, Phase phase, std::span<const Device> devi
   } catch (...) {  // no memory: no span
     return;
   }
-  for (std::size_t i = 0; i < devices.size(); ++i) detail::begin(spans_[i], name, phase, devices[i], static_cast<std::int32_t>(i), false);
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    detail::begin(spans_[i], name, phase, devices[i], static_cast<std::int32_t>(i), false);
 }
 
 void GroupSpan::close() noexcept {
   for (detail::Open& span : spans_) detail::end(span);
 }
 
-void GroupSpan::add_bytes(std::size_t replica, std::uint64_t bytes, std::uint64_t cached, std::uint64_t kept) noexcept {
+void GroupSpan::add_bytes(std::size_t replica, std::uint64_t bytes, std::uint64_t cached,
+                          std::uint64_t kept) noexcept {
   if (replica >= spans_.size()) return;
   Record& record = spans_[replica].record;
   record.bytes += bytes;
@@ -140,8 +148,11 @@ struct Recording::Anchor {
 };
 
 Recording::Recording(std::span<const Device> devices) {
-  for (const Device d : devices) (void)device_context(d);  // throws for a device that does not exist
-  if (busy.exchange(true)) throw Error("trace::Recording: expected no other recording in this process, got one that is on");
+  // throws for a device that does not exist
+  for (const Device d : devices) (void)device_context(d);
+  if (busy.exchange(true))
+    throw Error(
+        "trace::Recording: expected no other recording in this process, got one that is on");
   try {
     empty_buffers();
     for (const Device d : devices) {
@@ -196,10 +207,12 @@ std::vector<Record> Recording::records() {
   records.reserve(entries.size());
   for (const Entry& entry : entries) {
     Record r = entry.record;
-    const auto anchor = std::find_if(anchors_.begin(), anchors_.end(), [&](const Anchor& a) { return a.device == r.device; });
+    const auto anchor = std::find_if(anchors_.begin(), anchors_.end(),
+                                     [&](const Anchor& a) { return a.device == r.device; });
     if (entry.begin_event != nullptr && entry.end_event != nullptr && anchor != anchors_.end()) {
       DeviceClock& clock = *device_clock(r.device);
-      // From the anchor, so that all spans of a device are on one line of time; the length by itself, because seconds since the anchor have fewer digits.
+      // From the anchor, so that all spans of a device are on one line of time; the length by
+      // itself, because seconds since the anchor have fewer digits.
       const double start = clock.seconds_between(*anchor->event, *entry.begin_event);
       const double length = clock.seconds_between(*entry.begin_event, *entry.end_event);
       r.begin = anchor->at + std::llround(start * 1e9);
@@ -210,12 +223,15 @@ std::vector<Record> Recording::records() {
     r.end -= began_;
     records.push_back(r);
   }
-  std::stable_sort(records.begin(), records.end(), [](const Record& a, const Record& b) { return a.begin != b.begin ? a.begin < b.begin : a.end > b.end; });
+  std::stable_sort(records.begin(), records.end(), [](const Record& a, const Record& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+  });
   return records;
 }
 
 double Recording::seconds_per_span() {
-  constexpr int kSpans = 256, kRounds = 64;  // short rounds: one of them is left alone by whatever else runs
+  // short rounds: one of them is left alone by whatever else runs
+  constexpr int kSpans = 256, kRounds = 64;
   const Device host;
   double best = 0;
   const Recording recording{std::span<const Device>()};

@@ -23,9 +23,15 @@ Tensor stacked(std::size_t n, const Of& of, const std::string& at, const std::st
   bool recorded = false;
   for (std::size_t i = 0; i < n; ++i) {
     const Tensor& x = of(i);
-    if (x.shape() != first.shape()) throw ShapeError(str(what(at, path), "expected shape ", first.shape(), " as in item 0, got ", x.shape(), " in item ", i));
-    if (x.dtype() != first.dtype()) throw DTypeError(str(what(at, path), "expected ", first.dtype(), " as in item 0, got ", x.dtype(), " in item ", i));
-    if (x.device() != first.device()) throw DeviceError(str(what(at, path), "expected ", first.device(), " as in item 0, got ", x.device(), " in item ", i));
+    if (x.shape() != first.shape())
+      throw ShapeError(str(what(at, path), "expected shape ", first.shape(), " as in item 0, got ",
+                           x.shape(), " in item ", i));
+    if (x.dtype() != first.dtype())
+      throw DTypeError(str(what(at, path), "expected ", first.dtype(), " as in item 0, got ",
+                           x.dtype(), " in item ", i));
+    if (x.device() != first.device())
+      throw DeviceError(str(what(at, path), "expected ", first.device(), " as in item 0, got ",
+                            x.device(), " in item ", i));
     recorded = recorded || x.requires_grad();
   }
   if (recorded && grad_enabled()) {
@@ -42,7 +48,8 @@ Tensor stacked(std::size_t n, const Of& of, const std::string& at, const std::st
   const bool host = device_context(first.device()).host_memory;
   for (std::size_t i = 0; i < n; ++i) {
     const Tensor& x = of(i);
-    if (host && x.is_contiguous()) std::memcpy(static_cast<char*>(batch.impl()->data()) + i * bytes, x.impl()->data(), bytes);
+    if (host && x.is_contiguous())
+      std::memcpy(static_cast<char*>(batch.impl()->data()) + i * bytes, x.impl()->data(), bytes);
     else batch.select(0, static_cast<std::int64_t>(i)).copy_(x);
   }
   return batch;
@@ -50,17 +57,20 @@ Tensor stacked(std::size_t n, const Of& of, const std::string& at, const std::st
 
 }  // namespace
 
-void collate_leaves(const tree::Flat& batch, std::span<const tree::Flat> items, const std::string& at) {
+void collate_leaves(const tree::Flat& batch, std::span<const tree::Flat> items,
+                    const std::string& at) {
   const tree::Flat& first = items.front();
   for (std::size_t i = 1; i < items.size(); ++i) {
     if (const std::string difference = first.difference(items[i]); !difference.empty()) {
-      throw ShapeError(str(what(at, {}), "expected items of one structure, got one in item ", i, " where ", difference));
+      throw ShapeError(str(what(at, {}), "expected items of one structure, got one in item ", i,
+                           " where ", difference));
     }
   }
   for (std::size_t leaf = 0; leaf < first.leaves.size(); ++leaf) {
     if (!first.leaves[leaf].tensor->defined()) continue;
     *batch.leaves[leaf].tensor = stacked(
-        items.size(), [&](std::size_t i) -> const Tensor& { return *items[i].leaves[leaf].tensor; }, at, first.path(first.leaves[leaf]));
+        items.size(), [&](std::size_t i) -> const Tensor& { return *items[i].leaves[leaf].tensor; },
+        at, first.path(first.leaves[leaf]));
   }
 }
 
@@ -68,7 +78,8 @@ Tensor collate_tensors(std::span<const Tensor> items) {
   const bool defined = items.front().defined();
   for (std::size_t i = 1; i < items.size(); ++i) {
     if (items[i].defined() != defined)
-      throw ShapeError(str("collate: expected items of one structure, got one in item ", i, " where the root is ", defined ? "undefined" : "defined"));
+      throw ShapeError(str("collate: expected items of one structure, got one in item ", i,
+                           " where the root is ", defined ? "undefined" : "defined"));
   }
   if (!defined) return {};
   return stacked(items.size(), [&](std::size_t i) -> const Tensor& { return items[i]; }, {}, {});
@@ -76,7 +87,9 @@ Tensor collate_tensors(std::span<const Tensor> items) {
 
 Tensor collate_numbers(const std::vector<std::int64_t>& numbers) { return tensor(numbers); }
 Tensor collate_numbers(const std::vector<float>& numbers) { return tensor(numbers); }
-Tensor collate_numbers(const std::vector<std::uint8_t>& numbers) { return tensor(numbers, {.dtype = DType::bool_}); }
+Tensor collate_numbers(const std::vector<std::uint8_t>& numbers) {
+  return tensor(numbers, {.dtype = DType::bool_});
+}
 
 void nothing_to_collate() { throw ArgumentError("collate: expected at least one item, got 0"); }
 

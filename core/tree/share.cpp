@@ -30,8 +30,9 @@ void detail::check_shared(const Flat& source, const char* signature, std::size_t
   std::size_t listed = 0;
   for (const Leaf& leaf : source.leaves) listed += leaf.kind != Kind::tensor;
   if (copied > listed) {
-    throw ArgumentError(str("copy: expected every field that holds parameters in BRAID_FIELDS of ", ::braid::detail::short_type_name(signature), ", got ",
-                            copied, " parameters and buffers copied, ", listed, " listed"));
+    throw ArgumentError(str("copy: expected every field that holds parameters in BRAID_FIELDS of ",
+                            ::braid::detail::short_type_name(signature), ", got ", copied,
+                            " parameters and buffers copied, ", listed, " listed"));
   }
 }
 

@@ -3,11 +3,14 @@
 
 namespace braid {
 
-StateDict::StateDict(std::initializer_list<value_type> entries) : StateDict(std::vector<value_type>(entries)) {}
+StateDict::StateDict(std::initializer_list<value_type> entries)
+    : StateDict(std::vector<value_type>(entries)) {}
 
 StateDict::StateDict(std::vector<value_type> entries) : entries_(std::move(entries)) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (!index_.try_emplace(entries_[i].first, i).second) throw ArgumentError("StateDict: expected every name once, got '" + entries_[i].first + "' twice");
+    if (!index_.try_emplace(entries_[i].first, i).second)
+      throw ArgumentError("StateDict: expected every name once, got '" + entries_[i].first +
+                          "' twice");
   }
 }
 

@@ -23,7 +23,10 @@ std::string_view short_type_name(std::string_view signature) noexcept {
     name = name.substr(0, at);
   }
   std::size_t first = name.size();
-  const auto part_of_name = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || (c & 0x80) != 0; };
+  const auto part_of_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           (c & 0x80) != 0;
+  };
   while (first > 0 && part_of_name(name[first - 1])) --first;
   name = name.substr(first);
   return name.empty() ? type : name;  // a type without a name, such as a lambda's

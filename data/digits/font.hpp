@@ -9,7 +9,8 @@ struct FontPoint {
   std::int8_t x, y;
 };
 
-/// The stroke that draws a digit, 0 to 9: points to be joined by straight lines, one after the other.
+/// The stroke that draws a digit, 0 to 9: points to be joined by straight lines, one after the
+/// other.
 [[nodiscard]] std::span<const FontPoint> font_stroke(std::int64_t digit) noexcept;
 
 }  // namespace braid::data

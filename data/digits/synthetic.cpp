@@ -15,10 +15,13 @@ namespace {
 
 constexpr int kSide = 28;
 constexpr std::size_t kMostPoints = 16;
-constexpr std::uint64_t kDigitStream = std::uint64_t{0x646967697473} << 16;  // of item 0; far from those of the random factories
-constexpr std::uint64_t kNoiseBlock = 4096;                                  // the draws of the shape come before it
+// of item 0; far from those of the random factories
+constexpr std::uint64_t kDigitStream = std::uint64_t{0x646967697473} << 16;
+// the draws of the shape come before it
+constexpr std::uint64_t kNoiseBlock = 4096;
 
-// How much the digits vary. Angles are given as tan(angle / 2), which needs no library function, so that every machine draws the same bits.
+// How much the digits vary. Angles are given as tan(angle / 2), which needs no library function, so
+// that every machine draws the same bits.
 constexpr float kTurn = 0.1f;                        // about 11 degrees
 constexpr float kSlant = 0.2f;                       // sideways, for each unit of height
 constexpr float kBend = 0.035f;                      // of the box, for each point of the stroke
@@ -32,9 +35,14 @@ constexpr float kNoise = 0.1f;
 class Draws {
  public:
   Draws(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
-  float between(float low, float high) { return low + (high - low) * random_uniform_float(seed_, stream_, next_++); }
+  float between(float low, float high) {
+    return low + (high - low) * random_uniform_float(seed_, stream_, next_++);
+  }
   float around(float most) { return between(-most, most); }
-  std::int64_t below(std::int64_t n) { return random_integer(seed_, stream_, 1024 + next_++, 0, n); }  // a block of its own
+  // a block of its own
+  std::int64_t below(std::int64_t n) {
+    return random_integer(seed_, stream_, 1024 + next_++, 0, n);
+  }
 
  private:
   std::uint64_t seed_, stream_, next_ = 0;
@@ -54,12 +62,14 @@ Stroke deformed(std::int64_t digit, Draws& draws) {
   const float t = draws.around(kTurn);
   const float cosine = (1 - t * t) / (1 + t * t), sine = 2 * t / (1 + t * t);
   const float slant = draws.around(kSlant);
-  const float width = draws.between(kSmallest, kLargest), height = draws.between(kSmallest, kLargest);
+  const float width = draws.between(kSmallest, kLargest),
+              height = draws.between(kSmallest, kLargest);
   const float x0 = kSide * 0.5f + draws.around(kShift), y0 = kSide * 0.5f + draws.around(kShift);
   Stroke stroke{};
   for (const FontPoint& p : font_stroke(digit)) {
     const float y = (static_cast<float>(p.y) / 100 - 0.5f + draws.around(kBend)) * height;
-    const float x = (static_cast<float>(p.x) / 100 - 0.5f + draws.around(kBend)) * width - slant * y;
+    const float x =
+        (static_cast<float>(p.x) / 100 - 0.5f + draws.around(kBend)) * width - slant * y;
     stroke.points[stroke.count++] = {x0 + cosine * x - sine * y, y0 + sine * x + cosine * y};
   }
   return stroke;
@@ -89,7 +99,8 @@ void draw_line(float* image, Point a, Point b, float radius) {
 }
 
 void add_noise(float* image, float darkness, std::uint64_t seed, std::uint64_t stream) {
-  for (int i = 0; i < kSide * kSide; i += 16) {  // a block has 16 bytes, and there are 49 × 16 pixels
+  // a block has 16 bytes, and there are 49 × 16 pixels
+  for (int i = 0; i < kSide * kSide; i += 16) {
     const PhiloxBlock block = philox(seed, stream, kNoiseBlock + static_cast<std::uint64_t>(i));
     for (int k = 0; k < 16; ++k) {
       const float uniform = static_cast<float>((block.w[k / 4] >> (8 * (k % 4))) & 0xffu) / 255;
@@ -112,11 +123,13 @@ Labelled SyntheticDigits::get(std::int64_t index) const {
   const Stroke stroke = deformed(digit, draws);
   const float radius = draws.between(kThinnest, kThickest), darkness = draws.between(kPalest, 1.0f);
 
-  Labelled item{make_tensor({1, kSide, kSide}, DType::float32, Device()), make_tensor({}, DType::int64, Device())};
+  Labelled item{make_tensor({1, kSide, kSide}, DType::float32, Device()),
+                make_tensor({}, DType::int64, Device())};
   *item.label.data<std::int64_t>() = digit;
   auto* image = item.image.data<float>();
   std::fill(image, image + kSide * kSide, 0.0f);
-  for (std::size_t i = 1; i < stroke.count; ++i) draw_line(image, stroke.points[i - 1], stroke.points[i], radius);
+  for (std::size_t i = 1; i < stroke.count; ++i)
+    draw_line(image, stroke.points[i - 1], stroke.points[i], radius);
   add_noise(image, darkness, seed_, stream);
   return item;
 }

@@ -12,7 +12,9 @@
 
 namespace braid::data {
 
-bool is_gzip(std::span<const std::byte> bytes) noexcept { return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b}; }
+bool is_gzip(std::span<const std::byte> bytes) noexcept {
+  return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
+}
 
 #if BRAID_WITH_ZLIB
 
@@ -26,7 +28,9 @@ struct GzipReader::State {
   unsigned char buffer[std::size_t{64} * 1024];
 
   [[nodiscard]] std::uint64_t rest() const { return file.size() - taken; }
-  [[nodiscard]] std::int64_t offset() const { return static_cast<std::int64_t>(taken - stream.avail_in); }
+  [[nodiscard]] std::int64_t offset() const {
+    return static_cast<std::int64_t>(taken - stream.avail_in);
+  }
 
   /// One call of inflate; the output is where the caller put it.
   void step() {
@@ -40,8 +44,12 @@ struct GzipReader::State {
     const int result = inflate(&stream, Z_NO_FLUSH);
     if (result == Z_STREAM_END) ended = true;
     else if (result == Z_MEM_ERROR) throw std::bad_alloc();
-    else if (result == Z_BUF_ERROR) throw FormatError(file.path(), offset(), "gzip", "more compressed data", "the end of the file");
-    else if (result != Z_OK) throw FormatError(file.path(), offset(), "gzip", "valid compressed data", stream.msg != nullptr ? stream.msg : "damaged data");
+    else if (result == Z_BUF_ERROR)
+      throw FormatError(file.path(), offset(), "gzip", "more compressed data",
+                        "the end of the file");
+    else if (result != Z_OK)
+      throw FormatError(file.path(), offset(), "gzip", "valid compressed data",
+                        stream.msg != nullptr ? stream.msg : "damaged data");
   }
 };
 
@@ -57,7 +65,8 @@ std::uint64_t GzipReader::read(void* to, std::uint64_t bytes) {
   auto* out = static_cast<Bytef*>(to);
   std::uint64_t done = 0;
   while (done < bytes && !s.ended) {
-    const auto part = static_cast<uInt>(std::min<std::uint64_t>(bytes - done, std::numeric_limits<uInt>::max()));
+    const auto part =
+        static_cast<uInt>(std::min<std::uint64_t>(bytes - done, std::numeric_limits<uInt>::max()));
     s.stream.next_out = out + done;
     s.stream.avail_out = part;
     s.step();
@@ -73,9 +82,13 @@ void GzipReader::expect_end() {
     s.stream.next_out = &more;
     s.stream.avail_out = 1;
     while (!s.ended && s.stream.avail_out == 1) s.step();
-    if (s.stream.avail_out == 0) throw FormatError(s.file.path(), s.offset(), "gzip", "the end of the decompressed data", "more of it");
+    if (s.stream.avail_out == 0)
+      throw FormatError(s.file.path(), s.offset(), "gzip", "the end of the decompressed data",
+                        "more of it");
   }
-  if (s.stream.avail_in != 0 || s.rest() != 0) throw FormatError(s.file.path(), s.offset(), "gzip", "the end of the file after one member", "more bytes");
+  if (s.stream.avail_in != 0 || s.rest() != 0)
+    throw FormatError(s.file.path(), s.offset(), "gzip", "the end of the file after one member",
+                      "more bytes");
 }
 
 #else
@@ -83,7 +96,8 @@ void GzipReader::expect_end() {
 struct GzipReader::State {};
 GzipReader::GzipReader(const io::Source& file) {
   throw IoError(file.path(), "decompress", 0, -1,
-                "expected a file that is not compressed, got gzip: this build of Braid has no zlib (BRAID_ZLIB=ON needs it); decompress the file first");
+                "expected a file that is not compressed, got gzip: this build of Braid has no zlib "
+                "(BRAID_ZLIB=ON needs it); decompress the file first");
 }
 GzipReader::~GzipReader() = default;
 std::uint64_t GzipReader::read(void*, std::uint64_t) { return 0; }

@@ -18,7 +18,8 @@ inline constexpr bool kReadsGzip = false;
 /// True if the bytes begin as a gzip file does.
 [[nodiscard]] bool is_gzip(std::span<const std::byte> bytes) noexcept;
 
-/// Decompresses one gzip member, as much as is asked for and no more. Holds 64 KiB of the file at a time, whatever its size.
+/// Decompresses one gzip member, as much as is asked for and no more. Holds 64 KiB of the file at a
+/// time, whatever its size.
 class GzipReader {
  public:
   /// The source must outlive the reader. Throws IoError in a build without zlib, std::bad_alloc.
@@ -27,9 +28,11 @@ class GzipReader {
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  /// Up to `bytes` decompressed bytes; fewer only at the member's end. Throws FormatError for damaged or truncated data, IoError.
+  /// Up to `bytes` decompressed bytes; fewer only at the member's end. Throws FormatError for
+  /// damaged or truncated data, IoError.
   std::uint64_t read(void* to, std::uint64_t bytes);
-  /// Throws FormatError unless the member ends here, its checksum and length are right, and nothing follows it.
+  /// Throws FormatError unless the member ends here, its checksum and length are right, and nothing
+  /// follows it.
   void expect_end();
 
  private:

@@ -22,12 +22,14 @@ constexpr std::uint64_t kFreeBytes = 1 << 20;  // so much may come out of a few 
 /// A stored member as a file of its own.
 class Part final : public io::Source {
  public:
-  Part(const io::Source& whole, const ZipMember& member) : whole_(whole), member_(member), name_(whole.path() + ':' + member.name) {}
+  Part(const io::Source& whole, const ZipMember& member)
+      : whole_(whole), member_(member), name_(whole.path() + ':' + member.name) {}
   [[nodiscard]] const std::string& path() const noexcept override { return name_; }
   [[nodiscard]] std::uint64_t size() const noexcept override { return member_.bytes; }
   void read(void* to, std::uint64_t bytes, std::uint64_t offset) const override {
     if (!io::fits(offset, bytes, size()))
-      throw IoError(name_, "read", 0, static_cast<std::int64_t>(offset), str("expected ", bytes, " more bytes, got the end"));
+      throw IoError(name_, "read", 0, static_cast<std::int64_t>(offset),
+                    str("expected ", bytes, " more bytes, got the end"));
     whole_.read(to, bytes, member_.begin + offset);
   }
 
@@ -45,7 +47,8 @@ void check_crc(const io::Source& part, const ZipMember& member) {
     part.read(buffer.data(), bytes, at);
     sum = io::crc32(buffer.data(), static_cast<std::size_t>(bytes), sum);
   }
-  if (sum != member.crc32) throw FormatError(part.path(), 0, "crc32", std::to_string(member.crc32), std::to_string(sum));
+  if (sum != member.crc32)
+    throw FormatError(part.path(), 0, "crc32", std::to_string(member.crc32), std::to_string(sum));
 }
 
 StateDict load(const io::Source& file, const NpzOptions& options) {
@@ -57,11 +60,15 @@ StateDict load(const io::Source& file, const NpzOptions& options) {
     if (!m.name.ends_with(kEnding) || m.name.size() == kEnding.size())
       throw FormatError(file.path(), where, "name", "one that ends in .npy", io::quoted(m.name));
     if (!io::checked_add(all, m.bytes, all) || all > options.max_bytes)
-      throw LimitError(file.path(), where, "size", str("at most ", options.max_bytes, " bytes in all"), "more");
+      throw LimitError(file.path(), where, "size",
+                       str("at most ", options.max_bytes, " bytes in all"), "more");
     if (m.deflated && m.bytes > kFreeBytes && m.bytes / options.max_ratio > m.stored)
-      throw LimitError(file.path(), where, "size", str("at most ", options.max_ratio, " bytes for each compressed one"), str(m.bytes, " from ", m.stored));
+      throw LimitError(file.path(), where, "size",
+                       str("at most ", options.max_ratio, " bytes for each compressed one"),
+                       str(m.bytes, " from ", m.stored));
     const std::string name = m.name.substr(0, m.name.size() - kEnding.size());
-    if (dict.contains(name)) throw FormatError(file.path(), where, "name", "each once", "a second " + io::quoted(m.name));
+    if (dict.contains(name))
+      throw FormatError(file.path(), where, "name", "each once", "a second " + io::quoted(m.name));
     const auto read = [&](const io::Source& part) {
       check_crc(part, m);
       dict.set(name, ::braid::detail::read_npy(part, {}));
@@ -78,25 +85,35 @@ StateDict load(const io::Source& file, const NpzOptions& options) {
 
 }  // namespace
 
-StateDict load_npz(const std::string& path, const NpzOptions& options) { return load(io::InputFile(path), options); }
-StateDict load_npz(std::span<const std::byte> bytes, const NpzOptions& options, const std::string& name) {
+StateDict load_npz(const std::string& path, const NpzOptions& options) {
+  return load(io::InputFile(path), options);
+}
+StateDict load_npz(std::span<const std::byte> bytes, const NpzOptions& options,
+                   const std::string& name) {
   return load(io::MemorySource(bytes, name), options);
 }
 
 void save_npz(const std::string& path, std::span<const StateDict::value_type> tensors) {
   const NoGrad guard;
-  if (tensors.size() > 65534) throw ArgumentError(str("save_npz: expected at most 65534 tensors, got ", tensors.size()));
+  if (tensors.size() > 65534)
+    throw ArgumentError(str("save_npz: expected at most 65534 tensors, got ", tensors.size()));
   std::vector<ZipMember> members;
   std::vector<std::string> headers, names;
   std::uint64_t at = 0;
   for (const auto& [name, tensor] : tensors) {
     const bool good = !name.empty() && name.size() + kEnding.size() <= 1024 && io::is_utf8(name) &&
-                      std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; });
-    if (!good) throw ArgumentError(str("save_npz: expected names of 1 to 1020 bytes of UTF-8 without control characters, got ", io::quoted(name)));
+                      std::none_of(name.begin(), name.end(), [](char c) {
+                        return static_cast<unsigned char>(c) < 32 || c == 127;
+                      });
+    if (!good)
+      throw ArgumentError(str(
+          "save_npz: expected names of 1 to 1020 bytes of UTF-8 without control characters, got ",
+          io::quoted(name)));
     headers.push_back(::braid::detail::npy_header("save_npz", tensor));
     ZipMember m;
     m.name = name + std::string(kEnding);
-    m.stored = m.bytes = headers.back().size() + static_cast<std::uint64_t>(tensor.numel()) * size_of(tensor.dtype());
+    m.stored = m.bytes = headers.back().size() +
+                         static_cast<std::uint64_t>(tensor.numel()) * size_of(tensor.dtype());
     m.begin = at + zip_local_header(m).size();
     at = m.begin + m.stored;
     names.push_back(m.name);
@@ -104,13 +121,16 @@ void save_npz(const std::string& path, std::span<const StateDict::value_type> te
   }
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    throw ArgumentError(str("save_npz: expected each name once, got a second ", io::quoted(*twice)));
-  if (at >= kMaxBytes) throw ArgumentError(str("save_npz: expected less than 4 GiB, got ", at, " bytes"));
+    throw ArgumentError(
+        str("save_npz: expected each name once, got a second ", io::quoted(*twice)));
+  if (at >= kMaxBytes)
+    throw ArgumentError(str("save_npz: expected less than 4 GiB, got ", at, " bytes"));
   io::OutputFile file(path);
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Tensor host = tensors[i].second.detach().to(Device()).contiguous();
     const auto bytes = static_cast<std::size_t>(host.numel()) * size_of(host.dtype());
-    members[i].crc32 = io::crc32(host.impl()->data(), bytes, io::crc32(headers[i].data(), headers[i].size()));
+    members[i].crc32 =
+        io::crc32(host.impl()->data(), bytes, io::crc32(headers[i].data(), headers[i].size()));
     const std::string local = zip_local_header(members[i]);
     file.write(local.data(), local.size());
     file.write(headers[i].data(), headers[i].size());

@@ -7,7 +7,8 @@
 
 namespace braid::data {
 
-/// A member of a zip file, checked: its bytes are begin … begin + stored of the file, and overlap no other's.
+/// A member of a zip file, checked: its bytes are begin … begin + stored of the file, and overlap
+/// no other's.
 struct ZipMember {
   std::string name;
   bool deflated = false;
@@ -20,9 +21,11 @@ struct ZipMember {
 [[nodiscard]] std::vector<ZipMember> read_zip_directory(const io::Source& file);
 
 /// The bytes of a deflated member. Throws FormatError, IoError in a build without zlib.
-[[nodiscard]] std::vector<std::byte> inflate_member(const io::Source& file, const ZipMember& member);
+[[nodiscard]] std::vector<std::byte> inflate_member(const io::Source& file,
+                                                    const ZipMember& member);
 
-/// The end of a zip file that is being written: local headers come before each member, then the directory.
+/// The end of a zip file that is being written: local headers come before each member, then the
+/// directory.
 [[nodiscard]] std::string zip_local_header(const ZipMember& member);
 [[nodiscard]] std::string zip_directory(const std::vector<ZipMember>& members, std::uint64_t begin);
 

@@ -19,8 +19,10 @@ constexpr std::int64_t kAhead = 2;  // batches made ahead, for each worker
 [[noreturn]] void fail(const Progress& progress, std::int64_t batch, std::int64_t epoch) {
   const std::exception_ptr original = std::current_exception();
   const std::string where = str("batch ", batch, " of epoch ", epoch);
-  const std::string what = progress.item >= 0 ? str("get(", progress.item, ") failed in ", where) : str("making ", where, " failed");
-  std::throw_with_nested(WorkerError(str("DataLoader: ", what, ": ", exception_type(original), ": ", exception_message(original))));
+  const std::string what = progress.item >= 0 ? str("get(", progress.item, ") failed in ", where)
+                                              : str("making ", where, " failed");
+  std::throw_with_nested(WorkerError(str("DataLoader: ", what, ": ", exception_type(original), ": ",
+                                         exception_message(original))));
 }
 
 }  // namespace
@@ -34,7 +36,8 @@ struct Epoch::State {
     std::exception_ptr error;
   };
 
-  State(std::shared_ptr<const BatchMaker> m, EpochPlan p) : maker(std::move(m)), plan(std::move(p)), position(plan.first), ahead(plan.first) {
+  State(std::shared_ptr<const BatchMaker> m, EpochPlan p)
+      : maker(std::move(m)), plan(std::move(p)), position(plan.first), ahead(plan.first) {
     const std::int64_t workers = std::min<std::int64_t>(plan.workers, plan.batches - plan.first);
     if (workers == 0) return;
     slots.resize(static_cast<std::size_t>(kAhead * workers));
@@ -44,7 +47,8 @@ struct Epoch::State {
       const std::size_t started = threads.size();
       finish();
       std::throw_with_nested(
-          WorkerError(str("DataLoader: expected ", workers, " worker threads, got ", started, ": ", exception_message(std::current_exception()))));
+          WorkerError(str("DataLoader: expected ", workers, " worker threads, got ", started, ": ",
+                          exception_message(std::current_exception()))));
     }
   }
   State(const State&) = delete;
@@ -66,10 +70,14 @@ struct Epoch::State {
   void* make(std::int64_t batch, const std::atomic<bool>* stopped) const {
     const NoGrad guard;
     const std::int64_t first = batch * plan.batch_size;
-    const std::int64_t last = std::min(first + plan.batch_size, static_cast<std::int64_t>(plan.indices.size()));
+    const std::int64_t last =
+        std::min(first + plan.batch_size, static_cast<std::int64_t>(plan.indices.size()));
     Progress progress{-1, stopped};
     try {
-      return maker->make(std::span(plan.indices).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)), progress);
+      return maker->make(
+          std::span(plan.indices)
+              .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)),
+          progress);
     } catch (...) {
       fail(progress, batch, plan.epoch);
     }
@@ -80,7 +88,10 @@ struct Epoch::State {
   void work() {
     std::unique_lock lock(mutex);
     while (true) {
-      room.wait(lock, [&] { return stop || ahead == plan.batches || ahead < position + static_cast<std::int64_t>(slots.size()); });
+      room.wait(lock, [&] {
+        return stop || ahead == plan.batches ||
+               ahead < position + static_cast<std::int64_t>(slots.size());
+      });
       if (stop || ahead == plan.batches) return;
       const std::int64_t batch = ahead++;
       lock.unlock();
@@ -141,17 +152,22 @@ struct Epoch::State {
   std::vector<std::jthread> threads;
 };
 
-Epoch::Epoch(std::shared_ptr<const BatchMaker> maker, EpochPlan plan) : state_(std::make_unique<State>(std::move(maker), std::move(plan))) {}
+Epoch::Epoch(std::shared_ptr<const BatchMaker> maker, EpochPlan plan)
+    : state_(std::make_unique<State>(std::move(maker), std::move(plan))) {}
 Epoch::Epoch(Epoch&& other) noexcept = default;
 Epoch& Epoch::operator=(Epoch&& other) noexcept = default;
 Epoch::~Epoch() = default;
 void* Epoch::next() { return state_->next(); }
 
 LoaderOptions checked(LoaderOptions options, std::int64_t size) {
-  if (size < 1) throw ArgumentError(str("DataLoader: expected a dataset with at least one item, got ", size));
-  if (options.batch_size < 1) throw ArgumentError(str("DataLoader: expected batch_size >= 1, got ", options.batch_size));
-  if (options.workers < 0 || options.workers > 256) throw ArgumentError(str("DataLoader: expected 0 <= workers <= 256, got ", options.workers));
-  if (options.shuffle && options.sampler) throw ArgumentError("DataLoader: expected either shuffle or a sampler, got both");
+  if (size < 1)
+    throw ArgumentError(str("DataLoader: expected a dataset with at least one item, got ", size));
+  if (options.batch_size < 1)
+    throw ArgumentError(str("DataLoader: expected batch_size >= 1, got ", options.batch_size));
+  if (options.workers < 0 || options.workers > 256)
+    throw ArgumentError(str("DataLoader: expected 0 <= workers <= 256, got ", options.workers));
+  if (options.shuffle && options.sampler)
+    throw ArgumentError("DataLoader: expected either shuffle or a sampler, got both");
   if (!options.seed) options.seed = initial_seed();
   return options;
 }
@@ -164,15 +180,19 @@ Sampler sampler_of(const LoaderOptions& options) {
 
 std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler, std::int64_t size) {
   const std::int64_t items = sampler.count(size);
-  return items / options.batch_size + (!options.drop_last && items % options.batch_size != 0 ? 1 : 0);
+  return items / options.batch_size +
+         (!options.drop_last && items % options.batch_size != 0 ? 1 : 0);
 }
 
-EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler, std::int64_t size, std::int64_t epoch, std::int64_t first) {
+EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler, std::int64_t size,
+                     std::int64_t epoch, std::int64_t first) {
   EpochPlan plan;
   plan.indices = sampler.indices(size, epoch);
   const std::int64_t count = sampler.count(size);
   if (count != static_cast<std::int64_t>(plan.indices.size()))
-    throw ArgumentError(str("DataLoader: expected ", count, " indices from the sampler, as its count says, got ", plan.indices.size()));
+    throw ArgumentError(str("DataLoader: expected ", count,
+                            " indices from the sampler, as its count says, got ",
+                            plan.indices.size()));
   check_indices("DataLoader", plan.indices, size);
   plan.batch_size = options.batch_size;
   plan.batches = batch_count(options, sampler, size);

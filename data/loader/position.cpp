@@ -10,19 +10,26 @@
 namespace braid::data::detail {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames{"epoch", "batch", "seed", "batch_size", "dataset_size"};
+constexpr std::array<std::string_view, 5> kNames{"epoch", "batch", "seed", "batch_size",
+                                                 "dataset_size"};
 
 }  // namespace
 
-StateDict position_state(const Position& position, const LoaderOptions& options, std::int64_t size) {
-  const std::array<std::int64_t, 5> values{position.epoch, position.batch, std::bit_cast<std::int64_t>(*options.seed), options.batch_size, size};
+StateDict position_state(const Position& position, const LoaderOptions& options,
+                         std::int64_t size) {
+  const std::array<std::int64_t, 5> values{position.epoch, position.batch,
+                                           std::bit_cast<std::int64_t>(*options.seed),
+                                           options.batch_size, size};
   StateDict dict;
-  for (std::size_t i = 0; i < kNames.size(); ++i) dict.set(std::string(kNames[i]), full({1}, static_cast<double>(0), {.dtype = DType::int64}));
-  for (std::size_t i = 0; i < kNames.size(); ++i) dict.find(kNames[i])->data<std::int64_t>()[0] = values[i];
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    dict.set(std::string(kNames[i]), full({1}, static_cast<double>(0), {.dtype = DType::int64}));
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    dict.find(kNames[i])->data<std::int64_t>()[0] = values[i];
   return dict;
 }
 
-Position load_position(std::span<const StateDict::value_type> dict, LoaderOptions& options, std::int64_t size, std::int64_t batches) {
+Position load_position(std::span<const StateDict::value_type> dict, LoaderOptions& options,
+                       std::int64_t size, std::int64_t batches) {
   const auto fail = [](const std::string& expected, const std::string& got) {
     throw ArgumentError(str("DataLoader: load_state: expected ", expected, ", got ", got));
   };
@@ -31,9 +38,11 @@ Position load_position(std::span<const StateDict::value_type> dict, LoaderOption
   for (const auto& [name, tensor] : dict) {
     std::size_t i = 0;
     while (i < kNames.size() && kNames[i] != name) ++i;
-    if (i == kNames.size()) fail("epoch, batch, seed, batch_size and dataset_size", "'" + name + "'");
+    if (i == kNames.size())
+      fail("epoch, batch, seed, batch_size and dataset_size", "'" + name + "'");
     if (seen[i]) fail(str(kNames[i], " once"), "it twice");
-    if (!tensor.defined() || tensor.dtype() != DType::int64 || tensor.numel() != 1) fail(str(kNames[i], " to be one int64"), "another tensor");
+    if (!tensor.defined() || tensor.dtype() != DType::int64 || tensor.numel() != 1)
+      fail(str(kNames[i], " to be one int64"), "another tensor");
     seen[i] = true;
     values[i] = tensor.item<std::int64_t>();
   }
@@ -41,10 +50,14 @@ Position load_position(std::span<const StateDict::value_type> dict, LoaderOption
     if (!seen[i]) fail(str(kNames[i]), "none");
   }
   const auto [epoch, batch, seed, batch_size, dataset_size] = values;
-  if (epoch < 0 || epoch > std::numeric_limits<std::int64_t>::max() / 2) fail("an epoch >= 0", std::to_string(epoch));
+  if (epoch < 0 || epoch > std::numeric_limits<std::int64_t>::max() / 2)
+    fail("an epoch >= 0", std::to_string(epoch));
   if (batch != 0) {  // at the beginning of an epoch a run may go on with other sizes
-    if (batch_size != options.batch_size) fail(str("batches of ", options.batch_size, ", as this loader makes"), str("a state of batches of ", batch_size));
-    if (dataset_size != size) fail(str("a dataset of ", size, " items"), str("a state of one of ", dataset_size));
+    if (batch_size != options.batch_size)
+      fail(str("batches of ", options.batch_size, ", as this loader makes"),
+           str("a state of batches of ", batch_size));
+    if (dataset_size != size)
+      fail(str("a dataset of ", size, " items"), str("a state of one of ", dataset_size));
     if (batch < 0 || batch >= batches) fail(str("a batch below ", batches), std::to_string(batch));
   }
   options.seed = std::bit_cast<std::uint64_t>(seed);

@@ -9,12 +9,14 @@
 namespace braid::data::detail {
 namespace {
 
-constexpr std::size_t kLine = 64;         // bytes of a cache line
-constexpr std::size_t kAhead = 2 * 4096;  // bytes of the next rows that are asked for while one is copied
+constexpr std::size_t kLine = 64;  // bytes of a cache line
+// bytes of the next rows that are asked for while one is copied
+constexpr std::size_t kAhead = 2 * 4096;
 constexpr std::size_t kAheadRows = 8;
 
-/// Rows of `bytes` bytes each, one after another. Rows at random places are new to the cache, and the processor does not foresee them: the first lines of
-/// those that come next are asked for early, the rest of a row it foresees itself.
+/// Rows of `bytes` bytes each, one after another. Rows at random places are new to the cache, and
+/// the processor does not foresee them: the first lines of those that come next are asked for
+/// early, the rest of a row it foresees itself.
 void gather(const char* from, std::size_t bytes, std::span<const std::int64_t> indices, char* to) {
   const std::size_t rows_ahead = bytes == 0 ? 0 : std::min(kAheadRows, kAhead / bytes + 1);
   const std::size_t lines = std::min<std::size_t>(bytes / kLine + 1, 8);
@@ -33,10 +35,16 @@ std::int64_t row_count(const tree::Flat& flat) {
   std::int64_t rows = -1;
   for (const tree::Leaf& leaf : flat.leaves) {
     const Tensor& t = *leaf.tensor;
-    const std::string what = str("TensorDataset: expected ", flat.path(leaf).empty() ? std::string("the tensor") : str("'", flat.path(leaf), "'"));
-    if (!t.defined() || t.dim() == 0) throw ShapeError(str(what, " to have rows, got ", t.defined() ? "a 0-dim tensor" : "an undefined one"));
-    if (!device_context(t.device()).host_memory) throw DeviceError(str(what, " in host memory, got ", t.device()));
-    if (rows >= 0 && t.size(0) != rows) throw ShapeError(str(what, " to have ", rows, " rows as the first tensor, got ", t.size(0)));
+    const std::string what =
+        str("TensorDataset: expected ",
+            flat.path(leaf).empty() ? std::string("the tensor") : str("'", flat.path(leaf), "'"));
+    if (!t.defined() || t.dim() == 0)
+      throw ShapeError(
+          str(what, " to have rows, got ", t.defined() ? "a 0-dim tensor" : "an undefined one"));
+    if (!device_context(t.device()).host_memory)
+      throw DeviceError(str(what, " in host memory, got ", t.device()));
+    if (rows >= 0 && t.size(0) != rows)
+      throw ShapeError(str(what, " to have ", rows, " rows as the first tensor, got ", t.size(0)));
     rows = t.size(0);
   }
   if (rows < 0) throw ArgumentError("TensorDataset: expected at least one tensor, got none");
@@ -51,8 +59,11 @@ void gather_rows(const tree::Flat& rows, std::span<const std::int64_t> indices, 
     Shape shape = all.shape();
     shape[0] = static_cast<std::int64_t>(indices.size());
     Tensor batch = make_tensor(shape, all.dtype(), all.device());
-    const std::size_t bytes = size == 0 ? 0 : static_cast<std::size_t>(all.numel() / size) * size_of(all.dtype());
-    if (batch.numel() > 0) gather(static_cast<const char*>(all.impl()->data()), bytes, indices, static_cast<char*>(batch.impl()->data()));
+    const std::size_t bytes =
+        size == 0 ? 0 : static_cast<std::size_t>(all.numel() / size) * size_of(all.dtype());
+    if (batch.numel() > 0)
+      gather(static_cast<const char*>(all.impl()->data()), bytes, indices,
+             static_cast<char*>(batch.impl()->data()));
     *leaf.tensor = std::move(batch);
   }
 }

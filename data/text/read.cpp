@@ -11,10 +11,12 @@ namespace braid::data {
 std::string read_text(const std::string& file, const std::string& folder) {
   if (file.empty()) throw ArgumentError("read_text: expected the name of a file, got an empty one");
   const bool absolute = file.front() == '/';
-  const std::string place = absolute ? "" : data_folder(folder), path = absolute ? file : joined(place, file);
+  const std::string place = absolute ? "" : data_folder(folder),
+                    path = absolute ? file : joined(place, file);
   if ((!absolute && place.empty()) || !exists(path)) {
     const std::string where = absolute ? "" : "; looked " + data_folder_in_words(folder);
-    throw IoError(absolute ? file : place, "read_text", ENOENT, -1, str("expected ", file, ", got no such file", where));
+    throw IoError(absolute ? file : place, "read_text", ENOENT, -1,
+                  str("expected ", file, ", got no such file", where));
   }
   const io::InputFile input(path);
   std::string text(static_cast<std::size_t>(input.size()), '\0');

@@ -11,7 +11,8 @@ namespace braid::data {
 namespace {
 
 void check_sequence(const char* op, const Tensor& tokens) {
-  if (tokens.dim() != 1) throw ShapeError(str(op, ": expected tokens in one dimension, got ", tokens.shape()));
+  if (tokens.dim() != 1)
+    throw ShapeError(str(op, ": expected tokens in one dimension, got ", tokens.shape()));
 }
 void check_at_least_one(const char* op, const char* what, std::int64_t value) {
   if (value < 1) throw ArgumentError(str(op, ": expected ", what, " >= 1, got ", value));
@@ -19,12 +20,16 @@ void check_at_least_one(const char* op, const char* what, std::int64_t value) {
 
 }  // namespace
 
-TokenWindows::TokenWindows(const Tensor& tokens, std::int64_t length, std::int64_t stride) : length_(length), stride_(stride) {
+TokenWindows::TokenWindows(const Tensor& tokens, std::int64_t length, std::int64_t stride)
+    : length_(length), stride_(stride) {
   check_sequence("TokenWindows", tokens);
-  if (!device_context(tokens.device()).host_memory) throw DeviceError(str("TokenWindows: expected tokens in host memory, got ", tokens.device()));
+  if (!device_context(tokens.device()).host_memory)
+    throw DeviceError(str("TokenWindows: expected tokens in host memory, got ", tokens.device()));
   check_at_least_one("TokenWindows", "length", length);
   check_at_least_one("TokenWindows", "stride", stride);
-  if (length >= tokens.numel()) throw ArgumentError(str("TokenWindows: expected more tokens than the length of a window, ", length, ", got ", tokens.numel()));
+  if (length >= tokens.numel())
+    throw ArgumentError(str("TokenWindows: expected more tokens than the length of a window, ",
+                            length, ", got ", tokens.numel()));
   tokens_ = tokens.detach().contiguous();
   size_ = (tokens.numel() - length - 1) / stride + 1;
 }
@@ -38,7 +43,8 @@ NextToken TokenWindows::get(std::int64_t index) const {
 NextToken TokenWindows::get_batch(std::span<const std::int64_t> indices) const {
   detail::check_indices("TokenWindows", indices, size_);
   const Shape shape{static_cast<std::int64_t>(indices.size()), length_};
-  NextToken batch{make_tensor(shape, tokens_.dtype(), tokens_.device()), make_tensor(shape, tokens_.dtype(), tokens_.device())};
+  NextToken batch{make_tensor(shape, tokens_.dtype(), tokens_.device()),
+                  make_tensor(shape, tokens_.dtype(), tokens_.device())};
   if (indices.empty()) return batch;
   const std::size_t item = size_of(tokens_.dtype()), row = static_cast<std::size_t>(length_) * item;
   const auto* from = static_cast<const std::byte*>(tokens_.id()->data());
@@ -52,20 +58,25 @@ NextToken TokenWindows::get_batch(std::span<const std::int64_t> indices) const {
   return batch;
 }
 
-TokenStreams::TokenStreams(const Tensor& tokens, std::int64_t streams, std::int64_t length) : length_(length) {
+TokenStreams::TokenStreams(const Tensor& tokens, std::int64_t streams, std::int64_t length)
+    : length_(length) {
   check_sequence("TokenStreams", tokens);
   check_at_least_one("TokenStreams", "streams", streams);
   check_at_least_one("TokenStreams", "length", length);
   const std::int64_t rows = tokens.numel() / streams;
-  if (rows < 2) throw ArgumentError(str("TokenStreams: expected at least two tokens for each of ", streams, " streams, got ", tokens.numel(), " in all"));
+  if (rows < 2)
+    throw ArgumentError(str("TokenStreams: expected at least two tokens for each of ", streams,
+                            " streams, got ", tokens.numel(), " in all"));
   const NoGrad guard;
-  columns_ = tokens.narrow(0, 0, rows * streams).reshape({streams, rows}).transpose(0, 1).contiguous();
+  columns_ =
+      tokens.narrow(0, 0, rows * streams).reshape({streams, rows}).transpose(0, 1).contiguous();
   size_ = (rows - 2) / length + 1;
 }
 
 NextToken TokenStreams::get(std::int64_t index) const {
   check_index("TokenStreams", index, size_);
-  const std::int64_t first = index * length_, count = std::min(length_, columns_.size(0) - 1 - first);
+  const std::int64_t first = index * length_,
+                     count = std::min(length_, columns_.size(0) - 1 - first);
   return {columns_.narrow(0, first, count), columns_.narrow(0, first + 1, count)};
 }
 

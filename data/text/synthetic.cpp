@@ -8,7 +8,8 @@
 namespace braid::data {
 namespace {
 
-constexpr std::uint64_t kTextStream = std::uint64_t{0x74657874} << 32;  // of sentence 0; far from those of the random factories
+// of sentence 0; far from those of the random factories
+constexpr std::uint64_t kTextStream = std::uint64_t{0x74657874} << 32;
 
 struct Noun {
   std::string_view one, many;
@@ -36,24 +37,42 @@ constexpr std::array<Noun, 8> kPlaces{{{"river", "rivers"},
                                        {"market", "markets"},
                                        {"forest", "forests"},
                                        {"harbour", "harbours"}}};
-constexpr std::array<Verb, 6> kVerbs{{{"sings", "sing", {{{"song", "songs"}, {"ballad", "ballads"}, {"hymn", "hymns"}, {"tune", "tunes"}}}},
-                                      {"reads", "read", {{{"book", "books"}, {"letter", "letters"}, {"poem", "poems"}, {"map", "maps"}}}},
-                                      {"eats", "eat", {{{"apple", "apples"}, {"cake", "cakes"}, {"pear", "pears"}, {"loaf", "loaves"}}}},
-                                      {"builds", "build", {{{"boat", "boats"}, {"wall", "walls"}, {"mill", "mills"}, {"cart", "carts"}}}},
-                                      {"follows", "follow", {{{"road", "roads"}, {"path", "paths"}, {"star", "stars"}, {"stream", "streams"}}}},
-                                      {"remembers", "remember", {{{"story", "stories"}, {"winter", "winters"}, {"promise", "promises"}, {"name", "names"}}}}}};
-constexpr std::array<std::string_view, 10> kKinds{"old", "young", "quiet", "clever", "tired", "small", "strange", "happy", "tall", "poor"};
+constexpr std::array<Verb, 6> kVerbs{
+    {{"sings",
+      "sing",
+      {{{"song", "songs"}, {"ballad", "ballads"}, {"hymn", "hymns"}, {"tune", "tunes"}}}},
+     {"reads",
+      "read",
+      {{{"book", "books"}, {"letter", "letters"}, {"poem", "poems"}, {"map", "maps"}}}},
+     {"eats",
+      "eat",
+      {{{"apple", "apples"}, {"cake", "cakes"}, {"pear", "pears"}, {"loaf", "loaves"}}}},
+     {"builds",
+      "build",
+      {{{"boat", "boats"}, {"wall", "walls"}, {"mill", "mills"}, {"cart", "carts"}}}},
+     {"follows",
+      "follow",
+      {{{"road", "roads"}, {"path", "paths"}, {"star", "stars"}, {"stream", "streams"}}}},
+     {"remembers",
+      "remember",
+      {{{"story", "stories"},
+        {"winter", "winters"},
+        {"promise", "promises"},
+        {"name", "names"}}}}}};
+constexpr std::array<std::string_view, 10> kKinds{"old",   "young",   "quiet", "clever", "tired",
+                                                  "small", "strange", "happy", "tall",   "poor"};
 constexpr std::array<std::string_view, 5> kWhere{"near", "behind", "from", "beyond", "beside"};
-constexpr std::array<std::string_view, 6> kWhen{"today", "again", "slowly", "at night", "in spring", "every morning"};
+constexpr std::array<std::string_view, 6> kWhen{"today",    "again",     "slowly",
+                                                "at night", "in spring", "every morning"};
 
 /// A sentence that is being written.
 class Writer {
  public:
-  Writer(std::string& text, std::uint64_t seed, std::uint64_t stream) : text_(text), seed_(seed), stream_(stream) {}
+  Writer(std::string& text, std::uint64_t seed, std::uint64_t stream)
+      : text_(text), seed_(seed), stream_(stream) {}
   std::int64_t below(std::int64_t n) { return random_integer(seed_, stream_, next_++, 0, n); }
   bool one_in(std::int64_t n) { return below(n) == 0; }
-  template <class T, std::size_t N>
-  const T& one_of(const std::array<T, N>& list) {
+  template <class T, std::size_t N> const T& one_of(const std::array<T, N>& list) {
     return list[static_cast<std::size_t>(below(N))];
   }
   void say(std::string_view word, char after = ' ') { (text_ += word) += after; }
@@ -74,7 +93,8 @@ class Writer {
 }  // namespace
 
 std::string synthetic_text(std::int64_t sentences, std::uint64_t seed) {
-  if (sentences < 0) throw ArgumentError(str("synthetic_text: expected sentences >= 0, got ", sentences));
+  if (sentences < 0)
+    throw ArgumentError(str("synthetic_text: expected sentences >= 0, got ", sentences));
   std::string text;
   for (std::int64_t i = 0; i < sentences; ++i) {
     Writer w(text, seed, kTextStream + static_cast<std::uint64_t>(i));

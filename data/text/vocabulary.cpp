@@ -11,8 +11,7 @@ namespace {
 constexpr std::int64_t kUnknownId = 0, kEndOfLineId = 1;
 
 /// f of every word and, as WordVocabulary::kEndOfLine, of every line's end.
-template <class F>
-void for_each_word(std::string_view text, F f) {
+template <class F> void for_each_word(std::string_view text, F f) {
   constexpr std::string_view kSpace = " \t\r\v\f";
   while (!text.empty()) {
     const std::size_t newline = std::min(text.find('\n'), text.size());
@@ -35,7 +34,8 @@ Tensor as_tensor(const std::vector<std::int64_t>& ids) {
 
 /// In host memory, each in [0, size).
 std::vector<std::int64_t> checked_tokens(const char* op, const Tensor& tokens, std::int64_t size) {
-  if (tokens.dtype() != DType::int64) throw DTypeError(str(op, ": expected tokens of int64, got ", tokens.dtype()));
+  if (tokens.dtype() != DType::int64)
+    throw DTypeError(str(op, ": expected tokens of int64, got ", tokens.dtype()));
   std::vector<std::int64_t> ids = tokens.to_vector<std::int64_t>();
   for (const std::int64_t id : ids) check_index(op, id, size);
   return ids;
@@ -44,7 +44,9 @@ std::vector<std::int64_t> checked_tokens(const char* op, const Tensor& tokens, s
 }  // namespace
 
 WordVocabulary::WordVocabulary(std::string_view text, std::int64_t limit) {
-  if (limit < 2) throw ArgumentError(str("WordVocabulary: expected a limit of at least 2, ", kUnknown, " and ", kEndOfLine, ", got ", limit));
+  if (limit < 2)
+    throw ArgumentError(str("WordVocabulary: expected a limit of at least 2, ", kUnknown, " and ",
+                            kEndOfLine, ", got ", limit));
   ids_.emplace(kUnknown, kUnknownId);
   ids_.emplace(kEndOfLine, kEndOfLineId);
   struct Entry {
@@ -59,8 +61,10 @@ WordVocabulary::WordVocabulary(std::string_view text, std::int64_t limit) {
     ++entries[place->second].count;
   });
   std::erase_if(entries, [&](const Entry& e) { return ids_.contains(e.word); });
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.count > b.count; });
-  if (limit - 2 < static_cast<std::int64_t>(entries.size())) entries.resize(static_cast<std::size_t>(limit - 2));
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.count > b.count; });
+  if (limit - 2 < static_cast<std::int64_t>(entries.size()))
+    entries.resize(static_cast<std::size_t>(limit - 2));
   words_ = {std::string(kUnknown), std::string(kEndOfLine)};
   for (const Entry& e : entries) {
     ids_.emplace(e.word, size());
@@ -112,7 +116,9 @@ Tensor CharVocabulary::encode(std::string_view text) const {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (ids_[byte] < 0)
-      throw ArgumentError(str("CharVocabulary: expected one of its ", size(), " characters, got byte ", static_cast<int>(byte), " at position ", i));
+      throw ArgumentError(str("CharVocabulary: expected one of its ", size(),
+                              " characters, got byte ", static_cast<int>(byte), " at position ",
+                              i));
     to[i] = ids_[byte];
   }
   return tokens;
@@ -120,7 +126,8 @@ Tensor CharVocabulary::encode(std::string_view text) const {
 
 std::string CharVocabulary::decode(const Tensor& tokens) const {
   std::string text;
-  for (const std::int64_t id : checked_tokens("CharVocabulary", tokens, size())) text += characters_[static_cast<std::size_t>(id)];
+  for (const std::int64_t id : checked_tokens("CharVocabulary", tokens, size()))
+    text += characters_[static_cast<std::size_t>(id)];
   return text;
 }
 

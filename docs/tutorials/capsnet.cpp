@@ -1,7 +1,10 @@
-// A capsule network reads digits over all devices. A capsule is a vector: its length says how sure the network is that a thing is there, its direction what the
-// thing is like; capsules below vote for those above, and votes that agree win (docs/notes/capsules.md; Sabour, Frosst & Hinton 2017, arXiv:1710.09829).
-//   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with the MNIST files> ./capsnet --checkpoint runs/capsnet
-//   ./capsnet --full --shift 2 --pictures seen.pgm    the paper's network, which also learns to draw what it saw; --help lists all options
+// A capsule network reads digits over all devices. A capsule is a vector: its length says how sure
+// the network is that a thing is there, its direction what the thing is like; capsules below vote
+// for those above, and votes that agree win (docs/notes/capsules.md; Sabour, Frosst & Hinton 2017,
+// arXiv:1710.09829).
+//   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with the MNIST files> ./capsnet --checkpoint
+//   runs/capsnet ./capsnet --full --shift 2 --pictures seen.pgm    the paper's network, which also
+//   learns to draw what it saw; --help lists all options
 #include <braid/braid.hpp>
 
 #include <algorithm>
@@ -13,7 +16,9 @@ using namespace braid;
 
 struct Decoder : nn::Module {
   nn::Linear fc1{160, 512}, fc2{512, 1024}, fc3{1024, 784};
-  Tensor operator()(const Tensor& capsules) const { return sigmoid(fc3(relu(fc2(relu(fc1(capsules.flatten(1))))))); }
+  Tensor operator()(const Tensor& capsules) const {
+    return sigmoid(fc3(relu(fc2(relu(fc1(capsules.flatten(1)))))));
+  }
   BRAID_FIELDS(fc1, fc2, fc3)
 };
 
@@ -22,7 +27,8 @@ struct CapsNet : nn::Module {
   nn::PrimaryCapsules primary;  // 6 × 6 places of `types` capsules of 8 numbers
   nn::DigitCapsules digits;     // a capsule of 16 numbers for each digit
   std::optional<Decoder> decoder;
-  CapsNet(int64_t maps, int64_t types, bool decodes) : conv(1, maps, 9), primary(maps, types, 8, 9), digits(types * 36, 8, 10, 16) {
+  CapsNet(int64_t maps, int64_t types, bool decodes)
+      : conv(1, maps, 9), primary(maps, types, 8, 9), digits(types * 36, 8, 10, 16) {
     if (decodes) decoder.emplace();
   }
   Tensor capsules(const Tensor& images) const { return digits(primary(relu(conv(images)))); }
@@ -31,9 +37,11 @@ struct CapsNet : nn::Module {
   /// The loss of each image: each replica has its own part of the batch.
   Tensor operator()(const Tensor& images, const Tensor& labels) const {
     const Tensor seen = capsules(images);
-    const Tensor margin = nn::capsule_margin_loss(nn::capsule_lengths(seen), labels, {.reduction = nn::Reduction::none});
+    const Tensor margin = nn::capsule_margin_loss(nn::capsule_lengths(seen), labels,
+                                                  {.reduction = nn::Reduction::none});
     if (!decoder) return margin;
-    const Tensor drawn = (*decoder)(nn::mask_capsules(seen, labels));  // from the capsule of the right digit alone
+    // from the capsule of the right digit alone
+    const Tensor drawn = (*decoder)(nn::mask_capsules(seen, labels));
     return margin + 0.0005 * sum(square(drawn - images.flatten(1)), {1});
   }
   BRAID_FIELDS(conv, primary, digits, decoder)
@@ -50,33 +58,39 @@ struct Options : training::Options {
 Tensor shifted(const Tensor& images, int64_t most) {
   if (most == 0) return images;
   const Tensor wide = pad(images, {most, most, most, most});
-  const std::vector<int64_t> by = randint(0, 2 * most + 1, {images.size(0), 2}).to_vector<int64_t>();
+  const std::vector<int64_t> by =
+      randint(0, 2 * most + 1, {images.size(0), 2}).to_vector<int64_t>();
   std::vector<Tensor> moved;
   for (int64_t i = 0; i < images.size(0); ++i)
-    moved.push_back(wide[i].narrow(1, by[static_cast<size_t>(2 * i)], images.size(2)).narrow(2, by[static_cast<size_t>(2 * i + 1)], images.size(3)));
+    moved.push_back(wide[i]
+                        .narrow(1, by[static_cast<size_t>(2 * i)], images.size(2))
+                        .narrow(2, by[static_cast<size_t>(2 * i + 1)], images.size(3)));
   return stack(moved);
 }
 
 /// Digits above, and below what the decoder draws from the longest capsule.
 void draw(const CapsNet& net, const Tensor& images, const std::string& file) {
   const NoGrad guard;
-  const Tensor drawn = (*net.decoder)(nn::mask_capsules(net.capsules(images))).reshape({-1, 28, 28});
-  const Tensor rows = stack({images.reshape({-1, 28, 28}), drawn}).transpose(1, 2).flatten(2);  // [2, 28, n · 28]
+  const Tensor drawn =
+      (*net.decoder)(nn::mask_capsules(net.capsules(images))).reshape({-1, 28, 28});
+  // [2, 28, n · 28]
+  const Tensor rows = stack({images.reshape({-1, 28, 28}), drawn}).transpose(1, 2).flatten(2);
   std::ofstream out(file, std::ios::binary);
   out << "P5 " << rows.size(2) << " 56 255\n";
-  for (const double ink : rows.to_vector<double>()) out.put(static_cast<char>(std::lround(255 * (1 - ink))));
+  for (const double ink : rows.to_vector<double>())
+    out.put(static_cast<char>(std::lround(255 * (1 - ink))));
   if (!out.flush()) throw Error(file + ": cannot be written");
 }
 
-template <class Digits>
-bool run(const Digits& all, const Options& options) {
+template <class Digits> bool run(const Digits& all, const Options& options) {
   auto [digits, rest] = data::split(all, options.digits);
   auto [unseen, unused] = data::split(rest, options.unseen);
   data::DataLoader loader(digits, {.batch_size = options.batch, .shuffle = true, .workers = 1});
 
   parallel::DataParallel model(options.full ? CapsNet(256, 32, true) : CapsNet(32, 8, false));
   to(model, default_device());
-  print("CapsNet with ", training::summary(model).parameters, " parameters, ", digits.size(), " digits, devices: ", device_count());
+  print("CapsNet with ", training::summary(model).parameters, " parameters, ", digits.size(),
+        " digits, devices: ", device_count());
   optim::Adam optimizer(parameters(model), {.lr = options.lr});
   optim::ExponentialSchedule schedule(optimizer, {.gamma = std::pow(0.96, 1 / 2000.0)});
   training::Checkpoint checkpoint(options.checkpoint, model, optimizer, schedule, loader);
@@ -93,7 +107,10 @@ bool run(const Digits& all, const Options& options) {
     if (batch.is_last_of_epoch()) checkpoint.save();
   }
   if (training::stop_requested() != 0) return false;
-  if (!options.pictures.empty()) draw(model.module, data::DataLoader(unseen, {.batch_size = 10}).begin()->image.to(default_device()), options.pictures);
+  if (!options.pictures.empty())
+    draw(model.module,
+         data::DataLoader(unseen, {.batch_size = 10}).begin()->image.to(default_device()),
+         options.pictures);
   const double accuracy = training::accuracy(model, unseen);
   print("accuracy ", accuracy, " on ", unseen.size(), " unseen digits");
   return accuracy >= options.bar;
@@ -102,19 +119,26 @@ bool run(const Digits& all, const Options& options) {
 int main(int argc, char** argv) {
   try {
     Options options;
-    static_cast<training::Options&>(options) =
-        training::options(argc, argv, {.batch = 32},
-                          {{"full", "", "the paper's network: 256 maps, 32 types of capsules, and a decoder", &options.full},
-                           {"digits", "N", "train on the first N", &options.digits, 1},
-                           {"unseen", "N", "test on the next N", &options.unseen, 1},
-                           {"shift", "N", "move images by up to N pixels while training", &options.shift},
-                           {"pictures", "FILE", "with --full: ten unseen digits and what it makes of them, as PGM", &options.pictures},
-                           {"bar", "X", "fail below this accuracy", &options.bar}});
-    if (!options.pictures.empty() && !options.full) throw ArgumentError("--pictures: expected --full with it, which has a decoder");
+    static_cast<training::Options&>(options) = training::options(
+        argc, argv, {.batch = 32},
+        {{"full", "", "the paper's network: 256 maps, 32 types of capsules, and a decoder",
+          &options.full},
+         {"digits", "N", "train on the first N", &options.digits, 1},
+         {"unseen", "N", "test on the next N", &options.unseen, 1},
+         {"shift", "N", "move images by up to N pixels while training", &options.shift},
+         {"pictures", "FILE", "with --full: ten unseen digits and what it makes of them, as PGM",
+          &options.pictures},
+         {"bar", "X", "fail below this accuracy", &options.bar}});
+    if (!options.pictures.empty() && !options.full)
+      throw ArgumentError("--pictures: expected --full with it, which has a decoder");
     manual_seed(options.seed);
     const std::optional<data::Mnist> mnist = data::find_mnist(options.data);
-    if (!mnist) print("No MNIST digits here (BRAID_DATA names no folder with them): training on digits drawn by a program instead");
-    const bool good = mnist ? run(*mnist, options) : run(data::SyntheticDigits(options.digits + options.unseen), options);
+    if (!mnist)
+      print(
+          "No MNIST digits here (BRAID_DATA names no folder with them): training on digits drawn "
+          "by a program instead");
+    const bool good = mnist ? run(*mnist, options)
+                            : run(data::SyntheticDigits(options.digits + options.unseen), options);
     return good ? 0 : std::max(1, training::exit_status());
   } catch (const training::HelpRequested& help) {
     std::fputs(help.what(), stdout);

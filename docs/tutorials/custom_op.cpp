@@ -1,5 +1,7 @@
-// An op of one's own, softsign(x) = x / (1 + |x|), outside the library: custom_op/softsign.cpp has its checks, its loop for the CPU and its gradient,
-// custom_op/softsign.cu its kernels, which run on Braid's streams. Here it is used. The same lines run on the CPU, on a GPU, and on the emulation of one.
+// An op of one's own, softsign(x) = x / (1 + |x|), outside the library: custom_op/softsign.cpp has
+// its checks, its loop for the CPU and its gradient, custom_op/softsign.cu its kernels, which run
+// on Braid's streams. Here it is used. The same lines run on the CPU, on a GPU, and on the
+// emulation of one.
 #include <braid/braid.hpp>
 
 #include <cmath>
@@ -31,14 +33,18 @@ int main() {
   // Against differences: the first thing to try with a new gradient, in float64.
   double worst = 0;
   for (const double at : {-2.0, -0.3, 0.7, 5.0}) {
-    const auto f = [&](double v) { return mine::softsign(tensor({v}, {.dtype = DType::float64}).to(device)).item<double>(); };
+    const auto f = [&](double v) {
+      return mine::softsign(tensor({v}, {.dtype = DType::float64}).to(device)).item<double>();
+    };
     const Tensor point = tensor({at}, {.dtype = DType::float64}).to(device).requires_grad_();
     mine::softsign(point).backward();
-    worst = std::max(worst, std::abs(point.grad().item<double>() - (f(at + 1e-6) - f(at - 1e-6)) / 2e-6));
+    worst = std::max(worst,
+                     std::abs(point.grad().item<double>() - (f(at + 1e-6) - f(at - 1e-6)) / 2e-6));
   }
   std::cout << "gradient and differences agree: " << std::boolalpha << (worst < 1e-8) << '\n';
 
-  // In a model that is split over all devices: each replica queues its kernels on its own device's stream.
+  // In a model that is split over all devices: each replica queues its kernels on its own device's
+  // stream.
   manual_seed(1);
   parallel::DataParallel model(Net{});
   to(model, device);

@@ -1,5 +1,7 @@
-// A language model of words over all devices: two LSTM layers guess the next word, and carry what they remember from one window of text to the next.
-//   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with wikitext2-test.txt and -valid.txt> ./word_lm        (--help lists the options)
+// A language model of words over all devices: two LSTM layers guess the next word, and carry what
+// they remember from one window of text to the next.
+//   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with wikitext2-test.txt and -valid.txt> ./word_lm
+//   (--help lists the options)
 #include <braid/braid.hpp>
 
 #include <cmath>
@@ -14,7 +16,8 @@ struct Options : training::Options {
   double bar = 195;
 };
 
-// Time is dim 0 of words and scores, layers are dim 0 of the state; the batch is dim 1 of all of them, and there DataParallel cuts and joins.
+// Time is dim 0 of words and scores, layers are dim 0 of the state; the batch is dim 1 of all of
+// them, and there DataParallel cuts and joins.
 struct Output {
   Tensor scores;  // [time, batch, vocabulary]
   nn::LSTMState state;
@@ -26,7 +29,10 @@ struct WordModel : nn::Module {
   nn::LSTM rnn;
   nn::Linear decoder;
   nn::Dropout drop{0.2};
-  WordModel(std::int64_t words, std::int64_t width) : encoder(words, width), rnn(width, width, {.num_layers = kLayers, .dropout = 0.2}), decoder(width, words) {
+  WordModel(std::int64_t words, std::int64_t width)
+      : encoder(words, width),
+        rnn(width, width, {.num_layers = kLayers, .dropout = 0.2}),
+        decoder(width, words) {
     nn::init::uniform_(encoder.weight, -0.1, 0.1);
     nn::init::uniform_(decoder.weight, -0.1, 0.1);
     nn::init::zeros_(decoder.bias);
@@ -44,7 +50,9 @@ nn::LSTMState nothing(std::int64_t batch, std::int64_t width) {
   return {zero, zero};
 }
 
-Tensor loss_of(const Tensor& scores, const Tensor& target) { return nn::cross_entropy(scores.flatten(0, 1), target.to(default_device()).flatten()); }
+Tensor loss_of(const Tensor& scores, const Tensor& target) {
+  return nn::cross_entropy(scores.flatten(0, 1), target.to(default_device()).flatten());
+}
 
 /// Between how many words the model hesitates, on average.
 template <class Model>
@@ -61,18 +69,24 @@ double perplexity(const Model& model, const data::TokenStreams& text, nn::LSTMSt
   return std::exp(sum / count);
 }
 
-/// The same for a model that only knows how often each word comes; each once more than it does, so that none is impossible.
+/// The same for a model that only knows how often each word comes; each once more than it does, so
+/// that none is impossible.
 double unigram_perplexity(const Tensor& training, const Tensor& unseen, std::int64_t words) {
   const Tensor counts = scatter_add(ones({words}), 0, training, ones({training.numel()}));
   return std::exp(-log(counts / counts.sum())[unseen].mean().item<double>());
 }
 
 bool run(const Options& options) {
-  const auto known = data::find_text("wikitext2-test.txt", options.data), other = data::find_text("wikitext2-valid.txt", options.data);
-  if (!known || !other) print("No wikitext2-test.txt and wikitext2-valid.txt here: sentences made by a program instead");
-  const std::string text = known && other ? *known : data::synthetic_text(20'000), unseen_text = known && other ? *other : data::synthetic_text(5'000, 1);
+  const auto known = data::find_text("wikitext2-test.txt", options.data),
+             other = data::find_text("wikitext2-valid.txt", options.data);
+  if (!known || !other)
+    print(
+        "No wikitext2-test.txt and wikitext2-valid.txt here: sentences made by a program instead");
+  const std::string text = known && other ? *known : data::synthetic_text(20'000),
+                    unseen_text = known && other ? *other : data::synthetic_text(5'000, 1);
   const data::WordVocabulary vocabulary(text, kVocabulary);
-  const Tensor training = vocabulary.encode(text).slice(0, 0, options.words), unseen = vocabulary.encode(unseen_text).slice(0, 0, options.words);
+  const Tensor training = vocabulary.encode(text).slice(0, 0, options.words),
+               unseen = vocabulary.encode(unseen_text).slice(0, 0, options.words);
   data::TokenStreams pages(training, options.batch, kWindow);
   const data::TokenStreams unseen_pages(unseen, options.batch, kWindow);
 
@@ -80,8 +94,10 @@ bool run(const Options& options) {
   to(model, default_device());
   const std::vector<Tensor> weights = parameters(model);
   optim::Adam optimizer(weights, {.lr = options.lr});
-  print(vocabulary.size(), " words, ", training::summary(model).parameters, " parameters, ", training.numel(), " words of text, devices: ", device_count());
-  std::printf("perplexity on %d unseen words: %.1f by counting words\n", static_cast<int>(unseen.numel()),
+  print(vocabulary.size(), " words, ", training::summary(model).parameters, " parameters, ",
+        training.numel(), " words of text, devices: ", device_count());
+  std::printf("perplexity on %d unseen words: %.1f by counting words\n",
+              static_cast<int>(unseen.numel()),
               unigram_perplexity(training, unseen, vocabulary.size()));
 
   double reached = 0;
@@ -94,13 +110,15 @@ bool run(const Options& options) {
     loss.backward();
     optim::clip_grad_norm_(weights, 0.25);
     optimizer.step();
-    state = {next.h.detach(), next.c.detach()};  // remembered, but nothing is learned across windows
+    // remembered, but nothing is learned across windows
+    state = {next.h.detach(), next.c.detach()};
     batch.report("loss", loss);
     if (!batch.is_last_of_epoch()) continue;
     eval(model);
     reached = perplexity(model, unseen_pages, nothing(options.batch, options.width));
     train(model);
-    std::printf("perplexity on %d unseen words: %.1f after epoch %d\n", static_cast<int>(unseen.numel()), reached, static_cast<int>(batch.epoch()) + 1);
+    std::printf("perplexity on %d unseen words: %.1f after epoch %d\n",
+                static_cast<int>(unseen.numel()), reached, static_cast<int>(batch.epoch()) + 1);
     std::fflush(stdout);
   }
   return reached > 0 && reached <= options.bar;
@@ -109,12 +127,15 @@ bool run(const Options& options) {
 int main(int argc, char** argv) {
   try {
     Options options;
-    static_cast<training::Options&>(options) =
-        training::options(argc, argv, {.epochs = 4, .batch = 20, .lr = 2e-3},
-                          {{"words", "N", "read the first N words of each text", &options.words, 1},
-                           {"width", "N", "numbers that stand for a word, and that a layer remembers", &options.width, 1},
-                           {"bar", "X", "fail above this perplexity", &options.bar}});
-    if (!options.checkpoint.empty()) throw ArgumentError("--checkpoint: expected none: what is remembered would have to be kept too");
+    static_cast<training::Options&>(options) = training::options(
+        argc, argv, {.epochs = 4, .batch = 20, .lr = 2e-3},
+        {{"words", "N", "read the first N words of each text", &options.words, 1},
+         {"width", "N", "numbers that stand for a word, and that a layer remembers", &options.width,
+          1},
+         {"bar", "X", "fail above this perplexity", &options.bar}});
+    if (!options.checkpoint.empty())
+      throw ArgumentError(
+          "--checkpoint: expected none: what is remembered would have to be kept too");
     manual_seed(options.seed);
     return run(options) ? 0 : 1;
   } catch (const training::HelpRequested& help) {

@@ -1,7 +1,9 @@
 # The CUDA backend, built in one of two ways from the same files:
-#   BRAID_CUDA=ON    .cu files by nvcc, cudart linked statically (never -lcuda), so that the library loads on a machine without a driver;
+#   BRAID_CUDA=ON    .cu files by nvcc, cudart linked statically (never -lcuda), so that the library
+#   loads on a machine without a driver;
 #   BRAID_CUDA=SIMT  .cu files by the C++ compiler against the emulation in kernels/simt.
-# BRAID_CUDA_ON=1 or BRAID_CUDA_SIMT=1 is defined for the sources of this folder, and BRAID_WITH_CUDA=1 in both cases.
+# BRAID_CUDA_ON=1 or BRAID_CUDA_SIMT=1 is defined for the sources of this folder, and
+# BRAID_WITH_CUDA=1 in both cases.
 
 # braid_cuda_target(target): the options of an object library of .cu files.
 function(braid_cuda_target target)
@@ -9,12 +11,14 @@ function(braid_cuda_target target)
     braid_target_options(${target} NO_HARDENING)
     target_compile_options(${target} PRIVATE -Wno-shadow -Wno-conversion -Wno-sign-conversion -Wno-float-conversion)
     if(BRAID_SANITIZE STREQUAL "")
-      target_compile_options(${target} PRIVATE -O2)  # in debug builds too: emulated kernels are slow enough
+      # in debug builds too: emulated kernels are slow enough
+      target_compile_options(${target} PRIVATE -O2)
     endif()
     target_compile_definitions(${target} PRIVATE BRAID_CUDA_SIMT=1)
   else()
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_ARCHITECTURES "${BRAID_CUDA_ARCHITECTURES}")
-    # -std itself: CMake before 3.25.2 does not know that nvcc has C++20. nvcc from 12.8 on can pack the kernels smaller.
+    # -std itself: CMake before 3.25.2 does not know that nvcc has C++20. nvcc from 12.8 on can pack
+    # the kernels smaller.
     set(flags -std=c++20 --expt-relaxed-constexpr)
     if(BRAID_CUDA_COMPRESS AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
       list(APPEND flags --compress-mode=size)

@@ -1,4 +1,5 @@
-# How .cu files are compiled: Braid's own, and those of programs that link braid::braid. Installed with the package, which sets the variables:
+# How .cu files are compiled: Braid's own, and those of programs that link braid::braid. Installed
+# with the package, which sets the variables:
 #   BRAID_CUDA        OFF, ON (nvcc) or SIMT (the C++ compiler, against the emulation)
 #   BRAID_DEVICE_INCLUDE_DIR   where simt/simt.hpp is; unset in Braid's own sources
 
@@ -7,8 +8,10 @@ function(braid_cuda_sources)
   if(BRAID_CUDA STREQUAL "SIMT")
     set(flags -fno-strict-aliasing -Wno-unknown-pragmas)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      list(APPEND flags -fno-ipa-icf)  # two kernels with one body would be one kernel, with one name and one line
-      list(APPEND flags -fno-tree-loop-distribute-patterns)  # loops stay loops: the checker is not told of calls of memset and memcpy made of them
+      # two kernels with one body would be one kernel, with one name and one line
+      list(APPEND flags -fno-ipa-icf)
+      # loops stay loops: the checker is not told of calls of memset and memcpy made of them
+      list(APPEND flags -fno-tree-loop-distribute-patterns)
     endif()
     if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT BRAID_SIMT_CHECK AND NOT BRAID_SANITIZE)
       list(APPEND flags -O0 -g)  # for a debugger: docs/guides/debug_a_kernel.md
@@ -16,16 +19,18 @@ function(braid_cuda_sources)
       list(APPEND flags -g1)
     endif()
     if(BRAID_SIMT_CHECK)
-      # The compiler then calls the checker before every load and store (kernels/simt/tsan_abi.cpp stands in for the sanitizer's library).
+      # The compiler then calls the checker before every load and store (kernels/simt/tsan_abi.cpp
+      # stands in for the sanitizer's library).
       list(APPEND flags -fsanitize=thread --param=tsan-instrument-func-entry-exit=0)
     endif()
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${flags}")
   endif()
 endfunction()
 
-# braid_add_kernels(<target> <files.cu>...): adds kernels of a program's own to a target that links braid::braid. They are compiled as Braid was: by nvcc, by the C++ compiler
-# against the emulation, or, in a build without CUDA, not at all. The target's sources see BRAID_HAVE_KERNELS as 1 or 0. With nvcc the project needs
-# enable_language(CUDA). The guide: docs/guides/custom_op.md.
+# braid_add_kernels(<target> <files.cu>...): adds kernels of a program's own to a target that links
+# braid::braid. They are compiled as Braid was: by nvcc, by the C++ compiler against the emulation,
+# or, in a build without CUDA, not at all. The target's sources see BRAID_HAVE_KERNELS as 1 or 0.
+# With nvcc the project needs enable_language(CUDA). The guide: docs/guides/custom_op.md.
 function(braid_add_kernels target)
   if(BRAID_CUDA STREQUAL "OFF")
     target_compile_definitions(${target} PRIVATE BRAID_HAVE_KERNELS=0)

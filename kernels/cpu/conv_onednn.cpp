@@ -12,8 +12,9 @@
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/runtime/scratch.hpp"
 
-// Images go to oneDNN as they are, channels last, which its kernels read and write without a reorder; weights are brought to the format that it likes best,
-// once a call, and their gradients back.
+// Images go to oneDNN as they are, channels last, which its kernels read and write without a
+// reorder; weights are brought to the format that it likes best, once a call, and their gradients
+// back.
 namespace braid::cpu {
 namespace {
 
@@ -36,7 +37,9 @@ struct Key {
   bool operator==(const Key&) const = default;
 };
 
-[[noreturn]] void refuse(int status) { throw InternalError(str("conv: expected oneDNN to succeed, got status ", status)); }
+[[noreturn]] void refuse(int status) {
+  throw InternalError(str("conv: expected oneDNN to succeed, got status ", status));
+}
 
 Memory::dims weight_dims(const ConvShape& s) {
   const std::int64_t out = s.out / s.groups, in = s.in / s.groups;
@@ -44,7 +47,8 @@ Memory::dims weight_dims(const ConvShape& s) {
   return {s.groups, out, in, s.kernel[0], s.kernel[1]};
 }
 
-/// A primitive with the memories that it works on; images, weights and bias get their addresses at each call.
+/// A primitive with the memories that it works on; images, weights and bias get their addresses at
+/// each call.
 struct Convolution {
   Key key;
   dnnl::primitive primitive;
@@ -56,37 +60,49 @@ struct Convolution {
     const ConvShape& s = k.shape;
     using Format = Memory::format_tag;
     const auto f32 = Memory::data_type::f32;
-    const Memory::desc x({s.n, s.in, s.in_size[0], s.in_size[1]}, f32, Format::nhwc), y({s.n, s.out, s.out_size[0], s.out_size[1]}, f32, Format::nhwc);
+    const Memory::desc x({s.n, s.in, s.in_size[0], s.in_size[1]}, f32, Format::nhwc),
+        y({s.n, s.out, s.out_size[0], s.out_size[1]}, f32, Format::nhwc);
     const Memory::dims weight_sizes = weight_dims(s);
-    const Memory::desc user(weight_sizes, f32, s.groups == 1 ? Format::oihw : Format::goihw), any(weight_sizes, f32, Format::any);
+    const Memory::desc user(weight_sizes, f32, s.groups == 1 ? Format::oihw : Format::goihw),
+        any(weight_sizes, f32, Format::any);
     const Memory::desc b = k.bias ? Memory::desc({s.out}, f32, Format::x) : Memory::desc();
     Memory::dims stride, dilation, before, after;
     for (int d = 0; d < 2; ++d) {
       stride.push_back(s.stride[d]);
       dilation.push_back(s.dilation[d] - 1);
       before.push_back(s.pad[d]);
-      after.push_back((s.out_size[d] - 1) * s.stride[d] + s.dilation[d] * (s.kernel[d] - 1) + 1 - s.in_size[d] - s.pad[d]);
+      after.push_back((s.out_size[d] - 1) * s.stride[d] + s.dilation[d] * (s.kernel[d] - 1) + 1 -
+                      s.in_size[d] - s.pad[d]);
     }
     const auto direct = dnnl::algorithm::convolution_direct;
 #if DNNL_VERSION_MAJOR >= 3
     const auto forward = [&](const Memory::desc& with) {
-      return dnnl::convolution_forward::primitive_desc(engine(), dnnl::prop_kind::forward_training, direct, x, any, with, y, stride, dilation, before, after);
+      return dnnl::convolution_forward::primitive_desc(engine(), dnnl::prop_kind::forward_training,
+                                                       direct, x, any, with, y, stride, dilation,
+                                                       before, after);
     };
     const auto data = [&](const auto& hint) {
-      return dnnl::convolution_backward_data::primitive_desc(engine(), direct, x, any, y, stride, dilation, before, after, hint);
+      return dnnl::convolution_backward_data::primitive_desc(engine(), direct, x, any, y, stride,
+                                                             dilation, before, after, hint);
     };
     const auto weight = [&](const auto& hint) {
-      return dnnl::convolution_backward_weights::primitive_desc(engine(), direct, x, any, b, y, stride, dilation, before, after, hint);
+      return dnnl::convolution_backward_weights::primitive_desc(
+          engine(), direct, x, any, b, y, stride, dilation, before, after, hint);
     };
 #else
     const auto forward = [&](const Memory::desc& with) {
-      return dnnl::convolution_forward::primitive_desc({dnnl::prop_kind::forward_training, direct, x, any, with, y, stride, dilation, before, after}, engine());
+      return dnnl::convolution_forward::primitive_desc(
+          {dnnl::prop_kind::forward_training, direct, x, any, with, y, stride, dilation, before,
+           after},
+          engine());
     };
     const auto data = [&](const auto& hint) {
-      return dnnl::convolution_backward_data::primitive_desc({direct, x, any, y, stride, dilation, before, after}, engine(), hint);
+      return dnnl::convolution_backward_data::primitive_desc(
+          {direct, x, any, y, stride, dilation, before, after}, engine(), hint);
     };
     const auto weight = [&](const auto& hint) {
-      return dnnl::convolution_backward_weights::primitive_desc({direct, x, any, b, y, stride, dilation, before, after}, engine(), hint);
+      return dnnl::convolution_backward_weights::primitive_desc(
+          {direct, x, any, b, y, stride, dilation, before, after}, engine(), hint);
     };
 #endif
     Memory::desc liked;
@@ -108,9 +124,12 @@ struct Convolution {
     plain = Memory(user, engine(), nullptr);
     if (k.bias) bias = Memory(b, engine(), nullptr);
     reorders = liked != user;
-    if (reorders && k.kind == Kind::weight) weights = Memory(liked, engine());  // each thread's own; the others' are prepared once a call
+    // each thread's own; the others' are prepared once a call
+    if (reorders && k.kind == Kind::weight) weights = Memory(liked, engine());
     else weights = Memory(liked, engine(), nullptr);
-    if (reorders) reorder = k.kind == Kind::weight ? dnnl::reorder(weights, plain) : dnnl::reorder(plain, weights);
+    if (reorders)
+      reorder =
+          k.kind == Kind::weight ? dnnl::reorder(weights, plain) : dnnl::reorder(plain, weights);
   }
 };
 
@@ -134,7 +153,8 @@ struct Primitives {
 
   // The C call: the C++ one takes a hash map.
   void execute(const dnnl::primitive& primitive, std::initializer_list<dnnl_exec_arg_t> arguments) {
-    const dnnl_status_t status = dnnl_primitive_execute(primitive.get(), stream.get(), static_cast<int>(arguments.size()), arguments.begin());
+    const dnnl_status_t status = dnnl_primitive_execute(
+        primitive.get(), stream.get(), static_cast<int>(arguments.size()), arguments.begin());
     if (status != dnnl_success) refuse(status);
   }
 };
@@ -149,8 +169,10 @@ void point(Memory& memory, const void* data) { memory.set_data_handle(const_cast
 struct Tiles {
   std::int64_t each, count;
   Tiles(const ConvShape& s, std::int64_t most) {
-    const double work = static_cast<double>(s.n) * static_cast<double>(s.out) * static_cast<double>(s.in / s.groups) *
-                        static_cast<double>(s.out_size[0] * s.out_size[1]) * static_cast<double>(s.kernel[0] * s.kernel[1]);
+    const double work = static_cast<double>(s.n) * static_cast<double>(s.out) *
+                        static_cast<double>(s.in / s.groups) *
+                        static_cast<double>(s.out_size[0] * s.out_size[1]) *
+                        static_cast<double>(s.kernel[0] * s.kernel[1]);
     const double worth = work / static_cast<double>(kTileWork);
     if (worth < static_cast<double>(most)) most = static_cast<std::int64_t>(worth);
     most = most < 1 ? 1 : most > s.n ? s.n : most;
@@ -163,17 +185,22 @@ struct Tiles {
   }
 };
 
-const float* image(const void* p, std::int64_t channels, const std::int64_t (&size)[2], std::int64_t number) {
+const float* image(const void* p, std::int64_t channels, const std::int64_t (&size)[2],
+                   std::int64_t number) {
   return static_cast<const float*>(p) + number * channels * size[0] * size[1];
 }
 
-/// Weights as the primitives of whole tiles and of the last one like them: made once, by the caller, for all threads.
+/// Weights as the primitives of whole tiles and of the last one like them: made once, by the
+/// caller, for all threads.
 struct Prepared {
   const void* whole;
   const void* rest;
-  [[nodiscard]] const void* of(std::int64_t tile, const Tiles& tiles) const { return tile + 1 == tiles.count ? rest : whole; }
+  [[nodiscard]] const void* of(std::int64_t tile, const Tiles& tiles) const {
+    return tile + 1 == tiles.count ? rest : whole;
+  }
 };
-Prepared prepare(Kind kind, bool bias, const ConvShape& shape, const Tiles& tiles, const void* weight) {
+Prepared prepare(Kind kind, bool bias, const ConvShape& shape, const Tiles& tiles,
+                 const void* weight) {
   const ConvShape shapes[2] = {tiles.shape(shape, 0), tiles.shape(shape, tiles.count - 1)};
   const int kinds = shapes[0] == shapes[1] ? 1 : 2;
   std::size_t bytes[2] = {0, 0};
@@ -182,13 +209,15 @@ Prepared prepare(Kind kind, bool bias, const ConvShape& shape, const Tiles& tile
     if (c.reorders) bytes[i] = (c.weights.get_desc().get_size() + 63) / 64 * 64;
   }
   const void* made[2] = {weight, weight};
-  char* to = bytes[0] + bytes[1] == 0 ? nullptr : static_cast<char*>(outer_scratch(bytes[0] + bytes[1]));
+  char* to =
+      bytes[0] + bytes[1] == 0 ? nullptr : static_cast<char*>(outer_scratch(bytes[0] + bytes[1]));
   for (int i = 0; i < kinds; ++i) {
     Convolution& c = primitives().find({kind, bias, shapes[i]});
     if (!c.reorders) continue;
     point(c.plain, weight);
     point(c.weights, to);
-    primitives().execute(c.reorder, {{DNNL_ARG_FROM, c.plain.get()}, {DNNL_ARG_TO, c.weights.get()}});
+    primitives().execute(c.reorder,
+                         {{DNNL_ARG_FROM, c.plain.get()}, {DNNL_ARG_TO, c.weights.get()}});
     made[i] = to;
     to += bytes[i];
   }
@@ -206,7 +235,8 @@ void run(const ConvArgs& args, Stream& stream) {
     point(c.dst, image(args.y, args.shape.out, args.shape.out_size, t * tiles.each));
     point(c.weights, weights.of(t, tiles));
     if (bias) point(c.bias, args.bias);
-    const dnnl_exec_arg_t from{DNNL_ARG_SRC, c.src.get()}, by{DNNL_ARG_WEIGHTS, c.weights.get()}, to{DNNL_ARG_DST, c.dst.get()};
+    const dnnl_exec_arg_t from{DNNL_ARG_SRC, c.src.get()}, by{DNNL_ARG_WEIGHTS, c.weights.get()},
+        to{DNNL_ARG_DST, c.dst.get()};
     if (bias) primitives().execute(c.primitive, {from, by, to, {DNNL_ARG_BIAS, c.bias.get()}});
     else primitives().execute(c.primitive, {from, by, to});
   };
@@ -222,18 +252,22 @@ void run(const ConvDataArgs& args, Stream& stream) {
     point(c.src, image(args.dx, args.shape.in, args.shape.in_size, t * tiles.each));
     point(c.dst, image(args.dy, args.shape.out, args.shape.out_size, t * tiles.each));
     point(c.weights, weights.of(t, tiles));
-    primitives().execute(c.primitive, {{DNNL_ARG_DIFF_SRC, c.src.get()}, {DNNL_ARG_WEIGHTS, c.weights.get()}, {DNNL_ARG_DIFF_DST, c.dst.get()}});
+    primitives().execute(c.primitive, {{DNNL_ARG_DIFF_SRC, c.src.get()},
+                                       {DNNL_ARG_WEIGHTS, c.weights.get()},
+                                       {DNNL_ARG_DIFF_DST, c.dst.get()}});
   };
   parallel_for(stream, tiles.count, tile);
 }
 
 void run(const ConvWeightArgs& args, Stream& stream) {
   const ConvShape& s = args.shape;
-  const std::int64_t size = s.out * (s.in / s.groups) * s.kernel[0] * s.kernel[1], slot = (size + s.out + 15) / 16 * 16;
+  const std::int64_t size = s.out * (s.in / s.groups) * s.kernel[0] * s.kernel[1],
+                     slot = (size + s.out + 15) / 16 * 16;
   const std::int64_t fit = kGradients / size;
   const Tiles tiles(s, fit < 2 ? 2 : fit < kMostTiles ? fit : kMostTiles);
   const bool bias = args.db != nullptr;
-  float* const parts = static_cast<float*>(outer_scratch(static_cast<std::size_t>(tiles.count * slot) * sizeof(float)));
+  float* const parts = static_cast<float*>(
+      outer_scratch(static_cast<std::size_t>(tiles.count * slot) * sizeof(float)));
   const auto tile = [&](std::int64_t t) {
     const OneThread one_thread;
     Convolution& c = primitives().find({Kind::weight, bias, tiles.shape(s, t)});
@@ -243,10 +277,14 @@ void run(const ConvWeightArgs& args, Stream& stream) {
     point(c.plain, part);
     if (!c.reorders) point(c.weights, part);
     if (bias) point(c.bias, part + size);
-    const dnnl_exec_arg_t from{DNNL_ARG_SRC, c.src.get()}, over{DNNL_ARG_DIFF_DST, c.dst.get()}, to{DNNL_ARG_DIFF_WEIGHTS, c.weights.get()};
-    if (bias) primitives().execute(c.primitive, {from, over, to, {DNNL_ARG_DIFF_BIAS, c.bias.get()}});
+    const dnnl_exec_arg_t from{DNNL_ARG_SRC, c.src.get()}, over{DNNL_ARG_DIFF_DST, c.dst.get()},
+        to{DNNL_ARG_DIFF_WEIGHTS, c.weights.get()};
+    if (bias)
+      primitives().execute(c.primitive, {from, over, to, {DNNL_ARG_DIFF_BIAS, c.bias.get()}});
     else primitives().execute(c.primitive, {from, over, to});
-    if (c.reorders) primitives().execute(c.reorder, {{DNNL_ARG_FROM, c.weights.get()}, {DNNL_ARG_TO, c.plain.get()}});
+    if (c.reorders)
+      primitives().execute(c.reorder,
+                           {{DNNL_ARG_FROM, c.weights.get()}, {DNNL_ARG_TO, c.plain.get()}});
   };
   parallel_for(stream, tiles.count, tile);
   // A binary tree over the tiles.
@@ -261,8 +299,7 @@ void run(const ConvWeightArgs& args, Stream& stream) {
   if (bias) std::memcpy(args.db, parts + size, static_cast<std::size_t>(s.out) * sizeof(float));
 }
 
-template <class Args>
-bool library(const Args& args, Stream& stream, Kind kind) {
+template <class Args> bool library(const Args& args, Stream& stream, Kind kind) {
   if (args.dtype != DType::float32 || !library_gemm_available() || t_closed) return false;
   Visit visit;
   if (!visit.open()) return false;
@@ -270,7 +307,8 @@ bool library(const Args& args, Stream& stream, Kind kind) {
   try {
     run(args, stream);
   } catch (const dnnl::error& error) {
-    if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) return false;  // it takes no images that reach further than the kernel
+    // it takes no images that reach further than the kernel
+    if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) return false;
     throw InternalError(str("conv: expected oneDNN to succeed, got: ", error.what()));
   }
   visit.saw(16 + static_cast<unsigned>(kind));
@@ -279,9 +317,15 @@ bool library(const Args& args, Stream& stream, Kind kind) {
 
 }  // namespace
 
-bool library_conv(const ConvArgs& args, Stream& stream) { return library(args, stream, Kind::forward); }
-bool library_conv(const ConvDataArgs& args, Stream& stream) { return library(args, stream, Kind::data); }
-bool library_conv(const ConvWeightArgs& args, Stream& stream) { return library(args, stream, Kind::weight); }
+bool library_conv(const ConvArgs& args, Stream& stream) {
+  return library(args, stream, Kind::forward);
+}
+bool library_conv(const ConvDataArgs& args, Stream& stream) {
+  return library(args, stream, Kind::data);
+}
+bool library_conv(const ConvWeightArgs& args, Stream& stream) {
+  return library(args, stream, Kind::weight);
+}
 
 }  // namespace braid::cpu
 

@@ -3,7 +3,8 @@
 
 #include <braid/core/dtype.hpp>
 
-// How the files in simd/ throw: out of line, in a file compiled for every processor (see simd/kernels.hpp).
+// How the files in simd/ throw: out of line, in a file compiled for every processor (see
+// simd/kernels.hpp).
 namespace braid::cpu {
 
 /// DTypeError: `op: expected <expected>, got int32`.
@@ -11,7 +12,8 @@ namespace braid::cpu {
 /// ArgumentError: an integer division by zero.
 [[noreturn]] void fail_division_by_zero();
 /// IndexError: `op: expected <what> in [low, high), got 7 at position 3`.
-[[noreturn]] void fail_index(const char* op, const char* what, std::int64_t low, std::int64_t high, std::int64_t got, std::int64_t position);
+[[noreturn]] void fail_index(const char* op, const char* what, std::int64_t low, std::int64_t high,
+                             std::int64_t got, std::int64_t position);
 /// ShapeError: max, min and argmax of nothing.
 [[noreturn]] void fail_empty_reduction(const char* op);
 

@@ -25,7 +25,9 @@ std::atomic<bool> library_on{true};
 
 constinit thread_local bool t_closed = false;  // this thread's primitives are gone
 
-[[noreturn]] void refuse(const char* call, int status) { throw InternalError(str("matmul: expected oneDNN's ", call, " to succeed, got status ", status)); }
+[[noreturn]] void refuse(const char* call, int status) {
+  throw InternalError(str("matmul: expected oneDNN's ", call, " to succeed, got status ", status));
+}
 
 // What a matmul primitive is made for: A [m, k] and B [n, k] (turned) give a dense C [m, n].
 struct Key {
@@ -61,10 +63,12 @@ struct Primitives {
 
   static std::unique_ptr<Matmul> make(const Key& key) {
     using Memory = dnnl::memory;
-    const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
+    const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t row,
+                           std::int64_t column) {
       return Memory::desc({rows, columns}, Memory::data_type::f32, Memory::dims{row, column});
     };
-    const Memory::desc a = matrix(key.m, key.k, key.lda, 1), b = matrix(key.k, key.n, 1, key.ldb), c = matrix(key.m, key.n, key.n, 1);
+    const Memory::desc a = matrix(key.m, key.k, key.lda, 1), b = matrix(key.k, key.n, 1, key.ldb),
+                       c = matrix(key.m, key.n, key.n, 1);
 #if DNNL_VERSION_MAJOR >= 3
     const dnnl::matmul::primitive_desc description(engine(), a, b, c);
 #else
@@ -80,19 +84,25 @@ struct Primitives {
   }
 };
 
-// For B [n, k] and few rows, where sgemm spends its time on turning B. The primitive is fast only where C is dense, so a tile of a wider C (or one with an
-// end to it) is computed aside and brought over.
+// For B [n, k] and few rows, where sgemm spends its time on turning B. The primitive is fast only
+// where C is dense, so a tile of a wider C (or one with an end to it) is computed aside and brought
+// over.
 void run_matmul(const LibraryProduct& p) {
   thread_local Primitives primitives;
   const bool aside = p.ldc != p.n || p.accumulate || p.bias != nullptr;
-  float* const c = aside ? static_cast<float*>(scratch(static_cast<std::size_t>(p.m * p.n) * sizeof(float))) : p.c;
+  float* const c =
+      aside ? static_cast<float*>(scratch(static_cast<std::size_t>(p.m * p.n) * sizeof(float)))
+            : p.c;
   Matmul& matmul = primitives.find({p.m, p.n, p.k, p.lda, p.ldb});
   matmul.a.set_data_handle(const_cast<float*>(p.a));
   matmul.b.set_data_handle(const_cast<float*>(p.b));
   matmul.c.set_data_handle(c);
-  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, matmul.a.get()}, {DNNL_ARG_WEIGHTS, matmul.b.get()}, {DNNL_ARG_DST, matmul.c.get()}};
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, matmul.a.get()},
+                                       {DNNL_ARG_WEIGHTS, matmul.b.get()},
+                                       {DNNL_ARG_DST, matmul.c.get()}};
   // The C call: the C++ one takes a hash map.
-  const dnnl_status_t status = dnnl_primitive_execute(matmul.primitive.get(), primitives.stream.get(), 3, arguments);
+  const dnnl_status_t status =
+      dnnl_primitive_execute(matmul.primitive.get(), primitives.stream.get(), 3, arguments);
   if (status != dnnl_success) refuse("primitive_execute", status);
   if (!aside) return;
   for (std::int64_t i = 0; i < p.m; ++i) {
@@ -110,13 +120,16 @@ void run_matmul(const LibraryProduct& p) {
 
 void run_sgemm(const LibraryProduct& p) {
   if (p.bias != nullptr)
-    for (std::int64_t i = 0; i < p.m; ++i) std::memcpy(p.c + i * p.ldc, p.bias, static_cast<std::size_t>(p.n) * sizeof(float));
+    for (std::int64_t i = 0; i < p.m; ++i)
+      std::memcpy(p.c + i * p.ldc, p.bias, static_cast<std::size_t>(p.n) * sizeof(float));
   const float beta = p.accumulate || p.bias != nullptr ? 1.0f : 0.0f;
-  const dnnl_status_t status = dnnl_sgemm(p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', p.m, p.n, p.k, 1.0f, p.a, p.lda, p.b, p.ldb, beta, p.c, p.ldc);
+  const dnnl_status_t status = dnnl_sgemm(p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
+                                          p.a, p.lda, p.b, p.ldb, beta, p.c, p.ldc);
   if (status != dnnl_success) refuse("sgemm", status);
 }
 
-// A forced instruction set binds the library too. It fails only if the program itself used oneDNN before, and then the program's choice holds.
+// A forced instruction set binds the library too. It fails only if the program itself used oneDNN
+// before, and then the program's choice holds.
 bool limit_isa() noexcept {
   try {
     const std::string_view name = current_isa().name;
@@ -151,7 +164,8 @@ bool library_gemm(const LibraryProduct& p) {
   } catch (const dnnl::error& error) {
     throw InternalError(str("matmul: expected oneDNN to succeed, got: ", error.what()));
   }
-  visit.saw((matmul ? 8u : 0u) + (p.ta ? 4u : 0u) + (p.tb ? 2u : 0u) + (p.accumulate || p.bias != nullptr ? 1u : 0u));
+  visit.saw((matmul ? 8u : 0u) + (p.ta ? 4u : 0u) + (p.tb ? 2u : 0u) +
+            (p.accumulate || p.bias != nullptr ? 1u : 0u));
   return true;
 }
 

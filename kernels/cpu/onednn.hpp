@@ -1,5 +1,6 @@
 #pragma once
-// What every call of oneDNN needs: the one engine, an end in good order, one thread. Included by the files that see oneDNN's headers (braid_onednn_sources).
+// What every call of oneDNN needs: the one engine, an end in good order, one thread. Included by
+// the files that see oneDNN's headers (braid_onednn_sources).
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -11,13 +12,15 @@
 
 namespace braid::cpu::onednn {
 
-// oneDNN frees the code it generated when the process ends, while static destructors or other threads may still compute. So a handler that runs before
-// that (handlers run in the reverse order of their registration, hence one after the first call of each kind) closes the library and waits for the calls
-// inside; later ones take our own loops.
+// oneDNN frees the code it generated when the process ends, while static destructors or other
+// threads may still compute. So a handler that runs before that (handlers run in the reverse order
+// of their registration, hence one after the first call of each kind) closes the library and waits
+// for the calls inside; later ones take our own loops.
 inline std::atomic<bool> closed{false};
 inline std::atomic<int> inside{0};
 inline std::atomic<unsigned> kinds_seen{0};
-inline std::atomic<::pid_t> counted_in{0};  // the process whose threads `inside` counts: a forked child has none of them
+// the process whose threads `inside` counts: a forked child has none of them
+inline std::atomic<::pid_t> counted_in{0};
 
 inline void close_library() noexcept {
   closed = true;
@@ -33,10 +36,12 @@ class Visit {
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
   [[nodiscard]] bool open() const noexcept { return open_; }
-  /// `kind`: below 32, one for each kind of generated code: products have 0 to 15, convolutions 16 to 18.
+  /// `kind`: below 32, one for each kind of generated code: products have 0 to 15, convolutions 16
+  /// to 18.
   void saw(unsigned kind) noexcept {
     const unsigned bit = 1u << kind;
-    if ((kinds_seen.load(std::memory_order_relaxed) & bit) == 0 && (kinds_seen.fetch_or(bit) & bit) == 0) {
+    if ((kinds_seen.load(std::memory_order_relaxed) & bit) == 0 &&
+        (kinds_seen.fetch_or(bit) & bit) == 0) {
       counted_in = ::getpid();
       std::atexit(&close_library);
     }
@@ -52,8 +57,9 @@ class Visit {
   bool open_;
 };
 
-// oneDNN's threads are OpenMP's. They spin, and two of them on one core run a hundred times slower, so it computes on the calling thread alone; the count
-// that the program had set on this thread is put back afterwards. Found by name: oneDNN may be built without OpenMP.
+// oneDNN's threads are OpenMP's. They spin, and two of them on one core run a hundred times slower,
+// so it computes on the calling thread alone; the count that the program had set on this thread is
+// put back afterwards. Found by name: oneDNN may be built without OpenMP.
 struct OpenMp {
   int (*count)() = nullptr;
   void (*set_count)(int) = nullptr;
@@ -89,7 +95,8 @@ class OneThread {
 };
 
 inline dnnl::engine& engine() {
-  static auto& instance = *new dnnl::engine(dnnl::engine::kind::cpu, 0);  // never destroyed: threads may compute while the process ends
+  // never destroyed: threads may compute while the process ends
+  static auto& instance = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return instance;
 }
 

@@ -1,29 +1,28 @@
 #include "cpu/runtime/isa.hpp"
 
-// The tables of simd/table.cpp, one for each instruction set it was compiled for, and what a processor must have to use them.
+// The tables of simd/table.cpp, one for each instruction set it was compiled for, and what a
+// processor must have to use them.
 namespace braid::cpu {
 
 #if defined(BRAID_X86)
 
-namespace sse {
-extern const KernelTable kKernels;
-}
-namespace avx2 {
-extern const KernelTable kKernels;
-}
-namespace avx512 {
-extern const KernelTable kKernels;
-}
+namespace sse { extern const KernelTable kKernels; }
+namespace avx2 { extern const KernelTable kKernels; }
+namespace avx512 { extern const KernelTable kKernels; }
 
-// The questions go to cpuid and to the operating system (is the register state saved), not to the name of the vendor.
+// The questions go to cpuid and to the operating system (is the register state saved), not to the
+// name of the vendor.
 const std::vector<Isa>& compiled_isas() {
   static const auto& list = *new std::vector<Isa>{
       {"sse", []() noexcept { return true; }, &sse::kKernels},
-      {"avx2", []() noexcept { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }, &avx2::kKernels},
+      {"avx2",
+       []() noexcept { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); },
+       &avx2::kKernels},
       {"avx512",
        []() noexcept {
-         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
        },
        &avx512::kKernels},
   };
@@ -32,12 +31,11 @@ const std::vector<Isa>& compiled_isas() {
 
 #else
 
-namespace generic {
-extern const KernelTable kKernels;
-}
+namespace generic { extern const KernelTable kKernels; }
 
 const std::vector<Isa>& compiled_isas() {
-  static const auto& list = *new std::vector<Isa>{{"generic", []() noexcept { return true; }, &generic::kKernels}};
+  static const auto& list =
+      *new std::vector<Isa>{{"generic", []() noexcept { return true; }, &generic::kKernels}};
   return list;
 }
 

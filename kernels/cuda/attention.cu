@@ -2,8 +2,10 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Attention by tiles of 32 queries and 32 keys with a running maximum (Dao et al. 2022, arXiv:2205.14135); backward a kernel for dq, which goes by keys, and
-// one for dk and dv, which goes by queries, so that no sum needs an atomic. Products run on the ordinary cores in float32 (float64).
+// Attention by tiles of 32 queries and 32 keys with a running maximum (Dao et al. 2022,
+// arXiv:2205.14135); backward a kernel for dq, which goes by keys, and one for dk and dv, which
+// goes by queries, so that no sum needs an atomic. Products run on the ordinary cores in float32
+// (float64).
 // Traffic  k and v are read once for each tile of 32 queries, and the other way round.
 namespace braid::cuda {
 
@@ -16,14 +18,17 @@ BRAID_DEVICE Place place_of(std::int64_t tile, std::int64_t tiles, std::int64_t 
 }
 
 template <class E>
-__global__ void __launch_bounds__(kThreads) attention_forward(AttentionArgs args, std::int64_t tiles) {
+__global__ void __launch_bounds__(kThreads)
+    attention_forward(AttentionArgs args, std::int64_t tiles) {
   using A = typename E::A;
   SIMT_SHARED(AttentionShared<A>, shared, );
-  const int lane = lane_of_thread(), warp = warp_of_thread(), width = static_cast<int>(args.width), value_width = static_cast<int>(args.value_width);
+  const int lane = lane_of_thread(), warp = warp_of_thread(), width = static_cast<int>(args.width),
+            value_width = static_cast<int>(args.value_width);
   for (std::int64_t t = blockIdx.x; t < args.batch * args.heads * tiles; t += gridDim.x) {
     const Place at = place_of(t, tiles, args.heads);
     const HeadRows<E> q = rows_of<E>(args.q, at.b, at.h, at.first, args.queries);
-    const std::int64_t end = args.causal && at.first + kSide < args.keys ? at.first + kSide : args.keys;
+    const std::int64_t end =
+        args.causal && at.first + kSide < args.keys ? at.first + kSide : args.keys;
     A max[kRowsOfWarp], sum[kRowsOfWarp], out[kChunks][kRowsOfWarp] = {};
 #pragma unroll
     for (int r = 0; r < kRowsOfWarp; ++r) max[r] = lowest<A>(), sum[r] = A(0);
@@ -35,9 +40,11 @@ __global__ void __launch_bounds__(kThreads) attention_forward(AttentionArgs args
       for (int r = 0; r < kRowsOfWarp; ++r) {
         const std::int64_t query = at.first + kRowsOfWarp * warp + r;
         const A s = score_of<E>(args, at.b, at.h, query, j + lane, score[r]);
-        const A here = WarpGroup{}.join(MaxOfNumbers<A>{}, s), above = MaxOfNumbers<A>{}.join(max[r], here);
+        const A here = WarpGroup{}.join(MaxOfNumbers<A>{}, s),
+                above = MaxOfNumbers<A>{}.join(max[r], here);
         const bool nothing = above == lowest<A>();
-        const A p = exp_of(s - (nothing ? A(0) : above)), keep = nothing || max[r] == above ? A(1) : exp_of(max[r] - above);
+        const A p = exp_of(s - (nothing ? A(0) : above)),
+                keep = nothing || max[r] == above ? A(1) : exp_of(max[r] - above);
         sum[r] = sum[r] * keep + WarpGroup{}.join(Sum<A>{}, p);
         max[r] = above;
         four.v[r] = p * drop_factor<A>(args, at.b, at.h, query, j + lane);
@@ -53,7 +60,8 @@ __global__ void __launch_bounds__(kThreads) attention_forward(AttentionArgs args
       const std::int64_t query = at.first + kRowsOfWarp * warp + r;
       factor[r] = sum[r] == A(0) ? A(0) : A(1) / sum[r];
       if (lane == 0 && query < args.queries)
-        static_cast<A*>(args.lse)[(at.b * args.heads + at.h) * args.queries + query] = sum[r] == A(0) ? lowest<A>() : max[r] + log_of(sum[r]);
+        static_cast<A*>(args.lse)[(at.b * args.heads + at.h) * args.queries + query] =
+            sum[r] == A(0) ? lowest<A>() : max[r] + log_of(sum[r]);
     }
     store_rows<E>(args.out, at.b, at.h, at.first, args.queries, args.value_width, out, factor);
   }
@@ -61,50 +69,62 @@ __global__ void __launch_bounds__(kThreads) attention_forward(AttentionArgs args
 
 /// dots[row] = Σ out dout: a warp for a row of [batch, heads, queries].
 template <class E>
-__global__ void __launch_bounds__(kThreads) attention_dots(AttentionBackwardArgs args, typename E::A* dots) {
+__global__ void __launch_bounds__(kThreads)
+    attention_dots(AttentionBackwardArgs args, typename E::A* dots) {
   using A = typename E::A;
   using T = typename E::T;
   const AttentionArgs& f = args.forward;
   const std::int64_t rows = f.batch * f.heads * f.queries;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); i < rows; i += static_cast<std::int64_t>(gridDim.x) * kWarps) {
-    const std::int64_t query = i % f.queries, h = i / f.queries % f.heads, b = i / f.queries / f.heads;
-    const T* const out = static_cast<const T*>(f.out.data) + b * f.out.batch + h * f.out.head + query * f.out.row;
-    const T* const dout = static_cast<const T*>(args.dout.data) + b * args.dout.batch + h * args.dout.head + query * args.dout.row;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); i < rows;
+       i += static_cast<std::int64_t>(gridDim.x) * kWarps) {
+    const std::int64_t query = i % f.queries, h = i / f.queries % f.heads,
+                       b = i / f.queries / f.heads;
+    const T* const out =
+        static_cast<const T*>(f.out.data) + b * f.out.batch + h * f.out.head + query * f.out.row;
+    const T* const dout = static_cast<const T*>(args.dout.data) + b * args.dout.batch +
+                          h * args.dout.head + query * args.dout.row;
     A sum = A(0);
-    for (std::int64_t c = lane_of_thread(); c < f.value_width; c += 32) sum += E::load(out[c]) * E::load(dout[c]);
+    for (std::int64_t c = lane_of_thread(); c < f.value_width; c += 32)
+      sum += E::load(out[c]) * E::load(dout[c]);
     sum = WarpGroup{}.join(Sum<A>{}, sum);
     if (lane_of_thread() == 0) dots[i] = sum;
   }
 }
 
 /// A probability (with dropout's factor) and the gradient of its score.
-template <class A>
-struct Gradient {
+template <class A> struct Gradient {
   A p, ds;
 };
 template <class E>
-BRAID_DEVICE Gradient<typename E::A> gradient_of(const AttentionArgs& f, const typename E::A* dots, const Place& at, std::int64_t query, std::int64_t key,
-                                                 typename E::A product, typename E::A dp) {
+BRAID_DEVICE Gradient<typename E::A> gradient_of(const AttentionArgs& f, const typename E::A* dots,
+                                                 const Place& at, std::int64_t query,
+                                                 std::int64_t key, typename E::A product,
+                                                 typename E::A dp) {
   using A = typename E::A;
   const A s = score_of<E>(f, at.b, at.h, query, key, product);
   if (query >= f.queries || key >= f.keys) return {A(0), A(0)};
   const std::int64_t row = (at.b * f.heads + at.h) * f.queries + query;
   const A lse = static_cast<const A*>(f.lse)[row];
-  const A p = lse == lowest<A>() ? A(0) : exp_of(s - lse), factor = drop_factor<A>(f, at.b, at.h, query, key);
+  const A p = lse == lowest<A>() ? A(0) : exp_of(s - lse),
+          factor = drop_factor<A>(f, at.b, at.h, query, key);
   return {p * factor, p * (dp * factor - dots[row]) * static_cast<A>(f.scale)};
 }
 
 /// dq of 32 queries.
 template <class E>
-__global__ void __launch_bounds__(kThreads) attention_backward_queries(AttentionBackwardArgs args, const typename E::A* dots, std::int64_t tiles) {
+__global__ void __launch_bounds__(kThreads)
+    attention_backward_queries(AttentionBackwardArgs args, const typename E::A* dots,
+                               std::int64_t tiles) {
   using A = typename E::A;
   SIMT_SHARED(AttentionShared<A>, shared, );
   const AttentionArgs& f = args.forward;
-  const int lane = lane_of_thread(), warp = warp_of_thread(), width = static_cast<int>(f.width), value_width = static_cast<int>(f.value_width);
+  const int lane = lane_of_thread(), warp = warp_of_thread(), width = static_cast<int>(f.width),
+            value_width = static_cast<int>(f.value_width);
   const A ones[kRowsOfWarp] = {A(1), A(1), A(1), A(1)};
   for (std::int64_t t = blockIdx.x; t < f.batch * f.heads * tiles; t += gridDim.x) {
     const Place at = place_of(t, tiles, f.heads);
-    const HeadRows<E> q = rows_of<E>(f.q, at.b, at.h, at.first, f.queries), dout = rows_of<E>(args.dout, at.b, at.h, at.first, f.queries);
+    const HeadRows<E> q = rows_of<E>(f.q, at.b, at.h, at.first, f.queries),
+                      dout = rows_of<E>(args.dout, at.b, at.h, at.first, f.queries);
     const std::int64_t end = f.causal && at.first + kSide < f.keys ? at.first + kSide : f.keys;
     A dq[kChunks][kRowsOfWarp] = {};
     for (std::int64_t j = 0; j < end; j += kSide) {
@@ -114,7 +134,10 @@ __global__ void __launch_bounds__(kThreads) attention_backward_queries(Attention
       multiply_rows<E>(shared, dout, rows_of<E>(f.v, at.b, at.h, j, f.keys), value_width, dp);
       Pack<A, 4> four;
 #pragma unroll
-      for (int r = 0; r < kRowsOfWarp; ++r) four.v[r] = gradient_of<E>(f, dots, at, at.first + kRowsOfWarp * warp + r, j + lane, score[r], dp[r]).ds;
+      for (int r = 0; r < kRowsOfWarp; ++r)
+        four.v[r] = gradient_of<E>(f, dots, at, at.first + kRowsOfWarp * warp + r, j + lane,
+                                   score[r], dp[r])
+                        .ds;
       shared.scores[warp][lane] = four;
       add_weighted<E>(shared, k, width, dq);
     }
@@ -124,25 +147,32 @@ __global__ void __launch_bounds__(kThreads) attention_backward_queries(Attention
 
 /// dk and dv of 32 keys: rows of a tile are keys here, columns queries.
 template <class E>
-__global__ void __launch_bounds__(kThreads) attention_backward_keys(AttentionBackwardArgs args, const typename E::A* dots, std::int64_t tiles) {
+__global__ void __launch_bounds__(kThreads)
+    attention_backward_keys(AttentionBackwardArgs args, const typename E::A* dots,
+                            std::int64_t tiles) {
   using A = typename E::A;
   SIMT_SHARED(AttentionShared<A>, shared, );
   const AttentionArgs& f = args.forward;
-  const int lane = lane_of_thread(), warp = warp_of_thread(), width = static_cast<int>(f.width), value_width = static_cast<int>(f.value_width);
+  const int lane = lane_of_thread(), warp = warp_of_thread(), width = static_cast<int>(f.width),
+            value_width = static_cast<int>(f.value_width);
   const A ones[kRowsOfWarp] = {A(1), A(1), A(1), A(1)};
   for (std::int64_t t = blockIdx.x; t < f.batch * f.heads * tiles; t += gridDim.x) {
     const Place at = place_of(t, tiles, f.heads);
-    const HeadRows<E> k = rows_of<E>(f.k, at.b, at.h, at.first, f.keys), v = rows_of<E>(f.v, at.b, at.h, at.first, f.keys);
+    const HeadRows<E> k = rows_of<E>(f.k, at.b, at.h, at.first, f.keys),
+                      v = rows_of<E>(f.v, at.b, at.h, at.first, f.keys);
     A dk[kChunks][kRowsOfWarp] = {}, dv[kChunks][kRowsOfWarp] = {};
-    for (std::int64_t i = f.causal ? at.first : 0; i < f.queries; i += kSide) {  // queries before see none of these keys
-      const HeadRows<E> q = rows_of<E>(f.q, at.b, at.h, i, f.queries), dout = rows_of<E>(args.dout, at.b, at.h, i, f.queries);
+    // queries before see none of these keys
+    for (std::int64_t i = f.causal ? at.first : 0; i < f.queries; i += kSide) {
+      const HeadRows<E> q = rows_of<E>(f.q, at.b, at.h, i, f.queries),
+                        dout = rows_of<E>(args.dout, at.b, at.h, i, f.queries);
       A score[kRowsOfWarp], dp[kRowsOfWarp];
       multiply_rows<E>(shared, k, q, width, score);
       multiply_rows<E>(shared, v, dout, value_width, dp);
       Pack<A, 4> p, ds;
 #pragma unroll
       for (int r = 0; r < kRowsOfWarp; ++r) {
-        const Gradient<A> g = gradient_of<E>(f, dots, at, i + lane, at.first + kRowsOfWarp * warp + r, score[r], dp[r]);
+        const Gradient<A> g = gradient_of<E>(f, dots, at, i + lane,
+                                             at.first + kRowsOfWarp * warp + r, score[r], dp[r]);
         p.v[r] = g.p;
         ds.v[r] = g.ds;
       }
@@ -168,7 +198,8 @@ void attention(const AttentionArgs& args, Stream& stream) {
   if (args.batch <= 0 || args.heads <= 0 || args.queries <= 0) return;
   (void)with_floating(args.dtype, [&]<class E>() {
     const std::int64_t tiles = (args.queries + kSide - 1) / kSide;
-    run("attention", attention_forward<E>, blocks_for(args.batch * args.heads * tiles, 1), kThreads, stream, args, tiles);
+    run("attention", attention_forward<E>, blocks_for(args.batch * args.heads * tiles, 1), kThreads,
+        stream, args, tiles);
   });
 }
 
@@ -178,14 +209,20 @@ void attention_backward(const AttentionBackwardArgs& args, Stream& stream) {
   if (f.batch <= 0 || f.heads <= 0) return;
   (void)with_floating(f.dtype, [&]<class E>() {
     using A = typename E::A;
-    const std::int64_t heads = f.batch * f.heads, rows = heads * f.queries, q_tiles = (f.queries + kSide - 1) / kSide, k_tiles = (f.keys + kSide - 1) / kSide;
+    const std::int64_t heads = f.batch * f.heads, rows = heads * f.queries,
+                       q_tiles = (f.queries + kSide - 1) / kSide,
+                       k_tiles = (f.keys + kSide - 1) / kSide;
     const Scratch dots(static_cast<std::size_t>(rows > 0 ? rows : 1) * sizeof(A), stream);
     A* const d = static_cast<A*>(dots.data());
     if (rows > 0) {
-      run("attention_backward", attention_dots<E>, blocks_for(rows, kWarps), kThreads, stream, args, d);
-      run("attention_backward", attention_backward_queries<E>, blocks_for(heads * q_tiles, 1), kThreads, stream, args, d, q_tiles);
+      run("attention_backward", attention_dots<E>, blocks_for(rows, kWarps), kThreads, stream, args,
+          d);
+      run("attention_backward", attention_backward_queries<E>, blocks_for(heads * q_tiles, 1),
+          kThreads, stream, args, d, q_tiles);
     }
-    if (k_tiles > 0) run("attention_backward", attention_backward_keys<E>, blocks_for(heads * k_tiles, 1), kThreads, stream, args, d, k_tiles);
+    if (k_tiles > 0)
+      run("attention_backward", attention_backward_keys<E>, blocks_for(heads * k_tiles, 1),
+          kThreads, stream, args, d, k_tiles);
   });
 }
 

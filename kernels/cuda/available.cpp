@@ -23,24 +23,29 @@ bool is_emulated() noexcept { return emulated(); }
 #else
 
 bool is_available() noexcept { return false; }
-std::string unavailable_reason() { return "this build has no CUDA: it was configured with BRAID_CUDA=OFF"; }
+std::string unavailable_reason() {
+  return "this build has no CUDA: it was configured with BRAID_CUDA=OFF";
+}
 bool is_emulated() noexcept { return false; }
 
 NativeStream::NativeStream(const char* name, Stream& stream) : name_(name), stream_(stream) {
-  throw DeviceError(str(name, ": expected a stream of a CUDA device, got one of ", stream.device()));
+  throw DeviceError(
+      str(name, ": expected a stream of a CUDA device, got one of ", stream.device()));
 }
 NativeStream::~NativeStream() = default;  // there is none
 void NativeStream::check(int) const { (void)name_, (void)stream_, (void)before_; }
 
 GemmEngine gemm_engine() { return GemmEngine::braid; }
 void set_gemm_engine(GemmEngine engine) {
-  if (engine != GemmEngine::braid) throw DeviceError("set_gemm_engine: expected a build with CUDA, got BRAID_CUDA=OFF");
+  if (engine != GemmEngine::braid)
+    throw DeviceError("set_gemm_engine: expected a build with CUDA, got BRAID_CUDA=OFF");
 }
 
 #endif
 
 void* detail::pointer_of(const Tensor& x, DType dtype) {
-  if (x.device().type() != DeviceType::cuda) throw DeviceError(str("pointer: expected a tensor on a CUDA device, got ", x.device()));
+  if (x.device().type() != DeviceType::cuda)
+    throw DeviceError(str("pointer: expected a tensor on a CUDA device, got ", x.device()));
   if (x.dtype() != dtype) throw DTypeError(str("pointer: expected ", dtype, ", got ", x.dtype()));
   return x.id()->data();
 }

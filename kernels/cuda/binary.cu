@@ -7,12 +7,12 @@
 #include "cuda/kernels.hpp"
 #include "cuda/table_parts.hpp"
 
-// out = a op b, element by element. Integers wrap around; bool adds as "or" and multiplies as "and".
+// out = a op b, element by element. Integers wrap around; bool adds as "or" and multiplies as
+// "and".
 namespace braid::cuda {
 
 /// a ± alpha b, in two roundings; alpha = 1 changes no bit and costs nothing beside the memory.
-template <class E, bool subtract>
-struct AddScaled {
+template <class E, bool subtract> struct AddScaled {
   using A = typename E::A;
   A alpha;
   BRAID_DEVICE A operator()(A a, A b) const {
@@ -28,8 +28,7 @@ struct AddScaled {
     }
   }
 };
-template <class E>
-struct Multiply {
+template <class E> struct Multiply {
   using A = typename E::A;
   BRAID_DEVICE A operator()(A a, A b) const {
     if constexpr (E::kDType == DType::bool_) {
@@ -42,14 +41,13 @@ struct Multiply {
     }
   }
 };
-template <class E>
-struct Divide {
+template <class E> struct Divide {
   using A = typename E::A;
   BRAID_DEVICE A operator()(A a, A b) const { return a / b; }
 };
-/// Truncates; the most negative number over -1 wraps to itself. A divisor of 0 is reported and gives 0.
-template <class E>
-struct DivideIntegers {
+/// Truncates; the most negative number over -1 wraps to itself. A divisor of 0 is reported and
+/// gives 0.
+template <class E> struct DivideIntegers {
   using A = typename E::A;
   static constexpr int kPackLimit = 2;
   FaultSite site;
@@ -59,14 +57,14 @@ struct DivideIntegers {
       return A{0};
     }
     if constexpr (std::is_signed_v<A>) {
-      if (b == A{-1}) return static_cast<A>(std::make_unsigned_t<A>{0} - static_cast<std::make_unsigned_t<A>>(a));
+      if (b == A{-1})
+        return static_cast<A>(std::make_unsigned_t<A>{0} - static_cast<std::make_unsigned_t<A>>(a));
     }
     return static_cast<A>(a / b);
   }
 };
 /// A NaN on either side wins.
-template <class E, bool smallest>
-struct Extreme {
+template <class E, bool smallest> struct Extreme {
   using A = typename E::A;
   BRAID_DEVICE A operator()(A a, A b) const {
     if constexpr (E::kFloating) {
@@ -76,21 +74,21 @@ struct Extreme {
     else return a > b ? a : b;
   }
 };
-template <class E>
-struct ReluBackward {
+template <class E> struct ReluBackward {
   using A = typename E::A;
-  BRAID_DEVICE A operator()(A a, A b) const { return b <= A{0} ? A{0} : a; }  // a NaN lets the gradient pass
+  // a NaN lets the gradient pass
+  BRAID_DEVICE A operator()(A a, A b) const { return b <= A{0} ? A{0} : a; }
 };
 /// a (1 - b²), or of sigmoid a b (1 - b).
-template <class E>
-struct BackwardFromOutput {
+template <class E> struct BackwardFromOutput {
   using A = typename E::A;
   bool of_sigmoid;
-  BRAID_DEVICE A operator()(A a, A b) const { return of_sigmoid ? a * b * (A(1) - b) : a * (A(1) - b * b); }
+  BRAID_DEVICE A operator()(A a, A b) const {
+    return of_sigmoid ? a * b * (A(1) - b) : a * (A(1) - b * b);
+  }
 };
 /// All six comparisons: which of "less", "equal", "greater", "unordered" count as true.
-template <class E>
-struct Compare {
+template <class E> struct Compare {
   using A = typename E::A;
   unsigned accepted;
   BRAID_DEVICE std::uint8_t operator()(A a, A b) const {
@@ -100,34 +98,31 @@ struct Compare {
 };
 constexpr unsigned accepted_by(BinaryOp op) {
   switch (op) {
-    case BinaryOp::eq:
-      return 2;
-    case BinaryOp::ne:
-      return 1 | 4 | 8;
-    case BinaryOp::lt:
-      return 1;
-    case BinaryOp::le:
-      return 1 | 2;
-    case BinaryOp::gt:
-      return 4;
-    default:
-      return 2 | 4;
+    case BinaryOp::eq: return 2;
+    case BinaryOp::ne: return 1 | 4 | 8;
+    case BinaryOp::lt: return 1;
+    case BinaryOp::le: return 1 | 2;
+    case BinaryOp::gt: return 4;
+    default: return 2 | 4;
   }
 }
 
-template <class E>
-void binary_of(const BinaryArgs& args, Stream& stream) {
+template <class E> void binary_of(const BinaryArgs& args, Stream& stream) {
   using T = typename E::T;
   using A = typename E::A;
   const T scalar = E::from_double(args.scalar);
-  const Operand<E> a{static_cast<const T*>(args.a), scalar}, b{static_cast<const T*>(args.b), scalar};
+  const Operand<E> a{static_cast<const T*>(args.a), scalar},
+      b{static_cast<const T*>(args.b), scalar};
   const auto launch = [&]<class Out, class F>(Out, F f) {
-    map("binary", Map2<Out, E, F>{static_cast<typename Out::T*>(args.out), a, b, f}, args.loop, stream);
+    map("binary", Map2<Out, E, F>{static_cast<typename Out::T*>(args.out), a, b, f}, args.loop,
+        stream);
   };
-  const A alpha = E::kFloating ? static_cast<A>(args.alpha) : static_cast<A>(E::load(E::from_double(args.alpha)));
+  const A alpha = E::kFloating ? static_cast<A>(args.alpha)
+                               : static_cast<A>(E::load(E::from_double(args.alpha)));
   if (is_comparison(args.op)) return launch(B8{}, Compare<E>{accepted_by(args.op)});
   if (args.op == BinaryOp::tanh_backward || args.op == BinaryOp::sigmoid_backward) {
-    if constexpr (E::kFloating) return launch(E{}, BackwardFromOutput<E>{args.op == BinaryOp::sigmoid_backward});
+    if constexpr (E::kFloating)
+      return launch(E{}, BackwardFromOutput<E>{args.op == BinaryOp::sigmoid_backward});
     fail_dtype("binary", "a floating-point dtype", args.dtype);
   }
   if constexpr (E::kDType != DType::bool_) {
@@ -135,18 +130,16 @@ void binary_of(const BinaryArgs& args, Stream& stream) {
     if (args.op == BinaryOp::relu_backward) return launch(E{}, ReluBackward<E>{});
     if (args.op == BinaryOp::div) {
       if constexpr (E::kFloating) return launch(E{}, Divide<E>{});
-      else return launch(E{}, DivideIntegers<E>{fault_site(device_error_record(stream), "div", "divisors")});
+      else
+        return launch(
+            E{}, DivideIntegers<E>{fault_site(device_error_record(stream), "div", "divisors")});
     }
   }
   switch (args.op) {
-    case BinaryOp::add:
-      return launch(E{}, AddScaled<E, false>{alpha});
-    case BinaryOp::mul:
-      return launch(E{}, Multiply<E>{});
-    case BinaryOp::maximum:
-      return launch(E{}, Extreme<E, false>{});
-    case BinaryOp::minimum:
-      return launch(E{}, Extreme<E, true>{});
+    case BinaryOp::add: return launch(E{}, AddScaled<E, false>{alpha});
+    case BinaryOp::mul: return launch(E{}, Multiply<E>{});
+    case BinaryOp::maximum: return launch(E{}, Extreme<E, false>{});
+    case BinaryOp::minimum: return launch(E{}, Extreme<E, true>{});
     default:
       fail_dtype("binary", "an operation that bool has (not sub, div, relu_backward)", args.dtype);
   }

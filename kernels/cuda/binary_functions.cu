@@ -6,8 +6,9 @@
 #include "cuda/errors.hpp"
 #include "cuda/table_parts.hpp"
 
-// out = f(a, b) for the rarer functions, one kernel a dtype as in unary_functions.cu. A remainder is a multiple of both operands' last places, so that fmod is
-// exact; the quotient is taken from it.
+// out = f(a, b) for the rarer functions, one kernel a dtype as in unary_functions.cu. A remainder
+// is a multiple of both operands' last places, so that fmod is exact; the quotient is taken from
+// it.
 namespace braid::cuda {
 
 BRAID_DEVICE float atan2_of(float y, float x) { return ::atan2f(y, x); }
@@ -15,8 +16,7 @@ BRAID_DEVICE double atan2_of(double y, double x) { return ::atan2(y, x); }
 BRAID_DEVICE float copysign_of(float m, float s) { return ::copysignf(m, s); }
 BRAID_DEVICE double copysign_of(double m, double s) { return ::copysign(m, s); }
 
-template <class A>
-BRAID_DEVICE A floor_of_quotient(A a, A b, A r) {
+template <class A> BRAID_DEVICE A floor_of_quotient(A a, A b, A r) {
   if (b == A(0)) return a / b;
   A q = (a - r) / b;
   if (r != A(0) && (r < A(0)) != (b < A(0))) q -= A(1);
@@ -28,8 +28,7 @@ BRAID_DEVICE A floor_of_quotient(A a, A b, A r) {
 struct FloatingFunction {
   static constexpr int kAtOnce = 1;
   BinaryOp op;
-  template <class A>
-  BRAID_DEVICE A operator()(A a, A b) const {
+  template <class A> BRAID_DEVICE A operator()(A a, A b) const {
     if (op == BinaryOp::pow) return pow_of(a, b);
     if (op == BinaryOp::atan2) return atan2_of(a, b);
     const A r = fmod_of(a, b);
@@ -39,9 +38,9 @@ struct FloatingFunction {
   }
 };
 
-/// Wraps around. A divisor of 0 is reported and gives 0; a negative power is 0, but for bases 1 and -1.
-template <class A>
-struct IntegerFunction {
+/// Wraps around. A divisor of 0 is reported and gives 0; a negative power is 0, but for bases 1 and
+/// -1.
+template <class A> struct IntegerFunction {
   static constexpr int kAtOnce = 1;
   using U = std::make_unsigned_t<A>;
   BinaryOp op;
@@ -64,7 +63,9 @@ struct IntegerFunction {
       return A{0};
     }
     if constexpr (std::is_signed_v<A>) {
-      if (b == A{-1}) return op == BinaryOp::floor_divide ? static_cast<A>(U{0} - static_cast<U>(a)) : A{0};  // the most negative number wraps to itself
+      // the most negative number wraps to itself
+      if (b == A{-1})
+        return op == BinaryOp::floor_divide ? static_cast<A>(U{0} - static_cast<U>(a)) : A{0};
       const A r = static_cast<A>(a % b);
       const bool below = r != A{0} && (r < A{0}) != (b < A{0});
       if (op == BinaryOp::fmod) return r;
@@ -76,21 +77,26 @@ struct IntegerFunction {
   }
 };
 
-template <class E, class F>
-void function_map(const BinaryArgs& args, F f, Stream& stream) {
+template <class E, class F> void function_map(const BinaryArgs& args, F f, Stream& stream) {
   using T = typename E::T;
   const T scalar = E::from_double(args.scalar);
-  const Operand<E> a{static_cast<const T*>(args.a), scalar}, b{static_cast<const T*>(args.b), scalar};
+  const Operand<E> a{static_cast<const T*>(args.a), scalar},
+      b{static_cast<const T*>(args.b), scalar};
   map("binary", Map2<E, E, F>{static_cast<T*>(args.out), a, b, f}, args.loop, stream);
 }
 
 void binary_function(const BinaryArgs& args, Stream& stream) {
-  if (with_floating(args.dtype, [&]<class E>() { function_map<E>(args, FloatingFunction{args.op}, stream); })) return;
+  if (with_floating(args.dtype,
+                    [&]<class E>() { function_map<E>(args, FloatingFunction{args.op}, stream); }))
+    return;
   if (args.op == BinaryOp::atan2) fail_dtype("binary", "a floating-point dtype", args.dtype);
   if (args.dtype == DType::bool_) fail_dtype("binary", "numbers", args.dtype);
   (void)with_integer(args.dtype, [&]<class E>() {
     if constexpr (E::kDType != DType::bool_)
-      function_map<E>(args, IntegerFunction<typename E::A>{args.op, fault_site(device_error_record(stream), "div", "divisors")}, stream);
+      function_map<E>(args,
+                      IntegerFunction<typename E::A>{
+                          args.op, fault_site(device_error_record(stream), "div", "divisors")},
+                      stream);
   });
 }
 

@@ -9,7 +9,8 @@
 // Convolutions as products (conv_products.hpp): this file gathers the columns.
 namespace braid::cuda {
 
-/// Columns of `units` units of U a pixel, the widest type that the channels of a group are whole numbers of. All bits 0 are the number 0.
+/// Columns of `units` units of U a pixel, the widest type that the channels of a group are whole
+/// numbers of. All bits 0 are the number 0.
 struct UnfoldPlan {
   Divider units, across, down, grid_width, places, rows;  // across, down: of the kernel
   std::int64_t n = 0;
@@ -19,7 +20,8 @@ struct UnfoldPlan {
 };
 
 template <class U>
-__global__ void __launch_bounds__(kThreads) conv_columns(const U* images, U* columns, UnfoldPlan p, U zero) {
+__global__ void __launch_bounds__(kThreads)
+    conv_columns(const U* images, U* columns, UnfoldPlan p, U zero) {
   for (std::int64_t e = grid_thread(); e < p.n; e += grid_threads()) {
     const auto cut = [&](const Divider& by, std::int64_t& rest) {
       const std::int64_t high = by.divide(rest, p.narrow), low = rest - high * by.divisor;
@@ -27,14 +29,22 @@ __global__ void __launch_bounds__(kThreads) conv_columns(const U* images, U* col
       return low;
     };
     std::int64_t rest = e;
-    const std::int64_t c = cut(p.units, rest), j = cut(p.across, rest), i = cut(p.down, rest), row = cut(p.rows, rest), group = rest;
+    const std::int64_t c = cut(p.units, rest), j = cut(p.across, rest), i = cut(p.down, rest),
+                       row = cut(p.rows, rest), group = rest;
     std::int64_t place = row;
     const std::int64_t x = cut(p.grid_width, place) * p.times[1] + j * p.step[1] + p.offset[1];
     const std::int64_t image = p.places.divide(row, p.narrow);
-    const std::int64_t y = (place - image * (p.places.divisor / p.grid_width.divisor)) * p.times[0] + i * p.step[0] + p.offset[0];
-    const std::int64_t iy = p.part[0] == 1 ? y : y / p.part[0], ix = p.part[1] == 1 ? x : x / p.part[1];
-    const bool inside = y >= 0 && x >= 0 && iy < p.size[0] && ix < p.size[1] && iy * p.part[0] == y && ix * p.part[1] == x;
-    columns[e] = inside ? images[((image * p.size[0] + iy) * p.size[1] + ix) * p.channels + group * p.own + c] : zero;
+    const std::int64_t y =
+        (place - image * (p.places.divisor / p.grid_width.divisor)) * p.times[0] + i * p.step[0] +
+        p.offset[0];
+    const std::int64_t iy = p.part[0] == 1 ? y : y / p.part[0],
+                       ix = p.part[1] == 1 ? x : x / p.part[1];
+    const bool inside = y >= 0 && x >= 0 && iy < p.size[0] && ix < p.size[1] &&
+                        iy * p.part[0] == y && ix * p.part[1] == x;
+    columns[e] =
+        inside
+            ? images[((image * p.size[0] + iy) * p.size[1] + ix) * p.channels + group * p.own + c]
+            : zero;
   }
 }
 
@@ -42,26 +52,32 @@ struct ConvEngine {
   static constexpr std::int64_t kColumns = 64 * 1024 * 1024;
   Stream& stream;
 
-  template <class F>
-  void with_memory(std::size_t bytes, F f) {
+  template <class F> void with_memory(std::size_t bytes, F f) {
     const Scratch scratch(bytes, stream);
     f(scratch.data());
   }
   template <class U>
   void unfold_as(const Unfold& u, std::int64_t first, std::int64_t images, void* columns) {
-    const std::int64_t per = static_cast<std::int64_t>(sizeof(U)) / u.bytes, own = u.channels / u.groups / per, rows = images * places_of(u);
+    const std::int64_t per = static_cast<std::int64_t>(sizeof(U)) / u.bytes,
+                       own = u.channels / u.groups / per, rows = images * places_of(u);
     UnfoldPlan p;
-    p.units = Divider(own), p.across = Divider(u.kernel[1]), p.down = Divider(u.kernel[0]), p.grid_width = Divider(u.grid[1]);
+    p.units = Divider(own), p.across = Divider(u.kernel[1]), p.down = Divider(u.kernel[0]),
+    p.grid_width = Divider(u.grid[1]);
     p.places = Divider(places_of(u)), p.rows = Divider(rows);
     p.n = u.groups * rows * u.kernel[0] * u.kernel[1] * own;
     p.channels = u.channels / per, p.own = own;
-    for (int d = 0; d < 2; ++d) p.times[d] = u.times[d], p.step[d] = u.step[d], p.offset[d] = u.offset[d], p.size[d] = u.size[d], p.part[d] = u.part[d];
+    for (int d = 0; d < 2; ++d)
+      p.times[d] = u.times[d], p.step[d] = u.step[d], p.offset[d] = u.offset[d],
+      p.size[d] = u.size[d], p.part[d] = u.part[d];
     p.narrow = p.n < std::int64_t{1} << 31;
-    const U* const from = static_cast<const U*>(u.images) + first * u.size[0] * u.size[1] * p.channels;
-    run("conv", conv_columns<U>, blocks_for(p.n, kThreads), kThreads, stream, from, static_cast<U*>(columns), p, U{});
+    const U* const from =
+        static_cast<const U*>(u.images) + first * u.size[0] * u.size[1] * p.channels;
+    run("conv", conv_columns<U>, blocks_for(p.n, kThreads), kThreads, stream, from,
+        static_cast<U*>(columns), p, U{});
   }
   void unfold(const Unfold& u, std::int64_t first, std::int64_t images, void* columns) {
-    const bool wide = u.channels / u.groups * u.bytes % 16 == 0 && reinterpret_cast<std::uintptr_t>(u.images) % 16 == 0;
+    const bool wide = u.channels / u.groups * u.bytes % 16 == 0 &&
+                      reinterpret_cast<std::uintptr_t>(u.images) % 16 == 0;
     if (wide) unfold_as<uint4>(u, first, images, columns);
     else if (u.bytes == 4) unfold_as<std::uint32_t>(u, first, images, columns);
     else unfold_as<std::uint64_t>(u, first, images, columns);
@@ -71,16 +87,20 @@ struct ConvEngine {
   void reduce(const ReduceArgs& args) { cuda::reduce(args, stream); }
 };
 
-template <class Args>
-void convolve(const char* op, const Args& args, Stream& stream) {
-  if (args.dtype != DType::float32 && args.dtype != DType::float64) fail_dtype(op, "float32 or float64", args.dtype);
+template <class Args> void convolve(const char* op, const Args& args, Stream& stream) {
+  if (args.dtype != DType::float32 && args.dtype != DType::float64)
+    fail_dtype(op, "float32 or float64", args.dtype);
   if (args.shape.n <= 0) return;
   ConvEngine engine{stream};
   conv_products(args, engine);
 }
 
 void conv(const ConvArgs& args, Stream& stream) { convolve("conv", args, stream); }
-void conv_backward_data(const ConvDataArgs& args, Stream& stream) { convolve("conv_backward_data", args, stream); }
-void conv_backward_weight(const ConvWeightArgs& args, Stream& stream) { convolve("conv_backward_weight", args, stream); }
+void conv_backward_data(const ConvDataArgs& args, Stream& stream) {
+  convolve("conv_backward_data", args, stream);
+}
+void conv_backward_weight(const ConvWeightArgs& args, Stream& stream) {
+  convolve("conv_backward_weight", args, stream);
+}
 
 }  // namespace braid::cuda

@@ -9,9 +9,11 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Cross entropy of dense logits with class labels, fused: no probabilities are stored. A warp for a row of up to 1024 classes, a block for a longer one.
+// Cross entropy of dense logits with class labels, fused: no probabilities are stored. A warp for a
+// row of up to 1024 classes, a block for a longer one.
 // Traffic  the logits are read once, forward and backward.
-// Labels   outside [0, n) are reported (runtime/device_errors.hpp); the row's loss and gradient are NaN.
+// Labels   outside [0, n) are reported (runtime/device_errors.hpp); the row's loss and gradient are
+//          NaN.
 namespace braid::cuda {
 
 struct Labels {
@@ -29,54 +31,54 @@ struct Labels {
     return kWrong;
   }
 };
-template <class Args>
-Labels make_labels(const char* op, const Args& args, Stream& stream) {
-  return {args.labels, args.label_stride, args.ignore_index, args.ignores, fault_site(device_error_record(stream), op, "labels")};
+template <class Args> Labels make_labels(const char* op, const Args& args, Stream& stream) {
+  return {args.labels, args.label_stride, args.ignore_index, args.ignores,
+          fault_site(device_error_record(stream), op, "labels")};
 }
 
-/// How much the classes count: hot = 1 - label_smoothing for the label, spread = label_smoothing / n for every class, each times its weight.
-template <class E>
-struct Classes {
+/// How much the classes count: hot = 1 - label_smoothing for the label, spread = label_smoothing /
+/// n for every class, each times its weight.
+template <class E> struct Classes {
   using A = typename E::A;
   const typename E::T* weight;
   A hot, spread;
   BRAID_DEVICE A of(std::int64_t c) const { return weight == nullptr ? A(1) : E::load(weight[c]); }
 };
-template <class E, class Args>
-Classes<E> make_classes(const Args& args) {
-  return {static_cast<const typename E::T*>(args.weight), static_cast<typename E::A>(1.0 - args.label_smoothing),
+template <class E, class Args> Classes<E> make_classes(const Args& args) {
+  return {static_cast<const typename E::T*>(args.weight),
+          static_cast<typename E::A>(1.0 - args.label_smoothing),
           static_cast<typename E::A>(args.label_smoothing / static_cast<double>(args.n))};
 }
 
 /// A row's loss and the weight of its label; summed side by side.
-template <class A>
-struct Loss {
+template <class A> struct Loss {
   A loss, weight;
 };
-template <class A>
-struct LossReducer {
+template <class A> struct LossReducer {
   using Acc = Loss<A>;
   static constexpr int kParts = 4;
   BRAID_DEVICE Acc none() const { return {A(0), A(0)}; }
   BRAID_DEVICE Acc join(Acc a, Acc b) const { return {a.loss + b.loss, a.weight + b.weight}; }
-  BRAID_DEVICE Acc shuffle(Acc value, int step) const { return {__shfl_xor_sync(kFullWarp, value.loss, step), __shfl_xor_sync(kFullWarp, value.weight, step)}; }
+  BRAID_DEVICE Acc shuffle(Acc value, int step) const {
+    return {__shfl_xor_sync(kFullWarp, value.loss, step),
+            __shfl_xor_sync(kFullWarp, value.weight, step)};
+  }
 };
-template <class E>
-struct WriteLoss {
+template <class E> struct WriteLoss {
   typename E::T* sum;
   typename E::A* total;
   double scale;
   bool mean;
   BRAID_DEVICE void operator()(std::int64_t, Loss<typename E::A> all) const {
     const double loss = static_cast<double>(all.loss);
-    *sum = E::from_double((mean ? loss / static_cast<double>(all.weight) : multiply(loss, scale)) + 0.0);
+    *sum = E::from_double((mean ? loss / static_cast<double>(all.weight) : multiply(loss, scale)) +
+                          0.0);
     if (total != nullptr) *total = all.weight;
   }
 };
 
 /// What the rows' kernels write.
-template <class E>
-struct RowLosses {
+template <class E> struct RowLosses {
   typename E::A* lse;
   Loss<typename E::A>* loss;
   typename E::T* row_loss;
@@ -84,13 +86,16 @@ struct RowLosses {
 
 /// One row.
 template <class E, class G>
-BRAID_DEVICE void loss_row(const G& group, const typename E::T* x, std::int64_t row, std::int64_t n, bool packs, const Labels& labels,
-                           const Classes<E>& classes, const RowLosses<E>& out) {
+BRAID_DEVICE void loss_row(const G& group, const typename E::T* x, std::int64_t row, std::int64_t n,
+                           bool packs, const Labels& labels, const Classes<E>& classes,
+                           const RowLosses<E>& out) {
   using A = typename E::A;
   const MaxAndSum<A> all = max_and_sum<E>(group, x, n, packs);
   const A log = log_of(all.sum), lse = all.max + log;
   A even = A(0);  // over all classes
-  if (classes.spread != A(0)) even = group_sum<A>(group, n, [&](std::int64_t c) { return classes.of(c) * (lse - E::load(x[c])); });
+  if (classes.spread != A(0))
+    even = group_sum<A>(group, n,
+                        [&](std::int64_t c) { return classes.of(c) * (lse - E::load(x[c])); });
   if (group.rank() != 0) return;
   const std::int64_t label = labels.of(row, n, true);
   A loss = A(0), weight = A(0);
@@ -109,22 +114,25 @@ BRAID_DEVICE void loss_row(const G& group, const typename E::T* x, std::int64_t 
 
 template <class E>
 __global__ void __launch_bounds__(kThreads)
-    cross_entropy_warps(const typename E::T* x, Labels labels, Classes<E> classes, RowLosses<E> out, std::int64_t rows, std::int64_t n, bool packs) {
-  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); r < rows; r += static_cast<std::int64_t>(gridDim.x) * kWarps)
+    cross_entropy_warps(const typename E::T* x, Labels labels, Classes<E> classes, RowLosses<E> out,
+                        std::int64_t rows, std::int64_t n, bool packs) {
+  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); r < rows;
+       r += static_cast<std::int64_t>(gridDim.x) * kWarps)
     loss_row<E>(WarpGroup{}, x + r * n, r, n, packs, labels, classes, out);
 }
 
 template <class E>
 __global__ void __launch_bounds__(kThreads)
-    cross_entropy_blocks(const typename E::T* x, Labels labels, Classes<E> classes, RowLosses<E> out, std::int64_t rows, std::int64_t n, bool packs) {
+    cross_entropy_blocks(const typename E::T* x, Labels labels, Classes<E> classes,
+                         RowLosses<E> out, std::int64_t rows, std::int64_t n, bool packs) {
   using A = typename E::A;
   SIMT_SHARED(A, part, [kWarps]);
-  for (std::int64_t r = blockIdx.x; r < rows; r += gridDim.x) loss_row<E>(BlockGroup<A>{part}, x + r * n, r, n, packs, labels, classes, out);
+  for (std::int64_t r = blockIdx.x; r < rows; r += gridDim.x)
+    loss_row<E>(BlockGroup<A>{part}, x + r * n, r, n, packs, labels, classes, out);
 }
 
 /// Where the factors of the gradient come from.
-template <class E>
-struct Upstream {
+template <class E> struct Upstream {
   const typename E::T* dy;
   std::int64_t stride;
   const typename E::A* total;
@@ -135,10 +143,13 @@ struct Upstream {
   }
 };
 
-/// `first` of `step` threads takes part of a row. dx may be x: each element is read and written by one thread.
+/// `first` of `step` threads takes part of a row. dx may be x: each element is read and written by
+/// one thread.
 template <class E>
-BRAID_DEVICE void gradient_row(const typename E::T* x, typename E::T* dx, std::int64_t row, std::int64_t n, bool packs, const Labels& labels,
-                               const Classes<E>& classes, typename E::A of_all, typename E::A lse, typename E::A factor, int first, int step) {
+BRAID_DEVICE void gradient_row(const typename E::T* x, typename E::T* dx, std::int64_t row,
+                               std::int64_t n, bool packs, const Labels& labels,
+                               const Classes<E>& classes, typename E::A of_all, typename E::A lse,
+                               typename E::A factor, int first, int step) {
   using A = typename E::A;
   constexpr int width = kWidest<typename E::T>;
   const std::int64_t label = labels.of(row, n, first == 0);
@@ -159,25 +170,41 @@ BRAID_DEVICE void gradient_row(const typename E::T* x, typename E::T* dx, std::i
 
 template <class E>
 __global__ void __launch_bounds__(kThreads)
-    cross_entropy_backward_rows(const typename E::T* x, Labels labels, Classes<E> classes, const typename E::A* lse, Upstream<E> dy, typename E::T* dx,
-                                std::int64_t rows, std::int64_t n, bool packs, int threads_per_row) {
+    cross_entropy_backward_rows(const typename E::T* x, Labels labels, Classes<E> classes,
+                                const typename E::A* lse, Upstream<E> dy, typename E::T* dx,
+                                std::int64_t rows, std::int64_t n, bool packs,
+                                int threads_per_row) {
   using A = typename E::A;
-  const int first = static_cast<int>(threadIdx.x) % threads_per_row, rows_per_block = kThreads / threads_per_row;
+  const int first = static_cast<int>(threadIdx.x) % threads_per_row,
+            rows_per_block = kThreads / threads_per_row;
   // Σ of the classes' shares: each warp adds them up for itself, in one order.
   A of_all = A(0);
-  if (classes.spread != A(0)) of_all = classes.spread * group_sum<A>(WarpGroup{}, n, [&](std::int64_t c) { return classes.of(c); });
-  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * rows_per_block + static_cast<int>(threadIdx.x) / threads_per_row; r < rows;
-       r += static_cast<std::int64_t>(gridDim.x) * rows_per_block)
-    gradient_row<E>(x + r * n, dx + r * n, r, n, packs, labels, classes, of_all, lse[r], dy.of(r), first, threads_per_row);
+  if (classes.spread != A(0))
+    of_all = classes.spread *
+             group_sum<A>(WarpGroup{}, n, [&](std::int64_t c) { return classes.of(c); });
+  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * rows_per_block +
+                        static_cast<int>(threadIdx.x) / threads_per_row;
+       r < rows; r += static_cast<std::int64_t>(gridDim.x) * rows_per_block)
+    gradient_row<E>(x + r * n, dx + r * n, r, n, packs, labels, classes, of_all, lse[r], dy.of(r),
+                    first, threads_per_row);
 }
 
 void cross_entropy(const CrossEntropyArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("cross_entropy", "a floating-point dtype", args.dtype);
   if (args.rows <= 0) {
     const double none = args.mean ? std::numeric_limits<double>::quiet_NaN() : 0.0 * args.scale;
-    fill(FillArgs{.dtype = args.dtype, .out = args.sum, .value = none, .integer = 0, .loop = one_element()}, stream);
+    fill(FillArgs{.dtype = args.dtype,
+                  .out = args.sum,
+                  .value = none,
+                  .integer = 0,
+                  .loop = one_element()},
+         stream);
     const DType wide = args.dtype == DType::float64 ? DType::float64 : DType::float32;
-    if (args.total != nullptr) fill(FillArgs{.dtype = wide, .out = args.total, .value = 0.0, .integer = 0, .loop = one_element()}, stream);
+    if (args.total != nullptr)
+      fill(
+          FillArgs{
+              .dtype = wide, .out = args.total, .value = 0.0, .integer = 0, .loop = one_element()},
+          stream);
     return;
   }
   const Labels labels = make_labels("cross_entropy", args, stream);
@@ -189,15 +216,19 @@ void cross_entropy(const CrossEntropyArgs& args, Stream& stream) {
     Loss<A>* loss = static_cast<Loss<A>*>(scratch.data());
     const RowLosses<E> out{static_cast<A*>(args.lse), loss, static_cast<T*>(args.row_loss)};
     const bool warps = args.n <= kWarpRow, packs = rows_in_packs(args.n, x);
-    run("cross_entropy", warps ? cross_entropy_warps<E> : cross_entropy_blocks<E>, blocks_for(args.rows, warps ? kWarps : 1), kThreads, stream, x, labels,
+    run("cross_entropy", warps ? cross_entropy_warps<E> : cross_entropy_blocks<E>,
+        blocks_for(args.rows, warps ? kWarps : 1), kThreads, stream, x, labels,
         make_classes<E>(args), out, args.rows, args.n, packs);
-    const WriteLoss<E> write{static_cast<T*>(args.sum), static_cast<A*>(args.total), args.scale, args.mean};
-    reduce_all("cross_entropy", LossReducer<A>{}, load_dense<Loss<A>>(loss, args.rows), write, 1, args.rows, false, stream);
+    const WriteLoss<E> write{static_cast<T*>(args.sum), static_cast<A*>(args.total), args.scale,
+                             args.mean};
+    reduce_all("cross_entropy", LossReducer<A>{}, load_dense<Loss<A>>(loss, args.rows), write, 1,
+               args.rows, false, stream);
   });
 }
 
 void cross_entropy_backward(const CrossEntropyBackwardArgs& args, Stream& stream) {
-  if (!is_floating(args.dtype)) fail_dtype("cross_entropy_backward", "a floating-point dtype", args.dtype);
+  if (!is_floating(args.dtype))
+    fail_dtype("cross_entropy_backward", "a floating-point dtype", args.dtype);
   if (args.rows <= 0 || args.n <= 0) return;
   const Labels labels = make_labels("cross_entropy_backward", args, stream);
   (void)with_floating(args.dtype, [&]<class E>() {
@@ -206,9 +237,12 @@ void cross_entropy_backward(const CrossEntropyBackwardArgs& args, Stream& stream
     const T* x = static_cast<const T*>(args.x);
     T* dx = static_cast<T*>(args.dx);
     const int threads = args.n <= 8 * kWidest<T> ? 8 : args.n <= kWarpRow ? 32 : kThreads;
-    const Upstream<E> dy{static_cast<const T*>(args.dy), args.dy_stride, static_cast<const A*>(args.total), args.scale};
-    run("cross_entropy_backward", cross_entropy_backward_rows<E>, blocks_for(args.rows, kThreads / threads), kThreads, stream, x, labels, make_classes<E>(args),
-        static_cast<const A*>(args.lse), dy, dx, args.rows, args.n, rows_in_packs(args.n, x, dx), threads);
+    const Upstream<E> dy{static_cast<const T*>(args.dy), args.dy_stride,
+                         static_cast<const A*>(args.total), args.scale};
+    run("cross_entropy_backward", cross_entropy_backward_rows<E>,
+        blocks_for(args.rows, kThreads / threads), kThreads, stream, x, labels,
+        make_classes<E>(args), static_cast<const A*>(args.lse), dy, dx, args.rows, args.n,
+        rows_in_packs(args.n, x, dx), threads);
   });
 }
 

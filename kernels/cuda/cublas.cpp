@@ -26,41 +26,35 @@ using cublas::Status;
 
 const char* name_of(Status status) {
   switch (status) {
-    case 1:
-      return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case 3:
-      return "CUBLAS_STATUS_ALLOC_FAILED";
-    case 7:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case 8:
-      return "CUBLAS_STATUS_ARCH_MISMATCH";
-    case 11:
-      return "CUBLAS_STATUS_MAPPING_ERROR";
-    case 13:
-      return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case 14:
-      return "CUBLAS_STATUS_INTERNAL_ERROR";
-    case 15:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
-    case 16:
-      return "CUBLAS_STATUS_LICENSE_ERROR";
-    default:
-      return "a status of no known name";
+    case 1: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case 3: return "CUBLAS_STATUS_ALLOC_FAILED";
+    case 7: return "CUBLAS_STATUS_INVALID_VALUE";
+    case 8: return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case 11: return "CUBLAS_STATUS_MAPPING_ERROR";
+    case 13: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case 14: return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case 15: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case 16: return "CUBLAS_STATUS_LICENSE_ERROR";
+    default: return "a status of no known name";
   }
 }
 
 void check(Status status, const char* function, Device device, const LaunchScope& scope) {
   if (status == cublas::kSuccess) return;
   scope.check(cudaPeekAtLastError());  // an error of the device says more
-  if (status == cublas::kAllocFailed) throw OutOfMemoryError(device, 0, 0, 0, 0, str(function, ": ", name_of(status)));
-  throw CudaError(str("matmul: ", function, ": expected success on ", device, ", got ", name_of(status), " (", status, ")"), device, status, name_of(status));
+  if (status == cublas::kAllocFailed)
+    throw OutOfMemoryError(device, 0, 0, 0, 0, str(function, ": ", name_of(status)));
+  throw CudaError(str("matmul: ", function, ": expected success on ", device, ", got ",
+                      name_of(status), " (", status, ")"),
+                  device, status, name_of(status));
 }
 
 const Functions& library() {
 #if SIMT_EMULATED
   static const Functions functions = cublas::stand_in();
 #else
-  static const Functions functions = cublas::open_library(cublas::library_names());  // a failure is tried again
+  // a failure is tried again
+  static const Functions functions = cublas::open_library(cublas::library_names());
 #endif
   return functions;
 }
@@ -68,7 +62,10 @@ const Functions& library() {
 constexpr int kUnset = -1;
 std::atomic<int> chosen{kUnset};
 
-GemmEngine from_environment() { return choice_from_environment("BRAID_GEMM", {"braid", "cublas"}) == 0 ? GemmEngine::braid : GemmEngine::cublas; }
+GemmEngine from_environment() {
+  return choice_from_environment("BRAID_GEMM", {"braid", "cublas"}) == 0 ? GemmEngine::braid
+                                                                         : GemmEngine::cublas;
+}
 
 /// A device's handle. It holds a stream and a workspace from call to call: one caller at a time.
 struct Context {
@@ -77,7 +74,8 @@ struct Context {
 };
 
 Context& context_of(Device device) {
-  static Context* const contexts = new Context[64];  // as many as there can be devices of a type; never destroyed, as their devices
+  // as many as there can be devices of a type; never destroyed, as their devices
+  static Context* const contexts = new Context[64];
   return contexts[device.index()];
 }
 
@@ -92,7 +90,8 @@ struct Matrix {
 bool fits(Matrix& m) {
   constexpr std::int64_t kMost = std::numeric_limits<int>::max();
   if (m.columns <= 1) m.ld = std::max(m.ld, m.rows);
-  return m.rows <= kMost && m.columns <= kMost && m.ld <= kMost && m.ld >= std::max<std::int64_t>(1, m.rows);
+  return m.rows <= kMost && m.columns <= kMost && m.ld <= kMost &&
+         m.ld >= std::max<std::int64_t>(1, m.rows);
 }
 
 /// C's elements beside those of an operand with the strides `in`.
@@ -111,13 +110,24 @@ Loop over_result(const GemmArgs& args, const std::int64_t (&in)[3]) {
 
 /// Every row of C becomes the bias.
 void copy_bias(const GemmArgs& args, Stream& stream) {
-  cuda::copy({.to = args.dtype, .from = args.dtype, .out = args.c, .x = args.bias, .loop = over_result(args, {0, 0, 1})}, stream);
+  cuda::copy({.to = args.dtype,
+              .from = args.dtype,
+              .out = args.c,
+              .x = args.bias,
+              .loop = over_result(args, {0, 0, 1})},
+             stream);
 }
 
 void activate(const GemmArgs& args, Stream& stream) {
   if (args.activation == Activation::none) return;
   const Loop loop = over_result(args, {args.batch_c, args.ldc, 1});
-  cuda::unary({.op = UnaryOp::relu, .dtype = args.dtype, .out = args.c, .x = args.c, .alpha = 0, .loop = loop}, stream);
+  cuda::unary({.op = UnaryOp::relu,
+               .dtype = args.dtype,
+               .out = args.c,
+               .x = args.c,
+               .alpha = 0,
+               .loop = loop},
+              stream);
 }
 
 }  // namespace
@@ -140,12 +150,20 @@ namespace {
 
 /// C = op(A) op(B) (+ bias, + C) by the library; false where it cannot.
 bool multiply(const GemmArgs& args, Stream& stream) {
-  if (gemm_engine() != GemmEngine::cublas || args.k == 0 || args.batch > std::numeric_limits<int>::max()) return false;
-  if (args.dtype != DType::float32 && args.dtype != DType::float64 && args.dtype != DType::float16 && args.dtype != DType::bfloat16) return false;
+  if (gemm_engine() != GemmEngine::cublas || args.k == 0 ||
+      args.batch > std::numeric_limits<int>::max())
+    return false;
+  if (args.dtype != DType::float32 && args.dtype != DType::float64 &&
+      args.dtype != DType::float16 && args.dtype != DType::bfloat16)
+    return false;
   if (args.batch > 1 && args.bias != nullptr && args.batch_c == 0) return false;
-  // Row-major [rows, columns] is column-major [columns, rows]: the first operand is B, and C comes out turned, which is what we want.
-  Matrix first{args.b, args.tb ? args.k : args.n, args.tb ? args.n : args.k, args.ldb, args.batch_b, args.tb};
-  Matrix second{args.a, args.ta ? args.m : args.k, args.ta ? args.k : args.m, args.lda, args.batch_a, args.ta};
+  // Row-major [rows, columns] is column-major [columns, rows]: the first operand is B, and C comes
+  // out turned, which is what we want.
+  Matrix first{args.b, args.tb ? args.k : args.n, args.tb ? args.n : args.k, args.ldb, args.batch_b,
+               args.tb};
+  Matrix second{
+      args.a, args.ta ? args.m : args.k, args.ta ? args.k : args.m, args.lda, args.batch_a,
+      args.ta};
   Matrix result{args.c, args.n, args.m, args.ldc, args.batch_c, false};
   if (!fits(first) || !fits(second) || !fits(result)) return false;
 
@@ -164,22 +182,30 @@ bool multiply(const GemmArgs& args, Stream& stream) {
       made = f.create(&handle);
     }
     check(made, "cublasCreate", device, scope);
-    if (const Status status = f.set_math_mode(handle, cublas::kMathDefault | cublas::kMathFullReductions); status != cublas::kSuccess) {
+    if (const Status status =
+            f.set_math_mode(handle, cublas::kMathDefault | cublas::kMathFullReductions);
+        status != cublas::kSuccess) {
       (void)f.destroy(handle);
       check(status, "cublasSetMathMode", device, scope);
     }
     own.handle = handle;
   }
-  check(f.set_stream(own.handle, scope.stream()), "cublasSetStream", device, scope);  // forgets the workspace: in this order
-  check(f.set_workspace(own.handle, workspace.data(), f.workspace_bytes), "cublasSetWorkspace", device, scope);
-  const auto operation = [](const Matrix& m) { return m.turned ? cublas::kTranspose : cublas::kNoTranspose; };
+  // forgets the workspace: in this order
+  check(f.set_stream(own.handle, scope.stream()), "cublasSetStream", device, scope);
+  check(f.set_workspace(own.handle, workspace.data(), f.workspace_bytes), "cublasSetWorkspace",
+        device, scope);
+  const auto operation = [](const Matrix& m) {
+    return m.turned ? cublas::kTranspose : cublas::kNoTranspose;
+  };
   const auto small = [](std::int64_t v) { return static_cast<int>(v); };
   const int m = small(args.n), n = small(args.m), k = small(args.k), batch = small(args.batch);
   const bool adds = args.accumulate || args.bias != nullptr;
   const auto typed = [&]<class T>(cublas::GemmStridedBatched<T>* function, const char* name) {
     const T alpha = 1, beta = adds ? T{1} : T{0};
-    check(function(own.handle, operation(first), operation(second), m, n, k, &alpha, static_cast<const T*>(first.data), small(first.ld), first.batch,
-                   static_cast<const T*>(second.data), small(second.ld), second.batch, &beta, static_cast<T*>(args.c), small(result.ld), result.batch, batch),
+    check(function(own.handle, operation(first), operation(second), m, n, k, &alpha,
+                   static_cast<const T*>(first.data), small(first.ld), first.batch,
+                   static_cast<const T*>(second.data), small(second.ld), second.batch, &beta,
+                   static_cast<T*>(args.c), small(result.ld), result.batch, batch),
           name, device, scope);
   };
   if (args.dtype == DType::float32) {
@@ -189,9 +215,10 @@ bool multiply(const GemmArgs& args, Stream& stream) {
   } else {
     const int type = args.dtype == DType::float16 ? cublas::kFloat16 : cublas::kBfloat16;
     const float alpha = 1, beta = adds ? 1.0f : 0.0f;
-    check(f.gemm_ex(own.handle, operation(first), operation(second), m, n, k, &alpha, first.data, type, small(first.ld), first.batch, second.data, type,
-                    small(second.ld), second.batch, &beta, args.c, type, small(result.ld), result.batch, batch, cublas::kComputeFloat32,
-                    cublas::kDefaultAlgorithm),
+    check(f.gemm_ex(own.handle, operation(first), operation(second), m, n, k, &alpha, first.data,
+                    type, small(first.ld), first.batch, second.data, type, small(second.ld),
+                    second.batch, &beta, args.c, type, small(result.ld), result.batch, batch,
+                    cublas::kComputeFloat32, cublas::kDefaultAlgorithm),
           "cublasGemmStridedBatchedEx", device, scope);
   }
   return true;

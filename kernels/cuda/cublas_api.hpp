@@ -6,25 +6,33 @@
 
 struct cublasContext;  // the library's own name
 
-// The part of cuBLAS that we call, in our own declarations: no header of it is needed to build, and the library is looked for at run time. `./dev check cuda` compares
-// them with cublas_v2.h. Enumerations are passed as int, as C does.
+// The part of cuBLAS that we call, in our own declarations: no header of it is needed to build, and
+// the library is looked for at run time. `./dev check cuda` compares them with cublas_v2.h.
+// Enumerations are passed as int, as C does.
 namespace braid::cuda::cublas {
 
 using Handle = cublasContext*;
 using Status = int;
 
 inline constexpr Status kSuccess = 0, kAllocFailed = 3;
-inline constexpr int kNoTranspose = 0, kTranspose = 1;              // cublasOperation_t
-inline constexpr int kFloat16 = 2, kBfloat16 = 14;                  // cudaDataType
-inline constexpr int kComputeFloat32 = 68, kDefaultAlgorithm = -1;  // cublasComputeType_t, cublasGemmAlgo_t
-inline constexpr int kMathDefault = 0, kMathFullReductions = 16;    // cublasMath_t: no TF32; sums of 16-bit products stay in float32
+inline constexpr int kNoTranspose = 0, kTranspose = 1;  // cublasOperation_t
+inline constexpr int kFloat16 = 2, kBfloat16 = 14;      // cudaDataType
+// cublasComputeType_t, cublasGemmAlgo_t
+inline constexpr int kComputeFloat32 = 68, kDefaultAlgorithm = -1;
+// cublasMath_t: no TF32; sums of 16-bit products stay in float32
+inline constexpr int kMathDefault = 0, kMathFullReductions = 16;
 
 template <class T>
-using GemmStridedBatched = Status(Handle, int transa, int transb, int m, int n, int k, const T* alpha, const T* a, int lda, long long stride_a, const T* b,
-                                  int ldb, long long stride_b, const T* beta, T* c, int ldc, long long stride_c, int batch);
-using GemmStridedBatchedEx = Status(Handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda,
-                                    long long stride_a, const void* b, int type_b, int ldb, long long stride_b, const void* beta, void* c, int type_c, int ldc,
-                                    long long stride_c, int batch, int compute, int algorithm);
+using GemmStridedBatched = Status(Handle, int transa, int transb, int m, int n, int k,
+                                  const T* alpha, const T* a, int lda, long long stride_a,
+                                  const T* b, int ldb, long long stride_b, const T* beta, T* c,
+                                  int ldc, long long stride_c, int batch);
+using GemmStridedBatchedEx = Status(Handle, int transa, int transb, int m, int n, int k,
+                                    const void* alpha, const void* a, int type_a, int lda,
+                                    long long stride_a, const void* b, int type_b, int ldb,
+                                    long long stride_b, const void* beta, void* c, int type_c,
+                                    int ldc, long long stride_c, int batch, int compute,
+                                    int algorithm);
 
 /// The functions by their names in the library.
 struct Functions {
@@ -41,12 +49,14 @@ struct Functions {
 
 /// `libcublas.so.13`, `.12`, then the name without a version.
 [[nodiscard]] std::span<const char* const> library_names() noexcept;
-/// Opens the first library of the list that there is, for good, and finds the functions. Throws DeviceError: `cuBLAS: expected one of …, got none: <why>`, or the
-/// name of a function that the library lacks.
+/// Opens the first library of the list that there is, for good, and finds the functions. Throws
+/// DeviceError: `cuBLAS: expected one of …, got none: <why>`, or the name of a function that the
+/// library lacks.
 [[nodiscard]] Functions open_library(std::span<const char* const> names);
 
 #if SIMT_EMULATED
-/// Stands in for the library on emulated devices: the same functions as plain loops, column-major, with the library's checks of their arguments.
+/// Stands in for the library on emulated devices: the same functions as plain loops, column-major,
+/// with the library's checks of their arguments.
 [[nodiscard]] Functions stand_in() noexcept;
 #endif
 

@@ -20,7 +20,8 @@ constexpr const char* kNames[] = {"libcublas.so.13", "libcublas.so.12", "libcubl
 template <class F>
 void find(void* library, const char* library_name, const char* name, F*& function) {
   function = reinterpret_cast<F*>(::dlsym(library, name));
-  if (function == nullptr) throw DeviceError(str("cuBLAS: expected ", library_name, " to have ", name, ", got none"));
+  if (function == nullptr)
+    throw DeviceError(str("cuBLAS: expected ", library_name, " to have ", name, ", got none"));
 }
 
 }  // namespace
@@ -45,7 +46,8 @@ Functions open_library(std::span<const char* const> names) {
     find(library, name, "cublasSgemmStridedBatched", f.sgemm);
     find(library, name, "cublasDgemmStridedBatched", f.dgemm);
     find(library, name, "cublasGemmStridedBatchedEx", f.gemm_ex);
-    f.workspace_bytes = std::size_t{32} << 20;  // what NVIDIA recommends for sm_90; older ones need less
+    // what NVIDIA recommends for sm_90; older ones need less
+    f.workspace_bytes = std::size_t{32} << 20;
     return f;
   }
   throw DeviceError(str("cuBLAS: expected one of ", tried, ", got none: ", why));

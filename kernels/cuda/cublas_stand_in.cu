@@ -1,4 +1,5 @@
-// A stand-in for cuBLAS on emulated devices: plain loops behind the same table, column-major as the library's, and as strict about its arguments.
+// A stand-in for cuBLAS on emulated devices: plain loops behind the same table, column-major as the
+// library's, and as strict about its arguments.
 #include "cuda/cublas_api.hpp"
 #include "simt/simt.hpp"
 
@@ -29,7 +30,8 @@ __global__ void stand_in_gemm(StandInShape s, const T* a, const T* b, T* c) {
   const T* const y = b + matrix * s.stride_b;
   Sum sum = 0;
   for (long long p = 0; p < s.k; ++p)
-    sum += static_cast<Sum>(s.ta ? x[i * s.lda + p] : x[p * s.lda + i]) * static_cast<Sum>(s.tb ? y[p * s.ldb + j] : y[j * s.ldb + p]);
+    sum += static_cast<Sum>(s.ta ? x[i * s.lda + p] : x[p * s.lda + i]) *
+           static_cast<Sum>(s.tb ? y[p * s.ldb + j] : y[j * s.ldb + p]);
   T* const out = c + matrix * s.stride_c + j * s.ldc + i;
   if (s.reads_c) sum += static_cast<Sum>(*out);
   *out = static_cast<T>(sum);
@@ -63,33 +65,60 @@ Status set_math_mode(Handle handle, int mode) {
 }
 
 template <class T, class Sum>
-Status run(Handle handle, int transa, int transb, int m, int n, int k, Sum alpha, const T* a, int lda, long long stride_a, const T* b, int ldb, long long stride_b,
-           Sum beta, T* c, int ldc, long long stride_c, int batch) {
+Status run(Handle handle, int transa, int transb, int m, int n, int k, Sum alpha, const T* a,
+           int lda, long long stride_a, const T* b, int ldb, long long stride_b, Sum beta, T* c,
+           int ldc, long long stride_c, int batch) {
   if (handle == nullptr || handle->workspace == nullptr) return kNotInitialized;
-  if (m < 0 || n < 0 || k < 0 || batch < 0 || transa < 0 || transa > 1 || transb < 0 || transb > 1) return kInvalid;
+  if (m < 0 || n < 0 || k < 0 || batch < 0 || transa < 0 || transa > 1 || transb < 0 || transb > 1)
+    return kInvalid;
   const auto least = [](int rows) { return rows > 1 ? rows : 1; };
-  if (lda < least(transa == kTranspose ? k : m) || ldb < least(transb == kTranspose ? n : k) || ldc < least(m)) return kInvalid;
+  if (lda < least(transa == kTranspose ? k : m) || ldb < least(transb == kTranspose ? n : k) ||
+      ldc < least(m))
+    return kInvalid;
   if (alpha != Sum{1} || (beta != Sum{0} && beta != Sum{1})) return kNotSupported;
-  const StandInShape shape{m, n, k, transa == kTranspose, transb == kTranspose, beta == Sum{1}, lda, ldb, ldc, stride_a, stride_b, stride_c, batch};
+  const StandInShape shape{m,
+                           n,
+                           k,
+                           transa == kTranspose,
+                           transb == kTranspose,
+                           beta == Sum{1},
+                           lda,
+                           ldb,
+                           ldc,
+                           stride_a,
+                           stride_b,
+                           stride_c,
+                           batch};
   const long long count = static_cast<long long>(m) * n * batch;
   if (count == 0) return kSuccess;
   constexpr unsigned kBlock = 128;
   const auto blocks = static_cast<unsigned>((count + kBlock - 1) / kBlock);
-  return simt::launch(stand_in_gemm<T, Sum>, dim3(blocks), dim3(kBlock), 0, handle->stream, shape, a, b, c) == cudaSuccess ? kSuccess : kExecutionFailed;
+  return simt::launch(stand_in_gemm<T, Sum>, dim3(blocks), dim3(kBlock), 0, handle->stream, shape,
+                      a, b, c) == cudaSuccess
+             ? kSuccess
+             : kExecutionFailed;
 }
 
 template <class T>
-Status gemm(Handle handle, int transa, int transb, int m, int n, int k, const T* alpha, const T* a, int lda, long long stride_a, const T* b, int ldb,
-            long long stride_b, const T* beta, T* c, int ldc, long long stride_c, int batch) {
-  return run<T, T>(handle, transa, transb, m, n, k, *alpha, a, lda, stride_a, b, ldb, stride_b, *beta, c, ldc, stride_c, batch);
+Status gemm(Handle handle, int transa, int transb, int m, int n, int k, const T* alpha, const T* a,
+            int lda, long long stride_a, const T* b, int ldb, long long stride_b, const T* beta,
+            T* c, int ldc, long long stride_c, int batch) {
+  return run<T, T>(handle, transa, transb, m, n, k, *alpha, a, lda, stride_a, b, ldb, stride_b,
+                   *beta, c, ldc, stride_c, batch);
 }
 
-Status gemm_ex(Handle handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda, long long stride_a, const void* b,
-               int type_b, int ldb, long long stride_b, const void* beta, void* c, int type_c, int ldc, long long stride_c, int batch, int compute, int algorithm) {
-  if (type_a != type_b || type_a != type_c || compute != kComputeFloat32 || algorithm != kDefaultAlgorithm) return kNotSupported;
+Status gemm_ex(Handle handle, int transa, int transb, int m, int n, int k, const void* alpha,
+               const void* a, int type_a, int lda, long long stride_a, const void* b, int type_b,
+               int ldb, long long stride_b, const void* beta, void* c, int type_c, int ldc,
+               long long stride_c, int batch, int compute, int algorithm) {
+  if (type_a != type_b || type_a != type_c || compute != kComputeFloat32 ||
+      algorithm != kDefaultAlgorithm)
+    return kNotSupported;
   const auto typed = [&]<class T>(T*) {
-    return run<T, float>(handle, transa, transb, m, n, k, *static_cast<const float*>(alpha), static_cast<const T*>(a), lda, stride_a, static_cast<const T*>(b), ldb,
-                         stride_b, *static_cast<const float*>(beta), static_cast<T*>(c), ldc, stride_c, batch);
+    return run<T, float>(handle, transa, transb, m, n, k, *static_cast<const float*>(alpha),
+                         static_cast<const T*>(a), lda, stride_a, static_cast<const T*>(b), ldb,
+                         stride_b, *static_cast<const float*>(beta), static_cast<T*>(c), ldc,
+                         stride_c, batch);
   };
   if (type_a == kFloat16) return typed(static_cast<simt::half_t*>(nullptr));
   if (type_a == kBfloat16) return typed(static_cast<simt::bfloat16_t*>(nullptr));
@@ -98,6 +127,9 @@ Status gemm_ex(Handle handle, int transa, int transb, int m, int n, int k, const
 
 }  // namespace
 
-Functions stand_in() noexcept { return {&create, &destroy, &set_stream, &set_workspace, &set_math_mode, &gemm<float>, &gemm<double>, &gemm_ex, 256}; }
+Functions stand_in() noexcept {
+  return {&create,       &destroy, &set_stream, &set_workspace, &set_math_mode, &gemm<float>,
+          &gemm<double>, &gemm_ex, 256};
+}
 
 }  // namespace braid::cuda::cublas

@@ -10,11 +10,9 @@
 namespace braid::cuda {
 
 /// Elements of a thread: whole blocks, and at least 16 bytes.
-template <class T>
-inline constexpr int kDropWidth = kWidest<T> < 4 ? 4 : kWidest<T>;
+template <class T> inline constexpr int kDropWidth = kWidest<T> < 4 ? 4 : kWidest<T>;
 
-template <class E>
-struct Dropped {
+template <class E> struct Dropped {
   using T = typename E::T;
   const T* x;
   T* y;
@@ -24,9 +22,9 @@ struct Dropped {
   bool packs;
 };
 
-/// The elements are one after the other in the whole batch too. A thread has as many blocks as fill 16 bytes, of which the first may begin before the elements.
-template <class E>
-__global__ void __launch_bounds__(kThreads) dropout_run(Dropped<E> p) {
+/// The elements are one after the other in the whole batch too. A thread has as many blocks as fill
+/// 16 bytes, of which the first may begin before the elements.
+template <class E> __global__ void __launch_bounds__(kThreads) dropout_run(Dropped<E> p) {
   using A = typename E::A;
   constexpr int width = kDropWidth<typename E::T>;
   const std::int64_t n = p.rows * p.inner, skip = p.first % 4;
@@ -38,11 +36,14 @@ __global__ void __launch_bounds__(kThreads) dropout_run(Dropped<E> p) {
       load_row<E>(v, p.x, at, n, true, A(0));
     } else {
 #pragma unroll
-      for (int k = 0; k < width; ++k) v[k] = at + k >= 0 && at + k < n ? E::load(p.x[at + k]) : A(0);
+      for (int k = 0; k < width; ++k)
+        v[k] = at + k >= 0 && at + k < n ? E::load(p.x[at + k]) : A(0);
     }
 #pragma unroll
     for (int b = 0; b < width; b += 4) {
-      const PhiloxBlock words = philox(p.key.seed, p.key.stream, static_cast<std::uint64_t>(p.first / 4 + t * (width / 4) + b / 4));
+      const PhiloxBlock words =
+          philox(p.key.seed, p.key.stream,
+                 static_cast<std::uint64_t>(p.first / 4 + t * (width / 4) + b / 4));
 #pragma unroll
       for (int k = 0; k < 4; ++k) v[b + k] *= p.key.keeps(words.w[k]) ? p.scale : A(0);
     }
@@ -57,13 +58,14 @@ __global__ void __launch_bounds__(kThreads) dropout_run(Dropped<E> p) {
 }
 
 /// [outer, rows, inner] whose rows are in the middle: an element at a time.
-template <class E>
-__global__ void __launch_bounds__(kThreads) dropout_rows(Dropped<E> p) {
+template <class E> __global__ void __launch_bounds__(kThreads) dropout_rows(Dropped<E> p) {
   using A = typename E::A;
   const std::int64_t row = p.outer * p.inner;
   for (std::int64_t i = grid_thread(); i < p.rows * row; i += grid_threads()) {
-    const std::int64_t o = i / (p.rows * p.inner), r = i / p.inner % p.rows, e = p.first + r * row + o * p.inner + i % p.inner;
-    p.y[i] = E::store(E::load(p.x[i]) * (p.key.keeps_element(static_cast<std::uint64_t>(e)) ? p.scale : A(0)));
+    const std::int64_t o = i / (p.rows * p.inner), r = i / p.inner % p.rows,
+                       e = p.first + r * row + o * p.inner + i % p.inner;
+    p.y[i] = E::store(E::load(p.x[i]) *
+                      (p.key.keeps_element(static_cast<std::uint64_t>(e)) ? p.scale : A(0)));
   }
 }
 
@@ -75,10 +77,20 @@ void dropout(const DropoutArgs& args, Stream& stream) {
     constexpr int width = kDropWidth<T>;
     const T* x = static_cast<const T*>(args.x);
     T* y = static_cast<T*>(args.y);
-    const std::int64_t n = args.outer * args.rows * args.inner, first = args.first_row * args.outer * args.inner;
+    const std::int64_t n = args.outer * args.rows * args.inner,
+                       first = args.first_row * args.outer * args.inner;
     const bool packs = first % 4 == 0 && is_aligned<width>(x) && is_aligned<width>(y);
-    const Dropped<E> p{x, y, {args.seed, args.stream, args.threshold}, static_cast<typename E::A>(args.scale), args.outer, args.rows, args.inner, first, packs};
-    if (args.outer == 1) run("dropout", dropout_run<E>, blocks_for(n + 3, width * kThreads), kThreads, stream, p);
+    const Dropped<E> p{x,
+                       y,
+                       {args.seed, args.stream, args.threshold},
+                       static_cast<typename E::A>(args.scale),
+                       args.outer,
+                       args.rows,
+                       args.inner,
+                       first,
+                       packs};
+    if (args.outer == 1)
+      run("dropout", dropout_run<E>, blocks_for(n + 3, width * kThreads), kThreads, stream, p);
     else run("dropout", dropout_rows<E>, blocks_for(n, kThreads), kThreads, stream, p);
   });
 }

@@ -3,7 +3,8 @@
 
 #include <braid/core/dtype.hpp>
 
-// How the .cu files throw: out of line, so that they need no exception or stream headers. The texts are those of the CPU kernels.
+// How the .cu files throw: out of line, so that they need no exception or stream headers. The texts
+// are those of the CPU kernels.
 namespace braid::cuda {
 
 /// DTypeError: `op: expected <expected>, got int32`.

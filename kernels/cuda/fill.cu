@@ -8,8 +8,7 @@
 // out = value, as bits.
 namespace braid::cuda {
 
-template <class T>
-struct Fill {
+template <class T> struct Fill {
   static constexpr int kOperands = 1, kPack = pack_size<T>();
   T* out;
   T value;

@@ -7,13 +7,14 @@
 #include "cuda/kernels.hpp"
 
 // Single elements by index along one dim, and the way back. Whole rows: rows.cu.
-// Indices   outside [0, size) are reported (runtime/device_errors.hpp). What they should have read is NaN, or 0 in other dtypes; what they should have written
-//           is left out.
+// Indices   outside [0, size) are reported (runtime/device_errors.hpp). What they should have read
+//           is NaN, or 0 in other dtypes; what they should have written is left out.
 namespace braid::cuda {
 
 template <class U>
 __global__ void __launch_bounds__(kThreads)
-    gather_elements(U* out, const std::int64_t* index, const U* x, DeviceLoop<3> loop, std::int64_t size, std::int64_t step, U missing, FaultSite site) {
+    gather_elements(U* out, const std::int64_t* index, const U* x, DeviceLoop<3> loop,
+                    std::int64_t size, std::int64_t step, U missing, FaultSite site) {
   for (std::int64_t i = grid_thread(); i < loop.n; i += grid_threads()) {
     const Offsets<3> o = offsets_of(loop, i);
     const std::int64_t from = index[o.at[1]];
@@ -27,8 +28,10 @@ void gather(const GatherArgs& args, Stream& stream) {
   if (args.loop.n <= 0) return;
   const FaultSite site = fault_site(device_error_record(stream), args.op, "indices");
   with_bits(size_of(args.dtype), [&]<class U>() {
-    const U missing = is_floating(args.dtype) ? static_cast<U>(~U(0)) : U(0);  // all ones are a NaN of every format
-    run("gather", gather_elements<U>, blocks_for(args.loop.n, kThreads), kThreads, stream, static_cast<U*>(args.out), args.index, static_cast<const U*>(args.x),
+    // all ones are a NaN of every format
+    const U missing = is_floating(args.dtype) ? static_cast<U>(~U(0)) : U(0);
+    run("gather", gather_elements<U>, blocks_for(args.loop.n, kThreads), kThreads, stream,
+        static_cast<U*>(args.out), args.index, static_cast<const U*>(args.x),
         make_loop<3>(args.loop), args.size, args.step, missing, site);
   });
 }
@@ -38,11 +41,14 @@ struct ScatterLine {
   std::int64_t m, index_step, src_step, size, step;
 };
 
-/// Each line has `owners` threads (a power of two), one after the other in the grid. All of them read all its indices in order, and each writes the elements
-/// whose low bits are its number: so every element gets what is for it in the order of the indices.
+/// Each line has `owners` threads (a power of two), one after the other in the grid. All of them
+/// read all its indices in order, and each writes the elements whose low bits are its number: so
+/// every element gets what is for it in the order of the indices.
 template <class E>
-__global__ void __launch_bounds__(kThreads) scatter_elements(typename E::T* out, const std::int64_t* index, const typename E::T* src, DeviceLoop<3> lines,
-                                                             ScatterLine line, int owner_bits, bool add, FaultSite site) {
+__global__ void __launch_bounds__(kThreads)
+    scatter_elements(typename E::T* out, const std::int64_t* index, const typename E::T* src,
+                     DeviceLoop<3> lines, ScatterLine line, int owner_bits, bool add,
+                     FaultSite site) {
   const std::int64_t mask = (std::int64_t{1} << owner_bits) - 1;
   for (std::int64_t t = grid_thread(); t >> owner_bits < lines.n; t += grid_threads()) {
     const std::int64_t l = t >> owner_bits, own = t & mask;
@@ -64,9 +70,13 @@ __global__ void __launch_bounds__(kThreads) scatter_elements(typename E::T* out,
       const typename E::A a = E::load(to), b = E::load(from);
       if constexpr (E::kDType == DType::bool_) to = static_cast<std::uint8_t>(a | b);
       else if constexpr (E::kFloating) to = E::store(a + b);
-      else to = static_cast<typename E::T>(static_cast<std::make_unsigned_t<typename E::A>>(a) + static_cast<std::make_unsigned_t<typename E::A>>(b));
+      else
+        to = static_cast<typename E::T>(static_cast<std::make_unsigned_t<typename E::A>>(a) +
+                                        static_cast<std::make_unsigned_t<typename E::A>>(b));
     }
-    if (wrong >= 0) report(site, DeviceFault::index, 0, line.size, index[o.at[1] + wrong * line.index_step], l * line.m + wrong);
+    if (wrong >= 0)
+      report(site, DeviceFault::index, 0, line.size, index[o.at[1] + wrong * line.index_step],
+             l * line.m + wrong);
   }
 }
 
@@ -75,11 +85,14 @@ void scatter(const ScatterArgs& args, Stream& stream) {
   const FaultSite site = fault_site(device_error_record(stream), args.op, "indices");
   // One thread a line where there are many lines; where there are few, long ones, several.
   int owners = 1, bits = 0;
-  while (owners < 1024 && owners < args.size && owners < args.m && args.lines.n * owners < 16384) owners *= 2, ++bits;
+  while (owners < 1024 && owners < args.size && owners < args.m && args.lines.n * owners < 16384)
+    owners *= 2, ++bits;
   with_element(args.dtype, [&]<class E>() {
     using T = typename E::T;
-    run("scatter", scatter_elements<E>, blocks_for(args.lines.n * owners, kThreads), kThreads, stream, static_cast<T*>(args.out), args.index,
-        static_cast<const T*>(args.src), make_loop<3>(args.lines), ScatterLine{args.m, args.index_step, args.src_step, args.size, args.step}, bits, args.add,
+    run("scatter", scatter_elements<E>, blocks_for(args.lines.n * owners, kThreads), kThreads,
+        stream, static_cast<T*>(args.out), args.index, static_cast<const T*>(args.src),
+        make_loop<3>(args.lines),
+        ScatterLine{args.m, args.index_step, args.src_step, args.size, args.step}, bits, args.add,
         site);
   });
 }

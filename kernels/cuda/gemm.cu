@@ -12,24 +12,12 @@ namespace braid::cuda {
 void gemm_as_planned(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {
   void (*function)(const GemmArgs&, const GemmPlan&, Stream&) = nullptr;
   switch (args.dtype) {
-    case DType::float32:
-      function = &gemm_float32;
-      break;
-    case DType::float64:
-      function = &gemm_float64;
-      break;
-    case DType::float16:
-      function = &gemm_float16;
-      break;
-    case DType::bfloat16:
-      function = &gemm_bfloat16;
-      break;
-    case DType::int32:
-      function = &gemm_int32;
-      break;
-    case DType::int64:
-      function = &gemm_int64;
-      break;
+    case DType::float32: function = &gemm_float32; break;
+    case DType::float64: function = &gemm_float64; break;
+    case DType::float16: function = &gemm_float16; break;
+    case DType::bfloat16: function = &gemm_bfloat16; break;
+    case DType::int32: function = &gemm_int32; break;
+    case DType::int64: function = &gemm_int64; break;
     default:
       fail_dtype("matmul", "float32, float64, float16, bfloat16, int32 or int64", args.dtype);
   }
@@ -44,23 +32,20 @@ void gemm(const GemmArgs& args, Stream& stream) {
 
 void gemm_pair(const GemmPairArgs& args, Stream& stream) {
   const GemmArgs &input = args.first, &weight = args.second;
-  const auto tiny = [](const GemmArgs& g, bool ta) { return g.m > 0 && g.n > 0 && g.batch == 1 && g.ta == ta && !g.tb && is_tiny(g); };
-  if (!tiny(input, false) || !tiny(weight, true) || input.dtype != weight.dtype || gemm_engine() != GemmEngine::braid) {
+  const auto tiny = [](const GemmArgs& g, bool ta) {
+    return g.m > 0 && g.n > 0 && g.batch == 1 && g.ta == ta && !g.tb && is_tiny(g);
+  };
+  if (!tiny(input, false) || !tiny(weight, true) || input.dtype != weight.dtype ||
+      gemm_engine() != GemmEngine::braid) {
     gemm(input, stream);
     return gemm(weight, stream);
   }
   switch (input.dtype) {
-    case DType::float32:
-      return linear_backward_float32(args, stream);
-    case DType::float64:
-      return linear_backward_float64(args, stream);
-    case DType::float16:
-      return linear_backward_float16(args, stream);
-    case DType::bfloat16:
-      return linear_backward_bfloat16(args, stream);
-    default:
-      gemm(input, stream);
-      gemm(weight, stream);
+    case DType::float32: return linear_backward_float32(args, stream);
+    case DType::float64: return linear_backward_float64(args, stream);
+    case DType::float16: return linear_backward_float16(args, stream);
+    case DType::bfloat16: return linear_backward_bfloat16(args, stream);
+    default: gemm(input, stream); gemm(weight, stream);
   }
 }
 

@@ -16,11 +16,12 @@ void gemm_float32(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {
       case GemmTileKind::columns128x16:
       case GemmTileKind::rows16x128:
         return gemm_float32_skinny(plan.tile, p, args.ta, args.tb, stream);
-      default:
-        return gemm_float32_square(plan.tile, p, args.ta, args.tb, stream);
+      default: return gemm_float32_square(plan.tile, p, args.ta, args.tb, stream);
     }
   });
 }
-void linear_backward_float32(const GemmPairArgs& args, Stream& stream) { launch_linear_backward<F32>(args, stream); }
+void linear_backward_float32(const GemmPairArgs& args, Stream& stream) {
+  launch_linear_backward<F32>(args, stream);
+}
 
 }  // namespace braid::cuda

@@ -5,8 +5,11 @@
 // The tiles of float32, two to a file so that they compile side by side.
 namespace braid::cuda {
 
-void gemm_float32_large(GemmTileKind tile, const GemmParams<F32>& p, bool ta, bool tb, Stream& stream);
-void gemm_float32_square(GemmTileKind tile, const GemmParams<F32>& p, bool ta, bool tb, Stream& stream);
-void gemm_float32_skinny(GemmTileKind tile, const GemmParams<F32>& p, bool ta, bool tb, Stream& stream);
+void gemm_float32_large(GemmTileKind tile, const GemmParams<F32>& p, bool ta, bool tb,
+                        Stream& stream);
+void gemm_float32_square(GemmTileKind tile, const GemmParams<F32>& p, bool ta, bool tb,
+                         Stream& stream);
+void gemm_float32_skinny(GemmTileKind tile, const GemmParams<F32>& p, bool ta, bool tb,
+                         Stream& stream);
 
 }  // namespace braid::cuda

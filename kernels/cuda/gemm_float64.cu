@@ -5,7 +5,11 @@
 
 namespace braid::cuda {
 
-void gemm_float64(const GemmArgs& args, const GemmPlan& plan, Stream& stream) { launch_square<F64>(args, plan, stream); }
-void linear_backward_float64(const GemmPairArgs& args, Stream& stream) { launch_linear_backward<F64>(args, stream); }
+void gemm_float64(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {
+  launch_square<F64>(args, plan, stream);
+}
+void linear_backward_float64(const GemmPairArgs& args, Stream& stream) {
+  launch_linear_backward<F64>(args, stream);
+}
 
 }  // namespace braid::cuda

@@ -3,11 +3,10 @@
 
 #include "cuda/gemm_plan.hpp"
 
-namespace braid {
-class Stream;
-}
+namespace braid { class Stream; }
 
-// gemm.cu by dtype, in files of their own so that they compile side by side. m, n and batch are above 0.
+// gemm.cu by dtype, in files of their own so that they compile side by side. m, n and batch are
+// above 0.
 namespace braid::cuda {
 
 void gemm_float32(const GemmArgs& args, const GemmPlan& plan, Stream& stream);

@@ -6,18 +6,20 @@ namespace braid::cuda {
 namespace {
 
 constexpr std::int64_t kTinyElements = 1024, kTinyDepth = 64, kTinyWork = 16384;
-constexpr std::int64_t kManyTiles = 132;                     // of 64×64: as many as a large GPU has SMs
-constexpr std::int64_t kLeastDepth = 256, kMostSplits = 32;  // a part of k pays for its trip through memory
-constexpr std::int64_t kDepthStep = 32;                      // a multiple of every tile's depth
-constexpr double kBusyWarps = 8;                             // so many keep an SM's arithmetic busy
+// of 64×64: as many as a large GPU has SMs
+constexpr std::int64_t kManyTiles = 132;
+// a part of k pays for its trip through memory
+constexpr std::int64_t kLeastDepth = 256, kMostSplits = 32;
+constexpr std::int64_t kDepthStep = 32;  // a multiple of every tile's depth
+constexpr double kBusyWarps = 8;         // so many keep an SM's arithmetic busy
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
 bool is_tiny(const GemmArgs& args) noexcept {
-  return args.m <= kTinyElements && args.n <= kTinyElements && args.m * args.n <= kTinyElements && args.k <= kTinyDepth &&
-         args.m * args.n * args.k <= kTinyWork;
+  return args.m <= kTinyElements && args.n <= kTinyElements && args.m * args.n <= kTinyElements &&
+         args.k <= kTinyDepth && args.m * args.n * args.k <= kTinyWork;
 }
 
 GemmPlan plan_gemm(const GemmArgs& args, int processors) noexcept {
@@ -40,9 +42,12 @@ GemmPlan plan_gemm(const GemmArgs& args, int processors) noexcept {
   double best = 0;
   for (const GemmTileShape& tile : kGemmTiles) {
     if (tile.wide_only && !wide) continue;
-    const std::int64_t blocks = ceil_div(args.m, tile.rows) * ceil_div(args.n, tile.columns) * args.batch * plan.splits;
-    const double each = static_cast<double>(ceil_div(blocks, processors)), warps = each * tile.threads / 32;
-    const double time = each * tile.rows * tile.columns / tile.rate / (warps < kBusyWarps ? warps / kBusyWarps : 1.0);
+    const std::int64_t blocks =
+        ceil_div(args.m, tile.rows) * ceil_div(args.n, tile.columns) * args.batch * plan.splits;
+    const double each = static_cast<double>(ceil_div(blocks, processors)),
+                 warps = each * tile.threads / 32;
+    const double time = each * tile.rows * tile.columns / tile.rate /
+                        (warps < kBusyWarps ? warps / kBusyWarps : 1.0);
     if (best == 0 || time < best) best = time, plan.tile = tile.kind;
   }
   return plan;

@@ -1,7 +1,8 @@
 #pragma once
 #include <braid/core/kernel_table.hpp>
 
-// The entries of the CUDA table, each in the .cu file of its name. They check what the host can see (DTypeError, ShapeError) before they queue anything.
+// The entries of the CUDA table, each in the .cu file of its name. They check what the host can see
+// (DTypeError, ShapeError) before they queue anything.
 namespace braid::cuda {
 
 void unary(const UnaryArgs& args, Stream& stream);

@@ -8,11 +8,16 @@
 namespace braid::cuda {
 namespace {
 
-CudaStream& own(Stream& stream) { return static_cast<CudaStream&>(stream); }  // the table of a CUDA device is given its streams only
+// the table of a CUDA device is given its streams only
+CudaStream& own(Stream& stream) { return static_cast<CudaStream&>(stream); }
 
 }  // namespace
 
-LaunchScope::LaunchScope(const char* op, Stream& stream) : op_(op), stream_(stream), guard_(own(stream).gpu(), stream.device()), native_(own(stream).get()) {
+LaunchScope::LaunchScope(const char* op, Stream& stream)
+    : op_(op),
+      stream_(stream),
+      guard_(own(stream).gpu(), stream.device()),
+      native_(own(stream).get()) {
   own(stream).gpu().note(op, stream.device(), own(stream).number());
 }
 
@@ -25,7 +30,8 @@ int processors_of(Stream& stream) {
   Gpu& gpu = own(stream).gpu();
   int count = gpu.processors();
   if (count == 0) {
-    check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, gpu.ordinal()), "matmul", gpu, stream.device());
+    check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, gpu.ordinal()), "matmul",
+          gpu, stream.device());
     gpu.set_processors(count);
   }
   return count;
@@ -36,6 +42,8 @@ Scratch::Scratch(std::size_t bytes, Stream& stream) : stream_(stream) {
   data_ = block.data, bytes_ = block.bytes, tag_ = block.tag;
 }
 
-Scratch::~Scratch() { device_context(stream_.device()).backend->release(Block{data_, bytes_, tag_}, stream_); }
+Scratch::~Scratch() {
+  device_context(stream_.device()).backend->release(Block{data_, bytes_, tag_}, stream_);
+}
 
 }  // namespace braid::cuda

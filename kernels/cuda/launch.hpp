@@ -5,14 +5,16 @@
 #include "cuda/runtime/device_guard.hpp"
 #include "simt/cuda_runtime.hpp"
 
-// What every kernel's host side needs of a stream, without the headers of the engine: .cu files compile in a fraction of the time.
+// What every kernel's host side needs of a stream, without the headers of the engine: .cu files
+// compile in a fraction of the time.
 namespace braid {
 
 class Stream;
 
 namespace cuda {
 
-/// Holds the stream's device current while kernels are launched on it, and remembers `op` for the reports of errors that show later.
+/// Holds the stream's device current while kernels are launched on it, and remembers `op` for the
+/// reports of errors that show later.
 class LaunchScope {
  public:
   /// Throws DeviceLostError on a lost device; may make the stream.
@@ -34,7 +36,8 @@ class LaunchScope {
 /// SMs of the stream's device.
 [[nodiscard]] int processors_of(Stream& stream);
 
-/// Memory of the stream's device for the kernels that are queued while it lives; freed in stream order. Throws OutOfMemoryError.
+/// Memory of the stream's device for the kernels that are queued while it lives; freed in stream
+/// order. Throws OutOfMemoryError.
 class Scratch {
  public:
   Scratch(std::size_t bytes, Stream& stream);

@@ -4,8 +4,9 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Max pooling, its gradient, and the gradient of that: a thread an element of the result. The gradient is gathered from the places that see an element, in their
-// order: no two threads add to one number.
+// Max pooling, its gradient, and the gradient of that: a thread an element of the result. The
+// gradient is gathered from the places that see an element, in their order: no two threads add to
+// one number.
 namespace braid::cuda {
 
 template <class E>
@@ -13,7 +14,8 @@ __global__ void __launch_bounds__(kThreads) max_pool_forward(MaxPoolArgs args, I
   using A = typename E::A;
   using T = typename E::T;
   const Axis &down = args.axis[0], &across = args.axis[1];
-  const std::int64_t step_h = down.kind == Axis::Kind::window ? down.dilation : 1, step_w = across.kind == Axis::Kind::window ? across.dilation : 1;
+  const std::int64_t step_h = down.kind == Axis::Kind::window ? down.dilation : 1,
+                     step_w = across.kind == Axis::Kind::window ? across.dilation : 1;
   for (std::int64_t e = grid_thread(); e < plan.count; e += grid_threads()) {
     const ImagePlace p = place_of(plan, e);
     const T* const x = static_cast<const T*>(args.x) + plane_of(args.in, p);
@@ -32,7 +34,8 @@ __global__ void __launch_bounds__(kThreads) max_pool_forward(MaxPoolArgs args, I
 }
 
 template <class E>
-__global__ void __launch_bounds__(kThreads) max_pool_gradient(MaxPoolBackwardArgs args, ImagePlan plan) {
+__global__ void __launch_bounds__(kThreads)
+    max_pool_gradient(MaxPoolBackwardArgs args, ImagePlan plan) {
   using A = typename E::A;
   using T = typename E::T;
   for (std::int64_t e = grid_thread(); e < plan.count; e += grid_threads()) {
@@ -52,11 +55,14 @@ __global__ void __launch_bounds__(kThreads) max_pool_gradient(MaxPoolBackwardArg
 
 /// Bits alone are moved.
 template <class U>
-__global__ void __launch_bounds__(kThreads) max_pool_at_index(MaxPoolPickArgs args, ImagePlan plan, Divider width) {
+__global__ void __launch_bounds__(kThreads)
+    max_pool_at_index(MaxPoolPickArgs args, ImagePlan plan, Divider width) {
   for (std::int64_t e = grid_thread(); e < plan.count; e += grid_threads()) {
     const ImagePlace p = place_of(plan, e);
-    const std::int64_t to = p.of(args.out), index = args.index[to], row = width.divide(index, true), column = index - row * width.divisor;
-    static_cast<U*>(args.y)[to] = static_cast<const U*>(args.x)[plane_of(args.in, p) + row * args.in.of[2] + column * args.in.of[3]];
+    const std::int64_t to = p.of(args.out), index = args.index[to], row = width.divide(index, true),
+                       column = index - row * width.divisor;
+    static_cast<U*>(args.y)[to] = static_cast<const U*>(
+        args.x)[plane_of(args.in, p) + row * args.in.of[2] + column * args.in.of[3]];
   }
 }
 
@@ -64,15 +70,21 @@ void max_pool(const MaxPoolArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("max_pool", "a floating-point dtype", args.dtype);
   const ImagePlan plan(args.n, args.c, args.axis[0].out, args.axis[1].out, args.out);
   if (plan.count <= 0) return;
-  (void)with_floating(args.dtype, [&]<class E>() { run("max_pool", max_pool_forward<E>, blocks_for(plan.count, kThreads), kThreads, stream, args, plan); });
+  (void)with_floating(args.dtype, [&]<class E>() {
+    run("max_pool", max_pool_forward<E>, blocks_for(plan.count, kThreads), kThreads, stream, args,
+        plan);
+  });
 }
 
 void max_pool_backward(const MaxPoolBackwardArgs& args, Stream& stream) {
-  if (!is_floating(args.dtype)) fail_dtype("max_pool_backward", "a floating-point dtype", args.dtype);
+  if (!is_floating(args.dtype))
+    fail_dtype("max_pool_backward", "a floating-point dtype", args.dtype);
   const ImagePlan plan(args.n, args.c, args.axis[0].in, args.axis[1].in, args.in);
   if (plan.count <= 0) return;
-  (void)with_floating(args.dtype,
-                      [&]<class E>() { run("max_pool_backward", max_pool_gradient<E>, blocks_for(plan.count, kThreads), kThreads, stream, args, plan); });
+  (void)with_floating(args.dtype, [&]<class E>() {
+    run("max_pool_backward", max_pool_gradient<E>, blocks_for(plan.count, kThreads), kThreads,
+        stream, args, plan);
+  });
 }
 
 void max_pool_pick(const MaxPoolPickArgs& args, Stream& stream) {
@@ -80,7 +92,8 @@ void max_pool_pick(const MaxPoolPickArgs& args, Stream& stream) {
   const ImagePlan plan(args.n, args.c, args.axis[0].out, args.axis[1].out, args.out);
   if (plan.count <= 0) return;
   const auto pick = [&]<class U>() {
-    run("max_pool_pick", max_pool_at_index<U>, blocks_for(plan.count, kThreads), kThreads, stream, args, plan, Divider(args.axis[1].in));
+    run("max_pool_pick", max_pool_at_index<U>, blocks_for(plan.count, kThreads), kThreads, stream,
+        args, plan, Divider(args.axis[1].in));
   };
   if (size_of(args.dtype) == 2) pick.template operator()<std::uint16_t>();
   else if (size_of(args.dtype) == 4) pick.template operator()<std::uint32_t>();

@@ -9,8 +9,7 @@
 // Mean (or sum) of squared differences of dense tensors, fused, and its gradient.
 namespace braid::cuda {
 
-template <class E>
-struct LoadSquare {
+template <class E> struct LoadSquare {
   static constexpr int kPack = kWidest<typename E::T>;
   static constexpr bool kSideBySide = false;
   const typename E::T* a;
@@ -32,8 +31,7 @@ struct LoadSquare {
 };
 
 /// (a - b) * factor, the factor read from the device: 2 * scale * dy[0].
-template <class E>
-struct DifferenceTimes {
+template <class E> struct DifferenceTimes {
   double scale;
   const typename E::T* dy;
   BRAID_DEVICE typename E::A operator()(typename E::A a, typename E::A b) const {
@@ -43,7 +41,13 @@ struct DifferenceTimes {
 
 void mse(const MseArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("mse", "a floating-point dtype", args.dtype);
-  if (args.n <= 0) return fill(FillArgs{.dtype = args.dtype, .out = args.sum, .value = 0.0 * args.scale, .integer = 0, .loop = one_element()}, stream);
+  if (args.n <= 0)
+    return fill(FillArgs{.dtype = args.dtype,
+                         .out = args.sum,
+                         .value = 0.0 * args.scale,
+                         .integer = 0,
+                         .loop = one_element()},
+                stream);
   (void)with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     const T* a = static_cast<const T*>(args.a);
@@ -66,7 +70,8 @@ void mse_backward(const MseBackwardArgs& args, Stream& stream) {
     using T = typename E::T;
     const Operand<E> a{static_cast<const T*>(args.a), T{}}, b{static_cast<const T*>(args.b), T{}};
     const DifferenceTimes<E> f{args.scale, static_cast<const T*>(args.dy)};
-    map("mse_backward", Map2<E, E, DifferenceTimes<E>>{static_cast<T*>(args.da), a, b, f}, loop, stream);
+    map("mse_backward", Map2<E, E, DifferenceTimes<E>>{static_cast<T*>(args.da), a, b, f}, loop,
+        stream);
   });
 }
 

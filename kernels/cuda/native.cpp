@@ -12,7 +12,9 @@ CudaStream& own(Stream& stream) { return static_cast<CudaStream&>(stream); }
 }  // namespace
 
 NativeStream::NativeStream(const char* name, Stream& stream) : name_(name), stream_(stream) {
-  if (stream.device().type() != DeviceType::cuda) throw DeviceError(str(name, ": expected a stream of a CUDA device, got one of ", stream.device()));
+  if (stream.device().type() != DeviceType::cuda)
+    throw DeviceError(
+        str(name, ": expected a stream of a CUDA device, got one of ", stream.device()));
   native_ = own(stream).get();
   Gpu& gpu = own(stream).gpu();
   int current = 0;
@@ -25,9 +27,12 @@ NativeStream::NativeStream(const char* name, Stream& stream) : name_(name), stre
 }
 
 NativeStream::~NativeStream() {
-  if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) (void)cudaGetLastError();  // nobody is to find it later
+  // nobody is to find it later
+  if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) (void)cudaGetLastError();
 }
 
-void NativeStream::check(int code) const { cuda::check(static_cast<cudaError_t>(code), name_, own(stream_).gpu(), stream_.device()); }
+void NativeStream::check(int code) const {
+  cuda::check(static_cast<cudaError_t>(code), name_, own(stream_).gpu(), stream_.device());
+}
 
 }  // namespace braid::cuda

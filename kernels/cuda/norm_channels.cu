@@ -6,12 +6,12 @@
 #include "cuda/kernels.hpp"
 #include "cuda/norm_sums.hpp"
 
-// Batch normalisation of dense [batch, channels, inner]: the sums of norm_sums.cu, then each element by its channel's numbers.
+// Batch normalisation of dense [batch, channels, inner]: the sums of norm_sums.cu, then each
+// element by its channel's numbers.
 namespace braid::cuda {
 
 /// What an element becomes: y from x, or dx from x and dy.
-template <class E>
-struct ByChannel {
+template <class E> struct ByChannel {
   using T = typename E::T;
   using A = typename E::A;
   const T* x;
@@ -26,14 +26,14 @@ struct ByChannel {
   bool packs;
 
   BRAID_DEVICE A of(A value, A gradient, std::int64_t c) const {
-    const A r = rstd[c], h = (value - mean[c]) * r, w = weight == nullptr ? A(1) : E::load(weight[c]);
+    const A r = rstd[c], h = (value - mean[c]) * r,
+            w = weight == nullptr ? A(1) : E::load(weight[c]);
     if (dy == nullptr) return h * w + (bias == nullptr ? A(0) : E::load(bias[c]));
     return r * w * (gradient - means[c] - h * means[channels + c]);
   }
 };
 
-template <class E>
-__global__ void __launch_bounds__(kThreads) norm_by_channel(ByChannel<E> p) {
+template <class E> __global__ void __launch_bounds__(kThreads) norm_by_channel(ByChannel<E> p) {
   using A = typename E::A;
   constexpr int width = kWidest<typename E::T>;
   for (std::int64_t at = grid_thread() * width; at < p.n; at += grid_threads() * width) {
@@ -55,10 +55,10 @@ __global__ void __launch_bounds__(kThreads) norm_by_channel(ByChannel<E> p) {
   }
 }
 
-template <class E>
-void by_channel(const char* op, ByChannel<E> p, Stream& stream) {
+template <class E> void by_channel(const char* op, ByChannel<E> p, Stream& stream) {
   constexpr int width = kWidest<typename E::T>;
-  p.packs = p.n % width == 0 && is_aligned<width>(p.x) && is_aligned<width>(p.out) && (p.dy == nullptr || is_aligned<width>(p.dy));
+  p.packs = p.n % width == 0 && is_aligned<width>(p.x) && is_aligned<width>(p.out) &&
+            (p.dy == nullptr || is_aligned<width>(p.dy));
   run(op, norm_by_channel<E>, blocks_for(p.n, width * kThreads), kThreads, stream, p);
 }
 
@@ -88,16 +88,19 @@ void norm_channels(const NormChannelsArgs& args, Stream& stream) {
   (void)with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
-    by_channel("norm_channels",
-               ByChannel<E>{static_cast<const T*>(args.x), nullptr, static_cast<T*>(args.y), static_cast<const T*>(args.weight),
-                            static_cast<const T*>(args.bias), static_cast<const A*>(args.mean), static_cast<const A*>(args.rstd), nullptr,
-                            args.batch * args.channels * args.inner, args.channels, args.inner, false},
-               stream);
+    by_channel(
+        "norm_channels",
+        ByChannel<E>{static_cast<const T*>(args.x), nullptr, static_cast<T*>(args.y),
+                     static_cast<const T*>(args.weight), static_cast<const T*>(args.bias),
+                     static_cast<const A*>(args.mean), static_cast<const A*>(args.rstd), nullptr,
+                     args.batch * args.channels * args.inner, args.channels, args.inner, false},
+        stream);
   });
 }
 
 void norm_channels_backward(const NormChannelsBackwardArgs& args, Stream& stream) {
-  if (!is_floating(args.dtype)) fail_dtype("norm_channels_backward", "a floating-point dtype", args.dtype);
+  if (!is_floating(args.dtype))
+    fail_dtype("norm_channels_backward", "a floating-point dtype", args.dtype);
   if (args.batch <= 0 || args.channels <= 0 || args.inner <= 0) return;
   const Scratch means(static_cast<std::size_t>(2 * args.channels) * sizeof(double), stream);
   channel_sums("norm_channels_backward",
@@ -121,11 +124,14 @@ void norm_channels_backward(const NormChannelsBackwardArgs& args, Stream& stream
   (void)with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
-    by_channel("norm_channels_backward",
-               ByChannel<E>{static_cast<const T*>(args.x), static_cast<const T*>(args.dy), static_cast<T*>(args.dx), static_cast<const T*>(args.weight),
-                            nullptr, static_cast<const A*>(args.mean), static_cast<const A*>(args.rstd), static_cast<const A*>(means.data()),
-                            args.batch * args.channels * args.inner, args.channels, args.inner, false},
-               stream);
+    by_channel(
+        "norm_channels_backward",
+        ByChannel<E>{static_cast<const T*>(args.x), static_cast<const T*>(args.dy),
+                     static_cast<T*>(args.dx), static_cast<const T*>(args.weight), nullptr,
+                     static_cast<const A*>(args.mean), static_cast<const A*>(args.rstd),
+                     static_cast<const A*>(means.data()), args.batch * args.channels * args.inner,
+                     args.channels, args.inner, false},
+        stream);
   });
 }
 

@@ -6,19 +6,22 @@
 #include "cuda/kernels.hpp"
 #include "cuda/norm_sums.hpp"
 
-// Normalisation of dense rows (layer, group, RMS norm): a warp for a row of up to 1024 elements, a block for a longer one.
-// Traffic  a row of up to 8192 elements waits in registers: read once, written once; a longer one is read again, likely from a cache. Backward, x and dy are
-//          read once for dx and once for the weights' gradients.
+// Normalisation of dense rows (layer, group, RMS norm): a warp for a row of up to 1024 elements, a
+// block for a longer one.
+// Traffic  a row of up to 8192 elements waits in registers: read once, written once; a longer one
+//          is read again, likely from a cache. Backward, x and dy are read once for dx and once for
+//          the weights' gradients.
 namespace braid::cuda {
 
-/// A row's weights: one for each `inner` elements; none: `rest`. Rows of runs have less than 2^32 elements (checked): a division of 64 bits is a long way.
-template <class E>
-struct RowWeights {
+/// A row's weights: one for each `inner` elements; none: `rest`. Rows of runs have less than 2^32
+/// elements (checked): a division of 64 bits is a long way.
+template <class E> struct RowWeights {
   const typename E::T* p;
   std::int64_t groups, count, inner;
   bool packs;
   template <int N>
-  BRAID_DEVICE void load(typename E::A (&to)[N], std::int64_t row, std::int64_t j, std::int64_t n, typename E::A rest) const {
+  BRAID_DEVICE void load(typename E::A (&to)[N], std::int64_t row, std::int64_t j, std::int64_t n,
+                         typename E::A rest) const {
     if (p == nullptr) {
 #pragma unroll
       for (int v = 0; v < N; ++v) to[v] = rest;
@@ -27,13 +30,17 @@ struct RowWeights {
     const typename E::T* const of_row = groups == 1 ? p : p + row % groups * count;
     if (inner == 1) return load_row<E>(to, of_row, j, n, packs, rest);
 #pragma unroll
-    for (int v = 0; v < N; ++v) to[v] = j + v < n ? E::load(of_row[static_cast<std::uint32_t>(j + v) / static_cast<std::uint32_t>(inner)]) : rest;
+    for (int v = 0; v < N; ++v)
+      to[v] =
+          j + v < n
+              ? E::load(
+                    of_row[static_cast<std::uint32_t>(j + v) / static_cast<std::uint32_t>(inner)])
+              : rest;
   }
 };
 
 /// What the forward reads and writes.
-template <class E>
-struct NormRows {
+template <class E> struct NormRows {
   using T = typename E::T;
   using A = typename E::A;
   const T* x;
@@ -70,8 +77,11 @@ BRAID_DEVICE void norm_held(const G& group, const NormRows<E>& p, std::int64_t r
   const A count = static_cast<A>(p.n);
   Held held;
   held.load(group, p.x + row * p.n, n, p.packs, A(0));
-  const A m = p.mean == nullptr ? A(0) : held.sum(group, n, [&](A v, int, int) { return v; }) / count;
-  const A squares = held.sum(group, n, [&](A v, int c, int k) { return Held::place(group, c) + k < n ? (v - m) * (v - m) : A(0); });
+  const A m =
+      p.mean == nullptr ? A(0) : held.sum(group, n, [&](A v, int, int) { return v; }) / count;
+  const A squares = held.sum(group, n, [&](A v, int c, int k) {
+    return Held::place(group, c) + k < n ? (v - m) * (v - m) : A(0);
+  });
   const A r = A(1) / sqrt_of(squares / count + p.eps);
   p.write_statistics(group, row, m, r);
 #pragma unroll
@@ -88,7 +98,8 @@ BRAID_DEVICE void norm_long(const G& group, const NormRows<E>& p, std::int64_t r
   const A count = static_cast<A>(p.n);
   const auto total = [&](A m, bool squares) {
     A part = A(0);
-    for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < p.n; j += G::kSize * width) {
+    for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < p.n;
+         j += G::kSize * width) {
       A v[width];
       load_row<E>(v, x, j, p.n, p.packs, m);
       part += tree_sum<width, A>([&](int k) { return squares ? (v[k] - m) * (v[k] - m) : v[k]; });
@@ -98,7 +109,8 @@ BRAID_DEVICE void norm_long(const G& group, const NormRows<E>& p, std::int64_t r
   const A m = p.mean == nullptr ? A(0) : total(A(0), false) / count;
   const A r = A(1) / sqrt_of(total(m, true) / count + p.eps);
   p.write_statistics(group, row, m, r);
-  for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < p.n; j += G::kSize * width) {
+  for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < p.n;
+       j += G::kSize * width) {
     A v[width];
     load_row<E>(v, x, j, p.n, p.packs, A(0));
     p.apply(v, row, j, m, r);
@@ -106,13 +118,12 @@ BRAID_DEVICE void norm_long(const G& group, const NormRows<E>& p, std::int64_t r
   }
 }
 
-template <class E>
-__global__ void __launch_bounds__(kThreads) norm_rows_warps(NormRows<E> p) {
-  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); r < p.rows; r += static_cast<std::int64_t>(gridDim.x) * kWarps)
+template <class E> __global__ void __launch_bounds__(kThreads) norm_rows_warps(NormRows<E> p) {
+  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread();
+       r < p.rows; r += static_cast<std::int64_t>(gridDim.x) * kWarps)
     norm_held<E>(WarpGroup{}, p, r);
 }
-template <class E>
-__global__ void __launch_bounds__(kThreads) norm_rows_blocks(NormRows<E> p) {
+template <class E> __global__ void __launch_bounds__(kThreads) norm_rows_blocks(NormRows<E> p) {
   using A = typename E::A;
   SIMT_SHARED(A, part, [kWarps]);
   for (std::int64_t r = blockIdx.x; r < p.rows; r += gridDim.x) {
@@ -122,8 +133,7 @@ __global__ void __launch_bounds__(kThreads) norm_rows_blocks(NormRows<E> p) {
 }
 
 /// What the backward reads and writes.
-template <class E>
-struct NormRowsBackward {
+template <class E> struct NormRowsBackward {
   using T = typename E::T;
   using A = typename E::A;
   const T* x;
@@ -137,7 +147,8 @@ struct NormRowsBackward {
 };
 
 template <class E, class G>
-BRAID_DEVICE void norm_backward_held(const G& group, const NormRowsBackward<E>& p, std::int64_t row) {
+BRAID_DEVICE void norm_backward_held(const G& group, const NormRowsBackward<E>& p,
+                                     std::int64_t row) {
   using A = typename E::A;
   using Held = HeldRow<E, G>;
   const int n = static_cast<int>(p.n);
@@ -156,14 +167,16 @@ BRAID_DEVICE void norm_backward_held(const G& group, const NormRowsBackward<E>& 
       x.v[c][k] = (x.v[c][k] - m) * r;
     }
   }
-  const A mean_g = p.mean == nullptr ? A(0) : g.sum(group, n, [&](A v, int, int) { return v; }) / count;
+  const A mean_g =
+      p.mean == nullptr ? A(0) : g.sum(group, n, [&](A v, int, int) { return v; }) / count;
   const A mean_gh = g.sum(group, n, [&](A v, int c, int k) { return v * x.v[c][k]; }) / count;
   g.map(n, [&](A v, int c, int k) { return r * (v - mean_g - x.v[c][k] * mean_gh); });
   g.store(group, p.dx + row * p.n, n, p.packs);
 }
 
 template <class E, class G>
-BRAID_DEVICE void norm_backward_long(const G& group, const NormRowsBackward<E>& p, std::int64_t row) {
+BRAID_DEVICE void norm_backward_long(const G& group, const NormRowsBackward<E>& p,
+                                     std::int64_t row) {
   using A = typename E::A;
   constexpr int width = kWidest<typename E::T>;
   const A count = static_cast<A>(p.n), m = p.mean == nullptr ? A(0) : p.mean[row], r = p.rstd[row];
@@ -179,14 +192,17 @@ BRAID_DEVICE void norm_backward_long(const G& group, const NormRowsBackward<E>& 
     }
   };
   A part_g = A(0), part_gh = A(0);
-  for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < p.n; j += G::kSize * width) {
+  for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < p.n;
+       j += G::kSize * width) {
     A h[width], g[width];
     both(j, h, g);
     part_g += tree_sum<width, A>([&](int k) { return g[k]; });
     part_gh += tree_sum<width, A>([&](int k) { return g[k] * h[k]; });
   }
-  const A sum_g = group.join(Sum<A>{}, part_g), mean_gh = group.join(Sum<A>{}, part_gh) / count, mean_g = p.mean == nullptr ? A(0) : sum_g / count;
-  for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < p.n; j += G::kSize * width) {
+  const A sum_g = group.join(Sum<A>{}, part_g), mean_gh = group.join(Sum<A>{}, part_gh) / count,
+          mean_g = p.mean == nullptr ? A(0) : sum_g / count;
+  for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < p.n;
+       j += G::kSize * width) {
     A h[width], g[width];
     both(j, h, g);
 #pragma unroll
@@ -197,7 +213,8 @@ BRAID_DEVICE void norm_backward_long(const G& group, const NormRowsBackward<E>& 
 
 template <class E>
 __global__ void __launch_bounds__(kThreads) norm_rows_backward_warps(NormRowsBackward<E> p) {
-  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); r < p.rows; r += static_cast<std::int64_t>(gridDim.x) * kWarps)
+  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread();
+       r < p.rows; r += static_cast<std::int64_t>(gridDim.x) * kWarps)
     norm_backward_held<E>(WarpGroup{}, p, r);
 }
 template <class E>
@@ -210,10 +227,10 @@ __global__ void __launch_bounds__(kThreads) norm_rows_backward_blocks(NormRowsBa
   }
 }
 
-template <class E, class Args>
-RowWeights<E> weights_of(const Args& args, const void* p) {
+template <class E, class Args> RowWeights<E> weights_of(const Args& args, const void* p) {
   const auto* at = static_cast<const typename E::T*>(p);
-  return {at, args.groups, args.n / args.inner, args.inner, at != nullptr && args.inner == 1 && rows_in_packs(args.n, at)};
+  return {at, args.groups, args.n / args.inner, args.inner,
+          at != nullptr && args.inner == 1 && rows_in_packs(args.n, at)};
 }
 
 void check_runs(const char* op, std::int64_t n, std::int64_t inner) {
@@ -240,12 +257,14 @@ void norm_rows(const NormRowsArgs& args, Stream& stream) {
                         static_cast<A>(args.eps),
                         rows_in_packs(args.n, x, y)};
     const bool warps = args.n <= kWarpRow;
-    run("norm_rows", warps ? norm_rows_warps<E> : norm_rows_blocks<E>, blocks_for(args.rows, warps ? kWarps : 1), kThreads, stream, p);
+    run("norm_rows", warps ? norm_rows_warps<E> : norm_rows_blocks<E>,
+        blocks_for(args.rows, warps ? kWarps : 1), kThreads, stream, p);
   });
 }
 
 void norm_rows_backward(const NormRowsBackwardArgs& args, Stream& stream) {
-  if (!is_floating(args.dtype)) fail_dtype("norm_rows_backward", "a floating-point dtype", args.dtype);
+  if (!is_floating(args.dtype))
+    fail_dtype("norm_rows_backward", "a floating-point dtype", args.dtype);
   if (args.rows <= 0 || args.n <= 0) return;
   check_runs("norm_rows_backward", args.n, args.inner);
   if (args.dx != nullptr)
@@ -265,8 +284,8 @@ void norm_rows_backward(const NormRowsBackwardArgs& args, Stream& stream) {
                                   args.n,
                                   rows_in_packs(args.n, x, dy, dx)};
       const bool warps = args.n <= kWarpRow;
-      run("norm_rows_backward", warps ? norm_rows_backward_warps<E> : norm_rows_backward_blocks<E>, blocks_for(args.rows, warps ? kWarps : 1), kThreads, stream,
-          p);
+      run("norm_rows_backward", warps ? norm_rows_backward_warps<E> : norm_rows_backward_blocks<E>,
+          blocks_for(args.rows, warps ? kWarps : 1), kThreads, stream, p);
     });
   if (args.dweight == nullptr && args.dbias == nullptr) return;
   channel_sums("norm_rows_backward",

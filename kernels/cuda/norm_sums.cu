@@ -5,20 +5,19 @@
 #include "cuda/device/math.cuh"
 #include "cuda/device/row_sum.cuh"
 
-// Two sums for each channel, in two steps: tiles of the batch, whose sums stand side by side, then the tiles by a tree. No atomics: the order is fixed.
+// Two sums for each channel, in two steps: tiles of the batch, whose sums stand side by side, then
+// the tiles by a tree. No atomics: the order is fixed.
 // Traffic  x (and dy) are read once.
 namespace braid::cuda {
 
 inline constexpr std::int64_t kMostTiles = 64;
 
-template <class A>
-struct Two {
+template <class A> struct Two {
   A first, second;
 };
 
 /// What is summed, as the device sees it.
-template <class E>
-struct Terms {
+template <class E> struct Terms {
   using T = typename E::T;
   using A = typename E::A;
   const T* x;
@@ -28,7 +27,9 @@ struct Terms {
   ChannelTerms terms;
   std::int64_t batch, channels, inner, groups, rows;  // rows: of the batch in a tile
 
-  BRAID_DEVICE std::int64_t statistics(std::int64_t o, std::int64_t c) const { return groups > 0 ? o * groups + c / (channels / groups) : c; }
+  BRAID_DEVICE std::int64_t statistics(std::int64_t o, std::int64_t c) const {
+    return groups > 0 ? o * groups + c / (channels / groups) : c;
+  }
   BRAID_DEVICE Two<A> at(std::int64_t i, std::int64_t s) const {
     const A value = E::load(x[i]);
     if (terms == ChannelTerms::elements) return {value, A(0)};
@@ -46,7 +47,8 @@ __global__ void __launch_bounds__(kThreads) sum_columns(Terms<E> in, typename E:
   SIMT_SHARED(A, first, [kWarps][32]);
   SIMT_SHARED(A, second, [kWarps][32]);
   const int lane = lane_of_thread(), warp = warp_of_thread();
-  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * 32 + lane, begin = static_cast<std::int64_t>(blockIdx.y) * in.rows;
+  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * 32 + lane,
+                     begin = static_cast<std::int64_t>(blockIdx.y) * in.rows;
   const std::int64_t end = begin + in.rows < in.batch ? begin + in.rows : in.batch;
   Two<A> sum{A(0), A(0)};
   if (c < in.channels)
@@ -93,8 +95,7 @@ __global__ void __launch_bounds__(kThreads) sum_runs(Terms<E> in, typename E::A*
 }
 
 /// Where the sums go.
-template <class E>
-struct Results {
+template <class E> struct Results {
   using T = typename E::T;
   using A = typename E::A;
   A* mean;
@@ -107,8 +108,7 @@ struct Results {
 };
 
 /// Σ of parts[t * step] for t in [0, tiles), tiles <= kMostTiles: neighbours first.
-template <class A>
-BRAID_DEVICE A join_tiles(const A* parts, std::int64_t step, int tiles) {
+template <class A> BRAID_DEVICE A join_tiles(const A* parts, std::int64_t step, int tiles) {
   A level[7];  // of a binary counter
   int count = 0;
   for (; count < tiles; ++count) {
@@ -136,9 +136,12 @@ BRAID_DEVICE A join_tiles(const A* parts, std::int64_t step, int tiles) {
 }
 
 template <class E>
-__global__ void __launch_bounds__(kThreads) finish_channels(const typename E::A* parts, int tiles, std::int64_t channels, ChannelTerms terms, Results<E> to) {
+__global__ void __launch_bounds__(kThreads)
+    finish_channels(const typename E::A* parts, int tiles, std::int64_t channels,
+                    ChannelTerms terms, Results<E> to) {
   using A = typename E::A;
-  for (std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; c < channels; c += static_cast<std::int64_t>(gridDim.x) * kThreads) {
+  for (std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+       c < channels; c += static_cast<std::int64_t>(gridDim.x) * kThreads) {
     const A first = join_tiles(parts + c, 2 * channels, tiles);
     if (terms == ChannelTerms::elements) {
       to.mean[c] = first / to.count;
@@ -178,8 +181,11 @@ void channel_sums(const char* op, const ChannelSums& args, Stream& stream) {
                       args.groups,
                       rows};
     const unsigned down = static_cast<unsigned>(tiles);
-    if (args.inner == 1) run(op, sum_columns<E>, dim3(static_cast<unsigned>((args.channels + 31) / 32), down), kThreads, stream, in, parts);
-    else run(op, sum_runs<E>, dim3(blocks_for(args.channels, 1), down), kThreads, stream, in, parts);
+    if (args.inner == 1)
+      run(op, sum_columns<E>, dim3(static_cast<unsigned>((args.channels + 31) / 32), down),
+          kThreads, stream, in, parts);
+    else
+      run(op, sum_runs<E>, dim3(blocks_for(args.channels, 1), down), kThreads, stream, in, parts);
     const Results<E> to{static_cast<A*>(args.mean),
                         static_cast<A*>(args.rstd),
                         static_cast<A*>(args.var),
@@ -188,7 +194,8 @@ void channel_sums(const char* op, const ChannelSums& args, Stream& stream) {
                         static_cast<A*>(args.means),
                         static_cast<A>(args.batch * args.inner),
                         static_cast<A>(args.eps)};
-    run(op, finish_channels<E>, blocks_for(args.channels, kThreads), kThreads, stream, parts, static_cast<int>(tiles), args.channels, args.terms, to);
+    run(op, finish_channels<E>, blocks_for(args.channels, kThreads), kThreads, stream, parts,
+        static_cast<int>(tiles), args.channels, args.terms, to);
   });
 }
 

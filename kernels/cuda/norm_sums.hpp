@@ -5,16 +5,19 @@
 
 #include "cuda/launch.hpp"
 
-// Sums over the channels of dense [batch, channels, inner], which all normalisations need: one kernel for what they sum and one for what becomes of the sums.
+// Sums over the channels of dense [batch, channels, inner], which all normalisations need: one
+// kernel for what they sum and one for what becomes of the sums.
 namespace braid::cuda {
 
 enum class ChannelTerms : std::uint8_t {
   elements,    ///< Σ x → mean
   deviations,  ///< Σ (x - mean)² → var and rstd
-  gradients    ///< Σ dy → bias, Σ dy h → weight, h = (x - mean) rstd; both over the number of values → means
+  /// Σ dy → bias, Σ dy h → weight, h = (x - mean) rstd; both over the number of values → means
+  gradients
 };
 
-/// Statistics are those of the channel, or, with groups > 0, of the sample's group that the channel is in (channels / groups of them in each).
+/// Statistics are those of the channel, or, with groups > 0, of the sample's group that the channel
+/// is in (channels / groups of them in each).
 struct ChannelSums {
   DType dtype;
   ChannelTerms terms;

@@ -5,16 +5,19 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Optimizer steps: parameters, gradients and state are read and written once. The elements of many items form one line of tiles, so that many small
-// parameters are one launch; the list of items travels in the kernel's arguments, without an allocation or a copy.
-// Each optimizer is one functor of an element; the walk is shared. Those that few programs use share one kernel, which tells them apart at run time.
+// Optimizer steps: parameters, gradients and state are read and written once. The elements of many
+// items form one line of tiles, so that many small parameters are one launch; the list of items
+// travels in the kernel's arguments, without an allocation or a copy.
+// Each optimizer is one functor of an element; the walk is shared. Those that few programs use
+// share one kernel, which tells them apart at run time.
 namespace braid::cuda {
 
-inline constexpr int kFewItems = 60, kManyItems = 540;  // of one launch: its arguments stay under 4 KiB, and under the 32 764 bytes that CUDA has from 12.1 on
-inline constexpr std::int64_t kStepTile = 2048;         // elements
+// of one launch: its arguments stay under 4 KiB, and under the 32 764 bytes that CUDA has from 12.1
+// on
+inline constexpr int kFewItems = 60, kManyItems = 540;
+inline constexpr std::int64_t kStepTile = 2048;  // elements
 
-template <int N>
-struct StepItems {
+template <int N> struct StepItems {
   OptimItem item[N];
   std::int64_t first_tile[N];
   std::int64_t tiles;
@@ -27,8 +30,7 @@ struct StepState {
 };
 
 /// One item's memory from some element on.
-template <class T>
-struct StepMemory {
+template <class T> struct StepMemory {
   T* p;
   const T* g;
   T* m;
@@ -36,9 +38,11 @@ struct StepMemory {
   T* s;
 };
 
-/// step(p, g, m, v, s) for N neighbouring elements. They wait as they are stored: a pack of 16-bit numbers is four registers, not eight.
+/// step(p, g, m, v, s) for N neighbouring elements. They wait as they are stored: a pack of 16-bit
+/// numbers is four registers, not eight.
 template <class E, int N, class F>
-BRAID_DEVICE void step_pack(const StepMemory<typename E::T>& at, int i, const StepState& state, const F& step) {
+BRAID_DEVICE void step_pack(const StepMemory<typename E::T>& at, int i, const StepState& state,
+                            const F& step) {
   using A = typename E::A;
   Pack<typename E::T, N> p = load_pack<N>(at.p + i), m = {}, v = {}, s = {};
   const auto g = load_pack<N>(at.g + i);
@@ -47,9 +51,11 @@ BRAID_DEVICE void step_pack(const StepMemory<typename E::T>& at, int i, const St
   if (state.has_s) s = load_pack<N>(at.s + i);
 #pragma unroll
   for (int k = 0; k < N; ++k) {
-    A value = E::load(p.v[k]), mean = E::load(m.v[k]), square = E::load(v.v[k]), third = E::load(s.v[k]);
+    A value = E::load(p.v[k]), mean = E::load(m.v[k]), square = E::load(v.v[k]),
+      third = E::load(s.v[k]);
     step(value, E::load(g.v[k]), mean, square, third);
-    p.v[k] = E::store(value), m.v[k] = E::store(mean), v.v[k] = E::store(square), s.v[k] = E::store(third);
+    p.v[k] = E::store(value), m.v[k] = E::store(mean), v.v[k] = E::store(square),
+    s.v[k] = E::store(third);
   }
   store_pack(at.p + i, p);
   if (state.writes_m) store_pack(at.m + i, m);
@@ -72,32 +78,36 @@ BRAID_DEVICE void for_items(const StepItems<N>& items, const StepState& state, F
     const OptimItem& item = items.item[low];
     const std::int64_t begin = (tile - items.first_tile[low]) * kStepTile, left = item.n - begin;
     const int count = static_cast<int>(left < kStepTile ? left : kStepTile);
-    const StepMemory<T> at{static_cast<T*>(item.p) + begin, static_cast<const T*>(item.g) + begin, static_cast<T*>(item.m) + begin,
-                           static_cast<T*>(item.v) + begin, static_cast<T*>(item.s) + begin};
-    const bool aligned = is_aligned<width>(at.p) && is_aligned<width>(at.g) && (!state.writes_m || is_aligned<width>(at.m)) &&
-                         (!state.has_v || is_aligned<width>(at.v)) && (!state.has_s || is_aligned<width>(at.s));
+    const StepMemory<T> at{static_cast<T*>(item.p) + begin, static_cast<const T*>(item.g) + begin,
+                           static_cast<T*>(item.m) + begin, static_cast<T*>(item.v) + begin,
+                           static_cast<T*>(item.s) + begin};
+    const bool aligned = is_aligned<width>(at.p) && is_aligned<width>(at.g) &&
+                         (!state.writes_m || is_aligned<width>(at.m)) &&
+                         (!state.has_v || is_aligned<width>(at.v)) &&
+                         (!state.has_s || is_aligned<width>(at.s));
     const int packed = aligned ? count / width * width : 0;
 #pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x) * width; i < packed; i += kThreads * width) step_pack<E, width>(at, i, state, step);
+    for (int i = static_cast<int>(threadIdx.x) * width; i < packed; i += kThreads * width)
+      step_pack<E, width>(at, i, state, step);
 #pragma unroll 1
-    for (int i = packed + static_cast<int>(threadIdx.x); i < count; i += kThreads) step_pack<E, 1>(at, i, state, step);
+    for (int i = packed + static_cast<int>(threadIdx.x); i < count; i += kThreads)
+      step_pack<E, 1>(at, i, state, step);
   }
 }
 
 /// The gradient as it is used: negated to maximize, with the decay of a coupled optimizer.
-template <class A>
-struct UsedGradient {
+template <class A> struct UsedGradient {
   A decay;
   bool maximize, with_decay;
-  UsedGradient(double weight_decay, bool negated) : decay(static_cast<A>(weight_decay)), maximize(negated), with_decay(weight_decay != 0.0) {}
+  UsedGradient(double weight_decay, bool negated)
+      : decay(static_cast<A>(weight_decay)), maximize(negated), with_decay(weight_decay != 0.0) {}
   BRAID_DEVICE A operator()(A gradient, A value) const {
     if (maximize) gradient = -gradient;
     return with_decay ? gradient + decay * value : gradient;
   }
 };
 
-template <class A>
-struct Sgd {
+template <class A> struct Sgd {
   UsedGradient<A> used;
   A lr, momentum, fresh;
   bool nesterov, first, with_momentum;
@@ -109,7 +119,9 @@ struct Sgd {
         nesterov(args.nesterov),
         first(args.first),
         with_momentum(args.momentum != 0.0) {}
-  BRAID_HOST_DEVICE StepState state() const { return {with_momentum && !first, with_momentum, false, false}; }
+  BRAID_HOST_DEVICE StepState state() const {
+    return {with_momentum && !first, with_momentum, false, false};
+  }
   BRAID_DEVICE void operator()(A& p, A g, A& m, A&, A&) const {
     A step = used(g, p);
     if (with_momentum) {
@@ -120,8 +132,7 @@ struct Sgd {
   }
 };
 
-template <class A>
-struct Adam {
+template <class A> struct Adam {
   UsedGradient<A> used;
   A keep, step_size, beta1, fresh1, beta2, fresh2, root_bias2, eps;
   bool amsgrad;
@@ -139,7 +150,8 @@ struct Adam {
   BRAID_HOST_DEVICE StepState state() const { return {true, true, true, amsgrad}; }
   BRAID_DEVICE void operator()(A& p, A g, A& m, A& v, A& s) const {
     const A gradient = used(g, p);
-    // Of two products one is rounded on its own: which one, the compiler might choose differently for another number of items.
+    // Of two products one is rounded on its own: which one, the compiler might choose differently
+    // for another number of items.
     m = multiply(beta1, m) + fresh1 * gradient;
     v = multiply(beta2, v) + fresh2 * gradient * gradient;
     A square = v;
@@ -156,8 +168,7 @@ struct Adam {
   }
 };
 
-template <class A>
-struct Rmsprop {
+template <class A> struct Rmsprop {
   UsedGradient<A> used;
   A lr, alpha, fresh, eps, momentum;
   bool centered, with_momentum;
@@ -170,7 +181,9 @@ struct Rmsprop {
         momentum(static_cast<A>(args.momentum)),
         centered(args.centered),
         with_momentum(args.momentum != 0.0) {}
-  BRAID_HOST_DEVICE StepState state() const { return {with_momentum, with_momentum, true, centered}; }
+  BRAID_HOST_DEVICE StepState state() const {
+    return {with_momentum, with_momentum, true, centered};
+  }
   BRAID_DEVICE void operator()(A& p, A g, A& m, A& v, A& s) const {
     const A gradient = used(g, p);
     v = multiply(alpha, v) + fresh * gradient * gradient;
@@ -185,11 +198,13 @@ struct Rmsprop {
   }
 };
 
-template <class A>
-struct Adagrad {
+template <class A> struct Adagrad {
   UsedGradient<A> used;
   A lr, eps;
-  explicit Adagrad(const AdagradArgs& args) : used(args.weight_decay, args.maximize), lr(static_cast<A>(args.lr)), eps(static_cast<A>(args.eps)) {}
+  explicit Adagrad(const AdagradArgs& args)
+      : used(args.weight_decay, args.maximize),
+        lr(static_cast<A>(args.lr)),
+        eps(static_cast<A>(args.eps)) {}
   BRAID_HOST_DEVICE StepState state() const { return {false, false, true, false}; }
   BRAID_DEVICE void operator()(A& p, A g, A&, A& v, A&) const {
     const A gradient = used(g, p);
@@ -198,8 +213,7 @@ struct Adagrad {
   }
 };
 
-template <class A>
-struct Lion {
+template <class A> struct Lion {
   UsedGradient<A> used;
   A lr, keep, beta1, fresh1, beta2, fresh2;
   explicit Lion(const LionArgs& args)
@@ -219,13 +233,16 @@ struct Lion {
 };
 
 /// One of the optimizers that share a kernel.
-template <class A>
-struct Rare {
+template <class A> struct Rare {
   enum class Kind { rmsprop, adagrad, lion } kind;
   Rmsprop<A> rmsprop{RmspropArgs{}};
   Adagrad<A> adagrad{AdagradArgs{}};
   Lion<A> lion{LionArgs{}};
-  BRAID_HOST_DEVICE StepState state() const { return kind == Kind::rmsprop ? rmsprop.state() : kind == Kind::adagrad ? adagrad.state() : lion.state(); }
+  BRAID_HOST_DEVICE StepState state() const {
+    return kind == Kind::rmsprop   ? rmsprop.state()
+           : kind == Kind::adagrad ? adagrad.state()
+                                   : lion.state();
+  }
   BRAID_DEVICE void operator()(A& p, A g, A& m, A& v, A& s) const {
     if (kind == Kind::rmsprop) rmsprop(p, g, m, v, s);
     else if (kind == Kind::adagrad) adagrad(p, g, m, v, s);
@@ -238,17 +255,18 @@ __global__ void __launch_bounds__(kThreads) sgd_step(StepItems<N> items, Sgd<typ
   for_items<E>(items, step.state(), step);
 }
 template <class E, int N>
-__global__ void __launch_bounds__(kThreads) adam_step(StepItems<N> items, Adam<typename E::A> step) {
+__global__ void __launch_bounds__(kThreads)
+    adam_step(StepItems<N> items, Adam<typename E::A> step) {
   for_items<E>(items, step.state(), step);
 }
 template <class E>
-__global__ void __launch_bounds__(kThreads) rare_step(StepItems<kFewItems> items, Rare<typename E::A> step) {
+__global__ void __launch_bounds__(kThreads)
+    rare_step(StepItems<kFewItems> items, Rare<typename E::A> step) {
   for_items<E>(items, step.state(), step);
 }
 
 /// Calls launch(items) for each N items that are not empty.
-template <int N, class F>
-void in_lists_of(const OptimItem* list, std::int64_t count, F launch) {
+template <int N, class F> void in_lists_of(const OptimItem* list, std::int64_t count, F launch) {
   StepItems<N> items{};
   for (std::int64_t i = 0; i < count; ++i) {
     if (list[i].n <= 0) continue;
@@ -262,8 +280,7 @@ void in_lists_of(const OptimItem* list, std::int64_t count, F launch) {
   if (items.count > 0) launch(items);
 }
 /// One launch for up to kManyItems of them.
-template <class F>
-void in_lists(const OptimItem* list, std::int64_t count, F launch) {
+template <class F> void in_lists(const OptimItem* list, std::int64_t count, F launch) {
   if (count <= kFewItems) in_lists_of<kFewItems>(list, count, launch);
   else in_lists_of<kManyItems>(list, count, launch);
 }
@@ -272,8 +289,9 @@ void sgd(const SgdArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("sgd", "a floating-point dtype", args.dtype);
   (void)with_floating(args.dtype, [&]<class E>() {
     const Sgd<typename E::A> step(args);
-    in_lists(args.items, args.count,
-             [&]<int N>(const StepItems<N>& items) { run("sgd", sgd_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items, step); });
+    in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
+      run("sgd", sgd_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items, step);
+    });
   });
 }
 
@@ -281,8 +299,9 @@ void adam(const AdamArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("adam", "a floating-point dtype", args.dtype);
   (void)with_floating(args.dtype, [&]<class E>() {
     const Adam<typename E::A> step(args);
-    in_lists(args.items, args.count,
-             [&]<int N>(const StepItems<N>& items) { run("adam", adam_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items, step); });
+    in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
+      run("adam", adam_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items, step);
+    });
   });
 }
 
@@ -293,19 +312,25 @@ void rare(const char* name, const Args& args, Stream& stream, Put put) {
   (void)with_floating(args.dtype, [&]<class E>() {
     Rare<typename E::A> step{};
     put(step);
-    in_lists_of<kFewItems>(args.items, args.count,
-                           [&](const StepItems<kFewItems>& items) { run(name, rare_step<E>, blocks_for(items.tiles, 1), kThreads, stream, items, step); });
+    in_lists_of<kFewItems>(args.items, args.count, [&](const StepItems<kFewItems>& items) {
+      run(name, rare_step<E>, blocks_for(items.tiles, 1), kThreads, stream, items, step);
+    });
   });
 }
 
 void rmsprop(const RmspropArgs& args, Stream& stream) {
-  rare("rmsprop", args, stream, [&]<class A>(Rare<A>& step) { step.kind = Rare<A>::Kind::rmsprop, step.rmsprop = Rmsprop<A>(args); });
+  rare("rmsprop", args, stream, [&]<class A>(Rare<A>& step) {
+    step.kind = Rare<A>::Kind::rmsprop, step.rmsprop = Rmsprop<A>(args);
+  });
 }
 void adagrad(const AdagradArgs& args, Stream& stream) {
-  rare("adagrad", args, stream, [&]<class A>(Rare<A>& step) { step.kind = Rare<A>::Kind::adagrad, step.adagrad = Adagrad<A>(args); });
+  rare("adagrad", args, stream, [&]<class A>(Rare<A>& step) {
+    step.kind = Rare<A>::Kind::adagrad, step.adagrad = Adagrad<A>(args);
+  });
 }
 void lion(const LionArgs& args, Stream& stream) {
-  rare("lion", args, stream, [&]<class A>(Rare<A>& step) { step.kind = Rare<A>::Kind::lion, step.lion = Lion<A>(args); });
+  rare("lion", args, stream,
+       [&]<class A>(Rare<A>& step) { step.kind = Rare<A>::Kind::lion, step.lion = Lion<A>(args); });
 }
 
 }  // namespace braid::cuda

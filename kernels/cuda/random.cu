@@ -8,28 +8,28 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Random numbers: the bits that <braid/core/philox.hpp> defines. A block makes four elements of up to 32 bits, or one of 64; a thread makes 16 bytes.
-// This file is compiled without contraction (-fmad=false, -ffp-contract=off): every fused multiply-add is written out.
+// Random numbers: the bits that <braid/core/philox.hpp> defines. A block makes four elements of up
+// to 32 bits, or one of 64; a thread makes 16 bytes. This file is compiled without contraction
+// (-fmad=false, -ffp-contract=off): every fused multiply-add is written out.
 namespace braid::cuda {
 
 /// low + u * range, at most `limit`; mean + z * deviation.
-template <class A>
-struct Scaling {
+template <class A> struct Scaling {
   A offset, factor, limit;
 };
 struct Key {
   std::uint64_t seed, stream;
 };
 
-template <class A>
-BRAID_DEVICE A scaled_uniform(A u, const Scaling<A>& scaling) {
+template <class A> BRAID_DEVICE A scaled_uniform(A u, const Scaling<A>& scaling) {
   const A x = detail::ScalarRandom::fma(u, scaling.factor, scaling.offset);
   return x > scaling.limit ? scaling.limit : x;
 }
 
 /// Those of the pack's numbers that lie before n.
 template <class T, int N>
-BRAID_DEVICE void store_numbers(T* out, std::int64_t at, std::int64_t n, bool aligned, const Pack<T, N>& pack) {
+BRAID_DEVICE void store_numbers(T* out, std::int64_t at, std::int64_t n, bool aligned,
+                                const Pack<T, N>& pack) {
   if (aligned && at + N <= n) {
     store_pack(out + at, pack);
   } else {
@@ -41,17 +41,20 @@ BRAID_DEVICE void store_numbers(T* out, std::int64_t at, std::int64_t n, bool al
 
 /// Elements of at most 32 bits, computed in float.
 template <class E, bool normal>
-__global__ void __launch_bounds__(kThreads) random_32(typename E::T* out, std::int64_t n, Key key, Scaling<float> scaling, bool aligned) {
+__global__ void __launch_bounds__(kThreads)
+    random_32(typename E::T* out, std::int64_t n, Key key, Scaling<float> scaling, bool aligned) {
   constexpr int width = kWidest<typename E::T>;
   for (std::int64_t p = grid_thread(); p * width < n; p += grid_threads()) {
     Pack<typename E::T, width> pack;
     PhiloxBlock words;
 #pragma unroll
     for (int k = 0; k < width; k += 2) {
-      if (k % 4 == 0) words = philox(key.seed, key.stream, static_cast<std::uint64_t>(p * (width / 4) + k / 4));
+      if (k % 4 == 0)
+        words = philox(key.seed, key.stream, static_cast<std::uint64_t>(p * (width / 4) + k / 4));
       float first, second;
       if constexpr (normal) {
-        detail::normal_pair_32<detail::ScalarRandom, float, std::uint32_t>(words.w[k % 4], words.w[k % 4 + 1], first, second);
+        detail::normal_pair_32<detail::ScalarRandom, float, std::uint32_t>(
+            words.w[k % 4], words.w[k % 4 + 1], first, second);
         first = detail::ScalarRandom::fma(first, scaling.factor, scaling.offset);
         second = detail::ScalarRandom::fma(second, scaling.factor, scaling.offset);
       } else {
@@ -66,14 +69,17 @@ __global__ void __launch_bounds__(kThreads) random_32(typename E::T* out, std::i
 }
 
 template <bool normal>
-__global__ void __launch_bounds__(kThreads) random_64(double* out, std::int64_t n, Key key, Scaling<double> scaling, bool aligned) {
+__global__ void __launch_bounds__(kThreads)
+    random_64(double* out, std::int64_t n, Key key, Scaling<double> scaling, bool aligned) {
   for (std::int64_t p = grid_thread(); p * 2 < n; p += grid_threads()) {
     Pack<double, 2> pack;
     for (int k = 0; k < 2; ++k) {
       const PhiloxBlock b = philox(key.seed, key.stream, static_cast<std::uint64_t>(p * 2 + k));
-      const std::uint64_t first = b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32, second = b.w[2] | static_cast<std::uint64_t>(b.w[3]) << 32;
+      const std::uint64_t first = b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32,
+                          second = b.w[2] | static_cast<std::uint64_t>(b.w[3]) << 32;
       if constexpr (normal) {
-        const double z = detail::normal_64<detail::ScalarRandom, double, std::uint64_t>(first, second);
+        const double z =
+            detail::normal_64<detail::ScalarRandom, double, std::uint64_t>(first, second);
         pack.v[k] = detail::ScalarRandom::fma(z, scaling.factor, scaling.offset);
       } else {
         pack.v[k] = scaled_uniform(static_cast<double>(first >> 11) * 0x1p-53, scaling);
@@ -83,18 +89,23 @@ __global__ void __launch_bounds__(kThreads) random_64(double* out, std::int64_t 
   }
 }
 
-__global__ void __launch_bounds__(kThreads) random_integers(std::int64_t* out, std::int64_t n, Key key, std::int64_t low, std::int64_t high, bool aligned) {
+__global__ void __launch_bounds__(kThreads)
+    random_integers(std::int64_t* out, std::int64_t n, Key key, std::int64_t low, std::int64_t high,
+                    bool aligned) {
   for (std::int64_t p = grid_thread(); p * 2 < n; p += grid_threads()) {
     Pack<std::int64_t, 2> pack;
-    for (int k = 0; k < 2; ++k) pack.v[k] = random_integer(key.seed, key.stream, static_cast<std::uint64_t>(p * 2 + k), low, high);
+    for (int k = 0; k < 2; ++k)
+      pack.v[k] =
+          random_integer(key.seed, key.stream, static_cast<std::uint64_t>(p * 2 + k), low, high);
     store_numbers(out, p * 2, n, aligned, pack);
   }
 }
 
-/// The largest number of T below `high`, which uniform numbers stay at or under. T is one of the engine's own types: this runs on the host.
-template <class T>
-double below(double high) {
-  using U = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+/// The largest number of T below `high`, which uniform numbers stay at or under. T is one of the
+/// engine's own types: this runs on the host.
+template <class T> double below(double high) {
+  using U = std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                               std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
   const auto value = [](T t) {
     if constexpr (sizeof(T) == 2) return static_cast<double>(static_cast<float>(t));
     else return static_cast<double>(t);
@@ -105,25 +116,21 @@ double below(double high) {
   if (value(t) < high || !(value(t) == value(t))) return value(t);
   U bits = std::bit_cast<U>(t);
   constexpr U sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
-  if ((bits & static_cast<U>(~sign)) == 0) bits = static_cast<U>(sign | 1);  // below 0: the smallest negative number
+  // below 0: the smallest negative number
+  if ((bits & static_cast<U>(~sign)) == 0) bits = static_cast<U>(sign | 1);
   else bits = static_cast<U>((bits & sign) != 0 ? bits + 1 : bits - 1);
   return value(std::bit_cast<T>(bits));
 }
 double below(DType t, double high) {
   switch (t) {
-    case DType::float16:
-      return below<float16>(high);
-    case DType::bfloat16:
-      return below<bfloat16>(high);
-    case DType::float32:
-      return below<float>(high);
-    default:
-      return below<double>(high);
+    case DType::float16: return below<float16>(high);
+    case DType::bfloat16: return below<bfloat16>(high);
+    case DType::float32: return below<float>(high);
+    default: return below<double>(high);
   }
 }
 
-template <class E, bool normal>
-void random_of(const RandomArgs& args, Stream& stream) {
+template <class E, bool normal> void random_of(const RandomArgs& args, Stream& stream) {
   using A = typename E::A;
   using T = typename E::T;
   const double factor = normal ? args.high : args.high - args.low;
@@ -132,10 +139,12 @@ void random_of(const RandomArgs& args, Stream& stream) {
   const Key key{args.seed, args.stream};
   T* out = static_cast<T*>(args.out);
   if constexpr (std::is_same_v<T, double>) {
-    run("random", random_64<normal>, blocks_for(args.n, 2 * kThreads), kThreads, stream, out, args.n, key, scaling, is_aligned<2>(out));
+    run("random", random_64<normal>, blocks_for(args.n, 2 * kThreads), kThreads, stream, out,
+        args.n, key, scaling, is_aligned<2>(out));
   } else {
     constexpr int width = kWidest<T>;
-    run("random", random_32<E, normal>, blocks_for(args.n, width * kThreads), kThreads, stream, out, args.n, key, scaling, is_aligned<width>(out));
+    run("random", random_32<E, normal>, blocks_for(args.n, width * kThreads), kThreads, stream, out,
+        args.n, key, scaling, is_aligned<width>(out));
   }
 }
 
@@ -144,8 +153,8 @@ void random(const RandomArgs& args, Stream& stream) {
     if (args.dtype != DType::int64) fail_dtype("random", "int64 for integers", args.dtype);
     if (args.n <= 0) return;
     std::int64_t* const out = static_cast<std::int64_t*>(args.out);
-    return run("random", random_integers, blocks_for(args.n, 2 * kThreads), kThreads, stream, out, args.n, Key{args.seed, args.stream}, args.ilow, args.ihigh,
-               is_aligned<2>(out));
+    return run("random", random_integers, blocks_for(args.n, 2 * kThreads), kThreads, stream, out,
+               args.n, Key{args.seed, args.stream}, args.ilow, args.ihigh, is_aligned<2>(out));
   }
   if (!is_floating(args.dtype)) fail_dtype("random", "a floating-point dtype", args.dtype);
   if (args.n <= 0) return;

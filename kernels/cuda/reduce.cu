@@ -11,19 +11,22 @@ void reduce(const ReduceArgs& args, Stream& stream) {
   if (args.keep.n <= 0) return;
   if (args.over.n <= 0) {
     if (args.op != ReduceOp::sum) fail_empty_reduction("reduce");
-    // The sum of nothing is 0 * scale, so that an empty mean is NaN. The loop's operand 0 is the output, as a fill wants it.
+    // The sum of nothing is 0 * scale, so that an empty mean is NaN. The loop's operand 0 is the
+    // output, as a fill wants it.
     const DType out = is_floating(args.dtype) ? args.dtype : DType::int64;
-    return fill(FillArgs{.dtype = out, .out = args.out, .value = 0.0 * args.scale, .integer = 0, .loop = args.keep}, stream);
+    return fill(FillArgs{.dtype = out,
+                         .out = args.out,
+                         .value = 0.0 * args.scale,
+                         .integer = 0,
+                         .loop = args.keep},
+                stream);
   }
   switch (args.op) {
-    case ReduceOp::sum:
-      return reduce_sum(args, stream);
+    case ReduceOp::sum: return reduce_sum(args, stream);
     case ReduceOp::max:
-    case ReduceOp::min:
-      return reduce_extreme(args, stream);
+    case ReduceOp::min: return reduce_extreme(args, stream);
     case ReduceOp::argmax:
-    case ReduceOp::argmin:
-      return reduce_index(args, stream);
+    case ReduceOp::argmin: return reduce_index(args, stream);
   }
 }
 

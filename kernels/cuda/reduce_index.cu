@@ -5,33 +5,31 @@
 
 namespace braid::cuda {
 
-template <class A>
-struct Best {
+template <class A> struct Best {
   A value;
   long long index;  // -1: none yet
 };
 /// Without padding: a copy would read it, uninitialised.
-template <>
-struct Best<float> {
+template <> struct Best<float> {
   float value;
   int zero;
   long long index;
 };
-template <class A>
-BRAID_DEVICE Best<A> make_best(A value, long long index) {
+template <class A> BRAID_DEVICE Best<A> make_best(A value, long long index) {
   if constexpr (sizeof(A) == sizeof(float)) return Best<A>{value, 0, index};
   else return Best<A>{value, index};
 }
 
-/// The first of the largest (smallest) elements; a NaN counts as both. Ties are settled by the index, so the order of joining does not matter.
-template <class A>
-struct IndexReducer {
+/// The first of the largest (smallest) elements; a NaN counts as both. Ties are settled by the
+/// index, so the order of joining does not matter.
+template <class A> struct IndexReducer {
   using Acc = Best<A>;
   static constexpr int kParts = 2;
   bool smallest;
   BRAID_DEVICE Acc none() const { return make_best(A(0), -1); }
   BRAID_DEVICE Acc join(Acc a, Acc b) const {
-    const bool first = wins(a, b);  // field by field: a choice between structs would put them into memory
+    // field by field: a choice between structs would put them into memory
+    const bool first = wins(a, b);
     return make_best(first ? a.value : b.value, first ? a.index : b.index);
   }
   BRAID_DEVICE Acc shuffle(Acc value, int step) const {
@@ -51,11 +49,12 @@ struct IndexReducer {
 };
 
 /// The values of another loader with their places.
-template <class V, class L>
-struct LoadIndexed : L {
+template <class V, class L> struct LoadIndexed : L {
   using L::kPack, L::base;
   explicit LoadIndexed(const ReduceArgs& args) : L(args) {}
-  BRAID_DEVICE Best<V> at(std::int64_t base, std::int64_t j) const { return make_best(L::at(base, j), static_cast<long long>(j)); }
+  BRAID_DEVICE Best<V> at(std::int64_t base, std::int64_t j) const {
+    return make_best(L::at(base, j), static_cast<long long>(j));
+  }
   BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, Best<V> (&to)[kPack]) const {
     V values[kPack];
     L::pack(base, j, values);
@@ -73,21 +72,22 @@ struct LoadIndexed : L {
 struct WriteIndex {
   std::int64_t* out;
   DeviceLoop<1> keep;
-  template <class A>
-  BRAID_DEVICE void operator()(std::int64_t e, Best<A> best) const {
+  template <class A> BRAID_DEVICE void operator()(std::int64_t e, Best<A> best) const {
     out[offsets_of(keep, e).at[0]] = best.index;
   }
 };
 
-template <class V, class L>
-void index_of(const ReduceArgs& args, Stream& stream) {
+template <class V, class L> void index_of(const ReduceArgs& args, Stream& stream) {
   const bool smallest = args.op == ReduceOp::argmin;
   const WriteIndex write{static_cast<std::int64_t*>(args.out), make_loop<1>(args.keep)};
-  reduce_all(smallest ? "argmin" : "argmax", IndexReducer<V>{smallest}, LoadIndexed<V, L>(args), write, args.keep.n, args.over.n, by_columns(args), stream);
+  reduce_all(smallest ? "argmin" : "argmax", IndexReducer<V>{smallest}, LoadIndexed<V, L>(args),
+             write, args.keep.n, args.over.n, by_columns(args), stream);
 }
 
 void reduce_index(const ReduceArgs& args, Stream& stream) {
-  const bool floating = with_floating(args.dtype, [&]<class E>() { index_of<typename E::A, LoadTensor<E, typename E::A>>(args, stream); });
+  const bool floating = with_floating(args.dtype, [&]<class E>() {
+    index_of<typename E::A, LoadTensor<E, typename E::A>>(args, stream);
+  });
   if (!floating) index_of<long long, LoadIntegers<long long>>(args, stream);
 }
 

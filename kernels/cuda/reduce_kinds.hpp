@@ -1,9 +1,7 @@
 #pragma once
 #include <braid/core/kernel_args/reduce.hpp>
 
-namespace braid {
-class Stream;
-}
+namespace braid { class Stream; }
 
 // The parts of reduce.cu, in files of their own so that they compile side by side. args.over.n > 0.
 namespace braid::cuda {

@@ -3,7 +3,8 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Means of windows, resizing, and the gradients of both: a thread an element of the result, which adds up what it sees, row by row.
+// Means of windows, resizing, and the gradients of both: a thread an element of the result, which
+// adds up what it sees, row by row.
 namespace braid::cuda {
 
 template <class E>
@@ -11,9 +12,12 @@ __global__ void __launch_bounds__(kThreads) resample_sums(ResampleArgs args, Ima
   using A = typename E::A;
   using T = typename E::T;
   const Axis &down = args.axis[0], &across = args.axis[1];
-  const auto span = [&](const Axis& a, std::int64_t r) { return args.transposed ? that_see(a, r) : seen_by(a, r); };
+  const auto span = [&](const Axis& a, std::int64_t r) {
+    return args.transposed ? that_see(a, r) : seen_by(a, r);
+  };
   const auto weight = [&](const Axis& a, std::int64_t r, Span seen, std::int64_t e) {
-    return static_cast<A>(args.transposed ? weight_of(a, e, seen_by(a, e), r) : weight_of(a, r, seen, e));
+    return static_cast<A>(args.transposed ? weight_of(a, e, seen_by(a, e), r)
+                                          : weight_of(a, r, seen, e));
   };
   for (std::int64_t e = grid_thread(); e < plan.count; e += grid_threads()) {
     const ImagePlace p = place_of(plan, e);
@@ -25,7 +29,8 @@ __global__ void __launch_bounds__(kThreads) resample_sums(ResampleArgs args, Ima
       const A of_row = weight(down, p.h, rows, i);
 #pragma unroll 1
       for (std::int64_t j = columns.first; j < columns.last; ++j)
-        sum += of_row * weight(across, p.w, columns, j) * E::load(x[i * args.from.of[2] + j * args.from.of[3]]);
+        sum += of_row * weight(across, p.w, columns, j) *
+               E::load(x[i * args.from.of[2] + j * args.from.of[3]]);
     }
     static_cast<T*>(args.y)[p.of(args.to)] = E::store(sum);
   }
@@ -34,9 +39,13 @@ __global__ void __launch_bounds__(kThreads) resample_sums(ResampleArgs args, Ima
 void resample(const ResampleArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("resample", "a floating-point dtype", args.dtype);
   const bool t = args.transposed;
-  const ImagePlan plan(args.n, args.c, t ? args.axis[0].in : args.axis[0].out, t ? args.axis[1].in : args.axis[1].out, args.to);
+  const ImagePlan plan(args.n, args.c, t ? args.axis[0].in : args.axis[0].out,
+                       t ? args.axis[1].in : args.axis[1].out, args.to);
   if (plan.count <= 0) return;
-  (void)with_floating(args.dtype, [&]<class E>() { run("resample", resample_sums<E>, blocks_for(plan.count, kThreads), kThreads, stream, args, plan); });
+  (void)with_floating(args.dtype, [&]<class E>() {
+    run("resample", resample_sums<E>, blocks_for(plan.count, kThreads), kThreads, stream, args,
+        plan);
+  });
 }
 
 }  // namespace braid::cuda

@@ -7,20 +7,28 @@
 #include "cuda/kernels.hpp"
 
 // Rows of a table by index: embedding lookup and its gradient.
-// Indices   outside [low, table_rows) are reported (runtime/device_errors.hpp). Their rows of a lookup are NaN, or 0 in other dtypes; their rows of a
-//           gradient are left out.
+// Indices   outside [low, table_rows) are reported (runtime/device_errors.hpp). Their rows of a
+//           lookup are NaN, or 0 in other dtypes; their rows of a gradient are left out.
 namespace braid::cuda {
 
-BRAID_DEVICE bool in_range(std::int64_t index, std::int64_t low, std::int64_t table_rows) { return index >= low && index < table_rows; }
-BRAID_DEVICE std::int64_t wrapped(std::int64_t index, std::int64_t table_rows) { return index < 0 ? index + table_rows : index; }
+BRAID_DEVICE bool in_range(std::int64_t index, std::int64_t low, std::int64_t table_rows) {
+  return index >= low && index < table_rows;
+}
+BRAID_DEVICE std::int64_t wrapped(std::int64_t index, std::int64_t table_rows) {
+  return index < 0 ? index + table_rows : index;
+}
 
-/// Rows of `width` units of U, the widest type that all rows are whole numbers of. `missing` is stored for rows that do not exist.
+/// Rows of `width` units of U, the widest type that all rows are whole numbers of. `missing` is
+/// stored for rows that do not exist.
 template <class U>
-__global__ void __launch_bounds__(kThreads) gather_units(const U* table, const std::int64_t* index, U* out, std::int64_t low, std::int64_t table_rows,
-                                                         std::int64_t rows, Divider width, bool narrow, U missing, FaultSite site) {
+__global__ void __launch_bounds__(kThreads)
+    gather_units(const U* table, const std::int64_t* index, U* out, std::int64_t low,
+                 std::int64_t table_rows, std::int64_t rows, Divider width, bool narrow, U missing,
+                 FaultSite site) {
   const std::int64_t n = rows * width.divisor;
   for (std::int64_t i = grid_thread(); i < n; i += grid_threads()) {
-    const std::int64_t row = width.divide(i, narrow), column = i - row * width.divisor, from = index[row];
+    const std::int64_t row = width.divide(i, narrow), column = i - row * width.divisor,
+                       from = index[row];
     const bool good = in_range(from, low, table_rows);
     if (!good && column == 0) report(site, DeviceFault::index, low, table_rows, from, row);
     out[i] = good ? table[wrapped(from, table_rows) * width.divisor + column] : missing;
@@ -29,29 +37,38 @@ __global__ void __launch_bounds__(kThreads) gather_units(const U* table, const s
 
 /// Indices alone are checked: rows without elements.
 __global__ void __launch_bounds__(kThreads)
-    check_indices(const std::int64_t* index, std::int64_t low, std::int64_t table_rows, std::int64_t rows, FaultSite site) {
+    check_indices(const std::int64_t* index, std::int64_t low, std::int64_t table_rows,
+                  std::int64_t rows, FaultSite site) {
   for (std::int64_t i = grid_thread(); i < rows; i += grid_threads())
-    if (!in_range(index[i], low, table_rows)) report(site, DeviceFault::index, low, table_rows, index[i], i);
+    if (!in_range(index[i], low, table_rows))
+      report(site, DeviceFault::index, low, table_rows, index[i], i);
 }
 
 template <class U>
-void gather_as(const GatherRowsArgs& args, std::int64_t row_bytes, const FaultSite& site, Stream& stream) {
-  const std::int64_t width = row_bytes / static_cast<std::int64_t>(sizeof(U)), n = args.rows * width;
+void gather_as(const GatherRowsArgs& args, std::int64_t row_bytes, const FaultSite& site,
+               Stream& stream) {
+  const std::int64_t width = row_bytes / static_cast<std::int64_t>(sizeof(U)),
+                     n = args.rows * width;
   U missing;
   auto* bytes = reinterpret_cast<unsigned char*>(&missing);
-  for (std::size_t k = 0; k < sizeof(U); ++k) bytes[k] = is_floating(args.dtype) ? 0xff : 0;  // all ones are a NaN of every format
-  run("gather_rows", gather_units<U>, blocks_for(n, kThreads), kThreads, stream, static_cast<const U*>(args.table), args.index, static_cast<U*>(args.out),
-      args.wrap ? -args.table_rows : 0, args.table_rows, args.rows, Divider(width), n < std::int64_t{1} << 31, missing, site);
+  // all ones are a NaN of every format
+  for (std::size_t k = 0; k < sizeof(U); ++k) bytes[k] = is_floating(args.dtype) ? 0xff : 0;
+  run("gather_rows", gather_units<U>, blocks_for(n, kThreads), kThreads, stream,
+      static_cast<const U*>(args.table), args.index, static_cast<U*>(args.out),
+      args.wrap ? -args.table_rows : 0, args.table_rows, args.rows, Divider(width),
+      n < std::int64_t{1} << 31, missing, site);
 }
 
 void gather_rows(const GatherRowsArgs& args, Stream& stream) {
   if (args.rows <= 0) return;
   const FaultSite site = fault_site(device_error_record(stream), args.op, "indices");
   if (args.width <= 0)
-    return run("gather_rows", check_indices, blocks_for(args.rows, kThreads), kThreads, stream, args.index, args.wrap ? -args.table_rows : 0, args.table_rows,
-               args.rows, site);
+    return run("gather_rows", check_indices, blocks_for(args.rows, kThreads), kThreads, stream,
+               args.index, args.wrap ? -args.table_rows : 0, args.table_rows, args.rows, site);
   const std::int64_t row_bytes = args.width * static_cast<std::int64_t>(size_of(args.dtype));
-  const auto ends = reinterpret_cast<std::uintptr_t>(args.table) | reinterpret_cast<std::uintptr_t>(args.out) | static_cast<std::uintptr_t>(row_bytes);
+  const auto ends = reinterpret_cast<std::uintptr_t>(args.table) |
+                    reinterpret_cast<std::uintptr_t>(args.out) |
+                    static_cast<std::uintptr_t>(row_bytes);
   if (ends % 16 == 0) return gather_as<uint4>(args, row_bytes, site, stream);
   if (ends % 8 == 0) return gather_as<std::uint64_t>(args, row_bytes, site, stream);
   if (ends % 4 == 0) return gather_as<std::uint32_t>(args, row_bytes, site, stream);
@@ -59,11 +76,13 @@ void gather_rows(const GatherRowsArgs& args, Stream& stream) {
   gather_as<std::uint8_t>(args, row_bytes, site, stream);
 }
 
-/// A block owns the table rows whose low bits are its number, so each row gets its additions in the order of the indices. It looks at all indices, kThreads at
-/// a time, and lists its own in order; each thread then adds to its own columns.
+/// A block owns the table rows whose low bits are its number, so each row gets its additions in the
+/// order of the indices. It looks at all indices, kThreads at a time, and lists its own in order;
+/// each thread then adds to its own columns.
 template <class E>
-__global__ void __launch_bounds__(kThreads) scatter_add(typename E::T* table, const std::int64_t* index, const typename E::T* dy, std::int64_t table_rows,
-                                                        std::int64_t rows, std::int64_t width, FaultSite site) {
+__global__ void __launch_bounds__(kThreads)
+    scatter_add(typename E::T* table, const std::int64_t* index, const typename E::T* dy,
+                std::int64_t table_rows, std::int64_t rows, std::int64_t width, FaultSite site) {
   SIMT_SHARED(int, count, [kWarps]);
   SIMT_SHARED(std::int64_t, source, [kThreads]);
   SIMT_SHARED(std::int64_t, target, [kThreads]);
@@ -74,9 +93,11 @@ __global__ void __launch_bounds__(kThreads) scatter_add(typename E::T* table, co
     if (i < rows) {
       const std::int64_t wanted = index[i];
       if (in_range(wanted, -table_rows, table_rows)) row = wrapped(wanted, table_rows);
-      else if (blockIdx.x == 0 && blockIdx.y == 0) report(site, DeviceFault::index, -table_rows, table_rows, wanted, i);
+      else if (blockIdx.x == 0 && blockIdx.y == 0)
+        report(site, DeviceFault::index, -table_rows, table_rows, wanted, i);
     }
-    const bool mine = row >= 0 && (row & static_cast<std::int64_t>(gridDim.x - 1)) == static_cast<std::int64_t>(blockIdx.x);
+    const bool mine = row >= 0 && (row & static_cast<std::int64_t>(gridDim.x - 1)) ==
+                                      static_cast<std::int64_t>(blockIdx.x);
     const unsigned lanes = __ballot_sync(kFullWarp, mine ? 1 : 0);
     if (lane_of_thread() == 0) count[warp_of_thread()] = __popc(lanes);
     __syncthreads();
@@ -89,12 +110,15 @@ __global__ void __launch_bounds__(kThreads) scatter_add(typename E::T* table, co
     if (mine) source[place] = i, target[place] = row;
     __syncthreads();
     for (int k = 0; k < all; ++k)
-      for (std::int64_t j = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x; j < width; j += static_cast<std::int64_t>(gridDim.y) * kThreads) {
+      for (std::int64_t j = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x;
+           j < width; j += static_cast<std::int64_t>(gridDim.y) * kThreads) {
         typename E::T& to = table[target[k] * width + j];
         const typename E::A a = E::load(to), b = E::load(dy[source[k] * width + j]);
         if constexpr (E::kDType == DType::bool_) to = static_cast<std::uint8_t>(a | b);
         else if constexpr (E::kFloating) to = E::store(a + b);
-        else to = static_cast<typename E::T>(static_cast<std::make_unsigned_t<typename E::A>>(a) + static_cast<std::make_unsigned_t<typename E::A>>(b));
+        else
+          to = static_cast<typename E::T>(static_cast<std::make_unsigned_t<typename E::A>>(a) +
+                                          static_cast<std::make_unsigned_t<typename E::A>>(b));
       }
   }
 }
@@ -103,16 +127,16 @@ void scatter_add_rows(const ScatterAddRowsArgs& args, Stream& stream) {
   if (args.rows <= 0) return;
   const FaultSite site = fault_site(device_error_record(stream), "scatter_add_rows", "indices");
   if (args.width <= 0)
-    return run("scatter_add_rows", check_indices, blocks_for(args.rows, kThreads), kThreads, stream, args.index, -args.table_rows, args.table_rows, args.rows,
-               site);
+    return run("scatter_add_rows", check_indices, blocks_for(args.rows, kThreads), kThreads, stream,
+               args.index, -args.table_rows, args.table_rows, args.rows, site);
   unsigned owners = 1;  // a power of two
   while (owners < 256 && owners < args.table_rows && owners < args.rows) owners *= 2;
   const std::int64_t columns = (args.width + kThreads - 1) / kThreads;
   const dim3 grid(owners, static_cast<unsigned>(columns < 64 ? columns : 64));
   with_element(args.dtype, [&]<class E>() {
     using T = typename E::T;
-    run("scatter_add_rows", scatter_add<E>, grid, kThreads, stream, static_cast<T*>(args.table), args.index, static_cast<const T*>(args.dy), args.table_rows,
-        args.rows, args.width, site);
+    run("scatter_add_rows", scatter_add<E>, grid, kThreads, stream, static_cast<T*>(args.table),
+        args.index, static_cast<const T*>(args.dy), args.table_rows, args.rows, args.width, site);
   });
 }
 

@@ -6,23 +6,21 @@
 #include "cuda/kernels.hpp"
 
 // Running sums and products, and linear recurrences, computed in double (integers: modulo 2^64).
-// All three are the recurrence y_j = a_j y_{j-1} + x_j, whose steps are joined in pairs (Blelloch 1990, "Prefix sums and their applications", 1.4): a sum has
-// a = 1, a product has no x. A block takes a line tile by tile: four elements a thread, then a tree over the warp, then over the warps. Short lines, and lines
-// that lie side by side, are taken by a thread each.
+// All three are the recurrence y_j = a_j y_{j-1} + x_j, whose steps are joined in pairs (Blelloch
+// 1990, "Prefix sums and their applications", 1.4): a sum has a = 1, a product has no x. A block
+// takes a line tile by tile: four elements a thread, then a tree over the warp, then over the
+// warps. Short lines, and lines that lie side by side, are taken by a thread each.
 namespace braid::cuda {
 
 /// A stretch of steps: y becomes factor * y + term.
-template <class A>
-struct Steps {
+template <class A> struct Steps {
   A factor, term;
 };
-template <class A>
-BRAID_DEVICE Steps<A> join(Steps<A> first, Steps<A> then) {
+template <class A> BRAID_DEVICE Steps<A> join(Steps<A> first, Steps<A> then) {
   return {first.factor * then.factor, then.factor * first.term + then.term};
 }
 
-template <class A>
-BRAID_DEVICE A load_wide(const void* p, DType dtype, std::int64_t i) {
+template <class A> BRAID_DEVICE A load_wide(const void* p, DType dtype, std::int64_t i) {
   if constexpr (std::is_same_v<A, double>) {
     if (dtype == DType::float32) return F32::load(static_cast<const F32::T*>(p)[i]);
     if (dtype == DType::float64) return static_cast<const double*>(p)[i];
@@ -32,12 +30,12 @@ BRAID_DEVICE A load_wide(const void* p, DType dtype, std::int64_t i) {
     return static_cast<A>(static_cast<const std::int64_t*>(p)[i]);
   }
 }
-template <class A>
-BRAID_DEVICE void store_wide(void* p, DType dtype, std::int64_t i, A value) {
+template <class A> BRAID_DEVICE void store_wide(void* p, DType dtype, std::int64_t i, A value) {
   if constexpr (std::is_same_v<A, double>) {
     if (dtype == DType::float32) static_cast<F32::T*>(p)[i] = static_cast<float>(value);
     else if (dtype == DType::float64) static_cast<double*>(p)[i] = value;
-    else if (dtype == DType::float16) static_cast<F16::T*>(p)[i] = F16::store(static_cast<float>(value));
+    else if (dtype == DType::float16)
+      static_cast<F16::T*>(p)[i] = F16::store(static_cast<float>(value));
     else static_cast<BF16::T*>(p)[i] = BF16::store(static_cast<float>(value));
   } else {
     static_cast<std::int64_t*>(p)[i] = static_cast<std::int64_t>(value);
@@ -49,20 +47,20 @@ struct Places {
   std::int64_t first, step;
 };
 BRAID_DEVICE Places places_of(const ScanArgs& args, std::int64_t line) {
-  const std::int64_t outer = line / args.inner, first = outer * args.n * args.inner + (line - outer * args.inner);
-  return args.reverse ? Places{first + (args.n - 1) * args.inner, -args.inner} : Places{first, args.inner};
+  const std::int64_t outer = line / args.inner,
+                     first = outer * args.n * args.inner + (line - outer * args.inner);
+  return args.reverse ? Places{first + (args.n - 1) * args.inner, -args.inner}
+                      : Places{first, args.inner};
 }
 
-template <class A>
-BRAID_DEVICE Steps<A> step_at(const ScanArgs& args, std::int64_t i) {
+template <class A> BRAID_DEVICE Steps<A> step_at(const ScanArgs& args, std::int64_t i) {
   const A x = load_wide<A>(args.x, args.dtype, i);
   if (args.op == ScanOp::prod) return {x, A(0)};
   return {args.op == ScanOp::recurrence ? load_wide<A>(args.a, args.dtype, i) : A(1), x};
 }
 
 /// A thread a line.
-template <class A>
-__global__ void __launch_bounds__(kThreads) scan_threads(ScanArgs args) {
+template <class A> __global__ void __launch_bounds__(kThreads) scan_threads(ScanArgs args) {
   for (std::int64_t line = grid_thread(); line < args.outer * args.inner; line += grid_threads()) {
     const Places at = places_of(args, line);
     A y = args.op == ScanOp::prod ? A(1) : A(0);
@@ -77,8 +75,7 @@ __global__ void __launch_bounds__(kThreads) scan_threads(ScanArgs args) {
 constexpr int kEach = 4, kTileLength = kThreads * kEach;
 
 /// A block a line.
-template <class A>
-__global__ void __launch_bounds__(kThreads) scan_blocks(ScanArgs args) {
+template <class A> __global__ void __launch_bounds__(kThreads) scan_blocks(ScanArgs args) {
   SIMT_SHARED(Steps<A>, warps, [kWarps]);
   const bool product = args.op == ScanOp::prod;
   for (std::int64_t line = blockIdx.x; line < args.outer * args.inner; line += gridDim.x) {
@@ -89,13 +86,15 @@ __global__ void __launch_bounds__(kThreads) scan_blocks(ScanArgs args) {
       Steps<A> own[kEach];
 #pragma unroll
       for (int k = 0; k < kEach; ++k) {
-        own[k] = first + k < args.n ? step_at<A>(args, at.first + (first + k) * at.step) : Steps<A>{A(1), A(0)};
+        own[k] = first + k < args.n ? step_at<A>(args, at.first + (first + k) * at.step)
+                                    : Steps<A>{A(1), A(0)};
         if (k > 0) own[k] = join(own[k - 1], own[k]);
       }
       Steps<A> upto = own[kEach - 1];  // of the lanes up to this one
 #pragma unroll
       for (int apart = 1; apart < 32; apart *= 2) {
-        const Steps<A> left{__shfl_up_sync(kFullWarp, upto.factor, apart), __shfl_up_sync(kFullWarp, upto.term, apart)};
+        const Steps<A> left{__shfl_up_sync(kFullWarp, upto.factor, apart),
+                            __shfl_up_sync(kFullWarp, upto.term, apart)};
         if (lane_of_thread() >= apart) upto = join(left, upto);
       }
       if (lane_of_thread() == 31) warps[warp_of_thread()] = upto;
@@ -106,12 +105,15 @@ __global__ void __launch_bounds__(kThreads) scan_blocks(ScanArgs args) {
         if (w < warp_of_thread()) start = join(start, warps[w]);
         before = join(before, warps[w]);
       }
-      const Steps<A> left{__shfl_up_sync(kFullWarp, upto.factor, 1), __shfl_up_sync(kFullWarp, upto.term, 1)};
+      const Steps<A> left{__shfl_up_sync(kFullWarp, upto.factor, 1),
+                          __shfl_up_sync(kFullWarp, upto.term, 1)};
       if (lane_of_thread() > 0) start = join(start, left);
 #pragma unroll
       for (int k = 0; k < kEach; ++k) {
         const Steps<A> y = join(start, own[k]);
-        if (first + k < args.n) store_wide(args.y, args.dtype, at.first + (first + k) * at.step, product ? y.factor : y.term);
+        if (first + k < args.n)
+          store_wide(args.y, args.dtype, at.first + (first + k) * at.step,
+                     product ? y.factor : y.term);
       }
       __syncthreads();  // the next tile writes `warps` again
     }
@@ -119,7 +121,8 @@ __global__ void __launch_bounds__(kThreads) scan_blocks(ScanArgs args) {
 }
 
 void scan(const ScanArgs& args, Stream& stream) {
-  if (args.dtype != DType::int64 && !is_floating(args.dtype)) fail_dtype("scan", "a floating-point dtype or int64", args.dtype);
+  if (args.dtype != DType::int64 && !is_floating(args.dtype))
+    fail_dtype("scan", "a floating-point dtype or int64", args.dtype);
   if (args.outer <= 0 || args.n <= 0 || args.inner <= 0) return;
   const std::int64_t lines = args.outer * args.inner;
   const bool threads = args.n <= 32 || args.inner >= 32;

@@ -4,9 +4,10 @@
 #include "cuda/device/loop.cuh"
 #include "cuda/kernels.hpp"
 
-// Stable sorts of rows, by keys: unsigned numbers in the order of the elements, with their places to settle ties. Tiles are sorted in shared memory by a
-// bitonic network (Batcher 1968) whose every step is ascending; then runs are merged two by two: each entry finds its place in the merged run by a binary
-// search in the other.
+// Stable sorts of rows, by keys: unsigned numbers in the order of the elements, with their places
+// to settle ties. Tiles are sorted in shared memory by a bitonic network (Batcher 1968) whose every
+// step is ascending; then runs are merged two by two: each entry finds its place in the merged run
+// by a binary search in the other.
 namespace braid::cuda {
 
 struct alignas(16) Entry {  // read and written at once
@@ -16,7 +17,9 @@ struct alignas(16) Entry {  // read and written at once
 constexpr unsigned long long kLastKey = ~0ull;
 constexpr int kTileEntries = 1024;
 
-BRAID_DEVICE bool goes_before(const Entry& a, const Entry& b) { return a.key < b.key || (a.key == b.key && a.place < b.place); }
+BRAID_DEVICE bool goes_before(const Entry& a, const Entry& b) {
+  return a.key < b.key || (a.key == b.key && a.place < b.place);
+}
 
 BRAID_DEVICE std::uint32_t float_bits(float x) {
   std::uint32_t u;
@@ -38,25 +41,21 @@ BRAID_DEVICE unsigned long long key_of_double(double x) {
 }
 BRAID_DEVICE unsigned long long key_at(const void* x, DType dtype, std::int64_t i) {
   switch (dtype) {
-    case DType::float32:
-      return key_of_float(static_cast<const float*>(x)[i]);
-    case DType::float64:
-      return key_of_double(static_cast<const double*>(x)[i]);
-    case DType::float16:
-      return key_of_float(F16::load(static_cast<const F16::T*>(x)[i]));
-    case DType::bfloat16:
-      return key_of_float(BF16::load(static_cast<const BF16::T*>(x)[i]));
+    case DType::float32: return key_of_float(static_cast<const float*>(x)[i]);
+    case DType::float64: return key_of_double(static_cast<const double*>(x)[i]);
+    case DType::float16: return key_of_float(F16::load(static_cast<const F16::T*>(x)[i]));
+    case DType::bfloat16: return key_of_float(BF16::load(static_cast<const BF16::T*>(x)[i]));
     case DType::int64:
       return static_cast<unsigned long long>(static_cast<const std::int64_t*>(x)[i]) ^ (1ull << 63);
     case DType::int32:
       return static_cast<std::uint32_t>(static_cast<const std::int32_t*>(x)[i]) ^ 0x80000000u;
-    default:
-      return static_cast<const std::uint8_t*>(x)[i];
+    default: return static_cast<const std::uint8_t*>(x)[i];
   }
 }
 
 /// Writes entry i of a sorted row, if it is among the first k.
-BRAID_DEVICE void write(const SortArgs& args, std::int64_t row, std::int64_t i, std::int64_t place) {
+BRAID_DEVICE void write(const SortArgs& args, std::int64_t row, std::int64_t i,
+                        std::int64_t place) {
   if (i >= args.k) return;
   const std::int64_t from = row * args.n + place, to = row * args.k + i;
   args.index[to] = place;
@@ -67,27 +66,36 @@ BRAID_DEVICE void write(const SortArgs& args, std::int64_t row, std::int64_t i, 
       break;
     case DType::float16:
     case DType::bfloat16:
-      static_cast<std::uint16_t*>(args.values)[to] = static_cast<const std::uint16_t*>(args.x)[from];
+      static_cast<std::uint16_t*>(args.values)[to] =
+          static_cast<const std::uint16_t*>(args.x)[from];
       break;
     case DType::int32:
     case DType::float32:
-      static_cast<std::uint32_t*>(args.values)[to] = static_cast<const std::uint32_t*>(args.x)[from];
+      static_cast<std::uint32_t*>(args.values)[to] =
+          static_cast<const std::uint32_t*>(args.x)[from];
       break;
     default:
-      static_cast<std::uint64_t*>(args.values)[to] = static_cast<const std::uint64_t*>(args.x)[from];
+      static_cast<std::uint64_t*>(args.values)[to] =
+          static_cast<const std::uint64_t*>(args.x)[from];
   }
 }
 
-/// Segments (whole rows, or a row's parts of kTileEntries) of up to `width` entries, a power of two, as many as fit in a tile. Whole rows are written as
-/// results, others as runs to `entries`.
-__global__ void __launch_bounds__(kThreads) sort_tiles(SortArgs args, Entry* entries, std::int64_t segments, std::int64_t in_row, int width) {
+/// Segments (whole rows, or a row's parts of kTileEntries) of up to `width` entries, a power of
+/// two, as many as fit in a tile. Whole rows are written as results, others as runs to `entries`.
+__global__ void __launch_bounds__(kThreads)
+    sort_tiles(SortArgs args, Entry* entries, std::int64_t segments, std::int64_t in_row,
+               int width) {
   SIMT_SHARED(Entry, tile, [kTileEntries]);
   const int together = kTileEntries / width;
-  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * together; first < segments; first += static_cast<std::int64_t>(gridDim.x) * together) {
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * together; first < segments;
+       first += static_cast<std::int64_t>(gridDim.x) * together) {
     for (int s = static_cast<int>(threadIdx.x); s < kTileEntries; s += kThreads) {
-      const std::int64_t segment = first + s / width, row = segment / in_row, place = (segment - row * in_row) * kTileEntries + s % width;
+      const std::int64_t segment = first + s / width, row = segment / in_row,
+                         place = (segment - row * in_row) * kTileEntries + s % width;
       const bool there = segment < segments && place < args.n;
-      tile[s] = there ? Entry{key_at(args.x, args.dtype, row * args.n + place) ^ (args.descending ? kLastKey : 0ull), static_cast<long long>(place)}
+      tile[s] = there ? Entry{key_at(args.x, args.dtype, row * args.n + place) ^
+                                  (args.descending ? kLastKey : 0ull),
+                              static_cast<long long>(place)}
                       : Entry{kLastKey, INT64_MAX};
     }
     __syncthreads();
@@ -95,7 +103,8 @@ __global__ void __launch_bounds__(kThreads) sort_tiles(SortArgs args, Entry* ent
       for (int apart = size / 2; apart > 0; apart /= 2) {
         for (int p = static_cast<int>(threadIdx.x); p < kTileEntries / 2; p += kThreads) {
           const int i = p / apart * 2 * apart + p % apart;
-          // The first step of a merge compares with the mirrored half, so that both halves may be ascending.
+          // The first step of a merge compares with the mirrored half, so that both halves may be
+          // ascending.
           const int j = apart == size / 2 ? i / size * size + size - 1 - i % size : i + apart;
           const Entry a = tile[i], b = tile[j];
           if (goes_before(b, a)) tile[i] = b, tile[j] = a;
@@ -104,7 +113,8 @@ __global__ void __launch_bounds__(kThreads) sort_tiles(SortArgs args, Entry* ent
       }
     }
     for (int s = static_cast<int>(threadIdx.x); s < kTileEntries; s += kThreads) {
-      const std::int64_t segment = first + s / width, row = segment / in_row, at = (segment - row * in_row) * kTileEntries + s % width;
+      const std::int64_t segment = first + s / width, row = segment / in_row,
+                         at = (segment - row * in_row) * kTileEntries + s % width;
       if (segment >= segments || at >= args.n) continue;
       if (in_row == 1) write(args, row, at, tile[s].place);
       else entries[row * args.n + at] = tile[s];
@@ -114,9 +124,11 @@ __global__ void __launch_bounds__(kThreads) sort_tiles(SortArgs args, Entry* ent
 }
 
 /// Runs of `width` entries, two by two, from one buffer to the other.
-__global__ void __launch_bounds__(kThreads) merge_runs(const Entry* from, Entry* to, std::int64_t all, std::int64_t n, std::int64_t width) {
+__global__ void __launch_bounds__(kThreads)
+    merge_runs(const Entry* from, Entry* to, std::int64_t all, std::int64_t n, std::int64_t width) {
   for (std::int64_t e = grid_thread(); e < all; e += grid_threads()) {
-    const std::int64_t row = e / n, i = e - row * n, run = i / width, other = (run ^ 1) * width, base = (run & ~std::int64_t{1}) * width;
+    const std::int64_t row = e / n, i = e - row * n, run = i / width, other = (run ^ 1) * width,
+                       base = (run & ~std::int64_t{1}) * width;
     const Entry own = from[e];
     std::int64_t low = 0, high = n - other < width ? n - other : width;
     if (high < 0) high = 0;
@@ -141,14 +153,18 @@ void sort(const SortArgs& args, Stream& stream) {
   if (args.rows <= 0 || args.k <= 0) return;
   int width = 1;
   while (width < kTileEntries && width < args.n) width *= 2;
-  const std::int64_t in_row = (args.n - 1) / kTileEntries + 1, segments = args.rows * in_row, all = args.rows * args.n;
+  const std::int64_t in_row = (args.n - 1) / kTileEntries + 1, segments = args.rows * in_row,
+                     all = args.rows * args.n;
   const unsigned tiles = blocks_for(segments, kTileEntries / width);
-  if (in_row == 1) return run("sort", sort_tiles, tiles, kThreads, stream, args, static_cast<Entry*>(nullptr), segments, in_row, width);
+  if (in_row == 1)
+    return run("sort", sort_tiles, tiles, kThreads, stream, args, static_cast<Entry*>(nullptr),
+               segments, in_row, width);
   const Scratch scratch(2 * static_cast<std::size_t>(all) * sizeof(Entry), stream);
   Entry *from = static_cast<Entry*>(scratch.data()), *to = from + all;
   run("sort", sort_tiles, tiles, kThreads, stream, args, from, segments, in_row, width);
   for (std::int64_t runs = kTileEntries; runs < args.n; runs *= 2) {
-    run("sort", merge_runs, blocks_for(all, kThreads), kThreads, stream, from, to, all, args.n, runs);
+    run("sort", merge_runs, blocks_for(all, kThreads), kThreads, stream, from, to, all, args.n,
+        runs);
     Entry* const merged = to;
     to = from;
     from = merged;

@@ -6,15 +6,16 @@
 // out = condition ? a : b, as bits: any dtype by the size of its elements.
 namespace braid::cuda {
 
-template <class T>
-struct Select {
+template <class T> struct Select {
   static constexpr int kOperands = 4, kPack = pack_size<T>();
   T* out;
   const std::uint8_t* condition;
   const T* a;
   const T* b;
   [[nodiscard]] int head() const { return common_head<kPack>(out, condition, a, b); }
-  BRAID_DEVICE void element(const Offsets<4>& o) const { out[o.at[0]] = condition[o.at[1]] != 0 ? a[o.at[2]] : b[o.at[3]]; }
+  BRAID_DEVICE void element(const Offsets<4>& o) const {
+    out[o.at[0]] = condition[o.at[1]] != 0 ? a[o.at[2]] : b[o.at[3]];
+  }
   BRAID_DEVICE void pack(std::int64_t i) const {
     const auto c = load_pack<kPack>(condition + i);
     const auto x = load_pack<kPack>(a + i);
@@ -29,7 +30,8 @@ struct Select {
 void where(const WhereArgs& args, Stream& stream) {
   with_bits(size_of(args.dtype), [&]<class T>() {
     map("where",
-        Select<T>{static_cast<T*>(args.out), static_cast<const std::uint8_t*>(args.condition), static_cast<const T*>(args.a), static_cast<const T*>(args.b)},
+        Select<T>{static_cast<T*>(args.out), static_cast<const std::uint8_t*>(args.condition),
+                  static_cast<const T*>(args.a), static_cast<const T*>(args.b)},
         args.loop, stream);
   });
 }

@@ -14,7 +14,8 @@
 namespace braid::simt {
 
 namespace {
-constexpr std::size_t kArenaBytes = 1 << 20;  // more than any device's shared memory, with room for red zones
+// more than any device's shared memory, with room for red zones
+constexpr std::size_t kArenaBytes = 1 << 20;
 constexpr std::size_t kRedZone = 64;
 }  // namespace
 
@@ -42,7 +43,8 @@ void Arena::reset() {
   end_ = used_ = 0;
 }
 
-const SharedSlot* Arena::add(const detail::SharedArray* array, std::size_t bytes, std::size_t align, const char* name, std::size_t element) {
+const SharedSlot* Arena::add(const detail::SharedArray* array, std::size_t bytes, std::size_t align,
+                             const char* name, std::size_t element) {
   const std::size_t begin = (end_ + kRedZone + align - 1) / align * align;
   if (begin + bytes + kRedZone > kArenaBytes) return nullptr;
   end_ = begin + (bytes + 15) / 16 * 16;

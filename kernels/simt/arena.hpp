@@ -15,7 +15,8 @@ struct SharedSlot {
   std::size_t element;
 };
 
-/// The shared memory of the block that runs: arrays with red zones between them, filled with NaN when they first appear in a block.
+/// The shared memory of the block that runs: arrays with red zones between them, filled with NaN
+/// when they first appear in a block.
 class Arena {
  public:
   Arena();
@@ -32,10 +33,13 @@ class Arena {
     return nullptr;
   }
   /// A new array; nullptr if the arena is full.
-  const SharedSlot* add(const detail::SharedArray* array, std::size_t bytes, std::size_t align, const char* name, std::size_t element);
+  const SharedSlot* add(const detail::SharedArray* array, std::size_t bytes, std::size_t align,
+                        const char* name, std::size_t element);
   /// Sum of the arrays' sizes, as a device would count them.
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
-  [[nodiscard]] bool holds(const void* p) const noexcept { return static_cast<std::size_t>(static_cast<const char*>(p) - memory_) < bytes(); }
+  [[nodiscard]] bool holds(const void* p) const noexcept {
+    return static_cast<std::size_t>(static_cast<const char*>(p) - memory_) < bytes();
+  }
   [[nodiscard]] const char* begin() const noexcept { return memory_; }
   [[nodiscard]] std::size_t bytes() const noexcept;
   [[nodiscard]] const std::vector<SharedSlot>& slots() const noexcept { return slots_; }

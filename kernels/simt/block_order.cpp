@@ -19,46 +19,57 @@ void BlockOrder::block_begin(std::uint32_t tick) {
 void BlockOrder::fence(unsigned t, std::uint32_t tick, std::uint32_t barrier) {
   active_ = true;
   auto& fences = blocks_.back().fences;
-  if (!fences.empty() && fences.back().thread == t && fences.back().barrier == barrier) fences.back().tick = tick;
+  if (!fences.empty() && fences.back().thread == t && fences.back().barrier == barrier)
+    fences.back().tick = tick;
   else fences.push_back({t, tick, barrier});
 }
 
-void BlockOrder::atomic(const void* address, unsigned t, std::uint32_t tick, std::uint32_t barrier) {
+void BlockOrder::atomic(const void* address, unsigned t, std::uint32_t tick,
+                        std::uint32_t barrier) {
   if (!active_) return;
   Block& block = blocks_.back();
   Variable& variable = variables_[address];
   if (!variable.releases.empty()) {
-    if (!block.acquired.empty() && block.acquired.back().variable == &variable && block.acquired.back().thread == t && block.acquired.back().tick >= barrier)
+    if (!block.acquired.empty() && block.acquired.back().variable == &variable &&
+        block.acquired.back().thread == t && block.acquired.back().tick >= barrier)
       block.acquired.back().count = variable.releases.size();
     else block.acquired.push_back({&variable, variable.releases.size(), t, tick});
   }
   if (!block.fences.empty())
-    variable.releases.push_back({static_cast<std::uint32_t>(blocks_.size() - 1), t, tick, barrier, warp_tick_[t / 32], block.acquired.size()});
+    variable.releases.push_back({static_cast<std::uint32_t>(blocks_.size() - 1), t, tick, barrier,
+                                 warp_tick_[t / 32], block.acquired.size()});
 }
 
 std::uint32_t BlockOrder::block_of(std::uint32_t tick) const {
-  const auto after = std::upper_bound(blocks_.begin(), blocks_.end(), tick, [](std::uint32_t x, const Block& b) { return x < b.tick; });
+  const auto after = std::upper_bound(blocks_.begin(), blocks_.end(), tick,
+                                      [](std::uint32_t x, const Block& b) { return x < b.tick; });
   return static_cast<std::uint32_t>(after - blocks_.begin()) - 1;
 }
 
 bool BlockOrder::publishes(const Release& release, std::uint32_t then, unsigned writer) const {
   for (const Fence& fence : blocks_[release.block].fences) {
     if (fence.tick > release.tick) continue;
-    const bool carried = fence.thread == release.thread || fence.tick <= release.barrier ||
-                         (fence.thread / 32 == release.thread / 32 && fence.tick <= release.warp_tick);  // the fence comes before the atomic
+    const bool carried =
+        fence.thread == release.thread || fence.tick <= release.barrier ||
+        // the fence comes before the atomic
+        (fence.thread / 32 == release.thread / 32 && fence.tick <= release.warp_tick);
     if (!carried) continue;
-    if (then < fence.barrier) return true;                         // the whole block's, before the barrier before the fence
+    // the whole block's, before the barrier before the fence
+    if (then < fence.barrier) return true;
     if (fence.thread == writer && then < fence.tick) return true;  // the fencing thread's own
   }
   return false;
 }
 
 bool BlockOrder::visible(const Acquisition& a, unsigned t, std::uint32_t barrier) const {
-  return a.thread == t || a.tick < barrier || (a.thread / 32 == t / 32 && a.tick < warp_tick_[t / 32]);
+  return a.thread == t || a.tick < barrier ||
+         (a.thread / 32 == t / 32 && a.tick < warp_tick_[t / 32]);
 }
 
-// With a list of what is left to look at, not by recursion: a chain over many variables would not fit on a fiber's stack.
-bool BlockOrder::reaches(const Acquisition& start, std::uint32_t block, std::uint32_t then, unsigned writer, Seen& seen) const {
+// With a list of what is left to look at, not by recursion: a chain over many variables would not
+// fit on a fiber's stack.
+bool BlockOrder::reaches(const Acquisition& start, std::uint32_t block, std::uint32_t then,
+                         unsigned writer, Seen& seen) const {
   std::vector<const Acquisition*> left{&start};
   while (!left.empty()) {
     const Acquisition& a = *left.back();
@@ -67,8 +78,12 @@ bool BlockOrder::reaches(const Acquisition& start, std::uint32_t block, std::uin
     if (done >= a.count) continue;
     const std::size_t from = std::exchange(done, a.count);
     const auto& releases = a.variable->releases;
-    const auto first = std::lower_bound(releases.begin(), releases.end(), block, [](const Release& r, std::uint32_t b) { return r.block < b; });
-    for (auto r = first; r != releases.end() && r->block == block && r < releases.begin() + static_cast<std::ptrdiff_t>(a.count); ++r)
+    const auto first =
+        std::lower_bound(releases.begin(), releases.end(), block,
+                         [](const Release& r, std::uint32_t b) { return r.block < b; });
+    for (auto r = first; r != releases.end() && r->block == block &&
+                         r < releases.begin() + static_cast<std::ptrdiff_t>(a.count);
+         ++r)
       if (publishes(*r, then, writer)) return true;
     for (std::size_t i = from; i < a.count; ++i)  // through a block between
       for (std::size_t j = 0; j < releases[i].acquired; ++j) {
@@ -80,7 +95,8 @@ bool BlockOrder::reaches(const Acquisition& start, std::uint32_t block, std::uin
   return false;
 }
 
-bool BlockOrder::ordered(std::uint32_t then, unsigned writer, unsigned t, std::uint32_t barrier) const {
+bool BlockOrder::ordered(std::uint32_t then, unsigned writer, unsigned t,
+                         std::uint32_t barrier) const {
   if (!active_) return false;
   const std::uint32_t block = block_of(then);
   Seen seen;

@@ -6,9 +6,11 @@
 
 namespace braid::simt {
 
-/// The order between the blocks of one grid. Blocks are not ordered, except through a fence and an atomic: what a thread wrote before its
-/// __threadfence is visible to whoever later sees an atomic that the thread (or, after a barrier, its block) did after the fence. So a "last block"
-/// that counts itself in with an atomic may read what the other blocks wrote before they did; without the fence it may not.
+/// The order between the blocks of one grid. Blocks are not ordered, except through a fence and an
+/// atomic: what a thread wrote before its __threadfence is visible to whoever later sees an atomic
+/// that the thread (or, after a barrier, its block) did after the fence. So a "last block" that
+/// counts itself in with an atomic may read what the other blocks wrote before they did; without
+/// the fence it may not.
 ///
 /// Costs nothing in a grid without __threadfence.
 class BlockOrder {
@@ -16,7 +18,8 @@ class BlockOrder {
   void grid_begin();
   /// `tick` is the first of the block.
   void block_begin(std::uint32_t tick);
-  /// Thread t fences; all that it did has a smaller tick. `barrier` is the tick of the block's last barrier.
+  /// Thread t fences; all that it did has a smaller tick. `barrier` is the tick of the block's last
+  /// barrier.
   void fence(unsigned t, std::uint32_t tick, std::uint32_t barrier);
   void warp_barrier(unsigned warp, std::uint32_t tick) {
     if (active_) warp_tick_[warp] = tick;
@@ -24,10 +27,12 @@ class BlockOrder {
   void atomic(const void* address, unsigned t, std::uint32_t tick, std::uint32_t barrier);
   [[nodiscard]] bool active() const noexcept { return active_; }
 
-  /// True if what thread `writer` of an earlier block did at `then` is visible to thread t of the running block. A `writer` of kAnyThread must have
-  /// published with a barrier between.
-  [[nodiscard]] bool ordered(std::uint32_t then, unsigned writer, unsigned t, std::uint32_t barrier) const;
-  /// True if that holds for all earlier blocks of the grid, whatever they did before they counted themselves in.
+  /// True if what thread `writer` of an earlier block did at `then` is visible to thread t of the
+  /// running block. A `writer` of kAnyThread must have published with a barrier between.
+  [[nodiscard]] bool ordered(std::uint32_t then, unsigned writer, unsigned t,
+                             std::uint32_t barrier) const;
+  /// True if that holds for all earlier blocks of the grid, whatever they did before they counted
+  /// themselves in.
   [[nodiscard]] bool all_ordered(unsigned t, std::uint32_t barrier) const;
   static constexpr unsigned kAnyThread = ~0u;
 
@@ -62,7 +67,8 @@ class BlockOrder {
   [[nodiscard]] bool publishes(const Release& release, std::uint32_t then, unsigned writer) const;
   [[nodiscard]] bool visible(const Acquisition& a, unsigned t, std::uint32_t barrier) const;
   using Seen = std::unordered_map<const Variable*, std::size_t>;
-  [[nodiscard]] bool reaches(const Acquisition& start, std::uint32_t block, std::uint32_t then, unsigned writer, Seen& seen) const;
+  [[nodiscard]] bool reaches(const Acquisition& start, std::uint32_t block, std::uint32_t then,
+                             unsigned writer, Seen& seen) const;
 
   bool active_ = false;  // there has been a fence in this grid
   std::vector<Block> blocks_;

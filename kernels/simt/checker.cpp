@@ -36,12 +36,15 @@ Checker& Checker::instance() {
 Checker* Checker::active() noexcept { return active_checker; }
 void Checker::pause() noexcept { active_checker = nullptr; }
 
-Checker::Checker() : shared_cells_((std::size_t{1} << 20) / 4 * sizeof(Cell)) { shared_.reserve(64); }
+Checker::Checker() : shared_cells_((std::size_t{1} << 20) / 4 * sizeof(Cell)) {
+  shared_.reserve(64);
+}
 
 void Checker::operation_begin() {
   auto& map = MemoryMap::instance();
   map.collect();
-  if (tick_ > kLastTick || sets_.count() > kMostSets) {  // after days of work: forget everything rather than count wrong
+  // after days of work: forget everything rather than count wrong
+  if (tick_ > kLastTick || sets_.count() > kMostSets) {
     map.clear_cells();
     shared_cells_.clear();
     sets_.clear();
@@ -64,8 +67,9 @@ void Checker::grid_begin(Scheduler& scheduler, Profiler* profiler) {
   spin_limit_ = scheduler.config().spin_limit;
   progress_limit_ = scheduler.config().progress_limit;
   constants_ = {};
-  const auto ends = std::minmax({reinterpret_cast<const char*>(&threadIdx), reinterpret_cast<const char*>(&blockIdx), reinterpret_cast<const char*>(&blockDim),
-                                 reinterpret_cast<const char*>(&gridDim)});
+  const auto ends = std::minmax(
+      {reinterpret_cast<const char*>(&threadIdx), reinterpret_cast<const char*>(&blockIdx),
+       reinterpret_cast<const char*>(&blockDim), reinterpret_cast<const char*>(&gridDim)});
   variables_ = ends.first;
   variables_bytes_ = static_cast<std::size_t>(ends.second - ends.first) + sizeof(dim3);
   blocks_.grid_begin();
@@ -87,7 +91,8 @@ void Checker::block_begin() {
   block_tick_ = barrier_tick_ = ++tick_;
   shared_.clear();
   last_ = &none_;
-  for (; moved_warps_ != 0; moved_warps_ &= moved_warps_ - 1) std::memset(clock_[std::countr_zero(moved_warps_)], 0, sizeof clock_[0]);
+  for (; moved_warps_ != 0; moved_warps_ &= moved_warps_ - 1)
+    std::memset(clock_[std::countr_zero(moved_warps_)], 0, sizeof clock_[0]);
   blocks_.block_begin(tick_);
 }
 
@@ -112,7 +117,8 @@ void Checker::warp_barrier(unsigned w, unsigned mask) noexcept {
     if (mask >> i & 1) std::memcpy(clock_[w][i], joined, sizeof joined);
   moved_warps_ |= 1u << w;
   if (full) {  // clocks start again; what happened before counts as ordered
-    for (; moved_warps_ != 0; moved_warps_ &= moved_warps_ - 1) std::memset(clock_[std::countr_zero(moved_warps_)], 0, sizeof clock_[0]);
+    for (; moved_warps_ != 0; moved_warps_ &= moved_warps_ - 1)
+      std::memset(clock_[std::countr_zero(moved_warps_)], 0, sizeof clock_[0]);
     barrier_tick_ = ++tick_;
   }
   if (blocks_.active()) blocks_.warp_barrier(w, ++tick_);
@@ -127,7 +133,8 @@ void Checker::add_shared(const SharedSlot& slot) {
   Region r;
   r.begin = slot.begin;
   r.bytes = slot.bytes;
-  r.cells = static_cast<Cell*>(shared_cells_.data()) + static_cast<std::size_t>(slot.begin - arena_) / 4;
+  r.cells =
+      static_cast<Cell*>(shared_cells_.data()) + static_cast<std::size_t>(slot.begin - arena_) / 4;
   r.name = slot.name;
   r.element = slot.element;
   if (shared_.size() == shared_.capacity()) last_ = &none_;  // they move
@@ -140,7 +147,8 @@ bool Checker::ask_order(std::uint32_t op) {
   return true;
 }
 
-// Did an access of `who`, at its warp clock, happen before what the running thread does now? Within one interval between block barriers.
+// Did an access of `who`, at its warp clock, happen before what the running thread does now? Within
+// one interval between block barriers.
 bool Checker::ordered(std::uint16_t who, std::uint16_t clock, std::uint32_t lanes) const noexcept {
   if (who == me()) return true;
   const unsigned w = thread_ / 32;
@@ -162,33 +170,42 @@ unsigned Checker::first_writer(const Cell& c, unsigned mask) {
 }
 
 // The last write to the bytes of `mask` against an access now.
-inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
+inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char* a, Access mode,
+                                   Site site) {
   if (c.others != 0) check_others(r, c, mask, a, mode, site);
   if (mode == Access::atomic && c.atomic) return;
   if (mode == Access::read && c.many_atomics) check_atomics(r, c, a, site);
   if (c.write_tick >= barrier_tick_) {
-    if (c.atomic && mode == Access::write && last_atomic_ == a) return;  // a counter that the last to count sets back
+    // a counter that the last to count sets back
+    if (c.atomic && mode == Access::write && last_atomic_ == a) return;
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.writer[b] != 0 && !ordered(c.writer[b], c.write_clock, 0))
-        leave_after(
-            [&] { note_race(r, a + b, mode, site, c.writer[b], c.atomic ? "updated atomically" : "wrote", c.write_site, "with no barrier in between"); });
+        leave_after([&] {
+          note_race(r, a + b, mode, site, c.writer[b], c.atomic ? "updated atomically" : "wrote",
+                    c.write_site, "with no barrier in between");
+        });
     return;
   }
   if (r.shared() || c.write_tick == 0 || c.write_tick >= block_tick_) return;
   if (c.write_tick < launch_tick_) {
-    if ((c.write_bytes & mask) != 0 && !op_ordered(c.write_op)) leave_after([&] { note_stream_race(r, a, mode, site, c.write_op, "writes", c.write_site); });
+    if ((c.write_bytes & mask) != 0 && !op_ordered(c.write_op))
+      leave_after([&] { note_stream_race(r, a, mode, site, c.write_op, "writes", c.write_site); });
     return;
   }
   const unsigned writer = first_writer(c, mask);
   if (writer != 0 && !blocks_.ordered(c.write_tick, writer - 1, thread_, barrier_tick_))
     leave_after([&] {
-      note_race(r, a, mode, site, kMany, c.atomic ? "of another block updated atomically" : "of another block wrote", c.write_site,
-                "with no order between the blocks: a __threadfence before the atomic that announces it makes one");
+      note_race(r, a, mode, site, kMany,
+                c.atomic ? "of another block updated atomically" : "of another block wrote",
+                c.write_site,
+                "with no order between the blocks: a __threadfence before the atomic that "
+                "announces it makes one");
     });
 }
 
 // The reads since the last write against a write now.
-inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
+inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char* a, Access mode,
+                                   Site site) {
   if (!r.shared()) {
     if (c.read_op != 0 && (c.read_bytes & mask) != 0 && !op_ordered(c.read_op))
       leave_after([&] { note_stream_race(r, a, mode, site, c.read_op, "reads", c.read_site); });
@@ -197,7 +214,10 @@ inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char
   if (c.read_tick >= barrier_tick_) {
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.reader[b] != 0 && !ordered(c.reader[b], c.read_clock, c.read_lanes))
-        leave_after([&] { note_race(r, a + b, mode, site, c.reader[b], "read", c.read_site, "with no barrier in between"); });
+        leave_after([&] {
+          note_race(r, a + b, mode, site, c.reader[b], "read", c.read_site,
+                    "with no barrier in between");
+        });
   }
   if (r.shared()) return;
   const bool many = (c.many_blocks & mask) != 0;
@@ -205,21 +225,31 @@ inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char
   if (c.read_tick < block_tick_)
     for (unsigned b = 0; b < 4; ++b) elsewhere |= (mask >> b & 1) && c.reader[b] != 0;
   if (!many && !elsewhere) return;
-  const unsigned who = c.reader[0] != 0 && c.reader[0] < kWarp ? c.reader[0] - 1u : BlockOrder::kAnyThread;
-  const bool fine = many ? blocks_.all_ordered(thread_, barrier_tick_) : blocks_.ordered(c.read_tick, who, thread_, barrier_tick_);
-  if (!fine) leave_after([&] { note_race(r, a, mode, site, kMany, "of another block read", c.read_site, "with no order between the blocks"); });
+  const unsigned who =
+      c.reader[0] != 0 && c.reader[0] < kWarp ? c.reader[0] - 1u : BlockOrder::kAnyThread;
+  const bool fine = many ? blocks_.all_ordered(thread_, barrier_tick_)
+                         : blocks_.ordered(c.read_tick, who, thread_, barrier_tick_);
+  if (!fine)
+    leave_after([&] {
+      note_race(r, a, mode, site, kMany, "of another block read", c.read_site,
+                "with no order between the blocks");
+    });
 }
 
 inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a, Site site) {
   check_writers(r, c, mask, a, Access::read, site);
   if (r.shared() && (c.write_tick < block_tick_ || (c.initialised & mask) != mask))
-    leave_after([&] { note_uninitialised(r, a, site, c.write_tick >= block_tick_ && (c.in_flight & mask) != 0); });
+    leave_after([&] {
+      note_uninitialised(r, a, site, c.write_tick >= block_tick_ && (c.in_flight & mask) != 0);
+    });
   const std::uint16_t self = me(), clock = now();
   if (c.read_tick < barrier_tick_) {  // the first read of this interval
     if (!r.shared()) {
       if (c.read_tick < launch_tick_) c.many_blocks = 0;
       else if (c.read_tick < block_tick_)
-        for (unsigned b = 0; b < 4; ++b) c.many_blocks = static_cast<std::uint8_t>((c.many_blocks | (c.reader[b] != 0 ? 1u << b : 0u)) & 15);
+        for (unsigned b = 0; b < 4; ++b)
+          c.many_blocks =
+              static_cast<std::uint8_t>((c.many_blocks | (c.reader[b] != 0 ? 1u << b : 0u)) & 15);
     }
     store(c.reader, mask == 15 ? all_bytes(self) : 0);
     if (mask != 15)
@@ -231,30 +261,35 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
     c.read_clock = clock;
   } else {
     const auto several = static_cast<std::uint16_t>(kWarp | thread_ / 32);
-    const bool whole = mask == 15 && load(c.reader) == all_bytes(several) && !ordered(several, c.read_clock, c.read_lanes);
+    const bool whole = mask == 15 && load(c.reader) == all_bytes(several) &&
+                       !ordered(several, c.read_clock, c.read_lanes);
     bool joined = whole;
     if (!whole)
       for (unsigned b = 0; b < 4; ++b) {
         if (!(mask >> b & 1)) continue;
         std::uint16_t& who = c.reader[b];
         if (who == 0 || ordered(who, c.read_clock, c.read_lanes)) who = self;
-        else if (who == several || (who < kWarp && (who - 1u) / 32 == thread_ / 32)) who = several, joined = true;
+        else if (who == several || (who < kWarp && (who - 1u) / 32 == thread_ / 32))
+          who = several, joined = true;
         else who = kMany;
       }
     c.read_lanes = (joined ? c.read_lanes : 0) | 1u << (thread_ % 32);
     bool kept = joined;
     for (unsigned b = 0; b < 4; ++b) kept |= !(mask >> b & 1) && c.reader[b] != 0;
-    c.read_clock = kept ? std::min(c.read_clock, clock) : clock;  // the older: rather overlook a race than make one up
+    // the older: rather overlook a race than make one up
+    c.read_clock = kept ? std::min(c.read_clock, clock) : clock;
   }
   if (!r.shared() && (c.read_op != op_ || (c.read_bytes & mask) != mask)) set_reader_op(c, mask);
   c.read_tick = tick_;
   c.read_site = site;
 }
 
-inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site) {
+inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a, Access mode,
+                                Site site) {
   check_writers(r, c, mask, a, mode, site);
   check_readers(r, c, mask, a, mode, site);
-  if (r.shared() && mode == Access::atomic && (c.write_tick < block_tick_ || (c.initialised & mask) != mask))
+  if (r.shared() && mode == Access::atomic &&
+      (c.write_tick < block_tick_ || (c.initialised & mask) != mask))
     leave_after([&] { note_uninitialised(r, a, site, false); });
   const std::uint16_t self = me();
   std::uint16_t clock = now();
@@ -277,9 +312,12 @@ inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a
       }
     }
   }
-  c.initialised = static_cast<std::uint8_t>((c.write_tick < block_tick_ ? mask : c.initialised | mask) & 15);
+  c.initialised =
+      static_cast<std::uint8_t>((c.write_tick < block_tick_ ? mask : c.initialised | mask) & 15);
   c.in_flight = 0;
-  if (!r.shared() && (c.write_op != op_ || (c.write_bytes & mask) != mask || c.others != 0 || (c.read_bytes & mask) != 0)) set_writer_op(c, mask, mode);
+  if (!r.shared() && (c.write_op != op_ || (c.write_bytes & mask) != mask || c.others != 0 ||
+                      (c.read_bytes & mask) != 0))
+    set_writer_op(c, mask, mode);
   c.atomic = mode == Access::atomic ? 1 : 0;
   c.write_tick = tick_;
   c.write_clock = clock;
@@ -287,7 +325,8 @@ inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a
 }
 
 // Is every byte given out, and, for a read, written? A write makes it so.
-inline void Checker::check_global(Region& r, const char* a, std::size_t offset, std::size_t bytes, Access mode, Site site) {
+inline void Checker::check_global(Region& r, const char* a, std::size_t offset, std::size_t bytes,
+                                  Access mode, Site site) {
   std::uint8_t* state = r.state + offset / 4;
   if (bytes == 4 && offset % 4 == 0) {
     if (*state == 0xff) return;
@@ -297,10 +336,12 @@ inline void Checker::check_global(Region& r, const char* a, std::size_t offset, 
     if (four == 0xffffffffu) return;
   }
   for (std::size_t done = 0; done < bytes; ++state) {
-    const std::size_t from = (offset + done) % 4, to = std::min<std::size_t>(4, from + bytes - done);
+    const std::size_t from = (offset + done) % 4,
+                      to = std::min<std::size_t>(4, from + bytes - done);
     const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
     if ((*state & mask) != mask) leave_after([&] { note_state(r, a + done, bytes, mode, site); });
-    if (mode != Access::write && (*state >> 4 & mask) != mask) leave_after([&] { note_uninitialised(r, a + done, site, false); });
+    if (mode != Access::write && (*state >> 4 & mask) != mask)
+      leave_after([&] { note_uninitialised(r, a + done, site, false); });
     if (mode != Access::read) *state = static_cast<std::uint8_t>(*state | mask << 4);
     done += to - from;
   }
@@ -308,7 +349,9 @@ inline void Checker::check_global(Region& r, const char* a, std::size_t offset, 
 
 void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, bool aligned) {
   const char* a = static_cast<const char*>(p);
-  if (static_cast<std::size_t>(a - stack_) < stack_bytes_ || static_cast<std::size_t>(a - variables_) < variables_bytes_ || bytes == 0) return;
+  if (static_cast<std::size_t>(a - stack_) < stack_bytes_ ||
+      static_cast<std::size_t>(a - variables_) < variables_bytes_ || bytes == 0)
+    return;
   Region* r = last_;
   if (!r->holds(a)) {
     r = find(a, bytes, mode, site);
@@ -317,34 +360,46 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
   }
   if (++accesses_ >= deadline_)
     report(Finding::spin_wait, r, site, [&] {
-      return str(progress_limit_, " accesses of the block (BRAID_SIMT_PROGRESS_LIMIT) without a thread that returned, the last of ", describe(*r, a));
+      return str(progress_limit_,
+                 " accesses of the block (BRAID_SIMT_PROGRESS_LIMIT) without a thread that "
+                 "returned, the last of ",
+                 describe(*r, a));
     });
   const auto offset = static_cast<std::size_t>(a - r->begin);
-  if (aligned && (reinterpret_cast<std::uintptr_t>(a) & (bytes - 1)) != 0 && bytes <= 16 && std::has_single_bit(bytes))
+  if (aligned && (reinterpret_cast<std::uintptr_t>(a) & (bytes - 1)) != 0 && bytes <= 16 &&
+      std::has_single_bit(bytes))
     report(Finding::misaligned, r, site, [&] {
-      return str(mode == Access::read ? "reads " : "writes ", bytes, " bytes of ", describe(*r, a), ": expected an address that is a multiple of ", bytes);
+      return str(mode == Access::read ? "reads " : "writes ", bytes, " bytes of ", describe(*r, a),
+                 ": expected an address that is a multiple of ", bytes);
     });
   if (bytes > r->bytes - offset)
-    report(Finding::out_of_bounds, r, site,
-           [&] { return str(mode == Access::read ? "reads " : "writes ", bytes, " bytes past the end of ", describe(*r, a)); });
+    report(Finding::out_of_bounds, r, site, [&] {
+      return str(mode == Access::read ? "reads " : "writes ", bytes, " bytes past the end of ",
+                 describe(*r, a));
+    });
   if (mode == Access::read) {
     if (a != spin_[0] && a != spin_[1]) {
       spin_[1] = spin_[0];
       spin_[0] = a;
       idle_ = 0;
     } else if (++idle_ >= spin_limit_) {
-      report(Finding::spin_wait, r, site,
-             [&] { return str(spin_limit_, " reads of ", describe(*r, a), " without a barrier or a write in between; nobody else runs meanwhile"); });
+      report(Finding::spin_wait, r, site, [&] {
+        return str(spin_limit_, " reads of ", describe(*r, a),
+                   " without a barrier or a write in between; nobody else runs meanwhile");
+      });
     }
   } else {
     idle_ = 0;
   }
-  if (profiler_) profiler_->access(site, thread_, reinterpret_cast<std::uintptr_t>(a), bytes, r->shared());
+  if (profiler_)
+    profiler_->access(site, thread_, reinterpret_cast<std::uintptr_t>(a), bytes, r->shared());
   if (!r->shared()) check_global(*r, a, offset, bytes, mode, site);
-  if (mode == Access::atomic && blocks_.active() && !r->shared()) blocks_.atomic(a, thread_, tick_, barrier_tick_);
+  if (mode == Access::atomic && blocks_.active() && !r->shared())
+    blocks_.atomic(a, thread_, tick_, barrier_tick_);
   Cell* c = r->cells + offset / 4;
   for (std::size_t done = 0; done < bytes; ++c) {
-    const std::size_t from = (offset + done) % 4, to = std::min<std::size_t>(4, from + bytes - done);
+    const std::size_t from = (offset + done) % 4,
+                      to = std::min<std::size_t>(4, from + bytes - done);
     const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
     const char* word = a + done - from;
     if (mode == Access::read) read_cell(*r, *c, mask, word, site);
@@ -353,16 +408,19 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
   }
 }
 
-void Checker::async_issue(void* shared, std::size_t size, const void* global, std::size_t bytes, Location where) {
+void Checker::async_issue(void* shared, std::size_t size, const void* global, std::size_t bytes,
+                          Location where) {
   const Site site = site_of(where);
   if (bytes != 0) access(global, bytes, Access::read, site, false);
   access(shared, size, Access::write, site);
   Region* r = find_shared(static_cast<const char*>(shared));
   Cell* c = r->cells + static_cast<std::size_t>(static_cast<char*>(shared) - r->begin) / 4;
-  for (std::size_t i = 0; i < size / 4; ++i) c[i].initialised = 0, c[i].in_flight = 15;  // until it lands
+  // until it lands
+  for (std::size_t i = 0; i < size / 4; ++i) c[i].initialised = 0, c[i].in_flight = 15;
 }
 
-void Checker::async_land(void* shared, std::size_t size, const void* global, std::size_t bytes, Location where) {
+void Checker::async_land(void* shared, std::size_t size, const void* global, std::size_t bytes,
+                         Location where) {
   const Site site = site_of(where);
   Profiler* profiler = std::exchange(profiler_, nullptr);  // counted when it was issued
   if (bytes != 0) access(global, bytes, Access::read, site, false);
@@ -394,9 +452,12 @@ Region* Checker::find(const char* a, std::size_t bytes, Access mode, Site site) 
     if (harmless(a, mode)) return nullptr;
     leave_after([&] { note_nowhere(a, bytes, mode, site); });
   }
-  if (r->kind == MemoryKind::device && device_ >= 0 && r->device != device_ && !map.peer(device_, r->device))
-    report(Finding::wrong_device, r, site,
-           [&] { return str(mode == Access::read ? "reads " : "writes ", describe(*r, a), " from a kernel on cuda:", device_, " without peer access"); });
+  if (r->kind == MemoryKind::device && device_ >= 0 && r->device != device_ &&
+      !map.peer(device_, r->device))
+    report(Finding::wrong_device, r, site, [&] {
+      return str(mode == Access::read ? "reads " : "writes ", describe(*r, a),
+                 " from a kernel on cuda:", device_, " without peer access");
+    });
   recent_[next_recent_++ % std::size(recent_)] = r;
   return r;
 }
@@ -405,7 +466,9 @@ Region* Checker::find(const char* a, std::size_t bytes, Access mode, Site site) 
 bool Checker::harmless(const char* a, Access mode) {
   if (mode != Access::read) return false;
   const char* closure = reinterpret_cast<const char*>(&scheduler_->closure());
-  if (static_cast<std::size_t>(a - closure) < std::max<std::size_t>(scheduler_->closure().bytes, sizeof(Closure))) return true;
+  if (static_cast<std::size_t>(a - closure) <
+      std::max<std::size_t>(scheduler_->closure().bytes, sizeof(Closure)))
+    return true;
   struct Search {
     const char* address;
     std::pair<const char*, const char*> found;
@@ -414,8 +477,9 @@ bool Checker::harmless(const char* a, Access mode) {
       [](dl_phdr_info* info, std::size_t, void* data) {
         auto& s = *static_cast<Search*>(data);
         for (int i = 0; i < info->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& p = info->dlpi_phdr[i];
-          if (p.p_type != PT_GNU_RELRO && (p.p_type != PT_LOAD || (p.p_flags & PF_W) != 0)) continue;
+          const ElfW(Phdr) & p = info->dlpi_phdr[i];
+          if (p.p_type != PT_GNU_RELRO && (p.p_type != PT_LOAD || (p.p_flags & PF_W) != 0))
+            continue;
           const char* begin = reinterpret_cast<const char*>(info->dlpi_addr + p.p_vaddr);
           if (s.address >= begin && s.address < begin + p.p_memsz) {
             s.found = {begin, begin + p.p_memsz};
@@ -434,17 +498,21 @@ void Checker::range(Region& r, const char* p, std::size_t bytes, bool write) {
   const auto offset = static_cast<std::size_t>(p - r.begin);
   const Access mode = write ? Access::write : Access::read;
   if (bytes > r.bytes - offset)
-    report(Finding::out_of_bounds, &r, 0, [&] { return str(write ? "writes " : "reads ", bytes, " bytes, past the end of ", describe(r, p)); });
+    report(Finding::out_of_bounds, &r, 0, [&] {
+      return str(write ? "writes " : "reads ", bytes, " bytes, past the end of ", describe(r, p));
+    });
   Cell* c = r.cells + offset / 4;
   const std::uint8_t* state = r.state + offset / 4;
   for (std::size_t done = 0; done < bytes; ++c, ++state) {
-    const std::size_t from = (offset + done) % 4, to = std::min<std::size_t>(4, from + bytes - done);
+    const std::size_t from = (offset + done) % 4,
+                      to = std::min<std::size_t>(4, from + bytes - done);
     const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
     const char* word = p + done - from;
     if ((*state & mask) != mask) leave_after([&] { note_state(r, p + done, bytes, mode, 0); });
     if (c->others != 0) check_others(r, *c, mask, word, mode, 0);
     if ((c->write_bytes & mask) != 0 && !op_ordered(c->write_op))
-      leave_after([&] { note_stream_race(r, word, mode, 0, c->write_op, "writes", c->write_site); });
+      leave_after(
+          [&] { note_stream_race(r, word, mode, 0, c->write_op, "writes", c->write_site); });
     if (write) {
       check_readers(r, *c, mask, word, mode, 0);
       set_writer_op(*c, mask, mode);

@@ -21,23 +21,28 @@ class Scheduler;
 
 enum class Access : std::uint8_t { read, write, atomic };
 
-/// True if the program has kernels that tell the checker of their loads and stores. In one that has none nothing is checked: the vector accesses and
-/// atomics alone, which report themselves, would look wrong without the rest.
+/// True if the program has kernels that tell the checker of their loads and stores. In one that has
+/// none nothing is checked: the vector accesses and atomics alone, which report themselves, would
+/// look wrong without the rest.
 [[nodiscard]] bool kernels_are_instrumented() noexcept;
 
-/// Looks at every load and store of instrumented kernels, and at every atomic, fence and barrier. One grid, copy or memset at a time.
+/// Looks at every load and store of instrumented kernels, and at every atomic, fence and barrier.
+/// One grid, copy or memset at a time.
 ///
-/// Order it knows: program order of a thread; __syncthreads; __syncwarp (exact, by vector clocks, for partial masks too); fences and atomics between
-/// blocks (BlockOrder); between operations what the runtime says (happens_before). Two accesses to the same byte, one of them a write, not both
-/// atomic, without an order: a race. It never takes a race for one where there is none; it can overlook some, where one cell cannot remember all
-/// that happened: accesses of more than two concurrent operations, or of partial words in different intervals.
+/// Order it knows: program order of a thread; __syncthreads; __syncwarp (exact, by vector clocks,
+/// for partial masks too); fences and atomics between blocks (BlockOrder); between operations what
+/// the runtime says (happens_before). Two accesses to the same byte, one of them a write, not both
+/// atomic, without an order: a race. It never takes a race for one where there is none; it can
+/// overlook some, where one cell cannot remember all that happened: accesses of more than two
+/// concurrent operations, or of partial words in different intervals.
 class Checker {
  public:
   /// Held while an operation is checked. At most one lives at a time; others wait.
   static Checker& instance();
   /// The one that watches the kernel on this host thread now, or nullptr.
   static Checker* active() noexcept;
-  /// Until the next grid: what the making of a report does is not checked. A kernel's file may have instrumented copies of functions that it uses.
+  /// Until the next grid: what the making of a report does is not checked. A kernel's file may have
+  /// instrumented copies of functions that it uses.
   static void pause() noexcept;
 
   void grid_begin(Scheduler& scheduler, Profiler* profiler);
@@ -59,8 +64,10 @@ class Checker {
     stack_bytes_ = bytes;
   }
   void add_shared(const SharedSlot& slot);
-  void async_issue(void* shared, std::size_t size, const void* global, std::size_t bytes, Location where);
-  void async_land(void* shared, std::size_t size, const void* global, std::size_t bytes, Location where);
+  void async_issue(void* shared, std::size_t size, const void* global, std::size_t bytes,
+                   Location where);
+  void async_land(void* shared, std::size_t size, const void* global, std::size_t bytes,
+                  Location where);
   /// `aligned`: the access must be aligned to its size.
   void access(const void* p, std::size_t bytes, Access mode, Site site, bool aligned = true);
 
@@ -73,7 +80,8 @@ class Checker {
   void range(Region& region, const char* p, std::size_t bytes, bool write);
 
  private:
-  void check_global(Region& r, const char* a, std::size_t offset, std::size_t bytes, Access mode, Site site);
+  void check_global(Region& r, const char* a, std::size_t offset, std::size_t bytes, Access mode,
+                    Site site);
   void read_cell(Region& r, Cell& c, unsigned mask, const char* a, Site site);
   void write_cell(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
   void check_writers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
@@ -87,22 +95,30 @@ class Checker {
   Region* find_shared(const char* a) noexcept;
   bool harmless(const char* a, Access mode);
   bool ordered(std::uint16_t who, std::uint16_t clock, std::uint32_t lanes) const noexcept;
-  bool op_ordered(std::uint32_t op) { return op == 0 || op == op_ || op_ == 0 || known_[op % kKnown] == op || ask_order(op); }
+  bool op_ordered(std::uint32_t op) {
+    return op == 0 || op == op_ || op_ == 0 || known_[op % kKnown] == op || ask_order(op);
+  }
   bool ask_order(std::uint32_t op);
-  [[nodiscard]] std::uint16_t now() const noexcept { return clock_[thread_ / 32][thread_ % 32][thread_ % 32]; }
-  [[nodiscard]] std::uint16_t me() const noexcept { return static_cast<std::uint16_t>(thread_ + 1); }
+  [[nodiscard]] std::uint16_t now() const noexcept {
+    return clock_[thread_ / 32][thread_ % 32][thread_ % 32];
+  }
+  [[nodiscard]] std::uint16_t me() const noexcept {
+    return static_cast<std::uint16_t>(thread_ + 1);
+  }
   static unsigned first_writer(const Cell& c, unsigned mask);
 
-  // Findings: each is noted by a function that returns, so that its texts are freed, and then the kernel is left.
+  // Findings: each is noted by a function that returns, so that its texts are freed, and then the
+  // kernel is left.
   void note(Finding finding, const Region* r, Site site, const std::string& text, Site other = 0);
-  void note_race(Region& r, const char* a, Access mode, Site site, std::uint16_t who, const char* did, Site other, const char* why);
-  void note_stream_race(Region& r, const char* a, Access mode, Site site, std::uint32_t op, const char* did, Site other);
+  void note_race(Region& r, const char* a, Access mode, Site site, std::uint16_t who,
+                 const char* did, Site other, const char* why);
+  void note_stream_race(Region& r, const char* a, Access mode, Site site, std::uint32_t op,
+                        const char* did, Site other);
   void note_nowhere(const char* a, std::size_t bytes, Access mode, Site site);
   void note_state(Region& r, const char* a, std::size_t bytes, Access mode, Site site);
   void note_uninitialised(Region& r, const char* a, Site site, bool in_flight);
   [[noreturn]] void leave();
-  template <class Note>
-  [[noreturn]] void leave_after(const Note& note_it) {
+  template <class Note> [[noreturn]] void leave_after(const Note& note_it) {
     pause();
     note_it();
     leave();
@@ -148,11 +164,13 @@ class Checker {
     unsigned thread;
     Site site;
   };
-  std::unordered_map<const Cell*, EarlierAtomic> earlier_atomics_;  // one of another block, where several blocks have updated a word
-  const void* last_atomic_ = nullptr;                               // of the running thread
+  // one of another block, where several blocks have updated a word
+  std::unordered_map<const Cell*, EarlierAtomic> earlier_atomics_;
+  const void* last_atomic_ = nullptr;  // of the running thread
   std::pair<const char*, const char*> constants_{};
-  std::exception_ptr error_;              // of an operation that is no kernel
-  std::uint16_t clock_[32][32][32] = {};  // [warp][lane][other lane]: what lane knows of the other's warp barriers
+  std::exception_ptr error_;  // of an operation that is no kernel
+  // [warp][lane][other lane]: what lane knows of the other's warp barriers
+  std::uint16_t clock_[32][32][32] = {};
 
   Checker();
 };

@@ -1,4 +1,5 @@
-// What the checker keeps of words that several operations, or atomics of several threads and blocks, have touched.
+// What the checker keeps of words that several operations, or atomics of several threads and
+// blocks, have touched.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -8,12 +9,17 @@
 namespace braid::simt {
 
 // Accesses of operations that were not ordered with the last write and the last read of the word.
-void Checker::check_others(Region& r, const Cell& c, unsigned mask, const char* a, Access mode, Site site) {
+void Checker::check_others(Region& r, const Cell& c, unsigned mask, const char* a, Access mode,
+                           Site site) {
   for (const OpAccess& other : sets_[c.others]) {
     if ((other.bytes & mask) == 0 || other.op == op_) continue;
     if (mode == Access::read && other.kind == OpAccess::read) continue;
     if (mode == Access::atomic && other.kind == OpAccess::atomic) continue;
-    if (!op_ordered(other.op)) leave_after([&] { note_stream_race(r, a, mode, site, other.op, other.kind == OpAccess::read ? "reads" : "writes", 0); });
+    if (!op_ordered(other.op))
+      leave_after([&] {
+        note_stream_race(r, a, mode, site, other.op,
+                         other.kind == OpAccess::read ? "reads" : "writes", 0);
+      });
   }
 }
 
@@ -25,13 +31,17 @@ void Checker::check_atomics(Region& r, Cell& c, const char* a, Site site) {
   const EarlierAtomic& earlier = found->second;
   if (!blocks_.ordered(earlier.tick, earlier.thread, thread_, barrier_tick_))
     leave_after([&] {
-      note_race(r, a, Access::read, site, kMany, "of another block updated atomically", earlier.site,
-                "with no order between the blocks: a __threadfence before the atomic that announces it makes one");
+      note_race(r, a, Access::read, site, kMany, "of another block updated atomically",
+                earlier.site,
+                "with no order between the blocks: a __threadfence before the atomic that "
+                "announces it makes one");
     });
 }
 
-// An atomic on a word whose last write in this grid was one too: the earlier are kept, as far as they are not ordered before this one. In the same
-// interval the bytes of `writer` stand for up to four threads, the latest first, and write_clock is the oldest of theirs; of other blocks one is kept.
+// An atomic on a word whose last write in this grid was one too: the earlier are kept, as far as
+// they are not ordered before this one. In the same interval the bytes of `writer` stand for up to
+// four threads, the latest first, and write_clock is the oldest of theirs; of other blocks one is
+// kept.
 void Checker::note_atomic(Cell& c, unsigned mask) {
   const std::uint16_t self = me(), clock = now();
   if (c.write_tick < barrier_tick_) {
@@ -74,7 +84,9 @@ void Checker::set_writer_op(Cell& c, unsigned mask, Access mode) {
     if (c.write_bytes != 0 && c.write_op != 0 && !op_ordered(c.write_op)) {
       const unsigned left = atomic && c.atomic ? c.write_bytes : c.write_bytes & ~mask & 15u;
       if (left != 0)
-        c.others = sets_.with(c.others, {c.write_op, static_cast<std::uint8_t>(left), c.atomic ? OpAccess::atomic : OpAccess::write},
+        c.others = sets_.with(c.others,
+                              {c.write_op, static_cast<std::uint8_t>(left),
+                               c.atomic ? OpAccess::atomic : OpAccess::write},
                               [&](const OpAccess& other) { return op_ordered(other.op); });
     }
     c.write_op = op_;
@@ -82,7 +94,9 @@ void Checker::set_writer_op(Cell& c, unsigned mask, Access mode) {
   }
   c.write_bytes = static_cast<std::uint8_t>((c.write_bytes | bytes) & 15);
   if (c.others != 0 && bytes != 0)
-    c.others = sets_.without(c.others, mask, [&](const OpAccess& other) { return !(atomic && other.kind == OpAccess::atomic && !op_ordered(other.op)); });
+    c.others = sets_.without(c.others, mask, [&](const OpAccess& other) {
+      return !(atomic && other.kind == OpAccess::atomic && !op_ordered(other.op));
+    });
   c.read_bytes = static_cast<std::uint8_t>(c.read_bytes & ~mask & 15);
   if (c.read_bytes == 0) c.read_op = 0;
 }
@@ -90,7 +104,8 @@ void Checker::set_writer_op(Cell& c, unsigned mask, Access mode) {
 void Checker::set_reader_op(Cell& c, unsigned mask) {
   if (c.read_op != op_) {
     if (c.read_op != 0 && !op_ordered(c.read_op))
-      c.others = sets_.with(c.others, {c.read_op, c.read_bytes, OpAccess::read}, [&](const OpAccess& other) { return op_ordered(other.op); });
+      c.others = sets_.with(c.others, {c.read_op, c.read_bytes, OpAccess::read},
+                            [&](const OpAccess& other) { return op_ordered(other.op); });
     c.read_op = op_;
     c.read_bytes = 0;
   }

@@ -13,9 +13,11 @@ namespace {
 
 std::uint64_t number(const char* name, std::string_view text) {
   std::uint64_t value = 0;
-  if (text.empty() || text.size() > 18) throw ArgumentError(str(name, ": expected a whole number, got '", text, "'"));
+  if (text.empty() || text.size() > 18)
+    throw ArgumentError(str(name, ": expected a whole number, got '", text, "'"));
   for (const char c : text) {
-    if (c < '0' || c > '9') throw ArgumentError(str(name, ": expected a whole number, got '", text, "'"));
+    if (c < '0' || c > '9')
+      throw ArgumentError(str(name, ": expected a whole number, got '", text, "'"));
     value = value * 10 + static_cast<std::uint64_t>(c - '0');
   }
   return value;
@@ -34,15 +36,21 @@ Config from_environment() {
     c.order = Order::random;
     if (order.size() > 6) c.seed = number("BRAID_SIMT_ORDER", order.substr(7));
   } else if (!order.empty() && order != "forward") {
-    throw ArgumentError(str("BRAID_SIMT_ORDER: expected forward, reverse or random[:seed], got '", order, "'"));
+    throw ArgumentError(
+        str("BRAID_SIMT_ORDER: expected forward, reverse or random[:seed], got '", order, "'"));
   }
-  if (const auto text = text_of("BRAID_SIMT_WORKERS"); !text.empty()) c.workers = static_cast<int>(number("BRAID_SIMT_WORKERS", text));
-  if (c.workers < 1 || c.workers > 1024) throw ArgumentError(str("BRAID_SIMT_WORKERS: expected 1 to 1024, got ", c.workers));
+  if (const auto text = text_of("BRAID_SIMT_WORKERS"); !text.empty())
+    c.workers = static_cast<int>(number("BRAID_SIMT_WORKERS", text));
+  if (c.workers < 1 || c.workers > 1024)
+    throw ArgumentError(str("BRAID_SIMT_WORKERS: expected 1 to 1024, got ", c.workers));
   const std::string_view async = text_of("BRAID_SIMT_ASYNC");
   if (async == "early") c.late_async = false;
-  else if (!async.empty() && async != "late") throw ArgumentError(str("BRAID_SIMT_ASYNC: expected early or late, got '", async, "'"));
-  if (const auto text = text_of("BRAID_SIMT_CHECK"); !text.empty()) c.checks = number("BRAID_SIMT_CHECK", text) != 0;
-  if (const auto text = text_of("BRAID_SIMT_PROGRESS_LIMIT"); !text.empty()) c.progress_limit = number("BRAID_SIMT_PROGRESS_LIMIT", text);
+  else if (!async.empty() && async != "late")
+    throw ArgumentError(str("BRAID_SIMT_ASYNC: expected early or late, got '", async, "'"));
+  if (const auto text = text_of("BRAID_SIMT_CHECK"); !text.empty())
+    c.checks = number("BRAID_SIMT_CHECK", text) != 0;
+  if (const auto text = text_of("BRAID_SIMT_PROGRESS_LIMIT"); !text.empty())
+    c.progress_limit = number("BRAID_SIMT_PROGRESS_LIMIT", text);
   return c;
 }
 
@@ -61,7 +69,8 @@ Config config() {
 }
 
 void set_config(const Config& c) {
-  if (c.workers < 1) throw ArgumentError(str("set_config: expected at least 1 worker, got ", c.workers));
+  if (c.workers < 1)
+    throw ArgumentError(str("set_config: expected at least 1 worker, got ", c.workers));
   const std::lock_guard lock(mutex);
   shared() = c;
 }

@@ -1,4 +1,5 @@
-// What kernels call: thin doors from device.hpp, atomic.hpp and ptx.hpp to the scheduler and the checker.
+// What kernels call: thin doors from device.hpp, atomic.hpp and ptx.hpp to the scheduler and the
+// checker.
 #include "simt/device.hpp"
 
 #include <bit>
@@ -21,9 +22,12 @@ Scheduler& here(const char* what) {
 
 void* shared_array(const SharedArray* array) { return here("SIMT_SHARED").shared_array(array); }
 void* dynamic_shared() { return here("SIMT_DYN_SHARED").dynamic_shared(); }
-int block_vote(int predicate, Vote vote, Location where) { return here("__syncthreads").vote(predicate, vote, where); }
+int block_vote(int predicate, Vote vote, Location where) {
+  return here("__syncthreads").vote(predicate, vote, where);
+}
 int lane_id() { return here("lane").current().index & 31; }
-// The lanes that run together are not defined by the language. Each alone is a legal answer, and the one that shows wrong use.
+// The lanes that run together are not defined by the language. Each alone is a legal answer, and
+// the one that shows wrong use.
 unsigned active_mask() { return 1u << lane_id(); }
 
 void warp_barrier(unsigned mask, Location where) {
@@ -31,7 +35,8 @@ void warp_barrier(unsigned mask, Location where) {
   s.leave(s.meet(mask, WarpOp::sync, 0, nullptr, 0, where));
 }
 
-std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, Source kind, Location where) {
+std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, Source kind,
+                           Location where) {
   Scheduler& s = here("shuffle");
   WarpGroup& group = s.meet(mask, WarpOp::shuffle, 0, &value, sizeof value, where);
   if (kind != Source::own) {
@@ -40,8 +45,11 @@ std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, Sourc
     if (exists && (group.mask >> source & 1)) std::memcpy(&value, group.in[source], sizeof value);
     else if (kind == Source::exact && exists && (s.lanes_of_warp() >> source & 1))
       s.fail(group.named >> source & 1 ? Finding::divergent_warp : Finding::wrong_mask, where, [&] {
-        if (group.named >> source & 1) return str("shuffle with mask ", hex(group.named), " takes the value of lane ", source, ", which has returned,");
-        return str("shuffle takes the value of lane ", source, ", which is not in its mask ", hex(group.named), ",");
+        if (group.named >> source & 1)
+          return str("shuffle with mask ", hex(group.named), " takes the value of lane ", source,
+                     ", which has returned,");
+        return str("shuffle takes the value of lane ", source, ", which is not in its mask ",
+                   hex(group.named), ",");
       });
   }
   s.leave(group);
@@ -64,7 +72,8 @@ unsigned warp_match(unsigned mask, std::uint64_t value, Location where) {
   WarpGroup& group = s.meet(mask, WarpOp::match, 0, &value, sizeof value, where);
   unsigned result = 0;
   for (unsigned i = 0; i < 32; ++i)
-    if ((group.mask >> i & 1) && std::memcmp(group.in[i], &value, sizeof value) == 0) result |= 1u << i;
+    if ((group.mask >> i & 1) && std::memcmp(group.in[i], &value, sizeof value) == 0)
+      result |= 1u << i;
   s.leave(group);
   return result;
 }
@@ -86,15 +95,19 @@ void atomic_in_vain(const void* p, Location where) {
 
 void touch(const void* p, std::size_t bytes, bool write, Location where) {
   Scheduler* s = Scheduler::running();
-  if (s && s->checker()) s->checker()->access(p, bytes, write ? Access::write : Access::read, site_of(where));
+  if (s && s->checker())
+    s->checker()->access(p, bytes, write ? Access::write : Access::read, site_of(where));
 }
 
 void touch_bytes(const void* p, std::size_t bytes, bool write, Location where) {
   Scheduler* s = Scheduler::running();
-  if (s && s->checker()) s->checker()->access(p, bytes, write ? Access::write : Access::read, site_of(where), false);
+  if (s && s->checker())
+    s->checker()->access(p, bytes, write ? Access::write : Access::read, site_of(where), false);
 }
 
-void async_copy(void* shared, const void* global, int size, int bytes, Location where) { here("cp.async").async_copy({shared, global, size, bytes, 0, where}); }
+void async_copy(void* shared, const void* global, int size, int bytes, Location where) {
+  here("cp.async").async_copy({shared, global, size, bytes, 0, where});
+}
 void async_commit() { ++here("cp.async").current().groups; }
 void async_wait(int newest) { here("cp.async").async_wait(newest); }
 void async_wait_all() { here("cp.async").async_wait_all(); }
@@ -104,17 +117,23 @@ void load_matrices(std::uint32_t* r, int count, bool transposed, const void* row
   const int lane = s.current().index & 31;
   if (lane < 8 * count) {
     if (reinterpret_cast<std::uintptr_t>(row) % 16 != 0)
-      s.fail(Finding::misaligned, where, "ldmatrix: expected a row address that is a multiple of 16, got another");
-    if (!s.arena().holds(row)) s.fail(Finding::invalid_address, where, "ldmatrix: expected rows in shared memory, got another address");
+      s.fail(Finding::misaligned, where,
+             "ldmatrix: expected a row address that is a multiple of 16, got another");
+    if (!s.arena().holds(row))
+      s.fail(Finding::invalid_address, where,
+             "ldmatrix: expected rows in shared memory, got another address");
     if (s.checker()) s.checker()->access(row, 16, Access::read, site_of(where));
   }
-  WarpGroup& group = s.meet(~0u, WarpOp::ldmatrix, transposed ? -count : count, &row, sizeof row, where);
-  if (group.mask != ~0u) s.fail(Finding::divergent_warp, where, "ldmatrix: expected a warp of 32 lanes");
+  WarpGroup& group =
+      s.meet(~0u, WarpOp::ldmatrix, transposed ? -count : count, &row, sizeof row, where);
+  if (group.mask != ~0u)
+    s.fail(Finding::divergent_warp, where, "ldmatrix: expected a warp of 32 lanes");
   for (int i = 0; i < count; ++i) r[i] = group.out[lane][i];
   s.leave(group);
 }
 
-void multiply(Mma kind, float* d, const std::uint32_t* a, const std::uint32_t* b, const float* c, Location where) {
+void multiply(Mma kind, float* d, const std::uint32_t* a, const std::uint32_t* b, const float* c,
+              Location where) {
   Scheduler& s = here("mma");
   std::uint32_t in[10];
   std::memcpy(in, a, 16);

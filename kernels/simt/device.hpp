@@ -20,7 +20,8 @@
 #define __align__(n) alignas(n)
 
 // Real variables, so that a debugger prints them. They follow the thread that runs.
-#define SIMT_THREAD_VARIABLE extern constinit thread_local __attribute__((tls_model("initial-exec")))
+#define SIMT_THREAD_VARIABLE \
+  extern constinit thread_local __attribute__((tls_model("initial-exec")))
 SIMT_THREAD_VARIABLE uint3 threadIdx;
 SIMT_THREAD_VARIABLE uint3 blockIdx;
 SIMT_THREAD_VARIABLE dim3 blockDim;
@@ -48,10 +49,12 @@ int block_vote(int predicate, Vote vote, Location where);
 /// What lanes meet in.
 enum class WarpOp : std::uint8_t { sync, shuffle, ballot, match, mma, ldmatrix };
 void warp_barrier(unsigned mask, Location where);
-/// Where a shuffle takes its value from. `edge`: from a lane that may be outside the mask, as those of a sum over half a warp with __shfl_down_sync,
-/// where it is undefined (NaN here); `exact`: from a lane that must take part.
+/// Where a shuffle takes its value from. `edge`: from a lane that may be outside the mask, as those
+/// of a sum over half a warp with __shfl_down_sync, where it is undefined (NaN here); `exact`: from
+/// a lane that must take part.
 enum class Source { own, edge, exact };
-std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, Source kind, Location where);
+std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, Source kind,
+                           Location where);
 unsigned warp_ballot(unsigned mask, bool predicate, Location where);
 unsigned warp_match(unsigned mask, std::uint64_t value, Location where);
 unsigned active_mask();
@@ -60,7 +63,8 @@ void fence(bool whole_device);
 
 template <class T>
 inline T shuffle(unsigned mask, T value, int source, Source kind, Location where) {
-  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "a shuffle moves 8 bytes at most");
+  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>,
+                "a shuffle moves 8 bytes at most");
   std::uint64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof(T));
   bits = warp_shuffle(mask, bits, source, kind, where);
@@ -71,16 +75,24 @@ inline T shuffle(unsigned mask, T value, int source, Source kind, Location where
 }  // namespace braid::simt::detail
 
 namespace braid::simt {
-/// printf of one thread, with its coordinates: `[b0,0,0 t2,0,0 w0 l2] step 1: received 3`. To stdout, or where set_trace_handler says.
+/// printf of one thread, with its coordinates: `[b0,0,0 t2,0,0 w0 l2] step 1: received 3`. To
+/// stdout, or where set_trace_handler says.
 void trace(const char* format, ...) __attribute__((format(printf, 1, 2)));
 }  // namespace braid::simt
 
-/// SIMT_SHARED(float, tile, [32][33]): a shared array of the block, with red zones, in reports by its name. Its first bytes are NaN.
-#define SIMT_SHARED(T, name, ...)                                                                                                       \
-  using simt_type_##name = T __VA_ARGS__;                                                                                               \
-  static constinit const ::braid::simt::detail::SharedArray simt_array_##name{                                                          \
-      sizeof(simt_type_##name), alignof(simt_type_##name) < 16 ? 16 : alignof(simt_type_##name), #name, __FILE__, __LINE__, sizeof(T)}; \
-  simt_type_##name& name = *static_cast<simt_type_##name*>(::braid::simt::detail::shared_array(&simt_array_##name))
+/// SIMT_SHARED(float, tile, [32][33]): a shared array of the block, with red zones, in reports by
+/// its name. Its first bytes are NaN.
+#define SIMT_SHARED(T, name, ...)                                              \
+  using simt_type_##name = T __VA_ARGS__;                                      \
+  static constinit const ::braid::simt::detail::SharedArray simt_array_##name{ \
+      sizeof(simt_type_##name),                                                \
+      alignof(simt_type_##name) < 16 ? 16 : alignof(simt_type_##name),         \
+      #name,                                                                   \
+      __FILE__,                                                                \
+      __LINE__,                                                                \
+      sizeof(T)};                                                              \
+  simt_type_##name& name =                                                     \
+      *static_cast<simt_type_##name*>(::braid::simt::detail::shared_array(&simt_array_##name))
 /// SIMT_DYN_SHARED(float, buffer): the dynamic shared memory of the launch, as T*.
 #define SIMT_DYN_SHARED(T, name) T* name = static_cast<T*>(::braid::simt::detail::dynamic_shared())
 
@@ -88,10 +100,18 @@ void trace(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // ---- barriers and fences
 inline void __syncthreads(SIMT_HERE) { ::braid::simt::detail::block_barrier(where); }
-inline int __syncthreads_count(int predicate, SIMT_HERE) { return ::braid::simt::detail::block_vote(predicate, ::braid::simt::detail::Vote::count, where); }
-inline int __syncthreads_and(int predicate, SIMT_HERE) { return ::braid::simt::detail::block_vote(predicate, ::braid::simt::detail::Vote::all, where); }
-inline int __syncthreads_or(int predicate, SIMT_HERE) { return ::braid::simt::detail::block_vote(predicate, ::braid::simt::detail::Vote::any, where); }
-inline void __syncwarp(unsigned mask = 0xffffffffu, SIMT_HERE) { ::braid::simt::detail::warp_barrier(mask, where); }
+inline int __syncthreads_count(int predicate, SIMT_HERE) {
+  return ::braid::simt::detail::block_vote(predicate, ::braid::simt::detail::Vote::count, where);
+}
+inline int __syncthreads_and(int predicate, SIMT_HERE) {
+  return ::braid::simt::detail::block_vote(predicate, ::braid::simt::detail::Vote::all, where);
+}
+inline int __syncthreads_or(int predicate, SIMT_HERE) {
+  return ::braid::simt::detail::block_vote(predicate, ::braid::simt::detail::Vote::any, where);
+}
+inline void __syncwarp(unsigned mask = 0xffffffffu, SIMT_HERE) {
+  ::braid::simt::detail::warp_barrier(mask, where);
+}
 inline void __threadfence_block() { ::braid::simt::detail::fence(false); }
 inline void __threadfence() { ::braid::simt::detail::fence(true); }
 inline void __threadfence_system() { ::braid::simt::detail::fence(true); }
@@ -100,31 +120,46 @@ inline void __threadfence_system() { ::braid::simt::detail::fence(true); }
 template <class T>
 inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, SIMT_HERE) {
   const int lane = ::braid::simt::detail::lane_id();
-  return ::braid::simt::detail::shuffle(mask, value, (lane & ~(width - 1)) | (source & (width - 1)), ::braid::simt::detail::Source::exact, where);
+  return ::braid::simt::detail::shuffle(mask, value, (lane & ~(width - 1)) | (source & (width - 1)),
+                                        ::braid::simt::detail::Source::exact, where);
 }
 template <class T>
 inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, SIMT_HERE) {
   const int lane = ::braid::simt::detail::lane_id(), source = lane ^ bits;
-  return ::braid::simt::detail::shuffle(
-      mask, value, source, source < (lane & ~(width - 1)) + width ? ::braid::simt::detail::Source::exact : ::braid::simt::detail::Source::own, where);
+  return ::braid::simt::detail::shuffle(mask, value, source,
+                                        source < (lane & ~(width - 1)) + width
+                                            ? ::braid::simt::detail::Source::exact
+                                            : ::braid::simt::detail::Source::own,
+                                        where);
 }
 template <class T>
 inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, SIMT_HERE) {
   const int lane = ::braid::simt::detail::lane_id(), source = lane + static_cast<int>(delta);
-  return ::braid::simt::detail::shuffle(
-      mask, value, source, source < (lane & ~(width - 1)) + width ? ::braid::simt::detail::Source::edge : ::braid::simt::detail::Source::own, where);
+  return ::braid::simt::detail::shuffle(mask, value, source,
+                                        source < (lane & ~(width - 1)) + width
+                                            ? ::braid::simt::detail::Source::edge
+                                            : ::braid::simt::detail::Source::own,
+                                        where);
 }
 template <class T>
 inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, SIMT_HERE) {
   const int lane = ::braid::simt::detail::lane_id(), source = lane - static_cast<int>(delta);
   return ::braid::simt::detail::shuffle(mask, value, source,
-                                        source >= (lane & ~(width - 1)) ? ::braid::simt::detail::Source::edge : ::braid::simt::detail::Source::own, where);
+                                        source >= (lane & ~(width - 1))
+                                            ? ::braid::simt::detail::Source::edge
+                                            : ::braid::simt::detail::Source::own,
+                                        where);
 }
-inline unsigned __ballot_sync(unsigned mask, int predicate, SIMT_HERE) { return ::braid::simt::detail::warp_ballot(mask, predicate != 0, where); }
-inline int __any_sync(unsigned mask, int predicate, SIMT_HERE) { return ::braid::simt::detail::warp_ballot(mask, predicate != 0, where) != 0; }
-inline int __all_sync(unsigned mask, int predicate, SIMT_HERE) { return ::braid::simt::detail::warp_ballot(mask, predicate == 0, where) == 0; }
-template <class T>
-inline unsigned __match_any_sync(unsigned mask, T value, SIMT_HERE) {
+inline unsigned __ballot_sync(unsigned mask, int predicate, SIMT_HERE) {
+  return ::braid::simt::detail::warp_ballot(mask, predicate != 0, where);
+}
+inline int __any_sync(unsigned mask, int predicate, SIMT_HERE) {
+  return ::braid::simt::detail::warp_ballot(mask, predicate != 0, where) != 0;
+}
+inline int __all_sync(unsigned mask, int predicate, SIMT_HERE) {
+  return ::braid::simt::detail::warp_ballot(mask, predicate == 0, where) == 0;
+}
+template <class T> inline unsigned __match_any_sync(unsigned mask, T value, SIMT_HERE) {
   static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>);
   std::uint64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof(T));
@@ -162,30 +197,12 @@ using ::simt_memset;
 #endif
 
 // ---- loads with cache hints
-template <class T>
-inline T __ldg(const T* p) {
-  return *p;
-}
-template <class T>
-inline T __ldca(const T* p) {
-  return *p;
-}
-template <class T>
-inline T __ldcg(const T* p) {
-  return *p;
-}
-template <class T>
-inline T __ldcs(const T* p) {
-  return *p;
-}
-template <class T>
-inline void __stcs(T* p, T value) {
-  *p = value;
-}
-template <class T>
-inline void __stcg(T* p, T value) {
-  *p = value;
-}
+template <class T> inline T __ldg(const T* p) { return *p; }
+template <class T> inline T __ldca(const T* p) { return *p; }
+template <class T> inline T __ldcg(const T* p) { return *p; }
+template <class T> inline T __ldcs(const T* p) { return *p; }
+template <class T> inline void __stcs(T* p, T value) { *p = value; }
+template <class T> inline void __stcg(T* p, T value) { *p = value; }
 
 // ---- arithmetic
 inline float __expf(float x) { return std::exp(x); }
@@ -223,8 +240,12 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __clzll(long long x) { return std::countl_zero(static_cast<unsigned long long>(x)); }
-inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<std::uint64_t>(a) * b >> 32); }
-inline int __mulhi(int a, int b) { return static_cast<int>(static_cast<std::int64_t>(a) * b >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>(static_cast<std::uint64_t>(a) * b >> 32);
+}
+inline int __mulhi(int a, int b) {
+  return static_cast<int>(static_cast<std::int64_t>(a) * b >> 32);
+}
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }
@@ -235,7 +256,8 @@ inline unsigned __brev(unsigned x) {
   return __builtin_bswap32(x);
 }
 inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
-  return static_cast<unsigned>(((static_cast<std::uint64_t>(high) << 32 | low) << (shift & 31)) >> 32);
+  return static_cast<unsigned>(((static_cast<std::uint64_t>(high) << 32 | low) << (shift & 31)) >>
+                               32);
 }
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return static_cast<unsigned>((static_cast<std::uint64_t>(high) << 32 | low) >> (shift & 31));
@@ -244,12 +266,14 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 
 // CUDA's min and max take mixed arithmetic types.
 template <class A, class B>
-requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) constexpr std::common_type_t<A, B> min(A a, B b) {
+  requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
+constexpr std::common_type_t<A, B> min(A a, B b) {
   using T = std::common_type_t<A, B>;
   return static_cast<T>(b) < static_cast<T>(a) ? static_cast<T>(b) : static_cast<T>(a);
 }
 template <class A, class B>
-requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) constexpr std::common_type_t<A, B> max(A a, B b) {
+  requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
+constexpr std::common_type_t<A, B> max(A a, B b) {
   using T = std::common_type_t<A, B>;
   return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a);
 }

@@ -17,17 +17,24 @@ std::atomic<std::string (*)(std::uint32_t)> describe_hook{&detail::describe_op};
 Region* region_of(const void* p) { return MemoryMap::instance().find(p); }
 }  // namespace
 
-bool op_happens_before(std::uint32_t earlier, std::uint32_t op) { return order_hook.load()(earlier, op); }
-std::string op_description(std::uint32_t op) { return op == 0 ? std::string("the host") : describe_hook.load()(op); }
+bool op_happens_before(std::uint32_t earlier, std::uint32_t op) {
+  return order_hook.load()(earlier, op);
+}
+std::string op_description(std::uint32_t op) {
+  return op == 0 ? std::string("the host") : describe_hook.load()(op);
+}
 
 namespace detail {
-void set_op_hooks(bool (*order)(std::uint32_t, std::uint32_t), std::string (*describe)(std::uint32_t)) {
+void set_op_hooks(bool (*order)(std::uint32_t, std::uint32_t),
+                  std::string (*describe)(std::uint32_t)) {
   order_hook = order ? order : &happens_before;
   describe_hook = describe ? describe : &describe_op;
 }
 }  // namespace detail
 
-void register_memory(void* p, std::size_t bytes, MemoryKind kind, int device) { MemoryMap::instance().add(p, bytes, kind, device); }
+void register_memory(void* p, std::size_t bytes, MemoryKind kind, int device) {
+  MemoryMap::instance().add(p, bytes, kind, device);
+}
 void unregister_memory(void* p) { MemoryMap::instance().remove(p); }
 
 std::optional<MemoryRange> find_memory(const void* p) {
@@ -36,9 +43,13 @@ std::optional<MemoryRange> find_memory(const void* p) {
   return MemoryRange{r->begin, r->bytes, r->kind, r->device};
 }
 
-void annotate_allocated(void* p, std::size_t bytes) { MemoryMap::instance().set_state(p, bytes, 0x0f); }
+void annotate_allocated(void* p, std::size_t bytes) {
+  MemoryMap::instance().set_state(p, bytes, 0x0f);
+}
 void annotate_freed(void* p, std::size_t bytes) { MemoryMap::instance().set_state(p, bytes, 0); }
-void set_peer_access(int device, int peer, bool allowed) { MemoryMap::instance().set_peer(device, peer, allowed); }
+void set_peer_access(int device, int peer, bool allowed) {
+  MemoryMap::instance().set_peer(device, peer, allowed);
+}
 
 void set_current_op(std::uint32_t op, int device) {
   const std::lock_guard lock(grid_mutex());
@@ -73,7 +84,8 @@ void check_copy(void* destination, const void* source, std::size_t bytes) {
       i += 3;
       continue;
     }
-    if (!(from->state[(s + i) / 4] >> (4 + (s + i) % 4) & 1)) to->state[(d + i) / 4] &= static_cast<std::uint8_t>(~(0x10u << (d + i) % 4));
+    if (!(from->state[(s + i) / 4] >> (4 + (s + i) % 4) & 1))
+      to->state[(d + i) / 4] &= static_cast<std::uint8_t>(~(0x10u << (d + i) % 4));
   }
 }
 

@@ -28,7 +28,8 @@ constexpr std::size_t kGuardBytes = 1 << 20;
 
 #if !defined(BRAID_SIMT_UCONTEXT)
 
-// braid_simt_switch(save, load): pushes the callee-saved registers, stores the stack pointer to *save, and continues on `load`.
+// braid_simt_switch(save, load): pushes the callee-saved registers, stores the stack pointer to
+// *save, and continues on `load`.
 #if defined(__x86_64__)
 asm(R"(
 .text
@@ -91,8 +92,10 @@ braid_simt_switch:
 #endif
 #endif
 
-Fiber::Fiber(void (*entry)(), std::size_t number) : entry_(entry), shift_(number * 320 % 16384), owned_(true) {
-  void* p = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+Fiber::Fiber(void (*entry)(), std::size_t number)
+    : entry_(entry), shift_(number * 320 % 16384), owned_(true) {
+  void* p = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   if (mprotect(p, kGuardBytes, PROT_NONE) != 0) {
     munmap(p, kGuardBytes + kStackBytes);
@@ -127,7 +130,9 @@ void Fiber::reset() {
   const auto top = reinterpret_cast<std::uintptr_t>(stack_ + bytes_ - shift_) & ~std::uintptr_t{15};
   auto** word = reinterpret_cast<void**>(top);
 #if defined(__x86_64__)
-  word -= 2;  // the entry's address, where `ret` takes it, and above it a null return address: the end of a back trace
+  // the entry's address, where `ret` takes it, and above it a null return address: the end of a
+  // back trace
+  word -= 2;
   word[0] = reinterpret_cast<void*>(entry_);
   word[1] = nullptr;
   word -= 6;

@@ -22,10 +22,12 @@ Stats& total() {
 [[noreturn]] void refuse(const Launch& launch, const std::string& what) {
   Error::Details details = details_at(Finding::bad_launch, launch.where);
   details.kernel = launch.name ? launch.name : kernel_name(launch.kernel);
-  throw Error(str("launch of ", details.kernel, ": ", what, ", at ", to_string(launch.where)), std::move(details));
+  throw Error(str("launch of ", details.kernel, ": ", what, ", at ", to_string(launch.where)),
+              std::move(details));
 }
 
-void run_blocks(const Launch& launch, const Closure& closure, const Config& config, Checker* checker, Profiler* profiler) {
+void run_blocks(const Launch& launch, const Closure& closure, const Config& config,
+                Checker* checker, Profiler* profiler) {
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> failed{false};
   Scheduler& scheduler = Scheduler::of_this_thread();
@@ -40,7 +42,8 @@ void run_blocks(const Launch& launch, const Closure& closure, const Config& conf
     scheduler.run(launch, closure, config, checker, next, failed);
     return;
   }
-  const std::uint64_t blocks = static_cast<std::uint64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
+  const std::uint64_t blocks =
+      static_cast<std::uint64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
   const auto workers = std::min<std::uint64_t>(static_cast<std::uint64_t>(config.workers), blocks);
   if (workers <= 1) {
     scheduler.run(launch, closure, config, nullptr, next, failed);
@@ -96,16 +99,21 @@ Stats stats() {
 
 bool valid_launch(const Launch& launch) noexcept {
   const auto threads = static_cast<std::uint64_t>(launch.block.x) * launch.block.y * launch.block.z;
-  return threads > 0 && launch.block.x <= 1024 && launch.block.y <= 1024 && launch.block.z <= 64 && threads <= 1024 && launch.grid.x > 0 && launch.grid.y > 0 &&
-         launch.grid.z > 0 && launch.grid.x <= 0x7fffffffu && launch.grid.y <= 65535 && launch.grid.z <= 65535 && launch.shared_bytes <= config().shared_limit;
+  return threads > 0 && launch.block.x <= 1024 && launch.block.y <= 1024 && launch.block.z <= 64 &&
+         threads <= 1024 && launch.grid.x > 0 && launch.grid.y > 0 && launch.grid.z > 0 &&
+         launch.grid.x <= 0x7fffffffu && launch.grid.y <= 65535 && launch.grid.z <= 65535 &&
+         launch.shared_bytes <= config().shared_limit;
 }
 
 void run_grid(const Launch& launch, const Closure& closure) {
   const Config now = config();
   if (!valid_launch(launch)) {
     const auto triple = [](const dim3& d) { return str("(", d.x, ",", d.y, ",", d.z, ")"); };
-    refuse(launch, str("expected a block of 1 to 1024 threads with z <= 64, a grid up to (2147483647,65535,65535) and at most ", now.shared_limit,
-                       " bytes of shared memory, got block ", triple(launch.block), ", grid ", triple(launch.grid), ", ", launch.shared_bytes, " bytes"));
+    refuse(launch,
+           str("expected a block of 1 to 1024 threads with z <= 64, a grid up to "
+               "(2147483647,65535,65535) and at most ",
+               now.shared_limit, " bytes of shared memory, got block ", triple(launch.block),
+               ", grid ", triple(launch.grid), ", ", launch.shared_bytes, " bytes"));
   }
   if (Scheduler::running()) refuse(launch, "expected a call from the host, got one from a kernel");
   add_stats({.grids = 1});

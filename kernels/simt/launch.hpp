@@ -28,10 +28,13 @@ struct GridAt {
   dim3 grid;
   Location where;
   template <class T>
-  requires(std::is_convertible_v<T, dim3> && !std::is_integral_v<std::remove_cvref_t<T>>) GridAt(T&& g, Location w = Location::current())
-      : grid(static_cast<dim3>(std::forward<T>(g))), where(w) {}  // NOLINT(google-explicit-constructor)
+    requires(std::is_convertible_v<T, dim3> && !std::is_integral_v<std::remove_cvref_t<T>>)
+  GridAt(T&& g, Location w = Location::current())
+      // NOLINT(google-explicit-constructor)
+      : grid(static_cast<dim3>(std::forward<T>(g))), where(w) {}
   template <class T>
-  requires std::is_integral_v<T> GridAt(T g, Location w = Location::current())
+    requires std::is_integral_v<T>
+  GridAt(T g, Location w = Location::current())
       : grid(static_cast<unsigned>(g)), where(w) {}  // NOLINT(google-explicit-constructor)
 };
 
@@ -43,23 +46,25 @@ struct Closure {
   Closure(const Closure&) = delete;
   Closure& operator=(const Closure&) = delete;
   virtual ~Closure() = default;
-  /// Runs the kernel's body once, as the CUDA thread that threadIdx and blockIdx name. Called from run_grid only.
+  /// Runs the kernel's body once, as the CUDA thread that threadIdx and blockIdx name. Called from
+  /// run_grid only.
   virtual void thread() const = 0;
   std::size_t bytes = 0;  ///< sizeof the whole object: kernels may read their arguments in it
 };
 
 namespace detail {
 
-template <class... P>
-struct KernelClosure final : Closure {
+template <class... P> struct KernelClosure final : Closure {
   void (*kernel)(P...);
   std::tuple<std::decay_t<P>...> arguments;
-  explicit KernelClosure(void (*k)(P...), std::decay_t<P>... a) : kernel(k), arguments(std::move(a)...) { bytes = sizeof(*this); }
+  explicit KernelClosure(void (*k)(P...), std::decay_t<P>... a)
+      : kernel(k), arguments(std::move(a)...) {
+    bytes = sizeof(*this);
+  }
   SIMT_NO_CHECK void thread() const override { call(std::index_sequence_for<P...>{}); }
 
  private:
-  template <std::size_t... I>
-  SIMT_NO_CHECK void call(std::index_sequence<I...>) const {
+  template <std::size_t... I> SIMT_NO_CHECK void call(std::index_sequence<I...>) const {
     kernel(std::get<I>(arguments)...);
   }
 };
@@ -69,25 +74,35 @@ struct KernelClosure final : Closure {
 /// Makes the closure of a launch; arguments convert to the kernel's parameter types here.
 template <class... P, class... A>
 [[nodiscard]] std::unique_ptr<Closure> make_closure(void (*kernel)(P...), A&&... arguments) {
-  static_assert(sizeof...(P) == sizeof...(A), "simt::launch: as many arguments as the kernel has parameters");
-  static_assert((!std::is_reference_v<P> && ...), "simt::launch: a kernel takes its parameters by value");
-  return std::make_unique<detail::KernelClosure<P...>>(kernel, static_cast<std::decay_t<P>>(std::forward<A>(arguments))...);
+  static_assert(sizeof...(P) == sizeof...(A),
+                "simt::launch: as many arguments as the kernel has parameters");
+  static_assert((!std::is_reference_v<P> && ...),
+                "simt::launch: a kernel takes its parameters by value");
+  return std::make_unique<detail::KernelClosure<P...>>(
+      kernel, static_cast<std::decay_t<P>>(std::forward<A>(arguments))...);
 }
 
-/// Runs all blocks of a grid, to the end, on the calling thread (on BRAID_SIMT_WORKERS threads with checks off). The caller sees to it that only
-/// one grid runs at a time while checks are on, and has told set_current_op (device_memory.hpp) which operation this is.
+/// Runs all blocks of a grid, to the end, on the calling thread (on BRAID_SIMT_WORKERS threads with
+/// checks off). The caller sees to it that only one grid runs at a time while checks are on, and
+/// has told set_current_op (device_memory.hpp) which operation this is.
 ///
-/// Throws  simt::Error (error.hpp) with the first finding, or for a grid that cannot be launched; the grid is then abandoned
+/// Throws  simt::Error (error.hpp) with the first finding, or for a grid that cannot be launched;
+///         the grid is then abandoned
 void run_grid(const Launch& launch, const Closure& closure);
 
-/// True if CUDA would accept the sizes: block at most 1024 threads and z at most 64, grid within 2^31-1, 65535, 65535, shared memory within the limit.
+/// True if CUDA would accept the sizes: block at most 1024 threads and z at most 64, grid within
+/// 2^31-1, 65535, 65535, shared memory within the limit.
 [[nodiscard]] bool valid_launch(const Launch& launch) noexcept;
 
-/// Runs a kernel at once on the calling thread, without streams: for tests of kernels. Throws as run_grid does.
+/// Runs a kernel at once on the calling thread, without streams: for tests of kernels. Throws as
+/// run_grid does.
 template <class... P, class... A>
-void launch_now(void (*kernel)(P...), GridAt grid, dim3 block, std::size_t shared_bytes, A&&... arguments) {
+void launch_now(void (*kernel)(P...), GridAt grid, dim3 block, std::size_t shared_bytes,
+                A&&... arguments) {
   const std::unique_ptr<Closure> closure = make_closure(kernel, std::forward<A>(arguments)...);
-  run_grid(Launch{grid.grid, block, shared_bytes, reinterpret_cast<const void*>(kernel), nullptr, grid.where}, *closure);
+  run_grid(Launch{grid.grid, block, shared_bytes, reinterpret_cast<const void*>(kernel), nullptr,
+                  grid.where},
+           *closure);
 }
 
 #endif

@@ -3,12 +3,15 @@
 
 namespace braid::simt {
 
-/// A place in a source file. As a default argument `Location where = Location::current()` it is the caller's.
-/// std::source_location is missing under clang 14 with libstdc++, and in nvcc's device code.
+/// A place in a source file. As a default argument `Location where = Location::current()` it is the
+/// caller's. std::source_location is missing under clang 14 with libstdc++, and in nvcc's device
+/// code.
 struct Location {
   const char* file = nullptr;
   int line = 0;
-  static constexpr Location current(const char* f = __builtin_FILE(), int l = __builtin_LINE()) { return {f, l}; }
+  static constexpr Location current(const char* f = __builtin_FILE(), int l = __builtin_LINE()) {
+    return {f, l};
+  }
 };
 
 }  // namespace braid::simt

@@ -12,7 +12,8 @@ namespace braid::simt {
 
 namespace {
 
-// state of the bytes [begin, end) of a region: sets bits of whole words at once, of the words at the ends byte by byte.
+// state of the bytes [begin, end) of a region: sets bits of whole words at once, of the words at
+// the ends byte by byte.
 void set_bits(std::uint8_t* state, std::size_t begin, std::size_t end, std::uint8_t bits) {
   const auto partial = [&](std::size_t word, std::size_t from, std::size_t to) {
     const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
@@ -34,7 +35,8 @@ void set_bits(std::uint8_t* state, std::size_t begin, std::size_t end, std::uint
 }  // namespace
 
 ShadowMemory::ShadowMemory(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 1)) {
-  data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+               -1, 0);
   if (data_ == MAP_FAILED) throw std::bad_alloc();
 }
 
@@ -43,7 +45,8 @@ ShadowMemory::~ShadowMemory() { munmap(data_, bytes_); }
 void ShadowMemory::clear() noexcept { madvise(data_, bytes_, MADV_DONTNEED); }
 
 MemoryMap& MemoryMap::instance() {
-  static MemoryMap* map = new MemoryMap;  // outlives whatever frees device memory while the process ends
+  // outlives whatever frees device memory while the process ends
+  static MemoryMap* map = new MemoryMap;
   return *map;
 }
 
@@ -63,8 +66,11 @@ void MemoryMap::add(void* p, std::size_t bytes, MemoryKind kind, int device) {
   const std::lock_guard lock(mutex_);
   const auto after = entries_.upper_bound(r.begin);
   const bool hits_next = after != entries_.end() && after->first < r.begin + bytes;
-  const bool hits_previous = after != entries_.begin() && std::prev(after)->second->region.holds(r.begin);
-  if (hits_next || hits_previous) throw InternalError(str("register_memory: expected memory that is not registered, got ", p, " of ", bytes, " bytes"));
+  const bool hits_previous =
+      after != entries_.begin() && std::prev(after)->second->region.holds(r.begin);
+  if (hits_next || hits_previous)
+    throw InternalError(str("register_memory: expected memory that is not registered, got ", p,
+                            " of ", bytes, " bytes"));
   entries_.emplace(r.begin, std::move(entry));
   ++generation_;
 }
@@ -93,7 +99,8 @@ void MemoryMap::set_state(void* p, std::size_t bytes, std::uint8_t state) {
   Region* r = find(p);
   if (!r) return;
   const auto begin = static_cast<std::size_t>(static_cast<char*>(p) - r->begin);
-  set_bits(r->state, begin, std::min(begin + bytes, r->bytes), r->kind == MemoryKind::pinned && state != 0 ? 0xff : state);
+  set_bits(r->state, begin, std::min(begin + bytes, r->bytes),
+           r->kind == MemoryKind::pinned && state != 0 ? 0xff : state);
 }
 
 void MemoryMap::set_peer(int device, int peer, bool allowed) {

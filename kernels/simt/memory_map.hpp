@@ -14,15 +14,18 @@
 
 namespace braid::simt {
 
-/// What the checker remembers of 4 bytes of memory: the last write and the reads since. A thread is its index in the block plus 1; see kMany.
-/// Times are ticks of the checker: one number that tells operation, block and barrier interval apart.
+/// What the checker remembers of 4 bytes of memory: the last write and the reads since. A thread is
+/// its index in the block plus 1; see kMany. Times are ticks of the checker: one number that tells
+/// operation, block and barrier interval apart.
 struct alignas(64) Cell {
   std::uint32_t write_tick, read_tick;
-  std::uint16_t writer[4], reader[4];     // of each byte; 0 nobody, kWarp + w several lanes of warp w, kMany several warps
+  // of each byte; 0 nobody, kWarp + w several lanes of warp w, kMany several warps
+  std::uint16_t writer[4], reader[4];
   std::uint16_t write_clock, read_clock;  // of the thread's warp barriers
   std::uint32_t read_lanes;               // where reader is kWarp + w
   std::uint32_t write_op, read_op;        // operations
-  std::uint32_t others;                   // OpSets: accesses of operations that are not ordered with these two
+  // OpSets: accesses of operations that are not ordered with these two
+  std::uint32_t others;
   std::uint8_t initialised : 4, in_flight : 4;
   std::uint8_t write_bytes : 4, read_bytes : 4;  // what write_op wrote and read_op read
   std::uint8_t many_blocks : 4;                  // that read
@@ -49,25 +52,30 @@ class ShadowMemory {
   std::size_t bytes_;
 };
 
-/// A range of memory that kernels may use: a registered allocation, or a shared array of the running block.
+/// A range of memory that kernels may use: a registered allocation, or a shared array of the
+/// running block.
 struct Region {
   char* begin = nullptr;
   std::size_t bytes = 0;
   Cell* cells = nullptr;
-  std::uint8_t* state = nullptr;  // registered memory: of each word, 4 bits for the bytes given out, 4 for those initialised
-  const char* name = "";          // of a shared array
+  // registered memory: of each word, 4 bits for the bytes given out, 4 for those initialised
+  std::uint8_t* state = nullptr;
+  const char* name = "";  // of a shared array
   std::size_t element = 4;
   MemoryKind kind = MemoryKind::device;
   int device = 0;
   [[nodiscard]] bool shared() const noexcept { return state == nullptr; }
-  [[nodiscard]] bool holds(const char* p) const noexcept { return static_cast<std::size_t>(p - begin) < bytes; }
+  [[nodiscard]] bool holds(const char* p) const noexcept {
+    return static_cast<std::size_t>(p - begin) < bytes;
+  }
 };
 
 /// happens_before and describe_op of device_memory.hpp, or what tests have put in their place.
 [[nodiscard]] bool op_happens_before(std::uint32_t earlier, std::uint32_t op);
 [[nodiscard]] std::string op_description(std::uint32_t op);
 
-/// The registered allocations. Any thread may change the map; a Region stays valid until the next operation starts.
+/// The registered allocations. Any thread may change the map; a Region stays valid until the next
+/// operation starts.
 class MemoryMap {
  public:
   static MemoryMap& instance();
@@ -83,7 +91,9 @@ class MemoryMap {
   void collect();
   /// Forgets all accesses.
   void clear_cells();
-  [[nodiscard]] std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t generation() const noexcept {
+    return generation_.load(std::memory_order_relaxed);
+  }
 
  private:
   struct Entry {

@@ -5,9 +5,7 @@
 
 namespace braid::simt {
 
-namespace {
-constexpr std::size_t kMost = 48;
-}
+namespace { constexpr std::size_t kMost = 48; }
 
 void OpSets::clear() {
   numbers_.clear();
@@ -18,7 +16,8 @@ void OpSets::clear() {
 std::uint32_t OpSets::number(Set set) {
   std::sort(set.begin(), set.end());
   if (set.size() > kMost) set.erase(set.begin());
-  const auto [found, added] = numbers_.emplace(std::move(set), static_cast<std::uint32_t>(sets_.size()));
+  const auto [found, added] =
+      numbers_.emplace(std::move(set), static_cast<std::uint32_t>(sets_.size()));
   if (added) sets_.push_back(&found->first);
   return found->second;
 }

@@ -15,8 +15,9 @@ struct OpAccess {
   auto operator<=>(const OpAccess&) const = default;
 };
 
-/// Sets of accesses that a word remembers besides the last write and the last read: of operations that are not ordered with those. Equal sets are stored
-/// once and have one number, so that a word pays four bytes however many streams read it.
+/// Sets of accesses that a word remembers besides the last write and the last read: of operations
+/// that are not ordered with those. Equal sets are stored once and have one number, so that a word
+/// pays four bytes however many streams read it.
 class OpSets {
   struct Step {
     std::uint32_t set;
@@ -25,16 +26,19 @@ class OpSets {
   };
   struct HashStep {
     std::size_t operator()(const Step& s) const noexcept {
-      return ((std::uint64_t{s.set} << 32 | s.access.op) * 0x9e3779b97f4a7c15u) ^ static_cast<std::size_t>(s.access.bytes * 4 + s.access.kind) << 7;
+      return ((std::uint64_t{s.set} << 32 | s.access.op) * 0x9e3779b97f4a7c15u) ^
+             static_cast<std::size_t>(s.access.bytes * 4 + s.access.kind) << 7;
     }
   };
 
  public:
   using Set = std::vector<OpAccess>;
-  /// The number of a set; 0 is the empty one. Forgets the oldest access where there are more than a few dozen.
+  /// The number of a set; 0 is the empty one. Forgets the oldest access where there are more than a
+  /// few dozen.
   [[nodiscard]] std::uint32_t number(Set set);
   [[nodiscard]] const Set& operator[](std::uint32_t n) const { return *sets_[n]; }
-  /// Set n with one more access, without those for which `gone` holds. Fast where it was asked before; see new_operation.
+  /// Set n with one more access, without those for which `gone` holds. Fast where it was asked
+  /// before; see new_operation.
   template <class Gone>
   [[nodiscard]] std::uint32_t with(std::uint32_t n, const OpAccess& access, const Gone& gone) {
     std::uint32_t& known = steps_[Step{n, access}];

@@ -18,7 +18,8 @@ namespace {
 
 std::atomic<Profiler*> living{nullptr};
 
-// Passes over the banks. An access of 8 or 16 bytes a lane goes in 2 or 4 parts of the warp; within a part, lanes that read one word share it.
+// Passes over the banks. An access of 8 or 16 bytes a lane goes in 2 or 4 parts of the warp; within
+// a part, lanes that read one word share it.
 std::uint64_t wavefronts(const std::uintptr_t* address, std::uint32_t lanes, unsigned bytes) {
   const unsigned part = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
   std::uint64_t total = 0;
@@ -26,7 +27,8 @@ std::uint64_t wavefronts(const std::uintptr_t* address, std::uint32_t lanes, uns
     std::vector<std::uintptr_t> words;
     for (unsigned i = begin; i < begin + part; ++i)
       if (lanes >> i & 1)
-        for (std::uintptr_t w = address[i] / 4; w <= (address[i] + bytes - 1) / 4; ++w) words.push_back(w);
+        for (std::uintptr_t w = address[i] / 4; w <= (address[i] + bytes - 1) / 4; ++w)
+          words.push_back(w);
     std::sort(words.begin(), words.end());
     words.erase(std::unique(words.begin(), words.end()), words.end());
     std::uint64_t banks[32] = {}, most = 0;
@@ -36,11 +38,13 @@ std::uint64_t wavefronts(const std::uintptr_t* address, std::uint32_t lanes, uns
   return total;
 }
 
-std::uint64_t sectors(const std::uintptr_t* address, std::uint32_t lanes, unsigned bytes, std::uint64_t& ideal) {
+std::uint64_t sectors(const std::uintptr_t* address, std::uint32_t lanes, unsigned bytes,
+                      std::uint64_t& ideal) {
   std::vector<std::uintptr_t> touched, words;
   for (unsigned i = 0; i < 32; ++i) {
     if (!(lanes >> i & 1)) continue;
-    for (std::uintptr_t s = address[i] / 32; s <= (address[i] + bytes - 1) / 32; ++s) touched.push_back(s);
+    for (std::uintptr_t s = address[i] / 32; s <= (address[i] + bytes - 1) / 32; ++s)
+      touched.push_back(s);
     for (std::uintptr_t b = 0; b < bytes; ++b) words.push_back(address[i] + b);
   }
   const auto distinct = [](std::vector<std::uintptr_t>& v) {
@@ -55,7 +59,8 @@ std::uint64_t sectors(const std::uintptr_t* address, std::uint32_t lanes, unsign
 
 Profiler* Profiler::current() noexcept { return living.load(); }
 
-void Profiler::access(Site site, unsigned thread, std::uintptr_t address, std::size_t bytes, bool shared) {
+void Profiler::access(Site site, unsigned thread, std::uintptr_t address, std::size_t bytes,
+                      bool shared) {
   const std::uint32_t turn = turns_[{site, thread, 0}]++;
   WarpAccess& w = pending_[{site, thread / 32, turn}];
   w.address[thread % 32] = address;
@@ -71,7 +76,8 @@ void Profiler::flush() {
     if (w.shared) {
       c.cost += wavefronts(w.address, w.lanes, w.bytes);
       const unsigned part = w.bytes <= 4 ? 32 : w.bytes <= 8 ? 16 : 8;
-      for (unsigned begin = 0; begin < 32; begin += part) c.ideal += (w.lanes >> begin & (part == 32 ? ~0u : (1u << part) - 1)) != 0 ? 1 : 0;
+      for (unsigned begin = 0; begin < 32; begin += part)
+        c.ideal += (w.lanes >> begin & (part == 32 ? ~0u : (1u << part) - 1)) != 0 ? 1 : 0;
     } else {
       std::uint64_t ideal = 0;
       c.cost += sectors(w.address, w.lanes, w.bytes, ideal);
@@ -132,8 +138,10 @@ std::string Profile::table() const {
   std::string text;
   for (const ProfileLine& l : lines()) {
     char row[200];
-    std::snprintf(row, sizeof row, "%-28s %-6s %9llu warp accesses, %6.2f %s each (ideal %.2f)%s\n", str(l.file, ":", l.line).c_str(),
-                  l.shared ? "shared" : "global", static_cast<unsigned long long>(l.accesses), l.each(), l.shared ? "wavefronts" : "sectors", l.ideal_each(),
+    std::snprintf(row, sizeof row, "%-28s %-6s %9llu warp accesses, %6.2f %s each (ideal %.2f)%s\n",
+                  str(l.file, ":", l.line).c_str(), l.shared ? "shared" : "global",
+                  static_cast<unsigned long long>(l.accesses), l.each(),
+                  l.shared ? "wavefronts" : "sectors", l.ideal_each(),
                   2 * l.cost > 3 * l.ideal ? "  <--" : "");
     text += row;
   }

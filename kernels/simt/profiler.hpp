@@ -9,17 +9,23 @@
 
 namespace braid::simt {
 
-/// What the accesses of one source line cost. A warp access is one execution of one load or store by the lanes of a warp.
+/// What the accesses of one source line cost. A warp access is one execution of one load or store
+/// by the lanes of a warp.
 struct ProfileLine {
   std::string file;
   int line = 0;
   bool shared = false;
   std::uint64_t accesses = 0;  ///< warp accesses
-  std::uint64_t cost = 0;      ///< shared: wavefronts (passes over the 32 banks of 4 bytes); global: sectors of 32 bytes
-  std::uint64_t ideal = 0;     ///< the least the same lanes could do with
+  /// shared: wavefronts (passes over the 32 banks of 4 bytes); global: sectors of 32 bytes
+  std::uint64_t cost = 0;
+  std::uint64_t ideal = 0;  ///< the least the same lanes could do with
   /// Wavefronts of a shared access, sectors of a global one.
-  [[nodiscard]] double each() const { return accesses == 0 ? 0 : static_cast<double>(cost) / static_cast<double>(accesses); }
-  [[nodiscard]] double ideal_each() const { return accesses == 0 ? 0 : static_cast<double>(ideal) / static_cast<double>(accesses); }
+  [[nodiscard]] double each() const {
+    return accesses == 0 ? 0 : static_cast<double>(cost) / static_cast<double>(accesses);
+  }
+  [[nodiscard]] double ideal_each() const {
+    return accesses == 0 ? 0 : static_cast<double>(ideal) / static_cast<double>(accesses);
+  }
 };
 
 /// Counts while it lives: all kernels that run under the checker. One at a time.
@@ -38,7 +44,8 @@ class Profile {
   [[nodiscard]] std::string table() const;
 };
 
-/// The counters behind Profile: the k-th execution of an instruction by each lane of a warp is one warp access.
+/// The counters behind Profile: the k-th execution of an instruction by each lane of a warp is one
+/// warp access.
 class Profiler {
  public:
   /// The one of the living Profile, or nullptr.
@@ -56,7 +63,9 @@ class Profiler {
   };
   struct Hash {
     std::size_t operator()(const Key& k) const noexcept {
-      return static_cast<std::size_t>((k.site * 0x9e3779b97f4a7c15u ^ k.warp) * 0xbf58476d1ce4e5b9u ^ static_cast<std::uint64_t>(k.turn) * 0x94d049bb133111ebu);
+      return static_cast<std::size_t>((k.site * 0x9e3779b97f4a7c15u ^ k.warp) *
+                                          0xbf58476d1ce4e5b9u ^
+                                      static_cast<std::uint64_t>(k.turn) * 0x94d049bb133111ebu);
     }
   };
   struct WarpAccess {

@@ -5,62 +5,87 @@
 #include "simt/location.hpp"
 #include "simt/types.hpp"
 
-/// The PTX instructions of sm_80 that kernels use, wrapped: cp.async, ldmatrix, mma.sync. Under nvcc they are the instructions; in the emulation they
-/// have twins that move and multiply the same lanes' registers. All 32 lanes of a warp call ldmatrix and mma together.
+/// The PTX instructions of sm_80 that kernels use, wrapped: cp.async, ldmatrix, mma.sync. Under
+/// nvcc they are the instructions; in the emulation they have twins that move and multiply the same
+/// lanes' registers. All 32 lanes of a warp call ldmatrix and mma together.
 namespace braid::simt {
 
 #if defined(__CUDACC__)
 
-/// Copies 16 bytes from global to shared memory without waiting; the last 16 - bytes of them become zero. Both addresses are aligned to 16.
+/// Copies 16 bytes from global to shared memory without waiting; the last 16 - bytes of them become
+/// zero. Both addresses are aligned to 16.
 __device__ inline void cp_async16(void* shared, const void* global, int bytes = 16) {
   const unsigned s = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(s), "l"(global), "r"(bytes) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(s), "l"(global), "r"(bytes)
+               : "memory");
 }
 /// As cp_async16, 8 bytes.
 __device__ inline void cp_async8(void* shared, const void* global, int bytes = 8) {
   const unsigned s = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(s), "l"(global), "r"(bytes) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(s), "l"(global), "r"(bytes)
+               : "memory");
 }
 /// As cp_async16, 4 bytes.
 __device__ inline void cp_async4(void* shared, const void* global, int bytes = 4) {
   const unsigned s = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(s), "l"(global), "r"(bytes) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(s), "l"(global), "r"(bytes)
+               : "memory");
 }
 /// Closes the group of this thread's cp.async since the last commit.
 __device__ inline void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits until at most the newest N groups of this thread are under way. Other threads see the data after a barrier.
-template <int N>
-__device__ inline void cp_async_wait() {
+/// Waits until at most the newest N groups of this thread are under way. Other threads see the data
+/// after a barrier.
+template <int N> __device__ inline void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 /// Waits for all cp.async of this thread, committed or not.
 __device__ inline void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/// ldmatrix: loads N 8x8 matrices of 16-bit elements. Lanes 8 i to 8 i + 7 give the addresses (16-byte aligned, shared) of the rows of matrix i;
-/// lane l receives elements 2 (l % 4), 2 (l % 4) + 1 of row l / 4 (with _trans: of the transposed matrix) in r[i].
+/// ldmatrix: loads N 8x8 matrices of 16-bit elements. Lanes 8 i to 8 i + 7 give the addresses
+/// (16-byte aligned, shared) of the rows of matrix i;
+/// lane l receives elements 2 (l % 4), 2 (l % 4) + 1 of row l / 4 (with _trans: of the transposed
+/// matrix) in r[i].
 __device__ inline void ldmatrix_x1(std::uint32_t (&r)[1], const void* row) {
   const unsigned p = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(p) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+               : "=r"(r[0])
+               : "r"(p)
+               : "memory");
 }
 __device__ inline void ldmatrix_x2(std::uint32_t (&r)[2], const void* row) {
   const unsigned p = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(p) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(p)
+               : "memory");
 }
 __device__ inline void ldmatrix_x4(std::uint32_t (&r)[4], const void* row) {
   const unsigned p = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(p) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(p)
+               : "memory");
 }
 __device__ inline void ldmatrix_x1_trans(std::uint32_t (&r)[1], const void* row) {
   const unsigned p = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(p) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+               : "=r"(r[0])
+               : "r"(p)
+               : "memory");
 }
 __device__ inline void ldmatrix_x2_trans(std::uint32_t (&r)[2], const void* row) {
   const unsigned p = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(p) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(p)
+               : "memory");
 }
 __device__ inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* row) {
   const unsigned p = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(p) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(p)
+               : "memory");
 }
 
 /// x rounded to tf32 (10 bits of mantissa), ties away from zero.
@@ -70,27 +95,30 @@ __device__ inline std::uint32_t to_tf32(float x) {
   return r;
 }
 
-// D[16,8] = A[16,k] B[k,8] + C. With g = lane / 4, t = lane % 4: c0, c1 are (g, 2t), (g, 2t+1); c2, c3 the same in row g + 8.
-#define SIMT_MMA(name, instruction)                                                                                               \
-  __device__ inline void name(float(&d)[4], const std::uint32_t(&a)[4], const std::uint32_t(&b)[2], const float(&c)[4]) {         \
-    asm volatile("mma.sync.aligned." instruction " {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%10,%11,%12,%13};"                        \
-                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                                                                 \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3])); \
+// D[16,8] = A[16,k] B[k,8] + C. With g = lane / 4, t = lane % 4: c0, c1 are (g, 2t), (g, 2t+1); c2,
+// c3 the same in row g + 8.
+#define SIMT_MMA(name, instruction)                                                             \
+  __device__ inline void name(float (&d)[4], const std::uint32_t (&a)[4],                       \
+                              const std::uint32_t (&b)[2], const float (&c)[4]) {               \
+    asm volatile("mma.sync.aligned." instruction                                                \
+                 " {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%10,%11,%12,%13};"                      \
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                               \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), \
+                   "f"(c[1]), "f"(c[2]), "f"(c[3]));                                            \
   }
 /// k = 8, tf32: a0..a3 are (g, t), (g+8, t), (g, t+4), (g+8, t+4); b0, b1 are (t, g), (t+4, g).
 SIMT_MMA(mma_m16n8k8_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")
-/// k = 16, two elements a register, the lower k in the low half: a0..a3 are (g, 2t..), (g+8, 2t..), (g, 2t+8..), (g+8, 2t+8..); b0, b1 are (2t.., g), (2t+8.., g).
+/// k = 16, two elements a register, the lower k in the low half: a0..a3 are (g, 2t..), (g+8, 2t..),
+/// (g, 2t+8..), (g+8, 2t+8..); b0, b1 are (2t.., g), (2t+8.., g).
 SIMT_MMA(mma_m16n8k16_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32")
 SIMT_MMA(mma_m16n8k16_fp16, "m16n8k16.row.col.f32.f16.f16.f32")
 #undef SIMT_MMA
 
 /// Reads or writes four values as one 16-byte access.
-template <class V, class T>
-__device__ inline V load_vector(const T* p) {
+template <class V, class T> __device__ inline V load_vector(const T* p) {
   return *reinterpret_cast<const V*>(p);
 }
-template <class V, class T>
-__device__ inline void store_vector(T* p, const V& v) {
+template <class V, class T> __device__ inline void store_vector(T* p, const V& v) {
   *reinterpret_cast<V*>(p) = v;
 }
 /// Four floats as one access; p is aligned to 16.
@@ -106,38 +134,68 @@ void async_wait(int newest);
 void async_wait_all();
 void load_matrices(std::uint32_t* r, int count, bool transposed, const void* row, Location where);
 enum class Mma { tf32, bf16, fp16 };
-void multiply(Mma kind, float* d, const std::uint32_t* a, const std::uint32_t* b, const float* c, Location where);
-void touch(const void* p, std::size_t bytes, bool write, Location where);  // tells the checker of an access that the compiler did not see
+void multiply(Mma kind, float* d, const std::uint32_t* a, const std::uint32_t* b, const float* c,
+              Location where);
+// tells the checker of an access that the compiler did not see
+void touch(const void* p, std::size_t bytes, bool write, Location where);
 }  // namespace detail
 
-inline void cp_async16(void* shared, const void* global, int bytes = 16, Location w = Location::current()) { detail::async_copy(shared, global, 16, bytes, w); }
-inline void cp_async8(void* shared, const void* global, int bytes = 8, Location w = Location::current()) { detail::async_copy(shared, global, 8, bytes, w); }
-inline void cp_async4(void* shared, const void* global, int bytes = 4, Location w = Location::current()) { detail::async_copy(shared, global, 4, bytes, w); }
-inline void cp_async_commit() { detail::async_commit(); }
-template <int N>
-inline void cp_async_wait() {
-  detail::async_wait(N);
+inline void cp_async16(void* shared, const void* global, int bytes = 16,
+                       Location w = Location::current()) {
+  detail::async_copy(shared, global, 16, bytes, w);
 }
+inline void cp_async8(void* shared, const void* global, int bytes = 8,
+                      Location w = Location::current()) {
+  detail::async_copy(shared, global, 8, bytes, w);
+}
+inline void cp_async4(void* shared, const void* global, int bytes = 4,
+                      Location w = Location::current()) {
+  detail::async_copy(shared, global, 4, bytes, w);
+}
+inline void cp_async_commit() { detail::async_commit(); }
+template <int N> inline void cp_async_wait() { detail::async_wait(N); }
 inline void cp_async_wait_all() { detail::async_wait_all(); }
 
-inline void ldmatrix_x1(std::uint32_t (&r)[1], const void* row, Location w = Location::current()) { detail::load_matrices(r, 1, false, row, w); }
-inline void ldmatrix_x2(std::uint32_t (&r)[2], const void* row, Location w = Location::current()) { detail::load_matrices(r, 2, false, row, w); }
-inline void ldmatrix_x4(std::uint32_t (&r)[4], const void* row, Location w = Location::current()) { detail::load_matrices(r, 4, false, row, w); }
-inline void ldmatrix_x1_trans(std::uint32_t (&r)[1], const void* row, Location w = Location::current()) { detail::load_matrices(r, 1, true, row, w); }
-inline void ldmatrix_x2_trans(std::uint32_t (&r)[2], const void* row, Location w = Location::current()) { detail::load_matrices(r, 2, true, row, w); }
-inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* row, Location w = Location::current()) { detail::load_matrices(r, 4, true, row, w); }
+inline void ldmatrix_x1(std::uint32_t (&r)[1], const void* row, Location w = Location::current()) {
+  detail::load_matrices(r, 1, false, row, w);
+}
+inline void ldmatrix_x2(std::uint32_t (&r)[2], const void* row, Location w = Location::current()) {
+  detail::load_matrices(r, 2, false, row, w);
+}
+inline void ldmatrix_x4(std::uint32_t (&r)[4], const void* row, Location w = Location::current()) {
+  detail::load_matrices(r, 4, false, row, w);
+}
+inline void ldmatrix_x1_trans(std::uint32_t (&r)[1], const void* row,
+                              Location w = Location::current()) {
+  detail::load_matrices(r, 1, true, row, w);
+}
+inline void ldmatrix_x2_trans(std::uint32_t (&r)[2], const void* row,
+                              Location w = Location::current()) {
+  detail::load_matrices(r, 2, true, row, w);
+}
+inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* row,
+                              Location w = Location::current()) {
+  detail::load_matrices(r, 4, true, row, w);
+}
 
 inline std::uint32_t to_tf32(float x) {
   const std::uint32_t u = __builtin_bit_cast(std::uint32_t, x);
-  return (u & 0x7f800000u) == 0x7f800000u ? (u & ~0x1fffu) | ((u & 0x7fffffu) != 0 ? 0x400000u : 0u) : (u + 0x1000u) & ~0x1fffu;
+  return (u & 0x7f800000u) == 0x7f800000u ? (u & ~0x1fffu) | ((u & 0x7fffffu) != 0 ? 0x400000u : 0u)
+                                          : (u + 0x1000u) & ~0x1fffu;
 }
-inline void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], const float (&c)[4], Location w = Location::current()) {
+inline void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[4],
+                             const std::uint32_t (&b)[2], const float (&c)[4],
+                             Location w = Location::current()) {
   detail::multiply(detail::Mma::tf32, d, a, b, c, w);
 }
-inline void mma_m16n8k16_bf16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], const float (&c)[4], Location w = Location::current()) {
+inline void mma_m16n8k16_bf16(float (&d)[4], const std::uint32_t (&a)[4],
+                              const std::uint32_t (&b)[2], const float (&c)[4],
+                              Location w = Location::current()) {
   detail::multiply(detail::Mma::bf16, d, a, b, c, w);
 }
-inline void mma_m16n8k16_fp16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], const float (&c)[4], Location w = Location::current()) {
+inline void mma_m16n8k16_fp16(float (&d)[4], const std::uint32_t (&a)[4],
+                              const std::uint32_t (&b)[2], const float (&c)[4],
+                              Location w = Location::current()) {
   detail::multiply(detail::Mma::fp16, d, a, b, c, w);
 }
 
@@ -154,8 +212,12 @@ SIMT_NO_CHECK inline void store_vector(T* p, const V& v, Location w = Location::
   *reinterpret_cast<V*>(p) = v;
 }
 
-inline float4 load4(const float* p, Location w = Location::current()) { return load_vector<float4>(p, w); }
-inline void store4(float* p, const float4& v, Location w = Location::current()) { store_vector(p, v, w); }
+inline float4 load4(const float* p, Location w = Location::current()) {
+  return load_vector<float4>(p, w);
+}
+inline void store4(float* p, const float4& v, Location w = Location::current()) {
+  store_vector(p, v, w);
+}
 
 #endif
 

@@ -17,8 +17,11 @@ SIMT_DEFINE_VARIABLE dim3 gridDim{};
 namespace braid::simt {
 
 namespace {
-SIMT_DEFINE_VARIABLE Scheduler* running_scheduler = nullptr;  // a plain pointer: no guard on the hot path
-bool same_place(const Location& a, const Location& b) { return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0); }
+// a plain pointer: no guard on the hot path
+SIMT_DEFINE_VARIABLE Scheduler* running_scheduler = nullptr;
+bool same_place(const Location& a, const Location& b) {
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+}
 }  // namespace
 
 Scheduler* Scheduler::running() noexcept { return running_scheduler; }
@@ -56,12 +59,14 @@ inline void Scheduler::enter(Thread* thread) {
   if (checker_) checker_->set_thread(thread->index);
 }
 
-// What can run next on this block; nullptr: nothing can, because all threads are done or all that are left wait.
+// What can run next on this block; nullptr: nothing can, because all threads are done or all that
+// are left wait.
 inline Thread* Scheduler::next_thread() {
   if (ready_begin_ != ready_end_) {
     if (config_.order == Order::forward) return ready_[ready_begin_++ & kRingMask];
     if (config_.order == Order::reverse) return ready_[--ready_end_ & kRingMask];
-    const unsigned pick = ready_begin_ + static_cast<unsigned>(random() % (ready_end_ - ready_begin_));
+    const unsigned pick =
+        ready_begin_ + static_cast<unsigned>(random() % (ready_end_ - ready_begin_));
     std::swap(ready_[pick & kRingMask], ready_[ready_begin_ & kRingMask]);
     return ready_[ready_begin_++ & kRingMask];
   }
@@ -87,7 +92,8 @@ inline void Scheduler::wait_now() {
   go(next_thread());
 }
 
-// For the other files; in position-independent code the compiler inlines only what is declared inline.
+// For the other files; in position-independent code the compiler inlines only what is declared
+// inline.
 void Scheduler::switch_to(Fiber& to) { switch_now(to); }
 void Scheduler::wait() { wait_now(); }
 
@@ -134,8 +140,12 @@ void Scheduler::thread_done() {
   ++stats_.threads;
   effort_ = 0;
   if (checker_) checker_->progress();
-  if (!me.copies.empty()) fail(Finding::async_copy, me.copies.front().where, "returned with a cp.async that nobody waited for, issued");
-  if (arrived_ != 0) fail(Finding::divergent_barrier, barrier_, "returned, while other threads of the block wait at the __syncthreads");
+  if (!me.copies.empty())
+    fail(Finding::async_copy, me.copies.front().where,
+         "returned with a cp.async that nobody waited for, issued");
+  if (arrived_ != 0)
+    fail(Finding::divergent_barrier, barrier_,
+         "returned, while other threads of the block wait at the __syncthreads");
   leave_warp(me.index / 32, me.index % 32u);
 }
 
@@ -155,9 +165,13 @@ inline void Scheduler::release_barrier() {
 inline void Scheduler::barrier_now(Location where) {
   Thread* me = current_;
   if (live_ < count_)
-    fail(Finding::divergent_barrier, where, [&] { return str("__syncthreads, but ", count_ - live_, " threads of the block have already returned,"); });
+    fail(Finding::divergent_barrier, where, [&] {
+      return str("__syncthreads, but ", count_ - live_,
+                 " threads of the block have already returned,");
+    });
   if (arrived_ != 0 && !same_place(barrier_, where))
-    fail(Finding::divergent_barrier, where, "__syncthreads, while other threads of the block wait at another one,", barrier_);
+    fail(Finding::divergent_barrier, where,
+         "__syncthreads, while other threads of the block wait at another one,", barrier_);
   if (arrived_ == 0) barrier_ = where;
   if (++arrived_ == live_) {
     release_barrier();
@@ -172,7 +186,8 @@ inline void Scheduler::barrier_now(Location where) {
 void Scheduler::barrier(Location where) { barrier_now(where); }
 
 void detail::block_barrier(Location where) {
-  if (!running_scheduler) throw braid::Error("__syncthreads: expected a call from a kernel, got one from the host");
+  if (!running_scheduler)
+    throw braid::Error("__syncthreads: expected a call from a kernel, got one from the host");
   running_scheduler->barrier_now(where);
 }
 
@@ -194,15 +209,18 @@ int Scheduler::vote(int predicate, detail::Vote kind, Location where) {
 
 void Scheduler::fail_without_progress(Location where) {
   fail(Finding::spin_wait, where, [&] {
-    return str("barriers and warp operations that ", config_.progress_limit,
-               " threads have passed (BRAID_SIMT_PROGRESS_LIMIT) without one that returned, the last");
+    return str(
+        "barriers and warp operations that ", config_.progress_limit,
+        " threads have passed (BRAID_SIMT_PROGRESS_LIMIT) without one that returned, the last");
   });
 }
 
 void Scheduler::in_vain(const void*, Location where) {
   if (++current_->in_vain < config_.spin_limit) return;
   fail(Finding::spin_wait, where, [&] {
-    return str(config_.spin_limit, " atomics that changed nothing, without a barrier in between: fibers are not preempted, nobody else runs meanwhile,");
+    return str(config_.spin_limit,
+               " atomics that changed nothing, without a barrier in between: fibers are not "
+               "preempted, nobody else runs meanwhile,");
   });
 }
 
@@ -211,8 +229,10 @@ void* Scheduler::shared_array(const detail::SharedArray* array) {
   if (!slot) {
     slot = arena_.add(array, array->bytes, array->align, array->name, array->element);
     if (!slot || arena_.used() > config_.shared_limit)
-      fail(Finding::shared_memory, {array->file, array->line},
-           [&] { return str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more with ", array->name, ", declared"); });
+      fail(Finding::shared_memory, {array->file, array->line}, [&] {
+        return str("shared memory: expected at most ", config_.shared_limit,
+                   " bytes a block, got more with ", array->name, ", declared");
+      });
     if (checker_) checker_->add_shared(*slot);
   }
   return slot->begin;
@@ -223,8 +243,10 @@ void* Scheduler::dynamic_shared() {
   if (!slot) {
     slot = arena_.add(nullptr, launch_->shared_bytes, 16, "dynamic shared memory", 4);
     if (!slot || arena_.used() > config_.shared_limit)
-      fail(Finding::shared_memory, launch_->where,
-           [&] { return str("shared memory: expected at most ", config_.shared_limit, " bytes a block, got more; launched"); });
+      fail(Finding::shared_memory, launch_->where, [&] {
+        return str("shared memory: expected at most ", config_.shared_limit,
+                   " bytes a block, got more; launched");
+      });
     if (checker_) checker_->add_shared(*slot);
   }
   return slot->begin;
@@ -286,9 +308,12 @@ void Scheduler::prepare(const Launch& launch) {
   gridDim = launch.grid;
 }
 
-void Scheduler::run(const Launch& launch, const Closure& closure, const Config& config, Checker* checker, std::atomic<std::uint64_t>& next,
+void Scheduler::run(const Launch& launch, const Closure& closure, const Config& config,
+                    Checker* checker, std::atomic<std::uint64_t>& next,
                     const std::atomic<bool>& failed) {
-  if (running_scheduler) throw Error("launch: expected a call from the host, got one from a kernel", details_at(Finding::bad_launch, launch.where));
+  if (running_scheduler)
+    throw Error("launch: expected a call from the host, got one from a kernel",
+                details_at(Finding::bad_launch, launch.where));
   config_ = config;
   launch_ = &launch;
   closure_ = &closure;
@@ -322,11 +347,14 @@ void Scheduler::run(const Launch& launch, const Closure& closure, const Config& 
     if (config.order == Order::reverse) k = blocks - 1 - i;
     if (config.order == Order::random) {
       k = (start + i % blocks * step) % blocks;
-      random_ = (config.seed + 1) * 0x9e3779b97f4a7c15u ^ (k + 1) * 0xbf58476d1ce4e5b9u;  // the same whichever host thread runs the block
+      // the same whichever host thread runs the block
+      random_ = (config.seed + 1) * 0x9e3779b97f4a7c15u ^ (k + 1) * 0xbf58476d1ce4e5b9u;
       if (random_ == 0) random_ = 1;
-      for (std::size_t j = count_ - 1; j > 0; --j) std::swap(start_order_[j], start_order_[random() % (j + 1)]);
+      for (std::size_t j = count_ - 1; j > 0; --j)
+        std::swap(start_order_[j], start_order_[random() % (j + 1)]);
     }
-    blockIdx = {static_cast<unsigned>(k % gx), static_cast<unsigned>(k / gx % gy), static_cast<unsigned>(k / (gx * gy))};
+    blockIdx = {static_cast<unsigned>(k % gx), static_cast<unsigned>(k / gx % gy),
+                static_cast<unsigned>(k / (gx * gy))};
     run_block();
   }
 }

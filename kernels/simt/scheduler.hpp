@@ -63,8 +63,9 @@ struct Warp {
   std::vector<WarpGroup*> entering;
 };
 
-/// Runs the threads of one block after the other on the calling host thread. A CUDA thread that waits has a fiber of its own; threads that never wait
-/// share one and are a plain loop. A waiting thread switches straight to the next that can run.
+/// Runs the threads of one block after the other on the calling host thread. A CUDA thread that
+/// waits has a fiber of its own; threads that never wait share one and are a plain loop. A waiting
+/// thread switches straight to the next that can run.
 class Scheduler {
  public:
   /// The host thread's own.
@@ -76,9 +77,10 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Takes blocks from `next` until there are none or `failed` is set. With a checker, tells it everything.
-  void run(const Launch& launch, const Closure& closure, const Config& config, Checker* checker, std::atomic<std::uint64_t>& next,
-           const std::atomic<bool>& failed);
+  /// Takes blocks from `next` until there are none or `failed` is set. With a checker, tells it
+  /// everything.
+  void run(const Launch& launch, const Closure& closure, const Config& config, Checker* checker,
+           std::atomic<std::uint64_t>& next, const std::atomic<bool>& failed);
 
   /// What the checker asks for before run().
   void expose(const Launch& launch, const Closure& closure, const Config& config) {
@@ -87,10 +89,12 @@ class Scheduler {
     config_ = config;
   }
 
-  // What the running CUDA thread calls; each may switch to another thread, or leave the kernel with an Error.
+  // What the running CUDA thread calls; each may switch to another thread, or leave the kernel with
+  // an Error.
   void barrier(Location where);
   int vote(int predicate, detail::Vote vote, Location where);
-  WarpGroup& meet(unsigned mask, detail::WarpOp op, int kind, const void* in, std::size_t bytes, Location where);
+  WarpGroup& meet(unsigned mask, detail::WarpOp op, int kind, const void* in, std::size_t bytes,
+                  Location where);
   void leave(WarpGroup& group) {
     if (--group.leaving == 0) free_groups_.push_back(&group);
   }
@@ -100,9 +104,11 @@ class Scheduler {
   void async_wait(int newest);
   void async_wait_all();
   void in_vain(const void* p, Location where);
-  /// Notes the error that run() will throw; `what` follows the kernel's name and the coordinates. Leave the kernel next.
+  /// Notes the error that run() will throw; `what` follows the kernel's name and the coordinates.
+  /// Leave the kernel next.
   void note(Error::Details details, const std::string& what);
-  /// Leaves the kernel for good. Nothing that owns memory may be alive on this fiber's stack: its destructor would never run.
+  /// Leaves the kernel for good. Nothing that owns memory may be alive on this fiber's stack: its
+  /// destructor would never run.
   [[noreturn]] void leave_kernel();
   /// Both; `what` is a text, or makes one, which is gone before the kernel is left.
   template <class Text>
@@ -115,7 +121,9 @@ class Scheduler {
 
   /// The same, for a place in the program's code.
   [[noreturn]] void fail_at(Finding finding, std::uint64_t site, const char* what);
-  [[nodiscard]] unsigned lanes_of_warp() const noexcept { return warps_[current_->index / 32].lanes; }
+  [[nodiscard]] unsigned lanes_of_warp() const noexcept {
+    return warps_[current_->index / 32].lanes;
+  }
   [[nodiscard]] Thread& current() noexcept { return *current_; }
   [[nodiscard]] const Fiber& fiber() const noexcept { return *fiber_; }
   [[nodiscard]] Arena& arena() noexcept { return arena_; }
@@ -169,12 +177,14 @@ class Scheduler {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<std::uint16_t> start_order_;
-  std::vector<Thread*> at_barrier_ = std::vector<Thread*>(kRingMask + 1);  // the first arrived_ of them
+  // the first arrived_ of them
+  std::vector<Thread*> at_barrier_ = std::vector<Thread*>(kRingMask + 1);
   std::vector<Thread*> ready_ = std::vector<Thread*>(kRingMask + 1);
   unsigned ready_begin_ = 0, ready_end_ = 0;
   unsigned count_ = 0, live_ = 0, arrived_ = 0, started_ = 0;
-  Location barrier_;          // where they wait
-  std::uint64_t effort_ = 0;  // threads that passed barriers and warp operations since the last one returned
+  Location barrier_;  // where they wait
+  // threads that passed barriers and warp operations since the last one returned
+  std::uint64_t effort_ = 0;
   int vote_kind_ = -1, vote_sum_ = 0, vote_result_ = 0;
   Config config_;
   Checker* checker_ = nullptr;

@@ -39,19 +39,29 @@ Site site_of_fault([[maybe_unused]] void* context) {
 void on_fault(int number, siginfo_t* info, void* context) {
   Scheduler* s = Scheduler::running();
   if (s && s->fiber().in_guard(info->si_addr)) {
-    // Leaves the handler for good: the fiber under it is given up, and the signal stack is free again once nobody stands on it. The fault came from
-    // the kernel's own code, so the heap is in order.
-    s->fail(Finding::stack_overflow, {}, [&] { return str("the local variables take more than the ", s->fiber().bytes(), " bytes of a thread's stack"); });
+    // Leaves the handler for good: the fiber under it is given up, and the signal stack is free
+    // again once nobody stands on it. The fault came from the kernel's own code, so the heap is in
+    // order.
+    s->fail(Finding::stack_overflow, {}, [&] {
+      return str("the local variables take more than the ", s->fiber().bytes(),
+                 " bytes of a thread's stack");
+    });
   }
-  if (s && number == SIGFPE) s->fail_at(Finding::exception, site_of_fault(context), "an integer was divided by zero, or the smallest by -1");
-  if (s && number == SIGBUS) s->fail_at(Finding::invalid_address, site_of_fault(context), "an access to memory that the system could not give");
-  const struct sigaction& before = previous[std::find(std::begin(kSignals), std::end(kSignals), number) - std::begin(kSignals)];
+  if (s && number == SIGFPE)
+    s->fail_at(Finding::exception, site_of_fault(context),
+               "an integer was divided by zero, or the smallest by -1");
+  if (s && number == SIGBUS)
+    s->fail_at(Finding::invalid_address, site_of_fault(context),
+               "an access to memory that the system could not give");
+  const struct sigaction& before =
+      previous[std::find(std::begin(kSignals), std::end(kSignals), number) - std::begin(kSignals)];
   if (before.sa_flags & SA_SIGINFO) {
     before.sa_sigaction(number, info, context);
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(number);
   } else {
-    std::signal(number, SIG_DFL);  // the access is made again, and ends the process as it would have
+    // the access is made again, and ends the process as it would have
+    std::signal(number, SIG_DFL);
   }
 }
 
@@ -68,18 +78,20 @@ SignalGuard::SignalGuard(std::unique_ptr<char[]>& memory) {
   }
   const std::lock_guard lock(mutex);
   if (guards++ > 0) return;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = &on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &previous[i]);
+  for (std::size_t i = 0; i < std::size(kSignals); ++i)
+    sigaction(kSignals[i], &action, &previous[i]);
 }
 
 SignalGuard::~SignalGuard() {
   {
     const std::lock_guard lock(mutex);
     if (--guards == 0)
-      for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &previous[i], nullptr);
+      for (std::size_t i = 0; i < std::size(kSignals); ++i)
+        sigaction(kSignals[i], &previous[i], nullptr);
   }
   if (!own_stack_) return;
   stack_t none{};

@@ -1,7 +1,9 @@
 #pragma once
-/// The one header that kernel files include. Under nvcc it is a thin layer over CUDA; under a plain C++ compiler it is CUDA's device language on the
-/// CPU (see docs/guides/debug_a_kernel.md). Rules for kernels:
-///   - shared memory with SIMT_SHARED and SIMT_DYN_SHARED, launches with simt::launch, never <<<>>>; kernels are not static
+/// The one header that kernel files include. Under nvcc it is a thin layer over CUDA; under a plain
+/// C++ compiler it is CUDA's device language on the CPU (see docs/guides/debug_a_kernel.md). Rules
+/// for kernels:
+///   - shared memory with SIMT_SHARED and SIMT_DYN_SHARED, launches with simt::launch, never
+///     <<<>>>; kernels are not static
 ///   - one barrier a source line; masks explicit; no spin-waits; PTX only through simt/ptx.hpp
 #include <cmath>
 #include <cstddef>
@@ -29,33 +31,40 @@ namespace braid::simt {
 
 #if SIMT_EMULATED
 
-/// Queues a kernel on a stream. Arguments are copied now and converted to the kernel's parameter types. More than 48 KiB of dynamic shared memory
-/// needs nothing else. Returns cudaErrorInvalidConfiguration for sizes that CUDA refuses, else what the queue says.
+/// Queues a kernel on a stream. Arguments are copied now and converted to the kernel's parameter
+/// types. More than 48 KiB of dynamic shared memory needs nothing else. Returns
+/// cudaErrorInvalidConfiguration for sizes that CUDA refuses, else what the queue says.
 template <class... P, class... A>
-cudaError_t launch(void (*kernel)(P...), GridAt grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream, A&&... arguments) {
-  const Launch what{grid.grid, block, shared_bytes, reinterpret_cast<const void*>(kernel), nullptr, grid.where};
+cudaError_t launch(void (*kernel)(P...), GridAt grid, dim3 block, std::size_t shared_bytes,
+                   cudaStream_t stream, A&&... arguments) {
+  const Launch what{grid.grid, block,     shared_bytes, reinterpret_cast<const void*>(kernel),
+                    nullptr,   grid.where};
   return detail::enqueue_launch(what, stream, make_closure(kernel, std::forward<A>(arguments)...));
 }
 
 #elif defined(__CUDACC__)
 
 template <class... P, class... A>
-cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream, A&&... arguments) {
+cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                   cudaStream_t stream, A&&... arguments) {
   if (shared_bytes > 48 * 1024) {
-    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    const cudaError_t error = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     if (error != cudaSuccess) return error;
   }
-  // The launch's own result: cudaPeekAtLastError would also give what an earlier call of the program has left on this thread.
+  // The launch's own result: cudaPeekAtLastError would also give what an earlier call of the
+  // program has left on this thread.
   return [&](std::decay_t<P>... values) {
     void* pointers[] = {static_cast<void*>(&values)..., nullptr};
-    return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, shared_bytes, stream);
+    return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers,
+                            shared_bytes, stream);
   }(static_cast<std::decay_t<P>>(std::forward<A>(arguments))...);
 }
 
 /// printf of one thread, with its coordinates in front and a line end behind.
-template <class... A>
-__device__ void trace(const char* format, A... arguments) {
-  printf("[b%u,%u,%u t%u,%u,%u] ", blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+template <class... A> __device__ void trace(const char* format, A... arguments) {
+  printf("[b%u,%u,%u t%u,%u,%u] ", blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y,
+         threadIdx.z);
   printf(format, arguments...);
   printf("\n");
 }

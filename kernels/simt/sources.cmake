@@ -1,4 +1,5 @@
-# The sources of the emulation and of the host twin of the CUDA runtime; paths from the folder kernels. Never instrumented.
+# The sources of the emulation and of the host twin of the CUDA runtime; paths from the folder
+# kernels. Never instrumented.
 set(BRAID_SIMT_SOURCES
   # the emulation
   simt/arena.cpp

@@ -42,7 +42,7 @@ Loaded loaded_at(std::uintptr_t address) {
       [](dl_phdr_info* info, std::size_t, void* data) {
         auto& s = *static_cast<Search*>(data);
         for (int i = 0; i < info->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& p = info->dlpi_phdr[i];
+          const ElfW(Phdr) & p = info->dlpi_phdr[i];
           const std::uintptr_t begin = info->dlpi_addr + p.p_vaddr;
           if (p.p_type != PT_LOAD || s.address < begin || s.address >= begin + p.p_memsz) continue;
           s.found.offset = s.address - info->dlpi_addr;
@@ -55,13 +55,15 @@ Loaded loaded_at(std::uintptr_t address) {
   if (search.found.path == "/proc/self/exe") {  // a child process would see itself there
     char path[4096];
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
-    if (n > 0 && n < static_cast<ssize_t>(sizeof path)) search.found.path.assign(path, static_cast<std::size_t>(n));
+    if (n > 0 && n < static_cast<ssize_t>(sizeof path))
+      search.found.path.assign(path, static_cast<std::size_t>(n));
   }
   return search.found;
 }
 
 // Runs addr2line; one `file:line` for each offset.
-std::vector<SourceLine> ask_addr2line(const std::string& path, const std::vector<std::uintptr_t>& offsets) {
+std::vector<SourceLine> ask_addr2line(const std::string& path,
+                                      const std::vector<std::uintptr_t>& offsets) {
   std::vector<SourceLine> lines(offsets.size());
   std::vector<std::string> words = {"addr2line", "-e", path};
   for (const std::uintptr_t offset : offsets) {
@@ -79,13 +81,15 @@ std::vector<SourceLine> ask_addr2line(const std::string& path, const std::vector
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  const int spawned = posix_spawnp(&child, "addr2line", &actions, nullptr, arguments.data(), environ);
+  const int spawned =
+      posix_spawnp(&child, "addr2line", &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   std::string output;
   if (spawned == 0) {
     char buffer[4096];
-    for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) output.append(buffer, static_cast<std::size_t>(n));
+    for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;)
+      output.append(buffer, static_cast<std::size_t>(n));
     waitpid(child, nullptr, 0);
   }
   close(ends[0]);
@@ -106,7 +110,7 @@ std::vector<SourceLine> ask_addr2line(const std::string& path, const std::vector
 std::string name_in_file(const Loaded& at) {
   const int file = open(at.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
-  struct stat info {};
+  struct stat info{};
   std::string name;
   if (fstat(file, &info) == 0 && info.st_size > static_cast<off_t>(sizeof(ElfW(Ehdr)))) {
     const auto bytes = static_cast<std::size_t>(info.st_size);
@@ -114,18 +118,23 @@ std::string name_in_file(const Loaded& at) {
     if (mapped != MAP_FAILED) {
       const char* base = static_cast<const char*>(mapped);
       const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(base);
-      const auto inside = [&](std::size_t begin, std::size_t count) { return begin <= bytes && count <= bytes - begin; };
+      const auto inside = [&](std::size_t begin, std::size_t count) {
+        return begin <= bytes && count <= bytes - begin;
+      };
       if (inside(header->e_shoff, header->e_shnum * sizeof(ElfW(Shdr)))) {
         const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(base + header->e_shoff);
         for (int i = 0; i < header->e_shnum && name.empty(); ++i) {
-          const ElfW(Shdr)& table = sections[i];
-          if (table.sh_type != SHT_SYMTAB || table.sh_link >= header->e_shnum || !inside(table.sh_offset, table.sh_size)) continue;
-          const ElfW(Shdr)& strings = sections[table.sh_link];
+          const ElfW(Shdr) & table = sections[i];
+          if (table.sh_type != SHT_SYMTAB || table.sh_link >= header->e_shnum ||
+              !inside(table.sh_offset, table.sh_size))
+            continue;
+          const ElfW(Shdr) & strings = sections[table.sh_link];
           if (!inside(strings.sh_offset, strings.sh_size)) continue;
           const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(base + table.sh_offset);
           for (std::size_t s = 0; s < table.sh_size / sizeof(ElfW(Sym)); ++s) {
-            const ElfW(Sym)& symbol = symbols[s];
-            if ((symbol.st_info & 15) != STT_FUNC || at.offset < symbol.st_value || at.offset >= symbol.st_value + std::max<ElfW(Xword)>(symbol.st_size, 1))
+            const ElfW(Sym) & symbol = symbols[s];
+            if ((symbol.st_info & 15) != STT_FUNC || at.offset < symbol.st_value ||
+                at.offset >= symbol.st_value + std::max<ElfW(Xword)>(symbol.st_size, 1))
               continue;
             if (symbol.st_name < strings.sh_size) name = base + strings.sh_offset + symbol.st_name;
             break;
@@ -139,7 +148,8 @@ std::string name_in_file(const Loaded& at) {
   return name;
 }
 
-// `void a::f<int>(float*, int)` -> `a::f<int>`: without the return type that templates have, and without the parameters.
+// `void a::f<int>(float*, int)` -> `a::f<int>`: without the return type that templates have, and
+// without the parameters.
 std::string without_signature(const std::string& full) {
   int depth = 0;
   std::size_t begin = 0;
@@ -159,7 +169,9 @@ std::string without_signature(const std::string& full) {
 
 }  // namespace
 
-std::string to_string(const SourceLine& where) { return where.file.empty() ? "?" : str(where.file, ":", where.line); }
+std::string to_string(const SourceLine& where) {
+  return where.file.empty() ? "?" : str(where.file, ":", where.line);
+}
 
 std::vector<SourceLine> source_lines(const std::vector<Site>& sites) {
   static std::unordered_map<Site, SourceLine> known;
@@ -172,7 +184,8 @@ std::vector<SourceLine> source_lines(const std::vector<Site>& sites) {
       known[site] = {base_name(file), static_cast<int>(site >> 48 & 0x7fff)};
       continue;
     }
-    const Loaded at = loaded_at(static_cast<std::uintptr_t>(site) - 1);  // the call, not what comes after it
+    // the call, not what comes after it
+    const Loaded at = loaded_at(static_cast<std::uintptr_t>(site) - 1);
     known[site] = {};
     if (at.path.empty()) continue;
     unknown[at.path].first.push_back(site);
@@ -196,7 +209,8 @@ std::string kernel_name(const void* function) {
   if (found != known.end()) return found->second;
   std::string mangled;
   Dl_info info;
-  if (dladdr(function, &info) != 0 && info.dli_sname && info.dli_saddr == function) mangled = info.dli_sname;
+  if (dladdr(function, &info) != 0 && info.dli_sname && info.dli_saddr == function)
+    mangled = info.dli_sname;
   else mangled = name_in_file(loaded_at(reinterpret_cast<std::uintptr_t>(function)));
   std::string name = "kernel";
   if (!mangled.empty()) {

@@ -17,7 +17,8 @@ std::function<void(const std::string&)>& handler() {
 }
 }  // namespace
 
-std::function<void(const std::string&)> set_trace_handler(std::function<void(const std::string&)> f) {
+std::function<void(const std::string&)> set_trace_handler(
+    std::function<void(const std::string&)> f) {
   const std::lock_guard lock(mutex);
   return std::exchange(handler(), std::move(f));
 }
@@ -30,8 +31,9 @@ void trace(const char* format, ...) {
   va_end(arguments);
   const int index = detail::lane_id() | 0;
   const Scheduler* s = Scheduler::running();
-  const std::string line = str("[b", blockIdx.x, ",", blockIdx.y, ",", blockIdx.z, " t", threadIdx.x, ",", threadIdx.y, ",", threadIdx.z, " w",
-                               const_cast<Scheduler*>(s)->current().index / 32, " l", index, "] ", text);
+  const std::string line = str(
+      "[b", blockIdx.x, ",", blockIdx.y, ",", blockIdx.z, " t", threadIdx.x, ",", threadIdx.y, ",",
+      threadIdx.z, " w", const_cast<Scheduler*>(s)->current().index / 32, " l", index, "] ", text);
   const std::lock_guard lock(mutex);
   if (handler()) handler()(line);
   else std::printf("%s\n", line.c_str());

@@ -1,5 +1,6 @@
-// The functions that -fsanitize=thread makes the compiler call before every load and store. We link these in place of the sanitizer's library, and so
-// see every access of a kernel, without a change to its source. Outside kernels they return at once.
+// The functions that -fsanitize=thread makes the compiler call before every load and store. We link
+// these in place of the sanitizer's library, and so see every access of a kernel, without a change
+// to its source. Outside kernels they return at once.
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -13,8 +14,10 @@ using braid::simt::Checker;
 
 constinit std::atomic<bool> instrumented{false};
 
-inline void look(const volatile void* p, std::size_t bytes, Access mode, const void* pc, bool aligned = true) {
-  if (Checker* checker = Checker::active()) checker->access(const_cast<const void*>(p), bytes, mode, braid::simt::site_of(pc), aligned);
+inline void look(const volatile void* p, std::size_t bytes, Access mode, const void* pc,
+                 bool aligned = true) {
+  if (Checker* checker = Checker::active())
+    checker->access(const_cast<const void*>(p), bytes, mode, braid::simt::site_of(pc), aligned);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #pragma once
 #include "simt/mode.hpp"
 
-/// The vector types of CUDA: the toolkit's, or ours of the same names and layouts. Ours may alias other types, because kernels
-/// read four floats as one float4; nvcc gives that freedom silently.
+/// The vector types of CUDA: the toolkit's, or ours of the same names and layouts. Ours may alias
+/// other types, because kernels read four floats as one float4; nvcc gives that freedom silently.
 #if !SIMT_EMULATED
 #include <vector_functions.h>
 #include <vector_types.h>
@@ -13,22 +13,20 @@ struct uint3 {
 };
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
-  constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}  // NOLINT(google-explicit-constructor): as CUDA's
-  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}                                         // NOLINT(google-explicit-constructor)
-  constexpr operator uint3() const { return {x, y, z}; }                                      // NOLINT(google-explicit-constructor)
+  // NOLINT(google-explicit-constructor): as CUDA's
+  constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
+  // NOLINT(google-explicit-constructor)
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  // NOLINT(google-explicit-constructor)
+  constexpr operator uint3() const { return {x, y, z}; }
 };
 
-// SIMT_VECTOR(int, int, 8, 16): int2, int3, int4 and their make_ functions, with the alignments of the first and the last.
+// SIMT_VECTOR(int, int, 8, 16): int2, int3, int4 and their make_ functions, with the alignments of
+// the first and the last.
 #define SIMT_VECTOR(T, name, align2, align4)                            \
-  struct [[gnu::may_alias]] alignas(align2) name##2 {                   \
-    T x, y;                                                             \
-  };                                                                    \
-  struct [[gnu::may_alias]] name##3 {                                   \
-    T x, y, z;                                                          \
-  };                                                                    \
-  struct [[gnu::may_alias]] alignas(align4) name##4 {                   \
-    T x, y, z, w;                                                       \
-  };                                                                    \
+  struct [[gnu::may_alias]] alignas(align2) name##2 { T x, y; };        \
+  struct [[gnu::may_alias]] name##3 { T x, y, z; };                     \
+  struct [[gnu::may_alias]] alignas(align4) name##4 { T x, y, z, w; };  \
   constexpr name##2 make_##name##2(T x, T y) { return {x, y}; }         \
   constexpr name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; } \
   constexpr name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }

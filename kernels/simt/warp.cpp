@@ -10,23 +10,32 @@ namespace braid::simt {
 
 using detail::WarpOp;
 
-WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, std::size_t bytes, Location where) {
+WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, std::size_t bytes,
+                           Location where) {
   Thread& me = *current_;
   const unsigned lane = me.index % 32, w = me.index / 32;
   Warp& warp = warps_[w];
   const unsigned named = mask & warp.lanes;
   if (!(named >> lane & 1))
-    fail(Finding::wrong_mask, where, [&] { return str(name_of(op), ": the calling lane ", lane, " is not in its own mask ", hex(mask), ","); });
+    fail(Finding::wrong_mask, where, [&] {
+      return str(name_of(op), ": the calling lane ", lane, " is not in its own mask ", hex(mask),
+                 ",");
+    });
   mask = named & ~warp.done;  // CUDA asks for all lanes of the mask that have not returned
   WarpGroup* group = nullptr;
   for (WarpGroup* g : warp.entering)
     if (g->named == named) group = g;
   const unsigned here = (group ? group->arrived : 0) | 1u << lane;
   for (const WarpGroup* g : warp.entering)
-    if (g != group && (mask & ~here & g->arrived) && (g->mask & ~g->arrived & here))  // each waits for a lane that waits in the other
+    // each waits for a lane that waits in the other
+    if (g != group && (mask & ~here & g->arrived) && (g->mask & ~g->arrived & here))
       fail(
           Finding::wrong_mask, where,
-          [&] { return str(name_of(op), " with mask ", hex(named), " overlaps the mask ", hex(g->named), " of a ", name_of(g->op), " under way,"); }, g->where);
+          [&] {
+            return str(name_of(op), " with mask ", hex(named), " overlaps the mask ", hex(g->named),
+                       " of a ", name_of(g->op), " under way,");
+          },
+          g->where);
   if (!group) {
     if (free_groups_.empty()) {
       groups_.push_back(std::make_unique<WarpGroup>());
@@ -42,9 +51,14 @@ WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, s
     group->kind = kind;
     group->where = where;
     warp.entering.push_back(group);
-  } else if (group->op != op || group->kind != kind || (op != WarpOp::sync && group->where.line != where.line)) {
+  } else if (group->op != op || group->kind != kind ||
+             (op != WarpOp::sync && group->where.line != where.line)) {
     fail(
-        Finding::divergent_warp, where, [&] { return str(name_of(op), " meets a ", name_of(group->op), " of other lanes of the warp"); }, group->where);
+        Finding::divergent_warp, where,
+        [&] {
+          return str(name_of(op), " meets a ", name_of(group->op), " of other lanes of the warp");
+        },
+        group->where);
   }
   if (bytes != 0) std::memcpy(group->in[lane], in, bytes);
   group->arrived |= 1u << lane;
@@ -65,9 +79,12 @@ void Scheduler::complete(WarpGroup& group, Warp& warp, unsigned w) {
   std::erase(warp.entering, &group);
   group.leaving = std::popcount(group.mask);
   if (group.op == WarpOp::sync && checker_) checker_->warp_barrier(w, group.mask);
-  if ((group.op == WarpOp::mma || group.op == WarpOp::ldmatrix) && group.mask == ~0u) land_group(group);
-  const unsigned me = current_->index / 32 == w && current_->state != State::done ? 1u << current_->index % 32 : 0;
-  for (unsigned others = group.mask & ~me; others != 0; others &= others - 1) make_ready(threads_[32 * w + static_cast<unsigned>(std::countr_zero(others))]);
+  if ((group.op == WarpOp::mma || group.op == WarpOp::ldmatrix) && group.mask == ~0u)
+    land_group(group);
+  const unsigned me =
+      current_->index / 32 == w && current_->state != State::done ? 1u << current_->index % 32 : 0;
+  for (unsigned others = group.mask & ~me; others != 0; others &= others - 1)
+    make_ready(threads_[32 * w + static_cast<unsigned>(std::countr_zero(others))]);
 }
 
 // A lane has returned: nobody waits for it.
@@ -89,7 +106,8 @@ float element(std::uint32_t word, int half, detail::Mma kind) {
   return kind == detail::Mma::bf16 ? detail::bfloat16_value(bits) : detail::half_value(bits);
 }
 
-// in: a0..a3, b0, b1, c0..c3 of each lane; out: d0..d3. The maps are those of the PTX document, see ptx.hpp.
+// in: a0..a3, b0, b1, c0..c3 of each lane; out: d0..d3. The maps are those of the PTX document, see
+// ptx.hpp.
 void multiply_warp(WarpGroup& group) {
   const auto kind = static_cast<detail::Mma>(group.kind);
   const int depth = kind == detail::Mma::tf32 ? 8 : 16;
@@ -115,12 +133,16 @@ void multiply_warp(WarpGroup& group) {
   }
   float d[16][8];
   for (int lane = 0; lane < 32; ++lane)
-    for (int e = 0; e < 4; ++e) d[(lane >> 2) + 8 * (e >> 1)][2 * (lane & 3) + (e & 1)] = std::bit_cast<float>(group.in[lane][6 + e]);
+    for (int e = 0; e < 4; ++e)
+      d[(lane >> 2) + 8 * (e >> 1)][2 * (lane & 3) + (e & 1)] =
+          std::bit_cast<float>(group.in[lane][6 + e]);
   for (int row = 0; row < 16; ++row)
     for (int k = 0; k < depth; ++k)
       for (int col = 0; col < 8; ++col) d[row][col] += a[row][k] * b[k][col];
   for (int lane = 0; lane < 32; ++lane)
-    for (int e = 0; e < 4; ++e) group.out[lane][e] = std::bit_cast<std::uint32_t>(d[(lane >> 2) + 8 * (e >> 1)][2 * (lane & 3) + (e & 1)]);
+    for (int e = 0; e < 4; ++e)
+      group.out[lane][e] =
+          std::bit_cast<std::uint32_t>(d[(lane >> 2) + 8 * (e >> 1)][2 * (lane & 3) + (e & 1)]);
 }
 
 // kind: number of matrices, negative if transposed. in: the row address of each lane.
@@ -131,7 +153,8 @@ void load_warp(WarpGroup& group) {
     for (int i = 0; i < count; ++i) {
       std::uint16_t pair[2];
       for (int h = 0; h < 2; ++h) {
-        const int row = transposed ? (lane & 3) * 2 + h : lane >> 2, column = transposed ? lane >> 2 : (lane & 3) * 2 + h;
+        const int row = transposed ? (lane & 3) * 2 + h : lane >> 2,
+                  column = transposed ? lane >> 2 : (lane & 3) * 2 + h;
         const char* address = nullptr;
         std::memcpy(&address, group.in[8 * i + row], sizeof address);
         std::memcpy(&pair[h], address + 2 * column, 2);
@@ -148,38 +171,54 @@ void Scheduler::land_group(WarpGroup& group) {
 }
 
 void Scheduler::async_copy(const AsyncCopy& copy) {
-  const auto address = reinterpret_cast<std::uintptr_t>(copy.shared) | (copy.bytes != 0 ? reinterpret_cast<std::uintptr_t>(copy.global) : 0);
+  const auto address = reinterpret_cast<std::uintptr_t>(copy.shared) |
+                       (copy.bytes != 0 ? reinterpret_cast<std::uintptr_t>(copy.global) : 0);
   if (address % static_cast<unsigned>(copy.size) != 0)
-    fail(Finding::misaligned, copy.where,
-         [&] { return str("cp.async of ", copy.size, " bytes: expected addresses that are multiples of ", copy.size, ", got others"); });
+    fail(Finding::misaligned, copy.where, [&] {
+      return str("cp.async of ", copy.size, " bytes: expected addresses that are multiples of ",
+                 copy.size, ", got others");
+    });
   if (copy.bytes < 0 || copy.bytes > copy.size)
-    fail(Finding::out_of_bounds, copy.where, [&] { return str("cp.async: expected 0 to ", copy.size, " bytes, got ", copy.bytes); });
-  if (!arena_.holds(copy.shared)) fail(Finding::invalid_address, copy.where, "cp.async: expected a destination in shared memory, got another");
+    fail(Finding::out_of_bounds, copy.where,
+         [&] { return str("cp.async: expected 0 to ", copy.size, " bytes, got ", copy.bytes); });
+  if (!arena_.holds(copy.shared))
+    fail(Finding::invalid_address, copy.where,
+         "cp.async: expected a destination in shared memory, got another");
   if (copy.bytes != 0 && arena_.holds(copy.global))
-    fail(Finding::invalid_address, copy.where, "cp.async: expected a source in global memory, got shared memory");
-  if (checker_) checker_->async_issue(copy.shared, static_cast<std::size_t>(copy.size), copy.global, static_cast<std::size_t>(copy.bytes), copy.where);
+    fail(Finding::invalid_address, copy.where,
+         "cp.async: expected a source in global memory, got shared memory");
+  if (checker_)
+    checker_->async_issue(copy.shared, static_cast<std::size_t>(copy.size), copy.global,
+                          static_cast<std::size_t>(copy.bytes), copy.where);
   if (!config_.late_async) {
     land(copy);
     return;
   }
   current_->copies.push_back(copy);
   current_->copies.back().group = current_->groups;
-  if (checker_ && copy.bytes != 0) std::memcpy(current_->copies.back().source, copy.global, static_cast<std::size_t>(copy.bytes));
+  if (checker_ && copy.bytes != 0)
+    std::memcpy(current_->copies.back().source, copy.global, static_cast<std::size_t>(copy.bytes));
 }
 
 void Scheduler::land(const AsyncCopy& copy) {
-  if (checker_ && config_.late_async && copy.bytes != 0 && std::memcmp(copy.source, copy.global, static_cast<std::size_t>(copy.bytes)) != 0)
-    fail(Finding::race, copy.where, "the source of a cp.async was overwritten before the wait for it; the copy is");
-  if (checker_) checker_->async_land(copy.shared, static_cast<std::size_t>(copy.size), copy.global, static_cast<std::size_t>(copy.bytes), copy.where);
+  if (checker_ && config_.late_async && copy.bytes != 0 &&
+      std::memcmp(copy.source, copy.global, static_cast<std::size_t>(copy.bytes)) != 0)
+    fail(Finding::race, copy.where,
+         "the source of a cp.async was overwritten before the wait for it; the copy is");
+  if (checker_)
+    checker_->async_land(copy.shared, static_cast<std::size_t>(copy.size), copy.global,
+                         static_cast<std::size_t>(copy.bytes), copy.where);
   if (copy.bytes != 0) std::memcpy(copy.shared, copy.global, static_cast<std::size_t>(copy.bytes));
-  std::memset(static_cast<char*>(copy.shared) + copy.bytes, 0, static_cast<std::size_t>(copy.size - copy.bytes));
+  std::memset(static_cast<char*>(copy.shared) + copy.bytes, 0,
+              static_cast<std::size_t>(copy.size - copy.bytes));
 }
 
 // Data arrives here and not before, so a wait that is missing or too weak shows.
 void Scheduler::async_wait(int newest) {
   auto& copies = current_->copies;
   std::size_t landed = 0;
-  while (landed < copies.size() && copies[landed].group < current_->groups - newest) land(copies[landed++]);
+  while (landed < copies.size() && copies[landed].group < current_->groups - newest)
+    land(copies[landed++]);
   copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(landed));
 }
 

@@ -14,17 +14,22 @@ namespace braid::nn::init {
 namespace {
 
 void check(const char* name, const Tensor& t) {
-  if (!is_floating(t.dtype())) throw DTypeError(str(name, ": expected a floating point tensor, got ", t.dtype()));
+  if (!is_floating(t.dtype()))
+    throw DTypeError(str(name, ": expected a floating point tensor, got ", t.dtype()));
 }
 void check_matrix(const char* name, const Tensor& t, bool more) {
   check(name, t);
-  if (t.dim() < 2 || (!more && t.dim() != 2)) throw ShapeError(str(name, ": expected ", more ? "at least " : "", "2 dimensions, got ", t.shape()));
+  if (t.dim() < 2 || (!more && t.dim() != 2))
+    throw ShapeError(
+        str(name, ": expected ", more ? "at least " : "", "2 dimensions, got ", t.shape()));
 }
 void check_finite(const char* name, const char* what, double value) {
-  if (!std::isfinite(value)) throw ArgumentError(str(name, ": expected a finite ", what, ", got ", value));
+  if (!std::isfinite(value))
+    throw ArgumentError(str(name, ": expected a finite ", what, ", got ", value));
 }
 void check_at_least_0(const char* name, const char* what, double value) {
-  if (!(value >= 0 && std::isfinite(value))) throw ArgumentError(str(name, ": expected ", what, " >= 0, got ", value));
+  if (!(value >= 0 && std::isfinite(value)))
+    throw ArgumentError(str(name, ": expected ", what, " >= 0, got ", value));
 }
 
 /// Writes the numbers into t, on its device and in its type.
@@ -35,16 +40,23 @@ const Tensor& write(const Tensor& t, const Tensor& numbers) {
 }
 TensorOptions like(const Tensor& t) { return {.device = t.device(), .dtype = t.dtype()}; }
 
-const Tensor& write_uniform(const Tensor& t, double low, double high) { return write(t, uniform(t.shape(), low, high, like(t))); }
-const Tensor& write_normal(const Tensor& t, double mean, double std) { return write(t, add(mul(randn(t.shape(), like(t)), std), mean)); }
+const Tensor& write_uniform(const Tensor& t, double low, double high) {
+  return write(t, uniform(t.shape(), low, high, like(t)));
+}
+const Tensor& write_normal(const Tensor& t, double mean, double std) {
+  return write(t, add(mul(randn(t.shape(), like(t)), std), mean));
+}
 
-/// x with P(normal < x) = p, for 0 < p < 1: a start from the logistic distribution, then Halley's steps, each of which triples the digits.
+/// x with P(normal < x) = p, for 0 < p < 1: a start from the logistic distribution, then Halley's
+/// steps, each of which triples the digits.
 double normal_quantile(double p) {
   if (p > 0.5) return -normal_quantile(1 - p);  // so that p is exact where it is small
   // log P(x) ≈ -x² / 2 far out, a straight line in the middle.
   double x = p < 0.02 ? -std::sqrt(-2 * std::log(p)) : std::log(p / (1 - p)) / 1.702;
   for (int i = 0; i < 8; ++i) {
-    const double error = 0.5 * std::erfc(-x / std::numbers::sqrt2) - p, density = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi), u = error / density;
+    const double error = 0.5 * std::erfc(-x / std::numbers::sqrt2) - p,
+                 density = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi),
+                 u = error / density;
     const double step = u / (1 + x * u / 2);
     x -= step;
     if (std::abs(step) <= 1e-15 * std::abs(x)) break;
@@ -68,8 +80,9 @@ double kaiming_deviation(const char* name, const Tensor& t, const KaimingOptions
   return calculate_gain(o.nonlinearity, o.a) / std::sqrt(o.mode == Fan::in ? f.in : f.out);
 }
 
-/// The columns of a matrix [length, count], count <= length, stored column after column, made orthogonal and of length 1 in their order (Gram-Schmidt, each twice:
-/// once leaves an error that grows with the condition, the second time one of rounding).
+/// The columns of a matrix [length, count], count <= length, stored column after column, made
+/// orthogonal and of length 1 in their order (Gram-Schmidt, each twice: once leaves an error that
+/// grows with the condition, the second time one of rounding).
 void orthogonalise(std::vector<double>& columns, std::size_t length, std::size_t count) {
   for (std::size_t c = 0; c < count; ++c) {
     double* const column = columns.data() + c * length;
@@ -90,7 +103,8 @@ void orthogonalise(std::vector<double>& columns, std::size_t length, std::size_t
 
 const Tensor& uniform_(const Tensor& t, double low, double high) {
   check("uniform_", t);
-  if (!(low <= high) || !std::isfinite(high - low)) throw ArgumentError(str("uniform_: expected low <= high, got ", low, " and ", high));
+  if (!(low <= high) || !std::isfinite(high - low))
+    throw ArgumentError(str("uniform_: expected low <= high, got ", low, " and ", high));
   return write_uniform(t, low, high);
 }
 
@@ -104,8 +118,10 @@ const Tensor& normal_(const Tensor& t, double mean, double std) {
 const Tensor& trunc_normal_(const Tensor& t, double mean, double std, double low, double high) {
   check("trunc_normal_", t);
   check_finite("trunc_normal_", "mean", mean);
-  if (!(std > 0 && std::isfinite(std))) throw ArgumentError(str("trunc_normal_: expected std > 0, got ", std));
-  if (!(low < high)) throw ArgumentError(str("trunc_normal_: expected low < high, got ", low, " and ", high));
+  if (!(std > 0 && std::isfinite(std)))
+    throw ArgumentError(str("trunc_normal_: expected std > 0, got ", std));
+  if (!(low < high))
+    throw ArgumentError(str("trunc_normal_: expected low < high, got ", low, " and ", high));
   const double first = normal_below((low - mean) / std), last = normal_below((high - mean) / std);
   std::vector<double> numbers = rand(t.shape(), {.dtype = DType::float64}).to_vector<double>();
   for (double& x : numbers) {
@@ -126,29 +142,26 @@ const Tensor& ones_(const Tensor& t) { return constant_(t, 1); }
 
 const Tensor& eye_(const Tensor& t) {
   check_matrix("eye_", t, false);
-  const Tensor rows = arange(t.size(0), {.device = t.device()}).unsqueeze(1), columns = arange(t.size(1), {.device = t.device()});
+  const Tensor rows = arange(t.size(0), {.device = t.device()}).unsqueeze(1),
+               columns = arange(t.size(1), {.device = t.device()});
   return write(t, eq(rows, columns).to(t.dtype()));
 }
 
 double calculate_gain(Nonlinearity nonlinearity, double slope) {
   switch (nonlinearity) {
-    case Nonlinearity::tanh:
-      return 5.0 / 3;
-    case Nonlinearity::relu:
-      return std::numbers::sqrt2;
-    case Nonlinearity::leaky_relu:
-      return std::sqrt(2 / (1 + slope * slope));
-    case Nonlinearity::selu:
-      return 0.75;
+    case Nonlinearity::tanh: return 5.0 / 3;
+    case Nonlinearity::relu: return std::numbers::sqrt2;
+    case Nonlinearity::leaky_relu: return std::sqrt(2 / (1 + slope * slope));
+    case Nonlinearity::selu: return 0.75;
     case Nonlinearity::linear:
-    case Nonlinearity::sigmoid:
-      break;
+    case Nonlinearity::sigmoid: break;
   }
   return 1;
 }
 
 std::pair<std::int64_t, std::int64_t> fan_in_and_out(const Tensor& weight) {
-  if (weight.dim() < 2) throw ShapeError(str("fan_in_and_out: expected at least 2 dimensions, got ", weight.shape()));
+  if (weight.dim() < 2)
+    throw ShapeError(str("fan_in_and_out: expected at least 2 dimensions, got ", weight.shape()));
   std::int64_t kernel = 1;
   for (int d = 2; d < weight.dim(); ++d) kernel *= weight.size(d);
   return {weight.size(1) * kernel, weight.size(0) * kernel};
@@ -167,7 +180,8 @@ const Tensor& xavier_normal_(const Tensor& t, double gain) {
 }
 
 const Tensor& kaiming_uniform_(const Tensor& t, const KaimingOptions& options) {
-  const double deviation = kaiming_deviation("kaiming_uniform_", t, options), bound = t.numel() ? std::sqrt(3.0) * deviation : 0;
+  const double deviation = kaiming_deviation("kaiming_uniform_", t, options),
+               bound = t.numel() ? std::sqrt(3.0) * deviation : 0;
   return write_uniform(t, -bound, bound);
 }
 const Tensor& kaiming_normal_(const Tensor& t, const KaimingOptions& options) {
@@ -181,25 +195,32 @@ const Tensor& orthogonal_(const Tensor& t, double gain) {
   if (t.numel() == 0) return t;
   const std::int64_t rows = t.size(0), columns = t.numel() / rows;
   const bool by_rows = rows <= columns;  // they are stored one after another then
-  const auto count = static_cast<std::size_t>(by_rows ? rows : columns), length = static_cast<std::size_t>(by_rows ? columns : rows);
+  const auto count = static_cast<std::size_t>(by_rows ? rows : columns),
+             length = static_cast<std::size_t>(by_rows ? columns : rows);
   std::vector<double> numbers = randn({t.numel()}, {.dtype = DType::float64}).to_vector<double>();
   orthogonalise(numbers, length, count);
   for (double& x : numbers) x *= gain;
-  const Tensor made = tensor(numbers).reshape({static_cast<std::int64_t>(count), static_cast<std::int64_t>(length)});
+  const Tensor made = tensor(numbers).reshape(
+      {static_cast<std::int64_t>(count), static_cast<std::int64_t>(length)});
   return write(t, (by_rows ? made : made.t()).reshape(t.shape()));
 }
 
 const Tensor& sparse_(const Tensor& t, double sparsity, double std) {
   check_matrix("sparse_", t, false);
-  if (!(sparsity >= 0 && sparsity <= 1)) throw ArgumentError(str("sparse_: expected 0 <= sparsity <= 1, got ", sparsity));
+  if (!(sparsity >= 0 && sparsity <= 1))
+    throw ArgumentError(str("sparse_: expected 0 <= sparsity <= 1, got ", sparsity));
   check_at_least_0("sparse_", "std", std);
-  const std::int64_t rows = t.size(0), columns = t.size(1), empty = static_cast<std::int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
+  const std::int64_t rows = t.size(0), columns = t.size(1),
+                     empty =
+                         static_cast<std::int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
   std::vector<double> kept(static_cast<std::size_t>(rows * columns), 1);
   for (std::int64_t c = 0; c < columns; ++c) {
     const std::vector<std::int64_t> order = randperm(rows).to_vector<std::int64_t>();
-    for (std::int64_t i = 0; i < empty; ++i) kept[static_cast<std::size_t>(order[static_cast<std::size_t>(i)] * columns + c)] = 0;
+    for (std::int64_t i = 0; i < empty; ++i)
+      kept[static_cast<std::size_t>(order[static_cast<std::size_t>(i)] * columns + c)] = 0;
   }
-  return write(t, mul(randn(t.shape(), like(t)), std) * tensor(kept).reshape(t.shape()).to(t.device(), t.dtype()));
+  return write(t, mul(randn(t.shape(), like(t)), std) *
+                      tensor(kept).reshape(t.shape()).to(t.device(), t.dtype()));
 }
 
 }  // namespace braid::nn::init

@@ -10,12 +10,16 @@ namespace braid::nn {
 
 namespace {
 
-/// As Python writes a float: the shortest text that reads back as the number, with ".0" where it would look whole; 16 digits before the point at most.
+/// As Python writes a float: the shortest text that reads back as the number, with ".0" where it
+/// would look whole; 16 digits before the point at most.
 std::string number(double x) {
   char text[32];
   const double size = x < 0 ? -x : x;
   const bool scientific = size != 0 && (size < 1e-4 || size >= 1e16);
-  const auto end = std::to_chars(text, text + sizeof text, x, scientific ? std::chars_format::scientific : std::chars_format::fixed).ptr;
+  const auto end =
+      std::to_chars(text, text + sizeof text, x,
+                    scientific ? std::chars_format::scientific : std::chars_format::fixed)
+          .ptr;
   std::string out(text, end);
   return out.find_first_of(".eni") == std::string::npos ? out + ".0" : out;
 }
@@ -26,13 +30,17 @@ Tensor ReLU::operator()(const Tensor& x) const { return relu(x); }
 Tensor Tanh::operator()(const Tensor& x) const { return tanh(x); }
 Tensor Sigmoid::operator()(const Tensor& x) const { return sigmoid(x); }
 GELU::GELU(std::string how) : approximate(std::move(how)) {
-  if (approximate != "none" && approximate != "tanh") throw ArgumentError(str("GELU: expected approximate \"none\" or \"tanh\", got \"", approximate, '"'));
+  if (approximate != "none" && approximate != "tanh")
+    throw ArgumentError(
+        str("GELU: expected approximate \"none\" or \"tanh\", got \"", approximate, '"'));
 }
 Tensor GELU::operator()(const Tensor& x) const { return gelu(x, approximate); }
 std::string GELU::extra() const { return str("approximate='", approximate, "'"); }
 Tensor SiLU::operator()(const Tensor& x) const { return silu(x); }
 Tensor Softplus::operator()(const Tensor& x) const { return softplus(x, beta, threshold); }
-std::string Softplus::extra() const { return str("beta=", number(beta), ", threshold=", number(threshold)); }
+std::string Softplus::extra() const {
+  return str("beta=", number(beta), ", threshold=", number(threshold));
+}
 Tensor ELU::operator()(const Tensor& x) const { return elu(x, alpha); }
 std::string ELU::extra() const { return str("alpha=", number(alpha)); }
 Tensor CELU::operator()(const Tensor& x) const { return celu(x, alpha); }
@@ -41,10 +49,13 @@ Tensor SELU::operator()(const Tensor& x) const { return selu(x); }
 Tensor LeakyReLU::operator()(const Tensor& x) const { return leaky_relu(x, negative_slope); }
 std::string LeakyReLU::extra() const { return str("negative_slope=", number(negative_slope)); }
 Hardtanh::Hardtanh(double low, double high) : min_val(low), max_val(high) {
-  if (!(low < high)) throw ArgumentError(str("Hardtanh: expected min_val < max_val, got ", low, " and ", high));
+  if (!(low < high))
+    throw ArgumentError(str("Hardtanh: expected min_val < max_val, got ", low, " and ", high));
 }
 Tensor Hardtanh::operator()(const Tensor& x) const { return hardtanh(x, min_val, max_val); }
-std::string Hardtanh::extra() const { return str("min_val=", number(min_val), ", max_val=", number(max_val)); }
+std::string Hardtanh::extra() const {
+  return str("min_val=", number(min_val), ", max_val=", number(max_val));
+}
 Tensor ReLU6::operator()(const Tensor& x) const { return relu6(x); }
 Tensor Hardsigmoid::operator()(const Tensor& x) const { return hardsigmoid(x); }
 Tensor Hardswish::operator()(const Tensor& x) const { return hardswish(x); }

@@ -9,32 +9,43 @@
 namespace braid::nn {
 namespace {
 
-void check(const char* layer, std::int64_t in, std::int64_t out, Size2 kernel, std::int64_t groups) {
+void check(const char* layer, std::int64_t in, std::int64_t out, Size2 kernel,
+           std::int64_t groups) {
   if (in < 1) throw ArgumentError(str(layer, ": expected in_channels >= 1, got ", in));
   if (out < 1) throw ArgumentError(str(layer, ": expected out_channels >= 1, got ", out));
   for (const std::int64_t k : {kernel.height, kernel.width})
     if (k < 1) throw ArgumentError(str(layer, ": expected kernel_size >= 1, got ", k));
   if (groups < 1) throw ArgumentError(str(layer, ": expected groups >= 1, got ", groups));
-  if (in % groups != 0) throw ArgumentError(str(layer, ": expected groups to divide in_channels ", in, ", got ", groups));
-  if (out % groups != 0) throw ArgumentError(str(layer, ": expected groups to divide out_channels ", out, ", got ", groups));
+  if (in % groups != 0)
+    throw ArgumentError(
+        str(layer, ": expected groups to divide in_channels ", in, ", got ", groups));
+  if (out % groups != 0)
+    throw ArgumentError(
+        str(layer, ": expected groups to divide out_channels ", out, ", got ", groups));
 }
 
-/// PyTorch's kaiming_uniform with a = √5 is [-1/√f, 1/√f), f the numbers of the weight below its first dim; the bias begins in the same range.
+/// PyTorch's kaiming_uniform with a = √5 is [-1/√f, 1/√f), f the numbers of the weight below its
+/// first dim; the bias begins in the same range.
 template <class Options>
-void start(Parameter& weight, Parameter& bias, const Shape& shape, std::int64_t out, const Options& o) {
+void start(Parameter& weight, Parameter& bias, const Shape& shape, std::int64_t out,
+           const Options& o) {
   const double bound = 1 / std::sqrt(static_cast<double>(shape.numel() / shape[0]));
   const TensorOptions made{.device = o.device, .dtype = o.dtype};
   weight = Parameter(uniform(shape, -bound, bound, made));
   if (o.bias) bias = Parameter(uniform({out}, -bound, bound, made));
 }
 
-std::string padding_of(const ConvPadding& p, bool image) { return p.same ? "same" : image ? tuple(p.size) : tuple(p.size.width); }
+std::string padding_of(const ConvPadding& p, bool image) {
+  return p.same ? "same" : image ? tuple(p.size) : tuple(p.size.width);
+}
 
 /// `1, 32, kernel_size=(3, 3), stride=(1, 1)`, then what is not as usual.
 template <class S>
-std::string described(std::int64_t in, std::int64_t out, S kernel, S stride, const std::string& padding, S output_padding, S dilation, std::int64_t groups,
+std::string described(std::int64_t in, std::int64_t out, S kernel, S stride,
+                      const std::string& padding, S output_padding, S dilation, std::int64_t groups,
                       bool bias) {
-  std::string text = str(in, ", ", out, ", kernel_size=", tuple(kernel), ", stride=", tuple(stride));
+  std::string text =
+      str(in, ", ", out, ", kernel_size=", tuple(kernel), ", stride=", tuple(stride));
   if (padding != tuple(S(0))) text += ", padding=" + padding;
   if (dilation != S(1)) text += ", dilation=" + tuple(dilation);
   if (output_padding != S(0)) text += ", output_padding=" + tuple(output_padding);
@@ -45,19 +56,24 @@ std::string described(std::int64_t in, std::int64_t out, S kernel, S stride, con
 
 }  // namespace
 
-Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size, const Conv2dOptions& o)
+Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
+               const Conv2dOptions& o)
     : options{o.stride, o.padding, o.dilation, o.groups} {
   check("Conv2d", in_channels, out_channels, kernel_size, o.groups);
-  start(weight, bias, {out_channels, in_channels / o.groups, kernel_size.height, kernel_size.width}, out_channels, o);
+  start(weight, bias, {out_channels, in_channels / o.groups, kernel_size.height, kernel_size.width},
+        out_channels, o);
 }
 Tensor Conv2d::operator()(const Tensor& x) const { return conv2d(x, weight, bias, options); }
 std::string Conv2d::extra() const {
   if (!weight.defined()) return "moved from";
-  return described(weight.size(1) * options.groups, weight.size(0), Size2(weight.size(2), weight.size(3)), options.stride, padding_of(options.padding, true),
-                   Size2(0), options.dilation, options.groups, bias.defined());
+  return described(weight.size(1) * options.groups, weight.size(0),
+                   Size2(weight.size(2), weight.size(3)), options.stride,
+                   padding_of(options.padding, true), Size2(0), options.dilation, options.groups,
+                   bias.defined());
 }
 
-Conv1d::Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size, const Conv1dOptions& o)
+Conv1d::Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size,
+               const Conv1dOptions& o)
     : options{o.stride, o.padding, o.dilation, o.groups} {
   check("Conv1d", in_channels, out_channels, kernel_size, o.groups);
   start(weight, bias, {out_channels, in_channels / o.groups, kernel_size}, out_channels, o);
@@ -65,32 +81,42 @@ Conv1d::Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t
 Tensor Conv1d::operator()(const Tensor& x) const { return conv1d(x, weight, bias, options); }
 std::string Conv1d::extra() const {
   if (!weight.defined()) return "moved from";
-  return described(weight.size(1) * options.groups, weight.size(0), weight.size(2), options.stride, padding_of(options.padding, false), std::int64_t{0},
-                   options.dilation, options.groups, bias.defined());
+  return described(weight.size(1) * options.groups, weight.size(0), weight.size(2), options.stride,
+                   padding_of(options.padding, false), std::int64_t{0}, options.dilation,
+                   options.groups, bias.defined());
 }
 
-ConvTranspose2d::ConvTranspose2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size, const ConvTranspose2dOptions& o)
+ConvTranspose2d::ConvTranspose2d(std::int64_t in_channels, std::int64_t out_channels,
+                                 Size2 kernel_size, const ConvTranspose2dOptions& o)
     : options{o.stride, o.padding, o.output_padding, o.groups, o.dilation} {
   check("ConvTranspose2d", in_channels, out_channels, kernel_size, o.groups);
-  start(weight, bias, {in_channels, out_channels / o.groups, kernel_size.height, kernel_size.width}, out_channels, o);
+  start(weight, bias, {in_channels, out_channels / o.groups, kernel_size.height, kernel_size.width},
+        out_channels, o);
 }
-Tensor ConvTranspose2d::operator()(const Tensor& x) const { return conv_transpose2d(x, weight, bias, options); }
+Tensor ConvTranspose2d::operator()(const Tensor& x) const {
+  return conv_transpose2d(x, weight, bias, options);
+}
 std::string ConvTranspose2d::extra() const {
   if (!weight.defined()) return "moved from";
-  return described(weight.size(0), weight.size(1) * options.groups, Size2(weight.size(2), weight.size(3)), options.stride, tuple(options.padding),
+  return described(weight.size(0), weight.size(1) * options.groups,
+                   Size2(weight.size(2), weight.size(3)), options.stride, tuple(options.padding),
                    options.output_padding, options.dilation, options.groups, bias.defined());
 }
 
-ConvTranspose1d::ConvTranspose1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size, const ConvTranspose1dOptions& o)
+ConvTranspose1d::ConvTranspose1d(std::int64_t in_channels, std::int64_t out_channels,
+                                 std::int64_t kernel_size, const ConvTranspose1dOptions& o)
     : options{o.stride, o.padding, o.output_padding, o.groups, o.dilation} {
   check("ConvTranspose1d", in_channels, out_channels, kernel_size, o.groups);
   start(weight, bias, {in_channels, out_channels / o.groups, kernel_size}, out_channels, o);
 }
-Tensor ConvTranspose1d::operator()(const Tensor& x) const { return conv_transpose1d(x, weight, bias, options); }
+Tensor ConvTranspose1d::operator()(const Tensor& x) const {
+  return conv_transpose1d(x, weight, bias, options);
+}
 std::string ConvTranspose1d::extra() const {
   if (!weight.defined()) return "moved from";
-  return described(weight.size(0), weight.size(1) * options.groups, weight.size(2), options.stride, tuple(options.padding), options.output_padding,
-                   options.dilation, options.groups, bias.defined());
+  return described(weight.size(0), weight.size(1) * options.groups, weight.size(2), options.stride,
+                   tuple(options.padding), options.output_padding, options.dilation, options.groups,
+                   bias.defined());
 }
 
 }  // namespace braid::nn

@@ -10,7 +10,8 @@ Embedding::Embedding(std::int64_t count, std::int64_t width, const EmbeddingOpti
   if (count < 0) throw ArgumentError(str("Embedding: expected count >= 0, got ", count));
   if (width < 0) throw ArgumentError(str("Embedding: expected width >= 0, got ", width));
   if (options.padding_idx && (*options.padding_idx < -count || *options.padding_idx >= count))
-    throw IndexError(str("Embedding: expected padding_idx in [", -count, ", ", count, "), got ", *options.padding_idx));
+    throw IndexError(str("Embedding: expected padding_idx in [", -count, ", ", count, "), got ",
+                         *options.padding_idx));
   weight = Parameter(randn({count, width}, {.device = options.device, .dtype = options.dtype}));
   if (!options.padding_idx) return;
   padding_idx = *options.padding_idx < 0 ? *options.padding_idx + count : *options.padding_idx;
@@ -18,11 +19,14 @@ Embedding::Embedding(std::int64_t count, std::int64_t width, const EmbeddingOpti
   weight[*padding_idx].zero_();
 }
 
-Tensor Embedding::operator()(const Tensor& indices) const { return embedding(weight, indices, padding_idx); }
+Tensor Embedding::operator()(const Tensor& indices) const {
+  return embedding(weight, indices, padding_idx);
+}
 
 std::string Embedding::extra() const {
   if (!weight.defined()) return "moved from";
-  return str(weight.size(0), ", ", weight.size(1)) + (padding_idx ? str(", padding_idx=", *padding_idx) : std::string());
+  return str(weight.size(0), ", ", weight.size(1)) +
+         (padding_idx ? str(", padding_idx=", *padding_idx) : std::string());
 }
 
 }  // namespace braid::nn

@@ -8,8 +8,10 @@
 namespace braid::nn {
 
 Linear::Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options) {
-  if (in_features < 0) throw ArgumentError(str("Linear: expected in_features >= 0, got ", in_features));
-  if (out_features < 0) throw ArgumentError(str("Linear: expected out_features >= 0, got ", out_features));
+  if (in_features < 0)
+    throw ArgumentError(str("Linear: expected in_features >= 0, got ", in_features));
+  if (out_features < 0)
+    throw ArgumentError(str("Linear: expected out_features >= 0, got ", out_features));
   // PyTorch's kaiming_uniform with a = √5: √(6 / ((1 + a²) in)) = 1/√in.
   const double bound = in_features > 0 ? 1 / std::sqrt(static_cast<double>(in_features)) : 0;
   const TensorOptions made{.device = options.device, .dtype = options.dtype};
@@ -21,7 +23,8 @@ Tensor Linear::operator()(const Tensor& x) const { return linear(x, weight, bias
 
 std::string Linear::extra() const {
   if (!weight.defined()) return "moved from";
-  return str("in_features=", weight.size(1), ", out_features=", weight.size(0), ", bias=", bias.defined() ? "true" : "false");
+  return str("in_features=", weight.size(1), ", out_features=", weight.size(0),
+             ", bias=", bias.defined() ? "true" : "false");
 }
 
 }  // namespace braid::nn

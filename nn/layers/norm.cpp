@@ -16,45 +16,61 @@ std::string tuple_of(const Shape& shape) {
   return text + (shape.rank() == 1 ? ",)" : ")");
 }
 void check_sizes(const char* name, const Shape& shape) {
-  if (shape.rank() == 0) throw ShapeError(str(name, ": expected a normalized_shape of at least one dim, got []"));
+  if (shape.rank() == 0)
+    throw ShapeError(str(name, ": expected a normalized_shape of at least one dim, got []"));
   for (int d = 0; d < shape.rank(); ++d)
     if (shape[d] < 0) throw ArgumentError(str(name, ": expected sizes >= 0, got ", shape));
 }
 
 }  // namespace
 
-LayerNorm::LayerNorm(const Shape& over, const LayerNormOptions& options) : normalized_shape(over), eps(options.eps) {
+LayerNorm::LayerNorm(const Shape& over, const LayerNormOptions& options)
+    : normalized_shape(over), eps(options.eps) {
   check_sizes("LayerNorm", over);
   const TensorOptions made{.device = options.device, .dtype = options.dtype};
   if (options.elementwise_affine) weight = Parameter(ones(over, made));
   if (options.elementwise_affine && options.bias) bias = Parameter(zeros(over, made));
 }
-Tensor LayerNorm::operator()(const Tensor& x) const { return layer_norm(x, normalized_shape, weight, bias, eps); }
-std::string LayerNorm::extra() const { return str(tuple_of(normalized_shape), ", eps=", eps, ", elementwise_affine=", yes_no(weight.defined())); }
-
-RMSNorm::RMSNorm(const Shape& over, const RMSNormOptions& options) : normalized_shape(over), eps(options.eps) {
-  check_sizes("RMSNorm", over);
-  if (options.elementwise_affine) weight = Parameter(ones(over, {.device = options.device, .dtype = options.dtype}));
+Tensor LayerNorm::operator()(const Tensor& x) const {
+  return layer_norm(x, normalized_shape, weight, bias, eps);
 }
-Tensor RMSNorm::operator()(const Tensor& x) const { return rms_norm(x, normalized_shape, weight, eps); }
+std::string LayerNorm::extra() const {
+  return str(tuple_of(normalized_shape), ", eps=", eps,
+             ", elementwise_affine=", yes_no(weight.defined()));
+}
+
+RMSNorm::RMSNorm(const Shape& over, const RMSNormOptions& options)
+    : normalized_shape(over), eps(options.eps) {
+  check_sizes("RMSNorm", over);
+  if (options.elementwise_affine)
+    weight = Parameter(ones(over, {.device = options.device, .dtype = options.dtype}));
+}
+Tensor RMSNorm::operator()(const Tensor& x) const {
+  return rms_norm(x, normalized_shape, weight, eps);
+}
 std::string RMSNorm::extra() const {
-  return str(tuple_of(normalized_shape), ", eps=", eps ? str(*eps) : std::string("none"), ", elementwise_affine=", yes_no(weight.defined()));
+  return str(tuple_of(normalized_shape), ", eps=", eps ? str(*eps) : std::string("none"),
+             ", elementwise_affine=", yes_no(weight.defined()));
 }
 
 GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormOptions& options)
     : num_groups(groups), num_channels(channels), eps(options.eps) {
   if (groups < 1 || channels < 0 || channels % groups != 0)
-    throw ArgumentError(str("GroupNorm: expected num_groups >= 1 that divides num_channels, got ", groups, " and ", channels));
+    throw ArgumentError(str("GroupNorm: expected num_groups >= 1 that divides num_channels, got ",
+                            groups, " and ", channels));
   const TensorOptions made{.device = options.device, .dtype = options.dtype};
   if (!options.affine) return;
   weight = Parameter(ones({channels}, made));
   bias = Parameter(zeros({channels}, made));
 }
 Tensor GroupNorm::operator()(const Tensor& x) const {
-  if (x.dim() > 1 && x.size(1) != num_channels) throw ShapeError(str("GroupNorm: expected x [n, ", num_channels, ", ..], got ", x.shape()));
+  if (x.dim() > 1 && x.size(1) != num_channels)
+    throw ShapeError(str("GroupNorm: expected x [n, ", num_channels, ", ..], got ", x.shape()));
   return group_norm(x, num_groups, weight, bias, eps);
 }
-std::string GroupNorm::extra() const { return str(num_groups, ", ", num_channels, ", eps=", eps, ", affine=", yes_no(weight.defined())); }
+std::string GroupNorm::extra() const {
+  return str(num_groups, ", ", num_channels, ", eps=", eps, ", affine=", yes_no(weight.defined()));
+}
 
 namespace detail {
 
@@ -74,14 +90,18 @@ BatchNorm::BatchNorm(const char* name, std::int64_t features, const BatchNormOpt
 
 Tensor BatchNorm::apply(const char* name, const Tensor& x, int rank, int other_rank) const {
   if ((x.dim() != rank && x.dim() != other_rank) || x.size(1) != num_features)
-    throw ShapeError(str(name, ": expected x of rank ", rank, rank == other_rank ? std::string() : str(" or ", other_rank), " with ", num_features,
-                         " features in dim 1, got ", x.shape()));
-  if (const ReplicaGroup* const group = replica_group(); group && group->shards()) return apply_synchronised(name, x);
+    throw ShapeError(str(name, ": expected x of rank ", rank,
+                         rank == other_rank ? std::string() : str(" or ", other_rank), " with ",
+                         num_features, " features in dim 1, got ", x.shape()));
+  if (const ReplicaGroup* const group = replica_group(); group && group->shards())
+    return apply_synchronised(name, x);
   const RunningStatistics running{running_mean, running_var, num_batches_tracked, momentum};
   return batch_norm(x, running, weight, bias, training || !running_mean.defined(), eps);
 }
 std::string BatchNorm::extra() const {
-  return str(num_features, ", eps=", eps, ", momentum=", momentum ? str(*momentum) : std::string("none"), ", affine=", yes_no(weight.defined()),
+  return str(num_features, ", eps=", eps,
+             ", momentum=", momentum ? str(*momentum) : std::string("none"),
+             ", affine=", yes_no(weight.defined()),
              ", track_running_stats=", yes_no(running_mean.defined()));
 }
 

@@ -15,12 +15,9 @@ std::string decimal(double v) { return v == std::floor(v) ? str(v, ".0") : str(v
 
 std::string name_of(Interpolation mode) {
   switch (mode) {
-    case Interpolation::nearest:
-      return "'nearest'";
-    case Interpolation::linear:
-      return "'linear'";
-    default:
-      return "'bilinear'";
+    case Interpolation::nearest: return "'nearest'";
+    case Interpolation::linear: return "'linear'";
+    default: return "'bilinear'";
   }
 }
 
@@ -28,42 +25,59 @@ std::string name_of(Interpolation mode) {
 
 Tensor MaxPool2d::operator()(const Tensor& x) const { return max_pool2d(x, kernel_size, options); }
 std::string MaxPool2d::extra() const {
-  return str("kernel_size=", short_tuple(kernel_size), ", stride=", short_tuple(options.stride.value_or(kernel_size)),
-             ", padding=", short_tuple(options.padding), ", dilation=", short_tuple(options.dilation), ", ceil_mode=", word(options.ceil_mode));
+  return str("kernel_size=", short_tuple(kernel_size),
+             ", stride=", short_tuple(options.stride.value_or(kernel_size)),
+             ", padding=", short_tuple(options.padding),
+             ", dilation=", short_tuple(options.dilation), ", ceil_mode=", word(options.ceil_mode));
 }
 
 Tensor MaxPool1d::operator()(const Tensor& x) const { return max_pool1d(x, kernel_size, options); }
 std::string MaxPool1d::extra() const {
-  return str("kernel_size=", kernel_size, ", stride=", options.stride.value_or(kernel_size), ", padding=", options.padding, ", dilation=", options.dilation,
+  return str("kernel_size=", kernel_size, ", stride=", options.stride.value_or(kernel_size),
+             ", padding=", options.padding, ", dilation=", options.dilation,
              ", ceil_mode=", word(options.ceil_mode));
 }
 
 Tensor AvgPool2d::operator()(const Tensor& x) const { return avg_pool2d(x, kernel_size, options); }
 std::string AvgPool2d::extra() const {
-  return str("kernel_size=", short_tuple(kernel_size), ", stride=", short_tuple(options.stride.value_or(kernel_size)),
+  return str("kernel_size=", short_tuple(kernel_size),
+             ", stride=", short_tuple(options.stride.value_or(kernel_size)),
              ", padding=", short_tuple(options.padding));
 }
 
 Tensor AvgPool1d::operator()(const Tensor& x) const { return avg_pool1d(x, kernel_size, options); }
 std::string AvgPool1d::extra() const {
-  return str("kernel_size=", tuple(kernel_size), ", stride=", tuple(options.stride.value_or(kernel_size)), ", padding=", tuple(options.padding));
+  return str("kernel_size=", tuple(kernel_size),
+             ", stride=", tuple(options.stride.value_or(kernel_size)),
+             ", padding=", tuple(options.padding));
 }
 
-Tensor AdaptiveAvgPool2d::operator()(const Tensor& x) const { return adaptive_avg_pool2d(x, output_size); }
-std::string AdaptiveAvgPool2d::extra() const { return str("output_size=", short_tuple(output_size)); }
+Tensor AdaptiveAvgPool2d::operator()(const Tensor& x) const {
+  return adaptive_avg_pool2d(x, output_size);
+}
+std::string AdaptiveAvgPool2d::extra() const {
+  return str("output_size=", short_tuple(output_size));
+}
 
-Tensor AdaptiveAvgPool1d::operator()(const Tensor& x) const { return adaptive_avg_pool1d(x, output_size); }
+Tensor AdaptiveAvgPool1d::operator()(const Tensor& x) const {
+  return adaptive_avg_pool1d(x, output_size);
+}
 std::string AdaptiveAvgPool1d::extra() const { return str("output_size=", output_size); }
 
-Tensor AdaptiveMaxPool2d::operator()(const Tensor& x) const { return adaptive_max_pool2d(x, output_size); }
-std::string AdaptiveMaxPool2d::extra() const { return str("output_size=", short_tuple(output_size)); }
+Tensor AdaptiveMaxPool2d::operator()(const Tensor& x) const {
+  return adaptive_max_pool2d(x, output_size);
+}
+std::string AdaptiveMaxPool2d::extra() const {
+  return str("output_size=", short_tuple(output_size));
+}
 
 Tensor Upsample::operator()(const Tensor& x) const { return interpolate(x, options); }
 std::string Upsample::extra() const {
   std::string text;
   if (options.scale_factor) {
     const auto [h, w] = *options.scale_factor;
-    text = h == w ? "scale_factor=" + decimal(h) : str("scale_factor=(", decimal(h), ", ", decimal(w), ')');
+    text = h == w ? "scale_factor=" + decimal(h)
+                  : str("scale_factor=(", decimal(h), ", ", decimal(w), ')');
   } else if (options.size) {
     text = "size=" + short_tuple(*options.size);
   }

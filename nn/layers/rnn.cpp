@@ -11,11 +11,16 @@ namespace braid::nn {
 namespace {
 
 /// A layer and direction in the names of its parameters: `_l0`, `_l0_reverse`.
-std::string suffix(std::int64_t layer, bool reverse) { return str("_l", layer, reverse ? "_reverse" : ""); }
+std::string suffix(std::int64_t layer, bool reverse) {
+  return str("_l", layer, reverse ? "_reverse" : "");
+}
 
-LstmResult step_through(RnnKind kind, const Tensor& x, const Tensor& h, const Tensor& c, const RnnWeights& w, const RnnOptions& options) {
+LstmResult step_through(RnnKind kind, const Tensor& x, const Tensor& h, const Tensor& c,
+                        const RnnWeights& w, const RnnOptions& options) {
   if (kind == RnnKind::lstm) return lstm(x, h, c, w, options);
-  const RnnResult y = kind == RnnKind::gru ? gru(x, h, w, options) : kind == RnnKind::tanh ? rnn_tanh(x, h, w, options) : rnn_relu(x, h, w, options);
+  const RnnResult y = kind == RnnKind::gru    ? gru(x, h, w, options)
+                      : kind == RnnKind::tanh ? rnn_tanh(x, h, w, options)
+                                              : rnn_relu(x, h, w, options);
   return {y.output, y.h_n, {}};
 }
 
@@ -23,7 +28,8 @@ RnnKind kind_of(Nonlinearity f) { return f == Nonlinearity::tanh ? RnnKind::tanh
 
 }  // namespace
 
-Recurrent::Recurrent(const char* name, RnnKind k, std::int64_t input, std::int64_t hidden, const LSTMOptions& options)
+Recurrent::Recurrent(const char* name, RnnKind k, std::int64_t input, std::int64_t hidden,
+                     const LSTMOptions& options)
     : input_size(input),
       hidden_size(hidden),
       num_layers(options.num_layers),
@@ -34,15 +40,19 @@ Recurrent::Recurrent(const char* name, RnnKind k, std::int64_t input, std::int64
       kind(k) {
   if (input < 0) throw ArgumentError(str(name, ": expected input_size >= 0, got ", input));
   if (hidden < 1) throw ArgumentError(str(name, ": expected hidden_size >= 1, got ", hidden));
-  if (num_layers < 1) throw ArgumentError(str(name, ": expected num_layers >= 1, got ", num_layers));
-  if (!(dropout >= 0 && dropout <= 1)) throw ArgumentError(str(name, ": expected dropout in [0, 1], got ", dropout));
+  if (num_layers < 1)
+    throw ArgumentError(str(name, ": expected num_layers >= 1, got ", num_layers));
+  if (!(dropout >= 0 && dropout <= 1))
+    throw ArgumentError(str(name, ": expected dropout in [0, 1], got ", dropout));
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));
   const TensorOptions made{.device = options.device, .dtype = options.dtype};
   const std::int64_t directions = bidirectional ? 2 : 1, width = gates_of(kind) * hidden;
   for (std::int64_t layer = 0; layer < num_layers; ++layer)
     for (std::int64_t direction = 0; direction < directions; ++direction) {
       const std::string end = suffix(layer, direction == 1);
-      weights.insert("weight_ih" + end, Parameter(uniform({width, layer == 0 ? input : hidden * directions}, -bound, bound, made)));
+      weights.insert("weight_ih" + end,
+                     Parameter(uniform({width, layer == 0 ? input : hidden * directions}, -bound,
+                                       bound, made)));
       weights.insert("weight_hh" + end, Parameter(uniform({width, hidden}, -bound, bound, made)));
       if (!bias) continue;
       weights.insert("bias_ih" + end, Parameter(uniform({width}, -bound, bound, made)));
@@ -61,18 +71,21 @@ std::string Recurrent::extra() const {
   return text;
 }
 
-LSTMOutput Recurrent::run(const char* name, const Tensor& x, const Tensor& h, const Tensor& c, const Tensor& lengths) const {
+LSTMOutput Recurrent::run(const char* name, const Tensor& x, const Tensor& h, const Tensor& c,
+                          const Tensor& lengths) const {
   const bool one = x.dim() == 2;  // sequence, without a batch
   if ((!one && x.dim() != 3) || x.shape().back() != input_size)
-    throw ShapeError(
-        str(name, ": expected x [", batch_first ? "batch, steps, " : "steps, batch, ", input_size, "] or [steps, ", input_size, "], got ", x.shape()));
+    throw ShapeError(str(name, ": expected x [", batch_first ? "batch, steps, " : "steps, batch, ",
+                         input_size, "] or [steps, ", input_size, "], got ", x.shape()));
   Tensor input = one ? x.unsqueeze(1) : batch_first ? x.transpose(0, 1) : x;
   const std::int64_t directions = bidirectional ? 2 : 1;
   const Shape whole{num_layers * directions, input.shape()[1], hidden_size};
   const auto state = [&](const char* what, const Tensor& given) {
     if (!given.defined()) return zeros(whole, {.device = x.device(), .dtype = x.dtype()});
     const Shape expected = one ? Shape{whole[0], hidden_size} : whole;
-    if (given.shape() != expected) throw ShapeError(str(name, ": expected ", what, " ", expected, " for x ", x.shape(), ", got ", given.shape()));
+    if (given.shape() != expected)
+      throw ShapeError(str(name, ": expected ", what, " ", expected, " for x ", x.shape(), ", got ",
+                           given.shape()));
     return one ? given.unsqueeze(1) : given;
   };
   const Tensor h_0 = state("h", h), c_0 = kind == RnnKind::lstm ? state("c", c) : Tensor();
@@ -81,10 +94,15 @@ LSTMOutput Recurrent::run(const char* name, const Tensor& x, const Tensor& h, co
     std::vector<Tensor> outputs;
     for (std::int64_t direction = 0; direction < directions; ++direction) {
       const std::string end = suffix(layer, direction == 1);
-      const auto bias_of = [&](const char* which) { return bias ? Tensor(weights.at(which + end)) : Tensor(); };
-      const RnnWeights w{weights.at("weight_ih" + end), weights.at("weight_hh" + end), bias_of("bias_ih"), bias_of("bias_hh")};
+      const auto bias_of = [&](const char* which) {
+        return bias ? Tensor(weights.at(which + end)) : Tensor();
+      };
+      const RnnWeights w{weights.at("weight_ih" + end), weights.at("weight_hh" + end),
+                         bias_of("bias_ih"), bias_of("bias_hh")};
       const std::int64_t place = layer * directions + direction;
-      const LstmResult y = step_through(kind, input, h_0[place], c_0.defined() ? c_0[place] : Tensor(), w, {.reverse = direction == 1, .lengths = lengths});
+      const LstmResult y =
+          step_through(kind, input, h_0[place], c_0.defined() ? c_0[place] : Tensor(), w,
+                       {.reverse = direction == 1, .lengths = lengths});
       outputs.push_back(y.output);
       h_n.push_back(y.h_n);
       if (y.c_n.defined()) c_n.push_back(y.c_n);
@@ -93,22 +111,29 @@ LSTMOutput Recurrent::run(const char* name, const Tensor& x, const Tensor& h, co
     if (dropout > 0 && training && layer + 1 < num_layers) input = braid::dropout(input, dropout);
   }
   LSTMOutput y{input, stack(h_n), c_n.empty() ? Tensor() : stack(c_n)};
-  if (one) return {y.output.squeeze(1), y.h_n.squeeze(1), y.c_n.defined() ? y.c_n.squeeze(1) : Tensor()};
+  if (one)
+    return {y.output.squeeze(1), y.h_n.squeeze(1), y.c_n.defined() ? y.c_n.squeeze(1) : Tensor()};
   if (batch_first) y.output = y.output.transpose(0, 1);
   return y;
 }
 
-LSTM::LSTM(std::int64_t input, std::int64_t hidden, const LSTMOptions& options) : Recurrent("LSTM", RnnKind::lstm, input, hidden, options) {}
-LSTMOutput LSTM::operator()(const Tensor& x, const LSTMState& state, const Tensor& lengths) const { return run("LSTM", x, state.h, state.c, lengths); }
+LSTM::LSTM(std::int64_t input, std::int64_t hidden, const LSTMOptions& options)
+    : Recurrent("LSTM", RnnKind::lstm, input, hidden, options) {}
+LSTMOutput LSTM::operator()(const Tensor& x, const LSTMState& state, const Tensor& lengths) const {
+  return run("LSTM", x, state.h, state.c, lengths);
+}
 
-GRU::GRU(std::int64_t input, std::int64_t hidden, const GRUOptions& options) : Recurrent("GRU", RnnKind::gru, input, hidden, options) {}
+GRU::GRU(std::int64_t input, std::int64_t hidden, const GRUOptions& options)
+    : Recurrent("GRU", RnnKind::gru, input, hidden, options) {}
 RNNOutput GRU::operator()(const Tensor& x, const Tensor& h, const Tensor& lengths) const {
   const LSTMOutput y = run("GRU", x, h, {}, lengths);
   return {y.output, y.h_n};
 }
 
 RNN::RNN(std::int64_t input, std::int64_t hidden, const RNNOptions& o)
-    : Recurrent("RNN", kind_of(o.nonlinearity), input, hidden, {o.num_layers, o.bias, o.batch_first, o.dropout, o.bidirectional, o.device, o.dtype}) {}
+    : Recurrent(
+          "RNN", kind_of(o.nonlinearity), input, hidden,
+          {o.num_layers, o.bias, o.batch_first, o.dropout, o.bidirectional, o.device, o.dtype}) {}
 RNNOutput RNN::operator()(const Tensor& x, const Tensor& h, const Tensor& lengths) const {
   const LSTMOutput y = run("RNN", x, h, {}, lengths);
   return {y.output, y.h_n};
@@ -120,7 +145,8 @@ namespace {
 
 /// Makes a cell's parameters, in the order of PyTorch's.
 template <class Cell, class Options>
-void make_cell(const char* name, Cell& cell, RnnKind kind, std::int64_t input, std::int64_t hidden, const Options& options) {
+void make_cell(const char* name, Cell& cell, RnnKind kind, std::int64_t input, std::int64_t hidden,
+               const Options& options) {
   if (input < 0) throw ArgumentError(str(name, ": expected input_size >= 0, got ", input));
   if (hidden < 1) throw ArgumentError(str(name, ": expected hidden_size >= 1, got ", hidden));
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));
@@ -135,46 +161,64 @@ void make_cell(const char* name, Cell& cell, RnnKind kind, std::int64_t input, s
 
 /// A sequence of one step.
 template <class Cell>
-LSTMState step(const char* name, const Cell& cell, RnnKind kind, const Tensor& x, const Tensor& h, const Tensor& c) {
+LSTMState step(const char* name, const Cell& cell, RnnKind kind, const Tensor& x, const Tensor& h,
+               const Tensor& c) {
   const std::int64_t input = cell.weight_ih.size(1), hidden = cell.weight_hh.size(1);
   const bool one = x.dim() == 1;
-  if ((!one && x.dim() != 2) || x.shape().back() != input) throw ShapeError(str(name, ": expected x [batch, ", input, "] or [", input, "], got ", x.shape()));
+  if ((!one && x.dim() != 2) || x.shape().back() != input)
+    throw ShapeError(
+        str(name, ": expected x [batch, ", input, "] or [", input, "], got ", x.shape()));
   const Tensor rows = one ? x.unsqueeze(0) : x;
   const Shape whole{rows.shape()[0], hidden};
   const auto state = [&](const char* what, const Tensor& given) {
     if (!given.defined()) return zeros(whole, {.device = x.device(), .dtype = x.dtype()});
     const Shape expected = one ? Shape{hidden} : whole;
-    if (given.shape() != expected) throw ShapeError(str(name, ": expected ", what, " ", expected, " for x ", x.shape(), ", got ", given.shape()));
+    if (given.shape() != expected)
+      throw ShapeError(str(name, ": expected ", what, " ", expected, " for x ", x.shape(), ", got ",
+                           given.shape()));
     return one ? given.unsqueeze(0) : given;
   };
-  const LstmResult y = step_through(kind, rows.unsqueeze(0), state("h", h), kind == RnnKind::lstm ? state("c", c) : Tensor(),
-                                    {cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh}, {});
+  const LstmResult y = step_through(
+      kind, rows.unsqueeze(0), state("h", h), kind == RnnKind::lstm ? state("c", c) : Tensor(),
+      {cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh}, {});
   if (!one) return {y.h_n, y.c_n};
   return {y.h_n.squeeze(0), y.c_n.defined() ? y.c_n.squeeze(0) : Tensor()};
 }
 
-template <class Cell>
-std::string cell_extra(const Cell& cell) {
+template <class Cell> std::string cell_extra(const Cell& cell) {
   if (!cell.weight_ih.defined()) return "moved from";
-  return str(cell.weight_ih.size(1), ", ", cell.weight_hh.size(1), cell.bias_ih.defined() ? "" : ", bias=false");
+  return str(cell.weight_ih.size(1), ", ", cell.weight_hh.size(1),
+             cell.bias_ih.defined() ? "" : ", bias=false");
 }
 
 }  // namespace
 
-RNNCell::RNNCell(std::int64_t input, std::int64_t hidden, const RNNCellOptions& options) : nonlinearity(options.nonlinearity) {
+RNNCell::RNNCell(std::int64_t input, std::int64_t hidden, const RNNCellOptions& options)
+    : nonlinearity(options.nonlinearity) {
   make_cell("RNNCell", *this, RnnKind::tanh, input, hidden, options);
 }
-Tensor RNNCell::operator()(const Tensor& x, const Tensor& h) const { return step("RNNCell", *this, kind_of(nonlinearity), x, h, {}).h; }
-std::string RNNCell::extra() const { return cell_extra(*this) + (weight_ih.defined() && nonlinearity == Nonlinearity::relu ? ", nonlinearity=relu" : ""); }
+Tensor RNNCell::operator()(const Tensor& x, const Tensor& h) const {
+  return step("RNNCell", *this, kind_of(nonlinearity), x, h, {}).h;
+}
+std::string RNNCell::extra() const {
+  return cell_extra(*this) +
+         (weight_ih.defined() && nonlinearity == Nonlinearity::relu ? ", nonlinearity=relu" : "");
+}
 
 LSTMCell::LSTMCell(std::int64_t input, std::int64_t hidden, const LSTMCellOptions& options) {
   make_cell("LSTMCell", *this, RnnKind::lstm, input, hidden, options);
 }
-LSTMState LSTMCell::operator()(const Tensor& x, const LSTMState& state) const { return step("LSTMCell", *this, RnnKind::lstm, x, state.h, state.c); }
+LSTMState LSTMCell::operator()(const Tensor& x, const LSTMState& state) const {
+  return step("LSTMCell", *this, RnnKind::lstm, x, state.h, state.c);
+}
 std::string LSTMCell::extra() const { return cell_extra(*this); }
 
-GRUCell::GRUCell(std::int64_t input, std::int64_t hidden, const GRUCellOptions& options) { make_cell("GRUCell", *this, RnnKind::gru, input, hidden, options); }
-Tensor GRUCell::operator()(const Tensor& x, const Tensor& h) const { return step("GRUCell", *this, RnnKind::gru, x, h, {}).h; }
+GRUCell::GRUCell(std::int64_t input, std::int64_t hidden, const GRUCellOptions& options) {
+  make_cell("GRUCell", *this, RnnKind::gru, input, hidden, options);
+}
+Tensor GRUCell::operator()(const Tensor& x, const Tensor& h) const {
+  return step("GRUCell", *this, RnnKind::gru, x, h, {}).h;
+}
 std::string GRUCell::extra() const { return cell_extra(*this); }
 
 }  // namespace braid::nn

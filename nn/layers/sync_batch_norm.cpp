@@ -28,25 +28,33 @@ Tensor channels_of(const Tensor& t, int rank) {
 }  // namespace
 
 Tensor SyncBatchNorm::operator()(const Tensor& x) const {
-  if (x.dim() < 2 || x.size(1) != num_features) throw ShapeError(str("SyncBatchNorm: expected x [n, ", num_features, ", ..], got ", x.shape()));
+  if (x.dim() < 2 || x.size(1) != num_features)
+    throw ShapeError(str("SyncBatchNorm: expected x [n, ", num_features, ", ..], got ", x.shape()));
   return apply_synchronised("SyncBatchNorm", x);
 }
 
 Tensor detail::BatchNorm::apply_synchronised(const char* name, const Tensor& x) const {
   // What batch_norm checks, before anybody waits for anybody.
-  if (!is_floating(x.dtype())) throw DTypeError(str(name, ": expected floating point, got ", x.dtype()));
+  if (!is_floating(x.dtype()))
+    throw DTypeError(str(name, ": expected floating point, got ", x.dtype()));
   if (!(eps >= 0)) throw ArgumentError(str(name, ": expected eps >= 0, got ", eps));
-  if (momentum && !(*momentum >= 0 && *momentum <= 1)) throw ArgumentError(str(name, ": expected 0 <= momentum <= 1, got ", *momentum));
+  if (momentum && !(*momentum >= 0 && *momentum <= 1))
+    throw ArgumentError(str(name, ": expected 0 <= momentum <= 1, got ", *momentum));
   const bool by_batch = training || !running_mean.defined();
   ReplicaGroup* const group = replica_group();
   if (!by_batch || !group || group->size() == 1)
-    return batch_norm(x, RunningStatistics{running_mean, running_var, num_batches_tracked, momentum}, weight, bias, by_batch, eps);
+    return batch_norm(x,
+                      RunningStatistics{running_mean, running_var, num_batches_tracked, momentum},
+                      weight, bias, by_batch, eps);
 
   const int rank = x.dim();
   const Shape dims = others(rank);
   const Tensor wide = x.to(x.dtype() == DType::float64 ? DType::float64 : DType::float32);
-  const double count = group->all_reduce(num_features ? static_cast<double>(x.numel() / num_features) : 0);
-  if (training && count < 2) throw ArgumentError(str(name, ": expected more than one value a channel in training, got ", count, " in all replicas"));
+  const double count =
+      group->all_reduce(num_features ? static_cast<double>(x.numel() / num_features) : 0);
+  if (training && count < 2)
+    throw ArgumentError(str(name, ": expected more than one value a channel in training, got ",
+                            count, " in all replicas"));
   const Tensor mean = group->all_reduce({sum(wide, dims)})[0] / count;
   const Tensor centred = wide - channels_of(mean, rank);
   const Tensor squares = group->all_reduce({sum(centred * centred, dims)})[0];
@@ -61,7 +69,8 @@ Tensor detail::BatchNorm::apply_synchronised(const char* name, const Tensor& x) 
     num_batches_tracked.add_(1);
     const double factor = momentum ? *momentum : 1 / num_batches_tracked.item<double>();
     running_mean.mul_(1 - factor).add_(mean.detach().to(running_mean.dtype()), factor);
-    running_var.mul_(1 - factor).add_((squares.detach() / (count - 1)).to(running_var.dtype()), factor);
+    running_var.mul_(1 - factor)
+        .add_((squares.detach() / (count - 1)).to(running_var.dtype()), factor);
   }
   return y.to(x.dtype());
 }

@@ -11,16 +11,25 @@
 namespace braid::nn {
 namespace {
 
-LinearOptions linear_options(const TransformerOptions& o) { return {.bias = o.bias, .device = o.device, .dtype = o.dtype}; }
-LayerNormOptions norm_options(const TransformerOptions& o) { return {.eps = o.layer_norm_eps, .bias = o.bias, .device = o.device, .dtype = o.dtype}; }
+LinearOptions linear_options(const TransformerOptions& o) {
+  return {.bias = o.bias, .device = o.device, .dtype = o.dtype};
+}
+LayerNormOptions norm_options(const TransformerOptions& o) {
+  return {.eps = o.layer_norm_eps, .bias = o.bias, .device = o.device, .dtype = o.dtype};
+}
 MultiheadAttentionOptions attention_options(const TransformerOptions& o) {
-  return {.dropout = o.dropout, .bias = o.bias, .batch_first = o.batch_first, .device = o.device, .dtype = o.dtype};
+  return {.dropout = o.dropout,
+          .bias = o.bias,
+          .batch_first = o.batch_first,
+          .device = o.device,
+          .dtype = o.dtype};
 }
 
 /// linear2(dropout(activation(linear1(x)))) of an encoder's or decoder's layer.
-template <class L>
-Tensor feed_forward(const L& layer, const Tensor& x) {
-  const Tensor hidden = layer.activation == TransformerActivation::relu ? linear_relu(x, layer.linear1.weight, layer.linear1.bias) : gelu(layer.linear1(x));
+template <class L> Tensor feed_forward(const L& layer, const Tensor& x) {
+  const Tensor hidden = layer.activation == TransformerActivation::relu
+                            ? linear_relu(x, layer.linear1.weight, layer.linear1.bias)
+                            : gelu(layer.linear1(x));
   return layer.linear2(layer.dropout(hidden));
 }
 
@@ -30,8 +39,7 @@ Tensor residual(const Tensor& x, const LayerNorm& norm, bool norm_first, F part)
   return norm_first ? x + part(norm(x)) : norm(x + part(x));
 }
 
-template <class L>
-std::vector<L> copies(const char* name, const L& layer, std::int64_t n) {
+template <class L> std::vector<L> copies(const char* name, const L& layer, std::int64_t n) {
   if (n < 0) throw ArgumentError(str(name, ": expected num_layers >= 0, got ", n));
   std::vector<L> list;
   for (std::int64_t i = 0; i < n; ++i) list.push_back(clone(layer));
@@ -40,12 +48,15 @@ std::vector<L> copies(const char* name, const L& layer, std::int64_t n) {
 
 }  // namespace
 
-BRAID_FIELDS_DEFINED(TransformerEncoderLayer, self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
-BRAID_FIELDS_DEFINED(TransformerDecoderLayer, self_attn, multihead_attn, linear1, dropout, linear2, norm1, norm2, norm3, dropout1, dropout2, dropout3)
+BRAID_FIELDS_DEFINED(TransformerEncoderLayer, self_attn, linear1, dropout, linear2, norm1, norm2,
+                     dropout1, dropout2)
+BRAID_FIELDS_DEFINED(TransformerDecoderLayer, self_attn, multihead_attn, linear1, dropout, linear2,
+                     norm1, norm2, norm3, dropout1, dropout2, dropout3)
 BRAID_FIELDS_DEFINED(TransformerEncoder, layers, norm)
 BRAID_FIELDS_DEFINED(TransformerDecoder, layers, norm)
 
-TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerOptions& o)
+TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead,
+                                                 const TransformerOptions& o)
     : self_attn(d_model, nhead, attention_options(o)),
       linear1(d_model, o.dim_feedforward, linear_options(o)),
       dropout(o.dropout),
@@ -58,11 +69,14 @@ TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int6
       norm_first(o.norm_first) {}
 
 Tensor TransformerEncoderLayer::operator()(const Tensor& src, const AttentionCall& mask) const {
-  const Tensor x = residual(src, norm1, norm_first, [&](const Tensor& t) { return dropout1(self_attn(t, t, t, mask)); });
-  return residual(x, norm2, norm_first, [&](const Tensor& t) { return dropout2(feed_forward(*this, t)); });
+  const Tensor x = residual(src, norm1, norm_first,
+                            [&](const Tensor& t) { return dropout1(self_attn(t, t, t, mask)); });
+  return residual(x, norm2, norm_first,
+                  [&](const Tensor& t) { return dropout2(feed_forward(*this, t)); });
 }
 
-TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerOptions& o)
+TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead,
+                                                 const TransformerOptions& o)
     : self_attn(d_model, nhead, attention_options(o)),
       multihead_attn(d_model, nhead, attention_options(o)),
       linear1(d_model, o.dim_feedforward, linear_options(o)),
@@ -77,13 +91,20 @@ TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t d_model, std::int6
       activation(o.activation),
       norm_first(o.norm_first) {}
 
-Tensor TransformerDecoderLayer::operator()(const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask, const AttentionCall& memory_mask) const {
-  Tensor x = residual(tgt, norm1, norm_first, [&](const Tensor& t) { return dropout1(self_attn(t, t, t, tgt_mask)); });
-  x = residual(x, norm2, norm_first, [&](const Tensor& t) { return dropout2(multihead_attn(t, memory, memory, memory_mask)); });
-  return residual(x, norm3, norm_first, [&](const Tensor& t) { return dropout3(feed_forward(*this, t)); });
+Tensor TransformerDecoderLayer::operator()(const Tensor& tgt, const Tensor& memory,
+                                           const AttentionCall& tgt_mask,
+                                           const AttentionCall& memory_mask) const {
+  Tensor x = residual(tgt, norm1, norm_first,
+                      [&](const Tensor& t) { return dropout1(self_attn(t, t, t, tgt_mask)); });
+  x = residual(x, norm2, norm_first, [&](const Tensor& t) {
+    return dropout2(multihead_attn(t, memory, memory, memory_mask));
+  });
+  return residual(x, norm3, norm_first,
+                  [&](const Tensor& t) { return dropout3(feed_forward(*this, t)); });
 }
 
-TransformerEncoder::TransformerEncoder(const TransformerEncoderLayer& layer, std::int64_t num_layers, std::optional<LayerNorm> last)
+TransformerEncoder::TransformerEncoder(const TransformerEncoderLayer& layer,
+                                       std::int64_t num_layers, std::optional<LayerNorm> last)
     : layers(copies("TransformerEncoder", layer, num_layers)), norm(std::move(last)) {}
 Tensor TransformerEncoder::operator()(const Tensor& src, const AttentionCall& mask) const {
   Tensor x = src;
@@ -91,33 +112,43 @@ Tensor TransformerEncoder::operator()(const Tensor& src, const AttentionCall& ma
   return norm ? (*norm)(x) : x;
 }
 
-TransformerDecoder::TransformerDecoder(const TransformerDecoderLayer& layer, std::int64_t num_layers, std::optional<LayerNorm> last)
+TransformerDecoder::TransformerDecoder(const TransformerDecoderLayer& layer,
+                                       std::int64_t num_layers, std::optional<LayerNorm> last)
     : layers(copies("TransformerDecoder", layer, num_layers)), norm(std::move(last)) {}
-Tensor TransformerDecoder::operator()(const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask, const AttentionCall& memory_mask) const {
+Tensor TransformerDecoder::operator()(const Tensor& tgt, const Tensor& memory,
+                                      const AttentionCall& tgt_mask,
+                                      const AttentionCall& memory_mask) const {
   Tensor x = tgt;
   for (const TransformerDecoderLayer& layer : layers) x = layer(x, memory, tgt_mask, memory_mask);
   return norm ? (*norm)(x) : x;
 }
 
-PositionalEncoding::PositionalEncoding(std::int64_t d_model, const PositionalEncodingOptions& options)
+PositionalEncoding::PositionalEncoding(std::int64_t d_model,
+                                       const PositionalEncodingOptions& options)
     : dropout(options.dropout), batch_first(options.batch_first) {
   if (d_model < 1 || options.max_len < 0)
-    throw ArgumentError(str("PositionalEncoding: expected d_model >= 1 and max_len >= 0, got ", d_model, " and ", options.max_len));
+    throw ArgumentError(str("PositionalEncoding: expected d_model >= 1 and max_len >= 0, got ",
+                            d_model, " and ", options.max_len));
   std::vector<float> table(static_cast<std::size_t>(d_model * options.max_len));
   for (std::int64_t t = 0; t < options.max_len; ++t)
     for (std::int64_t i = 0; i < d_model; ++i) {
-      const double angle = static_cast<double>(t) * std::pow(10000.0, -static_cast<double>(i / 2 * 2) / static_cast<double>(d_model));
-      table[static_cast<std::size_t>(t * d_model + i)] = static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      const double angle =
+          static_cast<double>(t) *
+          std::pow(10000.0, -static_cast<double>(i / 2 * 2) / static_cast<double>(d_model));
+      table[static_cast<std::size_t>(t * d_model + i)] =
+          static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
   const Tensor made = tensor(table, {.device = options.device});
-  pe = Buffer(batch_first ? made.reshape({1, options.max_len, d_model}) : made.reshape({options.max_len, 1, d_model}));
+  pe = Buffer(batch_first ? made.reshape({1, options.max_len, d_model})
+                          : made.reshape({options.max_len, 1, d_model}));
 }
 
 Tensor PositionalEncoding::operator()(const Tensor& x) const {
   const int axis = batch_first ? 1 : 0;
   if (x.dim() != 3 || x.shape().back() != pe.shape().back() || x.size(axis) > pe.size(axis))
-    throw ShapeError(str("PositionalEncoding: expected x [", batch_first ? "batch, n" : "n, batch", ", ", pe.shape().back(), "] with n <= ", pe.size(axis),
-                         ", got ", x.shape()));
+    throw ShapeError(str("PositionalEncoding: expected x [", batch_first ? "batch, n" : "n, batch",
+                         ", ", pe.shape().back(), "] with n <= ", pe.size(axis), ", got ",
+                         x.shape()));
   return dropout(x + pe.narrow(axis, 0, x.size(axis)).to(x.dtype()));
 }
 

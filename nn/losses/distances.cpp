@@ -17,7 +17,8 @@ Tensor smooth_l1_terms(const Tensor& a, const Tensor& b, double beta) {
   detail::check_same("smooth_l1_loss", "b", a, b);
   detail::check_option("smooth_l1_loss", "beta >= 0", beta >= 0 && !std::isinf(beta), beta);
   const Tensor d = abs(a - b);
-  return beta == 0 ? d : where(lt(d, beta), mul(square_below(d, beta), 0.5 / beta), sub(d, beta / 2));
+  return beta == 0 ? d
+                   : where(lt(d, beta), mul(square_below(d, beta), 0.5 / beta), sub(d, beta / 2));
 }
 
 Tensor huber_terms(const Tensor& a, const Tensor& b, double delta) {
@@ -29,13 +30,23 @@ Tensor huber_terms(const Tensor& a, const Tensor& b, double delta) {
 
 }  // namespace
 
-Tensor l1_loss(const Tensor& a, const Tensor& b, Reduction reduction) { return detail::joined(l1_terms(a, b), reduction); }
+Tensor l1_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
+  return detail::joined(l1_terms(a, b), reduction);
+}
 LossSum l1_loss_sum(const Tensor& a, const Tensor& b) { return detail::counted(l1_terms(a, b)); }
 
-Tensor smooth_l1_loss(const Tensor& a, const Tensor& b, const SmoothL1Options& o) { return detail::joined(smooth_l1_terms(a, b, o.beta), o.reduction); }
-LossSum smooth_l1_loss_sum(const Tensor& a, const Tensor& b, const SmoothL1Options& o) { return detail::counted(smooth_l1_terms(a, b, o.beta)); }
+Tensor smooth_l1_loss(const Tensor& a, const Tensor& b, const SmoothL1Options& o) {
+  return detail::joined(smooth_l1_terms(a, b, o.beta), o.reduction);
+}
+LossSum smooth_l1_loss_sum(const Tensor& a, const Tensor& b, const SmoothL1Options& o) {
+  return detail::counted(smooth_l1_terms(a, b, o.beta));
+}
 
-Tensor huber_loss(const Tensor& a, const Tensor& b, const HuberOptions& o) { return detail::joined(huber_terms(a, b, o.delta), o.reduction); }
-LossSum huber_loss_sum(const Tensor& a, const Tensor& b, const HuberOptions& o) { return detail::counted(huber_terms(a, b, o.delta)); }
+Tensor huber_loss(const Tensor& a, const Tensor& b, const HuberOptions& o) {
+  return detail::joined(huber_terms(a, b, o.delta), o.reduction);
+}
+LossSum huber_loss_sum(const Tensor& a, const Tensor& b, const HuberOptions& o) {
+  return detail::counted(huber_terms(a, b, o.delta));
+}
 
 }  // namespace braid::nn

@@ -18,17 +18,22 @@ Tensor cosine_terms(const Tensor& a, const Tensor& b, const Tensor& t, double ma
   constexpr const char* op = "cosine_embedding_loss";
   detail::check_same(op, "b", a, b);
   detail::check_alike(op, "target", a, t);
-  if (a.dim() != 1 && a.dim() != 2) throw ShapeError(str(op, ": expected a [d] or [n, d], got ", a.shape()));
+  if (a.dim() != 1 && a.dim() != 2)
+    throw ShapeError(str(op, ": expected a [d] or [n, d], got ", a.shape()));
   const Shape expected = a.dim() == 1 ? Shape{} : Shape{a.size(0)};
-  if (t.shape() != expected) throw ShapeError(str(op, ": expected target of shape ", expected, ", got ", t.shape()));
+  if (t.shape() != expected)
+    throw ShapeError(str(op, ": expected target of shape ", expected, ", got ", t.shape()));
   if (size_of(a.dtype()) == 2) {  // the eps would be 0
     const auto wide = [](const Tensor& x) { return x.to(DType::float32); };
     return cosine_terms(wide(a), wide(b), wide(t), margin).to(a.dtype());
   }
   constexpr double eps = 1e-12;  // PyTorch's
   const Shape last{-1};
-  const Tensor cosine = sum(a * b, last) / sqrt(add(sum(square(a), last), eps) * add(sum(square(b), last), eps)), zero = detail::number(a, 0);
-  return where(eq(t, 1.0), sub(1, cosine), zero) + where(eq(t, -1.0), clamp(sub(cosine, margin), 0), zero);
+  const Tensor cosine = sum(a * b, last) /
+                        sqrt(add(sum(square(a), last), eps) * add(sum(square(b), last), eps)),
+               zero = detail::number(a, 0);
+  return where(eq(t, 1.0), sub(1, cosine), zero) +
+         where(eq(t, -1.0), clamp(sub(cosine, margin), 0), zero);
 }
 
 Tensor ranking_terms(const Tensor& a, const Tensor& b, const Tensor& t, double margin) {
@@ -37,14 +42,18 @@ Tensor ranking_terms(const Tensor& a, const Tensor& b, const Tensor& t, double m
   return clamp(sub(margin, t * (a - b)), 0);
 }
 
-Tensor triplet_terms(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const TripletMarginOptions& o) {
+Tensor triplet_terms(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                     const TripletMarginOptions& o) {
   constexpr const char* op = "triplet_margin_loss";
   detail::check_same(op, "positive", anchor, positive);
   detail::check_same(op, "negative", anchor, negative);
   detail::check_option(op, "margin > 0", o.margin > 0, o.margin);
   detail::check_option(op, "eps >= 0", o.eps >= 0, o.eps);
-  if (anchor.dim() < 1) throw ShapeError(str(op, ": expected vectors along the last dim, got a scalar"));
-  const auto distance = [&](const Tensor& a, const Tensor& b) { return sqrt(sum(square(add(a - b, o.eps)), {-1})); };
+  if (anchor.dim() < 1)
+    throw ShapeError(str(op, ": expected vectors along the last dim, got a scalar"));
+  const auto distance = [&](const Tensor& a, const Tensor& b) {
+    return sqrt(sum(square(add(a - b, o.eps)), {-1}));
+  };
   Tensor far = distance(anchor, negative);
   if (o.swap) far = minimum(far, distance(positive, negative));
   return clamp(add(distance(anchor, positive) - far, o.margin), 0);
@@ -53,57 +62,76 @@ Tensor triplet_terms(const Tensor& anchor, const Tensor& positive, const Tensor&
 Tensor capsule_terms(const Tensor& lengths, const Tensor& labels, const CapsuleMarginOptions& o) {
   constexpr const char* op = "capsule_margin_loss";
   detail::check_floating(op, lengths);
-  if (lengths.dim() != 2) throw ShapeError(str(op, ": expected lengths [n, classes], got ", lengths.shape()));
+  if (lengths.dim() != 2)
+    throw ShapeError(str(op, ": expected lengths [n, classes], got ", lengths.shape()));
   detail::check_option(op, "lambda >= 0", o.lambda >= 0, o.lambda);
   Tensor there = labels;
   if (labels.dtype() == DType::int64) {
-    if (labels.device() != lengths.device()) throw DeviceError(str(op, ": expected labels on ", lengths.device(), ", got ", labels.device()));
-    if (labels.shape() != Shape{lengths.size(0)}) throw ShapeError(str(op, ": expected labels [", lengths.size(0), "], got ", labels.shape()));
-    there = eq(labels.unsqueeze(1), arange(lengths.size(1), {.device = lengths.device()})).to(lengths.dtype());
+    if (labels.device() != lengths.device())
+      throw DeviceError(
+          str(op, ": expected labels on ", lengths.device(), ", got ", labels.device()));
+    if (labels.shape() != Shape{lengths.size(0)})
+      throw ShapeError(str(op, ": expected labels [", lengths.size(0), "], got ", labels.shape()));
+    there = eq(labels.unsqueeze(1), arange(lengths.size(1), {.device = lengths.device()}))
+                .to(lengths.dtype());
   } else {
     detail::check_same(op, "labels", lengths, labels);
   }
-  const Tensor too_short = square(relu(sub(o.present, lengths))), too_long = square(relu(sub(lengths, o.absent)));
+  const Tensor too_short = square(relu(sub(o.present, lengths))),
+               too_long = square(relu(sub(lengths, o.absent)));
   return sum(there * too_short + mul(sub(1, there) * too_long, o.lambda), {1});
 }
 
 }  // namespace
 
-Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction) { return detail::joined(soft_margin_terms(x, target), reduction); }
-LossSum soft_margin_loss_sum(const Tensor& x, const Tensor& target) { return detail::counted(soft_margin_terms(x, target)); }
+Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  return detail::joined(soft_margin_terms(x, target), reduction);
+}
+LossSum soft_margin_loss_sum(const Tensor& x, const Tensor& target) {
+  return detail::counted(soft_margin_terms(x, target));
+}
 
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, const HingeEmbeddingOptions& o) {
   return detail::joined(hinge_terms(x, target, o.margin), o.reduction);
 }
-LossSum hinge_embedding_loss_sum(const Tensor& x, const Tensor& target, const HingeEmbeddingOptions& o) {
+LossSum hinge_embedding_loss_sum(const Tensor& x, const Tensor& target,
+                                 const HingeEmbeddingOptions& o) {
   return detail::counted(hinge_terms(x, target, o.margin));
 }
 
-Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, const CosineEmbeddingOptions& o) {
+Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target,
+                             const CosineEmbeddingOptions& o) {
   return detail::joined(cosine_terms(a, b, target, o.margin), o.reduction);
 }
-LossSum cosine_embedding_loss_sum(const Tensor& a, const Tensor& b, const Tensor& target, const CosineEmbeddingOptions& o) {
+LossSum cosine_embedding_loss_sum(const Tensor& a, const Tensor& b, const Tensor& target,
+                                  const CosineEmbeddingOptions& o) {
   return detail::counted(cosine_terms(a, b, target, o.margin));
 }
 
-Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, const MarginRankingOptions& o) {
+Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target,
+                           const MarginRankingOptions& o) {
   return detail::joined(ranking_terms(a, b, target, o.margin), o.reduction);
 }
-LossSum margin_ranking_loss_sum(const Tensor& a, const Tensor& b, const Tensor& target, const MarginRankingOptions& o) {
+LossSum margin_ranking_loss_sum(const Tensor& a, const Tensor& b, const Tensor& target,
+                                const MarginRankingOptions& o) {
   return detail::counted(ranking_terms(a, b, target, o.margin));
 }
 
-Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const TripletMarginOptions& o) {
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           const TripletMarginOptions& o) {
   return detail::joined(triplet_terms(anchor, positive, negative, o), o.reduction);
 }
-LossSum triplet_margin_loss_sum(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const TripletMarginOptions& o) {
+LossSum triplet_margin_loss_sum(const Tensor& anchor, const Tensor& positive,
+                                const Tensor& negative, const TripletMarginOptions& o) {
   return detail::counted(triplet_terms(anchor, positive, negative, o));
 }
 
-Tensor capsule_margin_loss(const Tensor& lengths, const Tensor& labels, const CapsuleMarginOptions& o) {
+Tensor capsule_margin_loss(const Tensor& lengths, const Tensor& labels,
+                           const CapsuleMarginOptions& o) {
   return detail::joined(capsule_terms(lengths, labels, o), o.reduction);
 }
-LossSum capsule_margin_loss_sum(const Tensor& lengths, const Tensor& labels, const CapsuleMarginOptions& o) {
+LossSum capsule_margin_loss_sum(const Tensor& lengths, const Tensor& labels,
+                                const CapsuleMarginOptions& o) {
   return detail::counted(capsule_terms(lengths, labels, o));
 }
 

@@ -11,20 +11,24 @@ namespace {
 /// The logarithm as binary cross entropy takes it.
 Tensor log_from_100(const Tensor& p) { return maximum(log(p), detail::number(p, -100)); }
 
-/// Without the weight. Its gradient is not that of the formula, which is 0/0 where p is 0 or 1, but (p - t) / (p (1 - p)) with a least divisor, as PyTorch's.
+/// Without the weight. Its gradient is not that of the formula, which is 0/0 where p is 0 or 1, but
+/// (p - t) / (p (1 - p)) with a least divisor, as PyTorch's.
 Tensor bce_of(const Tensor& p, const Tensor& t) {
   const Tensor y = [&] {
     const NoGrad guard;
     return neg(t * log_from_100(p) + sub(1, t) * log_from_100(sub(1, p)));
   }();
   if (!needs_grad({p, t})) return y;
-  return record("binary_cross_entropy", {p, t}, y, [sp = SavedTensor(p), st = SavedTensor(t)](const Tensor& dy, Needs needs) -> Grads {
-    const Tensor prob = sp.get(), target = st.get();
-    Tensor dp, dt;
-    if (needs[0]) dp = dy * (prob - target) / maximum(prob * sub(1, prob), detail::number(prob, 1e-12));
-    if (needs[1]) dt = dy * (log_from_100(sub(1, prob)) - log_from_100(prob));
-    return {dp, dt};
-  });
+  return record("binary_cross_entropy", {p, t}, y,
+                [sp = SavedTensor(p), st = SavedTensor(t)](const Tensor& dy, Needs needs) -> Grads {
+                  const Tensor prob = sp.get(), target = st.get();
+                  Tensor dp, dt;
+                  if (needs[0])
+                    dp = dy * (prob - target) /
+                         maximum(prob * sub(1, prob), detail::number(prob, 1e-12));
+                  if (needs[1]) dt = dy * (log_from_100(sub(1, prob)) - log_from_100(prob));
+                  return {dp, dt};
+                });
 }
 
 Tensor bce_terms(const Tensor& p, const Tensor& t, const BceOptions& o) {
@@ -47,9 +51,11 @@ Tensor bce_with_logits_terms(const Tensor& x, const Tensor& t, const BceWithLogi
 
 Tensor kl_terms(const Tensor& x, const Tensor& t, const KlDivOptions& o) {
   detail::check_same("kl_div", "target", x, t);
-  if (o.batch_mean && x.dim() == 0) throw ShapeError("kl_div: expected a tensor with a batch for batch_mean, got a scalar");
+  if (o.batch_mean && x.dim() == 0)
+    throw ShapeError("kl_div: expected a tensor with a batch for batch_mean, got a scalar");
   if (o.log_target) return exp(t) * (t - x);
-  const Tensor positive = where(eq(t, 0.0), detail::number(t, 1), t);  // so that no 0 · log 0 gives NaN, nor does its gradient
+  // so that no 0 · log 0 gives NaN, nor does its gradient
+  const Tensor positive = where(eq(t, 0.0), detail::number(t, 1), t);
   return t * (log(positive) - x);
 }
 
@@ -63,14 +69,16 @@ Tensor poisson_terms(const Tensor& x, const Tensor& t, const PoissonNllOptions& 
   return terms + where(large, stirling, detail::number(t, 0));
 }
 
-Tensor gaussian_terms(const Tensor& x, const Tensor& t, const Tensor& variance, const GaussianNllOptions& o) {
+Tensor gaussian_terms(const Tensor& x, const Tensor& t, const Tensor& variance,
+                      const GaussianNllOptions& o) {
   detail::check_same("gaussian_nll_loss", "target", x, t);
   detail::check_option("gaussian_nll_loss", "eps > 0", o.eps > 0 && !std::isinf(o.eps), o.eps);
   detail::check_alike("gaussian_nll_loss", "variance", x, variance);
   Shape narrow = x.shape();
   if (x.dim() > 0) narrow[x.dim() - 1] = 1;
   if (variance.shape() != x.shape() && variance.shape() != narrow)
-    throw ShapeError(str("gaussian_nll_loss: expected variance of shape ", x.shape(), " or ", narrow, ", got ", variance.shape()));
+    throw ShapeError(str("gaussian_nll_loss: expected variance of shape ", x.shape(), " or ",
+                         narrow, ", got ", variance.shape()));
   const Tensor v = maximum(variance, detail::number(variance, o.eps));
   const Tensor terms = mul(log(v) + square(x - t) / v, 0.5);
   return o.full ? add(terms, 0.5 * std::log(2 * std::numbers::pi)) : terms;
@@ -78,33 +86,48 @@ Tensor gaussian_terms(const Tensor& x, const Tensor& t, const Tensor& variance, 
 
 }  // namespace
 
-Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const BceOptions& o) { return detail::joined(bce_terms(p, target, o), o.reduction); }
-LossSum binary_cross_entropy_sum(const Tensor& p, const Tensor& target, const BceOptions& o) { return detail::counted(bce_terms(p, target, o)); }
+Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const BceOptions& o) {
+  return detail::joined(bce_terms(p, target, o), o.reduction);
+}
+LossSum binary_cross_entropy_sum(const Tensor& p, const Tensor& target, const BceOptions& o) {
+  return detail::counted(bce_terms(p, target, o));
+}
 
-Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const BceWithLogitsOptions& o) {
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
+                                        const BceWithLogitsOptions& o) {
   return detail::joined(bce_with_logits_terms(x, target, o), o.reduction);
 }
-LossSum binary_cross_entropy_with_logits_sum(const Tensor& x, const Tensor& target, const BceWithLogitsOptions& o) {
+LossSum binary_cross_entropy_with_logits_sum(const Tensor& x, const Tensor& target,
+                                             const BceWithLogitsOptions& o) {
   return detail::counted(bce_with_logits_terms(x, target, o));
 }
 
 Tensor kl_div(const Tensor& x, const Tensor& target, const KlDivOptions& o) {
   const Tensor terms = kl_terms(x, target, o);
-  return o.batch_mean ? div(sum(terms), static_cast<double>(x.size(0))) : detail::joined(terms, o.reduction);
+  return o.batch_mean ? div(sum(terms), static_cast<double>(x.size(0)))
+                      : detail::joined(terms, o.reduction);
 }
 LossSum kl_div_sum(const Tensor& x, const Tensor& target, const KlDivOptions& o) {
   LossSum all = detail::counted(kl_terms(x, target, o));
-  if (o.batch_mean) all.count = full({}, static_cast<double>(x.size(0)), {.device = x.device(), .dtype = all.count.dtype()});
+  if (o.batch_mean)
+    all.count = full({}, static_cast<double>(x.size(0)),
+                     {.device = x.device(), .dtype = all.count.dtype()});
   return all;
 }
 
-Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNllOptions& o) { return detail::joined(poisson_terms(x, target, o), o.reduction); }
-LossSum poisson_nll_loss_sum(const Tensor& x, const Tensor& target, const PoissonNllOptions& o) { return detail::counted(poisson_terms(x, target, o)); }
+Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNllOptions& o) {
+  return detail::joined(poisson_terms(x, target, o), o.reduction);
+}
+LossSum poisson_nll_loss_sum(const Tensor& x, const Tensor& target, const PoissonNllOptions& o) {
+  return detail::counted(poisson_terms(x, target, o));
+}
 
-Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& variance, const GaussianNllOptions& o) {
+Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& variance,
+                         const GaussianNllOptions& o) {
   return detail::joined(gaussian_terms(x, target, variance, o), o.reduction);
 }
-LossSum gaussian_nll_loss_sum(const Tensor& x, const Tensor& target, const Tensor& variance, const GaussianNllOptions& o) {
+LossSum gaussian_nll_loss_sum(const Tensor& x, const Tensor& target, const Tensor& variance,
+                              const GaussianNllOptions& o) {
   return detail::counted(gaussian_terms(x, target, variance, o));
 }
 

@@ -7,7 +7,9 @@ namespace braid::nn {
 Tensor detail::copied(const Tensor& source) {
   if (tree::Sharing::count_copy()) return source;
   if (!source.defined()) return {};
-  if (source.impl()->tied) throw ArgumentError("copy: expected an untied parameter, got a tied one; use clone(model), which keeps ties");
+  if (source.impl()->tied)
+    throw ArgumentError(
+        "copy: expected an untied parameter, got a tied one; use clone(model), which keeps ties");
   Tensor copy;
   {
     NoGrad guard;
@@ -20,7 +22,8 @@ Tensor detail::copied(const Tensor& source) {
 Tensor detail::as_parameter(const Tensor& t, bool requires_grad) {
   if (!t.defined()) return {};
   if (requires_grad && !is_floating(t.dtype())) {
-    throw DTypeError(str("Parameter: expected a floating point tensor, got ", t.dtype(), "; pass requires_grad = false, or make it a Buffer"));
+    throw DTypeError(str("Parameter: expected a floating point tensor, got ", t.dtype(),
+                         "; pass requires_grad = false, or make it a Buffer"));
   }
   Tensor parameter = t.detach();
   if (requires_grad) parameter.requires_grad_();
@@ -28,10 +31,18 @@ Tensor detail::as_parameter(const Tensor& t, bool requires_grad) {
 }
 
 void tie(Parameter& a, Parameter& b) {
-  if (!a.defined() || !b.defined()) throw ArgumentError(str("tie: expected two defined parameters, got an undefined ", a.defined() ? "second" : "first"));
-  if (a.shape() != b.shape()) throw ShapeError(str("tie: expected parameters of one shape, got ", a.shape(), " and ", b.shape()));
-  if (a.dtype() != b.dtype()) throw DTypeError(str("tie: expected parameters of one dtype, got ", a.dtype(), " and ", b.dtype()));
-  if (a.device() != b.device()) throw DeviceError(str("tie: expected parameters on one device, got ", a.device(), " and ", b.device()));
+  if (!a.defined() || !b.defined())
+    throw ArgumentError(str("tie: expected two defined parameters, got an undefined ",
+                            a.defined() ? "second" : "first"));
+  if (a.shape() != b.shape())
+    throw ShapeError(
+        str("tie: expected parameters of one shape, got ", a.shape(), " and ", b.shape()));
+  if (a.dtype() != b.dtype())
+    throw DTypeError(
+        str("tie: expected parameters of one dtype, got ", a.dtype(), " and ", b.dtype()));
+  if (a.device() != b.device())
+    throw DeviceError(
+        str("tie: expected parameters on one device, got ", a.device(), " and ", b.device()));
   static_cast<Tensor&>(a) = b;
   b.impl()->tied = true;
 }

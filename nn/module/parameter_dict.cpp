@@ -4,7 +4,8 @@
 namespace braid::nn {
 
 void ParameterDict::insert(std::string name, Parameter parameter) {
-  if (contains(name)) throw ArgumentError(str("ParameterDict: expected a new name, got '", name, "' again"));
+  if (contains(name))
+    throw ArgumentError(str("ParameterDict: expected a new name, got '", name, "' again"));
   items_.emplace_back(std::move(name), std::move(parameter));
 }
 

@@ -11,7 +11,8 @@ namespace {
 /// The printed parts of a tree: its modules, and what holds modules.
 class Printer {
  public:
-  explicit Printer(const tree::Flat& flat) : flat_(flat), children_(flat.nodes.size()), shown_(flat.nodes.size(), false) {
+  explicit Printer(const tree::Flat& flat)
+      : flat_(flat), children_(flat.nodes.size()), shown_(flat.nodes.size(), false) {
     for (std::size_t i = flat.nodes.size(); i-- > 0;) {  // children stand behind their parents
       const tree::Node& node = flat.nodes[i];
       if (node.type->training) shown_[i] = true;
@@ -37,13 +38,10 @@ class Printer {
  private:
   [[nodiscard]] static std::string name(const tree::Node& node) {
     switch (node.type->form) {
-      case tree::Form::map:
-        return "ModuleDict";
+      case tree::Form::map: return "ModuleDict";
       case tree::Form::tuple:
-      case tree::Form::list:
-        return "ModuleList";
-      default:
-        return std::string(::braid::detail::short_type_name(node.type->signature));
+      case tree::Form::list: return "ModuleList";
+      default: return std::string(::braid::detail::short_type_name(node.type->signature));
     }
   }
 
@@ -51,13 +49,16 @@ class Printer {
   [[nodiscard]] std::vector<std::string> parts(std::size_t i) const {
     std::vector<std::string> parts;
     const auto& children = children_[i];
-    const bool list = flat_.nodes[i].type->form == tree::Form::tuple || flat_.nodes[i].type->form == tree::Form::list;
+    const bool list = flat_.nodes[i].type->form == tree::Form::tuple ||
+                      flat_.nodes[i].type->form == tree::Form::list;
     for (std::size_t first = 0; first < children.size();) {
       const std::string text = this->text(children[first]);
       std::size_t last = first;
       while (list && last + 1 < children.size() && this->text(children[last + 1]) == text) ++last;
       if (last == first) parts.push_back('(' + key(children[first]) + "): " + text);
-      else parts.push_back('(' + key(children[first]) + '-' + key(children[last]) + "): " + std::to_string(last - first + 1) + " x " + text);
+      else
+        parts.push_back('(' + key(children[first]) + '-' + key(children[last]) +
+                        "): " + std::to_string(last - first + 1) + " x " + text);
       first = last + 1;
     }
     return parts;
@@ -84,6 +85,8 @@ class Printer {
 
 }  // namespace
 
-void detail::print_module(std::ostream& out, const tree::Flat& flat) { out << Printer(flat).text(0); }
+void detail::print_module(std::ostream& out, const tree::Flat& flat) {
+  out << Printer(flat).text(0);
+}
 
 }  // namespace braid::nn

@@ -23,24 +23,33 @@ struct Target {
 std::vector<Target> targets_of(const tree::Flat& flat) {
   std::vector<Target> targets;
   for (const tree::Leaf& leaf : flat.leaves) {
-    if (leaf.kind != tree::Kind::tensor && leaf.tensor->defined()) targets.push_back({flat.path(leaf), *leaf.tensor});
+    if (leaf.kind != tree::Kind::tensor && leaf.tensor->defined())
+      targets.push_back({flat.path(leaf), *leaf.tensor});
   }
   return targets;
 }
 
-/// The dict's keys as the model names them: with `module.` taken off or put on where that is the difference.
-std::vector<std::string> keys_for(const std::vector<Target>& targets, Entries dict, const LoadOptions& options, LoadReport& report) {
+/// The dict's keys as the model names them: with `module.` taken off or put on where that is the
+/// difference.
+std::vector<std::string> keys_for(const std::vector<Target>& targets, Entries dict,
+                                  const LoadOptions& options, LoadReport& report) {
   const auto starts = [](std::string_view key) { return key.starts_with(kPrefix); };
-  const bool all_targets = std::all_of(targets.begin(), targets.end(), [&](const Target& t) { return starts(t.path); });
-  const bool no_target = std::none_of(targets.begin(), targets.end(), [&](const Target& t) { return starts(t.path); });
-  const bool all_keys = std::all_of(dict.begin(), dict.end(), [&](const auto& e) { return starts(e.first); });
-  const bool no_key = std::none_of(dict.begin(), dict.end(), [&](const auto& e) { return starts(e.first); });
-  const bool wanted = options.strip_prefix == StripPrefix::automatic && !targets.empty() && !dict.empty();
+  const bool all_targets =
+      std::all_of(targets.begin(), targets.end(), [&](const Target& t) { return starts(t.path); });
+  const bool no_target =
+      std::none_of(targets.begin(), targets.end(), [&](const Target& t) { return starts(t.path); });
+  const bool all_keys =
+      std::all_of(dict.begin(), dict.end(), [&](const auto& e) { return starts(e.first); });
+  const bool no_key =
+      std::none_of(dict.begin(), dict.end(), [&](const auto& e) { return starts(e.first); });
+  const bool wanted =
+      options.strip_prefix == StripPrefix::automatic && !targets.empty() && !dict.empty();
   if (wanted && all_keys && no_target) report.stripped = kPrefix;
   if (wanted && no_key && all_targets) report.added = kPrefix;
   std::vector<std::string> keys;
   keys.reserve(dict.size());
-  for (const auto& [key, tensor] : dict) keys.push_back(report.added + key.substr(report.stripped.size()));
+  for (const auto& [key, tensor] : dict)
+    keys.push_back(report.added + key.substr(report.stripped.size()));
   return keys;
 }
 
@@ -53,7 +62,8 @@ bool writable(const Tensor& t) {
 
 std::string joined(const char* what, const std::vector<std::string>& names) {
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? str("\n  ", what, ": ") : std::string(", ")) + name;
+  for (const std::string& name : names)
+    text += (text.empty() ? str("\n  ", what, ": ") : std::string(", ")) + name;
   return text;
 }
 
@@ -62,12 +72,14 @@ std::string joined(const char* what, const std::vector<std::string>& names) {
 StateDict state_of(const tree::Flat& flat) {
   std::vector<StateDict::value_type> entries;
   for (const tree::Leaf& leaf : flat.leaves) {
-    if (leaf.kind != tree::Kind::tensor && leaf.tensor->defined()) entries.emplace_back(flat.path(leaf), leaf.tensor->detach());
+    if (leaf.kind != tree::Kind::tensor && leaf.tensor->defined())
+      entries.emplace_back(flat.path(leaf), leaf.tensor->detach());
   }
   return StateDict(std::move(entries));
 }
 
-LoadReport load_state(const tree::Flat& flat, Entries dict, const LoadOptions& options, const char* signature) {
+LoadReport load_state(const tree::Flat& flat, Entries dict, const LoadOptions& options,
+                      const char* signature) {
   LoadReport report;
   const std::vector<Target> targets = targets_of(flat);
   const std::vector<std::string> keys = keys_for(targets, dict, options, report);
@@ -75,7 +87,8 @@ LoadReport load_state(const tree::Flat& flat, Entries dict, const LoadOptions& o
   std::unordered_map<std::string_view, const Tensor*> values;
   std::vector<std::string> missing, unexpected, wrong;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (!values.try_emplace(keys[i], &dict[i].second).second) wrong.push_back(keys[i] + ": expected once, got twice");
+    if (!values.try_emplace(keys[i], &dict[i].second).second)
+      wrong.push_back(keys[i] + ": expected once, got twice");
   }
   std::vector<std::pair<const Tensor*, const Tensor*>> writes;  // into, from
   std::set<std::string_view> known;
@@ -87,11 +100,15 @@ LoadReport load_state(const tree::Flat& flat, Entries dict, const LoadOptions& o
     } else if (const Tensor& value = *found->second; !value.defined()) {
       wrong.push_back(target.path + ": expected a tensor, got an undefined one");
     } else if (value.shape() != target.tensor.shape()) {
-      wrong.push_back(str(target.path, ": expected shape ", target.tensor.shape(), ", got ", value.shape()));
+      wrong.push_back(
+          str(target.path, ": expected shape ", target.tensor.shape(), ", got ", value.shape()));
     } else if (!writable(target.tensor)) {
-      wrong.push_back(target.path + ": expected a tensor whose elements each have their own memory, got an expanded one in the model");
+      wrong.push_back(target.path +
+                      ": expected a tensor whose elements each have their own memory, got an "
+                      "expanded one in the model");
     } else if (value.dtype() != target.tensor.dtype()) {
-      wrong.push_back(str(target.path, ": expected ", target.tensor.dtype(), ", got ", value.dtype()));
+      wrong.push_back(
+          str(target.path, ": expected ", target.tensor.dtype(), ", got ", value.dtype()));
     } else {
       writes.emplace_back(&target.tensor, &value);
     }
@@ -100,16 +117,23 @@ LoadReport load_state(const tree::Flat& flat, Entries dict, const LoadOptions& o
     if (!known.contains(key)) unexpected.push_back(key);
   }
   if (!wrong.empty() || (options.strict && !(missing.empty() && unexpected.empty()))) {
-    std::string details = options.strict ? joined("missing", missing) + joined("unexpected", unexpected) : std::string();
+    std::string details = options.strict
+                              ? joined("missing", missing) + joined("unexpected", unexpected)
+                              : std::string();
     for (const std::string& line : wrong) details += "\n  " + line;
     std::string prefix;
-    if (!report.stripped.empty()) prefix = str(" (after '", report.stripped, "' was taken off the dict's keys)");
-    if (!report.added.empty()) prefix = str(" (after '", report.added, "' was put before the dict's keys)");
-    throw ArgumentError(str("load_state_dict: expected the ", targets.size(), targets.size() == 1 ? " key" : " keys", " of ", short_type_name(signature),
-                            ", got ", missing.size(), " missing, ", unexpected.size(), " unexpected, ", wrong.size(), " that do not fit", prefix, details));
+    if (!report.stripped.empty())
+      prefix = str(" (after '", report.stripped, "' was taken off the dict's keys)");
+    if (!report.added.empty())
+      prefix = str(" (after '", report.added, "' was put before the dict's keys)");
+    throw ArgumentError(str(
+        "load_state_dict: expected the ", targets.size(), targets.size() == 1 ? " key" : " keys",
+        " of ", short_type_name(signature), ", got ", missing.size(), " missing, ",
+        unexpected.size(), " unexpected, ", wrong.size(), " that do not fit", prefix, details));
   }
 
-  // Whatever can fail comes first: copies from other devices, and of numbers that another write would change.
+  // Whatever can fail comes first: copies from other devices, and of numbers that another write
+  // would change.
   const NoGrad guard;
   std::set<const Storage*> written;
   for (const auto& [into, from] : writes) written.insert(into->storage().get());
@@ -117,7 +141,9 @@ LoadReport load_state(const tree::Flat& flat, Entries dict, const LoadOptions& o
   staged.reserve(writes.size());
   for (const auto& [into, from] : writes) {
     Tensor value = from->detach().to(into->device());
-    const bool own = value.storage() == into->storage() && value.storage_offset() == into->storage_offset() && value.strides() == into->strides();
+    const bool own = value.storage() == into->storage() &&
+                     value.storage_offset() == into->storage_offset() &&
+                     value.strides() == into->strides();
     staged.push_back(!own && written.contains(value.storage().get()) ? value.clone() : value);
   }
   for (std::size_t i = 0; i < writes.size(); ++i) {

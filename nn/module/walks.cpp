@@ -10,10 +10,10 @@ namespace braid::detail {
 namespace {
 
 /// f(index, leaf) for the first of each tensor of this kind, undefined ones left out.
-template <class F>
-void each_once(const tree::Flat& flat, tree::Kind kind, const F& f) {
+template <class F> void each_once(const tree::Flat& flat, tree::Kind kind, const F& f) {
   const std::vector<std::size_t> first = flat.first_of();
-  std::vector<bool> seen(flat.leaves.size(), false);  // a plain Tensor before it may be the same tensor
+  // a plain Tensor before it may be the same tensor
+  std::vector<bool> seen(flat.leaves.size(), false);
   for (std::size_t i = 0; i < flat.leaves.size(); ++i) {
     const tree::Leaf& leaf = flat.leaves[i];
     if (leaf.kind != kind || !leaf.tensor->defined() || seen[first[i]]) continue;
@@ -22,7 +22,8 @@ void each_once(const tree::Flat& flat, tree::Kind kind, const F& f) {
   }
 }
 
-/// For each leaf that is the first of its tensor: whether one of its handles is a parameter or buffer.
+/// For each leaf that is the first of its tensor: whether one of its handles is a parameter or
+/// buffer.
 std::vector<bool> owned(const tree::Flat& flat, const std::vector<std::size_t>& first) {
   std::vector<bool> is(flat.leaves.size(), false);
   for (std::size_t i = 0; i < flat.leaves.size(); ++i) {
@@ -41,19 +42,23 @@ std::vector<Tensor> tensors_of(const tree::Flat& flat, tree::Kind kind) {
 
 NamedTensors named_tensors_of(const tree::Flat& flat, tree::Kind kind) {
   NamedTensors named;
-  each_once(flat, kind, [&](const tree::Leaf& leaf) { named.emplace_back(flat.path(leaf), *leaf.tensor); });
+  each_once(flat, kind,
+            [&](const tree::Leaf& leaf) { named.emplace_back(flat.path(leaf), *leaf.tensor); });
   return named;
 }
 
 std::int64_t count_parameters(const tree::Flat& flat) {
   std::int64_t count = 0;
-  each_once(flat, tree::Kind::parameter, [&](const tree::Leaf& leaf) { count += leaf.tensor->numel(); });
+  each_once(flat, tree::Kind::parameter,
+            [&](const tree::Leaf& leaf) { count += leaf.tensor->numel(); });
   return count;
 }
 
 void move_leaves(const tree::Flat& flat, std::optional<Device> device, std::optional<DType> dtype) {
-  if (dtype && !is_floating(*dtype)) throw DTypeError(str("to: expected a floating point dtype, got ", *dtype));
-  if (device) (void)device_context(*device);  // throws for a device that does not exist, in a tree without tensors too
+  if (dtype && !is_floating(*dtype))
+    throw DTypeError(str("to: expected a floating point dtype, got ", *dtype));
+  // throws for a device that does not exist, in a tree without tensors too
+  if (device) (void)device_context(*device);
   struct Move {
     tree::Leaf leaf;
     Tensor tensor, grad;
@@ -68,10 +73,14 @@ void move_leaves(const tree::Flat& flat, std::optional<Device> device, std::opti
     if (!t.defined()) continue;
     if (first[i] != i) {
       const std::ptrdiff_t at = move_of[first[i]];
-      if (at >= 0 && !moves[static_cast<std::size_t>(at)].in_place) moves.push_back({flat.leaves[i], moves[static_cast<std::size_t>(at)].tensor, {}, false});
+      if (at >= 0 && !moves[static_cast<std::size_t>(at)].in_place)
+        moves.push_back({flat.leaves[i], moves[static_cast<std::size_t>(at)].tensor, {}, false});
       continue;
     }
-    const auto moved = [&](const Tensor& x) { return x.to(device.value_or(x.device()), dtype && is_floating(x.dtype()) ? *dtype : x.dtype()); };
+    const auto moved = [&](const Tensor& x) {
+      return x.to(device.value_or(x.device()),
+                  dtype && is_floating(x.dtype()) ? *dtype : x.dtype());
+    };
     Move move{flat.leaves[i], {}, {}, is_owned[i] && t.is_leaf()};
     if (move.in_place) {
       const NoGrad guard;
@@ -127,11 +136,14 @@ void set_training(const tree::Flat& flat, bool on) {
 
 void clear_gradients(const tree::Flat& flat) {
   bool replica = false;
-  each_once(flat, tree::Kind::parameter, [&](const tree::Leaf& leaf) { replica = replica || leaf.tensor->impl()->is_replica; });
+  each_once(flat, tree::Kind::parameter,
+            [&](const tree::Leaf& leaf) { replica = replica || leaf.tensor->impl()->is_replica; });
   if (replica) {
     warn(
-        "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied (in a differentiable manner) from the "
-        "original module. This means they are not leaf nodes in autograd and so don't accumulate gradients.");
+        "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The "
+        "parameters are copied (in a differentiable manner) from the "
+        "original module. This means they are not leaf nodes in autograd and so don't accumulate "
+        "gradients.");
     return;
   }
   each_once(flat, tree::Kind::parameter, [](const tree::Leaf& leaf) { leaf.tensor->set_grad({}); });
@@ -139,12 +151,16 @@ void clear_gradients(const tree::Flat& flat) {
 
 void require_gradients(const tree::Flat& flat, bool on) {
   each_once(flat, tree::Kind::parameter, [&](const tree::Leaf& leaf) {
-    if (!leaf.tensor->is_leaf()) throw AutogradError(str("requires_grad_: expected parameters that are leaves, got '", flat.path(leaf), "', which an op made"));
+    if (!leaf.tensor->is_leaf())
+      throw AutogradError(str("requires_grad_: expected parameters that are leaves, got '",
+                              flat.path(leaf), "', which an op made"));
     if (on && !is_floating(leaf.tensor->dtype())) {
-      throw DTypeError(str("requires_grad_: expected floating point parameters, got '", flat.path(leaf), "' of ", leaf.tensor->dtype()));
+      throw DTypeError(str("requires_grad_: expected floating point parameters, got '",
+                           flat.path(leaf), "' of ", leaf.tensor->dtype()));
     }
   });
-  each_once(flat, tree::Kind::parameter, [&](const tree::Leaf& leaf) { leaf.tensor->requires_grad_(on); });
+  each_once(flat, tree::Kind::parameter,
+            [&](const tree::Leaf& leaf) { leaf.tensor->requires_grad_(on); });
 }
 
 }  // namespace braid::detail

@@ -18,14 +18,22 @@ const std::vector<Adagrad::Group>& checked(const std::vector<Adagrad::Group>& gr
 
 }  // namespace
 
-Adagrad::Adagrad(const std::vector<Group>& groups) : WithOptions("Adagrad", checked(groups), {"", "sum", ""}) {}
-Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options) : Adagrad(std::vector<Group>{{std::move(parameters), options}}) {}
+Adagrad::Adagrad(const std::vector<Group>& groups)
+    : WithOptions("Adagrad", checked(groups), {"", "sum", ""}) {}
+Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options)
+    : Adagrad(std::vector<Group>{{std::move(parameters), options}}) {}
 
 bool Adagrad::keeps(std::size_t, std::size_t) const noexcept { return true; }
-double Adagrad::first_state(std::size_t group, std::size_t) const noexcept { return options(group).initial_accumulator_value; }
+double Adagrad::first_state(std::size_t group, std::size_t) const noexcept {
+  return options(group).initial_accumulator_value;
+}
 /// The rate differs between parameters only where it decays.
-std::int64_t Adagrad::batch_key(std::size_t group, std::int64_t steps) const noexcept { return options(group).lr_decay == 0 ? 0 : steps; }
-bool Adagrad::has_kernel(const KernelTable& kernels) const noexcept { return kernels.adagrad != nullptr; }
+std::int64_t Adagrad::batch_key(std::size_t group, std::int64_t steps) const noexcept {
+  return options(group).lr_decay == 0 ? 0 : steps;
+}
+bool Adagrad::has_kernel(const KernelTable& kernels) const noexcept {
+  return kernels.adagrad != nullptr;
+}
 
 void Adagrad::update(const Batch& batch, std::span<const OptimItem> items) {
   const AdagradOptions& o = options(batch.group);

@@ -20,7 +20,8 @@ const std::vector<Group>& checked(const char* name, const std::vector<Group>& gr
 
 /// `steps`: updates before this one.
 template <class Options>
-AdamArgs adam_args(const Options& o, DType dtype, std::span<const OptimItem> items, std::int64_t steps, bool coupled) {
+AdamArgs adam_args(const Options& o, DType dtype, std::span<const OptimItem> items,
+                   std::int64_t steps, bool coupled) {
   AdamArgs args{};
   args.dtype = dtype;
   args.items = items.data();
@@ -39,24 +40,36 @@ AdamArgs adam_args(const Options& o, DType dtype, std::span<const OptimItem> ite
 
 }  // namespace
 
-Adam::Adam(const std::vector<Group>& groups) : WithOptions("Adam", checked("Adam", groups), {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}) {}
-Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options) : Adam(std::vector<Group>{{std::move(parameters), options}}) {}
+Adam::Adam(const std::vector<Group>& groups)
+    : WithOptions("Adam", checked("Adam", groups), {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}) {}
+Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options)
+    : Adam(std::vector<Group>{{std::move(parameters), options}}) {}
 
-bool Adam::keeps(std::size_t group, std::size_t k) const noexcept { return k < 2 || options(group).amsgrad; }
+bool Adam::keeps(std::size_t group, std::size_t k) const noexcept {
+  return k < 2 || options(group).amsgrad;
+}
 std::int64_t Adam::batch_key(std::size_t, std::int64_t steps) const noexcept { return steps; }
 bool Adam::has_kernel(const KernelTable& kernels) const noexcept { return kernels.adam != nullptr; }
 void Adam::update(const Batch& batch, std::span<const OptimItem> items) {
-  launch("Adam", batch.device, &KernelTable::adam, adam_args(options(batch.group), batch.dtype, items, batch.key, true));
+  launch("Adam", batch.device, &KernelTable::adam,
+         adam_args(options(batch.group), batch.dtype, items, batch.key, true));
 }
 
-AdamW::AdamW(const std::vector<Group>& groups) : WithOptions("AdamW", checked("AdamW", groups), {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}) {}
-AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options) : AdamW(std::vector<Group>{{std::move(parameters), options}}) {}
+AdamW::AdamW(const std::vector<Group>& groups)
+    : WithOptions("AdamW", checked("AdamW", groups), {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}) {}
+AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
+    : AdamW(std::vector<Group>{{std::move(parameters), options}}) {}
 
-bool AdamW::keeps(std::size_t group, std::size_t k) const noexcept { return k < 2 || options(group).amsgrad; }
+bool AdamW::keeps(std::size_t group, std::size_t k) const noexcept {
+  return k < 2 || options(group).amsgrad;
+}
 std::int64_t AdamW::batch_key(std::size_t, std::int64_t steps) const noexcept { return steps; }
-bool AdamW::has_kernel(const KernelTable& kernels) const noexcept { return kernels.adam != nullptr; }
+bool AdamW::has_kernel(const KernelTable& kernels) const noexcept {
+  return kernels.adam != nullptr;
+}
 void AdamW::update(const Batch& batch, std::span<const OptimItem> items) {
-  launch("AdamW", batch.device, &KernelTable::adam, adam_args(options(batch.group), batch.dtype, items, batch.key, false));
+  launch("AdamW", batch.device, &KernelTable::adam,
+         adam_args(options(batch.group), batch.dtype, items, batch.key, false));
 }
 
 }  // namespace braid::optim

@@ -7,35 +7,49 @@
 
 namespace braid::optim {
 
-Average::Average(std::vector<Tensor> parameters, const AverageOptions& options) : parameters_(std::move(parameters)), options_(options) {
-  if (!(options.decay >= 0 && options.decay <= 1)) throw ArgumentError(str("Average: expected 0 <= decay <= 1, got ", options.decay));
+Average::Average(std::vector<Tensor> parameters, const AverageOptions& options)
+    : parameters_(std::move(parameters)), options_(options) {
+  if (!(options.decay >= 0 && options.decay <= 1))
+    throw ArgumentError(str("Average: expected 0 <= decay <= 1, got ", options.decay));
   if (parameters_.empty()) throw ArgumentError("Average: expected at least one parameter, got 0");
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].defined()) throw ArgumentError(str("Average: expected defined parameters, got an undefined one at position ", i));
+    if (!parameters_[i].defined())
+      throw ArgumentError(
+          str("Average: expected defined parameters, got an undefined one at position ", i));
     if (!is_floating(parameters_[i].dtype()))
-      throw DTypeError(str("Average: expected floating point parameters, got ", parameters_[i].dtype(), " at position ", i));
+      throw DTypeError(str("Average: expected floating point parameters, got ",
+                           parameters_[i].dtype(), " at position ", i));
   }
   // Made here, so that a state can be loaded into them; the first update writes them whole.
   const NoGrad guard;
-  for (const Tensor& p : parameters_) average_.emplace_back(p.detach().to(p.device(), size_of(p.dtype()) == 2 ? DType::float32 : p.dtype(), true));
+  for (const Tensor& p : parameters_)
+    average_.emplace_back(
+        p.detach().to(p.device(), size_of(p.dtype()) == 2 ? DType::float32 : p.dtype(), true));
   updates_ = nn::Buffer(zeros({1}, {.dtype = DType::int64}));
 }
 
 std::int64_t Average::updates() const { return updates_.item<std::int64_t>(); }
 
 void Average::update() {
-  if (swapped_in()) throw ArgumentError("Average: update: expected the model's own parameters, got the averaged ones; swap_out first");
+  if (swapped_in())
+    throw ArgumentError(
+        "Average: update: expected the model's own parameters, got the averaged ones; swap_out "
+        "first");
   const NoGrad guard;
   std::vector<Tensor> now;  // what can fail comes first
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i];
     if (p.shape() != average_[i].shape())
-      throw ShapeError(str("Average: update: expected parameter ", i, " of shape ", average_[i].shape(), ", got ", p.shape()));
+      throw ShapeError(str("Average: update: expected parameter ", i, " of shape ",
+                           average_[i].shape(), ", got ", p.shape()));
     if (average_[i].device() != p.device()) average_[i] = nn::Buffer(average_[i].to(p.device()));
     now.push_back(p.detach().to(average_[i].dtype()));
   }
   const double n = static_cast<double>(updates());
-  const double decay = n == 0 ? 0 : options_.equal ? n / (n + 1) : options_.warm_up ? std::min(options_.decay, (1 + n) / (10 + n)) : options_.decay;
+  const double decay = n == 0             ? 0
+                       : options_.equal   ? n / (n + 1)
+                       : options_.warm_up ? std::min(options_.decay, (1 + n) / (10 + n))
+                                          : options_.decay;
   for (std::size_t i = 0; i < now.size(); ++i) {
     if (n == 0) average_[i].copy_(now[i]);
     else average_[i].mul_(decay), average_[i].add_(now[i], 1 - decay);
@@ -44,7 +58,9 @@ void Average::update() {
 }
 
 void Average::swap_in() {
-  if (swapped_in()) throw ArgumentError("Average: swap_in: expected the model's own parameters, got the averaged ones");
+  if (swapped_in())
+    throw ArgumentError(
+        "Average: swap_in: expected the model's own parameters, got the averaged ones");
   if (updates() == 0) throw ArgumentError("Average: swap_in: expected at least one update, got 0");
   const NoGrad guard;
   std::vector<Tensor> own, averaged;
@@ -58,7 +74,8 @@ void Average::swap_in() {
 }
 
 void Average::swap_out() {
-  if (!swapped_in()) throw ArgumentError("Average: swap_out: expected the averaged parameters, got the model's own");
+  if (!swapped_in())
+    throw ArgumentError("Average: swap_out: expected the averaged parameters, got the model's own");
   const NoGrad guard;
   for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].copy_(own_[i]);
   own_.clear();

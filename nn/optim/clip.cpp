@@ -19,26 +19,35 @@ Tensor norm_of(const Tensor& x, double p) {
   if (std::isinf(p)) return max(abs(wide));
   if (p == 2) return sqrt(sum(square(wide)));
   if (p == 1) return sum(abs(wide));
-  if (p == 0) return sum(ne(wide, zeros({}, {.device = wide.device(), .dtype = wide.dtype()})).to(wide.dtype()));
+  if (p == 0)
+    return sum(
+        ne(wide, zeros({}, {.device = wide.device(), .dtype = wide.dtype()})).to(wide.dtype()));
   return pow(sum(pow(abs(wide), p)), 1 / p);
 }
 
 std::vector<Tensor> gradients_of(const char* name, std::span<const Tensor> parameters) {
   std::vector<Tensor> list;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (!parameters[i].defined()) throw ArgumentError(str(name, ": expected defined parameters, got an undefined one at position ", i));
+    if (!parameters[i].defined())
+      throw ArgumentError(
+          str(name, ": expected defined parameters, got an undefined one at position ", i));
     if (const Tensor g = parameters[i].grad(); g.defined()) list.push_back(g.detach());
   }
   return list;
 }
 
-Tensor total_norm(const char* name, std::span<const Tensor> tensors, double p, bool error_if_nonfinite) {
+Tensor total_norm(const char* name, std::span<const Tensor> tensors, double p,
+                  bool error_if_nonfinite) {
   if (!(p >= 0)) throw ArgumentError(str(name, ": expected norm_type >= 0, got ", p));
   const NoGrad guard;
   std::vector<Tensor> norms;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (!tensors[i].defined()) throw ArgumentError(str(name, ": expected defined tensors, got an undefined one at position ", i));
-    if (!is_floating(tensors[i].dtype())) throw DTypeError(str(name, ": expected floating point tensors, got ", tensors[i].dtype(), " at position ", i));
+    if (!tensors[i].defined())
+      throw ArgumentError(
+          str(name, ": expected defined tensors, got an undefined one at position ", i));
+    if (!is_floating(tensors[i].dtype()))
+      throw DTypeError(str(name, ": expected floating point tensors, got ", tensors[i].dtype(),
+                           " at position ", i));
     const Tensor norm = norm_of(tensors[i], p);
     norms.push_back(norms.empty() ? norm : norm.to(norms[0].device(), norms[0].dtype()));
   }
@@ -46,7 +55,8 @@ Tensor total_norm(const char* name, std::span<const Tensor> tensors, double p, b
   // Of the norms as of the elements; only how many are not 0 is a sum.
   const Tensor all = stack(norms), total = p == 0 ? sum(all) : norm_of(all, p);
   if (error_if_nonfinite && !std::isfinite(total.item<double>()))
-    throw ArgumentError(str(name, ": expected a finite total norm of order ", p, ", got ", total.item<double>()));
+    throw ArgumentError(
+        str(name, ": expected a finite total norm of order ", p, ", got ", total.item<double>()));
   return total;
 }
 
@@ -56,12 +66,15 @@ Tensor get_total_norm(std::span<const Tensor> tensors, double norm_type, bool er
   return total_norm("get_total_norm", tensors, norm_type, error_if_nonfinite);
 }
 
-Tensor clip_grad_norm_(std::span<const Tensor> parameters, double max_norm, double norm_type, bool error_if_nonfinite) {
-  if (!(max_norm >= 0)) throw ArgumentError(str("clip_grad_norm_: expected max_norm >= 0, got ", max_norm));
+Tensor clip_grad_norm_(std::span<const Tensor> parameters, double max_norm, double norm_type,
+                       bool error_if_nonfinite) {
+  if (!(max_norm >= 0))
+    throw ArgumentError(str("clip_grad_norm_: expected max_norm >= 0, got ", max_norm));
   const std::vector<Tensor> gradients = gradients_of("clip_grad_norm_", parameters);
   const NoGrad guard;
   Tensor total = total_norm("clip_grad_norm_", gradients, norm_type, error_if_nonfinite);
-  const Tensor factor = minimum(max_norm / (total + 1e-6), ones({}, {.device = total.device(), .dtype = total.dtype()}));
+  const Tensor factor = minimum(max_norm / (total + 1e-6),
+                                ones({}, {.device = total.device(), .dtype = total.dtype()}));
   std::vector<Tensor> factors;  // all that can fail comes first
   for (const Tensor& g : gradients) factors.push_back(factor.to(g.device(), g.dtype()));
   for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i].mul_(factors[i]);
@@ -69,7 +82,8 @@ Tensor clip_grad_norm_(std::span<const Tensor> parameters, double max_norm, doub
 }
 
 void clip_grad_value_(std::span<const Tensor> parameters, double clip_value) {
-  if (!(clip_value >= 0)) throw ArgumentError(str("clip_grad_value_: expected clip_value >= 0, got ", clip_value));
+  if (!(clip_value >= 0))
+    throw ArgumentError(str("clip_grad_value_: expected clip_value >= 0, got ", clip_value));
   const std::vector<Tensor> gradients = gradients_of("clip_grad_value_", parameters);
   const NoGrad guard;
   std::vector<Tensor> clipped;

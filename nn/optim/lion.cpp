@@ -17,8 +17,10 @@ const std::vector<Lion::Group>& checked(const std::vector<Lion::Group>& groups) 
 
 }  // namespace
 
-Lion::Lion(const std::vector<Group>& groups) : WithOptions("Lion", checked(groups), {"exp_avg", "", ""}) {}
-Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options) : Lion(std::vector<Group>{{std::move(parameters), options}}) {}
+Lion::Lion(const std::vector<Group>& groups)
+    : WithOptions("Lion", checked(groups), {"exp_avg", "", ""}) {}
+Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options)
+    : Lion(std::vector<Group>{{std::move(parameters), options}}) {}
 
 bool Lion::keeps(std::size_t, std::size_t) const noexcept { return true; }
 std::int64_t Lion::batch_key(std::size_t, std::int64_t) const noexcept { return 0; }

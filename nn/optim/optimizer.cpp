@@ -16,33 +16,54 @@ namespace {
 void check_writable(const char* name, const TensorImpl& p, std::size_t i) {
   for (int d = 0; !p.contiguous && p.numel > 0 && d < p.shape.rank(); ++d)
     if (p.shape[d] > 1 && p.strides[d] == 0)
-      throw LayoutError(str(name, ": expected parameters whose elements each have their own memory, got an expanded one at position ", i));
+      throw LayoutError(str(name,
+                            ": expected parameters whose elements each have their own memory, got "
+                            "an expanded one at position ",
+                            i));
 }
 
 }  // namespace
 
 void detail::check_at_least_0(const char* name, const char* what, double value) {
-  if (!(value >= 0) || std::isinf(value)) throw ArgumentError(str(name, ": expected ", what, " >= 0, got ", value));
+  if (!(value >= 0) || std::isinf(value))
+    throw ArgumentError(str(name, ": expected ", what, " >= 0, got ", value));
 }
 void detail::check_below_1(const char* name, const char* what, double value) {
-  if (!(value >= 0 && value < 1)) throw ArgumentError(str(name, ": expected 0 <= ", what, " < 1, got ", value));
+  if (!(value >= 0 && value < 1))
+    throw ArgumentError(str(name, ": expected 0 <= ", what, " < 1, got ", value));
 }
 
-Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters, std::vector<std::size_t> group_of, std::size_t groups, const StateNames& states)
-    : name_(name), parameters_(std::move(parameters)), group_of_(std::move(group_of)), group_count_(groups), state_names_(states) {
-  if (parameters_.empty()) throw ArgumentError(str(name, ": expected at least one parameter, got 0"));
+Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters,
+                     std::vector<std::size_t> group_of, std::size_t groups,
+                     const StateNames& states)
+    : name_(name),
+      parameters_(std::move(parameters)),
+      group_of_(std::move(group_of)),
+      group_count_(groups),
+      state_names_(states) {
+  if (parameters_.empty())
+    throw ArgumentError(str(name, ": expected at least one parameter, got 0"));
   std::set<const TensorImpl*> seen;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i];
-    if (!p.defined()) throw ArgumentError(str(name, ": expected defined parameters, got an undefined one at position ", i));
-    if (!p.is_leaf()) throw ArgumentError(str(name, ": expected parameters that are leaves, got one that an op made at position ", i));
-    if (!is_floating(p.dtype())) throw DTypeError(str(name, ": expected floating point parameters, got ", p.dtype(), " at position ", i));
+    if (!p.defined())
+      throw ArgumentError(
+          str(name, ": expected defined parameters, got an undefined one at position ", i));
+    if (!p.is_leaf())
+      throw ArgumentError(str(
+          name, ": expected parameters that are leaves, got one that an op made at position ", i));
+    if (!is_floating(p.dtype()))
+      throw DTypeError(
+          str(name, ": expected floating point parameters, got ", p.dtype(), " at position ", i));
     check_writable(name, *p.impl(), i);
-    if (!seen.insert(p.id()).second) throw ArgumentError(str(name, ": expected every parameter once, got the one at position ", i, " twice"));
+    if (!seen.insert(p.id()).second)
+      throw ArgumentError(
+          str(name, ": expected every parameter once, got the one at position ", i, " twice"));
   }
   for (std::size_t k = 0; k < kStates; ++k)
     if (!state_names_[k].empty()) state_[k].resize(parameters_.size());
-  steps_ = nn::Buffer(zeros({static_cast<std::int64_t>(parameters_.size())}, {.dtype = DType::int64}));
+  steps_ =
+      nn::Buffer(zeros({static_cast<std::int64_t>(parameters_.size())}, {.dtype = DType::int64}));
   items_.reserve(parameters_.size());
   of_batch_.reserve(parameters_.size());
   done_.reserve(parameters_.size());
@@ -53,7 +74,9 @@ Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters, std::vect
 Optimizer::~Optimizer() = default;
 
 void Optimizer::check_group(const char* what, std::size_t group) const {
-  if (group >= group_count_) throw IndexError(str(name_, ": ", what, ": expected a group below ", group_count_, ", got ", group));
+  if (group >= group_count_)
+    throw IndexError(
+        str(name_, ": ", what, ": expected a group below ", group_count_, ", got ", group));
 }
 
 double Optimizer::lr(std::size_t group) const {
@@ -75,7 +98,9 @@ void Optimizer::set_lr(std::size_t group, double lr) {
 double Optimizer::momentum(std::size_t group) const {
   check_group("momentum", group);
   const double* found = mutable_self().momentum_of(group);
-  if (!found) throw ArgumentError(str(name_, ": expected an optimizer made with momentum or beta1, got one without"));
+  if (!found)
+    throw ArgumentError(
+        str(name_, ": expected an optimizer made with momentum or beta1, got one without"));
   return *found;
 }
 
@@ -86,7 +111,9 @@ void Optimizer::set_momentum(std::size_t group, double momentum) {
 }
 
 void Optimizer::follow(const Optimizer& other) {
-  if (other.group_count_ != group_count_) throw ArgumentError(str(name_, ": follow: expected ", group_count_, " groups, got ", other.group_count_));
+  if (other.group_count_ != group_count_)
+    throw ArgumentError(
+        str(name_, ": follow: expected ", group_count_, " groups, got ", other.group_count_));
   Optimizer& from = other.mutable_self();
   for (std::size_t g = 0; g < group_count_; ++g) {
     lr_of(g) = from.lr_of(g);
@@ -96,7 +123,9 @@ void Optimizer::follow(const Optimizer& other) {
 }
 
 std::int64_t Optimizer::steps(std::size_t i) const {
-  if (i >= parameters_.size()) throw IndexError(str(name_, ": steps: expected an index below ", parameters_.size(), ", got ", i));
+  if (i >= parameters_.size())
+    throw IndexError(
+        str(name_, ": steps: expected an index below ", parameters_.size(), ", got ", i));
   return steps_.to(Device()).data<std::int64_t>()[i];
 }
 
@@ -108,38 +137,49 @@ void Optimizer::zero_grad() noexcept {
 void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter, double first) {
   const NoGrad guard;
   Tensor made = state.defined() ? state.to(parameter.device(), parameter.dtype())
-                                : full(parameter.shape(), first, {.device = parameter.device(), .dtype = parameter.dtype()});
+                                : full(parameter.shape(), first,
+                                       {.device = parameter.device(), .dtype = parameter.dtype()});
   state = nn::Buffer(made.contiguous());
 }
 
-/// Checks everything and fills items_. Writes nothing but state that nobody has seen yet. What throws leaves nothing prepared.
+/// Checks everything and fills items_. Writes nothing but state that nobody has seen yet. What
+/// throws leaves nothing prepared.
 void Optimizer::prepare_step() try {
   items_.clear();
   batches_.clear();
   updated_.clear();
   dense_.clear();
   one_batch_ = true;
-  if (steps_.impl()->device != Device()) steps_ = nn::Buffer(steps_.to(Device()));  // the tree was moved as a whole
+  // the tree was moved as a whole
+  if (steps_.impl()->device != Device()) steps_ = nn::Buffer(steps_.to(Device()));
   const auto* steps = static_cast<const std::int64_t*>(steps_.impl()->data());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const TensorImpl& p = *parameters_[i].impl();
     if (!p.grad) continue;
     const TensorImpl& g = *p.grad;
     check_writable(name_, p, i);
-    if (g.shape != p.shape) throw ShapeError(str(name_, ": expected the gradient of parameter ", i, " to have its shape ", p.shape, ", got ", g.shape));
-    if (g.dtype != p.dtype) throw DTypeError(str(name_, ": expected the gradient of parameter ", i, " to be ", p.dtype, ", got ", g.dtype));
-    if (g.device != p.device) throw DeviceError(str(name_, ": expected the gradient of parameter ", i, " on ", p.device, ", got ", g.device));
+    if (g.shape != p.shape)
+      throw ShapeError(str(name_, ": expected the gradient of parameter ", i, " to have its shape ",
+                           p.shape, ", got ", g.shape));
+    if (g.dtype != p.dtype)
+      throw DTypeError(str(name_, ": expected the gradient of parameter ", i, " to be ", p.dtype,
+                           ", got ", g.dtype));
+    if (g.device != p.device)
+      throw DeviceError(str(name_, ": expected the gradient of parameter ", i, " on ", p.device,
+                            ", got ", g.device));
     const std::size_t group = group_of_[i];
     const Batch batch{p.device, p.dtype, group, batch_key(group, steps[i])};
     if (batches_.empty() || batches_.back().device != p.device) {
-      if (!has_kernel(*device_context(p.device).kernels)) ::braid::detail::no_kernel(name_, p.device);
+      if (!has_kernel(*device_context(p.device).kernels))
+        ::braid::detail::no_kernel(name_, p.device);
     }
     one_batch_ = one_batch_ && (batches_.empty() || batch == batches_.front());
     OptimItem item{nullptr, nullptr, nullptr, nullptr, p.numel};
     for (std::size_t k = 0; k < kStates; ++k) {
       if (state_[k].empty() || !keeps(group, k)) continue;
       nn::Buffer& kept = state_[k][i];
-      if (!kept.defined() || kept.device() != p.device || kept.dtype() != p.dtype || !kept.is_contiguous())
+      if (!kept.defined() || kept.device() != p.device || kept.dtype() != p.dtype ||
+          !kept.is_contiguous())
         prepare_state(kept, parameters_[i], first_state(group, k));
       (k == 0 ? item.m : k == 1 ? item.v : item.s) = kept.impl()->data();
     }
@@ -149,7 +189,8 @@ void Optimizer::prepare_step() try {
     } else {
       const NoGrad guard;
       const Tensor& parameter = parameters_[i];
-      Dense dense{p.contiguous ? Tensor() : parameter, parameter.detach().contiguous(), Tensor(p.grad).detach().contiguous()};
+      Dense dense{p.contiguous ? Tensor() : parameter, parameter.detach().contiguous(),
+                  Tensor(p.grad).detach().contiguous()};
       item.p = dense.copy.impl()->data();
       item.g = dense.grad.impl()->data();
       dense_.push_back(std::move(dense));

@@ -18,14 +18,20 @@ const std::vector<RMSprop::Group>& checked(const std::vector<RMSprop::Group>& gr
 
 }  // namespace
 
-RMSprop::RMSprop(const std::vector<Group>& groups) : WithOptions("RMSprop", checked(groups), {"momentum", "square_avg", "grad_avg"}) {
+RMSprop::RMSprop(const std::vector<Group>& groups)
+    : WithOptions("RMSprop", checked(groups), {"momentum", "square_avg", "grad_avg"}) {
   for (const Group& g : groups) with_momentum_.push_back(g.options.momentum != 0);
 }
-RMSprop::RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options) : RMSprop(std::vector<Group>{{std::move(parameters), options}}) {}
+RMSprop::RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options)
+    : RMSprop(std::vector<Group>{{std::move(parameters), options}}) {}
 
-bool RMSprop::keeps(std::size_t group, std::size_t k) const noexcept { return k == 0 ? with_momentum_[group] != 0 : k == 1 || options(group).centered; }
+bool RMSprop::keeps(std::size_t group, std::size_t k) const noexcept {
+  return k == 0 ? with_momentum_[group] != 0 : k == 1 || options(group).centered;
+}
 std::int64_t RMSprop::batch_key(std::size_t, std::int64_t) const noexcept { return 0; }
-bool RMSprop::has_kernel(const KernelTable& kernels) const noexcept { return kernels.rmsprop != nullptr; }
+bool RMSprop::has_kernel(const KernelTable& kernels) const noexcept {
+  return kernels.rmsprop != nullptr;
+}
 
 void RMSprop::update(const Batch& batch, std::span<const OptimItem> items) {
   const RMSpropOptions& o = options(batch.group);

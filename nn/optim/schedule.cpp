@@ -9,11 +9,13 @@
 namespace braid::optim {
 namespace {
 
-nn::Buffer numbers(const std::vector<double>& list) { return nn::Buffer(tensor(list, {.dtype = DType::float64})); }
+nn::Buffer numbers(const std::vector<double>& list) {
+  return nn::Buffer(tensor(list, {.dtype = DType::float64}));
+}
 nn::Buffer counts(const std::vector<std::int64_t>& list) { return nn::Buffer(tensor(list)); }
-/// A number that the schedule keeps on the host. Read and written through memory of its own, so that a moved tree is found again.
-template <class T>
-T* host(nn::Buffer& buffer) {
+/// A number that the schedule keeps on the host. Read and written through memory of its own, so
+/// that a moved tree is found again.
+template <class T> T* host(nn::Buffer& buffer) {
   if (buffer.device() != Device()) buffer = nn::Buffer(buffer.to(Device()));
   return buffer.data<T>();
 }
@@ -33,13 +35,16 @@ std::int64_t Schedule::steps() const { return steps_.item<std::int64_t>(); }
 
 double Schedule::lr(std::size_t group) const {
   const std::vector<double> rates = now();
-  if (group >= rates.size()) throw IndexError(str("schedule: lr: expected a group below ", rates.size(), ", got ", group));
+  if (group >= rates.size())
+    throw IndexError(str("schedule: lr: expected a group below ", rates.size(), ", got ", group));
   return rates[group];
 }
 
 void Schedule::set(const std::vector<double>& rates, std::int64_t steps) {
   for (const double rate : rates)
-    if (!(rate >= 0) || std::isinf(rate)) throw ArgumentError(str("schedule: expected learning rates >= 0, got ", rate, " at step ", steps));
+    if (!(rate >= 0) || std::isinf(rate))
+      throw ArgumentError(
+          str("schedule: expected learning rates >= 0, got ", rate, " at step ", steps));
   double* kept = host<double>(lr_);
   for (std::size_t g = 0; g < rates.size(); ++g) {
     kept[g] = rates[g];
@@ -52,7 +57,8 @@ void Schedule::set(const std::vector<double>& rates, std::int64_t steps) {
 
 void Schedule::restore() { set(now(), steps()); }
 
-CurveSchedule::CurveSchedule(Optimizer& optimizer, Curve curve) : Schedule(optimizer), curve_(std::move(curve)) {
+CurveSchedule::CurveSchedule(Optimizer& optimizer, Curve curve)
+    : Schedule(optimizer), curve_(std::move(curve)) {
   std::vector<double> rates = base();
   for (double& rate : rates) rate = curve_.at(rate, 0);
   set(rates, 0);
@@ -68,11 +74,13 @@ void CurveSchedule::step() {
 namespace {
 /// Before a rate is set: an optimizer without momentum is refused whole.
 Optimizer& with_momentum(Optimizer& optimizer, const OneCycleOptions& o) {
-  for (std::size_t g = 0; o.cycle_momentum && g < optimizer.groups(); ++g) (void)optimizer.momentum(g);
+  for (std::size_t g = 0; o.cycle_momentum && g < optimizer.groups(); ++g)
+    (void)optimizer.momentum(g);
   return optimizer;
 }
 void set_momentum(Optimizer& optimizer, const OneCycleOptions& o, std::int64_t t) {
-  for (std::size_t g = 0; o.cycle_momentum && g < optimizer.groups(); ++g) optimizer.set_momentum(g, one_cycle_momentum(o, t));
+  for (std::size_t g = 0; o.cycle_momentum && g < optimizer.groups(); ++g)
+    optimizer.set_momentum(g, one_cycle_momentum(o, t));
 }
 }  // namespace
 
@@ -89,7 +97,8 @@ void OneCycleSchedule::restore() {
   set_momentum(optimizer(), options_, steps());
 }
 
-ChainedSchedule::ChainedSchedule(Optimizer& optimizer, std::vector<Curve> curves) : Schedule(optimizer), curves_(std::move(curves)) {
+ChainedSchedule::ChainedSchedule(Optimizer& optimizer, std::vector<Curve> curves)
+    : Schedule(optimizer), curves_(std::move(curves)) {
   if (curves_.empty()) throw ArgumentError("Chained: expected at least one curve, got 0");
   std::vector<double> rates = base();
   for (double& rate : rates)
@@ -105,17 +114,20 @@ void ChainedSchedule::step() {
   set(rates, t);
 }
 
-PlateauSchedule::PlateauSchedule(Optimizer& optimizer, const PlateauOptions& options) : Schedule(optimizer), options_(options) {
+PlateauSchedule::PlateauSchedule(Optimizer& optimizer, const PlateauOptions& options)
+    : Schedule(optimizer), options_(options) {
   const auto check = [](bool good, const char* what, double value) {
     if (!good) throw ArgumentError(str("Plateau: expected ", what, ", got ", value));
   };
   check(options.factor >= 0 && options.factor < 1, "0 <= factor < 1", options.factor);
   check(options.patience >= 0, "patience >= 0", static_cast<double>(options.patience));
   check(options.cooldown >= 0, "cooldown >= 0", static_cast<double>(options.cooldown));
-  check(options.threshold >= 0 && !std::isinf(options.threshold), "threshold >= 0", options.threshold);
+  check(options.threshold >= 0 && !std::isinf(options.threshold), "threshold >= 0",
+        options.threshold);
   check(options.min_lr >= 0 && !std::isinf(options.min_lr), "min_lr >= 0", options.min_lr);
   check(options.eps >= 0, "eps >= 0", options.eps);
-  best_ = numbers({options.maximize ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()});
+  best_ = numbers({options.maximize ? -std::numeric_limits<double>::infinity()
+                                    : std::numeric_limits<double>::infinity()});
   counts_ = counts({0, 0});
 }
 
@@ -123,9 +135,14 @@ void PlateauSchedule::step(double metric) {
   double& best = *host<double>(best_);
   std::int64_t* const count = host<std::int64_t>(counts_);
   std::int64_t &bad = count[0], &cooldown = count[1];
-  const double edge = options_.threshold * (options_.absolute ? 1 : options_.maximize ? best : -best);
-  const double needed = options_.absolute ? (options_.maximize ? best + edge : best - edge) : best + edge;
-  const bool better = std::isinf(best) ? (options_.maximize ? metric > best : metric < best) : options_.maximize ? metric > needed : metric < needed;
+  const double edge = options_.threshold * (options_.absolute   ? 1
+                                            : options_.maximize ? best
+                                                                : -best);
+  const double needed =
+      options_.absolute ? (options_.maximize ? best + edge : best - edge) : best + edge;
+  const bool better = std::isinf(best)    ? (options_.maximize ? metric > best : metric < best)
+                      : options_.maximize ? metric > needed
+                                          : metric < needed;
   if (better) {
     best = metric;
     bad = 0;

@@ -9,12 +9,14 @@
 
 namespace braid::optim {
 
-LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict, const LoadOptions& options) {
+LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
+                                 const LoadOptions& options) {
   LoadReport report;
   std::vector<std::string> wrong;
   std::unordered_map<std::string_view, const Tensor*> unused;
   for (const auto& [name, tensor] : dict) {
-    if (!unused.try_emplace(name, &tensor).second) wrong.push_back(name + ": expected once, got twice");
+    if (!unused.try_emplace(name, &tensor).second)
+      wrong.push_back(name + ": expected once, got twice");
   }
   const auto find = [&](std::string_view key) -> const Tensor* {
     const auto at = unused.find(key);
@@ -23,10 +25,13 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict, co
     unused.erase(at);
     return value;
   };
-  const auto fits = [&](const std::string& key, const Tensor& value, const Shape& shape, DType dtype) {
+  const auto fits = [&](const std::string& key, const Tensor& value, const Shape& shape,
+                        DType dtype) {
     if (!value.defined()) wrong.push_back(key + ": expected a tensor, got an undefined one");
-    else if (value.shape() != shape) wrong.push_back(str(key, ": expected shape ", shape, ", got ", value.shape()));
-    else if (value.dtype() != dtype) wrong.push_back(str(key, ": expected ", dtype, ", got ", value.dtype()));
+    else if (value.shape() != shape)
+      wrong.push_back(str(key, ": expected shape ", shape, ", got ", value.shape()));
+    else if (value.dtype() != dtype)
+      wrong.push_back(str(key, ": expected ", dtype, ", got ", value.dtype()));
     else return true;
     return false;
   };
@@ -52,7 +57,9 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict, co
       const std::string key = str(state_names_[k], '.', i);
       const Tensor* value = find(key);
       if (!value) {
-        if (steps[i] > 0) wrong.push_back(str(key, ": is missing, and parameter ", i, " was updated ", steps[i], " times"));
+        if (steps[i] > 0)
+          wrong.push_back(
+              str(key, ": is missing, and parameter ", i, " was updated ", steps[i], " times"));
       } else if (fits(key, *value, p.shape(), p.dtype()) && wrong.empty()) {
         fresh[k][i] = nn::Buffer(value->detach().to(p.device(), p.dtype(), true));
         ++loaded;
@@ -66,8 +73,9 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict, co
   }
   if (!wrong.empty()) {
     std::string message =
-        str("load_state_dict: expected the state of ", name_, " over ", parameters_.size(), parameters_.size() == 1 ? " parameter" : " parameters", ", got ",
-            wrong.size(), wrong.size() == 1 ? " key that does not fit" : " keys that do not fit");
+        str("load_state_dict: expected the state of ", name_, " over ", parameters_.size(),
+            parameters_.size() == 1 ? " parameter" : " parameters", ", got ", wrong.size(),
+            wrong.size() == 1 ? " key that does not fit" : " keys that do not fit");
     for (const std::string& line : wrong) message += "\n  " + line;
     throw ArgumentError(message);
   }

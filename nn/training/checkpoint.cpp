@@ -32,7 +32,8 @@ std::string folder_name(std::int64_t number) {
 std::optional<std::int64_t> number_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return {};
   const std::string_view digits = name.substr(kPrefix.size());
-  if (digits.size() < 8 || digits.size() > 18 || (digits.size() > 8 && digits.front() == '0')) return {};
+  if (digits.size() < 8 || digits.size() > 18 || (digits.size() > 8 && digits.front() == '0'))
+    return {};
   std::int64_t number = 0;
   for (const char c : digits) {
     if (c < '0' || c > '9') return {};
@@ -60,7 +61,8 @@ bool has_manifest(const io::Folder& step) {
 void remove_all(const io::Folder& root, const std::string& name) {
   const io::Folder folder = root.open(name);
   std::vector<std::string> names = folder.names();
-  std::stable_partition(names.begin(), names.end(), [](const std::string& n) { return n == Manifest::kName; });
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& n) { return n == Manifest::kName; });
   for (const std::string& n : names) folder.remove(n);
   root.remove_folder(name);
 }
@@ -77,17 +79,22 @@ class RandomPart final : public detail::Part {
     return StateDict{{"seed_and_stream", t}};
   }
   void load(std::span<const StateDict::value_type> dict) override {
-    if (dict.size() != 1 || dict[0].first != "seed_and_stream" || dict[0].second.dtype() != DType::int64 || dict[0].second.numel() != 2)
-      throw ArgumentError("Checkpoint: expected the state of the random numbers to be two int64 called seed_and_stream, got something else");
+    if (dict.size() != 1 || dict[0].first != "seed_and_stream" ||
+        dict[0].second.dtype() != DType::int64 || dict[0].second.numel() != 2)
+      throw ArgumentError(
+          "Checkpoint: expected the state of the random numbers to be two int64 called "
+          "seed_and_stream, got something else");
     const auto* values = dict[0].second.data<std::int64_t>();
-    set_random_state({std::bit_cast<std::uint64_t>(values[0]), std::bit_cast<std::uint64_t>(values[1])});
+    set_random_state(
+        {std::bit_cast<std::uint64_t>(values[0]), std::bit_cast<std::uint64_t>(values[1])});
   }
 };
 
 /// Throws FormatError unless the file is the one that the manifest means.
 void check_file(const io::InputFile& file, const ManifestFile& said) {
   if (file.size() != static_cast<std::uint64_t>(said.bytes))
-    throw FormatError(file.path(), 0, "size", str(said.bytes, " bytes, as the manifest says"), std::to_string(file.size()));
+    throw FormatError(file.path(), 0, "size", str(said.bytes, " bytes, as the manifest says"),
+                      std::to_string(file.size()));
   std::vector<char> buffer(std::size_t{1} << 18);
   std::uint32_t sum = 0;
   for (std::uint64_t at = 0; at < file.size();) {
@@ -96,7 +103,9 @@ void check_file(const io::InputFile& file, const ManifestFile& said) {
     sum = io::crc32c(buffer.data(), static_cast<std::size_t>(part), sum);
     at += part;
   }
-  if (sum != said.crc32c) throw FormatError(file.path(), 0, "crc32c", str(said.crc32c, ", as the manifest says"), std::to_string(sum));
+  if (sum != said.crc32c)
+    throw FormatError(file.path(), 0, "crc32c", str(said.crc32c, ", as the manifest says"),
+                      std::to_string(sum));
 }
 
 ManifestFile write_part(const io::Folder& folder, const std::string& name, const StateDict& dict) {
@@ -112,13 +121,16 @@ ManifestFile write_part(const io::Folder& folder, const std::string& name, const
 }  // namespace
 
 void detail::check_rates(const Tensor* rates, std::int64_t groups) {
-  const bool good = rates != nullptr && rates->dtype() == DType::float64 && rates->numel() == groups;
+  const bool good =
+      rates != nullptr && rates->dtype() == DType::float64 && rates->numel() == groups;
   if (!good)
-    throw ArgumentError(
-        str("Checkpoint: expected the optimizer's state to hold lr, ", groups, " of float64, got ", rates == nullptr ? "none" : "another tensor"));
+    throw ArgumentError(str("Checkpoint: expected the optimizer's state to hold lr, ", groups,
+                            " of float64, got ", rates == nullptr ? "none" : "another tensor"));
   for (std::int64_t i = 0; i < groups; ++i) {
     const double lr = rates->data<double>()[i];
-    if (!(lr >= 0) || std::isinf(lr)) throw ArgumentError(str("Checkpoint: expected learning rates >= 0 in the optimizer's state, got ", lr));
+    if (!(lr >= 0) || std::isinf(lr))
+      throw ArgumentError(
+          str("Checkpoint: expected learning rates >= 0 in the optimizer's state, got ", lr));
   }
 }
 
@@ -127,14 +139,17 @@ Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 Checkpoint::~Checkpoint() = default;
 
 void Checkpoint::begin() {
-  if (options_.keep < 1) throw ArgumentError(str("Checkpoint: expected keep >= 1, got ", options_.keep));
+  if (options_.keep < 1)
+    throw ArgumentError(str("Checkpoint: expected keep >= 1, got ", options_.keep));
   add(std::make_unique<RandomPart>());
 }
 
 void Checkpoint::add(std::unique_ptr<detail::Part> part) {
   const std::string_view role = part->role();
-  const auto same = std::count_if(parts_.begin(), parts_.end(), [&](const Entry& e) { return e.part->role() == role; });
-  parts_.push_back({same == 0 ? str(role, kEnding) : str(role, '-', same + 1, kEnding), std::move(part)});
+  const auto same = std::count_if(parts_.begin(), parts_.end(),
+                                  [&](const Entry& e) { return e.part->role() == role; });
+  parts_.push_back(
+      {same == 0 ? str(role, kEnding) : str(role, '-', same + 1, kEnding), std::move(part)});
 }
 
 std::vector<std::int64_t> Checkpoint::numbers() const {
@@ -142,7 +157,8 @@ std::vector<std::int64_t> Checkpoint::numbers() const {
   try {
     const io::Folder root(options_.folder);
     std::vector<std::int64_t> numbers = numbers_in(root);
-    std::erase_if(numbers, [&](std::int64_t n) { return !has_manifest(root.open(folder_name(n))); });
+    std::erase_if(numbers,
+                  [&](std::int64_t n) { return !has_manifest(root.open(folder_name(n))); });
     return numbers;
   } catch (const IoError& e) {
     if (e.error_number == ENOENT) return {};
@@ -159,7 +175,8 @@ void Checkpoint::save() {
   }
   const io::Folder root = io::Folder::make(options_.folder);
   for (const std::string& name : root.names()) {
-    if (name.starts_with(kPrefix) && name.ends_with(kUnfinished)) remove_all(root, name);  // of a save that was interrupted
+    // of a save that was interrupted
+    if (name.starts_with(kPrefix) && name.ends_with(kUnfinished)) remove_all(root, name);
   }
   const std::vector<std::int64_t> there = numbers_in(root);
   const std::int64_t number = there.empty() ? step : std::max(step, there.back() + 1);
@@ -168,7 +185,8 @@ void Checkpoint::save() {
     root.make_folder(unfinished);
     const io::Folder folder = root.open(unfinished);
     Manifest manifest{.version = version(), .step = step};
-    for (const Entry& e : parts_) manifest.files.push_back(write_part(folder, e.file, e.part->save()));
+    for (const Entry& e : parts_)
+      manifest.files.push_back(write_part(folder, e.file, e.part->save()));
     const std::string json = to_json(manifest);
     io::OutputFile file(folder, Manifest::kName);
     file.write(json.data(), json.size());
@@ -201,7 +219,8 @@ void Checkpoint::remove_older(const io::Folder& root) const {
   }
 }
 
-/// Everything is read and checked, then loaded; if the last of it does not fit, what was loaded before is put back.
+/// Everything is read and checked, then loaded; if the last of it does not fit, what was loaded
+/// before is put back.
 void Checkpoint::load_from(const io::Folder& folder) {
   const Manifest manifest = read_manifest(io::InputFile(folder, Manifest::kName));
   const auto described = [](const auto& list, const auto& name) {
@@ -210,14 +229,18 @@ void Checkpoint::load_from(const io::Folder& folder) {
     return text;
   };
   const auto is_in = [&](const Entry& e) {
-    return std::any_of(manifest.files.begin(), manifest.files.end(), [&](const ManifestFile& f) { return f.name == e.file; });
+    return std::any_of(manifest.files.begin(), manifest.files.end(),
+                       [&](const ManifestFile& f) { return f.name == e.file; });
   };
   if (manifest.files.size() != parts_.size() || !std::all_of(parts_.begin(), parts_.end(), is_in))
-    throw ArgumentError(str("Checkpoint: expected ", described(parts_, [](const Entry& e) { return e.file; }), ", got ", folder.path(), " with ",
-                            described(manifest.files, [](const ManifestFile& f) { return f.name; })));
+    throw ArgumentError(
+        str("Checkpoint: expected ", described(parts_, [](const Entry& e) { return e.file; }),
+            ", got ", folder.path(), " with ",
+            described(manifest.files, [](const ManifestFile& f) { return f.name; })));
   std::vector<StateDict> fresh(parts_.size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const auto said = std::find_if(manifest.files.begin(), manifest.files.end(), [&](const ManifestFile& f) { return f.name == parts_[i].file; });
+    const auto said = std::find_if(manifest.files.begin(), manifest.files.end(),
+                                   [&](const ManifestFile& f) { return f.name == parts_[i].file; });
     const io::InputFile file(folder, said->name);
     check_file(file, *said);
     fresh[i] = ::braid::detail::read_safetensors(file, {}).tensors;
@@ -228,13 +251,15 @@ void Checkpoint::load_from(const io::Folder& folder) {
     for (const auto& [name, tensor] : parts_[i].part->save()) before[i].set(name, tensor.clone());
   }
   std::size_t loaded = 0;
-  const auto load = [&](const std::vector<StateDict>& dicts, std::size_t i) { parts_[i].part->load({dicts[i].data(), dicts[i].size()}); };
+  const auto load = [&](const std::vector<StateDict>& dicts, std::size_t i) {
+    parts_[i].part->load({dicts[i].data(), dicts[i].size()});
+  };
   try {
     for (; loaded < parts_.size(); ++loaded) load(fresh, loaded);
   } catch (const ArgumentError& e) {
     for (std::size_t i = 0; i < loaded; ++i) load(before, i);
-    throw ArgumentError(
-        str("Checkpoint: expected ", folder.path(), '/', parts_[loaded].file, " to be of what is loaded, got a state that does not fit: ", e.what()));
+    throw ArgumentError(str("Checkpoint: expected ", folder.path(), '/', parts_[loaded].file,
+                            " to be of what is loaded, got a state that does not fit: ", e.what()));
   } catch (...) {
     for (std::size_t i = 0; i < loaded; ++i) load(before, i);
     throw;
@@ -242,7 +267,8 @@ void Checkpoint::load_from(const io::Folder& folder) {
 }
 
 void Checkpoint::load(std::int64_t number) {
-  if (options_.folder.empty()) throw ArgumentError("Checkpoint: load: expected a folder to load from, got none");
+  if (options_.folder.empty())
+    throw ArgumentError("Checkpoint: load: expected a folder to load from, got none");
   load_from(io::Folder(options_.folder).open(folder_name(number)));
   last_ = number;
 }
@@ -255,7 +281,8 @@ bool Checkpoint::load_latest() {
       load(*number);
       return true;
     } catch (const IoError& e) {
-      const bool damaged = dynamic_cast<const FormatError*>(&e) != nullptr || e.error_number == ENOENT;
+      const bool damaged =
+          dynamic_cast<const FormatError*>(&e) != nullptr || e.error_number == ENOENT;
       if (!damaged) throw;
       if (!first) first = std::current_exception();
       warn(str("Checkpoint: a damaged checkpoint is passed over: ", e.what()));

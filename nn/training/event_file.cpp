@@ -17,11 +17,13 @@ void put_varint(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
   out += static_cast<char>(value);
 }
-template <class T>
-void put_fixed(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);  // little-endian, as the format is
+template <class T> void put_fixed(std::string& out, T value) {
+  // little-endian, as the format is
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
-void put_key(std::string& out, std::uint32_t field, Wire wire) { put_varint(out, (field << 3) | wire); }
+void put_key(std::string& out, std::uint32_t field, Wire wire) {
+  put_varint(out, (field << 3) | wire);
+}
 void put_bytes(std::string& out, std::uint32_t field, std::string_view bytes) {
   put_key(out, field, kBytes);
   put_varint(out, bytes.size());
@@ -39,11 +41,15 @@ std::string event_head(double seconds, std::int64_t step) {
 }
 
 /// So that the checksum of a file that holds checksums is none.
-std::uint32_t masked_crc(std::string_view bytes) { return std::rotr(io::crc32c(bytes.data(), bytes.size()), 15) + 0xa282ead8u; }
+std::uint32_t masked_crc(std::string_view bytes) {
+  return std::rotr(io::crc32c(bytes.data(), bytes.size()), 15) + 0xa282ead8u;
+}
 
 io::LogFile new_file(const std::string& folder, double seconds) {
   const io::Folder where = io::Folder::make(folder);
-  return {where, str("events.out.tfevents.", static_cast<std::int64_t>(seconds), ".braid.", ::getpid()), io::LogFile::Start::append};
+  return {where,
+          str("events.out.tfevents.", static_cast<std::int64_t>(seconds), ".braid.", ::getpid()),
+          io::LogFile::Start::append};
 }
 
 }  // namespace

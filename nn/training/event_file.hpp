@@ -7,7 +7,8 @@
 
 namespace braid::training::detail {
 
-/// Writes numbers as TensorBoard reads them: records of length, data and their checksums (TFRecord), each datum an `Event` in protobuf's encoding.
+/// Writes numbers as TensorBoard reads them: records of length, data and their checksums
+/// (TFRecord), each datum an `Event` in protobuf's encoding.
 class EventFile {
  public:
   /// Makes a new file in the folder, which is made where it is missing. `seconds` since 1970.

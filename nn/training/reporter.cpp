@@ -17,8 +17,7 @@ namespace {
 constexpr double kBarEvery = 0.1, kLineEvery = 10, kWriteEvery = 2;  // seconds
 constexpr std::size_t kWriteAt = 1024;                               // reported values
 
-template <class Clock>
-double now() {
+template <class Clock> double now() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
@@ -26,10 +25,12 @@ double now() {
 std::string duration(double seconds) {
   const auto s = static_cast<std::int64_t>(seconds + 0.5);
   char text[40];
-  if (s < 3600) std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(s / 60), static_cast<long long>(s % 60));
-  else
-    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", static_cast<long long>(s / 3600), static_cast<long long>(s / 60 % 60),
+  if (s < 3600)
+    std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(s / 60),
                   static_cast<long long>(s % 60));
+  else
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", static_cast<long long>(s / 3600),
+                  static_cast<long long>(s / 60 % 60), static_cast<long long>(s % 60));
   return text;
 }
 
@@ -49,7 +50,8 @@ std::string rounded(double value, int digits) {
 std::string bar(std::int64_t done, std::int64_t all) {
   constexpr std::int64_t kWidth = 24;
   const std::int64_t full = all > 0 ? done * kWidth / all : 0;
-  return '[' + std::string(static_cast<std::size_t>(full), '=') + std::string(static_cast<std::size_t>(kWidth - full), ' ') + ']';
+  return '[' + std::string(static_cast<std::size_t>(full), '=') +
+         std::string(static_cast<std::size_t>(kWidth - full), ' ') + ']';
 }
 
 /// As RFC 4180 quotes it.
@@ -70,13 +72,15 @@ Terminal standard_terminal() {
   };
   t.is_terminal = ::isatty(STDERR_FILENO) == 1;
   winsize size{};
-  if (t.is_terminal && ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) t.columns = size.ws_col;
+  if (t.is_terminal && ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    t.columns = size.ws_col;
   t.seconds = now<std::chrono::steady_clock>;
   t.clock = now<std::chrono::system_clock>;
   return t;
 }
 
-Reporter::Reporter(const Options& options, const Place& start, Terminal terminal) : terminal_(std::move(terminal)), start_(start), place_(start) {
+Reporter::Reporter(const Options& options, const Place& start, Terminal terminal)
+    : terminal_(std::move(terminal)), start_(start), place_(start) {
   if (options.quiet) terminal_.write = nullptr;
   began_ = epoch_began_ = shown_ = written_ = step_ended_ = terminal_.seconds();
   if (!options.tensorboard.empty()) events_.emplace(options.tensorboard, terminal_.clock());
@@ -87,7 +91,8 @@ Reporter::Reporter(const Options& options, const Place& start, Terminal terminal
   }
   if (!options.trace.empty()) {
     trace_.emplace(options.trace, io::LogFile::Start::anew);
-    trace_pending_ = "[\n";  // the format lets the closing bracket be missing, so a run that is killed leaves a good file
+    // the format lets the closing bracket be missing, so a run that is killed leaves a good file
+    trace_pending_ = "[\n";
   }
 }
 
@@ -123,7 +128,9 @@ void Reporter::step_ends() {
 }
 
 void Reporter::report(std::string_view name, Value value) {
-  if (events_ || csv_) pending_.push_back({place_.epoch * place_.batches + place_.batch, place_.epoch, terminal_.clock(), std::string(name), value});
+  if (events_ || csv_)
+    pending_.push_back({place_.epoch * place_.batches + place_.batch, place_.epoch,
+                        terminal_.clock(), std::string(name), value});
   for (auto& [known, newest] : newest_) {
     if (known == name) {
       newest = std::move(value);
@@ -140,7 +147,8 @@ std::string Reporter::line(bool bar_too) const {
   std::string text = str("epoch ", place_.epoch + 1, '/', place_.epochs, "  ");
   if (bar_too) text += bar(done, place_.batches) + "  ";
   text += str(done, '/', place_.batches);
-  if (epoch_time > 0) text += "  " + fixed(static_cast<double>(samples_) / epoch_time, 0) + " samples/s";
+  if (epoch_time > 0)
+    text += "  " + fixed(static_cast<double>(samples_) / epoch_time, 0) + " samples/s";
   text += "  ETA " + duration(time / static_cast<double>(steps_) * static_cast<double>(all_left));
   for (const auto& [name, value] : newest_) text += "  " + name + ' ' + rounded(value.read(), 4);
   return text;
@@ -153,7 +161,8 @@ void Reporter::show(bool last) {
   unshown_ = terminal_.is_terminal && !last;  // a bar is closed by a last one
   if (!terminal_.is_terminal) return terminal_.write(line(false) + '\n');
   std::string text = line(true);
-  if (terminal_.columns > 1 && text.size() >= terminal_.columns) text.resize(terminal_.columns - 1);  // one that wraps could not be overwritten
+  // one that wraps could not be overwritten
+  if (terminal_.columns > 1 && text.size() >= terminal_.columns) text.resize(terminal_.columns - 1);
   terminal_.write('\r' + text + "\x1b[K" + (last ? "\n" : ""));
 }
 
@@ -163,7 +172,9 @@ void Reporter::write_files() {
   for (const Written& w : pending_) {
     const double value = w.value.read();
     if (events_) events_->add(w.step, w.clock, w.name, value);
-    if (csv_) rows += str(w.step, ',', w.epoch, ',', fixed(w.clock, 3), ',', csv_text(w.name), ',', rounded(value, 9), '\n');
+    if (csv_)
+      rows += str(w.step, ',', w.epoch, ',', fixed(w.clock, 3), ',', csv_text(w.name), ',',
+                  rounded(value, 9), '\n');
   }
   pending_.clear();
   if (events_) events_->write();
@@ -176,18 +187,27 @@ void Reporter::write_files() {
 
 void Reporter::trace(const char* name, double begin, double end) {
   if (!trace_) return;
-  trace_pending_ += str(R"({"name":")", name, R"(","ph":"X","pid":1,"tid":1,"ts":)", fixed((begin - began_) * 1e6, 1), R"(,"dur":)",
-                        fixed((end - begin) * 1e6, 1), R"(,"args":{"epoch":)", place_.epoch, R"(,"batch":)", place_.batch, "}},\n");
+  trace_pending_ +=
+      str(R"({"name":")", name, R"(","ph":"X","pid":1,"tid":1,"ts":)",
+          fixed((begin - began_) * 1e6, 1), R"(,"dur":)", fixed((end - begin) * 1e6, 1),
+          R"(,"args":{"epoch":)", place_.epoch, R"(,"batch":)", place_.batch, "}},\n");
 }
 
 void ReporterDelete::operator()(Reporter* reporter) const noexcept { delete reporter; }
-ReporterPtr make_reporter(const Options& options, const Place& start) { return ReporterPtr(new Reporter(options, start, standard_terminal())); }
-void step_begins(Reporter& reporter, const Place& place, std::int64_t rows) { reporter.step_begins(place, rows); }
+ReporterPtr make_reporter(const Options& options, const Place& start) {
+  return ReporterPtr(new Reporter(options, start, standard_terminal()));
+}
+void step_begins(Reporter& reporter, const Place& place, std::int64_t rows) {
+  reporter.step_begins(place, rows);
+}
 void step_ends(Reporter& reporter) { reporter.step_ends(); }
-void report(Reporter& reporter, std::string_view name, double value) { reporter.report(name, Value(value)); }
+void report(Reporter& reporter, std::string_view name, double value) {
+  reporter.report(name, Value(value));
+}
 void report(Reporter& reporter, std::string_view name, const Tensor& value) {
   if (!value.defined() || value.numel() != 1)
-    throw ShapeError(str("report: expected a tensor of one element for '", name, "', got ", value.defined() ? str(value.shape()) : "an undefined one"));
+    throw ShapeError(str("report: expected a tensor of one element for '", name, "', got ",
+                         value.defined() ? str(value.shape()) : "an undefined one"));
   reporter.report(name, Value(value.detach()));
 }
 

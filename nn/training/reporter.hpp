@@ -66,7 +66,8 @@ class Reporter {
   Place start_, place_;
   double began_, epoch_began_, shown_, written_, step_began_ = 0, step_ended_;
   std::int64_t rows_ = 0, samples_ = 0, steps_ = 0;  // of this batch; of this epoch; of this run
-  bool unshown_ = false;                             // a step was made since the last line that stays
+  // a step was made since the last line that stays
+  bool unshown_ = false;
   std::vector<std::pair<std::string, Value>> newest_;
   std::vector<Written> pending_;
   std::string trace_pending_;

@@ -8,7 +8,9 @@ namespace {
 std::atomic<int> requested{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may set it");
 
-extern "C" void braid_on_stop_signal(int signal) { requested.store(signal, std::memory_order_relaxed); }
+extern "C" void braid_on_stop_signal(int signal) {
+  requested.store(signal, std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -20,7 +22,7 @@ int exit_status() noexcept {
 
 StopSignals::StopSignals() {
   requested.store(0, std::memory_order_relaxed);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = braid_on_stop_signal;
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
   sigemptyset(&action.sa_mask);

@@ -1,4 +1,5 @@
-// Which communicator serves a group of devices: the one place where it is decided, and where those that are dear to make are kept.
+// Which communicator serves a group of devices: the one place where it is decided, and where those
+// that are dear to make are kept.
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -34,15 +35,18 @@ Chosen& chosen() {
 
 CommunicatorOptions from_environment() {
   CommunicatorOptions options;
-  constexpr CommunicatorKind kKinds[] = {CommunicatorKind::automatic, CommunicatorKind::local, CommunicatorKind::nccl};
-  options.kind = kKinds[choice_from_environment("BRAID_COMMUNICATOR", {"automatic", "local", "nccl"})];
+  constexpr CommunicatorKind kKinds[] = {CommunicatorKind::automatic, CommunicatorKind::local,
+                                         CommunicatorKind::nccl};
+  options.kind =
+      kKinds[choice_from_environment("BRAID_COMMUNICATOR", {"automatic", "local", "nccl"})];
   const char* const timeout = std::getenv("BRAID_COMMUNICATOR_TIMEOUT");
   if (const std::string_view text = timeout == nullptr ? "" : timeout; !text.empty()) {
     constexpr int kMost = 1000000;  // seconds
     int seconds = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
     if (error != std::errc() || end != text.data() + text.size() || seconds < 1 || seconds > kMost)
-      throw ArgumentError(str("BRAID_COMMUNICATOR_TIMEOUT: expected seconds from 1 to ", kMost, ", got '", text.substr(0, 64), "'"));
+      throw ArgumentError(str("BRAID_COMMUNICATOR_TIMEOUT: expected seconds from 1 to ", kMost,
+                              ", got '", text.substr(0, 64), "'"));
     options.timeout = seconds;
   }
   return options;
@@ -58,13 +62,15 @@ bool real_gpus(std::span<const Device> devices) {
   std::set<int> gpus;
   for (const Device device : devices) {
     const NativeDevice* const native = native_device(device);
-    if (native == nullptr || nccl::has_stand_in(*native) || !gpus.insert(native->gpu()).second) return false;
+    if (native == nullptr || nccl::has_stand_in(*native) || !gpus.insert(native->gpu()).second)
+      return false;
   }
   return true;
 }
 
 /// The table. Under the lock; `warning` is what to say without it.
-CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const Device> devices, std::string& warning) {
+CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const Device> devices,
+                          std::string& warning) {
   if (devices.size() < 2) return CommunicatorKind::local;  // nothing is sent
   if (asked != CommunicatorKind::automatic) return asked;
   if (!real_gpus(devices)) return CommunicatorKind::local;
@@ -75,7 +81,9 @@ CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const D
     } catch (const DeviceError& e) {
       all.has_nccl = false;
       if (!std::exchange(all.warned, true))
-        warning = str(e.what(), "; between GPUs Braid's own copies and sums are used (BRAID_COMMUNICATOR=local asks for them)");
+        warning = str(e.what(),
+                      "; between GPUs Braid's own copies and sums are used "
+                      "(BRAID_COMMUNICATOR=local asks for them)");
     }
   }
   return *all.has_nccl ? CommunicatorKind::nccl : CommunicatorKind::local;
@@ -90,7 +98,9 @@ CommunicatorOptions communicator_options() {
 }
 
 void set_communicator_options(const CommunicatorOptions& options) {
-  if (!(options.timeout > 0)) throw ArgumentError(str("set_communicator_options: timeout: expected more than 0 s, got ", options.timeout));
+  if (!(options.timeout > 0))
+    throw ArgumentError(
+        str("set_communicator_options: timeout: expected more than 0 s, got ", options.timeout));
   {
     Chosen& all = chosen();
     const std::lock_guard lock(all.mutex);

@@ -15,23 +15,30 @@
 namespace braid::parallel {
 namespace {
 
-constexpr std::int64_t kTile = 16 * 1024;          // elements: what is added at once stays in the first two caches
-constexpr std::size_t kCopyPart = 1024 * 1024;     // bytes: copied by the worker itself, not by its device's helpers
-constexpr std::int64_t kStagedTile = 1024 * 1024;  // elements: what is copied at once before it is added
+// elements: what is added at once stays in the first two caches
+constexpr std::int64_t kTile = 16 * 1024;
+// bytes: copied by the worker itself, not by its device's helpers
+constexpr std::size_t kCopyPart = 1024 * 1024;
+// elements: what is copied at once before it is added
+constexpr std::int64_t kStagedTile = 1024 * 1024;
 
 std::vector<Device> checked(std::vector<Device> devices) {
-  if (devices.empty()) throw ArgumentError("make_local_communicator: expected at least one device, got none");
+  if (devices.empty())
+    throw ArgumentError("make_local_communicator: expected at least one device, got none");
   return devices;
 }
 
 /// Bytes [begin, end) of a buffer.
 void copy_bytes(const BufferView& to, const BufferView& from, std::size_t begin, std::size_t end) {
-  copy_flat(static_cast<char*>(to.data) + begin, to.device, static_cast<const char*>(from.data) + begin, from.device, end - begin);
+  copy_flat(static_cast<char*>(to.data) + begin, to.device,
+            static_cast<const char*>(from.data) + begin, from.device, end - begin);
 }
 
 BufferView part(const BufferView& whole, std::int64_t begin, std::int64_t end) {
   BufferView view = whole;
-  if (view.data) view.data = static_cast<char*>(whole.data) + static_cast<std::size_t>(begin) * size_of(whole.dtype);
+  if (view.data)
+    view.data =
+        static_cast<char*>(whole.data) + static_cast<std::size_t>(begin) * size_of(whole.dtype);
   view.count = end - begin;
   return view;
 }
@@ -47,30 +54,38 @@ void add(Device device, void* out, const void* a, const void* b, std::int64_t co
   launch("reduce", device, &KernelTable::binary, args);
 }
 
-/// The sum of a tile over ranks [first, first + count) by the fixed tree: in `out`, or where it already is. Null if no rank has data.
-/// `source(rank)` gives the tile of a rank, readable on `device`, or null; `scratch` holds one tile for each level of the tree.
+/// The sum of a tile over ranks [first, first + count) by the fixed tree: in `out`, or where it
+/// already is. Null if no rank has data. `source(rank)` gives the tile of a rank, readable on
+/// `device`, or null; `scratch` holds one tile for each level of the tree.
 template <class Source>
-const void* tree_sum(Device device, const Source& source, std::size_t first, std::size_t count, void* out, char* scratch, std::int64_t elements, DType dtype) {
+const void* tree_sum(Device device, const Source& source, std::size_t first, std::size_t count,
+                     void* out, char* scratch, std::int64_t elements, DType dtype) {
   if (count == 1) return source(first);
   const std::size_t left = std::bit_floor(count - 1);  // the largest power of two below count
   const void* const a = tree_sum(device, source, first, left, out, scratch, elements, dtype);
-  if (!a) return tree_sum(device, source, first + left, count - left, out, scratch, elements, dtype);
+  if (!a)
+    return tree_sum(device, source, first + left, count - left, out, scratch, elements, dtype);
   // Two ranks have no scratch (null), so there is no place after it either.
-  char* const below = count == 2 ? nullptr : scratch + static_cast<std::size_t>(elements) * size_of(dtype);
-  const void* const b = tree_sum(device, source, first + left, count - left, scratch, below, elements, dtype);
+  char* const below =
+      count == 2 ? nullptr : scratch + static_cast<std::size_t>(elements) * size_of(dtype);
+  const void* const b =
+      tree_sum(device, source, first + left, count - left, scratch, below, elements, dtype);
   if (!b) return a;
   add(device, out, a, b, elements, dtype);
   return out;
 }
 
-/// The tree writes sums into `out` before it reads ranks 2, 3, …: true if the result is one of these.
+/// The tree writes sums into `out` before it reads ranks 2, 3, …: true if the result is one of
+/// these.
 bool read_late(std::span<const BufferView> ranks, const BufferView& result) {
   for (std::size_t rank = 2; rank < ranks.size(); ++rank)
     if (ranks[rank].data == result.data) return true;
   return false;
 }
 
-std::size_t levels(std::size_t ranks) { return static_cast<std::size_t>(std::bit_width(ranks - 1)); }
+std::size_t levels(std::size_t ranks) {
+  return static_cast<std::size_t>(std::bit_width(ranks - 1));
+}
 
 /// The sum of one rank's data alone is these data, which can be read where the result is.
 void finish(const BufferView& result, const void* sum) {
@@ -79,7 +94,8 @@ void finish(const BufferView& result, const void* sum) {
 
 }  // namespace
 
-LocalCommunicator::LocalCommunicator(std::vector<Device> group, bool stage) : Communicator(checked(group), static_cast<int>(group.size())), host_(!stage) {
+LocalCommunicator::LocalCommunicator(std::vector<Device> group, bool stage)
+    : Communicator(checked(group), static_cast<int>(group.size())), host_(!stage) {
   for (const Device d : devices()) host_ = host_ && device_context(d).host_memory;
   workers_ = distinct(devices());
 }
@@ -90,27 +106,32 @@ void LocalCommunicator::do_broadcast(std::span<const BufferView> buffers) {
   for (std::size_t i = 0; i < buffers.size(); ++i) total += i % ranks ? buffers[i].bytes() : 0;
   if (!host_) {
     for_each_device(devices(), total, [&](std::size_t rank) {
-      for (std::size_t i = rank; rank && i < buffers.size(); i += ranks) copy_bytes(buffers[i], buffers[i - rank], 0, buffers[i].bytes());
+      for (std::size_t i = rank; rank && i < buffers.size(); i += ranks)
+        copy_bytes(buffers[i], buffers[i - rank], 0, buffers[i].bytes());
     });
     return;
   }
   // All copies, end to end, are cut in equal parts at whole cache lines.
   constexpr std::size_t kLine = 64;
-  const std::size_t share = ((total + workers_.size() - 1) / workers_.size() + kLine - 1) / kLine * kLine;
+  const std::size_t share =
+      ((total + workers_.size() - 1) / workers_.size() + kLine - 1) / kLine * kLine;
   for_each_device(workers_, total, [&](std::size_t worker) {
     const std::size_t begin = worker * share, end = begin + share;
     std::size_t at = 0;
     for (std::size_t i = 0; i < buffers.size() && at < end; ++i) {
       if (i % ranks == 0) continue;
-      const std::size_t bytes = buffers[i].bytes(), from = std::max(at, begin), to = std::min(at + bytes, end);
+      const std::size_t bytes = buffers[i].bytes(), from = std::max(at, begin),
+                        to = std::min(at + bytes, end);
       for (std::size_t part = from; part < to; part += kCopyPart)
-        copy_bytes(buffers[i], buffers[i - i % ranks], part - at, std::min(part + kCopyPart, to) - at);
+        copy_bytes(buffers[i], buffers[i - i % ranks], part - at,
+                   std::min(part + kCopyPart, to) - at);
       at += bytes;
     }
   });
 }
 
-void LocalCommunicator::do_reduce(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+void LocalCommunicator::do_reduce(std::span<const BufferView> buffers,
+                                  std::span<const BufferView> results) {
   if (host_) sum_in_place(buffers, results);
   else sum_staged(0, 1, buffers, results);
 }
@@ -122,7 +143,8 @@ void LocalCommunicator::do_all_reduce(std::span<const BufferView> buffers) {
   do_broadcast(buffers);
 }
 
-void LocalCommunicator::do_all_gather(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+void LocalCommunicator::do_all_gather(std::span<const BufferView> buffers,
+                                      std::span<const BufferView> results) {
   const std::size_t ranks = devices().size();
   std::size_t total = 0;
   for (const BufferView& result : results) total += result.bytes();
@@ -138,21 +160,26 @@ void LocalCommunicator::do_all_gather(std::span<const BufferView> buffers, std::
   });
 }
 
-void LocalCommunicator::do_reduce_scatter(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+void LocalCommunicator::do_reduce_scatter(std::span<const BufferView> buffers,
+                                          std::span<const BufferView> results) {
   const std::size_t ranks = devices().size();
   std::vector<BufferView> parts;  // each result is the sum of an item of its own
   std::size_t total = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto rank = static_cast<std::int64_t>(i % ranks);
     for (std::size_t from = 0; from < ranks; ++from)
-      parts.push_back(part(buffers[i - i % ranks + from], rank * results[i].count, (rank + 1) * results[i].count));
+      parts.push_back(part(buffers[i - i % ranks + from], rank * results[i].count,
+                           (rank + 1) * results[i].count));
     total += buffers[i].bytes();
   }
   if (host_) sum_in_place(parts, results);
-  else for_each_device(devices(), total, [&](std::size_t rank) { sum_staged(rank, ranks, parts, results); });
+  else
+    for_each_device(devices(), total,
+                    [&](std::size_t rank) { sum_staged(rank, ranks, parts, results); });
 }
 
-void LocalCommunicator::sum_in_place(std::span<const BufferView> buffers, std::span<const BufferView> results) {
+void LocalCommunicator::sum_in_place(std::span<const BufferView> buffers,
+                                     std::span<const BufferView> results) {
   const std::size_t ranks = devices().size();
   std::size_t total = 0;
   for (const BufferView& buffer : buffers) total += buffer.bytes();
@@ -160,30 +187,43 @@ void LocalCommunicator::sum_in_place(std::span<const BufferView> buffers, std::s
   for (const BufferView& result : results) tiles += (result.count + kTile - 1) / kTile;
   const auto workers = static_cast<std::int64_t>(workers_.size());
   for_each_device(workers_, total, [&](std::size_t worker) {
-    const Device device = workers_[worker];  // its kernels and its thread; the memory is everybody's
-    const std::int64_t begin = tiles * static_cast<std::int64_t>(worker) / workers, end = tiles * static_cast<std::int64_t>(worker + 1) / workers;
-    const Ref<Storage> scratch = Storage::allocate(levels(ranks) > 1 ? (levels(ranks) + 1) * kTile * sizeof(double) : 0, device);  // two ranks need none
-    char* const sums = scratch->data() == nullptr ? nullptr : static_cast<char*>(scratch->data()) + levels(ranks) * kTile * sizeof(double);
+    // its kernels and its thread; the memory is everybody's
+    const Device device = workers_[worker];
+    const std::int64_t begin = tiles * static_cast<std::int64_t>(worker) / workers,
+                       end = tiles * static_cast<std::int64_t>(worker + 1) / workers;
+    // two ranks need none
+    const Ref<Storage> scratch = Storage::allocate(
+        levels(ranks) > 1 ? (levels(ranks) + 1) * kTile * sizeof(double) : 0, device);
+    char* const sums = scratch->data() == nullptr ? nullptr
+                                                  : static_cast<char*>(scratch->data()) +
+                                                        levels(ranks) * kTile * sizeof(double);
     std::int64_t at = 0;
     for (std::size_t i = 0; i < results.size() && at < end; ++i) {
       const std::int64_t count = (results[i].count + kTile - 1) / kTile;
       const bool late = read_late(buffers.subspan(i * ranks, ranks), results[i]);
-      for (std::int64_t tile = std::max(begin - at, std::int64_t{0}); tile < std::min(count, end - at); ++tile) {
+      for (std::int64_t tile = std::max(begin - at, std::int64_t{0});
+           tile < std::min(count, end - at); ++tile) {
         const std::int64_t from = tile * kTile, to = std::min(from + kTile, results[i].count);
         const BufferView result = part(results[i], from, to);
-        const auto source = [&](std::size_t rank) -> const void* { return part(buffers[i * ranks + rank], from, to).data; };
-        finish(result, tree_sum(device, source, 0, ranks, late ? sums : result.data, static_cast<char*>(scratch->data()), to - from, result.dtype));
+        const auto source = [&](std::size_t rank) -> const void* {
+          return part(buffers[i * ranks + rank], from, to).data;
+        };
+        finish(result, tree_sum(device, source, 0, ranks, late ? sums : result.data,
+                                static_cast<char*>(scratch->data()), to - from, result.dtype));
       }
       at += count;
     }
   });
 }
 
-void LocalCommunicator::sum_staged(std::size_t root_rank, std::size_t step, std::span<const BufferView> buffers, std::span<const BufferView> results) {
+void LocalCommunicator::sum_staged(std::size_t root_rank, std::size_t step,
+                                   std::span<const BufferView> buffers,
+                                   std::span<const BufferView> results) {
   const std::size_t ranks = devices().size();
   const Device root = devices()[root_rank];
   std::int64_t longest = 0;
-  for (std::size_t i = root_rank; i < results.size(); i += step) longest = std::max(longest, std::min(results[i].count, kStagedTile));
+  for (std::size_t i = root_rank; i < results.size(); i += step)
+    longest = std::max(longest, std::min(results[i].count, kStagedTile));
   const std::size_t tile_bytes = static_cast<std::size_t>(longest) * sizeof(double);
   const Ref<Storage> scratch = Storage::allocate((levels(ranks) + 1 + ranks) * tile_bytes, root);
   char* const sums = static_cast<char*>(scratch->data()) + levels(ranks) * tile_bytes;
@@ -202,7 +242,8 @@ void LocalCommunicator::sum_staged(std::size_t root_rank, std::size_t step, std:
         copy_bytes(copy, tile, 0, tile.bytes());
         return copy.data;
       };
-      finish(result, tree_sum(root, source, 0, ranks, late ? sums : result.data, static_cast<char*>(scratch->data()), to - from, result.dtype));
+      finish(result, tree_sum(root, source, 0, ranks, late ? sums : result.data,
+                              static_cast<char*>(scratch->data()), to - from, result.dtype));
     }
   }
 }

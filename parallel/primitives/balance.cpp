@@ -10,15 +10,23 @@ namespace braid::parallel {
 
 std::string imbalance(std::span<const Device> devices, std::span<const NativeDevice::Size> sizes) {
   const auto compare = [&](const char* what, auto amount) -> std::string {
-    const auto less = [&](const NativeDevice::Size& a, const NativeDevice::Size& b) { return amount(a) < amount(b); };
+    const auto less = [&](const NativeDevice::Size& a, const NativeDevice::Size& b) {
+      return amount(a) < amount(b);
+    };
     const auto [weak, strong] = std::minmax_element(sizes.begin(), sizes.end(), less);
     if (weak == sizes.end() || amount(*weak) >= 0.75 * amount(*strong)) return {};
-    return str("DataParallel: ", devices[static_cast<std::size_t>(weak - sizes.begin())], " has less than 75 % of the ", what, " of ",
+    return str("DataParallel: ", devices[static_cast<std::size_t>(weak - sizes.begin())],
+               " has less than 75 % of the ", what, " of ",
                devices[static_cast<std::size_t>(strong - sizes.begin())],
-               " and will hold it up: leave it out of the list of devices (or of CUDA_VISIBLE_DEVICES), or give it fewer rows (DataParallelOptions::weights)");
+               " and will hold it up: leave it out of the list of devices (or of "
+               "CUDA_VISIBLE_DEVICES), or give it fewer rows (DataParallelOptions::weights)");
   };
-  std::string text = compare("memory", [](const NativeDevice::Size& s) { return static_cast<double>(s.memory); });
-  if (text.empty()) text = compare("multiprocessors", [](const NativeDevice::Size& s) { return static_cast<double>(s.multiprocessors); });
+  std::string text =
+      compare("memory", [](const NativeDevice::Size& s) { return static_cast<double>(s.memory); });
+  if (text.empty())
+    text = compare("multiprocessors", [](const NativeDevice::Size& s) {
+      return static_cast<double>(s.multiprocessors);
+    });
   return text;
 }
 
@@ -35,7 +43,8 @@ void warn_of_imbalance(std::span<const Device> devices) {
   } catch (const Error&) {  // a device that is lost: whoever uses it is told
     return;
   }
-  if (const std::string text = imbalance(devices, sizes); !text.empty() && !warned.exchange(true)) warn(text);
+  if (const std::string text = imbalance(devices, sizes); !text.empty() && !warned.exchange(true))
+    warn(text);
 }
 
 }  // namespace braid::parallel

@@ -17,10 +17,12 @@
 namespace braid::parallel {
 namespace {
 
-/// The tensor again, as another body on the same storage. What gets a history is a view, so that it is not changed in place; buffers may be.
+/// The tensor again, as another body on the same storage. What gets a history is a view, so that it
+/// is not changed in place; buffers may be.
 Tensor alias(const Tensor& t, bool recorded) {
-  return recorded ? make_view(t, t.shape(), t.strides(), t.storage_offset())
-                  : make_tensor_on(t.storage(), t.shape(), t.strides(), t.storage_offset(), t.dtype());
+  return recorded
+             ? make_view(t, t.shape(), t.strides(), t.storage_offset())
+             : make_tensor_on(t.storage(), t.shape(), t.strides(), t.storage_offset(), t.dtype());
 }
 
 /// Which tensors lie together in one buffer, and where.
@@ -36,11 +38,13 @@ struct Bucket {
   }
   /// Its i-th tensor in a buffer of this layout.
   [[nodiscard]] Tensor place(const Ref<Storage>& whole, std::size_t i, const Tensor& like) const {
-    return make_tensor_on(Storage::slice(whole, offsets[i], bytes_of(like)), like.shape(), contiguous_strides(like.shape()), 0, dtype);
+    return make_tensor_on(Storage::slice(whole, offsets[i], bytes_of(like)), like.shape(),
+                          contiguous_strides(like.shape()), 0, dtype);
   }
 };
 
-std::vector<Bucket> buckets_for(std::span<const Tensor> tensors, const std::vector<std::size_t>& which, std::size_t most) {
+std::vector<Bucket> buckets_for(std::span<const Tensor> tensors,
+                                const std::vector<std::size_t>& which, std::size_t most) {
   std::vector<Bucket> buckets;
   std::size_t open[kDTypeCount];  // 1 + the bucket that takes the next tensor of a type
   std::fill(std::begin(open), std::end(open), 0);
@@ -60,23 +64,29 @@ std::vector<Bucket> buckets_for(std::span<const Tensor> tensors, const std::vect
   return buckets;
 }
 
-/// The tensors on ranks 1, 2, …: from the cache where it has them, else in its memory where that is free, else in new flat buffers.
-void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& recorded, std::span<const Device> devices, const Broadcast& how,
+/// The tensors on ranks 1, 2, …: from the cache where it has them, else in its memory where that is
+/// free, else in new flat buffers.
+void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& recorded,
+                   std::span<const Device> devices, const Broadcast& how,
                    std::vector<std::vector<Tensor>>& copies) {
   ReplicaCache* const cache = how.cache;
   const std::size_t ranks = devices.size(), count = tensors.size();
   trace::GroupSpan span(how.traced.name, how.traced.phase, devices);
   std::vector<Tensor> sources(tensors.begin(), tensors.end());
   const auto place = [&](std::size_t k, std::size_t rank, const Ref<Storage>& storage) {
-    copies[rank][k] = make_tensor_on(storage, sources[k].shape(), contiguous_strides(sources[k].shape()), 0, sources[k].dtype());
+    copies[rank][k] = make_tensor_on(storage, sources[k].shape(),
+                                     contiguous_strides(sources[k].shape()), 0, sources[k].dtype());
   };
   if (cache) cache->prepare(devices, count);
   ReplicateBytes bytes_sent;
-  // What has no history may be written in place by a replica, so that what an earlier graph holds is not given out again.
+  // What has no history may be written in place by a replica, so that what an earlier graph holds
+  // is not given out again.
   const auto there_already = [&](std::size_t k, std::size_t rank) {
-    return cache && cache->good(k, rank, tensors[k]) && (recorded[k] || cache->reusable(k, rank, bytes_of(tensors[k])));
+    return cache && cache->good(k, rank, tensors[k]) &&
+           (recorded[k] || cache->reusable(k, rank, bytes_of(tensors[k])));
   };
-  // A collective writes on every rank: one that has a good copy loses it too if another one has none, or if the call fails half way.
+  // A collective writes on every rank: one that has a good copy loses it too if another one has
+  // none, or if the call fails half way.
   std::vector<bool> moves(count);
   for (std::size_t k = 0; k < count; ++k)
     for (std::size_t rank = 1; rank < ranks; ++rank) moves[k] = moves[k] || !there_already(k, rank);
@@ -98,7 +108,8 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
     }
     for (const Bucket& bucket : buckets_for(tensors, fresh, how.bucket_bytes)) {
       const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
-      for (std::size_t i = 0; i < bucket.tensors.size(); ++i) copies[rank][bucket.tensors[i]] = bucket.place(whole, i, sources[bucket.tensors[i]]);
+      for (std::size_t i = 0; i < bucket.tensors.size(); ++i)
+        copies[rank][bucket.tensors[i]] = bucket.place(whole, i, sources[bucket.tensors[i]]);
     }
   }
   std::vector<BufferView> views;
@@ -118,8 +129,8 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
 
 /// Records the copies of some tensors as one op.
 template <class F>
-Node& record_copies(std::span<const Tensor> tensors, const std::vector<std::size_t>& which, const std::vector<std::vector<Tensor>>& copies, Device device,
-                    F f) {
+Node& record_copies(std::span<const Tensor> tensors, const std::vector<std::size_t>& which,
+                    const std::vector<std::vector<Tensor>>& copies, Device device, F f) {
   std::vector<Tensor> inputs, outputs;
   for (const std::size_t k : which) inputs.push_back(tensors[k]);
   for (const std::vector<Tensor>& rank : copies)
@@ -137,15 +148,19 @@ class StreamGuards {
   ~StreamGuards() {
     while (!guards_.empty()) guards_.pop_back();
   }
-  void add(const std::shared_ptr<Stream>& stream) { guards_.push_back(std::make_unique<StreamGuard>(stream)); }
+  void add(const std::shared_ptr<Stream>& stream) {
+    guards_.push_back(std::make_unique<StreamGuard>(stream));
+  }
 
  private:
   std::vector<std::unique_ptr<StreamGuard>> guards_;
 };
 
-/// Adds several gradients of one type as one item of a collective: behind one another in a flat buffer a rank, zeros where a rank has none. The sums lie in
-/// rank 0's. False, and nothing done, for others.
-bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices, std::vector<Tensor>& sums) {
+/// Adds several gradients of one type as one item of a collective: behind one another in a flat
+/// buffer a rank, zeros where a rank has none. The sums lie in rank 0's. False, and nothing done,
+/// for others.
+bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices,
+                 std::vector<Tensor>& sums) {
   const std::size_t ranks = devices.size(), count = sums.size();
   Bucket bucket{};
   std::vector<const Tensor*> like;
@@ -184,8 +199,10 @@ bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices,
   return true;
 }
 
-/// reduce_tensors on the devices' communication streams, which the current ones wait for at the end of backward.
-std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const Device> devices, bool fixed) {
+/// reduce_tensors on the devices' communication streams, which the current ones wait for at the end
+/// of backward.
+std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const Device> devices,
+                                  bool fixed) {
   const std::vector<Device> group = distinct(devices);
   std::vector<Stream*> computing;  // live as long as this backward: a guard or the device has them
   std::vector<Tensor> sums;
@@ -204,7 +221,8 @@ std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const
   for (const Tensor& sum : sums)
     if (sum.defined()) record_stream(sum, *computing.front());
   at_end_of_backward([group, computing] {
-    for (std::size_t i = 0; i < group.size(); ++i) computing[i]->wait_for(*communication_stream(group[i]));
+    for (std::size_t i = 0; i < group.size(); ++i)
+      computing[i]->wait_for(*communication_stream(group[i]));
   });
   return sums;
 }
@@ -212,10 +230,13 @@ std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const
 }  // namespace
 
 bool beside_the_host(std::span<const Device> devices) {
-  return std::none_of(devices.begin(), devices.end(), [](Device d) { return device_context(d).host_memory; });
+  return std::none_of(devices.begin(), devices.end(),
+                      [](Device d) { return device_context(d).host_memory; });
 }
 
-std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors, std::span<const Device> devices, const Broadcast& how) {
+std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors,
+                                                   std::span<const Device> devices,
+                                                   const Broadcast& how) {
   const std::size_t ranks = devices.size(), count = tensors.size();
   std::vector<std::vector<Tensor>> copies(ranks, std::vector<Tensor>(count));
   std::vector<std::size_t> which;  // are recorded
@@ -230,37 +251,51 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
     std::vector<std::vector<Tensor>> there(places.size(), std::vector<Tensor>(count));
     for (std::size_t k = 0; k < count; ++k) there[0][k] = alias(tensors[k], recorded[k]);
     if (places.size() > 1) copy_to_ranks(tensors, recorded, places, how, there);
-    for (std::size_t rank = ranks; rank-- > 0;) {  // the first rank of a device gets the copies themselves, so it comes last
-      const auto place = static_cast<std::size_t>(std::find(places.begin(), places.end(), devices[rank]) - places.begin());
-      const bool first = std::find(devices.begin(), devices.end(), devices[rank]) == devices.begin() + static_cast<std::ptrdiff_t>(rank);
-      for (std::size_t k = 0; k < count; ++k) copies[rank][k] = first ? std::move(there[place][k]) : alias(there[place][k], recorded[k]);
+    // the first rank of a device gets the copies themselves, so it comes last
+    for (std::size_t rank = ranks; rank-- > 0;) {
+      const auto place = static_cast<std::size_t>(
+          std::find(places.begin(), places.end(), devices[rank]) - places.begin());
+      const bool first = std::find(devices.begin(), devices.end(), devices[rank]) ==
+                         devices.begin() + static_cast<std::ptrdiff_t>(rank);
+      for (std::size_t k = 0; k < count; ++k)
+        copies[rank][k] = first ? std::move(there[place][k]) : alias(there[place][k], recorded[k]);
     }
   }
   if (which.empty()) return copies;
   const std::vector<Device> group(devices.begin(), devices.end());
   if (ranks == 1 || !beside_the_host(group)) {
     record_copies(tensors, which, copies, devices[0],
-                  [group, fixed = how.fixed](std::span<const Tensor> dys) { return Grads(reduce_tensors(dys, group, fixed)); });
+                  [group, fixed = how.fixed](std::span<const Tensor> dys) {
+                    return Grads(reduce_tensors(dys, group, fixed));
+                  });
     return copies;
   }
   for (const Bucket& bucket : buckets_for(tensors, which, how.bucket_bytes)) {
-    const bool leaves = std::all_of(bucket.tensors.begin(), bucket.tensors.end(), [&](std::size_t k) { return tensors[k].is_leaf(); });
-    Node& node = record_copies(tensors, bucket.tensors, copies, devices[0], [group, leaves, fixed = how.fixed](std::span<const Tensor> dys) {
-      // What comes next to a leaf is the end of backward; a gradient of the sum, or another node, wants it in order.
-      return Grads(leaves && !grad_enabled() ? reduce_beside(dys, group, fixed) : reduce_tensors(dys, group, fixed));
-    });
+    const bool leaves = std::all_of(bucket.tensors.begin(), bucket.tensors.end(),
+                                    [&](std::size_t k) { return tensors[k].is_leaf(); });
+    Node& node =
+        record_copies(tensors, bucket.tensors, copies, devices[0],
+                      [group, leaves, fixed = how.fixed](std::span<const Tensor> dys) {
+                        // What comes next to a leaf is the end of backward; a gradient of the sum,
+                        // or another node, wants it in order.
+                        return Grads(leaves && !grad_enabled() ? reduce_beside(dys, group, fixed)
+                                                               : reduce_tensors(dys, group, fixed));
+                      });
     if (leaves) node.set_early();
   }
   return copies;
 }
 
-std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<const Device> devices, bool fixed) {
+std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<const Device> devices,
+                                   bool fixed) {
   const std::size_t ranks = devices.size(), count = parts.size() / ranks;
   std::vector<Tensor> sums(count);
   const bool recording = grad_enabled();
-  const bool by_communicator = !fixed && distinct(devices).size() == ranks;  // else in an order of our own
+  // else in an order of our own
+  const bool by_communicator = !fixed && distinct(devices).size() == ranks;
   bool needed = false;
-  if (const NoGrad guard; recording || !by_communicator || !beside_the_host(devices) || !reduce_flat(parts, devices, sums)) {
+  if (const NoGrad guard; recording || !by_communicator || !beside_the_host(devices) ||
+                          !reduce_flat(parts, devices, sums)) {
     trace::GroupSpan span("reduce", trace::Phase::reduce, devices);
     std::vector<Tensor> dense(parts.size());
     std::vector<BufferView> buffers, results;
@@ -277,9 +312,13 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
       if (!any) continue;  // nobody used it: no gradient
       const Tensor& own = parts[k];
       const bool free =
-          !recording && own.defined() && own.id()->references() == 2 && own.storage()->references() == 1 && own.is_contiguous();  // held by parts and dense
+          // held by parts and dense
+          !recording && own.defined() && own.id()->references() == 2 &&
+          own.storage()->references() == 1 && own.is_contiguous();
       sums[k] = free ? own : make_tensor(any->shape(), any->dtype(), devices[0]);
-      for (std::size_t rank = 0; rank < ranks; ++rank) buffers.push_back(dense[rank * count + k].defined() ? view_of(dense[rank * count + k]) : BufferView{});
+      for (std::size_t rank = 0; rank < ranks; ++rank)
+        buffers.push_back(dense[rank * count + k].defined() ? view_of(dense[rank * count + k])
+                                                            : BufferView{});
       results.push_back(view_of(sums[k]));
     }
     if (by_communicator) communicator_over(devices)->reduce(buffers, results);
@@ -288,17 +327,20 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
   for (const Tensor& sum : sums)
     if (sum.defined()) sum.storage()->bump_version();
   if (!needed) return sums;
-  record_many("reduce", parts, sums, devices[0], [group = std::vector<Device>(devices.begin(), devices.end()), fixed](std::span<const Tensor> dys) {
-    std::vector<Tensor> defined;
-    for (const Tensor& dy : dys)
-      if (dy.defined()) defined.push_back(dy);
-    std::vector<Tensor> grads(dys.size() * group.size());
-    const std::vector<std::vector<Tensor>> copies = broadcast_tensors(defined, group, {.fixed = fixed});
-    for (std::size_t rank = 0; rank < group.size(); ++rank)
-      for (std::size_t k = 0, at = 0; k < dys.size(); ++k)
-        if (dys[k].defined()) grads[rank * dys.size() + k] = copies[rank][at++];
-    return Grads(std::move(grads));
-  });
+  record_many("reduce", parts, sums, devices[0],
+              [group = std::vector<Device>(devices.begin(), devices.end()),
+               fixed](std::span<const Tensor> dys) {
+                std::vector<Tensor> defined;
+                for (const Tensor& dy : dys)
+                  if (dy.defined()) defined.push_back(dy);
+                std::vector<Tensor> grads(dys.size() * group.size());
+                const std::vector<std::vector<Tensor>> copies =
+                    broadcast_tensors(defined, group, {.fixed = fixed});
+                for (std::size_t rank = 0; rank < group.size(); ++rank)
+                  for (std::size_t k = 0, at = 0; k < dys.size(); ++k)
+                    if (dys[k].defined()) grads[rank * dys.size() + k] = copies[rank][at++];
+                return Grads(std::move(grads));
+              });
   return sums;
 }
 

@@ -9,7 +9,9 @@ DeviceList::DeviceList(const std::vector<int>& indices) {
   const DeviceType type = default_device().type();
   for (const int index : indices) {
     if (index < 0 || index >= device_count(type))
-      throw DeviceError(str("devices: expected indices from 0 to ", device_count(type) - 1, ", got ", index));  // a Device holds 16 bits: no wrap here
+      // a Device holds 16 bits: no wrap here
+      throw DeviceError(
+          str("devices: expected indices from 0 to ", device_count(type) - 1, ", got ", index));
     list_.emplace_back(type, index);
   }
 }
@@ -18,7 +20,8 @@ void check_devices(const char* op, std::span<const Device> devices) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     (void)device_context(devices[i]);  // throws for a device that does not exist
     for (std::size_t j = 0; j < i; ++j)
-      if (devices[j] == devices[i]) throw DeviceError(str(op, ": expected each device once, got ", devices[i], " twice"));
+      if (devices[j] == devices[i])
+        throw DeviceError(str(op, ": expected each device once, got ", devices[i], " twice"));
   }
 }
 

@@ -10,21 +10,29 @@
 namespace braid::parallel::detail {
 namespace {
 
-std::string quoted(const std::string& path) { return path.empty() ? "the output" : str("'", path, "'"); }
-
-[[noreturn]] void differs(const tree::Flat& flat, const tree::Node& node, std::size_t replica, std::string_view what) {
-  throw ArgumentError(
-      str("gather: expected the same structure from every replica, got another one from replica ", replica, " at ", quoted(flat.path(node)), what));
+std::string quoted(const std::string& path) {
+  return path.empty() ? "the output" : str("'", path, "'");
 }
 
-/// The leaves of `other` that stand where the first tree has its own, in that order. What the first tree has not is left out below its empty optionals,
-/// and is an error elsewhere.
-std::vector<const Tensor*> aligned(const tree::Flat& first, const tree::Flat& other, std::size_t replica) {
+[[noreturn]] void differs(const tree::Flat& flat, const tree::Node& node, std::size_t replica,
+                          std::string_view what) {
+  throw ArgumentError(
+      str("gather: expected the same structure from every replica, got another one from replica ",
+          replica, " at ", quoted(flat.path(node)), what));
+}
+
+/// The leaves of `other` that stand where the first tree has its own, in that order. What the first
+/// tree has not is left out below its empty optionals, and is an error elsewhere.
+std::vector<const Tensor*> aligned(const tree::Flat& first, const tree::Flat& other,
+                                   std::size_t replica) {
   constexpr std::int32_t kLeftOut = -2;
   std::vector<std::int32_t> same(other.nodes.size(), kLeftOut);  // other's node → the first tree's
-  const auto parent_of = [&](std::int32_t parent) { return parent < 0 ? parent : same[static_cast<std::size_t>(parent)]; };
+  const auto parent_of = [&](std::int32_t parent) {
+    return parent < 0 ? parent : same[static_cast<std::size_t>(parent)];
+  };
   const auto below_none = [&](std::int32_t parent) {
-    return parent >= 0 && (parent_of(parent) == kLeftOut || first.nodes[static_cast<std::size_t>(parent_of(parent))].size == 0);
+    return parent >= 0 && (parent_of(parent) == kLeftOut ||
+                           first.nodes[static_cast<std::size_t>(parent_of(parent))].size == 0);
   };
   std::size_t at = 0;
   for (std::size_t j = 0; j < other.nodes.size(); ++j) {
@@ -32,10 +40,12 @@ std::vector<const Tensor*> aligned(const tree::Flat& first, const tree::Flat& ot
     if (below_none(b.parent)) continue;
     if (at == first.nodes.size()) differs(other, b, replica, ": not in replica 0's");
     const tree::Node& a = first.nodes[at];
-    if (a.parent != parent_of(b.parent) || a.name != b.name || a.type->form != b.type->form) differs(other, b, replica, ": not in replica 0's");
+    if (a.parent != parent_of(b.parent) || a.name != b.name || a.type->form != b.type->form)
+      differs(other, b, replica, ": not in replica 0's");
     same[j] = static_cast<std::int32_t>(at++);
     if (a.size == b.size) continue;
-    if (a.type->form == tree::Form::map) throw ArgumentError("All dicts must have the same number of keys");
+    if (a.type->form == tree::Form::map)
+      throw ArgumentError("All dicts must have the same number of keys");
     if (a.type->form == tree::Form::optional) {
       if (a.size == 0) continue;  // the first replica decides
       differs(other, b, replica, ": empty there");
@@ -46,20 +56,26 @@ std::vector<const Tensor*> aligned(const tree::Flat& first, const tree::Flat& ot
   std::vector<const Tensor*> leaves;
   for (const tree::Leaf& leaf : other.leaves) {
     if (below_none(leaf.parent)) continue;
-    const tree::Leaf* a = leaves.size() < first.leaves.size() ? &first.leaves[leaves.size()] : nullptr;
+    const tree::Leaf* a =
+        leaves.size() < first.leaves.size() ? &first.leaves[leaves.size()] : nullptr;
     if (!a || a->parent != parent_of(leaf.parent) || a->name != leaf.name)
-      throw ArgumentError(str("gather: expected the same structure from every replica, got ", quoted(other.path(leaf)), " from replica ", replica, " alone"));
+      throw ArgumentError(str("gather: expected the same structure from every replica, got ",
+                              quoted(other.path(leaf)), " from replica ", replica, " alone"));
     leaves.push_back(leaf.tensor);
   }
   if (leaves.size() != first.leaves.size())
-    throw ArgumentError(
-        str("gather: expected the same structure from every replica, got no ", quoted(first.path(first.leaves[leaves.size()])), " from replica ", replica));
+    throw ArgumentError(str("gather: expected the same structure from every replica, got no ",
+                            quoted(first.path(first.leaves[leaves.size()])), " from replica ",
+                            replica));
   return leaves;
 }
 
 void warn_scalars() {
   static std::atomic<bool> warned{false};
-  if (!warned.exchange(true)) warn("Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze and return a vector.");
+  if (!warned.exchange(true))
+    warn(
+        "Was asked to gather along dimension 0, but all input tensors were scalars; will instead "
+        "unsqueeze and return a vector.");
 }
 
 /// One leaf of all replicas; parts[0] is defined. Nothing is made before everything is checked.
@@ -79,11 +95,17 @@ Plan plan(std::vector<Tensor> parts, const std::string& path, int dim, bool sepa
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Tensor& part = parts[i];
     const auto where = [&] { return str(" (", quoted(path), " of replica ", i, ")"); };
-    if (!part.defined()) throw ArgumentError(str("gather: expected a defined tensor, got an undefined one", where()));
+    if (!part.defined())
+      throw ArgumentError(str("gather: expected a defined tensor, got an undefined one", where()));
     Shape expected = first.shape();
-    if (part.dim() == first.dim() && !plan.pieces.scalars) expected[plan.pieces.dim] = part.shape()[plan.pieces.dim];
-    if (part.shape() != expected) throw ShapeError(str("Gather got an input of invalid size: got ", part.shape(), ", but expected ", expected, where()));
-    if (part.dtype() != first.dtype()) throw DTypeError(str("gather: expected ", first.dtype(), " from every replica, got ", part.dtype(), where()));
+    if (part.dim() == first.dim() && !plan.pieces.scalars)
+      expected[plan.pieces.dim] = part.shape()[plan.pieces.dim];
+    if (part.shape() != expected)
+      throw ShapeError(str("Gather got an input of invalid size: got ", part.shape(),
+                           ", but expected ", expected, where()));
+    if (part.dtype() != first.dtype())
+      throw DTypeError(str("gather: expected ", first.dtype(), " from every replica, got ",
+                           part.dtype(), where()));
     plan.pieces.sizes.push_back(plan.pieces.scalars ? 1 : part.shape()[plan.pieces.dim]);
     plan.pieces.devices.push_back(part.device());
     total += plan.pieces.sizes.back();
@@ -96,7 +118,8 @@ Plan plan(std::vector<Tensor> parts, const std::string& path, int dim, bool sepa
 
 }  // namespace
 
-std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device, int dim, std::span<const int> dims, bool separate) {
+std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device output_device,
+                                  int dim, std::span<const int> dims, bool separate) {
   if (outputs.empty()) throw ArgumentError("Expected at least one tensor to gather from");
   (void)device_context(output_device);  // throws for a device that does not exist
   const tree::Flat& first = outputs.front();
@@ -109,7 +132,8 @@ std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device ou
     if (!first.leaves[k].tensor->defined()) continue;
     std::vector<Tensor> parts;
     for (const auto& replica : leaves) parts.push_back(*replica[k]);
-    plans[k] = plan(std::move(parts), first.path(first.leaves[k]), dim_of(first, first.leaves[k], dim, dims), separate);
+    plans[k] = plan(std::move(parts), first.path(first.leaves[k]),
+                    dim_of(first, first.leaves[k], dim, dims), separate);
     scalars = scalars || plans[k]->pieces.scalars;
   }
   if (scalars) warn_scalars();

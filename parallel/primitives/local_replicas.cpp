@@ -13,17 +13,22 @@ std::vector<Tensor> distinct_parameters(const tree::Flat& flat) {
   const std::vector<std::size_t> first = flat.first_of();
   std::vector<Tensor> list;
   for (std::size_t k = 0; k < flat.leaves.size(); ++k)
-    if (flat.leaves[k].kind == tree::Kind::parameter && first[k] == k && flat.leaves[k].tensor->defined()) list.push_back(*flat.leaves[k].tensor);
+    if (flat.leaves[k].kind == tree::Kind::parameter && first[k] == k &&
+        flat.leaves[k].tensor->defined())
+      list.push_back(*flat.leaves[k].tensor);
   return list;
 }
 
 LocalReplicas::Seen LocalReplicas::seen(std::size_t k) const {
   Seen now{copies_[0][k].storage()->id(), copies_[0][k].version(), {}};
-  for (std::size_t rank = 1; rank < devices_.size(); ++rank) now.versions.push_back(copies_[rank][k].version());
+  for (std::size_t rank = 1; rank < devices_.size(); ++rank)
+    now.versions.push_back(copies_[rank][k].version());
   return now;
 }
 
-bool LocalReplicas::fresh(std::size_t k) const { return seen(k) == seen_[k] && !copies_[0][k].storage()->exposed(); }
+bool LocalReplicas::fresh(std::size_t k) const {
+  return seen(k) == seen_[k] && !copies_[0][k].storage()->exposed();
+}
 
 void LocalReplicas::make_copies(std::span<const Tensor> parameters) {
   std::vector<std::vector<Tensor>> made(devices_.size());
@@ -47,11 +52,16 @@ void LocalReplicas::refresh(std::span<const Tensor> parameters) {
   for (std::size_t k = 0; same && k < parameters.size(); ++k) {
     const Tensor &p = parameters[k], &was = copies_[0][k];
     same = p.id() == was.id() && p.device() == devices_[0];
-    for (std::size_t rank = 1; same && rank < devices_.size(); ++rank) same = copies_[rank][k].shape() == p.shape() && copies_[rank][k].dtype() == p.dtype();
+    for (std::size_t rank = 1; same && rank < devices_.size(); ++rank)
+      same = copies_[rank][k].shape() == p.shape() && copies_[rank][k].dtype() == p.dtype();
   }
-  if (!same) throw ArgumentError("LocalUpdate: expected the model's parameters to be those that it had at first, got others, or of another shape or type");
+  if (!same)
+    throw ArgumentError(
+        "LocalUpdate: expected the model's parameters to be those that it had at first, got "
+        "others, or of another shape or type");
   for (std::size_t rank = 1; rank < devices_.size(); ++rank)
-    for (std::size_t k = 0; k < parameters.size(); ++k) copies_[rank][k].requires_grad_(parameters[k].requires_grad());
+    for (std::size_t k = 0; k < parameters.size(); ++k)
+      copies_[rank][k].requires_grad_(parameters[k].requires_grad());
   last_ = {};
   send_changed(parameters, true);
 }
@@ -75,19 +85,23 @@ void LocalReplicas::send_changed(std::span<const Tensor> parameters, bool count_
     const bool sent = next < changed.size() && changed[next] == k;
     if (!sent && !count_cached) continue;
     const std::size_t each = bytes_of(parameters[k]);
-    for (std::size_t rank = 1; rank < devices_.size(); ++rank) span.add_bytes(rank, sent ? each : 0, sent ? 0 : each, each);
+    for (std::size_t rank = 1; rank < devices_.size(); ++rank)
+      span.add_bytes(rank, sent ? each : 0, sent ? 0 : each, each);
     (sent ? last_.copied : last_.cached) += each * (devices_.size() - 1);
     if (!sent) continue;
     ++next;
     sources.push_back(parameters[k].detach().contiguous());
     views.push_back(view_of(sources.back()));
-    for (std::size_t rank = 1; rank < devices_.size(); ++rank) views.push_back(view_of(copies_[rank][k]));
+    for (std::size_t rank = 1; rank < devices_.size(); ++rank)
+      views.push_back(view_of(copies_[rank][k]));
   }
   if (!views.empty()) communicator_over(devices_)->broadcast(views);
   for (const std::size_t k : changed) {
-    // What was sent only because somebody may write it unseen is, as far as versions tell, what it was: an earlier graph may go on with it, as on one device.
+    // What was sent only because somebody may write it unseen is, as far as versions tell, what it
+    // was: an earlier graph may go on with it, as on one device.
     if (seen(k) == seen_[k]) continue;
-    for (std::size_t rank = 1; rank < devices_.size(); ++rank) copies_[rank][k].storage()->bump_version();
+    for (std::size_t rank = 1; rank < devices_.size(); ++rank)
+      copies_[rank][k].storage()->bump_version();
     seen_[k] = seen(k);
   }
 }

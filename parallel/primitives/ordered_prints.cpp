@@ -13,7 +13,11 @@ namespace {
 constexpr int kUnset = -1;
 std::atomic<int> chosen{kUnset};
 
-PrintOrder from_environment() { return choice_from_environment("BRAID_PRINT_ORDER", {"thread", "replica"}) == 0 ? PrintOrder::thread : PrintOrder::replica; }
+PrintOrder from_environment() {
+  return choice_from_environment("BRAID_PRINT_ORDER", {"thread", "replica"}) == 0
+             ? PrintOrder::thread
+             : PrintOrder::replica;
+}
 
 }  // namespace
 
@@ -22,7 +26,9 @@ PrintOrder print_order() {
   if (order != kUnset) return static_cast<PrintOrder>(order);
   const PrintOrder first = from_environment();
   // Who has set one meanwhile is right.
-  return chosen.compare_exchange_strong(order, static_cast<int>(first)) ? first : static_cast<PrintOrder>(order);
+  return chosen.compare_exchange_strong(order, static_cast<int>(first))
+             ? first
+             : static_cast<PrintOrder>(order);
 }
 
 void set_print_order(PrintOrder order) { chosen = static_cast<int>(order); }

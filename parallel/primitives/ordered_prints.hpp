@@ -6,7 +6,8 @@
 
 namespace braid::parallel {
 
-/// What replicas print, written in their order (PrintOrder::replica): a replica's lines when it and all before it have ended.
+/// What replicas print, written in their order (PrintOrder::replica): a replica's lines when it and
+/// all before it have ended.
 class OrderedPrints {
  public:
   explicit OrderedPrints(std::size_t replicas) : texts_(replicas), ended_(replicas) {}

@@ -29,22 +29,31 @@ std::optional<Device> first_device(const tree::Flat& flat) {
   return {};
 }
 
-std::vector<Device> apply_devices(std::size_t modules, std::size_t inputs, const std::vector<Device>& given,
-                                  std::optional<Device> (*resolve)(const void*, std::size_t), const void* context) {
-  if (modules != inputs) throw ArgumentError(str("parallel_apply: expected one input for each module, got ", modules, " modules and ", inputs, " inputs"));
+std::vector<Device> apply_devices(std::size_t modules, std::size_t inputs,
+                                  const std::vector<Device>& given,
+                                  std::optional<Device> (*resolve)(const void*, std::size_t),
+                                  const void* context) {
+  if (modules != inputs)
+    throw ArgumentError(str("parallel_apply: expected one input for each module, got ", modules,
+                            " modules and ", inputs, " inputs"));
   if (!given.empty() && given.size() != modules)
-    throw ArgumentError(str("parallel_apply: expected one device for each module, got ", modules, " modules and ", given.size(), " devices"));
+    throw ArgumentError(str("parallel_apply: expected one device for each module, got ", modules,
+                            " modules and ", given.size(), " devices"));
   std::vector<Device> devices = given;
   for (std::size_t i = devices.size(); i < modules; ++i) {
     const std::optional<Device> found = resolve(context, i);
-    if (!found) throw DeviceError(str("in replica ", i, ", no device was provided and no tensor input was found; device cannot be resolved"));
+    if (!found)
+      throw DeviceError(
+          str("in replica ", i,
+              ", no device was provided and no tensor input was found; device cannot be resolved"));
     devices.push_back(*found);
   }
   check_devices("parallel_apply", devices);
   return devices;
 }
 
-void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context, bool shards) {
+void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context,
+           bool shards) {
   std::vector<std::exception_ptr> errors(devices.size());
   Meeting meeting(devices, shards);
   std::optional<OrderedPrints> prints;
@@ -54,7 +63,8 @@ void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), voi
     if (prints) capture.emplace(prints->text_of(i));
     try {
       const MeetingScope scope(meeting, i);
-      const trace::Span span("forward", trace::Phase::compute, devices[i], static_cast<std::int32_t>(i), trace::Span::Memory::yes);
+      const trace::Span span("forward", trace::Phase::compute, devices[i],
+                             static_cast<std::int32_t>(i), trace::Span::Memory::yes);
       job(context, i);
     } catch (...) {
       errors[i] = std::current_exception();
@@ -73,13 +83,16 @@ void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), voi
       Turns(std::move(mine), run).run();
     });
   }
-  // Who was left alone by a replica that ended is not to blame; but if nothing else is wrong, that is.
+  // Who was left alone by a replica that ended is not to blame; but if nothing else is wrong, that
+  // is.
   const auto blamed = [&](std::size_t i) { return errors[i] && !meeting.left_alone(i); };
   bool any = false;
   for (std::size_t i = 0; i < errors.size(); ++i) any = any || blamed(i);
   std::vector<ReplicaError::Failure> failures;
   for (std::size_t i = 0; i < errors.size(); ++i)
-    if (errors[i] && (!any || blamed(i))) failures.push_back({i, devices[i], exception_type(errors[i]), exception_message(errors[i]), errors[i]});
+    if (errors[i] && (!any || blamed(i)))
+      failures.push_back(
+          {i, devices[i], exception_type(errors[i]), exception_message(errors[i]), errors[i]});
   if (failures.empty()) return;
   try {
     std::rethrow_exception(failures.front().error);

@@ -28,7 +28,8 @@ std::vector<Tensor> cut(const Tensor& x, const Pieces& pieces, const Traced& tra
     const NoGrad guard;  // recorded below, as one op
     const std::vector<std::int64_t> start = starts(pieces);
     for_each_device(pieces.devices, bytes_of(x), [&](std::size_t i) {
-      Tensor part = pieces.scalars ? x.select(pieces.dim, start[i]) : x.narrow(pieces.dim, start[i], pieces.sizes[i]);
+      Tensor part = pieces.scalars ? x.select(pieces.dim, start[i])
+                                   : x.narrow(pieces.dim, start[i], pieces.sizes[i]);
       trace::Span span(traced.name, traced.phase, pieces.devices[i], static_cast<std::int32_t>(i));
       if (pieces.devices[i] != x.device()) span.add_bytes(bytes_of(part));
       parts[i] = copy_in_background(part, pieces.devices[i]);
@@ -36,14 +37,18 @@ std::vector<Tensor> cut(const Tensor& x, const Pieces& pieces, const Traced& tra
     });
   }
   if (needs_grad({x})) {
-    record_many("scatter", {&x, 1}, parts, x.device(), [pieces, shape = x.shape(), dtype = x.dtype(), device = x.device()](std::span<const Tensor> dys) {
-      return Grads{join(dys, pieces, shape, dtype, device, {"scatter backward", trace::Phase::scatter})};
-    });
+    record_many("scatter", {&x, 1}, parts, x.device(),
+                [pieces, shape = x.shape(), dtype = x.dtype(),
+                 device = x.device()](std::span<const Tensor> dys) {
+                  return Grads{join(dys, pieces, shape, dtype, device,
+                                    {"scatter backward", trace::Phase::scatter})};
+                });
   }
   return parts;
 }
 
-Tensor join(std::span<const Tensor> parts, const Pieces& pieces, const Shape& shape, DType dtype, Device device, const Traced& traced) {
+Tensor join(std::span<const Tensor> parts, const Pieces& pieces, const Shape& shape, DType dtype,
+            Device device, const Traced& traced) {
   Tensor whole = make_tensor(shape, dtype, device);
   {
     const NoGrad guard;
@@ -51,12 +56,14 @@ Tensor join(std::span<const Tensor> parts, const Pieces& pieces, const Shape& sh
     all.add_kept_bytes(bytes_of(whole));
     const std::vector<std::int64_t> start = starts(pieces);
     for_each_device(pieces.devices, bytes_of(whole), [&](std::size_t i) {
-      const Tensor place = pieces.scalars ? whole.select(pieces.dim, start[i]) : whole.narrow(pieces.dim, start[i], pieces.sizes[i]);
+      const Tensor place = pieces.scalars ? whole.select(pieces.dim, start[i])
+                                          : whole.narrow(pieces.dim, start[i], pieces.sizes[i]);
       trace::Span span(traced.name, traced.phase, pieces.devices[i], static_cast<std::int32_t>(i));
       span.add_bytes(bytes_of(place));
       if (!parts[i].defined()) place.zero_();
       else if (place.is_contiguous() && parts[i].is_contiguous())
-        copy_flat(place.id()->data(), device, parts[i].id()->data(), parts[i].device(), bytes_of(place));
+        copy_flat(place.id()->data(), device, parts[i].id()->data(), parts[i].device(),
+                  bytes_of(place));
       else place.copy_(parts[i]);
     });
   }

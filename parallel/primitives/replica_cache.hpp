@@ -10,17 +10,18 @@
 #include <braid/parallel/replicate.hpp>
 
 // The copies of a model's tensors on the other devices, kept from one forward to the next.
-namespace braid {
-class Stream;
-}
+namespace braid { class Stream; }
 namespace braid::parallel {
 
-/// The copies of tensors on devices 1, 2, …, and of what they are copies. A copy is good while its source is the same storage with the same version, shape and
-/// type, while nobody has written the copy, and while the devices and their current streams are those it was made with. Sources whose memory somebody may
-/// write without a trace (`data<T>()` was asked for, memory of others) are never good.
+/// The copies of tensors on devices 1, 2, …, and of what they are copies. A copy is good while its
+/// source is the same storage with the same version, shape and type, while nobody has written the
+/// copy, and while the devices and their current streams are those it was made with. Sources whose
+/// memory somebody may write without a trace (`data<T>()` was asked for, memory of others) are
+/// never good.
 ///
-/// A stale copy that nobody else holds is written again in place; one that a graph still needs stays as it is and is replaced.
-/// Used by one broadcast at a time: a second one at the same time does without (try_lock).
+/// A stale copy that nobody else holds is written again in place; one that a graph still needs
+/// stays as it is and is replaced. Used by one broadcast at a time: a second one at the same time
+/// does without (try_lock).
 class ReplicaCache {
  public:
   std::mutex mutex;
@@ -35,13 +36,15 @@ class ReplicaCache {
     return last_;
   }
 
-  /// Drops what was made for other devices, other streams of theirs, or another number of tensors. A shorter list of devices keeps the rest for later.
+  /// Drops what was made for other devices, other streams of theirs, or another number of tensors.
+  /// A shorter list of devices keeps the rest for later.
   void prepare(std::span<const Device> devices, std::size_t tensors);
   /// Is the copy on that rank that of the tensor as it is now?
   [[nodiscard]] bool good(std::size_t tensor, std::size_t rank, const Tensor& source) const;
   [[nodiscard]] Ref<Storage> memory(std::size_t tensor, std::size_t rank) const;
   /// The copy's memory, where nobody else holds it and it is large enough, else null.
-  [[nodiscard]] Ref<Storage> reusable(std::size_t tensor, std::size_t rank, std::size_t bytes) const;
+  [[nodiscard]] Ref<Storage> reusable(std::size_t tensor, std::size_t rank,
+                                      std::size_t bytes) const;
   /// The copy is about to be written: it is good again after keep.
   void forget(std::size_t tensor, std::size_t rank);
   /// From now on the copy is that of the tensor as it is now.

@@ -29,12 +29,14 @@ Meeting::Meeting(std::span<const Device> devices, bool shards)
       left_alone_(devices.size()) {}
 
 template <class Bring, class Work, class Take>
-auto Meeting::meet(std::size_t rank, What what, const Bring& bring, const Work& work, const Take& take) {
+auto Meeting::meet(std::size_t rank, What what, const Bring& bring, const Work& work,
+                   const Take& take) {
   std::unique_lock lock(mutex_);
   const auto check_all_here = [&] {
     if (!left_) return;
     left_alone_[rank] = 1;
-    throw ArgumentError(str("all_reduce: expected all replicas, got none from replica ", left_rank_, ", which has ended"));
+    throw ArgumentError(str("all_reduce: expected all replicas, got none from replica ", left_rank_,
+                            ", which has ended"));
   };
   check_all_here();
   bring(rank);
@@ -44,8 +46,10 @@ auto Meeting::meet(std::size_t rank, What what, const Bring& bring, const Work& 
       error_ = nullptr;
       for (std::size_t i = 0; i < size(); ++i)
         if (brought_[i] != what)
-          throw ArgumentError(str("all_reduce: expected all replicas to bring the same, got ", what == What::number ? "tensors" : "a number", " from replica ",
-                                  i, " and ", what == What::number ? "a number" : "tensors", " from replica ", rank));
+          throw ArgumentError(str("all_reduce: expected all replicas to bring the same, got ",
+                                  what == What::number ? "tensors" : "a number", " from replica ",
+                                  i, " and ", what == What::number ? "a number" : "tensors",
+                                  " from replica ", rank));
       const Outside outside;
       work();
     } catch (...) {
@@ -75,19 +79,26 @@ void Meeting::add_tensors() {
     bool same = tensors_[rank].size() == count;
     for (std::size_t k = 0; same && k < count; ++k) {
       const Tensor &a = tensors_.front()[k], &b = tensors_[rank][k];
-      same = a.defined() && b.defined() && a.shape() == b.shape() && a.dtype() == b.dtype() && b.device() == devices_[rank];
+      same = a.defined() && b.defined() && a.shape() == b.shape() && a.dtype() == b.dtype() &&
+             b.device() == devices_[rank];
     }
-    if (!same) throw ArgumentError(str("all_reduce: expected tensors like those of replica 0, each on its device, got others from replica ", rank));
+    if (!same)
+      throw ArgumentError(
+          str("all_reduce: expected tensors like those of replica 0, each on its device, got "
+              "others from replica ",
+              rank));
     parts.insert(parts.end(), tensors_[rank].begin(), tensors_[rank].end());
   }
-  for (std::vector<Tensor>& brought : tensors_) brought.clear();  // so that reduce_tensors may write into a part
-  tensors_ = broadcast_tensors(reduce_tensors(parts, devices_, shards_), devices_, {.fixed = shards_});
+  // so that reduce_tensors may write into a part
+  for (std::vector<Tensor>& brought : tensors_) brought.clear();
+  tensors_ =
+      broadcast_tensors(reduce_tensors(parts, devices_, shards_), devices_, {.fixed = shards_});
 }
 
 std::vector<Tensor> Meeting::all_reduce(std::size_t rank, std::vector<Tensor> tensors) {
   return meet(
-      rank, What::tensors, [&](std::size_t i) { tensors_[i] = std::move(tensors); }, [&] { add_tensors(); },
-      [&](std::size_t i) { return std::move(tensors_[i]); });
+      rank, What::tensors, [&](std::size_t i) { tensors_[i] = std::move(tensors); },
+      [&] { add_tensors(); }, [&](std::size_t i) { return std::move(tensors_[i]); });
 }
 
 double Meeting::all_reduce(std::size_t rank, double value) {
@@ -107,7 +118,8 @@ void Meeting::leave(std::size_t rank) {
   changed_.notify_all();
 }
 
-MeetingScope::MeetingScope(Meeting& meeting, std::size_t rank) : meeting_(meeting), rank_(rank), before_(thread_state().replicas) {
+MeetingScope::MeetingScope(Meeting& meeting, std::size_t rank)
+    : meeting_(meeting), rank_(rank), before_(thread_state().replicas) {
   thread_state().replicas = this;
 }
 MeetingScope::~MeetingScope() {

@@ -10,7 +10,8 @@
 #include <braid/core/error.hpp>
 #include <braid/core/replicas.hpp>
 
-// Where the replicas of one forward meet: the last one to come does the work of all, as ordinary recorded ops over devices.
+// Where the replicas of one forward meet: the last one to come does the work of all, as ordinary
+// recorded ops over devices.
 namespace braid::parallel {
 
 class Meeting {
@@ -21,13 +22,15 @@ class Meeting {
 
   [[nodiscard]] std::vector<Tensor> all_reduce(std::size_t rank, std::vector<Tensor> tensors);
   [[nodiscard]] double all_reduce(std::size_t rank, double value);
-  /// The replica's error is only that others had ended: never the cause, so that it is not reported while there is another one.
+  /// The replica's error is only that others had ended: never the cause, so that it is not reported
+  /// while there is another one.
   [[nodiscard]] bool left_alone(std::size_t rank) const noexcept { return left_alone_[rank]; }
   /// The replica has ended: who waits for it, or will, is told.
   void leave(std::size_t rank);
 
  private:
-  /// Puts down `bring`, waits for all, and takes what `work` has made of it. `work` is called by the last one, with the lock held.
+  /// Puts down `bring`, waits for all, and takes what `work` has made of it. `work` is called by
+  /// the last one, with the lock held.
   enum class What : std::uint8_t { tensors, number };
   template <class Bring, class Work, class Take>
   auto meet(std::size_t rank, What what, const Bring& bring, const Work& work, const Take& take);
@@ -37,10 +40,11 @@ class Meeting {
   std::condition_variable changed_;
   std::vector<Device> devices_;
   bool shards_;
-  std::vector<std::vector<Tensor>> tensors_;  // [rank], first those that were brought, then the sums
-  std::vector<double> values_;                // likewise
-  std::vector<What> brought_;                 // [rank]
-  std::vector<char> left_alone_;              // likewise; read when all have ended
+  // [rank], first those that were brought, then the sums
+  std::vector<std::vector<Tensor>> tensors_;
+  std::vector<double> values_;    // likewise
+  std::vector<What> brought_;     // [rank]
+  std::vector<char> left_alone_;  // likewise; read when all have ended
   std::size_t arrived_ = 0;
   std::uint64_t meetings_ = 0;
   std::size_t left_ = 0, left_rank_ = 0;
@@ -57,8 +61,12 @@ class MeetingScope final : public ReplicaGroup {
   [[nodiscard]] std::size_t size() const noexcept override { return meeting_.size(); }
   [[nodiscard]] std::size_t rank() const noexcept override { return rank_; }
   [[nodiscard]] bool shards() const noexcept override { return meeting_.shards(); }
-  [[nodiscard]] std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) override { return meeting_.all_reduce(rank_, std::move(tensors)); }
-  [[nodiscard]] double all_reduce(double value) override { return meeting_.all_reduce(rank_, value); }
+  [[nodiscard]] std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) override {
+    return meeting_.all_reduce(rank_, std::move(tensors));
+  }
+  [[nodiscard]] double all_reduce(double value) override {
+    return meeting_.all_reduce(rank_, value);
+  }
 
  private:
   Meeting& meeting_;

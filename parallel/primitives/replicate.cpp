@@ -9,38 +9,48 @@
 
 namespace braid::parallel::detail {
 
-std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, const Replication& how) {
+std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
+                                                  std::span<const Device> devices,
+                                                  const Replication& how) {
   if (devices.empty()) throw ArgumentError("replicate: expected at least one device, got none");
   if (!how.shards) check_devices("replicate", devices);
   constexpr std::size_t kNone = ~std::size_t{0};
   const std::vector<std::size_t> first = flat.first_of();
-  std::vector<Tensor> tensors;                             // each once, defined; those that are copied
+  // each once, defined; those that are copied
+  std::vector<Tensor> tensors;
   std::vector<std::size_t> at(flat.leaves.size(), kNone);  // leaf → tensor, or parameter of `local`
   std::size_t parameters = 0;
-  const auto is_local = [&](std::size_t k) { return how.local && flat.leaves[k].kind == tree::Kind::parameter; };
+  const auto is_local = [&](std::size_t k) {
+    return how.local && flat.leaves[k].kind == tree::Kind::parameter;
+  };
   for (std::size_t k = 0; k < flat.leaves.size(); ++k) {
     const tree::Leaf& leaf = flat.leaves[k];
     if (!leaf.tensor->defined()) continue;
     if (leaf.tensor->device() != devices[0])
-      throw DeviceError(str("all tensors must be on devices[0]: expected ", devices[0], ", got '", flat.path(leaf), "' on ", leaf.tensor->device()));
+      throw DeviceError(str("all tensors must be on devices[0]: expected ", devices[0], ", got '",
+                            flat.path(leaf), "' on ", leaf.tensor->device()));
     if (first[k] == k && is_local(k)) {
       at[k] = parameters++;
     } else if (first[k] == k) {
       at[k] = tensors.size();
       // Dense as the copies elsewhere are: a shard's ops must not see on which device they are.
-      tensors.push_back(how.shards && leaf.kind == tree::Kind::parameter ? leaf.tensor->contiguous() : *leaf.tensor);
+      tensors.push_back(how.shards && leaf.kind == tree::Kind::parameter ? leaf.tensor->contiguous()
+                                                                         : *leaf.tensor);
     } else {
       at[k] = at[first[k]];
     }
   }
   if (how.local) how.local->refresh(distinct_parameters(flat));
-  std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, devices, {how.cache, how.bucket_bytes, how.shards});
+  std::vector<std::vector<Tensor>> copies =
+      broadcast_tensors(tensors, devices, {how.cache, how.bucket_bytes, how.shards});
   // What a replica writes in place is its own: the first one on a device has the copies themselves.
   for (std::size_t rank = 1; how.shards && rank < devices.size(); ++rank) {
-    if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(rank), devices[rank]) == devices.begin() + static_cast<std::ptrdiff_t>(rank))
+    if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(rank),
+                  devices[rank]) == devices.begin() + static_cast<std::ptrdiff_t>(rank))
       continue;
     for (std::size_t k = 0; k < flat.leaves.size(); ++k)
-      if (flat.leaves[k].kind != tree::Kind::parameter && at[k] != kNone && first[k] == k && !copies[rank][at[k]].requires_grad())
+      if (flat.leaves[k].kind != tree::Kind::parameter && at[k] != kNone && first[k] == k &&
+          !copies[rank][at[k]].requires_grad())
         copies[rank][at[k]] = copies[rank][at[k]].clone();
   }
   std::vector<std::vector<Tensor>> leaves(devices.size(), std::vector<Tensor>(flat.leaves.size()));
@@ -50,7 +60,8 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::s
       copies[rank][k].id()->tied = tensors[k].id()->tied;
     }
     for (std::size_t k = 0; k < flat.leaves.size(); ++k)
-      if (at[k] != kNone) leaves[rank][k] = is_local(k) ? how.local->parameters()[rank][at[k]] : copies[rank][at[k]];
+      if (at[k] != kNone)
+        leaves[rank][k] = is_local(k) ? how.local->parameters()[rank][at[k]] : copies[rank][at[k]];
   }
   return leaves;
 }

@@ -9,7 +9,8 @@ thread_local Turns* current = nullptr;  // whose job this thread runs
 
 }  // namespace
 
-Turns::Turns(std::vector<std::size_t> jobs, std::function<void(std::size_t)> job) : jobs_(std::move(jobs)), job_(std::move(job)) {}
+Turns::Turns(std::vector<std::size_t> jobs, std::function<void(std::size_t)> job)
+    : jobs_(std::move(jobs)), job_(std::move(job)) {}
 
 void Turns::run_rest() {
   Turns* const before = std::exchange(current, this);

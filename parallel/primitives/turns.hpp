@@ -9,8 +9,9 @@
 
 namespace braid::parallel {
 
-/// Jobs of one device, one at a time, in their order. Only where a job waits for those of other devices, or for one that has not begun here, the next one
-/// runs meanwhile, on a thread of its own; so jobs that do not wait cost no thread.
+/// Jobs of one device, one at a time, in their order. Only where a job waits for those of other
+/// devices, or for one that has not begun here, the next one runs meanwhile, on a thread of its
+/// own; so jobs that do not wait cost no thread.
 class Turns {
  public:
   Turns(std::vector<std::size_t> jobs, std::function<void(std::size_t)> job);
@@ -21,8 +22,9 @@ class Turns {
   /// All of them; the calling thread runs what it can. Jobs must not throw.
   void run();
 
-  /// The job of the calling thread is about to wait: another may run until take_back(). Nothing outside of a job. May throw std::system_error, if there is no
-  /// thread to be had; then nothing has changed.
+  /// The job of the calling thread is about to wait: another may run until take_back(). Nothing
+  /// outside of a job. May throw std::system_error, if there is no thread to be had; then nothing
+  /// has changed.
   static void pass();
   /// Waits for the turn.
   static void take_back();

@@ -5,7 +5,11 @@
 namespace braid::parallel {
 
 /// A contiguous tensor's elements, as a communicator takes them.
-[[nodiscard]] inline BufferView view_of(const Tensor& t) { return {t.id()->data(), t.numel(), t.dtype(), t.device()}; }
-[[nodiscard]] inline std::size_t bytes_of(const Tensor& t) { return static_cast<std::size_t>(t.numel()) * size_of(t.dtype()); }
+[[nodiscard]] inline BufferView view_of(const Tensor& t) {
+  return {t.id()->data(), t.numel(), t.dtype(), t.device()};
+}
+[[nodiscard]] inline std::size_t bytes_of(const Tensor& t) {
+  return static_cast<std::size_t>(t.numel()) * size_of(t.dtype());
+}
 
 }  // namespace braid::parallel

@@ -22,7 +22,8 @@ struct Two {
   double a = 0, b = 0;
 };
 
-/// Of relative errors, so that short steps count as much as long ones. Times of 0 say only that there is nothing to explain.
+/// Of relative errors, so that short steps count as much as long ones. Times of 0 say only that
+/// there is nothing to explain.
 double error_of(std::span<const Point> points, const Two& fit) {
   double sum = 0;
   for (const Point& p : points) {
@@ -33,7 +34,8 @@ double error_of(std::span<const Point> points, const Two& fit) {
   return sum;
 }
 
-/// Least squares with a, b >= 0. Where the points lie on one ray (a single size), all goes to b, or to a where v is 0 everywhere.
+/// Least squares with a, b >= 0. Where the points lie on one ray (a single size), all goes to b, or
+/// to a where v is 0 everywhere.
 Two fit_two(std::span<const Point> points) {
   double uu = 0, uv = 0, vv = 0, u1 = 0, v1 = 0;
   for (const Point& p : points) {
@@ -57,11 +59,13 @@ CostLine line(std::span<const Point> points) {
   return {fit.a, fit.b};
 }
 
-/// c(b): a line; or, where several small sizes take the same time (launches cost more than arithmetic), a floor and a line through the rest.
+/// c(b): a line; or, where several small sizes take the same time (launches cost more than
+/// arithmetic), a floor and a line through the rest.
 std::pair<CostLine, double> compute_curve(std::vector<Point> points) {
   std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.v < b.v; });
   const CostLine plain = line(points);
-  double best = error_of(points, {plain.latency, plain.slope}) / 2;  // a floor has to be worth its place
+  // a floor has to be worth its place
+  double best = error_of(points, {plain.latency, plain.slope}) / 2;
   std::pair<CostLine, double> curve{plain, 0.0};
   for (std::size_t k = 2; k + 2 <= points.size(); ++k) {
     if (points[k - 1].v == points[k].v || points[0].v == points[k - 1].v) continue;
@@ -97,7 +101,8 @@ double worst_misfit(const CostLine& line, std::span<const CostPoint> points) noe
 }
 
 CostModel CostModel::fit(std::span<const CostSample> samples, Collective collective) {
-  if (samples.empty()) throw ArgumentError("CostModel::fit: expected at least one sample, got none");
+  if (samples.empty())
+    throw ArgumentError("CostModel::fit: expected at least one sample, got none");
   CostModel model;
   model.collective_ = collective;
   std::vector<Point> compute, scatter, replicate, gather, reduce, other, group;
@@ -105,14 +110,18 @@ CostModel CostModel::fit(std::span<const CostSample> samples, Collective collect
   double several = 0;
   for (const CostSample& s : samples) {
     model.check(1, s.batch, s.slowdown);
-    if (s.devices < 1) throw ArgumentError(str("CostModel::fit: expected samples of at least one device, got ", s.devices));
-    compute.push_back({1, static_cast<double>(rows_of(s.batch, s.devices)), s.seconds.compute / s.slowdown});
+    if (s.devices < 1)
+      throw ArgumentError(
+          str("CostModel::fit: expected samples of at least one device, got ", s.devices));
+    compute.push_back(
+        {1, static_cast<double>(rows_of(s.batch, s.devices)), s.seconds.compute / s.slowdown});
     optimizer.push_back(s.seconds.optimizer);
     if (s.devices == 1) other.push_back({1, static_cast<double>(s.batch), s.seconds.idle});
     if (s.devices == 1) continue;
     ++several;
     const double others = s.devices - 1, latencies = collective == Collective::star ? others : 1;
-    const double portion = collective == Collective::star ? 1 : 1 / others;  // of the bytes, that one link carries
+    // of the bytes, that one link carries
+    const double portion = collective == Collective::star ? 1 : 1 / others;
     scatter.push_back({1, s.scatter_bytes, s.seconds.scatter});
     gather.push_back({1, s.gather_bytes, s.seconds.gather});
     replicate.push_back({latencies, s.replicate_bytes * portion, s.seconds.replicate});
@@ -127,36 +136,51 @@ CostModel CostModel::fit(std::span<const CostSample> samples, Collective collect
   std::tie(model.compute_, model.floor_) = compute_curve(std::move(compute));
   if (several > 0) {
     model.several_ = true;
-    for (double* mean : {&model.scatter_per_row_, &model.gather_per_row_, &model.replicate_per_device_, &model.reduce_per_device_}) *mean /= several;
+    for (double* mean : {&model.scatter_per_row_, &model.gather_per_row_,
+                         &model.replicate_per_device_, &model.reduce_per_device_})
+      *mean /= several;
     model.scatter_ = line(scatter);
     model.gather_ = line(gather);
     model.replicate_ = line(replicate);
     model.reduce_ = line(reduce);
   }
-  // The program's own work, from runs on one device where there are some; beside it what a group adds.
+  // The program's own work, from runs on one device where there are some; beside it what a group
+  // adds.
   if (other.empty())
-    for (const CostSample& s : samples) other.push_back({1, static_cast<double>(s.batch), s.seconds.idle});
+    for (const CostSample& s : samples)
+      other.push_back({1, static_cast<double>(s.batch), s.seconds.idle});
   model.other_ = line(other);
   for (const CostSample& s : samples)
-    if (s.devices > 1) group.push_back({1, static_cast<double>(s.devices - 1), std::max(0.0, s.seconds.idle - model.other_(static_cast<double>(s.batch)))});
+    if (s.devices > 1)
+      group.push_back({1, static_cast<double>(s.devices - 1),
+                       std::max(0.0, s.seconds.idle - model.other_(static_cast<double>(s.batch)))});
   model.group_ = line(group);
   return model;
 }
 
 void CostModel::check(int devices, std::int64_t batch, double slowdown) const {
-  if (devices < 1 || batch < 1) throw ArgumentError(str("CostModel: expected at least one device and one row, got ", devices, " and ", batch));
-  if (!(slowdown >= 1) || !std::isfinite(slowdown)) throw ArgumentError(str("CostModel: expected a slowdown of at least 1, got ", slowdown));
+  if (devices < 1 || batch < 1)
+    throw ArgumentError(
+        str("CostModel: expected at least one device and one row, got ", devices, " and ", batch));
+  if (!(slowdown >= 1) || !std::isfinite(slowdown))
+    throw ArgumentError(str("CostModel: expected a slowdown of at least 1, got ", slowdown));
   if (devices > 1 && !several_)
-    throw ArgumentError(str("CostModel: expected a fit to runs of several devices, got one to runs of one device; asked for ", devices));
+    throw ArgumentError(
+        str("CostModel: expected a fit to runs of several devices, got one to runs of one device; "
+            "asked for ",
+            devices));
 }
 
-double CostModel::compute_of(double rows) const noexcept { return std::max(floor_, compute_(rows)); }
+double CostModel::compute_of(double rows) const noexcept {
+  return std::max(floor_, compute_(rows));
+}
 
 PhaseSeconds CostModel::predict(int devices, std::int64_t batch, double slowdown) const {
   check(devices, batch, slowdown);
   const auto rows = static_cast<double>(batch);
   PhaseSeconds t;
-  t.compute = compute_of(static_cast<double>(rows_of(batch, devices))) * (devices == 1 ? 1 : slowdown);
+  t.compute =
+      compute_of(static_cast<double>(rows_of(batch, devices))) * (devices == 1 ? 1 : slowdown);
   t.optimizer = optimizer_;
   t.idle = other_(rows);
   if (devices == 1) return t;
@@ -172,7 +196,9 @@ PhaseSeconds CostModel::predict(int devices, std::int64_t batch, double slowdown
 std::optional<std::int64_t> CostModel::break_even(int devices, double slowdown) const {
   check(devices, 1, slowdown);
   if (devices == 1) return 1;
-  const auto pays = [&](std::int64_t each) { return predict(devices, each * devices, slowdown).total() < predict(1, each * devices).total(); };
+  const auto pays = [&](std::int64_t each) {
+    return predict(devices, each * devices, slowdown).total() < predict(1, each * devices).total();
+  };
   constexpr int kDoublings = 40;
   const std::int64_t most = (std::int64_t{1} << kDoublings) / devices;  // rows a device
   std::int64_t fails = 0, good = most;
@@ -189,19 +215,26 @@ std::optional<std::int64_t> CostModel::break_even(int devices, double slowdown) 
 namespace {
 
 std::string_view largest(const PhaseSeconds& s, bool compute) noexcept {
-  const std::array<std::pair<double, std::string_view>, 7> terms = {{{compute ? s.compute : -1, "compute"},
-                                                                     {s.reduce, "reduce"},
-                                                                     {s.replicate, "replicate"},
-                                                                     {s.gather, "gather"},
-                                                                     {s.scatter, "scatter"},
-                                                                     {s.optimizer, "optimizer"},
-                                                                     {s.idle, "other"}}};
-  return std::max_element(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.first < b.first; })->second;
+  const std::array<std::pair<double, std::string_view>, 7> terms = {
+      {{compute ? s.compute : -1, "compute"},
+       {s.reduce, "reduce"},
+       {s.replicate, "replicate"},
+       {s.gather, "gather"},
+       {s.scatter, "scatter"},
+       {s.optimizer, "optimizer"},
+       {s.idle, "other"}}};
+  return std::max_element(terms.begin(), terms.end(),
+                          [](const auto& a, const auto& b) { return a.first < b.first; })
+      ->second;
 }
 
 }  // namespace
 
-std::string_view dominating_term(const PhaseSeconds& seconds) noexcept { return largest(seconds, true); }
-std::string_view dominating_cost(const PhaseSeconds& seconds) noexcept { return largest(seconds, false); }
+std::string_view dominating_term(const PhaseSeconds& seconds) noexcept {
+  return largest(seconds, true);
+}
+std::string_view dominating_cost(const PhaseSeconds& seconds) noexcept {
+  return largest(seconds, false);
+}
 
 }  // namespace braid::parallel

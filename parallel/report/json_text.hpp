@@ -15,7 +15,8 @@ namespace braid::parallel {
 /// Text as UTF-8: each byte that is part of no well-formed character becomes U+FFFD.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
-/// JSON (RFC 8259) under construction: `json.object().key("n").value(3).end();`. The caller opens and closes in order. A number that is not finite is null.
+/// JSON (RFC 8259) under construction: `json.object().key("n").value(3).end();`. The caller opens
+/// and closes in order. A number that is not finite is null.
 class JsonText {
  public:
   JsonText& object() { return open('{', '}'); }
@@ -48,10 +49,14 @@ class JsonText {
     if (!std::isfinite(number)) return null();
     separate();
     char buffer[40];  // by to_chars: the locale does not matter
-    text_.append(buffer, std::to_chars(buffer, std::end(buffer), static_cast<double>(number), std::chars_format::general, 9).ptr);
+    text_.append(buffer, std::to_chars(buffer, std::end(buffer), static_cast<double>(number),
+                                       std::chars_format::general, 9)
+                             .ptr);
     return done();
   }
-  JsonText& value(std::integral auto number) requires(!std::same_as<decltype(number), bool>) {
+  JsonText& value(std::integral auto number)
+    requires(!std::same_as<decltype(number), bool>)
+  {
     separate();
     text_ += std::to_string(number);
     return done();
@@ -61,7 +66,8 @@ class JsonText {
     separate();
     const std::int64_t size = ns < 0 ? -ns : ns;
     char buffer[40];
-    std::snprintf(buffer, sizeof buffer, "%s%lld.%03d", ns < 0 ? "-" : "", static_cast<long long>(size / 1000), static_cast<int>(size % 1000));
+    std::snprintf(buffer, sizeof buffer, "%s%lld.%03d", ns < 0 ? "-" : "",
+                  static_cast<long long>(size / 1000), static_cast<int>(size % 1000));
     text_ += buffer;
     return done();
   }
@@ -70,8 +76,7 @@ class JsonText {
     text_ += "null";
     return done();
   }
-  template <class T>
-  JsonText& field(std::string_view name, const T& v) {
+  template <class T> JsonText& field(std::string_view name, const T& v) {
     return key(name).value(v);
   }
   /// A line break, for who reads the file.

@@ -14,50 +14,38 @@ double seconds_of(std::int64_t ns) noexcept { return static_cast<double>(ns) * 1
 
 double& part(PhaseSeconds& seconds, Phase phase) noexcept {
   switch (phase) {
-    case Phase::scatter:
-      return seconds.scatter;
-    case Phase::replicate:
-      return seconds.replicate;
-    case Phase::compute:
-      return seconds.compute;
-    case Phase::gather:
-      return seconds.gather;
-    case Phase::reduce:
-      return seconds.reduce;
-    case Phase::optimizer:
-      return seconds.optimizer;
-    case Phase::step:
-      break;
+    case Phase::scatter: return seconds.scatter;
+    case Phase::replicate: return seconds.replicate;
+    case Phase::compute: return seconds.compute;
+    case Phase::gather: return seconds.gather;
+    case Phase::reduce: return seconds.reduce;
+    case Phase::optimizer: return seconds.optimizer;
+    case Phase::step: break;
   }
   return seconds.idle;
 }
 
 void add_bytes(ReplicaStep& step, const trace::Record& r) noexcept {
   switch (r.phase) {
-    case Phase::scatter:
-      step.scatter_bytes += r.bytes;
-      break;
+    case Phase::scatter: step.scatter_bytes += r.bytes; break;
     case Phase::replicate:
       step.replicate_bytes += r.bytes;
       step.cached_bytes += r.cached_bytes;
       break;
-    case Phase::gather:
-      step.gather_bytes += r.bytes;
-      break;
-    case Phase::reduce:
-      step.reduce_bytes += r.bytes;
-      break;
-    default:
-      break;
+    case Phase::gather: step.gather_bytes += r.bytes; break;
+    case Phase::reduce: step.reduce_bytes += r.bytes; break;
+    default: break;
   }
 }
 
 /// The median of each phase, so that one disturbed step does not show.
 PhaseSeconds medians(std::span<const PhaseSeconds> steps) {
   PhaseSeconds result;
-  constexpr std::array fields = {&PhaseSeconds::scatter, &PhaseSeconds::replicate, &PhaseSeconds::compute, &PhaseSeconds::gather,
-                                 &PhaseSeconds::reduce,  &PhaseSeconds::optimizer, &PhaseSeconds::idle};
-  for (double PhaseSeconds::*const field : fields) {
+  constexpr std::array fields = {&PhaseSeconds::scatter, &PhaseSeconds::replicate,
+                                 &PhaseSeconds::compute, &PhaseSeconds::gather,
+                                 &PhaseSeconds::reduce,  &PhaseSeconds::optimizer,
+                                 &PhaseSeconds::idle};
+  for (double PhaseSeconds::* const field : fields) {
     std::vector<double> values;
     for (const PhaseSeconds& s : steps) values.push_back(s.*field);
     result.*field = median(std::move(values));
@@ -74,7 +62,8 @@ double median(std::vector<double> values) noexcept {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-std::vector<Piece> flatten_spans(std::span<const trace::Record> spans, Device device, std::int64_t step, std::int64_t begin, std::int64_t end) {
+std::vector<Piece> flatten_spans(std::span<const trace::Record> spans, Device device,
+                                 std::int64_t step, std::int64_t begin, std::int64_t end) {
   struct Edge {
     std::int64_t at;
     bool ends;
@@ -96,7 +85,8 @@ std::vector<Piece> flatten_spans(std::span<const trace::Record> spans, Device de
   for (const Edge& edge : edges) {
     if (edge.at > at && !open.empty()) {
       const Phase phase = spans[open.rbegin()->second].phase;
-      if (!pieces.empty() && pieces.back().end == at && pieces.back().phase == phase) pieces.back().end = edge.at;
+      if (!pieces.empty() && pieces.back().end == at && pieces.back().phase == phase)
+        pieces.back().end = edge.at;
       else pieces.push_back({at, edge.at, phase});
     }
     at = edge.at;
@@ -115,8 +105,10 @@ PhaseSeconds sum_pieces(std::span<const Piece> pieces, double seconds) {
 }
 
 PhaseSeconds critical_path(std::span<const std::vector<Piece>> devices, double seconds) {
-  constexpr std::array order = {Phase::compute, Phase::reduce, Phase::replicate, Phase::gather, Phase::scatter, Phase::optimizer};
-  std::map<std::int64_t, std::array<int, trace::kPhases>> changes;  // at a moment: how many devices begin a phase, less those that end it
+  constexpr std::array order = {Phase::compute, Phase::reduce,  Phase::replicate,
+                                Phase::gather,  Phase::scatter, Phase::optimizer};
+  // at a moment: how many devices begin a phase, less those that end it
+  std::map<std::int64_t, std::array<int, trace::kPhases>> changes;
   for (const std::vector<Piece>& pieces : devices)
     for (const Piece& piece : pieces) {
       ++changes[piece.begin][static_cast<std::size_t>(piece.phase)];
@@ -126,7 +118,8 @@ PhaseSeconds critical_path(std::span<const std::vector<Piece>> devices, double s
   std::array<int, trace::kPhases> busy{};
   std::int64_t at = 0;
   for (const auto& [moment, change] : changes) {
-    const auto phase = std::find_if(order.begin(), order.end(), [&](Phase p) { return busy[static_cast<std::size_t>(p)] > 0; });
+    const auto phase = std::find_if(order.begin(), order.end(),
+                                    [&](Phase p) { return busy[static_cast<std::size_t>(p)] > 0; });
     if (phase != order.end()) part(sum, *phase) += seconds_of(moment - at);
     for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += change[i];
     at = moment;
@@ -148,7 +141,10 @@ void find_phases(MeasuredRun& run, double seconds_per_span) {
     std::vector<std::vector<Piece>> pieces;
     for (std::size_t i = 0; i < run.devices.size(); ++i) {
       pieces.push_back(flatten_spans(spans, run.devices[i], whole.step, whole.begin, whole.end));
-      ReplicaStep row{.step = whole.step, .replica = static_cast<int>(i), .device = run.devices[i], .seconds = sum_pieces(pieces.back(), seconds)};
+      ReplicaStep row{.step = whole.step,
+                      .replica = static_cast<int>(i),
+                      .device = run.devices[i],
+                      .seconds = sum_pieces(pieces.back(), seconds)};
       for (const trace::Record& r : spans)
         if (r.device == run.devices[i]) add_bytes(row, r);
       run.replicas.push_back(row);
@@ -156,14 +152,18 @@ void find_phases(MeasuredRun& run, double seconds_per_span) {
     paths.push_back(critical_path(pieces, seconds));
     lengths.push_back(seconds);
     std::map<std::int32_t, std::size_t> of_thread;
-    for (const trace::Record& r : spans) busiest = std::max(busiest, static_cast<double>(++of_thread[r.thread]));
+    for (const trace::Record& r : spans)
+      busiest = std::max(busiest, static_cast<double>(++of_thread[r.thread]));
   }
   run.steps = static_cast<std::int64_t>(paths.size());
   if (paths.empty()) return;
-  const std::ptrdiff_t first = paths.size() > 1 ? 1 : 0;  // the first step makes memory, threads and caches
+  // the first step makes memory, threads and caches
+  const std::ptrdiff_t first = paths.size() > 1 ? 1 : 0;
   run.critical = medians(std::span(paths).subspan(static_cast<std::size_t>(first)));
   run.recorded_seconds = median({lengths.begin() + first, lengths.end()});
-  if (const double total = run.critical.total(); total > 0) run.critical *= run.recorded_seconds / total;  // medians of their own need not add up
+  // medians of their own need not add up
+  if (const double total = run.critical.total(); total > 0)
+    run.critical *= run.recorded_seconds / total;
   if (run.recorded_seconds > 0) run.overhead = busiest * seconds_per_span / run.recorded_seconds;
 }
 

@@ -15,14 +15,19 @@ struct Piece {
   trace::Phase phase;
 };
 
-/// The spans of one device and step without overlaps: at each moment the innermost (the one that began last) counts. What lies outside [begin, end] is cut off.
-[[nodiscard]] std::vector<Piece> flatten_spans(std::span<const trace::Record> spans, Device device, std::int64_t step, std::int64_t begin, std::int64_t end);
+/// The spans of one device and step without overlaps: at each moment the innermost (the one that
+/// began last) counts. What lies outside [begin, end] is cut off.
+[[nodiscard]] std::vector<Piece> flatten_spans(std::span<const trace::Record> spans, Device device,
+                                               std::int64_t step, std::int64_t begin,
+                                               std::int64_t end);
 
 /// Seconds of each phase; idle is what is left of `seconds`.
 [[nodiscard]] PhaseSeconds sum_pieces(std::span<const Piece> pieces, double seconds);
 
-/// What a whole step waits for: at each moment compute, if any device computes, else reduce, replicate, gather, scatter, optimizer, in this order, else idle.
-[[nodiscard]] PhaseSeconds critical_path(std::span<const std::vector<Piece>> devices, double seconds);
+/// What a whole step waits for: at each moment compute, if any device computes, else reduce,
+/// replicate, gather, scatter, optimizer, in this order, else idle.
+[[nodiscard]] PhaseSeconds critical_path(std::span<const std::vector<Piece>> devices,
+                                         double seconds);
 
 /// Fills steps, replicas, critical, recorded_seconds and overhead from run.spans.
 void find_phases(MeasuredRun& run, double seconds_per_span);

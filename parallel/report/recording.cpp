@@ -27,38 +27,50 @@ std::vector<int> processors(std::span<const Device> devices) {
   return list;
 }
 
-/// CPU devices are all on one processor, and so are emulated ones; of CUDA devices those that share a GPU.
+/// CPU devices are all on one processor, and so are emulated ones; of CUDA devices those that share
+/// a GPU.
 bool are_logical(std::span<const Device> devices) {
   const std::vector<int> on = processors(devices);
   const std::set<int> different(on.begin(), on.end());
   return different.count(-1) != 0 || different.size() < on.size();
 }
 
-/// What sharing lets expect: CPU devices have num_threads() cores each, as long as there are some; emulated devices take turns; those of a GPU share it.
+/// What sharing lets expect: CPU devices have num_threads() cores each, as long as there are some;
+/// emulated devices take turns; those of a GPU share it.
 double expected_slowdown(std::span<const Device> devices) {
   std::map<int, double> on;
   for (const int processor : processors(devices)) ++on[processor];
   double most = 1;
   for (const auto& [processor, count] : on) {
     const bool cores = processor == -1 && devices.front().type() == DeviceType::cpu;
-    const double at_once = cores ? static_cast<double>(std::max(1u, std::thread::hardware_concurrency())) / num_threads() : 1;
+    const double at_once =
+        cores
+            ? static_cast<double>(std::max(1u, std::thread::hardware_concurrency())) / num_threads()
+            : 1;
     most = std::max(most, count / std::max(at_once, 1.0));
   }
   return most;
 }
 
 /// The storages of a tree's tensors by device, each once.
-void add_storages(const Tensor& t, std::set<const Storage*>& seen, std::vector<DeviceMemory>& memory, std::size_t DeviceMemory::*kind) {
+void add_storages(const Tensor& t, std::set<const Storage*>& seen,
+                  std::vector<DeviceMemory>& memory, std::size_t DeviceMemory::* kind) {
   if (!t.defined() || !seen.insert(t.storage().get()).second) return;
-  const auto at = std::find_if(memory.begin(), memory.end(), [&](const DeviceMemory& m) { return m.device == t.device(); });
+  const auto at = std::find_if(memory.begin(), memory.end(),
+                               [&](const DeviceMemory& m) { return m.device == t.device(); });
   if (at != memory.end()) (*at).*kind += t.storage()->bytes();
 }
 
 }  // namespace
 
-DataParallelReport::Recording::Recording(DataParallelReport& report, std::vector<Device> devices, std::int64_t batch) : report_(report) {
-  if (devices.empty()) throw ArgumentError("DataParallelReport::record: expected at least one device, got none");
-  if (batch < 1) throw ArgumentError(str("DataParallelReport::record: expected a batch of at least one row, got ", batch));
+DataParallelReport::Recording::Recording(DataParallelReport& report, std::vector<Device> devices,
+                                         std::int64_t batch)
+    : report_(report) {
+  if (devices.empty())
+    throw ArgumentError("DataParallelReport::record: expected at least one device, got none");
+  if (batch < 1)
+    throw ArgumentError(
+        str("DataParallelReport::record: expected a batch of at least one row, got ", batch));
   check_devices("DataParallelReport::record", devices);
   run_.simulated = are_logical(devices);
   run_.slowdown = expected_slowdown(devices);
@@ -79,7 +91,8 @@ DataParallelReport::Recording::~Recording() {
 
 DataParallelReport::Recording::Step::Step(Recording& recording)
     : recording_(recording),
-      span_((recording.recording_ ? recording.recording_->begin_step() : 0, "step"), trace::Phase::step, recording.run_.devices.front()) {}
+      span_((recording.recording_ ? recording.recording_->begin_step() : 0, "step"),
+            trace::Phase::step, recording.run_.devices.front()) {}
 
 DataParallelReport::Recording::Step::~Step() {
   for (const Device d : recording_.run_.devices) {
@@ -91,21 +104,27 @@ DataParallelReport::Recording::Step::~Step() {
 }
 
 void DataParallelReport::Recording::set_seconds(double seconds) {
-  if (!(seconds > 0) || !std::isfinite(seconds)) throw ArgumentError(str("set_seconds: expected a positive number, got ", seconds));
+  if (!(seconds > 0) || !std::isfinite(seconds))
+    throw ArgumentError(str("set_seconds: expected a positive number, got ", seconds));
   run_.seconds = seconds;
 }
 
-void DataParallelReport::Recording::count(const tree::Flat& model, std::span<const tree::Flat> optimizers, std::span<const std::vector<Tensor>> copies) {
+void DataParallelReport::Recording::count(const tree::Flat& model,
+                                          std::span<const tree::Flat> optimizers,
+                                          std::span<const std::vector<Tensor>> copies) {
   for (DeviceMemory& m : run_.memory) m.parameters = m.gradients = m.optimizer = 0;
   std::set<const Storage*> seen;
-  for (const tree::Leaf& leaf : model.leaves) add_storages(*leaf.tensor, seen, run_.memory, &DeviceMemory::parameters);
   for (const tree::Leaf& leaf : model.leaves)
-    if (leaf.kind == tree::Kind::parameter && leaf.tensor->defined()) add_storages(leaf.tensor->grad(), seen, run_.memory, &DeviceMemory::gradients);
+    add_storages(*leaf.tensor, seen, run_.memory, &DeviceMemory::parameters);
+  for (const tree::Leaf& leaf : model.leaves)
+    if (leaf.kind == tree::Kind::parameter && leaf.tensor->defined())
+      add_storages(leaf.tensor->grad(), seen, run_.memory, &DeviceMemory::gradients);
   for (const std::vector<Tensor>& copy : copies)
     for (const Tensor& p : copy)
       if (p.defined()) add_storages(p.grad(), seen, run_.memory, &DeviceMemory::gradients);
   for (const tree::Flat& optimizer : optimizers)
-    for (const tree::Leaf& leaf : optimizer.leaves) add_storages(*leaf.tensor, seen, run_.memory, &DeviceMemory::optimizer);
+    for (const tree::Leaf& leaf : optimizer.leaves)
+      add_storages(*leaf.tensor, seen, run_.memory, &DeviceMemory::optimizer);
   counted_ = true;
 }
 
@@ -122,7 +141,8 @@ void DataParallelReport::Recording::finish() {
   for (DeviceMemory& m : run_.memory) {
     m.peak = memory_stats(m.device).peak;
     std::map<std::int64_t, std::size_t> activations, outputs;  // by step
-    std::map<std::string_view, std::size_t> cached;            // by the name of the span: the last one says what is there
+    // by the name of the span: the last one says what is there
+    std::map<std::string_view, std::size_t> cached;
     for (const trace::Record& r : run_.spans) {
       if (r.device != m.device) continue;
       if (r.memory > 0) activations[r.step] += static_cast<std::size_t>(r.memory);

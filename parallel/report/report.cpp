@@ -11,19 +11,27 @@
 
 namespace braid::parallel {
 
-DataParallelReport::DataParallelReport(std::string title, Collective collective) : title_(std::move(title)), collective_(collective) {}
+DataParallelReport::DataParallelReport(std::string title, Collective collective)
+    : title_(std::move(title)), collective_(collective) {}
 
-DataParallelReport::Recording DataParallelReport::record(const DeviceList& devices, std::int64_t batch) { return Recording(*this, devices.list(), batch); }
+DataParallelReport::Recording DataParallelReport::record(const DeviceList& devices,
+                                                         std::int64_t batch) {
+  return Recording(*this, devices.list(), batch);
+}
 
 void DataParallelReport::add_independent(int devices, std::int64_t rows, double seconds) {
   if (devices < 2 || rows < 1 || !(seconds > 0) || !std::isfinite(seconds))
-    throw ArgumentError(str("add_independent: expected at least 2 devices, 1 row and a positive time, got ", devices, ", ", rows, " and ", seconds, " s"));
+    throw ArgumentError(
+        str("add_independent: expected at least 2 devices, 1 row and a positive time, got ",
+            devices, ", ", rows, " and ", seconds, " s"));
   independent_.push_back({devices, rows, seconds});
 }
 
-const MeasuredRun* DataParallelReport::single(std::int64_t batch, const MeasuredRun* without) const {
+const MeasuredRun* DataParallelReport::single(std::int64_t batch,
+                                              const MeasuredRun* without) const {
   for (const MeasuredRun& run : runs_)
-    if (&run != without && run.devices.size() == 1 && run.batch == batch && run.seconds > 0) return &run;
+    if (&run != without && run.devices.size() == 1 && run.batch == batch && run.seconds > 0)
+      return &run;
   return nullptr;
 }
 
@@ -39,14 +47,21 @@ std::vector<Efficiency> DataParallelReport::efficiencies() const {
     const auto n = static_cast<std::int64_t>(run.devices.size());
     if (n < 2 || run.seconds <= 0) continue;
     const int devices = static_cast<int>(n);
-    const double apart = independent_seconds(devices, (run.batch + n - 1) / n);  // of the largest chunk, which the step waits for
+    // of the largest chunk, which the step waits for
+    const double apart = independent_seconds(devices, (run.batch + n - 1) / n);
     if (const MeasuredRun* const one = single(run.batch)) {
-      Efficiency e{Efficiency::Scaling::strong, devices, run.batch, one->seconds / (static_cast<double>(n) * run.seconds), {}, run.simulated};
+      Efficiency e{Efficiency::Scaling::strong,
+                   devices,
+                   run.batch,
+                   one->seconds / (static_cast<double>(n) * run.seconds),
+                   {},
+                   run.simulated};
       if (apart > 0) e.ceiling = one->seconds / (static_cast<double>(n) * apart);
       list.push_back(e);
     }
     if (const MeasuredRun* const one = run.batch % n == 0 ? single(run.batch / n) : nullptr) {
-      Efficiency e{Efficiency::Scaling::weak, devices, run.batch, one->seconds / run.seconds, {}, run.simulated};
+      Efficiency e{Efficiency::Scaling::weak,  devices, run.batch,
+                   one->seconds / run.seconds, {},      run.simulated};
       if (apart > 0) e.ceiling = one->seconds / apart;
       list.push_back(e);
     }
@@ -75,11 +90,17 @@ std::vector<CostSample> DataParallelReport::samples(const MeasuredRun* without) 
   std::vector<CostSample> list;
   for (const MeasuredRun& run : runs_) {
     if (&run == without || run.steps == 0) continue;
-    CostSample s{.devices = static_cast<int>(run.devices.size()), .batch = run.batch, .seconds = run.critical, .slowdown = slowdown(run, without)};
-    // The recorded phases say what a step is spent on, T(n) how long it takes: without the recorder, where that was measured.
-    if (const double total = run.critical.total(); total > 0 && run.seconds > 0) s.seconds *= run.seconds / total;
+    CostSample s{.devices = static_cast<int>(run.devices.size()),
+                 .batch = run.batch,
+                 .seconds = run.critical,
+                 .slowdown = slowdown(run, without)};
+    // The recorded phases say what a step is spent on, T(n) how long it takes: without the
+    // recorder, where that was measured.
+    if (const double total = run.critical.total(); total > 0 && run.seconds > 0)
+      s.seconds *= run.seconds / total;
     // Bytes of a step: the first may have moved more.
-    std::vector<double> scatter(static_cast<std::size_t>(run.steps)), replicate = scatter, gather = scatter, reduce = scatter;
+    std::vector<double> scatter(static_cast<std::size_t>(run.steps)),
+        replicate = scatter, gather = scatter, reduce = scatter;
     for (std::size_t i = 0; i < run.replicas.size(); ++i) {
       const ReplicaStep& r = run.replicas[i];
       const std::size_t step = i / run.devices.size();
@@ -88,7 +109,9 @@ std::vector<CostSample> DataParallelReport::samples(const MeasuredRun* without) 
       gather[step] += static_cast<double>(r.gather_bytes);
       reduce[step] += static_cast<double>(r.reduce_bytes);
     }
-    const auto usual = [](const std::vector<double>& steps) { return median({steps.begin() + (steps.size() > 1 ? 1 : 0), steps.end()}); };
+    const auto usual = [](const std::vector<double>& steps) {
+      return median({steps.begin() + (steps.size() > 1 ? 1 : 0), steps.end()});
+    };
     s.scatter_bytes = usual(scatter);
     s.replicate_bytes = usual(replicate);
     s.gather_bytes = usual(gather);
@@ -117,7 +140,8 @@ std::vector<Prediction> DataParallelReport::predictions() const {
                  .simulated = run.simulated};
     if (p.terms.total() > 0) p.predicted = rows / p.terms.total();
     if (n > 1) p.break_even = model.break_even(n, slower);
-    // Two sizes of compute, and another run of several devices, say something about a run that they do not know.
+    // Two sizes of compute, and another run of several devices, say something about a run that they
+    // do not know.
     const std::vector<CostSample> others = samples(&run);
     if (others.size() >= 2) {
       const CostModel apart = CostModel::fit(others, collective_);

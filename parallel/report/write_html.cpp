@@ -12,32 +12,25 @@
 namespace braid::parallel {
 namespace {
 
-constexpr std::size_t kShownSteps = 3, kShownSpans = 6000;  // of a run: what a phone still draws at once
+// of a run: what a phone still draws at once
+constexpr std::size_t kShownSteps = 3, kShownSpans = 6000;
 
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : valid_utf8(text)) {
     switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
     }
   }
   return out;
 }
 
-/// JSON in which nothing can end the script element, or begin a comment in it: these characters stand in strings alone.
+/// JSON in which nothing can end the script element, or begin a comment in it: these characters
+/// stand in strings alone.
 std::string for_script(const std::string& json) {
   std::string out;
   out.reserve(json.size());
@@ -50,7 +43,8 @@ std::string for_script(const std::string& json) {
   return out;
 }
 
-/// The steps whose spans are drawn: after the first, which makes memory and threads, where there are others.
+/// The steps whose spans are drawn: after the first, which makes memory and threads, where there
+/// are others.
 std::set<std::int64_t> shown_steps(const MeasuredRun& run) {
   std::map<std::int64_t, std::size_t> spans;
   for (const trace::Record& r : run.spans)
@@ -74,10 +68,17 @@ void write_timeline(JsonText& json, const MeasuredRun& run) {
   std::size_t count = 0;
   for (const trace::Record& r : run.spans) {
     const auto lane = std::find(run.devices.begin(), run.devices.end(), r.device);
-    if (r.phase == trace::Phase::step || steps.count(r.step) == 0 || lane == run.devices.end()) continue;
+    if (r.phase == trace::Phase::step || steps.count(r.step) == 0 || lane == run.devices.end())
+      continue;
     if (++count > kShownSpans) break;
-    json.object().field("lane", lane - run.devices.begin()).field("name", r.name).field("phase", trace::name_of(r.phase)).field("step", r.step);
-    json.field("begin", static_cast<double>(r.begin) * 1e-9).field("length", static_cast<double>(r.end - r.begin) * 1e-9).field("replica", r.replica);
+    json.object()
+        .field("lane", lane - run.devices.begin())
+        .field("name", r.name)
+        .field("phase", trace::name_of(r.phase))
+        .field("step", r.step);
+    json.field("begin", static_cast<double>(r.begin) * 1e-9)
+        .field("length", static_cast<double>(r.end - r.begin) * 1e-9)
+        .field("replica", r.replica);
     json.field("bytes", r.bytes).field("cached", r.cached_bytes).end();
   }
   json.end().end();
@@ -94,15 +95,23 @@ std::string DataParallelReport::html() const {
   json.end().end();
 
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n";
+  page +=
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
+      "name=\"color-scheme\" content=\"light dark\">\n";
   // Nothing is fetched, whatever a name contains.
-  page += "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n";
+  page +=
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'; script-src 'unsafe-inline'\">\n";
   page += "<title>" + escaped(title_) + "</title>\n<style>";
   page += page_style();
-  page += "</style>\n</head>\n<body>\n<main></main>\n<noscript><pre>" + escaped(text()) + "</pre></noscript>\n";
-  page += "<script type=\"application/json\" id=\"data\">" + for_script(json.text()) + "</script>\n<script>";
+  page += "</style>\n</head>\n<body>\n<main></main>\n<noscript><pre>" + escaped(text()) +
+          "</pre></noscript>\n";
+  page += "<script type=\"application/json\" id=\"data\">" + for_script(json.text()) +
+          "</script>\n<script>";
   page += page_charts();
-  page += "data.runs.forEach((run, i) => { run.timeline = data.timelines[i].spans; run.shown = data.timelines[i].shown; });";
+  page +=
+      "data.runs.forEach((run, i) => { run.timeline = data.timelines[i].spans; run.shown = "
+      "data.timelines[i].shown; });";
   page += page_sections();
   page += "</script>\n</body>\n</html>\n";
   return page;

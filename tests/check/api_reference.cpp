@@ -1,4 +1,5 @@
-// What check api compiles beside a program with Braid, to learn how fast this machine's compiler is: the standard library alone.
+// What check api compiles beside a program with Braid, to learn how fast this machine's compiler
+// is: the standard library alone.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -24,5 +25,6 @@ int main() {
   std::future<int> later = std::async(next, 2);
   std::mt19937 generator(1);
   std::normal_distribution<double> normal;
-  std::cout << later.get() + normal(generator) << std::filesystem::path("a/b").filename() << lists.size() << values.size();
+  std::cout << later.get() + normal(generator) << std::filesystem::path("a/b").filename()
+            << lists.size() << values.size();
 }

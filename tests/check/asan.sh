@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The whole suite under AddressSanitizer (with leak detection) and UndefinedBehaviorSanitizer; any finding ends the process. Then, where clang has
-# libFuzzer, the parsers of files from a fixed seed: 200,000 inputs each, two seconds and 64 MiB an input at most.
+# The whole suite under AddressSanitizer (with leak detection) and UndefinedBehaviorSanitizer; any
+# finding ends the process. Then, where clang has libFuzzer, the parsers of files from a fixed seed:
+# 200,000 inputs each, two seconds and 64 MiB an input at most.
 set -euo pipefail
 . tests/lib.sh
 mkdir -p build/check
@@ -9,25 +10,28 @@ if echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned lo
   clang++-14 -x c++ -fsanitize=fuzzer - -o build/check/fuzzer >/dev/null 2>&1; then
   fuzzer=ON
 fi
-# A set of kernels that this processor cannot run is linked but not instrumented, which takes four times as long.
+# A set of kernels that this processor cannot run is linked but not instrumented, which takes four
+# times as long.
 sets='avx2;avx512'
 ! grep -q '^flags' /proc/cpuinfo || grep -q -w avx512f /proc/cpuinfo || sets=avx2
-# clang++ compiles this in a third of g++'s time, and its runtime needs llvm-symbolizer or addr2line (binutils) to name lines. Warnings are errors, in all
-# targets: this is where clang sees them.
+# clang++ compiles this in a third of g++'s time, and its runtime needs llvm-symbolizer or addr2line
+# (binutils) to name lines. Warnings are errors, in all targets: this is where clang sees them.
 configure asan -DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_BUILD_BENCH=ON -DBRAID_BUILD_FUZZ=$fuzzer "-DBRAID_TEST_ISAS=$sets"
 build asan
 [[ ${1:-} != --build ]] || exit 0
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:check_initialization_order=1:detect_stack_use_after_return=1:allow_addr2line=1:malloc_context_size=12
 export UBSAN_OPTIONS=print_stacktrace=1
 export BRAID_TEST_SEEDS=2  # the plain build takes twenty points for a gradient
-# The kernels themselves with both sets, what calls them with one; groups of 1, 2, 3 and 8 devices. Of what must not compile clang's messages are matched too.
+# The kernels themselves with both sets, what calls them with one; groups of 1, 2, 3 and 8 devices.
+# Of what must not compile clang's messages are matched too.
 run_ctest asan -LE '^(slow|bench)$' -E '^((core|nn|data|parallel)\.avx512|parallel\.devices[4567])$'
 
 if [[ $fuzzer == OFF ]]; then
   echo "NOTE: no fuzzing: clang++-14 has no libFuzzer here"
   exit 0
 fi
-# fuzz FORMAT: build/check/fuzz/FORMAT holds valid files to start from; what was found is left beside it.
+# fuzz FORMAT: build/check/fuzz/FORMAT holds valid files to start from; what was found is left
+# beside it.
 fuzz() {
   local format=$1 folder=build/check/fuzz/$1 dictionary=()
   [[ ! -f tests/fuzz/$1.dict ]] || dictionary=("-dict=tests/fuzz/$1.dict")

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Every source with warnings as errors: the default compiler without oneDNN (all targets; check generic runs its tests), g++ 11 with the
-# packaged oneDNN and with oneDNN 3 from PyPI (the library, without precompiled headers); clang 14 in checks asan (all targets) and tsan. And BRAID_NATIVE is for all but the sets of kernels.
+# Every source with warnings as errors: the default compiler without oneDNN (all targets; check
+# generic runs its tests), g++ 11 with the packaged oneDNN and with oneDNN 3 from PyPI (the library,
+# without precompiled headers); clang 14 in checks asan (all targets) and tsan. And BRAID_NATIVE is
+# for all but the sets of kernels.
 set -euo pipefail
 . tests/lib.sh
 

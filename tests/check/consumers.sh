@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A program that embeds Braid builds and runs: with find_package on an installed shared and an installed static library, and with
-# add_subdirectory on a static one. Each prints the weights that its training must find, and nothing of ours leaks into it.
+# A program that embeds Braid builds and runs: with find_package on an installed shared and an
+# installed static library, and with add_subdirectory on a static one. Each prints the weights that
+# its training must find, and nothing of ours leaks into it.
 set -euo pipefail
 . tests/lib.sh
 work=$root/build/check/consumers
@@ -17,7 +18,8 @@ consume() {
   local name=$1
   shift
   echo "== $name"
-  local folder=$root/build/consumer-$name  # as deep as the other build folders: objects that they have in common are compiled once
+  # as deep as the other build folders: objects that they have in common are compiled once
+  local folder=$root/build/consumer-$name
   rm -rf "$folder"
   cmake -S tests/consumer -B "$folder" -G Ninja "$@"
   cmake --build "$folder" --parallel "$jobs"
@@ -25,7 +27,8 @@ consume() {
   diff docs/tutorials/custom_op.expected <("$folder/custom_op") || { echo "FAIL: $name: custom_op prints something else" && exit 1; }
 }
 
-# Objects are the same for both kinds (position-independent in any case), so one folder builds both in turn.
+# Objects are the same for both kinds (position-independent in any case), so one folder builds both
+# in turn.
 for kind in shared static; do
   [[ $kind == shared ]] && shared=ON || shared=OFF
   configure install -DCMAKE_BUILD_TYPE=Release "${off[@]}" -DBUILD_SHARED_LIBS="$shared" -DCMAKE_INSTALL_PREFIX="$work/prefix-$kind"
@@ -39,7 +42,8 @@ if grep -riE 'dnnl|opencl|zlib' "$work/prefix-shared/lib"*/cmake/braid; then
   echo "FAIL: the package of the shared library mentions a private dependency"
   exit 1
 fi
-# Braid as a subfolder has no precompiled headers: the objects that check compilers makes with g++ 11.
+# Braid as a subfolder has no precompiled headers: the objects that check compilers makes with g++
+# 11.
 consume add_subdirectory-static -DBRAID_SOURCE="$root" -DBRAID_GENERIC=ON -DBRAID_WERROR=ON -DCMAKE_CXX_COMPILER=g++-11 -DCMAKE_BUILD_TYPE=Debug
 
 if command -v pkg-config >/dev/null; then

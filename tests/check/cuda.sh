@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# nvcc builds the CUDA backend with warnings as errors, and the one binary works on a machine without a GPU: its CPU tests pass, no CUDA library is
-# needed to load it, and it says why there is no CUDA device. BRAID_REQUIRE_CUDA=1 makes a missing toolkit a failure.
+# nvcc builds the CUDA backend with warnings as errors, and the one binary works on a machine
+# without a GPU: its CPU tests pass, no CUDA library is needed to load it, and it says why there is
+# no CUDA device. BRAID_REQUIRE_CUDA=1 makes a missing toolkit a failure.
 set -euo pipefail
 . tests/lib.sh
 nvcc=${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}
@@ -10,12 +11,14 @@ if [[ -z $nvcc ]]; then
   exit 77
 fi
 "$nvcc" --version | tail -n 2
-# C++ as in the plain build and the emulated one, so that ccache has most objects; nvcc's host code without optimisation (its -O is of that alone: the kernels'
-# report stays as it is): nothing is timed.
+# C++ as in the plain build and the emulated one, so that ccache has most objects; nvcc's host code
+# without optimisation (its -O is of that alone: the kernels' report stays as it is): nothing is
+# timed.
 configure cuda -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -DNDEBUG" -DBRAID_CUDA=ON \
   -DCMAKE_CUDA_COMPILER="$nvcc" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=ON -DBRAID_CUDA_COMPRESS=OFF \
   -DBRAID_TEST_OPTIONS=-O1
-# All that nvcc compiles, and two suites that call every part of the library; the sources of the others are the same as in the plain build.
+# All that nvcc compiles, and two suites that call every part of the library; the sources of the
+# others are the same as in the plain build.
 start=$SECONDS
 build cuda braid braid_bench bench_transfer braid_tests_{nn,nn_train,parallel,cuda,cuda_kernels,ladder,simt_conformance,tutorials} braid_tutorials
 [[ ${1:-} != --build ]] || exit 0
@@ -29,7 +32,8 @@ for program in build/cuda/tests/nn/braid_tests_nn build/cuda/docs/tutorials/data
   fi
 done
 echo "ldd: no CUDA library"
-# opened NAME PROGRAM...: a program that compares declarations and opens the library; its last line says whether there was one.
+# opened NAME PROGRAM...: a program that compares declarations and opens the library; its last line
+# says whether there was one.
 opened() {
   local name=$1 status=0
   shift
@@ -47,7 +51,8 @@ if [[ -f $toolkit/include/cublas_v2.h ]]; then
 else
   echo "NOTE: no cublas_v2.h in $toolkit/include: its declarations were not compared"
 fi
-# So are those of NCCL, which its own packages may bring instead (BRAID_NCCL=<folder with include and lib>), or PyTorch's, where ./dev gpu looks too.
+# So are those of NCCL, which its own packages may bring instead (BRAID_NCCL=<folder with include
+# and lib>), or PyTorch's, where ./dev gpu looks too.
 python=${BRAID_PYTHON:-python3} peers=${BRAID_PEERS:-build/peers-venv}
 [[ -z ${BRAID_PYTHON:-} && -x $peers/bin/python ]] && python=$peers/bin/python
 packages=$("$python" -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null || true)

@@ -15,7 +15,8 @@ import re
 import subprocess
 import sys
 
-DTYPES = ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]  # in the order of braid::DType
+# in the order of braid::DType
+DTYPES = ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
 SIZES = {**dict(zip(DTYPES, [1, 1, 4, 8, 2, 2, 4, 8])), "char": 1, "short": 2, "int": 4, "long": 8}
 
 # (kernel, why it may have a stack frame and local memory).
@@ -23,7 +24,8 @@ EXCEPTIONS = [
     (r"map_\w+<Map1<(float\d\d|bfloat16), \w+, (Sin|Cos|Function)>>", "the toolkit reduces large angles (of tan too) through a small array; angles below 1e5 never reach it"),
 ]
 
-# (kernel, what it has to have in 16 bytes, of load (global), store (global), async (global to shared), read (shared); or why nothing). The first that fits counts.
+# (kernel, what it has to have in 16 bytes, of load (global), store (global), async (global to
+# shared), read (shared); or why nothing). The first that fits counts.
 WIDTHS = [
     (r"map_dense<Map\d<.*\bDivideIntegers<.*", "an integer division is dozens of instructions: packs of two keep the code short"),
     (r"map_dense<Fill<.*", {"store"}),
@@ -49,13 +51,15 @@ WIDTHS = [
     (r"dropout_run<.*", {"load", "store"}),
     (r"dropout_rows<.*", "the rows are in the middle: elements of one Philox block may lie apart"),
     (r"attention_dots<.*", "rows of at most 128 numbers that begin anywhere; a warp's 32 lie side by side"),
-    (r"attention_\w+<.*", {"read"}),  # operands come to shared memory 32 numbers of the width at a time, a warp's side by side
+    # operands come to shared memory 32 numbers of the width at a time, a warp's side by side
+    (r"attention_\w+<.*", {"read"}),
     (r"conv_columns<uint4>", {"load", "store"}),
     (r"conv_columns<.*", "for groups whose channels are no whole numbers of 16 bytes"),
     (r"max_pool_at_index<.*", "an element lies where its index says"),
     (r"(max_pool_\w+|resample_sums)<.*", "windows overlap, begin anywhere and lie a step apart; a warp's lie side by side"),
     (r"scan_threads<.*", "a thread a line: lines are short, or a warp's 32 lie side by side"),
-    (r"scan_blocks<.*", {"read"}),  # one kernel for four dtypes: a thread takes its four neighbours one by one
+    # one kernel for four dtypes: a thread takes its four neighbours one by one
+    (r"scan_blocks<.*", {"read"}),
     (r"sort_tiles", {"read", "store"}),
     (r"merge_runs", {"load", "store"}),
     (r"write_sorted", "an element lies where its key was"),
@@ -105,7 +109,8 @@ def short_name(demangled):
     name = re.sub(r"braid::cuda::Element<[^<>]*, \(braid::DType\)(\d)>", lambda m: DTYPES[int(m.group(1))], demangled)
     name = re.sub(r"braid::(cuda::)?|^void |unsigned (?=char|short|int|long)", "", name)
     depth = 0
-    for at, c in enumerate(name):  # the parameters begin at the first parenthesis outside the template's arguments
+    # the parameters begin at the first parenthesis outside the template's arguments
+    for at, c in enumerate(name):
         depth += (c == "<") - (c == ">")
         if c == "(" and depth == 0:
             name = name[:at]
@@ -123,7 +128,8 @@ def read_object(path, cuobjdump):
     usage = re.compile(r" Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
     for name, registers, stack, shared in usage.findall(dump("-res-usage")):
         current = kernels[name] = Kernel(file, name)
-        current.registers, current.stack, current.shared = int(registers), int(stack), max(0, int(shared) - 1024)  # without the system's
+        # without the system's
+        current.registers, current.stack, current.shared = int(registers), int(stack), max(0, int(shared) - 1024)
     for name, info in re.findall(r"^\.nv\.info\.(\S+)\n(.*?)(?=^\.)", dump("-elf"), re.M | re.S):
         x, y, z = re.search(r"EIATTR_MAX_THREADS\s+Format:\s+EIFMT_SVAL\s+Value:\s+(\S+) (\S+) (\S+)", info).groups()
         kernels[name].threads = int(x, 16) * int(y, 16) * int(z, 16)
@@ -137,7 +143,8 @@ def read_object(path, cuobjdump):
             current.stores += count * (kind == "STL")
             if ".128" in code and kind in WIDE:
                 current.wide.add(WIDE[kind])
-            # An error's record is written by exchanges of 64 bits (device/report.cuh). All others could join numbers in the order in which threads come.
+            # An error's record is written by exchanges of 64 bits (device/report.cuh). All others
+            # could join numbers in the order in which threads come.
             if "ATOM" in kind or kind in ("RED", "REDG", "REDUX", "SURED"):
                 if not re.match(r"ATOMG?\.E\.(EXCH|CAS)\.64\.STRONG", code):
                     current.atomics.add(code)

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# What every CUDA kernel takes of an sm_90 GPU, from the objects in build/cuda, against tests/check/cuda_resources.txt. `--write` rewrites that file: after a
-# `./dev check cuda` that failed on it, or any build in build/cuda. `--sass REGEX` shows the instructions of kernels. How it is read: docs/notes/cuda_resources.md.
+# What every CUDA kernel takes of an sm_90 GPU, from the objects in build/cuda, against
+# tests/check/cuda_resources.txt. `--write` rewrites that file: after a `./dev check cuda` that
+# failed on it, or any build in build/cuda. `--sass REGEX` shows the instructions of kernels. How it
+# is read: docs/notes/cuda_resources.md.
 set -euo pipefail
 . tests/lib.sh
 nvcc=${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}

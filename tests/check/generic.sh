@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The suites that compute pass without oneDNN: GEMM and convolution on our own loops. Uses the build folder that check compilers leaves.
-# The kernels run with every instruction set, what calls them with the first. Then the benchmarks' own tests: that what they time is right, and that they write
+# The suites that compute pass without oneDNN: GEMM and convolution on our own loops. Uses the build
+# folder that check compilers leaves. The kernels run with every instruction set, what calls them
+# with the first. Then the benchmarks' own tests: that what they time is right, and that they write
 # what they promise; no time is judged.
 set -euo pipefail
 . tests/lib.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A module sees only what it may: kernels, nn and data see core; parallel sees core and nn. For every forbidden direction a planted include
-# must fail to compile with the module's own flags; for every allowed one it must compile. Then the sources are searched for ways around.
+# A module sees only what it may: kernels, nn and data see core; parallel sees core and nn. For
+# every forbidden direction a planted include must fail to compile with the module's own flags; for
+# every allowed one it must compile. Then the sources are searched for ways around.
 set -uo pipefail
 . tests/lib.sh
 
@@ -15,7 +16,8 @@ fail() {
   failed=1
 }
 
-# plant MODULE HEADER COMMAND: compiles a source that includes the header as a source of the module is compiled.
+# plant MODULE HEADER COMMAND: compiles a source that includes the header as a source of the module
+# is compiled.
 plant() {
   local module=$1 header=$2 command=$3 file=$work/plant.cpp
   printf '#include <%s>\nint main() {}\n' "$header" >"$file"

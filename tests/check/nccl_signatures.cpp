@@ -1,4 +1,5 @@
-// Compiled with NCCL's header: our declarations are those of nccl.h. Run: opens the library where there is one, and asks it what needs no GPU.
+// Compiled with NCCL's header: our declarations are those of nccl.h. Run: opens the library where
+// there is one, and asks it what needs no GPU.
 #include <nccl.h>
 
 #include <algorithm>
@@ -13,14 +14,13 @@
 #include "same_signature.hpp"
 
 // Two structs are ours.
-template <>
-struct braid::check::Plain<ncclUniqueId> {
-  static_assert(sizeof(ncclUniqueId) == sizeof(parallel::nccl::UniqueId) && alignof(ncclUniqueId) == alignof(parallel::nccl::UniqueId));
+template <> struct braid::check::Plain<ncclUniqueId> {
+  static_assert(sizeof(ncclUniqueId) == sizeof(parallel::nccl::UniqueId) &&
+                alignof(ncclUniqueId) == alignof(parallel::nccl::UniqueId));
   static_assert(std::is_trivially_copyable_v<parallel::nccl::UniqueId>);
   using Type = parallel::nccl::UniqueId;
 };
-template <>
-struct braid::check::Plain<ncclConfig_t> {
+template <> struct braid::check::Plain<ncclConfig_t> {
   using Type = parallel::nccl::Config;
 };
 
@@ -32,8 +32,10 @@ using braid::check::kSame;
 static_assert(kSame<decltype(&ncclGetVersion), decltype(ours::Functions::get_version)>);
 static_assert(kSame<decltype(&ncclGetUniqueId), decltype(ours::Functions::get_unique_id)>);
 static_assert(kSame<decltype(&ncclGetLastError), decltype(ours::Functions::get_last_error)>);
-static_assert(kSame<decltype(&ncclCommInitRankConfig), decltype(ours::Functions::comm_init_rank_config)>);
-static_assert(kSame<decltype(&ncclCommGetAsyncError), decltype(ours::Functions::comm_get_async_error)>);
+static_assert(
+    kSame<decltype(&ncclCommInitRankConfig), decltype(ours::Functions::comm_init_rank_config)>);
+static_assert(
+    kSame<decltype(&ncclCommGetAsyncError), decltype(ours::Functions::comm_get_async_error)>);
 static_assert(kSame<decltype(&ncclCommFinalize), decltype(ours::Functions::comm_finalize)>);
 static_assert(kSame<decltype(&ncclCommDestroy), decltype(ours::Functions::comm_destroy)>);
 static_assert(kSame<decltype(&ncclCommAbort), decltype(ours::Functions::comm_abort)>);
@@ -45,13 +47,18 @@ static_assert(kSame<decltype(&ncclAllReduce), decltype(ours::Functions::all_redu
 static_assert(kSame<decltype(&ncclAllGather), decltype(ours::Functions::all_gather)>);
 static_assert(kSame<decltype(&ncclReduceScatter), decltype(ours::Functions::reduce_scatter)>);
 
-static_assert(ours::kSuccess == ncclSuccess && ours::kUnhandledCudaError == ncclUnhandledCudaError && ours::kInvalidUsage == ncclInvalidUsage);
+static_assert(ours::kSuccess == ncclSuccess &&
+              ours::kUnhandledCudaError == ncclUnhandledCudaError &&
+              ours::kInvalidUsage == ncclInvalidUsage);
 static_assert(ours::kRemoteError == ncclRemoteError && ours::kInProgress == ncclInProgress);
-static_assert(ours::kUint8 == ncclUint8 && ours::kInt32 == ncclInt32 && ours::kInt64 == ncclInt64 && ours::kFloat16 == ncclFloat16);
-static_assert(ours::kFloat32 == ncclFloat32 && ours::kFloat64 == ncclFloat64 && ours::kBfloat16 == ncclBfloat16 && ours::kSum == ncclSum);
+static_assert(ours::kUint8 == ncclUint8 && ours::kInt32 == ncclInt32 && ours::kInt64 == ncclInt64 &&
+              ours::kFloat16 == ncclFloat16);
+static_assert(ours::kFloat32 == ncclFloat32 && ours::kFloat64 == ncclFloat64 &&
+              ours::kBfloat16 == ncclBfloat16 && ours::kSum == ncclSum);
 
 // Our shorter config: the same fields at the same places, the same values for what nobody sets.
-#define SAME_FIELD(mine, theirs) static_assert(offsetof(ours::Config, mine) == offsetof(ncclConfig_t, theirs))
+#define SAME_FIELD(mine, theirs) \
+  static_assert(offsetof(ours::Config, mine) == offsetof(ncclConfig_t, theirs))
 SAME_FIELD(size, size);
 SAME_FIELD(magic, magic);
 SAME_FIELD(version, version);
@@ -60,8 +67,10 @@ SAME_FIELD(cga_cluster_size, cgaClusterSize);
 SAME_FIELD(min_ctas, minCTAs);
 SAME_FIELD(max_ctas, maxCTAs);
 SAME_FIELD(net_name, netName);
-static_assert(sizeof(ours::Config) == offsetof(ncclConfig_t, netName) + sizeof(const char*) && sizeof(ours::Config) <= sizeof(ncclConfig_t));
-static_assert(ours::kOldest == NCCL_VERSION(2, 17, 0) && ours::kManyRanksOnAGpu == NCCL_VERSION(2, 30, 0));
+static_assert(sizeof(ours::Config) == offsetof(ncclConfig_t, netName) + sizeof(const char*) &&
+              sizeof(ours::Config) <= sizeof(ncclConfig_t));
+static_assert(ours::kOldest == NCCL_VERSION(2, 17, 0) &&
+              ours::kManyRanksOnAGpu == NCCL_VERSION(2, 30, 0));
 
 int failures = 0;
 void expect(bool ok, const char* what) {
@@ -75,7 +84,8 @@ void expect(bool ok, const char* what) {
 int main() {
   const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
   const ours::Config mine;
-  expect(mine.magic == theirs.magic && mine.blocking == theirs.blocking && mine.max_ctas == theirs.maxCTAs && mine.net_name == theirs.netName,
+  expect(mine.magic == theirs.magic && mine.blocking == theirs.blocking &&
+             mine.max_ctas == theirs.maxCTAs && mine.net_name == theirs.netName,
          "expected the values of NCCL_CONFIG_INITIALIZER");
   ours::Functions f;
   try {
@@ -86,12 +96,21 @@ int main() {
     return 77;
   }
   int version = 0;
-  expect(f.get_version(&version) == ours::kSuccess && version >= ours::kOldest, "expected a version of 2.17 or newer");
+  expect(f.get_version(&version) == ours::kSuccess && version >= ours::kOldest,
+         "expected a version of 2.17 or newer");
   ours::UniqueId a{}, b{};
-  expect(f.get_unique_id(&a) == ours::kSuccess && f.get_unique_id(&b) == ours::kSuccess, "expected ncclGetUniqueId to succeed");
-  const auto empty = [](const ours::UniqueId& id) { return std::all_of(std::begin(id.internal), std::end(id.internal), [](char c) { return c == 0; }); };
-  expect(!empty(a) && !std::equal(std::begin(a.internal), std::end(a.internal), std::begin(b.internal)), "expected two different ids");
-  std::printf("NCCL: header %s, library %s opened, all functions found; ncclGetVersion and ncclGetUniqueId succeed\n",
-              ours::version_text(NCCL_VERSION_CODE).c_str(), ours::version_text(version).c_str());
+  expect(f.get_unique_id(&a) == ours::kSuccess && f.get_unique_id(&b) == ours::kSuccess,
+         "expected ncclGetUniqueId to succeed");
+  const auto empty = [](const ours::UniqueId& id) {
+    return std::all_of(std::begin(id.internal), std::end(id.internal),
+                       [](char c) { return c == 0; });
+  };
+  expect(!empty(a) &&
+             !std::equal(std::begin(a.internal), std::end(a.internal), std::begin(b.internal)),
+         "expected two different ids");
+  std::printf(
+      "NCCL: header %s, library %s opened, all functions found; ncclGetVersion and ncclGetUniqueId "
+      "succeed\n",
+      ours::version_text(NCCL_VERSION_CODE).c_str(), ours::version_text(version).c_str());
   return failures != 0;
 }

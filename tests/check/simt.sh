@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The CUDA backend on the CPU: kernels under the checker in four thread orders, streams in four orders, the suites of core, nn, data and parallel and the
-# tutorials on three emulated devices, every op and kernel against the CPU with float64 as the arbiter, wrong kernels and wrong stream programs that must be reported, calls that fail, barriers removed.
-# BRAID_CHECK_ALL=1 (./dev check --all simt) runs every combination; BRAID_CHECK_SEED chooses the sample, else the date does.
+# The CUDA backend on the CPU: kernels under the checker in four thread orders, streams in four
+# orders, the suites of core, nn, data and parallel and the tutorials on three emulated devices,
+# every op and kernel against the CPU with float64 as the arbiter, wrong kernels and wrong stream
+# programs that must be reported, calls that fail, barriers removed. BRAID_CHECK_ALL=1 (./dev check
+# --all simt) runs every combination; BRAID_CHECK_SEED chooses the sample, else the date does.
 set -euo pipefail
 . tests/lib.sh
 seed=${BRAID_CHECK_SEED:-$(date +%Y%m%d)}
@@ -12,7 +14,8 @@ build simt
 start=$SECONDS
 run_ctest simt -L '^simt$' | tee build/check/simt-tests.txt
 sed -n 's/^.*\(SHOWS: \)/NOTE: /p' build/simt/Testing/Temporary/LastTest.log | sort -u
-# The emulated devices have divided the table of ops among them: together they have run each of its cells.
+# The emulated devices have divided the table of ops among them: together they have run each of its
+# cells.
 sed -n 's/^.*SHOWS: ops on cuda:[0-9]: \([0-9]*\) of \([0-9]*\) cells.*/\1 \2/p' build/simt/Testing/Temporary/LastTest.log >build/check/simt-cells.txt
 awk '{ ran += $1; defined = $2 } END { print "NOTE: ops on emulated devices: " ran " of " defined " cells"; exit !(NR && ran >= defined) }' build/check/simt-cells.txt
 options=(--seed "$seed")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Removes each barrier and event wait of ours in turn; the tests on the emulation must notice every removal.
 
-A site is a statement on a line of its own: __syncthreads…, __syncwarp, cp_async_wait in kernels/cuda, and a wait for an event or a
+A site is a statement that begins a line: __syncthreads…, __syncwarp, cp_async_wait in kernels/cuda, and a wait for an event or a
 stream, of a stream or of the host, in kernels/cuda/runtime, core and parallel. The changed file is compiled with the flags of the
 build folder and linked before the library, so that the rest is not built again. A removal that no test can notice stands in simt_removals.txt with the reason; a reason for a removal that is
 noticed, or for a line that is gone, is a failure too.
@@ -22,14 +22,17 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BARRIER = re.compile(r"^\s*(__syncthreads\w*\(|__syncwarp\(|(simt::)?cp_async_wait<).*;\s*(//.*)?$")
 WAIT = re.compile(r"^(?!.*\breturn\b)\s*(.*\bcuda(StreamWaitEvent|EventSynchronize|StreamSynchronize)\(|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>]wait_for\([^,]*\)|.*[.>](await|settle_work|settle_or_lose)\([\w.()]*\)|settle_work\(\)).*;\s*(//.*)?$")
-# `if (…)` and the like before the statement on its line: they stay. A wait that says whether it was one says that it was not.
+# `if (…)` and the like before the statement on its line: they stay. A wait that says whether it was
+# one says that it was not.
 CALL = re.compile(r"^((?:if|for) \(.*\) )(?=(?:check|settle)\()")
 RESULT = re.compile(r"^((?:const bool )?\w+ = )(?=.*settle_work\()")
-# What counts as noticed: words of a finding, or a comparison that fails. A program that ends in another way is a fault of its own.
+# What counts as noticed: words of a finding, or a comparison that fails. A program that ends in
+# another way is a fault of its own.
 FINDING = re.compile(r"(race|uninitialised|deadlock|use before allocation|use after free|freed too early|freed on stream|pinned memory|early read|divergent)[^\n]{0,80}", re.IGNORECASE)
 # Which test programs see which folder, and the environments that each is run in until one fails.
 ORDERS = [("forward", "fifo"), ("reverse", "reverse"), ("random:1", "random:1"), ("random:2", "random:2")]
-SECONDS = 240  # a test program takes some 40, beside other work twice that; without its wait one may not end
+# a test program takes some 40, beside other work twice that; without its wait one may not end
+SECONDS = 240
 
 
 def sites():
@@ -38,19 +41,35 @@ def sites():
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix not in (".cu", ".cuh", ".cpp", ".hpp"):
                 continue
-            for number, line in enumerate(path.read_text().splitlines(), 1):
+            lines = path.read_text().splitlines()
+            for number in range(1, len(lines) + 1):
+                line, _ = statement(lines, number)
                 if pattern.match(line) and not line.lstrip().startswith("//"):
                     found.append((str(path.relative_to(ROOT)), number, line.strip()))
     return found
 
 
-def reasons():
+def statement(lines, number):
+    """The line of that number with those that a call of the CUDA runtime goes on in, and the last."""
+    text, last = lines[number - 1], number
+    if "cuda" in text and text.endswith(","):
+        while not text.endswith(";") and last < len(lines):
+            text += " " + lines[last].strip()
+            last += 1
+    return text, last
+
+
+def reasons(found):
+    """Of the sites: each line of the file names one by its path and its whole text."""
     known = {}
     for line in (ROOT / "tests/check/simt_removals.txt").read_text().splitlines():
         if not line or line.startswith("#"):
             continue
-        path, number, text, reason = (part.strip() for part in line.split(" | "))
-        known[(path, int(number), text)] = reason
+        path, text, reason = (part.strip() for part in line.split(" | "))
+        named = [site for site in found if site[0] == path and site[2] == text]
+        if len(named) != 1:
+            sys.exit(f"simt_removals.txt: expected one site `{text}` in {path}, got {len(named)}")
+        known[named[0]] = reason
     return known
 
 
@@ -88,7 +107,8 @@ class Build:
         changed.parent.mkdir(parents=True)
         lines = (ROOT / path).read_text().splitlines(keepends=True)
         # An empty statement stays, and the head of the statement that the call was the body of.
-        line = lines[number - 1]
+        line, last = statement([each.rstrip("\n") for each in lines], number)
+        lines[number:last] = ["\n"] * (last - number)
         call, result = CALL.match(line.strip()), RESULT.match(line.strip())
         lines[number - 1] = (call.group(1) if call else result.group(1) + "false" if result else "") + ";\n"
         changed.write_text("".join(lines))
@@ -154,7 +174,8 @@ def programs_for(path):
         return [("braid_tests_schedules",), ("braid_tests_nccl", "nccl: the communicator's own waits*,nccl: DataParallel on*"), ("braid_tests_parallel", "~[communicator]~[shards]~[faults]~[.]")]
     if path.startswith("kernels/cuda/runtime") or not path.startswith("kernels/"):
         return [("braid_tests_cuda",), ("braid_tests_simt_engine",), ("braid_tests_parallel",)]
-    return [("braid_tests_cuda_kernels", "[every]"), ("braid_tests_cuda_kernels",), ("braid_tests_cuda",)]  # the first notices most
+    # the first notices most
+    return [("braid_tests_cuda_kernels", "[every]"), ("braid_tests_cuda_kernels",), ("braid_tests_cuda",)]
 
 
 def main():
@@ -166,8 +187,9 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    found, known = sites(), reasons()
-    failures = [f"{key[0]}:{key[1]}: a reason for a line that is not there: {key[2]}" for key in known if key not in found]
+    found = sites()
+    known = reasons(found)
+    failures = []
     if options.list:
         print("\n".join(f"{path}:{number}: {text}" + (f"   [{known[(path, number, text)]}]" if (path, number, text) in known else "") for path, number, text in found))
         return

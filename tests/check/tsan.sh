@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# ThreadSanitizer, clang's, with warnings as errors: the whole suite without oneDNN, but for the table of ops, whose cells are too small for a second thread;
+# ThreadSanitizer, clang's, with warnings as errors: the whole suite without oneDNN, but for the
+# table of ops, whose cells are too small for a second thread;
 # then the tests of parallel with oneDNN, and one suppression that names only libdnnl.
 set -euo pipefail
 . tests/lib.sh
 
-# An address space layout more random than the sanitizer's runtime expects stops it; setarch -R turns that off where it is allowed.
+# An address space layout more random than the sanitizer's runtime expects stops it; setarch -R
+# turns that off where it is allowed.
 run=()
 setarch -R true 2>/dev/null && run=(setarch -R)
 

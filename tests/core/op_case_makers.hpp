@@ -14,31 +14,40 @@ namespace braid::test {
 inline DType floating(DType t) { return is_floating(t) ? t : DType::float32; }
 inline DType boolean(DType) { return DType::bool_; }
 inline const std::vector<DType>& numbers_of_any_type() {
-  static const std::vector<DType> list{DType::uint8, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+  static const std::vector<DType> list{DType::uint8,   DType::int32,    DType::int64,
+                                       DType::float16, DType::bfloat16, DType::float32,
+                                       DType::float64};
   return list;
 }
 
-/// What any op with a tensor refuses: one that was never made, one moved away, and more than there is room for.
+/// What any op with a tensor refuses: one that was never made, one moved away, and more than there
+/// is room for.
 template <class F>
 BadInputs bad_tensor(std::vector<OpCase>& list, const char* op, const char* argument, F f) {
   BadInputs bad(list, op);
-  bad.of(argument).undefined(f).no_room(f).refused("ArgumentError", "expected a defined tensor, got an undefined one", [f] {
-    Tensor x = on_device::ones({2});
-    const Tensor taken = std::move(x);
-    (void)f(x);  // NOLINT(bugprone-use-after-move): that is the case
-  });
+  bad.of(argument).undefined(f).no_room(f).refused(
+      "ArgumentError", "expected a defined tensor, got an undefined one", [f] {
+        Tensor x = on_device::ones({2});
+        const Tensor taken = std::move(x);
+        (void)f(x);  // NOLINT(bugprone-use-after-move): that is the case
+      });
   return bad;
 }
 
-/// f of one tensor of shapes [2, 3, 2], [1] and [0, 3]; `torch` is the call in PyTorch's words. r: the same of one number.
+/// f of one tensor of shapes [2, 3, 2], [1] and [0, 3]; `torch` is the call in PyTorch's words. r:
+/// the same of one number.
 template <class F, class R>
-void add_unary_cases(std::vector<OpCase>& list, const char* op, const std::string& variant, const std::string& torch, F f, R r, Input::Kind kind,
-                     std::vector<DType> dtypes, Accuracy accuracy, std::function<DType(DType)> result = floating) {
+void add_unary_cases(std::vector<OpCase>& list, const char* op, const std::string& variant,
+                     const std::string& torch, F f, R r, Input::Kind kind,
+                     std::vector<DType> dtypes, Accuracy accuracy,
+                     std::function<DType(DType)> result = floating) {
   OpCase c;
   c.op = op;
   c.variant = variant;
   c.call = function_of(f);
-  c.expected = expecting([r](const Array& a) { return reference::map(a, [r](double x) { return static_cast<double>(r(x)); }); });
+  c.expected = expecting([r](const Array& a) {
+    return reference::map(a, [r](double x) { return static_cast<double>(r(x)); });
+  });
   c.dtypes = std::move(dtypes);
   c.accuracy = accuracy;
   c.result = std::move(result);

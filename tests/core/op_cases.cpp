@@ -5,29 +5,34 @@
 
 namespace braid::test {
 
-std::function<double()> numbers_of(const Input& input, std::size_t i, DType dtype, std::uint64_t seed) {
+std::function<double()> numbers_of(const Input& input, std::size_t i, DType dtype,
+                                   std::uint64_t seed) {
   const DType t = type_of(input, dtype);
   Numbers start(seed * 1000 + i);
-  // A shuffled grid for distinct elements: 37 is prime to 256. Each input has its own place between the grid's points.
+  // A shuffled grid for distinct elements: 37 is prime to 256. Each input has its own place between
+  // the grid's points.
   static constexpr double kBetween[] = {0, 0.5, 0.25, 0.75};
   const std::int64_t first = start.integer(0, 256);
   return [input, i, t, integers = !is_floating(t), numbers = start, k = first]() mutable -> double {
     switch (input.kind) {
       case Input::Kind::value:
-      case Input::Kind::boolean:
-        return numbers.of(t);
+      case Input::Kind::boolean: return numbers.of(t);
       case Input::Kind::positive:
-        return integers ? static_cast<double>(t == DType::bool_ ? 1 : numbers.integer(1, 10)) : numbers.uniform(0.3, 3);
+        return integers ? static_cast<double>(t == DType::bool_ ? 1 : numbers.integer(1, 10))
+                        : numbers.uniform(0.3, 3);
       case Input::Kind::nonzero:
         if (integers)
-          return static_cast<double>(t == DType::bool_ ? 1 : t == DType::uint8 || numbers.integer(0, 2) == 0 ? numbers.integer(1, 10) : numbers.integer(-9, 0));
+          return static_cast<double>(t == DType::bool_ ? 1
+                                     : t == DType::uint8 || numbers.integer(0, 2) == 0
+                                         ? numbers.integer(1, 10)
+                                         : numbers.integer(-9, 0));
         return numbers.uniform(0.2, 2) * (numbers.integer(0, 2) == 0 ? 1 : -1);
-      case Input::Kind::unit:
-        return integers ? 0 : numbers.uniform(-0.9, 0.9);
+      case Input::Kind::unit: return integers ? 0 : numbers.uniform(-0.9, 0.9);
       case Input::Kind::probability:
         return integers ? static_cast<double>(numbers.integer(0, 2)) : numbers.uniform(0.1, 0.9);
       case Input::Kind::above_one:
-        return integers ? static_cast<double>(t == DType::bool_ ? 1 : numbers.integer(1, 10)) : numbers.uniform(1.2, 4);
+        return integers ? static_cast<double>(t == DType::bool_ ? 1 : numbers.integer(1, 10))
+                        : numbers.uniform(1.2, 4);
       case Input::Kind::distinct: {
         k = (k + 37) % 256;
         if (t == DType::bool_) return static_cast<double>(k % 2);
@@ -41,8 +46,10 @@ std::function<double()> numbers_of(const Input& input, std::size_t i, DType dtyp
   };
 }
 
-Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layout, Device device, std::uint64_t seed) {
-  return strided(input.shape, layout.strides, layout.offset, type_of(input, dtype), device, numbers_of(input, i, dtype, seed));
+Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layout, Device device,
+              std::uint64_t seed) {
+  return strided(input.shape, layout.strides, layout.offset, type_of(input, dtype), device,
+                 numbers_of(input, i, dtype, seed));
 }
 
 OpCase resized(OpCase c, const Resize& to) {
@@ -78,7 +85,8 @@ std::vector<std::vector<Layout>> layout_combinations(const OpCase& c) {
   if (of.size() > 1)
     for (std::size_t k = 1; k < most; ++k) {
       std::vector<Layout> together;
-      for (std::size_t i = 0; i < of.size(); ++i) together.push_back(of[i][(k + 2 * i) % of[i].size()]);
+      for (std::size_t i = 0; i < of.size(); ++i)
+        together.push_back(of[i][(k + 2 * i) % of[i].size()]);
       list.push_back(together);
     }
   return list;
@@ -87,19 +95,20 @@ std::vector<std::vector<Layout>> layout_combinations(const OpCase& c) {
 namespace {
 
 /// The case's bound; infinite where it cannot say one, as for inputs of other sizes than its own.
-Array bound_of(const OpCase& c, std::size_t output, const Array& want, const std::vector<Array>& inputs) {
+Array bound_of(const OpCase& c, std::size_t output, const Array& want,
+               const std::vector<Array>& inputs) {
   if (c.accuracy != Accuracy::bound) return want;
   try {
     Array bound = c.bound(inputs).at(output);
     if (bound.shape == want.shape) return bound;
-  } catch (const std::logic_error&) {
-  }
+  } catch (const std::logic_error&) {}
   return Array(want.shape, INFINITY);
 }
 
 }  // namespace
 
-double error_units(const OpCase& c, std::size_t output, const Tensor& got, const Array& want, const std::vector<Array>& inputs) {
+double error_units(const OpCase& c, std::size_t output, const Tensor& got, const Array& want,
+                   const std::vector<Array>& inputs) {
   if (sizes_of(got.shape()) != want.shape) return INFINITY;
   const DType t = got.dtype();
   if (!is_floating(t)) return exact(got, want).empty() ? 0 : INFINITY;
@@ -112,29 +121,30 @@ double error_units(const OpCase& c, std::size_t output, const Tensor& got, const
     if (c.accuracy == Accuracy::ulps) allowed = (size_of(t) == 2 ? 1 : 4) * ulp;
     // A bound is made of the terms' sizes, so beside an infinity or a NaN there is none.
     const bool bounded = c.accuracy == Accuracy::bound && std::isfinite(bound[i]);
-    if (bounded) allowed = bound[i] * (t == DType::float64 ? 0x1p-53 : 0x1p-24) + 0.501 * ulp;  // 16-bit types accumulate in float32
-    else if (c.accuracy == Accuracy::tolerance || c.accuracy == Accuracy::bound) allowed = tolerance(t).atol + tolerance(t).rtol * std::fabs(w);
+    // 16-bit types accumulate in float32
+    if (bounded) allowed = bound[i] * (t == DType::float64 ? 0x1p-53 : 0x1p-24) + 0.501 * ulp;
+    else if (c.accuracy == Accuracy::tolerance || c.accuracy == Accuracy::bound)
+      allowed = tolerance(t).atol + tolerance(t).rtol * std::fabs(w);
     const double error = std::fabs(y[i] - w) / allowed;
     if (!(error <= largest)) largest = std::isnan(error) ? INFINITY : error;
   }
   return largest;
 }
 
-std::string judge(const OpCase& c, std::size_t output, const Tensor& got, const std::vector<Array>& inputs) {
+std::string judge(const OpCase& c, std::size_t output, const Tensor& got,
+                  const std::vector<Array>& inputs) {
   const Array want = c.expected(inputs).at(output);
   const DType t = got.dtype();
   if (!is_floating(t)) return exact(got, want);
   const bool half = t == DType::float16 || t == DType::bfloat16;
   switch (c.accuracy) {
-    case Accuracy::exact:
-      return exact(got, want);
-    case Accuracy::ulps:
-      return within_ulps(got, want, half ? 1 : 4);
-    case Accuracy::tolerance:
-      return close(got, want, tolerance(t));
+    case Accuracy::exact: return exact(got, want);
+    case Accuracy::ulps: return within_ulps(got, want, half ? 1 : 4);
+    case Accuracy::tolerance: return close(got, want, tolerance(t));
     case Accuracy::bound: {
       Array bound = c.bound(inputs).at(output);
-      for (double& b : bound.data) b *= t == DType::float64 ? 0x1p-53 : 0x1p-24;  // 16-bit types accumulate in float32
+      // 16-bit types accumulate in float32
+      for (double& b : bound.data) b *= t == DType::float64 ? 0x1p-53 : 0x1p-24;
       return within_bound(got, want, bound);
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
-// One record an op: sample inputs, what is called, what is expected, how exact. The generic tests (test_ops*.cpp) run over all of them; a test fails for an
-// op without one.
+// One record an op: sample inputs, what is called, what is expected, how exact. The generic tests
+// (test_ops*.cpp) run over all of them; a test fails for an op without one.
 #include <functional>
 #include <map>
 #include <string>
@@ -48,7 +48,9 @@ struct BadInput {
 
 /// Where an op answers otherwise than PyTorch, on purpose: op_differences.cpp.
 struct Difference {
-  std::string where;  ///< a regular expression, found in "<kind of sample>: output 0", "…: gradient of x0" or "…: refused" (op_samples.hpp)
+  /// a regular expression, found in "<kind of sample>: output 0", "…: gradient of x0" or "…:
+  /// refused" (op_samples.hpp)
+  std::string where;
   std::string reason;
   bool always = true;  ///< all that `where` finds does differ; else that hangs on the library below
 };
@@ -71,39 +73,51 @@ struct OpCase {
   bool across_devices = false;  ///< takes inputs of several devices
   bool own_sizes = false;       ///< `expected` and `bound` are those of these sizes alone
   std::function<DType(DType)> result = [](DType t) { return t; };
-  std::function<std::vector<Array>(const std::vector<Array>&)> bound = {};  ///< in units of the rounding error of the accumulator
-  /// The same call in PyTorch's words over x0, x1, … ("torch.clamp(x0, -0.5, 0.7)", a tuple for several outputs); the goldens are made from it.
+  /// in units of the rounding error of the accumulator
+  std::function<std::vector<Array>(const std::vector<Array>&)> bound = {};
+  /// The same call in PyTorch's words over x0, x1, … ("torch.clamp(x0, -0.5, 0.7)", a tuple for
+  /// several outputs); the goldens are made from it.
   std::string torch = {};
   std::vector<BadInput> errors = {};  ///< in one record of each op
-  /// Without words of PyTorch's: a single {"", why there is none}. An entry fails that finds nothing, or what does not differ.
+  /// Without words of PyTorch's: a single {"", why there is none}. An entry fails that finds
+  /// nothing, or what does not differ.
   std::vector<Difference> differs = {};
-  std::vector<FreeParameter> free = {};  ///< beside bools and enumerations, which are free by themselves
-  std::string family = {};               ///< set by op_cases(): its goldens are in tests/goldens/ops/<family>.safetensors
+  /// beside bools and enumerations, which are free by themselves
+  std::vector<FreeParameter> free = {};
+  /// set by op_cases(): its goldens are in tests/goldens/ops/<family>.safetensors
+  std::string family = {};
   [[nodiscard]] std::string name() const { return variant.empty() ? op : op + ", " + variant; }
 };
 
 /// Fixed type of an input, whatever the type of the case.
 [[nodiscard]] inline DType type_of(const Input& input, DType dtype) {
-  return input.kind == Input::Kind::boolean ? DType::bool_ : input.kind == Input::Kind::index ? DType::int64 : dtype;
+  return input.kind == Input::Kind::boolean ? DType::bool_
+         : input.kind == Input::Kind::index ? DType::int64
+                                            : dtype;
 }
 
 /// The numbers of input `i` of a case, one by one.
-[[nodiscard]] std::function<double()> numbers_of(const Input& input, std::size_t i, DType dtype, std::uint64_t seed);
+[[nodiscard]] std::function<double()> numbers_of(const Input& input, std::size_t i, DType dtype,
+                                                 std::uint64_t seed);
 /// Input number `i` of a case, in a layout.
-[[nodiscard]] Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layout, Device device, std::uint64_t seed);
+[[nodiscard]] Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layout,
+                            Device device, std::uint64_t seed);
 
 /// What sizes of a case's inputs become; other sizes stay.
 using Resize = std::map<std::int64_t, std::int64_t>;
 /// The case with inputs of other sizes; its indices stay below the new ones.
 [[nodiscard]] OpCase resized(OpCase c, const Resize& to);
 
-/// The layouts of each input: one input at a time takes each of its layouts, then all of them together. The first is contiguous.
+/// The layouts of each input: one input at a time takes each of its layouts, then all of them
+/// together. The first is contiguous.
 [[nodiscard]] std::vector<std::vector<Layout>> layout_combinations(const OpCase& c);
 
 /// The largest error of `got` in units of what the case allows .
-[[nodiscard]] double error_units(const OpCase& c, std::size_t output, const Tensor& got, const Array& want, const std::vector<Array>& inputs);
+[[nodiscard]] double error_units(const OpCase& c, std::size_t output, const Tensor& got,
+                                 const Array& want, const std::vector<Array>& inputs);
 /// Empty if `got` is as exact as the case wants.
-[[nodiscard]] std::string judge(const OpCase& c, std::size_t output, const Tensor& got, const std::vector<Array>& inputs);
+[[nodiscard]] std::string judge(const OpCase& c, std::size_t output, const Tensor& got,
+                                const std::vector<Array>& inputs);
 
 /// All cases.
 [[nodiscard]] const std::vector<OpCase>& op_cases();
@@ -133,12 +147,12 @@ void add_pool_cases(std::vector<OpCase>& list);
 void add_differences(std::vector<OpCase>& list);
 
 /// One array to one array, as OpCase::expected.
-template <class F>
-[[nodiscard]] auto expecting(F f) {
+template <class F> [[nodiscard]] auto expecting(F f) {
   return [f](const std::vector<Array>& a) -> std::vector<Array> {
     if constexpr (std::is_invocable_v<F, const std::vector<Array>&>) return f(a);
     else if constexpr (std::is_invocable_v<F, const Array&>) return {f(a.at(0))};
-    else if constexpr (std::is_invocable_v<F, const Array&, const Array&>) return {f(a.at(0), a.at(1))};
+    else if constexpr (std::is_invocable_v<F, const Array&, const Array&>)
+      return {f(a.at(0), a.at(1))};
     else return {f(a.at(0), a.at(1), a.at(2))};
   };
 }

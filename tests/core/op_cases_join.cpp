@@ -43,7 +43,9 @@ void add_join_cases(std::vector<OpCase>& list) {
                                        {0, {{0, 2}, {2, 2}, {0, 2}}}}) {
     std::vector<Input> inputs;
     for (const Sizes& s : k.shapes) inputs.push_back({s});
-    OpCase c = join_case("cat", str("dim ", k.dim, " of ", inputs.size(), ", the first ", Shape(k.shapes[0])), inputs);
+    OpCase c = join_case(
+        "cat", str("dim ", k.dim, " of ", inputs.size(), ", the first ", Shape(k.shapes[0])),
+        inputs);
     const std::int64_t dim = k.dim;
     c.call = function_of([dim](Tensors t) { return cat(t, dim); });
     c.torch = str("torch.cat(x, ", dim, ")");
@@ -69,24 +71,31 @@ void add_join_cases(std::vector<OpCase>& list) {
     c.call = function_of([dim](T x) { return split(x, std::vector<std::int64_t>{1, 0, 3}, dim); });
     c.torch = str("torch.split(x0, [1, 0, 3], ", dim, ")");
     c.expected = [dim](Arrays a) {
-      return std::vector<Array>{reference::slice(a[0], dim, 0, 1), reference::slice(a[0], dim, 1, 1), reference::slice(a[0], dim, 1, 4)};
+      return std::vector<Array>{reference::slice(a[0], dim, 0, 1),
+                                reference::slice(a[0], dim, 1, 1),
+                                reference::slice(a[0], dim, 1, 4)};
     };
     list.push_back(c);
   }
   for (const std::int64_t dim : {0, 1, -1}) {
-    OpCase c = join_case("index_select", str("dim ", dim), {{{3, 3, 2}}, {{5}, Kind::index, 2, false}});
+    OpCase c =
+        join_case("index_select", str("dim ", dim), {{{3, 3, 2}}, {{5}, Kind::index, 2, false}});
     c.call = function_of([dim](T x, T i) { return index_select(x, dim, i); });
     c.torch = str("torch.index_select(x0, ", dim, ", x1)");
-    c.expected = [dim](Arrays a) { return std::vector<Array>{reference::index_select(a[0], dim, integers(a[1]))}; };
+    c.expected = [dim](Arrays a) {
+      return std::vector<Array>{reference::index_select(a[0], dim, integers(a[1]))};
+    };
     list.push_back(c);
   }
   for (const Sizes& shape : std::vector<Sizes>{{4}, {2, 3}, {}}) {
-    OpCase c = join_case("embedding", str("index of rank ", shape.size()), {{{3, 2}}, {shape, Kind::index, 3, false}});
+    OpCase c = join_case("embedding", str("index of rank ", shape.size()),
+                         {{{3, 2}}, {shape, Kind::index, 3, false}});
     c.call = function_of([](T w, T i) { return embedding(w, i); });
     c.torch = "F.embedding(x1, x0)";
     c.expected = expecting(reference::embedding);
     list.push_back(c);
-    c = join_case("operator[]", str("index of rank ", shape.size()), {{{3, 2, 2}}, {shape, Kind::index, 3}});
+    c = join_case("operator[]", str("index of rank ", shape.size()),
+                  {{{3, 2, 2}}, {shape, Kind::index, 3}});
     c.call = function_of([](T w, T i) { return w[i]; });
     c.torch = "x0[x1]";
     c.expected = expecting(reference::embedding);

@@ -18,7 +18,9 @@ std::string code_of(std::string_view text) {
   std::istringstream in{std::string(text)};
   std::string code;
   for (std::string line; std::getline(in, line);)
-    if (line.find_first_not_of(' ') == std::string::npos || line[line.find_first_not_of(' ')] != '#') code += line.substr(0, line.find("//")) + '\n';
+    if (line.find_first_not_of(' ') == std::string::npos ||
+        line[line.find_first_not_of(' ')] != '#')
+      code += line.substr(0, line.find("//")) + '\n';
   return code;
 }
 
@@ -38,7 +40,8 @@ std::string trimmed(const std::string& s) {
   return words;
 }
 
-/// What stands directly inside the braces that open after `head`, one declaration an entry; the bodies of functions, structs and inner namespaces are left out.
+/// What stands directly inside the braces that open after `head`, one declaration an entry; the
+/// bodies of functions, structs and inner namespaces are left out.
 std::vector<std::string> statements_in(const std::string& code, const std::string& head) {
   std::vector<std::string> list;
   for (std::size_t at = code.find(head); at != std::string::npos; at = code.find(head, at)) {
@@ -52,7 +55,8 @@ std::vector<std::string> statements_in(const std::string& code, const std::strin
       if (c == '{') ++braces;
       if (c == '}') --braces;
       // A brace between parentheses is a default argument.
-      const bool body_ends = c == '}' && braces == 1 && parentheses == 0, statement_ends = c == ';' && braces == 1;
+      const bool body_ends = c == '}' && braces == 1 && parentheses == 0,
+                 statement_ends = c == ';' && braces == 1;
       if (body_ends || statement_ends) {
         list.push_back(trimmed(current));
         current.clear();
@@ -64,7 +68,8 @@ std::vector<std::string> statements_in(const std::string& code, const std::strin
   return list;
 }
 
-/// "const Shape& dims = {}, bool keepdim = false" as parameters; so also the fields of one type, "Tensor mean, var".
+/// "const Shape& dims = {}, bool keepdim = false" as parameters; so also the fields of one type,
+/// "Tensor mean, var".
 std::vector<Parameter> parameters_in(const std::string& text) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -78,8 +83,10 @@ std::vector<Parameter> parameters_in(const std::string& text) {
   for (const std::string& part : parts) {
     const std::string declaration = trimmed(part.substr(0, part.find('=')));
     const std::size_t space = declaration.find_last_of(" &*");
-    if (space != std::string::npos) list.push_back({trimmed(declaration.substr(0, space + 1)), declaration.substr(space + 1)});
-    else if (!list.empty() && !declaration.empty()) list.push_back({list.back().type, declaration});  // a field beside another one
+    if (space != std::string::npos)
+      list.push_back({trimmed(declaration.substr(0, space + 1)), declaration.substr(space + 1)});
+    // a field beside another one
+    else if (!list.empty() && !declaration.empty()) list.push_back({list.back().type, declaration});
   }
   return list;
 }
@@ -102,14 +109,18 @@ void fill_fields(Declarations& declarations, const Structs& structs) {
   static const std::regex qualifiers("const |&| ");
   for (auto& [name, parameters] : declarations)
     for (Parameter& p : parameters)
-      if (const auto found = structs.find(std::regex_replace(p.type, qualifiers, "")); found != structs.end()) p.fields = found->second;
+      if (const auto found = structs.find(std::regex_replace(p.type, qualifiers, ""));
+          found != structs.end())
+        p.fields = found->second;
 }
 
 void merge(Declarations& into, const Declarations& from) {
   for (const auto& [name, parameters] : from) {
     std::vector<Parameter>& known = into[name];
     for (const Parameter& p : parameters)
-      if (std::none_of(known.begin(), known.end(), [&](const Parameter& k) { return k.name == p.name; })) known.push_back(p);
+      if (std::none_of(known.begin(), known.end(),
+                       [&](const Parameter& k) { return k.name == p.name; }))
+        known.push_back(p);
   }
 }
 
@@ -123,13 +134,20 @@ std::string read(const std::filesystem::path& path) {
 
 Declarations declarations_in(std::string_view text, std::string_view structure) {
   Declarations found;
-  std::vector<std::string> statements = statements_in(code_of(text), structure.empty() ? "namespace braid {" : "class " + std::string(structure) + " {");
+  std::vector<std::string> statements =
+      statements_in(code_of(text), structure.empty() ? "namespace braid {"
+                                                     : "class " + std::string(structure) + " {");
   if (structure.empty())
-    for (const std::string& s : statements_in(code_of(text), "namespace braid::nn {")) statements.push_back(s);
-  const std::string result = structure.empty() ? "[A-Za-z_:][\\w:<>, ]*[&*]?" : "Tensor|const Tensor&|std::vector<Tensor>";
-  const std::regex declaration("^(?:public: )?(?:template ?<.*> ?)?(?:\\[\\[nodiscard\\]\\] )?(?:inline )?(?:" + result +
-                               ") (\\w+|operator\\[\\]) ?\\((.*)\\)( const)?( noexcept)?.*$");
-  static const std::regex other("^(struct|class|enum|using|namespace|friend|static_assert|extern|typedef|constexpr|inline constexpr).*");
+    for (const std::string& s : statements_in(code_of(text), "namespace braid::nn {"))
+      statements.push_back(s);
+  const std::string result =
+      structure.empty() ? "[A-Za-z_:][\\w:<>, ]*[&*]?" : "Tensor|const Tensor&|std::vector<Tensor>";
+  const std::regex declaration(
+      "^(?:public: )?(?:template ?<.*> ?)?(?:\\[\\[nodiscard\\]\\] )?(?:inline )?(?:" + result +
+      ") (\\w+|operator\\[\\]) ?\\((.*)\\)( const)?( noexcept)?.*$");
+  static const std::regex other(
+      "^(struct|class|enum|using|namespace|friend|static_assert|extern|typedef|constexpr|inline "
+      "constexpr).*");
   for (const std::string& s : statements) {
     std::smatch match;
     if (std::regex_match(s, other)) continue;
@@ -142,7 +160,8 @@ Declarations declarations_in(std::string_view text, std::string_view structure) 
       if (s[end] == '(') ++depth;
       if (s[end] == ')') --depth;
     } while (depth > 0 && ++end < s.size());
-    if (name == "operator[]" || name.rfind("operator", 0) != 0) merge(found, {{name, parameters_in(s.substr(begin + 1, end - begin - 1))}});
+    if (name == "operator[]" || name.rfind("operator", 0) != 0)
+      merge(found, {{name, parameters_in(s.substr(begin + 1, end - begin - 1))}});
   }
   fill_fields(found, structs_in(code_of(text)));
   return found;

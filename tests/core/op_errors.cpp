@@ -11,7 +11,9 @@ namespace {
 /// No request of more than a GiB is served on here() while this lives.
 class LittleMemory {
  public:
-  LittleMemory() : before_(memory_stats(here()).capacity) { set_memory_capacity(here(), std::size_t{1} << 30); }
+  LittleMemory() : before_(memory_stats(here()).capacity) {
+    set_memory_capacity(here(), std::size_t{1} << 30);
+  }
   LittleMemory(const LittleMemory&) = delete;
   LittleMemory& operator=(const LittleMemory&) = delete;
   ~LittleMemory() { set_memory_capacity(here(), before_); }
@@ -40,7 +42,8 @@ BadInputs& BadInputs::of(const char* parameter) {
   return *this;
 }
 
-BadInputs& BadInputs::refused(const char* type, const std::string& text, std::function<void()> call) {
+BadInputs& BadInputs::refused(const char* type, const std::string& text,
+                              std::function<void()> call) {
   case_->errors.push_back({parameter_, std::move(call), type, text});
   return *this;
 }
@@ -51,7 +54,8 @@ BadInputs& BadInputs::free(const char* parameter, const char* reason) {
 }
 
 BadInputs& BadInputs::undefined(const OfTensor& f) {
-  return refused("ArgumentError", "expected a defined tensor, got an undefined one", [f] { f(Tensor()); });
+  return refused("ArgumentError", "expected a defined tensor, got an undefined one",
+                 [f] { f(Tensor()); });
 }
 
 BadInputs& BadInputs::no_room(const OfTensor& f, const Sizes& lead, DType dtype) {
@@ -63,20 +67,27 @@ BadInputs& BadInputs::no_room(const OfTensor& f, const Sizes& lead, DType dtype)
 }
 
 BadInputs& BadInputs::too_large(const OfTensor& f, const Sizes& lead) {
-  return refused("ShapeError", "expected at most 2\\^63 - 1 bytes", [f, lead] { f(huge(lead, std::int64_t{1} << 62, DType::uint8)); });
+  return refused("ShapeError", "expected at most 2\\^63 - 1 bytes",
+                 [f, lead] { f(huge(lead, std::int64_t{1} << 62, DType::uint8)); });
 }
 
 BadInputs& BadInputs::elsewhere(const OfTensor& f, const Sizes& shape, DType dtype) {
-  return refused("DeviceError", "expected tensors on one device, got ", [f, shape, dtype] { f(random_tensor(shape, dtype, there())); });
+  return refused("DeviceError", "expected tensors on one device, got ",
+                 [f, shape, dtype] { f(random_tensor(shape, dtype, there())); });
 }
 
-BadInputs& BadInputs::types(const OfTensor& f, const Sizes& shape, const std::vector<DType>& list, const std::string& text) {
-  for (const DType t : list) refused("DTypeError", op_ + ": " + text, [f, shape, t] { f(on_device::random_tensor(shape, t)); });
+BadInputs& BadInputs::types(const OfTensor& f, const Sizes& shape, const std::vector<DType>& list,
+                            const std::string& text) {
+  for (const DType t : list)
+    refused("DTypeError", op_ + ": " + text,
+            [f, shape, t] { f(on_device::random_tensor(shape, t)); });
   return *this;
 }
 
-BadInputs& BadInputs::shapes(const OfTensor& f, const std::vector<Sizes>& list, const std::string& text, const char* type, DType dtype) {
-  for (const Sizes& s : list) refused(type, op_ + ": " + text, [f, s, dtype] { f(on_device::random_tensor(s, dtype)); });
+BadInputs& BadInputs::shapes(const OfTensor& f, const std::vector<Sizes>& list,
+                             const std::string& text, const char* type, DType dtype) {
+  for (const Sizes& s : list)
+    refused(type, op_ + ": " + text, [f, s, dtype] { f(on_device::random_tensor(s, dtype)); });
   return *this;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Writes down the bad inputs of an op in a few words: BadInputs(list, "softmax").of("x").undefined(f).types(f, {2}, {DType::int64}).of("dim").dims(…);
+// Writes down the bad inputs of an op in a few words: BadInputs(list,
+// "softmax").of("x").undefined(f).types(f, {2}, {DType::int64}).of("dim").dims(…);
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -11,11 +12,14 @@
 
 namespace braid::test {
 
-/// A tensor on here() whose last size is `n`, all of them one element in memory: a size that only a view can have.
+/// A tensor on here() whose last size is `n`, all of them one element in memory: a size that only a
+/// view can have.
 [[nodiscard]] Tensor huge(Sizes lead, std::int64_t n, DType dtype = DType::float32);
 
-/// Adds to the bad inputs of an op. `f` is always the op as a function of the argument in question; what it returns does not matter, where it waits for the
-/// device (`awaited`) a check of the kernel is seen too. Texts are regular expressions; those of types, shapes, dims and values get the name of the op before them.
+/// Adds to the bad inputs of an op. `f` is always the op as a function of the argument in question;
+/// what it returns does not matter, where it waits for the device (`awaited`) a check of the kernel
+/// is seen too. Texts are regular expressions; those of types, shapes, dims and values get the name
+/// of the op before them.
 class BadInputs {
  public:
   using OfTensor = std::function<void(const Tensor&)>;
@@ -37,13 +41,16 @@ class BadInputs {
   BadInputs& too_large(const OfTensor& f, const Sizes& lead = {});
   /// On another device than the op's other tensors.
   BadInputs& elsewhere(const OfTensor& f, const Sizes& shape, DType dtype = DType::float32);
-  BadInputs& types(const OfTensor& f, const Sizes& shape, const std::vector<DType>& list, const std::string& text);
-  BadInputs& shapes(const OfTensor& f, const std::vector<Sizes>& list, const std::string& text, const char* type = "ShapeError", DType dtype = DType::float32);
+  BadInputs& types(const OfTensor& f, const Sizes& shape, const std::vector<DType>& list,
+                   const std::string& text);
+  BadInputs& shapes(const OfTensor& f, const std::vector<Sizes>& list, const std::string& text,
+                    const char* type = "ShapeError", DType dtype = DType::float32);
   /// Three dims that a tensor of this rank has not.
   BadInputs& dims(const std::function<void(std::int64_t)>& f, std::int64_t rank);
   /// Any other value, each as a case of its own.
   template <class V>
-  BadInputs& values(const std::type_identity_t<std::function<void(const V&)>>& f, const std::vector<V>& list, const char* type, const std::string& text) {
+  BadInputs& values(const std::type_identity_t<std::function<void(const V&)>>& f,
+                    const std::vector<V>& list, const char* type, const std::string& text) {
     for (const V& v : list) refused(type, op_ + ": " + text, [f, v] { f(v); });
     return *this;
   }

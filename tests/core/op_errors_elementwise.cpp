@@ -17,17 +17,30 @@ const char* const kBroadcast = "expected shapes that broadcast";
 void add_pair(std::vector<OpCase>& list, const char* op, Function2 f) {
   const auto left = [f](const Tensor& a) { return f(a, random_tensor({3})); };
   const auto right = [f](const Tensor& b) { return f(random_tensor({2, 3}), b); };
-  BadInputs(list, op).of("a").undefined(left).elsewhere(left, {2, 3}).shapes(left, {{2}, {3, 4}}, kBroadcast).no_room([f](const Tensor& a) {
-    return f(a, random_tensor({}));
-  });
-  BadInputs(list, op).of("b").undefined(right).elsewhere(right, {2, 3}).shapes(right, {{2}, {2, 2}, {0, 1}}, kBroadcast).refused("ShapeError", kTooLarge, [f] {
-    return f(huge({}, std::int64_t{1} << 32).unsqueeze(1), huge({}, std::int64_t{1} << 32));
-  });
+  BadInputs(list, op)
+      .of("a")
+      .undefined(left)
+      .elsewhere(left, {2, 3})
+      .shapes(left, {{2}, {3, 4}}, kBroadcast)
+      .no_room([f](const Tensor& a) { return f(a, random_tensor({})); });
+  BadInputs(list, op)
+      .of("b")
+      .undefined(right)
+      .elsewhere(right, {2, 3})
+      .shapes(right, {{2}, {2, 2}, {0, 1}}, kBroadcast)
+      .refused("ShapeError", kTooLarge, [f] {
+        return f(huge({}, std::int64_t{1} << 32).unsqueeze(1), huge({}, std::int64_t{1} << 32));
+      });
 }
 
-void add_alpha(std::vector<OpCase>& list, const char* op, Tensor (*f)(const Tensor&, const Tensor&, double)) {
-  const auto of_integers = [f](double alpha) { return f(random_tensor({3}, DType::int64), random_tensor({3}, DType::int32), alpha); };
-  BadInputs(list, op).of("alpha").values<double>(of_integers, {0.5, NAN, INFINITY, 1e300}, "DTypeError", "expected a whole alpha for int64, got ");
+void add_alpha(std::vector<OpCase>& list, const char* op,
+               Tensor (*f)(const Tensor&, const Tensor&, double)) {
+  const auto of_integers = [f](double alpha) {
+    return f(random_tensor({3}, DType::int64), random_tensor({3}, DType::int32), alpha);
+  };
+  BadInputs(list, op).of("alpha").values<double>(of_integers, {0.5, NAN, INFINITY, 1e300},
+                                                 "DTypeError",
+                                                 "expected a whole alpha for int64, got ");
 }
 
 }  // namespace
@@ -50,8 +63,12 @@ void add_elementwise_errors(std::vector<OpCase>& list) {
   add_alpha(list, "sub", sub);
   for (const char* which : {"a", "b"}) {
     const bool left = which[0] == 'a';
-    const auto with_bool = [left](T x) { return left ? sub(x, random_tensor({3})) : sub(random_tensor({3}), x); };
-    BadInputs(list, "sub").of(which).types(with_bool, {3}, {DType::bool_}, "expected numbers, got bool");
+    const auto with_bool = [left](T x) {
+      return left ? sub(x, random_tensor({3})) : sub(random_tensor({3}), x);
+    };
+    BadInputs(list, "sub")
+        .of(which)
+        .types(with_bool, {3}, {DType::bool_}, "expected numbers, got bool");
   }
 
   const auto condition = [](T c) { return where(c, random_tensor({2, 3}), random_tensor({3})); };
@@ -59,12 +76,25 @@ void add_elementwise_errors(std::vector<OpCase>& list) {
       .of("condition")
       .undefined(condition)
       .elsewhere(condition, {2, 3}, DType::bool_)
-      .types(condition, {2, 3}, {DType::uint8, DType::int64, DType::float32}, "expected a bool condition, got ")
+      .types(condition, {2, 3}, {DType::uint8, DType::int64, DType::float32},
+             "expected a bool condition, got ")
       .shapes(condition, {{2}, {4, 3}}, kBroadcast, "ShapeError", DType::bool_);
-  const auto chosen = [](T a) { return where(random_tensor({2, 3}, DType::bool_), a, random_tensor({3})); };
-  BadInputs(list, "where").of("a").undefined(chosen).elsewhere(chosen, {2, 3}).shapes(chosen, {{2}, {2, 4}}, kBroadcast);
-  const auto other = [](T b) { return where(random_tensor({2, 3}, DType::bool_), random_tensor({3}), b); };
-  BadInputs(list, "where").of("b").undefined(other).elsewhere(other, {2, 3}).shapes(other, {{2}, {2, 4}}, kBroadcast);
+  const auto chosen = [](T a) {
+    return where(random_tensor({2, 3}, DType::bool_), a, random_tensor({3}));
+  };
+  BadInputs(list, "where")
+      .of("a")
+      .undefined(chosen)
+      .elsewhere(chosen, {2, 3})
+      .shapes(chosen, {{2}, {2, 4}}, kBroadcast);
+  const auto other = [](T b) {
+    return where(random_tensor({2, 3}, DType::bool_), random_tensor({3}), b);
+  };
+  BadInputs(list, "where")
+      .of("b")
+      .undefined(other)
+      .elsewhere(other, {2, 3})
+      .shapes(other, {{2}, {2, 4}}, kBroadcast);
 
   struct Unary {
     const char* op;

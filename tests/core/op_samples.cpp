@@ -19,15 +19,18 @@ namespace {
 
 const char* const kHowTo = "; run tests/goldens/make_op_goldens.py as its head says";
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
+                 kInf = std::numeric_limits<double>::infinity();
 
-/// The case's inputs as numbers that `dtype` holds; empty if an index would have nothing to point to.
+/// The case's inputs as numbers that `dtype` holds; empty if an index would have nothing to point
+/// to.
 std::vector<Array> numbers(const OpCase& c, DType dtype) {
   std::vector<Array> inputs;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     const Input& input = c.inputs[i];
     if (input.kind == Input::Kind::index && input.below <= 0) return {};
-    inputs.push_back(array_of(sample(input, i, dtype, layouts(input.shape).front(), Device("cpu"), 1)));
+    inputs.push_back(
+        array_of(sample(input, i, dtype, layouts(input.shape).front(), Device("cpu"), 1)));
   }
   return inputs;
 }
@@ -42,7 +45,8 @@ void add_special(const Sample& ordinary, std::vector<Sample>& list) {
   std::vector<std::size_t> floating;
   for (std::size_t i = 0; i < ordinary.given.size(); ++i)
     if (is_floating(ordinary.given[i]) && ordinary.inputs[i].size() > 0) floating.push_back(i);
-  const std::vector<std::pair<const char*, double>> values{{"nan", kNan}, {"inf", kInf}, {"-inf", -kInf}};
+  const std::vector<std::pair<const char*, double>> values{
+      {"nan", kNan}, {"inf", kInf}, {"-inf", -kInf}};
   const std::vector<const char*> places{"first", "middle", "last"};
   for (std::size_t v = 0; v < values.size() && !floating.empty(); ++v)
     for (std::size_t p = 0; p < places.size(); ++p) {
@@ -50,7 +54,8 @@ void add_special(const Sample& ordinary, std::vector<Sample>& list) {
       s.kind = str(values[v].first, " ", places[p]);
       Array& a = s.inputs[floating[(v + p) % floating.size()]];
       const std::int64_t at = p == 0 ? 0 : p == 1 ? a.size() / 2 : a.size() - 1;
-      if ((p == 1 && at == 0) || (p == 2 && at == a.size() / 2)) continue;  // few elements: that place was there already
+      // few elements: that place was there already
+      if ((p == 1 && at == 0) || (p == 2 && at == a.size() / 2)) continue;
       a[at] = values[v].second;
       s.every_layout = s.has_float32 = false;
       s.gradient = v == p || a.size() < 3;
@@ -58,7 +63,9 @@ void add_special(const Sample& ordinary, std::vector<Sample>& list) {
     }
 }
 
-bool in(const std::vector<DType>& list, DType t) { return std::find(list.begin(), list.end(), t) != list.end(); }
+bool in(const std::vector<DType>& list, DType t) {
+  return std::find(list.begin(), list.end(), t) != list.end();
+}
 
 }  // namespace
 
@@ -73,7 +80,9 @@ std::vector<Sample> samples_of(const OpCase& c) {
       Sample s{kind, numbers(like, DType::bfloat16), given(c, DType::float64), floating};
       if (s.inputs.size() != c.inputs.size()) return;
       for (const Sample& other : list)  // the case has no such sizes
-        if (std::equal(s.inputs.begin(), s.inputs.end(), other.inputs.begin(), [](const Array& a, const Array& b) { return a.shape == b.shape; })) return;
+        if (std::equal(s.inputs.begin(), s.inputs.end(), other.inputs.begin(),
+                       [](const Array& a, const Array& b) { return a.shape == b.shape; }))
+          return;
       s.has_float32 = in(floating, DType::float32);
       list.push_back(std::move(s));
     };
@@ -87,8 +96,11 @@ std::vector<Sample> samples_of(const OpCase& c) {
     add("empty (3)", resized(c, {{3, 0}}));
     add_special(ordinary, list);
   }
-  for (const auto& [kind, type, dtypes] : std::vector<std::tuple<const char*, DType, std::vector<DType>>>{
-           {"integers", DType::int64, whole}, {"uint8", DType::uint8, {DType::uint8}}, {"bool", DType::bool_, {DType::bool_}}}) {
+  for (const auto& [kind, type, dtypes] :
+       std::vector<std::tuple<const char*, DType, std::vector<DType>>>{
+           {"integers", DType::int64, whole},
+           {"uint8", DType::uint8, {DType::uint8}},
+           {"bool", DType::bool_, {DType::bool_}}}) {
     if (dtypes.empty() || !in(c.dtypes, dtypes.front())) continue;
     list.push_back({kind, numbers(c, type), given(c, type), dtypes, true, false});
   }
@@ -103,19 +115,24 @@ Tensor incoming_like(const Tensor& y, std::size_t k) {
 
 Tensor laid_out(const Array& values, const Layout& layout, DType dtype, Device device) {
   std::int64_t extent = layout.offset + 1;
-  for (std::size_t d = 0; d < values.shape.size() && values.size() > 0; ++d) extent += (values.shape[d] - 1) * layout.strides[d];
+  for (std::size_t d = 0; d < values.shape.size() && values.size() > 0; ++d)
+    extent += (values.shape[d] - 1) * layout.strides[d];
   std::vector<double> memory(static_cast<std::size_t>(extent), 1);
   std::int64_t i = 0;
-  reference::for_each(values.shape,
-                      [&](const Sizes& index) { memory.at(static_cast<std::size_t>(layout.offset + reference::offset(index, layout.strides))) = values[i++]; });
+  reference::for_each(values.shape, [&](const Sizes& index) {
+    memory.at(static_cast<std::size_t>(layout.offset + reference::offset(index, layout.strides))) =
+        values[i++];
+  });
   std::size_t next = 0;
-  return strided(values.shape, layout.strides, layout.offset, dtype, device, [&] { return memory.at(next++); });
+  return strided(values.shape, layout.strides, layout.offset, dtype, device,
+                 [&] { return memory.at(next++); });
 }
 
 double fingerprint(const OpCase& c, const Sample& s) {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   const auto add = [&hash](const void* data, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
+    for (std::size_t i = 0; i < bytes; ++i)
+      hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
   };
   add(c.torch.data(), c.torch.size());
   const char with_gradient = c.differentiable && s.gradient;
@@ -160,7 +177,8 @@ class Tape {
   std::size_t at_ = 0;
 };
 
-/// Everything of a case, as the script wrote it: for each sample its fingerprint, outputs (-1: refused) and gradients.
+/// Everything of a case, as the script wrote it: for each sample its fingerprint, outputs (-1:
+/// refused) and gradients.
 std::vector<std::pair<double, Answer>> read_case(const Safetensors& file, const OpCase& c) {
   std::vector<std::pair<double, Answer>> list;
   Tape tape(file.at(c.name()).to_vector<double>());
@@ -195,17 +213,20 @@ Answer answer_of(const OpCase& c, const Sample& s) {
   if (cases.count(c.name()) == 0) {
     if (files.count(c.family) == 0) {
       const std::string path = str(tests_dir(), "/goldens/ops/", c.family, ".safetensors");
-      if (!std::ifstream(path)) throw std::runtime_error(str("no goldens of the family ", c.family, kHowTo));
+      if (!std::ifstream(path))
+        throw std::runtime_error(str("no goldens of the family ", c.family, kHowTo));
       files.emplace(c.family, load_safetensors(path));
     }
     const Safetensors& file = files.at(c.family);
-    if (!file.contains(c.name())) throw std::runtime_error(str("no golden of '", c.name(), "'", kHowTo));
+    if (!file.contains(c.name()))
+      throw std::runtime_error(str("no golden of '", c.name(), "'", kHowTo));
     cases.emplace(c.name(), read_case(file, c));
   }
   const double mark = fingerprint(c, s);
   for (const auto& [of, answer] : cases.at(c.name()))
     if (of == mark) return answer;
-  throw std::runtime_error(str("the golden of '", c.name(), "', ", s.kind, ", was made of other inputs or another call", kHowTo));
+  throw std::runtime_error(str("the golden of '", c.name(), "', ", s.kind,
+                               ", was made of other inputs or another call", kHowTo));
 }
 
 void write_samples(const std::string& folder) {
@@ -219,11 +240,15 @@ void write_samples(const std::string& folder) {
       const std::string name = str(c.name(), "|", n++, "|", s.kind, "|");
       tensors[c.family].emplace_back(
           name + "mark",
-          tensor_of(Array(Sizes{3}, {fingerprint(c, s), c.differentiable && s.gradient ? 1.0 : 0.0, s.has_float32 ? 1.0 : 0.0}), DType::float64));
-      for (std::size_t i = 0; i < s.inputs.size(); ++i) tensors[c.family].emplace_back(str(name, "x", i), tensor_of(s.inputs[i], s.given[i]));
+          tensor_of(Array(Sizes{3}, {fingerprint(c, s), c.differentiable && s.gradient ? 1.0 : 0.0,
+                                     s.has_float32 ? 1.0 : 0.0}),
+                    DType::float64));
+      for (std::size_t i = 0; i < s.inputs.size(); ++i)
+        tensors[c.family].emplace_back(str(name, "x", i), tensor_of(s.inputs[i], s.given[i]));
     }
   }
-  for (const auto& [family, list] : tensors) save_safetensors(str(folder, "/", family, ".safetensors"), list, words[family]);
+  for (const auto& [family, list] : tensors)
+    save_safetensors(str(folder, "/", family, ".safetensors"), list, words[family]);
 }
 
 const Difference* declared_difference(const OpCase& c, const std::string& where) {

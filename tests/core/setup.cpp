@@ -1,4 +1,5 @@
-// Two logical CPU devices for this binary, unless BRAID_CPU_DEVICES says how many. A child process that tests the default itself sets BRAID_TESTS_DEFAULT_DEVICES.
+// Two logical CPU devices for this binary, unless BRAID_CPU_DEVICES says how many. A child process
+// that tests the default itself sets BRAID_TESTS_DEFAULT_DEVICES.
 #include <cstdlib>
 
 #include <braid/core/device.hpp>
@@ -6,7 +7,9 @@
 namespace {
 
 const bool two_devices = [] {
-  if (std::getenv("BRAID_CPU_DEVICES") == nullptr && std::getenv("BRAID_TESTS_DEFAULT_DEVICES") == nullptr) braid::set_cpu_device_count(2);
+  if (std::getenv("BRAID_CPU_DEVICES") == nullptr &&
+      std::getenv("BRAID_TESTS_DEFAULT_DEVICES") == nullptr)
+    braid::set_cpu_device_count(2);
   return true;
 }();
 

@@ -1,5 +1,6 @@
-// Every op of the table on the CPU and on a CUDA device at sizes that break blocks and vectors, in layouts and types, with float64 as the arbiter. Where the CPU
-// refuses, CUDA refuses with the same text.
+// Every op of the table on the CPU and on a CUDA device at sizes that break blocks and vectors, in
+// layouts and types, with float64 as the arbiter. Where the CPU refuses, CUDA refuses with the same
+// text.
 #include <iostream>
 #include <map>
 #include <set>
@@ -12,13 +13,20 @@ namespace braid::test::on_device {
 namespace {
 
 /// What the sizes 2, 3, 4 and 5 of the table's inputs become.
-const std::vector<Resize> kResizes{{{2, 3}, {3, 33}, {4, 31}, {5, 17}}, {{2, 129}, {3, 3}, {4, 5}, {5, 7}}, {{2, 1}, {3, 1025}, {4, 1}, {5, 3}},
-                                   {{2, 31}, {3, 127}, {4, 3}, {5, 2}}, {{2, 0}, {3, 3}, {4, 4}, {5, 5}},   {{2, 2}, {3, 0}, {4, 4}, {5, 5}}};
+const std::vector<Resize> kResizes{
+    {{2, 3}, {3, 33}, {4, 31}, {5, 17}}, {{2, 129}, {3, 3}, {4, 5}, {5, 7}},
+    {{2, 1}, {3, 1025}, {4, 1}, {5, 3}}, {{2, 31}, {3, 127}, {4, 3}, {5, 2}},
+    {{2, 0}, {3, 3}, {4, 4}, {5, 5}},    {{2, 2}, {3, 0}, {4, 4}, {5, 5}}};
 /// Of a case's inputs and outputs; larger ones are not defined.
 constexpr std::int64_t kMost = 5000;
 
-const std::vector<std::string> kLayouts{
-    "contiguous", "offset 1", "step 2", "transposed", "rows with a gap", "expanded in the first dim", "expanded in the last dim"};
+const std::vector<std::string> kLayouts{"contiguous",
+                                        "offset 1",
+                                        "step 2",
+                                        "transposed",
+                                        "rows with a gap",
+                                        "expanded in the first dim",
+                                        "expanded in the last dim"};
 
 /// The layout of that name for each input; contiguous for those that cannot have it.
 std::vector<Layout> all_in(const OpCase& c, const std::string& name) {
@@ -56,14 +64,17 @@ Outcome run(const OpCase& c, DType t, const std::vector<Layout>& layout, Device 
 }
 
 /// Of several wrong indices a GPU names the one that it came upon first.
-std::string what_is_said(const std::string& refused) { return refused.starts_with("IndexError") ? refused.substr(0, refused.find(", got ")) : refused; }
+std::string what_is_said(const std::string& refused) {
+  return refused.starts_with("IndexError") ? refused.substr(0, refused.find(", got ")) : refused;
+}
 
 /// What the CPU makes of the same numbers in float64.
 std::vector<Array> in_float64(const OpCase& c, const std::vector<Array>& values) {
   std::vector<Tensor> inputs;
   const std::vector<Layout> dense = all_in(c, "contiguous");
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    const DType own = sample(c.inputs[i], i, DType::float64, dense[i], Device("cpu"), 1).dtype();  // an index stays one
+    // an index stays one
+    const DType own = sample(c.inputs[i], i, DType::float64, dense[i], Device("cpu"), 1).dtype();
     inputs.push_back(test::tensor_of(values[i], own));
   }
   std::vector<Array> want;
@@ -71,8 +82,8 @@ std::vector<Array> in_float64(const OpCase& c, const std::vector<Array>& values)
   return want;
 }
 
-/// Of a sum of products (x, weights, …) at other sizes: as many roundings as it has terms, of the sum of their sizes, which
-/// the op itself makes in float64. Else a tolerance.
+/// Of a sum of products (x, weights, …) at other sizes: as many roundings as it has terms, of the
+/// sum of their sizes, which the op itself makes in float64. Else a tolerance.
 void measure_anew(OpCase& c) {
   if (c.inputs.size() == 1) {
     c.accuracy = Accuracy::tolerance;
@@ -82,29 +93,34 @@ void measure_anew(OpCase& c) {
     std::vector<Array> sizes;
     for (const Array& v : a) sizes.push_back(reference::abs(v));
     std::vector<Array> bounds = in_float64(op, sizes);
-    for (Array& b : bounds) b = reference::map(b, [terms = static_cast<double>(a[1].size()) + 3](double s) { return terms * s; });
+    for (Array& b : bounds)
+      b = reference::map(
+          b, [terms = static_cast<double>(a[1].size()) + 3](double s) { return terms * s; });
     return bounds;
   };
 }
 
-/// By the reference; where that holds sizes of its own, as that of reshape({3, 4}) does, by the CPU: its float64, or where the results are exact its own type.
+/// By the reference; where that holds sizes of its own, as that of reshape({3, 4}) does, by the
+/// CPU: its float64, or where the results are exact its own type.
 std::vector<Array> expected(const OpCase& c, const Outcome& cpu) {
   std::vector<Array> of_cpu, want;
   for (const Tensor& y : cpu.outputs) of_cpu.push_back(array_of(y));
   try {
     if (!c.own_sizes) want = c.expected(cpu.values);
-  } catch (const std::logic_error&) {
-  }
+  } catch (const std::logic_error&) {}
   bool same_shapes = want.size() == of_cpu.size();
-  for (std::size_t k = 0; same_shapes && k < want.size(); ++k) same_shapes = want[k].shape == of_cpu[k].shape;
+  for (std::size_t k = 0; same_shapes && k < want.size(); ++k)
+    same_shapes = want[k].shape == of_cpu[k].shape;
   if (same_shapes) return want;
   return c.accuracy == Accuracy::exact ? of_cpu : in_float64(c, cpu.values);
 }
 
 }  // namespace
 
-TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that break tilings", "[ops][agreement]") {
-  // Nothing to compare with on the CPU; and the CUDA devices run the same kernels, so each takes its part.
+TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that break tilings",
+          "[ops][agreement]") {
+  // Nothing to compare with on the CPU; and the CUDA devices run the same kernels, so each takes
+  // its part.
   if (on_cpu()) return;
   std::int64_t defined = 0, ran = 0, refused = 0, ill_conditioned = 0;
   double largest = 0;
@@ -120,14 +136,18 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
       std::int64_t elements = 0;
       for (const Input& input : c.inputs) {
         elements += reference::count(input.shape);
-        if (input.kind == Input::Kind::index && input.below == 0) elements = kMost + 1;  // no index into nothing
+        // no index into nothing
+        if (input.kind == Input::Kind::index && input.below == 0) elements = kMost + 1;
       }
-      const Outcome probe = elements <= kMost ? run(c, DType::float32, all_in(c, "contiguous"), Device("cpu")) : Outcome{};
+      const Outcome probe = elements <= kMost
+                                ? run(c, DType::float32, all_in(c, "contiguous"), Device("cpu"))
+                                : Outcome{};
       for (const Tensor& y : probe.outputs) elements += y.numel();
       if (elements > kMost) continue;
       for (std::size_t type = 0; type < c.dtypes.size(); ++type)
         for (std::size_t l = 0; l < kLayouts.size(); ++l) {
-          // float32 in every layout, the other types in the dense one and in one that differs from type to type.
+          // float32 in every layout, the other types in the dense one and in one that differs from
+          // type to type.
           const DType t = c.dtypes[type];
           if (t != DType::float32 && l != 0 && l != 1 + type % 6) continue;
           const std::vector<Layout> layout = all_in(c, kLayouts[l]);
@@ -137,8 +157,11 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
           std::string text = str(c.name(), ", ", t, ", ", kLayouts[l]);
           for (const Input& input : c.inputs) text += str(" ", Shape(input.shape));
           std::string got = cuda.refused;
-          for (std::size_t at = got.find(str(here())); at != std::string::npos; at = got.find(str(here()))) got.replace(at, str(here()).size(), "cpu:0");
-          if (what_is_said(got) != what_is_said(cpu.refused)) FAIL_CHECK(text << ": the CPU says '" << cpu.refused << "', CUDA '" << got << "'");
+          for (std::size_t at = got.find(str(here())); at != std::string::npos;
+               at = got.find(str(here())))
+            got.replace(at, str(here()).size(), "cpu:0");
+          if (what_is_said(got) != what_is_said(cpu.refused))
+            FAIL_CHECK(text << ": the CPU says '" << cpu.refused << "', CUDA '" << got << "'");
           if (!cpu.refused.empty() || !got.empty()) {
             ++refused;
             continue;
@@ -146,7 +169,8 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
           of_other_sizes.insert(c.op);
           bool empty = true;
           for (std::size_t k = 0; k < cuda.outputs.size(); ++k) {
-            if (cuda.outputs[k].shape() != cpu.outputs[k].shape()) FAIL_CHECK(text << ": another shape than the CPU's");
+            if (cuda.outputs[k].shape() != cpu.outputs[k].shape())
+              FAIL_CHECK(text << ": another shape than the CPU's");
             empty = empty && cpu.outputs[k].numel() == 0;
           }
           if (empty) continue;
@@ -154,11 +178,15 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
           for (std::size_t k = 0; k < cuda.outputs.size(); ++k) {
             const double of_cpu = error_units(c, k, cpu.outputs[k], want.at(k), cpu.values),
                          of_cuda = error_units(c, k, cuda.outputs[k], want.at(k), cuda.values);
-            // A plain tolerance knows nothing of how long a recurrence is, or how many roundings a sum of ops takes: there the CPU's own error is the measure.
-            const bool alike = c.accuracy == Accuracy::tolerance && of_cpu > 1 && of_cuda <= 2 * of_cpu;
+            // A plain tolerance knows nothing of how long a recurrence is, or how many roundings a
+            // sum of ops takes: there the CPU's own error is the measure.
+            const bool alike =
+                c.accuracy == Accuracy::tolerance && of_cpu > 1 && of_cuda <= 2 * of_cpu;
             if (alike) ++ill_conditioned;
             if (of_cuda > largest && !alike) largest = of_cuda, where = text;
-            if ((of_cuda > 1 || of_cpu > 1) && !alike) FAIL_CHECK(text << ": error of CUDA " << of_cuda << ", of the CPU " << of_cpu << " of the bound");
+            if ((of_cuda > 1 || of_cpu > 1) && !alike)
+              FAIL_CHECK(text << ": error of CUDA " << of_cuda << ", of the CPU " << of_cpu
+                              << " of the bound");
           }
         }
     }
@@ -169,9 +197,11 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
   // Every op has run at other sizes than the table's.
   for (const std::string& op : of_other_sizes) ops.erase(op);
   CHECK(ops == std::set<std::string>{});
-  std::cout << "SHOWS: ops, cpu against cuda by float64: the part of " << here() << " of " << op_cases().size() << " cases of the table, " << ran << " of "
-            << defined << " cells (" << refused << " refused alike, " << ill_conditioned << " as inexact as the CPU), largest error " << largest
-            << " of the bound (" << where << ")" << std::endl;
+  std::cout << "SHOWS: ops, cpu against cuda by float64: the part of " << here() << " of "
+            << op_cases().size() << " cases of the table, " << ran << " of " << defined
+            << " cells (" << refused << " refused alike, " << ill_conditioned
+            << " as inexact as the CPU), largest error " << largest << " of the bound (" << where
+            << ")" << std::endl;
 }
 
 }  // namespace braid::test::on_device

@@ -54,7 +54,8 @@ void check_consistent(const CachingAllocator& allocator) {
   CHECK(stats.in_use + stats.cached == source_bytes);
   CHECK(stats.peak >= stats.in_use);
   CHECK(stats.hits <= stats.allocations);
-  if (stats.capacity != 0 && stats.in_use <= stats.capacity) CHECK(stats.in_use + stats.cached <= stats.capacity);
+  if (stats.capacity != 0 && stats.in_use <= stats.capacity)
+    CHECK(stats.in_use + stats.cached <= stats.capacity);
 }
 
 }  // namespace
@@ -83,7 +84,8 @@ TEST_CASE("allocator: size classes", "[core][memory]") {
 TEST_CASE("allocator: memory is aligned, distinct and reused", "[core][memory]") {
   CachingAllocator allocator(kDevice, counting_source());
   std::vector<Block> blocks;
-  for (std::size_t bytes : {1u, 63u, 64u, 65u, 1000u, 1025u, 100000u, 4u << 20, (4u << 20) + 1, 9u << 20}) {
+  for (std::size_t bytes :
+       {1u, 63u, 64u, 65u, 1000u, 1025u, 100000u, 4u << 20, (4u << 20) + 1, 9u << 20}) {
     blocks.push_back(allocator.allocate(bytes));
     const auto address = reinterpret_cast<std::uintptr_t>(blocks.back().data);
     CHECK(address % 64 == 0);
@@ -93,7 +95,8 @@ TEST_CASE("allocator: memory is aligned, distinct and reused", "[core][memory]")
   }
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const auto* bytes = static_cast<const unsigned char*>(blocks[i].data);
-    for (std::size_t at : {std::size_t{0}, blocks[i].bytes / 2, blocks[i].bytes - 1}) CHECK(bytes[at] == i + 1);
+    for (std::size_t at : {std::size_t{0}, blocks[i].bytes / 2, blocks[i].bytes - 1})
+      CHECK(bytes[at] == i + 1);
   }
   check_consistent(allocator);
   std::set<void*> first;
@@ -117,7 +120,8 @@ TEST_CASE("allocator: memory is aligned, distinct and reused", "[core][memory]")
 }
 
 #if BRAID_ASAN
-TEST_CASE("allocator: AddressSanitizer sees free blocks and the room behind a request", "[core][memory]") {
+TEST_CASE("allocator: AddressSanitizer sees free blocks and the room behind a request",
+          "[core][memory]") {
   CachingAllocator allocator(kDevice, counting_source());
   const Block block = allocator.allocate(100);  // of 128
   auto* const data = static_cast<char*>(block.data);
@@ -241,7 +245,8 @@ TEST_CASE("allocator: a capacity swept from nothing to enough", "[core][memory]"
   }
 }
 
-TEST_CASE("allocator: at capacity the cache is freed once, then the request is served", "[core][memory]") {
+TEST_CASE("allocator: at capacity the cache is freed once, then the request is served",
+          "[core][memory]") {
   CachingAllocator allocator(kDevice, counting_source());
   allocator.set_capacity(10000);
   std::vector<Block> small;
@@ -286,7 +291,8 @@ TEST_CASE("allocator: a request that no machine can serve", "[core][memory]") {
   CHECK(allocator.stats().in_use == 0);
 }
 
-TEST_CASE("allocator: when the system has no more, the cache is freed and asked again", "[core][memory]") {
+TEST_CASE("allocator: when the system has no more, the cache is freed and asked again",
+          "[core][memory]") {
   CachingAllocator allocator(kDevice, counting_source());
   allocator.release(allocator.allocate(8192));
   source_limit = 10000;
@@ -303,7 +309,8 @@ TEST_CASE("allocator: without a capacity the cache of dead sizes stays bounded",
   CachingAllocator allocator(kDevice, counting_source());
   const std::size_t mib = std::size_t{1} << 20;
   std::size_t most = 0;
-  for (std::size_t i = 0; i < 60; ++i) {  // never the same class again; untouched pages cost no memory
+  // never the same class again; untouched pages cost no memory
+  for (std::size_t i = 0; i < 60; ++i) {
     allocator.release(allocator.allocate((16 + 2 * i) * mib));
     most = std::max<std::size_t>(most, source_bytes);
   }
@@ -351,9 +358,11 @@ TEST_CASE("allocator: at capacity another thread's cached block is found", "[cor
 
 TEST_CASE("allocator: a thread's end gives its cache back", "[core][memory]") {
   CachingAllocator allocator(kDevice, counting_source());
-  for (int i = 0; i < 20; ++i) std::thread([&] { allocator.release(allocator.allocate(700)); }).join();
+  for (int i = 0; i < 20; ++i)
+    std::thread([&] { allocator.release(allocator.allocate(700)); }).join();
   const MemoryStats stats = allocator.stats();
-  CHECK(stats.cached == CachingAllocator::block_bytes(700));  // each thread found the block of the one before
+  // each thread found the block of the one before
+  CHECK(stats.cached == CachingAllocator::block_bytes(700));
   CHECK(stats.allocations == 20);
   CHECK(stats.hits == 19);
   CHECK(stats.releases == 20);
@@ -376,11 +385,13 @@ TEST_CASE("allocator: a thread outlives the allocator it used", "[core][memory]"
   other.join();
 }
 
-TEST_CASE("allocator: many threads, blocks freed by others, flushes between", "[core][memory][stress]") {
+TEST_CASE("allocator: many threads, blocks freed by others, flushes between",
+          "[core][memory][stress]") {
   CachingAllocator allocator(kDevice, counting_source());
   allocator.set_capacity(std::size_t{64} << 20);
   constexpr int kThreads = 4, kSteps = 4000, kSlots = 64;
-  // Threads swap blocks through shared slots, so that most are released by another thread than took them.
+  // Threads swap blocks through shared slots, so that most are released by another thread than took
+  // them.
   std::atomic<Block*> slots[kSlots] = {};
   std::atomic<std::uint64_t> taken{0}, failed{0};
   std::vector<std::thread> threads;
@@ -430,7 +441,8 @@ TEST_CASE("allocator: many threads, blocks freed by others, flushes between", "[
   CHECK(source_bytes == 0);
 }
 
-TEST_CASE("host pool: objects keep their bytes, also when another thread frees them", "[core][memory][stress]") {
+TEST_CASE("host pool: objects keep their bytes, also when another thread frees them",
+          "[core][memory][stress]") {
   constexpr int kThreads = 4, kObjects = 3000;
   struct Object {
     unsigned char* data;

@@ -1,4 +1,5 @@
-// Attention beyond the table of ops: sizes that break tiles, layouts, masks, and that both forms of the backward agree.
+// Attention beyond the table of ops: sizes that break tiles, layouts, masks, and that both forms of
+// the backward agree.
 #include <braid/core/ops/attention.hpp>
 
 #include <limits>
@@ -16,12 +17,15 @@
 namespace braid::test::on_device {
 namespace {
 
-Array reference_of(const Tensor& q, const Tensor& k, const Tensor& v, const Array* mask, bool causal) {
-  return reference::attention(array_of(q), array_of(k), array_of(v), mask, causal, 1 / std::sqrt(static_cast<double>(q.size(-1))));
+Array reference_of(const Tensor& q, const Tensor& k, const Tensor& v, const Array* mask,
+                   bool causal) {
+  return reference::attention(array_of(q), array_of(k), array_of(v), mask, causal,
+                              1 / std::sqrt(static_cast<double>(q.size(-1))));
 }
 
 /// Gradients of q, k, v: by the kernel, or, with create_graph, by recorded ops.
-std::vector<Tensor> gradients(const std::vector<Tensor>& qkv, const Tensor& mask, bool causal, double p, bool create_graph) {
+std::vector<Tensor> gradients(const std::vector<Tensor>& qkv, const Tensor& mask, bool causal,
+                              double p, bool create_graph) {
   const RandomForward forward(9, {0, 0, 2, qkv[0].size(0)});
   const Tensor y = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask, p, causal);
   const Tensor dy = random_tensor(sizes_of(y.shape()), y.dtype(), here(), 8);
@@ -36,12 +40,19 @@ TEST_CASE("attention: agrees with the reference where tiles break, in every type
     std::int64_t queries, keys, width, value_width;
   };
   for (const DType t : floating_dtypes())
-    for (const Sizes4& s : std::vector<Sizes4>{{1, 1, 1, 1}, {64, 64, 16, 16}, {65, 33, 17, 5}, {63, 129, 8, 33}, {130, 70, 32, 32}, {33, 31, 70, 129}})
+    for (const Sizes4& s : std::vector<Sizes4>{{1, 1, 1, 1},
+                                               {64, 64, 16, 16},
+                                               {65, 33, 17, 5},
+                                               {63, 129, 8, 33},
+                                               {130, 70, 32, 32},
+                                               {33, 31, 70, 129}})
       for (const bool causal : {false, true}) {
         if (emulated() && (s.queries > 100 || s.width > 64) && t != DType::float32) continue;
-        const Tensor q = random_tensor({2, 1, s.queries, s.width}, t, here(), 1), k = random_tensor({2, 1, s.keys, s.width}, t, here(), 2),
+        const Tensor q = random_tensor({2, 1, s.queries, s.width}, t, here(), 1),
+                     k = random_tensor({2, 1, s.keys, s.width}, t, here(), 2),
                      v = random_tensor({2, 1, s.keys, s.value_width}, t, here(), 3);
-        INFO(t << ", " << s.queries << " queries, " << s.keys << " keys, width " << s.width << ", " << s.value_width << (causal ? ", causal" : ""));
+        INFO(t << ", " << s.queries << " queries, " << s.keys << " keys, width " << s.width << ", "
+               << s.value_width << (causal ? ", causal" : ""));
         set_num_threads(1);
         const Tensor y = scaled_dot_product_attention(q, k, v, {}, 0, causal);
         CHECK_CLOSE(y, reference_of(q, k, v, nullptr, causal), tolerance(t));
@@ -57,53 +68,77 @@ TEST_CASE("attention: the fused gradients are those of recorded ops", "[attentio
     bool causal, masked;
     double p;
   };
-  for (const Case& c : std::vector<Case>{{{1, 2, 70, 12}, {1, 2, 70, 12}, {1, 2, 70, 12}, true, false, 0},
-                                         {{2, 1, 65, 8}, {2, 1, 130, 8}, {2, 1, 130, 5}, false, false, 0},
-                                         {{2, 3, 40, 17}, {2, 3, 9, 17}, {2, 3, 9, 17}, true, false, 0.25},
-                                         {{1, 2, 9, 8}, {1, 2, 66, 8}, {1, 2, 66, 8}, false, true, 0.5},
-                                         {{2, 5, 4}, {2, 70, 4}, {2, 70, 3}, true, false, 0}})
+  for (const Case& c :
+       std::vector<Case>{{{1, 2, 70, 12}, {1, 2, 70, 12}, {1, 2, 70, 12}, true, false, 0},
+                         {{2, 1, 65, 8}, {2, 1, 130, 8}, {2, 1, 130, 5}, false, false, 0},
+                         {{2, 3, 40, 17}, {2, 3, 9, 17}, {2, 3, 9, 17}, true, false, 0.25},
+                         {{1, 2, 9, 8}, {1, 2, 66, 8}, {1, 2, 66, 8}, false, true, 0.5},
+                         {{2, 5, 4}, {2, 70, 4}, {2, 70, 3}, true, false, 0}})
     for (const DType t : {DType::float32, DType::float64}) {
-      std::vector<Tensor> qkv{random_tensor(c.q, t, here(), 1), random_tensor(c.k, t, here(), 2), random_tensor(c.v, t, here(), 3)};
+      std::vector<Tensor> qkv{random_tensor(c.q, t, here(), 1), random_tensor(c.k, t, here(), 2),
+                              random_tensor(c.v, t, here(), 3)};
       for (const Tensor& x : qkv) x.requires_grad_();
       Tensor mask;
-      if (c.masked) mask = gt(random_tensor({c.q[c.q.size() - 2], c.k[c.k.size() - 2]}, DType::float32, here(), 6), 0.0);
-      const std::vector<Tensor> fused = gradients(qkv, mask, c.causal, c.p, false), composed = gradients(qkv, mask, c.causal, c.p, true);
+      if (c.masked)
+        mask =
+            gt(random_tensor({c.q[c.q.size() - 2], c.k[c.k.size() - 2]}, DType::float32, here(), 6),
+               0.0);
+      const std::vector<Tensor> fused = gradients(qkv, mask, c.causal, c.p, false),
+                                composed = gradients(qkv, mask, c.causal, c.p, true);
       for (std::size_t i = 0; i < 3; ++i) {
         INFO("q " << qkv[0].shape() << " k " << qkv[1].shape() << " " << t << ", gradient " << i);
-        CHECK(allclose(fused[i], composed[i].detach(), t == DType::float64 ? 1e-11 : 1e-4, t == DType::float64 ? 1e-12 : 5e-6));
+        CHECK(allclose(fused[i], composed[i].detach(), t == DType::float64 ? 1e-11 : 1e-4,
+                       t == DType::float64 ? 1e-12 : 5e-6));
       }
     }
 }
 
 TEST_CASE("attention: operands in any layout, broadcast batches, ranks 2 to 5", "[attention]") {
-  const Tensor q = random_tensor({2, 3, 5, 4}, DType::float32, here(), 1), k = random_tensor({2, 3, 7, 4}, DType::float32, here(), 2),
+  const Tensor q = random_tensor({2, 3, 5, 4}, DType::float32, here(), 1),
+               k = random_tensor({2, 3, 7, 4}, DType::float32, here(), 2),
                v = random_tensor({2, 3, 7, 6}, DType::float32, here(), 3);
   const Tensor want = scaled_dot_product_attention(q, k, v);
-  const auto other = [](const Tensor& t) { return t.permute({3, 1, 2, 0}).contiguous().permute({3, 1, 2, 0}); };  // nothing is dense
+  // nothing is dense
+  const auto other = [](const Tensor& t) {
+    return t.permute({3, 1, 2, 0}).contiguous().permute({3, 1, 2, 0});
+  };
   CHECK_SAME_BITS(scaled_dot_product_attention(other(q), other(k), other(v)), want);
-  const auto by_row = [](const Tensor& t) { return t.transpose(1, 2).contiguous().transpose(1, 2); };  // rows of all heads side by side
+  // rows of all heads side by side
+  const auto by_row = [](const Tensor& t) {
+    return t.transpose(1, 2).contiguous().transpose(1, 2);
+  };
   CHECK_SAME_BITS(scaled_dot_product_attention(by_row(q), k, by_row(v)), want);
   CHECK_SAME_BITS(scaled_dot_product_attention(q[1][2], k[1][2], v[1][2]), want[1][2]);
   CHECK_SAME_BITS(scaled_dot_product_attention(q[1], k[1], v[1]), want[1]);
-  CHECK_SAME_BITS(scaled_dot_product_attention(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)), want.unsqueeze(0));
+  CHECK_SAME_BITS(scaled_dot_product_attention(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)),
+                  want.unsqueeze(0));
   const Tensor one = scaled_dot_product_attention(q, k[0][0], v.narrow(0, 1, 1));
-  CHECK_SAME_BITS(one, scaled_dot_product_attention(q, k[0][0].expand({2, 3, 7, 4}).contiguous(), v.narrow(0, 1, 1).expand({2, 3, 7, 6}).contiguous()));
+  CHECK_SAME_BITS(
+      one, scaled_dot_product_attention(q, k[0][0].expand({2, 3, 7, 4}).contiguous(),
+                                        v.narrow(0, 1, 1).expand({2, 3, 7, 6}).contiguous()));
 }
 
 TEST_CASE("attention: masks of every shape that broadcasts", "[attention]") {
-  const Tensor q = random_tensor({2, 3, 5, 4}, DType::float32, here(), 1), k = random_tensor({2, 3, 7, 4}, DType::float32, here(), 2),
+  const Tensor q = random_tensor({2, 3, 5, 4}, DType::float32, here(), 1),
+               k = random_tensor({2, 3, 7, 4}, DType::float32, here(), 2),
                v = random_tensor({2, 3, 7, 4}, DType::float32, here(), 3);
-  for (const Shape& shape : {Shape{7}, Shape{5, 1}, Shape{5, 7}, Shape{3, 1, 7}, Shape{2, 1, 1, 7}, Shape{2, 3, 5, 7}}) {
-    const Tensor number = random_tensor(sizes_of(shape), DType::float32, here(), 4), sees = gt(number, -0.5);
+  for (const Shape& shape :
+       {Shape{7}, Shape{5, 1}, Shape{5, 7}, Shape{3, 1, 7}, Shape{2, 1, 1, 7}, Shape{2, 3, 5, 7}}) {
+    const Tensor number = random_tensor(sizes_of(shape), DType::float32, here(), 4),
+                 sees = gt(number, -0.5);
     const double none = -std::numeric_limits<double>::infinity();
     const Tensor hides = where(sees, zeros({}), full({}, none));
     INFO(shape);
-    CHECK_SAME_BITS(scaled_dot_product_attention(q, k, v, sees), scaled_dot_product_attention(q, k, v, hides));
-    CHECK_SAME_BITS(scaled_dot_product_attention(q, k, v, number), scaled_dot_product_attention(q, k, v, number.expand({2, 3, 5, 7}).contiguous()));
+    CHECK_SAME_BITS(scaled_dot_product_attention(q, k, v, sees),
+                    scaled_dot_product_attention(q, k, v, hides));
+    CHECK_SAME_BITS(
+        scaled_dot_product_attention(q, k, v, number),
+        scaled_dot_product_attention(q, k, v, number.expand({2, 3, 5, 7}).contiguous()));
   }
 }
 
-TEST_CASE("attention: a query that sees nothing gives 0 and no gradient; NaN is not hidden", "[attention]") {
+TEST_CASE("attention: a query that sees nothing gives 0 and no gradient; NaN is not hidden",
+          "[attention]") {
   const Tensor q = random_tensor({1, 3, 4}, DType::float32, here(), 1).requires_grad_(),
                k = random_tensor({1, 70, 4}, DType::float32, here(), 2).requires_grad_(),
                v = random_tensor({1, 70, 4}, DType::float32, here(), 3).requires_grad_();
@@ -119,7 +154,8 @@ TEST_CASE("attention: a query that sees nothing gives 0 and no gradient; NaN is 
   }
   const Tensor bad = q.detach().clone();
   bad[0][2].fill_(std::nan(""));
-  const std::vector<float> y = scaled_dot_product_attention(bad, k.detach(), v.detach()).to_vector<float>();
+  const std::vector<float> y =
+      scaled_dot_product_attention(bad, k.detach(), v.detach()).to_vector<float>();
   for (std::size_t i = 0; i < 12; ++i) CHECK(std::isnan(y[i]) == (i >= 8));
 }
 
@@ -154,8 +190,12 @@ TEST_CASE("attention: packed is the same as apart, gradients too", "[attention]"
 }
 
 TEST_CASE("attention: a mask has a gradient", "[attention][gradients]") {
-  const auto t = [](std::uint64_t seed, const Sizes& s) { return random_tensor(s, DType::float64, here(), seed).requires_grad_(); };
-  const auto f = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m) { return scaled_dot_product_attention(q, k, v, m); };
+  const auto t = [](std::uint64_t seed, const Sizes& s) {
+    return random_tensor(s, DType::float64, here(), seed).requires_grad_();
+  };
+  const auto f = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m) {
+    return scaled_dot_product_attention(q, k, v, m);
+  };
   CHECK_GRAD(f, t(1, {2, 3, 4}), t(2, {2, 5, 4}), t(3, {2, 5, 3}), t(4, {3, 5}));
 }
 

@@ -13,7 +13,9 @@
 namespace braid::test::on_device {
 namespace {
 
-std::vector<double> numbers(const Tensor& t) { return t.defined() ? t.to_vector<double>() : std::vector<double>{}; }
+std::vector<double> numbers(const Tensor& t) {
+  return t.defined() ? t.to_vector<double>() : std::vector<double>{};
+}
 
 }  // namespace
 
@@ -32,7 +34,8 @@ TEST_CASE("autograd: leaves and what ops make", "[autograd]") {
   CHECK_FALSE(x.requires_grad());
   CHECK_FALSE((x * 2).requires_grad());
   CHECK_THROWS_TEXT(AutogradError, "requires_grad_: expected *leaf*", y.requires_grad_(false));
-  CHECK_THROWS_TEXT(DTypeError, "requires_grad_: expected *float*got *int64", arange(3).requires_grad_());
+  CHECK_THROWS_TEXT(DTypeError, "requires_grad_: expected *float*got *int64",
+                    arange(3).requires_grad_());
   CHECK_NOTHROW(arange(3).requires_grad_(false));
 }
 
@@ -47,7 +50,8 @@ TEST_CASE("autograd: backward adds to the gradients that are there", "[autograd]
   (x * 10).sum().backward();
   CHECK(numbers(x.grad()) == std::vector<double>{10, 10, 10});
   CHECK_FALSE(x.grad().requires_grad());
-  // The gradient belongs to the leaf: changing what was passed in, or another gradient, does not change it.
+  // The gradient belongs to the leaf: changing what was passed in, or another gradient, does not
+  // change it.
   const Tensor seed = ones({3}), a = ones({3}).requires_grad_(), b = ones({3}).requires_grad_();
   (a + b).backward(seed);
   seed.fill_(9);
@@ -71,22 +75,30 @@ TEST_CASE("autograd: a gradient that cannot be written to is added to all the sa
   CHECK(numbers(wide) == std::vector<double>{1, 1});  // what the caller gave stays his
 }
 
-TEST_CASE("autograd: a gradient may be weighted, strided and broadcast nowhere", "[autograd][errors]") {
+TEST_CASE("autograd: a gradient may be weighted, strided and broadcast nowhere",
+          "[autograd][errors]") {
   const Tensor x = random_tensor({2, 3}).requires_grad_();
   const Tensor dy = random_tensor({3, 2}, DType::float32, {}, 2).t();
   (x * 3).backward(dy);
-  CHECK_CLOSE(x.grad(), reference::generate({2, 3}, [a = array_of(dy)](const Sizes& i) { return 3 * reference::value(a, i); }), tolerance(DType::float32));
+  CHECK_CLOSE(
+      x.grad(),
+      reference::generate(
+          {2, 3}, [a = array_of(dy)](const Sizes& i) { return 3 * reference::value(a, i); }),
+      tolerance(DType::float32));
   const Tensor y = x * 2;
   CHECK_THROWS_TEXT(ShapeError, "backward: expected *[2, 3]*got *[3]", y.backward(ones({3})));
   CHECK_THROWS_TEXT(ShapeError, "backward: ", y.backward(ones({1})));
-  CHECK_THROWS_TEXT(DTypeError, "backward: expected *float32*got *float64", y.backward(ones({2, 3}, {.dtype = DType::float64})));
-  CHECK_THROWS_TEXT(DeviceError, here("backward: expected *cpu:0*got *cpu:1"), y.backward(ones({2, 3}, {.device = there()})));
+  CHECK_THROWS_TEXT(DTypeError, "backward: expected *float32*got *float64",
+                    y.backward(ones({2, 3}, {.dtype = DType::float64})));
+  CHECK_THROWS_TEXT(DeviceError, here("backward: expected *cpu:0*got *cpu:1"),
+                    y.backward(ones({2, 3}, {.device = there()})));
   CHECK_THROWS_TEXT(AutogradError, "backward: expected a gradient*[2, 3]*got none", y.backward());
   CHECK_NOTHROW(y.backward(ones({2, 3})));
   CHECK_NOTHROW((x * 2).sum({0, 1}, true).backward());  // one element, of rank 2
 }
 
-TEST_CASE("autograd: without anything to differentiate, backward is refused", "[autograd][errors]") {
+TEST_CASE("autograd: without anything to differentiate, backward is refused",
+          "[autograd][errors]") {
   CHECK_THROWS_TEXT(AutogradError, "backward: expected *requires*grad", ones({}).backward());
   CHECK_THROWS_TEXT(AutogradError, "backward: ", arange(3).sum().backward());
   const Tensor x = ones({2}).requires_grad_();
@@ -148,8 +160,7 @@ TEST_CASE("autograd: no_grad and detach", "[autograd]") {
   try {
     NoGrad guard;
     throw 1;
-  } catch (int) {
-  }
+  } catch (int) {}
   CHECK(grad_enabled());
   const Tensor d = (x * x).detach();
   CHECK_FALSE(d.requires_grad());
@@ -184,7 +195,10 @@ TEST_CASE("autograd: shared parts are counted once each way", "[autograd]") {
 
 TEST_CASE("autograd: gradients through views add up in their base", "[autograd]") {
   const Tensor x = tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}).requires_grad_();
-  (x[0] * 2 + x.slice(0, 1, 2).squeeze(0) * 3 + x.select(1, 1).expand({3, 2}).sum({0}).sum() + x.t()[2].sum()).sum().backward();
+  (x[0] * 2 + x.slice(0, 1, 2).squeeze(0) * 3 + x.select(1, 1).expand({3, 2}).sum({0}).sum() +
+   x.t()[2].sum())
+      .sum()
+      .backward();
   // Row 0: 2, row 1: 3; the last two terms are numbers that were broadcast over 3.
   CHECK(numbers(x.grad()) == std::vector<double>{2, 2 + 9, 2 + 3, 3, 3 + 9, 3 + 3});
   const Tensor y = ones({4}).requires_grad_();
@@ -193,7 +207,8 @@ TEST_CASE("autograd: gradients through views add up in their base", "[autograd]"
 }
 
 TEST_CASE("autograd: only leaves get gradients, and only those that want one", "[autograd]") {
-  const Tensor x = ones({2}).requires_grad_(), y = ones({2}), z = ones({2}).requires_grad_(), unused = ones({2}).requires_grad_();
+  const Tensor x = ones({2}).requires_grad_(), y = ones({2}), z = ones({2}).requires_grad_(),
+               unused = ones({2}).requires_grad_();
   const Tensor mid = x * y;
   (mid * z).sum().backward();
   CHECK(x.grad().defined());
@@ -216,7 +231,8 @@ TEST_CASE("autograd: grad() gives gradients and touches none", "[autograd]") {
   CHECK(numbers(grad(z, {z}, true)[0]) == std::vector<double>{1});
   CHECK(numbers(grad(z, {x, x}, true)[1]) == numbers(g[0]));  // twice the same
   // Several outputs, with weights.
-  const std::vector<Tensor> h = grad(std::vector<Tensor>{mid, x * 2}, std::vector<Tensor>{x, y}, std::vector<Tensor>{tensor({1.0, 0.0}), tensor({0.0, 10.0})});
+  const std::vector<Tensor> h = grad(std::vector<Tensor>{mid, x * 2}, std::vector<Tensor>{x, y},
+                                     std::vector<Tensor>{tensor({1.0, 0.0}), tensor({0.0, 10.0})});
   CHECK(numbers(h[0]) == std::vector<double>{5, 20});
   CHECK(numbers(h[1]) == std::vector<double>{2, 0});
 }
@@ -224,21 +240,27 @@ TEST_CASE("autograd: grad() gives gradients and touches none", "[autograd]") {
 TEST_CASE("autograd: grad() of an input that plays no part", "[autograd][errors]") {
   const Tensor x = tensor({2.0}).requires_grad_(), other = tensor({2.0}).requires_grad_();
   const auto y = [&] { return (x * x).sum(); };
-  CHECK_THROWS_TEXT(AutogradError, "grad: expected *got an unused input of shape [1]", grad(y(), {x, other}));
-  const std::vector<Tensor> g = grad(std::vector<Tensor>{y()}, std::vector<Tensor>{x, other}, {}, false, false, true);
+  CHECK_THROWS_TEXT(AutogradError, "grad: expected *got an unused input of shape [1]",
+                    grad(y(), {x, other}));
+  const std::vector<Tensor> g =
+      grad(std::vector<Tensor>{y()}, std::vector<Tensor>{x, other}, {}, false, false, true);
   CHECK(numbers(g[0]) == std::vector<double>{4});
   CHECK_FALSE(g[1].defined());
   CHECK_THROWS_AS(grad(y(), {ones({1})}), AutogradError);  // does not require a gradient
   CHECK_THROWS_AS(grad(ones({}), {x}), AutogradError);
-  CHECK_THROWS_AS(grad(x * x * ones({2}), {x}), AutogradError);  // more than one element, no weights
-  CHECK_THROWS_AS(grad(std::vector<Tensor>{y(), y()}, std::vector<Tensor>{x}, std::vector<Tensor>{ones({})}), ArgumentError);
+  // more than one element, no weights
+  CHECK_THROWS_AS(grad(x * x * ones({2}), {x}), AutogradError);
+  CHECK_THROWS_AS(
+      grad(std::vector<Tensor>{y(), y()}, std::vector<Tensor>{x}, std::vector<Tensor>{ones({})}),
+      ArgumentError);
   CHECK_THROWS_AS(grad(y(), {Tensor()}), Error);
 }
 
 TEST_CASE("autograd: backward from several roots at once", "[autograd]") {
   const Tensor x = tensor({1.0, 2.0}).requires_grad_();
   const Tensor mid = x * x;
-  backward(std::vector<Tensor>{mid.sum(), (mid * 3).sum(), x * 1.0}, std::vector<Tensor>{Tensor(), Tensor(), tensor({100.0, 200.0})});
+  backward(std::vector<Tensor>{mid.sum(), (mid * 3).sum(), x * 1.0},
+           std::vector<Tensor>{Tensor(), Tensor(), tensor({100.0, 200.0})});
   CHECK(numbers(x.grad()) == std::vector<double>{8 + 100, 16 + 200});
   backward(std::vector<Tensor>{x.sum(), x.sum()});
   CHECK(numbers(x.grad()) == std::vector<double>{110, 218});
@@ -252,8 +274,10 @@ TEST_CASE("autograd: set_grad takes what fits", "[autograd][errors]") {
   (x * 2).sum().backward();
   CHECK_EXACT(x.grad(), Array({2, 3}, 7.0));
   CHECK_THROWS_TEXT(ShapeError, "set_grad: expected *[2, 3]*got *[3]", x.set_grad(ones({3})));
-  CHECK_THROWS_TEXT(DTypeError, "set_grad: expected *float32*got *float64", x.set_grad(ones({2, 3}, {.dtype = DType::float64})));
-  CHECK_THROWS_TEXT(DeviceError, here("set_grad: expected *cpu:0*got *cpu:1"), x.set_grad(ones({2, 3}, {.device = there()})));
+  CHECK_THROWS_TEXT(DTypeError, "set_grad: expected *float32*got *float64",
+                    x.set_grad(ones({2, 3}, {.dtype = DType::float64})));
+  CHECK_THROWS_TEXT(DeviceError, here("set_grad: expected *cpu:0*got *cpu:1"),
+                    x.set_grad(ones({2, 3}, {.device = there()})));
   CHECK_EXACT(x.grad(), Array({2, 3}, 7.0));
   x.set_grad({});
   CHECK_FALSE(x.grad().defined());
@@ -263,18 +287,20 @@ TEST_CASE("autograd: an op of one's own", "[autograd]") {
   const Tensor x = tensor({1.0, 2.0}).requires_grad_(), w = tensor({3.0, 4.0});
   int calls = 0;
   bool wants_x = false, wants_w = true;
-  const Tensor y = record("twice", {x, w}, x.detach() * 2.0, [&](const Tensor& dy, Needs needs) -> Grads {
-    ++calls;
-    wants_x = needs[0];
-    wants_w = needs[1];
-    return {dy * 2.0, Tensor()};
-  });
+  const Tensor y =
+      record("twice", {x, w}, x.detach() * 2.0, [&](const Tensor& dy, Needs needs) -> Grads {
+        ++calls;
+        wants_x = needs[0];
+        wants_w = needs[1];
+        return {dy * 2.0, Tensor()};
+      });
   y.sum().backward();
   CHECK(calls == 1);
   CHECK(wants_x);
   CHECK_FALSE(wants_w);
   CHECK(numbers(x.grad()) == std::vector<double>{2, 2});
-  // Two outputs, of which one is used: the other's gradient is undefined; an output of integers has no history.
+  // Two outputs, of which one is used: the other's gradient is undefined; an output of integers has
+  // no history.
   std::vector<bool> defined;
   const std::vector<Tensor> in{x}, out{x.detach() * 3.0, x.detach() * 5.0, arange(2)};
   record_many("both", in, out, x.device(), [&](std::span<const Tensor> dys) -> Grads {
@@ -292,7 +318,8 @@ TEST_CASE("autograd: an op of one's own", "[autograd]") {
 TEST_CASE("autograd: a wrong gradient from an op of one's own is refused", "[autograd][errors]") {
   const auto with = [](const Tensor& wrong) {
     const Tensor x = ones({2, 3}).requires_grad_();
-    const Tensor y = record("mine", {x}, x.detach() * 2.0, [wrong](const Tensor&) -> Grads { return {Tensor(wrong)}; });
+    const Tensor y = record("mine", {x}, x.detach() * 2.0,
+                            [wrong](const Tensor&) -> Grads { return {Tensor(wrong)}; });
     y.sum().backward();
     return x.grad();
   };

@@ -1,4 +1,5 @@
-// Large graphs, errors in the middle of backward, backward within backward, many threads, several devices.
+// Large graphs, errors in the middle of backward, backward within backward, many threads, several
+// devices.
 #include <pthread.h>
 
 #include <latch>
@@ -38,7 +39,8 @@ void on_small_stack(std::size_t bytes, const std::function<void()>& f) {
     return nullptr;
   };
   // Catch is not thread-safe: nothing is asserted here while f asserts there.
-  const int made = pthread_create(&thread, &attributes, run, &job), joined = made == 0 ? pthread_join(thread, nullptr) : -1;
+  const int made = pthread_create(&thread, &attributes, run, &job),
+            joined = made == 0 ? pthread_join(thread, nullptr) : -1;
   REQUIRE(made == 0);
   REQUIRE(joined == 0);
   pthread_attr_destroy(&attributes);
@@ -46,8 +48,7 @@ void on_small_stack(std::size_t bytes, const std::function<void()>& f) {
 }
 
 /// y = x, recorded, with a gradient of one's own.
-template <class F>
-Tensor hooked(const Tensor& x, F f) {
+template <class F> Tensor hooked(const Tensor& x, F f) {
   return record("hooked", {x}, x.detach() * 1.0, [f](const Tensor& dy) -> Grads {
     f();
     return {dy * 1.0};
@@ -56,7 +57,8 @@ Tensor hooked(const Tensor& x, F f) {
 
 }  // namespace
 
-TEST_CASE("graphs: a million nodes are built, run and freed in a stack of 512 KiB", "[autograd][deep]") {
+TEST_CASE("graphs: a million nodes are built, run and freed in a stack of 512 KiB",
+          "[autograd][deep]") {
   const int nodes = static_cast<int>(cut(1000000, 20000));
   double gradient = 0, value = 0;
   bool freed = true;
@@ -85,7 +87,8 @@ TEST_CASE("graphs: a million nodes are built, run and freed in a stack of 512 Ki
   CHECK(freed);
 }
 
-TEST_CASE("graphs: a long chain of two-armed nodes, and of gradients of gradients", "[autograd][deep]") {
+TEST_CASE("graphs: a long chain of two-armed nodes, and of gradients of gradients",
+          "[autograd][deep]") {
   const int arms = static_cast<int>(cut(100000, 5000)), chain = static_cast<int>(cut(20000, 2000));
   on_small_stack(512 * 1024, [&] {
     const Tensor x = tensor(1.0, {.dtype = DType::float64}).requires_grad_();
@@ -111,16 +114,22 @@ TEST_CASE("graphs: a wide one", "[autograd]") {
   CHECK_EXACT(x.grad(), Array({10}, want));
 }
 
-TEST_CASE("graphs: an error in the middle of backward leaves every gradient as it was", "[autograd][errors]") {
-  const Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_(), c = ones({2}).requires_grad_();
+TEST_CASE("graphs: an error in the middle of backward leaves every gradient as it was",
+          "[autograd][errors]") {
+  const Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_(),
+               c = ones({2}).requires_grad_();
   b.set_grad(full({2}, 5));
   const Tensor held = b.grad();
   // c's gradient is ready before the node throws, b's after it.
-  const auto failing = [&](const std::function<void()>& f) { return (hooked(a * b, f) + c * 2 + c.sum()).sum(); };
-  const auto unchanged = [&] {
-    return !a.grad().defined() && !c.grad().defined() && b.grad().id() == held.id() && b.grad().to_vector<double>() == std::vector<double>{5, 5};
+  const auto failing = [&](const std::function<void()>& f) {
+    return (hooked(a * b, f) + c * 2 + c.sum()).sum();
   };
-  CHECK_THROWS_TEXT(ShapeError, "my own text", failing([] { throw ShapeError("my own text"); }).backward());
+  const auto unchanged = [&] {
+    return !a.grad().defined() && !c.grad().defined() && b.grad().id() == held.id() &&
+           b.grad().to_vector<double>() == std::vector<double>{5, 5};
+  };
+  CHECK_THROWS_TEXT(ShapeError, "my own text",
+                    failing([] { throw ShapeError("my own text"); }).backward());
   CHECK(unchanged());
   CHECK_THROWS_AS(failing([] { throw std::bad_alloc(); }).backward(), std::bad_alloc);
   CHECK(unchanged());
@@ -136,10 +145,13 @@ TEST_CASE("graphs: an error in the middle of backward leaves every gradient as i
   CHECK(grad_enabled());
 }
 
-TEST_CASE("graphs: an error on another device leaves every gradient as it was", "[autograd][errors][devices]") {
+TEST_CASE("graphs: an error on another device leaves every gradient as it was",
+          "[autograd][errors][devices]") {
   const Device one = there();
   const Tensor a = ones({2}).requires_grad_(), b = ones({2}, {.device = one}).requires_grad_();
-  const auto loss = [&](const std::function<void()>& f) { return (a * 2).sum() + (hooked(a.to(one) * b, f) * 3.0).to(here()).sum(); };
+  const auto loss = [&](const std::function<void()>& f) {
+    return (a * 2).sum() + (hooked(a.to(one) * b, f) * 3.0).to(here()).sum();
+  };
   CHECK_THROWS_TEXT(DTypeError, "there", loss([] { throw DTypeError("there"); }).backward());
   CHECK_FALSE(a.grad().defined());
   CHECK_FALSE(b.grad().defined());
@@ -196,25 +208,31 @@ TEST_CASE("graphs: threads run disjoint graphs at once", "[autograd][threads]") 
         if (i == 5) continue;
         y.backward();
         const Tensor t = tanh(linear(x, w.detach()));
-        wrong[i] += !close(w.grad(), matmul((1.0 - t * t).t(), x), tolerance(DType::float64)).empty();
+        wrong[i] +=
+            !close(w.grad(), matmul((1.0 - t * t).t(), x), tolerance(DType::float64)).empty();
       }
     });
   for (std::thread& t : threads) t.join();
   CHECK(wrong == std::vector<int>(kThreads, 0));
 }
 
-TEST_CASE("graphs: over several devices each gradient arrives where its leaf is", "[autograd][devices]") {
+TEST_CASE("graphs: over several devices each gradient arrives where its leaf is",
+          "[autograd][devices]") {
   const Device zero = here(), one = there();
-  const Tensor w0 = random_tensor({4, 4}, DType::float64, zero, 1).requires_grad_(), w1 = random_tensor({4, 4}, DType::float64, one, 2).requires_grad_();
+  const Tensor w0 = random_tensor({4, 4}, DType::float64, zero, 1).requires_grad_(),
+               w1 = random_tensor({4, 4}, DType::float64, one, 2).requires_grad_();
   const Tensor x = random_tensor({3, 4}, DType::float64, zero, 3).requires_grad_();
-  const auto run = [](const Tensor& input, const Tensor& a, const Tensor& b, Device first, Device second) {
+  const auto run = [](const Tensor& input, const Tensor& a, const Tensor& b, Device first,
+                      Device second) {
     const Tensor h = tanh(linear(input.to(first), a));
     const Tensor left = linear(h.to(second), b), right = h * 2.0;
     return (left * left).sum().to(first) + right.sum() + left.to(first).mean();
   };
   run(x, w0, w1, zero, one).backward();
   // The same on one device.
-  const Tensor v0 = w0.detach().clone().requires_grad_(), v1 = w1.detach().to(zero).clone().requires_grad_(), z = x.detach().clone().requires_grad_();
+  const Tensor v0 = w0.detach().clone().requires_grad_(),
+               v1 = w1.detach().to(zero).clone().requires_grad_(),
+               z = x.detach().clone().requires_grad_();
   run(z, v0, v1, zero, zero).backward();
   CHECK(w0.grad().device() == zero);
   CHECK(w1.grad().device() == one);
@@ -234,13 +252,19 @@ TEST_CASE("graphs: over several devices each gradient arrives where its leaf is"
 
 TEST_CASE("graphs: several devices many times give one result", "[autograd][devices]") {
   const std::vector<Device> all{here(), there()};
-  const Tensor w = random_tensor({6, 5}).requires_grad_(), x = random_tensor({24, 5}, DType::float32, {}, 2);
+  const Tensor w = random_tensor({6, 5}).requires_grad_(),
+               x = random_tensor({24, 5}, DType::float32, {}, 2);
   Tensor first;
   for (int round = 0; round < cut(100, 20); ++round) {
     std::vector<Tensor> losses;
     for (std::size_t i = 0; i < 4; ++i) {
       const Device d = all[i % all.size()];
-      losses.push_back(square(linear(x.slice(0, static_cast<std::int64_t>(6 * i), static_cast<std::int64_t>(6 * i + 6)).to(d), w.to(d))).sum().to(here()));
+      losses.push_back(square(linear(x.slice(0, static_cast<std::int64_t>(6 * i),
+                                             static_cast<std::int64_t>(6 * i + 6))
+                                         .to(d),
+                                     w.to(d)))
+                           .sum()
+                           .to(here()));
     }
     const Tensor g = grad(stack(losses).sum(), {w})[0];
     if (round == 0) first = g;
@@ -264,19 +288,23 @@ TEST_CASE("graphs: nothing is left of a graph", "[autograd]") {
   CHECK(memory_stats(d).in_use == before);
 }
 
-TEST_CASE("graphs: early nodes run behind the last one that gives them a gradient, the others by depth", "[autograd]") {
+TEST_CASE(
+    "graphs: early nodes run behind the last one that gives them a gradient, the others by depth",
+    "[autograd]") {
   std::vector<std::string> order;
-  const auto passes = [&](const char* name, std::initializer_list<Tensor> inputs, bool early = false) {
+  const auto passes = [&](const char* name, std::initializer_list<Tensor> inputs,
+                          bool early = false) {
     const std::vector<Tensor> list(inputs);
     Tensor y;
     {
       const NoGrad guard;
       y = list.front().clone();
     }
-    record_many(name, list, {&y, 1}, here(), [&order, name, n = list.size()](std::span<const Tensor> dys) {
-      order.emplace_back(name);
-      return Grads(std::vector<Tensor>(n, dys[0]));
-    });
+    record_many(name, list, {&y, 1}, here(),
+                [&order, name, n = list.size()](std::span<const Tensor> dys) {
+                  order.emplace_back(name);
+                  return Grads(std::vector<Tensor>(n, dys[0]));
+                });
     if (early) y.id()->grad_fn->set_early();
     return y;
   };
@@ -284,8 +312,10 @@ TEST_CASE("graphs: early nodes run behind the last one that gives them a gradien
   for (const bool early : {false, true}) {
     order.clear();
     const Tensor first = leaf(), second = leaf();
-    const Tensor w1 = passes("w1", {first}, early), w2 = passes("w2", {second}, early), w0 = passes("w0", {leaf()});
-    const Tensor h1 = passes("h1", {w1, w0}), h2 = passes("h2", {h1, w2}), h3 = passes("h3", {h2, w2});
+    const Tensor w1 = passes("w1", {first}, early), w2 = passes("w2", {second}, early),
+                 w0 = passes("w0", {leaf()});
+    const Tensor h1 = passes("h1", {w1, w0}), h2 = passes("h2", {h1, w2}),
+                 h3 = passes("h3", {h2, w2});
     h3.sum().backward();
     using Names = std::vector<std::string>;
     if (early) CHECK(order == Names{"h3", "h2", "w2", "h1", "w1", "w0"});
@@ -295,10 +325,14 @@ TEST_CASE("graphs: early nodes run behind the last one that gives them a gradien
   }
 }
 
-TEST_CASE("graphs: what is to be joined at the end of backward is joined before gradients are seen, after an error too", "[autograd][errors]") {
+TEST_CASE(
+    "graphs: what is to be joined at the end of backward is joined before gradients are seen, "
+    "after an error too",
+    "[autograd][errors]") {
   for (const bool fails : {false, true}) {
     std::vector<std::string> order;
-    const Tensor x = ones({2}, {.device = here()}).requires_grad_(), other = ones({2}, {.device = here()}).requires_grad_();
+    const Tensor x = ones({2}, {.device = here()}).requires_grad_(),
+                 other = ones({2}, {.device = here()}).requires_grad_();
     x.register_hook([&](const Tensor&) {
       order.emplace_back("hook");
       return Tensor();

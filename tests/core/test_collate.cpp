@@ -26,7 +26,8 @@ static_assert(std::same_as<Collated<Labelled>, Labelled>);
 static_assert(std::same_as<Collated<int>, Tensor>);
 static_assert(std::same_as<Collated<std::tuple<Tensor, int>>, std::tuple<Tensor, Tensor>>);
 static_assert(std::same_as<Collated<std::pair<Labelled, bool>>, std::pair<Labelled, Tensor>>);
-static_assert(std::same_as<Collated<std::tuple<int, std::pair<float, Tensor>>>, std::tuple<Tensor, std::pair<Tensor, Tensor>>>);
+static_assert(std::same_as<Collated<std::tuple<int, std::pair<float, Tensor>>>,
+                           std::tuple<Tensor, std::pair<Tensor, Tensor>>>);
 static_assert(std::same_as<Collated<std::array<double, 2>>, std::array<Tensor, 2>>);
 static_assert(std::same_as<Collated<std::map<std::string, Tensor>>, std::map<std::string, Tensor>>);
 
@@ -40,7 +41,9 @@ TEST_CASE("collate: tensors of every dtype and layout are stacked", "[collate]")
         INFO(layout.name);
         std::vector<Tensor> items;
         test::Numbers numbers(5);
-        for (int i = 0; i < 3; ++i) items.push_back(test::strided({3, 4}, layout.strides, layout.offset, dtype, device, [&] { return numbers.of(dtype); }));
+        for (int i = 0; i < 3; ++i)
+          items.push_back(test::strided({3, 4}, layout.strides, layout.offset, dtype, device,
+                                        [&] { return numbers.of(dtype); }));
         const Tensor batch = collate(items);
         REQUIRE(batch.shape() == Shape{3, 3, 4});
         CHECK(batch.dtype() == dtype);
@@ -61,7 +64,8 @@ TEST_CASE("collate: structs, containers and numbers", "[collate]") {
 
   using Item = std::tuple<Tensor, int, std::pair<double, bool>, std::uint8_t>;
   const auto [image, label, pair, byte] =
-      collate(std::vector<Item>{{full({1}, 4), -7, {0.5, true}, std::uint8_t{200}}, {full({1}, 5), 8, {1.5, false}, std::uint8_t{1}}});
+      collate(std::vector<Item>{{full({1}, 4), -7, {0.5, true}, std::uint8_t{200}},
+                                {full({1}, 5), 8, {1.5, false}, std::uint8_t{1}}});
   CHECK(image.to_vector<double>() == std::vector<double>{4, 5});
   CHECK(label.dtype() == DType::int64);
   CHECK(label.to_vector<std::int64_t>() == std::vector<std::int64_t>{-7, 8});
@@ -71,11 +75,14 @@ TEST_CASE("collate: structs, containers and numbers", "[collate]") {
   CHECK(pair.second.to_vector<bool>() == std::vector<bool>{true, false});
   CHECK(byte.to_vector<std::int64_t>() == std::vector<std::int64_t>{200, 1});
 
-  CHECK(collate(std::vector<std::int64_t>{1, 2, std::int64_t{1} << 60}).to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2, std::int64_t{1} << 60});
-  const auto lists = collate(std::vector<std::vector<Tensor>>{{one, zero}, {zero, one}, {one, one}});
+  CHECK(collate(std::vector<std::int64_t>{1, 2, std::int64_t{1} << 60}).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{1, 2, std::int64_t{1} << 60});
+  const auto lists =
+      collate(std::vector<std::vector<Tensor>>{{one, zero}, {zero, one}, {one, one}});
   REQUIRE(lists.size() == 2);
   CHECK(lists[0].to_vector<int>() == std::vector<int>{1, 0, 1});
-  const auto maps = collate(std::vector<std::map<std::string, Tensor>>{{{"a", one}}, {{"a", zero}}});
+  const auto maps =
+      collate(std::vector<std::map<std::string, Tensor>>{{{"a", one}}, {{"a", zero}}});
   CHECK(maps.at("a").to_vector<int>() == std::vector<int>{1, 0});
   const auto some = collate(std::vector<std::optional<Tensor>>{one, zero});
   CHECK(some.value().to_vector<int>() == std::vector<int>{1, 0});
@@ -91,7 +98,8 @@ TEST_CASE("collate: the batch shares nothing with its items", "[collate]") {
 }
 
 TEST_CASE("collate: gradients flow to the items", "[collate]") {
-  const std::vector<Tensor> items{ones({2}, {.requires_grad = true}), ones({2}), ones({2}, {.requires_grad = true})};
+  const std::vector<Tensor> items{ones({2}, {.requires_grad = true}), ones({2}),
+                                  ones({2}, {.requires_grad = true})};
   (collate(items) * tensor({{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}})).sum().backward();
   CHECK(items[0].grad().to_vector<double>() == std::vector<double>{1, 2});
   CHECK_FALSE(items[1].grad().defined());
@@ -102,25 +110,37 @@ TEST_CASE("collate: gradients flow to the items", "[collate]") {
 
 TEST_CASE("collate: empty tensors and scalars", "[collate]") {
   CHECK(collate(std::vector<Tensor>{zeros({0, 3}), zeros({0, 3})}).shape() == Shape{2, 0, 3});
-  CHECK(collate(std::vector<Tensor>{full({}, 2), full({}, 3)}).to_vector<double>() == std::vector<double>{2, 3});
+  CHECK(collate(std::vector<Tensor>{full({}, 2), full({}, 3)}).to_vector<double>() ==
+        std::vector<double>{2, 3});
 }
 
 TEST_CASE("collate: items that differ are refused by path", "[collate][errors]") {
   const Tensor a = ones({2}), i = ones({2}, {.dtype = DType::int64});
-  CHECK_THROWS_TEXT(ArgumentError, "collate: expected at least one item, got 0", collate(std::vector<Tensor>()));
-  CHECK_THROWS_TEXT(ShapeError, "collate: expected shape [2] as in item 0, got [3] in item 2", collate(std::vector<Tensor>{a, a, ones({3})}));
-  CHECK_THROWS_TEXT(ShapeError, "collate: 'label': expected shape [2] as in item 0, got [2, 1] in item 1",
+  CHECK_THROWS_TEXT(ArgumentError, "collate: expected at least one item, got 0",
+                    collate(std::vector<Tensor>()));
+  CHECK_THROWS_TEXT(ShapeError, "collate: expected shape [2] as in item 0, got [3] in item 2",
+                    collate(std::vector<Tensor>{a, a, ones({3})}));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "collate: 'label': expected shape [2] as in item 0, got [2, 1] in item 1",
                     collate(std::vector<Labelled>{{a, a}, {a, ones({2, 1})}}));
-  CHECK_THROWS_TEXT(DTypeError, "collate: 'image': expected float32 as in item 0, got int64 in item 1", collate(std::vector<Labelled>{{a, a}, {i, a}}));
-  CHECK_THROWS_TEXT(DeviceError, here("collate: 'image': expected cpu:0 as in item 0, got cpu:1 in item 1"),
+  CHECK_THROWS_TEXT(DTypeError,
+                    "collate: 'image': expected float32 as in item 0, got int64 in item 1",
+                    collate(std::vector<Labelled>{{a, a}, {i, a}}));
+  CHECK_THROWS_TEXT(DeviceError,
+                    here("collate: 'image': expected cpu:0 as in item 0, got cpu:1 in item 1"),
                     collate(std::vector<Labelled>{{a, a}, {a.to(there()), a}}));
   using Item = std::pair<std::map<std::string, Tensor>, int>;
-  CHECK_THROWS_TEXT(ShapeError, "collate: '0': expected items of one structure, got one in item 1 where 'a' is missing",
-                    collate(std::vector<Item>{{{{"a", a}}, 1}, {{{"b", a}}, 2}}));
-  CHECK_THROWS_TEXT(ShapeError, "collate: '0.a': expected shape [2] as in item 0, got [1] in item 1",
+  CHECK_THROWS_TEXT(
+      ShapeError,
+      "collate: '0': expected items of one structure, got one in item 1 where 'a' is missing",
+      collate(std::vector<Item>{{{{"a", a}}, 1}, {{{"b", a}}, 2}}));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "collate: '0.a': expected shape [2] as in item 0, got [1] in item 1",
                     collate(std::vector<Item>{{{{"a", a}}, 1}, {{{"a", ones({1})}}, 2}}));
-  CHECK_THROWS_TEXT(ShapeError, "collate: expected items of one structure, got one in item 1 where 'label' is undefined",
-                    collate(std::vector<Labelled>{{a, a}, {a, {}}}));
+  CHECK_THROWS_TEXT(
+      ShapeError,
+      "collate: expected items of one structure, got one in item 1 where 'label' is undefined",
+      collate(std::vector<Labelled>{{a, a}, {a, {}}}));
 }
 
 }  // namespace braid::test::on_device

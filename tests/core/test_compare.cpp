@@ -20,7 +20,8 @@ TEST_CASE("compare: allclose is |a - b| <= atol + rtol |b|", "[compare]") {
   // rtol counts from b.
   CHECK(allclose(tensor({1.0}), tensor({2.0}), 0.5, 0));
   CHECK_FALSE(allclose(tensor({2.0}), tensor({1.0}), 0.5, 0));
-  CHECK_FALSE(allclose(a, tensor({1.0, 100.01}, {.dtype = DType::float64})));  // the default is 1e-5
+  // the default is 1e-5
+  CHECK_FALSE(allclose(a, tensor({1.0, 100.01}, {.dtype = DType::float64})));
   CHECK(allclose(a, tensor({1.0, 100.0001}, {.dtype = DType::float64})));
   CHECK(allclose(zeros({0}), zeros({0})));
   CHECK_FALSE(allclose(zeros({2}), zeros({3})));
@@ -71,12 +72,15 @@ TEST_CASE("compare: equal wants the same shape, type and elements", "[compare]")
 }
 
 TEST_CASE("compare: two devices are refused", "[compare][errors]") {
-  CHECK_THROWS_TEXT(DeviceError, here("allclose: *cpu:0*cpu:1"), allclose(zeros({2}), zeros({2}, {.device = there()})));
-  CHECK_THROWS_TEXT(DeviceError, here("equal: *cpu:0*cpu:1"), equal(zeros({2}), zeros({2}, {.device = there()})));
+  CHECK_THROWS_TEXT(DeviceError, here("allclose: *cpu:0*cpu:1"),
+                    allclose(zeros({2}), zeros({2}, {.device = there()})));
+  CHECK_THROWS_TEXT(DeviceError, here("equal: *cpu:0*cpu:1"),
+                    equal(zeros({2}), zeros({2}, {.device = there()})));
 }
 
 TEST_CASE("compare: with a number that the integers cannot hold", "[compare]") {
-  const Tensor i = tensor({1, 2147483647}, {.dtype = DType::int32}), u = tensor({44, 255}, {.dtype = DType::uint8});
+  const Tensor i = tensor({1, 2147483647}, {.dtype = DType::int32}),
+               u = tensor({44, 255}, {.dtype = DType::uint8});
   const auto none = std::vector<bool>{false, false}, all = std::vector<bool>{true, true};
   CHECK(gt(i, 3e9).to_vector<bool>() == none);
   CHECK(lt(i, 3e9).to_vector<bool>() == all);

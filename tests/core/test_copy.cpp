@@ -1,4 +1,5 @@
-// to(), clone(), contiguous(): between all types and devices, from every layout; with their gradients.
+// to(), clone(), contiguous(): between all types and devices, from every layout; with their
+// gradients.
 #include <braid/core/autograd.hpp>
 #include <braid/core/memory.hpp>
 #include <braid/core/ops/create.hpp>
@@ -18,7 +19,9 @@ double converted(double x, DType to) {
 }
 
 /// All devices of the run, and with a CUDA device another one and the host.
-std::vector<Device> places() { return on_cpu() ? test_devices() : std::vector<Device>{here(), there(), Device()}; }
+std::vector<Device> places() {
+  return on_cpu() ? test_devices() : std::vector<Device>{here(), there(), Device()};
+}
 
 }  // namespace
 
@@ -30,27 +33,34 @@ TEST_CASE("copy: between all types, from every layout, on and between devices", 
           for (const Sizes& shape : std::vector<Sizes>{{}, {2, 3, 4}, {2, 0}, {17}})
             for (const Layout& layout : layouts(shape)) {
               Numbers numbers(11);
-              const Tensor x = strided(shape, layout.strides, layout.offset, from, source, [&] { return numbers.of(from, 0, 100); });
+              const Tensor x = strided(shape, layout.strides, layout.offset, from, source,
+                                       [&] { return numbers.of(from, 0, 100); });
               const Array before = array_of(x);
               const Tensor y = x.to(target, to);
-              std::string problem = exact(y, reference::generate(shape, [&](const Sizes& i) { return converted(reference::value(before, i), to); }));
+              std::string problem = exact(y, reference::generate(shape, [&](const Sizes& i) {
+                                            return converted(reference::value(before, i), to);
+                                          }));
               if (y.dtype() != to || y.device() != target) problem = "type or device";
               if (from != to || source != target) {
                 if (!y.is_contiguous() || y.storage() == x.storage()) problem = "not a dense copy";
               } else if (y.id() != x.id()) {
                 problem = "not the same handle";
               }
-              if (array_of(x).data != before.data || x.version() != 0) problem = "the source changed";
+              if (array_of(x).data != before.data || x.version() != 0)
+                problem = "the source changed";
               if (!problem.empty())
-                FAIL_CHECK(from << " on " << source << " to " << to << " on " << target << ", " << Shape(shape) << " " << layout.name << ": " << problem);
+                FAIL_CHECK(from << " on " << source << " to " << to << " on " << target << ", "
+                                << Shape(shape) << " " << layout.name << ": " << problem);
             }
 }
 
 TEST_CASE("copy: conversions of negative numbers, of edges and of what is not finite", "[copy]") {
   const Tensor x = tensor({-2.75, -0.25, 0.0, 0.999, 1e-30, 3.5});
-  CHECK(x.to(DType::int64).to_vector<std::int64_t>() == std::vector<std::int64_t>{-2, 0, 0, 0, 0, 3});
+  CHECK(x.to(DType::int64).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{-2, 0, 0, 0, 0, 3});
   CHECK(x.to(DType::int32).to_vector<int>() == std::vector<int>{-2, 0, 0, 0, 0, 3});
-  CHECK(x.to(DType::bool_).to_vector<bool>() == std::vector<bool>{true, true, false, true, true, true});
+  CHECK(x.to(DType::bool_).to_vector<bool>() ==
+        std::vector<bool>{true, true, false, true, true, true});
   const Tensor odd = tensor({std::nan(""), INFINITY, -INFINITY, -0.0});
   CHECK(odd.to(DType::bool_).to_vector<bool>() == std::vector<bool>{true, true, true, false});
   for (const DType t : floating_dtypes()) {
@@ -61,13 +71,18 @@ TEST_CASE("copy: conversions of negative numbers, of edges and of what is not fi
     CHECK(y[2] == -INFINITY);
     CHECK((y[3] == 0 && std::signbit(y[3])));
   }
-  for (const DType t : {DType::uint8, DType::int32, DType::int64}) CHECK_NOTHROW(odd.to(t));  // some number, no trap
+  // some number, no trap
+  for (const DType t : {DType::uint8, DType::int32, DType::int64}) CHECK_NOTHROW(odd.to(t));
   CHECK(tensor({1e30, -1e30}).to(DType::int32).numel() == 2);
-  CHECK(array_of(tensor({1e30, -1e30}).to(DType::float16)).data == std::vector<double>{INFINITY, -INFINITY});
-  CHECK_EXACT(tensor({1.0 + 0x1p-11, 1.0 + 3 * 0x1p-11}).to(DType::float16), Array({2}, std::vector<double>{1, 1 + 0x1p-9}));  // ties to even
+  CHECK(array_of(tensor({1e30, -1e30}).to(DType::float16)).data ==
+        std::vector<double>{INFINITY, -INFINITY});
+  // ties to even
+  CHECK_EXACT(tensor({1.0 + 0x1p-11, 1.0 + 3 * 0x1p-11}).to(DType::float16),
+              Array({2}, std::vector<double>{1, 1 + 0x1p-9}));
   constexpr std::int64_t kBig = (std::int64_t{1} << 53) + 1;
   CHECK(tensor({kBig}).to(DType::float64).item<double>() == 0x1p53);
-  CHECK(tensor({kBig}).to(DType::float32).to(DType::int64).item<std::int64_t>() == std::int64_t{1} << 53);
+  CHECK(tensor({kBig}).to(DType::float32).to(DType::int64).item<std::int64_t>() == std::int64_t{1}
+                                                                                       << 53);
   CHECK(tensor({kBig}).to(DType::int64, true).item<std::int64_t>() == kBig);
   CHECK(tensor({-1}).to(DType::uint8).item<int>() == 255);
   CHECK(tensor({300}).to(DType::uint8).item<int>() == 44);
@@ -75,7 +90,8 @@ TEST_CASE("copy: conversions of negative numbers, of edges and of what is not fi
   CHECK(tensor({true, false}).to(DType::float32).to_vector<float>() == std::vector<float>{1, 0});
 }
 
-TEST_CASE("copy: to gives the same handle if nothing changes, unless a copy is asked for", "[copy]") {
+TEST_CASE("copy: to gives the same handle if nothing changes, unless a copy is asked for",
+          "[copy]") {
   const Tensor x = random_tensor({2, 3});
   CHECK(x.to(here()).id() == x.id());
   CHECK(x.to(here(), DType::float32).id() == x.id());
@@ -101,7 +117,9 @@ TEST_CASE("copy: clone and contiguous stay on the device", "[copy]") {
 
 TEST_CASE("copy: large ones are exact on every number of threads", "[copy]") {
   const int before = num_threads();
-  for (const std::int64_t n : std::vector<std::int64_t>{1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000, 1025, cut(300007, 20011)}) {
+  for (const std::int64_t n :
+       std::vector<std::int64_t>{1,  2,  7,  8,  9,   15,  16,  17,   31,   32,
+                                 33, 63, 64, 65, 127, 128, 129, 1000, 1025, cut(300007, 20011)}) {
     const Tensor x = random_tensor({n, 2}, DType::float32);
     const Array a = array_of(x);
     for (const int threads : thread_counts({1, 2, 3})) {

@@ -1,4 +1,5 @@
-// Factories and the way in and out: tensor(), zeros(), arange(), from_blob(), data(), item(), to_vector().
+// Factories and the way in and out: tensor(), zeros(), arange(), from_blob(), data(), item(),
+// to_vector().
 #include <braid/core/ops/create.hpp>
 
 #include <cmath>
@@ -34,14 +35,17 @@ TEST_CASE("create: tensor() takes nested braces", "[create]") {
   CHECK(tensor(3.5).item<double>() == 3.5);
   CHECK(tensor(7).item<std::int64_t>() == 7);
   CHECK(tensor({{}, {}}).shape() == Shape{2, 0});
-  const Tensor d = tensor({1, 2}, {.device = Device("cpu:1"), .dtype = DType::float64, .requires_grad = true});
+  const Tensor d =
+      tensor({1, 2}, {.device = Device("cpu:1"), .dtype = DType::float64, .requires_grad = true});
   CHECK(d.dtype() == DType::float64);
   CHECK(d.device() == Device("cpu:1"));
   CHECK(d.requires_grad());
   constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1;  // no double holds it
   CHECK(tensor({kBig, -kBig}).to_vector<std::int64_t>() == std::vector<std::int64_t>{kBig, -kBig});
-  CHECK(tensor({300, -1}, {.dtype = DType::int32}).to_vector<std::int32_t>() == std::vector<std::int32_t>{300, -1});
-  CHECK(tensor({0.0, 2.5}, {.dtype = DType::bool_}).to_vector<bool>() == std::vector<bool>{false, true});
+  CHECK(tensor({300, -1}, {.dtype = DType::int32}).to_vector<std::int32_t>() ==
+        std::vector<std::int32_t>{300, -1});
+  CHECK(tensor({0.0, 2.5}, {.dtype = DType::bool_}).to_vector<bool>() ==
+        std::vector<bool>{false, true});
 }
 
 TEST_CASE("create: ragged braces are refused", "[create][errors]") {
@@ -57,9 +61,11 @@ TEST_CASE("create: tensor() takes a vector of every element type", "[create]") {
   CHECK(tensor(std::vector<float>{1}).dtype() == DType::float32);
   CHECK(tensor(std::vector<double>{1}).dtype() == DType::float64);
   CHECK(tensor(std::vector<std::int32_t>{1}).dtype() == DType::int32);
-  CHECK(tensor(std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::min()}).item<std::int64_t>() == std::numeric_limits<std::int64_t>::min());
+  CHECK(tensor(std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::min()})
+            .item<std::int64_t>() == std::numeric_limits<std::int64_t>::min());
   CHECK(tensor(std::vector<std::uint8_t>{200}).dtype() == DType::uint8);
-  CHECK(tensor(std::vector<bool>{true, false, true}).to_vector<bool>() == std::vector<bool>{true, false, true});
+  CHECK(tensor(std::vector<bool>{true, false, true}).to_vector<bool>() ==
+        std::vector<bool>{true, false, true});
   CHECK(tensor(std::vector<bool>{true}).dtype() == DType::bool_);
   CHECK(tensor(std::vector<double>{}).shape() == Shape{0});
   CHECK(tensor(std::vector<double>{1.5}, {.dtype = DType::int64}).item<std::int64_t>() == 1);
@@ -69,7 +75,8 @@ TEST_CASE("create: tensor() takes a vector of every element type", "[create]") {
 TEST_CASE("create: constant tensors of every type on every device", "[create]") {
   for (const Device device : test_devices())
     for (const DType dtype : all_dtypes())
-      for (const Sizes& shape : std::vector<Sizes>{{}, {1}, {7}, {0}, {3, 0, 2}, {2, 3, 4}, {1025}}) {
+      for (const Sizes& shape :
+           std::vector<Sizes>{{}, {1}, {7}, {0}, {3, 0, 2}, {2, 3, 4}, {1025}}) {
         INFO(dtype << " " << Shape(shape) << " on " << device);
         const TensorOptions o{.device = device, .dtype = dtype};
         CHECK_EXACT(zeros(Shape(shape), o), Array(shape, 0.0));
@@ -95,18 +102,24 @@ TEST_CASE("create: constant tensors of every type on every device", "[create]") 
 
 TEST_CASE("create: a value that the type cannot hold is refused", "[create][errors]") {
   const auto of = [](DType t, double v) { return full({1}, v, {.dtype = t}); };
-  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that uint8 can hold, got 300", of(DType::uint8, 300));
-  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that int32 can hold, got 3e+09", of(DType::int32, 3e9));
-  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that int64 can hold, got 1e+30", of(DType::int64, 1e30));
-  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that int64 can hold, got nan", of(DType::int64, std::nan("")));
-  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that float32 can hold, got 1e+300", of(DType::float32, 1e300));
+  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that uint8 can hold, got 300",
+                    of(DType::uint8, 300));
+  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that int32 can hold, got 3e+09",
+                    of(DType::int32, 3e9));
+  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that int64 can hold, got 1e+30",
+                    of(DType::int64, 1e30));
+  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that int64 can hold, got nan",
+                    of(DType::int64, std::nan("")));
+  CHECK_THROWS_TEXT(DTypeError, "full: expected a number that float32 can hold, got 1e+300",
+                    of(DType::float32, 1e300));
   CHECK(of(DType::uint8, -1).item<int>() == 255);
   CHECK(of(DType::uint8, 255.9).item<int>() == 255);
   CHECK(of(DType::int32, -2147483648.0).item<double>() == -2147483648.0);
   CHECK(of(DType::float16, 1e6).item<double>() == INFINITY);
   CHECK(of(DType::float32, -INFINITY).item<double>() == -INFINITY);
   const Tensor t = zeros({2}, {.dtype = DType::uint8});
-  CHECK_THROWS_TEXT(DTypeError, "fill_: expected a number that uint8 can hold, got 300", t.fill_(300));
+  CHECK_THROWS_TEXT(DTypeError, "fill_: expected a number that uint8 can hold, got 300",
+                    t.fill_(300));
   CHECK((t.version() == 0 && t.sum().item<int>() == 0));
   CHECK(t.fill_(-1).sum().item<int>() == 510);
 }
@@ -137,9 +150,12 @@ TEST_CASE("create: arange", "[create]") {
   CHECK(arange(3, 3).shape() == Shape{0});
   CHECK_EXACT(arange(3, {.dtype = DType::float32}), row({0, 1, 2}));
   CHECK(arange(3, {.device = Device("cpu:1")}).device() == Device("cpu:1"));
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = std::numeric_limits<std::int64_t>::min();
-  CHECK(arange(0, kMax, kMax - 1).to_vector<std::int64_t>() == std::vector<std::int64_t>{0, kMax - 1});
-  CHECK(arange(kMin, kMax, kMax).to_vector<std::int64_t>() == std::vector<std::int64_t>{kMin, -1, kMax - 1});
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(),
+                         kMin = std::numeric_limits<std::int64_t>::min();
+  CHECK(arange(0, kMax, kMax - 1).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{0, kMax - 1});
+  CHECK(arange(kMin, kMax, kMax).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{kMin, -1, kMax - 1});
   CHECK(arange(kMax, kMin, kMin).to_vector<std::int64_t>() == std::vector<std::int64_t>{kMax, -1});
   CHECK_THROWS_TEXT(ArgumentError, "arange: expected *step*got 0", arange(0, 3, 0));
   CHECK_THROWS_TEXT(ArgumentError, "arange: expected *got ", arange(3, 0, 1));
@@ -155,8 +171,11 @@ TEST_CASE("create: eye", "[create]") {
   CHECK_THROWS_TEXT(ShapeError, "tensor: expected *got [", eye(-1));
 }
 
-TEST_CASE("create: impossible shapes are refused before anything is allocated", "[create][errors]") {
-  const std::int64_t hostile[] = {std::numeric_limits<std::int64_t>::min(), -1, std::numeric_limits<std::int64_t>::max(), (std::int64_t{1} << 62) + 1};
+TEST_CASE("create: impossible shapes are refused before anything is allocated",
+          "[create][errors]") {
+  const std::int64_t hostile[] = {std::numeric_limits<std::int64_t>::min(), -1,
+                                  std::numeric_limits<std::int64_t>::max(),
+                                  (std::int64_t{1} << 62) + 1};
   const std::uint64_t before = memory_stats(Device("cpu")).allocations;
   for (const std::int64_t a : hostile) {
     INFO(a);
@@ -172,7 +191,8 @@ TEST_CASE("create: impossible shapes are refused before anything is allocated", 
   const Device device("cpu:1");
   set_memory_capacity(device, memory_stats(device).in_use + (std::size_t{1} << 20));
   CHECK_THROWS_AS(empty({std::int64_t{1} << 31}, {.device = device}), OutOfMemoryError);
-  CHECK_THROWS_AS(empty({(std::int64_t{1} << 32) + 1}, {.device = device, .dtype = DType::uint8}), OutOfMemoryError);
+  CHECK_THROWS_AS(empty({(std::int64_t{1} << 32) + 1}, {.device = device, .dtype = DType::uint8}),
+                  OutOfMemoryError);
   CHECK_NOTHROW(empty({16}, {.device = device}));
   set_memory_capacity(device, 0);
 }
@@ -180,7 +200,9 @@ TEST_CASE("create: impossible shapes are refused before anything is allocated", 
 TEST_CASE("create: only floating point can require a gradient", "[create][errors]") {
   for (const DType t : all_dtypes()) {
     if (is_floating(t)) CHECK(zeros({2}, {.dtype = t, .requires_grad = true}).requires_grad());
-    else CHECK_THROWS_TEXT(DTypeError, "requires_grad*expected *got ", zeros({2}, {.dtype = t, .requires_grad = true}));
+    else
+      CHECK_THROWS_TEXT(DTypeError, "requires_grad*expected *got ",
+                        zeros({2}, {.dtype = t, .requires_grad = true}));
   }
   CHECK_THROWS_AS(tensor({1, 2}, {.requires_grad = true}), DTypeError);
   CHECK_THROWS_AS(arange(3, {.requires_grad = true}), DTypeError);
@@ -208,21 +230,27 @@ TEST_CASE("create: from_blob uses the caller's memory and gives it back at the e
   CHECK(from_blob(memory.data(), {2}, {}, Device("cpu:1")).device() == Device("cpu:1"));
   std::vector<std::int64_t> integers{1, 2};
   CHECK(from_blob(integers.data(), {2}).dtype() == DType::int64);
-  CHECK(from_blob(static_cast<void*>(integers.data()), {4}, DType::int32).to_vector<int>() == std::vector<int>{1, 0, 2, 0});
+  CHECK(from_blob(static_cast<void*>(integers.data()), {4}, DType::int32).to_vector<int>() ==
+        std::vector<int>{1, 0, 2, 0});
 }
 
-TEST_CASE("create: from_blob without memory is refused, unless there are no elements", "[create][errors]") {
+TEST_CASE("create: from_blob without memory is refused, unless there are no elements",
+          "[create][errors]") {
   float* none = nullptr;
   int freed = 0;
-  CHECK_THROWS_TEXT(ArgumentError, "from_blob: expected memory for 2 elements, got a null pointer", from_blob(none, {2}, [&] { ++freed; }));
+  CHECK_THROWS_TEXT(ArgumentError, "from_blob: expected memory for 2 elements, got a null pointer",
+                    from_blob(none, {2}, [&] { ++freed; }));
   CHECK(from_blob(none, {0}).numel() == 0);
   CHECK(from_blob(none, {3, 0}).shape() == Shape{3, 0});
   float x = 1;
   CHECK_THROWS_TEXT(ShapeError, "from_blob: ", from_blob(&x, {-1}));
-  CHECK_THROWS_TEXT(ShapeError, "from_blob: ", from_blob(&x, {std::numeric_limits<std::int64_t>::max()}));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "from_blob: ", from_blob(&x, {std::numeric_limits<std::int64_t>::max()}));
   CHECK_THROWS_TEXT(DeviceError, "got cpu:60", from_blob(&x, {1}, {}, Device("cpu:60")));
   alignas(8) char bytes[16] = {};
-  CHECK_THROWS_TEXT(ArgumentError, "from_blob: expected a pointer aligned for float32, a multiple of 4, got one that is 3 too far",
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "from_blob: expected a pointer aligned for float32, a multiple of 4, got one "
+                    "that is 3 too far",
                     from_blob(bytes + 3, {1}, DType::float32, [&] { ++freed; }));
   CHECK(freed == 0);  // the call had no effect: the memory stays the caller's
 }
@@ -232,8 +260,10 @@ TEST_CASE("create: item()", "[create][errors]") {
   CHECK(tensor(2.75).item<int>() == 2);
   CHECK(tensor(-2.75).item<std::int64_t>() == -2);
   CHECK(tensor({true}).item<double>() == 1);
-  CHECK(random_tensor({3, 4}).t().select(0, 1).select(0, 2).item<float>() == random_tensor({3, 4}).to_vector<float>()[9]);
-  for (const Device d : test_devices()) CHECK(full({}, 5, {.device = d, .dtype = DType::bfloat16}).item<float>() == 5);
+  CHECK(random_tensor({3, 4}).t().select(0, 1).select(0, 2).item<float>() ==
+        random_tensor({3, 4}).to_vector<float>()[9]);
+  for (const Device d : test_devices())
+    CHECK(full({}, 5, {.device = d, .dtype = DType::bfloat16}).item<float>() == 5);
   constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1;
   CHECK(tensor(kBig).item<std::int64_t>() == kBig);
   CHECK(static_cast<float>(tensor({0.5}).item<float16>()) == 0.5f);
@@ -241,8 +271,10 @@ TEST_CASE("create: item()", "[create][errors]") {
   CHECK(tensor({0.5}).item<bool>());
   CHECK_FALSE(tensor({0.0}).item<bool>());
   CHECK(tensor(kBig).item<bool>());
-  for (const DType t : all_dtypes()) CHECK((ones({}, {.dtype = t}).item<double>() == 1 && ones({}, {.dtype = t}).item<int>() == 1));
-  CHECK_THROWS_TEXT(ShapeError, "item: expected *one element*got *[2]", tensor({1.0, 2.0}).item<float>());
+  for (const DType t : all_dtypes())
+    CHECK((ones({}, {.dtype = t}).item<double>() == 1 && ones({}, {.dtype = t}).item<int>() == 1));
+  CHECK_THROWS_TEXT(ShapeError, "item: expected *one element*got *[2]",
+                    tensor({1.0, 2.0}).item<float>());
   CHECK_THROWS_TEXT(ShapeError, "item: ", zeros({0}).item<float>());
   CHECK_THROWS_AS(Tensor().item<float>(), Error);
 }

@@ -30,8 +30,10 @@ TEST_CASE("device: a type and an index", "[device]") {
   // An index that does not fit is no other device.
   CHECK(Device(DeviceType::cpu, 65536) != Device("cpu:0"));
   CHECK(Device(DeviceType::cpu, -65536) != Device("cpu:0"));
-  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0", zeros({1}, {.device = Device(DeviceType::cpu, 65536)}));
-  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0", zeros({1}, {.device = Device(DeviceType::cpu, 65537)}));
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0",
+                    zeros({1}, {.device = Device(DeviceType::cpu, 65536)}));
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0",
+                    zeros({1}, {.device = Device(DeviceType::cpu, 65537)}));
 }
 
 TEST_CASE("device: any other text is refused", "[device][errors]") {
@@ -62,24 +64,30 @@ TEST_CASE("device: any other text is refused", "[device][errors]") {
   }
 }
 
-TEST_CASE("device: a device that does not exist is refused with those that do", "[device][errors]") {
+TEST_CASE("device: a device that does not exist is refused with those that do",
+          "[device][errors]") {
   REQUIRE(device_count(DeviceType::cpu) >= 2);
-  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0, cpu:1*got cpu:60", device_context(Device("cpu:60")));
-  CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0, cpu:1*got cpu:60", zeros({2}, {.device = Device("cpu:60")}));
-  CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0, cpu:1*got cpu:60", zeros({2}).to(Device("cpu:60")));
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0, cpu:1*got cpu:60",
+                    device_context(Device("cpu:60")));
+  CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0, cpu:1*got cpu:60",
+                    zeros({2}, {.device = Device("cpu:60")}));
+  CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0, cpu:1*got cpu:60",
+                    zeros({2}).to(Device("cpu:60")));
   CHECK_THROWS_TEXT(DeviceError, "got cpu:60", synchronize(Device("cpu:60")));
   CHECK_THROWS_TEXT(DeviceError, "got cpu:60", memory_stats(Device("cpu:60")));
   CHECK_THROWS_TEXT(DeviceError, "got cpu:60", set_memory_capacity(Device("cpu:60"), 1));
   CHECK_THROWS_TEXT(DeviceError, "got cpu:60", empty_cache(Device("cpu:60")));
   CHECK_THROWS_TEXT(DeviceError, "got cpu:60", current_stream(Device("cpu:60")));
-  if (device_count(DeviceType::cuda) == 0) CHECK_THROWS_TEXT(DeviceError, "got cuda:0", zeros({2}, {.device = Device("cuda")}));
+  if (device_count(DeviceType::cuda) == 0)
+    CHECK_THROWS_TEXT(DeviceError, "got cuda:0", zeros({2}, {.device = Device("cuda")}));
   CHECK_THROWS_TEXT(DeviceError, "got cpu:-1", device_context(Device(DeviceType::cpu, -1)));
 }
 
 TEST_CASE("device: lists and counts", "[device]") {
   const std::vector<Device> cpus = devices(DeviceType::cpu);
   REQUIRE(static_cast<int>(cpus.size()) == device_count(DeviceType::cpu));
-  for (std::size_t i = 0; i < cpus.size(); ++i) CHECK(cpus[i] == Device(DeviceType::cpu, static_cast<int>(i)));
+  for (std::size_t i = 0; i < cpus.size(); ++i)
+    CHECK(cpus[i] == Device(DeviceType::cpu, static_cast<int>(i)));
   CHECK(devices() == devices(default_device().type()));
   CHECK(device_count() == static_cast<int>(devices().size()));
   for (const Device d : test_devices()) CHECK_NOTHROW(synchronize(d));
@@ -87,9 +95,12 @@ TEST_CASE("device: lists and counts", "[device]") {
 
 TEST_CASE("device: the count cannot change after use", "[device][errors]") {
   const int before = device_count(DeviceType::cpu);
-  CHECK_THROWS_TEXT(DeviceError, "set_cpu_device_count: expected *before *use*got ", set_cpu_device_count(before + 1));
-  CHECK_THROWS_TEXT(DeviceError, "set_cpu_device_count: expected *1*64*got 0", set_cpu_device_count(0));
-  CHECK_THROWS_TEXT(DeviceError, "set_cpu_device_count: expected *1*64*got 65", set_cpu_device_count(65));
+  CHECK_THROWS_TEXT(DeviceError, "set_cpu_device_count: expected *before *use*got ",
+                    set_cpu_device_count(before + 1));
+  CHECK_THROWS_TEXT(DeviceError, "set_cpu_device_count: expected *1*64*got 0",
+                    set_cpu_device_count(0));
+  CHECK_THROWS_TEXT(DeviceError, "set_cpu_device_count: expected *1*64*got 65",
+                    set_cpu_device_count(65));
   CHECK_THROWS_TEXT(DeviceError, "got -3", set_cpu_device_count(-3));
   CHECK(device_count(DeviceType::cpu) == before);
 }
@@ -112,13 +123,15 @@ TEST_CASE("device: threads are set between 1 and 256", "[device][errors]") {
 
 TEST_CASE("child: one CPU device by default", "[.child][default]") {
   CHECK(device_count(DeviceType::cpu) == 1);
-  CHECK_THROWS_TEXT(DeviceError, "expected *cpu:0*got cpu:1", zeros({1}, {.device = Device("cpu:1")}));
+  CHECK_THROWS_TEXT(DeviceError, "expected *cpu:0*got cpu:1",
+                    zeros({1}, {.device = Device("cpu:1")}));
 }
 TEST_CASE("child: three by the environment", "[.child][three]") {
   CHECK(device_count(DeviceType::cpu) == 3);
   CHECK(zeros({1}, {.device = Device("cpu:2")}).device() == Device("cpu:2"));
 }
-TEST_CASE("child: the program overrides the environment, any number of times before use", "[.child][program]") {
+TEST_CASE("child: the program overrides the environment, any number of times before use",
+          "[.child][program]") {
   set_cpu_device_count(64);
   CHECK_THROWS_TEXT(DeviceError, "got 65", set_cpu_device_count(65));
   set_cpu_device_count(5);
@@ -127,14 +140,21 @@ TEST_CASE("child: the program overrides the environment, any number of times bef
   CHECK(device_count(DeviceType::cpu) == 5);
 }
 TEST_CASE("child: a wrong number in the environment is an error", "[.child][wrong]") {
-  CHECK_THROWS_TEXT(DeviceError, "BRAID_CPU_DEVICES: expected *1*64*got ", device_count(DeviceType::cpu));
+  CHECK_THROWS_TEXT(DeviceError, "BRAID_CPU_DEVICES: expected *1*64*got ",
+                    device_count(DeviceType::cpu));
 }
 TEST_CASE("child: threads by the environment", "[.child][threads]") { CHECK(num_threads() == 3); }
-TEST_CASE("child: a wrong number of threads is an error at the first use of a device", "[.child][wrong-threads]") {
-  CHECK_THROWS_TEXT(DeviceError, "BRAID_THREADS: expected a number from 1 to 256, got '", zeros({1}));
+TEST_CASE("child: a wrong number of threads is an error at the first use of a device",
+          "[.child][wrong-threads]") {
+  CHECK_THROWS_TEXT(DeviceError, "BRAID_THREADS: expected a number from 1 to 256, got '",
+                    zeros({1}));
 }
-TEST_CASE("child: the default device by the environment", "[.child][best]") { CHECK(default_device() == Device("cpu:1")); }
-TEST_CASE("child: a wrong default device is an error", "[.child][worst]") { CHECK_THROWS_TEXT(DeviceError, "got *cpu:9", default_device()); }
+TEST_CASE("child: the default device by the environment", "[.child][best]") {
+  CHECK(default_device() == Device("cpu:1"));
+}
+TEST_CASE("child: a wrong default device is an error", "[.child][worst]") {
+  CHECK_THROWS_TEXT(DeviceError, "got *cpu:9", default_device());
+}
 TEST_CASE("child: the first use from many threads at once", "[.child][race]") {
   std::latch start(16);
   std::vector<std::thread> threads;
@@ -154,9 +174,11 @@ TEST_CASE("device: the count of a fresh process", "[device][process]") {
   CHECK_CHILD("-u BRAID_CPU_DEVICES BRAID_TESTS_DEFAULT_DEVICES=1", "[.child][default]");
   CHECK_CHILD("BRAID_CPU_DEVICES=3", "[.child][three]");
   CHECK_CHILD("BRAID_CPU_DEVICES=3", "[.child][program]");
-  for (const char* wrong : {"0", "65", "-1", "two", "2x", "99999999999999999999"}) CHECK_CHILD(std::string("BRAID_CPU_DEVICES=") + wrong, "[.child][wrong]");
+  for (const char* wrong : {"0", "65", "-1", "two", "2x", "99999999999999999999"})
+    CHECK_CHILD(std::string("BRAID_CPU_DEVICES=") + wrong, "[.child][wrong]");
   CHECK_CHILD("BRAID_CPU_DEVICES=2 BRAID_THREADS=3", "[.child][threads]");
-  for (const char* wrong : {"abc", "0", "257"}) CHECK_CHILD(std::string("BRAID_THREADS=") + wrong, "[.child][wrong-threads]");
+  for (const char* wrong : {"abc", "0", "257"})
+    CHECK_CHILD(std::string("BRAID_THREADS=") + wrong, "[.child][wrong-threads]");
   CHECK_CHILD("BRAID_CPU_DEVICES=2 BRAID_DEVICE=cpu:1", "[.child][best]");
   CHECK_CHILD("BRAID_CPU_DEVICES=2 BRAID_DEVICE=cpu:9", "[.child][worst]");
 }

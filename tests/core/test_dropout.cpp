@@ -16,7 +16,8 @@
 
 namespace braid::test::on_device {
 
-TEST_CASE("dropout: the mask is Philox's, whatever the type, the size and the number of threads", "[dropout]") {
+TEST_CASE("dropout: the mask is Philox's, whatever the type, the size and the number of threads",
+          "[dropout]") {
   const int before = num_threads();
   for (const DType t : floating_dtypes())
     for (const std::int64_t n : {1, 2, 3, 5, 63, 64, 65, 511, 513, 1027}) {
@@ -26,7 +27,9 @@ TEST_CASE("dropout: the mask is Philox's, whatever the type, the size and the nu
       set_num_threads(1);
       const std::vector<double> y = dropout(ones({n}, {.dtype = t}), 0.25).to_vector<double>();
       bool same = true;
-      for (std::int64_t i = 0; i < n; ++i) same = same && (y[static_cast<std::size_t>(i)] != 0) == (reference::drop_factor(11, stream, i, 0.25) != 0);
+      for (std::int64_t i = 0; i < n; ++i)
+        same = same && (y[static_cast<std::size_t>(i)] != 0) ==
+                           (reference::drop_factor(11, stream, i, 0.25) != 0);
       CHECK(same);
       CHECK(random_state().stream == stream + 1);
     }
@@ -44,7 +47,8 @@ TEST_CASE("dropout: keeps the share and the mean that it should", "[dropout]") {
   const std::int64_t n = cut(200000, 20000);
   for (const double p : {0.1, 0.5, 0.9}) {
     const Tensor y = dropout(ones({n}), p);
-    const double kept = ne(y, zeros({})).to(DType::float32).mean().item<double>(), deviation = std::sqrt(p * (1 - p) / static_cast<double>(n));
+    const double kept = ne(y, zeros({})).to(DType::float32).mean().item<double>(),
+                 deviation = std::sqrt(p * (1 - p) / static_cast<double>(n));
     INFO(p);
     CHECK(std::fabs(kept - (1 - p)) < 5 * deviation);
     CHECK(std::fabs(y.max().item<double>() * (1 - p) - 1) < 1e-6);
@@ -85,11 +89,15 @@ TEST_CASE("dropout: whole channels", "[dropout]") {
   CHECK(dropout1d(ones({4, 5}), 0.5).shape() == Shape{4, 5});
 }
 
-TEST_CASE("dropout: rows know their place in the whole batch, whatever is before or behind the batch's axis", "[dropout]") {
+TEST_CASE(
+    "dropout: rows know their place in the whole batch, whatever is before or behind the batch's "
+    "axis",
+    "[dropout]") {
   const Tensor x = random_tensor({4, 7, 6}, DType::float32, here(), 3);
   for (const int dim : {0, 1, 2}) {
     const std::int64_t n = x.size(dim);
-    const auto rows = [&](std::int64_t first, std::int64_t count, const std::function<Tensor(const Tensor&)>& f) {
+    const auto rows = [&](std::int64_t first, std::int64_t count,
+                          const std::function<Tensor(const Tensor&)>& f) {
       const RandomForward forward(77, {0, dim, first, count});
       return f(x.narrow(dim, first, count));
     };
@@ -101,7 +109,9 @@ TEST_CASE("dropout: rows know their place in the whole batch, whatever is before
     }
     if (dim > 0) continue;
     // The batch's rows times others in one axis, as [batch * heads, ..].
-    const auto folded = [](const Tensor& part) { return dropout(part.reshape({-1, 6}), 0.5).reshape(part.shape()); };
+    const auto folded = [](const Tensor& part) {
+      return dropout(part.reshape({-1, 6}), 0.5).reshape(part.shape());
+    };
     CHECK_SAME_BITS(cat({rows(0, 3, folded), rows(3, 1, folded)}), rows(0, 4, folded));
   }
 }

@@ -12,9 +12,9 @@ namespace {
 
 using reference::Format;
 
-/// Every pattern of a 16-bit type: to float and back, and its value by the definition of the format.
-template <class H>
-void check_patterns(const Format& format) {
+/// Every pattern of a 16-bit type: to float and back, and its value by the definition of the
+/// format.
+template <class H> void check_patterns(const Format& format) {
   int wrong_value = 0, wrong_return = 0;
   for (std::uint32_t pattern = 0; pattern < 65536; ++pattern) {
     H h;
@@ -24,7 +24,8 @@ void check_patterns(const Format& format) {
     const H back(value);
     if (std::isnan(want)) {
       wrong_value += !std::isnan(value);
-      wrong_return += !std::isnan(static_cast<float>(back));  // a NaN stays one; its payload may change
+      // a NaN stays one; its payload may change
+      wrong_return += !std::isnan(static_cast<float>(back));
       continue;
     }
     wrong_value += static_cast<double>(value) != want || std::signbit(value) != std::signbit(want);
@@ -35,20 +36,21 @@ void check_patterns(const Format& format) {
 }
 
 /// H(x) is x rounded to nearest even.
-template <class H>
-bool rounds(float x, const Format& format) {
+template <class H> bool rounds(float x, const Format& format) {
   const double want = reference::round_to(static_cast<double>(x), format);
   const H got(x);
   if (std::isnan(x)) return std::isnan(static_cast<float>(got));
-  return reference::decode16(got.bits, format) == want && ((got.bits & 0x8000) != 0) == std::signbit(x);
+  return reference::decode16(got.bits, format) == want &&
+         ((got.bits & 0x8000) != 0) == std::signbit(x);
 }
 
-/// All numbers of the format, the middle of each and its successor, and the floats on both sides of each of them; then random floats.
-template <class H>
-void check_rounding(const Format& format) {
+/// All numbers of the format, the middle of each and its successor, and the floats on both sides of
+/// each of them; then random floats.
+template <class H> void check_rounding(const Format& format) {
   int wrong = 0;
   const auto check_near = [&](float x) {
-    for (const float v : {x, std::nextafter(x, INFINITY), std::nextafter(x, -INFINITY)}) wrong += !rounds<H>(v, format) + !rounds<H>(-v, format);
+    for (const float v : {x, std::nextafter(x, INFINITY), std::nextafter(x, -INFINITY)})
+      wrong += !rounds<H>(v, format) + !rounds<H>(-v, format);
   };
   for (std::uint32_t pattern = 0; pattern < 0x8000; ++pattern) {
     const double x = reference::decode16(static_cast<std::uint16_t>(pattern), format);
@@ -58,14 +60,16 @@ void check_rounding(const Format& format) {
     check_near(static_cast<float>(x + reference::ulp(x, format) / 4));
   }
   Numbers numbers(3);
-  for (int i = 0; i < 300000; ++i) wrong += !rounds<H>(std::bit_cast<float>(static_cast<std::uint32_t>(numbers.bits())), format);
+  for (int i = 0; i < 300000; ++i)
+    wrong += !rounds<H>(std::bit_cast<float>(static_cast<std::uint32_t>(numbers.bits())), format);
   CHECK(wrong == 0);
 }
 
 }  // namespace
 
 TEST_CASE("dtype: sizes, names and kinds", "[dtype]") {
-  const std::vector<std::string> names{"bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"};
+  const std::vector<std::string> names{"bool",    "uint8",    "int32",   "int64",
+                                       "float16", "bfloat16", "float32", "float64"};
   const std::vector<std::size_t> sizes{1, 1, 4, 8, 2, 2, 4, 8};
   for (std::size_t i = 0; i < names.size(); ++i) {
     const DType t = all_dtypes()[i];
@@ -92,17 +96,27 @@ TEST_CASE("dtype: promotion", "[dtype]") {
   for (std::size_t i = 0; i < level.size(); ++i)
     for (std::size_t j = 0; j < level.size(); ++j) {
       const DType a = all_dtypes()[i], b = all_dtypes()[j];
-      const DType want = i != j && level[i] == 4 && level[j] == 4 ? DType::float32 : level[i] >= level[j] ? a : b;
+      const DType want = i != j && level[i] == 4 && level[j] == 4 ? DType::float32
+                         : level[i] >= level[j]                   ? a
+                                                                  : b;
       INFO(a << " with " << b);
       CHECK(promote(a, b) == want);
       CHECK(promote(b, a) == want);
     }
 }
 
-TEST_CASE("dtype: all 65536 patterns of float16 go to float and back", "[dtype]") { check_patterns<float16>(reference::kFloat16); }
-TEST_CASE("dtype: all 65536 patterns of bfloat16 go to float and back", "[dtype]") { check_patterns<bfloat16>(reference::kBfloat16); }
-TEST_CASE("dtype: float16 rounds to nearest even", "[dtype]") { check_rounding<float16>(reference::kFloat16); }
-TEST_CASE("dtype: bfloat16 rounds to nearest even", "[dtype]") { check_rounding<bfloat16>(reference::kBfloat16); }
+TEST_CASE("dtype: all 65536 patterns of float16 go to float and back", "[dtype]") {
+  check_patterns<float16>(reference::kFloat16);
+}
+TEST_CASE("dtype: all 65536 patterns of bfloat16 go to float and back", "[dtype]") {
+  check_patterns<bfloat16>(reference::kBfloat16);
+}
+TEST_CASE("dtype: float16 rounds to nearest even", "[dtype]") {
+  check_rounding<float16>(reference::kFloat16);
+}
+TEST_CASE("dtype: bfloat16 rounds to nearest even", "[dtype]") {
+  check_rounding<bfloat16>(reference::kBfloat16);
+}
 
 TEST_CASE("dtype: edges of the 16-bit types", "[dtype]") {
   CHECK(float16(65504.0f).bits == 0x7bff);

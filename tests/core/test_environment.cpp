@@ -18,7 +18,10 @@ TEST_CASE("environment: a variable that chooses", "[core][environment]") {
   CHECK(chosen("first") == 0);
   CHECK(chosen("second") == 1);
   CHECK(chosen("third") == 2);
-  CHECK_THROWS_TEXT(ArgumentError, "BRAID_TESTS_CHOICE: expected first, second or third, got 'Third'", chosen("Third"));
-  CHECK_THROWS_TEXT(ArgumentError, "BRAID_TESTS_CHOICE: expected first or second, got 'Third'", choice_from_environment(kName, {"first", "second"}));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "BRAID_TESTS_CHOICE: expected first, second or third, got 'Third'",
+                    chosen("Third"));
+  CHECK_THROWS_TEXT(ArgumentError, "BRAID_TESTS_CHOICE: expected first or second, got 'Third'",
+                    choice_from_environment(kName, {"first", "second"}));
   unsetenv(kName);
 }

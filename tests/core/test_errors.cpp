@@ -14,7 +14,7 @@ namespace braid::test {
 namespace {
 
 template <class D, class B>
-constexpr bool kIs = std::is_base_of_v<B, D>&& std::is_convertible_v<D*, B*>;
+constexpr bool kIs = std::is_base_of_v<B, D> && std::is_convertible_v<D*, B*>;
 
 std::exception_ptr pointer(const std::function<void()>& f) {
   try {
@@ -29,20 +29,22 @@ std::exception_ptr pointer(const std::function<void()>& f) {
 
 TEST_CASE("errors: one root, single inheritance", "[errors]") {
   static_assert(kIs<Error, std::runtime_error>);
-  static_assert(kIs<ArgumentError, Error> && kIs<ShapeError, ArgumentError> && kIs<DTypeError, ArgumentError> && kIs<DeviceError, ArgumentError> &&
+  static_assert(kIs<ArgumentError, Error> && kIs<ShapeError, ArgumentError> &&
+                kIs<DTypeError, ArgumentError> && kIs<DeviceError, ArgumentError> &&
                 kIs<IndexError, ArgumentError> && kIs<LayoutError, ArgumentError>);
   static_assert(kIs<AutogradError, Error> && !kIs<AutogradError, ArgumentError>);
-  static_assert(kIs<OutOfMemoryError, Error> && !std::is_base_of_v<std::bad_alloc, OutOfMemoryError>);
+  static_assert(kIs<OutOfMemoryError, Error> &&
+                !std::is_base_of_v<std::bad_alloc, OutOfMemoryError>);
   static_assert(kIs<IoError, Error> && kIs<FormatError, IoError> && kIs<LimitError, FormatError>);
-  static_assert(kIs<CommError, Error> && kIs<WorkerError, Error> && kIs<ReplicaError, Error> && kIs<InternalError, Error>);
+  static_assert(kIs<CommError, Error> && kIs<WorkerError, Error> && kIs<ReplicaError, Error> &&
+                kIs<InternalError, Error>);
   // Every one is visible as a std::exception (two bases would hide it).
   const auto seen = [](auto&& make) {
     try {
       make();
     } catch (const std::exception&) {
       return true;
-    } catch (...) {
-    }
+    } catch (...) {}
     return false;
   };
   CHECK(seen([] { throw ShapeError("x"); }));
@@ -66,7 +68,8 @@ TEST_CASE("errors: only some are worth trying again", "[errors]") {
 }
 
 TEST_CASE("errors: out of memory carries its figures", "[errors]") {
-  const OutOfMemoryError e(Device("cpu:1"), std::size_t{3} << 30, std::size_t{5} << 20, 1024, std::size_t{1} << 30, "the hook");
+  const OutOfMemoryError e(Device("cpu:1"), std::size_t{3} << 30, std::size_t{5} << 20, 1024,
+                           std::size_t{1} << 30, "the hook");
   CHECK(e.device == Device("cpu:1"));
   CHECK(e.requested == std::size_t{3} << 30);
   CHECK(e.in_use == std::size_t{5} << 20);
@@ -100,14 +103,18 @@ TEST_CASE("errors: files carry path, operation, errno and offset", "[errors]") {
   CHECK(f.expected == "0 0 8 3");
   CHECK(f.got == "1 2 3 4");
   CHECK(f.offset == 3);
-  CHECK(matches(LimitError("x", 0, "rank", "<= 16", "17").what(), "x: rank: expected <= 16, got 17"));
+  CHECK(
+      matches(LimitError("x", 0, "rank", "<= 16", "17").what(), "x: rank: expected <= 16, got 17"));
 }
 
 TEST_CASE("errors: a replica's failure keeps the original", "[errors]") {
-  const std::exception_ptr shape = pointer([] { throw ShapeError("matmul: expected 3, got 4"); }), number = pointer([] { throw 5; });
-  const ReplicaError e({{1, Device("cpu:1"), exception_type(shape), exception_message(shape), shape},
-                        {3, Device("cpu:3"), exception_type(number), exception_message(number), number}});
-  CHECK(std::string(e.what()).rfind("Caught ShapeError in replica 1 on device cpu:1: matmul: expected 3, got 4", 0) == 0);
+  const std::exception_ptr shape = pointer([] { throw ShapeError("matmul: expected 3, got 4"); }),
+                           number = pointer([] { throw 5; });
+  const ReplicaError e(
+      {{1, Device("cpu:1"), exception_type(shape), exception_message(shape), shape},
+       {3, Device("cpu:3"), exception_type(number), exception_message(number), number}});
+  CHECK(std::string(e.what()).rfind(
+            "Caught ShapeError in replica 1 on device cpu:1: matmul: expected 3, got 4", 0) == 0);
   CHECK(e.index() == 1);
   CHECK(e.device() == Device("cpu:1"));
   CHECK(e.failures.size() == 2);
@@ -117,7 +124,8 @@ TEST_CASE("errors: a replica's failure keeps the original", "[errors]") {
   CHECK(e.cause<std::exception>() != nullptr);
   CHECK(e.cause<DTypeError>() == nullptr);
   CHECK(e.cause<int>() == nullptr);
-  const ReplicaError other({{0, Device("cpu:0"), exception_type(number), exception_message(number), number}});
+  const ReplicaError other(
+      {{0, Device("cpu:0"), exception_type(number), exception_message(number), number}});
   REQUIRE(other.cause<int>() != nullptr);
   CHECK(*other.cause<int>() == 5);
   CHECK(matches(other.what(), "Caught unknown in replica 0 on device cpu:0"));
@@ -141,7 +149,8 @@ TEST_CASE("errors: check() throws what it is told", "[errors]") {
 }
 
 TEST_CASE("errors: str() joins anything that prints", "[errors]") {
-  CHECK(str("a ", 1, ' ', 2.5, ' ', Shape{1, 2}, ' ', DType::int64, ' ', Device("cpu:1")) == "a 1 2.5 [1, 2] int64 cpu:1");
+  CHECK(str("a ", 1, ' ', 2.5, ' ', Shape{1, 2}, ' ', DType::int64, ' ', Device("cpu:1")) ==
+        "a 1 2.5 [1, 2] int64 cpu:1");
 }
 
 TEST_CASE("errors: warnings go to the handler, from any thread", "[errors]") {
@@ -175,9 +184,10 @@ TEST_CASE("errors: warnings go to the handler, from any thread", "[errors]") {
 }
 
 TEST_CASE("errors: a message is one line, and names the call first", "[errors]") {
-  const std::vector<std::function<void()>> wrong{[] { (void)zeros({2}).reshape({3}); },  [] { (void)zeros({-1}); },
-                                                 [] { (void)Device("nowhere"); },        [] { (void)arange(0, 1, 0); },
-                                                 [] { (void)zeros({2}).item<float>(); }, [] { (void)zeros({2})[5]; }};
+  const std::vector<std::function<void()>> wrong{
+      [] { (void)zeros({2}).reshape({3}); },  [] { (void)zeros({-1}); },
+      [] { (void)Device("nowhere"); },        [] { (void)arange(0, 1, 0); },
+      [] { (void)zeros({2}).item<float>(); }, [] { (void)zeros({2})[5]; }};
   for (const auto& f : wrong) {
     const std::string text = exception_message(pointer(f));
     INFO(text);

@@ -27,7 +27,8 @@ namespace {
 
 Tensor bytes_tensor(std::int64_t n, unsigned char first) {
   Tensor t = make_tensor({n}, DType::uint8, Device());
-  for (std::int64_t i = 0; i < n; ++i) t.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(first + i);
+  for (std::int64_t i = 0; i < n; ++i)
+    t.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(first + i);
   return t;
 }
 
@@ -40,12 +41,15 @@ TEST_CASE("checked: arithmetic that does not fit is refused", "[io]") {
   CHECK_FALSE(io::checked_add<std::uint64_t>(~std::uint64_t{0}, 1, r));
   CHECK((io::fits(0, 0, 0) && io::fits(3, 2, 5) && io::fits(5, 0, 5)));
   CHECK_FALSE((io::fits(3, 3, 5) || io::fits(6, 0, 5) || io::fits(1, ~std::uint64_t{0}, 5)));
-  const auto bytes = [&](std::vector<std::int64_t> sizes, std::uint64_t element) { return io::checked_bytes(sizes, element, r); };
+  const auto bytes = [&](std::vector<std::int64_t> sizes, std::uint64_t element) {
+    return io::checked_bytes(sizes, element, r);
+  };
   CHECK((bytes({}, 8) && r == 8));
   CHECK((bytes({2, 3}, 4) && r == 24));
   CHECK((bytes({2, 0, 3}, 4) && r == 0));
   CHECK((bytes({INT64_MAX}, 1) && r == INT64_MAX));
-  CHECK_FALSE((bytes({INT64_MAX}, 2) || bytes({-1}, 1) || bytes({0, -1}, 1) || bytes({0, INT64_MAX, 2}, 1)));
+  CHECK_FALSE((bytes({INT64_MAX}, 2) || bytes({-1}, 1) || bytes({0, -1}, 1) ||
+               bytes({0, INT64_MAX, 2}, 1)));
 }
 
 TEST_CASE("file: a save is flushed, renamed and flushed again, and is private until then", "[io]") {
@@ -58,7 +62,9 @@ TEST_CASE("file: a save is flushed, renamed and flushed again, and is private un
   CHECK(faults.written_mode == 0600);
 }
 
-TEST_CASE("file: any failing call of a save leaves the old file, no other one, and says what failed", "[io]") {
+TEST_CASE(
+    "file: any failing call of a save leaves the old file, no other one, and says what failed",
+    "[io]") {
   const TemporaryFolder folder;
   const std::string path = folder / "x";
   const Tensor old_tensor = bytes_tensor(100, 1), new_tensor = bytes_tensor(200, 7);
@@ -144,7 +150,8 @@ TEST_CASE("file: any failing call of a load is an IoError and leaks nothing", "[
     const WithFaults with({.fail_at = k});
     try {
       static_cast<void>(load_safetensors(path));
-      if (faults.failed == "close") continue;  // nothing is lost when a file that was read does not close
+      // nothing is lost when a file that was read does not close
+      if (faults.failed == "close") continue;
       break;
     } catch (const IoError& e) {
       CHECK(e.error_number == EIO);
@@ -165,8 +172,10 @@ TEST_CASE("file: one that shrinks while it is read is an IoError", "[io]") {
   char buffer[600];
   file.read(buffer, 600, 400);
   write_file(path, std::string(500, 'y'));
-  CHECK_THROWS_TEXT(IoError, "read*at byte 500*expected 500 more bytes, got the end of the file", file.read(buffer, 600, 400));
-  CHECK_THROWS_TEXT(IoError, "expected 1 more bytes, got the end", io::MemorySource({}).read(buffer, 1, 0));
+  CHECK_THROWS_TEXT(IoError, "read*at byte 500*expected 500 more bytes, got the end of the file",
+                    file.read(buffer, 600, 400));
+  CHECK_THROWS_TEXT(IoError, "expected 1 more bytes, got the end",
+                    io::MemorySource({}).read(buffer, 1, 0));
 }
 
 TEST_CASE("file: a real limit on file size is an IoError, and the old file stays", "[io]") {

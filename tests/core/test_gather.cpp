@@ -16,17 +16,27 @@ namespace {
 
 Tensor indices(const Sizes& shape, std::int64_t below) {
   Numbers numbers(static_cast<std::uint64_t>(below) + 5);
-  return strided(shape, reference::row_major(shape), 0, DType::int64, here(), [&] { return static_cast<double>(numbers.integer(0, below)); });
+  return strided(shape, reference::row_major(shape), 0, DType::int64, here(),
+                 [&] { return static_cast<double>(numbers.integer(0, below)); });
 }
 
 }  // namespace
 
-TEST_CASE("gather: sums are taken in the order of the index, each rounded to the type, on any number of threads", "[gather]") {
+TEST_CASE(
+    "gather: sums are taken in the order of the index, each rounded to the type, on any number of "
+    "threads",
+    "[gather]") {
   const int before = num_threads();
   for (const DType t : floating_dtypes())
-    for (const auto& [shape, places, dim] : std::vector<std::tuple<Sizes, Sizes, std::int64_t>>{
-             {{7}, {1000}, 0}, {{300}, {5000}, 0}, {{3, 5}, {3, 129}, 1}, {{5, 33}, {129, 33}, 0}, {{40, 6, 3}, {40, 9, 3}, 1}}) {
-      const Tensor x = random_tensor(shape, t), index = indices(places, shape[static_cast<std::size_t>(dim)]), src = random_tensor(places, t, {}, 9);
+    for (const auto& [shape, places, dim] :
+         std::vector<std::tuple<Sizes, Sizes, std::int64_t>>{{{7}, {1000}, 0},
+                                                             {{300}, {5000}, 0},
+                                                             {{3, 5}, {3, 129}, 1},
+                                                             {{5, 33}, {129, 33}, 0},
+                                                             {{40, 6, 3}, {40, 9, 3}, 1}}) {
+      const Tensor x = random_tensor(shape, t),
+                   index = indices(places, shape[static_cast<std::size_t>(dim)]),
+                   src = random_tensor(places, t, {}, 9);
       Array want = array_of(x);
       const Array from = array_of(src), at = array_of(index);
       const Sizes strides = reference::row_major(shape);
@@ -47,33 +57,44 @@ TEST_CASE("gather: sums are taken in the order of the index, each rounded to the
 
 TEST_CASE("gather: integers wrap around, bool is or", "[gather]") {
   const Tensor index = tensor({0, 0});
-  CHECK(scatter_add(full({1}, 200, {.dtype = DType::uint8}), 0, index, full({2}, 100, {.dtype = DType::uint8})).item<int>() == (200 + 100 + 100) % 256);
-  CHECK(scatter_add(tensor({std::numeric_limits<std::int64_t>::max()}), 0, tensor({0}), tensor({1})).item<std::int64_t>() ==
-        std::numeric_limits<std::int64_t>::min());
-  CHECK(scatter_add(tensor({true, false}), 0, tensor({1, 1}), tensor({true, true})).to_vector<bool>() == std::vector<bool>{true, true});
+  CHECK(scatter_add(full({1}, 200, {.dtype = DType::uint8}), 0, index,
+                    full({2}, 100, {.dtype = DType::uint8}))
+            .item<int>() == (200 + 100 + 100) % 256);
+  CHECK(scatter_add(tensor({std::numeric_limits<std::int64_t>::max()}), 0, tensor({0}), tensor({1}))
+            .item<std::int64_t>() == std::numeric_limits<std::int64_t>::min());
+  CHECK(scatter_add(tensor({true, false}), 0, tensor({1, 1}), tensor({true, true}))
+            .to_vector<bool>() == std::vector<bool>{true, true});
 }
 
-TEST_CASE("gather: of equal indices the last one stays, and it alone gets the gradient", "[gather][gradients]") {
-  const Tensor x = zeros({2}).requires_grad_(), src = tensor({1.0, 2.0, 3.0}).requires_grad_(), index = tensor({1, 1, 0});
+TEST_CASE("gather: of equal indices the last one stays, and it alone gets the gradient",
+          "[gather][gradients]") {
+  const Tensor x = zeros({2}).requires_grad_(), src = tensor({1.0, 2.0, 3.0}).requires_grad_(),
+               index = tensor({1, 1, 0});
   const Tensor y = scatter(x, 0, index, src);
   CHECK(y.to_vector<double>() == std::vector<double>{3, 2});
-  const std::vector<Tensor> g = grad(std::vector<Tensor>{y}, std::vector<Tensor>{x, src}, std::vector<Tensor>{tensor({10.0, 20.0})});
+  const std::vector<Tensor> g = grad(std::vector<Tensor>{y}, std::vector<Tensor>{x, src},
+                                     std::vector<Tensor>{tensor({10.0, 20.0})});
   CHECK(g[0].to_vector<double>() == std::vector<double>{0, 0});
   CHECK(g[1].to_vector<double>() == std::vector<double>{0, 20, 10});
 }
 
-TEST_CASE("gather: an index out of range is found wherever it stands, and nothing is changed", "[gather][errors]") {
+TEST_CASE("gather: an index out of range is found wherever it stands, and nothing is changed",
+          "[gather][errors]") {
   const Tensor x = random_tensor({3, 40}), src = random_tensor({3, 20}, DType::float32, {}, 4);
   const Array old = array_of(x);
-  for (const std::int64_t wrong : {std::int64_t{40}, std::int64_t{-1}, std::int64_t{1} << 32, std::numeric_limits<std::int64_t>::min()})
+  for (const std::int64_t wrong : {std::int64_t{40}, std::int64_t{-1}, std::int64_t{1} << 32,
+                                   std::numeric_limits<std::int64_t>::min()})
     for (const std::size_t place : {0u, 19u, 59u}) {
       std::vector<std::int64_t> v(60, 1);
       v[place] = wrong;
       const Tensor index = tensor(v).reshape({3, 20});
       INFO(wrong << " at " << place);
-      CHECK_THROWS_TEXT(IndexError, str("gather: expected indices in [0, 40), got ", wrong), awaited(gather(x, 1, index)));
-      CHECK_THROWS_TEXT(IndexError, str("scatter: expected indices in [0, 40), got ", wrong), awaited(scatter(x, 1, index, src)));
-      CHECK_THROWS_TEXT(IndexError, str("scatter_add: expected indices in [0, 40), got ", wrong), awaited(scatter_add(x, 1, index, src)));
+      CHECK_THROWS_TEXT(IndexError, str("gather: expected indices in [0, 40), got ", wrong),
+                        awaited(gather(x, 1, index)));
+      CHECK_THROWS_TEXT(IndexError, str("scatter: expected indices in [0, 40), got ", wrong),
+                        awaited(scatter(x, 1, index, src)));
+      CHECK_THROWS_TEXT(IndexError, str("scatter_add: expected indices in [0, 40), got ", wrong),
+                        awaited(scatter_add(x, 1, index, src)));
       CHECK_EXACT(x, old);
     }
 }
@@ -81,7 +102,8 @@ TEST_CASE("gather: an index out of range is found wherever it stands, and nothin
 TEST_CASE("gather: masks of nothing, of everything, of many", "[gather]") {
   const Tensor x = random_tensor({70, 30});
   CHECK(masked_select(x, full({70, 30}, 0, {.dtype = DType::bool_})).shape() == Shape{0});
-  CHECK_EXACT(masked_select(x, full({}, 1, {.dtype = DType::bool_})), Array({2100}, array_of(x).data));
+  CHECK_EXACT(masked_select(x, full({}, 1, {.dtype = DType::bool_})),
+              Array({2100}, array_of(x).data));
   const Tensor mask = random_tensor({70, 30}, DType::bool_, {}, 7);
   CHECK_EXACT(masked_select(x, mask), reference::masked_select(array_of(x), array_of(mask)));
   CHECK_EXACT(nonzero(mask), reference::nonzero(array_of(mask)));

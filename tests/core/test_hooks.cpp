@@ -38,7 +38,8 @@ TEST_CASE("hooks: on a leaf and on a result, seeing the whole gradient once", "[
   CHECK(x.grad().to_vector<double>() == Numbers{8, 62});
 }
 
-TEST_CASE("hooks: what they return takes the gradient's place, one after another", "[autograd][hooks]") {
+TEST_CASE("hooks: what they return takes the gradient's place, one after another",
+          "[autograd][hooks]") {
   const Tensor x = leaf({1.0, 2.0}), y = x * 3.0;
   y.register_hook([](const Tensor& g) { return g * 10.0; });
   y.register_hook([](const Tensor& g) { return g + 1.0; });
@@ -90,12 +91,14 @@ TEST_CASE("hooks: are recorded under create_graph", "[autograd][hooks]") {
   const Tensor x = leaf({3.0}), y = x * x;
   y.register_hook([](const Tensor& g) { return g * g; });
   const Tensor up = leaf({2.0});
-  const Tensor first = grad(std::vector<Tensor>{y}, std::vector<Tensor>{x}, std::vector<Tensor>{up}, true, true)[0];
+  const Tensor first =
+      grad(std::vector<Tensor>{y}, std::vector<Tensor>{x}, std::vector<Tensor>{up}, true, true)[0];
   CHECK(first.item<double>() == 4 * 6);              // up² · 2x
   CHECK(grad(first, {up})[0].item<double>() == 24);  // 2 up · 2x
   bool recording = true;
   const Tensor a = leaf({1.0});
-  a.register_hook([&](const Tensor& g) { recording = grad_enabled() || (g * 2.0).requires_grad(); });
+  a.register_hook(
+      [&](const Tensor& g) { recording = grad_enabled() || (g * 2.0).requires_grad(); });
   (a * 1.0).sum().backward();
   CHECK_FALSE(recording);
 }
@@ -138,7 +141,8 @@ TEST_CASE("hooks: removed by their handles, which need not be kept", "[autograd]
   late.remove();
 }
 
-TEST_CASE("hooks: what they throw reaches the caller, and no gradient is added", "[autograd][hooks][errors]") {
+TEST_CASE("hooks: what they throw reaches the caller, and no gradient is added",
+          "[autograd][hooks][errors]") {
   const Tensor x = leaf({1.0}), w = leaf({2.0}), y = x * w;
   HookHandle handle = w.register_hook([](const Tensor&) { throw std::runtime_error("of a hook"); });
   CHECK_THROWS_TEXT(std::runtime_error, "of a hook", y.backward({}, true));
@@ -148,21 +152,31 @@ TEST_CASE("hooks: what they throw reaches the caller, and no gradient is added",
   handle = y.register_hook([](const Tensor&) { throw std::runtime_error("of a result's hook"); });
   CHECK_THROWS_TEXT(std::runtime_error, "of a result's hook", y.backward({}, true));
   handle.remove();
-  for (const Tensor& wrong : {ones({2}), ones({1}, {.dtype = DType::float64}), ones({1}, {.device = there()})}) {
+  for (const Tensor& wrong :
+       {ones({2}), ones({1}, {.dtype = DType::float64}), ones({1}, {.device = there()})}) {
     handle = y.register_hook([wrong](const Tensor&) { return wrong; });
-    CHECK_THROWS_TEXT(AutogradError, "register_hook: expected the hook to return a gradient of shape [1], float32 on *, or an undefined one, got ",
+    CHECK_THROWS_TEXT(AutogradError,
+                      "register_hook: expected the hook to return a gradient of shape [1], float32 "
+                      "on *, or an undefined one, got ",
                       y.backward({}, true));
     handle.remove();
   }
   CHECK_FALSE(x.grad().defined());
   y.backward();
   CHECK(x.grad().item<double>() == 2);
-  CHECK_THROWS_TEXT(AutogradError, "register_hook: expected a tensor that requires a gradient, got one of shape [3] that does not",
+  CHECK_THROWS_TEXT(AutogradError,
+                    "register_hook: expected a tensor that requires a gradient, got one of shape "
+                    "[3] that does not",
                     ones({3}).register_hook([](const Tensor&) {}));
-  CHECK_THROWS_TEXT(ArgumentError, "register_hook: expected a function, got none", x.register_hook(std::function<Tensor(const Tensor&)>()));
-  CHECK_THROWS_TEXT(AutogradError, "register_post_accumulate_grad_hook: expected a leaf that requires a gradient, got a tensor that an op made",
+  CHECK_THROWS_TEXT(ArgumentError, "register_hook: expected a function, got none",
+                    x.register_hook(std::function<Tensor(const Tensor&)>()));
+  CHECK_THROWS_TEXT(AutogradError,
+                    "register_post_accumulate_grad_hook: expected a leaf that requires a gradient, "
+                    "got a tensor that an op made",
                     (x * 2.0).register_post_accumulate_grad_hook([](const Tensor&) {}));
-  CHECK_THROWS_TEXT(AutogradError, "register_post_accumulate_grad_hook: expected a leaf that requires a gradient, got a tensor that does not",
+  CHECK_THROWS_TEXT(AutogradError,
+                    "register_post_accumulate_grad_hook: expected a leaf that requires a gradient, "
+                    "got a tensor that does not",
                     ones({3}).register_post_accumulate_grad_hook([](const Tensor&) {}));
 }
 
@@ -179,7 +193,8 @@ TEST_CASE("hooks: after a gradient was added, all others are there too", "[autog
   (x * w).backward();
   CHECK(seen == Numbers{2, 2});
   handle.remove();
-  const HookHandle failing = w.register_post_accumulate_grad_hook([](const Tensor&) { throw std::runtime_error("after all"); });
+  const HookHandle failing = w.register_post_accumulate_grad_hook(
+      [](const Tensor&) { throw std::runtime_error("after all"); });
   CHECK_THROWS_TEXT(std::runtime_error, "after all", (x * w).backward());
   CHECK(x.grad().item<double>() == 2);
   CHECK(w.grad().item<double>() == 3);
@@ -189,7 +204,9 @@ TEST_CASE("hooks: run on the thread of their device", "[autograd][hooks][devices
   const Tensor a = leaf({1.0}), b = tensor({2.0}, {.device = there(), .requires_grad = true});
   const Tensor on_there = a.to(there()) * b, result = on_there.to(here()) * a;
   std::thread::id of_a, of_b, of_result, of_there, accumulated_b;
-  const auto note = [](std::thread::id& id) { return [&id](const Tensor&) { id = std::this_thread::get_id(); }; };
+  const auto note = [](std::thread::id& id) {
+    return [&id](const Tensor&) { id = std::this_thread::get_id(); };
+  };
   a.register_hook(note(of_a));
   b.register_hook(note(of_b));
   b.register_post_accumulate_grad_hook(note(accumulated_b));
@@ -205,7 +222,8 @@ TEST_CASE("hooks: run on the thread of their device", "[autograd][hooks][devices
   CHECK(of_b != std::this_thread::get_id());
   CHECK(b.grad().item<double>() == 1);
   // A hook of another device's leaf throws: nothing is added anywhere.
-  const HookHandle failing = b.register_hook([](const Tensor&) { throw std::runtime_error("over there"); });
+  const HookHandle failing =
+      b.register_hook([](const Tensor&) { throw std::runtime_error("over there"); });
   CHECK_THROWS_TEXT(std::runtime_error, "over there", (a.to(there()) * b).to(here()).backward());
   CHECK(a.grad().item<double>() == 4);
   CHECK(b.grad().item<double>() == 1);
@@ -216,7 +234,8 @@ TEST_CASE("hooks: no lock is held while one runs", "[autograd][hooks]") {
   double inner = 0;
   x.register_hook([&](const Tensor&) {
     // Registers, removes and runs a backward of its own.
-    const HookHandle handle = other.register_hook([&](const Tensor& g) { inner = g.item<double>(); });
+    const HookHandle handle =
+        other.register_hook([&](const Tensor& g) { inner = g.item<double>(); });
     const GradMode mode(true);
     (other * 5.0).backward();
     handle.remove();
@@ -225,7 +244,8 @@ TEST_CASE("hooks: no lock is held while one runs", "[autograd][hooks]") {
   CHECK(inner == 5);
   CHECK(other.grad().item<double>() == 5);
   CHECK(x.grad().item<double>() == 2);
-  std::thread from_another([&] { x.register_hook([](const Tensor& g) { return g * 0.0; }).remove(); });
+  std::thread from_another(
+      [&] { x.register_hook([](const Tensor& g) { return g * 0.0; }).remove(); });
   from_another.join();
   (x * 2.0).backward();
   CHECK(x.grad().item<double>() == 4);

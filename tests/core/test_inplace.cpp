@@ -1,4 +1,5 @@
-// Changes in place: every layout of target and source, memory between the elements untouched, and when autograd refuses them.
+// Changes in place: every layout of target and source, memory between the elements untouched, and
+// when autograd refuses them.
 #include <cmath>
 
 #include <braid/core/autograd.hpp>
@@ -22,15 +23,24 @@ struct InPlace {
 
 const std::vector<InPlace>& with_a_tensor() {
   static const std::vector<InPlace> list{
-      {"add_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.add_(y); }, [](double x, double y) { return x + y; }},
-      {"add_ alpha", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.add_(y, 2); }, [](double x, double y) { return x + 2 * y; }},
-      {"sub_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.sub_(y); }, [](double x, double y) { return x - y; }},
-      {"mul_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.mul_(y); }, [](double x, double y) { return x * y; }},
-      {"copy_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.copy_(y); }, [](double, double y) { return y; }},
-      {"fill_", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.fill_(3); }, [](double, double) { return 3.0; }},
-      {"zero_", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.zero_(); }, [](double, double) { return 0.0; }},
-      {"add_ number", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.add_(3.0); }, [](double x, double) { return x + 3; }},
-      {"mul_ number", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.mul_(2.0); }, [](double x, double) { return x * 2; }},
+      {"add_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.add_(y); },
+       [](double x, double y) { return x + y; }},
+      {"add_ alpha", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.add_(y, 2); },
+       [](double x, double y) { return x + 2 * y; }},
+      {"sub_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.sub_(y); },
+       [](double x, double y) { return x - y; }},
+      {"mul_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.mul_(y); },
+       [](double x, double y) { return x * y; }},
+      {"copy_", [](const Tensor& x, const Tensor& y) -> const Tensor& { return x.copy_(y); },
+       [](double, double y) { return y; }},
+      {"fill_", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.fill_(3); },
+       [](double, double) { return 3.0; }},
+      {"zero_", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.zero_(); },
+       [](double, double) { return 0.0; }},
+      {"add_ number", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.add_(3.0); },
+       [](double x, double) { return x + 3; }},
+      {"mul_ number", [](const Tensor& x, const Tensor&) -> const Tensor& { return x.mul_(2.0); },
+       [](double x, double) { return x * 2; }},
   };
   return list;
 }
@@ -44,27 +54,35 @@ std::vector<double> memory_of(const Tensor& t) {
 }  // namespace
 
 TEST_CASE("in place: the elements change, and nothing between them", "[inplace]") {
-  const std::vector<std::pair<Sizes, Sizes>> shapes{{{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{2, 3, 2}, {3, 1}}, {{3}, {}},
-                                                    {{}, {}},         {{2, 0}, {1}}, {{33}, {33}},        {{3, 17}, {17}}};
+  const std::vector<std::pair<Sizes, Sizes>> shapes{
+      {{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{2, 3, 2}, {3, 1}}, {{3}, {}},
+      {{}, {}},         {{2, 0}, {1}}, {{33}, {33}},        {{3, 17}, {17}}};
   for (const InPlace& op : with_a_tensor())
-    for (const DType dtype : {DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64})
+    for (const DType dtype : {DType::int32, DType::int64, DType::float16, DType::bfloat16,
+                              DType::float32, DType::float64})
       for (const auto& [shape, other] : shapes)
         for (const Layout& to : layouts(shape)) {
           if (to.repeats) continue;
           for (const Layout& from : layouts(other)) {
             Numbers numbers(5);
-            const Tensor x = strided(shape, to.strides, to.offset, dtype, here(), [&] { return numbers.of(dtype); });
-            const Tensor y = strided(other, from.strides, from.offset, dtype, here(), [&] { return numbers.of(dtype); });
+            const Tensor x = strided(shape, to.strides, to.offset, dtype, here(),
+                                     [&] { return numbers.of(dtype); });
+            const Tensor y = strided(other, from.strides, from.offset, dtype, here(),
+                                     [&] { return numbers.of(dtype); });
             const Array before = array_of(x), source = array_of(y);
             std::vector<double> want = memory_of(x);
             const Sizes strides = sizes_of(x.strides());
             reference::for_each(shape, [&](const Sizes& i) {
-              const double v = op.expected(reference::value(before, i), reference::broadcast_value(source, i));
-              want.at(static_cast<std::size_t>(to.offset + reference::offset(i, strides))) = reference::round_to(v, format_of(dtype));
+              const double v =
+                  op.expected(reference::value(before, i), reference::broadcast_value(source, i));
+              want.at(static_cast<std::size_t>(to.offset + reference::offset(i, strides))) =
+                  reference::round_to(v, format_of(dtype));
             });
             const Tensor& result = op.call(x, y);
-            if (result.id() != x.id() || memory_of(x) != want || array_of(y).data != source.data || (x.version() != 1 && x.numel() > 0))
-              FAIL_CHECK(op.name << " " << dtype << " " << Shape(shape) << " " << to.name << " by " << Shape(other) << " " << from.name);
+            if (result.id() != x.id() || memory_of(x) != want || array_of(y).data != source.data ||
+                (x.version() != 1 && x.numel() > 0))
+              FAIL_CHECK(op.name << " " << dtype << " " << Shape(shape) << " " << to.name << " by "
+                                 << Shape(other) << " " << from.name);
           }
         }
 }
@@ -72,7 +90,8 @@ TEST_CASE("in place: the elements change, and nothing between them", "[inplace]"
 TEST_CASE("in place: on every device", "[inplace]") {
   for (const Device d : test_devices())
     for (const InPlace& op : with_a_tensor()) {
-      const Tensor x = random_tensor({5, 7}, DType::float32, d), y = random_tensor({7}, DType::float32, d, 2);
+      const Tensor x = random_tensor({5, 7}, DType::float32, d),
+                   y = random_tensor({7}, DType::float32, d, 2);
       const Array want = reference::zip(array_of(x), array_of(y), op.expected);
       op.call(x, y);
       INFO(op.name << " on " << d);
@@ -116,13 +135,17 @@ TEST_CASE("in place: what does not fit is refused and changes nothing", "[inplac
   const Array before = array_of(x);
   CHECK_THROWS_TEXT(ShapeError, "add_: expected *got *[2, 3] and [4, 3]", x.add_(zeros({4, 3})));
   CHECK_THROWS_TEXT(ShapeError, "mul_: ", x.mul_(zeros({2})));
-  CHECK_THROWS_TEXT(ShapeError, "sub_: ", x.sub_(zeros({5, 2, 3})));  // broadcasts, but the target cannot grow
+  // broadcasts, but the target cannot grow
+  CHECK_THROWS_TEXT(ShapeError, "sub_: ", x.sub_(zeros({5, 2, 3})));
   CHECK_THROWS_TEXT(ShapeError, "add_: ", x.slice(0, 0, 1).add_(zeros({2, 3})));
   CHECK_THROWS_TEXT(ShapeError, "copy_: ", x.copy_(zeros({3, 2})));
-  CHECK_THROWS_TEXT(DeviceError, here("add_: expected *got cpu:0 and cpu:1"), x.add_(zeros({2, 3}, {.device = there()})));
+  CHECK_THROWS_TEXT(DeviceError, here("add_: expected *got cpu:0 and cpu:1"),
+                    x.add_(zeros({2, 3}, {.device = there()})));
   CHECK_THROWS_TEXT(DeviceError, "mul_: ", x.mul_(zeros({2, 3}, {.device = there()})));
   const Tensor integers = arange(3);
-  CHECK_THROWS_TEXT(DTypeError, "add_: expected *int64*got *float32", integers.add_(tensor({0.5, 0.5, 0.5})));  // float32 does not fit into int64
+  // float32 does not fit into int64
+  CHECK_THROWS_TEXT(DTypeError, "add_: expected *int64*got *float32",
+                    integers.add_(tensor({0.5, 0.5, 0.5})));
   CHECK_THROWS_TEXT(DTypeError, "mul_: ", integers.mul_(tensor({0.5, 0.5, 0.5})));
   CHECK_NOTHROW(x.add_(ones({3}, {.dtype = DType::int64})).sub_(ones({3})));
   // A target whose elements share memory has no one result.
@@ -142,15 +165,19 @@ TEST_CASE("in place: copy_ converts and crosses devices", "[inplace]") {
         const Tensor source = random_tensor({3, 5}, from, Device("cpu"), 3, 0, 20);
         const Tensor target = zeros({2, 3, 5}, {.device = device, .dtype = to});
         target.copy_(source);
-        const Array want = reference::generate({2, 3, 5}, [a = array_of(source), to](const Sizes& i) {
-          const double v = reference::broadcast_value(a, i);
-          return to == DType::bool_ ? static_cast<double>(v != 0) : is_floating(to) ? v : std::trunc(v);
-        });
+        const Array want =
+            reference::generate({2, 3, 5}, [a = array_of(source), to](const Sizes& i) {
+              const double v = reference::broadcast_value(a, i);
+              return to == DType::bool_ ? static_cast<double>(v != 0)
+                     : is_floating(to)  ? v
+                                        : std::trunc(v);
+            });
         CHECK_EXACT(target, want);
       }
 }
 
-TEST_CASE("in place: autograd refuses leaves that require a gradient, and views", "[inplace][errors]") {
+TEST_CASE("in place: autograd refuses leaves that require a gradient, and views",
+          "[inplace][errors]") {
   const Tensor w = random_tensor({2, 3}).requires_grad_();
   const Array before = array_of(w);
   for (const InPlace& op : with_a_tensor()) {
@@ -175,15 +202,21 @@ TEST_CASE("in place: autograd refuses leaves that require a gradient, and views"
 }
 
 TEST_CASE("in place: changes of what an op made are recorded", "[inplace][gradients]") {
-  const Tensor x = random_tensor({2, 3}, DType::float64).requires_grad_(), y = random_tensor({2, 3}, DType::float64, {}, 2).requires_grad_();
+  const Tensor x = random_tensor({2, 3}, DType::float64).requires_grad_(),
+               y = random_tensor({2, 3}, DType::float64, {}, 2).requires_grad_();
   CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).add_(b, 3); }, x, y);
   CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).sub_(b); }, x, y);
   CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).mul_(b); }, x, y);
   CHECK_GRAD([](const Tensor& a, const Tensor&) { return (a * 2.0).mul_(-3.0).add_(1.0); }, x, y);
   CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).copy_(b * b); }, x, y);
   CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).fill_(2).mul_(b); }, x, y);
-  CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).mul_(b[0]); }, x, y);  // broadcast
-  CHECK_GRAD([](const Tensor& a, const Tensor& b) { return zeros({2, 3}, {.dtype = DType::float64}).add_(a).mul_(b); }, x, y);
+  // broadcast
+  CHECK_GRAD([](const Tensor& a, const Tensor& b) { return (a * 2.0).mul_(b[0]); }, x, y);
+  CHECK_GRAD(
+      [](const Tensor& a, const Tensor& b) {
+        return zeros({2, 3}, {.dtype = DType::float64}).add_(a).mul_(b);
+      },
+      x, y);
   // A fresh tensor that takes part now has a history.
   const Tensor buffer = zeros({2, 3}, {.dtype = DType::float64});
   buffer.copy_(x);
@@ -191,12 +224,18 @@ TEST_CASE("in place: changes of what an op made are recorded", "[inplace][gradie
   CHECK_FALSE(buffer.is_leaf());
 }
 
-TEST_CASE("in place: copy_ from another CPU device takes no memory, in every layout, dtype and shape that broadcasts", "[inplace][device]") {
+TEST_CASE(
+    "in place: copy_ from another CPU device takes no memory, in every layout, dtype and shape "
+    "that broadcasts",
+    "[inplace][device]") {
   const Device cpu("cpu:0"), there("cpu:1");  // whatever the default device is
-  const Tensor x = random_tensor({4, 6}, DType::float32, cpu), wide = random_tensor({6, 4}, DType::float32, cpu).t(),
-               row = random_tensor({6}, DType::float32, cpu), doubles = random_tensor({4, 6}, DType::float64, cpu);
+  const Tensor x = random_tensor({4, 6}, DType::float32, cpu),
+               wide = random_tensor({6, 4}, DType::float32, cpu).t(),
+               row = random_tensor({6}, DType::float32, cpu),
+               doubles = random_tensor({4, 6}, DType::float64, cpu);
   const Tensor y = zeros({4, 6}, {.device = there}), columns = zeros({6, 4}, {.device = there}).t();
-  const std::uint64_t here_before = memory_stats(x.device()).allocations, there_before = memory_stats(there).allocations;
+  const std::uint64_t here_before = memory_stats(x.device()).allocations,
+                      there_before = memory_stats(there).allocations;
   for (const Tensor& to : {y, columns})
     for (const Tensor& from : {x, wide, row, doubles}) {
       const std::uint64_t version = to.storage()->version();
@@ -207,7 +246,8 @@ TEST_CASE("in place: copy_ from another CPU device takes no memory, in every lay
         for (std::int64_t j = 0; j < 6; ++j) {
           // Read in place: item() and select() make no memory on the devices.
           const Tensor want = from.dim() == 1 ? from.select(0, j) : from.select(0, i).select(0, j);
-          CHECK(to.select(0, i).select(0, j).item<double>() == static_cast<double>(static_cast<float>(want.item<double>())));
+          CHECK(to.select(0, i).select(0, j).item<double>() ==
+                static_cast<double>(static_cast<float>(want.item<double>())));
         }
     }
   CHECK(memory_stats(there).allocations == there_before);
@@ -219,7 +259,8 @@ TEST_CASE("in place: copy_ from another CPU device takes no memory, in every lay
   (target * target).sum().backward();
   REQUIRE(source.grad().defined());
   CHECK(source.grad().device() == source.device());
-  CHECK(source.grad().select(0, 1).select(0, 2).item<double>() == Approx(2 * source.select(0, 1).select(0, 2).item<double>()));
+  CHECK(source.grad().select(0, 1).select(0, 2).item<double>() ==
+        Approx(2 * source.select(0, 1).select(0, 2).item<double>()));
 }
 
 TEST_CASE("in place: a change of what backward needs is found", "[inplace][errors]") {
@@ -233,7 +274,8 @@ TEST_CASE("in place: a change of what backward needs is found", "[inplace][error
   {
     const Tensor y = exp(x), z = y.sum();
     y.mul_(2.0);  // exp keeps its result
-    CHECK_THROWS_TEXT(AutogradError, "backward: expected *version 0*got *version 1*saved by exp", z.backward());
+    CHECK_THROWS_TEXT(AutogradError, "backward: expected *version 0*got *version 1*saved by exp",
+                      z.backward());
   }
   {
     const Tensor factor = random_tensor({3}), z = (x * factor).sum();
@@ -248,7 +290,9 @@ TEST_CASE("in place: a change of what backward needs is found", "[inplace][error
   }
 }
 
-TEST_CASE("in place: mul_ by itself, or by what shares its memory, has the gradient of the old numbers", "[inplace][gradients]") {
+TEST_CASE(
+    "in place: mul_ by itself, or by what shares its memory, has the gradient of the old numbers",
+    "[inplace][gradients]") {
   const auto gradient = [](auto f) {
     const Tensor w = tensor({1.0, 2.0, 3.0}).requires_grad_();
     f(w).sum().backward();
@@ -288,12 +332,17 @@ TEST_CASE("in place: mul_ by itself, or by what shares its memory, has the gradi
 }
 
 TEST_CASE("in place: integers refuse numbers that they cannot hold", "[inplace][errors]") {
-  const Tensor i = tensor({10, 20, 30}), b = tensor({true, false}), u = tensor({1, 2}, {.dtype = DType::uint8});
+  const Tensor i = tensor({10, 20, 30}), b = tensor({true, false}),
+               u = tensor({1, 2}, {.dtype = DType::uint8});
   for (const double wrong : {0.5, 1e30, double(INFINITY), std::nan("")}) {
-    CHECK_THROWS_TEXT(DTypeError, str("mul_: expected a number that int64 can hold, got ", wrong), i.mul_(wrong));
-    CHECK_THROWS_TEXT(DTypeError, str("add_: expected a number that int64 can hold, got ", wrong), i.add_(wrong));
-    CHECK_THROWS_TEXT(DTypeError, str("add_: expected a whole alpha for int64, got ", wrong), i.add_(i, wrong));
-    CHECK_THROWS_TEXT(DTypeError, str("add: expected a whole alpha for int64, got ", wrong), add(i, i, wrong));
+    CHECK_THROWS_TEXT(DTypeError, str("mul_: expected a number that int64 can hold, got ", wrong),
+                      i.mul_(wrong));
+    CHECK_THROWS_TEXT(DTypeError, str("add_: expected a number that int64 can hold, got ", wrong),
+                      i.add_(wrong));
+    CHECK_THROWS_TEXT(DTypeError, str("add_: expected a whole alpha for int64, got ", wrong),
+                      i.add_(i, wrong));
+    CHECK_THROWS_TEXT(DTypeError, str("add: expected a whole alpha for int64, got ", wrong),
+                      add(i, i, wrong));
     CHECK_THROWS_TEXT(DTypeError, "sub: expected a whole alpha for int64", sub(i, i, wrong));
   }
   CHECK_THROWS_TEXT(DTypeError, "mul_: expected a number that bool can hold, got 0.5", b.mul_(0.5));

@@ -18,7 +18,8 @@ TEST_CASE("join: cat of parts of every size, along every dim, in every type", "[
   for (int round = 0; round < 150; ++round) {
     const std::int64_t rank = numbers.integer(1, 5), dim = numbers.integer(-rank, rank);
     Sizes shape;
-    for (std::int64_t i = 0; i < rank; ++i) shape.push_back(numbers.integer(round % 10 == 0 ? 0 : 1, 18));
+    for (std::int64_t i = 0; i < rank; ++i)
+      shape.push_back(numbers.integer(round % 10 == 0 ? 0 : 1, 18));
     const DType t = all_dtypes()[static_cast<std::size_t>(round % 8)];
     const Device device = test_devices()[static_cast<std::size_t>(round) % test_devices().size()];
     std::vector<Tensor> parts;
@@ -26,8 +27,10 @@ TEST_CASE("join: cat of parts of every size, along every dim, in every type", "[
     for (std::int64_t i = numbers.integer(1, 6); i > 0; --i) {
       reference::at(shape, reference::wrap(dim, rank)) = numbers.integer(0, 20);
       const std::vector<Layout> all = layouts(shape);
-      const Layout& layout = all[static_cast<std::size_t>(numbers.integer(0, static_cast<std::int64_t>(all.size())))];
-      parts.push_back(strided(shape, layout.strides, layout.offset, t, device, [&] { return numbers.of(t); }));
+      const Layout& layout =
+          all[static_cast<std::size_t>(numbers.integer(0, static_cast<std::int64_t>(all.size())))];
+      parts.push_back(
+          strided(shape, layout.strides, layout.offset, t, device, [&] { return numbers.of(t); }));
       arrays.push_back(array_of(parts.back()));
     }
     INFO("round " << round << ", dim " << dim << " of " << parts[0].shape());
@@ -58,14 +61,16 @@ TEST_CASE("join: stack puts a new dim anywhere", "[join]") {
   for (const std::int64_t dim : {0, 1, 2, -1, -2, -3}) {
     const Tensor a = random_tensor({3, 4}), b = random_tensor({4, 3}, DType::float32, {}, 2).t();
     INFO(dim);
-    CHECK_EXACT(stack({a, b, a}, dim), reference::stack({array_of(a), array_of(b), array_of(a)}, dim));
+    CHECK_EXACT(stack({a, b, a}, dim),
+                reference::stack({array_of(a), array_of(b), array_of(a)}, dim));
   }
   CHECK(stack({tensor(1.0), tensor(2.0)}).to_vector<double>() == std::vector<double>{1, 2});
   CHECK(stack({zeros({0}), zeros({0})}).shape() == Shape{2, 0});
 }
 
 TEST_CASE("join: many parts, one of them several times", "[join][gradients]") {
-  const Tensor x = random_tensor({2, 3}, DType::float64).requires_grad_(), w = random_tensor({120, 3}, DType::float64);
+  const Tensor x = random_tensor({2, 3}, DType::float64).requires_grad_(),
+               w = random_tensor({120, 3}, DType::float64);
   std::vector<Tensor> parts(60, x);
   const Tensor y = cat(parts);
   CHECK(y.shape() == Shape{120, 3});
@@ -74,7 +79,8 @@ TEST_CASE("join: many parts, one of them several times", "[join][gradients]") {
   for (std::int64_t i = 0; i < 360; ++i) want[i % 6] += array_of(w)[i];
   CHECK_CLOSE(x.grad(), want, tolerance(DType::float64));
   // Only what wants a gradient gets one.
-  const Tensor a = random_tensor({1, 2}, DType::float64).requires_grad_(), b = random_tensor({2, 2}, DType::float64);
+  const Tensor a = random_tensor({1, 2}, DType::float64).requires_grad_(),
+               b = random_tensor({2, 2}, DType::float64);
   cat({b, a, b}).sum().backward();
   CHECK_EXACT(a.grad(), Array({1, 2}, 1.0));
   CHECK_FALSE(b.grad().defined());
@@ -96,7 +102,8 @@ TEST_CASE("join: what does not fit is refused", "[join][errors]") {
   CHECK_THROWS_TEXT(ShapeError, "cat: ", cat({x, zeros({2, 3, 1})}));
   CHECK_THROWS_TEXT(ShapeError, "cat: ", cat({zeros({2, 3, 1}), x}));
   CHECK_THROWS_TEXT(ShapeError, "cat: ", cat({tensor(1.0), tensor(2.0)}));
-  CHECK_THROWS_TEXT(ShapeError, "stack: expected *got *[2, 3] and [3, 3]", stack({x, zeros({3, 3})}));
+  CHECK_THROWS_TEXT(ShapeError, "stack: expected *got *[2, 3] and [3, 3]",
+                    stack({x, zeros({3, 3})}));
   CHECK_THROWS_TEXT(ShapeError, "stack: ", stack({x, zeros({3})}));
   CHECK_THROWS_TEXT(IndexError, "cat: expected *-2*1*got 2", cat({x, x}, 2));
   CHECK_THROWS_TEXT(IndexError, "cat: ", cat({x, x}, -3));
@@ -104,11 +111,15 @@ TEST_CASE("join: what does not fit is refused", "[join][errors]") {
   CHECK_THROWS_TEXT(IndexError, "stack: ", stack({x, x}, -4));
   for (const DType t : all_dtypes()) {
     if (t == DType::float32) continue;
-    CHECK_THROWS_TEXT(DTypeError, str("cat: expected one dtype, got float32 and ", t), cat({x, x.to(t)}));
-    CHECK_THROWS_TEXT(DTypeError, str("stack: expected one dtype, got float32 and ", t), stack({x, x.to(t)}));
+    CHECK_THROWS_TEXT(DTypeError, str("cat: expected one dtype, got float32 and ", t),
+                      cat({x, x.to(t)}));
+    CHECK_THROWS_TEXT(DTypeError, str("stack: expected one dtype, got float32 and ", t),
+                      stack({x, x.to(t)}));
   }
-  CHECK_THROWS_TEXT(DeviceError, here("cat: expected *got cpu:0 and cpu:1"), cat({x, x.to(there())}));
-  CHECK_THROWS_TEXT(DeviceError, here("stack: expected *got cpu:0 and cpu:1"), stack({x, x.to(there())}));
+  CHECK_THROWS_TEXT(DeviceError, here("cat: expected *got cpu:0 and cpu:1"),
+                    cat({x, x.to(there())}));
+  CHECK_THROWS_TEXT(DeviceError, here("stack: expected *got cpu:0 and cpu:1"),
+                    stack({x, x.to(there())}));
   CHECK_THROWS_AS(cat({x, Tensor()}), Error);
   CHECK_THROWS_AS(stack({on_device::zeros(Shape::filled(8, 1))}), ShapeError);
   // Sizes whose sum overflows.

@@ -16,20 +16,31 @@ namespace {
 
 std::string check(const Tensor& x, const Tensor& w, const Tensor& b) {
   const Array ax = array_of(x), aw = array_of(w), ab = b.defined() ? array_of(b) : Array(Sizes{0});
-  const double k = static_cast<double>(aw.shape.back()), u = x.dtype() == DType::float64 ? 0x1p-53 : 0x1p-24;
+  const double k = static_cast<double>(aw.shape.back()),
+               u = x.dtype() == DType::float64 ? 0x1p-53 : 0x1p-24;
   const Array sums = reference::linear(reference::abs(ax), reference::abs(aw), reference::abs(ab));
   const Tensor y = linear(x, w, b);
-  return within_bound(y, reference::linear(ax, aw, ab), reference::map(sums, [=](double s) { return (k + 3) * u * s; }));
+  return within_bound(y, reference::linear(ax, aw, ab),
+                      reference::map(sums, [=](double s) { return (k + 3) * u * s; }));
 }
 
 }  // namespace
 
 TEST_CASE("linear: sizes that break tilings, with and without bias", "[linear]") {
-  for (const auto& [rows, in, out] : std::vector<std::array<std::int64_t, 3>>{
-           {30, 5, 2}, {1, 1, 1}, {7, 9, 8}, {64, 64, 64}, {17, 65, 33}, {65, 33, 10}, {2, 784, 10}, {129, 31, 1}, {1, 127, 128}, {1000, 3, 2}})
+  for (const auto& [rows, in, out] : std::vector<std::array<std::int64_t, 3>>{{30, 5, 2},
+                                                                              {1, 1, 1},
+                                                                              {7, 9, 8},
+                                                                              {64, 64, 64},
+                                                                              {17, 65, 33},
+                                                                              {65, 33, 10},
+                                                                              {2, 784, 10},
+                                                                              {129, 31, 1},
+                                                                              {1, 127, 128},
+                                                                              {1000, 3, 2}})
     for (const DType t : floating_dtypes()) {
       INFO(t << " " << rows << " rows, " << in << " to " << out);
-      const Tensor x = random_tensor({rows, in}, t, {}, 1), w = random_tensor({out, in}, t, {}, 2), b = random_tensor({out}, t, {}, 3);
+      const Tensor x = random_tensor({rows, in}, t, {}, 1), w = random_tensor({out, in}, t, {}, 2),
+                   b = random_tensor({out}, t, {}, 3);
       CHECK(check(x, w, b) == "");
       CHECK(check(x, w, {}) == "");
       CHECK(check(x.reshape({1, rows, in}), w, b) == "");
@@ -44,20 +55,26 @@ TEST_CASE("linear: every layout", "[linear]") {
         for (const Layout& lb : layouts(sb)) {
           if (lx.offset > 2 || lw.offset > 2 || lb.offset > 2) continue;
           Numbers numbers(6);
-          const auto make = [&](const Sizes& s, const Layout& l) { return strided(s, l.strides, l.offset, t, here(), [&] { return numbers.of(t); }); };
+          const auto make = [&](const Sizes& s, const Layout& l) {
+            return strided(s, l.strides, l.offset, t, here(), [&] { return numbers.of(t); });
+          };
           const std::string problem = check(make(sx, lx), make(sw, lw), make(sb, lb));
-          if (!problem.empty()) FAIL_CHECK(t << " x " << lx.name << ", weight " << lw.name << ", bias " << lb.name << ": " << problem);
+          if (!problem.empty())
+            FAIL_CHECK(t << " x " << lx.name << ", weight " << lw.name << ", bias " << lb.name
+                         << ": " << problem);
         }
 }
 
 TEST_CASE("linear: empty ones", "[linear]") {
   const Tensor b = tensor({1.0, 2.0});
   CHECK(linear(zeros({0, 3}), zeros({2, 3}), b).shape() == Shape{0, 2});
-  CHECK_EXACT(linear(zeros({2, 0}), zeros({2, 0}), b), Array({2, 2}, std::vector<double>{1, 2, 1, 2}));
+  CHECK_EXACT(linear(zeros({2, 0}), zeros({2, 0}), b),
+              Array({2, 2}, std::vector<double>{1, 2, 1, 2}));
   CHECK_EXACT(linear(zeros({2, 0}), zeros({3, 0})), Array({2, 3}, 0.0));
   CHECK(linear(zeros({2, 3}), zeros({0, 3}), zeros({0})).shape() == Shape{2, 0});
   CHECK(linear(zeros({3, 0, 4}), zeros({2, 4}), b).shape() == Shape{3, 0, 2});
-  const Tensor x = zeros({0, 3}, {.requires_grad = true}), w = ones({2, 3}, {.requires_grad = true}), c = ones({2}, {.requires_grad = true});
+  const Tensor x = zeros({0, 3}, {.requires_grad = true}),
+               w = ones({2, 3}, {.requires_grad = true}), c = ones({2}, {.requires_grad = true});
   linear(x, w, c).sum().backward();
   CHECK(x.grad().shape() == Shape{0, 3});
   CHECK_EXACT(w.grad(), Array({2, 3}, 0.0));
@@ -65,31 +82,47 @@ TEST_CASE("linear: empty ones", "[linear]") {
 }
 
 TEST_CASE("linear: gradients of many rows", "[linear][gradients]") {
-  const Tensor x = random_tensor({33, 17}, DType::float64, {}, 1).requires_grad_(), w = random_tensor({9, 17}, DType::float64, {}, 2).requires_grad_(),
-               b = random_tensor({9}, DType::float64, {}, 3).requires_grad_(), dy = random_tensor({33, 9}, DType::float64, {}, 4);
-  const std::vector<Tensor> g = grad(std::vector<Tensor>{linear(x, w, b)}, std::vector<Tensor>{x, w, b}, std::vector<Tensor>{dy});
+  const Tensor x = random_tensor({33, 17}, DType::float64, {}, 1).requires_grad_(),
+               w = random_tensor({9, 17}, DType::float64, {}, 2).requires_grad_(),
+               b = random_tensor({9}, DType::float64, {}, 3).requires_grad_(),
+               dy = random_tensor({33, 9}, DType::float64, {}, 4);
+  const std::vector<Tensor> g = grad(std::vector<Tensor>{linear(x, w, b)},
+                                     std::vector<Tensor>{x, w, b}, std::vector<Tensor>{dy});
   CHECK_CLOSE(g[0], reference::matmul(array_of(dy), array_of(w)), tolerance(DType::float64));
-  CHECK_CLOSE(g[1], reference::matmul(reference::transposed(array_of(dy)), array_of(x)), tolerance(DType::float64));
+  CHECK_CLOSE(g[1], reference::matmul(reference::transposed(array_of(dy)), array_of(x)),
+              tolerance(DType::float64));
   CHECK_CLOSE(g[2], reference::sum(array_of(dy), {0}), tolerance(DType::float64));
   // Leading dims are rows.
   const Tensor cube = x.detach().reshape({3, 11, 17}).requires_grad_();
-  const std::vector<Tensor> h = grad(std::vector<Tensor>{linear(cube, w, b)}, std::vector<Tensor>{cube, w, b}, std::vector<Tensor>{dy.reshape({3, 11, 9})});
+  const std::vector<Tensor> h =
+      grad(std::vector<Tensor>{linear(cube, w, b)}, std::vector<Tensor>{cube, w, b},
+           std::vector<Tensor>{dy.reshape({3, 11, 9})});
   CHECK(h[0].shape() == Shape{3, 11, 17});
   CHECK_CLOSE(h[0].reshape({33, 17}), g[0], tolerance(DType::float64));
   CHECK_CLOSE(h[1], g[1], tolerance(DType::float64));
   CHECK_CLOSE(h[2], g[2], tolerance(DType::float64));
 }
 
-TEST_CASE("linear: weight and bias gradients from one pass can be differentiated again", "[linear][gradients]") {
-  // With fixed p, q: s = <p, dw> + <q, db> where dw = dyᵀ x and db = Σ_rows dy, so ds/d(dy) = x pᵀ + q and ds/dx = dy p.
-  const Tensor x = random_tensor({7, 4}, DType::float64, {}, 1).requires_grad_(), w = random_tensor({3, 4}, DType::float64, {}, 2).requires_grad_(),
-               b = random_tensor({3}, DType::float64, {}, 3).requires_grad_(), dy = random_tensor({7, 3}, DType::float64, {}, 4).requires_grad_();
-  const Tensor p = random_tensor({3, 4}, DType::float64, {}, 5), q = random_tensor({3}, DType::float64, {}, 6);
+TEST_CASE("linear: weight and bias gradients from one pass can be differentiated again",
+          "[linear][gradients]") {
+  // With fixed p, q: s = <p, dw> + <q, db> where dw = dyᵀ x and db = Σ_rows dy, so ds/d(dy) = x pᵀ
+  // + q and ds/dx = dy p.
+  const Tensor x = random_tensor({7, 4}, DType::float64, {}, 1).requires_grad_(),
+               w = random_tensor({3, 4}, DType::float64, {}, 2).requires_grad_(),
+               b = random_tensor({3}, DType::float64, {}, 3).requires_grad_(),
+               dy = random_tensor({7, 3}, DType::float64, {}, 4).requires_grad_();
+  const Tensor p = random_tensor({3, 4}, DType::float64, {}, 5),
+               q = random_tensor({3}, DType::float64, {}, 6);
   for (const bool both : {true, false}) {
-    const std::vector<Tensor> g = grad(std::vector<Tensor>{linear(x, w, b)}, std::vector<Tensor>{w, b}, std::vector<Tensor>{dy}, true, true);
+    const std::vector<Tensor> g =
+        grad(std::vector<Tensor>{linear(x, w, b)}, std::vector<Tensor>{w, b},
+             std::vector<Tensor>{dy}, true, true);
     const Tensor s = both ? (p * g[0]).sum() + (q * g[1]).sum() : (q * g[1]).sum();
-    const std::vector<Tensor> h = grad(std::vector<Tensor>{s}, std::vector<Tensor>{dy, x}, {}, false, false, true);
-    CHECK_CLOSE(h[0], both ? reference::linear(array_of(x), array_of(p), array_of(q)) : array_of(zeros({7, 3}, {.dtype = DType::float64}) + q),
+    const std::vector<Tensor> h =
+        grad(std::vector<Tensor>{s}, std::vector<Tensor>{dy, x}, {}, false, false, true);
+    CHECK_CLOSE(h[0],
+                both ? reference::linear(array_of(x), array_of(p), array_of(q))
+                     : array_of(zeros({7, 3}, {.dtype = DType::float64}) + q),
                 tolerance(DType::float64));
     if (both) {
       CHECK_CLOSE(h[1], reference::matmul(array_of(dy), array_of(p)), tolerance(DType::float64));
@@ -101,7 +134,8 @@ TEST_CASE("linear: weight and bias gradients from one pass can be differentiated
 
 TEST_CASE("linear: the number of threads does not change a bit", "[linear]") {
   const int before = num_threads();
-  const Tensor x = random_tensor({64, 200}), w = random_tensor({100, 200}, DType::float32, {}, 2).requires_grad_(),
+  const Tensor x = random_tensor({64, 200}),
+               w = random_tensor({100, 200}, DType::float32, {}, 2).requires_grad_(),
                b = random_tensor({100}, DType::float32, {}, 3).requires_grad_();
   set_num_threads(1);
   const Tensor y = linear(x, w, b);
@@ -119,8 +153,13 @@ TEST_CASE("linear: the number of threads does not change a bit", "[linear]") {
 
 TEST_CASE("linear_relu: relu of linear to the bit, its gradients too", "[linear][relu]") {
   for (const Device device : test_devices())
-    for (const auto& [rows, in, out] :
-         std::vector<std::array<std::int64_t, 3>>{{30, 5, 2}, {1, 1, 1}, {17, 65, 33}, {65, 33, 130}, {129, 600, 3}, {3, 0, 2}, {0, 3, 2}})
+    for (const auto& [rows, in, out] : std::vector<std::array<std::int64_t, 3>>{{30, 5, 2},
+                                                                                {1, 1, 1},
+                                                                                {17, 65, 33},
+                                                                                {65, 33, 130},
+                                                                                {129, 600, 3},
+                                                                                {3, 0, 2},
+                                                                                {0, 3, 2}})
       for (const DType t : floating_dtypes()) {
         INFO(device << " " << t << " " << rows << " rows, " << in << " to " << out);
         const auto leaf = [&, device = device](const Sizes& shape, std::uint64_t seed) {
@@ -128,7 +167,8 @@ TEST_CASE("linear_relu: relu of linear to the bit, its gradients too", "[linear]
           made.requires_grad_();
           return made;
         };
-        const Tensor x = leaf(Sizes{rows, in}, 1), w = leaf(Sizes{out, in}, 2), b = leaf(Sizes{out}, 3);
+        const Tensor x = leaf(Sizes{rows, in}, 1), w = leaf(Sizes{out, in}, 2),
+                     b = leaf(Sizes{out}, 3);
         const Tensor fused = linear_relu(x, w, b), plain = relu(linear(x, w, b));
         CHECK(equal(fused, plain));
         CHECK(equal(linear_relu(x.detach(), w.detach()), relu(linear(x.detach(), w.detach()))));
@@ -141,29 +181,37 @@ TEST_CASE("linear_relu: NaN stays, infinities are kept apart, integers too", "[l
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (const Device device : test_devices())
     for (const DType t : floating_dtypes()) {
-      const Tensor x = tensor({-inf, -1.0, -0.0, 2.0, inf, nan}).reshape({6, 1}).to(t).to(device), w = ones({1, 1}).to(t).to(device);
-      const std::vector<double> y = linear_relu(x, w).reshape({6}).to(DType::float64).to(Device()).to_vector<double>();
+      const Tensor x = tensor({-inf, -1.0, -0.0, 2.0, inf, nan}).reshape({6, 1}).to(t).to(device),
+                   w = ones({1, 1}).to(t).to(device);
+      const std::vector<double> y =
+          linear_relu(x, w).reshape({6}).to(DType::float64).to(Device()).to_vector<double>();
       CHECK((y[0] == 0 && y[1] == 0 && y[2] == 0 && y[3] == 2 && y[4] == inf && std::isnan(y[5])));
     }
   const Tensor x = tensor({-3.0, 4.0}).reshape({2, 1}).to(DType::int32);
-  CHECK(linear_relu(x, ones({1, 1}, {.dtype = DType::int32})).reshape({2}).to_vector<std::int32_t>() == std::vector<std::int32_t>{0, 4});
+  CHECK(linear_relu(x, ones({1, 1}, {.dtype = DType::int32}))
+            .reshape({2})
+            .to_vector<std::int32_t>() == std::vector<std::int32_t>{0, 4});
 }
 
 TEST_CASE("linear: what does not fit is refused", "[linear][errors]") {
   const Tensor x = zeros({4, 3}), w = zeros({2, 3}), b = zeros({2});
   CHECK_THROWS_TEXT(ShapeError, "linear: expected *3*got *[4, 5]", linear(zeros({4, 5}), w, b));
   CHECK_THROWS_TEXT(ShapeError, "linear: ", linear(x, zeros({3, 2}), b));
-  CHECK_THROWS_TEXT(ShapeError, "linear: expected weight [out, in], got [3]", linear(x, zeros({3}), b));
+  CHECK_THROWS_TEXT(ShapeError, "linear: expected weight [out, in], got [3]",
+                    linear(x, zeros({3}), b));
   CHECK_THROWS_TEXT(ShapeError, "linear: *weight*", linear(x, zeros({1, 2, 3}), b));
   CHECK_THROWS_TEXT(ShapeError, "linear: *bias*[2]*got *[3]", linear(x, w, zeros({3})));
   CHECK_THROWS_TEXT(ShapeError, "linear: *bias*", linear(x, w, zeros({1, 2})));
   CHECK_THROWS_TEXT(ShapeError, "linear: *bias*", linear(x, w, zeros({1})));
   CHECK_THROWS_TEXT(ShapeError, "linear: expected x [.., 3]*got []", linear(tensor(1.0), w, b));
-  CHECK_THROWS_TEXT(DTypeError, "linear: expected one dtype, got float32 and float64", linear(x, w.to(DType::float64), b));
+  CHECK_THROWS_TEXT(DTypeError, "linear: expected one dtype, got float32 and float64",
+                    linear(x, w.to(DType::float64), b));
   CHECK_THROWS_TEXT(DTypeError, "linear: *float64", linear(x, w, b.to(DType::float64)));
-  CHECK_THROWS_TEXT(ShapeError, "linear_relu: expected weight [out, in], got [3]", linear_relu(x, zeros({3}), b));
+  CHECK_THROWS_TEXT(ShapeError, "linear_relu: expected weight [out, in], got [3]",
+                    linear_relu(x, zeros({3}), b));
   CHECK_THROWS_TEXT(DTypeError, "linear: *int64", linear(x.to(DType::int64), w, b));
-  CHECK_THROWS_TEXT(DeviceError, here("linear: expected *got cpu:0 and cpu:1"), linear(x, w.to(there()), b));
+  CHECK_THROWS_TEXT(DeviceError, here("linear: expected *got cpu:0 and cpu:1"),
+                    linear(x, w.to(there()), b));
   CHECK_THROWS_TEXT(DeviceError, here("linear: *cpu:1"), linear(x, w, b.to(there())));
   CHECK_THROWS_AS(linear(x, Tensor(), b), Error);
 }

@@ -17,25 +17,39 @@ namespace {
 
 Tensor labels(std::int64_t rows, std::int64_t classes, Device device = here()) {
   Numbers numbers(static_cast<std::uint64_t>(rows * 31 + classes));
-  return strided({rows}, {1}, 0, DType::int64, device, [&] { return static_cast<double>(numbers.integer(0, classes)); });
+  return strided({rows}, {1}, 0, DType::int64, device,
+                 [&] { return static_cast<double>(numbers.integer(0, classes)); });
 }
 
 /// (softmax - onehot) scale.
 Array cross_entropy_gradient(const Array& x, const Array& y, double scale) {
   Array g = reference::softmax(x, 1);
-  for (std::int64_t i = 0; i < y.size(); ++i) g[i * reference::at(x.shape, 1) + static_cast<std::int64_t>(y[i])] -= 1;
+  for (std::int64_t i = 0; i < y.size(); ++i)
+    g[i * reference::at(x.shape, 1) + static_cast<std::int64_t>(y[i])] -= 1;
   return reference::map(g, [=](double v) { return v * scale; });
 }
 
 }  // namespace
 
-TEST_CASE("cross_entropy: values and gradients at every size, type, device and number of threads", "[loss]") {
+TEST_CASE("cross_entropy: values and gradients at every size, type, device and number of threads",
+          "[loss]") {
   const int before = num_threads();
   for (const Device device : test_devices())
     for (const DType t : floating_dtypes())
-      for (const auto& [rows, classes] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-               {1, 1}, {1, 2}, {7, 3}, {64, 10}, {9, 17}, {33, 65}, {5, 129}, {3, 1025}, {1000, 10}, {17, 8}, {2000, 33}}) {
-        const Tensor x = random_tensor({rows, classes}, t, device, 5, -4, 4).requires_grad_(), y = labels(rows, classes, device);
+      for (const auto& [rows, classes] :
+           std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1},
+                                                              {1, 2},
+                                                              {7, 3},
+                                                              {64, 10},
+                                                              {9, 17},
+                                                              {33, 65},
+                                                              {5, 129},
+                                                              {3, 1025},
+                                                              {1000, 10},
+                                                              {17, 8},
+                                                              {2000, 33}}) {
+        const Tensor x = random_tensor({rows, classes}, t, device, 5, -4, 4).requires_grad_(),
+                     y = labels(rows, classes, device);
         const Array a = array_of(x), b = array_of(y);
         INFO(t << " on " << device << ", " << rows << " rows of " << classes);
         for (const bool take_mean : {true, false}) {
@@ -45,9 +59,12 @@ TEST_CASE("cross_entropy: values and gradients at every size, type, device and n
           CHECK(loss.shape() == Shape{});
           CHECK(loss.dtype() == t);
           if (t != DType::float16 || take_mean || rows < 1000)
-            CHECK_CLOSE(loss, reference::cross_entropy(a, b, take_mean), (Tolerance{tolerance(t).rtol * 2, tolerance(t).atol}));
+            CHECK_CLOSE(loss, reference::cross_entropy(a, b, take_mean),
+                        (Tolerance{tolerance(t).rtol * 2, tolerance(t).atol}));
           const Tensor g = grad(loss, {x})[0];
-          CHECK_CLOSE(g, cross_entropy_gradient(a, b, take_mean ? 1.0 / static_cast<double>(rows) : 1), tolerance(t));
+          CHECK_CLOSE(g,
+                      cross_entropy_gradient(a, b, take_mean ? 1.0 / static_cast<double>(rows) : 1),
+                      tolerance(t));
           set_num_threads(3);
           const Tensor again = cross_entropy(x, y, r);
           CHECK_SAME_BITS(again, loss);
@@ -55,17 +72,20 @@ TEST_CASE("cross_entropy: values and gradients at every size, type, device and n
         }
       }
   set_num_threads(before);
-  CHECK_SAME_BITS(cross_entropy(random_tensor({4, 3}), labels(4, 3)), cross_entropy(random_tensor({4, 3}), labels(4, 3), Reduction::mean));
+  CHECK_SAME_BITS(cross_entropy(random_tensor({4, 3}), labels(4, 3)),
+                  cross_entropy(random_tensor({4, 3}), labels(4, 3), Reduction::mean));
 }
 
 TEST_CASE("cross_entropy: an incoming gradient scales it", "[loss][gradients]") {
   const Tensor x = random_tensor({5, 4}, DType::float64).requires_grad_(), y = labels(5, 4);
   const Tensor g = grad(cross_entropy(x, y) * 3.0, {x})[0];
-  CHECK_CLOSE(g, cross_entropy_gradient(array_of(x), array_of(y), 3.0 / 5), tolerance(DType::float64));
+  CHECK_CLOSE(g, cross_entropy_gradient(array_of(x), array_of(y), 3.0 / 5),
+              tolerance(DType::float64));
   // Strided labels, as a column of a matrix.
   const Tensor matrix = stack({y, y * 0}, 1);
   CHECK_SAME_BITS(cross_entropy(x, matrix.select(1, 0)).detach(), cross_entropy(x, y).detach());
-  CHECK_CLOSE(grad(cross_entropy(x, matrix.select(1, 0)), {x})[0], cross_entropy_gradient(array_of(x), array_of(y), 0.2), tolerance(DType::float64));
+  CHECK_CLOSE(grad(cross_entropy(x, matrix.select(1, 0)), {x})[0],
+              cross_entropy_gradient(array_of(x), array_of(y), 0.2), tolerance(DType::float64));
 }
 
 TEST_CASE("cross_entropy: large logits do not overflow", "[loss]") {
@@ -84,38 +104,50 @@ TEST_CASE("cross_entropy: empty batches", "[loss]") {
   CHECK(x.grad().shape() == Shape{0, 3});
 }
 
-TEST_CASE("cross_entropy: labels outside the classes are refused before anything is written", "[loss][errors]") {
+TEST_CASE("cross_entropy: labels outside the classes are refused before anything is written",
+          "[loss][errors]") {
   const Tensor x = random_tensor({3, 4});
-  for (const std::int64_t wrong : {std::int64_t{4}, std::int64_t{-1}, std::int64_t{-101}, std::int64_t{1} << 32, std::numeric_limits<std::int64_t>::max(),
-                                   std::numeric_limits<std::int64_t>::min()})
+  for (const std::int64_t wrong :
+       {std::int64_t{4}, std::int64_t{-1}, std::int64_t{-101}, std::int64_t{1} << 32,
+        std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()})
     for (std::int64_t place = 0; place < 3; ++place) {
       std::vector<std::int64_t> v{0, 3, 1};
       v[static_cast<std::size_t>(place)] = wrong;
       INFO(wrong << " at " << place);
-      CHECK_THROWS_TEXT(IndexError, str("cross_entropy: expected *0*4*got ", wrong), awaited(cross_entropy(x, tensor(v))));
+      CHECK_THROWS_TEXT(IndexError, str("cross_entropy: expected *0*4*got ", wrong),
+                        awaited(cross_entropy(x, tensor(v))));
     }
-  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected at least one class", cross_entropy(zeros({2, 0}), tensor({0, 0})));
+  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected at least one class",
+                    cross_entropy(zeros({2, 0}), tensor({0, 0})));
 }
 
 TEST_CASE("cross_entropy: what does not fit is refused", "[loss][errors]") {
   const Tensor x = zeros({3, 4}), y = tensor({0, 1, 2});
-  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected *[3]*got *[2]", cross_entropy(x, tensor({0, 1})));
-  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected logits [n, classes]*got [4]", cross_entropy(zeros({4}), tensor({0})));
+  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected *[3]*got *[2]",
+                    cross_entropy(x, tensor({0, 1})));
+  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected logits [n, classes]*got [4]",
+                    cross_entropy(zeros({4}), tensor({0})));
   CHECK_THROWS_TEXT(ShapeError, "cross_entropy: ", cross_entropy(zeros({2, 3, 4}), y));
   CHECK_THROWS_TEXT(ShapeError, "cross_entropy: ", cross_entropy(x, y.unsqueeze(1)));
   CHECK_THROWS_TEXT(ShapeError, "cross_entropy: ", cross_entropy(x, tensor(0)));
   CHECK_THROWS_TEXT(DTypeError, "cross_entropy: *int64*got *float32", cross_entropy(x, zeros({3})));
-  CHECK_THROWS_TEXT(DTypeError, "cross_entropy: *int64*got *int32", cross_entropy(x, zeros({3}, {.dtype = DType::int32})));
-  CHECK_THROWS_TEXT(DTypeError, "cross_entropy: expected *float*got *int64", cross_entropy(zeros({3, 4}, {.dtype = DType::int64}), y));
-  CHECK_THROWS_TEXT(DeviceError, here("cross_entropy: expected *got cpu:0 and cpu:1"), cross_entropy(x, y.to(there())));
+  CHECK_THROWS_TEXT(DTypeError, "cross_entropy: *int64*got *int32",
+                    cross_entropy(x, zeros({3}, {.dtype = DType::int32})));
+  CHECK_THROWS_TEXT(DTypeError, "cross_entropy: expected *float*got *int64",
+                    cross_entropy(zeros({3, 4}, {.dtype = DType::int64}), y));
+  CHECK_THROWS_TEXT(DeviceError, here("cross_entropy: expected *got cpu:0 and cpu:1"),
+                    cross_entropy(x, y.to(there())));
 }
 
-TEST_CASE("mse_loss: values and gradients at every size, type, device and number of threads", "[loss]") {
+TEST_CASE("mse_loss: values and gradients at every size, type, device and number of threads",
+          "[loss]") {
   const int before = num_threads();
   for (const Device device : test_devices())
     for (const DType t : floating_dtypes())
-      for (const std::int64_t n : {1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 127, 129, 1000, 1025, 60}) {
-        const Tensor x = random_tensor({n, 2}, t, device, 1, -1, 1).requires_grad_(), y = random_tensor({n, 2}, t, device, 2, -1, 1).requires_grad_();
+      for (const std::int64_t n :
+           {1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 127, 129, 1000, 1025, 60}) {
+        const Tensor x = random_tensor({n, 2}, t, device, 1, -1, 1).requires_grad_(),
+                     y = random_tensor({n, 2}, t, device, 2, -1, 1).requires_grad_();
         const Array a = array_of(x), b = array_of(y);
         INFO(t << " on " << device << ", " << n);
         for (const bool take_mean : {true, false}) {
@@ -126,8 +158,12 @@ TEST_CASE("mse_loss: values and gradients at every size, type, device and number
           CHECK_CLOSE(loss, reference::mse_loss(a, b, take_mean), tolerance(t));
           const double scale = take_mean ? 1.0 / static_cast<double>(2 * n) : 1;
           const std::vector<Tensor> g = grad(loss, {x, y});
-          CHECK_CLOSE(g[0], reference::zip(a, b, [=](double p, double q) { return 2 * (p - q) * scale; }), tolerance(t));
-          CHECK_CLOSE(g[1], reference::zip(a, b, [=](double p, double q) { return 2 * (q - p) * scale; }), tolerance(t));
+          CHECK_CLOSE(g[0],
+                      reference::zip(a, b, [=](double p, double q) { return 2 * (p - q) * scale; }),
+                      tolerance(t));
+          CHECK_CLOSE(g[1],
+                      reference::zip(a, b, [=](double p, double q) { return 2 * (q - p) * scale; }),
+                      tolerance(t));
           set_num_threads(3);
           CHECK_SAME_BITS(mse_loss(x, y, r).detach(), loss.detach());
         }
@@ -135,29 +171,39 @@ TEST_CASE("mse_loss: values and gradients at every size, type, device and number
   set_num_threads(before);
   const std::int64_t many = 70007;
   const Tensor big = random_tensor({many}), other = random_tensor({many}, DType::float32, {}, 2);
-  CHECK_CLOSE(mse_loss(big, other), reference::mse_loss(array_of(big), array_of(other), true), tolerance(DType::float32));
-  CHECK_CLOSE(mse_loss(big.reshape({-1, 7}).t(), other.reshape({-1, 7}).t()), reference::mse_loss(array_of(big), array_of(other), true),
+  CHECK_CLOSE(mse_loss(big, other), reference::mse_loss(array_of(big), array_of(other), true),
               tolerance(DType::float32));
+  CHECK_CLOSE(mse_loss(big.reshape({-1, 7}).t(), other.reshape({-1, 7}).t()),
+              reference::mse_loss(array_of(big), array_of(other), true), tolerance(DType::float32));
 }
 
 TEST_CASE("mse_loss: empty ones, and what does not fit", "[loss][errors]") {
   CHECK(std::isnan(mse_loss(zeros({0}), zeros({0})).item<double>()));
   CHECK(mse_loss(zeros({0, 2}), zeros({0, 2}), Reduction::sum).item<double>() == 0);
-  CHECK_THROWS_TEXT(ShapeError, "mse_loss: expected *got *[2, 3] and [3]", mse_loss(zeros({2, 3}), zeros({3})));  // no broadcasting: nearly always a mistake
+  // no broadcasting: nearly always a mistake
+  CHECK_THROWS_TEXT(ShapeError, "mse_loss: expected *got *[2, 3] and [3]",
+                    mse_loss(zeros({2, 3}), zeros({3})));
   CHECK_THROWS_TEXT(ShapeError, "mse_loss: ", mse_loss(zeros({2}), zeros({2, 1})));
-  CHECK_THROWS_TEXT(DTypeError, "mse_loss: expected one dtype, got float32 and float64", mse_loss(zeros({2}), zeros({2}, {.dtype = DType::float64})));
-  CHECK_THROWS_TEXT(DTypeError, "mse_loss: expected *float*got *int64", mse_loss(arange(2), arange(2)));
-  CHECK_THROWS_TEXT(DeviceError, here("mse_loss: expected *got cpu:0 and cpu:1"), mse_loss(zeros({2}), zeros({2}, {.device = there()})));
+  CHECK_THROWS_TEXT(DTypeError, "mse_loss: expected one dtype, got float32 and float64",
+                    mse_loss(zeros({2}), zeros({2}, {.dtype = DType::float64})));
+  CHECK_THROWS_TEXT(DTypeError, "mse_loss: expected *float*got *int64",
+                    mse_loss(arange(2), arange(2)));
+  CHECK_THROWS_TEXT(DeviceError, here("mse_loss: expected *got cpu:0 and cpu:1"),
+                    mse_loss(zeros({2}), zeros({2}, {.device = there()})));
 }
 
-TEST_CASE("cross_entropy: labels that changed are found, in the second derivative too", "[loss][errors]") {
-  const Tensor x = random_tensor({3, 4}, DType::float64).requires_grad_(), scale = tensor(2.0, {.dtype = DType::float64}).requires_grad_();
+TEST_CASE("cross_entropy: labels that changed are found, in the second derivative too",
+          "[loss][errors]") {
+  const Tensor x = random_tensor({3, 4}, DType::float64).requires_grad_(),
+               scale = tensor(2.0, {.dtype = DType::float64}).requires_grad_();
   const Tensor labels = tensor({0, 3, 1});
   const Tensor dx = grad(cross_entropy(x, labels) * scale, {x}, true, true)[0];
   (void)grad(dx.sum(), {scale}, true);
   labels.fill_(2);
-  CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [3] unchanged*saved by cross_entropy_backward",
-                    (void)grad(square(dx).sum(), {scale}));
+  CHECK_THROWS_TEXT(
+      AutogradError,
+      "backward: expected a saved tensor of shape [3] unchanged*saved by cross_entropy_backward",
+      (void)grad(square(dx).sum(), {scale}));
 }
 
 }  // namespace braid::test::on_device

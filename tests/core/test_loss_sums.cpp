@@ -1,4 +1,5 @@
-// The twin X_sum of every loss: its sum is the loss with Reduction::sum to the bit, its count what the mean divides by; it refuses what the loss refuses.
+// The twin X_sum of every loss: its sum is the loss with Reduction::sum to the bit, its count what
+// the mean divides by; it refuses what the loss refuses.
 #include <functional>
 #include <vector>
 
@@ -26,36 +27,62 @@ struct Twins {
 /// Of functions with a struct of options as their last argument.
 template <class Options, class F, class S>
 Twins by_options(const char* name, F loss, S sum, double count = 12) {
-  return {name, [loss](T x, Reduction r) { return loss(x, Options{.reduction = r}); }, [sum](T x) { return sum(x, Options{}); }, count};
+  return {name, [loss](T x, Reduction r) { return loss(x, Options{.reduction = r}); },
+          [sum](T x) { return sum(x, Options{}); }, count};
 }
 
 std::vector<Twins> all_twins(DType dtype) {
-  const Tensor other = random_tensor({4, 3}, dtype, {}, 7, 0.1, 0.9), third = random_tensor({4, 3}, dtype, {}, 8, 0.1, 0.9);
-  const Tensor signs = sign(random_tensor({4, 3}, dtype, {}, 9)), sign_of_row = sign(random_tensor({4}, dtype, {}, 10)), labels = tensor({0, 2, 1, 2});
+  const Tensor other = random_tensor({4, 3}, dtype, {}, 7, 0.1, 0.9),
+               third = random_tensor({4, 3}, dtype, {}, 8, 0.1, 0.9);
+  const Tensor signs = sign(random_tensor({4, 3}, dtype, {}, 9)),
+               sign_of_row = sign(random_tensor({4}, dtype, {}, 10)), labels = tensor({0, 2, 1, 2});
   const auto two = [&](auto f) { return [=](T x, const auto& o) { return f(x, other, o); }; };
-  const auto signed_two = [&](auto f) { return [=](T x, const auto& o) { return f(x, signs, o); }; };
-#define BRAID_TWINS(with, name) with([](auto&&... a) { return nn::name(a...); }), with([](auto&&... a) { return nn::name##_sum(a...); })
-  const auto with_labels = [&](auto f) { return [=](T x, const auto& o) { return f(x, labels, o); }; };
-  const auto three = [&](auto f) { return [=](T x, const auto& o) { return f(x, other, third, o); }; };
-  const auto ranked = [&](auto f) { return [=](T x, const auto& o) { return f(x, other, signs, o); }; };
-  const auto rows = [&](auto f) { return [=](T x, const auto& o) { return f(x, other, sign_of_row, o); }; };
+  const auto signed_two = [&](auto f) {
+    return [=](T x, const auto& o) { return f(x, signs, o); };
+  };
+#define BRAID_TWINS(with, name)                     \
+  with([](auto&&... a) { return nn::name(a...); }), \
+      with([](auto&&... a) { return nn::name##_sum(a...); })
+  const auto with_labels = [&](auto f) {
+    return [=](T x, const auto& o) { return f(x, labels, o); };
+  };
+  const auto three = [&](auto f) {
+    return [=](T x, const auto& o) { return f(x, other, third, o); };
+  };
+  const auto ranked = [&](auto f) {
+    return [=](T x, const auto& o) { return f(x, other, signs, o); };
+  };
+  const auto rows = [&](auto f) {
+    return [=](T x, const auto& o) { return f(x, other, sign_of_row, o); };
+  };
   return {
-      {"l1_loss", [=](T x, Reduction r) { return nn::l1_loss(x, other, r); }, [=](T x) { return nn::l1_loss_sum(x, other); }},
-      {"mse_loss", [=](T x, Reduction r) { return nn::mse_loss(x, other, r); }, [=](T x) { return nn::mse_loss_sum(x, other); }},
-      {"soft_margin_loss", [=](T x, Reduction r) { return nn::soft_margin_loss(x, signs, r); }, [=](T x) { return nn::soft_margin_loss_sum(x, signs); }},
+      {"l1_loss", [=](T x, Reduction r) { return nn::l1_loss(x, other, r); },
+       [=](T x) { return nn::l1_loss_sum(x, other); }},
+      {"mse_loss", [=](T x, Reduction r) { return nn::mse_loss(x, other, r); },
+       [=](T x) { return nn::mse_loss_sum(x, other); }},
+      {"soft_margin_loss", [=](T x, Reduction r) { return nn::soft_margin_loss(x, signs, r); },
+       [=](T x) { return nn::soft_margin_loss_sum(x, signs); }},
       by_options<nn::SmoothL1Options>("smooth_l1_loss", BRAID_TWINS(two, smooth_l1_loss)),
       by_options<nn::HuberOptions>("huber_loss", BRAID_TWINS(two, huber_loss)),
       by_options<nn::BceOptions>("binary_cross_entropy", BRAID_TWINS(two, binary_cross_entropy)),
-      by_options<nn::BceWithLogitsOptions>("binary_cross_entropy_with_logits", BRAID_TWINS(two, binary_cross_entropy_with_logits)),
+      by_options<nn::BceWithLogitsOptions>("binary_cross_entropy_with_logits",
+                                           BRAID_TWINS(two, binary_cross_entropy_with_logits)),
       by_options<nn::KlDivOptions>("kl_div", BRAID_TWINS(two, kl_div)),
       by_options<nn::PoissonNllOptions>("poisson_nll_loss", BRAID_TWINS(two, poisson_nll_loss)),
-      by_options<nn::GaussianNllOptions>("gaussian_nll_loss", BRAID_TWINS(three, gaussian_nll_loss)),
-      by_options<nn::HingeEmbeddingOptions>("hinge_embedding_loss", BRAID_TWINS(signed_two, hinge_embedding_loss)),
-      by_options<nn::MarginRankingOptions>("margin_ranking_loss", BRAID_TWINS(ranked, margin_ranking_loss)),
-      by_options<nn::CosineEmbeddingOptions>("cosine_embedding_loss", BRAID_TWINS(rows, cosine_embedding_loss), 4),
-      by_options<nn::TripletMarginOptions>("triplet_margin_loss", BRAID_TWINS(three, triplet_margin_loss), 4),
-      by_options<nn::CapsuleMarginOptions>("capsule_margin_loss", BRAID_TWINS(with_labels, capsule_margin_loss), 4),
-      by_options<nn::CrossEntropyOptions>("cross_entropy", BRAID_TWINS(with_labels, cross_entropy), 4),
+      by_options<nn::GaussianNllOptions>("gaussian_nll_loss",
+                                         BRAID_TWINS(three, gaussian_nll_loss)),
+      by_options<nn::HingeEmbeddingOptions>("hinge_embedding_loss",
+                                            BRAID_TWINS(signed_two, hinge_embedding_loss)),
+      by_options<nn::MarginRankingOptions>("margin_ranking_loss",
+                                           BRAID_TWINS(ranked, margin_ranking_loss)),
+      by_options<nn::CosineEmbeddingOptions>("cosine_embedding_loss",
+                                             BRAID_TWINS(rows, cosine_embedding_loss), 4),
+      by_options<nn::TripletMarginOptions>("triplet_margin_loss",
+                                           BRAID_TWINS(three, triplet_margin_loss), 4),
+      by_options<nn::CapsuleMarginOptions>("capsule_margin_loss",
+                                           BRAID_TWINS(with_labels, capsule_margin_loss), 4),
+      by_options<nn::CrossEntropyOptions>("cross_entropy", BRAID_TWINS(with_labels, cross_entropy),
+                                          4),
       by_options<nn::NllOptions>("nll_loss", BRAID_TWINS(with_labels, nll_loss), 4),
   };
 #undef BRAID_TWINS
@@ -75,10 +102,14 @@ TEST_CASE("losses: the sum and the count of each", "[loss]") {
       CHECK(got.count.shape() == Shape{});
       CHECK(got.count.item<double>() == twins.count);
       CHECK_FALSE(got.count.requires_grad());
-      CHECK_CLOSE((got.sum / got.count).detach(), array_of(twins.loss(x, Reduction::mean)), tolerance(t));
+      CHECK_CLOSE((got.sum / got.count).detach(), array_of(twins.loss(x, Reduction::mean)),
+                  tolerance(t));
       CHECK_SAME_BITS(grad(got.sum, {a})[0], grad(want, {b})[0]);
-      CHECK(thrown<DTypeError>(twins.name, [&] { (void)twins.sum(zeros({2, 3, 4}, {.dtype = DType::bool_})); }) == "");
-      CHECK(thrown<ArgumentError>("expected a defined tensor", [&] { (void)twins.sum(Tensor()); }) == "");
+      CHECK(thrown<DTypeError>(twins.name, [&] {
+              (void)twins.sum(zeros({2, 3, 4}, {.dtype = DType::bool_}));
+            }) == "");
+      CHECK(thrown<ArgumentError>("expected a defined tensor",
+                                  [&] { (void)twins.sum(Tensor()); }) == "");
     }
   }
 }

@@ -1,4 +1,5 @@
-// Matrix products: sizes that break tilings, every layout of both sides, batches, empty ones, errors.
+// Matrix products: sizes that break tilings, every layout of both sides, batches, empty ones,
+// errors.
 #include <braid/core/autograd.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -12,26 +13,37 @@
 namespace braid::test::on_device {
 namespace {
 
-/// Within (K + 2) u (|A| |B|)ᵢⱼ of the exact product, u of the accumulator, and the rounding of the result.
+/// Within (K + 2) u (|A| |B|)ᵢⱼ of the exact product, u of the accumulator, and the rounding of the
+/// result.
 std::string judge(const Tensor& c, const Array& a, const Array& b) {
   if (!is_floating(c.dtype())) return exact(c, reference::matmul(a, b));
-  const double k = static_cast<double>(a.shape.back()), u = c.dtype() == DType::float64 ? 0x1p-53 : 0x1p-24;
-  const Array bound = reference::map(reference::matmul(reference::abs(a), reference::abs(b)), [=](double s) { return (k + 2) * u * s; });
+  const double k = static_cast<double>(a.shape.back()),
+               u = c.dtype() == DType::float64 ? 0x1p-53 : 0x1p-24;
+  const Array bound = reference::map(reference::matmul(reference::abs(a), reference::abs(b)),
+                                     [=](double s) { return (k + 2) * u * s; });
   return within_bound(c, reference::matmul(a, b), bound);
 }
 
-std::string check(const Tensor& a, const Tensor& b) { return judge(matmul(a, b), array_of(a), array_of(b)); }
+std::string check(const Tensor& a, const Tensor& b) {
+  return judge(matmul(a, b), array_of(a), array_of(b));
+}
 
-const std::vector<DType> kTypes{DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+const std::vector<DType> kTypes{DType::int32,    DType::int64,   DType::float16,
+                                DType::bfloat16, DType::float32, DType::float64};
 
 }  // namespace
 
 TEST_CASE("matmul: sizes that break tilings", "[matmul]") {
-  const std::vector<std::int64_t> edges{1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129};
+  const std::vector<std::int64_t> edges{1,  2,  7,  8,  9,  15,  16,  17, 31,
+                                        32, 33, 63, 64, 65, 127, 128, 129};
   Numbers numbers(21);
-  const auto any = [&] { return edges[static_cast<std::size_t>(numbers.integer(0, static_cast<std::int64_t>(edges.size())))]; };
-  std::vector<std::array<std::int64_t, 3>> sizes{{1, 1, 1},    {30, 5, 2},    {1, 1000, 1}, {1000, 1, 3}, {3, 1, 1000},
-                                                 {2, 1025, 3}, {129, 65, 33}, {64, 64, 64}, {4, 784, 10}};
+  const auto any = [&] {
+    return edges[static_cast<std::size_t>(
+        numbers.integer(0, static_cast<std::int64_t>(edges.size())))];
+  };
+  std::vector<std::array<std::int64_t, 3>> sizes{{1, 1, 1},     {30, 5, 2},   {1, 1000, 1},
+                                                 {1000, 1, 3},  {3, 1, 1000}, {2, 1025, 3},
+                                                 {129, 65, 33}, {64, 64, 64}, {4, 784, 10}};
   for (const std::int64_t e : edges) {
     sizes.push_back({e, 5, 3});
     sizes.push_back({3, e, 5});
@@ -44,7 +56,8 @@ TEST_CASE("matmul: sizes that break tilings", "[matmul]") {
       INFO(t << " " << m << " x " << k << " x " << n);
       CHECK(check(random_tensor({m, k}, t, {}, 1), random_tensor({k, n}, t, {}, 2)) == "");
     }
-  for (const auto& [m, k, n] : std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {7, 33, 17}, {65, 31, 9}, {33, 129, 15}})
+  for (const auto& [m, k, n] :
+       std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {7, 33, 17}, {65, 31, 9}, {33, 129, 15}})
     for (const DType t : {DType::int32, DType::int64, DType::float16, DType::bfloat16}) {
       INFO(t << " " << m << " x " << k << " x " << n);
       CHECK(check(random_tensor({m, k}, t, {}, 1), random_tensor({k, n}, t, {}, 2)) == "");
@@ -52,7 +65,8 @@ TEST_CASE("matmul: sizes that break tilings", "[matmul]") {
 }
 
 TEST_CASE("matmul: every layout of both sides", "[matmul]") {
-  for (const auto& [m, k, n] : std::vector<std::array<std::int64_t, 3>>{{5, 7, 3}, {33, 17, 40}, {1, 9, 4}, {64, 48, 1}})
+  for (const auto& [m, k, n] :
+       std::vector<std::array<std::int64_t, 3>>{{5, 7, 3}, {33, 17, 40}, {1, 9, 4}, {64, 48, 1}})
     for (const DType t : kTypes) {
       const Sizes sa{m, k}, sb{k, n};
       for (const Layout& la : layouts(sa))
@@ -60,8 +74,11 @@ TEST_CASE("matmul: every layout of both sides", "[matmul]") {
           if (la.offset > 3 || lb.offset > 3) continue;
           Numbers numbers(4);
           const auto next = [&] { return numbers.of(t); };
-          const std::string problem = check(strided(sa, la.strides, la.offset, t, here(), next), strided(sb, lb.strides, lb.offset, t, here(), next));
-          if (!problem.empty()) FAIL_CHECK(t << " " << Shape(sa) << " " << la.name << " by " << Shape(sb) << " " << lb.name << ": " << problem);
+          const std::string problem = check(strided(sa, la.strides, la.offset, t, here(), next),
+                                            strided(sb, lb.strides, lb.offset, t, here(), next));
+          if (!problem.empty())
+            FAIL_CHECK(t << " " << Shape(sa) << " " << la.name << " by " << Shape(sb) << " "
+                         << lb.name << ": " << problem);
         }
     }
 }
@@ -97,18 +114,24 @@ TEST_CASE("matmul: empty ones", "[matmul]") {
   for (const DType t : kTypes) {
     CHECK(matmul(zeros({0, 3}, {.dtype = t}), zeros({3, 4}, {.dtype = t})).shape() == Shape{0, 4});
     CHECK(matmul(zeros({2, 3}, {.dtype = t}), zeros({3, 0}, {.dtype = t})).shape() == Shape{2, 0});
-    CHECK_EXACT(matmul(zeros({2, 0}, {.dtype = t}), zeros({0, 3}, {.dtype = t})), Array({2, 3}, 0.0));
+    CHECK_EXACT(matmul(zeros({2, 0}, {.dtype = t}), zeros({0, 3}, {.dtype = t})),
+                Array({2, 3}, 0.0));
     CHECK_EXACT(matmul(zeros({0}, {.dtype = t}), zeros({0}, {.dtype = t})), Array(Sizes{}, 0.0));
     CHECK_EXACT(matmul(zeros({0}, {.dtype = t}), zeros({0, 2}, {.dtype = t})), Array({2}, 0.0));
-    CHECK(matmul(zeros({0, 2, 3}, {.dtype = t}), zeros({0, 3, 2}, {.dtype = t})).shape() == Shape{0, 2, 2});
-    CHECK(matmul(zeros({0, 2, 3}, {.dtype = t}), zeros({3, 2}, {.dtype = t})).shape() == Shape{0, 2, 2});
-    CHECK_EXACT(matmul(zeros({2, 2, 0}, {.dtype = t}), zeros({0, 3}, {.dtype = t})), Array({2, 2, 3}, 0.0));
+    CHECK(matmul(zeros({0, 2, 3}, {.dtype = t}), zeros({0, 3, 2}, {.dtype = t})).shape() ==
+          Shape{0, 2, 2});
+    CHECK(matmul(zeros({0, 2, 3}, {.dtype = t}), zeros({3, 2}, {.dtype = t})).shape() ==
+          Shape{0, 2, 2});
+    CHECK_EXACT(matmul(zeros({2, 2, 0}, {.dtype = t}), zeros({0, 3}, {.dtype = t})),
+                Array({2, 2, 3}, 0.0));
   }
-  const Tensor a = zeros({2, 0}, {.requires_grad = true}), b = zeros({0, 3}, {.requires_grad = true});
+  const Tensor a = zeros({2, 0}, {.requires_grad = true}),
+               b = zeros({0, 3}, {.requires_grad = true});
   matmul(a, b).sum().backward();
   CHECK(a.grad().shape() == Shape{2, 0});
   CHECK(b.grad().shape() == Shape{0, 3});
-  const Tensor c = zeros({0, 3}, {.requires_grad = true}), d = ones({3, 4}, {.requires_grad = true});
+  const Tensor c = zeros({0, 3}, {.requires_grad = true}),
+               d = ones({3, 4}, {.requires_grad = true});
   matmul(c, d).sum().backward();
   CHECK(c.grad().shape() == Shape{0, 3});
   CHECK_EXACT(d.grad(), Array({3, 4}, 0.0));
@@ -116,20 +139,28 @@ TEST_CASE("matmul: empty ones", "[matmul]") {
 
 TEST_CASE("matmul: gradients at sizes beyond the table", "[matmul][gradients]") {
   // d(sum(W * (A B))) = (W Bᵀ, Aᵀ W).
-  for (const auto& [m, k, n] : std::vector<std::array<std::int64_t, 3>>{{17, 9, 33}, {64, 31, 8}, {1, 65, 2}}) {
-    const Tensor a = random_tensor({m, k}, DType::float64, {}, 1).requires_grad_(), b = random_tensor({n, k}, DType::float64, {}, 2).requires_grad_();
+  for (const auto& [m, k, n] :
+       std::vector<std::array<std::int64_t, 3>>{{17, 9, 33}, {64, 31, 8}, {1, 65, 2}}) {
+    const Tensor a = random_tensor({m, k}, DType::float64, {}, 1).requires_grad_(),
+                 b = random_tensor({n, k}, DType::float64, {}, 2).requires_grad_();
     const Tensor w = random_tensor({n, m}, DType::float64, {}, 3).t();
-    const std::vector<Tensor> g = grad(std::vector<Tensor>{matmul(a, b.t())}, std::vector<Tensor>{a, b}, std::vector<Tensor>{w});
+    const std::vector<Tensor> g = grad(std::vector<Tensor>{matmul(a, b.t())},
+                                       std::vector<Tensor>{a, b}, std::vector<Tensor>{w});
     CHECK_CLOSE(g[0], reference::matmul(array_of(w), array_of(b)), tolerance(DType::float64));
-    CHECK_CLOSE(g[1], reference::transposed(reference::matmul(reference::transposed(array_of(a)), array_of(w))), tolerance(DType::float64));
+    CHECK_CLOSE(
+        g[1],
+        reference::transposed(reference::matmul(reference::transposed(array_of(a)), array_of(w))),
+        tolerance(DType::float64));
   }
 }
 
 TEST_CASE("matmul: the number of threads does not change a bit", "[matmul]") {
   const int before = num_threads();
-  for (const auto& [m, k, n] : std::vector<std::array<std::int64_t, 3>>{{65, 33, 129}, {200, 120, 90}, {3, 1000, 300}, {300, 1000, 3}})
+  for (const auto& [m, k, n] : std::vector<std::array<std::int64_t, 3>>{
+           {65, 33, 129}, {200, 120, 90}, {3, 1000, 300}, {300, 1000, 3}})
     for (const DType t : {DType::float32, DType::float64, DType::bfloat16}) {
-      if (emulated() && m * k * n > 300000) continue;  // that a repetition gives the same bits is seen at the smaller size
+      // that a repetition gives the same bits is seen at the smaller size
+      if (emulated() && m * k * n > 300000) continue;
       const Tensor a = random_tensor({m, k}, t), b = random_tensor({k, n}, t);
       set_num_threads(1);
       const Tensor one = matmul(a, b), one_t = matmul(b.t(), a.t());
@@ -154,7 +185,9 @@ TEST_CASE("matmul: NaN and infinity go where they belong", "[matmul]") {
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         const double v = got[i * n + j];
-        const bool ok = i == 1 ? std::isnan(v) : j == 1 ? v == -INFINITY : v == static_cast<double>(n) - (j == 2 ? 1 : 0);
+        const bool ok = i == 1   ? std::isnan(v)
+                        : j == 1 ? v == -INFINITY
+                                 : v == static_cast<double>(n) - (j == 2 ? 1 : 0);
         if (!ok) FAIL_CHECK(n << ": [" << i << ", " << j << "] is " << v);
       }
   }
@@ -163,22 +196,36 @@ TEST_CASE("matmul: NaN and infinity go where they belong", "[matmul]") {
 }
 
 TEST_CASE("matmul: what does not fit is refused", "[matmul][errors]") {
-  CHECK_THROWS_TEXT(ShapeError, "matmul: inner dimensions differ: expected b.shape[0] == 3 (a is [2, 3]), got b [4, 5]", matmul(zeros({2, 3}), zeros({4, 5})));
+  CHECK_THROWS_TEXT(
+      ShapeError,
+      "matmul: inner dimensions differ: expected b.shape[0] == 3 (a is [2, 3]), got b [4, 5]",
+      matmul(zeros({2, 3}), zeros({4, 5})));
   CHECK_THROWS_TEXT(ShapeError, "matmul: inner dimensions differ", matmul(zeros({3}), zeros({4})));
-  CHECK_THROWS_TEXT(ShapeError, "matmul: inner dimensions differ", matmul(zeros({2, 3}), zeros({2})));
-  CHECK_THROWS_TEXT(ShapeError, "matmul: inner dimensions differ", matmul(zeros({7, 2, 3}), zeros({7, 4, 5})));
-  CHECK_THROWS_TEXT(ShapeError, "matmul: expected *rank >= 1, got ", matmul(tensor(1.0), zeros({1})));
-  CHECK_THROWS_TEXT(ShapeError, "matmul: expected *rank >= 1, got ", matmul(zeros({1}), tensor(1.0)));
+  CHECK_THROWS_TEXT(ShapeError, "matmul: inner dimensions differ",
+                    matmul(zeros({2, 3}), zeros({2})));
+  CHECK_THROWS_TEXT(ShapeError, "matmul: inner dimensions differ",
+                    matmul(zeros({7, 2, 3}), zeros({7, 4, 5})));
+  CHECK_THROWS_TEXT(ShapeError, "matmul: expected *rank >= 1, got ",
+                    matmul(tensor(1.0), zeros({1})));
+  CHECK_THROWS_TEXT(ShapeError, "matmul: expected *rank >= 1, got ",
+                    matmul(zeros({1}), tensor(1.0)));
   CHECK_THROWS_TEXT(ShapeError, "matmul: *[2]*[3]", matmul(zeros({2, 3, 4}), zeros({3, 4, 5})));
-  CHECK_THROWS_TEXT(DTypeError, "matmul: expected one dtype, got float32 and float64", matmul(zeros({2, 3}), zeros({3, 2}, {.dtype = DType::float64})));
-  CHECK_THROWS_TEXT(DTypeError, "matmul: expected one dtype, got float16 and bfloat16",
-                    matmul(zeros({2, 3}, {.dtype = DType::float16}), zeros({3, 2}, {.dtype = DType::bfloat16})));
-  CHECK_THROWS_TEXT(DTypeError, "matmul: ", matmul(zeros({2, 3}), zeros({3, 2}, {.dtype = DType::int64})));
+  CHECK_THROWS_TEXT(DTypeError, "matmul: expected one dtype, got float32 and float64",
+                    matmul(zeros({2, 3}), zeros({3, 2}, {.dtype = DType::float64})));
+  CHECK_THROWS_TEXT(
+      DTypeError, "matmul: expected one dtype, got float16 and bfloat16",
+      matmul(zeros({2, 3}, {.dtype = DType::float16}), zeros({3, 2}, {.dtype = DType::bfloat16})));
+  CHECK_THROWS_TEXT(DTypeError,
+                    "matmul: ", matmul(zeros({2, 3}), zeros({3, 2}, {.dtype = DType::int64})));
   for (const DType t : {DType::bool_, DType::uint8})
-    CHECK_THROWS_TEXT(DTypeError, "matmul: ", matmul(zeros({2, 3}, {.dtype = t}), zeros({3, 2}, {.dtype = t})));
-  CHECK_THROWS_TEXT(DeviceError, here("matmul: expected *got cpu:0 and cpu:1"), matmul(zeros({2, 3}), zeros({3, 2}, {.device = there()})));
+    CHECK_THROWS_TEXT(DTypeError,
+                      "matmul: ", matmul(zeros({2, 3}, {.dtype = t}), zeros({3, 2}, {.dtype = t})));
+  CHECK_THROWS_TEXT(DeviceError, here("matmul: expected *got cpu:0 and cpu:1"),
+                    matmul(zeros({2, 3}), zeros({3, 2}, {.device = there()})));
   // A product of two vectors that both broadcast to a huge one.
-  CHECK_THROWS_AS(matmul(zeros({1, 1}).expand({std::int64_t{1} << 40, 1}), zeros({1, 1}).expand({1, std::int64_t{1} << 40})), ShapeError);
+  CHECK_THROWS_AS(matmul(zeros({1, 1}).expand({std::int64_t{1} << 40, 1}),
+                         zeros({1, 1}).expand({1, std::int64_t{1} << 40})),
+                  ShapeError);
 }
 
 }  // namespace braid::test::on_device

@@ -1,4 +1,5 @@
-// Memory of a device as a program sees it: accounting, capacity, failing allocations; what is left after an error, and that the next operation works.
+// Memory of a device as a program sees it: accounting, capacity, failing allocations; what is left
+// after an error, and that the next operation works.
 #include <braid/core/memory.hpp>
 
 #include <braid/core/autograd.hpp>
@@ -26,12 +27,15 @@ struct Restore {
   }
 };
 
-/// A small training step's forward and backward: two layers, a loss. Leaves gradients in w1, w2, table.
+/// A small training step's forward and backward: two layers, a loss. Leaves gradients in w1, w2,
+/// table.
 struct Scenario {
   Device device;
   Tensor table, w1, b1, w2, index, labels;
   explicit Scenario(Device d) : device(d) {
-    const auto parameter = [&](const Sizes& s, std::uint64_t seed) { return random_tensor(s, DType::float32, device, seed).requires_grad_(); };
+    const auto parameter = [&](const Sizes& s, std::uint64_t seed) {
+      return random_tensor(s, DType::float32, device, seed).requires_grad_();
+    };
     table = parameter({50, 40}, 1);
     w1 = parameter({30, 40}, 2);
     b1 = parameter({30}, 3);
@@ -102,7 +106,8 @@ TEST_CASE("memory: peak, counts, cache", "[memory]") {
   CHECK(memory_stats(d).allocations == requests);
 }
 
-TEST_CASE("memory: a request over the capacity says what was there, and the next operation works", "[memory][errors]") {
+TEST_CASE("memory: a request over the capacity says what was there, and the next operation works",
+          "[memory][errors]") {
   const Device d = there();
   const Restore restore{d};
   const Tensor small = ones({100}, {.device = d});
@@ -161,14 +166,17 @@ TEST_CASE("memory: a capacity below what is in use only stops further requests",
   const Restore restore{d};
   const Tensor a = ones({1 << 18}, {.device = d});
   set_memory_capacity(d, 1000);
-  if (on_cpu()) CHECK(memory_stats(d).cached == 0);  // a GPU keeps the rest of the segment in which `a` lives
+  // a GPU keeps the rest of the segment in which `a` lives
+  if (on_cpu()) CHECK(memory_stats(d).cached == 0);
   CHECK_THROWS_AS(empty({10}, {.device = d}), OutOfMemoryError);
   CHECK(a[77].item<double>() == 1);
   a.add_(1.0);  // needs no memory
   CHECK(a[77].item<double>() == 2);
 }
 
-TEST_CASE("memory: every allocation of a step may fail, once or from then on, and nothing is left behind", "[memory][errors]") {
+TEST_CASE(
+    "memory: every allocation of a step may fail, once or from then on, and nothing is left behind",
+    "[memory][errors]") {
   const Device d = there();
   const Restore restore{d};
   const Scenario s(d);
@@ -177,7 +185,8 @@ TEST_CASE("memory: every allocation of a step may fail, once or from then on, an
   for (const Tensor& p : s.parameters()) gradients.push_back(p.grad().clone());
   s.zero_grad();
   const std::size_t base = memory_stats(d).in_use;
-  const std::vector<Array> values{array_of(s.table), array_of(s.w1), array_of(s.b1), array_of(s.w2)};
+  const std::vector<Array> values{array_of(s.table), array_of(s.w1), array_of(s.b1),
+                                  array_of(s.w2)};
   for (const bool persistent : {false, true}) {
     std::uint64_t k = 1;
     for (;; ++k) {
@@ -194,12 +203,14 @@ TEST_CASE("memory: every allocation of a step may fail, once or from then on, an
       if (!failed) break;
       INFO("allocation " << k << (persistent ? " and all after it" : ""));
       bool clean = memory_stats(d).in_use == base;
-      for (const Tensor& p : s.parameters()) clean = clean && !p.grad().defined() && p.version() == 0;
+      for (const Tensor& p : s.parameters())
+        clean = clean && !p.grad().defined() && p.version() == 0;
       CHECK(clean);
       // The next step is the step of a run that never failed.
       if (k % 5 == 1) {
         CHECK(s.run() == loss);
-        for (std::size_t i = 0; i < gradients.size(); ++i) CHECK_SAME_BITS(s.parameters()[i].grad(), gradients[i]);
+        for (std::size_t i = 0; i < gradients.size(); ++i)
+          CHECK_SAME_BITS(s.parameters()[i].grad(), gradients[i]);
         s.zero_grad();
       }
     }
@@ -210,7 +221,8 @@ TEST_CASE("memory: every allocation of a step may fail, once or from then on, an
   for (std::size_t i = 0; i < values.size(); ++i) CHECK_EXACT(s.parameters()[i], values[i]);
 }
 
-TEST_CASE("memory: gradients that were there before stay as they were when backward fails", "[memory][errors]") {
+TEST_CASE("memory: gradients that were there before stay as they were when backward fails",
+          "[memory][errors]") {
   const Device d = there();
   const Restore restore{d};
   const Scenario s(d);
@@ -224,12 +236,13 @@ TEST_CASE("memory: gradients that were there before stay as they were when backw
       (void)s.run();
       fail_allocation(d, 0);
       break;
-    } catch (const OutOfMemoryError&) {
-    }
+    } catch (const OutOfMemoryError&) {}
     fail_allocation(d, 0);
-    for (std::size_t i = 0; i < before.size(); ++i) CHECK_SAME_BITS(s.parameters()[i].grad(), before[i]);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      CHECK_SAME_BITS(s.parameters()[i].grad(), before[i]);
   }
-  for (std::size_t i = 0; i < before.size(); ++i) CHECK_CLOSE(s.parameters()[i].grad(), before[i] + before[i], tolerance(DType::float32));
+  for (std::size_t i = 0; i < before.size(); ++i)
+    CHECK_CLOSE(s.parameters()[i].grad(), before[i] + before[i], tolerance(DType::float32));
 }
 
 TEST_CASE("memory: steps of changing shapes come back to where they began", "[memory]") {
@@ -247,7 +260,8 @@ TEST_CASE("memory: steps of changing shapes come back to where they began", "[me
 TEST_CASE("memory: a full device can be read and reset", "[memory]") {
   for (const Device d : test_devices()) {
     const Restore restore{d};
-    const Tensor x = ones({3}, {.device = d}), n = full({}, 7, {.device = d, .dtype = DType::int64}),
+    const Tensor x = ones({3}, {.device = d}),
+                 n = full({}, 7, {.device = d, .dtype = DType::int64}),
                  h = full({1}, 0.5, {.device = d, .dtype = DType::float16});
     fail_allocation(d, 1, true);
     CHECK_THROWS_AS(x + x, OutOfMemoryError);

@@ -1,4 +1,5 @@
-// Normalisations beyond the table of ops: sizes that break tilings, threads, running statistics, NaN, and that both forms of each backward agree.
+// Normalisations beyond the table of ops: sizes that break tilings, threads, running statistics,
+// NaN, and that both forms of each backward agree.
 #include <braid/core/ops/norm.hpp>
 
 #include <limits>
@@ -18,11 +19,14 @@ namespace {
 
 using Norm = std::function<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias)>;
 
-/// Gradients by the fused kernels against those of recorded ops, which create_graph chooses; and the same bits for 1 and 3 threads.
-void check_backward(const std::string& name, const Norm& norm, const Shape& shape, const Shape& affine) {
+/// Gradients by the fused kernels against those of recorded ops, which create_graph chooses; and
+/// the same bits for 1 and 3 threads.
+void check_backward(const std::string& name, const Norm& norm, const Shape& shape,
+                    const Shape& affine) {
   const int before = num_threads();
   for (const DType t : {DType::float32, DType::float64}) {
-    const Tensor x = random_tensor(sizes_of(shape), t, here(), 1), w = random_tensor(sizes_of(affine), t, here(), 2),
+    const Tensor x = random_tensor(sizes_of(shape), t, here(), 1),
+                 w = random_tensor(sizes_of(affine), t, here(), 2),
                  b = random_tensor(sizes_of(affine), t, here(), 3);
     for (const Tensor& leaf : {x, w, b}) leaf.requires_grad_();
     const Tensor dy = random_tensor(sizes_of(shape), t, here(), 4);
@@ -35,10 +39,12 @@ void check_backward(const std::string& name, const Norm& norm, const Shape& shap
     const std::vector<Tensor> fused = gradients(false), composed = gradients(true);
     set_num_threads(thread_counts({1, 3}).back());
     const std::vector<Tensor> again = gradients(false);
-    const double rounding = t == DType::float64 ? 1e-16 : 6e-8, terms = static_cast<double>(x.numel() / affine.numel());
+    const double rounding = t == DType::float64 ? 1e-16 : 6e-8,
+                 terms = static_cast<double>(x.numel() / affine.numel());
     for (std::size_t i = 0; i < fused.size(); ++i) {
       INFO(name << " " << shape << " " << t << ", gradient " << i);
-      CHECK(allclose(fused[i], composed[i].detach(), 1e3 * rounding, 40 * rounding * (10 + std::sqrt(terms))));
+      CHECK(allclose(fused[i], composed[i].detach(), 1e3 * rounding,
+                     40 * rounding * (10 + std::sqrt(terms))));
       CHECK_SAME_BITS(again[i], fused[i]);
     }
   }
@@ -51,12 +57,13 @@ TEST_CASE("norm: agrees with the reference at every size and number of threads",
   const int before = num_threads();
   for (const DType t : floating_dtypes())
     for (const std::int64_t n : {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 129, 1025}) {
-      const Tensor x = random_tensor({5, n}, t, here(), static_cast<std::uint64_t>(n), -3, 5), w = random_tensor({n}, t, here(), 2),
-                   b = random_tensor({n}, t, here(), 3);
+      const Tensor x = random_tensor({5, n}, t, here(), static_cast<std::uint64_t>(n), -3, 5),
+                   w = random_tensor({n}, t, here(), 2), b = random_tensor({n}, t, here(), 3);
       const Array a = array_of(x), weight = array_of(w), bias = array_of(b);
       INFO(t << ", rows of " << n);
       set_num_threads(1);
-      const Tensor y = layer_norm(x, {n}, w, b), r = rms_norm(x, {n}, w, 1e-5), c = batch_norm(x, Tensor(), Tensor(), w, b, true);
+      const Tensor y = layer_norm(x, {n}, w, b), r = rms_norm(x, {n}, w, 1e-5),
+                   c = batch_norm(x, Tensor(), Tensor(), w, b, true);
       CHECK_CLOSE(y, reference::layer_norm(a, 1, &weight, &bias, true, 1e-5), tolerance(t));
       CHECK_CLOSE(r, reference::layer_norm(a, 1, &weight, nullptr, false, 1e-5), tolerance(t));
       CHECK_CLOSE(c, reference::batch_norm(a, &weight, &bias, 1e-5), tolerance(t));
@@ -70,28 +77,56 @@ TEST_CASE("norm: agrees with the reference at every size and number of threads",
 
 TEST_CASE("norm: a far mean costs no accuracy", "[norm]") {
   const Tensor x = random_tensor({3, 64}, DType::float32, here(), 5) + 1000.0;
-  CHECK_CLOSE(layer_norm(x, {64}), reference::layer_norm(array_of(x), 1, nullptr, nullptr, true, 1e-5), (Tolerance{1e-4, 1e-4}));
-  CHECK_CLOSE(batch_norm(x.t(), Tensor(), Tensor(), {}, {}, true), reference::batch_norm(array_of(x.t()), nullptr, nullptr, 1e-5), (Tolerance{1e-4, 1e-4}));
+  CHECK_CLOSE(layer_norm(x, {64}),
+              reference::layer_norm(array_of(x), 1, nullptr, nullptr, true, 1e-5),
+              (Tolerance{1e-4, 1e-4}));
+  CHECK_CLOSE(batch_norm(x.t(), Tensor(), Tensor(), {}, {}, true),
+              reference::batch_norm(array_of(x.t()), nullptr, nullptr, 1e-5),
+              (Tolerance{1e-4, 1e-4}));
 }
 
 TEST_CASE("norm: the fused gradients are those of recorded ops", "[norm][gradients]") {
   for (const std::int64_t rows : {1, 3, 17, 70}) {
-    check_backward("layer_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return layer_norm(x, w.shape(), w, b); }, {rows, 33}, {33});
-    check_backward("rms_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return rms_norm(x, w.shape(), w, 1e-5) + 0 * b; }, {rows, 33}, {33});
-    check_backward("group_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return group_norm(x, 2, w, b); }, {rows, 6, 11}, {6});
-    check_backward("group_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return group_norm(x, 3, w, b); }, {rows, 6}, {6});
-    const auto batch = [](const Tensor& x, const Tensor& w, const Tensor& b) { return batch_norm(x, Tensor(), Tensor(), w, b, true); };
+    check_backward("layer_norm",
+                   [](const Tensor& x, const Tensor& w, const Tensor& b) {
+                     return layer_norm(x, w.shape(), w, b);
+                   },
+                   {rows, 33}, {33});
+    check_backward("rms_norm",
+                   [](const Tensor& x, const Tensor& w, const Tensor& b) {
+                     return rms_norm(x, w.shape(), w, 1e-5) + 0 * b;
+                   },
+                   {rows, 33}, {33});
+    check_backward(
+        "group_norm",
+        [](const Tensor& x, const Tensor& w, const Tensor& b) { return group_norm(x, 2, w, b); },
+        {rows, 6, 11}, {6});
+    check_backward(
+        "group_norm",
+        [](const Tensor& x, const Tensor& w, const Tensor& b) { return group_norm(x, 3, w, b); },
+        {rows, 6}, {6});
+    const auto batch = [](const Tensor& x, const Tensor& w, const Tensor& b) {
+      return batch_norm(x, Tensor(), Tensor(), w, b, true);
+    };
     if (rows > 1) check_backward("batch_norm", batch, {rows, 37}, {37});
     check_backward("batch_norm", batch, {rows, 5, 9}, {5});
   }
-  check_backward("layer_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return layer_norm(x, w.shape(), w, b); }, {3, 1300}, {1300});
-  check_backward("layer_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return layer_norm(x, w.shape(), w, b); }, {cut(3, 2), cut(9000, 8200)},
-                 {cut(9000, 8200)});
+  check_backward("layer_norm",
+                 [](const Tensor& x, const Tensor& w, const Tensor& b) {
+                   return layer_norm(x, w.shape(), w, b);
+                 },
+                 {3, 1300}, {1300});
+  check_backward("layer_norm",
+                 [](const Tensor& x, const Tensor& w, const Tensor& b) {
+                   return layer_norm(x, w.shape(), w, b);
+                 },
+                 {cut(3, 2), cut(9000, 8200)}, {cut(9000, 8200)});
 }
 
 TEST_CASE("norm: nothing to normalise", "[norm]") {
   for (const Shape& shape : {Shape{0, 4}, Shape{0, 4, 3}, Shape{2, 4, 0}}) {
-    const Tensor x = braid::ones(shape, {.device = here()}).requires_grad_(), w = ones({4}).requires_grad_();
+    const Tensor x = braid::ones(shape, {.device = here()}).requires_grad_(),
+                 w = ones({4}).requires_grad_();
     INFO(shape);
     const Tensor y = shape == Shape{0, 4} ? layer_norm(x, {4}, w) : group_norm(x, 2, w);
     CHECK(y.shape() == shape);
@@ -104,7 +139,9 @@ TEST_CASE("norm: nothing to normalise", "[norm]") {
 TEST_CASE("norm: NaN and infinity stay within their row or channel", "[norm]") {
   const double inf = std::numeric_limits<double>::infinity();
   const Tensor x = tensor({{1.0, 2.0, 4.0}, {1.0, std::nan(""), 2.0}, {inf, 1.0, 2.0}});
-  const std::vector<float> rows = layer_norm(x, {3}).to_vector<float>(), channels = batch_norm(x, Tensor(), Tensor(), {}, {}, true).to_vector<float>();
+  const std::vector<float> rows = layer_norm(x, {3}).to_vector<float>(),
+                           channels =
+                               batch_norm(x, Tensor(), Tensor(), {}, {}, true).to_vector<float>();
   for (std::size_t i = 0; i < 9; ++i) {
     CHECK(std::isnan(rows[i]) == (i >= 3));
     CHECK(std::isnan(channels[i]) == (i % 3 < 2));
@@ -112,14 +149,17 @@ TEST_CASE("norm: NaN and infinity stay within their row or channel", "[norm]") {
 }
 
 TEST_CASE("batch norm: running statistics as PyTorch keeps them", "[norm]") {
-  const Tensor x = random_tensor({6, 3}, DType::float32, here(), 7), mean = zeros({3}), var = ones({3}), batches = zeros({}, {.dtype = DType::int64});
+  const Tensor x = random_tensor({6, 3}, DType::float32, here(), 7), mean = zeros({3}),
+               var = ones({3}), batches = zeros({}, {.dtype = DType::int64});
   const Array a = array_of(x);
-  const auto expected = [&](double factor, double start_mean, double start_var, Array& m, Array& v) {
+  const auto expected = [&](double factor, double start_mean, double start_var, Array& m,
+                            Array& v) {
     m = Array({3}), v = Array({3});
     for (std::int64_t c = 0; c < 3; ++c) {
       double sum = 0, squares = 0;
       for (std::int64_t r = 0; r < 6; ++r) sum += a[3 * r + c] / 6;
-      for (std::int64_t r = 0; r < 6; ++r) squares += (a[3 * r + c] - sum) * (a[3 * r + c] - sum) / 5;
+      for (std::int64_t r = 0; r < 6; ++r)
+        squares += (a[3 * r + c] - sum) * (a[3 * r + c] - sum) / 5;
       m[c] = (1 - factor) * start_mean + factor * sum;
       v[c] = (1 - factor) * start_var + factor * squares;
     }
@@ -149,12 +189,14 @@ TEST_CASE("batch norm: running statistics as PyTorch keeps them", "[norm]") {
 }
 
 TEST_CASE("batch norm: many threads, one step after the other", "[norm]") {
-  const Tensor x = ones({4, 2}), mean = zeros({2}), var = ones({2}), batches = zeros({}, {.dtype = DType::int64});
+  const Tensor x = ones({4, 2}), mean = zeros({2}), var = ones({2}),
+               batches = zeros({}, {.dtype = DType::int64});
   const int threads = 4, steps = static_cast<int>(cut(200, 4));
   std::vector<std::thread> workers;
   for (int t = 0; t < threads; ++t)
     workers.emplace_back([&] {
-      for (int s = 0; s < steps; ++s) (void)batch_norm(x, RunningStatistics{mean, var, batches, 0.5}, {}, {}, true);
+      for (int s = 0; s < steps; ++s)
+        (void)batch_norm(x, RunningStatistics{mean, var, batches, 0.5}, {}, {}, true);
     });
   for (std::thread& t : workers) t.join();
   CHECK(batches.item<int>() == threads * steps);  // no step was lost

@@ -16,7 +16,9 @@ using namespace braid::test;
 
 namespace {
 
-std::string golden(const std::string& name) { return tests_dir() + "/goldens/numpy/" + name + ".npy"; }
+std::string golden(const std::string& name) {
+  return tests_dir() + "/goldens/numpy/" + name + ".npy";
+}
 Tensor read(const std::string& bytes) { return load_npy(as_bytes(bytes)); }
 /// A version 1 file with this header.
 std::string file_of(const std::string& header, const std::string& data = "") {
@@ -44,30 +46,37 @@ TEST_CASE("npy: round trips of every type, shape and layout", "[io][npy]") {
     INFO(name);
     save_npy(folder / "x.npy", tensor);
     CHECK(identical(load_npy(folder / "x.npy"), tensor));
-    if (name != "fortran") CHECK(read_file(folder / "x.npy") == read_file(golden(name)));  // byte for byte what numpy writes
+    // byte for byte what numpy writes
+    if (name != "fortran") CHECK(read_file(folder / "x.npy") == read_file(golden(name)));
   }
   const Tensor turned = arange(12, {.dtype = DType::float32}).reshape({3, 4}).transpose(0, 1);
   save_npy(folder / "x.npy", turned);
   CHECK(identical(load_npy(folder / "x.npy"), turned));
   save_npy(folder / "x.npy", zeros({1, 1, 1, 1, 1, 1, 1, 2}));
   CHECK(load_npy(folder / "x.npy").dim() == 8);
-  CHECK_THROWS_TEXT(DTypeError, "save_npy: expected a type that numpy has, got bfloat16", save_npy(folder / "x.npy", zeros({2}, {.dtype = DType::bfloat16})));
-  CHECK_THROWS_TEXT(ArgumentError, "save_npy: expected a defined tensor", save_npy(folder / "x.npy", Tensor()));
+  CHECK_THROWS_TEXT(DTypeError, "save_npy: expected a type that numpy has, got bfloat16",
+                    save_npy(folder / "x.npy", zeros({2}, {.dtype = DType::bfloat16})));
+  CHECK_THROWS_TEXT(ArgumentError, "save_npy: expected a defined tensor",
+                    save_npy(folder / "x.npy", Tensor()));
   CHECK(load_npy(folder / "x.npy").dim() == 8);
 }
 
 TEST_CASE("npy: files of other kinds are errors that say which", "[io][npy][errors]") {
-  CHECK_THROWS_TEXT(FormatError, "big_endian.npy: descr: expected one of |b1*<f8, got \">f4\"", load_npy(golden("big_endian")));
+  CHECK_THROWS_TEXT(FormatError, "big_endian.npy: descr: expected one of |b1*<f8, got \">f4\"",
+                    load_npy(golden("big_endian")));
   CHECK_THROWS_TEXT(FormatError, "text.npy: descr*got \"<U2\"", load_npy(golden("text")));
   CHECK_THROWS_TEXT(FormatError, "objects.npy: descr*got \"|O\"", load_npy(golden("objects")));
-  CHECK_THROWS_TEXT(FormatError, "structured.npy: header: expected a string", load_npy(golden("structured")));
+  CHECK_THROWS_TEXT(FormatError, "structured.npy: header: expected a string",
+                    load_npy(golden("structured")));
   CHECK_THROWS_AS(load_npy(golden("missing")), IoError);
 }
 
 TEST_CASE("npy: hostile headers", "[io][npy][errors]") {
-  const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", data = "12345678";
+  const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n",
+                    data = "12345678";
   CHECK(read(file_of(good, data)).numel() == 2);
-  CHECK(read(file_of("{\"shape\":(2,),\"fortran_order\":True,\"descr\":\"<f4\"}", data)).numel() == 2);
+  CHECK(read(file_of("{\"shape\":(2,),\"fortran_order\":True,\"descr\":\"<f4\"}", data)).numel() ==
+        2);
   struct Case {
     const char *from, *to, *text;
   };
@@ -100,20 +109,25 @@ TEST_CASE("npy: hostile headers", "[io][npy][errors]") {
     INFO(header);
     CHECK_THROWS_TEXT(FormatError, c.text, read(file_of(header, data)));
   }
-  CHECK_THROWS_TEXT(FormatError, "0 or 1 for |b1, got 2", read(file_of("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", std::string("\1\2", 2))));
-  CHECK_THROWS_TEXT(FormatError, "version: expected 1.0, 2.0 or 3.0, got 4.0", read(std::string("\x93NUMPY\4\0\1\0\0\0x", 13)));
+  CHECK_THROWS_TEXT(FormatError, "0 or 1 for |b1, got 2",
+                    read(file_of("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}",
+                                 std::string("\1\2", 2))));
+  CHECK_THROWS_TEXT(FormatError, "version: expected 1.0, 2.0 or 3.0, got 4.0",
+                    read(std::string("\x93NUMPY\4\0\1\0\0\0x", 13)));
   CHECK_THROWS_TEXT(FormatError, "magic", read("PK\3\4 and so on and on"));
-  CHECK_THROWS_TEXT(LimitError, "at most 65536 bytes, got 4294967295", read(std::string("\x93NUMPY\2\0\xff\xff\xff\xff", 12)));
+  CHECK_THROWS_TEXT(LimitError, "at most 65536 bytes, got 4294967295",
+                    read(std::string("\x93NUMPY\2\0\xff\xff\xff\xff", 12)));
   const std::string whole = file_of(good, data);
-  for (std::size_t length = 0; length < whole.size(); ++length) CHECK_THROWS_AS(read(whole.substr(0, length)), FormatError);
-  for (std::size_t at = 0; at < whole.size() * 8; ++at) {  // any flipped bit: a tensor of these bytes or a FormatError, nothing else
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    CHECK_THROWS_AS(read(whole.substr(0, length)), FormatError);
+  // any flipped bit: a tensor of these bytes or a FormatError, nothing else
+  for (std::size_t at = 0; at < whole.size() * 8; ++at) {
     std::string flipped = whole;
     flipped[at / 8] = static_cast<char>(flipped[at / 8] ^ (1 << at % 8));
     try {
       const Tensor t = read(flipped);
       CHECK(static_cast<std::size_t>(t.numel()) * size_of(t.dtype()) == data.size());
-    } catch (const FormatError&) {
-    }
+    } catch (const FormatError&) {}
   }
 }
 

@@ -1,4 +1,5 @@
-// Every bad input of the table is refused by exact type and text, and the arguments stay as they were; every parameter that can be wrong has three of them.
+// Every bad input of the table is refused by exact type and text, and the arguments stay as they
+// were; every parameter that can be wrong has three of them.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -14,7 +15,8 @@ namespace {
 
 /// Empty if the tensor is what it was.
 std::string changed(const Noted& n) {
-  if (n.tensor.shape() != n.shape || n.tensor.strides() != n.strides) return "its shape was changed";
+  if (n.tensor.shape() != n.shape || n.tensor.strides() != n.strides)
+    return "its shape was changed";
   if (n.tensor.version() != n.version) return "its version was changed";
   return same_bits(n.tensor, n.copy);
 }
@@ -29,9 +31,10 @@ std::string wrong_about(const BadInput& bad, std::size_t& arguments) {
     synchronize(here());
   } catch (const std::exception& e) {
     const std::string type = exception_type(std::current_exception()), text = e.what();
-    problem = type != bad.type                                 ? str("expected a ", bad.type, ", got ", type, ": ", text)
-              : !std::regex_search(text, std::regex(bad.text)) ? str("expected a text with '", bad.text, "', got '", text, "'")
-                                                               : "";
+    problem = type != bad.type ? str("expected a ", bad.type, ", got ", type, ": ", text)
+              : !std::regex_search(text, std::regex(bad.text))
+                  ? str("expected a text with '", bad.text, "', got '", text, "'")
+                  : "";
   }
   noted_tensors() = nullptr;
   arguments += list.size();
@@ -46,11 +49,14 @@ bool any_value_is_right(const Parameter& p) {
   return std::all_of(p.fields.begin(), p.fields.end(), any_value_is_right);
 }
 
-/// The parameters that need bad inputs: of a struct its fields, where one of them has any or is excused, else the struct as a whole.
-std::vector<Parameter> to_be_wrong(const std::vector<Parameter>& declared, const std::set<std::string>& named) {
+/// The parameters that need bad inputs: of a struct its fields, where one of them has any or is
+/// excused, else the struct as a whole.
+std::vector<Parameter> to_be_wrong(const std::vector<Parameter>& declared,
+                                   const std::set<std::string>& named) {
   std::vector<Parameter> list;
   for (const Parameter& p : declared) {
-    const bool by_field = std::any_of(p.fields.begin(), p.fields.end(), [&](const Parameter& f) { return named.count(f.name) != 0; });
+    const bool by_field = std::any_of(p.fields.begin(), p.fields.end(),
+                                      [&](const Parameter& f) { return named.count(f.name) != 0; });
     if (!by_field) list.push_back(p);
     else list.insert(list.end(), p.fields.begin(), p.fields.end());
   }
@@ -68,7 +74,8 @@ TEST_CASE("ops: bad inputs are refused by type and text, and change nothing", "[
       ++calls;
     }
   CHECK(arguments > 500);
-  std::cout << "SHOWS: bad inputs on " << here() << ": " << calls << " calls refused by exact type and text, " << arguments << " arguments unchanged"
+  std::cout << "SHOWS: bad inputs on " << here() << ": " << calls
+            << " calls refused by exact type and text, " << arguments << " arguments unchanged"
             << std::endl;
 }
 
@@ -90,7 +97,8 @@ TEST_CASE("ops: each parameter has three bad inputs, or a reason", "[ops][errors
       names.insert(p.name);
       const std::size_t n = of.count(p.name) != 0 ? of.at(p.name) : 0;
       const bool is_free = free[op].count(p.name) != 0;
-      if (is_free && n >= 3) FAIL_CHECK(op << ": " << p.name << " is excused, but has " << n << " bad inputs");
+      if (is_free && n >= 3)
+        FAIL_CHECK(op << ": " << p.name << " is excused, but has " << n << " bad inputs");
       if (is_free || (n == 0 && any_value_is_right(p))) {
         ++excused;
         continue;
@@ -102,15 +110,19 @@ TEST_CASE("ops: each parameter has three bad inputs, or a reason", "[ops][errors
     for (const auto& [name, n] : of)
       if (names.count(name) == 0) FAIL_CHECK(op << " has no parameter " << name);
     for (const auto& [name, reason] : free[op])
-      if (names.count(name) == 0 || reason.empty()) FAIL_CHECK(op << ": excused is " << name << ", which is no parameter, or for no reason");
+      if (names.count(name) == 0 || reason.empty())
+        FAIL_CHECK(op << ": excused is " << name << ", which is no parameter, or for no reason");
   }
-  std::cout << "SHOWS: bad inputs: the least a parameter is " << least << " over " << parameters << " parameters; " << excused
+  std::cout << "SHOWS: bad inputs: the least a parameter is " << least << " over " << parameters
+            << " parameters; " << excused
             << " more are a bool, an enumeration, or any value of them is right" << std::endl;
 }
 
 TEST_CASE("ops: a bad input that is accepted, or refused otherwise, is found", "[ops][errors]") {
   std::size_t arguments = 0;
-  const auto wrong = [&](const char* type, const char* text, std::function<void()> call) { return wrong_about({"x", std::move(call), type, text}, arguments); };
+  const auto wrong = [&](const char* type, const char* text, std::function<void()> call) {
+    return wrong_about({"x", std::move(call), type, text}, arguments);
+  };
   CHECK(wrong("ShapeError", "two [a-z]+", [] { throw ShapeError("of two dims"); }) == "");
   CHECK(wrong("ArgumentError", "two", [] { throw ShapeError("of two dims"); }) != "");
   CHECK(wrong("ShapeError", "three", [] { throw ShapeError("of two dims"); }) != "");

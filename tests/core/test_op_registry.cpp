@@ -1,4 +1,5 @@
-// The table of ops is complete: what a public header declares has a case, or stands below with the reason why not.
+// The table of ops is complete: what a public header declares has a case, or stands below with the
+// reason why not.
 #include <map>
 #include <set>
 #include <string>
@@ -11,8 +12,10 @@ namespace {
 
 /// Declared in core/ops or as a member of Tensor, and no op of the table.
 const std::map<std::string, std::string>& not_in_the_table() {
-  const std::string makes = "makes a tensor: test_create.cpp", answers = "answers with a bool: test_compare.cpp",
-                    gradients = "of autograd, no op: test_autograd.cpp", sums = "the sum and count of a loss that is in the table: test_loss_sums.cpp";
+  const std::string makes = "makes a tensor: test_create.cpp",
+                    answers = "answers with a bool: test_compare.cpp",
+                    gradients = "of autograd, no op: test_autograd.cpp",
+                    sums = "the sum and count of a loss that is in the table: test_loss_sums.cpp";
   static const std::map<std::string, std::string> list{
       {"tensor", makes},
       {"empty", makes},
@@ -67,7 +70,9 @@ TEST_CASE("registry: every declared op is in the table, or excused", "[ops][regi
   const Declarations& declared = declared_functions();
   for (const auto& [name, parameters] : declared)
     if (ops.count(name) + not_in_the_table().count(name) == 0) missing.insert(name);
-  INFO("declared in a public header, but neither in tests/core/op_cases*.cpp nor excused in not_in_the_table()");
+  INFO(
+      "declared in a public header, but neither in tests/core/op_cases*.cpp nor excused in "
+      "not_in_the_table()");
   CHECK(missing == std::set<std::string>{});
   for (const auto& [name, reason] : not_in_the_table())
     if (declared.count(name) == 0 || ops.count(name) != 0) stale.insert(name);
@@ -95,13 +100,16 @@ TEST_CASE("registry: declarations are read from a header", "[ops][registry]") {
   const Declarations d = declarations_in(R"(
     #pragma once
     namespace braid {
-    struct Options { double eps = 1e-5; std::optional<int> k = {}; Tensor mean, var; [[nodiscard]] Tensor inside(int x); };
+    struct Options { double eps = 1e-5; std::optional<int> k = {}; Tensor mean, var;
+                     [[nodiscard]] Tensor inside(int x); };
     [[nodiscard]] Tensor five(const Tensor& x, const Options& options = {});
     /// Tensor commented(int x);
     [[nodiscard]] Tensor one(const Tensor& x,
-                             const Shape& dims = {}, bool keepdim = false);  ///< a comment; with one(semicolon)
+                             const Shape& dims = {},
+                             bool keepdim = false);  ///< a comment; with one(semicolon)
     [[nodiscard]] Tensor one(const Tensor& x, double alpha = f(1, 2));
-    [[nodiscard]] inline std::pair<Tensor, Tensor> two(std::span<const Tensor> parts) { return {parts[0], other(parts[1])}; }
+    [[nodiscard]] inline std::pair<Tensor, Tensor> two(std::span<const Tensor> parts) {
+      return {parts[0], other(parts[1])}; }
     template <class T> [[nodiscard]] Tensor three(T* data);
     [[nodiscard]] inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
     void four();
@@ -127,7 +135,8 @@ TEST_CASE("registry: declarations are read from a header", "[ops][registry]") {
   for (const Parameter& p : d.at("five").at(1).fields) fields += p.type + " | " + p.name + "; ";
   CHECK(fields == "double | eps; std::optional<int> | k; Tensor | mean; Tensor | var; ");
   const Declarations members = declarations_in(
-      "namespace braid { class Tensor { public: [[nodiscard]] Tensor member(std::int64_t dim) const; const Shape& shape() const; "
+      "namespace braid { class Tensor { public: [[nodiscard]] Tensor member(std::int64_t dim) "
+      "const; const Shape& shape() const; "
       "Tensor operator[](const Tensor& index) const; }; }",
       "Tensor");
   CHECK(members.size() == 2);

@@ -13,7 +13,8 @@
 namespace braid::test::on_device {
 namespace {
 
-std::string describe(const OpCase& c, DType dtype, Device device, const std::vector<Layout>& layout) {
+std::string describe(const OpCase& c, DType dtype, Device device,
+                     const std::vector<Layout>& layout) {
   std::string text = str(c.name(), ", ", dtype, " on ", device);
   for (const Layout& l : layout) text += ", " + l.name;
   return text;
@@ -25,7 +26,8 @@ struct Call {
   std::vector<Tensor> outputs;
 };
 
-Call run(const OpCase& c, DType dtype, Device device, const std::vector<Layout>& layout, std::uint64_t seed = 1) {
+Call run(const OpCase& c, DType dtype, Device device, const std::vector<Layout>& layout,
+         std::uint64_t seed = 1) {
   Call call;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     call.inputs.push_back(sample(c.inputs[i], i, dtype, layout[i], device, seed));
@@ -37,12 +39,14 @@ Call run(const OpCase& c, DType dtype, Device device, const std::vector<Layout>&
 
 }  // namespace
 
-TEST_CASE("ops: every op agrees with its reference in every type and layout on every device", "[ops]") {
+TEST_CASE("ops: every op agrees with its reference in every type and layout on every device",
+          "[ops]") {
   std::int64_t ran = 0, defined = 0, of_others = 0;
   std::size_t number = 0;
   for (const OpCase& c : op_cases()) {
     const std::vector<std::vector<Layout>> combinations = layout_combinations(c);
-    const auto cells = static_cast<std::int64_t>(c.dtypes.size() * combinations.size() * test_devices().size());
+    const auto cells =
+        static_cast<std::int64_t>(c.dtypes.size() * combinations.size() * test_devices().size());
     defined += cells;
     if (!mine_of_table(number++)) {
       of_others += cells;
@@ -62,12 +66,16 @@ TEST_CASE("ops: every op agrees with its reference in every type and layout on e
           for (std::size_t k = 0; k < call.outputs.size() && problem.empty(); ++k) {
             const Tensor& y = call.outputs[k];
             problem = judge(c, k, y, call.values);
-            if (problem.empty() && y.dtype() != c.result(dtype)) problem = str("result type ", y.dtype());
-            if (problem.empty() && y.device() != device) problem = str("result device ", y.device());
+            if (problem.empty() && y.dtype() != c.result(dtype))
+              problem = str("result type ", y.dtype());
+            if (problem.empty() && y.device() != device)
+              problem = str("result device ", y.device());
             if (problem.empty() && y.requires_grad()) problem = "the result requires a gradient";
           }
           for (std::size_t i = 0; i < call.inputs.size() && problem.empty(); ++i)
-            if (array_of(call.inputs[i]).data != call.values[i].data || call.inputs[i].version() != 0) problem = str("input ", i, " was changed");
+            if (array_of(call.inputs[i]).data != call.values[i].data ||
+                call.inputs[i].version() != 0)
+              problem = str("input ", i, " was changed");
           ++ran;
           if (!problem.empty()) FAIL_CHECK(describe(c, dtype, device, layout) << ": " << problem);
         }
@@ -78,16 +86,19 @@ TEST_CASE("ops: every op agrees with its reference in every type and layout on e
   std::set<std::string> ops;
   for (const OpCase& c : op_cases()) ops.insert(c.op);
   for (const Device d : test_devices()) devices += str(devices.empty() ? "" : ", ", d);
-  std::cout << "SHOWS: ops on " << devices << ": " << ran << " of " << defined << " cells (op x dtype x layout x device), " << op_cases().size() << " cases of "
+  std::cout << "SHOWS: ops on " << devices << ": " << ran << " of " << defined
+            << " cells (op x dtype x layout x device), " << op_cases().size() << " cases of "
             << ops.size() << " ops" << std::endl;
 }
 
 TEST_CASE("ops: a layout does not change a bit of what is not a sum", "[ops]") {
   std::size_t number = 0;
   for (const OpCase& c : op_cases()) {
-    if (c.accuracy == Accuracy::bound || !mine(number++)) continue;  // sums may go through memory in its own order
+    // sums may go through memory in its own order
+    if (c.accuracy == Accuracy::bound || !mine(number++)) continue;
     for (const DType dtype : c.dtypes) {
-      std::vector<std::vector<double>> values;  // what `again` was made of: most layouts hold the same numbers
+      // what `again` was made of: most layouts hold the same numbers
+      std::vector<std::vector<double>> values;
       std::vector<Tensor> again;
       for (const auto& layout : layout_combinations(c)) {
         const Call call = run(c, dtype, here(), layout);
@@ -127,11 +138,13 @@ TEST_CASE("ops: every device gives the same bits", "[ops]") {
 TEST_CASE("ops: tensors of two devices are refused by name", "[ops][errors]") {
   int refused = 0;
   for (const OpCase& c : op_cases()) {
-    if (c.inputs.size() < 2 || c.across_devices || c.variant == "one tensor twice") continue;  // that one is made of several ops
+    // that one is made of several ops
+    if (c.inputs.size() < 2 || c.across_devices || c.variant == "one tensor twice") continue;
     for (std::size_t other = 0; other < c.inputs.size(); ++other) {
       std::vector<Tensor> inputs;
       for (std::size_t i = 0; i < c.inputs.size(); ++i)
-        inputs.push_back(sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), i == other ? there() : here(), 1));
+        inputs.push_back(sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(),
+                                i == other ? there() : here(), 1));
       INFO(c.name() << ", input " << other);
       CHECK(thrown<DeviceError>("expected *got *", [&] { c.call(inputs); }) == "");
       CHECK(thrown<DeviceError>(str(here()), [&] { c.call(inputs); }) == "");
@@ -152,7 +165,8 @@ TEST_CASE("ops: a type that no case of an op has is refused by name", "[ops][err
     for (const DType t : all_dtypes()) {
       if (types[c.op].count(t) != 0) continue;
       std::vector<Tensor> inputs;
-      for (std::size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(sample(c.inputs[i], i, t, layouts(c.inputs[i].shape).front(), here(), 1));
+      for (std::size_t i = 0; i < c.inputs.size(); ++i)
+        inputs.push_back(sample(c.inputs[i], i, t, layouts(c.inputs[i].shape).front(), here(), 1));
       INFO(c.name() << ", " << t);
       CHECK(thrown<DTypeError>(c.op + ": expected ", [&] { c.call(inputs); }) == "");
       ++refused;
@@ -168,18 +182,22 @@ TEST_CASE("ops: an undefined tensor is refused", "[ops][errors]") {
       if (c.op == "clamp" && missing > 0) continue;  // no bound
       std::vector<Tensor> inputs;
       for (std::size_t i = 0; i < c.inputs.size(); ++i)
-        inputs.push_back(i == missing ? Tensor() : sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), here(), 1));
+        inputs.push_back(i == missing ? Tensor()
+                                      : sample(c.inputs[i], i, DType::float32,
+                                               layouts(c.inputs[i].shape).front(), here(), 1));
       INFO(c.name() << ", input " << missing);
       CHECK_THROWS_AS(c.call(inputs), Error);
     }
 }
 
-TEST_CASE("ops: under no_grad, and for numbers that are not floating point, nothing is recorded", "[ops]") {
+TEST_CASE("ops: under no_grad, and for numbers that are not floating point, nothing is recorded",
+          "[ops]") {
   for (const OpCase& c : op_cases()) {
     std::vector<Tensor> inputs;
     bool floating = false;
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-      inputs.push_back(sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), here(), 1));
+      inputs.push_back(
+          sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), here(), 1));
       if (inputs.back().dtype() == DType::float32) {
         inputs.back().requires_grad_();
         floating = true;
@@ -192,7 +210,8 @@ TEST_CASE("ops: under no_grad, and for numbers that are not floating point, noth
     const bool itself = c.op == "contiguous";  // the very tensor
     CHECK(recorded == (c.differentiable || itself));
     NoGrad guard;
-    for (const Tensor& y : c.call(inputs)) CHECK((y.is_leaf() && (!y.requires_grad() || y.id() == inputs[0].id())));
+    for (const Tensor& y : c.call(inputs))
+      CHECK((y.is_leaf() && (!y.requires_grad() || y.id() == inputs[0].id())));
   }
 }
 

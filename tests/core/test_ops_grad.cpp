@@ -10,14 +10,17 @@
 namespace braid::test::on_device {
 namespace {
 
-/// BRAID_TEST_SEEDS: so many random points, and of layouts the gradients alone, without differences. For runs that repeat what another has shown in full.
+/// BRAID_TEST_SEEDS: so many random points, and of layouts the gradients alone, without
+/// differences. For runs that repeat what another has shown in full.
 bool brief() { return std::getenv("BRAID_TEST_SEEDS") != nullptr; }
 std::uint64_t seeds() {
   const char* text = std::getenv("BRAID_TEST_SEEDS");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : static_cast<std::uint64_t>(cut(20, 1));
+  return text != nullptr ? std::strtoull(text, nullptr, 10)
+                         : static_cast<std::uint64_t>(cut(20, 1));
 }
 
-std::vector<Tensor> point(const OpCase& c, DType dtype, const std::vector<Layout>& layout, std::uint64_t seed) {
+std::vector<Tensor> point(const OpCase& c, DType dtype, const std::vector<Layout>& layout,
+                          std::uint64_t seed) {
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     inputs.push_back(sample(c.inputs[i], i, dtype, layout[i], here(), seed));
@@ -32,15 +35,18 @@ std::vector<Layout> dense(const OpCase& c) {
   return list;
 }
 
-/// Gradients of every result by every input, and the gradients of these by inputs and incoming gradients: without differences, for given random directions.
-std::vector<Tensor> two_gradients(const OpCase& c, const std::vector<Tensor>& inputs, Device device) {
+/// Gradients of every result by every input, and the gradients of these by inputs and incoming
+/// gradients: without differences, for given random directions.
+std::vector<Tensor> two_gradients(const OpCase& c, const std::vector<Tensor>& inputs,
+                                  Device device) {
   std::vector<Tensor> leaves, roots, incoming, with_incoming;
   for (const Tensor& t : inputs)
     if (t.requires_grad()) leaves.push_back(t);
   for (const Tensor& y : c.call(inputs)) {
     if (!y.requires_grad()) continue;
     roots.push_back(y);
-    incoming.push_back(random_tensor(sizes_of(y.shape()), y.dtype(), {}, 4, 0.5, 1).to(device).requires_grad_());
+    incoming.push_back(
+        random_tensor(sizes_of(y.shape()), y.dtype(), {}, 4, 0.5, 1).to(device).requires_grad_());
   }
   with_incoming = leaves;
   with_incoming.insert(with_incoming.end(), incoming.begin(), incoming.end());
@@ -59,12 +65,14 @@ std::vector<Tensor> two_gradients(const OpCase& c, const std::vector<Tensor>& in
 /// Both checks at a point, counted.
 struct Checks {
   std::int64_t gradients = 0, second = 0, as_cpu = 0;
-  /// Gradients and gradients of gradients are those of dense tensors on the CPU, which differences confirm: what an emulated device or a brief run can afford
-  /// for every layout.
+  /// Gradients and gradients of gradients are those of dense tensors on the CPU, which differences
+  /// confirm: what an emulated device or a brief run can afford for every layout.
   void against_cpu(const OpCase& c, const std::vector<Tensor>& inputs, const std::string& where) {
     std::vector<Tensor> copies;
-    for (const Tensor& t : inputs) copies.push_back(test::tensor_of(array_of(t), t.dtype()).requires_grad_(t.requires_grad()));
-    const std::vector<Tensor> got = two_gradients(c, inputs, here()), want = two_gradients(c, copies, Device("cpu:0"));
+    for (const Tensor& t : inputs)
+      copies.push_back(test::tensor_of(array_of(t), t.dtype()).requires_grad_(t.requires_grad()));
+    const std::vector<Tensor> got = two_gradients(c, inputs, here()),
+                              want = two_gradients(c, copies, Device("cpu:0"));
     INFO(c.name() << ", " << where << ", against the CPU");
     REQUIRE(got.size() == want.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -74,8 +82,10 @@ struct Checks {
     }
     ++as_cpu;
   }
-  void at(const OpCase& c, const std::vector<Tensor>& inputs, const std::string& where, bool incoming_layouts) {
-    const GradcheckOptions options{.incoming_layouts = incoming_layouts, .directions = emulated() ? 2 : 0};
+  void at(const OpCase& c, const std::vector<Tensor>& inputs, const std::string& where,
+          bool incoming_layouts) {
+    const GradcheckOptions options{.incoming_layouts = incoming_layouts,
+                                   .directions = emulated() ? 2 : 0};
     INFO(c.name() << ", " << where);
     CHECK(gradcheck(c.call, inputs, options) == "");
     CHECK(gradgradcheck(c.call, inputs, options) == "");
@@ -83,7 +93,8 @@ struct Checks {
   }
 };
 
-/// Runs both checks for every differentiable case whose number is in this share. Emulated devices compare with the CPU, where the whole Jacobian is checked;
+/// Runs both checks for every differentiable case whose number is in this share. Emulated devices
+/// compare with the CPU, where the whole Jacobian is checked;
 /// differences, there along two random directions, and layouts they divide among them.
 void check_share(std::size_t share, std::size_t of) {
   std::size_t number = 0, cases = 0;
@@ -100,11 +111,13 @@ void check_share(std::size_t share, std::size_t of) {
     };
     if (emulated()) checks.against_cpu(c, point(c, DType::float64, dense(c), 1), "dense");
     if (!mine(number)) continue;
-    for (std::uint64_t seed = 1; seed <= seeds(); ++seed) checks.at(c, point(c, DType::float64, dense(c), seed), str("seed ", seed), seed == 1);
+    for (std::uint64_t seed = 1; seed <= seeds(); ++seed)
+      checks.at(c, point(c, DType::float64, dense(c), seed), str("seed ", seed), seed == 1);
     // Every layout of every input, the others dense.
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
       for (const Layout& l : layouts(c.inputs[i].shape)) {
-        if (l.name == "contiguous" || (c.kinks && l.repeats)) continue;  // equal elements have no derivative there
+        // equal elements have no derivative there
+        if (l.name == "contiguous" || (c.kinks && l.repeats)) continue;
         std::vector<Layout> layout = dense(c);
         layout[i] = l;
         check(point(c, DType::float64, layout, 9), str("input ", i, " ", l.name));
@@ -119,16 +132,26 @@ void check_share(std::size_t share, std::size_t of) {
       check(inputs, str("only input ", i));
     }
   }
-  std::cout << "SHOWS: gradients on " << here() << " (" << share + 1 << " of " << of << "): " << cases << " cases, " << checks.gradients << " gradchecks, "
-            << checks.second << " gradgradchecks (eps 1e-6, atol 1e-5, rtol 1e-3, nondet_tol 0), " << checks.as_cpu << " points as on the CPU" << std::endl;
+  std::cout << "SHOWS: gradients on " << here() << " (" << share + 1 << " of " << of
+            << "): " << cases << " cases, " << checks.gradients << " gradchecks, " << checks.second
+            << " gradgradchecks (eps 1e-6, atol 1e-5, rtol 1e-3, nondet_tol 0), " << checks.as_cpu
+            << " points as on the CPU" << std::endl;
 }
 
 }  // namespace
 
-TEST_CASE("gradients: every op agrees with central differences (1 of 4)", "[ops][gradients]") { check_share(0, 4); }
-TEST_CASE("gradients: every op agrees with central differences (2 of 4)", "[ops][gradients]") { check_share(1, 4); }
-TEST_CASE("gradients: every op agrees with central differences (3 of 4)", "[ops][gradients]") { check_share(2, 4); }
-TEST_CASE("gradients: every op agrees with central differences (4 of 4)", "[ops][gradients]") { check_share(3, 4); }
+TEST_CASE("gradients: every op agrees with central differences (1 of 4)", "[ops][gradients]") {
+  check_share(0, 4);
+}
+TEST_CASE("gradients: every op agrees with central differences (2 of 4)", "[ops][gradients]") {
+  check_share(1, 4);
+}
+TEST_CASE("gradients: every op agrees with central differences (3 of 4)", "[ops][gradients]") {
+  check_share(2, 4);
+}
+TEST_CASE("gradients: every op agrees with central differences (4 of 4)", "[ops][gradients]") {
+  check_share(3, 4);
+}
 
 TEST_CASE("gradients: of float32, float16 and bfloat16 agree with float64", "[ops][gradients]") {
   for (const OpCase& c : op_cases()) {
@@ -150,7 +173,9 @@ TEST_CASE("gradients: of float32, float16 and bfloat16 agree with float64", "[op
         seeds.push_back(random_tensor(sizes_of(y[k].shape()), dtype, {}, 4, 0.5, 1));
         wide_seeds.push_back(tensor_of(array_of(seeds.back()), DType::float64));
       }
-      const std::vector<Tensor> got = grad(roots, leaves, seeds, false, false, true), want = grad(wide_roots, wide_leaves, wide_seeds, false, false, true);
+      const std::vector<Tensor> got = grad(roots, leaves, seeds, false, false, true),
+                                want =
+                                    grad(wide_roots, wide_leaves, wide_seeds, false, false, true);
       for (std::size_t i = 0; i < got.size(); ++i) {
         INFO(c.name() << ", " << dtype << ", input " << i);
         REQUIRE(got[i].defined() == want[i].defined());
@@ -164,8 +189,10 @@ TEST_CASE("gradients: of float32, float16 and bfloat16 agree with float64", "[op
 }
 
 TEST_CASE("gradients: a wrong gradient is found", "[ops][gradients]") {
-  // The check itself: an op whose gradient is off by one part in 500, one whose gradients are swapped, one that forgets an input.
-  const Tensor x = random_tensor({2, 3}, DType::float64).requires_grad_(), y = random_tensor({2, 3}, DType::float64, {}, 2).requires_grad_();
+  // The check itself: an op whose gradient is off by one part in 500, one whose gradients are
+  // swapped, one that forgets an input.
+  const Tensor x = random_tensor({2, 3}, DType::float64).requires_grad_(),
+               y = random_tensor({2, 3}, DType::float64, {}, 2).requires_grad_();
   const auto product = [](const std::vector<double>& factors, bool swapped) {
     return function_of([factors, swapped](const Tensor& a, const Tensor& b) {
       Tensor out = random_tensor(sizes_of(a.shape()), DType::float64);

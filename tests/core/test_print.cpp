@@ -23,8 +23,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-template <class T>
-Tensor of(std::vector<T> numbers, const Shape& shape) {
+template <class T> Tensor of(std::vector<T> numbers, const Shape& shape) {
   Tensor t = make_tensor(shape, dtype_of<T>, Device());
   std::copy(numbers.begin(), numbers.end(), t.data<T>());
   return t;
@@ -41,10 +40,12 @@ Tensor counting(const Shape& shape) {
 
 }  // namespace
 
-// The expected texts are PyTorch's, with true for True, [0, 3] for (0, 3), dtype=float64 for dtype=torch.float64.
+// The expected texts are PyTorch's, with true for True, [0, 3] for (0, 3), dtype=float64 for
+// dtype=torch.float64.
 
 TEST_CASE("print: four digits, one column width", "[print]") {
-  CHECK(str(of<float>({1.5f, 2, 3, 4, 5, 6}, {2, 3})) == "tensor([[1.5000, 2.0000, 3.0000],\n        [4.0000, 5.0000, 6.0000]])");
+  CHECK(str(of<float>({1.5f, 2, 3, 4, 5, 6}, {2, 3})) ==
+        "tensor([[1.5000, 2.0000, 3.0000],\n        [4.0000, 5.0000, 6.0000]])");
   CHECK(str(of<float>({1, -2, 0.5f}, {1, 3})) == "tensor([[ 1.0000, -2.0000,  0.5000]])");
   CHECK(str(floats({0.25f, -1.5f, 10.125f})) == "tensor([ 0.2500, -1.5000, 10.1250])");
   CHECK(str(floats({0.00005f, 0})) == "tensor([5.0000e-05, 0.0000e+00])");
@@ -57,15 +58,18 @@ TEST_CASE("print: whole floats end in a point", "[print]") {
   CHECK(str(floats({-0.0f})) == "tensor([-0.])");
 }
 
-TEST_CASE("print: scientific where magnitudes differ by more than 1000, above 1e8, or below 1e-4", "[print]") {
+TEST_CASE("print: scientific where magnitudes differ by more than 1000, above 1e8, or below 1e-4",
+          "[print]") {
   CHECK(str(floats({1000, 1})) == "tensor([1000.,    1.])");
   CHECK(str(floats({1001, 1})) == "tensor([1.0010e+03, 1.0000e+00])");
   CHECK(str(floats({100000000})) == "tensor([100000000.])");
   CHECK(str(floats({100000008})) == "tensor([1.0000e+08])");
-  CHECK(str(floats({0.0001f, 0.05f})) == "tensor([1.0000e-04, 5.0000e-02])");  // the float nearest to 1e-4 is below it
+  // the float nearest to 1e-4 is below it
+  CHECK(str(floats({0.0001f, 0.05f})) == "tensor([1.0000e-04, 5.0000e-02])");
   CHECK(str(floats({0.00011f, 0.05f})) == "tensor([0.0001, 0.0500])");
   CHECK(str(floats({4.0046e-11f, 1.0f})) == "tensor([4.0046e-11, 1.0000e+00])");
-  CHECK(str(of<double>({1e-300, 1e300}, {2})) == "tensor([1.0000e-300, 1.0000e+300], dtype=float64)");
+  CHECK(str(of<double>({1e-300, 1e300}, {2})) ==
+        "tensor([1.0000e-300, 1.0000e+300], dtype=float64)");
   CHECK(str(floats({1.5f, 2000})) == "tensor([1.5000e+00, 2.0000e+03])");
 }
 
@@ -80,8 +84,9 @@ TEST_CASE("print: NaN and infinity take the column's width and do not choose it"
 
 TEST_CASE("print: integers and bools", "[print]") {
   CHECK(str(of<std::int64_t>({1, -20, 300}, {3})) == "tensor([  1, -20, 300])");
-  CHECK(str(of<std::int64_t>({std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}, {2})) ==
-        "tensor([-9223372036854775808,  9223372036854775807])");
+  CHECK(str(of<std::int64_t>(
+            {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()},
+            {2})) == "tensor([-9223372036854775808,  9223372036854775807])");
   CHECK(str(of<std::int32_t>({1, 2}, {2})) == "tensor([1, 2], dtype=int32)");
   CHECK(str(of<std::uint8_t>({1, 255}, {2})) == "tensor([  1, 255], dtype=uint8)");
   Tensor flags = make_tensor({2}, DType::bool_, Device());
@@ -91,8 +96,10 @@ TEST_CASE("print: integers and bools", "[print]") {
 }
 
 TEST_CASE("print: 16-bit floats print their exact value and their dtype", "[print]") {
-  CHECK(str(of<float16>({float16(1.5f), float16(0.1f)}, {2})) == "tensor([1.5000, 0.1000], dtype=float16)");
-  CHECK(str(of<bfloat16>({bfloat16(1.0f), bfloat16(0.1f)}, {2})) == "tensor([1.0000, 0.1001], dtype=bfloat16)");
+  CHECK(str(of<float16>({float16(1.5f), float16(0.1f)}, {2})) ==
+        "tensor([1.5000, 0.1000], dtype=float16)");
+  CHECK(str(of<bfloat16>({bfloat16(1.0f), bfloat16(0.1f)}, {2})) ==
+        "tensor([1.0000, 0.1001], dtype=bfloat16)");
 }
 
 TEST_CASE("print: one element without dimensions", "[print]") {
@@ -111,7 +118,8 @@ TEST_CASE("print: empty tensors show what cannot be seen", "[print]") {
 }
 
 TEST_CASE("print: blocks are parted by blank lines", "[print]") {
-  CHECK(str(counting({2, 2, 2})) == "tensor([[[0, 1],\n         [2, 3]],\n\n        [[4, 5],\n         [6, 7]]])");
+  CHECK(str(counting({2, 2, 2})) ==
+        "tensor([[[0, 1],\n         [2, 3]],\n\n        [[4, 5],\n         [6, 7]]])");
   CHECK(str(counting({2, 1, 1, 2})) == "tensor([[[[0, 1]]],\n\n\n        [[[2, 3]]]])");
 }
 
@@ -128,7 +136,9 @@ TEST_CASE("print: lines break at 80 columns", "[print]") {
 TEST_CASE("print: above 1000 elements three items stay at each end", "[print]") {
   CHECK(str(counting({1000})).find("...") == std::string::npos);
   CHECK(str(counting({1001})) == "tensor([   0,    1,    2,  ...,  998,  999, 1000])");
-  CHECK(str(counting({2, 501})) == "tensor([[   0,    1,    2,  ...,  498,  499,  500],\n        [ 501,  502,  503,  ...,  999, 1000, 1001]])");
+  CHECK(str(counting({2, 501})) ==
+        "tensor([[   0,    1,    2,  ...,  498,  499,  500],\n        [ 501,  502,  503,  ...,  "
+        "999, 1000, 1001]])");
   CHECK(str(counting({501, 2})) ==
         "tensor([[   0,    1],\n        [   2,    3],\n        [   4,    5],\n        ...,\n"
         "        [ 996,  997],\n        [ 998,  999],\n        [1000, 1001]])");
@@ -140,9 +150,11 @@ TEST_CASE("print: above 1000 elements three items stay at each end", "[print]") 
 
 TEST_CASE("print: any strides", "[print]") {
   const Tensor x = counting({2, 3});
-  CHECK(str(make_view(x, {3, 2}, {1, 3}, 0)) == "tensor([[0, 3],\n        [1, 4],\n        [2, 5]])");
+  CHECK(str(make_view(x, {3, 2}, {1, 3}, 0)) ==
+        "tensor([[0, 3],\n        [1, 4],\n        [2, 5]])");
   CHECK(str(make_view(x, {2, 2}, {0, 1}, 4)) == "tensor([[4, 5],\n        [4, 5]])");
-  CHECK(str(make_view(counting({2002}), {1001}, {2}, 1)) == "tensor([   1,    3,    5,  ..., 1997, 1999, 2001])");
+  CHECK(str(make_view(counting({2002}), {1001}, {2}, 1)) ==
+        "tensor([   1,    3,    5,  ..., 1997, 1999, 2001])");
 }
 
 TEST_CASE("print: suffixes in PyTorch's order", "[print]") {
@@ -152,23 +164,28 @@ TEST_CASE("print: suffixes in PyTorch's order", "[print]") {
   Tensor wide = of<double>({1}, {1});
   wide.requires_grad_();
   CHECK(str(wide) == "tensor([1.], dtype=float64, requires_grad=true)");
-  const Tensor made = record("double", {leaf}, of<float>({2, -4, 1}, {1, 3}), [](const Tensor& dy) -> Grads { return Grads{dy}; });
+  const Tensor made = record("double", {leaf}, of<float>({2, -4, 1}, {1, 3}),
+                             [](const Tensor& dy) -> Grads { return Grads{dy}; });
   CHECK(str(made) == "tensor([[ 2., -4.,  1.]], grad_fn=<double>)");
   // A suffix that would pass column 80 goes to a line of its own.
   Tensor row = make_tensor({7}, DType::float64, Device());
   for (int i = 0; i < 7; ++i) row.data<double>()[i] = 0.5 + i;
   row.requires_grad_();
-  CHECK(str(row) == "tensor([0.5000, 1.5000, 2.5000, 3.5000, 4.5000, 5.5000, 6.5000], dtype=float64,\n       requires_grad=true)");
+  CHECK(str(row) ==
+        "tensor([0.5000, 1.5000, 2.5000, 3.5000, 4.5000, 5.5000, 6.5000], dtype=float64,\n       "
+        "requires_grad=true)");
 }
 
-TEST_CASE("print: numbers on any device, of every type and layout, are those on the CPU", "[print]") {
+TEST_CASE("print: numbers on any device, of every type and layout, are those on the CPU",
+          "[print]") {
   for (const Device device : test::test_devices())
     for (const DType dtype : test::all_dtypes()) {
       const Tensor x = test::random_tensor({3, 5}, dtype);
       std::string text = str(x.t());
       if (device != Device()) {
         const std::size_t end = text.find("], dtype=");
-        text.insert(end == std::string::npos ? text.size() - 1 : end + 1, braid::str(", device='", device, "'"));
+        text.insert(end == std::string::npos ? text.size() - 1 : end + 1,
+                    braid::str(", device='", device, "'"));
       }
       INFO(device << " " << dtype);
       CHECK(str(x.to(device).t()) == text);

@@ -1,4 +1,5 @@
-// The dtype in which two operands meet: docs/notes/dtypes.md, against what PyTorch says (goldens/promotion.txt).
+// The dtype in which two operands meet: docs/notes/dtypes.md, against what PyTorch says
+// (goldens/promotion.txt).
 #include <braid/core/dtype.hpp>
 
 #include <cstdlib>
@@ -29,13 +30,15 @@ struct Row {
 std::vector<Row> rows() {
   std::vector<Row> list;
   std::istringstream lines(testing::Goldens("promotion.txt").text("promotion"));
-  for (std::string a, b, result; lines >> a >> b >> result;) list.push_back({a, b, dtypes_by_name().at(result)});
+  for (std::string a, b, result; lines >> a >> b >> result;)
+    list.push_back({a, b, dtypes_by_name().at(result)});
   return list;
 }
 
 }  // namespace
 
-TEST_CASE("promotion: every pair of dtypes, and every dtype beside numbers, is PyTorch's", "[dtype][goldens]") {
+TEST_CASE("promotion: every pair of dtypes, and every dtype beside numbers, is PyTorch's",
+          "[dtype][goldens]") {
   int pairs = 0, numbers = 0;
   for (const Row& row : rows()) {
     INFO(row.a << " beside " << row.b);

@@ -1,4 +1,5 @@
-// Random factories: moments, seeds, streams; the same numbers on every device and with any number of threads.
+// Random factories: moments, seeds, streams; the same numbers on every device and with any number
+// of threads.
 #include <braid/core/random.hpp>
 
 #include <cmath>
@@ -50,9 +51,11 @@ TEST_CASE("random: normal numbers are normal", "[random]") {
     const Moments m = moments(v);
     INFO(t);
     CHECK(std::fabs(m.mean) < 5 / std::sqrt(200000.0));
-    CHECK(std::fabs(m.variance - 1) < 5 * std::sqrt(2 / 200000.0) + (t == DType::bfloat16 ? 2e-3 : 0));
+    CHECK(std::fabs(m.variance - 1) <
+          5 * std::sqrt(2 / 200000.0) + (t == DType::bfloat16 ? 2e-3 : 0));
     CHECK(std::fabs(m.skew) < 5 * std::sqrt(6 / 200000.0));
-    CHECK(std::fabs(m.kurtosis - 3) < 5 * std::sqrt(24 / 200000.0) + (t == DType::bfloat16 ? 2e-2 : 0));
+    CHECK(std::fabs(m.kurtosis - 3) <
+          5 * std::sqrt(24 / 200000.0) + (t == DType::bfloat16 ? 2e-2 : 0));
     // By the distribution: 20 equally likely bins; neighbours, also at a distance, are not related.
     std::vector<double> bins(20, 0);
     double related1 = 0, related2 = 0;
@@ -86,11 +89,14 @@ TEST_CASE("random: uniform numbers are uniform in [0, 1)", "[random]") {
     }
     INFO(t);
     CHECK(inside);
-    if (t != DType::bfloat16 && t != DType::float16) CHECK(chi_square(bins) < 125);  // 63 degrees of freedom
-    CHECK(std::fabs(moments(v).mean - 0.5) < 5 * std::sqrt(1 / 12.0 / 200000.0) + (size_of(t) == 2 ? 2e-3 : 0));
+    // 63 degrees of freedom
+    if (t != DType::bfloat16 && t != DType::float16) CHECK(chi_square(bins) < 125);
+    CHECK(std::fabs(moments(v).mean - 0.5) <
+          5 * std::sqrt(1 / 12.0 / 200000.0) + (size_of(t) == 2 ? 2e-3 : 0));
   }
   // float64 has more than the 24 bits of a float32.
-  const std::vector<double> v = rand({1000}, {.dtype = DType::float64, .seed = 1}).to_vector<double>();
+  const std::vector<double> v =
+      rand({1000}, {.dtype = DType::float64, .seed = 1}).to_vector<double>();
   int fine = 0;
   for (const double x : v) fine += x != static_cast<double>(static_cast<float>(x));
   CHECK(fine > 900);
@@ -98,7 +104,8 @@ TEST_CASE("random: uniform numbers are uniform in [0, 1)", "[random]") {
 
 TEST_CASE("random: uniform in a range", "[random]") {
   for (const DType t : floating_dtypes()) {
-    const std::vector<double> v = uniform({50000}, -3, 5, {.dtype = t, .seed = 9}).to_vector<double>();
+    const std::vector<double> v =
+        uniform({50000}, -3, 5, {.dtype = t, .seed = 9}).to_vector<double>();
     INFO(t);
     bool inside = true;
     for (const double x : v) inside = inside && x >= -3 && x < 5;
@@ -109,7 +116,8 @@ TEST_CASE("random: uniform in a range", "[random]") {
 }
 
 TEST_CASE("random: integers are uniform in [low, high)", "[random]") {
-  const std::vector<std::int64_t> v = randint(-3, 7, {100000}, {.seed = 2}).to_vector<std::int64_t>();
+  const std::vector<std::int64_t> v =
+      randint(-3, 7, {100000}, {.seed = 2}).to_vector<std::int64_t>();
   std::vector<double> counts(10, 0);
   bool inside = true;
   for (const std::int64_t x : v) {
@@ -122,14 +130,18 @@ TEST_CASE("random: integers are uniform in [low, high)", "[random]") {
   for (const DType t : {DType::uint8, DType::int32, DType::float32}) {
     const Tensor x = randint(0, 5, {100}, {.dtype = t, .seed = 2});
     CHECK(x.dtype() == t);
-    CHECK(x.to_vector<std::int64_t>() == randint(0, 5, {100}, {.seed = 2}).to_vector<std::int64_t>());
+    CHECK(x.to_vector<std::int64_t>() ==
+          randint(0, 5, {100}, {.seed = 2}).to_vector<std::int64_t>());
   }
   CHECK(randint(4, 5, {10}).to_vector<int>() == std::vector<int>(10, 4));
-  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min(), kMax = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min(),
+                         kMax = std::numeric_limits<std::int64_t>::max();
   std::set<bool> signs;
-  for (const std::int64_t x : randint(kMin, kMax, {100}).to_vector<std::int64_t>()) signs.insert(x < 0);
+  for (const std::int64_t x : randint(kMin, kMax, {100}).to_vector<std::int64_t>())
+    signs.insert(x < 0);
   CHECK(signs.size() == 2);
-  for (const std::int64_t x : randint(kMax - 2, kMax, {50}).to_vector<std::int64_t>()) CHECK(x >= kMax - 2);
+  for (const std::int64_t x : randint(kMax - 2, kMax, {50}).to_vector<std::int64_t>())
+    CHECK(x >= kMax - 2);
 }
 
 TEST_CASE("random: permutations hold every number once", "[random]") {
@@ -156,11 +168,14 @@ TEST_CASE("random: permutations hold every number once", "[random]") {
 
 TEST_CASE("random: the same bits on every device and with any number of threads", "[random]") {
   const int before = num_threads();
-  for (const std::int64_t n : std::vector<std::int64_t>{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 127, 129, 1000, 1025, cut(300007, 20011)})
+  for (const std::int64_t n :
+       std::vector<std::int64_t>{1,  2,  3,  4,  5,  7,   8,   9,    15,   16,
+                                 17, 31, 33, 64, 65, 127, 129, 1000, 1025, cut(300007, 20011)})
     for (const DType t : floating_dtypes()) {
       set_num_threads(1);
       const TensorOptions o{.device = Device("cpu"), .dtype = t, .seed = 7};
-      const Tensor normal = braid::randn({n}, o), flat = braid::rand({n}, o), integers = braid::randint(0, 1000003, {n}, {.seed = 7});
+      const Tensor normal = braid::randn({n}, o), flat = braid::rand({n}, o),
+                   integers = braid::randint(0, 1000003, {n}, {.seed = 7});
       for (const Device device : test_devices())
         for (const int threads : thread_counts({1, 2, 3})) {
           set_num_threads(threads);
@@ -207,7 +222,8 @@ TEST_CASE("random: streams and seeds do not repeat each other", "[random]") {
   manual_seed(0);
   std::set<double> seen;
   for (int i = 0; i < 300; ++i) seen.insert(rand({1}, {.dtype = DType::float64}).item<double>());
-  for (std::uint64_t s = 1; s <= 300; ++s) seen.insert(rand({1}, {.dtype = DType::float64, .seed = s}).item<double>());
+  for (std::uint64_t s = 1; s <= 300; ++s)
+    seen.insert(rand({1}, {.dtype = DType::float64, .seed = s}).item<double>());
   for (const std::uint64_t s : {std::uint64_t{1} << 32, std::uint64_t{1} << 63, ~std::uint64_t{0}})
     seen.insert(rand({1}, {.dtype = DType::float64, .seed = s}).item<double>());
   CHECK(seen.size() == 603);
@@ -222,16 +238,20 @@ TEST_CASE("random: options hold, wrong arguments are refused", "[random][errors]
   for (const DType t : {DType::bool_, DType::uint8, DType::int32, DType::int64}) {
     CHECK_THROWS_TEXT(DTypeError, str("randn: expected *float*got ", t), randn({2}, {.dtype = t}));
     CHECK_THROWS_TEXT(DTypeError, "rand: expected *float*got ", rand({2}, {.dtype = t}));
-    CHECK_THROWS_TEXT(DTypeError, "uniform: expected *float*got ", uniform({2}, 0, 1, {.dtype = t}));
+    CHECK_THROWS_TEXT(DTypeError, "uniform: expected *float*got ",
+                      uniform({2}, 0, 1, {.dtype = t}));
   }
   CHECK_THROWS_TEXT(ArgumentError, "randint: expected low < high, got *5*5", randint(5, 5, {2}));
   CHECK_THROWS_TEXT(ArgumentError, "randint: ", randint(6, 5, {2}));
   const double inf = INFINITY, most = 3.4e38;
-  CHECK_THROWS_TEXT(ArgumentError, "uniform: expected bounds, and a distance between them, of at most 3.40282e+38 for float32, got -inf and inf",
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "uniform: expected bounds, and a distance between them, of at most 3.40282e+38 "
+                    "for float32, got -inf and inf",
                     uniform({3}, -inf, inf));
   CHECK_THROWS_TEXT(ArgumentError, "uniform: expected bounds", uniform({3}, 0, inf));
   CHECK_THROWS_TEXT(ArgumentError, "uniform: expected bounds", uniform({3}, -most, most));
-  CHECK_THROWS_TEXT(ArgumentError, "at most 65504 for float16, got 0 and 65505", uniform({3}, 0, 65505, {.dtype = DType::float16}));
+  CHECK_THROWS_TEXT(ArgumentError, "at most 65504 for float16, got 0 and 65505",
+                    uniform({3}, 0, 65505, {.dtype = DType::float16}));
   CHECK_THROWS_TEXT(ArgumentError, "uniform: expected low <= high", uniform({3}, std::nan(""), 1));
   CHECK(uniform({3}, 0, 65504, {.dtype = DType::float16}).numel() == 3);
   CHECK(uniform({3}, -most, most, {.dtype = DType::float64}).numel() == 3);

@@ -1,4 +1,5 @@
-// Reductions: sizes, every set of dims, the error bound of sums, fixed order, empty ones, NaN, errors.
+// Reductions: sizes, every set of dims, the error bound of sums, fixed order, empty ones, NaN,
+// errors.
 #include <braid/core/ops/reduce.hpp>
 
 #include <limits>
@@ -15,13 +16,17 @@ namespace braid::test::on_device {
 namespace {
 
 /// Within (⌈log2 n⌉ + 2) u Σ|x| of the exact sum, and the rounding of the result.
-std::string judge_sum(const Tensor& y, const Array& a, const Sizes& dims, bool keepdim, bool take_mean) {
-  const Array want = take_mean ? reference::mean(a, dims, keepdim) : reference::sum(a, dims, keepdim);
+std::string judge_sum(const Tensor& y, const Array& a, const Sizes& dims, bool keepdim,
+                      bool take_mean) {
+  const Array want =
+      take_mean ? reference::mean(a, dims, keepdim) : reference::sum(a, dims, keepdim);
   if (!is_floating(y.dtype())) return exact(y, want);
   const Array sums = reference::sum(reference::abs(a), dims, keepdim);
   const double n = sums.size() > 0 ? static_cast<double>(a.size() / sums.size()) : 1;
   const double u = y.dtype() == DType::float64 ? 0x1p-53 : 0x1p-24;
-  const double factor = (std::ceil(std::log2(std::max(n, 1.0))) + 2 + static_cast<double>(take_mean)) * u / (take_mean ? std::max(n, 1.0) : 1);
+  const double factor =
+      (std::ceil(std::log2(std::max(n, 1.0))) + 2 + static_cast<double>(take_mean)) * u /
+      (take_mean ? std::max(n, 1.0) : 1);
   return within_bound(y, want, reference::map(sums, [=](double s) { return s * factor; }));
 }
 
@@ -37,32 +42,44 @@ std::vector<Sizes> subsets(int rank) {
   return list;
 }
 
-const std::vector<DType> kOrdered{DType::uint8, DType::int32, DType::int64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+const std::vector<DType> kOrdered{DType::uint8,    DType::int32,   DType::int64,  DType::float16,
+                                  DType::bfloat16, DType::float32, DType::float64};
 
 }  // namespace
 
 TEST_CASE("reduce: every set of dims of every layout", "[reduce]") {
   const Sizes shape{3, 4, 2, 5};
-  for (const DType t : {DType::bool_, DType::int64, DType::bfloat16, DType::float32, DType::float64})
+  for (const DType t :
+       {DType::bool_, DType::int64, DType::bfloat16, DType::float32, DType::float64})
     for (const Layout& layout : layouts(shape)) {
       if (layout.offset > 3) continue;
       Numbers numbers(2);
-      const Tensor x = strided(shape, layout.strides, layout.offset, t, here(), [&] { return numbers.of(t); });
+      const Tensor x =
+          strided(shape, layout.strides, layout.offset, t, here(), [&] { return numbers.of(t); });
       const Array a = array_of(x);
       for (const Sizes& dims : subsets(4)) {
         const std::string problem =
-            judge_sum(sum(x, Shape(dims)), a, dims, false, false) + judge_sum(sum(x, Shape(dims), true), a, dims, true, false) +
+            judge_sum(sum(x, Shape(dims)), a, dims, false, false) +
+            judge_sum(sum(x, Shape(dims), true), a, dims, true, false) +
             (is_floating(t) ? judge_sum(mean(x, Shape(dims)), a, dims, false, true) : "") +
-            (t != DType::bool_ ? exact(max(x, Shape(dims)), reference::max(a, dims)) + exact(min(x, Shape(dims), true), reference::min(a, dims, true)) : "");
-        if (!problem.empty()) FAIL_CHECK(t << " " << layout.name << " over " << Shape(dims) << ": " << problem);
+            (t != DType::bool_ ? exact(max(x, Shape(dims)), reference::max(a, dims)) +
+                                     exact(min(x, Shape(dims), true), reference::min(a, dims, true))
+                               : "");
+        if (!problem.empty())
+          FAIL_CHECK(t << " " << layout.name << " over " << Shape(dims) << ": " << problem);
       }
     }
 }
 
-TEST_CASE("reduce: sizes that break vector loops, over rows, columns and all, on any number of threads", "[reduce]") {
+TEST_CASE(
+    "reduce: sizes that break vector loops, over rows, columns and all, on any number of threads",
+    "[reduce]") {
   const int before = num_threads();
-  for (const std::int64_t n : std::vector<std::int64_t>{1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000, 1025, cut(70001, 9001)})
-    for (const DType t : {DType::int32, DType::float16, DType::bfloat16, DType::float32, DType::float64})
+  for (const std::int64_t n :
+       std::vector<std::int64_t>{1,  2,  7,  8,  9,   15,  16,  17,   31,   32,
+                                 33, 63, 64, 65, 127, 128, 129, 1000, 1025, cut(70001, 9001)})
+    for (const DType t :
+         {DType::int32, DType::float16, DType::bfloat16, DType::float32, DType::float64})
       for (const bool tall : {false, true}) {
         const std::int64_t other = n > 2000 ? 3 : 5;
         const Tensor x = tall ? random_tensor({n, other}, t) : random_tensor({other, n}, t);
@@ -89,14 +106,16 @@ TEST_CASE("reduce: sizes that break vector loops, over rows, columns and all, on
 }
 
 TEST_CASE("reduce: long sums keep their digits", "[reduce]") {
-  // A naive float32 sum of 2^24 + ones stands still; 16-bit types overflow or stand still at 256 and 2048.
+  // A naive float32 sum of 2^24 + ones stands still; 16-bit types overflow or stand still at 256
+  // and 2048.
   const std::int64_t n = cut(1 << 20, 1 << 16);
   const Tensor ones32 = ones({3, n});
   CHECK(sum(ones32).item<double>() == 3.0 * static_cast<double>(n));
   CHECK(sum(ones32, {0}).to_vector<double>()[77] == 3);
   CHECK(sum(ones({4096}, {.dtype = DType::bfloat16})).item<double>() == 4096);
   CHECK(sum(ones({4096}, {.dtype = DType::float16})).item<double>() == 4096);
-  CHECK(mean(full({100000}, 2, {.dtype = DType::float16})).item<double>() == 2);  // the sum does not fit into the type
+  // the sum does not fit into the type
+  CHECK(mean(full({100000}, 2, {.dtype = DType::float16})).item<double>() == 2);
   CHECK(sum(full({1000}, 100000, {.dtype = DType::int32})).item<std::int64_t>() == 100000000);
   CHECK(sum(full({70000}, 100000, {.dtype = DType::int32})).item<std::int64_t>() == 7000000000);
   CHECK(sum(full({1000}, 255, {.dtype = DType::uint8})).item<std::int64_t>() == 255000);
@@ -118,7 +137,8 @@ TEST_CASE("reduce: empty ones", "[reduce][errors]") {
   CHECK_EXACT(mean(zeros({2, 0}), {1}), Array({2}, nan));
   CHECK(mean(zeros({2, 0}), {0}).shape() == Shape{0});
   for (Tensor (*f)(const Tensor&, const Shape&, bool) :
-       {static_cast<Tensor (*)(const Tensor&, const Shape&, bool)>(max), static_cast<Tensor (*)(const Tensor&, const Shape&, bool)>(min)}) {
+       {static_cast<Tensor (*)(const Tensor&, const Shape&, bool)>(max),
+        static_cast<Tensor (*)(const Tensor&, const Shape&, bool)>(min)}) {
     CHECK_THROWS_AS(f(zeros({0}), {}, false), ShapeError);
     CHECK_THROWS_AS(f(zeros({2, 0}), {1}, false), ShapeError);
     CHECK(f(zeros({2, 0}), {0}, false).shape() == Shape{0});  // nothing is asked of nothing
@@ -139,7 +159,8 @@ TEST_CASE("reduce: empty ones", "[reduce][errors]") {
 
 TEST_CASE("reduce: a single number", "[reduce]") {
   const Tensor x = tensor(2.5);
-  for (const Tensor& y : {sum(x), mean(x), max(x), min(x), sum(x, {0}), mean(x, {-1}), max(x, {0}), x.sum(), x.mean(), x.max()}) {
+  for (const Tensor& y : {sum(x), mean(x), max(x), min(x), sum(x, {0}), mean(x, {-1}), max(x, {0}),
+                          x.sum(), x.mean(), x.max()}) {
     CHECK(y.shape() == Shape{});
     CHECK(y.item<double>() == 2.5);
   }
@@ -147,7 +168,8 @@ TEST_CASE("reduce: a single number", "[reduce]") {
   CHECK(argmin(x, -1).item<int>() == 0);
 }
 
-TEST_CASE("reduce: NaN propagates from every place, and the first of equal elements wins", "[reduce]") {
+TEST_CASE("reduce: NaN propagates from every place, and the first of equal elements wins",
+          "[reduce]") {
   for (const DType t : floating_dtypes())
     for (const std::int64_t n : {1, 7, 16, 33, 130})
       for (const std::int64_t place : {std::int64_t{0}, n / 2, n - 1}) {
@@ -191,18 +213,21 @@ TEST_CASE("reduce: wrong dims and types are refused", "[reduce][errors]") {
   CHECK_THROWS_AS(sum(x, {1, -1}), ArgumentError);
   CHECK_THROWS_AS(max(x, {0, -2}), ArgumentError);
   for (const DType t : {DType::bool_, DType::uint8, DType::int32, DType::int64})
-    CHECK_THROWS_TEXT(DTypeError, str("mean: expected *float*got ", t), mean(zeros({2}, {.dtype = t})));
+    CHECK_THROWS_TEXT(DTypeError, str("mean: expected *float*got ", t),
+                      mean(zeros({2}, {.dtype = t})));
 }
 
 TEST_CASE("reduce: gradients beyond the table", "[reduce][gradients]") {
   const Tensor x = random_tensor({3, 4, 5}, DType::float64).requires_grad_();
   const Tensor g = grad(mean(x, {0, 2}).sum(), {x})[0];
   CHECK_CLOSE(g, Array({3, 4, 5}, 1.0 / 15), tolerance(DType::float64));
-  const Tensor h = grad(std::vector<Tensor>{sum(x, {1})}, std::vector<Tensor>{x}, std::vector<Tensor>{random_tensor({5, 3}, DType::float64).t()})[0];
+  const Tensor h = grad(std::vector<Tensor>{sum(x, {1})}, std::vector<Tensor>{x},
+                        std::vector<Tensor>{random_tensor({5, 3}, DType::float64).t()})[0];
   CHECK(h.shape() == x.shape());
   // Ties within one group of several: an even share, groups apart.
   const Tensor t = tensor({{1.0, 1.0, 0.0}, {2.0, 3.0, 3.0}}).requires_grad_();
-  CHECK(grad(max(t, {1}).sum(), {t})[0].to_vector<double>() == std::vector<double>{0.5, 0.5, 0, 0, 0.5, 0.5});
+  CHECK(grad(max(t, {1}).sum(), {t})[0].to_vector<double>() ==
+        std::vector<double>{0.5, 0.5, 0, 0, 0.5, 0.5});
 }
 
 }  // namespace braid::test::on_device

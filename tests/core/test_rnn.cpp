@@ -1,4 +1,5 @@
-// Recurrent layers beyond the table of ops: sizes that break tiles, numbers of threads, both ways of the gradient, changes in place, lengths beside x.
+// Recurrent layers beyond the table of ops: sizes that break tiles, numbers of threads, both ways
+// of the gradient, changes in place, lengths beside x.
 #include <braid/core/autograd.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -21,18 +22,23 @@ struct Layer {
   Tensor x, h, c;
   RnnWeights w;
 
-  Layer(Kind k, std::int64_t steps, std::int64_t batch, std::int64_t inputs, std::int64_t hidden, DType t) : kind(k) {
+  Layer(Kind k, std::int64_t steps, std::int64_t batch, std::int64_t inputs, std::int64_t hidden,
+        DType t)
+      : kind(k) {
     const std::int64_t width = (k == Kind::lstm ? 4 : k == Kind::gru ? 3 : 1) * hidden;
     const double scale = 1 / std::sqrt(static_cast<double>(hidden));
     auto make = [t, seed = std::uint64_t{1}](const Sizes& shape, double size) mutable {
       return random_tensor(shape, t, here(), seed++, -size, size).requires_grad_();
     };
     x = make({steps, batch, inputs}, 1), h = make({batch, hidden}, 1), c = make({batch, hidden}, 1);
-    w = {make({width, inputs}, scale), make({width, hidden}, scale), make({width}, scale), make({width}, scale)};
+    w = {make({width, inputs}, scale), make({width, hidden}, scale), make({width}, scale),
+         make({width}, scale)};
   }
   [[nodiscard]] LstmResult operator()(const RnnOptions& options = {}) const {
     if (kind == Kind::lstm) return lstm(x, h, c, w, options);
-    const RnnResult y = kind == Kind::gru ? gru(x, h, w, options) : kind == Kind::tanh ? rnn_tanh(x, h, w, options) : rnn_relu(x, h, w, options);
+    const RnnResult y = kind == Kind::gru    ? gru(x, h, w, options)
+                        : kind == Kind::tanh ? rnn_tanh(x, h, w, options)
+                                             : rnn_relu(x, h, w, options);
     return {y.output, y.h_n, {}};
   }
   [[nodiscard]] std::vector<Tensor> leaves() const {
@@ -44,7 +50,9 @@ struct Layer {
   /// A number that all results go into, with weights of their own.
   [[nodiscard]] Tensor loss(const RnnOptions& options = {}) const {
     const LstmResult y = (*this)(options);
-    const auto weighted = [](const Tensor& t, std::uint64_t seed) { return (t * random_tensor(sizes_of(t.shape()), t.dtype(), here(), seed)).sum(); };
+    const auto weighted = [](const Tensor& t, std::uint64_t seed) {
+      return (t * random_tensor(sizes_of(t.shape()), t.dtype(), here(), seed)).sum();
+    };
     Tensor sum = weighted(y.output, 71) + weighted(y.h_n, 72);
     return y.c_n.defined() ? sum + weighted(y.c_n, 73) : sum;
   }
@@ -52,22 +60,32 @@ struct Layer {
 
 }  // namespace
 
-TEST_CASE("rnn: sizes that break tiles and vectors, in both directions, with lengths, for any number of threads", "[rnn]") {
+TEST_CASE(
+    "rnn: sizes that break tiles and vectors, in both directions, with lengths, for any number of "
+    "threads",
+    "[rnn]") {
   const int before = num_threads();
   for (const Kind kind : kKinds)
     for (const auto& [steps, batch, inputs, hidden] :
-         std::vector<std::array<std::int64_t, 4>>{{1, 1, 1, 1}, {3, 5, 7, 17}, {2, 33, 3, 31}, {2, 2, 5, cut(1025, 65)}, {4, cut(129, 9), 2, 8}})
+         std::vector<std::array<std::int64_t, 4>>{{1, 1, 1, 1},
+                                                  {3, 5, 7, 17},
+                                                  {2, 33, 3, 31},
+                                                  {2, 2, 5, cut(1025, 65)},
+                                                  {4, cut(129, 9), 2, 8}})
       for (const bool reverse : {false, true})
         for (const bool with_lengths : {false, true}) {
           const Layer layer(kind, steps, batch, inputs, hidden, DType::float32);
           std::vector<std::int64_t> lengths;
-          for (std::int64_t b = 0; with_lengths && b < batch; ++b) lengths.push_back((b * 7 + 1) % (steps + 1));
+          for (std::int64_t b = 0; with_lengths && b < batch; ++b)
+            lengths.push_back((b * 7 + 1) % (steps + 1));
           const RnnOptions options{reverse, with_lengths ? braid::tensor(lengths) : Tensor()};
-          INFO(static_cast<int>(kind) << ": " << steps << " x " << batch << " x " << inputs << " -> " << hidden << ", reverse " << reverse << ", lengths "
-                                      << with_lengths);
-          const reference::RecurrentResult want =
-              reference::recurrent(kind, array_of(layer.x), array_of(layer.h), array_of(layer.c), array_of(layer.w.w_ih), array_of(layer.w.w_hh),
-                                   array_of(layer.w.b_ih), array_of(layer.w.b_hh), reverse, lengths);
+          INFO(static_cast<int>(kind)
+               << ": " << steps << " x " << batch << " x " << inputs << " -> " << hidden
+               << ", reverse " << reverse << ", lengths " << with_lengths);
+          const reference::RecurrentResult want = reference::recurrent(
+              kind, array_of(layer.x), array_of(layer.h), array_of(layer.c), array_of(layer.w.w_ih),
+              array_of(layer.w.w_hh), array_of(layer.w.b_ih), array_of(layer.w.b_hh), reverse,
+              lengths);
           const Tolerance allowed{2e-5, 1e-5};
           std::vector<Tensor> first;
           for (const int threads : thread_counts({1, 3})) {
@@ -76,7 +94,8 @@ TEST_CASE("rnn: sizes that break tiles and vectors, in both directions, with len
             CHECK_CLOSE(y.output, want.output, allowed);
             CHECK_CLOSE(y.h_n, want.h, allowed);
             if (kind == Kind::lstm) CHECK_CLOSE(y.c_n, want.c, allowed);
-            std::vector<Tensor> grads = grad(std::vector<Tensor>{layer.loss(options)}, layer.leaves());
+            std::vector<Tensor> grads =
+                grad(std::vector<Tensor>{layer.loss(options)}, layer.leaves());
             grads.push_back(y.output.detach());
             for (std::size_t i = 0; i < first.size(); ++i) CHECK_SAME_BITS(grads[i], first[i]);
             if (first.empty()) first = grads;
@@ -90,10 +109,14 @@ TEST_CASE("rnn: the fused gradient and the one made of recorded ops are one", "[
     for (const bool reverse : {false, true})
       for (const bool with_lengths : {false, true}) {
         const Layer layer(kind, 5, 4, 3, 6, DType::float64);
-        const RnnOptions options{reverse, with_lengths ? braid::tensor(std::vector<std::int64_t>{2, 5, 0, 1}) : Tensor()};
+        const RnnOptions options{reverse, with_lengths
+                                              ? braid::tensor(std::vector<std::int64_t>{2, 5, 0, 1})
+                                              : Tensor()};
         INFO(static_cast<int>(kind) << ", reverse " << reverse << ", lengths " << with_lengths);
-        const std::vector<Tensor> fused = grad(std::vector<Tensor>{layer.loss(options)}, layer.leaves());
-        const std::vector<Tensor> recorded = grad(std::vector<Tensor>{layer.loss(options)}, layer.leaves(), {}, false, true);
+        const std::vector<Tensor> fused =
+            grad(std::vector<Tensor>{layer.loss(options)}, layer.leaves());
+        const std::vector<Tensor> recorded =
+            grad(std::vector<Tensor>{layer.loss(options)}, layer.leaves(), {}, false, true);
         for (std::size_t i = 0; i < fused.size(); ++i) {
           CHECK_FALSE(fused[i].requires_grad());
           CHECK_CLOSE(fused[i], array_of(recorded[i]), tolerance(DType::float64));
@@ -104,17 +127,20 @@ TEST_CASE("rnn: the fused gradient and the one made of recorded ops are one", "[
 
 TEST_CASE("rnn: a third derivative", "[rnn][gradients]") {
   // y'' of h' = tanh(w x): all of the orders are plain calculus.
-  const Tensor w = tensor({{0.5}}, {.dtype = DType::float64}).requires_grad_(), x = tensor({{{0.8}}}, {.dtype = DType::float64});
+  const Tensor w = tensor({{0.5}}, {.dtype = DType::float64}).requires_grad_(),
+               x = tensor({{{0.8}}}, {.dtype = DType::float64});
   const Tensor zero = zeros({1, 1}, {.dtype = DType::float64});
   const Tensor y = rnn_tanh(x, zero, {w, zero, {}, {}}).h_n.sum();
-  const Tensor first = grad(y, {w}, false, true)[0].sum(), second = grad(first, {w}, false, true)[0].sum(), third = grad(second, {w})[0].sum();
+  const Tensor first = grad(y, {w}, false, true)[0].sum(),
+               second = grad(first, {w}, false, true)[0].sum(), third = grad(second, {w})[0].sum();
   const double t = std::tanh(0.4), s = 1 - t * t;
   CHECK(first.item<double>() == Approx(0.8 * s));
   CHECK(second.item<double>() == Approx(0.64 * -2 * t * s));
   CHECK(third.item<double>() == Approx(0.512 * (-2 * s * s + 4 * t * t * s)));
 }
 
-TEST_CASE("rnn: only what wants a gradient gets one; results that were changed are found", "[rnn][errors]") {
+TEST_CASE("rnn: only what wants a gradient gets one; results that were changed are found",
+          "[rnn][errors]") {
   const Layer layer(Kind::lstm, 3, 2, 2, 3, DType::float64);
   for (const Tensor& only : layer.leaves()) {
     for (const Tensor& leaf : layer.leaves()) leaf.requires_grad_(leaf.id() == only.id());
@@ -128,7 +154,8 @@ TEST_CASE("rnn: only what wants a gradient gets one; results that were changed a
     const NoGrad guard;
     y.output.zero_();
   }
-  CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor*unchanged*saved by lstm", (void)grad(sum, {layer.x}));
+  CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor*unchanged*saved by lstm",
+                    (void)grad(sum, {layer.x}));
 }
 
 TEST_CASE("rnn: lengths beside x are taken as they are, and cut to [0, T]", "[rnn]") {

@@ -1,4 +1,5 @@
-// Running sums and products: sizes that break tiles, any number of threads, digits, zeros in products.
+// Running sums and products: sizes that break tiles, any number of threads, digits, zeros in
+// products.
 #include <braid/core/ops/scan.hpp>
 
 #include <limits>
@@ -12,9 +13,12 @@
 
 namespace braid::test::on_device {
 
-TEST_CASE("scan: float32 and 16-bit sums are the exact ones, rounded once, on any number of threads", "[scan]") {
+TEST_CASE(
+    "scan: float32 and 16-bit sums are the exact ones, rounded once, on any number of threads",
+    "[scan]") {
   const int before = num_threads();
-  for (const std::int64_t n : std::vector<std::int64_t>{1, 15, 16, 17, 127, 129, 4096, 4097, cut(70001, 5001)})
+  for (const std::int64_t n :
+       std::vector<std::int64_t>{1, 15, 16, 17, 127, 129, 4096, 4097, cut(70001, 5001)})
     for (const DType t : {DType::float16, DType::bfloat16, DType::float32})
       for (const bool columns : {false, true}) {
         const Tensor x = columns ? random_tensor({n, 3}, t) : random_tensor({2, n}, t);
@@ -23,7 +27,8 @@ TEST_CASE("scan: float32 and 16-bit sums are the exact ones, rounded once, on an
         set_num_threads(1);
         const Tensor y = cumsum(x, dim);
         // Sums of float64 are off by parts in 2^40, which can move a rounding that is nearly a tie.
-        CHECK(within_bound(y, reference::cumsum(array_of(x), dim), reference::cumsum(Array(sizes_of(x.shape()), 0x1p-40), dim)) == "");
+        CHECK(within_bound(y, reference::cumsum(array_of(x), dim),
+                           reference::cumsum(Array(sizes_of(x.shape()), 0x1p-40), dim)) == "");
         for (const int threads : thread_counts({2, 3, 5})) {
           set_num_threads(threads);
           CHECK_SAME_BITS(cumsum(x, dim), y);
@@ -33,11 +38,16 @@ TEST_CASE("scan: float32 and 16-bit sums are the exact ones, rounded once, on an
 }
 
 TEST_CASE("scan: integers are exact and wrap around", "[scan]") {
-  constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1, kMost = std::numeric_limits<std::int64_t>::max();
-  CHECK(cumsum(tensor({kBig, std::int64_t{2}}), 0).to_vector<std::int64_t>() == std::vector<std::int64_t>{kBig, kBig + 2});
-  CHECK(cumsum(tensor({kMost, std::int64_t{1}}), 0).to_vector<std::int64_t>()[1] == std::numeric_limits<std::int64_t>::min());
-  CHECK(cumsum(full({1000}, 255, {.dtype = DType::uint8}), 0).to_vector<std::int64_t>().back() == 255000);
-  CHECK(cumprod(full({62}, 2, {.dtype = DType::int32}), 0).to_vector<std::int64_t>().back() == std::int64_t{1} << 62);
+  constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1,
+                         kMost = std::numeric_limits<std::int64_t>::max();
+  CHECK(cumsum(tensor({kBig, std::int64_t{2}}), 0).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{kBig, kBig + 2});
+  CHECK(cumsum(tensor({kMost, std::int64_t{1}}), 0).to_vector<std::int64_t>()[1] ==
+        std::numeric_limits<std::int64_t>::min());
+  CHECK(cumsum(full({1000}, 255, {.dtype = DType::uint8}), 0).to_vector<std::int64_t>().back() ==
+        255000);
+  CHECK(cumprod(full({62}, 2, {.dtype = DType::int32}), 0).to_vector<std::int64_t>().back() ==
+        std::int64_t{1} << 62);
   CHECK(prod(full({64}, 2, {.dtype = DType::int64})).item<std::int64_t>() == 0);
 }
 
@@ -61,7 +71,8 @@ TEST_CASE("scan: NaN and infinities go on from where they stand", "[scan]") {
 }
 
 TEST_CASE("scan: gradients of products are right at zeros", "[scan][gradients]") {
-  for (const std::vector<double>& numbers : std::vector<std::vector<double>>{{2, 0, 3, -1}, {0, 0, 3, 1}, {1, 2, 3, 0}, {0, 0, 0, 0}, {0, 5, 0, 2}}) {
+  for (const std::vector<double>& numbers : std::vector<std::vector<double>>{
+           {2, 0, 3, -1}, {0, 0, 3, 1}, {1, 2, 3, 0}, {0, 0, 0, 0}, {0, 5, 0, 2}}) {
     const Tensor x = tensor_of(Array({4}, numbers), DType::float64).requires_grad_();
     INFO(x);
     CHECK_GRAD([](const Tensor& t) { return cumprod(t, 0); }, x);

@@ -96,13 +96,15 @@ TEST_CASE("shape: broadcasting follows NumPy's rule for every pair", "[shape]") 
 }
 
 TEST_CASE("shape: what does not broadcast is refused with both shapes", "[shape][errors]") {
-  CHECK_THROWS_TEXT(ShapeError, "mul: expected *got *[2, 3] and [2, 4]", broadcast_shapes("mul", {2, 3}, {2, 4}));
+  CHECK_THROWS_TEXT(ShapeError, "mul: expected *got *[2, 3] and [2, 4]",
+                    broadcast_shapes("mul", {2, 3}, {2, 4}));
   CHECK_THROWS_TEXT(ShapeError, "sub: ", broadcast_shapes("sub", {3}, {4}));
   CHECK_THROWS_TEXT(ShapeError, "sub: ", broadcast_shapes("sub", {0}, {2}));
 }
 
 TEST_CASE("shape: the number of elements is checked, overflow included", "[shape][errors]") {
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(),
+                         kMin = std::numeric_limits<std::int64_t>::min();
   CHECK(checked_numel("empty", {2, 3}, 4) == 6);
   CHECK(checked_numel("empty", {}, 8) == 1);
   CHECK(checked_numel("empty", {5, 0, 7}, 8) == 0);
@@ -112,12 +114,17 @@ TEST_CASE("shape: the number of elements is checked, overflow included", "[shape
   CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", {kMin}, 1));
   CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", {kMax}, 2));
   CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", {kMax, kMax}, 1));
-  CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", {std::int64_t{1} << 31, std::int64_t{1} << 31, 2}, 1));
-  CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", {(std::int64_t{1} << 32) + 1, std::int64_t{1} << 31}, 8));
+  CHECK_THROWS_TEXT(ShapeError, "zeros: ",
+                    checked_numel("zeros", {std::int64_t{1} << 31, std::int64_t{1} << 31, 2}, 1));
+  CHECK_THROWS_TEXT(
+      ShapeError,
+      "zeros: ", checked_numel("zeros", {(std::int64_t{1} << 32) + 1, std::int64_t{1} << 31}, 8));
   CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", {std::int64_t{1} << 61}, 4));
   // Wraps to 0 and to a small number.
-  CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", {std::int64_t{1} << 32, std::int64_t{1} << 32}, 1));
-  CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", {std::int64_t{1} << 62, 2, 2, 2}, 1));
+  CHECK_THROWS_TEXT(ShapeError, "zeros: ",
+                    checked_numel("zeros", {std::int64_t{1} << 32, std::int64_t{1} << 32}, 1));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "zeros: ", checked_numel("zeros", {std::int64_t{1} << 62, 2, 2, 2}, 1));
   // A negative size is wrong also beside a size of 0.
   CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", {0, -1}, 1));
   CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", {-3, 0}, 1));
@@ -134,8 +141,10 @@ TEST_CASE("shape: dims count from the end if negative", "[shape][errors]") {
   CHECK_THROWS_TEXT(IndexError, "sum: *got *-4", wrap_dim("sum", -4, 3));
   CHECK_THROWS_TEXT(IndexError, "sum: ", wrap_dim("sum", 1, 0));
   CHECK_THROWS_TEXT(IndexError, "sum: ", wrap_dim("sum", -2, 0));
-  CHECK_THROWS_TEXT(IndexError, "sum: ", wrap_dim("sum", std::numeric_limits<std::int64_t>::min(), 3));
-  CHECK_THROWS_TEXT(IndexError, "sum: ", wrap_dim("sum", std::numeric_limits<std::int64_t>::max(), 3));
+  CHECK_THROWS_TEXT(IndexError,
+                    "sum: ", wrap_dim("sum", std::numeric_limits<std::int64_t>::min(), 3));
+  CHECK_THROWS_TEXT(IndexError,
+                    "sum: ", wrap_dim("sum", std::numeric_limits<std::int64_t>::max(), 3));
   CHECK_THROWS_TEXT(IndexError, "sum: ", wrap_dim("sum", (std::int64_t{1} << 32) + 1, 3));
 }
 

@@ -13,17 +13,15 @@
 #include "support/on_device.hpp"
 
 namespace braid::test::on_device {
-namespace {
+namespace { constexpr double kInf = std::numeric_limits<double>::infinity(); }  // namespace
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
-TEST_CASE("softmax: agrees with the reference at every size, on every device and number of threads", "[softmax]") {
+TEST_CASE("softmax: agrees with the reference at every size, on every device and number of threads",
+          "[softmax]") {
   const int before = num_threads();
   for (const Device device : test_devices())
     for (const DType t : floating_dtypes())
-      for (const std::int64_t n : {1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000, 1025}) {
+      for (const std::int64_t n :
+           {1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000, 1025}) {
         const Tensor x = random_tensor({9, n}, t, device, static_cast<std::uint64_t>(n), -8, 8);
         const Array a = array_of(x);
         INFO(t << " on " << device << ", rows of " << n);
@@ -104,27 +102,39 @@ TEST_CASE("softmax: rows sum to one and gradients to zero", "[softmax][gradients
   const Tensor x = random_tensor({50, 77}, DType::float64).requires_grad_();
   const Tensor y = softmax(x);
   CHECK_CLOSE(y.detach().sum({1}), Array({50}, 1.0), tolerance(DType::float64));
-  const Tensor g = grad(std::vector<Tensor>{y}, std::vector<Tensor>{x}, std::vector<Tensor>{random_tensor({77, 50}, DType::float64).t()})[0];
+  const Tensor g = grad(std::vector<Tensor>{y}, std::vector<Tensor>{x},
+                        std::vector<Tensor>{random_tensor({77, 50}, DType::float64).t()})[0];
   CHECK_CLOSE(g.sum({1}), Array({50}, 0.0), (Tolerance{0, 1e-14}));
   // dx = y (dy - Σ y dy) for a strided dy, at a size with tails.
   const Tensor dy = random_tensor({77, 50}, DType::float64, {}, 5).t();
   const Array p = array_of(y.detach()), d = array_of(dy);
-  const Array dot = reference::sum(reference::zip(p, d, [](double a, double b) { return a * b; }), {1}, true);
-  const Array want = reference::zip(p, reference::zip(d, dot, [](double a, double b) { return a - b; }), [](double a, double b) { return a * b; });
-  CHECK_CLOSE(grad(std::vector<Tensor>{softmax(x)}, std::vector<Tensor>{x}, std::vector<Tensor>{dy})[0], want, tolerance(DType::float64));
+  const Array dot =
+      reference::sum(reference::zip(p, d, [](double a, double b) { return a * b; }), {1}, true);
+  const Array want =
+      reference::zip(p, reference::zip(d, dot, [](double a, double b) { return a - b; }),
+                     [](double a, double b) { return a * b; });
+  CHECK_CLOSE(
+      grad(std::vector<Tensor>{softmax(x)}, std::vector<Tensor>{x}, std::vector<Tensor>{dy})[0],
+      want, tolerance(DType::float64));
   // And of the logarithm: dy - exp(y) Σ dy.
   const Array total = reference::sum(d, {1}, true);
-  const Array want_log = reference::zip(d, reference::zip(p, total, [](double a, double b) { return a * b; }), [](double a, double b) { return a - b; });
-  CHECK_CLOSE(grad(std::vector<Tensor>{log_softmax(x)}, std::vector<Tensor>{x}, std::vector<Tensor>{dy})[0], want_log, tolerance(DType::float64));
+  const Array want_log =
+      reference::zip(d, reference::zip(p, total, [](double a, double b) { return a * b; }),
+                     [](double a, double b) { return a - b; });
+  CHECK_CLOSE(
+      grad(std::vector<Tensor>{log_softmax(x)}, std::vector<Tensor>{x}, std::vector<Tensor>{dy})[0],
+      want_log, tolerance(DType::float64));
 }
 
 TEST_CASE("softmax: wrong ranks, dims and types are refused", "[softmax][errors]") {
   CHECK_THROWS_TEXT(ShapeError, "softmax: expected rank >= 1, got *0", softmax(tensor(1.0)));
-  CHECK_THROWS_TEXT(ShapeError, "log_softmax: expected rank >= 1, got *0", log_softmax(tensor(1.0)));
+  CHECK_THROWS_TEXT(ShapeError, "log_softmax: expected rank >= 1, got *0",
+                    log_softmax(tensor(1.0)));
   CHECK_THROWS_TEXT(IndexError, "softmax: expected *-2*1*got 2", softmax(zeros({2, 3}), 2));
   CHECK_THROWS_TEXT(IndexError, "log_softmax: ", log_softmax(zeros({2, 3}), -3));
   for (const DType t : {DType::bool_, DType::uint8, DType::int32, DType::int64}) {
-    CHECK_THROWS_TEXT(DTypeError, str("softmax: expected *float*got ", t), softmax(zeros({2, 3}, {.dtype = t})));
+    CHECK_THROWS_TEXT(DTypeError, str("softmax: expected *float*got ", t),
+                      softmax(zeros({2, 3}, {.dtype = t})));
     CHECK_THROWS_TEXT(DTypeError, "log_softmax: ", log_softmax(zeros({2, 3}, {.dtype = t})));
   }
 }

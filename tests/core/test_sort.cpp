@@ -13,12 +13,15 @@
 namespace braid::test::on_device {
 namespace {
 
-/// Whole numbers of a small range, so that many are equal, with NaN, infinities and zeros of both signs among floating-point ones.
+/// Whole numbers of a small range, so that many are equal, with NaN, infinities and zeros of both
+/// signs among floating-point ones.
 Tensor with_ties(const Sizes& shape, DType t) {
   Numbers numbers(11);
   Array a(shape);
   for (double& x : a.data) {
-    x = t == DType::bool_ ? static_cast<double>(numbers.integer(0, 2)) : static_cast<double>(numbers.integer(is_floating(t) || is_integral(t) ? 0 : -9, 9));
+    x = t == DType::bool_
+            ? static_cast<double>(numbers.integer(0, 2))
+            : static_cast<double>(numbers.integer(is_floating(t) || is_integral(t) ? 0 : -9, 9));
     if (!is_floating(t)) continue;
     const std::int64_t special = numbers.integer(0, 20);
     if (special == 0) x = std::nan("");
@@ -57,18 +60,25 @@ TEST_CASE("sort: stable in every type, both ways, at every size", "[sort]") {
 
 TEST_CASE("sort: numbers that differ in the last bits, and wide integers", "[sort]") {
   constexpr std::int64_t kBig = std::int64_t{1} << 60;
-  const Tensor wide = tensor({kBig + 1, kBig, -kBig - 1, -kBig, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()});
+  const Tensor wide =
+      tensor({kBig + 1, kBig, -kBig - 1, -kBig, std::numeric_limits<std::int64_t>::min(),
+              std::numeric_limits<std::int64_t>::max()});
   CHECK(argsort(wide, 0).to_vector<std::int64_t>() == std::vector<std::int64_t>{4, 2, 3, 1, 0, 5});
-  CHECK(argsort(tensor({1.0, 1 + 0x1p-52, -1.0, -1 - 0x1p-52}, {.dtype = DType::float64}), 0, true).to_vector<std::int64_t>() ==
-        std::vector<std::int64_t>{1, 0, 2, 3});
-  CHECK(argsort(tensor({0x1p-149, -0x1p-149, 0.0, -0.0}), 0).to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2, 3, 0});
+  CHECK(argsort(tensor({1.0, 1 + 0x1p-52, -1.0, -1 - 0x1p-52}, {.dtype = DType::float64}), 0, true)
+            .to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 0, 2, 3});
+  CHECK(argsort(tensor({0x1p-149, -0x1p-149, 0.0, -0.0}), 0).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{1, 2, 3, 0});
 }
 
-TEST_CASE("sort: the gradient goes to the elements that were chosen, and only there", "[sort][gradients]") {
+TEST_CASE("sort: the gradient goes to the elements that were chosen, and only there",
+          "[sort][gradients]") {
   const Tensor x = tensor({{3.0, 1.0, 3.0}, {2.0, 2.0, 5.0}}).requires_grad_();
-  CHECK(grad(max_with_index(x, 1).values.sum(), {x})[0].to_vector<double>() == std::vector<double>{1, 0, 0, 0, 0, 1});
-  CHECK(grad(min_with_index(x, 1).values.sum(), {x})[0].to_vector<double>() == std::vector<double>{0, 1, 0, 1, 0, 0});
-  CHECK(grad(topk(x, 2).values.sum(), {x})[0].to_vector<double>() == std::vector<double>{1, 0, 1, 1, 0, 1});
+  CHECK(grad(max_with_index(x, 1).values.sum(), {x})[0].to_vector<double>() ==
+        std::vector<double>{1, 0, 0, 0, 0, 1});
+  CHECK(grad(min_with_index(x, 1).values.sum(), {x})[0].to_vector<double>() ==
+        std::vector<double>{0, 1, 0, 1, 0, 0});
+  CHECK(grad(topk(x, 2).values.sum(), {x})[0].to_vector<double>() ==
+        std::vector<double>{1, 0, 1, 1, 0, 1});
   CHECK_FALSE(sort(x).indices.requires_grad());
   CHECK(topk(x, 0).values.shape() == Shape{2, 0});
   CHECK(sort(zeros({0, 3}), 0).values.shape() == Shape{0, 3});

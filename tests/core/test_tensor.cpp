@@ -22,23 +22,32 @@ TEST_CASE("tensor: an undefined one answers only that it is", "[tensor][errors]"
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.strides());
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.numel());
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.dim());
-  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.is_contiguous());
+  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one",
+                    t.is_contiguous());
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.storage());
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.version());
-  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.requires_grad());
-  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.requires_grad_());
+  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one",
+                    t.requires_grad());
+  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one",
+                    t.requires_grad_());
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.grad());
-  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.set_grad({}));
+  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one",
+                    t.set_grad({}));
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.backward());
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.detach());
-  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.to(DType::float64));
+  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one",
+                    t.to(DType::float64));
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.clone());
-  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.contiguous());
+  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one",
+                    t.contiguous());
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.zero_());
-  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.select(0, 0));
-  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.reshape({1}));
+  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one",
+                    t.select(0, 0));
+  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one",
+                    t.reshape({1}));
   CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.sum());
-  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one", t.to_vector<float>());
+  CHECK_THROWS_TEXT(ArgumentError, "expected a defined tensor, got an undefined one",
+                    t.to_vector<float>());
   CHECK(str(t) == "undefined");
 }
 
@@ -50,7 +59,8 @@ TEST_CASE("tensor: copying the handle shares everything", "[tensor]") {
   CHECK_EXACT(a, Array({2, 3}, 4.0));
   CHECK(a.version() == b.version());
   Tensor c = std::move(b);
-  CHECK_FALSE(b.defined());  // NOLINT(bugprone-use-after-move): what a moved-from handle is, is the point
+  // NOLINT(bugprone-use-after-move): what a moved-from handle is, is the point
+  CHECK_FALSE(b.defined());
   CHECK(c.id() == a.id());
 }
 
@@ -75,9 +85,12 @@ TEST_CASE("tensor: words", "[tensor]") {
 
 TEST_CASE("tensor: views share storage and version", "[tensor]") {
   const Tensor base = random_tensor({3, 4});
-  const std::vector<Tensor> views{base[1],         base.slice(0, 1, 3),    base.slice(1, 0, 4, 2), base.t(),         base.permute({1, 0}), base.reshape({4, 3}),
-                                  base.view({12}), base.unsqueeze(1),      base.flatten(),         base.detach(),    base.narrow(1, 1, 2), base.transpose(0, 1),
-                                  base.squeeze(),  base.expand({2, 3, 4}), base.select(1, 2),      base.contiguous()};
+  const std::vector<Tensor> views{base[1],          base.slice(0, 1, 3),    base.slice(1, 0, 4, 2),
+                                  base.t(),         base.permute({1, 0}),   base.reshape({4, 3}),
+                                  base.view({12}),  base.unsqueeze(1),      base.flatten(),
+                                  base.detach(),    base.narrow(1, 1, 2),   base.transpose(0, 1),
+                                  base.squeeze(),   base.expand({2, 3, 4}), base.select(1, 2),
+                                  base.contiguous()};
   for (std::size_t i = 0; i < views.size(); ++i) {
     INFO("view " << i);
     CHECK(views[i].storage() == base.storage());
@@ -89,7 +102,8 @@ TEST_CASE("tensor: views share storage and version", "[tensor]") {
   CHECK(base[1].to_vector<float>() == std::vector<float>(4, 0.0f));
   CHECK(base[0].to_vector<float>() != std::vector<float>(4, 0.0f));
   for (const Tensor& copy :
-       {base.clone(), base.to(base.device(), base.dtype(), true), base.t().contiguous(), base.to(DType::float64), base.t().reshape({12})}) {
+       {base.clone(), base.to(base.device(), base.dtype(), true), base.t().contiguous(),
+        base.to(DType::float64), base.t().reshape({12})}) {
     CHECK_FALSE(copy.storage() == base.storage());
     CHECK(copy.is_contiguous());
   }
@@ -115,8 +129,10 @@ TEST_CASE("tensor: contiguous means dense and row-major", "[tensor]") {
 }
 
 TEST_CASE("tensor: a view must lie inside its storage, overflow included", "[tensor][errors]") {
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = std::numeric_limits<std::int64_t>::min();
-  const std::vector<std::int64_t> hostile{kMin, -1, 0, 1, 2, 5, std::int64_t{1} << 31, (std::int64_t{1} << 32) + 1, kMax};
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(),
+                         kMin = std::numeric_limits<std::int64_t>::min();
+  const std::vector<std::int64_t> hostile{
+      kMin, -1, 0, 1, 2, 5, std::int64_t{1} << 31, (std::int64_t{1} << 32) + 1, kMax};
   const Tensor base = random_tensor({12});
   const double first = array_of(base)[0];
   int accepted = 0, refused = 0, wrong = 0;
@@ -126,8 +142,10 @@ TEST_CASE("tensor: a view must lie inside its storage, overflow included", "[ten
     for (std::size_t i = 0; i < shape.size(); ++i) {
       negative = negative || shape[i] < 0;
       odd = odd || strides[i] < 0;
-      elements *= std::min<std::int64_t>(shape[i], std::int64_t{1} << 40);                          // enough to tell 0
-      const __int128 reach = shape[i] <= 0 ? 0 : static_cast<__int128>(shape[i] - 1) * strides[i];  // two of them still fit
+      // enough to tell 0
+      elements *= std::min<std::int64_t>(shape[i], std::int64_t{1} << 40);
+      // two of them still fit
+      const __int128 reach = shape[i] <= 0 ? 0 : static_cast<__int128>(shape[i] - 1) * strides[i];
       (reach < 0 ? low : high) += reach;
     }
     const bool inside = !negative && elements != 0 && low >= 0 && high < 12;
@@ -157,7 +175,8 @@ TEST_CASE("tensor: a view must lie inside its storage, overflow included", "[ten
   CHECK(array_of(base)[0] == first);
   CHECK_THROWS_TEXT(ShapeError, "expected *12*got *", make_view(base, {13}, {1}, 0));
   CHECK_THROWS_TEXT(ShapeError, "expected *got *", make_view(base, {6}, {1}, 7));
-  CHECK_THROWS_TEXT(ShapeError, "expected *got *", make_view(base, {2, 3}, {1}, 0));  // strides of another rank
+  // strides of another rank
+  CHECK_THROWS_TEXT(ShapeError, "expected *got *", make_view(base, {2, 3}, {1}, 0));
   CHECK_THROWS_AS(make_tensor_on(base.storage(), {7}, {1}, 0, DType::float64), ShapeError);
   CHECK(make_tensor_on(base.storage(), {6}, {1}, 0, DType::float64).numel() == 6);
   CHECK(make_tensor_on(base.storage(), {48}, {1}, 0, DType::uint8).numel() == 48);
@@ -167,7 +186,8 @@ TEST_CASE("tensor: a view must lie inside its storage, overflow included", "[ten
 TEST_CASE("tensor: index arithmetic holds beyond 2^31 and 2^32 elements", "[tensor]") {
   const Tensor x = tensor({1.0, 2.0, 3.0}).unsqueeze(0);
   for (const std::int64_t n :
-       {(std::int64_t{1} << 31) - 1, std::int64_t{1} << 31, (std::int64_t{1} << 31) + 1, (std::int64_t{1} << 32) + 1, std::int64_t{1} << 40}) {
+       {(std::int64_t{1} << 31) - 1, std::int64_t{1} << 31, (std::int64_t{1} << 31) + 1,
+        (std::int64_t{1} << 32) + 1, std::int64_t{1} << 40}) {
     INFO(n);
     const Tensor big = x.expand({n, 3});
     CHECK(big.numel() == 3 * n);
@@ -180,7 +200,9 @@ TEST_CASE("tensor: index arithmetic holds beyond 2^31 and 2^32 elements", "[tens
     CHECK(big.slice(0, 1, n, 2).size(0) == n / 2);
     CHECK(big.select(1, 2).slice(0, n - 1, n).item<double>() == 3);
     CHECK(big.unsqueeze(0).shape() == Shape{1, n, 3});
-    if (n % 2 == 0) CHECK(big.view({n / 2, 2, 3}).select(0, n / 2 - 1).to_vector<int>() == std::vector<int>{1, 2, 3, 1, 2, 3});
+    if (n % 2 == 0)
+      CHECK(big.view({n / 2, 2, 3}).select(0, n / 2 - 1).to_vector<int>() ==
+            std::vector<int>{1, 2, 3, 1, 2, 3});
     CHECK_THROWS_AS(big[n], IndexError);
   }
   // A real one: the last element of 2^32 + 3 bytes of address space that nobody touches elsewhere.

@@ -29,7 +29,8 @@ const Device kHost;
 std::vector<Device> default_list() { return {default_device()}; }
 std::vector<Record> named(const std::vector<Record>& records, const std::string& name) {
   std::vector<Record> found;
-  std::copy_if(records.begin(), records.end(), std::back_inserter(found), [&](const Record& r) { return r.name == name; });
+  std::copy_if(records.begin(), records.end(), std::back_inserter(found),
+               [&](const Record& r) { return r.name == name; });
   return found;
 }
 
@@ -83,26 +84,31 @@ TEST_CASE("trace: a span has its name, phase, device, replica, step, bytes and t
   CHECK(std::string(trace::name_of(Phase::optimizer)) == "optimizer");
 }
 
-TEST_CASE("trace: nothing is recorded while no recording lives, and what one saw the next does not see", "[trace]") {
+TEST_CASE(
+    "trace: nothing is recorded while no recording lives, and what one saw the next does not see",
+    "[trace]") {
   CHECK_FALSE(trace::enabled());
   { const Span lost("lost", Phase::compute, kHost); }
   {
     Recording first(default_list());
     CHECK(trace::enabled());
     { const Span span("first", Phase::compute, kHost); }
-    CHECK_THROWS_TEXT(Error, "trace::Recording: expected no other recording*got one that is on", Recording(default_list()));
+    CHECK_THROWS_TEXT(Error, "trace::Recording: expected no other recording*got one that is on",
+                      Recording(default_list()));
     CHECK(trace::enabled());
     CHECK(first.records().size() == 1);
     CHECK_FALSE(trace::enabled());
     const Span late("late", Phase::compute, kHost);
     CHECK(first.records().size() == 1);
   }
-  CHECK_THROWS_TEXT(DeviceError, "device: expected one of*got cpu:99", Recording(std::vector<Device>{Device("cpu:99")}));
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of*got cpu:99",
+                    Recording(std::vector<Device>{Device("cpu:99")}));
   Recording second(default_list());
   CHECK(second.records().empty());
 }
 
-TEST_CASE("trace: a span that is open when the recording ends is left out, in the next one too", "[trace]") {
+TEST_CASE("trace: a span that is open when the recording ends is left out, in the next one too",
+          "[trace]") {
   auto first = std::make_unique<Recording>(default_list());
   auto open = std::make_unique<Span>("open", Phase::compute, kHost);
   first.reset();
@@ -125,13 +131,15 @@ TEST_CASE("trace: threads record at the same time, also those that have ended", 
   for (std::thread& t : threads) t.join();
   const std::vector<Record> records = recording.records();
   CHECK(records.size() == kThreads * kSpans);
-  CHECK(std::is_sorted(records.begin(), records.end(), [](const Record& a, const Record& b) { return a.begin < b.begin; }));
+  CHECK(std::is_sorted(records.begin(), records.end(),
+                       [](const Record& a, const Record& b) { return a.begin < b.begin; }));
   for (int t = 0; t < kThreads; ++t) {
     std::vector<std::int32_t> of;
     for (const Record& r : records)
       if (r.replica == t) of.push_back(r.thread);
     CHECK(of.size() == kSpans);
-    CHECK(std::all_of(of.begin(), of.end(), [&](std::int32_t thread) { return thread == of.front(); }));
+    CHECK(std::all_of(of.begin(), of.end(),
+                      [&](std::int32_t thread) { return thread == of.front(); }));
   }
 }
 
@@ -143,7 +151,8 @@ TEST_CASE("trace: spans beyond a thread's room are counted, not kept", "[trace]"
   CHECK(recording.dropped() == kMore);
 }
 
-TEST_CASE("trace: a work span is one span from wait to wait, and ends where its last piece did", "[trace]") {
+TEST_CASE("trace: a work span is one span from wait to wait, and ends where its last piece did",
+          "[trace]") {
   Recording recording(default_list());
   {
     trace::WorkSpan work("work", Phase::compute, kHost);
@@ -161,7 +170,10 @@ TEST_CASE("trace: a work span is one span from wait to wait, and ends where its 
   CHECK(records[1].begin - records[0].end >= 20'000'000);
 }
 
-TEST_CASE("trace: a span on a device with a clock of its own has that clock's time, and the memory its tensors have grown by", "[trace]") {
+TEST_CASE(
+    "trace: a span on a device with a clock of its own has that clock's time, and the memory its "
+    "tensors have grown by",
+    "[trace]") {
   Recording recording(default_list());
   Tensor kept;
   {
@@ -170,7 +182,8 @@ TEST_CASE("trace: a span on a device with a clock of its own has that clock's ti
   }
   const std::vector<Record> records = named(recording.records(), "ones");
   REQUIRE(records.size() == 1);
-  CHECK(records[0].clock == (device_clock(default_device()) ? trace::Clock::device : trace::Clock::host));
+  CHECK(records[0].clock ==
+        (device_clock(default_device()) ? trace::Clock::device : trace::Clock::host));
   CHECK(records[0].end > records[0].begin);
   CHECK(records[0].memory >= 4 * 1024 * 1024);
   CHECK(records[0].memory < 2 * 4 * 1024 * 1024 + 4096);

@@ -37,8 +37,7 @@ struct Opaque {
   void* p = nullptr;
 };
 
-template <class T>
-std::vector<std::string> paths(T& tree) {
+template <class T> std::vector<std::string> paths(T& tree) {
   std::vector<std::string> list;
   tree::visit(tree, [&](const std::string& path, const Tensor&) { list.push_back(path); });
   return list;
@@ -48,8 +47,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-template <>
-inline constexpr bool braid::tree::plain<Settings> = true;
+template <> inline constexpr bool braid::tree::plain<Settings> = true;
 
 namespace {
 
@@ -66,7 +64,8 @@ struct Everything {
   std::map<Color, Tensor> colors{{Color::green, {}}};
   std::optional<Pair> some = Pair();
   std::optional<Tensor> none;
-  std::pair<Tensor, std::vector<std::optional<Tensor>>> nested{{}, {Tensor(), std::nullopt, Tensor()}};
+  std::pair<Tensor, std::vector<std::optional<Tensor>>> nested{{},
+                                                               {Tensor(), std::nullopt, Tensor()}};
   // plain: walked over, copied by value
   int number = 1;
   std::vector<bool> flags{true, false};
@@ -76,8 +75,8 @@ struct Everything {
   std::set<std::string> words;
   Settings settings;
   Device device;
-  BRAID_FIELDS(plain, pair, tuple, array, list, linked, map, numbers, unordered, colors, some, none, nested, number, flags, variant, maybe, counts, words,
-               settings, device)
+  BRAID_FIELDS(plain, pair, tuple, array, list, linked, map, numbers, unordered, colors, some, none,
+               nested, number, flags, variant, maybe, counts, words, settings, device)
 };
 
 struct Base {
@@ -113,35 +112,38 @@ struct Greedy {
   BRAID_FIELDS(t)
 };
 
-template <class T>
-struct Outer {
+template <class T> struct Outer {
   struct Inner {
     Tensor t;
     BRAID_FIELDS(t)
   };
 };
 
-template <class T>
-std::string name_of_local() {
+template <class T> std::string name_of_local() {
   struct Local {
     T t;
   };
   return type_name<Local>();
 }
 
-static_assert(Tree<Tensor> && Tree<Pair> && Tree<const Pair&> && Tree<std::vector<Pair>> && Tree<std::map<std::string, Tensor>> && Tree<std::optional<Tensor>>);
-static_assert(Tree<std::pair<Tensor, int>> && Tree<std::tuple<int, double>> && Tree<std::array<Pair, 3>> && Tree<Recursive>);
-static_assert(!Tree<int> && !Tree<std::string> && !Tree<std::vector<int>> && !Tree<std::optional<int>> && !Tree<std::variant<Tensor, int>> && !Tree<Opaque>);
-static_assert(!Tree<std::pair<Tensor, Opaque>> && !Tree<std::vector<Opaque>> && !Tree<std::multimap<int, Tensor>> && !Tree<std::set<Tensor*>> &&
-              !Tree<Tensor*>);
+static_assert(Tree<Tensor> && Tree<Pair> && Tree<const Pair&> && Tree<std::vector<Pair>> &&
+              Tree<std::map<std::string, Tensor>> && Tree<std::optional<Tensor>>);
+static_assert(Tree<std::pair<Tensor, int>> && Tree<std::tuple<int, double>> &&
+              Tree<std::array<Pair, 3>> && Tree<Recursive>);
+static_assert(!Tree<int> && !Tree<std::string> && !Tree<std::vector<int>> &&
+              !Tree<std::optional<int>> && !Tree<std::variant<Tensor, int>> && !Tree<Opaque>);
+static_assert(!Tree<std::pair<Tensor, Opaque>> && !Tree<std::vector<Opaque>> &&
+              !Tree<std::multimap<int, Tensor>> && !Tree<std::set<Tensor*>> && !Tree<Tensor*>);
 
 }  // namespace
 
 TEST_CASE("tree: paths of every container, in order of the fields", "[tree]") {
   Everything all;
-  const Names expected{"plain",       "pair.a",      "pair.b",   "tuple.0",  "tuple.2.a", "tuple.2.b", "array.0",    "array.1",   "list.0.a",
-                       "list.0.b",    "list.1.a",    "list.1.b", "linked.0", "map.a.x",   "map.b",     "numbers.-2", "numbers.7", "unordered.x",
-                       "unordered.y", "unordered.z", "colors.1", "some.a",   "some.b",    "nested.0",  "nested.1.0", "nested.1.2"};
+  const Names expected{
+      "plain",   "pair.a",     "pair.b",    "tuple.0",     "tuple.2.a",   "tuple.2.b",   "array.0",
+      "array.1", "list.0.a",   "list.0.b",  "list.1.a",    "list.1.b",    "linked.0",    "map.a.x",
+      "map.b",   "numbers.-2", "numbers.7", "unordered.x", "unordered.y", "unordered.z", "colors.1",
+      "some.a",  "some.b",     "nested.0",  "nested.1.0",  "nested.1.2"};
   CHECK(paths(all) == expected);
   const Everything& fixed = all;
   CHECK(paths(fixed) == expected);
@@ -152,7 +154,8 @@ TEST_CASE("tree: paths of every container, in order of the fields", "[tree]") {
   Recursive r;
   r.children.resize(2);
   r.children[1].children.resize(1);
-  CHECK(paths(r) == Names{"value", "children.0.value", "children.1.value", "children.1.children.0.value"});
+  CHECK(paths(r) ==
+        Names{"value", "children.0.value", "children.1.value", "children.1.children.0.value"});
 }
 
 TEST_CASE("tree: local classes, and fields whose names differ by case", "[tree]") {
@@ -189,14 +192,19 @@ TEST_CASE("tree: visit gives the tensors themselves", "[tree]") {
   CHECK(tree::leaves(pair).size() == 2);
   CHECK(tree::leaves(pair)[0].id() == pair.a.id());
   const Pair& fixed = pair;
-  tree::visit(fixed, [](const std::string&, auto& t) { static_assert(std::is_same_v<decltype(t), const Tensor&>); });
+  tree::visit(fixed, [](const std::string&, auto& t) {
+    static_assert(std::is_same_v<decltype(t), const Tensor&>);
+  });
 }
 
 TEST_CASE("tree: visit_nodes gives every struct with its own type, parents first", "[tree]") {
   Everything all;
   Names seen;
-  tree::visit_nodes(all, [&](const std::string& path, auto& node) { seen.push_back(path + ":" + type_name<std::remove_cvref_t<decltype(node)>>()); });
-  CHECK(seen == Names{":Everything", "pair:Pair", "tuple.2:Pair", "list.0:Pair", "list.1:Pair", "some:Pair"});
+  tree::visit_nodes(all, [&](const std::string& path, auto& node) {
+    seen.push_back(path + ":" + type_name<std::remove_cvref_t<decltype(node)>>());
+  });
+  CHECK(seen == Names{":Everything", "pair:Pair", "tuple.2:Pair", "list.0:Pair", "list.1:Pair",
+                      "some:Pair"});
   int count = 0;
   const Everything& fixed = all;
   tree::visit_nodes(fixed, [&](const std::string&, const auto&) { ++count; });
@@ -211,7 +219,8 @@ TEST_CASE("tree: the flat list knows first ones of ties, and sizes of containers
   const Tensor t = ones({1});
   std::vector<Pair> pairs{{t, {}}, {zeros({1}), t}, {{}, t}};
   const tree::Flat flat = tree::flatten(pairs);
-  CHECK(flat.first_of() == std::vector<std::size_t>{0, 1, 2, 0, 4, 0});  // undefined tensors are never tied
+  // undefined tensors are never tied
+  CHECK(flat.first_of() == std::vector<std::size_t>{0, 1, 2, 0, 4, 0});
   REQUIRE(flat.nodes.size() == 4);
   CHECK(flat.nodes[0].size == 3);
   CHECK(flat.nodes[0].type->form == tree::Form::list);
@@ -220,14 +229,18 @@ TEST_CASE("tree: the flat list knows first ones of ties, and sizes of containers
 }
 
 TEST_CASE("tree: the difference of two structures is said in words", "[tree]") {
-  const auto difference = [](const auto& a, const auto& b) { return tree::flatten(a).difference(tree::flatten(b)); };
+  const auto difference = [](const auto& a, const auto& b) {
+    return tree::flatten(a).difference(tree::flatten(b));
+  };
   using Map = std::map<std::string, Tensor>;
   const Tensor t = ones({1});
   CHECK(difference(Map{{"a", t}}, Map{{"a", zeros({4})}}) == "");
   CHECK(difference(Map{{"a", t}}, Map{{"b", t}}) == "'a' is missing");
-  CHECK(difference(Map{{"a", t}}, Map{{"a", t}, {"b", t}}) == "the root has 2 elements where 1 was expected");
+  CHECK(difference(Map{{"a", t}}, Map{{"a", t}, {"b", t}}) ==
+        "the root has 2 elements where 1 was expected");
   CHECK(difference(Map{{"a", t}}, Map{{"a", Tensor()}}) == "'a' is undefined");
-  CHECK(difference(std::vector<Map>{{{"a", t}}}, std::vector<Map>{{{"a", t}, {"b", t}}}) == "'0' has 2 elements where 1 was expected");
+  CHECK(difference(std::vector<Map>{{{"a", t}}}, std::vector<Map>{{{"a", t}, {"b", t}}}) ==
+        "'0' has 2 elements where 1 was expected");
   CHECK(difference(std::optional<Tensor>(t), std::optional<Tensor>()) != "");
 }
 

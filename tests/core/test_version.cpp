@@ -4,4 +4,6 @@
 
 #include <string>
 
-TEST_CASE("version() is the version of the project") { CHECK(std::string(braid::version()) == BRAID_TEST_VERSION); }
+TEST_CASE("version() is the version of the project") {
+  CHECK(std::string(braid::version()) == BRAID_TEST_VERSION);
+}

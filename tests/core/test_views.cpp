@@ -1,4 +1,5 @@
-// What views refuse, with hostile arguments throughout. Values, layouts and gradients of the reshape family are in test_ops*.cpp.
+// What views refuse, with hostile arguments throughout. Values, layouts and gradients of the
+// reshape family are in test_ops*.cpp.
 #include <functional>
 #include <limits>
 
@@ -13,9 +14,25 @@
 namespace braid::test::on_device {
 namespace {
 
-constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = std::numeric_limits<std::int64_t>::min();
-const std::vector<std::int64_t> kHostile{
-    kMin, kMin + 1, -(std::int64_t{1} << 32), -7, -4, -3, -1, 0, 1, 2, 3, 4, 7, std::int64_t{1} << 31, (std::int64_t{1} << 32) + 1, kMax - 1, kMax};
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(),
+                       kMin = std::numeric_limits<std::int64_t>::min();
+const std::vector<std::int64_t> kHostile{kMin,
+                                         kMin + 1,
+                                         -(std::int64_t{1} << 32),
+                                         -7,
+                                         -4,
+                                         -3,
+                                         -1,
+                                         0,
+                                         1,
+                                         2,
+                                         3,
+                                         4,
+                                         7,
+                                         std::int64_t{1} << 31,
+                                         (std::int64_t{1} << 32) + 1,
+                                         kMax - 1,
+                                         kMax};
 
 /// f() gives this array, or throws an E where there is none to expect.
 template <class E, class F>
@@ -38,9 +55,12 @@ TEST_CASE("views: select takes what exists and refuses the rest", "[views][error
   for (const std::int64_t d : kHostile)
     for (const std::int64_t i : kHostile) {
       INFO("dim " << d << " index " << i);
-      const bool legal = is_dim(d, 2) && is_dim(i, reference::at(a.shape, reference::wrap(is_dim(d, 2) ? d : 0, 2)));
+      const bool legal =
+          is_dim(d, 2) &&
+          is_dim(i, reference::at(a.shape, reference::wrap(is_dim(d, 2) ? d : 0, 2)));
       CHECK(agrees<IndexError>(
-                legal, [&] { return x.select(d, i); }, [&] { return reference::select(a, d, i); }) == "");
+                legal, [&] { return x.select(d, i); },
+                [&] { return reference::select(a, d, i); }) == "");
     }
   CHECK_THROWS_TEXT(IndexError, "select: expected *-3*2*got 3", x.select(0, 3));
   CHECK_THROWS_TEXT(IndexError, "select: ", x[-4]);
@@ -52,14 +72,20 @@ TEST_CASE("views: select takes what exists and refuses the rest", "[views][error
 TEST_CASE("views: slice clamps its bounds as Python does", "[views][errors]") {
   const Tensor x = random_tensor({3, 4});
   const Array a = array_of(x);
-  const auto bounded = [](std::int64_t v) { return std::clamp<std::int64_t>(v, -100, 100); };  // the same meaning, without overflow in the reference
+  // the same meaning, without overflow in the reference
+  const auto bounded = [](std::int64_t v) { return std::clamp<std::int64_t>(v, -100, 100); };
   for (const std::int64_t start : kHostile)
     for (const std::int64_t end : kHostile)
       for (const std::int64_t step : kHostile)
         for (const std::int64_t dim : {0, 1, -1, -2}) {
           const std::string problem = agrees<ArgumentError>(
-              step >= 1, [&] { return x.slice(dim, start, end, step); }, [&] { return reference::slice(a, dim, bounded(start), bounded(end), bounded(step)); });
-          if (!problem.empty()) FAIL_CHECK("dim " << dim << " [" << start << ", " << end << ") step " << step << ": " << problem);
+              step >= 1, [&] { return x.slice(dim, start, end, step); },
+              [&] {
+                return reference::slice(a, dim, bounded(start), bounded(end), bounded(step));
+              });
+          if (!problem.empty())
+            FAIL_CHECK("dim " << dim << " [" << start << ", " << end << ") step " << step << ": "
+                              << problem);
         }
   for (const std::int64_t d : kHostile)
     if (!is_dim(d, 2)) CHECK_THROWS_TEXT(IndexError, "slice: ", x.slice(d, 0, 1));
@@ -76,7 +102,8 @@ TEST_CASE("views: narrow refuses what is not inside", "[views][errors]") {
       const std::int64_t first = start < 0 && start >= -4 ? start + 4 : start;
       const bool legal = first >= 0 && first <= 4 && length >= 0 && length <= 4 - first;
       CHECK(agrees<ArgumentError>(
-                legal, [&] { return x.narrow(1, start, length); }, [&] { return reference::slice(a, 1, first, first + length); }) == "");
+                legal, [&] { return x.narrow(1, start, length); },
+                [&] { return reference::slice(a, 1, first, first + length); }) == "");
     }
   CHECK_THROWS_TEXT(IndexError, "narrow: expected *got ", x.narrow(0, 2, 2));
   CHECK_THROWS_TEXT(IndexError, "narrow: ", x.narrow(2, 0, 1));
@@ -88,7 +115,8 @@ TEST_CASE("views: transpose, t and permute refuse wrong dims", "[views][errors]"
     for (const std::int64_t b : kHostile) {
       INFO(a << ", " << b);
       CHECK(agrees<IndexError>(
-                is_dim(a, 3) && is_dim(b, 3), [&] { return x.transpose(a, b); }, [&] { return reference::transpose(array_of(x), a, b); }) == "");
+                is_dim(a, 3) && is_dim(b, 3), [&] { return x.transpose(a, b); },
+                [&] { return reference::transpose(array_of(x), a, b); }) == "");
     }
   CHECK_THROWS_TEXT(ShapeError, "t: expected at most 2 dimensions, got [3, 4, 2]", x.t());
   CHECK(tensor(1.0).t().shape() == Shape{});
@@ -105,25 +133,16 @@ TEST_CASE("views: reshape keeps the number of elements", "[views][errors]") {
   const Tensor x = random_tensor({3, 4});
   for (const std::int64_t a : kHostile)
     for (const std::int64_t b : kHostile) {
-      const bool legal = (a >= 0 && b >= 0 && a <= 12 && b <= 12 && a * b == 12) || (a == -1 && b > 0 && b <= 12 && 12 % b == 0) ||
+      const bool legal = (a >= 0 && b >= 0 && a <= 12 && b <= 12 && a * b == 12) ||
+                         (a == -1 && b > 0 && b <= 12 && 12 % b == 0) ||
                          (b == -1 && a > 0 && a <= 12 && 12 % a == 0);
       INFO(a << ", " << b);
       CHECK(agrees<ShapeError>(
-                legal,
-                [&] {
-                  return x.reshape({a, b});
-                },
-                [&] {
-                  return reference::reshape(array_of(x), {a, b});
-                }) == "");
+                legal, [&] { return x.reshape({a, b}); },
+                [&] { return reference::reshape(array_of(x), {a, b}); }) == "");
       CHECK(agrees<ShapeError>(
-                legal,
-                [&] {
-                  return x.view({a, b});
-                },
-                [&] {
-                  return reference::reshape(array_of(x), {a, b});
-                }) == "");
+                legal, [&] { return x.view({a, b}); },
+                [&] { return reference::reshape(array_of(x), {a, b}); }) == "");
     }
   CHECK_THROWS_TEXT(ShapeError, "reshape: expected *12*got *[5, 3]", x.reshape({5, 3}));
   CHECK_THROWS_TEXT(ShapeError, "reshape: ", x.reshape({-1, -1}));
@@ -149,9 +168,11 @@ TEST_CASE("views: view refuses where reshape copies", "[views][errors]") {
   CHECK(t.reshape({2, 2, 2, 3}).storage() == x.storage());
   CHECK_FALSE(t.reshape({24}).storage() == x.storage());
   CHECK(x.slice(2, 0, 4, 2).view({6, 2}).storage() == x.storage());  // outer dims merge
-  CHECK_EXACT(x.slice(2, 0, 4, 2).view({6, 2}), reference::reshape(reference::slice(array_of(x), 2, 0, 4, 2), {6, 2}));
+  CHECK_EXACT(x.slice(2, 0, 4, 2).view({6, 2}),
+              reference::reshape(reference::slice(array_of(x), 2, 0, 4, 2), {6, 2}));
   CHECK_THROWS_TEXT(LayoutError, "view: ", x.slice(1, 0, 2).view({16}));
-  CHECK_THROWS_TEXT(LayoutError, "view: ", x.slice(1, 0, 1).view({8}));  // strides [12, 4, 1]: there is a gap between the rows
+  // strides [12, 4, 1]: there is a gap between the rows
+  CHECK_THROWS_TEXT(LayoutError, "view: ", x.slice(1, 0, 1).view({8}));
 }
 
 TEST_CASE("views: flatten, squeeze and unsqueeze refuse wrong dims", "[views][errors]") {
@@ -167,7 +188,8 @@ TEST_CASE("views: flatten, squeeze and unsqueeze refuse wrong dims", "[views][er
   }
   CHECK_THROWS_TEXT(ShapeError, "flatten: expected *got ", x.flatten(2, 1));
   CHECK(x.flatten(1, 1).shape() == Shape{3, 1, 2});
-  CHECK_THROWS_TEXT(ShapeError, "expected at most 8 dimensions, got 9", on_device::zeros(Shape::filled(8, 1)).unsqueeze(0));
+  CHECK_THROWS_TEXT(ShapeError, "expected at most 8 dimensions, got 9",
+                    on_device::zeros(Shape::filled(8, 1)).unsqueeze(0));
   CHECK(tensor(1.0).unsqueeze(-1).shape() == Shape{1});
   CHECK(tensor(1.0).squeeze().shape() == Shape{});
 }
@@ -175,16 +197,12 @@ TEST_CASE("views: flatten, squeeze and unsqueeze refuse wrong dims", "[views][er
 TEST_CASE("views: expand repeats dims of size 1 only", "[views][errors]") {
   const Tensor x = random_tensor({3, 1});
   for (const std::int64_t a : kHostile)
-    for (const std::int64_t b : {std::int64_t{-1}, std::int64_t{1}, std::int64_t{0}, std::int64_t{4}}) {
+    for (const std::int64_t b :
+         {std::int64_t{-1}, std::int64_t{1}, std::int64_t{0}, std::int64_t{4}}) {
       INFO(a << ", " << b);
       CHECK(agrees<ShapeError>(
-                a == 3 || a == -1,
-                [&] {
-                  return x.expand({a, b});
-                },
-                [&] {
-                  return reference::expand(array_of(x), {3, b == -1 ? 1 : b});
-                }) == "");
+                a == 3 || a == -1, [&] { return x.expand({a, b}); },
+                [&] { return reference::expand(array_of(x), {3, b == -1 ? 1 : b}); }) == "");
     }
   CHECK_THROWS_TEXT(ShapeError, "expand: expected *got *", x.expand({4, 1}));
   CHECK_THROWS_TEXT(ShapeError, "expand: ", x.expand({1}));         // fewer dims

@@ -24,14 +24,14 @@ bool each_ran() {
 }
 
 /// The exit status of a child that runs f, -1 if it hung or died.
-template <class F>
-int forked(F f) {
+template <class F> int forked(F f) {
   const ::pid_t pid = ::fork();
   if (pid == 0) ::_exit(f());
   int status = -1;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (std::chrono::steady_clock::now() < deadline) {
-    if (::waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (::waitpid(pid, &status, WNOHANG) == pid)
+      return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   ::kill(pid, SIGKILL);
@@ -48,9 +48,13 @@ TEST_CASE("child: workers after a fork", "[.child][worker-fork]") {
     CHECK(each_ran());
   }
   // In the child of a child.
-  CHECK(forked([] { return each_ran() && forked([] { return each_ran() ? 5 : 1; }) == 5 && each_ran() ? 7 : 1; }) == 7);
+  CHECK(forked([] {
+          return each_ran() && forked([] { return each_ran() ? 5 : 1; }) == 5 && each_ran() ? 7 : 1;
+        }) == 7);
 }
 
-TEST_CASE("worker: a forked child has workers of its own", "[worker][process]") { CHECK_CHILD("BRAID_CPU_DEVICES=2", "[.child][worker-fork]"); }
+TEST_CASE("worker: a forked child has workers of its own", "[worker][process]") {
+  CHECK_CHILD("BRAID_CPU_DEVICES=2", "[.child][worker-fork]");
+}
 
 }  // namespace braid::test

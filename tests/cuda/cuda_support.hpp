@@ -1,5 +1,6 @@
 #pragma once
-// What the tests of the CUDA backend share. They run on emulated devices and on GPUs; where there are too few devices a test says so and passes.
+// What the tests of the CUDA backend share. They run on emulated devices and on GPUs; where there
+// are too few devices a test says so and passes.
 #include <memory>
 #include <vector>
 
@@ -21,7 +22,9 @@ inline DeviceBackend& backend(int i) { return *device_context(cuda_device(i)).ba
 class Held {
  public:
   Held(int device, std::size_t bytes, Stream* stream = nullptr)
-      : backend_(backend(device)), stream_(stream ? *stream : backend_.default_stream()), block_(backend_.allocate(bytes, stream_)) {}
+      : backend_(backend(device)),
+        stream_(stream ? *stream : backend_.default_stream()),
+        block_(backend_.allocate(bytes, stream_)) {}
   ~Held() { release(); }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -38,10 +41,12 @@ class Held {
 };
 
 inline void copy_in(int device, void* to, const void* from, std::size_t bytes) {
-  backend(device).copy({to, cuda_device(device), from, Device(), bytes}, backend(device).default_stream());
+  backend(device).copy({to, cuda_device(device), from, Device(), bytes},
+                       backend(device).default_stream());
 }
 inline void copy_out(int device, void* to, const void* from, std::size_t bytes) {
-  backend(device).copy({to, Device(), from, cuda_device(device), bytes}, backend(device).default_stream());
+  backend(device).copy({to, Device(), from, cuda_device(device), bytes},
+                       backend(device).default_stream());
 }
 
 }  // namespace braid::test

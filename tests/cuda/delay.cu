@@ -15,7 +15,8 @@ namespace braid::test {
 void delay(Stream& stream) {
   const cuda::LaunchScope scope("delay", stream);
   scope.check(cudaLaunchHostFunc(
-      scope.stream(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr));
+      scope.stream(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); },
+      nullptr));
 }
 
 #else

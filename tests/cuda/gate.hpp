@@ -10,7 +10,8 @@
 
 namespace braid::test {
 
-/// Holds a stream up until open(): nobody may depend on what is queued behind it. After five seconds it gives way, and was too late.
+/// Holds a stream up until open(): nobody may depend on what is queued behind it. After five
+/// seconds it gives way, and was too late.
 class Gate {
  public:
   explicit Gate(Stream& stream) : stream_(stream) {

@@ -40,15 +40,23 @@ struct Clean {
 
 }  // namespace
 
-TEST_CASE("allocator: blocks are aligned, apart, and counted in units of 256 bytes", "[cuda][allocator]") {
+TEST_CASE("allocator: blocks are aligned, apart, and counted in units of 256 bytes",
+          "[cuda][allocator]") {
   NEEDS_DEVICES(1);
   const Clean clean;
   const MemoryStats before = stats();
   {
     std::vector<std::unique_ptr<Held>> blocks;
     std::size_t counted = 0;
-    const std::pair<std::size_t, std::size_t> sizes[] = {
-        {1, 256}, {256, 256}, {257, 512}, {1024, 1024}, {1025, 1280}, {5000, 5120}, {65536, 65536}, {kMiB + 1, kMiB + 256}, {3 * kMiB, 3 * kMiB}};
+    const std::pair<std::size_t, std::size_t> sizes[] = {{1, 256},
+                                                         {256, 256},
+                                                         {257, 512},
+                                                         {1024, 1024},
+                                                         {1025, 1280},
+                                                         {5000, 5120},
+                                                         {65536, 65536},
+                                                         {kMiB + 1, kMiB + 256},
+                                                         {3 * kMiB, 3 * kMiB}};
     for (const auto& [bytes, size] : sizes) {
       blocks.push_back(std::make_unique<Held>(0, bytes));
       CHECK(reinterpret_cast<std::uintptr_t>(blocks.back()->data()) % 256 == 0);
@@ -82,7 +90,8 @@ TEST_CASE("allocator: the same stream reuses a block at once", "[cuda][allocator
   CHECK(stats().cached == before.cached - 4096 - kGuard);
 }
 
-TEST_CASE("allocator: another stream gets the block only behind its work", "[cuda][allocator][streams]") {
+TEST_CASE("allocator: another stream gets the block only behind its work",
+          "[cuda][allocator][streams]") {
   NEEDS_DEVICES(1);
   const Clean clean;
   constexpr std::size_t kBytes = 1 << 20;
@@ -93,7 +102,8 @@ TEST_CASE("allocator: another stream gets the block only behind its work", "[cud
     Held block(0, kBytes);
     set_memory_capacity(cuda_device(0), held());  // else it would rather have memory of its own
     copy_in(0, block.data(), ones.data(), kBytes);
-    backend(0).copy({kept.data(), cuda_device(0), block.data(), cuda_device(0), kBytes}, backend(0).default_stream());
+    backend(0).copy({kept.data(), cuda_device(0), block.data(), cuda_device(0), kBytes},
+                    backend(0).default_stream());
     void* const data = block.data();
     block.release();
     Held reused(0, kBytes, side.get());
@@ -128,7 +138,10 @@ TEST_CASE("allocator: the capacity limits what is in use", "[cuda][allocator][er
     Held a(0, 30 * kKiB);
     Held b(0, 30 * kKiB);
     const MemoryStats before = stats();
-    CHECK_THROWS_TEXT(OutOfMemoryError, "cuda:0: allocate: expected 8192 free bytes, got *in use*capacity *over its capacity", Held(0, 8 * kKiB));
+    CHECK_THROWS_TEXT(
+        OutOfMemoryError,
+        "cuda:0: allocate: expected 8192 free bytes, got *in use*capacity *over its capacity",
+        Held(0, 8 * kKiB));
     CHECK(stats().failures == before.failures + 1);
     CHECK(stats().in_use == before.in_use);
     CHECK(stats().retries == before.retries + 1);
@@ -141,7 +154,8 @@ TEST_CASE("allocator: the capacity limits what is in use", "[cuda][allocator][er
   CHECK_NOTHROW(Held(0, 1));
 }
 
-TEST_CASE("allocator: the capacity limits in use and cached together", "[cuda][allocator][errors]") {
+TEST_CASE("allocator: the capacity limits in use and cached together",
+          "[cuda][allocator][errors]") {
   NEEDS_DEVICES(1);
   const Clean clean;
   const std::size_t capacity = held() + 8 * kMiB;
@@ -164,12 +178,15 @@ TEST_CASE("allocator: a request that no device has room for", "[cuda][allocator]
   const Clean clean;
   { const Held cached(0, 4 * kMiB); }
   const MemoryStats before = stats();
-  CHECK_THROWS_TEXT(OutOfMemoryError, "cuda:0: allocate: expected *cudaMalloc: cudaErrorMemoryAllocation", Held(0, std::size_t{1} << 46));
+  CHECK_THROWS_TEXT(OutOfMemoryError,
+                    "cuda:0: allocate: expected *cudaMalloc: cudaErrorMemoryAllocation",
+                    Held(0, std::size_t{1} << 46));
   CHECK_THROWS_TEXT(OutOfMemoryError, "no block is that large", Held(0, std::size_t{1} << 60));
   CHECK(stats().retries == before.retries + 1);
   CHECK(stats().cached + 4 * kMiB <= before.cached);  // given back before the second try
   CHECK(stats().in_use == before.in_use);
-  CHECK((ones({3}, {.device = cuda_device(0)}) + 1).sum().item<double>() == 6);  // the device works on
+  // the device works on
+  CHECK((ones({3}, {.device = cuda_device(0)}) + 1).sum().item<double>() == 6);
 }
 
 TEST_CASE("allocator: failures on demand", "[cuda][allocator][errors]") {
@@ -206,7 +223,8 @@ TEST_CASE("allocator: blocks are cut from free memory and joined again", "[cuda]
   }
 }
 
-TEST_CASE("allocator: a block is lent to another stream behind its work, and comes back", "[cuda][allocator][streams]") {
+TEST_CASE("allocator: a block is lent to another stream behind its work, and comes back",
+          "[cuda][allocator][streams]") {
   NEEDS_DEVICES(1);
   const Clean clean;
   const std::unique_ptr<Stream> side = backend(0).make_stream();
@@ -228,19 +246,22 @@ TEST_CASE("allocator: a block is lent to another stream behind its work, and com
   }
   Held again(0, kBytes);
   CHECK(again.data() == data);
-  copy_in(0, again.data(), twos.data(), kBytes);  // were this not behind the copy on the side stream, it could get ones
+  // were this not behind the copy on the side stream, it could get ones
+  copy_in(0, again.data(), twos.data(), kBytes);
   std::vector<unsigned char> seen(kBytes);
   copy_out(0, seen.data(), again.data(), kBytes);
   CHECK(seen == twos);
   CHECK(used->done());
 }
 
-TEST_CASE("allocator: threads with streams that come and go, short of memory", "[cuda][allocator][streams]") {
+TEST_CASE("allocator: threads with streams that come and go, short of memory",
+          "[cuda][allocator][streams]") {
   NEEDS_DEVICES(1);
   const Clean clean;
   const Device device = cuda_device(0);
   constexpr std::int64_t kNumbers = 40'000;
-  set_memory_capacity(device, held() + 10 * kNumbers * sizeof(float));  // eight tensors at a time, in segments of several streams
+  // eight tensors at a time, in segments of several streams
+  set_memory_capacity(device, held() + 10 * kNumbers * sizeof(float));
   const MemoryStats before = stats();
   std::vector<std::string> wrong(4);
   std::vector<std::thread> threads;
@@ -252,7 +273,8 @@ TEST_CASE("allocator: threads with streams that come and go, short of memory", "
           const StreamGuard guard(own);
           const double value = static_cast<double>(100 * t) + i;
           const Tensor x = full({kNumbers}, value, {.device = device});
-          if ((x + 1).to_vector<double>() != std::vector<double>(kNumbers, value + 1)) wrong[t] += str("other numbers in round ", i, "; ");
+          if ((x + 1).to_vector<double>() != std::vector<double>(kNumbers, value + 1))
+            wrong[t] += str("other numbers in round ", i, "; ");
         }
       } catch (const std::exception& e) {
         wrong[t] = e.what();
@@ -265,16 +287,23 @@ TEST_CASE("allocator: threads with streams that come and go, short of memory", "
   CHECK(stats().failures == before.failures);
 }
 
-TEST_CASE("allocator: a step that repeats holds little more than it uses, and asks the driver for nothing", "[cuda][allocator][steady]") {
+TEST_CASE(
+    "allocator: a step that repeats holds little more than it uses, and asks the driver for "
+    "nothing",
+    "[cuda][allocator][steady]") {
   NEEDS_DEVICES(1);
   const Clean clean;
   using Blocks = std::vector<std::unique_ptr<Held>>;
-  const auto hold = [](Blocks& blocks, std::size_t bytes) { blocks.push_back(std::make_unique<Held>(0, bytes)); };
+  const auto hold = [](Blocks& blocks, std::size_t bytes) {
+    blocks.push_back(std::make_unique<Held>(0, bytes));
+  };
   constexpr std::size_t kLayers = 32;
   const auto width = [](std::size_t layer) { return (layer % 3 + 1) * 500 * kKiB + 12345 * layer; };
   Blocks weights, states;
-  for (std::size_t l = 0; l < kLayers; ++l) hold(weights, 2 * width(l)), hold(weights, 4 * (300 + l));
-  const auto step = [&] {  // the allocations of a training step, as a model and an optimizer make them
+  for (std::size_t l = 0; l < kLayers; ++l)
+    hold(weights, 2 * width(l)), hold(weights, 4 * (300 + l));
+  // the allocations of a training step, as a model and an optimizer make them
+  const auto step = [&] {
     Blocks kept, gradients;
     for (std::size_t l = 0; l < kLayers; ++l) {
       hold(kept, 3 * width(l));  // an activation
@@ -289,7 +318,8 @@ TEST_CASE("allocator: a step that repeats holds little more than it uses, and as
       incoming = std::move(outgoing);
     }
     if (states.empty())
-      for (std::size_t l = 0; l < kLayers; ++l) hold(states, 2 * width(l)), hold(states, 4 * (300 + l));
+      for (std::size_t l = 0; l < kLayers; ++l)
+        hold(states, 2 * width(l)), hold(states, 4 * (300 + l));
   };
   for (int i = 0; i < 3; ++i) step();
   reset_peak_memory(cuda_device(0));
@@ -305,7 +335,8 @@ TEST_CASE("allocator: a step that repeats holds little more than it uses, and as
   CHECK(stats().allocations - before.allocations == stats().hits - before.hits);
   CHECK(held() == before.in_use + before.cached);
   const double ratio = static_cast<double>(held()) / static_cast<double>(stats().peak);
-  std::cout << "SHOWS: a training step's allocations: " << (stats().peak >> 20) << " MiB at most, reserved / live " << ratio << '\n';
+  std::cout << "SHOWS: a training step's allocations: " << (stats().peak >> 20)
+            << " MiB at most, reserved / live " << ratio << '\n';
   CHECK(stats().peak > 256 * kMiB);
   CHECK(ratio <= 1.10);
 }
@@ -341,11 +372,14 @@ TEST_CASE("child: without a cache", "[.child][no_cache]") {
   CHECK_NOTHROW(Held(0, 1000));
 }
 TEST_CASE("child: neither a cache nor none", "[.child][odd_cache]") {
-  CHECK_THROWS_TEXT(DeviceError, "BRAID_CUDA_CACHE: expected a number from 0 to 1, got '", device_count());
+  CHECK_THROWS_TEXT(DeviceError, "BRAID_CUDA_CACHE: expected a number from 0 to 1, got '",
+                    device_count());
 }
-TEST_CASE("allocator: BRAID_CUDA_CACHE=0 takes every block from the driver", "[cuda][allocator][process]") {
+TEST_CASE("allocator: BRAID_CUDA_CACHE=0 takes every block from the driver",
+          "[cuda][allocator][process]") {
   CHECK_CHILD("BRAID_SIMT_DEVICES=1 BRAID_CUDA_CACHE=0", "[.child][no_cache]");
-  for (const char* odd : {"2", "-1", "off"}) CHECK_CHILD(std::string("BRAID_CUDA_CACHE=") + odd, "[.child][odd_cache]");
+  for (const char* odd : {"2", "-1", "off"})
+    CHECK_CHILD(std::string("BRAID_CUDA_CACHE=") + odd, "[.child][odd_cache]");
 }
 
 TEST_CASE("child: two logical devices of a small GPU", "[.child][siblings]") {
@@ -354,14 +388,17 @@ TEST_CASE("child: two logical devices of a small GPU", "[.child][siblings]") {
   const Held b(1, 40 * kMiB);
   CHECK(memory_stats(cuda_device(0)).cached < 40 * kMiB);
   CHECK(memory_stats(cuda_device(1)).retries == 1);
-  CHECK_THROWS_TEXT(OutOfMemoryError, "cuda:0: allocate: *cudaMalloc: cudaErrorMemoryAllocation", Held(0, 40 * kMiB));
+  CHECK_THROWS_TEXT(OutOfMemoryError, "cuda:0: allocate: *cudaMalloc: cudaErrorMemoryAllocation",
+                    Held(0, 40 * kMiB));
   set_memory_capacity(cuda_device(0), 10 * kMiB);  // its own, not the GPU's
   CHECK_THROWS_TEXT(OutOfMemoryError, "over its capacity", Held(0, 11 * kMiB));
   CHECK_NOTHROW(Held(1, 11 * kMiB));
   CHECK(memory_stats(cuda_device(0)).in_use == 0);
 }
-TEST_CASE("allocator: logical devices of one GPU give their caches up for each other", "[cuda][allocator][process]") {
-  CHECK_CHILD("BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2 BRAID_SIMT_MEMORY=64M", "[.child][siblings]");
+TEST_CASE("allocator: logical devices of one GPU give their caches up for each other",
+          "[cuda][allocator][process]") {
+  CHECK_CHILD("BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2 BRAID_SIMT_MEMORY=64M",
+              "[.child][siblings]");
 }
 
 TEST_CASE("child: a block that cannot be given back", "[.child][kept]") {
@@ -383,7 +420,8 @@ TEST_CASE("child: a block that cannot be given back", "[.child][kept]") {
   CHECK(simt::take_reports().empty());
 }
 
-TEST_CASE("allocator: a block that the driver keeps stays counted", "[cuda][allocator][injection][process]") {
+TEST_CASE("allocator: a block that the driver keeps stays counted",
+          "[cuda][allocator][injection][process]") {
   CHECK_CHILD("BRAID_SIMT_DEVICES=1", "[.child][kept]");
 }
 

@@ -26,8 +26,10 @@ TEST_CASE("availability: either there is a device, or a reason", "[cuda][availab
 #endif
 }
 
-TEST_CASE("availability: without a device CUDA tensors are refused by name", "[cuda][availability][errors]") {
+TEST_CASE("availability: without a device CUDA tensors are refused by name",
+          "[cuda][availability][errors]") {
   const int count = device_count(DeviceType::cuda);
-  CHECK_THROWS_TEXT(DeviceError, str("device: expected one of cpu:0*, got cuda:", count), zeros({2}, {.device = cuda_device(count)}));
+  CHECK_THROWS_TEXT(DeviceError, str("device: expected one of cpu:0*, got cuda:", count),
+                    zeros({2}, {.device = cuda_device(count)}));
   CHECK_THROWS_TEXT(DeviceError, str("got cuda:", count), ones({2}).to(cuda_device(count)));
 }

@@ -7,7 +7,8 @@
 using namespace braid;
 using namespace braid::test;
 
-TEST_CASE("backend: devices are listed after the CPU's, and the first is the default", "[cuda][backend]") {
+TEST_CASE("backend: devices are listed after the CPU's, and the first is the default",
+          "[cuda][backend]") {
   NEEDS_DEVICES(1);
   const std::vector<Device> list = devices(DeviceType::cuda);
   REQUIRE(static_cast<int>(list.size()) == device_count(DeviceType::cuda));
@@ -16,7 +17,8 @@ TEST_CASE("backend: devices are listed after the CPU's, and the first is the def
     CHECK(default_device() == cuda_device(0));
     CHECK(devices() == list);
   }
-  CHECK_THROWS_TEXT(DeviceError, str("expected one of cpu:0*cuda:0*got cuda:", list.size()), device_context(cuda_device(static_cast<int>(list.size()))));
+  CHECK_THROWS_TEXT(DeviceError, str("expected one of cpu:0*cuda:0*got cuda:", list.size()),
+                    device_context(cuda_device(static_cast<int>(list.size()))));
 }
 
 TEST_CASE("backend: a device says what it is, and that its memory is its own", "[cuda][backend]") {
@@ -29,7 +31,8 @@ TEST_CASE("backend: a device says what it is, and that its memory is its own", "
     CHECK(context.stream->device() == d);
     CHECK(&current_stream(d) == context.stream);
   }
-  CHECK_THROWS_TEXT(DeviceError, "data: expected memory of the host, got cuda:0", ones({2}, {.device = cuda_device(0)}).data<float>());
+  CHECK_THROWS_TEXT(DeviceError, "data: expected memory of the host, got cuda:0",
+                    ones({2}, {.device = cuda_device(0)}).data<float>());
 }
 
 TEST_CASE("backend: the native stream is there once it was used", "[cuda][backend]") {
@@ -59,7 +62,9 @@ TEST_CASE("child: two logical devices a GPU", "[.child][two]") {
   CHECK((b + b).sum().item<double>() == 6000);
 }
 TEST_CASE("child: a wrong number of logical devices", "[.child][wrong]") {
-  CHECK_THROWS_TEXT(DeviceError, "BRAID_CUDA_DEVICES_PER_GPU: expected a number from 1 to 64, got '", device_count());
+  CHECK_THROWS_TEXT(DeviceError,
+                    "BRAID_CUDA_DEVICES_PER_GPU: expected a number from 1 to 64, got '",
+                    device_count());
 }
 TEST_CASE("child: the default device by the environment", "[.child][default]") {
   CHECK(default_device() == Device("cpu:0"));
@@ -69,6 +74,7 @@ TEST_CASE("child: the default device by the environment", "[.child][default]") {
 TEST_CASE("backend: what the environment decides", "[cuda][backend][process]") {
   NEEDS_DEVICES(1);
   CHECK_CHILD("BRAID_CUDA_DEVICES_PER_GPU=2", "[.child][two]");
-  for (const char* wrong : {"0", "-1", "65", "two", "2x"}) CHECK_CHILD(std::string("BRAID_CUDA_DEVICES_PER_GPU=") + wrong, "[.child][wrong]");
+  for (const char* wrong : {"0", "-1", "65", "two", "2x"})
+    CHECK_CHILD(std::string("BRAID_CUDA_DEVICES_PER_GPU=") + wrong, "[.child][wrong]");
   CHECK_CHILD("BRAID_DEVICE=cpu:0", "[.child][default]");
 }

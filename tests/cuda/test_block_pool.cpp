@@ -37,7 +37,8 @@ struct Checked {
       std::vector<Part*> inside;
       for (Part* part : taken)
         if (part->data >= begin && part->data < begin + size) inside.push_back(part);
-      std::sort(inside.begin(), inside.end(), [](const Part* a, const Part* b) { return a->data < b->data; });
+      std::sort(inside.begin(), inside.end(),
+                [](const Part* a, const Part* b) { return a->data < b->data; });
       char* end = begin;
       for (const Part* part : inside) {
         REQUIRE(part->data >= end);  // no two blocks share a byte
@@ -53,8 +54,10 @@ struct Checked {
 
 }  // namespace
 
-TEST_CASE("block pool: classes hold what is at least their size, sixteen a doubling", "[cuda][allocator][pool]") {
-  for (std::size_t units = 1; units < 32; ++units) CHECK(BlockPool::class_of(units * kUnit) == units);
+TEST_CASE("block pool: classes hold what is at least their size, sixteen a doubling",
+          "[cuda][allocator][pool]") {
+  for (std::size_t units = 1; units < 32; ++units)
+    CHECK(BlockPool::class_of(units * kUnit) == units);
   std::size_t before = 31;
   for (std::size_t units = 32; units < 5000; ++units) {
     const std::size_t here = BlockPool::class_of(units * kUnit);
@@ -66,7 +69,8 @@ TEST_CASE("block pool: classes hold what is at least their size, sixteen a doubl
   CHECK(BlockPool::class_of(BlockPool::kLargest) == 32 + 34 * 16);
 }
 
-TEST_CASE("block pool: a block is cut off, and joined with what is free on both sides", "[cuda][allocator][pool]") {
+TEST_CASE("block pool: a block is cut off, and joined with what is free on both sides",
+          "[cuda][allocator][pool]") {
   Checked c;
   c.add(16 * kUnit, true);
   Part *a = c.pool.take(4 * kUnit), *b = c.pool.take(4 * kUnit), *d = c.pool.take(8 * kUnit);
@@ -90,7 +94,8 @@ TEST_CASE("block pool: a block is cut off, and joined with what is free on both 
   CHECK(c.pool.take(kUnit) == nullptr);
 }
 
-TEST_CASE("block pool: the smallest part that fits, also within a class", "[cuda][allocator][pool]") {
+TEST_CASE("block pool: the smallest part that fits, also within a class",
+          "[cuda][allocator][pool]") {
   Checked c;
   for (const std::size_t units : {65u, 64u, 66u, 67u}) c.add(units * kUnit, true);
   CHECK(BlockPool::class_of(64 * kUnit) == BlockPool::class_of(67 * kUnit));
@@ -102,7 +107,8 @@ TEST_CASE("block pool: the smallest part that fits, also within a class", "[cuda
   CHECK(c.pool.take(65 * kUnit) == nullptr);
 }
 
-TEST_CASE("block pool: small blocks and large ones do not share a segment", "[cuda][allocator][pool]") {
+TEST_CASE("block pool: small blocks and large ones do not share a segment",
+          "[cuda][allocator][pool]") {
   Checked c;
   c.add(8 * kMiB, false);
   CHECK(c.pool.take(kUnit) == nullptr);
@@ -114,7 +120,8 @@ TEST_CASE("block pool: small blocks and large ones do not share a segment", "[cu
   CHECK(c.pool.take(BlockPool::kSmall + kUnit) != nullptr);
 }
 
-TEST_CASE("block pool: another pool adopts segments with the blocks in them", "[cuda][allocator][pool]") {
+TEST_CASE("block pool: another pool adopts segments with the blocks in them",
+          "[cuda][allocator][pool]") {
   Checked c;
   BlockPool heir(nullptr, c.parts);
   c.add(16 * kUnit, true);
@@ -131,7 +138,8 @@ TEST_CASE("block pool: another pool adopts segments with the blocks in them", "[
   CHECK(heir.take(kUnit) == nullptr);
 }
 
-TEST_CASE("block pool: random requests, against what a map of all bytes says", "[cuda][allocator][pool]") {
+TEST_CASE("block pool: random requests, against what a map of all bytes says",
+          "[cuda][allocator][pool]") {
   std::size_t served = 0, refused = 0;
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
@@ -144,7 +152,8 @@ TEST_CASE("block pool: random requests, against what a map of all bytes says", "
         Part* const part = c.pool.take(size);
         const auto largest = free.empty() ? std::size_t{0} : *free.rbegin();
         if (part == nullptr) {
-          REQUIRE(BlockPool::class_of(largest) <= BlockPool::class_of(size));  // nothing of a larger class, which would surely do
+          // nothing of a larger class, which would surely do
+          REQUIRE(BlockPool::class_of(largest) <= BlockPool::class_of(size));
           ++refused;
         } else {
           REQUIRE(part->size == size);

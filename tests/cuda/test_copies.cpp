@@ -18,23 +18,28 @@ std::vector<unsigned char> pattern(std::size_t bytes, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("copies: to the device and back, at sizes around a piece and around the ring", "[cuda][copies]") {
+TEST_CASE("copies: to the device and back, at sizes around a piece and around the ring",
+          "[cuda][copies]") {
   NEEDS_DEVICES(1);
-  constexpr std::size_t kPiece = cuda::PinnedRing::kPieceBytes, kRing = kPiece * cuda::PinnedRing::kPieces;
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{3}, kPiece - 1, kPiece, kPiece + 1, kRing - 1, kRing, kRing + 1, 2 * kRing + 12345}) {
+  constexpr std::size_t kPiece = cuda::PinnedRing::kPieceBytes,
+                        kRing = kPiece * cuda::PinnedRing::kPieces;
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{3}, kPiece - 1, kPiece, kPiece + 1,
+                                  kRing - 1, kRing, kRing + 1, 2 * kRing + 12345}) {
     INFO(bytes << " bytes");
     std::vector<unsigned char> from = pattern(bytes, static_cast<unsigned>(bytes));
     const std::vector<unsigned char> expected = from;
     const Held block(0, bytes);
     copy_in(0, block.data(), from.data(), bytes);
-    std::fill(from.begin(), from.end(), static_cast<unsigned char>(0xee));  // read when the call returned
+    // read when the call returned
+    std::fill(from.begin(), from.end(), static_cast<unsigned char>(0xee));
     std::vector<unsigned char> seen(bytes);
     copy_out(0, seen.data(), block.data(), bytes);
     CHECK(seen == expected);
   }
 }
 
-TEST_CASE("copies: a ring of pinned pieces goes when the copies from it are done", "[cuda][copies]") {
+TEST_CASE("copies: a ring of pinned pieces goes when the copies from it are done",
+          "[cuda][copies]") {
   NEEDS_DEVICES(1);
   const std::vector<unsigned char> from = pattern(3 * cuda::PinnedRing::kPieceBytes, 5);
   const Held block(0, from.size());
@@ -51,13 +56,15 @@ TEST_CASE("copies: a ring of pinned pieces goes when the copies from it are done
   CHECK(seen == from);
 }
 
-TEST_CASE("copies: between GPUs through the pinned pieces of either, more than there are", "[cuda][copies]") {
+TEST_CASE("copies: between GPUs through the pinned pieces of either, more than there are",
+          "[cuda][copies]") {
   NEEDS_DEVICES(2);
   if (cuda::gpu_count() < 2) {
     WARN("SKIP(one GPU: its logical devices copy within it)");
     return;
   }
-  const std::vector<unsigned char> bytes = pattern(2 * cuda::PinnedRing::kPieceBytes * cuda::PinnedRing::kPieces + 12345, 7);
+  const std::vector<unsigned char> bytes =
+      pattern(2 * cuda::PinnedRing::kPieceBytes * cuda::PinnedRing::kPieces + 12345, 7);
   const Held source(0, bytes.size()), target(1, bytes.size());
   copy_in(0, source.data(), bytes.data(), bytes.size());
   cuda::Gpu sender(0), receiver(1);
@@ -82,7 +89,8 @@ TEST_CASE("copies: many small ones in flight keep their numbers", "[cuda][copies
   NEEDS_DEVICES(1);
   std::vector<Tensor> moved;
   for (int i = 0; i < 100; ++i) moved.push_back(full({7}, i).to(cuda_device(0)));
-  for (int i = 0; i < 100; ++i) CHECK(moved[static_cast<std::size_t>(i)].to_vector<double>() == std::vector<double>(7, i));
+  for (int i = 0; i < 100; ++i)
+    CHECK(moved[static_cast<std::size_t>(i)].to_vector<double>() == std::vector<double>(7, i));
 }
 
 TEST_CASE("copies: between devices, in the order of both", "[cuda][copies]") {
@@ -108,7 +116,8 @@ TEST_CASE("copies: a source may go before its copy is done", "[cuda][copies]") {
     kept.push_back(x.to(cuda_device(1)));
     x = {};  // its block is the next x
   }
-  for (int i = 0; i < 20; ++i) CHECK(kept[static_cast<std::size_t>(i)].to_vector<double>() == std::vector<double>(5000, i));
+  for (int i = 0; i < 20; ++i)
+    CHECK(kept[static_cast<std::size_t>(i)].to_vector<double>() == std::vector<double>(5000, i));
 }
 
 TEST_CASE("copies: all devices, all ways, converting", "[cuda][copies]") {
@@ -141,8 +150,7 @@ TEST_CASE("copies: from_blob takes memory of a device", "[cuda][copies]") {
   const std::vector<float> numbers = {1, 2, 3, 4};
   auto block = std::make_shared<Held>(0, 16);
   copy_in(0, block->data(), numbers.data(), 16);
-  Tensor x = from_blob(
-      block->data(), {2, 2}, DType::float32, [block] {}, cuda_device(0));
+  Tensor x = from_blob(block->data(), {2, 2}, DType::float32, [block] {}, cuda_device(0));
   block.reset();
   CHECK(x.sum().item<double>() == 10);
   CHECK(x.to_vector<float>() == numbers);

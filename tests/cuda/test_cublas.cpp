@@ -1,5 +1,6 @@
-// cuBLAS as the engine of matrix products: the switch, what it refuses, and products of every layout and type through the layers that call it. The entry itself is
-// tested by the gemm cases of tests/cuda_kernels, run once more with BRAID_GEMM=cublas.
+// cuBLAS as the engine of matrix products: the switch, what it refuses, and products of every
+// layout and type through the layers that call it. The entry itself is tested by the gemm cases of
+// tests/cuda_kernels, run once more with BRAID_GEMM=cublas.
 #include <braid/core/ops/linear.hpp>
 #include <braid/kernels/cuda.hpp>
 
@@ -32,7 +33,9 @@ Tensor numbers(const Shape& shape, DType dtype, int seed) {
   std::int64_t n = 1;
   for (const std::int64_t s : shape) n *= s;
   std::vector<float> v(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(static_cast<int>((i * 7 + static_cast<std::size_t>(seed)) % 11) - 5) / 4;
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] =
+        static_cast<float>(static_cast<int>((i * 7 + static_cast<std::size_t>(seed)) % 11) - 5) / 4;
   return tensor(v).reshape(shape).to(dtype);
 }
 
@@ -42,16 +45,19 @@ TEST_CASE("cublas: products of every layout and type are those of the CPU", "[cu
   NEEDS_DEVICES(1);
   const WithCublas with;
   if (!with) return;
-  for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int32}) {
+  for (const DType dtype :
+       {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int32}) {
     for (const bool ta : {false, true})
       for (const bool tb : {false, true}) {
         INFO(dtype << (ta ? " Aᵀ" : " A") << (tb ? " Bᵀ" : " B"));
-        const Tensor a = numbers(ta ? Shape{7, 5} : Shape{5, 7}, dtype, 1), b = numbers(tb ? Shape{3, 7} : Shape{7, 3}, dtype, 2);
+        const Tensor a = numbers(ta ? Shape{7, 5} : Shape{5, 7}, dtype, 1),
+                     b = numbers(tb ? Shape{3, 7} : Shape{7, 3}, dtype, 2);
         const auto product = [&](const Device d) {
           const Tensor x = a.to(d), y = b.to(d);
           return matmul(ta ? x.transpose(0, 1) : x, tb ? y.transpose(0, 1) : y);
         };
-        CHECK(equal(product(cuda_device(0)).to(Device()), product(Device())));  // few bits: the sums are exact
+        // few bits: the sums are exact
+        CHECK(equal(product(cuda_device(0)).to(Device()), product(Device())));
       }
   }
 }
@@ -65,24 +71,31 @@ TEST_CASE("cublas: the switch decides which kernels run", "[cuda][cublas]") {
     (void)matmul(a, a);
     std::string text;
     for (const simt::LaunchRecord& launch : simt::launch_log())
-      text += launch.kernel.find("stand_in_gemm") != std::string::npos ? "cublas " : launch.kernel.find("linear_") != std::string::npos ? "braid " : "";
+      text += launch.kernel.find("stand_in_gemm") != std::string::npos ? "cublas "
+              : launch.kernel.find("linear_") != std::string::npos     ? "braid "
+                                                                       : "";
     return text;
   };
   CHECK(kernels_of(DType::float32) == "braid ");
   {
     const WithCublas with;
-    for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) CHECK(kernels_of(dtype) == "cublas ");
+    for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16})
+      CHECK(kernels_of(dtype) == "cublas ");
     CHECK(kernels_of(DType::int64) == "braid ");  // no integers there
   }
   CHECK(kernels_of(DType::float32) == "braid ");
 }
 #endif
 
-TEST_CASE("cublas: a missing library, or one without the functions, is said", "[cuda][cublas][errors]") {
+TEST_CASE("cublas: a missing library, or one without the functions, is said",
+          "[cuda][cublas][errors]") {
   const char* const missing[] = {"libbraid_no_such_blas.so.13", "libbraid_no_such_blas.so"};
-  CHECK_THROWS_TEXT(DeviceError, "cuBLAS: expected one of libbraid_no_such_blas.so.13, libbraid_no_such_blas.so, got none: *libbraid_no_such_blas.so.13*",
+  CHECK_THROWS_TEXT(DeviceError,
+                    "cuBLAS: expected one of libbraid_no_such_blas.so.13, "
+                    "libbraid_no_such_blas.so, got none: *libbraid_no_such_blas.so.13*",
                     cuda::cublas::open_library(missing));
   const char* const wrong[] = {"libm.so.6"};
-  CHECK_THROWS_TEXT(DeviceError, "cuBLAS: expected libm.so.6 to have cublasCreate_v2, got none", cuda::cublas::open_library(wrong));
+  CHECK_THROWS_TEXT(DeviceError, "cuBLAS: expected libm.so.6 to have cublasCreate_v2, got none",
+                    cuda::cublas::open_library(wrong));
   CHECK(std::string(cuda::cublas::library_names()[0]) == "libcublas.so.13");
 }

@@ -1,4 +1,5 @@
-// The engine on CUDA devices: values to the host, printing, gradients over devices, random numbers, batches that are moved.
+// The engine on CUDA devices: values to the host, printing, gradients over devices, random numbers,
+// batches that are moved.
 #include <sstream>
 
 #include <braid/core/ops/join.hpp>
@@ -54,15 +55,19 @@ TEST_CASE("engine: the same random bits as on the CPU", "[cuda][engine]") {
   for (const Device d : devices(DeviceType::cuda)) {
     CHECK(equal(randn({1000}, {.device = d, .seed = 7}).to("cpu"), randn({1000}, {.seed = 7})));
     CHECK(equal(rand({1001}, {.device = d, .seed = 8}).to("cpu"), rand({1001}, {.seed = 8})));
-    CHECK(equal(randint(-5, 1000, {777}, {.device = d, .seed = 9}).to("cpu"), randint(-5, 1000, {777}, {.seed = 9})));
+    CHECK(equal(randint(-5, 1000, {777}, {.device = d, .seed = 9}).to("cpu"),
+                randint(-5, 1000, {777}, {.seed = 9})));
   }
 }
 
-TEST_CASE("engine: a gradient that goes over devices comes back to each weight's own", "[cuda][engine]") {
+TEST_CASE("engine: a gradient that goes over devices comes back to each weight's own",
+          "[cuda][engine]") {
   NEEDS_DEVICES(2);
   const auto run = [](Device first, Device second) {
-    const Tensor a = (arange(12, {.device = first, .dtype = DType::float32}).reshape({3, 4}) * 0.1).requires_grad_();
-    const Tensor b = (arange(8, {.device = second, .dtype = DType::float32}).reshape({4, 2}) * 0.2).requires_grad_();
+    const Tensor a = (arange(12, {.device = first, .dtype = DType::float32}).reshape({3, 4}) * 0.1)
+                         .requires_grad_();
+    const Tensor b = (arange(8, {.device = second, .dtype = DType::float32}).reshape({4, 2}) * 0.2)
+                         .requires_grad_();
     const Tensor c = ones({3, 4}, {.device = Device(), .requires_grad = true});
     const Tensor left = tanh(a * c.to(first)).to(second);
     const Tensor y = relu(matmul(left, b) + matmul(a.to(second), b)).to(first);
@@ -83,7 +88,8 @@ TEST_CASE("engine: batches of a loader are moved", "[cuda][engine]") {
   NEEDS_DEVICES(1);
   for (const int workers : {0, 2}) {
     double total = 0;
-    for (Tensor batch : data::DataLoader(Rows(), {.batch_size = 3, .workers = workers})) total += batch.to(cuda_device(0)).sum().item<double>();
+    for (Tensor batch : data::DataLoader(Rows(), {.batch_size = 3, .workers = workers}))
+      total += batch.to(cuda_device(0)).sum().item<double>();
     CHECK(total == 780);
   }
 }
@@ -107,7 +113,8 @@ TEST_CASE("engine: the split changes nothing", "[cuda][engine]") {
   nn::Linear plain = host, one = host;
   to(one, cuda_device(0));
   parallel::DataParallel split(clone(one), group);
-  const std::vector<Tensor> a = gradients(plain, x, Device()), b = gradients(one, x.to(cuda_device(0)), cuda_device(0)),
+  const std::vector<Tensor> a = gradients(plain, x, Device()),
+                            b = gradients(one, x.to(cuda_device(0)), cuda_device(0)),
                             c = gradients(split, x.to(cuda_device(0)), cuda_device(0));
   for (std::size_t i = 0; i < a.size(); ++i) {
     CHECK(allclose(b[i], a[i], 1e-5, 1e-5));
@@ -117,8 +124,9 @@ TEST_CASE("engine: the split changes nothing", "[cuda][engine]") {
 
 TEST_CASE("engine: the communicator over CUDA devices and the CPU", "[cuda][engine]") {
   NEEDS_DEVICES(2);
-  for (const std::vector<Device>& group :
-       {std::vector<Device>{cuda_device(0), cuda_device(1)}, {Device(), cuda_device(0), cuda_device(1)}, {cuda_device(1), Device(), cuda_device(0)}}) {
+  for (const std::vector<Device>& group : {std::vector<Device>{cuda_device(0), cuda_device(1)},
+                                           {Device(), cuda_device(0), cuda_device(1)},
+                                           {cuda_device(1), Device(), cuda_device(0)}}) {
     const std::unique_ptr<parallel::Communicator> all = parallel::make_local_communicator(group);
     std::vector<Tensor> parts;
     std::vector<parallel::BufferView> views;
@@ -131,6 +139,7 @@ TEST_CASE("engine: the communicator over CUDA devices and the CPU", "[cuda][engi
     all->reduce(views, {&result, 1});
     CHECK(sum.to_vector<double>() == std::vector<double>(1000, group.size() == 2 ? 3 : 6));
     all->broadcast(views);
-    for (const Tensor& part : parts) CHECK(part.to_vector<double>() == std::vector<double>(1000, 1));
+    for (const Tensor& part : parts)
+      CHECK(part.to_vector<double>() == std::vector<double>(1000, 1));
   }
 }

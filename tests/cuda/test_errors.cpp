@@ -16,23 +16,27 @@ using namespace braid;
 using namespace braid::test;
 
 TEST_CASE("errors: which codes break a context", "[cuda][errors]") {
-  for (const int code : {700, 702, 710, 714, 715, 716, 717, 718, 719, 999, 12345}) CHECK(cuda::is_sticky(code));
+  for (const int code : {700, 702, 710, 714, 715, 716, 717, 718, 719, 999, 12345})
+    CHECK(cuda::is_sticky(code));
 #if BRAID_CUDA_SIMT
   for (int code = -1; code <= 1100; ++code) {
     INFO("code " << code);
     CHECK(cuda::is_sticky(code) == simt::sticky(static_cast<cudaError_t>(code)));
   }
 #endif
-  for (const int code : {0, 1, 2, 9, 35, 46, 100, 101, 400, 600, 701, 800, 801}) CHECK_FALSE(cuda::is_sticky(code));
+  for (const int code : {0, 1, 2, 9, 35, 46, 100, 101, 400, 600, 701, 800, 801})
+    CHECK_FALSE(cuda::is_sticky(code));
 }
 
-TEST_CASE("errors: an index that only the kernel sees is thrown where the host waits", "[cuda][errors]") {
+TEST_CASE("errors: an index that only the kernel sees is thrown where the host waits",
+          "[cuda][errors]") {
   NEEDS_DEVICES(1);
   const Tensor table = ones({5, 2}, {.device = cuda_device(0)});
   const Tensor good = index_select(table, 0, tensor({0, 3, 4}).to(cuda_device(0)));
   CHECK(good.sum().item<double>() == 6);
   const Tensor bad = index_select(table, 0, tensor({1, 5}).to(cuda_device(0)));
-  CHECK_THROWS_TEXT(IndexError, "index_select: expected *[0, 5), got 5 at position 1", synchronize(cuda_device(0)));
+  CHECK_THROWS_TEXT(IndexError, "index_select: expected *[0, 5), got 5 at position 1",
+                    synchronize(cuda_device(0)));
   CHECK_NOTHROW(synchronize(cuda_device(0)));  // said once
   const Tensor worse = index_select(table, 0, tensor({-1}).to(cuda_device(0)));
   CHECK_THROWS_TEXT(IndexError, "got -1", worse.to_vector<double>());
@@ -45,7 +49,8 @@ TEST_CASE("errors: an index that only the kernel sees is thrown where the host w
 TEST_CASE("errors: wrong calls are refused before anything is queued", "[cuda][errors]") {
   NEEDS_DEVICES(1);
   const Tensor x = ones({2, 3}, {.device = cuda_device(0)});
-  CHECK_THROWS_TEXT(DeviceError, "add: expected tensors on one device, got cuda:0 and cpu:0", x + ones({2, 3}));
+  CHECK_THROWS_TEXT(DeviceError, "add: expected tensors on one device, got cuda:0 and cpu:0",
+                    x + ones({2, 3}));
   CHECK_THROWS_AS(x + ones({2, 4}, {.device = cuda_device(0)}), ShapeError);
   CHECK_NOTHROW(synchronize(cuda_device(0)));
 }
@@ -55,19 +60,24 @@ TEST_CASE("errors: wrong calls are refused before anything is queued", "[cuda][e
 namespace {
 
 struct Injected {
-  Injected(std::uint64_t k, cudaError_t code, bool persistent = false, std::string function = {}) { simt::fail_call(k, code, persistent, std::move(function)); }
+  Injected(std::uint64_t k, cudaError_t code, bool persistent = false, std::string function = {}) {
+    simt::fail_call(k, code, persistent, std::move(function));
+  }
   ~Injected() { simt::fail_call(0, cudaSuccess); }
 };
 
 }  // namespace
 
-TEST_CASE("errors: a call that fails names itself and CUDA's error, and the device works on", "[cuda][errors][injection]") {
+TEST_CASE("errors: a call that fails names itself and CUDA's error, and the device works on",
+          "[cuda][errors][injection]") {
   NEEDS_DEVICES(1);
   const Tensor x = ones({10}, {.device = cuda_device(0)});
   synchronize(cuda_device(0));
   {
     const Injected failure(1, cudaErrorInvalidValue, false, "cudaMemcpyAsync");
-    CHECK_THROWS_TEXT(CudaError, "cudaMemcpyAsync: expected success on cuda:0, got cudaErrorInvalidValue (", x.to_vector<double>());
+    CHECK_THROWS_TEXT(CudaError,
+                      "cudaMemcpyAsync: expected success on cuda:0, got cudaErrorInvalidValue (",
+                      x.to_vector<double>());
   }
   {
     const Injected failure(1, cudaErrorInvalidConfiguration, false, "cudaLaunchKernel");
@@ -84,24 +94,32 @@ TEST_CASE("errors: a call that fails names itself and CUDA's error, and the devi
   CHECK((x + x).sum().item<double>() == 20);
 }
 
-TEST_CASE("errors: a copy whose event could not be recorded is over before its pinned piece is used again", "[cuda][errors][injection]") {
+TEST_CASE(
+    "errors: a copy whose event could not be recorded is over before its pinned piece is used "
+    "again",
+    "[cuda][errors][injection]") {
   NEEDS_DEVICES(1);
   constexpr int kCopies = 40;  // more than a ring has pieces
   const Held block(0, kCopies);
   unsigned char numbers[kCopies], seen[kCopies];
-  const auto copy = [&](int i) { copy_in(0, static_cast<char*>(block.data()) + i, numbers + i, 1); };
+  const auto copy = [&](int i) {
+    copy_in(0, static_cast<char*>(block.data()) + i, numbers + i, 1);
+  };
   for (int i = 0; i < kCopies; ++i) numbers[i] = static_cast<unsigned char>(i + 1);
   synchronize(cuda_device(0));
   {
     const Injected failure(1, cudaErrorInvalidValue, false, "cudaEventRecord");
-    CHECK_THROWS_TEXT(CudaError, "cudaEventRecord: expected success on cuda:0, got cudaErrorInvalidValue", copy(0));
+    CHECK_THROWS_TEXT(CudaError,
+                      "cudaEventRecord: expected success on cuda:0, got cudaErrorInvalidValue",
+                      copy(0));
   }
   for (int i = 1; i < kCopies; ++i) copy(i);  // the first one's bytes stay as they were
   copy_out(0, seen, block.data(), kCopies);
   for (int i = 0; i < kCopies; ++i) CHECK(seen[i] == numbers[i]);
 }
 
-TEST_CASE("errors: cudaMalloc that fails once costs the cache, twice an exception", "[cuda][errors][injection]") {
+TEST_CASE("errors: cudaMalloc that fails once costs the cache, twice an exception",
+          "[cuda][errors][injection]") {
   NEEDS_DEVICES(1);
   empty_cache(cuda_device(0));
   { const Held cached(0, 1 << 12); }
@@ -113,11 +131,16 @@ TEST_CASE("errors: cudaMalloc that fails once costs the cache, twice an exceptio
   CHECK(memory_stats(cuda_device(0)).retries == before.retries + 1);
   {
     const Injected failure(1, cudaErrorMemoryAllocation, true, "cudaMalloc");
-    CHECK_THROWS_TEXT(OutOfMemoryError, "cuda:0: allocate: expected 33554432 free bytes, got *cudaMalloc: cudaErrorMemoryAllocation", Held(0, 1 << 25));
+    CHECK_THROWS_TEXT(OutOfMemoryError,
+                      "cuda:0: allocate: expected 33554432 free bytes, got *cudaMalloc: "
+                      "cudaErrorMemoryAllocation",
+                      Held(0, 1 << 25));
   }
   {
     const Injected failure(1, cudaErrorInvalidValue, false, "cudaMalloc");
-    CHECK_THROWS_TEXT(CudaError, "cudaMalloc: expected success on cuda:0, got cudaErrorInvalidValue", Held(0, 1 << 25));
+    CHECK_THROWS_TEXT(CudaError,
+                      "cudaMalloc: expected success on cuda:0, got cudaErrorInvalidValue",
+                      Held(0, 1 << 25));
   }
   CHECK(memory_stats(cuda_device(0)).in_use == before.in_use);
   CHECK_NOTHROW(Held(0, 1 << 25));
@@ -126,7 +149,8 @@ TEST_CASE("errors: cudaMalloc that fails once costs the cache, twice an exceptio
 
 TEST_CASE("errors: what goes wrong in a destructor stays there", "[cuda][errors][injection]") {
   NEEDS_DEVICES(1);
-  for (const char* function : {"cudaStreamDestroy", "cudaEventDestroy", "cudaStreamSynchronize", "cudaFree"}) {
+  for (const char* function :
+       {"cudaStreamDestroy", "cudaEventDestroy", "cudaStreamSynchronize", "cudaFree"}) {
     INFO(function);
     std::unique_ptr<Stream> side = backend(0).make_stream();
     std::unique_ptr<Event> event = backend(0).make_event();
@@ -147,7 +171,9 @@ TEST_CASE("child: a lost device", "[.child][lost]") {
   std::unique_ptr<Event> event = backend(0).make_event();
   side->record(*event);
   simt::fail_call(1, cudaErrorIllegalAddress, false, "cudaLaunchKernel");
-  CHECK_THROWS_TEXT(DeviceLostError, "expected a device that works, got cuda:0 lost to cudaErrorIllegalAddress (*this process cannot use it again",
+  CHECK_THROWS_TEXT(DeviceLostError,
+                    "expected a device that works, got cuda:0 lost to cudaErrorIllegalAddress "
+                    "(*this process cannot use it again",
                     kept + kept);
   CHECK_THROWS_AS(kept.to(cuda_device(1)), DeviceLostError);  // from there, by the other device
   const std::uint64_t calls = simt::calls();
@@ -181,7 +207,8 @@ TEST_CASE("child: a lost device", "[.child][lost]") {
   CHECK((other + other).sum().item<double>() == 20);
 }
 
-TEST_CASE("errors: a sticky code makes the device lost, and only it", "[cuda][errors][injection][process]") {
+TEST_CASE("errors: a sticky code makes the device lost, and only it",
+          "[cuda][errors][injection][process]") {
   CHECK_CHILD("BRAID_SIMT_DEVICES=2", "[.child][lost]");
 }
 
@@ -198,14 +225,23 @@ TEST_CASE("child: an error that shows later", "[.child][late]") {
   const Tensor z = relu(x);
   const Tensor other = ones({10}, {.device = cuda_device(1)});
   simt::fail_call(1, cudaErrorMisalignedAddress, false, "cudaStreamSynchronize");
-  CHECK_THROWS_TEXT(DeviceLostError, "cudaStreamSynchronize: expected a device that works, got cuda:0 lost to cudaErrorMisalignedAddress", synchronize(device));
+  CHECK_THROWS_TEXT(DeviceLostError,
+                    "cudaStreamSynchronize: expected a device that works, got cuda:0 lost to "
+                    "cudaErrorMisalignedAddress",
+                    synchronize(device));
   const std::uint64_t calls = simt::calls();
-  CHECK_THROWS_TEXT(DeviceLostError, "one of the last 4 launches on cuda:0: #1 fill, #2 unary (stream 1), #3 unary, #4 fill on cuda:1", synchronize(device));
-  CHECK_THROWS_TEXT(DeviceLostError, "one of the last 4 launches on cuda:1: #1 fill on cuda:0, #2 unary (stream 1) on cuda:0, #3 unary on cuda:0, #4 fill",
+  CHECK_THROWS_TEXT(DeviceLostError,
+                    "one of the last 4 launches on cuda:0: #1 fill, #2 unary (stream 1), #3 unary, "
+                    "#4 fill on cuda:1",
+                    synchronize(device));
+  CHECK_THROWS_TEXT(DeviceLostError,
+                    "one of the last 4 launches on cuda:1: #1 fill on cuda:0, #2 unary (stream 1) "
+                    "on cuda:0, #3 unary on cuda:0, #4 fill",
                     synchronize(cuda_device(1)));
   CHECK(simt::calls() == calls);
 }
-TEST_CASE("errors: an error that shows at a wait names what may have caused it", "[cuda][errors][injection][process]") {
+TEST_CASE("errors: an error that shows at a wait names what may have caused it",
+          "[cuda][errors][injection][process]") {
   CHECK_CHILD("BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2", "[.child][late]");
 }
 
@@ -213,20 +249,25 @@ TEST_CASE("child: many launches", "[.child][many]") {
   Tensor x = ones({10}, {.device = cuda_device(0)});
   for (int i = 0; i < 600; ++i) x = relu(x);
   simt::fail_call(1, cudaErrorMisalignedAddress, false, "cudaStreamSynchronize");
-  CHECK_THROWS_TEXT(DeviceLostError, "one of the last 16 launches on cuda:0: #586 unary, #587 unary, *#601 unary", synchronize(cuda_device(0)));
+  CHECK_THROWS_TEXT(DeviceLostError,
+                    "one of the last 16 launches on cuda:0: #586 unary, #587 unary, *#601 unary",
+                    synchronize(cuda_device(0)));
 }
-TEST_CASE("errors: the last launches are kept, however many there were", "[cuda][errors][injection][process]") {
+TEST_CASE("errors: the last launches are kept, however many there were",
+          "[cuda][errors][injection][process]") {
   CHECK_CHILD("BRAID_SIMT_DEVICES=1", "[.child][many]");
 }
 
 TEST_CASE("child: logical devices share their GPU's loss", "[.child][shared_loss]") {
-  const Tensor a = ones({10}, {.device = cuda_device(0)}), b = ones({10}, {.device = cuda_device(1)});
+  const Tensor a = ones({10}, {.device = cuda_device(0)}),
+               b = ones({10}, {.device = cuda_device(1)});
   simt::fail_call(1, cudaErrorLaunchFailure, false, "cudaLaunchKernel");
   CHECK_THROWS_TEXT(DeviceLostError, "cuda:0 lost to cudaErrorLaunchFailure", a + a);
   CHECK_THROWS_TEXT(DeviceLostError, "cuda:1 lost to cudaErrorLaunchFailure", b + b);
 }
 
-TEST_CASE("errors: two logical devices of one GPU are lost together", "[cuda][errors][injection][process]") {
+TEST_CASE("errors: two logical devices of one GPU are lost together",
+          "[cuda][errors][injection][process]") {
   CHECK_CHILD("BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2", "[.child][shared_loss]");
 }
 
@@ -251,14 +292,17 @@ TEST_CASE("child: a variable of the emulation that cannot be obeyed", "[.child][
   CHECK_THROWS_TEXT(ArgumentError, "BRAID_SIMT_", (void)device_count());
 }
 
-TEST_CASE("errors: a machine without a device, and what the emulation cannot obey", "[cuda][errors][process]") {
+TEST_CASE("errors: a machine without a device, and what the emulation cannot obey",
+          "[cuda][errors][process]") {
   CHECK_CHILD("BRAID_SIMT_DEVICES=0", "[.child][no_device]");
   for (const char* wrong :
-       {"DEVICES=abc", "DEVICES=-1", "DEVICES=999", "FAIL=zz", "ORDER=sideways", "STREAM_ORDER=lifo", "REPORTS=loud", "MEMORY=12T", "MEMORY=99999999999G"})
+       {"DEVICES=abc", "DEVICES=-1", "DEVICES=999", "FAIL=zz", "ORDER=sideways",
+        "STREAM_ORDER=lifo", "REPORTS=loud", "MEMORY=12T", "MEMORY=99999999999G"})
     CHECK_CHILD(std::string("BRAID_SIMT_") + wrong, "[.child][wrong_variable]");
 }
 
-// What a program's own calls have left on the thread, or in the checker's memory, is not the engine's.
+// What a program's own calls have left on the thread, or in the checker's memory, is not the
+// engine's.
 TEST_CASE("errors: an error of the program's own is not the engine's", "[cuda][errors]") {
   NEEDS_DEVICES(1);
   const Device device = cuda_device(0);
@@ -287,9 +331,11 @@ TEST_CASE("errors: a finding of an earlier call is not the engine's", "[cuda][er
   CHECK(text.find("bad free") == std::string::npos);
 }
 
-TEST_CASE("errors: a driver that fails is no device, not an exception", "[cuda][errors][injection][process]") {
+TEST_CASE("errors: a driver that fails is no device, not an exception",
+          "[cuda][errors][injection][process]") {
   for (const char* code : {"35", "100", "3", "999", "46"})
-    CHECK_CHILD(std::string("BRAID_SIMT_FAIL=1:") + code + ":persistent:cudaGetDeviceCount", "[.child][no_driver]");
+    CHECK_CHILD(std::string("BRAID_SIMT_FAIL=1:") + code + ":persistent:cudaGetDeviceCount",
+                "[.child][no_driver]");
 }
 
 #endif

@@ -1,5 +1,6 @@
-// Every place where one stream hands memory over to another, with the first one held up: on a GPU by a kernel that watches the clock, on emulated devices by a
-// host function that sleeps. A wait that is missing shows as old numbers; the numbers of every round differ.
+// Every place where one stream hands memory over to another, with the first one held up: on a GPU
+// by a kernel that watches the clock, on emulated devices by a host function that sleeps. A wait
+// that is missing shows as old numbers; the numbers of every round differ.
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,9 @@ namespace {
 constexpr int kRounds = 4;
 constexpr std::int64_t kCount = 20'000;
 
-Tensor numbers(double value, int device, const Shape& shape = {kCount}) { return full(shape, value, {.device = cuda_device(device)}); }
+Tensor numbers(double value, int device, const Shape& shape = {kCount}) {
+  return full(shape, value, {.device = cuda_device(device)});
+}
 Stream& stream_of(int device) { return current_stream(cuda_device(device)); }
 void delay_all() {
   for (const Device d : devices(DeviceType::cuda)) delay(current_stream(d));
@@ -41,7 +44,8 @@ TEST_CASE("hand-over: a stream waits for another, and for an event", "[cuda][han
   for (int round = 0; round < kRounds; ++round) {
     INFO("round " << round);
     // No memory is asked for in between: that could put the streams in order by itself.
-    const Tensor x = numbers(round, 0), y = numbers(-1, 0), z = numbers(-1, 0), first = numbers(-1, 0), second = numbers(-1, 0);
+    const Tensor x = numbers(round, 0), y = numbers(-1, 0), z = numbers(-1, 0),
+                 first = numbers(-1, 0), second = numbers(-1, 0);
     side->wait_for(stream_of(0));
     delay(*side);
     {
@@ -85,7 +89,8 @@ TEST_CASE("hand-over: memory that a late stream still reads is nobody else's", "
   }
 }
 
-TEST_CASE("hand-over: memory freed on a late stream is used by another after it", "[cuda][handover]") {
+TEST_CASE("hand-over: memory freed on a late stream is used by another after it",
+          "[cuda][handover]") {
   NEEDS_DEVICES(1);
   const std::shared_ptr<Stream> side = make_stream(cuda_device(0));
   DeviceBackend& device = backend(0);
@@ -112,30 +117,38 @@ TEST_CASE("hand-over: memory freed on a late stream is used by another after it"
   }
 }
 
-TEST_CASE("hand-over: pinned pieces are filled again only when their copies are done", "[cuda][handover]") {
+TEST_CASE("hand-over: pinned pieces are filled again only when their copies are done",
+          "[cuda][handover]") {
   NEEDS_DEVICES(1);
-  constexpr auto kRing = static_cast<std::int64_t>(cuda::PinnedRing::kPieceBytes * cuda::PinnedRing::kPieces / sizeof(float));
+  constexpr auto kRing = static_cast<std::int64_t>(cuda::PinnedRing::kPieceBytes *
+                                                   cuda::PinnedRing::kPieces / sizeof(float));
   const std::int64_t count = 2 * kRing + 77;
   std::vector<Tensor> there;
-  const auto piece_of = [&](double round) { return arange(count, {.dtype = DType::float32}) + round; };  // no two pieces are alike
+  // no two pieces are alike
+  const auto piece_of = [&](double round) {
+    return arange(count, {.dtype = DType::float32}) + round;
+  };
   for (int round = 0; round < 3; ++round) {
     Tensor host = piece_of(round);
     delay(stream_of(0));
     there.push_back(host.to(cuda_device(0)));
     host.fill_(-1);  // it was read when the call returned
   }
-  for (int round = 0; round < 3; ++round) CHECK(equal(there[static_cast<std::size_t>(round)].to(Device()), piece_of(round)));
+  for (int round = 0; round < 3; ++round)
+    CHECK(equal(there[static_cast<std::size_t>(round)].to(Device()), piece_of(round)));
   delay(stream_of(0));
   const Tensor some = there[0].narrow(0, 0, kCount);
   some.fill_(7);
   CHECK(wrong(some, 7) == 0);  // to the host: after what is queued
 }
 
-TEST_CASE("hand-over: a copy between devices is after the work of both, and before it", "[cuda][handover]") {
+TEST_CASE("hand-over: a copy between devices is after the work of both, and before it",
+          "[cuda][handover]") {
   NEEDS_DEVICES(2);
   for (const auto& [late_from, late_to] : {std::pair{true, false}, {false, true}, {true, true}})
     for (int round = 0; round < kRounds; ++round) {
-      INFO("round " << round << (late_from ? ", source late" : "") << (late_to ? ", target late" : ""));
+      INFO("round " << round << (late_from ? ", source late" : "")
+                    << (late_to ? ", target late" : ""));
       const Tensor x = numbers(-1, 0), y = numbers(-2, 1);
       if (late_from) delay(stream_of(0));
       x.fill_(round);
@@ -160,7 +173,8 @@ TEST_CASE("hand-over: the source of a copy between devices may go at once", "[cu
     x = {};
     x = numbers(-5, 0);
   }
-  for (int round = 0; round < kRounds; ++round) CHECK(wrong(kept[static_cast<std::size_t>(round)], round) == 0);
+  for (int round = 0; round < kRounds; ++round)
+    CHECK(wrong(kept[static_cast<std::size_t>(round)], round) == 0);
 }
 
 TEST_CASE("hand-over: scatter and gather, with every device late", "[cuda][handover]") {
@@ -170,27 +184,35 @@ TEST_CASE("hand-over: scatter and gather, with every device late", "[cuda][hando
   for (const bool from_host : {false, true})
     for (int round = 0; round < kRounds; ++round) {
       INFO("round " << round << (from_host ? ", from the host" : ", from the first device"));
-      const Tensor x = from_host ? full({rows, 500}, -1, {.dtype = DType::float32}) : numbers(-1, 0, {rows, 500});
+      const Tensor x = from_host ? full({rows, 500}, -1, {.dtype = DType::float32})
+                                 : numbers(-1, 0, {rows, 500});
       delay_all();
       x.fill_(round);
       std::vector<Tensor> parts = parallel::scatter(x, group);
       x.fill_(-6);
       REQUIRE(parts.size() == group.size());
-      for (std::size_t i = from_host ? 0 : 1; i < parts.size(); ++i) CHECK(wrong(parts[i] + 1, round + 1) == 0);  // without: a view of x
+      // without: a view of x
+      for (std::size_t i = from_host ? 0 : 1; i < parts.size(); ++i)
+        CHECK(wrong(parts[i] + 1, round + 1) == 0);
       for (Tensor& part : parts) part = full({8, 500}, -7, {.device = part.device()});
       delay_all();
       for (std::size_t i = 0; i < parts.size(); ++i) parts[i].fill_(static_cast<double>(i) + round);
       const Tensor all = parallel::gather(parts, cuda_device(0));
       for (Tensor& part : parts) part.fill_(-8);
-      for (std::size_t i = 0; i < parts.size(); ++i) CHECK(wrong(all.narrow(0, static_cast<std::int64_t>(i) * 8, 8), static_cast<double>(i) + round) == 0);
+      for (std::size_t i = 0; i < parts.size(); ++i)
+        CHECK(wrong(all.narrow(0, static_cast<std::int64_t>(i) * 8, 8),
+                    static_cast<double>(i) + round) == 0);
     }
 }
 
 TEST_CASE("hand-over: broadcast and reduce, with every device late", "[cuda][handover]") {
   NEEDS_DEVICES(2);
   const std::vector<Device> group = devices(DeviceType::cuda);
-  const std::unique_ptr<parallel::Communicator> communicator = parallel::make_local_communicator(group);
-  const auto view = [](const Tensor& t) { return parallel::BufferView{t.id()->data(), t.numel(), t.dtype(), t.device()}; };
+  const std::unique_ptr<parallel::Communicator> communicator =
+      parallel::make_local_communicator(group);
+  const auto view = [](const Tensor& t) {
+    return parallel::BufferView{t.id()->data(), t.numel(), t.dtype(), t.device()};
+  };
   for (int round = 0; round < kRounds; ++round) {
     INFO("round " << round);
     std::vector<Tensor> parts;
@@ -229,7 +251,8 @@ TEST_CASE("hand-over: steps of DataParallel, late devices give the same bits", "
       p.fill_(0.125);
     }
     optim::SGD optimizer(parameters(model), {.lr = 0.1});
-    const Tensor x = (arange(24 * 6, {.dtype = DType::float32}) / 100.0).reshape({24, 6}), y = full({24, 3}, 0.5, {.device = cuda_device(0)});
+    const Tensor x = (arange(24 * 6, {.dtype = DType::float32}) / 100.0).reshape({24, 6}),
+                 y = full({24, 3}, 0.5, {.device = cuda_device(0)});
     std::vector<float> losses;
     for (int step = 0; step < 3; ++step) {
       if (late) delay_all();

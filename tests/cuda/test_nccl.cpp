@@ -1,5 +1,5 @@
-// NCCL over as many GPUs as there are, one at least: a group of one calls the library all the same. In the SIMT build its stand-in; tests/simt/nccl has the
-// rest.
+// NCCL over as many GPUs as there are, one at least: a group of one calls the library all the same.
+// In the SIMT build its stand-in; tests/simt/nccl has the rest.
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -39,18 +39,23 @@ std::unique_ptr<Group> open_group(const std::vector<Device>& on) {
   }
 }
 
-std::vector<Call> calls(Call::Kind kind, const std::vector<Tensor>& send, const std::vector<Tensor>& recv, std::int64_t count) {
+std::vector<Call> calls(Call::Kind kind, const std::vector<Tensor>& send,
+                        const std::vector<Tensor>& recv, std::int64_t count) {
   std::vector<Call> list;
   for (std::size_t rank = 0; rank < send.size(); ++rank)
-    list.push_back({kind, rank, send[rank].id()->data(), recv[rank].id()->data(), static_cast<std::size_t>(count), parallel::nccl::kFloat32});
+    list.push_back({kind, rank, send[rank].id()->data(), recv[rank].id()->data(),
+                    static_cast<std::size_t>(count), parallel::nccl::kFloat32});
   return list;
 }
 
-bool all_are(const Tensor& t, double value) { return equal(t.to(Device()), full({t.numel()}, value, {.dtype = DType::float32})); }
+bool all_are(const Tensor& t, double value) {
+  return equal(t.to(Device()), full({t.numel()}, value, {.dtype = DType::float32}));
+}
 
 }  // namespace
 
-TEST_CASE("nccl: init, every collective, a question for errors, abort and end, twice", "[cuda][nccl]") {
+TEST_CASE("nccl: init, every collective, a question for errors, abort and end, twice",
+          "[cuda][nccl]") {
   NEEDS_DEVICES(1);
   const std::vector<Device> on = gpus();
   const auto n = static_cast<std::int64_t>(on.size());
@@ -84,12 +89,15 @@ TEST_CASE("nccl: init, every collective, a question for errors, abort and end, t
     }
     for (const Tensor& t : y) CHECK(all_are(t, 19 * static_cast<double>(n) + 1));
     group->check();
-    if (round == 0) std::cout << "SHOWS: NCCL " << parallel::nccl::version_text(group->version()) << ": " << n << " rank(s), every collective\n";
+    if (round == 0)
+      std::cout << "SHOWS: NCCL " << parallel::nccl::version_text(group->version()) << ": " << n
+                << " rank(s), every collective\n";
     if (round == 1) {
       group->abort();
       group->abort();
       CHECK_THROWS_AS(group->check(), CommAbortedError);
-      CHECK_THROWS_AS(group->run("all_reduce", calls(Call::Kind::all_reduce, y, y, kCount)), CommAbortedError);
+      CHECK_THROWS_AS(group->run("all_reduce", calls(Call::Kind::all_reduce, y, y, kCount)),
+                      CommAbortedError);
       CHECK(all_are(y[0], 19 * static_cast<double>(n) + 1));
     }
   }

@@ -162,10 +162,14 @@ TEST_CASE("public streams: a backward may run on a stream of its own", "[cuda][s
 }
 
 TEST_CASE("public streams: what is refused", "[cuda][streams][errors]") {
-  CHECK_THROWS_TEXT(ArgumentError, "StreamGuard: expected a stream, got none", StreamGuard(nullptr));
+  CHECK_THROWS_TEXT(ArgumentError, "StreamGuard: expected a stream, got none",
+                    StreamGuard(nullptr));
   CHECK_THROWS_TEXT(DeviceError, "got cpu:63", make_stream(Device("cpu:63")));
   CHECK_THROWS_TEXT(DeviceError, "got cpu:63", make_event(Device("cpu:63")));
   NEEDS_DEVICES(1);
   const std::shared_ptr<Stream> side = make_stream(cuda_device(0));
-  CHECK_THROWS_TEXT(DeviceError, "record_stream: expected a stream of the tensor's device cpu:0, got one of cuda:0", record_stream(ones({2}), *side));
+  CHECK_THROWS_TEXT(
+      DeviceError,
+      "record_stream: expected a stream of the tensor's device cpu:0, got one of cuda:0",
+      record_stream(ones({2}), *side));
 }

@@ -74,12 +74,14 @@ TEST_CASE("streams: each thread may work on each device", "[cuda][streams]") {
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < sums.size(); ++t)
     threads.emplace_back([&sums, t] {
-      Tensor x = full({1000}, static_cast<double>(t), {.device = cuda_device(static_cast<int>(t % 2))});
+      Tensor x =
+          full({1000}, static_cast<double>(t), {.device = cuda_device(static_cast<int>(t % 2))});
       for (int i = 0; i < 20; ++i) x = (x + 1).to(cuda_device(static_cast<int>(i % 2)));
       sums[t] = x.sum().item<double>();
     });
   for (std::thread& t : threads) t.join();
-  for (std::size_t t = 0; t < sums.size(); ++t) CHECK(sums[t] == 1000.0 * (20.0 + static_cast<double>(t)));
+  for (std::size_t t = 0; t < sums.size(); ++t)
+    CHECK(sums[t] == 1000.0 * (20.0 + static_cast<double>(t)));
 }
 
 TEST_CASE("streams: synchronize waits for all that was queued", "[cuda][streams]") {

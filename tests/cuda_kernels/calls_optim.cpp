@@ -25,15 +25,17 @@ std::vector<Operand> operands(const std::vector<std::int64_t>& sizes, std::int64
   }
   return list;
 }
-std::shared_ptr<std::vector<braid::OptimItem>> items(const std::vector<std::int64_t>& sizes, const std::vector<void*>& at) {
+std::shared_ptr<std::vector<braid::OptimItem>> items(const std::vector<std::int64_t>& sizes,
+                                                     const std::vector<void*>& at) {
   auto list = std::make_shared<std::vector<braid::OptimItem>>();
-  for (std::size_t k = 0; k < sizes.size(); ++k) list->push_back({at[5 * k], at[5 * k + 1], at[5 * k + 2], at[5 * k + 3], sizes[k], at[5 * k + 4]});
+  for (std::size_t k = 0; k < sizes.size(); ++k)
+    list->push_back(
+        {at[5 * k], at[5 * k + 1], at[5 * k + 2], at[5 * k + 3], sizes[k], at[5 * k + 4]});
   return list;
 }
 
 /// Bounds of p, m, v, s by f(p, g, m, v, s before the step) in roundings, one for each.
-template <class F>
-auto of_items(std::vector<Operand> before, F f) {
+template <class F> auto of_items(std::vector<Operand> before, F f) {
   return [before = std::move(before), f](DType t, const std::vector<Numbers>& v) {
     std::vector<Numbers> bounds;
     for (std::size_t k = 0; k < v.size(); k += 5) {
@@ -41,7 +43,8 @@ auto of_items(std::vector<Operand> before, F f) {
       Numbers p(n), m(n), q(n), s(n);
       for (std::size_t i = 0; i < n; ++i) {
         const std::array<double, 4> of =
-            f(before[k].numbers[i], before[k + 1].numbers[i], before[k + 2].numbers[i], before[k + 3].numbers[i], before[k + 4].numbers[i]);
+            f(before[k].numbers[i], before[k + 1].numbers[i], before[k + 2].numbers[i],
+              before[k + 3].numbers[i], before[k + 4].numbers[i]);
         p[i] = rounding(t) * of[0] + last(t, v[k][i]);
         m[i] = rounding(t) * of[1] + last(t, v[k + 2][i]);
         q[i] = rounding(t) * of[2] + last(t, v[k + 3][i]);
@@ -59,11 +62,13 @@ std::vector<Call<braid::SgdArgs>> calls_of(Of<braid::SgdArgs>, DType) {
   std::vector<Call<braid::SgdArgs>> list;
   for (const auto& sizes : kItems)
     for (int options = 0; options < 16; ++options) {
-      const bool momentum = (options & 1) != 0, first = (options & 2) != 0, nesterov = momentum && (options & 4) != 0, maximize = (options & 8) != 0;
+      const bool momentum = (options & 1) != 0, first = (options & 2) != 0,
+                 nesterov = momentum && (options & 4) != 0, maximize = (options & 8) != 0;
       Call<braid::SgdArgs> call;
       call.name = braid::str("sgd of ", sizes.size(), " parameters, options ", options);
       call.operands = operands(sizes, options % 2);
-      auto kept = std::make_shared<std::shared_ptr<std::vector<braid::OptimItem>>>();  // the list lives until the next call
+      // the list lives until the next call
+      auto kept = std::make_shared<std::shared_ptr<std::vector<braid::OptimItem>>>();
       call.args = [=](DType t, const std::vector<void*>& at) {
         *kept = items(sizes, at);
         return braid::SgdArgs{.dtype = t,
@@ -78,7 +83,8 @@ std::vector<Call<braid::SgdArgs>> calls_of(Of<braid::SgdArgs>, DType) {
                               .first = first};
       };
       call.bound = of_items(call.operands, [=](double p, double g, double m, double, double) {
-        const double d = std::fabs(g) + 0.125 * std::fabs(p), state = momentum ? 0.9 * std::fabs(m) + d : 0;
+        const double d = std::fabs(g) + 0.125 * std::fabs(p),
+                     state = momentum ? 0.9 * std::fabs(m) + d : 0;
         return std::array<double, 4>{8 * (std::fabs(p) + 0.1 * (d + state)), 6 * state, 0, 0};
       });
       list.push_back(call);
@@ -92,9 +98,11 @@ std::vector<Call<braid::AdamArgs>> calls_of(Of<braid::AdamArgs>, DType) {
     for (const std::int64_t step : {1, 7})
       for (int options = 0; options < 8; ++options) {
         if (options > 0 && sizes.size() != 4) continue;
-        const bool coupled = (options & 1) != 0, amsgrad = (options & 2) != 0, maximize = (options & 4) != 0;
+        const bool coupled = (options & 1) != 0, amsgrad = (options & 2) != 0,
+                   maximize = (options & 4) != 0;
         Call<braid::AdamArgs> call;
-        call.name = braid::str("adam of ", sizes.size(), " parameters, step ", step, ", options ", options);
+        call.name =
+            braid::str("adam of ", sizes.size(), " parameters, step ", step, ", options ", options);
         call.operands = operands(sizes, step == 7);
         auto kept = std::make_shared<std::shared_ptr<std::vector<braid::OptimItem>>>();
         call.args = [=](DType t, const std::vector<void*>& at) {
@@ -113,11 +121,16 @@ std::vector<Call<braid::AdamArgs>> calls_of(Of<braid::AdamArgs>, DType) {
                                  .maximize = maximize};
         };
         call.bound = of_items(call.operands, [=](double p, double g, double m, double v, double s) {
-          const double d = std::fabs(g) + (coupled ? 0.125 * std::fabs(p) : 0), used = (maximize ? -g : g) + (coupled ? 0.125 * p : 0);
-          const double size = 0.9 * std::fabs(m) + 0.1 * d, square = 0.75 * v + 0.25 * used * used, slack = 0.75 * v + 0.25 * d * d;
+          const double d = std::fabs(g) + (coupled ? 0.125 * std::fabs(p) : 0),
+                       used = (maximize ? -g : g) + (coupled ? 0.125 * p : 0);
+          const double size = 0.9 * std::fabs(m) + 0.1 * d, square = 0.75 * v + 0.25 * used * used,
+                       slack = 0.75 * v + 0.25 * d * d;
           const double bias1 = 1 - std::pow(0.9, step), bias2 = 1 - std::pow(0.75, step);
-          const double change = 0.01 / bias1 * size / (std::sqrt(square) / std::sqrt(bias2) + 1e-4) * (1 + slack / square);
-          return std::array<double, 4>{4 * std::fabs(p) + 16 * change, 5 * size, 6 * slack, amsgrad ? 6 * slack + std::fabs(s) : 0};
+          const double change = 0.01 / bias1 * size /
+                                (std::sqrt(square) / std::sqrt(bias2) + 1e-4) *
+                                (1 + slack / square);
+          return std::array<double, 4>{4 * std::fabs(p) + 16 * change, 5 * size, 6 * slack,
+                                       amsgrad ? 6 * slack + std::fabs(s) : 0};
         });
         list.push_back(call);
       }
@@ -128,7 +141,8 @@ std::vector<Call<braid::RmspropArgs>> calls_of(Of<braid::RmspropArgs>, DType) {
   std::vector<Call<braid::RmspropArgs>> list;
   for (const auto& sizes : kItems)
     for (int options = 0; options < 8; ++options) {
-      const bool momentum = (options & 1) != 0, centered = (options & 2) != 0, maximize = (options & 4) != 0;
+      const bool momentum = (options & 1) != 0, centered = (options & 2) != 0,
+                 maximize = (options & 4) != 0;
       Call<braid::RmspropArgs> call;
       call.name = braid::str("rmsprop of ", sizes.size(), " parameters, options ", options);
       call.operands = operands(sizes, options % 2);
@@ -147,13 +161,20 @@ std::vector<Call<braid::RmspropArgs>> calls_of(Of<braid::RmspropArgs>, DType) {
                                   .maximize = maximize};
       };
       call.bound = of_items(call.operands, [=](double p, double g, double m, double v, double s) {
-        const double d = std::fabs(g) + 0.125 * std::fabs(p), used = (maximize ? -g : g) + 0.125 * p;
-        const double square = 0.75 * v + 0.25 * used * used, slack = 0.75 * v + 0.25 * d * d, mean = 0.75 * std::fabs(s) + 0.25 * d;
-        const double of_s = 0.75 * s + 0.25 * used, variance = centered ? square - of_s * of_s : square;
+        const double d = std::fabs(g) + 0.125 * std::fabs(p),
+                     used = (maximize ? -g : g) + 0.125 * p;
+        const double square = 0.75 * v + 0.25 * used * used, slack = 0.75 * v + 0.25 * d * d,
+                     mean = 0.75 * std::fabs(s) + 0.25 * d;
+        const double of_s = 0.75 * s + 0.25 * used,
+                     variance = centered ? square - of_s * of_s : square;
         // The root of what may be small: its error is at most that of the variance over the root.
-        const double root = std::sqrt(variance), below = root + 0.5, of_root = (6 * slack + 8 * mean * mean) / std::max(root, 1e-3) + 2 * root;
-        const double step = d / below, error = step * (6 + of_root / below), state = momentum ? 0.9 * std::fabs(m) + step : step;
-        return std::array<double, 4>{2 * std::fabs(p) + 0.01 * (error + 6 * state), momentum ? error + 4 * state : 0, 6 * slack, centered ? 5 * mean : 0};
+        const double root = std::sqrt(variance), below = root + 0.5,
+                     of_root = (6 * slack + 8 * mean * mean) / std::max(root, 1e-3) + 2 * root;
+        const double step = d / below, error = step * (6 + of_root / below),
+                     state = momentum ? 0.9 * std::fabs(m) + step : step;
+        return std::array<double, 4>{2 * std::fabs(p) + 0.01 * (error + 6 * state),
+                                     momentum ? error + 4 * state : 0, 6 * slack,
+                                     centered ? 5 * mean : 0};
       });
       list.push_back(call);
     }
@@ -179,8 +200,12 @@ std::vector<Call<braid::AdagradArgs>> calls_of(Of<braid::AdagradArgs>, DType) {
                                   .maximize = maximize};
       };
       call.bound = of_items(call.operands, [=](double p, double g, double, double v, double) {
-        const double d = std::fabs(g) + 0.125 * std::fabs(p), used = (maximize ? -g : g) + 0.125 * p, sum = v + used * used, slack = v + d * d;
-        return std::array<double, 4>{2 * std::fabs(p) + 0.1 * d / (std::sqrt(sum) + 1e-4) * (8 + 6 * slack / sum), 0, 6 * slack, 0};
+        const double d = std::fabs(g) + 0.125 * std::fabs(p),
+                     used = (maximize ? -g : g) + 0.125 * p, sum = v + used * used,
+                     slack = v + d * d;
+        return std::array<double, 4>{
+            2 * std::fabs(p) + 0.1 * d / (std::sqrt(sum) + 1e-4) * (8 + 6 * slack / sum), 0,
+            6 * slack, 0};
       });
       list.push_back(call);
     }
@@ -207,10 +232,12 @@ std::vector<Call<braid::LionArgs>> calls_of(Of<braid::LionArgs>, DType) {
                                .maximize = maximize};
       };
       call.bound = of_items(call.operands, [=](double p, double g, double m, double, double) {
-        const double used = maximize ? -g : g, way = 0.9 * m + 0.1 * used, size = 0.9 * std::fabs(m) + 0.1 * std::fabs(g);
+        const double used = maximize ? -g : g, way = 0.9 * m + 0.1 * used,
+                     size = 0.9 * std::fabs(m) + 0.1 * std::fabs(g);
         // Where the sign is a matter of rounding, either is right.
         const double either = std::fabs(way) <= 0x1p-20 * size ? 0.02 * 0x1p24 : 0;
-        return std::array<double, 4>{4 * std::fabs(p) + 0.02 + either, 4 * (0.75 * std::fabs(m) + 0.25 * std::fabs(g)), 0, 0};
+        return std::array<double, 4>{4 * std::fabs(p) + 0.02 + either,
+                                     4 * (0.75 * std::fabs(m) + 0.25 * std::fabs(g)), 0, 0};
       });
       list.push_back(call);
     }

@@ -1,5 +1,6 @@
 #pragma once
-// The calls that a kernel of the table is compared with: calls_of(the type of its arguments, a dtype). A kernel without them does not compile.
+// The calls that a kernel of the table is compared with: calls_of(the type of its arguments, a
+// dtype). A kernel without them does not compile.
 #include <braid/core/kernel_args/activation.hpp>
 #include <braid/core/kernel_args/attention.hpp>
 #include <braid/core/kernel_args/conv.hpp>
@@ -22,8 +23,7 @@
 
 namespace agreement {
 
-template <class Args>
-struct Of {};  // names an overload
+template <class Args> struct Of {};  // names an overload
 
 std::vector<Call<braid::UnaryArgs>> calls_of(Of<braid::UnaryArgs>, DType t);
 std::vector<Call<braid::BinaryArgs>> calls_of(Of<braid::BinaryArgs>, DType t);
@@ -37,7 +37,8 @@ std::vector<Call<braid::GemmPairArgs>> calls_of(Of<braid::GemmPairArgs>, DType t
 std::vector<Call<braid::SoftmaxArgs>> calls_of(Of<braid::SoftmaxArgs>, DType t);
 std::vector<Call<braid::SoftmaxBackwardArgs>> calls_of(Of<braid::SoftmaxBackwardArgs>, DType t);
 std::vector<Call<braid::CrossEntropyArgs>> calls_of(Of<braid::CrossEntropyArgs>, DType t);
-std::vector<Call<braid::CrossEntropyBackwardArgs>> calls_of(Of<braid::CrossEntropyBackwardArgs>, DType t);
+std::vector<Call<braid::CrossEntropyBackwardArgs>> calls_of(Of<braid::CrossEntropyBackwardArgs>,
+                                                            DType t);
 std::vector<Call<braid::MseArgs>> calls_of(Of<braid::MseArgs>, DType t);
 std::vector<Call<braid::MseBackwardArgs>> calls_of(Of<braid::MseBackwardArgs>, DType t);
 std::vector<Call<braid::GatherRowsArgs>> calls_of(Of<braid::GatherRowsArgs>, DType t);
@@ -53,7 +54,8 @@ std::vector<Call<braid::SgdArgs>> calls_of(Of<braid::SgdArgs>, DType t);
 std::vector<Call<braid::NormRowsArgs>> calls_of(Of<braid::NormRowsArgs>, DType t);
 std::vector<Call<braid::NormRowsBackwardArgs>> calls_of(Of<braid::NormRowsBackwardArgs>, DType t);
 std::vector<Call<braid::NormChannelsArgs>> calls_of(Of<braid::NormChannelsArgs>, DType t);
-std::vector<Call<braid::NormChannelsBackwardArgs>> calls_of(Of<braid::NormChannelsBackwardArgs>, DType t);
+std::vector<Call<braid::NormChannelsBackwardArgs>> calls_of(Of<braid::NormChannelsBackwardArgs>,
+                                                            DType t);
 std::vector<Call<braid::DropoutArgs>> calls_of(Of<braid::DropoutArgs>, DType t);
 std::vector<Call<braid::AttentionArgs>> calls_of(Of<braid::AttentionArgs>, DType t);
 std::vector<Call<braid::AttentionBackwardArgs>> calls_of(Of<braid::AttentionBackwardArgs>, DType t);

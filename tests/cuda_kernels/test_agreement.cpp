@@ -6,8 +6,9 @@
 
 #include "cuda_kernels/cuda_kernel_support.hpp"
 
-// The CUDA and the CPU kernels on the same random numbers, with the CPU's float64 kernels as the arbiter: each stays within its bound of the arbiter
-// (elementary functions 4 ULP, sums (ceil(log2 n) + 2) u Σ|x|, products (k + 2) u Σ|a||b|), and the CUDA error is not far beyond the CPU's.
+// The CUDA and the CPU kernels on the same random numbers, with the CPU's float64 kernels as the
+// arbiter: each stays within its bound of the arbiter (elementary functions 4 ULP, sums (ceil(log2
+// n) + 2) u Σ|x|, products (k + 2) u Σ|a||b|), and the CUDA error is not far beyond the CPU's.
 using namespace kernel_test;
 
 namespace {
@@ -15,7 +16,8 @@ namespace {
 /// Numbers of `t` from the common generator, and the same numbers in float64.
 struct Inputs {
   Buffer x, wide;
-  Inputs(DType t, std::int64_t n, std::uint64_t seed, double low, double high) : x(t, n), wide(DType::float64, n) {
+  Inputs(DType t, std::int64_t n, std::uint64_t seed, double low, double high)
+      : x(t, n), wide(DType::float64, n) {
     kernels().random(braid::RandomArgs{.kind = braid::RandomKind::uniform,
                                        .dtype = t,
                                        .out = x.data(),
@@ -31,9 +33,9 @@ struct Inputs {
   }
 };
 
-/// The largest |got - arbiter| / bound, and 1 where the arbiter's is not a number and the result is.
-template <class Bound>
-double worst(const Buffer& got, const Buffer& arbiter, Bound bound) {
+/// The largest |got - arbiter| / bound, and 1 where the arbiter's is not a number and the result
+/// is.
+template <class Bound> double worst(const Buffer& got, const Buffer& arbiter, Bound bound) {
   double largest = 0;
   for (std::int64_t i = 0; i < got.size(); ++i) {
     const double error = std::fabs(got[i] - arbiter[i]);
@@ -49,20 +51,25 @@ TEST_CASE("cuda agrees with the CPU: elementary functions", "[cuda_kernels][agre
   using braid::UnaryOp;
   const std::int64_t n = 20001;
   for (const DType t : {DType::float32, DType::float16, DType::bfloat16})
-    for (const UnaryOp op : {UnaryOp::exp, UnaryOp::log, UnaryOp::sqrt, UnaryOp::rsqrt, UnaryOp::tanh, UnaryOp::sigmoid, UnaryOp::sin, UnaryOp::cos,
+    for (const UnaryOp op : {UnaryOp::exp, UnaryOp::log, UnaryOp::sqrt, UnaryOp::rsqrt,
+                             UnaryOp::tanh, UnaryOp::sigmoid, UnaryOp::sin, UnaryOp::cos,
                              UnaryOp::reciprocal, UnaryOp::square, UnaryOp::pow_scalar}) {
-      const bool positive = op == UnaryOp::log || op == UnaryOp::sqrt || op == UnaryOp::rsqrt || op == UnaryOp::pow_scalar || op == UnaryOp::reciprocal;
+      const bool positive = op == UnaryOp::log || op == UnaryOp::sqrt || op == UnaryOp::rsqrt ||
+                            op == UnaryOp::pow_scalar || op == UnaryOp::reciprocal;
       Inputs in(t, n, 3, positive ? 0.01 : -9, 9);
       Buffer cpu(t, n), cuda(t, n), arbiter(DType::float64, n);
       Twin gx(in.x), gy(cuda);
-      braid::UnaryArgs args{.op = op, .dtype = t, .out = gy.data(), .x = gx.data(), .alpha = 1.7, .loop = dense(n)};
+      braid::UnaryArgs args{
+          .op = op, .dtype = t, .out = gy.data(), .x = gx.data(), .alpha = 1.7, .loop = dense(n)};
       gpu().unary(args, gpu_stream());
       gy.fetch();
       args.out = cpu.data(), args.x = in.x.data();
       kernels().unary(args, stream());
       args.dtype = DType::float64, args.out = arbiter.data(), args.x = in.wide.data();
       kernels().unary(args, stream());
-      const auto bound = [&](std::int64_t, double y) { return (t == DType::float32 ? 4 : 0.51) * ulp(t, y); };
+      const auto bound = [&](std::int64_t, double y) {
+        return (t == DType::float32 ? 4 : 0.51) * ulp(t, y);
+      };
       INFO("op " << static_cast<int>(op) << " " << braid::name_of(t));
       CHECK(worst(cpu, arbiter, bound) <= 1);
       CHECK(worst(cuda, arbiter, bound) <= 1);
@@ -72,7 +79,8 @@ TEST_CASE("cuda agrees with the CPU: elementary functions", "[cuda_kernels][agre
 TEST_CASE("cuda agrees with the CPU: sums and softmax", "[cuda_kernels][agreement]") {
   NEEDS_GPU;
   for (const DType t : {DType::float32, DType::float16, DType::bfloat16})
-    for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{60, 10}, {33, 700}, {3, 9001}}) {
+    for (const auto& [rows, n] :
+         {std::pair<std::int64_t, std::int64_t>{60, 10}, {33, 700}, {3, 9001}}) {
       INFO(braid::name_of(t) << " " << rows << " x " << n);
       Inputs in(t, rows * n, 5, -2, 3);
       Buffer cpu(t, rows), cuda(t, rows), arbiter(DType::float64, rows);
@@ -93,7 +101,8 @@ TEST_CASE("cuda agrees with the CPU: sums and softmax", "[cuda_kernels][agreemen
       const auto bound = [&, n = n](std::int64_t row, double y) {
         double magnitude = 0;
         for (std::int64_t i = 0; i < n; ++i) magnitude += std::fabs(in.wide[row * n + i]);
-        return (std::ceil(std::log2(static_cast<double>(n))) + 2) * unit(t) * magnitude + half_ulp(t, y);
+        return (std::ceil(std::log2(static_cast<double>(n))) + 2) * unit(t) * magnitude +
+               half_ulp(t, y);
       };
       CHECK(worst(cpu, arbiter, bound) <= 1);
       CHECK(worst(cuda, arbiter, bound) <= 1);
@@ -101,11 +110,25 @@ TEST_CASE("cuda agrees with the CPU: sums and softmax", "[cuda_kernels][agreemen
       for (const bool log : {false, true}) {
         Buffer cpu_y(t, rows * n), cuda_y(t, rows * n), arbiter_y(DType::float64, rows * n);
         Twin gy(cuda_y);
-        gpu().softmax(braid::SoftmaxArgs{.dtype = t, .log = log, .x = gx.data(), .y = gy.data(), .rows = rows, .n = n}, gpu_stream());
+        gpu().softmax(
+            braid::SoftmaxArgs{
+                .dtype = t, .log = log, .x = gx.data(), .y = gy.data(), .rows = rows, .n = n},
+            gpu_stream());
         gy.fetch();
-        kernels().softmax(braid::SoftmaxArgs{.dtype = t, .log = log, .x = in.x.data(), .y = cpu_y.data(), .rows = rows, .n = n}, stream());
-        kernels().softmax(braid::SoftmaxArgs{.dtype = DType::float64, .log = log, .x = in.wide.data(), .y = arbiter_y.data(), .rows = rows, .n = n}, stream());
-        const auto near = [&](std::int64_t, double y) { return 42 * unit(t) * (log ? 20 : y) + half_ulp(t, y); };
+        kernels().softmax(
+            braid::SoftmaxArgs{
+                .dtype = t, .log = log, .x = in.x.data(), .y = cpu_y.data(), .rows = rows, .n = n},
+            stream());
+        kernels().softmax(braid::SoftmaxArgs{.dtype = DType::float64,
+                                             .log = log,
+                                             .x = in.wide.data(),
+                                             .y = arbiter_y.data(),
+                                             .rows = rows,
+                                             .n = n},
+                          stream());
+        const auto near = [&](std::int64_t, double y) {
+          return 42 * unit(t) * (log ? 20 : y) + half_ulp(t, y);
+        };
         CHECK(worst(cpu_y, arbiter_y, near) <= 1);
         CHECK(worst(cuda_y, arbiter_y, near) <= 1);
       }
@@ -130,12 +153,14 @@ TEST_CASE("cuda agrees with the CPU: products", "[cuda_kernels][agreement]") {
         gc.fetch();
         args.a = a.x.data(), args.b = b.x.data(), args.c = cpu.data();
         kernels().gemm(args, stream());
-        args.dtype = DType::float64, args.a = a.wide.data(), args.b = b.wide.data(), args.c = arbiter.data();
+        args.dtype = DType::float64, args.a = a.wide.data(), args.b = b.wide.data(),
+        args.c = arbiter.data();
         kernels().gemm(args, stream());
         const auto bound = [&](std::int64_t at, double y) {
           double size = 0;
           for (std::int64_t p = 0; p < k; ++p) {
-            const double x = a.wide[args.ta ? p * m + at / n : at / n * k + p], z = b.wide[args.tb ? at % n * k + p : p * n + at % n];
+            const double x = a.wide[args.ta ? p * m + at / n : at / n * k + p],
+                         z = b.wide[args.tb ? at % n * k + p : p * n + at % n];
             size += std::fabs(x * z);
           }
           return (static_cast<double>(k) + 2) * unit(t) * size + half_ulp(t, y);

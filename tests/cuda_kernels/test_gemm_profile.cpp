@@ -27,14 +27,16 @@ int line_of(const std::string& file, const std::string& words) {
   return 0;
 }
 
-ProfileLine at(const Profile& profile, const std::string& file, const std::string& words, bool shared) {
+ProfileLine at(const Profile& profile, const std::string& file, const std::string& words,
+               bool shared) {
   const int line = line_of(file, words);
   REQUIRE(line > 0);
   return profile.at(file, line, shared);
 }
 
 void multiply(int layout) {
-  Buffer a(DType::float32, kSize * kDeep), b(DType::float32, kSize * kDeep), c(DType::float32, kSize * kSize);
+  Buffer a(DType::float32, kSize * kDeep), b(DType::float32, kSize * kDeep),
+      c(DType::float32, kSize * kSize);
   a.pattern(1), b.pattern(2);
   Twin ga(a), gb(b), gc(c);
   GemmArgs args{};
@@ -42,15 +44,18 @@ void multiply(int layout) {
   args.m = args.n = kSize, args.k = kDeep, args.batch = 1;
   args.lda = args.ta ? kSize : kDeep, args.ldb = args.tb ? kDeep : kSize, args.ldc = kSize;
   args.a = ga.data(), args.b = gb.data(), args.c = gc.data();
-  braid::cuda::gemm_as_planned(args, {braid::cuda::GemmTileKind::square128, 1, kDeep}, gpu_stream());
+  braid::cuda::gemm_as_planned(args, {braid::cuda::GemmTileKind::square128, 1, kDeep},
+                               gpu_stream());
   gpu_stream().synchronize();
 }
 
 }  // namespace
 
-TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes at a time", "[cuda_kernels][gemm][profile]") {
+TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes at a time",
+          "[cuda_kernels][gemm][profile]") {
   NEEDS_GPU;
-  constexpr std::uint64_t fours = kSize * kDeep / 4 / 32;  // accesses of a warp that bring one operand
+  // accesses of a warp that bring one operand
+  constexpr std::uint64_t fours = kSize * kDeep / 4 / 32;
   for (int layout = 0; layout < 4; ++layout) {
     INFO("layout " << layout);
     const bool turned_a = layout < 2, turned_b = layout % 2 == 1;
@@ -68,7 +73,8 @@ TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes 
     const ProfileLine stores = at(profile, "gemm_side.cuh", "// to shared: turned", true);
     CHECK(stores.accesses == turned * fours * 4);
     CHECK(stores.cost == stores.ideal);
-    const ProfileLine copies = at(profile, "gemm_side.cuh", "// to shared: async", true), copied = at(profile, "gemm_side.cuh", "// to shared: async", false);
+    const ProfileLine copies = at(profile, "gemm_side.cuh", "// to shared: async", true),
+                      copied = at(profile, "gemm_side.cuh", "// to shared: async", false);
     CHECK(copied.accesses == direct * fours);
     CHECK(copied.cost == copied.ideal);
     CHECK(copies.cost == copies.ideal);

@@ -26,8 +26,10 @@ struct Items {
       for (std::int64_t i = 0; i < n; ++i) v.back().put(i, std::fabs(v.back()[i]));
     }
     for (std::size_t k = 0; k < sizes.size(); ++k) {
-      for (Buffer* b : {&p[k], &g[k], &m[k], &v[k]}) twins.push_back(std::make_unique<Twin>(*b, shift));
-      list.push_back({twins[4 * k]->data(), twins[4 * k + 1]->data(), twins[4 * k + 2]->data(), twins[4 * k + 3]->data(), sizes[k]});
+      for (Buffer* b : {&p[k], &g[k], &m[k], &v[k]})
+        twins.push_back(std::make_unique<Twin>(*b, shift));
+      list.push_back({twins[4 * k]->data(), twins[4 * k + 1]->data(), twins[4 * k + 2]->data(),
+                      twins[4 * k + 3]->data(), sizes[k]});
     }
   }
   void fetch() {
@@ -37,13 +39,16 @@ struct Items {
 
 std::vector<std::int64_t> many() {
   std::vector<std::int64_t> sizes;
-  for (std::int64_t i = 0; i < 130; ++i) sizes.push_back(i % 7 == 3 ? 0 : 1 + i % 5);  // more than two lists of a launch
+  // more than two lists of a launch
+  for (std::int64_t i = 0; i < 130; ++i) sizes.push_back(i % 7 == 3 ? 0 : 1 + i % 5);
   return sizes;
 }
-const std::vector<std::vector<std::int64_t>> kSizeLists{{1}, {16, 17, 0, 31, 33, 65}, {2047, 2048, 2049}, {10003, 1, 5000}, many(), {}};
+const std::vector<std::vector<std::int64_t>> kSizeLists{
+    {1}, {16, 17, 0, 31, 33, 65}, {2047, 2048, 2049}, {10003, 1, 5000}, many(), {}};
 
 bool near(DType t, double got, double expected, double size) {
-  return std::fabs(got - expected) <= 16 * unit(t) * (size + std::fabs(expected)) + half_ulp(t, expected);
+  return std::fabs(got - expected) <=
+         16 * unit(t) * (size + std::fabs(expected)) + half_ulp(t, expected);
 }
 
 }  // namespace
@@ -52,13 +57,16 @@ TEST_CASE("cuda sgd: every dtype, size and option", "[cuda_kernels][optim]") {
   NEEDS_GPU;
   for (const DType t : kFloats)
     for (const auto& sizes : kSizeLists)
-      for (int options = 0; options<16; options += sizes.size()> 100 ? 5 : 1) {
-        const bool momentum = (options & 1) != 0, first = (options & 2) != 0, nesterov = (options & 4) != 0, maximize = (options & 8) != 0;
+      for (int options = 0; options < 16; options += sizes.size() > 100 ? 5 : 1) {
+        const bool momentum = (options & 1) != 0, first = (options & 2) != 0,
+                   nesterov = (options & 4) != 0, maximize = (options & 8) != 0;
         INFO(braid::name_of(t) << " items " << sizes.size() << " options " << options);
         Items before(t, sizes, 0), after(t, sizes, 1);
         SgdArgs args{};
-        args.dtype = t, args.items = after.list.data(), args.count = static_cast<std::int64_t>(sizes.size());
-        args.lr = 0.1, args.momentum = momentum ? 0.9 : 0, args.dampening = 0.2, args.weight_decay = maximize ? 0 : 0.01;
+        args.dtype = t, args.items = after.list.data(),
+        args.count = static_cast<std::int64_t>(sizes.size());
+        args.lr = 0.1, args.momentum = momentum ? 0.9 : 0, args.dampening = 0.2,
+        args.weight_decay = maximize ? 0 : 0.01;
         args.first = first, args.nesterov = nesterov, args.maximize = maximize;
         gpu().sgd(args, gpu_stream());
         after.fetch();
@@ -103,18 +111,24 @@ TEST_CASE("cuda adamw: every dtype and size, early and late steps", "[cuda_kerne
         INFO(braid::name_of(t) << " step " << step << " items " << sizes.size());
         Items before(t, sizes, 0), after(t, sizes, 1);
         AdamArgs args{};
-        args.dtype = t, args.items = after.list.data(), args.count = static_cast<std::int64_t>(sizes.size());
-        args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-3, args.weight_decay = 0.1, args.step = step;
+        args.dtype = t, args.items = after.list.data(),
+        args.count = static_cast<std::int64_t>(sizes.size());
+        args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-3,
+        args.weight_decay = 0.1, args.step = step;
         gpu().adam(args, gpu_stream());
         after.fetch();
-        const double bias1 = 1 - std::pow(0.9, static_cast<double>(step)), bias2 = 1 - std::pow(0.999, static_cast<double>(step));
+        const double bias1 = 1 - std::pow(0.9, static_cast<double>(step)),
+                     bias2 = 1 - std::pow(0.999, static_cast<double>(step));
         std::int64_t wrong = 0;
         for (std::size_t k = 0; k < sizes.size(); ++k) {
           for (std::int64_t i = 0; i < sizes[k]; ++i) {
-            const double g = before.g[k][i], m = 0.9 * before.m[k][i] + 0.1 * g, v = 0.999 * before.v[k][i] + 0.001 * g * g;
-            const double denominator = std::sqrt(v) / std::sqrt(bias2) + 1e-3, update = 0.01 / bias1 * m / denominator;
+            const double g = before.g[k][i], m = 0.9 * before.m[k][i] + 0.1 * g,
+                         v = 0.999 * before.v[k][i] + 0.001 * g * g;
+            const double denominator = std::sqrt(v) / std::sqrt(bias2) + 1e-3,
+                         update = 0.01 / bias1 * m / denominator;
             wrong += !near(t, after.m[k][i], m, 2) || !near(t, after.v[k][i], v, 2);
-            wrong += !near(t, after.p[k][i], before.p[k][i] * (1 - 0.001) - update, 2 + 4 * std::fabs(update) + 0.1 / bias1 / denominator);
+            wrong += !near(t, after.p[k][i], before.p[k][i] * (1 - 0.001) - update,
+                           2 + 4 * std::fabs(update) + 0.1 / bias1 / denominator);
           }
           wrong += after.g[k].bytes() != before.g[k].bytes();
         }
@@ -126,8 +140,10 @@ TEST_CASE("cuda optim: integers are refused by name", "[cuda_kernels][optim]") {
   NEEDS_GPU;
   SgdArgs sgd{};
   sgd.dtype = DType::int64;
-  CHECK_THROWS_WITH(gpu().sgd(sgd, gpu_stream()), "sgd: expected a floating-point dtype, got int64");
+  CHECK_THROWS_WITH(gpu().sgd(sgd, gpu_stream()),
+                    "sgd: expected a floating-point dtype, got int64");
   AdamArgs adamw{};
   adamw.dtype = DType::bool_;
-  CHECK_THROWS_WITH(gpu().adam(adamw, gpu_stream()), "adam: expected a floating-point dtype, got bool");
+  CHECK_THROWS_WITH(gpu().adam(adamw, gpu_stream()),
+                    "adam: expected a floating-point dtype, got bool");
 }

@@ -35,14 +35,23 @@ DType result_type(ReduceOp op, DType t) {
 
 std::int64_t spans(const Case& c) { return extent(c.keep, 1) + extent(c.over, 1) - 1; }
 
-void run(ReduceOp op, Buffer& out, Buffer& x, const Case& c, double scale = 1, std::int64_t shift = 0) {
+void run(ReduceOp op, Buffer& out, Buffer& x, const Case& c, double scale = 1,
+         std::int64_t shift = 0) {
   Twin dx(x, shift), dout(out, shift);
-  gpu().reduce(ReduceArgs{.op = op, .dtype = x.dtype(), .out = dout.data(), .x = dx.data(), .scale = scale, .keep = c.keep, .over = c.over}, gpu_stream());
+  gpu().reduce(ReduceArgs{.op = op,
+                          .dtype = x.dtype(),
+                          .out = dout.data(),
+                          .x = dx.data(),
+                          .scale = scale,
+                          .keep = c.keep,
+                          .over = c.over},
+               gpu_stream());
   dout.fetch();
 }
 
 void check_case(ReduceOp op, DType t, const Case& c, std::int64_t shift = 0, double scale = 1) {
-  INFO("op " << static_cast<int>(op) << " " << braid::name_of(t) << " keep " << c.keep.n << " over " << c.over.n << " shift " << shift);
+  INFO("op " << static_cast<int>(op) << " " << braid::name_of(t) << " keep " << c.keep.n << " over "
+             << c.over.n << " shift " << shift);
   Buffer x(t, spans(c)), out(result_type(op, t), c.keep.n);
   x.pattern(7);
   run(op, out, x, c, scale, shift);
@@ -72,7 +81,8 @@ void check_case(ReduceOp op, DType t, const Case& c, std::int64_t shift = 0, dou
   CHECK(wrong == 0);
 }
 
-const std::vector<ReduceOp> kOps{ReduceOp::sum, ReduceOp::max, ReduceOp::min, ReduceOp::argmax, ReduceOp::argmin};
+const std::vector<ReduceOp> kOps{ReduceOp::sum, ReduceOp::max, ReduceOp::min, ReduceOp::argmax,
+                                 ReduceOp::argmin};
 
 }  // namespace
 
@@ -81,36 +91,53 @@ TEST_CASE("cuda reduce: everything, every dtype and size", "[cuda_kernels][reduc
   for (const ReduceOp op : kOps)
     for (const DType t : kAll)
       for (const std::int64_t n : {1, 7, 16, 17, 33, 512, 513, 4096, 4097, 10007})
-        check_case(op, t, {keep_loop({}, {}), keep_loop({n}, {1})}, n % 2, op == ReduceOp::sum && braid::is_floating(t) ? 0.37 : 1);
+        check_case(op, t, {keep_loop({}, {}), keep_loop({n}, {1})}, n % 2,
+                   op == ReduceOp::sum && braid::is_floating(t) ? 0.37 : 1);
 }
 
 TEST_CASE("cuda reduce: rows, columns and any strides", "[cuda_kernels][reduce]") {
   NEEDS_GPU;
   for (const ReduceOp op : kOps)
     for (const DType t : kAll) {
-      for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{5, 7}, {30, 2}, {3, 300}, {70, 129}, {257, 33}, {1, 40}, {40, 1}, {300, 3}}) {
-        check_case(op, t, {keep_loop({rows}, {n}), keep_loop({n}, {1})});      // over the rows' elements
-        check_case(op, t, {keep_loop({n}, {1}), keep_loop({rows}, {n})}, 1);   // over the columns' elements
+      for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{5, 7},
+                                    {30, 2},
+                                    {3, 300},
+                                    {70, 129},
+                                    {257, 33},
+                                    {1, 40},
+                                    {40, 1},
+                                    {300, 3}}) {
+        // over the rows' elements
+        check_case(op, t, {keep_loop({rows}, {n}), keep_loop({n}, {1})});
+        // over the columns' elements
+        check_case(op, t, {keep_loop({n}, {1}), keep_loop({rows}, {n})}, 1);
         check_case(op, t, {keep_loop({n}, {2}), keep_loop({rows}, {3 * n})});  // neither dense
       }
-      check_case(op, t, {keep_loop({4, 6}, {120, 1}), keep_loop({5, 4}, {24, 6})});  // columns with outer dims on both sides
-      check_case(op, t, {keep_loop({5}, {24}), keep_loop({4, 24}, {120, 1})}, 1);    // first and last dim reduced
-      check_case(op, t, {keep_loop({3, 4}, {0, 1}), keep_loop({6}, {4})});           // an expanded dim is kept
-      check_case(op, t, {keep_loop({4}, {1}), keep_loop({3, 6}, {0, 4})});           // an expanded dim is reduced
-      check_case(op, t, {keep_loop({4}, {1}), keep_loop({}, {})});                   // nothing is reduced
+      // columns with outer dims on both sides
+      check_case(op, t, {keep_loop({4, 6}, {120, 1}), keep_loop({5, 4}, {24, 6})});
+      // first and last dim reduced
+      check_case(op, t, {keep_loop({5}, {24}), keep_loop({4, 24}, {120, 1})}, 1);
+      // an expanded dim is kept
+      check_case(op, t, {keep_loop({3, 4}, {0, 1}), keep_loop({6}, {4})});
+      // an expanded dim is reduced
+      check_case(op, t, {keep_loop({4}, {1}), keep_loop({3, 6}, {0, 4})});
+      // nothing is reduced
+      check_case(op, t, {keep_loop({4}, {1}), keep_loop({}, {})});
       check_case(op, t, {keep_loop({0}, {1}), keep_loop({5}, {1})});
     }
 }
 
 TEST_CASE("cuda reduce: in several passes", "[cuda_kernels][reduce]") {
   NEEDS_GPU;
-  for (const DType t : {DType::float32, DType::float64, DType::bfloat16, DType::int64, DType::uint8})
+  for (const DType t :
+       {DType::float32, DType::float64, DType::bfloat16, DType::int64, DType::uint8})
     for (const ReduceOp op : kOps) {
       check_case(op, t, {keep_loop({2}, {70001}), keep_loop({70001}, {1})});
       check_case(op, t, {keep_loop({9}, {1}), keep_loop({7001}, {9})});
       check_case(op, t, {keep_loop({150}, {1}), keep_loop({270}, {150})});
     }
-  check_case(ReduceOp::sum, DType::float32, {keep_loop({}, {}), keep_loop({2200001}, {1})});  // partial sums of partial sums
+  // partial sums of partial sums
+  check_case(ReduceOp::sum, DType::float32, {keep_loop({}, {}), keep_loop({2200001}, {1})});
 }
 
 TEST_CASE("cuda reduce: equal addends do not drift", "[cuda_kernels][reduce]") {
@@ -168,7 +195,8 @@ TEST_CASE("cuda reduce: argmax gives the first of equal elements", "[cuda_kernel
       for (const std::int64_t n : {5, 64, 1000, 9000}) {
         const std::int64_t keep = columns ? 8 : 1, first = n / 3;
         Buffer x(t, n * keep), out(DType::int64, keep);
-        for (std::int64_t i = 0; i < n * keep; ++i) x.put(i, i / keep >= first && (i / keep - first) % 2 == 0 ? 1 : 0);
+        for (std::int64_t i = 0; i < n * keep; ++i)
+          x.put(i, i / keep >= first && (i / keep - first) % 2 == 0 ? 1 : 0);
         const Case c{keep_loop({keep}, {1}), keep_loop({n}, {keep})};
         run(ReduceOp::argmax, out, x, c);
         CHECK(out[keep - 1] == static_cast<double>(first));
@@ -202,7 +230,8 @@ TEST_CASE("cuda reduce: of nothing", "[cuda_kernels][reduce]") {
     run(ReduceOp::sum, out, x, c);
     for (int i = 0; i < 3; ++i) CHECK(out[i] == 0);
     for (const ReduceOp op : {ReduceOp::max, ReduceOp::min, ReduceOp::argmax, ReduceOp::argmin})
-      CHECK_THROWS_WITH(run(op, out, x, c), "reduce: expected at least one element to reduce, got none");
+      CHECK_THROWS_WITH(run(op, out, x, c),
+                        "reduce: expected at least one element to reduce, got none");
   }
   Buffer x(DType::float32, 0), mean(DType::float32, 3);
   run(ReduceOp::sum, mean, x, c, kInf);

@@ -62,9 +62,14 @@ TEST_CASE("subset: items by index, in order, more than once", "[data]") {
   CHECK(s.size() == 3);
   CHECK((s.get(0) == 90 && s.get(1) == 0 && s.get(2) == 90));
   CHECK(s.original(0) == 9);
-  CHECK_THROWS_TEXT(IndexError, "Subset: expected an index in [0, 10), got 10", data::subset(Tens{10}, {0, 10}));
-  CHECK_THROWS_TEXT(IndexError, "Subset: expected an index in [0, 10), got -1", data::subset(Tens{10}, {-1}));
-  CHECK_THROWS_TEXT(IndexError, "got 11", data::Subset<Tens>(std::make_shared<const Tens>(Tens{10}), 11, 0));
-  CHECK_THROWS_TEXT(IndexError, "Subset", data::Subset<Tens>(std::make_shared<const Tens>(Tens{10}), 5, 6));
-  CHECK_THROWS_TEXT(IndexError, "Subset", data::Subset<Tens>(std::make_shared<const Tens>(Tens{10}), 5, -1));
+  CHECK_THROWS_TEXT(IndexError, "Subset: expected an index in [0, 10), got 10",
+                    data::subset(Tens{10}, {0, 10}));
+  CHECK_THROWS_TEXT(IndexError, "Subset: expected an index in [0, 10), got -1",
+                    data::subset(Tens{10}, {-1}));
+  CHECK_THROWS_TEXT(IndexError, "got 11",
+                    data::Subset<Tens>(std::make_shared<const Tens>(Tens{10}), 11, 0));
+  CHECK_THROWS_TEXT(IndexError, "Subset",
+                    data::Subset<Tens>(std::make_shared<const Tens>(Tens{10}), 5, 6));
+  CHECK_THROWS_TEXT(IndexError, "Subset",
+                    data::Subset<Tens>(std::make_shared<const Tens>(Tens{10}), 5, -1));
 }

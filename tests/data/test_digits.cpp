@@ -51,8 +51,10 @@ std::string labels(std::uint32_t n) {
 
 bool same(const data::Labelled& a, const data::Labelled& b) {
   return a.image.shape() == b.image.shape() && a.label.shape() == b.label.shape() &&
-         std::memcmp(a.image.data<float>(), b.image.data<float>(), static_cast<std::size_t>(a.image.numel()) * sizeof(float)) == 0 &&
-         std::memcmp(a.label.data<std::int64_t>(), b.label.data<std::int64_t>(), static_cast<std::size_t>(a.label.numel()) * sizeof(std::int64_t)) == 0;
+         std::memcmp(a.image.data<float>(), b.image.data<float>(),
+                     static_cast<std::size_t>(a.image.numel()) * sizeof(float)) == 0 &&
+         std::memcmp(a.label.data<std::int64_t>(), b.label.data<std::int64_t>(),
+                     static_cast<std::size_t>(a.label.numel()) * sizeof(std::int64_t)) == 0;
 }
 
 }  // namespace
@@ -68,7 +70,8 @@ TEST_CASE("mnist: items are images from 0 to 1 and labels", "[data][mnist]") {
     CHECK((item.image.shape() == Shape{1, 28, 28} && item.image.dtype() == DType::float32));
     CHECK((item.label.shape() == Shape{} && item.label.dtype() == DType::int64));
     CHECK(*item.label.data<std::int64_t>() == i % 10);
-    for (int k = 0; k < 784; ++k) REQUIRE(item.image.data<float>()[k] == static_cast<float>((i + k) % 256) / 255.0f);
+    for (int k = 0; k < 784; ++k)
+      REQUIRE(item.image.data<float>()[k] == static_cast<float>((i + k) % 256) / 255.0f);
   }
   mnist.get(3).image.data<float>()[0] = 9;  // made new at each get
   CHECK(mnist.get(3).image.data<float>()[0] == 3 / 255.0f);
@@ -79,7 +82,8 @@ TEST_CASE("mnist: items are images from 0 to 1 and labels", "[data][mnist]") {
 
   const std::int64_t picked[] = {11, 0, 11};
   const data::Labelled batch = mnist.get_batch(picked);
-  CHECK(same(batch, collate(std::vector<data::Labelled>{mnist.get(11), mnist.get(0), mnist.get(11)})));
+  CHECK(same(batch,
+             collate(std::vector<data::Labelled>{mnist.get(11), mnist.get(0), mnist.get(11)})));
   CHECK(mnist.get_batch({}).image.shape() == Shape{0, 1, 28, 28});
   auto [train, test] = data::split(mnist, 9);
   data::DataLoader loader(test, {.batch_size = 2});
@@ -109,24 +113,31 @@ TEST_CASE("mnist: the names that files have", "[data][mnist]") {
   CHECK(data::Mnist().size() == 4);
 }
 
-TEST_CASE("mnist: missing files are named, and where they were looked for", "[data][mnist][errors]") {
+TEST_CASE("mnist: missing files are named, and where they were looked for",
+          "[data][mnist][errors]") {
   const TemporaryFolder folder;
   CHECK_THROWS_TEXT(
       IoError,
-      "expected mnist-images-idx3-ubyte and mnist-labels-idx1-ubyte, or train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-images-idx3-ubyte and "
+      "expected mnist-images-idx3-ubyte and mnist-labels-idx1-ubyte, or train-images-idx3-ubyte "
+      "and train-labels-idx1-ubyte, or t10k-images-idx3-ubyte and "
       "t10k-labels-idx1-ubyte " +
           kGzip + ", got none of these; looked in " + folder.path(),
       data::Mnist(folder.path()));
-  CHECK_THROWS_TEXT(IoError, "expected train-images-idx3-ubyte and train-labels-idx1-ubyte " + kGzip, data::Mnist(folder.path(), data::MnistPart::train));
+  CHECK_THROWS_TEXT(IoError,
+                    "expected train-images-idx3-ubyte and train-labels-idx1-ubyte " + kGzip,
+                    data::Mnist(folder.path(), data::MnistPart::train));
   {
     const DataVariable variable((folder.path() + "/nowhere").c_str());
-    CHECK_THROWS_TEXT(IoError, "looked in " + folder.path() + "/nowhere (from BRAID_DATA)", data::Mnist());
+    CHECK_THROWS_TEXT(IoError, "looked in " + folder.path() + "/nowhere (from BRAID_DATA)",
+                      data::Mnist());
   }
   const DataVariable variable(nullptr);
-  CHECK_THROWS_TEXT(IoError, "looked in no folder: none was given and BRAID_DATA is not set", data::Mnist());
+  CHECK_THROWS_TEXT(IoError, "looked in no folder: none was given and BRAID_DATA is not set",
+                    data::Mnist());
 }
 
-TEST_CASE("mnist: only missing files are ENOENT, whatever the build can read", "[data][mnist][errors]") {
+TEST_CASE("mnist: only missing files are ENOENT, whatever the build can read",
+          "[data][mnist][errors]") {
   const TemporaryFolder folder;
   const auto number = [&] {
     try {
@@ -158,11 +169,17 @@ TEST_CASE("mnist: files that are not digits", "[data][mnist][errors]") {
   };
   CHECK_THROWS_TEXT(FormatError, "images: expected uint8 [n, 28, 28], got uint8 [2, 28, 27]",
                     with(header(0x08, {2, 28, 27}) + std::string(1512, 'x'), labels(2)));
-  CHECK_THROWS_TEXT(FormatError, "images: expected uint8 [n, 28, 28], got uint8 [2]", with(labels(2), labels(2)));
-  CHECK_THROWS_TEXT(FormatError, "labels: expected uint8 [n], got int32 [1]", with(images(1), header(0x09, {1}) + "a"));
-  CHECK_THROWS_TEXT(FormatError, "labels-idx1-ubyte: labels: expected 2, one for each image of *, got 3", with(images(2), labels(3)));
-  CHECK_THROWS_TEXT(FormatError, "label: expected 0 to 9, got 10 (byte 9)", with(images(2), header(0x08, {2}) + "\x09\x0a"));
-  CHECK_THROWS_TEXT(FormatError, "data: expected 1568 bytes for [2, 28, 28], got 1567", with(images(2).substr(0, 16 + 1567), labels(2)));
+  CHECK_THROWS_TEXT(FormatError, "images: expected uint8 [n, 28, 28], got uint8 [2]",
+                    with(labels(2), labels(2)));
+  CHECK_THROWS_TEXT(FormatError, "labels: expected uint8 [n], got int32 [1]",
+                    with(images(1), header(0x09, {1}) + "a"));
+  CHECK_THROWS_TEXT(FormatError,
+                    "labels-idx1-ubyte: labels: expected 2, one for each image of *, got 3",
+                    with(images(2), labels(3)));
+  CHECK_THROWS_TEXT(FormatError, "label: expected 0 to 9, got 10 (byte 9)",
+                    with(images(2), header(0x08, {2}) + "\x09\x0a"));
+  CHECK_THROWS_TEXT(FormatError, "data: expected 1568 bytes for [2, 28, 28], got 1567",
+                    with(images(2).substr(0, 16 + 1567), labels(2)));
 }
 
 TEST_CASE("mnist: the real digits", "[data][mnist]") {
@@ -182,10 +199,13 @@ TEST_CASE("mnist: the real digits", "[data][mnist]") {
   std::vector<std::int64_t> all(10'000), counts(10, 0);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
   const data::Labelled batch = mnist.get_batch(all);
-  for (std::int64_t i = 0; i < 10'000; ++i) ++counts[static_cast<std::size_t>(batch.label.data<std::int64_t>()[i])];
-  CHECK(counts == std::vector<std::int64_t>{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009});  // as published
+  for (std::int64_t i = 0; i < 10'000; ++i)
+    ++counts[static_cast<std::size_t>(batch.label.data<std::int64_t>()[i])];
+  // as published
+  CHECK(counts == std::vector<std::int64_t>{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009});
   double sum = 0;
-  for (std::int64_t i = 0; i < batch.image.numel(); ++i) sum += static_cast<double>(batch.image.data<float>()[i]);
+  for (std::int64_t i = 0; i < batch.image.numel(); ++i)
+    sum += static_cast<double>(batch.image.data<float>()[i]);
   CHECK(sum / static_cast<double>(batch.image.numel()) == Approx(0.1325).margin(0.0005));
   CHECK(*mnist.get(0).label.data<std::int64_t>() == 7);
 }
@@ -200,11 +220,14 @@ TEST_CASE("synthetic: items are a function of seed and index", "[data][synthetic
     CHECK(same(item, a.get(i)));
     CHECK(same(item, b.get(i)));
     differ += same(item, c.get(i)) || same(item, a.get(i + 1)) ? 0 : 1;
-    for (int k = 0; k < 784; ++k) REQUIRE((item.image.data<float>()[k] >= 0 && item.image.data<float>()[k] <= 1));
+    for (int k = 0; k < 784; ++k)
+      REQUIRE((item.image.data<float>()[k] >= 0 && item.image.data<float>()[k] <= 1));
   }
   CHECK(differ == 50);
-  CHECK_THROWS_TEXT(IndexError, "SyntheticDigits: expected an index in [0, 100), got 100", a.get(100));
-  CHECK_THROWS_TEXT(ArgumentError, "SyntheticDigits: expected size >= 0, got -1", data::SyntheticDigits(-1));
+  CHECK_THROWS_TEXT(IndexError, "SyntheticDigits: expected an index in [0, 100), got 100",
+                    a.get(100));
+  CHECK_THROWS_TEXT(ArgumentError, "SyntheticDigits: expected size >= 0, got -1",
+                    data::SyntheticDigits(-1));
   CHECK(data::SyntheticDigits(0).size() == 0);
 }
 
@@ -212,7 +235,8 @@ TEST_CASE("synthetic: the drawing has not changed", "[data][synthetic]") {
   // FNV-1a over the first 20 images and labels of seed 0: the same on every machine.
   std::uint64_t hash = 0xcbf29ce484222325u;
   const auto add = [&](const void* data, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
+    for (std::size_t i = 0; i < n; ++i)
+      hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
   };
   const data::SyntheticDigits digits(20);
   for (std::int64_t i = 0; i < 20; ++i) {
@@ -243,7 +267,8 @@ TEST_CASE("synthetic: ten kinds, equally often, that can be told apart", "[data]
       const float* y = items[static_cast<std::size_t>(j)].image.data<float>();
       float distance = 0;
       for (int k = 0; k < 784; ++k) distance += (x[k] - y[k]) * (x[k] - y[k]);
-      if (distance < best) best = distance, label = *items[static_cast<std::size_t>(j)].label.data<std::int64_t>();
+      if (distance < best)
+        best = distance, label = *items[static_cast<std::size_t>(j)].label.data<std::int64_t>();
     }
     right += label == *items[static_cast<std::size_t>(i)].label.data<std::int64_t>() ? 1 : 0;
   }
@@ -251,7 +276,8 @@ TEST_CASE("synthetic: ten kinds, equally often, that can be told apart", "[data]
   CHECK(right >= kTest * 9 / 10);
 }
 
-TEST_CASE("find_mnist: none where no folder is named and no file is there; all else is an error", "[data][mnist][errors]") {
+TEST_CASE("find_mnist: none where no folder is named and no file is there; all else is an error",
+          "[data][mnist][errors]") {
   const TemporaryFolder folder;
   write_file(folder / "mnist-images-idx3-ubyte", images(12));
   {

@@ -42,10 +42,11 @@ std::string header(int type, const std::vector<std::uint32_t>& sizes) {
   return s;
 }
 
-Tensor parse(const std::string& file, const data::IdxOptions& options = {}) { return data::read_idx(as_bytes(file), options, "file"); }
+Tensor parse(const std::string& file, const data::IdxOptions& options = {}) {
+  return data::read_idx(as_bytes(file), options, "file");
+}
 
-template <class T>
-std::vector<T> numbers(const Tensor& t) {
+template <class T> std::vector<T> numbers(const Tensor& t) {
   return {t.data<T>(), t.data<T>() + t.numel()};
 }
 
@@ -65,7 +66,8 @@ TEST_CASE("idx: every type of the format", "[data][idx]") {
   CHECK(numbers<std::int32_t>(t) == std::vector<std::int32_t>{258, -32768, -2});
   t = parse(header(0x0c, {2}) + bytes({0x01, 0x02, 0x03, 0x04, 0x80, 0, 0, 0}));
   CHECK(t.dtype() == DType::int32);
-  CHECK(numbers<std::int32_t>(t) == std::vector<std::int32_t>{0x01020304, std::numeric_limits<std::int32_t>::min()});
+  CHECK(numbers<std::int32_t>(t) ==
+        std::vector<std::int32_t>{0x01020304, std::numeric_limits<std::int32_t>::min()});
   t = parse(header(0x0d, {2}) + bytes({0x3f, 0xc0, 0, 0, 0xff, 0x80, 0, 0}));
   CHECK(t.dtype() == DType::float32);
   CHECK(numbers<float>(t) == std::vector<float>{1.5f, -std::numeric_limits<float>::infinity()});
@@ -75,7 +77,8 @@ TEST_CASE("idx: every type of the format", "[data][idx]") {
 }
 
 TEST_CASE("idx: shapes", "[data][idx]") {
-  CHECK(parse(header(0x08, {1, 1, 1, 1, 1, 1, 1, 2}) + "ab").shape() == Shape{1, 1, 1, 1, 1, 1, 1, 2});
+  CHECK(parse(header(0x08, {1, 1, 1, 1, 1, 1, 1, 2}) + "ab").shape() ==
+        Shape{1, 1, 1, 1, 1, 1, 1, 2});
   CHECK(parse(header(0x08, {0})).shape() == Shape{0});
   CHECK(parse(header(0x0e, {0, 4294967295u})).shape() == Shape{0, 4294967295});
   const std::string large(200'001, 'x');  // more than one piece, and not a whole number of them
@@ -86,29 +89,43 @@ TEST_CASE("idx: shapes", "[data][idx]") {
 TEST_CASE("idx: hostile files", "[data][idx][hostile]") {
   REFUSES("file: header: expected 4 more bytes, got 0 (byte 0)", "");
   REFUSES("file: header: expected 4 more bytes, got 3", bytes({0, 0, 8}));
-  REFUSES("file: magic: expected 0x00 0x00, got 0x01 0x00 (byte 0)", bytes({1, 0, 8, 1, 0, 0, 0, 0}));
+  REFUSES("file: magic: expected 0x00 0x00, got 0x01 0x00 (byte 0)",
+          bytes({1, 0, 8, 1, 0, 0, 0, 0}));
   REFUSES("file: magic: expected 0x00 0x00, got 0x00 0x89", bytes({0, 0x89, 8, 1, 0, 0, 0, 0}));
   for (const int type : {0x00, 0x07, 0x0a, 0x0f, 0x88, 0xff})
-    REFUSES("file: type: expected one of 0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e, got 0x", header(type, {0}));
+    REFUSES("file: type: expected one of 0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e, got 0x",
+            header(type, {0}));
   REFUSES("file: number of dimensions: expected 1 to 8, got 0 (byte 3)", bytes({0, 0, 8, 0}));
-  REFUSES("file: number of dimensions: expected 1 to 8, got 9", header(0x08, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "a");
+  REFUSES("file: number of dimensions: expected 1 to 8, got 9",
+          header(0x08, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "a");
   REFUSES("file: number of dimensions: expected 1 to 8, got 255", bytes({0, 0, 8, 255}));
-  REFUSES("file: header: expected 8 more bytes, got 7 (byte 4)", header(0x08, {1, 1}).substr(0, 11));
-  REFUSES("file: data: expected 6 bytes for [2, 3], got 5 (byte 12)", header(0x08, {2, 3}) + "abcde");
+  REFUSES("file: header: expected 8 more bytes, got 7 (byte 4)",
+          header(0x08, {1, 1}).substr(0, 11));
+  REFUSES("file: data: expected 6 bytes for [2, 3], got 5 (byte 12)",
+          header(0x08, {2, 3}) + "abcde");
   REFUSES("file: data: expected 6 bytes for [2, 3], got 7", header(0x08, {2, 3}) + "abcdefg");
   REFUSES("file: data: expected 8 bytes for [2], got 2", header(0x0c, {2}) + "ab");
   REFUSES("file: data: expected 0 bytes for [0], got 1", header(0x08, {0}) + "a");
   // Products that wrap to 0 or to the size of the file.
-  REFUSES("file: sizes: expected at most 2^63 - 1 bytes, got [65536, 65536, 65536, 65536]", header(0x08, {65536, 65536, 65536, 65536}));
-  REFUSES("file: sizes: expected at most 2^63 - 1 bytes", header(0x08, {4294967295u, 4294967295u, 2}));
-  REFUSES("file: sizes: expected at most 2^63 - 1 bytes", header(0x08, {0, 4294967295u, 4294967295u, 2}));
-  CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 4294967296 bytes of numbers, got 4295032832 for [65537, 65536]",
+  REFUSES("file: sizes: expected at most 2^63 - 1 bytes, got [65536, 65536, 65536, 65536]",
+          header(0x08, {65536, 65536, 65536, 65536}));
+  REFUSES("file: sizes: expected at most 2^63 - 1 bytes",
+          header(0x08, {4294967295u, 4294967295u, 2}));
+  REFUSES("file: sizes: expected at most 2^63 - 1 bytes",
+          header(0x08, {0, 4294967295u, 4294967295u, 2}));
+  CHECK_THROWS_TEXT(LimitError,
+                    "file: sizes: expected at most 4294967296 bytes of numbers, got 4295032832 for "
+                    "[65537, 65536]",
                     parse(header(0x08, {65537, 65536}) + "abc"));
-  CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 5 bytes of numbers, got 6 for [6]", parse(header(0x08, {6}) + "abcdef", {.max_bytes = 5}));
+  CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 5 bytes of numbers, got 6 for [6]",
+                    parse(header(0x08, {6}) + "abcdef", {.max_bytes = 5}));
   CHECK(parse(header(0x08, {6}) + "abcdef", {.max_bytes = 6}).numel() == 6);
 }
 
-TEST_CASE("idx: every prefix is refused; every changed byte gives a tensor of the file's bytes or an error", "[data][idx][hostile]") {
+TEST_CASE(
+    "idx: every prefix is refused; every changed byte gives a tensor of the file's bytes or an "
+    "error",
+    "[data][idx][hostile]") {
   const std::string whole = header(0x0b, {2, 2}) + "abcdefgh";
   REQUIRE(parse(whole).numel() == 4);
   for (std::size_t n = 0; n < whole.size(); ++n) REFUSES("file: ", whole.substr(0, n));
@@ -119,7 +136,11 @@ TEST_CASE("idx: every prefix is refused; every changed byte gives a tensor of th
       changed[at] = static_cast<char>(value);
       try {
         const Tensor t = parse(changed);
-        CHECK(t.numel() * (t.dtype() == DType::uint8 || changed[2] == 9 ? 1 : changed[2] == 0x0b ? 2 : changed[2] == 0x0e ? 8 : 4) == 8);
+        CHECK(t.numel() * (t.dtype() == DType::uint8 || changed[2] == 9 ? 1
+                           : changed[2] == 0x0b                         ? 2
+                           : changed[2] == 0x0e                         ? 8
+                                                                        : 4) ==
+              8);
       } catch (const FormatError&) {
         CHECK(at < 12);
       }
@@ -163,7 +184,8 @@ TEST_CASE("idx: gzip gives the same tensor", "[data][idx][gzip]") {
     REQUIRE(t.numel() == 300'007);
     CHECK(std::memcmp(t.data<std::uint8_t>(), text.data(), text.size()) == 0);
   }
-  CHECK(numbers<double>(parse(gzip(header(0x0e, {1}) + bytes({0xc0, 0x04, 0, 0, 0, 0, 0, 0})))) == std::vector<double>{-2.5});
+  CHECK(numbers<double>(parse(gzip(header(0x0e, {1}) + bytes({0xc0, 0x04, 0, 0, 0, 0, 0, 0})))) ==
+        std::vector<double>{-2.5});
   CHECK(parse(gzip(header(0x08, {0, 7}))).shape() == Shape{0, 7});
   const TemporaryFolder folder;
   write_file(folder / "plain-name", gzip(header(0x08, {3}) + "abc"));
@@ -175,15 +197,20 @@ TEST_CASE("idx: hostile gzip", "[data][idx][gzip][hostile]") {
   REQUIRE(parse(good).numel() == 6);
   for (std::size_t n = 2; n < good.size(); ++n) {
     INFO(n);
-    REFUSES("file: gzip: expected more compressed data, got the end of the file", good.substr(0, n));
+    REFUSES("file: gzip: expected more compressed data, got the end of the file",
+            good.substr(0, n));
   }
   REFUSES("file: gzip: expected the end of the file after one member, got more bytes", good + "x");
   REFUSES("file: gzip: expected the end of the file after one member, got more bytes", good + good);
-  REFUSES("file: data: expected 6 decompressed bytes for [2, 3], got 5", gzip(header(0x08, {2, 3}) + "abcde"));
-  REFUSES("file: gzip: expected the end of the decompressed data, got more of it", gzip(header(0x08, {2, 3}) + "abcdefg"));
-  REFUSES("file: gzip: expected the end of the decompressed data, got more of it", gzip(header(0x08, {0}) + std::string(1'000'000, 'x')));
+  REFUSES("file: data: expected 6 decompressed bytes for [2, 3], got 5",
+          gzip(header(0x08, {2, 3}) + "abcde"));
+  REFUSES("file: gzip: expected the end of the decompressed data, got more of it",
+          gzip(header(0x08, {2, 3}) + "abcdefg"));
+  REFUSES("file: gzip: expected the end of the decompressed data, got more of it",
+          gzip(header(0x08, {0}) + std::string(1'000'000, 'x')));
   REFUSES("file: header: expected 4 more decompressed bytes, got 0", gzip(""));
-  REFUSES("file: header: expected 8 more decompressed bytes, got 4", gzip(header(0x08, {2, 3}).substr(0, 8)));
+  REFUSES("file: header: expected 8 more decompressed bytes, got 4",
+          gzip(header(0x08, {2, 3}).substr(0, 8)));
   REFUSES("file: magic: expected 0x00 0x00, got 0x1f 0x8b", gzip(good));  // one layer only
   std::string checksum = good;
   checksum[checksum.size() - 6] = static_cast<char>(checksum[checksum.size() - 6] ^ 1);
@@ -197,7 +224,9 @@ TEST_CASE("idx: hostile gzip", "[data][idx][gzip][hostile]") {
       std::string changed = good;
       changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
       try {
-        const Tensor t = parse(changed);  // what may differ: flags, date and system in gzip's header, the padding of the last byte of bits
+        // what may differ: flags, date and system in gzip's header, the padding of the last byte of
+        // bits
+        const Tensor t = parse(changed);
         CHECK((t.numel() == 6 && std::memcmp(t.data<std::uint8_t>(), "abcdef", 6) == 0));
       } catch (const FormatError&) {
         ++refused;
@@ -210,13 +239,19 @@ TEST_CASE("idx: hostile gzip", "[data][idx][gzip][hostile]") {
 TEST_CASE("idx: a gzip file that promises much costs no memory", "[data][idx][gzip][hostile]") {
   const std::size_t before = memory_stats(Device("cpu")).in_use;
   reset_peak_memory(Device("cpu"));
-  const auto all = [](std::uint64_t most) { return data::IdxOptions{.max_bytes = most, .max_ratio = most}; };
+  const auto all = [](std::uint64_t most) {
+    return data::IdxOptions{.max_bytes = most, .max_ratio = most};
+  };
   // 3.9 GB promised, 100 MB of zeros in 100 kB delivered.
   REFUSES("file: data: expected 3900000000 decompressed bytes for [3900000000], got 100000000",
-          gzip(header(0x08, {3'900'000'000u}) + std::string(100'000'000, '\0')), all(std::uint64_t{1} << 40));
+          gzip(header(0x08, {3'900'000'000u}) + std::string(100'000'000, '\0')),
+          all(std::uint64_t{1} << 40));
   // 3 bytes promised, 100 MB delivered: decompression stops there.
-  REFUSES("file: gzip: expected the end of the decompressed data, got more of it", gzip(header(0x08, {3}) + std::string(100'000'000, '\0')));
-  CHECK_THROWS_TEXT(LimitError, "file: sizes: expected at most 4294967296 bytes of numbers, got 4294967297", parse(gzip(header(0x08, {1, 641, 6700417}))));
+  REFUSES("file: gzip: expected the end of the decompressed data, got more of it",
+          gzip(header(0x08, {3}) + std::string(100'000'000, '\0')));
+  CHECK_THROWS_TEXT(LimitError,
+                    "file: sizes: expected at most 4294967296 bytes of numbers, got 4294967297",
+                    parse(gzip(header(0x08, {1, 641, 6700417}))));
   CHECK(memory_stats(Device("cpu")).peak == before);
 }
 
@@ -225,13 +260,14 @@ TEST_CASE("idx: how much a compressed file may become", "[data][idx][gzip][hosti
   CHECK(parse(gzip(header(0x08, {kPiece}) + std::string(kPiece, '\0'))).numel() == kPiece);
   const std::string bomb = gzip(header(0x08, {kPiece + 1}) + std::string(kPiece + 1, '\0'));
   REQUIRE(bomb.size() * 100 < kPiece);
-  CHECK_THROWS_TEXT(
-      LimitError,
-      str("file: sizes: expected at most 1048576 bytes of numbers from ", bomb.size(), " compressed ones (max_ratio 100), got 1048577 for [1048577] (byte 4)"),
-      parse(bomb));
+  CHECK_THROWS_TEXT(LimitError,
+                    str("file: sizes: expected at most 1048576 bytes of numbers from ", bomb.size(),
+                        " compressed ones (max_ratio 100), got 1048577 for [1048577] (byte 4)"),
+                    parse(bomb));
   const std::uint64_t needed = kPiece / bomb.size() + 1;
   CHECK(parse(bomb, {.max_ratio = needed}).numel() == kPiece + 1);
-  CHECK(parse(bomb, {.max_ratio = ~std::uint64_t{0}}).numel() == kPiece + 1);  // times the size of the file it does not wrap
+  // times the size of the file it does not wrap
+  CHECK(parse(bomb, {.max_ratio = ~std::uint64_t{0}}).numel() == kPiece + 1);
   CHECK_THROWS_TEXT(LimitError, "sizes: expected at most", parse(bomb, {.max_ratio = needed - 1}));
   CHECK_THROWS_TEXT(LimitError, "sizes: expected at most 1048576", parse(bomb, {.max_ratio = 0}));
 }
@@ -265,7 +301,9 @@ class ReadCount {
 
 }  // namespace
 
-TEST_CASE("idx: a compressed file is read once, piece by piece, and no further than its first mistake", "[data][idx][gzip][hostile]") {
+TEST_CASE(
+    "idx: a compressed file is read once, piece by piece, and no further than its first mistake",
+    "[data][idx][gzip][hostile]") {
   constexpr std::size_t kHole = std::size_t{64} << 20;
   const TemporaryFolder folder;
   const auto write_sparse = [&](const std::string& name, const std::string& text) {
@@ -274,7 +312,8 @@ TEST_CASE("idx: a compressed file is read once, piece by piece, and no further t
     return folder / name;
   };
   std::string noise(1'000'000, '\0');  // does not compress
-  for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<char>((i * 2654435761u) >> 13);
+  for (std::size_t i = 0; i < noise.size(); ++i)
+    noise[i] = static_cast<char>((i * 2654435761u) >> 13);
   const std::string whole = gzip(header(0x08, {1'000'000}) + noise);
   write_file(folder / "good", whole);
   {
@@ -303,20 +342,26 @@ TEST_CASE("idx child: too little memory", "[.child][idx-memory]") {
   REQUIRE(statm != nullptr);
   REQUIRE(std::fscanf(statm, "%ld", &pages) == 1);
   std::fclose(statm);
-  limit.rlim_cur = static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t{64} << 20);
+  limit.rlim_cur = static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) +
+                   (rlim_t{64} << 20);
   REQUIRE(::setrlimit(RLIMIT_AS, &limit) == 0);
-  CHECK_THROWS_TEXT(OutOfMemoryError, "cpu:0: allocate: expected *(reading file)", parse(file, {.max_ratio = 2000}));
+  CHECK_THROWS_TEXT(OutOfMemoryError, "cpu:0: allocate: expected *(reading file)",
+                    parse(file, {.max_ratio = 2000}));
   CHECK(parse(gzip(header(0x08, {3}) + "abc")).numel() == 3);  // all of it was given back
 }
 
-TEST_CASE("idx: too little memory is an OutOfMemoryError", "[data][idx][gzip][hostile]") { CHECK_CHILD("", "[.child][idx-memory]"); }
+TEST_CASE("idx: too little memory is an OutOfMemoryError", "[data][idx][gzip][hostile]") {
+  CHECK_CHILD("", "[.child][idx-memory]");
+}
 
 #endif
 
 #else
 
 TEST_CASE("idx: gzip without zlib is a clear error", "[data][idx][gzip]") {
-  CHECK_THROWS_TEXT(IoError, "decompress: file: expected a file that is not compressed, got gzip: this build of Braid has no zlib",
+  CHECK_THROWS_TEXT(IoError,
+                    "decompress: file: expected a file that is not compressed, got gzip: this "
+                    "build of Braid has no zlib",
                     parse(bytes({0x1f, 0x8b, 8, 0})));
 }
 

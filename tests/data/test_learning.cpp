@@ -9,7 +9,8 @@ TEST_CASE("synthetic: a small network learns to read them", "[data][synthetic][l
   const std::int64_t size = cut(4000, 1000), epochs = cut(8, 4), width = cut(128, 32);
   auto [train_digits, test_digits] = data::split(data::SyntheticDigits(size + 400), size);
   data::DataLoader loader(train_digits, {.batch_size = 50, .shuffle = true, .workers = 1});
-  nn::Sequential model = home(nn::Sequential{nn::Linear(784, width), nn::ReLU(), nn::Linear(width, 10)});
+  nn::Sequential model =
+      home(nn::Sequential{nn::Linear(784, width), nn::ReLU(), nn::Linear(width, 10)});
   optim::AdamW optimizer(parameters(model), {.lr = 2e-3});
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
     for (auto& [image, label] : loader) {

@@ -21,11 +21,14 @@ namespace {
 /// Row i is [5 i, 5 i + 1, …].
 struct Rows {
   Tensor rows;
-  Rows(std::int64_t width, std::int64_t length) : rows(make_tensor({length, width}, DType::float32, Device())) {
+  Rows(std::int64_t width, std::int64_t length)
+      : rows(make_tensor({length, width}, DType::float32, Device())) {
     std::iota(rows.data<float>(), rows.data<float>() + rows.numel(), 0.0f);
   }
   [[nodiscard]] std::int64_t size() const { return rows.size(0); }
-  [[nodiscard]] Tensor get(std::int64_t i) const { return make_view(rows, {rows.size(1)}, {1}, i * rows.size(1)); }
+  [[nodiscard]] Tensor get(std::int64_t i) const {
+    return make_view(rows, {rows.size(1)}, {1}, i * rows.size(1));
+  }
 };
 
 struct Numbers {
@@ -53,7 +56,8 @@ struct Whole {
   }
   [[nodiscard]] data::Labelled get_batch(std::span<const std::int64_t> indices) const {
     const auto n = static_cast<std::int64_t>(indices.size());
-    data::Labelled b{make_tensor({n, 1}, DType::float32, Device()), make_tensor({n}, DType::int64, Device())};
+    data::Labelled b{make_tensor({n, 1}, DType::float32, Device()),
+                     make_tensor({n}, DType::int64, Device())};
     for (std::int64_t k = 0; k < n; ++k) {
       b.label.data<std::int64_t>()[k] = indices[static_cast<std::size_t>(k)];
       b.image.data<float>()[k] = static_cast<float>(indices[static_cast<std::size_t>(k)]) / 2;
@@ -66,10 +70,11 @@ static_assert(std::input_iterator<data::DataLoader<Rows>::iterator>);
 static_assert(std::sentinel_for<std::default_sentinel_t, data::DataLoader<Rows>::iterator>);
 static_assert(std::ranges::input_range<data::DataLoader<Rows>>);
 
-template <class L>
-std::vector<std::int64_t> epoch_of(L& loader) {
+template <class L> std::vector<std::int64_t> epoch_of(L& loader) {
   std::vector<std::int64_t> order;
-  for (Tensor batch : loader) order.insert(order.end(), batch.data<std::int64_t>(), batch.data<std::int64_t>() + batch.numel());
+  for (Tensor batch : loader)
+    order.insert(order.end(), batch.data<std::int64_t>(),
+                 batch.data<std::int64_t>() + batch.numel());
   return order;
 }
 std::vector<std::int64_t> sorted(std::vector<std::int64_t> v) {
@@ -146,7 +151,8 @@ TEST_CASE("loader: shuffled by seed and epoch", "[data][loader]") {
   CHECK(epoch_of(a) == second);
 }
 
-TEST_CASE("loader: the order of a shuffle is the same on every machine and in every version", "[data][loader]") {
+TEST_CASE("loader: the order of a shuffle is the same on every machine and in every version",
+          "[data][loader]") {
   const auto order = data::RandomSampler{0}.indices(10, 0);
   CHECK(sorted(order) == upto(10));
   CHECK(order == std::vector<std::int64_t>{4, 5, 7, 2, 3, 8, 6, 9, 1, 0});
@@ -155,7 +161,8 @@ TEST_CASE("loader: the order of a shuffle is the same on every machine and in ev
 }
 
 TEST_CASE("loader: every order of a shuffle is as likely as the others", "[data][loader]") {
-  // 24 orders of 4 items, 24,000 epochs: 1,000 each, standard deviation 31; chi squared of 23 degrees: 49.7 at 0.1 %.
+  // 24 orders of 4 items, 24,000 epochs: 1,000 each, standard deviation 31; chi squared of 23
+  // degrees: 49.7 at 0.1 %.
   std::vector<int> counts(256, 0);
   for (int epoch = 0; epoch < 24'000; ++epoch) {
     const auto order = data::RandomSampler{1}.indices(4, epoch);
@@ -246,8 +253,10 @@ TEST_CASE("loader: a batch is owned, and what is copied from it stays", "[data][
   CHECK(rows.rows.data<float>()[0] == 0);
 }
 
-TEST_CASE("loader: an epoch under way outlives the loader, and two can be under way", "[data][loader]") {
-  auto loader = std::make_unique<data::DataLoader<Numbers>>(Numbers{4}, data::LoaderOptions{.batch_size = 1});
+TEST_CASE("loader: an epoch under way outlives the loader, and two can be under way",
+          "[data][loader]") {
+  auto loader =
+      std::make_unique<data::DataLoader<Numbers>>(Numbers{4}, data::LoaderOptions{.batch_size = 1});
   auto a = loader->begin();
   ++a;
   auto b = loader->begin();
@@ -263,24 +272,34 @@ TEST_CASE("loader: an epoch under way outlives the loader, and two can be under 
 }
 
 TEST_CASE("loader: wrong calls", "[data][loader][errors]") {
-  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected a dataset with at least one item, got 0", data::DataLoader(Numbers{0}));
-  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected batch_size >= 1, got 0", data::DataLoader(Numbers{1}, {.batch_size = 0}));
-  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected 0 <= workers <= 256, got -1", data::DataLoader(Numbers{1}, {.workers = -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected either shuffle or a sampler, got both",
-                    data::DataLoader(Numbers{1}, {.shuffle = true, .sampler = data::SequentialSampler{}}));
+  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected a dataset with at least one item, got 0",
+                    data::DataLoader(Numbers{0}));
+  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected batch_size >= 1, got 0",
+                    data::DataLoader(Numbers{1}, {.batch_size = 0}));
+  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected 0 <= workers <= 256, got -1",
+                    data::DataLoader(Numbers{1}, {.workers = -1}));
+  CHECK_THROWS_TEXT(
+      ArgumentError, "DataLoader: expected either shuffle or a sampler, got both",
+      data::DataLoader(Numbers{1}, {.shuffle = true, .sampler = data::SequentialSampler{}}));
   struct Outside {
-    [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t, std::int64_t) const { return {0, 5}; }
+    [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t, std::int64_t) const {
+      return {0, 5};
+    }
     [[nodiscard]] std::int64_t count(std::int64_t) const { return 2; }
   };
   data::DataLoader outside(Numbers{5}, {.sampler = Outside{}});
   CHECK_THROWS_TEXT(IndexError, "DataLoader: expected an index in [0, 5), got 5", outside.begin());
   CHECK(outside.epoch() == 0);
   struct Short {
-    [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t, std::int64_t) const { return {0}; }
+    [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t, std::int64_t) const {
+      return {0};
+    }
     [[nodiscard]] std::int64_t count(std::int64_t) const { return 2; }
   };
   data::DataLoader wrong_count(Numbers{5}, {.sampler = Short{}});
-  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: expected 2 indices from the sampler, as its count says, got 1", wrong_count.begin());
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "DataLoader: expected 2 indices from the sampler, as its count says, got 1",
+                    wrong_count.begin());
 }
 
 TEST_CASE("loader: datasets larger than any list of their indices", "[data][loader][errors]") {
@@ -288,20 +307,29 @@ TEST_CASE("loader: datasets larger than any list of their indices", "[data][load
   for (const bool shuffle : {false, true}) {
     data::DataLoader loader(Numbers{kHuge}, {.batch_size = 4, .shuffle = shuffle});
     CHECK(loader.batches() == kHuge / 4);
-    CHECK_THROWS_TEXT(ArgumentError, "sampler: expected a dataset of 0 to *, as many indices as a list can hold, got 1152921504606846976", loader.begin());
+    CHECK_THROWS_TEXT(ArgumentError,
+                      "sampler: expected a dataset of 0 to *, as many indices as a list can hold, "
+                      "got 1152921504606846976",
+                      loader.begin());
 #if !BRAID_SANITIZED  // these end the program where memory is refused
     data::DataLoader large(Numbers{kHuge / 1024}, {.batch_size = 4, .shuffle = shuffle});
-    CHECK_THROWS_TEXT(OutOfMemoryError, "expected 9007199254740992 free bytes, *(the order of a dataset of 1125899906842624 items)", large.begin());
+    CHECK_THROWS_TEXT(
+        OutOfMemoryError,
+        "expected 9007199254740992 free bytes, *(the order of a dataset of 1125899906842624 items)",
+        large.begin());
 #endif
   }
-  CHECK_THROWS_TEXT(ArgumentError, "sampler: expected a dataset of 0 to *, got -1", data::SequentialSampler{}.indices(-1, 0));
+  CHECK_THROWS_TEXT(ArgumentError, "sampler: expected a dataset of 0 to *, got -1",
+                    data::SequentialSampler{}.indices(-1, 0));
 }
 
 TEST_CASE("loader: items that are undefined tensors", "[data][loader]") {
   struct Sparse {
     std::int64_t missing_from;
     [[nodiscard]] std::int64_t size() const { return 4; }
-    [[nodiscard]] Tensor get(std::int64_t i) const { return i < missing_from ? make_tensor({2}, DType::float32, Device()) : Tensor(); }
+    [[nodiscard]] Tensor get(std::int64_t i) const {
+      return i < missing_from ? make_tensor({2}, DType::float32, Device()) : Tensor();
+    }
   };
   data::DataLoader nothing(Sparse{0}, {.batch_size = 4});
   for (auto& batch : nothing) CHECK_FALSE(batch.defined());
@@ -310,7 +338,8 @@ TEST_CASE("loader: items that are undefined tensors", "[data][loader]") {
     static_cast<void>(some.begin());
     FAIL("nothing was thrown");
   } catch (const WorkerError& e) {
-    CHECK(std::string(e.what()).find("ShapeError: collate: expected items of one structure, got one in item 3 where the root is undefined") !=
+    CHECK(std::string(e.what()).find("ShapeError: collate: expected items of one structure, got "
+                                     "one in item 3 where the root is undefined") !=
           std::string::npos);
   }
 }

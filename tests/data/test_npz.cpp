@@ -18,8 +18,12 @@ using namespace braid::test;
 namespace {
 
 std::string golden(const std::string& name) { return tests_dir() + "/goldens/numpy/" + name; }
-StateDict read(const std::string& bytes, const data::NpzOptions& options = {}) { return data::load_npz(as_bytes(bytes), options); }
-void save(const std::string& path, const StateDict& dict) { data::save_npz(path, {dict.data(), dict.size()}); }
+StateDict read(const std::string& bytes, const data::NpzOptions& options = {}) {
+  return data::load_npz(as_bytes(bytes), options);
+}
+void save(const std::string& path, const StateDict& dict) {
+  data::save_npz(path, {dict.data(), dict.size()});
+}
 void check_identical(const StateDict& a, const StateDict& b) {
   REQUIRE(a.size() == b.size());
   for (const auto& [name, tensor] : a) {
@@ -35,11 +39,14 @@ TEST_CASE("npz: what numpy wrote is read to the same bits", "[io][npz]") {
 #if BRAID_WITH_ZLIB
   check_identical(numpy_arrays(), data::load_npz(golden("deflated.npz")));
   CHECK(data::load_npz(golden("large.npz"), {.max_ratio = 2000}).at("zeros").numel() == 400000);
-  CHECK_THROWS_TEXT(LimitError, "at most 100 bytes for each compressed one", data::load_npz(golden("large.npz")));
+  CHECK_THROWS_TEXT(LimitError, "at most 100 bytes for each compressed one",
+                    data::load_npz(golden("large.npz")));
 #else
-  CHECK_THROWS_TEXT(IoError, "this build of Braid has no zlib", data::load_npz(golden("deflated.npz")));
+  CHECK_THROWS_TEXT(IoError, "this build of Braid has no zlib",
+                    data::load_npz(golden("deflated.npz")));
 #endif
-  CHECK_THROWS_TEXT(LimitError, "at most 100 bytes in all", data::load_npz(golden("stored.npz"), {.max_bytes = 100}));
+  CHECK_THROWS_TEXT(LimitError, "at most 100 bytes in all",
+                    data::load_npz(golden("stored.npz"), {.max_bytes = 100}));
 }
 
 TEST_CASE("npz: round trips; BRAID_NPZ_OUT keeps the files, for numpy to read", "[io][npz]") {
@@ -54,22 +61,30 @@ TEST_CASE("npz: round trips; BRAID_NPZ_OUT keeps the files, for numpy to read", 
   CHECK(data::load_npz(folder / "none.npz").empty());
   save(folder / "names.npz", {{"a/b", ones({1})}, {"\xc3\xa9", ones({2})}, {"x.npy", ones({3})}});
   CHECK(data::load_npz(folder / "names.npz").at("x.npy").numel() == 3);
-  CHECK_THROWS_TEXT(ArgumentError, "save_npz: expected names of 1 to 1020 bytes", save(folder / "y.npz", {{"", ones({1})}}));
-  CHECK_THROWS_TEXT(ArgumentError, "save_npz: expected names", save(folder / "y.npz", {{"a\n", ones({1})}}));
-  CHECK_THROWS_TEXT(ArgumentError, "save_npz: expected names", save(folder / "y.npz", {{"\xff", ones({1})}}));
-  CHECK_THROWS_TEXT(DTypeError, "save_npz: expected a type that numpy has", save(folder / "y.npz", {{"a", ones({1}, {.dtype = DType::bfloat16})}}));
+  CHECK_THROWS_TEXT(ArgumentError, "save_npz: expected names of 1 to 1020 bytes",
+                    save(folder / "y.npz", {{"", ones({1})}}));
+  CHECK_THROWS_TEXT(ArgumentError, "save_npz: expected names",
+                    save(folder / "y.npz", {{"a\n", ones({1})}}));
+  CHECK_THROWS_TEXT(ArgumentError, "save_npz: expected names",
+                    save(folder / "y.npz", {{"\xff", ones({1})}}));
+  CHECK_THROWS_TEXT(DTypeError, "save_npz: expected a type that numpy has",
+                    save(folder / "y.npz", {{"a", ones({1}, {.dtype = DType::bfloat16})}}));
   const std::pair<std::string, Tensor> twice[] = {{"a", ones({1})}, {"a", ones({1})}};
-  CHECK_THROWS_TEXT(ArgumentError, "each name once, got a second \"a.npy\"", data::save_npz(folder / "y.npz", twice));
+  CHECK_THROWS_TEXT(ArgumentError, "each name once, got a second \"a.npy\"",
+                    data::save_npz(folder / "y.npz", twice));
   CHECK(folder.names().size() <= 4);
 }
 
-TEST_CASE("npz: prefixes, flipped bits and edited fields are errors or the same arrays", "[io][npz][errors]") {
+TEST_CASE("npz: prefixes, flipped bits and edited fields are errors or the same arrays",
+          "[io][npz][errors]") {
   const TemporaryFolder folder;
   const StateDict arrays{{"a", arange(3, {.dtype = DType::float32})}, {"b", ones({2})}};
   save(folder / "x.npz", arrays);
-  for (const std::string& whole : {read_file(folder / "x.npz"), read_file(golden("deflated.npz"))}) {
+  for (const std::string& whole :
+       {read_file(folder / "x.npz"), read_file(golden("deflated.npz"))}) {
     const StateDict good = read(whole);
-    for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 500) CHECK_THROWS_AS(read(whole.substr(0, length)), IoError);
+    for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 500)
+      CHECK_THROWS_AS(read(whole.substr(0, length)), IoError);
     CHECK_THROWS_AS(read(whole + 'x'), FormatError);
     CHECK_THROWS_AS(read('x' + whole), FormatError);
     for (std::size_t at = 0; at < whole.size() * 8; at += 1 + whole.size() / 300) {
@@ -82,25 +97,31 @@ TEST_CASE("npz: prefixes, flipped bits and edited fields are errors or the same 
         continue;
       }
       CHECK(dict.size() == good.size());
-      for (std::size_t i = 0; i < dict.size(); ++i) CHECK(identical(dict.data()[i].second, good.data()[i].second));
+      for (std::size_t i = 0; i < dict.size(); ++i)
+        CHECK(identical(dict.data()[i].second, good.data()[i].second));
     }
   }
   const std::string whole = read_file(folder / "x.npz");
-  const std::size_t entry = whole.find("PK\1\2"), second = whole.find("PK\1\2", entry + 4), end = whole.find("PK\5\6");
+  const std::size_t entry = whole.find("PK\1\2"), second = whole.find("PK\1\2", entry + 4),
+                    end = whole.find("PK\5\6");
   const auto edited = [&](std::size_t at, std::initializer_list<int> bytes) {
     std::string text = whole;
     for (const int b : bytes) text[at++] = static_cast<char>(b);
     return text;
   };
   CHECK_THROWS_TEXT(FormatError, "flags: expected no encryption", read(edited(entry + 8, {1, 8})));
-  CHECK_THROWS_TEXT(FormatError, "method: expected 0 (stored) or 8 (deflated), got 12", read(edited(entry + 10, {12, 0})));
+  CHECK_THROWS_TEXT(FormatError, "method: expected 0 (stored) or 8 (deflated), got 12",
+                    read(edited(entry + 10, {12, 0})));
   CHECK_THROWS_TEXT(FormatError, "crc32: expected", read(edited(entry + 16, {1, 2, 3, 4})));
   CHECK_THROWS_TEXT(FormatError, "size: expected", read(edited(entry + 20, {1, 0, 0, 0})));
-  CHECK_THROWS_TEXT(LimitError, "zip64", read(edited(entry + 20, {255, 255, 255, 255, 255, 255, 255, 255})));
+  CHECK_THROWS_TEXT(LimitError, "zip64",
+                    read(edited(entry + 20, {255, 255, 255, 255, 255, 255, 255, 255})));
   CHECK_THROWS_TEXT(FormatError, "local header", read(edited(entry + 42, {255, 255, 255, 127})));
-  CHECK_THROWS_TEXT(FormatError, "local header: expected PK\\3\\4", read(edited(entry + 42, {1, 0, 0, 0})));
+  CHECK_THROWS_TEXT(FormatError, "local header: expected PK\\3\\4",
+                    read(edited(entry + 42, {1, 0, 0, 0})));
   CHECK_THROWS_TEXT(FormatError, "local header: expected the name", read(edited(26, {4})));
-  CHECK_THROWS_TEXT(FormatError, "local header: expected name and method", read(edited(second + 46, {'a'})));
+  CHECK_THROWS_TEXT(FormatError, "local header: expected name and method",
+                    read(edited(second + 46, {'a'})));
   CHECK_THROWS_TEXT(FormatError, "several", read(edited(end + 4, {1})));
   CHECK_THROWS_TEXT(FormatError, "comment", read(edited(end + 20, {1})));
   CHECK_THROWS_TEXT(FormatError, "directory: expected", read(edited(end + 8, {3, 0, 3, 0})));
@@ -108,5 +129,6 @@ TEST_CASE("npz: prefixes, flipped bits and edited fields are errors or the same 
   // The second entry made a twin of the first: the same bytes twice.
   std::string twin = whole;
   twin.replace(second, second - entry, whole.substr(entry, second - entry));
-  CHECK_THROWS_TEXT(FormatError, "members: expected one after another, got two that overlap", read(twin));
+  CHECK_THROWS_TEXT(FormatError, "members: expected one after another, got two that overlap",
+                    read(twin));
 }

@@ -40,7 +40,8 @@ TEST_CASE("windows: a batch is what its items, collated, are", "[data][text]") {
   const data::TokenWindows windows(base, 5, 3);
   const std::vector<std::int64_t> picked{4, 0, 4, 2};
   const data::NextToken batch = windows.get_batch(picked);
-  CHECK((batch.input.shape() == Shape{4, 5} && batch.target.shape() == Shape{4, 5} && batch.input.dtype() == DType::int64));
+  CHECK((batch.input.shape() == Shape{4, 5} && batch.target.shape() == Shape{4, 5} &&
+         batch.input.dtype() == DType::int64));
   for (std::size_t k = 0; k < picked.size(); ++k) {
     CHECK(ids(batch.input[static_cast<std::int64_t>(k)]) == ids(windows.get(picked[k]).input));
     CHECK(ids(batch.target[static_cast<std::int64_t>(k)]) == ids(windows.get(picked[k]).target));
@@ -81,8 +82,10 @@ TEST_CASE("streams: every pair of neighbours comes once, in its stream's order",
           ++windows;
           CHECK((input.size(0) == length || windows == all.size()));
           for (std::int64_t s = 0; s < streams; ++s) {
-            for (const std::int64_t x : ids(input.select(1, s))) inputs[static_cast<std::size_t>(s)].push_back(x);
-            for (const std::int64_t x : ids(target.select(1, s))) targets[static_cast<std::size_t>(s)].push_back(x);
+            for (const std::int64_t x : ids(input.select(1, s)))
+              inputs[static_cast<std::size_t>(s)].push_back(x);
+            for (const std::int64_t x : ids(target.select(1, s)))
+              targets[static_cast<std::size_t>(s)].push_back(x);
           }
         }
         CHECK(windows == all.size());
@@ -108,20 +111,34 @@ TEST_CASE("streams: training::progress takes them as a loader, and counts tokens
 TEST_CASE("sequences: what cannot be cut is refused", "[data][text][errors]") {
   using data::TokenStreams;
   using data::TokenWindows;
-  CHECK_THROWS_TEXT(ArgumentError, "TokenWindows: expected more tokens than the length of a window, 4, got 4", TokenWindows(arange(4), 4));
-  CHECK_THROWS_TEXT(ArgumentError, "a window, 9223372036854775807, got 4", TokenWindows(arange(4), std::numeric_limits<std::int64_t>::max()));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "TokenWindows: expected more tokens than the length of a window, 4, got 4",
+                    TokenWindows(arange(4), 4));
+  CHECK_THROWS_TEXT(ArgumentError, "a window, 9223372036854775807, got 4",
+                    TokenWindows(arange(4), std::numeric_limits<std::int64_t>::max()));
   CHECK_THROWS_TEXT(ArgumentError, "a window, 1, got 0", TokenWindows(arange(0), 1));
-  CHECK_THROWS_TEXT(ArgumentError, "TokenWindows: expected length >= 1, got 0", TokenWindows(arange(4), 0));
-  CHECK_THROWS_TEXT(ArgumentError, "TokenWindows: expected stride >= 1, got -1", TokenWindows(arange(4), 2, -1));
-  CHECK_THROWS_TEXT(ShapeError, "TokenWindows: expected tokens in one dimension, got [2, 2]", TokenWindows(arange(4).reshape({2, 2}), 1));
-  CHECK_THROWS_TEXT(IndexError, "TokenWindows: expected an index in [0, 2), got 2", TokenWindows(arange(4), 2).get(2));
+  CHECK_THROWS_TEXT(ArgumentError, "TokenWindows: expected length >= 1, got 0",
+                    TokenWindows(arange(4), 0));
+  CHECK_THROWS_TEXT(ArgumentError, "TokenWindows: expected stride >= 1, got -1",
+                    TokenWindows(arange(4), 2, -1));
+  CHECK_THROWS_TEXT(ShapeError, "TokenWindows: expected tokens in one dimension, got [2, 2]",
+                    TokenWindows(arange(4).reshape({2, 2}), 1));
+  CHECK_THROWS_TEXT(IndexError, "TokenWindows: expected an index in [0, 2), got 2",
+                    TokenWindows(arange(4), 2).get(2));
   CHECK_THROWS_TEXT(IndexError, "got -1", TokenWindows(arange(4), 2).get(-1));
   const std::int64_t wrong[] = {0, 2};
   CHECK_THROWS_TEXT(IndexError, "got 2", TokenWindows(arange(4), 2).get_batch(wrong));
-  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: expected at least two tokens for each of 3 streams, got 5 in all", TokenStreams(arange(5), 3, 2));
+  CHECK_THROWS_TEXT(
+      ArgumentError,
+      "TokenStreams: expected at least two tokens for each of 3 streams, got 5 in all",
+      TokenStreams(arange(5), 3, 2));
   CHECK_THROWS_TEXT(ArgumentError, "of 1 streams, got 0 in all", TokenStreams(arange(0), 1, 2));
-  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: expected streams >= 1, got 0", TokenStreams(arange(5), 0, 2));
-  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: expected length >= 1, got 0", TokenStreams(arange(5), 1, 0));
-  CHECK_THROWS_TEXT(ShapeError, "TokenStreams: expected tokens in one dimension, got []", TokenStreams(arange(5).sum(), 1, 2));
-  CHECK_THROWS_TEXT(IndexError, "TokenStreams: expected an index in [0, 2), got 2", TokenStreams(arange(5), 1, 2).get(2));
+  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: expected streams >= 1, got 0",
+                    TokenStreams(arange(5), 0, 2));
+  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: expected length >= 1, got 0",
+                    TokenStreams(arange(5), 1, 0));
+  CHECK_THROWS_TEXT(ShapeError, "TokenStreams: expected tokens in one dimension, got []",
+                    TokenStreams(arange(5).sum(), 1, 2));
+  CHECK_THROWS_TEXT(IndexError, "TokenStreams: expected an index in [0, 2), got 2",
+                    TokenStreams(arange(5), 1, 2).get(2));
 }

@@ -19,7 +19,9 @@ Tensor counted(const Shape& shape) {
   std::iota(t.data<float>(), t.data<float>() + t.numel(), 0.0f);
   return t;
 }
-data::Labelled digits(std::int64_t n) { return {counted({n, 2, 3}), arange(n, {.dtype = DType::int64})}; }
+data::Labelled digits(std::int64_t n) {
+  return {counted({n, 2, 3}), arange(n, {.dtype = DType::int64})};
+}
 
 struct Count {
   std::int64_t n;
@@ -40,18 +42,24 @@ TEST_CASE("tensor dataset: a batch is what its items, collated, are", "[data]") 
   CHECK(dataset.get(7).image.shape() == Shape{2, 3});
   CHECK(dataset.get(7).label.dim() == 0);
   for (const std::vector<std::int64_t>& indices :
-       {std::vector<std::int64_t>{3}, {39, 0, 39, 17}, {}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}}) {
+       {std::vector<std::int64_t>{3}, {39, 0, 39, 17}, {}, {1,  2,  3,  4,  5,  6,  7,
+                                                            8,  9,  10, 11, 12, 13, 14,
+                                                            15, 16, 17, 18, 19, 20}}) {
     const data::Labelled batch = dataset.get_batch(indices);
     CHECK(batch.image.shape() == Shape{static_cast<std::int64_t>(indices.size()), 2, 3});
     for (std::size_t k = 0; k < indices.size(); ++k) {
       const auto i = static_cast<std::int64_t>(k);
-      CHECK(batch.image.select(0, i).to_vector<float>() == dataset.get(indices[k]).image.to_vector<float>());
+      CHECK(batch.image.select(0, i).to_vector<float>() ==
+            dataset.get(indices[k]).image.to_vector<float>());
       CHECK(batch.label.to_vector<std::int64_t>()[k] == indices[k]);
     }
   }
 }
 
-TEST_CASE("tensor dataset: any dtype and layout; rows of no elements; one tensor alone; numbers are copied", "[data]") {
+TEST_CASE(
+    "tensor dataset: any dtype and layout; rows of no elements; one tensor alone; numbers are "
+    "copied",
+    "[data]") {
   const Tensor base = counted({3, 5});
   const data::TensorDataset turned(base.transpose(0, 1));  // rows are columns
   const std::int64_t indices[] = {4, 0};
@@ -69,11 +77,17 @@ TEST_CASE("tensor dataset: any dtype and layout; rows of no elements; one tensor
 }
 
 TEST_CASE("tensor dataset: errors", "[data][errors]") {
-  CHECK_THROWS_TEXT(ShapeError, "TensorDataset: expected 'label' to have 3 rows as the first tensor, got 4",
+  CHECK_THROWS_TEXT(ShapeError,
+                    "TensorDataset: expected 'label' to have 3 rows as the first tensor, got 4",
                     data::TensorDataset(data::Labelled{zeros({3, 2}), zeros({4})}));
-  CHECK_THROWS_TEXT(ShapeError, "TensorDataset: expected the tensor to have rows, got a 0-dim tensor", data::TensorDataset(zeros({})));
-  CHECK_THROWS_TEXT(ShapeError, "TensorDataset: expected 'image' to have rows, got an undefined one", data::TensorDataset(data::Labelled{}));
-  CHECK_THROWS_TEXT(ArgumentError, "TensorDataset: expected at least one tensor, got none", data::TensorDataset(std::vector<Tensor>{}));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "TensorDataset: expected the tensor to have rows, got a 0-dim tensor",
+                    data::TensorDataset(zeros({})));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "TensorDataset: expected 'image' to have rows, got an undefined one",
+                    data::TensorDataset(data::Labelled{}));
+  CHECK_THROWS_TEXT(ArgumentError, "TensorDataset: expected at least one tensor, got none",
+                    data::TensorDataset(std::vector<Tensor>{}));
   const data::TensorDataset dataset(digits(4));
   const std::int64_t beyond[] = {0, 4}, before[] = {-1};
   CHECK_THROWS_AS(dataset.get_batch(beyond), IndexError);
@@ -108,14 +122,16 @@ TEST_CASE("loader: the state says where it is, and takes it there", "[data][load
   }
   for (std::size_t k = 0; k < states.size(); ++k) {
     for (const int workers : {0, 2}) {
-      data::DataLoader again(Count{10}, {.batch_size = 3, .shuffle = true, .workers = workers, .seed = 99});
+      data::DataLoader again(Count{10},
+                             {.batch_size = 3, .shuffle = true, .workers = workers, .seed = 99});
       again.load_state({states[k].data(), states[k].size()});
       CHECK(again.steps() == static_cast<std::int64_t>(k));
       std::vector<std::vector<std::int64_t>> rest;
       while (again.epoch() < 2) {
         for (auto& batch : again) rest.push_back(batch.to_vector<std::int64_t>());
       }
-      CHECK(rest == std::vector<std::vector<std::int64_t>>(all.begin() + static_cast<std::ptrdiff_t>(k), all.end()));
+      CHECK(rest == std::vector<std::vector<std::int64_t>>(
+                        all.begin() + static_cast<std::ptrdiff_t>(k), all.end()));
     }
   }
   auto copy = loader;  // has a position of its own
@@ -125,14 +141,21 @@ TEST_CASE("loader: the state says where it is, and takes it there", "[data][load
   CHECK(loader.steps() == before);
 }
 
-TEST_CASE("loader: a state that does not fit is an error, and changes nothing", "[data][loader][errors]") {
+TEST_CASE("loader: a state that does not fit is an error, and changes nothing",
+          "[data][loader][errors]") {
   data::DataLoader loader(Count{10}, {.batch_size = 3, .shuffle = true, .seed = 4});
   auto at = loader.begin();
   const StateDict good = loader.state();
   data::DataLoader other(Count{10}, {.batch_size = 4}), larger(Count{11}, {.batch_size = 3});
-  const auto load = [&](auto& to, const StateDict& dict) { to.load_state({dict.data(), dict.size()}); };
-  CHECK_THROWS_TEXT(ArgumentError, "DataLoader: load_state: expected batches of 4, as this loader makes, got a state of batches of 3", load(other, good));
-  CHECK_THROWS_TEXT(ArgumentError, "expected a dataset of 11 items, got a state of one of 10", load(larger, good));
+  const auto load = [&](auto& to, const StateDict& dict) {
+    to.load_state({dict.data(), dict.size()});
+  };
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "DataLoader: load_state: expected batches of 4, as this loader makes, got a "
+                    "state of batches of 3",
+                    load(other, good));
+  CHECK_THROWS_TEXT(ArgumentError, "expected a dataset of 11 items, got a state of one of 10",
+                    load(larger, good));
   const auto changed = [&](const std::string& name, const Tensor& value) {
     StateDict dict;
     for (const auto& [n, t] : good) dict.set(n, t);
@@ -141,15 +164,22 @@ TEST_CASE("loader: a state that does not fit is an error, and changes nothing", 
     return dict;
   };
   const auto number = [](std::int64_t n) { return tensor(std::vector<std::int64_t>{n}); };
-  CHECK_THROWS_TEXT(ArgumentError, "expected an epoch >= 0, got -1", load(loader, changed("epoch", number(-1))));
-  CHECK_THROWS_TEXT(ArgumentError, "expected a batch below 4, got 4", load(loader, changed("batch", number(4))));
-  CHECK_THROWS_TEXT(ArgumentError, "expected a batch below 4, got -2", load(loader, changed("batch", number(-2))));
+  CHECK_THROWS_TEXT(ArgumentError, "expected an epoch >= 0, got -1",
+                    load(loader, changed("epoch", number(-1))));
+  CHECK_THROWS_TEXT(ArgumentError, "expected a batch below 4, got 4",
+                    load(loader, changed("batch", number(4))));
+  CHECK_THROWS_TEXT(ArgumentError, "expected a batch below 4, got -2",
+                    load(loader, changed("batch", number(-2))));
   CHECK_THROWS_TEXT(ArgumentError, "expected seed, got none", load(loader, changed("seed", {})));
-  CHECK_THROWS_TEXT(ArgumentError, "expected epoch, batch, seed, batch_size and dataset_size, got 'x'", load(loader, changed("x", number(1))));
-  CHECK_THROWS_TEXT(ArgumentError, "expected epoch to be one int64, got another tensor", load(loader, changed("epoch", zeros({1}))));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "expected epoch, batch, seed, batch_size and dataset_size, got 'x'",
+                    load(loader, changed("x", number(1))));
+  CHECK_THROWS_TEXT(ArgumentError, "expected epoch to be one int64, got another tensor",
+                    load(loader, changed("epoch", zeros({1}))));
   CHECK(loader.steps() == 1);
   CHECK(loader.epoch() == 1);
   auto next = loader.begin();
-  load(other, loader.state().size() == 5 ? changed("batch", number(0)) : good);  // at the beginning of an epoch other sizes are allowed
+  // at the beginning of an epoch other sizes are allowed
+  load(other, loader.state().size() == 5 ? changed("batch", number(0)) : good);
   CHECK(other.epoch() == 0);
 }

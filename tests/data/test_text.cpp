@@ -34,7 +34,8 @@ std::string all_bytes() {
 
 }  // namespace
 
-TEST_CASE("text: files are read whole, from the folder, BRAID_DATA or an absolute path", "[data][text]") {
+TEST_CASE("text: files are read whole, from the folder, BRAID_DATA or an absolute path",
+          "[data][text]") {
   const TemporaryFolder folder;
   for (const std::string& text : {std::string("a\r\nb"), std::string(), all_bytes()}) {
     write_file(folder / "a.txt", text);
@@ -50,15 +51,20 @@ TEST_CASE("text: files are read whole, from the folder, BRAID_DATA or an absolut
 
 TEST_CASE("text: a missing file is named, and where it was looked for", "[data][text][errors]") {
   const TemporaryFolder folder;
-  CHECK_THROWS_TEXT(IoError, ": expected a.txt, got no such file; looked in " + folder.path(), data::read_text("a.txt", folder.path()));
-  CHECK_THROWS_TEXT(IoError, "expected /nowhere/a.txt, got no such file", data::read_text("/nowhere/a.txt"));
-  CHECK_THROWS_TEXT(ArgumentError, "read_text: expected the name of a file, got an empty one", data::read_text("", folder.path()));
+  CHECK_THROWS_TEXT(IoError, ": expected a.txt, got no such file; looked in " + folder.path(),
+                    data::read_text("a.txt", folder.path()));
+  CHECK_THROWS_TEXT(IoError, "expected /nowhere/a.txt, got no such file",
+                    data::read_text("/nowhere/a.txt"));
+  CHECK_THROWS_TEXT(ArgumentError, "read_text: expected the name of a file, got an empty one",
+                    data::read_text("", folder.path()));
   {
     const DataVariable variable((folder.path() + "/nowhere").c_str());
-    CHECK_THROWS_TEXT(IoError, "looked in " + folder.path() + "/nowhere (from BRAID_DATA)", data::read_text("a.txt"));
+    CHECK_THROWS_TEXT(IoError, "looked in " + folder.path() + "/nowhere (from BRAID_DATA)",
+                      data::read_text("a.txt"));
   }
   const DataVariable variable(nullptr);
-  CHECK_THROWS_TEXT(IoError, "looked in no folder: none was given and BRAID_DATA is not set", data::read_text("a.txt"));
+  CHECK_THROWS_TEXT(IoError, "looked in no folder: none was given and BRAID_DATA is not set",
+                    data::read_text("a.txt"));
   CHECK(!data::find_text("a.txt"));
   const auto number = [&](const std::string& file) {
     try {
@@ -69,15 +75,18 @@ TEST_CASE("text: a missing file is named, and where it was looked for", "[data][
     return -1;
   };
   CHECK(number("a.txt") == ENOENT);
-  CHECK_THROWS_AS(data::find_text("a.txt", folder.path()), IoError);  // a folder that is named has it
-  CHECK(number(".") != ENOENT);                                       // a folder is there, but it is no text
+  // a folder that is named has it
+  CHECK_THROWS_AS(data::find_text("a.txt", folder.path()), IoError);
+  // a folder is there, but it is no text
+  CHECK(number(".") != ENOENT);
   CHECK(number(".") != -1);
 }
 
 TEST_CASE("words: numbered by how often they come, each line with its end", "[data][text]") {
   const data::WordVocabulary words("b a\tb\r\n\n  c c c  \nd");
   CHECK(words.size() == 6);
-  CHECK((words.word(0) == "<unk>" && words.word(1) == "<eos>" && words.word(2) == "c" && words.word(3) == "b" && words.word(4) == "a" && words.word(5) == "d"));
+  CHECK((words.word(0) == "<unk>" && words.word(1) == "<eos>" && words.word(2) == "c" &&
+         words.word(3) == "b" && words.word(4) == "a" && words.word(5) == "d"));
   CHECK((words.id("b") == 3 && words.id("z") == 0 && words.id("") == 0 && words.id("<eos>") == 1));
   CHECK(ids(words.encode("b a\tb\r\n\n  c c c  \nd")) == Ids{3, 4, 3, 1, 1, 2, 2, 2, 1, 5, 1});
   CHECK(ids(words.encode("a z\n")) == Ids{4, 0, 1});
@@ -93,7 +102,8 @@ TEST_CASE("words: a limit keeps the commonest, others are unknown", "[data][text
   const std::string text = "x y x z y x <unk>\nw <eos>";
   const data::WordVocabulary words(text, 4);
   CHECK(words.size() == 4);
-  CHECK(ids(words.encode(text)) == Ids{2, 3, 2, 0, 3, 2, 0, 1, 0, 1, 1});  // <unk> and <eos> in the text are what they say
+  // <unk> and <eos> in the text are what they say
+  CHECK(ids(words.encode(text)) == Ids{2, 3, 2, 0, 3, 2, 0, 1, 0, 1, 1});
   const data::WordVocabulary none(text, 2);
   CHECK(none.size() == 2);
   CHECK(ids(none.encode("x <eos>")) == Ids{0, 1, 1});
@@ -105,7 +115,8 @@ TEST_CASE("words: a limit keeps the commonest, others are unknown", "[data][text
 }
 
 TEST_CASE("words: any bytes", "[data][text]") {
-  const std::string text = "gr\xc3\xbc\xc3\x9f \xff\xfe gr\xc3\xbc\xc3\x9f " + std::string("n\0l", 3) + "\n";
+  const std::string text =
+      "gr\xc3\xbc\xc3\x9f \xff\xfe gr\xc3\xbc\xc3\x9f " + std::string("n\0l", 3) + "\n";
   const data::WordVocabulary words(text);
   CHECK(words.size() == 5);
   CHECK(words.word(2) == "gr\xc3\xbc\xc3\x9f");
@@ -133,27 +144,40 @@ TEST_CASE("characters: bytes in ascending order, there and back", "[data][text]"
 
 TEST_CASE("text: what is no token, and no character, is refused", "[data][text][errors]") {
   const data::WordVocabulary words("a b");
-  CHECK_THROWS_TEXT(ArgumentError, "WordVocabulary: expected a limit of at least 2, <unk> and <eos>, got 1", data::WordVocabulary("a", 1));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "WordVocabulary: expected a limit of at least 2, <unk> and <eos>, got 1",
+                    data::WordVocabulary("a", 1));
   CHECK_THROWS_TEXT(ArgumentError, "got -3", data::WordVocabulary("a", -3));
-  CHECK_THROWS_TEXT(IndexError, "WordVocabulary: expected an index in [0, 4), got 4", words.word(4));
+  CHECK_THROWS_TEXT(IndexError, "WordVocabulary: expected an index in [0, 4), got 4",
+                    words.word(4));
   CHECK_THROWS_TEXT(IndexError, "got -1", words.word(-1));
-  CHECK_THROWS_TEXT(IndexError, "WordVocabulary: expected an index in [0, 4), got 4", words.decode(arange(5)));
-  CHECK_THROWS_TEXT(DTypeError, "WordVocabulary: expected tokens of int64, got float32", words.decode(zeros({2})));
+  CHECK_THROWS_TEXT(IndexError, "WordVocabulary: expected an index in [0, 4), got 4",
+                    words.decode(arange(5)));
+  CHECK_THROWS_TEXT(DTypeError, "WordVocabulary: expected tokens of int64, got float32",
+                    words.decode(zeros({2})));
   const data::CharVocabulary characters("abc");
-  CHECK_THROWS_TEXT(ArgumentError, "CharVocabulary: expected one of its 3 characters, got byte 195 at position 2", characters.encode("ab\xc3\xa4"));
-  CHECK_THROWS_TEXT(ArgumentError, "of its 0 characters, got byte 97 at position 0", data::CharVocabulary("").encode("a"));
-  CHECK_THROWS_TEXT(IndexError, "CharVocabulary: expected an index in [0, 3), got 3", characters.decode(arange(4)));
-  CHECK_THROWS_TEXT(DTypeError, "CharVocabulary: expected tokens of int64, got float32", characters.decode(zeros({2})));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "CharVocabulary: expected one of its 3 characters, got byte 195 at position 2",
+                    characters.encode("ab\xc3\xa4"));
+  CHECK_THROWS_TEXT(ArgumentError, "of its 0 characters, got byte 97 at position 0",
+                    data::CharVocabulary("").encode("a"));
+  CHECK_THROWS_TEXT(IndexError, "CharVocabulary: expected an index in [0, 3), got 3",
+                    characters.decode(arange(4)));
+  CHECK_THROWS_TEXT(DTypeError, "CharVocabulary: expected tokens of int64, got float32",
+                    characters.decode(zeros({2})));
 }
 
-TEST_CASE("text: generated sentences are the same everywhere, and can be learned from", "[data][text]") {
+TEST_CASE("text: generated sentences are the same everywhere, and can be learned from",
+          "[data][text]") {
   const std::string text = data::synthetic_text(500);
   CHECK(text == data::synthetic_text(500, 0));
   CHECK(text != data::synthetic_text(500, 1));
   CHECK(text.starts_with(data::synthetic_text(40)));
   CHECK(data::synthetic_text(0).empty());
-  CHECK_THROWS_TEXT(ArgumentError, "synthetic_text: expected sentences >= 0, got -1", data::synthetic_text(-1));
-  CHECK(data::synthetic_text(2) == "the queens follow the paths .\nthe singer reads the letters again .\n");
+  CHECK_THROWS_TEXT(ArgumentError, "synthetic_text: expected sentences >= 0, got -1",
+                    data::synthetic_text(-1));
+  CHECK(data::synthetic_text(2) ==
+        "the queens follow the paths .\nthe singer reads the letters again .\n");
   const data::WordVocabulary words(text);
   CHECK(words.size() > 100);
   CHECK(words.size() == data::WordVocabulary(data::synthetic_text(5000)).size());

@@ -54,8 +54,7 @@ std::vector<std::int64_t> firsts(const Tensor& batch) {
   for (std::int64_t i = 0; i < batch.size(0); ++i) v.push_back(batch.data<std::int64_t>()[2 * i]);
   return v;
 }
-template <class L>
-std::vector<std::vector<std::int64_t>> epoch_of(L& loader) {
+template <class L> std::vector<std::vector<std::int64_t>> epoch_of(L& loader) {
   std::vector<std::vector<std::int64_t>> batches;
   for (auto& batch : loader) batches.push_back(firsts(batch));
   return batches;
@@ -66,7 +65,8 @@ std::string nested(const std::exception& e) {
   try {
     std::rethrow_if_nested(e);
   } catch (...) {
-    return exception_type(std::current_exception()) + ": " + exception_message(std::current_exception());
+    return exception_type(std::current_exception()) + ": " +
+           exception_message(std::current_exception());
   }
   return "none";
 }
@@ -78,7 +78,8 @@ TEST_CASE("workers: order and content do not depend on them", "[data][workers]")
   const auto first = epoch_of(alone), second = epoch_of(alone);
   CHECK(first.size() == 11);
   for (const int workers : {1, 2, 3, 8, 40}) {
-    data::DataLoader loader(Items{.n = 103, .delay = std::chrono::microseconds(20)}, {.batch_size = 10, .shuffle = true, .workers = workers, .seed = 5});
+    data::DataLoader loader(Items{.n = 103, .delay = std::chrono::microseconds(20)},
+                            {.batch_size = 10, .shuffle = true, .workers = workers, .seed = 5});
     CHECK(epoch_of(loader) == first);
     CHECK(epoch_of(loader) == second);
     loader.set_epoch(0);
@@ -101,16 +102,21 @@ TEST_CASE("workers: batches are made ahead, but not without bound", "[data][work
   Items items{.n = 1000};
   data::DataLoader loader(items, {.batch_size = 1, .workers = 2});
   auto at = loader.begin();
-  for (int i = 0; i < 200 && items.shared->calls < 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 200 && items.shared->calls < 5; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   CHECK(items.shared->calls == 5);  // one taken, 2 × 2 ahead
   ++at;
-  for (int i = 0; i < 200 && items.shared->calls < 6; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 200 && items.shared->calls < 6; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(items.shared->calls == 6);
 }
 
-TEST_CASE("workers: a failing item is a WorkerError that names it; the same batch can be tried again", "[data][workers][errors]") {
-  const char* originals[] = {"ShapeError: the item is bent", "std::bad_alloc: std::bad_alloc", "unknown: unknown exception"};
+TEST_CASE(
+    "workers: a failing item is a WorkerError that names it; the same batch can be tried again",
+    "[data][workers][errors]") {
+  const char* originals[] = {"ShapeError: the item is bent", "std::bad_alloc: std::bad_alloc",
+                             "unknown: unknown exception"};
   for (const int workers : {0, 1, 3}) {
     for (const int kind : {0, 1, 2}) {
       for (const std::int64_t bad : {0, 7, 19}) {
@@ -126,7 +132,8 @@ TEST_CASE("workers: a failing item is a WorkerError that names it; the same batc
               return f();
             } catch (const WorkerError& e) {
               ++failures;
-              CHECK(std::string(e.what()) == str("DataLoader: get(", bad, ") failed in batch ", bad / 4, " of epoch 3: ", originals[kind]));
+              CHECK(std::string(e.what()) == str("DataLoader: get(", bad, ") failed in batch ",
+                                                 bad / 4, " of epoch 3: ", originals[kind]));
               CHECK(nested(e) == originals[kind]);
               CHECK(exception_type(std::current_exception()) == "WorkerError");
             }
@@ -151,17 +158,20 @@ TEST_CASE("workers: a failing item is a WorkerError that names it; the same batc
 TEST_CASE("workers: items that cannot be joined are a WorkerError too", "[data][workers][errors]") {
   struct Ragged {
     [[nodiscard]] std::int64_t size() const { return 4; }
-    [[nodiscard]] Tensor get(std::int64_t i) const { return make_tensor({i}, DType::float32, Device()); }
+    [[nodiscard]] Tensor get(std::int64_t i) const {
+      return make_tensor({i}, DType::float32, Device());
+    }
   };
   for (const int workers : {0, 2}) {
     data::DataLoader loader(Ragged{}, {.batch_size = 2, .workers = workers});
     try {
-      for ([[maybe_unused]] auto& batch : loader) {
-      }
+      for ([[maybe_unused]] auto& batch : loader) {}
       FAIL("nothing was thrown");
     } catch (const WorkerError& e) {
-      CHECK(std::string(e.what()).starts_with("DataLoader: making batch 0 of epoch 0 failed: ShapeError: collate: "));
-      CHECK(nested(e).starts_with("ShapeError: collate: expected shape [0] as in item 0, got [1] in item 1"));
+      CHECK(std::string(e.what()).starts_with(
+          "DataLoader: making batch 0 of epoch 0 failed: ShapeError: collate: "));
+      CHECK(nested(e).starts_with(
+          "ShapeError: collate: expected shape [0] as in item 0, got [1] in item 1"));
     }
   }
 }
@@ -182,8 +192,10 @@ TEST_CASE("workers: leaving early joins them at once and leaks nothing", "[data]
   const auto then = Clock::now();
   {
     data::DataLoader loader(slow, {.batch_size = 10'000, .workers = 2});  // a batch would take 40 s
-    data::detail::Epoch epoch(std::make_shared<const data::detail::BatchMakerOf<Items>>(slow),
-                              data::detail::plan_epoch(loader.options(), data::detail::sampler_of(loader.options()), slow.n, 0));
+    data::detail::Epoch epoch(
+        std::make_shared<const data::detail::BatchMakerOf<Items>>(slow),
+        data::detail::plan_epoch(loader.options(), data::detail::sampler_of(loader.options()),
+                                 slow.n, 0));
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
   CHECK(Clock::now() - then < std::chrono::seconds(1));

@@ -1,5 +1,6 @@
 #pragma once
-// The nets of goldens/make_exchange.py: fields are named as PyTorch's attributes, so that a state dict of one is one of the other.
+// The nets of goldens/make_exchange.py: fields are named as PyTorch's attributes, so that a state
+// dict of one is one of the other.
 #include <vector>
 
 #include <braid/core/autograd.hpp>
@@ -44,12 +45,19 @@ struct Tagger : nn::Module {
 
 /// PyTorch's nn.Transformer.
 struct Transformer : nn::Module {
-  static constexpr nn::TransformerOptions kOptions{
-      .dim_feedforward = 32, .dropout = 0, .activation = nn::TransformerActivation::gelu, .batch_first = true, .norm_first = true};
-  nn::TransformerEncoder encoder{nn::TransformerEncoderLayer(16, 2, kOptions), 2, nn::LayerNorm(16)};
-  nn::TransformerDecoder decoder{nn::TransformerDecoderLayer(16, 2, kOptions), 2, nn::LayerNorm(16)};
+  static constexpr nn::TransformerOptions kOptions{.dim_feedforward = 32,
+                                                   .dropout = 0,
+                                                   .activation = nn::TransformerActivation::gelu,
+                                                   .batch_first = true,
+                                                   .norm_first = true};
+  nn::TransformerEncoder encoder{nn::TransformerEncoderLayer(16, 2, kOptions), 2,
+                                 nn::LayerNorm(16)};
+  nn::TransformerDecoder decoder{nn::TransformerDecoderLayer(16, 2, kOptions), 2,
+                                 nn::LayerNorm(16)};
 
-  Tensor operator()(const Tensor& source, const Tensor& target) const { return decoder(target, encoder(source), {.is_causal = true}); }
+  Tensor operator()(const Tensor& source, const Tensor& target) const {
+    return decoder(target, encoder(source), {.is_causal = true});
+  }
   BRAID_FIELDS(encoder, decoder)
 };
 
@@ -61,15 +69,19 @@ struct Translator : nn::Module {
   nn::Linear out{16, 12};
 
   /// pair [batch, 2, 8]: the source, and the target behind a start word.
-  Tensor operator()(const Tensor& pair) const { return out(transformer(embed(pair.select(1, 0)) + position, embed(pair.select(1, 1)) + position)); }
-  [[nodiscard]] auto optimizer() const { return optim::SGD(parameters(*this), {.lr = 0.3, .momentum = 0.9, .weight_decay = 1e-4}); }
+  Tensor operator()(const Tensor& pair) const {
+    return out(
+        transformer(embed(pair.select(1, 0)) + position, embed(pair.select(1, 1)) + position));
+  }
+  [[nodiscard]] auto optimizer() const {
+    return optim::SGD(parameters(*this), {.lr = 0.3, .momentum = 0.9, .weight_decay = 1e-4});
+  }
   void before_step() const {}
   BRAID_FIELDS(embed, position, transformer, out)
 };
 
 /// The losses of one step a batch: x [steps, ..], y [steps, ..].
-template <class Net>
-std::vector<double> train_on(Net& net, const Tensor& x, const Tensor& y) {
+template <class Net> std::vector<double> train_on(Net& net, const Tensor& x, const Tensor& y) {
   train(net);
   auto optimizer = net.optimizer();
   std::vector<double> losses;

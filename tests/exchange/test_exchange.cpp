@@ -1,5 +1,6 @@
-// Nets trained here and in PyTorch (goldens/exchange, by goldens/make_exchange.py), their weights exchanged by safetensors files. On the CPU, in float32.
-// BRAID_EXCHANGE_OUT names a folder that keeps what was written, for make_exchange.py --check.
+// Nets trained here and in PyTorch (goldens/exchange, by goldens/make_exchange.py), their weights
+// exchanged by safetensors files. On the CPU, in float32. BRAID_EXCHANGE_OUT names a folder that
+// keeps what was written, for make_exchange.py --check.
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -21,12 +22,16 @@ namespace {
 
 constexpr double kLossBound = 1e-6, kParameterBound = 1e-5;
 
-std::string golden(const std::string& file) { return tests_dir() + "/goldens/exchange/" + file + ".safetensors"; }
+std::string golden(const std::string& file) {
+  return tests_dir() + "/goldens/exchange/" + file + ".safetensors";
+}
 
 /// Where the files go: the folder that the environment names, or one that is gone afterwards.
 class Folder {
  public:
-  [[nodiscard]] std::string file(const std::string& name) const { return (kept_ ? kept_ + ("/" + name) : temporary_ / name) + ".safetensors"; }
+  [[nodiscard]] std::string file(const std::string& name) const {
+    return (kept_ ? kept_ + ("/" + name) : temporary_ / name) + ".safetensors";
+  }
 
  private:
   TemporaryFolder temporary_;
@@ -50,14 +55,14 @@ double distance(const StateDict& got, const StateDict& want) {
     for (std::size_t i = 0; i < a.size(); ++i) {
       const double apart = std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i]));
       worst = apart <= worst ? worst : apart;  // NaN stays
-      if (!(apart <= kParameterBound)) FAIL_CHECK(name << "[" << i << "]: expected " << b[i] << ", got " << a[i]);
+      if (!(apart <= kParameterBound))
+        FAIL_CHECK(name << "[" << i << "]: expected " << b[i] << ", got " << a[i]);
     }
   }
   return worst;
 }
 
-template <class Net>
-void exchange(const std::string& name) {
+template <class Net> void exchange(const std::string& name) {
   const Folder folder;
   const Safetensors run = load_safetensors(golden(name + ".run"));
   const Tensor &x = run.at("x"), &y = run.at("y");
@@ -66,7 +71,8 @@ void exchange(const std::string& name) {
   Net net;
   const LoadReport report = load_state_dict(net, load_safetensors(golden(name + ".start")).tensors);
   CHECK(report.loaded == state_dict(net).size());
-  const std::vector<double> losses = train_on(net, x, y), want = run.at("losses").to_vector<double>();
+  const std::vector<double> losses = train_on(net, x, y),
+                            want = run.at("losses").to_vector<double>();
   REQUIRE(losses.size() == want.size());
   double loss_apart = 0;
   for (std::size_t i = 0; i < losses.size(); ++i) {
@@ -81,9 +87,11 @@ void exchange(const std::string& name) {
   {
     const NoGrad guard;
     const double far = distance({{"outputs", net(x[0])}}, {{"outputs", run.at("outputs")}});
-    std::cout << "SHOWS: exchange " << name << ": " << losses.size() << " losses within " << loss_apart << " relative of PyTorch's (bound " << kLossBound
-              << "), " << parameter_count(net) << " parameters within " << moved << ", outputs in evaluation mode within " << far << " (bound "
-              << kParameterBound << ")\n";
+    std::cout << "SHOWS: exchange " << name << ": " << losses.size() << " losses within "
+              << loss_apart << " relative of PyTorch's (bound " << kLossBound << "), "
+              << parameter_count(net) << " parameters within " << moved
+              << ", outputs in evaluation mode within " << far << " (bound " << kParameterBound
+              << ")\n";
   }
   save_safetensors(folder.file(name + ".end"), state_dict(net));
   CHECK(distance(load_safetensors(folder.file(name + ".end")).tensors, state_dict(net)) == 0);
@@ -99,13 +107,19 @@ void exchange(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("exchange: a CNN with BatchNorm trains as in PyTorch", "[exchange]") { exchange<Cnn>("cnn"); }
+TEST_CASE("exchange: a CNN with BatchNorm trains as in PyTorch", "[exchange]") {
+  exchange<Cnn>("cnn");
+}
 TEST_CASE("exchange: an LSTM trains as in PyTorch", "[exchange]") { exchange<Tagger>("lstm"); }
-TEST_CASE("exchange: a Transformer trains as in PyTorch", "[exchange]") { exchange<Translator>("transformer"); }
+TEST_CASE("exchange: a Transformer trains as in PyTorch", "[exchange]") {
+  exchange<Translator>("transformer");
+}
 
-TEST_CASE("exchange: a file of the safetensors package, loaded and saved, is the same to the byte", "[exchange]") {
+TEST_CASE("exchange: a file of the safetensors package, loaded and saved, is the same to the byte",
+          "[exchange]") {
   const TemporaryFolder folder;
-  for (const char* name : {"cnn.start", "cnn.end", "cnn.run", "lstm.start", "lstm.run", "transformer.end"}) {
+  for (const char* name :
+       {"cnn.start", "cnn.end", "cnn.run", "lstm.start", "lstm.run", "transformer.end"}) {
     INFO(name);
     const Safetensors loaded = load_safetensors(golden(name));
     save_safetensors(folder / "again", loaded.tensors, loaded.metadata);

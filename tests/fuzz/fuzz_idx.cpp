@@ -1,4 +1,5 @@
-// Any bytes, plain or gzip: read_idx gives a tensor, all of whose numbers can be read, or throws FormatError.
+// Any bytes, plain or gzip: read_idx gives a tensor, all of whose numbers can be read, or throws
+// FormatError.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +17,9 @@ void try_file(std::span<const std::byte> file) {
     const braid::Tensor t = braid::data::read_idx(file, {.max_bytes = 1 << 20});
     const auto* bytes = static_cast<const unsigned char*>(t.impl()->data());
     volatile unsigned sum = 0;
-    for (std::int64_t i = 0; i < t.numel() * static_cast<std::int64_t>(braid::size_of(t.dtype())); ++i) sum = sum + bytes[i];
+    for (std::int64_t i = 0; i < t.numel() * static_cast<std::int64_t>(braid::size_of(t.dtype()));
+         ++i)
+      sum = sum + bytes[i];
   } catch (const braid::FormatError& e) {
     if (std::strlen(e.what()) > 2000) std::abort();
   }

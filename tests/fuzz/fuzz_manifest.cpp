@@ -1,4 +1,5 @@
-// Any bytes: read_manifest gives a manifest that is written and read again the same, or throws FormatError.
+// Any bytes: read_manifest gives a manifest that is written and read again the same, or throws
+// FormatError.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -10,9 +11,11 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace braid;
   try {
-    const training::Manifest manifest = training::read_manifest(io::MemorySource(std::as_bytes(std::span(data, size))));
+    const training::Manifest manifest =
+        training::read_manifest(io::MemorySource(std::as_bytes(std::span(data, size))));
     const std::string text = to_json(manifest);
-    if (to_json(training::read_manifest(io::MemorySource(std::as_bytes(std::span(text))))) != text) std::abort();
+    if (to_json(training::read_manifest(io::MemorySource(std::as_bytes(std::span(text))))) != text)
+      std::abort();
   } catch (const FormatError& e) {
     if (std::strlen(e.what()) > 2000) std::abort();
   }

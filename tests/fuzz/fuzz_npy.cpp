@@ -1,4 +1,5 @@
-// Any bytes: load_npy and load_npz give tensors, all of whose numbers can be read, or throw FormatError.
+// Any bytes: load_npy and load_npz give tensors, all of whose numbers can be read, or throw
+// FormatError.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -14,11 +15,12 @@ namespace {
 void touch(const braid::Tensor& t) {
   const auto* bytes = static_cast<const unsigned char*>(t.impl()->data());
   volatile unsigned sum = 0;
-  for (std::int64_t i = 0; i < t.numel() * static_cast<std::int64_t>(braid::size_of(t.dtype())); ++i) sum = sum + bytes[i];
+  for (std::int64_t i = 0; i < t.numel() * static_cast<std::int64_t>(braid::size_of(t.dtype()));
+       ++i)
+    sum = sum + bytes[i];
 }
 
-template <class F>
-void attempt(const F& f) {
+template <class F> void attempt(const F& f) {
   try {
     f();
   } catch (const braid::FormatError& e) {
@@ -32,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   attempt([&] { touch(braid::load_npy(bytes)); });
   attempt([&] {
-    for (const auto& [name, tensor] : braid::data::load_npz(bytes, {.max_bytes = 1 << 20})) touch(tensor);
+    for (const auto& [name, tensor] : braid::data::load_npz(bytes, {.max_bytes = 1 << 20}))
+      touch(tensor);
   });
   std::string framed("\x93NUMPY\1\0", 8);  // the same as a header with some data after it
   const std::size_t header = size / 2;

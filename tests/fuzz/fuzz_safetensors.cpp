@@ -1,4 +1,5 @@
-// Any bytes: load_safetensors gives tensors, all of whose bytes can be read and which save and load again as the same, or throws FormatError.
+// Any bytes: load_safetensors gives tensors, all of whose bytes can be read and which save and load
+// again as the same, or throws FormatError.
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -43,7 +44,8 @@ const braid::io::FileSystem kMemory{
 };
 
 std::string bytes_of(const braid::Tensor& t) {
-  return {static_cast<const char*>(t.impl()->data()), static_cast<std::size_t>(t.numel()) * braid::size_of(t.dtype())};
+  return {static_cast<const char*>(t.impl()->data()),
+          static_cast<std::size_t>(t.numel()) * braid::size_of(t.dtype())};
 }
 
 void require(bool ok) {
@@ -64,7 +66,8 @@ void try_file(const std::string& file) {
   require(again.metadata == loaded.metadata && again.tensors.size() == loaded.tensors.size());
   auto other = again.tensors.begin();
   for (const auto& [name, tensor] : loaded.tensors) {
-    require(other->first == name && other->second.shape() == tensor.shape() && other->second.dtype() == tensor.dtype());
+    require(other->first == name && other->second.shape() == tensor.shape() &&
+            other->second.dtype() == tensor.dtype());
     require(bytes_of(other->second) == bytes_of(tensor));
     ++other;
   }
@@ -76,7 +79,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   braid::io::set_file_system(&kMemory);
   const std::string input(reinterpret_cast<const char*>(data), size);
   try_file(input);
-  // The same with a right length before the header, which ends at the first 0xff: most changes then reach the parser.
+  // The same with a right length before the header, which ends at the first 0xff: most changes then
+  // reach the parser.
   const std::size_t end = std::min(input.find('\xff'), input.size());
   const std::uint64_t length = end;
   std::string framed(reinterpret_cast<const char*>(&length), sizeof length);

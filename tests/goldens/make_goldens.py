@@ -35,7 +35,8 @@ class File:
         t = t.detach()
         dtype = str(t.dtype).removeprefix("torch.")
         if t.dtype == torch.float32:
-            values = [str(v) for v in t.reshape(-1).numpy()]  # shortest text that reads back as the same float
+            # shortest text that reads back as the same float
+            values = [str(v) for v in t.reshape(-1).numpy()]
         elif t.dtype in (torch.float16, torch.bfloat16):
             values = [number(v) for v in t.reshape(-1).to(torch.float64).tolist()]
         else:
@@ -66,7 +67,8 @@ class Random:
         return torch.randint(high, shape, generator=self.generator)
 
 
-# ---- values and gradients ---------------------------------------------------------------------------------------------------------
+# ---- values and gradients
+# ---------------------------------------------------------------------------------------------------------
 def case(out, random, name, function, inputs, constants=None):
     """For each dtype: NAME.DTYPE.y, and NAME.DTYPE.d<input> for the upstream gradient NAME.dy; inputs are NAME.<input>."""
     for key, value in {**inputs, **(constants or {})}.items():
@@ -141,7 +143,8 @@ def write_ops():
     out.write()
 
 
-# ---- optimizers and training ------------------------------------------------------------------------------------------------------
+# ---- optimizers and training
+# ------------------------------------------------------------------------------------------------------
 def write_optim():
     """NAME.options are the numbers given to the optimizer; NAME.DTYPE.p<i>.step<k> the parameter after step k; gradients are shared."""
     out, r = File("optim.txt", "Parameters after each of five optimizer steps"), Random(2)
@@ -300,7 +303,8 @@ def write_mlp():
     out.write()
 
 
-# ---- printing ---------------------------------------------------------------------------------------------------------------------
+# ---- printing
+# ---------------------------------------------------------------------------------------------------------------------
 def printed(t):
     """PyTorch's text in Braid's words: `dtype=float64`, `size=[0, 3]`, `true`. The words are changed before the lines are broken."""
     add_suffixes = torch._tensor_str._add_suffixes
@@ -374,7 +378,8 @@ def print_cases():
     yield "summary_int", torch.arange(1100).view(11, 10, 10)
     yield "summary_thin", torch.arange(1400).view(700, 2)
     yield "summary_wide", (torch.arange(1206, dtype=f32) * 0.5).view(6, 201)
-    yield "summary_hidden_extreme", torch.cat([torch.arange(500, dtype=f32) / 4, t([1e10]), torch.arange(600, dtype=f32) / 4])  # widths come from what is shown
+    # widths come from what is shown
+    yield "summary_hidden_extreme", torch.cat([torch.arange(500, dtype=f32) / 4, t([1e10]), torch.arange(600, dtype=f32) / 4])
     yield "summary_rank4", torch.arange(1536).view(2, 8, 8, 12)
     yield "summary_bool", (torch.arange(1100) % 3 == 0)
     for count in (13, 14, 15, 16, 17, 18):  # the suffix moves to a line of its own

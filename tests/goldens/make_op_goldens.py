@@ -76,7 +76,8 @@ def evaluate(words, inputs, dtype, with_gradients):
     floating = [t for t in x if t.is_floating_point()]
     for t in floating:
         t.requires_grad_(with_gradients)
-    torch.set_default_dtype(dtype)  # so that whole numbers become this type where an op wants floating point
+    # so that whole numbers become this type where an op wants floating point
+    torch.set_default_dtype(dtype)
     names = {f"x{i}": t for i, t in enumerate(x)}
     outputs = tensors_of(eval(words, {"torch": torch, "F": F, "math": math, "fits": fits, "x": x, **names}))
     recorded = [(y, incoming(y, k)) for k, y in enumerate(outputs) if y.requires_grad]
@@ -105,7 +106,8 @@ def make_case(name, words, samples):
     for kind, sample in samples.items():
         mark, with_gradients, has_float32 = sample["mark"].tolist()
         inputs = [sample[f"x{i}"] for i in range(len(sample) - 1)]
-        wide += [int(mark) >> 36, int(mark) >> 18 & 0x3FFFF, int(mark) & 0x3FFFF]  # each exact in float32
+        # each exact in float32
+        wide += [int(mark) >> 36, int(mark) >> 18 & 0x3FFFF, int(mark) & 0x3FFFF]
         try:
             outputs, gradients = evaluate(words, inputs, torch.float64, bool(with_gradients))
         except (RuntimeError, IndexError, ValueError) as error:

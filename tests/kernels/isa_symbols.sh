@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# isa_symbols.sh NM ISA OBJECTS...: an object that is compiled for one instruction set may define nothing that the linker shares with other objects. A weak
-# symbol (an inline function or a template) would have one copy for all processors, perhaps the AVX-512 one, and crash the older ones.
-# So: no weak or unique definitions, and every global definition is in namespace braid::cpu::ISA.
+# isa_symbols.sh NM ISA OBJECTS...: an object that is compiled for one instruction set may define
+# nothing that the linker shares with other objects. A weak symbol (an inline function or a
+# template) would have one copy for all processors, perhaps the AVX-512 one, and crash the older
+# ones. So: no weak or unique definitions, and every global definition is in namespace
+# braid::cpu::ISA.
 set -u
 nm=$1
 isa=$2
@@ -15,7 +17,8 @@ if ! grep -Eq " T braid::cpu::${isa}::binary\(" <<<"$symbols"; then
   echo "FAIL: expected the kernels of $isa in these objects, got none: the check would pass on anything"
   exit 1
 fi
-# The personality routine's reference is data, the sanitizers' own symbols come with their builds only.
+# The personality routine's reference is data, the sanitizers' own symbols come with their builds
+# only.
 allowed='DW\.ref\.__g(xx|cc)_personality_v0|__odr_asan|__asan_|__ubsan_|__tsan_|asan\.|tsan\.'
 bad=$(grep -E '^[0-9a-f]+ [WVuwv] ' <<<"$symbols" | grep -Ev "$allowed")
 foreign=$(grep -E '^[0-9a-f]+ [TDRBSGC] ' <<<"$symbols" | grep -Ev " braid::cpu::${isa}::" | grep -Ev "$allowed")

@@ -1,4 +1,5 @@
-// Convolutions of the CPU at sizes that are worth cutting: oneDNN's and our own against plain loops, and the same bits for any number of threads.
+// Convolutions of the CPU at sizes that are worth cutting: oneDNN's and our own against plain
+// loops, and the same bits for any number of threads.
 #include <braid/core/kernel_args/conv.hpp>
 
 #include "cpu/gemm_library.hpp"
@@ -20,14 +21,17 @@ struct Threads {
 
 const std::vector<ConvShape> kShapes{
     // n  in out groups  in_size   out_size  kernel  stride  pad     dilation
-    {33, 1, 32, 1, {28, 28}, {26, 26}, {3, 3}, {1, 1}, {0, 0}, {1, 1}},  // as in the CNN of the benchmark
+    // as in the CNN of the benchmark
+    {33, 1, 32, 1, {28, 28}, {26, 26}, {3, 3}, {1, 1}, {0, 0}, {1, 1}},
     {9, 32, 64, 1, {13, 13}, {11, 11}, {3, 3}, {1, 1}, {0, 0}, {1, 1}},
-    {7, 6, 10, 2, {17, 15}, {9, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},      // a last tile of another size
+    // a last tile of another size
+    {7, 6, 10, 2, {17, 15}, {9, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
     {3, 16, 16, 16, {12, 12}, {12, 12}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},  // depthwise
     {5, 33, 17, 1, {9, 11}, {9, 11}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
     {2, 4, 5, 1, {20, 9}, {6, 9}, {3, 2}, {3, 1}, {1, 2}, {3, 4}},
     {1, 3, 2, 1, {1, 40}, {1, 19}, {1, 5}, {1, 2}, {0, 1}, {1, 1}},
-    {4, 8, 3, 1, {8, 8}, {7, 8}, {2, 4}, {1, 1}, {0, 1}, {1, 1}},  // "same": more behind than before
+    // "same": more behind than before
+    {4, 8, 3, 1, {8, 8}, {7, 8}, {2, 4}, {1, 1}, {0, 1}, {1, 1}},
 };
 
 /// One problem: x, weight, bias, dy, and the results of the three kernels.
@@ -53,14 +57,17 @@ struct Problem {
     kernels().conv_backward_data({t, dy.data(), weight.data(), dx.data(), s}, stream());
     kernels().conv_backward_weight({t, x.data(), dy.data(), dw.data(), db.data(), s}, stream());
   }
-  [[nodiscard]] std::vector<std::vector<unsigned char>> bytes() const { return {y.bytes(), dx.bytes(), dw.bytes(), db.bytes()}; }
+  [[nodiscard]] std::vector<std::vector<unsigned char>> bytes() const {
+    return {y.bytes(), dx.bytes(), dw.bytes(), db.bytes()};
+  }
 };
 
 /// Sums and the sums of sizes, by plain loops.
 struct Sum {
   std::vector<double> value, size;
   std::vector<int> terms;
-  explicit Sum(std::int64_t n) : value(static_cast<std::size_t>(n)), size(value), terms(value.size(), 0) {}
+  explicit Sum(std::int64_t n)
+      : value(static_cast<std::size_t>(n)), size(value), terms(value.size(), 0) {}
   void add(std::int64_t at, double v) {
     const auto i = static_cast<std::size_t>(at);
     value[i] += v, size[i] += std::fabs(v), ++terms[i];
@@ -68,9 +75,11 @@ struct Sum {
   [[nodiscard]] bool holds(const Buffer& got, DType t) const {
     for (std::int64_t i = 0; i < got.size(); ++i) {
       const auto at = static_cast<std::size_t>(i);
-      const double bound = (terms[at] + 3) * (t == DType::float64 ? 2 * 0x1p-53 : 0x1p-24) * size[at];
+      const double bound =
+          (terms[at] + 3) * (t == DType::float64 ? 2 * 0x1p-53 : 0x1p-24) * size[at];
       if (!(std::fabs(got[i] - value[at]) <= bound)) {
-        UNSCOPED_INFO("element " << i << ": expected " << value[at] << ", got " << got[i] << ", bound " << bound);
+        UNSCOPED_INFO("element " << i << ": expected " << value[at] << ", got " << got[i]
+                                 << ", bound " << bound);
         return false;
       }
     }
@@ -80,22 +89,26 @@ struct Sum {
 
 struct Expected {
   Sum y, dx, dw, db;
-  explicit Expected(const Problem& p) : y(p.y.size()), dx(p.dx.size()), dw(p.dw.size()), db(p.db.size()) {
+  explicit Expected(const Problem& p)
+      : y(p.y.size()), dx(p.dx.size()), dw(p.dw.size()), db(p.db.size()) {
     const ConvShape& s = p.s;
     const std::int64_t in = s.in / s.groups, out = s.out / s.groups;
     for (std::int64_t n = 0; n < s.n; ++n)
       for (std::int64_t h = 0; h < s.out_size[0]; ++h)
         for (std::int64_t w = 0; w < s.out_size[1]; ++w) {
           const std::int64_t to = ((n * s.out_size[0] + h) * s.out_size[1] + w) * s.out;
-          for (std::int64_t o = 0; o < s.out; ++o) y.add(to + o, p.bias[o]), db.add(o, p.dy[to + o]);
+          for (std::int64_t o = 0; o < s.out; ++o)
+            y.add(to + o, p.bias[o]), db.add(o, p.dy[to + o]);
           for (std::int64_t i = 0; i < s.kernel[0]; ++i)
             for (std::int64_t j = 0; j < s.kernel[1]; ++j) {
-              const std::int64_t a = h * s.stride[0] - s.pad[0] + i * s.dilation[0], b = w * s.stride[1] - s.pad[1] + j * s.dilation[1];
+              const std::int64_t a = h * s.stride[0] - s.pad[0] + i * s.dilation[0],
+                                 b = w * s.stride[1] - s.pad[1] + j * s.dilation[1];
               if (a < 0 || b < 0 || a >= s.in_size[0] || b >= s.in_size[1]) continue;
               const std::int64_t from = ((n * s.in_size[0] + a) * s.in_size[1] + b) * s.in;
               for (std::int64_t o = 0; o < s.out; ++o)
                 for (std::int64_t c = 0; c < in; ++c) {
-                  const std::int64_t of_x = from + o / out * in + c, of_w = ((o * in + c) * s.kernel[0] + i) * s.kernel[1] + j;
+                  const std::int64_t of_x = from + o / out * in + c,
+                                     of_w = ((o * in + c) * s.kernel[0] + i) * s.kernel[1] + j;
                   y.add(to + o, p.x[of_x] * p.weight[of_w]);
                   dx.add(of_x, p.dy[to + o] * p.weight[of_w]);
                   dw.add(of_w, p.dy[to + o] * p.x[of_x]);
@@ -107,14 +120,16 @@ struct Expected {
 
 }  // namespace
 
-TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own loops", "[kernels][conv]") {
+TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own loops",
+          "[kernels][conv]") {
   for (const DType t : {DType::float32, DType::float64})
     for (std::size_t i = 0; i < kShapes.size(); ++i) {
       Problem problem(t, kShapes[i]);
       const Expected expected(problem);
       for (const bool library : {true, false}) {
         if (library && t == DType::float64) continue;
-        INFO("shape " << i << ", " << braid::name_of(t) << (library ? ", with the library" : ", without"));
+        INFO("shape " << i << ", " << braid::name_of(t)
+                      << (library ? ", with the library" : ", without"));
         if (library) {
           problem.run(t);
         } else {
@@ -125,7 +140,8 @@ TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own
         CHECK(expected.dx.holds(problem.dx, t));
         CHECK(expected.dw.holds(problem.dw, t));
         CHECK(expected.db.holds(problem.db, t));
-        CHECK((problem.y.guards_intact() && problem.dx.guards_intact() && problem.dw.guards_intact() && problem.db.guards_intact()));
+        CHECK((problem.y.guards_intact() && problem.dx.guards_intact() &&
+               problem.dw.guards_intact() && problem.db.guards_intact()));
       }
     }
 }
@@ -152,7 +168,8 @@ TEST_CASE("conv: the same bits for any number of threads, and again", "[kernels]
 
 TEST_CASE("conv: more shapes than a thread keeps primitives for", "[kernels][conv]") {
   for (std::int64_t width = 3; width < 80; ++width) {
-    Problem problem(DType::float32, {1, 2, 2, 1, {1, width}, {1, width - 2}, {1, 3}, {1, 1}, {0, 0}, {1, 1}});
+    Problem problem(DType::float32,
+                    {1, 2, 2, 1, {1, width}, {1, width - 2}, {1, 3}, {1, 1}, {0, 0}, {1, 1}});
     problem.run(DType::float32);
     const Expected expected(problem);
     CHECK(expected.y.holds(problem.y, DType::float32));

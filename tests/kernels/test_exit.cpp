@@ -16,19 +16,20 @@
 #include "support/child.hpp"
 #include "support/sanitized.hpp"
 
-// What is left of the runtime and of oneDNN while the process ends, and in a forked child. Each case needs a process of its own: hidden cases, run from the
-// visible ones.
+// What is left of the runtime and of oneDNN while the process ends, and in a forked child. Each
+// case needs a process of its own: hidden cases, run from the visible ones.
 namespace {
 
 using braid::Device;
 
-// Products large enough for helpers: of float32, which the library takes where it is there and pays, and of float64, for our own packed loops.
-template <typename T>
-struct Product {
+// Products large enough for helpers: of float32, which the library takes where it is there and
+// pays, and of float64, for our own packed loops.
+template <typename T> struct Product {
   std::int64_t size;
   std::vector<T> a, b, c;
 
-  explicit Product(std::int64_t n) : size(n), a(static_cast<std::size_t>(n * n), T(0.5)), b(a.size(), T(0.25)), c(a.size()) {}
+  explicit Product(std::int64_t n)
+      : size(n), a(static_cast<std::size_t>(n * n), T(0.5)), b(a.size(), T(0.25)), c(a.size()) {}
   void run(bool turned) {
     braid::GemmArgs args{};
     args.dtype = sizeof(T) == 8 ? braid::DType::float64 : braid::DType::float32;
@@ -94,13 +95,15 @@ TEST_CASE("child: a worker ends the process while others compute", "[.child][wor
 }
 TEST_CASE("exit: a worker may end the process", "[kernels][exit]") {
   for (int i = 0; i < 20; ++i) {
-    const braid::test::ChildResult child = braid::test::run_child("BRAID_THREADS=3", "[.child][worker-exit]");
+    const braid::test::ChildResult child =
+        braid::test::run_child("BRAID_THREADS=3", "[.child][worker-exit]");
     INFO(child.output);
     CHECK(child.status == 0);
   }
 }
 
-// A sanitizer's own allocator is not safe across a fork while another thread allocates: there nothing is in flight.
+// A sanitizer's own allocator is not safe across a fork while another thread allocates: there
+// nothing is in flight.
 constexpr bool kSanitized = BRAID_SANITIZED;
 
 TEST_CASE("child: forks with helpers and calls in flight", "[.child][fork]") {
@@ -122,7 +125,8 @@ TEST_CASE("child: forks with helpers and calls in flight", "[.child][fork]") {
     int status = -1;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     ::pid_t ended = 0;
-    while ((ended = ::waitpid(pid, &status, WNOHANG)) == 0 && std::chrono::steady_clock::now() < deadline)
+    while ((ended = ::waitpid(pid, &status, WNOHANG)) == 0 &&
+           std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     if (ended != pid) {  // it would hold the output of this process open
       ::kill(pid, SIGKILL);
@@ -134,4 +138,6 @@ TEST_CASE("child: forks with helpers and calls in flight", "[.child][fork]") {
   stop = true;
   other.join();
 }
-TEST_CASE("exit: a forked child computes and ends", "[kernels][exit]") { CHECK_CHILD("BRAID_THREADS=3", "[.child][fork]"); }
+TEST_CASE("exit: a forked child computes and ends", "[kernels][exit]") {
+  CHECK_CHILD("BRAID_THREADS=3", "[.child][fork]");
+}

@@ -37,7 +37,8 @@ TEST_CASE("isa: each has its own kernels", "[kernels][isa]") {
 
 TEST_CASE("isa: the environment decides in this process", "[kernels][isa]") {
   const char* forced = std::getenv("BRAID_ISA");
-  const std::string expected(forced && *forced ? std::string_view(forced) : braid::kernels::isa_names().back());
+  const std::string expected(forced && *forced ? std::string_view(forced)
+                                               : braid::kernels::isa_names().back());
   CHECK(braid::kernels::isa_name() == expected);
 }
 
@@ -50,7 +51,8 @@ TEST_CASE("isa: an unknown name is refused with the names there are", "[kernels]
       const std::string text = error.what();
       CHECK(text.find("BRAID_ISA: expected one of ") == 0);
       CHECK(text.find(std::string("got '") + wrong + "'") != std::string::npos);
-      for (const auto& isa : braid::cpu::compiled_isas()) CHECK(text.find(isa.name) != std::string::npos);
+      for (const auto& isa : braid::cpu::compiled_isas())
+        CHECK(text.find(isa.name) != std::string::npos);
     }
   }
 }
@@ -76,4 +78,7 @@ TEST_CASE("child: the environment names no instruction set", "[.child][isa]") {
     CHECK_THROWS_AS((void)braid::kernels::isa_name(), braid::DeviceError);
   }
 }
-TEST_CASE("isa: a wrong environment is an error at the first use of a device", "[kernels][isa][errors]") { CHECK_CHILD("BRAID_ISA=mmx", "[.child][isa]"); }
+TEST_CASE("isa: a wrong environment is an error at the first use of a device",
+          "[kernels][isa][errors]") {
+  CHECK_CHILD("BRAID_ISA=mmx", "[.child][isa]");
+}

@@ -1,5 +1,6 @@
-// The normalisations, dropout and attention in every instruction set: float32 and 16 bits against float64 within the bounds of cuda_kernels/calls_norm.cpp, and
-// the same bits for every number of threads. Their formulas are held against plain loops by the table of ops (tests/core).
+// The normalisations, dropout and attention in every instruction set: float32 and 16 bits against
+// float64 within the bounds of cuda_kernels/calls_norm.cpp, and the same bits for every number of
+// threads. Their formulas are held against plain loops by the table of ops (tests/core).
 #include "cuda_kernels/every_kernel.hpp"
 
 using namespace agreement;
@@ -14,14 +15,14 @@ std::vector<Buffer> run(const Call<Args>& call, Kernel<Args> kernel, DType t, DT
   return operands;
 }
 
-template <class Args>
-void check(Kernel<Args> kernel) {
+template <class Args> void check(Kernel<Args> kernel) {
   const int before = braid::num_threads();
   for (const DType t : kFloats)
     for (const Call<Args>& call : calls_of(Of<Args>{}, t)) {
       INFO(call.name << " " << braid::name_of(t));
       braid::set_num_threads(1);
-      const std::vector<Buffer> once = run(call, kernel, t, t), wide = run(call, kernel, DType::float64, t);
+      const std::vector<Buffer> once = run(call, kernel, t, t),
+                                wide = run(call, kernel, DType::float64, t);
       braid::set_num_threads(3);
       const std::vector<Buffer> again = run(call, kernel, t, t);
       std::vector<Numbers> values;
@@ -29,7 +30,8 @@ void check(Kernel<Args> kernel) {
         values.emplace_back();
         for (std::int64_t i = 0; i < b.size(); ++i) values.back().push_back(b[i]);
       }
-      const std::vector<Numbers> bounds = call.bound ? call.bound(t, values) : std::vector<Numbers>();
+      const std::vector<Numbers> bounds =
+          call.bound ? call.bound(t, values) : std::vector<Numbers>();
       std::size_t output = 0;
       std::int64_t wrong = 0;
       for (std::size_t k = 0; k < once.size(); ++k) {
@@ -56,7 +58,9 @@ TEST_CASE("normalisations: every dtype, shape and alignment", "[kernels][norm]")
   check(&braid::KernelTable::norm_channels_backward);
 }
 
-TEST_CASE("dropout: every dtype, shape and alignment", "[kernels][dropout]") { check(&braid::KernelTable::dropout); }
+TEST_CASE("dropout: every dtype, shape and alignment", "[kernels][dropout]") {
+  check(&braid::KernelTable::dropout);
+}
 
 TEST_CASE("attention: every dtype, shape, mask and layout", "[kernels][attention]") {
   check(&braid::KernelTable::attention);

@@ -81,7 +81,8 @@ TEST_CASE("pool: every tile runs once, for any number of threads", "[kernels][po
 TEST_CASE("pool: helpers take part", "[kernels][pool]") {
   const Threads scope(3);
   std::atomic<int> waiting{0};
-  // Each tile waits for the others, so the three must be on three threads; a helper may be late, but it comes.
+  // Each tile waits for the others, so the three must be on three threads; a helper may be late,
+  // but it comes.
   auto tile = [&](std::int64_t) {
     ++waiting;
     while (waiting < 3) std::this_thread::yield();
@@ -106,7 +107,8 @@ TEST_CASE("pool: a nested loop runs on the thread of its tile", "[kernels][pool]
   CHECK(foreign == 0);
 }
 
-TEST_CASE("pool: an exception of a tile reaches the caller after all have left", "[kernels][pool][errors]") {
+TEST_CASE("pool: an exception of a tile reaches the caller after all have left",
+          "[kernels][pool][errors]") {
   for (int threads : {1, 2, 5}) {
     const Threads scope(threads);
     for (int round = 0; round < 50; ++round)
@@ -168,8 +170,7 @@ TEST_CASE("pool: several host threads use one device at once", "[kernels][pool][
           for (std::int64_t i = 0; i < tiles; ++i)
             if (out[static_cast<std::size_t>(i)] == i + 1) ++total;
           total -= tiles;
-        } catch (const std::runtime_error&) {
-        }
+        } catch (const std::runtime_error&) {}
       }
     });
   for (std::thread& host : hosts) host.join();
@@ -201,7 +202,11 @@ TEST_CASE("pool: is made, used and destroyed", "[kernels][pool]") {
     Pool pool(0, pinning);
     std::atomic<int> sum{0};
     pool.run(
-        1 + round % 4, 10, [](void* context, std::int64_t i) { *static_cast<std::atomic<int>*>(context) += static_cast<int>(i); }, &sum);
+        1 + round % 4, 10,
+        [](void* context, std::int64_t i) {
+          *static_cast<std::atomic<int>*>(context) += static_cast<int>(i);
+        },
+        &sum);
     CHECK(sum == 45);
   }
 }
@@ -243,7 +248,9 @@ TEST_CASE("pool: pinning follows the affinity mask", "[kernels][pool]") {
       while (s.entered < 2) std::this_thread::yield();
       cpu_set_t own;
       if (sched_getaffinity(0, sizeof own, &own) != 0 || CPU_COUNT(&own) != 1) ++s.wrong;
-      if (!CPU_ISSET(s.pinning.core_of(1, 0, 2), &own) && !CPU_ISSET(s.pinning.core_of(1, 1, 2), &own)) ++s.wrong;
+      if (!CPU_ISSET(s.pinning.core_of(1, 0, 2), &own) &&
+          !CPU_ISSET(s.pinning.core_of(1, 1, 2), &own))
+        ++s.wrong;
     };
     pool.run(2, 2, tile, &seen);
     CHECK(seen.wrong == 0);

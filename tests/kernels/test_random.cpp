@@ -9,7 +9,8 @@ using braid::RandomKind;
 
 namespace {
 
-RandomArgs args_of(RandomKind kind, Buffer& out, std::uint64_t seed, std::uint64_t stream_number, double low = 0, double high = 1) {
+RandomArgs args_of(RandomKind kind, Buffer& out, std::uint64_t seed, std::uint64_t stream_number,
+                   double low = 0, double high = 1) {
   return RandomArgs{.kind = kind,
                     .dtype = out.dtype(),
                     .out = out.data(),
@@ -22,26 +23,34 @@ RandomArgs args_of(RandomKind kind, Buffer& out, std::uint64_t seed, std::uint64
                     .ihigh = 0};
 }
 
-const std::vector<std::pair<std::uint64_t, std::uint64_t>> kKeys{{0, 0}, {1, 2}, {0xfedcba9876543210u, 0x0123456789abcdefu}};
+const std::vector<std::pair<std::uint64_t, std::uint64_t>> kKeys{
+    {0, 0}, {1, 2}, {0xfedcba9876543210u, 0x0123456789abcdefu}};
 
 }  // namespace
 
-// Counter and key words from the generator's authors' file of known answers (Random123, kat_vectors).
+// Counter and key words from the generator's authors' file of known answers (Random123,
+// kat_vectors).
 TEST_CASE("philox: known answers, at compile time too", "[kernels][random]") {
-  static_assert(braid::philox(0, 0, 0).w[0] == 0x6627e8d5u && braid::philox(0, 0, 0).w[1] == 0xe169c58du);
-  static_assert(braid::philox(0, 0, 0).w[2] == 0xbc57ac4cu && braid::philox(0, 0, 0).w[3] == 0x9b00dbd8u);
+  static_assert(braid::philox(0, 0, 0).w[0] == 0x6627e8d5u &&
+                braid::philox(0, 0, 0).w[1] == 0xe169c58du);
+  static_assert(braid::philox(0, 0, 0).w[2] == 0xbc57ac4cu &&
+                braid::philox(0, 0, 0).w[3] == 0x9b00dbd8u);
   const auto ones = braid::philox(~0ull, ~0ull, ~0ull);
-  CHECK((ones.w[0] == 0x408f276du && ones.w[1] == 0x41c83b0eu && ones.w[2] == 0xa20bc7c6u && ones.w[3] == 0x6d5451fdu));
+  CHECK((ones.w[0] == 0x408f276du && ones.w[1] == 0x41c83b0eu && ones.w[2] == 0xa20bc7c6u &&
+         ones.w[3] == 0x6d5451fdu));
   const auto pi = braid::philox(0x299f31d0a4093822u, 0x0370734413198a2eu, 0x85a308d3243f6a88u);
-  CHECK((pi.w[0] == 0xd16cfe09u && pi.w[1] == 0x94fdccebu && pi.w[2] == 0x5001e420u && pi.w[3] == 0x24126ea1u));
-  static_assert(braid::multiply_high(~0ull, ~0ull) == ~0ull - 1 && braid::multiply_high(1ull << 63, 6) == 3);
+  CHECK((pi.w[0] == 0xd16cfe09u && pi.w[1] == 0x94fdccebu && pi.w[2] == 0x5001e420u &&
+         pi.w[3] == 0x24126ea1u));
+  static_assert(braid::multiply_high(~0ull, ~0ull) == ~0ull - 1 &&
+                braid::multiply_high(1ull << 63, 6) == 3);
 }
 
 // Every instruction set has the bits of the scalar functions, so all have the same bits.
 TEST_CASE("random: the kernels give the bits that philox.hpp defines", "[kernels][random]") {
   for (const auto& [seed, number] : kKeys)
     for (const std::int64_t n : kSizes) {
-      Buffer u(DType::float32, n, 1), z(DType::float32, n, 1), u64(DType::float64, n), z64(DType::float64, n), integers(DType::int64, n);
+      Buffer u(DType::float32, n, 1), z(DType::float32, n, 1), u64(DType::float64, n),
+          z64(DType::float64, n), integers(DType::int64, n);
       kernels().random(args_of(RandomKind::uniform, u, seed, number), stream());
       kernels().random(args_of(RandomKind::normal, z, seed, number), stream());
       kernels().random(args_of(RandomKind::uniform, u64, seed, number), stream());
@@ -56,10 +65,12 @@ TEST_CASE("random: the kernels give the bits that philox.hpp defines", "[kernels
         wrong += z[i] != static_cast<double>(braid::random_normal_float(seed, number, k));
         wrong += u64[i] != braid::random_uniform_double(seed, number, k);
         wrong += z64[i] != braid::random_normal_double(seed, number, k);
-        wrong += static_cast<const std::int64_t*>(integers.data())[i] != braid::random_integer(seed, number, k, -5, 1000);
+        wrong += static_cast<const std::int64_t*>(integers.data())[i] !=
+                 braid::random_integer(seed, number, k, -5, 1000);
       }
       CHECK(wrong == 0);
-      CHECK((u.guards_intact() && z.guards_intact() && u64.guards_intact() && z64.guards_intact() && integers.guards_intact()));
+      CHECK((u.guards_intact() && z.guards_intact() && u64.guards_intact() && z64.guards_intact() &&
+             integers.guards_intact()));
     }
 }
 
@@ -83,20 +94,34 @@ TEST_CASE("random: normal numbers are the Box-Muller transform of the words", "[
   for (std::uint64_t i = 0; i < 20000; ++i) {
     const auto b = braid::philox(3, 4, i);
     const double radius = std::sqrt(-2 * std::log((b.w[0] + 0.5) * 0x1p-32));
-    // Quarter turns are taken off before the conversion to radians: 2π x is then exact enough near its zeros.
-    const double turn = b.w[1] * 0x1p-32, quarter = std::nearbyint(turn * 4), rest = (turn - quarter / 4) * 6.283185307179586;
+    // Quarter turns are taken off before the conversion to radians: 2π x is then exact enough near
+    // its zeros.
+    const double turn = b.w[1] * 0x1p-32, quarter = std::nearbyint(turn * 4),
+                 rest = (turn - quarter / 4) * 6.283185307179586;
     const int q = static_cast<int>(quarter) & 3;
-    const double cosine = q == 0 ? std::cos(rest) : q == 1 ? -std::sin(rest) : q == 2 ? -std::cos(rest) : std::sin(rest);
-    const double sine = q == 0 ? std::sin(rest) : q == 1 ? std::cos(rest) : q == 2 ? -std::sin(rest) : -std::cos(rest);
-    const double z0 = static_cast<double>(braid::random_normal_float(3, 4, 4 * i)), z1 = static_cast<double>(braid::random_normal_float(3, 4, 4 * i + 1));
+    const double cosine = q == 0   ? std::cos(rest)
+                          : q == 1 ? -std::sin(rest)
+                          : q == 2 ? -std::cos(rest)
+                                   : std::sin(rest);
+    const double sine = q == 0   ? std::sin(rest)
+                        : q == 1 ? std::cos(rest)
+                        : q == 2 ? -std::sin(rest)
+                                 : -std::cos(rest);
+    const double z0 = static_cast<double>(braid::random_normal_float(3, 4, 4 * i)),
+                 z1 = static_cast<double>(braid::random_normal_float(3, 4, 4 * i + 1));
     // u near 1 has 2^-25 of its distance to 1 from rounding to float.
     const double relative = 8 * 0x1p-24 + 0x1p-25 / std::fabs(std::log((b.w[0] + 0.5) * 0x1p-32));
-    if (!(std::fabs(z0 - radius * cosine) <= relative * std::fabs(radius * cosine) + 1e-12)) CHECK(z0 == radius * cosine);
-    if (!(std::fabs(z1 - radius * sine) <= relative * std::fabs(radius * sine) + 1e-12)) CHECK(z1 == radius * sine);
+    if (!(std::fabs(z0 - radius * cosine) <= relative * std::fabs(radius * cosine) + 1e-12))
+      CHECK(z0 == radius * cosine);
+    if (!(std::fabs(z1 - radius * sine) <= relative * std::fabs(radius * sine) + 1e-12))
+      CHECK(z1 == radius * sine);
 
-    const std::uint64_t d0 = b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32, d1 = b.w[2] | static_cast<std::uint64_t>(b.w[3]) << 32;
-    const double u = (static_cast<double>(d0 >> 11) + 0.5) * 0x1p-53, r = std::sqrt(-2 * std::log(u));
-    const double z = braid::random_normal_double(3, 4, i), expected = r * std::cos(static_cast<double>(d1) * 0x1p-64 * 6.283185307179586);
+    const std::uint64_t d0 = b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32,
+                        d1 = b.w[2] | static_cast<std::uint64_t>(b.w[3]) << 32;
+    const double u = (static_cast<double>(d0 >> 11) + 0.5) * 0x1p-53,
+                 r = std::sqrt(-2 * std::log(u));
+    const double z = braid::random_normal_double(3, 4, i),
+                 expected = r * std::cos(static_cast<double>(d1) * 0x1p-64 * 6.283185307179586);
     if (!(std::fabs(z - expected) <= 1e-14 * (r + 1))) CHECK(z == expected);
   }
 }
@@ -129,14 +154,16 @@ TEST_CASE("random: moments and range", "[kernels][random]") {
 }
 
 TEST_CASE("random: uniform numbers stay below the upper end in every dtype", "[kernels][random]") {
-  const std::pair<double, double> ranges[] = {{0, 1}, {-1, 0}, {1, 1.0000002}, {-3, -2.9}, {0.1, 0.7}, {0, 1e-40}, {1e4, 1.0001e4}};
+  const std::pair<double, double> ranges[] = {{0, 1},     {-1, 0},    {1, 1.0000002}, {-3, -2.9},
+                                              {0.1, 0.7}, {0, 1e-40}, {1e4, 1.0001e4}};
   for (const DType t : kFloats)
     for (const auto& [low, high] : ranges) {
       if (rounded(t, low) >= high) continue;
       Buffer u(t, 40000);
       kernels().random(args_of(RandomKind::uniform, u, 9, 9, low, high), stream());
       std::int64_t wrong = 0;
-      for (std::int64_t i = 0; i < u.size(); ++i) wrong += !(u[i] >= rounded(t, low) && u[i] < high);
+      for (std::int64_t i = 0; i < u.size(); ++i)
+        wrong += !(u[i] >= rounded(t, low) && u[i] < high);
       INFO(braid::name_of(t) << " [" << low << ", " << high << ")");
       CHECK(wrong == 0);
     }
@@ -167,13 +194,17 @@ TEST_CASE("random: threads and the length asked for change nothing", "[kernels][
 TEST_CASE("random: whole 64-bit ranges, and refused dtypes", "[kernels][random]") {
   Buffer k(DType::int64, 1000);
   RandomArgs args = args_of(RandomKind::integers, k, 1, 1);
-  args.ilow = std::numeric_limits<std::int64_t>::min(), args.ihigh = std::numeric_limits<std::int64_t>::max();
+  args.ilow = std::numeric_limits<std::int64_t>::min(),
+  args.ihigh = std::numeric_limits<std::int64_t>::max();
   kernels().random(args, stream());
   std::int64_t negative = 0;
   for (std::int64_t i = 0; i < 1000; ++i) negative += k[i] < 0;
   CHECK((negative > 400 && negative < 600));
   Buffer narrow(DType::int32, 4);
-  CHECK_THROWS_WITH(kernels().random(args_of(RandomKind::uniform, narrow, 0, 0), stream()), "random: expected a floating-point dtype, got int32");
-  CHECK_THROWS_AS(kernels().random(args_of(RandomKind::integers, narrow, 0, 0), stream()), braid::DTypeError);
-  CHECK_THROWS_WITH(kernels().random(args_of(RandomKind::integers, narrow, 0, 0), stream()), "random: expected int64 for integers, got int32");
+  CHECK_THROWS_WITH(kernels().random(args_of(RandomKind::uniform, narrow, 0, 0), stream()),
+                    "random: expected a floating-point dtype, got int32");
+  CHECK_THROWS_AS(kernels().random(args_of(RandomKind::integers, narrow, 0, 0), stream()),
+                  braid::DTypeError);
+  CHECK_THROWS_WITH(kernels().random(args_of(RandomKind::integers, narrow, 0, 0), stream()),
+                    "random: expected int64 for integers, got int32");
 }

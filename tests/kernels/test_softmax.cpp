@@ -9,33 +9,41 @@ using braid::SoftmaxBackwardArgs;
 
 namespace {
 
-const std::vector<std::pair<std::int64_t, std::int64_t>> kShapes{{1, 1},   {3, 2},   {5, 7},    {4, 8},     {3, 15},   {3, 16},   {3, 17},    {7, 33}, {2, 65},
-                                                                 {64, 10}, {5, 256}, {3, 1025}, {2000, 10}, {2, 8192}, {2, 8193}, {1, 50001}, {2, 300}};
+const std::vector<std::pair<std::int64_t, std::int64_t>> kShapes{
+    {1, 1},   {3, 2},   {5, 7},    {4, 8},     {3, 15},   {3, 16},   {3, 17},    {7, 33}, {2, 65},
+    {64, 10}, {5, 256}, {3, 1025}, {2000, 10}, {2, 8192}, {2, 8193}, {1, 50001}, {2, 300}};
 
 std::vector<double> reference(const Buffer& x, std::int64_t row, std::int64_t n, bool log) {
   double max = -kInf;
   long double sum = 0;  // more digits than float64: the reference adds in a row
   bool nan = false;
-  for (std::int64_t i = 0; i < n; ++i) max = std::max(max, x[row * n + i]), nan = nan || std::isnan(x[row * n + i]);
-  for (std::int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<long double>(x[row * n + i] - max));
+  for (std::int64_t i = 0; i < n; ++i)
+    max = std::max(max, x[row * n + i]), nan = nan || std::isnan(x[row * n + i]);
+  for (std::int64_t i = 0; i < n; ++i)
+    sum += std::exp(static_cast<long double>(x[row * n + i] - max));
   std::vector<double> y(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
     const double v = x[row * n + i];
-    y[static_cast<std::size_t>(i)] = nan   ? kNaN
-                                     : log ? static_cast<double>(v - max - std::log(sum))
-                                           : static_cast<double>(std::exp(static_cast<long double>(v - max)) / sum);
+    y[static_cast<std::size_t>(i)] =
+        nan   ? kNaN
+        : log ? static_cast<double>(v - max - std::log(sum))
+              : static_cast<double>(std::exp(static_cast<long double>(v - max)) / sum);
   }
   return y;
 }
 
-// Error of one result: a few units of the type computed in, |x - max| units through the exponential, and the rounding of 16-bit types.
+// Error of one result: a few units of the type computed in, |x - max| units through the
+// exponential, and the rounding of 16-bit types.
 double tolerance(DType t, double expected, bool log, double largest) {
-  if (t == DType::float64) return (32 + 2 * largest) * 0x1p-53 * (log ? largest + 20 : std::fabs(expected)) + 1e-300;
-  const double f = (32 + 2 * largest) * 0x1p-24 * (log ? largest + 20 : std::fabs(expected)) + 1e-38;
+  if (t == DType::float64)
+    return (32 + 2 * largest) * 0x1p-53 * (log ? largest + 20 : std::fabs(expected)) + 1e-300;
+  const double f =
+      (32 + 2 * largest) * 0x1p-24 * (log ? largest + 20 : std::fabs(expected)) + 1e-38;
   return t == DType::float32 ? f : f + 0.51 * ulp(t, expected);
 }
 
-SoftmaxArgs args_of(DType t, bool log, const Buffer& x, Buffer& y, std::int64_t rows, std::int64_t n) {
+SoftmaxArgs args_of(DType t, bool log, const Buffer& x, Buffer& y, std::int64_t rows,
+                    std::int64_t n) {
   return SoftmaxArgs{.dtype = t, .log = log, .x = x.data(), .y = y.data(), .rows = rows, .n = n};
 }
 
@@ -47,7 +55,8 @@ TEST_CASE("softmax: every dtype, shape and alignment", "[kernels][softmax]") {
       for (const auto& [rows, n] : kShapes)
         for (const std::int64_t shift : {0, 1})
           for (const double scale : {1.0, 20.0}) {
-            INFO(braid::name_of(t) << " log " << log << " " << rows << " x " << n << " shift " << shift << " scale " << scale);
+            INFO(braid::name_of(t) << " log " << log << " " << rows << " x " << n << " shift "
+                                   << shift << " scale " << scale);
             Buffer x(t, rows * n, shift), y(t, rows * n, shift);
             x.pattern(1, scale);
             kernels().softmax(args_of(t, log, x, y, rows, n), stream());
@@ -71,11 +80,12 @@ TEST_CASE("softmax: rows of NaN, of infinities, and with some of them", "[kernel
         const std::int64_t rows = 7;
         Buffer x(t, rows * n), y(t, rows * n);
         x.pattern(2);
-        x.put(1 * n + n / 2, kNaN);                                        // row 1: a NaN
-        for (std::int64_t i = 0; i < n; ++i) x.put(2 * n + i, -kInf);      // row 2: only -inf
-        x.put(3 * n + n - 1, -kInf);                                       // row 3: one -inf
-        x.put(4 * n, kInf);                                                // row 4: an inf
-        for (std::int64_t i = 0; i + 1 < n; ++i) x.put(5 * n + i, -kInf);  // row 5: all but the last
+        x.put(1 * n + n / 2, kNaN);                                    // row 1: a NaN
+        for (std::int64_t i = 0; i < n; ++i) x.put(2 * n + i, -kInf);  // row 2: only -inf
+        x.put(3 * n + n - 1, -kInf);                                   // row 3: one -inf
+        x.put(4 * n, kInf);                                            // row 4: an inf
+        // row 5: all but the last
+        for (std::int64_t i = 0; i + 1 < n; ++i) x.put(5 * n + i, -kInf);
         kernels().softmax(args_of(t, log, x, y, rows, n), stream());
         std::int64_t wrong = 0;
         for (std::int64_t row = 0; row < rows; ++row) {
@@ -84,7 +94,9 @@ TEST_CASE("softmax: rows of NaN, of infinities, and with some of them", "[kernel
             const double got = y[row * n + i];
             double e = expected[static_cast<std::size_t>(i)];
             if (row == 4) e = kNaN;
-            wrong += std::isnan(e) ? !std::isnan(got) : std::isinf(e) ? got != e : !(std::fabs(got - e) <= tolerance(t, e, log, 2));
+            wrong += std::isnan(e)   ? !std::isnan(got)
+                     : std::isinf(e) ? got != e
+                                     : !(std::fabs(got - e) <= tolerance(t, e, log, 2));
           }
         }
         INFO(braid::name_of(t) << " log " << log << " n " << n);
@@ -96,7 +108,8 @@ TEST_CASE("softmax: in place, empty, and by any number of threads", "[kernels][s
   for (const DType t : kFloats)
     for (const bool log : {false, true}) {
       for (const auto& shape : kShapes) {
-        const auto rows = shape.first, n = shape.second;  // not a structured binding: clang 14 cannot capture one
+        // not a structured binding: clang 14 cannot capture one
+        const auto rows = shape.first, n = shape.second;
         Buffer x(t, rows * n), y(t, rows * n);
         x.pattern(3);
         check_threads(y, [&] { kernels().softmax(args_of(t, log, x, y, rows, n), stream()); });
@@ -119,7 +132,10 @@ TEST_CASE("softmax: outputs larger than the caches", "[kernels][softmax]") {
   float* const aligned = y.data() + (64 - reinterpret_cast<std::uintptr_t>(y.data()) % 64) / 4 % 16;
   Buffer row_x(DType::float32, n), row_y(DType::float32, n);
   for (const bool log : {false, true}) {
-    kernels().softmax(SoftmaxArgs{.dtype = DType::float32, .log = log, .x = x.data(), .y = aligned, .rows = rows, .n = n}, stream());
+    kernels().softmax(
+        SoftmaxArgs{
+            .dtype = DType::float32, .log = log, .x = x.data(), .y = aligned, .rows = rows, .n = n},
+        stream());
     std::int64_t wrong = 0;
     for (std::int64_t row = 0; row < rows; row += 97) {
       std::memcpy(row_x.data(), x.data() + row * n, static_cast<std::size_t>(n) * 4);
@@ -139,7 +155,13 @@ TEST_CASE("softmax_backward: every dtype and shape, any number of threads", "[ke
         Buffer x(t, rows * n), y(t, rows * n), dy(t, rows * n, 1), dx(t, rows * n);
         x.pattern(4), dy.pattern(5);
         kernels().softmax(args_of(t, log, x, y, rows, n), stream());
-        const SoftmaxBackwardArgs args{.dtype = t, .log = log, .y = y.data(), .dy = dy.data(), .dx = dx.data(), .rows = rows, .n = n};
+        const SoftmaxBackwardArgs args{.dtype = t,
+                                       .log = log,
+                                       .y = y.data(),
+                                       .dy = dy.data(),
+                                       .dx = dx.data(),
+                                       .rows = rows,
+                                       .n = n};
         check_threads(dx, [&] { kernels().softmax_backward(args, stream()); });
         std::int64_t wrong = 0;
         for (std::int64_t row = 0; row < rows; ++row) {
@@ -150,15 +172,24 @@ TEST_CASE("softmax_backward: every dtype and shape, any number of threads", "[ke
           }
           for (std::int64_t i = row * n; i < (row + 1) * n; ++i) {
             const double expected = log ? dy[i] - std::exp(y[i]) * sum : y[i] * (dy[i] - sum);
-            const double scale = log ? std::fabs(dy[i]) + std::exp(y[i]) * magnitude : std::fabs(y[i]) * (std::fabs(dy[i]) + magnitude);
+            const double scale = log ? std::fabs(dy[i]) + std::exp(y[i]) * magnitude
+                                     : std::fabs(y[i]) * (std::fabs(dy[i]) + magnitude);
             const double u = t == DType::float64 ? 0x1p-53 : 0x1p-24;
-            const double limit = 32 * u * scale + (t == DType::float16 || t == DType::bfloat16 ? 0.51 * ulp(t, expected) : 0) + 1e-38;
+            const double limit =
+                32 * u * scale +
+                (t == DType::float16 || t == DType::bfloat16 ? 0.51 * ulp(t, expected) : 0) + 1e-38;
             wrong += !(std::fabs(dx[i] - expected) <= limit);
           }
         }
         CHECK(wrong == 0);
         CHECK(dx.guards_intact());
-        kernels().softmax_backward(SoftmaxBackwardArgs{.dtype = t, .log = log, .y = y.data(), .dy = dy.data(), .dx = dy.data(), .rows = rows, .n = n},
+        kernels().softmax_backward(SoftmaxBackwardArgs{.dtype = t,
+                                                       .log = log,
+                                                       .y = y.data(),
+                                                       .dy = dy.data(),
+                                                       .dx = dy.data(),
+                                                       .rows = rows,
+                                                       .n = n},
                                    stream());
         CHECK(dy.bytes() == dx.bytes());
       }
@@ -166,6 +197,8 @@ TEST_CASE("softmax_backward: every dtype and shape, any number of threads", "[ke
 
 TEST_CASE("softmax: integers are refused by name", "[kernels][softmax]") {
   Buffer x(DType::int32, 4), y(DType::int32, 4);
-  CHECK_THROWS_AS(kernels().softmax(args_of(DType::int32, false, x, y, 2, 2), stream()), braid::DTypeError);
-  CHECK_THROWS_WITH(kernels().softmax(args_of(DType::int32, false, x, y, 2, 2), stream()), "softmax: expected a floating-point dtype, got int32");
+  CHECK_THROWS_AS(kernels().softmax(args_of(DType::int32, false, x, y, 2, 2), stream()),
+                  braid::DTypeError);
+  CHECK_THROWS_WITH(kernels().softmax(args_of(DType::int32, false, x, y, 2, 2), stream()),
+                    "softmax: expected a floating-point dtype, got int32");
 }

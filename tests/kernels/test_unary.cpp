@@ -14,16 +14,22 @@ const std::vector<UnaryOp> kOps = [] {
   return all;
 }();
 
-bool whole(UnaryOp op) { return op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::relu || op == UnaryOp::square || op == UnaryOp::sign; }
+bool whole(UnaryOp op) {
+  return op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::relu || op == UnaryOp::square ||
+         op == UnaryOp::sign;
+}
 
 double reference_function(UnaryOp op, double x) {
   double (*const functions[])(double) = {
-      [](double v) { return std::exp2(v); },      [](double v) { return std::expm1(v); }, [](double v) { return std::log1p(v); },
-      [](double v) { return std::log2(v); },      [](double v) { return std::log10(v); }, [](double v) { return std::tan(v); },
-      [](double v) { return std::asin(v); },      [](double v) { return std::acos(v); },  [](double v) { return std::atan(v); },
-      [](double v) { return std::sinh(v); },      [](double v) { return std::cosh(v); },  [](double v) { return std::asinh(v); },
-      [](double v) { return std::acosh(v); },     [](double v) { return std::atanh(v); }, [](double v) { return std::erf(v); },
-      [](double v) { return std::erfc(v); },      [](double v) { return std::floor(v); }, [](double v) { return std::ceil(v); },
+      [](double v) { return std::exp2(v); },      [](double v) { return std::expm1(v); },
+      [](double v) { return std::log1p(v); },     [](double v) { return std::log2(v); },
+      [](double v) { return std::log10(v); },     [](double v) { return std::tan(v); },
+      [](double v) { return std::asin(v); },      [](double v) { return std::acos(v); },
+      [](double v) { return std::atan(v); },      [](double v) { return std::sinh(v); },
+      [](double v) { return std::cosh(v); },      [](double v) { return std::asinh(v); },
+      [](double v) { return std::acosh(v); },     [](double v) { return std::atanh(v); },
+      [](double v) { return std::erf(v); },       [](double v) { return std::erfc(v); },
+      [](double v) { return std::floor(v); },     [](double v) { return std::ceil(v); },
       [](double v) { return std::nearbyint(v); }, [](double v) { return std::trunc(v); }};
   return functions[static_cast<int>(op) - static_cast<int>(UnaryOp::exp2)](x);
 }
@@ -31,57 +37,51 @@ bool rounds(UnaryOp op) { return op >= UnaryOp::floor; }
 
 double reference(UnaryOp op, double x, double alpha) {
   switch (op) {
-    case UnaryOp::neg:
-      return -x;
-    case UnaryOp::abs:
-      return std::fabs(x);
-    case UnaryOp::relu:
-      return std::isnan(x) ? x : x > 0 ? x : 0.0;
-    case UnaryOp::exp:
-      return std::exp(x);
-    case UnaryOp::log:
-      return std::log(x);
-    case UnaryOp::sqrt:
-      return std::sqrt(x);
-    case UnaryOp::rsqrt:
-      return 1 / std::sqrt(x);
-    case UnaryOp::tanh:
-      return std::tanh(x);
-    case UnaryOp::sigmoid:
-      return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
-    case UnaryOp::sin:
-      return std::sin(x);
-    case UnaryOp::cos:
-      return std::cos(x);
-    case UnaryOp::reciprocal:
-      return 1 / x;
-    case UnaryOp::square:
-      return x * x;
-    case UnaryOp::sign:
-      return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
-    case UnaryOp::pow_scalar:
-      return std::pow(x, alpha);
-    default:
-      return reference_function(op, x);
+    case UnaryOp::neg: return -x;
+    case UnaryOp::abs: return std::fabs(x);
+    case UnaryOp::relu: return std::isnan(x) ? x : x > 0 ? x : 0.0;
+    case UnaryOp::exp: return std::exp(x);
+    case UnaryOp::log: return std::log(x);
+    case UnaryOp::sqrt: return std::sqrt(x);
+    case UnaryOp::rsqrt: return 1 / std::sqrt(x);
+    case UnaryOp::tanh: return std::tanh(x);
+    case UnaryOp::sigmoid: return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
+    case UnaryOp::sin: return std::sin(x);
+    case UnaryOp::cos: return std::cos(x);
+    case UnaryOp::reciprocal: return 1 / x;
+    case UnaryOp::square: return x * x;
+    case UnaryOp::sign: return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
+    case UnaryOp::pow_scalar: return std::pow(x, alpha);
+    default: return reference_function(op, x);
   }
 }
 
-double wrap(DType t, double x) { return t == DType::uint8 ? static_cast<double>(static_cast<std::uint8_t>(static_cast<std::int64_t>(x))) : x; }
+double wrap(DType t, double x) {
+  return t == DType::uint8
+             ? static_cast<double>(static_cast<std::uint8_t>(static_cast<std::int64_t>(x)))
+             : x;
+}
 
-// ULP that a result may be away from the exact one. 16-bit types: half a unit from rounding, and what float was off before.
+// ULP that a result may be away from the exact one. 16-bit types: half a unit from rounding, and
+// what float was off before.
 double tolerance(UnaryOp op, DType t) {
-  if (op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::relu || op == UnaryOp::sign || rounds(op)) return 0;
+  if (op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::relu || op == UnaryOp::sign ||
+      rounds(op))
+    return 0;
   if (t == DType::float16 || t == DType::bfloat16) return 0.51;
   if (op == UnaryOp::sqrt || op == UnaryOp::square || op == UnaryOp::reciprocal) return 0;
   return 4;
 }
 
-UnaryArgs args_of(UnaryOp op, DType t, Buffer& out, const Buffer& x, const Loop& loop, double alpha = 0) {
-  return UnaryArgs{.op = op, .dtype = t, .out = out.data(), .x = x.data(), .alpha = alpha, .loop = loop};
+UnaryArgs args_of(UnaryOp op, DType t, Buffer& out, const Buffer& x, const Loop& loop,
+                  double alpha = 0) {
+  return UnaryArgs{
+      .op = op, .dtype = t, .out = out.data(), .x = x.data(), .alpha = alpha, .loop = loop};
 }
 
 void check_loop(UnaryOp op, DType t, const Loop& loop, std::int64_t shift, double alpha = 2.5) {
-  INFO("op " << static_cast<int>(op) << " " << braid::name_of(t) << " n " << loop.n << " shift " << shift << " alpha " << alpha);
+  INFO("op " << static_cast<int>(op) << " " << braid::name_of(t) << " n " << loop.n << " shift "
+             << shift << " alpha " << alpha);
   Buffer x(t, extent(loop, 1), shift), out(t, extent(loop, 0), shift);
   x.pattern(1, 2.0);
   kernels().unary(args_of(op, t, out, x, loop, alpha), stream());
@@ -106,9 +106,10 @@ TEST_CASE("unary: every op, dtype, size and alignment", "[kernels][unary]") {
 }
 
 TEST_CASE("unary: strided, transposed and repeated operands", "[kernels][unary]") {
-  for (const Loop& loop :
-       {strided({33, 5}, {{5, 1}, {1, 33}}), strided({100}, {{2}, {3}}), strided({4, 40}, {{40, 1}, {0, 1}}), strided({4, 40}, {{40, 1}, {1, 0}}),
-        strided({200, 300}, {{300, 1}, {1, 200}}), strided({}, {{}, {}}), strided({3, 4, 5}, {{20, 1, 4}, {1, 15, 3}})})
+  for (const Loop& loop : {strided({33, 5}, {{5, 1}, {1, 33}}), strided({100}, {{2}, {3}}),
+                           strided({4, 40}, {{40, 1}, {0, 1}}), strided({4, 40}, {{40, 1}, {1, 0}}),
+                           strided({200, 300}, {{300, 1}, {1, 200}}), strided({}, {{}, {}}),
+                           strided({3, 4, 5}, {{20, 1, 4}, {1, 15, 3}})})
     for (const DType t : kAll)
       for (const UnaryOp op : {UnaryOp::neg, UnaryOp::exp}) {
         if (t == DType::bool_ || (!braid::is_floating(t) && !whole(op))) continue;
@@ -126,15 +127,23 @@ TEST_CASE("unary: float functions over all binades are within 4 ULP", "[kernels]
     const auto bits = static_cast<std::uint32_t>(i * step);
     std::memcpy(&x[i], &bits, sizeof bits);
   }
-  std::vector<UnaryOp> ops{UnaryOp::exp, UnaryOp::log, UnaryOp::tanh, UnaryOp::sigmoid, UnaryOp::sin, UnaryOp::cos, UnaryOp::rsqrt};
+  std::vector<UnaryOp> ops{UnaryOp::exp, UnaryOp::log, UnaryOp::tanh, UnaryOp::sigmoid,
+                           UnaryOp::sin, UnaryOp::cos, UnaryOp::rsqrt};
   for (const UnaryOp op : kOps)
     if (braid::is_function(op)) ops.push_back(op);
   for (const UnaryOp op : ops) {
-    kernels().unary(UnaryArgs{.op = op, .dtype = DType::float32, .out = out.data(), .x = x.data(), .alpha = 0, .loop = dense(n)}, stream());
+    kernels().unary(UnaryArgs{.op = op,
+                              .dtype = DType::float32,
+                              .out = out.data(),
+                              .x = x.data(),
+                              .alpha = 0,
+                              .loop = dense(n)},
+                    stream());
     std::int64_t wrong = 0;
     double worst = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const double expected = reference(op, static_cast<double>(x[i]), 0), got = static_cast<double>(out[i]);
+      const double expected = reference(op, static_cast<double>(x[i]), 0),
+                   got = static_cast<double>(out[i]);
       if (!close(DType::float32, got, expected, 4)) ++wrong;
       if (std::isfinite(expected) && std::isfinite(got) && std::fabs(expected) < 3.4e38)
         worst = std::max(worst, std::fabs(got - expected) / ulp(DType::float32, expected));
@@ -146,8 +155,9 @@ TEST_CASE("unary: float functions over all binades are within 4 ULP", "[kernels]
 }
 
 TEST_CASE("unary: NaN, infinities, zeros and subnormals at any position", "[kernels][unary]") {
-  const double specials[] = {kNaN,   kInf,    -kInf, 0.0,  -0.0,  0x1p-149, -0x1p-149, 0x1p-126, -0x1p-130,
-                             3.4e38, -3.4e38, 1.0,   -1.0, 88.72, 88.73,    -103.9,    -104.5,   1e10};
+  const double specials[] = {kNaN,      kInf,     -kInf,     0.0,    -0.0,    0x1p-149,
+                             -0x1p-149, 0x1p-126, -0x1p-130, 3.4e38, -3.4e38, 1.0,
+                             -1.0,      88.72,    88.73,     -103.9, -104.5,  1e10};
   for (const DType t : kFloats)
     for (const UnaryOp op : kOps)
       for (const std::int64_t n : {1, 16, 37})
@@ -156,15 +166,18 @@ TEST_CASE("unary: NaN, infinities, zeros and subnormals at any position", "[kern
             Buffer x(t, n), out(t, n);
             x.pattern(2).put(at, special);
             kernels().unary(args_of(op, t, out, x, dense(n), 2.5), stream());
-            INFO("op " << static_cast<int>(op) << " " << braid::name_of(t) << " x " << x[at] << " got " << out[at] << " n " << n << " at " << at);
+            INFO("op " << static_cast<int>(op) << " " << braid::name_of(t) << " x " << x[at]
+                       << " got " << out[at] << " n " << n << " at " << at);
             const bool good = close(t, out[at], reference(op, x[at], 2.5), tolerance(op, t));
             if (!good) CHECK(good);
           }
 }
 
 TEST_CASE("unary: powers", "[kernels][unary]") {
-  const double bases[] = {kNaN, kInf, -kInf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2, -2, 3.7, -3.7, 1e-20, 1e20, 0x1p-149, 100};
-  for (const double alpha : {0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, -2.0, 5.0, -3.0, 2.5, 0.1, 40.0, -40.0, 41.0, 1e9, kInf, -kInf, kNaN})
+  const double bases[] = {kNaN, kInf, -kInf, 0.0,  -0.0,  1.0,  -1.0,     0.5, -0.5,
+                          2,    -2,   3.7,   -3.7, 1e-20, 1e20, 0x1p-149, 100};
+  for (const double alpha : {0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, -2.0, 5.0, -3.0, 2.5, 0.1, 40.0,
+                             -40.0, 41.0, 1e9, kInf, -kInf, kNaN})
     for (const DType t : kFloats) {
       const auto n = static_cast<std::int64_t>(std::size(bases));
       Buffer x(t, n), out(t, n);
@@ -172,7 +185,8 @@ TEST_CASE("unary: powers", "[kernels][unary]") {
       kernels().unary(args_of(UnaryOp::pow_scalar, t, out, x, dense(n), alpha), stream());
       for (std::int64_t i = 0; i < n; ++i) {
         INFO(braid::name_of(t) << " " << x[i] << " ^ " << alpha << " got " << out[i]);
-        CHECK(close(t, out[i], std::pow(x[i], alpha), t == DType::float32 || t == DType::float64 ? 2 : 0.51));
+        CHECK(close(t, out[i], std::pow(x[i], alpha),
+                    t == DType::float32 || t == DType::float64 ? 2 : 0.51));
       }
     }
 }
@@ -187,7 +201,8 @@ TEST_CASE("unary: integers wrap around", "[kernels][unary]") {
       CHECK(out[n - 1] == expected);
     }
   };
-  const double low32 = std::numeric_limits<std::int32_t>::min(), low64 = static_cast<double>(std::numeric_limits<std::int64_t>::min());
+  const double low32 = std::numeric_limits<std::int32_t>::min(),
+               low64 = static_cast<double>(std::numeric_limits<std::int64_t>::min());
   check(UnaryOp::neg, DType::int32, low32, low32);
   check(UnaryOp::abs, DType::int32, low32, low32);
   check(UnaryOp::neg, DType::int64, low64, low64);
@@ -204,9 +219,11 @@ TEST_CASE("unary: what a dtype lacks is refused by name", "[kernels][unary]") {
       Buffer x(t, 4), out(t, 4);
       x.pattern(1);
       const auto before = out.bytes();
-      CHECK_THROWS_AS(kernels().unary(args_of(op, t, out, x, dense(4)), stream()), braid::DTypeError);
+      CHECK_THROWS_AS(kernels().unary(args_of(op, t, out, x, dense(4)), stream()),
+                      braid::DTypeError);
       CHECK_THROWS_WITH(kernels().unary(args_of(op, t, out, x, dense(4)), stream()),
-                        braid::str("unary: expected ", whole(op) ? "numbers" : "a floating-point dtype", ", got ", t));
+                        braid::str("unary: expected ",
+                                   whole(op) ? "numbers" : "a floating-point dtype", ", got ", t));
       CHECK(out.bytes() == before);
     }
 }
@@ -214,5 +231,8 @@ TEST_CASE("unary: what a dtype lacks is refused by name", "[kernels][unary]") {
 TEST_CASE("unary: threads change nothing", "[kernels][unary]") {
   Buffer x(DType::float32, 100003), out(DType::float32, 100003);
   x.pattern(5, 3);
-  for (const UnaryOp op : kOps) check_threads(out, [&] { kernels().unary(args_of(op, DType::float32, out, x, dense(100003), 1.7), stream()); });
+  for (const UnaryOp op : kOps)
+    check_threads(out, [&] {
+      kernels().unary(args_of(op, DType::float32, out, x, dense(100003), 1.7), stream());
+    });
 }

@@ -8,11 +8,20 @@ namespace {
 
 void check_loop(DType t, const Loop& loop, std::int64_t shift) {
   INFO(braid::name_of(t) << " n " << loop.n << " shift " << shift);
-  Buffer c(DType::bool_, extent(loop, 1), shift), a(t, extent(loop, 2), shift), b(t, extent(loop, 3), 2 * shift), out(t, extent(loop, 0), shift);
+  Buffer c(DType::bool_, extent(loop, 1), shift), a(t, extent(loop, 2), shift),
+      b(t, extent(loop, 3), 2 * shift), out(t, extent(loop, 0), shift);
   c.pattern(1), a.pattern(2), b.pattern(3);
-  kernels().where(braid::WhereArgs{.dtype = t, .out = out.data(), .condition = c.data(), .a = a.data(), .b = b.data(), .loop = loop}, stream());
+  kernels().where(braid::WhereArgs{.dtype = t,
+                                   .out = out.data(),
+                                   .condition = c.data(),
+                                   .a = a.data(),
+                                   .b = b.data(),
+                                   .loop = loop},
+                  stream());
   std::int64_t wrong = 0;
-  for (std::int64_t i = 0; i < loop.n; ++i) wrong += out[offset(loop, 0, i)] != (c[offset(loop, 1, i)] != 0 ? a[offset(loop, 2, i)] : b[offset(loop, 3, i)]);
+  for (std::int64_t i = 0; i < loop.n; ++i)
+    wrong += out[offset(loop, 0, i)] !=
+             (c[offset(loop, 1, i)] != 0 ? a[offset(loop, 2, i)] : b[offset(loop, 3, i)]);
   CHECK(wrong == 0);
   CHECK(out.guards_intact());
 }
@@ -23,8 +32,11 @@ TEST_CASE("where: every dtype, size, alignment and layout", "[kernels][where]") 
   for (const DType t : kAll) {
     for (const std::int64_t n : kSizes)
       for (const std::int64_t shift : {0, 1}) check_loop(t, dense(n), shift);
-    for (const Loop& loop : {strided({6, 33}, {{33, 1}, {33, 1}, {0, 1}, {1, 0}}), strided({33, 6}, {{6, 1}, {1, 33}, {6, 1}, {0, 0}}),
-                             strided({50}, {{2}, {3}, {1}, {2}}), strided({300, 100}, {{100, 1}, {1, 300}, {100, 1}, {0, 1}}), strided({}, {{}, {}, {}, {}})})
+    for (const Loop& loop :
+         {strided({6, 33}, {{33, 1}, {33, 1}, {0, 1}, {1, 0}}),
+          strided({33, 6}, {{6, 1}, {1, 33}, {6, 1}, {0, 0}}), strided({50}, {{2}, {3}, {1}, {2}}),
+          strided({300, 100}, {{100, 1}, {1, 300}, {100, 1}, {0, 1}}),
+          strided({}, {{}, {}, {}, {}})})
       for (const std::int64_t shift : {0, 1}) check_loop(t, loop, shift);
   }
 }
@@ -34,9 +46,16 @@ TEST_CASE("where: bits pass unchanged, NaN and negative zero too", "[kernels][wh
     for (const std::int64_t n : {1, 37}) {
       Buffer c(DType::bool_, n), a(t, n), b(t, n), out(t, n);
       for (std::int64_t i = 0; i < n; ++i) c.put(i, i % 2 == 0), a.put(i, kNaN), b.put(i, -0.0);
-      kernels().where(braid::WhereArgs{.dtype = t, .out = out.data(), .condition = c.data(), .a = a.data(), .b = b.data(), .loop = dense(n)}, stream());
+      kernels().where(braid::WhereArgs{.dtype = t,
+                                       .out = out.data(),
+                                       .condition = c.data(),
+                                       .a = a.data(),
+                                       .b = b.data(),
+                                       .loop = dense(n)},
+                      stream());
       std::int64_t wrong = 0;
-      for (std::int64_t i = 0; i < n; ++i) wrong += i % 2 == 0 ? !std::isnan(out[i]) : !(out[i] == 0 && std::signbit(out[i]));
+      for (std::int64_t i = 0; i < n; ++i)
+        wrong += i % 2 == 0 ? !std::isnan(out[i]) : !(out[i] == 0 && std::signbit(out[i]));
       CHECK(wrong == 0);
     }
 }

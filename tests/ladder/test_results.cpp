@@ -1,4 +1,5 @@
-// The steps of the ladder against double loops in float64, at sizes that break their tiles, and off 16-byte addresses.
+// The steps of the ladder against double loops in float64, at sizes that break their tiles, and off
+// 16-byte addresses.
 #include <cstring>
 
 #include <braid/core/device.hpp>
@@ -21,11 +22,13 @@ namespace {
 struct Size {
   int m, n, k;
 };
-constexpr Size kSizes[] = {{1, 1, 1}, {33, 1, 7}, {1, 33, 64}, {130, 67, 45}, {128, 128, 16}, {129, 132, 36}, {36, 260, 17}};
+constexpr Size kSizes[] = {{1, 1, 1},      {33, 1, 7},     {1, 33, 64},  {130, 67, 45},
+                           {128, 128, 16}, {129, 132, 36}, {36, 260, 17}};
 struct Rows {
   int rows, n;
 };
-constexpr Rows kRows[] = {{1, 1}, {65, 1}, {9, 33}, {70, 67}, {5, 256}, {3, 512}, {2, 1000}, {3, 1024}, {3, 1025}, {2, 2052}};
+constexpr Rows kRows[] = {{1, 1},   {65, 1},   {9, 33},   {70, 67},  {5, 256},
+                          {3, 512}, {2, 1000}, {3, 1024}, {3, 1025}, {2, 2052}};
 
 }  // namespace
 
@@ -37,10 +40,12 @@ TEST_CASE("ladder: every step of sgemm agrees with float64", "[ladder][sgemm]") 
       std::vector<float> first;
       for (const Step<Sgemm>& step : kSgemmSteps)
         for (const bool large : {false, true}) {
-          INFO(trial.text() << ", shift " << shift << ", " << step.name << (large ? ", tiles of a large product" : ""));
+          INFO(trial.text() << ", shift " << shift << ", " << step.name
+                            << (large ? ", tiles of a large product" : ""));
           CHECK(trial.error(step, large) <= 1);
 #if SIMT_EMULATED
-          // Each element is one sum in the order of k, whatever the tile; and here no compiler fuses a product with a sum.
+          // Each element is one sum in the order of k, whatever the tile; and here no compiler
+          // fuses a product with a sum.
           const std::vector<float> c = trial.result();
           if (first.empty()) first = c;
           CHECK(std::memcmp(first.data(), c.data(), c.size() * sizeof(float)) == 0);
@@ -54,16 +59,19 @@ TEST_CASE("ladder: every step of softmax agrees with float64", "[ladder][softmax
   NEEDS_GPU;
   for (const Rows& size : kRows)
     for (const int shift : {0, 1})
-      for (const auto& [scale, masked] : {std::pair{4.0, false}, {4.0, true}, {60.0, false}}) {  // exp(60 + 60) is more than a float holds
+      // exp(60 + 60) is more than a float holds
+      for (const auto& [scale, masked] : {std::pair{4.0, false}, {4.0, true}, {60.0, false}}) {
         SoftmaxTrial trial(size.rows, size.n, scale, masked, shift);
         for (const Step<Softmax>& step : kSoftmaxSteps) {
-          INFO(trial.text() << ", shift " << shift << ", scale " << scale << (masked ? ", masked, " : ", ") << step.name);
+          INFO(trial.text() << ", shift " << shift << ", scale " << scale
+                            << (masked ? ", masked, " : ", ") << step.name);
           CHECK(trial.error(step) <= 1);
         }
       }
 }
 
-TEST_CASE("ladder: the comparison finds a wrong element, a missing one and a write outside", "[ladder]") {
+TEST_CASE("ladder: the comparison finds a wrong element, a missing one and a write outside",
+          "[ladder]") {
   NEEDS_GPU;
   SgemmTrial trial(20, 9, 5);
   const Step<Sgemm> nothing{"nothing", [](const Sgemm&, Stream&) {}};

@@ -1,5 +1,6 @@
 #pragma once
-// Every optimizer with some options, beside its update as a plain loop in double; and parameters for them.
+// Every optimizer with some options, beside its update as a plain loop in double; and parameters
+// for them.
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,8 +14,10 @@ namespace braid::test::on_device {
 
 using Numbers = std::vector<double>;
 
-/// One parameter's update in double, as the formulas say; `m`, `v` and `s` are its state, `step` counts from 1.
-using Reference = std::function<void(Numbers& p, const Numbers& g, Numbers& m, Numbers& v, Numbers& s, int step)>;
+/// One parameter's update in double, as the formulas say; `m`, `v` and `s` are its state, `step`
+/// counts from 1.
+using Reference =
+    std::function<void(Numbers& p, const Numbers& g, Numbers& m, Numbers& v, Numbers& s, int step)>;
 
 struct Case {
   std::string name;
@@ -27,7 +30,12 @@ struct Tracked {  // a parameter, and what it must be
   Tensor tensor;
   Numbers p, m, v, s;
   int step = 0;
-  explicit Tracked(Tensor t) : tensor(std::move(t)), p(tensor.to_vector<double>()), m(p.size()), v(p.size()), s(p.size()) {}
+  explicit Tracked(Tensor t)
+      : tensor(std::move(t)),
+        p(tensor.to_vector<double>()),
+        m(p.size()),
+        v(p.size()),
+        s(p.size()) {}
 };
 /// Within `tolerance` of what it must be, relative to 1 + its size.
 [[nodiscard]] bool close(const Tracked& t, double tolerance);

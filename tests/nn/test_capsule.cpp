@@ -1,5 +1,5 @@
-// Capsules: the numbers of the paper's formulas, a tiny network against PyTorch's (goldens/capsules.txt), the full one's parameters, gradients at zero vectors,
-// errors.
+// Capsules: the numbers of the paper's formulas, a tiny network against PyTorch's
+// (goldens/capsules.txt), the full one's parameters, gradients at zero vectors, errors.
 #include <braid/braid.hpp>
 
 #include "support/errors.hpp"
@@ -33,7 +33,8 @@ struct FullNet : nn::Module {
   nn::PrimaryCapsules primary{256, 32, 8, 9};
   nn::DigitCapsules digits{32 * 6 * 6, 8, 10, 16};
   nn::Sequential<nn::Linear, nn::ReLU, nn::Linear, nn::ReLU, nn::Linear, nn::Sigmoid> decoder{
-      nn::Linear(160, 512), nn::ReLU(), nn::Linear(512, 1024), nn::ReLU(), nn::Linear(1024, 784), nn::Sigmoid()};
+      nn::Linear(160, 512),  nn::ReLU(),   nn::Linear(512, 1024), nn::ReLU(),
+      nn::Linear(1024, 784), nn::Sigmoid()};
   Tensor capsules(const Tensor& images) const { return digits(primary(relu(conv(images)))); }
   Tensor operator()(const Tensor& images) const { return nn::capsule_lengths(capsules(images)); }
   BRAID_FIELDS(conv, primary, digits, decoder)
@@ -41,7 +42,8 @@ struct FullNet : nn::Module {
 
 /// The votes of the specification: 3 inputs, 2 outputs of 2 numbers, once in each sample.
 Tensor votes_of_three(std::int64_t samples = 1) {
-  const Tensor one = tensor({{{1, 0}, {0, 1}}, {{1, 0.5}, {0.5, -1}}, {{0.5, 1}, {-1, 0}}}, {.dtype = DType::float64});
+  const Tensor one = tensor({{{1, 0}, {0, 1}}, {{1, 0.5}, {0.5, -1}}, {{0.5, 1}, {-1, 0}}},
+                            {.dtype = DType::float64});
   return one.unsqueeze(0).expand({samples, 3, 2, 2});
 }
 
@@ -50,49 +52,69 @@ Tensor votes_of_three(std::int64_t samples = 1) {
 TEST_CASE("squash: keeps the direction, and a length below 1", "[nn][capsule]") {
   for (const DType dtype : {DType::float32, DType::float64}) {
     const Tensor v = nn::squash(tensor({{3, 4}, {0, 0}}, {.dtype = dtype}));
-    CHECK(difference(v, tensor({{0.57692307692307687, 0.76923076923076927}, {0, 0}}, {.dtype = dtype}), 1e-6, 0) == "");
+    CHECK(difference(v,
+                     tensor({{0.57692307692307687, 0.76923076923076927}, {0, 0}}, {.dtype = dtype}),
+                     1e-6, 0) == "");
   }
-  // |s| = 5 · 2^k: (25 · 4^k) / (1 + 25 · 4^k) of the direction, from very long vectors to very short ones.
+  // |s| = 5 · 2^k: (25 · 4^k) / (1 + 25 · 4^k) of the direction, from very long vectors to very
+  // short ones.
   for (int k = -12; k <= 30; ++k) {
-    const double scale = std::ldexp(1.0, k), square_length = 25 * scale * scale, length = square_length / (1 + square_length);
+    const double scale = std::ldexp(1.0, k), square_length = 25 * scale * scale,
+                 length = square_length / (1 + square_length);
     INFO("k = " << k);
-    CHECK(difference(nn::squash(tensor({3 * scale, 4 * scale})), tensor({0.6 * length, 0.8 * length}), 2e-6, 0) == "");
+    CHECK(difference(nn::squash(tensor({3 * scale, 4 * scale})),
+                     tensor({0.6 * length, 0.8 * length}), 2e-6, 0) == "");
   }
-  const Tensor half = nn::squash(tensor({{3, 4}, {0, 0}, {1e-4, 0}, {300, 400}}, {.dtype = DType::float16}));  // the square of 500 is no float16
-  CHECK(difference(half, tensor({{0.57692307692307687, 0.76923076923076927}, {0, 0}, {0, 0}, {0.6, 0.8}}, {.dtype = DType::float16}), 1e-3, 1e-6) == "");
+  // the square of 500 is no float16
+  const Tensor half =
+      nn::squash(tensor({{3, 4}, {0, 0}, {1e-4, 0}, {300, 400}}, {.dtype = DType::float16}));
+  CHECK(difference(half,
+                   tensor({{0.57692307692307687, 0.76923076923076927}, {0, 0}, {0, 0}, {0.6, 0.8}},
+                          {.dtype = DType::float16}),
+                   1e-3, 1e-6) == "");
   CHECK(nn::squash(zeros({2, 0})).shape() == Shape{2, 0});
   CHECK(nn::squash(zeros({0, 3})).shape() == Shape{0, 3});
 }
 
 TEST_CASE("capsule_margin_loss: the paper's numbers", "[nn][capsule]") {
   const auto loss = [](const Literal& lengths) {
-    return nn::capsule_margin_loss(on_device::tensor(lengths, {.dtype = DType::float64}), tensor({0})).item<double>();
+    return nn::capsule_margin_loss(on_device::tensor(lengths, {.dtype = DType::float64}),
+                                   tensor({0}))
+        .item<double>();
   };
   CHECK(loss({{.95, .05, .3}}) == Approx(0.02).epsilon(1e-12));
   CHECK(loss({{.5, .5}}) == Approx(0.24).epsilon(1e-12));
 }
 
-TEST_CASE("dynamic_routing: the numbers of one and of three iterations, for every sample of a batch alone", "[nn][capsule]") {
+TEST_CASE(
+    "dynamic_routing: the numbers of one and of three iterations, for every sample of a batch "
+    "alone",
+    "[nn][capsule]") {
   const auto check = [](int iterations, const std::vector<double>& expected, double tolerance) {
     for (const bool detach : {false, true}) {
-      const Tensor v = nn::dynamic_routing(votes_of_three(3), {.iterations = iterations, .detach_routing = detach});
+      const Tensor v = nn::dynamic_routing(votes_of_three(3),
+                                           {.iterations = iterations, .detach_routing = detach});
       REQUIRE(v.shape() == Shape{3, 2, 2});
-      for (int i = 0; i < 3; ++i) CHECK(difference(v[i].flatten(), tensor(expected), 0, tolerance) == "");
+      for (int i = 0; i < 3; ++i)
+        CHECK(difference(v[i].flatten(), tensor(expected), 0, tolerance) == "");
     }
   };
   check(1, {0.583095, 0.349857, -0.058824, 0}, 5e-7);
   check(3, {0.726143, 0.434727, -0.021051, 0.010201}, 5e-7);
-  CHECK(difference(nn::capsule_lengths(nn::dynamic_routing(votes_of_three())), tensor({{0.846328, 0.023393}}, {.dtype = DType::float64}), 0, 5e-7) == "");
+  CHECK(difference(nn::capsule_lengths(nn::dynamic_routing(votes_of_three())),
+                   tensor({{0.846328, 0.023393}}, {.dtype = DType::float64}), 0, 5e-7) == "");
 
   // Samples of different votes do not see each other: b is no sum over the batch.
   const Tensor votes = random_tensor({3, 4, 2, 5}, DType::float64, {}, 7);
   const Tensor together = nn::dynamic_routing(votes);
-  for (int i = 0; i < 3; ++i) CHECK(difference(nn::dynamic_routing(votes.narrow(0, i, 1)), together.narrow(0, i, 1)) == "");
+  for (int i = 0; i < 3; ++i)
+    CHECK(difference(nn::dynamic_routing(votes.narrow(0, i, 1)), together.narrow(0, i, 1)) == "");
   // One capsule above takes everything: c = 1.
   const Tensor one = random_tensor({2, 4, 1, 5}, DType::float64, {}, 8);
   CHECK(difference(nn::dynamic_routing(one), nn::squash(sum(one, {1}))) == "");
   CHECK(nn::dynamic_routing(zeros({0, 3, 2, 4})).shape() == Shape{0, 2, 4});
-  CHECK(difference(nn::dynamic_routing(votes_of_three().to(DType::float16)), nn::dynamic_routing(votes_of_three()).to(DType::float16), 2e-3, 1e-4) == "");
+  CHECK(difference(nn::dynamic_routing(votes_of_three().to(DType::float16)),
+                   nn::dynamic_routing(votes_of_three()).to(DType::float16), 2e-3, 1e-4) == "");
 }
 
 TEST_CASE("Capsules: a network as PyTorch's, with its gradients", "[nn][capsule]") {
@@ -104,10 +126,13 @@ TEST_CASE("Capsules: a network as PyTorch's, with its gradients", "[nn][capsule]
     for (const auto& [name, t] : goldens().tensors())
       if (name.rfind("state.", 0) == 0) state.set(name.substr(6), goldens().tensor(name));
     CHECK(load_state_dict(net, state).loaded == 8);
-    const Tensor images = goldens().tensor("images").requires_grad_(), labels = goldens().tensor("labels");
-    const Tensor primary = net.primary(relu(net.conv(images))), digits = net.digits(primary), lengths = nn::capsule_lengths(digits);
+    const Tensor images = goldens().tensor("images").requires_grad_(),
+                 labels = goldens().tensor("labels");
+    const Tensor primary = net.primary(relu(net.conv(images))), digits = net.digits(primary),
+                 lengths = nn::capsule_lengths(digits);
     const Tensor image = sigmoid(net.decoder(nn::mask_capsules(digits, labels).flatten(1)));
-    const Tensor error = mul(nn::mse_loss(image, images.flatten(1), nn::Reduction::sum), 0.0005 / 2);
+    const Tensor error =
+        mul(nn::mse_loss(image, images.flatten(1), nn::Reduction::sum), 0.0005 / 2);
     const Tensor loss = nn::capsule_margin_loss(lengths, labels) + error;
     const auto check = [](const char* name, const Tensor& got) {
       INFO(name);
@@ -153,7 +178,8 @@ TEST_CASE("Capsules: the full network has the paper's parameters", "[nn][capsule
 }
 
 TEST_CASE("PrimaryCapsules: a capsule has the channels of one place", "[nn][capsule]") {
-  nn::PrimaryCapsules primary(1, 3, 2, 1, {.stride = 1});  // 1×1: channel k of a place is k + 1 times its pixel
+  // 1×1: channel k of a place is k + 1 times its pixel
+  nn::PrimaryCapsules primary(1, 3, 2, 1, {.stride = 1});
   primary.conv.weight.detach().copy_(braid::arange(1, 7).reshape({6, 1, 1, 1}));
   primary.conv.bias.detach().zero_();
   primary = home(std::move(primary));
@@ -169,19 +195,25 @@ TEST_CASE("PrimaryCapsules: a capsule has the channels of one place", "[nn][caps
 }
 
 TEST_CASE("mask_capsules: keeps the label's, or the longest", "[nn][capsule]") {
-  const Tensor capsules = tensor({{{1, 0}, {0, -2}, {1, 1}}, {{3, 0}, {0, 1}, {0, 0}}}, {.dtype = DType::float64}).requires_grad_();
+  const Tensor capsules =
+      tensor({{{1, 0}, {0, -2}, {1, 1}}, {{3, 0}, {0, 1}, {0, 0}}}, {.dtype = DType::float64})
+          .requires_grad_();
   const auto check = [&](const Tensor& got, const Literal& expected) {
     CHECK(difference(got.detach(), on_device::tensor(expected, {.dtype = DType::float64})) == "");
   };
   check(nn::mask_capsules(capsules), {{{0, 0}, {0, -2}, {0, 0}}, {{3, 0}, {0, 0}, {0, 0}}});
-  check(nn::mask_capsules(capsules, tensor({2, 1})), {{{0, 0}, {0, 0}, {1, 1}}, {{0, 0}, {0, 1}, {0, 0}}});
-  check(nn::mask_capsules(capsules, tensor({-1, 3})), {{{0, 0}, {0, 0}, {0, 0}}, {{0, 0}, {0, 0}, {0, 0}}});
+  check(nn::mask_capsules(capsules, tensor({2, 1})),
+        {{{0, 0}, {0, 0}, {1, 1}}, {{0, 0}, {0, 1}, {0, 0}}});
+  check(nn::mask_capsules(capsules, tensor({-1, 3})),
+        {{{0, 0}, {0, 0}, {0, 0}}, {{0, 0}, {0, 0}, {0, 0}}});
   nn::mask_capsules(capsules, tensor({2, 1})).sum().backward();
   check(capsules.grad(), {{{0, 0}, {0, 0}, {1, 1}}, {{0, 0}, {1, 1}, {0, 0}}});
 }
 
-TEST_CASE("Capsules: gradients against differences, at zero vectors too", "[nn][capsule][gradients]") {
-  const Tensor s = tensor({{0.3, -0.4, 1.2}, {0, 0, 0}, {2, 0, -0.1}}, {.dtype = DType::float64}).requires_grad_();
+TEST_CASE("Capsules: gradients against differences, at zero vectors too",
+          "[nn][capsule][gradients]") {
+  const Tensor s = tensor({{0.3, -0.4, 1.2}, {0, 0, 0}, {2, 0, -0.1}}, {.dtype = DType::float64})
+                       .requires_grad_();
   CHECK(gradcheck(function_of([](const Tensor& x) { return nn::squash(x); }), {s}) == "");
   CHECK(gradcheck(function_of([](const Tensor& x) { return nn::capsule_lengths(x); }), {s}) == "");
   const Tensor away = random_tensor({2, 3}, DType::float64, {}, 3).requires_grad_();
@@ -194,13 +226,16 @@ TEST_CASE("Capsules: gradients against differences, at zero vectors too", "[nn][
   Tensor votes = random_tensor({2, 3, 2, 2}, DType::float64, {}, 4, -1, 1);
   votes[0][1].zero_();  // a capsule that votes for nothing
   const Tensor bias = random_tensor({2, 2}, DType::float64, {}, 5, -1, 1).requires_grad_();
-  const auto route = [](const Tensor& x, const Tensor& b) { return nn::dynamic_routing(x, {.bias = b}); };
+  const auto route = [](const Tensor& x, const Tensor& b) {
+    return nn::dynamic_routing(x, {.bias = b});
+  };
   CHECK(gradcheck(function_of(route), {votes.requires_grad_(), bias}) == "");
   if (emulated()) return;
   CHECK(gradgradcheck(function_of(route), {votes, bias}) == "");
   // All votes are 0, as where ReLU let nothing through.
   const Tensor nothing = zeros({1, 3, 2, 2}, {.dtype = DType::float64}).requires_grad_();
-  CHECK(gradcheck(function_of([](const Tensor& x) { return nn::dynamic_routing(x); }), {nothing}) == "");
+  CHECK(gradcheck(function_of([](const Tensor& x) { return nn::dynamic_routing(x); }), {nothing}) ==
+        "");
 
   nn::DigitCapsules digits = home(nn::DigitCapsules(3, 2, 2, 2, {.dtype = DType::float64}));
   Tensor u = random_tensor({2, 3, 2}, DType::float64, {}, 6, -1, 1);
@@ -210,12 +245,16 @@ TEST_CASE("Capsules: gradients against differences, at zero vectors too", "[nn][
     static_cast<Tensor&>(with.weight) = w;
     return with(x);
   };
-  CHECK(gradcheck(function_of(layer), {u.requires_grad_(), digits.weight.detach().requires_grad_()}) == "");
+  CHECK(gradcheck(function_of(layer),
+                  {u.requires_grad_(), digits.weight.detach().requires_grad_()}) == "");
 }
 
-TEST_CASE("dynamic_routing: detach_routing takes the last coefficients for constants", "[nn][capsule][gradients]") {
+TEST_CASE("dynamic_routing: detach_routing takes the last coefficients for constants",
+          "[nn][capsule][gradients]") {
   const Tensor votes = random_tensor({2, 3, 2, 4}, DType::float64, {}, 9).requires_grad_();
-  const auto gradient = [&](bool detach) { return grad({nn::dynamic_routing(votes, {.detach_routing = detach}).sum()}, {votes})[0]; };
+  const auto gradient = [&](bool detach) {
+    return grad({nn::dynamic_routing(votes, {.detach_routing = detach}).sum()}, {votes})[0];
+  };
   const Tensor through = gradient(false), last = gradient(true);
   CHECK(!allclose(through, last, 1e-3, 1e-3));
   // The coefficients of the third round, from two rounds by hand.
@@ -225,44 +264,72 @@ TEST_CASE("dynamic_routing: detach_routing takes the last coefficients for const
     b = b + sum(votes.detach() * v.unsqueeze(1), {3});
   }
   const Tensor v = nn::squash(sum(softmax(b, 2).unsqueeze(3) * votes, {1}));
-  CHECK(difference(nn::dynamic_routing(votes, {.detach_routing = true}).detach(), v.detach()) == "");
+  CHECK(difference(nn::dynamic_routing(votes, {.detach_routing = true}).detach(), v.detach()) ==
+        "");
   CHECK(difference(last, grad({v.sum()}, {votes})[0]) == "");
 }
 
 TEST_CASE("Capsules: bad inputs", "[nn][capsule][errors]") {
   const Tensor whole = zeros({2, 3, 2, 4}, {.dtype = DType::int64});
-  CHECK_THROWS_TEXT(DTypeError, "squash: expected s of a floating point dtype, got int64", nn::squash(whole));
-  CHECK_THROWS_TEXT(ShapeError, "squash: expected s with vectors along the last dim, got a scalar", nn::squash(zeros({})));
-  CHECK_THROWS_TEXT(DTypeError, "capsule_lengths: expected capsules of a floating point dtype, got int64", nn::capsule_lengths(whole));
-  CHECK_THROWS_TEXT(ShapeError, "capsule_lengths: expected capsules with vectors along the last dim, got a scalar", nn::capsule_lengths(zeros({})));
+  CHECK_THROWS_TEXT(DTypeError, "squash: expected s of a floating point dtype, got int64",
+                    nn::squash(whole));
+  CHECK_THROWS_TEXT(ShapeError, "squash: expected s with vectors along the last dim, got a scalar",
+                    nn::squash(zeros({})));
+  CHECK_THROWS_TEXT(DTypeError,
+                    "capsule_lengths: expected capsules of a floating point dtype, got int64",
+                    nn::capsule_lengths(whole));
+  CHECK_THROWS_TEXT(
+      ShapeError,
+      "capsule_lengths: expected capsules with vectors along the last dim, got a scalar",
+      nn::capsule_lengths(zeros({})));
 
   const Tensor votes = zeros({2, 3, 2, 4});
-  CHECK_THROWS_TEXT(DTypeError, "dynamic_routing: expected votes of a floating point dtype, got int64", nn::dynamic_routing(whole));
-  CHECK_THROWS_TEXT(ShapeError, "dynamic_routing: expected votes [n, in, out, size], got [2, 3, 4]", nn::dynamic_routing(zeros({2, 3, 4})));
-  CHECK_THROWS_TEXT(ArgumentError, "dynamic_routing: expected iterations >= 1, got 0", nn::dynamic_routing(votes, {.iterations = 0}));
-  CHECK_THROWS_TEXT(ShapeError, "dynamic_routing: expected bias [2, 4], got [4, 2]", nn::dynamic_routing(votes, {.bias = zeros({4, 2})}));
+  CHECK_THROWS_TEXT(DTypeError,
+                    "dynamic_routing: expected votes of a floating point dtype, got int64",
+                    nn::dynamic_routing(whole));
+  CHECK_THROWS_TEXT(ShapeError, "dynamic_routing: expected votes [n, in, out, size], got [2, 3, 4]",
+                    nn::dynamic_routing(zeros({2, 3, 4})));
+  CHECK_THROWS_TEXT(ArgumentError, "dynamic_routing: expected iterations >= 1, got 0",
+                    nn::dynamic_routing(votes, {.iterations = 0}));
+  CHECK_THROWS_TEXT(ShapeError, "dynamic_routing: expected bias [2, 4], got [4, 2]",
+                    nn::dynamic_routing(votes, {.bias = zeros({4, 2})}));
   CHECK_THROWS_TEXT(DTypeError, "dynamic_routing: expected bias to be float32, got float64",
                     nn::dynamic_routing(votes, {.bias = zeros({2, 4}, {.dtype = DType::float64})}));
   if (there() != here())
-    CHECK_THROWS_TEXT(DeviceError, "dynamic_routing: expected bias on ", nn::dynamic_routing(votes, {.bias = zeros({2, 4}, {.device = there()})}));
+    CHECK_THROWS_TEXT(DeviceError, "dynamic_routing: expected bias on ",
+                      nn::dynamic_routing(votes, {.bias = zeros({2, 4}, {.device = there()})}));
 
   const Tensor capsules = zeros({2, 3, 4});
-  CHECK_THROWS_TEXT(ShapeError, "mask_capsules: expected capsules [n, classes, size], got [2, 3]", nn::mask_capsules(zeros({2, 3})));
-  CHECK_THROWS_TEXT(DTypeError, "mask_capsules: expected labels of int64, got float32", nn::mask_capsules(capsules, zeros({2})));
-  CHECK_THROWS_TEXT(ShapeError, "mask_capsules: expected labels [2], got [3]", nn::mask_capsules(capsules, tensor({0, 1, 2})));
+  CHECK_THROWS_TEXT(ShapeError, "mask_capsules: expected capsules [n, classes, size], got [2, 3]",
+                    nn::mask_capsules(zeros({2, 3})));
+  CHECK_THROWS_TEXT(DTypeError, "mask_capsules: expected labels of int64, got float32",
+                    nn::mask_capsules(capsules, zeros({2})));
+  CHECK_THROWS_TEXT(ShapeError, "mask_capsules: expected labels [2], got [3]",
+                    nn::mask_capsules(capsules, tensor({0, 1, 2})));
 
-  CHECK_THROWS_TEXT(ArgumentError, "PrimaryCapsules: expected types >= 1, got 0", nn::PrimaryCapsules(1, 0, 8, 9));
-  CHECK_THROWS_TEXT(ArgumentError, "PrimaryCapsules: expected size >= 1, got -1", nn::PrimaryCapsules(1, 8, -1, 9));
-  CHECK_THROWS_TEXT(ArgumentError, "Conv2d: expected in_channels >= 1, got 0", nn::PrimaryCapsules(0, 8, 8, 9));
-  CHECK_THROWS_TEXT(ShapeError, "PrimaryCapsules: expected x [n, in, h, w], got [1, 28, 28]", home(nn::PrimaryCapsules(1, 2, 2, 9))(zeros({1, 28, 28})));
-  CHECK_THROWS_TEXT(ArgumentError, "DigitCapsules: expected in_capsules >= 1, got 0", nn::DigitCapsules(0, 8, 10, 16));
-  CHECK_THROWS_TEXT(ArgumentError, "DigitCapsules: expected in_size >= 1, got 0", nn::DigitCapsules(8, 0, 10, 16));
-  CHECK_THROWS_TEXT(ArgumentError, "DigitCapsules: expected out_capsules >= 1, got -1", nn::DigitCapsules(8, 8, -1, 16));
-  CHECK_THROWS_TEXT(ArgumentError, "DigitCapsules: expected out_size >= 1, got 0", nn::DigitCapsules(8, 8, 10, 0));
-  CHECK_THROWS_TEXT(ArgumentError, "DigitCapsules: expected iterations >= 1, got 0", nn::DigitCapsules(8, 8, 10, 16, {.iterations = 0}));
+  CHECK_THROWS_TEXT(ArgumentError, "PrimaryCapsules: expected types >= 1, got 0",
+                    nn::PrimaryCapsules(1, 0, 8, 9));
+  CHECK_THROWS_TEXT(ArgumentError, "PrimaryCapsules: expected size >= 1, got -1",
+                    nn::PrimaryCapsules(1, 8, -1, 9));
+  CHECK_THROWS_TEXT(ArgumentError, "Conv2d: expected in_channels >= 1, got 0",
+                    nn::PrimaryCapsules(0, 8, 8, 9));
+  CHECK_THROWS_TEXT(ShapeError, "PrimaryCapsules: expected x [n, in, h, w], got [1, 28, 28]",
+                    home(nn::PrimaryCapsules(1, 2, 2, 9))(zeros({1, 28, 28})));
+  CHECK_THROWS_TEXT(ArgumentError, "DigitCapsules: expected in_capsules >= 1, got 0",
+                    nn::DigitCapsules(0, 8, 10, 16));
+  CHECK_THROWS_TEXT(ArgumentError, "DigitCapsules: expected in_size >= 1, got 0",
+                    nn::DigitCapsules(8, 0, 10, 16));
+  CHECK_THROWS_TEXT(ArgumentError, "DigitCapsules: expected out_capsules >= 1, got -1",
+                    nn::DigitCapsules(8, 8, -1, 16));
+  CHECK_THROWS_TEXT(ArgumentError, "DigitCapsules: expected out_size >= 1, got 0",
+                    nn::DigitCapsules(8, 8, 10, 0));
+  CHECK_THROWS_TEXT(ArgumentError, "DigitCapsules: expected iterations >= 1, got 0",
+                    nn::DigitCapsules(8, 8, 10, 16, {.iterations = 0}));
   const nn::DigitCapsules digits = home(nn::DigitCapsules(3, 4, 2, 5));
-  CHECK_THROWS_TEXT(ShapeError, "DigitCapsules: expected u [n, 3, 4], got [2, 4, 3]", digits(zeros({2, 4, 3})));
-  CHECK_THROWS_TEXT(ShapeError, "DigitCapsules: expected u [n, 3, 4], got [3, 4]", digits(zeros({3, 4})));
+  CHECK_THROWS_TEXT(ShapeError, "DigitCapsules: expected u [n, 3, 4], got [2, 4, 3]",
+                    digits(zeros({2, 4, 3})));
+  CHECK_THROWS_TEXT(ShapeError, "DigitCapsules: expected u [n, 3, 4], got [3, 4]",
+                    digits(zeros({3, 4})));
 }
 
 }  // namespace braid::test::on_device

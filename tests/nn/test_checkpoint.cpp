@@ -37,13 +37,15 @@ void train_on(Run& run, training::Checkpoint* checkpoint = nullptr, std::int64_t
 
 struct Warnings {
   std::vector<std::string> texts;
-  std::function<void(std::string_view)> old = set_warning_handler([this](std::string_view text) { texts.emplace_back(text); });
+  std::function<void(std::string_view)> old =
+      set_warning_handler([this](std::string_view text) { texts.emplace_back(text); });
   ~Warnings() { set_warning_handler(old); }
 };
 
 }  // namespace
 
-TEST_CASE("checkpoint: a run that is stopped anywhere and resumed ends with the same bits", "[training][checkpoint]") {
+TEST_CASE("checkpoint: a run that is stopped anywhere and resumed ends with the same bits",
+          "[training][checkpoint]") {
   Run whole;
   train_on(whole);
   const std::size_t expected = whole.bits();
@@ -52,13 +54,15 @@ TEST_CASE("checkpoint: a run that is stopped anywhere and resumed ends with the 
     const TemporaryFolder folder;
     {
       Run first;
-      training::Checkpoint checkpoint(folder / "deep/run", first.model, first.optimizer, first.loader);
+      training::Checkpoint checkpoint(folder / "deep/run", first.model, first.optimizer,
+                                      first.loader);
       CHECK_FALSE(checkpoint.load_latest());
       train_on(first, &checkpoint, stop);
       CHECK(checkpoint.numbers() == std::vector<std::int64_t>{stop});
     }
     Run second(99);  // other weights, another order, other noise
-    training::Checkpoint checkpoint(folder / "deep/run", second.model, second.optimizer, second.loader);
+    training::Checkpoint checkpoint(folder / "deep/run", second.model, second.optimizer,
+                                    second.loader);
     REQUIRE(checkpoint.load_latest());
     train_on(second);
     CHECK(second.bits() == expected);
@@ -72,10 +76,12 @@ TEST_CASE("checkpoint: without a folder nothing is saved", "[training][checkpoin
   CHECK_FALSE(checkpoint.load_latest());
   CHECK(checkpoint.numbers().empty());
   CHECK_THROWS_TEXT(ArgumentError, "Checkpoint: load: expected a folder", checkpoint.load(1));
-  CHECK_THROWS_TEXT(ArgumentError, "Checkpoint: expected keep >= 1, got 0", training::Checkpoint({.folder = "x", .keep = 0}, run.model));
+  CHECK_THROWS_TEXT(ArgumentError, "Checkpoint: expected keep >= 1, got 0",
+                    training::Checkpoint({.folder = "x", .keep = 0}, run.model));
 }
 
-TEST_CASE("checkpoint: the newest are kept, the number grows, unfinished ones are swept away", "[training][checkpoint]") {
+TEST_CASE("checkpoint: the newest are kept, the number grows, unfinished ones are swept away",
+          "[training][checkpoint]") {
   const TemporaryFolder folder;
   Run run;
   training::Checkpoint checkpoint({.folder = folder.path(), .keep = 3}, run.model, run.optimizer);
@@ -98,26 +104,32 @@ TEST_CASE("checkpoint: files are what others can read", "[training][checkpoint]"
   const TemporaryFolder folder;
   Run run;
   Run second;
-  training::Checkpoint checkpoint(folder.path(), run.model, run.optimizer, run.loader, second.model);
+  training::Checkpoint checkpoint(folder.path(), run.model, run.optimizer, run.loader,
+                                  second.model);
   checkpoint.save();
   const Safetensors model = load_safetensors(folder / "step-00000000/model.safetensors");
   CHECK(model.tensors.size() == 4);
   CHECK(model.at("fc1.weight").shape() == Shape{8, 4});
-  CHECK(load_safetensors(folder / "step-00000000/optimizer.safetensors").at("lr").item<double>() == 0.01);
+  CHECK(load_safetensors(folder / "step-00000000/optimizer.safetensors").at("lr").item<double>() ==
+        0.01);
   CHECK(load_safetensors(folder / "step-00000000/model-2.safetensors").tensors.size() == 4);
-  const training::Manifest manifest = training::read_manifest(io::InputFile(folder / "step-00000000/manifest.json"));
+  const training::Manifest manifest =
+      training::read_manifest(io::InputFile(folder / "step-00000000/manifest.json"));
   CHECK(manifest.step == 0);
   CHECK(manifest.files.size() == 5);
   CHECK(TemporaryFolder::names_in(folder / "step-00000000").size() == 6);
 }
 
-TEST_CASE("checkpoint: one of other things does not fit, and nothing is changed", "[training][checkpoint][errors]") {
+TEST_CASE("checkpoint: one of other things does not fit, and nothing is changed",
+          "[training][checkpoint][errors]") {
   const TemporaryFolder folder;
   Run run;
   run.step(*run.loader.begin());
   training::Checkpoint(folder.path(), run.model, run.optimizer).save();
   training::Checkpoint more(folder.path(), run.model, run.optimizer, run.loader);
-  CHECK_THROWS_TEXT(ArgumentError, "expected random.safetensors, model.safetensors, optimizer.safetensors, loader.safetensors, got*optimizer.safetensors",
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "expected random.safetensors, model.safetensors, optimizer.safetensors, "
+                    "loader.safetensors, got*optimizer.safetensors",
                     more.load_latest());
   // The model fits, the optimizer does not: the model must not have been loaded either.
   Run changed(17);
@@ -125,7 +137,8 @@ TEST_CASE("checkpoint: one of other things does not fit, and nothing is changed"
   training::Checkpoint other(folder.path(), changed.model, sgd);
   for (int i = 0; i < 2; ++i) {
     const std::size_t before = changed.bits();
-    CHECK_THROWS_TEXT(ArgumentError, "optimizer.safetensors*does not fit*exp_avg", other.load_latest());
+    CHECK_THROWS_TEXT(ArgumentError, "optimizer.safetensors*does not fit*exp_avg",
+                      other.load_latest());
     CHECK(changed.bits() == before);
     changed.step(*changed.loader.begin());
     sgd.step();
@@ -135,7 +148,8 @@ TEST_CASE("checkpoint: one of other things does not fit, and nothing is changed"
   }
 }
 
-TEST_CASE("checkpoint: a damaged one is passed over with a warning; if all are, it is an error", "[training][checkpoint][errors]") {
+TEST_CASE("checkpoint: a damaged one is passed over with a warning; if all are, it is an error",
+          "[training][checkpoint][errors]") {
   const TemporaryFolder folder;
   Run run;
   training::Checkpoint checkpoint(folder.path(), run.model, run.optimizer, run.loader);
@@ -144,7 +158,8 @@ TEST_CASE("checkpoint: a damaged one is passed over with a warning; if all are, 
   run.step(*run.loader.begin());
   checkpoint.save();
   const std::string newest = folder / "step-00000001/";
-  const std::string model = read_file(newest + "model.safetensors"), manifest = read_file(newest + "manifest.json");
+  const std::string model = read_file(newest + "model.safetensors"),
+                    manifest = read_file(newest + "manifest.json");
   std::string flipped = model;
   flipped[model.size() - 3] = static_cast<char>(flipped[model.size() - 3] ^ 1);
   const auto check_passed_over = [&](const std::string& text) {
@@ -153,7 +168,8 @@ TEST_CASE("checkpoint: a damaged one is passed over with a warning; if all are, 
     CHECK(run.bits() == old_bits);
     REQUIRE(warnings.texts.size() == 1);
     INFO(warnings.texts[0]);
-    CHECK(matches(warnings.texts[0], "Checkpoint: a damaged checkpoint is passed over*step-00000001*" + text));
+    CHECK(matches(warnings.texts[0],
+                  "Checkpoint: a damaged checkpoint is passed over*step-00000001*" + text));
     CHECK_THROWS_AS(checkpoint.load(1), IoError);
   };
   write_file(newest + "model.safetensors", flipped);
@@ -173,12 +189,19 @@ TEST_CASE("checkpoint: a damaged one is passed over with a warning; if all are, 
 }
 
 TEST_CASE("manifest: hostile ones are errors", "[training][checkpoint][errors]") {
-  const auto read = [](const std::string& text) { return training::read_manifest(io::MemorySource(as_bytes(text))); };
-  const std::string good = training::to_json({.version = "0.1.0", .step = 7, .files = {{"a.safetensors", 5, 4000000000u}, {"b-2.safetensors", 0, 0}}});
+  const auto read = [](const std::string& text) {
+    return training::read_manifest(io::MemorySource(as_bytes(text)));
+  };
+  const std::string good =
+      training::to_json({.version = "0.1.0",
+                         .step = 7,
+                         .files = {{"a.safetensors", 5, 4000000000u}, {"b-2.safetensors", 0, 0}}});
   const training::Manifest m = read(good);
-  CHECK((m.version == "0.1.0" && m.step == 7 && m.files.size() == 2 && m.files[0].crc32c == 4000000000u && m.files[1].name == "b-2.safetensors"));
+  CHECK((m.version == "0.1.0" && m.step == 7 && m.files.size() == 2 &&
+         m.files[0].crc32c == 4000000000u && m.files[1].name == "b-2.safetensors"));
   CHECK(training::to_json(m) == good);
-  for (std::size_t length = 0; length + 1 < good.size(); ++length) CHECK_THROWS_AS(read(good.substr(0, length)), FormatError);
+  for (std::size_t length = 0; length + 1 < good.size(); ++length)
+    CHECK_THROWS_AS(read(good.substr(0, length)), FormatError);
   struct Case {
     const char *from, *to, *text;
   };
@@ -212,12 +235,14 @@ TEST_CASE("manifest: hostile ones are errors", "[training][checkpoint][errors]")
   }
   CHECK_THROWS_TEXT(LimitError, "at most 65536 bytes", read(std::string(65537, ' ')));
   std::string many = R"({"format":1,"braid":"x","step":0,"files":[)";
-  for (int i = 0; i < 65; ++i) many += str(R"({"name":"f)", i, R"(.safetensors","bytes":0,"crc32c":0},)");
+  for (int i = 0; i < 65; ++i)
+    many += str(R"({"name":"f)", i, R"(.safetensors","bytes":0,"crc32c":0},)");
   many.back() = ']';
   CHECK_THROWS_TEXT(LimitError, "at most 64 files", read(many + "}"));
 }
 
-TEST_CASE("checkpoint: any failing call of a save leaves the old ones, and says what failed", "[training][checkpoint][errors]") {
+TEST_CASE("checkpoint: any failing call of a save leaves the old ones, and says what failed",
+          "[training][checkpoint][errors]") {
   for (const int error : {EIO, ENOSPC}) {
     for (const bool persistent : {false, true}) {
       int k = 1;
@@ -258,7 +283,10 @@ TEST_CASE("checkpoint: any failing call of a save leaves the old ones, and says 
   }
 }
 
-TEST_CASE("checkpoint: any failing call of a load changes nothing; short and interrupted ones are gone on with", "[training][checkpoint][errors]") {
+TEST_CASE(
+    "checkpoint: any failing call of a load changes nothing; short and interrupted ones are gone "
+    "on with",
+    "[training][checkpoint][errors]") {
   const TemporaryFolder folder;
   Run run;
   training::Checkpoint checkpoint(folder.path(), run.model, run.optimizer, run.loader);

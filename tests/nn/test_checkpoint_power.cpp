@@ -1,4 +1,5 @@
-// The power fails: after every call that a save makes, with what was not flushed lost, half lost or lost at random, the old or the new checkpoint loads.
+// The power fails: after every call that a save makes, with what was not flushed lost, half lost or
+// lost at random, the old or the new checkpoint loads.
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ struct Counts {
   int checked = 0, wrong = 0;
 };
 
-/// Three saves, of the values 1, 2, 3, are recorded; then every prefix of the calls is replayed. Wrong: another value, an error or a warning.
+/// Three saves, of the values 1, 2, 3, are recorded; then every prefix of the calls is replayed.
+/// Wrong: another value, an error or a warning.
 Counts replay(bool no_file_flush, bool no_folder_flush) {
   const TemporaryFolder folder;
   disk_record = {};
@@ -51,8 +53,10 @@ Counts replay(bool no_file_flush, bool no_folder_flush) {
     int finished = 0;
     for (const std::size_t end : ends) finished += end <= prefix ? 1 : 0;
     using Loss = Disk::Loss;
-    std::vector<std::pair<Loss, std::uint32_t>> losses = {{Loss::nothing, 0}, {Loss::all, 0}, {Loss::data, 0}, {Loss::tails, 0}};
-    for (std::uint32_t seed = 0; seed < 4; ++seed) losses.emplace_back(Loss::some, seed * 1000 + static_cast<std::uint32_t>(prefix));
+    std::vector<std::pair<Loss, std::uint32_t>> losses = {
+        {Loss::nothing, 0}, {Loss::all, 0}, {Loss::data, 0}, {Loss::tails, 0}};
+    for (std::uint32_t seed = 0; seed < 4; ++seed)
+      losses.emplace_back(Loss::some, seed * 1000 + static_cast<std::uint32_t>(prefix));
     for (const auto& [loss, seed] : losses) {
       const TemporaryFolder left;
       disk.materialize(left.path(), loss, seed);
@@ -62,7 +66,10 @@ Counts replay(bool no_file_flush, bool no_folder_flush) {
       ++counts.checked;
       try {
         const bool found = again.load_latest();
-        const int value = found ? loaded.value.to_vector<float>()[0] > 0 ? static_cast<int>(loaded.value.to_vector<float>()[1]) : -1 : 0;
+        const int value = found ? loaded.value.to_vector<float>()[0] > 0
+                                      ? static_cast<int>(loaded.value.to_vector<float>()[1])
+                                      : -1
+                                : 0;
         if ((value != finished && value != finished + 1) || warnings > 0) ++counts.wrong;
       } catch (const Error&) {
         ++counts.wrong;
@@ -75,13 +82,15 @@ Counts replay(bool no_file_flush, bool no_folder_flush) {
 
 }  // namespace
 
-TEST_CASE("checkpoint: after a power loss at any call of a save the old or the new one loads", "[training][checkpoint][power]") {
+TEST_CASE("checkpoint: after a power loss at any call of a save the old or the new one loads",
+          "[training][checkpoint][power]") {
   const Counts counts = replay(false, false);
   CHECK(counts.wrong == 0);
   CHECK(counts.checked > 500);
 }
 
-TEST_CASE("checkpoint: a replayed power loss sees a flush that is left out", "[training][checkpoint][power]") {
+TEST_CASE("checkpoint: a replayed power loss sees a flush that is left out",
+          "[training][checkpoint][power]") {
   CHECK(replay(true, false).wrong > 0);
   CHECK(replay(false, true).wrong > 0);
 }

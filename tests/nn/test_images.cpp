@@ -1,4 +1,5 @@
-// Layers of images: how they start, print, are refused, and keep to the layout that convolutions are fast in.
+// Layers of images: how they start, print, are refused, and keep to the layout that convolutions
+// are fast in.
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -13,8 +14,7 @@ using braid::test::thrown;
 
 namespace {
 
-template <class L>
-std::string printed(const L& layer) {
+template <class L> std::string printed(const L& layer) {
   std::ostringstream out;
   out << layer;
   return out.str();
@@ -26,7 +26,9 @@ struct Net : nn::Module {
   nn::Conv2d conv1{1, 8, 3}, conv2{8, 16, 3, {.padding = 1}};
   nn::MaxPool2d pool{2};
   nn::Linear fc{16 * 3 * 3, 4};
-  Tensor operator()(const Tensor& x) const { return fc(pool(relu(conv2(pool(relu(conv1(x)))))).flatten(1)); }
+  Tensor operator()(const Tensor& x) const {
+    return fc(pool(relu(conv2(pool(relu(conv1(x)))))).flatten(1));
+  }
   BRAID_FIELDS(conv1, conv2, pool, fc)
 };
 
@@ -34,26 +36,49 @@ struct Net : nn::Module {
 
 TEST_CASE("images: layers print as PyTorch's", "[nn][images]") {
   CHECK(printed(nn::Conv2d{1, 32, 3}) == "Conv2d(1, 32, kernel_size=(3, 3), stride=(1, 1))");
-  CHECK(printed(nn::Conv2d{4, 6, {3, 2}, {.stride = 2, .padding = {1, 0}, .dilation = 2, .groups = 2, .bias = false}}) ==
-        "Conv2d(4, 6, kernel_size=(3, 2), stride=(2, 2), padding=(1, 0), dilation=(2, 2), groups=2, bias=false)");
-  CHECK(printed(nn::Conv2d{2, 2, 3, {.padding = "same"}}) == "Conv2d(2, 2, kernel_size=(3, 3), stride=(1, 1), padding=same)");
-  CHECK(printed(nn::Conv1d{2, 4, 3, {.stride = 2, .padding = 1}}) == "Conv1d(2, 4, kernel_size=(3,), stride=(2,), padding=(1,))");
-  CHECK(printed(nn::ConvTranspose2d{4, 6, 3, {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2, .bias = false, .dilation = 2}}) ==
-        "ConvTranspose2d(4, 6, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), dilation=(2, 2), output_padding=(1, 1), groups=2, bias=false)");
-  CHECK(printed(nn::ConvTranspose1d{2, 4, 3, {.padding = 1}}) == "ConvTranspose1d(2, 4, kernel_size=(3,), stride=(1,), padding=(1,))");
-  CHECK(printed(nn::MaxPool2d{2}) == "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=false)");
+  CHECK(printed(nn::Conv2d{
+            4,
+            6,
+            {3, 2},
+            {.stride = 2, .padding = {1, 0}, .dilation = 2, .groups = 2, .bias = false}}) ==
+        "Conv2d(4, 6, kernel_size=(3, 2), stride=(2, 2), padding=(1, 0), dilation=(2, 2), "
+        "groups=2, bias=false)");
+  CHECK(printed(nn::Conv2d{2, 2, 3, {.padding = "same"}}) ==
+        "Conv2d(2, 2, kernel_size=(3, 3), stride=(1, 1), padding=same)");
+  CHECK(printed(nn::Conv1d{2, 4, 3, {.stride = 2, .padding = 1}}) ==
+        "Conv1d(2, 4, kernel_size=(3,), stride=(2,), padding=(1,))");
+  CHECK(printed(nn::ConvTranspose2d{4,
+                                    6,
+                                    3,
+                                    {.stride = 2,
+                                     .padding = 1,
+                                     .output_padding = 1,
+                                     .groups = 2,
+                                     .bias = false,
+                                     .dilation = 2}}) ==
+        "ConvTranspose2d(4, 6, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), dilation=(2, 2), "
+        "output_padding=(1, 1), groups=2, bias=false)");
+  CHECK(printed(nn::ConvTranspose1d{2, 4, 3, {.padding = 1}}) ==
+        "ConvTranspose1d(2, 4, kernel_size=(3,), stride=(1,), padding=(1,))");
+  CHECK(printed(nn::MaxPool2d{2}) ==
+        "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=false)");
   CHECK(printed(nn::MaxPool2d{{3, 2}, {.stride = Size2(2), .padding = 1}}) ==
         "MaxPool2d(kernel_size=(3, 2), stride=2, padding=1, dilation=1, ceil_mode=false)");
-  CHECK(printed(nn::MaxPool1d{3}) == "MaxPool1d(kernel_size=3, stride=3, padding=0, dilation=1, ceil_mode=false)");
-  CHECK(printed(nn::AvgPool2d{{3, 2}}) == "AvgPool2d(kernel_size=(3, 2), stride=(3, 2), padding=0)");
+  CHECK(printed(nn::MaxPool1d{3}) ==
+        "MaxPool1d(kernel_size=3, stride=3, padding=0, dilation=1, ceil_mode=false)");
+  CHECK(printed(nn::AvgPool2d{{3, 2}}) ==
+        "AvgPool2d(kernel_size=(3, 2), stride=(3, 2), padding=0)");
   CHECK(printed(nn::AvgPool1d{2}) == "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))");
   CHECK(printed(nn::AdaptiveAvgPool2d{1}) == "AdaptiveAvgPool2d(output_size=1)");
   CHECK(printed(nn::AdaptiveAvgPool2d{{2, 3}}) == "AdaptiveAvgPool2d(output_size=(2, 3))");
   CHECK(printed(nn::AdaptiveAvgPool1d{4}) == "AdaptiveAvgPool1d(output_size=4)");
   CHECK(printed(nn::AdaptiveMaxPool2d{2}) == "AdaptiveMaxPool2d(output_size=2)");
-  CHECK(printed(nn::Upsample{{.scale_factor = 2.0}}) == "Upsample(scale_factor=2.0, mode='nearest')");
-  CHECK(printed(nn::Upsample{{.size = Size2(4, 5), .mode = Interpolation::bilinear}}) == "Upsample(size=(4, 5), mode='bilinear')");
-  CHECK(printed(nn::Upsample{{.scale_factor = Factor2(2.5, 1), .mode = Interpolation::bilinear}}) == "Upsample(scale_factor=(2.5, 1.0), mode='bilinear')");
+  CHECK(printed(nn::Upsample{{.scale_factor = 2.0}}) ==
+        "Upsample(scale_factor=2.0, mode='nearest')");
+  CHECK(printed(nn::Upsample{{.size = Size2(4, 5), .mode = Interpolation::bilinear}}) ==
+        "Upsample(size=(4, 5), mode='bilinear')");
+  CHECK(printed(nn::Upsample{{.scale_factor = Factor2(2.5, 1), .mode = Interpolation::bilinear}}) ==
+        "Upsample(scale_factor=(2.5, 1.0), mode='bilinear')");
 }
 
 TEST_CASE("images: layers start in PyTorch's range", "[nn][images]") {
@@ -74,21 +99,31 @@ TEST_CASE("images: layers start in PyTorch's range", "[nn][images]") {
 }
 
 TEST_CASE("images: layers are refused with their name", "[nn][images][errors]") {
-  CHECK(thrown<ArgumentError>("Conv2d: expected in_channels >= 1, got 0", [] { nn::Conv2d{0, 1, 1}; }) == "");
-  CHECK(thrown<ArgumentError>("Conv2d: expected out_channels >= 1, got -1", [] { nn::Conv2d{1, -1, 1}; }) == "");
-  CHECK(thrown<ArgumentError>("Conv2d: expected kernel_size >= 1, got 0", [] { nn::Conv2d{1, 1, {2, 0}}; }) == "");
-  CHECK(thrown<ArgumentError>("Conv2d: expected groups >= 1, got 0", [] { nn::Conv2d{1, 1, 1, {.groups = 0}}; }) == "");
-  CHECK(thrown<ArgumentError>("Conv2d: expected groups to divide in_channels 3, got 2", [] { nn::Conv2d{3, 2, 1, {.groups = 2}}; }) == "");
-  CHECK(thrown<ArgumentError>("Conv1d: expected groups to divide out_channels 3, got 2", [] { nn::Conv1d{2, 3, 1, {.groups = 2}}; }) == "");
-  CHECK(thrown<ArgumentError>("ConvTranspose1d: expected kernel_size >= 1, got -1", [] { nn::ConvTranspose1d{2, 3, -1}; }) == "");
-  CHECK(thrown<ArgumentError>("ConvTranspose2d: expected groups to divide in_channels 3, got 2", [] { nn::ConvTranspose2d{3, 2, 1, {.groups = 2}}; }) == "");
+  CHECK(thrown<ArgumentError>("Conv2d: expected in_channels >= 1, got 0",
+                              [] { nn::Conv2d{0, 1, 1}; }) == "");
+  CHECK(thrown<ArgumentError>("Conv2d: expected out_channels >= 1, got -1",
+                              [] { nn::Conv2d{1, -1, 1}; }) == "");
+  CHECK(thrown<ArgumentError>("Conv2d: expected kernel_size >= 1, got 0",
+                              [] { nn::Conv2d{1, 1, {2, 0}}; }) == "");
+  CHECK(thrown<ArgumentError>("Conv2d: expected groups >= 1, got 0",
+                              [] { nn::Conv2d{1, 1, 1, {.groups = 0}}; }) == "");
+  CHECK(thrown<ArgumentError>("Conv2d: expected groups to divide in_channels 3, got 2",
+                              [] { nn::Conv2d{3, 2, 1, {.groups = 2}}; }) == "");
+  CHECK(thrown<ArgumentError>("Conv1d: expected groups to divide out_channels 3, got 2",
+                              [] { nn::Conv1d{2, 3, 1, {.groups = 2}}; }) == "");
+  CHECK(thrown<ArgumentError>("ConvTranspose1d: expected kernel_size >= 1, got -1",
+                              [] { nn::ConvTranspose1d{2, 3, -1}; }) == "");
+  CHECK(thrown<ArgumentError>("ConvTranspose2d: expected groups to divide in_channels 3, got 2",
+                              [] { nn::ConvTranspose2d{3, 2, 1, {.groups = 2}}; }) == "");
 }
 
 TEST_CASE("images: from convolution to convolution no layout is changed", "[nn][images]") {
   const Tensor x = randn({2, 3, 6, 6});
   const Tensor y = conv2d(x, randn({4, 3, 3, 3}));
   CHECK(y.strides() == Shape{64, 1, 16, 4});  // channels last
-  for (const Tensor& t : {relu(y), y + y, y * 2.0, max_pool2d(y, 2), avg_pool2d(y, 2), sub(y, relu(y))}) CHECK(t.strides()[1] == 1);
+  for (const Tensor& t :
+       {relu(y), y + y, y * 2.0, max_pool2d(y, 2), avg_pool2d(y, 2), sub(y, relu(y))})
+    CHECK(t.strides()[1] == 1);
   CHECK(y.contiguous().strides() == Shape{64, 16, 4, 1});
   CHECK(max_pool2d(y.contiguous(), 2).is_contiguous());
   CHECK(equal(max_pool2d(y.contiguous(), 2), max_pool2d(y, 2)));
@@ -100,7 +135,8 @@ TEST_CASE("images: a small net learns", "[nn][images]") {
   manual_seed(3);
   Net net;
   optim::SGD optimizer(parameters(net), {.lr = 0.1});
-  const Tensor x = randn({16, 1, 14, 14}), labels = tensor({0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3});
+  const Tensor x = randn({16, 1, 14, 14}),
+               labels = tensor({0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3});
   double first = 0, last = 0;
   for (int i = 0; i < 60; ++i) {
     const Tensor loss = nn::cross_entropy(net(x), labels);

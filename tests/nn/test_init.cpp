@@ -1,4 +1,5 @@
-// How parameters start: bounds and moments by PyTorch's formulas, orthogonality, the same bits everywhere.
+// How parameters start: bounds and moments by PyTorch's formulas, orthogonality, the same bits
+// everywhere.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,12 +24,14 @@ struct Moments {
 Moments moments(const Tensor& t) {
   const std::vector<double> x = t.to_vector<double>();
   Moments m{0, 0, x.at(0), x.at(0), static_cast<double>(x.size())};
-  for (const double v : x) m.mean += v / m.n, m.low = std::min(m.low, v), m.high = std::max(m.high, v);
+  for (const double v : x)
+    m.mean += v / m.n, m.low = std::min(m.low, v), m.high = std::max(m.high, v);
   for (const double v : x) m.deviation += (v - m.mean) * (v - m.mean) / m.n;
   m.deviation = std::sqrt(m.deviation);
   return m;
 }
-/// Five standard errors of the mean, and of the deviation of anything as flat as a normal distribution.
+/// Five standard errors of the mean, and of the deviation of anything as flat as a normal
+/// distribution.
 void check_moments(const Moments& m, double mean, double deviation) {
   CHECK(std::abs(m.mean - mean) <= 5 * deviation / std::sqrt(m.n));
   CHECK(std::abs(m.deviation - deviation) <= 5 * deviation / std::sqrt(2 * m.n));
@@ -72,8 +75,11 @@ TEST_CASE("init: bounds and deviations are those of the formulas", "[nn][init]")
   check_uniform(init::kaiming_uniform_(conv(), {.a = 0.5}), -bound, bound);
   bound = std::sqrt(2.0) * std::sqrt(3 / in);  // the default: a = 0
   check_uniform(init::kaiming_uniform_(conv()), -bound, bound);
-  check_moments(moments(init::kaiming_normal_(conv(), {.mode = init::Fan::out, .nonlinearity = init::Nonlinearity::relu})), 0, std::sqrt(2 / out));
-  check_moments(moments(init::kaiming_normal_(conv(), {.nonlinearity = init::Nonlinearity::tanh})), 0, 5.0 / 3 / std::sqrt(in));
+  check_moments(moments(init::kaiming_normal_(
+                    conv(), {.mode = init::Fan::out, .nonlinearity = init::Nonlinearity::relu})),
+                0, std::sqrt(2 / out));
+  check_moments(moments(init::kaiming_normal_(conv(), {.nonlinearity = init::Nonlinearity::tanh})),
+                0, 5.0 / 3 / std::sqrt(in));
   using init::Nonlinearity;
   CHECK(init::calculate_gain(Nonlinearity::linear) == 1);
   CHECK(init::calculate_gain(Nonlinearity::sigmoid) == 1);
@@ -81,45 +87,59 @@ TEST_CASE("init: bounds and deviations are those of the formulas", "[nn][init]")
   CHECK(init::calculate_gain(Nonlinearity::leaky_relu) == std::sqrt(2 / (1 + 0.0001)));
 }
 
-TEST_CASE("init: truncated normal numbers lie inside, with the moments of the truncated distribution", "[nn][init]") {
+TEST_CASE(
+    "init: truncated normal numbers lie inside, with the moments of the truncated distribution",
+    "[nn][init]") {
   manual_seed(6);
   const std::int64_t n = cut(200, 60);
-  const auto density = [](double x) { return std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846); };
+  const auto density = [](double x) {
+    return std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846);
+  };
   const auto below = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
-  for (const auto& [mean, deviation, low, high] : std::vector<std::array<double, 4>>{{0, 1, -2, 2}, {1, 0.5, 0.5, 3}, {0, 0.02, -2, 2}, {0, 1, 1, 1.5}}) {
+  for (const auto& [mean, deviation, low, high] : std::vector<std::array<double, 4>>{
+           {0, 1, -2, 2}, {1, 0.5, 0.5, 3}, {0, 0.02, -2, 2}, {0, 1, 1, 1.5}}) {
     INFO(mean << " " << deviation << " " << low << " " << high);
     const Moments m = moments(init::trunc_normal_(weight({n, n}), mean, deviation, low, high));
     CHECK(m.low >= low);
     CHECK(m.high <= high);
-    const double a = (low - mean) / deviation, b = (high - mean) / deviation, z = below(b) - below(a), shift = (density(a) - density(b)) / z;
+    const double a = (low - mean) / deviation, b = (high - mean) / deviation,
+                 z = below(b) - below(a), shift = (density(a) - density(b)) / z;
     const double variance = 1 + (a * density(a) - b * density(b)) / z - shift * shift;
     check_moments(m, mean + deviation * shift, deviation * std::sqrt(variance));
   }
   // Half of the numbers lie within the quartiles of the normal distribution, and not more.
-  const std::vector<double> x = init::trunc_normal_(weight({n, n}), 0, 1, -9, 9).to_vector<double>();
+  const std::vector<double> x =
+      init::trunc_normal_(weight({n, n}), 0, 1, -9, 9).to_vector<double>();
   double within = 0;
   for (const double v : x) within += std::abs(v) < 0.6744897501960817;
-  CHECK(std::abs(within / static_cast<double>(x.size()) - 0.5) < 2.5 / std::sqrt(static_cast<double>(x.size())));
+  CHECK(std::abs(within / static_cast<double>(x.size()) - 0.5) <
+        2.5 / std::sqrt(static_cast<double>(x.size())));
 }
 
 TEST_CASE("init: orthogonal matrices are orthogonal, of any shape", "[nn][init]") {
   manual_seed(7);
-  for (const Shape& shape : {Shape{1, 1}, Shape{4, 9}, Shape{9, 4}, Shape{33, 33}, Shape{6, 2, 3, 5}, Shape{64, 3, 2}})
+  for (const Shape& shape :
+       {Shape{1, 1}, Shape{4, 9}, Shape{9, 4}, Shape{33, 33}, Shape{6, 2, 3, 5}, Shape{64, 3, 2}})
     for (const DType dtype : {DType::float64, DType::float32}) {
       INFO(shape << " " << dtype);
-      const Tensor t = init::orthogonal_(on_device::empty(shape, {.dtype = dtype}), 1.5).flatten(1).to(DType::float64);
+      const Tensor t = init::orthogonal_(on_device::empty(shape, {.dtype = dtype}), 1.5)
+                           .flatten(1)
+                           .to(DType::float64);
       const bool wide = t.size(0) <= t.size(1);
-      const std::vector<double> gram = (wide ? matmul(t, t.t()) : matmul(t.t(), t)).to_vector<double>();
+      const std::vector<double> gram =
+          (wide ? matmul(t, t.t()) : matmul(t.t(), t)).to_vector<double>();
       const std::size_t side = static_cast<std::size_t>(wide ? t.size(0) : t.size(1));
       double worst = 0;
       for (std::size_t i = 0; i < side; ++i)
-        for (std::size_t j = 0; j < side; ++j) worst = std::max(worst, std::abs(gram[i * side + j] - (i == j ? 2.25 : 0)));
+        for (std::size_t j = 0; j < side; ++j)
+          worst = std::max(worst, std::abs(gram[i * side + j] - (i == j ? 2.25 : 0)));
       CHECK(worst <= (dtype == DType::float64 ? 1e-13 : 1e-6));
     }
   // Uniform in direction: over many 2 × 2 matrices each element is positive as often as negative.
   int positive = 0;
   const int draws = static_cast<int>(cut(400, 60));
-  for (int i = 0; i < draws; ++i) positive += init::orthogonal_(zeros({2, 2})).to_vector<double>()[3] > 0;
+  for (int i = 0; i < draws; ++i)
+    positive += init::orthogonal_(zeros({2, 2})).to_vector<double>()[3] > 0;
   CHECK(std::abs(positive - draws / 2.0) < 3 * std::sqrt(draws));
 }
 
@@ -141,8 +161,12 @@ TEST_CASE("init: sparse columns have their zeros", "[nn][init]") {
 
 TEST_CASE("init: the seed decides, on every device alike", "[nn][init]") {
   const std::vector<std::function<void(const Tensor&)>> all{
-      [](const Tensor& t) { init::uniform_(t); },       [](const Tensor& t) { init::normal_(t); },          [](const Tensor& t) { init::trunc_normal_(t); },
-      [](const Tensor& t) { init::xavier_normal_(t); }, [](const Tensor& t) { init::kaiming_uniform_(t); }, [](const Tensor& t) { init::orthogonal_(t); },
+      [](const Tensor& t) { init::uniform_(t); },
+      [](const Tensor& t) { init::normal_(t); },
+      [](const Tensor& t) { init::trunc_normal_(t); },
+      [](const Tensor& t) { init::xavier_normal_(t); },
+      [](const Tensor& t) { init::kaiming_uniform_(t); },
+      [](const Tensor& t) { init::orthogonal_(t); },
       [](const Tensor& t) { init::sparse_(t, 0.3); }};
   for (const auto& f : all) {
     std::vector<Tensor> made;
@@ -159,26 +183,43 @@ TEST_CASE("init: the seed decides, on every device alike", "[nn][init]") {
 }
 
 TEST_CASE("init: what is refused, with nothing written", "[nn][init][errors]") {
-  const Tensor t = full({2, 2}, 7), vector = ones({3}), integers = ones({2, 2}, {.dtype = DType::int64});
+  const Tensor t = full({2, 2}, 7), vector = ones({3}),
+               integers = ones({2, 2}, {.dtype = DType::int64});
   const double nan = std::nan("");
-  CHECK_THROWS_TEXT(DTypeError, "uniform_: expected a floating point tensor, got int64", init::uniform_(integers));
-  CHECK_THROWS_TEXT(DTypeError, "orthogonal_: expected a floating point tensor, got int64", init::orthogonal_(integers));
-  CHECK_THROWS_TEXT(DTypeError, "constant_: expected a floating point tensor, got int64", init::constant_(integers, 1));
-  CHECK_THROWS_TEXT(ArgumentError, "uniform_: expected low <= high, got 2 and 1", init::uniform_(t, 2, 1));
+  CHECK_THROWS_TEXT(DTypeError, "uniform_: expected a floating point tensor, got int64",
+                    init::uniform_(integers));
+  CHECK_THROWS_TEXT(DTypeError, "orthogonal_: expected a floating point tensor, got int64",
+                    init::orthogonal_(integers));
+  CHECK_THROWS_TEXT(DTypeError, "constant_: expected a floating point tensor, got int64",
+                    init::constant_(integers, 1));
+  CHECK_THROWS_TEXT(ArgumentError, "uniform_: expected low <= high, got 2 and 1",
+                    init::uniform_(t, 2, 1));
   CHECK_THROWS_TEXT(ArgumentError, "normal_: expected std >= 0, got -1", init::normal_(t, 0, -1));
-  CHECK_THROWS_TEXT(ArgumentError, "normal_: expected a finite mean, got nan", init::normal_(t, nan));
-  CHECK_THROWS_TEXT(ArgumentError, "trunc_normal_: expected std > 0, got 0", init::trunc_normal_(t, 0, 0));
-  CHECK_THROWS_TEXT(ArgumentError, "trunc_normal_: expected low < high, got 1 and 1", init::trunc_normal_(t, 0, 1, 1, 1));
+  CHECK_THROWS_TEXT(ArgumentError, "normal_: expected a finite mean, got nan",
+                    init::normal_(t, nan));
+  CHECK_THROWS_TEXT(ArgumentError, "trunc_normal_: expected std > 0, got 0",
+                    init::trunc_normal_(t, 0, 0));
+  CHECK_THROWS_TEXT(ArgumentError, "trunc_normal_: expected low < high, got 1 and 1",
+                    init::trunc_normal_(t, 0, 1, 1, 1));
   CHECK_THROWS_TEXT(ShapeError, "eye_: expected 2 dimensions, got [3]", init::eye_(vector));
-  CHECK_THROWS_TEXT(ShapeError, "eye_: expected 2 dimensions, got [1, 2, 2]", init::eye_(ones({1, 2, 2})));
-  CHECK_THROWS_TEXT(ShapeError, "xavier_uniform_: expected at least 2 dimensions, got [3]", init::xavier_uniform_(vector));
-  CHECK_THROWS_TEXT(ShapeError, "kaiming_normal_: expected at least 2 dimensions, got [3]", init::kaiming_normal_(vector));
-  CHECK_THROWS_TEXT(ArgumentError, "xavier_normal_: expected gain >= 0, got -1", init::xavier_normal_(t, -1));
-  CHECK_THROWS_TEXT(ArgumentError, "kaiming_uniform_: expected a finite a, got nan", init::kaiming_uniform_(t, {.a = nan}));
-  CHECK_THROWS_TEXT(ShapeError, "orthogonal_: expected at least 2 dimensions, got [3]", init::orthogonal_(vector));
-  CHECK_THROWS_TEXT(ArgumentError, "orthogonal_: expected a finite gain, got nan", init::orthogonal_(t, nan));
-  CHECK_THROWS_TEXT(ArgumentError, "sparse_: expected 0 <= sparsity <= 1, got 1.5", init::sparse_(t, 1.5));
-  CHECK_THROWS_TEXT(ShapeError, "fan_in_and_out: expected at least 2 dimensions, got [3]", init::fan_in_and_out(vector));
+  CHECK_THROWS_TEXT(ShapeError, "eye_: expected 2 dimensions, got [1, 2, 2]",
+                    init::eye_(ones({1, 2, 2})));
+  CHECK_THROWS_TEXT(ShapeError, "xavier_uniform_: expected at least 2 dimensions, got [3]",
+                    init::xavier_uniform_(vector));
+  CHECK_THROWS_TEXT(ShapeError, "kaiming_normal_: expected at least 2 dimensions, got [3]",
+                    init::kaiming_normal_(vector));
+  CHECK_THROWS_TEXT(ArgumentError, "xavier_normal_: expected gain >= 0, got -1",
+                    init::xavier_normal_(t, -1));
+  CHECK_THROWS_TEXT(ArgumentError, "kaiming_uniform_: expected a finite a, got nan",
+                    init::kaiming_uniform_(t, {.a = nan}));
+  CHECK_THROWS_TEXT(ShapeError, "orthogonal_: expected at least 2 dimensions, got [3]",
+                    init::orthogonal_(vector));
+  CHECK_THROWS_TEXT(ArgumentError, "orthogonal_: expected a finite gain, got nan",
+                    init::orthogonal_(t, nan));
+  CHECK_THROWS_TEXT(ArgumentError, "sparse_: expected 0 <= sparsity <= 1, got 1.5",
+                    init::sparse_(t, 1.5));
+  CHECK_THROWS_TEXT(ShapeError, "fan_in_and_out: expected at least 2 dimensions, got [3]",
+                    init::fan_in_and_out(vector));
   CHECK(t.to_vector<double>() == std::vector<double>(4, 7));
 }
 

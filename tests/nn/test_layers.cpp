@@ -47,11 +47,13 @@ TEST_CASE("Linear: starts uniform in ±1/√in, weight and bias", "[nn][layers]"
   }
 }
 
-TEST_CASE("Linear: y = x wᵀ + b for vectors, matrices and batches, against plain loops", "[nn][layers]") {
+TEST_CASE("Linear: y = x wᵀ + b for vectors, matrices and batches, against plain loops",
+          "[nn][layers]") {
   for (const Device device : test::test_devices()) {
     for (const DType dtype : {DType::float32, DType::float64}) {
       const nn::Linear linear(5, 3, {.device = device, .dtype = dtype});
-      const std::vector<double> w = linear.weight.to_vector<double>(), b = linear.bias.to_vector<double>();
+      const std::vector<double> w = linear.weight.to_vector<double>(),
+                                b = linear.bias.to_vector<double>();
       for (const Shape& lead : {Shape{}, Shape{1}, Shape{7}, Shape{2, 3}, Shape{0}}) {
         Shape shape = lead;
         shape.push_back(5);
@@ -67,7 +69,8 @@ TEST_CASE("Linear: y = x wᵀ + b for vectors, matrices and batches, against pla
           for (std::size_t o = 0; o < 3; ++o) {
             double sum = b[o];
             for (std::size_t i = 0; i < 5; ++i) sum += v[r * 5 + i] * w[o * 5 + i];
-            CHECK(got[r * 3 + o] == Approx(sum).epsilon(tolerance(dtype).rtol).margin(tolerance(dtype).atol));
+            CHECK(got[r * 3 + o] ==
+                  Approx(sum).epsilon(tolerance(dtype).rtol).margin(tolerance(dtype).atol));
           }
         }
       }
@@ -99,7 +102,8 @@ TEST_CASE("Linear: the same seed gives the same layer", "[nn][layers]") {
   CHECK(test::same_bits(b.weight, c.weight) != "");
 }
 
-TEST_CASE("Embedding: standard normal rows, looked up; gradients to the rows that were", "[nn][layers]") {
+TEST_CASE("Embedding: standard normal rows, looked up; gradients to the rows that were",
+          "[nn][layers]") {
   const nn::Embedding table = home(nn::Embedding(500, 40));
   const Statistics s(table.weight);
   CHECK(std::abs(s.mean) < 0.04);
@@ -138,8 +142,10 @@ TEST_CASE("activations: compute what the functions compute", "[nn][layers]") {
   CHECK_SAME_BITS(nn::Mish()(x), mish(x));
   CHECK_SAME_BITS(nn::LogSigmoid()(x), logsigmoid(x));
   CHECK_SAME_BITS(nn::Softsign()(x), softsign(x));
-  CHECK_THROWS_TEXT(ArgumentError, "GELU: expected approximate \"none\" or \"tanh\", got \"erf\"", nn::GELU("erf"));
-  CHECK_THROWS_TEXT(ArgumentError, "Hardtanh: expected min_val < max_val, got 1 and 1", nn::Hardtanh(1, 1));
+  CHECK_THROWS_TEXT(ArgumentError, "GELU: expected approximate \"none\" or \"tanh\", got \"erf\"",
+                    nn::GELU("erf"));
+  CHECK_THROWS_TEXT(ArgumentError, "Hardtanh: expected min_val < max_val, got 1 and 1",
+                    nn::Hardtanh(1, 1));
   CHECK_SAME_BITS(nn::Softmax(0)(x), softmax(x, 0));
   CHECK_SAME_BITS(nn::LogSoftmax()(x), log_softmax(x, 1));
   CHECK(nn::Identity()(x).id() == x.id());
@@ -158,7 +164,8 @@ TEST_CASE("Sequential: one layer after the other, fields by number", "[nn][layer
   static_assert(std::same_as<decltype(inner), nn::Sequential<nn::ReLU, nn::Tanh>>);
   const nn::Sequential<> nothing;
   CHECK(nothing(x).id() == x.id());
-  nn::Sequential nested = home(nn::Sequential{nn::Flatten(), nn::Sequential{nn::Linear(4, 2), nn::Softmax()}});
+  nn::Sequential nested =
+      home(nn::Sequential{nn::Flatten(), nn::Sequential{nn::Linear(4, 2), nn::Softmax()}});
   CHECK(named_parameters(nested).at(0).first == "1.0.weight");
   CHECK(nested(ones({3, 2, 2})).shape() == Shape{3, 2});
   const auto copy = clone(model);
@@ -170,7 +177,8 @@ TEST_CASE("Sequential: one layer after the other, fields by number", "[nn][layer
 TEST_CASE("losses: the names of nn are the functions of braid", "[nn][losses]") {
   const Tensor x = random_tensor({3, 4}), labels = tensor(std::vector<std::int64_t>{0, 3, 1});
   CHECK_SAME_BITS(nn::cross_entropy(x, labels), braid::cross_entropy(x, labels));
-  CHECK_SAME_BITS(nn::mse_loss(x, x * 2.0, nn::Reduction::sum), braid::mse_loss(x, x * 2.0, Reduction::sum));
+  CHECK_SAME_BITS(nn::mse_loss(x, x * 2.0, nn::Reduction::sum),
+                  braid::mse_loss(x, x * 2.0, Reduction::sum));
 }
 
 }  // namespace braid::test::on_device

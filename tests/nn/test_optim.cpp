@@ -11,7 +11,8 @@
 
 namespace braid::test::on_device {
 
-TEST_CASE("optimizers: 60 steps agree with plain loops in double, in every type, on every device", "[nn][optim]") {
+TEST_CASE("optimizers: 60 steps agree with plain loops in double, in every type, on every device",
+          "[nn][optim]") {
   const int steps = static_cast<int>(cut(60, 12));
   for (const Case& c : cases()) {
     for (const Device device : test::test_devices()) {
@@ -19,17 +20,20 @@ TEST_CASE("optimizers: 60 steps agree with plain loops in double, in every type,
         INFO(c.name << " " << device << " " << dtype);
         std::vector<Tracked> tracked;
         std::uint64_t seed = 1;
-        for (const Shape& shape : {Shape{2, 5}, Shape{}, Shape{17}, Shape{0}, Shape{130, 33}}) tracked.emplace_back(leaf(shape, dtype, device, seed++));
+        for (const Shape& shape : {Shape{2, 5}, Shape{}, Shape{17}, Shape{0}, Shape{130, 33}})
+          tracked.emplace_back(leaf(shape, dtype, device, seed++));
         std::vector<Tensor> parameters;
         for (const Tracked& t : tracked) parameters.push_back(t.tensor);
         const auto optimizer = c.make(parameters);
         for (int step = 0; step < steps; ++step) {
           optimizer->zero_grad();
           for (std::size_t i = 0; i < tracked.size(); ++i) {
-            // The second parameter's first gradient comes later, and the third has one only now and then.
+            // The second parameter's first gradient comes later, and the third has one only now and
+            // then.
             if ((i == 1 && step < 7) || (i == 2 && step % 3 != 0)) continue;
             Tracked& t = tracked[i];
-            const Tensor grad = random_tensor(test::sizes_of(t.tensor.shape()), dtype, device, seed++, -1, 1);
+            const Tensor grad =
+                random_tensor(test::sizes_of(t.tensor.shape()), dtype, device, seed++, -1, 1);
             t.tensor.set_grad(grad);
             c.reference(t.p, grad.to_vector<double>(), t.m, t.v, t.s, ++t.step);
           }
@@ -52,7 +56,8 @@ TEST_CASE("optimizers: float16 and bfloat16 are rounded once a step", "[nn][opti
       Tracked t(leaf({40}, dtype, here(), 3));
       const auto optimizer = c.make({t.tensor});
       for (int step = 1; step <= 3; ++step) {
-        const Tensor grad = random_tensor({40}, dtype, {}, static_cast<std::uint64_t>(step) + 10, 0.25, 1);
+        const Tensor grad =
+            random_tensor({40}, dtype, {}, static_cast<std::uint64_t>(step) + 10, 0.25, 1);
         t.tensor.set_grad(grad);
         c.reference(t.p, grad.to_vector<double>(), t.m, t.v, t.s, step);
         optimizer->step();
@@ -77,7 +82,8 @@ TEST_CASE("optimizers: parameters and gradients of any layout", "[nn][optim]") {
     for (int step = 1; step <= 3; ++step) {
       std::uint64_t seed = static_cast<std::uint64_t>(step) * 10;
       for (Tracked* t : {&transposed, &dense, &sliced}) {
-        Tensor grad = random_tensor({t->tensor.size(1), t->tensor.size(0)}, DType::float64, {}, seed++).t();
+        Tensor grad =
+            random_tensor({t->tensor.size(1), t->tensor.size(0)}, DType::float64, {}, seed++).t();
         t->tensor.set_grad(grad);
         c.reference(t->p, grad.to_vector<double>(), t->m, t->v, t->s, step);
       }
@@ -97,14 +103,16 @@ TEST_CASE("optimizers: one over several devices and dtypes", "[nn][optim]") {
     INFO(c.name);
     std::vector<Tracked> tracked;
     for (const DType dtype : {DType::float32, DType::float64}) {
-      for (const Device device : {here(), there(), here()}) tracked.emplace_back(leaf({9}, dtype, device, tracked.size()));
+      for (const Device device : {here(), there(), here()})
+        tracked.emplace_back(leaf({9}, dtype, device, tracked.size()));
     }
     std::vector<Tensor> parameters;
     for (const Tracked& t : tracked) parameters.push_back(t.tensor);
     const auto optimizer = c.make(parameters);
     for (int step = 1; step <= 5; ++step) {
       for (Tracked& t : tracked) {
-        const Tensor grad = random_tensor({9}, t.tensor.dtype(), t.tensor.device(), static_cast<std::uint64_t>(step), -1, 1);
+        const Tensor grad = random_tensor({9}, t.tensor.dtype(), t.tensor.device(),
+                                          static_cast<std::uint64_t>(step), -1, 1);
         t.tensor.set_grad(grad);
         c.reference(t.p, grad.to_vector<double>(), t.m, t.v, t.s, step);
       }
@@ -117,7 +125,8 @@ TEST_CASE("optimizers: one over several devices and dtypes", "[nn][optim]") {
 TEST_CASE("optimizers: none stays none, and is skipped, decay and momentum too", "[nn][optim]") {
   for (const Case& c : cases()) {
     INFO(c.name);
-    const Tensor used = leaf({3}, DType::float32, here(), 1), unused = leaf({3}, DType::float32, here(), 2);
+    const Tensor used = leaf({3}, DType::float32, here(), 1),
+                 unused = leaf({3}, DType::float32, here(), 2);
     const Numbers before = unused.to_vector<double>();
     const auto optimizer = c.make({used, unused});
     used.sum().backward();
@@ -151,13 +160,15 @@ TEST_CASE("optimizers: follow a model that is moved, state too", "[nn][optim]") 
       if (step == 5) to(layer, here());
       std::uint64_t seed = static_cast<std::uint64_t>(step);
       for (Tracked* t : {&w, &b}) {
-        const Tensor grad = random_tensor(test::sizes_of(t->tensor.shape()), DType::float64, layer.weight.device(), seed++, -1, 1);
+        const Tensor grad = random_tensor(test::sizes_of(t->tensor.shape()), DType::float64,
+                                          layer.weight.device(), seed++, -1, 1);
         t->tensor.set_grad(grad);
         c.reference(t->p, grad.to_vector<double>(), t->m, t->v, t->s, step);
       }
       optimizer->step();
       const auto on_device = [&](const auto& made) {
-        for (const auto& [key, t] : state_dict(made)) CHECK(t.device() == (key == "steps" ? Device() : layer.weight.device()));
+        for (const auto& [key, t] : state_dict(made))
+          CHECK(t.device() == (key == "steps" ? Device() : layer.weight.device()));
       };
       if (const auto* sgd = dynamic_cast<optim::SGD*>(optimizer.get())) on_device(*sgd);
       if (const auto* adamw = dynamic_cast<optim::AdamW*>(optimizer.get())) on_device(*adamw);

@@ -25,7 +25,8 @@ TEST_CASE("optimizers: a step bumps versions, so that a stale backward is notice
 TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim][errors]") {
   for (const Case& c : cases()) {
     INFO(c.name);
-    const Tensor a = leaf({300}, DType::float32, here(), 1), b = leaf({300}, DType::float32, here(), 2);
+    const Tensor a = leaf({300}, DType::float32, here(), 1),
+                 b = leaf({300}, DType::float32, here(), 2);
     const auto optimizer = c.make({a, b});
     const Numbers before = a.to_vector<double>();
     const auto fails = [&](auto check) {
@@ -34,35 +35,54 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
       CHECK(optimizer->steps(0) == 0);
     };
     a.set_grad(ones({300}));
-    // set_grad refuses these; a gradient can go stale all the same, by what happens to the parameter.
+    // set_grad refuses these; a gradient can go stale all the same, by what happens to the
+    // parameter.
     b.set_grad(ones({300}));
     b.impl()->grad = ones({3}).impl();
-    fails([&] { CHECK_THROWS_TEXT(ShapeError, ": expected the gradient of parameter 1 to have its shape [300], got [3]", optimizer->step()); });
+    fails([&] {
+      CHECK_THROWS_TEXT(ShapeError,
+                        ": expected the gradient of parameter 1 to have its shape [300], got [3]",
+                        optimizer->step());
+    });
     b.impl()->grad = ones({300}, {.dtype = DType::float64}).impl();
-    fails([&] { CHECK_THROWS_TEXT(DTypeError, ": expected the gradient of parameter 1 to be float32, got float64", optimizer->step()); });
+    fails([&] {
+      CHECK_THROWS_TEXT(DTypeError,
+                        ": expected the gradient of parameter 1 to be float32, got float64",
+                        optimizer->step());
+    });
     b.impl()->grad = ones({300}, {.device = there()}).impl();
-    fails([&] { CHECK_THROWS_TEXT(DeviceError, here(": expected the gradient of parameter 1 on cpu:0, got cpu:1"), optimizer->step()); });
+    fails([&] {
+      CHECK_THROWS_TEXT(DeviceError,
+                        here(": expected the gradient of parameter 1 on cpu:0, got cpu:1"),
+                        optimizer->step());
+    });
     const Tensor wide = zeros({1}).expand({300});  // given its place by a move of the model
     const Tensor own = b.detach();
     b.set_grad(ones({300}));
     detail::replace_body(b, wide);
     fails([&] {
-      CHECK_THROWS_TEXT(LayoutError, ": expected parameters whose elements each have their own memory, got an expanded one at position 1", optimizer->step());
+      CHECK_THROWS_TEXT(LayoutError,
+                        ": expected parameters whose elements each have their own memory, got an "
+                        "expanded one at position 1",
+                        optimizer->step());
     });
     detail::replace_body(b, own);
-    // Every allocation of a step, each failing in turn: a strided gradient needs a copy, and the state is made.
+    // Every allocation of a step, each failing in turn: a strided gradient needs a copy, and the
+    // state is made.
     b.set_grad(ones({600}).slice(0, 0, 600, 2));
     const std::uint64_t start = memory_stats(here()).allocations;
     {
-      const Tensor pa = a.detach().clone().requires_grad_(), pb = b.detach().clone().requires_grad_();
+      const Tensor pa = a.detach().clone().requires_grad_(),
+                   pb = b.detach().clone().requires_grad_();
       pa.set_grad(a.grad());
       pb.set_grad(b.grad());
       const std::uint64_t made = memory_stats(here()).allocations;
       c.make({pa, pb})->step();
       const std::uint64_t needed = memory_stats(here()).allocations - made;
       CHECK(made > start);
-      const std::uint64_t of_step = needed - (on_cpu() ? 1 : 0);  // the probe made its counts of steps, on the CPU
-      REQUIRE(of_step >= 1);                                      // the dense copy
+      // the probe made its counts of steps, on the CPU
+      const std::uint64_t of_step = needed - (on_cpu() ? 1 : 0);
+      REQUIRE(of_step >= 1);  // the dense copy
       for (std::uint64_t k = 1; k <= of_step; ++k) {
         fail_allocation(here(), k);
         try {
@@ -84,10 +104,12 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
   }
 }
 
-TEST_CASE("optimizers: the second half of a step does nothing without the first", "[nn][optim][errors]") {
+TEST_CASE("optimizers: the second half of a step does nothing without the first",
+          "[nn][optim][errors]") {
   for (const Case& c : cases()) {
     INFO(c.name);
-    const Tensor a = leaf({300}, DType::float32, here(), 1), b = leaf({300}, DType::float32, here(), 2);
+    const Tensor a = leaf({300}, DType::float32, here(), 1),
+                 b = leaf({300}, DType::float32, here(), 2);
     const auto optimizer = c.make({a, b});
     a.set_grad(ones({600}).slice(0, 0, 600, 2));  // a dense copy of it lives as long as the step
     b.set_grad(ones({300}));
@@ -108,7 +130,8 @@ TEST_CASE("optimizers: the second half of a step does nothing without the first"
 TEST_CASE("optimizers: allocate nothing once the state exists", "[nn][optim]") {
   for (const Case& c : cases()) {
     INFO(c.name);
-    const Tensor a = leaf({5, 2}, DType::float32, here(), 1), b = leaf({5}, DType::float32, here(), 2);
+    const Tensor a = leaf({5, 2}, DType::float32, here(), 1),
+                 b = leaf({5}, DType::float32, here(), 2);
     const auto optimizer = c.make({a, b});
     a.set_grad(ones({5, 2}));
     b.set_grad(ones({5}));

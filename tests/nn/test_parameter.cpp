@@ -36,7 +36,8 @@ struct Nested : nn::Module {
   std::shared_ptr<nn::Linear> hidden = std::make_shared<nn::Linear>(layer(2, 2));
   nn::Linear a = layer(3, 3);
   Nested() = default;
-  Nested(const Nested& other) : Module(other), hidden(std::make_shared<nn::Linear>(clone(*other.hidden))), a(other.a) {}
+  Nested(const Nested& other)
+      : Module(other), hidden(std::make_shared<nn::Linear>(clone(*other.hidden))), a(other.a) {}
   BRAID_FIELDS(a)
 };
 
@@ -52,7 +53,9 @@ TEST_CASE("parameter: is a leaf that requires a gradient", "[nn][parameter]") {
   CHECK_FALSE(nn::Parameter(ones({2}, {.dtype = DType::int64}), false).requires_grad());
   CHECK_FALSE(nn::Parameter().defined());
   CHECK_FALSE(nn::Parameter(Tensor()).defined());
-  CHECK_THROWS_TEXT(DTypeError, "Parameter: expected a floating point tensor, got int64; pass requires_grad = false, or make it a Buffer",
+  CHECK_THROWS_TEXT(DTypeError,
+                    "Parameter: expected a floating point tensor, got int64; pass requires_grad = "
+                    "false, or make it a Buffer",
                     nn::Parameter(ones({2}, {.dtype = DType::int64})));
 }
 
@@ -111,8 +114,12 @@ TEST_CASE("tie: both are one tensor, in copies too", "[nn][tie]") {
   CHECK_SAME_BITS(u.a.weight, t.a.weight);
   const Tied again = clone(u);  // the mark is kept
   CHECK(again.a.weight.id() == again.b.weight.id());
-  CHECK_THROWS_TEXT(ArgumentError, "copy: expected an untied parameter, got a tied one; use clone(model), which keeps ties", Tied(u));
-  CHECK_THROWS_TEXT(ArgumentError, "copy: expected an untied parameter, got a tied one", nn::Linear(t.b));
+  CHECK_THROWS_TEXT(
+      ArgumentError,
+      "copy: expected an untied parameter, got a tied one; use clone(model), which keeps ties",
+      Tied(u));
+  CHECK_THROWS_TEXT(ArgumentError, "copy: expected an untied parameter, got a tied one",
+                    nn::Linear(t.b));
   Tied moved = std::move(t);
   CHECK(moved.a.weight.id() == moved.b.weight.id());
 }
@@ -126,19 +133,27 @@ TEST_CASE("tie: a gradient through either is one gradient", "[nn][tie]") {
 }
 
 TEST_CASE("tie: what does not fit is refused", "[nn][tie][errors]") {
-  nn::Parameter a(ones({2, 3})), b(ones({3, 2})), c(ones({2, 3}, {.dtype = DType::float64})), d(ones({2, 3}, {.device = there()})), none;
+  nn::Parameter a(ones({2, 3})), b(ones({3, 2})), c(ones({2, 3}, {.dtype = DType::float64})),
+      d(ones({2, 3}, {.device = there()})), none;
   const TensorImpl* id = a.id();
-  CHECK_THROWS_TEXT(ShapeError, "tie: expected parameters of one shape, got [2, 3] and [3, 2]", nn::tie(a, b));
-  CHECK_THROWS_TEXT(DTypeError, "tie: expected parameters of one dtype, got float32 and float64", nn::tie(a, c));
-  CHECK_THROWS_TEXT(DeviceError, here("tie: expected parameters on one device, got cpu:0 and cpu:1"), nn::tie(a, d));
-  CHECK_THROWS_TEXT(ArgumentError, "tie: expected two defined parameters, got an undefined second", nn::tie(a, none));
+  CHECK_THROWS_TEXT(ShapeError, "tie: expected parameters of one shape, got [2, 3] and [3, 2]",
+                    nn::tie(a, b));
+  CHECK_THROWS_TEXT(DTypeError, "tie: expected parameters of one dtype, got float32 and float64",
+                    nn::tie(a, c));
+  CHECK_THROWS_TEXT(DeviceError,
+                    here("tie: expected parameters on one device, got cpu:0 and cpu:1"),
+                    nn::tie(a, d));
+  CHECK_THROWS_TEXT(ArgumentError, "tie: expected two defined parameters, got an undefined second",
+                    nn::tie(a, none));
   CHECK(a.id() == id);
   CHECK_FALSE(a.impl()->tied);
 }
 
-TEST_CASE("clone: a field that is missing from BRAID_FIELDS is found at run time", "[nn][clone][errors]") {
+TEST_CASE("clone: a field that is missing from BRAID_FIELDS is found at run time",
+          "[nn][clone][errors]") {
   CHECK_THROWS_TEXT(ArgumentError,
-                    "copy: expected every field that holds parameters in BRAID_FIELDS of Forgetful, got 4 parameters and buffers copied, 2 listed",
+                    "copy: expected every field that holds parameters in BRAID_FIELDS of "
+                    "Forgetful, got 4 parameters and buffers copied, 2 listed",
                     clone(Forgetful(3)));
   CHECK(Forgetful(3).fc1.weight.defined());
   const Kinds fine;

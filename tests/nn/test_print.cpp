@@ -38,7 +38,8 @@ struct Everything : nn::Module {
   Parts parts;
   Statistics statistics;
   nn::Sequential<nn::Linear, nn::ReLU> net{nn::Linear(2, 3), nn::ReLU()};
-  std::vector<nn::Linear> blocks{nn::Linear(2, 2), nn::Linear(2, 2), nn::Linear(2, 3), nn::Linear(2, 2)};
+  std::vector<nn::Linear> blocks{nn::Linear(2, 2), nn::Linear(2, 2), nn::Linear(2, 3),
+                                 nn::Linear(2, 2)};
   std::map<std::string, nn::Linear> heads{{"left", nn::Linear(1, 1, {.bias = false})}};
   std::optional<nn::Flatten> some = nn::Flatten(), none;
   std::pair<Tensor, nn::Embedding> pair{{}, nn::Embedding(5, 2)};
@@ -57,26 +58,35 @@ struct Bare : nn::Module {
 
 TEST_CASE("print: a model, byte by byte", "[nn][print]") {
   CHECK(str(Model(5, 2)) == "Model(\n  (fc): Linear(in_features=5, out_features=2, bias=true)\n)");
-  CHECK(str(Wrapper(Model(5, 2))) == "Wrapper(\n  (module): Model(\n    (fc): Linear(in_features=5, out_features=2, bias=true)\n  )\n)");
+  CHECK(str(Wrapper(Model(5, 2))) ==
+        "Wrapper(\n  (module): Model(\n    (fc): Linear(in_features=5, out_features=2, "
+        "bias=true)\n  )\n)");
   CHECK(str(Bare()) == "Bare()");
 }
 
 TEST_CASE("print: layers", "[nn][print]") {
-  CHECK(str(nn::Linear(3, 4, {.bias = false})) == "Linear(in_features=3, out_features=4, bias=false)");
+  CHECK(str(nn::Linear(3, 4, {.bias = false})) ==
+        "Linear(in_features=3, out_features=4, bias=false)");
   CHECK(str(nn::Embedding(1000, 10)) == "Embedding(1000, 10)");
   CHECK(str(nn::ReLU()) == "ReLU()");
   CHECK(str(nn::Tanh(), nn::Sigmoid(), nn::Identity()) == "Tanh()Sigmoid()Identity()");
   CHECK(str(nn::GELU(), nn::GELU("tanh")) == "GELU(approximate='none')GELU(approximate='tanh')");
   CHECK(str(nn::Softplus()) == "Softplus(beta=1.0, threshold=20.0)");
-  CHECK(str(nn::ELU(), nn::CELU(0.5), nn::ELU(1e-5)) == "ELU(alpha=1.0)CELU(alpha=0.5)ELU(alpha=1e-05)");
-  CHECK(str(nn::LeakyReLU(), nn::LeakyReLU(0.2)) == "LeakyReLU(negative_slope=0.01)LeakyReLU(negative_slope=0.2)");
-  CHECK(str(nn::Hardtanh(), nn::Hardtanh(-2.5, 1e16)) == "Hardtanh(min_val=-1.0, max_val=1.0)Hardtanh(min_val=-2.5, max_val=1e+16)");
-  CHECK(str(nn::SiLU(), nn::SELU(), nn::ReLU6(), nn::Hardsigmoid()) == "SiLU()SELU()ReLU6()Hardsigmoid()");
-  CHECK(str(nn::Hardswish(), nn::Mish(), nn::LogSigmoid(), nn::Softsign()) == "Hardswish()Mish()LogSigmoid()Softsign()");
+  CHECK(str(nn::ELU(), nn::CELU(0.5), nn::ELU(1e-5)) ==
+        "ELU(alpha=1.0)CELU(alpha=0.5)ELU(alpha=1e-05)");
+  CHECK(str(nn::LeakyReLU(), nn::LeakyReLU(0.2)) ==
+        "LeakyReLU(negative_slope=0.01)LeakyReLU(negative_slope=0.2)");
+  CHECK(str(nn::Hardtanh(), nn::Hardtanh(-2.5, 1e16)) ==
+        "Hardtanh(min_val=-1.0, max_val=1.0)Hardtanh(min_val=-2.5, max_val=1e+16)");
+  CHECK(str(nn::SiLU(), nn::SELU(), nn::ReLU6(), nn::Hardsigmoid()) ==
+        "SiLU()SELU()ReLU6()Hardsigmoid()");
+  CHECK(str(nn::Hardswish(), nn::Mish(), nn::LogSigmoid(), nn::Softsign()) ==
+        "Hardswish()Mish()LogSigmoid()Softsign()");
   CHECK(str(nn::Softmax()) == "Softmax(dim=-1)");
   CHECK(str(nn::LogSoftmax(1)) == "LogSoftmax(dim=1)");
   CHECK(str(nn::Flatten()) == "Flatten(start_dim=1, end_dim=-1)");
-  CHECK(str(nn::Sequential{nn::Linear(2, 3), nn::ReLU()}) == "Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=true)\n  (1): ReLU()\n)");
+  CHECK(str(nn::Sequential{nn::Linear(2, 3), nn::ReLU()}) ==
+        "Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=true)\n  (1): ReLU()\n)");
   CHECK(str(nn::Sequential<>()) == "Sequential()");
 }
 

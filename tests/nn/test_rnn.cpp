@@ -1,4 +1,5 @@
-// Recurrent layers: names and starts of parameters, layers and directions against single steps, lengths, states, shapes that are refused, trees.
+// Recurrent layers: names and starts of parameters, layers and directions against single steps,
+// lengths, states, shapes that are refused, trees.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,8 +13,7 @@ namespace braid::test::on_device {
 namespace {
 
 using Names = std::vector<std::string>;
-template <class M>
-Names names(const M& model) {
+template <class M> Names names(const M& model) {
   Names list;
   for (const auto& [name, t] : named_parameters(model)) list.push_back(name);
   return list;
@@ -21,8 +21,7 @@ Names names(const M& model) {
 const Tolerance kClose{1e-5, 1e-5};
 
 /// Cells with the weights of layer `l` of a recurrent layer.
-template <class Cell>
-Cell cell_of(Cell cell, const nn::Recurrent& layer, const std::string& end) {
+template <class Cell> Cell cell_of(Cell cell, const nn::Recurrent& layer, const std::string& end) {
   const NoGrad guard;
   cell.weight_ih.copy_(layer.weights.at("weight_ih" + end));
   cell.weight_hh.copy_(layer.weights.at("weight_hh" + end));
@@ -38,7 +37,8 @@ TEST_CASE("rnn: parameters are named, ordered, shaped and started as PyTorch's",
   const nn::LSTM lstm = home(nn::LSTM(3, 100, {.num_layers = 2, .bidirectional = true}));
   Names want;
   for (const char* layer : {"_l0", "_l0_reverse", "_l1", "_l1_reverse"})
-    for (const char* which : {"weight_ih", "weight_hh", "bias_ih", "bias_hh"}) want.push_back(std::string(which) + layer);
+    for (const char* which : {"weight_ih", "weight_hh", "bias_ih", "bias_hh"})
+      want.push_back(std::string(which) + layer);
   CHECK(names(lstm) == want);
   CHECK(lstm.weights.at("weight_ih_l0").shape() == Shape{400, 3});
   CHECK(lstm.weights.at("weight_ih_l1_reverse").shape() == Shape{400, 200});
@@ -54,22 +54,31 @@ TEST_CASE("rnn: parameters are named, ordered, shaped and started as PyTorch's",
   CHECK(nn::GRU(2, 3).weights.at("weight_ih_l0").shape() == Shape{9, 2});
   CHECK(nn::RNN(2, 3).weights.at("weight_hh_l0").shape() == Shape{3, 3});
   CHECK(names(nn::LSTMCell(2, 3)) == Names{"weight_ih", "weight_hh", "bias_ih", "bias_hh"});
-  CHECK_THROWS_TEXT(IndexError, "ParameterDict: expected the name of a parameter, got 'weight_ih_l2'", lstm.weights.at("weight_ih_l2"));
+  CHECK_THROWS_TEXT(IndexError,
+                    "ParameterDict: expected the name of a parameter, got 'weight_ih_l2'",
+                    lstm.weights.at("weight_ih_l2"));
 }
 
 TEST_CASE("rnn: printed as PyTorch prints them", "[nn][rnn][print]") {
   CHECK(str(nn::LSTM(10, 20)) == "LSTM(10, 20)");
-  CHECK(str(nn::RNN(3, 4, {.num_layers = 2, .bias = false, .batch_first = true, .dropout = 0.25, .bidirectional = true})) ==
+  CHECK(str(nn::RNN(3, 4,
+                    {.num_layers = 2,
+                     .bias = false,
+                     .batch_first = true,
+                     .dropout = 0.25,
+                     .bidirectional = true})) ==
         "RNN(3, 4, num_layers=2, bias=false, batch_first=true, dropout=0.25, bidirectional=true)");
   CHECK(str(nn::GRUCell(3, 4)) == "GRUCell(3, 4)");
-  CHECK(str(nn::RNNCell(3, 4, {.bias = false, .nonlinearity = nn::Nonlinearity::relu})) == "RNNCell(3, 4, bias=false, nonlinearity=relu)");
+  CHECK(str(nn::RNNCell(3, 4, {.bias = false, .nonlinearity = nn::Nonlinearity::relu})) ==
+        "RNNCell(3, 4, bias=false, nonlinearity=relu)");
   nn::LSTM from(2, 3);
   const nn::LSTM to = std::move(from);
   CHECK(str(from, to) == "LSTM(moved from)LSTM(2, 3)");
 }
 
 TEST_CASE("rnn: two layers are cells, step by step", "[nn][rnn]") {
-  const Tensor x = random_tensor({4, 3, 5}), h_0 = random_tensor({2, 3, 6}, DType::float32, {}, 2), c_0 = random_tensor({2, 3, 6}, DType::float32, {}, 3);
+  const Tensor x = random_tensor({4, 3, 5}), h_0 = random_tensor({2, 3, 6}, DType::float32, {}, 2),
+               c_0 = random_tensor({2, 3, 6}, DType::float32, {}, 3);
   for (const bool bias : {true, false}) {
     const nn::LSTM lstm = home(nn::LSTM(5, 6, {.num_layers = 2, .bias = bias}));
     const nn::LSTMCell first = cell_of(home(nn::LSTMCell(5, 6, {.bias = bias})), lstm, "_l0"),
@@ -94,12 +103,14 @@ TEST_CASE("rnn: two layers are cells, step by step", "[nn][rnn]") {
     const nn::RNNCell cell = cell_of(home(nn::RNNCell(5, 6, {.nonlinearity = f})), rnn, "_l0");
     CHECK_CLOSE(rnn(x).output[1], array_of(cell(x[1], cell(x[0]))), kClose);
     const Tensor by_hand = linear(x[0], cell.weight_ih, cell.bias_ih) + cell.bias_hh;
-    CHECK_CLOSE(cell(x[0]), array_of(f == nn::Nonlinearity::tanh ? tanh(by_hand) : relu(by_hand)), kClose);
+    CHECK_CLOSE(cell(x[0]), array_of(f == nn::Nonlinearity::tanh ? tanh(by_hand) : relu(by_hand)),
+                kClose);
   }
 }
 
 TEST_CASE("rnn: both directions, batch first, one sequence", "[nn][rnn]") {
-  const nn::LSTM both = home(nn::LSTM(3, 4, {.bidirectional = true})), forth = home(nn::LSTM(3, 4)), back = home(nn::LSTM(3, 4));
+  const nn::LSTM both = home(nn::LSTM(3, 4, {.bidirectional = true})), forth = home(nn::LSTM(3, 4)),
+                 back = home(nn::LSTM(3, 4));
   {
     const NoGrad guard;
     for (const char* which : {"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"}) {
@@ -110,7 +121,9 @@ TEST_CASE("rnn: both directions, batch first, one sequence", "[nn][rnn]") {
   const Tensor x = random_tensor({5, 2, 3}), turned = index_select(x, 0, tensor({4, 3, 2, 1, 0}));
   const nn::LSTMOutput y = both(x), f = forth(x), b = back(turned);
   CHECK(y.output.shape() == Shape{5, 2, 8});
-  CHECK_CLOSE(y.output, array_of(cat({f.output, index_select(b.output, 0, tensor({4, 3, 2, 1, 0}))}, 2)), kClose);
+  CHECK_CLOSE(y.output,
+              array_of(cat({f.output, index_select(b.output, 0, tensor({4, 3, 2, 1, 0}))}, 2)),
+              kClose);
   CHECK_CLOSE(y.h_n, array_of(cat({f.h_n, b.h_n}, 0)), kClose);
   CHECK_CLOSE(y.c_n, array_of(cat({f.c_n, b.c_n}, 0)), kClose);
 
@@ -125,7 +138,8 @@ TEST_CASE("rnn: both directions, batch first, one sequence", "[nn][rnn]") {
   CHECK(one.output.shape() == Shape{5, 8});
   CHECK(one.h_n.shape() == Shape{2, 4});
   CHECK_CLOSE(one.output, array_of(y.output.select(1, 1)), kClose);
-  CHECK_CLOSE(both(x.select(1, 1), one.state()).c_n, array_of(both(x, y.state()).c_n.select(1, 1)), kClose);
+  CHECK_CLOSE(both(x.select(1, 1), one.state()).c_n, array_of(both(x, y.state()).c_n.select(1, 1)),
+              kClose);
   const nn::GRUCell cell = home(nn::GRUCell(3, 4));
   CHECK_CLOSE(cell(x[0][1]), array_of(cell(x[0])[1]), kClose);
 }
@@ -147,13 +161,15 @@ TEST_CASE("rnn: each sequence of its own length is as it is alone", "[nn][rnn]")
     CHECK(abs(y.output.select(1, b).slice(0, n, 5)).sum().item<double>() == 0);
     CHECK_CLOSE(z.h_n.select(1, b), array_of(gru(x.select(1, b).slice(0, 0, n)).h_n), kClose);
   }
-  CHECK_THROWS_TEXT(IndexError, "lstm: expected lengths in [0, 5], got 6 at position 0", lstm(x, {}, braid::tensor(std::vector<std::int64_t>{6, 1, 1})));
+  CHECK_THROWS_TEXT(IndexError, "lstm: expected lengths in [0, 5], got 6 at position 0",
+                    lstm(x, {}, braid::tensor(std::vector<std::int64_t>{6, 1, 1})));
 }
 
 TEST_CASE("rnn: dropout stands between the layers, while training", "[nn][rnn]") {
   nn::LSTM lstm = home(nn::LSTM(3, 4, {.num_layers = 2, .dropout = 1}));
   const Tensor x = random_tensor({5, 2, 3});
-  const nn::LSTMOutput y = lstm(x), twice = lstm(x * 2.0);  // all of it is dropped: the second layer sees zeros
+  // all of it is dropped: the second layer sees zeros
+  const nn::LSTMOutput y = lstm(x), twice = lstm(x * 2.0);
   CHECK_SAME_BITS(y.output.detach(), twice.output.detach());
   CHECK(test::same_bits(y.h_n[0].detach(), twice.h_n[0].detach()) != "");
   CHECK_FALSE(std::isnan(y.output.sum().item<double>()));
@@ -162,13 +178,17 @@ TEST_CASE("rnn: dropout stands between the layers, while training", "[nn][rnn]")
   plain.dropout = 0;
   CHECK_SAME_BITS(lstm(x).output.detach(), plain(x).output.detach());
   CHECK(test::same_bits(lstm(x).output.detach(), lstm(x * 2.0).output.detach()) != "");
-  const nn::GRU one = home(nn::GRU(3, 4, {.dropout = 0.5}));  // no layer follows: nothing is dropped
+  // no layer follows: nothing is dropped
+  const nn::GRU one = home(nn::GRU(3, 4, {.dropout = 0.5}));
   CHECK_SAME_BITS(one(x).output.detach(), one(x).output.detach());
 }
 
-TEST_CASE("rnn: gradients reach every parameter, and agree with differences", "[nn][rnn][gradients]") {
-  const nn::LSTM lstm = home(nn::LSTM(2, 3, {.num_layers = 2, .bidirectional = true, .dtype = DType::float64}));
-  const Tensor x = random_tensor({3, 2, 2}, DType::float64), weight = random_tensor({3, 2, 6}, DType::float64, {}, 5);
+TEST_CASE("rnn: gradients reach every parameter, and agree with differences",
+          "[nn][rnn][gradients]") {
+  const nn::LSTM lstm =
+      home(nn::LSTM(2, 3, {.num_layers = 2, .bidirectional = true, .dtype = DType::float64}));
+  const Tensor x = random_tensor({3, 2, 2}, DType::float64),
+               weight = random_tensor({3, 2, 6}, DType::float64, {}, 5);
   const auto loss = [&] {
     const nn::LSTMOutput y = lstm(x);
     return (y.output * weight).sum() + y.h_n.sum() + y.c_n.sum();
@@ -185,29 +205,41 @@ TEST_CASE("rnn: gradients reach every parameter, and agree with differences", "[
     at.add_(-2 * step);
     const double below = loss().item<double>();
     at.add_(step);
-    CHECK(p.grad().flatten()[1].item<double>() == Approx((above - below) / (2 * step)).epsilon(1e-6).margin(1e-8));
+    CHECK(p.grad().flatten()[1].item<double>() ==
+          Approx((above - below) / (2 * step)).epsilon(1e-6).margin(1e-8));
   }
 }
 
 TEST_CASE("rnn: sizes, inputs and states that are refused", "[nn][rnn][errors]") {
   CHECK_THROWS_TEXT(ArgumentError, "LSTM: expected input_size >= 0, got -1", nn::LSTM(-1, 2));
   CHECK_THROWS_TEXT(ArgumentError, "GRU: expected hidden_size >= 1, got 0", nn::GRU(1, 0));
-  CHECK_THROWS_TEXT(ArgumentError, "RNN: expected num_layers >= 1, got 0", nn::RNN(1, 1, {.num_layers = 0}));
-  CHECK_THROWS_TEXT(ArgumentError, "LSTM: expected dropout in [0, 1], got 1.5", nn::LSTM(1, 1, {.dropout = 1.5}));
-  CHECK_THROWS_TEXT(ArgumentError, "LSTMCell: expected hidden_size >= 1, got -1", nn::LSTMCell(1, -1));
+  CHECK_THROWS_TEXT(ArgumentError, "RNN: expected num_layers >= 1, got 0",
+                    nn::RNN(1, 1, {.num_layers = 0}));
+  CHECK_THROWS_TEXT(ArgumentError, "LSTM: expected dropout in [0, 1], got 1.5",
+                    nn::LSTM(1, 1, {.dropout = 1.5}));
+  CHECK_THROWS_TEXT(ArgumentError, "LSTMCell: expected hidden_size >= 1, got -1",
+                    nn::LSTMCell(1, -1));
   const nn::LSTM lstm = home(nn::LSTM(3, 4, {.num_layers = 2}));
-  CHECK_THROWS_TEXT(ShapeError, "LSTM: expected x [steps, batch, 3] or [steps, 3], got [5, 2, 4]", lstm(zeros({5, 2, 4})));
+  CHECK_THROWS_TEXT(ShapeError, "LSTM: expected x [steps, batch, 3] or [steps, 3], got [5, 2, 4]",
+                    lstm(zeros({5, 2, 4})));
   CHECK_THROWS_TEXT(ShapeError, "LSTM: expected x *got [3]", lstm(zeros({3})));
-  CHECK_THROWS_TEXT(ShapeError, "LSTM: expected h [2, 2, 4] for x [5, 2, 3], got [1, 2, 4]", lstm(zeros({5, 2, 3}), {zeros({1, 2, 4}), zeros({2, 2, 4})}));
-  CHECK_THROWS_TEXT(ShapeError, "LSTM: expected c [2, 4] for x [5, 3], got [2, 2, 4]", lstm(zeros({5, 3}), {{}, zeros({2, 2, 4})}));
-  CHECK_THROWS_TEXT(ShapeError, "lstm: expected at least one step, got x [0, 2, 3]", lstm(zeros({0, 2, 3})));
-  CHECK_THROWS_TEXT(DTypeError, "lstm: expected one dtype, got float64 and float32", lstm(zeros({5, 2, 3}, {.dtype = DType::float64})));
-  CHECK_THROWS_TEXT(ShapeError, "GRUCell: expected x [batch, 3] or [3], got [2, 4]", home(nn::GRUCell(3, 4))(zeros({2, 4})));
-  CHECK_THROWS_TEXT(ShapeError, "GRUCell: expected h [2, 4] for x [2, 3], got [4]", home(nn::GRUCell(3, 4))(zeros({2, 3}), zeros({4})));
+  CHECK_THROWS_TEXT(ShapeError, "LSTM: expected h [2, 2, 4] for x [5, 2, 3], got [1, 2, 4]",
+                    lstm(zeros({5, 2, 3}), {zeros({1, 2, 4}), zeros({2, 2, 4})}));
+  CHECK_THROWS_TEXT(ShapeError, "LSTM: expected c [2, 4] for x [5, 3], got [2, 2, 4]",
+                    lstm(zeros({5, 3}), {{}, zeros({2, 2, 4})}));
+  CHECK_THROWS_TEXT(ShapeError, "lstm: expected at least one step, got x [0, 2, 3]",
+                    lstm(zeros({0, 2, 3})));
+  CHECK_THROWS_TEXT(DTypeError, "lstm: expected one dtype, got float64 and float32",
+                    lstm(zeros({5, 2, 3}, {.dtype = DType::float64})));
+  CHECK_THROWS_TEXT(ShapeError, "GRUCell: expected x [batch, 3] or [3], got [2, 4]",
+                    home(nn::GRUCell(3, 4))(zeros({2, 4})));
+  CHECK_THROWS_TEXT(ShapeError, "GRUCell: expected h [2, 4] for x [2, 3], got [4]",
+                    home(nn::GRUCell(3, 4))(zeros({2, 3}), zeros({4})));
 }
 
 TEST_CASE("rnn: trees: state dicts, copies and the state of a step", "[nn][rnn]") {
-  const nn::LSTM a = home(nn::LSTM(3, 4, {.num_layers = 2})), b = home(nn::LSTM(3, 4, {.num_layers = 2}));
+  const nn::LSTM a = home(nn::LSTM(3, 4, {.num_layers = 2})),
+                 b = home(nn::LSTM(3, 4, {.num_layers = 2}));
   const Tensor x = random_tensor({5, 2, 3});
   CHECK(test::same_bits(a(x).output.detach(), b(x).output.detach()) != "");
   load_state_dict(b, state_dict(a));
@@ -220,15 +252,18 @@ TEST_CASE("rnn: trees: state dicts, copies and the state of a step", "[nn][rnn]"
     nn::LSTM rnn{3, 4};
     BRAID_FIELDS(words, rnn)
   };
-  CHECK(names(Model()) == Names{"words.weight", "rnn.weight_ih_l0", "rnn.weight_hh_l0", "rnn.bias_ih_l0", "rnn.bias_hh_l0"});
+  CHECK(names(Model()) == Names{"words.weight", "rnn.weight_ih_l0", "rnn.weight_hh_l0",
+                                "rnn.bias_ih_l0", "rnn.bias_hh_l0"});
   CHECK(str(Model()) == "Model(\n  (words): Embedding(7, 3)\n  (rnn): LSTM(3, 4)\n)");
 }
 
 TEST_CASE("rnn: split over devices along the batch", "[nn][rnn]") {
   if (devices().size() < 2) return;
-  const parallel::DataParallel split(home(nn::LSTM(3, 4)), parallel::DeviceList{here(), there()}, std::nullopt, 1);
+  const parallel::DataParallel split(home(nn::LSTM(3, 4)), parallel::DeviceList{here(), there()},
+                                     std::nullopt, 1);
   const Tensor x = random_tensor({5, 4, 3});
-  const nn::LSTMOutput y = split(x), again = split(x, y.state()), whole = split.module(x), after = split.module(x, whole.state());
+  const nn::LSTMOutput y = split(x), again = split(x, y.state()), whole = split.module(x),
+                       after = split.module(x, whole.state());
   CHECK_CLOSE(y.output, array_of(whole.output), kClose);
   CHECK_CLOSE(again.c_n, array_of(after.c_n), kClose);
 }
@@ -240,14 +275,17 @@ TEST_CASE("Embedding: a padding row starts at zero and gets no gradient", "[nn][
   CHECK(abs(table.weight.detach()[2]).sum().item<double>() != 0);
   const Tensor words = tensor(std::vector<std::int64_t>{3, 1, 3, 1, 4});
   const Tensor twice = square(table(words) + 1.0).sum();
-  const Tensor g = grad(twice, {table.weight}, true)[0], recorded = grad(twice, {table.weight}, false, true)[0];
+  const Tensor g = grad(twice, {table.weight}, true)[0],
+               recorded = grad(twice, {table.weight}, false, true)[0];
   CHECK(abs(g[3]).sum().item<double>() == 0);
   CHECK_CLOSE(g[1], array_of((table.weight.detach()[1] + 1.0) * 4.0), kClose);
   const Tensor second = grad(square(recorded).sum(), {table.weight})[0];
   CHECK(abs(second[3]).sum().item<double>() == 0);
   CHECK(abs(second[1]).sum().item<double>() != 0);
-  CHECK_THROWS_TEXT(IndexError, "Embedding: expected padding_idx in [-5, 5), got 5", nn::Embedding(5, 3, {.padding_idx = 5}));
-  CHECK_THROWS_TEXT(IndexError, "embedding: expected padding_idx in [-5, 5), got -6", embedding(table.weight, words, -6));
+  CHECK_THROWS_TEXT(IndexError, "Embedding: expected padding_idx in [-5, 5), got 5",
+                    nn::Embedding(5, 3, {.padding_idx = 5}));
+  CHECK_THROWS_TEXT(IndexError, "embedding: expected padding_idx in [-5, 5), got -6",
+                    embedding(table.weight, words, -6));
 }
 
 }  // namespace braid::test::on_device

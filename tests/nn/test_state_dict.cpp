@@ -46,11 +46,11 @@ StateDict copied(const StateDict& dict) {
   return copy;
 }
 
-template <class M>
-bool unchanged(const M& m, const StateDict& before) {
+template <class M> bool unchanged(const M& m, const StateDict& before) {
   const StateDict now = state_dict(m);
-  return keys(now) == keys(before) &&
-         std::all_of(before.begin(), before.end(), [&](const auto& e) { return test::same_bits(now.at(e.first), e.second).empty(); });
+  return keys(now) == keys(before) && std::all_of(before.begin(), before.end(), [&](const auto& e) {
+           return test::same_bits(now.at(e.first), e.second).empty();
+         });
 }
 
 }  // namespace
@@ -74,16 +74,19 @@ TEST_CASE("StateDict: an ordered map", "[nn][state]") {
   CHECK(dict.at("d").shape() == Shape{4});
   CHECK(dict.size() == 2);
   CHECK_THROWS_TEXT(ArgumentError, "StateDict: expected one of its 2 names, got 'x'", dict.at("x"));
-  CHECK_THROWS_TEXT(ArgumentError, "StateDict: expected every name once, got 'a' twice", StateDict{{"a", {}}, {"a", {}}});
+  CHECK_THROWS_TEXT(ArgumentError, "StateDict: expected every name once, got 'a' twice",
+                    StateDict{{"a", {}}, {"a", {}}});
 }
 
-TEST_CASE("state_dict: parameters and buffers, in order, sharing their numbers, without history", "[nn][state]") {
+TEST_CASE("state_dict: parameters and buffers, in order, sharing their numbers, without history",
+          "[nn][state]") {
   const Model m;
   const StateDict dict = state_dict(m);
   CHECK(keys(dict) == Names{"a.weight", "a.bias", "b.weight", "b.bias", "mean"});
   for (const auto& [key, t] : dict) CHECK_FALSE(t.requires_grad());
   CHECK(dict.at("a.weight").storage() == m.a.weight.storage());
-  CHECK(keys(state_dict(Wrapper())) == Names{"module.a.weight", "module.a.bias", "module.b.weight", "module.b.bias", "module.mean"});
+  CHECK(keys(state_dict(Wrapper())) == Names{"module.a.weight", "module.a.bias", "module.b.weight",
+                                             "module.b.bias", "module.mean"});
   CHECK(keys(state_dict(nn::Linear(1, 1, {.bias = false}))) == Names{"weight"});
 }
 
@@ -96,17 +99,20 @@ TEST_CASE("state_dict: tied parameters stand under each name", "[nn][state][tie]
 
 TEST_CASE("state_dict: two paths that are equal are refused", "[nn][state][errors]") {
   struct Clash : nn::Module {
-    std::map<std::string, nn::Linear> heads{{"a", nn::Linear(1, 1)}, {"a.weight", nn::Linear(1, 1)}};
+    std::map<std::string, nn::Linear> heads{{"a", nn::Linear(1, 1)},
+                                            {"a.weight", nn::Linear(1, 1)}};
     std::map<std::string, nn::Parameter> odd{{"x", nn::Parameter(ones({1}))}};
     BRAID_FIELDS(heads, odd)
   };
   CHECK(state_dict(Clash()).size() == 5);
-  const std::tuple<nn::Parameter, std::map<std::string, nn::Parameter>> none{nn::Parameter(ones({1})), {}};
+  const std::tuple<nn::Parameter, std::map<std::string, nn::Parameter>> none{
+      nn::Parameter(ones({1})), {}};
   CHECK(state_dict(none).size() == 1);
   std::map<std::string, std::map<std::string, nn::Parameter>> clash;
   clash["a"]["b.c"] = nn::Parameter(ones({1}));
   clash["a.b"]["c"] = nn::Parameter(ones({1}));
-  CHECK_THROWS_TEXT(ArgumentError, "StateDict: expected every name once, got 'a.b.c' twice", state_dict(clash));
+  CHECK_THROWS_TEXT(ArgumentError, "StateDict: expected every name once, got 'a.b.c' twice",
+                    state_dict(clash));
 }
 
 TEST_CASE("load_state_dict: writes into the tensors there are", "[nn][state]") {
@@ -127,11 +133,13 @@ TEST_CASE("load_state_dict: writes into the tensors there are", "[nn][state]") {
   CHECK_SAME_BITS(handles[0], other.a.weight);
 }
 
-TEST_CASE("load_state_dict: from another device, another layout, a vector of pairs", "[nn][state]") {
+TEST_CASE("load_state_dict: from another device, another layout, a vector of pairs",
+          "[nn][state]") {
   Model m;
   const Model other;
   std::vector<std::pair<std::string, Tensor>> pairs;
-  for (const auto& [key, t] : state_dict(other)) pairs.emplace_back(key, t.dim() == 2 ? t.t().to(there()).contiguous().t() : t.to(there()));
+  for (const auto& [key, t] : state_dict(other))
+    pairs.emplace_back(key, t.dim() == 2 ? t.t().to(there()).contiguous().t() : t.to(there()));
   load_state_dict(m, pairs);
   CHECK(m.a.weight.device() == here());
   CHECK(unchanged(m, state_dict(other)));
@@ -149,7 +157,8 @@ TEST_CASE("load_state_dict: ties and optimizers stay right", "[nn][state][tie]")
   CHECK_SAME_BITS(t.a.weight, other.a.weight);
   t.b.weight.sum().backward();
   sgd.step();
-  const std::vector<double> before = other.a.weight.to_vector<double>(), after = t.a.weight.to_vector<double>();
+  const std::vector<double> before = other.a.weight.to_vector<double>(),
+                            after = t.a.weight.to_vector<double>();
   for (std::size_t i = 0; i < after.size(); ++i) CHECK(after[i] == Approx(before[i] - 1));
   Tied untied_source;
   StateDict dict = copied(state_dict(untied_source));
@@ -158,18 +167,22 @@ TEST_CASE("load_state_dict: ties and optimizers stay right", "[nn][state][tie]")
   CHECK(t.a.weight.to_vector<double>() == std::vector<double>(9, 4));
 }
 
-TEST_CASE("load_state_dict: of the model's own dict, and with its tensors exchanged", "[nn][state]") {
+TEST_CASE("load_state_dict: of the model's own dict, and with its tensors exchanged",
+          "[nn][state]") {
   Tied pair;  // a.bias and b.bias have one shape
   const StateDict own = state_dict(pair), before = copied(own);
   CHECK(load_state_dict(pair, own).loaded == 4);
   CHECK(unchanged(pair, before));
-  load_state_dict(pair,
-                  StateDict{{"a.weight", own.at("a.weight")}, {"a.bias", own.at("b.bias")}, {"b.weight", own.at("b.weight")}, {"b.bias", own.at("a.bias")}});
+  load_state_dict(pair, StateDict{{"a.weight", own.at("a.weight")},
+                                  {"a.bias", own.at("b.bias")},
+                                  {"b.weight", own.at("b.weight")},
+                                  {"b.bias", own.at("a.bias")}});
   CHECK_SAME_BITS(pair.a.bias, before.at("b.bias"));
   CHECK_SAME_BITS(pair.b.bias, before.at("a.bias"));
 }
 
-TEST_CASE("load_state_dict: every wrong key is reported at once, and nothing is changed", "[nn][state][errors]") {
+TEST_CASE("load_state_dict: every wrong key is reported at once, and nothing is changed",
+          "[nn][state][errors]") {
   Model m;
   const StateDict before = copied(state_dict(m));
   StateDict dict = copied(state_dict(Model()));
@@ -180,7 +193,8 @@ TEST_CASE("load_state_dict: every wrong key is reported at once, and nothing is 
   dict.set("a.weight", ones({2, 3}));
   dict.set("b.bias", ones({2}, {.dtype = DType::float64}));
   CHECK_THROWS_TEXT(ArgumentError,
-                    "load_state_dict: expected the 5 keys of Model, got 2 missing, 2 unexpected, 2 that do not fit\n"
+                    "load_state_dict: expected the 5 keys of Model, got 2 missing, 2 unexpected, 2 "
+                    "that do not fit\n"
                     "  missing: a.bias, mean\n"
                     "  unexpected: c.weight, c.bias\n"
                     "  a.weight: expected shape [3, 2], got [2, 3]\n"
@@ -190,11 +204,14 @@ TEST_CASE("load_state_dict: every wrong key is reported at once, and nothing is 
 
   dict = copied(state_dict(Model()));
   dict.set("b.bias", {});
-  CHECK_THROWS_TEXT(ArgumentError, "b.bias: expected a tensor, got an undefined one", load_state_dict(m, dict));
+  CHECK_THROWS_TEXT(ArgumentError, "b.bias: expected a tensor, got an undefined one",
+                    load_state_dict(m, dict));
   std::vector<std::pair<std::string, Tensor>> twice;
   for (const auto& e : state_dict(Model())) twice.push_back(e);
   twice.emplace_back("mean", ones({3}));
-  CHECK_THROWS_TEXT(ArgumentError, "0 missing, 0 unexpected, 1 that do not fit\n  mean: expected once, got twice", load_state_dict(m, twice));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "0 missing, 0 unexpected, 1 that do not fit\n  mean: expected once, got twice",
+                    load_state_dict(m, twice));
   CHECK_THROWS_TEXT(ArgumentError, "5 missing", load_state_dict(m, StateDict()));
   CHECK(unchanged(m, before));
 }
@@ -211,14 +228,18 @@ TEST_CASE("load_state_dict: not strict reports keys, but shapes must fit", "[nn]
   CHECK_SAME_BITS(m.a.weight, before.at("a.weight"));
   dict.set("a.bias", ones({4}));
   dict.set("mean", full({3}, 9));
-  CHECK_THROWS_TEXT(ArgumentError, "a.bias: expected shape [3], got [4]", load_state_dict(m, dict, {.strict = false}));
+  CHECK_THROWS_TEXT(ArgumentError, "a.bias: expected shape [3], got [4]",
+                    load_state_dict(m, dict, {.strict = false}));
   CHECK(m.mean.to_vector<double>() == std::vector<double>{2, 2, 2});
 }
 
-TEST_CASE("8.2: load_state_dict takes the prefix `module.` off or puts it on where all keys differ by it", "[nn][state]") {
+TEST_CASE(
+    "8.2: load_state_dict takes the prefix `module.` off or puts it on where all keys differ by it",
+    "[nn][state]") {
   Model plain;
   Wrapper wrapped;
-  const StateDict plain_dict = copied(state_dict(plain)), wrapped_dict = copied(state_dict(wrapped));
+  const StateDict plain_dict = copied(state_dict(plain)),
+                  wrapped_dict = copied(state_dict(wrapped));
   const LoadReport stripped = load_state_dict(plain, wrapped_dict);
   CHECK(stripped.stripped == "module.");
   CHECK(stripped.added.empty());
@@ -228,16 +249,20 @@ TEST_CASE("8.2: load_state_dict takes the prefix `module.` off or puts it on whe
   CHECK(added.loaded == 5);
   CHECK_SAME_BITS(wrapped.module.a.weight, plain_dict.at("a.weight"));
   CHECK(load_state_dict(wrapped, wrapped_dict).stripped.empty());
-  CHECK_THROWS_TEXT(ArgumentError, "got 5 missing, 5 unexpected", load_state_dict(plain, wrapped_dict, {.strip_prefix = StripPrefix::never}));
+  CHECK_THROWS_TEXT(ArgumentError, "got 5 missing, 5 unexpected",
+                    load_state_dict(plain, wrapped_dict, {.strip_prefix = StripPrefix::never}));
   StateDict mixed = wrapped_dict;
   mixed.erase("module.mean");
-  CHECK_THROWS_TEXT(ArgumentError, "got 1 missing, 0 unexpected, 0 that do not fit (after 'module.' was taken off the dict's keys)\n  missing: mean",
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "got 1 missing, 0 unexpected, 0 that do not fit (after 'module.' was taken off "
+                    "the dict's keys)\n  missing: mean",
                     load_state_dict(plain, mixed));
   mixed.set("mean", ones({3}));
   CHECK_THROWS_TEXT(ArgumentError, "got 4 missing, 4 unexpected", load_state_dict(plain, mixed));
 }
 
-TEST_CASE("load_state_dict: a failure while copying from another device changes nothing", "[nn][state][errors]") {
+TEST_CASE("load_state_dict: a failure while copying from another device changes nothing",
+          "[nn][state][errors]") {
   Model m;
   const StateDict before = copied(state_dict(m));
   Model other;

@@ -1,4 +1,5 @@
-// Attention and Transformer layers against PyTorch's (goldens/transformer.txt): state dicts by name, outputs, gradients; masks, errors, positional encoding.
+// Attention and Transformer layers against PyTorch's (goldens/transformer.txt): state dicts by
+// name, outputs, gradients; masks, errors, positional encoding.
 #include <braid/braid.hpp>
 
 #include "support/errors.hpp"
@@ -20,7 +21,8 @@ const Goldens& goldens() {
 StateDict state_of(const std::string& prefix) {
   StateDict dict;
   for (const auto& [name, t] : goldens().tensors())
-    if (name.rfind(prefix + ".state.", 0) == 0) dict.set(name.substr(prefix.size() + 7), goldens().tensor(name));
+    if (name.rfind(prefix + ".state.", 0) == 0)
+      dict.set(name.substr(prefix.size() + 7), goldens().tensor(name));
   return dict;
 }
 
@@ -32,11 +34,13 @@ void check_golden(const std::string& name, M model, std::size_t count, F call) {
   CHECK(load_state_dict(model, state_of(name)).loaded == state_of(name).size());
   eval(model);
   std::vector<Tensor> x;
-  for (std::size_t i = 0; i < count; ++i) x.push_back(goldens().tensor(str(name, ".x", i)).requires_grad_());
+  for (std::size_t i = 0; i < count; ++i)
+    x.push_back(goldens().tensor(str(name, ".x", i)).requires_grad_());
   const Tensor y = call(model, x);
   CHECK(difference(y.detach(), goldens().tensor(name + ".y")) == "");
   y.backward(goldens().tensor(name + ".dy"));
-  for (std::size_t i = 0; i < count; ++i) CHECK(difference(x[i].grad(), goldens().tensor(str(name, ".dx", i))) == "");
+  for (std::size_t i = 0; i < count; ++i)
+    CHECK(difference(x[i].grad(), goldens().tensor(str(name, ".dx", i))) == "");
   for (const auto& [path, p] : named_parameters(model)) {
     if (!goldens().has(name + ".grad." + path)) continue;
     INFO(path);
@@ -57,14 +61,20 @@ Tensor padding() {
 TEST_CASE("MultiheadAttention: as PyTorch's, with its state", "[nn][attention]") {
   using Inputs = const std::vector<Tensor>&;
   using M = const nn::MultiheadAttention&;
-  check_golden("self", nn::MultiheadAttention(4, 2), 1, [](M m, Inputs x) { return m(x[0], x[0], x[0]); });
-  check_golden("causal", nn::MultiheadAttention(4, 2, {.batch_first = true}), 1, [](M m, Inputs x) { return m(x[0], x[0], x[0], {.is_causal = true}); });
+  check_golden("self", nn::MultiheadAttention(4, 2), 1,
+               [](M m, Inputs x) { return m(x[0], x[0], x[0]); });
+  check_golden("causal", nn::MultiheadAttention(4, 2, {.batch_first = true}), 1,
+               [](M m, Inputs x) { return m(x[0], x[0], x[0], {.is_causal = true}); });
   check_golden("causal", nn::MultiheadAttention(4, 2, {.batch_first = true}), 1,
                [](M m, Inputs x) { return m(x[0], x[0], x[0], {.attn_mask = causal_mask(3)}); });
-  check_golden("masks", nn::MultiheadAttention(4, 2, {.batch_first = true}), 1,
-               [](M m, Inputs x) { return m(x[0], x[0], x[0], {.key_padding_mask = padding(), .attn_mask = goldens().tensor("added")}); });
-  check_golden("cross", nn::MultiheadAttention(4, 2, {.bias = false}), 2, [](M m, Inputs x) { return m(x[0], x[1], x[1]); });
-  check_golden("weights", nn::MultiheadAttention(4, 2), 2, [](M m, Inputs x) { return m.with_weights(x[0], x[1], x[1]).second; });
+  check_golden("masks", nn::MultiheadAttention(4, 2, {.batch_first = true}), 1, [](M m, Inputs x) {
+    return m(x[0], x[0], x[0],
+             {.key_padding_mask = padding(), .attn_mask = goldens().tensor("added")});
+  });
+  check_golden("cross", nn::MultiheadAttention(4, 2, {.bias = false}), 2,
+               [](M m, Inputs x) { return m(x[0], x[1], x[1]); });
+  check_golden("weights", nn::MultiheadAttention(4, 2), 2,
+               [](M m, Inputs x) { return m.with_weights(x[0], x[1], x[1]).second; });
 }
 
 TEST_CASE("Transformer: encoder and decoder as PyTorch's, with their state", "[nn][attention]") {
@@ -73,14 +83,22 @@ TEST_CASE("Transformer: encoder and decoder as PyTorch's, with their state", "[n
     if (pre) options.activation = nn::TransformerActivation::gelu;
     const std::string name = pre ? "pre" : "post";
     check_golden(
-        "encoder." + name, nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2, options), 1, nn::LayerNorm(4)), 1,
-        [](const nn::TransformerEncoder& m, const std::vector<Tensor>& x) { return m(x[0], {.key_padding_mask = padding(), .attn_mask = causal_mask(3)}); });
-    check_golden("decoder." + name, nn::TransformerDecoder(nn::TransformerDecoderLayer(4, 2, options), 1), 2,
-                 [](const nn::TransformerDecoder& m, const std::vector<Tensor>& x) { return m(x[0], x[1], {.is_causal = true}); });
+        "encoder." + name,
+        nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2, options), 1, nn::LayerNorm(4)), 1,
+        [](const nn::TransformerEncoder& m, const std::vector<Tensor>& x) {
+          return m(x[0], {.key_padding_mask = padding(), .attn_mask = causal_mask(3)});
+        });
+    check_golden("decoder." + name,
+                 nn::TransformerDecoder(nn::TransformerDecoderLayer(4, 2, options), 1), 2,
+                 [](const nn::TransformerDecoder& m, const std::vector<Tensor>& x) {
+                   return m(x[0], x[1], {.is_causal = true});
+                 });
   }
 }
 
-TEST_CASE("MultiheadAttention: apart, packed and with weights agree; without batch; masks of each head", "[nn][attention]") {
+TEST_CASE(
+    "MultiheadAttention: apart, packed and with weights agree; without batch; masks of each head",
+    "[nn][attention]") {
   nn::MultiheadAttention m = home(nn::MultiheadAttention(6, 3, {.batch_first = true}));
   const Tensor x = random_tensor({2, 5, 6}, DType::float32, here(), 1), other = x.clone();
   const Tensor packed = m(x, x, x).detach();
@@ -101,10 +119,12 @@ TEST_CASE("MultiheadAttention: apart, packed and with weights agree; without bat
   pad[0][4].fill_(1);
   const Tensor both = m(x, x, x, {.key_padding_mask = pad, .is_causal = true}).detach();
   CHECK(allclose(both[1], m(x, x, x, {.is_causal = true}).detach()[1], 1e-5, 1e-6));
-  CHECK(allclose(both, m(x, x, x, {.key_padding_mask = pad, .attn_mask = causal_mask(5)}).detach(), 1e-6, 1e-7));
+  CHECK(allclose(both, m(x, x, x, {.key_padding_mask = pad, .attn_mask = causal_mask(5)}).detach(),
+                 1e-6, 1e-7));
 }
 
-TEST_CASE("Transformer: layers are copies; dropout only in training; state by PyTorch's names", "[nn][attention]") {
+TEST_CASE("Transformer: layers are copies; dropout only in training; state by PyTorch's names",
+          "[nn][attention]") {
   const nn::TransformerEncoderLayer layer(4, 2, {.dim_feedforward = 3});
   nn::TransformerEncoder encoder(layer, 2);
   std::vector<std::string> names;
@@ -123,41 +143,63 @@ TEST_CASE("Transformer: layers are copies; dropout only in training; state by Py
 }
 
 TEST_CASE("PositionalEncoding: sines and cosines, in both orders", "[nn][attention]") {
-  nn::PositionalEncoding first = home(nn::PositionalEncoding(5, {.max_len = 7, .batch_first = true})), second = home(nn::PositionalEncoding(5, {.max_len = 7}));
+  nn::PositionalEncoding first =
+                             home(nn::PositionalEncoding(5, {.max_len = 7, .batch_first = true})),
+                         second = home(nn::PositionalEncoding(5, {.max_len = 7}));
   eval(first);
   eval(second);
   const Tensor y = first(zeros({2, 4, 5}));
   const std::vector<float> v = y.to_vector<float>();
   for (std::size_t t = 0; t < 4; ++t)
     for (std::size_t i = 0; i < 5; ++i) {
-      const double angle = static_cast<double>(t) / std::pow(10000.0, static_cast<double>(i / 2 * 2) / 5);
+      const double angle =
+          static_cast<double>(t) / std::pow(10000.0, static_cast<double>(i / 2 * 2) / 5);
       CHECK(std::fabs(v[5 * t + i] - (i % 2 == 0 ? std::sin(angle) : std::cos(angle))) < 1e-6);
     }
   CHECK_SAME_BITS(second(zeros({4, 2, 5})).transpose(0, 1).contiguous(), y);
   CHECK(first.pe.shape() == Shape{1, 7, 5});
   CHECK(second.pe.shape() == Shape{7, 1, 5});
-  CHECK_THROWS_TEXT(ShapeError, "PositionalEncoding: expected x [batch, n, 5] with n <= 7, got [2, 8, 5]", first(zeros({2, 8, 5})));
-  CHECK_THROWS_TEXT(ArgumentError, "PositionalEncoding: expected d_model >= 1*", nn::PositionalEncoding(0));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "PositionalEncoding: expected x [batch, n, 5] with n <= 7, got [2, 8, 5]",
+                    first(zeros({2, 8, 5})));
+  CHECK_THROWS_TEXT(ArgumentError, "PositionalEncoding: expected d_model >= 1*",
+                    nn::PositionalEncoding(0));
 }
 
 TEST_CASE("attention layers: bad inputs", "[nn][attention][errors]") {
-  CHECK_THROWS_TEXT(ArgumentError, "MultiheadAttention: expected embed_dim >= 1 that num_heads >= 1 divides, got 6 and 4", nn::MultiheadAttention(6, 4));
-  CHECK_THROWS_TEXT(ArgumentError, "MultiheadAttention: *got 6 and 0", nn::MultiheadAttention(6, 0));
-  CHECK_THROWS_TEXT(ArgumentError, "MultiheadAttention: *got -6 and 2", nn::MultiheadAttention(-6, 2));
-  CHECK_THROWS_TEXT(ArgumentError, "MultiheadAttention: expected 0 <= dropout <= 1, got 2", nn::MultiheadAttention(6, 2, {.dropout = 2}));
+  CHECK_THROWS_TEXT(
+      ArgumentError,
+      "MultiheadAttention: expected embed_dim >= 1 that num_heads >= 1 divides, got 6 and 4",
+      nn::MultiheadAttention(6, 4));
+  CHECK_THROWS_TEXT(ArgumentError, "MultiheadAttention: *got 6 and 0",
+                    nn::MultiheadAttention(6, 0));
+  CHECK_THROWS_TEXT(ArgumentError, "MultiheadAttention: *got -6 and 2",
+                    nn::MultiheadAttention(-6, 2));
+  CHECK_THROWS_TEXT(ArgumentError, "MultiheadAttention: expected 0 <= dropout <= 1, got 2",
+                    nn::MultiheadAttention(6, 2, {.dropout = 2}));
   const nn::MultiheadAttention m = home(nn::MultiheadAttention(4, 2, {.batch_first = true}));
   const Tensor x = ones({2, 3, 4});
-  CHECK_THROWS_TEXT(ShapeError, "MultiheadAttention: expected query of rank 3 that ends in 4, got [2, 3, 5]", m(ones({2, 3, 5}), x, x));
-  CHECK_THROWS_TEXT(ShapeError, "MultiheadAttention: expected key of rank 3*", m(x, ones({3, 4}), x));
-  CHECK_THROWS_TEXT(ShapeError, "MultiheadAttention: expected key and value of one shape*", m(x, x, ones({2, 4, 4})));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "MultiheadAttention: expected query of rank 3 that ends in 4, got [2, 3, 5]",
+                    m(ones({2, 3, 5}), x, x));
+  CHECK_THROWS_TEXT(ShapeError, "MultiheadAttention: expected key of rank 3*",
+                    m(x, ones({3, 4}), x));
+  CHECK_THROWS_TEXT(ShapeError, "MultiheadAttention: expected key and value of one shape*",
+                    m(x, x, ones({2, 4, 4})));
   CHECK_THROWS_TEXT(ShapeError, "MultiheadAttention: expected key_padding_mask [2, 3], got [2, 4]",
                     m(x, x, x, {.key_padding_mask = zeros({2, 4}, {.dtype = DType::bool_})}));
-  CHECK_THROWS_TEXT(DTypeError, "MultiheadAttention: expected key_padding_mask of bool, got float32", m(x, x, x, {.key_padding_mask = zeros({2, 3})}));
-  CHECK_THROWS_TEXT(ShapeError, "MultiheadAttention: expected attn_mask [3, 3] or [4, 3, 3], got [2, 3, 3]", m(x, x, x, {.attn_mask = zeros({2, 3, 3})}));
-  CHECK_THROWS_TEXT(DTypeError, "MultiheadAttention: expected attn_mask of bool or float32, got float64",
+  CHECK_THROWS_TEXT(DTypeError,
+                    "MultiheadAttention: expected key_padding_mask of bool, got float32",
+                    m(x, x, x, {.key_padding_mask = zeros({2, 3})}));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "MultiheadAttention: expected attn_mask [3, 3] or [4, 3, 3], got [2, 3, 3]",
+                    m(x, x, x, {.attn_mask = zeros({2, 3, 3})}));
+  CHECK_THROWS_TEXT(DTypeError,
+                    "MultiheadAttention: expected attn_mask of bool or float32, got float64",
                     m(x, x, x, {.attn_mask = zeros({3, 3}, {.dtype = DType::float64})}));
-  CHECK_THROWS_TEXT(ArgumentError, "TransformerEncoder: expected num_layers >= 0, got -1",
-                    nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2, {.dim_feedforward = 3}), -1));
+  CHECK_THROWS_TEXT(
+      ArgumentError, "TransformerEncoder: expected num_layers >= 0, got -1",
+      nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2, {.dim_feedforward = 3}), -1));
 }
 
 }  // namespace braid::test::on_device

@@ -39,21 +39,26 @@ TEST_CASE("parameters: in order of the fields, each once, frozen ones too", "[nn
   Model m;
   m.scale.requires_grad_(false);
   m.blocks.emplace_back(2, 2, nn::LinearOptions{.bias = false});
-  CHECK(names(named_parameters(m)) == Names{"a.weight", "a.bias", "b.weight", "b.bias", "scale", "blocks.0.weight"});
+  CHECK(names(named_parameters(m)) ==
+        Names{"a.weight", "a.bias", "b.weight", "b.bias", "scale", "blocks.0.weight"});
   CHECK(parameters(m).size() == 6);
   CHECK(parameters(m)[0].id() == m.a.weight.id());
   CHECK(names(named_buffers(m)) == Names{"mean", "count"});
   CHECK(buffers(m)[1].id() == m.count.id());
   CHECK(parameter_count(m) == 9 + 3 + 9 + 3 + 1 + 4);
   nn::tie(m.b.weight, m.a.weight);
-  CHECK(names(named_parameters(m)) == Names{"a.weight", "a.bias", "b.bias", "scale", "blocks.0.weight"});
+  CHECK(names(named_parameters(m)) ==
+        Names{"a.weight", "a.bias", "b.bias", "scale", "blocks.0.weight"});
   CHECK(parameter_count(m) == 9 + 3 + 3 + 1 + 4);
   m.mask = m.b.bias;  // a Tensor field that is a parameter as well does not hide it
-  CHECK(names(named_parameters(m)) == Names{"a.weight", "a.bias", "b.bias", "scale", "blocks.0.weight"});
+  CHECK(names(named_parameters(m)) ==
+        Names{"a.weight", "a.bias", "b.bias", "scale", "blocks.0.weight"});
   CHECK(parameters(Batch{ones({1}), ones({1})}).empty());
 }
 
-TEST_CASE("to: writes into the parameters there are, keeps ties and optimizers, takes gradients along", "[nn][to]") {
+TEST_CASE(
+    "to: writes into the parameters there are, keeps ties and optimizers, takes gradients along",
+    "[nn][to]") {
   Model m;
   nn::tie(m.b.weight, m.a.weight);
   const std::vector<Tensor> before = parameters(m);
@@ -97,7 +102,8 @@ TEST_CASE("to: dtype changes floating point tensors only", "[nn][to]") {
   to(m, there(), DType::float16);
   CHECK(handle.dtype() == DType::float16);
   CHECK(handle.device() == there());
-  CHECK_THROWS_TEXT(DTypeError, "to: expected a floating point dtype, got int32", to(m, DType::int32));
+  CHECK_THROWS_TEXT(DTypeError, "to: expected a floating point dtype, got int32",
+                    to(m, DType::int32));
   CHECK(m.count.dtype() == DType::int64);
 }
 
@@ -111,7 +117,8 @@ TEST_CASE("to: nothing to change changes nothing", "[nn][to]") {
   CHECK(m.mask.id() == mask);
 }
 
-TEST_CASE("to: a backward that saved the old numbers says so after a move there and back", "[nn][to][errors]") {
+TEST_CASE("to: a backward that saved the old numbers says so after a move there and back",
+          "[nn][to][errors]") {
   const Tensor x = ones({1, 2});
   nn::Linear moved = layer(2, 1, {.bias = false});
   const Tensor y = moved(x.requires_grad_()).sum();
@@ -121,7 +128,9 @@ TEST_CASE("to: a backward that saved the old numbers says so after a move there 
     moved.weight.fill_(100);
   }
   to(moved, here());
-  CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [1, 2] unchanged*saved by linear", y.backward());
+  CHECK_THROWS_TEXT(AutogradError,
+                    "backward: expected a saved tensor of shape [1, 2] unchanged*saved by linear",
+                    y.backward());
   nn::Linear wide = layer(2, 1, {.bias = false});
   const Tensor z = wide(x).sum();
   to(wide, DType::float64);
@@ -130,7 +139,9 @@ TEST_CASE("to: a backward that saved the old numbers says so after a move there 
     wide.weight.mul_(3.0);
   }
   to(wide, DType::float32);
-  CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [1, 2] unchanged*saved by linear", z.backward());
+  CHECK_THROWS_TEXT(AutogradError,
+                    "backward: expected a saved tensor of shape [1, 2] unchanged*saved by linear",
+                    z.backward());
 }
 
 TEST_CASE("to: either all are moved or none", "[nn][to][errors]") {
@@ -238,10 +249,13 @@ TEST_CASE("zero_grad: in a replica it warns and does nothing", "[nn][walks]") {
   m.a.weight.impl()->is_replica = true;
   static std::string warning;
   warning.clear();
-  const auto before = set_warning_handler([](std::string_view text) { warning = std::string(text); });
+  const auto before =
+      set_warning_handler([](std::string_view text) { warning = std::string(text); });
   zero_grad(m);
   set_warning_handler(before);
-  CHECK(warning.starts_with("Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied"));
+  CHECK(
+      warning.starts_with("Calling .zero_grad() from a module created with nn.DataParallel() has "
+                          "no effect. The parameters are copied"));
   CHECK(m.scale.grad().defined());
 }
 
@@ -250,7 +264,9 @@ TEST_CASE("requires_grad_: all or none", "[nn][walks]") {
   requires_grad_(m, false);
   for (const Tensor& p : parameters(m)) CHECK_FALSE(p.requires_grad());
   m.scale = nn::Parameter(ones({1}, {.dtype = DType::int64}), false);
-  CHECK_THROWS_TEXT(DTypeError, "requires_grad_: expected floating point parameters, got 'scale' of int64", requires_grad_(m));
+  CHECK_THROWS_TEXT(DTypeError,
+                    "requires_grad_: expected floating point parameters, got 'scale' of int64",
+                    requires_grad_(m));
   CHECK_FALSE(m.a.weight.requires_grad());
   m.scale = nn::Parameter(ones({1}));
   requires_grad_(m);
@@ -263,7 +279,9 @@ TEST_CASE("apply: every module that the function takes, parts first", "[nn][walk
   apply(m, [&](nn::Linear& layer) { widths.push_back(layer.weight.size(0)); });
   CHECK(widths == std::vector<std::int64_t>{2, 3});
   Names order;
-  apply(m, [&](const auto& layer) { order.push_back(type_name<std::remove_cvref_t<decltype(layer)>>()); });
+  apply(m, [&](const auto& layer) {
+    order.push_back(type_name<std::remove_cvref_t<decltype(layer)>>());
+  });
   CHECK(order == Names{"Linear", "ReLU", "Linear", "Sequential", "Sequential"});
   apply(m, [](nn::Linear& layer) { layer.training = false; });
   CHECK_FALSE(std::get<0>(m.layers).training);

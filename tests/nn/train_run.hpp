@@ -1,5 +1,6 @@
 #pragma once
-// A small training run with everything that a checkpoint keeps: a model, AdamW, a loader that shuffles, and random numbers that the steps draw.
+// A small training run with everything that a checkpoint keeps: a model, AdamW, a loader that
+// shuffles, and random numbers that the steps draw.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -20,8 +21,11 @@ struct Clusters {
   std::int64_t n = 50;
   [[nodiscard]] std::int64_t size() const { return n; }
   [[nodiscard]] data::Labelled get(std::int64_t i) const {
-    data::Labelled item{make_tensor({4}, DType::float32, Device()), make_tensor({}, DType::int64, Device())};
-    for (std::int64_t k = 0; k < 4; ++k) item.image.data<float>()[k] = static_cast<float>((i * 7 + k * 3) % 11) / 11.0f + (i % 3 == k ? 1.0f : 0.0f);
+    data::Labelled item{make_tensor({4}, DType::float32, Device()),
+                        make_tensor({}, DType::int64, Device())};
+    for (std::int64_t k = 0; k < 4; ++k)
+      item.image.data<float>()[k] =
+          static_cast<float>((i * 7 + k * 3) % 11) / 11.0f + (i % 3 == k ? 1.0f : 0.0f);
     *item.label.data<std::int64_t>() = i % 3;
     return item;
   }
@@ -46,7 +50,8 @@ struct Run {
 
   /// One step, with dropout and with noise from the common random numbers.
   void step(const data::Labelled& batch) {
-    const Tensor loss = nn::cross_entropy(model(batch.image + 0.1 * randn(batch.image.shape())), batch.label);
+    const Tensor loss =
+        nn::cross_entropy(model(batch.image + 0.1 * randn(batch.image.shape())), batch.label);
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
@@ -58,14 +63,16 @@ struct Run {
     const auto add = [&](const StateDict& dict) {
       for (const auto& [name, tensor] : dict) {
         text += name;
-        text.append(static_cast<const char*>(tensor.impl()->data()), static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
+        text.append(static_cast<const char*>(tensor.impl()->data()),
+                    static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype()));
       }
     };
     add(state_dict(model));
     add(state_dict(optimizer));
     const RandomState random = random_state();
     const double lr = optimizer.lr();
-    text.append(reinterpret_cast<const char*>(&random), sizeof random).append(reinterpret_cast<const char*>(&lr), sizeof lr);
+    text.append(reinterpret_cast<const char*>(&random), sizeof random)
+        .append(reinterpret_cast<const char*>(&lr), sizeof lr);
     return std::hash<std::string>()(text);
   }
 };

@@ -1,6 +1,7 @@
 #pragma once
-// What the acceptance tests share. T01 to T36 are the tests of PyTorch's test_data_parallel.py by number, C1 to C9 those of LibTorch's parallel.cpp. Theirs are
-// of two GPUs and the host; these run on whatever devices there are, and leave out what needs two where there is one.
+// What the acceptance tests share. T01 to T36 are the tests of PyTorch's test_data_parallel.py by
+// number, C1 to C9 those of LibTorch's parallel.cpp. Theirs are of two GPUs and the host; these run
+// on whatever devices there are, and leave out what needs two where there is one.
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,8 +33,7 @@ inline std::optional<Device> third() {
   return {};
 }
 
-template <class M>
-M placed_on(M module, Device at) {
+template <class M> M placed_on(M module, Device at) {
   to(module, at);
   return module;
 }

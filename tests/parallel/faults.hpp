@@ -1,5 +1,6 @@
 #pragma once
-// A model whose replicas throw where they are told to, and its training in every mode of DataParallel.
+// A model whose replicas throw where they are told to, and its training in every mode of
+// DataParallel.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -29,18 +30,22 @@ namespace braid::test {
 /// Where a replica throws of its own accord.
 enum class Place { nowhere, before_meeting, behind_meeting, wrong_output, backward };
 
-/// What a test and the replicas share: where one of them throws, who is inside, and how often a device had given memory.
+/// What a test and the replicas share: where one of them throws, who is inside, and how often a
+/// device had given memory.
 struct Scene {
   Place place = Place::nowhere;
   int device = -1;
   std::atomic<int> inside{0};
   struct Allocations {
-    std::uint64_t first = 0, last = 0;  // when the first replica on the device began, and when the last one ended
+    // when the first replica on the device began, and when the last one ended
+    std::uint64_t first = 0, last = 0;
   };
   std::mutex mutex;
   std::array<Allocations, 64> allocations{};
 
-  [[nodiscard]] bool throws(Place here, Device on) const { return place == here && on.index() == device; }
+  [[nodiscard]] bool throws(Place here, Device on) const {
+    return place == here && on.index() == device;
+  }
 };
 
 /// A replica, or an op's backward of it, is at work.
@@ -66,7 +71,9 @@ inline Tensor watched(const Tensor& x, Scene* scene) {
   return record("watched", {x}, y, [scene](const Tensor& dy) {
     const Visit visit(*scene);
     if (scene->throws(Place::backward, dy.device())) throw std::out_of_range("thrown on purpose");
-    if (scene->place == Place::backward) std::this_thread::sleep_for(std::chrono::microseconds(200));  // still there when another one throws
+    // still there when another one throws
+    if (scene->place == Place::backward)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
     return Grads{dy};
   });
 }
@@ -88,9 +95,12 @@ struct FaultyNet : nn::Module {
     };
     fault(Place::before_meeting);
     Tensor y = fc1(x);
-    if (ReplicaGroup* const all = replica_group()) (void)all->all_reduce(1.0);  // for ever, if nobody said that a replica will not come
+    // for ever, if nobody said that a replica will not come
+    if (ReplicaGroup* const all = replica_group()) (void)all->all_reduce(1.0);
     fault(Place::behind_meeting);
-    if (scene->place == Place::behind_meeting) std::this_thread::sleep_for(std::chrono::microseconds(200));  // still there when another one throws
+    // still there when another one throws
+    if (scene->place == Place::behind_meeting)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
     y = fc2(drop(relu(norm(watched(y, scene)))));
     note(here, false);
     return scene->throws(Place::wrong_output, here) ? y.narrow(1, 0, 2) : y;
@@ -134,7 +144,8 @@ struct Program {
   std::optional<parallel::LocalUpdate<optim::AdamW>> local;
   std::shared_ptr<parallel::detail::LocalReplicas> copies;  // of local updates
 
-  Program(const FaultyNet& start, int n, const Mode& mode) : model(clone(start), group(n), mode.options), joined(mode.joined) {
+  Program(const FaultyNet& start, int n, const Mode& mode)
+      : model(clone(start), group(n), mode.options), joined(mode.joined) {
     const auto make = [](const std::vector<Tensor>& p) { return optim::AdamW(p, {.lr = 0.01}); };
     if (mode.options.update == parallel::Update::local) {
       local.emplace(model, make);
@@ -173,7 +184,8 @@ struct Program {
   [[nodiscard]] std::vector<Tensor> weights() const {
     if (!copies) return parameters(model);
     std::vector<Tensor> all;
-    for (const std::vector<Tensor>& rank : copies->parameters()) all.insert(all.end(), rank.begin(), rank.end());
+    for (const std::vector<Tensor>& rank : copies->parameters())
+      all.insert(all.end(), rank.begin(), rank.end());
     return all;
   }
 };

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tests/parallel/report_page.sh BINARY FOLDER: braid_tests_parallel writes the report's pages into FOLDER; headless Chromium opens them, light and dark, wide
-# and as narrow as a phone. Fails on any error of a script, on missing text, on what is wider than the screen; keeps the screenshots in FOLDER. Skips (77) where
-# there is no Chromium, unless BRAID_REQUIRE_CHROMIUM=1.
+# tests/parallel/report_page.sh BINARY FOLDER: braid_tests_parallel writes the report's pages into
+# FOLDER; headless Chromium opens them, light and dark, wide and as narrow as a phone. Fails on any
+# error of a script, on missing text, on what is wider than the screen; keeps the screenshots in
+# FOLDER. Skips (77) where there is no Chromium, unless BRAID_REQUIRE_CHROMIUM=1.
 set -uo pipefail
 binary=$1 folder=$2
 
@@ -25,7 +26,8 @@ fail() {
   failed=1
 }
 
-# browse PAGE NAME ARGUMENTS...: NAME.dom is the page when its scripts have run, NAME.log what the browser said, with every line of the console.
+# browse PAGE NAME ARGUMENTS...: NAME.dom is the page when its scripts have run, NAME.log what the
+# browser said, with every line of the console.
 browse() {
   local page=$1 name=$2
   shift 2
@@ -34,7 +36,8 @@ browse() {
     >"$folder/$name.dom" 2>"$folder/$name.log" </dev/null || fail "$name: the browser ended with status $?"
 }
 
-# A script of the test's own at the end of a page: it clicks through it and writes down what it found.
+# A script of the test's own at the end of a page: it clicks through it and writes down what it
+# found.
 probe() {
   local page=$1 probed=$2
   cat >"$folder/probe.html" <<'SCRIPT'
@@ -116,7 +119,8 @@ cat >"$folder/phone.html" <<'FRAME'
 <!DOCTYPE html><script>addEventListener('message', (e) => Object.assign(document.documentElement.dataset, e.data))</script>
 <iframe src="split-report.probed.html" style="width:360px;height:740px;border:0"></iframe>
 FRAME
-browse "$folder/phone.html" phone --window-size=600,860 --dump-dom  # a window of the browser's own is never as narrow as a phone
+# a window of the browser's own is never as narrow as a phone
+browse "$folder/phone.html" phone --window-size=600,860 --dump-dom
 quiet phone
 expect phone width 360
 

@@ -11,8 +11,7 @@
 namespace braid::test {
 
 /// A two-layer model over n devices, with SGD with momentum and a batch of its own.
-template <bool Cache = true>
-class ReportSteps {
+template <bool Cache = true> class ReportSteps {
  public:
   ReportSteps(int n, std::int64_t rows, std::int64_t width)
       : devices_(group(n)),
@@ -41,7 +40,8 @@ class ReportSteps {
   /// Of the weights.
   [[nodiscard]] std::size_t bytes() const {
     std::size_t sum = 0;
-    for (const Tensor& p : parameters(model_)) sum += static_cast<std::size_t>(p.numel()) * size_of(p.dtype());
+    for (const Tensor& p : parameters(model_))
+      sum += static_cast<std::size_t>(p.numel()) * size_of(p.dtype());
     return sum;
   }
 

@@ -1,4 +1,5 @@
-// Eight logical CPU devices for this binary, unless BRAID_CPU_DEVICES says how many; and all warnings, kept.
+// Eight logical CPU devices for this binary, unless BRAID_CPU_DEVICES says how many; and all
+// warnings, kept.
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>

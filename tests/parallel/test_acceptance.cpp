@@ -1,4 +1,5 @@
-// The list of acceptance tests: T01 to T36 and C1 to C9. The tests are in test_acceptance_*.cpp; here is what has none, and why.
+// The list of acceptance tests: T01 to T36 and C1 to C9. The tests are in test_acceptance_*.cpp;
+// here is what has none, and why.
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -15,8 +16,9 @@ struct NotAvailable {
   std::string_view number, reason;
 };
 constexpr NotAvailable kNotAvailable[]{
-    {"T03", "lazy parameters do not exist (1.9)"},  {"T05", "autocast does not exist (5.6)"}, {"T13", "sparse gradients do not exist (7.3)"},
-    {"T21", "complex numbers do not exist (7.10)"}, {"T28", "autocast does not exist (5.6)"},
+    {"T03", "lazy parameters do not exist (1.9)"},  {"T05", "autocast does not exist (5.6)"},
+    {"T13", "sparse gradients do not exist (7.3)"}, {"T21", "complex numbers do not exist (7.10)"},
+    {"T28", "autocast does not exist (5.6)"},
 };
 /// Parts of tests that there are.
 constexpr NotAvailable kPartNotAvailable[]{
@@ -35,7 +37,8 @@ int tests_of(const std::string& number) {
   int count = 0;
   for (const auto& test : Catch::getRegistryHub().getTestCaseRegistry().getAllTests()) {
     const auto& info = test.getTestCaseInfo();
-    count += info.name.rfind(number + ":", 0) == 0 && info.tagsAsString().find("[acceptance]") != std::string::npos;
+    count += info.name.rfind(number + ":", 0) == 0 &&
+             info.tagsAsString().find("[acceptance]") != std::string::npos;
   }
   return count;
 }
@@ -48,7 +51,9 @@ TEST_CASE("acceptance: the list", "[parallel][acceptance]") {
   CHECK(numbers.size() == 45);
   for (const std::string& number : numbers) {
     INFO(number);
-    const auto missing = std::find_if(std::begin(kNotAvailable), std::end(kNotAvailable), [&](const NotAvailable& entry) { return entry.number == number; });
+    const auto missing =
+        std::find_if(std::begin(kNotAvailable), std::end(kNotAvailable),
+                     [&](const NotAvailable& entry) { return entry.number == number; });
     CHECK(tests_of(number) == (missing == std::end(kNotAvailable) ? 1 : 0));
   }
   for (const NotAvailable& entry : kNotAvailable) {

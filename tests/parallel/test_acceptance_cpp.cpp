@@ -39,7 +39,9 @@ struct Intermediate : nn::Module {
 
 struct Index : nn::Module {
   nn::Parameter weight{ones({1})};
-  Tensor operator()(const Tensor&) const { return full({}, weight.device().index(), {.device = weight.device(), .dtype = DType::int64}); }
+  Tensor operator()(const Tensor&) const {
+    return full({}, weight.device().index(), {.device = weight.device(), .dtype = DType::int64});
+  }
   BRAID_FIELDS(weight)
 };
 
@@ -77,7 +79,8 @@ TEST_CASE("C1: scatter has a gradient", "[parallel][acceptance]") {
 
 TEST_CASE("C2: gather has a gradient", "[parallel][acceptance]") {
   if (device_count() < 2) return;
-  const Tensor a = ones({5}, {.device = device(0), .requires_grad = true}), b = full({5}, 2, {.device = device(1), .requires_grad = true});
+  const Tensor a = ones({5}, {.device = device(0), .requires_grad = true}),
+               b = full({5}, 2, {.device = device(1), .requires_grad = true});
   const Tensor output = parallel::gather(std::vector<Tensor>{a, b}, device(1));
   CHECK(output.shape() == Shape{10});
   CHECK(output.device() == device(1));
@@ -92,7 +95,8 @@ TEST_CASE("C2: gather has a gradient", "[parallel][acceptance]") {
 }
 
 TEST_CASE("C3: replicas have equal values in memory of their own", "[parallel][acceptance]") {
-  // LibTorch clones for the first device too, and loses what it writes; here replica 0 shares the module's memory, as in Python (4.2).
+  // LibTorch clones for the first device too, and loses what it writes; here replica 0 shares the
+  // module's memory, as in Python (4.2).
   for (const std::vector<Device>& ids : orders()) {
     const nn::Linear module = placed_on(nn::Linear(3, 4), ids.front());
     const std::vector<nn::Linear> replicas = parallel::replicate(module, ids);
@@ -127,10 +131,12 @@ TEST_CASE("C4: parallel_apply on two devices and a third", "[parallel][acceptanc
   }
 }
 
-TEST_CASE("C5: parallel_apply moves the outputs to the devices that it is given", "[parallel][acceptance]") {
+TEST_CASE("C5: parallel_apply moves the outputs to the devices that it is given",
+          "[parallel][acceptance]") {
   std::vector<Device> ids = several();
   std::swap(ids.front(), ids[ids.size() > 1 ? 1 : 0]);
-  const std::vector<Tensor> outputs = parallel_apply(std::vector<Elsewhere>(ids.size()), std::vector<Tensor>(ids.size(), braid::zeros({})), ids);
+  const std::vector<Tensor> outputs = parallel_apply(
+      std::vector<Elsewhere>(ids.size()), std::vector<Tensor>(ids.size(), braid::zeros({})), ids);
   REQUIRE(outputs.size() == ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     CHECK(outputs[i].device() == ids[i]);
@@ -140,14 +146,17 @@ TEST_CASE("C5: parallel_apply moves the outputs to the devices that it is given"
 }
 
 TEST_CASE("C6: the text of an exception", "[parallel][acceptance]") {
-  // LibTorch throws the original; here its text comes after the replica and the device, and the original is below.
+  // LibTorch throws the original; here its text comes after the replica and the device, and the
+  // original is below.
   const Tensor x = ones({10, 3});
   const auto call = [&] { return data_parallel(Badness{}, x); };
   if (device_count() == 1) {
     CHECK_THROWS_TEXT(std::runtime_error, "Badness!", call());
     return;
   }
-  CHECK_THROWS_TEXT(ReplicaError, str("Caught std::runtime_error in replica 0 on device ", device(0), ": Badness!*"), call());
+  CHECK_THROWS_TEXT(
+      ReplicaError,
+      str("Caught std::runtime_error in replica 0 on device ", device(0), ": Badness!*"), call());
   try {
     call();
   } catch (const ReplicaError& e) {
@@ -156,15 +165,18 @@ TEST_CASE("C6: the text of an exception", "[parallel][acceptance]") {
   }
 }
 
-TEST_CASE("C7: the output is on the requested device, of one device too", "[parallel][acceptance]") {
+TEST_CASE("C7: the output is on the requested device, of one device too",
+          "[parallel][acceptance]") {
   const Intermediate module = home(Intermediate{});
   const Tensor x = ones({10, 3});
   std::vector<Device> outs = several();
   outs.push_back(host());
   for (const Device out : outs) {
-    const Tensor joined = data_parallel(module, x, devices(), out), alone = data_parallel(module, x, {device(0)}, out);
+    const Tensor joined = data_parallel(module, x, devices(), out),
+                 alone = data_parallel(module, x, {device(0)}, out);
     CHECK(joined.device() == out);
-    CHECK(joined.shape() == Shape{3 * static_cast<std::int64_t>(parallel::chunk_sizes(10, devices().size()).size())});
+    CHECK(joined.shape() ==
+          Shape{3 * static_cast<std::int64_t>(parallel::chunk_sizes(10, devices().size()).size())});
     CHECK(joined.sum().item<double>() == 30.0);
     CHECK(alone.device() == out);
     CHECK(numbers(alone) == std::vector<double>(3, 10.0));
@@ -173,7 +185,8 @@ TEST_CASE("C7: the output is on the requested device, of one device too", "[para
 
 TEST_CASE("C8: all devices are used", "[parallel][acceptance]") {
   const int n = device_count();
-  const Tensor output = data_parallel(home(Index{}), ones({2 * n, 3}));  // LibTorch's 10 rows on 8 devices would be five chunks
+  // LibTorch's 10 rows on 8 devices would be five chunks
+  const Tensor output = data_parallel(home(Index{}), ones({2 * n, 3}));
   REQUIRE(output.numel() == n);
   std::vector<double> expected;
   for (int i = 0; i < n; ++i) expected.push_back(device(i).index());
@@ -191,7 +204,8 @@ TEST_CASE("C9: a convolution and a layer train as on one device", "[parallel][ac
       optimizer.step();  // the gradients are not removed: they accumulate
     };
     for (int i = 0; i < 3; ++i) {
-      const Tensor x = random_tensor({cut(16, 4), 2, 3, 3}, DType::float32, ids.front(), static_cast<std::uint64_t>(i + 1));
+      const Tensor x = random_tensor({cut(16, 4), 2, 3, 3}, DType::float32, ids.front(),
+                                     static_cast<std::uint64_t>(i + 1));
       step(plain, plain(x));
       step(split, data_parallel(split, x, ids));
       step(wrapped, wrapped(x));

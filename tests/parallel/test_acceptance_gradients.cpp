@@ -30,7 +30,8 @@ struct Buffers : nn::Module {
 /// Weights are packed in every call: there is nothing to re-flatten.
 struct Bidirectional : nn::Module {
   nn::LSTM rnn;
-  Bidirectional(std::int64_t input, std::int64_t hidden) : rnn(input, hidden, {.batch_first = true, .bidirectional = true}) {}
+  Bidirectional(std::int64_t input, std::int64_t hidden)
+      : rnn(input, hidden, {.batch_first = true, .bidirectional = true}) {}
   std::tuple<Tensor, nn::LSTMState> operator()(const Tensor& x) const {
     const nn::LSTMOutput y = rnn(x);
     return {y.output, y.state()};
@@ -48,13 +49,15 @@ struct ConvNet : nn::Module {
         conv1(2 * width, 4 * width, 2, {.dtype = t[1]}),
         conv2(4 * width, 2 * width, 2, {.dtype = t[2]}),
         conv3(2 * width, width, 2, {.dtype = t[3]}) {}
-  Tensor operator()(const Tensor& x) const { return conv3(conv2(conv1(conv0(x.to(types[0])).to(types[1])).to(types[2])).to(types[3])); }
+  Tensor operator()(const Tensor& x) const {
+    return conv3(conv2(conv1(conv0(x.to(types[0])).to(types[1])).to(types[2])).to(types[3]));
+  }
   BRAID_FIELDS(types, conv0, conv1, conv2, conv3)
 };
 
-/// The input on the second device: output and gradients in both orders are those of the module there.
-template <class M>
-void check_against_one_device(M model, const Tensor& x) {
+/// The input on the second device: output and gradients in both orders are those of the module
+/// there.
+template <class M> void check_against_one_device(M model, const Tensor& x) {
   const auto gradients = [&] {
     std::vector<Tensor> list;
     for (const Tensor& p : parameters(model)) list.push_back(p.grad());
@@ -84,11 +87,13 @@ void check_against_one_device(M model, const Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("T01: a buffer that requires a gradient, and one that does not", "[parallel][acceptance]") {
+TEST_CASE("T01: a buffer that requires a gradient, and one that does not",
+          "[parallel][acceptance]") {
   const std::int64_t width = cut(10, 4);
   for (const std::vector<Device>& ids : orders()) {
     const Device first = ids.front();
-    const Tensor x = random_tensor({2, width}, DType::float64, first, 1), t = random_tensor({width}, DType::float64, first, 2).requires_grad_();
+    const Tensor x = random_tensor({2, width}, DType::float64, first, 1),
+                 t = random_tensor({width}, DType::float64, first, 2).requires_grad_();
     const auto wrapped = [&](const Tensor& rg) {
       Buffers buffers;
       buffers.t_rg = nn::Buffer(rg);
@@ -105,11 +110,13 @@ TEST_CASE("T01: a buffer that requires a gradient, and one that does not", "[par
   }
 }
 
-TEST_CASE("T02: a bidirectional LSTM, first without gradients, then one step", "[parallel][acceptance]") {
+TEST_CASE("T02: a bidirectional LSTM, first without gradients, then one step",
+          "[parallel][acceptance]") {
   const std::int64_t input = cut(12, 5), hidden = cut(16, 3);
   const auto step = [&](const auto& model, Device at) {
     optim::SGD optimizer(parameters(model), {.lr = 10});
-    const Tensor output = std::get<0>(model(ones({4, 4, input}, {.device = at, .dtype = DType::float64})));
+    const Tensor output =
+        std::get<0>(model(ones({4, 4, input}, {.device = at, .dtype = DType::float64})));
     nn::mse_loss(output, zeros_like(output)).backward();
     optimizer.step();
   };
@@ -130,7 +137,8 @@ TEST_CASE("T02: a bidirectional LSTM, first without gradients, then one step", "
     }
     step(plain, ids.front());
     step(model, ids.front());
-    const std::vector<Tensor> before = parameters(start), expected = parameters(plain), after = parameters(model);
+    const std::vector<Tensor> before = parameters(start), expected = parameters(plain),
+                              after = parameters(model);
     REQUIRE(after.size() == 8);
     for (std::size_t k = 0; k < after.size(); ++k) {
       CHECK_CLOSE(after[k], expected[k], (Tolerance{1e-10, 1e-12}));
@@ -146,7 +154,8 @@ TEST_CASE("T12: an input on the second device, in both orders", "[parallel][acce
 
 TEST_CASE("an embedding's gradient, dense, is that of one device", "[parallel]") {
   const Device at = device(device_count() > 1 ? 1 : 0);
-  check_against_one_device(nn::Embedding(10, 5), randint(0, 10, {20, 5}, {.device = at, .seed = 3}));
+  check_against_one_device(nn::Embedding(10, 5),
+                           randint(0, 10, {20, 5}, {.device = at, .seed = 3}));
 }
 
 TEST_CASE("T18: a gradient penalty", "[parallel][acceptance]") {
@@ -155,11 +164,13 @@ TEST_CASE("T18: a gradient penalty", "[parallel][acceptance]") {
     const Tensor x = ones({2, 4}, {.requires_grad = true}).to(ids.front());
     zero_grad(model);
     const Tensor y = model(x);
-    const Tensor dx = grad(std::vector<Tensor>{y}, std::vector<Tensor>{x}, std::vector<Tensor>{ones_like(y)}, true, true)[0];
+    const Tensor dx = grad(std::vector<Tensor>{y}, std::vector<Tensor>{x},
+                           std::vector<Tensor>{ones_like(y)}, true, true)[0];
     dx.mean().backward();
     REQUIRE(parameters(model).size() == 2);
     CHECK(numbers(model.module.weight.grad()) == std::vector<double>(4, 0.25));
-    CHECK_FALSE(model.module.bias.grad().defined());  // PyTorch's is 0: a parameter that is in no gradient has none here (7.6)
+    // PyTorch's is 0: a parameter that is in no gradient has none here (7.6)
+    CHECK_FALSE(model.module.bias.grad().defined());
   }
 }
 
@@ -168,11 +179,13 @@ TEST_CASE("T30: four convolutions in mixed types", "[parallel][acceptance]") {
   const std::int64_t batch = cut(4, 1) * device_count(), width = cut(4, 1), size = 8;
   std::size_t number = 0;
   for (const std::array<DType, 4>& types :
-       {std::array{single, single, single, single}, std::array{single, single, half, half}, std::array{half, half, half, half}}) {
+       {std::array{single, single, single, single}, std::array{single, single, half, half},
+        std::array{half, half, half, half}}) {
     if (!mine(number++)) continue;
     INFO("types " << types[0] << " " << types[3]);
     const double tol = types[3] == half ? 1e-3 : 1e-5;
-    const Tensor x = random_tensor({batch, width, size, size}, single, {}, 1), target = random_tensor({batch, width, size - 4, size - 4}, single, {}, 2);
+    const Tensor x = random_tensor({batch, width, size, size}, single, {}, 1),
+                 target = random_tensor({batch, width, size - 4, size - 4}, single, {}, 2);
     const ConvNet plain = home(ConvNet(types, width));
     const DataParallel model(clone(plain), devices());
     optim::SGD optimizer(parameters(plain), {.lr = 0.1}), split(parameters(model), {.lr = 0.1});

@@ -19,8 +19,9 @@ using parallel::DeviceList;
 namespace {
 
 enum class Place : std::uint8_t { cpu, cuda0, cuda1 };
-/// What PyTorch calls cuda:0 and cuda:1 is device(0) and device(1). What it calls the CPU is, where two CPU devices are all there are, the one of them that is
-/// not the first of the list: wrong all the same.
+/// What PyTorch calls cuda:0 and cuda:1 is device(0) and device(1). What it calls the CPU is, where
+/// two CPU devices are all there are, the one of them that is not the first of the list: wrong all
+/// the same.
 Device at(Place place, Device first) {
   if (place == Place::cuda0) return device(0);
   if (place == Place::cuda1) return device(1);
@@ -63,8 +64,7 @@ const std::vector<Placement>& placements() {
   return list;
 }
 
-template <class M>
-void check_placement(const Placement& c, M model) {
+template <class M> void check_placement(const Placement& c, M model) {
   const Device first = c.ids.empty() ? device(0) : device(c.ids.front());
   const Tensor x = random_tensor({2, 2}, DType::float32, at(c.input, first));
   std::size_t k = 0;
@@ -75,14 +75,18 @@ void check_placement(const Placement& c, M model) {
     if (!found && place != first) found = place;
   });
   REQUIRE(found.has_value() == c.fails);
-  DataParallel wrapped = c.ids.empty() ? DataParallel(clone(model)) : DataParallel(clone(model), c.ids);
+  DataParallel wrapped =
+      c.ids.empty() ? DataParallel(clone(model)) : DataParallel(clone(model), c.ids);
   if (c.moved) {
     to(wrapped, at(*c.moved, first));
     to(model, at(*c.moved, first));
   }
-  const auto function = [&] { return c.ids.empty() ? data_parallel(model, x) : data_parallel(model, x, c.ids); };
+  const auto function = [&] {
+    return c.ids.empty() ? data_parallel(model, x) : data_parallel(model, x, c.ids);
+  };
   if (c.fails) {
-    const std::string text = str("module must have its parameters and buffers on device ", first, " (device_ids[0]) but found one of them on device: ", *found);
+    const std::string text = str("module must have its parameters and buffers on device ", first,
+                                 " (device_ids[0]) but found one of them on device: ", *found);
     CHECK_THROWS_TEXT(DeviceError, text, wrapped(x));
     CHECK_THROWS_TEXT(DeviceError, text, function());
     return;
@@ -134,7 +138,8 @@ TEST_CASE("T09: module, first layer, second layer, each in every place", "[paral
   }
 }
 
-TEST_CASE("T11: without gradients, in the replicas too; what they assert reaches the caller", "[parallel][acceptance]") {
+TEST_CASE("T11: without gradients, in the replicas too; what they assert reaches the caller",
+          "[parallel][acceptance]") {
   const Tensor x = random_tensor({20, 10});
   for (const std::vector<Device>& ids : orders()) {
     const DataParallel model(Asserts{}, ids);
@@ -144,7 +149,8 @@ TEST_CASE("T11: without gradients, in the replicas too; what they assert reaches
       CHECK_SAME_BITS(model(x), x);
     }
     if (ids.size() == 1) {  // the module itself
-      CHECK_THROWS_TEXT(std::logic_error, "expected no gradients", data_parallel(Asserts{}, x, ids));
+      CHECK_THROWS_TEXT(std::logic_error, "expected no gradients",
+                        data_parallel(Asserts{}, x, ids));
       CHECK_THROWS_TEXT(std::logic_error, "expected no gradients", model(x));
       continue;
     }
@@ -181,12 +187,17 @@ TEST_CASE("T17: devices as indices and as devices", "[parallel][acceptance]") {
   const Tensor x = random_tensor({20, 10}).requires_grad_();
   const Tensor expected = layer(x);
   const Tensor expected_gradient = grad(expected.sum(), {x})[0];
-  const DeviceList forms[]{{0, 1}, std::vector<int>{0, 1}, {device(0), device(1)}, {here("cpu:0"), here("cpu:1")}, group(2)};
+  const DeviceList forms[]{{0, 1},
+                           std::vector<int>{0, 1},
+                           {device(0), device(1)},
+                           {here("cpu:0"), here("cpu:1")},
+                           group(2)};
   for (const DeviceList& ids : forms) {
     CHECK(ids.list() == group(2));
     // The output device is a Device: a bare index would not say of which type.
     for (const Device out : {device(0), device(1), Device(here("cpu:0")), host()}) {
-      for (const Tensor& output : {data_parallel(layer, x, ids, out), DataParallel(clone(layer), ids, out)(x)}) {
+      for (const Tensor& output :
+           {data_parallel(layer, x, ids, out), DataParallel(clone(layer), ids, out)(x)}) {
         CHECK(output.device() == out);
         CHECK_CLOSE(output, expected, tolerance(DType::float32));
         CHECK_CLOSE(grad(output.sum(), {x})[0], expected_gradient, tolerance(DType::float32));

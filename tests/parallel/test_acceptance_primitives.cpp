@@ -44,15 +44,21 @@ void check_scatter(Device from) {
     parts[0].backward(full({2, 4}, 2, {.device = ids[0], .dtype = DType::float64}));
     CHECK(x.grad().device() == from);
     CHECK(numbers(x.grad()) == std::vector<double>{2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0});
-    CHECK_GRAD([&](const Tensor& y) { return scatter(y, ids); }, random_tensor({4, 4}, DType::float64, from, 2).requires_grad_());
+    CHECK_GRAD([&](const Tensor& y) { return scatter(y, ids); },
+               random_tensor({4, 4}, DType::float64, from, 2).requires_grad_());
   }
 }
 
 void check_gather(Device to) {
   if (device_count() < 2) return;
-  const auto joined = [to](const Tensor& a, const Tensor& b) { return gather(std::vector<Tensor>{a, b}, to); };
+  const auto joined = [to](const Tensor& a, const Tensor& b) {
+    return gather(std::vector<Tensor>{a, b}, to);
+  };
   const auto check_joined = [&](const Sizes& shape) {
-    const auto leaf = [&](int i) { return random_tensor(shape, DType::float64, device(i), static_cast<std::uint64_t>(i) + 1).requires_grad_(); };
+    const auto leaf = [&](int i) {
+      return random_tensor(shape, DType::float64, device(i), static_cast<std::uint64_t>(i) + 1)
+          .requires_grad_();
+    };
     const Tensor a = leaf(0), b = leaf(1), y = joined(a, b);
     const std::int64_t rows = shape.empty() ? 1 : shape[0];
     CHECK(y.shape() == (shape.empty() ? Shape{2} : Shape{2 * rows, shape[1]}));
@@ -75,17 +81,20 @@ void check_gather(Device to) {
 
 }  // namespace
 
-TEST_CASE("T04: two modules on two devices, inputs as tuples and as they are", "[parallel][acceptance]") {
+TEST_CASE("T04: two modules on two devices, inputs as tuples and as they are",
+          "[parallel][acceptance]") {
   std::vector<nn::Linear> modules;
   std::vector<Tensor> inputs, expected;
   std::vector<std::tuple<Tensor>> tuples;
   for (int i = 0; i < std::min(2, device_count()); ++i) {
     modules.push_back(placed_on(nn::Linear(10, 5), device(i)));
-    inputs.push_back(random_tensor({2, 10}, DType::float32, device(i), static_cast<std::uint64_t>(i) + 1));
+    inputs.push_back(
+        random_tensor({2, 10}, DType::float32, device(i), static_cast<std::uint64_t>(i) + 1));
     tuples.emplace_back(inputs.back());
     expected.push_back(modules.back()(inputs.back()));
   }
-  for (const std::vector<Tensor>& outputs : {parallel_apply(modules, tuples), parallel_apply(modules, inputs)}) {
+  for (const std::vector<Tensor>& outputs :
+       {parallel_apply(modules, tuples), parallel_apply(modules, inputs)}) {
     REQUIRE(outputs.size() == expected.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       CHECK(outputs[i].device() == expected[i].device());
@@ -95,13 +104,16 @@ TEST_CASE("T04: two modules on two devices, inputs as tuples and as they are", "
 }
 
 TEST_CASE("T06: an exception of a replica passes, with its text", "[parallel][acceptance]") {
-  // PyTorch's runs one device twice and keeps the type; here a device is there once and the type is ReplicaError's, the original below it.
+  // PyTorch's runs one device twice and keeps the type; here a device is there once and the type is
+  // ReplicaError's, the original below it.
   const int n = std::min(2, device_count());
   try {
-    parallel_apply(std::vector<KeyError>(static_cast<std::size_t>(n)), std::vector<std::tuple<>>(static_cast<std::size_t>(n)), group(n));
+    parallel_apply(std::vector<KeyError>(static_cast<std::size_t>(n)),
+                   std::vector<std::tuple<>>(static_cast<std::size_t>(n)), group(n));
     FAIL("nothing was thrown");
   } catch (const ReplicaError& e) {
-    const std::string text = str("Caught std::out_of_range in replica 0 on device ", device(0), ": 'wonderful'");
+    const std::string text =
+        str("Caught std::out_of_range in replica 0 on device ", device(0), ": 'wonderful'");
     CHECK(std::string(e.what()).substr(0, text.size()) == text);
     CHECK(e.failures.size() == static_cast<std::size_t>(n));
     REQUIRE(e.cause<std::out_of_range>() != nullptr);
@@ -127,11 +139,15 @@ TEST_CASE("T23: gather to a device", "[parallel][acceptance]") {
 TEST_CASE("T24: gather of maps with different numbers of keys", "[parallel][acceptance]") {
   if (device_count() < 2) return;
   using Map = std::map<std::string, Tensor>;
-  const auto leaf = [](int i) { return random_tensor({1, 2}, DType::float32, device(i)).requires_grad_(); };
-  CHECK_THROWS_TEXT(ArgumentError, "All dicts must have the same number of keys",
-                    gather(std::vector<Map>{{{"a", leaf(0)}}, {{"b", leaf(1)}, {"a", leaf(1)}}}, device(0)));
-  CHECK_THROWS_TEXT(ArgumentError, "All dicts must have the same number of keys",
-                    gather(std::vector<Map>{{{"b", leaf(0)}, {"a", leaf(0)}}, {{"a", leaf(1)}}}, device(0)));
+  const auto leaf = [](int i) {
+    return random_tensor({1, 2}, DType::float32, device(i)).requires_grad_();
+  };
+  CHECK_THROWS_TEXT(
+      ArgumentError, "All dicts must have the same number of keys",
+      gather(std::vector<Map>{{{"a", leaf(0)}}, {{"b", leaf(1)}, {"a", leaf(1)}}}, device(0)));
+  CHECK_THROWS_TEXT(
+      ArgumentError, "All dicts must have the same number of keys",
+      gather(std::vector<Map>{{{"b", leaf(0)}, {"a", leaf(0)}}, {{"a", leaf(1)}}}, device(0)));
 }
 
 TEST_CASE("T25: replicas compute what the module computes", "[parallel][acceptance]") {

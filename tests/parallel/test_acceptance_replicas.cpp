@@ -20,7 +20,8 @@ using parallel::DataParallelOptions;
 namespace {
 
 constexpr std::string_view kNoEffect =
-    "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied (in a differentiable manner) from the original "
+    "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The "
+    "parameters are copied (in a differentiable manner) from the original "
     "module. This means they are not leaf nodes in autograd and so don't accumulate gradients.";
 /// A module without parameters has nothing to warn about here: PyTorch's own test has none.
 struct ZeroGrad : nn::Module {
@@ -32,16 +33,16 @@ struct ZeroGrad : nn::Module {
   BRAID_FIELDS(weight)
 };
 
-const Tensor& item(const std::vector<nn::Parameter>& list, int k) { return list.at(static_cast<std::size_t>(k)); }
-template <class Map>
-const Tensor& item(const Map& map, int k) {
+const Tensor& item(const std::vector<nn::Parameter>& list, int k) {
+  return list.at(static_cast<std::size_t>(k));
+}
+template <class Map> const Tensor& item(const Map& map, int k) {
   return map.at(k == 0 ? "str_key" : "other");
 }
 std::vector<double> p1, p2;         // what the replicas have to find
 std::atomic<int> checked{0};        // replicas
 std::atomic<bool> expects_history;  // not in the module itself
-template <class Data>
-struct Holder : nn::Module {
+template <class Data> struct Holder : nn::Module {
   Data data;
   explicit Holder(Data d) : data(std::move(d)) {}
   Tensor operator()(const Tensor& x) const {
@@ -57,8 +58,7 @@ struct Holder : nn::Module {
   }
   BRAID_FIELDS(data)
 };
-template <class Data>
-void check_held(const Data& data) {
+template <class Data> void check_held(const Data& data) {
   const Tensor x = random_tensor({8, 8});
   for (const std::vector<Device>& ids : orders()) {
     Holder<Data> holder(data);
@@ -70,7 +70,9 @@ void check_held(const Data& data) {
     checked = 0;
     model(x).sum().backward();
     CHECK(static_cast<std::size_t>(checked) == parallel::chunk_sizes(8, ids.size()).size());
-    for (const int k : {0, 1}) CHECK_CLOSE(item(model.module.data, k).grad(), (x.sum() * (k + 1.0)).expand({10}), (Tolerance{1e-4, 1e-4}));
+    for (const int k : {0, 1})
+      CHECK_CLOSE(item(model.module.data, k).grad(), (x.sum() * (k + 1.0)).expand({10}),
+                  (Tolerance{1e-4, 1e-4}));
   }
 }
 
@@ -82,14 +84,17 @@ TEST_CASE("T10: no replica is left after a forward, or a step", "[parallel][acce
     for (const bool cache : {false, true}) {
       const std::vector<std::size_t> empty_devices = in_use();
       {
-        DataParallel model(placed_on(nn::Linear(1, 1), ids.front()), ids, DataParallelOptions{.cache = cache});
+        DataParallel model(placed_on(nn::Linear(1, 1), ids.front()), ids,
+                           DataParallelOptions{.cache = cache});
         optim::SGD optimizer(parameters(model), {.lr = 0.1});
         const Tensor x = ones({static_cast<std::int64_t>(ids.size()), 1}, {.device = ids.front()});
         const std::vector<std::size_t> before = in_use();
         (void)model(x);
-        const std::vector<std::size_t> kept = in_use();  // with a cache the copies of the weights, and nothing else
+        // with a cache the copies of the weights, and nothing else
+        const std::vector<std::size_t> kept = in_use();
         for (std::size_t i = 0; i < kept.size(); ++i) {
-          const bool has_copies = cache && std::find(ids.begin() + 1, ids.end(), devices()[i]) != ids.end();
+          const bool has_copies =
+              cache && std::find(ids.begin() + 1, ids.end(), devices()[i]) != ids.end();
           CHECK((has_copies ? kept[i] > before[i] : kept[i] == before[i]));
         }
         for (int step = 0; step < 3; ++step) {
@@ -112,12 +117,15 @@ TEST_CASE("T27: zero_grad in a replica warns that it has no effect", "[parallel]
     (void)model(random_tensor({4, 3, 6, 5}));
     const std::size_t replicas = ids.size() > 1 ? parallel::chunk_sizes(4, ids.size()).size() : 0;
     CHECK(warnings_with(kNoEffect) - before == static_cast<int>(replicas));
-    CHECK(model.module.weight.grad().defined() == (replicas > 0));  // on one device it is the module itself
+    // on one device it is the module itself
+    CHECK(model.module.weight.grad().defined() == (replicas > 0));
   }
 }
 
 TEST_CASE("T31: a list and a dict of parameters in replicas", "[parallel][acceptance]") {
-  const auto parameter = [](std::uint64_t seed) { return nn::Parameter(random_tensor({10}, DType::float32, {}, seed)); };
+  const auto parameter = [](std::uint64_t seed) {
+    return nn::Parameter(random_tensor({10}, DType::float32, {}, seed));
+  };
   std::vector<nn::Parameter> list;
   list.push_back(parameter(1));
   list.push_back(parameter(2));

@@ -25,7 +25,8 @@ struct Keywords {
   BRAID_FIELDS(var3)
 };
 struct MultipleInput : nn::Module {
-  Tensor operator()(const Tensor& var1, const Tensor& var2, double float1, const Keywords& keywords = {}) const {
+  Tensor operator()(const Tensor& var1, const Tensor& var2, double float1,
+                    const Keywords& keywords = {}) const {
     const Tensor product = var1 * var2;
     return (keywords.var3.defined() ? product + keywords.var3 : product) * float1;
   }
@@ -40,11 +41,17 @@ struct Named {
 };
 /// PyTorch's list of unlike things is a tuple here; then the containers that Python has not.
 using Inner = std::tuple<Tensor, Tensor, std::vector<Tensor>>;
-using Others = std::tuple<std::deque<Tensor>, std::array<Tensor, 2>, std::pair<Tensor, Tensor>, std::optional<Tensor>, std::unordered_map<std::string, Tensor>>;
+using Others = std::tuple<std::deque<Tensor>, std::array<Tensor, 2>, std::pair<Tensor, Tensor>,
+                          std::optional<Tensor>, std::unordered_map<std::string, Tensor>>;
 using Nested = std::tuple<std::vector<Tensor>, Inner, Tensor, Ordered, Named, Others>;
 Nested nested(const Tensor& x) {
   const Others others{{x, sin(x)}, {x, cos(x)}, {sin(x), x}, x + 2.0, {{"hashed", cos(x)}}};
-  return {std::vector<Tensor>{x}, Inner{sin(x), cos(x), {x + 1.0}}, x, Ordered{{"b", {sin(x)}}, {"a", {x}}}, Named{x, {sin(x)}}, others};
+  return {std::vector<Tensor>{x},
+          Inner{sin(x), cos(x), {x + 1.0}},
+          x,
+          Ordered{{"b", {sin(x)}}, {"a", {x}}},
+          Named{x, {sin(x)}},
+          others};
 }
 struct NestedOutput : nn::Module {
   Nested operator()(const Tensor& x) const { return nested(x); }
@@ -54,7 +61,9 @@ struct NestedOutput : nn::Module {
 using Nest = std::tuple<Tensor, std::tuple<Tensor, Tensor>, Tensor>;
 /// Picks input[1][0], of three arguments or of one.
 struct Picks : nn::Module {
-  Tensor operator()(const Tensor&, const std::tuple<Tensor, Tensor>& second, const Tensor&) const { return std::get<0>(second); }
+  Tensor operator()(const Tensor&, const std::tuple<Tensor, Tensor>& second, const Tensor&) const {
+    return std::get<0>(second);
+  }
   Tensor operator()(const Nest& input) const { return std::get<0>(std::get<1>(input)); }
   BRAID_FIELDS()
 };
@@ -64,8 +73,7 @@ struct Keyword {
   Tensor input;
   BRAID_FIELDS(input)
 };
-template <class Unused>
-struct WithUnused {
+template <class Unused> struct WithUnused {
   Tensor data;
   Unused unused;
   BRAID_FIELDS(data, unused)
@@ -74,25 +82,22 @@ using List = std::vector<Tensor>;
 using Map = std::map<std::string, Tensor>;
 
 Tensor data_of(const Keyword& input) { return input.input; }
-template <class Unused>
-Tensor data_of(const WithUnused<Unused>& input) {
-  return input.data;
-}
+template <class Unused> Tensor data_of(const WithUnused<Unused>& input) { return input.data; }
 Tensor data_of(const std::map<std::string, List>& input) { return input.at("data").at(0); }
 Tensor data_of(const std::map<std::string, Map>& input) { return input.at("data").at("0"); }
 
-template <class Input>
-struct Net : nn::Module {
+template <class Input> struct Net : nn::Module {
   nn::Linear l;
   explicit Net(nn::Linear layer) : l(std::move(layer)) {}
   Tensor operator()(const Input& input) const { return l(data_of(input)); }
   BRAID_FIELDS(l)
 };
 
-/// For float, double and half: a layer, called through DataParallel by call(layer, x), gives what it gives alone.
-template <class Call>
-void check_types(Call call) {
-  for (const auto& [type, tol] : {std::pair{DType::float32, 1e-5}, {DType::float64, 1e-5}, {DType::float16, 1e-2}}) {
+/// For float, double and half: a layer, called through DataParallel by call(layer, x), gives what
+/// it gives alone.
+template <class Call> void check_types(Call call) {
+  for (const auto& [type, tol] :
+       {std::pair{DType::float32, 1e-5}, {DType::float64, 1e-5}, {DType::float16, 1e-2}}) {
     INFO(type);
     nn::Linear layer = home(nn::Linear(10, 5));
     to(layer, type);
@@ -104,16 +109,20 @@ void check_types(Call call) {
   }
 }
 /// The same with what make(x) makes of the input.
-template <class Make>
-void check_input(Make make) {
+template <class Make> void check_input(Make make) {
   using Input = decltype(make(Tensor()));
-  check_types([&](const nn::Linear& layer, const Tensor& x) { return DataParallel(Net<Input>(clone(layer)))(make(x)); });
+  check_types([&](const nn::Linear& layer, const Tensor& x) {
+    return DataParallel(Net<Input>(clone(layer)))(make(x));
+  });
 }
 
 }  // namespace
 
-TEST_CASE("T07: several arguments, by position and by name, on the host", "[parallel][acceptance]") {
-  const auto leaf = [](std::uint64_t seed) { return random_tensor({5, 5}, DType::float32, host(), seed); };
+TEST_CASE("T07: several arguments, by position and by name, on the host",
+          "[parallel][acceptance]") {
+  const auto leaf = [](std::uint64_t seed) {
+    return random_tensor({5, 5}, DType::float32, host(), seed);
+  };
   const Tensor var1 = leaf(1).requires_grad_(), var2 = leaf(2).requires_grad_(), var3 = leaf(3);
   const double float1 = -0.75;
   const MultipleInput plain;
@@ -134,7 +143,8 @@ TEST_CASE("T07: several arguments, by position and by name, on the host", "[para
     for (const std::vector<Device>& ids : orders()) {
       const DataParallel model(MultipleInput{}, ids);
       check_output(model(var1, var2, float1, keywords), ids.front());
-      check_output(data_parallel(plain, std::tuple(var1, var2, float1, keywords), ids), ids.front());
+      check_output(data_parallel(plain, std::tuple(var1, var2, float1, keywords), ids),
+                   ids.front());
       if (with_var3) continue;
       check_output(model(var1, var2, float1), ids.front());
       check_output(data_parallel(plain, std::tuple(var1, var2, float1), ids), ids.front());
@@ -177,8 +187,9 @@ TEST_CASE("T15: a nested input reaches every replica nested", "[parallel][accept
   const Tensor expected = Picks{}(input);
   for (const std::vector<Device>& ids : orders()) {
     const DataParallel model(Picks{}, ids);
-    for (const Tensor& output : {data_parallel(Picks{}, input, ids), data_parallel(Picks{}, std::make_tuple(input), ids),
-                                 model(std::get<0>(input), std::get<1>(input), std::get<2>(input)), model(input)}) {
+    for (const Tensor& output :
+         {data_parallel(Picks{}, input, ids), data_parallel(Picks{}, std::make_tuple(input), ids),
+          model(std::get<0>(input), std::get<1>(input), std::get<2>(input)), model(input)}) {
       CHECK(output.device() == ids.front());
       CHECK_SAME_BITS(output, expected);
     }
@@ -186,24 +197,32 @@ TEST_CASE("T15: a nested input reaches every replica nested", "[parallel][accept
 }
 
 TEST_CASE("T32: a plain call, in float, double and half", "[parallel][acceptance]") {
-  check_types([](const nn::Linear& layer, const Tensor& x) { return DataParallel(clone(layer))(x); });
+  check_types(
+      [](const nn::Linear& layer, const Tensor& x) { return DataParallel(clone(layer))(x); });
 }
 
 TEST_CASE("T33: keyword arguments only, in float, double and half", "[parallel][acceptance]") {
   check_input([](const Tensor& x) { return Keyword{x}; });
 }
 
-TEST_CASE("T34: a keyword map with an unused empty list, in float, double and half", "[parallel][acceptance]") {
+TEST_CASE("T34: a keyword map with an unused empty list, in float, double and half",
+          "[parallel][acceptance]") {
   check_input([](const Tensor& x) { return WithUnused<List>{x, {}}; });
-  check_input([](const Tensor& x) { return std::map<std::string, List>{{"data", List{x}}, {"unused", List{}}}; });
+  check_input([](const Tensor& x) {
+    return std::map<std::string, List>{{"data", List{x}}, {"unused", List{}}};
+  });
 }
 
-TEST_CASE("T35: a keyword map with an unused empty map, in float, double and half", "[parallel][acceptance]") {
+TEST_CASE("T35: a keyword map with an unused empty map, in float, double and half",
+          "[parallel][acceptance]") {
   check_input([](const Tensor& x) { return WithUnused<Map>{x, {}}; });
-  check_input([](const Tensor& x) { return std::map<std::string, Map>{{"data", Map{{"0", x}}}, {"unused", Map{}}}; });
+  check_input([](const Tensor& x) {
+    return std::map<std::string, Map>{{"data", Map{{"0", x}}}, {"unused", Map{}}};
+  });
 }
 
-TEST_CASE("T36: a keyword map with an unused empty tuple, in float, double and half", "[parallel][acceptance]") {
+TEST_CASE("T36: a keyword map with an unused empty tuple, in float, double and half",
+          "[parallel][acceptance]") {
   check_input([](const Tensor& x) { return WithUnused<std::tuple<>>{x, {}}; });
 }
 

@@ -1,4 +1,5 @@
-// Gradients in buckets: on devices that work beside the host each bucket's sum is an op of its own, which does not wait for the rest of backward.
+// Gradients in buckets: on devices that work beside the host each bucket's sum is an op of its own,
+// which does not wait for the rest of backward.
 #include <braid/parallel/data_parallel.hpp>
 
 #include <set>
@@ -41,7 +42,8 @@ void collect(const Ref<Node>& node, std::set<Node*>& seen, std::set<Node*>& broa
 
 }  // namespace
 
-TEST_CASE("4.5, 7.2: gradients are added in buckets, with the same bits for every size of them", "[parallel][buckets]") {
+TEST_CASE("4.5, 7.2: gradients are added in buckets, with the same bits for every size of them",
+          "[parallel][buckets]") {
   const Deep start = home(Deep());
   const Tensor x = random_tensor({9, 6}, DType::float32, device(0), 2);
   for (int n = 2; n <= std::min(4, device_count()); ++n) {
@@ -54,10 +56,15 @@ TEST_CASE("4.5, 7.2: gradients are added in buckets, with the same bits for ever
         const Tensor y = model(x), loss = (y * y).sum();
         std::set<Node*> seen, broadcasts;
         collect(loss.id()->grad_fn, seen, broadcasts);
-        // Four layers of 144 and 24 bytes: all in one, one for each layer (a line of 64 bytes begins each tensor), or one for each tensor.
-        const std::size_t wanted = device_context(device(0)).host_memory || bytes == parallel::kBucketBytes ? 1 : bytes == 220 ? 4 : 8;
+        // Four layers of 144 and 24 bytes: all in one, one for each layer (a line of 64 bytes
+        // begins each tensor), or one for each tensor.
+        const std::size_t wanted =
+            device_context(device(0)).host_memory || bytes == parallel::kBucketBytes ? 1
+            : bytes == 220                                                           ? 4
+                                                                                     : 8;
         CHECK(broadcasts.size() == wanted);
-        for (const Node* const node : broadcasts) CHECK(node->early() == !device_context(device(0)).host_memory);
+        for (const Node* const node : broadcasts)
+          CHECK(node->early() == !device_context(device(0)).host_memory);
         loss.backward();
         optimizer.step();
       }
@@ -68,18 +75,24 @@ TEST_CASE("4.5, 7.2: gradients are added in buckets, with the same bits for ever
   }
 }
 
-TEST_CASE("7.2: the sums of a bucket lie in one flat buffer, zeros for what a replica has not used", "[parallel][buckets]") {
-  if (device_context(device(0)).host_memory || device_count() < 2) return;  // on the CPU each sum is added where it lies
+TEST_CASE("7.2: the sums of a bucket lie in one flat buffer, zeros for what a replica has not used",
+          "[parallel][buckets]") {
+  // on the CPU each sum is added where it lies
+  if (device_context(device(0)).host_memory || device_count() < 2) return;
   const Deep start = home(Deep());
   const DataParallel model(clone(start), group(2));
   model(random_tensor({8, 6}, DType::float32, device(0), 2)).sum().backward();
-  const auto at = [&](std::size_t k) { return static_cast<const char*>(parameters(model)[k].grad().id()->data()); };
-  for (std::size_t k = 0; k + 1 < 8; ++k) CHECK(at(k + 1) - at(k) == (k % 2 ? 64 : 192));  // 144 and 24 bytes, in lines of 64
+  const auto at = [&](std::size_t k) {
+    return static_cast<const char*>(parameters(model)[k].grad().id()->data());
+  };
+  // 144 and 24 bytes, in lines of 64
+  for (std::size_t k = 0; k + 1 < 8; ++k) CHECK(at(k + 1) - at(k) == (k % 2 ? 64 : 192));
   const std::uint64_t version = parameters(model)[1].grad().version();
   parameters(model)[0].grad().add_(1.0);
   CHECK(parameters(model)[1].grad().version() == version);  // of its own
   std::vector<Tensor> parts(6);                             // of three gradients, [rank][k]
-  parts[0] = full({3}, 1.0, {.device = device(0)}), parts[3] = full({3}, 2.0, {.device = device(1)});
+  parts[0] = full({3}, 1.0, {.device = device(0)}),
+  parts[3] = full({3}, 2.0, {.device = device(1)});
   parts[4] = full({2, 2}, 5.0, {.device = device(1)});
   const NoGrad guard;
   const std::vector<Tensor> sums = parallel::reduce_tensors(parts, group(2), false);
@@ -108,7 +121,8 @@ TEST_CASE("7.4: a gradient of the gradient goes through every bucket", "[paralle
 
 TEST_CASE("7.1: weights that are not leaves are reduced in order", "[parallel][buckets]") {
   const int n = std::min(2, device_count());
-  const Tensor x = random_tensor({6, 6}, DType::float32, device(0), 4), scale = tensor(2.0, {.device = device(0)}).requires_grad_();
+  const Tensor x = random_tensor({6, 6}, DType::float32, device(0), 4),
+               scale = tensor(2.0, {.device = device(0)}).requires_grad_();
   const Tensor weight = random_tensor({6, 6}, DType::float32, device(0), 5) * scale;
   const Tensor want = grad((matmul(x, weight) * matmul(x, weight)).sum(), {scale})[0];
   struct Product : nn::Module {

@@ -1,4 +1,5 @@
-// all_reduce, all_gather and reduce_scatter, in groups of 1 to 8 and by whoever moves the bytes, against plain loops in double.
+// all_reduce, all_gather and reduce_scatter, in groups of 1 to 8 and by whoever moves the bytes,
+// against plain loops in double.
 #include <functional>
 #include <memory>
 
@@ -18,7 +19,8 @@ using parallel::Communicator;
 
 namespace {
 
-constexpr std::int64_t kCounts[] = {0, 1, 7, 65, 16385, 70001};  // nothing, odd ones, more than a tile, enough to wake the workers
+// nothing, odd ones, more than a tile, enough to wake the workers
+constexpr std::int64_t kCounts[] = {0, 1, 7, 65, 16385, 70001};
 
 /// Item after item, a tensor for each rank.
 using Items = std::vector<Tensor>;
@@ -29,7 +31,8 @@ Items whole_numbers(int n, DType type, std::int64_t times = 1) {
   for (std::size_t i = 0; i < std::size(kCounts); ++i)
     for (int rank = 0; rank < n; ++rank) {
       std::vector<double> v(static_cast<std::size_t>(kCounts[i] * times));
-      for (std::size_t at = 0; at < v.size(); ++at) v[at] = static_cast<double>((at * 3 + i + static_cast<std::size_t>(rank) * 5) % 17) - 8;
+      for (std::size_t at = 0; at < v.size(); ++at)
+        v[at] = static_cast<double>((at * 3 + i + static_cast<std::size_t>(rank) * 5) % 17) - 8;
       items.push_back(tensor(v, {.device = device(rank)}).to(type));
     }
   return items;
@@ -38,7 +41,8 @@ Items whole_numbers(int n, DType type, std::int64_t times = 1) {
 Items filled(int n, DType type, std::int64_t times) {
   Items items;
   for (const std::int64_t count : kCounts)
-    for (int rank = 0; rank < n; ++rank) items.push_back(full({count * times}, 99, {.device = device(rank), .dtype = type}));
+    for (int rank = 0; rank < n; ++rank)
+      items.push_back(full({count * times}, 99, {.device = device(rank), .dtype = type}));
   return items;
 }
 
@@ -51,7 +55,9 @@ void for_each_group(const std::function<void(Communicator&, int)>& f) {
       f(local, n);
     }
     NativeDevice* const first = native_device(device(0));
-    if (first == nullptr || !emulated() || (n > 1 && first->gpu() == native_device(device(1))->gpu())) continue;
+    if (first == nullptr || !emulated() ||
+        (n > 1 && first->gpu() == native_device(device(1))->gpu()))
+      continue;
     INFO(n << " devices, nccl");
     f(*parallel::make_nccl_communicator(group(n)), n);
   }
@@ -74,15 +80,18 @@ TEST_CASE("collectives: all_reduce gives everybody the sum", "[parallel][communi
       INFO(type);
       const Items items = whole_numbers(n, type);
       std::vector<std::vector<double>> expected;
-      for (std::size_t i = 0; i < items.size(); i += static_cast<std::size_t>(n)) expected.push_back(sum_of(items, i, n));
+      for (std::size_t i = 0; i < items.size(); i += static_cast<std::size_t>(n))
+        expected.push_back(sum_of(items, i, n));
       communicator.all_reduce(views_of(items));
       for (std::size_t i = 0; i < items.size(); ++i)
         if (numbers(items[i]) != expected[i / static_cast<std::size_t>(n)]) FAIL("tensor " << i);
     });
 }
 
-TEST_CASE("collectives: all_gather gives everybody all parts in rank order", "[parallel][communicator]") {
-  for (const DType type : {DType::float32, DType::float64, DType::bfloat16, DType::int64, DType::bool_})
+TEST_CASE("collectives: all_gather gives everybody all parts in rank order",
+          "[parallel][communicator]") {
+  for (const DType type :
+       {DType::float32, DType::float64, DType::bfloat16, DType::int64, DType::bool_})
     for_each_group([&](Communicator& communicator, int n) {
       INFO(type);
       const Items items = whole_numbers(n, type), results = filled(n, type, n);
@@ -101,7 +110,8 @@ TEST_CASE("collectives: all_gather gives everybody all parts in rank order", "[p
     });
 }
 
-TEST_CASE("collectives: reduce_scatter gives rank r part r of the sum, and only reads the rest", "[parallel][communicator]") {
+TEST_CASE("collectives: reduce_scatter gives rank r part r of the sum, and only reads the rest",
+          "[parallel][communicator]") {
   for (const DType type : {DType::float32, DType::float64, DType::float16})
     for_each_group([&](Communicator& communicator, int n) {
       INFO(type);
@@ -113,20 +123,25 @@ TEST_CASE("collectives: reduce_scatter gives rank r part r of the sum, and only 
       for (std::size_t i = 0; i < items.size(); ++i) {
         const std::size_t rank = i % static_cast<std::size_t>(n);
         if (rank == 0) sum = sum_of(items, i, n);
-        const auto count = static_cast<std::ptrdiff_t>(results[i].numel()), from = static_cast<std::ptrdiff_t>(rank) * count;
-        if (numbers(results[i]) != std::vector<double>(sum.begin() + from, sum.begin() + from + count)) FAIL("tensor " << i);
+        const auto count = static_cast<std::ptrdiff_t>(results[i].numel()),
+                   from = static_cast<std::ptrdiff_t>(rank) * count;
+        if (numbers(results[i]) !=
+            std::vector<double>(sum.begin() + from, sum.begin() + from + count))
+          FAIL("tensor " << i);
         CHECK_SAME_BITS(items[i], before[i]);
       }
     });
 }
 
-TEST_CASE("collectives: in place, a rank's part is a part of the whole", "[parallel][communicator]") {
+TEST_CASE("collectives: in place, a rank's part is a part of the whole",
+          "[parallel][communicator]") {
   constexpr std::int64_t kPart = 1003;
   for_each_group([&](Communicator& communicator, int n) {
     Items gathered, scattered;
     std::vector<BufferView> gather_parts, scatter_parts;
     const auto part = [&](const Tensor& whole, int rank) {
-      return BufferView{static_cast<float*>(whole.id()->data()) + rank * kPart, kPart, whole.dtype(), whole.device()};
+      return BufferView{static_cast<float*>(whole.id()->data()) + rank * kPart, kPart,
+                        whole.dtype(), whole.device()};
     };
     for (int rank = 0; rank < n; ++rank) {
       gathered.push_back(full({n * kPart}, rank + 1, {.device = device(rank)}));
@@ -154,7 +169,8 @@ TEST_CASE("collectives: sums have reduce's order, to the last bit", "[parallel][
       Items items, copies, results;
       constexpr std::int64_t kPart = 777;
       for (int rank = 0; rank < n; ++rank) {
-        items.push_back(random_tensor({n * kPart}, DType::float32, device(rank), static_cast<std::uint64_t>(rank + 7), -1e3, 1e3));
+        items.push_back(random_tensor({n * kPart}, DType::float32, device(rank),
+                                      static_cast<std::uint64_t>(rank + 7), -1e3, 1e3));
         copies.push_back(items.back().clone());
         results.push_back(zeros({kPart}, {.device = device(rank)}));
       }
@@ -165,28 +181,40 @@ TEST_CASE("collectives: sums have reduce's order, to the last bit", "[parallel][
       local.all_reduce(views_of(copies));
       for (int rank = 0; rank < n; ++rank) {
         CHECK_SAME_BITS(copies[static_cast<std::size_t>(rank)].to(device(0)), sum);
-        CHECK_SAME_BITS(results[static_cast<std::size_t>(rank)].to(device(0)), sum.narrow(0, rank * kPart, kPart).contiguous());
+        CHECK_SAME_BITS(results[static_cast<std::size_t>(rank)].to(device(0)),
+                        sum.narrow(0, rank * kPart, kPart).contiguous());
       }
     }
 }
 
-TEST_CASE("collectives: wrong buffers are refused by text, before anything changes", "[parallel][communicator][errors]") {
+TEST_CASE("collectives: wrong buffers are refused by text, before anything changes",
+          "[parallel][communicator][errors]") {
   if (device_count() < 2) return;
   const auto local = parallel::make_local_communicator(group(2));
-  const Tensor a = ones({4}), b = zeros({4}, {.device = device(1)}), two = zeros({2}), two_b = zeros({2}, {.device = device(1)}),
-               ints = ones({4}, {.dtype = DType::int32}), ints_b = ones({4}, {.device = device(1), .dtype = DType::int32});
-  CHECK_THROWS_TEXT(ArgumentError, "all_reduce: expected 2 buffers an item*got 1", local->all_reduce(views_of({a})));
-  CHECK_THROWS_TEXT(ArgumentError, "all_reduce: expected 4 elements of float32 for item 0*got 2", local->all_reduce(views_of({a, two_b})));
-  CHECK_THROWS_TEXT(DTypeError, "all_reduce: expected floating point, got int32 for item 0", local->all_reduce(views_of({ints, ints_b})));
-  CHECK_THROWS_TEXT(ArgumentError, "all_gather: expected as many results as buffers, got 1 and 2", local->all_gather(views_of({two, two_b}), views_of({a})));
-  CHECK_THROWS_TEXT(ArgumentError, "all_gather: expected 8 elements of float32 for item 0*got 4", local->all_gather(views_of({a, b}), views_of({a, b})));
-  CHECK_THROWS_TEXT(ArgumentError, here("all_gather: expected the buffer of item 0 on cpu:0, got cpu:1"),
+  const Tensor a = ones({4}), b = zeros({4}, {.device = device(1)}), two = zeros({2}),
+               two_b = zeros({2}, {.device = device(1)}), ints = ones({4}, {.dtype = DType::int32}),
+               ints_b = ones({4}, {.device = device(1), .dtype = DType::int32});
+  CHECK_THROWS_TEXT(ArgumentError, "all_reduce: expected 2 buffers an item*got 1",
+                    local->all_reduce(views_of({a})));
+  CHECK_THROWS_TEXT(ArgumentError, "all_reduce: expected 4 elements of float32 for item 0*got 2",
+                    local->all_reduce(views_of({a, two_b})));
+  CHECK_THROWS_TEXT(DTypeError, "all_reduce: expected floating point, got int32 for item 0",
+                    local->all_reduce(views_of({ints, ints_b})));
+  CHECK_THROWS_TEXT(ArgumentError, "all_gather: expected as many results as buffers, got 1 and 2",
+                    local->all_gather(views_of({two, two_b}), views_of({a})));
+  CHECK_THROWS_TEXT(ArgumentError, "all_gather: expected 8 elements of float32 for item 0*got 4",
+                    local->all_gather(views_of({a, b}), views_of({a, b})));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    here("all_gather: expected the buffer of item 0 on cpu:0, got cpu:1"),
                     local->all_gather(views_of({two_b, two}), views_of({a, b})));
-  CHECK_THROWS_TEXT(ArgumentError, "reduce_scatter: expected 4 elements of float32 for item 0*got 2",
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "reduce_scatter: expected 4 elements of float32 for item 0*got 2",
                     local->reduce_scatter(views_of({a, two_b}), views_of({two, two_b})));
-  CHECK_THROWS_TEXT(DTypeError, "reduce_scatter: expected floating point, got int32 for item 0",
-                    local->reduce_scatter(views_of({ints, ints_b}),
-                                          views_of({zeros({2}, {.dtype = DType::int32}), zeros({2}, {.device = device(1), .dtype = DType::int32})})));
+  CHECK_THROWS_TEXT(
+      DTypeError, "reduce_scatter: expected floating point, got int32 for item 0",
+      local->reduce_scatter(views_of({ints, ints_b}),
+                            views_of({zeros({2}, {.dtype = DType::int32}),
+                                      zeros({2}, {.device = device(1), .dtype = DType::int32})})));
   CHECK(numbers(b) == std::vector<double>(4, 0.0));
   CHECK(numbers(a) == std::vector<double>(4, 1.0));
 }

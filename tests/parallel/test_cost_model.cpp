@@ -1,4 +1,5 @@
-// The cost model finds the numbers that measurements were made from, and says from which batch on devices pay.
+// The cost model finds the numbers that measurements were made from, and says from which batch on
+// devices pay.
 #include <braid/parallel/cost_model.hpp>
 
 #include <cmath>
@@ -24,8 +25,10 @@ struct Machine {
   double gather_latency = 20e-6, gather_rate = 4e9, output_bytes = 80;
   double optimizer = 0.4e-3, other = 0.1e-3, other_row = 1e-6, group = 60e-6;
 
-  [[nodiscard]] CostSample sample(int n, std::int64_t batch, double slowdown = 1, Collective collective = Collective::star) const {
-    const double others = n - 1, rows = static_cast<double>(batch), each = static_cast<double>((batch + n - 1) / n);
+  [[nodiscard]] CostSample sample(int n, std::int64_t batch, double slowdown = 1,
+                                  Collective collective = Collective::star) const {
+    const double others = n - 1, rows = static_cast<double>(batch),
+                 each = static_cast<double>((batch + n - 1) / n);
     CostSample s{.devices = n, .batch = batch, .slowdown = slowdown};
     s.seconds.compute = std::max(floor, c0 + c1 * each) * slowdown;
     s.seconds.optimizer = optimizer;
@@ -56,7 +59,8 @@ void check_same(const PhaseSeconds& got, const PhaseSeconds& want) {
 
 }  // namespace
 
-TEST_CASE("cost model: from exact measurements it predicts what was not measured", "[parallel][report]") {
+TEST_CASE("cost model: from exact measurements it predicts what was not measured",
+          "[parallel][report]") {
   for (const Collective collective : {Collective::star, Collective::ring}) {
     const Machine machine;
     std::vector<CostSample> samples = {machine.sample(1, 256), machine.sample(1, 512)};
@@ -76,28 +80,34 @@ TEST_CASE("cost model: from exact measurements it predicts what was not measured
   }
 }
 
-TEST_CASE("cost model: compute on devices that slow each other down is brought back to one device's", "[parallel][report]") {
+TEST_CASE(
+    "cost model: compute on devices that slow each other down is brought back to one device's",
+    "[parallel][report]") {
   const Machine machine;
-  const CostSample samples[] = {machine.sample(1, 256), machine.sample(1, 512), machine.sample(2, 256, 1.2), machine.sample(4, 512, 2.5)};
+  const CostSample samples[] = {machine.sample(1, 256), machine.sample(1, 512),
+                                machine.sample(2, 256, 1.2), machine.sample(4, 512, 2.5)};
   const CostModel model = CostModel::fit(samples);
   CHECK(model.compute().latency == Approx(machine.c0));
   CHECK(model.compute().slope == Approx(machine.c1));
   CHECK(model.predict(4, 512, 2.5).compute == Approx(samples[3].seconds.compute));
 }
 
-TEST_CASE("cost model: several small sizes that take the same time give a floor", "[parallel][report]") {
+TEST_CASE("cost model: several small sizes that take the same time give a floor",
+          "[parallel][report]") {
   Machine machine;
   machine.c0 = 0;
   machine.floor = 5e-3;
   std::vector<CostSample> samples;
-  for (const std::int64_t batch : {8, 16, 32, 64, 128, 512, 1024, 2048}) samples.push_back(machine.sample(1, batch));
+  for (const std::int64_t batch : {8, 16, 32, 64, 128, 512, 1024, 2048})
+    samples.push_back(machine.sample(1, batch));
   const CostModel model = CostModel::fit(samples);
   CHECK(model.compute_floor() == Approx(5e-3));
   CHECK(model.predict(1, 4).compute == Approx(5e-3));
   CHECK(model.predict(1, 4096).compute == Approx(4096 * machine.c1));
 }
 
-TEST_CASE("cost model: one size gives a line through the origin; what was never seen costs nothing", "[parallel][report]") {
+TEST_CASE("cost model: one size gives a line through the origin; what was never seen costs nothing",
+          "[parallel][report]") {
   const Machine machine;
   const CostSample one[] = {machine.sample(1, 100)};
   const CostModel model = CostModel::fit(one);
@@ -116,9 +126,12 @@ TEST_CASE("cost model: one size gives a line through the origin; what was never 
   CHECK((noisy.scatter().latency >= 0 && noisy.scatter().slope >= 0));
 }
 
-TEST_CASE("cost model: the break-even batch is the first from which on n devices are faster", "[parallel][report]") {
+TEST_CASE("cost model: the break-even batch is the first from which on n devices are faster",
+          "[parallel][report]") {
   const Machine machine;
-  const CostSample samples[] = {machine.sample(1, 256), machine.sample(1, 512), machine.sample(2, 512), machine.sample(2, 2048), machine.sample(4, 2048)};
+  const CostSample samples[] = {machine.sample(1, 256), machine.sample(1, 512),
+                                machine.sample(2, 512), machine.sample(2, 2048),
+                                machine.sample(4, 2048)};
   const CostModel model = CostModel::fit(samples);
   for (const int n : {2, 3, 4}) {
     const std::optional<std::int64_t> batch = model.break_even(n);
@@ -135,7 +148,13 @@ TEST_CASE("cost model: the break-even batch is the first from which on n devices
 }
 
 TEST_CASE("cost model: the dominating terms", "[parallel][report]") {
-  PhaseSeconds s{.scatter = 1, .replicate = 2, .compute = 9, .gather = 3, .reduce = 4, .optimizer = 0.5, .idle = 3.5};
+  PhaseSeconds s{.scatter = 1,
+                 .replicate = 2,
+                 .compute = 9,
+                 .gather = 3,
+                 .reduce = 4,
+                 .optimizer = 0.5,
+                 .idle = 3.5};
   CHECK(parallel::dominating_term(s) == "compute");
   CHECK(parallel::dominating_cost(s) == "reduce");
   s.idle = 10;
@@ -143,15 +162,19 @@ TEST_CASE("cost model: the dominating terms", "[parallel][report]") {
   CHECK(parallel::dominating_cost(s) == "other");
 }
 
-TEST_CASE("cost model: a line through measured times of copies, and how far it is from the worst of them", "[parallel][report]") {
+TEST_CASE(
+    "cost model: a line through measured times of copies, and how far it is from the worst of them",
+    "[parallel][report]") {
   using parallel::CostPoint;
   std::vector<CostPoint> points;
-  for (double bytes = 4096; bytes <= 1 << 30; bytes *= 4) points.push_back({bytes, 3e-6 + bytes / 10e9});
+  for (double bytes = 4096; bytes <= 1 << 30; bytes *= 4)
+    points.push_back({bytes, 3e-6 + bytes / 10e9});
   const parallel::CostLine exact = parallel::fit_cost_line(points);
   CHECK(exact.latency == Approx(3e-6));
   CHECK(1 / exact.slope == Approx(10e9));
   CHECK(parallel::worst_misfit(exact, points) < 1e-9);
-  // Relative errors: a large copy that is a tenth too slow leaves the latency nearly as it is, which a fit to seconds would lose in the 10 ms.
+  // Relative errors: a large copy that is a tenth too slow leaves the latency nearly as it is,
+  // which a fit to seconds would lose in the 10 ms.
   points.back().seconds *= 1.1;
   const parallel::CostLine noisy = parallel::fit_cost_line(points);
   CHECK(noisy.latency == Approx(3e-6).epsilon(0.05));
@@ -165,17 +188,29 @@ TEST_CASE("cost model: a line through measured times of copies, and how far it i
 
 TEST_CASE("cost model: errors", "[parallel][report]") {
   const Machine machine;
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected at least one sample, got none", CostModel::fit({}));
-  const CostSample no_rows[] = {{.devices = 1, .batch = 0}}, no_devices[] = {{.devices = 0, .batch = 1}},
+  CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected at least one sample, got none",
+                    CostModel::fit({}));
+  const CostSample no_rows[] = {{.devices = 1, .batch = 0}},
+                   no_devices[] = {{.devices = 0, .batch = 1}},
                    fast[] = {{.devices = 1, .batch = 1, .slowdown = 0.5}};
-  const CostSample nan[] = {{.devices = 1, .batch = 1, .slowdown = std::numeric_limits<double>::quiet_NaN()}};
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel: expected at least one device and one row, got 1 and 0", CostModel::fit(no_rows));
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected samples of at least one device, got 0", CostModel::fit(no_devices));
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel: expected a slowdown of at least 1, got 0.5", CostModel::fit(fast));
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel: expected a slowdown of at least 1, got nan", CostModel::fit(nan));
+  const CostSample nan[] = {
+      {.devices = 1, .batch = 1, .slowdown = std::numeric_limits<double>::quiet_NaN()}};
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "CostModel: expected at least one device and one row, got 1 and 0",
+                    CostModel::fit(no_rows));
+  CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected samples of at least one device, got 0",
+                    CostModel::fit(no_devices));
+  CHECK_THROWS_TEXT(ArgumentError, "CostModel: expected a slowdown of at least 1, got 0.5",
+                    CostModel::fit(fast));
+  CHECK_THROWS_TEXT(ArgumentError, "CostModel: expected a slowdown of at least 1, got nan",
+                    CostModel::fit(nan));
   const CostSample one[] = {machine.sample(1, 10)};
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel: expected a fit to runs of several devices*asked for 2", CostModel::fit(one).predict(2, 10));
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel: expected at least one device and one row, got 1 and 0", CostModel::fit(one).predict(1, 0));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "CostModel: expected a fit to runs of several devices*asked for 2",
+                    CostModel::fit(one).predict(2, 10));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "CostModel: expected at least one device and one row, got 1 and 0",
+                    CostModel::fit(one).predict(1, 0));
 }
 
 }  // namespace braid::test

@@ -52,7 +52,8 @@ struct Counting : nn::Module {
 
 /// 8.10: the eight lines of the tutorials.
 template <class M>
-Tensor by_hand(const M& module, const Tensor& input, std::vector<Device> on, std::optional<Device> output_device = {}) {
+Tensor by_hand(const M& module, const Tensor& input, std::vector<Device> on,
+               std::optional<Device> output_device = {}) {
   if (on.empty()) return module(input);
   auto inputs = parallel::scatter(input, on);
   on.resize(inputs.size());
@@ -69,13 +70,15 @@ std::string printed(const auto& x) {
 
 }  // namespace
 
-TEST_CASE("4.13: sync_state sees what the replicas have in plain fields", "[parallel][data_parallel]") {
+TEST_CASE("4.13: sync_state sees what the replicas have in plain fields",
+          "[parallel][data_parallel]") {
   for (int n = 1; n <= device_count(); ++n) {
     Counting net = home(Counting());
     const Tensor x = ones({2 * n, 3}, {.device = device(0)});
     (void)data_parallel(net, x, group(n));
     CHECK(net.rows == 2 * n);
-    CHECK(net.heard == std::vector<std::int64_t>(n > 1 ? static_cast<std::size_t>(n) : 0, 2));  // on one device the module itself ran
+    // on one device the module itself ran
+    CHECK(net.heard == std::vector<std::int64_t>(n > 1 ? static_cast<std::size_t>(n) : 0, 2));
     net.rows = 0, net.fails = true;
     CHECK_THROWS_AS(data_parallel(net, x, group(n)), Error);
     CHECK(net.rows == (n > 1 ? 0 : 2));  // replicas that fail change nothing
@@ -104,9 +107,11 @@ TEST_CASE("1.7: nesting shows in the type", "[parallel][data_parallel]") {
 
 TEST_CASE("1.10: printing, and .module", "[parallel][data_parallel]") {
   const DataParallel model(home(nn::Linear(5, 2)));
-  CHECK(printed(model) == "DataParallel(\n  (module): Linear(in_features=5, out_features=2, bias=true)\n)");
+  CHECK(printed(model) ==
+        "DataParallel(\n  (module): Linear(in_features=5, out_features=2, bias=true)\n)");
   CHECK(printed(DataParallel(home(nn::Sequential{nn::Linear(5, 2), nn::ReLU()}))) ==
-        "DataParallel(\n  (module): Sequential(\n    (0): Linear(in_features=5, out_features=2, bias=true)\n    (1): ReLU()\n  )\n)");
+        "DataParallel(\n  (module): Sequential(\n    (0): Linear(in_features=5, out_features=2, "
+        "bias=true)\n    (1): ReLU()\n  )\n)");
   CHECK(model.module.weight.shape() == Shape{2, 5});
 }
 
@@ -176,10 +181,12 @@ TEST_CASE("8.5: one wrapped block in a model", "[parallel][data_parallel]") {
   for (const Tensor& p : parameters(model)) expected.push_back(p.grad());
   zero_grad(model);
   square(model(x)).sum().backward();
-  for (std::size_t k = 0; k < expected.size(); ++k) CHECK_CLOSE(parameters(model)[k].grad(), expected[k], (Tolerance{1e-4, 1e-4}));
+  for (std::size_t k = 0; k < expected.size(); ++k)
+    CHECK_CLOSE(parameters(model)[k].grad(), expected[k], (Tolerance{1e-4, 1e-4}));
 }
 
-TEST_CASE("8.9, T08: the function gives what the module gives; one input is one argument", "[parallel][data_parallel]") {
+TEST_CASE("8.9, T08: the function gives what the module gives; one input is one argument",
+          "[parallel][data_parallel]") {
   const nn::Linear layer = home(nn::Linear(10, 5));
   const Tensor x = random_tensor({20, 10});
   for (int n = 1; n <= device_count(); ++n) {

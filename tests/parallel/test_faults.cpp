@@ -1,5 +1,6 @@
-// A step in which a replica throws, in every part of the step, on every device, in every mode: the error says where, all replicas have ended when it comes, no
-// parameter has changed, no gradient is there, and the next step is the one that would have been.
+// A step in which a replica throws, in every part of the step, on every device, in every mode: the
+// error says where, all replicas have ended when it comes, no parameter has changed, no gradient is
+// there, and the next step is the one that would have been.
 #include <iostream>
 #include <map>
 
@@ -18,7 +19,8 @@ constexpr int kTries = 5;
 
 /// The parts of a step in which a device may have no memory.
 enum Part { scatter, replicate, forward, gather, backward, update, kParts };
-constexpr const char* kPartNames[] = {"scatter", "replicate", "forward", "gather and loss", "backward and reduce", "optimizer"};
+constexpr const char* kPartNames[] = {"scatter",         "replicate",           "forward",
+                                      "gather and loss", "backward and reduce", "optimizer"};
 
 /// A fault: a replica that throws of its own accord, or the device's k-th allocation.
 struct Fault {
@@ -31,7 +33,8 @@ struct Fault {
 std::string differences(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
   if (got.size() != want.size()) return str(got.size(), " tensors, not ", want.size());
   for (std::size_t k = 0; k < want.size(); ++k)
-    if (const std::string found = test::same_bits(got[k], want[k]); !found.empty()) return str("parameter ", k, ": ", found);
+    if (const std::string found = test::same_bits(got[k], want[k]); !found.empty())
+      return str("parameter ", k, ": ", found);
   return {};
 }
 
@@ -42,9 +45,14 @@ struct Setting {
   int n;
   Mode mode;
   Tensor x;
-  std::map<bool, std::vector<Tensor>> expected;  // [warm]: the parameters after the step that will fail
+  // [warm]: the parameters after the step that will fail
+  std::map<bool, std::vector<Tensor>> expected;
 
-  Setting(int count, const Mode& m) : start(home(FaultyNet(&scene))), n(count), mode(m), x(random_tensor({4 * n, 6}, DType::float32, device(0), 3)) {
+  Setting(int count, const Mode& m)
+      : start(home(FaultyNet(&scene))),
+        n(count),
+        mode(m),
+        x(random_tensor({4 * n, 6}, DType::float32, device(0), 3)) {
     for (const bool warm : {false, true}) {
       Program program(start, n, mode);
       if (warm) program.step(x, 1);
@@ -68,8 +76,12 @@ struct Setting {
     Marks marks;
     program.step(input, 2, d, &marks);
     const Scene::Allocations& run = scene.allocations.at(static_cast<std::size_t>(d));
-    const std::uint64_t ends[] = {
-        scattered, run.first - marks.begin, run.last - marks.begin, marks.outputs - marks.begin, marks.backward - marks.begin, marks.step - marks.begin};
+    const std::uint64_t ends[] = {scattered,
+                                  run.first - marks.begin,
+                                  run.last - marks.begin,
+                                  marks.outputs - marks.begin,
+                                  marks.backward - marks.begin,
+                                  marks.step - marks.begin};
     std::vector<Fault> faults;
     std::uint64_t end = 0;
     for (int part = 0; part < kParts; ++part) {
@@ -77,7 +89,8 @@ struct Setting {
       end = std::max(end, ends[part]);
       if (first > end) continue;
       faults.push_back({kPartNames[part], Place::nowhere, first, static_cast<Part>(part)});
-      if (first < end) faults.push_back({kPartNames[part], Place::nowhere, end, static_cast<Part>(part)});
+      if (first < end)
+        faults.push_back({kPartNames[part], Place::nowhere, end, static_cast<Part>(part)});
     }
     return faults;
   }
@@ -86,7 +99,8 @@ struct Setting {
 /// Empty if the error is the fault's and says where it was.
 std::string misnamed(const Setting& s, int d, const Fault& fault, const std::exception_ptr& error) {
   const auto replica_is_right = [&](const ReplicaError& e) {
-    return e.device() == device(d) && e.index() / s.replicas_each() == static_cast<std::size_t>(d) &&
+    return e.device() == device(d) &&
+           e.index() / s.replicas_each() == static_cast<std::size_t>(d) &&
            matches(e.what(), str("in replica ", e.index(), " on device ", device(d), ": "));
   };
   try {
@@ -94,17 +108,26 @@ std::string misnamed(const Setting& s, int d, const Fault& fault, const std::exc
   } catch (const ReplicaError& e) {
     if (!replica_is_right(e)) return str("another replica is named: ", e.what());
     if (fault.allocation == 0) {
-      const bool right = e.cause<std::out_of_range>() != nullptr && matches(e.what(), "Caught std::out_of_range in*thrown on purpose");
+      const bool right = e.cause<std::out_of_range>() != nullptr &&
+                         matches(e.what(), "Caught std::out_of_range in*thrown on purpose");
       return right && fault.place != Place::wrong_output ? "" : str("another cause: ", e.what());
     }
-    if (fault.part != forward && fault.part != backward) return str("no replica was at work: ", e.what());
-    return e.cause<OutOfMemoryError>() && e.cause<OutOfMemoryError>()->device == device(d) ? "" : str("another cause: ", e.what());
+    if (fault.part != forward && fault.part != backward)
+      return str("no replica was at work: ", e.what());
+    return e.cause<OutOfMemoryError>() && e.cause<OutOfMemoryError>()->device == device(d)
+               ? ""
+               : str("another cause: ", e.what());
   } catch (const OutOfMemoryError& e) {
     if (fault.part == forward) return str("no replica is named: ", e.what());
-    return fault.allocation && e.device == device(d) && matches(e.what(), str(device(d))) ? "" : str("another device: ", e.what());
+    return fault.allocation && e.device == device(d) && matches(e.what(), str(device(d)))
+               ? ""
+               : str("another device: ", e.what());
   } catch (const ShapeError& e) {  // of replica 0 all others are said to differ
-    const std::size_t index = std::max<std::size_t>(1, static_cast<std::size_t>(d) * s.replicas_each());
-    return fault.place == Place::wrong_output && matches(e.what(), str("Gather got an input of invalid size: got [*but expected [*(the output of replica ")) &&
+    const std::size_t index =
+        std::max<std::size_t>(1, static_cast<std::size_t>(d) * s.replicas_each());
+    return fault.place == Place::wrong_output &&
+                   matches(e.what(), str("Gather got an input of invalid size: got [*but expected "
+                                         "[*(the output of replica ")) &&
                    (d == 0 || matches(e.what(), str("(the output of replica ", index, ")")))
                ? ""
                : str("another error: ", e.what());
@@ -113,7 +136,8 @@ std::string misnamed(const Setting& s, int d, const Fault& fault, const std::exc
   }
 }
 
-/// One fault on device d, then the step that would have been. Empty, or what was wrong; `took` is the time until the error came.
+/// One fault on device d, then the step that would have been. Empty, or what was wrong; `took` is
+/// the time until the error came.
 std::string with_fault(Setting& s, int d, const Fault& fault, bool warm, double& took) {
   Program program(s.start, s.n, s.mode);
   const Tensor input = s.batch(d);
@@ -137,16 +161,19 @@ std::string with_fault(Setting& s, int d, const Fault& fault, bool warm, double&
   if (!error) return "nothing was thrown";
   if (inside != 0) return str(inside, " replicas were still at work");
   if (std::string wrong = misnamed(s, d, fault, error); !wrong.empty()) return wrong;
-  if (const std::string wrong = differences(program.weights(), before); !wrong.empty()) return str("after the error, ", wrong);
+  if (const std::string wrong = differences(program.weights(), before); !wrong.empty())
+    return str("after the error, ", wrong);
   if (fault.part != update)
     for (const Tensor& p : program.weights())
       if (p.grad().defined()) return "after the error, a gradient is there";
   program.step(input, 2);
-  if (const std::string wrong = differences(program.weights(), s.expected[warm]); !wrong.empty()) return str("after the next step, ", wrong);
+  if (const std::string wrong = differences(program.weights(), s.expected[warm]); !wrong.empty())
+    return str("after the next step, ", wrong);
   return {};
 }
 
-/// As with_fault; the error has to come within a second, in one of a few tries: a busy machine may hold up some of them.
+/// As with_fault; the error has to come within a second, in one of a few tries: a busy machine may
+/// hold up some of them.
 std::string in_time(Setting& s, int d, const Fault& fault, bool warm) {
   double took = 0;
   for (int i = 0; i < kTries; ++i) {
@@ -163,7 +190,8 @@ constexpr Fault kThrown[] = {{"forward", Place::before_meeting},
 
 }  // namespace
 
-TEST_CASE("5.7, R5: a replica that throws, in each part of a step, on each device, in each mode", "[parallel][faults][errors]") {
+TEST_CASE("5.7, R5: a replica that throws, in each part of a step, on each device, in each mode",
+          "[parallel][faults][errors]") {
   std::map<std::string, int> counts;
   std::string sizes;
   int cases = 0;
@@ -174,16 +202,19 @@ TEST_CASE("5.7, R5: a replica that throws, in each part of a step, on each devic
       Setting setting(n, mode);
       const std::vector<std::size_t> before = in_use();
       for (int d = 0; d < n; ++d) {
-        if ((emulated() || BRAID_SANITIZED) && d != 0 && d != n - 1) continue;  // those between differ in nothing; the plain build takes all
+        // those between differ in nothing; the plain build takes all
+        if ((emulated() || BRAID_SANITIZED) && d != 0 && d != n - 1) continue;
         std::vector<Fault> faults(std::begin(kThrown), std::end(kThrown));
         for (const Fault& fault : setting.allocations(d)) faults.push_back(fault);
         for (const Fault& fault : faults) {
           if (fault.place == Place::wrong_output && !mode.joined) continue;
           for (const bool warm : {false, true}) {
-            if (warm && fault.allocation) continue;                            // its number is that of a first step
-            if (n > 4 && !fault.allocation && warm != (d % 2 != 0)) continue;  // many devices take turns
-            INFO(n << " devices, " << mode.name << ": " << device(d) << " fails in " << fault.name << ", allocation " << fault.allocation
-                   << (warm ? ", second step" : ""));
+            // its number is that of a first step
+            if (warm && fault.allocation) continue;
+            // many devices take turns
+            if (n > 4 && !fault.allocation && warm != (d % 2 != 0)) continue;
+            INFO(n << " devices, " << mode.name << ": " << device(d) << " fails in " << fault.name
+                   << ", allocation " << fault.allocation << (warm ? ", second step" : ""));
             CHECK(in_time(setting, d, fault, warm) == "");
             ++cases;
             ++counts[str(fault.allocation ? "no memory in " : "thrown in ", fault.name)];
@@ -197,7 +228,8 @@ TEST_CASE("5.7, R5: a replica that throws, in each part of a step, on each devic
   for (const char* const part : kPartNames) CHECK(counts[str("no memory in ", part)] > 0);
   std::string text;
   for (const auto& [name, count] : counts) text += str(text.empty() ? "" : ", ", count, " ", name);
-  std::cout << "SHOWS: " << cases << " faults of replicas on " << sizes << " devices in " << modes(2).size() << " modes: " << text << '\n';
+  std::cout << "SHOWS: " << cases << " faults of replicas on " << sizes << " devices in "
+            << modes(2).size() << " modes: " << text << '\n';
 }
 
 }  // namespace braid::test::on_device

@@ -24,7 +24,9 @@ struct Output {
 };
 
 /// Replica i's tensor: i+1 rows.
-Tensor part_of(int i, std::int64_t offset = 0) { return full({i + 1, 2}, static_cast<double>(i + offset), {.device = device(i)}); }
+Tensor part_of(int i, std::int64_t offset = 0) {
+  return full({i + 1, 2}, static_cast<double>(i + offset), {.device = device(i)});
+}
 
 }  // namespace
 
@@ -43,7 +45,8 @@ TEST_CASE("6.3: scalars become a vector, with a warning once per process", "[par
       CHECK(numbers(y) == expected);
     }
   }
-  CHECK(warnings_with("Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze and return a vector.") == 1);
+  CHECK(warnings_with("Was asked to gather along dimension 0, but all input tensors were scalars; "
+                      "will instead unsqueeze and return a vector.") == 1);
 }
 
 TEST_CASE("6.5: numbers and texts become a vector, one of each replica", "[parallel][gather]") {
@@ -53,7 +56,8 @@ TEST_CASE("6.5: numbers and texts become a vector, one of each replica", "[paral
   CHECK(gather(texts, device(0)) == texts);
 }
 
-TEST_CASE("6.1: outputs are joined in device order, on the output device, along dim", "[parallel][gather]") {
+TEST_CASE("6.1: outputs are joined in device order, on the output device, along dim",
+          "[parallel][gather]") {
   for (int n = 1; n <= device_count(); ++n) {
     for (const Device at : {device(0), device(n - 1)}) {
       for (const DType type : {DType::float32, DType::int64, DType::bool_}) {
@@ -62,7 +66,8 @@ TEST_CASE("6.1: outputs are joined in device order, on the output device, along 
           for (int i = 0; i < n; ++i) {
             Sizes shape{3, 4};
             shape[dim == 0 ? 0 : 1] = i + 1;
-            parts.push_back(random_tensor(shape, type, device(i), static_cast<std::uint64_t>(i + 1)));
+            parts.push_back(
+                random_tensor(shape, type, device(i), static_cast<std::uint64_t>(i + 1)));
             there.push_back(parts.back().to(at));
           }
           if (n > 1) parts[1] = parts[1].t().clone().t();  // a layout of its own
@@ -80,28 +85,41 @@ TEST_CASE("6.1: outputs are joined in device order, on the output device, along 
     }
   }
   // Parts without rows count as nothing; large ones are copied by the workers.
-  CHECK(numbers(gather(std::vector<Tensor>{empty({0, 2}), ones({1, 2})}, device(0))) == std::vector<double>{1, 1});
+  CHECK(numbers(gather(std::vector<Tensor>{empty({0, 2}), ones({1, 2})}, device(0))) ==
+        std::vector<double>{1, 1});
   if (device_count() < 2) return;
-  const Tensor large = random_tensor({600, 1000}), other = random_tensor({500, 1000}, DType::float32, device(1), 2);
+  const Tensor large = random_tensor({600, 1000}),
+               other = random_tensor({500, 1000}, DType::float32, device(1), 2);
   const Tensor y = gather(std::vector<Tensor>{large, other}, device(0));
   CHECK_SAME_BITS(y.narrow(0, 0, 600), large);
   CHECK_SAME_BITS(y.narrow(0, 600, 500), other.to(device(0)));
 }
 
 TEST_CASE("6.2: sizes must agree, and there must be something", "[parallel][gather][errors]") {
-  CHECK_THROWS_TEXT(ArgumentError, "Expected at least one tensor to gather from", gather(std::vector<Tensor>{}, device(0)));
+  CHECK_THROWS_TEXT(ArgumentError, "Expected at least one tensor to gather from",
+                    gather(std::vector<Tensor>{}, device(0)));
   if (device_count() < 2) return;
-  const Tensor a = zeros({3, 4}), b = zeros({2, 5}, {.device = device(1)}), c = zeros({2, 4, 1}, {.device = device(1)}), s = tensor(1.0).to(device(1));
-  CHECK_THROWS_TEXT(ShapeError, "Gather got an input of invalid size: got [2, 5], but expected [2, 4] (the output of replica 1)",
+  const Tensor a = zeros({3, 4}), b = zeros({2, 5}, {.device = device(1)}),
+               c = zeros({2, 4, 1}, {.device = device(1)}), s = tensor(1.0).to(device(1));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "Gather got an input of invalid size: got [2, 5], but expected [2, 4] (the "
+                    "output of replica 1)",
                     gather(std::vector<Tensor>{a, b}, device(0)));
-  CHECK_THROWS_TEXT(ShapeError, "Gather got an input of invalid size: got [2, 4, 1], but expected [3, 4]", gather(std::vector<Tensor>{a, c}, device(0)));
-  CHECK_THROWS_TEXT(ShapeError, "Gather got an input of invalid size: got [], but expected [3, 4]", gather(std::vector<Tensor>{a, s}, device(0)));
-  CHECK_THROWS_TEXT(ShapeError, "Gather got an input of invalid size: got [3, 4], but expected []", gather(std::vector<Tensor>{s, a}, device(0)));
-  CHECK_THROWS_TEXT(ShapeError, "('0' of replica 1)", gather(std::vector<std::tuple<Tensor>>{{a}, {b}}, device(0)));
+  CHECK_THROWS_TEXT(ShapeError,
+                    "Gather got an input of invalid size: got [2, 4, 1], but expected [3, 4]",
+                    gather(std::vector<Tensor>{a, c}, device(0)));
+  CHECK_THROWS_TEXT(ShapeError, "Gather got an input of invalid size: got [], but expected [3, 4]",
+                    gather(std::vector<Tensor>{a, s}, device(0)));
+  CHECK_THROWS_TEXT(ShapeError, "Gather got an input of invalid size: got [3, 4], but expected []",
+                    gather(std::vector<Tensor>{s, a}, device(0)));
+  CHECK_THROWS_TEXT(ShapeError, "('0' of replica 1)",
+                    gather(std::vector<std::tuple<Tensor>>{{a}, {b}}, device(0)));
   CHECK_THROWS_TEXT(DTypeError, "gather: expected float32 from every replica, got float64",
                     gather(std::vector<Tensor>{a, a.to(device(1), DType::float64)}, device(0)));
-  CHECK_THROWS_TEXT(IndexError, "gather", gather(std::vector<Tensor>{a, a.to(device(1))}, device(0), 2));
-  CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0*got cpu:63", gather(std::vector<Tensor>{a}, Device("cpu:63")));
+  CHECK_THROWS_TEXT(IndexError, "gather",
+                    gather(std::vector<Tensor>{a, a.to(device(1))}, device(0), 2));
+  CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0*got cpu:63",
+                    gather(std::vector<Tensor>{a}, Device("cpu:63")));
 }
 
 TEST_CASE("6.4: structured outputs keep their types", "[parallel][gather]") {
@@ -110,7 +128,11 @@ TEST_CASE("6.4: structured outputs keep their types", "[parallel][gather]") {
     std::vector<std::tuple<Tensor, std::deque<std::pair<Tensor, int>>>> nested;
     std::vector<Tensor> flat;
     for (int i = 0; i < n; ++i) {
-      outputs.push_back({part_of(i), {part_of(i, 10), part_of(i, 20)}, {{"b", part_of(i, 30)}, {"a", part_of(i, 40)}}, part_of(i, 50), 7 + i});
+      outputs.push_back({part_of(i),
+                         {part_of(i, 10), part_of(i, 20)},
+                         {{"b", part_of(i, 30)}, {"a", part_of(i, 40)}},
+                         part_of(i, 50),
+                         7 + i});
       nested.push_back({part_of(i), {{part_of(i), i}}});
       flat.push_back(part_of(i));
     }
@@ -127,27 +149,35 @@ TEST_CASE("6.4: structured outputs keep their types", "[parallel][gather]") {
   }
 }
 
-TEST_CASE("6.4: maps of different sizes, and other differences of structure", "[parallel][gather][errors]") {
+TEST_CASE("6.4: maps of different sizes, and other differences of structure",
+          "[parallel][gather][errors]") {
   if (device_count() < 2) return;
   using Map = std::map<std::string, Tensor>;
   using List = std::vector<Tensor>;
   const Tensor a = part_of(0), b = part_of(1);
-  CHECK_THROWS_TEXT(ArgumentError, "All dicts must have the same number of keys", gather(std::vector<Map>{{{"x", a}, {"y", a}}, {{"x", b}}}, device(0)));
-  CHECK_THROWS_TEXT(ArgumentError, "All dicts must have the same number of keys", gather(std::vector<Map>{{{"x", a}}, {{"x", b}, {"y", b}}}, device(0)));
-  CHECK_THROWS_TEXT(ArgumentError, "gather: expected the same structure from every replica, got*'z'*replica 1",
+  CHECK_THROWS_TEXT(ArgumentError, "All dicts must have the same number of keys",
+                    gather(std::vector<Map>{{{"x", a}, {"y", a}}, {{"x", b}}}, device(0)));
+  CHECK_THROWS_TEXT(ArgumentError, "All dicts must have the same number of keys",
+                    gather(std::vector<Map>{{{"x", a}}, {{"x", b}, {"y", b}}}, device(0)));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "gather: expected the same structure from every replica, got*'z'*replica 1",
                     gather(std::vector<Map>{{{"x", a}}, {{"z", b}}}, device(0)));
-  CHECK_THROWS_TEXT(ArgumentError, "gather: expected the same structure*replica 1*expected 1 elements, got 2",
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "gather: expected the same structure*replica 1*expected 1 elements, got 2",
                     gather(std::vector<List>{{a}, {b, b}}, device(0)));
-  CHECK_THROWS_TEXT(ArgumentError, "gather: expected the same structure*replica 1*expected 2 elements, got 1",
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "gather: expected the same structure*replica 1*expected 2 elements, got 1",
                     gather(std::vector<List>{{a, a}, {b}}, device(0)));
   using Maps = std::vector<Map>;
-  CHECK_THROWS_TEXT(ArgumentError, "All dicts must have the same number of keys",
-                    gather(std::vector<Maps>{{{{"x", a}}, {}}, {{{"x", b}}, {{"y", b}}}}, device(0)));
+  CHECK_THROWS_TEXT(
+      ArgumentError, "All dicts must have the same number of keys",
+      gather(std::vector<Maps>{{{{"x", a}}, {}}, {{{"x", b}}, {{"y", b}}}}, device(0)));
 }
 
 TEST_CASE("6.4: the first replica decides about none", "[parallel][gather]") {
   if (device_count() < 2) return;
-  using Maybe = std::tuple<std::optional<Tensor>, Tensor, std::optional<std::vector<Tensor>>, Tensor>;
+  using Maybe =
+      std::tuple<std::optional<Tensor>, Tensor, std::optional<std::vector<Tensor>>, Tensor>;
   const Tensor a = part_of(0), b = part_of(1);
   const Maybe none{std::nullopt, Tensor(), std::nullopt, a}, some{b, b, std::vector<Tensor>{b}, b};
   const auto& [first, second, third, last] = gather(std::vector<Maybe>{none, some}, device(0));
@@ -155,17 +185,24 @@ TEST_CASE("6.4: the first replica decides about none", "[parallel][gather]") {
   CHECK_FALSE(second.defined());
   CHECK_FALSE(third.has_value());
   CHECK(last.size(0) == 3);
-  const Maybe some0{a, a, std::vector<Tensor>{a}, a}, none1{std::nullopt, b, std::vector<Tensor>{b}, b}, undefined1{b, Tensor(), std::vector<Tensor>{b}, b};
-  CHECK_THROWS_TEXT(ArgumentError, "gather: expected the same structure*replica 1 at '0': empty there", gather(std::vector<Maybe>{some0, none1}, device(0)));
-  CHECK_THROWS_TEXT(ArgumentError, "gather: expected a defined tensor, got an undefined one ('1' of replica 1)",
+  const Maybe some0{a, a, std::vector<Tensor>{a}, a},
+      none1{std::nullopt, b, std::vector<Tensor>{b}, b},
+      undefined1{b, Tensor(), std::vector<Tensor>{b}, b};
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "gather: expected the same structure*replica 1 at '0': empty there",
+                    gather(std::vector<Maybe>{some0, none1}, device(0)));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "gather: expected a defined tensor, got an undefined one ('1' of replica 1)",
                     gather(std::vector<Maybe>{some0, undefined1}, device(0)));
 }
 
-TEST_CASE("6.7: the gradient of gather is cut with the saved sizes, to the saved devices", "[parallel][gather][autograd]") {
+TEST_CASE("6.7: the gradient of gather is cut with the saved sizes, to the saved devices",
+          "[parallel][gather][autograd]") {
   for (int n = 1; n <= device_count(); ++n) {
     for (const Device at : {device(0), device(n - 1)}) {
       std::vector<Tensor> parts;
-      for (int i = 0; i < n; ++i) parts.push_back(random_tensor({i + 1, 2}, DType::float64, device(i)).requires_grad_());
+      for (int i = 0; i < n; ++i)
+        parts.push_back(random_tensor({i + 1, 2}, DType::float64, device(i)).requires_grad_());
       const Tensor y = gather(parts, at);
       const Tensor dy = random_tensor(sizes_of(y.shape()), DType::float64, at, 3);
       y.backward(dy);
@@ -179,9 +216,11 @@ TEST_CASE("6.7: the gradient of gather is cut with the saved sizes, to the saved
   }
 }
 
-TEST_CASE("6.7, 11.5: scalars get back gradients without dimensions", "[parallel][gather][autograd]") {
+TEST_CASE("6.7, 11.5: scalars get back gradients without dimensions",
+          "[parallel][gather][autograd]") {
   if (device_count() < 2) return;
-  const std::vector<Tensor> parts{tensor(1.0, {.requires_grad = true}), tensor(2.0).to(device(1)).requires_grad_()};
+  const std::vector<Tensor> parts{tensor(1.0, {.requires_grad = true}),
+                                  tensor(2.0).to(device(1)).requires_grad_()};
   const Tensor y = gather(parts, device(0));
   CHECK(y.shape() == Shape{2});
   y.backward(tensor({3.0, 5.0}));
@@ -210,7 +249,8 @@ TEST_CASE("6.7: gradients of gradients through gather", "[parallel][gather][auto
   }
 }
 
-TEST_CASE("gather: without gradient recording, and of integers, there is no history", "[parallel][gather]") {
+TEST_CASE("gather: without gradient recording, and of integers, there is no history",
+          "[parallel][gather]") {
   std::vector<Tensor> parts;
   for (int i = 0; i < device_count(); ++i) parts.push_back(part_of(i).requires_grad_());
   CHECK(gather(parts, device(0)).requires_grad());

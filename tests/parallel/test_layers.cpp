@@ -1,4 +1,5 @@
-// BatchNorm, Dropout and capsules in DataParallel: whose statistics stay, and that a split changes no mask and no routing.
+// BatchNorm, Dropout and capsules in DataParallel: whose statistics stay, and that a split changes
+// no mask and no routing.
 #include <braid/nn/dropout.hpp>
 #include <braid/nn/norm.hpp>
 #include <braid/nn/sequential.hpp>
@@ -33,7 +34,10 @@ struct Dropping : nn::Module {
 
 }  // namespace
 
-TEST_CASE("8.6, T26: BatchNorm: each replica by its own chunk; the running statistics are those of replica 0's", "[parallel][data_parallel]") {
+TEST_CASE(
+    "8.6, T26: BatchNorm: each replica by its own chunk; the running statistics are those of "
+    "replica 0's",
+    "[parallel][data_parallel]") {
   const Tensor x = random_tensor({24, 3}, DType::float32, device(0), 5);
   for (int n = 1; n <= device_count(); ++n) {
     nn::BatchNorm1d alone = home(nn::BatchNorm1d(3)), chunk = clone(alone);
@@ -42,7 +46,8 @@ TEST_CASE("8.6, T26: BatchNorm: each replica by its own chunk; the running stati
     const Tensor y = model(x);
     const std::int64_t rows = (24 + n - 1) / n;
     std::vector<Tensor> expected;
-    for (std::int64_t at = 0; at < 24; at += rows) expected.push_back((at == 0 ? chunk : alone)(x.narrow(0, at, std::min(rows, 24 - at))));
+    for (std::int64_t at = 0; at < 24; at += rows)
+      expected.push_back((at == 0 ? chunk : alone)(x.narrow(0, at, std::min(rows, 24 - at))));
     INFO(n << " devices");
     CHECK_SAME_BITS(y, cat(expected));
     CHECK(model.module.running_mean.id() == mean_before.id());
@@ -51,7 +56,8 @@ TEST_CASE("8.6, T26: BatchNorm: each replica by its own chunk; the running stati
     CHECK(model.module.num_batches_tracked.item<int>() == 1);
     (void)model(x);
     CHECK(model.module.num_batches_tracked.item<int>() == 2);
-    // What the other devices hold is fresh in the next forward: evaluation there is by the new statistics.
+    // What the other devices hold is fresh in the next forward: evaluation there is by the new
+    // statistics.
     DataParallel evaluated(clone(model.module), group(n));
     eval(evaluated);
     nn::BatchNorm1d plain = clone(model.module);
@@ -60,20 +66,24 @@ TEST_CASE("8.6, T26: BatchNorm: each replica by its own chunk; the running stati
   }
 }
 
-TEST_CASE("T26: BatchNorm's replicas have their buffers on their devices", "[parallel][replicate]") {
+TEST_CASE("T26: BatchNorm's replicas have their buffers on their devices",
+          "[parallel][replicate]") {
   for (int n = 1; n <= device_count(); ++n) {
     const nn::BatchNorm1d layer = home(nn::BatchNorm1d(4));
     const auto replicas = parallel::replicate(layer, group(n));
     for (int i = 0; i < n; ++i) {
       const nn::BatchNorm1d& r = replicas[static_cast<std::size_t>(i)];
-      for (const Tensor& t : {Tensor(r.running_mean), Tensor(r.running_var), Tensor(r.num_batches_tracked)}) CHECK(t.device() == device(i));
+      for (const Tensor& t :
+           {Tensor(r.running_mean), Tensor(r.running_var), Tensor(r.num_batches_tracked)})
+        CHECK(t.device() == device(i));
       (void)r(ones({2, 4}, {.device = device(i)}));
     }
     CHECK(layer.num_batches_tracked.item<int>() == 1);
   }
 }
 
-TEST_CASE("Dropout: the same bits for every number of devices, and as without DataParallel", "[parallel][data_parallel][random]") {
+TEST_CASE("Dropout: the same bits for every number of devices, and as without DataParallel",
+          "[parallel][data_parallel][random]") {
   for (const int dim : {0, 1}) {
     const Tensor x = random_tensor({24, 25, 4}, DType::float32, device(0), 3);
     Dropping plain = home(Dropping());
@@ -99,7 +109,10 @@ TEST_CASE("Dropout: the same bits for every number of devices, and as without Da
   manual_seed(0);
 }
 
-TEST_CASE("Dropout: a state of the random numbers that is put back brings the masks back, on any number of devices", "[parallel][data_parallel][random]") {
+TEST_CASE(
+    "Dropout: a state of the random numbers that is put back brings the masks back, on any number "
+    "of devices",
+    "[parallel][data_parallel][random]") {
   const Tensor x = random_tensor({24, 25, 4}, DType::float32, device(0), 3);
   const auto model = [&](int n) { return DataParallel(home(Dropping()), group(n)); };
   manual_seed(9);
@@ -118,7 +131,8 @@ TEST_CASE("Dropout: a state of the random numbers that is put back brings the ma
   manual_seed(0);
 }
 
-TEST_CASE("Dropout: the gradient has the mask of its forward on every device", "[parallel][data_parallel][random]") {
+TEST_CASE("Dropout: the gradient has the mask of its forward on every device",
+          "[parallel][data_parallel][random]") {
   for (int n = 1; n <= device_count(); ++n) {
     const Tensor x = random_tensor({24, 5}, DType::float32, device(0), 3).requires_grad_();
     const DataParallel model(home(nn::Sequential{nn::Dropout(0.5)}), group(n));
@@ -128,8 +142,10 @@ TEST_CASE("Dropout: the gradient has the mask of its forward on every device", "
   }
 }
 
-TEST_CASE("MultiheadAttention: dropout of the probabilities does not depend on the split", "[parallel][data_parallel][random]") {
-  nn::MultiheadAttention layer = home(nn::MultiheadAttention(8, 2, {.dropout = 0.5, .batch_first = true}));
+TEST_CASE("MultiheadAttention: dropout of the probabilities does not depend on the split",
+          "[parallel][data_parallel][random]") {
+  nn::MultiheadAttention layer =
+      home(nn::MultiheadAttention(8, 2, {.dropout = 0.5, .batch_first = true}));
   const Tensor x = random_tensor({24, 5, 8}, DType::float32, device(0), 3);
   struct Itself : nn::Module {
     nn::MultiheadAttention attention;
@@ -145,15 +161,19 @@ TEST_CASE("MultiheadAttention: dropout of the probabilities does not depend on t
     if (n == 1) first = y;
     INFO(n << " devices");
     double largest = 0;
-    for (std::size_t i = 0; i < y.size(); ++i) largest = std::max(largest, std::fabs(y[i] - first[i]));
-    CHECK(largest < 1e-5);  // products of other shapes may round otherwise; another mask would be off by much more
+    for (std::size_t i = 0; i < y.size(); ++i)
+      largest = std::max(largest, std::fabs(y[i] - first[i]));
+    // products of other shapes may round otherwise; another mask would be off by much more
+    CHECK(largest < 1e-5);
   }
   manual_seed(0);
 }
 
-TEST_CASE("DigitCapsules: each sample routes alone, so a split changes nothing", "[parallel][data_parallel]") {
+TEST_CASE("DigitCapsules: each sample routes alone, so a split changes nothing",
+          "[parallel][data_parallel]") {
   const nn::DigitCapsules plain = home(nn::DigitCapsules(6, 4, 3, 5, {.dtype = DType::float64}));
-  const Tensor u = random_tensor({7, 6, 4}, DType::float64, device(0), 3), dy = random_tensor({7, 3, 5}, DType::float64, device(0), 4);
+  const Tensor u = random_tensor({7, 6, 4}, DType::float64, device(0), 3),
+               dy = random_tensor({7, 3, 5}, DType::float64, device(0), 4);
   Tensor expected, weight_gradient;
   for (int n = 1; n <= device_count(); ++n) {
     INFO(n << " devices");
@@ -164,7 +184,8 @@ TEST_CASE("DigitCapsules: each sample routes alone, so a split changes nothing",
       expected = plain(u).detach();
       weight_gradient = model.module.weight.grad();
     }
-    CHECK(allclose(v.detach(), expected, 1e-13, 1e-14));  // products of other shapes may round otherwise
+    // products of other shapes may round otherwise
+    CHECK(allclose(v.detach(), expected, 1e-13, 1e-14));
     CHECK(allclose(model.module.weight.grad(), weight_gradient, 1e-12, 1e-13));
   }
 }

@@ -25,7 +25,9 @@ Tensor labels_for(std::int64_t rows) {
   return tensor(classes);
 }
 
-void step(const DataParallel<Network>& model, const Tensor& x, const Tensor& labels) { nn::cross_entropy(model(x), labels).backward(); }
+void step(const DataParallel<Network>& model, const Tensor& x, const Tensor& labels) {
+  nn::cross_entropy(model(x), labels).backward();
+}
 
 std::vector<Tensor> gradients(const DataParallel<Network>& model) {
   std::vector<Tensor> list;
@@ -49,7 +51,8 @@ TEST_CASE("8.8, T10: after a step no replica's tensor is alive", "[parallel][mem
     const std::vector<std::size_t> before = in_use();
     {
       const Tensor y = model(x);
-      if (n > 1) CHECK(memory_stats(device(1)).in_use > before[1]);  // its graph holds the replica's weights
+      // its graph holds the replica's weights
+      if (n > 1) CHECK(memory_stats(device(1)).in_use > before[1]);
     }
     CHECK(in_use() == before);
     for (int round = 0; round < 3; ++round) step(model, x, labels);
@@ -58,7 +61,8 @@ TEST_CASE("8.8, T10: after a step no replica's tensor is alive", "[parallel][mem
     {
       const NoGrad guard;
       const Tensor y = model(x);
-      for (int i = 1; i < n; ++i) CHECK(memory_stats(device(i)).in_use == before[static_cast<std::size_t>(i)]);
+      for (int i = 1; i < n; ++i)
+        CHECK(memory_stats(device(i)).in_use == before[static_cast<std::size_t>(i)]);
     }
     CHECK(in_use() == before);
   }
@@ -82,7 +86,10 @@ TEST_CASE("11.7: after a replica has thrown no tensor is left", "[parallel][memo
   CHECK(in_use() == before);
 }
 
-TEST_CASE("R6: one device short of memory: a clear error, nothing lost, and the next step is the same to the bit", "[parallel][memory][errors]") {
+TEST_CASE(
+    "R6: one device short of memory: a clear error, nothing lost, and the next step is the same to "
+    "the bit",
+    "[parallel][memory][errors]") {
   const Tensor x = random_tensor({16, 6}), labels = labels_for(16);
   for (int n = 2; n <= std::min(3, device_count()); ++n) {
     const DataParallel model(home(network()), group(n));
@@ -116,7 +123,8 @@ TEST_CASE("R6: one device short of memory: a clear error, nothing lost, and the 
       }
       set_memory_capacity(d, 0);
       CHECK(failed > 3);
-      for (std::size_t k = 0; k < expected.size(); ++k) CHECK_SAME_BITS(gradients(model)[k], expected[k]);
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        CHECK_SAME_BITS(gradients(model)[k], expected[k]);
       zero_grad(model);
       CHECK(in_use() == before);
     }
@@ -146,11 +154,14 @@ TEST_CASE("R5: every single allocation of a step fails once", "[parallel][memory
           }
           fail_allocation(device(which), 0);
           if (worked) break;
-          if (in_use() != before) FAIL(n << " devices, allocation " << k << " of " << device(which) << ": memory is left");
+          if (in_use() != before)
+            FAIL(n << " devices, allocation " << k << " of " << device(which)
+                   << ": memory is left");
           for (const Tensor& g : gradients(model)) CHECK_FALSE(g.defined());
         }
         CHECK(k > 5);
-        for (std::size_t i = 0; i < expected.size(); ++i) CHECK_SAME_BITS(gradients(model)[i], expected[i]);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+          CHECK_SAME_BITS(gradients(model)[i], expected[i]);
         zero_grad(model);
       }
     }

@@ -1,4 +1,5 @@
-// How DataParallel can be told to cut, join and merge: chunk sizes, weights, the balanced rule, dims by argument, outputs that are not joined, buffers.
+// How DataParallel can be told to cut, join and merge: chunk sizes, weights, the balanced rule,
+// dims by argument, outputs that are not joined, buffers.
 #include <braid/nn/dropout.hpp>
 #include <braid/nn/losses.hpp>
 #include <braid/nn/norm.hpp>
@@ -33,7 +34,9 @@ using Sizes = std::vector<std::int64_t>;
 /// The rows that the replica of each device gets.
 struct Rows : nn::Module {
   nn::Parameter weight{ones({1})};
-  Tensor operator()(const Tensor& x) const { return full({1}, static_cast<double>(x.size(0)), {.device = x.device()}); }
+  Tensor operator()(const Tensor& x) const {
+    return full({1}, static_cast<double>(x.size(0)), {.device = x.device()});
+  }
   BRAID_FIELDS(weight)
 };
 
@@ -49,7 +52,9 @@ struct Sequences : nn::Module {
 
 struct WithLoss : nn::Module {
   nn::Linear fc{4, 3};
-  LossSum operator()(const Tensor& x, const Tensor& labels) const { return cross_entropy_sum(fc(x), labels); }
+  LossSum operator()(const Tensor& x, const Tensor& labels) const {
+    return cross_entropy_sum(fc(x), labels);
+  }
   BRAID_FIELDS(fc)
 };
 
@@ -59,8 +64,12 @@ struct Text : nn::Module {
   BRAID_FIELDS(weight)
 };
 
-Sizes balanced(std::int64_t size, std::size_t n) { return chunk_sizes(size, n, {.split = Split::balanced}); }
-Sizes weighted(std::int64_t size, std::vector<double> weights) { return chunk_sizes(size, weights.size(), {.weights = weights}); }
+Sizes balanced(std::int64_t size, std::size_t n) {
+  return chunk_sizes(size, n, {.split = Split::balanced});
+}
+Sizes weighted(std::int64_t size, std::vector<double> weights) {
+  return chunk_sizes(size, weights.size(), {.weights = weights});
+}
 
 }  // namespace
 
@@ -95,24 +104,39 @@ TEST_CASE("3.2: weights give rows in proportion, one at least", "[parallel][scat
 }
 
 TEST_CASE("3.2: what chunk sizes and weights have to be", "[parallel][scatter][errors]") {
-  const auto sizes = [](Sizes list) { return [list] { (void)chunk_sizes(10, 3, {.chunk_sizes = list}); }; };
+  const auto sizes = [](Sizes list) {
+    return [list] { (void)chunk_sizes(10, 3, {.chunk_sizes = list}); };
+  };
   CHECK(chunk_sizes(10, 3, {.chunk_sizes = {7, 3}}) == Sizes{7, 3});
-  CHECK_THROWS_TEXT(ArgumentError, "given chunk sizes don't sum up to the tensor's size (sum(chunk_sizes) == 9, but expected 10)", sizes({4, 5})());
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "given chunk sizes don't sum up to the tensor's size (sum(chunk_sizes) == 9, "
+                    "but expected 10)",
+                    sizes({4, 5})());
   CHECK_THROWS_TEXT(ArgumentError, "Chunk size must be positive", sizes({10, 0})());
   CHECK_THROWS_TEXT(ArgumentError, "Chunk size must be positive", sizes({11, -1})());
-  CHECK_THROWS_TEXT(ArgumentError, "scatter: expected at most 3 chunk sizes, one for each device, got 4", sizes({4, 4, 1, 1})());
-  CHECK_THROWS_TEXT(ArgumentError, "scatter: the sum of the chunk sizes is too large", sizes({std::numeric_limits<std::int64_t>::max(), 11})());
-  CHECK_THROWS_TEXT(ArgumentError, "scatter: expected 3 weights, one for each device, got 2", (void)chunk_sizes(10, 3, {.weights = {1, 2}}));
-  for (const double wrong : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
-    CHECK_THROWS_TEXT(ArgumentError, "scatter: expected weights that are positive numbers", (void)chunk_sizes(10, 2, {.weights = {1, wrong}}));
-  CHECK_THROWS_TEXT(ArgumentError, "scatter: expected chunk sizes or weights, got both", (void)chunk_sizes(10, 2, {.chunk_sizes = {5, 5}, .weights = {1, 1}}));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "scatter: expected at most 3 chunk sizes, one for each device, got 4",
+                    sizes({4, 4, 1, 1})());
+  CHECK_THROWS_TEXT(ArgumentError, "scatter: the sum of the chunk sizes is too large",
+                    sizes({std::numeric_limits<std::int64_t>::max(), 11})());
+  CHECK_THROWS_TEXT(ArgumentError, "scatter: expected 3 weights, one for each device, got 2",
+                    (void)chunk_sizes(10, 3, {.weights = {1, 2}}));
+  for (const double wrong : {0.0, -1.0, std::numeric_limits<double>::infinity(),
+                             std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THROWS_TEXT(ArgumentError, "scatter: expected weights that are positive numbers",
+                      (void)chunk_sizes(10, 2, {.weights = {1, wrong}}));
+  CHECK_THROWS_TEXT(ArgumentError, "scatter: expected chunk sizes or weights, got both",
+                    (void)chunk_sizes(10, 2, {.chunk_sizes = {5, 5}, .weights = {1, 1}}));
 }
 
-TEST_CASE("3.2, 3.3: DataParallel cuts as it is told, and computes the same", "[parallel][data_parallel]") {
+TEST_CASE("3.2, 3.3: DataParallel cuts as it is told, and computes the same",
+          "[parallel][data_parallel]") {
   const int n = std::min(3, device_count());
   if (n < 2) return;
   const Tensor x = random_tensor({11, 4}, DType::float64, device(0), 3);
-  const auto rows = [&](const DataParallelOptions& options) { return DataParallel(home(Rows{}), group(n), options)(x).to_vector<std::int64_t>(); };
+  const auto rows = [&](const DataParallelOptions& options) {
+    return DataParallel(home(Rows{}), group(n), options)(x).to_vector<std::int64_t>();
+  };
   CHECK(rows({.split = Split::balanced}) == balanced(11, static_cast<std::size_t>(n)));
   std::vector<double> weights(static_cast<std::size_t>(n), 1);
   weights[0] = 4;
@@ -121,7 +145,8 @@ TEST_CASE("3.2, 3.3: DataParallel cuts as it is told, and computes the same", "[
   nn::Linear plain = home(nn::Linear(4, 2));
   to(plain, DType::float64);
   for (const DataParallelOptions& options :
-       {DataParallelOptions{.split = Split::balanced}, DataParallelOptions{.weights = weights}, DataParallelOptions{.chunk_sizes = {9, 2}}}) {
+       {DataParallelOptions{.split = Split::balanced}, DataParallelOptions{.weights = weights},
+        DataParallelOptions{.chunk_sizes = {9, 2}}}) {
     const DataParallel model(clone(plain), group(n), options);
     CHECK(allclose(model(x), plain(x), 1e-12, 1e-12));
     CHECK(allclose(data_parallel(plain, x, group(n), options), plain(x), 1e-12, 1e-12));
@@ -130,15 +155,19 @@ TEST_CASE("3.2, 3.3: DataParallel cuts as it is told, and computes the same", "[
     plain(x).sum().backward();
     CHECK(allclose(model.module.weight.grad(), plain.weight.grad(), 1e-12, 1e-12));
   }
-  CHECK_THROWS_TEXT(ArgumentError, "given chunk sizes don't sum up to the tensor's size (sum(chunk_sizes) == 10, but expected 11)",
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "given chunk sizes don't sum up to the tensor's size (sum(chunk_sizes) == 10, "
+                    "but expected 11)",
                     rows({.chunk_sizes = {2, 8}}));
 }
 
 TEST_CASE("3.9: dims by argument, for inputs and outputs", "[parallel][data_parallel]") {
   const int n = std::min(3, device_count());
   Sequences plain = home(Sequences{});
-  const Tensor x = random_tensor({5, 7, 3}, DType::float32, device(0), 4), scale = random_tensor({7, 4}, DType::float32, device(0), 5);
-  const DataParallel model(clone(plain), group(n), DataParallelOptions{.dims = {1, 0}, .output_dims = {1}});
+  const Tensor x = random_tensor({5, 7, 3}, DType::float32, device(0), 4),
+               scale = random_tensor({7, 4}, DType::float32, device(0), 5);
+  const DataParallel model(clone(plain), group(n),
+                           DataParallelOptions{.dims = {1, 0}, .output_dims = {1}});
   const auto [y, state] = model(x, scale);
   const auto [expected, expected_state] = plain(x, scale);
   CHECK(allclose(y, expected, 1e-6, 1e-6));
@@ -148,10 +177,15 @@ TEST_CASE("3.9: dims by argument, for inputs and outputs", "[parallel][data_para
   CHECK_THROWS_TEXT(IndexError, "scatter", wrong(x, scale));
 }
 
-TEST_CASE("3.9, 5.9: one tensor as two arguments is cut along the dim of each, and dropout's mask is the same for every split", "[parallel][data_parallel]") {
+TEST_CASE(
+    "3.9, 5.9: one tensor as two arguments is cut along the dim of each, and dropout's mask is the "
+    "same for every split",
+    "[parallel][data_parallel]") {
   struct Two : nn::Module {
     nn::Parameter weight{ones({1})};
-    std::tuple<Tensor, Tensor> operator()(const Tensor& rows, const Tensor& columns) const { return {rows * weight, columns * weight}; }
+    std::tuple<Tensor, Tensor> operator()(const Tensor& rows, const Tensor& columns) const {
+      return {rows * weight, columns * weight};
+    }
     BRAID_FIELDS(weight)
   };
   struct Drops : nn::Module {
@@ -160,15 +194,18 @@ TEST_CASE("3.9, 5.9: one tensor as two arguments is cut along the dim of each, a
     Tensor operator()(const Tensor& x) const { return dropout(x) * weight; }
     BRAID_FIELDS(dropout, weight)
   };
-  const Tensor x = random_tensor({6, 6}, DType::float32, device(0), 4), sequence = random_tensor({4, 6, 3}, DType::float32, device(0), 5);
+  const Tensor x = random_tensor({6, 6}, DType::float32, device(0), 4),
+               sequence = random_tensor({4, 6, 3}, DType::float32, device(0), 5);
   Tensor mask;
   for (int n = 1; n <= device_count(); ++n) {
     INFO(n << " devices");
-    const DataParallel model(home(Two{}), group(n), DataParallelOptions{.dims = {0, 1}, .output_dims = {0, 1}});
+    const DataParallel model(home(Two{}), group(n),
+                             DataParallelOptions{.dims = {0, 1}, .output_dims = {0, 1}});
     const auto [rows, columns] = model(x, x);
     CHECK_SAME_BITS(rows.detach(), x);
     CHECK_SAME_BITS(columns.detach(), x);
-    const DataParallel drops(home(Drops{}), group(n), DataParallelOptions{.dims = {-2}, .output_dims = {1}});
+    const DataParallel drops(home(Drops{}), group(n),
+                             DataParallelOptions{.dims = {-2}, .output_dims = {1}});
     manual_seed(11);
     const std::vector<Tensor> parts = drops.replicas(sequence);
     std::vector<Tensor> at_home;
@@ -179,9 +216,12 @@ TEST_CASE("3.9, 5.9: one tensor as two arguments is cut along the dim of each, a
   }
 }
 
-TEST_CASE("7.7: a loss taken in the replicas is that of the batch, for uneven chunks too, joined or not", "[parallel][data_parallel][gradients]") {
+TEST_CASE(
+    "7.7: a loss taken in the replicas is that of the batch, for uneven chunks too, joined or not",
+    "[parallel][data_parallel][gradients]") {
   const Tensor x = random_tensor({10, 4}, DType::float64, device(0), 7);
-  const Tensor labels = tensor(std::vector<std::int64_t>{0, 1, 2, -100, 1, 0, -100, 2, 2, 1}, {.device = device(0)});
+  const Tensor labels =
+      tensor(std::vector<std::int64_t>{0, 1, 2, -100, 1, 0, -100, 2, 2, 1}, {.device = device(0)});
   WithLoss plain = home(WithLoss{});
   to(plain, DType::float64);
   const Tensor expected = cross_entropy(plain.fc(x), labels);
@@ -201,14 +241,20 @@ TEST_CASE("7.7: a loss taken in the replicas is that of the batch, for uneven ch
   const Tensor means = tensor({1.5, 5.5, 8.5}, {.device = device(0)});
   CHECK(std::abs(means.mean().item<double>() - 5.1667) < 1e-4);
   CHECK(parallel::weighted_mean(means, chunk_sizes(10, 3)).item<double>() == 4.5);
-  CHECK_THROWS_TEXT(ArgumentError, "total: expected at least one part of a loss, got none", parallel::total(std::vector<LossSum>{}, device(0)));
-  CHECK_THROWS_TEXT(ArgumentError, "total: expected a sum in every part, got none in part 0", parallel::total(std::vector<LossSum>(1), device(0)));
-  CHECK_THROWS_TEXT(ShapeError, "weighted_mean: expected means [2]", parallel::weighted_mean(means, {5, 5}));
-  CHECK_THROWS_TEXT(ArgumentError, "weighted_mean: expected rows >= 0, got -1", parallel::weighted_mean(means, {5, 6, -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "weighted_mean: expected rows in one chunk at least", parallel::weighted_mean(means, {0, 0, 0}));
+  CHECK_THROWS_TEXT(ArgumentError, "total: expected at least one part of a loss, got none",
+                    parallel::total(std::vector<LossSum>{}, device(0)));
+  CHECK_THROWS_TEXT(ArgumentError, "total: expected a sum in every part, got none in part 0",
+                    parallel::total(std::vector<LossSum>(1), device(0)));
+  CHECK_THROWS_TEXT(ShapeError, "weighted_mean: expected means [2]",
+                    parallel::weighted_mean(means, {5, 5}));
+  CHECK_THROWS_TEXT(ArgumentError, "weighted_mean: expected rows >= 0, got -1",
+                    parallel::weighted_mean(means, {5, 6, -1}));
+  CHECK_THROWS_TEXT(ArgumentError, "weighted_mean: expected rows in one chunk at least",
+                    parallel::weighted_mean(means, {0, 0, 0}));
 }
 
-TEST_CASE("6.9: outputs that are not joined stay where they are, of any type", "[parallel][data_parallel]") {
+TEST_CASE("6.9: outputs that are not joined stay where they are, of any type",
+          "[parallel][data_parallel]") {
   const Tensor x = random_tensor({7, 4}, DType::float32, device(0), 6);
   for (int n = 1; n <= std::min(4, device_count()); ++n) {
     const DataParallel model(home(nn::Linear(4, 2)), group(n));
@@ -221,17 +267,20 @@ TEST_CASE("6.9: outputs that are not joined stay where they are, of any type", "
     }
     CHECK(allclose(cat(home_again), model.module(x), 1e-6, 1e-6));
     const DataParallel said(home(Text{}), group(n));
-    CHECK(said.replicas(x).front() == str(chunk_sizes(7, static_cast<std::size_t>(n)).front(), " on ", device(0)));
+    CHECK(said.replicas(x).front() ==
+          str(chunk_sizes(7, static_cast<std::size_t>(n)).front(), " on ", device(0)));
   }
   CHECK(DataParallel(nn::Linear(4, 2), {}).replicas(x.to("cpu")).size() == 1);
 }
 
-TEST_CASE("8.6: merged buffers are the mean over the replicas by their rows", "[parallel][data_parallel]") {
+TEST_CASE("8.6: merged buffers are the mean over the replicas by their rows",
+          "[parallel][data_parallel]") {
   const int n = std::min(3, device_count());
   if (n < 2) return;
   const Tensor x = random_tensor({11, 3}, DType::float32, device(0), 8);
   const nn::BatchNorm1d start = home(nn::BatchNorm1d(3));
-  const DataParallel model(clone(start), group(n), DataParallelOptions{.merge_buffers = MergeBuffers::mean});
+  const DataParallel model(clone(start), group(n),
+                           DataParallelOptions{.merge_buffers = MergeBuffers::mean});
   const Tensor handle = model.module.running_mean;
   (void)model(x);
   std::vector<double> expected(3, 0);
@@ -244,7 +293,8 @@ TEST_CASE("8.6: merged buffers are the mean over the replicas by their rows", "[
     at += rows;
   }
   CHECK(model.module.running_mean.id() == handle.id());
-  for (std::size_t j = 0; j < 3; ++j) CHECK(std::abs(numbers(model.module.running_mean)[j] - expected[j]) < 1e-7);
+  for (std::size_t j = 0; j < 3; ++j)
+    CHECK(std::abs(numbers(model.module.running_mean)[j] - expected[j]) < 1e-7);
   CHECK(model.module.num_batches_tracked.item<int>() == 1);
   // In evaluation nothing is written.
   const std::vector<double> before = numbers(model.module.running_var);

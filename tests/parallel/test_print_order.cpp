@@ -1,4 +1,5 @@
-// 10.4: what replicas print comes out by replica where that is asked for, whoever comes first. In processes of their own: stdout is read.
+// 10.4: what replicas print comes out by replica where that is asked for, whoever comes first. In
+// processes of their own: stdout is read.
 #include <braid/parallel/print_order.hpp>
 
 #include <atomic>
@@ -67,16 +68,22 @@ void check_prints(const char* environment, const char* filter, const std::string
 }  // namespace
 
 TEST_CASE("10.4: replicas' lines come out by thread, or by replica", "[parallel][print_order]") {
-  check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_of_environment]", "begin\n" + forwards() + "end\n");
-  check_prints("BRAID_PRINT_ORDER=thread", "[.child][print_order_of_environment]", "begin\n" + backwards() + "end\n");
-  check_prints("BRAID_PRINT_ORDER=", "[.child][print_order_of_environment]", "begin\n" + backwards() + "end\n");
-  check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_set]", "begin\n" + backwards() + forwards() + "end\n");
-  check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_error]", "begin\n" + forwards() + "end\n");
+  check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_of_environment]",
+               "begin\n" + forwards() + "end\n");
+  check_prints("BRAID_PRINT_ORDER=thread", "[.child][print_order_of_environment]",
+               "begin\n" + backwards() + "end\n");
+  check_prints("BRAID_PRINT_ORDER=", "[.child][print_order_of_environment]",
+               "begin\n" + backwards() + "end\n");
+  check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_set]",
+               "begin\n" + backwards() + forwards() + "end\n");
+  check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_error]",
+               "begin\n" + forwards() + "end\n");
   check_prints("BRAID_PRINT_ORDER=device", "[.child][print_order_wrong]", "All tests passed");
 }
 TEST_CASE("10.4: shards' lines come out by shard", "[parallel][print_order]") {
   std::string lines;
-  for (int shard = 0; shard < 2 * device_count(); ++shard) lines += str("rows from ", 3 * shard, "\n");
+  for (int shard = 0; shard < 2 * device_count(); ++shard)
+    lines += str("rows from ", 3 * shard, "\n");
   check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_of_shards]", lines);
 }
 
@@ -100,8 +107,11 @@ TEST_CASE("10.4: in a child, lines of a replica that throws", "[.child][print_or
   print("end");
 }
 TEST_CASE("10.4: in a child, a wrong name", "[.child][print_order_wrong]") {
-  if (device_count() > 1) CHECK_THROWS_TEXT(ArgumentError, "BRAID_PRINT_ORDER: expected thread or replica, got 'device'", print_backwards());
-  CHECK_THROWS_TEXT(ArgumentError, "BRAID_PRINT_ORDER: expected thread or replica, got 'device'", (void)parallel::print_order());
+  if (device_count() > 1)
+    CHECK_THROWS_TEXT(ArgumentError, "BRAID_PRINT_ORDER: expected thread or replica, got 'device'",
+                      print_backwards());
+  CHECK_THROWS_TEXT(ArgumentError, "BRAID_PRINT_ORDER: expected thread or replica, got 'device'",
+                    (void)parallel::print_order());
 }
 TEST_CASE("10.4: in a child, shards", "[.child][print_order_of_shards]") {
   struct Prints : nn::Module {
@@ -115,7 +125,8 @@ TEST_CASE("10.4: in a child, shards", "[.child][print_order_of_shards]") {
   const int shards = 2 * device_count();
   std::vector<float> rows;
   for (int i = 0; i < 3 * shards; ++i) rows.push_back(static_cast<float>(i));
-  const parallel::DataParallel model(home(Prints{}), group(device_count()), parallel::DataParallelOptions{.shards = shards});
+  const parallel::DataParallel model(home(Prints{}), group(device_count()),
+                                     parallel::DataParallelOptions{.shards = shards});
   (void)model(tensor(rows, {.device = device(0)}).view({3 * shards, 1}));
 }
 

@@ -1,4 +1,5 @@
-// Copies of the weights that stay on the devices between forwards: nobody can tell, but by the bytes that move.
+// Copies of the weights that stay on the devices between forwards: nobody can tell, but by the
+// bytes that move.
 #include <braid/parallel/data_parallel.hpp>
 
 #include <atomic>
@@ -31,13 +32,15 @@ struct Plain : nn::Module {
 };
 constexpr std::size_t kBytes = sizeof(float) * (4 * 8 + 8 + 8 * 3 + 3);
 
-Tensor rows(std::uint64_t seed = 1) { return random_tensor({12, 4}, DType::float32, device(0), seed); }
+Tensor rows(std::uint64_t seed = 1) {
+  return random_tensor({12, 4}, DType::float32, device(0), seed);
+}
 
 int several() { return std::min(3, device_count()); }
 
-/// What the module gives for the chunks of a batch, one after the other: products of as many rows as the replicas', so that they round alike for any weights.
-template <class M>
-Tensor by_chunks(const M& module, const Tensor& x) {
+/// What the module gives for the chunks of a batch, one after the other: products of as many rows
+/// as the replicas', so that they round alike for any weights.
+template <class M> Tensor by_chunks(const M& module, const Tensor& x) {
   std::vector<Tensor> parts;
   for (const Tensor& part : chunk(x, several())) parts.push_back(module(part));
   return cat(parts);
@@ -65,12 +68,16 @@ TEST_CASE("4.15: what has not changed is not copied again", "[parallel][cache]")
     check_forward(model, 0, kBytes);
   }
   check_forward(model, 0, kBytes);
-  const DataParallel without(clone(model.module), group(several()), DataParallelOptions{.cache = false});
+  const DataParallel without(clone(model.module), group(several()),
+                             DataParallelOptions{.cache = false});
   (void)without(rows());
   CHECK(without.replicate_bytes() == ReplicateBytes{});
 }
 
-TEST_CASE("4.15: every change is seen: in place, by the optimizer, by loading, by moving, by another handle", "[parallel][cache]") {
+TEST_CASE(
+    "4.15: every change is seen: in place, by the optimizer, by loading, by moving, by another "
+    "handle",
+    "[parallel][cache]") {
   if (several() < 2) return;
   DataParallel model(home(Plain{}), group(several()));
   check_forward(model, kBytes, 0);
@@ -128,7 +135,8 @@ TEST_CASE("4.15: a change of structure", "[parallel][cache]") {
 
 TEST_CASE("4.15: buffers that replicas write are fresh in every forward", "[parallel][cache]") {
   if (several() < 2) return;
-  DataParallel model(home(Net{}), group(several())), plain(clone(model.module), group(several()), DataParallelOptions{.cache = false});
+  DataParallel model(home(Net{}), group(several())),
+      plain(clone(model.module), group(several()), DataParallelOptions{.cache = false});
   for (std::uint64_t step = 0; step < 4; ++step) {
     CHECK_SAME_BITS(model(rows(step)), plain(rows(step)));
     CHECK_SAME_BITS(model.module.seen, plain.module.seen);
@@ -147,11 +155,13 @@ TEST_CASE("4.15: buffers that replicas write are fresh in every forward", "[para
 
 TEST_CASE("4.15: a graph keeps the weights that it was made with", "[parallel][cache]") {
   if (several() < 2) return;
-  DataParallel model(home(nn::Sequential(nn::Linear(4, 6), nn::BatchNorm1d(6), nn::Linear(6, 2))), group(several())),
+  DataParallel model(home(nn::Sequential(nn::Linear(4, 6), nn::BatchNorm1d(6), nn::Linear(6, 2))),
+                     group(several())),
       plain(clone(model.module), group(several()), DataParallelOptions{.cache = false});
   // Evaluation, then training, whose replicas write the buffers that the first graph has saved.
   std::vector<Tensor> gradients;
-  for (DataParallel<nn::Sequential<nn::Linear, nn::BatchNorm1d, nn::Linear>>* each : {&model, &plain}) {
+  for (DataParallel<nn::Sequential<nn::Linear, nn::BatchNorm1d, nn::Linear>>* each :
+       {&model, &plain}) {
     eval(*each);
     const Tensor first = each->operator()(rows());
     train(*each);
@@ -162,10 +172,13 @@ TEST_CASE("4.15: a graph keeps the weights that it was made with", "[parallel][c
   CHECK_SAME_BITS(gradients[0], gradients[1]);
 }
 
-TEST_CASE("4.15: training with and without is the same to the bit, with batches of any size", "[parallel][cache]") {
+TEST_CASE("4.15: training with and without is the same to the bit, with batches of any size",
+          "[parallel][cache]") {
   for (int n = 1; n <= std::min(5, device_count()); ++n) {
-    DataParallel model(home(Net{}), group(n)), plain(clone(model.module), group(n), DataParallelOptions{.cache = false});
-    optim::SGD sgd(parameters(model), {.lr = 0.05, .momentum = 0.9}), other(parameters(plain), {.lr = 0.05, .momentum = 0.9});
+    DataParallel model(home(Net{}), group(n)),
+        plain(clone(model.module), group(n), DataParallelOptions{.cache = false});
+    optim::SGD sgd(parameters(model), {.lr = 0.05, .momentum = 0.9}),
+        other(parameters(plain), {.lr = 0.05, .momentum = 0.9});
     for (const std::int64_t size : {12, 3, 1, 12, 7, 2, 12}) {
       const Tensor x = rows(static_cast<std::uint64_t>(size)).narrow(0, 0, size);
       for (auto* each : {&model, &plain}) {
@@ -182,7 +195,9 @@ TEST_CASE("4.15: training with and without is the same to the bit, with batches 
   }
 }
 
-TEST_CASE("4.15: a copy of the wrapper has copies of its own, and calls at the same time do not share", "[parallel][cache]") {
+TEST_CASE(
+    "4.15: a copy of the wrapper has copies of its own, and calls at the same time do not share",
+    "[parallel][cache]") {
   if (several() < 2) return;
   DataParallel model(home(Net{}), group(several()));
   (void)model(rows());
@@ -192,7 +207,8 @@ TEST_CASE("4.15: a copy of the wrapper has copies of its own, and calls at the s
   if (device(0).type() != DeviceType::cpu) return;
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
-  struct Writes : nn::Module {  // what a replica writes is its own call's: another one's would double it
+  // what a replica writes is its own call's: another one's would double it
+  struct Writes : nn::Module {
     nn::Linear fc{4, 3};
     nn::Buffer factor{ones({1})};
     Tensor operator()(const Tensor& x) const {

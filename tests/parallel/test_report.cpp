@@ -29,7 +29,10 @@ int several() { return std::min(3, device_count()); }
 
 }  // namespace
 
-TEST_CASE("10.1: every replica's phases, step by step, add up to the step; bytes are those of weights, gradients, rows", "[parallel][report]") {
+TEST_CASE(
+    "10.1: every replica's phases, step by step, add up to the step; bytes are those of weights, "
+    "gradients, rows",
+    "[parallel][report]") {
   if (several() < 2) return;
   const auto n = static_cast<std::size_t>(several());
   constexpr std::int64_t kRows = 30;
@@ -64,7 +67,8 @@ TEST_CASE("10.1: every replica's phases, step by step, add up to the step; bytes
     for (const trace::Record& s : run.spans)
       if (s.phase == trace::Phase::step && s.step == r.step) whole = &s;
     REQUIRE(whole);
-    CHECK(r.seconds.total() == Approx(static_cast<double>(whole->end - whole->begin) * 1e-9).epsilon(1e-6));
+    CHECK(r.seconds.total() ==
+          Approx(static_cast<double>(whole->end - whole->begin) * 1e-9).epsilon(1e-6));
     // The optimizer changes all weights, so that each step sends them again.
     CHECK(r.replicate_bytes == (r.replica == 0 ? 0 : steps.bytes()));
     CHECK(r.cached_bytes == 0);
@@ -73,13 +77,16 @@ TEST_CASE("10.1: every replica's phases, step by step, add up to the step; bytes
     if (r.step == 0) scattered += r.scatter_bytes;
     for (const char* name : {"forward", "backward"})
       CHECK(std::any_of(run.spans.begin(), run.spans.end(), [&](const trace::Record& s) {
-        return std::string(s.name) == name && s.phase == trace::Phase::compute && s.device == r.device && s.step == r.step && s.end > s.begin;
+        return std::string(s.name) == name && s.phase == trace::Phase::compute &&
+               s.device == r.device && s.step == r.step && s.end > s.begin;
       }));
   }
-  CHECK(scattered == (kRows - kRows / n) * 16 * sizeof(float));  // but for the rows that are on the first device already
+  // but for the rows that are on the first device already
+  CHECK(scattered == (kRows - kRows / n) * 16 * sizeof(float));
 }
 
-TEST_CASE("10.1: weights that nobody changes are found in the cache, and the report says so", "[parallel][report]") {
+TEST_CASE("10.1: weights that nobody changes are found in the cache, and the report says so",
+          "[parallel][report]") {
   if (several() < 2) return;
   const ReportSteps steps(several(), 12, 8);
   DataParallelReport report;
@@ -111,13 +118,15 @@ TEST_CASE("10.3: memory of each device by kind", "[parallel][report]") {
   const DeviceMemory& first = with.front();
   CHECK(first.parameters == steps.bytes());
   CHECK(first.gradients == steps.bytes());
-  CHECK(first.optimizer == steps.bytes() + (on_cpu() ? 4 * sizeof(std::int64_t) : 0));  // momentum, and the counts of steps on the host
+  // momentum, and the counts of steps on the host
+  CHECK(first.optimizer == steps.bytes() + (on_cpu() ? 4 * sizeof(std::int64_t) : 0));
   CHECK(first.replica_cache == 0);
   CHECK(first.outputs == static_cast<std::size_t>(kRows * 4) * sizeof(float));
   for (std::size_t i = 0; i < with.size(); ++i) {
     CAPTURE(i);
     // What tanh and the second layer keep: at least the hidden rows.
-    CHECK(with[i].activations >= static_cast<std::size_t>(kRows * kWidth) / with.size() * sizeof(float));
+    CHECK(with[i].activations >=
+          static_cast<std::size_t>(kRows * kWidth) / with.size() * sizeof(float));
     CHECK(with[i].activations < static_cast<std::size_t>(16 * kRows * kWidth) * sizeof(float));
     CHECK(with[i].peak >= with[i].activations + with[i].parameters);
     if (i == 0) continue;
@@ -128,7 +137,8 @@ TEST_CASE("10.3: memory of each device by kind", "[parallel][report]") {
   }
 }
 
-TEST_CASE("10.3: several forwards of a step: their activations together, the weights' copies once", "[parallel][report]") {
+TEST_CASE("10.3: several forwards of a step: their activations together, the weights' copies once",
+          "[parallel][report]") {
   if (several() < 2) return;
   const ReportSteps steps(several(), 30, 32);
   DataParallelReport report;
@@ -153,15 +163,20 @@ TEST_CASE("10.3: several forwards of a step: their activations together, the wei
   CHECK(twice[0].outputs == 2 * once[0].outputs);
 }
 
-TEST_CASE("report: with Update::local every device steps, and holds weights and optimizer", "[parallel][report]") {
+TEST_CASE("report: with Update::local every device steps, and holds weights and optimizer",
+          "[parallel][report]") {
   if (several() < 2) return;
   const std::vector<Device> list = group(several());
   nn::Sequential net{nn::Linear(16, 32), nn::Tanh(), nn::Linear(32, 4)};
   to(net, device(0));
-  const parallel::DataParallel model(std::move(net), list, parallel::DataParallelOptions{.update = parallel::Update::local});
-  parallel::LocalUpdate optimizer(model, [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 1e-3, .momentum = 0.9}); });
+  const parallel::DataParallel model(
+      std::move(net), list, parallel::DataParallelOptions{.update = parallel::Update::local});
+  parallel::LocalUpdate optimizer(model, [](const std::vector<Tensor>& p) {
+    return optim::SGD(p, {.lr = 1e-3, .momentum = 0.9});
+  });
   std::size_t weights = 0;
-  for (const Tensor& p : parameters(model)) weights += static_cast<std::size_t>(p.numel()) * size_of(p.dtype());
+  for (const Tensor& p : parameters(model))
+    weights += static_cast<std::size_t>(p.numel()) * size_of(p.dtype());
   const Tensor x = random_tensor({30, 16}, DType::float32, device(0), 1);
   DataParallelReport report;
   {
@@ -181,8 +196,10 @@ TEST_CASE("report: with Update::local every device steps, and holds weights and 
     CHECK(r.seconds.optimizer > 0);
     CHECK(r.seconds.reduce > 0);
     CHECK(r.seconds.replicate > 0);
-    CHECK(r.replicate_bytes == 0);                                // the copies were there before the run
-    CHECK(r.cached_bytes == (r.replica == 0 ? 0 : weights));      // what the forward found; the step sends nothing
+    // the copies were there before the run
+    CHECK(r.replicate_bytes == 0);
+    // what the forward found; the step sends nothing
+    CHECK(r.cached_bytes == (r.replica == 0 ? 0 : weights));
     CHECK(r.reduce_bytes == (r.replica == 0 ? 0 : 2 * weights));  // gradients come, their sums go
   }
   for (std::size_t i = 0; i < run.memory.size(); ++i) {
@@ -193,18 +210,22 @@ TEST_CASE("report: with Update::local every device steps, and holds weights and 
   }
 }
 
-TEST_CASE("report: on devices with clocks of their own, spans have their time", "[parallel][report]") {
+TEST_CASE("report: on devices with clocks of their own, spans have their time",
+          "[parallel][report]") {
   ReportSteps steps(several(), 6, 8);
   DataParallelReport report;
   steps.record(report, 2);
   const bool clocks = device_clock(device(0)) != nullptr;
   std::size_t by_device = 0;
-  for (const trace::Record& r : report.runs().front().spans) by_device += r.clock == trace::Clock::device;
+  for (const trace::Record& r : report.runs().front().spans)
+    by_device += r.clock == trace::Clock::device;
   CHECK(by_device == (clocks ? report.runs().front().spans.size() : 0));
-  CHECK(report.json().find(clocks ? R"("clock":"device")" : R"("clock":"host")") != std::string::npos);
+  CHECK(report.json().find(clocks ? R"("clock":"device")" : R"("clock":"host")") !=
+        std::string::npos);
 }
 
-TEST_CASE("report: efficiency, strong and weak, beside the ceiling of independent runs", "[parallel][report]") {
+TEST_CASE("report: efficiency, strong and weak, beside the ceiling of independent runs",
+          "[parallel][report]") {
   if (several() < 2) return;
   DataParallelReport report;
   ReportSteps(1, 24, 8).record(report, 1, 8e-3);
@@ -231,7 +252,8 @@ TEST_CASE("report: efficiency, strong and weak, beside the ceiling of independen
   CHECK((report.runs()[2].simulated || !on_cpu()));
 }
 
-TEST_CASE("report: the ceiling of an uneven batch is that of its largest chunk", "[parallel][report]") {
+TEST_CASE("report: the ceiling of an uneven batch is that of its largest chunk",
+          "[parallel][report]") {
   if (several() < 2) return;
   DataParallelReport report;
   ReportSteps(1, 47, 8).record(report, 1, 15e-3);
@@ -243,7 +265,8 @@ TEST_CASE("report: the ceiling of an uneven batch is that of its largest chunk",
   CHECK(list[0].ceiling.value() == Approx(15.0 / (2 * 8.5)));
 }
 
-TEST_CASE("report: predictions are of the time that was set, not of the recorded one", "[parallel][report]") {
+TEST_CASE("report: predictions are of the time that was set, not of the recorded one",
+          "[parallel][report]") {
   constexpr double kSet = 50;  // s; no recorded step is near it
   DataParallelReport report;
   ReportSteps(1, 32, 64).record(report, 6, kSet);
@@ -256,10 +279,12 @@ TEST_CASE("report: predictions are of the time that was set, not of the recorded
   ReportSteps(2, 64, 64).record(report, 6, kSet);
   const std::vector<Prediction> list = report.predictions();
   REQUIRE(list[3].predicted_apart);
-  CHECK(*list[3].predicted_apart < 10 * 64 / kSet);  // the recorded steps would say thousands of times as much
+  // the recorded steps would say thousands of times as much
+  CHECK(*list[3].predicted_apart < 10 * 64 / kSet);
 }
 
-TEST_CASE("report: a prediction by the other runs does not use the run it is of", "[parallel][report]") {
+TEST_CASE("report: a prediction by the other runs does not use the run it is of",
+          "[parallel][report]") {
   if (several() < 2) return;
   DataParallelReport others;
   ReportSteps(1, 48, 8).record(others, 2, 15e-3);
@@ -290,28 +315,41 @@ TEST_CASE("10.2: the prediction of a run stands beside its measurement", "[paral
     CHECK(p.terms.total() == Approx(static_cast<double>(p.batch) / p.predicted));
     CHECK((p.devices > 1 || !p.break_even));
   }
-  CHECK(list[0].predicted_apart.has_value() == (several() > 1));  // of one other run nothing is said
+  // of one other run nothing is said
+  CHECK(list[0].predicted_apart.has_value() == (several() > 1));
   if (list[0].predicted_apart) CHECK(*list[0].predicted_apart != list[0].predicted);
   // A run that was only timed has no terms, so no prediction; an empty report has none at all.
   { (void)report.record(group(1), 5); }
   CHECK(report.predictions().size() == list.size());
   CHECK(DataParallelReport().predictions().empty());
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected at least one sample, got none", DataParallelReport().cost_model());
+  CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected at least one sample, got none",
+                    DataParallelReport().cost_model());
 }
 
-TEST_CASE("report: errors, and a recording that is given up leaves the way free", "[parallel][report]") {
+TEST_CASE("report: errors, and a recording that is given up leaves the way free",
+          "[parallel][report]") {
   DataParallelReport report;
-  CHECK_THROWS_TEXT(ArgumentError, "DataParallelReport::record: expected at least one device, got none", report.record(std::vector<Device>{}, 8));
-  CHECK_THROWS_TEXT(ArgumentError, "DataParallelReport::record: expected a batch of at least one row, got 0", report.record(group(1), 0));
-  CHECK_THROWS_TEXT(DeviceError, "DataParallelReport::record: expected each device once*twice", report.record({device(0), device(0)}, 8));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "DataParallelReport::record: expected at least one device, got none",
+                    report.record(std::vector<Device>{}, 8));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "DataParallelReport::record: expected a batch of at least one row, got 0",
+                    report.record(group(1), 0));
+  CHECK_THROWS_TEXT(DeviceError, "DataParallelReport::record: expected each device once*twice",
+                    report.record({device(0), device(0)}, 8));
   CHECK_THROWS_TEXT(DeviceError, "*cpu:99*", report.record({Device("cpu:99")}, 8));
-  CHECK_THROWS_TEXT(ArgumentError, "add_independent: expected at least 2 devices, 1 row and a positive time, got 1, 8 and 1 s",
-                    report.add_independent(1, 8, 1));
-  CHECK_THROWS_TEXT(ArgumentError, "add_independent: *got 2, 8 and inf s", report.add_independent(2, 8, INFINITY));
+  CHECK_THROWS_TEXT(
+      ArgumentError,
+      "add_independent: expected at least 2 devices, 1 row and a positive time, got 1, 8 and 1 s",
+      report.add_independent(1, 8, 1));
+  CHECK_THROWS_TEXT(ArgumentError, "add_independent: *got 2, 8 and inf s",
+                    report.add_independent(2, 8, INFINITY));
   {
     auto recording = report.record(group(1), 8);
-    CHECK_THROWS_TEXT(Error, "trace::Recording: expected no other recording*", report.record(group(1), 8));
-    CHECK_THROWS_TEXT(ArgumentError, "set_seconds: expected a positive number, got 0", recording.set_seconds(0));
+    CHECK_THROWS_TEXT(Error, "trace::Recording: expected no other recording*",
+                      report.record(group(1), 8));
+    CHECK_THROWS_TEXT(ArgumentError, "set_seconds: expected a positive number, got 0",
+                      recording.set_seconds(0));
     recording.finish();
     recording.finish();  // once
   }

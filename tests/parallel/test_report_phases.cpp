@@ -15,7 +15,8 @@ namespace {
 
 const Device kFirst("cpu:0"), kSecond("cpu:1");
 
-Record span(Device device, Phase phase, std::int64_t begin, std::int64_t end, std::int64_t step = 0) {
+Record span(Device device, Phase phase, std::int64_t begin, std::int64_t end,
+            std::int64_t step = 0) {
   Record r{};
   r.name = "span";
   r.device = device;
@@ -28,29 +29,43 @@ Record span(Device device, Phase phase, std::int64_t begin, std::int64_t end, st
 bool same(const std::vector<Piece>& got, const std::vector<Piece>& want) {
   if (got.size() != want.size()) return false;
   for (std::size_t i = 0; i < got.size(); ++i)
-    if (got[i].begin != want[i].begin || got[i].end != want[i].end || got[i].phase != want[i].phase) return false;
+    if (got[i].begin != want[i].begin || got[i].end != want[i].end || got[i].phase != want[i].phase)
+      return false;
   return true;
 }
 
 }  // namespace
 
 TEST_CASE("report: at each moment the innermost span of a device counts", "[parallel][report]") {
-  const std::vector<Record> spans = {span(kFirst, Phase::step, 0, 100),      span(kFirst, Phase::compute, 10, 60), span(kFirst, Phase::reduce, 20, 30),
-                                     span(kFirst, Phase::reduce, 30, 40),    span(kSecond, Phase::gather, 0, 100), span(kFirst, Phase::compute, 200, 210, 1),
-                                     span(kFirst, Phase::scatter, -50, 5),  // began before the step
-                                     span(kFirst, Phase::optimizer, 90, 300)};
-  CHECK(same(parallel::flatten_spans(spans, kFirst, 0, 0, 100),
-             {{0, 5, Phase::scatter}, {10, 20, Phase::compute}, {20, 40, Phase::reduce}, {40, 60, Phase::compute}, {90, 100, Phase::optimizer}}));
+  const std::vector<Record> spans = {
+      span(kFirst, Phase::step, 0, 100),      span(kFirst, Phase::compute, 10, 60),
+      span(kFirst, Phase::reduce, 20, 30),    span(kFirst, Phase::reduce, 30, 40),
+      span(kSecond, Phase::gather, 0, 100),   span(kFirst, Phase::compute, 200, 210, 1),
+      span(kFirst, Phase::scatter, -50, 5),  // began before the step
+      span(kFirst, Phase::optimizer, 90, 300)};
+  CHECK(same(parallel::flatten_spans(spans, kFirst, 0, 0, 100), {{0, 5, Phase::scatter},
+                                                                 {10, 20, Phase::compute},
+                                                                 {20, 40, Phase::reduce},
+                                                                 {40, 60, Phase::compute},
+                                                                 {90, 100, Phase::optimizer}}));
   // Spans that overlap without nesting: the later one counts while both are open.
-  const std::vector<Record> crossing = {span(kFirst, Phase::compute, 0, 50), span(kFirst, Phase::gather, 40, 80)};
-  CHECK(same(parallel::flatten_spans(crossing, kFirst, 0, 0, 100), {{0, 40, Phase::compute}, {40, 80, Phase::gather}}));
+  const std::vector<Record> crossing = {span(kFirst, Phase::compute, 0, 50),
+                                        span(kFirst, Phase::gather, 40, 80)};
+  CHECK(same(parallel::flatten_spans(crossing, kFirst, 0, 0, 100),
+             {{0, 40, Phase::compute}, {40, 80, Phase::gather}}));
   CHECK(parallel::flatten_spans(crossing, kSecond, 0, 0, 100).empty());
 }
 
-TEST_CASE("report: a step is divided among what its devices wait for; where one computes, that counts", "[parallel][report]") {
+TEST_CASE(
+    "report: a step is divided among what its devices wait for; where one computes, that counts",
+    "[parallel][report]") {
   constexpr std::int64_t ms = 1'000'000;
-  const std::vector<std::vector<Piece>> devices = {{{0, 10 * ms, Phase::scatter}, {10 * ms, 40 * ms, Phase::compute}, {60 * ms, 70 * ms, Phase::reduce}},
-                                                   {{0, 20 * ms, Phase::scatter}, {20 * ms, 60 * ms, Phase::compute}, {60 * ms, 75 * ms, Phase::gather}}};
+  const std::vector<std::vector<Piece>> devices = {{{0, 10 * ms, Phase::scatter},
+                                                    {10 * ms, 40 * ms, Phase::compute},
+                                                    {60 * ms, 70 * ms, Phase::reduce}},
+                                                   {{0, 20 * ms, Phase::scatter},
+                                                    {20 * ms, 60 * ms, Phase::compute},
+                                                    {60 * ms, 75 * ms, Phase::gather}}};
   const PhaseSeconds s = parallel::critical_path(devices, 0.1);
   CHECK(s.scatter == Approx(0.010));
   CHECK(s.compute == Approx(0.050));

@@ -1,4 +1,5 @@
-// What the report writes: JSON and traces that a strict reader takes, tables, and a page that no name can break.
+// What the report writes: JSON and traces that a strict reader takes, tables, and a page that no
+// name can break.
 #include <braid/parallel/report.hpp>
 
 #include <cstdlib>
@@ -17,7 +18,9 @@ using parallel::JsonText;
 
 namespace {
 
-constexpr const char* kHostile = "</script><script>window.stolen = 1</script><img src=x onerror='window.stolen = 1'>\"'&\x01 \xff \xe2\x80\xa8 <!--";
+constexpr const char* kHostile =
+    "</script><script>window.stolen = 1</script><img src=x onerror='window.stolen = 1'>\"'&\x01 "
+    "\xff \xe2\x80\xa8 <!--";
 int steps() { return emulated() ? 2 : 5; }
 std::int64_t width() { return cut(64, 8); }
 
@@ -25,7 +28,8 @@ std::int64_t width() { return cut(64, 8); }
 DataParallelReport measured(const std::string& title) {
   DataParallelReport report(title);
   const int most = std::min(4, device_count());
-  for (const std::int64_t rows : {32, 64, 128}) ReportSteps(1, rows, width()).record(report, steps());
+  for (const std::int64_t rows : {32, 64, 128})
+    ReportSteps(1, rows, width()).record(report, steps());
   const double one = report.runs()[0].seconds;
   for (int n = 2; n <= most; ++n) {
     if (128 % n == 0) report.add_independent(n, 128 / n, one * 1.5);
@@ -36,24 +40,42 @@ DataParallelReport measured(const std::string& title) {
 
 std::size_t count(std::string_view text, std::string_view what) {
   std::size_t found = 0;
-  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + 1)) ++found;
+  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + 1))
+    ++found;
   return found;
 }
 
 }  // namespace
 
-TEST_CASE("report: JSON text is escaped, valid UTF-8, and null where a number is none", "[parallel][report]") {
+TEST_CASE("report: JSON text is escaped, valid UTF-8, and null where a number is none",
+          "[parallel][report]") {
   JsonText json;
-  json.object().field("a\"b", std::string_view("\\ \n\x01 \xff\xc3(\xc3\xa9")).field("x", 0.1).field("n", std::int64_t{-3}).field("t", true);
-  json.field("inf", 1.0 / 0.0).key("list").array().value(1).value("two").null().object().end().end().end();
+  json.object()
+      .field("a\"b", std::string_view("\\ \n\x01 \xff\xc3(\xc3\xa9"))
+      .field("x", 0.1)
+      .field("n", std::int64_t{-3})
+      .field("t", true);
+  json.field("inf", 1.0 / 0.0)
+      .key("list")
+      .array()
+      .value(1)
+      .value("two")
+      .null()
+      .object()
+      .end()
+      .end()
+      .end();
   CHECK(json.text() ==
-        "{\"a\\\"b\":\"\\\\ \\u000a\\u0001 \xef\xbf\xbd\xef\xbf\xbd(\xc3\xa9\",\"x\":0.1,\"n\":-3,\"t\":true,\"inf\":null,\"list\":[1,\"two\",null,{}]}");
+        "{\"a\\\"b\":\"\\\\ \\u000a\\u0001 "
+        "\xef\xbf\xbd\xef\xbf\xbd(\xc3\xa9\",\"x\":0.1,\"n\":-3,\"t\":true,\"inf\":null,\"list\":["
+        "1,\"two\",null,{}]}");
   (void)parse_json(json.text());
   CHECK(parallel::valid_utf8("\xe2\x82") == "\xef\xbf\xbd\xef\xbf\xbd");
   CHECK(parallel::valid_utf8("a\xf0\x9f\x98\x80") == "a\xf0\x9f\x98\x80");
 }
 
-TEST_CASE("report: the JSON has every run with its prediction, and says that it is simulated", "[parallel][report]") {
+TEST_CASE("report: the JSON has every run with its prediction, and says that it is simulated",
+          "[parallel][report]") {
   const DataParallelReport report = measured(kHostile);
   const JsonValue json = parse_json(report.json());
   CHECK(json["simulated"].boolean == report.runs().front().simulated);
@@ -62,7 +84,8 @@ TEST_CASE("report: the JSON has every run with its prediction, and says that it 
   for (std::size_t i = 0; i < report.runs().size(); ++i) {
     const JsonValue& run = json["runs"][i];
     CHECK(run["devices"].number == static_cast<double>(report.runs()[i].devices.size()));
-    CHECK(run["samples_per_s"].number == Approx(static_cast<double>(report.runs()[i].batch) / report.runs()[i].seconds));
+    CHECK(run["samples_per_s"].number ==
+          Approx(static_cast<double>(report.runs()[i].batch) / report.runs()[i].seconds));
     CHECK(run["predicted"].number == Approx(predictions[i].predicted));
     CHECK(run["simulated"].boolean == report.runs()[i].simulated);
     CHECK(run["replicas"].items.size() == report.runs()[i].replicas.size());
@@ -79,7 +102,8 @@ TEST_CASE("report: the JSON has every run with its prediction, and says that it 
   CHECK(none["runs"].items.empty());
 }
 
-TEST_CASE("report: the trace has an event for each span; events of a track nest or lie apart", "[parallel][report]") {
+TEST_CASE("report: the trace has an event for each span; events of a track nest or lie apart",
+          "[parallel][report]") {
   const DataParallelReport report = measured(kHostile);
   const JsonValue trace = parse_json(report.chrome_trace());
   std::size_t spans = 0, events = 0;
@@ -95,7 +119,8 @@ TEST_CASE("report: the trace has an event for each span; events of a track nest 
     REQUIRE(e["ph"].string == "X");
     CHECK(e["dur"].number >= 0);
     CHECK(e["args"].has("step"));
-    tracks[{e["pid"].number, e["tid"].number}].emplace_back(e["ts"].number, e["ts"].number + e["dur"].number);
+    tracks[{e["pid"].number, e["tid"].number}].emplace_back(e["ts"].number,
+                                                            e["ts"].number + e["dur"].number);
   }
   CHECK(events == spans);
   CHECK(processes.size() == report.runs().size());
@@ -113,12 +138,15 @@ TEST_CASE("report: the trace has an event for each span; events of a track nest 
   }
 }
 
-TEST_CASE("report: spans of a device that overlap without nesting go to two tracks", "[parallel][report]") {
+TEST_CASE("report: spans of a device that overlap without nesting go to two tracks",
+          "[parallel][report]") {
   DataParallelReport report;
   {
     auto recording = report.record(group(1), 1);
     const auto step = recording.step();
-    const auto span = [](const char* name) { return std::make_unique<trace::Span>(name, trace::Phase::compute, device(0)); };
+    const auto span = [](const char* name) {
+      return std::make_unique<trace::Span>(name, trace::Phase::compute, device(0));
+    };
     auto first = span("first"), second = span("second");
     synchronize(device(0));
     first.reset();
@@ -137,7 +165,8 @@ TEST_CASE("report: spans of a device that overlap without nesting go to two trac
   CHECK(names[track_of["step"]] == "steps");
 }
 
-TEST_CASE("report: the tables name every device, the efficiency and the model", "[parallel][report]") {
+TEST_CASE("report: the tables name every device, the efficiency and the model",
+          "[parallel][report]") {
   const DataParallelReport report = measured(
       "tables \x1b[31m\xc2\x9b"
       "31m\xc2\xa0");
@@ -154,7 +183,8 @@ TEST_CASE("report: the tables name every device, the efficiency and the model", 
   CHECK(DataParallelReport("empty").text() == "DataParallel report: empty\n");
 }
 
-TEST_CASE("report: no name can end the page's script or become markup, and nothing is fetched", "[parallel][report]") {
+TEST_CASE("report: no name can end the page's script or become markup, and nothing is fetched",
+          "[parallel][report]") {
   const std::string page = measured(kHostile).html();
   CHECK(count(page, "<script") == 2);
   CHECK(count(page, "</script>") == 2);
@@ -168,12 +198,14 @@ TEST_CASE("report: no name can end the page's script or become markup, and nothi
   CHECK(page.find("name=\"viewport\"") != std::string::npos);
   CHECK(page.find("prefers-color-scheme: dark") != std::string::npos);
   const std::size_t from = page.find("id=\"data\">") + 10;
-  const JsonValue data = parse_json(std::string_view(page).substr(from, page.find("</script>", from) - from));
+  const JsonValue data =
+      parse_json(std::string_view(page).substr(from, page.find("</script>", from) - from));
   CHECK(data["title"].string.find("</script><script>") == 0);
   CHECK(data["timelines"].items.size() == data["runs"].items.size());
 }
 
-TEST_CASE("report: write puts four files beside each other, or says where it cannot", "[parallel][report]") {
+TEST_CASE("report: write puts four files beside each other, or says where it cannot",
+          "[parallel][report]") {
   const TemporaryFolder folder;
   DataParallelReport report("files");
   ReportSteps(1, 8, 8).record(report, 2);

@@ -83,17 +83,22 @@ TEST_CASE("3.1: the chunk table", "[parallel][scatter]") {
     }
   }
   const std::int64_t huge = std::int64_t{1} << 62;
-  CHECK(parallel::chunk_sizes(huge, 3) == Sizes64{huge / 3 + 1, huge / 3 + 1, huge - 2 * (huge / 3 + 1)});
-  CHECK_THROWS_TEXT(ArgumentError, "chunk_sizes: expected size >= 0 and n >= 1, got size -1 and n 2", parallel::chunk_sizes(-1, 2));
+  CHECK(parallel::chunk_sizes(huge, 3) ==
+        Sizes64{huge / 3 + 1, huge / 3 + 1, huge - 2 * (huge / 3 + 1)});
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "chunk_sizes: expected size >= 0 and n >= 1, got size -1 and n 2",
+                    parallel::chunk_sizes(-1, 2));
   CHECK_THROWS_TEXT(ArgumentError, "got size 3 and n 0", parallel::chunk_sizes(3, 0));
 }
 
-TEST_CASE("3.1: a chunk on its own device is a view, the others are copies", "[parallel][scatter]") {
+TEST_CASE("3.1: a chunk on its own device is a view, the others are copies",
+          "[parallel][scatter]") {
   for (int n = 2; n <= device_count(); ++n) {
     for (int at = 0; at < n; ++at) {  // where the source is
       const Tensor x = counting({2 * n, 3}, DType::float64, device(at));
       const std::vector<Tensor> parts = scatter(x, group(n));
-      for (int i = 0; i < n; ++i) CHECK((parts[static_cast<std::size_t>(i)].storage() == x.storage()) == (i == at));
+      for (int i = 0; i < n; ++i)
+        CHECK((parts[static_cast<std::size_t>(i)].storage() == x.storage()) == (i == at));
     }
   }
 }
@@ -105,9 +110,11 @@ TEST_CASE("3.4: containers are walked, plain fields go to every device", "[paral
     const std::vector<Batch> parts = scatter(batch, group(n));
     const auto m = parts.size();
     CHECK(m == parallel::chunk_sizes(16, static_cast<std::size_t>(n)).size());
-    const auto nested = scatter(std::tuple(std::vector<Tensor>{x, x}, std::map<std::string, Tensor>{{"b", x}, {"a", x}}, std::pair(x, 7),
-                                           std::array<Tensor, 1>{x}, std::unordered_map<int, Tensor>{{3, x}}),
-                                group(n));
+    const auto nested =
+        scatter(std::tuple(std::vector<Tensor>{x, x},
+                           std::map<std::string, Tensor>{{"b", x}, {"a", x}}, std::pair(x, 7),
+                           std::array<Tensor, 1>{x}, std::unordered_map<int, Tensor>{{3, x}}),
+                group(n));
     REQUIRE(nested.size() == m);
     std::int64_t start = 0;
     for (std::size_t i = 0; i < m; ++i) {
@@ -134,13 +141,16 @@ TEST_CASE("3.4: containers are walked, plain fields go to every device", "[paral
   // A source in other memory order, and other dims.
   const Tensor t = counting({6, 8}).t();
   const std::vector<Tensor> parts = scatter(t, devices(), -1);
-  CHECK(numbers(parts.back()) == numbers(t.narrow(1, 6 - parts.back().size(1), parts.back().size(1))));
+  CHECK(numbers(parts.back()) ==
+        numbers(t.narrow(1, 6 - parts.back().size(1), parts.back().size(1))));
 }
 
 TEST_CASE("3.5: empty containers do not count", "[parallel][scatter]") {
   for (int n = 1; n <= device_count(); ++n) {
-    const auto parts = scatter(
-        std::tuple(counting({8, 1}), std::vector<Tensor>{}, std::map<std::string, Tensor>{}, std::tuple<>{}, std::optional<Tensor>{}, Tensor()), group(n));
+    const auto parts =
+        scatter(std::tuple(counting({8, 1}), std::vector<Tensor>{}, std::map<std::string, Tensor>{},
+                           std::tuple<>{}, std::optional<Tensor>{}, Tensor()),
+                group(n));
     CHECK(parts.size() == parallel::chunk_sizes(8, static_cast<std::size_t>(n)).size());
     for (const auto& part : parts) {
       CHECK(std::get<1>(part).empty());
@@ -151,21 +161,26 @@ TEST_CASE("3.5: empty containers do not count", "[parallel][scatter]") {
   }
 }
 
-TEST_CASE("3.6: different numbers of chunks are an error that names both; plain values follow", "[parallel][scatter][errors]") {
+TEST_CASE("3.6: different numbers of chunks are an error that names both; plain values follow",
+          "[parallel][scatter][errors]") {
   if (device_count() < 2) return;
   const Tensor x = counting({30, 1}), y = counting({1, 1});
-  CHECK_THROWS_TEXT(ShapeError, "scatter: expected the same number of chunks along dim 0 over 2 devices*got 2 for '0' (size 30) and 1 for '1.a' (size 1)",
+  CHECK_THROWS_TEXT(ShapeError,
+                    "scatter: expected the same number of chunks along dim 0 over 2 devices*got 2 "
+                    "for '0' (size 30) and 1 for '1.a' (size 1)",
                     scatter(std::tuple(x, std::map<std::string, Tensor>{{"a", y}}), group(2)));
   for (int n = 2; n <= device_count(); ++n) {
     const auto parts = scatter(std::tuple(counting({2, 1}), 5, std::string("text")), group(n));
     CHECK(parts.size() == 2);
     for (const auto& part : parts) CHECK(std::get<1>(part) == 5);
     // Sizes may differ as long as the numbers of chunks agree.
-    CHECK(scatter(std::tuple(counting({2 * n, 1}), counting({2 * n - 1, 1})), group(n)).size() == static_cast<std::size_t>(n));
+    CHECK(scatter(std::tuple(counting({2 * n, 1}), counting({2 * n - 1, 1})), group(n)).size() ==
+          static_cast<std::size_t>(n));
   }
 }
 
-TEST_CASE("3.7: tensors without dimensions go to every device; their gradient is the sum", "[parallel][scatter]") {
+TEST_CASE("3.7: tensors without dimensions go to every device; their gradient is the sum",
+          "[parallel][scatter]") {
   for (int n = 1; n <= device_count(); ++n) {
     const Tensor x = counting({n, 2}), scale = tensor(3.0, {.requires_grad = true});
     const auto parts = scatter(std::pair(x, scale), group(n));
@@ -193,14 +208,17 @@ TEST_CASE("3.8: nothing to cut is one call on the first device", "[parallel][sca
   }
 }
 
-TEST_CASE("3.13: the gradient of scatter is the joined gradients, on the input's device", "[parallel][scatter][autograd]") {
+TEST_CASE("3.13: the gradient of scatter is the joined gradients, on the input's device",
+          "[parallel][scatter][autograd]") {
   for (int n = 1; n <= device_count(); ++n) {
     for (int dim : {0, 1, -1}) {
       for (int at : {0, device_count() - 1}) {
         const Tensor x = random_tensor({5, 7}, DType::float64, device(at)).requires_grad_();
         const std::vector<Tensor> parts = scatter(x, group(n), dim);
         std::vector<Tensor> seeds;
-        for (std::size_t i = 0; i < parts.size(); ++i) seeds.push_back(random_tensor(sizes_of(parts[i].shape()), DType::float64, parts[i].device(), i + 5));
+        for (std::size_t i = 0; i < parts.size(); ++i)
+          seeds.push_back(
+              random_tensor(sizes_of(parts[i].shape()), DType::float64, parts[i].device(), i + 5));
         if (n > 1) CHECK_FALSE(parts[0].is_leaf());
         backward(parts, seeds);
         CHECK(x.grad().device() == device(at));
@@ -241,16 +259,20 @@ TEST_CASE("3.13: gradients of gradients through scatter", "[parallel][scatter][a
 TEST_CASE("scatter: without gradient recording there is no history", "[parallel][scatter]") {
   const Tensor x = counting({8, 2}).requires_grad_();
   const NoGrad guard;
-  for (const Tensor& part : scatter(x, devices())) CHECK((part.id() == x.id() || !part.requires_grad()));
+  for (const Tensor& part : scatter(x, devices()))
+    CHECK((part.id() == x.id() || !part.requires_grad()));
   const Tensor integers = arange(8);
   for (const Tensor& part : scatter(integers, devices())) CHECK_FALSE(part.requires_grad());
 }
 
 TEST_CASE("scatter: wrong devices and dims are refused by text", "[parallel][scatter][errors]") {
   const Tensor x = counting({8, 2});
-  CHECK_THROWS_TEXT(ArgumentError, "scatter: expected at least one device, got none", scatter(x, {}));
-  CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0*got cpu:63", scatter(x, {Device("cpu:63")}));
-  CHECK_THROWS_TEXT(DeviceError, "scatter: expected each device once, got cpu:0 twice", scatter(x, {Device("cpu:0"), Device("cpu:0")}));
+  CHECK_THROWS_TEXT(ArgumentError, "scatter: expected at least one device, got none",
+                    scatter(x, {}));
+  CHECK_THROWS_TEXT(DeviceError, "expected one of cpu:0*got cpu:63",
+                    scatter(x, {Device("cpu:63")}));
+  CHECK_THROWS_TEXT(DeviceError, "scatter: expected each device once, got cpu:0 twice",
+                    scatter(x, {Device("cpu:0"), Device("cpu:0")}));
   CHECK_THROWS_TEXT(IndexError, "scatter*2", scatter(x, {device(0)}, 2));
   CHECK_THROWS_TEXT(DeviceError, "devices: expected indices from 0 to*got 64", scatter(x, {0, 64}));
 }

@@ -37,7 +37,9 @@ struct Images : nn::Module {
   nn::Dropout dropout{0.3};
   nn::Linear fc{3 * 4 * 4, 4};
   nn::BatchNorm1d last{4};
-  Tensor operator()(const Tensor& x) const { return last(fc(dropout(relu(norm(conv(x)))).flatten(1))); }
+  Tensor operator()(const Tensor& x) const {
+    return last(fc(dropout(relu(norm(conv(x)))).flatten(1)));
+  }
   BRAID_FIELDS(conv, norm, dropout, fc, last)
 };
 
@@ -47,7 +49,9 @@ struct Words : nn::Module {
   nn::LSTM lstm{6, 5};
   nn::Dropout dropout{0.2};
   nn::Linear decoder{5, 11};
-  Tensor operator()(const Tensor& tokens) const { return decoder(dropout(lstm(embedding(tokens)).output)); }
+  Tensor operator()(const Tensor& tokens) const {
+    return decoder(dropout(lstm(embedding(tokens)).output));
+  }
   BRAID_FIELDS(embedding, lstm, dropout, decoder)
 };
 
@@ -59,8 +63,9 @@ std::vector<Tensor> state_of(const auto& model) {
 
 /// Parameters and buffers after some steps over n devices.
 template <class M>
-std::vector<Tensor> trained(const M& start, int n, DataParallelOptions options, const std::vector<Tensor>& batches,
-                            const std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>& make) {
+std::vector<Tensor> trained(
+    const M& start, int n, DataParallelOptions options, const std::vector<Tensor>& batches,
+    const std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>& make) {
   manual_seed(7);
   DataParallel model(clone(start), group(n), std::move(options));
   const std::unique_ptr<optim::Optimizer> optimizer = make(parameters(model));
@@ -73,15 +78,25 @@ std::vector<Tensor> trained(const M& start, int n, DataParallelOptions options, 
   return state_of(model);
 }
 
-const std::vector<std::pair<const char*, std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>>>& optimizers() {
-  static const std::vector<std::pair<const char*, std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>>> list = {
-      {"SGD", [](const auto& p) { return std::make_unique<optim::SGD>(p, optim::SgdOptions{.lr = 0.05, .momentum = 0.9}); }},
-      {"AdamW", [](const auto& p) { return std::make_unique<optim::AdamW>(p); }},
-      {"RMSprop", [](const auto& p) { return std::make_unique<optim::RMSprop>(p); }},
-      {"Adagrad", [](const auto& p) { return std::make_unique<optim::Adagrad>(p); }},
-      {"Adam", [](const auto& p) { return std::make_unique<optim::Adam>(p, optim::AdamOptions{.amsgrad = true}); }},
-      {"Lion", [](const auto& p) { return std::make_unique<optim::Lion>(p); }},
-  };
+const std::vector<std::pair<
+    const char*, std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>>>&
+optimizers() {
+  static const std::vector<std::pair<
+      const char*, std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>>>
+      list = {
+          {"SGD",
+           [](const auto& p) {
+             return std::make_unique<optim::SGD>(p, optim::SgdOptions{.lr = 0.05, .momentum = 0.9});
+           }},
+          {"AdamW", [](const auto& p) { return std::make_unique<optim::AdamW>(p); }},
+          {"RMSprop", [](const auto& p) { return std::make_unique<optim::RMSprop>(p); }},
+          {"Adagrad", [](const auto& p) { return std::make_unique<optim::Adagrad>(p); }},
+          {"Adam",
+           [](const auto& p) {
+             return std::make_unique<optim::Adam>(p, optim::AdamOptions{.amsgrad = true});
+           }},
+          {"Lion", [](const auto& p) { return std::make_unique<optim::Lion>(p); }},
+      };
   return list;
 }
 
@@ -92,39 +107,52 @@ void check_same(const std::vector<Tensor>& got, const std::vector<Tensor>& want)
 
 }  // namespace
 
-TEST_CASE("9.1: shards: the same bits for every number of devices: convolution, BatchNorm, dropout, uneven batches, all optimizers", "[parallel][shards]") {
+TEST_CASE(
+    "9.1: shards: the same bits for every number of devices: convolution, BatchNorm, dropout, "
+    "uneven batches, all optimizers",
+    "[parallel][shards]") {
   const Images start = home(Images{});
-  const std::vector<Tensor> batches = {random_tensor({26, 1, 6, 6}, DType::float32, device(0), 1), random_tensor({7, 1, 6, 6}, DType::float32, device(0), 2)};
+  const std::vector<Tensor> batches = {random_tensor({26, 1, 6, 6}, DType::float32, device(0), 1),
+                                       random_tensor({7, 1, 6, 6}, DType::float32, device(0), 2)};
   for (const auto& [name, make] : optimizers()) {
     INFO(name);
     std::vector<Tensor> first;
     for (int n = 1; n <= device_count(); ++n) {
       INFO(n << " devices");
-      const std::vector<Tensor> state = trained(start, n, {.shards = emulated() ? 10 : 24}, batches, make);
+      const std::vector<Tensor> state =
+          trained(start, n, {.shards = emulated() ? 10 : 24}, batches, make);
       if (n == 1) first = state;
       else check_same(state, first);
     }
   }
 }
 
-TEST_CASE("9.2: shards: 20 steps of a multilayer perceptron and a Transformer layer end with the same bits", "[parallel][shards]") {
+TEST_CASE(
+    "9.2: shards: 20 steps of a multilayer perceptron and a Transformer layer end with the same "
+    "bits",
+    "[parallel][shards]") {
   struct Perceptron : nn::Module {
     nn::Linear fc1{8, 16}, fc2{16, 5};
     Tensor operator()(const Tensor& x) const { return fc2(relu(fc1(x.flatten(1)))); }
     BRAID_FIELDS(fc1, fc2)
   };
   struct Attends : nn::Module {
-    nn::TransformerEncoderLayer layer{8, 2, {.dim_feedforward = 12, .dropout = 0.1, .batch_first = true}};
-    Tensor operator()(const Tensor& x) const { return layer(x.reshape({-1, 4, 2}).flatten(1).reshape({-1, 1, 8})).flatten(1); }
+    nn::TransformerEncoderLayer layer{
+        8, 2, {.dim_feedforward = 12, .dropout = 0.1, .batch_first = true}};
+    Tensor operator()(const Tensor& x) const {
+      return layer(x.reshape({-1, 4, 2}).flatten(1).reshape({-1, 1, 8})).flatten(1);
+    }
     BRAID_FIELDS(layer)
   };
   const auto check = [](const auto& start) {
     std::vector<Tensor> batches, first;
     for (int step = 0; step < static_cast<int>(cut(20, 3)); ++step)
-      batches.push_back(random_tensor({step % 3 == 2 ? 11 : 30, 4, 2}, DType::float32, device(0), static_cast<std::uint64_t>(step)));
+      batches.push_back(random_tensor({step % 3 == 2 ? 11 : 30, 4, 2}, DType::float32, device(0),
+                                      static_cast<std::uint64_t>(step)));
     for (int n = 1; n <= device_count(); ++n) {
       INFO(n << " devices");
-      const std::vector<Tensor> state = trained(start, n, {.shards = emulated() ? 10 : 24}, batches, optimizers().front().second);
+      const std::vector<Tensor> state =
+          trained(start, n, {.shards = emulated() ? 10 : 24}, batches, optimizers().front().second);
       if (n == 1) first = state;
       else check_same(state, first);
     }
@@ -133,7 +161,10 @@ TEST_CASE("9.2: shards: 20 steps of a multilayer perceptron and a Transformer la
   check(home(Attends{}));
 }
 
-TEST_CASE("9.1: shards: one result used three times, a strided weight, a field that forward writes: the same bits still", "[parallel][shards]") {
+TEST_CASE(
+    "9.1: shards: one result used three times, a strided weight, a field that forward writes: the "
+    "same bits still",
+    "[parallel][shards]") {
   struct Uses : nn::Module {
     nn::Parameter weight{random_tensor({40, 5}, DType::float32, {}, 8).t()};
     Tensor noted = zeros({40}), scale = random_tensor({15}, DType::float32, {}, 10);
@@ -171,14 +202,20 @@ TEST_CASE("9.1: shards: one result used three times, a strided weight, a field t
   }
 }
 
-TEST_CASE("9.1: shards: sums over a chunk and over its gradient along dim 1, whose memory has gaps on the first device", "[parallel][shards]") {
+TEST_CASE(
+    "9.1: shards: sums over a chunk and over its gradient along dim 1, whose memory has gaps on "
+    "the first device",
+    "[parallel][shards]") {
   struct Sums : nn::Module {
     nn::Parameter weight{ones({1})};
-    Tensor operator()(const Tensor& x) const { return x * weight * (x.sum() + x.sum({0}) + x.mean({1}, true)); }
+    Tensor operator()(const Tensor& x) const {
+      return x * weight * (x.sum() + x.sum({0}) + x.mean({1}, true));
+    }
     BRAID_FIELDS(weight)
   };
   const Sums start = home(Sums{});
-  const Tensor x = random_tensor({37, 50}, DType::float32, device(0), 12).requires_grad_(), out = random_tensor({37, 50}, DType::float32, device(0), 13);
+  const Tensor x = random_tensor({37, 50}, DType::float32, device(0), 12).requires_grad_(),
+               out = random_tensor({37, 50}, DType::float32, device(0), 13);
   Tensor gradient, of_x;
   for (int n = 1; n <= device_count(); ++n) {
     INFO(n << " devices");
@@ -195,7 +232,8 @@ TEST_CASE("9.1: shards: sums over a chunk and over its gradient along dim 1, who
   }
 }
 
-TEST_CASE("9.1: shards: the same bits along dim 1, with an embedding and an LSTM", "[parallel][shards]") {
+TEST_CASE("9.1: shards: the same bits along dim 1, with an embedding and an LSTM",
+          "[parallel][shards]") {
   const Words start = home(Words{});
   std::vector<Tensor> batches;
   for (const std::int64_t rows : {13, 3, 1}) {
@@ -205,19 +243,23 @@ TEST_CASE("9.1: shards: the same bits along dim 1, with an embedding and an LSTM
   std::vector<Tensor> first;
   for (int n = 1; n <= device_count(); ++n) {
     INFO(n << " devices");
-    const std::vector<Tensor> state = trained(start, n, {.dim = 1, .shards = 8}, batches, optimizers().front().second);
+    const std::vector<Tensor> state =
+        trained(start, n, {.dim = 1, .shards = 8}, batches, optimizers().front().second);
     if (n == 1) first = state;
     else check_same(state, first);
   }
 }
 
-TEST_CASE("9.1: shards compute what one device computes, statistics of the whole batch included", "[parallel][shards]") {
+TEST_CASE("9.1: shards compute what one device computes, statistics of the whole batch included",
+          "[parallel][shards]") {
   const Images start = home(Images{});
   Images plain = clone(start);
   to(plain, DType::float64);
   plain.dropout.p = 0;
-  DataParallel model(clone(plain), group(std::min(3, device_count())), DataParallelOptions{.shards = 5});
-  const Tensor x = random_tensor({12, 1, 6, 6}, DType::float64, device(0), 3), x2 = x.detach().clone();
+  DataParallel model(clone(plain), group(std::min(3, device_count())),
+                     DataParallelOptions{.shards = 5});
+  const Tensor x = random_tensor({12, 1, 6, 6}, DType::float64, device(0), 3),
+               x2 = x.detach().clone();
   x.requires_grad_();
   x2.requires_grad_();
   const Tensor y = model(x), expected = plain(x2);
@@ -226,7 +268,8 @@ TEST_CASE("9.1: shards compute what one device computes, statistics of the whole
   (expected * expected * expected).sum().backward();
   CHECK(allclose(x.grad(), x2.grad(), 1e-7, 1e-9));
   const std::vector<Tensor> got = parameters(model), want = parameters(plain);
-  for (std::size_t k = 0; k < want.size(); ++k) CHECK(allclose(got[k].grad(), want[k].grad(), 1e-7, 1e-8));
+  for (std::size_t k = 0; k < want.size(); ++k)
+    CHECK(allclose(got[k].grad(), want[k].grad(), 1e-7, 1e-8));
   CHECK(allclose(model.module.norm.running_mean, plain.norm.running_mean, 1e-10, 1e-11));
   CHECK(allclose(model.module.norm.running_var, plain.norm.running_var, 1e-10, 1e-11));
   CHECK(model.module.norm.num_batches_tracked.item<int>() == 1);
@@ -241,14 +284,18 @@ TEST_CASE("9.1: shards compute what one device computes, statistics of the whole
     const std::vector<Tensor> second{(g * g).sum()}, weights{weight};
     return grad(second, weights, {}, false, false)[0];
   };
-  CHECK(allclose(penalty(model, x, model.module.conv.weight), penalty(plain, x2, plain.conv.weight), 1e-7, 1e-8));
+  CHECK(allclose(penalty(model, x, model.module.conv.weight), penalty(plain, x2, plain.conv.weight),
+                 1e-7, 1e-8));
 }
 
-TEST_CASE("9.1: shards: min(shards, rows) of them by the balanced rule, consecutive ones on a device", "[parallel][shards]") {
+TEST_CASE(
+    "9.1: shards: min(shards, rows) of them by the balanced rule, consecutive ones on a device",
+    "[parallel][shards]") {
   struct Where : nn::Module {
     nn::Parameter weight{ones({1})};
     std::tuple<Tensor, Tensor> operator()(const Tensor& x) const {
-      return {full({1}, static_cast<double>(x.size(0)), {.device = x.device()}), full({1}, x.device().index(), {.device = x.device()})};
+      return {full({1}, static_cast<double>(x.size(0)), {.device = x.device()}),
+              full({1}, x.device().index(), {.device = x.device()})};
     }
     BRAID_FIELDS(weight)
   };
@@ -268,7 +315,10 @@ TEST_CASE("9.1: shards: min(shards, rows) of them by the balanced rule, consecut
   }
 }
 
-TEST_CASE("9.1: shards: the gradient of an input without dimensions, and merged buffers, are the same bits too", "[parallel][shards]") {
+TEST_CASE(
+    "9.1: shards: the gradient of an input without dimensions, and merged buffers, are the same "
+    "bits too",
+    "[parallel][shards]") {
   struct Scaled : nn::Module {
     nn::Linear fc{3, 2};
     nn::Buffer seen{zeros({3})};
@@ -285,7 +335,8 @@ TEST_CASE("9.1: shards: the gradient of an input without dimensions, and merged 
   for (const MergeBuffers rule : {MergeBuffers::replica0, MergeBuffers::mean}) {
     Tensor gradient, seen;
     for (int n = 1; n <= device_count(); ++n) {
-      const DataParallel model(clone(start), group(n), DataParallelOptions{.merge_buffers = rule, .shards = 9});
+      const DataParallel model(clone(start), group(n),
+                               DataParallelOptions{.merge_buffers = rule, .shards = 9});
       const Tensor scale = tensor(1.7, {.device = device(0)}).requires_grad_();
       const Tensor y = model(x, scale);
       (y * y).sum().backward();
@@ -299,7 +350,9 @@ TEST_CASE("9.1: shards: the gradient of an input without dimensions, and merged 
   }
 }
 
-TEST_CASE("9.1: shards: a shard that fails is named, those that wait for it end, and the next call works", "[parallel][shards][errors]") {
+TEST_CASE(
+    "9.1: shards: a shard that fails is named, those that wait for it end, and the next call works",
+    "[parallel][shards][errors]") {
   struct Fails : nn::Module {
     nn::BatchNorm1d norm{2};
     int mark = -1;  // in the rows of the shard that fails
@@ -321,7 +374,10 @@ TEST_CASE("9.1: shards: a shard that fails is named, those that wait for it end,
       model.module.mark = 2 * shard + 1;
       for (const bool after : {false, true}) {
         model.module.after = after;
-        CHECK_THROWS_TEXT(ReplicaError, str("Caught ArgumentError in replica ", shard, " on device *: asked to fail"), model(x));
+        CHECK_THROWS_TEXT(
+            ReplicaError,
+            str("Caught ArgumentError in replica ", shard, " on device *: asked to fail"),
+            model(x));
         if (!after) CHECK_SAME_BITS(model.module.norm.running_mean, before);
       }
       model.module.norm.running_mean.copy_(before);
@@ -335,11 +391,18 @@ TEST_CASE("9.1: shards: what cannot be is refused", "[parallel][shards][errors]"
   const auto make = [](parallel::DeviceList on, DataParallelOptions options) {
     return DataParallel(home(nn::Linear(2, 2)), std::move(on), std::move(options));
   };
-  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards >= 0, got -1", make(group(1), {.shards = -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected a device at least for 4 shards, got none", make({}, {.shards = 4}));
-  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards or chunk sizes or weights", make(group(1), {.chunk_sizes = {3}, .shards = 4}));
-  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards or chunk sizes or weights", make(group(1), {.weights = {1}, .shards = 4}));
-  CHECK(DataParallel(home(nn::Linear(2, 2)), group(1), DataParallelOptions{.shards = 4})(ones({0, 2})).shape() == Shape{0, 2});
+  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards >= 0, got -1",
+                    make(group(1), {.shards = -1}));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "DataParallel: expected a device at least for 4 shards, got none",
+                    make({}, {.shards = 4}));
+  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards or chunk sizes or weights",
+                    make(group(1), {.chunk_sizes = {3}, .shards = 4}));
+  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards or chunk sizes or weights",
+                    make(group(1), {.weights = {1}, .shards = 4}));
+  CHECK(
+      DataParallel(home(nn::Linear(2, 2)), group(1), DataParallelOptions{.shards = 4})(ones({0, 2}))
+          .shape() == Shape{0, 2});
 }
 
 }  // namespace braid::test::on_device

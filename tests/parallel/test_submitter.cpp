@@ -1,4 +1,5 @@
-// The one thread that calls NCCL: who runs on it, in which order, and what becomes of work that nobody waits for any more. It needs no device.
+// The one thread that calls NCCL: who runs on it, in which order, and what becomes of work that
+// nobody waits for any more. It needs no device.
 #include "communicator/nccl/submitter.hpp"
 
 #include <algorithm>
@@ -30,8 +31,7 @@ constexpr std::chrono::milliseconds kShort{30};  // for what does not
 bool never() { return false; }
 
 /// True once f() is, within kLong.
-template <class F>
-bool comes(const F& f) {
+template <class F> bool comes(const F& f) {
   for (const auto until = Clock::now() + kLong; !f(); std::this_thread::sleep_for(1ms))
     if (Clock::now() >= until) return false;
   return true;
@@ -40,10 +40,14 @@ bool comes(const F& f) {
 /// The thread that runs work now.
 std::thread::id thread_of_work() {
   const auto id = std::make_shared<std::thread::id>();
-  return submit([id] { *id = std::this_thread::get_id(); }, Clock::now() + kLong, never) == Ended::yes ? *id : std::thread::id();
+  return submit([id] { *id = std::this_thread::get_id(); }, Clock::now() + kLong, never) ==
+                 Ended::yes
+             ? *id
+             : std::thread::id();
 }
 
-/// Work that hangs until it is let go, given by a thread of its own. It owns its state, as submit() asks for.
+/// Work that hangs until it is let go, given by a thread of its own. It owns its state, as submit()
+/// asks for.
 class Hanging {
  public:
   explicit Hanging(Clock::duration limit)
@@ -125,7 +129,10 @@ class Waiting {
 
 }  // namespace
 
-TEST_CASE("submitter: the work of many threads runs on one other thread, one at a time, each thread's in its order", "[parallel][submitter]") {
+TEST_CASE(
+    "submitter: the work of many threads runs on one other thread, one at a time, each thread's in "
+    "its order",
+    "[parallel][submitter]") {
   constexpr int kThreads = 4, kEach = 50;
   struct Seen {
     std::set<std::thread::id> ran_on;  // without a lock: one thread at a time is what is tested
@@ -162,11 +169,13 @@ TEST_CASE("submitter: the work of many threads runs on one other thread, one at 
   CHECK(thread_of_work() == *seen->ran_on.begin());
 }
 
-TEST_CASE("submitter: what waits begins in the order in which it was given", "[parallel][submitter]") {
+TEST_CASE("submitter: what waits begins in the order in which it was given",
+          "[parallel][submitter]") {
   const auto order = std::make_shared<std::string>();
   Hanging first(kLong);
   REQUIRE(first.begun());
-  Waiting a([order] { *order += 'a'; }, kLong), b([order] { *order += 'b'; }, kLong), c([order] { *order += 'c'; }, kLong);
+  Waiting a([order] { *order += 'a'; }, kLong), b([order] { *order += 'b'; }, kLong),
+      c([order] { *order += 'c'; }, kLong);
   CHECK((a.queued() && b.queued() && c.queued()));
   first.go();
   CHECK(first.ended() == Ended::yes);
@@ -174,7 +183,9 @@ TEST_CASE("submitter: what waits begins in the order in which it was given", "[p
   CHECK(*order == "abc");
 }
 
-TEST_CASE("submitter: work that hangs is given up with its thread, and a new one goes on with what waits", "[parallel][submitter]") {
+TEST_CASE(
+    "submitter: work that hangs is given up with its thread, and a new one goes on with what waits",
+    "[parallel][submitter]") {
   for (const bool stopped : {false, true}) {
     INFO((stopped ? "stopped" : "late"));
     const auto ran_on = std::make_shared<std::thread::id>();
@@ -194,7 +205,8 @@ TEST_CASE("submitter: work that hangs is given up with its thread, and a new one
   }
 }
 
-TEST_CASE("submitter: the next work makes the new thread where none waited", "[parallel][submitter]") {
+TEST_CASE("submitter: the next work makes the new thread where none waited",
+          "[parallel][submitter]") {
   Hanging hung(kShort);
   REQUIRE(hung.begun());
   CHECK(hung.ended() == Ended::late);
@@ -204,7 +216,10 @@ TEST_CASE("submitter: the next work makes the new thread where none waited", "[p
   CHECK(thread_of_work() == next);
 }
 
-TEST_CASE("submitter: what has not begun by its deadline, or by its stop, never begins and is destroyed; the work before it goes on", "[parallel][submitter]") {
+TEST_CASE(
+    "submitter: what has not begun by its deadline, or by its stop, never begins and is destroyed; "
+    "the work before it goes on",
+    "[parallel][submitter]") {
   Hanging first(kLong);
   REQUIRE(first.begun());
   const auto begun = std::make_shared<std::atomic<int>>(0);
@@ -221,26 +236,34 @@ TEST_CASE("submitter: what has not begun by its deadline, or by its stop, never 
   CHECK(*begun == 1);
 }
 
-TEST_CASE("submitter: when submit() returns, what the work owned is gone, on the thread that ran it", "[parallel][submitter]") {
+TEST_CASE(
+    "submitter: when submit() returns, what the work owned is gone, on the thread that ran it",
+    "[parallel][submitter]") {
   const auto ended_on = std::make_shared<std::thread::id>();
   std::shared_ptr<int> owned(new int(1), [ended_on](int* p) {
     *ended_on = std::this_thread::get_id();
     delete p;
   });
   const std::weak_ptr<int> watch = owned;
-  CHECK(submit([mine = std::move(owned)] { (void)*mine; }, Clock::now() + kLong, never) == Ended::yes);
+  CHECK(submit([mine = std::move(owned)] { (void)*mine; }, Clock::now() + kLong, never) ==
+        Ended::yes);
   CHECK(watch.expired());
   CHECK(*ended_on == thread_of_work());
 }
 
-TEST_CASE("submitter: a forked child has a thread of its own, though the parent's hangs", "[parallel][submitter]") {
+TEST_CASE("submitter: a forked child has a thread of its own, though the parent's hangs",
+          "[parallel][submitter]") {
   if (BRAID_TSAN) return;  // it allows no threads behind a fork
   Hanging hung(kLong);
   REQUIRE(hung.begun());
   CHECK(in_child([parent = hung.thread()] {
           int ran = 0;
-          if (submit([&ran] { ++ran; }, Clock::now() + kLong, never) != Ended::yes) return std::string("not run");
-          return std::string(ran == 1 && thread_of_work() == thread_of_work() && thread_of_work() != std::thread::id() ? "run" : "on several threads");
+          if (submit([&ran] { ++ran; }, Clock::now() + kLong, never) != Ended::yes)
+            return std::string("not run");
+          return std::string(ran == 1 && thread_of_work() == thread_of_work() &&
+                                     thread_of_work() != std::thread::id()
+                                 ? "run"
+                                 : "on several threads");
         }) == "run");
   hung.go();
   CHECK(hung.ended() == Ended::yes);

@@ -17,8 +17,7 @@ using parallel::DataParallelOptions;
 
 namespace {
 
-template <class Norm>
-struct Model : nn::Module {
+template <class Norm> struct Model : nn::Module {
   nn::Linear fc1{4, 5};
   Norm norm{5};
   nn::Linear fc2{5, 2};
@@ -26,15 +25,16 @@ struct Model : nn::Module {
   BRAID_FIELDS(fc1, norm, fc2)
 };
 
-template <class To, class From>
-Model<To> same_weights(const From& from) {
+template <class To, class From> Model<To> same_weights(const From& from) {
   Model<To> model = home(Model<To>{});
   to(model, DType::float64);
   load_state_dict(model, state_dict(from));
   return model;
 }
 
-Tensor batch(std::int64_t rows, std::uint64_t seed = 3) { return random_tensor({rows, 4}, DType::float64, device(0), seed); }
+Tensor batch(std::int64_t rows, std::uint64_t seed = 3) {
+  return random_tensor({rows, 4}, DType::float64, device(0), seed);
+}
 
 /// Fails on one device, before the layer.
 struct Fails : nn::Module {
@@ -52,14 +52,18 @@ struct Sees : nn::Module {
   nn::Parameter weight{ones({1})};
   Tensor operator()(const Tensor& x) const {
     ReplicaGroup* const group = replica_group();
-    return full({1, 2}, group ? group->all_reduce(static_cast<double>(x.size(0))) : -1.0, {.device = x.device()});
+    return full({1, 2}, group ? group->all_reduce(static_cast<double>(x.size(0))) : -1.0,
+                {.device = x.device()});
   }
   BRAID_FIELDS(weight)
 };
 
 }  // namespace
 
-TEST_CASE("8.6: SyncBatchNorm in DataParallel is BatchNorm of the whole batch: values, gradients, running statistics", "[parallel][sync_batch_norm]") {
+TEST_CASE(
+    "8.6: SyncBatchNorm in DataParallel is BatchNorm of the whole batch: values, gradients, "
+    "running statistics",
+    "[parallel][sync_batch_norm]") {
   Model<nn::BatchNorm1d> plain = home(Model<nn::BatchNorm1d>{});
   to(plain, DType::float64);
   for (int n = 1; n <= std::min(5, device_count()); ++n) {
@@ -87,7 +91,8 @@ TEST_CASE("8.6: SyncBatchNorm in DataParallel is BatchNorm of the whole batch: v
   }
 }
 
-TEST_CASE("SyncBatchNorm: a gradient of a gradient goes through the statistics of all replicas", "[parallel][sync_batch_norm]") {
+TEST_CASE("SyncBatchNorm: a gradient of a gradient goes through the statistics of all replicas",
+          "[parallel][sync_batch_norm]") {
   const int n = std::min(2, device_count());
   Model<nn::BatchNorm1d> plain = home(Model<nn::BatchNorm1d>{});
   to(plain, DType::float64);
@@ -107,15 +112,18 @@ TEST_CASE("SyncBatchNorm: a gradient of a gradient goes through the statistics o
   CHECK(allclose(penalties[1], penalties[0], 1e-7, 1e-8));
 }
 
-TEST_CASE("SyncBatchNorm: images, float16, without parameters or running statistics", "[parallel][sync_batch_norm]") {
+TEST_CASE("SyncBatchNorm: images, float16, without parameters or running statistics",
+          "[parallel][sync_batch_norm]") {
   const int n = std::min(3, device_count());
   const Tensor x = random_tensor({7, 3, 2, 5}, DType::float32, device(0), 8);
-  for (const nn::BatchNormOptions& options : {nn::BatchNormOptions{}, nn::BatchNormOptions{.affine = false}, nn::BatchNormOptions{.momentum = {}},
-                                              nn::BatchNormOptions{.track_running_stats = false}}) {
+  for (const nn::BatchNormOptions& options :
+       {nn::BatchNormOptions{}, nn::BatchNormOptions{.affine = false},
+        nn::BatchNormOptions{.momentum = {}}, nn::BatchNormOptions{.track_running_stats = false}}) {
     nn::BatchNorm2d plain = home(nn::BatchNorm2d(3, options));
     const DataParallel model(home(nn::SyncBatchNorm(3, options)), group(n));
     CHECK(allclose(model(x), plain(x), 1e-5, 1e-5));
-    if (options.track_running_stats) CHECK(allclose(model.module.running_var, plain.running_var, 1e-5, 1e-6));
+    if (options.track_running_stats)
+      CHECK(allclose(model.module.running_var, plain.running_var, 1e-5, 1e-6));
   }
   DataParallel half(home(nn::SyncBatchNorm(3)), group(n));
   to(half, DType::float16);
@@ -124,7 +132,8 @@ TEST_CASE("SyncBatchNorm: images, float16, without parameters or running statist
   CHECK(allclose(half(x.to(DType::float16)).to(DType::float32), plain(x), 1e-2, 1e-2));
 }
 
-TEST_CASE("all_reduce: replicas that bring other things are an error in all of them", "[parallel][sync_batch_norm][errors]") {
+TEST_CASE("all_reduce: replicas that bring other things are an error in all of them",
+          "[parallel][sync_batch_norm][errors]") {
   struct Brings : nn::Module {
     nn::Parameter weight{ones({1})};
     int kind = 0;
@@ -134,7 +143,9 @@ TEST_CASE("all_reduce: replicas that bring other things are an error in all of t
       const Tensor one = ones({2}, {.device = x.device()});
       if (kind == 0 && first) return group->all_reduce({one})[0];
       if (kind == 0) return one * group->all_reduce(1.0);
-      if (kind == 1) return group->all_reduce(first ? std::vector<Tensor>{one} : std::vector<Tensor>{one, one})[0];
+      if (kind == 1)
+        return group->all_reduce(first ? std::vector<Tensor>{one}
+                                       : std::vector<Tensor>{one, one})[0];
       if (kind == 2) return group->all_reduce({first ? one : ones({3}, {.device = x.device()})})[0];
       if (kind == 3) return first ? one : group->all_reduce({one})[0];
       return group->all_reduce({one.to(DType::int64)})[0];
@@ -149,31 +160,48 @@ TEST_CASE("all_reduce: replicas that bring other things are an error in all of t
     model.module.kind = kind;
     CHECK_THROWS_TEXT(ReplicaError, text, model(x));
   };
-  check(0, "Caught ArgumentError in replica 0 on device *all_reduce: expected all replicas to bring the same, got");
-  check(1, "all_reduce: expected tensors like those of replica 0, each on its device, got others from replica 1");
-  check(2, "all_reduce: expected tensors like those of replica 0, each on its device, got others from replica 1");
-  check(3, "Caught ArgumentError in replica 1 on device *all_reduce: expected all replicas, got none from replica 0, which has ended");
+  check(0,
+        "Caught ArgumentError in replica 0 on device *all_reduce: expected all replicas to bring "
+        "the same, got");
+  check(1,
+        "all_reduce: expected tensors like those of replica 0, each on its device, got others from "
+        "replica 1");
+  check(2,
+        "all_reduce: expected tensors like those of replica 0, each on its device, got others from "
+        "replica 1");
+  check(3,
+        "Caught ArgumentError in replica 1 on device *all_reduce: expected all replicas, got none "
+        "from replica 0, which has ended");
   check(4, "Caught DTypeError in replica 0 on device *reduce: expected floating point, got int64");
 }
 
-TEST_CASE("SyncBatchNorm: what BatchNorm refuses is refused before anybody waits", "[parallel][sync_batch_norm][errors]") {
+TEST_CASE("SyncBatchNorm: what BatchNorm refuses is refused before anybody waits",
+          "[parallel][sync_batch_norm][errors]") {
   const int n = std::min(2, device_count());
   if (n < 2) return;
   const Tensor x = ones({4, 2}, {.device = device(0)});
-  CHECK_THROWS_TEXT(ReplicaError, "SyncBatchNorm: expected floating point, got int64", DataParallel(home(nn::SyncBatchNorm(2)), group(n))(x.to(DType::int64)));
-  CHECK_THROWS_TEXT(ReplicaError, "SyncBatchNorm: expected eps >= 0, got -1", DataParallel(home(nn::SyncBatchNorm(2, {.eps = -1})), group(n))(x));
-  CHECK_THROWS_TEXT(ReplicaError, "SyncBatchNorm: expected 0 <= momentum <= 1, got 2", DataParallel(home(nn::SyncBatchNorm(2, {.momentum = 2})), group(n))(x));
+  CHECK_THROWS_TEXT(ReplicaError, "SyncBatchNorm: expected floating point, got int64",
+                    DataParallel(home(nn::SyncBatchNorm(2)), group(n))(x.to(DType::int64)));
+  CHECK_THROWS_TEXT(ReplicaError, "SyncBatchNorm: expected eps >= 0, got -1",
+                    DataParallel(home(nn::SyncBatchNorm(2, {.eps = -1})), group(n))(x));
+  CHECK_THROWS_TEXT(ReplicaError, "SyncBatchNorm: expected 0 <= momentum <= 1, got 2",
+                    DataParallel(home(nn::SyncBatchNorm(2, {.momentum = 2})), group(n))(x));
 }
 
-TEST_CASE("SyncBatchNorm: a replica that ends without coming is an error in the others, not a wait for ever", "[parallel][sync_batch_norm][errors]") {
+TEST_CASE(
+    "SyncBatchNorm: a replica that ends without coming is an error in the others, not a wait for "
+    "ever",
+    "[parallel][sync_batch_norm][errors]") {
   for (int n = 2; n <= std::min(5, device_count()); ++n) {
     for (int on = 0; on < n; ++on) {
       DataParallel model(home(Fails{}), group(n));
       model.module.on = device(on).index();
       const Tensor before = model.module.norm.running_mean.clone();
       // The others were left alone; the one that failed is named.
-      CHECK_THROWS_TEXT(ReplicaError, str("Caught ArgumentError in replica ", on, " on device ", device(on), ": asked to fail"),
-                        model(batch(4 * n).to(DType::float32)));
+      CHECK_THROWS_TEXT(
+          ReplicaError,
+          str("Caught ArgumentError in replica ", on, " on device ", device(on), ": asked to fail"),
+          model(batch(4 * n).to(DType::float32)));
       CHECK_SAME_BITS(model.module.norm.running_mean, before);
       model.module.on = -1;
       (void)model(batch(4 * n).to(DType::float32));
@@ -183,16 +211,20 @@ TEST_CASE("SyncBatchNorm: a replica that ends without coming is an error in the 
 
 TEST_CASE("SyncBatchNorm: what it refuses", "[parallel][sync_batch_norm][errors]") {
   const nn::SyncBatchNorm norm = home(nn::SyncBatchNorm(3));
-  CHECK_THROWS_TEXT(ShapeError, "SyncBatchNorm: expected x [n, 3, ..], got [4, 2]", norm(zeros({4, 2}, {.device = device(0)})));
-  CHECK_THROWS_TEXT(ShapeError, "SyncBatchNorm: expected x [n, 3, ..], got [3]", norm(zeros({3}, {.device = device(0)})));
+  CHECK_THROWS_TEXT(ShapeError, "SyncBatchNorm: expected x [n, 3, ..], got [4, 2]",
+                    norm(zeros({4, 2}, {.device = device(0)})));
+  CHECK_THROWS_TEXT(ShapeError, "SyncBatchNorm: expected x [n, 3, ..], got [3]",
+                    norm(zeros({3}, {.device = device(0)})));
   CHECK_THROWS_AS(norm(zeros({1, 3}, {.device = device(0)})), ArgumentError);
   if (device_count() < 2) return;
   const DataParallel model(clone(norm), group(2));
-  (void)model(random_tensor({2, 3}, DType::float32, device(0), 1));  // one value in each replica is enough
+  // one value in each replica is enough
+  (void)model(random_tensor({2, 3}, DType::float32, device(0), 1));
   CHECK(model.module.num_batches_tracked.item<int>() == 1);
 }
 
-TEST_CASE("replica_group: a replica sees the others, and nobody outside", "[parallel][sync_batch_norm]") {
+TEST_CASE("replica_group: a replica sees the others, and nobody outside",
+          "[parallel][sync_batch_norm]") {
   CHECK(replica_group() == nullptr);
   for (int n = 2; n <= std::min(4, device_count()); ++n) {
     const DataParallel model(home(Sees{}), group(n));

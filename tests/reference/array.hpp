@@ -1,5 +1,6 @@
 #pragma once
-// Plain arrays of doubles and plain loops over them: what results are compared with. Nothing of the library is used in this folder.
+// Plain arrays of doubles and plain loops over them: what results are compared with. Nothing of the
+// library is used in this folder.
 #include <cstdint>
 #include <stdexcept>
 #include <utility>
@@ -20,12 +21,16 @@ struct Array {
   Sizes shape;
   std::vector<double> data;
   Array() = default;
-  explicit Array(Sizes s, double value = 0) : shape(std::move(s)), data(static_cast<std::size_t>(count(shape)), value) {}
+  explicit Array(Sizes s, double value = 0)
+      : shape(std::move(s)), data(static_cast<std::size_t>(count(shape)), value) {}
   Array(Sizes s, std::vector<double> values) : shape(std::move(s)), data(std::move(values)) {
-    if (static_cast<std::int64_t>(data.size()) != count(shape)) throw std::logic_error("reference::Array: number of values");
+    if (static_cast<std::int64_t>(data.size()) != count(shape))
+      throw std::logic_error("reference::Array: number of values");
   }
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(data.size()); }
-  [[nodiscard]] double operator[](std::int64_t i) const { return data.at(static_cast<std::size_t>(i)); }
+  [[nodiscard]] double operator[](std::int64_t i) const {
+    return data.at(static_cast<std::size_t>(i));
+  }
   [[nodiscard]] double& operator[](std::int64_t i) { return data.at(static_cast<std::size_t>(i)); }
 };
 
@@ -43,10 +48,12 @@ inline Sizes row_major(const Sizes& shape) {
   return strides;
 }
 
-// The loops that follow go through pointers: without optimisation and under sanitizers the tests spend much of their time in them.
+// The loops that follow go through pointers: without optimisation and under sanitizers the tests
+// spend much of their time in them.
 
 inline std::int64_t offset(const Sizes& index, const Sizes& strides) {
-  if (strides.size() < index.size()) throw std::out_of_range("reference::offset: fewer strides than indices");
+  if (strides.size() < index.size())
+    throw std::out_of_range("reference::offset: fewer strides than indices");
   const std::int64_t *const i = index.data(), *const s = strides.data();
   std::int64_t sum = 0;
   for (std::size_t d = 0, rank = index.size(); d < rank; ++d) sum += i[d] * s[d];
@@ -54,8 +61,7 @@ inline std::int64_t offset(const Sizes& index, const Sizes& strides) {
 }
 
 /// f(index) for every index of the shape, last dim fastest.
-template <class F>
-void for_each(const Sizes& shape, F f) {
+template <class F> void for_each(const Sizes& shape, F f) {
   if (count(shape) == 0) return;
   Sizes index(shape.size(), 0);
   std::int64_t* const i = index.data();
@@ -72,7 +78,8 @@ void for_each(const Sizes& shape, F f) {
 }
 
 inline double value(const Array& a, const Sizes& index) {
-  if (index.size() != a.shape.size()) throw std::out_of_range("reference::value: another number of indices than dims");
+  if (index.size() != a.shape.size())
+    throw std::out_of_range("reference::value: another number of indices than dims");
   const std::int64_t *const i = index.data(), *const s = a.shape.data();
   std::int64_t n = 0;
   for (std::size_t d = 0, rank = index.size(); d < rank; ++d) n = n * s[d] + i[d];
@@ -80,14 +87,15 @@ inline double value(const Array& a, const Sizes& index) {
 }
 
 /// out[index] = f(index).
-template <class F>
-Array generate(const Sizes& shape, F f) {
+template <class F> Array generate(const Sizes& shape, F f) {
   Array out(shape);
   std::int64_t i = 0;
   for_each(shape, [&](const Sizes& index) { out[i++] = f(index); });
   return out;
 }
 
-inline int wrap(std::int64_t dim, std::int64_t rank_of) { return static_cast<int>(dim < 0 ? dim + rank_of : dim); }
+inline int wrap(std::int64_t dim, std::int64_t rank_of) {
+  return static_cast<int>(dim < 0 ? dim + rank_of : dim);
+}
 
 }  // namespace reference

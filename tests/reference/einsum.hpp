@@ -1,5 +1,6 @@
 #pragma once
-// Einstein sums by the definition: a loop over all values of all letters. The equation has no ellipsis and names its result.
+// Einstein sums by the definition: a loop over all values of all letters. The equation has no
+// ellipsis and names its result.
 #include <map>
 #include <string>
 
@@ -34,7 +35,8 @@ inline Array einsum(const std::string& equation, const std::vector<Array>& opera
     return steps;
   };
   std::vector<Sizes> steps;
-  for (std::size_t k = 0; k < terms.size(); ++k) steps.push_back(steps_of(terms[k], operands.at(k).shape));
+  for (std::size_t k = 0; k < terms.size(); ++k)
+    steps.push_back(steps_of(terms[k], operands.at(k).shape));
   const Sizes out_steps = steps_of(result, shape);
   Array out(shape);
   for_each(all, [&](const Sizes& value) {

@@ -23,25 +23,27 @@ inline double broadcast_value(const Array& a, const Sizes& index) {
   const std::size_t skip = index.size() - a.shape.size();
   const Sizes strides = row_major(a.shape);
   std::int64_t sum = 0;
-  for (std::size_t i = 0; i < a.shape.size(); ++i) sum += (a.shape[i] == 1 ? 0 : index[i + skip]) * strides[i];
+  for (std::size_t i = 0; i < a.shape.size(); ++i)
+    sum += (a.shape[i] == 1 ? 0 : index[i + skip]) * strides[i];
   return a[sum];
 }
 
-template <class F>
-Array map(const Array& a, F f) {
+template <class F> Array map(const Array& a, F f) {
   Array out(a.shape);
   for (std::int64_t i = 0; i < a.size(); ++i) out[i] = f(a[i]);
   return out;
 }
 
-template <class F>
-Array zip(const Array& a, const Array& b, F f) {
-  return generate(broadcast(a.shape, b.shape), [&](const Sizes& i) { return static_cast<double>(f(broadcast_value(a, i), broadcast_value(b, i))); });
+template <class F> Array zip(const Array& a, const Array& b, F f) {
+  return generate(broadcast(a.shape, b.shape), [&](const Sizes& i) {
+    return static_cast<double>(f(broadcast_value(a, i), broadcast_value(b, i)));
+  });
 }
 
 inline Array where(const Array& condition, const Array& a, const Array& b) {
-  return generate(broadcast(condition.shape, broadcast(a.shape, b.shape)),
-                  [&](const Sizes& i) { return broadcast_value(condition, i) != 0 ? broadcast_value(a, i) : broadcast_value(b, i); });
+  return generate(broadcast(condition.shape, broadcast(a.shape, b.shape)), [&](const Sizes& i) {
+    return broadcast_value(condition, i) != 0 ? broadcast_value(a, i) : broadcast_value(b, i);
+  });
 }
 
 inline Array abs(const Array& a) {

@@ -31,7 +31,8 @@ inline Array scatter(Array x, std::int64_t dim, Array index, Array src, bool add
     Sizes to = i;
     at(to, d) = static_cast<std::int64_t>(value(index, i));
     for (int k = 0; k < rank(x); ++k)
-      if (at(to, k) < 0 || at(to, k) >= at(x.shape, k) || at(i, k) >= at(src.shape, k)) throw std::logic_error("reference::scatter");
+      if (at(to, k) < 0 || at(to, k) >= at(x.shape, k) || at(i, k) >= at(src.shape, k))
+        throw std::logic_error("reference::scatter");
     double& element = x[offset(to, strides)];
     element = value(src, i) + (add ? element : 0);
   });
@@ -39,7 +40,8 @@ inline Array scatter(Array x, std::int64_t dim, Array index, Array src, bool add
   return x;
 }
 
-inline Array index_add(Array x, std::int64_t dim, const Array& index, const Array& source, double alpha) {
+inline Array index_add(Array x, std::int64_t dim, const Array& index, const Array& source,
+                       double alpha) {
   const int d = wrap(dim, rank(x));
   const Sizes strides = row_major(x.shape);
   for_each(source.shape, [&](const Sizes& i) {
@@ -59,9 +61,12 @@ inline Array take_along_dim(const Array& x, const Array& index, std::int64_t dim
   const Sizes steps_x = row_major(x.shape), steps_index = row_major(index.shape);
   return generate(shape, [&](const Sizes& i) {
     std::int64_t from = 0, which = 0;
-    for (int k = 0; k < rank(x); ++k) which += at(index.shape, k) == 1 ? 0 : at(i, k) * at(steps_index, k);
     for (int k = 0; k < rank(x); ++k)
-      from += k == d ? static_cast<std::int64_t>(index[which]) * at(steps_x, k) : at(x.shape, k) == 1 ? 0 : at(i, k) * at(steps_x, k);
+      which += at(index.shape, k) == 1 ? 0 : at(i, k) * at(steps_index, k);
+    for (int k = 0; k < rank(x); ++k)
+      from += k == d                ? static_cast<std::int64_t>(index[which]) * at(steps_x, k)
+              : at(x.shape, k) == 1 ? 0
+                                    : at(i, k) * at(steps_x, k);
     return x[from];
   });
 }
@@ -86,7 +91,9 @@ inline Array nonzero(const Array& x) {
 }
 
 inline Array one_hot(const Array& index, std::int64_t classes) {
-  if (classes < 0) classes = static_cast<std::int64_t>(*std::max_element(index.data.begin(), index.data.end())) + 1;
+  if (classes < 0)
+    classes =
+        static_cast<std::int64_t>(*std::max_element(index.data.begin(), index.data.end())) + 1;
   Sizes shape = index.shape;
   shape.push_back(classes);
   return generate(shape, [&](Sizes i) {

@@ -4,7 +4,8 @@
 
 namespace reference {
 
-inline Array index_select(const Array& x, std::int64_t dim, const std::vector<std::int64_t>& index) {
+inline Array index_select(const Array& x, std::int64_t dim,
+                          const std::vector<std::int64_t>& index) {
   const int d = wrap(dim, rank(x));
   Sizes shape = x.shape;
   at(shape, d) = static_cast<std::int64_t>(index.size());

@@ -7,7 +7,9 @@
 namespace reference {
 
 /// Terms joined by a reduction's name.
-inline Array joined(const Array& terms, const std::string& reduction) { return reduction == "none" ? terms : reduction == "sum" ? sum(terms) : mean(terms); }
+inline Array joined(const Array& terms, const std::string& reduction) {
+  return reduction == "none" ? terms : reduction == "sum" ? sum(terms) : mean(terms);
+}
 
 struct Classes {
   std::vector<double> weight;  // empty: all 1
@@ -15,10 +17,14 @@ struct Classes {
   std::int64_t ignored = -100;
 };
 
-/// x [n, classes, d1, …] of logarithms of probabilities, labels [n, d1, …]: the terms, and by `divisor` what mean divides by.
+/// x [n, classes, d1, …] of logarithms of probabilities, labels [n, d1, …]: the terms, and by
+/// `divisor` what mean divides by.
 inline Array label_terms(const Array& x, const Array& labels, const Classes& c, double& divisor) {
-  const std::int64_t n = at(x.shape, 0), classes = at(x.shape, 1), inner = n > 0 ? labels.size() / n : 0;
-  const auto weight = [&](std::int64_t k) { return c.weight.empty() ? 1.0 : c.weight.at(static_cast<std::size_t>(k)); };
+  const std::int64_t n = at(x.shape, 0), classes = at(x.shape, 1),
+                     inner = n > 0 ? labels.size() / n : 0;
+  const auto weight = [&](std::int64_t k) {
+    return c.weight.empty() ? 1.0 : c.weight.at(static_cast<std::size_t>(k));
+  };
   Array terms(labels.shape);
   divisor = 0;
   for (std::int64_t i = 0; i < n; ++i)
@@ -28,7 +34,8 @@ inline Array label_terms(const Array& x, const Array& labels, const Classes& c, 
       const auto log_p = [&](std::int64_t k) { return x[(i * classes + k) * inner + j]; };
       double even = 0;
       for (std::int64_t k = 0; k < classes; ++k) even -= weight(k) * log_p(k);
-      terms[i * inner + j] = -(1 - c.smoothing) * weight(label) * log_p(label) + c.smoothing / static_cast<double>(classes) * even;
+      terms[i * inner + j] = -(1 - c.smoothing) * weight(label) * log_p(label) +
+                             c.smoothing / static_cast<double>(classes) * even;
       divisor += weight(label);
     }
   return terms;
@@ -50,17 +57,19 @@ inline Array probability_terms(const Array& x, const Array& target, const Classe
       for (std::int64_t j = 0; j < inner; ++j) {
         const std::int64_t e = (i * classes + k) * inner + j;
         const double t = target[e] * (1 - c.smoothing) + c.smoothing / static_cast<double>(classes);
-        terms[i * inner + j] -= t * (c.weight.empty() ? 1.0 : c.weight.at(static_cast<std::size_t>(k))) * x[e];
+        terms[i * inner + j] -=
+            t * (c.weight.empty() ? 1.0 : c.weight.at(static_cast<std::size_t>(k))) * x[e];
       }
   return terms;
 }
 
-inline double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
+inline double softplus(double x) {
+  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+}
 inline double positive(double x) { return x > 0 ? x : 0; }
 
 /// Over vectors along the last dim: f(first element of a's vector, its length).
-template <class F>
-Array over_vectors(const Array& a, F f) {
+template <class F> Array over_vectors(const Array& a, F f) {
   Sizes shape = a.shape;
   const std::int64_t d = shape.back();
   shape.pop_back();
@@ -69,23 +78,28 @@ Array over_vectors(const Array& a, F f) {
   return out;
 }
 
-inline double distance(const Array& a, const Array& b, std::int64_t begin, std::int64_t d, double eps) {
+inline double distance(const Array& a, const Array& b, std::int64_t begin, std::int64_t d,
+                       double eps) {
   double s = 0;
   for (std::int64_t i = begin; i < begin + d; ++i) s += (a[i] - b[i] + eps) * (a[i] - b[i] + eps);
   return std::sqrt(s);
 }
 inline double cosine(const Array& a, const Array& b, std::int64_t begin, std::int64_t d) {
   double ab = 0, aa = 1e-12, bb = 1e-12;
-  for (std::int64_t i = begin; i < begin + d; ++i) ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
+  for (std::int64_t i = begin; i < begin + d; ++i)
+    ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
   return ab / std::sqrt(aa * bb);
 }
 
-inline Array capsule_terms(const Array& lengths, const Array& labels, double present, double absent, double lambda) {
+inline Array capsule_terms(const Array& lengths, const Array& labels, double present, double absent,
+                           double lambda) {
   return over_vectors(lengths, [&](std::int64_t begin, std::int64_t classes) {
     double total = 0;
     for (std::int64_t k = 0; k < classes; ++k) {
-      const double v = lengths[begin + k], there = labels[begin / classes] == static_cast<double>(k) ? 1 : 0;
-      total += there * positive(present - v) * positive(present - v) + lambda * (1 - there) * positive(v - absent) * positive(v - absent);
+      const double v = lengths[begin + k],
+                   there = labels[begin / classes] == static_cast<double>(k) ? 1 : 0;
+      total += there * positive(present - v) * positive(present - v) +
+               lambda * (1 - there) * positive(v - absent) * positive(v - absent);
     }
     return total;
   });

@@ -4,15 +4,18 @@
 
 namespace reference {
 
-/// NumPy's rule: a vector is a row on the left, a column on the right, and its dim is dropped again; leading dims broadcast.
+/// NumPy's rule: a vector is a row on the left, a column on the right, and its dim is dropped
+/// again; leading dims broadcast.
 inline Array matmul(const Array& a, const Array& b) {
   const bool row = rank(a) == 1, column = rank(b) == 1;
   Array x = a, y = b;
   if (row) x.shape.insert(x.shape.begin(), 1);
   if (column) y.shape.push_back(1);
-  const std::int64_t m = at(x.shape, rank(x) - 2), k = at(x.shape, rank(x) - 1), n = at(y.shape, rank(y) - 1);
+  const std::int64_t m = at(x.shape, rank(x) - 2), k = at(x.shape, rank(x) - 1),
+                     n = at(y.shape, rank(y) - 1);
   if (at(y.shape, rank(y) - 2) != k) throw std::logic_error("reference::matmul");
-  const Sizes batch_a(x.shape.begin(), x.shape.end() - 2), batch_b(y.shape.begin(), y.shape.end() - 2);
+  const Sizes batch_a(x.shape.begin(), x.shape.end() - 2),
+      batch_b(y.shape.begin(), y.shape.end() - 2);
   const Sizes batch = broadcast(batch_a, batch_b);
   // Numbers of the matrices, so that batches broadcast as elementwise operands do.
   Array number_a(batch_a), number_b(batch_b);
@@ -30,7 +33,9 @@ inline Array matmul(const Array& a, const Array& b) {
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t j = 0; j < n; ++j) {
         long double sum = 0;
-        for (std::int64_t p = 0; p < k; ++p) sum += static_cast<long double>(left[base_a + i * k + p]) * static_cast<long double>(right[base_b + p * n + j]);
+        for (std::int64_t p = 0; p < k; ++p)
+          sum += static_cast<long double>(left[base_a + i * k + p]) *
+                 static_cast<long double>(right[base_b + p * n + j]);
         c[out++] = static_cast<double>(sum);
       }
     }
@@ -42,7 +47,8 @@ inline Array matmul(const Array& a, const Array& b) {
 inline Array transposed(const Array& a) {
   Array out({at(a.shape, 1), at(a.shape, 0)});
   for (std::int64_t i = 0; i < at(a.shape, 0); ++i)
-    for (std::int64_t j = 0; j < at(a.shape, 1); ++j) out[j * at(a.shape, 0) + i] = a[i * at(a.shape, 1) + j];
+    for (std::int64_t j = 0; j < at(a.shape, 1); ++j)
+      out[j * at(a.shape, 0) + i] = a[i * at(a.shape, 1) + j];
   return out;
 }
 

@@ -8,9 +8,12 @@
 
 namespace reference {
 
-/// y = (x - mean) / sqrt(var + eps) weight + bias, for elements that are in one set if set(index) is one number; affine(index): the number of the weight.
-inline Array normalised(const Array& x, const Array* weight, const Array* bias, const std::function<std::int64_t(const Sizes&)>& set,
-                        const std::function<std::int64_t(const Sizes&)>& affine, bool center, double eps) {
+/// y = (x - mean) / sqrt(var + eps) weight + bias, for elements that are in one set if set(index)
+/// is one number; affine(index): the number of the weight.
+inline Array normalised(const Array& x, const Array* weight, const Array* bias,
+                        const std::function<std::int64_t(const Sizes&)>& set,
+                        const std::function<std::int64_t(const Sizes&)>& affine, bool center,
+                        double eps) {
   struct Sums {
     double sum = 0, squares = 0, count = 0;
   };
@@ -28,40 +31,49 @@ inline Array normalised(const Array& x, const Array* weight, const Array* bias, 
   for_each(x.shape, [&](const Sizes& index) {
     const Sums& s = sets[set(index)];
     const double w = weight ? (*weight)[affine(index)] : 1, b = bias ? (*bias)[affine(index)] : 0;
-    y[offset(index, row_major(x.shape))] = (value(x, index) - (center ? s.sum / s.count : 0)) / std::sqrt(s.squares / s.count + eps) * w + b;
+    y[offset(index, row_major(x.shape))] = (value(x, index) - (center ? s.sum / s.count : 0)) /
+                                               std::sqrt(s.squares / s.count + eps) * w +
+                                           b;
   });
   return y;
 }
 
 /// The last `dims` dims together: layer norm, or, without center, RMS norm.
-inline Array layer_norm(const Array& x, int dims, const Array* weight, const Array* bias, bool center, double eps) {
+inline Array layer_norm(const Array& x, int dims, const Array* weight, const Array* bias,
+                        bool center, double eps) {
   std::int64_t n = 1;
   for (int d = rank(x) - dims; d < rank(x); ++d) n *= at(x.shape, d);
   const Sizes strides = row_major(x.shape);
   return normalised(
-      x, weight, bias, [=](const Sizes& i) { return offset(i, strides) / n; }, [=](const Sizes& i) { return offset(i, strides) % n; }, center, eps);
+      x, weight, bias, [=](const Sizes& i) { return offset(i, strides) / n; },
+      [=](const Sizes& i) { return offset(i, strides) % n; }, center, eps);
 }
 
-inline Array group_norm(const Array& x, std::int64_t groups, const Array* weight, const Array* bias, double eps) {
+inline Array group_norm(const Array& x, std::int64_t groups, const Array* weight, const Array* bias,
+                        double eps) {
   const std::int64_t per_group = at(x.shape, 1) / groups;
   return normalised(
-      x, weight, bias, [=](const Sizes& i) { return i[0] * groups + i[1] / per_group; }, [](const Sizes& i) { return i[1]; }, true, eps);
+      x, weight, bias, [=](const Sizes& i) { return i[0] * groups + i[1] / per_group; },
+      [](const Sizes& i) { return i[1]; }, true, eps);
 }
 
 inline Array batch_norm(const Array& x, const Array* weight, const Array* bias, double eps) {
   return normalised(
-      x, weight, bias, [](const Sizes& i) { return i[1]; }, [](const Sizes& i) { return i[1]; }, true, eps);
+      x, weight, bias, [](const Sizes& i) { return i[1]; }, [](const Sizes& i) { return i[1]; },
+      true, eps);
 }
 
 /// Word i % 4 of block i / 4 of Philox4x32-10 (Salmon et al. 2011).
 inline std::uint32_t philox_word(std::uint64_t seed, std::uint64_t stream, std::uint64_t i) {
-  std::uint32_t c[4] = {static_cast<std::uint32_t>(i / 4), static_cast<std::uint32_t>(i / 4 >> 32), static_cast<std::uint32_t>(stream),
+  std::uint32_t c[4] = {static_cast<std::uint32_t>(i / 4), static_cast<std::uint32_t>(i / 4 >> 32),
+                        static_cast<std::uint32_t>(stream),
                         static_cast<std::uint32_t>(stream >> 32)};
   std::uint32_t k[2] = {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53} * c[0], b = std::uint64_t{0xCD9E8D57} * c[2];
-    const std::uint32_t next[4] = {static_cast<std::uint32_t>(b >> 32) ^ c[1] ^ k[0], static_cast<std::uint32_t>(b),
-                                   static_cast<std::uint32_t>(a >> 32) ^ c[3] ^ k[1], static_cast<std::uint32_t>(a)};
+    const std::uint32_t next[4] = {
+        static_cast<std::uint32_t>(b >> 32) ^ c[1] ^ k[0], static_cast<std::uint32_t>(b),
+        static_cast<std::uint32_t>(a >> 32) ^ c[3] ^ k[1], static_cast<std::uint32_t>(a)};
     for (int j = 0; j < 4; ++j) c[j] = next[j];
     k[0] += 0x9E3779B9;
     k[1] += 0xBB67AE85;
@@ -71,15 +83,20 @@ inline std::uint32_t philox_word(std::uint64_t seed, std::uint64_t stream, std::
 
 /// The factor of element i: 0 with probability p.
 inline double drop_factor(std::uint64_t seed, std::uint64_t stream, std::int64_t i, double p) {
-  return static_cast<double>(philox_word(seed, stream, static_cast<std::uint64_t>(i))) < p * 0x1p32 ? 0 : 1 / (1 - p);
+  return static_cast<double>(philox_word(seed, stream, static_cast<std::uint64_t>(i))) < p * 0x1p32
+             ? 0
+             : 1 / (1 - p);
 }
 
-/// softmax(scale q kᵀ + mask) v for [.., queries, width], [.., keys, width], [.., keys, value_width] with equal leading dims. mask: [queries, keys] or null,
-/// -inf hides; factor(number of the probability): dropout's.
-inline Array attention(const Array& q, const Array& k, const Array& v, const Array* mask, bool causal, double scale,
+/// softmax(scale q kᵀ + mask) v for [.., queries, width], [.., keys, width], [.., keys,
+/// value_width] with equal leading dims. mask: [queries, keys] or null, -inf hides; factor(number
+/// of the probability): dropout's.
+inline Array attention(const Array& q, const Array& k, const Array& v, const Array* mask,
+                       bool causal, double scale,
                        const std::function<double(std::int64_t)>& factor = {}) {
   const int r = rank(q);
-  const std::int64_t queries = at(q.shape, r - 2), width = at(q.shape, r - 1), keys = at(k.shape, r - 2), value_width = at(v.shape, r - 1);
+  const std::int64_t queries = at(q.shape, r - 2), width = at(q.shape, r - 1),
+                     keys = at(k.shape, r - 2), value_width = at(v.shape, r - 1);
   Sizes shape = q.shape;
   at(shape, r - 1) = value_width;
   Array out(shape);
@@ -90,7 +107,8 @@ inline Array attention(const Array& q, const Array& k, const Array& v, const Arr
       double top = -INFINITY, sum = 0;
       for (std::int64_t j = 0; j < keys; ++j) {
         double s = 0;
-        for (std::int64_t e = 0; e < width; ++e) s += q[(h * queries + i) * width + e] * k[(h * keys + j) * width + e];
+        for (std::int64_t e = 0; e < width; ++e)
+          s += q[(h * queries + i) * width + e] * k[(h * keys + j) * width + e];
         s *= scale;
         if (mask) s += (*mask)[i * keys + j];
         if (causal && j > i) s = -INFINITY;
@@ -99,8 +117,11 @@ inline Array attention(const Array& q, const Array& k, const Array& v, const Arr
       }
       for (double& x : p) sum += x = top == -INFINITY ? 0 : std::exp(x - top);
       for (std::int64_t j = 0; j < keys; ++j) {
-        const double weight = sum > 0 ? p[static_cast<std::size_t>(j)] / sum * (factor ? factor((h * queries + i) * keys + j) : 1) : 0;
-        for (std::int64_t e = 0; e < value_width; ++e) out[(h * queries + i) * value_width + e] += weight * v[(h * keys + j) * value_width + e];
+        const double weight = sum > 0 ? p[static_cast<std::size_t>(j)] / sum *
+                                            (factor ? factor((h * queries + i) * keys + j) : 1)
+                                      : 0;
+        for (std::int64_t e = 0; e < value_width; ++e)
+          out[(h * queries + i) * value_width + e] += weight * v[(h * keys + j) * value_width + e];
       }
     }
   return out;

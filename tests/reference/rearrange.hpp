@@ -19,7 +19,8 @@ inline Array flip(const Array& x, const Sizes& dims) {
 inline Array roll(const Array& x, const Sizes& shifts, const Sizes& dims) {
   if (dims.empty()) {
     Array out = x;
-    for (std::int64_t i = 0; i < x.size(); ++i) out[((i + shifts.at(0)) % x.size() + x.size()) % x.size()] = x[i];
+    for (std::int64_t i = 0; i < x.size(); ++i)
+      out[((i + shifts.at(0)) % x.size() + x.size()) % x.size()] = x[i];
     return out;
   }
   return generate(x.shape, [&](Sizes i) {
@@ -52,9 +53,9 @@ inline Array repeat_interleave(const Array& x, std::int64_t times, std::int64_t 
   });
 }
 
-/// place(i, n) says which of n elements stands at i, or -1: `constant`. `sizes` as in pad, from the last dim on.
-template <class F>
-Array pad(const Array& x, const Sizes& sizes, double constant, F place) {
+/// place(i, n) says which of n elements stands at i, or -1: `constant`. `sizes` as in pad, from the
+/// last dim on.
+template <class F> Array pad(const Array& x, const Sizes& sizes, double constant, F place) {
   Sizes shape = x.shape, before(x.shape.size(), 0);
   for (std::size_t k = 0; k < sizes.size() / 2; ++k) {
     const std::size_t d = shape.size() - 1 - k;
@@ -79,24 +80,32 @@ inline Array triangle(const Array& x, std::int64_t diagonal, bool lower) {
   });
 }
 
-inline Array diagonal(const Array& x, std::int64_t diagonal_offset, std::int64_t a, std::int64_t b) {
+inline Array diagonal(const Array& x, std::int64_t diagonal_offset, std::int64_t a,
+                      std::int64_t b) {
   const int row = wrap(a, rank(x)), column = wrap(b, rank(x));
-  const std::int64_t first_row = std::max<std::int64_t>(-diagonal_offset, 0), first_column = std::max<std::int64_t>(diagonal_offset, 0);
+  const std::int64_t first_row = std::max<std::int64_t>(-diagonal_offset, 0),
+                     first_column = std::max<std::int64_t>(diagonal_offset, 0);
   Sizes shape;
   for (int d = 0; d < rank(x); ++d)
     if (d != row && d != column) shape.push_back(at(x.shape, d));
-  shape.push_back(std::max<std::int64_t>(std::min(at(x.shape, row) - first_row, at(x.shape, column) - first_column), 0));
+  shape.push_back(std::max<std::int64_t>(
+      std::min(at(x.shape, row) - first_row, at(x.shape, column) - first_column), 0));
   return generate(shape, [&](const Sizes& i) {
     Sizes from;
     std::size_t k = 0;
-    for (int d = 0; d < rank(x); ++d) from.push_back(d == row ? first_row + i.back() : d == column ? first_column + i.back() : i[k++]);
+    for (int d = 0; d < rank(x); ++d)
+      from.push_back(d == row      ? first_row + i.back()
+                     : d == column ? first_column + i.back()
+                                   : i[k++]);
     return value(x, from);
   });
 }
 
 inline Array diag(const Array& x, std::int64_t diagonal_offset) {
   const std::int64_t n = x.size() + std::max(diagonal_offset, -diagonal_offset);
-  return generate(Sizes{n, n}, [&](const Sizes& i) { return i[1] - i[0] == diagonal_offset ? x[std::min(i[0], i[1])] : 0.0; });
+  return generate(Sizes{n, n}, [&](const Sizes& i) {
+    return i[1] - i[0] == diagonal_offset ? x[std::min(i[0], i[1])] : 0.0;
+  });
 }
 
 }  // namespace reference

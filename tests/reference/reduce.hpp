@@ -6,9 +6,9 @@
 
 namespace reference {
 
-/// fold(values of one group, in row-major order of the reduced dims) for every element of the result. No dims: all.
-template <class F>
-Array reduce(const Array& a, const Sizes& dims, bool keepdim, F fold) {
+/// fold(values of one group, in row-major order of the reduced dims) for every element of the
+/// result. No dims: all.
+template <class F> Array reduce(const Array& a, const Sizes& dims, bool keepdim, F fold) {
   std::vector<bool> over(a.shape.size(), dims.empty());
   for (const std::int64_t d : dims)
     if (!over.empty()) over[static_cast<std::size_t>(wrap(d, rank(a)))] = true;
@@ -24,7 +24,9 @@ Array reduce(const Array& a, const Sizes& dims, bool keepdim, F fold) {
   std::int64_t n = 0;
   for_each(kept, [&](const Sizes& base) {
     std::vector<double> group;
-    for_each(inner, [&](const Sizes& step) { group.push_back(a[offset(base, strides) + offset(step, strides)]); });
+    for_each(inner, [&](const Sizes& step) {
+      group.push_back(a[offset(base, strides) + offset(step, strides)]);
+    });
     out[n++] = fold(static_cast<const std::vector<double>&>(group));
   });
   if (!keepdim) {
@@ -42,16 +44,19 @@ inline double total(const std::vector<double>& v) {
   return static_cast<double>(sum);
 }
 
-inline Array sum(const Array& a, const Sizes& dims = {}, bool keepdim = false) { return reduce(a, dims, keepdim, total); }
+inline Array sum(const Array& a, const Sizes& dims = {}, bool keepdim = false) {
+  return reduce(a, dims, keepdim, total);
+}
 
 inline Array mean(const Array& a, const Sizes& dims = {}, bool keepdim = false) {
-  return reduce(a, dims, keepdim,
-                [](const std::vector<double>& v) { return v.empty() ? std::numeric_limits<double>::quiet_NaN() : total(v) / static_cast<double>(v.size()); });
+  return reduce(a, dims, keepdim, [](const std::vector<double>& v) {
+    return v.empty() ? std::numeric_limits<double>::quiet_NaN()
+                     : total(v) / static_cast<double>(v.size());
+  });
 }
 
 /// Number of the first element that no other one beats; a NaN beats all.
-template <class Beats>
-std::size_t first_best(const std::vector<double>& v, Beats beats) {
+template <class Beats> std::size_t first_best(const std::vector<double>& v, Beats beats) {
   std::size_t best = 0;
   for (std::size_t i = 0; i < v.size(); ++i) {
     if (std::isnan(v[i])) return i;
@@ -67,16 +72,21 @@ inline std::size_t first_smallest(const std::vector<double>& v) {
 }
 
 inline Array max(const Array& a, const Sizes& dims = {}, bool keepdim = false) {
-  return reduce(a, dims, keepdim, [](const std::vector<double>& v) { return v.at(first_largest(v)); });
+  return reduce(a, dims, keepdim,
+                [](const std::vector<double>& v) { return v.at(first_largest(v)); });
 }
 inline Array min(const Array& a, const Sizes& dims = {}, bool keepdim = false) {
-  return reduce(a, dims, keepdim, [](const std::vector<double>& v) { return v.at(first_smallest(v)); });
+  return reduce(a, dims, keepdim,
+                [](const std::vector<double>& v) { return v.at(first_smallest(v)); });
 }
 inline Array argmax(const Array& a, std::int64_t dim, bool keepdim = false) {
-  return reduce(a, {dim}, keepdim, [](const std::vector<double>& v) { return static_cast<double>(first_largest(v)); });
+  return reduce(a, {dim}, keepdim,
+                [](const std::vector<double>& v) { return static_cast<double>(first_largest(v)); });
 }
 inline Array argmin(const Array& a, std::int64_t dim, bool keepdim = false) {
-  return reduce(a, {dim}, keepdim, [](const std::vector<double>& v) { return static_cast<double>(first_smallest(v)); });
+  return reduce(a, {dim}, keepdim, [](const std::vector<double>& v) {
+    return static_cast<double>(first_smallest(v));
+  });
 }
 
 }  // namespace reference

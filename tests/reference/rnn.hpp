@@ -10,9 +10,11 @@ namespace reference {
 enum class Recurrent { tanh, relu, lstm, gru };
 
 /// sum + Σ a[from_a + i] b[from_b + i] over n terms.
-inline double add_products(double sum, const Array& a, std::int64_t from_a, const Array& b, std::int64_t from_b, std::int64_t n) {
+inline double add_products(double sum, const Array& a, std::int64_t from_a, const Array& b,
+                           std::int64_t from_b, std::int64_t n) {
   if (n <= 0) return sum;
-  if (from_a < 0 || from_b < 0 || from_a + n > a.size() || from_b + n > b.size()) throw std::out_of_range("reference::add_products");
+  if (from_a < 0 || from_b < 0 || from_a + n > a.size() || from_b + n > b.size())
+    throw std::out_of_range("reference::add_products");
   return add_products(sum, a.data.data() + from_a, 1, b.data.data() + from_b, 1, n).sum;
 }
 
@@ -21,10 +23,14 @@ struct RecurrentResult {
   Array output, h, c;
 };
 
-/// One layer in one direction. Biases without elements stand for none; `lengths` without elements for sequences that all have T steps.
-inline RecurrentResult recurrent(Recurrent kind, const Array& x, const Array& h_0, const Array& c_0, const Array& w_ih, const Array& w_hh, const Array& b_ih,
-                                 const Array& b_hh, bool reverse = false, const std::vector<std::int64_t>& lengths = {}) {
-  const std::int64_t steps = at(x.shape, 0), batch = at(x.shape, 1), inputs = at(x.shape, 2), hidden = at(h_0.shape, 1);
+/// One layer in one direction. Biases without elements stand for none; `lengths` without elements
+/// for sequences that all have T steps.
+inline RecurrentResult recurrent(Recurrent kind, const Array& x, const Array& h_0, const Array& c_0,
+                                 const Array& w_ih, const Array& w_hh, const Array& b_ih,
+                                 const Array& b_hh, bool reverse = false,
+                                 const std::vector<std::int64_t>& lengths = {}) {
+  const std::int64_t steps = at(x.shape, 0), batch = at(x.shape, 1), inputs = at(x.shape, 2),
+                     hidden = at(h_0.shape, 1);
   RecurrentResult y{Array({steps, batch, hidden}), h_0, c_0};
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
   for (std::int64_t b = 0; b < batch; ++b) {
@@ -36,19 +42,23 @@ inline RecurrentResult recurrent(Recurrent kind, const Array& x, const Array& h_
         // What gate k of unit j gets from the input, and from the state.
         const auto from_x = [&](std::int64_t k) {
           const std::int64_t row = k * hidden + j;
-          return add_products(b_ih.size() > 0 ? b_ih[row] : 0, w_ih, row * inputs, x, (t * batch + b) * inputs, inputs);
+          return add_products(b_ih.size() > 0 ? b_ih[row] : 0, w_ih, row * inputs, x,
+                              (t * batch + b) * inputs, inputs);
         };
         const auto from_h = [&](std::int64_t k) {
           const std::int64_t row = k * hidden + j;
-          return add_products(b_hh.size() > 0 ? b_hh[row] : 0, w_hh, row * hidden, before, b * hidden, hidden);
+          return add_products(b_hh.size() > 0 ? b_hh[row] : 0, w_hh, row * hidden, before,
+                              b * hidden, hidden);
         };
         double& h = y.h[b * hidden + j];
         if (kind == Recurrent::lstm) {
           double& c = y.c[b * hidden + j];
-          c = sigmoid(from_x(1) + from_h(1)) * c + sigmoid(from_x(0) + from_h(0)) * std::tanh(from_x(2) + from_h(2));
+          c = sigmoid(from_x(1) + from_h(1)) * c +
+              sigmoid(from_x(0) + from_h(0)) * std::tanh(from_x(2) + from_h(2));
           h = sigmoid(from_x(3) + from_h(3)) * std::tanh(c);
         } else if (kind == Recurrent::gru) {
-          const double r = sigmoid(from_x(0) + from_h(0)), z = sigmoid(from_x(1) + from_h(1)), n = std::tanh(from_x(2) + r * from_h(2));
+          const double r = sigmoid(from_x(0) + from_h(0)), z = sigmoid(from_x(1) + from_h(1)),
+                       n = std::tanh(from_x(2) + r * from_h(2));
           h = (1 - z) * n + z * before[b * hidden + j];
         } else {
           const double sum = from_x(0) + from_h(0);

@@ -1,5 +1,6 @@
 #pragma once
-// Rounding to nearest even in any binary format, from its definition; and the distance of neighbouring numbers.
+// Rounding to nearest even in any binary format, from its definition; and the distance of
+// neighbouring numbers.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -7,11 +8,13 @@
 
 namespace reference {
 
-/// A binary floating-point format: bits of the significand (the hidden one included) and the exponents of the smallest and largest normal number (1 <= |m| < 2).
+/// A binary floating-point format: bits of the significand (the hidden one included) and the
+/// exponents of the smallest and largest normal number (1 <= |m| < 2).
 struct Format {
   int precision, min_exponent, max_exponent;
 };
-inline constexpr Format kFloat16{11, -14, 15}, kBfloat16{8, -126, 127}, kFloat32{24, -126, 127}, kFloat64{53, -1022, 1023};
+inline constexpr Format kFloat16{11, -14, 15}, kBfloat16{8, -126, 127}, kFloat32{24, -126, 127},
+    kFloat64{53, -1022, 1023};
 
 /// Distance of neighbouring numbers at |x|.
 inline double ulp(double x, const Format& f) {
@@ -33,16 +36,20 @@ inline double round_to(double x, const Format& f) {
   return std::copysign(r, x);
 }
 
-/// The number that a pattern of a 16-bit format stands for: 1 sign bit, then the exponent, then precision - 1 bits.
+/// The number that a pattern of a 16-bit format stands for: 1 sign bit, then the exponent, then
+/// precision - 1 bits.
 inline double decode16(std::uint16_t bits, const Format& f) {
   const int mantissa_bits = f.precision - 1;
   const int mantissa = bits & ((1 << mantissa_bits) - 1);
   const int exponent = (bits & 0x7fff) >> mantissa_bits;
   const int top = 0x7fff >> mantissa_bits;
   const double sign = (bits & 0x8000) != 0 ? -1.0 : 1.0;
-  if (exponent == top) return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
+  if (exponent == top)
+    return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
+                         : sign * std::numeric_limits<double>::infinity();
   if (exponent == 0) return sign * std::ldexp(mantissa, f.min_exponent - mantissa_bits);
-  return sign * std::ldexp(mantissa + (1 << mantissa_bits), f.min_exponent + exponent - 1 - mantissa_bits);
+  return sign *
+         std::ldexp(mantissa + (1 << mantissa_bits), f.min_exponent + exponent - 1 - mantissa_bits);
 }
 
 /// The pattern of a number that the format can hold exactly (or NaN).
@@ -51,13 +58,15 @@ inline std::uint16_t encode16(double x, const Format& f) {
   const int top = 0x7fff >> mantissa_bits;
   const int sign = std::signbit(x) ? 0x8000 : 0;
   const double m = std::fabs(x);
-  if (std::isnan(x)) return static_cast<std::uint16_t>(sign | (top << mantissa_bits) | (1 << (mantissa_bits - 1)));
+  if (std::isnan(x))
+    return static_cast<std::uint16_t>(sign | (top << mantissa_bits) | (1 << (mantissa_bits - 1)));
   if (std::isinf(x)) return static_cast<std::uint16_t>(sign | (top << mantissa_bits));
   const double step = ulp(m, f);
   const int units = static_cast<int>(m / step);
   if (units < (1 << mantissa_bits)) return static_cast<std::uint16_t>(sign | units);
   const int exponent = std::ilogb(m) - f.min_exponent + 1;
-  return static_cast<std::uint16_t>(sign | (exponent << mantissa_bits) | (units - (1 << mantissa_bits)));
+  return static_cast<std::uint16_t>(sign | (exponent << mantissa_bits) |
+                                    (units - (1 << mantissa_bits)));
 }
 
 }  // namespace reference

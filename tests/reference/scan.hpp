@@ -8,9 +8,9 @@
 
 namespace reference {
 
-/// f(line) for every line along dim; results of one length each. A scalar is a line of one, and stays one if its result is.
-template <class F>
-Array along(const Array& x, std::int64_t dim, F f) {
+/// f(line) for every line along dim; results of one length each. A scalar is a line of one, and
+/// stays one if its result is.
+template <class F> Array along(const Array& x, std::int64_t dim, F f) {
   Array a = x;
   const bool scalar = a.shape.empty();
   if (scalar) a.shape = {1};
@@ -21,12 +21,15 @@ Array along(const Array& x, std::int64_t dim, F f) {
   std::vector<std::vector<double>> results;
   for_each(outer, [&](const Sizes& index) {
     std::vector<double> line;
-    for (std::int64_t j = 0; j < at(a.shape, d); ++j) line.push_back(a[offset(index, strides) + j * at(strides, d)]);
+    for (std::int64_t j = 0; j < at(a.shape, d); ++j)
+      line.push_back(a[offset(index, strides) + j * at(strides, d)]);
     results.push_back(f(static_cast<const std::vector<double>&>(line)));
   });
   Sizes shape = a.shape;
   // Without lines the length is that of the result for a line of zeros.
-  at(shape, d) = static_cast<std::int64_t>(results.empty() ? f(std::vector<double>(static_cast<std::size_t>(at(a.shape, d)))).size() : results[0].size());
+  at(shape, d) = static_cast<std::int64_t>(
+      results.empty() ? f(std::vector<double>(static_cast<std::size_t>(at(a.shape, d)))).size()
+                      : results[0].size());
   const Sizes lines = row_major(outer);
   Array out = generate(shape, [&](Sizes i) {
     const auto j = static_cast<std::size_t>(at(i, d));
@@ -66,11 +69,13 @@ inline std::vector<std::size_t> order(const std::vector<double>& line, bool desc
   return places;
 }
 /// The first k values in order (all: k < 0), or their indices.
-inline Array sorted(const Array& x, std::int64_t dim, bool descending, bool indices, std::int64_t k = -1) {
+inline Array sorted(const Array& x, std::int64_t dim, bool descending, bool indices,
+                    std::int64_t k = -1) {
   return along(x, dim, [=](const std::vector<double>& line) {
     std::vector<double> out;
     for (const std::size_t p : order(line, descending))
-      if (k < 0 || static_cast<std::int64_t>(out.size()) < k) out.push_back(indices ? static_cast<double>(p) : line[p]);
+      if (k < 0 || static_cast<std::int64_t>(out.size()) < k)
+        out.push_back(indices ? static_cast<double>(p) : line[p]);
     if (k > static_cast<std::int64_t>(line.size())) throw std::logic_error("reference::sorted");
     return out;
   });

@@ -7,7 +7,8 @@ namespace reference {
 inline Array log_softmax(const Array& x, std::int64_t dim = -1) {
   const Array top = max(x, {dim}, true);
   const Array shifted = zip(x, top, [](double a, double m) { return a - m; });
-  const Array norm = map(sum(map(shifted, [](double v) { return std::exp(v); }), {dim}, true), [](double v) { return std::log(v); });
+  const Array norm = map(sum(map(shifted, [](double v) { return std::exp(v); }), {dim}, true),
+                         [](double v) { return std::log(v); });
   return zip(shifted, norm, [](double a, double l) { return a - l; });
 }
 
@@ -22,7 +23,8 @@ inline Array cross_entropy(const Array& logits, const Array& labels, bool take_m
   const std::int64_t rows = at(logits.shape, 0), classes = at(logits.shape, 1);
   const Array p = rows > 0 ? log_softmax(logits, 1) : logits;
   long double loss = 0;
-  for (std::int64_t i = 0; i < rows; ++i) loss -= static_cast<long double>(p[i * classes + static_cast<std::int64_t>(labels[i])]);
+  for (std::int64_t i = 0; i < rows; ++i)
+    loss -= static_cast<long double>(p[i * classes + static_cast<std::int64_t>(labels[i])]);
   if (take_mean) loss /= static_cast<long double>(rows);
   return Array(Sizes{}, std::vector<double>{static_cast<double>(loss)});
 }

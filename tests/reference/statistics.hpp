@@ -12,7 +12,8 @@ inline double variance(const std::vector<double>& v, double correction) {
   for (const double x : v) mean += x;
   mean /= static_cast<long double>(v.size());
   for (const double x : v) sum += (x - mean) * (x - mean);
-  return static_cast<double>(sum / std::max(0.0L, static_cast<long double>(v.size()) - static_cast<long double>(correction)));
+  return static_cast<double>(sum / std::max(0.0L, static_cast<long double>(v.size()) -
+                                                      static_cast<long double>(correction)));
 }
 
 inline double log_sum_exp(const std::vector<double>& v) {
@@ -20,7 +21,8 @@ inline double log_sum_exp(const std::vector<double>& v) {
   for (const double x : v) largest = std::isnan(x) || x > largest ? x : largest;
   if (std::isinf(largest)) return largest;
   long double sum = 0;
-  for (const double x : v) sum += std::exp(static_cast<long double>(x) - static_cast<long double>(largest));
+  for (const double x : v)
+    sum += std::exp(static_cast<long double>(x) - static_cast<long double>(largest));
   return static_cast<double>(std::log(sum) + static_cast<long double>(largest));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Sums of products, one term after the other. Compiled with optimisation in every build: under a sanitizer the references spend most of their time in them.
+// Sums of products, one term after the other. Compiled with optimisation in every build: under a
+// sanitizer the references spend most of their time in them.
 #include <cstdint>
 
 namespace reference {
@@ -10,8 +11,10 @@ struct SumAndSize {
 };
 
 /// sum + Σ a[i · step_a] b[i · step_b] over n terms; the size is |sum| + Σ |a b|.
-SumAndSize add_products(double sum, const double* a, std::int64_t step_a, const double* b, std::int64_t step_b, std::int64_t n);
+SumAndSize add_products(double sum, const double* a, std::int64_t step_a, const double* b,
+                        std::int64_t step_b, std::int64_t n);
 /// The same modulo 2^64.
-std::uint64_t add_products(std::uint64_t sum, const std::uint64_t* a, std::int64_t step_a, const std::uint64_t* b, std::int64_t step_b, std::int64_t n);
+std::uint64_t add_products(std::uint64_t sum, const std::uint64_t* a, std::int64_t step_a,
+                           const std::uint64_t* b, std::int64_t step_b, std::int64_t n);
 
 }  // namespace reference

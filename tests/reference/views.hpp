@@ -25,10 +25,13 @@ inline Array transpose(const Array& x, std::int64_t a, std::int64_t b) {
 }
 
 /// Elements start, start + step, … < end, with Python's rule for negative and large bounds.
-inline Array slice(const Array& x, std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step = 1) {
+inline Array slice(const Array& x, std::int64_t dim, std::int64_t start, std::int64_t end,
+                   std::int64_t step = 1) {
   const int d = wrap(dim, rank(x));
   const std::int64_t n = at(x.shape, d);
-  const auto clamp = [n](std::int64_t v) { return std::clamp<std::int64_t>(v < 0 ? v + n : v, 0, n); };
+  const auto clamp = [n](std::int64_t v) {
+    return std::clamp<std::int64_t>(v < 0 ? v + n : v, 0, n);
+  };
   const std::int64_t first = clamp(start), last = clamp(end);
   Sizes shape = x.shape;
   at(shape, d) = 0;
@@ -62,7 +65,8 @@ inline Array expand(const Array& x, const Sizes& shape) {
   const std::size_t skip = shape.size() - x.shape.size();
   return generate(shape, [&](const Sizes& i) {
     Sizes from;
-    for (std::size_t k = 0; k < x.shape.size(); ++k) from.push_back(x.shape[k] == 1 ? 0 : i[k + skip]);
+    for (std::size_t k = 0; k < x.shape.size(); ++k)
+      from.push_back(x.shape[k] == 1 ? 0 : i[k + skip]);
     return value(x, from);
   });
 }

@@ -76,7 +76,8 @@ __global__ void bytes_of_words_kernel(bool* flags, int n) {
   if (i < n) flags[i] = i % 3 == 0;
 }
 
-__global__ void fence_by_all_kernel(const float* in, float* partial, unsigned* counter, float* out, bool fence) {
+__global__ void fence_by_all_kernel(const float* in, float* partial, unsigned* counter, float* out,
+                                    bool fence) {
   SIMT_SHARED(unsigned, last, [1]);
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   partial[i] = 2 * in[i % 64];
@@ -105,14 +106,17 @@ __global__ void local_arrays_kernel(float* out, int n) {
 
 __global__ void dynamic_shared_kernel(float* out, int n) {
   SIMT_DYN_SHARED(float, buffer);
-  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) buffer[i] = static_cast<float>(i);
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x))
+    buffer[i] = static_cast<float>(i);
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) out[i] = buffer[n - 1 - i];
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x))
+    out[i] = buffer[n - 1 - i];
 }
 
 __global__ void kernel_id_kernel(std::uint32_t* out) {
   const std::uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-  const std::uint32_t block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), threads = blockDim.x * blockDim.y * blockDim.z;
+  const std::uint32_t block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z),
+                      threads = blockDim.x * blockDim.y * blockDim.z;
   out[block * threads + thread] = 1000 * block + thread;
 }
 
@@ -124,13 +128,17 @@ void early_return(float* out, int n) { run(early_return_kernel, 1, 64, 0, out, n
 void short_warp(float* out) { run(short_warp_kernel, 1, 40, 0, out); }
 void deep_locals(float* out) { run(deep_locals_kernel, 1, 32, 0, out); }
 void throwing(int* out) { run(throwing_kernel, 1, 32, 0, out); }
-void bytes_of_words(bool* flags, int n) { run(bytes_of_words_kernel, (n + 49) / 50, 50, 0, flags, n); }
+void bytes_of_words(bool* flags, int n) {
+  run(bytes_of_words_kernel, (n + 49) / 50, 50, 0, flags, n);
+}
 void fence_by_all(const float* in, float* partial, unsigned* counter, float* out, bool fence) {
   run(fence_by_all_kernel, 8, 64, 0, in, partial, counter, out, fence);
 }
 void tracing(int* out) { run(tracing_kernel, 1, 64, 0, out); }
 void local_arrays(float* out, int n) { run(local_arrays_kernel, 1, 64, 0, out, n); }
-void dynamic_shared(float* out, int n) { run(dynamic_shared_kernel, 1, 64, static_cast<std::size_t>(n) * sizeof(float), out, n); }
+void dynamic_shared(float* out, int n) {
+  run(dynamic_shared_kernel, 1, 64, static_cast<std::size_t>(n) * sizeof(float), out, n);
+}
 void kernel_id(std::uint32_t* out) { run(kernel_id_kernel, dim3(3, 2, 2), dim3(5, 2, 3), 0, out); }
 
 // Legal: each block hands over to the next, and the last reads what all wrote.
@@ -138,8 +146,7 @@ __global__ void chain_kernel(float* data, unsigned* flags, float* sum) {
   if (threadIdx.x != 0) return;
   const unsigned b = blockIdx.x;
   if (b > 0) {
-    while (atomicAdd(&flags[b - 1], 0u) == 0) {
-    }
+    while (atomicAdd(&flags[b - 1], 0u) == 0) {}
     __threadfence();
   }
   data[b] = 1;
@@ -151,7 +158,8 @@ __global__ void chain_kernel(float* data, unsigned* flags, float* sum) {
   *sum = total;
 }
 
-// Legal: lane 2 overwrites byte 0 behind a barrier with its reader; the reader of byte 1 has passed more barriers by then.
+// Legal: lane 2 overwrites byte 0 behind a barrier with its reader; the reader of byte 1 has passed
+// more barriers by then.
 __global__ void bytes_read_kernel(unsigned char* out) {
   SIMT_SHARED(unsigned char, s, [4]);
   const unsigned lane = threadIdx.x;
@@ -174,7 +182,9 @@ __global__ void divide_kernel(int* out, int by) {
 }
 void divide(int* out, int by) { run(divide_kernel, 1, 32, 0, out, by); }
 
-void chain_of_blocks(float* data, unsigned* flags, float* sum, int blocks) { run(chain_kernel, blocks, 32, 0, data, flags, sum); }
+void chain_of_blocks(float* data, unsigned* flags, float* sum, int blocks) {
+  run(chain_kernel, blocks, 32, 0, data, flags, sum);
+}
 void bytes_read_at_two_times(unsigned char* out) { run(bytes_read_kernel, 1, 32, 0, out); }
 
 }  // namespace braid::simt_tests

@@ -1,6 +1,7 @@
 #pragma once
-// C = A B, row major, 128x128 by 8, double buffered, 8x8 outputs a thread. Edges of any size. Included by the tests and by bench/simt.cpp, which
-// compiles it twice: with and without instrumentation.
+// C = A B, row major, 128x128 by 8, double buffered, 8x8 outputs a thread. Edges of any size.
+// Included by the tests and by bench/simt.cpp, which compiles it twice: with and without
+// instrumentation.
 #include "simt/simt.hpp"
 
 namespace braid::simt_tests {
@@ -8,30 +9,40 @@ namespace braid::simt_tests {
 struct Tile {
   static constexpr int kM = 128, kN = 128, kK = 8, kTM = 8, kTN = 8;
   static constexpr int kThreads = (kM / kTM) * (kN / kTN);
-  static_assert(kThreads * 4 == kM * kK && kThreads * 4 == kN * kK, "each thread moves one float4 of A and one of B");
+  static_assert(kThreads * 4 == kM * kK && kThreads * 4 == kN * kK,
+                "each thread moves one float4 of A and one of B");
 };
 
-// Four elements of a row, zeros past its end. A function of each variant's own: the linker must not take the instrumented one for all.
+// Four elements of a row, zeros past its end. A function of each variant's own: the linker must not
+// take the instrumented one for all.
 template <int Variant>
-__device__ inline float4 load_edge(const float* p, bool row, int column, int columns, bool aligned) {
+__device__ inline float4 load_edge(const float* p, bool row, int column, int columns,
+                                   bool aligned) {
   if (aligned && row && column + 3 < columns) return simt::load4(p);
-  return make_float4(row && column < columns ? p[0] : 0.0f, row && column + 1 < columns ? p[1] : 0.0f, row && column + 2 < columns ? p[2] : 0.0f,
-                     row && column + 3 < columns ? p[3] : 0.0f);
+  return make_float4(
+      row && column < columns ? p[0] : 0.0f, row && column + 1 < columns ? p[1] : 0.0f,
+      row && column + 2 < columns ? p[2] : 0.0f, row && column + 3 < columns ? p[3] : 0.0f);
 }
 
 template <int Variant>  // 0; other numbers make other kernels of the same code
 __global__ void __launch_bounds__(Tile::kThreads)
-    gemm_tiled_kernel(int m, int n, int k, const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c) {
+    gemm_tiled_kernel(int m, int n, int k, const float* __restrict__ a, const float* __restrict__ b,
+                      float* __restrict__ c) {
   SIMT_SHARED(float, as, [2][Tile::kK][Tile::kM]);
   SIMT_SHARED(float, bs, [2][Tile::kK][Tile::kN]);
-  const int t = static_cast<int>(threadIdx.x), m0 = static_cast<int>(blockIdx.y) * Tile::kM, n0 = static_cast<int>(blockIdx.x) * Tile::kN;
-  const int a_row = t / (Tile::kK / 4), a_col = t % (Tile::kK / 4) * 4, b_row = t / (Tile::kN / 4), b_col = t % (Tile::kN / 4) * 4;
-  const int row = t / (Tile::kN / Tile::kTN) * Tile::kTM, col = t % (Tile::kN / Tile::kTN) * Tile::kTN;
+  const int t = static_cast<int>(threadIdx.x), m0 = static_cast<int>(blockIdx.y) * Tile::kM,
+            n0 = static_cast<int>(blockIdx.x) * Tile::kN;
+  const int a_row = t / (Tile::kK / 4), a_col = t % (Tile::kK / 4) * 4, b_row = t / (Tile::kN / 4),
+            b_col = t % (Tile::kN / 4) * 4;
+  const int row = t / (Tile::kN / Tile::kTN) * Tile::kTM,
+            col = t % (Tile::kN / Tile::kTN) * Tile::kTN;
   const bool k4 = k % 4 == 0, n4 = n % 4 == 0;
   float4 ra, rb;
   const auto load = [&](int k0) {
-    ra = load_edge<Variant>(a + static_cast<std::size_t>(m0 + a_row) * k + k0 + a_col, m0 + a_row < m, k0 + a_col, k, k4);
-    rb = load_edge<Variant>(b + static_cast<std::size_t>(k0 + b_row) * n + n0 + b_col, k0 + b_row < k, n0 + b_col, n, n4);
+    ra = load_edge<Variant>(a + static_cast<std::size_t>(m0 + a_row) * k + k0 + a_col,
+                            m0 + a_row < m, k0 + a_col, k, k4);
+    rb = load_edge<Variant>(b + static_cast<std::size_t>(k0 + b_row) * n + n0 + b_col,
+                            k0 + b_row < k, n0 + b_col, n, n4);
   };
   const auto store = [&](int s) {
     as[s][a_col][a_row] = ra.x;
@@ -52,9 +63,11 @@ __global__ void __launch_bounds__(Tile::kThreads)
     for (int kk = 0; kk < Tile::kK; ++kk) {
       float x[Tile::kTM], y[Tile::kTN];
 #pragma unroll
-      for (int i = 0; i < Tile::kTM; i += 4) *reinterpret_cast<float4*>(x + i) = *reinterpret_cast<const float4*>(&as[s][kk][row + i]);
+      for (int i = 0; i < Tile::kTM; i += 4)
+        *reinterpret_cast<float4*>(x + i) = *reinterpret_cast<const float4*>(&as[s][kk][row + i]);
 #pragma unroll
-      for (int j = 0; j < Tile::kTN; j += 4) *reinterpret_cast<float4*>(y + j) = *reinterpret_cast<const float4*>(&bs[s][kk][col + j]);
+      for (int j = 0; j < Tile::kTN; j += 4)
+        *reinterpret_cast<float4*>(y + j) = *reinterpret_cast<const float4*>(&bs[s][kk][col + j]);
 #pragma unroll
       for (int i = 0; i < Tile::kTM; ++i)
 #pragma unroll

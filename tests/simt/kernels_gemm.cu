@@ -6,11 +6,13 @@
 namespace braid::simt_tests {
 
 // The textbook kernel: a 16x16 tile, one output a thread, two barriers a step.
-__global__ void gemm_textbook_kernel(int m, int n, int k, const float* a, const float* b, float* c) {
+__global__ void gemm_textbook_kernel(int m, int n, int k, const float* a, const float* b,
+                                     float* c) {
   SIMT_SHARED(float, as, [16][16]);
   SIMT_SHARED(float, bs, [16][17]);
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
-  const int row = static_cast<int>(blockIdx.y) * 16 + y, col = static_cast<int>(blockIdx.x) * 16 + x;
+  const int row = static_cast<int>(blockIdx.y) * 16 + y,
+            col = static_cast<int>(blockIdx.x) * 16 + x;
   float sum = 0;
   for (int k0 = 0; k0 < k; k0 += 16) {
     as[y][x] = row < m && k0 + x < k ? a[static_cast<std::size_t>(row) * k + k0 + x] : 0.0f;
@@ -26,12 +28,15 @@ __global__ void gemm_textbook_kernel(int m, int n, int k, const float* a, const 
 __global__ void gemm_async_kernel(int m, int n, int k, const float* a, const float* b, float* c) {
   SIMT_SHARED(float, as, [2][64][16]);
   SIMT_SHARED(float, bs, [2][16][64]);
-  const int t = static_cast<int>(threadIdx.x), m0 = static_cast<int>(blockIdx.y) * 64, n0 = static_cast<int>(blockIdx.x) * 64;
+  const int t = static_cast<int>(threadIdx.x), m0 = static_cast<int>(blockIdx.y) * 64,
+            n0 = static_cast<int>(blockIdx.x) * 64;
   const auto fetch = [&](int s, int k0) {
     const int ar = m0 + t / 4, ac = k0 + t % 4 * 4, br = k0 + t / 16, bc = n0 + t % 16 * 4;
     const bool in_a = ar < m && ac < k, in_b = br < k && bc < n;
-    simt::cp_async16(&as[s][t / 4][t % 4 * 4], in_a ? a + static_cast<std::size_t>(ar) * k + ac : a, in_a ? 16 : 0);
-    simt::cp_async16(&bs[s][t / 16][t % 16 * 4], in_b ? b + static_cast<std::size_t>(br) * n + bc : b, in_b ? 16 : 0);
+    simt::cp_async16(&as[s][t / 4][t % 4 * 4], in_a ? a + static_cast<std::size_t>(ar) * k + ac : a,
+                     in_a ? 16 : 0);
+    simt::cp_async16(&bs[s][t / 16][t % 16 * 4],
+                     in_b ? b + static_cast<std::size_t>(br) * n + bc : b, in_b ? 16 : 0);
     simt::cp_async_commit();
   };
   float acc[4][4] = {};
@@ -60,11 +65,13 @@ __global__ void gemm_async_kernel(int m, int n, int k, const float* a, const flo
   }
   for (int i = 0; i < 4; ++i)
     if (m0 + row + i < m && n0 + col < n)
-      simt::store4(c + static_cast<std::size_t>(m0 + row + i) * n + n0 + col, make_float4(acc[i][0], acc[i][1], acc[i][2], acc[i][3]));
+      simt::store4(c + static_cast<std::size_t>(m0 + row + i) * n + n0 + col,
+                   make_float4(acc[i][0], acc[i][1], acc[i][2], acc[i][3]));
 }
 
 void gemm_tiled(int m, int n, int k, const float* a, const float* b, float* c) {
-  run(gemm_tiled_kernel<0>, dim3((n + 127) / 128, (m + 127) / 128), Tile::kThreads, 0, m, n, k, a, b, c);
+  run(gemm_tiled_kernel<0>, dim3((n + 127) / 128, (m + 127) / 128), Tile::kThreads, 0, m, n, k, a,
+      b, c);
 }
 void gemm_textbook(int m, int n, int k, const float* a, const float* b, float* c) {
   run(gemm_textbook_kernel, dim3((n + 15) / 16, (m + 15) / 16), dim3(16, 16), 0, m, n, k, a, b, c);

@@ -4,10 +4,8 @@
 
 namespace braid::simt_tests {
 
-template <class T>
-inline constexpr bool kIsBfloat16 = false;
-template <>
-inline constexpr bool kIsBfloat16<simt::bfloat16_t> = true;
+template <class T> inline constexpr bool kIsBfloat16 = false;
+template <> inline constexpr bool kIsBfloat16<simt::bfloat16_t> = true;
 
 // 64x64 by 16 a block of 4 warps (2x2). Sizes are multiples of the tile.
 template <class T>
@@ -15,14 +13,20 @@ __global__ void gemm_half_kernel(int n, int k, const T* a, const T* b, float* c)
   SIMT_SHARED(T, as, [64][24]);  // 8 more than needed: rows of ldmatrix in different banks
   SIMT_SHARED(T, bs, [16][72]);
   const int t = static_cast<int>(threadIdx.x), lane = t & 31, warp = t >> 5;
-  const int m0 = static_cast<int>(blockIdx.y) * 64, n0 = static_cast<int>(blockIdx.x) * 64, wm = warp / 2 * 32, wn = warp % 2 * 32;
+  const int m0 = static_cast<int>(blockIdx.y) * 64, n0 = static_cast<int>(blockIdx.x) * 64,
+            wm = warp / 2 * 32, wn = warp % 2 * 32;
   float acc[2][4][4] = {};
   for (int k0 = 0; k0 < k; k0 += 16) {
-    simt::store_vector(&as[t / 2][t % 2 * 8], simt::load_vector<uint4>(a + static_cast<std::size_t>(m0 + t / 2) * k + k0 + t % 2 * 8));
-    simt::store_vector(&bs[t / 8][t % 8 * 8], simt::load_vector<uint4>(b + static_cast<std::size_t>(k0 + t / 8) * n + n0 + t % 8 * 8));
+    simt::store_vector(
+        &as[t / 2][t % 2 * 8],
+        simt::load_vector<uint4>(a + static_cast<std::size_t>(m0 + t / 2) * k + k0 + t % 2 * 8));
+    simt::store_vector(
+        &bs[t / 8][t % 8 * 8],
+        simt::load_vector<uint4>(b + static_cast<std::size_t>(k0 + t / 8) * n + n0 + t % 8 * 8));
     __syncthreads();
     std::uint32_t x[2][4], y[4][2];
-    for (int i = 0; i < 2; ++i) simt::ldmatrix_x4(x[i], &as[wm + i * 16 + (lane & 15)][(lane >> 4) * 8]);
+    for (int i = 0; i < 2; ++i)
+      simt::ldmatrix_x4(x[i], &as[wm + i * 16 + (lane & 15)][(lane >> 4) * 8]);
     for (int j = 0; j < 4; ++j) simt::ldmatrix_x2_trans(y[j], &bs[lane & 15][wn + j * 8]);
     for (int i = 0; i < 2; ++i)
       for (int j = 0; j < 4; ++j) {
@@ -34,8 +38,10 @@ __global__ void gemm_half_kernel(int n, int k, const T* a, const T* b, float* c)
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 4; ++j) {
       const int r = m0 + wm + i * 16 + (lane >> 2), q = n0 + wn + j * 8 + (lane & 3) * 2;
-      simt::store_vector(c + static_cast<std::size_t>(r) * n + q, make_float2(acc[i][j][0], acc[i][j][1]));
-      simt::store_vector(c + static_cast<std::size_t>(r + 8) * n + q, make_float2(acc[i][j][2], acc[i][j][3]));
+      simt::store_vector(c + static_cast<std::size_t>(r) * n + q,
+                         make_float2(acc[i][j][0], acc[i][j][1]));
+      simt::store_vector(c + static_cast<std::size_t>(r + 8) * n + q,
+                         make_float2(acc[i][j][2], acc[i][j][3]));
     }
 }
 
@@ -47,9 +53,11 @@ __global__ void gemm_tf32_kernel(int n, int k, const float* a, const float* b, f
   c += static_cast<std::size_t>(blockIdx.y) * 16 * n + blockIdx.x * 8;
   float acc[4] = {};
   for (int k0 = 0; k0 < k; k0 += 8) {
-    const std::uint32_t x[4] = {simt::to_tf32(a[g * k + k0 + t]), simt::to_tf32(a[(g + 8) * k + k0 + t]), simt::to_tf32(a[g * k + k0 + t + 4]),
-                                simt::to_tf32(a[(g + 8) * k + k0 + t + 4])};
-    const std::uint32_t y[2] = {simt::to_tf32(b[(k0 + t) * n + g]), simt::to_tf32(b[(k0 + t + 4) * n + g])};
+    const std::uint32_t x[4] = {
+        simt::to_tf32(a[g * k + k0 + t]), simt::to_tf32(a[(g + 8) * k + k0 + t]),
+        simt::to_tf32(a[g * k + k0 + t + 4]), simt::to_tf32(a[(g + 8) * k + k0 + t + 4])};
+    const std::uint32_t y[2] = {simt::to_tf32(b[(k0 + t) * n + g]),
+                                simt::to_tf32(b[(k0 + t + 4) * n + g])};
     simt::mma_m16n8k8_tf32(acc, x, y, acc);
   }
   c[g * n + t * 2] = acc[0];
@@ -59,12 +67,15 @@ __global__ void gemm_tf32_kernel(int n, int k, const float* a, const float* b, f
 }
 
 void gemm_bfloat16(int m, int n, int k, const void* a, const void* b, float* c) {
-  run(gemm_half_kernel<simt::bfloat16_t>, dim3(n / 64, m / 64), 128, 0, n, k, static_cast<const simt::bfloat16_t*>(a), static_cast<const simt::bfloat16_t*>(b),
-      c);
+  run(gemm_half_kernel<simt::bfloat16_t>, dim3(n / 64, m / 64), 128, 0, n, k,
+      static_cast<const simt::bfloat16_t*>(a), static_cast<const simt::bfloat16_t*>(b), c);
 }
 void gemm_float16(int m, int n, int k, const void* a, const void* b, float* c) {
-  run(gemm_half_kernel<simt::half_t>, dim3(n / 64, m / 64), 128, 0, n, k, static_cast<const simt::half_t*>(a), static_cast<const simt::half_t*>(b), c);
+  run(gemm_half_kernel<simt::half_t>, dim3(n / 64, m / 64), 128, 0, n, k,
+      static_cast<const simt::half_t*>(a), static_cast<const simt::half_t*>(b), c);
 }
-void gemm_tf32(int m, int n, int k, const float* a, const float* b, float* c) { run(gemm_tf32_kernel, dim3(n / 8, m / 16), 32, 0, n, k, a, b, c); }
+void gemm_tf32(int m, int n, int k, const float* a, const float* b, float* c) {
+  run(gemm_tf32_kernel, dim3(n / 8, m / 16), 32, 0, n, k, a, b, c);
+}
 
 }  // namespace braid::simt_tests

@@ -23,14 +23,12 @@ struct Max {
   __device__ static float join(float a, float b) { return fmaxf(a, b); }
 };
 
-template <class R>
-__device__ float warp_reduce(float v) {
+template <class R> __device__ float warp_reduce(float v) {
   for (int d = 16; d > 0; d /= 2) v = R::join(v, __shfl_xor_sync(0xffffffffu, v, d));
   return v;
 }
 
-template <class R>
-__device__ float block_reduce(float v) {
+template <class R> __device__ float block_reduce(float v) {
   SIMT_SHARED(float, part, [32]);
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
   v = warp_reduce<R>(v);
@@ -54,7 +52,8 @@ __global__ void softmax_kernel(int cols, const float* x, float* y) {
   for (int i = first; i < cols; i += step) y[i] = __expf(x[i] - m) * r;
 }
 
-__global__ void layernorm_kernel(int cols, const float* x, const float* gain, const float* bias, float eps, float* y, float* mean, float* rstd) {
+__global__ void layernorm_kernel(int cols, const float* x, const float* gain, const float* bias,
+                                 float eps, float* y, float* mean, float* rstd) {
   const int first = static_cast<int>(threadIdx.x), step = static_cast<int>(blockDim.x);
   x += static_cast<std::size_t>(blockIdx.x) * cols;
   y += static_cast<std::size_t>(blockIdx.x) * cols;
@@ -70,15 +69,18 @@ __global__ void layernorm_kernel(int cols, const float* x, const float* gain, co
   }
 }
 
-// Gradients of gain and bias: summed over the rows of a block in dynamic shared memory, then one atomic a column.
-__global__ void layernorm_backward_kernel(int rows, int cols, const float* dy, const float* x, const float* gain, const float* mean, const float* rstd,
+// Gradients of gain and bias: summed over the rows of a block in dynamic shared memory, then one
+// atomic a column.
+__global__ void layernorm_backward_kernel(int rows, int cols, const float* dy, const float* x,
+                                          const float* gain, const float* mean, const float* rstd,
                                           float* dx, float* dgain, float* dbias) {
   SIMT_DYN_SHARED(float, sums);  // [2 * cols]
   const int first = static_cast<int>(threadIdx.x), step = static_cast<int>(blockDim.x);
   for (int i = first; i < 2 * cols; i += step) sums[i] = 0;
   __syncthreads();
   for (int r = static_cast<int>(blockIdx.x); r < rows; r += static_cast<int>(gridDim.x)) {
-    const float *xr = x + static_cast<std::size_t>(r) * cols, *dyr = dy + static_cast<std::size_t>(r) * cols;
+    const float *xr = x + static_cast<std::size_t>(r) * cols,
+                *dyr = dy + static_cast<std::size_t>(r) * cols;
     const float mu = mean[r], rs = rstd[r];
     float s1 = 0, s2 = 0;
     for (int i = first; i < cols; i += step) {
@@ -107,7 +109,8 @@ __global__ void column_sum_kernel(int rows, int cols, const float* dy, float* db
   const int c = static_cast<int>(blockIdx.x * 32 + threadIdx.x);
   float s = 0;
   if (c < cols)
-    for (int r = static_cast<int>(threadIdx.y); r < rows; r += 8) s += dy[static_cast<std::size_t>(r) * cols + c];
+    for (int r = static_cast<int>(threadIdx.y); r < rows; r += 8)
+      s += dy[static_cast<std::size_t>(r) * cols + c];
   tile[threadIdx.y][threadIdx.x] = s;
   __syncthreads();
   if (threadIdx.y == 0 && c < cols) {
@@ -117,17 +120,22 @@ __global__ void column_sum_kernel(int rows, int cols, const float* dy, float* db
   }
 }
 
-__global__ void embedding_backward_kernel(int n, int dim, const int* index, const float* dy, float* dw) {
+__global__ void embedding_backward_kernel(int n, int dim, const int* index, const float* dy,
+                                          float* dw) {
   const int step = static_cast<int>(gridDim.x * blockDim.x);
   for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n * dim; i += step)
     atomicAdd(dw + static_cast<std::size_t>(index[i / dim]) * dim + i % dim, dy[i]);
 }
 
-// One pass: each block sums a part; the block that counts itself in last sums the parts, and leaves the counter as it was.
-__global__ void last_block_sum_kernel(int n, const float* x, float* partial, unsigned* counter, float* sum) {
+// One pass: each block sums a part; the block that counts itself in last sums the parts, and leaves
+// the counter as it was.
+__global__ void last_block_sum_kernel(int n, const float* x, float* partial, unsigned* counter,
+                                      float* sum) {
   SIMT_SHARED(unsigned, last, [1]);
   float s = 0;
-  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n; i += static_cast<int>(gridDim.x * blockDim.x)) s += x[i];
+  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n;
+       i += static_cast<int>(gridDim.x * blockDim.x))
+    s += x[i];
   s = block_reduce<Sum>(s);
   if (threadIdx.x == 0) {
     partial[blockIdx.x] = s;
@@ -144,17 +152,28 @@ __global__ void last_block_sum_kernel(int n, const float* x, float* partial, uns
   }
 }
 
-void add(int n, const float* a, const float* b, float* c) { run(add_kernel, (n + 1023) / 1024, 256, 0, n, a, b, c); }
-void softmax(int rows, int cols, const float* x, float* y) { run(softmax_kernel, rows, 256, 0, cols, x, y); }
-void layernorm(int rows, int cols, const float* x, const float* gain, const float* bias, float eps, float* y, float* mean, float* rstd) {
+void add(int n, const float* a, const float* b, float* c) {
+  run(add_kernel, (n + 1023) / 1024, 256, 0, n, a, b, c);
+}
+void softmax(int rows, int cols, const float* x, float* y) {
+  run(softmax_kernel, rows, 256, 0, cols, x, y);
+}
+void layernorm(int rows, int cols, const float* x, const float* gain, const float* bias, float eps,
+               float* y, float* mean, float* rstd) {
   run(layernorm_kernel, rows, 128, 0, cols, x, gain, bias, eps, y, mean, rstd);
 }
-void layernorm_backward(int rows, int cols, const float* dy, const float* x, const float* gain, const float* mean, const float* rstd, float* dx, float* dgain,
+void layernorm_backward(int rows, int cols, const float* dy, const float* x, const float* gain,
+                        const float* mean, const float* rstd, float* dx, float* dgain,
                         float* dbias) {
-  run(layernorm_backward_kernel, 4, 128, static_cast<std::size_t>(2 * cols) * sizeof(float), rows, cols, dy, x, gain, mean, rstd, dx, dgain, dbias);
+  run(layernorm_backward_kernel, 4, 128, static_cast<std::size_t>(2 * cols) * sizeof(float), rows,
+      cols, dy, x, gain, mean, rstd, dx, dgain, dbias);
 }
-void column_sum(int rows, int cols, const float* dy, float* db) { run(column_sum_kernel, (cols + 31) / 32, dim3(32, 8), 0, rows, cols, dy, db); }
-void embedding_backward(int n, int dim, const int* index, const float* dy, float* dw) { run(embedding_backward_kernel, 8, 128, 0, n, dim, index, dy, dw); }
+void column_sum(int rows, int cols, const float* dy, float* db) {
+  run(column_sum_kernel, (cols + 31) / 32, dim3(32, 8), 0, rows, cols, dy, db);
+}
+void embedding_backward(int n, int dim, const int* index, const float* dy, float* dw) {
+  run(embedding_backward_kernel, 8, 128, 0, n, dim, index, dy, dw);
+}
 void last_block_sum(int n, const float* x, float* partial, unsigned* counter, float* sum) {
   run(last_block_sum_kernel, 20, 64, 0, n, x, partial, counter, sum);
 }

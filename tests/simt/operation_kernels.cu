@@ -41,10 +41,14 @@ bool instrumented() {
 #endif
 
 void fill(float* p, float value, int n) { run(fill_kernel, (n + 31) / 32, 32, 0, p, value, n); }
-void copy(const float* from, float* to, int n) { run(copy_kernel, (n + 31) / 32, 32, 0, from, to, n); }
+void copy(const float* from, float* to, int n) {
+  run(copy_kernel, (n + 31) / 32, 32, 0, from, to, n);
+}
 
 void fill_bytes(unsigned char* p, int n) { run(fill_bytes_kernel, 1, 32, 0, p, n); }
-void copy_bytes(const unsigned char* from, unsigned char* to, int n) { run(copy_bytes_kernel, 1, 32, 0, from, to, n); }
+void copy_bytes(const unsigned char* from, unsigned char* to, int n) {
+  run(copy_bytes_kernel, 1, 32, 0, from, to, n);
+}
 void count(unsigned* sum) { run(count_kernel, 2, 32, 0, sum); }
 void read_count(const unsigned* sum, unsigned* out) { run(read_count_kernel, 1, 32, 0, sum, out); }
 

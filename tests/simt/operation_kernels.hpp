@@ -1,11 +1,13 @@
 #pragma once
 namespace braid::simt_tests {
 
-/// True if these kernels are compiled with the checker's instrumentation. Without it nothing but fences, atomics and vector accesses is seen.
+/// True if these kernels are compiled with the checker's instrumentation. Without it nothing but
+/// fences, atomics and vector accesses is seen.
 [[nodiscard]] bool instrumented();
 
-/// The first statement of a test that needs the checker: false where the build has none. A build that is meant to check must not skip the test.
-/// In a macro, so that files without Catch can include this one.
+/// The first statement of a test that needs the checker: false where the build has none. A build
+/// that is meant to check must not skip the test. In a macro, so that files without Catch can
+/// include this one.
 #if defined(BRAID_SIMT_CHECK)
 #define SIMT_CHECKED_OR_RETURN() REQUIRE(::braid::simt_tests::instrumented())
 #else

@@ -45,9 +45,15 @@ __global__ void broadcast_kernel(float* out) {
   out[threadIdx.x] = v;
 }
 
-void transpose_32(const float* in, float* out) { run(transpose_kernel<32>, 1, dim3(32, 8), 0, in, out); }
-void transpose_33(const float* in, float* out) { run(transpose_kernel<33>, 1, dim3(32, 8), 0, in, out); }
-void transpose_naive(const float* in, float* out) { run(transpose_naive_kernel, 1, dim3(32, 8), 0, in, out); }
+void transpose_32(const float* in, float* out) {
+  run(transpose_kernel<32>, 1, dim3(32, 8), 0, in, out);
+}
+void transpose_33(const float* in, float* out) {
+  run(transpose_kernel<33>, 1, dim3(32, 8), 0, in, out);
+}
+void transpose_naive(const float* in, float* out) {
+  run(transpose_naive_kernel, 1, dim3(32, 8), 0, in, out);
+}
 void copy_vectors(const float* in, float* out) { run(copy_vectors_kernel, 1, 32, 0, in, out); }
 void copy_shared_vectors(float* out) { run(copy_shared_vectors_kernel, 1, 32, 0, out); }
 void broadcast(float* out) { run(broadcast_kernel, 1, 32, 0, out); }

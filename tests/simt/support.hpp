@@ -15,18 +15,21 @@
 namespace braid::simt_tests {
 
 /// Device memory of a test, without the runtime: registered with the checker.
-template <class T>
-class DeviceArray {
+template <class T> class DeviceArray {
  public:
   explicit DeviceArray(std::size_t count, int device = 0) : count_(count) {
     const std::size_t bytes = std::max<std::size_t>(count * sizeof(T), 1);
     void* p = nullptr;
-    if (posix_memalign(&p, 256, bytes) != 0) throw std::bad_alloc();  // the exact size: red zones of AddressSanitizer start right behind it
+    // the exact size: red zones of AddressSanitizer start right behind it
+    if (posix_memalign(&p, 256, bytes) != 0) throw std::bad_alloc();
     std::memset(p, 0xff, bytes);
     data_ = static_cast<T*>(p);
     simt::register_memory(data_, count * sizeof(T), simt::MemoryKind::device, device);
   }
-  explicit DeviceArray(const std::vector<T>& values, int device = 0) : DeviceArray(values.size(), device) { set(values); }
+  explicit DeviceArray(const std::vector<T>& values, int device = 0)
+      : DeviceArray(values.size(), device) {
+    set(values);
+  }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
   ~DeviceArray() {
@@ -35,7 +38,8 @@ class DeviceArray {
   }
   void set(const std::vector<T>& values) {
     simt::check_range(data_, values.size() * sizeof(T), true);
-    if (!values.empty()) std::memcpy(static_cast<void*>(data_), values.data(), values.size() * sizeof(T));
+    if (!values.empty())
+      std::memcpy(static_cast<void*>(data_), values.data(), values.size() * sizeof(T));
   }
   [[nodiscard]] std::vector<T> get() const {
     std::vector<T> values(count_);
@@ -63,12 +67,16 @@ class KeepConfig {
 };
 
 /// Runs `body` in forward, reverse and two random orders.
-template <class Body>
-void in_all_orders(Body body) {
+template <class Body> void in_all_orders(Body body) {
   const KeepConfig keep;
-  for (const auto& [order, seed] : {std::pair{simt::Order::forward, 1}, {simt::Order::reverse, 1}, {simt::Order::random, 7}, {simt::Order::random, 20261}}) {
+  for (const auto& [order, seed] : {std::pair{simt::Order::forward, 1},
+                                    {simt::Order::reverse, 1},
+                                    {simt::Order::random, 7},
+                                    {simt::Order::random, 20261}}) {
     simt::set_order(order, static_cast<std::uint64_t>(seed));
-    body(std::string(order == simt::Order::forward ? "forward" : order == simt::Order::reverse ? "reverse" : "random:" + std::to_string(seed)));
+    body(std::string(order == simt::Order::forward   ? "forward"
+                     : order == simt::Order::reverse ? "reverse"
+                                                     : "random:" + std::to_string(seed)));
   }
 }
 
@@ -88,7 +96,9 @@ inline std::vector<int> marked_lines(const std::string& file, const std::string&
   std::string text;
   const std::string mark = "// here: " + name;
   for (int line = 1; std::getline(in, text); ++line)
-    if (text.size() >= mark.size() && text.compare(text.size() - mark.size(), mark.size(), mark) == 0) lines.push_back(line);
+    if (text.size() >= mark.size() &&
+        text.compare(text.size() - mark.size(), mark.size(), mark) == 0)
+      lines.push_back(line);
   return lines;
 }
 

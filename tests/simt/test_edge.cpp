@@ -15,8 +15,7 @@ void host_function_that_throws() { throw 42; }
 
 namespace {
 
-template <class F>
-simt::Error::Details details_of(F f) {
+template <class F> simt::Error::Details details_of(F f) {
   try {
     f();
   } catch (const simt::Error& e) {
@@ -36,7 +35,9 @@ TEST_CASE("simt: groups of lanes with masks of their own", "[simt][edge]") {
     const DeviceArray<float> out(32);
     half_warps(out.data());
     const auto got = out.get();
-    for (int t = 0; t < 32; ++t) CHECK(got[static_cast<std::size_t>(t)] == static_cast<float>((t & 16) + 15 - (t & 15) + (t ^ 1)));
+    for (int t = 0; t < 32; ++t)
+      CHECK(got[static_cast<std::size_t>(t)] ==
+            static_cast<float>((t & 16) + 15 - (t & 15) + (t ^ 1)));
     warp_broadcast(out.data());
     CHECK(out.get() == std::vector<float>(32, 2.0f));
     const DeviceArray<float> sums(2);
@@ -50,7 +51,8 @@ TEST_CASE("simt: races between lanes of one warp", "[simt][edge]") {
   in_all_orders([](const std::string& order) {
     INFO(order);
     const DeviceArray<float> out(32);
-    for (const auto& [name, kernel] : {std::pair{"warp_same_word", &warp_same_word}, {"warp_read_then_write", &warp_read_then_write}}) {
+    for (const auto& [name, kernel] : {std::pair{"warp_same_word", &warp_same_word},
+                                       {"warp_read_then_write", &warp_read_then_write}}) {
       INFO(name);
       const auto d = details_of([&, k = kernel] { k(out.data()); });
       CHECK(d.finding == simt::Finding::race);
@@ -72,7 +74,8 @@ TEST_CASE("simt: a barrier after some threads have returned", "[simt][edge]") {
   });
 }
 
-TEST_CASE("simt: what overflows a stack, or throws, leaves the kernel as an error", "[simt][edge]") {
+TEST_CASE("simt: what overflows a stack, or throws, leaves the kernel as an error",
+          "[simt][edge]") {
   const DeviceArray<float> out(32);
   const DeviceArray<int> numbers(64);
 #if !defined(__SANITIZE_ADDRESS__)
@@ -110,7 +113,9 @@ TEST_CASE("simt: fences by all threads, counted in behind a barrier", "[simt][ed
       const DeviceArray<float> sum(std::vector<float>{0});
       const DeviceArray<unsigned> counter(std::vector<unsigned>{0});
       if (!fence) {
-        CHECK(details_of([&] { fence_by_all(din.data(), partial.data(), counter.data(), sum.data(), false); }).finding == simt::Finding::race);
+        CHECK(details_of([&] {
+                fence_by_all(din.data(), partial.data(), counter.data(), sum.data(), false);
+              }).finding == simt::Finding::race);
         continue;
       }
       CHECK_NOTHROW(fence_by_all(din.data(), partial.data(), counter.data(), sum.data(), true));
@@ -123,7 +128,8 @@ TEST_CASE("simt: fences by all threads, counted in behind a barrier", "[simt][ed
 
 TEST_CASE("simt: the lines of a trace carry the coordinates of their thread", "[simt][edge]") {
   std::vector<std::string> lines;
-  const auto before = simt::set_trace_handler([&](const std::string& line) { lines.push_back(line); });
+  const auto before =
+      simt::set_trace_handler([&](const std::string& line) { lines.push_back(line); });
   const DeviceArray<int> out(64);
   tracing(out.data());
   simt::set_trace_handler(before);
@@ -134,11 +140,13 @@ TEST_CASE("simt: constants, arrays of a thread and dynamic shared memory", "[sim
   const DeviceArray<float> out(64);
   local_arrays(out.data(), 3);
   const auto got = out.get();
-  for (std::size_t t = 0; t < 64; ++t) CHECK(got[t] == static_cast<float>((t + 3) % 8) + static_cast<float>(1 << t % 4));
+  for (std::size_t t = 0; t < 64; ++t)
+    CHECK(got[t] == static_cast<float>((t + 3) % 8) + static_cast<float>(1 << t % 4));
   const DeviceArray<float> many(30000);
   dynamic_shared(many.data(), 30000);
   CHECK(many.get()[17] == 30000 - 18);
-  CHECK(details_of([&] { dynamic_shared(many.data(), 60000); }).finding == simt::Finding::bad_launch);
+  CHECK(details_of([&] { dynamic_shared(many.data(), 60000); }).finding ==
+        simt::Finding::bad_launch);
 }
 
 TEST_CASE("simt: every block and thread runs once, whatever the order", "[simt][edge]") {
@@ -158,7 +166,8 @@ TEST_CASE("simt: every block and thread runs once, whatever the order", "[simt][
 
 TEST_CASE("simt: sizes that CUDA refuses", "[simt][edge]") {
   const auto refused = [](dim3 grid, dim3 block, std::size_t shared) {
-    return details_of([&] { simt::launch_now(nothing, grid, block, shared); }).finding == simt::Finding::bad_launch;
+    return details_of([&] { simt::launch_now(nothing, grid, block, shared); }).finding ==
+           simt::Finding::bad_launch;
   };
   CHECK(refused(dim3(0), dim3(32), 0));
   CHECK(refused(dim3(1), dim3(0), 0));

@@ -1,4 +1,5 @@
-// float16 and bfloat16 of the emulation: conversions against plain definitions, for every bit pattern.
+// float16 and bfloat16 of the emulation: conversions against plain definitions, for every bit
+// pattern.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -14,14 +15,15 @@ namespace {
 double value_of(std::uint32_t bits, int exponent_bits, int mantissa_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const auto exponent = static_cast<int>(bits >> mantissa_bits & ((1u << exponent_bits) - 1));
-  const auto mantissa = static_cast<double>(bits & ((1u << mantissa_bits) - 1)) / static_cast<double>(1u << mantissa_bits);
+  const auto mantissa = static_cast<double>(bits & ((1u << mantissa_bits) - 1)) /
+                        static_cast<double>(1u << mantissa_bits);
   const double sign = bits >> (exponent_bits + mantissa_bits) & 1 ? -1 : 1;
   if (exponent == (1 << exponent_bits) - 1) return mantissa == 0 ? sign * INFINITY : NAN;
-  return exponent == 0 ? sign * std::ldexp(mantissa, 1 - bias) : sign * std::ldexp(1 + mantissa, exponent - bias);
+  return exponent == 0 ? sign * std::ldexp(mantissa, 1 - bias)
+                       : sign * std::ldexp(1 + mantissa, exponent - bias);
 }
 
-template <class T>
-void check_all(int exponent_bits, int mantissa_bits) {
+template <class T> void check_all(int exponent_bits, int mantissa_bits) {
   int wrong_value = 0, wrong_back = 0, wrong_middle = 0;
   for (std::uint32_t bits = 0; bits < 0x10000u; ++bits) {
     T h;

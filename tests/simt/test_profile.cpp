@@ -22,7 +22,8 @@ struct Matrix {
 
 }  // namespace
 
-TEST_CASE("simt: a column of a 32x32 tile takes 32 wavefronts, of a 32x33 tile one", "[simt][profile]") {
+TEST_CASE("simt: a column of a 32x32 tile takes 32 wavefronts, of a 32x33 tile one",
+          "[simt][profile]") {
   SIMT_CHECKED_OR_RETURN();
   const Matrix m;
   {

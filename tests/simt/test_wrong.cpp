@@ -1,5 +1,5 @@
-// Every mistake is reported, in every order of threads, with what it is, in which kernel, on which variable and on which line; the kernels without the
-// mistake are not.
+// Every mistake is reported, in every order of threads, with what it is, in which kernel, on which
+// variable and on which line; the kernels without the mistake are not.
 #include <algorithm>
 
 #include "edge_kernels.hpp"
@@ -12,7 +12,8 @@
 namespace braid::simt_tests {
 
 const std::vector<WrongKernel>& wrong_kernels() {
-#define SIMT_ROW(name, finding, variable) {#name, simt::Finding::finding, variable, &wrong_##name, &twin_##name},
+#define SIMT_ROW(name, finding, variable) \
+  {#name, simt::Finding::finding, variable, &wrong_##name, &twin_##name},
   static const std::vector<WrongKernel> list = {SIMT_FOR_EACH_WRONG_KERNEL(SIMT_ROW)};
 #undef SIMT_ROW
   return list;
@@ -24,7 +25,9 @@ struct Memory {
   DeviceArray<float> out{std::vector<float>(64, 0.0f)}, in{normal(64, 3)}, matrices{3 * 64 * 64};
   DeviceArray<unsigned> counter{std::vector<unsigned>{0}};
   float host[64] = {};  // on the stack of the test
-  [[nodiscard]] Buffers buffers() const { return {out.data(), in.data(), host, matrices.data(), counter.data()}; }
+  [[nodiscard]] Buffers buffers() const {
+    return {out.data(), in.data(), host, matrices.data(), counter.data()};
+  }
 };
 
 void short_patience() {
@@ -74,7 +77,9 @@ TEST_CASE("simt: every wrong kernel is reported, in every order", "[simt][wrong]
   });
 }
 
-TEST_CASE("simt: reports are made outside the checker", "[simt][wrong]") { CHECK(text_of_the_host("a", 'b') == "abb"); }
+TEST_CASE("simt: reports are made outside the checker", "[simt][wrong]") {
+  CHECK(text_of_the_host("a", 'b') == "abb");
+}
 
 TEST_CASE("simt: no corrected twin is reported, in any order", "[simt][wrong]") {
   SIMT_CHECKED_OR_RETURN();

@@ -86,7 +86,8 @@ __global__ void crossed_masks(float* out) {
   out[lane] = v;
 }
 
-// Lanes that have returned are not waited for; the lanes at the edge of a sum over half a warp may look outside it.
+// Lanes that have returned are not waited for; the lanes at the edge of a sum over half a warp may
+// look outside it.
 __global__ void foreign_source(float* out) {
   if (threadIdx.x >= 20) return;
   const unsigned odd = __ballot_sync(0xffffffffu, threadIdx.x & 1);
@@ -112,9 +113,13 @@ __global__ void two_blocks(float* out) {
   if (threadIdx.x == 0) out[blockIdx.x] = 1;
 }
 
-__global__ void host_pointer(const float* device, float* out) { out[threadIdx.x] = device[threadIdx.x]; }
+__global__ void host_pointer(const float* device, float* out) {
+  out[threadIdx.x] = device[threadIdx.x];
+}
 
-__global__ void misaligned_vector(const float* in, float* out) { simt::store4(out, simt::load4(in + 4)); }
+__global__ void misaligned_vector(const float* in, float* out) {
+  simt::store4(out, simt::load4(in + 4));
+}
 
 __global__ void weak_wait(const float* in, float* out) {
   SIMT_SHARED(float, as, [2][64]);
@@ -201,14 +206,12 @@ __global__ void spin_on_flag(volatile float* flag) {
   if (threadIdx.x == 1) flag[2] = 1;
   __syncthreads();
   if (threadIdx.x == 0)
-    while (flag[2] == 0) {
-    }
+    while (flag[2] == 0) {}
 }
 
 // A lock that one thread takes needs no other to run.
 __global__ void spin_on_lock(unsigned* lock, float* out) {
-  while (atomicCAS(lock, 0u, 1u) != 0u) {
-  }
+  while (atomicCAS(lock, 0u, 1u) != 0u) {}
   atomicAdd(out, 1.0f);
   atomicExch(lock, 0u);
 }
@@ -231,8 +234,7 @@ __global__ void local_of_another(float* out) {
 __global__ void spin_on_vote(volatile float* flag) {
   if (threadIdx.x < 4) flag[threadIdx.x] = 1;
   __syncthreads();
-  while (__any_sync(~0u, flag[0] == 0)) {
-  }
+  while (__any_sync(~0u, flag[0] == 0)) {}
 }
 
 __global__ void spin_on_barrier(int wanted) {
@@ -243,8 +245,7 @@ __global__ void spin_on_barrier(int wanted) {
 __global__ void spin_on_three(volatile float* flag) {
   if (threadIdx.x < 4) flag[threadIdx.x] = 1;
   __syncthreads();
-  while (flag[0] + flag[1] + flag[2] < 3) {
-  }
+  while (flag[0] + flag[1] + flag[2] < 3) {}
 }
 
 __global__ void spin_with_counter(volatile float* flag) {
@@ -306,26 +307,40 @@ namespace braid::simt_tests {
 void twin_shared_bounds(const Buffers& b) { run(twin::shared_bounds, 1, 64, 0, b.out, 1); }
 void twin_global_bounds(const Buffers& b) { run(twin::global_bounds, 1, 64, 0, b.out, 60); }
 void twin_missing_barrier(const Buffers& b) { run(twin::missing_barrier, 1, 64, 0, b.out); }
-void twin_missing_loop_barrier(const Buffers& b) { run(twin::missing_loop_barrier, 1, 64, 0, b.out); }
-void twin_missing_warp_barrier(const Buffers& b) { run(twin::missing_warp_barrier, 1, 32, 0, b.out); }
+void twin_missing_loop_barrier(const Buffers& b) {
+  run(twin::missing_loop_barrier, 1, 64, 0, b.out);
+}
+void twin_missing_warp_barrier(const Buffers& b) {
+  run(twin::missing_warp_barrier, 1, 32, 0, b.out);
+}
 void twin_two_barriers(const Buffers& b) { run(twin::two_barriers, 1, 64, 0, b.out); }
 void twin_barrier_of_some(const Buffers& b) { run(twin::barrier_of_some, 1, 64, 0, b.out); }
 void twin_shuffle_of_half(const Buffers& b) { run(twin::shuffle_of_half, 1, 64, 0, b.out); }
 void twin_foreign_mask(const Buffers& b) { run(twin::foreign_mask, 1, 64, 0, b.out); }
 void twin_crossed_masks(const Buffers& b) { run(twin::crossed_masks, 1, 32, 0, b.out); }
 void twin_foreign_source(const Buffers& b) { run(twin::foreign_source, 1, 32, 0, b.out); }
-void twin_uninitialised_shared(const Buffers& b) { run(twin::uninitialised_shared, 1, 64, 0, b.out); }
+void twin_uninitialised_shared(const Buffers& b) {
+  run(twin::uninitialised_shared, 1, 64, 0, b.out);
+}
 void twin_missing_atomic(const Buffers& b) { run(twin::missing_atomic, 1, 64, 0, b.out); }
 void twin_two_blocks(const Buffers& b) { run(twin::two_blocks, 4, 32, 0, b.out); }
 void twin_host_pointer(const Buffers& b) { run(twin::host_pointer, 1, 64, 0, b.in, b.out); }
-void twin_misaligned_vector(const Buffers& b) { run(twin::misaligned_vector, 1, 1, 0, b.in, b.out); }
+void twin_misaligned_vector(const Buffers& b) {
+  run(twin::misaligned_vector, 1, 1, 0, b.in, b.out);
+}
 void twin_weak_wait(const Buffers& b) { run(twin::weak_wait, 1, 64, 0, b.in, b.out); }
 void twin_no_wait(const Buffers& b) { run(twin::no_wait, 1, 64, 0, b.in, b.out); }
-void twin_missing_fence(const Buffers& b) { run(twin::missing_fence, 16, 32, 0, b.in, b.matrices, b.counter, b.out); }
-void twin_missing_fence_of_atomics(const Buffers& b) { run(twin::missing_fence_of_atomics, 8, 32, 0, b.out, b.counter); }
+void twin_missing_fence(const Buffers& b) {
+  run(twin::missing_fence, 16, 32, 0, b.in, b.matrices, b.counter, b.out);
+}
+void twin_missing_fence_of_atomics(const Buffers& b) {
+  run(twin::missing_fence_of_atomics, 8, 32, 0, b.out, b.counter);
+}
 void twin_last_thread(const Buffers& b) { run(twin::last_thread, 1, 64, 0, b.out); }
 void twin_read_after_atomic(const Buffers& b) { run(twin::read_after_atomic, 1, 64, 0, b.out); }
-void twin_uninitialised_global(const Buffers& b) { run(twin::uninitialised_global, 1, 64, 0, b.matrices, b.out); }
+void twin_uninitialised_global(const Buffers& b) {
+  run(twin::uninitialised_global, 1, 64, 0, b.matrices, b.out);
+}
 void twin_spin_on_flag(const Buffers& b) { run(twin::spin_on_flag, 1, 64, 0, b.out); }
 void twin_spin_on_lock(const Buffers& b) { run(twin::spin_on_lock, 4, 64, 0, b.counter, b.out); }
 void twin_spin_on_vote(const Buffers& b) { run(twin::spin_on_vote, 1, 32, 0, b.out); }
@@ -336,7 +351,9 @@ void twin_memset_past(const Buffers& b) { run(twin::memset_past, 1, 64, 0, b.out
 void twin_memcpy_unset(const Buffers& b) { run(twin::memcpy_unset, 1, 64, 0, b.out); }
 void twin_device_variable(const Buffers& b) { run(twin::device_variable, 1, 64, 0, b.out); }
 void twin_matrix_in_global(const Buffers& b) { run(twin::matrix_in_global, 1, 32, 0, b.in, b.out); }
-void twin_async_from_shared(const Buffers& b) { run(twin::async_from_shared, 1, 64, 0, b.in, b.out); }
+void twin_async_from_shared(const Buffers& b) {
+  run(twin::async_from_shared, 1, 64, 0, b.in, b.out);
+}
 void twin_async_source(const Buffers& b) { run(twin::async_source, 1, 64, 0, b.matrices, b.out); }
 void twin_too_much_shared(const Buffers& b) { run(twin::too_much_shared, 1, 64, 0, b.out); }
 void twin_local_of_another(const Buffers& b) { run(twin::local_of_another, 1, 64, 0, b.out); }

@@ -1,4 +1,5 @@
-// Kernels with one deliberate mistake each; twin_kernels.cu has them without it. The lines that a report must name carry the mark `here`.
+// Kernels with one deliberate mistake each; twin_kernels.cu has them without it. The lines that a
+// report must name carry the mark `here`.
 #include <string>
 
 #include "run_kernel.hpp"
@@ -152,23 +153,25 @@ __global__ void missing_fence(const float* in, float* partial, unsigned* counter
 // The last block reads plainly what all have updated.
 __global__ void missing_fence_of_atomics(float* sum, unsigned* counter) {
   if (threadIdx.x != 0) return;
-  atomicAdd(sum, 1.0f);                                                  // here: missing_fence_of_atomics
-  if (atomicAdd(counter, 1u) == gridDim.x - 1) sum[1] = 2 * sum[0];  // here: missing_fence_of_atomics
+  atomicAdd(sum, 1.0f);  // here: missing_fence_of_atomics
+  if (atomicAdd(counter, 1u) != gridDim.x - 1) return;
+  sum[1] = 2 * sum[0];  // here: missing_fence_of_atomics
 }
 
 __global__ void last_thread(float* out) {
   SIMT_SHARED(unsigned, s, [2]);
   if (threadIdx.x < 2) s[threadIdx.x] = 0;
   __syncthreads();
-  atomicAdd(&s[0], 1u);                                                                // here: last_thread
-  if (atomicAdd(&s[1], 1u) == blockDim.x - 1) out[0] = static_cast<float>(s[0]);  // here: last_thread
+  atomicAdd(&s[0], 1u);  // here: last_thread
+  if (atomicAdd(&s[1], 1u) != blockDim.x - 1) return;
+  out[0] = static_cast<float>(s[0]);  // here: last_thread
 }
 
 __global__ void read_after_atomic(float* out) {
   SIMT_SHARED(unsigned, s, [1]);
   if (threadIdx.x == 0) s[0] = 0;
   __syncthreads();
-  atomicAdd(&s[0], 1u);  // here: read_after_atomic
+  atomicAdd(&s[0], 1u);                                                  // here: read_after_atomic
   if (threadIdx.x == blockDim.x - 1) out[0] = static_cast<float>(s[0]);  // here: read_after_atomic
 }
 
@@ -277,32 +280,49 @@ __global__ void async_source(float* source, float* out) {
 
 namespace braid::simt_tests {
 
-// Instrumented copies of functions that reports are made with; the linker may take these for the whole program.
-std::string text_of_the_host(const char* a, char b) { return std::string(a).append(2, b).insert(0, "+").substr(1); }
+// Instrumented copies of functions that reports are made with; the linker may take these for the
+// whole program.
+std::string text_of_the_host(const char* a, char b) {
+  return std::string(a).append(2, b).insert(0, "+").substr(1);
+}
 
 void wrong_shared_bounds(const Buffers& b) { run(wrong::shared_bounds, 1, 64, 0, b.out, 1); }
 void wrong_global_bounds(const Buffers& b) { run(wrong::global_bounds, 1, 64, 0, b.out, 60); }
 void wrong_missing_barrier(const Buffers& b) { run(wrong::missing_barrier, 1, 64, 0, b.out); }
-void wrong_missing_loop_barrier(const Buffers& b) { run(wrong::missing_loop_barrier, 1, 64, 0, b.out); }
-void wrong_missing_warp_barrier(const Buffers& b) { run(wrong::missing_warp_barrier, 1, 32, 0, b.out); }
+void wrong_missing_loop_barrier(const Buffers& b) {
+  run(wrong::missing_loop_barrier, 1, 64, 0, b.out);
+}
+void wrong_missing_warp_barrier(const Buffers& b) {
+  run(wrong::missing_warp_barrier, 1, 32, 0, b.out);
+}
 void wrong_two_barriers(const Buffers& b) { run(wrong::two_barriers, 1, 64, 0, b.out); }
 void wrong_barrier_of_some(const Buffers& b) { run(wrong::barrier_of_some, 1, 64, 0, b.out); }
 void wrong_shuffle_of_half(const Buffers& b) { run(wrong::shuffle_of_half, 1, 64, 0, b.out); }
 void wrong_foreign_mask(const Buffers& b) { run(wrong::foreign_mask, 1, 64, 0, b.out); }
 void wrong_crossed_masks(const Buffers& b) { run(wrong::crossed_masks, 1, 32, 0, b.out); }
 void wrong_foreign_source(const Buffers& b) { run(wrong::foreign_source, 1, 32, 0, b.out); }
-void wrong_uninitialised_shared(const Buffers& b) { run(wrong::uninitialised_shared, 1, 64, 0, b.out); }
+void wrong_uninitialised_shared(const Buffers& b) {
+  run(wrong::uninitialised_shared, 1, 64, 0, b.out);
+}
 void wrong_missing_atomic(const Buffers& b) { run(wrong::missing_atomic, 1, 64, 0, b.out); }
 void wrong_two_blocks(const Buffers& b) { run(wrong::two_blocks, 4, 32, 0, b.out); }
 void wrong_host_pointer(const Buffers& b) { run(wrong::host_pointer, 1, 64, 0, b.host, b.out); }
-void wrong_misaligned_vector(const Buffers& b) { run(wrong::misaligned_vector, 1, 1, 0, b.in, b.out); }
+void wrong_misaligned_vector(const Buffers& b) {
+  run(wrong::misaligned_vector, 1, 1, 0, b.in, b.out);
+}
 void wrong_weak_wait(const Buffers& b) { run(wrong::weak_wait, 1, 64, 0, b.in, b.out); }
 void wrong_no_wait(const Buffers& b) { run(wrong::no_wait, 1, 64, 0, b.in, b.out); }
-void wrong_missing_fence(const Buffers& b) { run(wrong::missing_fence, 16, 32, 0, b.in, b.matrices, b.counter, b.out); }
-void wrong_missing_fence_of_atomics(const Buffers& b) { run(wrong::missing_fence_of_atomics, 8, 32, 0, b.out, b.counter); }
+void wrong_missing_fence(const Buffers& b) {
+  run(wrong::missing_fence, 16, 32, 0, b.in, b.matrices, b.counter, b.out);
+}
+void wrong_missing_fence_of_atomics(const Buffers& b) {
+  run(wrong::missing_fence_of_atomics, 8, 32, 0, b.out, b.counter);
+}
 void wrong_last_thread(const Buffers& b) { run(wrong::last_thread, 1, 64, 0, b.out); }
 void wrong_read_after_atomic(const Buffers& b) { run(wrong::read_after_atomic, 1, 64, 0, b.out); }
-void wrong_uninitialised_global(const Buffers& b) { run(wrong::uninitialised_global, 1, 64, 0, b.matrices, b.out); }
+void wrong_uninitialised_global(const Buffers& b) {
+  run(wrong::uninitialised_global, 1, 64, 0, b.matrices, b.out);
+}
 void wrong_spin_on_flag(const Buffers& b) { run(wrong::spin_on_flag, 1, 64, 0, b.out); }
 void wrong_spin_on_lock(const Buffers& b) { run(wrong::spin_on_lock, 1, 64, 0, b.counter, b.out); }
 void wrong_spin_on_vote(const Buffers& b) { run(wrong::spin_on_vote, 1, 32, 0, b.out); }
@@ -312,7 +332,9 @@ void wrong_spin_with_counter(const Buffers& b) { run(wrong::spin_with_counter, 1
 void wrong_memset_past(const Buffers& b) { run(wrong::memset_past, 1, 64, 0, b.out, 65); }
 void wrong_memcpy_unset(const Buffers& b) { run(wrong::memcpy_unset, 1, 64, 0, b.out); }
 void wrong_device_variable(const Buffers& b) { run(wrong::device_variable, 1, 64, 0, b.out); }
-void wrong_matrix_in_global(const Buffers& b) { run(wrong::matrix_in_global, 1, 32, 0, b.in, b.out); }
+void wrong_matrix_in_global(const Buffers& b) {
+  run(wrong::matrix_in_global, 1, 32, 0, b.in, b.out);
+}
 void wrong_async_from_shared(const Buffers& b) { run(wrong::async_from_shared, 1, 64, 0, b.out); }
 void wrong_async_source(const Buffers& b) { run(wrong::async_source, 1, 64, 0, b.matrices, b.out); }
 void wrong_too_much_shared(const Buffers& b) { run(wrong::too_much_shared, 1, 64, 0, b.out); }

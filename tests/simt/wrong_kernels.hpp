@@ -4,8 +4,8 @@
 
 #include "simt/error.hpp"
 
-// Kernels with one deliberate mistake each, and the same kernels without it. wrong_kernels.cu marks the lines that a report must name with
-// `// here: <name>`.
+// Kernels with one deliberate mistake each, and the same kernels without it. wrong_kernels.cu marks
+// the lines that a report must name with `// here: <name>`.
 namespace braid::simt_tests {
 
 /// What the launchers work on: device memory.

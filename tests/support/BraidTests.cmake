@@ -11,7 +11,8 @@ set(BRAID_TEST_TIMEOUT 300 CACHE STRING "Seconds after which a test binary is st
 set(BRAID_SIMT_SEED 1 CACHE STRING "Seed of the random orders of threads and streams in tests of the SIMT build; the second one is the next seed")
 option(BRAID_SIMT_ALL_ORDERS "Register tests of the SIMT build for every pair of an order of threads and one of streams" OFF)
 
-# braid_simt_tests(<name> <target> ENVIRONMENT <pairs> LABELS <labels>): registers <name>.<order> for each order of threads and streams.
+# braid_simt_tests(<name> <target> ENVIRONMENT <pairs> LABELS <labels>): registers <name>.<order>
+# for each order of threads and streams.
 function(braid_simt_tests name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ENVIRONMENT;LABELS")
   math(EXPR next "${BRAID_SIMT_SEED} + 1")
@@ -38,8 +39,9 @@ function(braid_simt_tests name target)
   endforeach()
 endfunction()
 
-# braid_simt_each_device(<name> <target> DEVICES <n> CASES <filter> LABELS <labels>): registers <name>.cuda<i> on each of n emulated CUDA devices, each in another
-# order of threads and streams: which, the seed decides. With BRAID_SIMT_ALL_ORDERS each device gets every order.
+# braid_simt_each_device(<name> <target> DEVICES <n> CASES <filter> LABELS <labels>): registers
+# <name>.cuda<i> on each of n emulated CUDA devices, each in another order of threads and streams:
+# which, the seed decides. With BRAID_SIMT_ALL_ORDERS each device gets every order.
 function(braid_simt_each_device name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "DEVICES;CASES" "LABELS")
   set(orders forward reverse random:${BRAID_SIMT_SEED})
@@ -76,12 +78,15 @@ function(braid_test_options target)
   braid_precompile(${target} tests ${PROJECT_SOURCE_DIR}/tests/support)
 endfunction()
 
-# braid_test_binary(<module> SOURCES <files> [ALONE] [DEVICES <counts>] [SIMT_DEVICES <counts>] [SIMT_EACH <n> [SIMT_CASES <filter>]]): builds braid_tests_<module> and registers
-# <module>.<isa> for every instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run whose instruction set this processor lacks is
-# skipped. These run on CPU devices in every build; with ALONE nothing runs beside them. In the SIMT build <module>.simt<n>.<order> runs over n emulated CUDA devices, in every order of threads and
-# streams, and <module>.logical<n> on n logical devices of one emulated GPU; with SIMT_COUNTS <module>.simt_devices<n> runs SIMT_CASES over n of them in one
-# random order; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices, which is the
-# default device (of all cases, or those of a Catch filter).
+# braid_test_binary(<module> SOURCES <files> [ALONE] [DEVICES <counts>] [SIMT_DEVICES <counts>]
+# [SIMT_EACH <n> [SIMT_CASES <filter>]]): builds braid_tests_<module> and registers <module>.<isa>
+# for every instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run
+# whose instruction set this processor lacks is skipped. These run on CPU devices in every build;
+# with ALONE nothing runs beside them. In the SIMT build <module>.simt<n>.<order> runs over n
+# emulated CUDA devices, in every order of threads and streams, and <module>.logical<n> on n logical
+# devices of one emulated GPU; with SIMT_COUNTS <module>.simt_devices<n> runs SIMT_CASES over n of
+# them in one random order; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices,
+# which is the default device (of all cases, or those of a Catch filter).
 function(braid_test_binary module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE" "SIMT_EACH;SIMT_CASES" "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")
   if(NOT arg_SOURCES)
@@ -94,7 +99,9 @@ function(braid_test_binary module)
   target_link_libraries(${target} PRIVATE braid_tests_main braid::braid)
   # Private headers of the module under test, written as the module writes them.
   target_compile_options(${target} PRIVATE -iquote${PROJECT_SOURCE_DIR}/${module})
-  set(fewer "")  # the numeric gradients are those of the first set again: two random points are enough for the others
+  # the numeric gradients are those of the first set again: two random points are enough for the
+  # others
+  set(fewer "")
   foreach(isa IN LISTS BRAID_TEST_ISAS)
     add_test(NAME ${module}.${isa} COMMAND ${target})
     set_tests_properties(${module}.${isa} PROPERTIES ENVIRONMENT "BRAID_ISA=${isa};BRAID_DEVICE=cpu${fewer}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
@@ -127,8 +134,10 @@ function(braid_test_binary module)
   endif()
 endfunction()
 
-# braid_cuda_test_binary(<name> SOURCES <files> [ORDERS] [ALONE] [TIMEOUT <seconds>]): builds braid_tests_<name> of .cpp and .cu files and registers it once,
-# or, in the SIMT build and with ORDERS, as <name>.<order> for every order of threads and streams. ALONE: no other test runs beside it.
+# braid_cuda_test_binary(<name> SOURCES <files> [ORDERS] [ALONE] [TIMEOUT <seconds>]): builds
+# braid_tests_<name> of .cpp and .cu files and registers it once, or, in the SIMT build and with
+# ORDERS, as <name>.<order> for every order of threads and streams. ALONE: no other test runs beside
+# it.
 function(braid_cuda_test_binary name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ORDERS;ALONE" "TIMEOUT" "SOURCES")
   set(target braid_tests_${name})
@@ -164,7 +173,8 @@ function(braid_cuda_test_binary name)
   endif()
 endfunction()
 
-# Every file of the folder must fail to compile, with a message that matches its first line "// expect: <regex>"; control.cpp must compile.
+# Every file of the folder must fail to compile, with a message that matches its first line "//
+# expect: <regex>"; control.cpp must compile.
 function(braid_must_not_compile_tests folder)
   file(GLOB cases CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
   set(includes "")

@@ -1,5 +1,6 @@
 #pragma once
-// Runs cases of this very test binary in a process of their own, for what belongs to a whole process.
+// Runs cases of this very test binary in a process of their own, for what belongs to a whole
+// process.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,14 +15,17 @@ struct ChildResult {
   std::string output;  ///< stdout and stderr
 };
 
-/// `environment` is written as the shell does: "A=1 B=2"; `filter` names hidden cases, such as "[.child][devices]".
+/// `environment` is written as the shell does: "A=1 B=2"; `filter` names hidden cases, such as
+/// "[.child][devices]".
 inline ChildResult run_child(const std::string& environment, const std::string& filter) {
-  const std::string command = "env " + environment + " /proc/" + std::to_string(getpid()) + "/exe '" + filter + "' 2>&1";
+  const std::string command =
+      "env " + environment + " /proc/" + std::to_string(getpid()) + "/exe '" + filter + "' 2>&1";
   ChildResult result{-1, ""};
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return result;
   std::array<char, 4096> buffer{};
-  while (const std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) result.output.append(buffer.data(), n);
+  while (const std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe))
+    result.output.append(buffer.data(), n);
   const int status = pclose(pipe);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;

@@ -27,16 +27,20 @@ inline bool matches(std::string_view text, std::string_view pattern) {
 }
 
 /// Empty if f() throws exactly an E whose what() matches; else what happened.
-template <class E, class F>
-[[nodiscard]] std::string thrown(std::string_view pattern, F&& f) {
+template <class E, class F> [[nodiscard]] std::string thrown(std::string_view pattern, F&& f) {
   try {
     f();
   } catch (const std::exception& e) {
-    // With another one nested in it an exception is of a type below E that the standard library makes; it has E's name.
-    const bool nested = dynamic_cast<const E*>(&e) && dynamic_cast<const std::nested_exception*>(&e);
-    if (typeid(e) != typeid(E) && !(nested && exception_type(std::current_exception()) == type_name<E>()))
-      return str("another type was thrown: ", exception_type(std::current_exception()), ": ", e.what());
-    if (!matches(e.what(), pattern)) return str("expected a text with '", pattern, "', got '", e.what(), "'");
+    // With another one nested in it an exception is of a type below E that the standard library
+    // makes; it has E's name.
+    const bool nested =
+        dynamic_cast<const E*>(&e) && dynamic_cast<const std::nested_exception*>(&e);
+    if (typeid(e) != typeid(E) &&
+        !(nested && exception_type(std::current_exception()) == type_name<E>()))
+      return str("another type was thrown: ", exception_type(std::current_exception()), ": ",
+                 e.what());
+    if (!matches(e.what(), pattern))
+      return str("expected a text with '", pattern, "', got '", e.what(), "'");
     return "";
   } catch (...) {
     return "something was thrown that is no std::exception";
@@ -46,5 +50,7 @@ template <class E, class F>
 
 }  // namespace braid::test
 
-/// The expression throws exactly a Type, and its text has the pieces of `text` (separated by *) in this order.
-#define CHECK_THROWS_TEXT(Type, text, ...) CHECK(::braid::test::thrown<Type>(text, [&] { static_cast<void>(__VA_ARGS__); }) == "")
+/// The expression throws exactly a Type, and its text has the pieces of `text` (separated by *) in
+/// this order.
+#define CHECK_THROWS_TEXT(Type, text, ...) \
+  CHECK(::braid::test::thrown<Type>(text, [&] { static_cast<void>(__VA_ARGS__); }) == "")

@@ -26,7 +26,9 @@ inline Faults faults;
 
 inline bool fails(const char* name) {
   ++faults.calls;
-  if (faults.fail_at == 0 || (faults.persistent ? faults.calls < faults.fail_at : faults.calls != faults.fail_at)) return false;
+  if (faults.fail_at == 0 ||
+      (faults.persistent ? faults.calls < faults.fail_at : faults.calls != faults.fail_at))
+    return false;
   faults.failed = name;
   errno = faults.error;
   return true;
@@ -34,7 +36,10 @@ inline bool fails(const char* name) {
 
 inline const io::FileSystem& real() { return io::real_file_system(); }
 inline const io::FileSystem kFaulty{
-    .open = [](int folder, const char* path, int flags, unsigned mode) { return fails("open") ? -1 : real().open(folder, path, flags, mode); },
+    .open =
+        [](int folder, const char* path, int flags, unsigned mode) {
+          return fails("open") ? -1 : real().open(folder, path, flags, mode);
+        },
     .close =
         [](int fd) {
           const bool failed = fails("close");
@@ -43,14 +48,21 @@ inline const io::FileSystem kFaulty{
           return failed ? -1 : result;
         },
     .fstat = [](int fd, struct stat* info) { return fails("fstat") ? -1 : real().fstat(fd, info); },
-    .stat_in = [](int folder, const char* path, struct stat* info) { return fails("stat") ? -1 : real().stat_in(folder, path, info); },
-    .pread = [](int fd, void* to, std::size_t bytes,
-                std::int64_t offset) { return fails("pread") ? -1 : real().pread(fd, to, std::min(bytes, faults.most), offset); },
+    .stat_in =
+        [](int folder, const char* path, struct stat* info) {
+          return fails("stat") ? -1 : real().stat_in(folder, path, info);
+        },
+    .pread =
+        [](int fd, void* to, std::size_t bytes, std::int64_t offset) {
+          return fails("pread") ? -1 : real().pread(fd, to, std::min(bytes, faults.most), offset);
+        },
     .pwrite =
         [](int fd, const void* from, std::size_t bytes, std::int64_t offset) {
-          struct stat info {};
-          if (real().fstat(fd, &info) == 0 && offset == 0) faults.written_mode = info.st_mode & 07777;
-          return fails("pwrite") ? -1 : real().pwrite(fd, from, std::min(bytes, faults.most), offset);
+          struct stat info{};
+          if (real().fstat(fd, &info) == 0 && offset == 0)
+            faults.written_mode = info.st_mode & 07777;
+          return fails("pwrite") ? -1
+                                 : real().pwrite(fd, from, std::min(bytes, faults.most), offset);
         },
     .fsync =
         [](int fd) {
@@ -66,10 +78,16 @@ inline const io::FileSystem kFaulty{
           faults.renamed = faults.calls;
           return real().rename(folder, from, to);
         },
-    .unlink = [](int folder, const char* path) { return fails("unlink") ? -1 : real().unlink(folder, path); },
-    .mkdir = [](int folder, const char* path, unsigned mode) { return fails("mkdir") ? -1 : real().mkdir(folder, path, mode); },
-    .rmdir = [](int folder, const char* path) { return fails("rmdir") ? -1 : real().rmdir(folder, path); },
-    .list = [](int folder, std::vector<std::string>& names) { return fails("list") ? -1 : real().list(folder, names); },
+    .unlink = [](int folder,
+                 const char* path) { return fails("unlink") ? -1 : real().unlink(folder, path); },
+    .mkdir = [](int folder, const char* path,
+                unsigned mode) { return fails("mkdir") ? -1 : real().mkdir(folder, path, mode); },
+    .rmdir = [](int folder,
+                const char* path) { return fails("rmdir") ? -1 : real().rmdir(folder, path); },
+    .list =
+        [](int folder, std::vector<std::string>& names) {
+          return fails("list") ? -1 : real().list(folder, names);
+        },
 };
 
 struct WithFaults {
@@ -82,7 +100,7 @@ struct WithFaults {
 
 inline int open_files() {
   int n = 0;
-  struct stat info {};
+  struct stat info{};
   for (int fd = 0; fd < 256; ++fd) n += ::fstat(fd, &info) == 0 ? 1 : 0;
   return n;
 }

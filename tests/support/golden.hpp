@@ -21,7 +21,8 @@ namespace braid::testing {
 /// One file of goldens: tensors and texts by name.
 class Goldens {
  public:
-  /// Reads tests/goldens/<file>; its tensors are given out on `device`. Throws std::runtime_error naming the file and what is wrong with it.
+  /// Reads tests/goldens/<file>; its tensors are given out on `device`. Throws std::runtime_error
+  /// naming the file and what is wrong with it.
   explicit Goldens(const std::string& file, Device device = {}) : file_(file), device_(device) {
     const std::string path = braid::test::tests_dir() + "/goldens/" + file;
     std::ifstream in(path);
@@ -35,9 +36,14 @@ class Goldens {
   }
 
   [[nodiscard]] bool has(const std::string& name) const { return tensors_.count(name) != 0; }
-  /// A tensor of its own (changing it changes no golden). Throws std::runtime_error for an unknown name.
-  [[nodiscard]] Tensor tensor(const std::string& name) const { return find(tensors_, name).to(device_, {}, true); }
-  [[nodiscard]] const std::string& text(const std::string& name) const { return find(texts_, name); }
+  /// A tensor of its own (changing it changes no golden). Throws std::runtime_error for an unknown
+  /// name.
+  [[nodiscard]] Tensor tensor(const std::string& name) const {
+    return find(tensors_, name).to(device_, {}, true);
+  }
+  [[nodiscard]] const std::string& text(const std::string& name) const {
+    return find(texts_, name);
+  }
   [[nodiscard]] const std::map<std::string, Tensor>& tensors() const { return tensors_; }
   [[nodiscard]] const std::map<std::string, std::string>& texts() const { return texts_; }
 
@@ -56,9 +62,11 @@ class Goldens {
     for (std::int64_t i = 0; i < count && in >> word; ++i) {
       char* end = nullptr;
       v.push_back(static_cast<T>(parse(word.c_str(), &end)));
-      if (end == word.c_str() || *end != '\0') throw std::runtime_error("goldens: expected a number, got " + word);
+      if (end == word.c_str() || *end != '\0')
+        throw std::runtime_error("goldens: expected a number, got " + word);
     }
-    if (static_cast<std::int64_t>(v.size()) != count) throw std::runtime_error("goldens: the file ends inside a tensor");
+    if (static_cast<std::int64_t>(v.size()) != count)
+      throw std::runtime_error("goldens: the file ends inside a tensor");
     return v;
   }
 
@@ -79,14 +87,20 @@ class Goldens {
     Tensor t;
     if (dtype == "float64") t = braid::tensor(values<double>(in, count, to_double));
     else if (dtype == "float32") t = braid::tensor(values<float>(in, count, to_float));
-    else if (dtype == "float16") t = braid::tensor(values<float>(in, count, to_float), {.dtype = DType::float16});
-    else if (dtype == "bfloat16") t = braid::tensor(values<float>(in, count, to_float), {.dtype = DType::bfloat16});
+    else if (dtype == "float16")
+      t = braid::tensor(values<float>(in, count, to_float), {.dtype = DType::float16});
+    else if (dtype == "bfloat16")
+      t = braid::tensor(values<float>(in, count, to_float), {.dtype = DType::bfloat16});
     else if (dtype == "int64") t = braid::tensor(values<std::int64_t>(in, count, to_integer));
-    else if (dtype == "int32") t = braid::tensor(values<std::int64_t>(in, count, to_integer), {.dtype = DType::int32});
-    else if (dtype == "uint8") t = braid::tensor(values<std::int64_t>(in, count, to_integer), {.dtype = DType::uint8});
-    else if (dtype == "bool") t = braid::tensor(values<std::int64_t>(in, count, to_integer), {.dtype = DType::bool_});
+    else if (dtype == "int32")
+      t = braid::tensor(values<std::int64_t>(in, count, to_integer), {.dtype = DType::int32});
+    else if (dtype == "uint8")
+      t = braid::tensor(values<std::int64_t>(in, count, to_integer), {.dtype = DType::uint8});
+    else if (dtype == "bool")
+      t = braid::tensor(values<std::int64_t>(in, count, to_integer), {.dtype = DType::bool_});
     else throw std::runtime_error("goldens: " + file_ + ": unknown dtype " + dtype);
-    if (!tensors_.emplace(name, t.reshape(shape)).second) throw std::runtime_error("goldens: " + file_ + ": " + name + " twice");
+    if (!tensors_.emplace(name, t.reshape(shape)).second)
+      throw std::runtime_error("goldens: " + file_ + ": " + name + " twice");
   }
 
   void read_text(std::istream& in) {
@@ -98,7 +112,8 @@ class Goldens {
       if (!std::getline(in, line)) throw std::runtime_error("goldens: the file ends inside a text");
       text += (i ? "\n" : "") + line;
     }
-    if (!texts_.emplace(name, text).second) throw std::runtime_error("goldens: " + file_ + ": text " + name + " twice");
+    if (!texts_.emplace(name, text).second)
+      throw std::runtime_error("goldens: " + file_ + ": text " + name + " twice");
   }
 
   std::string file_;
@@ -107,19 +122,24 @@ class Goldens {
   std::map<std::string, std::string> texts_;
 };
 
-/// Empty if `got` has the shape and dtype of `want` and |got - want| <= atol + rtol |want| everywhere; else what differs. NaN is never close.
-[[nodiscard]] inline std::string difference(const Tensor& got, const Tensor& want, double rtol, double atol) {
+/// Empty if `got` has the shape and dtype of `want` and |got - want| <= atol + rtol |want|
+/// everywhere; else what differs. NaN is never close.
+[[nodiscard]] inline std::string difference(const Tensor& got, const Tensor& want, double rtol,
+                                            double atol) {
   std::ostringstream out;
   if (!got.defined()) return "undefined";
   if (got.dtype() != want.dtype()) out << "expected " << want.dtype() << ", got " << got.dtype();
-  else if (!(got.shape() == want.shape())) out << "expected shape " << want.shape() << ", got " << got.shape();
+  else if (!(got.shape() == want.shape()))
+    out << "expected shape " << want.shape() << ", got " << got.shape();
   else {
     const std::vector<double> a = got.to_vector<double>(), b = want.to_vector<double>();
     for (std::size_t i = 0; i < a.size() && out.tellp() == 0; ++i) {
-      const bool close = a[i] == b[i] || std::abs(a[i] - b[i]) <= atol + rtol * std::abs(b[i]);  // equal infinities are close
+      // equal infinities are close
+      const bool close = a[i] == b[i] || std::abs(a[i] - b[i]) <= atol + rtol * std::abs(b[i]);
       if (!close) {
         out.precision(17);
-        out << "element " << i << " of " << want.shape() << ": expected " << b[i] << ", got " << a[i];
+        out << "element " << i << " of " << want.shape() << ": expected " << b[i] << ", got "
+            << a[i];
       }
     }
   }
@@ -128,7 +148,8 @@ class Goldens {
 
 /// The same with tolerances for a dtype's rounding, in units of a few operations' error.
 [[nodiscard]] inline std::string difference(const Tensor& got, const Tensor& want) {
-  return want.dtype() == DType::float64 ? difference(got, want, 1e-12, 1e-12) : difference(got, want, 5e-6, 2e-6);
+  return want.dtype() == DType::float64 ? difference(got, want, 1e-12, 1e-12)
+                                        : difference(got, want, 5e-6, 2e-6);
 }
 
 }  // namespace braid::testing

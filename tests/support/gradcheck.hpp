@@ -1,6 +1,7 @@
 #pragma once
-// Gradients against central differences, in float64: the whole Jacobian, every input that requires a gradient, incoming gradients in every layout. Or, where
-// calls are dear, along random directions, as PyTorch's gradcheck does with fast_mode.
+// Gradients against central differences, in float64: the whole Jacobian, every input that requires
+// a gradient, incoming gradients in every layout. Or, where calls are dear, along random
+// directions, as PyTorch's gradcheck does with fast_mode.
 #include <functional>
 #include <string>
 #include <tuple>
@@ -19,12 +20,14 @@ using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 struct GradcheckOptions {
   double eps = 1e-6, rtol = 1e-3, atol = 1e-5;
   bool incoming_layouts = true;  ///< the incoming gradient in every layout too
-  int directions = 0;            ///< instead of the whole Jacobian J: w J v for so many pairs of random directions, two calls each
+  /// instead of the whole Jacobian J: w J v for so many pairs of random directions, two calls each
+  int directions = 0;
 };
 
 namespace detail {
 
-/// Numbers of all inputs, one after the other, and back into tensors that a function can be called with.
+/// Numbers of all inputs, one after the other, and back into tensors that a function can be called
+/// with.
 struct Point {
   std::vector<Array> values;
   std::vector<Tensor> like;
@@ -49,8 +52,11 @@ inline std::vector<double> flatten(const std::vector<Tensor>& outputs) {
   return flat;
 }
 
-/// d(Σ weights · outputs) / d(inputs that require a gradient), flattened; zeros where a gradient is none.
-inline std::vector<double> pull_back(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& weights) {
+/// d(Σ weights · outputs) / d(inputs that require a gradient), flattened; zeros where a gradient is
+/// none.
+inline std::vector<double> pull_back(const std::vector<Tensor>& outputs,
+                                     const std::vector<Tensor>& inputs,
+                                     const std::vector<Tensor>& weights) {
   std::vector<Tensor> roots, seeds, leaves;
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].requires_grad()) {
@@ -63,25 +69,31 @@ inline std::vector<double> pull_back(const std::vector<Tensor>& outputs, const s
   if (!roots.empty()) gradients = grad(roots, leaves, seeds, true, false, true);
   std::vector<double> flat;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const Array a = gradients[i].defined() ? array_of(gradients[i]) : Array(sizes_of(leaves[i].shape()));
+    const Array a =
+        gradients[i].defined() ? array_of(gradients[i]) : Array(sizes_of(leaves[i].shape()));
     if (gradients[i].defined() &&
-        (gradients[i].shape() != leaves[i].shape() || gradients[i].dtype() != leaves[i].dtype() || gradients[i].device() != leaves[i].device()))
-      throw std::logic_error(str("gradient of input ", i, ": ", gradients[i].dtype(), " ", gradients[i].shape(), " on ", gradients[i].device(),
-                                 ", but the input is ", leaves[i].dtype(), " ", leaves[i].shape(), " on ", leaves[i].device()));
+        (gradients[i].shape() != leaves[i].shape() || gradients[i].dtype() != leaves[i].dtype() ||
+         gradients[i].device() != leaves[i].device()))
+      throw std::logic_error(str("gradient of input ", i, ": ", gradients[i].dtype(), " ",
+                                 gradients[i].shape(), " on ", gradients[i].device(),
+                                 ", but the input is ", leaves[i].dtype(), " ", leaves[i].shape(),
+                                 " on ", leaves[i].device()));
     flat.insert(flat.end(), a.data.begin(), a.data.end());
   }
   return flat;
 }
 
 /// Weights for the outputs from a flat list.
-inline std::vector<Tensor> weights_like(const std::vector<Tensor>& outputs, const std::vector<double>& flat) {
+inline std::vector<Tensor> weights_like(const std::vector<Tensor>& outputs,
+                                        const std::vector<double>& flat) {
   std::vector<Tensor> weights;
   std::size_t next = 0;
   for (const Tensor& t : outputs) {
     Array a(sizes_of(t.shape()));
     if (is_floating(t.dtype()))
       for (double& v : a.data) v = flat.at(next++);
-    weights.push_back(tensor_of(a, is_floating(t.dtype()) ? t.dtype() : DType::float64, t.device()));
+    weights.push_back(
+        tensor_of(a, is_floating(t.dtype()) ? t.dtype() : DType::float64, t.device()));
   }
   return weights;
 }
@@ -93,30 +105,36 @@ inline std::vector<Tensor> weights_in_layout(const std::vector<Tensor>& outputs,
   for (const Tensor& t : outputs) {
     const std::vector<Layout> of = layouts(sizes_of(t.shape()));
     const Layout& l = of[k % of.size()];
-    weights.push_back(strided(sizes_of(t.shape()), l.strides, l.offset, is_floating(t.dtype()) ? t.dtype() : DType::float64, t.device(),
+    weights.push_back(strided(sizes_of(t.shape()), l.strides, l.offset,
+                              is_floating(t.dtype()) ? t.dtype() : DType::float64, t.device(),
                               [&] { return numbers.uniform(-1, 1); }));
   }
   return weights;
 }
 
 /// Empty if an incoming gradient of any layout gives what a dense one of the same numbers gives.
-inline std::string incoming_layouts_matter(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs) {
+inline std::string incoming_layouts_matter(const std::vector<Tensor>& outputs,
+                                           const std::vector<Tensor>& inputs) {
   std::size_t most = 0;
   for (const Tensor& t : outputs) most = std::max(most, layouts(sizes_of(t.shape())).size());
   for (std::size_t k = 1; k < most; ++k) {
     const std::vector<Tensor> laid_out = weights_in_layout(outputs, k);
     std::vector<Tensor> dense;
     for (const Tensor& w : laid_out) dense.push_back(tensor_of(array_of(w), w.dtype(), w.device()));
-    const std::vector<double> want = pull_back(outputs, inputs, dense), got = pull_back(outputs, inputs, laid_out);
+    const std::vector<double> want = pull_back(outputs, inputs, dense),
+                              got = pull_back(outputs, inputs, laid_out);
     for (std::size_t c = 0; c < want.size(); ++c)
       if (!(std::fabs(got[c] - want[c]) <= 1e-12 * (1 + std::fabs(want[c]))))
-        return str("an incoming gradient in layout ", k, " changes d in[", c, "]: ", want[c], " to ", got[c]);
+        return str("an incoming gradient in layout ", k, " changes d in[", c, "]: ", want[c],
+                   " to ", got[c]);
   }
   return "";
 }
 
-/// Empty if the gradients agree with differences column by column of the Jacobian, taken on dense inputs, and row by row, taken on the inputs as they are.
-inline std::string jacobian_differs(const Function& f, const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, Point point,
+/// Empty if the gradients agree with differences column by column of the Jacobian, taken on dense
+/// inputs, and row by row, taken on the inputs as they are.
+inline std::string jacobian_differs(const Function& f, const std::vector<Tensor>& outputs,
+                                    const std::vector<Tensor>& inputs, Point point,
                                     const GradcheckOptions& o) {
   std::vector<std::vector<double>> columns;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -129,24 +147,30 @@ inline std::string jacobian_differs(const Function& f, const std::vector<Tensor>
       const std::vector<double> down = detail::flatten(f(point.tensors()));
       x = before;
       columns.emplace_back();
-      for (std::size_t k = 0; k < up.size(); ++k) columns.back().push_back((up[k] - down.at(k)) / (2 * o.eps));
+      for (std::size_t k = 0; k < up.size(); ++k)
+        columns.back().push_back((up[k] - down.at(k)) / (2 * o.eps));
     }
   }
   const std::size_t rows = detail::flatten(outputs).size();
   for (std::size_t row = 0; row < rows; ++row) {
     std::vector<double> unit(rows, 0.0);
     unit[row] = 1;
-    const std::vector<double> got = detail::pull_back(outputs, inputs, detail::weights_like(outputs, unit));
-    if (got.size() != columns.size()) return str("gradients of ", got.size(), " elements, expected ", columns.size());
+    const std::vector<double> got =
+        detail::pull_back(outputs, inputs, detail::weights_like(outputs, unit));
+    if (got.size() != columns.size())
+      return str("gradients of ", got.size(), " elements, expected ", columns.size());
     for (std::size_t c = 0; c < columns.size(); ++c)
       if (!(std::fabs(got[c] - columns[c][row]) <= o.atol + o.rtol * std::fabs(columns[c][row])))
-        return str("d out[", row, "] / d in[", c, "]: expected ", columns[c][row], ", got ", got[c]);
+        return str("d out[", row, "] / d in[", c, "]: expected ", columns[c][row], ", got ",
+                   got[c]);
   }
   return "";
 }
 
-/// Empty if w J v, of random directions v of the inputs and w of the outputs, is the same by gradients and by differences.
-inline std::string directions_differ(const Function& f, const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Point& point,
+/// Empty if w J v, of random directions v of the inputs and w of the outputs, is the same by
+/// gradients and by differences.
+inline std::string directions_differ(const Function& f, const std::vector<Tensor>& outputs,
+                                     const std::vector<Tensor>& inputs, const Point& point,
                                      const GradcheckOptions& o) {
   Numbers numbers(76);
   for (int k = 0; k < o.directions; ++k) {
@@ -165,40 +189,51 @@ inline std::string directions_differ(const Function& f, const std::vector<Tensor
       want += w.back() * (up[j] - down.at(j)) / (2 * o.eps);
     }
     const std::vector<double> gradient = pull_back(outputs, inputs, weights_like(outputs, w));
-    if (gradient.size() != v.size()) return str("gradients of ", gradient.size(), " elements, expected ", v.size());
+    if (gradient.size() != v.size())
+      return str("gradients of ", gradient.size(), " elements, expected ", v.size());
     for (std::size_t j = 0; j < v.size(); ++j) got += gradient[j] * v[j];
-    if (!(std::fabs(got - want) <= o.atol + o.rtol * std::fabs(want))) return str("along direction ", k, ": expected ", want, ", got ", got);
+    if (!(std::fabs(got - want) <= o.atol + o.rtol * std::fabs(want)))
+      return str("along direction ", k, ": expected ", want, ", got ", got);
   }
   return "";
 }
 
 }  // namespace detail
 
-/// Empty if the gradients of f at the inputs agree with central differences and are the same bits twice; else the first difference.
-[[nodiscard]] inline std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {}) {
+/// Empty if the gradients of f at the inputs agree with central differences and are the same bits
+/// twice; else the first difference.
+[[nodiscard]] inline std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs,
+                                           const GradcheckOptions& o = {}) {
   const std::vector<Tensor> outputs = f(inputs);
   detail::Point point;
   for (const Tensor& t : inputs) {
-    if (t.requires_grad() && t.dtype() != DType::float64) return "gradcheck: inputs must be float64";
+    if (t.requires_grad() && t.dtype() != DType::float64)
+      return "gradcheck: inputs must be float64";
     point.values.push_back(array_of(t));
     point.like.push_back(t);
   }
-  const std::string differs =
-      o.directions > 0 ? detail::directions_differ(f, outputs, inputs, point, o) : detail::jacobian_differs(f, outputs, inputs, point, o);
+  const std::string differs = o.directions > 0
+                                  ? detail::directions_differ(f, outputs, inputs, point, o)
+                                  : detail::jacobian_differs(f, outputs, inputs, point, o);
   if (!differs.empty()) return differs;
   // Twice the same bits.
   Numbers numbers(77);
   std::vector<double> w(detail::flatten(outputs).size());
   for (double& x : w) x = numbers.uniform(-1, 1);
-  const std::vector<double> once = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w));
-  const std::vector<double> again = detail::pull_back(outputs, inputs, detail::weights_like(outputs, w));
+  const std::vector<double> once =
+      detail::pull_back(outputs, inputs, detail::weights_like(outputs, w));
+  const std::vector<double> again =
+      detail::pull_back(outputs, inputs, detail::weights_like(outputs, w));
   for (std::size_t c = 0; c < once.size(); ++c)
-    if (once[c] != again[c]) return str("two runs differ in d in[", c, "]: ", once[c], " and ", again[c]);
+    if (once[c] != again[c])
+      return str("two runs differ in d in[", c, "]: ", once[c], " and ", again[c]);
   return o.incoming_layouts ? detail::incoming_layouts_matter(outputs, inputs) : "";
 }
 
-/// gradcheck of the gradient itself: of (inputs, incoming gradients) → grad(f(inputs), inputs, incoming gradients, create_graph).
-[[nodiscard]] inline std::string gradgradcheck(const Function& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {}) {
+/// gradcheck of the gradient itself: of (inputs, incoming gradients) → grad(f(inputs), inputs,
+/// incoming gradients, create_graph).
+[[nodiscard]] inline std::string gradgradcheck(const Function& f, const std::vector<Tensor>& inputs,
+                                               const GradcheckOptions& o = {}) {
   std::vector<Tensor> all = inputs;
   Numbers numbers(78);
   const std::vector<Tensor> probe = f(inputs);
@@ -224,18 +259,21 @@ inline std::string directions_differ(const Function& f, const std::vector<Tensor
   return gradcheck(gradient, all, o);
 }
 
-/// A callable of one to four tensors, or of a vector of them, that returns a tensor or several, as a Function.
-template <class F>
-[[nodiscard]] Function function_of(F f) {
+/// A callable of one to four tensors, or of a vector of them, that returns a tensor or several, as
+/// a Function.
+template <class F> [[nodiscard]] Function function_of(F f) {
   const auto pack = [](auto&& result) {
-    if constexpr (std::is_convertible_v<decltype(result), Tensor>) return std::vector<Tensor>{result};
+    if constexpr (std::is_convertible_v<decltype(result), Tensor>)
+      return std::vector<Tensor>{result};
     else return std::vector<Tensor>(result);
   };
   return [f, pack](const std::vector<Tensor>& t) -> std::vector<Tensor> {
     if constexpr (std::is_invocable_v<F, const std::vector<Tensor>&>) return pack(f(t));
     else if constexpr (std::is_invocable_v<F, const Tensor&>) return pack(f(t.at(0)));
-    else if constexpr (std::is_invocable_v<F, const Tensor&, const Tensor&>) return pack(f(t.at(0), t.at(1)));
-    else if constexpr (std::is_invocable_v<F, const Tensor&, const Tensor&, const Tensor&>) return pack(f(t.at(0), t.at(1), t.at(2)));
+    else if constexpr (std::is_invocable_v<F, const Tensor&, const Tensor&>)
+      return pack(f(t.at(0), t.at(1)));
+    else if constexpr (std::is_invocable_v<F, const Tensor&, const Tensor&, const Tensor&>)
+      return pack(f(t.at(0), t.at(1), t.at(2)));
     else return pack(f(t.at(0), t.at(1), t.at(2), t.at(3)));
   };
 }

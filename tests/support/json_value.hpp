@@ -19,7 +19,8 @@ struct JsonValue {
 
   const JsonValue& operator[](const std::string& name) const {
     const auto at = fields.find(name);
-    if (type != Type::object || at == fields.end()) throw std::runtime_error("JSON: no field '" + name + "'");
+    if (type != Type::object || at == fields.end())
+      throw std::runtime_error("JSON: no field '" + name + "'");
     return at->second;
   }
   const JsonValue& operator[](std::size_t i) const { return items.at(i); }
@@ -41,10 +42,13 @@ class JsonParser {
 
  private:
   [[noreturn]] void fail(const std::string& why) const {
-    throw std::runtime_error("JSON: " + why + " at byte " + std::to_string(at_) + ": " + std::string(text_.substr(at_, 40)));
+    throw std::runtime_error("JSON: " + why + " at byte " + std::to_string(at_) + ": " +
+                             std::string(text_.substr(at_, 40)));
   }
   void space() {
-    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() &&
+           std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      ++at_;
   }
   bool take(std::string_view word) {
     if (text_.substr(at_, word.size()) != word) return false;
@@ -129,7 +133,8 @@ class JsonParser {
   void number(JsonValue& v) {
     const std::string rest(text_.substr(at_, 40));
     char* end = nullptr;
-    if (rest.empty() || std::string_view("-0123456789").find(rest[0]) == std::string_view::npos) fail("expected a value");
+    if (rest.empty() || std::string_view("-0123456789").find(rest[0]) == std::string_view::npos)
+      fail("expected a value");
     v.type = JsonValue::Type::number;
     v.number = std::strtod(rest.c_str(), &end);
     at_ += static_cast<std::size_t>(end - rest.c_str());

@@ -1,4 +1,5 @@
-// main of every test binary. A run that asks for an instruction set (BRAID_ISA) which this processor lacks says so and is skipped.
+// main of every test binary. A run that asks for an instruction set (BRAID_ISA) which this
+// processor lacks says so and is skipped.
 #if defined(BRAID_CATCH2_V2)
 #define CATCH_CONFIG_RUNNER
 #endif
@@ -16,7 +17,8 @@ bool processor_has([[maybe_unused]] const std::string& isa) {
 #if defined(__x86_64__)
   if (isa == "avx2") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (isa == "avx512") {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   }
 #endif
   return true;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# must_not_compile.sh FILE COMPILER [FLAGS...]: passes if FILE fails to compile with a message that matches the regular expression of its
-# first line, "// expect: <regex>". control.cpp must compile: it shows that the other cases fail for their own reason.
+# must_not_compile.sh FILE COMPILER [FLAGS...]: passes if FILE fails to compile with a message that
+# matches the regular expression of its first line, "// expect: <regex>". control.cpp must compile:
+# it shows that the other cases fail for their own reason.
 set -u
 file=$1
 shift

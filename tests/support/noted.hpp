@@ -1,5 +1,6 @@
 #pragma once
-// Tensors that tests make are noted while a list is set, so that a test can see afterwards that none was changed.
+// Tensors that tests make are noted while a list is set, so that a test can see afterwards that
+// none was changed.
 #include <utility>
 #include <vector>
 

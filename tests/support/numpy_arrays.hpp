@@ -33,7 +33,9 @@ inline StateDict numpy_arrays() {
 inline bool identical(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   const Tensor x = a.contiguous(), y = b.contiguous();
-  return x.numel() == 0 || std::memcmp(x.impl()->data(), y.impl()->data(), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())) == 0;
+  return x.numel() == 0 ||
+         std::memcmp(x.impl()->data(), y.impl()->data(),
+                     static_cast<std::size_t>(x.numel()) * size_of(x.dtype())) == 0;
 }
 
 }  // namespace braid::test

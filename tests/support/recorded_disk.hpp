@@ -12,7 +12,8 @@
 
 #include "support/temporary.hpp"
 
-// What a program asks of the file system under one folder, kept as a list, and what a disk may hold of it when the power fails after any part of that list.
+// What a program asks of the file system under one folder, kept as a list, and what a disk may hold
+// of it when the power fails after any part of that list.
 namespace braid::test {
 
 struct DiskCall {
@@ -53,7 +54,8 @@ inline const io::FileSystem& recording_file_system() {
             } else if ((flags & O_CREAT) != 0) {
               const int node = r.nodes++;
               r.node_of[fd] = r.entry[{above, path}] = node;
-              r.calls.push_back({.kind = DiskCall::Kind::create, .node = node, .folder = above, .name = path});
+              r.calls.push_back(
+                  {.kind = DiskCall::Kind::create, .node = node, .folder = above, .name = path});
             } else {
               r.node_of[fd] = r.entry[{above, path}];
             }
@@ -61,20 +63,27 @@ inline const io::FileSystem& recording_file_system() {
           },
       .close = [](int fd) { return real().close(fd); },
       .fstat = [](int fd, struct stat* info) { return real().fstat(fd, info); },
-      .stat_in = [](int folder, const char* path, struct stat* info) { return real().stat_in(folder, path, info); },
-      .pread = [](int fd, void* to, std::size_t bytes, std::int64_t offset) { return real().pread(fd, to, bytes, offset); },
+      .stat_in = [](int folder, const char* path,
+                    struct stat* info) { return real().stat_in(folder, path, info); },
+      .pread = [](int fd, void* to, std::size_t bytes,
+                  std::int64_t offset) { return real().pread(fd, to, bytes, offset); },
       .pwrite =
           [](int fd, const void* from, std::size_t bytes, std::int64_t offset) {
             const long done = real().pwrite(fd, from, bytes, offset);
             const std::string text(static_cast<const char*>(from), static_cast<std::size_t>(done));
-            disk_record.calls.push_back({.kind = DiskCall::Kind::write, .node = disk_record.node_of[fd], .bytes = text, .offset = offset});
+            disk_record.calls.push_back({.kind = DiskCall::Kind::write,
+                                         .node = disk_record.node_of[fd],
+                                         .bytes = text,
+                                         .offset = offset});
             return done;
           },
       .fsync =
           [](int fd) {
             const int node = disk_record.node_of[fd];
-            const bool skip = disk_record.is_folder.contains(node) ? disk_record.no_folder_flush : disk_record.no_file_flush;
-            if (node >= 0 && !skip) disk_record.calls.push_back({.kind = DiskCall::Kind::flush, .node = node});
+            const bool skip = disk_record.is_folder.contains(node) ? disk_record.no_folder_flush
+                                                                   : disk_record.no_file_flush;
+            if (node >= 0 && !skip)
+              disk_record.calls.push_back({.kind = DiskCall::Kind::flush, .node = node});
             return 0;
           },
       .fchmod = [](int fd, unsigned mode) { return real().fchmod(fd, mode); },
@@ -82,13 +91,16 @@ inline const io::FileSystem& recording_file_system() {
           [](int folder, const char* from, const char* to) {
             DiskRecord& r = disk_record;
             const int above = r.node_of[folder];
-            r.calls.push_back({.kind = DiskCall::Kind::rename, .folder = above, .name = from, .to = to});
+            r.calls.push_back(
+                {.kind = DiskCall::Kind::rename, .folder = above, .name = from, .to = to});
             r.entry[{above, to}] = r.entry[{above, from}];
             return real().rename(folder, from, to);
           },
       .unlink =
           [](int folder, const char* path) {
-            disk_record.calls.push_back({.kind = DiskCall::Kind::remove, .folder = disk_record.node_of[folder], .name = path});
+            disk_record.calls.push_back({.kind = DiskCall::Kind::remove,
+                                         .folder = disk_record.node_of[folder],
+                                         .name = path});
             return real().unlink(folder, path);
           },
       .mkdir =
@@ -97,26 +109,32 @@ inline const io::FileSystem& recording_file_system() {
             const int above = r.node_of[folder], node = r.nodes++;
             r.entry[{above, path}] = node;
             r.is_folder[node] = true;
-            r.calls.push_back({.kind = DiskCall::Kind::make_folder, .node = node, .folder = above, .name = path});
+            r.calls.push_back(
+                {.kind = DiskCall::Kind::make_folder, .node = node, .folder = above, .name = path});
             return real().mkdir(folder, path, mode);
           },
       .rmdir =
           [](int folder, const char* path) {
-            disk_record.calls.push_back({.kind = DiskCall::Kind::remove, .folder = disk_record.node_of[folder], .name = path});
+            disk_record.calls.push_back({.kind = DiskCall::Kind::remove,
+                                         .folder = disk_record.node_of[folder],
+                                         .name = path});
             return real().rmdir(folder, path);
           },
-      .list = [](int folder, std::vector<std::string>& names) { return real().list(folder, names); },
+      .list = [](int folder,
+                 std::vector<std::string>& names) { return real().list(folder, names); },
   };
   return table;
 }
 
-/// The first `count` calls done, each node as the program sees it and as it is certain to be on the disk.
+/// The first `count` calls done, each node as the program sees it and as it is certain to be on the
+/// disk.
 class Disk {
  public:
   /// What becomes of that which was not flushed.
   enum class Loss { nothing, all, data, tails, some };
 
-  Disk(const DiskRecord& record, std::size_t count) : now_(static_cast<std::size_t>(record.nodes)), safe_(now_) {
+  Disk(const DiskRecord& record, std::size_t count)
+      : now_(static_cast<std::size_t>(record.nodes)), safe_(now_) {
     now_[0].folder = safe_[0].folder = true;
     for (std::size_t i = 0; i < count; ++i) apply(record.calls[i]);
   }
@@ -140,9 +158,7 @@ class Disk {
       case DiskCall::Kind::make_folder:
         at(now_, c.node).folder = at(safe_, c.node).folder = true;
         [[fallthrough]];
-      case DiskCall::Kind::create:
-        at(now_, c.folder).entries[c.name] = c.node;
-        break;
+      case DiskCall::Kind::create: at(now_, c.folder).entries[c.name] = c.node; break;
       case DiskCall::Kind::write: {
         std::string& bytes = at(now_, c.node).bytes;
         const auto end = static_cast<std::size_t>(c.offset) + c.bytes.size();
@@ -150,32 +166,31 @@ class Disk {
         bytes.replace(static_cast<std::size_t>(c.offset), c.bytes.size(), c.bytes);
         break;
       }
-      case DiskCall::Kind::flush:
-        at(safe_, c.node) = at(now_, c.node);
-        break;
+      case DiskCall::Kind::flush: at(safe_, c.node) = at(now_, c.node); break;
       case DiskCall::Kind::rename: {
         auto& entries = at(now_, c.folder).entries;
         entries[c.to] = entries.at(c.name);
         entries.erase(c.name);
         break;
       }
-      case DiskCall::Kind::remove:
-        at(now_, c.folder).entries.erase(c.name);
-        break;
+      case DiskCall::Kind::remove: at(now_, c.folder).entries.erase(c.name); break;
     }
   }
 
   void put(const std::string& path, int node, Loss loss, std::mt19937& random) const {
-    const Node &now = now_[static_cast<std::size_t>(node)], &safe = safe_[static_cast<std::size_t>(node)];
+    const Node &now = now_[static_cast<std::size_t>(node)],
+               &safe = safe_[static_cast<std::size_t>(node)];
     const bool kept = loss == Loss::nothing || (loss == Loss::some && random() % 2 == 0);
     if (!now.folder) {
-      if (loss == Loss::tails && now.bytes.size() > safe.bytes.size()) write_file(path, now.bytes.substr(0, (now.bytes.size() + safe.bytes.size()) / 2));
+      if (loss == Loss::tails && now.bytes.size() > safe.bytes.size())
+        write_file(path, now.bytes.substr(0, (now.bytes.size() + safe.bytes.size()) / 2));
       else write_file(path, kept ? now.bytes : safe.bytes);
       return;
     }
     ::mkdir(path.c_str(), 0777);
     const bool names = kept || loss == Loss::data || loss == Loss::tails;
-    for (const auto& [name, child] : names ? now.entries : safe.entries) put(path + "/" + name, child, loss, random);
+    for (const auto& [name, child] : names ? now.entries : safe.entries)
+      put(path + "/" + name, child, loss, random);
   }
 
   std::vector<Node> now_, safe_;

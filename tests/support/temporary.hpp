@@ -21,7 +21,8 @@ class TemporaryFolder {
   TemporaryFolder() {
     const char* base = std::getenv("TMPDIR");
     std::string name = std::string(base != nullptr ? base : "/tmp") + "/braid-test-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+    if (::mkdtemp(name.data()) == nullptr)
+      throw std::runtime_error("cannot make a temporary folder");
     path_ = name;
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
@@ -70,11 +71,13 @@ inline void write_file(const std::string& path, const std::string& bytes) {
   if (std::fclose(file) != 0 || !ok) throw std::runtime_error("cannot write " + path);
 }
 
-inline std::span<const std::byte> as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+inline std::span<const std::byte> as_bytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 /// The permission bits of a file.
 inline unsigned mode_of(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) != 0) throw std::runtime_error("cannot stat " + path);
   return info.st_mode & 07777;
 }

@@ -1,4 +1,5 @@
-// The custom op of the tutorial: numbers, layouts, gradients, streams. On the default device: a CPU device, an emulated GPU, or a GPU.
+// The custom op of the tutorial: numbers, layouts, gradients, streams. On the default device: a CPU
+// device, an emulated GPU, or a GPU.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -22,7 +23,9 @@ std::vector<double> plain_loop(const std::vector<double>& x) {
   return y;
 }
 
-Tensor numbers(const Shape& shape, DType dtype) { return (randn(shape, {.dtype = dtype, .seed = 5}) * 2).to(default_device()); }
+Tensor numbers(const Shape& shape, DType dtype) {
+  return (randn(shape, {.dtype = dtype, .seed = 5}) * 2).to(default_device());
+}
 
 }  // namespace
 
@@ -31,10 +34,12 @@ TEST_CASE("custom op: values for every size that breaks a block", "[custom_op]")
     for (const std::int64_t n : {0, 1, 31, 255, 256, 257, 1000, 70'001}) {
       INFO(dtype << ", " << n << " elements");
       const Tensor x = numbers({n}, dtype);
-      const std::vector<double> expected = plain_loop(x.to_vector<double>()), got = mine::softsign(x).to_vector<double>();
+      const std::vector<double> expected = plain_loop(x.to_vector<double>()),
+                                got = mine::softsign(x).to_vector<double>();
       REQUIRE(got.size() == expected.size());
       double worst = 0;
-      for (std::size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::fabs(got[i] - expected[i]));
+      for (std::size_t i = 0; i < got.size(); ++i)
+        worst = std::max(worst, std::fabs(got[i] - expected[i]));
       CHECK(worst <= (dtype == DType::float32 ? 1.2e-7 : 2.3e-16));
     }
 }
@@ -45,13 +50,18 @@ TEST_CASE("custom op: layouts, and what is refused", "[custom_op]") {
   CHECK(equal(mine::softsign(x.t()), y.t()));
   CHECK(equal(mine::softsign(x.slice(0, 1, 12, 2)), y.slice(0, 1, 12, 2)));
   CHECK(equal(mine::softsign(x[3].expand({4, 10})), y[3].expand({4, 10})));
-  CHECK_THROWS_TEXT(DTypeError, "softsign: expected float32 or float64, got int64", mine::softsign(tensor({1, 2}).to(default_device())));
+  CHECK_THROWS_TEXT(DTypeError, "softsign: expected float32 or float64, got int64",
+                    mine::softsign(tensor({1, 2}).to(default_device())));
 }
 
 TEST_CASE("custom op: gradients, and gradients of gradients", "[custom_op][gradcheck]") {
-  CHECK_GRAD(softsign, tensor({-2.5, -0.4, 0.3, 1.0, 4.0}).to(default_device(), DType::float64).requires_grad_());
+  CHECK_GRAD(
+      softsign,
+      tensor({-2.5, -0.4, 0.3, 1.0, 4.0}).to(default_device(), DType::float64).requires_grad_());
   CHECK_GRAD([](const Tensor& x) { return mine::softsign(x.t()) * 3.0; },
-             tensor({{-2.5, -0.4, 0.3}, {1.5, 2.0, -4.0}}).to(default_device(), DType::float64).requires_grad_());
+             tensor({{-2.5, -0.4, 0.3}, {1.5, 2.0, -4.0}})
+                 .to(default_device(), DType::float64)
+                 .requires_grad_());
 }
 
 TEST_CASE("custom op: on every device, on streams of a program's own", "[custom_op][streams]") {
@@ -74,8 +84,10 @@ TEST_CASE("custom op: on every device, on streams of a program's own", "[custom_
 }
 
 TEST_CASE("custom op: native streams and pointers are of CUDA devices", "[custom_op][errors]") {
-  CHECK_THROWS_TEXT(DeviceError, "my_op: expected a stream of a CUDA device, got one of cpu:0", cuda::NativeStream("my_op", current_stream(Device())));
-  CHECK_THROWS_TEXT(DeviceError, "pointer: expected a tensor on a CUDA device, got cpu:0", cuda::pointer<float>(ones({2})));
+  CHECK_THROWS_TEXT(DeviceError, "my_op: expected a stream of a CUDA device, got one of cpu:0",
+                    cuda::NativeStream("my_op", current_stream(Device())));
+  CHECK_THROWS_TEXT(DeviceError, "pointer: expected a tensor on a CUDA device, got cpu:0",
+                    cuda::pointer<float>(ones({2})));
   const std::vector<Device> gpus = devices(DeviceType::cuda);
   if (gpus.empty()) return;
   const Tensor x = ones({4}, {.device = gpus.back()});
@@ -84,7 +96,9 @@ TEST_CASE("custom op: native streams and pointers are of CUDA devices", "[custom
   const cuda::NativeStream native("my_op", current_stream(gpus.back()));
   CHECK(native.get() == current_stream(gpus.back()).native());
   CHECK_NOTHROW(native.check(0));
-  CHECK_THROWS_TEXT(CudaError, str("my_op: expected success on ", gpus.back(), ", got cudaErrorInvalidValue"), native.check(1));
+  CHECK_THROWS_TEXT(CudaError,
+                    str("my_op: expected success on ", gpus.back(), ", got cudaErrorInvalidValue"),
+                    native.check(1));
   CHECK_THROWS_TEXT(OutOfMemoryError, "my_op", native.check(2));
 }
 
@@ -92,18 +106,23 @@ TEST_CASE("custom op: native streams and pointers are of CUDA devices", "[custom
 
 TEST_CASE("child: a kernel that goes one element too far", "[.child][too_far]") {
   const Device device = devices(DeviceType::cuda).at(0);
-  const Tensor x = ones({64}, {.device = device}), y = empty_like(x), neighbour = ones({64}, {.device = device});
+  const Tensor x = ones({64}, {.device = device}), y = empty_like(x),
+               neighbour = ones({64}, {.device = device});
   {
     const cuda::NativeStream native("too_far", current_stream(device));
-    native.check(launch_softsign(cuda::pointer<const float>(x), cuda::pointer<float>(y), 65, native.get()));
+    native.check(
+        launch_softsign(cuda::pointer<const float>(x), cuda::pointer<float>(y), 65, native.get()));
   }
-  CHECK_THROWS_TEXT(DeviceLostError, "one of the last * launches on cuda:0: *too_far", synchronize(device));
+  CHECK_THROWS_TEXT(DeviceLostError, "one of the last * launches on cuda:0: *too_far",
+                    synchronize(device));
   CHECK_THROWS_TEXT(DeviceLostError, "softsign.cu:", synchronize(device));
 }
 
-TEST_CASE("custom op: under the emulation its kernels are checked, to the end of each block", "[custom_op][process]") {
+TEST_CASE("custom op: under the emulation its kernels are checked, to the end of each block",
+          "[custom_op][process]") {
   if (!cuda::is_emulated()) return;
-  for (const char* cache : {"1", "0"}) CHECK_CHILD(std::string("BRAID_DEVICE= BRAID_CUDA_CACHE=") + cache, "[.child][too_far]");
+  for (const char* cache : {"1", "0"})
+    CHECK_CHILD(std::string("BRAID_DEVICE= BRAID_CUDA_CACHE=") + cache, "[.child][too_far]");
 }
 
 #endif

@@ -15,15 +15,21 @@ using braid::Tensor;
 using Clock = std::chrono::steady_clock;
 
 braid::DType type_of(const std::string& name) {
-  for (const braid::DType type : {braid::DType::float16, braid::DType::bfloat16, braid::DType::float32, braid::DType::float64, braid::DType::int64})
+  for (const braid::DType type :
+       {braid::DType::float16, braid::DType::bfloat16, braid::DType::float32, braid::DType::float64,
+        braid::DType::int64})
     if (braid::str(type) == name) return type;
-  throw braid::ArgumentError("bb_tensor: expected float16, bfloat16, float32, float64 or int64, got " + name);
+  throw braid::ArgumentError(
+      "bb_tensor: expected float16, bfloat16, float32, float64 or int64, got " + name);
 }
 
 Tensor* keep(Tensor t) { return new Tensor(std::move(t)); }
-double micros(Clock::time_point start) { return std::chrono::duration<double, std::micro>(Clock::now() - start).count(); }
+double micros(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
 void check(cudaError_t error, const char* call) {
-  if (error != cudaSuccess) throw braid::Error(std::string(call) + ": " + cudaGetErrorString(error));
+  if (error != cudaSuccess)
+    throw braid::Error(std::string(call) + ": " + cudaGetErrorString(error));
 }
 
 /// A CUDA event with a clock.
@@ -78,7 +84,8 @@ BRAID_BENCH_API const char* bb_description() {
 BRAID_BENCH_API int bb_processors() {
   return guarded(-1, [] {
     int count = 0;
-    check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0), "cudaDeviceGetAttribute");
+    check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0),
+          "cudaDeviceGetAttribute");
     return count;
   });
 }
@@ -89,11 +96,14 @@ BRAID_BENCH_API const char* bb_version() {
 }
 
 /// Numbers of the normal distribution times `scale`, on the device.
-BRAID_BENCH_API void* bb_tensor(const char* type, int rank, const std::int64_t* sizes, double scale, std::uint64_t seed) {
+BRAID_BENCH_API void* bb_tensor(const char* type, int rank, const std::int64_t* sizes, double scale,
+                                std::uint64_t seed) {
   return guarded<Tensor*>(nullptr, [&] {
     braid::manual_seed(seed);
     const braid::NoGrad guard;
-    const Tensor numbers = braid::randn(braid::Shape(std::span(sizes, static_cast<std::size_t>(rank))), {.device = device(), .dtype = braid::DType::float32});
+    const Tensor numbers =
+        braid::randn(braid::Shape(std::span(sizes, static_cast<std::size_t>(rank))),
+                     {.device = device(), .dtype = braid::DType::float32});
     const Tensor typed = (numbers * scale).to(device(), type_of(type));
     braid::synchronize(device());  // PyTorch reads it on a stream of its own
     return keep(typed);
@@ -113,26 +123,36 @@ BRAID_BENCH_API void* bb_labels(std::int64_t count, std::int64_t classes, std::u
 BRAID_BENCH_API void* bb_data(const void* tensor) {
   return guarded<void*>(nullptr, [&] { return static_cast<const Tensor*>(tensor)->id()->data(); });
 }
-BRAID_BENCH_API std::int64_t bb_numel(const void* tensor) { return static_cast<const Tensor*>(tensor)->numel(); }
-BRAID_BENCH_API int bb_rank(const void* tensor) { return static_cast<int>(static_cast<const Tensor*>(tensor)->dim()); }
-BRAID_BENCH_API std::int64_t bb_size(const void* tensor, int dim) { return static_cast<const Tensor*>(tensor)->size(dim); }
+BRAID_BENCH_API std::int64_t bb_numel(const void* tensor) {
+  return static_cast<const Tensor*>(tensor)->numel();
+}
+BRAID_BENCH_API int bb_rank(const void* tensor) {
+  return static_cast<int>(static_cast<const Tensor*>(tensor)->dim());
+}
+BRAID_BENCH_API std::int64_t bb_size(const void* tensor, int dim) {
+  return static_cast<const Tensor*>(tensor)->size(dim);
+}
 BRAID_BENCH_API int bb_copy_out(const void* tensor, void* host, std::int64_t bytes) {
   return guarded(-1, [&] {
-    const Tensor here = static_cast<const Tensor*>(tensor)->detach().to(braid::Device()).contiguous();
+    const Tensor here =
+        static_cast<const Tensor*>(tensor)->detach().to(braid::Device()).contiguous();
     const auto size = static_cast<std::size_t>(here.numel()) * braid::size_of(here.dtype());
-    if (static_cast<std::size_t>(bytes) != size) throw braid::ArgumentError(braid::str("bb_copy_out: expected ", size, " bytes, got ", bytes));
+    if (static_cast<std::size_t>(bytes) != size)
+      throw braid::ArgumentError(braid::str("bb_copy_out: expected ", size, " bytes, got ", bytes));
     std::memcpy(host, here.id()->data(), size);
     return 0;
   });
 }
 BRAID_BENCH_API void bb_free(void* tensor) { delete static_cast<Tensor*>(tensor); }
 
-/// ‖got − want‖ / ‖want‖ in float64, on the device. NaN and infinities make it NaN, so that no bar is met.
+/// ‖got − want‖ / ‖want‖ in float64, on the device. NaN and infinities make it NaN, so that no bar
+/// is met.
 BRAID_BENCH_API double bb_error_of(const void* got, const void* want) {
   return guarded(kFailed, [&] {
     const braid::NoGrad guard;
     const Tensor w = static_cast<const Tensor*>(want)->to(device(), braid::DType::float64);
-    const Tensor d = static_cast<const Tensor*>(got)->to(device(), braid::DType::float64).reshape(w.shape()) - w;
+    const Tensor d =
+        static_cast<const Tensor*>(got)->to(device(), braid::DType::float64).reshape(w.shape()) - w;
     return std::sqrt((d * d).sum().item<double>() / (w * w).sum().item<double>());
   });
 }
@@ -141,8 +161,10 @@ BRAID_BENCH_API double bb_error_of(const void* got, const void* want) {
 BRAID_BENCH_API int bb_engine(const char* name) {
   return guarded(-1, [&] {
     const std::string engine = name;
-    if (engine != "braid" && engine != "cublas") throw braid::ArgumentError("bb_engine: expected braid or cublas, got " + engine);
-    braid::cuda::set_gemm_engine(engine == "cublas" ? braid::cuda::GemmEngine::cublas : braid::cuda::GemmEngine::braid);
+    if (engine != "braid" && engine != "cublas")
+      throw braid::ArgumentError("bb_engine: expected braid or cublas, got " + engine);
+    braid::cuda::set_gemm_engine(engine == "cublas" ? braid::cuda::GemmEngine::cublas
+                                                    : braid::cuda::GemmEngine::braid);
     return 0;
   });
 }
@@ -160,12 +182,14 @@ BRAID_BENCH_API int bb_empty_cache() {
   });
 }
 
-/// Work on `sets` sets of `operands` tensors each, which it takes in turn; tensors[set * operands + i]. See make_work for the names.
+/// Work on `sets` sets of `operands` tensors each, which it takes in turn; tensors[set * operands +
+/// i]. See make_work for the names.
 BRAID_BENCH_API void* bb_work(const char* kind, int sets, int operands, void* const* tensors) {
   return guarded<Work*>(nullptr, [&] {
     std::vector<std::vector<Tensor>> all(static_cast<std::size_t>(sets));
     for (std::size_t s = 0; s < all.size(); ++s)
-      for (int i = 0; i < operands; ++i) all[s].push_back(*static_cast<const Tensor*>(tensors[static_cast<int>(s) * operands + i]));
+      for (int i = 0; i < operands; ++i)
+        all[s].push_back(*static_cast<const Tensor*>(tensors[static_cast<int>(s) * operands + i]));
     Work work = make_work(kind, all);
     work.sets = all.size();
     return new Work(std::move(work));
@@ -178,7 +202,8 @@ BRAID_BENCH_API void* bb_result(void* work) {
   return guarded<Tensor*>(nullptr, [&] {
     Work& w = *static_cast<Work*>(work);
     w.next = 0;
-    if (w.fresh) {  // what the second run does not write stays NaN: the cache gives it the memory of the first
+    // what the second run does not write stays NaN: the cache gives it the memory of the first
+    if (w.fresh) {
       w.run();
       w.result.fill_(std::numeric_limits<double>::quiet_NaN());
       w.result = Tensor();

@@ -12,9 +12,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 void check(cudaError_t error, const char* call) {
-  if (error != cudaSuccess) throw braid::Error(std::string(call) + ": " + cudaGetErrorString(error));
+  if (error != cudaSuccess)
+    throw braid::Error(std::string(call) + ": " + cudaGetErrorString(error));
 }
-double micros(Clock::time_point start) { return std::chrono::duration<double, std::micro>(Clock::now() - start).count(); }
+double micros(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
 
 /// What a measurement holds; freed however it ends.
 struct Rig {
@@ -46,8 +49,7 @@ struct Rig {
     return p;
   }
   /// Microseconds of one of `count` calls between two events.
-  template <class F>
-  double timed(int count, F call) {
+  template <class F> double timed(int count, F call) {
     call();
     check(cudaEventRecord(start, stream), "cudaEventRecord");
     for (int i = 0; i < count; ++i) call();
@@ -59,13 +61,17 @@ struct Rig {
   }
 };
 
-// The median of `count` copies, after half a second of them: a GPU that was idle takes that long to raise its clocks.
+// The median of `count` copies, after half a second of them: a GPU that was idle takes that long to
+// raise its clocks.
 double copy(std::size_t bytes, int count) {
   constexpr double kWarmUs = SIMT_EMULATED ? 0 : 5e5;
   Rig rig;
   rig.from = rig.device_memory(bytes);
   rig.to = rig.device_memory(bytes);
-  const auto once = [&] { check(cudaMemcpyAsync(rig.to, rig.from, bytes, cudaMemcpyDeviceToDevice, rig.stream), "cudaMemcpyAsync"); };
+  const auto once = [&] {
+    check(cudaMemcpyAsync(rig.to, rig.from, bytes, cudaMemcpyDeviceToDevice, rig.stream),
+          "cudaMemcpyAsync");
+  };
   for (const auto start = Clock::now(); micros(start) < kWarmUs;) {
     for (int i = 0; i < 16; ++i) once();
     check(cudaStreamSynchronize(rig.stream), "cudaStreamSynchronize");
@@ -81,7 +87,10 @@ double pinned_upload(std::size_t bytes, int count) {
   rig.to = rig.device_memory(bytes);
   check(cudaMallocHost(&rig.pinned, bytes), "cudaMallocHost");
   std::memset(rig.pinned, 0x3c, bytes);
-  return rig.timed(count, [&] { check(cudaMemcpyAsync(rig.to, rig.pinned, bytes, cudaMemcpyHostToDevice, rig.stream), "cudaMemcpyAsync"); });
+  return rig.timed(count, [&] {
+    check(cudaMemcpyAsync(rig.to, rig.pinned, bytes, cudaMemcpyHostToDevice, rig.stream),
+          "cudaMemcpyAsync");
+  });
 }
 
 // The host waits in such a copy, so its clock counts.
@@ -89,10 +98,13 @@ double pageable_upload(std::size_t bytes, int count) {
   Rig rig;
   rig.to = rig.device_memory(bytes);
   const std::vector<char> host(bytes, 0x3c);
-  check(cudaMemcpyAsync(rig.to, host.data(), bytes, cudaMemcpyHostToDevice, rig.stream), "cudaMemcpyAsync");
+  check(cudaMemcpyAsync(rig.to, host.data(), bytes, cudaMemcpyHostToDevice, rig.stream),
+        "cudaMemcpyAsync");
   check(cudaStreamSynchronize(rig.stream), "cudaStreamSynchronize");
   const auto start = Clock::now();
-  for (int i = 0; i < count; ++i) check(cudaMemcpyAsync(rig.to, host.data(), bytes, cudaMemcpyHostToDevice, rig.stream), "cudaMemcpyAsync");
+  for (int i = 0; i < count; ++i)
+    check(cudaMemcpyAsync(rig.to, host.data(), bytes, cudaMemcpyHostToDevice, rig.stream),
+          "cudaMemcpyAsync");
   check(cudaStreamSynchronize(rig.stream), "cudaStreamSynchronize");
   return micros(start) / count;
 }
@@ -115,7 +127,9 @@ double launch_host(std::size_t, int count) {
 }
 
 #if SIMT_EMULATED
-double graph_node(std::size_t, int) { throw braid::Error("graph_node: expected a GPU, got an emulated device, which has no graphs"); }
+double graph_node(std::size_t, int) {
+  throw braid::Error("graph_node: expected a GPU, got an emulated device, which has no graphs");
+}
 #else
 // A graph of many launches, one after the other: a node's share of its replay.
 double graph_node(std::size_t, int count) {
@@ -125,13 +139,16 @@ double graph_node(std::size_t, int count) {
   cudaGraphExec_t ready{};
   check(launch_empty(rig.stream), "launch");  // loads the kernel, which a capture may not
   check(cudaStreamSynchronize(rig.stream), "cudaStreamSynchronize");
-  check(cudaStreamBeginCapture(rig.stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  check(cudaStreamBeginCapture(rig.stream, cudaStreamCaptureModeThreadLocal),
+        "cudaStreamBeginCapture");
   for (int i = 0; i < kNodes; ++i) check(launch_empty(rig.stream), "launch");
   check(cudaStreamEndCapture(rig.stream, &graph), "cudaStreamEndCapture");
   const cudaError_t made = cudaGraphInstantiate(&ready, graph, 0);
   (void)cudaGraphDestroy(graph);
   check(made, "cudaGraphInstantiate");
-  const double us = rig.timed(count, [&] { check(cudaGraphLaunch(ready, rig.stream), "cudaGraphLaunch"); }) / kNodes;
+  const double us = rig.timed(count, [&] {
+    check(cudaGraphLaunch(ready, rig.stream), "cudaGraphLaunch");
+  }) / kNodes;
   (void)cudaGraphExecDestroy(ready);
   return us;
 }
@@ -143,7 +160,8 @@ double malloc_async(std::size_t bytes, int count) {
   cudaMemPool_t pool{};
   check(cudaDeviceGetDefaultMemPool(&pool, 0), "cudaDeviceGetDefaultMemPool");
   unsigned long long keep = ~0ull;
-  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), "cudaMemPoolSetAttribute");
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
+        "cudaMemPoolSetAttribute");
   const auto once = [&] {
     void* p = nullptr;
     check(cudaMallocAsync(&p, bytes, rig.stream), "cudaMallocAsync");
@@ -156,7 +174,8 @@ double malloc_async(std::size_t bytes, int count) {
   const double us = micros(start) / count;
   keep = 0;
   check(cudaStreamSynchronize(rig.stream), "cudaStreamSynchronize");
-  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), "cudaMemPoolSetAttribute");
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
+        "cudaMemPoolSetAttribute");
   return us;
 }
 
@@ -170,7 +189,8 @@ double braid_malloc(std::size_t bytes, int count) {
   for (int i = 0; i < count; ++i) backend.release(backend.allocate(bytes, stream), stream);
   const double us = micros(start) / count;
   const std::uint64_t hits = backend.memory_stats().hits - before;
-  if (hits != static_cast<std::uint64_t>(count)) throw braid::Error(braid::str("braid_malloc: expected ", count, " hits, got ", hits));
+  if (hits != static_cast<std::uint64_t>(count))
+    throw braid::Error(braid::str("braid_malloc: expected ", count, " hits, got ", hits));
   return us;
 }
 

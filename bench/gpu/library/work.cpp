@@ -13,8 +13,7 @@ using braid::Tensor;
 using Sets = std::vector<std::vector<Tensor>>;
 
 /// Without history: f(operands of the set).
-template <class F>
-Work forward(const Sets& sets, F f) {
+template <class F> Work forward(const Sets& sets, F f) {
   Work work;
   work.fresh = true;
   work.once = [sets, f](std::size_t s) {
@@ -24,7 +23,8 @@ Work forward(const Sets& sets, F f) {
   return work;
 }
 
-/// dX, dW and db of a linear layer from x, weight, bias and dy; the result is the three, flat, one after the other.
+/// dX, dW and db of a linear layer from x, weight, bias and dy; the result is the three, flat, one
+/// after the other.
 Work linear_backward(const Sets& sets, bool flat) {
   struct Graph {
     std::vector<Tensor> inputs;
@@ -59,15 +59,15 @@ Work sgd_step() {
   using Step = Row<braid::nn::Linear, decltype(kMse)>;
   braid::nn::Linear model(5, 2);
   braid::to(model, device());
-  auto row = std::make_shared<Step>(std::move(model), input(30, 5).to(device()), target(30, 2).to(device()), kMse);
+  auto row = std::make_shared<Step>(std::move(model), input(30, 5).to(device()),
+                                    target(30, 2).to(device()), kMse);
   Work work;
   work.once = [row](std::size_t) { return row->step().detach(); };
   return work;
 }
 
 /// One update of a large parameter from a gradient.
-template <class Optimizer>
-Work update(const Sets& sets) {
+template <class Optimizer> Work update(const Sets& sets) {
   Tensor parameter = sets[0][0].detach().clone();
   parameter.requires_grad_();
   parameter.set_grad(sets[0][1]);
@@ -80,7 +80,8 @@ Work update(const Sets& sets) {
   return work;
 }
 
-/// To the device from the host, on a copy stream of its own, while the device works: `rounds` products in front, one copy beside them.
+/// To the device from the host, on a copy stream of its own, while the device works: `rounds`
+/// products in front, one copy beside them.
 Work upload_beside(const Sets& sets, bool copies, bool works) {
   const Tensor host = sets[0][0].to(braid::Device());
   const std::shared_ptr<braid::Stream> side = braid::make_stream(device());
@@ -94,7 +95,9 @@ Work upload_beside(const Sets& sets, bool copies, bool works) {
       const braid::StreamGuard on_side(side);
       there = host.to(device());
     }
-    if (copies) braid::current_stream(device()).wait_for(*side), braid::record_stream(there, braid::current_stream(device()));
+    if (copies)
+      braid::current_stream(device()).wait_for(*side),
+          braid::record_stream(there, braid::current_stream(device()));
     return y;
   };
   return work;
@@ -104,9 +107,12 @@ Work upload_beside(const Sets& sets, bool copies, bool works) {
 Work copy_within(const Sets& sets) {
   const Tensor from = sets[0][0], to = braid::empty_like(from);
   Work work;
-  work.once = [from, to, bytes = static_cast<std::size_t>(from.numel()) * braid::size_of(from.dtype())](std::size_t) {
+  work.once = [from, to,
+               bytes = static_cast<std::size_t>(from.numel()) *
+                       braid::size_of(from.dtype())](std::size_t) {
     auto* const stream = static_cast<cudaStream_t>(braid::current_stream(device()).native());
-    if (cudaMemcpyAsync(to.id()->data(), from.id()->data(), bytes, cudaMemcpyDeviceToDevice, stream) != cudaSuccess)
+    if (cudaMemcpyAsync(to.id()->data(), from.id()->data(), bytes, cudaMemcpyDeviceToDevice,
+                        stream) != cudaSuccess)
       throw braid::Error("copy: cudaMemcpyAsync");
     return to;
   };
@@ -119,26 +125,46 @@ struct Entry {
   Work (*make)(const Sets&);
 };
 
-// Matrices: a [m, k], b [k, n] by nn; b [n, k] by nt; a [k, m] by tn. The names with 64 are the same in float64: what the others are compared with.
+// Matrices: a [m, k], b [k, n] by nn; b [n, k] by nt; a [k, m] by tn. The names with 64 are the
+// same in float64: what the others are compared with.
 const Entry kEntries[] = {
-    {"nn", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0], t[1]); }); }},
-    {"nt", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0], t[1].transpose(0, 1)); }); }},
-    {"tn", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0].transpose(0, 1), t[1]); }); }},
-    {"linear_relu", 3, [](const Sets& s) { return forward(s, [](const auto& t) { return linear_relu(t[0], t[1], t[2]); }); }},
+    {"nn", 2,
+     [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0], t[1]); }); }},
+    {"nt", 2,
+     [](const Sets& s) {
+       return forward(s, [](const auto& t) { return matmul(t[0], t[1].transpose(0, 1)); });
+     }},
+    {"tn", 2,
+     [](const Sets& s) {
+       return forward(s, [](const auto& t) { return matmul(t[0].transpose(0, 1), t[1]); });
+     }},
+    {"linear_relu", 3,
+     [](const Sets& s) {
+       return forward(s, [](const auto& t) { return linear_relu(t[0], t[1], t[2]); });
+     }},
     {"linear_backward", 4, [](const Sets& s) { return linear_backward(s, false); }},
     {"linear_gradients", 4, [](const Sets& s) { return linear_backward(s, true); }},
     {"sgd_step", 0, [](const Sets&) { return sgd_step(); }},
     {"copy", 1, copy_within},
     {"add", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return t[0] + t[1]; }); }},
-    {"scale", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return t[0] * 1.5; }); }},
+    {"scale", 1,
+     [](const Sets& s) { return forward(s, [](const auto& t) { return t[0] * 1.5; }); }},
     {"relu", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return relu(t[0]); }); }},
     {"exp", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return exp(t[0]); }); }},
     {"sum", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return t[0].sum(); }); }},
-    {"softmax", 1, [](const Sets& s) { return forward(s, [](const auto& t) { return softmax(t[0]); }); }},
-    {"cross_entropy", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return braid::nn::cross_entropy(t[0], t[1]); }); }},
+    {"softmax", 1,
+     [](const Sets& s) { return forward(s, [](const auto& t) { return softmax(t[0]); }); }},
+    {"cross_entropy", 2,
+     [](const Sets& s) {
+       return forward(s, [](const auto& t) { return braid::nn::cross_entropy(t[0], t[1]); });
+     }},
     {"sgd", 2, [](const Sets& s) { return update<braid::optim::SGD>(s); }},
     {"adamw", 2, [](const Sets& s) { return update<braid::optim::AdamW>(s); }},
-    {"upload", 1, [](const Sets& s) { return forward({{s[0][0].to(braid::Device())}}, [](const auto& t) { return t[0].to(device()); }); }},
+    {"upload", 1,
+     [](const Sets& s) {
+       return forward({{s[0][0].to(braid::Device())}},
+                      [](const auto& t) { return t[0].to(device()); });
+     }},
     {"only_copy", 3, [](const Sets& s) { return upload_beside(s, true, false); }},
     {"only_work", 3, [](const Sets& s) { return upload_beside(s, false, true); }},
     {"copy_beside_work", 3, [](const Sets& s) { return upload_beside(s, true, true); }},
@@ -162,7 +188,8 @@ Work make_work(const std::string& kind, const Sets& sets) {
   for (const Entry& entry : kEntries) {
     if (name != entry.kind) continue;
     if (sets.empty() || sets[0].size() != entry.operands)
-      throw braid::ArgumentError(braid::str("bb_work: ", kind, ": expected ", entry.operands, " operands, got ", sets.empty() ? 0 : sets[0].size()));
+      throw braid::ArgumentError(braid::str("bb_work: ", kind, ": expected ", entry.operands,
+                                            " operands, got ", sets.empty() ? 0 : sets[0].size()));
     return entry.make(wide ? in_float64(sets) : sets);
   }
   throw braid::ArgumentError("bb_work: there is no work '" + kind + "'");

@@ -2,12 +2,15 @@
 #include "ladder/problems.hpp"
 
 // Step 2: the same threads, but those of a warp are neighbours in a row.
-// Buys   The lanes read 32 neighbours of a row of B, 128 bytes in 4 sectors, and write C so. A is one element for all lanes. Nothing else has changed.
-// Costs  Two reads for one multiply-add: every element of A is fetched n times, every one of B m times.
+// Buys   The lanes read 32 neighbours of a row of B, 128 bytes in 4 sectors, and write C so. A is
+//        one element for all lanes. Nothing else has changed.
+// Costs  Two reads for one multiply-add: every element of A is fetched n times, every one of B m
+//        times.
 namespace braid::ladder {
 
 __global__ void __launch_bounds__(256) sgemm_coalesced_kernel(Sgemm g) {
-  const int j = static_cast<int>(blockIdx.x * 32 + threadIdx.x), i = static_cast<int>(blockIdx.y * 8 + threadIdx.y);
+  const int j = static_cast<int>(blockIdx.x * 32 + threadIdx.x),
+            i = static_cast<int>(blockIdx.y * 8 + threadIdx.y);
   if (i >= g.m || j >= g.n) return;
   float sum = 0;
   for (int p = 0; p < g.k; ++p) {

@@ -2,9 +2,11 @@
 #include "ladder/problems.hpp"
 
 // Step 3: a block fetches a tile of A and one of B into shared memory, and its threads share them.
-// Buys   Every element that is fetched is used by the 32 threads of a row or column: global memory is read 32 times less.
-// Costs  Still two reads for one multiply-add, now of shared memory. It serves one warp a cycle, in which an SM with 128 lanes of float32 could do four
-//        multiply-adds of a warp: at most an eighth of the arithmetic is kept busy.
+// Buys   Every element that is fetched is used by the 32 threads of a row or column: global memory
+//        is read 32 times less.
+// Costs  Still two reads for one multiply-add, now of shared memory. It serves one warp a cycle, in
+//        which an SM with 128 lanes of float32 could do four multiply-adds of a warp: at most an
+//        eighth of the arithmetic is kept busy.
 namespace braid::ladder {
 
 constexpr int kTile = 32;
@@ -13,12 +15,13 @@ __global__ void __launch_bounds__(kTile* kTile) sgemm_shared_kernel(Sgemm g) {
   SIMT_SHARED(float, tile_a, [kTile][kTile]);
   SIMT_SHARED(float, tile_b, [kTile][kTile]);
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
-  const int i = static_cast<int>(blockIdx.y) * kTile + y, j = static_cast<int>(blockIdx.x) * kTile + x;
+  const int i = static_cast<int>(blockIdx.y) * kTile + y,
+            j = static_cast<int>(blockIdx.x) * kTile + x;
   float sum = 0;
   for (int p = 0; p < g.k; p += kTile) {
     tile_a[y][x] = i < g.m && p + x < g.k ? g.a[i * g.k + p + x] : 0.0f;    // fetches A
     tile_b[y][x] = p + y < g.k && j < g.n ? g.b[(p + y) * g.n + j] : 0.0f;  // fetches B
-    __syncthreads();  // the tiles are whole
+    __syncthreads();                                                        // the tiles are whole
     for (int q = 0; q < kTile; ++q) {
       const float a = tile_a[y][q];  // reads A: one word for all lanes
       const float b = tile_b[q][x];  // reads B: 32 banks
@@ -30,7 +33,8 @@ __global__ void __launch_bounds__(kTile* kTile) sgemm_shared_kernel(Sgemm g) {
 }
 
 void sgemm_shared(const Sgemm& g, Stream& stream) {
-  const dim3 grid(static_cast<unsigned>((g.n + kTile - 1) / kTile), static_cast<unsigned>((g.m + kTile - 1) / kTile));
+  const dim3 grid(static_cast<unsigned>((g.n + kTile - 1) / kTile),
+                  static_cast<unsigned>((g.m + kTile - 1) / kTile));
   cuda::run("sgemm", sgemm_shared_kernel, grid, dim3(kTile, kTile), stream, g);
 }
 

@@ -3,24 +3,31 @@
 #include "ladder/problems.hpp"
 
 // Step 4: a thread keeps 8 x 8 elements of C in registers, and moves four floats an access.
-// Buys   16 numbers read from shared memory, in four accesses, feed 64 multiply-adds. A is turned on its way in, so that its columns are read in fours too.
+// Buys   16 numbers read from shared memory, in four accesses, feed 64 multiply-adds. A is turned
+//        on its way in, so that its columns are read in fours too.
 // Costs  Bank conflicts, in both places where the layout was the first that came to mind:
-//        - stores of A: the lanes of a warp hold 16 rows x 2 fours. Element q of both fours of a row goes to the bank of the row: two passes for one.
-//        - reads of B: lane x reads the fours at 8 x and 8 x + 4. Of 8 lanes that go together, lanes x and x + 4 meet in a bank: two passes for one.
-//        C is written with the same gaps: half of every sector belongs to another store. And all threads wait while a tile comes.
+//        - stores of A: the lanes of a warp hold 16 rows x 2 fours. Element q of both fours of a
+//          row goes to the bank of the row: two passes for one.
+//        - reads of B: lane x reads the fours at 8 x and 8 x + 4. Of 8 lanes that go together,
+//          lanes x and x + 4 meet in a bank: two passes for one.
+//        C is written with the same gaps: half of every sector belongs to another store. And all
+//        threads wait while a tile comes.
 namespace braid::ladder {
 
 constexpr int kTile = 128, kDepth = 8, kEach = 8, kBlock = 256;
 static_assert(kDepth * kTile == 4 * kBlock);  // a thread brings a four of each tile
 
-__global__ void __launch_bounds__(kBlock, 2) sgemm_registers_kernel(Sgemm g, bool wide_a, bool wide_b) {
+__global__ void __launch_bounds__(kBlock, 2)
+    sgemm_registers_kernel(Sgemm g, bool wide_a, bool wide_b) {
   SIMT_SHARED(Four, fours_a, [kDepth * kTile / 4]);
   SIMT_SHARED(Four, fours_b, [kDepth * kTile / 4]);
   float* const tile_a = reinterpret_cast<float*>(fours_a);  // [kDepth, kTile]: turned
   float* const tile_b = reinterpret_cast<float*>(fours_b);  // [kDepth, kTile]
-  const int thread = static_cast<int>(threadIdx.x), row = thread / 16 * kEach, column = thread % 16 * kEach;
+  const int thread = static_cast<int>(threadIdx.x), row = thread / 16 * kEach,
+            column = thread % 16 * kEach;
   const int i0 = static_cast<int>(blockIdx.y) * kTile, j0 = static_cast<int>(blockIdx.x) * kTile;
-  const int row_a = thread / (kDepth / 4), column_a = thread % (kDepth / 4) * 4;  // the four of A that this thread brings
+  // the four of A that this thread brings
+  const int row_a = thread / (kDepth / 4), column_a = thread % (kDepth / 4) * 4;
   const int row_b = thread / (kTile / 4), column_b = thread % (kTile / 4) * 4;
   float sum[kEach][kEach] = {};
   for (int p = 0; p < g.k; p += kDepth) {
@@ -28,8 +35,12 @@ __global__ void __launch_bounds__(kBlock, 2) sgemm_registers_kernel(Sgemm g, boo
     const int exist_b = p + row_b < g.k ? g.n - j0 - column_b : 0;
     const float* const from_a = g.a + (i0 + row_a) * g.k + p + column_a;
     const float* const from_b = g.b + (p + row_b) * g.n + j0 + column_b;
-    const Four next_a = wide_a && exist_a >= 4 ? simt::load_vector<Four>(from_a) : read_some(from_a, exist_a, 0.0f);  // fetches A
-    const Four next_b = wide_b && exist_b >= 4 ? simt::load_vector<Four>(from_b) : read_some(from_b, exist_b, 0.0f);  // fetches B
+    // fetches A
+    const Four next_a =
+        wide_a && exist_a >= 4 ? simt::load_vector<Four>(from_a) : read_some(from_a, exist_a, 0.0f);
+    // fetches B
+    const Four next_b =
+        wide_b && exist_b >= 4 ? simt::load_vector<Four>(from_b) : read_some(from_b, exist_b, 0.0f);
 #pragma unroll
     for (int q = 0; q < 4; ++q) tile_a[(column_a + q) * kTile + row_a] = next_a.v[q];  // turns A
     simt::store_vector(tile_b + row_b * kTile + column_b, next_b);                     // keeps B
@@ -63,8 +74,10 @@ __global__ void __launch_bounds__(kBlock, 2) sgemm_registers_kernel(Sgemm g, boo
 }
 
 void sgemm_registers(const Sgemm& g, Stream& stream) {
-  const dim3 grid(static_cast<unsigned>((g.n + kTile - 1) / kTile), static_cast<unsigned>((g.m + kTile - 1) / kTile));
-  cuda::run("sgemm", sgemm_registers_kernel, grid, kBlock, stream, g, reads_fours(g.a, g.k), reads_fours(g.b, g.n) && reads_fours(g.c, g.n));
+  const dim3 grid(static_cast<unsigned>((g.n + kTile - 1) / kTile),
+                  static_cast<unsigned>((g.m + kTile - 1) / kTile));
+  cuda::run("sgemm", sgemm_registers_kernel, grid, kBlock, stream, g, reads_fours(g.a, g.k),
+            reads_fours(g.b, g.n) && reads_fours(g.c, g.n));
 }
 
 }  // namespace braid::ladder

@@ -3,50 +3,65 @@
 #include "ladder/problems.hpp"
 
 // Step 5: nothing waits, neither for global memory nor for a bank.
-// Buys   Two buffers. While one step of k is multiplied, the next one is on its way: B by cp.async, which goes around the registers, A through registers,
-//        because it is turned. One barrier a step instead of two.
-//        Rows are swizzled. Row d of A's tile keeps element w at w ^ turn(d), so that the two fours of a row of A go to banks 16 apart: 16 rows x 2 are 32
-//        banks.
-//        Fours of a thread lie apart. A warp is 4 x 8 lanes, whose fours are neighbours: reads of B have 32 banks, and C is written in whole sectors.
+// Buys   Two buffers. While one step of k is multiplied, the next one is on its way: B by cp.async,
+//        which goes around the registers, A through registers, because it is turned. One barrier a
+//        step instead of two.
+//        Rows are swizzled. Row d of A's tile keeps element w at w ^ turn(d), so that the two fours
+//        of a row of A go to banks 16 apart: 16 rows x 2 are 32 banks.
+//        Fours of a thread lie apart. A warp is 4 x 8 lanes, whose fours are neighbours: reads of B
+//        have 32 banks, and C is written in whole sectors.
 // Costs  Twice the shared memory.
 namespace braid::ladder {
 
 constexpr int kTile = 128, kDepth = 8, kEach = 8, kBlock = 256;
-constexpr int kRowsApart = 16, kColumnsApart = 32;  // between the two fours of a thread: as many as 4 x 8 lanes have
-static_assert(kDepth * kTile == 4 * kBlock);        // a thread brings a four of each tile
+// between the two fours of a thread: as many as 4 x 8 lanes have
+constexpr int kRowsApart = 16, kColumnsApart = 32;
+static_assert(kDepth * kTile == 4 * kBlock);  // a thread brings a four of each tile
 
-/// What the places in row d of A's tile are turned by: a multiple of 4, so that a four stays a four.
+/// What the places in row d of A's tile are turned by: a multiple of 4, so that a four stays a
+/// four.
 BRAID_DEVICE constexpr int turn(int d) { return d / 4 * 16; }
 
-__global__ void __launch_bounds__(kBlock, 2) sgemm_pipeline_kernel(Sgemm g, bool wide_a, bool wide_b) {
+__global__ void __launch_bounds__(kBlock, 2)
+    sgemm_pipeline_kernel(Sgemm g, bool wide_a, bool wide_b) {
   SIMT_SHARED(Four, fours_a, [2][kDepth * kTile / 4]);
   SIMT_SHARED(Four, fours_b, [2][kDepth * kTile / 4]);
   const auto buffer = [](Four* fours) { return reinterpret_cast<float*>(fours); };
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  const int row = warp / 2 * 2 * kRowsApart + lane / 8 * 4, column = warp % 2 * 2 * kColumnsApart + lane % 8 * 4;
+  const int row = warp / 2 * 2 * kRowsApart + lane / 8 * 4,
+            column = warp % 2 * 2 * kColumnsApart + lane % 8 * 4;
   const int i0 = static_cast<int>(blockIdx.y) * kTile, j0 = static_cast<int>(blockIdx.x) * kTile;
-  const int row_a = thread / (kDepth / 4), column_a = thread % (kDepth / 4) * 4;  // the four of A that this thread brings
+  // the four of A that this thread brings
+  const int row_a = thread / (kDepth / 4), column_a = thread % (kDepth / 4) * 4;
   const int row_b = thread / (kTile / 4), column_b = thread % (kTile / 4) * 4;
   Four next_a;
-  // The step at p begins to come: A into registers, B into its buffer. What does not exist becomes 0.
+  // The step at p begins to come: A into registers, B into its buffer. What does not exist becomes
+  // 0.
   const auto fetch = [&](int p, float* tile_b) {
     const int exist_a = i0 + row_a < g.m ? g.k - p - column_a : 0;
     const float* const from_a = g.a + (i0 + row_a) * g.k + p + column_a;
-    next_a = wide_a && exist_a >= 4 ? simt::load_vector<Four>(from_a) : read_some(from_a, exist_a, 0.0f);  // fetches A
-    const int left = p + row_b < g.k ? g.n - j0 - column_b : 0, exist_b = left < 0 ? 0 : left < 4 ? left : 4;
+    // fetches A
+    next_a =
+        wide_a && exist_a >= 4 ? simt::load_vector<Four>(from_a) : read_some(from_a, exist_a, 0.0f);
+    const int left = p + row_b < g.k ? g.n - j0 - column_b : 0, exist_b = left < 0   ? 0
+                                                                          : left < 4 ? left
+                                                                                     : 4;
     const float* const from_b = exist_b > 0 ? g.b + (p + row_b) * g.n + j0 + column_b : g.b;
     float* const to = tile_b + row_b * kTile + column_b;
     if (wide_b) {
       simt::cp_async16(to, from_b, 4 * exist_b);  // fetches B
     } else {
 #pragma unroll
-      for (int q = 0; q < 4; ++q) simt::cp_async4(to + q, q < exist_b ? from_b + q : g.b, q < exist_b ? 4 : 0);
+      for (int q = 0; q < 4; ++q)
+        simt::cp_async4(to + q, q < exist_b ? from_b + q : g.b, q < exist_b ? 4 : 0);
     }
   };
   // What fetch began is there, for this thread.
   const auto arrive = [&](float* tile_a) {
 #pragma unroll
-    for (int q = 0; q < 4; ++q) tile_a[(column_a + q) * kTile + (row_a ^ turn(column_a))] = next_a.v[q];  // turns A
+    // turns A
+    for (int q = 0; q < 4; ++q)
+      tile_a[(column_a + q) * kTile + (row_a ^ turn(column_a))] = next_a.v[q];
     simt::cp_async_wait_all();
   };
   float sum[kEach][kEach] = {};
@@ -63,8 +78,10 @@ __global__ void __launch_bounds__(kBlock, 2) sgemm_pipeline_kernel(Sgemm g, bool
       Four a[2], b[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        a[h] = simt::load_vector<Four>(tile_a + q * kTile + ((row + h * kRowsApart) ^ turn(q)));  // reads A
-        b[h] = simt::load_vector<Four>(tile_b + q * kTile + column + h * kColumnsApart);          // reads B
+        // reads A
+        a[h] = simt::load_vector<Four>(tile_a + q * kTile + ((row + h * kRowsApart) ^ turn(q)));
+        // reads B
+        b[h] = simt::load_vector<Four>(tile_b + q * kTile + column + h * kColumnsApart);
       }
 #pragma unroll
       for (int i = 0; i < kEach; ++i)
@@ -88,8 +105,10 @@ __global__ void __launch_bounds__(kBlock, 2) sgemm_pipeline_kernel(Sgemm g, bool
 }
 
 void sgemm_pipeline(const Sgemm& g, Stream& stream) {
-  const dim3 grid(static_cast<unsigned>((g.n + kTile - 1) / kTile), static_cast<unsigned>((g.m + kTile - 1) / kTile));
-  cuda::run("sgemm", sgemm_pipeline_kernel, grid, kBlock, stream, g, reads_fours(g.a, g.k), reads_fours(g.b, g.n) && reads_fours(g.c, g.n));
+  const dim3 grid(static_cast<unsigned>((g.n + kTile - 1) / kTile),
+                  static_cast<unsigned>((g.m + kTile - 1) / kTile));
+  cuda::run("sgemm", sgemm_pipeline_kernel, grid, kBlock, stream, g, reads_fours(g.a, g.k),
+            reads_fours(g.b, g.n) && reads_fours(g.c, g.n));
 }
 
 }  // namespace braid::ladder

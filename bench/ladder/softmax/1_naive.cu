@@ -2,8 +2,10 @@
 #include "cuda/device/run.cuh"
 #include "ladder/problems.hpp"
 
-// Step 1: a thread for a row, with the three loops of the formula. The largest element is taken off, so that no exponential overflows.
-// Costs  The 32 lanes of a warp read 32 rows, n apart: 32 sectors of 32 bytes for 4 bytes of each. And a batch of 64 rows is two warps.
+// Step 1: a thread for a row, with the three loops of the formula. The largest element is taken
+// off, so that no exponential overflows.
+// Costs  The 32 lanes of a warp read 32 rows, n apart: 32 sectors of 32 bytes for 4 bytes of each.
+//        And a batch of 64 rows is two warps.
 namespace braid::ladder {
 
 __global__ void __launch_bounds__(64) softmax_naive_kernel(Softmax s) {
@@ -21,6 +23,9 @@ __global__ void __launch_bounds__(64) softmax_naive_kernel(Softmax s) {
   }
 }
 
-void softmax_naive(const Softmax& s, Stream& stream) { cuda::run("softmax", softmax_naive_kernel, static_cast<unsigned>((s.rows + 63) / 64), 64, stream, s); }
+void softmax_naive(const Softmax& s, Stream& stream) {
+  cuda::run("softmax", softmax_naive_kernel, static_cast<unsigned>((s.rows + 63) / 64), 64, stream,
+            s);
+}
 
 }  // namespace braid::ladder

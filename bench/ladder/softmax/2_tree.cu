@@ -2,16 +2,17 @@
 #include "cuda/device/run.cuh"
 #include "ladder/problems.hpp"
 
-// Step 2: a block for a row. Each thread takes every 256th element; what they found is joined in shared memory, in a tree.
+// Step 2: a block for a row. Each thread takes every 256th element; what they found is joined in
+// shared memory, in a tree.
 // Buys   Lanes read neighbours: 4 sectors for 128 bytes. And as many blocks as rows.
-// Costs  The tree joins neighbours first, then neighbours of neighbours: at its step `apart`, lane t works at 2 · apart · t. So the lanes lie 2, 4, 8, … words
-//        apart and meet in 16, 8, 4, … banks. Nine barriers a join, two joins a row, and most threads do nothing in most of it.
+// Costs  The tree joins neighbours first, then neighbours of neighbours: at its step `apart`, lane
+//        t works at 2 · apart · t. So the lanes lie 2, 4, 8, … words apart and meet in 16, 8, 4, …
+//        banks. Nine barriers a join, two joins a row, and most threads do nothing in most of it.
 namespace braid::ladder {
 
 constexpr int kBlock = 256;
 
-template <class Join>
-BRAID_DEVICE float join_in_tree(float* part, float value, Join join) {
+template <class Join> BRAID_DEVICE float join_in_tree(float* part, float value, Join join) {
   const int thread = static_cast<int>(threadIdx.x);
   part[thread] = value;  // stores parts
   __syncthreads();
@@ -46,6 +47,8 @@ __global__ void __launch_bounds__(kBlock) softmax_tree_kernel(Softmax s) {
   }
 }
 
-void softmax_tree(const Softmax& s, Stream& stream) { cuda::run("softmax", softmax_tree_kernel, static_cast<unsigned>(s.rows), kBlock, stream, s); }
+void softmax_tree(const Softmax& s, Stream& stream) {
+  cuda::run("softmax", softmax_tree_kernel, static_cast<unsigned>(s.rows), kBlock, stream, s);
+}
 
 }  // namespace braid::ladder

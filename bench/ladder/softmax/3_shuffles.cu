@@ -3,20 +3,24 @@
 #include "ladder/problems.hpp"
 
 // Step 3: a warp for a row. Lanes read one another's registers, so a join is five shuffles.
-// Buys   No shared memory, so no bank conflict, and no barrier: warps do not wait for one another. Each lane ends with the result.
-// Costs  Every element is still read three times: the second and third time from the L1 cache, if it holds the rows of all warps at work.
+// Buys   No shared memory, so no bank conflict, and no barrier: warps do not wait for one another.
+//        Each lane ends with the result.
+// Costs  Every element is still read three times: the second and third time from the L1 cache, if
+//        it holds the rows of all warps at work.
 namespace braid::ladder {
 
 constexpr int kWarps = 8;  // a block
 
 __global__ void __launch_bounds__(32 * kWarps) softmax_shuffles_kernel(Softmax s) {
-  const int row = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int row = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / 32),
+            lane = static_cast<int>(threadIdx.x % 32);
   if (row >= s.rows) return;  // the whole warp
   const float* const x = s.x + row * s.n;
   float* const y = s.y + row * s.n;
   float max = cuda::lowest<float>();
   for (int j = lane; j < s.n; j += 32) max = fmaxf(max, x[j]);  // first pass
-  for (int apart = 16; apart > 0; apart /= 2) max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, apart));
+  for (int apart = 16; apart > 0; apart /= 2)
+    max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, apart));
   float sum = 0;
   for (int j = lane; j < s.n; j += 32) sum += expf(x[j] - max);  // second pass
   for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
@@ -27,7 +31,8 @@ __global__ void __launch_bounds__(32 * kWarps) softmax_shuffles_kernel(Softmax s
 }
 
 void softmax_shuffles(const Softmax& s, Stream& stream) {
-  cuda::run("softmax", softmax_shuffles_kernel, static_cast<unsigned>((s.rows + kWarps - 1) / kWarps), 32 * kWarps, stream, s);
+  cuda::run("softmax", softmax_shuffles_kernel,
+            static_cast<unsigned>((s.rows + kWarps - 1) / kWarps), 32 * kWarps, stream, s);
 }
 
 }  // namespace braid::ladder

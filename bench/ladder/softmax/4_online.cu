@@ -2,16 +2,20 @@
 #include "cuda/device/run.cuh"
 #include "ladder/problems.hpp"
 
-// Step 4: the largest element and the sum in one pass (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax").
-// Buys   Two reads of a row for three. A sum of exponentials under one maximum becomes that under a larger one by a factor:
+// Step 4: the largest element and the sum in one pass (Milakov and Gimelshein 2018, "Online
+// normalizer calculation for softmax").
+// Buys   Two reads of a row for three. A sum of exponentials under one maximum becomes that under a
+//        larger one by a factor:
 //          Σ exp(x - m') = Σ exp(x - m) · exp(m - m')
-//        so each lane raises its maximum as it goes, and two lanes join by raising both to the larger one.
+//        so each lane raises its maximum as it goes, and two lanes join by raising both to the
+//        larger one.
 // Costs  Two exponentials an element instead of one in that pass.
 namespace braid::ladder {
 
 constexpr int kWarps = 8;  // a block
 
-/// The largest of some elements, and Σ exp(x - max). It begins at a finite number: -inf less -inf would be NaN.
+/// The largest of some elements, and Σ exp(x - max). It begins at a finite number: -inf less -inf
+/// would be NaN.
 struct Running {
   float max = -3.402823466e38f;
   float sum = 0;
@@ -23,7 +27,8 @@ struct Running {
 };
 
 __global__ void __launch_bounds__(32 * kWarps) softmax_online_kernel(Softmax s) {
-  const int row = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int row = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / 32),
+            lane = static_cast<int>(threadIdx.x % 32);
   if (row >= s.rows) return;  // the whole warp
   const float* const x = s.x + row * s.n;
   float* const y = s.y + row * s.n;
@@ -41,7 +46,8 @@ __global__ void __launch_bounds__(32 * kWarps) softmax_online_kernel(Softmax s) 
 }
 
 void softmax_online(const Softmax& s, Stream& stream) {
-  cuda::run("softmax", softmax_online_kernel, static_cast<unsigned>((s.rows + kWarps - 1) / kWarps), 32 * kWarps, stream, s);
+  cuda::run("softmax", softmax_online_kernel, static_cast<unsigned>((s.rows + kWarps - 1) / kWarps),
+            32 * kWarps, stream, s);
 }
 
 }  // namespace braid::ladder

@@ -4,16 +4,18 @@
 #include "ladder/problems.hpp"
 
 // Step 5: a warp keeps its row in registers, and moves four floats an access.
-// Buys   Each element is read once and written once, which is all that global memory must do; one exponential an element; a quarter of the requests.
-// Costs  32 registers a lane hold 1024 elements, no more: a longer row goes as in step 4. The kernel is compiled for each number of fours, because registers
-//        cannot be indexed.
+// Buys   Each element is read once and written once, which is all that global memory must do; one
+//        exponential an element; a quarter of the requests.
+// Costs  32 registers a lane hold 1024 elements, no more: a longer row goes as in step 4. The
+//        kernel is compiled for each number of fours, because registers cannot be indexed.
 namespace braid::ladder {
 
 constexpr int kWarps = 8;  // a block
 
 template <int Fours>
 __global__ void __launch_bounds__(32 * kWarps) softmax_registers_kernel(Softmax s, bool wide) {
-  const int row = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int row = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / 32),
+            lane = static_cast<int>(threadIdx.x % 32);
   if (row >= s.rows) return;  // the whole warp
   const float* const x = s.x + row * s.n;
   float* const y = s.y + row * s.n;
@@ -23,11 +25,14 @@ __global__ void __launch_bounds__(32 * kWarps) softmax_registers_kernel(Softmax 
 #pragma unroll
   for (int f = 0; f < Fours; ++f) {
     const int at = (f * 32 + lane) * 4;
-    v[f] = wide && at + 4 <= s.n ? simt::load_vector<Four>(x + at) : read_some(x + at, s.n - at, none);  // the only pass
+    // the only pass
+    v[f] =
+        wide && at + 4 <= s.n ? simt::load_vector<Four>(x + at) : read_some(x + at, s.n - at, none);
 #pragma unroll
     for (int q = 0; q < 4; ++q) max = fmaxf(max, v[f].v[q]);
   }
-  for (int apart = 16; apart > 0; apart /= 2) max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, apart));
+  for (int apart = 16; apart > 0; apart /= 2)
+    max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, apart));
   float sum = 0;
 #pragma unroll
   for (int f = 0; f < Fours; ++f) {
@@ -55,7 +60,8 @@ void softmax_registers(const Softmax& s, Stream& stream) {
                       : s.n <= 512 ? softmax_registers_kernel<4>
                                    : softmax_registers_kernel<8>;
   const bool wide = reads_fours(s.x, s.n) && reads_fours(s.y, s.n);
-  cuda::run("softmax", kernel, static_cast<unsigned>((s.rows + kWarps - 1) / kWarps), 32 * kWarps, stream, s, wide);
+  cuda::run("softmax", kernel, static_cast<unsigned>((s.rows + kWarps - 1) / kWarps), 32 * kWarps,
+            stream, s, wide);
 }
 
 }  // namespace braid::ladder

@@ -11,8 +11,7 @@ using namespace braid;
 namespace {
 
 /// Calls f with a number of the dtype's C++ type.
-template <class F>
-void with_type(DType dtype, F f) {
+template <class F> void with_type(DType dtype, F f) {
   if (dtype == DType::float32) return f(float{});
   if (dtype == DType::float64) return f(double{});
   throw DTypeError(str("softsign: expected float32 or float64, got ", dtype));
@@ -20,24 +19,26 @@ void with_type(DType dtype, F f) {
 
 bool on_cuda(const Tensor& x) { return x.device().type() == DeviceType::cuda; }
 
-/// Queues a kernel where all ops of the device queue theirs: on its current stream. The host does not wait; memory is given back in the stream's order, so x
-/// may go at once.
-template <class Launch>
-void queue(const char* name, Device device, Launch launch) {
+/// Queues a kernel where all ops of the device queue theirs: on its current stream. The host does
+/// not wait; memory is given back in the stream's order, so x may go at once.
+template <class Launch> void queue(const char* name, Device device, Launch launch) {
   const cuda::NativeStream native(name, current_stream(device));
   native.check(launch(native.get()));
 }
 
 /// dx = dy / (1 + |x|)²: an op as well, with a gradient of its own. Both are dense.
 Tensor softsign_backward(const Tensor& any_x, const Tensor& any_dy) {
-  const Tensor x = any_x.contiguous(), dy = any_dy.contiguous();  // recorded, if somebody wants a gradient of it
+  // recorded, if somebody wants a gradient of it
+  const Tensor x = any_x.contiguous(), dy = any_dy.contiguous();
   Tensor dx = empty(x.shape(), {.device = x.device(), .dtype = x.dtype()});
   with_type(x.dtype(), [&]<class T>(T) {
     const std::int64_t n = x.numel();
     if (on_cuda(x)) {
 #if BRAID_HAVE_KERNELS
-      queue("softsign_backward", x.device(),
-            [&](void* stream) { return launch_softsign_backward<T>(cuda::pointer<const T>(x), cuda::pointer<const T>(dy), cuda::pointer<T>(dx), n, stream); });
+      queue("softsign_backward", x.device(), [&](void* stream) {
+        return launch_softsign_backward<T>(cuda::pointer<const T>(x), cuda::pointer<const T>(dy),
+                                           cuda::pointer<T>(dx), n, stream);
+      });
 #endif
     } else {
       const T *from = x.data<const T>(), *weight = dy.data<const T>();
@@ -49,15 +50,17 @@ Tensor softsign_backward(const Tensor& any_x, const Tensor& any_dy) {
     }
   });
   if (!needs_grad({x, dy})) return dx;
-  return record("softsign_backward", {x, dy}, dx, [x = SavedTensor(x), dy = SavedTensor(dy)](const Tensor& ddx, Needs needs) -> Grads {
-    Tensor of_x, of_dy;  // made of recorded ops, so this goes on as far as one likes
-    if (needs[0]) {
-      const Tensor d = 1.0 + abs(x.get());
-      of_x = ddx * dy.get() * sign(x.get()) * -2.0 / (d * d * d);
-    }
-    if (needs[1]) of_dy = softsign_backward(x.get(), ddx);
-    return {of_x, of_dy};
-  });
+  return record(
+      "softsign_backward", {x, dy}, dx,
+      [x = SavedTensor(x), dy = SavedTensor(dy)](const Tensor& ddx, Needs needs) -> Grads {
+        Tensor of_x, of_dy;  // made of recorded ops, so this goes on as far as one likes
+        if (needs[0]) {
+          const Tensor d = 1.0 + abs(x.get());
+          of_x = ddx * dy.get() * sign(x.get()) * -2.0 / (d * d * d);
+        }
+        if (needs[1]) of_dy = softsign_backward(x.get(), ddx);
+        return {of_x, of_dy};
+      });
 }
 
 }  // namespace
@@ -69,7 +72,9 @@ Tensor mine::softsign(const Tensor& any_x) {
     const std::int64_t n = x.numel();
     if (on_cuda(x)) {
 #if BRAID_HAVE_KERNELS
-      queue("softsign", x.device(), [&](void* stream) { return launch_softsign<T>(cuda::pointer<const T>(x), cuda::pointer<T>(y), n, stream); });
+      queue("softsign", x.device(), [&](void* stream) {
+        return launch_softsign<T>(cuda::pointer<const T>(x), cuda::pointer<T>(y), n, stream);
+      });
 #endif
     } else {
       const T* from = x.data<const T>();
@@ -78,5 +83,7 @@ Tensor mine::softsign(const Tensor& any_x) {
     }
   });
   if (!needs_grad({x})) return y;
-  return record("softsign", {x}, y, [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {softsign_backward(x.get(), dy)}; });
+  return record("softsign", {x}, y, [x = SavedTensor(x)](const Tensor& dy) -> Grads {
+    return {softsign_backward(x.get(), dy)};
+  });
 }

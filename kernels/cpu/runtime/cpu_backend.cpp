@@ -22,7 +22,9 @@ std::string processor_name() {
 #if defined(__x86_64__)
   unsigned words[12] = {};
   bool known = true;
-  for (unsigned i = 0; i < 3; ++i) known = known && __get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]) != 0;
+  for (unsigned i = 0; i < 3; ++i)
+    known = known && __get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1],
+                                 &words[4 * i + 2], &words[4 * i + 3]) != 0;
   if (known) {
     char text[sizeof words + 1] = {};
     std::memcpy(text, words, sizeof words);
@@ -43,19 +45,24 @@ CpuDevice::CpuDevice(int index, const Pinning& pinning)
       pool_(index, pinning),
       stream_(device_, pool_) {}
 
-std::string CpuDevice::description() const { return str(processor_name(), ", ", current_isa().name, " kernels"); }
+std::string CpuDevice::description() const {
+  return str(processor_name(), ", ", current_isa().name, " kernels");
+}
 
 Block CpuDevice::allocate(std::size_t bytes, Stream&) { return allocator_.allocate(bytes); }
 
 void CpuDevice::release(const Block& block, Stream&) noexcept { allocator_.release(block); }
 
-std::unique_ptr<Stream> CpuDevice::make_stream() { return std::make_unique<CpuStream>(device_, pool_); }
+std::unique_ptr<Stream> CpuDevice::make_stream() {
+  return std::make_unique<CpuStream>(device_, pool_);
+}
 
 std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }
 
 void CpuDevice::copy(const CopyDesc& copy, Stream& stream) {
   if (copy.to_device.type() != DeviceType::cpu || copy.from_device.type() != DeviceType::cpu)
-    throw DeviceError(str("copy: expected two CPU devices, got ", copy.from_device, " to ", copy.to_device));
+    throw DeviceError(
+        str("copy: expected two CPU devices, got ", copy.from_device, " to ", copy.to_device));
   if (copy.bytes == 0 || copy.to == copy.from) return;
   auto* const to = static_cast<char*>(copy.to);
   const auto* const from = static_cast<const char*>(copy.from);

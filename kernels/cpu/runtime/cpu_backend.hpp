@@ -28,7 +28,9 @@ class CpuDevice final : public DeviceBackend {
   void reset_peak_memory() override { allocator_.reset_peak(); }
   void set_memory_capacity(std::size_t bytes) override { allocator_.set_capacity(bytes); }
   void empty_cache() override { allocator_.empty_cache(); }
-  void fail_allocation(std::uint64_t k, bool persistent) override { allocator_.fail_allocation(k, persistent); }
+  void fail_allocation(std::uint64_t k, bool persistent) override {
+    allocator_.fail_allocation(k, persistent);
+  }
   [[nodiscard]] const KernelTable& kernels() const noexcept override { return kernels_; }
 
  private:
@@ -46,8 +48,12 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(int devices);
   [[nodiscard]] DeviceType type() const noexcept override { return DeviceType::cpu; }
   [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }
-  [[nodiscard]] int device_count() const noexcept override { return static_cast<int>(devices_.size()); }
-  [[nodiscard]] DeviceBackend& device(int index) override { return *devices_[static_cast<std::size_t>(index)]; }
+  [[nodiscard]] int device_count() const noexcept override {
+    return static_cast<int>(devices_.size());
+  }
+  [[nodiscard]] DeviceBackend& device(int index) override {
+    return *devices_[static_cast<std::size_t>(index)];
+  }
 
  private:
   Pinning pinning_;

@@ -7,7 +7,8 @@
 
 namespace braid::cpu {
 
-/// Work on a CPU device is done when the call that asked for it returns, so an event is done once it was recorded (or never used).
+/// Work on a CPU device is done when the call that asked for it returns, so an event is done once
+/// it was recorded (or never used).
 class CpuEvent final : public Event {
  public:
   [[nodiscard]] bool done() const override { return true; }
@@ -22,11 +23,13 @@ class CpuStream final : public Stream {
  public:
   CpuStream(Device device, Pool& pool) noexcept : Stream(device), pool_(pool) {}
   void record(Event& event) override {
-    if (auto* const own = dynamic_cast<CpuEvent*>(&event)) own->recorded_.store(true, std::memory_order_release);
+    if (auto* const own = dynamic_cast<CpuEvent*>(&event))
+      own->recorded_.store(true, std::memory_order_release);
   }
   /// Work here runs on the calling thread, so for an event of another backend that thread waits.
   void wait(const Event& event) override {
-    if (const auto* const own = dynamic_cast<const CpuEvent*>(&event)) (void)own->recorded_.load(std::memory_order_acquire);
+    if (const auto* const own = dynamic_cast<const CpuEvent*>(&event))
+      (void)own->recorded_.load(std::memory_order_acquire);
     else event.synchronize();
   }
   void synchronize() override {}

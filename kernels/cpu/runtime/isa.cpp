@@ -26,10 +26,14 @@ const Isa& choose_isa(const char* forced) {
     if (isa.supported()) {
       best = &isa;
     } else if (!free) {
-      throw DeviceError(str("BRAID_ISA: expected an instruction set that this processor has, one of ", names(true), ", got ", isa.name));
+      throw DeviceError(
+          str("BRAID_ISA: expected an instruction set that this processor has, one of ",
+              names(true), ", got ", isa.name));
     }
   }
-  if (best == nullptr) throw DeviceError(str("BRAID_ISA: expected one of ", names(false), ", got '", std::string_view(forced).substr(0, 64), "'"));
+  if (best == nullptr)
+    throw DeviceError(str("BRAID_ISA: expected one of ", names(false), ", got '",
+                          std::string_view(forced).substr(0, 64), "'"));
   return *best;
 }
 

@@ -17,7 +17,8 @@ struct Isa {
 /// All that were compiled, each better than the one before.
 [[nodiscard]] const std::vector<Isa>& compiled_isas();
 
-/// The best that this processor supports, or the one named by `forced` (null or empty: none is forced).
+/// The best that this processor supports, or the one named by `forced` (null or empty: none is
+/// forced).
 /// Throws DeviceError for an unknown name and for an instruction set that the processor lacks.
 [[nodiscard]] const Isa& choose_isa(const char* forced);
 

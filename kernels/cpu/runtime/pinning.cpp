@@ -14,7 +14,8 @@ namespace braid::cpu {
 Pinning::Pinning(int devices) : devices_(devices) {
   if (const char* text = std::getenv("BRAID_PIN")) {
     const std::string_view value(text);
-    if (!value.empty() && value != "0" && value != "1") throw DeviceError(str("BRAID_PIN: expected 0 or 1, got '", value.substr(0, 64), "'"));
+    if (!value.empty() && value != "0" && value != "1")
+      throw DeviceError(str("BRAID_PIN: expected 0 or 1, got '", value.substr(0, 64), "'"));
     on_ = value == "1";
   }
   cpu_set_t mask;
@@ -29,7 +30,9 @@ Pinning::Pinning(int devices) : devices_(devices) {
   }
 }
 
-int Pinning::core_of(int device, int thread, int threads) const noexcept { return cores_[static_cast<std::size_t>(device * threads + thread) % cores_.size()]; }
+int Pinning::core_of(int device, int thread, int threads) const noexcept {
+  return cores_[static_cast<std::size_t>(device * threads + thread) % cores_.size()];
+}
 
 void Pinning::bind(int core) noexcept {
   cpu_set_t mask;

@@ -3,11 +3,13 @@
 
 namespace braid::cpu {
 
-/// Which core each thread of each logical CPU device runs on, if pinning was asked for with BRAID_PIN=1: device i's threads stand on consecutive
-/// cores of the process's affinity mask, the thread that calls first, then its helpers.
+/// Which core each thread of each logical CPU device runs on, if pinning was asked for with
+/// BRAID_PIN=1: device i's threads stand on consecutive cores of the process's affinity mask, the
+/// thread that calls first, then its helpers.
 class Pinning {
  public:
-  /// Reads BRAID_PIN and the calling thread's affinity mask. Throws DeviceError unless BRAID_PIN is unset, empty, 0 or 1.
+  /// Reads BRAID_PIN and the calling thread's affinity mask. Throws DeviceError unless BRAID_PIN is
+  /// unset, empty, 0 or 1.
   explicit Pinning(int devices);
   [[nodiscard]] bool on() const noexcept { return on_; }
   /// Cores in the mask.

@@ -30,7 +30,8 @@ inline void pause() noexcept {
 }
 
 // Returns when the word is no longer `old`: spins for a while, then sleeps. Returns its value.
-std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t old, bool spin) noexcept {
+std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t old,
+                              bool spin) noexcept {
   std::uint32_t now = word.load(std::memory_order_acquire);
   if (spin && now == old) {
     const auto deadline = std::chrono::steady_clock::now() + kSpin;
@@ -63,11 +64,13 @@ void Pool::stop_helpers() noexcept {
 
 void Pool::resize(int threads) noexcept {
   stop_helpers();
-  size_ = threads;  // also where the system has no more threads: asking at every call would not help
+  // also where the system has no more threads: asking at every call would not help
+  size_ = threads;
   try {
     shares_ = std::make_unique<Share[]>(static_cast<std::size_t>(threads));
     helpers_.reserve(static_cast<std::size_t>(threads - 1));
-    for (int i = 1; i < threads; ++i) helpers_.emplace_back([this, i, seen = epoch_.load(), threads] { help(i, seen, threads); });
+    for (int i = 1; i < threads; ++i)
+      helpers_.emplace_back([this, i, seen = epoch_.load(), threads] { help(i, seen, threads); });
   } catch (...) {  // fewer helpers: the caller and those there are do the work
   }
 }
@@ -81,9 +84,12 @@ void Pool::help(int index, std::uint32_t seen, int threads) noexcept {
     if (stop_.load(std::memory_order_relaxed)) return;
     std::uint32_t gate = gate_.load(std::memory_order_relaxed);
     while ((gate & kOpen) != 0) {
-      if (!gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire, std::memory_order_relaxed)) continue;
+      if (!gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire,
+                                       std::memory_order_relaxed))
+        continue;
       work(index);
-      if (gate_.fetch_sub(1, std::memory_order_release) == 1) gate_.notify_one();  // closed, and this was the last: the caller may be asleep
+      // closed, and this was the last: the caller may be asleep
+      if (gate_.fetch_sub(1, std::memory_order_release) == 1) gate_.notify_one();
       break;
     }
   }
@@ -117,13 +123,15 @@ void Pool::run(int threads, std::int64_t tiles, void (*fn)(void*, std::int64_t),
     for (std::int64_t i = 0; i < tiles; ++i) fn(context, i);
     return;
   }
-  const int shares = static_cast<int>(std::min<std::int64_t>(static_cast<std::int64_t>(helpers_.size()) + 1, tiles));
+  const int shares = static_cast<int>(
+      std::min<std::int64_t>(static_cast<std::int64_t>(helpers_.size()) + 1, tiles));
   fn_ = fn;
   context_ = context;
   shares_in_use_ = shares;
   for (int i = 0; i < shares; ++i) {
     Share& share = shares_[static_cast<std::size_t>(i)];
-    const std::int64_t quotient = tiles / shares, rest = tiles % shares;  // not tiles * i: it could overflow
+    // not tiles * i: it could overflow
+    const std::int64_t quotient = tiles / shares, rest = tiles % shares;
     share.next.store(quotient * i + std::min<std::int64_t>(i, rest), std::memory_order_relaxed);
     share.end = quotient * (i + 1) + std::min<std::int64_t>(i + 1, rest);
   }
@@ -151,7 +159,8 @@ void Pool::pin_caller(int threads) const noexcept {
   Pinning::bind(pinning_.core_of(device_, 0, threads));
 }
 
-void parallel_for(Stream& stream, std::int64_t tiles, void (*fn)(void*, std::int64_t), void* context) {
+void parallel_for(Stream& stream, std::int64_t tiles, void (*fn)(void*, std::int64_t),
+                  void* context) {
   Pool& pool = static_cast<CpuStream&>(stream).pool();
   const int threads = num_threads();
   pool.pin_caller(threads);

@@ -10,8 +10,9 @@
 
 namespace braid::cpu {
 
-/// The threads of one logical CPU device: the thread that calls, and helpers that wait for work, spinning for some 20 µs and then asleep.
-/// The caller never waits for a helper that has not begun: it takes the tiles itself. So a late, descheduled or forked-away helper costs speed only.
+/// The threads of one logical CPU device: the thread that calls, and helpers that wait for work,
+/// spinning for some 20 µs and then asleep. The caller never waits for a helper that has not begun:
+/// it takes the tiles itself. So a late, descheduled or forked-away helper costs speed only.
 class Pool {
  public:
   /// `pinning` must outlive the pool. Helpers are made at the first need.
@@ -21,9 +22,11 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   /// See parallel_for. `threads` counts the caller.
-  void run(int threads, std::int64_t tiles, void (*fn)(void* context, std::int64_t tile), void* context);
+  void run(int threads, std::int64_t tiles, void (*fn)(void* context, std::int64_t tile),
+           void* context);
 
-  /// With BRAID_PIN=1 binds the calling thread, the first time it computes for a device, to that device's first core.
+  /// With BRAID_PIN=1 binds the calling thread, the first time it computes for a device, to that
+  /// device's first core.
   void pin_caller(int threads) const noexcept;
 
  private:
@@ -37,7 +40,9 @@ class Pool {
   void stop_helpers() noexcept;
   void help(int index, std::uint32_t seen, int threads) noexcept;
   void work(int index) noexcept;
-  bool spin_worthwhile(int threads) const noexcept { return threads * pinning_.devices() <= pinning_.cores(); }
+  bool spin_worthwhile(int threads) const noexcept {
+    return threads * pinning_.devices() <= pinning_.cores();
+  }
 
   const int device_;
   const Pinning& pinning_;

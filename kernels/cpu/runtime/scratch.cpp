@@ -6,7 +6,8 @@
 #include <initializer_list>
 #include <new>
 
-extern "C" void* __dso_handle;  // of the program or library that this is linked into: it stays loaded until the call
+// of the program or library that this is linked into: it stays loaded until the call
+extern "C" void* __dso_handle;
 
 namespace braid::cpu {
 
@@ -28,7 +29,8 @@ void end_of_thread(void*) {
   }
 }
 
-// Not a thread_local with a destructor: destructors of the thread that run after it may compute, and what they take is released by another call.
+// Not a thread_local with a destructor: destructors of the thread that run after it may compute,
+// and what they take is released by another call.
 void release_at_the_end() {
   if (t_will_end) return;
   if (abi::__cxa_thread_atexit(end_of_thread, nullptr, &__dso_handle) != 0) throw std::bad_alloc();
@@ -47,7 +49,9 @@ void* grow(Held& held, std::size_t bytes) {
   return held.data;
 }
 
-void* of(Held& held, std::size_t bytes) { return bytes <= held.bytes && held.data != nullptr ? held.data : grow(held, bytes); }
+void* of(Held& held, std::size_t bytes) {
+  return bytes <= held.bytes && held.data != nullptr ? held.data : grow(held, bytes);
+}
 
 }  // namespace
 

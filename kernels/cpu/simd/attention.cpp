@@ -3,7 +3,8 @@
 #include "cpu/simd/attention_backward.hpp"
 #include "cpu/simd/attention_forward.hpp"
 
-// Attention: forward a tile of queries is the work of one thread, backward a head. Both depend on the shape alone.
+// Attention: forward a tile of queries is the work of one thread, backward a head. Both depend on
+// the shape alone.
 namespace braid::cpu::BRAID_ISA {
 
 void attention(const AttentionArgs& args, Stream& stream) {
@@ -11,7 +12,10 @@ void attention(const AttentionArgs& args, Stream& stream) {
   if (args.batch <= 0 || args.heads <= 0 || args.queries <= 0) return;
   with_floating(args.dtype, [&]<class E>() {
     const std::int64_t tiles = (args.queries + kSide - 1) / kSide;
-    const auto job = [&](std::int64_t n) { attention_of_queries<E>(args, n / tiles / args.heads, n / tiles % args.heads, n % tiles * kSide); };
+    const auto job = [&](std::int64_t n) {
+      attention_of_queries<E>(args, n / tiles / args.heads, n / tiles % args.heads,
+                              n % tiles * kSide);
+    };
     parallel_for(stream, args.batch * args.heads * tiles, job);
     return true;
   });
@@ -22,7 +26,9 @@ void attention_backward(const AttentionBackwardArgs& args, Stream& stream) {
   if (f.dtype < DType::float16) fail_dtype("attention_backward", "a floating-point dtype", f.dtype);
   if (f.batch <= 0 || f.heads <= 0) return;
   with_floating(f.dtype, [&]<class E>() {
-    const auto job = [&](std::int64_t n) { attention_backward_of_head<E>(args, n / f.heads, n % f.heads); };
+    const auto job = [&](std::int64_t n) {
+      attention_backward_of_head<E>(args, n / f.heads, n % f.heads);
+    };
     parallel_for(stream, f.batch * f.heads, job);
     return true;
   });

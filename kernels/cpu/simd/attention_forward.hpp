@@ -1,19 +1,21 @@
 #pragma once
 #include "cpu/simd/attention_tile.hpp"
 
-// Attention of 64 queries: keys go by in tiles, with a running maximum (Dao et al. 2022, arXiv:2205.14135; Milakov and Gimelshein 2018).
+// Attention of 64 queries: keys go by in tiles, with a running maximum (Dao et al. 2022,
+// arXiv:2205.14135; Milakov and Gimelshein 2018).
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 /// What is known of each query so far: its largest score and Σ exp(score - that).
-template <class A>
-struct RunningRows {
+template <class A> struct RunningRows {
   A max[kSide], sum[kSide];
 };
 
-/// Scores of one row to probabilities, relative to the running maximum; returns what the row's old sums are multiplied with.
+/// Scores of one row to probabilities, relative to the running maximum; returns what the row's old
+/// sums are multiplied with.
 template <class E>
-BRAID_INLINE Computed<E> take_row(const AttentionArgs& args, const Tile& tile, std::int64_t r, Computed<E>* scores, RunningRows<Computed<E>>& known) {
+BRAID_INLINE Computed<E> take_row(const AttentionArgs& args, const Tile& tile, std::int64_t r,
+                                  Computed<E>* scores, RunningRows<Computed<E>>& known) {
   using V = typename E::V;
   using A = Computed<E>;
   finish_scores<E>(args, tile, r, scores);
@@ -34,18 +36,24 @@ BRAID_INLINE Computed<E> take_row(const AttentionArgs& args, const Tile& tile, s
   if (args.threshold > 0) {
     alignas(64) A factor[kSide];
     drop_factors(args, tile, r, factor);
-    for (std::int64_t c = 0; c < kSide; c += kWide<V>) store(scores + c, load<V>(scores + c) * load<V>(factor + c));
+    for (std::int64_t c = 0; c < kSide; c += kWide<V>)
+      store(scores + c, load<V>(scores + c) * load<V>(factor + c));
   }
   return keep;
 }
 
 template <class E>
-void attention_of_queries(const AttentionArgs& args, std::int64_t b, std::int64_t h, std::int64_t first) {
+void attention_of_queries(const AttentionArgs& args, std::int64_t b, std::int64_t h,
+                          std::int64_t first) {
   using V = typename E::V;
   using A = Computed<E>;
-  const std::int64_t width = args.width, value_width = args.value_width, rows = smaller(args.queries - first, kSide);
+  const std::int64_t width = args.width, value_width = args.value_width,
+                     rows = smaller(args.queries - first, kSide);
   const std::int64_t apart = (value_width + kWide<V> - 1) / kWide<V> * kWide<V>;
-  A* const scores = static_cast<A*>(scratch(static_cast<std::size_t>(kSide * (kSide + width + apart) + copied<E>(kSide * (width + value_width))) * sizeof(A)));
+  A* const scores =
+      static_cast<A*>(scratch(static_cast<std::size_t>(kSide * (kSide + width + apart) +
+                                                       copied<E>(kSide * (width + value_width))) *
+                              sizeof(A)));
   A* const turned = scores + kSide * kSide;
   A* const sums = turned + kSide * width;
   A* const q_copy = sums + kSide * apart;
@@ -62,10 +70,12 @@ void attention_of_queries(const AttentionArgs& args, std::int64_t b, std::int64_
     for (std::int64_t r = 0; r < rows; ++r) {
       const A keep = take_row<E>(args, tile, r, scores + r * kSide, known);
       if (j > 0 && keep != A{1})
-        for (std::int64_t c = 0; c < apart; c += kWide<V>) store(sums + r * apart + c, load<V>(sums + r * apart + c) * keep);
+        for (std::int64_t c = 0; c < apart; c += kWide<V>)
+          store(sums + r * apart + c, load<V>(sums + r * apart + c) * keep);
     }
     const Rows<A> v = rows_of<E>(values, j, tile.columns, value_width, v_copy);
-    multiply(Product<A>{rows, value_width, tile.columns, scores, kSide, 1, v.at, v.row, sums, apart, nullptr, j > 0});
+    multiply(Product<A>{rows, value_width, tile.columns, scores, kSide, 1, v.at, v.row, sums, apart,
+                        nullptr, j > 0});
   }
   const HeadOf<E> out = head_of<E>(args.out, b, h);
   A* const lse = static_cast<A*>(args.lse) + (b * args.heads + h) * args.queries + first;

@@ -4,23 +4,22 @@
 #include "cpu/simd/map.hpp"
 #include "cpu/simd/table_parts.hpp"
 
-// out = a op b, element by element. Integers wrap around; bool adds as "or" and multiplies as "and".
+// out = a op b, element by element. Integers wrap around; bool adds as "or" and multiplies as
+// "and".
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-template <class V>
-using Unsigned = Vec<std::make_unsigned_t<Lane<V>>, sizeof(V) / sizeof(Lane<V>)>;
+template <class V> using Unsigned = Vec<std::make_unsigned_t<Lane<V>>, sizeof(V) / sizeof(Lane<V>)>;
 
-template <class E, BinaryOp op>
-constexpr bool supported() {
-  if constexpr (op == BinaryOp::tanh_backward || op == BinaryOp::sigmoid_backward) return kFloating<E>;
+template <class E, BinaryOp op> constexpr bool supported() {
+  if constexpr (op == BinaryOp::tanh_backward || op == BinaryOp::sigmoid_backward)
+    return kFloating<E>;
   else if constexpr (E::kDType != DType::bool_) return true;
   else return op != BinaryOp::sub && op != BinaryOp::div && op != BinaryOp::relu_backward;
 }
 
 /// One vector of results, or a mask for comparisons.
-template <class E, BinaryOp op, class V>
-BRAID_INLINE auto apply(V a, V b) {
+template <class E, BinaryOp op, class V> BRAID_INLINE auto apply(V a, V b) {
   constexpr bool boolean = E::kDType == DType::bool_;
   if constexpr (op == BinaryOp::eq) return a == b;
   else if constexpr (op == BinaryOp::ne) return a != b;
@@ -28,7 +27,8 @@ BRAID_INLINE auto apply(V a, V b) {
   else if constexpr (op == BinaryOp::le) return a <= b;
   else if constexpr (op == BinaryOp::gt) return a > b;
   else if constexpr (op == BinaryOp::ge) return a >= b;
-  else if constexpr (op == BinaryOp::relu_backward) return b <= V{} ? V{} : a;  // a NaN lets the gradient pass
+  // a NaN lets the gradient pass
+  else if constexpr (op == BinaryOp::relu_backward) return b <= V{} ? V{} : a;
   else if constexpr (boolean && (op == BinaryOp::add || op == BinaryOp::maximum)) return a | b;
   else if constexpr (boolean) return a & b;  // mul, minimum
   else if constexpr (kFloating<E>) {
@@ -38,7 +38,8 @@ BRAID_INLINE auto apply(V a, V b) {
     else if constexpr (op == BinaryOp::div) return a / b;
     else if constexpr (op == BinaryOp::tanh_backward) return a * (Lane<V>{1} - b * b);
     else if constexpr (op == BinaryOp::sigmoid_backward) return a * b * (Lane<V>{1} - b);
-    else if constexpr (op == BinaryOp::maximum) return a != a ? a : (a > b ? a : b);  // a NaN b fails a > b and is taken
+    // a NaN b fails a > b and is taken
+    else if constexpr (op == BinaryOp::maximum) return a != a ? a : (a > b ? a : b);
     else return a != a ? a : (a < b ? a : b);
   } else {
     using U = Unsigned<V>;
@@ -51,12 +52,13 @@ BRAID_INLINE auto apply(V a, V b) {
 }
 
 /// bool output of lanes of E.
-template <class E>
-struct MaskOut {
+template <class E> struct MaskOut {
   using T = std::uint8_t;
   using M = decltype(typename E::V{} == typename E::V{});
   static BRAID_INLINE void store(T* p, M m) { BRAID_ISA::store(p, mask_to_bytes(m)); }
-  static BRAID_INLINE void store_first(T* p, M m, int k) { BRAID_ISA::store_first(p, mask_to_bytes(m), k); }
+  static BRAID_INLINE void store_first(T* p, M m, int k) {
+    BRAID_ISA::store_first(p, mask_to_bytes(m), k);
+  }
 };
 
 template <class E, BinaryOp op>
@@ -74,10 +76,12 @@ void scaled_kernel(void* out, const Inputs& in, std::int64_t n, const void* para
   V factor;
   if constexpr (kFloating<E>) factor = splat<V>(static_cast<Lane<V>>(alpha));
   else factor = splat<V>(E::from_double(alpha));
-  map_two<E, E>(out, in, n, [factor](V a, V b) { return apply<E, op>(a, apply<E, BinaryOp::mul>(factor, b)); });
+  map_two<E, E>(out, in, n,
+                [factor](V a, V b) { return apply<E, op>(a, apply<E, BinaryOp::mul>(factor, b)); });
 }
 
-/// Integer division, truncating. The divisors were checked; the most negative number over -1 wraps to itself.
+/// Integer division, truncating. The divisors were checked; the most negative number over -1 wraps
+/// to itself.
 template <class E>
 void integer_division_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
   using T = typename E::T;
@@ -96,30 +100,28 @@ void integer_division_kernel(void* out, const Inputs& in, std::int64_t n, const 
 }
 
 /// Throws before anything is written.
-template <class E>
-void check_divisors(const BinaryArgs& args, const void* b, bool scalar) {
+template <class E> void check_divisors(const BinaryArgs& args, const void* b, bool scalar) {
   using T = typename E::T;
   const T* p = static_cast<const T*>(b);
   bool zero = false;
   if (scalar || args.loop.rank == 0 || is_repeated(args.loop, 2)) {
     zero = *p == 0;
   } else {
-    for_runs(args.loop, 2, Position{}, args.loop.n, [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
-      for (std::int64_t i = 0; i < run; ++i) zero |= p[offset + i * stride] == 0;
-    });
+    for_runs(args.loop, 2, Position{}, args.loop.n,
+             [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
+               for (std::int64_t i = 0; i < run; ++i) zero |= p[offset + i * stride] == 0;
+             });
   }
   if (zero) fail_division_by_zero();
 }
 
-template <class E, BinaryOp op>
-constexpr MapKernel kernel_for() {
+template <class E, BinaryOp op> constexpr MapKernel kernel_for() {
   if constexpr (!supported<E, op>()) return nullptr;
   else if constexpr (op == BinaryOp::div && !kFloating<E>) return &integer_division_kernel<E>;
   else return &binary_kernel<E, op>;
 }
 
-template <class E>
-BRAID_INLINE MapKernel find_kernel(BinaryOp op, bool scaled) {
+template <class E> BRAID_INLINE MapKernel find_kernel(BinaryOp op, bool scaled) {
   switch (op) {
     case BinaryOp::add:
       if constexpr (E::kDType != DType::bool_) {
@@ -131,34 +133,20 @@ BRAID_INLINE MapKernel find_kernel(BinaryOp op, bool scaled) {
         if (scaled) return &scaled_kernel<E, BinaryOp::sub>;
       }
       return kernel_for<E, BinaryOp::sub>();
-    case BinaryOp::mul:
-      return kernel_for<E, BinaryOp::mul>();
-    case BinaryOp::div:
-      return kernel_for<E, BinaryOp::div>();
-    case BinaryOp::maximum:
-      return kernel_for<E, BinaryOp::maximum>();
-    case BinaryOp::minimum:
-      return kernel_for<E, BinaryOp::minimum>();
-    case BinaryOp::relu_backward:
-      return kernel_for<E, BinaryOp::relu_backward>();
-    case BinaryOp::tanh_backward:
-      return kernel_for<E, BinaryOp::tanh_backward>();
-    case BinaryOp::sigmoid_backward:
-      return kernel_for<E, BinaryOp::sigmoid_backward>();
-    case BinaryOp::eq:
-      return kernel_for<E, BinaryOp::eq>();
-    case BinaryOp::ne:
-      return kernel_for<E, BinaryOp::ne>();
-    case BinaryOp::lt:
-      return kernel_for<E, BinaryOp::lt>();
-    case BinaryOp::le:
-      return kernel_for<E, BinaryOp::le>();
-    case BinaryOp::gt:
-      return kernel_for<E, BinaryOp::gt>();
-    case BinaryOp::ge:
-      return kernel_for<E, BinaryOp::ge>();
-    default:
-      break;  // the functions, see binary_functions.cpp
+    case BinaryOp::mul: return kernel_for<E, BinaryOp::mul>();
+    case BinaryOp::div: return kernel_for<E, BinaryOp::div>();
+    case BinaryOp::maximum: return kernel_for<E, BinaryOp::maximum>();
+    case BinaryOp::minimum: return kernel_for<E, BinaryOp::minimum>();
+    case BinaryOp::relu_backward: return kernel_for<E, BinaryOp::relu_backward>();
+    case BinaryOp::tanh_backward: return kernel_for<E, BinaryOp::tanh_backward>();
+    case BinaryOp::sigmoid_backward: return kernel_for<E, BinaryOp::sigmoid_backward>();
+    case BinaryOp::eq: return kernel_for<E, BinaryOp::eq>();
+    case BinaryOp::ne: return kernel_for<E, BinaryOp::ne>();
+    case BinaryOp::lt: return kernel_for<E, BinaryOp::lt>();
+    case BinaryOp::le: return kernel_for<E, BinaryOp::le>();
+    case BinaryOp::gt: return kernel_for<E, BinaryOp::gt>();
+    case BinaryOp::ge: return kernel_for<E, BinaryOp::ge>();
+    default: break;  // the functions, see binary_functions.cpp
   }
   return nullptr;
 }
@@ -169,12 +157,18 @@ void binary(const BinaryArgs& args, Stream& stream) {
   if (args.loop.n <= 0) return;
   const bool scaled = args.alpha != 1.0 && (args.op == BinaryOp::add || args.op == BinaryOp::sub);
   const bool function = is_function(args.op);
-  const MapKernel kernel = function ? nullptr : with_element(args.dtype, [&]<class E>() { return find_kernel<E>(args.op, scaled); });
+  const MapKernel kernel = function ? nullptr : with_element(args.dtype, [&]<class E>() {
+    return find_kernel<E>(args.op, scaled);
+  });
   if (kernel == nullptr && !function) {
     const bool whole = args.op != BinaryOp::tanh_backward && args.op != BinaryOp::sigmoid_backward;
-    fail_dtype("binary", whole ? "an operation that bool has (not sub, div, relu_backward)" : "a floating-point dtype", args.dtype);
+    fail_dtype("binary",
+               whole ? "an operation that bool has (not sub, div, relu_backward)"
+                     : "a floating-point dtype",
+               args.dtype);
   }
-  if (function && args.op == BinaryOp::atan2 && args.dtype < DType::float16) fail_dtype("binary", "a floating-point dtype", args.dtype);
+  if (function && args.op == BinaryOp::atan2 && args.dtype < DType::float16)
+    fail_dtype("binary", "a floating-point dtype", args.dtype);
   if (function && args.dtype == DType::bool_) fail_dtype("binary", "numbers", args.dtype);
 
   // A missing operand is `scalar`, rounded to the dtype.

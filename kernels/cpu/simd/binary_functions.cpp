@@ -5,7 +5,8 @@
 #include "cpu/simd/table_parts.hpp"
 #include "cpu/simd/through_float.hpp"
 
-// out = f(a, b) for the rarer functions: pow, atan2, and the three ways to divide and to be left with a remainder.
+// out = f(a, b) for the rarer functions: pow, atan2, and the three ways to divide and to be left
+// with a remainder.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -14,7 +15,8 @@ BRAID_INLINE double remainder_of(double a, double b) {
   const double r = ::fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-/// ⌊a / b⌋ from what fmod leaves, so that no rounding of a / b can lead to the next number. b = 0: the infinity or NaN of a / b.
+/// ⌊a / b⌋ from what fmod leaves, so that no rounding of a / b can lead to the next number. b = 0:
+/// the infinity or NaN of a / b.
 BRAID_INLINE double floor_of_quotient(double a, double b) {
   if (b == 0) return a / b;
   const double r = ::fmod(a, b);
@@ -27,22 +29,17 @@ BRAID_INLINE double floor_of_quotient(double a, double b) {
 
 BRAID_INLINE double function_of(BinaryOp op, double a, double b) {
   switch (op) {
-    case BinaryOp::pow:
-      return ::pow(a, b);
-    case BinaryOp::atan2:
-      return ::atan2(a, b);
-    case BinaryOp::fmod:
-      return ::fmod(a, b);
-    case BinaryOp::remainder:
-      return remainder_of(a, b);
-    default:
-      return floor_of_quotient(a, b);
+    case BinaryOp::pow: return ::pow(a, b);
+    case BinaryOp::atan2: return ::atan2(a, b);
+    case BinaryOp::fmod: return ::fmod(a, b);
+    case BinaryOp::remainder: return remainder_of(a, b);
+    default: return floor_of_quotient(a, b);
   }
 }
 
-/// Integers wrap around; a divisor is not 0. A negative power is 0, but for bases 1 and -1 (and for 0, whose reciprocal there is not).
-template <class T>
-BRAID_INLINE T function_of(BinaryOp op, T a, T b) {
+/// Integers wrap around; a divisor is not 0. A negative power is 0, but for bases 1 and -1 (and for
+/// 0, whose reciprocal there is not).
+template <class T> BRAID_INLINE T function_of(BinaryOp op, T a, T b) {
   using U = std::make_unsigned_t<T>;
   if (op == BinaryOp::pow) {
     if constexpr (std::is_signed_v<T>) {
@@ -56,7 +53,9 @@ BRAID_INLINE T function_of(BinaryOp op, T a, T b) {
     return static_cast<T>(result);
   }
   if constexpr (std::is_signed_v<T>) {
-    if (b == -1) return op == BinaryOp::floor_divide ? static_cast<T>(U{0} - static_cast<U>(a)) : T{0};  // the most negative number wraps to itself
+    // the most negative number wraps to itself
+    if (b == -1)
+      return op == BinaryOp::floor_divide ? static_cast<T>(U{0} - static_cast<U>(a)) : T{0};
     const T r = static_cast<T>(a % b);
     const bool below = r != 0 && (r < 0) != (b < 0);
     if (op == BinaryOp::fmod) return r;
@@ -67,7 +66,8 @@ BRAID_INLINE T function_of(BinaryOp op, T a, T b) {
   }
 }
 
-/// Element by element, in the type itself; float in double, where the remainder of two floats is exact.
+/// Element by element, in the type itself; float in double, where the remainder of two floats is
+/// exact.
 template <class T>
 void scalar_kernel(void* out, const Inputs& in, std::int64_t n, const void* parameters) {
   using Wide = std::conditional_t<std::is_same_v<T, float>, double, T>;
@@ -76,13 +76,18 @@ void scalar_kernel(void* out, const Inputs& in, std::int64_t n, const void* para
   const T* a = static_cast<const T*>(in.p[0]);
   const T* b = static_cast<const T*>(in.p[1]);
   for (std::int64_t i = 0; i < n; ++i)
-    to[i] = static_cast<T>(function_of(op, static_cast<Wide>(a[in.step[0] == 0 ? 0 : i]), static_cast<Wide>(b[in.step[1] == 0 ? 0 : i])));
+    to[i] = static_cast<T>(function_of(op, static_cast<Wide>(a[in.step[0] == 0 ? 0 : i]),
+                                       static_cast<Wide>(b[in.step[1] == 0 ? 0 : i])));
 }
 void pow_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
-  map_two<F32, F32>(out, in, n, [](VF a, VF b) { return in_double(a, b, [](VD x, VD y) { return wide::pow(x, y); }); });
+  map_two<F32, F32>(out, in, n, [](VF a, VF b) {
+    return in_double(a, b, [](VD x, VD y) { return wide::pow(x, y); });
+  });
 }
 void atan2_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
-  map_two<F32, F32>(out, in, n, [](VF a, VF b) { return in_double(a, b, [](VD x, VD y) { return wide::atan2(x, y); }); });
+  map_two<F32, F32>(out, in, n, [](VF a, VF b) {
+    return in_double(a, b, [](VD x, VD y) { return wide::atan2(x, y); });
+  });
 }
 
 }  // namespace
@@ -99,10 +104,14 @@ void binary_function(const BinaryArgs& args, const void* scalar, Stream& stream)
           .in_bytes = {bytes, bytes},
           .scalar = {args.a == nullptr, args.b == nullptr}};
   if (args.dtype >= DType::float16) {
-    const MapKernel of_float = args.op == BinaryOp::pow ? &pow_kernel : args.op == BinaryOp::atan2 ? &atan2_kernel : &scalar_kernel<float>;
+    const MapKernel of_float = args.op == BinaryOp::pow     ? &pow_kernel
+                               : args.op == BinaryOp::atan2 ? &atan2_kernel
+                                                            : &scalar_kernel<float>;
     return run_floating(map, args.dtype, of_float, &scalar_kernel<double>, stream);
   }
-  map.kernel = bytes == 1 ? &scalar_kernel<std::uint8_t> : bytes == 4 ? &scalar_kernel<std::int32_t> : &scalar_kernel<std::int64_t>;
+  map.kernel = bytes == 1   ? &scalar_kernel<std::uint8_t>
+               : bytes == 4 ? &scalar_kernel<std::int32_t>
+                            : &scalar_kernel<std::int64_t>;
   run_map(map, stream);
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 #include "cpu/simd/vec.hpp"
 
-// C's functions of doubles, for float64; declared here because <cmath> would bring inline functions.
+// C's functions of doubles, for float64; declared here because <cmath> would bring inline
+// functions.
 extern "C" {
 double sin(double);
 double cos(double);
@@ -32,8 +33,7 @@ namespace braid::cpu::BRAID_ISA {
 namespace {
 
 /// A C function, lane by lane.
-template <class F>
-BRAID_INLINE VD each_lane(VD x, F f) {
+template <class F> BRAID_INLINE VD each_lane(VD x, F f) {
   VD y;
   for (int i = 0; i < kDoubleLanes; ++i) y[i] = f(x[i]);
   return y;

@@ -6,8 +6,7 @@
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-template <class T>
-void same_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
+template <class T> void same_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
   if (in.step[0] == 1) {
     __builtin_memmove(out, in.p[0], static_cast<std::size_t>(n) * sizeof(T));
     return;
@@ -20,7 +19,8 @@ void same_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
   if (n > 0) store_first(to, value, static_cast<int>(n));
 }
 
-// A float that an integer cannot hold (NaN too) gives whatever the processor's conversion gives, as in PyTorch: no fault of the program that asks for it.
+// A float that an integer cannot hold (NaN too) gives whatever the processor's conversion gives, as
+// in PyTorch: no fault of the program that asks for it.
 #ifdef __clang__
 #define BRAID_ANY_FLOAT __attribute__((no_sanitize("float-cast-overflow")))
 #else
@@ -30,7 +30,8 @@ void same_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
 /// Any bytes other than 0 count as true.
 BRAID_INLINE std::uint8_t to_bool(bool x) { return x ? 1 : 0; }
 
-/// One element; through float for float16 and bfloat16, through int32 for small integers (their range is then the int32's: no undefined conversion there).
+/// One element; through float for float16 and bfloat16, through int32 for small integers (their
+/// range is then the int32's: no undefined conversion there).
 template <class To, class From>
 BRAID_ANY_FLOAT BRAID_INLINE typename To::T convert(typename From::T x) {
   if constexpr (kThroughFloat<From> && From::kDType != DType::float32) {
@@ -46,8 +47,7 @@ BRAID_ANY_FLOAT BRAID_INLINE typename To::T convert(typename From::T x) {
   }
 }
 
-template <class E>
-constexpr bool kSixteenBits = sizeof(typename E::T) == 2;
+template <class E> constexpr bool kSixteenBits = sizeof(typename E::T) == 2;
 
 template <class To, class From>
 void convert_kernel(void* out, const Inputs& in, std::int64_t n, const void* parameters) {
@@ -73,7 +73,9 @@ void convert_kernel(void* out, const Inputs& in, std::int64_t n, const void* par
       if constexpr (kSixteenBits<From>) {
         std::int64_t i = 0;
         for (; i + kFloatLanes <= k; i += kFloatLanes) store(wide + i, From::load(x + i));
-        if (i < k) store_first(wide + i, From::load_first(x + i, static_cast<int>(k - i)), static_cast<int>(k - i));
+        if (i < k)
+          store_first(wide + i, From::load_first(x + i, static_cast<int>(k - i)),
+                      static_cast<int>(k - i));
       } else if constexpr (From::kDType == DType::float32) {
         from = x;
       } else {
@@ -82,7 +84,9 @@ void convert_kernel(void* out, const Inputs& in, std::int64_t n, const void* par
       if constexpr (kSixteenBits<To>) {
         std::int64_t i = 0;
         for (; i + kFloatLanes <= k; i += kFloatLanes) To::store(to + i, load<VF>(from + i));
-        if (i < k) To::store_first(to + i, load_first<VF>(from + i, static_cast<int>(k - i)), static_cast<int>(k - i));
+        if (i < k)
+          To::store_first(to + i, load_first<VF>(from + i, static_cast<int>(k - i)),
+                          static_cast<int>(k - i));
       } else {
         for (std::int64_t i = 0; i < k; ++i) to[i] = convert<To, F32>(from[i]);
       }
@@ -100,20 +104,25 @@ MapKernel find_same_kernel(int bytes) {
 }
 
 MapKernel find_convert_kernel(DType to, DType from) {
-  return with_element(to, [&]<class To>() { return with_element(from, []<class From>() -> MapKernel { return &convert_kernel<To, From>; }); });
+  return with_element(to, [&]<class To>() {
+    return with_element(from, []<class From>() -> MapKernel { return &convert_kernel<To, From>; });
+  });
 }
 
-// ---- transposed copies: blocks of 16 x 16 through a buffer, so that every cache line of both sides is touched once.
+// ---- transposed copies: blocks of 16 x 16 through a buffer, so that every cache line of both
+// sides is touched once.
 constexpr std::int64_t kBlock = 16;
 
 template <class T>
-void transpose_block(T* out, std::int64_t out_stride, const T* x, std::int64_t x_stride, std::int64_t rows, std::int64_t columns) {
+void transpose_block(T* out, std::int64_t out_stride, const T* x, std::int64_t x_stride,
+                     std::int64_t rows, std::int64_t columns) {
   // out[i * out_stride + j] = x[i + j * x_stride]
   T buffer[kBlock][kBlock];
   if (rows == kBlock && columns == kBlock) {
     for (int j = 0; j < kBlock; ++j)
       for (int i = 0; i < kBlock; ++i) buffer[i][j] = load<T>(x + i + j * x_stride);
-    for (int i = 0; i < kBlock; ++i) __builtin_memcpy(out + i * out_stride, buffer[i], sizeof buffer[i]);
+    for (int i = 0; i < kBlock; ++i)
+      __builtin_memcpy(out + i * out_stride, buffer[i], sizeof buffer[i]);
     return;
   }
   for (std::int64_t j = 0; j < columns; ++j)
@@ -125,14 +134,14 @@ void transpose_block(T* out, std::int64_t out_stride, const T* x, std::int64_t x
 /// The dim along which x is dense while out is dense along the innermost, or -1.
 int transposed_dim(const Loop& loop) {
   const int inner = loop.rank - 1;
-  if (inner < 1 || loop.stride[0][inner] != 1 || loop.stride[1][inner] <= 1 || loop.size[inner] < 4) return -1;
+  if (inner < 1 || loop.stride[0][inner] != 1 || loop.stride[1][inner] <= 1 || loop.size[inner] < 4)
+    return -1;
   for (int d = 0; d < inner; ++d)
     if (loop.stride[1][d] == 1 && loop.size[d] >= 4) return d;
   return -1;
 }
 
-template <class T>
-void copy_transposed(const CopyArgs& args, int dim, Stream& stream) {
+template <class T> void copy_transposed(const CopyArgs& args, int dim, Stream& stream) {
   const Loop& loop = args.loop;
   const int inner = loop.rank - 1;
   const std::int64_t rows = loop.size[dim], columns = loop.size[inner];
@@ -157,7 +166,8 @@ void copy_transposed(const CopyArgs& args, int dim, Stream& stream) {
       const T* x = static_cast<const T*>(args.x) + offset_of(outer, 1, at) + i;
       for (std::int64_t j = 0; j < columns; j += kBlock) {
         const std::int64_t width = columns - j < kBlock ? columns - j : kBlock;
-        transpose_block(out + j, loop.stride[0][dim], x + j * loop.stride[1][inner], loop.stride[1][inner], height, width);
+        transpose_block(out + j, loop.stride[0][dim], x + j * loop.stride[1][inner],
+                        loop.stride[1][inner], height, width);
       }
     }
   };
@@ -178,14 +188,10 @@ void copy(const CopyArgs& args, Stream& stream) {
     const int dim = transposed_dim(args.loop);
     if (dim >= 0) {
       switch (to_bytes) {
-        case 1:
-          return copy_transposed<std::uint8_t>(args, dim, stream);
-        case 2:
-          return copy_transposed<std::uint16_t>(args, dim, stream);
-        case 4:
-          return copy_transposed<std::uint32_t>(args, dim, stream);
-        default:
-          return copy_transposed<std::uint64_t>(args, dim, stream);
+        case 1: return copy_transposed<std::uint8_t>(args, dim, stream);
+        case 2: return copy_transposed<std::uint16_t>(args, dim, stream);
+        case 4: return copy_transposed<std::uint32_t>(args, dim, stream);
+        default: return copy_transposed<std::uint64_t>(args, dim, stream);
       }
     }
   }

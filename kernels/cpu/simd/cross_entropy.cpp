@@ -3,14 +3,14 @@
 #include "cpu/errors.hpp"
 #include "cpu/simd/softmax_rows.hpp"
 
-// Cross entropy of dense logits with class labels, fused: the logits are read once, no probabilities are stored.
+// Cross entropy of dense logits with class labels, fused: the logits are read once, no
+// probabilities are stored.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr std::int64_t kLossBlock = 2048;
 
-template <class Args>
-void check_labels(const char* op, const Args& args) {
+template <class Args> void check_labels(const char* op, const Args& args) {
   for (std::int64_t row = 0; row < args.rows; ++row) {
     const std::int64_t label = args.labels[row * args.label_stride];
     if (args.ignores && label == args.ignore_index) continue;
@@ -26,8 +26,7 @@ BRAID_INLINE Lane<typename E::V> weight_of(const Args& args, std::int64_t c) {
 }
 
 /// A source (tree.hpp) of w[c] (lse - x[c]).
-template <class E>
-struct SmoothSource {
+template <class E> struct SmoothSource {
   using V = typename E::V;
   using M = Vec<std::conditional_t<sizeof(Lane<V>) == 4, std::int32_t, std::int64_t>, E::kLanes>;
   const typename E::T* x;
@@ -45,8 +44,7 @@ struct SmoothSource {
   }
 };
 
-template <class E>
-void cross_entropy_of(const CrossEntropyArgs& args, Stream& stream) {
+template <class E> void cross_entropy_of(const CrossEntropyArgs& args, Stream& stream) {
   using T = typename E::T;
   using V = typename E::V;
   using A = Lane<V>;
@@ -54,8 +52,10 @@ void cross_entropy_of(const CrossEntropyArgs& args, Stream& stream) {
   const T* weight = static_cast<const T*>(args.weight);
   A* lse = static_cast<A*>(args.lse);
   const std::int64_t n = args.n;
-  const A hot = static_cast<A>(1.0 - args.label_smoothing), spread = static_cast<A>(args.label_smoothing / static_cast<double>(n));
-  // Losses and weights of the rows, summed by the tree of tree.hpp over the row index, 2048 rows at a time.
+  const A hot = static_cast<A>(1.0 - args.label_smoothing),
+          spread = static_cast<A>(args.label_smoothing / static_cast<double>(n));
+  // Losses and weights of the rows, summed by the tree of tree.hpp over the row index, 2048 rows at
+  // a time.
   Cascade<Sum, Row<V>> losses, weights;
   for (std::int64_t begin = 0; begin < args.rows; begin += kLossBlock) {
     const std::int64_t count = args.rows - begin < kLossBlock ? args.rows - begin : kLossBlock;
@@ -69,18 +69,22 @@ void cross_entropy_of(const CrossEntropyArgs& args, Stream& stream) {
         return;
       }
       of_label[r] = weight_of<E>(args, label);
-      loss[r] = hot * of_label[r] * ((stats.max - static_cast<A>(E::load_first(x + row * n + label, 1)[0])) + log);
+      loss[r] = hot * of_label[r] *
+                ((stats.max - static_cast<A>(E::load_first(x + row * n + label, 1)[0])) + log);
       if (args.label_smoothing == 0.0) return;
       SmoothSource<E> source{x + row * n, weight, splat<V>(lse[row])};
       loss[r] += spread * reduce_all<Sum, V>(source, n);
     };
     if (n <= kPiece) {
-      for_rows(count, n, stream, [&](std::int64_t r) { finish(r, piece_stats<E>(x + (begin + r) * n, n)); });
+      for_rows(count, n, stream,
+               [&](std::int64_t r) { finish(r, piece_stats<E>(x + (begin + r) * n, n)); });
     } else {
-      for (std::int64_t r = 0; r < count; ++r) finish(r, shared_row_stats<E>(x + (begin + r) * n, n, stream));
+      for (std::int64_t r = 0; r < count; ++r)
+        finish(r, shared_row_stats<E>(x + (begin + r) * n, n, stream));
     }
     if (args.row_loss != nullptr)
-      for (std::int64_t r = 0; r < count; ++r) static_cast<T*>(args.row_loss)[begin + r] = E::from_double(static_cast<double>(loss[r]));
+      for (std::int64_t r = 0; r < count; ++r)
+        static_cast<T*>(args.row_loss)[begin + r] = E::from_double(static_cast<double>(loss[r]));
     DenseSource<Computed<E>> source{loss}, weight_source{of_label};
     losses.push(reduce_rows<Sum, V>(source, 0, count), 0);
     if (args.total != nullptr) weights.push(reduce_rows<Sum, V>(weight_source, 0, count), 0);
@@ -88,7 +92,8 @@ void cross_entropy_of(const CrossEntropyArgs& args, Stream& stream) {
   const double sum = static_cast<double>(join_lanes<Sum>(losses.finish()));
   const A total = args.total != nullptr ? join_lanes<Sum>(weights.finish()) : A{1};
   if (args.total != nullptr) *static_cast<A*>(args.total) = total;
-  *static_cast<T*>(args.sum) = E::from_double(args.mean ? sum / static_cast<double>(total) : sum * args.scale);
+  *static_cast<T*>(args.sum) =
+      E::from_double(args.mean ? sum / static_cast<double>(total) : sum * args.scale);
 }
 
 template <class E>
@@ -102,8 +107,11 @@ void cross_entropy_backward_of(const CrossEntropyBackwardArgs& args, Stream& str
   const A* lse = static_cast<const A*>(args.lse);
   T* dx = static_cast<T*>(args.dx);
   const std::int64_t n = args.n;
-  const double scale = args.total != nullptr ? args.scale / static_cast<double>(*static_cast<const A*>(args.total)) : args.scale;
-  const A hot = static_cast<A>(1.0 - args.label_smoothing), spread = static_cast<A>(args.label_smoothing / static_cast<double>(n));
+  const double scale = args.total != nullptr
+                           ? args.scale / static_cast<double>(*static_cast<const A*>(args.total))
+                           : args.scale;
+  const A hot = static_cast<A>(1.0 - args.label_smoothing),
+          spread = static_cast<A>(args.label_smoothing / static_cast<double>(n));
   double weights = static_cast<double>(n);
   if (weight != nullptr && spread != A{0}) {
     weights = 0;
@@ -119,15 +127,20 @@ void cross_entropy_backward_of(const CrossEntropyBackwardArgs& args, Stream& str
       return;
     }
     const A log = lse[row], w = hot * weight_of<E>(args, label),
-            factor = static_cast<A>(scale * static_cast<double>(E::load_first(dy + row * args.dy_stride, 1)[0]));
-    const V shift = splat<V>(log), f = splat<V>(factor), s = splat<V>(w + of_all), t = splat<V>(spread);
+            factor = static_cast<A>(
+                scale * static_cast<double>(E::load_first(dy + row * args.dy_stride, 1)[0]));
+    const V shift = splat<V>(log), f = splat<V>(factor), s = splat<V>(w + of_all),
+            t = splat<V>(spread);
     label -= begin;
     // The label's own logit is read before dx, which may be x, is written.
     const bool here = label >= 0 && label < count;
-    A at_label = here ? exp_of<V>(static_cast<A>(E::load_first(from + label, 1)[0]) - log) * (w + of_all) : A{};
+    A at_label =
+        here ? exp_of<V>(static_cast<A>(E::load_first(from + label, 1)[0]) - log) * (w + of_all)
+             : A{};
     std::int64_t i = 0;
     if (spread == A{0}) {
-      for (; i + E::kLanes <= count; i += E::kLanes) E::store(to + i, exp(E::load(from + i) - shift) * s * f);
+      for (; i + E::kLanes <= count; i += E::kLanes)
+        E::store(to + i, exp(E::load(from + i) - shift) * s * f);
       if (i < count) {
         const int k = static_cast<int>(count - i);
         E::store_first(to + i, exp(E::load_first(from + i, k) - shift) * s * f, k);
@@ -162,13 +175,15 @@ void cross_entropy_backward_of(const CrossEntropyBackwardArgs& args, Stream& str
 }  // namespace
 
 void cross_entropy(const CrossEntropyArgs& args, Stream& stream) {
-  if (args.dtype < DType::float16) fail_dtype("cross_entropy", "a floating-point dtype", args.dtype);
+  if (args.dtype < DType::float16)
+    fail_dtype("cross_entropy", "a floating-point dtype", args.dtype);
   check_labels("cross_entropy", args);
   with_floating(args.dtype, [&]<class E>() {
     if (args.rows > 0) {
       cross_entropy_of<E>(args, stream);
     } else {
-      *static_cast<typename E::T*>(args.sum) = E::from_double(args.mean ? __builtin_nan("") : 0.0 * args.scale);
+      *static_cast<typename E::T*>(args.sum) =
+          E::from_double(args.mean ? __builtin_nan("") : 0.0 * args.scale);
       if (args.total != nullptr) *static_cast<Lane<typename E::V>*>(args.total) = 0;
     }
     return true;
@@ -176,7 +191,8 @@ void cross_entropy(const CrossEntropyArgs& args, Stream& stream) {
 }
 
 void cross_entropy_backward(const CrossEntropyBackwardArgs& args, Stream& stream) {
-  if (args.dtype < DType::float16) fail_dtype("cross_entropy_backward", "a floating-point dtype", args.dtype);
+  if (args.dtype < DType::float16)
+    fail_dtype("cross_entropy_backward", "a floating-point dtype", args.dtype);
   check_labels("cross_entropy_backward", args);
   if (args.rows <= 0 || args.n <= 0) return;
   with_floating(args.dtype, [&]<class E>() {

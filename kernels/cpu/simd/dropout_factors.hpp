@@ -7,12 +7,12 @@ namespace {
 
 constexpr std::int64_t kFactors = 512;  // at a time
 
-template <class A>
-struct DropFactors {
+template <class A> struct DropFactors {
   std::uint64_t seed, stream, threshold;
   A scale;
 
-  /// factor[i] for elements e + i, i < n <= kFactors: scale where the element's word is at least the threshold, else 0.
+  /// factor[i] for elements e + i, i < n <= kFactors: scale where the element's word is at least
+  /// the threshold, else 0.
   void operator()(A* factor, std::uint64_t e, std::int64_t n) const {
     constexpr int step = 4 * kFloatLanes;
     if (threshold > 0xffffffffu) {
@@ -21,13 +21,15 @@ struct DropFactors {
     }
     const std::uint32_t least = static_cast<std::uint32_t>(threshold);
     if (n <= 2) {  // a row of one or two
-      for (std::int64_t i = 0; i < n; ++i, ++e) factor[i] = philox(seed, stream, e / 4).w[e % 4] >= least ? scale : A{};
+      for (std::int64_t i = 0; i < n; ++i, ++e)
+        factor[i] = philox(seed, stream, e / 4).w[e % 4] >= least ? scale : A{};
       return;
     }
     std::uint32_t word[kFactors + 4 + step];
     const std::int64_t skip = static_cast<std::int64_t>(e % 4);
     std::uint64_t block = e / 4;
-    for (std::int64_t at = 0; at < skip + n; at += step, block += kFloatLanes) words_at(seed, stream, block, word + at);
+    for (std::int64_t at = 0; at < skip + n; at += step, block += kFloatLanes)
+      words_at(seed, stream, block, word + at);
     for (std::int64_t i = 0; i < n; ++i) factor[i] = word[skip + i] >= least ? scale : A{};
   }
 };

@@ -1,7 +1,8 @@
 #pragma once
 #include "cpu/simd/vec.hpp"
 
-// One struct for each dtype: how its elements (T, as stored) become lanes of a vector to compute with (V) and back.
+// One struct for each dtype: how its elements (T, as stored) become lanes of a vector to compute
+// with (V) and back.
 // float16 and bfloat16 are computed in float and rounded to nearest even when stored.
 namespace braid::cpu::BRAID_ISA {
 namespace {
@@ -9,11 +10,14 @@ namespace {
 BRAID_INLINE float half_to_float(std::uint16_t h) {
   const std::uint32_t rest = static_cast<std::uint32_t>(h & 0x7fffu) << 13;
   // 2^112 moves the exponent's bias and makes subnormals normal, exactly.
-  const std::uint32_t finite = __builtin_bit_cast(std::uint32_t, __builtin_bit_cast(float, rest) * 0x1p112f);
-  return __builtin_bit_cast(float, (rest >= 0x0f800000u ? rest | 0x7f800000u : finite) | static_cast<std::uint32_t>(h & 0x8000u) << 16);
+  const std::uint32_t finite =
+      __builtin_bit_cast(std::uint32_t, __builtin_bit_cast(float, rest) * 0x1p112f);
+  return __builtin_bit_cast(float, (rest >= 0x0f800000u ? rest | 0x7f800000u : finite) |
+                                       static_cast<std::uint32_t>(h & 0x8000u) << 16);
 }
 BRAID_INLINE std::uint16_t float_to_half(float value) {
-  const std::uint32_t u = __builtin_bit_cast(std::uint32_t, value), sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
+  const std::uint32_t u = __builtin_bit_cast(std::uint32_t, value), sign = (u >> 16) & 0x8000u,
+                      magnitude = u & 0x7fffffffu;
   std::uint32_t bits;
   if (magnitude > 0x7f800000u) {
     bits = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
@@ -22,14 +26,18 @@ BRAID_INLINE std::uint16_t float_to_half(float value) {
   } else if (magnitude >= 0x38800000u) {
     bits = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
   } else {  // subnormal: adding 0.5 aligns the mantissa and rounds to nearest even
-    bits = __builtin_bit_cast(std::uint32_t, __builtin_bit_cast(float, magnitude) + 0.5f) - 0x3f000000u;
+    bits = __builtin_bit_cast(std::uint32_t, __builtin_bit_cast(float, magnitude) + 0.5f) -
+           0x3f000000u;
   }
   return static_cast<std::uint16_t>(sign | bits);
 }
-BRAID_INLINE float bfloat_to_float(std::uint16_t b) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(b) << 16); }
+BRAID_INLINE float bfloat_to_float(std::uint16_t b) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(b) << 16);
+}
 BRAID_INLINE std::uint16_t float_to_bfloat(float value) {
   const std::uint32_t u = __builtin_bit_cast(std::uint32_t, value);
-  return static_cast<std::uint16_t>(value != value ? (u >> 16) | 0x40u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+  return static_cast<std::uint16_t>(value != value ? (u >> 16) | 0x40u
+                                                   : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
 /// Out of range: the nearest; NaN: 0.
@@ -41,8 +49,7 @@ BRAID_INLINE std::int64_t double_to_int64(double value) {
 }
 
 /// Loads and stores of elements that are computed with as they are stored.
-template <class Stored, DType D>
-struct Plain {
+template <class Stored, DType D> struct Plain {
   using T = Stored;
   static constexpr DType kDType = D;
   static constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
@@ -74,17 +81,20 @@ struct B8 : Plain<std::uint8_t, DType::bool_> {
 };
 
 /// A 16-bit format through float. Format: static VF widen(H), static H narrow(VF).
-template <class Format, DType D>
-struct Narrow {
+template <class Format, DType D> struct Narrow {
   using T = std::uint16_t;
   static constexpr DType kDType = D;
   static constexpr int kLanes = kFloatLanes;
   using V = VF;
   using H = Vec<std::uint16_t, kFloatLanes>;
   static BRAID_INLINE V load(const T* p) { return Format::widen(BRAID_ISA::load<H>(p)); }
-  static BRAID_INLINE V load_first(const T* p, int k) { return Format::widen(BRAID_ISA::load_first<H>(p, k)); }
+  static BRAID_INLINE V load_first(const T* p, int k) {
+    return Format::widen(BRAID_ISA::load_first<H>(p, k));
+  }
   static BRAID_INLINE void store(T* p, V v) { BRAID_ISA::store(p, Format::narrow(v)); }
-  static BRAID_INLINE void store_first(T* p, V v, int k) { BRAID_ISA::store_first(p, Format::narrow(v), k); }
+  static BRAID_INLINE void store_first(T* p, V v, int k) {
+    BRAID_ISA::store_first(p, Format::narrow(v), k);
+  }
 };
 
 struct F16 : Narrow<F16, DType::float16> {
@@ -100,7 +110,8 @@ struct F16 : Narrow<F16, DType::float16> {
     const VU u = __builtin_convertvector(h, VU);
     const VU rest = (u & 0x7fffu) << 13;
     const VU finite = (VU)((VF)rest * 0x1p112f);
-    return (VF)((rest >= splat<VU>(0x0f800000u) ? (rest | 0x7f800000u) : finite) | (u & 0x8000u) << 16);
+    return (VF)((rest >= splat<VU>(0x0f800000u) ? (rest | 0x7f800000u) : finite) | (u & 0x8000u)
+                                                                                       << 16);
 #endif
   }
   static BRAID_INLINE H narrow(VF value) {
@@ -133,25 +144,19 @@ struct BF16 : Narrow<BF16, DType::bfloat16> {
   }
 };
 
-template <class E>
-constexpr bool kFloating = E::kDType >= DType::float16;
+template <class E> constexpr bool kFloating = E::kDType >= DType::float16;
 /// Computed in float: float32, float16, bfloat16.
-template <class E>
-constexpr bool kThroughFloat = std::is_same_v<typename E::V, VF>;
+template <class E> constexpr bool kThroughFloat = std::is_same_v<typename E::V, VF>;
 
 constexpr int element_bytes(DType t) {
   switch (t) {
     case DType::bool_:
-    case DType::uint8:
-      return 1;
+    case DType::uint8: return 1;
     case DType::float16:
-    case DType::bfloat16:
-      return 2;
+    case DType::bfloat16: return 2;
     case DType::int32:
-    case DType::float32:
-      return 4;
-    default:
-      return 8;
+    case DType::float32: return 4;
+    default: return 8;
   }
 }
 
@@ -159,37 +164,26 @@ constexpr int element_bytes(DType t) {
 template <class F>
 BRAID_INLINE auto with_floating(DType t, F&& f) -> decltype(f.template operator()<F32>()) {
   switch (t) {
-    case DType::float32:
-      return f.template operator()<F32>();
-    case DType::float64:
-      return f.template operator()<F64>();
-    case DType::float16:
-      return f.template operator()<F16>();
-    case DType::bfloat16:
-      return f.template operator()<BF16>();
-    default:
-      return {};
+    case DType::float32: return f.template operator()<F32>();
+    case DType::float64: return f.template operator()<F64>();
+    case DType::float16: return f.template operator()<F16>();
+    case DType::bfloat16: return f.template operator()<BF16>();
+    default: return {};
   }
 }
 template <class F>
 BRAID_INLINE auto with_element(DType t, F&& f) -> decltype(f.template operator()<F32>()) {
   switch (t) {
-    case DType::bool_:
-      return f.template operator()<B8>();
-    case DType::uint8:
-      return f.template operator()<U8>();
-    case DType::int32:
-      return f.template operator()<I32>();
-    case DType::int64:
-      return f.template operator()<I64>();
-    default:
-      return with_floating(t, f);
+    case DType::bool_: return f.template operator()<B8>();
+    case DType::uint8: return f.template operator()<U8>();
+    case DType::int32: return f.template operator()<I32>();
+    case DType::int64: return f.template operator()<I64>();
+    default: return with_floating(t, f);
   }
 }
 
 /// Comparison results as bytes 0 and 1.
-template <class M>
-BRAID_INLINE auto mask_to_bytes(M mask) {
+template <class M> BRAID_INLINE auto mask_to_bytes(M mask) {
   using Bytes = Vec<std::uint8_t, sizeof(M) / sizeof(Lane<M>)>;
   if constexpr (sizeof(Lane<M>) == 1) return (Bytes)mask & 1;
   else return __builtin_convertvector(mask, Bytes) & 1;

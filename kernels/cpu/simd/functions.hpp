@@ -1,8 +1,9 @@
 #pragma once
 #include "cpu/simd/math.hpp"
 
-// Elementary functions in double for results that are rounded to float: a relative error under 2^-32 for every float, so at most 1 ULP after rounding.
-// Differences that cancel near 0 are short series there. Polynomials are interpolations at Chebyshev's points.
+// Elementary functions in double for results that are rounded to float: a relative error under
+// 2^-32 for every float, so at most 1 ULP after rounding. Differences that cancel near 0 are short
+// series there. Polynomials are interpolations at Chebyshev's points.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -13,13 +14,11 @@ BRAID_INLINE VD with_sign_of(VD x, VD m) { return (VD)((VL)m | ((VL)x & INT64_MI
 BRAID_INLINE VF with_sign_of(VF x, VF m) { return (VF)((VI)m | ((VI)x & INT32_MIN)); }
 
 /// f in double on the lanes of floats.
-template <class F>
-BRAID_INLINE VF in_double(VF x, F f) {
+template <class F> BRAID_INLINE VF in_double(VF x, F f) {
   const DoublePair wide = to_double(x);
   return to_float(f(wide.low), f(wide.high));
 }
-template <class F>
-BRAID_INLINE VF in_double(VF a, VF b, F f) {
+template <class F> BRAID_INLINE VF in_double(VF a, VF b, F f) {
   const DoublePair x = to_double(a), y = to_double(b);
   return to_float(f(x.low, y.low), f(x.high, y.high));
 }
@@ -36,14 +35,19 @@ BRAID_INLINE VD round_even(VD x) {
 
 namespace wide {
 
-BRAID_INLINE VD expm1(VD x) { return magnitude_of(x) < 0x1p-12 ? x * (x * (x * (1.0 / 6) + 0.5) + 1.0) : exp(x) - 1.0; }
-BRAID_INLINE VD log1p(VD x) { return magnitude_of(x) < 0x1p-12 ? x * (1.0 - x * (0.5 - x * (1.0 / 3))) : log(x + 1.0); }
+BRAID_INLINE VD expm1(VD x) {
+  return magnitude_of(x) < 0x1p-12 ? x * (x * (x * (1.0 / 6) + 0.5) + 1.0) : exp(x) - 1.0;
+}
+BRAID_INLINE VD log1p(VD x) {
+  return magnitude_of(x) < 0x1p-12 ? x * (1.0 - x * (0.5 - x * (1.0 / 3))) : log(x + 1.0);
+}
 
 BRAID_INLINE VD sinh(VD x) {
   VD m = magnitude_of(x);
   m = m > 100.0 ? splat<VD>(100.0) : m;  // far beyond float
   const VD z = m * m, e = exp(m);
-  return with_sign_of(x, m < 0x1p-6 ? m * (z * (z * (1.0 / 120) + 1.0 / 6) + 1.0) : (e - 1.0 / e) * 0.5);
+  return with_sign_of(
+      x, m < 0x1p-6 ? m * (z * (z * (1.0 / 120) + 1.0 / 6) + 1.0) : (e - 1.0 / e) * 0.5);
 }
 BRAID_INLINE VD cosh(VD x) {
   VD m = magnitude_of(x);
@@ -53,19 +57,24 @@ BRAID_INLINE VD cosh(VD x) {
 }
 BRAID_INLINE VD asinh(VD x) {
   const VD m = magnitude_of(x), z = m * m;
-  return with_sign_of(x, m < 0x1p-6 ? m * (z * (z * (3.0 / 40) - 1.0 / 6) + 1.0) : log(m + sqrt(z + 1.0)));
+  return with_sign_of(
+      x, m < 0x1p-6 ? m * (z * (z * (3.0 / 40) - 1.0 / 6) + 1.0) : log(m + sqrt(z + 1.0)));
 }
-BRAID_INLINE VD acosh(VD x) { return x < 1.0 ? splat<VD>(__builtin_nan("")) : log(x + sqrt((x - 1.0) * (x + 1.0))); }
+BRAID_INLINE VD acosh(VD x) {
+  return x < 1.0 ? splat<VD>(__builtin_nan("")) : log(x + sqrt((x - 1.0) * (x + 1.0)));
+}
 BRAID_INLINE VD atanh(VD x) {
   const VD m = magnitude_of(x), z = m * m;
-  return with_sign_of(x, m < 0x1p-6 ? m * (z * (z * (1.0 / 5) + 1.0 / 3) + 1.0) : log((1.0 + m) / (1.0 - m)) * 0.5);
+  return with_sign_of(
+      x, m < 0x1p-6 ? m * (z * (z * (1.0 / 5) + 1.0 / 3) + 1.0) : log((1.0 + m) / (1.0 - m)) * 0.5);
 }
 
 /// Three ranges are brought to |r| <= tan(π/8): m, (m - 1) / (m + 1) and -1 / m.
 BRAID_INLINE VD atan(VD x) {
   const VD m = magnitude_of(x);
   const auto low = m <= 0x1.a827999fcef32p-2, high = m > 0x1.3504f333f9de6p1;
-  const VD r = (low ? m : (high ? splat<VD>(-1.0) : m - 1.0)) / (low ? splat<VD>(1.0) : (high ? m : m + 1.0));
+  const VD r = (low ? m : (high ? splat<VD>(-1.0) : m - 1.0)) /
+               (low ? splat<VD>(1.0) : (high ? m : m + 1.0));
   const VD z = r * r;
   VD p = mul_add(splat<VD>(0x1.f657ae7e09908p-6), z, splat<VD>(-0x1.e13ac280a9accp-5));
   p = mul_add(p, z, splat<VD>(0x1.35ced8de982a2p-4));
@@ -75,7 +84,8 @@ BRAID_INLINE VD atan(VD x) {
   p = mul_add(p, z, splat<VD>(0x1.99999911c1573p-3));
   p = mul_add(p, z, splat<VD>(-0x1.55555554e5fc5p-2));
   p = mul_add(p, z, splat<VD>(0x1.fffffffffff0fp-1));
-  const VD base = low ? VD{} : (high ? splat<VD>(0x1.921fb54442d18p0) : splat<VD>(0x1.921fb54442d18p-1));
+  const VD base =
+      low ? VD{} : (high ? splat<VD>(0x1.921fb54442d18p0) : splat<VD>(0x1.921fb54442d18p-1));
   return with_sign_of(x, base + r * p);
 }
 BRAID_INLINE VD asin(VD x) { return atan(x / sqrt((1.0 - x) * (1.0 + x))); }
@@ -83,12 +93,14 @@ BRAID_INLINE VD acos(VD x) { return atan(sqrt((1.0 - x) / (1.0 + x))) * 2.0; }
 BRAID_INLINE VD atan2(VD y, VD x) {
   const VD a = magnitude_of(y), b = magnitude_of(x);
   const VD ratio =
-      ((a == b) & (a - a != 0.0)) ? splat<VD>(1.0) : (((a == 0.0) & (b == 0.0)) ? VD{} : a / b);  // ∞ / ∞ and 0 / 0 have an angle here; NaN equals nothing
+      // ∞ / ∞ and 0 / 0 have an angle here; NaN equals nothing
+      ((a == b) & (a - a != 0.0)) ? splat<VD>(1.0) : (((a == 0.0) & (b == 0.0)) ? VD{} : a / b);
   const VD angle = atan(ratio);
   return with_sign_of(y, (VL)x < 0 ? 0x1.921fb54442d18p1 - angle : angle);
 }
 
-/// erfc(m) for m >= 0: e^-m² times a polynomial in (m - 2.5) / (m + 2.5). Beyond 12 it is less than any float.
+/// erfc(m) for m >= 0: e^-m² times a polynomial in (m - 2.5) / (m + 2.5). Beyond 12 it is less than
+/// any float.
 BRAID_INLINE VD erfc_of_magnitude(VD m) {
   m = m > 28.0 ? splat<VD>(28.0) : m;
   const VD t = (m - 2.5) / (m + 2.5);
@@ -124,7 +136,8 @@ BRAID_INLINE VD erf(VD x) {
   return with_sign_of(x, m < 1.0 ? m * p : 1.0 - erfc_of_magnitude(m));
 }
 
-/// x^y as C has it for every special value. Whole exponents decide about signs; numbers from 2^53 on are even.
+/// x^y as C has it for every special value. Whole exponents decide about signs; numbers from 2^53
+/// on are even.
 BRAID_INLINE VD pow(VD x, VD y) {
   const VD m = magnitude_of(x), half = y * 0.5;
   const auto whole = round_even(y) == y, odd = whole & (round_even(half) != half);

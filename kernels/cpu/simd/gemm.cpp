@@ -12,14 +12,16 @@ namespace braid::cpu::BRAID_ISA {
 
 namespace {
 
-// In multiply-adds. A tile of kTileWork takes some microseconds: below that a helper is not worth waking. A tile of kGridWork is large enough for packing
-// and for the library's own start to be small beside it.
+// In multiply-adds. A tile of kTileWork takes some microseconds: below that a helper is not worth
+// waking. A tile of kGridWork is large enough for packing and for the library's own start to be
+// small beside it.
 constexpr double kTileWork = 128 * 1024;
 constexpr double kGridWork = 1024 * 1024;
 constexpr double kSmallWork = 96.0 * 96 * 96;  // up to here our own loops need no packing
 constexpr double kHugeWork = 1024.0 * 1024 * 1024;
-// With 256-bit vectors our own loops take large products too. Measured on a Zen 3, one thread, oneDNN 2.6, 512 rows of 2048 columns: 75 GFLOP/s beside its 41 where
-// B is not transposed and has lines of a power of two, which it does not copy; elsewhere both lie within a tenth.
+// With 256-bit vectors our own loops take large products too. Measured on a Zen 3, one thread,
+// oneDNN 2.6, 512 rows of 2048 columns: 75 GFLOP/s beside its 41 where B is not transposed and has
+// lines of a power of two, which it does not copy; elsewhere both lie within a tenth.
 constexpr bool kLibraryPays = kVectorBytes != 32;
 constexpr std::int64_t kFewRows = 4, kFewColumns = 16, kFewDots = 10, kLongDot = 64;
 
@@ -31,53 +33,67 @@ struct Grid {
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // `parts` equal steps, rounded up to a multiple.
-std::int64_t even_step(std::int64_t size, std::int64_t parts, std::int64_t multiple) { return ceil_div(ceil_div(size, parts), multiple) * multiple; }
+std::int64_t even_step(std::int64_t size, std::int64_t parts, std::int64_t multiple) {
+  return ceil_div(ceil_div(size, parts), multiple) * multiple;
+}
 
-Grid make_grid(const GemmArgs& args, std::int64_t row_parts, std::int64_t column_parts, std::int64_t row_multiple, std::int64_t column_multiple) {
-  const std::int64_t row_step = even_step(args.m, row_parts, row_multiple), column_step = even_step(args.n, column_parts, column_multiple);
+Grid make_grid(const GemmArgs& args, std::int64_t row_parts, std::int64_t column_parts,
+               std::int64_t row_multiple, std::int64_t column_multiple) {
+  const std::int64_t row_step = even_step(args.m, row_parts, row_multiple),
+                     column_step = even_step(args.n, column_parts, column_multiple);
   return {ceil_div(args.m, row_step), ceil_div(args.n, column_step), row_step, column_step};
 }
 
-double work_of(const GemmArgs& args) { return static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k); }
+double work_of(const GemmArgs& args) {
+  return static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k);
+}
 
 GemmWay choose_way(const GemmArgs& args) {
   if (args.dtype == DType::float16 || args.dtype == DType::bfloat16) return GemmWay::packed;
   if (args.dtype != DType::float32 && args.dtype != DType::float64) return GemmWay::direct;
   if (args.k == 0) return GemmWay::direct;
   const bool small = work_of(args) <= kSmallWork;
-  if (!args.ta && args.n <= kFewDots && args.k >= kLongDot) return GemmWay::dot;  // vectors along so few columns would be half empty
+  // vectors along so few columns would be half empty
+  if (!args.ta && args.n <= kFewDots && args.k >= kLongDot) return GemmWay::dot;
   if (args.tb) {
     if (!args.ta && args.m <= kFewRows) return GemmWay::dot;  // B is used too seldom to be turned
     if (small) return GemmWay::turned;
   } else if (small || args.m <= kFewRows || args.n <= kFewColumns) {
     return GemmWay::direct;
   }
-  return kLibraryPays && args.dtype == DType::float32 && library_gemm_available() ? GemmWay::library : GemmWay::packed;
+  return kLibraryPays && args.dtype == DType::float32 && library_gemm_available() ? GemmWay::library
+                                                                                  : GemmWay::packed;
 }
 
-// Small and skinny products: cut along the longer side of C, into pieces that are worth a thread each.
+// Small and skinny products: cut along the longer side of C, into pieces that are worth a thread
+// each.
 Grid simple_grid(const GemmArgs& args, GemmWay way) {
   constexpr double kMostTiles = 64;
   const double wanted = work_of(args) / kTileWork;
   const auto parts = static_cast<std::int64_t>(wanted < kMostTiles ? wanted : kMostTiles);
   if (parts < 2) return {1, 1, args.m, args.n};
-  if (way == GemmWay::turned) {  // a cut of the columns cuts the turning too; a cut of the rows repeats it
+  // a cut of the columns cuts the turning too; a cut of the rows repeats it
+  if (way == GemmWay::turned) {
     if (args.n >= 128) return make_grid(args, 1, parts, 1, 64);
     const std::int64_t most = args.m / 48;
-    return most < 2 ? Grid{1, 1, args.m, args.n} : make_grid(args, parts < most ? parts : most, 1, 12, 1);
+    return most < 2 ? Grid{1, 1, args.m, args.n}
+                    : make_grid(args, parts < most ? parts : most, 1, 12, 1);
   }
   return args.m >= args.n ? make_grid(args, parts, 1, 12, 1) : make_grid(args, 1, parts, 1, 64);
 }
 
-// Large products: tiles of about 256 × 512 (the library: 512 × 1024); finer ones while there are few of them and they stay large enough.
+// Large products: tiles of about 256 × 512 (the library: 512 × 1024); finer ones while there are
+// few of them and they stay large enough.
 Grid large_grid(const GemmArgs& args, GemmWay way) {
   constexpr std::int64_t kLeastRows = 64, kLeastColumns = 128;
   const std::int64_t scale = way == GemmWay::library ? 2 : 1;
   std::int64_t rows = ceil_div(args.m, 256 * scale), columns = ceil_div(args.n, 512 * scale);
   const double work = work_of(args);
   const std::int64_t enough = work > kHugeWork ? 8 : 4;
-  while (rows * columns * args.batch < enough && work / static_cast<double>(rows * columns) >= 2 * kGridWork) {
-    const bool columns_can = args.n / (2 * columns) >= kLeastColumns, rows_can = args.m / (2 * rows) >= kLeastRows;
+  while (rows * columns * args.batch < enough &&
+         work / static_cast<double>(rows * columns) >= 2 * kGridWork) {
+    const bool columns_can = args.n / (2 * columns) >= kLeastColumns,
+               rows_can = args.m / (2 * rows) >= kLeastRows;
     if (columns_can && (!rows_can || args.n / columns >= args.m / rows)) {
       columns *= 2;
     } else if (rows_can) {
@@ -91,32 +107,27 @@ Grid large_grid(const GemmArgs& args, GemmWay way) {
 
 void (*tile_function(DType dtype))(const GemmArgs&, GemmWay, const GemmTile&) {
   switch (dtype) {
-    case DType::float32:
-      return &gemm_tile_float32;
-    case DType::float64:
-      return &gemm_tile_float64;
-    case DType::float16:
-      return &gemm_tile_float16;
-    case DType::bfloat16:
-      return &gemm_tile_bfloat16;
-    case DType::int32:
-      return &gemm_tile_int32;
-    case DType::int64:
-      return &gemm_tile_int64;
-    default:
-      fail_dtype("matmul", "float32, float64, float16, bfloat16, int32 or int64", dtype);
+    case DType::float32: return &gemm_tile_float32;
+    case DType::float64: return &gemm_tile_float64;
+    case DType::float16: return &gemm_tile_float16;
+    case DType::bfloat16: return &gemm_tile_bfloat16;
+    case DType::int32: return &gemm_tile_int32;
+    case DType::int64: return &gemm_tile_int64;
+    default: fail_dtype("matmul", "float32, float64, float16, bfloat16, int32 or int64", dtype);
   }
 }
 
-template <class T>
-void relu_rows(const GemmArgs& args, const GemmTile& tile) {
+template <class T> void relu_rows(const GemmArgs& args, const GemmTile& tile) {
   T* row = static_cast<T*>(args.c) + tile.matrix * args.batch_c + tile.i * args.ldc + tile.j;
   for (std::int64_t i = 0; i < tile.m; ++i, row += args.ldc)
-    for (std::int64_t j = 0; j < tile.n; ++j) row[j] = row[j] <= T{} ? T{} : row[j];  // a NaN fails the comparison and stays
+    // a NaN fails the comparison and stays
+    for (std::int64_t j = 0; j < tile.n; ++j) row[j] = row[j] <= T{} ? T{} : row[j];
 }
-// 16 bits: the sign decides, unless it is a NaN's (whose bits without the sign lie above those of infinity).
+// 16 bits: the sign decides, unless it is a NaN's (whose bits without the sign lie above those of
+// infinity).
 void relu_rows_narrow(const GemmArgs& args, const GemmTile& tile, std::uint16_t infinity) {
-  std::uint16_t* row = static_cast<std::uint16_t*>(args.c) + tile.matrix * args.batch_c + tile.i * args.ldc + tile.j;
+  std::uint16_t* row =
+      static_cast<std::uint16_t*>(args.c) + tile.matrix * args.batch_c + tile.i * args.ldc + tile.j;
   for (std::int64_t i = 0; i < tile.m; ++i, row += args.ldc)
     for (std::int64_t j = 0; j < tile.n; ++j) {
       const std::uint16_t bits = row[j];
@@ -128,18 +139,12 @@ void relu_rows_narrow(const GemmArgs& args, const GemmTile& tile, std::uint16_t 
 void activate(const GemmArgs& args, const GemmTile& tile) {
   if (args.activation == Activation::none) return;
   switch (args.dtype) {
-    case DType::float32:
-      return relu_rows<float>(args, tile);
-    case DType::float64:
-      return relu_rows<double>(args, tile);
-    case DType::float16:
-      return relu_rows_narrow(args, tile, 0x7c00);
-    case DType::bfloat16:
-      return relu_rows_narrow(args, tile, 0x7f80);
-    case DType::int32:
-      return relu_rows<std::int32_t>(args, tile);
-    default:
-      return relu_rows<std::int64_t>(args, tile);
+    case DType::float32: return relu_rows<float>(args, tile);
+    case DType::float64: return relu_rows<double>(args, tile);
+    case DType::float16: return relu_rows_narrow(args, tile, 0x7c00);
+    case DType::bfloat16: return relu_rows_narrow(args, tile, 0x7f80);
+    case DType::int32: return relu_rows<std::int32_t>(args, tile);
+    default: return relu_rows<std::int64_t>(args, tile);
   }
 }
 
@@ -149,7 +154,8 @@ void gemm(const GemmArgs& args, Stream& stream) {
   const auto function = tile_function(args.dtype);
   if (args.m <= 0 || args.n <= 0 || args.batch <= 0) return;
   if (args.k == 0 && (args.a == nullptr || args.b == nullptr)) {
-    // Operands without elements may be null, and the ways compute places in them: places in C instead, of which nothing is read.
+    // Operands without elements may be null, and the ways compute places in them: places in C
+    // instead, of which nothing is read.
     GemmArgs empty = args;
     empty.a = empty.b = args.c;
     return gemm(empty, stream);
@@ -162,17 +168,23 @@ void gemm(const GemmArgs& args, Stream& stream) {
     return activate(args, {0, 0, 0, args.m, args.n});
   }
 
-  const Grid grid = way == GemmWay::library || way == GemmWay::packed ? large_grid(args, way) : simple_grid(args, way);
+  const Grid grid = way == GemmWay::library || way == GemmWay::packed ? large_grid(args, way)
+                                                                      : simple_grid(args, way);
   const std::int64_t per_matrix = grid.rows * grid.columns;
-  const std::int64_t together = per_matrix == 1 && work < kTileWork ? static_cast<std::int64_t>(kTileWork / (work < 1 ? 1 : work)) : 1;  // of a batch
+  // of a batch
+  const std::int64_t together = per_matrix == 1 && work < kTileWork
+                                    ? static_cast<std::int64_t>(kTileWork / (work < 1 ? 1 : work))
+                                    : 1;
   const std::int64_t tiles = args.batch * per_matrix;
   auto run = [&](std::int64_t index) {
     const std::int64_t first = index * together;
     const std::int64_t last = first + together < tiles ? first + together : tiles;
     for (std::int64_t t = first; t < last; ++t) {
       const std::int64_t in_matrix = t % per_matrix;
-      const std::int64_t i = in_matrix / grid.columns * grid.row_step, j = in_matrix % grid.columns * grid.column_step;
-      const std::int64_t m = args.m - i < grid.row_step ? args.m - i : grid.row_step, n = args.n - j < grid.column_step ? args.n - j : grid.column_step;
+      const std::int64_t i = in_matrix / grid.columns * grid.row_step,
+                         j = in_matrix % grid.columns * grid.column_step;
+      const std::int64_t m = args.m - i < grid.row_step ? args.m - i : grid.row_step,
+                         n = args.n - j < grid.column_step ? args.n - j : grid.column_step;
       const GemmTile tile{t / per_matrix, i, j, m, n};
       function(args, way, tile);
       activate(args, tile);

@@ -3,8 +3,9 @@
 
 #include "cpu/simd/kernels.hpp"
 
-// How a matrix product is cut: a grid of tiles of C that depends on the shape alone, never on the number of threads, and never cuts k. A tile is computed by
-// one thread with one of these ways, chosen by the shape too.
+// How a matrix product is cut: a grid of tiles of C that depends on the shape alone, never on the
+// number of threads, and never cuts k. A tile is computed by one thread with one of these ways,
+// chosen by the shape too.
 namespace braid::cpu::BRAID_ISA {
 
 enum class GemmWay : std::uint8_t {

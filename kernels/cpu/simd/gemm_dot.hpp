@@ -1,16 +1,16 @@
 #pragma once
 #include "cpu/simd/gemm_micro.hpp"
 
-// Products in which both A and B have k as their dense direction (B is stored [n, k]) and one of m, n is small: dot products along k. An element of C is
-// the sum of the vector's lanes, joined in a fixed tree, so its bits do not depend on how C was cut.
+// Products in which both A and B have k as their dense direction (B is stored [n, k]) and one of m,
+// n is small: dot products along k. An element of C is the sum of the vector's lanes, joined in a
+// fixed tree, so its bits do not depend on how C was cut.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr int kDotRows = kVectorBytes == 64 ? 4 : 2;
 constexpr int kDotColumns = 4;
 
-template <class V>
-BRAID_INLINE Lane<V> sum_lanes(V v) {
+template <class V> BRAID_INLINE Lane<V> sum_lanes(V v) {
   if constexpr (sizeof(V) == 2 * sizeof(Lane<V>)) {
     return v[0] + v[1];
   } else {
@@ -78,20 +78,15 @@ __attribute__((noinline)) void dot_rows(const Product<T>& p, std::int64_t i) {
   for (; j + kDotColumns <= p.n; j += kDotColumns) dot_block<T, R, kDotColumns>(p, i, j);
   static_assert(kDotColumns == 4);
   switch (p.n - j) {
-    case 3:
-      return dot_block<T, R, 3>(p, i, j);
-    case 2:
-      return dot_block<T, R, 2>(p, i, j);
-    case 1:
-      return dot_block<T, R, 1>(p, i, j);
-    default:
-      return;
+    case 3: return dot_block<T, R, 3>(p, i, j);
+    case 2: return dot_block<T, R, 2>(p, i, j);
+    case 1: return dot_block<T, R, 1>(p, i, j);
+    default: return;
   }
 }
 
 /// The whole product.
-template <class T>
-BRAID_INLINE void multiply_dot(const Product<T>& p) {
+template <class T> BRAID_INLINE void multiply_dot(const Product<T>& p) {
   std::int64_t i = 0;
   for (; i + kDotRows <= p.m; i += kDotRows) dot_rows<T, kDotRows>(p, i);
   if constexpr (kDotRows == 4) {

@@ -4,6 +4,8 @@
 
 namespace braid::cpu::BRAID_ISA {
 
-void gemm_tile_float32(const GemmArgs& args, GemmWay way, const GemmTile& tile) { floating_tile<F32>(args, way, tile); }
+void gemm_tile_float32(const GemmArgs& args, GemmWay way, const GemmTile& tile) {
+  floating_tile<F32>(args, way, tile);
+}
 
 }  // namespace braid::cpu::BRAID_ISA

@@ -2,13 +2,13 @@
 
 #include "cpu/simd/gemm.hpp"
 
-// Integer products: plain loops that the compiler vectorises, modulo 2^bits (so unsigned: overflow is no error).
+// Integer products: plain loops that the compiler vectorises, modulo 2^bits (so unsigned: overflow
+// is no error).
 namespace braid::cpu::BRAID_ISA {
 
 namespace {
 
-template <class T>
-void integer_tile(const GemmArgs& args, const GemmTile& tile) {
+template <class T> void integer_tile(const GemmArgs& args, const GemmTile& tile) {
   const T* const a = static_cast<const T*>(args.a) + tile.matrix * args.batch_a;
   const T* const b = static_cast<const T*>(args.b) + tile.matrix * args.batch_b;
   const T* const bias = static_cast<const T*>(args.bias);
@@ -17,7 +17,8 @@ void integer_tile(const GemmArgs& args, const GemmTile& tile) {
     if (args.tb) {
       for (std::int64_t j = tile.j; j < tile.j + tile.n; ++j) {
         T sum = 0;
-        for (std::int64_t p = 0; p < args.k; ++p) sum += a[args.ta ? p * args.lda + i : i * args.lda + p] * b[j * args.ldb + p];
+        for (std::int64_t p = 0; p < args.k; ++p)
+          sum += a[args.ta ? p * args.lda + i : i * args.lda + p] * b[j * args.ldb + p];
         c[j] = sum + (args.accumulate ? c[j] : bias ? bias[j] : 0);
       }
       continue;
@@ -34,7 +35,11 @@ void integer_tile(const GemmArgs& args, const GemmTile& tile) {
 
 }  // namespace
 
-void gemm_tile_int32(const GemmArgs& args, GemmWay, const GemmTile& tile) { integer_tile<std::uint32_t>(args, tile); }
-void gemm_tile_int64(const GemmArgs& args, GemmWay, const GemmTile& tile) { integer_tile<std::uint64_t>(args, tile); }
+void gemm_tile_int32(const GemmArgs& args, GemmWay, const GemmTile& tile) {
+  integer_tile<std::uint32_t>(args, tile);
+}
+void gemm_tile_int64(const GemmArgs& args, GemmWay, const GemmTile& tile) {
+  integer_tile<std::uint64_t>(args, tile);
+}
 
 }  // namespace braid::cpu::BRAID_ISA

@@ -1,8 +1,10 @@
 #pragma once
 #include "cpu/simd/elements.hpp"
 
-// The inner loops of matrix products in float and double. Vectors run along the columns of C; an element of A is broadcast to all lanes, so A may have
-// any strides; every element of C is one chain of multiply-adds over k in order, whatever block it falls in, so its bits do not depend on how C was cut.
+// The inner loops of matrix products in float and double. Vectors run along the columns of C; an
+// element of A is broadcast to all lanes, so A may have any strides; every element of C is one
+// chain of multiply-adds over k in order, whatever block it falls in, so its bits do not depend on
+// how C was cut.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -12,18 +14,17 @@ namespace {
 #define BRAID_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-template <class T>
-using VecT = Vec<T, kVectorBytes / static_cast<int>(sizeof(T))>;
-template <class T>
-constexpr int kLanesOf = kVectorBytes / static_cast<int>(sizeof(T));
+template <class T> using VecT = Vec<T, kVectorBytes / static_cast<int>(sizeof(T))>;
+template <class T> constexpr int kLanesOf = kVectorBytes / static_cast<int>(sizeof(T));
 
-// A block of C in registers: kRows × kColumnVectors accumulators, the vectors of a row of B, one broadcast. 32 registers with AVX-512, else 16.
+// A block of C in registers: kRows × kColumnVectors accumulators, the vectors of a row of B, one
+// broadcast. 32 registers with AVX-512, else 16.
 constexpr int kRows = 6;
 constexpr int kColumnVectors = kVectorBytes == 64 ? 4 : 2;
 
-/// C [m, n] = (accumulate ? C : 0) + A [m, k] B [k, n] + bias: A's element (i, p) is at a[i * a_row + p * a_col], B's rows are b_row apart.
-template <class T>
-struct Product {
+/// C [m, n] = (accumulate ? C : 0) + A [m, k] B [k, n] + bias: A's element (i, p) is at a[i * a_row
+/// + p * a_col], B's rows are b_row apart.
+template <class T> struct Product {
   std::int64_t m, n, k;
   const T* a;
   std::int64_t a_row, a_col;
@@ -36,8 +37,7 @@ struct Product {
 };
 
 /// The first `count` elements, zero in the other lanes.
-template <class T>
-BRAID_INLINE VecT<T> load_lanes(const T* p, [[maybe_unused]] int count) {
+template <class T> BRAID_INLINE VecT<T> load_lanes(const T* p, [[maybe_unused]] int count) {
 #if BRAID_VECTOR_BYTES == 16
   VecT<T> v{p[0]};  // a copy of variable length would be a call
   if constexpr (kLanesOf<T> == 4) {
@@ -50,9 +50,9 @@ BRAID_INLINE VecT<T> load_lanes(const T* p, [[maybe_unused]] int count) {
 #endif
 }
 
-/// Writes the first `count` lanes. Masked stores are microcoded on some processors with AVX2, so there (and on SSE) pieces are written instead.
-template <class T>
-BRAID_INLINE void store_lanes(T* p, VecT<T> v, int count) {
+/// Writes the first `count` lanes. Masked stores are microcoded on some processors with AVX2, so
+/// there (and on SSE) pieces are written instead.
+template <class T> BRAID_INLINE void store_lanes(T* p, VecT<T> v, int count) {
 #if BRAID_VECTOR_BYTES == 64
   store_first(p, v, count);
 #else
@@ -69,7 +69,8 @@ BRAID_INLINE void store_lanes(T* p, VecT<T> v, int count) {
 #endif
 }
 
-/// The block of C at rows [i, i + R), columns [j, j + V vectors); with Masked the last vector has `last` columns only.
+/// The block of C at rows [i, i + R), columns [j, j + V vectors); with Masked the last vector has
+/// `last` columns only.
 template <class T, int R, int V, bool Masked>
 BRAID_INLINE void multiply_block(const Product<T>& p, std::int64_t i, std::int64_t j, int last) {
   constexpr int lanes = kLanesOf<T>;
@@ -77,7 +78,9 @@ BRAID_INLINE void multiply_block(const Product<T>& p, std::int64_t i, std::int64
   BRAID_UNROLL
   for (int v = 0; v < V; ++v) {
     VecT<T> first{};
-    if (p.bias) first = Masked && v == V - 1 ? load_lanes<T>(p.bias + j + v * lanes, last) : load<VecT<T>>(p.bias + j + v * lanes);
+    if (p.bias)
+      first = Masked && v == V - 1 ? load_lanes<T>(p.bias + j + v * lanes, last)
+                                   : load<VecT<T>>(p.bias + j + v * lanes);
     BRAID_UNROLL
     for (int r = 0; r < R; ++r) sum[r][v] = first;
   }
@@ -89,7 +92,9 @@ BRAID_INLINE void multiply_block(const Product<T>& p, std::int64_t i, std::int64
   for (std::int64_t step = 0; step < p.k; ++step) {
     VecT<T> bv[V];
     BRAID_UNROLL
-    for (int v = 0; v < V; ++v) bv[v] = Masked && v == V - 1 ? load_lanes<T>(b + v * lanes, last) : load<VecT<T>>(b + v * lanes);
+    for (int v = 0; v < V; ++v)
+      bv[v] =
+          Masked && v == V - 1 ? load_lanes<T>(b + v * lanes, last) : load<VecT<T>>(b + v * lanes);
     BRAID_UNROLL
     for (int r = 0; r < R; ++r) {
       const VecT<T> av = splat<VecT<T>>(row[r][at]);
@@ -122,18 +127,12 @@ __attribute__((noinline)) void multiply_columns(const Product<T>& p, std::int64_
   for (; i + kRows <= p.m; i += kRows) multiply_block<T, kRows, V, Masked>(p, i, j, last);
   static_assert(kRows == 6);
   switch (p.m - i) {
-    case 5:
-      return multiply_block<T, 5, V, Masked>(p, i, j, last);
-    case 4:
-      return multiply_block<T, 4, V, Masked>(p, i, j, last);
-    case 3:
-      return multiply_block<T, 3, V, Masked>(p, i, j, last);
-    case 2:
-      return multiply_block<T, 2, V, Masked>(p, i, j, last);
-    case 1:
-      return multiply_block<T, 1, V, Masked>(p, i, j, last);
-    default:
-      return;
+    case 5: return multiply_block<T, 5, V, Masked>(p, i, j, last);
+    case 4: return multiply_block<T, 4, V, Masked>(p, i, j, last);
+    case 3: return multiply_block<T, 3, V, Masked>(p, i, j, last);
+    case 2: return multiply_block<T, 2, V, Masked>(p, i, j, last);
+    case 1: return multiply_block<T, 1, V, Masked>(p, i, j, last);
+    default: return;
   }
 }
 
@@ -147,12 +146,12 @@ BRAID_INLINE void multiply_columns(const Product<T>& p, std::int64_t j, int last
 }
 
 /// The whole product; m, n > 0.
-template <class T>
-BRAID_INLINE void multiply(const Product<T>& p) {
+template <class T> BRAID_INLINE void multiply(const Product<T>& p) {
   constexpr int lanes = kLanesOf<T>;
   std::int64_t j = 0;
   std::int64_t vectors = (p.n + lanes - 1) / lanes;
-  for (; vectors > kColumnVectors + (kColumnVectors > 2 ? 1 : 0); vectors -= kColumnVectors, j += kColumnVectors * lanes)
+  for (; vectors > kColumnVectors + (kColumnVectors > 2 ? 1 : 0);
+       vectors -= kColumnVectors, j += kColumnVectors * lanes)
     multiply_columns<T, kColumnVectors, false>(p, j, lanes);
   const int last = static_cast<int>(p.n - j - (vectors - 1) * lanes);
   if constexpr (kColumnVectors > 2) {

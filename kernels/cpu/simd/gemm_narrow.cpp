@@ -5,7 +5,11 @@
 // float16 and bfloat16: widened while they are packed, summed in float32.
 namespace braid::cpu::BRAID_ISA {
 
-void gemm_tile_float16(const GemmArgs& args, GemmWay way, const GemmTile& tile) { floating_tile<F16>(args, way, tile); }
-void gemm_tile_bfloat16(const GemmArgs& args, GemmWay way, const GemmTile& tile) { floating_tile<BF16>(args, way, tile); }
+void gemm_tile_float16(const GemmArgs& args, GemmWay way, const GemmTile& tile) {
+  floating_tile<F16>(args, way, tile);
+}
+void gemm_tile_bfloat16(const GemmArgs& args, GemmWay way, const GemmTile& tile) {
+  floating_tile<BF16>(args, way, tile);
+}
 
 }  // namespace braid::cpu::BRAID_ISA

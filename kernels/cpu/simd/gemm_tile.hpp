@@ -13,8 +13,7 @@ namespace braid::cpu::BRAID_ISA {
 namespace {
 
 /// The operands of a tile, at its first row and column.
-template <class T>
-struct TileOperands {
+template <class T> struct TileOperands {
   const T* a;
   const T* b;
   T* c;
@@ -23,30 +22,31 @@ struct TileOperands {
 
 template <class T>
 BRAID_INLINE TileOperands<T> operands_of(const GemmArgs& args, const GemmTile& tile) {
-  const T* a = static_cast<const T*>(args.a) + tile.matrix * args.batch_a + tile.i * (args.ta ? 1 : args.lda);
-  const T* b = static_cast<const T*>(args.b) + tile.matrix * args.batch_b + tile.j * (args.tb ? args.ldb : 1);
+  const T* a = static_cast<const T*>(args.a) + tile.matrix * args.batch_a +
+               tile.i * (args.ta ? 1 : args.lda);
+  const T* b = static_cast<const T*>(args.b) + tile.matrix * args.batch_b +
+               tile.j * (args.tb ? args.ldb : 1);
   T* c = static_cast<T*>(args.c) + tile.matrix * args.batch_c + tile.i * args.ldc + tile.j;
   return {a, b, c, args.bias ? static_cast<const T*>(args.bias) + tile.j : nullptr};
 }
 
 /// B is where it is, with dense rows.
-template <class T>
-BRAID_INLINE void direct_tile(const GemmArgs& args, const GemmTile& tile) {
+template <class T> BRAID_INLINE void direct_tile(const GemmArgs& args, const GemmTile& tile) {
   const auto [a, b, c, bias] = operands_of<T>(args, tile);
-  multiply(Product<T>{tile.m, tile.n, args.k, a, args.ta ? 1 : args.lda, args.ta ? args.lda : 1, b, args.ldb, c, args.ldc, bias, args.accumulate});
+  multiply(Product<T>{tile.m, tile.n, args.k, a, args.ta ? 1 : args.lda, args.ta ? args.lda : 1, b,
+                      args.ldb, c, args.ldc, bias, args.accumulate});
 }
 
-template <class T>
-BRAID_INLINE void turned_tile(const GemmArgs& args, const GemmTile& tile) {
+template <class T> BRAID_INLINE void turned_tile(const GemmArgs& args, const GemmTile& tile) {
   const auto [a, b, c, bias] = operands_of<T>(args, tile);
   const std::int64_t row = (tile.n + kLanesOf<T> - 1) / kLanesOf<T> * kLanesOf<T>;
   T* turned = static_cast<T*>(scratch(static_cast<std::size_t>(row * args.k) * sizeof(T)));
   transpose(b, args.ldb, tile.n, args.k, turned, row);
-  multiply(Product<T>{tile.m, tile.n, args.k, a, args.ta ? 1 : args.lda, args.ta ? args.lda : 1, turned, row, c, args.ldc, bias, args.accumulate});
+  multiply(Product<T>{tile.m, tile.n, args.k, a, args.ta ? 1 : args.lda, args.ta ? args.lda : 1,
+                      turned, row, c, args.ldc, bias, args.accumulate});
 }
 
-template <class T>
-BRAID_INLINE void dot_tile(const GemmArgs& args, const GemmTile& tile) {
+template <class T> BRAID_INLINE void dot_tile(const GemmArgs& args, const GemmTile& tile) {
   const auto [a, b, c, bias] = operands_of<T>(args, tile);
   const T* columns = b;
   std::int64_t column = args.ldb;  // from one column of B to the next
@@ -59,12 +59,14 @@ BRAID_INLINE void dot_tile(const GemmArgs& args, const GemmTile& tile) {
       columns = turned;
     }
   }
-  multiply_dot(Product<T>{tile.m, tile.n, args.k, a, args.lda, 1, columns, column, c, args.ldc, bias, args.accumulate});
+  multiply_dot(Product<T>{tile.m, tile.n, args.k, a, args.lda, 1, columns, column, c, args.ldc,
+                          bias, args.accumulate});
 }
 
 /// The float sums of a 16-bit product, with bias and the old C, rounded once.
 template <class E>
-void narrow_tile(const float* sums, const GemmArgs& args, const GemmTile& tile, const TileOperands<typename E::T>& at) {
+void narrow_tile(const float* sums, const GemmArgs& args, const GemmTile& tile,
+                 const TileOperands<typename E::T>& at) {
   for (std::int64_t i = 0; i < tile.m; ++i, sums += tile.n) {
     typename E::T* row = at.c + i * args.ldc;
     for (std::int64_t j = 0; j < tile.n; j += E::kLanes) {
@@ -82,25 +84,28 @@ void narrow_tile(const float* sums, const GemmArgs& args, const GemmTile& tile, 
   }
 }
 
-/// Steps of k: a panel of B (kPanel columns) is taken from the first-level cache while all rows of the tile go by.
+/// Steps of k: a panel of B (kPanel columns) is taken from the first-level cache while all rows of
+/// the tile go by.
+template <class T> constexpr std::int64_t kPanel = kColumnVectors * kLanesOf<T>;
 template <class T>
-constexpr std::int64_t kPanel = kColumnVectors* kLanesOf<T>;
-template <class T>
-constexpr std::int64_t kDepth = 32768 / (kPanel<T> * static_cast<std::int64_t>(sizeof(T))) < 256 ? 32768 / (kPanel<T> * static_cast<std::int64_t>(sizeof(T)))
-                                                                                                 : 256;
+constexpr std::int64_t kDepth = 32768 / (kPanel<T> * static_cast<std::int64_t>(sizeof(T))) < 256
+                                    ? 32768 / (kPanel<T> * static_cast<std::int64_t>(sizeof(T)))
+                                    : 256;
 
-template <class E>
-void packed_tile(const GemmArgs& args, const GemmTile& tile) {
+template <class E> void packed_tile(const GemmArgs& args, const GemmTile& tile) {
   using Stored = typename E::T;
   using T = Computed<E>;
   constexpr bool narrow = !std::is_same_v<Stored, T>;
-  constexpr std::int64_t kApart = 16;  // rows of the copy do not fall on the same lines of the cache
+  // rows of the copy do not fall on the same lines of the cache
+  constexpr std::int64_t kApart = 16;
   const TileOperands<Stored> at = operands_of<Stored>(args, tile);
   const std::int64_t depth = args.k < kDepth<T> ? args.k : kDepth<T>;
   const std::int64_t panels = (tile.n + kPanel<T> - 1) / kPanel<T>;
   const std::int64_t a_apart = ((args.ta ? tile.m : depth) + 15) / 16 * 16 + kApart;
-  const std::int64_t a_size = (args.ta ? depth : tile.m) * a_apart, b_size = panels * kPanel<T> * depth, c_size = narrow ? tile.m * tile.n : 0;
-  T* const a = static_cast<T*>(scratch(static_cast<std::size_t>(a_size + b_size + c_size) * sizeof(T)));
+  const std::int64_t a_size = (args.ta ? depth : tile.m) * a_apart,
+                     b_size = panels * kPanel<T> * depth, c_size = narrow ? tile.m * tile.n : 0;
+  T* const a =
+      static_cast<T*>(scratch(static_cast<std::size_t>(a_size + b_size + c_size) * sizeof(T)));
   T* const b = a + a_size;
   T* c = nullptr;
   std::int64_t ldc = args.ldc;
@@ -119,7 +124,8 @@ void packed_tile(const GemmArgs& args, const GemmTile& tile) {
       copy_rows<E>(at.a + from, args.lda, tile.m, steps, a, a_apart);
     }
     for (std::int64_t panel = 0; panel < panels; ++panel) {
-      const std::int64_t j = panel * kPanel<T>, width = tile.n - j < kPanel<T> ? tile.n - j : kPanel<T>;
+      const std::int64_t j = panel * kPanel<T>,
+                         width = tile.n - j < kPanel<T> ? tile.n - j : kPanel<T>;
       T* const part = b + panel * kPanel<T> * depth;
       if (args.tb) {
         transpose_rows<E>(at.b + j * args.ldb + from, args.ldb, width, steps, part, kPanel<T>);
@@ -131,7 +137,8 @@ void packed_tile(const GemmArgs& args, const GemmTile& tile) {
         if (from == 0 && at.bias) bias = at.bias + j;
       }
       const bool onto = from > 0 || (!narrow && args.accumulate);
-      multiply(Product<T>{tile.m, width, steps, a, args.ta ? 1 : a_apart, args.ta ? a_apart : 1, part, kPanel<T>, c + j, ldc, bias, onto});
+      multiply(Product<T>{tile.m, width, steps, a, args.ta ? 1 : a_apart, args.ta ? a_apart : 1,
+                          part, kPanel<T>, c + j, ldc, bias, onto});
     }
     from += steps;
   } while (from < args.k);
@@ -145,20 +152,18 @@ BRAID_INLINE void floating_tile(const GemmArgs& args, GemmWay way, const GemmTil
   } else {
     using T = typename E::T;
     switch (way) {
-      case GemmWay::direct:
-        return direct_tile<T>(args, tile);
-      case GemmWay::turned:
-        return turned_tile<T>(args, tile);
-      case GemmWay::dot:
-        return dot_tile<T>(args, tile);
+      case GemmWay::direct: return direct_tile<T>(args, tile);
+      case GemmWay::turned: return turned_tile<T>(args, tile);
+      case GemmWay::dot: return dot_tile<T>(args, tile);
       case GemmWay::library:
         if constexpr (std::is_same_v<T, float>) {
           const auto [a, b, c, bias] = operands_of<float>(args, tile);
-          if (library_gemm({args.ta, args.tb, args.accumulate, tile.m, tile.n, args.k, a, args.lda, b, args.ldb, c, args.ldc, bias})) return;
+          if (library_gemm({args.ta, args.tb, args.accumulate, tile.m, tile.n, args.k, a, args.lda,
+                            b, args.ldb, c, args.ldc, bias}))
+            return;
         }
         [[fallthrough]];
-      case GemmWay::packed:
-        return packed_tile<E>(args, tile);
+      case GemmWay::packed: return packed_tile<E>(args, tile);
     }
   }
 }

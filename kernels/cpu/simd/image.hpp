@@ -5,28 +5,32 @@
 #include "cpu/runtime/scratch.hpp"
 #include "cpu/simd/elements.hpp"
 
-// Loops over images, for pooling and resizing: along the channels in vectors where they are dense (channels last), else number by number.
+// Loops over images, for pooling and resizing: along the channels in vectors where they are dense
+// (channels last), else number by number.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 /// k lanes of E together.
-template <class E>
-struct ChannelVector {
+template <class E> struct ChannelVector {
   using T = typename E::T;
   using V = typename E::V;
   using A = Lane<V>;
-  using I = Vec<std::conditional_t<sizeof(A) == 4, std::int32_t, std::int64_t>, E::kLanes>;  // as wide as V: what comparisons of V give
+  // as wide as V: what comparisons of V give
+  using I = Vec<std::conditional_t<sizeof(A) == 4, std::int32_t, std::int64_t>, E::kLanes>;
   static constexpr int kLanes = E::kLanes;
   static BRAID_INLINE V number(A x) { return splat<V>(x); }
   static BRAID_INLINE I index(std::int64_t i) { return splat<I>(static_cast<Lane<I>>(i)); }
-  static BRAID_INLINE V load(const T* p, int k) { return k == kLanes ? E::load(p) : E::load_first(p, k); }
+  static BRAID_INLINE V load(const T* p, int k) {
+    return k == kLanes ? E::load(p) : E::load_first(p, k);
+  }
   static BRAID_INLINE void store(T* p, V v, int k) {
     if (k == kLanes) E::store(p, v);
     else E::store_first(p, v, k);
   }
   static BRAID_INLINE I load_index(const std::int32_t* p, int k) {
     using Stored = Vec<std::int32_t, kLanes>;
-    return __builtin_convertvector(k == kLanes ? BRAID_ISA::load<Stored>(p) : BRAID_ISA::load_first<Stored>(p, k), I);
+    return __builtin_convertvector(
+        k == kLanes ? BRAID_ISA::load<Stored>(p) : BRAID_ISA::load_first<Stored>(p, k), I);
   }
   static BRAID_INLINE void store_index(std::int32_t* p, I i, int k) {
     using Stored = Vec<std::int32_t, kLanes>;
@@ -37,8 +41,7 @@ struct ChannelVector {
 };
 
 /// One number.
-template <class E>
-struct ChannelNumber {
+template <class E> struct ChannelNumber {
   using T = typename E::T;
   using A = Lane<typename E::V>;
   using V = A;
@@ -55,7 +58,9 @@ struct ChannelNumber {
     else *p = v;
   }
   static BRAID_INLINE I load_index(const std::int32_t* p, int) { return *p; }
-  static BRAID_INLINE void store_index(std::int32_t* p, I i, int) { *p = static_cast<std::int32_t>(i); }
+  static BRAID_INLINE void store_index(std::int32_t* p, I i, int) {
+    *p = static_cast<std::int32_t>(i);
+  }
 };
 
 /// f.template operator()<P>() for the one of the two that the strides of the channels allow.
@@ -65,22 +70,28 @@ BRAID_INLINE void with_channels(const ImageStrides& a, const ImageStrides& b, F&
   else f.template operator()<ChannelNumber<E>>();
 }
 
-BRAID_INLINE std::int64_t place_of(const ImageStrides& s, std::int64_t n, std::int64_t h, std::int64_t w) { return n * s.of[0] + h * s.of[2] + w * s.of[3]; }
+BRAID_INLINE std::int64_t place_of(const ImageStrides& s, std::int64_t n, std::int64_t h,
+                                   std::int64_t w) {
+  return n * s.of[0] + h * s.of[2] + w * s.of[3];
+}
 
 /// row(n, h) for each row of n images of `height` rows with `numbers` numbers, on all threads.
 template <class F>
-BRAID_INLINE void for_image_rows(std::int64_t n, std::int64_t height, std::int64_t numbers, Stream& stream, F&& row) {
+BRAID_INLINE void for_image_rows(std::int64_t n, std::int64_t height, std::int64_t numbers,
+                                 Stream& stream, F&& row) {
   constexpr std::int64_t kTileNumbers = 8 * 1024;
-  const std::int64_t group = numbers >= kTileNumbers ? 1 : kTileNumbers / (numbers < 1 ? 1 : numbers), rows = n * height;
+  const std::int64_t group =
+                         numbers >= kTileNumbers ? 1 : kTileNumbers / (numbers < 1 ? 1 : numbers),
+                     rows = n * height;
   const auto tile = [&](std::int64_t t) {
-    for (std::int64_t r = t * group; r < rows && r < (t + 1) * group; ++r) row(r / height, r % height);
+    for (std::int64_t r = t * group; r < rows && r < (t + 1) * group; ++r)
+      row(r / height, r % height);
   };
   parallel_for(stream, (rows + group - 1) / group, tile);
 }
 
 /// f(first channel, lanes) for all channels.
-template <class P, class F>
-BRAID_INLINE void for_channels(std::int64_t c, F&& f) {
+template <class P, class F> BRAID_INLINE void for_channels(std::int64_t c, F&& f) {
   std::int64_t first = 0;
   for (; first + P::kLanes <= c; first += P::kLanes) f(first, P::kLanes);
   if (first < c) f(first, static_cast<int>(c - first));

@@ -3,14 +3,14 @@
 
 #include "cpu/simd/tree.hpp"
 
-// Sources of reductions (see tree.hpp): what a reduction reads, as lanes that it computes with. Lanes are float (also for float16 and bfloat16), double, and
-// 64-bit integers for all integers and bool.
+// Sources of reductions (see tree.hpp): what a reduction reads, as lanes that it computes with.
+// Lanes are float (also for float16 and bfloat16), double, and 64-bit integers for all integers and
+// bool.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 /// Dense elements of E.
-template <class E>
-struct DenseSource {
+template <class E> struct DenseSource {
   using V = typename E::V;
   const typename E::T* p;
   BRAID_INLINE void prepare(std::int64_t, std::int64_t) {}
@@ -19,10 +19,12 @@ struct DenseSource {
 };
 
 /// Gathers elements i … i + n (n <= 256) of operand 1 of a loop and converts them to lanes.
-using Fetch = void (*)(void* lanes, const void* base, const Loop& loop, std::int64_t i, std::int64_t n);
+using Fetch = void (*)(void* lanes, const void* base, const Loop& loop, std::int64_t i,
+                       std::int64_t n);
 
 template <class E, class A>
-void fetch_elements(void* lanes, const void* base, const Loop& loop, std::int64_t i, std::int64_t n) {
+void fetch_elements(void* lanes, const void* base, const Loop& loop, std::int64_t i,
+                    std::int64_t n) {
   using T = typename E::T;
   constexpr int bytes = static_cast<int>(sizeof(T));
   const Position at = position_of(loop, i);
@@ -33,7 +35,8 @@ void fetch_elements(void* lanes, const void* base, const Loop& loop, std::int64_
     alignas(64) T raw[kBlockElements + kVectorBytes];
     gather(raw, base, bytes, loop, 1, at, n);
     if constexpr (kThroughFloat<E>) {
-      // Whole vectors: the raw buffer is long enough, what stands behind the last element is not used.
+      // Whole vectors: the raw buffer is long enough, what stands behind the last element is not
+      // used.
       for (std::int64_t j = 0; j < n; j += kFloatLanes) store(to + j, E::load(raw + j));
     } else {
       for (std::int64_t j = 0; j < n; ++j) to[j] = static_cast<A>(raw[j]);
@@ -42,8 +45,7 @@ void fetch_elements(void* lanes, const void* base, const Loop& loop, std::int64_
 }
 
 /// Elements of any dtype in any layout.
-template <class A>
-struct FetchedSource {
+template <class A> struct FetchedSource {
   using V = Vec<A, kVectorBytes / static_cast<int>(sizeof(A))>;
   const void* base;
   const Loop& loop;
@@ -56,7 +58,9 @@ struct FetchedSource {
     fetch(buffer, base, loop, i, n);
   }
   BRAID_INLINE V at(std::int64_t i) const { return load<V>(buffer + (i - start)); }
-  BRAID_INLINE V first(std::int64_t i, int k) const { return load_first<V>(buffer + (i - start), k); }
+  BRAID_INLINE V first(std::int64_t i, int k) const {
+    return load_first<V>(buffer + (i - start), k);
+  }
 };
 
 }  // namespace

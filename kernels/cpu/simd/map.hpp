@@ -6,11 +6,13 @@
 #include "cpu/simd/elements.hpp"
 #include "cpu/simd/walk.hpp"
 
-// The driver of elementwise kernels. A kernel is a function over dense chunks; the driver brings every layout to that form:
-//   flat     all operands follow each other without gaps, or are one element: the kernel runs over the whole tile
-//   rows     the innermost dim has strides 0 and 1: the kernel runs row by row
+// The driver of elementwise kernels. A kernel is a function over dense chunks; the driver brings
+// every layout to that form:
+//   flat     all operands follow each other without gaps, or are one element: the kernel runs over
+//   the whole tile rows     the innermost dim has strides 0 and 1: the kernel runs row by row
 //   buffered anything else: chunks are gathered into small buffers, and scattered after
-// A repeated operand is one vector of equal lanes that the kernel loads again and again (step 0), so that broadcasting needs no kernels of its own.
+// A repeated operand is one vector of equal lanes that the kernel loads again and again (step 0),
+// so that broadcasting needs no kernels of its own.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -35,21 +37,19 @@ struct alignas(64) Repeated {
 BRAID_INLINE void repeat(Repeated& r, const void* element, int bytes) {
   const auto fill = [&]<class T>(T value) {
     __builtin_memcpy(&value, element, sizeof value);
-    for (int i = 0; i < 64; i += kVectorBytes) store(r.bytes + i, splat<Vec<T, kVectorBytes / static_cast<int>(sizeof(T))>>(value));
+    for (int i = 0; i < 64; i += kVectorBytes)
+      store(r.bytes + i, splat<Vec<T, kVectorBytes / static_cast<int>(sizeof(T))>>(value));
   };
   switch (bytes) {
-    case 1:
-      return fill(std::uint8_t{});
-    case 2:
-      return fill(std::uint16_t{});
-    case 4:
-      return fill(std::uint32_t{});
-    default:
-      return fill(std::uint64_t{});
+    case 1: return fill(std::uint8_t{});
+    case 2: return fill(std::uint16_t{});
+    case 4: return fill(std::uint32_t{});
+    default: return fill(std::uint64_t{});
   }
 }
 
-/// An elementwise operation: operand 0 of the loop is `out`, operand 1 + i is input i. `scalar[i]`: input i is one element and has no strides.
+/// An elementwise operation: operand 0 of the loop is `out`, operand 1 + i is input i. `scalar[i]`:
+/// input i is one element and has no strides.
 struct Map {
   MapKernel kernel;
   const void* parameters;
@@ -90,7 +90,9 @@ struct MapPlan {
   /// Worth writing past the caches: larger than them, and not read here.
   [[nodiscard]] bool beyond_cache() const {
     const std::int64_t bytes = map.loop.n * map.out_bytes;
-    if (bytes < (std::int64_t{1} << 20) || static_cast<std::size_t>(bytes) <= last_level_cache_bytes()) return false;
+    if (bytes < (std::int64_t{1} << 20) ||
+        static_cast<std::size_t>(bytes) <= last_level_cache_bytes())
+      return false;
     for (int i = 0; i < map.inputs; ++i)
       if (map.in[i] == map.out) return false;
     return reinterpret_cast<std::uintptr_t>(map.out) % static_cast<unsigned>(map.out_bytes) == 0;
@@ -102,7 +104,8 @@ BRAID_INLINE void run_flat(const MapPlan& plan, char* out, std::int64_t begin, s
   Inputs in;
   for (int i = 0; i < map.inputs; ++i) {
     in.step[i] = plan.repeated[i] ? 0 : 1;
-    in.p[i] = plan.repeated[i] ? plan.vector[i].bytes : static_cast<const char*>(map.in[i]) + begin * map.in_bytes[i];
+    in.p[i] = plan.repeated[i] ? plan.vector[i].bytes
+                               : static_cast<const char*>(map.in[i]) + begin * map.in_bytes[i];
   }
   map.kernel(out, in, n, map.parameters);
 }
@@ -112,14 +115,16 @@ inline void run_streamed(const MapPlan& plan, std::int64_t begin, std::int64_t e
   alignas(64) char buffer[kStreamBytes];
   char* const base = static_cast<char*>(map.out);
   const std::int64_t chunk = kStreamBytes / map.out_bytes;
-  const std::int64_t misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base + begin * map.out_bytes) % 64);
+  const std::int64_t misaligned = static_cast<std::int64_t>(
+      reinterpret_cast<std::uintptr_t>(base + begin * map.out_bytes) % 64);
   std::int64_t head = misaligned == 0 ? 0 : (64 - misaligned) / map.out_bytes;
   if (head > end - begin) head = end - begin;
   if (head > 0) run_flat(plan, base + begin * map.out_bytes, begin, head);
   std::int64_t at = begin + head;
   for (; at + chunk <= end; at += chunk) {
     run_flat(plan, buffer, at, chunk);
-    for (int i = 0; i < kStreamBytes; i += kVectorBytes) stream_store(base + at * map.out_bytes + i, load<VI>(buffer + i));
+    for (int i = 0; i < kStreamBytes; i += kVectorBytes)
+      stream_store(base + at * map.out_bytes + i, load<VI>(buffer + i));
   }
   stream_fence();
   if (at < end) run_flat(plan, base + at * map.out_bytes, at, end - at);
@@ -146,7 +151,8 @@ inline void run_rows(const MapPlan& plan, std::int64_t begin, std::int64_t end) 
         in.p[i] = vector[i].bytes;
       }
     }
-    map.kernel(static_cast<char*>(map.out) + offset_of(loop, 0, at) * map.out_bytes, in, run, map.parameters);
+    map.kernel(static_cast<char*>(map.out) + offset_of(loop, 0, at) * map.out_bytes, in, run,
+               map.parameters);
     left -= run;
     at.index[inner] = 0;
     for (int d = inner - 1; d >= 0 && ++at.index[d] == loop.size[d]; --d) at.index[d] = 0;
@@ -173,7 +179,8 @@ inline void run_buffered(const MapPlan& plan, std::int64_t begin, std::int64_t e
         in.p[i] = gathered[i];
       }
     }
-    char* const out = plan.out_contiguous ? static_cast<char*>(map.out) + start * map.out_bytes : result;
+    char* const out =
+        plan.out_contiguous ? static_cast<char*>(map.out) + start * map.out_bytes : result;
     map.kernel(out, in, n, map.parameters);
     if (!plan.out_contiguous) scatter(result, map.out, map.out_bytes, loop, 0, at, n);
   }
@@ -185,7 +192,8 @@ __attribute__((noinline)) void run_large_or_strided(const Map& map, Stream& stre
   const auto tile = [&](std::int64_t t) {
     const std::int64_t begin = t * kTile, end = begin + kTile < n ? begin + kTile : n;
     if (plan.streamed) run_streamed(plan, begin, end);
-    else if (plan.flat) run_flat(plan, static_cast<char*>(map.out) + begin * map.out_bytes, begin, end - begin);
+    else if (plan.flat)
+      run_flat(plan, static_cast<char*>(map.out) + begin * map.out_bytes, begin, end - begin);
     else if (plan.rows) run_rows(plan, begin, end);
     else run_buffered(plan, begin, end);
   };
@@ -211,7 +219,8 @@ BRAID_INLINE void run_map(const Map& map, Stream& stream) {
   map.kernel(map.out, in, map.loop.n, map.parameters);
 }
 
-/// Body of a kernel: result lanes = f(lanes of each input …). Out: element struct of the output; In: of the inputs. All have the same number of lanes.
+/// Body of a kernel: result lanes = f(lanes of each input …). Out: element struct of the output;
+/// In: of the inputs. All have the same number of lanes.
 template <class Out, class In, class F>
 BRAID_INLINE void map_one(void* out, const Inputs& in, std::int64_t n, F f) {
   constexpr int lanes = In::kLanes;
@@ -228,7 +237,8 @@ BRAID_INLINE void map_two(void* out, const Inputs& in, std::int64_t n, F f) {
   auto* a = static_cast<const typename In::T*>(in.p[0]);
   auto* b = static_cast<const typename In::T*>(in.p[1]);
   const std::int64_t step_a = in.step[0] * lanes, step_b = in.step[1] * lanes;
-  for (; n >= lanes; n -= lanes, to += lanes, a += step_a, b += step_b) Out::store(to, f(In::load(a), In::load(b)));
+  for (; n >= lanes; n -= lanes, to += lanes, a += step_a, b += step_b)
+    Out::store(to, f(In::load(a), In::load(b)));
   if (n > 0) {
     const int k = static_cast<int>(n);
     Out::store_first(to, f(In::load_first(a, k), In::load_first(b, k)), k);

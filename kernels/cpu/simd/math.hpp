@@ -1,13 +1,15 @@
 #pragma once
 #include "cpu/simd/vec.hpp"
 
-// Elementary functions of float and double vectors, branch-free, no libm. float: at most 4 ULP over all inputs (tests/kernels/test_unary.cpp), subnormals,
-// infinities and NaN as IEEE and C say. Polynomials are minimax fits of our own on the reduced range. The last bit may differ between instruction sets,
-// where one of them lacks fused multiply-add.
+// Elementary functions of float and double vectors, branch-free, no libm. float: at most 4 ULP over
+// all inputs (tests/kernels/test_unary.cpp), subnormals, infinities and NaN as IEEE and C say.
+// Polynomials are minimax fits of our own on the reduced range. The last bit may differ between
+// instruction sets, where one of them lacks fused multiply-add.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// 2^n * x for whole n (as float and as integer), |n| <= 252; rounds once where the result is subnormal.
+/// 2^n * x for whole n (as float and as integer), |n| <= 252; rounds once where the result is
+/// subnormal.
 BRAID_INLINE VF scale_by_power(VF x, [[maybe_unused]] VF n, [[maybe_unused]] VI n_integer) {
 #if BRAID_VECTOR_BYTES == 64
   return (VF)_mm512_scalef_ps((__m512)x, (__m512)n);
@@ -19,10 +21,12 @@ BRAID_INLINE VF scale_by_power(VF x, [[maybe_unused]] VF n, [[maybe_unused]] VI 
 
 /// e^x for -105 <= x <= 89 or NaN.
 BRAID_INLINE VF exp_in_range(VF x) {
-  const VF magic = splat<VF>(0x1.8p23f);  // adding it rounds to a whole number and leaves that in the low bits
+  // adding it rounds to a whole number and leaves that in the low bits
+  const VF magic = splat<VF>(0x1.8p23f);
   const VF shifted = mul_add(x, splat<VF>(0x1.715476p0f), magic);
   const VF n = shifted - magic;
-  VF r = mul_add(n, splat<VF>(-0x1.63p-1f), x);  // log 2 = 0x1.63p-1 - 0x1.bd0106p-13: the first product is exact
+  // log 2 = 0x1.63p-1 - 0x1.bd0106p-13: the first product is exact
+  VF r = mul_add(n, splat<VF>(-0x1.63p-1f), x);
   r = mul_add(n, splat<VF>(0x1.bd0106p-13f), r);
   VF p = mul_add(splat<VF>(0x1.6a2434p-10f), r, splat<VF>(0x1.1239e2p-7f));
   p = mul_add(p, r, splat<VF>(0x1.5558f2p-5f));
@@ -78,7 +82,8 @@ BRAID_INLINE VF tanh(VF x) {
   const VF near = mul_add(p * z, x, x);
   const VF e = exp_nonpositive(magnitude * -2.0f);  // 1 - 2 e / (1 + e): no overflow for large x
   const VF far = 1.0f - (e + e) / (e + 1.0f);
-  return (VF)((VI)(magnitude < 0.625f ? near : far) | sign);  // -0 too, whose sign the sum in `near` loses
+  // -0 too, whose sign the sum in `near` loses
+  return (VF)((VI)(magnitude < 0.625f ? near : far) | sign);
 }
 
 // ---- double
@@ -121,10 +126,13 @@ BRAID_INLINE VD exp_nonpositive(VD x) { return exp(x); }
 BRAID_INLINE VD log(VD x) {
   const auto subnormal = x < 0x1p-1022;
   const VUL bits = (VUL)(subnormal ? x * 0x1p54 : x) - std::uint64_t{0x3fe6a09e667f3bcd};
-  // The exponent is made positive, so that a logical shift and a conversion of the low bits by addition of 2^52 do.
+  // The exponent is made positive, so that a logical shift and a conversion of the low bits by
+  // addition of 2^52 do.
   const VUL biased = (bits + (std::uint64_t{2048} << 52)) >> 52;
-  const VD e = (VD)(biased | std::uint64_t{0x4330000000000000}) - 0x1p52 - (subnormal ? splat<VD>(2048.0 + 54.0) : splat<VD>(2048.0));
-  const VD f = (VD)((bits & std::uint64_t{0xfffffffffffff}) + std::uint64_t{0x3fe6a09e667f3bcd}) - 1.0;
+  const VD e = (VD)(biased | std::uint64_t{0x4330000000000000}) - 0x1p52 -
+               (subnormal ? splat<VD>(2048.0 + 54.0) : splat<VD>(2048.0));
+  const VD f =
+      (VD)((bits & std::uint64_t{0xfffffffffffff}) + std::uint64_t{0x3fe6a09e667f3bcd}) - 1.0;
   const VD s = f / (f + 2.0), z = s * s;
   VD r = mul_add(splat<VD>(0x1.2f0708accc81ap-3), z, splat<VD>(0x1.39a192fb673b5p-3));
   r = mul_add(r, z, splat<VD>(0x1.7466405d432bap-3));

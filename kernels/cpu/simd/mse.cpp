@@ -8,8 +8,7 @@ namespace braid::cpu::BRAID_ISA {
 namespace {
 
 /// A source (tree.hpp) of (a - b)².
-template <class E>
-struct SquareSource {
+template <class E> struct SquareSource {
   using V = typename E::V;
   const typename E::T* a;
   const typename E::T* b;
@@ -24,26 +23,28 @@ struct SquareSource {
   }
 };
 
-template <class E>
-void mse_of(const MseArgs& args, Stream& stream) {
+template <class E> void mse_of(const MseArgs& args, Stream& stream) {
   using T = typename E::T;
   const SquareSource<E> source{static_cast<const T*>(args.a), static_cast<const T*>(args.b)};
-  const double total = args.n > 0 ? static_cast<double>(reduce_shared<Sum, typename E::V>(args.n, stream, [&] { return source; })) : 0.0;
+  const double total = args.n > 0 ? static_cast<double>(reduce_shared<Sum, typename E::V>(
+                                        args.n, stream, [&] { return source; }))
+                                  : 0.0;
   *static_cast<T*>(args.sum) = E::from_double(total * args.scale);
 }
 
-template <class E>
-void mse_backward_of(const MseBackwardArgs& args, Stream& stream) {
+template <class E> void mse_backward_of(const MseBackwardArgs& args, Stream& stream) {
   using T = typename E::T;
   using V = typename E::V;
   const T* a = static_cast<const T*>(args.a);
   const T* b = static_cast<const T*>(args.b);
   T* da = static_cast<T*>(args.da);
-  const V factor = splat<V>(static_cast<Lane<V>>(2.0 * args.scale * static_cast<double>(E::load_first(static_cast<const T*>(args.dy), 1)[0])));
+  const V factor = splat<V>(static_cast<Lane<V>>(
+      2.0 * args.scale * static_cast<double>(E::load_first(static_cast<const T*>(args.dy), 1)[0])));
   const auto tile = [&](std::int64_t t) {
     std::int64_t i = t * kSharedTile;
     const std::int64_t end = i + kSharedTile < args.n ? i + kSharedTile : args.n;
-    for (; i + E::kLanes <= end; i += E::kLanes) E::store(da + i, (E::load(a + i) - E::load(b + i)) * factor);
+    for (; i + E::kLanes <= end; i += E::kLanes)
+      E::store(da + i, (E::load(a + i) - E::load(b + i)) * factor);
     if (i < end) {
       const int k = static_cast<int>(end - i);
       E::store_first(da + i, (E::load_first(a + i, k) - E::load_first(b + i, k)) * factor, k);

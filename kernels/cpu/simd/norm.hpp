@@ -3,25 +3,21 @@
 #include "cpu/simd/row_writes.hpp"
 #include "cpu/simd/tree.hpp"
 
-// What the normalisations share: sums about a mean, and sums over tiles of rows that meet in a tree.
+// What the normalisations share: sums about a mean, and sums over tiles of rows that meet in a
+// tree.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 /// The first k lanes of v, zero in the others.
-template <class V>
-BRAID_INLINE V first_lanes(V v, int k) {
+template <class V> BRAID_INLINE V first_lanes(V v, int k) {
   using M = Vec<std::conditional_t<sizeof(Lane<V>) == 4, std::int32_t, std::int64_t>, kLanesOf<V>>;
   return iota<M>() < splat<M>(static_cast<Lane<M>>(k)) ? v : V{};
 }
 
-template <class V>
-BRAID_INLINE Lane<V> root(Lane<V> x) {
-  return sqrt(splat<V>(x))[0];
-}
+template <class V> BRAID_INLINE Lane<V> root(Lane<V> x) { return sqrt(splat<V>(x))[0]; }
 
 /// A source (tree.hpp) of (x - mean)².
-template <class E>
-struct SquaredDeviations {
+template <class E> struct SquaredDeviations {
   using V = typename E::V;
   const typename E::T* p;
   V mean;
@@ -37,24 +33,27 @@ struct SquaredDeviations {
 };
 
 /// A source of dy (x - mean), both with one weight.
-template <class E>
-struct Moments {
+template <class E> struct Moments {
   using V = typename E::V;
   const typename E::T* x;
   const typename E::T* dy;
   V mean;
   BRAID_INLINE void prepare(std::int64_t, std::int64_t) {}
   BRAID_INLINE V at(std::int64_t i) const { return E::load(dy + i) * (E::load(x + i) - mean); }
-  BRAID_INLINE V first(std::int64_t i, int k) const { return E::load_first(dy + i, k) * first_lanes(E::load_first(x + i, k) - mean, k); }
+  BRAID_INLINE V first(std::int64_t i, int k) const {
+    return E::load_first(dy + i, k) * first_lanes(E::load_first(x + i, k) - mean, k);
+  }
 };
 
 /// y[i] = (x[i] - mean) rstd weight + bias with one weight for all.
 template <class E>
-BRAID_INLINE void normalise_run(const typename E::T* x, typename E::T* y, std::int64_t n, Lane<typename E::V> mean, Lane<typename E::V> rstd,
+BRAID_INLINE void normalise_run(const typename E::T* x, typename E::T* y, std::int64_t n,
+                                Lane<typename E::V> mean, Lane<typename E::V> rstd,
                                 Lane<typename E::V> weight, Lane<typename E::V> bias) {
   using V = typename E::V;
   const V m = splat<V>(mean), r = splat<V>(rstd), w = splat<V>(weight), b = splat<V>(bias);
-  write_row<E>(y, n, false, [&](std::int64_t i, int k) { return (load_lanes<E>(x + i, k) - m) * r * w + b; });
+  write_row<E>(y, n, false,
+               [&](std::int64_t i, int k) { return (load_lanes<E>(x + i, k) - m) * r * w + b; });
 }
 
 /// One element of E as a number; `none` for a null pointer.
@@ -62,12 +61,12 @@ template <class E>
 BRAID_INLINE Lane<typename E::V> number(const void* p, std::int64_t i, Lane<typename E::V> none) {
   return p == nullptr ? none : E::load_first(static_cast<const typename E::T*>(p) + i, 1)[0];
 }
-template <class E>
-BRAID_INLINE void put(void* p, std::int64_t i, Lane<typename E::V> value) {
+template <class E> BRAID_INLINE void put(void* p, std::int64_t i, Lane<typename E::V> value) {
   E::store_first(static_cast<typename E::T*>(p) + i, splat<typename E::V>(value), 1);
 }
 
-/// Rows of a tile whose sums are kept apart: at most 64 tiles, each of a multiple of `unit` rows. Depends on the shape alone.
+/// Rows of a tile whose sums are kept apart: at most 64 tiles, each of a multiple of `unit` rows.
+/// Depends on the shape alone.
 BRAID_INLINE std::int64_t rows_of_tile(std::int64_t rows, std::int64_t unit) {
   std::int64_t tile = unit;
   while (tile < 16 || tile * 64 < rows) tile *= 2;
@@ -76,7 +75,8 @@ BRAID_INLINE std::int64_t rows_of_tile(std::int64_t rows, std::int64_t unit) {
 
 /// out[j] = Σ_t parts[t * apart + j] by the tree over t, for j in [0, n).
 template <class E, class F>
-void join_tiles(const Lane<typename E::V>* parts, std::int64_t apart, std::int64_t tiles, std::int64_t n, Stream& stream, F write) {
+void join_tiles(const Lane<typename E::V>* parts, std::int64_t apart, std::int64_t tiles,
+                std::int64_t n, Stream& stream, F write) {
   using V = typename E::V;
   constexpr std::int64_t kColumns = 1024;
   constexpr int lanes = kLanesOf<V>;
@@ -85,7 +85,10 @@ void join_tiles(const Lane<typename E::V>* parts, std::int64_t apart, std::int64
     for (std::int64_t j = c * kColumns; j < end; j += lanes) {
       const int k = end - j < lanes ? static_cast<int>(end - j) : lanes;
       Cascade<Sum, V> cascade;
-      for (std::int64_t t = 0; t < tiles; ++t) cascade.push(k == lanes ? load<V>(parts + t * apart + j) : load_first<V>(parts + t * apart + j, k), 0);
+      for (std::int64_t t = 0; t < tiles; ++t)
+        cascade.push(
+            k == lanes ? load<V>(parts + t * apart + j) : load_first<V>(parts + t * apart + j, k),
+            0);
       write(j, k, cascade.finish());
     }
   };
@@ -93,7 +96,8 @@ void join_tiles(const Lane<typename E::V>* parts, std::int64_t apart, std::int64
   else parallel_for(stream, (n + kColumns - 1) / kColumns, columns);
 }
 template <class E>
-void join_tiles_to(void* out, const Lane<typename E::V>* parts, std::int64_t apart, std::int64_t tiles, std::int64_t n, Stream& stream) {
+void join_tiles_to(void* out, const Lane<typename E::V>* parts, std::int64_t apart,
+                   std::int64_t tiles, std::int64_t n, Stream& stream) {
   typename E::T* to = static_cast<typename E::T*>(out);
   join_tiles<E>(parts, apart, tiles, n, stream, [=](std::int64_t j, int k, typename E::V sum) {
     if (k == kLanesOf<typename E::V>) E::store(to + j, sum);

@@ -4,15 +4,15 @@
 #include "cpu/simd/loaders.hpp"
 #include "cpu/simd/norm.hpp"
 
-// Batch normalisation of dense [batch, channels, inner]: sums over a channel, then each element by its channel's numbers.
+// Batch normalisation of dense [batch, channels, inner]: sums over a channel, then each element by
+// its channel's numbers.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 /// What is summed over a channel, into one or two lists.
 enum class Terms { elements, deviations, gradients };
 
-template <class E>
-struct Channels {
+template <class E> struct Channels {
   using A = Lane<typename E::V>;
   const typename E::T* x;
   const typename E::T* dy;  // of gradients
@@ -23,7 +23,8 @@ struct Channels {
 
 /// One row of the batch, a channel in each lane.
 template <class E, Terms terms>
-BRAID_INLINE void add_lanes(const Channels<E>& in, std::int64_t row, Lane<typename E::V>* first, Lane<typename E::V>* second) {
+BRAID_INLINE void add_lanes(const Channels<E>& in, std::int64_t row, Lane<typename E::V>* first,
+                            Lane<typename E::V>* second) {
   using V = typename E::V;
   using A = Lane<V>;
   using P = Plain<A, DType::float32>;
@@ -54,7 +55,8 @@ BRAID_INLINE void add_lanes(const Channels<E>& in, std::int64_t row, Lane<typena
 
 /// One row of the batch, channel after channel.
 template <class E, Terms terms>
-BRAID_INLINE void add_runs(const Channels<E>& in, std::int64_t row, Lane<typename E::V>* first, Lane<typename E::V>* second) {
+BRAID_INLINE void add_runs(const Channels<E>& in, std::int64_t row, Lane<typename E::V>* first,
+                           Lane<typename E::V>* second) {
   using V = typename E::V;
   for (std::int64_t c = 0; c < in.channels; ++c) {
     const std::int64_t at = (row * in.channels + c) * in.inner;
@@ -78,9 +80,11 @@ BRAID_INLINE std::int64_t tiles_of(std::int64_t batch) {
   return (batch + unit - 1) / unit;
 }
 
-/// first[c] (and second[c]): the sums of a channel. Rows of the batch are added in tiles, the tiles by a tree. parts: room for one list (or two) a tile.
+/// first[c] (and second[c]): the sums of a channel. Rows of the batch are added in tiles, the tiles
+/// by a tree. parts: room for one list (or two) a tile.
 template <class E, Terms terms>
-void sum_channels(const Channels<E>& in, Lane<typename E::V>* parts, Lane<typename E::V>* first, Lane<typename E::V>* second, Stream& stream) {
+void sum_channels(const Channels<E>& in, Lane<typename E::V>* parts, Lane<typename E::V>* first,
+                  Lane<typename E::V>* second, Stream& stream) {
   using V = typename E::V;
   using A = Lane<V>;
   const std::int64_t unit = rows_of_tile(in.batch, 1), tiles = tiles_of(in.batch);
@@ -103,21 +107,23 @@ void sum_channels(const Channels<E>& in, Lane<typename E::V>* parts, Lane<typena
     };
   };
   join_tiles<E>(parts, apart, tiles, in.channels, stream, to(first));
-  if constexpr (terms == Terms::gradients) join_tiles<E>(parts + in.channels, apart, tiles, in.channels, stream, to(second));
+  if constexpr (terms == Terms::gradients)
+    join_tiles<E>(parts + in.channels, apart, tiles, in.channels, stream, to(second));
 }
 
-template <class E>
-void norm_channels_of(const NormChannelsArgs& args, Stream& stream) {
+template <class E> void norm_channels_of(const NormChannelsArgs& args, Stream& stream) {
   using T = typename E::T;
   using V = typename E::V;
   using A = Lane<V>;
   using P = Plain<A, DType::float32>;
   A* const mean = static_cast<A*>(args.mean);
   A* const rstd = static_cast<A*>(args.rstd);
-  const Channels<E> in{static_cast<const T*>(args.x), nullptr, mean, nullptr, args.batch, args.channels, args.inner};
+  const Channels<E> in{
+      static_cast<const T*>(args.x), nullptr, mean, nullptr, args.batch, args.channels, args.inner};
   if (!args.given) {
     A* const var = static_cast<A*>(args.var);
-    A* const parts = static_cast<A*>(scratch(static_cast<std::size_t>(tiles_of(args.batch) * args.channels) * sizeof(A)));
+    A* const parts = static_cast<A*>(
+        scratch(static_cast<std::size_t>(tiles_of(args.batch) * args.channels) * sizeof(A)));
     const A count = static_cast<A>(args.batch * args.inner);
     sum_channels<E, Terms::elements>(in, parts, mean, nullptr, stream);
     for (std::int64_t c = 0; c < args.channels; ++c) mean[c] /= count;
@@ -142,7 +148,8 @@ void norm_channels_of(const NormChannelsArgs& args, Stream& stream) {
       return;
     }
     for (std::int64_t c = 0; c < args.channels; ++c)
-      normalise_run<E>(x + c * args.inner, y + c * args.inner, args.inner, mean[c], rstd[c], number<E>(weight, c, A{1}), number<E>(bias, c, A{}));
+      normalise_run<E>(x + c * args.inner, y + c * args.inner, args.inner, mean[c], rstd[c],
+                       number<E>(weight, c, A{1}), number<E>(bias, c, A{}));
   });
 }
 
@@ -154,8 +161,15 @@ void norm_channels_backward_of(const NormChannelsBackwardArgs& args, Stream& str
   using P = Plain<A, DType::float32>;
   const A* const mean = static_cast<const A*>(args.mean);
   const A* const rstd = static_cast<const A*>(args.rstd);
-  const Channels<E> in{static_cast<const T*>(args.x), static_cast<const T*>(args.dy), mean, rstd, args.batch, args.channels, args.inner};
-  A* const sums = static_cast<A*>(scratch(static_cast<std::size_t>((tiles_of(in.batch) + 1) * 2 * in.channels) * sizeof(A)));
+  const Channels<E> in{static_cast<const T*>(args.x),
+                       static_cast<const T*>(args.dy),
+                       mean,
+                       rstd,
+                       args.batch,
+                       args.channels,
+                       args.inner};
+  A* const sums = static_cast<A*>(
+      scratch(static_cast<std::size_t>((tiles_of(in.batch) + 1) * 2 * in.channels) * sizeof(A)));
   A* const moments = sums + in.channels;
   sum_channels<E, Terms::gradients>(in, moments + in.channels, sums, moments, stream);
   for (std::int64_t c = 0; c < in.channels; ++c) {
@@ -173,18 +187,23 @@ void norm_channels_backward_of(const NormChannelsBackwardArgs& args, Stream& str
     T* dx = static_cast<T*>(args.dx) + start;
     if (args.inner == 1) {
       write_row<E>(dx, args.channels, false, [&](std::int64_t j, int k) {
-        const V r = load_lanes<P>(rstd + j, k), h = (load_lanes<E>(x + j, k) - load_lanes<P>(mean + j, k)) * r;
-        const V v = r * (load_lanes<E>(dy + j, k) - load_lanes<P>(sums + j, k) - h * load_lanes<P>(moments + j, k));
+        const V r = load_lanes<P>(rstd + j, k),
+                h = (load_lanes<E>(x + j, k) - load_lanes<P>(mean + j, k)) * r;
+        const V v = r * (load_lanes<E>(dy + j, k) - load_lanes<P>(sums + j, k) -
+                         h * load_lanes<P>(moments + j, k));
         return weight != nullptr ? v * load_lanes<E>(weight + j, k) : v;
       });
       return;
     }
     for (std::int64_t c = 0; c < args.channels; ++c) {
-      const V m = splat<V>(mean[c]), r = splat<V>(rstd[c]), g = splat<V>(sums[c]), gh = splat<V>(moments[c]);
+      const V m = splat<V>(mean[c]), r = splat<V>(rstd[c]), g = splat<V>(sums[c]),
+              gh = splat<V>(moments[c]);
       const V factor = splat<V>(rstd[c] * number<E>(weight, c, A{1}));
       const std::int64_t at = c * args.inner;
-      write_row<E>(dx + at, args.inner, false,
-                   [&](std::int64_t i, int k) { return factor * (load_lanes<E>(dy + at + i, k) - g - (load_lanes<E>(x + at + i, k) - m) * r * gh); });
+      write_row<E>(dx + at, args.inner, false, [&](std::int64_t i, int k) {
+        return factor *
+               (load_lanes<E>(dy + at + i, k) - g - (load_lanes<E>(x + at + i, k) - m) * r * gh);
+      });
     }
   });
 }
@@ -192,7 +211,8 @@ void norm_channels_backward_of(const NormChannelsBackwardArgs& args, Stream& str
 }  // namespace
 
 void norm_channels(const NormChannelsArgs& args, Stream& stream) {
-  if (args.dtype < DType::float16) fail_dtype("norm_channels", "a floating-point dtype", args.dtype);
+  if (args.dtype < DType::float16)
+    fail_dtype("norm_channels", "a floating-point dtype", args.dtype);
   if (args.batch <= 0 || args.channels <= 0 || args.inner <= 0) return;
   with_floating(args.dtype, [&]<class E>() {
     norm_channels_of<E>(args, stream);
@@ -201,7 +221,8 @@ void norm_channels(const NormChannelsArgs& args, Stream& stream) {
 }
 
 void norm_channels_backward(const NormChannelsBackwardArgs& args, Stream& stream) {
-  if (args.dtype < DType::float16) fail_dtype("norm_channels_backward", "a floating-point dtype", args.dtype);
+  if (args.dtype < DType::float16)
+    fail_dtype("norm_channels_backward", "a floating-point dtype", args.dtype);
   if (args.batch <= 0 || args.channels <= 0 || args.inner <= 0) return;
   with_floating(args.dtype, [&]<class E>() {
     norm_channels_backward_of<E>(args, stream);

@@ -4,7 +4,8 @@
 #include "cpu/simd/loaders.hpp"
 #include "cpu/simd/norm.hpp"
 
-// Normalisation of dense rows: layer norm, group norm, RMS norm. A row is read from memory once; its sums are taken from the cache.
+// Normalisation of dense rows: layer norm, group norm, RMS norm. A row is read from memory once;
+// its sums are taken from the cache.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -12,23 +13,21 @@ namespace {
 struct RowWeights {
   std::int64_t at, count;
 };
-template <class Args>
-BRAID_INLINE RowWeights weights_of(const Args& args, std::int64_t row) {
+template <class Args> BRAID_INLINE RowWeights weights_of(const Args& args, std::int64_t row) {
   const std::int64_t count = args.n / args.inner;
   return {row % args.groups * count, count};
 }
-template <class T>
-BRAID_INLINE const T* from(const void* p, std::int64_t i) {
+template <class T> BRAID_INLINE const T* from(const void* p, std::int64_t i) {
   return p == nullptr ? nullptr : static_cast<const T*>(p) + i;
 }
 
-template <class E>
-void norm_rows_of(const NormRowsArgs& args, Stream& stream) {
+template <class E> void norm_rows_of(const NormRowsArgs& args, Stream& stream) {
   using T = typename E::T;
   using V = typename E::V;
   using A = Lane<V>;
   const std::int64_t n = args.n;
-  const bool streamed = args.inner == 1 && args.x != args.y && worth_streaming(args.y, args.rows, n, sizeof(T));
+  const bool streamed =
+      args.inner == 1 && args.x != args.y && worth_streaming(args.y, args.rows, n, sizeof(T));
   for_rows(args.rows, n, stream, [&](std::int64_t row) {
     const T* x = static_cast<const T*>(args.x) + row * n;
     T* y = static_cast<T*>(args.y) + row * n;
@@ -39,12 +38,14 @@ void norm_rows_of(const NormRowsArgs& args, Stream& stream) {
       static_cast<A*>(args.mean)[row] = mean;
     }
     SquaredDeviations<E> squares{x, splat<V>(mean)};
-    const A rstd = A{1} / root<V>(reduce_all<Sum, V>(squares, n) / static_cast<A>(n) + static_cast<A>(args.eps));
+    const A rstd = A{1} / root<V>(reduce_all<Sum, V>(squares, n) / static_cast<A>(n) +
+                                  static_cast<A>(args.eps));
     static_cast<A*>(args.rstd)[row] = rstd;
     const RowWeights weights = weights_of(args, row);
     if (args.inner > 1) {
       for (std::int64_t c = 0; c < weights.count; ++c)
-        normalise_run<E>(x + c * args.inner, y + c * args.inner, args.inner, mean, rstd, number<E>(args.weight, weights.at + c, A{1}),
+        normalise_run<E>(x + c * args.inner, y + c * args.inner, args.inner, mean, rstd,
+                         number<E>(args.weight, weights.at + c, A{1}),
                          number<E>(args.bias, weights.at + c, A{}));
       return;
     }
@@ -52,8 +53,10 @@ void norm_rows_of(const NormRowsArgs& args, Stream& stream) {
     const T* w = from<T>(args.weight, weights.at);
     const T* b = from<T>(args.bias, weights.at);
     if (w != nullptr && b != nullptr)
-      write_row<E>(y, n, streamed,
-                   [&](std::int64_t i, int k) { return (load_lanes<E>(x + i, k) - m) * r * load_lanes<E>(w + i, k) + load_lanes<E>(b + i, k); });
+      write_row<E>(y, n, streamed, [&](std::int64_t i, int k) {
+        return (load_lanes<E>(x + i, k) - m) * r * load_lanes<E>(w + i, k) +
+               load_lanes<E>(b + i, k);
+      });
     else
       write_row<E>(y, n, streamed, [&](std::int64_t i, int k) {
         V v = (load_lanes<E>(x + i, k) - m) * r;
@@ -66,8 +69,7 @@ void norm_rows_of(const NormRowsArgs& args, Stream& stream) {
 }
 
 /// A source of dy weight, and of that times x - mean.
-template <class E, bool moment>
-struct Weighted {
+template <class E, bool moment> struct Weighted {
   using V = typename E::V;
   const typename E::T* x;
   const typename E::T* dy;
@@ -88,14 +90,15 @@ struct Weighted {
 };
 
 /// What a row's gradient takes off g: its mean, and h times the mean of g h.
-template <class A>
-struct RowMeans {
+template <class A> struct RowMeans {
   A g, gh;
 };
 
-/// One row whose elements have a weight each; adds dy h and dy to the sums of its tile (null: not wanted).
+/// One row whose elements have a weight each; adds dy h and dy to the sums of its tile (null: not
+/// wanted).
 template <class E>
-BRAID_INLINE void backward_row(const NormRowsBackwardArgs& args, std::int64_t row, std::int64_t weight_at, Lane<typename E::V>* dweight,
+BRAID_INLINE void backward_row(const NormRowsBackwardArgs& args, std::int64_t row,
+                               std::int64_t weight_at, Lane<typename E::V>* dweight,
                                Lane<typename E::V>* dbias) {
   using T = typename E::T;
   using V = typename E::V;
@@ -104,7 +107,8 @@ BRAID_INLINE void backward_row(const NormRowsBackwardArgs& args, std::int64_t ro
   const T* x = static_cast<const T*>(args.x) + row * n;
   const T* dy = static_cast<const T*>(args.dy) + row * n;
   const T* w = from<T>(args.weight, weight_at);
-  const V m = splat<V>(args.center ? static_cast<const A*>(args.mean)[row] : A{}), r = splat<V>(static_cast<const A*>(args.rstd)[row]);
+  const V m = splat<V>(args.center ? static_cast<const A*>(args.mean)[row] : A{}),
+          r = splat<V>(static_cast<const A*>(args.rstd)[row]);
   const bool wants_dx = args.dx != nullptr;
   V g_mean{}, gh_mean{};
   if (wants_dx) {
@@ -142,19 +146,22 @@ BRAID_INLINE void backward_row(const NormRowsBackwardArgs& args, std::int64_t ro
 
 /// The same where runs of `inner` elements share a weight.
 template <class E>
-BRAID_INLINE void backward_runs(const NormRowsBackwardArgs& args, std::int64_t row, RowWeights weights, Lane<typename E::V>* dweight,
+BRAID_INLINE void backward_runs(const NormRowsBackwardArgs& args, std::int64_t row,
+                                RowWeights weights, Lane<typename E::V>* dweight,
                                 Lane<typename E::V>* dbias) {
   using T = typename E::T;
   using V = typename E::V;
   using A = Lane<V>;
   const T* x = static_cast<const T*>(args.x) + row * args.n;
   const T* dy = static_cast<const T*>(args.dy) + row * args.n;
-  const A mean = args.center ? static_cast<const A*>(args.mean)[row] : A{}, rstd = static_cast<const A*>(args.rstd)[row];
+  const A mean = args.center ? static_cast<const A*>(args.mean)[row] : A{},
+          rstd = static_cast<const A*>(args.rstd)[row];
   RowMeans<A> means{};
   for (std::int64_t c = 0; c < weights.count; ++c) {
     DenseSource<E> plain{dy + c * args.inner};
     Moments<E> moments{x + c * args.inner, dy + c * args.inner, splat<V>(mean)};
-    const A sum = reduce_all<Sum, V>(plain, args.inner), moment = reduce_all<Sum, V>(moments, args.inner) * rstd;
+    const A sum = reduce_all<Sum, V>(plain, args.inner),
+            moment = reduce_all<Sum, V>(moments, args.inner) * rstd;
     if (dweight != nullptr) dweight[c] += moment;
     if (dbias != nullptr) dbias[c] += sum;
     const A weight = number<E>(args.weight, weights.at + c, A{1});
@@ -162,23 +169,32 @@ BRAID_INLINE void backward_runs(const NormRowsBackwardArgs& args, std::int64_t r
     means.gh += weight * moment;
   }
   if (args.dx == nullptr) return;
-  const V r = splat<V>(rstd), m = splat<V>(mean), g_mean = splat<V>(means.g / static_cast<A>(args.n)), gh_mean = splat<V>(means.gh / static_cast<A>(args.n));
+  const V r = splat<V>(rstd), m = splat<V>(mean),
+          g_mean = splat<V>(means.g / static_cast<A>(args.n)),
+          gh_mean = splat<V>(means.gh / static_cast<A>(args.n));
   for (std::int64_t c = 0; c < weights.count; ++c) {
     const V w = splat<V>(number<E>(args.weight, weights.at + c, A{1}));
     const std::int64_t at = c * args.inner;
     write_row<E>(static_cast<T*>(args.dx) + row * args.n + at, args.inner, false,
-                 [&](std::int64_t i, int k) { return r * (load_lanes<E>(dy + at + i, k) * w - g_mean - (load_lanes<E>(x + at + i, k) - m) * r * gh_mean); });
+                 [&](std::int64_t i, int k) {
+                   return r * (load_lanes<E>(dy + at + i, k) * w - g_mean -
+                               (load_lanes<E>(x + at + i, k) - m) * r * gh_mean);
+                 });
   }
 }
 
 /// Rows in tiles: a tile's rows are added one after the other, the tiles by a tree.
-template <class E>
-void norm_rows_backward_of(const NormRowsBackwardArgs& args, Stream& stream) {
+template <class E> void norm_rows_backward_of(const NormRowsBackwardArgs& args, Stream& stream) {
   using A = Lane<typename E::V>;
-  const std::int64_t unit = rows_of_tile(args.rows, args.groups), tiles = (args.rows + unit - 1) / unit, columns = args.groups * (args.n / args.inner);
-  const std::int64_t apart = args.dweight != nullptr && args.dbias != nullptr ? 2 * columns : columns;
+  const std::int64_t unit = rows_of_tile(args.rows, args.groups),
+                     tiles = (args.rows + unit - 1) / unit,
+                     columns = args.groups * (args.n / args.inner);
+  const std::int64_t apart =
+      args.dweight != nullptr && args.dbias != nullptr ? 2 * columns : columns;
   const bool sums = args.dweight != nullptr || args.dbias != nullptr;
-  A* const parts = sums ? static_cast<A*>(scratch(static_cast<std::size_t>(tiles * apart) * sizeof(A))) : nullptr;
+  A* const parts =
+      sums ? static_cast<A*>(scratch(static_cast<std::size_t>(tiles * apart) * sizeof(A)))
+           : nullptr;
   A* const bias_parts = args.dweight != nullptr ? parts + columns : parts;
   const auto tile = [&](std::int64_t t) {
     A* const dweight = args.dweight != nullptr ? parts + t * apart : nullptr;
@@ -196,7 +212,8 @@ void norm_rows_backward_of(const NormRowsBackwardArgs& args, Stream& stream) {
   if (tiles <= 1) tile(0);
   else parallel_for(stream, tiles, tile);
   if (args.dweight != nullptr) join_tiles_to<E>(args.dweight, parts, apart, tiles, columns, stream);
-  if (args.dbias != nullptr) join_tiles_to<E>(args.dbias, bias_parts, apart, tiles, columns, stream);
+  if (args.dbias != nullptr)
+    join_tiles_to<E>(args.dbias, bias_parts, apart, tiles, columns, stream);
 }
 
 }  // namespace
@@ -211,7 +228,8 @@ void norm_rows(const NormRowsArgs& args, Stream& stream) {
 }
 
 void norm_rows_backward(const NormRowsBackwardArgs& args, Stream& stream) {
-  if (args.dtype < DType::float16) fail_dtype("norm_rows_backward", "a floating-point dtype", args.dtype);
+  if (args.dtype < DType::float16)
+    fail_dtype("norm_rows_backward", "a floating-point dtype", args.dtype);
   if (args.rows <= 0 || args.n <= 0) return;
   with_floating(args.dtype, [&]<class E>() {
     norm_rows_backward_of<E>(args, stream);

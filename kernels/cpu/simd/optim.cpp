@@ -4,14 +4,16 @@
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/elements.hpp"
 
-// Optimizer steps: parameters, gradients and state are read and written once. The elements of all items form one line that is cut in tiles, so that many
-// small parameters are one piece of work. Each optimizer is one function of a vector of elements; the walk is shared.
+// Optimizer steps: parameters, gradients and state are read and written once. The elements of all
+// items form one line that is cut in tiles, so that many small parameters are one piece of work.
+// Each optimizer is one function of a vector of elements; the walk is shared.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr std::int64_t kStepTile = 8 * 1024;
 
-/// Calls f(item, begin, end) for all elements of all items. Tiles cut the line of all items; a tile finds its first item by walking the list.
+/// Calls f(item, begin, end) for all elements of all items. Tiles cut the line of all items; a tile
+/// finds its first item by walking the list.
 template <class F>
 BRAID_INLINE void for_items(const OptimItem* items, std::int64_t count, Stream& stream, F f) {
   std::int64_t total = 0;
@@ -41,12 +43,10 @@ BRAID_INLINE void for_items(const OptimItem* items, std::int64_t count, Stream& 
   parallel_for(stream, (total + size - 1) / size, tile);
 }
 
-template <class E>
-BRAID_INLINE typename E::V load_lanes(const typename E::T* p, int k) {
+template <class E> BRAID_INLINE typename E::V load_lanes(const typename E::T* p, int k) {
   return k == E::kLanes ? E::load(p) : E::load_first(p, k);
 }
-template <class E>
-BRAID_INLINE void store_lanes(typename E::T* p, typename E::V v, int k) {
+template <class E> BRAID_INLINE void store_lanes(typename E::T* p, typename E::V v, int k) {
   if (k == E::kLanes) E::store(p, v);
   else E::store_first(p, v, k);
 }
@@ -56,9 +56,11 @@ struct Uses {
   bool m = false, v = false, s = false;
 };
 
-/// Calls step(p, g, m, v, s) on vectors of all elements, and keeps what it leaves in p and in the state it uses.
+/// Calls step(p, g, m, v, s) on vectors of all elements, and keeps what it leaves in p and in the
+/// state it uses.
 template <class E, class F>
-BRAID_INLINE void for_states(const OptimItem* items, std::int64_t count, Stream& stream, Uses uses, F step) {
+BRAID_INLINE void for_states(const OptimItem* items, std::int64_t count, Stream& stream, Uses uses,
+                             F step) {
   using T = typename E::T;
   using V = typename E::V;
   for_items(items, count, stream, [&](const OptimItem& item, std::int64_t begin, std::int64_t end) {
@@ -84,13 +86,11 @@ BRAID_INLINE void for_states(const OptimItem* items, std::int64_t count, Stream&
 }
 
 /// A number in every lane.
-template <class V>
-BRAID_INLINE V all(double value) {
+template <class V> BRAID_INLINE V all(double value) {
   return splat<V>(static_cast<Lane<V>>(value));
 }
 
-template <class E>
-void sgd_of(const SgdArgs& args, Stream& stream) {
+template <class E> void sgd_of(const SgdArgs& args, Stream& stream) {
   using V = typename E::V;
   const V lr = all<V>(args.lr), momentum = all<V>(args.momentum), decay = all<V>(args.weight_decay);
   const V fresh = all<V>(1.0 - args.dampening), sign = all<V>(args.maximize ? -1.0 : 1.0);
@@ -113,51 +113,57 @@ BRAID_INLINE double power(double base, std::int64_t exponent) {
   return result;
 }
 
-template <class E>
-void adam_of(const AdamArgs& args, Stream& stream) {
+template <class E> void adam_of(const AdamArgs& args, Stream& stream) {
   using V = typename E::V;
-  const double bias1 = 1.0 - power(args.beta1, args.step), bias2 = 1.0 - power(args.beta2, args.step);
-  const V keep = all<V>(args.coupled ? 1.0 : 1.0 - args.lr * args.weight_decay), decay = all<V>(args.coupled ? args.weight_decay : 0.0);
-  const V beta1 = all<V>(args.beta1), fresh1 = all<V>(1.0 - args.beta1), beta2 = all<V>(args.beta2), fresh2 = all<V>(1.0 - args.beta2);
-  const V step_size = all<V>(args.lr / bias1), root_bias2 = all<V>(sqrt(splat<VD>(bias2))[0]), eps = all<V>(args.eps);
+  const double bias1 = 1.0 - power(args.beta1, args.step),
+               bias2 = 1.0 - power(args.beta2, args.step);
+  const V keep = all<V>(args.coupled ? 1.0 : 1.0 - args.lr * args.weight_decay),
+          decay = all<V>(args.coupled ? args.weight_decay : 0.0);
+  const V beta1 = all<V>(args.beta1), fresh1 = all<V>(1.0 - args.beta1), beta2 = all<V>(args.beta2),
+          fresh2 = all<V>(1.0 - args.beta2);
+  const V step_size = all<V>(args.lr / bias1), root_bias2 = all<V>(sqrt(splat<VD>(bias2))[0]),
+          eps = all<V>(args.eps);
   const V sign = all<V>(args.maximize ? -1.0 : 1.0);
   const bool with_decay = args.coupled && args.weight_decay != 0.0;
-  for_states<E>(args.items, args.count, stream, {true, true, args.amsgrad}, [&](V& p, V g, V& m, V& v, V& s) {
-    V gradient = g * sign;
-    if (with_decay) gradient = gradient + decay * p;
-    m = beta1 * m + fresh1 * gradient;
-    v = beta2 * v + fresh2 * gradient * gradient;
-    V square = v;
-    if (args.amsgrad) square = s = ((v > s) | (v != v)) ? v : s;  // NaN propagates
-    p = p * keep - step_size * m / (sqrt(square) / root_bias2 + eps);
-  });
+  for_states<E>(args.items, args.count, stream, {true, true, args.amsgrad},
+                [&](V& p, V g, V& m, V& v, V& s) {
+                  V gradient = g * sign;
+                  if (with_decay) gradient = gradient + decay * p;
+                  m = beta1 * m + fresh1 * gradient;
+                  v = beta2 * v + fresh2 * gradient * gradient;
+                  V square = v;
+                  if (args.amsgrad) square = s = ((v > s) | (v != v)) ? v : s;  // NaN propagates
+                  p = p * keep - step_size * m / (sqrt(square) / root_bias2 + eps);
+                });
 }
 
-template <class E>
-void rmsprop_of(const RmspropArgs& args, Stream& stream) {
+template <class E> void rmsprop_of(const RmspropArgs& args, Stream& stream) {
   using V = typename E::V;
-  const V lr = all<V>(args.lr), alpha = all<V>(args.alpha), fresh = all<V>(1.0 - args.alpha), eps = all<V>(args.eps);
-  const V decay = all<V>(args.weight_decay), momentum = all<V>(args.momentum), sign = all<V>(args.maximize ? -1.0 : 1.0);
+  const V lr = all<V>(args.lr), alpha = all<V>(args.alpha), fresh = all<V>(1.0 - args.alpha),
+          eps = all<V>(args.eps);
+  const V decay = all<V>(args.weight_decay), momentum = all<V>(args.momentum),
+          sign = all<V>(args.maximize ? -1.0 : 1.0);
   const bool with_momentum = args.momentum != 0.0, with_decay = args.weight_decay != 0.0;
-  for_states<E>(args.items, args.count, stream, {with_momentum, true, args.centered}, [&](V& p, V g, V& m, V& v, V& s) {
-    V gradient = g * sign;
-    if (with_decay) gradient = gradient + decay * p;
-    v = alpha * v + fresh * gradient * gradient;
-    V variance = v;
-    if (args.centered) {
-      s = alpha * s + fresh * gradient;
-      variance = v - s * s;
-    }
-    V step = gradient / (sqrt(variance) + eps);
-    if (with_momentum) step = m = momentum * m + step;
-    p = p - lr * step;
-  });
+  for_states<E>(args.items, args.count, stream, {with_momentum, true, args.centered},
+                [&](V& p, V g, V& m, V& v, V& s) {
+                  V gradient = g * sign;
+                  if (with_decay) gradient = gradient + decay * p;
+                  v = alpha * v + fresh * gradient * gradient;
+                  V variance = v;
+                  if (args.centered) {
+                    s = alpha * s + fresh * gradient;
+                    variance = v - s * s;
+                  }
+                  V step = gradient / (sqrt(variance) + eps);
+                  if (with_momentum) step = m = momentum * m + step;
+                  p = p - lr * step;
+                });
 }
 
-template <class E>
-void adagrad_of(const AdagradArgs& args, Stream& stream) {
+template <class E> void adagrad_of(const AdagradArgs& args, Stream& stream) {
   using V = typename E::V;
-  const V lr = all<V>(args.lr), eps = all<V>(args.eps), decay = all<V>(args.weight_decay), sign = all<V>(args.maximize ? -1.0 : 1.0);
+  const V lr = all<V>(args.lr), eps = all<V>(args.eps), decay = all<V>(args.weight_decay),
+          sign = all<V>(args.maximize ? -1.0 : 1.0);
   const bool with_decay = args.weight_decay != 0.0;
   for_states<E>(args.items, args.count, stream, {.v = true}, [&](V& p, V g, V&, V& v, V&) {
     V gradient = g * sign;
@@ -167,11 +173,12 @@ void adagrad_of(const AdagradArgs& args, Stream& stream) {
   });
 }
 
-template <class E>
-void lion_of(const LionArgs& args, Stream& stream) {
+template <class E> void lion_of(const LionArgs& args, Stream& stream) {
   using V = typename E::V;
-  const V lr = all<V>(args.lr), keep = all<V>(1.0 - args.lr * args.weight_decay), sign = all<V>(args.maximize ? -1.0 : 1.0), zero = V{};
-  const V beta1 = all<V>(args.beta1), fresh1 = all<V>(1.0 - args.beta1), beta2 = all<V>(args.beta2), fresh2 = all<V>(1.0 - args.beta2);
+  const V lr = all<V>(args.lr), keep = all<V>(1.0 - args.lr * args.weight_decay),
+          sign = all<V>(args.maximize ? -1.0 : 1.0), zero = V{};
+  const V beta1 = all<V>(args.beta1), fresh1 = all<V>(1.0 - args.beta1), beta2 = all<V>(args.beta2),
+          fresh2 = all<V>(1.0 - args.beta2);
   for_states<E>(args.items, args.count, stream, {.m = true}, [&](V& p, V g, V& m, V&, V&) {
     const V gradient = g * sign, way = beta1 * m + fresh1 * gradient;
     m = beta2 * m + fresh2 * gradient;

@@ -13,13 +13,16 @@ struct VectorRandom {
   static BRAID_INLINE void multiply(VU x, std::uint32_t m, VU& high, VU& low) {
 #if BRAID_VECTOR_BYTES == 64
     const __m512i factor = _mm512_set1_epi64(static_cast<long long>(m));
-    const VUL even = (VUL)_mm512_mul_epu32((__m512i)x, factor), odd = (VUL)_mm512_mul_epu32((__m512i)((VUL)x >> 32), factor);
+    const VUL even = (VUL)_mm512_mul_epu32((__m512i)x, factor),
+              odd = (VUL)_mm512_mul_epu32((__m512i)((VUL)x >> 32), factor);
 #elif BRAID_VECTOR_BYTES == 32
     const __m256i factor = _mm256_set1_epi64x(static_cast<long long>(m));
-    const VUL even = (VUL)_mm256_mul_epu32((__m256i)x, factor), odd = (VUL)_mm256_mul_epu32((__m256i)((VUL)x >> 32), factor);
+    const VUL even = (VUL)_mm256_mul_epu32((__m256i)x, factor),
+              odd = (VUL)_mm256_mul_epu32((__m256i)((VUL)x >> 32), factor);
 #elif defined(__SSE2__)
     const __m128i factor = _mm_set1_epi64x(static_cast<long long>(m));
-    const VUL even = (VUL)_mm_mul_epu32((__m128i)x, factor), odd = (VUL)_mm_mul_epu32((__m128i)((VUL)x >> 32), factor);
+    const VUL even = (VUL)_mm_mul_epu32((__m128i)x, factor),
+              odd = (VUL)_mm_mul_epu32((__m128i)((VUL)x >> 32), factor);
 #else
     const VUL even = ((VUL)x & 0xffffffffu) * m, odd = ((VUL)x >> 32) * m;
 #endif
@@ -33,7 +36,10 @@ struct VectorRandom {
   static BRAID_INLINE VD divide(VD a, VD b) { return a / b; }
   static BRAID_INLINE VF to_floating(VI x) { return __builtin_convertvector(x, VF); }
   /// Halves of 16 bits are exact, so that only their sum is rounded.
-  static BRAID_INLINE VF to_floating(VU x) { return __builtin_convertvector((VI)(x >> 16), VF) * 65536.0f + __builtin_convertvector((VI)(x & 0xffffu), VF); }
+  static BRAID_INLINE VF to_floating(VU x) {
+    return __builtin_convertvector((VI)(x >> 16), VF) * 65536.0f +
+           __builtin_convertvector((VI)(x & 0xffffu), VF);
+  }
   static BRAID_INLINE VD to_floating(VL x) { return __builtin_convertvector(x, VD); }
   static BRAID_INLINE VF from_bits(VU x) { return (VF)x; }
   static BRAID_INLINE VD from_bits(VUL x) { return (VD)x; }
@@ -41,10 +47,7 @@ struct VectorRandom {
   static BRAID_INLINE VUL to_bits(VD x) { return (VUL)x; }
   static BRAID_INLINE VI to_signed(VU x) { return (VI)x; }
   static BRAID_INLINE VL to_signed(VUL x) { return (VL)x; }
-  template <class F, class T>
-  static BRAID_INLINE F constant(T x) {
-    return splat<F>(x);
-  }
+  template <class F, class T> static BRAID_INLINE F constant(T x) { return splat<F>(x); }
 };
 
 /// A block in each lane.
@@ -53,7 +56,8 @@ struct Blocks {
 };
 /// Blocks block + order(lane).
 template <class F>
-BRAID_INLINE Blocks blocks_in(std::uint64_t seed, std::uint64_t stream, std::uint64_t block, F order) {
+BRAID_INLINE Blocks blocks_in(std::uint64_t seed, std::uint64_t stream, std::uint64_t block,
+                              F order) {
   Blocks b;
   std::uint32_t low[kFloatLanes], high[kFloatLanes];
   for (int i = 0; i < kFloatLanes; ++i) {
@@ -72,11 +76,14 @@ BRAID_INLINE Blocks blocks_at(std::uint64_t seed, std::uint64_t stream, std::uin
 }
 
 /// The words of blocks block … block + kFloatLanes - 1, one after the other.
-BRAID_INLINE void words_at(std::uint64_t seed, std::uint64_t stream, std::uint64_t block, std::uint32_t* word) {
+BRAID_INLINE void words_at(std::uint64_t seed, std::uint64_t stream, std::uint64_t block,
+                           std::uint32_t* word) {
 #if defined(__SSE2__)
-  // Of each four lanes the 4 x 4 words are transposed; lane i has the block that then stands in order.
+  // Of each four lanes the 4 x 4 words are transposed; lane i has the block that then stands in
+  // order.
   constexpr int parts = kFloatLanes / 4;
-  const Blocks b = blocks_in(seed, stream, block, [](int lane) { return lane % 4 * parts + lane / 4; });
+  const Blocks b =
+      blocks_in(seed, stream, block, [](int lane) { return lane % 4 * parts + lane / 4; });
 #if BRAID_VECTOR_BYTES == 64
 #define BRAID_UNPACK(which, bits, a, b) _mm512_unpack##which##_epi##bits((__m512i)(a), (__m512i)(b))
 #elif BRAID_VECTOR_BYTES == 32
@@ -84,8 +91,10 @@ BRAID_INLINE void words_at(std::uint64_t seed, std::uint64_t stream, std::uint64
 #else
 #define BRAID_UNPACK(which, bits, a, b) _mm_unpack##which##_epi##bits((__m128i)(a), (__m128i)(b))
 #endif
-  const VU low01 = (VU)BRAID_UNPACK(lo, 32, b.w[0], b.w[1]), high01 = (VU)BRAID_UNPACK(hi, 32, b.w[0], b.w[1]);
-  const VU low23 = (VU)BRAID_UNPACK(lo, 32, b.w[2], b.w[3]), high23 = (VU)BRAID_UNPACK(hi, 32, b.w[2], b.w[3]);
+  const VU low01 = (VU)BRAID_UNPACK(lo, 32, b.w[0], b.w[1]),
+           high01 = (VU)BRAID_UNPACK(hi, 32, b.w[0], b.w[1]);
+  const VU low23 = (VU)BRAID_UNPACK(lo, 32, b.w[2], b.w[3]),
+           high23 = (VU)BRAID_UNPACK(hi, 32, b.w[2], b.w[3]);
   store(word, (VU)BRAID_UNPACK(lo, 64, low01, low23));
   store(word + kFloatLanes, (VU)BRAID_UNPACK(hi, 64, low01, low23));
   store(word + 2 * kFloatLanes, (VU)BRAID_UNPACK(lo, 64, high01, high23));

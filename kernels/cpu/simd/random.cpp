@@ -4,11 +4,13 @@
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/philox_blocks.hpp"
 
-// Random numbers, many blocks at a time. <braid/core/philox.hpp> says which bits they have; here its functions run on vectors, a block in each lane.
+// Random numbers, many blocks at a time. <braid/core/philox.hpp> says which bits they have; here
+// its functions run on vectors, a block in each lane.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-constexpr std::int64_t kTile = 16 * 1024;  // elements; a multiple of what one step of any kernel makes
+// elements; a multiple of what one step of any kernel makes
+constexpr std::int64_t kTile = 16 * 1024;
 
 /// The draws of kFloatLanes blocks: d0 of block i in first[i], d1 in second[i].
 struct Draws {
@@ -27,23 +29,24 @@ BRAID_INLINE Draws draws_at(std::uint64_t seed, std::uint64_t stream, std::uint6
 }
 
 /// The largest number of E below `high`, which uniform numbers stay at or under.
-template <class E>
-Lane<typename E::V> below(double high) {
+template <class E> Lane<typename E::V> below(double high) {
   typename E::T t = E::from_double(high);
-  using U = std::conditional_t<sizeof(t) == 2, std::uint16_t, std::conditional_t<sizeof(t) == 4, std::uint32_t, std::uint64_t>>;
+  using U = std::conditional_t<sizeof(t) == 2, std::uint16_t,
+                               std::conditional_t<sizeof(t) == 4, std::uint32_t, std::uint64_t>>;
   const auto value = [&] { return E::load_first(&t, 1)[0]; };
   if (static_cast<double>(value()) < high || !(value() == value())) return value();
   U bits = __builtin_bit_cast(U, t);
   constexpr U sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
-  if ((bits & static_cast<U>(~sign)) == 0) bits = static_cast<U>(sign | 1);  // below 0: the smallest negative number
+  // below 0: the smallest negative number
+  if ((bits & static_cast<U>(~sign)) == 0) bits = static_cast<U>(sign | 1);
   else bits = static_cast<U>((bits & sign) != 0 ? bits + 1 : bits - 1);
   t = __builtin_bit_cast(typename E::T, bits);
   return value();
 }
 
-/// What turns standard numbers into those asked for: low + u * range, at most `limit`; mean + z * deviation.
-template <class A>
-struct Scaling {
+/// What turns standard numbers into those asked for: low + u * range, at most `limit`; mean + z *
+/// deviation.
+template <class A> struct Scaling {
   A offset, factor, limit;
 };
 
@@ -74,30 +77,37 @@ BRAID_INLINE void fill_32(float* out, const Blocks& b, const Scaling<float>& sca
 
 /// kDoubleLanes elements of one block each.
 template <RandomKind kind>
-BRAID_INLINE VD make_64(const std::uint64_t* first, const std::uint64_t* second, const Scaling<double>& scaling) {
+BRAID_INLINE VD make_64(const std::uint64_t* first, const std::uint64_t* second,
+                        const Scaling<double>& scaling) {
   const VD offset = splat<VD>(scaling.offset), factor = splat<VD>(scaling.factor);
   if constexpr (kind == RandomKind::uniform) {
     const VD limit = splat<VD>(scaling.limit);
-    const VD x = fused_mul_add(__builtin_convertvector((VL)(load<VUL>(first) >> 11), VD) * 0x1p-53, factor, offset);
+    const VD x = fused_mul_add(__builtin_convertvector((VL)(load<VUL>(first) >> 11), VD) * 0x1p-53,
+                               factor, offset);
     return x > limit ? limit : x;
   } else {
-    return fused_mul_add(detail::normal_64<VectorRandom, VD, VUL>(load<VUL>(first), load<VUL>(second)), factor, offset);
+    return fused_mul_add(
+        detail::normal_64<VectorRandom, VD, VUL>(load<VUL>(first), load<VUL>(second)), factor,
+        offset);
   }
 }
 
 /// Elements [begin, end), begin a multiple of 4 * kFloatLanes.
 template <class E, RandomKind kind>
-void fill_range(const RandomArgs& args, const Scaling<Lane<typename E::V>>& scaling, std::int64_t begin, std::int64_t end) {
+void fill_range(const RandomArgs& args, const Scaling<Lane<typename E::V>>& scaling,
+                std::int64_t begin, std::int64_t end) {
   using T = typename E::T;
   T* out = static_cast<T*>(args.out);
   if constexpr (kThroughFloat<E>) {
     constexpr int step = 4 * kFloatLanes;
     alignas(64) float buffer[step];
     for (std::int64_t i = begin; i < end; i += step) {
-      fill_32<kind>(buffer, blocks_at(args.seed, args.stream, static_cast<std::uint64_t>(i) / 4), scaling);
+      fill_32<kind>(buffer, blocks_at(args.seed, args.stream, static_cast<std::uint64_t>(i) / 4),
+                    scaling);
       const int count = end - i < step ? static_cast<int>(end - i) : step;
       int j = 0;
-      for (; j + kFloatLanes <= count; j += kFloatLanes) E::store(out + i + j, load<VF>(buffer + j));
+      for (; j + kFloatLanes <= count; j += kFloatLanes)
+        E::store(out + i + j, load<VF>(buffer + j));
       if (j < count) E::store_first(out + i + j, load<VF>(buffer + j), count - j);
     }
   } else {
@@ -114,31 +124,37 @@ void fill_range(const RandomArgs& args, const Scaling<Lane<typename E::V>>& scal
 
 void fill_integers(const RandomArgs& args, std::int64_t begin, std::int64_t end) {
   std::int64_t* out = static_cast<std::int64_t*>(args.out);
-  const std::uint64_t range = static_cast<std::uint64_t>(args.ihigh) - static_cast<std::uint64_t>(args.ilow);
+  const std::uint64_t range =
+      static_cast<std::uint64_t>(args.ihigh) - static_cast<std::uint64_t>(args.ilow);
   for (std::int64_t i = begin; i < end; i += kFloatLanes) {
     const Draws d = draws_at(args.seed, args.stream, static_cast<std::uint64_t>(i));
     for (int j = 0; j < kFloatLanes && i + j < end; ++j)
-      out[i + j] = static_cast<std::int64_t>(static_cast<std::uint64_t>(args.ilow) + multiply_high(d.first[j], range));
+      out[i + j] = static_cast<std::int64_t>(static_cast<std::uint64_t>(args.ilow) +
+                                             multiply_high(d.first[j], range));
   }
 }
 
-template <class F>
-BRAID_INLINE void for_tiles(std::int64_t n, Stream& stream, F f) {
-  const auto tile = [&](std::int64_t t) { f(t * kTile, (t + 1) * kTile < n ? (t + 1) * kTile : n); };
+template <class F> BRAID_INLINE void for_tiles(std::int64_t n, Stream& stream, F f) {
+  const auto tile = [&](std::int64_t t) {
+    f(t * kTile, (t + 1) * kTile < n ? (t + 1) * kTile : n);
+  };
   if (n <= kTile) tile(0);
   else parallel_for(stream, (n + kTile - 1) / kTile, tile);
 }
 
-template <class E>
-void random_of(const RandomArgs& args, Stream& stream) {
+template <class E> void random_of(const RandomArgs& args, Stream& stream) {
   using A = Lane<typename E::V>;
   if (args.kind == RandomKind::uniform) {
     const A limit = args.low < args.high ? below<E>(args.high) : static_cast<A>(args.low);
     const Scaling<A> scaling{static_cast<A>(args.low), static_cast<A>(args.high - args.low), limit};
-    for_tiles(args.n, stream, [&](std::int64_t begin, std::int64_t end) { fill_range<E, RandomKind::uniform>(args, scaling, begin, end); });
+    for_tiles(args.n, stream, [&](std::int64_t begin, std::int64_t end) {
+      fill_range<E, RandomKind::uniform>(args, scaling, begin, end);
+    });
   } else {
     const Scaling<A> scaling{static_cast<A>(args.low), static_cast<A>(args.high), A{}};
-    for_tiles(args.n, stream, [&](std::int64_t begin, std::int64_t end) { fill_range<E, RandomKind::normal>(args, scaling, begin, end); });
+    for_tiles(args.n, stream, [&](std::int64_t begin, std::int64_t end) {
+      fill_range<E, RandomKind::normal>(args, scaling, begin, end);
+    });
   }
 }
 
@@ -147,7 +163,9 @@ void random_of(const RandomArgs& args, Stream& stream) {
 void random(const RandomArgs& args, Stream& stream) {
   if (args.kind == RandomKind::integers) {
     if (args.dtype != DType::int64) fail_dtype("random", "int64 for integers", args.dtype);
-    if (args.n > 0) for_tiles(args.n, stream, [&](std::int64_t begin, std::int64_t end) { fill_integers(args, begin, end); });
+    if (args.n > 0)
+      for_tiles(args.n, stream,
+                [&](std::int64_t begin, std::int64_t end) { fill_integers(args, begin, end); });
     return;
   }
   if (args.dtype < DType::float16) fail_dtype("random", "a floating-point dtype", args.dtype);

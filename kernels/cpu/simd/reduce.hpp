@@ -3,7 +3,8 @@
 
 #include "cpu/simd/loaders.hpp"
 
-// What the files of `reduce` share. Each of the four ways below joins in the order of tree.hpp, so that layouts, threads and ways change no bit.
+// What the files of `reduce` share. Each of the four ways below joins in the order of tree.hpp, so
+// that layouts, threads and ways change no bit.
 namespace braid::cpu::BRAID_ISA {
 
 void reduce_sum(const ReduceArgs& args, Stream& stream);
@@ -12,43 +13,53 @@ void reduce_index(const ReduceArgs& args, Stream& stream);    ///< argmax, argmi
 
 namespace {
 
-/// True if the innermost kept dim is dense and the reduced elements are not: then vectors go along the kept dim (reduce_columns.hpp).
+/// True if the innermost kept dim is dense and the reduced elements are not: then vectors go along
+/// the kept dim (reduce_columns.hpp).
 BRAID_INLINE bool by_columns(const ReduceArgs& args) {
   if (args.keep.rank == 0) return false;
   const int inner = args.keep.rank - 1;
-  return args.keep.stride[1][inner] == 1 && args.keep.size[inner] > 1 && !is_contiguous(args.over, 1);
+  return args.keep.stride[1][inner] == 1 && args.keep.size[inner] > 1 &&
+         !is_contiguous(args.over, 1);
 }
 
 /// The type of the lanes that E is reduced in; Integer: of integers.
 template <class E, class Integer>
-using LaneOf = std::conditional_t<kThroughFloat<E>, float, std::conditional_t<kFloating<E>, double, Integer>>;
+using LaneOf =
+    std::conditional_t<kThroughFloat<E>, float, std::conditional_t<kFloating<E>, double, Integer>>;
 
-template <class Integer>
-Fetch find_fetch(DType dtype) {
-  return with_element(dtype, []<class E>() -> Fetch { return &fetch_elements<E, LaneOf<E, Integer>>; });
+template <class Integer> Fetch find_fetch(DType dtype) {
+  return with_element(dtype,
+                      []<class E>() -> Fetch { return &fetch_elements<E, LaneOf<E, Integer>>; });
 }
 
-/// Calls each(n_elements_of(x) for every kept element: f(source maker) of the element struct or lanes that fit the arguments.
-/// f is called as f.template operator()<V>(make), make(x) giving a source of the elements reduced from x.
-template <class Integer, class F>
-BRAID_INLINE void with_source(const ReduceArgs& args, F&& f) {
+/// Calls each(n_elements_of(x) for every kept element: f(source maker) of the element struct or
+/// lanes that fit the arguments.
+/// f is called as f.template operator()<V>(make), make(x) giving a source of the elements reduced
+/// from x.
+template <class Integer, class F> BRAID_INLINE void with_source(const ReduceArgs& args, F&& f) {
   const bool dense = is_contiguous(args.over, 1);
   if (args.dtype == DType::float32 && dense)
-    return f.template operator()<VF>([](const char* x) { return DenseSource<F32>{reinterpret_cast<const float*>(x)}; });
+    return f.template operator()<VF>(
+        [](const char* x) { return DenseSource<F32>{reinterpret_cast<const float*>(x)}; });
   if (args.dtype == DType::float64 && dense)
-    return f.template operator()<VD>([](const char* x) { return DenseSource<F64>{reinterpret_cast<const double*>(x)}; });
+    return f.template operator()<VD>(
+        [](const char* x) { return DenseSource<F64>{reinterpret_cast<const double*>(x)}; });
   const Fetch fetch = find_fetch<Integer>(args.dtype);
   const Loop& over = args.over;
   if (args.dtype < DType::float16) {
-    f.template operator()<Vec<Integer, kDoubleLanes>>([&over, fetch](const char* x) { return FetchedSource<Integer>(x, over, fetch); });
+    f.template operator()<Vec<Integer, kDoubleLanes>>(
+        [&over, fetch](const char* x) { return FetchedSource<Integer>(x, over, fetch); });
   } else if (args.dtype == DType::float64) {
-    f.template operator()<VD>([&over, fetch](const char* x) { return FetchedSource<double>(x, over, fetch); });
+    f.template operator()<VD>(
+        [&over, fetch](const char* x) { return FetchedSource<double>(x, over, fetch); });
   } else {
-    f.template operator()<VF>([&over, fetch](const char* x) { return FetchedSource<float>(x, over, fetch); });
+    f.template operator()<VF>(
+        [&over, fetch](const char* x) { return FetchedSource<float>(x, over, fetch); });
   }
 }
 
-/// write(value, out) for every kept element. Integer: the type of integers' lanes; bytes: of an element of out.
+/// write(value, out) for every kept element. Integer: the type of integers' lanes; bytes: of an
+/// element of out.
 template <class C, class Integer, class W>
 void reduce_rows_of(const ReduceArgs& args, int out_bytes, Stream& stream, W write) {
   const std::int64_t n = args.over.n;
@@ -64,7 +75,8 @@ void reduce_rows_of(const ReduceArgs& args, int out_bytes, Stream& stream, W wri
     } else {
       for (std::int64_t e = 0; e < args.keep.n; ++e) {
         const char* from = x + offset_at(args.keep, 1, e) * bytes;
-        write(reduce_shared<C, V>(n, stream, [&] { return source_of(from); }), out + offset_at(args.keep, 0, e) * out_bytes);
+        write(reduce_shared<C, V>(n, stream, [&] { return source_of(from); }),
+              out + offset_at(args.keep, 0, e) * out_bytes);
       }
     }
   });

@@ -3,22 +3,22 @@
 
 #include "cpu/simd/reduce.hpp"
 
-// Reductions over outer dims, vectorised over the innermost kept dim: the column sums of a matrix. For each column the same tree as in tree.hpp: x[j] of a
-// column is lane j % 16 of row j / 16. Columns go in panels of 128; of a panel, each of the 16 lanes is reduced on its own, then the lanes are joined.
+// Reductions over outer dims, vectorised over the innermost kept dim: the column sums of a matrix.
+// For each column the same tree as in tree.hpp: x[j] of a column is lane j % 16 of row j / 16.
+// Columns go in panels of 128; of a panel, each of the 16 lanes is reduced on its own, then the
+// lanes are joined.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr std::int64_t kPanel = 128;
 
 /// Vectors of a panel.
-template <class V>
-struct PanelRow {
+template <class V> struct PanelRow {
   V v[kPanel / kLanesOf<V>];
 };
 
 /// A Cascade of panel rows. next() is where the caller writes the subtree that it pushes.
-template <class C, class V, int depth>
-class PanelCascade {
+template <class C, class V, int depth> class PanelCascade {
  public:
   explicit PanelCascade(int vectors) : vectors_(vectors) {}
   BRAID_INLINE V* next() { return stack_[top_].v; }
@@ -35,7 +35,8 @@ class PanelCascade {
  private:
   BRAID_INLINE void join_top() {
     --top_;
-    for (int c = 0; c < vectors_; ++c) stack_[top_ - 1].v[c] = C::join(stack_[top_ - 1].v[c], stack_[top_].v[c]);
+    for (int c = 0; c < vectors_; ++c)
+      stack_[top_ - 1].v[c] = C::join(stack_[top_ - 1].v[c], stack_[top_].v[c]);
   }
   PanelRow<V> stack_[depth];
   int vectors_, top_ = 0;
@@ -43,36 +44,46 @@ class PanelCascade {
 };
 
 /// Columns [0, columns) of the rows that `over` (operand 1) walks from x; columns are dense.
-template <class L>
-struct Panel {
+template <class L> struct Panel {
   using T = typename L::T;
   using V = typename L::V;
   const T* x;
   const Loop& over;
   std::int64_t columns;
 
-  [[nodiscard]] BRAID_INLINE int vectors() const { return static_cast<int>((columns + L::kLanes - 1) / L::kLanes); }
-  [[nodiscard]] BRAID_INLINE const T* row(std::int64_t j) const { return x + offset_at(over, 1, j); }
+  [[nodiscard]] BRAID_INLINE int vectors() const {
+    return static_cast<int>((columns + L::kLanes - 1) / L::kLanes);
+  }
+  [[nodiscard]] BRAID_INLINE const T* row(std::int64_t j) const {
+    return x + offset_at(over, 1, j);
+  }
   [[nodiscard]] BRAID_INLINE V load(const T* row, int vector) const {
     const std::int64_t left = columns - vector * L::kLanes;
-    return left >= L::kLanes ? L::load(row + vector * L::kLanes) : L::load_first(row + vector * L::kLanes, static_cast<int>(left));
+    return left >= L::kLanes ? L::load(row + vector * L::kLanes)
+                             : L::load_first(row + vector * L::kLanes, static_cast<int>(left));
   }
 };
 
 template <class C, int R, class L>
 BRAID_INLINE typename L::V tree_of_rows(const typename L::T* const* rows, int vector) {
   if constexpr (R == 1) return L::load(rows[0] + vector * L::kLanes);
-  else return C::join(tree_of_rows<C, R / 2, L>(rows, vector), tree_of_rows<C, R / 2, L>(rows + R / 2, vector));
+  else
+    return C::join(tree_of_rows<C, R / 2, L>(rows, vector),
+                   tree_of_rows<C, R / 2, L>(rows + R / 2, vector));
 }
 template <class C, int R, class L>
-BRAID_INLINE typename L::V tree_of_partial_rows(const Panel<L>& panel, const typename L::T* const* rows, int vector) {
+BRAID_INLINE typename L::V tree_of_partial_rows(const Panel<L>& panel,
+                                                const typename L::T* const* rows, int vector) {
   if constexpr (R == 1) return panel.load(rows[0], vector);
-  else return C::join(tree_of_partial_rows<C, R / 2>(panel, rows, vector), tree_of_partial_rows<C, R / 2>(panel, rows + R / 2, vector));
+  else
+    return C::join(tree_of_partial_rows<C, R / 2>(panel, rows, vector),
+                   tree_of_partial_rows<C, R / 2>(panel, rows + R / 2, vector));
 }
 
 /// Rows first, first + 16, … (R of them) joined into `out`.
 template <class C, int R, class L>
-__attribute__((noinline)) void join_panel_rows(const Panel<L>& panel, std::int64_t first, typename L::V* out) {
+__attribute__((noinline)) void join_panel_rows(const Panel<L>& panel, std::int64_t first,
+                                               typename L::V* out) {
   const typename L::T* rows[R];
   for (int r = 0; r < R; ++r) rows[r] = panel.row(first + r * kRowLanes);
   const int whole = static_cast<int>(panel.columns / L::kLanes), all = panel.vectors();
@@ -93,18 +104,24 @@ void reduce_panel_lane(const Panel<L>& panel, int lane, typename L::V* out) {
   if (left == 1) return join_panel_rows<C, 1>(panel, j, out);
   if (left == 4) return join_panel_rows<C, 4>(panel, j, out);
   PanelCascade<C, V, 40> cascade(vectors);
-  for (; left >= 16; left -= 16, j += 16 * kRowLanes) join_panel_rows<C, 16>(panel, j, cascade.next()), cascade.push(4);
-  for (; left >= 4; left -= 4, j += 4 * kRowLanes) join_panel_rows<C, 4>(panel, j, cascade.next()), cascade.push(2);
-  for (; left >= 1; left -= 1, j += kRowLanes) join_panel_rows<C, 1>(panel, j, cascade.next()), cascade.push(0);
+  for (; left >= 16; left -= 16, j += 16 * kRowLanes)
+    join_panel_rows<C, 16>(panel, j, cascade.next()), cascade.push(4);
+  for (; left >= 4; left -= 4, j += 4 * kRowLanes)
+    join_panel_rows<C, 4>(panel, j, cascade.next()), cascade.push(2);
+  for (; left >= 1; left -= 1, j += kRowLanes)
+    join_panel_rows<C, 1>(panel, j, cascade.next()), cascade.push(0);
   const V* result = cascade.finish();
   for (int c = 0; c < vectors; ++c) out[c] = result[c];
 }
 
-/// Reduces the columns of a panel; result: kPanel lanes. With a stream the 16 lanes are shared by threads.
+/// Reduces the columns of a panel; result: kPanel lanes. With a stream the 16 lanes are shared by
+/// threads.
 template <class C, class L>
 void reduce_panel(const Panel<L>& panel, typename L::V* result, Stream* stream) {
   using V = typename L::V;
-  static constexpr std::int8_t kOrder[kRowLanes] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};  // so that l meets l + 8 first, then l + 4, …
+  // so that l meets l + 8 first, then l + 4, …
+  static constexpr std::int8_t kOrder[kRowLanes] = {0, 8, 4, 12, 2, 10, 6, 14,
+                                                    1, 9, 5, 13, 3, 11, 7, 15};
   const int vectors = panel.vectors();
   PanelCascade<C, V, 6> cascade(vectors);
   if (stream == nullptr) {
@@ -114,7 +131,9 @@ void reduce_panel(const Panel<L>& panel, typename L::V* result, Stream* stream) 
     }
   } else {
     PanelRow<V> lanes[kRowLanes];
-    const auto tile = [&](std::int64_t lane) { reduce_panel_lane<C>(panel, static_cast<int>(lane), lanes[lane].v); };
+    const auto tile = [&](std::int64_t lane) {
+      reduce_panel_lane<C>(panel, static_cast<int>(lane), lanes[lane].v);
+    };
     parallel_for(*stream, kRowLanes, tile);
     for (const int lane : kOrder) {
       for (int c = 0; c < vectors; ++c) cascade.next()[c] = lanes[lane].v[c];
@@ -149,13 +168,17 @@ void reduce_columns(const ReduceArgs& args, int out_bytes, Stream& stream, W wri
     const Position at = position_of(columns.outer, t / columns.panels);
     const std::int64_t first = t % columns.panels * kPanel;
     const std::int64_t width = columns.columns - first < kPanel ? columns.columns - first : kPanel;
-    const Panel<L> panel{static_cast<const typename L::T*>(args.x) + offset_of(columns.outer, 1, at) + first, args.over, width};
+    const Panel<L> panel{
+        static_cast<const typename L::T*>(args.x) + offset_of(columns.outer, 1, at) + first,
+        args.over, width};
     PanelRow<V> result;
     reduce_panel<C>(panel, result.v, share_lanes ? &stream : nullptr);
-    char* out = static_cast<char*>(args.out) + (offset_of(columns.outer, 0, at) + first * columns.out_stride) * out_bytes;
+    char* out = static_cast<char*>(args.out) +
+                (offset_of(columns.outer, 0, at) + first * columns.out_stride) * out_bytes;
     Lane<V> lane[kPanel];
     __builtin_memcpy(lane, result.v, sizeof lane);
-    for (std::int64_t c = 0; c < width; ++c) write(lane[c], out + c * columns.out_stride * out_bytes);
+    for (std::int64_t c = 0; c < width; ++c)
+      write(lane[c], out + c * columns.out_stride * out_bytes);
   };
   if (small || share_lanes) {
     for (std::int64_t t = 0; t < tasks; ++t) tile(t);

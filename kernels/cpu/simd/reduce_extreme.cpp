@@ -2,16 +2,20 @@
 
 #include "cpu/simd/reduce_columns.hpp"
 
-// Largest and smallest elements. The joining order does not matter here but for the sign of zeros; it is the sums'.
+// Largest and smallest elements. The joining order does not matter here but for the sign of zeros;
+// it is the sums'.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-template <class C>
-void extreme(const ReduceArgs& args, Stream& stream) {
+template <class C> void extreme(const ReduceArgs& args, Stream& stream) {
   const DType dtype = args.dtype;
   const int bytes = element_bytes(dtype);
-  if (by_columns(args) && dtype == DType::float32) return reduce_columns<C, F32>(args, bytes, stream, [](float value, char* out) { store(out, value); });
-  if (by_columns(args) && dtype == DType::float64) return reduce_columns<C, F64>(args, bytes, stream, [](double value, char* out) { store(out, value); });
+  if (by_columns(args) && dtype == DType::float32)
+    return reduce_columns<C, F32>(args, bytes, stream,
+                                  [](float value, char* out) { store(out, value); });
+  if (by_columns(args) && dtype == DType::float64)
+    return reduce_columns<C, F64>(args, bytes, stream,
+                                  [](double value, char* out) { store(out, value); });
   reduce_rows_of<C, std::int64_t>(args, bytes, stream, [dtype]<class A>(A value, char* out) {
     if constexpr (std::is_same_v<A, std::int64_t>) {
       with_element(dtype, [&]<class E>() {

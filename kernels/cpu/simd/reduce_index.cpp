@@ -2,11 +2,13 @@
 
 #include "cpu/simd/reduce_columns.hpp"
 
-// The index of the first largest (smallest) element: first its value, by the tree of tree.hpp, then the first place that holds it. A NaN counts as both.
+// The index of the first largest (smallest) element: first its value, by the tree of tree.hpp, then
+// the first place that holds it. A NaN counts as both.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// The first of n > 0 elements, from `begin` (a multiple of 16), that equals `value`; of a NaN, the first NaN.
+/// The first of n > 0 elements, from `begin` (a multiple of 16), that equals `value`; of a NaN, the
+/// first NaN.
 template <class V, class S>
 std::int64_t find_first(S& source, std::int64_t begin, std::int64_t n, Lane<V> value) {
   constexpr int lanes = kLanesOf<V>;
@@ -28,15 +30,13 @@ std::int64_t find_first(S& source, std::int64_t begin, std::int64_t n, Lane<V> v
   return begin;  // not reached: the value is one of the elements
 }
 
-template <class A>
-struct Best {
+template <class A> struct Best {
   A value;
   std::int64_t index;
 };
 
 /// True if b, which stands after a, takes its place. C is Max or Min.
-template <class C, class A>
-BRAID_INLINE bool beats(A b, A a) {
+template <class C, class A> BRAID_INLINE bool beats(A b, A a) {
   if (a != a) return false;
   if (b != b) return true;
   if constexpr (std::is_same_v<C, Max>) return b > a;
@@ -64,8 +64,7 @@ std::int64_t shared_best_of(std::int64_t n, Stream& stream, M source_of) {
   return best.index;
 }
 
-template <class C>
-void index_by_rows(const ReduceArgs& args, Stream& stream) {
+template <class C> void index_by_rows(const ReduceArgs& args, Stream& stream) {
   const std::int64_t n = args.over.n;
   const int bytes = element_bytes(args.dtype);
   const char* x = static_cast<const char*>(args.x);
@@ -79,15 +78,15 @@ void index_by_rows(const ReduceArgs& args, Stream& stream) {
     } else {
       for (std::int64_t e = 0; e < args.keep.n; ++e) {
         const char* from = x + offset_at(args.keep, 1, e) * bytes;
-        out[offset_at(args.keep, 0, e)] = shared_best_of<C, V>(n, stream, [&] { return source_of(from); });
+        out[offset_at(args.keep, 0, e)] =
+            shared_best_of<C, V>(n, stream, [&] { return source_of(from); });
       }
     }
   });
 }
 
 /// Columns of float or double, in panels; row by row, so that the first index wins.
-template <class C, class E>
-void index_by_columns(const ReduceArgs& args, Stream& stream) {
+template <class C, class E> void index_by_columns(const ReduceArgs& args, Stream& stream) {
   using A = typename E::T;
   const Columns columns(args.keep);
   const std::int64_t tasks = columns.outer.n * columns.panels;
@@ -95,7 +94,8 @@ void index_by_columns(const ReduceArgs& args, Stream& stream) {
     const Position at = position_of(columns.outer, t / columns.panels);
     const std::int64_t first = t % columns.panels * kPanel;
     const std::int64_t width = columns.columns - first < kPanel ? columns.columns - first : kPanel;
-    const Panel<E> panel{static_cast<const A*>(args.x) + offset_of(columns.outer, 1, at) + first, args.over, width};
+    const Panel<E> panel{static_cast<const A*>(args.x) + offset_of(columns.outer, 1, at) + first,
+                         args.over, width};
     A best[kPanel];
     std::int64_t index[kPanel];
     for (std::int64_t c = 0; c < width; ++c) best[c] = panel.row(0)[c], index[c] = 0;
@@ -107,7 +107,8 @@ void index_by_columns(const ReduceArgs& args, Stream& stream) {
         index[c] = better ? j : index[c];
       }
     }
-    std::int64_t* out = static_cast<std::int64_t*>(args.out) + offset_of(columns.outer, 0, at) + first * columns.out_stride;
+    std::int64_t* out = static_cast<std::int64_t*>(args.out) + offset_of(columns.outer, 0, at) +
+                        first * columns.out_stride;
     for (std::int64_t c = 0; c < width; ++c) out[c * columns.out_stride] = index[c];
   };
   if (args.keep.n * args.over.n <= kSharedTile) {
@@ -117,10 +118,11 @@ void index_by_columns(const ReduceArgs& args, Stream& stream) {
   }
 }
 
-template <class C>
-void index_of(const ReduceArgs& args, Stream& stream) {
-  if (by_columns(args) && args.dtype == DType::float32) return index_by_columns<C, F32>(args, stream);
-  if (by_columns(args) && args.dtype == DType::float64) return index_by_columns<C, F64>(args, stream);
+template <class C> void index_of(const ReduceArgs& args, Stream& stream) {
+  if (by_columns(args) && args.dtype == DType::float32)
+    return index_by_columns<C, F32>(args, stream);
+  if (by_columns(args) && args.dtype == DType::float64)
+    return index_by_columns<C, F64>(args, stream);
   index_by_rows<C>(args, stream);
 }
 

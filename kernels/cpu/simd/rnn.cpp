@@ -7,7 +7,8 @@
 
 extern "C" double tanh(double);  // C's, as for the op tanh
 
-// The steps of recurrent layers: gates become activations and the states after the step, in one pass; and the gradients of that.
+// The steps of recurrent layers: gates become activations and the states after the step, in one
+// pass; and the gradients of that.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -23,11 +24,14 @@ template <class F>
 BRAID_INLINE void for_cells(std::int64_t batch, std::int64_t hidden, Stream& stream, F f) {
   constexpr std::int64_t kPiece = 1024;  // cells worth a thread: some microseconds
   if (batch <= 0 || hidden <= 0) return;
-  const std::int64_t pieces = (hidden + kPiece - 1) / kPiece, rows = hidden >= kPiece ? 1 : kPiece / hidden;  // of a row; to a tile
+  // of a row; to a tile
+  const std::int64_t pieces = (hidden + kPiece - 1) / kPiece,
+                     rows = hidden >= kPiece ? 1 : kPiece / hidden;
   const std::int64_t tiles = pieces * ((batch + rows - 1) / rows);
   const auto tile = [&](std::int64_t t) {
     const std::int64_t first = t / pieces * rows, begin = t % pieces * kPiece;
-    const std::int64_t last = first + rows < batch ? first + rows : batch, end = begin + kPiece < hidden ? begin + kPiece : hidden;
+    const std::int64_t last = first + rows < batch ? first + rows : batch,
+                       end = begin + kPiece < hidden ? begin + kPiece : hidden;
     for (std::int64_t row = first; row < last; ++row) f(row, begin, end);
   };
   if (tiles == 1) return tile(0);
@@ -40,32 +44,27 @@ BRAID_INLINE void for_vectors(std::int64_t begin, std::int64_t end, F f) {
   for (; begin + E::kLanes <= end; begin += E::kLanes) f(begin, E::kLanes);
   if (begin < end) f(begin, static_cast<int>(end - begin));
 }
-template <class E>
-BRAID_INLINE typename E::V get(const typename E::T* p, int k) {
+template <class E> BRAID_INLINE typename E::V get(const typename E::T* p, int k) {
   return k == E::kLanes ? E::load(p) : E::load_first(p, k);
 }
-template <class E>
-BRAID_INLINE void put(typename E::T* p, typename E::V v, int k) {
+template <class E> BRAID_INLINE void put(typename E::T* p, typename E::V v, int k) {
   if (k == E::kLanes) E::store(p, v);
   else E::store_first(p, v, k);
 }
 
 /// Row `row` of a matrix that may not be there.
-template <class T>
-BRAID_INLINE T* row_of(void* p, std::int64_t row, std::int64_t width) {
+template <class T> BRAID_INLINE T* row_of(void* p, std::int64_t row, std::int64_t width) {
   return p == nullptr ? nullptr : static_cast<T*>(p) + row * width;
 }
 template <class T>
 BRAID_INLINE const T* row_of(const void* p, std::int64_t row, std::int64_t width) {
   return p == nullptr ? nullptr : static_cast<const T*>(p) + row * width;
 }
-template <class A>
-BRAID_INLINE bool past_end(const A& args, std::int64_t row) {
+template <class A> BRAID_INLINE bool past_end(const A& args, std::int64_t row) {
   return args.lengths != nullptr && args.lengths[row] <= args.step;
 }
 
-template <class E>
-void cell_of(const RnnCellArgs& args, Stream& stream) {
+template <class E> void cell_of(const RnnCellArgs& args, Stream& stream) {
   using T = typename E::T;
   using V = typename E::V;
   const std::int64_t n = args.hidden, width = gates_of(args.kind) * n;
@@ -84,7 +83,9 @@ void cell_of(const RnnCellArgs& args, Stream& stream) {
     }
     switch (args.kind) {
       case RnnKind::tanh:
-        return for_vectors<E>(begin, end, [&](std::int64_t i, int k) { put<E>(h + i, tanh_of(get<E>(gates + i, k)), k); });
+        return for_vectors<E>(begin, end, [&](std::int64_t i, int k) {
+          put<E>(h + i, tanh_of(get<E>(gates + i, k)), k);
+        });
       case RnnKind::relu:
         return for_vectors<E>(begin, end, [&](std::int64_t i, int k) {
           const V x = get<E>(gates + i, k);
@@ -92,17 +93,21 @@ void cell_of(const RnnCellArgs& args, Stream& stream) {
         });
       case RnnKind::lstm:
         return for_vectors<E>(begin, end, [&](std::int64_t j, int k) {
-          const V i = sigmoid(get<E>(gates + j, k)), f = sigmoid(get<E>(gates + n + j, k)), g = tanh_of(get<E>(gates + 2 * n + j, k)),
+          const V i = sigmoid(get<E>(gates + j, k)), f = sigmoid(get<E>(gates + n + j, k)),
+                  g = tanh_of(get<E>(gates + 2 * n + j, k)),
                   o = sigmoid(get<E>(gates + 3 * n + j, k));
           const V state = f * get<E>(c_before + j, k) + i * g;
-          put<E>(gates + j, i, k), put<E>(gates + n + j, f, k), put<E>(gates + 2 * n + j, g, k), put<E>(gates + 3 * n + j, o, k);
+          put<E>(gates + j, i, k), put<E>(gates + n + j, f, k), put<E>(gates + 2 * n + j, g, k),
+              put<E>(gates + 3 * n + j, o, k);
           put<E>(c + j, state, k);
           put<E>(h + j, o * tanh_of(state), k);
         });
       case RnnKind::gru:
         return for_vectors<E>(begin, end, [&](std::int64_t j, int k) {
-          const V r = sigmoid(get<E>(gates + j, k) + get<E>(hidden_gates + j, k)), z = sigmoid(get<E>(gates + n + j, k) + get<E>(hidden_gates + n + j, k));
-          const V fresh = tanh_of(get<E>(gates + 2 * n + j, k) + r * get<E>(hidden_gates + 2 * n + j, k));
+          const V r = sigmoid(get<E>(gates + j, k) + get<E>(hidden_gates + j, k)),
+                  z = sigmoid(get<E>(gates + n + j, k) + get<E>(hidden_gates + n + j, k));
+          const V fresh =
+              tanh_of(get<E>(gates + 2 * n + j, k) + r * get<E>(hidden_gates + 2 * n + j, k));
           put<E>(gates + j, r, k), put<E>(gates + n + j, z, k), put<E>(gates + 2 * n + j, fresh, k);
           put<E>(h + j, fresh + z * (get<E>(h_before + j, k) - fresh), k);
         });
@@ -110,8 +115,7 @@ void cell_of(const RnnCellArgs& args, Stream& stream) {
   });
 }
 
-template <class E>
-void cell_backward_of(const RnnCellBackwardArgs& args, Stream& stream) {
+template <class E> void cell_backward_of(const RnnCellBackwardArgs& args, Stream& stream) {
   using T = typename E::T;
   using V = typename E::V;
   const std::int64_t n = args.hidden, count = gates_of(args.kind), width = count * n;
@@ -153,8 +157,10 @@ void cell_backward_of(const RnnCellBackwardArgs& args, Stream& stream) {
         });
       case RnnKind::lstm:
         return for_vectors<E>(begin, end, [&](std::int64_t j, int k) {
-          const V i = get<E>(gates + j, k), f = get<E>(gates + n + j, k), g = get<E>(gates + 2 * n + j, k), o = get<E>(gates + 3 * n + j, k);
-          const V before = get<E>(c_before + j, k), squashed = tanh_of(get<E>(c + j, k)), d = arriving(j, k);
+          const V i = get<E>(gates + j, k), f = get<E>(gates + n + j, k),
+                  g = get<E>(gates + 2 * n + j, k), o = get<E>(gates + 3 * n + j, k);
+          const V before = get<E>(c_before + j, k), squashed = tanh_of(get<E>(c + j, k)),
+                  d = arriving(j, k);
           const V dstate = get<E>(dc + j, k) + d * o * (1 - squashed * squashed);
           put<E>(dgates + j, dstate * g * (i * (1 - i)), k);
           put<E>(dgates + n + j, dstate * before * (f * (1 - f)), k);
@@ -165,11 +171,15 @@ void cell_backward_of(const RnnCellBackwardArgs& args, Stream& stream) {
         });
       case RnnKind::gru:
         return for_vectors<E>(begin, end, [&](std::int64_t j, int k) {
-          const V r = get<E>(gates + j, k), z = get<E>(gates + n + j, k), fresh = get<E>(gates + 2 * n + j, k), d = arriving(j, k);
-          const V dfresh = d * (1 - z) * (1 - fresh * fresh), dz = d * (get<E>(h_before + j, k) - fresh) * (z * (1 - z));
+          const V r = get<E>(gates + j, k), z = get<E>(gates + n + j, k),
+                  fresh = get<E>(gates + 2 * n + j, k), d = arriving(j, k);
+          const V dfresh = d * (1 - z) * (1 - fresh * fresh),
+                  dz = d * (get<E>(h_before + j, k) - fresh) * (z * (1 - z));
           const V dr = dfresh * get<E>(hidden_gates + 2 * n + j, k) * (r * (1 - r));
-          put<E>(dgates + j, dr, k), put<E>(dgates + n + j, dz, k), put<E>(dgates + 2 * n + j, dfresh, k);
-          put<E>(dhidden_gates + j, dr, k), put<E>(dhidden_gates + n + j, dz, k), put<E>(dhidden_gates + 2 * n + j, dfresh * r, k);
+          put<E>(dgates + j, dr, k), put<E>(dgates + n + j, dz, k),
+              put<E>(dgates + 2 * n + j, dfresh, k);
+          put<E>(dhidden_gates + j, dr, k), put<E>(dhidden_gates + n + j, dz, k),
+              put<E>(dhidden_gates + 2 * n + j, dfresh * r, k);
           put<E>(dh + j, d * z, k);
         });
     }

@@ -2,11 +2,13 @@
 #include "cpu/cache_size.hpp"
 #include "cpu/simd/elements.hpp"
 
-// How the rows of a result are written: by whole vectors, past the caches where the result is larger than they are.
+// How the rows of a result are written: by whole vectors, past the caches where the result is
+// larger than they are.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// y[i] = f(i) for i in [0, n), vector by vector; f(i, k) for the last k lanes. `streamed`: y is aligned and so large that caching it is of no use.
+/// y[i] = f(i) for i in [0, n), vector by vector; f(i, k) for the last k lanes. `streamed`: y is
+/// aligned and so large that caching it is of no use.
 template <class E, class F>
 BRAID_INLINE void write_row(typename E::T* y, std::int64_t n, bool streamed, F f) {
   constexpr int lanes = E::kLanes;
@@ -18,12 +20,12 @@ BRAID_INLINE void write_row(typename E::T* y, std::int64_t n, bool streamed, F f
   }
   if (i < n) E::store_first(y + i, f(i, static_cast<int>(n - i)), static_cast<int>(n - i));
 }
-template <class E, class T>
-BRAID_INLINE typename E::V load_lanes(const T* p, int k) {
+template <class E, class T> BRAID_INLINE typename E::V load_lanes(const T* p, int k) {
   return k == E::kLanes ? E::load(p) : E::load_first(p, k);
 }
 
-BRAID_INLINE bool worth_streaming(const void* out, std::int64_t rows, std::int64_t n, std::size_t bytes) {
+BRAID_INLINE bool worth_streaming(const void* out, std::int64_t rows, std::int64_t n,
+                                  std::size_t bytes) {
   const std::size_t row = static_cast<std::size_t>(n) * bytes;
   if (row < 1024 || row % 64 != 0 || reinterpret_cast<std::uintptr_t>(out) % 64 != 0) return false;
   return static_cast<std::size_t>(rows) * row > last_level_cache_bytes();

@@ -11,12 +11,16 @@ namespace {
 constexpr std::int64_t kTileElements = 16 * 1024;
 constexpr int kTableParts = 8;
 
-void check_indices(const char* op, const std::int64_t* index, std::int64_t rows, std::int64_t low, std::int64_t table_rows) {
+void check_indices(const char* op, const std::int64_t* index, std::int64_t rows, std::int64_t low,
+                   std::int64_t table_rows) {
   for (std::int64_t i = 0; i < rows; ++i)
-    if (index[i] < low || index[i] >= table_rows) fail_index(op, "indices", low, table_rows, index[i], i);
+    if (index[i] < low || index[i] >= table_rows)
+      fail_index(op, "indices", low, table_rows, index[i], i);
 }
 
-BRAID_INLINE std::int64_t wrapped(std::int64_t index, std::int64_t table_rows) { return index < 0 ? index + table_rows : index; }
+BRAID_INLINE std::int64_t wrapped(std::int64_t index, std::int64_t table_rows) {
+  return index < 0 ? index + table_rows : index;
+}
 
 /// to[j] += from[j]. Integers wrap around, bool is "or".
 template <class E>
@@ -33,23 +37,25 @@ BRAID_INLINE void add_row(typename E::T* to, const typename E::T* from, std::int
       return (V)((U)a + (U)b);
     }
   };
-  for (; width >= E::kLanes; width -= E::kLanes, to += E::kLanes, from += E::kLanes) E::store(to, add(E::load(to), E::load(from)));
+  for (; width >= E::kLanes; width -= E::kLanes, to += E::kLanes, from += E::kLanes)
+    E::store(to, add(E::load(to), E::load(from)));
   if (width > 0) {
     const int k = static_cast<int>(width);
     E::store_first(to, add(E::load_first(to, k), E::load_first(from, k)), k);
   }
 }
 
-/// Threads own parts of the table, not of the indices, so that each row gets its additions in the order of i.
-template <class E>
-void scatter_add(const ScatterAddRowsArgs& args, Stream& stream) {
+/// Threads own parts of the table, not of the indices, so that each row gets its additions in the
+/// order of i.
+template <class E> void scatter_add(const ScatterAddRowsArgs& args, Stream& stream) {
   using T = typename E::T;
   T* table = static_cast<T*>(args.table);
   const T* dy = static_cast<const T*>(args.dy);
   const auto add_between = [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = 0; i < args.rows; ++i) {
       const std::int64_t row = wrapped(args.index[i], args.table_rows);
-      if (row >= first && row < last) add_row<E>(table + row * args.width, dy + i * args.width, args.width);
+      if (row >= first && row < last)
+        add_row<E>(table + row * args.width, dy + i * args.width, args.width);
     }
   };
   if (args.rows * args.width <= kTileElements) return add_between(0, args.table_rows);
@@ -71,7 +77,8 @@ void gather_rows(const GatherRowsArgs& args, Stream& stream) {
   const auto tile = [&](std::int64_t t) {
     const std::int64_t end = (t + 1) * group < args.rows ? (t + 1) * group : args.rows;
     for (std::int64_t i = t * group; i < end; ++i)
-      __builtin_memcpy(out + i * bytes, table + wrapped(args.index[i], args.table_rows) * bytes, static_cast<std::size_t>(bytes));
+      __builtin_memcpy(out + i * bytes, table + wrapped(args.index[i], args.table_rows) * bytes,
+                       static_cast<std::size_t>(bytes));
   };
   if (args.rows <= group) tile(0);
   else parallel_for(stream, (args.rows + group - 1) / group, tile);

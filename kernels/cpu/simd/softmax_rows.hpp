@@ -2,29 +2,22 @@
 #include "cpu/simd/loaders.hpp"
 #include "cpu/simd/math.hpp"
 
-// What softmax and cross entropy know of a row: its largest number m and s = Σ exp(x - m), found in one pass over memory: pieces of 8 Ki elements are read twice,
-// the second time from the cache, and joined as in Milakov and Gimelshein 2018, arXiv:1805.02867.
+// What softmax and cross entropy know of a row: its largest number m and s = Σ exp(x - m), found in
+// one pass over memory: pieces of 8 Ki elements are read twice, the second time from the cache, and
+// joined as in Milakov and Gimelshein 2018, arXiv:1805.02867.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr std::int64_t kPiece = 8 * 1024;  // elements
 
 /// Lanes of E in memory as computed with: float or double.
-template <class E>
-using Computed = std::conditional_t<kThroughFloat<E>, F32, F64>;
+template <class E> using Computed = std::conditional_t<kThroughFloat<E>, F32, F64>;
 
-template <class V>
-BRAID_INLINE Lane<V> exp_of(Lane<V> x) {
-  return exp(splat<V>(x))[0];
-}
-template <class V>
-BRAID_INLINE Lane<V> log_of(Lane<V> x) {
-  return log(splat<V>(x))[0];
-}
+template <class V> BRAID_INLINE Lane<V> exp_of(Lane<V> x) { return exp(splat<V>(x))[0]; }
+template <class V> BRAID_INLINE Lane<V> log_of(Lane<V> x) { return log(splat<V>(x))[0]; }
 
 struct MaxIgnoringNaN {
-  template <class V>
-  static BRAID_INLINE V join(V a, V b) {
+  template <class V> static BRAID_INLINE V join(V a, V b) {
     if constexpr (sizeof(V) == kVectorBytes) return max_or_second(b, a);
     else return b > a ? b : a;
   }
@@ -52,8 +45,7 @@ BRAID_INLINE Lane<typename E::V> largest(const typename E::T* x, std::int64_t n)
 }
 
 /// A source (tree.hpp) of exp(x - m), kept in `out`: of the whole row, or of the last block alone.
-template <class E, bool keep>
-struct ExpSource {
+template <class E, bool keep> struct ExpSource {
   using V = typename E::V;
   using A = Lane<V>;
   const typename E::T* x;
@@ -65,22 +57,23 @@ struct ExpSource {
     A* to = out + (i - start);
     const typename E::T* from = x + i;
     const V m = splat<V>(max);
-    for (; n >= E::kLanes; n -= E::kLanes, to += E::kLanes, from += E::kLanes) store(to, exp_nonpositive(E::load(from) - m));
-    if (n > 0) store_first(to, exp_nonpositive(E::load_first(from, static_cast<int>(n)) - m), static_cast<int>(n));
+    for (; n >= E::kLanes; n -= E::kLanes, to += E::kLanes, from += E::kLanes)
+      store(to, exp_nonpositive(E::load(from) - m));
+    if (n > 0)
+      store_first(to, exp_nonpositive(E::load_first(from, static_cast<int>(n)) - m),
+                  static_cast<int>(n));
   }
   BRAID_INLINE V at(std::int64_t i) const { return load<V>(out + (i - start)); }
   BRAID_INLINE V first(std::int64_t i, int k) const { return load_first<V>(out + (i - start), k); }
 };
 
 /// max and sum of exp(x - max). A row of only -inf has sum 0 here; a NaN makes the sum NaN.
-template <class A>
-struct RowStats {
+template <class A> struct RowStats {
   A max, sum;
 };
 
 /// Of at most kPiece elements.
-template <class E>
-BRAID_INLINE auto piece_stats(const typename E::T* x, std::int64_t n) {
+template <class E> BRAID_INLINE auto piece_stats(const typename E::T* x, std::int64_t n) {
   using V = typename E::V;
   using A = Lane<V>;
   alignas(64) A block[kBlockElements];
@@ -98,29 +91,31 @@ BRAID_INLINE RowStats<Lane<V>> join_stats(RowStats<Lane<V>> a, RowStats<Lane<V>>
 }
 
 /// Of n > 0 elements, on the calling thread; pieces in order.
-template <class E>
-auto row_stats(const typename E::T* x, std::int64_t n) {
+template <class E> auto row_stats(const typename E::T* x, std::int64_t n) {
   auto stats = piece_stats<E>(x, n < kPiece ? n : kPiece);
-  for (std::int64_t i = kPiece; i < n; i += kPiece) stats = join_stats<typename E::V>(stats, piece_stats<E>(x + i, n - i < kPiece ? n - i : kPiece));
+  for (std::int64_t i = kPiece; i < n; i += kPiece)
+    stats =
+        join_stats<typename E::V>(stats, piece_stats<E>(x + i, n - i < kPiece ? n - i : kPiece));
   return stats;
 }
 
 /// Of one long row, shared by threads.
-template <class E>
-auto shared_row_stats(const typename E::T* x, std::int64_t n, Stream& stream) {
+template <class E> auto shared_row_stats(const typename E::T* x, std::int64_t n, Stream& stream) {
   using V = typename E::V;
   const std::int64_t shared = shared_tile(n), tiles = (n + shared - 1) / shared;
   RowStats<Lane<V>> part[kMaxSharedTiles];
-  const auto tile = [&](std::int64_t t) { part[t] = row_stats<E>(x + t * shared, n - t * shared < shared ? n - t * shared : shared); };
+  const auto tile = [&](std::int64_t t) {
+    part[t] = row_stats<E>(x + t * shared, n - t * shared < shared ? n - t * shared : shared);
+  };
   parallel_for(stream, tiles, tile);
   auto stats = part[0];
   for (std::int64_t t = 1; t < tiles; ++t) stats = join_stats<V>(stats, part[t]);
   return stats;
 }
 
-/// log Σ exp(x), split for accuracy: x - max - log_sum is the log-softmax. NaN for a row of only -inf.
-template <class V>
-BRAID_INLINE Lane<V> log_sum(RowStats<Lane<V>> stats) {
+/// log Σ exp(x), split for accuracy: x - max - log_sum is the log-softmax. NaN for a row of only
+/// -inf.
+template <class V> BRAID_INLINE Lane<V> log_sum(RowStats<Lane<V>> stats) {
   return stats.max == lowest<Lane<V>>() ? stats.max - stats.max : log_of<V>(stats.sum);
 }
 

@@ -4,9 +4,10 @@
 #include "cpu/runtime/scratch.hpp"
 #include "cpu/simd/elements.hpp"
 
-// Stable sorts of rows by keys: unsigned numbers in the order of the elements. A row is sorted by its keys' bytes from the last to the first (least
-// significant digit first, Knuth vol. 3, 5.2.5), bytes that all keys share left out. Where few elements are wanted, the k-th key is found first, byte by byte
-// from the top.
+// Stable sorts of rows by keys: unsigned numbers in the order of the elements. A row is sorted by
+// its keys' bytes from the last to the first (least significant digit first, Knuth vol. 3, 5.2.5),
+// bytes that all keys share left out. Where few elements are wanted, the k-th key is found first,
+// byte by byte from the top.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -19,24 +20,26 @@ constexpr std::int64_t kInsertion = 32, kTileElements = 16 * 1024;
 constexpr int kDigits = 256;
 
 /// Bits whose unsigned order is the elements': NaN last and all equal, -0 as 0.
-template <class U, class S>
-BRAID_INLINE U ordered_bits(S x) {
+template <class U, class S> BRAID_INLINE U ordered_bits(S x) {
   constexpr U top = U(1) << (sizeof(U) * 8 - 1);
   if (x != x) return ~U(0);
   const U u = __builtin_bit_cast(U, x == 0 ? S(0) : x);
   return (u & top) != 0 ? ~u : u | top;
 }
-template <class E>
-BRAID_INLINE std::uint64_t key_of(typename E::T x) {
+template <class E> BRAID_INLINE std::uint64_t key_of(typename E::T x) {
   if constexpr (E::kDType == DType::float64) return ordered_bits<std::uint64_t>(x);
   else if constexpr (E::kDType == DType::float32) return ordered_bits<std::uint32_t>(x);
   else if constexpr (kFloating<E>) return ordered_bits<std::uint32_t>(E::to_float(x));
-  else if constexpr (E::kDType == DType::int64) return static_cast<std::uint64_t>(x) ^ (std::uint64_t{1} << 63);
-  else if constexpr (E::kDType == DType::int32) return static_cast<std::uint32_t>(x) ^ (std::uint32_t{1} << 31);
+  else if constexpr (E::kDType == DType::int64)
+    return static_cast<std::uint64_t>(x) ^ (std::uint64_t{1} << 63);
+  else if constexpr (E::kDType == DType::int32)
+    return static_cast<std::uint32_t>(x) ^ (std::uint32_t{1} << 31);
   else return x;
 }
 
-BRAID_INLINE int digit(std::uint64_t key, int byte) { return static_cast<int>(key >> (8 * byte) & 0xffu); }
+BRAID_INLINE int digit(std::uint64_t key, int byte) {
+  return static_cast<int>(key >> (8 * byte) & 0xffu);
+}
 
 void insertion_sort(Entry* a, std::int64_t n) {
   for (std::int64_t i = 1; i < n; ++i) {
@@ -92,8 +95,7 @@ void select_smallest(Entry* a, std::int64_t n, std::int64_t k) {
   }
 }
 
-template <class E>
-void sort_row(const SortArgs& args, std::int64_t row) {
+template <class E> void sort_row(const SortArgs& args, std::int64_t row) {
   using T = typename E::T;
   const std::int64_t n = args.n, k = args.k;
   auto* a = static_cast<Entry*>(scratch(2 * static_cast<std::size_t>(n) * sizeof(Entry)));
@@ -119,7 +121,8 @@ void sort(const SortArgs& args, Stream& stream) {
   with_element(args.dtype, [&]<class E>() {
     const std::int64_t group = args.n >= kTileElements ? 1 : kTileElements / args.n;
     const auto tile = [&](std::int64_t t) {
-      for (std::int64_t row = t * group; row < args.rows && row < (t + 1) * group; ++row) sort_row<E>(args, row);
+      for (std::int64_t row = t * group; row < args.rows && row < (t + 1) * group; ++row)
+        sort_row<E>(args, row);
     };
     if (args.rows <= group) tile(0);
     else parallel_for(stream, (args.rows + group - 1) / group, tile);

@@ -3,11 +3,13 @@
 #include "cpu/simd/elements.hpp"
 #include "cpu/simd/walk.hpp"
 
-// Reductions in a fixed order: the same for every number of threads, every cut into tiles, every layout and every instruction set.
+// Reductions in a fixed order: the same for every number of threads, every cut into tiles, every
+// layout and every instruction set.
 //
-// The elements x[0] … x[n-1] stand in rows of 16 lanes. First the rows are joined by a binary tree over the row index (aligned at powers of two; what is
-// missing at the end is left out), then the 16 lanes: l with l + 8, l + 4, l + 2, l + 1. Every x passes at most ⌈log2 n⌉ additions, which bounds the
-// error of a sum by ⌈log2 n⌉ u Σ|x|.
+// The elements x[0] … x[n-1] stand in rows of 16 lanes. First the rows are joined by a binary tree
+// over the row index (aligned at powers of two; what is missing at the end is left out), then the
+// 16 lanes: l with l + 8, l + 4, l + 2, l + 1. Every x passes at most ⌈log2 n⌉ additions, which
+// bounds the error of a sum by ⌈log2 n⌉ u Σ|x|.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -15,36 +17,26 @@ constexpr int kRowLanes = 16;
 constexpr std::int64_t kBlockRows = 16;
 constexpr std::int64_t kBlockElements = kBlockRows * kRowLanes;
 
-template <class V>
-constexpr int kLanesOf = sizeof(V) / sizeof(Lane<V>);
+template <class V> constexpr int kLanesOf = sizeof(V) / sizeof(Lane<V>);
 
 /// A row: 16 lanes in one or several vectors.
-template <class V>
-struct Row {
+template <class V> struct Row {
   static constexpr int kVectors = kRowLanes / kLanesOf<V>;
   V v[kVectors];
 };
 
 /// The ways to join two lanes. `neutral` fills lanes that have no element.
 struct Sum {
-  template <class T>
-  static constexpr T neutral() {
-    return T{};
-  }
-  template <class V>
-  static BRAID_INLINE V join(V a, V b) {
-    return a + b;
-  }
+  template <class T> static constexpr T neutral() { return T{}; }
+  template <class V> static BRAID_INLINE V join(V a, V b) { return a + b; }
 };
-template <class T>
-constexpr T lowest() {
+template <class T> constexpr T lowest() {
   if constexpr (std::is_same_v<T, float>) return -__builtin_inff();
   else if constexpr (std::is_same_v<T, double>) return -__builtin_inf();
   else if constexpr (sizeof(T) == 4) return INT32_MIN;
   else return INT64_MIN;
 }
-template <class T>
-constexpr T highest() {
+template <class T> constexpr T highest() {
   if constexpr (std::is_same_v<T, float>) return __builtin_inff();
   else if constexpr (std::is_same_v<T, double>) return __builtin_inf();
   else if constexpr (sizeof(T) == 4) return INT32_MAX;
@@ -52,34 +44,23 @@ constexpr T highest() {
 }
 /// The larger; a NaN wins. Of two equal ones (0 and -0) the second.
 struct Max {
-  template <class T>
-  static constexpr T neutral() {
-    return lowest<T>();
-  }
-  template <class V>
-  static BRAID_INLINE V join(V a, V b) {
-    return a != a ? a : (a > b ? a : b);
-  }
+  template <class T> static constexpr T neutral() { return lowest<T>(); }
+  template <class V> static BRAID_INLINE V join(V a, V b) { return a != a ? a : (a > b ? a : b); }
 };
 struct Min {
-  template <class T>
-  static constexpr T neutral() {
-    return highest<T>();
-  }
-  template <class V>
-  static BRAID_INLINE V join(V a, V b) {
-    return a != a ? a : (a < b ? a : b);
-  }
+  template <class T> static constexpr T neutral() { return highest<T>(); }
+  template <class V> static BRAID_INLINE V join(V a, V b) { return a != a ? a : (a < b ? a : b); }
 };
 
 /// The first k lanes of v, `neutral` in the others.
-template <class C, class V>
-BRAID_INLINE V keep_first(V v, int k) {
+template <class C, class V> BRAID_INLINE V keep_first(V v, int k) {
   if constexpr (std::is_same_v<C, Sum>) {
     return v;  // a partial load fills with zeros
   } else {
-    using M = Vec<std::conditional_t<sizeof(Lane<V>) == 4, std::int32_t, std::int64_t>, kLanesOf<V>>;
-    return iota<M>() < splat<M>(static_cast<Lane<M>>(k)) ? v : splat<V>(C::template neutral<Lane<V>>());
+    using M =
+        Vec<std::conditional_t<sizeof(Lane<V>) == 4, std::int32_t, std::int64_t>, kLanesOf<V>>;
+    return iota<M>() < splat<M>(static_cast<Lane<M>>(k)) ? v
+                                                         : splat<V>(C::template neutral<Lane<V>>());
   }
 }
 
@@ -90,15 +71,15 @@ BRAID_INLINE Row<V> partial_row(S& source, std::int64_t i, std::int64_t left) {
   Row<V> row;
   for (int c = 0; c < Row<V>::kVectors; ++c, i += lanes, left -= lanes) {
     if (left >= lanes) row.v[c] = source.at(i);
-    else if (left > 0) row.v[c] = keep_first<C>(source.first(i, static_cast<int>(left)), static_cast<int>(left));
+    else if (left > 0)
+      row.v[c] = keep_first<C>(source.first(i, static_cast<int>(left)), static_cast<int>(left));
     else row.v[c] = splat<V>(C::template neutral<Lane<V>>());
   }
   return row;
 }
 
 /// Joins R rows (a power of two), of each the vector at i.
-template <class C, int R, class S>
-BRAID_INLINE auto tree_of(S& source, std::int64_t i) {
+template <class C, int R, class S> BRAID_INLINE auto tree_of(S& source, std::int64_t i) {
   if constexpr (R == 1) {
     return source.at(i);
   } else {
@@ -107,26 +88,25 @@ BRAID_INLINE auto tree_of(S& source, std::int64_t i) {
     return C::join(a, b);
   }
 }
-template <class C, int R, class V, class S>
-BRAID_INLINE Row<V> rows_of(S& source, std::int64_t i) {
+template <class C, int R, class V, class S> BRAID_INLINE Row<V> rows_of(S& source, std::int64_t i) {
   Row<V> row;
   for (int c = 0; c < Row<V>::kVectors; ++c) row.v[c] = tree_of<C, R>(source, i + c * kLanesOf<V>);
   return row;
 }
 
-template <class C, class V>
-BRAID_INLINE Row<V> join_rows(const Row<V>& a, const Row<V>& b) {
+template <class C, class V> BRAID_INLINE Row<V> join_rows(const Row<V>& a, const Row<V>& b) {
   Row<V> r;
   for (int c = 0; c < Row<V>::kVectors; ++c) r.v[c] = C::join(a.v[c], b.v[c]);
   return r;
 }
 
-/// The aligned binary tree over a sequence of subtrees, as a binary counter: subtree sizes are 2^level and come in falling order after the last largest.
-template <class C, class T>
-class Cascade {
+/// The aligned binary tree over a sequence of subtrees, as a binary counter: subtree sizes are
+/// 2^level and come in falling order after the last largest.
+template <class C, class T> class Cascade {
  public:
   BRAID_INLINE void push(T value, int level) {
-    for (std::uint64_t c = count_ >> level; (c & 1) != 0; c >>= 1) value = join(stack_[--top_], value);
+    for (std::uint64_t c = count_ >> level; (c & 1) != 0; c >>= 1)
+      value = join(stack_[--top_], value);
     stack_[top_++] = value;
     count_ += std::uint64_t{1} << level;
   }
@@ -138,21 +118,18 @@ class Cascade {
   }
 
  private:
-  template <class V>
-  static BRAID_INLINE Row<V> join(const Row<V>& a, const Row<V>& b) {
+  template <class V> static BRAID_INLINE Row<V> join(const Row<V>& a, const Row<V>& b) {
     return join_rows<C>(a, b);
   }
-  template <class A>
-  static BRAID_INLINE A join(const A& a, const A& b) {
-    return C::join(a, b);
-  }
+  template <class A> static BRAID_INLINE A join(const A& a, const A& b) { return C::join(a, b); }
   T stack_[48];
   int top_ = 0;
   std::uint64_t count_ = 0;
 };
 
-/// All rows of elements begin … begin + n of a source, n > 0, begin a multiple of 16. A source has: prepare(i, k), called before elements i … i + k
-/// (k <= 256) are asked for; at(i), a vector; first(i, k), its first k lanes and zeros.
+/// All rows of elements begin … begin + n of a source, n > 0, begin a multiple of 16. A source has:
+/// prepare(i, k), called before elements i … i + k (k <= 256) are asked for; at(i), a vector;
+/// first(i, k), its first k lanes and zeros.
 template <class C, class V, class S>
 __attribute__((noinline)) Row<V> reduce_rows(S& source, std::int64_t begin, std::int64_t n) {
   if (n <= kRowLanes) {
@@ -167,15 +144,16 @@ __attribute__((noinline)) Row<V> reduce_rows(S& source, std::int64_t begin, std:
   }
   if (left > 0) {
     source.prepare(i, left);
-    for (; left >= 4 * kRowLanes; i += 4 * kRowLanes, left -= 4 * kRowLanes) cascade.push(rows_of<C, 4, V>(source, i), 2);
-    for (; left > 0; i += kRowLanes, left -= kRowLanes) cascade.push(partial_row<C, V>(source, i, left), 0);
+    for (; left >= 4 * kRowLanes; i += 4 * kRowLanes, left -= 4 * kRowLanes)
+      cascade.push(rows_of<C, 4, V>(source, i), 2);
+    for (; left > 0; i += kRowLanes, left -= kRowLanes)
+      cascade.push(partial_row<C, V>(source, i, left), 0);
   }
   return cascade.finish();
 }
 
 /// Joins the lanes of a vector, halves with halves.
-template <class C, class V>
-BRAID_INLINE Lane<V> join_lanes(V v) {
+template <class C, class V> BRAID_INLINE Lane<V> join_lanes(V v) {
   using T = Lane<V>;
   if constexpr (kLanesOf<V> == 1) {
     return v[0];
@@ -190,20 +168,19 @@ BRAID_INLINE Lane<V> join_lanes(V v) {
     return C::join(T{v[0]}, T{v[1]});
   }
 }
-template <class C, class V>
-BRAID_INLINE Lane<V> join_lanes(Row<V> row) {
+template <class C, class V> BRAID_INLINE Lane<V> join_lanes(Row<V> row) {
   for (int half = Row<V>::kVectors / 2; half > 0; half /= 2)
     for (int c = 0; c < half; ++c) row.v[c] = C::join(row.v[c], row.v[c + half]);
   return join_lanes<C>(row.v[0]);
 }
 
 /// The number that n elements of a source reduce to, n > 0.
-template <class C, class V, class S>
-BRAID_INLINE Lane<V> reduce_all(S& source, std::int64_t n) {
+template <class C, class V, class S> BRAID_INLINE Lane<V> reduce_all(S& source, std::int64_t n) {
   return join_lanes<C>(reduce_rows<C, V>(source, 0, n));
 }
 
-/// Elements of a tile when one long reduction is shared by threads: a power of two, at most 64 tiles. The tree does not depend on it.
+/// Elements of a tile when one long reduction is shared by threads: a power of two, at most 64
+/// tiles. The tree does not depend on it.
 constexpr std::int64_t kSharedTile = 16 * 1024;
 constexpr int kMaxSharedTiles = 64;
 BRAID_INLINE std::int64_t shared_tile(std::int64_t n) {
@@ -212,7 +189,8 @@ BRAID_INLINE std::int64_t shared_tile(std::int64_t n) {
   return tile;
 }
 
-/// reduce_all for any n > 0, shared by threads where it is long. source_of() makes a source, one for every tile.
+/// reduce_all for any n > 0, shared by threads where it is long. source_of() makes a source, one
+/// for every tile.
 template <class C, class V, class M>
 Lane<V> reduce_shared(std::int64_t n, Stream& stream, M source_of) {
   const std::int64_t shared = shared_tile(n);
@@ -224,7 +202,8 @@ Lane<V> reduce_shared(std::int64_t n, Stream& stream, M source_of) {
   const std::int64_t tiles = (n + shared - 1) / shared;
   const auto tile = [&](std::int64_t t) {
     auto source = source_of();
-    part[t] = reduce_rows<C, V>(source, t * shared, n - t * shared < shared ? n - t * shared : shared);
+    part[t] =
+        reduce_rows<C, V>(source, t * shared, n - t * shared < shared ? n - t * shared : shared);
   };
   parallel_for(stream, tiles, tile);
   Cascade<C, Row<V>> cascade;
@@ -232,9 +211,9 @@ Lane<V> reduce_shared(std::int64_t n, Stream& stream, M source_of) {
   return join_lanes<C>(cascade.finish());
 }
 
-/// Calls f(row) for rows of n elements each, several rows a tile if they are short. f is the work of one thread.
-template <class F>
-void for_rows(std::int64_t rows, std::int64_t n, Stream& stream, F f) {
+/// Calls f(row) for rows of n elements each, several rows a tile if they are short. f is the work
+/// of one thread.
+template <class F> void for_rows(std::int64_t rows, std::int64_t n, Stream& stream, F f) {
   const std::int64_t group = n >= kSharedTile ? 1 : kSharedTile / (n > 0 ? n : 1);
   const auto tile = [&](std::int64_t t) {
     const std::int64_t end = (t + 1) * group < rows ? (t + 1) * group : rows;

@@ -1,7 +1,8 @@
 #pragma once
 #include "cpu/simd/math.hpp"
 
-// Sine and cosine of float vectors, at most 2 ULP for every float. The quadrant is taken off in double; beyond 2^20 by exact integers (Payne and Hanek 1983).
+// Sine and cosine of float vectors, at most 2 ULP for every float. The quadrant is taken off in
+// double; beyond 2^20 by exact integers (Payne and Hanek 1983).
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -11,32 +12,42 @@ struct ReducedAngle {
   VI quadrant;
 };
 
-/// A reduced angle of one number in radians and its quadrant. 2/π is kept to 224 bits; of the product with the 24-bit mantissa, whole multiples of 4 drop out.
+/// A reduced angle of one number in radians and its quadrant. 2/π is kept to 224 bits; of the
+/// product with the 24-bit mantissa, whole multiples of 4 drop out.
 struct ReducedScalar {
   float angle;
   std::int32_t quadrant;
 };
 BRAID_INLINE ReducedScalar reduce_large(float x) {
-  static constexpr std::uint32_t kTwoOverPi[] = {0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
+  static constexpr std::uint32_t kTwoOverPi[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
+                                                 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
   const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, x);
-  const int exponent = static_cast<int>((bits >> 23) & 0xff) - 150;  // |x| = mantissa * 2^exponent, exponent > -24
+  // |x| = mantissa * 2^exponent, exponent > -24
+  const int exponent = static_cast<int>((bits >> 23) & 0xff) - 150;
   const std::uint64_t mantissa = (bits & 0x7fffff) | 0x800000;
-  // 96 bits of 2/π whose first bit weighs 2^(1 - exponent): what lies above is a multiple of 4 after the product.
-  const int first = exponent + 30;  // kTwoOverPi starts 32 bits above the binary point; bit i weighs 2^(31 - i)
+  // 96 bits of 2/π whose first bit weighs 2^(1 - exponent): what lies above is a multiple of 4
+  // after the product.
+  // kTwoOverPi starts 32 bits above the binary point; bit i weighs 2^(31 - i)
+  const int first = exponent + 30;
   const int word = first >> 5, shift = first & 31;
   std::uint64_t window[3];
   for (int i = 0; i < 3; ++i) {
-    const std::uint64_t pair = static_cast<std::uint64_t>(kTwoOverPi[word + i]) << 32 | kTwoOverPi[word + i + 1];
+    const std::uint64_t pair =
+        static_cast<std::uint64_t>(kTwoOverPi[word + i]) << 32 | kTwoOverPi[word + i + 1];
     window[i] = (pair << shift) >> 32;
   }
-  // mantissa * window, modulo 2^96 (weight of bit 95: 2^1, so that the integer part is modulo 4), upper 64 bits.
+  // mantissa * window, modulo 2^96 (weight of bit 95: 2^1, so that the integer part is modulo 4),
+  // upper 64 bits.
   const std::uint64_t low = mantissa * window[2], middle = mantissa * window[1] + (low >> 32);
-  const std::uint64_t product = (mantissa * window[0] << 32) + middle;  // bit 63 weighs 2^1: quarter turns in 2.62 fixed point
+  // bit 63 weighs 2^1: quarter turns in 2.62 fixed point
+  const std::uint64_t product = (mantissa * window[0] << 32) + middle;
   const std::uint64_t quadrant = (product + (std::uint64_t{1} << 61)) >> 62;
-  const double fraction = static_cast<double>(static_cast<std::int64_t>(product - (quadrant << 62)));
+  const double fraction =
+      static_cast<double>(static_cast<std::int64_t>(product - (quadrant << 62)));
   const float angle = static_cast<float>(fraction * 0x1.921fb54442d18p-62);  // π/2 * 2^-62
   const bool negative = (bits >> 31) != 0;
-  return {negative ? -angle : angle, negative ? -static_cast<std::int32_t>(quadrant) : static_cast<std::int32_t>(quadrant)};
+  return {negative ? -angle : angle,
+          negative ? -static_cast<std::int32_t>(quadrant) : static_cast<std::int32_t>(quadrant)};
 }
 
 BRAID_INLINE ReducedAngle reduce_angle(VF x) {
@@ -63,7 +74,8 @@ BRAID_INLINE ReducedAngle reduce_angle(VF x) {
   return r;
 }
 
-/// sin of the angle whose quadrant was moved by `turn` quarter turns: 0 for the sine, 1 for the cosine.
+/// sin of the angle whose quadrant was moved by `turn` quarter turns: 0 for the sine, 1 for the
+/// cosine.
 BRAID_INLINE VF sine_of(const ReducedAngle& r, int turn) {
   const VI quadrant = r.quadrant + turn;
   const VF t = r.angle, s = t * t;
@@ -77,7 +89,8 @@ BRAID_INLINE VF sine_of(const ReducedAngle& r, int turn) {
   return (VF)((VI)value ^ ((quadrant & 2) << 30));
 }
 
-BRAID_INLINE VF sin(VF x) { return x == 0.0f ? x : sine_of(reduce_angle(x), 0); }  // keeps the sign of -0
+// keeps the sign of -0
+BRAID_INLINE VF sin(VF x) { return x == 0.0f ? x : sine_of(reduce_angle(x), 0); }
 BRAID_INLINE VF cos(VF x) { return sine_of(reduce_angle(x), 1); }
 
 }  // namespace

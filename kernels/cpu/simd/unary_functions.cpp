@@ -7,19 +7,21 @@
 #include "cpu/simd/through_float.hpp"
 #include "cpu/simd/trig.hpp"
 
-// out = f(x) for the rarer functions. float in vectors of doubles (functions.hpp), float64 by the C library, 16-bit types through float.
+// out = f(x) for the rarer functions. float in vectors of doubles (functions.hpp), float64 by the C
+// library, 16-bit types through float.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr double kLog2 = 0x1.62e42fefa39efp-1, kLog10 = 0x1.26bb1bbb55516p1;
 
-template <UnaryOp op>
-BRAID_INLINE VF in_float(VF x) {
+template <UnaryOp op> BRAID_INLINE VF in_float(VF x) {
   if constexpr (op == UnaryOp::exp2) return in_double(x, [](VD v) { return exp(v * kLog2); });
   else if constexpr (op == UnaryOp::expm1) return in_double(x, [](VD v) { return wide::expm1(v); });
   else if constexpr (op == UnaryOp::log1p) return in_double(x, [](VD v) { return wide::log1p(v); });
-  else if constexpr (op == UnaryOp::log2) return in_double(x, [](VD v) { return log(v) * (1 / kLog2); });
-  else if constexpr (op == UnaryOp::log10) return in_double(x, [](VD v) { return log(v) * (1 / kLog10); });
+  else if constexpr (op == UnaryOp::log2)
+    return in_double(x, [](VD v) { return log(v) * (1 / kLog2); });
+  else if constexpr (op == UnaryOp::log10)
+    return in_double(x, [](VD v) { return log(v) * (1 / kLog10); });
   else if constexpr (op == UnaryOp::asin) return in_double(x, [](VD v) { return wide::asin(v); });
   else if constexpr (op == UnaryOp::acos) return in_double(x, [](VD v) { return wide::acos(v); });
   else if constexpr (op == UnaryOp::atan) return in_double(x, [](VD v) { return wide::atan(v); });
@@ -37,8 +39,7 @@ BRAID_INLINE VF in_float(VF x) {
   }
 }
 
-template <UnaryOp op>
-void float_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
+template <UnaryOp op> void float_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
   map_one<F32, F32>(out, in, n, [](VF x) { return in_float<op>(x); });
 }
 
@@ -50,8 +51,7 @@ void double_kernel(void* out, const Inputs& in, std::int64_t n, const void* para
 }
 
 /// floor, ceil, round and trunc from the nearest whole number. -0.5 rounded up is -0.
-template <UnaryOp op, class V>
-BRAID_INLINE V rounded(V x) {
+template <UnaryOp op, class V> BRAID_INLINE V rounded(V x) {
   using L = Lane<V>;
   if constexpr (op == UnaryOp::round) return round_even(x);
   else if constexpr (op == UnaryOp::trunc) {
@@ -73,57 +73,35 @@ struct Kernels {
   MapKernel of_float, of_double;
   CFunction function;
 };
-template <UnaryOp op>
-constexpr Kernels kernels_for(CFunction f) {
+template <UnaryOp op> constexpr Kernels kernels_for(CFunction f) {
   return {&float_kernel<op>, &double_kernel, f};
 }
-template <UnaryOp op>
-constexpr Kernels rounding() {
+template <UnaryOp op> constexpr Kernels rounding() {
   return {&rounding_kernel<F32, op>, &rounding_kernel<F64, op>, nullptr};
 }
 
 BRAID_INLINE Kernels find_kernels(UnaryOp op) {
   switch (op) {
-    case UnaryOp::exp2:
-      return kernels_for<UnaryOp::exp2>(&::exp2);
-    case UnaryOp::expm1:
-      return kernels_for<UnaryOp::expm1>(&::expm1);
-    case UnaryOp::log1p:
-      return kernels_for<UnaryOp::log1p>(&::log1p);
-    case UnaryOp::log2:
-      return kernels_for<UnaryOp::log2>(&::log2);
-    case UnaryOp::log10:
-      return kernels_for<UnaryOp::log10>(&::log10);
-    case UnaryOp::tan:
-      return kernels_for<UnaryOp::tan>(&::tan);
-    case UnaryOp::asin:
-      return kernels_for<UnaryOp::asin>(&::asin);
-    case UnaryOp::acos:
-      return kernels_for<UnaryOp::acos>(&::acos);
-    case UnaryOp::atan:
-      return kernels_for<UnaryOp::atan>(&::atan);
-    case UnaryOp::sinh:
-      return kernels_for<UnaryOp::sinh>(&::sinh);
-    case UnaryOp::cosh:
-      return kernels_for<UnaryOp::cosh>(&::cosh);
-    case UnaryOp::asinh:
-      return kernels_for<UnaryOp::asinh>(&::asinh);
-    case UnaryOp::acosh:
-      return kernels_for<UnaryOp::acosh>(&::acosh);
-    case UnaryOp::atanh:
-      return kernels_for<UnaryOp::atanh>(&::atanh);
-    case UnaryOp::erf:
-      return kernels_for<UnaryOp::erf>(&::erf);
-    case UnaryOp::erfc:
-      return kernels_for<UnaryOp::erfc>(&::erfc);
-    case UnaryOp::floor:
-      return rounding<UnaryOp::floor>();
-    case UnaryOp::ceil:
-      return rounding<UnaryOp::ceil>();
-    case UnaryOp::round:
-      return rounding<UnaryOp::round>();
-    default:
-      return rounding<UnaryOp::trunc>();
+    case UnaryOp::exp2: return kernels_for<UnaryOp::exp2>(&::exp2);
+    case UnaryOp::expm1: return kernels_for<UnaryOp::expm1>(&::expm1);
+    case UnaryOp::log1p: return kernels_for<UnaryOp::log1p>(&::log1p);
+    case UnaryOp::log2: return kernels_for<UnaryOp::log2>(&::log2);
+    case UnaryOp::log10: return kernels_for<UnaryOp::log10>(&::log10);
+    case UnaryOp::tan: return kernels_for<UnaryOp::tan>(&::tan);
+    case UnaryOp::asin: return kernels_for<UnaryOp::asin>(&::asin);
+    case UnaryOp::acos: return kernels_for<UnaryOp::acos>(&::acos);
+    case UnaryOp::atan: return kernels_for<UnaryOp::atan>(&::atan);
+    case UnaryOp::sinh: return kernels_for<UnaryOp::sinh>(&::sinh);
+    case UnaryOp::cosh: return kernels_for<UnaryOp::cosh>(&::cosh);
+    case UnaryOp::asinh: return kernels_for<UnaryOp::asinh>(&::asinh);
+    case UnaryOp::acosh: return kernels_for<UnaryOp::acosh>(&::acosh);
+    case UnaryOp::atanh: return kernels_for<UnaryOp::atanh>(&::atanh);
+    case UnaryOp::erf: return kernels_for<UnaryOp::erf>(&::erf);
+    case UnaryOp::erfc: return kernels_for<UnaryOp::erfc>(&::erfc);
+    case UnaryOp::floor: return rounding<UnaryOp::floor>();
+    case UnaryOp::ceil: return rounding<UnaryOp::ceil>();
+    case UnaryOp::round: return rounding<UnaryOp::round>();
+    default: return rounding<UnaryOp::trunc>();
   }
 }
 

@@ -18,8 +18,10 @@
 
 #include "cpu/simd/kernels.hpp"
 
-// Vectors of the widest registers that this compilation may use, as compiler vector extensions: + - * / < ?: work lane by lane. Intrinsics only where the
-// extensions have no word: masked loads, square root, fused multiply-add, changes of width. Everything is in an unnamed namespace (see kernels.hpp).
+// Vectors of the widest registers that this compilation may use, as compiler vector extensions: + -
+// * / < ?: work lane by lane. Intrinsics only where the extensions have no word: masked loads,
+// square root, fused multiply-add, changes of width. Everything is in an unnamed namespace (see
+// kernels.hpp).
 #define BRAID_INLINE inline __attribute__((always_inline))
 
 namespace braid::cpu::BRAID_ISA {
@@ -36,15 +38,12 @@ constexpr int kVectorBytes = BRAID_VECTOR_BYTES;
 constexpr int kFloatLanes = kVectorBytes / 4;
 constexpr int kDoubleLanes = kVectorBytes / 8;
 
-template <class T, int N>
-struct VecOf {
+template <class T, int N> struct VecOf {
   typedef T type __attribute__((vector_size(N * sizeof(T))));
 };
-template <class T, int N>
-using Vec = typename VecOf<T, N>::type;
+template <class T, int N> using Vec = typename VecOf<T, N>::type;
 /// The type of one lane.
-template <class V>
-using Lane = std::remove_cvref_t<decltype((*static_cast<V*>(nullptr))[0])>;
+template <class V> using Lane = std::remove_cvref_t<decltype((*static_cast<V*>(nullptr))[0])>;
 
 using VF = Vec<float, kFloatLanes>;
 using VI = Vec<std::int32_t, kFloatLanes>;
@@ -54,47 +53,49 @@ using VL = Vec<std::int64_t, kDoubleLanes>;
 using VUL = Vec<std::uint64_t, kDoubleLanes>;
 
 /// Every lane `value`. Subtracting zero keeps the sign of -0, adding would not.
-template <class V, class T>
-BRAID_INLINE V splat(T value) {
-  return value - V{};
-}
+template <class V, class T> BRAID_INLINE V splat(T value) { return value - V{}; }
 
 /// 0, 1, 2, …
-template <class V>
-BRAID_INLINE V iota() {
+template <class V> BRAID_INLINE V iota() {
   V v{};
   constexpr int lanes = sizeof(V) / sizeof(Lane<V>);
   for (int i = 0; i < lanes; ++i) v[i] = static_cast<Lane<V>>(i);
   return v;
 }
 
-template <class V, class T>
-BRAID_INLINE V load(const T* p) {
+template <class V, class T> BRAID_INLINE V load(const T* p) {
   V v;
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
-template <class V, class T>
-BRAID_INLINE void store(T* p, V v) {
+template <class V, class T> BRAID_INLINE void store(T* p, V v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
 #if BRAID_VECTOR_BYTES == 32
 BRAID_INLINE __m256i first_lanes_4(int k) { return (__m256i)(iota<VI>() < splat<VI>(k)); }
-BRAID_INLINE __m256i first_lanes_8(int k) { return (__m256i)(iota<VL>() < splat<VL>(std::int64_t{k})); }
+BRAID_INLINE __m256i first_lanes_8(int k) {
+  return (__m256i)(iota<VL>() < splat<VL>(std::int64_t{k}));
+}
 #endif
 
-/// The first k elements of *p, 0 < k < lanes, zero in the other lanes. Touches no memory beyond them.
-template <class V, class T>
-BRAID_INLINE V load_first(const T* p, int k) {
+/// The first k elements of *p, 0 < k < lanes, zero in the other lanes. Touches no memory beyond
+/// them.
+template <class V, class T> BRAID_INLINE V load_first(const T* p, int k) {
 #if BRAID_VECTOR_BYTES == 64
-  if constexpr (sizeof(V) == 64 && sizeof(T) == 4) return (V)_mm512_maskz_loadu_epi32((__mmask16)((1u << k) - 1), p);
-  else if constexpr (sizeof(V) == 64 && sizeof(T) == 8) return (V)_mm512_maskz_loadu_epi64((__mmask8)((1u << k) - 1), p);
-  else if constexpr (sizeof(V) == 32 && sizeof(T) == 2) return (V)_mm256_maskz_loadu_epi16((__mmask16)((1u << k) - 1), p);
-  else if constexpr (sizeof(V) == 64 && sizeof(T) == 1) return (V)_mm512_maskz_loadu_epi8((__mmask64)((1ull << k) - 1), p);
+  if constexpr (sizeof(V) == 64 && sizeof(T) == 4)
+    return (V)_mm512_maskz_loadu_epi32((__mmask16)((1u << k) - 1), p);
+  else if constexpr (sizeof(V) == 64 && sizeof(T) == 8)
+    return (V)_mm512_maskz_loadu_epi64((__mmask8)((1u << k) - 1), p);
+  else if constexpr (sizeof(V) == 32 && sizeof(T) == 2)
+    return (V)_mm256_maskz_loadu_epi16((__mmask16)((1u << k) - 1), p);
+  else if constexpr (sizeof(V) == 64 && sizeof(T) == 1)
+    return (V)_mm512_maskz_loadu_epi8((__mmask64)((1ull << k) - 1), p);
 #elif BRAID_VECTOR_BYTES == 32
-  if constexpr (sizeof(V) == 32 && sizeof(T) == 4) return (V)_mm256_maskload_epi32((const int*)p, first_lanes_4(k));
-  else if constexpr (sizeof(V) == 32 && sizeof(T) == 8) return (V)_mm256_maskload_epi64((const long long*)p, first_lanes_8(k));
+  if constexpr (sizeof(V) == 32 && sizeof(T) == 4)
+    return (V)_mm256_maskload_epi32((const int*)p, first_lanes_4(k));
+  else if constexpr (sizeof(V) == 32 && sizeof(T) == 8)
+    return (V)_mm256_maskload_epi64((const long long*)p, first_lanes_8(k));
 #endif
   V v{};
   __builtin_memcpy(&v, p, static_cast<std::size_t>(k) * sizeof(T));
@@ -102,23 +103,28 @@ BRAID_INLINE V load_first(const T* p, int k) {
 }
 
 /// Writes the first k lanes, 0 < k < lanes, and nothing else.
-template <class V, class T>
-BRAID_INLINE void store_first(T* p, V v, int k) {
+template <class V, class T> BRAID_INLINE void store_first(T* p, V v, int k) {
 #if BRAID_VECTOR_BYTES == 64
-  if constexpr (sizeof(V) == 64 && sizeof(T) == 4) return _mm512_mask_storeu_epi32(p, (__mmask16)((1u << k) - 1), (__m512i)v);
-  else if constexpr (sizeof(V) == 64 && sizeof(T) == 8) return _mm512_mask_storeu_epi64(p, (__mmask8)((1u << k) - 1), (__m512i)v);
-  else if constexpr (sizeof(V) == 32 && sizeof(T) == 2) return _mm256_mask_storeu_epi16(p, (__mmask16)((1u << k) - 1), (__m256i)v);
-  else if constexpr (sizeof(V) == 64 && sizeof(T) == 1) return _mm512_mask_storeu_epi8(p, (__mmask64)((1ull << k) - 1), (__m512i)v);
+  if constexpr (sizeof(V) == 64 && sizeof(T) == 4)
+    return _mm512_mask_storeu_epi32(p, (__mmask16)((1u << k) - 1), (__m512i)v);
+  else if constexpr (sizeof(V) == 64 && sizeof(T) == 8)
+    return _mm512_mask_storeu_epi64(p, (__mmask8)((1u << k) - 1), (__m512i)v);
+  else if constexpr (sizeof(V) == 32 && sizeof(T) == 2)
+    return _mm256_mask_storeu_epi16(p, (__mmask16)((1u << k) - 1), (__m256i)v);
+  else if constexpr (sizeof(V) == 64 && sizeof(T) == 1)
+    return _mm512_mask_storeu_epi8(p, (__mmask64)((1ull << k) - 1), (__m512i)v);
 #elif BRAID_VECTOR_BYTES == 32
-  if constexpr (sizeof(V) == 32 && sizeof(T) == 4) return _mm256_maskstore_epi32((int*)p, first_lanes_4(k), (__m256i)v);
-  else if constexpr (sizeof(V) == 32 && sizeof(T) == 8) return _mm256_maskstore_epi64((long long*)p, first_lanes_8(k), (__m256i)v);
+  if constexpr (sizeof(V) == 32 && sizeof(T) == 4)
+    return _mm256_maskstore_epi32((int*)p, first_lanes_4(k), (__m256i)v);
+  else if constexpr (sizeof(V) == 32 && sizeof(T) == 8)
+    return _mm256_maskstore_epi64((long long*)p, first_lanes_8(k), (__m256i)v);
 #endif
   __builtin_memcpy(p, &v, static_cast<std::size_t>(k) * sizeof(T));
 }
 
-/// Writes a vector past the caches; p is aligned to kVectorBytes. A stream_fence() comes after the last one.
-template <class V>
-BRAID_INLINE void stream_store(void* p, V v) {
+/// Writes a vector past the caches; p is aligned to kVectorBytes. A stream_fence() comes after the
+/// last one.
+template <class V> BRAID_INLINE void stream_store(void* p, V v) {
 #if BRAID_VECTOR_BYTES == 64
   _mm512_stream_si512((__m512i*)p, (__m512i)v);
 #elif BRAID_VECTOR_BYTES == 32
@@ -136,8 +142,7 @@ BRAID_INLINE void stream_fence() {
 }
 
 /// True if a lane of a comparison's result is set.
-template <class M>
-BRAID_INLINE bool any(M mask) {
+template <class M> BRAID_INLINE bool any(M mask) {
   constexpr int words = sizeof(M) / 8;
   std::uint64_t word[words];
   __builtin_memcpy(word, &mask, sizeof mask);
@@ -196,7 +201,8 @@ BRAID_INLINE VD sqrt(VD x) {
 #endif
 }
 
-/// a * b + c, fused where the processor can: for polynomials whose last bit may differ between instruction sets.
+/// a * b + c, fused where the processor can: for polynomials whose last bit may differ between
+/// instruction sets.
 BRAID_INLINE VF mul_add(VF a, VF b, VF c) {
 #if BRAID_VECTOR_BYTES == 64
   return (VF)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -216,7 +222,8 @@ BRAID_INLINE VD mul_add(VD a, VD b, VD c) {
 #endif
 }
 
-/// a * b + c with one rounding everywhere; slow where the processor has no such instruction. For numbers that must be the same on every machine.
+/// a * b + c with one rounding everywhere; slow where the processor has no such instruction. For
+/// numbers that must be the same on every machine.
 BRAID_INLINE VF fused_mul_add(VF a, VF b, VF c) {
 #if BRAID_VECTOR_BYTES >= 32
   return mul_add(a, b, c);
@@ -240,9 +247,11 @@ struct DoublePair {
 };
 BRAID_INLINE DoublePair to_double(VF v) {
 #if BRAID_VECTOR_BYTES == 64
-  return {(VD)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)v)), (VD)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)v, 1))};
+  return {(VD)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)v)),
+          (VD)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)v, 1))};
 #elif BRAID_VECTOR_BYTES == 32
-  return {(VD)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)v)), (VD)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1))};
+  return {(VD)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)v)),
+          (VD)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1))};
 #elif defined(__SSE2__)
   return {(VD)_mm_cvtps_pd((__m128)v), (VD)_mm_cvtps_pd(_mm_movehl_ps((__m128)v, (__m128)v))};
 #else
@@ -253,14 +262,17 @@ BRAID_INLINE DoublePair to_double(VF v) {
 }
 BRAID_INLINE VF to_float(VD low, VD high) {
 #if BRAID_VECTOR_BYTES == 64
-  return (VF)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)low)), _mm512_cvtpd_ps((__m512d)high), 1);
+  return (VF)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)low)),
+                                _mm512_cvtpd_ps((__m512d)high), 1);
 #elif BRAID_VECTOR_BYTES == 32
-  return (VF)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)low)), _mm256_cvtpd_ps((__m256d)high), 1);
+  return (VF)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)low)),
+                                  _mm256_cvtpd_ps((__m256d)high), 1);
 #elif defined(__SSE2__)
   return (VF)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)low), _mm_cvtpd_ps((__m128d)high));
 #else
   VF r{};
-  for (int i = 0; i < kDoubleLanes; ++i) r[i] = static_cast<float>(low[i]), r[i + kDoubleLanes] = static_cast<float>(high[i]);
+  for (int i = 0; i < kDoubleLanes; ++i)
+    r[i] = static_cast<float>(low[i]), r[i + kDoubleLanes] = static_cast<float>(high[i]);
   return r;
 #endif
 }

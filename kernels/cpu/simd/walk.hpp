@@ -3,7 +3,8 @@
 
 #include "cpu/simd/vec.hpp"
 
-// Walking strided operands: positions of a Loop in row-major order, and copies between strided operands and dense buffers.
+// Walking strided operands: positions of a Loop in row-major order, and copies between strided
+// operands and dense buffers.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -51,7 +52,8 @@ BRAID_INLINE bool is_repeated(const Loop& loop, int operand) {
   return true;
 }
 
-/// Calls f(offset, stride, run) for the runs along the innermost dim that `count` > 0 elements from a position make.
+/// Calls f(offset, stride, run) for the runs along the innermost dim that `count` > 0 elements from
+/// a position make.
 template <class F>
 BRAID_INLINE void for_runs(const Loop& loop, int operand, Position at, std::int64_t count, F&& f) {
   const int inner = loop.rank - 1;
@@ -75,51 +77,65 @@ BRAID_INLINE void for_runs(const Loop& loop, int operand, Position at, std::int6
 }
 
 template <class T>
-BRAID_INLINE void gather_elements(T* buffer, const T* source, const Loop& loop, int operand, const Position& at, std::int64_t count) {
-  for_runs(loop, operand, at, count, [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
-    const T* p = source + offset;
-    if (stride == 1) {
-      for (std::int64_t i = 0; i < run; ++i) store(buffer + i, load<T>(p + i));
-    } else {
-      for (std::int64_t i = 0; i < run; ++i) store(buffer + i, load<T>(p + i * stride));
-    }
-    buffer += run;
-  });
+BRAID_INLINE void gather_elements(T* buffer, const T* source, const Loop& loop, int operand,
+                                  const Position& at, std::int64_t count) {
+  for_runs(loop, operand, at, count,
+           [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
+             const T* p = source + offset;
+             if (stride == 1) {
+               for (std::int64_t i = 0; i < run; ++i) store(buffer + i, load<T>(p + i));
+             } else {
+               for (std::int64_t i = 0; i < run; ++i) store(buffer + i, load<T>(p + i * stride));
+             }
+             buffer += run;
+           });
 }
 template <class T>
-BRAID_INLINE void scatter_elements(const T* buffer, T* target, const Loop& loop, int operand, const Position& at, std::int64_t count) {
-  for_runs(loop, operand, at, count, [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
-    T* p = target + offset;
-    for (std::int64_t i = 0; i < run; ++i) store(p + i * stride, load<T>(buffer + i));
-    buffer += run;
-  });
+BRAID_INLINE void scatter_elements(const T* buffer, T* target, const Loop& loop, int operand,
+                                   const Position& at, std::int64_t count) {
+  for_runs(loop, operand, at, count,
+           [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
+             T* p = target + offset;
+             for (std::int64_t i = 0; i < run; ++i) store(p + i * stride, load<T>(buffer + i));
+             buffer += run;
+           });
 }
 
 /// The same for elements of 1, 2, 4 or 8 bytes, whatever their type (load and store copy bytes).
-__attribute__((noinline)) inline void gather(void* buffer, const void* source, int bytes, const Loop& loop, int operand, const Position& at,
+__attribute__((noinline)) inline void gather(void* buffer, const void* source, int bytes,
+                                             const Loop& loop, int operand, const Position& at,
                                              std::int64_t count) {
   switch (bytes) {
     case 1:
-      return gather_elements(static_cast<std::uint8_t*>(buffer), static_cast<const std::uint8_t*>(source), loop, operand, at, count);
+      return gather_elements(static_cast<std::uint8_t*>(buffer),
+                             static_cast<const std::uint8_t*>(source), loop, operand, at, count);
     case 2:
-      return gather_elements(static_cast<std::uint16_t*>(buffer), static_cast<const std::uint16_t*>(source), loop, operand, at, count);
+      return gather_elements(static_cast<std::uint16_t*>(buffer),
+                             static_cast<const std::uint16_t*>(source), loop, operand, at, count);
     case 4:
-      return gather_elements(static_cast<std::uint32_t*>(buffer), static_cast<const std::uint32_t*>(source), loop, operand, at, count);
+      return gather_elements(static_cast<std::uint32_t*>(buffer),
+                             static_cast<const std::uint32_t*>(source), loop, operand, at, count);
     default:
-      return gather_elements(static_cast<std::uint64_t*>(buffer), static_cast<const std::uint64_t*>(source), loop, operand, at, count);
+      return gather_elements(static_cast<std::uint64_t*>(buffer),
+                             static_cast<const std::uint64_t*>(source), loop, operand, at, count);
   }
 }
-__attribute__((noinline)) inline void scatter(const void* buffer, void* target, int bytes, const Loop& loop, int operand, const Position& at,
+__attribute__((noinline)) inline void scatter(const void* buffer, void* target, int bytes,
+                                              const Loop& loop, int operand, const Position& at,
                                               std::int64_t count) {
   switch (bytes) {
     case 1:
-      return scatter_elements(static_cast<const std::uint8_t*>(buffer), static_cast<std::uint8_t*>(target), loop, operand, at, count);
+      return scatter_elements(static_cast<const std::uint8_t*>(buffer),
+                              static_cast<std::uint8_t*>(target), loop, operand, at, count);
     case 2:
-      return scatter_elements(static_cast<const std::uint16_t*>(buffer), static_cast<std::uint16_t*>(target), loop, operand, at, count);
+      return scatter_elements(static_cast<const std::uint16_t*>(buffer),
+                              static_cast<std::uint16_t*>(target), loop, operand, at, count);
     case 4:
-      return scatter_elements(static_cast<const std::uint32_t*>(buffer), static_cast<std::uint32_t*>(target), loop, operand, at, count);
+      return scatter_elements(static_cast<const std::uint32_t*>(buffer),
+                              static_cast<std::uint32_t*>(target), loop, operand, at, count);
     default:
-      return scatter_elements(static_cast<const std::uint64_t*>(buffer), static_cast<std::uint64_t*>(target), loop, operand, at, count);
+      return scatter_elements(static_cast<const std::uint64_t*>(buffer),
+                              static_cast<std::uint64_t*>(target), loop, operand, at, count);
   }
 }
 

@@ -5,8 +5,9 @@
 #include "cuda/device/group.cuh"
 #include "cuda/device/math.cuh"
 
-// Tiles of attention: 32 rows by 32 columns of scores for a block of 8 warps. Warp w has rows 4 w to 4 w + 3, lane l column l; so a row's maximum and sum are
-// found within a warp. Products go through shared memory 32 numbers of the width at a time, whatever the width.
+// Tiles of attention: 32 rows by 32 columns of scores for a block of 8 warps. Warp w has rows 4 w
+// to 4 w + 3, lane l column l; so a row's maximum and sum are found within a warp. Products go
+// through shared memory 32 numbers of the width at a time, whatever the width.
 namespace braid::cuda {
 
 inline constexpr int kSide = 32;
@@ -15,17 +16,16 @@ inline constexpr int kPitch = kSide + 4;  // of fours, aligned to 16 bytes
 inline constexpr int kChunks = 4;         // of 32 columns of a result that a thread holds
 static_assert(kRowsOfWarp == 4);
 
-/// Shared memory of a block: two operands of a product, and the rows of a tile that multiply values.
-template <class A>
-struct AttentionShared {
-  Pack<A, 4> left[kSide * kPitch / 4];   // [element][row]
-  A right[kSide][kSide + 1];             // [column][element], or [row][column]
-  Pack<A, 4> scores[kWarps][kSide];      // [warp][column] of four rows
+/// Shared memory of a block: two operands of a product, and the rows of a tile that multiply
+/// values.
+template <class A> struct AttentionShared {
+  Pack<A, 4> left[kSide * kPitch / 4];  // [element][row]
+  A right[kSide][kSide + 1];            // [column][element], or [row][column]
+  Pack<A, 4> scores[kWarps][kSide];     // [warp][column] of four rows
 };
 
 /// Rows first … first + count - 1 of one head of an operand; others count as zeros.
-template <class E>
-struct HeadRows {
+template <class E> struct HeadRows {
   const typename E::T* head;
   std::int64_t row, first;
   int count;
@@ -34,14 +34,18 @@ struct HeadRows {
   }
 };
 template <class E>
-BRAID_DEVICE HeadRows<E> rows_of(const AttentionOperand& operand, std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows) {
+BRAID_DEVICE HeadRows<E> rows_of(const AttentionOperand& operand, std::int64_t b, std::int64_t h,
+                                 std::int64_t first, std::int64_t rows) {
   const std::int64_t left = rows - first;
-  return {static_cast<const typename E::T*>(operand.data) + b * operand.batch + h * operand.head, operand.row, first, left < kSide ? static_cast<int>(left) : kSide};
+  return {static_cast<const typename E::T*>(operand.data) + b * operand.batch + h * operand.head,
+          operand.row, first, left < kSide ? static_cast<int>(left) : kSide};
 }
 
 /// sum[r] = row 4 warp + r of `a` times row `lane` of `b`.
 template <class E>
-BRAID_DEVICE void multiply_rows(AttentionShared<typename E::A>& shared, const HeadRows<E>& a, const HeadRows<E>& b, int width, typename E::A (&sum)[kRowsOfWarp]) {
+BRAID_DEVICE void multiply_rows(AttentionShared<typename E::A>& shared, const HeadRows<E>& a,
+                                const HeadRows<E>& b, int width,
+                                typename E::A (&sum)[kRowsOfWarp]) {
   using A = typename E::A;
   const int lane = lane_of_thread(), warp = warp_of_thread();
 #pragma unroll
@@ -66,9 +70,11 @@ BRAID_DEVICE void multiply_rows(AttentionShared<typename E::A>& shared, const He
   }
 }
 
-/// sum[c][r] += Σ_j shared.scores of row 4 warp + r and column j, times row j of `b` at 32 c + lane. Each warp wrote its own scores.
+/// sum[c][r] += Σ_j shared.scores of row 4 warp + r and column j, times row j of `b` at 32 c +
+/// lane. Each warp wrote its own scores.
 template <class E>
-BRAID_DEVICE void add_weighted(AttentionShared<typename E::A>& shared, const HeadRows<E>& b, int width, typename E::A (&sum)[kChunks][kRowsOfWarp]) {
+BRAID_DEVICE void add_weighted(AttentionShared<typename E::A>& shared, const HeadRows<E>& b,
+                               int width, typename E::A (&sum)[kChunks][kRowsOfWarp]) {
   using A = typename E::A;
   const int lane = lane_of_thread(), warp = warp_of_thread();
 #pragma unroll
@@ -76,7 +82,9 @@ BRAID_DEVICE void add_weighted(AttentionShared<typename E::A>& shared, const Hea
     if (c * kSide >= width) continue;
     __syncthreads();  // the last reads of the operand are over; the scores of this warp are there
 #pragma unroll
-    for (int r = 0; r < kRowsOfWarp; ++r) shared.right[kRowsOfWarp * warp + r][lane] = b.at(kRowsOfWarp * warp + r, c * kSide + lane, width);
+    for (int r = 0; r < kRowsOfWarp; ++r)
+      shared.right[kRowsOfWarp * warp + r][lane] =
+          b.at(kRowsOfWarp * warp + r, c * kSide + lane, width);
     __syncthreads();
 #pragma unroll 8
     for (int j = 0; j < kSide; ++j) {
@@ -90,23 +98,29 @@ BRAID_DEVICE void add_weighted(AttentionShared<typename E::A>& shared, const Hea
 
 /// Writes sum * factor[r] to the rows of a head.
 template <class E>
-BRAID_DEVICE void store_rows(const AttentionOperand& operand, std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows, std::int64_t width,
-                             const typename E::A (&sum)[kChunks][kRowsOfWarp], const typename E::A (&factor)[kRowsOfWarp]) {
+BRAID_DEVICE void store_rows(const AttentionOperand& operand, std::int64_t b, std::int64_t h,
+                             std::int64_t first, std::int64_t rows, std::int64_t width,
+                             const typename E::A (&sum)[kChunks][kRowsOfWarp],
+                             const typename E::A (&factor)[kRowsOfWarp]) {
   const int lane = lane_of_thread(), warp = warp_of_thread();
-  typename E::T* const head = static_cast<typename E::T*>(operand.data) + b * operand.batch + h * operand.head;
+  typename E::T* const head =
+      static_cast<typename E::T*>(operand.data) + b * operand.batch + h * operand.head;
 #pragma unroll
   for (int r = 0; r < kRowsOfWarp; ++r) {
     const std::int64_t row = first + kRowsOfWarp * warp + r;
     if (row >= rows) continue;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c)
-      if (c * kSide + lane < width) head[row * operand.row + c * kSide + lane] = E::store(sum[c][r] * factor[r]);
+      if (c * kSide + lane < width)
+        head[row * operand.row + c * kSide + lane] = E::store(sum[c][r] * factor[r]);
   }
 }
 
-/// The score of a query and a key from their product: scaled and masked, -inf where the key is not seen or either is not there.
+/// The score of a query and a key from their product: scaled and masked, -inf where the key is not
+/// seen or either is not there.
 template <class E>
-BRAID_DEVICE typename E::A score_of(const AttentionArgs& args, std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t key, typename E::A product) {
+BRAID_DEVICE typename E::A score_of(const AttentionArgs& args, std::int64_t b, std::int64_t h,
+                                    std::int64_t query, std::int64_t key, typename E::A product) {
   using A = typename E::A;
   if (query >= args.queries || key >= args.keys || (args.causal && key > query)) return lowest<A>();
   const A score = product * static_cast<A>(args.scale);
@@ -119,10 +133,15 @@ BRAID_DEVICE typename E::A score_of(const AttentionArgs& args, std::int64_t b, s
 
 /// What dropout multiplies a probability with.
 template <class A>
-BRAID_DEVICE A drop_factor(const AttentionArgs& args, std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t key) {
+BRAID_DEVICE A drop_factor(const AttentionArgs& args, std::int64_t b, std::int64_t h,
+                           std::int64_t query, std::int64_t key) {
   if (args.threshold == 0) return A(1);
-  const std::int64_t e = (((args.first_batch + b) * args.heads + h) * args.queries + query) * args.keys + key;
-  return DropKey{args.seed, args.stream, args.threshold}.keeps_element(static_cast<std::uint64_t>(e)) ? static_cast<A>(args.drop_scale) : A(0);
+  const std::int64_t e =
+      (((args.first_batch + b) * args.heads + h) * args.queries + query) * args.keys + key;
+  return DropKey{args.seed, args.stream, args.threshold}.keeps_element(
+             static_cast<std::uint64_t>(e))
+             ? static_cast<A>(args.drop_scale)
+             : A(0);
 }
 
 }  // namespace braid::cuda

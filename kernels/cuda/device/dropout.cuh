@@ -10,7 +10,8 @@ struct DropKey {
   std::uint64_t seed, stream, threshold;
   BRAID_DEVICE bool keeps(std::uint32_t word) const { return word >= threshold; }
   BRAID_DEVICE bool keeps_element(std::uint64_t e) const {
-    const PhiloxBlock b = philox(seed, stream, e / 4);  // chosen by comparisons: an index would put the block in memory
+    // chosen by comparisons: an index would put the block in memory
+    const PhiloxBlock b = philox(seed, stream, e / 4);
     return keeps(e % 4 < 2 ? (e % 4 == 0 ? b.w[0] : b.w[1]) : (e % 4 == 2 ? b.w[2] : b.w[3]));
   }
 };

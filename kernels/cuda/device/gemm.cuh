@@ -4,14 +4,16 @@
 #include "cuda/device/row_sum.cuh"
 #include "cuda/device/run.cuh"
 
-// C = activation(op(A) op(B) (+ bias, + C)): a tile of C a block, fours of fours of it a thread, k in steps through two buffers of shared memory: while a step
-// is multiplied, cp.async or registers bring the next one.
-// Order   each element of C is one sum over its part of k, in order: the bits do not depend on m, n or the tile.
-// Names   the kernels are called after what they are in a linear layer: y = x Wᵀ + b, dx = dy W, dW = dyᵀ x.
+// C = activation(op(A) op(B) (+ bias, + C)): a tile of C a block, fours of fours of it a thread, k
+// in steps through two buffers of shared memory: while a step is multiplied, cp.async or registers
+// bring the next one.
+// Order   each element of C is one sum over its part of k, in order: the bits do not depend on m, n
+//         or the tile.
+// Names   the kernels are called after what they are in a linear layer: y = x Wᵀ + b, dx = dy W, dW
+//         = dyᵀ x.
 namespace braid::cuda {
 
-template <class E>
-struct GemmParams {
+template <class E> struct GemmParams {
   using T = typename E::T;
   using A = typename E::A;
   const T* a;
@@ -23,30 +25,38 @@ struct GemmParams {
   A* partial_sums;  // [splits, m]
   std::int64_t m, n, k, batch, lda, ldb, ldc, batch_a, batch_b, batch_c, splits, depth, first;
   int row_tiles, column_tiles;
-  bool accumulate, relu, packs_a, packs_b, packs_c, packs_partial;  // packs: rows may be read and written in fours
+  // packs: rows may be read and written in fours
+  bool accumulate, relu, packs_a, packs_b, packs_c, packs_partial;
 };
 
-/// A block's threads: 32 lanes as kLaneRows × kLaneColumns, warps side by side; a thread has ThreadRows × ThreadColumns elements in fours that lie a warp's
-/// lanes apart, so that the lanes of a warp read neighbouring fours.
-template <int Rows, int Columns, int Depth, int ThreadRows, int ThreadColumns, int LaneRows, int MinBlocks>
+/// A block's threads: 32 lanes as kLaneRows × kLaneColumns, warps side by side; a thread has
+/// ThreadRows × ThreadColumns elements in fours that lie a warp's lanes apart, so that the lanes of
+/// a warp read neighbouring fours.
+template <int Rows, int Columns, int Depth, int ThreadRows, int ThreadColumns, int LaneRows,
+          int MinBlocks>
 struct GemmTile {
-  static constexpr int kRows = Rows, kColumns = Columns, kDepth = Depth, kThreadRows = ThreadRows, kThreadColumns = ThreadColumns;
+  static constexpr int kRows = Rows, kColumns = Columns, kDepth = Depth, kThreadRows = ThreadRows,
+                       kThreadColumns = ThreadColumns;
   static constexpr int kLaneRows = LaneRows, kLaneColumns = 32 / LaneRows, kMinBlocks = MinBlocks;
-  static constexpr int kWarpRows = LaneRows * ThreadRows, kWarpColumns = kLaneColumns * ThreadColumns;
+  static constexpr int kWarpRows = LaneRows * ThreadRows,
+                       kWarpColumns = kLaneColumns * ThreadColumns;
   static constexpr int kWarpsAcross = Columns / kWarpColumns;
   static constexpr int kBlock = Rows / kWarpRows * kWarpsAcross * 32;
-  static_assert(Rows % kWarpRows == 0 && Columns % kWarpColumns == 0 && Depth % kRowGroup == 0 && kBlock >= Rows);
+  static_assert(Rows % kWarpRows == 0 && Columns % kWarpColumns == 0 && Depth % kRowGroup == 0 &&
+                kBlock >= Rows);
 };
 
-/// N numbers of a row of shared memory, in fours that lie `apart`. Where a warp's part of the row holds all bits of a turn, those above `apart` move whole
-/// fours, which is known when this is compiled.
+/// N numbers of a row of shared memory, in fours that lie `apart`. Where a warp's part of the row
+/// holds all bits of a turn, those above `apart` move whole fours, which is known when this is
+/// compiled.
 template <int N, int apart, class A>
 BRAID_DEVICE void read_fours(A (&to)[N], const A* row, int at, int turn) {
   constexpr bool whole = N / 4 * apart >= 32;
 #pragma unroll
   for (int i = 0; i < N; i += 4) {
     const int fours = i / 4 * apart;
-    const int place = whole ? (at ^ (turn & (apart - 1))) + (fours ^ (turn & ~(apart - 1))) : (at + fours) ^ turn;
+    const int place =
+        whole ? (at ^ (turn & (apart - 1))) + (fours ^ (turn & ~(apart - 1))) : (at + fours) ^ turn;
     const auto pack = load_pack<4>(row + place);  // from shared: fours
 #pragma unroll
     for (int j = 0; j < 4; ++j) to[i + j] = pack.v[j];
@@ -55,7 +65,8 @@ BRAID_DEVICE void read_fours(A (&to)[N], const A* row, int at, int turn) {
 
 /// What becomes of a sum: bias or the old element, then the activation. Rounded once.
 template <class E>
-BRAID_DEVICE typename E::T finish(const GemmParams<E>& p, typename E::A sum, const typename E::T* c, const typename E::T* bias) {
+BRAID_DEVICE typename E::T finish(const GemmParams<E>& p, typename E::A sum, const typename E::T* c,
+                                  const typename E::T* bias) {
   using A = typename E::A;
   if (p.accumulate) sum += E::load(*c);
   else if (bias != nullptr) sum += E::load(*bias);
@@ -69,12 +80,14 @@ BRAID_DEVICE typename E::T finish(const GemmParams<E>& p, typename E::A sum, con
 
 /// Four results of a row, of which `count` lie in C.
 template <class E>
-BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typename E::A* sum, const typename E::T* bias, std::int64_t count) {
+BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typename E::A* sum,
+                             const typename E::T* bias, std::int64_t count) {
   if (p.packs_c && count >= 4) {
     Pack<typename E::T, 4> four{};
     if (p.accumulate) four = load_pack<4>(c);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) four.v[i] = finish<E>(p, sum[i], four.v + i, bias == nullptr ? nullptr : bias + i);
+    for (int i = 0; i < 4; ++i)
+      four.v[i] = finish<E>(p, sum[i], four.v + i, bias == nullptr ? nullptr : bias + i);
     store_pack(c, four);  // to global: fours
   } else {
 #pragma unroll
@@ -85,7 +98,8 @@ BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typ
 
 /// Four sums of a part of k.
 template <class E>
-BRAID_DEVICE void store_part(const GemmParams<E>& p, typename E::A* to, const typename E::A* sum, std::int64_t count) {
+BRAID_DEVICE void store_part(const GemmParams<E>& p, typename E::A* to, const typename E::A* sum,
+                             std::int64_t count) {
   if (p.packs_partial) {
     Pack<typename E::A, 4> four;
 #pragma unroll
@@ -98,22 +112,30 @@ BRAID_DEVICE void store_part(const GemmParams<E>& p, typename E::A* to, const ty
   }
 }
 
-/// Which part of which product a block has. Rows of tiles go in groups of eight, column by column, so that neighbouring blocks share operands in the L2 cache.
+/// Which part of which product a block has. Rows of tiles go in groups of eight, column by column,
+/// so that neighbouring blocks share operands in the L2 cache.
 struct GemmItem {
   std::int64_t matrix;
   int split, row, column;
-  [[nodiscard]] BRAID_DEVICE std::int64_t row_of(int rows) const { return static_cast<std::int64_t>(row) * rows; }
-  [[nodiscard]] BRAID_DEVICE std::int64_t column_of(int columns) const { return static_cast<std::int64_t>(column) * columns; }
+  [[nodiscard]] BRAID_DEVICE std::int64_t row_of(int rows) const {
+    return static_cast<std::int64_t>(row) * rows;
+  }
+  [[nodiscard]] BRAID_DEVICE std::int64_t column_of(int columns) const {
+    return static_cast<std::int64_t>(column) * columns;
+  }
 };
-template <class E>
-BRAID_DEVICE GemmItem item_of(const GemmParams<E>& p) {
+template <class E> BRAID_DEVICE GemmItem item_of(const GemmParams<E>& p) {
   constexpr int group = 8;
-  const std::int64_t item = p.first + blockIdx.x, tiles = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles;
+  const std::int64_t item = p.first + blockIdx.x,
+                     tiles = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles;
   const std::int64_t outer = item / tiles, tile = item - outer * tiles;
-  const std::int64_t split = outer / p.batch, band_size = static_cast<std::int64_t>(group) * p.column_tiles;
-  const int band = static_cast<int>(tile / band_size), in_band = static_cast<int>(tile - band * band_size), left = p.row_tiles - band * group;
+  const std::int64_t split = outer / p.batch,
+                     band_size = static_cast<std::int64_t>(group) * p.column_tiles;
+  const int band = static_cast<int>(tile / band_size),
+            in_band = static_cast<int>(tile - band * band_size), left = p.row_tiles - band * group;
   const int rows = left < group ? left : group, column = in_band / rows;
-  return {outer - split * p.batch, static_cast<int>(split), band * group + in_band - column * rows, column};
+  return {outer - split * p.batch, static_cast<int>(split), band * group + in_band - column * rows,
+          column};
 }
 
 template <class E, class Tile, bool ta, bool tb>
@@ -134,7 +156,8 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   SIMT_SHARED(GemmItem, kept, [1]);  // until the end: registers are for sums
   const GemmItem first = item_of(p);
   if (thread == 0) kept[0] = first;
-  const std::int64_t deep = p.k - first.split * p.depth < p.depth ? p.k - first.split * p.depth : p.depth;
+  const std::int64_t deep =
+      p.k - first.split * p.depth < p.depth ? p.k - first.split * p.depth : p.depth;
   const int last = static_cast<int>(deep % Tile::kDepth == 0 ? Tile::kDepth : deep % Tile::kDepth);
   int steps = static_cast<int>((deep + Tile::kDepth - 1) / Tile::kDepth);
   const bool sums = E::kFloating && p.sum_a != nullptr && first.column == 0 && thread < Tile::kRows;
@@ -147,8 +170,10 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
     for (int j = 0; j < Tile::kThreadColumns; ++j) sum[i][j] = A{0};
   if (steps > 0) {
     const int depth = steps > 1 ? Tile::kDepth : last;
-    side_a.start(p.a + first.matrix * p.batch_a, p.lda, first.row_of(Tile::kRows), first.split * p.depth, p.m);
-    side_b.start(p.b + first.matrix * p.batch_b, p.ldb, first.column_of(Tile::kColumns), first.split * p.depth, p.n);
+    side_a.start(p.a + first.matrix * p.batch_a, p.lda, first.row_of(Tile::kRows),
+                 first.split * p.depth, p.m);
+    side_b.start(p.b + first.matrix * p.batch_b, p.ldb, first.column_of(Tile::kColumns),
+                 first.split * p.depth, p.n);
     side_a.load(buffer(shared_a[0]), p.lda, p.packs_a, depth);
     side_b.load(buffer(shared_b[0]), p.ldb, p.packs_b, depth);
     side_a.store(buffer(shared_a[0]));
@@ -171,7 +196,8 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
       for (int k = quad; k < quad + 4; ++k) {
         A x[Tile::kThreadRows], y[Tile::kThreadColumns];
         read_fours<Tile::kThreadRows, row_apart>(x, a + k * Tile::kRows, row, SideA::turn(quad));
-        read_fours<Tile::kThreadColumns, column_apart>(y, b + k * Tile::kColumns, column, SideB::turn(quad));
+        read_fours<Tile::kThreadColumns, column_apart>(y, b + k * Tile::kColumns, column,
+                                                       SideB::turn(quad));
 #pragma unroll
         for (int i = 0; i < Tile::kThreadRows; ++i)
 #pragma unroll
@@ -182,7 +208,9 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
       if (sums) {
         RowSum<A> row_sum = row_sums[thread];
         for (int k = 0; k < Tile::kDepth; k += kRowGroup)
-          row_sum.add(tree_sum<kRowGroup, A>([&](int g) { return a[(k + g) * Tile::kRows + (thread ^ SideA::turn(k + g))]; }));  // from shared: row sums
+          // from shared: row sums
+          row_sum.add(tree_sum<kRowGroup, A>(
+              [&](int g) { return a[(k + g) * Tile::kRows + (thread ^ SideA::turn(k + g))]; }));
         row_sums[thread] = row_sum;
       }
     }
@@ -197,7 +225,8 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   const std::int64_t i0 = item.row_of(Tile::kRows), j0 = item.column_of(Tile::kColumns);
   if constexpr (E::kFloating) {
     if (sums && i0 + thread < p.m) {
-      if (p.partial != nullptr) p.partial_sums[item.split * p.m + i0 + thread] = row_sums[thread].value();
+      if (p.partial != nullptr)
+        p.partial_sums[item.split * p.m + i0 + thread] = row_sums[thread].value();
       else p.sum_a[i0 + thread] = E::store(row_sums[thread].value());
     }
   }
@@ -206,7 +235,9 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   A* partial = nullptr;
   typename E::T* c = nullptr;
   std::int64_t ld = p.n;
-  if (p.partial != nullptr) partial = p.partial + ((item.split * p.batch + item.matrix) * p.m + i0 + row) * ld + j0 + column;
+  if (p.partial != nullptr)
+    partial =
+        p.partial + ((item.split * p.batch + item.matrix) * p.m + i0 + row) * ld + j0 + column;
   else ld = p.ldc, c = p.c + item.matrix * p.batch_c + (i0 + row) * ld + j0 + column;
   const typename E::T* const bias = p.bias == nullptr ? nullptr : p.bias + j0 + column;
 #pragma unroll
@@ -219,28 +250,34 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
       if (right >= left_columns) break;
       const std::int64_t at = down * ld + right;
       if (partial != nullptr) store_part<E>(p, partial + at, sum[i] + j, left_columns - right);
-      else store_four<E>(p, c + at, sum[i] + j, bias == nullptr ? nullptr : bias + right, left_columns - right);
+      else
+        store_four<E>(p, c + at, sum[i] + j, bias == nullptr ? nullptr : bias + right,
+                      left_columns - right);
     }
   }
 }
 
 /// Blocks of a tile that an SM is to hold: fewer where a sum takes two registers.
 template <class E, class Tile>
-inline constexpr int kBlocksHeld = sizeof(typename E::A) > 4 ? Tile::kMinBlocks * 5 / 8 : Tile::kMinBlocks;
+inline constexpr int kBlocksHeld =
+    sizeof(typename E::A) > 4 ? Tile::kMinBlocks * 5 / 8 : Tile::kMinBlocks;
 
 /// y = x Wᵀ (+ b): A [m, k], B stored [n, k].
 template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>)) linear_forward(GemmParams<E> p) {
+__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>))
+    linear_forward(GemmParams<E> p) {
   gemm_block<E, Tile, false, true>(p);
 }
 /// dx = dy W: A [m, k], B [k, n].
 template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>)) linear_backward_input(GemmParams<E> p) {
+__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>))
+    linear_backward_input(GemmParams<E> p) {
   gemm_block<E, Tile, false, false>(p);
 }
 /// dW = dyᵀ x: A stored [k, m], B [k, n].
 template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>)) linear_backward_weight(GemmParams<E> p) {
+__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>))
+    linear_backward_weight(GemmParams<E> p) {
   gemm_block<E, Tile, true, false>(p);
 }
 /// Both turned: no layer needs it, so registers count for more than blocks.
@@ -257,17 +294,22 @@ using Square32 = GemmTile<32, 32, 32, 4, 4, 4, 8>;
 using Columns128x16 = GemmTile<128, 16, 32, 4, 4, 8, 3>;
 using Rows16x128 = GemmTile<16, 128, 32, 4, 4, 4, 4>;
 
-/// Queues the tiles of a product. One of these per dtype and tile, in files that compile side by side.
+/// Queues the tiles of a product. One of these per dtype and tile, in files that compile side by
+/// side.
 template <class E, class Tile>
 void launch_tiles(GemmParams<E> p, bool ta, bool tb, Stream& stream) {
   p.row_tiles = static_cast<int>((p.m + Tile::kRows - 1) / Tile::kRows);
   p.column_tiles = static_cast<int>((p.n + Tile::kColumns - 1) / Tile::kColumns);
-  const std::int64_t items = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles * p.batch * p.splits, most = INT32_MAX;  // the largest grid
-  const auto kernel = ta ? tb ? matmul_both_transposed<E, Tile> : linear_backward_weight<E, Tile>
+  // the largest grid
+  const std::int64_t items = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles * p.batch *
+                             p.splits,
+                     most = INT32_MAX;
+  const auto kernel = ta   ? tb ? matmul_both_transposed<E, Tile> : linear_backward_weight<E, Tile>
                       : tb ? linear_forward<E, Tile>
                            : linear_backward_input<E, Tile>;
   for (p.first = 0; p.first < items; p.first += most)
-    run("matmul", kernel, static_cast<unsigned>(items - p.first < most ? items - p.first : most), Tile::kBlock, stream, p);
+    run("matmul", kernel, static_cast<unsigned>(items - p.first < most ? items - p.first : most),
+        Tile::kBlock, stream, p);
 }
 
 }  // namespace braid::cuda

@@ -6,42 +6,53 @@
 // One side of a product on its way from global to shared memory.
 namespace braid::cuda {
 
-/// A tile of op(A)ᵀ or op(B) in shared memory, [kDepth, kWidth]: op(A)'s rows or op(B)'s columns lie along the width.
-/// along_depth   the operand's memory is dense along k (A as stored [m, k], B as stored [n, k]); its fours are turned on the way. So that neither the stores of
-///               a warp nor its reads meet in a bank, row d of the tile keeps element w at w ^ turn(d).
-/// Other float32 operands go by cp.async; 16-bit ones are widened, so they pass through registers too.
-template <class E, bool along_depth, int kWidth, int kDepth, int kBlock>
-class GemmSide {
+/// A tile of op(A)ᵀ or op(B) in shared memory, [kDepth, kWidth]: op(A)'s rows or op(B)'s columns
+/// lie along the width. along_depth   the operand's memory is dense along k (A as stored [m, k], B
+/// as stored [n, k]); its fours are turned on the way. So that neither the stores of
+///               a warp nor its reads meet in a bank, row d of the tile keeps element w at w ^
+///               turn(d).
+/// Other float32 operands go by cp.async; 16-bit ones are widened, so they pass through registers
+/// too.
+template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class GemmSide {
   using T = typename E::T;
   using A = typename E::A;
 
  public:
   static constexpr int kSize = kWidth * kDepth;
-  static constexpr bool kAsync = !along_depth && std::is_same_v<T, float> && std::is_same_v<A, float>;
-  static BRAID_DEVICE constexpr int turn(int d) { return along_depth ? (d / 4 * (32 / (kDepth / 4))) & (kWidth - 1) : 0; }
+  static constexpr bool kAsync =
+      !along_depth && std::is_same_v<T, float> && std::is_same_v<A, float>;
+  static BRAID_DEVICE constexpr int turn(int d) {
+    return along_depth ? (d / 4 * (32 / (kDepth / 4))) & (kWidth - 1) : 0;
+  }
 
-  /// The tile at `wide` of an operand whose first element is p; `width` is its extent, `deep` where its depth begins.
-  BRAID_DEVICE void start(const T* p, std::int64_t ld, std::int64_t wide, std::int64_t deep, std::int64_t width) {
+  /// The tile at `wide` of an operand whose first element is p; `width` is its extent, `deep` where
+  /// its depth begins.
+  BRAID_DEVICE void start(const T* p, std::int64_t ld, std::int64_t wide, std::int64_t deep,
+                          std::int64_t width) {
     width_ = width - wide < kWidth ? static_cast<int>(width - wide) : kWidth;
     const int row = first_row(), column = first_column();
     at_ = p + (along_depth ? (wide + row) * ld + deep + column : (deep + row) * ld + wide + column);
   }
 
-  /// Begins to bring the next tile, of which `depth` rows exist; what lies outside becomes 0. Asynchronous ones go to `shared`, others into registers.
+  /// Begins to bring the next tile, of which `depth` rows exist; what lies outside becomes 0.
+  /// Asynchronous ones go to `shared`, others into registers.
   BRAID_DEVICE void load(A* shared, std::int64_t ld, bool packs, int depth) {
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
       if (kFours % kBlock != 0 && static_cast<int>(threadIdx.x) + e * kBlock >= kFours) break;
       const int row = first_row() + e * kRows, column = first_column();
-      const int valid = along_depth ? (row < width_ ? depth - column : 0) : (row < depth ? width_ - column : 0);
+      const int valid =
+          along_depth ? (row < width_ ? depth - column : 0) : (row < depth ? width_ - column : 0);
       const T* const from = at_ + e * (kRows * ld);
       if constexpr (kAsync) {
         A* const to = shared + row * kWidth + column;
         if (packs) {
-          simt::cp_async16(to, valid > 0 ? from : at_, valid >= 4 ? 16 : valid > 0 ? 4 * valid : 0);  // to shared: async
+          // to shared: async
+          simt::cp_async16(to, valid > 0 ? from : at_, valid >= 4 ? 16 : valid > 0 ? 4 * valid : 0);
         } else {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) simt::cp_async4(to + i, i < valid ? from + i : at_, i < valid ? 4 : 0);
+          for (int i = 0; i < 4; ++i)
+            simt::cp_async4(to + i, i < valid ? from + i : at_, i < valid ? 4 : 0);
         }
       } else if (packs && valid >= 4) {
         const auto pack = load_pack<4>(from);  // from global: staged
@@ -64,7 +75,9 @@ class GemmSide {
         const int row = first_row() + e * kRows, column = first_column();
         if constexpr (along_depth) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) shared[(column + i) * kWidth + (row ^ turn(column))] = next_[e][i];  // to shared: turned
+          // to shared: turned
+          for (int i = 0; i < 4; ++i)
+            shared[(column + i) * kWidth + (row ^ turn(column))] = next_[e][i];
         } else {
           Pack<A, 4> pack;
 #pragma unroll
@@ -76,8 +89,10 @@ class GemmSide {
   }
 
  private:
-  static constexpr int kPerRow = (along_depth ? kDepth : kWidth) / 4;  // fours in a row of the tile as memory has it
-  static constexpr int kRows = kBlock / kPerRow;                       // between two fours of a thread
+  // fours in a row of the tile as memory has it
+  static constexpr int kPerRow = (along_depth ? kDepth : kWidth) / 4;
+  // between two fours of a thread
+  static constexpr int kRows = kBlock / kPerRow;
   static constexpr int kFours = kSize / 4, kEach = (kFours + kBlock - 1) / kBlock;
   static_assert(kBlock % kPerRow == 0 && (kWidth & (kWidth - 1)) == 0);
   static BRAID_DEVICE int first_row() { return static_cast<int>(threadIdx.x) / kPerRow; }

@@ -4,16 +4,19 @@
 #include "cuda/device/gemm.cuh"
 #include "cuda/gemm_plan.hpp"
 
-// Products that need no tiles: tiny ones, one block each, and the second pass over the parts of a k that was cut.
+// Products that need no tiles: tiny ones, one block each, and the second pass over the parts of a k
+// that was cut.
 namespace braid::cuda {
 
-/// Each thread takes whole elements of C, straight from memory: no tile is filled with zeros, nothing waits at a barrier. The sums of rows are elements too.
-template <class E, bool ta, bool tb>
-BRAID_DEVICE void gemm_tiny_block(const GemmParams<E>& p) {
+/// Each thread takes whole elements of C, straight from memory: no tile is filled with zeros,
+/// nothing waits at a barrier. The sums of rows are elements too.
+template <class E, bool ta, bool tb> BRAID_DEVICE void gemm_tiny_block(const GemmParams<E>& p) {
   using A = typename E::A;
-  const int n = static_cast<int>(p.n), k = static_cast<int>(p.k), elements = static_cast<int>(p.m * p.n);
+  const int n = static_cast<int>(p.n), k = static_cast<int>(p.k),
+            elements = static_cast<int>(p.m * p.n);
   const int all = elements + (E::kFloating && p.sum_a != nullptr ? static_cast<int>(p.m) : 0);
-  const std::int64_t a_row = ta ? 1 : p.lda, a_step = ta ? p.lda : 1, b_step = tb ? 1 : p.ldb, b_column = tb ? p.ldb : 1;
+  const std::int64_t a_row = ta ? 1 : p.lda, a_step = ta ? p.lda : 1, b_step = tb ? 1 : p.ldb,
+                     b_column = tb ? p.ldb : 1;
   for (std::int64_t matrix = blockIdx.x; matrix < p.batch; matrix += gridDim.x) {
     for (int e = static_cast<int>(threadIdx.x); e < all; e += kThreads) {
       if (e < elements) {
@@ -22,14 +25,17 @@ BRAID_DEVICE void gemm_tiny_block(const GemmParams<E>& p) {
         const typename E::T* b = p.b + matrix * p.batch_b + j * b_column;
         A sum{0};
 #pragma unroll 4
-        for (int step = 0; step < k; ++step, a += a_step, b += b_step) sum += E::load(*a) * E::load(*b);
+        for (int step = 0; step < k; ++step, a += a_step, b += b_step)
+          sum += E::load(*a) * E::load(*b);
         typename E::T* const c = p.c + matrix * p.batch_c + i * p.ldc + j;
         *c = finish<E>(p, sum, c, p.bias == nullptr ? nullptr : p.bias + j);
       } else if constexpr (E::kFloating) {
         const int i = e - elements;
         RowSum<A> sum{};
         for (int first = 0; first < k; first += kRowGroup)
-          sum.add(tree_sum<kRowGroup, A>([&](int g) { return first + g < k ? E::load(p.a[i * a_row + (first + g) * a_step]) : A{0}; }));
+          sum.add(tree_sum<kRowGroup, A>([&](int g) {
+            return first + g < k ? E::load(p.a[i * a_row + (first + g) * a_step]) : A{0};
+          }));
         p.sum_a[i] = E::store(sum.value());
       }
     }
@@ -55,14 +61,17 @@ __global__ void __launch_bounds__(kThreads) matmul_both_transposed_tiny(GemmPara
 
 /// The whole backward of a tiny layer: one block has dx = dy W, the other one dW = dyᵀ x and db.
 template <class E>
-__global__ void __launch_bounds__(kThreads) linear_backward_tiny(GemmParams<E> input, GemmParams<E> weight) {
+__global__ void __launch_bounds__(kThreads)
+    linear_backward_tiny(GemmParams<E> input, GemmParams<E> weight) {
   if (blockIdx.y == 0) gemm_tiny_block<E, false, false>(input);
   else gemm_tiny_block<E, true, false>(weight);
 }
 
-/// Width neighbours of C from element e on: their parts added in the order of k, then what a product does last.
+/// Width neighbours of C from element e on: their parts added in the order of k, then what a
+/// product does last.
 template <int Width, class E>
-BRAID_DEVICE void join_elements(const GemmParams<E>& p, std::int64_t e, const Divider& by_n, const Divider& by_m, bool narrow) {
+BRAID_DEVICE void join_elements(const GemmParams<E>& p, std::int64_t e, const Divider& by_n,
+                                const Divider& by_m, bool narrow) {
   const std::int64_t elements = p.batch * p.m * p.n;
   auto sum = load_pack<Width>(p.partial + e);
 #pragma unroll 2
@@ -71,7 +80,8 @@ BRAID_DEVICE void join_elements(const GemmParams<E>& p, std::int64_t e, const Di
 #pragma unroll
     for (int k = 0; k < Width; ++k) sum.v[k] += part.v[k];
   }
-  const std::int64_t flat = by_n.divide(e, narrow), j = e - flat * p.n, matrix = by_m.divide(flat, narrow), i = flat - matrix * p.m;
+  const std::int64_t flat = by_n.divide(e, narrow), j = e - flat * p.n,
+                     matrix = by_m.divide(flat, narrow), i = flat - matrix * p.m;
   typename E::T* const c = p.c + matrix * p.batch_c + i * p.ldc + j;
   const typename E::T* const bias = p.bias == nullptr ? nullptr : p.bias + j;
   if constexpr (Width == 4) store_four<E>(p, c, sum.v, bias, 4);
@@ -80,10 +90,12 @@ BRAID_DEVICE void join_elements(const GemmParams<E>& p, std::int64_t e, const Di
 
 /// The second pass over a product in parts. Rows of whole fours are taken in fours.
 template <class E>
-__global__ void __launch_bounds__(kThreads) gemm_join(GemmParams<E> p, Divider by_n, Divider by_m, bool narrow) {
+__global__ void __launch_bounds__(kThreads)
+    gemm_join(GemmParams<E> p, Divider by_n, Divider by_m, bool narrow) {
   using A = typename E::A;
   const int width = p.packs_partial ? 4 : 1;
-  const std::int64_t elements = p.batch * p.m * p.n, all = elements + (E::kFloating && p.sum_a != nullptr ? p.m : 0);
+  const std::int64_t elements = p.batch * p.m * p.n,
+                     all = elements + (E::kFloating && p.sum_a != nullptr ? p.m : 0);
   for (std::int64_t e = grid_thread() * width; e < all; e += grid_threads() * width) {
     if (e < elements) {
       if (p.packs_partial) join_elements<4>(p, e, by_n, by_m, narrow);
@@ -98,15 +110,15 @@ __global__ void __launch_bounds__(kThreads) gemm_join(GemmParams<E> p, Divider b
   }
 }
 
-template <class E>
-void launch_tiny(const GemmParams<E>& p, bool ta, bool tb, Stream& stream) {
-  const auto kernel = ta ? tb ? matmul_both_transposed_tiny<E> : linear_backward_weight_tiny<E> : tb ? linear_forward_tiny<E> : linear_backward_input_tiny<E>;
+template <class E> void launch_tiny(const GemmParams<E>& p, bool ta, bool tb, Stream& stream) {
+  const auto kernel = ta   ? tb ? matmul_both_transposed_tiny<E> : linear_backward_weight_tiny<E>
+                      : tb ? linear_forward_tiny<E>
+                           : linear_backward_input_tiny<E>;
   run("matmul", kernel, blocks_for(p.batch, 1), kThreads, stream, p);
 }
 
 /// What args say, for kernels.
-template <class E>
-GemmParams<E> gemm_params(const GemmArgs& args, const GemmPlan& plan) {
+template <class E> GemmParams<E> gemm_params(const GemmArgs& args, const GemmPlan& plan) {
   using T = typename E::T;
   const auto packs = [](const void* p, std::int64_t ld, std::int64_t batch) {
     return ld % 4 == 0 && batch % 4 == 0 && is_aligned<4>(static_cast<const T*>(p));
@@ -141,10 +153,10 @@ GemmParams<E> gemm_params(const GemmArgs& args, const GemmPlan& plan) {
           .packs_partial = args.n % 4 == 0};
 }
 
-template <class E>
-void launch_linear_backward(const GemmPairArgs& args, Stream& stream) {
+template <class E> void launch_linear_backward(const GemmPairArgs& args, Stream& stream) {
   const GemmPlan plan{GemmTileKind::tiny, 1, 0};
-  run("linear_backward", linear_backward_tiny<E>, dim3(1, 2), kThreads, stream, gemm_params<E>(args.first, plan), gemm_params<E>(args.second, plan));
+  run("linear_backward", linear_backward_tiny<E>, dim3(1, 2), kThreads, stream,
+      gemm_params<E>(args.first, plan), gemm_params<E>(args.second, plan));
 }
 
 /// Queues a product as planned; tiles(params) queues its tiles.
@@ -154,18 +166,20 @@ void launch_gemm(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F t
   GemmParams<E> p = gemm_params<E>(args, plan);
   if (plan.tile == GemmTileKind::tiny) return launch_tiny(p, args.ta, args.tb, stream);
   if (plan.splits <= 1) return tiles(p);
-  const std::int64_t elements = args.batch * args.m * args.n, sums = args.sum_a != nullptr ? args.m : 0;
-  const Scratch scratch(static_cast<std::size_t>(plan.splits * (elements + sums)) * sizeof(A), stream);
+  const std::int64_t elements = args.batch * args.m * args.n,
+                     sums = args.sum_a != nullptr ? args.m : 0;
+  const Scratch scratch(static_cast<std::size_t>(plan.splits * (elements + sums)) * sizeof(A),
+                        stream);
   p.partial = static_cast<A*>(scratch.data());
   p.partial_sums = p.partial + plan.splits * elements;
   tiles(p);
   const unsigned blocks = blocks_for(elements + sums, kThreads * (p.packs_partial ? 4 : 1));
-  run("matmul", gemm_join<E>, blocks, kThreads, stream, p, Divider(args.n), Divider(args.m), elements < std::int64_t{1} << 31);
+  run("matmul", gemm_join<E>, blocks, kThreads, stream, p, Divider(args.n), Divider(args.m),
+      elements < std::int64_t{1} << 31);
 }
 
 /// For dtypes with square tiles alone.
-template <class E>
-void launch_square(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {
+template <class E> void launch_square(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {
   launch_gemm<E>(args, plan, stream, [&](const GemmParams<E>& p) {
     if (plan.tile == GemmTileKind::square32) launch_tiles<E, Square32>(p, args.ta, args.tb, stream);
     else launch_tiles<E, Square64>(p, args.ta, args.tb, stream);

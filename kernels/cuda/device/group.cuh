@@ -2,7 +2,8 @@
 #include "cuda/device/math.cuh"
 #include "cuda/device/run.cuh"
 
-// Joins of values over a warp or a block, in a fixed tree. A joiner has `A join(A a, A b) const`, commutative; every thread gets the result.
+// Joins of values over a warp or a block, in a fixed tree. A joiner has `A join(A a, A b) const`,
+// commutative; every thread gets the result.
 namespace braid::cuda {
 
 inline constexpr unsigned kFullWarp = 0xffffffffu;
@@ -10,13 +11,11 @@ inline constexpr unsigned kFullWarp = 0xffffffffu;
 BRAID_DEVICE int lane_of_thread() { return static_cast<int>(threadIdx.x % 32); }
 BRAID_DEVICE int warp_of_thread() { return static_cast<int>(threadIdx.x / 32); }
 
-template <class A>
-struct Sum {
+template <class A> struct Sum {
   BRAID_DEVICE A join(A a, A b) const { return a + b; }
 };
 /// NaN are passed over.
-template <class A>
-struct MaxOfNumbers {
+template <class A> struct MaxOfNumbers {
   BRAID_DEVICE A join(A a, A b) const { return b > a ? b : a; }
 };
 
@@ -24,36 +23,34 @@ struct MaxOfNumbers {
 struct WarpGroup {
   static constexpr int kSize = 32;
   BRAID_DEVICE int rank() const { return lane_of_thread(); }
-  template <class J, class A>
-  BRAID_DEVICE A join(const J& joiner, A value) const {
+  template <class J, class A> BRAID_DEVICE A join(const J& joiner, A value) const {
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2) value = joiner.join(value, __shfl_xor_sync(kFullWarp, value, step));
+    for (int step = 16; step > 0; step /= 2)
+      value = joiner.join(value, __shfl_xor_sync(kFullWarp, value, step));
     return value;
   }
 };
 
 /// A block of kThreads; `part` is shared memory for one value a warp.
-template <class A>
-struct BlockGroup {
+template <class A> struct BlockGroup {
   static constexpr int kSize = kThreads;
   A* part;
   BRAID_DEVICE int rank() const { return static_cast<int>(threadIdx.x); }
-  template <class J>
-  BRAID_DEVICE A join(const J& joiner, A value) const {
+  template <class J> BRAID_DEVICE A join(const J& joiner, A value) const {
     value = WarpGroup{}.join(joiner, value);
     if (lane_of_thread() == 0) part[warp_of_thread()] = value;
     __syncthreads();
     value = part[lane_of_thread() % kWarps];
 #pragma unroll
-    for (int step = kWarps / 2; step > 0; step /= 2) value = joiner.join(value, __shfl_xor_sync(kFullWarp, value, step));
+    for (int step = kWarps / 2; step > 0; step /= 2)
+      value = joiner.join(value, __shfl_xor_sync(kFullWarp, value, step));
     __syncthreads();  // the next join writes `part` again
     return value;
   }
 };
 
 /// Σ f(j) for j in [0, n): each thread adds every kSize-th in four partial sums, then the tree.
-template <class A, class G, class F>
-BRAID_DEVICE A group_sum(const G& group, std::int64_t n, F f) {
+template <class A, class G, class F> BRAID_DEVICE A group_sum(const G& group, std::int64_t n, F f) {
   A sum[4] = {A(0), A(0), A(0), A(0)};
 #pragma unroll 1
   for (std::int64_t j = group.rank(); j < n; j += 4 * G::kSize) {
@@ -65,10 +62,10 @@ BRAID_DEVICE A group_sum(const G& group, std::int64_t n, F f) {
 }
 
 /// The largest f(j), NaN passed over; -inf if there is nothing else.
-template <class A, class G, class F>
-BRAID_DEVICE A group_max(const G& group, std::int64_t n, F f) {
+template <class A, class G, class F> BRAID_DEVICE A group_max(const G& group, std::int64_t n, F f) {
   A best = lowest<A>();
-  for (std::int64_t j = group.rank(); j < n; j += G::kSize) best = MaxOfNumbers<A>{}.join(best, f(j));
+  for (std::int64_t j = group.rank(); j < n; j += G::kSize)
+    best = MaxOfNumbers<A>{}.join(best, f(j));
   return group.join(MaxOfNumbers<A>{}, best);
 }
 

@@ -6,7 +6,8 @@
 // A Loop as kernels want it: innermost dim first, and divisions of small numbers by multiplication.
 namespace braid::cuda {
 
-/// Division by a fixed number; below 2^31 as a multiplication and a shift (Granlund and Montgomery 1994).
+/// Division by a fixed number; below 2^31 as a multiplication and a shift (Granlund and Montgomery
+/// 1994).
 struct Divider {
   std::int64_t divisor = 1;
   std::uint32_t magic = 1, shift = 0;
@@ -14,7 +15,10 @@ struct Divider {
   explicit Divider(std::int64_t d) : divisor(d) {
     if (d < 1 || d >= std::int64_t{1} << 31) return;  // divided by in full
     while ((std::int64_t{1} << shift) < d) ++shift;
-    magic = static_cast<std::uint32_t>((((std::uint64_t{1} << shift) - static_cast<std::uint64_t>(d)) << 32) / static_cast<std::uint64_t>(d) + 1);
+    magic = static_cast<std::uint32_t>(
+        (((std::uint64_t{1} << shift) - static_cast<std::uint64_t>(d)) << 32) /
+            static_cast<std::uint64_t>(d) +
+        1);
   }
   /// `narrow`: 0 <= x < 2^31 and the divisor too.
   BRAID_DEVICE std::int64_t divide(std::int64_t x, bool narrow) const {
@@ -22,19 +26,18 @@ struct Divider {
     return static_cast<std::int64_t>(divide_narrow(static_cast<std::uint32_t>(x)));
   }
   BRAID_DEVICE std::uint32_t divide_narrow(std::uint32_t x) const {
-    const std::uint32_t high = static_cast<std::uint32_t>((static_cast<std::uint64_t>(x) * magic) >> 32);
+    const std::uint32_t high =
+        static_cast<std::uint32_t>((static_cast<std::uint64_t>(x) * magic) >> 32);
     return (high + x) >> shift;
   }
 };
 
 /// Element offsets of K operands.
-template <int K>
-struct Offsets {
+template <int K> struct Offsets {
   std::int64_t at[K];
 };
 
-template <int K>
-struct DeviceLoop {
+template <int K> struct DeviceLoop {
   std::int64_t n = 1;
   int rank = 0;
   bool narrow = true;   // n < 2^31
@@ -44,8 +47,7 @@ struct DeviceLoop {
 };
 
 /// Of operands `first` to first + K - 1.
-template <int K>
-DeviceLoop<K> make_loop(const Loop& loop, int first = 0) {
+template <int K> DeviceLoop<K> make_loop(const Loop& loop, int first = 0) {
   DeviceLoop<K> result;
   result.n = loop.n;
   result.rank = loop.rank;
@@ -53,13 +55,17 @@ DeviceLoop<K> make_loop(const Loop& loop, int first = 0) {
   for (int d = 0; d < kMaxRank; ++d) {
     const bool used = d < loop.rank;
     if (used) result.size[d] = Divider(loop.size[loop.rank - 1 - d]);
-    for (int k = 0; k < K; ++k) result.stride[k][d] = used ? loop.stride[first + k][loop.rank - 1 - d] : 0;
+    for (int k = 0; k < K; ++k)
+      result.stride[k][d] = used ? loop.stride[first + k][loop.rank - 1 - d] : 0;
   }
   for (int k = 0; k < K && result.compact; ++k) {
-    std::int64_t reach = 0;  // of offsets away from 0; a term is below 2^62, and stops the sum where it is large
+    // of offsets away from 0; a term is below 2^62, and stops the sum where it is large
+    std::int64_t reach = 0;
     for (int d = 0; d < loop.rank && reach < std::int64_t{1} << 31; ++d) {
-      const std::int64_t stride = result.stride[k][d] < 0 ? -result.stride[k][d] : result.stride[k][d];
-      reach = stride < std::int64_t{1} << 31 ? reach + (loop.size[loop.rank - 1 - d] - 1) * stride : INT64_MAX;
+      const std::int64_t stride =
+          result.stride[k][d] < 0 ? -result.stride[k][d] : result.stride[k][d];
+      reach = stride < std::int64_t{1} << 31 ? reach + (loop.size[loop.rank - 1 - d] - 1) * stride
+                                             : INT64_MAX;
     }
     result.compact = reach < std::int64_t{1} << 31;
   }
@@ -67,8 +73,7 @@ DeviceLoop<K> make_loop(const Loop& loop, int first = 0) {
 }
 
 /// Of element i, counted row-major.
-template <int K>
-BRAID_DEVICE Offsets<K> offsets_of(const DeviceLoop<K>& loop, std::int64_t i) {
+template <int K> BRAID_DEVICE Offsets<K> offsets_of(const DeviceLoop<K>& loop, std::int64_t i) {
   Offsets<K> offsets;
   if (loop.compact) {  // in 32 bits, modulo 2^32 on the way
     std::uint32_t rest = static_cast<std::uint32_t>(i), at[K];
@@ -97,8 +102,7 @@ BRAID_DEVICE Offsets<K> offsets_of(const DeviceLoop<K>& loop, std::int64_t i) {
   }
   return offsets;
 }
-template <int K>
-BRAID_DEVICE Offsets<K> same_offsets(std::int64_t i) {
+template <int K> BRAID_DEVICE Offsets<K> same_offsets(std::int64_t i) {
   Offsets<K> offsets;
   for (int k = 0; k < K; ++k) offsets.at[k] = i;
   return offsets;
@@ -112,7 +116,11 @@ inline Loop one_element() {
 }
 
 /// This thread's number in a grid of one dim, and how many there are.
-BRAID_DEVICE std::int64_t grid_thread() { return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
-BRAID_DEVICE std::int64_t grid_threads() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
+BRAID_DEVICE std::int64_t grid_thread() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+BRAID_DEVICE std::int64_t grid_threads() {
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
 
 }  // namespace braid::cuda

@@ -6,45 +6,53 @@
 #include "cuda/device/loop.cuh"
 #include "cuda/device/run.cuh"
 
-// Elementwise kernels. A body says what one element needs (operands by offset) and what kPack neighbouring elements need; two kernels drive it: dense
-// operands in packs of up to 16 bytes, others element by element.
-// Traffic  each operand once. Dense operands that lie equally far from an aligned address start with a few single elements; those that do not are read element
-//          by element, still coalesced.
+// Elementwise kernels. A body says what one element needs (operands by offset) and what kPack
+// neighbouring elements need; two kernels drive it: dense operands in packs of up to 16 bytes,
+// others element by element.
+// Traffic  each operand once. Dense operands that lie equally far from an aligned address start
+//          with a few single elements; those that do not are read element by element, still
+//          coalesced.
 namespace braid::cuda {
 
 /// `head` elements, then packs, then what is left.
 template <class Body>
-__global__ void __launch_bounds__(kThreads) map_dense(Body body, std::int64_t n, std::int64_t head, std::int64_t packs) {
+__global__ void __launch_bounds__(kThreads)
+    map_dense(Body body, std::int64_t n, std::int64_t head, std::int64_t packs) {
 #pragma unroll 1  // a load of the next round could not pass this one's store: out may be an operand
-  for (std::int64_t p = grid_thread(); p < packs; p += grid_threads()) body.pack(head + p * Body::kPack);
+  for (std::int64_t p = grid_thread(); p < packs; p += grid_threads())
+    body.pack(head + p * Body::kPack);
   const std::int64_t packed = packs * Body::kPack;
 #pragma unroll 1
-  for (std::int64_t i = grid_thread(); i < n - packed; i += grid_threads()) body.element(same_offsets<Body::kOperands>(i < head ? i : i + packed));
+  for (std::int64_t i = grid_thread(); i < n - packed; i += grid_threads())
+    body.element(same_offsets<Body::kOperands>(i < head ? i : i + packed));
 }
 
 template <class Body>
-__global__ void __launch_bounds__(kThreads) map_strided(Body body, DeviceLoop<Body::kOperands> loop) {
+__global__ void __launch_bounds__(kThreads)
+    map_strided(Body body, DeviceLoop<Body::kOperands> loop) {
 #pragma unroll 1
-  for (std::int64_t i = grid_thread(); i < loop.n; i += grid_threads()) body.element(offsets_of(loop, i));
+  for (std::int64_t i = grid_thread(); i < loop.n; i += grid_threads())
+    body.element(offsets_of(loop, i));
 }
 
 /// Queues a body over all elements of a loop.
-template <class Body>
-void map(const char* op, const Body& body, const Loop& loop, Stream& stream) {
+template <class Body> void map(const char* op, const Body& body, const Loop& loop, Stream& stream) {
   if (loop.n <= 0) return;
   if (loop.dense) {
     const int head = body.head();
     const std::int64_t packs = head >= 0 && head < loop.n ? (loop.n - head) / Body::kPack : 0;
     const std::int64_t threads = packs > 0 ? packs : loop.n;
-    run(op, map_dense<Body>, blocks_for(threads, kThreads), kThreads, stream, body, loop.n, packs > 0 ? head : 0, packs);
+    run(op, map_dense<Body>, blocks_for(threads, kThreads), kThreads, stream, body, loop.n,
+        packs > 0 ? head : 0, packs);
   } else {
-    run(op, map_strided<Body>, blocks_for(loop.n, kThreads), kThreads, stream, body, make_loop<Body::kOperands>(loop));
+    run(op, map_strided<Body>, blocks_for(loop.n, kThreads), kThreads, stream, body,
+        make_loop<Body::kOperands>(loop));
   }
 }
 
-/// Elements before the first that may be read in packs of N, from each of the operands that are not null; -1: there is no such number.
-template <int N, class... T>
-int common_head(const T*... operand) {
+/// Elements before the first that may be read in packs of N, from each of the operands that are not
+/// null; -1: there is no such number.
+template <int N, class... T> int common_head(const T*... operand) {
   int common = -1;
   bool same = true;
   const auto look = [&](const auto* p) {
@@ -60,48 +68,46 @@ int common_head(const T*... operand) {
 }
 
 /// Elements of a pack of these types: the largest fills 16 bytes.
-template <class... T>
-constexpr int pack_size() {
+template <class... T> constexpr int pack_size() {
   std::size_t largest = 1;
   ((largest = sizeof(T) > largest ? sizeof(T) : largest), ...);
   return static_cast<int>(16 / largest);
 }
 
 /// F may ask for shorter packs.
-template <class F>
-constexpr int pack_limit() {
+template <class F> constexpr int pack_limit() {
   if constexpr (requires { F::kPackLimit; }) return F::kPackLimit;
   else return 16;
 }
 constexpr int shorter(int a, int b) { return a < b ? a : b; }
 
-/// Elements of T that the code of F stands for: a pack's, unless F says that it is long and gives a number. They fill a register at least.
-template <class F, class T>
-constexpr int at_once(int pack) {
+/// Elements of T that the code of F stands for: a pack's, unless F says that it is long and gives a
+/// number. They fill a register at least.
+template <class F, class T> constexpr int at_once(int pack) {
   if constexpr (requires { F::kAtOnce; }) {
-    constexpr int fewest = static_cast<int>(4 / sizeof(T) > F::kAtOnce ? 4 / sizeof(T) : F::kAtOnce);
+    constexpr int fewest =
+        static_cast<int>(4 / sizeof(T) > F::kAtOnce ? 4 / sizeof(T) : F::kAtOnce);
     return fewest < pack ? fewest : pack;
   }
   return pack;
 }
 
 /// The pack without its first elements, and then the last ones.
-template <class T, int N, int M>
-BRAID_DEVICE void turn(Pack<T, N>& pack, const Pack<T, M>& last) {
+template <class T, int N, int M> BRAID_DEVICE void turn(Pack<T, N>& pack, const Pack<T, M>& last) {
   constexpr int words = sizeof pack / 4, part = sizeof last / 4;  // of a register
   std::uint32_t to[words + part];
   memcpy(to, &pack, sizeof pack);
   memcpy(to + words, &last, sizeof last);
   memcpy(&pack, to + part, sizeof pack);
 }
-template <int M, class T, int N>
-BRAID_DEVICE Pack<T, M> first_of(const Pack<T, N>& pack) {
+template <int M, class T, int N> BRAID_DEVICE Pack<T, M> first_of(const Pack<T, N>& pack) {
   Pack<T, M> first;
   memcpy(&first, &pack, sizeof first);
   return first;
 }
 
-/// f(x, y…) for the elements of packs. Long code stands for a few of them: a loop turns the packs around, as registers have no index.
+/// f(x, y…) for the elements of packs. Long code stands for a few of them: a loop turns the packs
+/// around, as registers have no index.
 template <class Out, class In, class F, int N, class... Packs>
 BRAID_DEVICE Pack<typename Out::T, N> map_pack(const F& f, Pack<typename In::T, N> x, Packs... y) {
   constexpr int step = at_once<F, typename In::T>(N);
@@ -122,27 +128,28 @@ BRAID_DEVICE Pack<typename Out::T, N> map_pack(const F& f, Pack<typename In::T, 
 }
 
 /// out = f(x). Out and In are elements, f maps In::A to Out::A.
-template <class Out, class In, class F>
-struct Map1 {
+template <class Out, class In, class F> struct Map1 {
   static constexpr int kOperands = 2, kPack = pack_size<typename Out::T, typename In::T>();
   typename Out::T* out;
   const typename In::T* x;
   F f;
   [[nodiscard]] int head() const { return common_head<kPack>(out, x); }
-  BRAID_DEVICE void element(const Offsets<2>& o) const { out[o.at[0]] = Out::store(f(In::load(x[o.at[1]]))); }
+  BRAID_DEVICE void element(const Offsets<2>& o) const {
+    out[o.at[0]] = Out::store(f(In::load(x[o.at[1]])));
+  }
   BRAID_DEVICE void pack(std::int64_t i) const {
     store_pack(out + i, map_pack<Out, In, F, kPack>(f, load_pack<kPack>(x + i)));
   }
 };
 
 /// An operand of elements, or where `p` is null one number.
-template <class E>
-struct Operand {
+template <class E> struct Operand {
   const typename E::T* p;
   typename E::T scalar;
-  BRAID_DEVICE typename E::A at(std::int64_t i) const { return E::load(p != nullptr ? p[i] : scalar); }
-  template <int N>
-  BRAID_DEVICE Pack<typename E::T, N> pack(std::int64_t i) const {
+  BRAID_DEVICE typename E::A at(std::int64_t i) const {
+    return E::load(p != nullptr ? p[i] : scalar);
+  }
+  template <int N> BRAID_DEVICE Pack<typename E::T, N> pack(std::int64_t i) const {
     if (p != nullptr) return load_pack<N>(p + i);
     Pack<typename E::T, N> same;
 #pragma unroll
@@ -152,16 +159,19 @@ struct Operand {
 };
 
 /// out = f(a, b).
-template <class Out, class In, class F>
-struct Map2 {
-  static constexpr int kOperands = 3, kPack = shorter(pack_size<typename Out::T, typename In::T>(), pack_limit<F>());
+template <class Out, class In, class F> struct Map2 {
+  static constexpr int kOperands = 3, kPack = shorter(pack_size<typename Out::T, typename In::T>(),
+                                                      pack_limit<F>());
   typename Out::T* out;
   Operand<In> a, b;
   F f;
   [[nodiscard]] int head() const { return common_head<kPack>(out, a.p, b.p); }
-  BRAID_DEVICE void element(const Offsets<3>& o) const { out[o.at[0]] = Out::store(f(a.at(o.at[1]), b.at(o.at[2]))); }
+  BRAID_DEVICE void element(const Offsets<3>& o) const {
+    out[o.at[0]] = Out::store(f(a.at(o.at[1]), b.at(o.at[2])));
+  }
   BRAID_DEVICE void pack(std::int64_t i) const {
-    store_pack(out + i, map_pack<Out, In, F, kPack>(f, a.template pack<kPack>(i), b.template pack<kPack>(i)));
+    store_pack(out + i, map_pack<Out, In, F, kPack>(f, a.template pack<kPack>(i),
+                                                    b.template pack<kPack>(i)));
   }
 };
 

@@ -3,8 +3,9 @@
 
 #include "cuda/device/element.cuh"
 
-// Elementary functions of float and double under one name each. On a GPU they are the toolkit's accurate ones (never the fast intrinsics): float at most
-// 2 ULP, pow 4. Products that must be rounded on their own go through `multiply`, which no compiler contracts.
+// Elementary functions of float and double under one name each. On a GPU they are the toolkit's
+// accurate ones (never the fast intrinsics): float at most 2 ULP, pow 4. Products that must be
+// rounded on their own go through `multiply`, which no compiler contracts.
 namespace braid::cuda {
 
 BRAID_DEVICE float exp_of(float x) { return ::expf(x); }
@@ -34,8 +35,7 @@ BRAID_DEVICE double floor_of(double x) { return ::floor(x); }
 BRAID_DEVICE float abs_of(float x) { return ::fabsf(x); }
 BRAID_DEVICE double abs_of(double x) { return ::fabs(x); }
 /// For negative x e^x / (1 + e^x), which keeps its digits down to the subnormals.
-template <class A>
-BRAID_DEVICE A sigmoid_of(A x) {
+template <class A> BRAID_DEVICE A sigmoid_of(A x) {
   const A e = exp_of(-abs_of(x));
   return (x >= A(0) ? A(1) : e) / (e + A(1));
 }
@@ -48,19 +48,15 @@ BRAID_DEVICE float multiply(float a, float b) { return a * b; }
 BRAID_DEVICE double multiply(double a, double b) { return a * b; }
 #endif
 
-template <class A>
-BRAID_DEVICE bool is_nan(A x) {
-  return x != x;
-}
+template <class A> BRAID_DEVICE bool is_nan(A x) { return x != x; }
 
-/// Least and greatest numbers, infinities where there are some, without <limits> (whose functions are the host's).
-template <class A>
-BRAID_DEVICE A lowest() {
+/// Least and greatest numbers, infinities where there are some, without <limits> (whose functions
+/// are the host's).
+template <class A> BRAID_DEVICE A lowest() {
   if constexpr (std::is_floating_point_v<A>) return static_cast<A>(-HUGE_VAL);
   else return static_cast<A>(INT64_MIN);
 }
-template <class A>
-BRAID_DEVICE A highest() {
+template <class A> BRAID_DEVICE A highest() {
   if constexpr (std::is_floating_point_v<A>) return static_cast<A>(HUGE_VAL);
   else return static_cast<A>(INT64_MAX);
 }

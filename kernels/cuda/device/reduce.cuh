@@ -5,18 +5,23 @@
 #include "cuda/device/loop.cuh"
 
 // Reductions of `n` elements to each of `outputs` results.
-// A reducer R   `Acc`, `kParts` (a power of two), `Acc none() const`, `Acc join(Acc a, Acc b) const` (commutative), `Acc shuffle(Acc, step)` (from lane ^ step).
-// A loader L    `base(output)` and `at(base, j)`: element j of an output. `kPack` neighbours, from a multiple of kPack on, come in accesses of 16 bytes by
-//               `pack(base, j, to)` where `packs` says so; `kSideBySide`: neighbouring outputs' elements j too, and some reductions go by columns.
+// A reducer R   `Acc`, `kParts` (a power of two), `Acc none() const`,
+// `Acc join(Acc a, Acc b) const` (commutative), `Acc shuffle(Acc, step)` (from lane ^ step). A
+// loader L    `base(output)` and `at(base, j)`: element j of an output. `kPack` neighbours, from a
+// multiple of kPack on, come in accesses of 16 bytes by
+//               `pack(base, j, to)` where `packs` says so; `kSideBySide`: neighbouring outputs'
+//               elements j too, and some reductions go by columns.
 // A writer W    `operator()(output, Acc)`.
-// Order         Chunks of fixed length, joined by a tree inside (kParts results a thread, warps, block) and again by the same kernels over the chunks: a sum
-//               of n is a tree of about log2 n levels. It depends on sizes, the dtype and on whether rows or columns are dense, on nothing else.
+// Order         Chunks of fixed length, joined by a tree inside (kParts results a thread, warps,
+//               block) and again by the same kernels over the chunks: a sum of n is a tree of about
+//               log2 n levels. It depends on sizes, the dtype and on whether rows or columns are
+//               dense, on nothing else.
 // In flight     a thread asks for 2 to 4 packs before it joins the first.
 namespace braid::cuda {
 
-inline constexpr std::int64_t kThreadLength = 16;  // up to here a thread takes an output
-inline constexpr std::int64_t kWarpLength = 512;   // up to here a warp
-inline constexpr std::int64_t kBlockChunk = 4096;  // of a long row, a block's share
+inline constexpr std::int64_t kThreadLength = 16;     // up to here a thread takes an output
+inline constexpr std::int64_t kWarpLength = 512;      // up to here a warp
+inline constexpr std::int64_t kBlockChunk = 4096;     // of a long row, a block's share
 inline constexpr int kColumns = 32, kColumnRows = 8;  // threads of a block of columns
 inline constexpr int kFlight = 16;
 inline constexpr std::int64_t kColumnChunk = 128;  // rows of a block of columns
@@ -31,9 +36,12 @@ BRAID_DEVICE typename R::Acc join_parts(const R& reducer, typename R::Acc (&part
   return part[0];
 }
 
-/// Elements [begin, end) of an output that fall to thread `rank` of `threads`: packs rank, rank + threads, … in R::kParts partial results.
+/// Elements [begin, end) of an output that fall to thread `rank` of `threads`: packs rank, rank +
+/// threads, … in R::kParts partial results.
 template <class R, class L>
-BRAID_DEVICE typename R::Acc reduce_part(const R& reducer, const L& load, std::int64_t base, std::int64_t begin, std::int64_t end, int rank, int threads) {
+BRAID_DEVICE typename R::Acc reduce_part(const R& reducer, const L& load, std::int64_t base,
+                                         std::int64_t begin, std::int64_t end, int rank,
+                                         int threads) {
   constexpr int parts = R::kParts, pack = L::kPack, flight = pack < 4 ? 4 : kFlight / pack;
   using V = decltype(load.at(base, begin));
   typename R::Acc acc[parts];
@@ -48,9 +56,11 @@ BRAID_DEVICE typename R::Acc reduce_part(const R& reducer, const L& load, std::i
 #pragma unroll
       for (int f = 0; f < flight; ++f)
 #pragma unroll
-        for (int v = 0; v < pack; ++v) acc[(f * pack + v) % parts] = reducer.join(acc[(f * pack + v) % parts], x[f][v]);
+        for (int v = 0; v < pack; ++v)
+          acc[(f * pack + v) % parts] = reducer.join(acc[(f * pack + v) % parts], x[f][v]);
     } else {
-      constexpr int some = pack < parts ? parts : pack;  // fewer at once: an element's place is a good deal of code
+      // fewer at once: an element's place is a good deal of code
+      constexpr int some = pack < parts ? parts : pack;
 #pragma unroll 1
       for (int f = 0; f < flight; f += some / pack)
 #pragma unroll
@@ -65,31 +75,40 @@ BRAID_DEVICE typename R::Acc reduce_part(const R& reducer, const L& load, std::i
 
 template <class R>
 BRAID_DEVICE typename R::Acc join_lanes(const R& reducer, typename R::Acc value, int lanes) {
-  for (int step = lanes / 2; step > 0; step /= 2) value = reducer.join(value, reducer.shuffle(value, step));
+  for (int step = lanes / 2; step > 0; step /= 2)
+    value = reducer.join(value, reducer.shuffle(value, step));
   return value;
 }
 
 /// A thread an output, or a warp: log_lanes is 0 or 5, n at most kWarpLength.
 template <class R, class L, class W>
-__global__ void __launch_bounds__(kThreads) reduce_lanes(R reducer, L load, W write, std::int64_t outputs, int n, int log_lanes) {
+__global__ void __launch_bounds__(kThreads)
+    reduce_lanes(R reducer, L load, W write, std::int64_t outputs, int n, int log_lanes) {
   const int lanes = 1 << log_lanes, rank = log_lanes == 0 ? 0 : lane_of_thread();
   for (std::int64_t e = grid_thread() >> log_lanes; e < outputs; e += grid_threads() >> log_lanes) {
-    const auto value = join_lanes(reducer, reduce_part(reducer, load, load.base(e), 0, n, rank, lanes), lanes);
+    const auto value =
+        join_lanes(reducer, reduce_part(reducer, load, load.base(e), 0, n, rank, lanes), lanes);
     if (rank == 0) write(e, value);
   }
 }
 
-/// One chunk of an output a block. With several chunks the results go to `partial` [outputs, chunks].
+/// One chunk of an output a block. With several chunks the results go to `partial` [outputs,
+/// chunks].
 template <class R, class L, class W>
 __global__ void __launch_bounds__(kThreads)
-    reduce_blocks(R reducer, L load, W write, typename R::Acc* partial, std::int64_t items, std::int64_t n, Divider chunks) {
+    reduce_blocks(R reducer, L load, W write, typename R::Acc* partial, std::int64_t items,
+                  std::int64_t n, Divider chunks) {
   using Acc = typename R::Acc;
   SIMT_SHARED(Acc, part, [kWarps]);
   const bool narrow = items < std::int64_t{1} << 31;
   for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
-    const std::int64_t e = chunks.divide(item, narrow), begin = (item - e * chunks.divisor) * kBlockChunk;
+    const std::int64_t e = chunks.divide(item, narrow),
+                       begin = (item - e * chunks.divisor) * kBlockChunk;
     const std::int64_t end = n - begin < kBlockChunk ? n : begin + kBlockChunk;
-    const Acc own = join_lanes(reducer, reduce_part(reducer, load, load.base(e), begin, end, static_cast<int>(threadIdx.x), kThreads), 32);
+    const Acc own = join_lanes(reducer,
+                               reduce_part(reducer, load, load.base(e), begin, end,
+                                           static_cast<int>(threadIdx.x), kThreads),
+                               32);
     if (lane_of_thread() == 0) part[warp_of_thread()] = own;
     __syncthreads();
     if (warp_of_thread() == 0) {
@@ -103,10 +122,12 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Neighbouring outputs, Width a thread in accesses of 16 bytes, and a chunk of their elements a block, for outputs that lie side by side.
+/// Neighbouring outputs, Width a thread in accesses of 16 bytes, and a chunk of their elements a
+/// block, for outputs that lie side by side.
 template <int Width, class R, class L, class W>
 __global__ void __launch_bounds__(kColumns* kColumnRows)
-    reduce_columns(R reducer, L load, W write, typename R::Acc* partial, std::int64_t outputs, std::int64_t n, Divider tiles, std::int64_t chunks) {
+    reduce_columns(R reducer, L load, W write, typename R::Acc* partial, std::int64_t outputs,
+                   std::int64_t n, Divider tiles, std::int64_t chunks) {
   using Acc = typename R::Acc;
   constexpr int parts = R::kParts, across = kColumns * Width;
   SIMT_SHARED(Acc, part, [kColumnRows][across + 1]);
@@ -114,7 +135,9 @@ __global__ void __launch_bounds__(kColumns* kColumnRows)
   const std::int64_t items = tiles.divisor * chunks;
   const bool narrow = items < std::int64_t{1} << 31;
   for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
-    const std::int64_t chunk = tiles.divide(item, narrow), first = (item - chunk * tiles.divisor) * across, begin = chunk * kColumnChunk;
+    const std::int64_t chunk = tiles.divide(item, narrow),
+                       first = (item - chunk * tiles.divisor) * across,
+                       begin = chunk * kColumnChunk;
     const std::int64_t end = n - begin < kColumnChunk ? n : begin + kColumnChunk;
     if (first + tx < outputs) {
       using V = decltype(load.at(first, begin));
@@ -142,7 +165,8 @@ __global__ void __launch_bounds__(kColumns* kColumnRows)
       for (int v = 0; v < Width; ++v) part[ty][tx + v] = join_parts(reducer, acc[v]);
     }
     __syncthreads();
-    for (int c = ty * kColumns + static_cast<int>(threadIdx.x); c < across; c += kColumns * kColumnRows) {
+    for (int c = ty * kColumns + static_cast<int>(threadIdx.x); c < across;
+         c += kColumns * kColumnRows) {
       if (first + c >= outputs) break;
       Acc all[kColumnRows];
 #pragma unroll
@@ -156,8 +180,7 @@ __global__ void __launch_bounds__(kColumns* kColumnRows)
 }
 
 /// Results of chunks, or any dense row of accumulators: element j of output e at p[e * n + j].
-template <class Acc>
-struct LoadDense {
+template <class Acc> struct LoadDense {
   static constexpr int kPack = sizeof(Acc) <= 8 ? kWidest<Acc> : 1;
   static constexpr bool kSideBySide = false;
   const Acc* p;
@@ -172,32 +195,37 @@ struct LoadDense {
   }
 };
 /// p is the allocator's, and so aligned.
-template <class Acc>
-LoadDense<Acc> load_dense(const Acc* p, std::int64_t n) {
+template <class Acc> LoadDense<Acc> load_dense(const Acc* p, std::int64_t n) {
   return {p, n, n % LoadDense<Acc>::kPack == 0};
 }
 
-/// Queues the kernels of one reduction, n > 0. `columns`: neighbouring outputs are nearer in memory than neighbouring elements of one.
+/// Queues the kernels of one reduction, n > 0. `columns`: neighbouring outputs are nearer in memory
+/// than neighbouring elements of one.
 template <class R, class L, class W>
-void reduce_all(const char* op, const R& reducer, const L& load, const W& write, std::int64_t outputs, std::int64_t n, bool columns, Stream& stream) {
+void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
+                std::int64_t outputs, std::int64_t n, bool columns, Stream& stream) {
   using Acc = typename R::Acc;
   if (outputs <= 0) return;
   if (const bool alone = n <= kThreadLength; alone || (!columns && n <= kWarpLength)) {
     const unsigned blocks = blocks_for(outputs, alone ? kThreads : kWarps);
-    return run(op, reduce_lanes<R, L, W>, blocks, kThreads, stream, reducer, load, write, outputs, static_cast<int>(n), alone ? 0 : 5);
+    return run(op, reduce_lanes<R, L, W>, blocks, kThreads, stream, reducer, load, write, outputs,
+               static_cast<int>(n), alone ? 0 : 5);
   }
   const std::int64_t chunk = columns ? kColumnChunk : kBlockChunk, chunks = (n - 1) / chunk + 1;
   const auto side_by_side = [&]<int Width>(std::integral_constant<int, Width>, Acc* partial) {
     const std::int64_t tiles = (outputs - 1) / (kColumns * Width) + 1;
-    run(op, reduce_columns<Width, R, L, W>, blocks_for(tiles * chunks, 1), dim3(kColumns, kColumnRows), stream, reducer, load, write, partial, outputs, n,
+    run(op, reduce_columns<Width, R, L, W>, blocks_for(tiles * chunks, 1),
+        dim3(kColumns, kColumnRows), stream, reducer, load, write, partial, outputs, n,
         Divider(tiles), chunks);
   };
   const auto launch = [&](Acc* partial) {
     if constexpr (L::kSideBySide) {
-      if (columns && load.beside_packs) return side_by_side(std::integral_constant<int, L::kPack>{}, partial);
+      if (columns && load.beside_packs)
+        return side_by_side(std::integral_constant<int, L::kPack>{}, partial);
       if (columns) return side_by_side(std::integral_constant<int, 1>{}, partial);
     }
-    run(op, reduce_blocks<R, L, W>, blocks_for(outputs * chunks, 1), kThreads, stream, reducer, load, write, partial, outputs * chunks, n, Divider(chunks));
+    run(op, reduce_blocks<R, L, W>, blocks_for(outputs * chunks, 1), kThreads, stream, reducer,
+        load, write, partial, outputs * chunks, n, Divider(chunks));
   };
   if (chunks == 1) return launch(nullptr);
   const Scratch scratch(static_cast<std::size_t>(outputs * chunks) * sizeof(Acc), stream);
@@ -207,27 +235,30 @@ void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
 }
 
 /// Sums in A.
-template <class A>
-struct SumReducer {
+template <class A> struct SumReducer {
   using Acc = A;
   static constexpr int kParts = 4;
   BRAID_DEVICE Acc none() const { return A(0); }
   BRAID_DEVICE Acc join(Acc a, Acc b) const { return a + b; }
-  BRAID_DEVICE Acc shuffle(Acc value, int step) const { return __shfl_xor_sync(kFullWarp, value, step); }
+  BRAID_DEVICE Acc shuffle(Acc value, int step) const {
+    return __shfl_xor_sync(kFullWarp, value, step);
+  }
 };
 
-/// Stores scale * sum in E, rounded once (16-bit types: to float first). Adding 0 makes the sum of negative zeros 0.
-template <class E>
-struct WriteSum {
+/// Stores scale * sum in E, rounded once (16-bit types: to float first). Adding 0 makes the sum of
+/// negative zeros 0.
+template <class E> struct WriteSum {
   typename E::T* out;
   double scale;
   DeviceLoop<1> keep;
   BRAID_DEVICE void operator()(std::int64_t e, typename E::A sum) const {
-    out[offsets_of(keep, e).at[0]] = E::from_double(multiply(static_cast<double>(sum), scale) + 0.0);
+    out[offsets_of(keep, e).at[0]] =
+        E::from_double(multiply(static_cast<double>(sum), scale) + 0.0);
   }
 };
 
-/// Where the elements of a tensor lie: outputs are those of `keep` (operand 1 of the op's loop), what is reduced is `over`.
+/// Where the elements of a tensor lie: outputs are those of `keep` (operand 1 of the op's loop),
+/// what is reduced is `over`.
 struct Places {
   DeviceLoop<1> keep, over;
   bool packs, beside_packs;  // packs of neighbouring elements, of neighbouring outputs' elements
@@ -243,22 +274,32 @@ inline Places places_of(const ReduceArgs& args, int pack, std::size_t bytes) {
       if (loop.stride[1][d] % pack != 0) return false;
     return true;
   };
-  const auto inner = [&](const Loop& loop) { return loop.rank > 0 && loop.stride[1][loop.rank - 1] == 1 && loop.size[loop.rank - 1] % pack == 0; };
+  const auto inner = [&](const Loop& loop) {
+    return loop.rank > 0 && loop.stride[1][loop.rank - 1] == 1 &&
+           loop.size[loop.rank - 1] % pack == 0;
+  };
   const Loop &keep = args.keep, &over = args.over;
   const bool row = over.rank == 1 && over.stride[1][0] == 1;  // its length may be any
   return {make_loop<1>(keep, 1), make_loop<1>(over, 1), aligned && row && whole(keep, keep.rank),
           aligned && inner(keep) && whole(keep, keep.rank - 1) && whole(over, over.rank)};
 }
 
-template <class E, class V>
-struct LoadTensor : Places {
+template <class E, class V> struct LoadTensor : Places {
   static constexpr int kPack = kWidest<typename E::T>;
   static constexpr bool kSideBySide = true;
   const typename E::T* x;
-  explicit LoadTensor(const ReduceArgs& args) : Places(places_of(args, kPack, sizeof(typename E::T))), x(static_cast<const typename E::T*>(args.x)) {}
-  BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const { return static_cast<V>(E::load(x[base + offset(j)])); }
-  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const { read(base + j, to); }
-  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const { read(base + offset(j), to); }
+  explicit LoadTensor(const ReduceArgs& args)
+      : Places(places_of(args, kPack, sizeof(typename E::T))),
+        x(static_cast<const typename E::T*>(args.x)) {}
+  BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const {
+    return static_cast<V>(E::load(x[base + offset(j)]));
+  }
+  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
+    read(base + j, to);
+  }
+  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
+    read(base + offset(j), to);
+  }
 
  private:
   BRAID_DEVICE void read(std::int64_t i, V (&to)[kPack]) const {
@@ -269,21 +310,25 @@ struct LoadTensor : Places {
 };
 
 /// The same for integers and bool of any size, told apart at run time: one set of kernels for all.
-template <class V>
-struct LoadIntegers : Places {
+template <class V> struct LoadIntegers : Places {
   static constexpr int kPack = 4;
   static constexpr bool kSideBySide = true;
   const void* x;
   DType dtype;
-  explicit LoadIntegers(const ReduceArgs& args) : Places(places_of(args, kPack, size_of(args.dtype))), x(args.x), dtype(args.dtype) {}
+  explicit LoadIntegers(const ReduceArgs& args)
+      : Places(places_of(args, kPack, size_of(args.dtype))), x(args.x), dtype(args.dtype) {}
   BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const {
     const std::int64_t i = base + offset(j);
     if (dtype == DType::int64) return static_cast<V>(static_cast<const std::int64_t*>(x)[i]);
     if (dtype == DType::int32) return static_cast<V>(static_cast<const std::int32_t*>(x)[i]);
     return static_cast<V>(static_cast<const std::uint8_t*>(x)[i]);
   }
-  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const { read(base + j, to); }
-  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const { read(base + offset(j), to); }
+  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
+    read(base + j, to);
+  }
+  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
+    read(base + offset(j), to);
+  }
 
  private:
   BRAID_DEVICE void read(std::int64_t i, V (&to)[kPack]) const {
@@ -291,8 +336,7 @@ struct LoadIntegers : Places {
     else if (dtype == DType::int32) read_as<std::int32_t>(i, to);
     else read_as<std::uint8_t>(i, to);
   }
-  template <class T>
-  BRAID_DEVICE void read_as(std::int64_t i, V (&to)[kPack]) const {
+  template <class T> BRAID_DEVICE void read_as(std::int64_t i, V (&to)[kPack]) const {
     const auto from = load_pack<kPack>(static_cast<const T*>(x) + i);
 #pragma unroll
     for (int v = 0; v < kPack; ++v) to[v] = static_cast<V>(from.v[v]);

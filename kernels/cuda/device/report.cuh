@@ -5,17 +5,21 @@
 // How a kernel reports what it cannot throw.
 namespace braid::cuda {
 
-/// The names that a report carries: addresses of host literals, as numbers, so that no device ever follows them.
+/// The names that a report carries: addresses of host literals, as numbers, so that no device ever
+/// follows them.
 struct FaultSite {
   DeviceErrorRecord* record;
   unsigned long long op, what;
 };
 inline FaultSite fault_site(DeviceErrorRecord* record, const char* op, const char* what) {
-  return {record, static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(op)), static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(what))};
+  return {record, static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(op)),
+          static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(what))};
 }
 
-/// Fills in the record, unless an earlier error waits in it. `got` at `position` is outside [low, high).
-BRAID_DEVICE void report(const FaultSite& site, DeviceFault fault, std::int64_t low, std::int64_t high, std::int64_t got, std::int64_t position) {
+/// Fills in the record, unless an earlier error waits in it. `got` at `position` is outside [low,
+/// high).
+BRAID_DEVICE void report(const FaultSite& site, DeviceFault fault, std::int64_t low,
+                         std::int64_t high, std::int64_t got, std::int64_t position) {
   DeviceErrorRecord* const record = site.record;
   if (atomicCAS(&record->state, 0ull, 1ull) != 0ull) return;
   atomicExch(&record->fault, static_cast<unsigned long long>(fault));

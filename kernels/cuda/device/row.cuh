@@ -2,23 +2,26 @@
 #include "cuda/device/group.cuh"
 #include "cuda/device/row_sum.cuh"
 
-// Dense rows, read by a warp or a block in accesses of 16 bytes. Thread r of a group of S has the packs r, r + S, … of a row, whatever its alignment: the order
-// of a sum depends on the row's length and the dtype alone.
+// Dense rows, read by a warp or a block in accesses of 16 bytes. Thread r of a group of S has the
+// packs r, r + S, … of a row, whatever its alignment: the order of a sum depends on the row's
+// length and the dtype alone.
 namespace braid::cuda {
 
-inline constexpr int kHeld = 32;                                // elements of a row that a thread holds
-inline constexpr std::int64_t kWarpRow = 32 * kHeld;            // up to here a warp holds a row,
-inline constexpr std::int64_t kBlockRow = kThreads * kHeld;     // up to here a block; longer ones are read again
+// elements of a row that a thread holds
+inline constexpr int kHeld = 32;
+inline constexpr std::int64_t kWarpRow = 32 * kHeld;  // up to here a warp holds a row,
+// up to here a block; longer ones are read again
+inline constexpr std::int64_t kBlockRow = kThreads * kHeld;
 
 /// Packs of every row of n elements may be read and written at these pointers.
-template <class... T>
-bool rows_in_packs(std::int64_t n, const T*... rows) {
+template <class... T> bool rows_in_packs(std::int64_t n, const T*... rows) {
   return ((is_aligned<kWidest<T>>(rows) && n % kWidest<T> == 0) && ...);
 }
 
 /// Elements j to j + N of a row of n as numbers; what lies outside is `rest`.
 template <class E, int N>
-BRAID_DEVICE void load_row(typename E::A (&to)[N], const typename E::T* row, std::int64_t j, std::int64_t n, bool packs, typename E::A rest) {
+BRAID_DEVICE void load_row(typename E::A (&to)[N], const typename E::T* row, std::int64_t j,
+                           std::int64_t n, bool packs, typename E::A rest) {
   if (packs && j < n) {
     const auto pack = load_pack<N>(row + j);
 #pragma unroll
@@ -29,7 +32,8 @@ BRAID_DEVICE void load_row(typename E::A (&to)[N], const typename E::T* row, std
   }
 }
 template <class E, int N>
-BRAID_DEVICE void store_row(typename E::T* row, std::int64_t j, std::int64_t n, bool packs, const typename E::A (&from)[N]) {
+BRAID_DEVICE void store_row(typename E::T* row, std::int64_t j, std::int64_t n, bool packs,
+                            const typename E::A (&from)[N]) {
   if (packs && j < n) {
     Pack<typename E::T, N> pack;
 #pragma unroll
@@ -43,14 +47,16 @@ BRAID_DEVICE void store_row(typename E::T* row, std::int64_t j, std::int64_t n, 
 }
 
 /// A row of up to kHeld elements a thread, in registers.
-template <class E, class G>
-struct HeldRow {
+template <class E, class G> struct HeldRow {
   using A = typename E::A;
   static constexpr int kWidth = kWidest<typename E::T>, kPacks = kHeld / kWidth;
   A v[kPacks][kWidth];
 
-  static BRAID_DEVICE int place(const G& group, int pack) { return (group.rank() + pack * G::kSize) * kWidth; }
-  static BRAID_DEVICE bool reaches(int pack, int n) { return pack * G::kSize * kWidth < n; }  // the same for all threads
+  static BRAID_DEVICE int place(const G& group, int pack) {
+    return (group.rank() + pack * G::kSize) * kWidth;
+  }
+  // the same for all threads
+  static BRAID_DEVICE bool reaches(int pack, int n) { return pack * G::kSize * kWidth < n; }
 
   BRAID_DEVICE void load(const G& group, const typename E::T* row, int n, bool packs, A rest) {
 #pragma unroll
@@ -69,8 +75,7 @@ struct HeldRow {
       if (reaches(c, n)) store_row<E>(row, place(group, c), n, packs, v[c]);
   }
   /// v = f(v) for the packs that the row reaches.
-  template <class F>
-  BRAID_DEVICE void map(int n, F f) {
+  template <class F> BRAID_DEVICE void map(int n, F f) {
 #pragma unroll
     for (int c = 0; c < kPacks; ++c) {
       if (!reaches(c, n)) continue;
@@ -90,8 +95,7 @@ struct HeldRow {
     return group.join(MaxOfNumbers<A>{}, best);
   }
   /// Σ f(v, pack, place in it): a tree over a pack, the packs in order, then the group's tree.
-  template <class F>
-  BRAID_DEVICE A sum(const G& group, int n, F f) const {
+  template <class F> BRAID_DEVICE A sum(const G& group, int n, F f) const {
     A total = A(0);
 #pragma unroll
     for (int c = 0; c < kPacks; ++c)
@@ -100,26 +104,28 @@ struct HeldRow {
   }
 };
 
-/// For a row that is read once and not held: its largest number and Σ exp(x - that), by the running maximum of each thread (Milakov and Gimelshein 2018). The sum
-/// of a row of only -inf is NaN.
-template <class A>
-struct MaxAndSum {
+/// For a row that is read once and not held: its largest number and Σ exp(x - that), by the running
+/// maximum of each thread (Milakov and Gimelshein 2018). The sum of a row of only -inf is NaN.
+template <class A> struct MaxAndSum {
   A max, sum;
 };
-template <class A>
-BRAID_DEVICE A exp_below(A x, A max) {
+template <class A> BRAID_DEVICE A exp_below(A x, A max) {
   return x == max ? A(1) : exp_of(x - max);  // equal infinities differ by NaN
 }
 template <class E, class G>
-BRAID_DEVICE MaxAndSum<typename E::A> max_and_sum(const G& group, const typename E::T* row, std::int64_t n, bool packs) {
+BRAID_DEVICE MaxAndSum<typename E::A> max_and_sum(const G& group, const typename E::T* row,
+                                                  std::int64_t n, bool packs) {
   using A = typename E::A;
-  constexpr int width = kWidest<typename E::T>, together = (sizeof(A) == 8 ? 8 : 16) / width;  // as many as registers hold beside exp
+  // as many as registers hold beside exp
+  constexpr int width = kWidest<typename E::T>, together = (sizeof(A) == 8 ? 8 : 16) / width;
   const A none = lowest<A>();
   A max = none, sum = A(0);
-  for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < n; j += together * G::kSize * width) {
+  for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < n;
+       j += together * G::kSize * width) {
     A x[together][width];
 #pragma unroll
-    for (int c = 0; c < together; ++c) load_row<E>(x[c], row, j + c * (G::kSize * width), n, packs, none);
+    for (int c = 0; c < together; ++c)
+      load_row<E>(x[c], row, j + c * (G::kSize * width), n, packs, none);
     A above = max;
 #pragma unroll
     for (int c = 0; c < together; ++c)
@@ -129,7 +135,8 @@ BRAID_DEVICE MaxAndSum<typename E::A> max_and_sum(const G& group, const typename
     const A shift = above == none ? A(0) : above;
     A part = A(0);
 #pragma unroll
-    for (int c = 0; c < together; ++c) part += tree_sum<width, A>([&](int k) { return exp_of(x[c][k] - shift); });
+    for (int c = 0; c < together; ++c)
+      part += tree_sum<width, A>([&](int k) { return exp_of(x[c][k] - shift); });
     sum = sum * exp_below(max, above) + part;
     max = above;
   }

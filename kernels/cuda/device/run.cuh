@@ -9,7 +9,8 @@ namespace braid::cuda {
 inline constexpr int kThreads = 256;
 inline constexpr int kWarps = kThreads / 32;
 
-/// Blocks for `items` pieces of work, `per_block` to a block. Kernels stride over what a grid of this size leaves, so any number of items is right.
+/// Blocks for `items` pieces of work, `per_block` to a block. Kernels stride over what a grid of
+/// this size leaves, so any number of items is right.
 [[nodiscard]] constexpr unsigned blocks_for(std::int64_t items, std::int64_t per_block) {
   constexpr std::int64_t kMost = 8192;  // several times what any GPU holds at once
   const std::int64_t blocks = (items - 1) / per_block + 1;
@@ -18,7 +19,8 @@ inline constexpr int kWarps = kThreads / 32;
 
 /// Queues one kernel on the stream.
 template <class... P, class... A>
-void run(const char* op, void (*kernel)(P...), dim3 grid, dim3 block, Stream& stream, A&&... arguments) {
+void run(const char* op, void (*kernel)(P...), dim3 grid, dim3 block, Stream& stream,
+         A&&... arguments) {
   const LaunchScope scope(op, stream);
   scope.check(simt::launch(kernel, grid, block, 0, scope.stream(), static_cast<A&&>(arguments)...));
 }

@@ -12,13 +12,19 @@ namespace {
 
 constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
 constexpr std::size_t kStaleSlack = std::size_t{256} << 20;
-constexpr std::size_t kGuard = SIMT_EMULATED ? BlockPool::kUnit : 0;  // behind each block: the checker sees who goes past its end
+// behind each block: the checker sees who goes past its end
+constexpr std::size_t kGuard = SIMT_EMULATED ? BlockPool::kUnit : 0;
 
-constexpr std::size_t round_up(std::size_t bytes) { return (bytes + BlockPool::kUnit - 1) / BlockPool::kUnit * BlockPool::kUnit; }
+constexpr std::size_t round_up(std::size_t bytes) {
+  return (bytes + BlockPool::kUnit - 1) / BlockPool::kUnit * BlockPool::kUnit;
+}
 
 }  // namespace
 
-StreamAllocator::StreamAllocator(Gpu& gpu, Device device, bool cache) : gpu_(gpu), device_(device), cache_(cache) { gpu.add(*this); }
+StreamAllocator::StreamAllocator(Gpu& gpu, Device device, bool cache)
+    : gpu_(gpu), device_(device), cache_(cache) {
+  gpu.add(*this);
+}
 
 StreamAllocator::~StreamAllocator() { free_cached(0); }
 
@@ -54,7 +60,8 @@ Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
 
 void StreamAllocator::release(const Block& block, CudaStream& stream) noexcept {
   if (!cache_) return release_direct(block, stream);
-  if (auto* const native = static_cast<cudaStream_t>(stream.native()); native != nullptr && !gpu_.lost()) {
+  if (auto* const native = static_cast<cudaStream_t>(stream.native());
+      native != nullptr && !gpu_.lost()) {
     try {
       annotate_freed(block.data, block.bytes, native);
     } catch (...) {  // no host memory: the checker knows less
@@ -70,7 +77,9 @@ void StreamAllocator::put(Part& part, CudaStream& stream) noexcept {
     in_use_ -= part.size;
     ++releases_;
     BlockPool& pool = *part.segment->pool;
-    if (CudaStream* const home = pool.stream(); home != nullptr && home != &stream && !gpu_.lost()) {  // it was lent
+    // it was lent
+    if (CudaStream* const home = pool.stream();
+        home != nullptr && home != &stream && !gpu_.lost()) {
       try {
         stream.precede(*home);
       } catch (...) {
@@ -86,7 +95,9 @@ void StreamAllocator::put(Part& part, CudaStream& stream) noexcept {
 
 // The functions up to segment_bytes, and hand_out, are called with the lock held.
 
-bool StreamAllocator::fits(std::size_t size) const noexcept { return capacity_ == 0 || (size <= capacity_ && in_use_ + kept_ <= capacity_ - size); }
+bool StreamAllocator::fits(std::size_t size) const noexcept {
+  return capacity_ == 0 || (size <= capacity_ && in_use_ + kept_ <= capacity_ - size);
+}
 
 /// A block of the stream's own pool.
 Part* StreamAllocator::cached(std::size_t size, CudaStream& stream) {
@@ -100,8 +111,8 @@ Part* StreamAllocator::cached(std::size_t size, CudaStream& stream) {
   return part;
 }
 
-/// A block of another stream that has nothing to do: its segment changes the stream. What was queued there is over, and what will be queued there knows
-/// nothing of it.
+/// A block of another stream that has nothing to do: its segment changes the stream. What was
+/// queued there is over, and what will be queued there knows nothing of it.
 Part* StreamAllocator::from_idle(std::size_t size, CudaStream& stream) {
   if (!fits(size)) return nullptr;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
@@ -146,13 +157,14 @@ BlockPool& StreamAllocator::pool_of(CudaStream& stream) {
   return *pools_.back();
 }
 
-/// How large a new segment for a block of this size is; 0: there is no room for one. The last try asks for what it needs, and then the capacity is that of
-/// in_use alone.
+/// How large a new segment for a block of this size is; 0: there is no room for one. The last try
+/// asks for what it needs, and then the capacity is that of in_use alone.
 std::size_t StreamAllocator::segment_bytes(std::size_t size, bool last) const noexcept {
   if (last) return size;
   const std::size_t wanted = BlockPool::is_small(size) ? kSmallSegment : size;
   if (capacity_ != 0) {
-    const std::size_t room = capacity_ > reserved_ ? (capacity_ - reserved_) / BlockPool::kUnit * BlockPool::kUnit : 0;
+    const std::size_t room =
+        capacity_ > reserved_ ? (capacity_ - reserved_) / BlockPool::kUnit * BlockPool::kUnit : 0;
     return size <= room ? std::min(wanted, room) : 0;
   }
   const bool stale = reserved_ > in_use_ && reserved_ + wanted > 2 * peak_ + kStaleSlack;
@@ -191,7 +203,8 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
           if (Part* const part = lent(size, stream)) return part;
         }
       }
-      reserved_ += segment;  // claimed before the driver is asked: two threads cannot both take the last room
+      // claimed before the driver is asked: two threads cannot both take the last room
+      reserved_ += segment;
       if (segment == 0 && !last) ++retries_;
     }
     if (segment != 0) {
@@ -212,7 +225,8 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
 }
 
 /// The first block of a new segment.
-Part* StreamAllocator::cut_new(void* data, std::size_t segment, std::size_t size, CudaStream& stream) {
+Part* StreamAllocator::cut_new(void* data, std::size_t segment, std::size_t size,
+                               CudaStream& stream) {
   try {
     annotate_freed(data, segment, stream.get());
     const std::lock_guard lock(mutex_);
@@ -250,8 +264,10 @@ void StreamAllocator::trim() noexcept {
   for (StreamAllocator* const allocator : gpu_.allocators()) allocator->free_cached(0);
 }
 
-/// Gives free segments back, largest first, until in_use + cached is at most `target`, after the work that may still use them. What cannot be given back
-/// stays counted, as the driver counts it: better kept than somebody else's. On a lost device nothing counts: it keeps its memory until the process ends.
+/// Gives free segments back, largest first, until in_use + cached is at most `target`, after the
+/// work that may still use them. What cannot be given back stays counted, as the driver counts it:
+/// better kept than somebody else's. On a lost device nothing counts: it keeps its memory until the
+/// process ends.
 void StreamAllocator::free_cached(std::size_t target) noexcept {
   for (;;) {
     CudaEvent unused(gpu_, device_);
@@ -264,8 +280,10 @@ void StreamAllocator::free_cached(std::size_t target) noexcept {
       BlockPool* from = nullptr;
       Segment* largest = nullptr;
       for (const auto& pool : pools_) {
-        Segment* const segment = pool->stream() == nullptr && !gpu_.lost() ? nullptr : pool->largest_whole();
-        if (segment != nullptr && (largest == nullptr || segment->size > largest->size)) from = pool.get(), largest = segment;
+        Segment* const segment =
+            pool->stream() == nullptr && !gpu_.lost() ? nullptr : pool->largest_whole();
+        if (segment != nullptr && (largest == nullptr || segment->size > largest->size))
+          from = pool.get(), largest = segment;
       }
       if (largest == nullptr) return;
       data = largest->data;
@@ -310,8 +328,10 @@ void StreamAllocator::retire(CudaStream& stream, CudaStream& heir) noexcept {
   if (other == nullptr) return pool->set_stream(&heir);
   try {
     other->adopt(*pool);
-    pools_.erase(std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.get() == pool; }));
-  } catch (...) {  // no host memory: two pools of one stream, of which the second is used by free_cached alone
+    pools_.erase(
+        std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.get() == pool; }));
+  } catch (...) {
+    // no host memory: two pools of one stream, of which the second is used by free_cached alone
     pool->set_stream(&heir);
   }
 }

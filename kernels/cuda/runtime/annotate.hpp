@@ -7,26 +7,29 @@
 #include "simt/runtime/control.hpp"
 #endif
 
-// What the emulation's checker is told of memory that the driver does not see: the parts that the caching allocator gives out, and what the host reads.
-// Nothing on a GPU.
+// What the emulation's checker is told of memory that the driver does not see: the parts that the
+// caching allocator gives out, and what the host reads. Nothing on a GPU.
 namespace braid::cuda {
 
 /// `bytes` at `data` are in use, and uninitialised, for what is queued on the stream from now on.
-inline void annotate_allocated([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes, [[maybe_unused]] cudaStream_t stream,
+inline void annotate_allocated([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes,
+                               [[maybe_unused]] cudaStream_t stream,
                                [[maybe_unused]] simt::Location where = simt::Location::current()) {
 #if SIMT_EMULATED
   simt::annotate_allocated(data, bytes, stream, where);
 #endif
 }
 /// They are not, after what is queued on the stream now. Fresh memory counts as in use.
-inline void annotate_freed([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes, [[maybe_unused]] cudaStream_t stream,
+inline void annotate_freed([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes,
+                           [[maybe_unused]] cudaStream_t stream,
                            [[maybe_unused]] simt::Location where = simt::Location::current()) {
 #if SIMT_EMULATED
   simt::annotate_freed(data, bytes, stream, where);
 #endif
 }
 /// The host reads pinned memory now.
-inline void annotate_host_read([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes,
+inline void annotate_host_read([[maybe_unused]] const void* data,
+                               [[maybe_unused]] std::size_t bytes,
                                [[maybe_unused]] simt::Location where = simt::Location::current()) {
 #if SIMT_EMULATED
   (void)simt::host_read(data, bytes, where);

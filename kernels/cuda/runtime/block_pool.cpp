@@ -45,8 +45,12 @@ Part* BlockPool::find(Lists& lists, std::size_t size) const noexcept {
   const std::size_t own = class_of(size);
   if (Part* const part = smallest(lists.first[own])) return part;
   std::size_t word = (own + 1) / 64;  // any part of a class above is large enough
-  for (std::uint64_t bits = word < lists.filled.size() ? lists.filled[word] & (~std::uint64_t{0} << ((own + 1) % 64)) : 0;;) {
-    if (bits != 0) return smallest(lists.first[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))]);
+  for (std::uint64_t bits = word < lists.filled.size()
+                                ? lists.filled[word] & (~std::uint64_t{0} << ((own + 1) % 64))
+                                : 0;
+       ;) {
+    if (bits != 0)
+      return smallest(lists.first[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))]);
     if (++word >= lists.filled.size()) return nullptr;
     bits = lists.filled[word];
   }
@@ -110,13 +114,15 @@ void BlockPool::unlist(Part& part) noexcept {
   part.free = false;
   if (part.next != nullptr) part.next->previous = part.previous;
   if (part.previous != nullptr) part.previous->next = part.next;
-  else if ((lists.first[index] = part.next) == nullptr) lists.filled[index / 64] &= ~(std::uint64_t{1} << (index % 64));
+  else if ((lists.first[index] = part.next) == nullptr)
+    lists.filled[index / 64] &= ~(std::uint64_t{1} << (index % 64));
 }
 
 void BlockPool::add(void* data, std::size_t size, bool small) {
   Part& all = parts_.make();
   try {
-    segments_.push_back(std::make_unique<Segment>(Segment{static_cast<char*>(data), size, this, small, &all}));
+    segments_.push_back(
+        std::make_unique<Segment>(Segment{static_cast<char*>(data), size, this, small, &all}));
   } catch (...) {
     parts_.drop(all);
     throw;
@@ -130,7 +136,9 @@ void BlockPool::add(void* data, std::size_t size, bool small) {
 Segment* BlockPool::smallest_whole(std::size_t size) noexcept {
   Segment* best = nullptr;
   for (const auto& s : segments_)
-    if (s->whole() && s->small == is_small(size) && s->size >= size && (best == nullptr || s->size < best->size)) best = s.get();
+    if (s->whole() && s->small == is_small(size) && s->size >= size &&
+        (best == nullptr || s->size < best->size))
+      best = s.get();
   return best;
 }
 
@@ -142,7 +150,8 @@ Segment* BlockPool::largest_whole() noexcept {
 }
 
 bool BlockPool::owns(const void* data) const noexcept {
-  return std::any_of(segments_.begin(), segments_.end(), [&](const auto& s) { return s->data == data; });
+  return std::any_of(segments_.begin(), segments_.end(),
+                     [&](const auto& s) { return s->data == data; });
 }
 
 std::size_t BlockPool::index_of(const Segment& segment) const noexcept {

@@ -20,7 +20,8 @@ namespace {
 /// A stream that a program made. What it freed outlives it.
 class SideStream final : public CudaStream {
  public:
-  SideStream(Gpu& gpu, Device device, std::uint32_t number, StreamAllocator& allocator, CudaStream& heir) noexcept
+  SideStream(Gpu& gpu, Device device, std::uint32_t number, StreamAllocator& allocator,
+             CudaStream& heir) noexcept
       : CudaStream(gpu, device, number), allocator_(allocator), heir_(heir) {}
   ~SideStream() override { allocator_.retire(*this, heir_); }
 
@@ -36,7 +37,8 @@ int number_of(const char* variable, int least, int most, int otherwise) {
   int value = 0;
   const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
   if (error != std::errc() || end != view.data() + view.size() || value < least || value > most)
-    throw DeviceError(str(variable, ": expected a number from ", least, " to ", most, ", got '", view.substr(0, 64), "'"));
+    throw DeviceError(str(variable, ": expected a number from ", least, " to ", most, ", got '",
+                          view.substr(0, 64), "'"));
   return value;
 }
 
@@ -52,7 +54,8 @@ int gpu_count(std::string* reason) noexcept {
   if (reason != nullptr && count <= 0) {
     try {
       *reason = error == cudaSuccess ? std::string("the driver lists no CUDA device")
-                                     : str("cudaGetDeviceCount: ", cudaGetErrorName(error), " (", cudaGetErrorString(error), ")");
+                                     : str("cudaGetDeviceCount: ", cudaGetErrorName(error), " (",
+                                           cudaGetErrorString(error), ")");
       if (const std::string wrong = environment_error(); !wrong.empty()) *reason = wrong;
     } catch (...) {  // no memory for the text
       reason->clear();
@@ -72,26 +75,35 @@ CudaDevice::CudaDevice(Gpu& gpu, int index, bool cache)
 
 std::string CudaDevice::description() const {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, gpu_.ordinal()), "cudaGetDeviceProperties", gpu_, device_);
-  return str(static_cast<const char*>(properties.name), ", sm_", properties.major, properties.minor, ", ", properties.totalGlobalMem >> 20, " MiB, GPU ",
-             gpu_.ordinal());
+  check(cudaGetDeviceProperties(&properties, gpu_.ordinal()), "cudaGetDeviceProperties", gpu_,
+        device_);
+  return str(static_cast<const char*>(properties.name), ", sm_", properties.major, properties.minor,
+             ", ", properties.totalGlobalMem >> 20, " MiB, GPU ", gpu_.ordinal());
 }
 
-Block CudaDevice::allocate(std::size_t bytes, Stream& stream) { return allocator_.allocate(bytes, static_cast<CudaStream&>(stream)); }
+Block CudaDevice::allocate(std::size_t bytes, Stream& stream) {
+  return allocator_.allocate(bytes, static_cast<CudaStream&>(stream));
+}
 
-void CudaDevice::release(const Block& block, Stream& stream) noexcept { allocator_.release(block, static_cast<CudaStream&>(stream)); }
+void CudaDevice::release(const Block& block, Stream& stream) noexcept {
+  allocator_.release(block, static_cast<CudaStream&>(stream));
+}
 
 std::unique_ptr<Stream> CudaDevice::make_stream() {
-  auto stream = std::make_unique<SideStream>(gpu_, device_, streams_.fetch_add(1, std::memory_order_relaxed) + 1, allocator_, stream_);
+  auto stream = std::make_unique<SideStream>(
+      gpu_, device_, streams_.fetch_add(1, std::memory_order_relaxed) + 1, allocator_, stream_);
   (void)stream->get();  // what cannot be made is refused here
   return stream;
 }
 
-std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<CudaEvent>(gpu_, device_); }
+std::unique_ptr<Event> CudaDevice::make_event() {
+  return std::make_unique<CudaEvent>(gpu_, device_);
+}
 
 NativeDevice::Size CudaDevice::size() const {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, gpu_.ordinal()), "cudaGetDeviceProperties", gpu_, device_);
+  check(cudaGetDeviceProperties(&properties, gpu_.ordinal()), "cudaGetDeviceProperties", gpu_,
+        device_);
   return {properties.totalGlobalMem, properties.multiProcessorCount};
 }
 
@@ -108,7 +120,9 @@ NativeDevice::Function CudaDevice::stand_in([[maybe_unused]] const char* name) c
 #endif
 }
 
-std::unique_ptr<Event> CudaDevice::make_timed_event() { return std::make_unique<CudaEvent>(gpu_, device_, true); }
+std::unique_ptr<Event> CudaDevice::make_timed_event() {
+  return std::make_unique<CudaEvent>(gpu_, device_, true);
+}
 
 double CudaDevice::seconds_between(const Event& from, const Event& to) {
   const auto& first = static_cast<const CudaEvent&>(from);
@@ -116,7 +130,8 @@ double CudaDevice::seconds_between(const Event& from, const Event& to) {
   first.await();
   second.await();
   float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, first.native(), second.native()), "cudaEventElapsedTime", gpu_, device_);
+  check(cudaEventElapsedTime(&milliseconds, first.native(), second.native()),
+        "cudaEventElapsedTime", gpu_, device_);
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
@@ -126,8 +141,11 @@ void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
   require_working(gpu_, device_);
   if (copy.bytes == 0 || (copy.to == copy.from && copy.to_device == copy.from_device)) return;
   auto& own = static_cast<CudaStream&>(stream);
-  const bool to_cuda = copy.to_device.type() == DeviceType::cuda, from_cuda = copy.from_device.type() == DeviceType::cuda;
-  if (!to_cuda && !from_cuda) throw DeviceError(str("copy: expected a CUDA device on one side, got ", copy.from_device, " to ", copy.to_device));
+  const bool to_cuda = copy.to_device.type() == DeviceType::cuda,
+             from_cuda = copy.from_device.type() == DeviceType::cuda;
+  if (!to_cuda && !from_cuda)
+    throw DeviceError(str("copy: expected a CUDA device on one side, got ", copy.from_device,
+                          " to ", copy.to_device));
   gpu_.note("copy", device_, own.number());
   if (!from_cuda) ring_.to_device(copy.to, copy.from, copy.bytes, own);
   else if (!to_cuda) downloads_.to_host(copy.to, copy.from, copy.bytes, own);
@@ -136,12 +154,14 @@ void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
 
 void CudaDevice::copy_between(const CopyDesc& copy, CudaStream& stream) {
   const Device other_device = copy.from_device == device_ ? copy.to_device : copy.from_device;
-  CudaStream& other = other_device == device_ ? stream : static_cast<CudaStream&>(current_stream(other_device));
+  CudaStream& other =
+      other_device == device_ ? stream : static_cast<CudaStream&>(current_stream(other_device));
   CudaStream& to = copy.to_device == device_ ? stream : other;
   CudaStream& from = copy.from_device == device_ ? stream : other;
   if (&to.gpu() != &from.gpu()) {
     auto& other_end = static_cast<CudaDevice&>(*device_context(other_device).backend);
-    if (!peer_copies_work({stream, ring_}, {other, other_end.ring_})) return ring_.between(copy.to, to, copy.from, from, copy.bytes);
+    if (!peer_copies_work({stream, ring_}, {other, other_end.ring_}))
+      return ring_.between(copy.to, to, copy.from, from, copy.bytes);
   }
   copy_direct(copy.to, to.gpu(), copy.from, from.gpu(), copy.bytes, stream, other);
 }
@@ -153,7 +173,9 @@ CudaBackend::CudaBackend() {
   const int gpus = gpu_count();
   for (int g = 0; g < gpus; ++g) {
     gpus_.push_back(std::make_unique<Gpu>(g));
-    for (int i = 0; i < per_gpu; ++i) devices_.push_back(std::make_unique<CudaDevice>(*gpus_.back(), static_cast<int>(devices_.size()), cache));
+    for (int i = 0; i < per_gpu; ++i)
+      devices_.push_back(
+          std::make_unique<CudaDevice>(*gpus_.back(), static_cast<int>(devices_.size()), cache));
   }
 }
 

@@ -20,9 +20,11 @@ namespace braid::cuda {
 
 /// One logical CUDA device: its own memory accounting and stream on a GPU that others may share.
 ///
-/// Copies. Host to device: the host memory was read when the call returns, the copy is queued. Device to host: done when the call returns. Between two
-/// logical devices (on one GPU, or on two: a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued, after what both streams
-/// have queued, and before what they will queue: neither side can run ahead and change the bytes. Ranges do not overlap.
+/// Copies. Host to device: the host memory was read when the call returns, the copy is queued.
+/// Device to host: done when the call returns. Between two logical devices (on one GPU, or on two:
+/// a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued, after
+/// what both streams have queued, and before what they will queue: neither side can run ahead and
+/// change the bytes. Ranges do not overlap.
 class CudaDevice final : public DeviceBackend, public NativeDevice, public DeviceClock {
  public:
   CudaDevice(Gpu& gpu, int index, bool cache);
@@ -41,7 +43,9 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   void reset_peak_memory() override { allocator_.reset_peak(); }
   void set_memory_capacity(std::size_t bytes) override { allocator_.set_capacity(bytes); }
   void empty_cache() override { allocator_.empty_cache(); }
-  void fail_allocation(std::uint64_t k, bool persistent) override { allocator_.fail_allocation(k, persistent); }
+  void fail_allocation(std::uint64_t k, bool persistent) override {
+    allocator_.fail_allocation(k, persistent);
+  }
   [[nodiscard]] const KernelTable& kernels() const noexcept override { return kernels_; }
   [[nodiscard]] int gpu() const noexcept override { return gpu_.ordinal(); }
   [[nodiscard]] Size size() const override;
@@ -56,20 +60,27 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   const KernelTable& kernels_;
   std::atomic<std::uint32_t> streams_{0};  // made by programs
   CudaStream stream_;
-  StreamAllocator allocator_;    // ends before the stream that its blocks wait for
-  PinnedRing ring_, downloads_;  // two: a copy to the host waits for its stream, and nobody who uploads has to wait with it
+  StreamAllocator allocator_;  // ends before the stream that its blocks wait for
+  // two: a copy to the host waits for its stream, and nobody who uploads has to wait with it
+  PinnedRing ring_, downloads_;
 };
 
-/// The GPUs of this machine, each as BRAID_CUDA_DEVICES_PER_GPU (default 1) logical devices: with 2, cuda:0 and cuda:1 are on the first GPU. BRAID_CUDA_CACHE=0
-/// takes every block from the driver: see StreamAllocator.
+/// The GPUs of this machine, each as BRAID_CUDA_DEVICES_PER_GPU (default 1) logical devices: with
+/// 2, cuda:0 and cuda:1 are on the first GPU. BRAID_CUDA_CACHE=0 takes every block from the driver:
+/// see StreamAllocator.
 class CudaBackend final : public Backend {
  public:
-  /// Throws DeviceError if BRAID_CUDA_DEVICES_PER_GPU is no number from 1 to 64, or BRAID_CUDA_CACHE none of 0 and 1. No context is made here.
+  /// Throws DeviceError if BRAID_CUDA_DEVICES_PER_GPU is no number from 1 to 64, or
+  /// BRAID_CUDA_CACHE none of 0 and 1. No context is made here.
   CudaBackend();
   [[nodiscard]] DeviceType type() const noexcept override { return DeviceType::cuda; }
   [[nodiscard]] std::string_view name() const noexcept override { return "cuda"; }
-  [[nodiscard]] int device_count() const noexcept override { return static_cast<int>(devices_.size()); }
-  [[nodiscard]] DeviceBackend& device(int index) override { return *devices_[static_cast<std::size_t>(index)]; }
+  [[nodiscard]] int device_count() const noexcept override {
+    return static_cast<int>(devices_.size());
+  }
+  [[nodiscard]] DeviceBackend& device(int index) override {
+    return *devices_[static_cast<std::size_t>(index)];
+  }
 
  private:
   std::vector<std::unique_ptr<Gpu>> gpus_;

@@ -25,7 +25,9 @@ Records& records() {
   return all;
 }
 
-std::atomic<DeviceErrorRecord*>& slot(Device device) { return records().of.at(static_cast<std::size_t>(device.index())); }
+std::atomic<DeviceErrorRecord*>& slot(Device device) {
+  return records().of.at(static_cast<std::size_t>(device.index()));
+}
 
 }  // namespace
 
@@ -37,7 +39,8 @@ DeviceErrorRecord* device_error_record(Stream& stream) {
   Gpu& gpu = static_cast<CudaStream&>(stream).gpu();
   const DeviceGuard guard(gpu, stream.device());
   void* memory = nullptr;
-  check(cudaHostAlloc(&memory, sizeof(DeviceErrorRecord), cudaHostAllocPortable), "cudaHostAlloc", gpu, stream.device());
+  check(cudaHostAlloc(&memory, sizeof(DeviceErrorRecord), cudaHostAllocPortable), "cudaHostAlloc",
+        gpu, stream.device());
   auto* made = new (memory) DeviceErrorRecord{};
   record.store(made, std::memory_order_release);
   return made;
@@ -51,11 +54,15 @@ void throw_device_error(Device device) {
   const DeviceErrorRecord error = *record;
   unsigned long long complete = 2;
   if (!state.compare_exchange_strong(complete, 0)) return;  // another thread throws it
-  const auto text = [](unsigned long long address) { return reinterpret_cast<const char*>(static_cast<std::uintptr_t>(address)); };
+  const auto text = [](unsigned long long address) {
+    return reinterpret_cast<const char*>(static_cast<std::uintptr_t>(address));
+  };
   const auto number = [](unsigned long long bits) { return static_cast<long long>(bits); };
-  if (static_cast<DeviceFault>(error.fault) == DeviceFault::division) throw ArgumentError("div: expected integer divisors other than 0, got 0");
-  throw IndexError(str(text(error.op), ": expected ", text(error.what), " in [", number(error.low), ", ", number(error.high), "), got ", number(error.got),
-                       " at position ", number(error.position)));
+  if (static_cast<DeviceFault>(error.fault) == DeviceFault::division)
+    throw ArgumentError("div: expected integer divisors other than 0, got 0");
+  throw IndexError(str(text(error.op), ": expected ", text(error.what), " in [", number(error.low),
+                       ", ", number(error.high), "), got ", number(error.got), " at position ",
+                       number(error.position)));
 }
 
 }  // namespace braid::cuda

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
 
-// Errors that only a kernel can see: an index or a label outside its range, an integer division by zero. A kernel cannot throw, and asking it would stop the
-// host; so it leaves memory outside its operands alone, and fills in the record of its device, in memory that the host reads. Whoever synchronises with the
-// device (stream, event, copy to the host) then calls throw_device_error. The first error wins until it is thrown.
+// Errors that only a kernel can see: an index or a label outside its range, an integer division by
+// zero. A kernel cannot throw, and asking it would stop the host; so it leaves memory outside its
+// operands alone, and fills in the record of its device, in memory that the host reads. Whoever
+// synchronises with the device (stream, event, copy to the host) then calls throw_device_error. The
+// first error wins until it is thrown.
 namespace braid {
 
 class Device;
@@ -13,18 +15,22 @@ namespace cuda {
 
 enum class DeviceFault : unsigned long long { none, index, division };
 
-/// Written by kernels with atomics only (device/report.cuh), read by the host. `op` and `what` are host string literals, never read by a device.
+/// Written by kernels with atomics only (device/report.cuh), read by the host. `op` and `what` are
+/// host string literals, never read by a device.
 struct DeviceErrorRecord {
   unsigned long long state;  ///< 0 free, 1 being filled in, 2 complete
   unsigned long long fault, op, what;
   unsigned long long low, high, got, position;  ///< two's complement
 };
 
-/// The record of the stream's device, in pinned memory that its kernels can write. Throws like an allocation at its first use on a device.
+/// The record of the stream's device, in pinned memory that its kernels can write. Throws like an
+/// allocation at its first use on a device.
 [[nodiscard]] DeviceErrorRecord* device_error_record(Stream& stream);
 
-/// Throws what a kernel of the device reported, and frees the record: IndexError `gather_rows: expected indices in [-5, 5), got 7 at position 2`, or
-/// ArgumentError for a division. Does nothing if there is no error. Call it after a wait: before, the kernel may still run.
+/// Throws what a kernel of the device reported, and frees the record: IndexError
+/// `gather_rows: expected indices in [-5, 5), got 7 at position 2`, or ArgumentError for a
+/// division. Does nothing if there is no error. Call it after a wait: before, the kernel may still
+/// run.
 void throw_device_error(Device device);
 
 }  // namespace cuda

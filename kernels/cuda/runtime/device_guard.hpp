@@ -8,7 +8,8 @@ namespace cuda {
 
 class Gpu;
 
-/// Makes a GPU the calling thread's current one for a scope. Throws CudaError or DeviceLostError; its end never throws.
+/// Makes a GPU the calling thread's current one for a scope. Throws CudaError or DeviceLostError;
+/// its end never throws.
 class DeviceGuard {
  public:
   DeviceGuard(Gpu& gpu, Device device);

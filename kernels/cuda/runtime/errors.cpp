@@ -12,12 +12,16 @@ namespace {
 
 constexpr int kUnloading = 4;  // the process ends: its memory goes with it
 
-std::string said(cudaError_t error) { return str(cudaGetErrorName(error), " (", cudaGetErrorString(error), ")"); }
+std::string said(cudaError_t error) {
+  return str(cudaGetErrorName(error), " (", cudaGetErrorString(error), ")");
+}
 
 [[noreturn]] void throw_lost(const char* call, const Gpu& gpu, Device device) {
   const auto code = static_cast<cudaError_t>(gpu.lost_code());
-  std::string text = str(call, ": expected a device that works, got ", device, " lost to ", said(code), "; this process cannot use it again");
-  if (const std::string launches = gpu.recent_launches(device); !launches.empty()) text += "\n" + launches;
+  std::string text = str(call, ": expected a device that works, got ", device, " lost to ",
+                         said(code), "; this process cannot use it again");
+  if (const std::string launches = gpu.recent_launches(device); !launches.empty())
+    text += "\n" + launches;
   text += report_of_loss(gpu.ordinal());
   throw DeviceLostError(text, device, gpu.lost_code(), cudaGetErrorName(code));
 }
@@ -40,8 +44,9 @@ bool check_memory(cudaError_t error, const char* call, Gpu& gpu, Device device) 
   }
   (void)cudaGetLastError();  // reported here; the next launch must not find it again
   if (error == cudaErrorMemoryAllocation) return false;
-  throw CudaError(str(call, ": expected success on ", device, ", got ", said(error), report_of_call()), device, static_cast<int>(error),
-                  cudaGetErrorName(error));
+  throw CudaError(
+      str(call, ": expected success on ", device, ", got ", said(error), report_of_call()), device,
+      static_cast<int>(error), cudaGetErrorName(error));
 }
 
 void check(cudaError_t error, const char* call, Gpu& gpu, Device device) {

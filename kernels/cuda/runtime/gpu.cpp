@@ -14,16 +14,20 @@ void Gpu::lose(int code) noexcept {
 }
 
 std::string Gpu::recent_launches(Device device) const {
-  const std::uint64_t end = launches_.load(std::memory_order_relaxed), shown = std::min(end, kShown);
+  const std::uint64_t end = launches_.load(std::memory_order_relaxed),
+                      shown = std::min(end, kShown);
   if (shown == 0) return {};
-  std::string text = shown == 1 ? str("the last launch on ", device, ":") : str("one of the last ", shown, " launches on ", device, ":");
+  std::string text = shown == 1 ? str("the last launch on ", device, ":")
+                                : str("one of the last ", shown, " launches on ", device, ":");
   for (std::uint64_t order = end - shown; order != end; ++order) {
     const Recent& recent = recent_[order % kRecent];
     const char* const name = recent.name.load(std::memory_order_relaxed);
     const std::uint64_t where = recent.where.load(std::memory_order_relaxed);
-    text += str(order == end - shown ? " #" : ", #", order + 1, " ", name == nullptr ? "(being noted)" : name);
+    text += str(order == end - shown ? " #" : ", #", order + 1, " ",
+                name == nullptr ? "(being noted)" : name);
     if (const auto stream = where >> 32; stream != 0) text += str(" (stream ", stream, ")");
-    if (const Device on(DeviceType::cuda, static_cast<int>(where & 0xffffffffu)); on != device) text += str(" on ", on);
+    if (const Device on(DeviceType::cuda, static_cast<int>(where & 0xffffffffu)); on != device)
+      text += str(" on ", on);
   }
   return text;
 }
@@ -38,7 +42,8 @@ DeviceGuard::DeviceGuard(Gpu& gpu, Device device) {
 }
 
 DeviceGuard::~DeviceGuard() {
-  if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) (void)cudaGetLastError();  // nobody is to find it later
+  // nobody is to find it later
+  if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) (void)cudaGetLastError();
 }
 
 }  // namespace braid::cuda

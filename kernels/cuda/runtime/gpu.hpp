@@ -18,7 +18,8 @@ class StreamAllocator;
 /// How copies between two GPUs go: see peer.hpp.
 enum class PeerPath : std::uint8_t { unknown, direct, staged };
 
-/// One physical GPU: what its logical devices share. A context that a sticky error broke is broken for all of them.
+/// One physical GPU: what its logical devices share. A context that a sticky error broke is broken
+/// for all of them.
 class Gpu {
  public:
   explicit Gpu(int ordinal) noexcept : ordinal_(ordinal) {}
@@ -26,32 +27,45 @@ class Gpu {
   Gpu& operator=(const Gpu&) = delete;
 
   [[nodiscard]] int ordinal() const noexcept { return ordinal_; }
-  [[nodiscard]] bool lost() const noexcept { return lost_code_.load(std::memory_order_acquire) != 0; }
+  [[nodiscard]] bool lost() const noexcept {
+    return lost_code_.load(std::memory_order_acquire) != 0;
+  }
   /// The code that broke it; 0 while it works.
-  [[nodiscard]] int lost_code() const noexcept { return lost_code_.load(std::memory_order_acquire); }
+  [[nodiscard]] int lost_code() const noexcept {
+    return lost_code_.load(std::memory_order_acquire);
+  }
   /// The first code counts: what comes later is its echo.
   void lose(int code) noexcept;
 
   /// Its SMs, once somebody has asked the driver; 0 before.
-  [[nodiscard]] int processors() const noexcept { return processors_.load(std::memory_order_relaxed); }
+  [[nodiscard]] int processors() const noexcept {
+    return processors_.load(std::memory_order_relaxed);
+  }
   void set_processors(int count) noexcept { processors_.store(count, std::memory_order_relaxed); }
 
-  /// Remembers a launch or a copy, so that an error that shows later can name the candidates. `name` lives for ever; `stream` is CudaStream::number.
+  /// Remembers a launch or a copy, so that an error that shows later can name the candidates.
+  /// `name` lives for ever; `stream` is CudaStream::number.
   void note(const char* name, Device device, std::uint32_t stream) noexcept {
     const std::uint64_t order = launches_.fetch_add(1, std::memory_order_relaxed);
     Recent& recent = recent_[order % kRecent];
     recent.name.store(name, std::memory_order_relaxed);
-    recent.where.store(std::uint64_t{stream} << 32 | static_cast<std::uint32_t>(device.index()), std::memory_order_relaxed);
+    recent.where.store(std::uint64_t{stream} << 32 | static_cast<std::uint32_t>(device.index()),
+                       std::memory_order_relaxed);
   }
-  /// `one of the last 3 launches on cuda:0: #7 linear, #8 relu (stream 1), #9 sum on cuda:1`: oldest first, those of the GPU's other logical devices too;
+  /// `one of the last 3 launches on cuda:0: #7 linear, #8 relu (stream 1), #9 sum on cuda:1`:
+  /// oldest first, those of the GPU's other logical devices too;
   /// empty if there were none.
   [[nodiscard]] std::string recent_launches(Device device) const;
 
   /// What is known of copies with another GPU.
-  [[nodiscard]] std::atomic<PeerPath>& peer_path(const Gpu& other) noexcept { return peer_paths_[static_cast<std::size_t>(other.ordinal()) % kMostGpus]; }
+  [[nodiscard]] std::atomic<PeerPath>& peer_path(const Gpu& other) noexcept {
+    return peer_paths_[static_cast<std::size_t>(other.ordinal()) % kMostGpus];
+  }
   /// Those of its logical devices; added before anybody uses one.
   void add(StreamAllocator& allocator) { allocators_.push_back(&allocator); }
-  [[nodiscard]] const std::vector<StreamAllocator*>& allocators() const noexcept { return allocators_; }
+  [[nodiscard]] const std::vector<StreamAllocator*>& allocators() const noexcept {
+    return allocators_;
+  }
 
   /// Device memory for the test of a pair; null before the first. Under that test's lock.
   [[nodiscard]] void* probe() const noexcept { return probe_; }

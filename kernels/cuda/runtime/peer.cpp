@@ -25,25 +25,29 @@ std::vector<std::uint32_t> pattern(const Gpu& a, const Gpu& b) {
 bool allowed(Gpu& a, Gpu& b, Device device) {
   for (const auto& [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
     int can = 0;
-    check(cudaDeviceCanAccessPeer(&can, from->ordinal(), to->ordinal()), "cudaDeviceCanAccessPeer", a, device);
+    check(cudaDeviceCanAccessPeer(&can, from->ordinal(), to->ordinal()), "cudaDeviceCanAccessPeer",
+          a, device);
     if (can == 0) return false;
   }
   return true;
 }
 
-/// The driver uses the bus between two GPUs only once access is enabled. Emulated copies need no access; and it stays off there, so that a kernel that
-/// reaches into another device's memory is found. False where the driver will not, as beyond the number of peers that a GPU may have.
+/// The driver uses the bus between two GPUs only once access is enabled. Emulated copies need no
+/// access; and it stays off there, so that a kernel that reaches into another device's memory is
+/// found. False where the driver will not, as beyond the number of peers that a GPU may have.
 bool enable([[maybe_unused]] Gpu& from, [[maybe_unused]] Gpu& to, [[maybe_unused]] Device device) {
 #if SIMT_EMULATED
   return true;
 #else
   const DeviceGuard guard(from, device);
   const cudaError_t error = cudaDeviceEnablePeerAccess(to.ordinal(), 0);
-  return settle(error, from) || error == cudaErrorPeerAccessAlreadyEnabled;  // by the program itself
+  // by the program itself
+  return settle(error, from) || error == cudaErrorPeerAccessAlreadyEnabled;
 #endif
 }
 
-/// Memory for patterns: kept, because cudaFree waits for the whole device. Under the lock of the test.
+/// Memory for patterns: kept, because cudaFree waits for the whole device. Under the lock of the
+/// test.
 char* probe_memory(Gpu& gpu, Device device) {
   if (gpu.probe() == nullptr) {
     const DeviceGuard guard(gpu, device);
@@ -80,16 +84,20 @@ bool pattern_survives(const PeerEnd& a, const PeerEnd& b) {
 bool peer_copies_work(const PeerEnd& a, const PeerEnd& b) {
   Gpu &gpu_a = a.stream.gpu(), &gpu_b = b.stream.gpu();
   std::atomic<PeerPath>& known = gpu_a.peer_path(gpu_b);
-  if (const PeerPath path = known.load(std::memory_order_acquire); path != PeerPath::unknown) return path == PeerPath::direct;
+  if (const PeerPath path = known.load(std::memory_order_acquire); path != PeerPath::unknown)
+    return path == PeerPath::direct;
   static std::mutex testing;
   const std::lock_guard lock(testing);
-  if (const PeerPath path = known.load(std::memory_order_acquire); path != PeerPath::unknown) return path == PeerPath::direct;
-  bool works = allowed(gpu_a, gpu_b, a.stream.device()) && enable(gpu_a, gpu_b, a.stream.device()) && enable(gpu_b, gpu_a, b.stream.device());
+  if (const PeerPath path = known.load(std::memory_order_acquire); path != PeerPath::unknown)
+    return path == PeerPath::direct;
+  bool works = allowed(gpu_a, gpu_b, a.stream.device()) &&
+               enable(gpu_a, gpu_b, a.stream.device()) && enable(gpu_b, gpu_a, b.stream.device());
   if (works) {
     works = pattern_survives(a, b);
     if (!works)
       warn(str("peer copies between ", a.stream.device(), " and ", b.stream.device(),
-               ": expected the numbers that were sent, got others; copies between their GPUs go through the host"));
+               ": expected the numbers that were sent, got others; copies between their GPUs go "
+               "through the host"));
   }
   const PeerPath path = works ? PeerPath::direct : PeerPath::staged;
   gpu_b.peer_path(gpu_a).store(path, std::memory_order_release);
@@ -97,16 +105,22 @@ bool peer_copies_work(const PeerEnd& a, const PeerEnd& b) {
   return works;
 }
 
-void copy_direct(void* to, Gpu& to_gpu, const void* from, Gpu& from_gpu, std::size_t bytes, CudaStream& stream, CudaStream& other) {
+void copy_direct(void* to, Gpu& to_gpu, const void* from, Gpu& from_gpu, std::size_t bytes,
+                 CudaStream& stream, CudaStream& other) {
   Gpu& gpu = stream.gpu();
   cudaStream_t native = stream.get();
   other.precede(stream);
   const DeviceGuard guard(gpu, stream.device());
-  if (&to_gpu == &from_gpu) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, native), "cudaMemcpyAsync", gpu, stream.device());
-  else check(cudaMemcpyPeerAsync(to, to_gpu.ordinal(), from, from_gpu.ordinal(), bytes, native), "cudaMemcpyPeerAsync", gpu, stream.device());
+  if (&to_gpu == &from_gpu)
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, native), "cudaMemcpyAsync",
+          gpu, stream.device());
+  else
+    check(cudaMemcpyPeerAsync(to, to_gpu.ordinal(), from, from_gpu.ordinal(), bytes, native),
+          "cudaMemcpyPeerAsync", gpu, stream.device());
   try {
     stream.precede(other);
-  } catch (...) {  // the other side would not know of the copy: it has to be over before anyone goes on
+  } catch (...) {
+    // the other side would not know of the copy: it has to be over before anyone goes on
     stream.settle_or_lose(other.gpu());
     throw;
   }

@@ -17,7 +17,8 @@ inline std::string environment_error() {
 #endif
 }
 
-/// What the emulation's checker said during this thread's latest call of the runtime, on lines of its own; empty on a GPU, and if it said nothing.
+/// What the emulation's checker said during this thread's latest call of the runtime, on lines of
+/// its own; empty on a GPU, and if it said nothing.
 inline std::string report_of_call() {
 #if SIMT_EMULATED
   const std::string report = simt::report_of_call();

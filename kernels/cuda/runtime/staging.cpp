@@ -18,15 +18,18 @@ PinnedRing::PinnedRing(Gpu& gpu, Device device) : gpu_(gpu), device_(device) {
 PinnedRing::~PinnedRing() {
   if (memory_ == nullptr || gpu_.lost()) return;
   for (const auto& piece : pieces_)
-    if (piece->copied.native() != nullptr && !gpu_.lost()) settle(cudaEventSynchronize(piece->copied.native()), gpu_);
+    if (piece->copied.native() != nullptr && !gpu_.lost())
+      settle(cudaEventSynchronize(piece->copied.native()), gpu_);
   if (!gpu_.lost()) settle(cudaFreeHost(memory_), gpu_);
 }
 
 void PinnedRing::open() {
   if (memory_ != nullptr) return;
   void* memory = nullptr;
-  if (!check_memory(cudaMallocHost(&memory, kPieces * kPieceBytes), "cudaMallocHost", gpu_, device_))
-    throw OutOfMemoryError(device_, kPieces * kPieceBytes, 0, 0, 0, "cudaMallocHost: no pinned host memory for copies");
+  if (!check_memory(cudaMallocHost(&memory, kPieces * kPieceBytes), "cudaMallocHost", gpu_,
+                    device_))
+    throw OutOfMemoryError(device_, kPieces * kPieceBytes, 0, 0, 0,
+                           "cudaMallocHost: no pinned host memory for copies");
   memory_ = static_cast<char*>(memory);
   for (std::size_t i = 0; i < kPieces; ++i) pieces_[i]->data = memory_ + i * kPieceBytes;
 }
@@ -38,7 +41,8 @@ PinnedRing::Piece& PinnedRing::next() {
   return piece;
 }
 
-void PinnedRing::queue(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, Piece& piece, CudaStream& stream) {
+void PinnedRing::queue(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                       Piece& piece, CudaStream& stream) {
   check(cudaMemcpyAsync(to, from, bytes, kind, stream.get()), "cudaMemcpyAsync", gpu_, device_);
   try {
     stream.record(piece.copied);
@@ -70,7 +74,8 @@ void PinnedRing::to_host(void* to, const void* from, std::size_t bytes, CudaStre
     for (; queued < parts && queued < done + kPieces; ++queued) {
       Piece& piece = next();
       const std::size_t at = queued * kPieceBytes;
-      queue(piece.data, static_cast<const char*>(from) + at, std::min(kPieceBytes, bytes - at), cudaMemcpyDeviceToHost, piece, stream);
+      queue(piece.data, static_cast<const char*>(from) + at, std::min(kPieceBytes, bytes - at),
+            cudaMemcpyDeviceToHost, piece, stream);
       pieces[queued % kPieces] = &piece;
     }
     const Piece& piece = *pieces[done % kPieces];
@@ -83,14 +88,16 @@ void PinnedRing::to_host(void* to, const void* from, std::size_t bytes, CudaStre
   throw_device_error(device_);  // numbers that a kernel could not make are not handed out
 }
 
-void PinnedRing::between(void* to, CudaStream& to_stream, const void* from, CudaStream& from_stream, std::size_t bytes) {
+void PinnedRing::between(void* to, CudaStream& to_stream, const void* from, CudaStream& from_stream,
+                         std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   {
     const DeviceGuard guard(gpu_, device_);
     open();
   }
   cudaStream_t reading = from_stream.get(), writing = to_stream.get();
-  CudaStream& last = &from_stream.gpu() == &gpu_ ? from_stream : to_stream;  // whose events the pieces have
+  // whose events the pieces have
+  CudaStream& last = &from_stream.gpu() == &gpu_ ? from_stream : to_stream;
   CudaStream& first = &last == &from_stream ? to_stream : from_stream;
   for (std::size_t at = 0; at < bytes; at += kPieceBytes) {
     const std::size_t part = std::min(kPieceBytes, bytes - at);
@@ -98,14 +105,16 @@ void PinnedRing::between(void* to, CudaStream& to_stream, const void* from, Cuda
     try {
       {
         const DeviceGuard guard(from_stream.gpu(), from_stream.device());
-        check(cudaMemcpyAsync(piece.data, static_cast<const char*>(from) + at, part, cudaMemcpyDeviceToHost, reading), "cudaMemcpyAsync", from_stream.gpu(),
-              from_stream.device());
+        check(cudaMemcpyAsync(piece.data, static_cast<const char*>(from) + at, part,
+                              cudaMemcpyDeviceToHost, reading),
+              "cudaMemcpyAsync", from_stream.gpu(), from_stream.device());
       }
       from_stream.precede(to_stream);
       {
         const DeviceGuard guard(to_stream.gpu(), to_stream.device());
-        check(cudaMemcpyAsync(static_cast<char*>(to) + at, piece.data, part, cudaMemcpyHostToDevice, writing), "cudaMemcpyAsync", to_stream.gpu(),
-              to_stream.device());
+        check(cudaMemcpyAsync(static_cast<char*>(to) + at, piece.data, part, cudaMemcpyHostToDevice,
+                              writing),
+              "cudaMemcpyAsync", to_stream.gpu(), to_stream.device());
       }
       if (&last == &from_stream) first.precede(last);
       last.record(piece.copied);

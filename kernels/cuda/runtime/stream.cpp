@@ -12,7 +12,8 @@ CudaEvent::~CudaEvent() {
 cudaEvent_t CudaEvent::made() {
   if (native_ == nullptr) {
     cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, timed_ ? cudaEventDefault : cudaEventDisableTiming), "cudaEventCreateWithFlags", gpu_, device_);
+    check(cudaEventCreateWithFlags(&event, timed_ ? cudaEventDefault : cudaEventDisableTiming),
+          "cudaEventCreateWithFlags", gpu_, device_);
     native_ = event;
   }
   return native_;
@@ -37,12 +38,14 @@ void CudaEvent::synchronize() const {
 
 void CudaEvent::await() const {
   require_working(gpu_, device_);
-  if (native_ != nullptr) check(cudaEventSynchronize(native_), "cudaEventSynchronize", gpu_, device_);
+  if (native_ != nullptr)
+    check(cudaEventSynchronize(native_), "cudaEventSynchronize", gpu_, device_);
 }
 
 CudaStream::~CudaStream() {
   cudaStream_t stream = native_.load(std::memory_order_acquire);
-  if (stream != nullptr && !gpu_.lost()) settle(cudaStreamDestroy(stream), gpu_);  // what is queued still runs
+  // what is queued still runs
+  if (stream != nullptr && !gpu_.lost()) settle(cudaStreamDestroy(stream), gpu_);
 }
 
 cudaStream_t CudaStream::get() {
@@ -52,14 +55,16 @@ cudaStream_t CudaStream::get() {
   if (cudaStream_t stream = native_.load(std::memory_order_relaxed)) return stream;
   const DeviceGuard guard(gpu_, device());
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", gpu_, device());
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags",
+        gpu_, device());
   native_.store(stream, std::memory_order_release);
   return stream;
 }
 
 void CudaStream::record(Event& event) {
   auto* const own = dynamic_cast<CudaEvent*>(&event);
-  if (own == nullptr) return synchronize();  // another backend's event: it counts as done, so the work has to be
+  // another backend's event: it counts as done, so the work has to be
+  if (own == nullptr) return synchronize();
   cudaStream_t stream = get();
   const DeviceGuard guard(gpu_, device());
   check(cudaEventRecord(own->made(), stream), "cudaEventRecord", gpu_, device());
@@ -87,17 +92,21 @@ void CudaStream::wait_for(Stream& earlier) {
 
 void CudaStream::synchronize() {
   require_working(gpu_, device());
-  if (cudaStream_t stream = native_.load(std::memory_order_acquire)) check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", gpu_, device());
+  if (cudaStream_t stream = native_.load(std::memory_order_acquire))
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", gpu_, device());
   throw_device_error(device());
 }
 
 void CudaStream::precede(CudaStream& later) {
   if (&later == this || native() == nullptr) return;
   cudaStream_t waiting = later.get();
-  const std::lock_guard lock(mutex_);  // a wait means the event's last recording, so one event serves all hand-overs, one after the other
+  // a wait means the event's last recording, so one event serves all hand-overs, one after the
+  // other
+  const std::lock_guard lock(mutex_);
   record(handover_);
   const DeviceGuard guard(later.gpu_, later.device());
-  check(cudaStreamWaitEvent(waiting, handover_.native(), 0), "cudaStreamWaitEvent", later.gpu_, later.device());
+  check(cudaStreamWaitEvent(waiting, handover_.native(), 0), "cudaStreamWaitEvent", later.gpu_,
+        later.device());
 }
 
 bool CudaStream::idle() const noexcept {

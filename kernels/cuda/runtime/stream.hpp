@@ -9,10 +9,12 @@
 
 namespace braid::cuda {
 
-/// A CUDA event, without timing unless it is asked for. Made where it is first recorded; one that never was is done.
+/// A CUDA event, without timing unless it is asked for. Made where it is first recorded; one that
+/// never was is done.
 class CudaEvent final : public Event {
  public:
-  CudaEvent(Gpu& gpu, Device device, bool timed = false) noexcept : gpu_(gpu), device_(device), timed_(timed) {}
+  CudaEvent(Gpu& gpu, Device device, bool timed = false) noexcept
+      : gpu_(gpu), device_(device), timed_(timed) {}
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -36,12 +38,14 @@ class CudaEvent final : public Event {
   cudaEvent_t native_ = nullptr;
 };
 
-/// A non-blocking CUDA stream of one logical device, made where it is first used: a program that stays on the CPU never makes a context.
-/// All functions may be called from any thread. On a lost device everything but the destructor throws DeviceLostError, without a call of CUDA.
+/// A non-blocking CUDA stream of one logical device, made where it is first used: a program that
+/// stays on the CPU never makes a context. All functions may be called from any thread. On a lost
+/// device everything but the destructor throws DeviceLostError, without a call of CUDA.
 class CudaStream : public Stream {
  public:
   /// `number`: 0 for the device's own stream, else what reports call it.
-  CudaStream(Gpu& gpu, Device device, std::uint32_t number = 0) noexcept : Stream(device), gpu_(gpu), number_(number), handover_(gpu, device) {}
+  CudaStream(Gpu& gpu, Device device, std::uint32_t number = 0) noexcept
+      : Stream(device), gpu_(gpu), number_(number), handover_(gpu, device) {}
   /// Does not wait: the driver finishes what is queued, then lets go of the stream.
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -53,20 +57,24 @@ class CudaStream : public Stream {
   /// Also throws what kernels reported (device_errors.hpp).
   void synchronize() override;
   /// The cudaStream_t; null before the first use.
-  [[nodiscard]] void* native() const noexcept override { return native_.load(std::memory_order_acquire); }
+  [[nodiscard]] void* native() const noexcept override {
+    return native_.load(std::memory_order_acquire);
+  }
 
   [[nodiscard]] Gpu& gpu() const noexcept { return gpu_; }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   /// The CUDA stream, made if there is none.
   [[nodiscard]] cudaStream_t get();
-  /// Work queued on `later` from now on starts after all that is queued here so far; the host does not wait.
+  /// Work queued on `later` from now on starts after all that is queued here so far; the host does
+  /// not wait.
   void precede(CudaStream& later);
   /// True if nothing is queued here, as far as that can be seen without waiting.
   [[nodiscard]] bool idle() const noexcept;
-  /// Waits for the queued work; for destructors and for giving memory back. True if that went well, or if nothing was ever queued.
+  /// Waits for the queued work; for destructors and for giving memory back. True if that went well,
+  /// or if nothing was ever queued.
   bool settle_work() noexcept;
-  /// settle_work for work whose order could not be made. Where it cannot be waited for either, its GPU and `other` are lost: somebody might use memory that it
-  /// still works on.
+  /// settle_work for work whose order could not be made. Where it cannot be waited for either, its
+  /// GPU and `other` are lost: somebody might use memory that it still works on.
   void settle_or_lose(Gpu& other) noexcept;
 
  private:

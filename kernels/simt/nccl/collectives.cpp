@@ -1,5 +1,6 @@
-// What a collective does on the streams of its ranks: each rank takes its numbers down, then, once those it needs are there, writes its result. Between the two
-// lies all that ranks wait for; a rank that needs nobody (the root of a broadcast, the others of a reduce) waits for nobody.
+// What a collective does on the streams of its ranks: each rank takes its numbers down, then, once
+// those it needs are there, writes its result. Between the two lies all that ranks wait for; a rank
+// that needs nobody (the root of a broadcast, the others of a reduce) waits for nobody.
 #include <cstring>
 
 #include <braid/core/error.hpp>
@@ -25,33 +26,34 @@ using BytesPtr = std::shared_ptr<Bytes>;
 bool needs(const Part& part, int other) {
   if (other == part.rank) return true;
   switch (part.kind) {
-    case Kind::broadcast:
-      return other == part.root;
-    case Kind::reduce:
-      return part.rank == part.root;
+    case Kind::broadcast: return other == part.root;
+    case Kind::reduce: return part.rank == part.root;
     case Kind::all_reduce:
     case Kind::all_gather:
-    case Kind::reduce_scatter:
-      break;
+    case Kind::reduce_scatter: break;
   }
   return true;
 }
 
 /// x[first] + … + x[first + count - 1] of element i, in the type's own arithmetic.
 template <class T>
-T add(const std::vector<const T*>& x, std::size_t i, std::size_t first, std::size_t count, Sum order) {
+T add(const std::vector<const T*>& x, std::size_t i, std::size_t first, std::size_t count,
+      Sum order) {
   if (count == 1) return x[first][i];
   std::size_t left = count - 1;  // the ring: all before, then the last one
   if (order == Sum::tree)
     for (left = 1; 2 * left < count;) left *= 2;
-  return static_cast<T>(add(x, i, first, left, order) + add(x, i, first + left, count - left, order));
+  return static_cast<T>(add(x, i, first, left, order) +
+                        add(x, i, first + left, count - left, order));
 }
 
 template <class T>
-void sum(const std::vector<BytesPtr>& from, std::size_t begin, std::size_t count, Bytes& out, Sum order) {
+void sum(const std::vector<BytesPtr>& from, std::size_t begin, std::size_t count, Bytes& out,
+         Sum order) {
   std::vector<const T*> x;
   for (const BytesPtr& bytes : from) x.push_back(reinterpret_cast<const T*>(bytes->data()) + begin);
-  for (std::size_t i = 0; i < count; ++i) reinterpret_cast<T*>(out.data())[i] = add(x, i, 0, x.size(), order);
+  for (std::size_t i = 0; i < count; ++i)
+    reinterpret_cast<T*>(out.data())[i] = add(x, i, 0, x.size(), order);
 }
 
 /// What the rank receives, of what all have sent.
@@ -60,40 +62,29 @@ Bytes result_of(const Part& part, const std::vector<BytesPtr>& sent, Sum order) 
   Bytes out(part.receives() * size);
   if (part.kind == Kind::broadcast) return *sent[static_cast<std::size_t>(part.root)];
   if (part.kind == Kind::all_gather) {
-    for (std::size_t rank = 0; rank < sent.size(); ++rank) std::memcpy(out.data() + rank * part.count * size, sent[rank]->data(), part.count * size);
+    for (std::size_t rank = 0; rank < sent.size(); ++rank)
+      std::memcpy(out.data() + rank * part.count * size, sent[rank]->data(), part.count * size);
     return out;
   }
-  const std::size_t begin = part.kind == Kind::reduce_scatter ? static_cast<std::size_t>(part.rank) * part.count : 0;
+  const std::size_t begin =
+      part.kind == Kind::reduce_scatter ? static_cast<std::size_t>(part.rank) * part.count : 0;
   switch (part.type) {
-    case 1:
-      sum<std::uint8_t>(sent, begin, part.count, out, order);
-      break;
-    case 2:
-      sum<std::int32_t>(sent, begin, part.count, out, order);
-      break;
-    case 4:
-      sum<std::int64_t>(sent, begin, part.count, out, order);
-      break;
-    case 6:
-      sum<half_t>(sent, begin, part.count, out, order);
-      break;
-    case 7:
-      sum<float>(sent, begin, part.count, out, order);
-      break;
-    case 8:
-      sum<double>(sent, begin, part.count, out, order);
-      break;
-    case 9:
-      sum<bfloat16_t>(sent, begin, part.count, out, order);
-      break;
-    default:
-      throw InternalError(str("nccl: expected a type that was checked, got ", part.type));
+    case 1: sum<std::uint8_t>(sent, begin, part.count, out, order); break;
+    case 2: sum<std::int32_t>(sent, begin, part.count, out, order); break;
+    case 4: sum<std::int64_t>(sent, begin, part.count, out, order); break;
+    case 6: sum<half_t>(sent, begin, part.count, out, order); break;
+    case 7: sum<float>(sent, begin, part.count, out, order); break;
+    case 8: sum<double>(sent, begin, part.count, out, order); break;
+    case 9: sum<bfloat16_t>(sent, begin, part.count, out, order); break;
+    default: throw InternalError(str("nccl: expected a type that was checked, got ", part.type));
   }
   return out;
 }
 
-/// An operation on [p, p + bytes) of its device: both checkers are asked. With the runtime's lock free.
-void touch(Runtime& r, Op& op, const AllocationPtr& allocation, char* p, std::size_t bytes, Access access) {
+/// An operation on [p, p + bytes) of its device: both checkers are asked. With the runtime's lock
+/// free.
+void touch(Runtime& r, Op& op, const AllocationPtr& allocation, char* p, std::size_t bytes,
+           Access access) {
   bool fine = false;
   {
     const Runtime::Lock lock(r.mutex);
@@ -105,7 +96,9 @@ void touch(Runtime& r, Op& op, const AllocationPtr& allocation, char* p, std::si
 /// The allocation of the device that holds [p, p + bytes), or null. Under the lock.
 AllocationPtr find(Runtime& r, const void* p, std::size_t bytes, int device) {
   const AllocationPtr allocation = r.find_allocation(p);
-  if (!allocation || allocation->place != Place::device || allocation->device != device || (allocation->freed && !allocation->free_op)) return nullptr;
+  if (!allocation || allocation->place != Place::device || allocation->device != device ||
+      (allocation->freed && !allocation->free_op))
+    return nullptr;
   const auto offset = static_cast<std::size_t>(static_cast<const char*>(p) - allocation->base);
   return offset <= allocation->bytes && bytes <= allocation->bytes - offset ? allocation : nullptr;
 }
@@ -113,7 +106,8 @@ AllocationPtr find(Runtime& r, const void* p, std::size_t bytes, int device) {
 }  // namespace
 
 const char* name_of(Kind kind) noexcept {
-  constexpr const char* kNames[] = {"ncclBroadcast", "ncclReduce", "ncclAllReduce", "ncclAllGather", "ncclReduceScatter"};
+  constexpr const char* kNames[] = {"ncclBroadcast", "ncclReduce", "ncclAllReduce", "ncclAllGather",
+                                    "ncclReduceScatter"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -137,12 +131,15 @@ Result check(const Part& part) {
   Runtime& r = detail::runtime();
   const std::size_t size = bytes_of(part.type);
   const int device = part.clique->devices[static_cast<std::size_t>(part.rank)];
-  if (size == 0 || part.root < 0 || part.root >= static_cast<int>(part.clique->devices.size())) return kInvalidArgument;
+  if (size == 0 || part.root < 0 || part.root >= static_cast<int>(part.clique->devices.size()))
+    return kInvalidArgument;
   const Runtime::Lock lock(r.mutex);
   const auto stream = r.find_stream(part.stream, name_of(part.kind), Location::current());
-  if (!stream || stream->device != device || r.sticky_of(device) != cudaSuccess) return kUnhandledCudaError;
+  if (!stream || stream->device != device || r.sticky_of(device) != cudaSuccess)
+    return kUnhandledCudaError;
   if (part.sends() && !find(r, part.send, part.sends() * size, device)) return kInvalidArgument;
-  return part.receives() && !find(r, part.recv, part.receives() * size, device) ? kInvalidArgument : kSuccess;
+  return part.receives() && !find(r, part.recv, part.receives() * size, device) ? kInvalidArgument
+                                                                                : kSuccess;
 }
 
 void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
@@ -161,13 +158,15 @@ void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
       const std::size_t bytes = part.sends() * bytes_of(part.type);
       const AllocationPtr allocation = r.find_allocation(part.send);
       char* const p = static_cast<char*>(const_cast<void*>(part.send));
-      taken[rank] = r.enqueue(*stream, OpKind::copy, name_of(part.kind), here, [&r, p, bytes, allocation, to = sent[rank]](Op& op) {
-        if (bytes == 0) return;
-        touch(r, op, allocation, p, bytes, Access::read);
-        to->assign(p, p + bytes);
-      });
+      taken[rank] = r.enqueue(*stream, OpKind::copy, name_of(part.kind), here,
+                              [&r, p, bytes, allocation, to = sent[rank]](Op& op) {
+                                if (bytes == 0) return;
+                                touch(r, op, allocation, p, bytes, Access::read);
+                                to->assign(p, p + bytes);
+                              });
       if (stalls || parts.size() < ranks)
-        r.enqueue(*stream, OpKind::host_function, name_of(part.kind), here, [clique = part.clique](Op&) { clique->await_abort(); });
+        r.enqueue(*stream, OpKind::host_function, name_of(part.kind), here,
+                  [clique = part.clique](Op&) { clique->await_abort(); });
     }
     for (const Part& part : parts) {
       const auto stream = r.find_stream(part.stream, name_of(part.kind), here);
@@ -175,7 +174,9 @@ void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
       if (!stream || bytes == 0) continue;
       std::vector<OpPtr> waits;
       for (const Part& other : parts)
-        if (const OpPtr& op = taken[static_cast<std::size_t>(other.rank)]; op && needs(part, other.rank)) waits.push_back(op);
+        if (const OpPtr& op = taken[static_cast<std::size_t>(other.rank)];
+            op && needs(part, other.rank))
+          waits.push_back(op);
       const AllocationPtr allocation = r.find_allocation(part.recv);
       r.enqueue(
           *stream, OpKind::copy, name_of(part.kind), here,

@@ -19,10 +19,11 @@ inline constexpr int kPolls = 2;
 struct ncclComm {
   std::shared_ptr<braid::simt::nccl::Clique> clique;
   int rank = 0;
-  int polls = 0;                                      // left to answer ncclInProgress
-  braid::simt::nccl::Result failure = 0;              // of its initialisation
-  std::shared_ptr<braid::simt::nccl::Launch> launch;  // shared by the communicators of a group; done by the first that is asked often enough
-  bool ready = false;                                 // all ranks are there
-  bool finalised = false, ended = false;              // ended: destroyed or aborted
+  int polls = 0;                          // left to answer ncclInProgress
+  braid::simt::nccl::Result failure = 0;  // of its initialisation
+  // shared by the communicators of a group; done by the first that is asked often enough
+  std::shared_ptr<braid::simt::nccl::Launch> launch;
+  bool ready = false;                     // all ranks are there
+  bool finalised = false, ended = false;  // ended: destroyed or aborted
   std::atomic<int> users{0};
 };

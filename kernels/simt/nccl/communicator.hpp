@@ -12,9 +12,11 @@
 namespace braid::simt::nccl {
 
 using Result = int;
-inline constexpr Result kSuccess = 0, kUnhandledCudaError = 1, kInternalError = 3, kInvalidArgument = 4, kInvalidUsage = 5, kRemoteError = 6, kInProgress = 7;
+inline constexpr Result kSuccess = 0, kUnhandledCudaError = 1, kInternalError = 3,
+                        kInvalidArgument = 4, kInvalidUsage = 5, kRemoteError = 6, kInProgress = 7;
 
-/// The ranks that share an id. What a hung collective waits for is the abort of any of them: all of them are given up then.
+/// The ranks that share an id. What a hung collective waits for is the abort of any of them: all of
+/// them are given up then.
 struct Clique {
   std::vector<int> devices;  // by rank; -1: not there yet
   std::mutex mutex;
@@ -55,11 +57,11 @@ struct Part {
 
 /// Bytes of an element; 0 for a type that there is not here.
 [[nodiscard]] std::size_t bytes_of(int type) noexcept;
-/// What the library says of a part at once. ncclSuccess, ncclInvalidArgument for memory that is not the device's, ncclUnhandledCudaError for its stream or a
-/// lost device.
+/// What the library says of a part at once. ncclSuccess, ncclInvalidArgument for memory that is not
+/// the device's, ncclUnhandledCudaError for its stream or a lost device.
 [[nodiscard]] Result check(const Part& part);
-/// Queues a collective on the streams of its parts: all ranks of a clique, or some, who then wait until an abort; `stalls`: they wait in any case. Adds in the
-/// order `sum`.
+/// Queues a collective on the streams of its parts: all ranks of a clique, or some, who then wait
+/// until an abort; `stalls`: they wait in any case. Adds in the order `sum`.
 void enqueue(const std::vector<Part>& parts, bool stalls, Sum sum);
 
 }  // namespace braid::simt::nccl

@@ -47,7 +47,8 @@ bool holds(Fault fault) {
 }  // namespace
 
 Entry::Entry(ncclComm* comm) : comm_(comm) {
-  if (comm_ != nullptr && comm_->users.fetch_add(1) != 0) misuse("a communicator was used by two threads at a time");
+  if (comm_ != nullptr && comm_->users.fetch_add(1) != 0)
+    misuse("a communicator was used by two threads at a time");
   State& s = state();
   std::unique_lock lock(s.mutex);
   ++s.calls;

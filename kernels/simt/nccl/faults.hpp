@@ -5,10 +5,12 @@ struct ncclComm;
 
 namespace braid::simt::nccl {
 
-/// A call of one of the library's functions: counted, and, where the fault says so, held up or made to fail.
+/// A call of one of the library's functions: counted, and, where the fault says so, held up or made
+/// to fail.
 class Entry {
  public:
-  /// `comm` is the communicator that is used, for the rule of one thread at a time; null where there is none or the call may come from any thread.
+  /// `comm` is the communicator that is used, for the rule of one thread at a time; null where
+  /// there is none or the call may come from any thread.
   explicit Entry(ncclComm* comm = nullptr);
   ~Entry();
   Entry(const Entry&) = delete;

@@ -76,20 +76,27 @@ bool usable(Comm comm, const char* function) {
   return known;
 }
 
-/// The collectives of a group, each with the ranks that take part. ncclInvalidUsage where the ranks' calls do not match.
+/// The collectives of a group, each with the ranks that take part. ncclInvalidUsage where the
+/// ranks' calls do not match.
 Result match(const std::vector<Part>& parts, std::vector<std::vector<Part>>& collectives) {
-  std::map<Clique*, std::vector<std::size_t>> next;           // by rank: how many of its calls were seen
-  std::map<std::pair<Clique*, std::size_t>, std::size_t> at;  // the collective of a clique's i-th calls
+  // by rank: how many of its calls were seen
+  std::map<Clique*, std::vector<std::size_t>> next;
+  // the collective of a clique's i-th calls
+  std::map<std::pair<Clique*, std::size_t>, std::size_t> at;
   for (const Part& part : parts) {
     std::vector<std::size_t>& counts = next[part.clique.get()];
     counts.resize(part.clique->devices.size());
-    const auto [place, fresh] = at.try_emplace({part.clique.get(), counts[static_cast<std::size_t>(part.rank)]++}, collectives.size());
+    const auto [place, fresh] = at.try_emplace(
+        {part.clique.get(), counts[static_cast<std::size_t>(part.rank)]++}, collectives.size());
     if (fresh) collectives.emplace_back();
     std::vector<Part>& own = collectives[place->second];
     own.push_back(part);
     const Part& first = own.front();
-    if (first.kind != part.kind || first.count != part.count || first.type != part.type || first.root != part.root)
-      return fail(kInvalidUsage, str(name_of(part.kind), " of rank ", part.rank, " has other arguments than ", name_of(first.kind), " of rank ", first.rank));
+    if (first.kind != part.kind || first.count != part.count || first.type != part.type ||
+        first.root != part.root)
+      return fail(kInvalidUsage,
+                  str(name_of(part.kind), " of rank ", part.rank, " has other arguments than ",
+                      name_of(first.kind), " of rank ", first.rank));
   }
   return kSuccess;
 }
@@ -99,7 +106,8 @@ Result finish_group() {
   Group done = std::exchange(group, {});
   if (done.failure != kSuccess) return done.failure;
   const auto launch = std::make_shared<Launch>();
-  if (const Result result = match(done.parts, launch->collectives); result != kSuccess) return result;
+  if (const Result result = match(done.parts, launch->collectives); result != kSuccess)
+    return result;
   Library& all = library();
   const std::lock_guard lock(all.mutex);
   bool begun = false;
@@ -107,7 +115,8 @@ Result finish_group() {
     if (comm.ended) continue;
     if (!comm.ready || comm.polls > 0) begun = true;
     for (const Part& part : done.parts)
-      if (part.clique == comm.clique && part.rank == comm.rank) comm.launch = launch, comm.polls = kPolls, begun = true;
+      if (part.clique == comm.clique && part.rank == comm.rank)
+        comm.launch = launch, comm.polls = kPolls, begun = true;
   }
   return begun ? kInProgress : kSuccess;
 }
@@ -149,27 +158,35 @@ void join(Library& all, std::vector<Comm>& ranks) {
   const bool one_each = version() < 23000 || shared == nullptr || std::string_view(shared) != "1";
   for (const Comm rank : ranks) {
     const int device = rank->clique->devices.front();
-    if (one_each && std::find(clique->devices.begin(), clique->devices.end(), device) != clique->devices.end()) {
+    if (one_each && std::find(clique->devices.begin(), clique->devices.end(), device) !=
+                        clique->devices.end()) {
       result = kInvalidUsage;
-      all.last_error = str("Duplicate GPU detected : rank ", rank->rank, " is on device ", device, ", as another one is");
+      all.last_error = str("Duplicate GPU detected : rank ", rank->rank, " is on device ", device,
+                           ", as another one is");
     }
     clique->devices.push_back(device);
   }
-  for (const Comm rank : ranks) rank->clique = clique, rank->failure = result, rank->ready = true, rank->polls = kPolls;
+  for (const Comm rank : ranks)
+    rank->clique = clique, rank->failure = result, rank->ready = true, rank->polls = kPolls;
 }
 
 Result comm_init_rank_config(Comm* out, int ranks, UniqueId id, int rank, Config* config) {
   const Entry entry;
   if (entry.result() != kSuccess) return fail(entry.result(), "injected");
-  if (out == nullptr || ranks < 1 || rank < 0 || rank >= ranks) return fail(kInvalidArgument, str("rank ", rank, " of ", ranks));
+  if (out == nullptr || ranks < 1 || rank < 0 || rank >= ranks)
+    return fail(kInvalidArgument, str("rank ", rank, " of ", ranks));
   *out = nullptr;
-  if (config == nullptr || config->magic != 0xcafebeef || config->size < sizeof(Config) || config->version < 21700)
-    return fail(kInvalidArgument, "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER");
-  if (config->blocking != 0) return fail(kInvalidUsage, "the stand-in has non-blocking communicators only");
+  if (config == nullptr || config->magic != 0xcafebeef || config->size < sizeof(Config) ||
+      config->version < 21700)
+    return fail(kInvalidArgument,
+                "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER");
+  if (config->blocking != 0)
+    return fail(kInvalidUsage, "the stand-in has non-blocking communicators only");
   {
     detail::Runtime& r = detail::runtime();
     const detail::Runtime::Lock lock(r.mutex);
-    if (r.devices.empty() || r.sticky_of(detail::current_device) != cudaSuccess) return fail(kUnhandledCudaError, "the current device cannot be used");
+    if (r.devices.empty() || r.sticky_of(detail::current_device) != cudaSuccess)
+      return fail(kUnhandledCudaError, "the current device cannot be used");
   }
   Library& all = library();
   const std::lock_guard lock(all.mutex);
@@ -193,7 +210,8 @@ Result comm_init_rank_config(Comm* out, int ranks, UniqueId id, int rank, Config
 Result comm_get_async_error(Comm comm, Result* out) {
   const Entry entry(comm);
   if (entry.result() != kSuccess) return fail(entry.result(), "injected");
-  if (!usable(comm, "ncclCommGetAsyncError") || out == nullptr) return fail(kInvalidArgument, "no communicator");
+  if (!usable(comm, "ncclCommGetAsyncError") || out == nullptr)
+    return fail(kInvalidArgument, "no communicator");
   if (answers_remote_error()) {
     *out = kRemoteError;
     return kSuccess;
@@ -213,7 +231,8 @@ Result comm_get_async_error(Comm comm, Result* out) {
     *out = comm->failure;
   }
   if (launch)
-    for (const std::vector<Part>& parts : launch->collectives) enqueue(parts, take_stall(), sum_order());
+    for (const std::vector<Part>& parts : launch->collectives)
+      enqueue(parts, take_stall(), sum_order());
   return kSuccess;
 }
 
@@ -265,7 +284,8 @@ Result group_end() {
   return --group.depth > 0 ? kSuccess : finish_group();
 }
 
-Result collective(Kind kind, const void* send, void* recv, std::size_t count, int type, int op, int root, Comm comm, cudaStream_t stream) {
+Result collective(Kind kind, const void* send, void* recv, std::size_t count, int type, int op,
+                  int root, Comm comm, cudaStream_t stream) {
   const Entry entry(comm);
   if (entry.result() != kSuccess) return fail(entry.result(), "injected");
   if (!usable(comm, name_of(kind))) return fail(kInvalidArgument, "no communicator");
@@ -279,31 +299,34 @@ Result collective(Kind kind, const void* send, void* recv, std::size_t count, in
     clique = comm->clique;
   }
   const Part part{kind, clique, comm->rank, send, recv, count, type, root, stream};
-  if (const Result result = check(part); result != kSuccess) return fail(result, str(name_of(kind), ": expected memory and a stream of the rank's device"));
+  if (const Result result = check(part); result != kSuccess)
+    return fail(result, str(name_of(kind), ": expected memory and a stream of the rank's device"));
   group.parts.push_back(part);
   return group.depth > 0 ? kSuccess : finish_group();
 }
 
-Result broadcast(const void* send, void* recv, std::size_t count, int type, int root, Comm comm, cudaStream_t stream) {
+Result broadcast(const void* send, void* recv, std::size_t count, int type, int root, Comm comm,
+                 cudaStream_t stream) {
   return collective(Kind::broadcast, send, recv, count, type, 0, root, comm, stream);
 }
-Result reduce(const void* send, void* recv, std::size_t count, int type, int op, int root, Comm comm, cudaStream_t stream) {
+Result reduce(const void* send, void* recv, std::size_t count, int type, int op, int root,
+              Comm comm, cudaStream_t stream) {
   return collective(Kind::reduce, send, recv, count, type, op, root, comm, stream);
 }
-Result all_reduce(const void* send, void* recv, std::size_t count, int type, int op, Comm comm, cudaStream_t stream) {
+Result all_reduce(const void* send, void* recv, std::size_t count, int type, int op, Comm comm,
+                  cudaStream_t stream) {
   return collective(Kind::all_reduce, send, recv, count, type, op, 0, comm, stream);
 }
-Result all_gather(const void* send, void* recv, std::size_t count, int type, Comm comm, cudaStream_t stream) {
+Result all_gather(const void* send, void* recv, std::size_t count, int type, Comm comm,
+                  cudaStream_t stream) {
   return collective(Kind::all_gather, send, recv, count, type, 0, 0, comm, stream);
 }
-Result reduce_scatter(const void* send, void* recv, std::size_t count, int type, int op, Comm comm, cudaStream_t stream) {
+Result reduce_scatter(const void* send, void* recv, std::size_t count, int type, int op, Comm comm,
+                      cudaStream_t stream) {
   return collective(Kind::reduce_scatter, send, recv, count, type, op, 0, comm, stream);
 }
 
-template <class F>
-Function plain(F* function) {
-  return reinterpret_cast<Function>(function);
-}
+template <class F> Function plain(F* function) { return reinterpret_cast<Function>(function); }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #pragma once
-// The types of the CUDA runtime API that the host twin has: the toolkit's names and numbers, without graphs, textures and interprocess handles.
-// The enumerations have a fixed type, so that a wrong value is a value.
+// The types of the CUDA runtime API that the host twin has: the toolkit's names and numbers,
+// without graphs, textures and interprocess handles. The enumerations have a fixed type, so that a
+// wrong value is a value.
 #include <cstddef>
 
 enum cudaError : int {
@@ -130,9 +131,21 @@ enum cudaMemcpyKind : int {
   cudaMemcpyDeviceToDevice = 3,
   cudaMemcpyDefault = 4,
 };
-enum cudaMemoryType : int { cudaMemoryTypeUnregistered = 0, cudaMemoryTypeHost = 1, cudaMemoryTypeDevice = 2, cudaMemoryTypeManaged = 3 };
-enum cudaStreamCaptureStatus : int { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1, cudaStreamCaptureStatusInvalidated = 2 };
-enum cudaFuncAttribute : int { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
+enum cudaMemoryType : int {
+  cudaMemoryTypeUnregistered = 0,
+  cudaMemoryTypeHost = 1,
+  cudaMemoryTypeDevice = 2,
+  cudaMemoryTypeManaged = 3
+};
+enum cudaStreamCaptureStatus : int {
+  cudaStreamCaptureStatusNone = 0,
+  cudaStreamCaptureStatusActive = 1,
+  cudaStreamCaptureStatusInvalidated = 2
+};
+enum cudaFuncAttribute : int {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
 enum cudaMemPoolAttr : int {
   cudaMemPoolReuseFollowEventDependencies = 1,
   cudaMemPoolReuseAllowOpportunistic = 2,
@@ -154,22 +167,33 @@ typedef void (*cudaHostFn_t)(void* data);
 #define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))
 
 inline constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
-inline constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaEventInterprocess = 4;
-inline constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1, cudaEventWaitDefault = 0, cudaEventWaitExternal = 1;
-inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4;
-inline constexpr unsigned cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2, cudaHostRegisterReadOnly = 8;
-inline constexpr unsigned cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1, cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4,
+inline constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1,
+                          cudaEventDisableTiming = 2, cudaEventInterprocess = 4;
+inline constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1,
+                          cudaEventWaitDefault = 0, cudaEventWaitExternal = 1;
+inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1,
+                          cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4;
+inline constexpr unsigned cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1,
+                          cudaHostRegisterMapped = 2, cudaHostRegisterReadOnly = 8;
+inline constexpr unsigned cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1,
+                          cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4,
                           cudaDeviceMapHost = 8;
 
 /// The fields of the toolkit's struct that mean something here; their names are the toolkit's.
 struct cudaDeviceProp {
   char name[256];
-  std::size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, reservedSharedMemPerBlock, totalConstMem, memPitch;
-  int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3];
-  int major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor, l2CacheSize, memoryBusWidth;
-  int integrated, canMapHostMemory, concurrentKernels, ECCEnabled, asyncEngineCount, unifiedAddressing, streamPrioritiesSupported, managedMemory;
-  int isMultiGpuBoard, pageableMemoryAccess, concurrentManagedAccess, canUseHostPointerForRegisteredMem, cooperativeLaunch, clusterLaunch;
-  int hostRegisterSupported, hostNativeAtomicSupported, memoryPoolsSupported, pciBusID, pciDeviceID, pciDomainID;
+  std::size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor,
+      reservedSharedMemPerBlock, totalConstMem, memPitch;
+  int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsDim[3],
+      maxGridSize[3];
+  int major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor,
+      l2CacheSize, memoryBusWidth;
+  int integrated, canMapHostMemory, concurrentKernels, ECCEnabled, asyncEngineCount,
+      unifiedAddressing, streamPrioritiesSupported, managedMemory;
+  int isMultiGpuBoard, pageableMemoryAccess, concurrentManagedAccess,
+      canUseHostPointerForRegisteredMem, cooperativeLaunch, clusterLaunch;
+  int hostRegisterSupported, hostNativeAtomicSupported, memoryPoolsSupported, pciBusID, pciDeviceID,
+      pciDomainID;
 };
 
 struct cudaPointerAttributes {
@@ -181,5 +205,6 @@ struct cudaPointerAttributes {
 
 struct cudaFuncAttributes {
   std::size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
-  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA, maxDynamicSharedSizeBytes, preferredShmemCarveout;
+  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA,
+      maxDynamicSharedSizeBytes, preferredShmemCarveout;
 };

@@ -15,26 +15,36 @@ using detail::runtime_call;
 
 namespace {
 
-// The device that is emulated has the instructions of sm_80 and the limits of an H100, as kernels are told (SIMT_SHARED's limit is config().shared_limit).
-constexpr int kMajor = 8, kMinor = 0, kMultiprocessors = 4, kThreads = 1024, kThreadsPerMultiprocessor = 2048, kBlocksPerMultiprocessor = 32;
-constexpr int kRegisters = 65536, kVersion = 13000, kSharedPerBlock = 48 << 10, kReserved = 1 << 10, kL2 = 4 << 20, kBus = 4096;
+// The device that is emulated has the instructions of sm_80 and the limits of an H100, as kernels
+// are told (SIMT_SHARED's limit is config().shared_limit).
+constexpr int kMajor = 8, kMinor = 0, kMultiprocessors = 4, kThreads = 1024,
+              kThreadsPerMultiprocessor = 2048, kBlocksPerMultiprocessor = 32;
+constexpr int kRegisters = 65536, kVersion = 13000, kSharedPerBlock = 48 << 10, kReserved = 1 << 10,
+              kL2 = 4 << 20, kBus = 4096;
 
-bool known(const Runtime& r, int device) { return device >= 0 && device < static_cast<int>(r.devices.size()); }
+bool known(const Runtime& r, int device) {
+  return device >= 0 && device < static_cast<int>(r.devices.size());
+}
 
 cudaDeviceProp properties_of(const Runtime& r, int device) {
   cudaDeviceProp p{};
   std::snprintf(p.name, sizeof p.name, "Braid SIMT emulation");
   const std::size_t shared = config().shared_limit;
   p.totalGlobalMem = r.devices[static_cast<std::size_t>(device)].capacity;
-  p.sharedMemPerBlock = kSharedPerBlock, p.sharedMemPerBlockOptin = shared, p.sharedMemPerMultiprocessor = shared + kReserved;
+  p.sharedMemPerBlock = kSharedPerBlock, p.sharedMemPerBlockOptin = shared,
+  p.sharedMemPerMultiprocessor = shared + kReserved;
   p.reservedSharedMemPerBlock = kReserved, p.totalConstMem = 64 << 10, p.memPitch = 0x7fffffff;
-  p.regsPerBlock = p.regsPerMultiprocessor = kRegisters, p.warpSize = 32, p.maxThreadsPerBlock = kThreads;
+  p.regsPerBlock = p.regsPerMultiprocessor = kRegisters, p.warpSize = 32,
+  p.maxThreadsPerBlock = kThreads;
   p.maxThreadsDim[0] = p.maxThreadsDim[1] = kThreads, p.maxThreadsDim[2] = 64;
   p.maxGridSize[0] = 0x7fffffff, p.maxGridSize[1] = p.maxGridSize[2] = 65535;
   p.major = kMajor, p.minor = kMinor, p.multiProcessorCount = kMultiprocessors;
-  p.maxThreadsPerMultiProcessor = kThreadsPerMultiprocessor, p.maxBlocksPerMultiProcessor = kBlocksPerMultiprocessor;
-  p.l2CacheSize = kL2, p.memoryBusWidth = kBus, p.canMapHostMemory = 1, p.concurrentKernels = 1, p.asyncEngineCount = 2, p.unifiedAddressing = 1;
-  p.streamPrioritiesSupported = 1, p.canUseHostPointerForRegisteredMem = 1, p.hostRegisterSupported = 1, p.memoryPoolsSupported = 1;
+  p.maxThreadsPerMultiProcessor = kThreadsPerMultiprocessor,
+  p.maxBlocksPerMultiProcessor = kBlocksPerMultiprocessor;
+  p.l2CacheSize = kL2, p.memoryBusWidth = kBus, p.canMapHostMemory = 1, p.concurrentKernels = 1,
+  p.asyncEngineCount = 2, p.unifiedAddressing = 1;
+  p.streamPrioritiesSupported = 1, p.canUseHostPointerForRegisteredMem = 1,
+  p.hostRegisterSupported = 1, p.memoryPoolsSupported = 1;
   p.pciBusID = device + 1;
   return p;
 }
@@ -42,30 +52,14 @@ cudaDeviceProp properties_of(const Runtime& r, int device) {
 // The value of an attribute; false for one that the twin does not have.
 bool attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute, int& value) {
   switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock:
-      value = p.maxThreadsPerBlock;
-      break;
-    case cudaDevAttrMaxBlockDimX:
-      value = p.maxThreadsDim[0];
-      break;
-    case cudaDevAttrMaxBlockDimY:
-      value = p.maxThreadsDim[1];
-      break;
-    case cudaDevAttrMaxBlockDimZ:
-      value = p.maxThreadsDim[2];
-      break;
-    case cudaDevAttrMaxGridDimX:
-      value = p.maxGridSize[0];
-      break;
-    case cudaDevAttrMaxGridDimY:
-      value = p.maxGridSize[1];
-      break;
-    case cudaDevAttrMaxGridDimZ:
-      value = p.maxGridSize[2];
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      value = static_cast<int>(p.sharedMemPerBlock);
-      break;
+    case cudaDevAttrMaxThreadsPerBlock: value = p.maxThreadsPerBlock; break;
+    case cudaDevAttrMaxBlockDimX: value = p.maxThreadsDim[0]; break;
+    case cudaDevAttrMaxBlockDimY: value = p.maxThreadsDim[1]; break;
+    case cudaDevAttrMaxBlockDimZ: value = p.maxThreadsDim[2]; break;
+    case cudaDevAttrMaxGridDimX: value = p.maxGridSize[0]; break;
+    case cudaDevAttrMaxGridDimY: value = p.maxGridSize[1]; break;
+    case cudaDevAttrMaxGridDimZ: value = p.maxGridSize[2]; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: value = static_cast<int>(p.sharedMemPerBlock); break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       value = static_cast<int>(p.sharedMemPerBlockOptin);
       break;
@@ -75,55 +69,23 @@ bool attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute, int& value)
     case cudaDevAttrReservedSharedMemoryPerBlock:
       value = static_cast<int>(p.reservedSharedMemPerBlock);
       break;
-    case cudaDevAttrTotalConstantMemory:
-      value = static_cast<int>(p.totalConstMem);
-      break;
-    case cudaDevAttrWarpSize:
-      value = p.warpSize;
-      break;
-    case cudaDevAttrMaxPitch:
-      value = static_cast<int>(p.memPitch);
-      break;
-    case cudaDevAttrMaxRegistersPerBlock:
-      value = p.regsPerBlock;
-      break;
-    case cudaDevAttrMaxRegistersPerMultiprocessor:
-      value = p.regsPerMultiprocessor;
-      break;
+    case cudaDevAttrTotalConstantMemory: value = static_cast<int>(p.totalConstMem); break;
+    case cudaDevAttrWarpSize: value = p.warpSize; break;
+    case cudaDevAttrMaxPitch: value = static_cast<int>(p.memPitch); break;
+    case cudaDevAttrMaxRegistersPerBlock: value = p.regsPerBlock; break;
+    case cudaDevAttrMaxRegistersPerMultiprocessor: value = p.regsPerMultiprocessor; break;
     case cudaDevAttrClockRate:
-    case cudaDevAttrMemoryClockRate:
-      value = 1000000;
-      break;  // kHz
-    case cudaDevAttrTextureAlignment:
-      value = 512;
-      break;
-    case cudaDevAttrMultiProcessorCount:
-      value = p.multiProcessorCount;
-      break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      value = p.maxThreadsPerMultiProcessor;
-      break;
-    case cudaDevAttrMaxBlocksPerMultiprocessor:
-      value = p.maxBlocksPerMultiProcessor;
-      break;
-    case cudaDevAttrGlobalMemoryBusWidth:
-      value = p.memoryBusWidth;
-      break;
-    case cudaDevAttrL2CacheSize:
-      value = p.l2CacheSize;
-      break;
-    case cudaDevAttrAsyncEngineCount:
-      value = p.asyncEngineCount;
-      break;
-    case cudaDevAttrPciBusId:
-      value = p.pciBusID;
-      break;
-    case cudaDevAttrComputeCapabilityMajor:
-      value = p.major;
-      break;
-    case cudaDevAttrComputeCapabilityMinor:
-      value = p.minor;
-      break;
+    case cudaDevAttrMemoryClockRate: value = 1000000; break;  // kHz
+    case cudaDevAttrTextureAlignment: value = 512; break;
+    case cudaDevAttrMultiProcessorCount: value = p.multiProcessorCount; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: value = p.maxThreadsPerMultiProcessor; break;
+    case cudaDevAttrMaxBlocksPerMultiprocessor: value = p.maxBlocksPerMultiProcessor; break;
+    case cudaDevAttrGlobalMemoryBusWidth: value = p.memoryBusWidth; break;
+    case cudaDevAttrL2CacheSize: value = p.l2CacheSize; break;
+    case cudaDevAttrAsyncEngineCount: value = p.asyncEngineCount; break;
+    case cudaDevAttrPciBusId: value = p.pciBusID; break;
+    case cudaDevAttrComputeCapabilityMajor: value = p.major; break;
+    case cudaDevAttrComputeCapabilityMinor: value = p.minor; break;
     case cudaDevAttrGpuOverlap:
     case cudaDevAttrCanMapHostMemory:
     case cudaDevAttrConcurrentKernels:
@@ -131,9 +93,7 @@ bool attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute, int& value)
     case cudaDevAttrStreamPrioritiesSupported:
     case cudaDevAttrCanUseHostPointerForRegisteredMem:
     case cudaDevAttrHostRegisterSupported:
-    case cudaDevAttrMemoryPoolsSupported:
-      value = 1;
-      break;
+    case cudaDevAttrMemoryPoolsSupported: value = 1; break;
     case cudaDevAttrKernelExecTimeout:
     case cudaDevAttrIntegrated:
     case cudaDevAttrComputeMode:
@@ -146,11 +106,8 @@ bool attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute, int& value)
     case cudaDevAttrPageableMemoryAccess:
     case cudaDevAttrConcurrentManagedAccess:
     case cudaDevAttrCooperativeLaunch:
-    case cudaDevAttrClusterLaunch:
-      value = 0;
-      break;
-    default:
-      return false;
+    case cudaDevAttrClusterLaunch: value = 0; break;
+    default: return false;
   }
   return true;
 }
@@ -214,7 +171,9 @@ cudaError_t cudaInitDevice(int device, unsigned, unsigned flags, Location) {
 }
 
 cudaError_t cudaSetDeviceFlags(unsigned flags, Location) {
-  return runtime_call("cudaSetDeviceFlags", [&](Runtime&) { return flags & ~0xfu ? cudaErrorInvalidValue : cudaSuccess; });
+  return runtime_call("cudaSetDeviceFlags", [&](Runtime&) {
+    return flags & ~0xfu ? cudaErrorInvalidValue : cudaSuccess;
+  });
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device, Location) {
@@ -230,7 +189,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return runtime_call("cudaDeviceGetAttribute", [&](Runtime& r) {
     if (!value) return cudaErrorInvalidValue;
     if (!known(r, device)) return cudaErrorInvalidDevice;
-    return attribute_of(properties_of(r, device), attribute, *value) ? cudaSuccess : cudaErrorInvalidValue;
+    return attribute_of(properties_of(r, device), attribute, *value) ? cudaSuccess
+                                                                     : cudaErrorInvalidValue;
   });
 }
 
@@ -238,7 +198,8 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device, Location) {
   return runtime_call("cudaDeviceGetPCIBusId", [&](Runtime& r) {
     if (!id || length < 13) return cudaErrorInvalidValue;
     if (!known(r, device)) return cudaErrorInvalidDevice;
-    std::snprintf(id, static_cast<std::size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(device + 1) & 0xffu);
+    std::snprintf(id, static_cast<std::size_t>(length), "0000:%02x:00.0",
+                  static_cast<unsigned>(device + 1) & 0xffu);
     return cudaSuccess;
   });
 }
@@ -268,7 +229,8 @@ cudaError_t cudaDeviceReset(Location where) {
       const Runtime::Lock lock(r.mutex);
       for (const auto& [address, allocation] : r.allocations) {
         if (allocation->device != device || allocation->freed) continue;
-        allocation->freed = true, allocation->free_call = "cudaDeviceReset", allocation->freed_where = where;
+        allocation->freed = true, allocation->free_call = "cudaDeviceReset",
+        allocation->freed_where = where;
         mine.push_back(allocation);
       }
       for (const auto& [number, stream] : r.streams)
@@ -295,8 +257,12 @@ cudaError_t cudaDeviceReset(Location where) {
   });
 }
 
-cudaError_t cudaDriverGetVersion(int* out, Location) { return version("cudaDriverGetVersion", out); }
-cudaError_t cudaRuntimeGetVersion(int* out, Location) { return version("cudaRuntimeGetVersion", out); }
+cudaError_t cudaDriverGetVersion(int* out, Location) {
+  return version("cudaDriverGetVersion", out);
+}
+cudaError_t cudaRuntimeGetVersion(int* out, Location) {
+  return version("cudaRuntimeGetVersion", out);
+}
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer, Location) {
   return runtime_call("cudaDeviceCanAccessPeer", [&](Runtime& r) {
@@ -312,7 +278,9 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags, Location) {
   if (flags != 0) return detail::remember(cudaErrorInvalidValue);
   return peer_access("cudaDeviceEnablePeerAccess", peer, true);
 }
-cudaError_t cudaDeviceDisablePeerAccess(int peer, Location) { return peer_access("cudaDeviceDisablePeerAccess", peer, false); }
+cudaError_t cudaDeviceDisablePeerAccess(int peer, Location) {
+  return peer_access("cudaDeviceDisablePeerAccess", peer, false);
+}
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function, Location) {
   return runtime_call("cudaFuncGetAttributes", [&](Runtime& r) {
@@ -323,19 +291,22 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
     *attributes = {};
     attributes->maxThreadsPerBlock = kThreads;
     attributes->ptxVersion = attributes->binaryVersion = kMajor * 10 + kMinor;
-    attributes->maxDynamicSharedSizeBytes = set == r.shared_bytes_of.end() ? kSharedPerBlock : set->second;
+    attributes->maxDynamicSharedSizeBytes =
+        set == r.shared_bytes_of.end() ? kSharedPerBlock : set->second;
     attributes->preferredShmemCarveout = -1;
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value, Location) {
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value,
+                                 Location) {
   return runtime_call("cudaFuncSetAttribute", [&](Runtime& r) {
     if (!function) return cudaErrorInvalidDeviceFunction;
     const Runtime::Lock lock(r.mutex);
     switch (attribute) {
       case cudaFuncAttributeMaxDynamicSharedMemorySize:
-        if (value < 0 || static_cast<std::size_t>(value) > config().shared_limit) return cudaErrorInvalidValue;
+        if (value < 0 || static_cast<std::size_t>(value) > config().shared_limit)
+          return cudaErrorInvalidValue;
         r.shared_bytes_of[function] = value;
         return cudaSuccess;
       case cudaFuncAttributePreferredSharedMemoryCarveout:
@@ -345,14 +316,20 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
   });
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int block_size, std::size_t dynamic_shared_bytes, Location) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function,
+                                                          int block_size,
+                                                          std::size_t dynamic_shared_bytes,
+                                                          Location) {
   return runtime_call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&](Runtime&) {
     if (!blocks || block_size <= 0) return cudaErrorInvalidValue;
     if (!function) return cudaErrorInvalidDeviceFunction;
     const int warps = (block_size + 31) / 32 * 32;
-    *blocks = block_size > kThreads ? 0 : std::min(kBlocksPerMultiprocessor, kThreadsPerMultiprocessor / warps);
+    *blocks = block_size > kThreads
+                  ? 0
+                  : std::min(kBlocksPerMultiprocessor, kThreadsPerMultiprocessor / warps);
     const std::size_t limit = config().shared_limit + kReserved;
-    *blocks = static_cast<int>(std::min(static_cast<std::size_t>(*blocks), limit / (dynamic_shared_bytes + kReserved)));
+    *blocks = static_cast<int>(
+        std::min(static_cast<std::size_t>(*blocks), limit / (dynamic_shared_bytes + kReserved)));
     return cudaSuccess;
   });
 }

@@ -10,14 +10,18 @@ using detail::Runtime;
 
 namespace braid::simt::detail {
 
-std::shared_ptr<EventState> Runtime::find_event(cudaEvent_t handle, const char* call, Location where) {
+std::shared_ptr<EventState> Runtime::find_event(cudaEvent_t handle, const char* call,
+                                                Location where) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
   if (const auto event = events.find(number); event != events.end()) return event->second;
   const auto dead = dead_events.find(number);
-  report(ReportKind::destroyed_handle, current_device, where, dead == dead_events.end() ? Location{} : dead->second.destroyed,
-         dead == dead_events.end() ? str(call, " at ", describe(where), ": expected an event, got a handle that is none")
-                                   : str(call, " at ", describe(where), " uses the event that was created at ", describe(dead->second.created),
-                                         " and destroyed at ", describe(dead->second.destroyed)));
+  report(ReportKind::destroyed_handle, current_device, where,
+         dead == dead_events.end() ? Location{} : dead->second.destroyed,
+         dead == dead_events.end()
+             ? str(call, " at ", describe(where), ": expected an event, got a handle that is none")
+             : str(call, " at ", describe(where), " uses the event that was created at ",
+                   describe(dead->second.created), " and destroyed at ",
+                   describe(dead->second.destroyed)));
   return nullptr;
 }
 
@@ -31,7 +35,8 @@ cudaError_t create(const char* call, cudaEvent_t* event, unsigned flags, Locatio
   return detail::runtime_call(call, [&](Runtime& r) {
     if (!event || (flags & ~kEventFlags)) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
-    if (const cudaError_t sticky = r.sticky_of(detail::current_device); sticky != cudaSuccess) return sticky;
+    if (const cudaError_t sticky = r.sticky_of(detail::current_device); sticky != cudaSuccess)
+      return sticky;
     auto made = std::make_shared<EventState>();
     made->device = detail::current_device, made->flags = flags, made->created = where;
     r.events[r.next_event] = std::move(made);
@@ -40,9 +45,11 @@ cudaError_t create(const char* call, cudaEvent_t* event, unsigned flags, Locatio
   });
 }
 
-cudaError_t record(const char* call, cudaEvent_t event, cudaStream_t stream, unsigned flags, Location where) {
+cudaError_t record(const char* call, cudaEvent_t event, cudaStream_t stream, unsigned flags,
+                   Location where) {
   return detail::runtime_call(call, [&](Runtime& r) {
-    if (flags != cudaEventRecordDefault) return flags == cudaEventRecordExternal ? cudaErrorIllegalState : cudaErrorInvalidValue;
+    if (flags != cudaEventRecordDefault)
+      return flags == cudaEventRecordExternal ? cudaErrorIllegalState : cudaErrorInvalidValue;
     {
       const Runtime::Lock lock(r.mutex);
       const auto e = r.find_event(event, call, where);
@@ -51,7 +58,8 @@ cudaError_t record(const char* call, cudaEvent_t event, cudaStream_t stream, uns
       if (!s) return cudaErrorInvalidResourceHandle;
       if (e->device != s->device) {
         r.report(ReportKind::wrong_device, s->device, where, e->created,
-                 str(call, " at ", detail::describe(where), ": a stream of cuda:", s->device, " records the event of cuda:", e->device, " that was created at ",
+                 str(call, " at ", detail::describe(where), ": a stream of cuda:", s->device,
+                     " records the event of cuda:", e->device, " that was created at ",
                      detail::describe(e->created)));
         return cudaErrorInvalidResourceHandle;
       }
@@ -65,8 +73,12 @@ cudaError_t record(const char* call, cudaEvent_t event, cudaStream_t stream, uns
 
 }  // namespace
 
-cudaError_t cudaEventCreate(cudaEvent_t* event, Location where) { return create("cudaEventCreate", event, cudaEventDefault, where); }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags, Location where) { return create("cudaEventCreateWithFlags", event, flags, where); }
+cudaError_t cudaEventCreate(cudaEvent_t* event, Location where) {
+  return create("cudaEventCreate", event, cudaEventDefault, where);
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags, Location where) {
+  return create("cudaEventCreateWithFlags", event, flags, where);
+}
 
 cudaError_t cudaEventDestroy(cudaEvent_t event, Location where) {
   return detail::release_call("cudaEventDestroy", [&](Runtime& r) {
@@ -84,13 +96,16 @@ cudaError_t cudaEventDestroy(cudaEvent_t event, Location where) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream, Location where) {
   return record("cudaEventRecord", event, stream, cudaEventRecordDefault, where);
 }
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags, Location where) {
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags,
+                                     Location where) {
   return record("cudaEventRecordWithFlags", event, stream, flags, where);
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags, Location where) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags,
+                                Location where) {
   return detail::runtime_call("cudaStreamWaitEvent", [&](Runtime& r) {
-    if (flags != cudaEventWaitDefault) return flags == cudaEventWaitExternal ? cudaErrorIllegalState : cudaErrorInvalidValue;
+    if (flags != cudaEventWaitDefault)
+      return flags == cudaEventWaitExternal ? cudaErrorIllegalState : cudaErrorInvalidValue;
     {
       const Runtime::Lock lock(r.mutex);
       const auto s = r.find_stream(stream, "cudaStreamWaitEvent", where);
@@ -98,7 +113,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       const auto e = r.find_event(event, "cudaStreamWaitEvent", where);
       if (!e) return cudaErrorInvalidResourceHandle;
       if (const cudaError_t sticky = r.sticky_of(s->device); sticky != cudaSuccess) return sticky;
-      // What the event holds now is waited for, whatever is recorded later; an event never recorded counts as over.
+      // What the event holds now is waited for, whatever is recorded later; an event never recorded
+      // counts as over.
       if (!e->record) return cudaSuccess;
       r.enqueue(*s, detail::OpKind::wait, "cudaStreamWaitEvent", where, nullptr, {e->record});
     }
@@ -145,16 +161,20 @@ cudaError_t cudaEventQuery(cudaEvent_t event, Location where) {
   });
 }
 
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end, Location where) {
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end,
+                                 Location where) {
   return detail::runtime_call("cudaEventElapsedTime", [&](Runtime& r) {
     if (!milliseconds) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
-    const auto a = r.find_event(start, "cudaEventElapsedTime", where), b = r.find_event(end, "cudaEventElapsedTime", where);
-    if (!a || !b || !a->record || !b->record || a->device != b->device) return cudaErrorInvalidResourceHandle;
+    const auto a = r.find_event(start, "cudaEventElapsedTime", where),
+               b = r.find_event(end, "cudaEventElapsedTime", where);
+    if (!a || !b || !a->record || !b->record || a->device != b->device)
+      return cudaErrorInvalidResourceHandle;
     if ((a->flags | b->flags) & cudaEventDisableTiming) return cudaErrorInvalidResourceHandle;
     if (const cudaError_t sticky = r.sticky_of(a->device); sticky != cudaSuccess) return sticky;
     if (!a->record->done || !b->record->done) return cudaErrorNotReady;
-    *milliseconds = std::chrono::duration<float, std::milli>(b->record->time - a->record->time).count();
+    *milliseconds =
+        std::chrono::duration<float, std::milli>(b->record->time - a->record->time).count();
     return cudaSuccess;
   });
 }

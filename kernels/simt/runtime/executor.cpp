@@ -15,7 +15,8 @@ thread_local std::uint64_t reports_before = 0;
 
 namespace {
 
-// Operations that may be kept for describe_op and happens_before; beyond that the oldest that are done count as ordered with everything.
+// Operations that may be kept for describe_op and happens_before; beyond that the oldest that are
+// done count as ordered with everything.
 constexpr std::size_t kKeptOps = std::size_t{1} << 20, kPruneFrom = 4096;
 
 struct Executing {
@@ -37,10 +38,12 @@ std::string failure_of(const std::function<void(Op&)>& run, Op& op) {
 
 }  // namespace
 
-OpPtr Runtime::enqueue(StreamState& stream, OpKind kind, const char* call, Location where, std::function<void(Op&)> run, std::vector<OpPtr> needs) {
+OpPtr Runtime::enqueue(StreamState& stream, OpKind kind, const char* call, Location where,
+                       std::function<void(Op&)> run, std::vector<OpPtr> needs) {
   auto op = std::make_shared<Op>();
   op->id = next_op++;
-  op->kind = kind, op->call = call, op->where = where, op->device = stream.device, op->stream = stream.number, op->on_stream = true;
+  op->kind = kind, op->call = call, op->where = where, op->device = stream.device,
+  op->stream = stream.number, op->on_stream = true;
   op->run = std::move(run);
   op->slot = stream.slot;
   op->covered = covered;
@@ -65,17 +68,22 @@ OpPtr Runtime::enqueue(StreamState& stream, OpKind kind, const char* call, Locat
   op->clock.set(stream.slot, op->tick);
   stream.clock = op->clock;
   stream.last = op;
-  if (stream.queue.empty()) active.push_back(stream.legacy ? devices[static_cast<std::size_t>(stream.device)].legacy : streams.at(stream.number));
+  if (stream.queue.empty())
+    active.push_back(stream.legacy ? devices[static_cast<std::size_t>(stream.device)].legacy
+                                   : streams.at(stream.number));
   stream.queue.push_back(op);
   ++pending;
   ops.push_back(op);
   if (ops.size() > kPruneFrom) {
-    // What was over before the oldest waiting operation was queued is ordered before everything that can still run.
+    // What was over before the oldest waiting operation was queued is ordered before everything
+    // that can still run.
     const Op* oldest = nullptr;
     for (const auto& busy : active)
       if (!oldest || busy->queue.front()->id < oldest->id) oldest = busy->queue.front().get();
     const std::uint32_t limit = oldest ? oldest->covered : covered;
-    while (!ops.empty() && (ops.front()->id <= limit || (ops.size() > kKeptOps && ops.front()->done))) ops.pop_front(), ++first_op;
+    while (!ops.empty() &&
+           (ops.front()->id <= limit || (ops.size() > kKeptOps && ops.front()->done)))
+      ops.pop_front(), ++first_op;
     if (reported.size() > kPruneFrom) reported.clear();
   }
   return op;
@@ -98,18 +106,21 @@ bool Runtime::run_one(Lock& lock) {
   std::vector<StreamState*> ready;
   for (const auto& stream : active) {
     const Op& head = *stream->queue.front();
-    if (!head.running && std::all_of(head.needs.begin(), head.needs.end(), [](const OpPtr& need) { return need->done; })) ready.push_back(stream.get());
+    if (!head.running && std::all_of(head.needs.begin(), head.needs.end(),
+                                     [](const OpPtr& need) { return need->done; }))
+      ready.push_back(stream.get());
   }
   if (ready.empty()) {
-    if (pending && !host_functions) throw InternalError("simt: operations wait for each other for ever");
+    if (pending && !host_functions)
+      throw InternalError("simt: operations wait for each other for ever");
     return false;
   }
-  const auto by_age = [](const StreamState* a, const StreamState* b) { return a->queue.front()->id < b->queue.front()->id; };
+  const auto by_age = [](const StreamState* a, const StreamState* b) {
+    return a->queue.front()->id < b->queue.front()->id;
+  };
   StreamState* stream = nullptr;
   switch (order) {
-    case StreamOrder::fifo:
-      stream = *std::min_element(ready.begin(), ready.end(), by_age);
-      break;
+    case StreamOrder::fifo: stream = *std::min_element(ready.begin(), ready.end(), by_age); break;
     case StreamOrder::reverse:
       stream = *std::max_element(ready.begin(), ready.end(), by_age);
       break;
@@ -119,11 +130,14 @@ bool Runtime::run_one(Lock& lock) {
       break;
   }
   const OpPtr op = stream->queue.front();
-  schedule = (schedule ^ op->slot) * 0x9e3779b97f4a7c15ULL;               // the operations of a stream run in their order, so the streams say all
-  const bool dead = sticky_of(op->device) != cudaSuccess && !op->always;  // a lost device runs nothing more
+  // the operations of a stream run in their order, so the streams say all
+  schedule = (schedule ^ op->slot) * 0x9e3779b97f4a7c15ULL;
+  // a lost device runs nothing more
+  const bool dead = sticky_of(op->device) != cudaSuccess && !op->always;
   std::function<void(Op&)> run = std::move(op->run);
   if (op->kind == OpKind::host_function && !dead) {
-    const auto own = std::find_if(active.begin(), active.end(), [&](const auto& s) { return s.get() == stream; });
+    const auto own = std::find_if(active.begin(), active.end(),
+                                  [&](const auto& s) { return s.get() == stream; });
     start_host_function(op, *own, std::move(run), lock);
     return true;
   }
@@ -148,12 +162,15 @@ void Runtime::finish(Op& op, StreamState& stream) {
   op.done = true;
   stream.queue.pop_front();
   --pending;
-  if (stream.queue.empty()) std::erase_if(active, [&](const auto& s) { return s.get() == &stream; });
+  if (stream.queue.empty())
+    std::erase_if(active, [&](const auto& s) { return s.get() == &stream; });
 }
 
-// The program may wait, without a call of ours, for what the function does, and the function for what the program does: so it has its own thread, and what
-// the function may know, the host may know from its start on.
-void Runtime::start_host_function(const OpPtr& op, const std::shared_ptr<StreamState>& stream, std::function<void(Op&)> run, Lock& lock) {
+// The program may wait, without a call of ours, for what the function does, and the function for
+// what the program does: so it has its own thread, and what the function may know, the host may
+// know from its start on.
+void Runtime::start_host_function(const OpPtr& op, const std::shared_ptr<StreamState>& stream,
+                                  std::function<void(Op&)> run, Lock& lock) {
   op->running = true;
   ++host_functions;
   learn(op->clock);
@@ -188,11 +205,11 @@ void Runtime::run_until(const std::function<bool()>& pred) {
     {
       const Lock runs(baton);
       Lock lock(mutex);
-      while (!pred() && run_one(lock)) {
-      }
+      while (!pred() && run_one(lock)) {}
       if (pred() || !host_functions) return;
     }
-    // What is left stands behind a host function. Other threads may run what they wait for meanwhile.
+    // What is left stands behind a host function. Other threads may run what they wait for
+    // meanwhile.
     Lock lock(mutex);
     if (!pred() && host_functions) finished.wait_for(lock, kAgain);
   }
@@ -229,7 +246,9 @@ void Runtime::learn(const Clock& clock) {
   host_learned();
 }
 
-OpPtr Runtime::find_op(std::uint32_t id) const { return id >= first_op && id - first_op < ops.size() ? ops[id - first_op] : nullptr; }
+OpPtr Runtime::find_op(std::uint32_t id) const {
+  return id >= first_op && id - first_op < ops.size() ? ops[id - first_op] : nullptr;
+}
 
 void Runtime::synchronize_device(int device) {
   std::vector<OpPtr> lasts;
@@ -244,7 +263,9 @@ void Runtime::synchronize_device(int device) {
     add(*devices[static_cast<std::size_t>(device)].legacy);
     for (const auto& [number, stream] : streams) add(*stream);
   }
-  run_until([&] { return std::all_of(lasts.begin(), lasts.end(), [](const OpPtr& op) { return op->done; }); });
+  run_until([&] {
+    return std::all_of(lasts.begin(), lasts.end(), [](const OpPtr& op) { return op->done; });
+  });
   const Lock lock(mutex);
   learn(clock);
 }

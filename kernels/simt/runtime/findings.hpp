@@ -5,37 +5,29 @@
 
 namespace braid::simt::detail {
 
-/// The kind of report that a finding of the emulation becomes when a copy, a memset or a free caused it.
+/// The kind of report that a finding of the emulation becomes when a copy, a memset or a free
+/// caused it.
 [[nodiscard]] inline ReportKind kind_of(Finding finding) noexcept {
   switch (finding) {
     case Finding::race:
-    case Finding::stream_race:
-      return ReportKind::race;
-    case Finding::use_after_free:
-      return ReportKind::use_after_free;
-    case Finding::out_of_bounds:
-      return ReportKind::out_of_bounds;
-    case Finding::wrong_device:
-      return ReportKind::wrong_device;
-    default:
-      return ReportKind::kernel;
+    case Finding::stream_race: return ReportKind::race;
+    case Finding::use_after_free: return ReportKind::use_after_free;
+    case Finding::out_of_bounds: return ReportKind::out_of_bounds;
+    case Finding::wrong_device: return ReportKind::wrong_device;
+    default: return ReportKind::kernel;
   }
 }
 
 /// The code that a GPU would give for it.
 [[nodiscard]] inline cudaError_t code_of(Finding finding) noexcept {
   switch (finding) {
-    case Finding::bad_launch:
-      return cudaErrorInvalidConfiguration;
-    case Finding::misaligned:
-      return cudaErrorMisalignedAddress;
+    case Finding::bad_launch: return cudaErrorInvalidConfiguration;
+    case Finding::misaligned: return cudaErrorMisalignedAddress;
     case Finding::out_of_bounds:
     case Finding::invalid_address:
     case Finding::wrong_device:
-    case Finding::use_after_free:
-      return cudaErrorIllegalAddress;
-    default:
-      return cudaErrorLaunchFailure;
+    case Finding::use_after_free: return cudaErrorIllegalAddress;
+    default: return cudaErrorLaunchFailure;
   }
 }
 

@@ -11,7 +11,8 @@
 
 namespace braid::simt::detail {
 
-/// allocate and free are a sub-allocator's, or cudaMallocAsync's; release is the end of the whole allocation, whatever blocks it has.
+/// allocate and free are a sub-allocator's, or cudaMallocAsync's; release is the end of the whole
+/// allocation, whatever blocks it has.
 enum class Access : std::uint8_t { read, write, allocate, free, release };
 
 /// Two operations that must not be as they are.
@@ -21,12 +22,13 @@ struct Conflict {
   std::string text;  ///< `was freed by …`
 };
 
-/// Who last touched which bytes of one allocation, and which of them a sub-allocator holds. Accesses come in the order of execution, which is one of the
-/// orders that the clocks allow.
+/// Who last touched which bytes of one allocation, and which of them a sub-allocator holds.
+/// Accesses come in the order of execution, which is one of the orders that the clocks allow.
 class History {
  public:
   /// Notes the access and returns the first conflict with an earlier one.
-  std::optional<Conflict> touch(const OpPtr& op, std::uintptr_t begin, std::uintptr_t end, Access access);
+  std::optional<Conflict> touch(const OpPtr& op, std::uintptr_t begin, std::uintptr_t end,
+                                Access access);
 
  private:
   struct Segment {

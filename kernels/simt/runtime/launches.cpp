@@ -18,9 +18,11 @@ constexpr std::size_t kLogged = 65536;
 // `braid::cuda::relu<float>` of `void braid::cuda::relu<float>(float*, long)`.
 std::string function_name(const void* function) {
   Dl_info info{};
-  if (!dladdr(const_cast<void*>(function), &info) || !info.dli_sname) return "a kernel without a name";
+  if (!dladdr(const_cast<void*>(function), &info) || !info.dli_sname)
+    return "a kernel without a name";
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), std::free);
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), std::free);
   if (status != 0 || !text) return info.dli_sname;
   std::string name = text.get();
   // The parameters are the last bracket of depth 0; templates show the return type before the name.
@@ -44,14 +46,16 @@ std::string function_name(const void* function) {
 }
 
 const std::string& kernel_name(Runtime& r, const Launch& launch) {
-  const auto [entry, fresh] = r.kernel_names.try_emplace(launch.kernel ? launch.kernel : launch.name);
+  const auto [entry, fresh] =
+      r.kernel_names.try_emplace(launch.kernel ? launch.kernel : launch.name);
   if (fresh) entry->second = launch.name ? std::string(launch.name) : function_name(launch.kernel);
   return entry->second;
 }
 
 }  // namespace
 
-cudaError_t enqueue_launch(const Launch& launch, cudaStream_t handle, std::unique_ptr<Closure> closure) {
+cudaError_t enqueue_launch(const Launch& launch, cudaStream_t handle,
+                           std::unique_ptr<Closure> closure) {
   return runtime_call("cudaLaunchKernel", [&](Runtime& r) {
     {
       const Runtime::Lock lock(r.mutex);
@@ -60,31 +64,37 @@ cudaError_t enqueue_launch(const Launch& launch, cudaStream_t handle, std::uniqu
       const std::string& name = kernel_name(r, launch);
       if (stream->device != current_device) {
         r.report(ReportKind::wrong_device, stream->device, launch.where, stream->created,
-                 str("kernel ", name, " at ", describe(launch.where), ": the current device is cuda:", current_device, ", the stream (created at ",
+                 str("kernel ", name, " at ", describe(launch.where),
+                     ": the current device is cuda:", current_device, ", the stream (created at ",
                      describe(stream->created), ") belongs to cuda:", stream->device));
         return cudaErrorInvalidResourceHandle;
       }
-      if (const cudaError_t sticky = r.sticky_of(stream->device); sticky != cudaSuccess) return sticky;
+      if (const cudaError_t sticky = r.sticky_of(stream->device); sticky != cudaSuccess)
+        return sticky;
       if (!valid_launch(launch)) return cudaErrorInvalidConfiguration;
       const std::shared_ptr<const Closure> body = std::move(closure);
       Launch named = launch;
       named.name = name.c_str();
-      const OpPtr op = r.enqueue(*stream, OpKind::kernel, "launch", launch.where, [&r, named, body](Op& self) {
-        {
-          const Runtime::Lock runs(r.mutex);
-          r.check_watches(self, *body);
-        }
-        try {
-          set_current_op(self.id, self.device);
-          run_grid(named, *body);
-        } catch (const Error& e) {
-          const Runtime::Lock runs(r.mutex);
-          const ReportKind kind = e.finding() == Finding::stream_race                                              ? ReportKind::race
-                                  : e.finding() == Finding::use_after_free || e.finding() == Finding::wrong_device ? kind_of(e.finding())
-                                                                                                                   : ReportKind::kernel;
-          r.report_op(kind, self, {}, str(describe(self), ": ", e.what()), code_of(e.finding()));
-        }
-      });
+      const OpPtr op =
+          r.enqueue(*stream, OpKind::kernel, "launch", launch.where, [&r, named, body](Op& self) {
+            {
+              const Runtime::Lock runs(r.mutex);
+              r.check_watches(self, *body);
+            }
+            try {
+              set_current_op(self.id, self.device);
+              run_grid(named, *body);
+            } catch (const Error& e) {
+              const Runtime::Lock runs(r.mutex);
+              const ReportKind kind =
+                  e.finding() == Finding::stream_race ? ReportKind::race
+                  : e.finding() == Finding::use_after_free || e.finding() == Finding::wrong_device
+                      ? kind_of(e.finding())
+                      : ReportKind::kernel;
+              r.report_op(kind, self, {}, str(describe(self), ": ", e.what()),
+                          code_of(e.finding()));
+            }
+          });
       op->kernel = &name;
       op->body = body;
       r.log.push_back({&name, stream->device, launch.grid, launch.block});
@@ -101,7 +111,8 @@ std::vector<LaunchRecord> launch_log() {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
   std::vector<LaunchRecord> records;
-  for (const auto& logged : r.log) records.push_back({*logged.kernel, logged.device, logged.grid, logged.block});
+  for (const auto& logged : r.log)
+    records.push_back({*logged.kernel, logged.device, logged.grid, logged.block});
   return records;
 }
 

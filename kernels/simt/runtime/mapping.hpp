@@ -3,7 +3,8 @@
 
 namespace braid::simt::detail {
 
-/// Address space of a large block. Once its bytes are gone, the addresses stay taken until the mapping ends, so that a late use meets nobody else's memory.
+/// Address space of a large block. Once its bytes are gone, the addresses stay taken until the
+/// mapping ends, so that a late use meets nobody else's memory.
 class Mapping {
  public:
   /// Throws std::bad_alloc.

@@ -11,8 +11,10 @@ using detail::runtime_call;
 
 namespace {
 
-constexpr unsigned kAllocFlags = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
-constexpr unsigned kRegisterFlags = cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly;
+constexpr unsigned kAllocFlags =
+    cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+constexpr unsigned kRegisterFlags =
+    cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly;
 
 int pool_device(const Runtime& r, cudaMemPool_t pool) {
   const auto number = reinterpret_cast<std::uintptr_t>(pool);
@@ -28,17 +30,20 @@ cudaError_t give_pool(const char* call, cudaMemPool_t* pool, int device) {
   });
 }
 
-cudaError_t malloc_async(Runtime& r, void** pointer, std::size_t bytes, cudaStream_t stream, const char* call, Location where) {
+cudaError_t malloc_async(Runtime& r, void** pointer, std::size_t bytes, cudaStream_t stream,
+                         const char* call, Location where) {
   std::shared_ptr<detail::StreamState> on;
   {
     const Runtime::Lock lock(r.mutex);
     on = r.find_stream(stream, call, where);
   }
-  return on ? r.allocate(pointer, bytes, Place::device, on.get(), false, call, where) : cudaErrorInvalidResourceHandle;
+  return on ? r.allocate(pointer, bytes, Place::device, on.get(), false, call, where)
+            : cudaErrorInvalidResourceHandle;
 }
 
 // Pinned memory, freed or unregistered.
-cudaError_t free_pinned(Runtime& r, void* pointer, bool registered, const char* call, Location where) {
+cudaError_t free_pinned(Runtime& r, void* pointer, bool registered, const char* call,
+                        Location where) {
   const detail::AllocationPtr allocation = r.take(pointer, Place::pinned, registered, call, where);
   if (!allocation) return registered ? cudaErrorHostMemoryNotRegistered : cudaErrorInvalidValue;
   bool used = false;
@@ -48,9 +53,11 @@ cudaError_t free_pinned(Runtime& r, void* pointer, bool registered, const char* 
       if (watch.allocation != allocation) continue;
       used = true;
       r.report(ReportKind::pinned_free, watch.op->device, where, watch.op->where,
-               braid::str(call, " at ", detail::describe(where), " gives up pinned memory that ", detail::describe(*watch.op),
-                          watch.written ? " writes" : " reads", ", before the host has waited for that"));
-      if (r.mode == ReportMode::sticky) r.poison(watch.op->device, cudaErrorLaunchFailure, r.last_text);
+               braid::str(call, " at ", detail::describe(where), " gives up pinned memory that ",
+                          detail::describe(*watch.op), watch.written ? " writes" : " reads",
+                          ", before the host has waited for that"));
+      if (r.mode == ReportMode::sticky)
+        r.poison(watch.op->device, cudaErrorLaunchFailure, r.last_text);
       break;
     }
   }
@@ -63,15 +70,19 @@ cudaError_t free_pinned(Runtime& r, void* pointer, bool registered, const char* 
 }  // namespace
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes, Location where) {
-  return runtime_call("cudaMalloc", [&](Runtime& r) { return r.allocate(pointer, bytes, Place::device, nullptr, false, "cudaMalloc", where); });
+  return runtime_call("cudaMalloc", [&](Runtime& r) {
+    return r.allocate(pointer, bytes, Place::device, nullptr, false, "cudaMalloc", where);
+  });
 }
 
 cudaError_t cudaFree(void* pointer, Location where) {
   return release_call("cudaFree", [&](Runtime& r) {
     if (pointer) {
-      const detail::AllocationPtr allocation = r.take(pointer, Place::device, false, "cudaFree", where);
+      const detail::AllocationPtr allocation =
+          r.take(pointer, Place::device, false, "cudaFree", where);
       if (!allocation) return cudaErrorInvalidValue;
-      // Memory of cudaMallocAsync is freed without a wait: all that may use it runs, but the host learns nothing of it.
+      // Memory of cudaMallocAsync is freed without a wait: all that may use it runs, but the host
+      // learns nothing of it.
       if (allocation->async) r.run_all();
       else r.synchronize_device(allocation->device);
       r.free_now(allocation, "cudaFree", where);
@@ -81,18 +92,23 @@ cudaError_t cudaFree(void* pointer, Location where) {
   });
 }
 
-cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream, Location where) {
-  return runtime_call("cudaMallocAsync", [&](Runtime& r) { return malloc_async(r, pointer, bytes, stream, "cudaMallocAsync", where); });
+cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream,
+                            Location where) {
+  return runtime_call("cudaMallocAsync", [&](Runtime& r) {
+    return malloc_async(r, pointer, bytes, stream, "cudaMallocAsync", where);
+  });
 }
 
-cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream, Location where) {
+cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream, Location where) {
   return runtime_call("cudaMallocFromPoolAsync", [&](Runtime& r) {
     const int device = pool_device(r, pool);
     {
       const Runtime::Lock lock(r.mutex);
       const auto on = r.find_stream(stream, "cudaMallocFromPoolAsync", where);
       if (!on) return cudaErrorInvalidResourceHandle;
-      if (device != on->device) return cudaErrorInvalidValue;  // memory of another device than the stream's: not emulated
+      // memory of another device than the stream's: not emulated
+      if (device != on->device) return cudaErrorInvalidValue;
     }
     return malloc_async(r, pointer, bytes, stream, "cudaMallocFromPoolAsync", where);
   });
@@ -106,20 +122,23 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream, Location where) {
       on = r.find_stream(stream, "cudaFreeAsync", where);
     }
     if (!on) return cudaErrorInvalidResourceHandle;
-    const detail::AllocationPtr allocation = r.take(pointer, Place::device, false, "cudaFreeAsync", where);
+    const detail::AllocationPtr allocation =
+        r.take(pointer, Place::device, false, "cudaFreeAsync", where);
     if (!allocation) return cudaErrorInvalidValue;
     {
       const Runtime::Lock lock(r.mutex);
-      allocation->free_op = r.enqueue(*on, detail::OpKind::free, "cudaFreeAsync", where, [&r, allocation](detail::Op& op) {
-        bool fine = false;
-        {
-          const Runtime::Lock runs(r.mutex);
-          fine =
-              r.sticky_of(op.device) == cudaSuccess && r.touch(op.shared_from_this(), allocation, allocation->base, allocation->bytes, detail::Access::release);
-        }
-        if (fine) r.ask_release(op, *allocation, ReportKind::use_after_free);
-        r.bury(allocation);
-      });
+      allocation->free_op = r.enqueue(
+          *on, detail::OpKind::free, "cudaFreeAsync", where, [&r, allocation](detail::Op& op) {
+            bool fine = false;
+            {
+              const Runtime::Lock runs(r.mutex);
+              fine = r.sticky_of(op.device) == cudaSuccess &&
+                     r.touch(op.shared_from_this(), allocation, allocation->base, allocation->bytes,
+                             detail::Access::release);
+            }
+            if (fine) r.ask_release(op, *allocation, ReportKind::use_after_free);
+            r.bury(allocation);
+          });
       allocation->free_op->always = true;
     }
     r.settle();
@@ -131,19 +150,23 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream, Location where) {
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned flags, Location where) {
   return runtime_call("cudaMallocHost", [&](Runtime& r) {
     if (flags & ~kAllocFlags) return cudaErrorInvalidValue;
-    return r.allocate(pointer, bytes, Place::pinned, nullptr, (flags & cudaHostAllocMapped) != 0, "cudaMallocHost", where);
+    return r.allocate(pointer, bytes, Place::pinned, nullptr, (flags & cudaHostAllocMapped) != 0,
+                      "cudaMallocHost", where);
   });
 }
 
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags, Location where) {
   return runtime_call("cudaHostAlloc", [&](Runtime& r) {
     if (flags & ~kAllocFlags) return cudaErrorInvalidValue;
-    return r.allocate(pointer, bytes, Place::pinned, nullptr, (flags & cudaHostAllocMapped) != 0, "cudaHostAlloc", where);
+    return r.allocate(pointer, bytes, Place::pinned, nullptr, (flags & cudaHostAllocMapped) != 0,
+                      "cudaHostAlloc", where);
   });
 }
 
 cudaError_t cudaFreeHost(void* pointer, Location where) {
-  return release_call("cudaFreeHost", [&](Runtime& r) { return pointer ? free_pinned(r, pointer, false, "cudaFreeHost", where) : cudaSuccess; });
+  return release_call("cudaFreeHost", [&](Runtime& r) {
+    return pointer ? free_pinned(r, pointer, false, "cudaFreeHost", where) : cudaSuccess;
+  });
 }
 
 cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags, Location where) {
@@ -151,14 +174,19 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags, L
     if (!pointer || bytes == 0 || (flags & ~kRegisterFlags)) return cudaErrorInvalidValue;
     const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
     auto allocation = std::make_shared<detail::Allocation>();
-    allocation->base = static_cast<char*>(pointer), allocation->bytes = bytes, allocation->place = Place::pinned, allocation->registered = true;
-    allocation->device = detail::current_device, allocation->mapped = (flags & cudaHostRegisterMapped) != 0;
+    allocation->base = static_cast<char*>(pointer), allocation->bytes = bytes,
+    allocation->place = Place::pinned, allocation->registered = true;
+    allocation->device = detail::current_device,
+    allocation->mapped = (flags & cudaHostRegisterMapped) != 0;
     allocation->call = "cudaHostRegister", allocation->where = where;
     {
       const Runtime::Lock lock(r.mutex);
-      if (const cudaError_t sticky = r.sticky_of(detail::current_device); sticky != cudaSuccess) return sticky;
+      if (const cudaError_t sticky = r.sticky_of(detail::current_device); sticky != cudaSuccess)
+        return sticky;
       const auto next = r.allocations.lower_bound(begin);
-      if (r.find_allocation(pointer) || (next != r.allocations.end() && next->first < begin + bytes)) return cudaErrorHostMemoryAlreadyRegistered;
+      if (r.find_allocation(pointer) ||
+          (next != r.allocations.end() && next->first < begin + bytes))
+        return cudaErrorHostMemoryAlreadyRegistered;
       r.allocations[begin] = allocation;
     }
     try {
@@ -173,16 +201,20 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags, L
 }
 
 cudaError_t cudaHostUnregister(void* pointer, Location where) {
-  return release_call("cudaHostUnregister",
-                      [&](Runtime& r) { return pointer ? free_pinned(r, pointer, true, "cudaHostUnregister", where) : cudaErrorInvalidValue; });
+  return release_call("cudaHostUnregister", [&](Runtime& r) {
+    return pointer ? free_pinned(r, pointer, true, "cudaHostUnregister", where)
+                   : cudaErrorInvalidValue;
+  });
 }
 
-cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* host_pointer, unsigned flags, Location) {
+cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* host_pointer, unsigned flags,
+                                     Location) {
   return runtime_call("cudaHostGetDevicePointer", [&](Runtime& r) {
     if (!device_pointer || flags != 0) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
     const detail::AllocationPtr allocation = r.find_allocation(host_pointer);
-    if (!allocation || allocation->freed || allocation->place != Place::pinned) return cudaErrorInvalidValue;
+    if (!allocation || allocation->freed || allocation->place != Place::pinned)
+      return cudaErrorInvalidValue;
     allocation->mapped = true;
     *device_pointer = host_pointer;
     return cudaSuccess;
@@ -200,24 +232,32 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes, Lo
   });
 }
 
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer, Location) {
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer,
+                                     Location) {
   return runtime_call("cudaPointerGetAttributes", [&](Runtime& r) {
     if (!attributes || !pointer) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
     void* p = const_cast<void*>(pointer);
     const detail::AllocationPtr allocation = r.find_allocation(pointer);
-    if (!allocation || allocation->freed || static_cast<char*>(p) >= allocation->base + allocation->bytes)
+    if (!allocation || allocation->freed ||
+        static_cast<char*>(p) >= allocation->base + allocation->bytes)
       *attributes = {cudaMemoryTypeUnregistered, -2, nullptr, p};
-    else if (allocation->place == Place::device) *attributes = {cudaMemoryTypeDevice, allocation->device, p, nullptr};
+    else if (allocation->place == Place::device)
+      *attributes = {cudaMemoryTypeDevice, allocation->device, p, nullptr};
     else *attributes = {cudaMemoryTypeHost, allocation->device, p, p};
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device, Location) { return give_pool("cudaDeviceGetDefaultMemPool", pool, device); }
-cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device, Location) { return give_pool("cudaDeviceGetMemPool", pool, device); }
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device, Location) {
+  return give_pool("cudaDeviceGetDefaultMemPool", pool, device);
+}
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device, Location) {
+  return give_pool("cudaDeviceGetMemPool", pool, device);
+}
 
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value, Location) {
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value,
+                                    Location) {
   return runtime_call("cudaMemPoolSetAttribute", [&](Runtime& r) {
     const int device = pool_device(r, pool);
     if (device < 0 || !value) return cudaErrorInvalidValue;
@@ -236,13 +276,13 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
       case cudaMemPoolReuseAllowOpportunistic:
       case cudaMemPoolReuseAllowInternalDependencies:
         return cudaSuccess;  // fresh addresses every time: there is no reuse to steer
-      default:
-        return cudaErrorInvalidValue;
+      default: return cudaErrorInvalidValue;
     }
   });
 }
 
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value, Location) {
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value,
+                                    Location) {
   return runtime_call("cudaMemPoolGetAttribute", [&](Runtime& r) {
     const int device = pool_device(r, pool);
     if (device < 0 || !value) return cudaErrorInvalidValue;
@@ -253,16 +293,10 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
         *static_cast<std::uint64_t*>(value) = state.release_threshold;
         break;
       case cudaMemPoolAttrReservedMemCurrent:
-      case cudaMemPoolAttrUsedMemCurrent:
-        *static_cast<std::uint64_t*>(value) = state.used;
-        break;
+      case cudaMemPoolAttrUsedMemCurrent: *static_cast<std::uint64_t*>(value) = state.used; break;
       case cudaMemPoolAttrReservedMemHigh:
-      case cudaMemPoolAttrUsedMemHigh:
-        *static_cast<std::uint64_t*>(value) = state.peak;
-        break;
-      default:
-        *static_cast<int*>(value) = 1;
-        break;
+      case cudaMemPoolAttrUsedMemHigh: *static_cast<std::uint64_t*>(value) = state.peak; break;
+      default: *static_cast<int*>(value) = 1; break;
     }
     return cudaSuccess;
   });
@@ -270,5 +304,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t, Location) {
   // Nothing is cached: what is freed is free.
-  return runtime_call("cudaMemPoolTrimTo", [&](Runtime& r) { return pool_device(r, pool) < 0 ? cudaErrorInvalidValue : cudaSuccess; });
+  return runtime_call("cudaMemPoolTrimTo", [&](Runtime& r) {
+    return pool_device(r, pool) < 0 ? cudaErrorInvalidValue : cudaSuccess;
+  });
 }

@@ -12,29 +12,44 @@
 
 namespace braid::simt::detail {
 
-/// A vector clock: for each slot (a stream, or the host) the number of the last operation there that is known to be over.
+/// A vector clock: for each slot (a stream, or the host) the number of the last operation there
+/// that is known to be over.
 class Clock {
  public:
-  [[nodiscard]] std::uint32_t at(std::uint32_t slot) const noexcept { return slot < ticks_.size() ? ticks_[slot] : 0; }
+  [[nodiscard]] std::uint32_t at(std::uint32_t slot) const noexcept {
+    return slot < ticks_.size() ? ticks_[slot] : 0;
+  }
   void set(std::uint32_t slot, std::uint32_t tick) {
     if (slot >= ticks_.size()) ticks_.resize(slot + 1);
     ticks_[slot] = tick;
   }
   void join(const Clock& other) {
     if (other.ticks_.size() > ticks_.size()) ticks_.resize(other.ticks_.size());
-    for (std::size_t i = 0; i < other.ticks_.size(); ++i) ticks_[i] = std::max(ticks_[i], other.ticks_[i]);
+    for (std::size_t i = 0; i < other.ticks_.size(); ++i)
+      ticks_[i] = std::max(ticks_[i], other.ticks_[i]);
   }
 
  private:
   std::vector<std::uint32_t> ticks_;
 };
 
-enum class OpKind : std::uint8_t { kernel, copy, memset, record, wait, host_function, allocate, free, host };
+enum class OpKind : std::uint8_t {
+  kernel,
+  copy,
+  memset,
+  record,
+  wait,
+  host_function,
+  allocate,
+  free,
+  host
+};
 
 struct StreamState;
 
-/// One operation: something in a stream's queue, or (kind host) a point in the host's time at which memory was freed. Its clock is known when it is
-/// queued and never changes, so what is ordered with what does not depend on the order in which the executor runs things.
+/// One operation: something in a stream's queue, or (kind host) a point in the host's time at which
+/// memory was freed. Its clock is known when it is queued and never changes, so what is ordered
+/// with what does not depend on the order in which the executor runs things.
 struct Op : std::enable_shared_from_this<Op> {
   std::uint32_t id = 0;
   OpKind kind = OpKind::host;
@@ -47,10 +62,12 @@ struct Op : std::enable_shared_from_this<Op> {
   Location where;
   Clock clock;
   std::uint32_t slot = 0, tick = 0;
-  std::uint32_t covered = 0;               ///< when it was queued, the host knew that all operations up to this one were over
-  std::vector<std::shared_ptr<Op>> needs;  ///< what must be done before, beyond the order of the stream
-  std::function<void(Op&)> run;            ///< the work; called without the runtime's lock
-  bool running = false;                    ///< a host function that has started and is not done
+  /// when it was queued, the host knew that all operations up to this one were over
+  std::uint32_t covered = 0;
+  /// what must be done before, beyond the order of the stream
+  std::vector<std::shared_ptr<Op>> needs;
+  std::function<void(Op&)> run;  ///< the work; called without the runtime's lock
+  bool running = false;          ///< a host function that has started and is not done
   bool done = false;
   bool always = false;                         ///< runs on a lost device too: it gives memory back
   std::chrono::steady_clock::time_point time;  ///< when it was done
@@ -58,7 +75,9 @@ struct Op : std::enable_shared_from_this<Op> {
 using OpPtr = std::shared_ptr<Op>;
 
 /// True if `earlier` is over before `later` starts, whatever the executor does.
-[[nodiscard]] inline bool ordered(const Op& earlier, const Op& later) noexcept { return &earlier == &later || later.clock.at(earlier.slot) >= earlier.tick; }
+[[nodiscard]] inline bool ordered(const Op& earlier, const Op& later) noexcept {
+  return &earlier == &later || later.clock.at(earlier.slot) >= earlier.tick;
+}
 
 /// `cudaMemcpyAsync on stream 2 of cuda:0 (train.cpp:12)`.
 [[nodiscard]] std::string describe(const Op& op);

@@ -13,26 +13,36 @@ std::string base_name(const char* path) {
   return slash ? slash + 1 : path;
 }
 
-std::string describe(Location where) { return where.file ? str(base_name(where.file), ":", where.line) : std::string("an unknown place"); }
+std::string describe(Location where) {
+  return where.file ? str(base_name(where.file), ":", where.line) : std::string("an unknown place");
+}
 
 std::string describe(const Op& op) {
   std::string text = op.kernel ? "kernel " + *op.kernel : std::string(op.call);
-  if (op.on_stream) text += op.stream ? str(" on stream ", op.stream - kFirstHandle + 1) : std::string(" on the default stream");
-  return str(text, op.on_stream ? " of " : " on ", "cuda:", op.device, " (", describe(op.where), ")");
+  if (op.on_stream)
+    text += op.stream ? str(" on stream ", op.stream - kFirstHandle + 1)
+                      : std::string(" on the default stream");
+  return str(text, op.on_stream ? " of " : " on ", "cuda:", op.device, " (", describe(op.where),
+             ")");
 }
 
-void Runtime::report(ReportKind kind, int device, Location where, Location other, const std::string& text) {
+void Runtime::report(ReportKind kind, int device, Location where, Location other,
+                     const std::string& text) {
   ++report_count;
   last_text = str("simt: ", to_string(kind), ": ", text);
-  found.push_back({kind, last_text, base_name(where.file), where.line, base_name(other.file), other.line, device});
+  found.push_back({kind, last_text, base_name(where.file), where.line, base_name(other.file),
+                   other.line, device});
 }
 
-void Runtime::report_op(ReportKind kind, const Op& op, Location other, const std::string& text, cudaError_t code) {
+void Runtime::report_op(ReportKind kind, const Op& op, Location other, const std::string& text,
+                        cudaError_t code) {
   report(kind, op.device, op.where, other, text);
   if (mode != ReportMode::sticky) return;
   if (code == cudaSuccess) {
-    const bool address = kind == ReportKind::use_after_free || kind == ReportKind::use_before_alloc || kind == ReportKind::out_of_bounds ||
-                         kind == ReportKind::wrong_device || kind == ReportKind::double_free;
+    const bool address = kind == ReportKind::use_after_free ||
+                         kind == ReportKind::use_before_alloc ||
+                         kind == ReportKind::out_of_bounds || kind == ReportKind::wrong_device ||
+                         kind == ReportKind::double_free;
     code = address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
   }
   poison(op.device, code, last_text);
@@ -50,34 +60,20 @@ void Runtime::poison(int device, cudaError_t code, const std::string& reason) {
 
 const char* to_string(ReportKind kind) noexcept {
   switch (kind) {
-    case ReportKind::race:
-      return "race";
-    case ReportKind::use_after_free:
-      return "use after free";
-    case ReportKind::use_before_alloc:
-      return "use before allocation";
-    case ReportKind::double_free:
-      return "double free";
-    case ReportKind::bad_free:
-      return "bad free";
-    case ReportKind::out_of_bounds:
-      return "out of bounds";
-    case ReportKind::overlap:
-      return "overlapping copy";
-    case ReportKind::wrong_kind:
-      return "wrong kind of memory";
-    case ReportKind::wrong_device:
-      return "wrong device";
-    case ReportKind::pinned_reuse:
-      return "pinned memory changed too early";
-    case ReportKind::pinned_free:
-      return "pinned memory freed too early";
-    case ReportKind::early_read:
-      return "read too early";
-    case ReportKind::destroyed_handle:
-      return "destroyed handle";
-    case ReportKind::kernel:
-      return "kernel";
+    case ReportKind::race: return "race";
+    case ReportKind::use_after_free: return "use after free";
+    case ReportKind::use_before_alloc: return "use before allocation";
+    case ReportKind::double_free: return "double free";
+    case ReportKind::bad_free: return "bad free";
+    case ReportKind::out_of_bounds: return "out of bounds";
+    case ReportKind::overlap: return "overlapping copy";
+    case ReportKind::wrong_kind: return "wrong kind of memory";
+    case ReportKind::wrong_device: return "wrong device";
+    case ReportKind::pinned_reuse: return "pinned memory changed too early";
+    case ReportKind::pinned_free: return "pinned memory freed too early";
+    case ReportKind::early_read: return "read too early";
+    case ReportKind::destroyed_handle: return "destroyed handle";
+    case ReportKind::kernel: return "kernel";
   }
   return "unknown";
 }
@@ -117,7 +113,9 @@ std::string report_of_call() {
 std::string report_of_loss(int device) {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
-  return device >= 0 && static_cast<std::size_t>(device) < r.devices.size() ? r.devices[static_cast<std::size_t>(device)].reason : std::string();
+  return device >= 0 && static_cast<std::size_t>(device) < r.devices.size()
+             ? r.devices[static_cast<std::size_t>(device)].reason
+             : std::string();
 }
 
 bool host_read(const void* p, std::size_t bytes, Location where) {
@@ -125,10 +123,13 @@ bool host_read(const void* p, std::size_t bytes, Location where) {
   const detail::Runtime::Lock lock(r.mutex);
   const char* begin = static_cast<const char*>(p);
   for (const detail::Watch& watch : r.watches) {
-    if (!watch.written || begin >= watch.begin + watch.bytes || watch.begin >= begin + bytes) continue;
+    if (!watch.written || begin >= watch.begin + watch.bytes || watch.begin >= begin + bytes)
+      continue;
     r.report(ReportKind::early_read, watch.op->device, where, watch.op->where,
-             str("the host reads at ", detail::describe(where), " what ", detail::describe(*watch.op), " writes, before it has waited for that"));
-    if (r.mode == ReportMode::sticky) r.poison(watch.op->device, cudaErrorLaunchFailure, r.last_text);
+             str("the host reads at ", detail::describe(where), " what ",
+                 detail::describe(*watch.op), " writes, before it has waited for that"));
+    if (r.mode == ReportMode::sticky)
+      r.poison(watch.op->device, cudaErrorLaunchFailure, r.last_text);
     return false;
   }
   return true;

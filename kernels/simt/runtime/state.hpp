@@ -28,8 +28,8 @@ namespace braid::simt::detail {
 /// Handles are these numbers and up: no address, none of CUDA's own.
 inline constexpr std::uint64_t kFirstHandle = 0x100;
 
-/// Of a block given out or taken back this much is compared with the accesses of kernels in full, and of the rest as much again, spread over what they
-/// touched: shadow memory is slow.
+/// Of a block given out or taken back this much is compared with the accesses of kernels in full,
+/// and of the rest as much again, spread over what they touched: shadow memory is slow.
 inline constexpr std::size_t kCheckedHead = std::size_t{64} << 10;
 
 /// A stream. Destroyed ones stay as they are, so that a late use can be told.
@@ -57,7 +57,8 @@ struct EventState {
 
 enum class Place : std::uint8_t { pageable, pinned, device };
 
-/// A range from cudaMalloc, cudaHostAlloc, cudaHostRegister or their kin. Operations that use it hold it, so its bytes outlive its free.
+/// A range from cudaMalloc, cudaHostAlloc, cudaHostRegister or their kin. Operations that use it
+/// hold it, so its bytes outlive its free.
 struct Allocation {
   char* base = nullptr;
   std::size_t bytes = 0, charged = 0;
@@ -91,7 +92,8 @@ struct Gone {
   Location where, freed_where;
 };
 
-/// Pinned memory that a copy reads or writes and the host must leave alone until it knows that the copy is over.
+/// Pinned memory that a copy reads or writes and the host must leave alone until it knows that the
+/// copy is over.
 struct Watch {
   OpPtr op;
   AllocationPtr allocation;
@@ -111,8 +113,9 @@ struct DeviceState {
   std::shared_ptr<StreamState> legacy;
 };
 
-/// Everything. `mutex` guards all members; `baton` is held by the one thread that runs operations, and is taken first. The emulation (register_memory,
-/// check_range, …) is never called with `mutex` held, because it asks happens_before.
+/// Everything. `mutex` guards all members; `baton` is held by the one thread that runs operations,
+/// and is taken first. The emulation (register_memory, check_range, …) is never called with `mutex`
+/// held, because it asks happens_before.
 class Runtime {
  public:
   Runtime();
@@ -120,19 +123,27 @@ class Runtime {
   using Lock = std::unique_lock<std::mutex>;
 
   // streams.cpp, events.cpp
-  [[nodiscard]] std::shared_ptr<StreamState> make_stream(int device, unsigned flags, int priority, Location where);
+  [[nodiscard]] std::shared_ptr<StreamState> make_stream(int device, unsigned flags, int priority,
+                                                         Location where);
   /// The stream of a handle, or null after a report.
-  [[nodiscard]] std::shared_ptr<StreamState> find_stream(cudaStream_t handle, const char* call, Location where);
-  [[nodiscard]] std::shared_ptr<EventState> find_event(cudaEvent_t handle, const char* call, Location where);
+  [[nodiscard]] std::shared_ptr<StreamState> find_stream(cudaStream_t handle, const char* call,
+                                                         Location where);
+  [[nodiscard]] std::shared_ptr<EventState> find_event(cudaEvent_t handle, const char* call,
+                                                       Location where);
 
   void sweep_streams();
-  [[nodiscard]] cudaError_t sticky_of(int device) const { return devices.empty() ? unusable() : devices[static_cast<std::size_t>(device)].sticky; }
+  [[nodiscard]] cudaError_t sticky_of(int device) const {
+    return devices.empty() ? unusable() : devices[static_cast<std::size_t>(device)].sticky;
+  }
   /// What every call says that needs a device, if there is none.
-  [[nodiscard]] cudaError_t unusable() const noexcept { return environment_error.empty() ? cudaErrorNoDevice : cudaErrorInitializationError; }
+  [[nodiscard]] cudaError_t unusable() const noexcept {
+    return environment_error.empty() ? cudaErrorNoDevice : cudaErrorInitializationError;
+  }
 
   // executor.cpp
   /// Queues an operation; the caller runs `settle` after it has let the lock go.
-  OpPtr enqueue(StreamState& stream, OpKind kind, const char* call, Location where, std::function<void(Op&)> run, std::vector<OpPtr> needs = {});
+  OpPtr enqueue(StreamState& stream, OpKind kind, const char* call, Location where,
+                std::function<void(Op&)> run, std::vector<OpPtr> needs = {});
   OpPtr host_op(const char* call, int device, Location where);
   /// Keeps the queues within their limit.
   void settle();
@@ -145,7 +156,8 @@ class Runtime {
   /// The operation at the head of a queue is over. Under the lock.
   void finish(Op& op, StreamState& stream);
   /// Starts a host function on a thread of its own. Under the lock.
-  void start_host_function(const OpPtr& op, const std::shared_ptr<StreamState>& stream, std::function<void(Op&)> run, Lock& lock);
+  void start_host_function(const OpPtr& op, const std::shared_ptr<StreamState>& stream,
+                           std::function<void(Op&)> run, Lock& lock);
   void run_all();
   /// Runs one operation, if the baton is free and there is any.
   void run_some();
@@ -159,24 +171,31 @@ class Runtime {
   [[nodiscard]] AllocationPtr find_allocation(const void* p) const;
   /// The freed large block that held p, or null.
   [[nodiscard]] const Gone* find_gone(const void* p) const;
-  cudaError_t allocate(void** pointer, std::size_t bytes, Place place, StreamState* stream, bool mapped, const char* call, Location where);
-  /// Takes what a free call names out of the hands of the program: the allocation, or null after a report.
+  cudaError_t allocate(void** pointer, std::size_t bytes, Place place, StreamState* stream,
+                       bool mapped, const char* call, Location where);
+  /// Takes what a free call names out of the hands of the program: the allocation, or null after a
+  /// report.
   AllocationPtr take(void* pointer, Place place, bool registered, const char* call, Location where);
   /// Frees at the host's time, once everything that may use it has run.
-  void free_now(const AllocationPtr& allocation, const char* call, Location where, bool check = true);
+  void free_now(const AllocationPtr& allocation, const char* call, Location where,
+                bool check = true);
   /// Gives the bytes back, after a while.
   void bury(const AllocationPtr& allocation);
   /// Notes an access of an operation and reports its conflict; true if there was none.
-  bool touch(const OpPtr& op, const AllocationPtr& allocation, const void* p, std::size_t bytes, Access access);
-  /// Asks the checker of kernels about an operation of ours, and reports what it throws as `kind` (or as what it says). Not under the lock; with the baton.
-  bool ask_checker(const Op& op, const std::function<void()>& question, const ReportKind* kind = nullptr);
+  bool touch(const OpPtr& op, const AllocationPtr& allocation, const void* p, std::size_t bytes,
+             Access access);
+  /// Asks the checker of kernels about an operation of ours, and reports what it throws as `kind`
+  /// (or as what it says). Not under the lock; with the baton.
+  bool ask_checker(const Op& op, const std::function<void()>& question,
+                   const ReportKind* kind = nullptr);
   /// Tells the checker of kernels that the current operation gave out [p, p + bytes).
   void tell_allocated(const Op& op, void* p, std::size_t bytes);
   /// Compares the end of an allocation with the accesses of kernels.
   void ask_release(const Op& op, const Allocation& allocation, ReportKind kind);
 
   // watches.cpp
-  void watch(const OpPtr& op, const AllocationPtr& allocation, char* begin, std::size_t bytes, bool written);
+  void watch(const OpPtr& op, const AllocationPtr& allocation, char* begin, std::size_t bytes,
+             bool written);
   void check_watches(const OpPtr& op);
   /// A kernel starts: what its arguments point to is its own.
   void check_watches(const Op& op, const Closure& kernel);
@@ -185,7 +204,8 @@ class Runtime {
   // reports.cpp
   void report(ReportKind kind, int device, Location where, Location other, const std::string& text);
   /// A report about a running operation: in sticky mode it ends the device.
-  void report_op(ReportKind kind, const Op& op, Location other, const std::string& text, cudaError_t code = cudaSuccess);
+  void report_op(ReportKind kind, const Op& op, Location other, const std::string& text,
+                 cudaError_t code = cudaSuccess);
   void poison(int device, cudaError_t code, const std::string& reason = {});
 
   // injection.cpp
@@ -194,10 +214,12 @@ class Runtime {
   void read_environment();
   void clear();
 
-  std::string environment_error;  // what is wrong with a BRAID_SIMT_* variable: there are no devices then
+  // what is wrong with a BRAID_SIMT_* variable: there are no devices then
+  std::string environment_error;
   std::vector<DeviceState> devices;
-  std::map<std::uint64_t, std::shared_ptr<StreamState>> streams;  // by number; 1 and 2 are CUDA's own handles
-  std::vector<std::shared_ptr<StreamState>> active;               // with something in the queue
+  // by number; 1 and 2 are CUDA's own handles
+  std::map<std::uint64_t, std::shared_ptr<StreamState>> streams;
+  std::vector<std::shared_ptr<StreamState>> active;  // with something in the queue
   std::map<std::uint64_t, std::shared_ptr<EventState>> events;
   std::map<std::pair<std::thread::id, int>, std::shared_ptr<StreamState>> per_thread;
   struct Dead {
@@ -205,13 +227,15 @@ class Runtime {
   };
   std::map<std::uint64_t, Dead> dead_streams, dead_events;  // the latest kKeptDead of each
   static constexpr std::size_t kKeptDead = 65536;
-  static void keep_dead(std::map<std::uint64_t, Dead>& dead, std::uint64_t number, const Dead& what) {
+  static void keep_dead(std::map<std::uint64_t, Dead>& dead, std::uint64_t number,
+                        const Dead& what) {
     dead[number] = what;
     if (dead.size() > kKeptDead) dead.erase(dead.begin());
   }
   std::uint64_t next_stream = kFirstHandle, next_event = kFirstHandle;
-  std::vector<std::uint32_t> ticks;       // by slot; slot 0 is the host
-  std::vector<std::uint32_t> free_slots;  // of destroyed streams; used again once the host knows that all is over
+  std::vector<std::uint32_t> ticks;  // by slot; slot 0 is the host
+  // of destroyed streams; used again once the host knows that all is over
+  std::vector<std::uint32_t> free_slots;
 
   std::deque<OpPtr> ops;  // those that may still be asked for; front() has number first_op
   std::uint32_t first_op = 1, next_op = 1, covered = 0;
@@ -220,7 +244,8 @@ class Runtime {
   std::condition_variable finished;  // one of them ended; with `mutex`
   Clock host;
 
-  std::map<std::uintptr_t, AllocationPtr> allocations;  // live ones, and freed ones in the quarantine
+  // live ones, and freed ones in the quarantine
+  std::map<std::uintptr_t, AllocationPtr> allocations;
   std::list<AllocationPtr> quarantine;
   std::size_t quarantine_bytes = 0;
   std::map<std::uintptr_t, Gone> gone;
@@ -260,12 +285,14 @@ class Runtime {
   std::unordered_map<const void*, std::string> kernel_names;
 };
 
-/// As check_range, of the parts of [p, p + bytes) that kernels or copies have touched at all, and at most about `most` bytes of them. Throws as check_range.
+/// As check_range, of the parts of [p, p + bytes) that kernels or copies have touched at all, and
+/// at most about `most` bytes of them. Throws as check_range.
 void check_touched(char* p, std::size_t bytes, std::size_t most);
 /// check_range of the head of a block and check_touched of its rest. Throws as check_range.
 void check_block(void* p, std::size_t bytes);
 
-/// The one runtime. It is never destroyed: other statics may still free memory after it would have been.
+/// The one runtime. It is never destroyed: other statics may still free memory after it would have
+/// been.
 Runtime& runtime();
 
 /// The thread runs an operation: CUDA allows no runtime call there.
@@ -281,8 +308,7 @@ inline cudaError_t remember(cudaError_t error) {
 }
 
 /// Calls of the runtime throw nothing: no host memory for what the twin keeps is a code too.
-template <class F>
-cudaError_t without_exceptions(Runtime& r, F&& body) {
+template <class F> cudaError_t without_exceptions(Runtime& r, F&& body) {
   try {
     return body(r);
   } catch (const std::bad_alloc&) {
@@ -291,8 +317,7 @@ cudaError_t without_exceptions(Runtime& r, F&& body) {
 }
 
 /// The body of a runtime call: counted, injected, remembered. body(Runtime&) returns the code.
-template <class F>
-cudaError_t runtime_call(const char* function, F&& body) {
+template <class F> cudaError_t runtime_call(const char* function, F&& body) {
   if (executing) return remember(cudaErrorNotPermitted);
   Runtime& r = runtime();
   const cudaError_t injected = r.count_call(function);
@@ -300,16 +325,14 @@ cudaError_t runtime_call(const char* function, F&& body) {
   return remember(r.devices.empty() ? r.unusable() : without_exceptions(r, body));
 }
 /// A call that needs no device.
-template <class F>
-cudaError_t general_call(const char* function, F&& body) {
+template <class F> cudaError_t general_call(const char* function, F&& body) {
   if (executing) return remember(cudaErrorNotPermitted);
   Runtime& r = runtime();
   const cudaError_t injected = r.count_call(function);
   return remember(injected != cudaSuccess ? injected : without_exceptions(r, body));
 }
 /// A call that frees or destroys: it does its work whatever happens.
-template <class F>
-cudaError_t release_call(const char* function, F&& body) {
+template <class F> cudaError_t release_call(const char* function, F&& body) {
   if (executing) return remember(cudaErrorNotPermitted);
   Runtime& r = runtime();
   const cudaError_t injected = r.count_call(function);

@@ -4,7 +4,8 @@
 
 namespace braid::simt {
 
-/// The codes after which a context works on, by number: their names differ between toolkits, their values do not.
+/// The codes after which a context works on, by number: their names differ between toolkits, their
+/// values do not.
 inline constexpr int kHarmlessCodes[] = {
     0,                                                      // success
     1,                                                      // invalid value
@@ -57,10 +58,12 @@ inline constexpr int kHarmlessCodes[] = {
     913,                                                    // function not loaded
 };
 
-/// True if a device is lost after this code: CUDA says that the process must be started again. So is every code that is not known. The engine and the twin
-/// of the runtime both ask here, on a GPU too.
+/// True if a device is lost after this code: CUDA says that the process must be started again. So
+/// is every code that is not known. The engine and the twin of the runtime both ask here, on a GPU
+/// too.
 [[nodiscard]] constexpr bool ends_device(int code) noexcept {
-  return std::find(std::begin(kHarmlessCodes), std::end(kHarmlessCodes), code) == std::end(kHarmlessCodes);
+  return std::find(std::begin(kHarmlessCodes), std::end(kHarmlessCodes), code) ==
+         std::end(kHarmlessCodes);
 }
 
 }  // namespace braid::simt

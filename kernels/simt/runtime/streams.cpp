@@ -10,21 +10,25 @@ using detail::StreamState;
 
 namespace braid::simt::detail {
 
-// Destroyed streams whose operations the host knows to be over leave, and their slots are used again.
+// Destroyed streams whose operations the host knows to be over leave, and their slots are used
+// again.
 void Runtime::sweep_streams() {
   std::erase_if(streams, [this](const auto& entry) {
     const StreamState& stream = *entry.second;
-    if (stream.alive || !stream.queue.empty() || host.at(stream.slot) < ticks[stream.slot]) return false;
+    if (stream.alive || !stream.queue.empty() || host.at(stream.slot) < ticks[stream.slot])
+      return false;
     free_slots.push_back(stream.slot);
     keep_dead(dead_streams, stream.number, {stream.created, stream.destroyed});
     return true;
   });
 }
 
-std::shared_ptr<StreamState> Runtime::make_stream(int device, unsigned flags, int priority, Location where) {
+std::shared_ptr<StreamState> Runtime::make_stream(int device, unsigned flags, int priority,
+                                                  Location where) {
   sweep_streams();
   auto stream = std::make_shared<StreamState>();
-  stream->device = device, stream->flags = flags, stream->priority = priority, stream->created = where;
+  stream->device = device, stream->flags = flags, stream->priority = priority,
+  stream->created = where;
   if (!free_slots.empty()) {
     stream->slot = free_slots.back();
     free_slots.pop_back();
@@ -36,7 +40,8 @@ std::shared_ptr<StreamState> Runtime::make_stream(int device, unsigned flags, in
   return stream;
 }
 
-std::shared_ptr<StreamState> Runtime::find_stream(cudaStream_t handle, const char* call, Location where) {
+std::shared_ptr<StreamState> Runtime::find_stream(cudaStream_t handle, const char* call,
+                                                  Location where) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
   if (number <= 1) return devices[static_cast<std::size_t>(current_device)].legacy;
   if (handle == cudaStreamPerThread) {
@@ -53,12 +58,16 @@ std::shared_ptr<StreamState> Runtime::find_stream(cudaStream_t handle, const cha
   const auto dead = dead_streams.find(number);
   Location created, destroyed;
   bool known = true;
-  if (found_one != streams.end()) created = found_one->second->created, destroyed = found_one->second->destroyed;
-  else if (dead != dead_streams.end()) created = dead->second.created, destroyed = dead->second.destroyed;
+  if (found_one != streams.end())
+    created = found_one->second->created, destroyed = found_one->second->destroyed;
+  else if (dead != dead_streams.end())
+    created = dead->second.created, destroyed = dead->second.destroyed;
   else known = false;
-  report(ReportKind::destroyed_handle, current_device, where, destroyed,
-         known ? str(call, " at ", describe(where), " uses the stream that was created at ", describe(created), " and destroyed at ", describe(destroyed))
-               : str(call, " at ", describe(where), ": expected a stream, got a handle that is none"));
+  report(
+      ReportKind::destroyed_handle, current_device, where, destroyed,
+      known ? str(call, " at ", describe(where), " uses the stream that was created at ",
+                  describe(created), " and destroyed at ", describe(destroyed))
+            : str(call, " at ", describe(where), ": expected a stream, got a handle that is none"));
   return nullptr;
 }
 
@@ -66,12 +75,15 @@ std::shared_ptr<StreamState> Runtime::find_stream(cudaStream_t handle, const cha
 
 namespace {
 
-cudaError_t create(const char* call, cudaStream_t* stream, unsigned flags, int priority, Location where) {
+cudaError_t create(const char* call, cudaStream_t* stream, unsigned flags, int priority,
+                   Location where) {
   return detail::runtime_call(call, [&](Runtime& r) {
     if (!stream || (flags & ~cudaStreamNonBlocking)) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
-    if (const cudaError_t sticky = r.sticky_of(detail::current_device); sticky != cudaSuccess) return sticky;
-    const auto made = r.make_stream(detail::current_device, flags, std::min(0, std::max(-5, priority)), where);
+    if (const cudaError_t sticky = r.sticky_of(detail::current_device); sticky != cudaSuccess)
+      return sticky;
+    const auto made =
+        r.make_stream(detail::current_device, flags, std::min(0, std::max(-5, priority)), where);
     made->number = r.next_stream++;
     r.streams[made->number] = made;
     *stream = reinterpret_cast<cudaStream_t>(static_cast<std::uintptr_t>(made->number));
@@ -81,7 +93,8 @@ cudaError_t create(const char* call, cudaStream_t* stream, unsigned flags, int p
 
 // A call that asks something of a live stream.
 template <class F>
-cudaError_t ask(const char* call, cudaStream_t stream, const void* out, Location where, F&& answer) {
+cudaError_t ask(const char* call, cudaStream_t stream, const void* out, Location where,
+                F&& answer) {
   return detail::runtime_call(call, [&](Runtime& r) {
     if (!out) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
@@ -94,11 +107,14 @@ cudaError_t ask(const char* call, cudaStream_t stream, const void* out, Location
 
 }  // namespace
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream, Location where) { return create("cudaStreamCreate", stream, cudaStreamDefault, 0, where); }
+cudaError_t cudaStreamCreate(cudaStream_t* stream, Location where) {
+  return create("cudaStreamCreate", stream, cudaStreamDefault, 0, where);
+}
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags, Location where) {
   return create("cudaStreamCreateWithFlags", stream, flags, 0, where);
 }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority, Location where) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority,
+                                         Location where) {
   return create("cudaStreamCreateWithPriority", stream, flags, priority, where);
 }
 
@@ -155,22 +171,28 @@ cudaError_t cudaStreamQuery(cudaStream_t stream, Location where) {
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags, Location where) {
-  return ask("cudaStreamGetFlags", stream, flags, where, [&](const StreamState& s) { *flags = s.flags; });
+  return ask("cudaStreamGetFlags", stream, flags, where,
+             [&](const StreamState& s) { *flags = s.flags; });
 }
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority, Location where) {
-  return ask("cudaStreamGetPriority", stream, priority, where, [&](const StreamState& s) { *priority = s.priority; });
+  return ask("cudaStreamGetPriority", stream, priority, where,
+             [&](const StreamState& s) { *priority = s.priority; });
 }
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id, Location where) {
   return ask("cudaStreamGetId", stream, id, where, [&](const StreamState& s) { *id = s.number; });
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device, Location where) {
-  return ask("cudaStreamGetDevice", stream, device, where, [&](const StreamState& s) { *device = s.device; });
+  return ask("cudaStreamGetDevice", stream, device, where,
+             [&](const StreamState& s) { *device = s.device; });
 }
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status, Location where) {
-  return ask("cudaStreamIsCapturing", stream, status, where, [&](const StreamState&) { *status = cudaStreamCaptureStatusNone; });
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                  Location where) {
+  return ask("cudaStreamIsCapturing", stream, status, where,
+             [&](const StreamState&) { *status = cudaStreamCaptureStatusNone; });
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data, Location where) {
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data,
+                               Location where) {
   return detail::runtime_call("cudaLaunchHostFunc", [&](Runtime& r) {
     if (!function) return cudaErrorInvalidValue;
     detail::OpPtr op;
@@ -178,11 +200,14 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
       const Runtime::Lock lock(r.mutex);
       const auto found = r.find_stream(stream, "cudaLaunchHostFunc", where);
       if (!found) return cudaErrorInvalidResourceHandle;
-      if (const cudaError_t sticky = r.sticky_of(found->device); sticky != cudaSuccess) return sticky;
-      op = r.enqueue(*found, detail::OpKind::host_function, "cudaLaunchHostFunc", where, [function, data](detail::Op&) { function(data); });
+      if (const cudaError_t sticky = r.sticky_of(found->device); sticky != cudaSuccess)
+        return sticky;
+      op = r.enqueue(*found, detail::OpKind::host_function, "cudaLaunchHostFunc", where,
+                     [function, data](detail::Op&) { function(data); });
     }
-    // The program may wait for what the function does without any call of ours, so it starts now. Most are over at once: they are waited for a little, so that
-    // programs go the same way every time.
+    // The program may wait for what the function does without any call of ours, so it starts now.
+    // Most are over at once: they are waited for a little, so that programs go the same way every
+    // time.
     r.run_until([&] { return op->running || op->done; });
     Runtime::Lock lock(r.mutex);
     r.finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return op->done; });

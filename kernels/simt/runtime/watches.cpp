@@ -5,11 +5,13 @@
 
 #include "simt/runtime/state.hpp"
 
-// The host's side of copies: bytes that a pinned copy reads must stay, bytes that it writes belong to it, until the host has waited for it. The source is
-// hashed when the copy is queued and compared when it runs and when the host learns that it is over; the target is filled with 0xff, so that an early read
-// gets no right value by luck, and must still be so when the copy runs. Kernels reach pinned memory too: while one whose arguments point there is still to
-// run, nothing is known of the bytes, and they are left as they are. A kernel that finds its way through a pointer in memory is not seen; such memory is
-// allocated as mapped, and then never watched.
+// The host's side of copies: bytes that a pinned copy reads must stay, bytes that it writes belong
+// to it, until the host has waited for it. The source is hashed when the copy is queued and
+// compared when it runs and when the host learns that it is over; the target is filled with 0xff,
+// so that an early read gets no right value by luck, and must still be so when the copy runs.
+// Kernels reach pinned memory too: while one whose arguments point there is still to run, nothing
+// is known of the bytes, and they are left as they are. A kernel that finds its way through a
+// pointer in memory is not seen; such memory is allocated as mapped, and then never watched.
 namespace braid::simt::detail {
 namespace {
 
@@ -22,7 +24,8 @@ std::uint64_t hash(const char* p, std::size_t bytes) {
     h = (h ^ word) * kPrime;
     h ^= h >> 29;
   };
-  for (; bytes >= sizeof(std::uint64_t); p += sizeof(std::uint64_t), bytes -= sizeof(std::uint64_t)) {
+  for (; bytes >= sizeof(std::uint64_t);
+       p += sizeof(std::uint64_t), bytes -= sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
     std::memcpy(&word, p, sizeof word);
     mix(word);
@@ -33,19 +36,24 @@ std::uint64_t hash(const char* p, std::size_t bytes) {
   return h;
 }
 
-bool overlap(const Watch& watch, const char* begin, std::size_t bytes) { return begin < watch.begin + watch.bytes && watch.begin < begin + bytes; }
+bool overlap(const Watch& watch, const char* begin, std::size_t bytes) {
+  return begin < watch.begin + watch.bytes && watch.begin < begin + bytes;
+}
 
 bool unchanged(const Watch& watch) {
   if (!watch.checked) return true;
   if (!watch.written) return hash(watch.begin, watch.bytes) == watch.hash;
-  return std::all_of(watch.begin, watch.begin + watch.bytes, [](char c) { return static_cast<unsigned char>(c) == kPending; });
+  return std::all_of(watch.begin, watch.begin + watch.bytes,
+                     [](char c) { return static_cast<unsigned char>(c) == kPending; });
 }
 
-// True if an argument of the kernel, or a member of one, points into the memory. Arguments are copied by value, so that all of them lie in the closure.
+// True if an argument of the kernel, or a member of one, points into the memory. Arguments are
+// copied by value, so that all of them lie in the closure.
 bool points_to(const Closure& kernel, const Allocation& allocation) {
   const char* const object = reinterpret_cast<const char*>(&kernel);
   const auto begin = reinterpret_cast<std::uintptr_t>(allocation.base);
-  for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= kernel.bytes; at += sizeof(std::uintptr_t)) {
+  for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= kernel.bytes;
+       at += sizeof(std::uintptr_t)) {
     std::uintptr_t word = 0;
     std::memcpy(&word, object + at, sizeof word);
     if (word - begin <= allocation.bytes) return true;
@@ -54,12 +62,14 @@ bool points_to(const Closure& kernel, const Allocation& allocation) {
 }
 
 std::string changed_text(const Watch& watch) {
-  return str("the host wrote to the pinned memory that ", describe(*watch.op), watch.written ? " writes" : " reads", ", before it had waited for that");
+  return str("the host wrote to the pinned memory that ", describe(*watch.op),
+             watch.written ? " writes" : " reads", ", before it had waited for that");
 }
 
 }  // namespace
 
-void Runtime::watch(const OpPtr& op, const AllocationPtr& allocation, char* begin, std::size_t bytes, bool written) {
+void Runtime::watch(const OpPtr& op, const AllocationPtr& allocation, char* begin,
+                    std::size_t bytes, bool written) {
   Watch watch{op, allocation, begin, bytes, written, !allocation->mapped, 0};
   for (const Watch& other : watches) {
     if (other.op->done || !overlap(other, begin, bytes)) continue;
@@ -68,7 +78,8 @@ void Runtime::watch(const OpPtr& op, const AllocationPtr& allocation, char* begi
   }
   for (const auto& stream : active)
     for (const OpPtr& pending_op : stream->queue)
-      if (watch.checked && pending_op->body && points_to(*pending_op->body, *allocation)) watch.checked = false;
+      if (watch.checked && pending_op->body && points_to(*pending_op->body, *allocation))
+        watch.checked = false;
   if (watch.checked && written) std::memset(begin, kPending, bytes);
   if (watch.checked && !written) watch.hash = hash(begin, bytes);
   watches.push_back(std::move(watch));
@@ -90,7 +101,8 @@ void Runtime::check_watches(const OpPtr& op) {
     watch->checked = false;  // the copy fills them now
     for (Watch& other : watches) {
       if (other.written || !other.op->done || !overlap(other, watch->begin, watch->bytes)) continue;
-      if (!unchanged(other)) report_op(ReportKind::pinned_reuse, *other.op, {}, changed_text(other));
+      if (!unchanged(other))
+        report_op(ReportKind::pinned_reuse, *other.op, {}, changed_text(other));
       other.checked = false;
     }
   }
@@ -98,7 +110,9 @@ void Runtime::check_watches(const OpPtr& op) {
 
 void Runtime::check_watches(const Op& op, const Closure& kernel) {
   for (Watch& watch : watches) {
-    if (!watch.checked || watch.written || !watch.op->done || !ordered(*watch.op, op) || !points_to(kernel, *watch.allocation)) continue;
+    if (!watch.checked || watch.written || !watch.op->done || !ordered(*watch.op, op) ||
+        !points_to(kernel, *watch.allocation))
+      continue;
     if (!unchanged(watch)) report_op(ReportKind::pinned_reuse, *watch.op, {}, changed_text(watch));
     watch.checked = false;
   }
@@ -107,7 +121,8 @@ void Runtime::check_watches(const Op& op, const Closure& kernel) {
 void Runtime::host_learned() {
   std::erase_if(watches, [this](const Watch& watch) {
     if (host.at(watch.op->slot) < watch.op->tick) return false;
-    if (watch.op->done && !watch.written && !unchanged(watch)) report_op(ReportKind::pinned_reuse, *watch.op, {}, changed_text(watch));
+    if (watch.op->done && !watch.written && !unchanged(watch))
+      report_op(ReportKind::pinned_reuse, *watch.op, {}, changed_text(watch));
     return true;
   });
 }

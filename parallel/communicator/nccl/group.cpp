@@ -21,7 +21,9 @@ class Patience {
   void rest() {
     ++asked_;
     if (asked_ < 200) std::this_thread::yield();
-    else std::this_thread::sleep_for(std::min(std::chrono::microseconds(20) * static_cast<int>(std::min(asked_ - 199, 50u)), kLongest));
+    else
+      std::this_thread::sleep_for(std::min(
+          std::chrono::microseconds(20) * static_cast<int>(std::min(asked_ - 199, 50u)), kLongest));
   }
 
  private:
@@ -29,10 +31,13 @@ class Patience {
   unsigned asked_ = 0;
 };
 
-constexpr std::chrono::milliseconds kAsk{5};  // how often the library is asked for errors; and the least time that it has for an answer
+// how often the library is asked for errors; and the least time that it has for an answer
+constexpr std::chrono::milliseconds kAsk{5};
 constexpr const char* kNoReturn = "no return of the library";
 
-std::string seconds(std::chrono::milliseconds time) { return str(static_cast<double>(time.count()) / 1000, " s"); }
+std::string seconds(std::chrono::milliseconds time) {
+  return str(static_cast<double>(time.count()) / 1000, " s");
+}
 
 Comm load(Comm& comm) { return std::atomic_ref<Comm>(comm).load(); }
 Comm take(Comm& comm) { return std::atomic_ref<Comm>(comm).exchange(nullptr); }
@@ -44,15 +49,19 @@ void check_gpus(std::span<const Device> devices, int version) {
     const auto [first, fresh] = of.emplace(native_device(device)->gpu(), device);
     if (fresh) continue;
     const char* const allowed = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-    if (version >= kManyRanksOnAGpu && allowed != nullptr && std::string_view(allowed) == "1") return;
-    throw DeviceError(str(kMake, ": expected a GPU of its own for each device, got ", first->second, " and ", device, " on GPU ", first->first, " with NCCL ",
-                          version_text(version), " (2.30 and newer may share one under NCCL_MULTI_RANK_GPU_ENABLE=1)"));
+    if (version >= kManyRanksOnAGpu && allowed != nullptr && std::string_view(allowed) == "1")
+      return;
+    throw DeviceError(str(kMake, ": expected a GPU of its own for each device, got ", first->second,
+                          " and ", device, " on GPU ", first->first, " with NCCL ",
+                          version_text(version),
+                          " (2.30 and newer may share one under NCCL_MULTI_RANK_GPU_ENABLE=1)"));
   }
 }
 
 }  // namespace
 
-Group::Group(std::vector<Device> devices, std::chrono::milliseconds timeout) : shared_(std::make_shared<Shared>()), timeout_(timeout) {
+Group::Group(std::vector<Device> devices, std::chrono::milliseconds timeout)
+    : shared_(std::make_shared<Shared>()), timeout_(timeout) {
   shared_->nccl = functions_for(*native_device(devices.front()));
   shared_->comms.resize(devices.size());
   shared_->made.resize(devices.size());
@@ -81,28 +90,29 @@ void Group::note(Shared& shared, Answer& answer, const char* function, Result re
   answer.function = function;
   answer.result = result;
   if (shared.given_up) return;
-  if (const char* const text = shared.nccl.get_last_error(comm); text != nullptr) answer.detail = text;
+  if (const char* const text = shared.nccl.get_last_error(comm); text != nullptr)
+    answer.detail = text;
 }
 
-// What was opened has to be closed, whatever happens in between: else the next calls of the thread would wait for ever. Only a thread whose communicators were
-// taken from it leaves it open: it has no next calls.
-template <class Body>
-void Group::in_group(Shared& shared, Answer& answer, const Body& body) {
+// What was opened has to be closed, whatever happens in between: else the next calls of the thread
+// would wait for ever. Only a thread whose communicators were taken from it leaves it open: it has
+// no next calls.
+template <class Body> void Group::in_group(Shared& shared, Answer& answer, const Body& body) {
   if (shared.given_up) return;
   const Result opened = shared.nccl.group_start();
   note(shared, answer, "ncclGroupStart", opened, nullptr);
   if (opened != kSuccess) return;
   try {
-    for (std::size_t i = 0; answer.function == nullptr && !shared.taken && body(i); ++i) {
-    }
+    for (std::size_t i = 0; answer.function == nullptr && !shared.taken && body(i); ++i) {}
   } catch (...) {
     answer.error = std::current_exception();
   }
   if (!shared.taken) note(shared, answer, "ncclGroupEnd", shared.nccl.group_end(), nullptr);
 }
 
-/// What the library has made for the rank becomes the group's. Where the group's were taken meanwhile nobody else ends it: from a thread of its own, as this
-/// one has a group of the library open, in which an abort would wait for the end of that.
+/// What the library has made for the rank becomes the group's. Where the group's were taken
+/// meanwhile nobody else ends it: from a thread of its own, as this one has a group of the library
+/// open, in which an abort would wait for the end of that.
 void Group::publish(Shared& shared, std::size_t rank) {
   std::atomic_ref<Comm>(shared.comms[rank]).store(load(shared.made[rank]));
   if (shared.taken) std::thread([late = shared.shared_from_this()] { abort_all(*late); }).detach();
@@ -118,7 +128,8 @@ void Group::poll(Shared& shared, Answer& answer) {
     const Comm comm = load(slot);
     if (comm == nullptr || shared.given_up) continue;
     Result state = kSuccess;
-    note(shared, answer, "ncclCommGetAsyncError", shared.nccl.comm_get_async_error(comm, &state), comm);
+    note(shared, answer, "ncclCommGetAsyncError", shared.nccl.comm_get_async_error(comm, &state),
+         comm);
     note(shared, answer, "the library", state, comm);
   }
 }
@@ -126,7 +137,8 @@ void Group::poll(Shared& shared, Answer& answer) {
 // Most work is begun within microseconds: then the program's thread need not come again to ask.
 void Group::poll_briefly(Shared& shared, Answer& answer) {
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(1);
-  while (answer.in_progress && answer.function == nullptr && !answer.error && !shared.given_up && Clock::now() < end) {
+  while (answer.in_progress && answer.function == nullptr && !answer.error && !shared.given_up &&
+         Clock::now() < end) {
     answer.in_progress = false;
     poll(shared, answer);
     std::this_thread::yield();
@@ -144,7 +156,9 @@ Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) 
         } catch (...) {
           answer->error = std::current_exception();
         }
-        while (shared->taken && !shared->left) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // its thread must not go on with others' work
+        // its thread must not go on with others' work
+        while (shared->taken && !shared->left)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
       },
       deadline, [this] { return stop_.load(); });
   if (ended != Ended::yes) shared_->given_up = shared_->left = true;
@@ -152,12 +166,14 @@ Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) 
   if (ended == Ended::stopped || stop_) throw Stopped();
   if (answer->error) std::rethrow_exception(answer->error);
   if (answer->function != nullptr)
-    throw CommError(str(op, ": expected ncclSuccess from ", answer->function, " on ", names(), ", got ", name_of(answer->result), " (", answer->result, ")",
+    throw CommError(str(op, ": expected ncclSuccess from ", answer->function, " on ", names(),
+                        ", got ", name_of(answer->result), " (", answer->result, ")",
                         answer->detail.empty() ? "" : ": ", answer->detail));
   return *answer;
 }
 
-// A non-blocking communicator may still be at work when a call has returned: until it is not, nothing has to be on its stream.
+// A non-blocking communicator may still be at work when a call has returned: until it is not,
+// nothing has to be on its stream.
 void Group::await_ready(const char* op, Clock::time_point deadline) {
   for (Patience patience; ask(op, deadline, poll).in_progress; patience.rest())
     if (deadline - Clock::now() < kAsk) {
@@ -167,7 +183,8 @@ void Group::await_ready(const char* op, Clock::time_point deadline) {
 }
 
 void Group::await_streams(const char* op, Clock::time_point deadline) {
-  for (std::size_t rank = 0; rank < devices().size(); ++rank) shared_->streams[rank]->record(*ends_[rank]);
+  for (std::size_t rank = 0; rank < devices().size(); ++rank)
+    shared_->streams[rank]->record(*ends_[rank]);
   Clock::time_point next = Clock::now() + kAsk;
   std::size_t ended = 0;  // ranks, from the first on
   for (Patience patience;; patience.rest()) {
@@ -181,7 +198,8 @@ void Group::await_streams(const char* op, Clock::time_point deadline) {
         if (!ends_[rank]->done()) stage_ += str(listed++ ? ", " : "", devices()[rank]);
       throw Late();
     }
-    if (now < next || deadline - now < kAsk) continue;  // an answer that is late for want of time would say nothing of the library
+    // an answer that is late for want of time would say nothing of the library
+    if (now < next || deadline - now < kAsk) continue;
     (void)ask(op, deadline, poll);
     next = Clock::now() + kAsk;
   }
@@ -189,8 +207,12 @@ void Group::await_streams(const char* op, Clock::time_point deadline) {
 }
 
 void Group::initialise(Clock::time_point deadline) {
-  version_ = ask(kMake, deadline, [](Shared& s, Answer& answer) { note(s, answer, "ncclGetVersion", s.nccl.get_version(&answer.version), nullptr); }).version;
-  if (version_ < kOldest) throw DeviceError(str(kMake, ": expected NCCL ", version_text(kOldest), " or newer, got ", version_text(version_)));
+  version_ = ask(kMake, deadline, [](Shared& s, Answer& answer) {
+               note(s, answer, "ncclGetVersion", s.nccl.get_version(&answer.version), nullptr);
+             }).version;
+  if (version_ < kOldest)
+    throw DeviceError(str(kMake, ": expected NCCL ", version_text(kOldest), " or newer, got ",
+                          version_text(version_)));
   check_gpus(devices(), version_);
   for (const Device device : devices()) {
     shared_->streams.push_back(make_stream(device));
@@ -205,7 +227,8 @@ void Group::initialise(Clock::time_point deadline) {
     in_group(s, answer, [&](std::size_t rank) {
       if (rank == s.devices.size()) return false;
       native_device(s.devices[rank])->make_current();
-      const Result made = s.nccl.comm_init_rank_config(&s.made[rank], static_cast<int>(s.devices.size()), id, static_cast<int>(rank), &config);
+      const Result made = s.nccl.comm_init_rank_config(
+          &s.made[rank], static_cast<int>(s.devices.size()), id, static_cast<int>(rank), &config);
       publish(s, rank);
       note(s, answer, "ncclCommInitRankConfig", made, nullptr);
       return true;
@@ -220,7 +243,8 @@ void Group::run(const char* op, std::vector<Call> calls) {
   require_working(op);
   const Clock::time_point deadline = Clock::now() + timeout_;
   ++sequence_;
-  for (std::size_t rank = 0; rank < devices().size(); ++rank) shared_->streams[rank]->wait_for(current_stream(devices()[rank]));
+  for (std::size_t rank = 0; rank < devices().size(); ++rank)
+    shared_->streams[rank]->wait_for(current_stream(devices()[rank]));
   try {
     const Answer begun = ask(op, deadline, [calls = std::move(calls)](Shared& s, Answer& answer) {
       in_group(s, answer, [&](std::size_t i) {
@@ -231,19 +255,30 @@ void Group::run(const char* op, std::vector<Call> calls) {
         if (comm == nullptr) return false;  // aborted meanwhile
         switch (call.kind) {
           case Call::Kind::broadcast:
-            note(s, answer, "ncclBroadcast", s.nccl.broadcast(call.send, call.recv, call.count, call.type, 0, comm, stream), comm);
+            note(s, answer, "ncclBroadcast",
+                 s.nccl.broadcast(call.send, call.recv, call.count, call.type, 0, comm, stream),
+                 comm);
             break;
           case Call::Kind::reduce:
-            note(s, answer, "ncclReduce", s.nccl.reduce(call.send, call.recv, call.count, call.type, kSum, 0, comm, stream), comm);
+            note(s, answer, "ncclReduce",
+                 s.nccl.reduce(call.send, call.recv, call.count, call.type, kSum, 0, comm, stream),
+                 comm);
             break;
           case Call::Kind::all_reduce:
-            note(s, answer, "ncclAllReduce", s.nccl.all_reduce(call.send, call.recv, call.count, call.type, kSum, comm, stream), comm);
+            note(s, answer, "ncclAllReduce",
+                 s.nccl.all_reduce(call.send, call.recv, call.count, call.type, kSum, comm, stream),
+                 comm);
             break;
           case Call::Kind::all_gather:
-            note(s, answer, "ncclAllGather", s.nccl.all_gather(call.send, call.recv, call.count, call.type, comm, stream), comm);
+            note(s, answer, "ncclAllGather",
+                 s.nccl.all_gather(call.send, call.recv, call.count, call.type, comm, stream),
+                 comm);
             break;
           case Call::Kind::reduce_scatter:
-            note(s, answer, "ncclReduceScatter", s.nccl.reduce_scatter(call.send, call.recv, call.count, call.type, kSum, comm, stream), comm);
+            note(s, answer, "ncclReduceScatter",
+                 s.nccl.reduce_scatter(call.send, call.recv, call.count, call.type, kSum, comm,
+                                       stream),
+                 comm);
             break;
         }
         return true;
@@ -271,21 +306,29 @@ void Group::check() {
 
 void Group::require_working(const char* op) const {
   const std::lock_guard lock(state_mutex_);
-  if (stop_) throw CommAbortedError(str(op, ": expected a communicator that works, got one that was aborted, over ", names()));
-  if (!failure_.empty()) throw CommError(str(op, ": expected a communicator that works, got one that failed before: ", failure_));
+  if (stop_)
+    throw CommAbortedError(
+        str(op, ": expected a communicator that works, got one that was aborted, over ", names()));
+  if (!failure_.empty())
+    throw CommError(
+        str(op, ": expected a communicator that works, got one that failed before: ", failure_));
 }
 
 /// The exception that is under way, as the one that is documented.
 void Group::fail_as(const char* op) {
-  const std::string where = str(sequence_ == 0 ? " (" : str(" (collective ", sequence_, " of "), "NCCL over ", names(), ")");
+  const std::string where = str(sequence_ == 0 ? " (" : str(" (collective ", sequence_, " of "),
+                                "NCCL over ", names(), ")");
   try {
     throw;
   } catch (const Late&) {
-    fail(op, std::make_exception_ptr(CommTimeoutError(str(op, ": expected an end within ", seconds(timeout_), ", got ", stage_, where))));
+    fail(op, std::make_exception_ptr(CommTimeoutError(str(
+                 op, ": expected an end within ", seconds(timeout_), ", got ", stage_, where))));
   } catch (const Stopped&) {
-    fail(op, std::make_exception_ptr(CommAbortedError(str(op, ": expected an end, got an abort", where))));
+    fail(op, std::make_exception_ptr(
+                 CommAbortedError(str(op, ": expected an end, got an abort", where))));
   } catch (const std::system_error& e) {
-    fail(op, std::make_exception_ptr(CommError(str(op, ": expected a thread to call NCCL, got none: ", e.what()))));
+    fail(op, std::make_exception_ptr(
+                 CommError(str(op, ": expected a thread to call NCCL, got none: ", e.what()))));
   } catch (...) {
     fail(op, std::current_exception());
   }
@@ -298,7 +341,9 @@ void Group::fail(const char* op, const std::exception_ptr& error) {
   }
   kill();
   drain();
-  if (leaked_) warn(str(op, ": ncclCommAbort did not return within ", seconds(kAbortLimit), "; the communicators over ", names(), " are leaked"));
+  if (leaked_)
+    warn(str(op, ": ncclCommAbort did not return within ", seconds(kAbortLimit),
+             "; the communicators over ", names(), " are leaked"));
   std::rethrow_exception(error);
 }
 
@@ -317,7 +362,8 @@ void Group::kill() noexcept {
     std::thread([shared = shared_, done] {
       // Asked again and again, not by a timed lock, which thread sanitizers of today do not know.
       bool idle = shared->working.try_lock();
-      for (const Clock::time_point until = Clock::now() + kWorkLimit; !idle && Clock::now() < until; idle = shared->working.try_lock())
+      for (const Clock::time_point until = Clock::now() + kWorkLimit; !idle && Clock::now() < until;
+           idle = shared->working.try_lock())
         std::this_thread::sleep_for(std::chrono::microseconds(200));
       if (idle) shared->working.unlock();  // what begins from now on sees given_up
       else shared->taken = true;
@@ -333,8 +379,8 @@ void Group::kill() noexcept {
   }
 }
 
-// After an abort nothing of the library may still work on memory that is given back now. Where it does not end, the memory waits for it, as long as that may
-// take.
+// After an abort nothing of the library may still work on memory that is given back now. Where it
+// does not end, the memory waits for it, as long as that may take.
 void Group::drain() noexcept {
   const Clock::time_point deadline = Clock::now() + kDrainLimit;
   for (const std::shared_ptr<braid::Stream>& stream : shared_->streams) {
@@ -360,10 +406,12 @@ void Group::close() noexcept {
     if (killed_) return;
   }
   try {
-    const Clock::time_point deadline = Clock::now() + std::min<std::chrono::milliseconds>(timeout_, kCloseLimit);
+    const Clock::time_point deadline =
+        Clock::now() + std::min<std::chrono::milliseconds>(timeout_, kCloseLimit);
     (void)ask("close", deadline, [](Shared& s, Answer& answer) {
       for (Comm& slot : s.comms)
-        if (const Comm comm = load(slot); comm != nullptr && !s.given_up) note(s, answer, "ncclCommFinalize", s.nccl.comm_finalize(comm), comm);
+        if (const Comm comm = load(slot); comm != nullptr && !s.given_up)
+          note(s, answer, "ncclCommFinalize", s.nccl.comm_finalize(comm), comm);
     });
     await_ready("close", deadline);
     (void)ask("close", deadline, [](Shared& s, Answer&) {

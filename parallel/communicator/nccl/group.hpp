@@ -24,21 +24,27 @@ struct Call {
   Kind kind;
   std::size_t rank;
   const void* send;
-  void* recv;         ///< may be null where reduce gives the rank nothing
-  std::size_t count;  ///< as the library counts: all_gather and reduce_scatter by the part of a rank
+  void* recv;  ///< may be null where reduce gives the rank nothing
+  /// as the library counts: all_gather and reduce_scatter by the part of a rank
+  std::size_t count;
   int type;
 };
 
-/// NCCL's communicators of some devices, non-blocking ones, each with a stream of its own. The root is rank 0, sums are the reduction.
+/// NCCL's communicators of some devices, non-blocking ones, each with a stream of its own. The root
+/// is rank 0, sums are the reduction.
 ///
-/// All calls of the library are made by the submitting thread (submitter.hpp); the threads of the program wait, with a deadline. What goes wrong, or takes too
-/// long, ends the group: ncclCommAbort, for all ranks, from one thread that is waited for at most kAbortLimit. Where that does not come back, the
-/// communicators are leaked and a warning says so. Then nothing works any more but check, abort and the destructor. Any thread may call.
+/// All calls of the library are made by the submitting thread (submitter.hpp); the threads of the
+/// program wait, with a deadline. What goes wrong, or takes too long, ends the group:
+/// ncclCommAbort, for all ranks, from one thread that is waited for at most kAbortLimit. Where that
+/// does not come back, the communicators are leaked and a warning says so. Then nothing works any
+/// more but check, abort and the destructor. Any thread may call.
 class Group {
  public:
-  /// What an abort may take, and the wait for the streams after it: together less than the second that a caller is promised.
+  /// What an abort may take, and the wait for the streams after it: together less than the second
+  /// that a caller is promised.
   static constexpr std::chrono::milliseconds kAbortLimit{400}, kDrainLimit{300}, kCloseLimit{5000};
-  /// The part of kAbortLimit that an abort waits for a call that is under way, so that nobody uses what it frees; a call that takes longer hangs.
+  /// The part of kAbortLimit that an abort waits for a call that is under way, so that nobody uses
+  /// what it frees; a call that takes longer hangs.
   static constexpr std::chrono::milliseconds kWorkLimit{50};
 
   /// Distinct CUDA devices, one or more. Throws as make_nccl_communicator.
@@ -52,8 +58,9 @@ class Group {
   /// NCCL's, as ncclGetVersion counts: 22809.
   [[nodiscard]] int version() const noexcept { return version_; }
 
-  /// The calls as one group of the library, after what the current streams of the devices hold; done on all of them when it returns. Throws CommError and its
-  /// kin, DeviceLostError, CudaError: see Communicator. `op` stands first in their texts.
+  /// The calls as one group of the library, after what the current streams of the devices hold;
+  /// done on all of them when it returns. Throws CommError and its kin, DeviceLostError, CudaError:
+  /// see Communicator. `op` stands first in their texts.
   void run(const char* op, std::vector<Call> calls);
   /// See Communicator.
   void check();
@@ -65,12 +72,18 @@ class Group {
     Functions nccl;
     std::vector<Device> devices;
     std::vector<std::shared_ptr<braid::Stream>> streams;
-    std::vector<Comm> comms;            // by rank; null before and after. As atomics: an abort comes from another thread
-    std::vector<Comm> made;             // by rank: where the library writes
-    std::mutex working;                 // held by the submitting thread while it works: who ends the communicators waits for it, for kWorkLimit
+    // by rank; null before and after. As atomics: an abort comes from another thread
+    std::vector<Comm> comms;
+    std::vector<Comm> made;  // by rank: where the library writes
+    // held by the submitting thread while it works: who ends the communicators waits for it, for
+    // kWorkLimit
+    std::mutex working;
     std::atomic<bool> given_up{false};  // the group ends: the work must begin nothing more
-    std::atomic<bool> taken{false};     // the work hung, and its communicators were aborted behind its back: it must not call the library at all
-    std::atomic<bool> left{false};      // whoever waited for the work has gone, and its thread is not used any more
+    // the work hung, and its communicators were aborted behind its back: it must not call the
+    // library at all
+    std::atomic<bool> taken{false};
+    // whoever waited for the work has gone, and its thread is not used any more
+    std::atomic<bool> left{false};
   };
   /// What came of a piece of work on the submitting thread.
   struct Answer {
@@ -98,8 +111,7 @@ class Group {
   [[nodiscard]] std::string names() const;
 
   static void note(Shared& shared, Answer& answer, const char* function, Result result, Comm comm);
-  template <class Body>
-  static void in_group(Shared& shared, Answer& answer, const Body& body);
+  template <class Body> static void in_group(Shared& shared, Answer& answer, const Body& body);
   static void publish(Shared& shared, std::size_t rank);
   static void abort_all(Shared& shared);
   static void poll(Shared& shared, Answer& answer);

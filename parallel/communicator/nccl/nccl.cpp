@@ -19,20 +19,13 @@ using nccl::Call;
 int type_of(DType dtype) {
   switch (dtype) {
     case DType::bool_:  // moved only
-    case DType::uint8:
-      return nccl::kUint8;
-    case DType::int32:
-      return nccl::kInt32;
-    case DType::int64:
-      return nccl::kInt64;
-    case DType::float16:
-      return nccl::kFloat16;
-    case DType::bfloat16:
-      return nccl::kBfloat16;
-    case DType::float32:
-      return nccl::kFloat32;
-    case DType::float64:
-      return nccl::kFloat64;
+    case DType::uint8: return nccl::kUint8;
+    case DType::int32: return nccl::kInt32;
+    case DType::int64: return nccl::kInt64;
+    case DType::float16: return nccl::kFloat16;
+    case DType::bfloat16: return nccl::kBfloat16;
+    case DType::float32: return nccl::kFloat32;
+    case DType::float64: return nccl::kFloat64;
   }
   throw InternalError(str("NCCL: expected a type of tensors, got ", static_cast<int>(dtype)));
 }
@@ -40,23 +33,27 @@ int type_of(DType dtype) {
 std::vector<Device> checked(std::vector<Device> devices, double timeout) {
   constexpr const char* kMake = "make_nccl_communicator";
   if (devices.empty()) throw ArgumentError(str(kMake, ": expected at least one device, got none"));
-  if (!(timeout > 0)) throw ArgumentError(str(kMake, ": timeout: expected more than 0 s, got ", timeout));
+  if (!(timeout > 0))
+    throw ArgumentError(str(kMake, ": timeout: expected more than 0 s, got ", timeout));
   check_devices(kMake, devices);
   for (const Device device : devices)
-    if (native_device(device) == nullptr) throw DeviceError(str(kMake, ": expected CUDA devices, got ", device));
+    if (native_device(device) == nullptr)
+      throw DeviceError(str(kMake, ": expected CUDA devices, got ", device));
   return devices;
 }
 
 /// A deadline far beyond any program stays one that a clock can hold.
 std::chrono::milliseconds milliseconds_of(double seconds) {
   constexpr double kMost = 1e9;
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(std::min(seconds, kMost) * 1000)));
+  return std::chrono::milliseconds(
+      static_cast<std::int64_t>(std::ceil(std::min(seconds, kMost) * 1000)));
 }
 
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::vector<Device> group, double timeout)
-      : Communicator(checked(group, timeout), static_cast<int>(group.size())), group_(std::move(group), milliseconds_of(timeout)) {}
+      : Communicator(checked(group, timeout), static_cast<int>(group.size())),
+        group_(std::move(group), milliseconds_of(timeout)) {}
   void check() override { group_.check(); }
   void abort() noexcept override { group_.abort(); }
 
@@ -68,13 +65,16 @@ class NcclCommunicator final : public Communicator {
   void run(const char* op, Call::Kind kind, Views send, const Recv& recv, const Count& count) {
     std::vector<Call> calls;
     for (std::size_t i = 0; i < send.size(); ++i)
-      if (count(i) > 0) calls.push_back({kind, i % devices().size(), send[i].data, recv(i), static_cast<std::size_t>(count(i)), type_of(send[i].dtype)});
+      if (count(i) > 0)
+        calls.push_back({kind, i % devices().size(), send[i].data, recv(i),
+                         static_cast<std::size_t>(count(i)), type_of(send[i].dtype)});
     if (!calls.empty()) group_.run(op, std::move(calls));
   }
 
   void do_broadcast(Views buffers) override {
     run(
-        "broadcast", Call::Kind::broadcast, buffers, [&](std::size_t i) { return buffers[i].data; }, [&](std::size_t i) { return buffers[i].count; });
+        "broadcast", Call::Kind::broadcast, buffers, [&](std::size_t i) { return buffers[i].data; },
+        [&](std::size_t i) { return buffers[i].count; });
   }
   void do_reduce(Views buffers, Views results) override {
     const std::size_t ranks = devices().size();
@@ -83,24 +83,32 @@ class NcclCommunicator final : public Communicator {
     for (std::size_t i = 0; i < all.size(); ++i) {
       const BufferView& result = results[i / ranks];
       if (all[i].data != nullptr || result.count == 0) continue;
-      none.push_back(zeros({result.count}, {.device = devices()[i % ranks], .dtype = result.dtype}));
+      none.push_back(
+          zeros({result.count}, {.device = devices()[i % ranks], .dtype = result.dtype}));
       all[i] = {none.back().id()->data(), result.count, result.dtype, none.back().device()};
     }
     run(
-        "reduce", Call::Kind::reduce, all, [&](std::size_t i) { return i % ranks == 0 ? results[i / ranks].data : nullptr; },
+        "reduce", Call::Kind::reduce, all,
+        [&](std::size_t i) { return i % ranks == 0 ? results[i / ranks].data : nullptr; },
         [&](std::size_t i) { return results[i / ranks].count; });
   }
   void do_all_reduce(Views buffers) override {
     run(
-        "all_reduce", Call::Kind::all_reduce, buffers, [&](std::size_t i) { return buffers[i].data; }, [&](std::size_t i) { return buffers[i].count; });
+        "all_reduce", Call::Kind::all_reduce, buffers,
+        [&](std::size_t i) { return buffers[i].data; },
+        [&](std::size_t i) { return buffers[i].count; });
   }
   void do_all_gather(Views buffers, Views results) override {
     run(
-        "all_gather", Call::Kind::all_gather, buffers, [&](std::size_t i) { return results[i].data; }, [&](std::size_t i) { return buffers[i].count; });
+        "all_gather", Call::Kind::all_gather, buffers,
+        [&](std::size_t i) { return results[i].data; },
+        [&](std::size_t i) { return buffers[i].count; });
   }
   void do_reduce_scatter(Views buffers, Views results) override {
     run(
-        "reduce_scatter", Call::Kind::reduce_scatter, buffers, [&](std::size_t i) { return results[i].data; }, [&](std::size_t i) { return results[i].count; });
+        "reduce_scatter", Call::Kind::reduce_scatter, buffers,
+        [&](std::size_t i) { return results[i].data; },
+        [&](std::size_t i) { return results[i].count; });
   }
 
   nccl::Group group_;

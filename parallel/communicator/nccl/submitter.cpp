@@ -33,8 +33,9 @@ struct Submitter {
   std::shared_ptr<Queue> queue;  // null before the first task
 };
 
-// Lives as long as the process: its thread may be inside the library when static objects are destroyed. Threads do not come along into a forked child, and what
-// they held stays held there: it starts anew.
+// Lives as long as the process: its thread may be inside the library when static objects are
+// destroyed. Threads do not come along into a forked child, and what they held stays held there: it
+// starts anew.
 std::atomic<Submitter*> current{nullptr};
 
 Submitter& submitter() {
@@ -72,7 +73,8 @@ void start(Submitter& s, const std::shared_ptr<Queue>& queue) {
 
 }  // namespace
 
-Ended submit(std::function<void()> work, Clock::time_point deadline, const std::function<bool()>& stop) {
+Ended submit(std::function<void()> work, Clock::time_point deadline,
+             const std::function<bool()>& stop) {
   Submitter& s = submitter();
   const auto task = std::make_shared<Task>();
   task->work = std::move(work);
@@ -91,7 +93,8 @@ Ended submit(std::function<void()> work, Clock::time_point deadline, const std::
     const auto next = std::make_shared<Queue>();
     next->waiting = std::move(queue->waiting);
     queue->waiting.clear();
-    s.queue = nullptr;  // where no thread can be made, what waits runs into its deadline and the next call tries again
+    // where no thread can be made, what waits runs into its deadline and the next call tries again
+    s.queue = nullptr;
     s.changed.notify_all();
     if (!next->waiting.empty()) start(s, next);
   } else if (queue) {

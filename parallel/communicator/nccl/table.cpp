@@ -10,12 +10,12 @@ namespace {
 constexpr const char* kNames[] = {"libnccl.so.2", "libnccl.so"};
 
 /// `find(name)` gives a function or null.
-template <class Find>
-Functions functions_of(const char* library, const Find& find) {
+template <class Find> Functions functions_of(const char* library, const Find& find) {
   Functions f;
   const auto set = [&]<class F>(F*& function, const char* name) {
     function = reinterpret_cast<F*>(find(name));
-    if (function == nullptr) throw DeviceError(str("NCCL: expected ", library, " to have ", name, ", got none"));
+    if (function == nullptr)
+      throw DeviceError(str("NCCL: expected ", library, " to have ", name, ", got none"));
   };
   set(f.get_version, "ncclGetVersion");
   set(f.get_unique_id, "ncclGetUniqueId");
@@ -38,19 +38,28 @@ Functions functions_of(const char* library, const Find& find) {
 }  // namespace
 
 const char* name_of(Result result) noexcept {
-  constexpr const char* kResults[] = {"ncclSuccess",      "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError", "ncclInvalidArgument",
-                                      "ncclInvalidUsage", "ncclRemoteError",        "ncclInProgress",  "ncclTimeout"};
-  return result >= 0 && result < static_cast<int>(std::size(kResults)) ? kResults[result] : "a result of no known name";
+  constexpr const char* kResults[] = {
+      "ncclSuccess",       "ncclUnhandledCudaError", "ncclSystemError",
+      "ncclInternalError", "ncclInvalidArgument",    "ncclInvalidUsage",
+      "ncclRemoteError",   "ncclInProgress",         "ncclTimeout"};
+  return result >= 0 && result < static_cast<int>(std::size(kResults))
+             ? kResults[result]
+             : "a result of no known name";
 }
 
 void require_version(const Functions& functions, const char* library) {
   int version = 0;
   if (const Result result = functions.get_version(&version); result != kSuccess)
-    throw DeviceError(str("NCCL: expected ", library, " to tell its version, got ", name_of(result), " (", result, ")"));
-  if (version < kOldest) throw DeviceError(str("NCCL: expected ", library, " to be ", version_text(kOldest), " or newer, got ", version_text(version)));
+    throw DeviceError(str("NCCL: expected ", library, " to tell its version, got ", name_of(result),
+                          " (", result, ")"));
+  if (version < kOldest)
+    throw DeviceError(str("NCCL: expected ", library, " to be ", version_text(kOldest),
+                          " or newer, got ", version_text(version)));
 }
 
-std::string version_text(int version) { return str(version / 10000, ".", version / 100 % 100, ".", version % 100); }
+std::string version_text(int version) {
+  return str(version / 10000, ".", version / 100 % 100, ".", version % 100);
+}
 
 std::span<const char* const> library_names() noexcept { return kNames; }
 
@@ -59,7 +68,8 @@ Functions open_library(std::span<const char* const> names) {
   for (const char* const name : names) {
     void* const library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library != nullptr) {
-      const Functions functions = functions_of(name, [library](const char* function) { return ::dlsym(library, function); });
+      const Functions functions = functions_of(
+          name, [library](const char* function) { return ::dlsym(library, function); });
       require_version(functions, name);
       return functions;
     }
@@ -70,10 +80,13 @@ Functions open_library(std::span<const char* const> names) {
 }
 
 Functions stand_in(const NativeDevice& device) {
-  return functions_of("the emulation", [&device](const char* function) { return device.stand_in(function); });
+  return functions_of("the emulation",
+                      [&device](const char* function) { return device.stand_in(function); });
 }
 
-bool has_stand_in(const NativeDevice& device) noexcept { return device.stand_in("ncclGetVersion") != nullptr; }
+bool has_stand_in(const NativeDevice& device) noexcept {
+  return device.stand_in("ncclGetVersion") != nullptr;
+}
 
 const Functions& functions_for(const NativeDevice& device) {
   if (has_stand_in(device)) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# kill_and_resume.sh ROUNDS PROGRAM [arguments]: a training program that takes --checkpoint and --resume is killed at random times (SIGKILL, SIGINT, SIGTERM in
-# turn) and resumed until it is done. Its last checkpoint must be, byte for byte, that of a run that nobody disturbed.
+# kill_and_resume.sh ROUNDS PROGRAM [arguments]: a training program that takes --checkpoint and
+# --resume is killed at random times (SIGKILL, SIGINT, SIGTERM in turn) and resumed until it is
+# done. Its last checkpoint must be, byte for byte, that of a run that nobody disturbed.
 set -uo pipefail
 rounds=$1
 shift

@@ -1,4 +1,5 @@
-// A training program as users write it, to be killed: kill_and_resume.sh. Returns 130 or 143 when it was asked to stop and has saved.
+// A training program as users write it, to be killed: kill_and_resume.sh. Returns 130 or 143 when
+// it was asked to stop and has saved.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +16,8 @@ namespace {
 
 int run(const training::Options& options) {
   manual_seed(options.seed);
-  data::DataLoader loader(test::Clusters{200}, {.batch_size = options.batch, .shuffle = true, .workers = 1});
+  data::DataLoader loader(test::Clusters{200},
+                          {.batch_size = options.batch, .shuffle = true, .workers = 1});
   test::SmallNet model;
   optim::AdamW optimizer(parameters(model), {.lr = options.lr});
   training::Checkpoint checkpoint(options.checkpoint, model, optimizer, loader);
@@ -24,7 +26,8 @@ int run(const training::Options& options) {
   const char* pause = std::getenv("STEP_US");
   const std::chrono::microseconds extra(pause == nullptr ? 0 : std::atoi(pause));
   for (auto& batch : training::progress(loader, options, checkpoint)) {
-    const Tensor loss = nn::cross_entropy(model(batch.image + 0.1 * randn(batch.image.shape())), batch.label);
+    const Tensor loss =
+        nn::cross_entropy(model(batch.image + 0.1 * randn(batch.image.shape())), batch.label);
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
@@ -32,7 +35,8 @@ int run(const training::Options& options) {
     std::this_thread::sleep_for(extra);
     if (batch.is_last_of_epoch()) checkpoint.save();
   }
-  print(training::stop_requested() != 0 ? "stopped" : "finished", " at step ", loader.steps(), ", accuracy ", training::accuracy(model, loader.dataset()));
+  print(training::stop_requested() != 0 ? "stopped" : "finished", " at step ", loader.steps(),
+        ", accuracy ", training::accuracy(model, loader.dataset()));
   return training::exit_status();
 }
 

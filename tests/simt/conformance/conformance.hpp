@@ -1,6 +1,6 @@
 #pragma once
-// What the tests of conformance share. The same kernels and the same expected bits run on emulated devices and, in a build with nvcc, on a GPU: what passes on both
-// certifies the emulation.
+// What the tests of conformance share. The same kernels and the same expected bits run on emulated
+// devices and, in a build with nvcc, on a GPU: what passes on both certifies the emulation.
 #include "simt/cuda_runtime.hpp"
 
 #if SIMT_EMULATED
@@ -12,8 +12,7 @@
 namespace braid::simt_tests {
 
 /// Runs `body` with copies of cp.async that land late, in the wait, and early, at once.
-template <class Body>
-void early_and_late(Body body) {
+template <class Body> void early_and_late(Body body) {
   const KeepConfig keep;
   for (const bool late : {true, false}) {
     simt::Config config = simt::config();
@@ -48,8 +47,7 @@ inline void ok(cudaError_t error) {
 }
 
 /// Device memory of a test; every byte is 0xff before it is set.
-template <class T>
-class DeviceArray {
+template <class T> class DeviceArray {
  public:
   explicit DeviceArray(std::size_t count) : count_(count) {
     void* p = nullptr;
@@ -76,14 +74,8 @@ class DeviceArray {
 };
 
 /// A GPU has the order that it has.
-template <class Body>
-void in_all_orders(Body body) {
-  body(std::string("on the GPU"));
-}
-template <class Body>
-void early_and_late(Body body) {
-  body("on the GPU");
-}
+template <class Body> void in_all_orders(Body body) { body(std::string("on the GPU")); }
+template <class Body> void early_and_late(Body body) { body("on the GPU"); }
 
 }  // namespace braid::simt_tests
 

@@ -5,7 +5,8 @@
 namespace braid::simt_tests {
 
 template <int Kind>
-__global__ void mma_once_kernel(const std::uint32_t* a, const std::uint32_t* b, const float* c, float* d) {
+__global__ void mma_once_kernel(const std::uint32_t* a, const std::uint32_t* b, const float* c,
+                                float* d) {
   const unsigned lane = threadIdx.x;
   std::uint32_t ra[4], rb[2];
   float rc[4], rd[4];
@@ -38,7 +39,8 @@ __global__ void ldmatrix_once_kernel(const std::uint16_t* source, std::uint32_t*
   for (int i = 0; i < Count; ++i) r[4 * lane + i] = got[i];
 }
 
-__global__ void cp_async_once_kernel(int size, const unsigned char* source, unsigned char* destination) {
+__global__ void cp_async_once_kernel(int size, const unsigned char* source,
+                                     unsigned char* destination) {
   SIMT_SHARED(uint4, pieces, [64]);
   const int t = static_cast<int>(threadIdx.x), bytes = t % (size + 1);
   unsigned char* piece = reinterpret_cast<unsigned char*>(pieces) + t * size;
@@ -71,20 +73,33 @@ __global__ void round_tf32_kernel(const float* x, std::uint32_t* r, int n) {
   if (i < n) r[i] = simt::to_tf32(x[i]);
 }
 
-void mma_once(MmaKind kind, const std::uint32_t* a, const std::uint32_t* b, const float* c, float* d) {
+void mma_once(MmaKind kind, const std::uint32_t* a, const std::uint32_t* b, const float* c,
+              float* d) {
   if (kind == MmaKind::tf32) run(mma_once_kernel<0>, 1, 32, 0, a, b, c, d);
   else if (kind == MmaKind::bf16) run(mma_once_kernel<1>, 1, 32, 0, a, b, c, d);
   else run(mma_once_kernel<2>, 1, 32, 0, a, b, c, d);
 }
 
 void ldmatrix_once(int count, bool transposed, const std::uint16_t* source, std::uint32_t* r) {
-  if (count == 1) transposed ? run(ldmatrix_once_kernel<1, true>, 1, 32, 0, source, r) : run(ldmatrix_once_kernel<1, false>, 1, 32, 0, source, r);
-  else if (count == 2) transposed ? run(ldmatrix_once_kernel<2, true>, 1, 32, 0, source, r) : run(ldmatrix_once_kernel<2, false>, 1, 32, 0, source, r);
-  else transposed ? run(ldmatrix_once_kernel<4, true>, 1, 32, 0, source, r) : run(ldmatrix_once_kernel<4, false>, 1, 32, 0, source, r);
+  if (count == 1)
+    transposed ? run(ldmatrix_once_kernel<1, true>, 1, 32, 0, source, r)
+               : run(ldmatrix_once_kernel<1, false>, 1, 32, 0, source, r);
+  else if (count == 2)
+    transposed ? run(ldmatrix_once_kernel<2, true>, 1, 32, 0, source, r)
+               : run(ldmatrix_once_kernel<2, false>, 1, 32, 0, source, r);
+  else
+    transposed ? run(ldmatrix_once_kernel<4, true>, 1, 32, 0, source, r)
+               : run(ldmatrix_once_kernel<4, false>, 1, 32, 0, source, r);
 }
 
-void cp_async_once(int size, const unsigned char* source, unsigned char* destination) { run(cp_async_once_kernel, 1, 64, 0, size, source, destination); }
-void cp_async_stages(int stages, const float* source, float* out) { run(cp_async_stages_kernel, 1, 1, 0, stages, source, out); }
-void round_tf32(const float* x, std::uint32_t* r, int n) { run(round_tf32_kernel, (n + 31) / 32, 32, 0, x, r, n); }
+void cp_async_once(int size, const unsigned char* source, unsigned char* destination) {
+  run(cp_async_once_kernel, 1, 64, 0, size, source, destination);
+}
+void cp_async_stages(int stages, const float* source, float* out) {
+  run(cp_async_stages_kernel, 1, 1, 0, stages, source, out);
+}
+void round_tf32(const float* x, std::uint32_t* r, int n) {
+  run(round_tf32_kernel, (n + 31) / 32, 32, 0, x, r, n);
+}
 
 }  // namespace braid::simt_tests

@@ -1,4 +1,5 @@
-// Every PTX wrapper on small integers, on emulated devices and on GPUs, to the last bit, against the fragment layouts of the PTX document written out here once more.
+// Every PTX wrapper on small integers, on emulated devices and on GPUs, to the last bit, against
+// the fragment layouts of the PTX document written out here once more.
 #include <bit>
 #include <cstdint>
 
@@ -20,7 +21,8 @@ std::uint32_t bits_of(MmaKind kind, int value) {
 
 }  // namespace
 
-TEST_CASE("conformance: mma multiplies the lanes' fragments as the PTX document lays them out", "[conformance][ptx]") {
+TEST_CASE("conformance: mma multiplies the lanes' fragments as the PTX document lays them out",
+          "[conformance][ptx]") {
   NEEDS_GPU();
   in_all_orders([](const std::string& order) {
     for (const MmaKind kind : {MmaKind::tf32, MmaKind::bf16, MmaKind::fp16}) {
@@ -41,7 +43,8 @@ TEST_CASE("conformance: mma multiplies the lanes' fragments as the PTX document 
             ra[4 * lane + static_cast<std::size_t>(i)] = bits_of(kind, a[row][i < 2 ? t : t + 4]);
           } else {
             const int col = t * 2 + (i < 2 ? 0 : 8);
-            ra[4 * lane + static_cast<std::size_t>(i)] = bits_of(kind, a[row][col]) | bits_of(kind, a[row][col + 1]) << 16;
+            ra[4 * lane + static_cast<std::size_t>(i)] =
+                bits_of(kind, a[row][col]) | bits_of(kind, a[row][col + 1]) << 16;
           }
         }
         for (int i = 0; i < 2; ++i) {
@@ -49,7 +52,8 @@ TEST_CASE("conformance: mma multiplies the lanes' fragments as the PTX document 
             rb[2 * lane + static_cast<std::size_t>(i)] = bits_of(kind, b[t + 4 * i][group]);
           } else {
             const int row = t * 2 + 8 * i;
-            rb[2 * lane + static_cast<std::size_t>(i)] = bits_of(kind, b[row][group]) | bits_of(kind, b[row + 1][group]) << 16;
+            rb[2 * lane + static_cast<std::size_t>(i)] =
+                bits_of(kind, b[row][group]) | bits_of(kind, b[row + 1][group]) << 16;
           }
         }
         for (int i = 0; i < 4; ++i) {
@@ -70,9 +74,11 @@ TEST_CASE("conformance: mma multiplies the lanes' fragments as the PTX document 
 
 TEST_CASE("conformance: tf32 mma ignores the low 13 bits of its inputs", "[conformance][ptx]") {
   NEEDS_GPU();
-  const float exact = 1.0f, longer = std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.0f) | 0x1fffu);
+  const float exact = 1.0f,
+              longer = std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.0f) | 0x1fffu);
   for (const float x : {exact, longer}) {
-    const DeviceArray<std::uint32_t> a(std::vector<std::uint32_t>(128, std::bit_cast<std::uint32_t>(x))),
+    const DeviceArray<std::uint32_t> a(
+        std::vector<std::uint32_t>(128, std::bit_cast<std::uint32_t>(x))),
         b(std::vector<std::uint32_t>(64, std::bit_cast<std::uint32_t>(x)));
     const DeviceArray<float> c(std::vector<float>(128, 0.0f)), d(128);
     mma_once(MmaKind::tf32, a.data(), b.data(), c.data(), d.data());
@@ -80,11 +86,13 @@ TEST_CASE("conformance: tf32 mma ignores the low 13 bits of its inputs", "[confo
   }
 }
 
-TEST_CASE("conformance: ldmatrix gives each lane two elements of a row, or of a column", "[conformance][ptx]") {
+TEST_CASE("conformance: ldmatrix gives each lane two elements of a row, or of a column",
+          "[conformance][ptx]") {
   NEEDS_GPU();
   in_all_orders([](const std::string& order) {
     std::vector<std::uint16_t> source(256);
-    for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint16_t>(1000 + i);
+    for (std::size_t i = 0; i < source.size(); ++i)
+      source[i] = static_cast<std::uint16_t>(1000 + i);
     const DeviceArray<std::uint16_t> ds(source);
     for (const int count : {1, 2, 4})
       for (const bool transposed : {false, true}) {
@@ -104,18 +112,22 @@ TEST_CASE("conformance: ldmatrix gives each lane two elements of a row, or of a 
   });
 }
 
-TEST_CASE("conformance: cp.async brings 4, 8 and 16 bytes, and zeros for what is left out", "[conformance][ptx]") {
+TEST_CASE("conformance: cp.async brings 4, 8 and 16 bytes, and zeros for what is left out",
+          "[conformance][ptx]") {
   NEEDS_GPU();
   early_and_late([](const char* when) {
     for (const int size : {4, 8, 16}) {
       INFO(size << " bytes, " << when);
       std::vector<unsigned char> source(static_cast<std::size_t>(64 * size));
-      for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<unsigned char>(1 + i % 251);
+      for (std::size_t i = 0; i < source.size(); ++i)
+        source[i] = static_cast<unsigned char>(1 + i % 251);
       const DeviceArray<unsigned char> ds(source), dd(source.size());
       cp_async_once(size, ds.data(), dd.data());
       std::vector<unsigned char> want(source.size());
       for (int t = 0; t < 64; ++t)
-        for (int i = 0; i < t % (size + 1); ++i) want[static_cast<std::size_t>(t * size + i)] = source[static_cast<std::size_t>(t * size + i)];
+        for (int i = 0; i < t % (size + 1); ++i)
+          want[static_cast<std::size_t>(t * size + i)] =
+              source[static_cast<std::size_t>(t * size + i)];
       CHECK(dd.get() == want);
     }
     const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7};
@@ -125,11 +137,16 @@ TEST_CASE("conformance: cp.async brings 4, 8 and 16 bytes, and zeros for what is
   });
 }
 
-TEST_CASE("conformance: to_tf32 rounds to 10 bits of mantissa, ties away from zero", "[conformance][ptx]") {
+TEST_CASE("conformance: to_tf32 rounds to 10 bits of mantissa, ties away from zero",
+          "[conformance][ptx]") {
   NEEDS_GPU();
   const auto up = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
-  const std::vector<float> x = {1.0f, -2.5f, up(0x3f800fffu), up(0x3f801000u), up(0x3f803000u), up(0xbf801000u), 0.0f, up(0x7f800000u), up(0x3fffffffu)};
-  const std::vector<std::uint32_t> want = {0x3f800000u, 0xc0200000u, 0x3f800000u, 0x3f802000u, 0x3f804000u, 0xbf802000u, 0u, 0x7f800000u, 0x40000000u};
+  const std::vector<float> x = {
+      1.0f, -2.5f,           up(0x3f800fffu), up(0x3f801000u), up(0x3f803000u), up(0xbf801000u),
+      0.0f, up(0x7f800000u), up(0x3fffffffu)};
+  const std::vector<std::uint32_t> want = {0x3f800000u, 0xc0200000u, 0x3f800000u,
+                                           0x3f802000u, 0x3f804000u, 0xbf802000u,
+                                           0u,          0x7f800000u, 0x40000000u};
   const DeviceArray<float> dx(x);
   const DeviceArray<std::uint32_t> r(x.size());
   round_tf32(dx.data(), r.data(), static_cast<int>(x.size()));

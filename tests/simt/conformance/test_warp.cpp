@@ -28,7 +28,8 @@ TEST_CASE("conformance: votes, shuffles and atomics", "[conformance][warp]") {
     CHECK(wrong == 0);
     const DeviceArray<unsigned> a(std::vector<unsigned>(10, 5));
     atomics(a.data());
-    CHECK(a.get() == std::vector<unsigned>{69, 5u - 64, 31, 0, 4, 255, 5, (5 + 64) % 41, 5 + 41 * 2 - 64, 77});
+    CHECK(a.get() ==
+          std::vector<unsigned>{69, 5u - 64, 31, 0, 4, 255, 5, (5 + 64) % 41, 5 + 41 * 2 - 64, 77});
     const DeviceArray<simt::half_t> h(std::vector<simt::half_t>{simt::half_t(0.0f)});
     half_atomics(h.data());
     CHECK(float(h.get()[0]) == 32.0f);

@@ -58,6 +58,8 @@ __global__ void half_atomics_kernel(simt::half_t* sum) {
 void votes(std::uint32_t* out) { run(votes_kernel, 1, 32, 0, out); }
 void shuffles(int* out) { run(shuffles_kernel, 1, 32, 0, out); }
 void atomics(unsigned* out) { run(atomics_kernel, 2, 32, 0, out); }
-void half_atomics(void* sum) { run(half_atomics_kernel, 2, 32, 0, static_cast<simt::half_t*>(sum)); }
+void half_atomics(void* sum) {
+  run(half_atomics_kernel, 2, 32, 0, static_cast<simt::half_t*>(sum));
+}
 
 }  // namespace braid::simt_tests

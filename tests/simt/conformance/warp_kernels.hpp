@@ -1,7 +1,8 @@
 #pragma once
 #include <cstdint>
 
-// What the lanes of a warp, and the threads of a block, do together: integers, so that a GPU must give the same bits.
+// What the lanes of a warp, and the threads of a block, do together: integers, so that a GPU must
+// give the same bits.
 namespace braid::simt_tests {
 
 void votes(std::uint32_t* out);  // out[8]

@@ -8,9 +8,9 @@
 // A case of its own process: devices are found once a process, and a lost device stays lost.
 namespace braid::test {
 
-/// Runs `body` in a forked child; returns what it returned or `exception: …`, or `ended by signal n`. The parent must not have used a device.
-template <class F>
-std::string in_child(F&& body) {
+/// Runs `body` in a forked child; returns what it returned or `exception: …`, or
+/// `ended by signal n`. The parent must not have used a device.
+template <class F> std::string in_child(F&& body) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
   const pid_t child = fork();
@@ -32,11 +32,13 @@ std::string in_child(F&& body) {
   close(ends[1]);
   std::string text;
   char part[512];
-  for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(n));
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) return "ended by signal " + std::to_string(WTERMSIG(status)) + " after: " + text;
+  if (WIFSIGNALED(status))
+    return "ended by signal " + std::to_string(WTERMSIG(status)) + " after: " + text;
   return text;
 }
 

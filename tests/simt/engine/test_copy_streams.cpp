@@ -1,4 +1,5 @@
-// Batches split over devices: copies on streams of their own, work on the caller's streams, and no wait for a whole device.
+// Batches split over devices: copies on streams of their own, work on the caller's streams, and no
+// wait for a whole device.
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -52,7 +53,8 @@ TEST_CASE("copy streams: chunks come while their devices are busy", "[simt][copi
     return test::in_child([from] {
       setup();
       const Tensor x = arange(3000, {.device = from, .dtype = DType::float32}).reshape({30, 100});
-      (void)parallel::scatter(x, devices());  // makes the streams, and tries the copies between GPUs
+      // makes the streams, and tries the copies between GPUs
+      (void)parallel::scatter(x, devices());
       const Device busy("cuda:1");
       std::vector<Tensor> chunks;
       std::string text = "in time";
@@ -67,7 +69,9 @@ TEST_CASE("copy streams: chunks come while their devices are busy", "[simt][copi
         if (gate.late()) text += ", but behind the device's work";
       }
       for (std::size_t i = 0; i < 3; ++i)
-        if (!equal(chunks[i].to(Device()), x.to(Device()).narrow(0, static_cast<std::int64_t>(i) * 10, 10))) text += str(", wrong chunk ", i);
+        if (!equal(chunks[i].to(Device()),
+                   x.to(Device()).narrow(0, static_cast<std::int64_t>(i) * 10, 10)))
+          text += str(", wrong chunk ", i);
       return text + findings();
     });
   };
@@ -104,15 +108,17 @@ TEST_CASE("copy streams: a device goes on only when its chunk is there", "[simt]
   CHECK(seen == "waits waits waits ");
 }
 
-TEST_CASE("copy streams: a step makes no call that waits for a stream or a device", "[simt][copies]") {
+TEST_CASE("copy streams: a step makes no call that waits for a stream or a device",
+          "[simt][copies]") {
   const std::string seen = test::in_child([] {
     setup();
     Step step;
     const Tensor x = randn({30, 5});  // on the host
     for (int i = 0; i < 3; ++i) step(x);
     std::string text;
-    for (const char* const call : {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamQuery", "cudaMemcpy", "cudaMemcpyPeer", "cudaMalloc",
-                                   "cudaFree", "cudaStreamCreateWithFlags"}) {
+    for (const char* const call :
+         {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamQuery", "cudaMemcpy",
+          "cudaMemcpyPeer", "cudaMalloc", "cudaFree", "cudaStreamCreateWithFlags"}) {
       simt::fail_call(1, cudaErrorInvalidValue, true, call);
       try {
         step(x);
@@ -122,7 +128,8 @@ TEST_CASE("copy streams: a step makes no call that waits for a stream or a devic
       if (simt::failed_call()) text += str(call, " was called; ");
       simt::fail_call(0, cudaSuccess);
     }
-    simt::fail_call(1, cudaErrorInvalidValue, true, "cudaMemcpyAsync");  // this one is made: the count works
+    // this one is made: the count works
+    simt::fail_call(1, cudaErrorInvalidValue, true, "cudaMemcpyAsync");
     try {
       step(x);
       text += "no copy";
@@ -160,13 +167,15 @@ TEST_CASE("copy streams: how often a step waits, and for what", "[simt][copies]"
     for (std::uint64_t i = 0; i < kSteps; ++i) step();
     std::string text;
     for (const char* const call : counted)
-      if (const std::uint64_t n = simt::calls(call) - before[call]; n != 0) text += str(call, " ", n / kSteps, n % kSteps == 0 ? "; " : " and a part; ");
+      if (const std::uint64_t n = simt::calls(call) - before[call]; n != 0)
+        text += str(call, " ", n / kSteps, n % kSteps == 0 ? "; " : " and a part; ");
     text += str("on the legacy stream ", simt::legacy_operations() - legacy);
     return text + findings();
   });
-  std::cout << "SHOWS: a forward and backward on three devices, batch on the host: " << seen << '\n';
-  // Three chunks are copied in, each through the piece of pinned memory that was copied sixteen copies ago; one copy is within cuda:0; those between devices
-  // are peer copies.
+  std::cout << "SHOWS: a forward and backward on three devices, batch on the host: " << seen
+            << '\n';
+  // Three chunks are copied in, each through the piece of pinned memory that was copied sixteen
+  // copies ago; one copy is within cuda:0; those between devices are peer copies.
   CHECK(seen == "cudaEventSynchronize 3; cudaMemcpyAsync 4; on the legacy stream 0");
 }
 
@@ -176,7 +185,8 @@ TEST_CASE("the emulation counts what is queued on the legacy stream", "[simt][co
     void* memory = nullptr;
     std::string text = str(cudaMalloc(&memory, 16) == cudaSuccess);
     for (int i = 0; i < 2; ++i) text += str(cudaMemsetAsync(memory, 0, 16, nullptr) == cudaSuccess);
-    return text + str(simt::legacy_operations(), simt::calls("cudaMemsetAsync"), simt::calls("cudaMemset"));
+    return text + str(simt::legacy_operations(), simt::calls("cudaMemsetAsync"),
+                      simt::calls("cudaMemset"));
   });
   CHECK(seen == "111220");
 }
@@ -194,7 +204,8 @@ TEST_CASE("copy streams: the same numbers in every order of streams", "[simt][co
   };
   const std::string expected = train("fifo", "3");
   CHECK(expected.size() > 20);
-  for (const char* const order : {"reverse", "random:1", "random:2", "random:3", "random:4", "random:5"}) {
+  for (const char* const order :
+       {"reverse", "random:1", "random:2", "random:3", "random:4", "random:5"}) {
     INFO(order);
     CHECK(train(order, "3") == expected);
   }

@@ -1,5 +1,7 @@
-// Every runtime call of a training step fails in turn. What is documented then happens: an exception of ours, or the call was one that can be done without;
-// parameters as before the step, or the device is lost; nothing leaks; and the next step, where the device still works, is right.
+// Every runtime call of a training step fails in turn. What is documented then happens: an
+// exception of ours, or the call was one that can be done without;
+// parameters as before the step, or the device is lost; nothing leaks; and the next step, where the
+// device still works, is right.
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -24,13 +26,15 @@ struct Net : nn::Module {
   BRAID_FIELDS(fc1, fc2)
 };
 
-/// Two steps of a model on two devices: what they need is made before, so that a step is calls of the engine alone.
+/// Two steps of a model on two devices: what they need is made before, so that a step is calls of
+/// the engine alone.
 struct Program {
   parallel::DataParallel<Net> model{Net()};
   optim::SGD optimizer;
   Tensor x, labels;
 
-  Program() : optimizer((to(model, default_device()), parameters(model)), {.lr = 0.1, .momentum = 0.9}) {
+  Program()
+      : optimizer((to(model, default_device()), parameters(model)), {.lr = 0.1, .momentum = 0.9}) {
     x = randn({6, 5}, {.device = default_device()});
     labels = tensor({0, 1, 2, 0, 1, 2}).to(default_device());
   }
@@ -43,7 +47,8 @@ struct Program {
   std::vector<float> numbers() {
     std::vector<float> all;
     for (const auto& p : parameters(model))
-      for (const float v : p.detach().to(Device("cpu")).template to_vector<float>()) all.push_back(v);
+      for (const float v : p.detach().to(Device("cpu")).template to_vector<float>())
+        all.push_back(v);
     return all;
   }
 };
@@ -65,7 +70,8 @@ std::string kind_of(const std::exception_ptr& error) {
   } catch (const OutOfMemoryError&) {
     return "out of memory";
   } catch (const CudaError& e) {
-    return e.name.starts_with("cudaError") ? "thrown" : str("an error without its code's name: ", e.what());
+    return e.name.starts_with("cudaError") ? "thrown"
+                                           : str("an error without its code's name: ", e.what());
   } catch (const std::exception& e) {
     return str("an exception of another kind: ", e.what());
   }
@@ -84,7 +90,8 @@ Counts alive() {
   return counts;
 }
 
-/// What steps without failures leave: the engine's own streams, its pinned memory, and an event for each piece of that once every piece has been used.
+/// What steps without failures leave: the engine's own streams, its pinned memory, and an event for
+/// each piece of that once every piece has been used.
 Counts alive_after_steps() {
   {
     Program program;
@@ -101,14 +108,16 @@ struct Code {
   bool persistent = false;  // every call fails from the k-th on, until the step is over
 };
 
-/// What a call that fails is measured by: numbers of the parameters before the step and after it, and what may live at the end.
+/// What a call that fails is measured by: numbers of the parameters before the step and after it,
+/// and what may live at the end.
 struct Expected {
   std::vector<float> before, after;
   Counts alive;
 };
 
 /// One case; `warm`: one step is done before, so that every cache is filled.
-std::string failing_call(std::uint64_t k, const Code& failure, bool warm, const Expected& expected) {
+std::string failing_call(std::uint64_t k, const Code& failure, bool warm,
+                         const Expected& expected) {
   const cudaError_t code = failure.code;
   const std::vector<float>&before = expected.before, &after = expected.after;
   std::string outcome;
@@ -128,7 +137,8 @@ std::string failing_call(std::uint64_t k, const Code& failure, bool warm, const 
     const bool reached = simt::failed_call();
     simt::fail_call(0, cudaSuccess);
     if (!reached) return "not reached";
-    if (failure.persistent) {  // work that could neither be ordered nor waited for takes its device along
+    // work that could neither be ordered nor waited for takes its device along
+    if (failure.persistent) {
       try {
         (void)program.numbers();
         for (const Device d : devices()) synchronize(d);
@@ -137,16 +147,20 @@ std::string failing_call(std::uint64_t k, const Code& failure, bool warm, const 
       }
     }
     if (outcome == "lost") {
-      if (!simt::sticky(code) && !failure.persistent) return "a device lost for a code that is not sticky";
+      if (!simt::sticky(code) && !failure.persistent)
+        return "a device lost for a code that is not sticky";
       try {
         program.step();
         return "a lost device that works";
       } catch (...) {
-        if (const std::string again = kind_of(std::current_exception()); again != "lost") return str("a lost device, then ", again);
+        if (const std::string again = kind_of(std::current_exception()); again != "lost")
+          return str("a lost device, then ", again);
       }
     } else {
       if (simt::sticky(code) && outcome != "handled") return str("sticky, but ", outcome);
-      if (simt::sticky(code)) {  // the call's result was not looked at, or came too late: the device must say so at the next use
+      // the call's result was not looked at, or came too late: the device must say so at the next
+      // use
+      if (simt::sticky(code)) {
         try {
           program.step();
           return "sticky, and the next step passes";
@@ -156,7 +170,8 @@ std::string failing_call(std::uint64_t k, const Code& failure, bool warm, const 
         }
       } else {
         const std::vector<float> now = program.numbers();
-        if (now != (outcome == "handled" ? after : before)) return str(outcome, ", but the parameters are neither as before nor stepped");
+        if (now != (outcome == "handled" ? after : before))
+          return str(outcome, ", but the parameters are neither as before nor stepped");
         if (outcome != "handled") {
           program.step();
           if (program.numbers() != after) return str(outcome, ", but the next step is wrong");
@@ -167,13 +182,15 @@ std::string failing_call(std::uint64_t k, const Code& failure, bool warm, const 
   if (outcome != "lost") {
     const Counts left = alive();
     for (const Device d : devices())
-      if (memory_stats(d).in_use != 0) return str(outcome, ", but ", memory_stats(d).in_use, " bytes leak on ", d);
+      if (memory_stats(d).in_use != 0)
+        return str(outcome, ", but ", memory_stats(d).in_use, " bytes leak on ", d);
     for (const auto& [what, count] : left) {
       const auto usual = expected.alive.find(what);
       if (const int most = usual == expected.alive.end() ? 0 : usual->second; count > most)
         return str(outcome, ", but ", count, " of ", what, " live, not ", most);
     }
-    for (const simt::Report& report : simt::take_reports()) return str(outcome, ", with a report: ", report.text);
+    for (const simt::Report& report : simt::take_reports())
+      return str(outcome, ", with a report: ", report.text);
   }
   return outcome;
 }
@@ -183,7 +200,9 @@ void setup() {
   unsetenv("BRAID_DEVICE");
 }
 
-std::string join(const std::vector<float>& numbers) { return std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)); }
+std::string join(const std::vector<float>& numbers) {
+  return std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+}
 std::vector<float> split(const std::string& bytes) {
   std::vector<float> numbers(bytes.size() / sizeof(float));
   std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(float));
@@ -203,7 +222,8 @@ Counts alive_in_child() {
     return all;
   }));
   Counts counts;
-  for (std::string what, count; std::getline(text, what) && std::getline(text, count);) counts[what] = std::stoi(count);
+  for (std::string what, count; std::getline(text, what) && std::getline(text, count);)
+    counts[what] = std::stoi(count);
   return counts;
 }
 
@@ -218,9 +238,11 @@ constexpr Code kSticky[] = {{cudaErrorIllegalAddress, "cudaErrorIllegalAddress"}
                             {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress"},
                             {cudaErrorInvalidAddressSpace, "cudaErrorInvalidAddressSpace"},
                             {cudaErrorInvalidPc, "cudaErrorInvalidPc"}};
-constexpr Code kMemory{cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation"}, kValue{cudaErrorInvalidValue, "cudaErrorInvalidValue"};
+constexpr Code kMemory{cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation"},
+    kValue{cudaErrorInvalidValue, "cudaErrorInvalidValue"};
 
-/// What call k of a step is made to return: without BRAID_CHECK_ALL=1 the sticky codes take turns, and failures for ever are every fifth call's.
+/// What call k of a step is made to return: without BRAID_CHECK_ALL=1 the sticky codes take turns,
+/// and failures for ever are every fifth call's.
 std::vector<Code> codes_of(std::uint64_t k, bool all) {
   std::vector<Code> codes{kMemory, kValue};
   if (all) codes.insert(codes.end(), std::begin(kSticky), std::end(kSticky));
@@ -235,8 +257,10 @@ std::vector<Code> codes_of(std::uint64_t k, bool all) {
 
 }  // namespace
 
-TEST_CASE("each of the first 200 runtime calls of a training step fails in turn", "[simt][failing_calls]") {
-  const std::vector<std::vector<float>> states{in_child_after(0), in_child_after(1), in_child_after(2)};
+TEST_CASE("each of the first 200 runtime calls of a training step fails in turn",
+          "[simt][failing_calls]") {
+  const std::vector<std::vector<float>> states{in_child_after(0), in_child_after(1),
+                                               in_child_after(2)};
   REQUIRE(states[0].size() == 5 * 8 + 8 + 8 * 3 + 3);
   REQUIRE(states[0] != states[1]);
   REQUIRE(states[1] != states[2]);
@@ -255,8 +279,11 @@ TEST_CASE("each of the first 200 runtime calls of a training step fails in turn"
           return failing_call(k, code, steps == 1, expected);
         });
         if (!(reached = outcome != "not reached")) break;
-        INFO((steps == 1 ? "second" : "first") << " step, call " << k << " returns " << code.name << (code.persistent ? " for ever" : "") << ": " << outcome);
-        CHECK((outcome == "handled" || outcome == "lost" || outcome == "thrown" || outcome == "out of memory"));
+        INFO((steps == 1 ? "second" : "first")
+             << " step, call " << k << " returns " << code.name
+             << (code.persistent ? " for ever" : "") << ": " << outcome);
+        CHECK((outcome == "handled" || outcome == "lost" || outcome == "thrown" ||
+               outcome == "out of memory"));
         ++cases;
         ++outcomes[outcome];
       }
@@ -266,6 +293,8 @@ TEST_CASE("each of the first 200 runtime calls of a training step fails in turn"
   CHECK(outcomes["out of memory"] > 0);
   CHECK(outcomes["thrown"] > 0);
   CHECK(outcomes["lost"] > 0);
-  std::cout << "SHOWS: " << cases << " runtime calls failed, numbers 1 to 200 of two steps: " << outcomes["thrown"] << " exceptions, "
-            << outcomes["out of memory"] << " out of memory, " << outcomes["lost"] << " device lost, " << outcomes["handled"] << " done without\n";
+  std::cout << "SHOWS: " << cases
+            << " runtime calls failed, numbers 1 to 200 of two steps: " << outcomes["thrown"]
+            << " exceptions, " << outcomes["out of memory"] << " out of memory, "
+            << outcomes["lost"] << " device lost, " << outcomes["handled"] << " done without\n";
 }

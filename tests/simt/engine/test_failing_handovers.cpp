@@ -1,5 +1,6 @@
-// The calls that hand work from one stream to another fail, each in turn. What was to be ordered by them is then over before anyone goes on: nothing is found,
-// and numbers are right or an exception of ours says that they were not made.
+// The calls that hand work from one stream to another fail, each in turn. What was to be ordered by
+// them is then over before anyone goes on: nothing is found, and numbers are right or an exception
+// of ours says that they were not made.
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -21,17 +22,20 @@ namespace {
 
 constexpr std::int64_t kSmall = 1000, kLongerThanTheRing = 1'100'000;
 
-/// A block of the first stream's cache is lent to the second one, which gives it back; then the first one writes to it.
+/// A block of the first stream's cache is lent to the second one, which gives it back; then the
+/// first one writes to it.
 std::string lend(Device device, const std::shared_ptr<Stream>& other) {
   synchronize(device);
   empty_cache(device);
   Tensor kept = ones({kSmall}, {.device = device}) + 1;
   const Tensor seen = kept.clone();
   kept = {};
-  set_memory_capacity(device, memory_stats(device).in_use + memory_stats(device).cached);  // so there is no other memory
+  // so there is no other memory
+  set_memory_capacity(device, memory_stats(device).in_use + memory_stats(device).cached);
   Tensor lent;
   {
-    test::Gate gate(current_stream(device));  // a stream that has nothing to do would give the block away for good
+    // a stream that has nothing to do would give the block away for good
+    test::Gate gate(current_stream(device));
     const StreamGuard guard(other);
     lent = full({kSmall}, 3, {.device = device});
     gate.open();
@@ -40,7 +44,9 @@ std::string lend(Device device, const std::shared_ptr<Stream>& other) {
   }
   const Tensor next = full({kSmall}, 5, {.device = device});
   set_memory_capacity(device, 0);
-  return sum(next).item<double>() == 5 * kSmall && sum(seen).item<double>() == 2 * kSmall ? "" : "lent memory: wrong numbers; ";
+  return sum(next).item<double>() == 5 * kSmall && sum(seen).item<double>() == 2 * kSmall
+             ? ""
+             : "lent memory: wrong numbers; ";
 }
 
 /// A block is used by a second stream and freed on its own.
@@ -55,7 +61,9 @@ std::string use_elsewhere(Device device, const std::shared_ptr<Stream>& other) {
   x = {};
   const Tensor next = full({kSmall}, 7, {.device = device});
   other->synchronize();
-  return sum(y).item<double>() == 2 * kSmall && sum(next).item<double>() == 7 * kSmall ? "" : "memory used elsewhere: wrong numbers; ";
+  return sum(y).item<double>() == 2 * kSmall && sum(next).item<double>() == 7 * kSmall
+             ? ""
+             : "memory used elsewhere: wrong numbers; ";
 }
 
 /// From the host, between devices and back.
@@ -67,7 +75,8 @@ std::string copy_around(Device from, Device to) {
   return equal(again.to(from).to(Device()), x) ? "" : "copies: wrong numbers; ";
 }
 
-/// A copy fails while its streams are held up; then the host fills every pinned piece, and the memory of the source is used again.
+/// A copy fails while its streams are held up; then the host fills every pinned piece, and the
+/// memory of the source is used again.
 std::string copy_held_up(Device from, Device to) {
   Tensor x = ones({kSmall}, {.device = from});
   const Tensor after = ones({kLongerThanTheRing});
@@ -80,19 +89,18 @@ std::string copy_held_up(Device from, Device to) {
     });
     try {
       const Tensor y = x.to(to);
-    } catch (const CudaError&) {
-    }
+    } catch (const CudaError&) {}
     x = {};
     const Tensor next = full({kSmall}, 7, {.device = from});
     try {
       const Tensor a = after.to(from), b = after.to(to);
-    } catch (const CudaError&) {
-    }
+    } catch (const CudaError&) {}
   }
   return "";  // what can go wrong is a finding
 }
 
-/// The first copy between two devices is tried out before; where that fails, the next try is one of other streams, which nothing orders behind it.
+/// The first copy between two devices is tried out before; where that fails, the next try is one of
+/// other streams, which nothing orders behind it.
 class TryOut {
  public:
   TryOut(Device from, Device to) : x_(full({kSmall}, 3, {.device = from})) {
@@ -114,16 +122,14 @@ class TryOut {
 };
 
 /// Fails each call of `function` that a part makes in turn.
-template <class F>
-std::string each_failing(const char* function, int& failures, F&& part) {
+template <class F> std::string each_failing(const char* function, int& failures, F&& part) {
   std::string text;
   for (std::uint64_t k = 1; k < 200; ++k) {
     simt::fail_call(k, cudaErrorInvalidValue, false, function);
     std::string wrong;
     try {
       wrong = part();
-    } catch (const CudaError&) {
-    }
+    } catch (const CudaError&) {}
     const bool reached = simt::failed_call();
     simt::fail_call(0, cudaSuccess);
     failures += reached;
@@ -157,13 +163,17 @@ std::string on_machine(bool access) {
     }
     for (const Device d : devices()) synchronize(d);
     text += test::findings();
-    return str(text.empty() ? "nothing found" : text, failures > 30 ? ", calls failed" : str(", too few calls failed: ", failures));
+    return str(text.empty() ? "nothing found" : text,
+               failures > 30 ? ", calls failed" : str(", too few calls failed: ", failures));
   });
 }
 
 }  // namespace
 
-TEST_CASE("handovers that fail: streams of a device, and copies over the bus", "[engine][streams]") {
+TEST_CASE("handovers that fail: streams of a device, and copies over the bus",
+          "[engine][streams]") {
   CHECK(on_machine(true) == "nothing found, calls failed");
 }
-TEST_CASE("handovers that fail: copies through the host", "[engine][streams]") { CHECK(on_machine(false) == "nothing found, calls failed"); }
+TEST_CASE("handovers that fail: copies through the host", "[engine][streams]") {
+  CHECK(on_machine(false) == "nothing found, calls failed");
+}

@@ -10,7 +10,8 @@
 
 using namespace braid;
 
-TEST_CASE("a batch split over three devices runs linear_forward on each of them", "[simt][launches]") {
+TEST_CASE("a batch split over three devices runs linear_forward on each of them",
+          "[simt][launches]") {
   const std::string seen = test::in_child([] {
     setenv("BRAID_SIMT_DEVICES", "3", 1);
     unsetenv("BRAID_DEVICE");

@@ -18,10 +18,12 @@ std::vector<std::string>& warnings() {
   return list;
 }
 
-/// Copies there and back in the order of both streams, and one that is longer than the ring of pinned pieces; "right", or what is wrong.
+/// Copies there and back in the order of both streams, and one that is longer than the ring of
+/// pinned pieces; "right", or what is wrong.
 std::string copies(const std::vector<Device>& on) {
   const Tensor longest = arange(1'100'000, {.dtype = DType::float32});
-  if (!equal(longest.to(on[0]).to(on[1]).to(Device()), longest)) return "wrong numbers in a long copy";
+  if (!equal(longest.to(on[0]).to(on[1]).to(Device()), longest))
+    return "wrong numbers in a long copy";
   for (const Device a : on)
     for (const Device b : on) {
       if (a == b) continue;
@@ -31,7 +33,8 @@ std::string copies(const std::vector<Device>& on) {
           const Tensor there = x.to(b);
           x.add_(1);  // after the copy has read it
           const Tensor back = (there * 2).to(a);
-          if (!equal(back + 2, x * 2)) return str("wrong numbers from ", a, " to ", b, ", ", n, " elements, round ", round);
+          if (!equal(back + 2, x * 2))
+            return str("wrong numbers from ", a, " to ", b, ", ", n, " elements, round ", round);
         }
         x = {};  // its memory is the next x
       }
@@ -40,13 +43,11 @@ std::string copies(const std::vector<Device>& on) {
 }
 
 /// True if a call of `function` was made while f ran: it fails there, and f throws or not.
-template <class F>
-bool calls(const char* function, F&& f) {
+template <class F> bool calls(const char* function, F&& f) {
   simt::fail_call(1, cudaErrorInvalidValue, true, function);
   try {
     f();
-  } catch (const CudaError&) {
-  }
+  } catch (const CudaError&) {}
   const bool called = simt::failed_call();
   simt::fail_call(0, cudaSuccess);
   return called;
@@ -64,10 +65,13 @@ std::string on_machine(const Machine& machine) {
     simt::set_peer_copies_wrong(machine.wrong);
     std::string text = copies(devices());
     const Tensor x = ones({100}, {.device = Device("cuda:0")});
-    text += calls("cudaMemcpyPeerAsync", [&] { (void)x.to(Device("cuda:1")); }) ? ", over the bus" : ", through the host";
+    text += calls("cudaMemcpyPeerAsync", [&] { (void)x.to(Device("cuda:1")); })
+                ? ", over the bus"
+                : ", through the host";
     for (const char* const wait : {"cudaDeviceSynchronize", "cudaStreamSynchronize"})
       if (calls(wait, [&] { (void)x.to(Device("cuda:1")); })) text += str(", with ", wait);
-    if (calls("cudaMalloc", [&] { (void)x.to(Device("cuda:1")); })) text += ", with memory of its own";
+    if (calls("cudaMalloc", [&] { (void)x.to(Device("cuda:1")); }))
+      text += ", with memory of its own";
     text += test::findings();
     text += str(", ", warnings().size(), " warnings");
     if (!warnings().empty()) text += str(": ", warnings().front());
@@ -77,15 +81,20 @@ std::string on_machine(const Machine& machine) {
 
 }  // namespace
 
-TEST_CASE("peer copies: over the bus where it works", "[simt][peer]") { CHECK(on_machine({true, false}) == "right, over the bus, 0 warnings"); }
+TEST_CASE("peer copies: over the bus where it works", "[simt][peer]") {
+  CHECK(on_machine({true, false}) == "right, over the bus, 0 warnings");
+}
 
 TEST_CASE("peer copies: through the host where there is no peer access", "[simt][peer]") {
   CHECK(on_machine({false, false}) == "right, through the host, 0 warnings");
 }
 
-TEST_CASE("peer copies: through the host, with one warning a pair, where the bus brings other numbers", "[simt][peer]") {
+TEST_CASE(
+    "peer copies: through the host, with one warning a pair, where the bus brings other numbers",
+    "[simt][peer]") {
   CHECK(on_machine({true, true}) ==
-        "right, through the host, 3 warnings: peer copies between cuda:1 and cuda:0: expected the numbers that were sent, got others; copies between their "
+        "right, through the host, 3 warnings: peer copies between cuda:1 and cuda:0: expected the "
+        "numbers that were sent, got others; copies between their "
         "GPUs go "
         "through the host");
 }
@@ -117,7 +126,8 @@ TEST_CASE("peer copies: a test that fails to run is an error, and is run again",
   CHECK(seen == "right, calls failed");
 }
 
-TEST_CASE("peer copies: a batch split over devices without peer access trains as on one", "[simt][peer]") {
+TEST_CASE("peer copies: a batch split over devices without peer access trains as on one",
+          "[simt][peer]") {
   const auto losses = [](bool access) {
     return test::in_child([access] {
       setenv("BRAID_SIMT_DEVICES", "3", 1);

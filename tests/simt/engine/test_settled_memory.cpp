@@ -1,4 +1,5 @@
-// Memory that is to be given back while a stream may still use it: the allocator waits for the stream, also where it cannot record the event that says when.
+// Memory that is to be given back while a stream may still use it: the allocator waits for the
+// stream, also where it cannot record the event that says when.
 #include <cstdlib>
 
 #include <braid/braid.hpp>
@@ -29,7 +30,8 @@ void use_and_drop() {
 /// Allocations of the device that are not freed.
 int held() {
   int count = 0;
-  for (const simt::LiveObject& object : simt::live_objects()) count += object.what == "device memory";
+  for (const simt::LiveObject& object : simt::live_objects())
+    count += object.what == "device memory";
   return count;
 }
 
@@ -40,7 +42,8 @@ std::string findings() {
 
 }  // namespace
 
-TEST_CASE("settled memory: without events the cache is given back all the same, behind its work", "[engine][allocator]") {
+TEST_CASE("settled memory: without events the cache is given back all the same, behind its work",
+          "[engine][allocator]") {
   const std::string text = test::in_child([] {
     setup("1");
     use_and_drop();
@@ -54,12 +57,14 @@ TEST_CASE("settled memory: without events the cache is given back all the same, 
     simt::fail_call(0, cudaSuccess);
     const int after = held() - before;
     const Tensor y = ones({10}, {.device = kDevice}) + 1;  // and the device still works
-    return str(cached, " cached, ", failed ? "no event, " : "an event, ", after, " kept, ", sum(y).item<float>(), findings());
+    return str(cached, " cached, ", failed ? "no event, " : "an event, ", after, " kept, ",
+               sum(y).item<float>(), findings());
   });
   CHECK(text == "1 cached, no event, 0 kept, 20");
 }
 
-TEST_CASE("settled memory: without a cache a block is freed behind the work that uses it", "[engine][allocator]") {
+TEST_CASE("settled memory: without a cache a block is freed behind the work that uses it",
+          "[engine][allocator]") {
   const std::string text = test::in_child([] {
     setup("0");
     use_and_drop();

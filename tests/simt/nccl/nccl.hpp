@@ -30,14 +30,16 @@ inline std::vector<Device> group(int n) {
   return list;
 }
 
-/// What both checkers have found since the last call: of streams and kernels, and of the stand-in's use. Each text behind "; ".
+/// What both checkers have found since the last call: of streams and kernels, and of the stand-in's
+/// use. Each text behind "; ".
 inline std::string all_findings() {
   std::string text = findings();
   for (const std::string& each : nccl::take_misuses()) text += str("; ", each);
   return text;
 }
 
-/// The stand-in without faults, and Braid's choice of communicators as it was, at the end of a scope.
+/// The stand-in without faults, and Braid's choice of communicators as it was, at the end of a
+/// scope.
 struct Scene {
   explicit Scene(CommunicatorKind kind = CommunicatorKind::nccl, double timeout = 20) {
     parallel::set_communicator_options({.kind = kind, .timeout = timeout});
@@ -68,7 +70,8 @@ struct Program {
   optim::SGD optimizer;
   Tensor x;
   explicit Program(int devices_used = 4, std::int64_t rows = 12)
-      : model((manual_seed(3), Net()), group(devices_used)), optimizer((to(model, Device("cuda:0")), parameters(model)), {.lr = 0.1, .momentum = 0.9}) {
+      : model((manual_seed(3), Net()), group(devices_used)),
+        optimizer((to(model, Device("cuda:0")), parameters(model)), {.lr = 0.1, .momentum = 0.9}) {
     x = randn({rows, 5}, {.device = Device("cuda:0")});
   }
   void step() {

@@ -1,4 +1,5 @@
-// Four emulated devices for this binary, but for its children, which have what their parent gives them; and all warnings, kept.
+// Four emulated devices for this binary, but for its children, which have what their parent gives
+// them; and all warnings, kept.
 #include <cstdlib>
 #include <mutex>
 
@@ -15,7 +16,9 @@ std::string& texts() {
 const bool ready = [] {
   if (std::getenv("BRAID_NCCL_TESTS_CHILD") == nullptr) {
     setenv("BRAID_SIMT_DEVICES", "4", 1);
-    for (const char* const name : {"BRAID_DEVICE", "BRAID_CUDA_DEVICES_PER_GPU", "BRAID_COMMUNICATOR", "NCCL_MULTI_RANK_GPU_ENABLE"}) unsetenv(name);
+    for (const char* const name : {"BRAID_DEVICE", "BRAID_CUDA_DEVICES_PER_GPU",
+                                   "BRAID_COMMUNICATOR", "NCCL_MULTI_RANK_GPU_ENABLE"})
+      unsetenv(name);
   }
   braid::set_warning_handler([](std::string_view text) {
     const std::lock_guard lock(mutex);

@@ -1,4 +1,5 @@
-// Aborts: by the program, at every call; of a library whose abort does not come back; and at the end of a process.
+// Aborts: by the program, at every call; of a library whose abort does not come back; and at the
+// end of a process.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +26,8 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
     const Scene scene(CommunicatorKind::nccl, 30);
     Program program;
     const auto communicator = parallel::communicator_over(group(4));
-    nccl::fail_call(k, nccl::Fault::hang);  // holds the call until it is over: the abort comes in its midst
+    // holds the call until it is over: the abort comes in its midst
+    nccl::fail_call(k, nccl::Fault::hang);
     std::atomic<bool> over{false};
     std::thread other([&] {
       while (!nccl::failed() && !over) std::this_thread::sleep_for(1ms);
@@ -57,7 +59,9 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
     aborted += type == "CommAbortedError";
     longest = std::max(longest, took);
     CHECK_THROWS_AS(program.step(), CommAbortedError);
-    CHECK_THROWS_TEXT(CommAbortedError, "check: expected a communicator that works, got one that was aborted, over cuda:0, cuda:1, cuda:2, cuda:3",
+    CHECK_THROWS_TEXT(CommAbortedError,
+                      "check: expected a communicator that works, got one that was aborted, over "
+                      "cuda:0, cuda:1, cuda:2, cuda:3",
                       communicator->check());
     nccl::fail_call(0, nccl::Fault::none);
     nccl::release();
@@ -66,10 +70,14 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
     CHECK(program.numbers() == right.at(steps + 1));
     CHECK(all_findings() == "");
   }
-  std::cout << "SHOWS: NCCL: CommAbortedError at each of " << aborted << " calls, the longest after " << longest.count() << " ms\n";
+  std::cout << "SHOWS: NCCL: CommAbortedError at each of " << aborted
+            << " calls, the longest after " << longest.count() << " ms\n";
 }
 
-TEST_CASE("nccl: an abort that hangs too is waited for half a second, and its communicators are leaked with a warning", "[nccl][aborts]") {
+TEST_CASE(
+    "nccl: an abort that hangs too is waited for half a second, and its communicators are leaked "
+    "with a warning",
+    "[nccl][aborts]") {
   const Scene scene;
   (void)take_warnings();
   Program program;
@@ -80,10 +88,14 @@ TEST_CASE("nccl: an abort that hangs too is waited for half a second, and its co
   nccl::set_abort_hangs(true);
   nccl::fail_call(1, nccl::Fault::stall);
   const Clock::time_point start = Clock::now();
-  CHECK_THROWS_TEXT(CommTimeoutError, "broadcast: expected an end within 1 s, got no end on cuda:*of NCCL over cuda:0, cuda:1, cuda:2, cuda:3)",
+  CHECK_THROWS_TEXT(CommTimeoutError,
+                    "broadcast: expected an end within 1 s, got no end on cuda:*of NCCL over "
+                    "cuda:0, cuda:1, cuda:2, cuda:3)",
                     program.step());
   CHECK(Clock::now() - start <= 4s);  // it would hang for ever; the suite's other cases measure
-  CHECK(take_warnings() == "; broadcast: ncclCommAbort did not return within 0.4 s; the communicators over cuda:0, cuda:1, cuda:2, cuda:3 are leaked");
+  CHECK(take_warnings() ==
+        "; broadcast: ncclCommAbort did not return within 0.4 s; the communicators over cuda:0, "
+        "cuda:1, cuda:2, cuda:3 are leaked");
   CHECK(program.numbers() == before);
   // A new communicator works, while the old one's abort still hangs.
   nccl::fail_call(0, nccl::Fault::none);
@@ -93,7 +105,8 @@ TEST_CASE("nccl: an abort that hangs too is waited for half a second, and its co
   CHECK(program.numbers() != before);
   // The thread that hung goes on with the ranks that are left.
   nccl::release();
-  for (const auto until = Clock::now() + 20s; nccl::alive() != 4 && Clock::now() < until;) std::this_thread::sleep_for(1ms);
+  for (const auto until = Clock::now() + 20s; nccl::alive() != 4 && Clock::now() < until;)
+    std::this_thread::sleep_for(1ms);
   CHECK(nccl::alive() == 4);  // the new communicator's
 }
 
@@ -121,7 +134,8 @@ TEST_CASE("nccl: abort and end, twice and in any order", "[nccl][aborts]") {
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("nccl: aborts at any moment, while nothing hangs, take no communicator away from a call", "[nccl][aborts]") {
+TEST_CASE("nccl: aborts at any moment, while nothing hangs, take no communicator away from a call",
+          "[nccl][aborts]") {
   const Scene scene;
   std::mt19937 random(7);
   std::uniform_int_distribution<int> wait(0, 3000);
@@ -150,9 +164,11 @@ TEST_CASE("nccl: aborts at any moment, while nothing hangs, take no communicator
   }
 }
 
-TEST_CASE("nccl: a communicator that is made too late is aborted by who has made it", "[nccl][aborts]") {
+TEST_CASE("nccl: a communicator that is made too late is aborted by who has made it",
+          "[nccl][aborts]") {
   const Scene scene;
-  for (std::uint64_t k = 4; k <= 6; ++k) {  // behind ncclGetVersion, ncclGetUniqueId and ncclGroupStart: ncclCommInitRankConfig of each rank
+  // behind ncclGetVersion, ncclGetUniqueId and ncclGroupStart: ncclCommInitRankConfig of each rank
+  for (std::uint64_t k = 4; k <= 6; ++k) {
     INFO("call " << k);
     nccl::fail_call(k, nccl::Fault::late);
     CHECK_THROWS_AS(parallel::make_nccl_communicator(group(3), 0.3), CommTimeoutError);
@@ -160,9 +176,11 @@ TEST_CASE("nccl: a communicator that is made too late is aborted by who has made
     CHECK(nccl::alive() == 0);
     const std::uint64_t before = nccl::calls();
     nccl::release();
-    for (const auto until = Clock::now() + 20s; nccl::calls() == before && Clock::now() < until;) std::this_thread::sleep_for(1ms);
+    for (const auto until = Clock::now() + 20s; nccl::calls() == before && Clock::now() < until;)
+      std::this_thread::sleep_for(1ms);
     CHECK(nccl::calls() == before + 1);  // ncclCommAbort, and nothing else
-    for (const auto until = Clock::now() + 20s; nccl::alive() != 0 && Clock::now() < until;) std::this_thread::sleep_for(1ms);
+    for (const auto until = Clock::now() + 20s; nccl::alive() != 0 && Clock::now() < until;)
+      std::this_thread::sleep_for(1ms);
     CHECK(nccl::alive() == 0);
     nccl::fail_call(0, nccl::Fault::none);
     CHECK(parallel::make_nccl_communicator(group(3))->size() == 3);
@@ -182,8 +200,7 @@ TEST_CASE("nccl: a process ends while calls hang", "[nccl][aborts]") {
       for (int i = 0; i < 4; ++i) program.step();
     } catch (const CommTimeoutError&) {
       code = nccl::failed() ? 7 : 6;  // 6: a busy machine was late by itself
-    } catch (...) {
-    }
+    } catch (...) {}
     std::exit(code);
   }
   int status = 0;

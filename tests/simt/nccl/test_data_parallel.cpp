@@ -10,7 +10,8 @@ using namespace braid::test;
 
 namespace {
 
-std::vector<std::vector<float>> over(CommunicatorKind kind, nccl::Sum sum, std::string_view order = "fifo", int n = 4) {
+std::vector<std::vector<float>> over(CommunicatorKind kind, nccl::Sum sum,
+                                     std::string_view order = "fifo", int n = 4) {
   const Scene scene(kind);
   nccl::set_sum(sum);
   simt::set_stream_order(order);
@@ -25,7 +26,8 @@ struct Watch {
   std::atomic<bool> seen{false};
 };
 
-/// Its replica on cuda:1 holds up backward between its layers until the library is called, or for the limit. Not that on cuda:0, whose thread runs the sums.
+/// Its replica on cuda:1 holds up backward between its layers until the library is called, or for
+/// the limit. Not that on cuda:0, whose thread runs the sums.
 struct Held : nn::Module {
   nn::Linear fc1{5, 7}, fc2{7, 3};
   Watch* watch;
@@ -34,7 +36,9 @@ struct Held : nn::Module {
     const Tensor h = fc1(x);
     if (x.device().index() == 1)
       h.register_hook([w = watch](const Tensor&) {
-        for (const auto until = Clock::now() + w->limit; nccl::calls() == w->begun && Clock::now() < until;) std::this_thread::sleep_for(1ms);
+        for (const auto until = Clock::now() + w->limit;
+             nccl::calls() == w->begun && Clock::now() < until;)
+          std::this_thread::sleep_for(1ms);
         w->seen = nccl::calls() > w->begun;
         ++w->held;
       });
@@ -61,14 +65,19 @@ TEST_CASE("nccl: buckets are reduced while backward still runs", "[nccl]") {
     CHECK(parameters(model)[0].grad().defined());
     return watch.seen.load();
   };
-  // fc1's gradients on cuda:1 are missing while its hook waits, so what it sees is the sum of fc2's.
+  // fc1's gradients on cuda:1 are missing while its hook waits, so what it sees is the sum of
+  // fc2's.
   CHECK(watched(1, 20s));
-  // In one bucket nothing can be summed before the hook has ended: what it saw above was no other call.
+  // In one bucket nothing can be summed before the hook has ended: what it saw above was no other
+  // call.
   CHECK_FALSE(watched(parallel::kBucketBytes, 50ms));
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("nccl: DataParallel on cuda:0..3 equals local, bit for bit where the order of the sums is local's", "[nccl]") {
+TEST_CASE(
+    "nccl: DataParallel on cuda:0..3 equals local, bit for bit where the order of the sums is "
+    "local's",
+    "[nccl]") {
   const auto local = over(CommunicatorKind::local, nccl::Sum::ring);
   REQUIRE(local.front() != local.back());
   const std::uint64_t before = nccl::calls();
@@ -79,18 +88,23 @@ TEST_CASE("nccl: DataParallel on cuda:0..3 equals local, bit for bit where the o
   }
   CHECK(nccl::calls() > before);
   CHECK(nccl::alive() == 0);
-  // Two ranks have one order only; for more NCCL has its own, and gives other bits but no other numbers.
-  CHECK(over(CommunicatorKind::nccl, nccl::Sum::ring, "fifo", 2) == over(CommunicatorKind::local, nccl::Sum::ring, "fifo", 2));
+  // Two ranks have one order only; for more NCCL has its own, and gives other bits but no other
+  // numbers.
+  CHECK(over(CommunicatorKind::nccl, nccl::Sum::ring, "fifo", 2) ==
+        over(CommunicatorKind::local, nccl::Sum::ring, "fifo", 2));
   const auto ring = over(CommunicatorKind::nccl, nccl::Sum::ring);
   double worst = 0;
   for (std::size_t i = 0; i < ring.size(); ++i)
-    for (std::size_t j = 0; j < ring[i].size(); ++j) worst = std::max(worst, std::abs(static_cast<double>(ring[i][j]) - static_cast<double>(local[i][j])));
+    for (std::size_t j = 0; j < ring[i].size(); ++j)
+      worst = std::max(
+          worst, std::abs(static_cast<double>(ring[i][j]) - static_cast<double>(local[i][j])));
   CHECK(worst < 1e-5);
   CHECK(ring != local);
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("nccl: replicas meet over it too, and weights that nobody changed are not sent again", "[nccl]") {
+TEST_CASE("nccl: replicas meet over it too, and weights that nobody changed are not sent again",
+          "[nccl]") {
   struct Normed : nn::Module {
     nn::Linear fc{5, 6};
     nn::SyncBatchNorm norm{6};

@@ -1,5 +1,6 @@
-// Every call of the library fails, hangs, or comes back wrong, in turn. What is documented then happens, in time; parameters are as before the step; and over a
-// new communicator training goes on to the same bits.
+// Every call of the library fails, hangs, or comes back wrong, in turn. What is documented then
+// happens, in time; parameters are as before the step; and over a new communicator training goes on
+// to the same bits.
 #include <iostream>
 
 #include "nccl.hpp"
@@ -43,8 +44,10 @@ Outcome run_until_failure(Program& program) {
   return outcome;
 }
 
-/// The fault at each of the first calls: `timeout` for each collective, and the exception that has to come.
-void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout, const std::string& expected) {
+/// The fault at each of the first calls: `timeout` for each collective, and the exception that has
+/// to come.
+void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout,
+                 const std::string& expected) {
   const auto right = [] {
     const Scene scene;
     return trajectory(kMostSteps);
@@ -60,7 +63,8 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout, const std
     nccl::fail_call(k, fault);
     const Outcome outcome = run_until_failure(program);
     INFO(outcome.text);
-    if (!nccl::failed() && outcome.type == "CommTimeoutError" && timeout < kLongest) {  // a busy machine was late by itself: once more, with more time
+    // a busy machine was late by itself: once more, with more time
+    if (!nccl::failed() && outcome.type == "CommTimeoutError" && timeout < kLongest) {
       timeout = 2 * timeout;
       --k;
       continue;
@@ -97,18 +101,27 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout, const std
   parallel::reset_communicators();
   CHECK(nccl::alive() == 0);
   CHECK(shown == kCalls);
-  std::cout << "SHOWS: NCCL: " << expected << " at each of the first " << shown << " calls, the longest after " << longest.count() << " ms ("
-            << (waits ? str("deadline ", timeout.count(), " ms") : "which waits for none") << "), parameters bit-unchanged\n";
+  std::cout << "SHOWS: NCCL: " << expected << " at each of the first " << shown
+            << " calls, the longest after " << longest.count() << " ms ("
+            << (waits ? str("deadline ", timeout.count(), " ms") : "which waits for none")
+            << "), parameters bit-unchanged\n";
 }
 
 }  // namespace
 
-TEST_CASE("nccl: an error of any call is a CommError", "[nccl][faults]") { check_fault(nccl::Fault::error, 20s, "CommError"); }
-TEST_CASE("nccl: an asynchronous error after any call is a CommError", "[nccl][faults]") { check_fault(nccl::Fault::asynchronous, 20s, "CommError"); }
-TEST_CASE("nccl: a call that does not return ends with its deadline", "[nccl][faults]") { check_fault(nccl::Fault::hang, 80ms, "CommTimeoutError"); }
+TEST_CASE("nccl: an error of any call is a CommError", "[nccl][faults]") {
+  check_fault(nccl::Fault::error, 20s, "CommError");
+}
+TEST_CASE("nccl: an asynchronous error after any call is a CommError", "[nccl][faults]") {
+  check_fault(nccl::Fault::asynchronous, 20s, "CommError");
+}
+TEST_CASE("nccl: a call that does not return ends with its deadline", "[nccl][faults]") {
+  check_fault(nccl::Fault::hang, 80ms, "CommTimeoutError");
+}
 TEST_CASE("nccl: a communicator that stays at work ends with its deadline", "[nccl][faults]") {
   check_fault(nccl::Fault::in_progress, 80ms, "CommTimeoutError");
 }
-TEST_CASE("nccl: a collective that does not end on its devices ends with its deadline", "[nccl][faults]") {
+TEST_CASE("nccl: a collective that does not end on its devices ends with its deadline",
+          "[nccl][faults]") {
   check_fault(nccl::Fault::stall, 80ms, "CommTimeoutError");
 }

@@ -1,4 +1,5 @@
-// Where a wait around a collective is missing, the checker finds it; where none is, it finds nothing.
+// Where a wait around a collective is missing, the checker finds it; where none is, it finds
+// nothing.
 #include <braid/core/error.hpp>
 #include <braid/core/native_device.hpp>
 
@@ -12,8 +13,8 @@ using namespace braid::test;
 
 namespace {
 
-/// x on two devices is filled, summed over NCCL on streams of its own, and read: all that the host has to order is `before` (the sum after the fill) and
-/// `after` (the read after the sum).
+/// x on two devices is filled, summed over NCCL on streams of its own, and read: all that the host
+/// has to order is `before` (the sum after the fill) and `after` (the read after the sum).
 std::string sum_on_side_streams(bool before, bool after, std::string_view order) {
   return in_child([=] {
     simt::set_stream_order(order);
@@ -48,15 +49,18 @@ std::string sum_on_side_streams(bool before, bool after, std::string_view order)
     (void)f.group_start();
     for (std::size_t rank = 0; rank < 2; ++rank) {
       void* const data = x[rank].id()->data();
-      (void)f.all_reduce(data, data, 100, parallel::nccl::kFloat32, 0, comms[rank], static_cast<parallel::nccl::Stream>(streams[rank]->native()));
+      (void)f.all_reduce(data, data, 100, parallel::nccl::kFloat32, 0, comms[rank],
+                         static_cast<parallel::nccl::Stream>(streams[rank]->native()));
     }
     (void)f.group_end();
     settle();
     if (after)
-      for (std::size_t rank = 0; rank < 2; ++rank) current_stream(pair[rank]).wait_for(*streams[rank]);
+      for (std::size_t rank = 0; rank < 2; ++rank)
+        current_stream(pair[rank]).wait_for(*streams[rank]);
     std::string text;
     try {
-      for (const Tensor& t : x) text += (t + 1).to(Device()).to_vector<float>().at(99) == 4 ? "sum " : "other ";
+      for (const Tensor& t : x)
+        text += (t + 1).to(Device()).to_vector<float>().at(99) == 4 ? "sum " : "other ";
     } catch (const DeviceLostError&) {
       text += "lost ";
     }
@@ -70,7 +74,8 @@ TEST_CASE("nccl: the checker finds a dropped wait around a collective", "[nccl]"
   for (const char* const order : {"fifo", "reverse", "random:1"}) {
     INFO(order);
     CHECK(sum_on_side_streams(true, true, order) == "sum sum ");
-    const std::string unordered = sum_on_side_streams(false, true, order), early = sum_on_side_streams(true, false, order);
+    const std::string unordered = sum_on_side_streams(false, true, order),
+                      early = sum_on_side_streams(true, false, order);
     INFO(unordered);
     INFO(early);
     CHECK(unordered.find("race") != std::string::npos);
@@ -80,7 +85,9 @@ TEST_CASE("nccl: the checker finds a dropped wait around a collective", "[nccl]"
   }
 }
 
-TEST_CASE("nccl: the communicator's own waits order what comes before a collective, and what comes after", "[nccl]") {
+TEST_CASE(
+    "nccl: the communicator's own waits order what comes before a collective, and what comes after",
+    "[nccl]") {
   for (const char* const order : {"fifo", "reverse", "random:1", "random:2", "random:3"}) {
     INFO(order);
     const std::string seen = in_child([order] {
@@ -105,9 +112,13 @@ TEST_CASE("nccl: the communicator's own waits order what comes before a collecti
         communicator->broadcast(views_of(x));
         const float each = static_cast<float>(6 + 4 * round);
         for (std::size_t i = 0; i < 4; ++i) {
-          if ((x[i] + 0).to(Device()).to_vector<float>() != std::vector<float>(64, 4 * each)) text += str("sum on ", i, "; ");
-          if ((piece[i] + 0).to(Device()).to_vector<float>() != std::vector<float>(16, each)) text += str("piece on ", i, "; ");
-          if ((whole[i] + 0).to(Device()).to_vector<float>().at(63) != static_cast<float>(3 + round)) text += str("whole on ", i, "; ");
+          if ((x[i] + 0).to(Device()).to_vector<float>() != std::vector<float>(64, 4 * each))
+            text += str("sum on ", i, "; ");
+          if ((piece[i] + 0).to(Device()).to_vector<float>() != std::vector<float>(16, each))
+            text += str("piece on ", i, "; ");
+          if ((whole[i] + 0).to(Device()).to_vector<float>().at(63) !=
+              static_cast<float>(3 + round))
+            text += str("whole on ", i, "; ");
         }
       }
       return text + all_findings();

@@ -1,5 +1,5 @@
-// Several ranks on one GPU: NCCL's from 2.30 on, under NVIDIA's own variable, and only where Braid is asked for NCCL. Each setting in a process of its own, as
-// devices are found once.
+// Several ranks on one GPU: NCCL's from 2.30 on, under NVIDIA's own variable, and only where Braid
+// is asked for NCCL. Each setting in a process of its own, as devices are found once.
 #include "nccl.hpp"
 #include "support/child.hpp"
 #include "support/errors.hpp"
@@ -9,7 +9,8 @@ using namespace braid::test;
 
 namespace {
 
-constexpr const char* kTwoOnOneGpu = "BRAID_NCCL_TESTS_CHILD=1 BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2";
+constexpr const char* kTwoOnOneGpu =
+    "BRAID_NCCL_TESTS_CHILD=1 BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2";
 constexpr int kSteps = 4, kOld = 22809, kNew = 23007;
 
 std::vector<std::vector<float>> trained(CommunicatorKind kind, int version) {
@@ -22,8 +23,9 @@ void check_refused(int version, const std::string& text) {
   const Scene scene;
   nccl::set_version(version);
   CHECK_THROWS_TEXT(DeviceError,
-                    str("make_nccl_communicator: expected a GPU of its own for each device, got cuda:0 and cuda:1 on GPU 0 with NCCL ", text,
-                        " (2.30 and newer may share one under NCCL_MULTI_RANK_GPU_ENABLE=1)"),
+                    str("make_nccl_communicator: expected a GPU of its own for each device, got "
+                        "cuda:0 and cuda:1 on GPU 0 with NCCL ",
+                        text, " (2.30 and newer may share one under NCCL_MULTI_RANK_GPU_ENABLE=1)"),
                     parallel::make_nccl_communicator(group(2)));
   CHECK(nccl::alive() == 0);
 }

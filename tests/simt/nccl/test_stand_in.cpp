@@ -19,7 +19,8 @@ using parallel::nccl::UniqueId;
 
 namespace {
 
-constexpr int kSuccess = 0, kInternalError = 3, kInvalidArgument = 4, kInvalidUsage = 5, kInProgress = 7;
+constexpr int kSuccess = 0, kInternalError = 3, kInvalidArgument = 4, kInvalidUsage = 5,
+              kInProgress = 7;
 
 const Functions& functions() {
   static const Functions f = parallel::nccl::stand_in(*native_device(Device("cuda:0")));
@@ -49,7 +50,8 @@ std::vector<Comm> make(const std::vector<int>& on, int settled_as = kSuccess) {
   REQUIRE(f.group_start() == kSuccess);
   for (std::size_t rank = 0; rank < on.size(); ++rank) {
     native_device(Device(DeviceType::cuda, on[rank]))->make_current();
-    CHECK(f.comm_init_rank_config(&comms[rank], static_cast<int>(on.size()), id, static_cast<int>(rank), &config) == kInProgress);
+    CHECK(f.comm_init_rank_config(&comms[rank], static_cast<int>(on.size()), id,
+                                  static_cast<int>(rank), &config) == kInProgress);
   }
   CHECK(f.group_end() == kInProgress);
   CHECK(state_of(comms[0]) == kInProgress);
@@ -74,7 +76,9 @@ struct Side {
   }
   int all_reduce(Comm comm, std::size_t rank, std::size_t count = 8, std::size_t stream = 99) {
     void* const data = x[rank].id()->data();
-    return functions().all_reduce(data, data, count, kFloat32, 0, comm, static_cast<parallel::nccl::Stream>(streams[stream == 99 ? rank : stream]->native()));
+    return functions().all_reduce(
+        data, data, count, kFloat32, 0, comm,
+        static_cast<parallel::nccl::Stream>(streams[stream == 99 ? rank : stream]->native()));
   }
 };
 
@@ -97,15 +101,19 @@ TEST_CASE("stand-in: one device twice is refused, unless 2.30 is allowed to", "[
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("stand-in: nothing is done before the group has ended and the communicators were asked", "[nccl][stand_in]") {
+TEST_CASE("stand-in: nothing is done before the group has ended and the communicators were asked",
+          "[nccl][stand_in]") {
   const Scene scene;
   const auto comms = make({0, 1});
   Side side(2);
   const Functions& f = functions();
-  const auto first = [&](std::size_t rank) { return side.x[rank].to(Device()).to_vector<float>().at(0); };
+  const auto first = [&](std::size_t rank) {
+    return side.x[rank].to(Device()).to_vector<float>().at(0);
+  };
   CHECK(f.group_start() == kSuccess);
   CHECK(f.group_start() == kSuccess);  // groups nest
-  for (std::size_t rank = 0; rank < 2; ++rank) CHECK(side.all_reduce(comms[rank], rank) == kSuccess);
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    CHECK(side.all_reduce(comms[rank], rank) == kSuccess);
   CHECK(f.group_end() == kSuccess);
   side.streams[0]->synchronize();
   CHECK(first(0) == 1);
@@ -150,7 +158,8 @@ TEST_CASE("stand-in: wrong calls", "[nccl][stand_in]") {
   CHECK(side.x[0].to(Device()).to_vector<float>() == std::vector<float>(8, 1));
   end(comms);
   CHECK(f.comm_destroy(comms[0]) == kInvalidArgument);
-  CHECK(nccl::take_misuses() == std::vector<std::string>{"ncclCommDestroy of a communicator that has ended or never was"});
+  CHECK(nccl::take_misuses() ==
+        std::vector<std::string>{"ncclCommDestroy of a communicator that has ended or never was"});
 }
 
 TEST_CASE("stand-in: a rank that does not come is waited for until an abort", "[nccl][stand_in]") {
@@ -177,12 +186,16 @@ TEST_CASE("stand-in: nobody waits for a rank whose numbers it does not need", "[
     const auto comms = make({0, 1});
     Side side(2);
     const Functions& f = functions();
-    const auto stream = [&](std::size_t rank) { return static_cast<parallel::nccl::Stream>(side.streams[rank]->native()); };
-    // The sum is rank 0's: rank 1 gives its numbers and goes on, so rank 0's write is ordered before nothing of rank 1.
+    const auto stream = [&](std::size_t rank) {
+      return static_cast<parallel::nccl::Stream>(side.streams[rank]->native());
+    };
+    // The sum is rank 0's: rank 1 gives its numbers and goes on, so rank 0's write is ordered
+    // before nothing of rank 1.
     (void)f.group_start();
     for (std::size_t rank = 0; rank < 2; ++rank) {
       void* const data = side.x[rank].id()->data();
-      (void)f.reduce(data, rank == 0 ? data : nullptr, 8, kFloat32, 0, 0, comms[rank], stream(rank));
+      (void)f.reduce(data, rank == 0 ? data : nullptr, 8, kFloat32, 0, 0, comms[rank],
+                     stream(rank));
     }
     (void)f.group_end();
     for (const Comm comm : comms) (void)settled(comm);
@@ -190,10 +203,12 @@ TEST_CASE("stand-in: nobody waits for a rank whose numbers it does not need", "[
     current_stream(side.x[0].device()).wait_for(current_stream(side.x[1].device()));
     try {
       (void)(side.x[0] + 1).to(Device());
-    } catch (const DeviceLostError&) {
-    }
+    } catch (const DeviceLostError&) {}
     const std::string text = all_findings();
-    return std::string(text.find("race") != std::string::npos && text.find("ncclReduce") != std::string::npos ? "found" : text);
+    return std::string(text.find("race") != std::string::npos &&
+                               text.find("ncclReduce") != std::string::npos
+                           ? "found"
+                           : text);
   });
   CHECK(seen == "found");
 }

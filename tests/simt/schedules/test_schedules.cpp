@@ -1,5 +1,7 @@
-// Two training steps over three devices, under a thousand orders of the devices' streams: the parameters have the same bits in each, and the checker finds nothing.
-// What nothing orders runs in every order here, and is found even where it did not happen to: the checker compares what was asked for, not what came about.
+// Two training steps over three devices, under a thousand orders of the devices' streams: the
+// parameters have the same bits in each, and the checker finds nothing. What nothing orders runs in
+// every order here, and is found even where it did not happen to: the checker compares what was
+// asked for, not what came about.
 #include <cstring>
 #include <iostream>
 #include <set>
@@ -34,7 +36,8 @@ struct Mode {
   DataParallelOptions options;
   bool host = true;  // the batch is on the host, else on the second device
   int devices = 3;
-  double decay = 0;  // of the weights, in the loss: a second part of each gradient, from the first device
+  // of the weights, in the loss: a second part of each gradient, from the first device
+  double decay = 0;
 };
 std::vector<Mode> modes() {
   return {{"plain", {}},
@@ -48,17 +51,21 @@ std::vector<Mode> modes() {
 std::string trained(const Net& start, const Mode& mode, const Tensor& batch, const Tensor& labels) {
   manual_seed(7);
   const std::vector<Device> all = devices();
-  parallel::DataParallel<Net> model(clone(start), std::vector<Device>(all.begin(), all.begin() + mode.devices), mode.options);
+  parallel::DataParallel<Net> model(
+      clone(start), std::vector<Device>(all.begin(), all.begin() + mode.devices), mode.options);
   const auto train = [&](auto& optimizer) {
     for (int step = 0; step < 2; ++step) {
       optimizer.zero_grad();
       Tensor loss = cross_entropy(model(batch), labels);
-      if (mode.decay > 0) loss = loss + (model.module.fc1.weight * model.module.fc1.weight).sum() * mode.decay;
+      if (mode.decay > 0)
+        loss = loss + (model.module.fc1.weight * model.module.fc1.weight).sum() * mode.decay;
       loss.backward();
       optimizer.step();
     }
   };
-  const auto make = [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1, .momentum = 0.9}); };
+  const auto make = [](const std::vector<Tensor>& p) {
+    return optim::SGD(p, {.lr = 0.1, .momentum = 0.9});
+  };
   if (mode.options.update == parallel::Update::local) {
     parallel::LocalUpdate optimizer(model, make);
     train(optimizer);
@@ -69,7 +76,9 @@ std::string trained(const Net& start, const Mode& mode, const Tensor& batch, con
   std::string bytes;
   const auto add = [&](const Tensor& t) {
     const Tensor here = t.detach().to(Device());
-    const char* const data = static_cast<const char*>(here.storage()->data()) + here.storage_offset() * static_cast<std::int64_t>(size_of(here.dtype()));
+    const char* const data =
+        static_cast<const char*>(here.storage()->data()) +
+        here.storage_offset() * static_cast<std::int64_t>(size_of(here.dtype()));
     bytes.append(data, static_cast<std::size_t>(here.numel()) * size_of(here.dtype()));
   };
   for (const auto& [name, tensor] : state_dict(model)) add(tensor);
@@ -81,7 +90,10 @@ std::string trained(const Net& start, const Mode& mode, const Tensor& batch, con
 
 }  // namespace
 
-TEST_CASE("schedules: training has the same bits in 1000 orders of the devices' streams, and nothing is found", "[schedules]") {
+TEST_CASE(
+    "schedules: training has the same bits in 1000 orders of the devices' streams, and nothing is "
+    "found",
+    "[schedules]") {
   REQUIRE(devices().size() == 3);
   simt::set_report_mode(simt::ReportMode::collect);
   manual_seed(1);
@@ -115,6 +127,7 @@ TEST_CASE("schedules: training has the same bits in 1000 orders of the devices' 
   if (wrong != 0) return;
   std::string names;
   for (const Mode& mode : all) names += str(names.empty() ? "" : ", ", mode.name);
-  std::cout << "SHOWS: " << kSchedules << " schedules of streams on " << devices().size() << " devices, " << orders.size() << " of them different (" << names
+  std::cout << "SHOWS: " << kSchedules << " schedules of streams on " << devices().size()
+            << " devices, " << orders.size() << " of them different (" << names
             << "): all parameters equal to the last bit, no finding\n";
 }

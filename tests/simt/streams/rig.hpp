@@ -37,7 +37,8 @@ struct Fresh {
   Fresh& operator=(const Fresh&) = delete;
 };
 
-/// Two streams that do not know each other, two blocks of device 0, pinned memory and an event. Everything is given back at the end.
+/// Two streams that do not know each other, two blocks of device 0, pinned memory and an event.
+/// Everything is given back at the end.
 struct Rig {
   cudaStream_t a{}, b{};
   cudaEvent_t event{};
@@ -79,8 +80,10 @@ struct OrderOf {
   simt::StreamOrder order;
   std::uint64_t seed;
 };
-inline constexpr OrderOf kOrders[] = {
-    {simt::StreamOrder::fifo, 0}, {simt::StreamOrder::reverse, 0}, {simt::StreamOrder::random, 1}, {simt::StreamOrder::random, 2}};
+inline constexpr OrderOf kOrders[] = {{simt::StreamOrder::fifo, 0},
+                                      {simt::StreamOrder::reverse, 0},
+                                      {simt::StreamOrder::random, 1},
+                                      {simt::StreamOrder::random, 2}};
 
 inline std::string all_texts(const std::vector<simt::Report>& reports) {
   std::string text;

@@ -32,7 +32,8 @@ TEST_CASE("twin: devices, properties and versions") {
   ok(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
   CHECK(static_cast<std::size_t>(value) == p.sharedMemPerBlockOptin);
   CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, 7) == cudaErrorInvalidDevice);
-  CHECK(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(99999), 0) == cudaErrorInvalidValue);
+  CHECK(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(99999), 0) ==
+        cudaErrorInvalidValue);
   ok(cudaRuntimeGetVersion(&value));
   CHECK(value >= 12040);
   int driver = 0;
@@ -141,7 +142,8 @@ TEST_CASE("twin: functions") {
   ok(cudaFuncSetAttribute(fill, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10));
   ok(cudaFuncGetAttributes(&attributes, fill));
   CHECK(attributes.maxDynamicSharedSizeBytes == 100 << 10);
-  CHECK(cudaFuncSetAttribute(fill, cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 20) == cudaErrorInvalidValue);
+  CHECK(cudaFuncSetAttribute(fill, cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 20) ==
+        cudaErrorInvalidValue);
   int blocks = 0;
   ok(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, fill, 256, 0));
   CHECK(blocks == 8);
@@ -153,7 +155,8 @@ TEST_CASE("twin: launches that CUDA refuses, and the log of the others") {
   simt::clear_launch_log();
   CHECK(simt::launch(fill, 1, 2048, 0, r.a, r.x, kCount, 1.0f) == cudaErrorInvalidConfiguration);
   CHECK(simt::launch(fill, 0, 32, 0, r.a, r.x, kCount, 1.0f) == cudaErrorInvalidConfiguration);
-  CHECK(simt::launch(fill, 1, 32, 1 << 20, r.a, r.x, kCount, 1.0f) == cudaErrorInvalidConfiguration);
+  CHECK(simt::launch(fill, 1, 32, 1 << 20, r.a, r.x, kCount, 1.0f) ==
+        cudaErrorInvalidConfiguration);
   CHECK(simt::launch_log().empty());
   ok(simt::launch(fill, 2, 128, 0, r.a, r.x, kCount, 1.0f));
   const auto log = simt::launch_log();

@@ -57,10 +57,13 @@ TEST_CASE("injection: a free that fails has freed all the same") {
   CHECK(simt::take_reports().empty());
 }
 
-TEST_CASE("injection: a sticky code ends the current device, and its memory can still be given back") {
+TEST_CASE(
+    "injection: a sticky code ends the current device, and its memory can still be given back") {
   const cudaError_t codes[] = {
-      cudaErrorIllegalAddress, cudaErrorLaunchFailure,      cudaErrorMisalignedAddress, cudaErrorECCUncorrectable,   cudaErrorAssert,
-      cudaErrorUnknown,        cudaErrorIllegalInstruction, cudaErrorLaunchTimeout,     cudaErrorHardwareStackError, cudaErrorInvalidAddressSpace};
+      cudaErrorIllegalAddress,     cudaErrorLaunchFailure, cudaErrorMisalignedAddress,
+      cudaErrorECCUncorrectable,   cudaErrorAssert,        cudaErrorUnknown,
+      cudaErrorIllegalInstruction, cudaErrorLaunchTimeout, cudaErrorHardwareStackError,
+      cudaErrorInvalidAddressSpace};
   for (const cudaError_t code : codes) {
     const Fresh fresh;
     CHECK(simt::sticky(code));
@@ -99,10 +102,11 @@ TEST_CASE("injection: every call of a small program fails in turn, without a lea
       if (e == cudaSuccess) e = now;
       return e == cudaSuccess;
     };
-    const bool fine = step(cudaStreamCreate(&stream)) && step(cudaEventCreate(&event)) && step(cudaMalloc(&x, kBytes)) &&
-                      step(cudaMallocAsync(&y, kBytes, stream)) && step(cudaMemsetAsync(x, 0, kBytes, stream)) &&
-                      step(simt::launch(copy_values, 1, kCount, 0, stream, y, x, kCount)) && step(cudaEventRecord(event, stream)) &&
-                      step(cudaEventSynchronize(event));
+    const bool fine = step(cudaStreamCreate(&stream)) && step(cudaEventCreate(&event)) &&
+                      step(cudaMalloc(&x, kBytes)) && step(cudaMallocAsync(&y, kBytes, stream)) &&
+                      step(cudaMemsetAsync(x, 0, kBytes, stream)) &&
+                      step(simt::launch(copy_values, 1, kCount, 0, stream, y, x, kCount)) &&
+                      step(cudaEventRecord(event, stream)) && step(cudaEventSynchronize(event));
     if (y) step(cudaFreeAsync(y, stream));
     if (x) step(cudaFree(x));
     if (event) step(cudaEventDestroy(event));
@@ -114,7 +118,8 @@ TEST_CASE("injection: every call of a small program fails in turn, without a lea
   ok(program());
   const std::uint64_t calls = simt::calls();
   REQUIRE(calls == 12);
-  for (const cudaError_t code : {cudaErrorMemoryAllocation, cudaErrorInvalidValue, cudaErrorIllegalAddress}) {
+  for (const cudaError_t code :
+       {cudaErrorMemoryAllocation, cudaErrorInvalidValue, cudaErrorIllegalAddress}) {
     for (std::uint64_t k = 1; k <= calls; ++k) {
       INFO("call " << k << ", " << cudaGetErrorName(code));
       simt::reset();
@@ -138,9 +143,11 @@ TEST_CASE("injection: from text, as BRAID_SIMT_FAIL has it") {
   ok(cudaFree(p));
   simt::fail_call("1:801:persistent");
   for (int i = 0; i < 3; ++i) CHECK(cudaMalloc(&p, 16) == cudaErrorNotSupported);
-  for (const char* text : {"", "1", "x:2", "1:cudaErrorNoSuch", "1:2:persistent:cudaMalloc:more", "-1:2"})
+  for (const char* text :
+       {"", "1", "x:2", "1:cudaErrorNoSuch", "1:2:persistent:cudaMalloc:more", "-1:2"})
     CHECK_THROWS_AS(simt::fail_call(text), ArgumentError);
-  for (const char* text : {"", "lifo", "random:x", "random:1:2", "reverse:1"}) CHECK_THROWS_AS(simt::set_stream_order(text), ArgumentError);
+  for (const char* text : {"", "lifo", "random:x", "random:1:2", "reverse:1"})
+    CHECK_THROWS_AS(simt::set_stream_order(text), ArgumentError);
   simt::set_stream_order("random:7");
   simt::set_stream_order("fifo");
 }

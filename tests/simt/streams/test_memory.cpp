@@ -57,11 +57,13 @@ TEST_CASE("twin: copies arrive, in both dimensions and all directions") {
     simt::set_stream_order(order.order, order.seed);
     Rig r;
     std::vector<float> host(kCount), back(kCount, 0.0f);
-    for (int i = 0; i < kCount; ++i) host[static_cast<std::size_t>(i)] = static_cast<float>(i) * 0.5f;
+    for (int i = 0; i < kCount; ++i)
+      host[static_cast<std::size_t>(i)] = static_cast<float>(i) * 0.5f;
     ok(cudaMemcpyAsync(r.x, host.data(), kBytes, cudaMemcpyHostToDevice, r.a));
     std::fill(host.begin(), host.end(), -1.0f);  // pageable memory was staged in the call
     ok(cudaMemcpyAsync(r.y, r.x, kBytes, cudaMemcpyDefault, r.a));
-    ok(cudaMemcpyAsync(back.data(), r.y, kBytes, cudaMemcpyDeviceToHost, r.a));  // and is there when the call returns
+    // and is there when the call returns
+    ok(cudaMemcpyAsync(back.data(), r.y, kBytes, cudaMemcpyDeviceToHost, r.a));
     CHECK(back[7] == 3.5f);
     CHECK(back[255] == 127.5f);
     // 4 rows of 8 floats, out of rows of 16, into rows of 32.
@@ -72,10 +74,12 @@ TEST_CASE("twin: copies arrive, in both dimensions and all directions") {
     CHECK(back[32] == 8.0f);
     CHECK(back[3 * 32 + 7] == 27.5f);
     CHECK(back[8] == 0.0f);
-    CHECK(cudaMemcpy2D(r.y, 16, r.x, 64, 32, 4, cudaMemcpyDeviceToDevice) == cudaErrorInvalidPitchValue);
+    CHECK(cudaMemcpy2D(r.y, 16, r.x, 64, 32, 4, cudaMemcpyDeviceToDevice) ==
+          cudaErrorInvalidPitchValue);
     ok(cudaMemcpy(back.data(), host.data(), kBytes, cudaMemcpyHostToHost));
     CHECK(back[9] == -1.0f);
-    CHECK(cudaMemcpy(back.data(), host.data(), 4, static_cast<cudaMemcpyKind>(9)) == cudaErrorInvalidMemcpyDirection);
+    CHECK(cudaMemcpy(back.data(), host.data(), 4, static_cast<cudaMemcpyKind>(9)) ==
+          cudaErrorInvalidMemcpyDirection);
     CHECK(cudaMemcpy(nullptr, r.x, 4, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);
     ok(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyDefault));
     CHECK(simt::take_reports().empty());
@@ -121,7 +125,8 @@ TEST_CASE("twin: pointers know what they are") {
   ok(cudaHostRegister(own.data(), kBytes, cudaHostRegisterDefault));
   ok(cudaPointerGetAttributes(&a, own.data() + 3));
   CHECK(a.type == cudaMemoryTypeHost);
-  CHECK(cudaHostRegister(own.data(), kBytes, cudaHostRegisterDefault) == cudaErrorHostMemoryAlreadyRegistered);
+  CHECK(cudaHostRegister(own.data(), kBytes, cudaHostRegisterDefault) ==
+        cudaErrorHostMemoryAlreadyRegistered);
   ok(cudaHostUnregister(own.data()));
   CHECK(cudaHostUnregister(own.data()) == cudaErrorHostMemoryNotRegistered);
   void* device = nullptr;

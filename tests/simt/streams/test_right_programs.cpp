@@ -1,4 +1,5 @@
-// Programs that are right, though they look like the mistakes of the other files: nothing is reported, and the values are those of a GPU.
+// Programs that are right, though they look like the mistakes of the other files: nothing is
+// reported, and the values are those of a GPU.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -11,8 +12,7 @@ using namespace braid::streams_test;
 namespace {
 
 // Runs a program in every order of the executor.
-template <class F>
-void check_right(const char* name, F&& program) {
+template <class F> void check_right(const char* name, F&& program) {
   for (const OrderOf& order : kOrders) {
     INFO(name << ", order " << static_cast<int>(order.order) << " seed " << order.seed);
     const Fresh fresh;
@@ -96,8 +96,7 @@ TEST_CASE("right: a host function may change pinned memory in its turn") {
   check_right("the next batch from a host function", [] {
     Rig r;
     ok(cudaMemcpyAsync(r.x, r.pinned, kBytes, cudaMemcpyHostToDevice, r.a));
-    ok(cudaLaunchHostFunc(
-        r.a, [](void* data) { *static_cast<float*>(data) = 42.0f; }, r.pinned));
+    ok(cudaLaunchHostFunc(r.a, [](void* data) { *static_cast<float*>(data) = 42.0f; }, r.pinned));
     ok(cudaMemcpyAsync(r.y, r.pinned, kBytes, cudaMemcpyHostToDevice, r.a));
     ok(cudaStreamSynchronize(r.a));
     float first = 0.0f;
@@ -132,7 +131,8 @@ TEST_CASE("right: rows that lie between one another's do not overlap") {
   check_right("interleaved columns", [] {
     Rig r;
     constexpr std::size_t kPitch = 64, kWidth = 32;
-    ok(cudaMemcpy2DAsync(r.x + kWidth / sizeof(float), kPitch, r.x, kPitch, kWidth, kBytes / kPitch, cudaMemcpyDeviceToDevice, r.a));
+    ok(cudaMemcpy2DAsync(r.x + kWidth / sizeof(float), kPitch, r.x, kPitch, kWidth, kBytes / kPitch,
+                         cudaMemcpyDeviceToDevice, r.a));
     ok(cudaStreamSynchronize(r.a));
   });
 }

@@ -16,7 +16,8 @@ TEST_CASE("twin: nothing runs until something needs it") {
   ok(cudaStreamSynchronize(r.a));
   ok(simt::launch(fill, 1, kCount, 0, r.a, r.x, kCount, 2.0f));
   CHECK(r.x[0] == 0.0f);
-  CHECK(cudaStreamQuery(r.b) == cudaSuccess);  // nothing was queued there, and nothing of a ran for it
+  // nothing was queued there, and nothing of a ran for it
+  CHECK(cudaStreamQuery(r.b) == cudaSuccess);
   CHECK(r.x[0] == 0.0f);
   ok(cudaEventRecord(r.event, r.a));
   CHECK(cudaEventQuery(r.event) == cudaErrorNotReady);  // one operation ran: the kernel
@@ -33,7 +34,8 @@ TEST_CASE("twin: a queue has a limit") {
   ok(simt::launch(fill, 1, kCount, 0, r.a, r.x, kCount, 2.0f));
   CHECK(r.x[0] == 2.0f);
   simt::set_queue_limit(8);
-  for (int i = 0; i < 100; ++i) ok(simt::launch(fill, 1, kCount, 0, r.a, r.x, kCount, static_cast<float>(i)));
+  for (int i = 0; i < 100; ++i)
+    ok(simt::launch(fill, 1, kCount, 0, r.a, r.x, kCount, static_cast<float>(i)));
   CHECK(r.x[0] >= 91.0f - 8.0f);
   ok(cudaStreamSynchronize(r.a));
   CHECK(r.x[0] == 99.0f);
@@ -52,11 +54,13 @@ std::vector<int> order_of_streams(simt::StreamOrder order, std::uint64_t seed) {
   }
   // The first kernel to run is the one whose block is filled when one query has run one operation.
   std::vector<int> list;
-  for (int i = 0; i < 4; ++i) ok(simt::launch(fill, 1, kCount, 0, streams[i], blocks[i], kCount, 1.0f));
+  for (int i = 0; i < 4; ++i)
+    ok(simt::launch(fill, 1, kCount, 0, streams[i], blocks[i], kCount, 1.0f));
   for (int step = 0; step < 4; ++step) {
     (void)cudaStreamQuery(streams[0]);
     for (int i = 0; i < 4; ++i)
-      if (blocks[i][0] == 1.0f && std::find(list.begin(), list.end(), i) == list.end()) list.push_back(i);
+      if (blocks[i][0] == 1.0f && std::find(list.begin(), list.end(), i) == list.end())
+        list.push_back(i);
     if (static_cast<int>(list.size()) == 4) break;
   }
   for (int i = 0; i < 4; ++i) {
@@ -74,7 +78,8 @@ TEST_CASE("twin: the executor's order is fifo, reverse, or random by seed") {
   const auto one = order_of_streams(simt::StreamOrder::random, 1);
   CHECK(one == order_of_streams(simt::StreamOrder::random, 1));
   bool differs = false;
-  for (std::uint64_t seed = 2; seed < 8; ++seed) differs |= order_of_streams(simt::StreamOrder::random, seed) != one;
+  for (std::uint64_t seed = 2; seed < 8; ++seed)
+    differs |= order_of_streams(simt::StreamOrder::random, seed) != one;
   CHECK(differs);
 }
 
@@ -100,7 +105,8 @@ TEST_CASE("twin: streams have flags, priorities and devices") {
   CHECK(simt::live_objects().empty());
   CHECK(cudaStreamDestroy(nullptr) == cudaErrorInvalidResourceHandle);
   CHECK(cudaStreamCreateWithFlags(&stream, 77) == cudaErrorInvalidValue);
-  CHECK(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(0x7777)) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(0x7777)) ==
+        cudaErrorInvalidResourceHandle);
   CHECK(simt::take_reports().size() == 1);
 }
 
@@ -124,7 +130,8 @@ TEST_CASE("twin: the legacy default stream waits for blocking streams and they f
     ok(cudaStreamCreate(&two));
     ok(simt::launch(fill, 1, kCount, 0, one, r.x, kCount, 1.0f));
     ok(simt::launch(copy_values, 1, kCount, 0, nullptr, r.y, r.x, kCount));  // after one
-    ok(simt::launch(fill, 1, kCount, 0, two, r.x, kCount, 2.0f));            // after the default stream
+    // after the default stream
+    ok(simt::launch(fill, 1, kCount, 0, two, r.x, kCount, 2.0f));
     ok(simt::launch(copy_values, 1, kCount, 0, cudaStreamLegacy, r.x, r.y, kCount));
     ok(cudaStreamSynchronize(nullptr));
     CHECK(r.x[3] == 1.0f);
@@ -161,7 +168,8 @@ TEST_CASE("twin: events") {
   CHECK(cudaEventElapsedTime(&ms, start, r.event) == cudaErrorInvalidResourceHandle);
   ok(cudaEventRecord(r.event, r.a));
   ok(cudaEventSynchronize(r.event));
-  CHECK(cudaEventElapsedTime(&ms, start, r.event) == cudaErrorInvalidResourceHandle);  // it keeps no time
+  // it keeps no time
+  CHECK(cudaEventElapsedTime(&ms, start, r.event) == cudaErrorInvalidResourceHandle);
   CHECK(cudaEventCreateWithFlags(&start, 64) == cudaErrorInvalidValue);
   ok(cudaEventDestroy(start));
   ok(cudaEventDestroy(end));
@@ -223,7 +231,8 @@ TEST_CASE("twin: host threads use their own streams at once") {
       fine(cudaMallocAsync(&device, kBytes, stream));
       fine(cudaMallocHost(&pinned, kBytes));
       for (int i = 0; i < 25; ++i) {
-        fine(simt::launch(fill, 1, kCount, 0, stream, device, kCount, static_cast<float>(t * 100 + i)));
+        fine(simt::launch(fill, 1, kCount, 0, stream, device, kCount,
+                          static_cast<float>(t * 100 + i)));
         fine(cudaMemcpyAsync(pinned, device, kBytes, cudaMemcpyDeviceToHost, stream));
         fine(cudaStreamSynchronize(stream));
         wrong += pinned[kCount - 1] != static_cast<float>(t * 100 + i);

@@ -14,7 +14,8 @@ std::string base(const char* file) {
   return std::string(text.substr(text.rfind('/') + 1));
 }
 
-// Every mistake is reported with the places of its calls, in every order of the executor; the same program without the mistake is not.
+// Every mistake is reported with the places of its calls, in every order of the executor; the same
+// program without the mistake is not.
 void check_program(const Program& program) {
   for (const OrderOf& order : kOrders) {
     INFO(program.name << ", order " << static_cast<int>(order.order) << " seed " << order.seed);
@@ -24,11 +25,15 @@ void check_program(const Program& program) {
     const std::vector<simt::Report> wrong = simt::take_reports();
     INFO("reports:\n" << all_texts(wrong));
     const auto names = [&](const simt::Report& report, int line) {
-      return line == 0 || report.text.find(base(program.file) + ":" + std::to_string(line)) != std::string::npos;
+      return line == 0 ||
+             report.text.find(base(program.file) + ":" + std::to_string(line)) != std::string::npos;
     };
-    const auto expected = [&](const simt::Report& report) { return report.kind == program.kind && names(report, at.line) && names(report, at.other); };
+    const auto expected = [&](const simt::Report& report) {
+      return report.kind == program.kind && names(report, at.line) && names(report, at.other);
+    };
     CHECK(std::any_of(wrong.begin(), wrong.end(), expected));
-    for (const simt::Report& report : wrong) CHECK((report.file == base(program.file) || report.file == "rig.hpp"));
+    for (const simt::Report& report : wrong)
+      CHECK((report.file == base(program.file) || report.file == "rig.hpp"));
 
     simt::reset();
     simt::set_stream_order(order.order, order.seed);
@@ -47,7 +52,9 @@ TEST_CASE("streams: programs without an order are reported, their corrected twin
   for (const Program& program : ordering_programs()) check_program(program);
 }
 
-TEST_CASE("streams: programs that misuse memory and handles are reported, their corrected twins are not") {
+TEST_CASE(
+    "streams: programs that misuse memory and handles are reported, their corrected twins are "
+    "not") {
   for (const Program& program : memory_programs()) check_program(program);
 }
 

@@ -54,7 +54,8 @@ Fault used_after_free(bool fixed) {
   Fault at{};
   float* gone = std::exchange(r.x, nullptr);
   if (!fixed) ok(cudaFree(gone)), at.other = __LINE__;
-  expect(cudaMemsetAsync(gone, 1, kBytes, r.a), fixed ? cudaSuccess : cudaErrorInvalidValue), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  expect(cudaMemsetAsync(gone, 1, kBytes, r.a), fixed ? cudaSuccess : cudaErrorInvalidValue);
   if (fixed) ok(cudaFree(gone));
   return at;
 }
@@ -131,7 +132,8 @@ Fault block_taken_back_under_a_kernel_at_its_end(bool fixed) {
   simt::annotate_freed(segment, 2 * kBlock, r.a);
   simt::annotate_allocated(segment, kBlock, r.a);
   r.b_waits_for_a();
-  ok(simt::launch(fill, 1, kCount, 0, r.b, segment + kBlock / sizeof(float) / 2, kCount, 1.0f)), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  ok(simt::launch(fill, 1, kCount, 0, r.b, segment + kBlock / sizeof(float) / 2, kCount, 1.0f));
   if (fixed) {
     ok(cudaEventRecord(r.event, r.b));
     ok(cudaStreamWaitEvent(r.a, r.event));
@@ -174,7 +176,9 @@ Fault copy_over_the_end(bool fixed) {
   Rig r;
   Fault at{};
   const std::size_t bytes = fixed ? kBytes : kBytes + 4;
-  expect(cudaMemcpyAsync(r.y, r.x, bytes, cudaMemcpyDeviceToDevice, r.a), fixed ? cudaSuccess : cudaErrorInvalidValue), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  expect(cudaMemcpyAsync(r.y, r.x, bytes, cudaMemcpyDeviceToDevice, r.a),
+         fixed ? cudaSuccess : cudaErrorInvalidValue);
   return at;
 }
 
@@ -187,7 +191,9 @@ Fault large_block_used_after_free(bool fixed) {
   float* block = nullptr;
   ok(cudaMalloc(&block, kLarge));
   if (!fixed) ok(cudaFree(block)), at.other = __LINE__;
-  expect(cudaMemcpyAsync(block + kCount, r.pinned, kBytes, cudaMemcpyDefault, r.a), fixed ? cudaSuccess : cudaErrorInvalidValue), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  expect(cudaMemcpyAsync(block + kCount, r.pinned, kBytes, cudaMemcpyDefault, r.a),
+         fixed ? cudaSuccess : cudaErrorInvalidValue);
   if (fixed) ok(cudaFree(block));
   return at;
 }
@@ -205,7 +211,9 @@ Fault copy_onto_itself(bool fixed) {
   Rig r;
   Fault at{};
   const int ahead = fixed ? kCount / 2 : 1;
-  expect(cudaMemcpyAsync(r.x + ahead, r.x, kBytes / 2, cudaMemcpyDeviceToDevice, r.a), fixed ? cudaSuccess : cudaErrorInvalidValue), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  expect(cudaMemcpyAsync(r.x + ahead, r.x, kBytes / 2, cudaMemcpyDeviceToDevice, r.a),
+         fixed ? cudaSuccess : cudaErrorInvalidValue);
   return at;
 }
 
@@ -222,7 +230,8 @@ Fault copy_over_the_end_of_a_block(bool fixed) {
 Fault kernel_over_the_end(bool fixed) {
   Rig r;
   Fault at{};
-  ok(simt::launch(write_past_end, 1, kCount + 32, 0, r.a, r.x, fixed ? kCount - 1 : kCount)), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  ok(simt::launch(write_past_end, 1, kCount + 32, 0, r.a, r.x, fixed ? kCount - 1 : kCount));
   return at;
 }
 
@@ -231,7 +240,9 @@ Fault wrong_direction(bool fixed) {
   Fault at{};
   float here[kCount] = {};
   const cudaMemcpyKind kind = fixed ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
-  expect(cudaMemcpyAsync(r.x, here, kBytes, kind, r.a), fixed ? cudaSuccess : cudaErrorInvalidValue), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  expect(cudaMemcpyAsync(r.x, here, kBytes, kind, r.a),
+         fixed ? cudaSuccess : cudaErrorInvalidValue);
   return at;
 }
 
@@ -242,7 +253,9 @@ Fault launch_on_a_stream_of_another_device(bool fixed) {
   ok(cudaSetDevice(fixed ? 0 : 1));
   ok(cudaStreamCreateWithFlags(&there, cudaStreamNonBlocking)), at.other = __LINE__;
   ok(cudaSetDevice(0));
-  expect(simt::launch(fill, 1, kCount, 0, there, r.x, kCount, 1.0f), fixed ? cudaSuccess : cudaErrorInvalidResourceHandle), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  expect(simt::launch(fill, 1, kCount, 0, there, r.x, kCount, 1.0f),
+         fixed ? cudaSuccess : cudaErrorInvalidResourceHandle);
   ok(cudaStreamSynchronize(there));
   ok(cudaStreamDestroy(there));
   return at;
@@ -255,7 +268,8 @@ Fault event_of_another_device(bool fixed) {
   ok(cudaSetDevice(fixed ? 0 : 1));
   ok(cudaEventCreate(&event)), at.other = __LINE__;
   ok(cudaSetDevice(0));
-  expect(cudaEventRecord(event, r.a), fixed ? cudaSuccess : cudaErrorInvalidResourceHandle), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  expect(cudaEventRecord(event, r.a), fixed ? cudaSuccess : cudaErrorInvalidResourceHandle);
   ok(cudaEventDestroy(event));
   return at;
 }
@@ -268,7 +282,11 @@ Fault copy_without_peer_access(bool fixed) {
   ok(cudaMalloc(&there, kBytes)), at.other = __LINE__;
   ok(cudaSetDevice(0));
   if (fixed) ok(cudaMemcpyPeerAsync(there, 1, r.x, 0, kBytes, r.a));
-  else expect(cudaMemcpyAsync(there, r.x, kBytes, cudaMemcpyDeviceToDevice, r.a), cudaErrorPeerAccessNotEnabled), at.line = __LINE__;
+  else {
+    at.line = __LINE__ + 1;
+    expect(cudaMemcpyAsync(there, r.x, kBytes, cudaMemcpyDeviceToDevice, r.a),
+           cudaErrorPeerAccessNotEnabled);
+  }
   ok(cudaStreamSynchronize(r.a));
   ok(cudaFree(there));
   return at;
@@ -294,7 +312,9 @@ Fault destroyed_stream(bool fixed) {
   Fault at{};
   const cudaStream_t gone = std::exchange(r.a, nullptr);
   if (!fixed) ok(cudaStreamDestroy(gone)), at.other = __LINE__;
-  expect(cudaMemsetAsync(r.x, 1, kBytes, gone), fixed ? cudaSuccess : cudaErrorInvalidResourceHandle), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  expect(cudaMemsetAsync(r.x, 1, kBytes, gone),
+         fixed ? cudaSuccess : cudaErrorInvalidResourceHandle);
   if (fixed) ok(cudaStreamDestroy(gone));
   return at;
 }
@@ -306,7 +326,8 @@ Fault destroyed_event(bool fixed) {
   ok(cudaEventCreate(&gone));
   ok(cudaEventRecord(gone, r.a));
   if (!fixed) ok(cudaEventDestroy(gone)), at.other = __LINE__;
-  expect(cudaStreamWaitEvent(r.b, gone), fixed ? cudaSuccess : cudaErrorInvalidResourceHandle), at.line = __LINE__;
+  at.line = __LINE__ + 1;
+  expect(cudaStreamWaitEvent(r.b, gone), fixed ? cudaSuccess : cudaErrorInvalidResourceHandle);
   if (fixed) ok(cudaEventDestroy(gone));
   return at;
 }
@@ -316,30 +337,43 @@ Fault destroyed_event(bool fixed) {
 std::vector<Program> memory_programs() {
   using simt::ReportKind;
   return {
-      {"freed while another stream reads", ReportKind::use_after_free, __FILE__, freed_while_another_stream_reads},
-      {"freed while a kernel reads", ReportKind::use_after_free, __FILE__, freed_while_a_kernel_reads},
+      {"freed while another stream reads", ReportKind::use_after_free, __FILE__,
+       freed_while_another_stream_reads},
+      {"freed while a kernel reads", ReportKind::use_after_free, __FILE__,
+       freed_while_a_kernel_reads},
       {"freed on another stream", ReportKind::use_before_alloc, __FILE__, freed_on_another_stream},
       {"used after free", ReportKind::use_after_free, __FILE__, used_after_free},
-      {"used after free on its stream", ReportKind::use_after_free, __FILE__, used_after_free_on_its_stream},
-      {"freed at once under a kernel", ReportKind::use_after_free, __FILE__, freed_at_once_under_a_kernel},
-      {"malloc freed on a stream under a kernel", ReportKind::use_after_free, __FILE__, malloc_freed_on_a_stream_under_a_kernel},
-      {"used before its allocation", ReportKind::use_before_alloc, __FILE__, used_before_its_allocation},
-      {"block given to another stream", ReportKind::use_after_free, __FILE__, block_given_to_another_stream},
-      {"block taken back under a kernel at its end", ReportKind::use_after_free, __FILE__, block_taken_back_under_a_kernel_at_its_end},
-      {"kernel uses a freed block", ReportKind::use_after_free, __FILE__, kernel_uses_a_freed_block},
+      {"used after free on its stream", ReportKind::use_after_free, __FILE__,
+       used_after_free_on_its_stream},
+      {"freed at once under a kernel", ReportKind::use_after_free, __FILE__,
+       freed_at_once_under_a_kernel},
+      {"malloc freed on a stream under a kernel", ReportKind::use_after_free, __FILE__,
+       malloc_freed_on_a_stream_under_a_kernel},
+      {"used before its allocation", ReportKind::use_before_alloc, __FILE__,
+       used_before_its_allocation},
+      {"block given to another stream", ReportKind::use_after_free, __FILE__,
+       block_given_to_another_stream},
+      {"block taken back under a kernel at its end", ReportKind::use_after_free, __FILE__,
+       block_taken_back_under_a_kernel_at_its_end},
+      {"kernel uses a freed block", ReportKind::use_after_free, __FILE__,
+       kernel_uses_a_freed_block},
       {"freed twice", ReportKind::double_free, __FILE__, freed_twice},
       {"pinned freed too early", ReportKind::pinned_free, __FILE__, pinned_freed_too_early},
       {"copy over the end", ReportKind::out_of_bounds, __FILE__, copy_over_the_end},
-      {"large block used after free", ReportKind::use_after_free, __FILE__, large_block_used_after_free},
+      {"large block used after free", ReportKind::use_after_free, __FILE__,
+       large_block_used_after_free},
       {"large block freed twice", ReportKind::double_free, __FILE__, large_block_freed_twice},
       {"copy onto itself", ReportKind::overlap, __FILE__, copy_onto_itself},
-      {"copy over the end of a block", ReportKind::out_of_bounds, __FILE__, copy_over_the_end_of_a_block},
+      {"copy over the end of a block", ReportKind::out_of_bounds, __FILE__,
+       copy_over_the_end_of_a_block},
       {"kernel over the end", ReportKind::kernel, __FILE__, kernel_over_the_end},
       {"wrong direction", ReportKind::wrong_kind, __FILE__, wrong_direction},
-      {"launch on a stream of another device", ReportKind::wrong_device, __FILE__, launch_on_a_stream_of_another_device},
+      {"launch on a stream of another device", ReportKind::wrong_device, __FILE__,
+       launch_on_a_stream_of_another_device},
       {"event of another device", ReportKind::wrong_device, __FILE__, event_of_another_device},
       {"copy without peer access", ReportKind::wrong_device, __FILE__, copy_without_peer_access},
-      {"kernel without peer access", ReportKind::wrong_device, __FILE__, kernel_without_peer_access},
+      {"kernel without peer access", ReportKind::wrong_device, __FILE__,
+       kernel_without_peer_access},
       {"destroyed stream", ReportKind::destroyed_handle, __FILE__, destroyed_stream},
       {"destroyed event", ReportKind::destroyed_handle, __FILE__, destroyed_event},
   };

@@ -1,7 +1,8 @@
 #include "rig.hpp"
 #include "wrong_programs.hpp"
 
-// Programs that leave out an order between streams, or between a stream and the host. The line of each call at fault is kept on the line itself.
+// Programs that leave out an order between streams, or between a stream and the host. The line of
+// each call at fault is kept on the line itself.
 namespace braid::streams_test {
 namespace {
 
@@ -135,7 +136,8 @@ Fault pinned_target_written(bool fixed) {
   return at;
 }
 
-// A kernel that is still to run does not hide the mistake, as long as it has nothing to do with the memory.
+// A kernel that is still to run does not hide the mistake, as long as it has nothing to do with the
+// memory.
 Fault pinned_source_reused_behind_a_kernel(bool fixed) {
   Rig r;
   Fault at{};
@@ -158,12 +160,16 @@ std::vector<Program> ordering_programs() {
       {"event recorded after the wait", ReportKind::race, __FILE__, event_recorded_after_the_wait},
       {"event of an older record", ReportKind::race, __FILE__, event_of_an_older_record},
       {"waited for the wrong stream", ReportKind::race, __FILE__, waited_for_the_wrong_stream},
-      {"default stream and non-blocking", ReportKind::race, __FILE__, default_stream_and_non_blocking},
+      {"default stream and non-blocking", ReportKind::race, __FILE__,
+       default_stream_and_non_blocking},
       {"staged copy and non-blocking", ReportKind::race, __FILE__, staged_copy_and_non_blocking},
-      {"result read before it is there", ReportKind::early_read, __FILE__, result_read_before_it_is_there},
+      {"result read before it is there", ReportKind::early_read, __FILE__,
+       result_read_before_it_is_there},
       {"pinned source reused", ReportKind::pinned_reuse, __FILE__, pinned_source_reused},
-      {"pinned source reused after the copy ran", ReportKind::pinned_reuse, __FILE__, pinned_source_reused_after_the_copy_ran},
-      {"pinned source reused behind a kernel", ReportKind::pinned_reuse, __FILE__, pinned_source_reused_behind_a_kernel},
+      {"pinned source reused after the copy ran", ReportKind::pinned_reuse, __FILE__,
+       pinned_source_reused_after_the_copy_ran},
+      {"pinned source reused behind a kernel", ReportKind::pinned_reuse, __FILE__,
+       pinned_source_reused_behind_a_kernel},
       {"pinned target written", ReportKind::pinned_reuse, __FILE__, pinned_target_written},
   };
 }

@@ -1,4 +1,5 @@
-// write_digits FOLDER COUNT: digits drawn by a program, in the files of MNIST, for programs that read nothing else.
+// write_digits FOLDER COUNT: digits drawn by a program, in the files of MNIST, for programs that
+// read nothing else.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -39,14 +40,16 @@ void write(const std::filesystem::path& path, const std::string& bytes) {
 
 int main(int count, char** arguments) {
   try {
-    if (count != 3 || std::atoll(arguments[2]) < 1) throw braid::ArgumentError("expected a folder and a count");
+    if (count != 3 || std::atoll(arguments[2]) < 1)
+      throw braid::ArgumentError("expected a folder and a count");
     const std::filesystem::path folder = arguments[1];
     const braid::data::SyntheticDigits digits(std::atoll(arguments[2]));
     std::string images = header(3, digits.size()), labels = header(1, digits.size());
     for (std::int64_t i = 0; i < digits.size(); ++i) {
       const braid::data::Labelled item = digits.get(i);
       const float* pixels = item.image.data<float>();
-      std::transform(pixels, pixels + 784, std::back_inserter(images), [](float ink) { return static_cast<char>(std::lround(255 * ink)); });
+      std::transform(pixels, pixels + 784, std::back_inserter(images),
+                     [](float ink) { return static_cast<char>(std::lround(255 * ink)); });
       labels += static_cast<char>(*item.label.data<std::int64_t>());
     }
     std::filesystem::create_directories(folder);

@@ -14,7 +14,8 @@
 #include <braid/core/error.hpp>
 #include <braid/core/tensor.hpp>
 
-// Reverse-mode automatic differentiation: how an op records its gradient, and how gradients are asked for.
+// Reverse-mode automatic differentiation: how an op records its gradient, and how gradients are
+// asked for.
 namespace braid {
 
 class StreamGuard;
@@ -34,7 +35,9 @@ struct ThreadState {
 /// Switches recording on or off for this thread while it lives.
 class GradMode {
  public:
-  explicit GradMode(bool on) noexcept : before_(thread_state().grad_enabled) { thread_state().grad_enabled = on; }
+  explicit GradMode(bool on) noexcept : before_(thread_state().grad_enabled) {
+    thread_state().grad_enabled = on;
+  }
   ~GradMode() { thread_state().grad_enabled = before_; }
   GradMode(const GradMode&) = delete;
   GradMode& operator=(const GradMode&) = delete;
@@ -47,7 +50,8 @@ struct NoGrad : GradMode {
   NoGrad() noexcept : GradMode(false) {}
 };
 
-/// A few tensors inline, more on the heap: what a gradient function returns, one for each input; an undefined one means "none".
+/// A few tensors inline, more on the heap: what a gradient function returns, one for each input; an
+/// undefined one means "none".
 class Grads {
  public:
   Grads() noexcept = default;
@@ -55,15 +59,19 @@ class Grads {
     for (const Tensor& t : list) push_back(t);
   }
   template <std::same_as<Tensor>... T>
-  requires(sizeof...(T) >= 1 && sizeof...(T) <= 3) Grads(T&&... t)
-  noexcept {  // moves: no reference count on the hot path
+    requires(sizeof...(T) >= 1 && sizeof...(T) <= 3)
+  Grads(T&&... t) noexcept {  // moves: no reference count on the hot path
     ((inline_[size_++] = std::move(t)), ...);
   }
   explicit Grads(std::vector<Tensor> many) : size_(many.size()), many_(std::move(many)) {}
   void push_back(Tensor t);
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] Tensor& operator[](std::size_t i) noexcept { return many_.empty() ? inline_[i] : many_[i]; }
-  [[nodiscard]] const Tensor& operator[](std::size_t i) const noexcept { return many_.empty() ? inline_[i] : many_[i]; }
+  [[nodiscard]] Tensor& operator[](std::size_t i) noexcept {
+    return many_.empty() ? inline_[i] : many_[i];
+  }
+  [[nodiscard]] const Tensor& operator[](std::size_t i) const noexcept {
+    return many_.empty() ? inline_[i] : many_[i];
+  }
 
  private:
   std::size_t size_ = 0;
@@ -85,7 +93,8 @@ class Node : public RefCounted {
   virtual ~Node();
   /// Gradients of the inputs from those of the outputs (undefined where nobody used an output).
   virtual Grads backward(std::span<const Tensor> gradients) = 0;
-  /// Frees what was saved; a later backward throws AutogradError. A node that saved nothing stays as it is.
+  /// Frees what was saved; a later backward throws AutogradError. A node that saved nothing stays
+  /// as it is.
   virtual void forget() noexcept = 0;
   [[nodiscard]] const char* name() const noexcept { return name_; }
   /// The device that the backward runs on.
@@ -93,12 +102,15 @@ class Node : public RefCounted {
   /// 1 + the largest depth of the nodes below: consumers are always deeper than what they consume.
   [[nodiscard]] std::uint64_t depth() const noexcept { return depth_; }
   [[nodiscard]] std::uint32_t outputs() const noexcept { return outputs_; }
-  [[nodiscard]] std::span<Edge> edges() noexcept { return {edge_count_ <= kInlineEdges ? inline_edges_.data() : many_edges_.get(), edge_count_}; }
+  [[nodiscard]] std::span<Edge> edges() noexcept {
+    return {edge_count_ <= kInlineEdges ? inline_edges_.data() : many_edges_.get(), edge_count_};
+  }
   [[nodiscard]] bool released() const noexcept { return released_; }
   /// An output's gradient is shown to hooks.
   [[nodiscard]] bool hooked() const noexcept { return hooked_; }
   void set_hooked() noexcept { hooked_ = true; }
-  /// Its backward runs as soon as what it needs is there, before what is left of the others: for sums over devices that take their time beside them.
+  /// Its backward runs as soon as what it needs is there, before what is left of the others: for
+  /// sums over devices that take their time beside them.
   [[nodiscard]] bool early() const noexcept { return early_; }
   void set_early() noexcept { early_ = true; }
   /// The replica of parallel_apply that recorded it; -1 for none, or for one above 253.
@@ -108,7 +120,8 @@ class Node : public RefCounted {
   void destroy() const noexcept;  // iterative: a chain of 10^6 nodes must not recurse
 
  protected:
-  Node(const char* name, Device device, std::uint32_t outputs, std::span<const Tensor* const> inputs);
+  Node(const char* name, Device device, std::uint32_t outputs,
+       std::span<const Tensor* const> inputs);
   bool released_ = false;
 
  private:
@@ -143,8 +156,10 @@ class SavedTensor {
  public:
   SavedTensor() noexcept = default;
   /// Of an input of the op.
-  explicit SavedTensor(const Tensor& input) : tensor_(input), version_(input.defined() ? input.version() : 0) {}
-  /// Of the op's own output: kept without its node (no cycle), which get() attaches again while the node runs.
+  explicit SavedTensor(const Tensor& input)
+      : tensor_(input), version_(input.defined() ? input.version() : 0) {}
+  /// Of the op's own output: kept without its node (no cycle), which get() attaches again while the
+  /// node runs.
   static SavedTensor output(const Tensor& y, std::uint32_t output_nr = 0);
   [[nodiscard]] Tensor get() const;
 
@@ -163,20 +178,23 @@ struct Input {
 };
 [[noreturn]] void already_freed(const char* name);
 
-template <class F>
-class NodeOf final : public Node {
+template <class F> class NodeOf final : public Node {
  public:
-  NodeOf(const char* name, Device device, std::uint32_t outputs, std::span<const Tensor* const> inputs, F&& f)
+  NodeOf(const char* name, Device device, std::uint32_t outputs,
+         std::span<const Tensor* const> inputs, F&& f)
       : Node(name, device, outputs, inputs), function_(std::move(f)) {}
   Grads backward(std::span<const Tensor> gradients) override {
     if (!function_) already_freed(name());
-    if constexpr (std::is_invocable_v<F&, const Tensor&, Needs>) return (*function_)(gradients[0], Needs(*this));
+    if constexpr (std::is_invocable_v<F&, const Tensor&, Needs>)
+      return (*function_)(gradients[0], Needs(*this));
     else if constexpr (std::is_invocable_v<F&, const Tensor&>) return (*function_)(gradients[0]);
-    else if constexpr (std::is_invocable_v<F&, std::span<const Tensor>, Needs>) return (*function_)(gradients, Needs(*this));
+    else if constexpr (std::is_invocable_v<F&, std::span<const Tensor>, Needs>)
+      return (*function_)(gradients, Needs(*this));
     else return (*function_)(gradients);
   }
   void forget() noexcept override {
-    if constexpr (std::is_trivially_destructible_v<F>) return;  // holds no tensor: there is nothing to free, and a later backward can run it again
+    // holds no tensor: there is nothing to free, and a later backward can run it again
+    if constexpr (std::is_trivially_destructible_v<F>) return;
     function_.reset();
     released_ = true;
   }
@@ -198,42 +216,58 @@ void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr);
   return false;
 }
 
-/// Records that `y` was made from `inputs`, with its gradient right here: f(dy) or f(dy, needs) → Grads, one for each input.
-/// f is made of recorded ops, so that gradients of gradients work. Call it only if needs_grad(inputs). Returns y.
+/// Records that `y` was made from `inputs`, with its gradient right here: f(dy) or f(dy, needs) →
+/// Grads, one for each input.
+/// f is made of recorded ops, so that gradients of gradients work. Call it only if
+/// needs_grad(inputs). Returns y.
 /// The node belongs to y's device.
 template <class F>
 Tensor record(const char* name, std::initializer_list<detail::Input> inputs, Tensor y, F f) {
   std::array<const Tensor*, 8> pointers;
   std::size_t n = 0;
   for (const detail::Input& i : inputs) pointers.at(n++) = i.tensor;
-  detail::attach(y, Ref<Node>(new detail::NodeOf<F>(name, y.device(), 1, {pointers.data(), n}, std::move(f))), 0);
+  detail::attach(
+      y, Ref<Node>(new detail::NodeOf<F>(name, y.device(), 1, {pointers.data(), n}, std::move(f))),
+      0);
   return y;
 }
 
-/// For use inside a node's backward that has left work on streams of its own: `join` is called when all nodes have run, before the gradients are used; elsewhere
-/// at once. It orders streams, and must not throw.
+/// For use inside a node's backward that has left work on streams of its own: `join` is called when
+/// all nodes have run, before the gradients are used; elsewhere at once. It orders streams, and
+/// must not throw.
 void at_end_of_backward(std::function<void()> join);
 
-/// The same for any number of inputs and outputs: f(span<const Tensor> dys[, needs]) → Grads. Integer outputs stay without history.
-/// `device` is where the backward runs.
+/// The same for any number of inputs and outputs: f(span<const Tensor> dys[, needs]) → Grads.
+/// Integer outputs stay without history. `device` is where the backward runs.
 template <class F>
-void record_many(const char* name, std::span<const Tensor> inputs, std::span<const Tensor> outputs, Device device, F f) {
+void record_many(const char* name, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
+                 Device device, F f) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& t : inputs) pointers.push_back(&t);
-  Ref<Node> node(new detail::NodeOf<F>(name, device, static_cast<std::uint32_t>(outputs.size()), pointers, std::move(f)));
+  Ref<Node> node(new detail::NodeOf<F>(name, device, static_cast<std::uint32_t>(outputs.size()),
+                                       pointers, std::move(f)));
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i].defined() && is_floating(outputs[i].dtype())) detail::attach(outputs[i], node, static_cast<std::uint32_t>(i));
+    if (outputs[i].defined() && is_floating(outputs[i].dtype()))
+      detail::attach(outputs[i], node, static_cast<std::uint32_t>(i));
 }
 
-/// Gradients of `outputs` (weighted by `gradients`; empty = ones for one-element outputs) with respect to `inputs`, without touching any grad().
-/// An input that the outputs do not depend on gives an undefined tensor, or, unless allow_unused, AutogradError. create_graph: the result can be differentiated again.
-[[nodiscard]] std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> gradients = {},
-                                       bool retain_graph = false, bool create_graph = false, bool allow_unused = false);
+/// Gradients of `outputs` (weighted by `gradients`; empty = ones for one-element outputs) with
+/// respect to `inputs`, without touching any grad(). An input that the outputs do not depend on
+/// gives an undefined tensor, or, unless allow_unused, AutogradError. create_graph: the result can
+/// be differentiated again.
+[[nodiscard]] std::vector<Tensor> grad(std::span<const Tensor> outputs,
+                                       std::span<const Tensor> inputs,
+                                       std::span<const Tensor> gradients = {},
+                                       bool retain_graph = false, bool create_graph = false,
+                                       bool allow_unused = false);
 /// Of one output.
-[[nodiscard]] std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, bool retain_graph = false, bool create_graph = false);
+[[nodiscard]] std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs,
+                                       bool retain_graph = false, bool create_graph = false);
 
-/// Tensor::backward for several roots at once. With create_graph a leaf's grad() holds the graph, which holds the leaf: neither is freed until set_grad({}).
-/// The first such call of a process warns; grad() above makes no such cycle.
-void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients = {}, bool retain_graph = false, bool create_graph = false);
+/// Tensor::backward for several roots at once. With create_graph a leaf's grad() holds the graph,
+/// which holds the leaf: neither is freed until set_grad({}). The first such call of a process
+/// warns; grad() above makes no such cycle.
+void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients = {},
+              bool retain_graph = false, bool create_graph = false);
 
 }  // namespace braid

@@ -12,9 +12,11 @@
 
 namespace braid {
 
-/// Where a caching allocator gets its memory from. Both functions may be called by several threads at once.
+/// Where a caching allocator gets its memory from. Both functions may be called by several threads
+/// at once.
 struct MemorySource {
-  void* (*allocate)(std::size_t bytes) noexcept;            ///< null if there is none; 64-byte aligned at least
+  /// null if there is none; 64-byte aligned at least
+  void* (*allocate)(std::size_t bytes) noexcept;
   void (*release)(void* data, std::size_t bytes) noexcept;  ///< the same bytes as allocated
   bool host_memory;                                         ///< readable by the host
 };
@@ -22,14 +24,19 @@ struct MemorySource {
 /// Memory of the host: 64-byte aligned; from 4 MiB on 2-MiB aligned and advised to use huge pages.
 [[nodiscard]] MemorySource host_memory_source() noexcept;
 
-/// The allocator of one device: keeps freed blocks by size class, accounts exactly, and can be limited.
+/// The allocator of one device: keeps freed blocks by size class, accounts exactly, and can be
+/// limited.
 ///
-/// Size classes are multiples of 64 bytes up to 1 KiB, then four for each doubling. A thread has a magazine of a few free blocks of each class that
-/// it takes from and puts back to without a lock; what does not fit goes to lists shared by the device's threads. Flushing (empty_cache, or a request
-/// that does not fit the capacity) takes the blocks out of every thread's magazine. A thread's end gives its magazine back.
-/// A request that finds no room frees everything cached and tries once more before it throws. Without a capacity, cached memory is bounded too:
-/// it is freed when a new block would make in_use + cached more than 2 · peak + 256 MiB.
-/// All functions may be called from any thread. Under AddressSanitizer free blocks are poisoned. Destroy it after its last block was released.
+/// Size classes are multiples of 64 bytes up to 1 KiB, then four for each doubling. A thread has a
+/// magazine of a few free blocks of each class that it takes from and puts back to without a lock;
+/// what does not fit goes to lists shared by the device's threads. Flushing (empty_cache, or a
+/// request that does not fit the capacity) takes the blocks out of every thread's magazine. A
+/// thread's end gives its magazine back.
+/// A request that finds no room frees everything cached and tries once more before it throws.
+/// Without a capacity, cached memory is bounded too: it is freed when a new block would make in_use
+/// + cached more than 2 · peak + 256 MiB.
+/// All functions may be called from any thread. Under AddressSanitizer free blocks are poisoned.
+/// Destroy it after its last block was released.
 class CachingAllocator {
  public:
   /// Throws std::bad_alloc only.
@@ -82,13 +89,16 @@ class CachingAllocator {
   alignas(64) std::atomic<std::size_t> in_use_{0};
   std::atomic<std::size_t> peak_{0};
 
-  alignas(64) mutable std::mutex mutex_;  // guards everything below; never held while the source is called
-  std::size_t reserved_ = 0;              // in_use + cached
+  // guards everything below; never held while the source is called
+  alignas(64) mutable std::mutex mutex_;
+  std::size_t reserved_ = 0;  // in_use + cached
   std::size_t capacity_ = 0;
   std::uint64_t fail_in_ = 0;
   bool fail_persistent_ = false;
-  std::uint64_t allocations_ = 0, hits_ = 0, releases_ = 0, retries_ = 0, failures_ = 0;  // without the magazines' own
-  std::vector<std::vector<void*>> shared_;                                                // free blocks by class
+  // without the magazines' own
+  std::uint64_t allocations_ = 0, hits_ = 0, releases_ = 0, retries_ = 0, failures_ = 0;
+  // free blocks by class
+  std::vector<std::vector<void*>> shared_;
   std::vector<std::unique_ptr<Magazine>> magazines_;
   std::vector<Magazine*> idle_magazines_;  // of threads that ended
 };

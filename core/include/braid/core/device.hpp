@@ -10,17 +10,20 @@ namespace braid {
 enum class DeviceType : std::uint8_t { cpu, cuda };
 
 /// A logical device: a type and an index, `cpu:0`, `cuda:1`. A small value.
-/// Each has its own memory accounting, current stream and share of the worker threads; tensors of two devices never mix, even where the memory is the same.
+/// Each has its own memory accounting, current stream and share of the worker threads; tensors of
+/// two devices never mix, even where the memory is the same.
 class Device {
  public:
   constexpr Device() noexcept = default;
-  /// An index that no device can have stays one: it saturates instead of wrapping around to a device that exists.
+  /// An index that no device can have stays one: it saturates instead of wrapping around to a
+  /// device that exists.
   constexpr Device(DeviceType type, int index) noexcept
       : type_(type),
         index_(static_cast<std::int16_t>(index < -kLargestIndex  ? -kLargestIndex
                                          : index > kLargestIndex ? kLargestIndex
                                                                  : index)) {}
-  /// `cpu`, `cpu:1`, `cuda`, `cuda:0`. Throws DeviceError for any other text. Does not ask whether the device exists.
+  /// `cpu`, `cpu:1`, `cuda`, `cuda:0`. Throws DeviceError for any other text. Does not ask whether
+  /// the device exists.
   Device(std::string_view name);
   Device(const char* name) : Device(std::string_view(name)) {}
   Device(const std::string& name) : Device(std::string_view(name)) {}
@@ -37,7 +40,8 @@ class Device {
   std::int16_t index_ = 0;
 };
 
-/// The best device there is: the first CUDA device, else cpu:0; BRAID_DEVICE overrides it. Factories create on cpu:0 unless told otherwise.
+/// The best device there is: the first CUDA device, else cpu:0; BRAID_DEVICE overrides it.
+/// Factories create on cpu:0 unless told otherwise.
 [[nodiscard]] Device default_device();
 /// All devices of the default device's type, in order.
 [[nodiscard]] std::vector<Device> devices();
@@ -46,17 +50,20 @@ class Device {
 [[nodiscard]] int device_count();
 [[nodiscard]] int device_count(DeviceType type);
 
-/// Sets the number of logical CPU devices (default 1, or BRAID_CPU_DEVICES), before the first use of any device.
+/// Sets the number of logical CPU devices (default 1, or BRAID_CPU_DEVICES), before the first use
+/// of any device.
 /// Throws DeviceError if devices are in use already, or if count is not in 1 … 64.
 void set_cpu_device_count(int count);
 
-/// Threads that each CPU device computes with. Default: max(1, cores / CPU devices), or BRAID_THREADS. Results do not depend on it.
+/// Threads that each CPU device computes with. Default: max(1, cores / CPU devices), or
+/// BRAID_THREADS. Results do not depend on it.
 [[nodiscard]] int num_threads();
 /// Throws ArgumentError unless 1 <= count <= 256. Takes effect with the next operation.
 void set_num_threads(int count);
 
-/// Blocks until all work queued on the device's own stream and on the calling thread's current one is done, and rethrows its first error; what is on other streams
-/// is waited for with Stream::synchronize. Throws DeviceError for a device that does not exist.
+/// Blocks until all work queued on the device's own stream and on the calling thread's current one
+/// is done, and rethrows its first error; what is on other streams is waited for with
+/// Stream::synchronize. Throws DeviceError for a device that does not exist.
 void synchronize(Device device);
 
 }  // namespace braid

@@ -26,9 +26,12 @@ struct bfloat16 {
   bfloat16() = default;
   explicit bfloat16(float value) noexcept {
     const auto u = std::bit_cast<std::uint32_t>(value);
-    bits = value != value ? static_cast<std::uint16_t>((u >> 16) | 0x40u) : static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+    bits = value != value ? static_cast<std::uint16_t>((u >> 16) | 0x40u)
+                          : static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
   }
-  explicit operator float() const noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+  explicit operator float() const noexcept {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
   friend bool operator==(const bfloat16&, const bfloat16&) = default;
 };
 
@@ -59,32 +62,43 @@ inline float16::operator float() const noexcept {
 }
 
 namespace detail {
-inline constexpr std::uint8_t kDTypeSize[kDTypeCount] = {1, 1, 4, 8, 2, 2, 4, 8};
-}
+  inline constexpr std::uint8_t kDTypeSize[kDTypeCount] = {1, 1, 4, 8, 2, 2, 4, 8}; }
 /// Bytes of one element.
-[[nodiscard]] constexpr std::size_t size_of(DType t) noexcept { return detail::kDTypeSize[static_cast<int>(t)]; }
+[[nodiscard]] constexpr std::size_t size_of(DType t) noexcept {
+  return detail::kDTypeSize[static_cast<int>(t)];
+}
 [[nodiscard]] constexpr bool is_floating(DType t) noexcept { return t >= DType::float16; }
-[[nodiscard]] constexpr bool is_integral(DType t) noexcept { return t >= DType::uint8 && t <= DType::int64; }
+[[nodiscard]] constexpr bool is_integral(DType t) noexcept {
+  return t >= DType::uint8 && t <= DType::int64;
+}
 /// `float32`, `int64`, `bool`, …
 [[nodiscard]] std::string_view name_of(DType t) noexcept;
 std::ostream& operator<<(std::ostream& out, DType t);
 
-/// The type that two operands of an elementwise operation are brought to: bool < uint8 < int32 < int64 < float16, bfloat16 < float32 < float64;
-/// float16 with bfloat16 gives float32. The types alone decide: a tensor without dimensions widens like any other (PyTorch lets one with dimensions win
-/// within a category: float32 [2] + float64 [] is float64 here, float32 there).
+/// The type that two operands of an elementwise operation are brought to: bool < uint8 < int32 <
+/// int64 < float16, bfloat16 < float32 < float64;
+/// float16 with bfloat16 gives float32. The types alone decide: a tensor without dimensions widens
+/// like any other (PyTorch lets one with dimensions win within a category: float32 [2] + float64 []
+/// is float64 here, float32 there).
 [[nodiscard]] constexpr DType promote(DType a, DType b) noexcept {
-  if ((a == DType::float16 && b == DType::bfloat16) || (a == DType::bfloat16 && b == DType::float16)) return DType::float32;
+  if ((a == DType::float16 && b == DType::bfloat16) ||
+      (a == DType::bfloat16 && b == DType::float16))
+    return DType::float32;
   return a < b ? b : a;
 }
 
 namespace detail {
 /// A whole number that fits in int64.
-[[nodiscard]] constexpr bool is_whole(double x) noexcept { return x >= -0x1p63 && x < 0x1p63 && x == static_cast<double>(static_cast<std::int64_t>(x)); }
+[[nodiscard]] constexpr bool is_whole(double x) noexcept {
+  return x >= -0x1p63 && x < 0x1p63 && x == static_cast<double>(static_cast<std::int64_t>(x));
+}
 }  // namespace detail
 
-/// The type of a tensor beside a number (`x + 2`, `clamp(x, 0, 1)`): a number never changes a floating type. Beside integers a whole number that fits in int64
-/// is an integer (bool becomes int64, as 1 + true is 2), any other number makes them float32. PyTorch tells 2 from 2.0; C++'s overloads take a double, so that
-/// the value decides here. The whole table is in docs/notes/dtypes.md.
+/// The type of a tensor beside a number (`x + 2`, `clamp(x, 0, 1)`): a number never changes a
+/// floating type. Beside integers a whole number that fits in int64 is an integer (bool becomes
+/// int64, as 1 + true is 2), any other number makes them float32. PyTorch tells 2 from 2.0; C++'s
+/// overloads take a double, so that the value decides here. The whole table is in
+/// docs/notes/dtypes.md.
 [[nodiscard]] constexpr DType promote(DType t, double number) noexcept {
   if (is_floating(t)) return t;
   if (!detail::is_whole(number)) return DType::float32;
@@ -102,12 +116,17 @@ inline constexpr DType dtype_of = [] {
   else if constexpr (std::is_same_v<T, bfloat16>) return DType::bfloat16;
   else if constexpr (std::is_same_v<T, float>) return DType::float32;
   else if constexpr (std::is_same_v<T, double>) return DType::float64;
-  else static_assert(!sizeof(T*), "braid: not an element type; expected bool, uint8_t, int32_t, int64_t, float16, bfloat16, float or double");
+  else
+    static_assert(!sizeof(T*),
+                  "braid: not an element type; expected bool, uint8_t, int32_t, int64_t, float16, "
+                  "bfloat16, float or double");
 }();
 
 /// A C++ type that elements can have.
 template <class T>
-concept Element = std::is_same_v<T, bool> || std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t> ||
-    std::is_same_v<T, float16> || std::is_same_v<T, bfloat16> || std::is_same_v<T, float> || std::is_same_v<T, double>;
+concept Element =
+    std::is_same_v<T, bool> || std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int32_t> ||
+    std::is_same_v<T, std::int64_t> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16> ||
+    std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 }  // namespace braid

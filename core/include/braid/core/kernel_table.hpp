@@ -1,6 +1,7 @@
 #pragma once
 
-// The kernels of a backend, by name. What each is asked for stands in kernel_args/, one header a family; who only passes the table on needs none of them.
+// The kernels of a backend, by name. What each is asked for stands in kernel_args/, one header a
+// family; who only passes the table on needs none of them.
 namespace braid {
 
 class Stream;
@@ -48,8 +49,10 @@ struct MaxPoolBackwardArgs;
 struct MaxPoolPickArgs;
 struct ResampleArgs;
 
-/// All kernels of a backend: one line each. A null entry means that the op does not exist there; `launch` says so.
-/// A kernel is queued on the stream it is given (the CPU runs it at once), gets checked arguments, and does nothing for empty ones.
+/// All kernels of a backend: one line each. A null entry means that the op does not exist there;
+/// `launch` says so.
+/// A kernel is queued on the stream it is given (the CPU runs it at once), gets checked arguments,
+/// and does nothing for empty ones.
 struct KernelTable {
   void (*unary)(const UnaryArgs&, Stream&) = nullptr;
   void (*binary)(const BinaryArgs&, Stream&) = nullptr;

@@ -3,7 +3,8 @@
 
 #include <braid/core/device.hpp>
 
-// What libraries of a GPU's vendor want of a device beyond the seam (backend.hpp), without their headers: see docs/decisions/0005.
+// What libraries of a GPU's vendor want of a device beyond the seam (backend.hpp), without their
+// headers: see docs/decisions/0005.
 namespace braid {
 
 /// A device that such a library can work on: the backends of GPUs have it beside DeviceBackend.
@@ -24,7 +25,8 @@ class NativeDevice {
   [[nodiscard]] virtual Size size() const = 0;
   /// Makes that GPU the calling thread's current one, for good. Throws CudaError, DeviceLostError.
   virtual void make_current() = 0;
-  /// On emulated devices the function that stands in for `name` of such a library; null where the library itself is to be opened.
+  /// On emulated devices the function that stands in for `name` of such a library; null where the
+  /// library itself is to be opened.
   [[nodiscard]] virtual Function stand_in(const char* name) const noexcept = 0;
 
  protected:

@@ -1,25 +1,35 @@
 #pragma once
 #include <cstdint>
 
-// Random numbers that are a function of (seed, stream, element) alone: the same bits on every device, for every split and number of threads.
+// Random numbers that are a function of (seed, stream, element) alone: the same bits on every
+// device, for every split and number of threads.
 //
-// Generator   Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"). Key = seed (low, high word);
-//             counter = (block low, block high, stream low, stream high). A block is four 32-bit words w0 … w3.
+// Generator   Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as
+//             1, 2, 3"). Key = seed (low, high word);
+//             counter = (block low, block high, stream low, stream high). A block is four 32-bit
+//             words w0 … w3.
 // 32-bit      Element i of float32, float16, bfloat16 uses block i/4.
 //             uniform: u = (w[i%4] >> 8) * 2^-24, in [0, 1).
-//             normal:  words 0, 1 make elements 0, 1 of the block, words 2, 3 make elements 2, 3 (Box-Muller: radius from the even word, angle from the odd one).
-// 64-bit      Element i of float64 and int64 has block i of its own: draws d0 = w0 + 2^32 w1, d1 = w2 + 2^32 w3.
-//             uniform: u = (d0 >> 11) * 2^-53.  normal: radius from d0, angle from d1, the cosine alone.
+//             normal:  words 0, 1 make elements 0, 1 of the block, words 2, 3 make elements 2, 3
+//             (Box-Muller: radius from the even word, angle from the odd one).
+// 64-bit      Element i of float64 and int64 has block i of its own: draws d0 = w0 + 2^32 w1, d1 =
+// w2 + 2^32 w3.
+//             uniform: u = (d0 >> 11) * 2^-53.  normal: radius from d0, angle from d1, the cosine
+//             alone.
 //             integers: low + the upper 64 bits of d0 * (high - low).
-// In a range  low + u * (high - low) with one rounding, and never more than the largest number of the dtype below high.
-//             mean + z * deviation with one rounding. float16 and bfloat16 are the float32 number, rounded.
+// In a range  low + u * (high - low) with one rounding, and never more than the largest number of
+// the dtype below high.
+//             mean + z * deviation with one rounding. float16 and bfloat16 are the float32 number,
+//             rounded.
 //
-// The floating-point functions are written once, over a policy `O` that gives the few operations which scalars, vectors and devices spell differently.
-// Each product that is added to something is an explicit fused multiply-add, so that no compiler option can change a bit.
+// The floating-point functions are written once, over a policy `O` that gives the few operations
+// which scalars, vectors and devices spell differently. Each product that is added to something is
+// an explicit fused multiply-add, so that no compiler option can change a bit.
 #if defined(__CUDACC__)
 #define BRAID_HD __host__ __device__ __forceinline__
 #elif defined(__GNUC__)
-#define BRAID_HD inline __attribute__((always_inline))  // never emitted: files compiled for one instruction set may include this
+// never emitted: files compiled for one instruction set may include this
+#define BRAID_HD inline __attribute__((always_inline))
 #else
 #define BRAID_HD inline
 #endif
@@ -33,7 +43,8 @@ struct PhiloxBlock {
 
 namespace detail {
 
-/// Ten rounds on counters c0 … c3, words or vectors of words. O::multiply(x, m, high, low) gives both halves of x * m.
+/// Ten rounds on counters c0 … c3, words or vectors of words. O::multiply(x, m, high, low) gives
+/// both halves of x * m.
 template <class O, class U>
 BRAID_HD constexpr void philox_rounds(U& c0, U& c1, U& c2, U& c3, std::uint64_t seed) {
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
@@ -52,7 +63,8 @@ BRAID_HD constexpr void philox_rounds(U& c0, U& c1, U& c2, U& c3, std::uint64_t 
 
 /// Random policy of one float (F = float) or double at a time, on the host or a CUDA device.
 struct ScalarRandom {
-  static BRAID_HD constexpr void multiply(std::uint32_t x, std::uint32_t m, std::uint32_t& high, std::uint32_t& low) {
+  static BRAID_HD constexpr void multiply(std::uint32_t x, std::uint32_t m, std::uint32_t& high,
+                                          std::uint32_t& low) {
     const std::uint64_t product = static_cast<std::uint64_t>(x) * m;
     high = static_cast<std::uint32_t>(product >> 32);
     low = static_cast<std::uint32_t>(product);
@@ -67,9 +79,13 @@ struct ScalarRandom {
   static BRAID_HD float to_floating(std::uint32_t x) { return __uint2float_rn(x); }
   static BRAID_HD double to_floating(std::int64_t x) { return __ll2double_rn(x); }
   static BRAID_HD float from_bits(std::uint32_t x) { return __uint_as_float(x); }
-  static BRAID_HD double from_bits(std::uint64_t x) { return __longlong_as_double(static_cast<long long>(x)); }
+  static BRAID_HD double from_bits(std::uint64_t x) {
+    return __longlong_as_double(static_cast<long long>(x));
+  }
   static BRAID_HD std::uint32_t to_bits(float x) { return __float_as_uint(x); }
-  static BRAID_HD std::uint64_t to_bits(double x) { return static_cast<std::uint64_t>(__double_as_longlong(x)); }
+  static BRAID_HD std::uint64_t to_bits(double x) {
+    return static_cast<std::uint64_t>(__double_as_longlong(x));
+  }
 #else
   static BRAID_HD float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
   static BRAID_HD double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
@@ -86,17 +102,14 @@ struct ScalarRandom {
 #endif
   static BRAID_HD std::int32_t to_signed(std::uint32_t x) { return static_cast<std::int32_t>(x); }
   static BRAID_HD std::int64_t to_signed(std::uint64_t x) { return static_cast<std::int64_t>(x); }
-  template <class F, class T>
-  static BRAID_HD F constant(T x) {
-    return x;
-  }
+  template <class F, class T> static BRAID_HD F constant(T x) { return x; }
 };
 
-// Minimax polynomials: (log(1+f) - f + f²/2) / f³ for f in [sqrt(1/2)-1, sqrt(2)-1]; (sin t - t) / t³ and (cos t - 1 + t²/2) / t⁴ in t² for |t| <= π/4.
+// Minimax polynomials: (log(1+f) - f + f²/2) / f³ for f in [sqrt(1/2)-1, sqrt(2)-1]; (sin t - t) /
+// t³ and (cos t - 1 + t²/2) / t⁴ in t² for |t| <= π/4.
 
 /// log u for 2^-33 <= u <= 1: u = 2^e (1 + f).
-template <class O, class F, class U>
-BRAID_HD F normal_log_32(F u) {
+template <class O, class F, class U> BRAID_HD F normal_log_32(F u) {
   const auto c = [](float x) { return O::template constant<F>(x); };
   const U bits = O::to_bits(u) - 0x3f3504f3u;
   const F e = O::to_floating(O::to_signed(bits) >> 23);
@@ -111,7 +124,8 @@ BRAID_HD F normal_log_32(F u) {
   p = O::fma(p, f, c(0x1.555548p-2f));
   p = O::fma(p, f, c(-0.5f));
   const F square = f * f;
-  const F small = O::fma(e, c(-0x1.bd0106p-13f), p * square) + f;  // log 2 = 0x1.63p-1 - 0x1.bd0106p-13
+  // log 2 = 0x1.63p-1 - 0x1.bd0106p-13
+  const F small = O::fma(e, c(-0x1.bd0106p-13f), p * square) + f;
   return O::fma(e, c(0x1.63p-1f), small);
 }
 
@@ -121,7 +135,8 @@ BRAID_HD void normal_pair_32(U radius_word, U angle_word, F& z0, F& z1) {
   const auto c = [](float x) { return O::template constant<F>(x); };
   const F u = O::fma(O::to_floating(radius_word), c(0x1p-32f), c(0x1p-33f));
   const F radius = O::sqrt(normal_log_32<O, F, U>(u) * -2.0f);
-  // The angle is 2π angle_word / 2^32. Its nearest multiple of π/2 is taken off in integers, exactly.
+  // The angle is 2π angle_word / 2^32. Its nearest multiple of π/2 is taken off in integers,
+  // exactly.
   const U quadrant = (angle_word + 0x20000000u) >> 30;
   const F t = O::to_floating(O::to_signed(angle_word - (quadrant << 30))) * 0x1.921fb6p-30f;
   const F s = t * t;
@@ -137,13 +152,15 @@ BRAID_HD void normal_pair_32(U radius_word, U angle_word, F& z0, F& z1) {
   z1 = radius * O::from_bits(O::to_bits(odd ? cosine : sine) ^ sign);
 }
 
-/// log u for 2^-54 <= u <= 1: u = 2^e (1 + f), s = f / (2 + f), log(1 + f) = f - f²/2 + s (f²/2 + s² R(s²)).
-template <class O, class F, class U>
-BRAID_HD F normal_log_64(F u) {
+/// log u for 2^-54 <= u <= 1: u = 2^e (1 + f), s = f / (2 + f), log(1 + f) = f - f²/2 + s (f²/2 +
+/// s² R(s²)).
+template <class O, class F, class U> BRAID_HD F normal_log_64(F u) {
   const auto c = [](double x) { return O::template constant<F>(x); };
   const U bits = O::to_bits(u) - std::uint64_t{0x3fe6a09e667f3bcd};
   const F e = O::to_floating(O::to_signed(bits) >> 52);
-  const F f = O::from_bits((bits & std::uint64_t{0xfffffffffffff}) + std::uint64_t{0x3fe6a09e667f3bcd}) - 1.0;
+  const F f =
+      O::from_bits((bits & std::uint64_t{0xfffffffffffff}) + std::uint64_t{0x3fe6a09e667f3bcd}) -
+      1.0;
   const F s = O::divide(f, f + 2.0);
   const F z = s * s;
   F r = O::fma(c(0x1.2f0708accc81ap-3), z, c(0x1.39a192fb673b5p-3));
@@ -152,14 +169,14 @@ BRAID_HD F normal_log_64(F u) {
   r = O::fma(r, z, c(0x1.24924941f8cb0p-2));
   r = O::fma(r, z, c(0x1.999999997fd38p-2));
   r = O::fma(r, z, c(0x1.5555555555592p-1));
-  const F half = f * 0.5;                                                          // exact
-  const F tail = O::fma(e, c(0x1.a39ef35793c76p-33), s * O::fma(r, z, half * f));  // log 2 = 0x1.62e42feep-1 + 0x1.a39ef35793c76p-33
+  const F half = f * 0.5;  // exact
+  // log 2 = 0x1.62e42feep-1 + 0x1.a39ef35793c76p-33
+  const F tail = O::fma(e, c(0x1.a39ef35793c76p-33), s * O::fma(r, z, half * f));
   return O::fma(e, c(0x1.62e42feep-1), f - O::fma(half, f, -tail));
 }
 
 /// A standard normal number from two 64-bit draws.
-template <class O, class F, class U>
-BRAID_HD F normal_64(U radius_draw, U angle_draw) {
+template <class O, class F, class U> BRAID_HD F normal_64(U radius_draw, U angle_draw) {
   const auto c = [](double x) { return O::template constant<F>(x); };
   const F u = O::fma(O::to_floating(O::to_signed(radius_draw >> 11)), c(0x1p-53), c(0x1p-54));
   const F radius = O::sqrt(normal_log_64<O, F, U>(u) * -2.0);
@@ -186,52 +203,66 @@ BRAID_HD F normal_64(U radius_draw, U angle_draw) {
 }  // namespace detail
 
 /// Block `block` of the numbers of (seed, stream).
-[[nodiscard]] BRAID_HD constexpr PhiloxBlock philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t block) {
-  PhiloxBlock b{{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), static_cast<std::uint32_t>(stream),
-                 static_cast<std::uint32_t>(stream >> 32)}};
+[[nodiscard]] BRAID_HD constexpr PhiloxBlock philox(std::uint64_t seed, std::uint64_t stream,
+                                                    std::uint64_t block) {
+  PhiloxBlock b{{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                 static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)}};
   detail::philox_rounds<detail::ScalarRandom>(b.w[0], b.w[1], b.w[2], b.w[3], seed);
   return b;
 }
 
 /// 64 random bits: draw d0 of block i. For shuffles and everything else that wants plain bits.
-[[nodiscard]] BRAID_HD constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t i) {
+[[nodiscard]] BRAID_HD constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream,
+                                                           std::uint64_t i) {
   const PhiloxBlock b = philox(seed, stream, i);
   return b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32;
 }
 
 /// Element i of uniform numbers in [0, 1).
-[[nodiscard]] BRAID_HD constexpr float random_uniform_float(std::uint64_t seed, std::uint64_t stream, std::uint64_t i) {
+[[nodiscard]] BRAID_HD constexpr float random_uniform_float(std::uint64_t seed,
+                                                            std::uint64_t stream, std::uint64_t i) {
   return static_cast<float>(philox(seed, stream, i / 4).w[i % 4] >> 8) * 0x1p-24f;
 }
-[[nodiscard]] BRAID_HD constexpr double random_uniform_double(std::uint64_t seed, std::uint64_t stream, std::uint64_t i) {
+[[nodiscard]] BRAID_HD constexpr double random_uniform_double(std::uint64_t seed,
+                                                              std::uint64_t stream,
+                                                              std::uint64_t i) {
   return static_cast<double>(random_bits(seed, stream, i) >> 11) * 0x1p-53;
 }
 
 /// Element i of standard normal numbers.
-[[nodiscard]] BRAID_HD float random_normal_float(std::uint64_t seed, std::uint64_t stream, std::uint64_t i) {
+[[nodiscard]] BRAID_HD float random_normal_float(std::uint64_t seed, std::uint64_t stream,
+                                                 std::uint64_t i) {
   const PhiloxBlock b = philox(seed, stream, i / 4);
   const int pair = static_cast<int>(i % 4) & 2;
   float z0, z1;
-  detail::normal_pair_32<detail::ScalarRandom, float, std::uint32_t>(b.w[pair], b.w[pair + 1], z0, z1);
+  detail::normal_pair_32<detail::ScalarRandom, float, std::uint32_t>(b.w[pair], b.w[pair + 1], z0,
+                                                                     z1);
   return (i & 1) != 0 ? z1 : z0;
 }
-[[nodiscard]] BRAID_HD double random_normal_double(std::uint64_t seed, std::uint64_t stream, std::uint64_t i) {
+[[nodiscard]] BRAID_HD double random_normal_double(std::uint64_t seed, std::uint64_t stream,
+                                                   std::uint64_t i) {
   const PhiloxBlock b = philox(seed, stream, i);
-  return detail::normal_64<detail::ScalarRandom, double, std::uint64_t>(b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32,
-                                                                        b.w[2] | static_cast<std::uint64_t>(b.w[3]) << 32);
+  return detail::normal_64<detail::ScalarRandom, double, std::uint64_t>(
+      b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32, b.w[2] | static_cast<std::uint64_t>(b.w[3])
+                                                                      << 32);
 }
 
 /// Upper 64 bits of a * b.
 [[nodiscard]] BRAID_HD constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
   const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
-  const std::uint64_t middle = a1 * b0 + ((a0 * b0) >> 32), cross = a0 * b1 + (middle & 0xffffffffu);
+  const std::uint64_t middle = a1 * b0 + ((a0 * b0) >> 32),
+                      cross = a0 * b1 + (middle & 0xffffffffu);
   return a1 * b1 + (middle >> 32) + (cross >> 32);
 }
 
-/// Element i of uniform integers in [low, high), low < high. Differs from exactly uniform by less than (high - low) / 2^64.
-[[nodiscard]] BRAID_HD constexpr std::int64_t random_integer(std::uint64_t seed, std::uint64_t stream, std::uint64_t i, std::int64_t low, std::int64_t high) {
+/// Element i of uniform integers in [low, high), low < high. Differs from exactly uniform by less
+/// than (high - low) / 2^64.
+[[nodiscard]] BRAID_HD constexpr std::int64_t random_integer(std::uint64_t seed,
+                                                             std::uint64_t stream, std::uint64_t i,
+                                                             std::int64_t low, std::int64_t high) {
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + multiply_high(random_bits(seed, stream, i), range));
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) +
+                                   multiply_high(random_bits(seed, stream, i), range));
 }
 
 }  // namespace braid

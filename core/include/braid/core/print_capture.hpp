@@ -3,7 +3,8 @@
 
 namespace braid {
 
-/// While it lives, the lines that the calling thread prints (braid::print) are added to a text and not written. The innermost one counts.
+/// While it lives, the lines that the calling thread prints (braid::print) are added to a text and
+/// not written. The innermost one counts.
 class PrintCapture {
  public:
   explicit PrintCapture(std::string& text) noexcept;

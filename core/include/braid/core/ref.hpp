@@ -14,8 +14,12 @@ class RefCounted {
   RefCounted& operator=(const RefCounted&) = delete;
   void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   /// True if this was the last reference: the caller deletes the object.
-  [[nodiscard]] bool release() const noexcept { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-  [[nodiscard]] std::uint32_t references() const noexcept { return refs_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool release() const noexcept {
+    return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+  [[nodiscard]] std::uint32_t references() const noexcept {
+    return refs_.load(std::memory_order_acquire);
+  }
 
  protected:
   ~RefCounted() = default;
@@ -24,9 +28,9 @@ class RefCounted {
   mutable std::atomic<std::uint32_t> refs_{0};
 };
 
-/// Intrusive shared pointer: one word, one atomic increment a copy. T derives from RefCounted and declares `void destroy() const noexcept`.
-template <class T>
-class Ref {
+/// Intrusive shared pointer: one word, one atomic increment a copy. T derives from RefCounted and
+/// declares `void destroy() const noexcept`.
+template <class T> class Ref {
  public:
   constexpr Ref() noexcept = default;
   explicit Ref(T* p) noexcept : p_(p) {
@@ -51,7 +55,8 @@ class Ref {
   T* p_ = nullptr;
 };
 
-/// Memory for small, short-lived host objects (tensor handles' bodies, graph nodes): thread-local free lists, no lock. Sizes over 1 KiB go to operator new.
+/// Memory for small, short-lived host objects (tensor handles' bodies, graph nodes): thread-local
+/// free lists, no lock. Sizes over 1 KiB go to operator new.
 [[nodiscard]] void* pool_allocate(std::size_t bytes);
 void pool_release(void* p, std::size_t bytes) noexcept;
 

@@ -11,7 +11,8 @@
 #include <braid/core/state_dict.hpp>
 #include <braid/core/tensor.hpp>
 
-// The safetensors format: tensors by name in one file, data only, never code. Little-endian; readable by every other implementation.
+// The safetensors format: tensors by name in one file, data only, never code. Little-endian;
+// readable by every other implementation.
 namespace braid {
 
 namespace io {
@@ -19,7 +20,8 @@ class OutputFile;
 class Source;
 }  // namespace io
 
-/// What a safetensors file holds: tensors by name in the order of its header, and strings beside them.
+/// What a safetensors file holds: tensors by name in the order of its header, and strings beside
+/// them.
 struct Safetensors {
   StateDict tensors;
   std::vector<std::pair<std::string, std::string>> metadata;
@@ -34,40 +36,57 @@ struct SafetensorsOptions {
   std::uint64_t max_header = 16 * 1024 * 1024;  ///< bytes; a longer header is a LimitError
 };
 
-/// Reads a file and checks all of it: a file that was tampered with gives an exception, never a wrong tensor.
-/// Types   BOOL (bytes 0 and 1), U8, I32, I64, F16, BF16, F32, F64; another type of the format is a FormatError that names it
-/// Limits  100,000 tensors, rank 8 (a tensor's own limit; the format has none), names of 1,024 bytes, 1 MiB of metadata
-/// Memory  beside the numbers at most four bytes for each byte of the header while it is read, and then 600 bytes for each tensor: its handle and its name
-///         twice. That is more than twice the file only where most of the tensors are empty: 5.4 MiB with 100,000 of them take up to 65 MiB.
+/// Reads a file and checks all of it: a file that was tampered with gives an exception, never a
+/// wrong tensor.
+/// Types   BOOL (bytes 0 and 1), U8, I32, I64, F16, BF16, F32, F64; another type of the format is a
+///         FormatError that names it
+/// Limits  100,000 tensors, rank 8 (a tensor's own limit; the format has none), names of 1,024
+///         bytes, 1 MiB of metadata
+/// Memory  beside the numbers at most four bytes for each byte of the header while it is read, and
+///         then 600 bytes for each tensor: its handle and its name twice. That is more than twice
+///         the file only where most of the tensors are empty: 5.4 MiB with 100,000 of them take up
+///         to 65 MiB.
 /// Throws  IoError; FormatError, LimitError (path, byte, field, expected, got); OutOfMemoryError
-[[nodiscard]] Safetensors load_safetensors(const std::string& path, const SafetensorsOptions& options = {});
+[[nodiscard]] Safetensors load_safetensors(const std::string& path,
+                                           const SafetensorsOptions& options = {});
 /// The same from memory; `name` stands for the path in messages.
-[[nodiscard]] Safetensors load_safetensors(std::span<const std::byte> bytes, const SafetensorsOptions& options = {}, const std::string& name = "memory");
+[[nodiscard]] Safetensors load_safetensors(std::span<const std::byte> bytes,
+                                           const SafetensorsOptions& options = {},
+                                           const std::string& name = "memory");
 
 namespace detail {
 struct NamedTensor {
   std::string_view name;
   const Tensor* tensor;
 };
-void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors, std::span<const std::pair<std::string, std::string>> metadata);
+void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
+                      std::span<const std::pair<std::string, std::string>> metadata);
 /// Appends the whole of it to a file, which the caller commits.
-void write_safetensors(io::OutputFile& file, std::span<const NamedTensor> tensors, std::span<const std::pair<std::string, std::string>> metadata);
-[[nodiscard]] Safetensors read_safetensors(const io::Source& file, const SafetensorsOptions& options);
+void write_safetensors(io::OutputFile& file, std::span<const NamedTensor> tensors,
+                       std::span<const std::pair<std::string, std::string>> metadata);
+[[nodiscard]] Safetensors read_safetensors(const io::Source& file,
+                                           const SafetensorsOptions& options);
 }  // namespace detail
 
-/// Writes pairs (name, tensor): a state dict, a map, a vector of pairs. The file appears whole or not at all: written beside its place, flushed to the disk, renamed.
-/// Saving over the file that the tensors were loaded from works. Tensors may lie on any device and have any strides; one that stands under two names is written twice.
-/// Throws  ArgumentError before anything is written (an undefined tensor, a name twice, not UTF-8, with control characters or over 1,024 bytes); IoError
+/// Writes pairs (name, tensor): a state dict, a map, a vector of pairs. The file appears whole or
+/// not at all: written beside its place, flushed to the disk, renamed. Saving over the file that
+/// the tensors were loaded from works. Tensors may lie on any device and have any strides; one that
+/// stands under two names is written twice.
+/// Throws  ArgumentError before anything is written (an undefined tensor, a name twice, not UTF-8,
+///         with control characters or over 1,024 bytes); IoError
 template <class Range>
-requires requires(const Range& r) { r.begin() != r.end(); } && std::is_lvalue_reference_v<decltype(*std::declval<const Range&>().begin())>
-void save_safetensors(const std::string& path, const Range& tensors, const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
+  requires requires(const Range& r) { r.begin() != r.end(); } &&
+           std::is_lvalue_reference_v<decltype(*std::declval<const Range&>().begin())>
+void save_safetensors(const std::string& path, const Range& tensors,
+                      const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
   std::vector<detail::NamedTensor> list;
   for (const auto& [name, tensor] : tensors) list.push_back({name, &tensor});
   detail::save_safetensors(path, list, metadata);
 }
 /// The same for a list in braces: save_safetensors(path, {{"weight", w}, {"bias", b}}).
-inline void save_safetensors(const std::string& path, std::initializer_list<std::pair<std::string_view, Tensor>> tensors,
-                             const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
+inline void save_safetensors(
+    const std::string& path, std::initializer_list<std::pair<std::string_view, Tensor>> tensors,
+    const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
   std::vector<detail::NamedTensor> list;
   for (const auto& [name, tensor] : tensors) list.push_back({name, &tensor});
   detail::save_safetensors(path, list, metadata);

@@ -16,7 +16,8 @@ class Shape {
   /// Throws ShapeError for more than kMaxRank sizes. Sizes are checked when a tensor is made.
   constexpr Shape(std::initializer_list<std::int64_t> sizes) : Shape(sizes.begin(), sizes.size()) {}
   Shape(const std::vector<std::int64_t>& sizes) : Shape(sizes.data(), sizes.size()) {}
-  explicit constexpr Shape(std::span<const std::int64_t> sizes) : Shape(sizes.data(), sizes.size()) {}
+  explicit constexpr Shape(std::span<const std::int64_t> sizes)
+      : Shape(sizes.data(), sizes.size()) {}
   /// `rank` sizes, all `value`.
   static constexpr Shape filled(int rank, std::int64_t value) {
     Shape s;
@@ -32,7 +33,9 @@ class Shape {
   [[nodiscard]] constexpr std::int64_t back() const noexcept { return sizes_[rank_ - 1]; }
   [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return sizes_; }
   [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return sizes_ + rank_; }
-  [[nodiscard]] constexpr std::span<const std::int64_t> span() const noexcept { return {sizes_, static_cast<std::size_t>(rank_)}; }
+  [[nodiscard]] constexpr std::span<const std::int64_t> span() const noexcept {
+    return {sizes_, static_cast<std::size_t>(rank_)};
+  }
 
   /// Product of the sizes, 1 for rank 0. Overflow was excluded when the tensor was made.
   [[nodiscard]] constexpr std::int64_t numel() const noexcept {
@@ -86,13 +89,17 @@ class Shape {
   return strides;
 }
 
-/// Shape that both broadcast to (PyTorch's and NumPy's rule). Throws ShapeError, naming `op`, if there is none.
+/// Shape that both broadcast to (PyTorch's and NumPy's rule). Throws ShapeError, naming `op`, if
+/// there is none.
 [[nodiscard]] Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
-/// Checked product: throws ShapeError, naming `op`, for a negative size or when elements × element size exceeds 2^63 - 1 bytes. Returns elements.
-[[nodiscard]] std::int64_t checked_numel(const char* op, const Shape& shape, std::size_t element_size);
+/// Checked product: throws ShapeError, naming `op`, for a negative size or when elements × element
+/// size exceeds 2^63 - 1 bytes. Returns elements.
+[[nodiscard]] std::int64_t checked_numel(const char* op, const Shape& shape,
+                                         std::size_t element_size);
 
-/// dim, or dim + rank if it is negative. Throws IndexError, naming `op`, outside [-rank, rank); rank 0 counts as 1.
+/// dim, or dim + rank if it is negative. Throws IndexError, naming `op`, outside [-rank, rank);
+/// rank 0 counts as 1.
 [[nodiscard]] int wrap_dim(const char* op, std::int64_t dim, int rank);
 
 }  // namespace braid

@@ -11,7 +11,8 @@
 
 namespace braid {
 
-/// Tensors by name, in the order they were put in: what state_dict gives and files hold. A contiguous range of pairs.
+/// Tensors by name, in the order they were put in: what state_dict gives and files hold. A
+/// contiguous range of pairs.
 class StateDict {
  public:
   using value_type = std::pair<std::string, Tensor>;
@@ -41,7 +42,9 @@ class StateDict {
  private:
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view s) const noexcept { return std::hash<std::string_view>()(s); }
+    std::size_t operator()(std::string_view s) const noexcept {
+      return std::hash<std::string_view>()(s);
+    }
   };
   std::vector<value_type> entries_;
   std::unordered_map<std::string, std::size_t, Hash, std::equal_to<>> index_;

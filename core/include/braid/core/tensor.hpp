@@ -20,23 +20,27 @@ namespace braid {
 class Node;
 struct TensorImpl;
 
-/// How a factory makes its tensor. Defaults: cpu:0, float32 (or what the factory says), no gradient.
+/// How a factory makes its tensor. Defaults: cpu:0, float32 (or what the factory says), no
+/// gradient.
 struct TensorOptions {
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};
   bool requires_grad = false;
-  std::optional<std::uint64_t> seed = {};  ///< random factories: numbers of this seed alone, the global stream is not advanced
+  /// random factories: numbers of this seed alone, the global stream is not advanced
+  std::optional<std::uint64_t> seed = {};
 };
 
-/// A small handle to shape, strides, dtype, device and shared storage. Copying it is cheap and shares everything; views share the storage.
-/// A handle's const is shallow, as a pointer's. Methods on an undefined tensor throw Error.
+/// A small handle to shape, strides, dtype, device and shared storage. Copying it is cheap and
+/// shares everything; views share the storage. A handle's const is shallow, as a pointer's. Methods
+/// on an undefined tensor throw Error.
 class Tensor {
  public:
   Tensor() noexcept = default;
   explicit Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
   Tensor(const Tensor&) noexcept = default;
   Tensor(Tensor&&) noexcept = default;
-  /// Makes this handle another one of t's tensor. Only a named handle can be assigned to: `x[0] = y` would change nothing and does not compile; write `x[0].copy_(y)`.
+  /// Makes this handle another one of t's tensor. Only a named handle can be assigned to:
+  /// `x[0] = y` would change nothing and does not compile; write `x[0].copy_(y)`.
   Tensor& operator=(const Tensor& t) & noexcept = default;
   Tensor& operator=(Tensor&& t) & noexcept = default;
   ~Tensor() = default;
@@ -57,64 +61,85 @@ class Tensor {
 
   // ---- gradients
   [[nodiscard]] bool requires_grad() const;
-  /// Sets the flag of a leaf. Throws AutogradError for a tensor that an op made, DTypeError if it is not floating point.
+  /// Sets the flag of a leaf. Throws AutogradError for a tensor that an op made, DTypeError if it
+  /// is not floating point.
   const Tensor& requires_grad_(bool on = true) const;
   [[nodiscard]] bool is_leaf() const;
   /// The accumulated gradient of a leaf; undefined if there is none.
   [[nodiscard]] Tensor grad() const;
-  /// Replaces the gradient; an undefined tensor removes it. Throws ShapeError, DTypeError or DeviceError if it does not fit.
+  /// Replaces the gradient; an undefined tensor removes it. Throws ShapeError, DTypeError or
+  /// DeviceError if it does not fit.
   void set_grad(const Tensor& grad) const;
-  /// Gradients of this tensor with respect to all leaves that require one, added to their grad(). Either all are added or, on an exception, none.
-  /// `gradient` is needed unless this has one element. Throws AutogradError if nothing requires a gradient or the graph was freed.
-  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+  /// Gradients of this tensor with respect to all leaves that require one, added to their grad().
+  /// Either all are added or, on an exception, none. `gradient` is needed unless this has one
+  /// element. Throws AutogradError if nothing requires a gradient or the graph was freed.
+  void backward(const Tensor& gradient = {}, bool retain_graph = false,
+                bool create_graph = false) const;
   /// The same numbers without history; shares storage.
   [[nodiscard]] Tensor detach() const;
-  /// hook(gradient) is called in every backward, and grad(), that reaches this tensor, when the whole gradient with respect to it is known, before anything is made
-  /// of it. What it returns takes the gradient's place, unless it is undefined (or the hook returns nothing); it must not change the gradient in place. Hooks of
-  /// one tensor run in the order of registration, on the thread of its device, with no lock held; what they throw leaves backward, which then has added nothing.
-  /// A hook on a result belongs to the op that made it, in-place changes later do not move it. It lives as long as that op's history, or the leaf: it must not hold
-  /// the tensor itself. Throws AutogradError for a tensor that requires no gradient.
+  /// hook(gradient) is called in every backward, and grad(), that reaches this tensor, when the
+  /// whole gradient with respect to it is known, before anything is made of it. What it returns
+  /// takes the gradient's place, unless it is undefined (or the hook returns nothing); it must not
+  /// change the gradient in place. Hooks of one tensor run in the order of registration, on the
+  /// thread of its device, with no lock held; what they throw leaves backward, which then has added
+  /// nothing. A hook on a result belongs to the op that made it, in-place changes later do not move
+  /// it. It lives as long as that op's history, or the leaf: it must not hold the tensor itself.
+  /// Throws AutogradError for a tensor that requires no gradient.
   HookHandle register_hook(std::function<Tensor(const Tensor& gradient)> hook) const;
   template <class F>
-  requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>> HookHandle register_hook(F hook)
-  const;
-  /// hook(leaf) is called after a backward has added to its grad(), when all leaves have theirs. What it throws leaves backward, with all gradients added.
-  /// Throws AutogradError for anything but a leaf that requires a gradient.
+    requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>>
+  HookHandle register_hook(F hook) const;
+  /// hook(leaf) is called after a backward has added to its grad(), when all leaves have theirs.
+  /// What it throws leaves backward, with all gradients added. Throws AutogradError for anything
+  /// but a leaf that requires a gradient.
   HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook) const;
 
   // ---- copies; each is differentiable
-  /// A tensor with that device and dtype: this handle if nothing changes (unless `copy`), else a new one. Never changes this one.
+  /// A tensor with that device and dtype: this handle if nothing changes (unless `copy`), else a
+  /// new one. Never changes this one.
   [[nodiscard]] Tensor to(Device device, std::optional<DType> dtype = {}, bool copy = false) const;
   [[nodiscard]] Tensor to(DType dtype, bool copy = false) const;
   [[nodiscard]] Tensor clone() const;  ///< dense copy
   [[nodiscard]] Tensor contiguous() const;
 
-  // ---- in place. Bump the version; refuse leaves that require grad (outside no_grad) and views under autograd with AutogradError.
-  /// Broadcasts; converts dtype; copies between devices. An integer tensor takes numbers, but no history.
+  // ---- in place. Bump the version; refuse leaves that require grad (outside no_grad) and views
+  // under autograd with AutogradError.
+  /// Broadcasts; converts dtype; copies between devices. An integer tensor takes numbers, but no
+  /// history.
   const Tensor& copy_(const Tensor& source) const;
-  const Tensor& fill_(double value) const;  ///< throws DTypeError for a value that the dtype cannot hold, as full does
+  /// throws DTypeError for a value that the dtype cannot hold, as full does
+  const Tensor& fill_(double value) const;
   const Tensor& zero_() const;
   const Tensor& add_(const Tensor& other, double alpha = 1) const;  ///< this += alpha * other
   const Tensor& sub_(const Tensor& other, double alpha = 1) const;
-  /// The old numbers are copied where a gradient needs them, so that other may be this tensor, or share its memory (PyTorch refuses that in backward).
+  /// The old numbers are copied where a gradient needs them, so that other may be this tensor, or
+  /// share its memory (PyTorch refuses that in backward).
   const Tensor& mul_(const Tensor& other) const;
-  const Tensor& add_(double value) const;  ///< integers take whole numbers, bool 0 and 1; others are a DTypeError
+  /// integers take whole numbers, bool 0 and 1; others are a DTypeError
+  const Tensor& add_(double value) const;
   const Tensor& mul_(double value) const;
   const Tensor& sub_(double value) const;
   const Tensor& div_(const Tensor& other) const;  ///< DTypeError unless this is floating point
   const Tensor& div_(double value) const;
-  /// As clamp, masked_fill and relu (ops/elementwise.hpp), of this tensor's dtype; an integer tensor takes whole bounds.
+  /// As clamp, masked_fill and relu (ops/elementwise.hpp), of this tensor's dtype; an integer
+  /// tensor takes whole bounds.
   const Tensor& clamp_(std::optional<double> min, std::optional<double> max = {}) const;
-  const Tensor& masked_fill_(const Tensor& mask, double value) const;  ///< the mask broadcasts to this shape
+  /// the mask broadcasts to this shape
+  const Tensor& masked_fill_(const Tensor& mask, double value) const;
   const Tensor& relu_() const;
 
-  // ---- views: share storage, differentiable. Negative dims count from the end; wrong ones throw IndexError or ShapeError.
-  [[nodiscard]] Tensor operator[](std::int64_t index) const;   ///< select(0, index)
-  [[nodiscard]] Tensor operator[](const Tensor& index) const;  ///< rows of dim 0 by an int64 tensor (a copy): shape index.shape + shape[1:]
+  // ---- views: share storage, differentiable. Negative dims count from the end; wrong ones throw
+  // IndexError or ShapeError.
+  [[nodiscard]] Tensor operator[](std::int64_t index) const;  ///< select(0, index)
+  /// rows of dim 0 by an int64 tensor (a copy): shape index.shape + shape[1:]
+  [[nodiscard]] Tensor operator[](const Tensor& index) const;
   [[nodiscard]] Tensor select(std::int64_t dim, std::int64_t index) const;
-  /// Elements start, start + step, … < end of dim. start and end are clamped as in Python; step >= 1.
-  [[nodiscard]] Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step = 1) const;
-  /// `length` elements of dim from `start` on; a negative start counts from the end. Nothing is clamped.
+  /// Elements start, start + step, … < end of dim. start and end are clamped as in Python; step >=
+  /// 1.
+  [[nodiscard]] Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t end,
+                             std::int64_t step = 1) const;
+  /// `length` elements of dim from `start` on; a negative start counts from the end. Nothing is
+  /// clamped.
   [[nodiscard]] Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
   [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b) const;
   [[nodiscard]] Tensor t() const;  ///< transpose of a matrix; rank <= 2
@@ -127,7 +152,8 @@ class Tensor {
   [[nodiscard]] Tensor squeeze(std::int64_t dim) const;
   [[nodiscard]] Tensor squeeze() const;
   [[nodiscard]] Tensor unsqueeze(std::int64_t dim) const;
-  [[nodiscard]] Tensor expand(const Shape& shape) const;  ///< -1 keeps a size; stride 0 in the new dims
+  /// -1 keeps a size; stride 0 in the new dims
+  [[nodiscard]] Tensor expand(const Shape& shape) const;
 
   // ---- reductions (docs in ops/reduce.hpp)
   [[nodiscard]] Tensor sum() const;
@@ -138,20 +164,20 @@ class Tensor {
   [[nodiscard]] Tensor argmax(std::int64_t dim, bool keepdim = false) const;
 
   // ---- the way out
-  /// The one element. Throws ShapeError unless numel() == 1. Converts from any dtype (to bool: whether it differs from 0). Needs no memory of the device.
-  template <class T>
-  [[nodiscard]] T item() const {
+  /// The one element. Throws ShapeError unless numel() == 1. Converts from any dtype (to bool:
+  /// whether it differs from 0). Needs no memory of the device.
+  template <class T> [[nodiscard]] T item() const {
     if constexpr (std::is_same_v<T, bool>) return item_double() != 0;
     else if constexpr (std::is_integral_v<T>) return static_cast<T>(item_int64());
     else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_double());
     else return static_cast<T>(static_cast<float>(item_double()));
   }
   /// All elements in row-major order, on the host, converted to T.
-  template <Element T>
-  [[nodiscard]] std::vector<T> to_vector() const;
-  /// First element, for dense or strided host access; `data<const float>()` to read only, which caches of copies like better. Throws DTypeError unless T is the dtype, DeviceError unless the memory is the host's.
-  template <class T>
-  [[nodiscard]] T* data() const {
+  template <Element T> [[nodiscard]] std::vector<T> to_vector() const;
+  /// First element, for dense or strided host access; `data<const float>()` to read only, which
+  /// caches of copies like better. Throws DTypeError unless T is the dtype, DeviceError unless the
+  /// memory is the host's.
+  template <class T> [[nodiscard]] T* data() const {
     return static_cast<T*>(data_as(dtype_of<std::remove_const_t<T>>, !std::is_const_v<T>));
   }
 
@@ -168,7 +194,8 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
-/// The body of a tensor. Fields are written by the makers of tensors (ops, views) before the handle is handed out, and by in-place ops.
+/// The body of a tensor. Fields are written by the makers of tensors (ops, views) before the handle
+/// is handed out, and by in-place ops.
 struct TensorImpl final : RefCounted {
   Shape shape;
   Shape strides;
@@ -183,7 +210,8 @@ struct TensorImpl final : RefCounted {
   Device device;
   bool requires_grad = false;  // of a leaf; with a grad_fn it is implied
   bool is_view = false;
-  std::atomic<bool> has_views{false};  // in-place changes under autograd would leave their history behind
+  // in-place changes under autograd would leave their history behind
+  std::atomic<bool> has_views{false};
   bool contiguous = true;
   bool tied = false;        // see nn::tie
   bool is_replica = false;  // made by replicate
@@ -192,17 +220,23 @@ struct TensorImpl final : RefCounted {
   ~TensorImpl();  // out of line: Node is incomplete here
   void destroy() const noexcept { delete this; }
   /// Address of the first element.
-  [[nodiscard]] void* data() const noexcept { return static_cast<char*>(storage->data()) + offset * static_cast<std::int64_t>(size_of(dtype)); }
+  [[nodiscard]] void* data() const noexcept {
+    return static_cast<char*>(storage->data()) + offset * static_cast<std::int64_t>(size_of(dtype));
+  }
   static void* operator new(std::size_t bytes) { return pool_allocate(bytes); }
   static void operator delete(void* p, std::size_t bytes) noexcept { pool_release(p, bytes); }
 };
 
-/// Dense, uninitialised, without history: what ops use for their results. Throws ShapeError (negative, overflow) and OutOfMemoryError.
+/// Dense, uninitialised, without history: what ops use for their results. Throws ShapeError
+/// (negative, overflow) and OutOfMemoryError.
 [[nodiscard]] Tensor make_tensor(const Shape& shape, DType dtype, Device device);
-/// A view on `base`'s storage, checked: every element must lie inside the storage, overflow included, else ShapeError. No history.
-[[nodiscard]] Tensor make_view(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset);
+/// A view on `base`'s storage, checked: every element must lie inside the storage, overflow
+/// included, else ShapeError. No history.
+[[nodiscard]] Tensor make_view(const Tensor& base, const Shape& shape, const Shape& strides,
+                               std::int64_t offset);
 /// A tensor on a storage, checked in the same way.
-[[nodiscard]] Tensor make_tensor_on(const Ref<Storage>& storage, const Shape& shape, const Shape& strides, std::int64_t offset, DType dtype);
+[[nodiscard]] Tensor make_tensor_on(const Ref<Storage>& storage, const Shape& shape,
+                                    const Shape& strides, std::int64_t offset, DType dtype);
 
 namespace detail {
 [[noreturn]] void undefined_tensor();
@@ -213,12 +247,13 @@ inline TensorImpl& defined(const Ref<TensorImpl>& impl) {
 }  // namespace detail
 
 template <class F>
-requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>> HookHandle Tensor::register_hook(F hook)
-const {
-  return register_hook(std::function<Tensor(const Tensor&)>([f = std::move(hook)](const Tensor& gradient) mutable {
-    f(gradient);
-    return Tensor();
-  }));
+  requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>>
+HookHandle Tensor::register_hook(F hook) const {
+  return register_hook(
+      std::function<Tensor(const Tensor&)>([f = std::move(hook)](const Tensor& gradient) mutable {
+        f(gradient);
+        return Tensor();
+      }));
 }
 
 inline const Shape& Tensor::shape() const { return detail::defined(impl_).shape; }
@@ -231,7 +266,9 @@ inline bool Tensor::is_contiguous() const { return detail::defined(impl_).contig
 inline std::int64_t Tensor::storage_offset() const { return detail::defined(impl_).offset; }
 inline const Ref<Storage>& Tensor::storage() const { return detail::defined(impl_).storage; }
 inline std::uint64_t Tensor::version() const { return detail::defined(impl_).storage->version(); }
-inline bool Tensor::requires_grad() const { return detail::defined(impl_).requires_grad || impl_->grad_fn; }
+inline bool Tensor::requires_grad() const {
+  return detail::defined(impl_).requires_grad || impl_->grad_fn;
+}
 inline bool Tensor::is_leaf() const { return !detail::defined(impl_).grad_fn; }
 
 }  // namespace braid

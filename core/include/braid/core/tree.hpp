@@ -1,6 +1,7 @@
 #pragma once
 
-// Trees: any type whose tensors can be visited with their paths. A model is a struct, a batch is a struct; both are trees.
+// Trees: any type whose tensors can be visited with their paths. A model is a struct, a batch is a
+// struct; both are trees.
 //
 //   struct Batch { Tensor image, label; BRAID_FIELDS(image, label) };
 //   tree::visit(batch, [](const std::string& path, Tensor& t) { … });

@@ -13,8 +13,8 @@
 
 namespace braid::data {
 
-/// Anything with size() and get(index). get is const, a function of the index, and safe to call from several threads; what it gives is a tree
-/// (see core/tree.hpp) or a number, in host memory.
+/// Anything with size() and get(index). get is const, a function of the index, and safe to call
+/// from several threads; what it gives is a tree (see core/tree.hpp) or a number, in host memory.
 template <class D>
 concept Dataset = requires(const D& d, std::int64_t i) {
   { d.size() } -> std::convertible_to<std::int64_t>;
@@ -25,11 +25,12 @@ concept Dataset = requires(const D& d, std::int64_t i) {
 template <Dataset D>
 using Item = std::remove_cvref_t<decltype(std::declval<const D&>().get(std::int64_t{}))>;
 
-/// What a batch of items is: the same tree with one more dimension in front; numbers become tensors (see core/collate.hpp).
-template <Dataset D>
-using Batch = Collated<Item<D>>;
+/// What a batch of items is: the same tree with one more dimension in front; numbers become tensors
+/// (see core/collate.hpp).
+template <Dataset D> using Batch = Collated<Item<D>>;
 
-/// A dataset that makes whole batches itself, faster than item by item: get_batch(indices) equals collating get(i) for each of them.
+/// A dataset that makes whole batches itself, faster than item by item: get_batch(indices) equals
+/// collating get(i) for each of them.
 template <class D>
 concept BatchedDataset = Dataset<D> && requires(const D& d, std::span<const std::int64_t> indices) {
   { d.get_batch(indices) } -> std::same_as<Batch<D>>;
@@ -48,16 +49,18 @@ inline void check_index(const char* what, std::int64_t index, std::int64_t size)
 }
 
 /// Some items of a dataset: a range, or a list of indices. Copies share the dataset.
-template <Dataset D>
-class Subset {
+template <Dataset D> class Subset {
  public:
   /// Items first … first + count - 1. Throws IndexError unless they exist.
-  Subset(std::shared_ptr<const D> dataset, std::int64_t first, std::int64_t count) : dataset_(std::move(dataset)), first_(first), count_(count) {
+  Subset(std::shared_ptr<const D> dataset, std::int64_t first, std::int64_t count)
+      : dataset_(std::move(dataset)), first_(first), count_(count) {
     const std::int64_t size = dataset_->size();
     if (first < 0 || first > size) detail::index_out_of_range("Subset", first, size);
-    if (count < 0 || count > size - first) detail::index_out_of_range("Subset", count < 0 ? count : size, size);
+    if (count < 0 || count > size - first)
+      detail::index_out_of_range("Subset", count < 0 ? count : size, size);
   }
-  /// The items of these indices, in this order; one may come twice. Throws IndexError for one that does not exist.
+  /// The items of these indices, in this order; one may come twice. Throws IndexError for one that
+  /// does not exist.
   Subset(std::shared_ptr<const D> dataset, std::vector<std::int64_t> indices)
       : dataset_(std::move(dataset)), count_(static_cast<std::int64_t>(indices.size())) {
     detail::check_indices("Subset", indices, dataset_->size());
@@ -69,7 +72,9 @@ class Subset {
     check_index("Subset", index, count_);
     return dataset_->get(original(index));
   }
-  [[nodiscard]] auto get_batch(std::span<const std::int64_t> indices) const requires BatchedDataset<D> {
+  [[nodiscard]] auto get_batch(std::span<const std::int64_t> indices) const
+    requires BatchedDataset<D>
+  {
     std::vector<std::int64_t> originals;
     originals.reserve(indices.size());
     for (const std::int64_t i : indices) {
@@ -79,7 +84,9 @@ class Subset {
     return dataset_->get_batch(originals);
   }
   /// The index in the whole dataset.
-  [[nodiscard]] std::int64_t original(std::int64_t index) const noexcept { return indices_ ? (*indices_)[static_cast<std::size_t>(index)] : first_ + index; }
+  [[nodiscard]] std::int64_t original(std::int64_t index) const noexcept {
+    return indices_ ? (*indices_)[static_cast<std::size_t>(index)] : first_ + index;
+  }
 
  private:
   std::shared_ptr<const D> dataset_;
@@ -88,7 +95,8 @@ class Subset {
   std::shared_ptr<const std::vector<std::int64_t>> indices_;
 };
 
-/// The first n items, and the rest. n beyond the size gives all and nothing. Throws ArgumentError for a negative n.
+/// The first n items, and the rest. n beyond the size gives all and nothing. Throws ArgumentError
+/// for a negative n.
 template <Dataset D>
 [[nodiscard]] std::pair<Subset<D>, Subset<D>> split(D dataset, std::int64_t n) {
   detail::check_split(n);
@@ -98,21 +106,22 @@ template <Dataset D>
   return {Subset<D>(shared, 0, first), Subset<D>(shared, first, size - first)};
 }
 
-/// The same of the items in an order that the seed decides (that of a loader's first epoch): two sets that are mixed alike.
+/// The same of the items in an order that the seed decides (that of a loader's first epoch): two
+/// sets that are mixed alike.
 template <Dataset D>
 [[nodiscard]] std::pair<Subset<D>, Subset<D>> split(D dataset, std::int64_t n, std::uint64_t seed) {
   detail::check_split(n);
   const auto shared = std::make_shared<const D>(std::move(dataset));
   std::vector<std::int64_t> order = RandomSampler{seed}.indices(shared->size(), 0);
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(std::min<std::int64_t>(n, shared->size()));
+  const auto middle =
+      order.begin() + static_cast<std::ptrdiff_t>(std::min<std::int64_t>(n, shared->size()));
   std::vector<std::int64_t> rest(middle, order.end());
   order.erase(middle, order.end());
   return {Subset<D>(shared, std::move(order)), Subset<D>(shared, std::move(rest))};
 }
 
 /// The items of these indices, in this order.
-template <Dataset D>
-[[nodiscard]] Subset<D> subset(D dataset, std::vector<std::int64_t> indices) {
+template <Dataset D> [[nodiscard]] Subset<D> subset(D dataset, std::vector<std::int64_t> indices) {
   return Subset<D>(std::make_shared<const D>(std::move(dataset)), std::move(indices));
 }
 

@@ -17,11 +17,14 @@ namespace braid::data {
 
 struct LoaderOptions {
   std::int64_t batch_size = 1;
-  bool shuffle = false;    ///< a new order each epoch, decided by (seed, epoch)
-  Sampler sampler = {};    ///< an order of one's own; not together with shuffle
-  int workers = 0;         ///< threads that make batches ahead; 0: the calling thread makes each when it is asked for. Order and content do not depend on it
+  bool shuffle = false;  ///< a new order each epoch, decided by (seed, epoch)
+  Sampler sampler = {};  ///< an order of one's own; not together with shuffle
+  /// threads that make batches ahead; 0: the calling thread makes each when it is asked for. Order
+  /// and content do not depend on it
+  int workers = 0;
   bool drop_last = false;  ///< leave out a last batch that is not full
-  std::optional<std::uint64_t> seed = {};  ///< of the shuffle; default: initial_seed() when the loader is made
+  /// of the shuffle; default: initial_seed() when the loader is made
+  std::optional<std::uint64_t> seed = {};
 };
 
 namespace detail {
@@ -30,7 +33,9 @@ namespace detail {
 struct Progress {
   std::int64_t item = -1;                   // the one being fetched, -1 while they are joined
   const std::atomic<bool>* stop = nullptr;  // set when nobody waits for the batch any more
-  [[nodiscard]] bool stopped() const noexcept { return stop != nullptr && stop->load(std::memory_order_relaxed); }
+  [[nodiscard]] bool stopped() const noexcept {
+    return stop != nullptr && stop->load(std::memory_order_relaxed);
+  }
 };
 
 /// Makes batches, on any thread.
@@ -38,7 +43,8 @@ class BatchMaker {
  public:
   virtual ~BatchMaker() = default;
   /// A new batch of these items; null if it was stopped.
-  [[nodiscard]] virtual void* make(std::span<const std::int64_t> indices, Progress& progress) const = 0;
+  [[nodiscard]] virtual void* make(std::span<const std::int64_t> indices,
+                                   Progress& progress) const = 0;
   virtual void destroy(void* batch) const noexcept = 0;
 };
 
@@ -83,7 +89,8 @@ class Epoch {
   Epoch& operator=(Epoch&& other) noexcept;
   /// Stops and joins the workers.
   ~Epoch();
-  /// The next batch, null after the last one; the caller owns it. On WorkerError the position is unchanged: the next call makes the same batch again.
+  /// The next batch, null after the last one; the caller owns it. On WorkerError the position is
+  /// unchanged: the next call makes the same batch again.
   [[nodiscard]] void* next();
 
  private:
@@ -91,19 +98,25 @@ class Epoch {
   std::unique_ptr<State> state_;
 };
 
-/// The order of items that the options ask for. Throws IndexError for a sampler's index that does not exist.
-[[nodiscard]] EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler, std::int64_t size, std::int64_t epoch, std::int64_t first = 0);
+/// The order of items that the options ask for. Throws IndexError for a sampler's index that does
+/// not exist.
+[[nodiscard]] EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler,
+                                   std::int64_t size, std::int64_t epoch, std::int64_t first = 0);
 /// What a checkpoint keeps of a loader.
-[[nodiscard]] StateDict position_state(const Position& position, const LoaderOptions& options, std::int64_t size);
-/// Throws ArgumentError, naming all that does not fit; then nothing was changed. Takes the seed over into the options.
-[[nodiscard]] Position load_position(std::span<const StateDict::value_type> dict, LoaderOptions& options, std::int64_t size, std::int64_t batches);
+[[nodiscard]] StateDict position_state(const Position& position, const LoaderOptions& options,
+                                       std::int64_t size);
+/// Throws ArgumentError, naming all that does not fit; then nothing was changed. Takes the seed
+/// over into the options.
+[[nodiscard]] Position load_position(std::span<const StateDict::value_type> dict,
+                                     LoaderOptions& options, std::int64_t size,
+                                     std::int64_t batches);
 /// Throws ArgumentError; fills in the seed.
 [[nodiscard]] LoaderOptions checked(LoaderOptions options, std::int64_t size);
 [[nodiscard]] Sampler sampler_of(const LoaderOptions& options);
-[[nodiscard]] std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler, std::int64_t size);
+[[nodiscard]] std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler,
+                                       std::int64_t size);
 
-template <Dataset D>
-class BatchMakerOf final : public BatchMaker {
+template <Dataset D> class BatchMakerOf final : public BatchMaker {
  public:
   explicit BatchMakerOf(D d) : dataset(std::move(d)) {}
   void* make(std::span<const std::int64_t> indices, Progress& progress) const override {
@@ -133,13 +146,15 @@ class BatchMakerOf final : public BatchMaker {
 ///   data::DataLoader loader(dataset, {.batch_size = 64, .shuffle = true});
 ///   for (auto& batch : loader) …
 ///
-/// The dataset is kept by value. Each begin() starts the next epoch (0, 1, …); set_epoch says which one the next begin() starts.
-/// state() says how far the iteration is, and load_state() lets the next begin() go on there, in the middle of an epoch too, with the same batches.
-/// Numbers are copied: a batch shares nothing with the dataset. Nothing is recorded for autograd.
-/// Throws  ArgumentError from the constructor (an empty dataset, batch_size < 1, workers < 0, shuffle and a sampler);
-///         WorkerError from begin() and ++, naming item, batch and epoch, with the dataset's own exception nested
-template <Dataset D>
-class DataLoader {
+/// The dataset is kept by value. Each begin() starts the next epoch (0, 1, …); set_epoch says which
+/// one the next begin() starts. state() says how far the iteration is, and load_state() lets the
+/// next begin() go on there, in the middle of an epoch too, with the same batches. Numbers are
+/// copied: a batch shares nothing with the dataset. Nothing is recorded for autograd.
+/// Throws  ArgumentError from the constructor (an empty dataset, batch_size < 1, workers < 0,
+///         shuffle and a sampler);
+///         WorkerError from begin() and ++, naming item, batch and epoch, with the dataset's own
+///         exception nested
+template <Dataset D> class DataLoader {
  public:
   using Batch = data::Batch<D>;
 
@@ -148,7 +163,8 @@ class DataLoader {
         sampler_(detail::sampler_of(options_)),
         maker_(std::make_shared<const detail::BatchMakerOf<D>>(std::move(dataset))) {}
 
-  /// An input iterator. It owns its batch, which lasts until ++ or the iterator's end; copying the batch out is cheap (its tensors are handles).
+  /// An input iterator. It owns its batch, which lasts until ++ or the iterator's end; copying the
+  /// batch out is cheap (its tensors are handles).
   class iterator {
    public:
     using value_type = Batch;
@@ -166,12 +182,18 @@ class DataLoader {
       return *this;
     }
     void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& i, std::default_sentinel_t) noexcept { return i.batch_ == nullptr; }
+    friend bool operator==(const iterator& i, std::default_sentinel_t) noexcept {
+      return i.batch_ == nullptr;
+    }
 
    private:
     friend class DataLoader;
-    iterator(detail::Epoch epoch, detail::Position position, std::int64_t batches, std::shared_ptr<detail::Position> shared)
-        : epoch_(std::move(epoch)), position_(position), batches_(batches), shared_(std::move(shared)) {
+    iterator(detail::Epoch epoch, detail::Position position, std::int64_t batches,
+             std::shared_ptr<detail::Position> shared)
+        : epoch_(std::move(epoch)),
+          position_(position),
+          batches_(batches),
+          shared_(std::move(shared)) {
       ++*this;
     }
     detail::Epoch epoch_;
@@ -182,8 +204,9 @@ class DataLoader {
   };
 
   [[nodiscard]] iterator begin() {
-    iterator first(detail::Epoch(maker_, detail::plan_epoch(options_, sampler_, dataset().size(), epoch_, first_)), {epoch_, first_}, batches(),
-                   position_.share());
+    iterator first(detail::Epoch(maker_, detail::plan_epoch(options_, sampler_, dataset().size(),
+                                                            epoch_, first_)),
+                   {epoch_, first_}, batches(), position_.share());
     ++epoch_;  // only now: an epoch that could not start is started again
     first_ = 0;
     return first;
@@ -191,7 +214,9 @@ class DataLoader {
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
   /// Batches an epoch.
-  [[nodiscard]] std::int64_t batches() const { return detail::batch_count(options_, sampler_, dataset().size()); }
+  [[nodiscard]] std::int64_t batches() const {
+    return detail::batch_count(options_, sampler_, dataset().size());
+  }
   /// The epoch that the next begin() starts.
   [[nodiscard]] std::int64_t epoch() const noexcept { return epoch_; }
   void set_epoch(std::int64_t epoch) noexcept {
@@ -202,14 +227,21 @@ class DataLoader {
   /// Batches of the next begin()'s epoch that it leaves out, because load_state said so; else 0.
   [[nodiscard]] std::int64_t first_batch() const noexcept { return first_; }
   /// Batches handed out since epoch 0; those of an epoch that was broken off count.
-  [[nodiscard]] std::int64_t steps() const { return position_->epoch * batches() + position_->batch; }
-  /// How far the iteration is (epoch, batches handed out), and what decides the order: seed, size of the dataset and of a batch.
-  [[nodiscard]] StateDict state() const { return detail::position_state(normal(*position_), options_, dataset().size()); }
-  /// The next begin() goes on where state() was taken, in that order. Throws ArgumentError for a dict that is not such a state, and in the middle of an epoch
-  /// unless dataset and batches have the same size as then; nothing is changed then.
+  [[nodiscard]] std::int64_t steps() const {
+    return position_->epoch * batches() + position_->batch;
+  }
+  /// How far the iteration is (epoch, batches handed out), and what decides the order: seed, size
+  /// of the dataset and of a batch.
+  [[nodiscard]] StateDict state() const {
+    return detail::position_state(normal(*position_), options_, dataset().size());
+  }
+  /// The next begin() goes on where state() was taken, in that order. Throws ArgumentError for a
+  /// dict that is not such a state, and in the middle of an epoch unless dataset and batches have
+  /// the same size as then; nothing is changed then.
   void load_state(std::span<const StateDict::value_type> dict) {
     LoaderOptions options = options_;
-    const detail::Position position = detail::load_position(dict, options, dataset().size(), batches());
+    const detail::Position position =
+        detail::load_position(dict, options, dataset().size(), batches());
     Sampler sampler = detail::sampler_of(options);
     options_ = std::move(options);
     sampler_ = std::move(sampler);
@@ -222,7 +254,9 @@ class DataLoader {
 
  private:
   /// The end of an epoch is the beginning of the next.
-  [[nodiscard]] detail::Position normal(const detail::Position& p) const { return p.batch < batches() ? p : detail::Position{p.epoch + 1, 0}; }
+  [[nodiscard]] detail::Position normal(const detail::Position& p) const {
+    return p.batch < batches() ? p : detail::Position{p.epoch + 1, 0};
+  }
 
   LoaderOptions options_;
   Sampler sampler_;

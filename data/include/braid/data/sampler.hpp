@@ -7,8 +7,9 @@
 
 namespace braid::data {
 
-/// Decides which items an epoch visits, in which order: indices(size, epoch) for a dataset of that size, and how many there will be: count(size).
-/// Both are const functions of their arguments alone, so that an epoch can be visited again.
+/// Decides which items an epoch visits, in which order: indices(size, epoch) for a dataset of that
+/// size, and how many there will be: count(size). Both are const functions of their arguments
+/// alone, so that an epoch can be visited again.
 template <class S>
 concept SamplerLike = requires(const S& s, std::int64_t size, std::int64_t epoch) {
   { s.indices(size, epoch) } -> std::convertible_to<std::vector<std::int64_t>>;
@@ -20,36 +21,46 @@ class Sampler {
  public:
   Sampler() = default;
   template <class S>
-  requires(!std::same_as<S, Sampler> && SamplerLike<S>) Sampler(S sampler) : impl_(std::make_shared<const Holder<S>>(std::move(sampler))) {}
+    requires(!std::same_as<S, Sampler> && SamplerLike<S>)
+  Sampler(S sampler) : impl_(std::make_shared<const Holder<S>>(std::move(sampler))) {}
 
   [[nodiscard]] explicit operator bool() const noexcept { return impl_ != nullptr; }
   /// Not of an empty one.
-  [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const { return impl_->indices(size, epoch); }
+  [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const {
+    return impl_->indices(size, epoch);
+  }
   [[nodiscard]] std::int64_t count(std::int64_t size) const { return impl_->count(size); }
 
  private:
   struct Base {
     virtual ~Base() = default;
-    [[nodiscard]] virtual std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const = 0;
+    [[nodiscard]] virtual std::vector<std::int64_t> indices(std::int64_t size,
+                                                            std::int64_t epoch) const = 0;
     [[nodiscard]] virtual std::int64_t count(std::int64_t size) const = 0;
   };
-  template <class S>
-  struct Holder final : Base {
+  template <class S> struct Holder final : Base {
     explicit Holder(S s) : sampler(std::move(s)) {}
-    [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const override { return sampler.indices(size, epoch); }
-    [[nodiscard]] std::int64_t count(std::int64_t size) const override { return sampler.count(size); }
+    [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size,
+                                                    std::int64_t epoch) const override {
+      return sampler.indices(size, epoch);
+    }
+    [[nodiscard]] std::int64_t count(std::int64_t size) const override {
+      return sampler.count(size);
+    }
     S sampler;
   };
   std::shared_ptr<const Base> impl_;
 };
 
-/// 0, 1, … size - 1. Throws ArgumentError for a size that no list has, OutOfMemoryError for one that does not fit.
+/// 0, 1, … size - 1. Throws ArgumentError for a size that no list has, OutOfMemoryError for one
+/// that does not fit.
 struct SequentialSampler {
   [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const;
   [[nodiscard]] std::int64_t count(std::int64_t size) const noexcept { return size; }
 };
 
-/// Each index once, in an order decided by (seed, epoch): Fisher-Yates on Philox4x32-10, the same on every machine. Throws as SequentialSampler.
+/// Each index once, in an order decided by (seed, epoch): Fisher-Yates on Philox4x32-10, the same
+/// on every machine. Throws as SequentialSampler.
 struct RandomSampler {
   std::uint64_t seed = 0;
   [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const;

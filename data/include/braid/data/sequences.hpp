@@ -18,13 +18,14 @@ struct NextToken {
   BRAID_FIELDS(input, target)
 };
 
-/// Windows of `length` tokens, each an item of its own, in any order: for models that begin anew with every window. A dataset for DataLoader, whose batches are
-/// [batch, length].
+/// Windows of `length` tokens, each an item of its own, in any order: for models that begin anew
+/// with every window. A dataset for DataLoader, whose batches are [batch, length].
 ///
 /// Items    get(i): input tokens[i stride … i stride + length), target those one later; views
 /// Size     all that fit: (n - length - 1) / stride + 1 of n tokens
-/// Throws   ShapeError unless the tokens are one-dimensional; DeviceError unless they are in host memory; ArgumentError for length or stride < 1, and for fewer
-///          than length + 1 tokens; IndexError from get
+/// Throws   ShapeError unless the tokens are one-dimensional; DeviceError unless they are in host
+///          memory; ArgumentError for length or stride < 1, and for fewer than length + 1 tokens;
+///          IndexError from get
 class TokenWindows {
  public:
   TokenWindows(const Tensor& tokens, std::int64_t length, std::int64_t stride = 1);
@@ -38,7 +39,8 @@ class TokenWindows {
   std::int64_t length_, stride_, size_;
 };
 
-/// A sequence cut into `streams` of equal length that are read side by side, `length` tokens at a time, for models that carry a state from window to window:
+/// A sequence cut into `streams` of equal length that are read side by side, `length` tokens at a
+/// time, for models that carry a state from window to window:
 ///
 ///   for (const auto& [input, target] : data::TokenStreams(tokens, 20, 35)) …
 ///
@@ -48,11 +50,12 @@ class TokenWindows {
 ///   input  a e i     target  b f j     then  input  c g k     target  d h l
 ///          b f j             c g k
 ///
-/// Items    get(i): input [length, streams], target of the same shape, one token later; views. The last window is as long as what is left (PyTorch's
-///          word_language_model: batchify and get_batch). Tokens that do not fill a row of all streams are left out
+/// Items    get(i): input [length, streams], target of the same shape, one token later; views. The
+///          last window is as long as what is left (PyTorch's word_language_model: batchify and
+///          get_batch). Tokens that do not fill a row of all streams are left out
 /// Size     as many as there are; one, not full, where a stream is shorter than `length`
-/// Throws   ShapeError unless the tokens are one-dimensional; ArgumentError for streams or length < 1, and for fewer than two tokens a stream; IndexError
-///          from get
+/// Throws   ShapeError unless the tokens are one-dimensional; ArgumentError for streams or length <
+///          1, and for fewer than two tokens a stream; IndexError from get
 class TokenStreams {
  public:
   TokenStreams(const Tensor& tokens, std::int64_t streams, std::int64_t length);
@@ -73,7 +76,9 @@ class TokenStreams {
       return *this;
     }
     void operator++(int) { ++index_; }
-    friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.index_ == b.index_; }
+    friend bool operator==(const iterator& a, const iterator& b) noexcept {
+      return a.index_ == b.index_;
+    }
 
    private:
     friend class TokenStreams;

@@ -5,8 +5,9 @@
 
 namespace braid::data {
 
-/// Digits drawn by a program, for machines without data: strokes of a small font, bent, turned, slanted, scaled and moved at random, with a pen of random
-/// width, and noise. Item i is a function of (seed, i) alone, the same on every machine.
+/// Digits drawn by a program, for machines without data: strokes of a small font, bent, turned,
+/// slanted, scaled and moved at random, with a pen of random width, and noise. Item i is a function
+/// of (seed, i) alone, the same on every machine.
 ///
 /// Items  as Mnist's: image [1, 28, 28] float32 in [0, 1], label 0-dim int64, drawn at each get
 /// Throws ArgumentError for a negative size, IndexError from get

@@ -8,7 +8,8 @@
 namespace braid::data {
 
 namespace detail {
-/// The length of dim 0, which all tensors must have. Throws ArgumentError for a tree without tensors, ShapeError, DeviceError.
+/// The length of dim 0, which all tensors must have. Throws ArgumentError for a tree without
+/// tensors, ShapeError, DeviceError.
 [[nodiscard]] std::int64_t row_count(const tree::Flat& flat);
 /// Each tensor's rows of these indices, in `rows`, whose tensors are still those of the whole.
 void gather_rows(const tree::Flat& rows, std::span<const std::int64_t> indices, std::int64_t size);
@@ -20,12 +21,14 @@ void take_row(const tree::Flat& row, std::int64_t index, std::int64_t size);
 ///
 ///   data::TensorDataset digits(data::Labelled{images, labels});
 ///
-/// Items    get(i): views into the tensors; get_batch(indices): the rows copied into one new tensor each, in one pass
-/// Throws   ArgumentError for a tree without tensors; ShapeError unless all have the same number of rows; DeviceError unless they are in host memory
-template <class T>
-class TensorDataset {
+/// Items    get(i): views into the tensors; get_batch(indices): the rows copied into one new tensor
+///          each, in one pass
+/// Throws   ArgumentError for a tree without tensors; ShapeError unless all have the same number of
+///          rows; DeviceError unless they are in host memory
+template <class T> class TensorDataset {
  public:
-  explicit TensorDataset(T rows) : rows_(std::move(rows)), size_(detail::row_count(tree::flatten(rows_))) {}
+  explicit TensorDataset(T rows)
+      : rows_(std::move(rows)), size_(detail::row_count(tree::flatten(rows_))) {}
 
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
   [[nodiscard]] T get(std::int64_t index) const {

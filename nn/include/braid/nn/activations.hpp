@@ -4,7 +4,8 @@
 
 #include <braid/nn/module.hpp>
 
-// Functions as layers, for nn::Sequential. They have no parameters; any shape and floating dtype that the function of the same name takes.
+// Functions as layers, for nn::Sequential. They have no parameters; any shape and floating dtype
+// that the function of the same name takes.
 namespace braid::nn {
 
 /// max(x, 0).
@@ -41,7 +42,8 @@ struct SiLU : Module {
 /// log(1 + e^(beta x)) / beta, x itself where beta x > threshold.
 struct Softplus : Module {
   double beta, threshold;
-  explicit Softplus(double steepness = 1, double linear_from = 20) : beta(steepness), threshold(linear_from) {}
+  explicit Softplus(double steepness = 1, double linear_from = 20)
+      : beta(steepness), threshold(linear_from) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -139,7 +141,8 @@ struct LogSoftmax : Module {
 /// Dims start_dim … end_dim as one: [n, 1, 28, 28] → [n, 784].
 struct Flatten : Module {
   std::int64_t start_dim, end_dim;
-  explicit Flatten(std::int64_t start = 1, std::int64_t end = -1) : start_dim(start), end_dim(end) {}
+  explicit Flatten(std::int64_t start = 1, std::int64_t end = -1)
+      : start_dim(start), end_dim(end) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()

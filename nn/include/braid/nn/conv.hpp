@@ -6,7 +6,8 @@
 #include <braid/core/ops/conv.hpp>
 #include <braid/nn/module.hpp>
 
-// Convolutions as layers: `nn::Conv2d{1, 32, 3}`, `nn::Conv2d{64, 64, 3, {.stride = 2, .padding = 1}}`.
+// Convolutions as layers: `nn::Conv2d{1, 32, 3}`,
+// `nn::Conv2d{64, 64, 3, {.stride = 2, .padding = 1}}`.
 namespace braid::nn {
 
 struct Conv1dOptions {
@@ -50,14 +51,17 @@ struct ConvTranspose2dOptions {
 
 /// braid::conv2d with a weight and a bias of its own.
 ///
-/// Shapes    x [n, in, h, w] or [in, h, w] → [n, out, oh, ow] or [out, oh, ow]; weight [out, in / groups, kh, kw], bias [out], undefined without bias
+/// Shapes    x [n, in, h, w] or [in, h, w] → [n, out, oh, ow] or [out, oh, ow]; weight [out, in /
+///           groups, kh, kw], bias [out], undefined without bias
 /// Starts    weight and bias uniform in [-1/√f, 1/√f), f = in / groups · kh · kw, as PyTorch's
-/// Throws    ArgumentError for sizes below 1 and groups that do not divide both; in a call what braid::conv2d throws
+/// Throws    ArgumentError for sizes below 1 and groups that do not divide both; in a call what
+///           braid::conv2d throws
 struct Conv2d : Module {
   Parameter weight, bias;
   braid::Conv2dOptions options;
 
-  Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {});
+  Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
+         const Conv2dOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight, bias)
@@ -68,18 +72,21 @@ struct Conv1d : Module {
   Parameter weight, bias;
   braid::Conv1dOptions options;
 
-  Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size, const Conv1dOptions& options = {});
+  Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size,
+         const Conv1dOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight, bias)
 };
 
-/// braid::conv_transpose2d with a weight [in, out / groups, kh, kw] and a bias of its own; starts with f = out / groups · kh · kw, as PyTorch's. Errors as Conv2d.
+/// braid::conv_transpose2d with a weight [in, out / groups, kh, kw] and a bias of its own; starts
+/// with f = out / groups · kh · kw, as PyTorch's. Errors as Conv2d.
 struct ConvTranspose2d : Module {
   Parameter weight, bias;
   braid::ConvTranspose2dOptions options;
 
-  ConvTranspose2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size, const ConvTranspose2dOptions& options = {});
+  ConvTranspose2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
+                  const ConvTranspose2dOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight, bias)
@@ -90,7 +97,8 @@ struct ConvTranspose1d : Module {
   Parameter weight, bias;
   braid::ConvTranspose1dOptions options;
 
-  ConvTranspose1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size, const ConvTranspose1dOptions& options = {});
+  ConvTranspose1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size,
+                  const ConvTranspose1dOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight, bias)

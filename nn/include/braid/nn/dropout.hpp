@@ -3,7 +3,8 @@
 
 #include <braid/nn/module.hpp>
 
-// Dropout as layers: in training each element (or whole channel) becomes 0 with probability p; in evaluation x itself. p outside [0, 1] is an ArgumentError.
+// Dropout as layers: in training each element (or whole channel) becomes 0 with probability p; in
+// evaluation x itself. p outside [0, 1] is an ArgumentError.
 namespace braid::nn {
 
 struct Dropout : Module {

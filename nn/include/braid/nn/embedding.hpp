@@ -8,7 +8,8 @@
 namespace braid::nn {
 
 struct EmbeddingOptions {
-  std::optional<std::int64_t> padding_idx = {};  ///< a row that starts at 0 and gets no gradient; negative: counted from the end
+  /// a row that starts at 0 and gets no gradient; negative: counted from the end
+  std::optional<std::int64_t> padding_idx = {};
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};  ///< floating point
 };
@@ -17,8 +18,8 @@ struct EmbeddingOptions {
 ///
 /// Shapes    indices [..] int64 → [.., width]; weight [count, width]
 /// Starts    standard normal, as PyTorch's
-/// Throws    ArgumentError for a negative size, IndexError for a padding_idx outside [-count, count); in a call IndexError, DTypeError, DeviceError as
-///           braid::embedding
+/// Throws    ArgumentError for a negative size, IndexError for a padding_idx outside [-count,
+///           count); in a call IndexError, DTypeError, DeviceError as braid::embedding
 struct Embedding : Module {
   Parameter weight;
   std::optional<std::int64_t> padding_idx;  ///< counted from the front

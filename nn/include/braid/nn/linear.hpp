@@ -17,7 +17,8 @@ struct LinearOptions {
 ///
 /// Shapes    x [.., in] → [.., out]; weight [out, in], bias [out], undefined without bias
 /// Starts    weight and bias uniform in [-1/√in, 1/√in), as PyTorch's
-/// Throws    ArgumentError for a negative size; in a call ShapeError, DTypeError, DeviceError as braid::linear
+/// Throws    ArgumentError for a negative size; in a call ShapeError, DTypeError, DeviceError as
+///           braid::linear
 struct Linear : Module {
   Parameter weight, bias;
 

@@ -2,11 +2,14 @@
 #include <braid/core/ops/loss.hpp>
 #include <braid/core/tensor.hpp>
 
-// Losses. Each has a twin X_sum that gives the sum and the count of its terms, for batches that come in parts of different sizes (LossSum).
+// Losses. Each has a twin X_sum that gives the sum and the count of its terms, for batches that
+// come in parts of different sizes (LossSum).
 //
-// Shapes    operands of one shape, unless said otherwise (PyTorch broadcasts some of them, with a warning) → scalar, with Reduction::none one number a term
+// Shapes    operands of one shape, unless said otherwise (PyTorch broadcasts some of them, with a
+//           warning) → scalar, with Reduction::none one number a term
 // Types     floating point, one dtype
-// Gradient  to all floating operands, made of recorded ops; at a kink as PyTorch's, where nothing else is said
+// Gradient  to all floating operands, made of recorded ops; at a kink as PyTorch's, where nothing
+//           else is said
 // Throws    ShapeError, DTypeError, DeviceError; ArgumentError for options out of range
 namespace braid::nn {
 
@@ -23,7 +26,8 @@ using braid::Reduction;
 
 // ---- distances
 /// |a - b|.
-[[nodiscard]] Tensor l1_loss(const Tensor& a, const Tensor& b, Reduction reduction = Reduction::mean);
+[[nodiscard]] Tensor l1_loss(const Tensor& a, const Tensor& b,
+                             Reduction reduction = Reduction::mean);
 [[nodiscard]] LossSum l1_loss_sum(const Tensor& a, const Tensor& b);
 
 struct SmoothL1Options {
@@ -31,8 +35,10 @@ struct SmoothL1Options {
   double beta = 1;
 };
 /// d² / (2 beta) where d = |a - b| < beta, else d - beta / 2. Girshick 2015, arXiv:1504.08083.
-[[nodiscard]] Tensor smooth_l1_loss(const Tensor& a, const Tensor& b, const SmoothL1Options& options = {});
-[[nodiscard]] LossSum smooth_l1_loss_sum(const Tensor& a, const Tensor& b, const SmoothL1Options& options = {});
+[[nodiscard]] Tensor smooth_l1_loss(const Tensor& a, const Tensor& b,
+                                    const SmoothL1Options& options = {});
+[[nodiscard]] LossSum smooth_l1_loss_sum(const Tensor& a, const Tensor& b,
+                                         const SmoothL1Options& options = {});
 
 struct HuberOptions {
   Reduction reduction = Reduction::mean;
@@ -40,34 +46,46 @@ struct HuberOptions {
 };
 /// d² / 2 where d = |a - b| < delta, else delta (d - delta / 2). Huber 1964.
 [[nodiscard]] Tensor huber_loss(const Tensor& a, const Tensor& b, const HuberOptions& options = {});
-[[nodiscard]] LossSum huber_loss_sum(const Tensor& a, const Tensor& b, const HuberOptions& options = {});
+[[nodiscard]] LossSum huber_loss_sum(const Tensor& a, const Tensor& b,
+                                     const HuberOptions& options = {});
 
 // ---- probabilities
 struct BceOptions {
   Reduction reduction = Reduction::mean;
   Tensor weight = {};  ///< broadcasts to the operands; how much each term counts
 };
-/// -(t log p + (1 - t) log(1 - p)), logarithms no lower than -100. A p outside [0, 1] gives NaN (PyTorch throws).
-[[nodiscard]] Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const BceOptions& options = {});
-[[nodiscard]] LossSum binary_cross_entropy_sum(const Tensor& p, const Tensor& target, const BceOptions& options = {});
+/// -(t log p + (1 - t) log(1 - p)), logarithms no lower than -100. A p outside [0, 1] gives NaN
+/// (PyTorch throws).
+[[nodiscard]] Tensor binary_cross_entropy(const Tensor& p, const Tensor& target,
+                                          const BceOptions& options = {});
+[[nodiscard]] LossSum binary_cross_entropy_sum(const Tensor& p, const Tensor& target,
+                                               const BceOptions& options = {});
 
 struct BceWithLogitsOptions {
   Reduction reduction = Reduction::mean;
   Tensor weight = {};      ///< broadcasts to the operands
   Tensor pos_weight = {};  ///< broadcasts to the operands: how much more a positive target counts
 };
-/// Binary cross entropy of sigmoid(x), without its overflow: (1 - t) x + (1 + (pos_weight - 1) t) log(1 + exp(-x)).
-[[nodiscard]] Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const BceWithLogitsOptions& options = {});
-[[nodiscard]] LossSum binary_cross_entropy_with_logits_sum(const Tensor& x, const Tensor& target, const BceWithLogitsOptions& options = {});
+/// Binary cross entropy of sigmoid(x), without its overflow: (1 - t) x + (1 + (pos_weight - 1) t)
+/// log(1 + exp(-x)).
+[[nodiscard]] Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
+                                                      const BceWithLogitsOptions& options = {});
+[[nodiscard]] LossSum binary_cross_entropy_with_logits_sum(
+    const Tensor& x, const Tensor& target, const BceWithLogitsOptions& options = {});
 
 struct KlDivOptions {
   Reduction reduction = Reduction::mean;
-  bool batch_mean = false;  ///< instead of reduction: the sum over the size of dim 0, the divergence itself (PyTorch's "batchmean")
+  /// instead of reduction: the sum over the size of dim 0, the divergence itself (PyTorch's
+  /// "batchmean")
+  bool batch_mean = false;
   bool log_target = false;  ///< the target holds logarithms
 };
-/// target (log target - x), x the logarithm of a probability; 0 where the target is 0. Kullback & Leibler 1951.
-[[nodiscard]] Tensor kl_div(const Tensor& x, const Tensor& target, const KlDivOptions& options = {});
-[[nodiscard]] LossSum kl_div_sum(const Tensor& x, const Tensor& target, const KlDivOptions& options = {});
+/// target (log target - x), x the logarithm of a probability; 0 where the target is 0. Kullback &
+/// Leibler 1951.
+[[nodiscard]] Tensor kl_div(const Tensor& x, const Tensor& target,
+                            const KlDivOptions& options = {});
+[[nodiscard]] LossSum kl_div_sum(const Tensor& x, const Tensor& target,
+                                 const KlDivOptions& options = {});
 
 struct PoissonNllOptions {
   Reduction reduction = Reduction::mean;
@@ -76,21 +94,29 @@ struct PoissonNllOptions {
   double eps = 1e-8;
 };
 /// exp(x) - target x, or x - target log(x + eps).
-[[nodiscard]] Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNllOptions& options = {});
-[[nodiscard]] LossSum poisson_nll_loss_sum(const Tensor& x, const Tensor& target, const PoissonNllOptions& options = {});
+[[nodiscard]] Tensor poisson_nll_loss(const Tensor& x, const Tensor& target,
+                                      const PoissonNllOptions& options = {});
+[[nodiscard]] LossSum poisson_nll_loss_sum(const Tensor& x, const Tensor& target,
+                                           const PoissonNllOptions& options = {});
 
 struct GaussianNllOptions {
   Reduction reduction = Reduction::mean;
   bool full = false;  ///< with log(2π) / 2
   double eps = 1e-6;  ///< the least variance
 };
-/// (log v + (x - target)² / v) / 2, v the variance: of x's shape, or with 1 for its last size. Nix & Weigend 1994. Below eps the variance gets no gradient.
-[[nodiscard]] Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& variance, const GaussianNllOptions& options = {});
-[[nodiscard]] LossSum gaussian_nll_loss_sum(const Tensor& x, const Tensor& target, const Tensor& variance, const GaussianNllOptions& options = {});
+/// (log v + (x - target)² / v) / 2, v the variance: of x's shape, or with 1 for its last size. Nix
+/// & Weigend 1994. Below eps the variance gets no gradient.
+[[nodiscard]] Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target,
+                                       const Tensor& variance,
+                                       const GaussianNllOptions& options = {});
+[[nodiscard]] LossSum gaussian_nll_loss_sum(const Tensor& x, const Tensor& target,
+                                            const Tensor& variance,
+                                            const GaussianNllOptions& options = {});
 
 // ---- margins; targets are 1 or -1
 /// log(1 + exp(-target x)).
-[[nodiscard]] Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+[[nodiscard]] Tensor soft_margin_loss(const Tensor& x, const Tensor& target,
+                                      Reduction reduction = Reduction::mean);
 [[nodiscard]] LossSum soft_margin_loss_sum(const Tensor& x, const Tensor& target);
 
 struct HingeEmbeddingOptions {
@@ -98,24 +124,33 @@ struct HingeEmbeddingOptions {
   double margin = 1;
 };
 /// x where target is 1, max(0, margin - x) where it is -1.
-[[nodiscard]] Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, const HingeEmbeddingOptions& options = {});
-[[nodiscard]] LossSum hinge_embedding_loss_sum(const Tensor& x, const Tensor& target, const HingeEmbeddingOptions& options = {});
+[[nodiscard]] Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target,
+                                          const HingeEmbeddingOptions& options = {});
+[[nodiscard]] LossSum hinge_embedding_loss_sum(const Tensor& x, const Tensor& target,
+                                               const HingeEmbeddingOptions& options = {});
 
 struct CosineEmbeddingOptions {
   Reduction reduction = Reduction::mean;
   double margin = 0;
 };
-/// 1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1. a, b [n, d], target [n]; or [d], [d] and a scalar.
-[[nodiscard]] Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, const CosineEmbeddingOptions& options = {});
-[[nodiscard]] LossSum cosine_embedding_loss_sum(const Tensor& a, const Tensor& b, const Tensor& target, const CosineEmbeddingOptions& options = {});
+/// 1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1. a, b [n, d], target
+/// [n]; or [d], [d] and a scalar.
+[[nodiscard]] Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target,
+                                           const CosineEmbeddingOptions& options = {});
+[[nodiscard]] LossSum cosine_embedding_loss_sum(const Tensor& a, const Tensor& b,
+                                                const Tensor& target,
+                                                const CosineEmbeddingOptions& options = {});
 
 struct MarginRankingOptions {
   Reduction reduction = Reduction::mean;
   double margin = 0;
 };
 /// max(0, margin - target (a - b)).
-[[nodiscard]] Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, const MarginRankingOptions& options = {});
-[[nodiscard]] LossSum margin_ranking_loss_sum(const Tensor& a, const Tensor& b, const Tensor& target, const MarginRankingOptions& options = {});
+[[nodiscard]] Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target,
+                                         const MarginRankingOptions& options = {});
+[[nodiscard]] LossSum margin_ranking_loss_sum(const Tensor& a, const Tensor& b,
+                                              const Tensor& target,
+                                              const MarginRankingOptions& options = {});
 
 struct TripletMarginOptions {
   Reduction reduction = Reduction::mean;
@@ -123,9 +158,14 @@ struct TripletMarginOptions {
   double eps = 1e-6;  ///< added to each difference
   bool swap = false;  ///< the negative's distance to the positive, where that is smaller
 };
-/// max(0, |anchor - positive| - |anchor - negative| + margin), Euclidean lengths over the last dim: [n, d] → n terms. Balntas et al. 2016 (swap).
-[[nodiscard]] Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const TripletMarginOptions& options = {});
-[[nodiscard]] LossSum triplet_margin_loss_sum(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const TripletMarginOptions& options = {});
+/// max(0, |anchor - positive| - |anchor - negative| + margin), Euclidean lengths over the last dim:
+/// [n, d] → n terms. Balntas et al. 2016 (swap).
+[[nodiscard]] Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive,
+                                         const Tensor& negative,
+                                         const TripletMarginOptions& options = {});
+[[nodiscard]] LossSum triplet_margin_loss_sum(const Tensor& anchor, const Tensor& positive,
+                                              const Tensor& negative,
+                                              const TripletMarginOptions& options = {});
 
 struct CapsuleMarginOptions {
   Reduction reduction = Reduction::mean;
@@ -133,10 +173,14 @@ struct CapsuleMarginOptions {
   double absent = 0.1;   ///< and of one that is not
   double lambda = 0.5;   ///< how much those count
 };
-/// Σ_k T_k max(0, present - ‖v_k‖)² + lambda (1 - T_k) max(0, ‖v_k‖ - absent)², a term a row. lengths [n, classes] of the capsules, labels [n] int64, or T itself,
-/// of the shape and dtype of lengths, where several classes may be there. A label outside the classes: no class is there. Not in PyTorch.
+/// Σ_k T_k max(0, present - ‖v_k‖)² + lambda (1 - T_k) max(0, ‖v_k‖ - absent)², a term a row.
+/// lengths [n, classes] of the capsules, labels [n] int64, or T itself, of the shape and dtype of
+/// lengths, where several classes may be there. A label outside the classes: no class is there. Not
+/// in PyTorch.
 /// Source    Sabour, Frosst & Hinton 2017, arXiv:1710.09829
-[[nodiscard]] Tensor capsule_margin_loss(const Tensor& lengths, const Tensor& labels, const CapsuleMarginOptions& options = {});
-[[nodiscard]] LossSum capsule_margin_loss_sum(const Tensor& lengths, const Tensor& labels, const CapsuleMarginOptions& options = {});
+[[nodiscard]] Tensor capsule_margin_loss(const Tensor& lengths, const Tensor& labels,
+                                         const CapsuleMarginOptions& options = {});
+[[nodiscard]] LossSum capsule_margin_loss_sum(const Tensor& lengths, const Tensor& labels,
+                                              const CapsuleMarginOptions& options = {});
 
 }  // namespace braid::nn

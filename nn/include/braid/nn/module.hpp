@@ -8,8 +8,8 @@
 
 namespace braid::nn {
 
-/// Base of every layer and model. It has no member function: what is done to a model is a free function (`train(m)`, `to(m, device)`),
-/// and a field or member of a model never hides one.
+/// Base of every layer and model. It has no member function: what is done to a model is a free
+/// function (`train(m)`, `to(m, device)`), and a field or member of a model never hides one.
 struct Module {
   bool training = true;
 };
@@ -18,22 +18,17 @@ template <class M>
 concept IsModule = std::derived_from<M, Module>;
 
 namespace detail {
-template <class M>
-bool* training_of(void* object) {
-  return &static_cast<M*>(object)->training;
-}
-template <class M>
-std::string extra_of(const void* object) {
+template <class M> bool* training_of(void* object) { return &static_cast<M*>(object)->training; }
+template <class M> std::string extra_of(const void* object) {
   return static_cast<const M*>(object)->extra();
 }
 /// Prints the structs of a tree as PyTorch prints nested modules.
 void print_module(std::ostream& out, const tree::Flat& flat);
 }  // namespace detail
 
-/// Prints as PyTorch does: `Model(\n  (fc): Linear(in_features=5, out_features=2, bias=true)\n)`. A layer says what stands in the brackets
-/// with a member `std::string extra() const`.
-template <IsModule M>
-std::ostream& operator<<(std::ostream& out, const M& module) {
+/// Prints as PyTorch does: `Model(\n  (fc): Linear(in_features=5, out_features=2, bias=true)\n)`. A
+/// layer says what stands in the brackets with a member `std::string extra() const`.
+template <IsModule M> std::ostream& operator<<(std::ostream& out, const M& module) {
   detail::print_module(out, tree::flatten(module));
   return out;
 }
@@ -41,7 +36,7 @@ std::ostream& operator<<(std::ostream& out, const M& module) {
 }  // namespace braid::nn
 
 template <class M>
-requires braid::nn::IsModule<M>
+  requires braid::nn::IsModule<M>
 struct braid::tree::Hooks<M> {
   static constexpr bool* (*training)(void*) = &braid::nn::detail::training_of<M>;
   static constexpr std::string (*extra)(const void*) = [] {

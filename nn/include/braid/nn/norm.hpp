@@ -5,7 +5,8 @@
 
 #include <braid/nn/module.hpp>
 
-// Normalisations as layers; names of parameters and buffers, defaults and starts (weight 1, bias 0) as PyTorch's.
+// Normalisations as layers; names of parameters and buffers, defaults and starts (weight 1, bias 0)
+// as PyTorch's.
 namespace braid::nn {
 
 struct LayerNormOptions {
@@ -16,14 +17,16 @@ struct LayerNormOptions {
   std::optional<DType> dtype = {};
 };
 
-/// layer_norm over the last dims: weight and bias [normalized_shape]. Throws ShapeError for a shape without dims.
+/// layer_norm over the last dims: weight and bias [normalized_shape]. Throws ShapeError for a shape
+/// without dims.
 struct LayerNorm : Module {
   Shape normalized_shape;
   double eps;
   Parameter weight, bias;
 
   explicit LayerNorm(const Shape& over, const LayerNormOptions& options = {});
-  explicit LayerNorm(std::int64_t features, const LayerNormOptions& options = {}) : LayerNorm(Shape{features}, options) {}
+  explicit LayerNorm(std::int64_t features, const LayerNormOptions& options = {})
+      : LayerNorm(Shape{features}, options) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight, bias)
@@ -43,7 +46,8 @@ struct RMSNorm : Module {
   Parameter weight;
 
   explicit RMSNorm(const Shape& over, const RMSNormOptions& options = {});
-  explicit RMSNorm(std::int64_t features, const RMSNormOptions& options = {}) : RMSNorm(Shape{features}, options) {}
+  explicit RMSNorm(std::int64_t features, const RMSNormOptions& options = {})
+      : RMSNorm(Shape{features}, options) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight)
@@ -56,7 +60,8 @@ struct GroupNormOptions {
   std::optional<DType> dtype = {};
 };
 
-/// group_norm: weight and bias [channels]. Throws ArgumentError unless num_groups divides the channels.
+/// group_norm: weight and bias [channels]. Throws ArgumentError unless num_groups divides the
+/// channels.
 struct GroupNorm : Module {
   std::int64_t num_groups, num_channels;
   double eps;
@@ -97,31 +102,39 @@ struct BatchNorm : Module {
 };
 }  // namespace detail
 
-/// batch_norm of [n, features] or [n, features, length]. In training it writes the buffers, under the lock of their storage, though operator() is const: in
-/// DataParallel those of replica 0 stay, so that the running statistics are those of its chunk; with its `shards` the statistics are those of the whole batch,
+/// batch_norm of [n, features] or [n, features, length]. In training it writes the buffers, under
+/// the lock of their storage, though operator() is const: in DataParallel those of replica 0 stay,
+/// so that the running statistics are those of its chunk; with its `shards` the statistics are
+/// those of the whole batch,
 /// as SyncBatchNorm takes them. Throws ArgumentError for one value a channel in training;
 /// ShapeError for another rank or number of features.
 struct BatchNorm1d : detail::BatchNorm {
-  explicit BatchNorm1d(std::int64_t features, const BatchNormOptions& options = {}) : BatchNorm("BatchNorm1d", features, options) {}
+  explicit BatchNorm1d(std::int64_t features, const BatchNormOptions& options = {})
+      : BatchNorm("BatchNorm1d", features, options) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const { return apply("BatchNorm1d", x, 2, 3); }
   BRAID_FIELDS_OF(BatchNorm)
 };
 
 /// The same of [n, features, height, width].
 struct BatchNorm2d : detail::BatchNorm {
-  explicit BatchNorm2d(std::int64_t features, const BatchNormOptions& options = {}) : BatchNorm("BatchNorm2d", features, options) {}
+  explicit BatchNorm2d(std::int64_t features, const BatchNormOptions& options = {})
+      : BatchNorm("BatchNorm2d", features, options) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const { return apply("BatchNorm2d", x, 4, 4); }
   BRAID_FIELDS_OF(BatchNorm)
 };
 
-/// Batch norm by the statistics of the whole batch, whatever DataParallel splits it into: the replicas add their sums, forward and backward, and all write
-/// the same running statistics. Outside of DataParallel, on one device and in evaluation it is BatchNorm of x [n, features, ..].
+/// Batch norm by the statistics of the whole batch, whatever DataParallel splits it into: the
+/// replicas add their sums, forward and backward, and all write the same running statistics.
+/// Outside of DataParallel, on one device and in evaluation it is BatchNorm of x [n, features, ..].
 ///
 /// Gradient  to x, weight, bias, through the statistics of all replicas; gradients of gradients too
-/// Throws    ArgumentError for one value a channel in the whole batch in training, or if a replica ends without coming to this layer; ShapeError
-/// Notes     mean first, then the sum of squared differences: two sums over the replicas a forward. Every replica has to call it, in the same order
+/// Throws    ArgumentError for one value a channel in the whole batch in training, or if a replica
+///           ends without coming to this layer; ShapeError
+/// Notes     mean first, then the sum of squared differences: two sums over the replicas a forward.
+///           Every replica has to call it, in the same order
 struct SyncBatchNorm : detail::BatchNorm {
-  explicit SyncBatchNorm(std::int64_t features, const BatchNormOptions& options = {}) : BatchNorm("SyncBatchNorm", features, options) {}
+  explicit SyncBatchNorm(std::int64_t features, const BatchNormOptions& options = {})
+      : BatchNorm("SyncBatchNorm", features, options) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS_OF(BatchNorm)
 };

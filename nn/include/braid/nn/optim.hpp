@@ -1,7 +1,8 @@
 #pragma once
-/// \file
-/// Optimizers, schedules of their learning rates, averages of parameters, clipping of gradients. All work on parameters of any shape and floating point type, on
-/// any device, in place and without recording; a step is checked first, then written. Formulas, sources and errors stand with each.
+/// \file Optimizers, schedules of their learning rates, averages of parameters, clipping of
+/// gradients. All work on parameters of any shape and floating point type, on any device, in place
+/// and without recording; a step is checked first, then written. Formulas, sources and errors stand
+/// with each.
 #include <braid/nn/optim/adagrad.hpp>
 #include <braid/nn/optim/adam.hpp>
 #include <braid/nn/optim/average.hpp>

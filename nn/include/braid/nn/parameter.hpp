@@ -6,22 +6,26 @@
 namespace braid::nn {
 
 namespace detail {
-/// What a copy of a parameter or buffer holds: the same tensor inside clone and replicate, else numbers of its own.
+/// What a copy of a parameter or buffer holds: the same tensor inside clone and replicate, else
+/// numbers of its own.
 [[nodiscard]] Tensor copied(const Tensor& source);
 [[nodiscard]] Tensor as_parameter(const Tensor& t, bool requires_grad);
 }  // namespace detail
 
 /// A tensor that is trained and saved. It is a leaf, and requires a gradient unless told otherwise.
-/// Its copy has numbers of its own, so that a copied model has its own weights; copying a tied one outside clone and replicate throws ArgumentError.
-/// Assigning replaces the tensor: optimizers made before keep the old one (to, load_state_dict and copy_ write into the one there is).
+/// Its copy has numbers of its own, so that a copied model has its own weights; copying a tied one
+/// outside clone and replicate throws ArgumentError. Assigning replaces the tensor: optimizers made
+/// before keep the old one (to, load_state_dict and copy_ write into the one there is).
 class Parameter : public Tensor {
  public:
   static constexpr tree::Kind braid_kind = tree::Kind::parameter;
 
   /// Undefined: a layer without this parameter.
   Parameter() noexcept = default;
-  /// Shares the numbers of t, without its history. Throws DTypeError if it shall require a gradient and is not floating point.
-  explicit Parameter(const Tensor& t, bool requires_grad = true) : Tensor(detail::as_parameter(t, requires_grad)) {}
+  /// Shares the numbers of t, without its history. Throws DTypeError if it shall require a gradient
+  /// and is not floating point.
+  explicit Parameter(const Tensor& t, bool requires_grad = true)
+      : Tensor(detail::as_parameter(t, requires_grad)) {}
   Parameter(const Parameter& other) : Tensor(detail::copied(other)) {}
   Parameter(Parameter&&) noexcept = default;
   Parameter& operator=(const Parameter& other) {
@@ -32,7 +36,8 @@ class Parameter : public Tensor {
   ~Parameter() = default;
 };
 
-/// A tensor that is saved but not trained, such as BatchNorm's running mean. Copies as Parameter does.
+/// A tensor that is saved but not trained, such as BatchNorm's running mean. Copies as Parameter
+/// does.
 class Buffer : public Tensor {
  public:
   static constexpr tree::Kind braid_kind = tree::Kind::buffer;
@@ -50,8 +55,9 @@ class Buffer : public Tensor {
   ~Buffer() = default;
 };
 
-/// Makes `a` the same tensor as `b`, for good: clone, replicate, to, state_dict and load_state_dict keep it so, parameters() lists it once.
-/// Throws ArgumentError if one is undefined, ShapeError, DTypeError or DeviceError if they differ in that.
+/// Makes `a` the same tensor as `b`, for good: clone, replicate, to, state_dict and load_state_dict
+/// keep it so, parameters() lists it once. Throws ArgumentError if one is undefined, ShapeError,
+/// DTypeError or DeviceError if they differ in that.
 void tie(Parameter& a, Parameter& b);
 
 }  // namespace braid::nn

@@ -10,8 +10,9 @@
 
 namespace braid::nn {
 
-/// Parameters by name, in the order in which they were put in: for layers whose number of parameters is known at run time only. A tree, as a map is; with
-/// BRAID_UNNAMED_FIELD its names stand in a layer's state dict without another name before them.
+/// Parameters by name, in the order in which they were put in: for layers whose number of
+/// parameters is known at run time only. A tree, as a map is; with BRAID_UNNAMED_FIELD its names
+/// stand in a layer's state dict without another name before them.
 class ParameterDict {
  public:
   using key_type = std::string;
@@ -22,9 +23,13 @@ class ParameterDict {
   /// Throws ArgumentError if the name is there.
   void insert(std::string name, Parameter parameter);
   /// Throws IndexError if the name is not there.
-  [[nodiscard]] Parameter& at(std::string_view name) { return const_cast<Parameter&>(std::as_const(*this).at(name)); }
+  [[nodiscard]] Parameter& at(std::string_view name) {
+    return const_cast<Parameter&>(std::as_const(*this).at(name));
+  }
   [[nodiscard]] const Parameter& at(std::string_view name) const;
-  [[nodiscard]] bool contains(std::string_view name) const noexcept { return find(name) != nullptr; }
+  [[nodiscard]] bool contains(std::string_view name) const noexcept {
+    return find(name) != nullptr;
+  }
   [[nodiscard]] std::size_t size() const noexcept { return items_.size(); }
   [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
   [[nodiscard]] auto begin() noexcept { return items_.begin(); }
@@ -39,9 +44,10 @@ class ParameterDict {
 
 }  // namespace braid::nn
 
-/// BRAID_FIELDS of one field whose own name is left out of the paths: `weight_ih_l0`, not `weights.weight_ih_l0`.
-#define BRAID_UNNAMED_FIELD(field)                                                     \
-  auto braid_fields()->decltype(::std::tie(field)) { return ::std::tie(field); }       \
-  auto braid_fields() const->decltype(::std::tie(field)) { return ::std::tie(field); } \
-  static constexpr ::std::string_view braid_names() { return {}; }                     \
+/// BRAID_FIELDS of one field whose own name is left out of the paths: `weight_ih_l0`, not
+/// `weights.weight_ih_l0`.
+#define BRAID_UNNAMED_FIELD(field)                                                       \
+  auto braid_fields() -> decltype(::std::tie(field)) { return ::std::tie(field); }       \
+  auto braid_fields() const -> decltype(::std::tie(field)) { return ::std::tie(field); } \
+  static constexpr ::std::string_view braid_names() { return {}; }                       \
   void braid_owner() const {}

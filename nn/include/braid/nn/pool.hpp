@@ -5,14 +5,16 @@
 #include <braid/core/ops/pool.hpp>
 #include <braid/nn/module.hpp>
 
-// Pooling and resizing as layers, for nn::Sequential; the functions of the same names (braid/core/ops/pool.hpp) say what they take and throw.
+// Pooling and resizing as layers, for nn::Sequential; the functions of the same names
+// (braid/core/ops/pool.hpp) say what they take and throw.
 namespace braid::nn {
 
 /// `nn::MaxPool2d{2}`, `nn::MaxPool2d{3, {.stride = 2, .padding = 1}}`.
 struct MaxPool2d : Module {
   Size2 kernel_size;
   MaxPool2dOptions options;
-  explicit MaxPool2d(Size2 kernel, const MaxPool2dOptions& with = {}) : kernel_size(kernel), options(with) {}
+  explicit MaxPool2d(Size2 kernel, const MaxPool2dOptions& with = {})
+      : kernel_size(kernel), options(with) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -21,7 +23,8 @@ struct MaxPool2d : Module {
 struct MaxPool1d : Module {
   std::int64_t kernel_size;
   MaxPool1dOptions options;
-  explicit MaxPool1d(std::int64_t kernel, const MaxPool1dOptions& with = {}) : kernel_size(kernel), options(with) {}
+  explicit MaxPool1d(std::int64_t kernel, const MaxPool1dOptions& with = {})
+      : kernel_size(kernel), options(with) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -30,7 +33,8 @@ struct MaxPool1d : Module {
 struct AvgPool2d : Module {
   Size2 kernel_size;
   AvgPool2dOptions options;
-  explicit AvgPool2d(Size2 kernel, const AvgPool2dOptions& with = {}) : kernel_size(kernel), options(with) {}
+  explicit AvgPool2d(Size2 kernel, const AvgPool2dOptions& with = {})
+      : kernel_size(kernel), options(with) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -39,7 +43,8 @@ struct AvgPool2d : Module {
 struct AvgPool1d : Module {
   std::int64_t kernel_size;
   AvgPool1dOptions options;
-  explicit AvgPool1d(std::int64_t kernel, const AvgPool1dOptions& with = {}) : kernel_size(kernel), options(with) {}
+  explicit AvgPool1d(std::int64_t kernel, const AvgPool1dOptions& with = {})
+      : kernel_size(kernel), options(with) {}
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()

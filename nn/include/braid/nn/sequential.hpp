@@ -11,25 +11,36 @@ namespace braid::nn {
 
 namespace detail {
 /// True if layers I, I + 1, … take each the result of the one before, and the first of them X.
-template <class Layers, std::size_t I, class... X>
-constexpr bool chains() {
+template <class Layers, std::size_t I, class... X> constexpr bool chains() {
   if constexpr (I == std::tuple_size_v<Layers>) return sizeof...(X) == 1;
-  else if constexpr (!std::invocable<const std::tuple_element_t<I, Layers>&, const X&...>) return false;
-  else return chains<Layers, I + 1, std::remove_cvref_t<std::invoke_result_t<const std::tuple_element_t<I, Layers>&, const X&...>>>();
+  else if constexpr (!std::invocable<const std::tuple_element_t<I, Layers>&, const X&...>)
+    return false;
+  else
+    return chains<Layers, I + 1,
+                  std::remove_cvref_t<
+                      std::invoke_result_t<const std::tuple_element_t<I, Layers>&, const X&...>>>();
 }
 }  // namespace detail
 
-/// Layers one after the other: `nn::Sequential{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)}`. Takes what the first layer takes.
-/// Its fields are called 0, 1, …; layer i is `std::get<i>(model.layers)`. `Sequential{Sequential{…}}` is the inner one (C++ copies it).
-template <class... L>
-struct Sequential : Module {
+/// Layers one after the other:
+/// `nn::Sequential{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)}`. Takes what the first
+/// layer takes. Its fields are called 0, 1, …; layer i is `std::get<i>(model.layers)`.
+/// `Sequential{Sequential{…}}` is the inner one (C++ copies it).
+template <class... L> struct Sequential : Module {
   std::tuple<L...> layers;
 
-  Sequential() requires(sizeof...(L) == 0 || (std::default_initializable<L> && ...)) = default;
-  explicit Sequential(L... l) requires(sizeof...(L) > 0) : layers(std::move(l)...) {}
+  Sequential()
+    requires(sizeof...(L) == 0 || (std::default_initializable<L> && ...))
+  = default;
+  explicit Sequential(L... l)
+    requires(sizeof...(L) > 0)
+      : layers(std::move(l)...) {}
 
   template <class... X>
-  requires(detail::chains<std::tuple<L...>, 0, X...>()) [[nodiscard]] auto operator()(const X&... x) const { return run<0>(x...); }
+    requires(detail::chains<std::tuple<L...>, 0, X...>())
+  [[nodiscard]] auto operator()(const X&... x) const {
+    return run<0>(x...);
+  }
 
   // What BRAID_FIELDS writes, for a pack.
   auto braid_fields() {
@@ -45,13 +56,11 @@ struct Sequential : Module {
   void braid_owner() const {}
 
  private:
-  template <std::size_t I, class... X>
-  auto run(const X&... x) const {
+  template <std::size_t I, class... X> auto run(const X&... x) const {
     if constexpr (I == sizeof...(L)) return (x, ...);
     else return run<I + 1>(std::get<I>(layers)(x...));
   }
 };
-template <class... L>
-Sequential(L...) -> Sequential<L...>;
+template <class... L> Sequential(L...) -> Sequential<L...>;
 
 }  // namespace braid::nn

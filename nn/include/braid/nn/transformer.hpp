@@ -10,8 +10,9 @@
 #include <braid/nn/module.hpp>
 #include <braid/nn/norm.hpp>
 
-// The Transformer's layers (Vaswani et al. 2017, arXiv:1706.03762), with PyTorch's names of parameters and defaults: state dicts go to and fro. Sequences are
-// [n, batch, d_model] unless batch_first; masks hide where they are true (AttentionCall).
+// The Transformer's layers (Vaswani et al. 2017, arXiv:1706.03762), with PyTorch's names of
+// parameters and defaults: state dicts go to and fro. Sequences are [n, batch, d_model] unless
+// batch_first; masks hide where they are true (AttentionCall).
 namespace braid::nn {
 
 enum class TransformerActivation : std::uint8_t { relu, gelu };
@@ -28,7 +29,8 @@ struct TransformerOptions {
   std::optional<DType> dtype = {};
 };
 
-/// Attention to itself, then a feed-forward net, each with dropout, a residual and a layer norm. x [n, batch, d_model] → the same shape.
+/// Attention to itself, then a feed-forward net, each with dropout, a residual and a layer norm. x
+/// [n, batch, d_model] → the same shape.
 struct TransformerEncoderLayer : Module {
   MultiheadAttention self_attn;
   Linear linear1;
@@ -39,7 +41,8 @@ struct TransformerEncoderLayer : Module {
   TransformerActivation activation;
   bool norm_first;
 
-  TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerOptions& options = {});
+  TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead,
+                          const TransformerOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& src, const AttentionCall& mask = {}) const;
   BRAID_FIELDS_DECLARED(self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
 };
@@ -55,9 +58,13 @@ struct TransformerDecoderLayer : Module {
   TransformerActivation activation;
   bool norm_first;
 
-  TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask = {}, const AttentionCall& memory_mask = {}) const;
-  BRAID_FIELDS_DECLARED(self_attn, multihead_attn, linear1, dropout, linear2, norm1, norm2, norm3, dropout1, dropout2, dropout3)
+  TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead,
+                          const TransformerOptions& options = {});
+  [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory,
+                                  const AttentionCall& tgt_mask = {},
+                                  const AttentionCall& memory_mask = {}) const;
+  BRAID_FIELDS_DECLARED(self_attn, multihead_attn, linear1, dropout, linear2, norm1, norm2, norm3,
+                        dropout1, dropout2, dropout3)
 };
 
 /// num_layers copies of a layer, one after the other, and a norm at the end if one is given.
@@ -65,7 +72,8 @@ struct TransformerEncoder : Module {
   std::vector<TransformerEncoderLayer> layers;
   std::optional<LayerNorm> norm;
 
-  TransformerEncoder(const TransformerEncoderLayer& layer, std::int64_t num_layers, std::optional<LayerNorm> last = {});
+  TransformerEncoder(const TransformerEncoderLayer& layer, std::int64_t num_layers,
+                     std::optional<LayerNorm> last = {});
   [[nodiscard]] Tensor operator()(const Tensor& src, const AttentionCall& mask = {}) const;
   BRAID_FIELDS_DECLARED(layers, norm)
 };
@@ -74,8 +82,11 @@ struct TransformerDecoder : Module {
   std::vector<TransformerDecoderLayer> layers;
   std::optional<LayerNorm> norm;
 
-  TransformerDecoder(const TransformerDecoderLayer& layer, std::int64_t num_layers, std::optional<LayerNorm> last = {});
-  [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask = {}, const AttentionCall& memory_mask = {}) const;
+  TransformerDecoder(const TransformerDecoderLayer& layer, std::int64_t num_layers,
+                     std::optional<LayerNorm> last = {});
+  [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory,
+                                  const AttentionCall& tgt_mask = {},
+                                  const AttentionCall& memory_mask = {}) const;
   BRAID_FIELDS_DECLARED(layers, norm)
 };
 
@@ -86,8 +97,9 @@ struct PositionalEncodingOptions {
   std::optional<Device> device = {};
 };
 
-/// x + pe, then dropout: pe[t, 2i] = sin(t / 10000^(2i / d)), pe[t, 2i + 1] = cos of the same. The buffer pe is [max_len, 1, d_model], or [1, max_len,
-/// d_model]. Throws ShapeError for a longer sequence, or another d_model; ArgumentError unless d_model >= 1 and max_len >= 0.
+/// x + pe, then dropout: pe[t, 2i] = sin(t / 10000^(2i / d)), pe[t, 2i + 1] = cos of the same. The
+/// buffer pe is [max_len, 1, d_model], or [1, max_len, d_model]. Throws ShapeError for a longer
+/// sequence, or another d_model; ArgumentError unless d_model >= 1 and max_len >= 0.
 struct PositionalEncoding : Module {
   Dropout dropout;
   Buffer pe;

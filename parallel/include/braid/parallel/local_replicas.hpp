@@ -11,17 +11,22 @@
 
 namespace braid::parallel::detail {
 
-/// The weights of a model on every device of a group, each a leaf with a gradient of its own; the first device's are the model's own. Kept equal by equal
-/// steps; what somebody else has written in the model since is sent again.
+/// The weights of a model on every device of a group, each a leaf with a gradient of its own; the
+/// first device's are the model's own. Kept equal by equal steps; what somebody else has written in
+/// the model since is sent again.
 class LocalReplicas {
  public:
   /// `bucket_bytes`: of gradients that are summed and sent in one call.
-  LocalReplicas(std::vector<Device> devices, std::size_t bucket_bytes) : devices_(std::move(devices)), bucket_bytes_(bucket_bytes) {}
+  LocalReplicas(std::vector<Device> devices, std::size_t bucket_bytes)
+      : devices_(std::move(devices)), bucket_bytes_(bucket_bytes) {}
 
-  /// Makes the copies, or brings them up to date with the model's parameters, each of them once and defined.
-  /// Throws ArgumentError if they are others than at the first time: by number, shape, dtype or device.
+  /// Makes the copies, or brings them up to date with the model's parameters, each of them once and
+  /// defined.
+  /// Throws ArgumentError if they are others than at the first time: by number, shape, dtype or
+  /// device.
   void refresh(std::span<const Tensor> parameters);
-  /// The same for those that there are, between a forward and the optimizer's step: what need not be sent is not counted again.
+  /// The same for those that there are, between a forward and the optimizer's step: what need not
+  /// be sent is not counted again.
   void refresh_for_step();
   /// After all have taken the same step: the copies are what the model's parameters are.
   void stepped();
@@ -33,7 +38,10 @@ class LocalReplicas {
 
   [[nodiscard]] const std::vector<Device>& devices() const noexcept { return devices_; }
   [[nodiscard]] std::size_t bucket_bytes() const noexcept { return bucket_bytes_; }
-  [[nodiscard]] const std::vector<std::vector<Tensor>>& parameters() const noexcept { return copies_; }  ///< [rank][parameter]
+  /// [rank][parameter]
+  [[nodiscard]] const std::vector<std::vector<Tensor>>& parameters() const noexcept {
+    return copies_;
+  }
   [[nodiscard]] ReplicateBytes last() const;
 
  private:

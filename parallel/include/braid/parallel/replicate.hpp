@@ -11,7 +11,8 @@ namespace braid::parallel {
 
 class ReplicaCache;
 
-/// Most bytes of a flat buffer of copies, and of gradients that are added in one call; a larger tensor is alone.
+/// Most bytes of a flat buffer of copies, and of gradients that are added in one call; a larger
+/// tensor is alone.
 inline constexpr std::size_t kBucketBytes = 10 * 1024 * 1024;
 
 /// What the last forward put on the other devices, over all of them.
@@ -32,14 +33,19 @@ class LocalReplicas;
 struct Replication {
   ReplicaCache* cache = nullptr;   ///< keeps the copies for the next time
   LocalReplicas* local = nullptr;  ///< has the parameters; the rest is copied
-  bool shards = false;  ///< ranks may be on one device; they then share its parameters, and have the other tensors, which a forward may write, of their own
+  /// ranks may be on one device; they then share its parameters, and have the other tensors, which
+  /// a forward may write, of their own
+  bool shards = false;
   std::size_t bucket_bytes = kBucketBytes;
 };
 /// The leaves of every replica: [rank][leaf].
-[[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat, std::span<const Device> devices, const Replication& how);
+[[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
+                                                                std::span<const Device> devices,
+                                                                const Replication& how);
 
 template <class M>
-[[nodiscard]] std::vector<M> replicas_of(const M& module, std::span<const Device> devices, const Replication& how = {}) {
+[[nodiscard]] std::vector<M> replicas_of(const M& module, std::span<const Device> devices,
+                                         const Replication& how = {}) {
   check_tree<M>();
   return with_each(module, replicate_leaves(tree::flatten(module), devices, how));
 }
@@ -47,12 +53,16 @@ template <class M>
 
 /// A replica of the module for each device. The module must be on devices[0].
 ///
-/// Replica 0 shares storage with the module, so that what it writes in place (statistics in buffers) stays; the others have copies, in one flat buffer for
-/// every 10 MiB of a type. Parameters that are tied are copied once and tied in each replica; plain fields are copied.
-/// The replicas' tensors are no leaves and are flagged `is_replica`; without gradient recording, and for tensors that require none, they have no history.
+/// Replica 0 shares storage with the module, so that what it writes in place (statistics in
+/// buffers) stays; the others have copies, in one flat buffer for every 10 MiB of a type.
+/// Parameters that are tied are copied once and tied in each replica; plain fields are copied.
+/// The replicas' tensors are no leaves and are flagged `is_replica`; without gradient recording,
+/// and for tensors that require none, they have no history.
 ///
-/// Gradient  sums over the replicas, in the order of Communicator::reduce (fixed by `local`), on devices[0]; a parameter that no replica used gets none
-/// Throws    DeviceError `all tensors must be on devices[0]`, or for a device that does not exist or is there twice;
+/// Gradient  sums over the replicas, in the order of Communicator::reduce (fixed by `local`), on
+///           devices[0]; a parameter that no replica used gets none
+/// Throws    DeviceError `all tensors must be on devices[0]`, or for a device that does not exist
+///           or is there twice;
 ///           ArgumentError for an empty list of devices
 template <class M>
 [[nodiscard]] std::vector<M> replicate(const M& module, const DeviceList& devices) {

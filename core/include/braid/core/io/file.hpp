@@ -7,7 +7,8 @@
 #include <braid/core/io/file_system.hpp>
 #include <braid/core/io/folder.hpp>
 
-// Files, read and written with the system's own calls. Every failure is an IoError with path, operation, errno and offset.
+// Files, read and written with the system's own calls. Every failure is an IoError with path,
+// operation, errno and offset.
 namespace braid::io {
 
 /// Bytes that a parser reads: a file, or memory.
@@ -24,7 +25,8 @@ class Source {
 /// A regular file to be read. Its size is taken once, when it is opened.
 class InputFile final : public Source {
  public:
-  /// Throws IoError if it cannot be opened or is not a regular file (a folder, a pipe, a device), ArgumentError for a path with a NUL character.
+  /// Throws IoError if it cannot be opened or is not a regular file (a folder, a pipe, a device),
+  /// ArgumentError for a path with a NUL character.
   explicit InputFile(std::string path);
   /// The same within a folder; a symbolic link is an IoError.
   InputFile(const Folder& folder, const std::string& name);
@@ -43,7 +45,8 @@ class InputFile final : public Source {
 /// Somebody else's bytes, which must stay where they are.
 class MemorySource final : public Source {
  public:
-  explicit MemorySource(std::span<const std::byte> bytes, std::string name = "memory") : name_(std::move(name)), bytes_(bytes) {}
+  explicit MemorySource(std::span<const std::byte> bytes, std::string name = "memory")
+      : name_(std::move(name)), bytes_(bytes) {}
   [[nodiscard]] const std::string& path() const noexcept override { return name_; }
   [[nodiscard]] std::uint64_t size() const noexcept override { return bytes_.size(); }
   void read(void* to, std::uint64_t bytes, std::uint64_t offset) const override;
@@ -53,11 +56,13 @@ class MemorySource final : public Source {
   std::span<const std::byte> bytes_;
 };
 
-/// A file that appears whole or not at all: written beside its place under a name of its own, readable by nobody else, and moved there by commit().
-/// Until then, and after any error, what was at the path stays as it was. A symbolic link at the path is replaced, not followed.
+/// A file that appears whole or not at all: written beside its place under a name of its own,
+/// readable by nobody else, and moved there by commit(). Until then, and after any error, what was
+/// at the path stays as it was. A symbolic link at the path is replaced, not followed.
 class OutputFile {
  public:
-  /// Throws IoError if the folder cannot be opened, or something that is not a regular file is at the path.
+  /// Throws IoError if the folder cannot be opened, or something that is not a regular file is at
+  /// the path.
   explicit OutputFile(std::string path);
   /// The same within a folder.
   OutputFile(const Folder& folder, const std::string& name);
@@ -72,8 +77,9 @@ class OutputFile {
   [[nodiscard]] std::uint32_t crc32c() const noexcept { return crc32c_; }
   /// Counts crc32c() along from now on.
   void keep_checksum() noexcept { checksum_ = true; }
-  /// Flushes to the disk, gives the file the mode of the one it replaces (else 0666 without the umask), renames, flushes the folder.
-  /// Only if the very last step fails is the new file in place although IoError is thrown: whether it outlives a power loss is then unknown.
+  /// Flushes to the disk, gives the file the mode of the one it replaces (else 0666 without the
+  /// umask), renames, flushes the folder. Only if the very last step fails is the new file in place
+  /// although IoError is thrown: whether it outlives a power loss is then unknown.
   void commit();
 
  private:
@@ -88,7 +94,8 @@ class OutputFile {
   std::uint32_t crc32c_ = 0;
 };
 
-/// A log: written at its end, kept where it is. What is there after a crash may end in the middle of a write.
+/// A log: written at its end, kept where it is. What is there after a crash may end in the middle
+/// of a write.
 class LogFile {
  public:
   enum class Start : std::uint8_t { append, anew };

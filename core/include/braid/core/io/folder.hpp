@@ -6,8 +6,9 @@
 
 namespace braid::io {
 
-/// A folder, opened once: what is in it is reached through its descriptor, whatever happens to its path meanwhile. Names of entries are file names of
-/// letters, digits, `_`, `.` and `-`; anything else is an ArgumentError. Every failure of the system is an IoError.
+/// A folder, opened once: what is in it is reached through its descriptor, whatever happens to its
+/// path meanwhile. Names of entries are file names of letters, digits, `_`, `.` and `-`; anything
+/// else is an ArgumentError. Every failure of the system is an IoError.
 class Folder {
  public:
   explicit Folder(std::string path);

@@ -3,23 +3,27 @@
 #include <string>
 #include <string_view>
 
-// The parts of JSON (RFC 8259) that Braid's file formats are made of: the caller says what has to come next, so nothing recurses.
+// The parts of JSON (RFC 8259) that Braid's file formats are made of: the caller says what has to
+// come next, so nothing recurses.
 namespace braid::io {
 
 /// Well-formed UTF-8 (no overlong forms, no surrogates).
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;
 
-/// Text of a file, for a message: in quotes, at most 64 bytes of it, everything but printable ASCII escaped.
+/// Text of a file, for a message: in quotes, at most 64 bytes of it, everything but printable ASCII
+/// escaped.
 [[nodiscard]] std::string quoted(std::string_view text);
 
 /// Appends text in quotes, escaped as JSON wants it. text is UTF-8.
 void append_json_string(std::string& out, std::string_view text);
 
-/// Reads JSON text from front to back. Throws FormatError with the byte where it failed, counted from the start of the file.
+/// Reads JSON text from front to back. Throws FormatError with the byte where it failed, counted
+/// from the start of the file.
 class JsonReader {
  public:
   /// `begin`: where in the file the text stands.
-  JsonReader(std::string_view text, std::uint64_t begin, const std::string& path) : text_(text), begin_(begin), path_(path) {}
+  JsonReader(std::string_view text, std::uint64_t begin, const std::string& path)
+      : text_(text), begin_(begin), path_(path) {}
 
   /// Skips white space, then takes this character; FormatError if there is another one.
   void expect(char c, std::string_view field);

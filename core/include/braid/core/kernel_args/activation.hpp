@@ -4,7 +4,8 @@
 #include <braid/core/dtype.hpp>
 #include <braid/core/kernel_args/loop.hpp>
 
-// What the kernel of the activations is asked for: a function f with up to three numbers a, b, c, or its derivative times what comes in.
+// What the kernel of the activations is asked for: a function f with up to three numbers a, b, c,
+// or its derivative times what comes in.
 namespace braid {
 
 enum class ActivationOp : std::uint8_t {
@@ -24,8 +25,9 @@ enum class ActivationOp : std::uint8_t {
 };
 inline constexpr int kActivationCount = static_cast<int>(ActivationOp::softsign) + 1;
 
-/// dy null: out = f(x). Else out = dy f'(x), 0 where the derivative is 0 by definition, whatever dy is. All of one floating `dtype`; out may be x or dy (same
-/// strides). A NaN stays one. Operands 1 = x, 2 = dy.
+/// dy null: out = f(x). Else out = dy f'(x), 0 where the derivative is 0 by definition, whatever dy
+/// is. All of one floating `dtype`; out may be x or dy (same strides). A NaN stays one. Operands 1
+/// = x, 2 = dy.
 struct ActivationArgs {
   ActivationOp op;
   DType dtype;

@@ -12,15 +12,17 @@ struct AttentionOperand {
   std::int64_t batch, head, row;  // strides in elements
 };
 
-/// What is added to the scores, [batch, heads, queries, keys] by strides; 0 repeats. bool: false is -inf.
+/// What is added to the scores, [batch, heads, queries, keys] by strides; 0 repeats. bool: false is
+/// -inf.
 struct AttentionMask {
   const void* data;  // or null
   bool is_bool;      // else of the operands' dtype
   std::int64_t batch, head, row, column;
 };
 
-/// out = softmax(scale q kᵀ + mask) v for each head; no matrix of scores is stored. A row whose scores are all -inf gives 0. causal: query i sees keys 0 … i.
-/// lse [batch, heads, queries]: log Σ exp of the scores, float32 (float64 beside float64), -inf for a row that sees nothing.
+/// out = softmax(scale q kᵀ + mask) v for each head; no matrix of scores is stored. A row whose
+/// scores are all -inf gives 0. causal: query i sees keys 0 … i. lse [batch, heads, queries]: log Σ
+/// exp of the scores, float32 (float64 beside float64), -inf for a row that sees nothing.
 struct AttentionArgs {
   DType dtype;
   bool causal;
@@ -29,13 +31,15 @@ struct AttentionArgs {
   AttentionMask mask;
   void* lse;
   std::int64_t batch, heads, queries, keys, width, value_width;
-  // Dropout of the probabilities: threshold, seed, stream and scale as in DropoutArgs, over [batch, heads, queries, keys]; threshold 0: none.
+  // Dropout of the probabilities: threshold, seed, stream and scale as in DropoutArgs, over [batch,
+  // heads, queries, keys]; threshold 0: none.
   std::uint64_t seed, stream, threshold;
   std::int64_t first_batch;
   double drop_scale;
 };
 
-/// With p = exp(scores - lse): dv = pᵀ dout, ds = p (dout vᵀ - Σ out dout), dq = scale ds k, dk = scale dsᵀ q.
+/// With p = exp(scores - lse): dv = pᵀ dout, ds = p (dout vᵀ - Σ out dout), dq = scale ds k, dk =
+/// scale dsᵀ q.
 struct AttentionBackwardArgs {
   AttentionArgs forward;  // out and lse are read
   AttentionOperand dout, dq, dk, dv;

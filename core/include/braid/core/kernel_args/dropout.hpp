@@ -6,8 +6,9 @@
 // What dropout is asked for.
 namespace braid {
 
-/// Dense [outer, rows, inner]. The word of element (o, r, i) is word e % 4 of Philox block e / 4 of (seed, stream), e = (first_row + r) outer inner + o inner
-/// + i: its row in the whole batch first, then its place in the row. y = x * scale where the word is at least `threshold`, else x * 0.
+/// Dense [outer, rows, inner]. The word of element (o, r, i) is word e % 4 of Philox block e / 4 of
+/// (seed, stream), e = (first_row + r) outer inner + o inner + i: its row in the whole batch first,
+/// then its place in the row. y = x * scale where the word is at least `threshold`, else x * 0.
 struct DropoutArgs {
   DType dtype;
   const void* x;

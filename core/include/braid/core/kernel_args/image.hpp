@@ -3,12 +3,14 @@
 
 #include <braid/core/dtype.hpp>
 
-// What pooling and resizing of images are asked for. Images are [n, c, height, width] of any strides (channels last ones are walked along the channels).
-// Both dims are walked by a rule of their own, an Axis; [0] is the height, [1] the width.
+// What pooling and resizing of images are asked for. Images are [n, c, height, width] of any
+// strides (channels last ones are walked along the channels). Both dims are walked by a rule of
+// their own, an Axis; [0] is the height, [1] the width.
 #if defined(__CUDACC__)
 #define BRAID_AXIS __host__ __device__ __forceinline__
 #elif defined(__GNUC__)
-#define BRAID_AXIS inline __attribute__((always_inline))  // never emitted: files compiled for one instruction set may include this
+// never emitted: files compiled for one instruction set may include this
+#define BRAID_AXIS inline __attribute__((always_inline))
 #else
 #define BRAID_AXIS inline
 #endif
@@ -31,7 +33,8 @@ struct Axis {
   Kind kind = Kind::window;
   std::int64_t in = 1, out = 1;
   std::int64_t kernel = 1, stride = 1, pad = 0, dilation = 1;
-  std::int64_t divisor = 0;  ///< of a mean over a window: a number, 0: the elements that exist, -1: zeros of the padding too
+  /// of a mean over a window: a number, 0: the elements that exist, -1: zeros of the padding too
+  std::int64_t divisor = 0;
   double scale = 0, shift = 0;
 };
 
@@ -46,17 +49,20 @@ BRAID_AXIS Span seen_by(const Axis& a, std::int64_t o) {
   switch (a.kind) {
     case Axis::Kind::window: {
       const std::int64_t from = o * a.stride - a.pad, to = from + (a.kernel - 1) * a.dilation + 1;
-      return {from >= 0 ? from : from + (-from + a.dilation - 1) / a.dilation * a.dilation, to < a.in ? to : a.in};
+      return {from >= 0 ? from : from + (-from + a.dilation - 1) / a.dilation * a.dilation,
+              to < a.in ? to : a.in};
     }
-    case Axis::Kind::adaptive:
-      return {o * a.in / a.out, ((o + 1) * a.in + a.out - 1) / a.out};
+    case Axis::Kind::adaptive: return {o * a.in / a.out, ((o + 1) * a.in + a.out - 1) / a.out};
     case Axis::Kind::nearest: {
-      const std::int64_t at = a.scale > 0 ? static_cast<std::int64_t>(static_cast<double>(o) * a.scale) : o * a.in / a.out;
+      const std::int64_t at = a.scale > 0
+                                  ? static_cast<std::int64_t>(static_cast<double>(o) * a.scale)
+                                  : o * a.in / a.out;
       const std::int64_t i = at < a.in ? at : a.in - 1;
       return {i, i + 1};
     }
     default: {
-      const std::int64_t at = static_cast<std::int64_t>(source_of(a, o)), i = at < a.in ? at : a.in - 1;
+      const std::int64_t at = static_cast<std::int64_t>(source_of(a, o)),
+                         i = at < a.in ? at : a.in - 1;
       return {i, i + 2 < a.in ? i + 2 : a.in};
     }
   }
@@ -70,23 +76,31 @@ BRAID_AXIS double weight_of(const Axis& a, std::int64_t o, Span seen, std::int64
     second = seen.last - seen.first < 2 ? 0 : second < 1 ? second : 1;
     return i == seen.first ? 1 - second : second;
   }
-  if (a.kind == Axis::Kind::adaptive || a.divisor == 0) return 1 / static_cast<double>(seen.last - seen.first);
+  if (a.kind == Axis::Kind::adaptive || a.divisor == 0)
+    return 1 / static_cast<double>(seen.last - seen.first);
   if (a.divisor > 0) return 1 / static_cast<double>(a.divisor);
-  const std::int64_t from = o * a.stride - a.pad, to = from + a.kernel < a.in + a.pad ? from + a.kernel : a.in + a.pad;
+  const std::int64_t from = o * a.stride - a.pad,
+                     to = from + a.kernel < a.in + a.pad ? from + a.kernel : a.in + a.pad;
   return 1 / static_cast<double>(to - from);
 }
 
 /// The places that see element i lie in here (of a dilated window not all that lie here do).
 BRAID_AXIS Span that_see(const Axis& a, std::int64_t i) {
   if (a.kind == Axis::Kind::window) {
-    const std::int64_t above = i + a.pad - (a.kernel - 1) * a.dilation, last = (i + a.pad) / a.stride + 1;
+    const std::int64_t above = i + a.pad - (a.kernel - 1) * a.dilation,
+                       last = (i + a.pad) / a.stride + 1;
     return {above <= 0 ? 0 : (above + a.stride - 1) / a.stride, last < a.out ? last : a.out};
   }
-  if (a.kind == Axis::Kind::adaptive) return {i * a.out / a.in, ((i + 1) * a.out + a.in - 1) / a.in};
-  // From a guess to the first place whose last element is not before i, and to the first one that begins behind it.
+  if (a.kind == Axis::Kind::adaptive)
+    return {i * a.out / a.in, ((i + 1) * a.out + a.in - 1) / a.in};
+  // From a guess to the first place whose last element is not before i, and to the first one that
+  // begins behind it.
   const double guess =
-      a.scale > 0 ? (static_cast<double>(i) - a.shift) / a.scale : static_cast<double>(i) * static_cast<double>(a.out) / static_cast<double>(a.in);
-  std::int64_t first = !(guess > 0) ? 0 : guess < static_cast<double>(a.out) ? static_cast<std::int64_t>(guess) : a.out;
+      a.scale > 0 ? (static_cast<double>(i) - a.shift) / a.scale
+                  : static_cast<double>(i) * static_cast<double>(a.out) / static_cast<double>(a.in);
+  std::int64_t first = !(guess > 0)                         ? 0
+                       : guess < static_cast<double>(a.out) ? static_cast<std::int64_t>(guess)
+                                                            : a.out;
   while (first > 0 && seen_by(a, first - 1).last > i) --first;
   while (first < a.out && seen_by(a, first).last <= i) ++first;
   std::int64_t last = first;
@@ -99,8 +113,8 @@ struct ImageStrides {
   std::int64_t of[4];
 };
 
-/// y [n, c, out] = the largest that each place sees of x [n, c, in]; index (int32, as y) = where in the image, row by row, the first such. A NaN is the largest,
-/// of several the last.
+/// y [n, c, out] = the largest that each place sees of x [n, c, in]; index (int32, as y) = where in
+/// the image, row by row, the first such. A NaN is the largest, of several the last.
 /// Axes of windows and adaptive ones; each place sees something. Floating point.
 struct MaxPoolArgs {
   DType dtype;
@@ -134,8 +148,9 @@ struct MaxPoolPickArgs {
   ImageStrides in, out;  // of x; of y and index
 };
 
-/// y [n, c, out] = Σ weight * x over what each place sees of x [n, c, in], row by row: mean pooling and resizing. No dilation.
-/// transposed: x is [n, c, out], y [n, c, in]: the sum over the places that see an element, which is the gradient. Floating point.
+/// y [n, c, out] = Σ weight * x over what each place sees of x [n, c, in], row by row: mean pooling
+/// and resizing. No dilation. transposed: x is [n, c, out], y [n, c, in]: the sum over the places
+/// that see an element, which is the gradient. Floating point.
 struct ResampleArgs {
   DType dtype;
   bool transposed;

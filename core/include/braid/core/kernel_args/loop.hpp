@@ -5,8 +5,10 @@
 
 namespace braid {
 
-/// How a kernel walks its operands: collapsed dims, outermost first, strides in elements. Operand 0 is the output.
-/// Ops build it from tensors whose extents were checked against their storage; merged dims make a dense operand one dim.
+/// How a kernel walks its operands: collapsed dims, outermost first, strides in elements. Operand 0
+/// is the output.
+/// Ops build it from tensors whose extents were checked against their storage; merged dims make a
+/// dense operand one dim.
 struct Loop {
   static constexpr int kOperands = 4;
   int rank = 0;        // 0: one element

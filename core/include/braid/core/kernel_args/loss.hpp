@@ -6,11 +6,15 @@
 // What the losses and their backward are asked for.
 namespace braid {
 
-/// Cross entropy of dense logits [rows, n] with int64 labels [rows] (stride label_stride): lse[r] = log-sum-exp of the row;
-/// loss[r] = (1 - ε) w[label] (lse[r] - x[r, label]) + ε / n Σ_c w[c] (lse[r] - x[r, c]) with ε = label_smoothing and w = weight, all 1 where that is null; where
-/// the label is ignored, 0. sum = Σ_r loss[r] * scale, rows in fixed order, or, with `mean`, Σ_r loss[r] / total, where total = Σ_r w[label] of the rows that are
-/// not ignored. sum, row_loss and weight have the logits' dtype, lse and total too, but float32 for 16-bit logits (its rounding would be an error of each
-/// exp(x - lse)). A label outside [0, n) that is not ignored throws IndexError on the CPU before anything is written.
+/// Cross entropy of dense logits [rows, n] with int64 labels [rows] (stride label_stride): lse[r] =
+/// log-sum-exp of the row;
+/// loss[r] = (1 - ε) w[label] (lse[r] - x[r, label]) + ε / n Σ_c w[c] (lse[r] - x[r, c]) with ε =
+/// label_smoothing and w = weight, all 1 where that is null; where the label is ignored, 0. sum =
+/// Σ_r loss[r] * scale, rows in fixed order, or, with `mean`, Σ_r loss[r] / total, where total =
+/// Σ_r w[label] of the rows that are not ignored. sum, row_loss and weight have the logits' dtype,
+/// lse and total too, but float32 for 16-bit logits (its rounding would be an error of each exp(x -
+/// lse)). A label outside [0, n) that is not ignored throws IndexError on the CPU before anything
+/// is written.
 struct CrossEntropyArgs {
   DType dtype;
   const void* x;
@@ -29,8 +33,9 @@ struct CrossEntropyArgs {
   void* total = nullptr;     // one number, or null if it is not wanted, which mean needs
 };
 
-/// dx = (s exp(x - lse) - t - (1 - ε) w[label] onehot(label)) * f with t[c] = ε / n w[c], s = (1 - ε) w[label] + Σ_c t[c] and f = scale * dy[r * dy_stride], divided
-/// by total where that is not null; rows that are ignored get 0.
+/// dx = (s exp(x - lse) - t - (1 - ε) w[label] onehot(label)) * f with t[c] = ε / n w[c], s = (1 -
+/// ε) w[label] + Σ_c t[c] and f = scale * dy[r * dy_stride], divided by total where that is not
+/// null; rows that are ignored get 0.
 struct CrossEntropyBackwardArgs {
   DType dtype;
   const void* x;

@@ -7,7 +7,8 @@
 
 namespace braid {
 
-/// Nested braces of numbers, of any depth: one recursive type, so that {{1.0}, {2.0}} is not ambiguous.
+/// Nested braces of numbers, of any depth: one recursive type, so that {{1.0}, {2.0}} is not
+/// ambiguous.
 struct Literal {
   enum class Kind : std::uint8_t { boolean, integer, floating, list };
   Kind kind = Kind::list;
@@ -15,7 +16,8 @@ struct Literal {
   std::int64_t integer = 0;
   std::vector<Literal> items;
   template <class T>
-  requires std::is_arithmetic_v<T> Literal(T v)
+    requires std::is_arithmetic_v<T>
+  Literal(T v)
       : kind(std::is_same_v<T, bool> ? Kind::boolean
              : std::is_integral_v<T> ? Kind::integer
                                      : Kind::floating),
@@ -25,14 +27,14 @@ struct Literal {
 
  private:
   // A number with a point is never asked for its integer, and may have none (NaN).
-  template <class T>
-  static constexpr std::int64_t integer_of(T v) {
+  template <class T> static constexpr std::int64_t integer_of(T v) {
     if constexpr (std::is_integral_v<T>) return static_cast<std::int64_t>(v);
     else return 0;
   }
 };
 
-/// A tensor of the numbers written: float32 if any has a point, else int64, else bool (or options.dtype). Throws ShapeError for ragged braces.
+/// A tensor of the numbers written: float32 if any has a point, else int64, else bool (or
+/// options.dtype). Throws ShapeError for ragged braces.
 [[nodiscard]] Tensor tensor(const Literal& numbers, const TensorOptions& options = {});
 /// One dimension from a vector; dtype that of T unless options say otherwise.
 template <Element T>
@@ -42,28 +44,37 @@ template <Element T>
 [[nodiscard]] Tensor empty(const Shape& shape, const TensorOptions& options = {});
 [[nodiscard]] Tensor zeros(const Shape& shape, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones(const Shape& shape, const TensorOptions& options = {});
-/// Throws DTypeError for a value that an integer type (NaN too) or float32 cannot hold. As in PyTorch a fraction is cut off, uint8 wraps -1 around to 255, and a
-/// value too large for float16 or bfloat16 becomes infinite.
+/// Throws DTypeError for a value that an integer type (NaN too) or float32 cannot hold. As in
+/// PyTorch a fraction is cut off, uint8 wraps -1 around to 255, and a value too large for float16
+/// or bfloat16 becomes infinite.
 [[nodiscard]] Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
-/// start, start + step, … below end, int64 unless options say otherwise. Throws ArgumentError if step is 0 or leads away from end.
-[[nodiscard]] Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step = 1, const TensorOptions& options = {});
+/// start, start + step, … below end, int64 unless options say otherwise. Throws ArgumentError if
+/// step is 0 or leads away from end.
+[[nodiscard]] Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step = 1,
+                            const TensorOptions& options = {});
 [[nodiscard]] Tensor arange(std::int64_t end, const TensorOptions& options = {});
-/// `steps` numbers from start to end, both included, float32 unless options say otherwise; each is computed in float64 from the nearer end. One step: start.
-/// Throws ArgumentError for steps < 0, DTypeError for integers and bool.
-[[nodiscard]] Tensor linspace(double start, double end, std::int64_t steps, const TensorOptions& options = {});
+/// `steps` numbers from start to end, both included, float32 unless options say otherwise; each is
+/// computed in float64 from the nearer end. One step: start. Throws ArgumentError for steps < 0,
+/// DTypeError for integers and bool.
+[[nodiscard]] Tensor linspace(double start, double end, std::int64_t steps,
+                              const TensorOptions& options = {});
 /// The identity matrix [n, n].
 [[nodiscard]] Tensor eye(std::int64_t n, const TensorOptions& options = {});
 /// Made there, not moved: shape of t; device and dtype of t unless options say otherwise.
 [[nodiscard]] Tensor empty_like(const Tensor& t, const TensorOptions& options = {});
 [[nodiscard]] Tensor zeros_like(const Tensor& t, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones_like(const Tensor& t, const TensorOptions& options = {});
-[[nodiscard]] Tensor full_like(const Tensor& t, double value, const TensorOptions& options = {});  ///< throws DTypeError as full
+/// throws DTypeError as full
+[[nodiscard]] Tensor full_like(const Tensor& t, double value, const TensorOptions& options = {});
 
-/// A tensor on memory of the caller's, dense row-major, not copied. `deleter` (may be empty) runs when the last tensor is gone.
-/// The memory must lie on `device` (default cpu:0) and hold shape.numel() elements of T. Throws ArgumentError for a null pointer with elements.
+/// A tensor on memory of the caller's, dense row-major, not copied. `deleter` (may be empty) runs
+/// when the last tensor is gone. The memory must lie on `device` (default cpu:0) and hold
+/// shape.numel() elements of T. Throws ArgumentError for a null pointer with elements.
 template <class T>
-[[nodiscard]] Tensor from_blob(T* data, const Shape& shape, std::function<void()> deleter = {}, Device device = {});
-[[nodiscard]] Tensor from_blob(void* data, const Shape& shape, DType dtype, std::function<void()> deleter = {}, Device device = {});
+[[nodiscard]] Tensor from_blob(T* data, const Shape& shape, std::function<void()> deleter = {},
+                               Device device = {});
+[[nodiscard]] Tensor from_blob(void* data, const Shape& shape, DType dtype,
+                               std::function<void()> deleter = {}, Device device = {});
 
 template <class T>
 Tensor from_blob(T* data, const Shape& shape, std::function<void()> deleter, Device device) {

@@ -4,13 +4,14 @@
 
 namespace braid {
 
-/// In training each element becomes 0 with probability p, the others are scaled by 1 / (1 - p); else x itself. NaN and infinities times 0 are NaN, as in
-/// PyTorch.
+/// In training each element becomes 0 with probability p, the others are scaled by 1 / (1 - p);
+/// else x itself. NaN and infinities times 0 are NaN, as in PyTorch.
 ///
 /// Shapes    any
 /// Types     floating point
-/// Mask      a function of (seed, the op's stream, the element's row in the whole batch, its place in the row): the same bits on every device and for every
-///           split by DataParallel (random.hpp, RandomKey). It is not stored
+/// Mask      a function of (seed, the op's stream, the element's row in the whole batch, its place
+///           in the row): the same bits on every device and for every split by DataParallel
+///           (random.hpp, RandomKey). It is not stored
 /// Gradient  dy by the same mask
 /// Throws    ArgumentError unless 0 <= p <= 1; DTypeError
 /// Source    Srivastava et al. 2014, JMLR 15

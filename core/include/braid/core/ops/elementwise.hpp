@@ -4,36 +4,51 @@
 
 #include <braid/core/tensor.hpp>
 
-// Elementwise operations. Shapes broadcast (sizes equal, or 1, or absent on the left); two dtypes are promoted (braid::promote); two devices are a DeviceError.
-// Gradients are summed over broadcast dims. Ops that need floating point convert integers to float32.
-// A number beside an integer tensor: a whole one that fits in int64 is taken as an integer and wraps around in the tensor's type (uint8 1 + 300 = 45, as in
-// PyTorch; also where it is written 300.0); any other one makes the tensor float32, or, where it is only compared with, float64.
+// Elementwise operations. Shapes broadcast (sizes equal, or 1, or absent on the left); two dtypes
+// are promoted (braid::promote); two devices are a DeviceError. Gradients are summed over broadcast
+// dims. Ops that need floating point convert integers to float32.
+// A number beside an integer tensor: a whole one that fits in int64 is taken as an integer and
+// wraps around in the tensor's type (uint8 1 + 300 = 45, as in PyTorch; also where it is written
+// 300.0); any other one makes the tensor float32, or, where it is only compared with, float64.
 namespace braid {
 
 [[nodiscard]] Tensor add(
     const Tensor& a, const Tensor& b,
-    double alpha = 1);  ///< a + alpha b. Throws DTypeError for integers with an alpha that is not whole; bool + bool is "or", whatever alpha is
-[[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b, double alpha = 1);  ///< a - alpha b. Throws DTypeError for bool, and as add
+    /// a + alpha b. Throws DTypeError for integers with an alpha that is not whole; bool + bool is
+    /// "or", whatever alpha is
+    double alpha = 1);
+/// a - alpha b. Throws DTypeError for bool, and as add
+[[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b, double alpha = 1);
 [[nodiscard]] Tensor mul(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor div(const Tensor& a, const Tensor& b);      ///< true division: integers give float32
-[[nodiscard]] Tensor maximum(const Tensor& a, const Tensor& b);  ///< NaN propagates; equal values share the gradient half and half
+/// true division: integers give float32
+[[nodiscard]] Tensor div(const Tensor& a, const Tensor& b);
+/// NaN propagates; equal values share the gradient half and half
+[[nodiscard]] Tensor maximum(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor minimum(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);  ///< condition is bool; no gradient to it
-[[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, double b);         ///< of the type of a beside the number b
+/// condition is bool; no gradient to it
+[[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+/// of the type of a beside the number b
+[[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, double b);
 [[nodiscard]] Tensor where(const Tensor& condition, double a, const Tensor& b);
-[[nodiscard]] Tensor where(const Tensor& condition, double a, double b);  ///< float32, also for whole numbers (PyTorch: int64 for those)
+/// float32, also for whole numbers (PyTorch: int64 for those)
+[[nodiscard]] Tensor where(const Tensor& condition, double a, double b);
 
-/// x with `value` where the mask is true, of x's dtype. mask: bool, broadcasts with x. value: a number that x's dtype can hold (as full), or a tensor of rank 0
-/// on x's device, converted to x's dtype. Gradients: dy where the mask is false; to a tensor value the sum of dy where it is true.
-/// Throws DTypeError for a mask that is not bool, or a floating value for integers; ShapeError; DeviceError.
+/// x with `value` where the mask is true, of x's dtype. mask: bool, broadcasts with x. value: a
+/// number that x's dtype can hold (as full), or a tensor of rank 0 on x's device, converted to x's
+/// dtype. Gradients: dy where the mask is false; to a tensor value the sum of dy where it is true.
+/// Throws DTypeError for a mask that is not bool, or a floating value for integers; ShapeError;
+/// DeviceError.
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 
-/// min(max(x, min), max); either bound may be missing (std::nullopt), and where min > max the result is max. NaN stays NaN; a bound NaN makes all of it NaN.
-/// The gradient passes where min < x < max, as PyTorch's. A bound beside integers: see promote(dtype, number); one that the type cannot hold does not bind.
-/// Throws ArgumentError if both are missing, DTypeError for bool.
-[[nodiscard]] Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max = {});
-/// The same with bounds that broadcast with x, promoted with it; an undefined tensor is no bound. Gradients to bounds where they bind, half where x is one.
+/// min(max(x, min), max); either bound may be missing (std::nullopt), and where min > max the
+/// result is max. NaN stays NaN; a bound NaN makes all of it NaN. The gradient passes where min < x
+/// < max, as PyTorch's. A bound beside integers: see promote(dtype, number); one that the type
+/// cannot hold does not bind. Throws ArgumentError if both are missing, DTypeError for bool.
+[[nodiscard]] Tensor clamp(const Tensor& x, std::optional<double> min,
+                           std::optional<double> max = {});
+/// The same with bounds that broadcast with x, promoted with it; an undefined tensor is no bound.
+/// Gradients to bounds where they bind, half where x is one.
 [[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
 
 [[nodiscard]] Tensor add(const Tensor& a, double b);
@@ -90,7 +105,8 @@ namespace braid {
 [[nodiscard]] inline Tensor operator-(const Tensor& x) { return neg(x); }
 [[nodiscard]] Tensor abs(const Tensor& x);   ///< gradient sign(x), 0 at 0
 [[nodiscard]] Tensor sign(const Tensor& x);  ///< gradient 0
-[[nodiscard]] Tensor relu(const Tensor& x);  ///< max(x, 0); no gradient where y <= 0; NaN stays NaN, and its gradient passes
+/// max(x, 0); no gradient where y <= 0; NaN stays NaN, and its gradient passes
+[[nodiscard]] Tensor relu(const Tensor& x);
 [[nodiscard]] Tensor exp(const Tensor& x);
 [[nodiscard]] Tensor log(const Tensor& x);
 [[nodiscard]] Tensor sqrt(const Tensor& x);
@@ -98,27 +114,36 @@ namespace braid {
 [[nodiscard]] Tensor reciprocal(const Tensor& x);
 [[nodiscard]] Tensor square(const Tensor& x);
 [[nodiscard]] Tensor pow(const Tensor& x, double exponent);
-/// a^b as C has it for all special values. Integers stay integers and wrap around; a negative power is 0 there, but of 1 and -1. Throws DTypeError for bool.
-/// Gradients b a^(b-1), 0 where b is 0, and a^b log(a), 0 where a is 0 and b >= 0.
+/// a^b as C has it for all special values. Integers stay integers and wrap around; a negative power
+/// is 0 there, but of 1 and -1. Throws DTypeError for bool. Gradients b a^(b-1), 0 where b is 0,
+/// and a^b log(a), 0 where a is 0 and b >= 0.
 [[nodiscard]] Tensor pow(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor pow(double a, const Tensor& b);  ///< integers give float32 (PyTorch: integers for an integer a)
-/// The angle of the point (b, a) in (-π, π]. Gradients b / (a² + b²) and -a / (a² + b²), 0 at the origin.
+/// integers give float32 (PyTorch: integers for an integer a)
+[[nodiscard]] Tensor pow(double a, const Tensor& b);
+/// The angle of the point (b, a) in (-π, π]. Gradients b / (a² + b²) and -a / (a² + b²), 0 at the
+/// origin.
 [[nodiscard]] Tensor atan2(const Tensor& a, const Tensor& b);
-/// a - b trunc(a / b), exact, with the sign of a. Gradients 1 and -trunc(a / b). An integer divisor 0 is an ArgumentError; bool a DTypeError.
+/// a - b trunc(a / b), exact, with the sign of a. Gradients 1 and -trunc(a / b). An integer divisor
+/// 0 is an ArgumentError; bool a DTypeError.
 [[nodiscard]] Tensor fmod(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor fmod(const Tensor& a, double b);
-/// a - b floor(a / b), with the sign of b, as Python's %. Gradients 1 and -floor(a / b). Errors as fmod.
+/// a - b floor(a / b), with the sign of b, as Python's %. Gradients 1 and -floor(a / b). Errors as
+/// fmod.
 [[nodiscard]] Tensor remainder(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor remainder(const Tensor& a, double b);
-/// floor(a / b) of the exact quotient; integers stay integers. Gradients 0 (PyTorch has none). Errors as fmod.
+/// floor(a / b) of the exact quotient; integers stay integers. Gradients 0 (PyTorch has none).
+/// Errors as fmod.
 [[nodiscard]] Tensor floor_divide(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor floor_divide(const Tensor& a, double b);
-/// a log(b), 0 where a is 0 and b is not NaN. Gradients log(b), 0 where a is 0 and b <= 0, and a / b.
+/// a log(b), 0 where a is 0 and b is not NaN. Gradients log(b), 0 where a is 0 and b <= 0, and a /
+/// b.
 [[nodiscard]] Tensor xlogy(const Tensor& a, const Tensor& b);
-/// a + weight (b - a): at weight 1 exactly b. Floating point, the three broadcast. Gradients 1 - weight, weight and b - a.
+/// a + weight (b - a): at weight 1 exactly b. Floating point, the three broadcast. Gradients 1 -
+/// weight, weight and b - a.
 [[nodiscard]] Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
 [[nodiscard]] Tensor lerp(const Tensor& a, const Tensor& b, double weight);
-/// x + value a b, and x + value a / b; the three broadcast. addcdiv divides truly: integers give float32 (PyTorch refuses them).
+/// x + value a b, and x + value a / b; the three broadcast. addcdiv divides truly: integers give
+/// float32 (PyTorch refuses them).
 [[nodiscard]] Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value = 1);
 [[nodiscard]] Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value = 1);
 [[nodiscard]] Tensor tanh(const Tensor& x);
@@ -146,10 +171,13 @@ namespace braid {
 [[nodiscard]] Tensor ceil(const Tensor& x);
 [[nodiscard]] Tensor round(const Tensor& x);  ///< halves to the even neighbour
 [[nodiscard]] Tensor trunc(const Tensor& x);  ///< towards 0
-[[nodiscard]] Tensor frac(const Tensor& x);   ///< x - trunc(x), with x's sign; gradient 1. Throws DTypeError unless x is floating point
+/// x - trunc(x), with x's sign; gradient 1. Throws DTypeError unless x is floating point
+[[nodiscard]] Tensor frac(const Tensor& x);
 
-/// |a - b| <= atol + rtol |b| everywhere (and equal shapes). An infinity is close to itself only, NaN to nothing. Throws DeviceError for two devices.
-[[nodiscard]] bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);
+/// |a - b| <= atol + rtol |b| everywhere (and equal shapes). An infinity is close to itself only,
+/// NaN to nothing. Throws DeviceError for two devices.
+[[nodiscard]] bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5,
+                            double atol = 1e-8);
 /// Same shape, dtype and elements (NaN differs from itself).
 [[nodiscard]] bool equal(const Tensor& a, const Tensor& b);
 

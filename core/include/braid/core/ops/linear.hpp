@@ -4,15 +4,18 @@
 namespace braid {
 
 /// Matrix product.
-/// Shapes    [m, k] × [k, n] → [m, n]; a vector on either side is a row or column that is dropped again; further leading dims are batches and broadcast
+/// Shapes    [m, k] × [k, n] → [m, n]; a vector on either side is a row or column that is dropped
+///           again; further leading dims are batches and broadcast
 /// Types     one dtype for both (else DTypeError); float16 and bfloat16 accumulate in float32
 /// Gradient  da = dc bᵀ, db = aᵀ dc, summed over broadcast batches
-/// Throws    ShapeError `matmul: inner dimensions differ: expected b.shape[0] == 3 (a is [2, 3]), got b [4, 5]`; DeviceError; DTypeError
+/// Throws    ShapeError `matmul: inner dimensions differ: expected b.shape[0] == 3 (a is [2, 3]),
+///           got b [4, 5]`; DeviceError; DTypeError
 [[nodiscard]] Tensor matmul(const Tensor& a, const Tensor& b);
 
 /// The product of two matrices [m, k] and [k, n], and nothing else (ShapeError). As matmul.
 [[nodiscard]] Tensor mm(const Tensor& a, const Tensor& b);
-/// The products of two batches of matrices, [b, m, k] × [b, k, n] → [b, m, n]; no broadcasting. As matmul.
+/// The products of two batches of matrices, [b, m, k] × [b, k, n] → [b, m, n]; no broadcasting. As
+/// matmul.
 [[nodiscard]] Tensor bmm(const Tensor& a, const Tensor& b);
 /// Matrix by vector, [m, k] × [k] → [m]. As matmul.
 [[nodiscard]] Tensor mv(const Tensor& a, const Tensor& b);
@@ -21,15 +24,18 @@ namespace braid {
 /// a_i b_j of two vectors, [m] and [n] → [m, n]; dtypes are promoted as in mul.
 [[nodiscard]] Tensor outer(const Tensor& a, const Tensor& b);
 
-/// Sums of products over the last `dims` dims of a and the first of b, in order: tensordot(a, b, 1) of two matrices is their product, 0 the outer product.
+/// Sums of products over the last `dims` dims of a and the first of b, in order: tensordot(a, b, 1)
+/// of two matrices is their product, 0 the outer product.
 ///
-/// Shapes    a [.., k1, k2], b [k1, k2, ..] → the other dims of a, then those of b; a size of 1 in a summed dim broadcasts, as in PyTorch
+/// Shapes    a [.., k1, k2], b [k1, k2, ..] → the other dims of a, then those of b; a size of 1 in
+///           a summed dim broadcasts, as in PyTorch
 /// Types     as matmul
 /// Gradient  as matmul
 /// Throws    ArgumentError for negative dims; IndexError, ShapeError, DTypeError, DeviceError
 [[nodiscard]] Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t dims = 2);
 /// The same over dims_a of a and dims_b of b, pair by pair.
-[[nodiscard]] Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& dims_a, const Shape& dims_b);
+[[nodiscard]] Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& dims_a,
+                               const Shape& dims_b);
 
 /// y = x weightᵀ + bias.
 /// Shapes    x [.., in], weight [out, in], bias [out] or undefined → y [.., out]

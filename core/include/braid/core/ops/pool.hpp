@@ -4,8 +4,10 @@
 
 #include <braid/core/ops/conv.hpp>
 
-// Pooling and resizing, with PyTorch's meaning of every option. Shapes are [n, c, h, w] or [c, h, w] ([n, c, l] or [c, l] along one dim); floating point;
-// float16 and bfloat16 are computed in float32 and rounded once. A result lies in memory as x does: channels last, or row-major. Gradients are of any order.
+// Pooling and resizing, with PyTorch's meaning of every option. Shapes are [n, c, h, w] or [c, h,
+// w] ([n, c, l] or [c, l] along one dim); floating point;
+// float16 and bfloat16 are computed in float32 and rounded once. A result lies in memory as x does:
+// channels last, or row-major. Gradients are of any order.
 namespace braid {
 
 /// No stride: that of the kernel.
@@ -35,21 +37,32 @@ struct AvgPool2dOptions {
   std::optional<std::int64_t> divisor_override = {};
 };
 
-/// The largest of each window; NaN propagates. The gradient goes to the first largest element of a window.
-/// Shapes    oh = ⌊(h + 2·padding - dilation·(kernel - 1) - 1) / stride⌋ + 1, with ceil_mode ⌈…⌉ + 1 for windows that begin inside
-/// Throws    ShapeError; DTypeError unless floating point; ArgumentError for a kernel, stride or dilation below 1, a padding below 0 or above half the kernel
-[[nodiscard]] Tensor max_pool2d(const Tensor& x, Size2 kernel, const MaxPool2dOptions& options = {});
-[[nodiscard]] Tensor max_pool1d(const Tensor& x, std::int64_t kernel, const MaxPool1dOptions& options = {});
-/// The result, and where each element came from: int64, row by row within its image (PyTorch's return_indices). Of several largest the first, of several NaN
-/// the last.
-[[nodiscard]] std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor& x, Size2 kernel, const MaxPool2dOptions& options = {});
-[[nodiscard]] std::pair<Tensor, Tensor> max_pool1d_with_indices(const Tensor& x, std::int64_t kernel, const MaxPool1dOptions& options = {});
+/// The largest of each window; NaN propagates. The gradient goes to the first largest element of a
+/// window.
+/// Shapes    oh = ⌊(h + 2·padding - dilation·(kernel - 1) - 1) / stride⌋ + 1, with ceil_mode ⌈…⌉ +
+///           1 for windows that begin inside
+/// Throws    ShapeError; DTypeError unless floating point; ArgumentError for a kernel, stride or
+///           dilation below 1, a padding below 0 or above half the kernel
+[[nodiscard]] Tensor max_pool2d(const Tensor& x, Size2 kernel,
+                                const MaxPool2dOptions& options = {});
+[[nodiscard]] Tensor max_pool1d(const Tensor& x, std::int64_t kernel,
+                                const MaxPool1dOptions& options = {});
+/// The result, and where each element came from: int64, row by row within its image (PyTorch's
+/// return_indices). Of several largest the first, of several NaN the last.
+[[nodiscard]] std::pair<Tensor, Tensor> max_pool2d_with_indices(
+    const Tensor& x, Size2 kernel, const MaxPool2dOptions& options = {});
+[[nodiscard]] std::pair<Tensor, Tensor> max_pool1d_with_indices(
+    const Tensor& x, std::int64_t kernel, const MaxPool1dOptions& options = {});
 
-/// The mean of each window. Shapes and errors as max_pool2d; ArgumentError for a divisor_override below 1 too.
-[[nodiscard]] Tensor avg_pool2d(const Tensor& x, Size2 kernel, const AvgPool2dOptions& options = {});
-[[nodiscard]] Tensor avg_pool1d(const Tensor& x, std::int64_t kernel, const AvgPool1dOptions& options = {});
+/// The mean of each window. Shapes and errors as max_pool2d; ArgumentError for a divisor_override
+/// below 1 too.
+[[nodiscard]] Tensor avg_pool2d(const Tensor& x, Size2 kernel,
+                                const AvgPool2dOptions& options = {});
+[[nodiscard]] Tensor avg_pool1d(const Tensor& x, std::int64_t kernel,
+                                const AvgPool1dOptions& options = {});
 
-/// The mean, or the largest, of each of `size` parts of the image: [⌊o·h / oh⌋, ⌈(o + 1)·h / oh⌉). ArgumentError for a size below 1.
+/// The mean, or the largest, of each of `size` parts of the image: [⌊o·h / oh⌋, ⌈(o + 1)·h / oh⌉).
+/// ArgumentError for a size below 1.
 [[nodiscard]] Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size);
 [[nodiscard]] Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t size);
 [[nodiscard]] Tensor adaptive_max_pool2d(const Tensor& x, Size2 size);
@@ -69,13 +82,17 @@ struct InterpolateOptions {
   std::optional<Size2> size = {};
   std::optional<Factor2> scale_factor = {};
   Interpolation mode = Interpolation::nearest;
-  bool align_corners = false;  ///< the corners of both images are one (linear and bilinear): source = o·(h - 1) / (oh - 1), else (o + ½)·h / oh - ½
+  /// the corners of both images are one (linear and bilinear): source = o·(h - 1) / (oh - 1), else
+  /// (o + ½)·h / oh - ½
+  bool align_corners = false;
 };
-/// x in another size. [n, c, h, w] with nearest or bilinear, [n, c, l] with nearest or linear, where the width's size or factor counts.
-/// As in PyTorch a given factor is used as it is, not the one between the two sizes. Where none is given, nearest is exact in integers (PyTorch: by a float
-/// factor, which may lie one beside it).
-/// Throws    ShapeError; DTypeError unless floating point; ArgumentError for neither or both of size and scale_factor, values below 1 or not above 0, a mode
-///           that is not for x's rank, align_corners with nearest
+/// x in another size. [n, c, h, w] with nearest or bilinear, [n, c, l] with nearest or linear,
+/// where the width's size or factor counts. As in PyTorch a given factor is used as it is, not the
+/// one between the two sizes. Where none is given, nearest is exact in integers (PyTorch: by a
+/// float factor, which may lie one beside it).
+/// Throws    ShapeError; DTypeError unless floating point; ArgumentError for neither or both of
+///           size and scale_factor, values below 1 or not above 0, a mode that is not for x's rank,
+///           align_corners with nearest
 [[nodiscard]] Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
 
 }  // namespace braid

@@ -1,14 +1,16 @@
 #pragma once
 #include <braid/core/tensor.hpp>
 
-// Reductions. `dims` empty: over all. Sums have a fixed order, whatever the number of threads. float16 and bfloat16 accumulate in float32.
+// Reductions. `dims` empty: over all. Sums have a fixed order, whatever the number of threads.
+// float16 and bfloat16 accumulate in float32.
 namespace braid {
 
 /// Integers and bool give int64. Empty: 0. Gradient: dy, expanded.
 [[nodiscard]] Tensor sum(const Tensor& x, const Shape& dims = {}, bool keepdim = false);
 /// Floating point only (DTypeError). Empty: NaN.
 [[nodiscard]] Tensor mean(const Tensor& x, const Shape& dims = {}, bool keepdim = false);
-/// Largest; NaN propagates. The gradient is shared evenly among equal largest elements. Throws ShapeError for an empty reduction.
+/// Largest; NaN propagates. The gradient is shared evenly among equal largest elements. Throws
+/// ShapeError for an empty reduction.
 [[nodiscard]] Tensor max(const Tensor& x, const Shape& dims = {}, bool keepdim = false);
 [[nodiscard]] Tensor min(const Tensor& x, const Shape& dims = {}, bool keepdim = false);
 /// Index of the first largest element along dim, int64; no gradient.
@@ -18,7 +20,8 @@ namespace braid {
 [[nodiscard]] Tensor argmax(const Tensor& x);
 [[nodiscard]] Tensor argmin(const Tensor& x);
 
-/// True if an element is not 0 (if all are not); NaN is not 0. bool (PyTorch keeps uint8); of nothing false (true). No gradient.
+/// True if an element is not 0 (if all are not); NaN is not 0. bool (PyTorch keeps uint8); of
+/// nothing false (true). No gradient.
 [[nodiscard]] Tensor any(const Tensor& x, const Shape& dims = {}, bool keepdim = false);
 [[nodiscard]] Tensor all(const Tensor& x, const Shape& dims = {}, bool keepdim = false);
 /// How many elements are not 0, int64. No gradient. (PyTorch's has no keepdim.)
@@ -29,23 +32,32 @@ namespace braid {
 /// Shapes    as sum; correction 1 is the unbiased estimate, 0 the biased one
 /// Types     floating point; float16 and bfloat16 in float32, rounded once
 /// Gradient  dx = 2 (x - mean) dy / (n - correction)
-/// Throws    DTypeError; IndexError; ShapeError for a dim named twice. Too few elements: NaN or infinity, as in PyTorch
-[[nodiscard]] Tensor var(const Tensor& x, const Shape& dims = {}, bool keepdim = false, double correction = 1);
+/// Throws    DTypeError; IndexError; ShapeError for a dim named twice. Too few elements: NaN or
+///           infinity, as in PyTorch
+[[nodiscard]] Tensor var(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+                         double correction = 1);
 /// The square root of var. Gradient 0 where it is 0.
-[[nodiscard]] Tensor std(const Tensor& x, const Shape& dims = {}, bool keepdim = false, double correction = 1);
+[[nodiscard]] Tensor std(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+                         double correction = 1);
 struct VarMean {
   Tensor var, mean;
 };
-[[nodiscard]] VarMean var_mean(const Tensor& x, const Shape& dims = {}, bool keepdim = false, double correction = 1);
+[[nodiscard]] VarMean var_mean(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+                               double correction = 1);
 
-/// log Σ exp(x), without the overflow. Floating point (DTypeError). Of nothing, and of -inf alone: -inf. Gradient dx = exp(x - y) dy.
+/// log Σ exp(x), without the overflow. Floating point (DTypeError). Of nothing, and of -inf alone:
+/// -inf. Gradient dx = exp(x - y) dy.
 [[nodiscard]] Tensor logsumexp(const Tensor& x, const Shape& dims = {}, bool keepdim = false);
 
-/// (Σ |x|^p)^(1/p) over the dims, as if they were one. p = infinity: the largest |x|, -infinity: the smallest, 0: how many are not 0.
+/// (Σ |x|^p)^(1/p) over the dims, as if they were one. p = infinity: the largest |x|, -infinity:
+/// the smallest, 0: how many are not 0.
 ///
 /// Types     floating point; float16 and bfloat16 in float32, rounded once
-/// Gradient  dx = sign(x) |x|^(p-1) y^(1-p) dy, 0 where y is 0 and, for p < 1, where x is; equal largest ones share it; for p = 0 there is none
-/// Throws    DTypeError; IndexError; ShapeError for a dim named twice, and for p = ±infinity of nothing; ArgumentError for p NaN
-[[nodiscard]] Tensor norm(const Tensor& x, double p = 2, const Shape& dims = {}, bool keepdim = false);
+/// Gradient  dx = sign(x) |x|^(p-1) y^(1-p) dy, 0 where y is 0 and, for p < 1, where x is; equal
+///           largest ones share it; for p = 0 there is none
+/// Throws    DTypeError; IndexError; ShapeError for a dim named twice, and for p = ±infinity of
+///           nothing; ArgumentError for p NaN
+[[nodiscard]] Tensor norm(const Tensor& x, double p = 2, const Shape& dims = {},
+                          bool keepdim = false);
 
 }  // namespace braid

@@ -1,43 +1,38 @@
 #pragma once
 #include <braid/core/tree/concepts.hpp>
 
-// Compile-time checks of a struct's BRAID_FIELDS: that the list is the struct's own, and, in an aggregate, that no member which can hold tensors is missing.
+// Compile-time checks of a struct's BRAID_FIELDS: that the list is the struct's own, and, in an
+// aggregate, that no member which can hold tensors is missing.
 namespace braid::tree::detail {
 
-template <class C, class R>
-C owner_class(R (C::*)() const);
-template <class C, class R>
-R owner_return(R (C::*)() const);
+template <class C, class R> C owner_class(R (C::*)() const);
+template <class C, class R> R owner_return(R (C::*)() const);
 /// The struct that wrote the list that T has: T, or a base of it.
-template <class T>
-using Owner = decltype(owner_class(&T::braid_owner));
+template <class T> using Owner = decltype(owner_class(&T::braid_owner));
 
-template <class T>
-constexpr bool lists_own() {
-  return std::same_as<Owner<T>, T>;
-}
+template <class T> constexpr bool lists_own() { return std::same_as<Owner<T>, T>; }
 
-// Stand-ins for the initialisers of an aggregate: one that fits every member, one for members that hold tensors, one for none.
+// Stand-ins for the initialisers of an aggregate: one that fits every member, one for members that
+// hold tensors, one for none.
 struct Any {
-  template <class U>
-  operator U() const {
+  template <class U> operator U() const {
     throw 0;  // never called, but a constexpr constructor may ask for a body
   }
 };
 struct AnyTree {
   template <class U>
-  requires Holds<U>
-  operator U() const { throw 0; }
+    requires Holds<U>
+  operator U() const {
+    throw 0;
+  }
 };
 struct Nothing {};
 
-template <class T, std::size_t... I>
-constexpr bool takes(std::index_sequence<I...>) {
+template <class T, std::size_t... I> constexpr bool takes(std::index_sequence<I...>) {
   return requires { T{((void)I, Any{})...}; };
 }
 /// Members of an aggregate, bases included.
-template <class T, std::size_t N = 0>
-constexpr std::size_t members() {
+template <class T, std::size_t N = 0> constexpr std::size_t members() {
   if constexpr (takes<T>(std::make_index_sequence<N + 1>{})) return members<T, N + 1>();
   else return N;
 }
@@ -46,9 +41,9 @@ constexpr bool takes_at(std::index_sequence<I...>) {
   return requires { T{std::conditional_t<I == K, Probe, Any>{}...}; };
 }
 /// A member that takes a Nothing takes everything (std::any): it says nothing about tensors.
-template <class T, std::size_t K, std::size_t N>
-constexpr bool holds_at() {
-  if constexpr (takes_at<T, AnyTree, K>(std::make_index_sequence<N>{})) return !takes_at<T, Nothing, K>(std::make_index_sequence<N>{});
+template <class T, std::size_t K, std::size_t N> constexpr bool holds_at() {
+  if constexpr (takes_at<T, AnyTree, K>(std::make_index_sequence<N>{}))
+    return !takes_at<T, Nothing, K>(std::make_index_sequence<N>{});
   else return false;
 }
 template <class T, std::size_t... K>
@@ -56,32 +51,28 @@ constexpr std::size_t holding_members(std::index_sequence<K...>) {
   return (std::size_t{holds_at<T, K, sizeof...(K)>()} + ... + 0);
 }
 
-template <class Fields>
-struct Listed;
-template <class... E>
-struct Listed<std::tuple<E...>> {
+template <class Fields> struct Listed;
+template <class... E> struct Listed<std::tuple<E...>> {
   static constexpr std::size_t holding = (std::size_t{Holds<E>} + ... + 0);
-  static constexpr bool known = ((is_tree<std::remove_cvref_t<E>>() || is_plain<std::remove_cvref_t<E>>()) && ...);
+  static constexpr bool known =
+      ((is_tree<std::remove_cvref_t<E>>() || is_plain<std::remove_cvref_t<E>>()) && ...);
 };
-template <class T>
-using ListedBy = Listed<decltype(std::declval<T&>().braid_fields())>;
+template <class T> using ListedBy = Listed<decltype(std::declval<T&>().braid_fields())>;
 
 /// Listed fields that can hold tensors, a base with a list of its own counted as one.
-template <class T, class Base>
-constexpr std::size_t listed_members(FieldsOf<Base>*) {
+template <class T, class Base> constexpr std::size_t listed_members(FieldsOf<Base>*) {
   return ListedBy<T>::holding - ListedBy<Base>::holding + 1;
 }
-template <class T>
-constexpr std::size_t listed_members(void*) {
-  return ListedBy<T>::holding;
-}
+template <class T> constexpr std::size_t listed_members(void*) { return ListedBy<T>::holding; }
 
-template <class T>
-constexpr bool lists_all() {
+template <class T> constexpr bool lists_all() {
   if constexpr (std::is_aggregate_v<T> && lists_own<T>() && ListedBy<T>::known) {
-    return listed_members<T>(static_cast<decltype(owner_return(&T::braid_owner))*>(nullptr)) >= holding_members<T>(std::make_index_sequence<members<T>()>{});
+    return listed_members<T>(static_cast<decltype(owner_return(&T::braid_owner))*>(nullptr)) >=
+           holding_members<T>(std::make_index_sequence<members<T>()>{});
   } else {
-    return true;  // a class with constructors is checked when it is cloned or replicated; an unknown field has an error of its own
+    // a class with constructors is checked when it is cloned or replicated; an unknown field has an
+    // error of its own
+    return true;
   }
 }
 

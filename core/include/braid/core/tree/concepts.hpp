@@ -10,26 +10,24 @@
 #include <braid/core/tensor.hpp>
 #include <braid/core/tree/fields.hpp>
 
-// What is a tree. The set is closed: a Tensor; a struct with BRAID_FIELDS; a tuple, pair, array, vector, list, map or optional of trees.
-// A type that is neither a tree nor plain does not compile in a walk; nothing is skipped in silence.
+// What is a tree. The set is closed: a Tensor; a struct with BRAID_FIELDS; a tuple, pair, array,
+// vector, list, map or optional of trees. A type that is neither a tree nor plain does not compile
+// in a walk; nothing is skipped in silence.
 namespace braid::tree {
 
-/// True for types that hold no tensors: walks pass over them, copies share them by value. Specialise it for your own:
-/// `template <> inline constexpr bool braid::tree::plain<Vocabulary> = true;`. Containers of plain types are plain by themselves.
-template <class T>
-inline constexpr bool plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
-template <>
-inline constexpr bool plain<std::string> = true;
-template <>
-inline constexpr bool plain<std::string_view> = true;
-template <>
-inline constexpr bool plain<const char*> = true;
-template <>
-inline constexpr bool plain<Device> = true;
-template <>
-inline constexpr bool plain<Shape> = true;
+/// True for types that hold no tensors: walks pass over them, copies share them by value.
+/// Specialise it for your own:
+/// `template <> inline constexpr bool braid::tree::plain<Vocabulary> = true;`. Containers of plain
+/// types are plain by themselves.
+template <class T> inline constexpr bool plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+template <> inline constexpr bool plain<std::string> = true;
+template <> inline constexpr bool plain<std::string_view> = true;
+template <> inline constexpr bool plain<const char*> = true;
+template <> inline constexpr bool plain<Device> = true;
+template <> inline constexpr bool plain<Shape> = true;
 
-/// What a leaf is: a Tensor (moved and replicated), an nn::Parameter (trained and saved too), an nn::Buffer (saved too).
+/// What a leaf is: a Tensor (moved and replicated), an nn::Parameter (trained and saved too), an
+/// nn::Buffer (saved too).
 enum class Kind : std::uint8_t { tensor, parameter, buffer };
 
 template <class T>
@@ -40,9 +38,7 @@ concept Struct = !IsTensor<T> && requires(const T& t) {
   T::braid_names();
 };
 template <class T>
-concept Tuple = !Struct<T> && requires {
-  std::tuple_size<T>::value;
-};
+concept Tuple = !Struct<T> && requires { std::tuple_size<T>::value; };
 /// Owns elements: a vector, list, deque, set; also a map.
 template <class T>
 concept Container = !Struct<T> && !plain<T> && requires {
@@ -50,16 +46,12 @@ concept Container = !Struct<T> && !plain<T> && requires {
   typename T::allocator_type;
 };
 template <class T>
-concept Keyed = requires {
-  typename T::mapped_type;
-};
+concept Keyed = requires { typename T::mapped_type; };
 /// One value a key: a multimap has no at().
 template <class T>
-concept Map = Container<T> && Keyed<T> && requires(T& t) {
-  t.at(t.begin()->first);
-};
+concept Map = Container<T> && Keyed<T> && requires(T& t) { t.at(t.begin()->first); };
 template <class T>
-concept List = Container<T> && !Keyed<T> && requires(T & t) {
+concept List = Container<T> && !Keyed<T> && requires(T& t) {
   { *t.begin() } -> std::same_as<typename T::value_type&>;
 };
 template <class T>
@@ -76,24 +68,21 @@ concept Variant = !Struct<T> && requires(const T& t) {
 
 namespace detail {
 
-template <class T>
-constexpr bool is_plain();
-template <class T>
-constexpr bool is_tree();
+template <class T> constexpr bool is_plain();
+template <class T> constexpr bool is_tree();
 
-template <class T>
-struct Elements;
-template <template <class...> class C, class... E>
-struct Elements<C<E...>> {
+template <class T> struct Elements;
+template <template <class...> class C, class... E> struct Elements<C<E...>> {
   static constexpr bool plain() { return (is_plain<std::remove_cvref_t<E>>() && ...); }
-  static constexpr bool tree() { return ((is_tree<std::remove_cvref_t<E>>() || is_plain<std::remove_cvref_t<E>>()) && ...); }
+  static constexpr bool tree() {
+    return ((is_tree<std::remove_cvref_t<E>>() || is_plain<std::remove_cvref_t<E>>()) && ...);
+  }
 };
 template <template <class, std::size_t> class Array, class E, std::size_t N>
 struct Elements<Array<E, N>> : Elements<std::tuple<E>> {};
 
 /// Plain, or made of plain alone.
-template <class T>
-constexpr bool is_plain() {
+template <class T> constexpr bool is_plain() {
   if constexpr (plain<T>) return true;
   else if constexpr (IsTensor<T> || Struct<T>) return false;
   else if constexpr (Tuple<T> || Variant<T>) return Elements<T>::plain();
@@ -102,8 +91,7 @@ constexpr bool is_plain() {
   else return std::is_empty_v<T>;
 }
 
-template <class T>
-constexpr bool is_tree() {
+template <class T> constexpr bool is_tree() {
   if constexpr (IsTensor<T> || Struct<T>) return true;
   else if constexpr (Tuple<T>) return Elements<T>::tree();
   else if constexpr (Map<T>) return is_tree<typename T::mapped_type>();
@@ -115,10 +103,9 @@ constexpr bool is_tree() {
 template <class T>
 concept Holds = is_tree<std::remove_cvref_t<T>>() && !is_plain<std::remove_cvref_t<T>>();
 
+template <class T> inline constexpr Kind kind_of = Kind::tensor;
 template <class T>
-inline constexpr Kind kind_of = Kind::tensor;
-template <class T>
-requires requires { T::braid_kind; }
+  requires requires { T::braid_kind; }
 inline constexpr Kind kind_of<T> = T::braid_kind;
 
 }  // namespace detail
@@ -133,8 +120,7 @@ namespace braid {
 using tree::Tree;
 
 /// A readable compile error for what is no tree.
-template <class T>
-constexpr void check_tree() {
+template <class T> constexpr void check_tree() {
   static_assert(Tree<T>, "braid: this type is not a tree: list its fields with BRAID_FIELDS(...)");
 }
 

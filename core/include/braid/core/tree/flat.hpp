@@ -8,10 +8,12 @@
 #include <braid/core/tree/concepts.hpp>
 #include <braid/core/tree/type_name.hpp>
 
-// A tree as flat lists. One template a type fills them (tree/walk.hpp); every algorithm is plain code over the lists.
+// A tree as flat lists. One template a type fills them (tree/walk.hpp); every algorithm is plain
+// code over the lists.
 namespace braid::tree {
 
-/// One step of a path: a field or key, or an index. Text points into the tree (map keys) or into static memory.
+/// One step of a path: a field or key, or an index. Text points into the tree (map keys) or into
+/// static memory.
 struct Name {
   std::string_view text;
   std::int64_t index = 0;
@@ -32,10 +34,11 @@ struct Name {
 enum class Form : std::uint8_t { structure, tuple, list, map, optional };
 
 /// What modules above core hang on a struct type: nn specialises it for nn::Module.
-template <class T>
-struct Hooks {
-  static constexpr bool* (*training)(void* object) = nullptr;           // where the training flag is
-  static constexpr std::string (*extra)(const void* object) = nullptr;  // what printing puts into the brackets
+template <class T> struct Hooks {
+  // where the training flag is
+  static constexpr bool* (*training)(void* object) = nullptr;
+  // what printing puts into the brackets
+  static constexpr std::string (*extra)(const void* object) = nullptr;
 };
 
 /// One a type.
@@ -63,18 +66,22 @@ struct Leaf {
   std::int32_t parent;
 };
 
-/// The lists, in order of the fields. Valid as long as the tree lives and its containers keep their size.
+/// The lists, in order of the fields. Valid as long as the tree lives and its containers keep their
+/// size.
 class Flat {
  public:
   std::vector<Leaf> leaves;
   std::vector<Node> nodes;
 
-  /// `fc1.weight`, `blocks.0.bias`; empty for a tree that is one tensor. A map's key is kept as it is, dots too.
+  /// `fc1.weight`, `blocks.0.bias`; empty for a tree that is one tensor. A map's key is kept as it
+  /// is, dots too.
   [[nodiscard]] std::string path(const Leaf& leaf) const { return path(leaf.parent, leaf.name); }
   [[nodiscard]] std::string path(const Node& node) const { return path(node.parent, node.name); }
-  /// For each leaf the index of the first one that is the same tensor (itself, if it is not tied); undefined tensors are all themselves.
+  /// For each leaf the index of the first one that is the same tensor (itself, if it is not tied);
+  /// undefined tensors are all themselves.
   [[nodiscard]] std::vector<std::size_t> first_of() const;
-  /// Empty if the other tree has the same structure (names, sizes, kinds; not shapes), else `'heads.a' is missing` or the like, said of the other.
+  /// Empty if the other tree has the same structure (names, sizes, kinds; not shapes), else
+  /// `'heads.a' is missing` or the like, said of the other.
   [[nodiscard]] std::string difference(const Flat& other) const;
 
  private:

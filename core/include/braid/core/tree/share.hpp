@@ -7,7 +7,8 @@
 
 namespace braid::tree {
 
-/// While it lives, copies of nn::Parameter and nn::Buffer on this thread share their tensor, and are counted.
+/// While it lives, copies of nn::Parameter and nn::Buffer on this thread share their tensor, and
+/// are counted.
 /// Read by their copy constructors; made by share().
 class Sharing {
  public:
@@ -32,18 +33,16 @@ void check_shared(const Flat& source, const char* signature, std::size_t copied)
 
 /// A copy of the tree whose tensors are the same tensors, parameters too; plain fields are copied.
 /// Throws ArgumentError if a field that holds parameters is missing from BRAID_FIELDS.
-template <class T>
-[[nodiscard]] T share(const T& t) {
+template <class T> [[nodiscard]] T share(const T& t) {
   Sharing scope;
   T copy = t;
   detail::check_shared(tree::flatten(t), ::braid::detail::signature<T>(), scope.copied());
   return copy;
 }
 
-/// A copy of the tree whose tensors are f(path, tensor). Undefined tensors stay so; the same tensor (a tie) is mapped once and stays the same.
-/// Throws what f throws, and as share().
-template <class T, class F>
-[[nodiscard]] T map(const T& t, F&& f) {
+/// A copy of the tree whose tensors are f(path, tensor). Undefined tensors stay so; the same tensor
+/// (a tie) is mapped once and stays the same. Throws what f throws, and as share().
+template <class T, class F> [[nodiscard]] T map(const T& t, F&& f) {
   T copy = tree::share(t);
   const Flat flat = tree::flatten(copy);
   const std::vector<std::size_t> first = flat.first_of();

@@ -12,45 +12,53 @@ namespace braid::tree {
 namespace detail {
 
 template <class T>
-inline constexpr bool is_key = std::convertible_to<const T&, std::string_view> || std::is_integral_v<T> || std::is_enum_v<T>;
+inline constexpr bool is_key =
+    std::convertible_to<const T&, std::string_view> || std::is_integral_v<T> || std::is_enum_v<T>;
 
-template <class K>
-Name key_name(const K& key) {
-  static_assert(is_key<K>, "braid: the key of a map in a tree must be a string, an integer or an enum: it is a part of the path");
+template <class K> Name key_name(const K& key) {
+  static_assert(is_key<K>,
+                "braid: the key of a map in a tree must be a string, an integer or an enum: it is "
+                "a part of the path");
   if constexpr (std::convertible_to<const K&, std::string_view>) return Name(std::string_view(key));
   else return Name::number(static_cast<std::int64_t>(key));
 }
 
-template <class T>
-constexpr void check_struct() {
-  static_assert(lists_own<T>(), "braid: this struct inherits BRAID_FIELDS from its base and lists none of its own; write BRAID_FIELDS_OF(Base, own, fields)");
-  static_assert(lists_all<T>(), "braid: a member that can hold tensors is missing from BRAID_FIELDS of this struct");
+template <class T> constexpr void check_struct() {
+  static_assert(lists_own<T>(),
+                "braid: this struct inherits BRAID_FIELDS from its base and lists none of its own; "
+                "write BRAID_FIELDS_OF(Base, own, fields)");
+  static_assert(
+      lists_all<T>(),
+      "braid: a member that can hold tensors is missing from BRAID_FIELDS of this struct");
 }
 
-template <class T>
-constexpr void check_known() {
+template <class T> constexpr void check_known() {
   static_assert(!Variant<T> || is_plain<T>(),
-                "braid: a std::variant of trees is not a tree: its paths would change with the alternative; use one std::optional a case");
+                "braid: a std::variant of trees is not a tree: its paths would change with the "
+                "alternative; use one std::optional a case");
   static_assert(Variant<T> || is_tree<T>() || is_plain<T>(),
-                "braid: this type is not a tree: list its fields with BRAID_FIELDS(...), or, if it holds no tensors, say so: "
+                "braid: this type is not a tree: list its fields with BRAID_FIELDS(...), or, if it "
+                "holds no tensors, say so: "
                 "template <> inline constexpr bool braid::tree::plain<Type> = true;");
 }
 
-/// f(name, child) for each child of a struct or container, in order; an unordered map's by key. Returns how many.
-template <class T, class F>
-std::int64_t children(T& node, const F& f) {
+/// f(name, child) for each child of a struct or container, in order; an unordered map's by key.
+/// Returns how many.
+template <class T, class F> std::int64_t children(T& node, const F& f) {
   using U = std::remove_const_t<T>;
   std::int64_t n = 0;
   if constexpr (Struct<U>) {
     check_struct<U>();
     std::string_view names = U::braid_names();
-    std::apply([&](auto&... c) { ((f(Name(next_name(names)), c), ++n), ...); }, node.braid_fields());
+    std::apply([&](auto&... c) { ((f(Name(next_name(names)), c), ++n), ...); },
+               node.braid_fields());
   } else if constexpr (Tuple<U>) {
     std::apply([&](auto&... c) { (f(Name::number(n++), c), ...); }, node);
   } else if constexpr (Map<U> && requires { typename U::hasher; }) {
     std::vector<decltype(&*node.begin())> entries;
     for (auto& entry : node) entries.push_back(&entry);
-    std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
+    std::sort(entries.begin(), entries.end(),
+              [](const auto* a, const auto* b) { return a->first < b->first; });
     for (auto* entry : entries) f(detail::key_name(entry->first), entry->second), ++n;
   } else if constexpr (Map<U>) {
     for (auto& [key, value] : node) f(detail::key_name(key), value), ++n;
@@ -63,8 +71,7 @@ std::int64_t children(T& node, const F& f) {
   return n;
 }
 
-template <class T>
-constexpr Form form_of() {
+template <class T> constexpr Form form_of() {
   if constexpr (Struct<T>) return Form::structure;
   else if constexpr (Tuple<T>) return Form::tuple;
   else if constexpr (Map<T>) return Form::map;
@@ -73,15 +80,15 @@ constexpr Form form_of() {
 }
 
 template <class T>
-inline constexpr NodeType node_type{form_of<T>(), ::braid::detail::signature<T>(), Hooks<T>::training, Hooks<T>::extra};
+inline constexpr NodeType node_type{form_of<T>(), ::braid::detail::signature<T>(),
+                                    Hooks<T>::training, Hooks<T>::extra};
 
 /// Appends what lies below a child to the lists.
 struct Fill {
   Flat& flat;
   std::int32_t parent;
 
-  template <class Child>
-  void operator()(const Name& name, Child& child) const {
+  template <class Child> void operator()(const Name& name, Child& child) const {
     using T = std::remove_const_t<Child>;
     auto& node = const_cast<T&>(child);  // one walk for a tree and a const tree
     if constexpr (IsTensor<T>) {
@@ -98,13 +105,11 @@ struct Fill {
 };
 
 /// f(path, struct) for each struct, a parent before its parts.
-template <class F>
-struct Nodes {
+template <class F> struct Nodes {
   const F& f;
   std::string path;
 
-  template <class T>
-  void operator()(const Name& name, T& node) const {
+  template <class T> void operator()(const Name& name, T& node) const {
     using U = std::remove_const_t<T>;
     if constexpr (!IsTensor<U> && Holds<U>) {
       std::string here = path;
@@ -123,18 +128,18 @@ struct Nodes {
 
 }  // namespace detail
 
-/// The tree's tensors and structs as flat lists. The handles of a const tree are not to be replaced through them (a handle's own const is shallow).
-template <class T>
-[[nodiscard]] Flat flatten(const T& t) {
+/// The tree's tensors and structs as flat lists. The handles of a const tree are not to be replaced
+/// through them (a handle's own const is shallow).
+template <class T> [[nodiscard]] Flat flatten(const T& t) {
   Flat flat;
   if constexpr (!IsTensor<T>) flat.leaves.reserve(8), flat.nodes.reserve(8);
   detail::Fill{flat, -1}(Name(), t);
   return flat;
 }
 
-/// f(path, tensor) for each tensor, in order of the fields; undefined ones too, tied ones each time. `path` is a std::string.
-template <class T, class F>
-void visit(T& t, F&& f) {
+/// f(path, tensor) for each tensor, in order of the fields; undefined ones too, tied ones each
+/// time. `path` is a std::string.
+template <class T, class F> void visit(T& t, F&& f) {
   const Flat flat = tree::flatten(t);
   for (const Leaf& leaf : flat.leaves) {
     const std::string path = flat.path(leaf);
@@ -144,15 +149,13 @@ void visit(T& t, F&& f) {
 }
 
 /// f(path, struct) for each struct of the tree with its own type, a parent before its parts.
-template <class T, class F>
-void visit_nodes(T& t, F&& f) {
+template <class T, class F> void visit_nodes(T& t, F&& f) {
   using Function = std::remove_reference_t<F>;
   detail::Nodes<Function>{f, {}}(Name(), t);
 }
 
 /// The tensors, in order of the fields; undefined ones too, tied ones each time.
-template <class T>
-[[nodiscard]] std::vector<Tensor> leaves(const T& t) {
+template <class T> [[nodiscard]] std::vector<Tensor> leaves(const T& t) {
   const Flat flat = tree::flatten(t);
   std::vector<Tensor> tensors;
   tensors.reserve(flat.leaves.size());

@@ -12,8 +12,9 @@ struct AdagradOptions {
   bool maximize = false;
 };
 
-/// With g = grad + weight_decay p (grad negated by maximize): s += g², from initial_accumulator_value on; p -= lr / (1 + (t - 1) lr_decay) g / (√s + eps),
-/// t counted for each parameter.
+/// With g = grad + weight_decay p (grad negated by maximize): s += g², from
+/// initial_accumulator_value on; p -= lr / (1 + (t - 1) lr_decay) g / (√s + eps), t counted for
+/// each parameter.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
@@ -29,7 +30,8 @@ class Adagrad final : public detail::WithOptions<AdagradOptions> {
   void braid_owner() const {}
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group, std::int64_t steps) const noexcept override;
+  [[nodiscard]] std::int64_t batch_key(std::size_t group,
+                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
   [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
   [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;

@@ -13,8 +13,10 @@ struct AdamOptions {
   bool maximize = false;
 };
 
-/// Adam. With g = grad + weight_decay p (grad negated by maximize): m = β1 m + (1 - β1) g; v = β2 v + (1 - β2) g²;
-/// p -= lr / (1 - β1^t) m / (√v / √(1 - β2^t) + eps), t counted for each parameter. amsgrad: the largest v so far stands in v's place.
+/// Adam. With g = grad + weight_decay p (grad negated by maximize): m = β1 m + (1 - β1) g; v = β2 v
+/// + (1 - β2) g²;
+/// p -= lr / (1 - β1^t) m / (√v / √(1 - β2^t) + eps), t counted for each parameter. amsgrad: the
+/// largest v so far stands in v's place.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
@@ -26,11 +28,14 @@ class Adam final : public detail::WithOptions<AdamOptions> {
 
   auto braid_fields() { return std::tie(state_[0], state_[1], state_[2], steps_); }
   auto braid_fields() const { return std::tie(state_[0], state_[1], state_[2], steps_); }
-  static constexpr std::string_view braid_names() { return "exp_avg, exp_avg_sq, max_exp_avg_sq, steps"; }
+  static constexpr std::string_view braid_names() {
+    return "exp_avg, exp_avg_sq, max_exp_avg_sq, steps";
+  }
   void braid_owner() const {}
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group, std::int64_t steps) const noexcept override;
+  [[nodiscard]] std::int64_t batch_key(std::size_t group,
+                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
   [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
   [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;
@@ -46,7 +51,8 @@ struct AdamWOptions {
   bool maximize = false;
 };
 
-/// Adam with decoupled weight decay: p *= 1 - lr weight_decay, and then Adam's step, of the gradient alone.
+/// Adam with decoupled weight decay: p *= 1 - lr weight_decay, and then Adam's step, of the
+/// gradient alone.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
@@ -58,11 +64,14 @@ class AdamW final : public detail::WithOptions<AdamWOptions> {
 
   auto braid_fields() { return std::tie(state_[0], state_[1], state_[2], steps_); }
   auto braid_fields() const { return std::tie(state_[0], state_[1], state_[2], steps_); }
-  static constexpr std::string_view braid_names() { return "exp_avg, exp_avg_sq, max_exp_avg_sq, steps"; }
+  static constexpr std::string_view braid_names() {
+    return "exp_avg, exp_avg_sq, max_exp_avg_sq, steps";
+  }
   void braid_owner() const {}
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group, std::int64_t steps) const noexcept override;
+  [[nodiscard]] std::int64_t batch_key(std::size_t group,
+                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
   [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
   [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;

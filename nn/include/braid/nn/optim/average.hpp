@@ -13,30 +13,37 @@ namespace braid::optim {
 
 struct AverageOptions {
   double decay = 0.999;
-  bool warm_up = false;  ///< decay min(decay, (1 + n) / (10 + n)) at update n, so that early parameters are forgotten soon
-  bool equal = false;    ///< the mean of all updates instead (stochastic weight averaging)
+  /// decay min(decay, (1 + n) / (10 + n)) at update n, so that early parameters are forgotten soon
+  bool warm_up = false;
+  bool equal = false;  ///< the mean of all updates instead (stochastic weight averaging)
 };
 
-/// A running average of a model's parameters, which often does better than the last ones: average = decay average + (1 - decay) p; the first update takes p itself.
-/// It keeps the handles of the parameters, and averages 16-bit ones in float32. Its state is a tree: state_dict(average), load_state_dict(average, dict).
+/// A running average of a model's parameters, which often does better than the last ones: average =
+/// decay average + (1 - decay) p; the first update takes p itself. It keeps the handles of the
+/// parameters, and averages 16-bit ones in float32. Its state is a tree: state_dict(average),
+/// load_state_dict(average, dict).
 ///
 ///     optim::Average average(model);
 ///     … optimizer.step(); average.update();
 ///     { optim::Averaged guard(average); eval … }     // the model has the averaged parameters here
 ///
-/// Throws    ArgumentError for options out of range, no parameters or one that is undefined; DTypeError
+/// Throws    ArgumentError for options out of range, no parameters or one that is undefined;
+///           DTypeError
 /// Source    Polyak & Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407 (equal)
 class Average {
  public:
   template <class M>
-  explicit Average(const M& model, const AverageOptions& options = {}) : Average(parameters(model), options) {}
+  explicit Average(const M& model, const AverageOptions& options = {})
+      : Average(parameters(model), options) {}
   explicit Average(std::vector<Tensor> parameters, const AverageOptions& options = {});
   Average(const Average&) = delete;
   Average& operator=(const Average&) = delete;
 
-  /// Takes the parameters as they are now into the average. All is checked and allocated before anything is written. Throws ArgumentError while swapped in.
+  /// Takes the parameters as they are now into the average. All is checked and allocated before
+  /// anything is written. Throws ArgumentError while swapped in.
   void update();
-  /// Gives the model the averaged parameters; they can be trained no further until swap_out. Throws ArgumentError before the first update and when it is in already.
+  /// Gives the model the averaged parameters; they can be trained no further until swap_out. Throws
+  /// ArgumentError before the first update and when it is in already.
   void swap_in();
   /// Gives the model its own parameters back. Throws ArgumentError unless swapped in.
   void swap_out();

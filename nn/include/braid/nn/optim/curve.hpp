@@ -3,8 +3,9 @@
 #include <functional>
 #include <vector>
 
-// How a learning rate runs over the steps of a training: formulas, each with its options, which schedules apply and combine. Step 0 is the start, `base` the rate
-// that the optimizer was made with. PyTorch's names are beside ours.
+// How a learning rate runs over the steps of a training: formulas, each with its options, which
+// schedules apply and combine. Step 0 is the start, `base` the rate that the optimizer was made
+// with. PyTorch's names are beside ours.
 namespace braid::optim {
 
 /// base * gamma^⌊t / step_size⌋ (StepLR).
@@ -21,18 +22,21 @@ struct MultiStepOptions {
 struct ExponentialOptions {
   double gamma = 0.9;
 };
-/// min_lr + (base - min_lr) (1 + cos(π t / steps)) / 2 (CosineAnnealingLR, T_max and eta_min); goes up again after `steps`. Loshchilov & Hutter 2017, arXiv:1608.03983.
+/// min_lr + (base - min_lr) (1 + cos(π t / steps)) / 2 (CosineAnnealingLR, T_max and eta_min); goes
+/// up again after `steps`. Loshchilov & Hutter 2017, arXiv:1608.03983.
 struct CosineOptions {
   std::int64_t steps = 0;
   double min_lr = 0;
 };
-/// The same, started anew after `steps`, then steps * factor, … (CosineAnnealingWarmRestarts, T_0, T_mult, eta_min).
+/// The same, started anew after `steps`, then steps * factor, … (CosineAnnealingWarmRestarts, T_0,
+/// T_mult, eta_min).
 struct CosineWarmRestartsOptions {
   std::int64_t steps = 0;
   std::int64_t factor = 1;
   double min_lr = 0;
 };
-/// base * factor, factor going evenly from start_factor to end_factor in `steps` and staying (LinearLR, total_iters): a warm-up.
+/// base * factor, factor going evenly from start_factor to end_factor in `steps` and staying
+/// (LinearLR, total_iters): a warm-up.
 struct LinearOptions {
   double start_factor = 1.0 / 3;
   double end_factor = 1;
@@ -53,9 +57,10 @@ struct LambdaOptions {
   std::function<double(std::int64_t t)> factor = {};
 };
 
-/// From max_lr / div_factor up to max_lr at pct_start of the steps, then down to max_lr / div_factor / final_div_factor; the momentum (beta1 of Adam) goes the
-/// opposite way. three_phase: first down to where it began, as symmetrically, then on. At most `steps` steps (OneCycleLR, total_steps). `base` plays no part.
-/// Smith & Topin 2018, arXiv:1708.07120.
+/// From max_lr / div_factor up to max_lr at pct_start of the steps, then down to max_lr /
+/// div_factor / final_div_factor; the momentum (beta1 of Adam) goes the opposite way. three_phase:
+/// first down to where it began, as symmetrically, then on. At most `steps` steps (OneCycleLR,
+/// total_steps). `base` plays no part. Smith & Topin 2018, arXiv:1708.07120.
 struct OneCycleOptions {
   double max_lr = 0;
   std::int64_t steps = 0;
@@ -88,12 +93,14 @@ class Curve {
 
   /// The rate at step t >= 0.
   [[nodiscard]] double at(double base, std::int64_t t) const { return at_(base, t); }
-  /// The rate at step t for a rate that was `lr`, perhaps also moved by others, at step t - 1: at() changes by that factor, cosines about their lowest rate.
+  /// The rate at step t for a rate that was `lr`, perhaps also moved by others, at step t - 1: at()
+  /// changes by that factor, cosines about their lowest rate.
   [[nodiscard]] double next(double lr, double base, std::int64_t t) const;
 
  private:
   std::function<double(double base, std::int64_t t)> at_;
-  std::function<double(double lr, double base, std::int64_t t)> next_ = {};  // where it is not the factor
+  // where it is not the factor
+  std::function<double(double lr, double base, std::int64_t t)> next_ = {};
 };
 
 /// parts[0] up to milestones[0], from there on parts[1] from its own step 0, … (SequentialLR).

@@ -11,8 +11,9 @@ struct LionOptions {
   bool maximize = false;
 };
 
-/// p *= 1 - lr weight_decay; p -= lr sign(β1 m + (1 - β1) g); m = β2 m + (1 - β2) g: every element moves by lr, so that lr is chosen 3 to 10 times smaller, and
-/// weight_decay as much larger, than for AdamW. PyTorch has no Lion.
+/// p *= 1 - lr weight_decay; p -= lr sign(β1 m + (1 - β1) g); m = β2 m + (1 - β2) g: every element
+/// moves by lr, so that lr is chosen 3 to 10 times smaller, and weight_decay as much larger, than
+/// for AdamW. PyTorch has no Lion.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
@@ -28,7 +29,8 @@ class Lion final : public detail::WithOptions<LionOptions> {
   void braid_owner() const {}
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group, std::int64_t steps) const noexcept override;
+  [[nodiscard]] std::int64_t batch_key(std::size_t group,
+                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
   [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
   [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;

@@ -13,7 +13,8 @@ struct RMSpropOptions {
   bool maximize = false;
 };
 
-/// With g = grad + weight_decay p (grad negated by maximize): v = α v + (1 - α) g²; d = √v + eps, or, centered, with a = α a + (1 - α) g, √(v - a²) + eps;
+/// With g = grad + weight_decay p (grad negated by maximize): v = α v + (1 - α) g²; d = √v + eps,
+/// or, centered, with a = α a + (1 - α) g, √(v - a²) + eps;
 /// p -= lr g / d, with momentum m = momentum m + g / d, p -= lr m.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
@@ -26,11 +27,14 @@ class RMSprop final : public detail::WithOptions<RMSpropOptions> {
 
   auto braid_fields() { return std::tie(state_[0], state_[1], state_[2], steps_); }
   auto braid_fields() const { return std::tie(state_[0], state_[1], state_[2], steps_); }
-  static constexpr std::string_view braid_names() { return "momentum, square_avg, grad_avg, steps"; }
+  static constexpr std::string_view braid_names() {
+    return "momentum, square_avg, grad_avg, steps";
+  }
   void braid_owner() const {}
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group, std::int64_t steps) const noexcept override;
+  [[nodiscard]] std::int64_t batch_key(std::size_t group,
+                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
   [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
   [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;

@@ -9,8 +9,10 @@
 #include <braid/nn/optim/curve.hpp>
 #include <braid/nn/optim/optimizer.hpp>
 
-// Schedules: they set the learning rates of an optimizer, one step after another. A schedule keeps a reference to the optimizer, which must outlive it. Its state
-// is a tree: state_dict(schedule) and load_state_dict(schedule, dict) save and restore it, and restoring sets the optimizer's rates.
+// Schedules: they set the learning rates of an optimizer, one step after another. A schedule keeps
+// a reference to the optimizer, which must outlive it. Its state is a tree: state_dict(schedule)
+// and load_state_dict(schedule, dict) save and restore it, and restoring sets the optimizer's
+// rates.
 namespace braid::optim {
 
 /// What all schedules share: the rates that the optimizer started with, and where they are now.
@@ -34,7 +36,8 @@ class Schedule {
 
  protected:
   explicit Schedule(Optimizer& optimizer);
-  /// Writes the rates here and in the optimizer, and counts. Either all are set or, where one is out of range, none.
+  /// Writes the rates here and in the optimizer, and counts. Either all are set or, where one is
+  /// out of range, none.
   void set(const std::vector<double>& rates, std::int64_t steps);
   [[nodiscard]] std::vector<double> base() const { return base_lr_.to_vector<double>(); }
   [[nodiscard]] std::vector<double> now() const { return lr_.to_vector<double>(); }
@@ -46,7 +49,8 @@ class Schedule {
   nn::Buffer steps_;         // int64 [1]
 };
 
-/// A schedule that follows a curve. Making it sets the rates of step 0; each step() goes on by one, whether a step is a batch or an epoch is the caller's choice.
+/// A schedule that follows a curve. Making it sets the rates of step 0; each step() goes on by one,
+/// whether a step is a batch or an epoch is the caller's choice.
 ///
 /// Throws    ArgumentError for options out of range
 class CurveSchedule : public Schedule {
@@ -58,11 +62,12 @@ class CurveSchedule : public Schedule {
   Curve curve_;
 };
 
-/// One class a formula, see curve.hpp: `optim::CosineSchedule schedule(optimizer, {.steps = epochs * batches})`.
-template <class Options>
-class ScheduleOf final : public CurveSchedule {
+/// One class a formula, see curve.hpp:
+/// `optim::CosineSchedule schedule(optimizer, {.steps = epochs * batches})`.
+template <class Options> class ScheduleOf final : public CurveSchedule {
  public:
-  ScheduleOf(Optimizer& optimizer, const Options& options) : CurveSchedule(optimizer, Curve(options)) {}
+  ScheduleOf(Optimizer& optimizer, const Options& options)
+      : CurveSchedule(optimizer, Curve(options)) {}
 
   auto braid_fields() { return Schedule::braid_fields(); }
   auto braid_fields() const { return Schedule::braid_fields(); }
@@ -80,7 +85,8 @@ using PolynomialSchedule = ScheduleOf<PolynomialOptions>;
 using LambdaSchedule = ScheduleOf<LambdaOptions>;
 using SequentialSchedule = ScheduleOf<SequentialOptions>;
 
-/// The learning rate and the momentum in one cycle. Throws ArgumentError at a step beyond options.steps; with cycle_momentum, for an optimizer without momentum.
+/// The learning rate and the momentum in one cycle. Throws ArgumentError at a step beyond
+/// options.steps; with cycle_momentum, for an optimizer without momentum.
 class OneCycleSchedule final : public CurveSchedule {
  public:
   OneCycleSchedule(Optimizer& optimizer, const OneCycleOptions& options);
@@ -96,7 +102,8 @@ class OneCycleSchedule final : public CurveSchedule {
   OneCycleOptions options_;
 };
 
-/// Several curves at once: at each step each changes the rate that the one before it left (ChainedScheduler).
+/// Several curves at once: at each step each changes the rate that the one before it left
+/// (ChainedScheduler).
 class ChainedSchedule final : public Schedule {
  public:
   ChainedSchedule(Optimizer& optimizer, std::vector<Curve> curves);
@@ -122,7 +129,8 @@ struct PlateauOptions {
   double eps = 1e-8;  ///< smaller changes of the rate are not made
 };
 
-/// Multiplies the rates by factor when the metric has not become better, by more than the threshold, for more than `patience` steps (ReduceLROnPlateau).
+/// Multiplies the rates by factor when the metric has not become better, by more than the
+/// threshold, for more than `patience` steps (ReduceLROnPlateau).
 ///
 /// Throws    ArgumentError for options out of range
 class PlateauSchedule final : public Schedule {
@@ -131,7 +139,9 @@ class PlateauSchedule final : public Schedule {
   void step(double metric);
 
   auto braid_fields() { return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_)); }
-  auto braid_fields() const { return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_)); }
+  auto braid_fields() const {
+    return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_));
+  }
   static constexpr std::string_view braid_names() { return "base_lr, lr, steps, best, counts"; }
   void braid_owner() const {}
 
@@ -145,11 +155,14 @@ class PlateauSchedule final : public Schedule {
 
 namespace braid {
 
-/// Restores what state_dict(schedule) gave, and sets the optimizer's rates (and momentum) to it. Throws as load_state_dict of a model; then nothing was changed.
+/// Restores what state_dict(schedule) gave, and sets the optimizer's rates (and momentum) to it.
+/// Throws as load_state_dict of a model; then nothing was changed.
 template <std::derived_from<optim::Schedule> S>
-LoadReport load_state_dict(S& schedule, std::span<const StateDict::value_type> dict, const LoadOptions& options = {}) {
+LoadReport load_state_dict(S& schedule, std::span<const StateDict::value_type> dict,
+                           const LoadOptions& options = {}) {
   check_tree<S>();
-  LoadReport report = detail::load_state(tree::flatten(schedule), dict, options, detail::signature<S>());
+  LoadReport report =
+      detail::load_state(tree::flatten(schedule), dict, options, detail::signature<S>());
   schedule.restore();
   return report;
 }

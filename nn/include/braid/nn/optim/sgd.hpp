@@ -13,10 +13,12 @@ struct SgdOptions {
 };
 
 /// Stochastic gradient descent. With g = grad + weight_decay p (grad negated by maximize):
-/// m = momentum m + (1 - dampening) g (at a parameter's first gradient m = g); p -= lr m, with nesterov p -= lr (g + momentum m), without momentum p -= lr g.
+/// m = momentum m + (1 - dampening) g (at a parameter's first gradient m = g); p -= lr m, with
+/// nesterov p -= lr (g + momentum m), without momentum p -= lr g.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
-/// Throws    ArgumentError for options out of range, no parameters, one twice or one that an op made; DTypeError
+/// Throws    ArgumentError for options out of range, no parameters, one twice or one that an op
+///           made; DTypeError
 /// Source    Sutskever et al. 2013 (momentum and Nesterov's variant), in PyTorch's form
 class SGD final : public detail::WithOptions<SgdOptions> {
  public:
@@ -29,7 +31,8 @@ class SGD final : public detail::WithOptions<SgdOptions> {
   void braid_owner() const {}
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group, std::int64_t steps) const noexcept override;
+  [[nodiscard]] std::int64_t batch_key(std::size_t group,
+                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
   [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
   [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;

@@ -65,16 +65,20 @@ struct InputAndLabel {
 
 }  // namespace detail
 
-/// The share of a dataset's items that a model classifies rightly. An item is a tree of two tensors: input, then label (a class, int64); the model gives scores
-/// [n, classes] for a batch of n inputs. The inputs go to the device of the model's first parameter. The model is in eval mode meanwhile, and as before
-/// afterwards; nothing is recorded.
+/// The share of a dataset's items that a model classifies rightly. An item is a tree of two
+/// tensors: input, then label (a class, int64); the model gives scores [n, classes] for a batch of
+/// n inputs. The inputs go to the device of the model's first parameter. The model is in eval mode
+/// meanwhile, and as before afterwards; nothing is recorded.
 ///
-/// Throws  ArgumentError for an empty dataset, batch < 1, items that are not two tensors; ShapeError, DTypeError for scores or labels of another kind
+/// Throws  ArgumentError for an empty dataset, batch < 1, items that are not two tensors;
+///         ShapeError, DTypeError for scores or labels of another kind
 template <class M, class D>
 [[nodiscard]] double accuracy(M& model, const D& dataset, const AccuracyOptions& options = {}) {
   const auto size = static_cast<std::int64_t>(dataset.size());
-  if (size < 1) throw ArgumentError(str("accuracy: expected a dataset with at least one item, got ", size));
-  if (options.batch < 1) throw ArgumentError(str("accuracy: expected batch >= 1, got ", options.batch));
+  if (size < 1)
+    throw ArgumentError(str("accuracy: expected a dataset with at least one item, got ", size));
+  if (options.batch < 1)
+    throw ArgumentError(str("accuracy: expected batch >= 1, got ", options.batch));
   const NoGrad guard;
   const detail::EvalMode mode(tree::flatten(model));
   const std::vector<Tensor> weights = parameters(model);

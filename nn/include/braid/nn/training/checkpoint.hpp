@@ -14,9 +14,7 @@
 #include <braid/nn/optim.hpp>
 #include <braid/nn/walks.hpp>
 
-namespace braid::io {
-class Folder;
-}
+namespace braid::io { class Folder; }
 
 namespace braid::training {
 
@@ -44,8 +42,7 @@ class Part {
 };
 
 /// The learning rates of an optimizer, which its own state leaves out.
-template <class O>
-[[nodiscard]] Tensor rates(const O& optimizer) {
+template <class O> [[nodiscard]] Tensor rates(const O& optimizer) {
   std::vector<double> list;
   if constexpr (requires { optimizer.groups(); }) {
     for (std::size_t i = 0; i < optimizer.groups(); ++i) list.push_back(optimizer.lr(i));
@@ -55,8 +52,7 @@ template <class O>
   return tensor(list, {.dtype = DType::float64});
 }
 void check_rates(const Tensor* rates, std::int64_t groups);
-template <class O>
-void load_optimizer(O& optimizer, std::span<const StateDict::value_type> dict) {
+template <class O> void load_optimizer(O& optimizer, std::span<const StateDict::value_type> dict) {
   StateDict own(std::vector<StateDict::value_type>(dict.begin(), dict.end()));
   const Tensor* found = own.find("lr");
   check_rates(found, rates(optimizer).numel());
@@ -71,8 +67,7 @@ void load_optimizer(O& optimizer, std::span<const StateDict::value_type> dict) {
   }
 }
 
-template <class T>
-class PartOf final : public Part {
+template <class T> class PartOf final : public Part {
  public:
   explicit PartOf(T& thing) : thing_(thing) {}
 
@@ -113,8 +108,9 @@ class PartOf final : public Part {
 }  // namespace detail
 
 struct CheckpointOptions {
-  std::string folder = {};  ///< made where it is missing; empty: nothing is saved, and there is nothing to load
-  int keep = 2;             ///< so many of the newest are kept, older ones removed
+  /// made where it is missing; empty: nothing is saved, and there is nothing to load
+  std::string folder = {};
+  int keep = 2;  ///< so many of the newest are kept, older ones removed
 };
 
 /// Saves a run so that it can be interrupted anywhere, and goes on with the same bits:
@@ -124,15 +120,18 @@ struct CheckpointOptions {
 ///   …
 ///   checkpoint.save();
 ///
-/// Takes models and other trees (parameters and buffers are kept), optimizers (with their learning rates), schedules, loaders, and whatever else HasState.
-/// It keeps references. The state of the random numbers is always saved too. Each save is a folder `step-XXXXXXXX` with a safetensors file for each thing and
-/// a manifest; it appears whole or not at all, also when the power fails (docs/notes/checkpoint.md).
+/// Takes models and other trees (parameters and buffers are kept), optimizers (with their learning
+/// rates), schedules, loaders, and whatever else HasState. It keeps references. The state of the
+/// random numbers is always saved too. Each save is a folder `step-XXXXXXXX` with a safetensors
+/// file for each thing and a manifest; it appears whole or not at all, also when the power fails
+/// (docs/notes/checkpoint.md).
 ///
 /// Throws  ArgumentError from the constructor (keep < 1)
 class Checkpoint {
  public:
   template <std::convertible_to<std::string> Folder, class... Parts>
-  explicit Checkpoint(Folder folder, Parts&... parts) : Checkpoint(CheckpointOptions{.folder = std::move(folder)}, parts...) {}
+  explicit Checkpoint(Folder folder, Parts&... parts)
+      : Checkpoint(CheckpointOptions{.folder = std::move(folder)}, parts...) {}
   template <class... Parts>
   explicit Checkpoint(CheckpointOptions options, Parts&... parts) : options_(std::move(options)) {
     begin();
@@ -142,13 +141,16 @@ class Checkpoint {
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
 
-  /// Saves; older ones are removed when the new one is safe. Its number is that of the batches that the loader has handed out (without a loader: one more than
-  /// the last one's), or one more than the newest in the folder where that is not smaller: so the newest is always the last saved.
+  /// Saves; older ones are removed when the new one is safe. Its number is that of the batches that
+  /// the loader has handed out (without a loader: one more than the last one's), or one more than
+  /// the newest in the folder where that is not smaller: so the newest is always the last saved.
   /// Throws  IoError; then the older ones are as they were. What could not be removed is a warning.
   void save();
-  /// Loads the newest. False if there is none. Folders without a manifest are passed over: their save was interrupted. A damaged one is a warning, and the one
-  /// before it is taken; FormatError if none is left.
-  /// Throws  IoError; ArgumentError if it was saved of other things (then the message says what does not fit). On an exception nothing was changed.
+  /// Loads the newest. False if there is none. Folders without a manifest are passed over: their
+  /// save was interrupted. A damaged one is a warning, and the one before it is taken; FormatError
+  /// if none is left.
+  /// Throws  IoError; ArgumentError if it was saved of other things (then the message says what
+  ///         does not fit). On an exception nothing was changed.
   bool load_latest();
   /// Loads the one of this number. Throws as load_latest, IoError if it does not exist.
   void load(std::int64_t number);

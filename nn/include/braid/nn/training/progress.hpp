@@ -36,8 +36,7 @@ void report(Reporter& reporter, std::string_view name, double value);
 void report(Reporter& reporter, std::string_view name, const Tensor& value);
 
 /// Rows of a batch: what its samples() says, else the length of its first tensor.
-template <class B>
-[[nodiscard]] std::int64_t rows_of(const B& batch) {
+template <class B> [[nodiscard]] std::int64_t rows_of(const B& batch) {
   if constexpr (requires { batch.samples(); }) {
     return batch.samples();
   } else {
@@ -51,24 +50,34 @@ template <class B>
 
 }  // namespace detail
 
-/// A batch as progress hands it out: it has the fields of the loader's batch (it is one), knows where it stands and takes what is to be shown.
-template <class B>
-class Step : public B {
+/// A batch as progress hands it out: it has the fields of the loader's batch (it is one), knows
+/// where it stands and takes what is to be shown.
+template <class B> class Step : public B {
  public:
-  Step(B&& batch, const detail::Place& place, detail::Reporter& reporter) : B(std::move(batch)), place_(place), reporter_(&reporter) {}
+  Step(B&& batch, const detail::Place& place, detail::Reporter& reporter)
+      : B(std::move(batch)), place_(place), reporter_(&reporter) {}
 
-  /// Shows the newest value beside the bar, and writes all of them to the files that were asked for. A Tensor of one element is read later, when it is shown
-  /// or written: no step waits for it. It must not be changed in place until then.
-  void report(std::string_view name, const Tensor& value) { detail::report(*reporter_, name, value); }
+  /// Shows the newest value beside the bar, and writes all of them to the files that were asked
+  /// for. A Tensor of one element is read later, when it is shown or written: no step waits for it.
+  /// It must not be changed in place until then.
+  void report(std::string_view name, const Tensor& value) {
+    detail::report(*reporter_, name, value);
+  }
   void report(std::string_view name, double value) { detail::report(*reporter_, name, value); }
 
-  [[nodiscard]] bool is_last_of_epoch() const noexcept { return place_.batch + 1 == place_.batches; }
-  [[nodiscard]] bool is_last() const noexcept { return is_last_of_epoch() && place_.epoch + 1 == place_.epochs; }
+  [[nodiscard]] bool is_last_of_epoch() const noexcept {
+    return place_.batch + 1 == place_.batches;
+  }
+  [[nodiscard]] bool is_last() const noexcept {
+    return is_last_of_epoch() && place_.epoch + 1 == place_.epochs;
+  }
   /// From 0 on.
   [[nodiscard]] std::int64_t epoch() const noexcept { return place_.epoch; }
   [[nodiscard]] std::int64_t batch_of_epoch() const noexcept { return place_.batch; }
   /// Batches of the whole run before this one.
-  [[nodiscard]] std::int64_t step() const noexcept { return place_.epoch * place_.batches + place_.batch; }
+  [[nodiscard]] std::int64_t step() const noexcept {
+    return place_.epoch * place_.batches + place_.batch;
+  }
 
  private:
   detail::Place place_;
@@ -76,15 +85,18 @@ class Step : public B {
 };
 
 /// All batches of all epochs, see progress().
-template <class Loader>
-class Progress {
+template <class Loader> class Progress {
   using LoaderIterator = decltype(std::declval<Loader&>().begin());
   using Batch = std::remove_cvref_t<decltype(*std::declval<LoaderIterator&>())>;
 
  public:
-  Progress(Loader& loader, const Options& options, Checkpoint* checkpoint) : loader_(loader), checkpoint_(checkpoint), epochs_(options.epochs) {
+  Progress(Loader& loader, const Options& options, Checkpoint* checkpoint)
+      : loader_(loader), checkpoint_(checkpoint), epochs_(options.epochs) {
     if (checkpoint != nullptr) signals_.emplace();
-    place_ = {.epoch = next_epoch(), .epochs = epochs_, .batch = next_batch(), .batches = static_cast<std::int64_t>(loader.batches())};
+    place_ = {.epoch = next_epoch(),
+              .epochs = epochs_,
+              .batch = next_batch(),
+              .batches = static_cast<std::int64_t>(loader.batches())};
     reporter_ = detail::make_reporter(options, place_);
   }
   Progress(const Progress&) = delete;
@@ -104,7 +116,9 @@ class Progress {
       return *this;
     }
     void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& i, std::default_sentinel_t) noexcept { return i.ended(); }
+    friend bool operator==(const iterator& i, std::default_sentinel_t) noexcept {
+      return i.ended();
+    }
 
    private:
     friend class Progress;
@@ -142,7 +156,8 @@ class Progress {
     step_.emplace(std::move(**at_), place_, *reporter_);
     detail::step_begins(*reporter_, place_, detail::rows_of(static_cast<const Batch&>(*step_)));
   }
-  /// A step that has saved already, as the last one of an epoch may, needs no second checkpoint of the same numbers.
+  /// A step that has saved already, as the last one of an epoch may, needs no second checkpoint of
+  /// the same numbers.
   void save_once() {
     if (checkpoint_->last() == saved_before_) checkpoint_->save();
   }
@@ -171,16 +186,19 @@ class Progress {
   std::optional<Step<Batch>> step_;
 };
 
-/// The batches of a loader, epoch after epoch up to options.epochs, while it shows how the run goes on:
+/// The batches of a loader, epoch after epoch up to options.epochs, while it shows how the run goes
+/// on:
 ///
 ///   for (auto& batch : training::progress(loader, options)) { …; batch.report("loss", loss); }
 ///
-/// On a terminal a bar with the remaining time, samples a second and what was reported, else now and then a line; on stderr. Samples are the rows of a batch,
-/// or what its samples() says. options.csv, .tensorboard and .trace name files that are written too. It begins where the loader is, so that a run that was
-/// resumed shows the rest.
+/// On a terminal a bar with the remaining time, samples a second and what was reported, else now
+/// and then a line; on stderr. Samples are the rows of a batch, or what its samples() says.
+/// options.csv, .tensorboard and .trace name files that are written too. It begins where the loader
+/// is, so that a run that was resumed shows the rest.
 ///
-/// With a checkpoint, SIGINT and SIGTERM do not kill the run: the step is finished, the checkpoint saved (unless the step did), the loop ends, and the
-/// program returns training::exit_status(). A second signal kills it.
+/// With a checkpoint, SIGINT and SIGTERM do not kill the run: the step is finished, the checkpoint
+/// saved (unless the step did), the loop ends, and the program returns training::exit_status(). A
+/// second signal kills it.
 ///
 /// Throws  what the loader throws; IoError for files that cannot be written
 template <class Loader>
@@ -188,7 +206,8 @@ template <class Loader>
   return Progress<Loader>(loader, options, nullptr);
 }
 template <class Loader>
-[[nodiscard]] Progress<Loader> progress(Loader& loader, const Options& options, Checkpoint& checkpoint) {
+[[nodiscard]] Progress<Loader> progress(Loader& loader, const Options& options,
+                                        Checkpoint& checkpoint) {
   return Progress<Loader>(loader, options, &checkpoint);
 }
 
@@ -196,10 +215,8 @@ template <class Loader>
 
 /// `auto& [x, y] = batch` works as with the loader's own batches.
 template <class B>
-requires braid::tree::Tuple<B>
-struct std::tuple_size<braid::training::Step<B>> : std::tuple_size<B> {
-};
+  requires braid::tree::Tuple<B>
+struct std::tuple_size<braid::training::Step<B>> : std::tuple_size<B> {};
 template <std::size_t I, class B>
-requires braid::tree::Tuple<B>
-struct std::tuple_element<I, braid::training::Step<B>> : std::tuple_element<I, B> {
-};
+  requires braid::tree::Tuple<B>
+struct std::tuple_element<I, braid::training::Step<B>> : std::tuple_element<I, B> {};

@@ -11,23 +11,24 @@ namespace braid::training {
 /// What a model is made of: `print(training::summary(model))` shows it as a table.
 struct Summary {
   struct Layer {
-    std::string path;                                       ///< empty: the model itself
-    std::string type;                                       ///< `Linear(in_features=5, out_features=2, bias=true)`
-    std::string shapes;                                     ///< of its own parameters and buffers: `weight [2, 5], bias [2]`
-    std::int64_t parameters = 0, trained = 0, buffers = 0;  ///< numbers of its own, not of layers in it; a tied parameter counts where it comes first
+    std::string path;  ///< empty: the model itself
+    /// `Linear(in_features=5, out_features=2, bias=true)`
+    std::string type;
+    /// of its own parameters and buffers: `weight [2, 5], bias [2]`
+    std::string shapes;
+    /// numbers of its own, not of layers in it; a tied parameter counts where it comes first
+    std::int64_t parameters = 0, trained = 0, buffers = 0;
     std::int64_t bytes = 0;
   };
-  std::vector<Layer> layers;  ///< every module that has no module in it, or tensors of its own, in order of the fields
+  /// every module that has no module in it, or tensors of its own, in order of the fields
+  std::vector<Layer> layers;
   std::int64_t parameters = 0, trained = 0, buffers = 0, bytes = 0;
   friend std::ostream& operator<<(std::ostream& out, const Summary& summary);
 };
 
-namespace detail {
-[[nodiscard]] Summary summary_of(const tree::Flat& flat);
-}
+namespace detail { [[nodiscard]] Summary summary_of(const tree::Flat& flat); }
 
-template <class M>
-[[nodiscard]] Summary summary(const M& model) {
+template <class M> [[nodiscard]] Summary summary(const M& model) {
   check_tree<M>();
   return detail::summary_of(tree::flatten(model));
 }
