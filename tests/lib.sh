@@ -70,7 +70,8 @@ need() {
   fi
 }
 
-build_tools=(g++ cmake ninja-build libdnnl-dev zlib1g-dev)
+# ccache from the first build on: a build folder that changes its launcher compiles all again.
+build_tools=(g++ cmake ninja-build ccache libdnnl-dev zlib1g-dev)
 
 # compiler_changes DIRECTORY [cmake arguments]: do the arguments name another C++ compiler than the
 # one that the build folder was configured with?

@@ -29,7 +29,7 @@ for name in "${names[@]}"; do
     exit 2
   fi
 done
-need "${build_tools[@]}" catch2 ccache libbenchmark-dev clang-14 g++-11 python3-pip
+need "${build_tools[@]}" catch2 libbenchmark-dev clang-14 g++-11 python3-pip
 # clang's sanitizers and libFuzzer: where it is a package of its own, clang-14 only recommends it
 need libclang-rt-14-dev
 
