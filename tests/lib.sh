@@ -151,6 +151,26 @@ run_ctest() {
   return $status
 }
 
+# What a run of the checks samples by: the number of commits, so that each submission has its own.
+check_turn() { git rev-list --count HEAD 2>/dev/null || date +%j; }
+
+# changed PATTERN: does a commit since the last ./dev check --all, or of the last three days, touch a
+# path that the pattern (grep -E) matches? Without git, or when both are unknown: yes.
+changed_files=''
+changed() {
+  if [[ -z $changed_files ]]; then
+    local recorded now
+    recorded=$(sed -n 's/^commit //p' tests/check/all.txt 2>/dev/null || true)
+    now=$(git show -s --format=%ct HEAD 2>/dev/null || echo 0)
+    changed_files=$(git diff --name-only "${recorded:-none}..HEAD" 2>/dev/null ||
+      git log --since="$((now - 259200))" --format= --name-only 2>/dev/null || true)
+    changed_files=${changed_files:-none}
+  fi
+  [[ $changed_files == none ]] || grep -qE "$1" <<<"$changed_files"
+}
+
+processor() { sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1; }
+
 # The formatter is pinned: another version formats otherwise. PyPI has the program in a wheel.
 clang_format_version=22.1.8
 clang_format_program() {

@@ -1,65 +1,67 @@
 #!/usr/bin/env bash
-# ./dev check [name...]: runs the named checks, or all. One line each: PASS, FAIL or SKIP(reason),
-# with seconds. Logs: build/check/<name>.log. --all: checks that sample (simt) run every combination
-# instead.
+# ./dev check: what CI runs. ./dev check --all: everything, the checks that CI samples as a whole.
+# ./dev check [--all] NAME...: the named ones. One line each: PASS, FAIL or SKIP(reason), with
+# seconds; logs: build/check/<name>.log. CONTRIBUTING.md has the table of checks and tiers.
+#
+# --all goes on where it stopped: what has passed on this commit does not run again (--again: it
+# does). When all have passed, tests/check/all.txt records the commit and the figures; commit it.
 # A check is tests/check/<name>.sh: exit 0 passes, 77 skips (its last line is the reason), anything
 # else fails. "NOTE: " lines are shown.
 set -uo pipefail
 . tests/lib.sh
 
-# The order shares builds: consumers fills ccache with what simt and cuda have in common with it,
-# compilers leaves build/gcc for generic, simt its build for gpu.
-all=(api consumers format layering docs report compilers generic simt gpu asan tsan cuda)
-# These have builds of their own (--build makes no more than that): they go on beside the checks
-# before them, in the time of the processors that those leave.
-built_ahead=(simt asan tsan cuda)
-if [[ ${1:-} == --list ]]; then
-  printf '%s\n' "${all[@]}"
-  exit 0
-fi
-if [[ ${1:-} == --all ]]; then
-  export BRAID_CHECK_ALL=1
-  shift
-fi
-names=("$@")
-((${#names[@]} > 0)) || names=("${all[@]}")
-for name in "${names[@]}"; do
-  if [[ ! " ${all[*]} " == *" $name "* ]]; then
-    echo "./dev check: there is no check '$name'; there are: ${all[*]}" >&2
-    exit 2
-  fi
-done
-need "${build_tools[@]}" catch2 libbenchmark-dev clang-14 g++-11 python3-pip
-# clang's sanitizers and libFuzzer: where it is a package of its own, clang-14 only recommends it
-need libclang-rt-14-dev
+# The order shares builds: simt and cuda have objects in common with the plain build, generic uses
+# the build folder of compilers, gpu that of simt.
+every_run=(format layering docs api consumers simt asan tsan cuda)
+only_all=(tests compilers generic report gpu coverage)
+all=("${every_run[@]}" "${only_all[@]}")
 
+again=0 names=()
+export BRAID_CHECK_ALL=0
+while (($# > 0)); do
+  case $1 in
+    --list) printf '%s\n' "${all[@]}" && exit 0 ;;
+    --all) BRAID_CHECK_ALL=1 ;;
+    --again) again=1 ;;
+    *)
+      if [[ $1 == -* || " ${all[*]} " != *" $1 "* ]]; then
+        echo "./dev check: there is no check '$1'; there are: ${all[*]}" >&2
+        exit 2
+      fi
+      names+=("$1")
+      ;;
+  esac
+  shift
+done
+complete=0
+if ((${#names[@]} == 0)); then
+  if ((BRAID_CHECK_ALL)); then names=("${all[@]}") complete=1; else names=("${every_run[@]}"); fi
+fi
+need "${build_tools[@]}" catch2 libbenchmark-dev clang-14 python3-pip
+need libclang-rt-14-dev  # clang's sanitizers: a package of its own, which clang-14 only recommends
+if ((BRAID_CHECK_ALL)); then need g++-11 gcovr; fi
+
+# What CI samples, it samples by this number, so that runs in a row differ.
+export BRAID_CHECK_TURN=${BRAID_CHECK_TURN:-$(check_turn)}
+((BRAID_CHECK_ALL)) || echo "sample $BRAID_CHECK_TURN (BRAID_CHECK_TURN=$BRAID_CHECK_TURN repeats it)"
+
+commit=$(git rev-parse HEAD 2>/dev/null || echo none)
+[[ -z $(git status --porcelain 2>/dev/null) ]] || commit=none  # changed files: nothing to go on from
 mkdir -p build/check
-ahead=''
-build_ahead() {
-  local name
-  for name in "${names[@]}"; do
-    [[ " ${built_ahead[*]} " == *" $name "* ]] || continue
-    # the check itself builds again, and fails
-    nice -n 19 bash "tests/check/$name.sh" --build >"build/check/$name-build.log" 2>&1 </dev/null || true
-    touch "build/check/$name.built"
-  done
+state=build/check/all.state  # "<commit> <name> <seconds>": what has passed whole
+touch "$state"
+passed_before() {
+  ((BRAID_CHECK_ALL && !again)) && [[ $commit != none ]] && grep -q "^$commit $1 " "$state"
 }
-rm -f build/check/*.built
 
 passed=0 failed=0 skipped=0
 for name in "${names[@]}"; do
   log=build/check/$name.log
-  # api counts seconds of a processor, which a busy neighbour makes longer; consumers would compile
-  # the same files at the same time.
-  if [[ -z $ahead && $name != api && $name != consumers ]] && ((${#names[@]} > 1)); then
-    set -m  # a process group of its own, to be ended with this script
-    build_ahead &
-    ahead=$!
-    set +m
-    trap 'kill -- "-$ahead" 2>/dev/null' EXIT
-  fi
-  if [[ -n $ahead && " ${built_ahead[*]} " == *" $name "* ]]; then
-    while [[ ! -e build/check/$name.built ]] && kill -0 "$ahead" 2>/dev/null; do sleep 1; done
+  if passed_before "$name"; then
+    seconds=$(sed -n "s/^$commit $name //p" "$state" | tail -n 1)
+    printf '%-10s PASS  %d s, before\n' "$name" "$seconds"
+    passed=$((passed + 1))
+    continue
   fi
   start=$SECONDS
   status=0
@@ -70,6 +72,9 @@ for name in "${names[@]}"; do
     77) verdict="SKIP($(tail -n 1 "$log"))" skipped=$((skipped + 1)) ;;
     *) verdict=FAIL failed=$((failed + 1)) ;;
   esac
+  if ((BRAID_CHECK_ALL && (status == 0 || status == 77))); then
+    echo "$commit $name $seconds" >>"$state"
+  fi
   printf '%-10s %s  %d s\n' "$name" "$verdict" "$seconds"
   sed -n 's/^NOTE: /           /p' "$log"
   if [[ $verdict == FAIL ]]; then
@@ -78,4 +83,27 @@ for name in "${names[@]}"; do
   fi
 done
 echo "checks: $passed passed, $failed failed, $skipped skipped"
+
+record=tests/check/all.txt
+if ((complete && failed == 0)) && [[ $commit != none ]]; then
+  {
+    echo "# The commit at which ./dev check --all last passed whole, its seconds and its figures."
+    echo "commit $commit"
+    echo "date $(date -u +%Y-%m-%d)"
+    echo "processor $(processor)"
+    for name in "${all[@]}"; do
+      echo "$name $(sed -n "s/^$commit $name //p" "$state" | tail -n 1) s"
+      sed -n 's/^NOTE: /  /p' "build/check/$name.log"
+    done
+  } >"$record"
+  echo "$record is written: commit it"
+elif ((!complete)); then
+  if [[ -f $record ]]; then
+    last=$(sed -n 's/^commit //p' "$record")
+    since=$(git rev-list --count "$last..HEAD" 2>/dev/null || echo "an unknown number of")
+    echo "./dev check --all last passed on $(sed -n 's/^date //p' "$record"), $since commits ago"
+  else
+    echo "./dev check --all has not passed yet: there is no $record"
+  fi
+fi
 ((failed == 0))

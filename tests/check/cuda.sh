@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # nvcc builds the CUDA backend with warnings as errors, and the one binary works on a machine
 # without a GPU: its CPU tests pass, no CUDA library is needed to load it, and it says why there is
-# no CUDA device. BRAID_REQUIRE_CUDA=1 makes a missing toolkit a failure.
+# no CUDA device. CI compiles the kernels that the last days' commits touch and an eighth of the
+# others, for one architecture, and compares the declarations of cuBLAS and NCCL; a change of
+# headers or of the build compiles them all. --all: everything, with the resources that each kernel
+# takes. BRAID_REQUIRE_CUDA=1 makes a missing toolkit a failure.
 set -euo pipefail
 . tests/lib.sh
+everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
 nvcc=${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}
 if [[ -z $nvcc ]]; then
   [[ ${BRAID_REQUIRE_CUDA:-0} == 1 ]] && echo "nvcc was not found, and BRAID_REQUIRE_CUDA=1" && exit 1
@@ -12,26 +16,44 @@ if [[ -z $nvcc ]]; then
 fi
 "$nvcc" --version | tail -n 2
 # C++ as in the plain build and the emulated one, so that ccache has most objects; nvcc's host code
-# without optimisation (its -O is of that alone: the kernels' report stays as it is): nothing is
-# timed.
-configure cuda -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -DNDEBUG" -DBRAID_CUDA=ON \
-  -DCMAKE_CUDA_COMPILER="$nvcc" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=ON -DBRAID_CUDA_COMPRESS=OFF \
-  -DBRAID_TEST_OPTIONS=-O1
-# All that nvcc compiles, and two suites that call every part of the library; the sources of the
-# others are the same as in the plain build.
-start=$SECONDS
-build cuda braid braid_bench bench_transfer braid_tests_{nn,nn_train,parallel,cuda,cuda_kernels,ladder,simt_conformance,tutorials} braid_tutorials
-[[ ${1:-} != --build ]] || exit 0
-[[ -e build/check/cuda.built ]] || echo "NOTE: built in $((SECONDS - start)) s (bar 240 s)"
+# without optimisation (its -O is of that alone: the kernels' report stays as it is).
+options=(-DCMAKE_BUILD_TYPE=Release "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -DNDEBUG" -DBRAID_CUDA=ON
+  -DCMAKE_CUDA_COMPILER="$nvcc" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic
+  -DBRAID_CUDA_COMPRESS=OFF -DBRAID_TEST_OPTIONS=-O0)
 
-for program in build/cuda/tests/nn/braid_tests_nn build/cuda/docs/tutorials/data_parallel; do
-  libraries=$(ldd "$program")
-  if grep -iE 'cuda|cublas|nccl|nvidia' <<<"$libraries"; then
-    echo "FAIL: $program needs a CUDA library to load"
-    exit 1
-  fi
-done
-echo "ldd: no CUDA library"
+if ((!everything)); then
+  configure cuda "${options[@]}" -DBRAID_CUDA_ARCHITECTURES=90-real -DBRAID_BUILD_BENCH=OFF \
+    -DBRAID_BUILD_DOCS=OFF
+  mapfile -t kernels < <(cd kernels && ls cuda/*.cu | grep -v stand_in)
+  objects=(braid_cuda_runtime)
+  for i in "${!kernels[@]}"; do
+    object=kernels/CMakeFiles/braid_cuda_kernels.dir/${kernels[$i]}.o
+    if changed '^kernels/(cuda/[a-z_/]*\.(hpp|cuh)|simt/[a-z_]*\.hpp|cmake/)' ||
+      changed "^kernels/${kernels[$i]}\$" || ((i % 8 == turn % 8)); then
+      objects+=("$object")
+    fi
+  done
+  ninja -C build/cuda "${objects[@]}"
+  echo "NOTE: nvcc compiled $((${#objects[@]} - 1)) of ${#kernels[@]} files"
+else
+  # All that nvcc compiles, and two suites that call every part of the library; the sources of the
+  # others are the same as in the plain build.
+  configure cuda "${options[@]}" "-DBRAID_CUDA_ARCHITECTURES=80-real;90" -DBRAID_BUILD_BENCH=ON \
+    -DBRAID_BUILD_DOCS=ON
+  start=$SECONDS
+  build cuda braid braid_bench bench_transfer braid_tutorials \
+    braid_tests_{nn,nn_train,parallel,cuda,cuda_kernels,ladder,simt_conformance,tutorials}
+  echo "NOTE: built in $((SECONDS - start)) s"
+  for program in build/cuda/tests/nn/braid_tests_nn build/cuda/docs/tutorials/data_parallel; do
+    libraries=$(ldd "$program")
+    if grep -iE 'cuda|cublas|nccl|nvidia' <<<"$libraries"; then
+      echo "FAIL: $program needs a CUDA library to load"
+      exit 1
+    fi
+  done
+  echo "ldd: no CUDA library"
+fi
+
 # opened NAME PROGRAM...: a program that compares declarations and opens the library; its last line
 # says whether there was one.
 opened() {
@@ -43,10 +65,12 @@ opened() {
   echo "NOTE: $name: $(tail -n 1 "build/check/$name-signatures.txt")"
 }
 # Our declarations of cuBLAS are the toolkit's; and the library opens, where there is one.
+strict=(-std=c++20 -Wall -Wextra -Werror)
 toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 if [[ -f $toolkit/include/cublas_v2.h ]]; then
-  "${CXX:-g++}" -std=c++20 -Wall -Wextra -Werror -DBRAID_CUDA_ON=1 -Ikernels -Icore/include -I"$toolkit/include" tests/check/cublas_signatures.cpp \
-    kernels/cuda/cublas_library.cpp -ldl -o build/check/cublas_signatures
+  "${CXX:-g++}" "${strict[@]}" -DBRAID_CUDA_ON=1 -Ikernels -Icore/include -I"$toolkit/include" \
+    tests/check/cublas_signatures.cpp kernels/cuda/cublas_library.cpp -ldl \
+    -o build/check/cublas_signatures
   opened cublas build/check/cublas_signatures
 else
   echo "NOTE: no cublas_v2.h in $toolkit/include: its declarations were not compared"
@@ -60,12 +84,17 @@ for nccl in ${BRAID_NCCL:-} ${packages:+"$packages/nccl"} "$toolkit" /usr; do
   [[ -f $nccl/include/nccl.h ]] && break
 done
 if [[ -f $nccl/include/nccl.h ]]; then
-  "${CXX:-g++}" -std=c++20 -Wall -Wextra -Werror -Iparallel -Icore/include -isystem "$nccl/include" -isystem "$toolkit/include" \
-    tests/check/nccl_signatures.cpp parallel/communicator/nccl/table.cpp -ldl -o build/check/nccl_signatures
-  opened nccl env "LD_LIBRARY_PATH=$nccl/lib:$nccl/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" build/check/nccl_signatures
+  "${CXX:-g++}" "${strict[@]}" -Iparallel -Icore/include -isystem "$nccl/include" \
+    -isystem "$toolkit/include" tests/check/nccl_signatures.cpp \
+    parallel/communicator/nccl/table.cpp -ldl -o build/check/nccl_signatures
+  paths=$nccl/lib:$nccl/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  opened nccl env "LD_LIBRARY_PATH=$paths" build/check/nccl_signatures
 else
-  echo "NOTE: no nccl.h in BRAID_NCCL, Python's packages, $toolkit/include or /usr/include: its declarations were not compared"
+  echo "NOTE: no nccl.h in BRAID_NCCL, Python's packages, $toolkit/include or /usr/include:" \
+    "its declarations were not compared"
 fi
+((everything)) || exit 0
+
 # What the kernels take of a GPU, and no spills: docs/notes/cuda_resources.md.
 status=0
 bash tests/check/cuda_resources.sh >build/check/cuda-resources.txt 2>&1 || status=$?
@@ -76,6 +105,7 @@ elif ((status != 0)); then
   exit 1
 fi
 # What runs with or without a GPU: everything but the tests that need one (they skip themselves).
-BRAID_DEVICE=cpu:0 run_ctest cuda -L '^(nn|parallel|cuda|cuda_kernels|ladder|simt_conformance|tutorials)$' -LE '^slow$'
+BRAID_DEVICE=cpu:0 run_ctest cuda \
+  -L '^(nn|parallel|cuda|cuda_kernels|ladder|simt_conformance|tutorials)$' -LE '^slow$'
 build/cuda/tests/cuda/braid_tests_cuda '[availability]' | tee build/check/cuda-availability.txt
 sed -n 's/^SHOWS: /NOTE: /p' build/check/cuda-availability.txt

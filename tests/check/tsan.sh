@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# ThreadSanitizer, clang's, with warnings as errors: the whole suite without oneDNN, but for the
-# table of ops, whose cells are too small for a second thread;
-# then the tests of parallel with oneDNN, and one suppression that names only libdnnl.
+# ThreadSanitizer, clang's, with warnings as errors, without oneDNN (its OpenMP threads are not
+# instrumented). CI: what has threads, that is parallel on two counts of devices, the loader, and
+# core but for the table of ops, whose cells are too small for a second thread. --all: every suite,
+# then parallel with oneDNN and one suppression that names only libdnnl.
 set -euo pipefail
 . tests/lib.sh
+everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
 
 # An address space layout more random than the sanitizer's runtime expects stops it; setarch -R
 # turns that off where it is allowed.
@@ -14,11 +16,24 @@ setarch -R true 2>/dev/null && run=(setarch -R)
 tests_in_memory
 export TSAN_OPTIONS=second_deadlock_stack=1:die_after_fork=0
 configure tsan -DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF
+run_tests() {
+  "${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error "$@"
+}
+core() { BRAID_DEVICE=cpu "${run[@]}" build/tsan/tests/core/braid_tests_core '~[.]~[ops]'; }
+if ((!everything)); then
+  build tsan braid_tests_core braid_tests_data braid_tests_parallel
+  counts=(2 3 8)
+  first=${counts[$((turn % 3))]} second=${counts[$(((turn + 1) % 3))]}
+  echo "NOTE: parallel on $first and $second devices"
+  core_and_data() { core && run_tests -R '^data\.generic$'; }
+  groups() { run_tests -R "^parallel\.devices($first|$second)\$"; }
+  together core_and_data groups
+  exit 0
+fi
+
 build tsan
-[[ ${1:-} != --build ]] || exit 0
 # Groups of 1, 2, 3 and 8 devices: those between have no other threads.
-run_tests() { "${run[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error -E '^parallel\.devices[4567]$' "$@"; }
-core_and_parallel() { BRAID_DEVICE=cpu "${run[@]}" build/tsan/tests/core/braid_tests_core '~[.]~[ops]' && run_tests -L '^parallel$'; }
+core_and_parallel() { core && run_tests -L '^parallel$' -E '^parallel\.devices[4567]$'; }
 the_others() { run_tests -LE '^(slow|must_not_compile|core|parallel)$'; }
 together core_and_parallel the_others  # half of the time each
 

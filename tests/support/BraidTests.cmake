@@ -73,7 +73,10 @@ endfunction()
 
 # braid_test_options(<target>): how a test binary's own sources are compiled.
 function(braid_test_options target)
-  braid_target_options(${target})
+  braid_target_options(${target} NO_HARDENING)
+  if(BRAID_SANITIZE STREQUAL "")
+    target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
+  endif()
   target_compile_options(${target} PRIVATE ${BRAID_TEST_OPTIONS})
   braid_precompile(${target} tests ${PROJECT_SOURCE_DIR}/tests/support)
 endfunction()
@@ -173,18 +176,34 @@ function(braid_cuda_test_binary name)
   endif()
 endfunction()
 
-# Every file of the folder must fail to compile, with a message that matches its first line "//
-# expect: <regex>"; control.cpp must compile.
+# Every file of the folder must fail to compile, with a message that matches its first line
+# "// expect: <regex>"; control.cpp must compile. g++ reads Braid's header precompiled.
 function(braid_must_not_compile_tests folder)
   file(GLOB cases CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
   set(includes "")
   foreach(module core kernels nn data parallel)
     list(APPEND includes -I${PROJECT_SOURCE_DIR}/${module}/include)
   endforeach()
+  list(APPEND includes -I${PROJECT_SOURCE_DIR}/core/umbrella)
+  set(compiler ${CMAKE_CXX_COMPILER} -std=c++20)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(header ${PROJECT_SOURCE_DIR}/core/umbrella/braid/braid.hpp)
+    set(precompiled ${CMAKE_CURRENT_BINARY_DIR}/${folder}/braid/braid.hpp.gch)
+    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${folder}/braid)
+    # -w: "#pragma once in main file".
+    add_custom_command(OUTPUT ${precompiled} DEPENDS ${header} DEPFILE ${precompiled}.d VERBATIM
+      COMMAND ${compiler} -w ${includes} -MD -MF ${precompiled}.d -MT ${precompiled}
+              -x c++-header ${header} -o ${precompiled})
+    add_custom_target(braid_${folder} ALL DEPENDS ${precompiled})
+    list(APPEND compiler -I${CMAKE_CURRENT_BINARY_DIR}/${folder})
+  else()
+    add_custom_target(braid_${folder})
+  endif()
   foreach(file IN LISTS cases)
     get_filename_component(name ${file} NAME_WE)
     add_test(NAME must_not_compile.${name}
-             COMMAND ${PROJECT_SOURCE_DIR}/tests/support/must_not_compile.sh ${file} ${CMAKE_CXX_COMPILER} -std=c++20 ${includes} -I${PROJECT_SOURCE_DIR}/core/umbrella)
+             COMMAND ${PROJECT_SOURCE_DIR}/tests/support/must_not_compile.sh ${file} ${compiler}
+                     ${includes})
     set_tests_properties(must_not_compile.${name} PROPERTIES TIMEOUT 120 LABELS must_not_compile)
   endforeach()
 endfunction()
