@@ -190,8 +190,9 @@ def check(folder):
         failed |= not verdict
         print(
             f"{name}: Braid's trained net in PyTorch: outputs within {far:.1e}; "
-            f"from Braid's start: losses within {apart:.1e} relative (bound {LOSS_BOUND}), parameters within "
-            f"{moved:.1e} (bound {PARAMETER_BOUND}): {'agree' if verdict else 'DIFFER'}"
+            f"from Braid's start: losses within {apart:.1e} relative (bound {LOSS_BOUND}), "
+            f"parameters within {moved:.1e} (bound {PARAMETER_BOUND}): "
+            f"{'agree' if verdict else 'DIFFER'}"
         )
     return failed
 
