@@ -23,10 +23,14 @@ fi
 configure $build -DBRAID_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF "${arguments[@]}"
 if [[ -z $name ]]; then
   echo "./dev bench <name>, where name is one of:"
-  { printf 'bench_accuracy\nbench_simt\nbench_ladder\n'; cmake --build build/release --target help | sed -n 's/^\(bench_[a-z0-9]*\): phony$/\1/p'; } | sed 's/^bench_/  /'
+  {
+    printf 'bench_accuracy\nbench_simt\nbench_ladder\n'
+    cmake --build build/release --target help | sed -n 's/^\(bench_[a-z0-9]*\): phony$/\1/p'
+  } | sed 's/^bench_/  /'
   exit 0
 fi
-if [[ ! $name =~ ^[a-z0-9_]+$ ]] || ! cmake --build build/$build --target help | grep "^bench_$name: " >/dev/null; then
+if [[ ! $name =~ ^[a-z0-9_]+$ ]] ||
+  ! cmake --build build/$build --target help | grep "^bench_$name: " >/dev/null; then
   echo "./dev bench: there is no benchmark '$name' (./dev bench lists them)" >&2
   exit 2
 fi
@@ -34,6 +38,8 @@ build $build "bench_$name" >&2
 # The ones that run beside PyTorch. Without it they still run, and say that the peer is missing.
 case " $name $* " in
   *" --no-peers "* | *" --help "*) ;;
-  " loader "* | " ops "* | " split "* | " start "* | " train "* | " transfer "*) bench/peers/setup.sh --quiet >&2 || echo "./dev bench $name: goes on without PyTorch" >&2 ;;
+  " loader "* | " ops "* | " split "* | " start "* | " train "* | " transfer "*)
+    bench/peers/setup.sh --quiet >&2 || echo "./dev bench $name: goes on without PyTorch" >&2
+    ;;
 esac
 exec "build/$build/bench/bench_$name" "$@"

@@ -15,7 +15,12 @@ includes+=("-I$root/core/umbrella")
 (($# > 0)) || set -- README.md docs
 find "$@" -name '*.md' | while read -r file; do
   awk -v stem="$work/$(tr '/' '_' <<<"${file%.md}")" -v file="$file" '
-    /^```cpp[ \t]*$/ { ++n; out = sprintf("%s.%02d.txt", stem, n); printf "// %s:%d\n", file, NR > out; next }
+    /^```cpp[ \t]*$/ {
+      ++n
+      out = sprintf("%s.%02d.txt", stem, n)
+      printf "// %s:%d\n", file, NR > out
+      next
+    }
     /^```/ { out = "" }
     out != "" { print > out }' "$file"
 done
@@ -26,7 +31,11 @@ for block in "$work"/*.txt; do
   if grep -q '#include' "$block"; then
     cp "$block" "$source"
   else
-    { head -n 1 "$block" && printf '#include <braid/braid.hpp>\nusing namespace braid;\nvoid example() {\n' && tail -n +2 "$block" && printf '}\n'; } >"$source"
+    {
+      head -n 1 "$block" &&
+        printf '#include <braid/braid.hpp>\nusing namespace braid;\nvoid example() {\n' &&
+        tail -n +2 "$block" && printf '}\n'
+    } >"$source"
   fi
   count=$((count + 1))
   if ! g++ -std=c++20 -fsyntax-only "${includes[@]}" "$source"; then

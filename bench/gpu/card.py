@@ -6,15 +6,23 @@ import platform
 import re
 import subprocess
 
-FIELDS = ("name", "driver_version", "compute_cap", "memory.total", "clocks.sm", "clocks.mem", "clocks.max.sm")
+FIELDS = ("name", "driver_version", "compute_cap", "memory.total")
+FIELDS += ("clocks.sm", "clocks.mem", "clocks.max.sm")
 FIELDS += ("power.limit", "temperature.gpu", "utilization.gpu")
 
 
 def run(*command):
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
+
+
+def query(fields):
+    """A line a GPU, with its values."""
+    command = ("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader,nounits")
+    return run(*command).splitlines()
 
 
 def slug(name):
@@ -24,16 +32,18 @@ def slug(name):
 
 
 def now():
-    """What the clocks are after work, and why they are no higher (a mask of bits); "" for what this driver does not say."""
+    """What the clocks are after work, and why they are no higher (a mask of bits); "" for what
+    this driver does not say."""
     fields = ("clocks.sm", "power.draw", "clocks_event_reasons.active")
-    values = run("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader,nounits").splitlines()[:1]
+    values = query(fields)[:1]
     values = values[0].split(",") if values else ["", "", ""]
-    return dict(zip(("clock_sm_mhz", "power_w", "clocks_event_reasons"), [v.strip() for v in values]))
+    names = ("clock_sm_mhz", "power_w", "clocks_event_reasons")
+    return dict(zip(names, [v.strip() for v in values]))
 
 
 def read():
     """None where there is no GPU."""
-    lines = run("nvidia-smi", "--query-gpu=" + ",".join(FIELDS), "--format=csv,noheader,nounits").splitlines()
+    lines = query(FIELDS)
     if not lines:
         return None
     values = dict(zip(FIELDS, [v.strip() for v in lines[0].split(",")]))

@@ -15,7 +15,8 @@ usage: ./dev gpu [--dry-run] [--only NAME,...] [--out FOLDER] [--seconds N] [--l
 
   --only     these steps or rows alone; table means all rows
   --out      where lines.txt, logs.tgz and the JSON file go (default: \$OUT, else build/gpu/out)
-  --seconds  no step starts or goes on after that time (default 540, for machines that give ten minutes a command)
+  --seconds  no step starts or goes on after that time (default 540, for machines that give ten
+             minutes a command)
   --dry-run  every step on emulated devices, at tiny sizes: finds typos, measures nothing
 steps: ${steps[*]}
 rows:  ${rows[*]}
@@ -85,18 +86,21 @@ if ((dry)); then
 #!/usr/bin/env bash
 [[ $1 == -L ]] && echo "GPU 0: emulated" && exit 0
 [[ $2 == --format=csv,noheader,nounits ]] || exit 1
-[[ $1 == --query-gpu=clocks.sm,power.draw,clocks_event_reasons.active ]] && echo "0, 0, 0x0" && exit 0
+[[ $1 == --query-gpu=clocks.sm,power.draw,clocks_event_reasons.active ]] &&
+  echo "0, 0, 0x0" && exit 0
 [[ $1 == --query-gpu=name,* ]] || exit 1
 echo "Emulated E100 1GB, 0, 9.0, 1024, 0, 0, 0, 0, 0, 0"
 TEXT
   cat >"$fakes/compute-sanitizer" <<'TEXT'
 #!/usr/bin/env bash
-[[ $1 == --tool && $2 =~ ^(memcheck|racecheck|initcheck|synccheck)$ && $3 == --error-exitcode && $4 == 9 && -x $5 ]] || exit 1
+tools='^(memcheck|racecheck|initcheck|synccheck)$'
+[[ $1 == --tool && $2 =~ $tools && $3 == --error-exitcode && $4 == 9 && -x $5 ]] || exit 1
 exec "${@:5}"
 TEXT
   cat >"$fakes/ncu" <<'TEXT'
 #!/usr/bin/env bash
-[[ "$1 $2 $3 $4 $5 $6" == "--clock-control none --set full -c 3" && $7 == -k && $9 == -f && ${10} == -o && -x $(command -v "${12}") ]] || exit 1
+[[ "$1 $2 $3 $4 $5 $6" == "--clock-control none --set full -c 3" && $7 == -k && $9 == -f ]] &&
+  [[ ${10} == -o && -x $(command -v "${12}") ]] || exit 1
 exec "${@:12}"
 TEXT
   chmod +x "$fakes"/*
@@ -122,10 +126,13 @@ run_program() {
   fi
   # All kernels are loaded at the start: a first launch that loads its kernel waits for the device,
   # and tests that hold a stream up would wait for ever.
-  CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32 timeout -k 5 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+  CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32 \
+    timeout -k 5 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
   text=$(grep -E '^(All tests passed|test cases:|No tests ran)' "$log" | tail -n 1)
   if ((status == 124 || status == 137)); then
-    line FAIL "$name" "still running after $limit s, $(grep -cE "$findings" "$log") findings so far: $log"
+    local found
+    found=$(grep -cE "$findings" "$log")
+    line FAIL "$name" "still running after $limit s, $found findings so far: $log"
     grep -E "$findings" "$log" | head -n 30 | sed 's/^/    /'
   elif ((status != 0)) || [[ $text != "All tests passed"* ]]; then
     line FAIL "$name" "exit status $status, ${text:-no summary}: $log"
@@ -143,9 +150,10 @@ step_card() {
 }
 
 step_build() {
-  local log=$logs/build.log status=0 targets=(braid_bench) generator=(-G Ninja) arguments=(-DBRAID_BUILD_TESTS=ON) capability architecture=emulated
+  local log=$logs/build.log status=0 capability architecture=emulated
+  local targets=(braid_bench) generator=(-G Ninja) arguments=(-DBRAID_BUILD_TESTS=ON)
   if have_package catch2 || [[ -d $debs/usr/include/catch2 ]]; then
-    targets+=(braid_tests_cuda braid_tests_cuda_kernels braid_tests_core braid_tests_nn braid_tests_parallel braid_tests_simt_conformance)
+    targets+=(braid_tests_{cuda,cuda_kernels,core,nn,parallel,simt_conformance})
   else
     line "SKIP(no Catch2: bench/gpu/pack.sh brings it)" build.tests ""
     arguments=(-DBRAID_BUILD_TESTS=OFF)
@@ -161,9 +169,13 @@ step_build() {
     command -v ninja >/dev/null || generator=()
     [[ -d $debs/usr ]] && arguments+=("-DCMAKE_PREFIX_PATH=$debs/usr")
     targets+=(bench_ladder)
+    arguments+=(
+      -DCMAKE_BUILD_TYPE=Release -DBRAID_CUDA=ON "-DBRAID_CUDA_ARCHITECTURES=$architecture-real"
+      -DBRAID_ONEDNN=OFF -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=ON
+      -DBUILD_SHARED_LIBS=OFF -DBRAID_BUILD_DOCS=OFF
+    )
     {
-      cmake -S . -B "$folder" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DBRAID_CUDA=ON "-DBRAID_CUDA_ARCHITECTURES=$architecture-real" -DBRAID_ONEDNN=OFF \
-        -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF -DBRAID_BUILD_DOCS=OFF "${arguments[@]}" &&
+      cmake -S . -B "$folder" "${generator[@]}" "${arguments[@]}" &&
         timeout -k 5 "$(left)" cmake --build "$folder" --parallel "$jobs" --target "${targets[@]}"
     } >"$log" 2>&1 || status=$?
   fi
@@ -187,8 +199,12 @@ built() { # NAME: true if the tests were built
 }
 
 step_tests() {
-  local all=("") kernels=("") split=("") nn=("") gemm="[gemm]~[names]" every="[every]" core="~[.]~[io]~[hostile]"
-  ((dry)) && all=("[availability]") kernels=("[where]") split=("[gather][errors]") gemm="cuda gemm: nothing along k*" nn=("[parameter]") every="every kernel of the CPU*" core="[linear][errors]"
+  local all=("") kernels=("") split=("") nn=("")
+  local gemm="[gemm]~[names]" every="[every]" core="~[.]~[io]~[hostile]"
+  if ((dry)); then
+    all=("[availability]") kernels=("[where]") split=("[gather][errors]") nn=("[parameter]")
+    gemm="cuda gemm: nothing along k*" every="every kernel of the CPU*" core="[linear][errors]"
+  fi
   built tests || return
   run_program tests.cuda 240 "${group[@]}" "${with_cublas[@]}" "$(program cuda)" "${all[@]}"
   run_program tests.kernels 240 "$(program cuda_kernels)" "${kernels[@]}"
@@ -196,7 +212,8 @@ step_tests() {
   run_program tests.core 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program core)" "$core"
   run_program tests.nn 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program nn)" "${nn[@]}"
   if ((dry)) || [[ -n $cublas ]]; then
-    run_program tests.cublas 120 env BRAID_GEMM=cublas "${with_cublas[@]}" "$(program cuda_kernels)" "$gemm"
+    run_program tests.cublas 120 env BRAID_GEMM=cublas "${with_cublas[@]}" \
+      "$(program cuda_kernels)" "$gemm"
   else
     line "SKIP(no cuBLAS)" tests.cublas ""
   fi
@@ -224,22 +241,26 @@ step_nccl() {
     return
   fi
   # Without its listener on localhost.
-  run_program nccl 120 env NCCL_RAS_ENABLE=0 ${nccl:+"LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"} "$(program cuda)" "[nccl]"
+  local path=()
+  [[ -n $nccl ]] && path=("LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
+  run_program nccl 120 env NCCL_RAS_ENABLE=0 "${path[@]}" "$(program cuda)" "[nccl]"
   grep -E '^(SHOWS: |SKIP\()' "$logs/nccl.log" 2>/dev/null | sed 's/^SHOWS: //; s/^/    /' | sort -u
 }
 
 # With the cache of memory off, so that every block is the driver's own, and the checker sees its
 # ends.
 step_sanitizer() {
-  local tool limit kernels conformance
+  local tool limit kernels conformance refused checked
   conformance=$(program simt/conformance simt_conformance)
   built sanitizer || return
   if ! command -v compute-sanitizer >/dev/null; then
     line "SKIP(no compute-sanitizer)" sanitizer ""
     return
   fi
-  timeout -k 5 60 compute-sanitizer --tool memcheck --error-exitcode 9 "$conformance" "[warp]" >"$logs/sanitizer.log" 2>&1 </dev/null
-  if grep -iE 'device not supported|not permitted|not supported on' "$logs/sanitizer.log" >/dev/null; then
+  timeout -k 5 60 compute-sanitizer --tool memcheck --error-exitcode 9 "$conformance" "[warp]" \
+    >"$logs/sanitizer.log" 2>&1 </dev/null
+  refused='device not supported|not permitted|not supported on'
+  if grep -iE "$refused" "$logs/sanitizer.log" >/dev/null; then
     line "SKIP(compute-sanitizer is refused here)" sanitizer "$logs/sanitizer.log"
     return
   fi
@@ -248,8 +269,10 @@ step_sanitizer() {
     limit=120 kernels="[softmax],[reduce],[loss],[gemm][names],[gemm][profile]"
     [[ $tool == memcheck ]] && limit=240 kernels="[cuda_kernels]"
     ((dry)) && kernels="[where]"
-    run_program "sanitizer.$tool.conformance" 60 compute-sanitizer --tool $tool --error-exitcode 9 "$conformance"
-    run_program "sanitizer.$tool.kernels" $limit env BRAID_CUDA_CACHE=0 compute-sanitizer --tool $tool --error-exitcode 9 "$(program cuda_kernels)" "$kernels"
+    checked=(compute-sanitizer --tool "$tool" --error-exitcode 9)
+    run_program "sanitizer.$tool.conformance" 60 "${checked[@]}" "$conformance"
+    run_program "sanitizer.$tool.kernels" $limit env BRAID_CUDA_CACHE=0 "${checked[@]}" \
+      "$(program cuda_kernels)" "$kernels"
   done
 }
 
@@ -258,11 +281,17 @@ step_ladder() {
   local ladder=$folder/bench/bench_ladder status=0 options=(--json "$out/ladder.json")
   ((dry)) && options=(--check)
   if [[ ! -x $ladder ]]; then
-    line "SKIP(not built: $( ((dry)) && echo "./dev bench ladder" || echo "./dev gpu --only build"))" ladder ""
+    local how="./dev gpu --only build"
+    ((dry)) && how="./dev bench ladder"
+    line "SKIP(not built: $how)" ladder ""
     return
   fi
   timeout -k 5 "$(left)" "$ladder" "${options[@]}" >"$logs/ladder.log" 2>&1 </dev/null || status=$?
-  if ((status == 0)); then line PASS ladder ""; else line FAIL ladder "exit status $status: $logs/ladder.log"; fi
+  if ((status == 0)); then
+    line PASS ladder ""
+  else
+    line FAIL ladder "exit status $status: $logs/ladder.log"
+  fi
   grep -vE '^ *$' "$logs/ladder.log" | sed 's/^/    /'
 }
 
@@ -276,8 +305,10 @@ step_profile() {
   elif [[ ! -f $library ]]; then
     line "SKIP(not built: ./dev gpu --only build)" profile ""
   else
-    timeout -k 5 "$(left)" ncu --clock-control none --set full -c 3 -k "regex:linear|matmul|gemm" -f -o "$out/profile" \
-      "$(command -v "$python")" bench/gpu/one_product.py "$library" $size >"$logs/profile.log" 2>&1 </dev/null || status=$?
+    timeout -k 5 "$(left)" ncu --clock-control none --set full -c 3 \
+      -k "regex:linear|matmul|gemm" -f -o "$out/profile" \
+      "$(command -v "$python")" bench/gpu/one_product.py "$library" $size \
+      >"$logs/profile.log" 2>&1 </dev/null || status=$?
     if grep ERR_NVGPUCTRPERM "$logs/profile.log" >/dev/null; then
       line "SKIP(ncu is refused the counters here)" profile "$logs/profile.log"
     elif ((status != 0)) || { ((!dry)) && [[ ! -f $out/profile.ncu-rep ]]; }; then
@@ -291,7 +322,8 @@ step_profile() {
 
 # run_rows NAMES: all in one process, so that they share their ceilings.
 run_rows() {
-  local status=0 library=$folder/bench/gpu/libbraid_bench.so options=(--out "$out" --results bench/results --seconds "$(left)")
+  local status=0 library=$folder/bench/gpu/libbraid_bench.so reason
+  local options=(--out "$out" --results bench/results --seconds "$(left)")
   if [[ ! -f $library ]]; then
     line "SKIP(not built: ./dev gpu --only build)" "$1" ""
     return
@@ -303,10 +335,14 @@ run_rows() {
   ((dry)) && options+=(--dry-run)
   [[ -z $beside_torch && -n $cublas ]] && local -x "${with_cublas[@]}"
   PYTHONUNBUFFERED=1 timeout -k 5 "$(left)" \
-    "$python" bench/gpu/table.py --library "$library" --rows "$1" "${options[@]}" 2>"$logs/table.err" </dev/null || status=$?
+    "$python" bench/gpu/table.py --library "$library" --rows "$1" "${options[@]}" \
+    2>"$logs/table.err" </dev/null || status=$?
   if ((status != 0)); then
     failed=1
-    ((status == 1)) || line FAIL table "exit status $status$( ((status == 124 || status == 137)) && echo ": out of time; the rows before are in the JSON file")"
+    reason="exit status $status"
+    ((status == 124 || status == 137)) &&
+      reason+=": out of time; the rows before are in the JSON file"
+    ((status == 1)) || line FAIL table "$reason"
     grep -vE '^ *$' "$logs/table.err" | tail -n 20 | sed 's/^/    /'
   fi
 }
@@ -318,7 +354,8 @@ packages=$("$python" -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)
 for place in ${packages:+"$packages/cu13/lib" "$packages/cublas/lib"} /usr/local/cuda/lib64; do
   [[ -z $cublas ]] && have_file "$place/libcublas.so*" && cublas=$place
 done
-beside_torch=$("$python" -c 'import importlib.util; print(importlib.util.find_spec("torch") and 1 or "")' 2>/dev/null)
+has_torch='import importlib.util; print(importlib.util.find_spec("torch") and 1 or "")'
+beside_torch=$("$python" -c "$has_torch" 2>/dev/null)
 
 # So is NCCL.
 nccl=""
@@ -346,7 +383,9 @@ with_cublas=()
     run_rows "$table"
   fi
   [[ -e $logs/not-found ]] && line FAIL commands "$(head -n 1 "$logs/not-found")"
-  echo "./dev gpu: $( ((failed)) && echo "something failed" || echo "nothing failed"), $SECONDS s; logs in $out/logs.tgz"
+  verdict="nothing failed"
+  ((failed)) && verdict="something failed"
+  echo "./dev gpu: $verdict, $SECONDS s; logs in $out/logs.tgz"
   ((failed == 0))
 } 2>&1 | tee "$out/lines.txt"
 exit "${PIPESTATUS[0]}"

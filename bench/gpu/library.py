@@ -1,4 +1,5 @@
-"""libbraid_bench by ctypes: tensors on the GPU, and pieces of work on them that are timed. The C side is in library/."""
+"""libbraid_bench by ctypes: tensors on the GPU, and pieces of work on them that are timed. The C
+side is in library/."""
 
 import ctypes
 
@@ -10,7 +11,8 @@ class Failure(RuntimeError):
 
 
 class Tensor:
-    """Memory of the GPU that Braid owns. PyTorch sees it by __cuda_array_interface__, without a copy."""
+    """Memory of the GPU that Braid owns. PyTorch sees it by __cuda_array_interface__, without a
+    copy."""
 
     def __init__(self, library, handle, dtype):
         self.library, self.handle, self.dtype = library, handle, dtype
@@ -22,18 +24,26 @@ class Tensor:
 
     @property
     def __cuda_array_interface__(self):
-        kind = {"float16": "<f2", "float32": "<f4", "float64": "<f8", "int64": "<i8"}[self.dtype]
-        return {"shape": self.shape, "typestr": kind, "data": (self.library.call.bb_data(self.handle), False), "strides": None, "version": 3}
+        kinds = {"float16": "<f2", "float32": "<f4", "float64": "<f8", "int64": "<i8"}
+        return {
+            "shape": self.shape,
+            "typestr": kinds[self.dtype],
+            "data": (self.library.call.bb_data(self.handle), False),
+            "strides": None,
+            "version": 3,
+        }
 
     def bytes(self):
         """Its numbers, copied to the host."""
         size = self.library.call.bb_numel(self.handle) * SIZES[self.dtype]
         buffer = bytearray(size)
-        self.library.ok(self.library.call.bb_copy_out(self.handle, (ctypes.c_char * size).from_buffer(buffer), size) == 0)
+        place = (ctypes.c_char * size).from_buffer(buffer)
+        self.library.ok(self.library.call.bb_copy_out(self.handle, place, size) == 0)
         return buffer
 
     def item(self):
-        return {"float32": ctypes.c_float, "float64": ctypes.c_double}[self.dtype].from_buffer(self.bytes()).value
+        kind = {"float32": ctypes.c_float, "float64": ctypes.c_double}[self.dtype]
+        return kind.from_buffer(self.bytes()).value
 
 
 class Work:
@@ -66,6 +76,7 @@ class Library:
     def __init__(self, path):
         self.call = call = ctypes.CDLL(path)
         pointer, number, long, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_char_p
+        real, seed = ctypes.c_double, ctypes.c_uint64
         signatures = {
             "bb_error": (text,),
             "bb_emulated": (number,),
@@ -73,25 +84,25 @@ class Library:
             "bb_description": (text,),
             "bb_processors": (number,),
             "bb_version": (text,),
-            "bb_tensor": (pointer, text, number, ctypes.POINTER(long), ctypes.c_double, ctypes.c_uint64),
-            "bb_labels": (pointer, long, long, ctypes.c_uint64),
+            "bb_tensor": (pointer, text, number, ctypes.POINTER(long), real, seed),
+            "bb_labels": (pointer, long, long, seed),
             "bb_data": (pointer, pointer),
             "bb_numel": (long, pointer),
             "bb_rank": (number, pointer),
             "bb_size": (long, pointer, number),
             "bb_copy_out": (number, pointer, pointer, long),
             "bb_free": (None, pointer),
-            "bb_error_of": (ctypes.c_double, pointer, pointer),
+            "bb_error_of": (real, pointer, pointer),
             "bb_engine": (number, text),
             "bb_synchronize": (number,),
             "bb_empty_cache": (number,),
             "bb_work": (pointer, text, number, number, ctypes.POINTER(pointer)),
             "bb_free_work": (None, pointer),
             "bb_result": (pointer, pointer),
-            "bb_events_us": (ctypes.c_double, pointer, number),
-            "bb_wall_us": (ctypes.c_double, pointer, number),
-            "bb_enqueue_us": (ctypes.c_double, pointer, number),
-            "bb_call_us": (ctypes.c_double, text, long, number),
+            "bb_events_us": (real, pointer, number),
+            "bb_wall_us": (real, pointer, number),
+            "bb_enqueue_us": (real, pointer, number),
+            "bb_call_us": (real, text, long, number),
         }
         for name, (result, *arguments) in signatures.items():
             function = getattr(call, name)
@@ -132,7 +143,8 @@ class Library:
         """New random numbers every time."""
         self.seed += 1
         sizes = (ctypes.c_int64 * len(shape))(*shape)
-        return self.tensor_of(self.call.bb_tensor(dtype.encode(), len(shape), sizes, scale, self.seed), dtype)
+        handle = self.call.bb_tensor(dtype.encode(), len(shape), sizes, scale, self.seed)
+        return self.tensor_of(handle, dtype)
 
     def labels(self, count, classes):
         self.seed += 1

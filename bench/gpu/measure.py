@@ -22,7 +22,8 @@ class Series:
 
     def noise(self):
         """The twin ratio: how far the two turns of a round lie apart."""
-        return statistics.median([max(a, b) / min(a, b) - 1 for a, b in zip(self.us[::2], self.us[1::2])])
+        turns = zip(self.us[::2], self.us[1::2])
+        return statistics.median([max(a, b) / min(a, b) - 1 for a, b in turns])
 
 
 class Clock:
@@ -42,17 +43,20 @@ class Clock:
         return max(1, min(self.most, round(self.sample_us / us)))
 
     def interleave(self, timers):
-        """Name → Series. Every round runs all forwards, then backwards: a drift of the machine hits all alike. A turn is the median of some samples."""
+        """Name → Series. Every round runs all forwards, then backwards: a drift of the machine
+        hits all alike. A turn is the median of some samples."""
         counts = {name: self.count(timer) for name, timer in timers.items()}
         series = {name: Series() for name in timers}
         for _ in range(self.rounds):
             for name in [*timers, *reversed(timers)]:
-                series[name].us.append(max(1e-4, statistics.median(timers[name](counts[name]) for _ in range(self.samples))))
+                samples = (timers[name](counts[name]) for _ in range(self.samples))
+                series[name].us.append(max(1e-4, statistics.median(samples)))
         return series
 
 
 class Table:
-    """One line a row: PASS, FAIL or SKIP(reason), its name, its figures and its bar. In a dry run DRY, and no figure."""
+    """One line a row: PASS, FAIL or SKIP(reason), its name, its figures and its bar. In a dry run
+    DRY, and no figure."""
 
     def __init__(self, dry, card):
         self.dry, self.card, self.rows, self.failed = dry, card, [], False
@@ -64,24 +68,32 @@ class Table:
         self.failed = self.failed or verdict == "FAIL"
         bar_text = f"  (bar {bar})" if bar is not None else ""
         print(f"{verdict}  {name}  {text}".rstrip() + bar_text, flush=True)
-        self.rows.append({"group": self.group, "name": name, "verdict": verdict, "text": text, "bar": bar, **data})
+        row = {"group": self.group, "name": name, "verdict": verdict, "text": text, "bar": bar}
+        self.rows.append({**row, **data})
 
     def skip(self, name, reason, bar=None, text=""):
         self.line(f"SKIP({reason})", name, text, bar)
 
     def error(self, name, error):
-        self.line("FAIL", name, f"{type(error).__name__}: {error}".splitlines()[0][:300], error=True)
+        text = f"{type(error).__name__}: {error}"
+        self.line("FAIL", name, text.splitlines()[0][:300], error=True)
 
     def check(self, name, error, most):
         """A result that is wrong is not timed. True if it is right."""
         if error <= most or (self.dry and not isinstance(error, float)):
             return True
-        self.line("FAIL", name, f"wrong result: error {error:.3g}, expected at most {most:.3g}", error=True)
+        text = f"wrong result: error {error:.3g}, expected at most {most:.3g}"
+        self.line("FAIL", name, text, error=True)
         return False
 
     def figure(self, name, text, **data):
         """A ceiling, or what is only reported."""
         self.line("INFO", name, text, **data)
+
+    def times(self, name, series):
+        """What each contender takes, only reported."""
+        times = {n: s.time() for n, s in series.items()}
+        self.figure(name, ", ".join(f"{n} {us:.2f} us" for n, us in times.items()), times=times)
 
     def at_least(self, name, value, bar, text, **data):
         self.line("PASS" if value >= bar else "FAIL", name, text, f">= {bar}", value=value, **data)
@@ -90,7 +102,8 @@ class Table:
         self.line("PASS" if value <= bar else "FAIL", name, text, f"<= {bar}", value=value, **data)
 
     def ratio(self, name, series, ours, peers, bar, missing=None, note=""):
-        """r = t_peer / t_ours of the faster peer, with the noise: the larger twin ratio of the two."""
+        """r = t_peer / t_ours of the faster peer, with the noise: the larger twin ratio of the
+        two."""
         mine = series[ours]
         times = {n: {"us": s.time(), "noise": s.noise()} for n, s in series.items()}
         there = [p for p in peers if p in series]
@@ -101,8 +114,10 @@ class Table:
         r, noise = series[best].time() / mine.time(), max(mine.noise(), series[best].noise())
         near = abs(r - bar) <= 2 * noise * bar
         tie = abs(r - 1) <= 2 * noise  # neither is faster
-        text = f"r {r:.3f} +-{noise:.3f}{' NEAR' if near else ''}{' within noise' if tie else ''}  {shown}{note}"
-        self.line("PASS" if r >= bar else "FAIL", name, text, f">= {bar}", value=r, noise=noise, within_noise=tie, peer=best, times=times)
+        marks = f"{' NEAR' if near else ''}{' within noise' if tie else ''}"
+        text = f"r {r:.3f} +-{noise:.3f}{marks}  {shown}{note}"
+        data = {"value": r, "noise": noise, "within_noise": tie, "peer": best, "times": times}
+        self.line("PASS" if r >= bar else "FAIL", name, text, f">= {bar}", **data)
         return r
 
     def write(self, out, results):

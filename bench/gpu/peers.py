@@ -1,7 +1,8 @@
 """PyTorch as the peer, in this process, on Braid's own memory.
 
-Three kinds: PyTorch on the GPU; in a dry run PyTorch on the CPU, with what it lacks of torch.cuda replaced by the few names that we use; and, without PyTorch,
-nothing at all, or in a dry run a stand-in."""
+Three kinds: PyTorch on the GPU; in a dry run PyTorch on the CPU, with what it lacks of torch.cuda
+replaced by the few names that we use; and, without PyTorch, nothing at all, or in a dry run a
+stand-in."""
 
 import contextlib
 import sys
@@ -30,7 +31,8 @@ class DryCuda:
             pass
 
     def __init__(self, torch):
-        for name in ("Event", "Stream", "CUDAGraph", "stream", "graph", "current_stream", "synchronize", "caching_allocator_alloc", "caching_allocator_delete"):
+        names = ("Event", "Stream", "CUDAGraph", "stream", "graph", "current_stream", "synchronize")
+        for name in (*names, "caching_allocator_alloc", "caching_allocator_delete"):
             # a name that the real one lacks is an error here, not on the GPU
             getattr(torch.cuda, name)
             getattr(self, name)
@@ -55,7 +57,8 @@ class DryCuda:
 
 
 class Peer:
-    """What rows ask of PyTorch. `missing` is the reason where there is none; then nothing else may be used."""
+    """What rows ask of PyTorch. `missing` is the reason where there is none; then nothing else may
+    be used."""
 
     COMPILE_MODE = "max-autotune-no-cudagraphs"
 
@@ -77,7 +80,8 @@ class Peer:
         if torch.cuda.is_available() and not dry:
             self.name, self.device, self.cuda = f"PyTorch {torch.__version__}", "cuda", torch.cuda
         elif dry:
-            self.name, self.device, self.cuda = f"PyTorch {torch.__version__} on the CPU", "cpu", DryCuda(torch)
+            self.name, self.device = f"PyTorch {torch.__version__} on the CPU", "cpu"
+            self.cuda = DryCuda(torch)
         else:
             self.missing = "PyTorch sees no GPU"
             return
@@ -104,11 +108,15 @@ class Peer:
             if view.data_ptr() != tensor.__cuda_array_interface__["data"][0]:
                 raise RuntimeError("PyTorch made a copy of the tensor")
             return view
-        return torch.frombuffer(tensor.bytes(), dtype=getattr(torch, tensor.dtype)).reshape(tensor.shape)
+        flat = torch.frombuffer(tensor.bytes(), dtype=getattr(torch, tensor.dtype))
+        return flat.reshape(tensor.shape)
 
     def distance(self, got, want):
-        """‖got − want‖ / ‖want‖ in float64 of two of PyTorch's tensors, or of one of Braid's and one of PyTorch's."""
-        got, want = (t.double() if hasattr(t, "double") else self.view(t).double() for t in (got, want))
+        """‖got − want‖ / ‖want‖ in float64 of two of PyTorch's tensors, or of one of Braid's and
+        one of PyTorch's."""
+        got, want = (
+            t.double() if hasattr(t, "double") else self.view(t).double() for t in (got, want)
+        )
         return float((got.reshape(want.shape) - want).norm() / want.norm())
 
     def events(self, run):
@@ -146,7 +154,8 @@ class Peer:
         return self._by_host(run, whole=False)
 
     def graph(self, make):
-        """Replays the CUDA graph of what make() gives, made and run three times on the stream of the capture: a backward runs on the stream of its forward."""
+        """Replays the CUDA graph of what make() gives, made and run three times on the stream of
+        the capture: a backward runs on the stream of its forward."""
         side = self.cuda.Stream()
         side.wait_stream(self.cuda.current_stream())
         with self.cuda.stream(side):

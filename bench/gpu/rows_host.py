@@ -8,7 +8,8 @@ from rows_kernels import layer_backward, layer_operands
 
 
 def small(t, name, work, make, bar):
-    """Ours against eager PyTorch, of which make() gives a function, by the bar; its CUDA graph is reported beside it."""
+    """Ours against eager PyTorch, of which make() gives a function, by the bar; its CUDA graph is
+    reported beside it."""
     timers, note = {"braid": work.wall}, ""
     if make:
         timers["eager"] = t.peer.wall(make())
@@ -28,7 +29,8 @@ def small(t, name, work, make, bar):
 
 def g6s(t):
     """dX, dW and db of small layers: one call at a time, by the host's clock."""
-    for batch, out, into in ((3, 2, 5),) if t.dry else ((16, 32, 32), (30, 2, 5), (64, 10, 64), (64, 64, 64)):
+    sizes = ((3, 2, 5),) if t.dry else ((16, 32, 32), (30, 2, 5), (64, 10, 64), (64, 64, 64))
+    for batch, out, into in sizes:
         name = f"G6s.{batch}x{out}x{into}"
         pair = layer_backward(t, name, *layer_operands(t, batch, out, into))
         if pair is not None:
@@ -66,25 +68,29 @@ def g12(t):
         for name in ("braid_malloc", "malloc_async"):
             best.setdefault(name, []).append(t.library.call_us(name, size, count) * 1e3)
         if not t.peer.missing:
-            allocate, release = t.peer.cuda.caching_allocator_alloc, t.peer.cuda.caching_allocator_delete
+            allocate = t.peer.cuda.caching_allocator_alloc
+            release = t.peer.cuda.caching_allocator_delete
             call = t.peer.enqueue(lambda: release(allocate(size)))
             best.setdefault("torch", []).append(call(count) * 1e3)
     ns = {name: sorted(values)[len(values) // 2] for name, values in best.items()}
     ours = ns["braid_malloc"]
     t.table.at_most("G12.hit", ours, 200, f"{ours:.0f} ns")
     r = ns["malloc_async"] / max(ours, 1e-9)
-    t.table.at_least("G12.malloc_async", r, 5, f"r {r:.2f}  cudaMallocAsync {ns['malloc_async']:.0f} ns")
+    text = f"r {r:.2f}  cudaMallocAsync {ns['malloc_async']:.0f} ns"
+    t.table.at_least("G12.malloc_async", r, 5, text)
     if "torch" in ns:
         r = ns["torch"] / max(ours, 1e-9)
         # No verdict: most of it is Python's call.
-        t.table.figure("G12.torch", f"r {r:.2f}  torch's caching allocator, called from Python: {ns['torch']:.0f} ns", value=r)
+        called = f"torch's caching allocator, called from Python: {ns['torch']:.0f} ns"
+        t.table.figure("G12.torch", f"r {r:.2f}  {called}", value=r)
     else:
         t.table.skip("G12.torch", t.peer.missing)
 
 
 def g13(t):
     """From the host to the GPU: pinned, pageable, and beside work of the GPU."""
-    t.table.skip("G13.pinned", "the engine copies through its own pinned ring, whatever the source; ceilings.h2d.pinned is the bare call", ">= 0.95")
+    ring = "the engine copies through its own pinned ring, whatever the source"
+    t.table.skip("G13.pinned", f"{ring}; ceilings.h2d.pinned is the bare call", ">= 0.95")
     n = 1 << 8 if t.dry else 1 << 25
     host = t.library.normal(n)
     work = t.library.work("upload", [host])
@@ -94,20 +100,24 @@ def g13(t):
         there = t.peer.view(host).cpu()
         timers["torch"] = t.peer.wall(lambda: there.to(t.peer.device, copy=True))
     series = t.clock.interleave(timers)
-    t.table.ratio("G13.pageable", series, "braid", ("torch",), 1.0, t.peer.missing, f"  {4 * n / series['braid'].time() / 1e3:.2f} GB/s")
+    rate = f"  {4 * n / series['braid'].time() / 1e3:.2f} GB/s"
+    t.table.ratio("G13.pageable", series, "braid", ("torch",), 1.0, t.peer.missing, rate)
     wide = 16 if t.dry else 2048
     operands = [host, t.library.normal(wide, wide), t.library.normal(wide, wide)]
-    series = t.clock.interleave({kind: t.library.work(kind, operands).wall for kind in ("only_copy", "only_work", "copy_beside_work")})
-    copy, work, both = (series[kind].time() for kind in ("only_copy", "only_work", "copy_beside_work"))
+    kinds = ("only_copy", "only_work", "copy_beside_work")
+    series = t.clock.interleave({kind: t.library.work(kind, operands).wall for kind in kinds})
+    copy, work, both = (series[kind].time() for kind in kinds)
     hidden = (copy + work - both) / min(copy, work)
-    t.table.at_least("G13.overlap", hidden, 0.7, f"{hidden:.2f} hidden: copy {copy:.0f} us, work {work:.0f} us, both {both:.0f} us")
+    text = f"{hidden:.2f} hidden: copy {copy:.0f} us, work {work:.0f} us, both {both:.0f} us"
+    t.table.at_least("G13.overlap", hidden, 0.7, text)
 
 
 def g14(t):
     """What the host pays to queue an op, against eager PyTorch: the geometric mean over ops."""
     x, y = t.library.normal(64), t.library.normal(64)
     a, b, bias = t.library.normal(16, 16), t.library.normal(16, 16), t.library.normal(16)
-    cases = {"add": [x, y], "scale": [x], "relu": [x], "exp": [x], "sum": [x], "nn": [a, b], "softmax": [a], "linear_relu": [a, b, bias]}
+    cases = {"add": [x, y], "scale": [x], "relu": [x], "exp": [x], "sum": [x]}
+    cases |= {"nn": [a, b], "softmax": [a], "linear_relu": [a, b, bias]}
     works = {kind: t.library.work(kind, operands) for kind, operands in cases.items()}
     theirs = {}
     if not t.peer.missing:
@@ -133,8 +143,9 @@ def g14(t):
         series = clock.interleave(timers)
         if "eager" in series:
             ratios.append(series["eager"].time() / series["braid"].time())
-        t.table.figure("G14." + kind, ", ".join(f"{n} {s.time():.2f} us" for n, s in series.items()), times={n: s.time() for n, s in series.items()})
+        t.table.times("G14." + kind, series)
     if ratios:
-        t.table.at_least("G14.geomean", geomean(ratios), 2, f"r {geomean(ratios):.2f} over {len(ratios)} ops")
+        text = f"r {geomean(ratios):.2f} over {len(ratios)} ops"
+        t.table.at_least("G14.geomean", geomean(ratios), 2, text)
     else:
         t.table.skip("G14.geomean", t.peer.missing, ">= 2")

@@ -1,4 +1,5 @@
-"""Rows that time kernels by CUDA events: ceilings, G1, G1s, G5, G6, G8. The bars are the column "must" of the table of goals."""
+"""Rows that time kernels by CUDA events: ceilings, G1, G1s, G5, G6, G8. The bars are the column
+"must" of the table of goals."""
 
 import math
 
@@ -7,7 +8,8 @@ from measure import geomean
 
 
 def ceilings(t):
-    """What this GPU gives at most, measured in the same run: copies, products by cuBLAS, launches, transfers."""
+    """What this GPU gives at most, measured in the same run: copies, products by cuBLAS, launches,
+    transfers."""
     size = 1 << 12 if t.dry else 1 << 30
     count = 1 if t.dry else 25
     us = t.library.call_us("copy", size, count)
@@ -16,20 +18,24 @@ def ceilings(t):
     n = 32 if t.dry else 8192
     flops = 2 * n**3
     a, b = t.library.normal(n, n), t.library.normal(n, n)
+
+    def product_rate(name, contender, events):
+        us = t.clock.interleave({contender: events})[contender].time()
+        t.table.figure(name, f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
+
     if t.cublas("ceilings.cublas.fp32"):
-        us = t.clock.interleave({"cublas": t.engine("cublas", t.library.work("nn", [a, b])).events})["cublas"].time()
-        t.table.figure("ceilings.cublas.fp32", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
+        work = t.library.work("nn", [a, b])
+        product_rate("ceilings.cublas.fp32", "cublas", t.engine("cublas", work).events)
         halves = [t.library.normal(n, n, dtype="bfloat16") for _ in range(2)]
-        us = t.clock.interleave({"cublas": t.engine("cublas", t.library.work("nn", halves, dtype="bfloat16")).events})["cublas"].time()
-        t.table.figure("ceilings.cublas.bf16", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
+        work = t.library.work("nn", halves, dtype="bfloat16")
+        product_rate("ceilings.cublas.bf16", "cublas", t.engine("cublas", work).events)
     if t.peer.missing:
         t.table.skip("ceilings.torch.tf32", t.peer.missing)
     else:
         torch, x, y = t.peer.torch, t.peer.view(a), t.peer.view(b)
         t.peer.tf32()
-        us = t.clock.interleave({"torch": t.peer.events(lambda: torch.mm(x, y))})["torch"].time()
+        product_rate("ceilings.torch.tf32", "torch", t.peer.events(lambda: torch.mm(x, y)))
         t.peer.exact()
-        t.table.figure("ceilings.torch.tf32", f"{flops / us / 1e6:.1f} TFLOP/s at {n}", value=flops / us * 1e6)
     us = t.library.call_us("launch", 0, 2 if t.dry else 500)
     t.table.figure("ceilings.launch.gap", f"{us:.2f} us between empty kernels", value=us)
     us = t.library.call_us("launch_host", 0, 2 if t.dry else 500)
@@ -47,17 +53,23 @@ def ceilings(t):
 
 def torch_product(t, layout):
     torch = t.peer.torch
-    return {"nn": lambda a, b: torch.mm(a, b), "nt": lambda a, b: torch.mm(a, b.t()), "tn": lambda a, b: torch.mm(a.t(), b)}[layout]
+    return {
+        "nn": lambda a, b: torch.mm(a, b),
+        "nt": lambda a, b: torch.mm(a, b.t()),
+        "tn": lambda a, b: torch.mm(a.t(), b),
+    }[layout]
 
 
 def rotation(t, *tensors):
-    """How many sets of operands are taken in turn, so that none is found in the cache: together they are to be larger than 256 MB, but 64 at most."""
+    """How many sets of operands are taken in turn, so that none is found in the cache: together
+    they are to be larger than 256 MB, but 64 at most."""
     size = 4 * sum(math.prod(shape) for shape in tensors)
     return 1 if t.dry else max(1, min(64, math.ceil((256 << 20) / size)))
 
 
 def product(t, name, layout, m, n, k):
-    """Braid's product, cuBLAS's by our switch, and PyTorch's, checked and timed; None where ours is wrong."""
+    """Braid's product, cuBLAS's by our switch, and PyTorch's, checked and timed; None where ours
+    is wrong."""
     shapes = {"nn": ((m, k), (k, n)), "nt": ((m, k), (n, k)), "tn": ((k, m), (k, n))}[layout]
     sets = [[t.library.normal(*shape) for shape in shapes] for _ in range(rotation(t, *shapes))]
     work = t.library.work(layout, *sets)
@@ -87,15 +99,21 @@ def g1(t):
             name = f"G1.{layout}.{size}"
             series = product(t, name, layout, size, size, size)
             if series:
-                rate = 2 * size**3 / series["braid"].time() / 1e6
-                t.table.ratio(name, series, "braid", ("cublas", "torch"), 0.85, "no cuBLAS", f"  {rate:.1f} TFLOP/s")
+                rate = f"  {2 * size**3 / series['braid'].time() / 1e6:.1f} TFLOP/s"
+                peers = ("cublas", "torch")
+                t.table.ratio(name, series, "braid", peers, 0.85, "no cuBLAS", rate)
 
 
 # (rows, out, in) of layers that are no multiples of tiles, or thin in one dim.
 SHAPES = (
-    [(b, o, i) for b in (1, 32, 256) for o, i in ((1000, 2048), (4096, 1024), (10, 512), (3072, 768))]
-    + [(64, 512, 784), (100, 300, 500), (128, 257, 1025), (200, 1000, 1000), (333, 777, 555), (500, 50, 5000), (512, 4096, 64), (777, 129, 33)]
-    + [(1000, 3, 1000), (1024, 1024, 1023), (2000, 16, 2000), (2049, 2047, 2049), (4096, 10, 784), (4096, 128, 784), (8192, 64, 64)]
+    [
+        (b, o, i)
+        for b in (1, 32, 256)
+        for o, i in ((1000, 2048), (4096, 1024), (10, 512), (3072, 768))
+    ]
+    + [(64, 512, 784), (100, 300, 500), (128, 257, 1025), (200, 1000, 1000), (333, 777, 555)]
+    + [(500, 50, 5000), (512, 4096, 64), (777, 129, 33), (1000, 3, 1000), (1024, 1024, 1023)]
+    + [(2000, 16, 2000), (2049, 2047, 2049), (4096, 10, 784), (4096, 128, 784), (8192, 64, 64)]
     + [(10000, 100, 100), (30000, 32, 48), (65536, 2, 5)]
 )
 
@@ -117,16 +135,19 @@ def g1s(t):
         if "cublas" in series:
             beside_cublas.append(series["cublas"].time() / series["braid"].time())
         bound += series["braid"].time() < 8
-        t.table.figure(name, ", ".join(f"{p} {s.time():.2f} us" for p, s in series.items()), times={p: s.time() for p, s in series.items()})
+        t.table.times(name, series)
     # A kernel of a few us takes as long as the host needs to queue it: there hosts are compared,
     # PyTorch's with Python. cuBLAS has our own.
     t.table.figure("G1s.host_bound", f"{bound} shapes of less than 8 us", value=bound)
     if beside_cublas:
         r = geomean(beside_cublas)
-        t.table.figure("G1s.cublas", f"r {r:.3f} over {len(beside_cublas)} shapes, cuBLAS through our C++ path", value=r)
+        text = f"r {r:.3f} over {len(beside_cublas)} shapes, cuBLAS through our C++ path"
+        t.table.figure("G1s.cublas", text, value=r)
     if not ratios or t.peer.missing:
         return t.table.skip("G1s.geomean", t.peer.missing or "no ratio", ">= 0.95")
-    t.table.at_least("G1s.geomean", geomean(ratios), 0.95, f"r {geomean(ratios):.3f} over {len(ratios)} shapes, worst {worst[0]:.2f} at {worst[1]}")
+    r = geomean(ratios)
+    text = f"r {r:.3f} over {len(ratios)} shapes, worst {worst[0]:.2f} at {worst[1]}"
+    t.table.at_least("G1s.geomean", r, 0.95, text)
 
 
 def g5(t):
@@ -134,13 +155,17 @@ def g5(t):
     width = 8 if t.dry else 1024
     for batch in (4,) if t.dry else (256, 512, 1024):
         sets = [
-            [t.library.normal(batch, width), t.library.normal(width, width, scale=width**-0.5), t.library.normal(width)]
+            [
+                t.library.normal(batch, width),
+                t.library.normal(width, width, scale=width**-0.5),
+                t.library.normal(width),
+            ]
             for _ in range(rotation(t, (batch, width), (width, width), (width,)))
         ]
         work = t.library.work("linear_relu", *sets)
         right = t.library.work("linear_relu64", sets[0], dtype="float64").result()
-        name = f"G5.b{batch}"
-        if not t.table.check(name, t.library.error_of(work.result(), right), 1e-6 * math.sqrt(width)):
+        name, most = f"G5.b{batch}", 1e-6 * math.sqrt(width)
+        if not t.table.check(name, t.library.error_of(work.result(), right), most):
             continue
         timers = {"braid": work.events}
         reason = t.peer.missing
@@ -150,7 +175,7 @@ def g5(t):
             def layer(x, w, b):
                 return F.relu(F.linear(x, w, b))
 
-            if not t.table.check(name + ".torch", t.peer.distance(layer(*views[0]), right), 1e-6 * math.sqrt(width)):
+            if not t.table.check(name + ".torch", t.peer.distance(layer(*views[0]), right), most):
                 continue
             timers["eager"] = t.peer.events(t.turns(views, layer))
             try:
@@ -162,12 +187,16 @@ def g5(t):
                     raise
                 reason = f"torch.compile: {type(error).__name__}"
         series = t.clock.interleave(timers)
-        t.table.ratio(name + ".eager", {n: s for n, s in series.items() if n != "compile"}, "braid", ("eager",), 1.0, reason)
-        t.table.ratio(name + ".compile", {n: s for n, s in series.items() if n != "eager"}, "braid", ("compile",), 0.9, reason, f"  (mode {t.peer.COMPILE_MODE})")
+        eager = {n: s for n, s in series.items() if n != "compile"}
+        t.table.ratio(name + ".eager", eager, "braid", ("eager",), 1.0, reason)
+        compiled = {n: s for n, s in series.items() if n != "eager"}
+        mode = f"  (mode {t.peer.COMPILE_MODE})"
+        t.table.ratio(name + ".compile", compiled, "braid", ("compile",), 0.9, reason, mode)
 
 
 def layer_backward(t, name, operands, right, most):
-    """(Work, a function that makes PyTorch's): dX, dW and db of a layer by autograd; None where a result is wrong."""
+    """(Work, a function that makes PyTorch's): dX, dW and db of a layer by autograd; None where a
+    result is wrong."""
     gradients = t.library.work("linear_gradients", operands)
     if not t.table.check(name, t.library.error_of(gradients.result(), right), most):
         return None
@@ -188,13 +217,20 @@ def layer_backward(t, name, operands, right, most):
 
 
 def layer_operands(t, batch, out, into):
-    operands = [t.library.normal(batch, into), t.library.normal(out, into, scale=into**-0.5), t.library.normal(out), t.library.normal(batch, out)]
-    return operands, t.library.work("linear_gradients64", operands, dtype="float64").result(), 1e-6 * math.sqrt(max(batch, out, into))
+    operands = [
+        t.library.normal(batch, into),
+        t.library.normal(out, into, scale=into**-0.5),
+        t.library.normal(out),
+        t.library.normal(batch, out),
+    ]
+    right = t.library.work("linear_gradients64", operands, dtype="float64").result()
+    return operands, right, 1e-6 * math.sqrt(max(batch, out, into))
 
 
 def g6(t):
     """dX, dW and db of a large layer, fp32, against autograd in eager PyTorch."""
-    for batch, out, into in ((5, 4, 3),) if t.dry else ((2048, 2048, 2048), (4096, 1024, 4096), (8192, 4096, 1024)):
+    large = (2048, 2048, 2048), (4096, 1024, 4096), (8192, 4096, 1024)
+    for batch, out, into in ((5, 4, 3),) if t.dry else large:
         name = f"G6.{batch}x{out}x{into}"
         pair = layer_backward(t, name, *layer_operands(t, batch, out, into))
         if pair is None:
@@ -206,7 +242,8 @@ def g6(t):
 
 
 def g8(t):
-    """Kernels that move memory, as a fraction of the rate of the driver's copy, which takes turns with each of them; 256 MB and more."""
+    """Kernels that move memory, as a fraction of the rate of the driver's copy, which takes turns
+    with each of them; 256 MB and more."""
     n, size = (1 << 10, 1 << 10) if t.dry else (1 << 26, 1 << 28)
     source = t.library.normal(size)
     copy = t.library.work("copy", [source])
@@ -232,14 +269,16 @@ def g8(t):
             work = t.library.work(kind, operands)
             if kind not in ("sgd", "adamw"):
                 right = t.library.work(kind + "64", operands, dtype="float64").result()
-                # a sum may be near 0
-                if not t.table.check("G8." + name, t.library.error_of(work.result(), right), 1e-3 if kind == "sum" else 1e-5):
+                most = 1e-3 if kind == "sum" else 1e-5  # a sum may be near 0
+                if not t.table.check("G8." + name, t.library.error_of(work.result(), right), most):
                     continue
             series = t.clock.interleave({"braid": work.events, "copy": copy.events})
         except Failure as error:
             t.table.error("G8." + name, error)
             continue
-        rate, copied = 4 * n * times / series["braid"].time() * 1e6, 4 * size * 2 / series["copy"].time() * 1e6
+        rate = 4 * n * times / series["braid"].time() * 1e6
+        copied = 4 * size * 2 / series["copy"].time() * 1e6
         noise = max(s.noise() for s in series.values())
-        text = f"{rate / 1e12:.3f} TB/s, {rate / copied:.3f} +-{noise:.3f} of the copy's {copied / 1e12:.3f}"
+        beside = f"{rate / copied:.3f} +-{noise:.3f} of the copy's {copied / 1e12:.3f}"
+        text = f"{rate / 1e12:.3f} TB/s, {beside}"
         t.table.at_least("G8." + name, rate / copied, 0.85, text, noise=noise)

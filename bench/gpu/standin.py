@@ -1,4 +1,5 @@
-"""Stands in for PyTorch where there is none and the run is dry: every name is there, every call gives another stand-in. It lets our own lines run, no more."""
+"""Stands in for PyTorch where there is none and the run is dry: every name is there, every call
+gives another stand-in. It lets our own lines run, no more."""
 
 
 class StandIn:
@@ -34,5 +35,7 @@ class StandIn:
     def __same__(self, *other):
         return self
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __pow__ = __same__
-    __and__ = __xor__ = __rshift__ = __mod__ = __neg__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __same__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __same__
+    __truediv__ = __rtruediv__ = __matmul__ = __pow__ = __same__
+    __and__ = __xor__ = __rshift__ = __mod__ = __neg__ = __abs__ = __same__
+    __lt__ = __le__ = __gt__ = __ge__ = __same__

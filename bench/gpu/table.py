@@ -1,6 +1,9 @@
-"""The table of goals on a GPU: ceilings first, then Braid beside cuBLAS and PyTorch, in one process, on the same memory.
+"""The table of goals on a GPU: ceilings, then Braid beside cuBLAS and PyTorch, on the same memory.
 
-    table.py --library libbraid_bench.so [--rows ceilings,G1] [--out FOLDER] [--results FOLDER] [--seconds N] [--dry-run] [--list]
+All in one process.
+
+    table.py --library libbraid_bench.so [--rows ceilings,G1] [--out FOLDER] [--results FOLDER]
+             [--seconds N] [--dry-run] [--list]
 """
 
 import argparse
@@ -98,7 +101,8 @@ def main():
     names = options.rows.split(",")
     unknown = [name for name in names if name not in ROWS]
     if unknown or not options.library:
-        parser.error(f"expected --library and rows of {', '.join(ROWS)}, got {', '.join(unknown) or 'no library'}")
+        wrong = ", ".join(unknown) or "no library"
+        parser.error(f"expected --library and rows of {', '.join(ROWS)}, got {wrong}")
 
     start, dry = time.monotonic(), options.dry_run
     found = card.read()
@@ -109,13 +113,19 @@ def main():
     library = Library(options.library)
     table = Table(dry, found)
     if library.devices() < 1 or library.emulated != dry:
-        table.line("FAIL", "table", f"expected {'emulated devices' if dry else 'a GPU'}, got {library.reason() or library.description()}", error=True)
+        wanted = "emulated devices" if dry else "a GPU"
+        text = f"expected {wanted}, got {library.reason() or library.description()}"
+        table.line("FAIL", "table", text, error=True)
         return 1
-    found.update(device=library.description(), processors=library.processors(), braid=library.version(), peer=peer.name if not peer.missing else None)
+    found.update(device=library.description(), processors=library.processors())
+    found.update(braid=library.version(), peer=peer.name if not peer.missing else None)
+    exact = ""
     if not peer.missing:
-        found.update(torch_allow_tf32=peer.allows_tf32(), torch_matmul_precision=peer.precision())
-    exact = "" if peer.missing else f" (allow_tf32 {found['torch_allow_tf32']}, precision {found['torch_matmul_precision']})"
-    print(f"the peer is {peer.missing or peer.name}; products of float32 without TF32{exact}", flush=True)
+        tf32, precision = peer.allows_tf32(), peer.precision()
+        found.update(torch_allow_tf32=tf32, torch_matmul_precision=precision)
+        exact = f" (allow_tf32 {tf32}, precision {precision})"
+    name = peer.missing or peer.name
+    print(f"the peer is {name}; products of float32 without TF32{exact}", flush=True)
     run = Run(library, peer, table, dry)
     paths = []
     for name in names:

@@ -1,7 +1,8 @@
 # The steps, and what runs them on both sides.
 set(BRAID_LADDER_KERNELS "")
-foreach(file sgemm/1_naive sgemm/2_coalesced sgemm/3_shared sgemm/4_registers sgemm/5_pipeline sgemm/6_ours
-             softmax/1_naive softmax/2_tree softmax/3_shuffles softmax/4_online softmax/5_registers softmax/6_ours)
+foreach(file sgemm/1_naive sgemm/2_coalesced sgemm/3_shared sgemm/4_registers sgemm/5_pipeline
+             sgemm/6_ours softmax/1_naive softmax/2_tree softmax/3_shuffles softmax/4_online
+             softmax/5_registers softmax/6_ours)
   list(APPEND BRAID_LADDER_KERNELS ${CMAKE_CURRENT_LIST_DIR}/${file}.cu)
 endforeach()
 set(BRAID_LADDER_SOURCES ${CMAKE_CURRENT_LIST_DIR}/trial.cpp)

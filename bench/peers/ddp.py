@@ -1,6 +1,8 @@
-"""DistributedDataParallel over gloo: two processes, one core and one thread each, driven through pipes.
+"""DistributedDataParallel over gloo: two processes, one core and one thread each, driven through
+pipes.
 
-Rows mlp<hidden>, cnn, lstm_lm and block, then _b<rows>_ddp: every process has <rows> rows of its own; rank r takes the rows that follow those of rank r-1."""
+Rows mlp<hidden>, cnn, lstm_lm and block, then _b<rows>_ddp: every process has <rows> rows of its
+own; rank r takes the rows that follow those of rank r-1."""
 
 import json
 import os
@@ -22,8 +24,10 @@ class Group:
             env.pop("GOMP_CPU_AFFINITY", None)
             if cores:
                 env["BRAID_PIN_CORES"] = str(cores[rank % len(cores)])
-            command = [sys.executable, os.path.abspath(__file__), str(rank), os.path.join(self.folder.name, "store")]
-            self.ranks.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env))
+            store = os.path.join(self.folder.name, "store")
+            command = [sys.executable, os.path.abspath(__file__), str(rank), store]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            self.ranks.append(subprocess.Popen(command, text=True, env=env, **pipes))
 
     def _ask(self, line):
         for process in self.ranks:
@@ -77,13 +81,15 @@ def work(rank, store):
     from datetime import timedelta
     from torch.nn.parallel import DistributedDataParallel
 
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=WORLD, timeout=timedelta(seconds=120))
+    options = {"rank": rank, "world_size": WORLD, "timeout": timedelta(seconds=120)}
+    dist.init_process_group("gloo", init_method=f"file://{store}", **options)
     made = {}
 
     def row(name):
         if name not in made:
             made.clear()
-            made[name] = rows.sized_row(name, "ddp", lambda size: rank * size, DistributedDataParallel, WORLD)
+            first = lambda size: rank * size
+            made[name] = rows.sized_row(name, "ddp", first, DistributedDataParallel, WORLD)
         if made[name] is None:
             raise ValueError(f"unknown row {name}")
         return made[name]

@@ -1,4 +1,5 @@
-"""PyTorch (Python) as a peer: a server on stdin and stdout, one JSON line per command. The protocol is in README.md."""
+"""PyTorch (Python) as a peer: a server on stdin and stdout, one JSON line per command. The
+protocol is in README.md."""
 
 import json
 import math
@@ -48,7 +49,8 @@ class Server:
 
         if name.startswith(("loader_", "clone_", "copy_")) or name in rows.OPS:
             torch.set_num_threads(threads)
-            return {"row": name, "threads": threads, "us": rows.measure_calls(self.row(name), iterations), "loss": 0.0}
+            us = rows.measure_calls(self.row(name), iterations)
+            return {"row": name, "threads": threads, "us": us, "loss": 0.0}
         if "_ddp" in name:
             us, first, last = self.distributed().run(name, threads, iterations)
         else:
@@ -79,10 +81,13 @@ def answer(server, words):
     import torch
 
     if words[0] == "hello":
-        return {"peer": "torch-python", "version": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability()}
+        capability = torch.backends.cpu.get_cpu_capability()
+        return {"peer": "torch-python", "version": torch.__version__, "capability": capability}
     if words[0] in ("run", "losses") and len(words) == 4:
         return getattr(server, words[0])(words[1], int(words[2]), int(words[3]))
-    raise ValueError("expected: hello | run ROW THREADS ITERATIONS | losses ROW THREADS COUNT | quit")
+    raise ValueError(
+        "expected: hello | run ROW THREADS ITERATIONS | losses ROW THREADS COUNT | quit"
+    )
 
 
 def main():

@@ -1,4 +1,5 @@
-"""The benchmark's rows in PyTorch: nets, data and training steps, filled by the same formula as Braid's side (support/rows.hpp)."""
+"""The benchmark's rows in PyTorch: nets, data and training steps, filled by the same formula as
+Braid's side (support/rows.hpp)."""
 
 import functools
 import math
@@ -13,7 +14,8 @@ MASK = 0xFFFFFFFF
 
 
 def uniform(count, seed, start=0):
-    """count values in [-1, 1), exact in float32: a function of (seed, index) alone, so that every program makes the same ones."""
+    """count values in [-1, 1), exact in float32: a function of (seed, index) alone, so that every
+    program makes the same ones."""
     h = (torch.arange(start, start + count, dtype=torch.int64) + seed * 0x9E3779B9) & MASK
     h = ((h ^ (h >> 16)) * 0x7FEB352D) & MASK
     h = ((h ^ (h >> 15)) * 0x846CA68B) & MASK
@@ -26,20 +28,24 @@ def labels(count, classes, seed, start=0):
 
 
 def fill(model):
-    """Parameter k gets uniform(seed 100 + k), scaled to +-1/sqrt(fan_in) as PyTorch's own initialisation is."""
+    """Parameter k gets uniform(seed 100 + k), scaled to +-1/sqrt(fan_in) as PyTorch's own
+    initialisation is."""
     with torch.no_grad():
         fan_in = 1
         for k, p in enumerate(model.parameters()):
             if p.dim() >= 2:
                 fan_in = p.numel() // p.size(0)  # a bias follows its weight
-            p.copy_((uniform(p.numel(), 100 + k) * (1.0 / float(fan_in) ** 0.5)).to(torch.float32).view_as(p))
+            values = uniform(p.numel(), 100 + k) * (1.0 / float(fan_in) ** 0.5)
+            p.copy_(values.to(torch.float32).view_as(p))
     return model
 
 
 class Row:
     """A model, its batch and one training step: zero_grad, forward, loss, backward, step."""
 
-    def __init__(self, model, x, y, loss, wrap=None, optimizer=lambda p: torch.optim.SGD(p, lr=0.01)):
+    def __init__(
+        self, model, x, y, loss, wrap=None, optimizer=lambda p: torch.optim.SGD(p, lr=0.01)
+    ):
         self.model = fill(model)
         self.net = wrap(self.model) if wrap else self.model
         self.x, self.y, self.loss = x, y, loss
@@ -68,7 +74,10 @@ def linear_row():
 def mlp_row(hidden, rows, first_row=0, wrap=None, **options):
     x = uniform(rows * 784, 1, first_row * 784).to(torch.float32).view(rows, 784)
     y = labels(rows, 10, 2, first_row)
-    net = nn.Sequential(nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 10))
+    net = nn.Sequential(
+        nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
+        nn.Linear(hidden, 10),
+    )  # fmt: skip
     return Row(net, x, y, nn.functional.cross_entropy, wrap, **options)
 
 
@@ -94,7 +103,10 @@ class Block(nn.Module):
 
 def block_row(batch=8, first=0, wrap=None):
     size = 128 * 256
-    x, y = (uniform(batch * size, seed, first * size).to(torch.float32).view(batch, 128, 256) for seed in (1, 2))
+    x, y = (
+        uniform(batch * size, seed, first * size).to(torch.float32).view(batch, 128, 256)
+        for seed in (1, 2)
+    )
     return Row(Block(), x, y, nn.functional.mse_loss, wrap)
 
 
@@ -125,22 +137,30 @@ class ClippedRow(Row):
 
 def lstm_lm_row(batch=20, first=0, wrap=None, world=1, words=10000, width=200, layers=2, steps=35):
     """`batch` texts from number `first` on, of the world * batch that lie side by side."""
-    x, y = (labels(steps * batch * world, words, seed).view(steps, -1)[:, first : first + batch].contiguous() for seed in (1, 2))
-    return ClippedRow(WordModel(words, width, layers), x, y.flatten(), nn.functional.cross_entropy, wrap)
+    x, y = (
+        labels(steps * batch * world, words, seed)
+        .view(steps, -1)[:, first : first + batch]
+        .contiguous()
+        for seed in (1, 2)
+    )
+    net = WordModel(words, width, layers)
+    return ClippedRow(net, x, y.flatten(), nn.functional.cross_entropy, wrap)
 
 
 def cnn_row(rows, first_row=0, wrap=None):
     x = uniform(rows * 784, 1, first_row * 784).to(torch.float32).view(rows, 1, 28, 28)
     y = labels(rows, 10, 2, first_row)
     net = nn.Sequential(
-        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.Linear(1600, 128), nn.ReLU(), nn.Linear(128, 10),
     )  # fmt: skip
     return Row(net, x, y, nn.functional.cross_entropy, wrap)
 
 
 def sized_row(name, ending, first=lambda size: 0, wrap=None, world=1):
-    """mlp<hidden>, cnn, lstm_lm or block, then _b<rows>_ and the ending, from row first(rows) on; None for other names."""
+    """mlp<hidden>, cnn, lstm_lm or block, then _b<rows>_ and the ending, from row first(rows) on;
+    None for other names."""
     match = re.fullmatch(rf"(mlp(\d+)|cnn|lstm_lm|block)_b(\d+)_{ending}", name)
     if not match:
         return None
@@ -153,8 +173,9 @@ def sized_row(name, ending, first=lambda size: 0, wrap=None, world=1):
 
 
 def make_row(name):
-    """linear_30x5x2_sgd, block_sgd (8 sequences), lstm_lm_sgd (20 texts), what sized_row makes with sgd, mlp<hidden>_b<rows>_ and adam or adam_fused,
-    loader_<rows>x<width>_b<batch>, clone_<bytes>, copy_<bytes>, or one of OPS."""
+    """linear_30x5x2_sgd, block_sgd (8 sequences), lstm_lm_sgd (20 texts), what sized_row makes
+    with sgd, mlp<hidden>_b<rows>_ and adam or adam_fused, loader_<rows>x<width>_b<batch>,
+    clone_<bytes>, copy_<bytes>, or one of OPS."""
     if name == "lstm_lm_sgd":
         return lstm_lm_row()
     if name == "linear_30x5x2_sgd":
@@ -175,7 +196,9 @@ def make_row(name):
     match = re.fullmatch(r"mlp(\d+)_b(\d+)_(adam|adam_fused)", name)
     if not match:
         raise ValueError(f"unknown row {name}")
-    return mlp_row(int(match[1]), int(match[2]), optimizer=lambda p: torch.optim.Adam(p, fused=match[3] == "adam_fused" or None))
+    fused = match[3] == "adam_fused" or None
+    adam = lambda p: torch.optim.Adam(p, fused=fused)
+    return mlp_row(int(match[1]), int(match[2]), optimizer=adam)
 
 
 def batches_of(iterations):
@@ -185,7 +208,8 @@ def batches_of(iterations):
 
 
 def measure(row, iterations, before=lambda: None):
-    """(us per step, loss of the first step, loss of the last): the median over timed batches, after a warm-up of a tenth.
+    """(us per step, loss of the first step, loss of the last): the median over timed batches, after
+    a warm-up of a tenth.
 
     `before` is called just before the clock starts; several processes meet there."""
     row.reset()  # every run trains from the same weights, so its losses can be checked
@@ -251,7 +275,8 @@ class Op:
 
 @functools.lru_cache(maxsize=1)
 def moved(count):
-    """Numbers to move, 4 bytes each: the last ones are kept, for the rows of one size take turns."""
+    """Numbers to move, 4 bytes each: the last ones are kept, for the rows of one size take
+    turns."""
     return torch.arange(count, dtype=torch.int32)
 
 
@@ -261,7 +286,8 @@ def place(count):
 
 
 class Move:
-    """A copy of so many bytes, onto new memory or onto memory that is there: row clone_<bytes> or copy_<bytes>."""
+    """A copy of so many bytes, onto new memory or onto memory that is there: row clone_<bytes> or
+    copy_<bytes>."""
 
     def __init__(self, kind, count):
         x = moved(count)
@@ -274,7 +300,8 @@ class Move:
 
 
 class Loader:
-    """Batches of a TensorDataset in shuffled order, epoch after epoch: row loader_<rows>x<width>_b<batch>."""
+    """Batches of a TensorDataset in shuffled order, epoch after epoch: row
+    loader_<rows>x<width>_b<batch>."""
 
     def __init__(self, rows, width, batch):
         dataset = torch.utils.data.TensorDataset(torch.rand(rows, width), torch.arange(rows))
@@ -290,7 +317,8 @@ class Loader:
 
 
 def measure_calls(row, iterations):
-    """us a step whose result is dropped, as the loader's and an operation's: the median over timed groups, after a warm-up."""
+    """us a step whose result is dropped, as the loader's and an operation's: the median over timed
+    groups, after a warm-up."""
     for _ in range(3 + iterations // 10):
         row.step()
     count, steps = batches_of(iterations)

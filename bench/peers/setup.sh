@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # Makes the virtual environment that holds the benchmarks' peer, PyTorch, and builds the LibTorch
-# peer from the same wheel.
-# It is used by benchmarks and by the script that writes goldens, never by the library or its tests.
+# peer from the same wheel. It is used by benchmarks and by the script that writes goldens, never by
+# the library or its tests.
 #
 #   bench/peers/setup.sh [--dir DIR] [--python-only] [--quiet]
 #
-#   --dir DIR       where to put it (default: build/peers-venv in the checkout, or the environment's
-#   BRAID_PEERS) --python-only   do not compile the C++ peer --quiet         say nothing when there
-#   is nothing to do
+#   --dir DIR       where to put it (default: build/peers-venv in the checkout, or the
+#                   environment's BRAID_PEERS)
+#   --python-only   do not compile the C++ peer
+#   --quiet         say nothing when there is nothing to do
 #
 # Running it again does only what is missing. Exit codes: 0 ready, 1 could not be made (the last
-# line says why).
-# Needs Python >= 3.10 with venv, about 2.5 GB of disk, a package index for pip, and g++ for the C++
-# peer.
+# line says why). Needs Python >= 3.10 with venv, about 2.5 GB of disk, a package index for pip, and
+# g++ for the C++ peer.
 set -euo pipefail
 
 torch_version=2.15.0
@@ -34,18 +34,20 @@ log=$dir/setup.log
 pip_install() {  # $1: what for; the rest: arguments of pip install
   local what=$1; shift
   echo "peers: installing $what"
-  "$dir/bin/python" -m pip install --disable-pip-version-check "$@" >>"$log" 2>&1 || fail "pip could not install $what (see $log)"
+  "$dir/bin/python" -m pip install --disable-pip-version-check "$@" >>"$log" 2>&1 ||
+    fail "pip could not install $what (see $log)"
 }
 
 # ---- Python and the wheel
-# -------------------------------------------------------------------------------------------------------
 python=${PYTHON:-python3}
 command -v "$python" >/dev/null || fail "no $python; install Python 3.10 or newer"
 if [ ! -x "$dir/bin/python" ]; then
-  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || fail "$python is older than 3.10"
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    fail "$python is older than 3.10"
   say "making $dir"
   mkdir -p "$dir"
-  "$python" -m venv "$dir" >>"$log" 2>&1 || fail "'$python -m venv' failed (on Debian: apt-get install python3-venv)"
+  "$python" -m venv "$dir" >>"$log" 2>&1 ||
+    fail "'$python -m venv' failed (on Debian: apt-get install python3-venv)"
 fi
 site=$("$dir/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 version_of() { "$dir/bin/python" -c 'import importlib.metadata as m, sys
@@ -57,17 +59,17 @@ if [ "$(version_of torch)" != "$torch_version" ]; then
   [ "$free_kb" -gt 3000000 ] || fail "$dir has $((free_kb / 1024)) MiB free, 3000 are needed"
   pip_install "torch $torch_version (about 540 MB)" --no-deps "torch==$torch_version"
 fi
-pure="typing_extensions sympy networkx jinja2 fsspec filelock mpmath MarkupSafe setuptools numpy safetensors"
+pure="typing_extensions sympy networkx jinja2 fsspec filelock mpmath MarkupSafe setuptools numpy"
+pure="$pure safetensors"
 missing=""
 for package in $pure; do [ -n "$(version_of "$package")" ] || missing="$missing $package"; done
 # shellcheck disable=SC2086  # a list of names
 [ -z "$missing" ] || pip_install "what torch imports:$missing" --no-deps $missing
 
 # ---- the CUDA libraries that the wheel is linked to
-# ------------------------------------------------------------------------------ The wheel is a CUDA
-# build: its libraries must load even where only the CPU is used. A toolkit on the machine serves
-# most of them; what is missing comes from the wheels that torch's own metadata pins. NCCL always
-# does: torch needs a newer one than toolkits have.
+# The wheel is a CUDA build: its libraries must load even where only the CPU is used. A toolkit on
+# the machine serves most of them; what is missing comes from the wheels that torch's own metadata
+# pins. NCCL always does: torch needs a newer one than toolkits have.
 toolkit=""
 for root in "${CUDA_HOME:-}" /usr/local/cuda; do
   if [ -n "$root" ] && [ -d "$root/lib64" ]; then toolkit=$root/lib64; break; fi
@@ -112,13 +114,16 @@ wheel_of() {
 # libraries that torch needs and the loader does not find; libcuda.so.1 is the driver's, loaded only
 # for a GPU
 unresolved() {
-  LD_LIBRARY_PATH=$(library_path "$toolkit") ldd "$site"/torch/lib/libtorch.so "$site"/torch/lib/libtorch_python.so 2>/dev/null |
+  local torch=$site/torch/lib
+  LD_LIBRARY_PATH=$(library_path "$toolkit") ldd "$torch/libtorch.so" "$torch/libtorch_python.so" \
+    2>/dev/null |
     awk '/not found/ { print $1 }' | grep -v '^libcuda\.so' | sort -u || true
 }
 install_for() {  # the packages that have the given libraries
   local library package wheels="" extras="" toolkit_pin
   for library in "$@"; do
-    package=$(wheel_of "$library") || fail "torch needs $library, which neither a CUDA toolkit here nor a known package has"
+    package=$(wheel_of "$library") ||
+      fail "torch needs $library, which neither a CUDA toolkit here nor a known package has"
     case $package in
       :*) extras="$extras,${package#:}" ;;
       *) wheels="$wheels $(pin_of "$package")" ;;
@@ -132,7 +137,10 @@ install_for() {  # the packages that have the given libraries
     pip_install "cuda-toolkit[${extras#,}]" "cuda-toolkit[${extras#,}]${toolkit_pin#cuda-toolkit}"
   fi
 }
-imports() { LD_LIBRARY_PATH=$(library_path "$toolkit") "$dir/bin/python" -c 'import torch; torch.ones(2).sum()' >>"$log" 2>&1; }
+imports() {
+  LD_LIBRARY_PATH=$(library_path "$toolkit") \
+    "$dir/bin/python" -c 'import torch; torch.ones(2).sum()' >>"$log" 2>&1
+}
 resolve() {
   local need
   [ -n "$(version_of nvidia-nccl-cu13)" ] || install_for libnccl.so.2
@@ -157,7 +165,6 @@ if [ ! -f "$dir/peers.env" ] || ! imports; then
 fi
 
 # ---- how to start the peers
-# ------------------------------------------------------------------------------------------------------
 # The OpenMP runtime reads its environment when it is loaded, so pinning (BRAID_PIN_CORES=0,1) is
 # turned into its variable here.
 cat >"$dir/peers.env.new" <<ENV
@@ -173,15 +180,18 @@ write_launcher() {  # $1: name, $2: command
 write_launcher peer-python "\"$dir/bin/python\" \"$here/peer.py\""
 
 # ---- the C++ peer
-# ----------------------------------------------------------------------------------------------------------------
 if [ "$cpp" = 1 ]; then
   cxx=${PEERS_CXX:-g++}
   binary=$dir/bin/peer-libtorch.bin
-  if [ ! -x "$binary" ] || [ "$here/peer.cpp" -nt "$binary" ] || [ "$site/torch/version.py" -nt "$binary" ]; then
+  if [ ! -x "$binary" ] || [ "$here/peer.cpp" -nt "$binary" ] ||
+    [ "$site/torch/version.py" -nt "$binary" ]; then
     command -v "$cxx" >/dev/null || fail "no $cxx for the C++ peer (on Debian: apt-get install g++)"
     echo "peers: compiling the LibTorch peer (about 20 s)"
-    "$cxx" -std=c++20 -O2 -DNDEBUG -isystem "$site/torch/include" -isystem "$site/torch/include/torch/csrc/api/include" "$here/peer.cpp" \
-      -o "$binary.new" -L"$site/torch/lib" -Wl,-rpath,"$site/torch/lib" -Wl,--allow-shlib-undefined -ltorch_cpu -lc10 -pthread \
+    torch=$site/torch
+    "$cxx" -std=c++20 -O2 -DNDEBUG -isystem "$torch/include" \
+      -isystem "$torch/include/torch/csrc/api/include" "$here/peer.cpp" -o "$binary.new" \
+      -L"$torch/lib" -Wl,-rpath,"$torch/lib" -Wl,--allow-shlib-undefined \
+      -ltorch_cpu -lc10 -pthread \
       >>"$log" 2>&1 || fail "the C++ peer does not compile (see $log)"
     mv "$binary.new" "$binary"
   fi

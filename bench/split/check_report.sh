@@ -8,7 +8,8 @@ program=$1 folder=$2
 command -v python3 >/dev/null || { echo "SKIP(no python3)" && exit 77; }
 rm -rf "$folder"
 mkdir -p "$folder"
-"$program" --models cnn --devices 2 --update broadcast --rounds 1 --no-peers --trace --json "$folder/split.json" >"$folder/output.txt" 2>&1 || {
+"$program" --models cnn --devices 2 --update broadcast --rounds 1 --no-peers --trace \
+  --json "$folder/split.json" >"$folder/output.txt" 2>&1 || {
   cat "$folder/output.txt"
   echo "FAIL: bench_split ended with an error"
   exit 1
@@ -23,7 +24,9 @@ fail() {
 for file in split.json split-report.{html,txt,json,trace.json}; do
   [[ -s $folder/$file ]] || fail "expected $file in $folder, with something in it"
 done
-for line in 'the recorder of the report makes a step over 2 devices, update broadcast, -?[0-9.]+ % longer' 'while nothing is recorded: computed [0-9.]+ % of a step' \
+step='the recorder of the report makes a step over 2 devices, update broadcast'
+for line in "$step, -?[0-9.]+ % longer" \
+  'while nothing is recorded: computed [0-9.]+ % of a step' \
   'predicted [0-9]+ samples/s by ' 'report: .*split-report\.html'; do
   grep -qE "$line" "$folder/output.txt" || fail "expected a line '$line'"
 done
@@ -50,25 +53,34 @@ for name in ("split-report.json", "split-report.trace.json"):
 rows = read("split.json")["rows"]
 runs = [row for row in rows if row["mode"] != "trace"]
 kinds = [(row["mode"], row["devices"]) for row in runs]
-expect(kinds == [("strong", 1), ("strong", 2), ("weak", 1), ("weak", 2)], "expected one row a mode and number of devices")
+expected = [("strong", 1), ("strong", 2), ("weak", 1), ("weak", 2)]
+expect(kinds == expected, "expected one row a mode and number of devices")
 expect(len(rows) == len(runs) + 1, "expected one row of mode trace")
 VERDICTS = ("met", "missed", "noisy", "unjudged")
 for row in rows:
     name = f"{row['mode']}, {row['devices']} devices"
-    bars = ("overhead",) if row["mode"] == "trace" else ("efficiency", "ddp", "threads", "prediction")
-    for bar in bars:
-        expect(row.get(f"verdict_{bar}") in VERDICTS, f"{name}: verdict_{bar}: expected one of {VERDICTS}, got {row.get(f'verdict_{bar}')!r}")
+    bars = ("efficiency", "ddp", "threads", "prediction")
+    for bar in ("overhead",) if row["mode"] == "trace" else bars:
+        verdict = row.get(f"verdict_{bar}")
+        what = f"verdict_{bar}: expected one of {VERDICTS}, got {verdict!r}"
+        expect(verdict in VERDICTS, f"{name}: {what}")
     if row["mode"] == "trace":
         expect(row["spans"] > 0, f"{name}: expected spans")
         expect(isinstance(row["trace_overhead"], (int, float)), f"{name}: expected trace_overhead")
     elif row["devices"] == 2:
-        expect((row["predicted"] or 0) > 0, f"{name}: predicted: expected a number above 0, got {row['predicted']!r}")
-        expect(row["predicted_by"] == "the other runs", f"{name}: predicted_by: expected 'the other runs', got {row['predicted_by']!r}")
-        expect((row["efficiency"] or 0) > 0 and (row["ceiling"] or 0) > 0, f"{name}: expected an efficiency and a ceiling")
+        predicted, by = row["predicted"], row["predicted_by"]
+        what = f"predicted: expected a number above 0, got {predicted!r}"
+        expect((predicted or 0) > 0, f"{name}: {what}")
+        what = f"predicted_by: expected 'the other runs', got {by!r}"
+        expect(by == "the other runs", f"{name}: {what}")
+        there = (row["efficiency"] or 0) > 0 and (row["ceiling"] or 0) > 0
+        expect(there, f"{name}: expected an efficiency and a ceiling")
         # No peer was asked for.
-        expect(row.get("verdict_ddp") == row.get("verdict_threads") == "unjudged", f"{name}: expected the peers' bars unjudged")
+        peers = {row.get("verdict_ddp"), row.get("verdict_threads")}
+        expect(peers == {"unjudged"}, f"{name}: expected the peers' bars unjudged")
         if not row["shares_cores"]:
-            expect(row.get("verdict_efficiency") != "unjudged" and row.get("verdict_prediction") != "unjudged", f"{name}: expected a verdict of the others")
+            others = (row.get("verdict_efficiency"), row.get("verdict_prediction"))
+            expect("unjudged" not in others, f"{name}: expected a verdict of the others")
 for what in bad:
     print("split.json:", what)
 sys.exit(bool(bad))

@@ -4,10 +4,12 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/braid)
 
 foreach(root core/include core/umbrella kernels/include nn/include data/include parallel/include)
-  install(DIRECTORY ${root}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT braid FILES_MATCHING PATTERN "*.hpp")
+  install(DIRECTORY ${root}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT braid
+          FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 if(NOT BRAID_CUDA STREQUAL "OFF")  # what kernels of a program's own include
-  install(DIRECTORY kernels/simt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/braid/device COMPONENT braid FILES_MATCHING PATTERN "*.hpp")
+  install(DIRECTORY kernels/simt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/braid/device
+          COMPONENT braid FILES_MATCHING PATTERN "*.hpp")
 endif()
 install(FILES kernels/cmake/BraidKernels.cmake DESTINATION ${package_dir} COMPONENT braid)
 install(TARGETS braid EXPORT braid-targets COMPONENT braid
@@ -23,10 +25,12 @@ set(BRAID_PC_PRIVATE "")
 if(kind STREQUAL "STATIC_LIBRARY")
   string(APPEND BRAID_PC_PRIVATE " -lstdc++ -lm")
   if(BRAID_HAVE_ONEDNN)
-    string(APPEND BRAID_PACKAGE_DEPENDENCIES "list(INSERT CMAKE_MODULE_PATH 0 \${CMAKE_CURRENT_LIST_DIR})\n")
-    string(APPEND BRAID_PACKAGE_DEPENDENCIES "find_dependency(BraidOneDNN)\nlist(REMOVE_AT CMAKE_MODULE_PATH 0)\n")
+    string(APPEND BRAID_PACKAGE_DEPENDENCIES
+      "list(INSERT CMAKE_MODULE_PATH 0 \${CMAKE_CURRENT_LIST_DIR})\n"
+      "find_dependency(BraidOneDNN)\nlist(REMOVE_AT CMAKE_MODULE_PATH 0)\n")
     string(APPEND BRAID_PC_PRIVATE " ${BraidOneDNN_LIBRARY}")
-    install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindBraidOneDNN.cmake DESTINATION ${package_dir} COMPONENT braid)
+    install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindBraidOneDNN.cmake
+            DESTINATION ${package_dir} COMPONENT braid)
   endif()
   if(BRAID_CUDA STREQUAL "ON")
     string(APPEND BRAID_PACKAGE_DEPENDENCIES "find_dependency(CUDAToolkit)\n")
@@ -40,9 +44,13 @@ if(kind STREQUAL "STATIC_LIBRARY")
     string(APPEND BRAID_PC_PRIVATE " -l${library}")
   endforeach()
 endif()
-configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/braid-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/braid-config.cmake INSTALL_DESTINATION ${package_dir})
-write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/braid-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/braid-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/braid-config-version.cmake DESTINATION ${package_dir} COMPONENT braid)
+set(package_config ${CMAKE_CURRENT_BINARY_DIR}/braid-config.cmake)
+set(package_version ${CMAKE_CURRENT_BINARY_DIR}/braid-config-version.cmake)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/braid-config.cmake.in ${package_config}
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${package_version} COMPATIBILITY SameMinorVersion)
+install(FILES ${package_config} ${package_version} DESTINATION ${package_dir} COMPONENT braid)
 
 configure_file(${CMAKE_CURRENT_LIST_DIR}/braid.pc.in ${CMAKE_CURRENT_BINARY_DIR}/braid.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/braid.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT braid)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/braid.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT braid)

@@ -14,39 +14,52 @@ braid_choice(BRAID_ONEDNN AUTO "oneDNN for large GEMM" AUTO ON OFF)
 braid_choice(BRAID_ZLIB AUTO "zlib, to read .gz files" AUTO ON OFF)
 # PTX of 90 is what newer GPUs compile for themselves, whatever their number; PTX of the newest that
 # a toolkit knows would run on that one and above only.
-set(BRAID_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "BRAID_CUDA=ON: the GPU architectures, as in CUDA_ARCHITECTURES (80, 90 and PTX of 90)")
-option(BRAID_CUDA_COMPRESS "Pack the kernels small (nvcc from 12.8 on): a tenth of the time they take to compile" ON)
+set(BRAID_CUDA_ARCHITECTURES "80-real;90" CACHE STRING
+    "BRAID_CUDA=ON: the GPU architectures, as in CUDA_ARCHITECTURES (80, 90 and PTX of 90)")
+option(BRAID_CUDA_COMPRESS
+       "Pack the kernels small (nvcc from 12.8 on): a tenth of the time they take to compile" ON)
 option(BRAID_SIMT_CHECK "BRAID_CUDA=SIMT: compile kernels with the calls of the checker" ON)
 option(BRAID_MPI "Collectives across processes" OFF)
-option(BRAID_NATIVE "Compile for this machine's processor (kernels choose at run time in any case)" OFF)
-option(BRAID_GENERIC "One portable set of kernels instead of one for each instruction set: a third of the time to build, slower loops" OFF)
-option(BRAID_PRECOMPILE "Compile common headers once: the modules but for the kernels take little more than half the time; includes that a source lacks then go unseen" ${PROJECT_IS_TOP_LEVEL})
+option(BRAID_NATIVE
+       "Compile for this machine's processor (kernels choose at run time in any case)" OFF)
+string(CONCAT help "One portable set of kernels instead of one for each instruction set: "
+                   "a third of the time to build, slower loops")
+option(BRAID_GENERIC "${help}" OFF)
+string(CONCAT help "Compile common headers once: the modules but for the kernels take little "
+                   "more than half the time; includes that a source lacks then go unseen")
+option(BRAID_PRECOMPILE "${help}" ${PROJECT_IS_TOP_LEVEL})
 option(BRAID_WERROR "Warnings are errors" OFF)
 option(BRAID_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 option(BRAID_BUILD_TESTS "Tests" ${PROJECT_IS_TOP_LEVEL})
 option(BRAID_BUILD_BENCH "Benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(BRAID_BUILD_DOCS "Tutorials" ${PROJECT_IS_TOP_LEVEL})
 option(BRAID_BUILD_FUZZ "Fuzzers of the file formats (clang)" OFF)
-set(BRAID_SANITIZE "" CACHE STRING "Sanitizers on Braid's own targets: empty, address (with undefined behaviour) or thread")
+set(BRAID_SANITIZE "" CACHE STRING
+    "Sanitizers on Braid's own targets: empty, address (with undefined behaviour) or thread")
 option(BRAID_COVERAGE "Count the executed lines of the library (./dev check coverage)" OFF)
 if(NOT BRAID_SANITIZE MATCHES "^(|address|thread)$")
   message(FATAL_ERROR "BRAID_SANITIZE: expected empty, address or thread, got '${BRAID_SANITIZE}'")
 endif()
 
 if(BRAID_CUDA STREQUAL "SIMT" AND BRAID_SANITIZE STREQUAL "thread")
-  message(FATAL_ERROR "BRAID_CUDA=SIMT: expected BRAID_SANITIZE empty or address, got thread: the emulation's checker stands in for that sanitizer's library")
+  message(FATAL_ERROR
+    "BRAID_CUDA=SIMT: expected BRAID_SANITIZE empty or address, got thread: the emulation's "
+    "checker stands in for that sanitizer's library")
 endif()
 if(BRAID_MPI)
-  message(FATAL_ERROR "BRAID_MPI=ON: the MPI communicator comes later; only BRAID_MPI=OFF works in this version")
+  message(FATAL_ERROR
+    "BRAID_MPI=ON: the MPI communicator comes later; only BRAID_MPI=OFF works in this version")
 endif()
 
-if(NOT BRAID_CUDA STREQUAL "SIMT" OR NOT BRAID_SANITIZE STREQUAL "" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(NOT BRAID_CUDA STREQUAL "SIMT" OR NOT BRAID_SANITIZE STREQUAL ""
+   OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # the address sanitizer excludes the instrumentation, and clang 14's turns 16-byte copies into
   # calls of memcpy
   set(BRAID_SIMT_CHECK OFF)
 endif()
 
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT BRAID_GENERIC)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8
+   AND NOT BRAID_GENERIC)
   set(BRAID_X86 ON)
 else()
   set(BRAID_X86 OFF)
@@ -60,7 +73,9 @@ if(NOT BRAID_ONEDNN STREQUAL "OFF")
   if(BraidOneDNN_FOUND)
     set(BRAID_HAVE_ONEDNN ON)
   elseif(BRAID_ONEDNN STREQUAL "ON")
-    message(FATAL_ERROR "BRAID_ONEDNN=ON: oneDNN was not found. Install libdnnl-dev, or give its place with -DCMAKE_PREFIX_PATH=DIR, or use -DBRAID_ONEDNN=OFF")
+    message(FATAL_ERROR
+      "BRAID_ONEDNN=ON: oneDNN was not found. Install libdnnl-dev, or give its place with "
+      "-DCMAKE_PREFIX_PATH=DIR, or use -DBRAID_ONEDNN=OFF")
   endif()
 endif()
 
@@ -70,7 +85,8 @@ if(NOT BRAID_ZLIB STREQUAL "OFF")
   if(ZLIB_FOUND)
     set(BRAID_HAVE_ZLIB ON)
   elseif(BRAID_ZLIB STREQUAL "ON")
-    message(FATAL_ERROR "BRAID_ZLIB=ON: zlib was not found. Install zlib1g-dev, or use -DBRAID_ZLIB=OFF")
+    message(FATAL_ERROR
+      "BRAID_ZLIB=ON: zlib was not found. Install zlib1g-dev, or use -DBRAID_ZLIB=OFF")
   endif()
 endif()
 
@@ -89,5 +105,7 @@ function(braid_print_summary)
   if(BUILD_SHARED_LIBS)
     set(kind shared)
   endif()
-  message(STATUS "Braid ${braid_VERSION} (${kind}): oneDNN ${onednn}; zlib ${zlib}; kernels ${BRAID_ISAS}; CUDA ${BRAID_CUDA}; sanitizer '${BRAID_SANITIZE}'")
+  message(STATUS
+    "Braid ${braid_VERSION} (${kind}): oneDNN ${onednn}; zlib ${zlib}; kernels ${BRAID_ISAS}; "
+    "CUDA ${BRAID_CUDA}; sanitizer '${BRAID_SANITIZE}'")
 endfunction()

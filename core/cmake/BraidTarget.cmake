@@ -6,7 +6,8 @@ include(CheckLinkerFlag)
 # The hardening flags that this compiler has, for release builds without a sanitizer.
 set(BRAID_HARDENING "")
 set(BRAID_HARDENING_LINK "")
-foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection=full -ftrivial-auto-var-init=zero -fstrict-flex-arrays=3)
+foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection=full
+             -ftrivial-auto-var-init=zero -fstrict-flex-arrays=3)
   string(MAKE_C_IDENTIFIER "BRAID_HAS${flag}" known)
   check_cxx_compiler_flag(${flag} ${known})
   if(${known})
@@ -26,9 +27,11 @@ endforeach()
 # which instructions it uses.
 function(braid_target_options target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_HARDENING;NO_NATIVE" "" "")
-  set_target_properties(${target} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
   # A contracted multiply-add would make results depend on the processor.
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -ffp-contract=off)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -ffp-contract=off)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # g++ 12 warns about std::string's own operator+ (its bug 105651)
     target_compile_options(${target} PRIVATE -Wno-restrict)
@@ -48,7 +51,8 @@ function(braid_target_options target)
     target_compile_options(${target} PRIVATE -march=native)
   endif()
   if(BRAID_SANITIZE STREQUAL "address")
-    target_compile_options(${target} PRIVATE -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all)
+    target_compile_options(${target} PRIVATE
+      -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all)
     target_link_options(${target} PRIVATE -fsanitize=address,undefined)
   elseif(BRAID_SANITIZE STREQUAL "thread")
     target_compile_options(${target} PRIVATE -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread)
@@ -56,7 +60,8 @@ function(braid_target_options target)
   elseif(NOT arg_NO_HARDENING)
     target_compile_options(${target} PRIVATE "$<$<NOT:$<CONFIG:Debug>>:${BRAID_HARDENING}>")
     # Some distributions predefine the macro at a lower level.
-    target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>")
+    set(fortify "-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3")
+    target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:${fortify}>")
     target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
     target_link_options(${target} PRIVATE "$<$<NOT:$<CONFIG:Debug>>:${BRAID_HARDENING_LINK}>")
   endif()
@@ -73,7 +78,8 @@ function(braid_precompile target kind folder)
   # For ccache, which shares what includes such a header if its time is not in it (clang) and the
   # source says that it includes it (g++).
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
+    set(flag "-Xclang -fno-pch-timestamp")
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:${flag}>")
   elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
   endif()

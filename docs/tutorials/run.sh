@@ -13,7 +13,11 @@ shift 4
 
 sort_groups() {
   awk 'function flush(   i, j, t) {
-         for (i = 2; i <= n; ++i) { t = group[i]; for (j = i - 1; j >= 1 && group[j] > t; --j) group[j + 1] = group[j]; group[j + 1] = t }
+         for (i = 2; i <= n; ++i) {
+           t = group[i]
+           for (j = i - 1; j >= 1 && group[j] > t; --j) group[j + 1] = group[j]
+           group[j + 1] = t
+         }
          for (i = 1; i <= n; ++i) print group[i]
          n = 0
        }
@@ -22,7 +26,7 @@ sort_groups() {
        END { flush() }'
 }
 
-for variable in BRAID_THREADS BRAID_ISA BRAID_CPU_DEVICES BRAID_SIMT_DEVICES BRAID_CUDA_DEVICES_PER_GPU; do unset "$variable"; done
+unset BRAID_THREADS BRAID_ISA BRAID_CPU_DEVICES BRAID_SIMT_DEVICES BRAID_CUDA_DEVICES_PER_GPU
 case $kind in
   cpu) export BRAID_CPU_DEVICES=$devices BRAID_DEVICE=cpu ;;
   simt)
@@ -44,6 +48,7 @@ if [[ ! -f $expected ]]; then
   exit 0
 fi
 if ! diff <(sort_groups <"$expected") <(printf '%s\n' "$output" | sort_groups); then
-  echo "FAIL: $name on $devices $kind devices prints something else than $expected (< expected, > printed)"
+  echo "FAIL: $name on $devices $kind devices prints something else than $expected" \
+    "(< expected, > printed)"
   exit 1
 fi

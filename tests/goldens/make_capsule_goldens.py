@@ -1,13 +1,15 @@
-"""Writes capsules.txt: a tiny CapsNet written in PyTorch's plain ops, step by step as the paper has it; run as make_goldens.py is.
+"""Writes capsules.txt: a tiny CapsNet written in PyTorch's plain ops, step by step as the paper has
+it; run as make_goldens.py is.
 
-Sabour, Frosst & Hinton 2017: convolution, primary capsules, routing by agreement (3 rounds, all of them differentiated, and with constant coupling
-coefficients), margin loss, mask and decoder. float64; the weights are of 8 bits, so that the file is short. No number comes from Braid.
+Sabour, Frosst & Hinton 2017: convolution, primary capsules, routing by agreement (3 rounds, all of
+them differentiated, and with constant coupling coefficients), margin loss, mask and decoder.
+float64; the weights are of 8 bits, so that the file is short. No number comes from Braid.
 """
 
 import torch
 from torch.nn import functional as F
 
-from make_goldens import File
+from make_goldens import File, eighths
 
 N, SIDE, MAPS, TYPES, SIZE, CLASSES, OUT = 2, 7, 3, 2, 4, 3, 5
 PLACES = 2 * 2  # 7 → 5 by a convolution 3×3, → 2 by one of stride 2
@@ -21,10 +23,6 @@ NUMBERS = {
     "decoder.weight": (SIDE * SIDE, CLASSES * OUT),
     "decoder.bias": (SIDE * SIDE,),
 }
-
-
-def numbers(shape, seed, scale=256):
-    return torch.randint(-128, 128, shape, generator=torch.Generator().manual_seed(seed)).double() / scale
 
 
 def squash(s):
@@ -59,28 +57,27 @@ def net(p, images, labels, detach):
     lengths = v.norm(dim=2)
     there = F.one_hot(labels, CLASSES).double()
     margin = there * F.relu(0.9 - lengths) ** 2 + 0.5 * (1 - there) * F.relu(lengths - 0.1) ** 2
-    image = torch.sigmoid(F.linear((v * there.unsqueeze(2)).flatten(1), p["decoder.weight"], p["decoder.bias"]))
+    masked = (v * there.unsqueeze(2)).flatten(1)
+    image = torch.sigmoid(F.linear(masked, p["decoder.weight"], p["decoder.bias"]))
     loss = margin.sum(1).mean() + 0.0005 * ((image - images.flatten(1)) ** 2).sum(1).mean()
     return u, v, lengths, image, loss
 
 
 def main():
     file = File("capsules.txt", "a tiny CapsNet, float64")
-    images = numbers((N, 1, SIDE, SIDE), 1) + 0.5
+    images = eighths((N, 1, SIDE, SIDE), 1, 256) + 0.5
     labels = torch.tensor([2, 0])
     file.tensor("images", images)
     file.tensor("labels", labels)
-    state = {name: numbers(shape, 2 + i) for i, (name, shape) in enumerate(NUMBERS.items())}
-    for name, value in state.items():
-        file.tensor(f"state.{name}", value)
+    state = {name: eighths(shape, 2 + i, 256) for i, (name, shape) in enumerate(NUMBERS.items())}
+    file.tensors("state.", state)
     for detach in (False, True):
         p = {name: value.clone().requires_grad_() for name, value in state.items()}
         x = images.clone().requires_grad_()
         results = net(p, x, labels, detach)
         results[-1].backward()
         if not detach:
-            for name, result in zip(("primary", "digits", "lengths", "image", "loss"), results):
-                file.tensor(name, result)
+            file.tensors("", zip(("primary", "digits", "lengths", "image", "loss"), results))
         kind = "detached" if detach else "grad"
         for name in ("conv.weight", "primary.conv.weight", "digits.weight", "digits.bias"):
             if not detach or name in ("conv.weight", "digits.weight"):

@@ -1,11 +1,14 @@
-"""Writes goldens/exchange: three nets that train ten steps in PyTorch, as safetensors; or reads what Braid wrote of the same nets.
+"""Writes goldens/exchange: three nets that train ten steps in PyTorch, as safetensors; or reads
+what Braid wrote of the same nets.
 
-    . build/peers-venv/peers.env && build/peers-venv/bin/python tests/goldens/make_exchange.py   (after bench/peers/setup.sh)
-    … make_exchange.py --check FOLDER      FOLDER: what braid_tests_exchange left there; ./dev test exchange does all of it
+    . build/peers-venv/peers.env          (after bench/peers/setup.sh)
+    build/peers-venv/bin/python tests/goldens/make_exchange.py [--check FOLDER]
 
-For each net: <net>.start and <net>.end.safetensors, the state dicts before and after, and <net>.run.safetensors: the batches x, y, the losses, the outputs
-for the first batch in evaluation mode at the end. tests/exchange/nets.hpp has the same nets for Braid. All files are written and read by the safetensors
-package, the format's own.
+FOLDER: what braid_tests_exchange left there; ./dev test exchange does all of it. For each net:
+<net>.start and <net>.end.safetensors, the state dicts before and after, and <net>.run.safetensors:
+the batches x, y, the losses, the outputs for the first batch in evaluation mode at the end.
+tests/exchange/nets.hpp has the same nets for Braid. All files are written and read by the
+safetensors package, the format's own.
 """
 
 import pathlib
@@ -15,6 +18,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
+
+from make_goldens import TORCH
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "exchange"
 STEPS = 10
@@ -75,15 +80,16 @@ class Tagger(nn.Module):
 
 
 class Translator(nn.Module):
-    """A Transformer with encoder and decoder; SGD with momentum (the bias of the keys has no gradient but rounding, and Adam would make steps of that)."""
+    """A Transformer with encoder and decoder; SGD with momentum (the bias of the keys has no
+    gradient but rounding, and Adam would make steps of that)."""
 
     def __init__(self):
         super().__init__()
         self.embed = nn.Embedding(12, 16)
         self.position = nn.Parameter(torch.randn(8, 16) * 0.1)
-        self.transformer = nn.Transformer(
-            16, 2, num_encoder_layers=2, num_decoder_layers=2, dim_feedforward=32, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
-        )  # fmt: skip
+        layers = {"num_encoder_layers": 2, "num_decoder_layers": 2, "dim_feedforward": 32}
+        options = {"dropout": 0.0, "activation": "gelu", "batch_first": True, "norm_first": True}
+        self.transformer = nn.Transformer(16, 2, **layers, **options)
         self.out = nn.Linear(16, 12)
 
     def forward(self, pair):
@@ -140,17 +146,23 @@ def write():
         save_file(start, file("start"), {"format": "pt"})
         losses = train(model, x, y)
         save_file(model.state_dict(), file("end"), {"format": "pt"})
-        save_file({"x": x, "y": y, "losses": losses, "outputs": outputs(model, x[0])}, file("run"), {"torch": torch.__version__.split("+")[0]})
+        run = {"x": x, "y": y, "losses": losses, "outputs": outputs(model, x[0])}
+        save_file(run, file("run"), {"torch": TORCH})
         for part in ("start", "end", "run"):
             file(part).chmod(0o644)
         exact = net().double()
         exact.load_state_dict(start)
-        rounding = ((losses - train(exact, x.double() if x.is_floating_point() else x, y)) / losses).abs().max()
-        print(f"{name}: loss {losses[0]:.4f} -> {losses[-1]:.4f}; float32 against float64: {rounding:.1e}, parameters {distance(model, exact.state_dict()):.1e}")
+        wide = train(exact, x.double() if x.is_floating_point() else x, y)
+        rounding = ((losses - wide) / losses).abs().max()
+        print(
+            f"{name}: loss {losses[0]:.4f} -> {losses[-1]:.4f}; float32 against float64: "
+            f"{rounding:.1e}, parameters {distance(model, exact.state_dict()):.1e}"
+        )
 
 
 def distance(model, other):
-    """The largest |a - b| / max(1, |b|) over all numbers of two state dicts; whole numbers must be equal."""
+    """The largest |a - b| / max(1, |b|) over all numbers of two state dicts; whole numbers must be
+    equal."""
     worst = 0.0
     for key, a in model.state_dict().items():
         b = other[key]
@@ -161,7 +173,8 @@ def distance(model, other):
 
 
 def check(folder):
-    """Braid's files in PyTorch: its state dicts load by their names, and ten steps from its own start go as Braid's did."""
+    """Braid's files in PyTorch: its state dicts load by their names, and ten steps from its own
+    start go as Braid's did."""
     failed = False
     for name, net in NETS.items():
         read = lambda part: load_file(folder / f"{name}.{part}.safetensors")
@@ -171,12 +184,15 @@ def check(folder):
         far = (outputs(trained, golden["x"][0]) - golden["outputs"]).abs().max().item()
         fresh.load_state_dict(read("own.start"))
         losses, ours = train(fresh, golden["x"], golden["y"]), read("own.run")["losses"]
-        apart, moved = ((losses - ours) / losses).abs().max().item(), distance(fresh, read("own.end"))
+        apart = ((losses - ours) / losses).abs().max().item()
+        moved = distance(fresh, read("own.end"))
         verdict = far <= PARAMETER_BOUND and apart <= LOSS_BOUND and moved <= PARAMETER_BOUND
         failed |= not verdict
         print(
-            f"{name}: Braid's trained net in PyTorch: outputs within {far:.1e}; from Braid's start: losses within {apart:.1e} relative (bound {LOSS_BOUND}), "
-            f"parameters within {moved:.1e} (bound {PARAMETER_BOUND}): {'agree' if verdict else 'DIFFER'}"
+            f"{name}: Braid's trained net in PyTorch: outputs within {far:.1e}; "
+            f"from Braid's start: losses within {apart:.1e} relative (bound {LOSS_BOUND}), "
+            f"parameters within {moved:.1e} (bound {PARAMETER_BOUND}): "
+            f"{'agree' if verdict else 'DIFFER'}"
         )
     return failed
 

@@ -1,7 +1,9 @@
-"""Writes goldens/numpy: small .npy and .npz files by numpy itself, for tests/core/test_npy.cpp and tests/data/test_npz.cpp.
+"""Writes goldens/numpy: small .npy and .npz files by numpy itself, for tests/core/test_npy.cpp and
+tests/data/test_npz.cpp.
 
 python3 tests/goldens/make_numpy.py            writes them
-python3 tests/goldens/make_numpy.py --check F  reads F.npy and F.npz, which Braid wrote of the same arrays, and compares"""
+python3 tests/goldens/make_numpy.py --check F  reads F.npy and F.npz, which Braid wrote of the same
+                                               arrays, and compares"""
 
 import os
 import sys
@@ -36,8 +38,9 @@ def main():
         with np.load(sys.argv[2] + ".npz") as many:
             assert set(many.files) == set(all_arrays), many.files
             for name, array in all_arrays.items():
-                assert many[name].dtype == np.asarray(array).dtype and many[name].shape == np.shape(array), name
-                assert np.array_equal(many[name], array), name
+                read, array = many[name], np.asarray(array)
+                assert read.dtype == array.dtype and read.shape == array.shape, name
+                assert np.array_equal(read, array), name
         print(f"numpy {np.__version__} reads what Braid wrote: {len(all_arrays)} arrays")
         return
     os.makedirs(FOLDER, exist_ok=True)
@@ -48,7 +51,8 @@ def main():
     np.save(os.path.join(FOLDER, "big_endian.npy"), all_arrays["f4"].astype(">f4"))
     np.save(os.path.join(FOLDER, "structured.npy"), np.zeros(2, dtype=[("a", "<f4"), ("b", "<i8")]))
     np.save(os.path.join(FOLDER, "text.npy"), np.array(["ab", "c"]))
-    np.save(os.path.join(FOLDER, "objects.npy"), np.array([{}, None], dtype=object), allow_pickle=True)
+    objects = np.array([{}, None], dtype=object)
+    np.save(os.path.join(FOLDER, "objects.npy"), objects, allow_pickle=True)
     np.savez(os.path.join(FOLDER, "stored.npz"), **all_arrays)
     np.savez_compressed(os.path.join(FOLDER, "deflated.npz"), **all_arrays)
     np.savez_compressed(os.path.join(FOLDER, "large.npz"), zeros=np.zeros(400000, dtype=np.float64))

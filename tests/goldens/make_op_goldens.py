@@ -1,10 +1,14 @@
-"""Writes goldens/ops: what PyTorch on the CPU makes of every case of the table of ops (tests/core/op_cases*.cpp).
+"""Writes goldens/ops: what PyTorch on the CPU makes of every case of the table of ops
+(tests/core/op_cases*.cpp).
 
-    ./dev test core; . build/peers-venv/peers.env && build/peers-venv/bin/python tests/goldens/make_op_goldens.py build/release/tests/core/braid_tests_core
+    ./dev test core; . build/peers-venv/peers.env          (after bench/peers/setup.sh)
+    build/peers-venv/bin/python tests/goldens/make_op_goldens.py PROGRAM
 
-(after bench/peers/setup.sh). The test program writes the inputs and the words of each call (OpCase::torch, over x0, x1, … or their list x); this script evaluates
-them in float64, and in float32 where asked for, with the gradients for the incoming gradient of `incoming`. Tests read the result through
-tests/core/op_samples.cpp and need no PyTorch. Running this again with the same PyTorch gives the same bytes. Format: README.md.
+PROGRAM is build/release/tests/core/braid_tests_core. It writes the inputs and the words of each
+call (OpCase::torch, over x0, x1, … or their list x); this script evaluates them in float64, and in
+float32 where asked for, with the gradients for the incoming gradient of `incoming`. Tests read the
+result through tests/core/op_samples.cpp and need no PyTorch. Running this again with the same
+PyTorch gives the same bytes. Format: README.md.
 """
 
 import json
@@ -18,34 +22,28 @@ import tempfile
 import warnings
 
 import torch
+from safetensors import safe_open
 from torch.nn import functional as F
 
+from make_goldens import TORCH
+
 FOLDER = pathlib.Path(__file__).resolve().parent / "ops"
-TYPES = {"F64": torch.float64, "I64": torch.int64, "U8": torch.uint8, "BOOL": torch.bool}
 LIMIT = 2 * 1024 * 1024
 
 
 def load(path):
     """The tensors and the metadata of a safetensors file."""
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + size])
-    words = header.pop("__metadata__", {})
-    tensors = {}
-    for name, t in header.items():
-        begin, end = t["data_offsets"]
-        raw = bytearray(data[8 + size + begin : 8 + size + end])
-        flat = torch.frombuffer(raw, dtype=TYPES[t["dtype"]]) if raw else torch.empty(0, dtype=TYPES[t["dtype"]])
-        tensors[name] = flat.reshape(t["shape"])
-    return tensors, words
+    with safe_open(path, "pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()
 
 
 def save(path, tapes):
     """Rows of numbers by name: {name: (format of struct, numbers)}."""
-    header, data = {"__metadata__": {"torch": torch.__version__.split("+")[0], "written_by": "make_op_goldens.py"}}, b""
+    header, data = {"__metadata__": {"torch": TORCH, "written_by": "make_op_goldens.py"}}, b""
     for name, (kind, numbers) in tapes.items():
         raw = struct.pack(f"<{len(numbers)}{kind}", *numbers)
-        header[name] = {"dtype": {"d": "F64", "f": "F32"}[kind], "shape": [len(numbers)], "data_offsets": [len(data), len(data) + len(raw)]}
+        type_of, place = {"d": "F64", "f": "F32"}[kind], [len(data), len(data) + len(raw)]
+        header[name] = {"dtype": type_of, "shape": [len(numbers)], "data_offsets": place}
         data += raw
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
@@ -78,12 +76,14 @@ def evaluate(words, inputs, dtype, with_gradients):
         t.requires_grad_(with_gradients)
     # so that whole numbers become this type where an op wants floating point
     torch.set_default_dtype(dtype)
-    names = {f"x{i}": t for i, t in enumerate(x)}
-    outputs = tensors_of(eval(words, {"torch": torch, "F": F, "math": math, "fits": fits, "x": x, **names}))
+    names = {f"x{i}": t for i, t in enumerate(x)} | {"x": x}
+    known = {"torch": torch, "F": F, "math": math, "fits": fits, **names}
+    outputs = tensors_of(eval(words, known))
     recorded = [(y, incoming(y, k)) for k, y in enumerate(outputs) if y.requires_grad]
     gradients = [None] * len(floating)
     if recorded:
-        gradients = torch.autograd.grad([y for y, _ in recorded], floating, [dy for _, dy in recorded], allow_unused=True)
+        ys, dys = zip(*recorded)
+        gradients = torch.autograd.grad(ys, floating, dys, allow_unused=True)
     return [y.detach() for y in outputs], gradients
 
 
@@ -98,7 +98,10 @@ def tape(tensors):
 
 
 def is_float32(x):
-    return x != x or (abs(x) > sys.float_info.max) or (abs(x) < 3e38 and struct.unpack("<f", struct.pack("<f", x))[0] == x)
+    """Whether float32 holds the number."""
+    if x != x or abs(x) > sys.float_info.max:
+        return True
+    return abs(x) < 3e38 and struct.unpack("<f", struct.pack("<f", x))[0] == x
 
 
 def make_case(name, words, samples):
@@ -129,7 +132,9 @@ def main():
     warnings.filterwarnings("ignore", "reduction: 'mean'")  # kl_div's, in every call
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.argv[1], "[dump-samples]"], env={**os.environ, "BRAID_SAMPLES": folder}, check=True, stdout=subprocess.DEVNULL)
+        environment = {**os.environ, "BRAID_SAMPLES": folder}
+        command = [sys.argv[1], "[dump-samples]"]
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
         written = set()
         for path in sorted(pathlib.Path(folder).glob("*.safetensors")):
             tensors, words = load(path)
@@ -146,7 +151,8 @@ def main():
                     tapes[name + ", float32"] = ("f", narrow)
             save(FOLDER / path.name, tapes)
             written.add(path.name)
-            print(f"{path.name}: {len(cases)} cases, {(FOLDER / path.name).stat().st_size / 1024:.0f} KiB")
+            size = (FOLDER / path.name).stat().st_size
+            print(f"{path.name}: {len(cases)} cases, {size / 1024:.0f} KiB")
     for old in FOLDER.glob("*.safetensors"):
         if old.name not in written:
             old.unlink()

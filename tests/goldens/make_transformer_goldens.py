@@ -1,12 +1,14 @@
-"""Writes transformer.txt: attention and Transformer layers of PyTorch with their state dicts, outputs and gradients; run as make_goldens.py is.
+"""Writes transformer.txt: attention and Transformer layers of PyTorch with their state dicts,
+outputs and gradients; run as make_goldens.py is.
 
-Evaluation mode, float64, so that both sides compute the same formula; every number of a state dict is one of the file.
+Evaluation mode, float64, so that both sides compute the same formula; every number of a state dict
+is one of the file.
 """
 
 import torch
 from torch import nn
 
-from make_goldens import File
+from make_goldens import File, eighths
 
 D, HEADS, FF, BATCH, N, M = 4, 2, 3, 2, 3, 4
 
@@ -20,27 +22,19 @@ def fill(module, seed):
     return module.double().eval()
 
 
-def numbers(shape, seed):
-    return torch.randint(-128, 128, shape, generator=torch.Generator().manual_seed(seed)).double() / 64
-
-
-def write(file, name, module, inputs, call):
-    """State dict, inputs, output, gradients of the inputs and of the parameters for a gradient dy."""
-    for key, value in module.state_dict().items():
-        file.tensor(f"{name}.state.{key}", value)
-    for i, x in enumerate(inputs):
-        file.tensor(f"{name}.x{i}", x)
-        x.requires_grad_()
-    y = call(*inputs)
-    dy = numbers(y.shape, 99)
+def write(file, name, module, call, *shapes):
+    """State dict, inputs, output, gradients of the inputs and of the parameters for a gradient
+    dy."""
+    x = {f"x{i}": eighths(shape, 2 + i, 64).requires_grad_() for i, shape in enumerate(shapes)}
+    file.tensors(f"{name}.state.", module.state_dict())
+    file.tensors(f"{name}.", x)
+    y = call(module, *x.values())
+    dy = eighths(y.shape, 99, 64)
     y.backward(dy)
-    file.tensor(f"{name}.y", y)
-    file.tensor(f"{name}.dy", dy)
-    for i, x in enumerate(inputs):
-        file.tensor(f"{name}.dx{i}", x.grad)
-    for key, p in module.named_parameters():
-        if p.grad is not None:
-            file.tensor(f"{name}.grad.{key}", p.grad)
+    file.tensors(f"{name}.", {"y": y, "dy": dy})
+    file.tensors(f"{name}.d", {key: value.grad for key, value in x.items()})
+    parameters = {key: p.grad for key, p in module.named_parameters() if p.grad is not None}
+    file.tensors(f"{name}.grad.", parameters)
 
 
 def main():
@@ -49,25 +43,29 @@ def main():
     padding = torch.zeros(BATCH, N, dtype=torch.bool)
     padding[1, -1] = True
     hidden = torch.zeros(BATCH, N, dtype=torch.float64).masked_fill(padding, float("-inf"))
-    added = numbers((N, N), 7)
+    added = eighths((N, N), 7, 64)
     file.tensor("added", added)
+    ours, theirs, batch_first = (N, BATCH, D), (M, BATCH, D), (BATCH, N, D)
 
-    mha = fill(nn.MultiheadAttention(D, HEADS), 1)
-    write(file, "self", mha, [numbers((N, BATCH, D), 2)], lambda x: mha(x, x, x, need_weights=False)[0])
-    mha = fill(nn.MultiheadAttention(D, HEADS, batch_first=True), 1)
-    write(file, "causal", mha, [numbers((BATCH, N, D), 2)], lambda x: mha(x, x, x, attn_mask=causal, need_weights=False)[0])
-    mha = fill(nn.MultiheadAttention(D, HEADS, batch_first=True), 1)
-    write(file, "masks", mha, [numbers((BATCH, N, D), 2)], lambda x: mha(x, x, x, attn_mask=added, key_padding_mask=hidden)[0])
-    mha = fill(nn.MultiheadAttention(D, HEADS, bias=False), 1)
-    write(file, "cross", mha, [numbers((N, BATCH, D), 2), numbers((M, BATCH, D), 3)], lambda x, m: mha(x, m, m, need_weights=False)[0])
-    mha = fill(nn.MultiheadAttention(D, HEADS), 1)
-    write(file, "weights", mha, [numbers((N, BATCH, D), 2), numbers((M, BATCH, D), 3)], lambda x, m: mha(x, m, m)[1])
+    def attention(name, call, *shapes, **options):
+        write(file, name, fill(nn.MultiheadAttention(D, HEADS, **options), 1), call, *shapes)
+
+    attention("self", lambda a, x: a(x, x, x, need_weights=False)[0], ours)
+    call = lambda a, x: a(x, x, x, attn_mask=causal, need_weights=False)[0]
+    attention("causal", call, batch_first, batch_first=True)
+    call = lambda a, x: a(x, x, x, attn_mask=added, key_padding_mask=hidden)[0]
+    attention("masks", call, batch_first, batch_first=True)
+    attention("cross", lambda a, x, m: a(x, m, m, need_weights=False)[0], ours, theirs, bias=False)
+    attention("weights", lambda a, x, m: a(x, m, m)[1], ours, theirs)
 
     for name, options in {"post": {}, "pre": {"norm_first": True, "activation": "gelu"}}.items():
-        encoder = fill(nn.TransformerEncoder(nn.TransformerEncoderLayer(D, HEADS, FF, **options), 1, nn.LayerNorm(D), enable_nested_tensor=False), 4)
-        write(file, f"encoder.{name}", encoder, [numbers((N, BATCH, D), 2)], lambda x: encoder(x, mask=causal, src_key_padding_mask=padding))
-        decoder = fill(nn.TransformerDecoder(nn.TransformerDecoderLayer(D, HEADS, FF, **options), 1), 5)
-        write(file, f"decoder.{name}", decoder, [numbers((N, BATCH, D), 2), numbers((M, BATCH, D), 3)], lambda x, m: decoder(x, m, tgt_mask=causal))
+        layer = nn.TransformerEncoderLayer(D, HEADS, FF, **options)
+        encoder = nn.TransformerEncoder(layer, 1, nn.LayerNorm(D), enable_nested_tensor=False)
+        call = lambda e, x: e(x, mask=causal, src_key_padding_mask=padding)
+        write(file, f"encoder.{name}", fill(encoder, 4), call, ours)
+        decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(D, HEADS, FF, **options), 1)
+        call = lambda d, x, m: d(x, m, tgt_mask=causal)
+        write(file, f"decoder.{name}", fill(decoder, 5), call, ours, theirs)
     file.write()
 
 
