@@ -67,10 +67,10 @@ function(braid_target_options target)
   endif()
 endfunction()
 
-# braid_precompile(target kind folder): with BRAID_PRECOMPILE folder/<kind>_precompiled.hpp is
+# braid_precompile(target kind folder): with BRAID_PRECOMPILE folder/<stem>_precompiled.hpp is
 # compiled once for all targets of a kind, which are compiled with the same options; the first of
-# them owns it. It only saves time: every source includes what it uses, and check compilers makes
-# one build without it.
+# them owns it. The stem is the kind up to its first _. It only saves time: every source includes
+# what it uses, and check compilers makes one build without it.
 function(braid_precompile target kind folder)
   if(NOT BRAID_PRECOMPILE)
     return()
@@ -89,7 +89,8 @@ function(braid_precompile target kind folder)
   else()
     # By a name that is the same in every checkout, so that ccache finds another's objects.
     target_include_directories(${target} PRIVATE ${folder})
-    target_precompile_headers(${target} PRIVATE <${kind}_precompiled.hpp>)
+    string(REGEX REPLACE "_.*" "" stem ${kind})
+    target_precompile_headers(${target} PRIVATE <${stem}_precompiled.hpp>)
     set_property(GLOBAL PROPERTY BRAID_PRECOMPILED_${kind} ${target})
   endif()
 endfunction()

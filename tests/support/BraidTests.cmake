@@ -71,14 +71,21 @@ function(braid_simt_each_device name target)
   endforeach()
 endfunction()
 
-# braid_test_options(<target>): how a test binary's own sources are compiled.
+# braid_test_options(<target> [OPTIMISED]): how a test binary's own sources are compiled. OPTIMISED
+# ones spend their time in loops of their own; the others would take longer to compile than to run.
 function(braid_test_options target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED" "" "")
   braid_target_options(${target} NO_HARDENING)
   if(BRAID_SANITIZE STREQUAL "")
     target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
   endif()
   target_compile_options(${target} PRIVATE ${BRAID_TEST_OPTIONS})
-  braid_precompile(${target} tests ${PROJECT_SOURCE_DIR}/tests/support)
+  set(kind tests)
+  if(arg_OPTIMISED)
+    target_compile_options(${target} PRIVATE -O1)
+    set(kind tests_optimised)
+  endif()
+  braid_precompile(${target} ${kind} ${PROJECT_SOURCE_DIR}/tests/support)
 endfunction()
 
 # braid_test_binary(<module> SOURCES <files> [ALONE] [DEVICES <counts>] [SIMT_DEVICES <counts>]
@@ -91,14 +98,18 @@ endfunction()
 # them in one random order; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices,
 # which is the default device (of all cases, or those of a Catch filter).
 function(braid_test_binary module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE" "SIMT_EACH;SIMT_CASES" "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED" "SIMT_EACH;SIMT_CASES" "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")
   if(NOT arg_SOURCES)
     return()
   endif()
   set(names "")
   set(target braid_tests_${module})
   add_executable(${target} ${arg_SOURCES})
-  braid_test_options(${target})
+  set(optimised "")
+  if(arg_OPTIMISED)
+    set(optimised OPTIMISED)
+  endif()
+  braid_test_options(${target} ${optimised})
   target_link_libraries(${target} PRIVATE braid_tests_main braid::braid)
   # Private headers of the module under test, written as the module writes them.
   target_compile_options(${target} PRIVATE -iquote${PROJECT_SOURCE_DIR}/${module})
