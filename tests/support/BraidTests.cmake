@@ -82,7 +82,7 @@ function(braid_test_options target)
   target_compile_options(${target} PRIVATE ${BRAID_TEST_OPTIONS})
   set(kind tests)
   if(arg_OPTIMISED)
-    target_compile_options(${target} PRIVATE -O1)
+    target_compile_options(${target} PRIVATE SHELL:-O1)  # SHELL: it is kept beside an earlier -O1
     set(kind tests_optimised)
   endif()
   braid_precompile(${target} ${kind} ${PROJECT_SOURCE_DIR}/tests/support)
