@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -132,6 +133,26 @@ std::string taken(std::ostream& written) {
   stream.copyfmt(std::ios(nullptr));
   return text;
 }
+
+/// With BRAID_TEST_RESULTS=FILE a line of each test goes there: "pass" or "FAIL", and its name.
+#if defined(BRAID_CATCH2_V2)
+using Listener = Catch::TestEventListenerBase;
+const std::string& name_of(const Catch::TestCaseInfo& info) { return info.name; }
+#else
+using Listener = Catch::EventListenerBase;
+const std::string& name_of(const Catch::TestCaseInfo* info) { return info->name; }
+#endif
+class Results : public Listener {
+ public:
+  using Listener::Listener;
+  void testCaseEnded(const Catch::TestCaseStats& stats) override {
+    const char* path = std::getenv("BRAID_TEST_RESULTS");
+    if (path == nullptr) return;
+    std::ofstream out(path, std::ios::app);
+    out << (stats.totals.assertions.allOk() ? "pass " : "FAIL ") << name_of(stats.testInfo) << '\n';
+  }
+};
+CATCH_REGISTER_LISTENER(Results)
 
 }  // namespace
 
