@@ -37,9 +37,9 @@ complete=0
 if ((${#names[@]} == 0)); then
   if ((BRAID_CHECK_ALL)); then names=("${all[@]}") complete=1; else names=("${every_run[@]}"); fi
 fi
-need "${build_tools[@]}" catch2 libbenchmark-dev clang-14 python3-pip
+need "${build_tools[@]}" catch2 clang-14 python3-pip
 need libclang-rt-14-dev  # clang's sanitizers: a package of its own, which clang-14 only recommends
-if ((BRAID_CHECK_ALL)); then need g++-11 gcovr; fi
+if ((BRAID_CHECK_ALL)); then need g++-11 gcovr libbenchmark-dev; fi
 
 # What CI samples, it samples by this number, so that runs in a row differ.
 export BRAID_CHECK_TURN=${BRAID_CHECK_TURN:-$(check_turn)}
