@@ -6,7 +6,7 @@ set -euo pipefail
 need "${build_tools[@]}" catch2 gcovr
 configure coverage -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -fno-inline" \
   -DBRAID_COVERAGE=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_TEST_OPTIONS=-O0 \
-  -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF
+  -DBRAID_TEST_TIMEOUT=1500 -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF
 modules=(${*:-core kernels nn data parallel})
 build coverage "${modules[@]/#/braid_tests_}"
 find build/coverage -name '*.gcda' -delete
