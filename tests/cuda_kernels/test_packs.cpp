@@ -4,7 +4,7 @@
 #include <braid/core/kernel_args/reduce.hpp>
 #include <braid/core/kernel_args/softmax.hpp>
 
-#include "cuda_kernels/cuda_kernel_support.hpp"
+#include "kernels/kernel_support.hpp"
 #if defined(BRAID_CUDA_SIMT)
 #include "simt/stats.hpp"
 #endif
@@ -15,89 +15,56 @@ using namespace kernel_test;
 
 namespace {
 
-/// Numbers of a tensor after call(where its elements are on the device), with the tensors `shift`
-/// elements off an aligned address.
-template <class F>
-std::vector<unsigned char> result_at(const Buffer& x, const Buffer& y, Buffer out,
-                                     std::int64_t shift, F call) {
-  Buffer a = x, b = y;
-  Twin ga(a, shift), gb(b, shift), gout(out, shift);
-  call(ga.data(), gb.data(), gout.data());
-  gout.fetch();
-  return out.bytes();
-}
-template <class F> void check_places(const Buffer& x, const Buffer& y, const Buffer& out, F call) {
-  const auto aligned = result_at(x, y, out, 0, call);
-  for (const std::int64_t shift : {1, 3}) CHECK(result_at(x, y, out, shift, call) == aligned);
+/// `call` with tensors `shift` elements off an aligned address gives the bits of the aligned ones.
+using Call = std::function<void(void* x, void* y, void* out)>;
+void check_places(DType t, std::int64_t n, DType to, std::int64_t results, const Call& call) {
+  std::vector<unsigned char> aligned;
+  for (const std::int64_t shift : {0, 1, 3}) {
+    Buffer x(t, n, shift), y(t, n, shift), out(to, results, shift);
+    x.pattern(1, 3), y.pattern(2);
+    call(x.data(), y.data(), out.data());
+    if (shift == 0) aligned = out.bytes();
+    else CHECK(out.bytes() == aligned);
+  }
 }
 
 }  // namespace
 
 TEST_CASE("cuda packs: rows of softmax and cross entropy", "[cuda_kernels][packs]") {
-  NEEDS_GPU;
+  NEEDS_DEVICE;
   for (const DType t : kFloats)
-    for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{9, 8},
-                                  {3, 48},
-                                  {3, 1024},
-                                  {2, 1040},
-                                  {2, 8192},
-                                  {2, 8208},
-                                  {1, 20000}}) {
+    for (const auto& shape : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {9, 8}, {3, 48}, {3, 1024}, {2, 1040}, {2, 8192}, {2, 8208}, {1, 20000}}) {
+      const auto rows = shape.first, n = shape.second;
       INFO(braid::name_of(t) << " " << rows << " x " << n);
-      Buffer x(t, rows * n), dy(t, rows * n), out(t, rows * n),
-          lse(t == DType::float64 ? t : DType::float32, rows), sum(t, 1), one(t, 1);
-      x.pattern(1, 3), dy.pattern(2), one.put(0, 1.5);
-      const auto width = n;
-      const auto count = rows;
       for (const bool log : {false, true}) {
-        check_places(x, dy, out, [&, t = t](void* px, void*, void* py) {
-          gpu().softmax(
-              braid::SoftmaxArgs{
-                  .dtype = t, .log = log, .x = px, .y = py, .rows = count, .n = width},
-              gpu_stream());
+        check_places(t, rows * n, t, rows * n, [&, t = t](void* x, void*, void* y) {
+          kernels().softmax({t, log, x, y, rows, n}, stream());
         });
-        check_places(x, dy, out, [&, t = t](void* px, void* pdy, void* pdx) {
-          gpu().softmax_backward(
-              braid::SoftmaxBackwardArgs{
-                  .dtype = t, .log = log, .y = px, .dy = pdy, .dx = pdx, .rows = count, .n = width},
-              gpu_stream());
+        check_places(t, rows * n, t, rows * n, [&, t = t](void* y, void* dy, void* dx) {
+          kernels().softmax_backward({t, log, y, dy, dx, rows, n}, stream());
         });
       }
-      const IndexTwin labels(std::vector<std::int64_t>(static_cast<std::size_t>(rows), n / 2));
-      Twin gone(one);
-      const auto forward = [&, t = t](void* px, void* plse, void* psum) {
-        gpu().cross_entropy(braid::CrossEntropyArgs{.dtype = t,
-                                                    .x = px,
-                                                    .labels = labels.data(),
-                                                    .label_stride = 1,
-                                                    .lse = plse,
-                                                    .sum = psum,
-                                                    .scale = 0.25,
-                                                    .rows = count,
-                                                    .n = width},
-                            gpu_stream());
-      };
-      check_places(x, lse, sum, forward);
-      Twin gx(x), glse(lse), gsum(sum);
-      forward(gx.data(), glse.data(), gsum.data());
-      check_places(x, dy, out, [&, t = t](void* px, void*, void* pdx) {
-        gpu().cross_entropy_backward(braid::CrossEntropyBackwardArgs{.dtype = t,
-                                                                     .x = px,
-                                                                     .labels = labels.data(),
-                                                                     .label_stride = 1,
-                                                                     .lse = glse.data(),
-                                                                     .dy = gone.data(),
-                                                                     .dx = pdx,
-                                                                     .scale = 0.25,
-                                                                     .rows = count,
-                                                                     .n = width},
-                                     gpu_stream());
+      const DType of_lse = t == DType::float64 ? t : DType::float32;
+      Buffer labels(DType::int64, rows), lse(of_lse, rows), sum(t, 1), one(t, 1);
+      labels.fill(static_cast<double>(n / 2)), one.fill(1.5);
+      check_places(t, rows * n, of_lse, rows, [&, t = t](void* x, void*, void* to) {
+        kernels().cross_entropy({t, x, labels.integers(), 1, to, sum.data(), 0.25, rows, n},
+                                stream());
+      });
+      check_places(t, rows * n, t, 1, [&, t = t](void* x, void*, void* to) {
+        kernels().cross_entropy({t, x, labels.integers(), 1, lse.data(), to, 0.25, rows, n},
+                                stream());
+      });
+      check_places(t, rows * n, t, rows * n, [&, t = t](void* x, void*, void* dx) {
+        kernels().cross_entropy_backward(
+            {t, x, labels.integers(), 1, lse.data(), one.data(), dx, 0.25, rows, n}, stream());
       });
     }
 }
 
 TEST_CASE("cuda packs: sums and extremes of rows and columns", "[cuda_kernels][packs]") {
-  NEEDS_GPU;
+  NEEDS_DEVICE;
   using braid::ReduceOp;
   for (const DType t : kAll)
     for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{300, 16},
@@ -111,18 +78,9 @@ TEST_CASE("cuda packs: sums and extremes of rows and columns", "[cuda_kernels][p
         const DType to = op == ReduceOp::argmin                          ? DType::int64
                          : op == ReduceOp::sum && !braid::is_floating(t) ? DType::int64
                                                                          : t;
-        Buffer x(t, rows * n);
-        x.pattern(3);
         const auto reduce = [&, t = t](const Loop& keep, const Loop& over) {
-          check_places(x, x, Buffer(to, keep.n), [&](void* px, void*, void* pout) {
-            gpu().reduce(braid::ReduceArgs{.op = op,
-                                           .dtype = t,
-                                           .out = pout,
-                                           .x = px,
-                                           .scale = 0.5,
-                                           .keep = keep,
-                                           .over = over},
-                         gpu_stream());
+          check_places(t, keep.n * over.n, to, keep.n, [&](void* x, void*, void* out) {
+            kernels().reduce({op, t, out, x, 0.5, keep, over}, stream());
           });
         };
         reduce(strided({rows}, {{1}, {n}}), strided({n}, {{0}, {1}}));
@@ -132,66 +90,56 @@ TEST_CASE("cuda packs: sums and extremes of rows and columns", "[cuda_kernels][p
 
 TEST_CASE("cuda packs: elementwise operands that start off an aligned address together",
           "[cuda_kernels][packs]") {
-  NEEDS_GPU;
+  NEEDS_DEVICE;
   for (const DType t : kAll)
     for (const std::int64_t n : {1, 2, 15, 16, 31, 33, 1029}) {
       INFO(braid::name_of(t) << " n " << n);
-      Buffer x(t, n), y(t, n);
-      x.pattern(1), y.pattern(2);
       for (const braid::BinaryOp op : {braid::BinaryOp::add, braid::BinaryOp::lt})
-        check_places(x, y, Buffer(op == braid::BinaryOp::lt ? DType::bool_ : t, n),
-                     [&, t = t, n = n](void* px, void* py, void* pout) {
-                       gpu().binary(braid::BinaryArgs{.op = op,
-                                                      .dtype = t,
-                                                      .out = pout,
-                                                      .a = px,
-                                                      .b = py,
-                                                      .scalar = 0,
-                                                      .alpha = 1,
-                                                      .loop = dense(n)},
-                                    gpu_stream());
+        check_places(t, n, op == braid::BinaryOp::lt ? DType::bool_ : t, n,
+                     [&, t = t, n = n](void* x, void* y, void* out) {
+                       kernels().binary({op, t, out, x, y, 0, 1, dense(n)}, stream());
                      });
     }
 }
 
 TEST_CASE("cuda packs: optimizers, and hundreds of parameters in one launch",
           "[cuda_kernels][packs]") {
-  NEEDS_GPU;
+  NEEDS_DEVICE;
   for (const DType t : kFloats)
     for (const std::int64_t count : {1, 61, 601}) {
       std::vector<unsigned char> first;
       for (const std::int64_t shift : {0, 1}) {
         INFO(braid::name_of(t) << " items " << count << " shift " << shift);
         const std::int64_t each = count == 1 ? 4099 : 16;
-        Buffer p(t, count * each), g(t, count * each), m(t, count * each), v(t, count * each);
-        p.pattern(1), g.pattern(2), m.pattern(3);
-        for (std::int64_t i = 0; i < v.size(); ++i) v.put(i, 0.01 * static_cast<double>(i % 7));
-        Twin gp(p, shift), gg(g, shift), gm(m, shift), gv(v, shift);
+        std::vector<Buffer> states;  // p, g, m, v
+        for (std::uint32_t seed = 1; seed < 5; ++seed)
+          states.emplace_back(t, count * each, shift).pattern(seed);
+        for (std::int64_t i = 0; i < count * each; ++i)
+          states[3].put(i, 0.01 * static_cast<double>(i % 7));
         std::vector<braid::OptimItem> items;
         for (std::int64_t i = 0; i < count; ++i) {
-          const auto at = [&, i](const Twin& twin) {
-            return static_cast<char*>(twin.data()) +
-                   static_cast<std::size_t>(i * each) * braid::size_of(p.dtype());
+          const auto at = [&, i](std::size_t k) {
+            return static_cast<char*>(states[k].data()) +
+                   static_cast<std::size_t>(i * each) * braid::size_of(t);
           };
-          items.push_back({at(gp), at(gg), at(gm), at(gv), each});
+          items.push_back({at(0), at(1), at(2), at(3), each});
         }
         braid::AdamArgs args{};
         args.dtype = t, args.items = items.data(), args.count = count;
         args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-8,
         args.weight_decay = 0.1, args.step = 3;
 #if defined(BRAID_CUDA_SIMT)
-        gpu_stream().synchronize();
+        stream().synchronize();
         const auto before = braid::simt::stats().grids;
 #endif
-        gpu().adam(args, gpu_stream());
+        kernels().adam(args, stream());
 #if defined(BRAID_CUDA_SIMT)
-        gpu_stream().synchronize();
+        stream().synchronize();
         CHECK(braid::simt::stats().grids - before == (count <= 600 ? 1u : 2u));
 #endif
-        gp.fetch(), gm.fetch(), gv.fetch();
-        auto bytes = p.bytes();
-        for (const Buffer* b : {&m, &v}) {
-          const auto more = b->bytes();
+        std::vector<unsigned char> bytes;
+        for (const Buffer& state : states) {
+          const auto more = state.bytes();
           bytes.insert(bytes.end(), more.begin(), more.end());
         }
         if (shift == 0) first = bytes;
