@@ -20,7 +20,7 @@ std::uint64_t grids() { return 0; }
 
 /// Each call is taken or refused by both, with one text, and for every type it is a kernel that
 /// does the work.
-void answer_alike(const char* name, std::vector<Call> (*calls_of)(DType)) {
+void answer_alike(const char* name, CallsOf calls_of) {
   int taken = 0;
   for (const DType t : kAll) {
     const std::uint64_t before = grids();
@@ -54,4 +54,23 @@ TEST_CASE("every kernel of the CPU's table is in CUDA's, for the same types, wit
 TEST_CASE("every kernel agrees between the CPU and CUDA", "[.][every]") {
   NEEDS_DEVICE;
   every_kernel_agrees();
+}
+
+// The kernels whose own tests leave sizes, layouts and types to these calls, in every order of
+// threads.
+TEST_CASE("rows, losses, optimizers, activations and sums agree between the CPU and CUDA",
+          "[cuda_kernels][softmax][loss][optim][activation][reduce]") {
+  NEEDS_DEVICE;
+#define BRAID_AGREE(name) agree(#name, calls_of_##name);
+  BRAID_AGREE(softmax)
+  BRAID_AGREE(softmax_backward)
+  BRAID_AGREE(cross_entropy)
+  BRAID_AGREE(cross_entropy_backward)
+  BRAID_AGREE(mse)
+  BRAID_AGREE(mse_backward)
+  BRAID_AGREE(sgd)
+  BRAID_AGREE(adam)
+  BRAID_AGREE(activation)
+  BRAID_AGREE(reduce)
+#undef BRAID_AGREE
 }

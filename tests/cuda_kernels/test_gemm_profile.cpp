@@ -61,11 +61,11 @@ TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes 
     const ProfileLine global = at(profile, "element.cuh", "return simt::load_vector<", false);
     CHECK(global.accesses == turned * fours);
     CHECK(global.cost == global.ideal);
-    const ProfileLine stores = at(profile, "gemm_side.cuh", "// to shared: turned", true);
+    const ProfileLine stores = at(profile, "gemm_side.cuh", "next_[e][i];", true);
     CHECK(stores.accesses == turned * fours * 4);
     CHECK(stores.cost == stores.ideal);
-    const ProfileLine copies = at(profile, "gemm_side.cuh", "// to shared: async", true),
-                      copied = at(profile, "gemm_side.cuh", "// to shared: async", false);
+    const ProfileLine copies = at(profile, "gemm_side.cuh", "simt::cp_async16(to", true),
+                      copied = at(profile, "gemm_side.cuh", "simt::cp_async16(to", false);
     CHECK(copied.accesses == direct * fours);
     CHECK(copied.cost == copied.ideal);
     CHECK(copies.cost == copies.ideal);

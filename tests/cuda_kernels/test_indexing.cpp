@@ -35,7 +35,7 @@ Buffer counting(std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) x.put(i, static_cast<double>(i));
   return x;
 }
-void check_each(const Buffer& out, std::int64_t (*expected)(std::int64_t)) {
+void check_each(const Buffer& out, const std::function<std::int64_t(std::int64_t)>& expected) {
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < out.size(); ++i) wrong += out[i] != static_cast<double>(expected(i));
   CHECK(wrong == 0);

@@ -11,7 +11,27 @@ namespace agreement {
 namespace {
 
 /// Parameters with gradients and three states: operands p, g, m, v, s of each.
-const std::vector<Sizes> kItems{{1}, {33, 31, 0, 129}, {1025, 127}, {}};
+const std::vector<Sizes>& size_lists() {
+  static const std::vector<Sizes> lists = [] {
+    Sizes many;  // more than two lists of a launch
+    for (std::int64_t i = 0; i < 130; ++i) many.push_back(i % 7 == 3 ? 0 : 1 + i % 5);
+    return std::vector<Sizes>{
+        {1},
+        {33, 31, 0, 129},
+        {7, 8, 15},
+        {16, 17, 0, 31, 33, 63, 64, 65},
+        {1023, 1024, 1025, 127},
+        {2047, 2048, 2049},
+        on_cuda() ? Sizes{10003, 1, 5000} : Sizes{100003, 1, 20000, 5, 8192, 8193},
+        many,
+        {}};
+  }();
+  return lists;
+}
+/// All options of an optimizer for the lists of few numbers, one in five for the others.
+bool skips(const Sizes& sizes, int options) {
+  return options % 5 != 0 && (sizes.size() > 8 || (!sizes.empty() && sizes[0] > 1000));
+}
 
 using Items = std::vector<braid::OptimItem>;
 /// Calls the kernel with the items, their count and the dtype.
@@ -62,8 +82,9 @@ Call optimizer(std::string name, const Sizes& sizes, std::int64_t shift, Step st
 
 std::vector<Call> calls_of_sgd(DType) {
   std::vector<Call> list;
-  for (const Sizes& sizes : kItems)
+  for (const Sizes& sizes : size_lists())
     for (int options = 0; options < 16; ++options) {
+      if (skips(sizes, options)) continue;
       const bool momentum = (options & 1) != 0, first = (options & 2) != 0,
                  nesterov = momentum && (options & 4) != 0, maximize = (options & 8) != 0;
       list.push_back(optimizer(
@@ -84,9 +105,9 @@ std::vector<Call> calls_of_sgd(DType) {
 
 std::vector<Call> calls_of_adam(DType) {
   std::vector<Call> list;
-  for (const Sizes& sizes : kItems)
-    for (const std::int64_t step : {1, 7})
-      for (int options = 0; options < (sizes.size() == 4 ? 8 : 1); ++options) {
+  for (const Sizes& sizes : size_lists())
+    for (const std::int64_t step : {1, 2, 7, 1000000})
+      for (int options = 0; options < (sizes.size() == 4 || sizes.size() == 8 ? 8 : 1); ++options) {
         const bool coupled = (options & 1) != 0, amsgrad = (options & 2) != 0,
                    maximize = (options & 4) != 0;
         list.push_back(optimizer(
@@ -114,8 +135,9 @@ std::vector<Call> calls_of_adam(DType) {
 
 std::vector<Call> calls_of_rmsprop(DType) {
   std::vector<Call> list;
-  for (const Sizes& sizes : kItems)
+  for (const Sizes& sizes : size_lists())
     for (int options = 0; options < 8; ++options) {
+      if (skips(sizes, options)) continue;
       const bool momentum = (options & 1) != 0, centered = (options & 2) != 0,
                  maximize = (options & 4) != 0;
       list.push_back(optimizer(
@@ -149,7 +171,7 @@ std::vector<Call> calls_of_rmsprop(DType) {
 
 std::vector<Call> calls_of_adagrad(DType) {
   std::vector<Call> list;
-  for (const Sizes& sizes : kItems)
+  for (const Sizes& sizes : size_lists())
     for (const bool maximize : {false, true})
       list.push_back(optimizer(
           braid::str("adagrad, maximize ", maximize), sizes, maximize,
@@ -169,7 +191,7 @@ std::vector<Call> calls_of_adagrad(DType) {
 
 std::vector<Call> calls_of_lion(DType) {
   std::vector<Call> list;
-  for (const Sizes& sizes : kItems)
+  for (const Sizes& sizes : size_lists())
     for (const bool maximize : {false, true})
       list.push_back(optimizer(
           braid::str("lion, maximize ", maximize), sizes, maximize,

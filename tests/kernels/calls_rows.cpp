@@ -12,8 +12,20 @@ namespace {
 struct Rows {
   std::int64_t rows, n, shift;
 };
-const std::vector<Rows> kRows{{1, 1, 0},    {33, 31, 1},  {127, 10, 0}, {3, 129, 1},
-                              {2, 1025, 0}, {2, 1024, 1}, {0, 5, 0}};
+const std::vector<Rows>& row_lists() {
+  static const std::vector<Rows> list = [] {
+    std::vector<Rows> all{{1, 1, 0},    {1, 7, 1},    {3, 2, 0},    {5, 7, 1},    {4, 8, 0},
+                          {9, 8, 0},    {3, 15, 1},   {17, 16, 0},  {17, 17, 0},  {33, 31, 1},
+                          {7, 33, 0},   {3, 48, 0},   {2, 65, 1},   {64, 10, 0},  {127, 10, 0},
+                          {3, 129, 1},  {5, 256, 1},  {5, 300, 0},  {33, 700, 1}, {2, 1024, 1},
+                          {3, 1025, 0}, {2, 1040, 0}, {601, 10, 0}, {5000, 3, 1}, {2, 5001, 0},
+                          {2, 8192, 0}, {2, 8193, 1}, {2, 8208, 0}, {3, 9001, 0}, {1, 20000, 0},
+                          {0, 5, 0}};
+    if (!on_cuda()) all.insert(all.end(), {{2000, 10, 1}, {3001, 10, 0}, {1, 50001, 0}});
+    return all;
+  }();
+  return list;
+}
 
 std::string text(const char* kernel, const Rows& r) {
   return braid::str(kernel, " ", r.rows, " x ", r.n, ", offset ", r.shift);
@@ -22,23 +34,21 @@ std::string text(const char* kernel, const Rows& r) {
 /// Of row r of x: the largest number, the largest distance from it, the logarithm of the sum of
 /// exponentials.
 struct Row {
+  std::int64_t n;
   double max = -kInf, distance = 0, lse = 0;
-  Row(const Numbers& x, std::int64_t r, std::int64_t n) {
-    const auto at = [&](std::int64_t i) { return x[r * n + i]; };
+  Row(const Numbers& x, std::int64_t r, std::int64_t width) : n(width) {
     double sum = 0;
-    for (std::int64_t i = 0; i < n; ++i) max = std::max(max, at(i));
-    for (std::int64_t i = 0; i < n; ++i)
-      distance = std::max(distance, max - at(i)), sum += std::exp(at(i) - max);
+    for (std::int64_t i = r * n; i < (r + 1) * n; ++i) max = std::max(max, x[i]);
+    for (std::int64_t i = r * n; i < (r + 1) * n; ++i)
+      distance = std::max(distance, max - x[i]), sum += std::exp(x[i] - max);
     lse = max + std::log(sum);
   }
   /// Relative error, in roundings, of an exponential of x - max and of their sum: the difference
   /// rounded, 4 ULP of exp (8 roundings), the sum's bound.
   [[nodiscard]] double exponential() const { return distance + 8; }
-  [[nodiscard]] double sum(std::int64_t n) const { return exponential() + log2_up(n) + 2; }
+  [[nodiscard]] double of_sum() const { return exponential() + log2_up(n) + 2; }
   /// Error of lse: the sum's, 4 ULP of log, the last addition.
-  [[nodiscard]] double of_lse(std::int64_t n) const {
-    return sum(n) + 8 * (lse - max) + std::fabs(lse);
-  }
+  [[nodiscard]] double of_lse() const { return of_sum() + 8 * (lse - max) + std::fabs(lse); }
 };
 
 std::int64_t label(std::int64_t row, std::int64_t n) { return (row * 7 + n / 2) % n; }
@@ -62,25 +72,35 @@ bool ignores_label(const Rows& r) { return r.rows > 2 && r.n > 2; }
 std::vector<Call> calls_of_softmax(DType) {
   std::vector<Call> list;
   for (const bool log : {false, true})
-    for (const Rows& r : kRows)
-      list.push_back(
-          {text(log ? "log softmax" : "softmax", r),
-           {out(random(r.rows * r.n, 1), r.shift), in(random(r.rows * r.n, 2, -4, 4), r.shift)},
-           [=](const Place& p) { p.table.softmax({p.t, log, p[1], p[0], r.rows, r.n}, p.stream); },
-           each([=](DType t, const Values& v, std::int64_t i) {
-             const Row row(v[1], i / r.n, r.n);
-             const double y = v[0][i];
-             return rounding(t) * (log ? row.of_lse(r.n) + std::fabs(v[1][i]) + 2 * std::fabs(y)
-                                       : y * (row.exponential() + row.sum(r.n) + 2)) +
-                    last(t, y);
-           })});
+    for (const Rows& r : row_lists())
+      for (const double reach : {4, 40})
+        list.push_back({braid::str(text(log ? "log softmax" : "softmax", r), ", up to ", reach),
+                        {out(random(r.rows * r.n, 1), r.shift),
+                         in(random(r.rows * r.n, 2, -reach, reach), r.shift)},
+                        [=](const Place& p) {
+                          p.table.softmax({p.t, log, p[1], p[0], r.rows, r.n}, p.stream);
+                        },
+                        [=](DType t, const Values& v) {
+                          Numbers bound(v[0].size());
+                          for (std::int64_t k = 0; k < r.rows; ++k) {
+                            const Row row(v[1], k, r.n);
+                            for (std::int64_t i = k * r.n; i < (k + 1) * r.n; ++i) {
+                              const double y = v[0][i],
+                                           size = log ? row.of_lse() + std::fabs(v[1][i]) +
+                                                            2 * std::fabs(y)
+                                                      : y * (row.exponential() + row.of_sum() + 2);
+                              bound[i] = rounding(t) * size + last(t, y);
+                            }
+                          }
+                          return Values{bound};
+                        }});
   return list;
 }
 
 std::vector<Call> calls_of_softmax_backward(DType) {
   std::vector<Call> list;
   for (const bool log : {false, true})
-    for (const Rows& r : kRows)
+    for (const Rows& r : row_lists())
       list.push_back(
           {text(log ? "log softmax backward" : "softmax backward", r),
            {out(random(r.rows * r.n, 1), r.shift),
@@ -89,16 +109,22 @@ std::vector<Call> calls_of_softmax_backward(DType) {
            [=](const Place& p) {
              p.table.softmax_backward({p.t, log, p[1], p[2], p[0], r.rows, r.n}, p.stream);
            },
-           each([=](DType t, const Values& v, std::int64_t i) {
-             double size = 0;
-             for (std::int64_t k = i / r.n * r.n; k < (i / r.n + 1) * r.n; ++k)
-               size += std::fabs(log ? v[2][k] : v[1][k] * v[2][k]);
-             const double dot = (log2_up(r.n) + 3) * size,
-                          factor = log ? std::exp(v[1][i]) : std::fabs(v[1][i]);
-             return rounding(t) * ((dot + 10 * size) * factor +
-                                   3 * std::fabs(log ? 1 : v[1][i]) * std::fabs(v[2][i])) +
-                    last(t, v[0][i]);
-           })});
+           [=](DType t, const Values& v) {
+             Numbers bound(v[0].size());
+             for (std::int64_t first = 0; first < bound.size(); first += r.n) {
+               double size = 0;
+               for (std::int64_t i = first; i < first + r.n; ++i)
+                 size += std::fabs(log ? v[2][i] : v[1][i] * v[2][i]);
+               for (std::int64_t i = first; i < first + r.n; ++i) {
+                 const double dot = (log2_up(r.n) + 3) * size,
+                              factor = log ? std::exp(v[1][i]) : std::fabs(v[1][i]);
+                 bound[i] = rounding(t) * ((dot + 10 * size) * factor +
+                                           3 * std::fabs(log ? 1 : v[1][i]) * std::fabs(v[2][i])) +
+                            last(t, v[0][i]);
+               }
+             }
+             return Values{bound};
+           }});
   return list;
 }
 
@@ -117,8 +143,8 @@ Call cross_entropy(const Rows& r, std::int64_t stride) {
             double sizes = 0, errors = 0;
             for (std::int64_t i = 0; i < r.rows; ++i) {
               const Row row(v[2], i, r.n);
-              bound[i] = rounding(t) * row.of_lse(r.n);
-              errors += row.of_lse(r.n);
+              bound[i] = rounding(t) * row.of_lse();
+              errors += row.of_lse();
               sizes += std::fabs(row.lse - v[2][i * r.n + label(i, r.n)]);
             }
             const double of_sum = rounding(t) * (errors + (log2_up(r.rows) + 4) * sizes) / 3;
@@ -155,13 +181,13 @@ Call cross_entropy_by_options(const Rows& r) {
             double sizes = 0, errors = 0;
             for (std::int64_t i = 0; i < r.rows; ++i) {
               const Row row(v[4], i, r.n);
-              of_lses[i] = rounding(t) * row.of_lse(r.n);
+              of_lses[i] = rounding(t) * row.of_lse();
               double error = 0;
               for (std::int64_t c = 0; c < r.n; ++c) {
                 const double d = std::fabs(row.lse - v[4][i * r.n + c]), w = v[6][c];
                 error += kSmoothing / static_cast<double>(r.n) * w *
-                         (row.of_lse(r.n) + (log2_up(r.n) + 8) * d);
-                if (c == label(i, r.n)) error += w * (row.of_lse(r.n) + 8 * d);
+                         (row.of_lse() + (log2_up(r.n) + 8) * d);
+                if (c == label(i, r.n)) error += w * (row.of_lse() + 8 * d);
               }
               of_rows[i] = rounding(t) * error + last(t, v[2][i]);
               errors += error, sizes += v[2][i];
@@ -219,25 +245,30 @@ Call cross_entropy_backward_by_options(const Rows& r) {
                                             .dy_stride = 1},
                                            p.stream);
           },
-          each([=](DType t, const Values& v, std::int64_t i) {
+          [=](DType t, const Values& v) {
+            Numbers bound(v[0].size());
             const double each_class = kSmoothing / static_cast<double>(r.n);
             double weights = 0;
             for (std::int64_t c = 0; c < r.n; ++c) weights += v[5][c] * each_class;
-            const std::int64_t row = i / r.n, c = i % r.n, hot = label(row, r.n);
-            const double difference = v[1][i] - v[3][row],
-                         exponential = std::exp(difference) * (v[5][hot] + weights),
-                         rest = v[5][c] * each_class + (c == hot ? v[5][hot] : 0);
-            return rounding(t) * std::fabs(v[4][row]) / 3 *
-                       (exponential * (std::fabs(difference) + 16 + log2_up(r.n)) + 6 * rest) +
-                   last(t, v[0][i]);
-          })};
+            for (std::int64_t i = 0; i < bound.size(); ++i) {
+              const std::int64_t row = i / r.n, c = i % r.n, hot = label(row, r.n);
+              const double difference = v[1][i] - v[3][row],
+                           exponential = std::exp(difference) * (v[5][hot] + weights),
+                           rest = v[5][c] * each_class + (c == hot ? v[5][hot] : 0);
+              bound[i] =
+                  rounding(t) * std::fabs(v[4][row]) / 3 *
+                      (exponential * (std::fabs(difference) + 16 + log2_up(r.n)) + 6 * rest) +
+                  last(t, v[0][i]);
+            }
+            return Values{bound};
+          }};
 }
 
 }  // namespace
 
 std::vector<Call> calls_of_cross_entropy(DType) {
   std::vector<Call> list;
-  for (const Rows& r : kRows) {
+  for (const Rows& r : row_lists()) {
     for (const std::int64_t stride : {1, 3}) list.push_back(cross_entropy(r, stride));
     if (r.rows > 0) list.push_back(cross_entropy_by_options(r));
   }
@@ -245,16 +276,26 @@ std::vector<Call> calls_of_cross_entropy(DType) {
 }
 std::vector<Call> calls_of_cross_entropy_backward(DType) {
   std::vector<Call> list;
-  for (const Rows& r : kRows) {
+  for (const Rows& r : row_lists()) {
     list.push_back(cross_entropy_backward(r));
     list.push_back(cross_entropy_backward_by_options(r));
   }
   return list;
 }
 
+namespace {
+
+Sizes sizes_of_mse() {
+  Sizes list = sizes();
+  list.insert(list.end(), {127, 129, 512, 513, 4097, 9001, 10007});
+  return list;
+}
+
+}  // namespace
+
 std::vector<Call> calls_of_mse(DType) {
   std::vector<Call> list;
-  for (const std::int64_t n : {0, 1, 31, 33, 127, 129, 1025, 9001})
+  for (const std::int64_t n : sizes_of_mse())
     for (const std::int64_t shift : {0, 1})
       list.push_back({braid::str("mse ", n, ", offset ", shift),
                       {out(random(1, 1)), in(random(n, 2), shift), in(random(n, 3), shift)},
@@ -271,7 +312,7 @@ std::vector<Call> calls_of_mse(DType) {
 
 std::vector<Call> calls_of_mse_backward(DType) {
   std::vector<Call> list;
-  for (const std::int64_t n : {0, 1, 31, 33, 127, 129, 1025})
+  for (const std::int64_t n : sizes_of_mse())
     for (const std::int64_t shift : {0, 1})
       list.push_back(
           {braid::str("mse backward ", n, ", offset ", shift),

@@ -14,8 +14,10 @@ struct Tally {
 /// its error.
 std::string answer(const Call& call, DType t, bool on_device);
 
-/// All calls of all kernels that the CPU takes: by the CPU, by the program's device (a CPU with
-/// three threads for one) and by the CPU in float64, and the two results against the third.
+using CallsOf = std::vector<Call> (*)(DType);
+/// All calls of a kernel that the CPU takes: by the CPU, by the program's device (a CPU with three
+/// threads for one) and by the CPU in float64, and the two results against the third.
+Tally agree(const char* name, CallsOf calls_of);
 void every_kernel_agrees();
 
 }  // namespace agreement

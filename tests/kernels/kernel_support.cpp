@@ -120,9 +120,12 @@ struct Buffer::Memory {
     first = store.data() + (guard == 0 ? 0 : (base + 63) / 64 * 64 - base);
   }
   ~Memory() {
-    if (block.data == nullptr) return check();
-    all().erase(this);
-    context().backend->release(block, *context().stream);
+    if (block.data == nullptr) {
+      check();
+    } else {
+      all().erase(this);
+      context().backend->release(block, *context().stream);
+    }
   }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
