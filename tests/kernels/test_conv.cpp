@@ -70,8 +70,8 @@ struct Sum {
       const double bound =
           (terms[at] + 3) * (t == DType::float64 ? 2 * 0x1p-53 : 0x1p-24) * size[at];
       if (!(std::fabs(got[i] - value[at]) <= bound)) {
-        UNSCOPED_INFO("element " << i << ": expected " << value[at] << ", got " << got[i]
-                                 << ", bound " << bound);
+        FAIL_CHECK("element " << i << ": expected " << value[at] << ", got " << got[i] << ", bound "
+                              << bound);
         return false;
       }
     }
