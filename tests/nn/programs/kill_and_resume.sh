@@ -60,4 +60,4 @@ while ((kills < least)); do
   [[ $(result "$folder") == "$expected" ]] || fail "it ends otherwise: $(ls "$folder")"
   rm -r "$folder"
 done
-echo "$round rounds of $took ms, $kills kills, $stops of them answered with a checkpoint: the same bits"
+echo "$round rounds of $took ms, $kills kills, $stops answered with a checkpoint: the same bits"
