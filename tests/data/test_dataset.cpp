@@ -1,13 +1,10 @@
-#include <braid/core/error.hpp>
-#include <braid/data/dataset.hpp>
-#include <braid/data/labelled.hpp>
-#include <braid/data/mnist.hpp>
-#include <braid/data/synthetic.hpp>
+#include <set>
 
-#include "support/catch.hpp"
-#include "support/errors.hpp"
+#include "items.hpp"
+#include "nn/refused.hpp"
 
 using namespace braid;
+using namespace braid::test;
 
 namespace {
 
@@ -20,6 +17,11 @@ struct Tens {
 struct NoGet {
   [[nodiscard]] std::int64_t size() const { return 0; }
 };
+Ids all_of(const auto& subset) {
+  Ids list;
+  for (std::int64_t i = 0; i < subset.size(); ++i) list.push_back(subset.get(i));
+  return list;
+}
 
 static_assert(data::Dataset<Tens>);
 static_assert(!data::Dataset<NoGet>);
@@ -33,43 +35,43 @@ static_assert(std::same_as<data::Batch<data::SyntheticDigits>, data::Labelled>);
 
 }  // namespace
 
-TEST_CASE("split: the first n, and the rest", "[data]") {
+TEST_CASE("split: the first n, and the rest; of a split too", "[data]") {
   const auto parts = data::split(Tens{10}, 7);
   const auto &a = parts.first, &b = parts.second;
-  CHECK((a.size() == 7 && b.size() == 3));
-  CHECK((a.get(0) == 0 && a.get(6) == 60 && b.get(0) == 70 && b.get(2) == 90));
+  CHECK((all_of(a) == Ids{0, 10, 20, 30, 40, 50, 60} && all_of(b) == Ids{70, 80, 90}));
   CHECK_THROWS_TEXT(IndexError, "Subset: expected an index in [0, 7), got 7", a.get(7));
   CHECK_THROWS_TEXT(IndexError, "Subset: expected an index in [0, 3), got -1", b.get(-1));
-}
-
-TEST_CASE("split: n beyond the ends", "[data]") {
-  auto [all, nothing] = data::split(Tens{10}, 11);
+  const auto [first, second] = data::split(b, 1);
+  CHECK((all_of(first) == Ids{70} && all_of(second) == Ids{80, 90}));
+  const auto [all, nothing] = data::split(Tens{10}, 11);
   CHECK((all.size() == 10 && nothing.size() == 0));
-  auto [none, rest] = data::split(Tens{10}, 0);
-  CHECK((none.size() == 0 && rest.size() == 10));
-  CHECK(data::split(Tens{0}, 5).first.size() == 0);
+  const auto [none, rest] = data::split(Tens{10}, 0);
+  CHECK((none.size() == 0 && rest.size() == 10 && data::split(Tens{0}, 5).first.size() == 0));
   CHECK_THROWS_TEXT(ArgumentError, "split: expected n >= 0, got -1", data::split(Tens{10}, -1));
 }
 
-TEST_CASE("split: of a split", "[data]") {
-  auto [first, second] = data::split(data::split(Tens{10}, 8).second, 1);
-  CHECK((first.size() == 1 && first.get(0) == 80));
-  CHECK((second.size() == 1 && second.get(0) == 90));
+TEST_CASE("split: shuffled by a seed, nothing lost, nothing twice", "[data]") {
+  const auto [a, b] = data::split(Integers{100}, 90, 5);
+  const Ids first = all_of(a), rest = all_of(b);
+  CHECK((first.size() == 90 && rest.size() == 10));
+  std::set<std::int64_t> both(first.begin(), first.end());
+  both.insert(rest.begin(), rest.end());
+  CHECK((both.size() == 100 && first != all_of(data::split(Integers{100}, 90).first)));
+  CHECK(first == all_of(data::split(Integers{100}, 90, 5).first));
+  CHECK(first != all_of(data::split(Integers{100}, 90, 6).first));
+  CHECK(all_of(data::split(Integers{3}, 9, 1).first).size() == 3);
+  CHECK_THROWS_AS(data::split(Integers{3}, -1, 1), ArgumentError);
 }
 
 TEST_CASE("subset: items by index, in order, more than once", "[data]") {
   const auto s = data::subset(Tens{10}, {9, 0, 9});
-  CHECK(s.size() == 3);
-  CHECK((s.get(0) == 90 && s.get(1) == 0 && s.get(2) == 90));
-  CHECK(s.original(0) == 9);
-  CHECK_THROWS_TEXT(IndexError, "Subset: expected an index in [0, 10), got 10",
-                    data::subset(Tens{10}, {0, 10}));
-  CHECK_THROWS_TEXT(IndexError, "Subset: expected an index in [0, 10), got -1",
-                    data::subset(Tens{10}, {-1}));
-  CHECK_THROWS_TEXT(IndexError, "got 11",
-                    data::Subset<Tens>(std::make_shared<const Tens>(Tens{10}), 11, 0));
-  CHECK_THROWS_TEXT(IndexError, "Subset",
-                    data::Subset<Tens>(std::make_shared<const Tens>(Tens{10}), 5, 6));
-  CHECK_THROWS_TEXT(IndexError, "Subset",
-                    data::Subset<Tens>(std::make_shared<const Tens>(Tens{10}), 5, -1));
+  CHECK((all_of(s) == Ids{90, 0, 90} && s.original(0) == 9));
+  const auto tens = std::make_shared<const Tens>(Tens{10});
+  refuses<IndexError>("Subset")({
+      {": expected an index in [0, 10), got 10", [] { return data::subset(Tens{10}, {0, 10}); }},
+      {": expected an index in [0, 10), got -1", [] { return data::subset(Tens{10}, {-1}); }},
+      {"*got 11", [&] { data::Subset<Tens>(tens, 11, 0); }},
+      {"", [&] { data::Subset<Tens>(tens, 5, 6); }},
+      {"", [&] { data::Subset<Tens>(tens, 5, -1); }},
+  });
 }

@@ -1,13 +1,6 @@
-#include <braid/data/npz.hpp>
+#include <braid/braid.hpp>
 
-#include <cstdlib>
-#include <string>
-
-#include <braid/core/error.hpp>
-#include <braid/core/npy.hpp>
-
-#include "support/catch.hpp"
-#include "support/errors.hpp"
+#include "nn/refused.hpp"
 #include "support/numpy_arrays.hpp"
 #include "support/temporary.hpp"
 #include "support/tests_dir.hpp"
@@ -61,12 +54,9 @@ TEST_CASE("npz: round trips; BRAID_NPZ_OUT keeps the files, for numpy to read", 
   CHECK(data::load_npz(folder / "none.npz").empty());
   save(folder / "names.npz", {{"a/b", ones({1})}, {"\xc3\xa9", ones({2})}, {"x.npy", ones({3})}});
   CHECK(data::load_npz(folder / "names.npz").at("x.npy").numel() == 3);
-  CHECK_THROWS_TEXT(ArgumentError, "save_npz: expected names of 1 to 1020 bytes",
-                    save(folder / "y.npz", {{"", ones({1})}}));
-  CHECK_THROWS_TEXT(ArgumentError, "save_npz: expected names",
-                    save(folder / "y.npz", {{"a\n", ones({1})}}));
-  CHECK_THROWS_TEXT(ArgumentError, "save_npz: expected names",
-                    save(folder / "y.npz", {{"\xff", ones({1})}}));
+  for (const char* name : {"", "a\n", "\xff"})
+    CHECK_THROWS_TEXT(ArgumentError, "save_npz: expected names of 1 to 1020 bytes",
+                      save(folder / "y.npz", {{name, ones({1})}}));
   CHECK_THROWS_TEXT(DTypeError, "save_npz: expected a type that numpy has",
                     save(folder / "y.npz", {{"a", ones({1}, {.dtype = DType::bfloat16})}}));
   const std::pair<std::string, Tensor> twice[] = {{"a", ones({1})}, {"a", ones({1})}};
@@ -109,23 +99,28 @@ TEST_CASE("npz: prefixes, flipped bits and edited fields are errors or the same 
     for (const int b : bytes) text[at++] = static_cast<char>(b);
     return text;
   };
-  CHECK_THROWS_TEXT(FormatError, "flags: expected no encryption", read(edited(entry + 8, {1, 8})));
-  CHECK_THROWS_TEXT(FormatError, "method: expected 0 (stored) or 8 (deflated), got 12",
-                    read(edited(entry + 10, {12, 0})));
-  CHECK_THROWS_TEXT(FormatError, "crc32: expected", read(edited(entry + 16, {1, 2, 3, 4})));
-  CHECK_THROWS_TEXT(FormatError, "size: expected", read(edited(entry + 20, {1, 0, 0, 0})));
+  struct Edit {
+    std::size_t at;
+    std::initializer_list<int> bytes;
+    const char* text;
+  };
+  const Edit edits[] = {
+      {entry + 8, {1, 8}, "flags: expected no encryption"},
+      {entry + 10, {12, 0}, "method: expected 0 (stored) or 8 (deflated), got 12"},
+      {entry + 16, {1, 2, 3, 4}, "crc32: expected"},
+      {entry + 20, {1, 0, 0, 0}, "size: expected"},
+      {entry + 42, {255, 255, 255, 127}, "local header"},
+      {entry + 42, {1, 0, 0, 0}, "local header: expected PK\\3\\4"},
+      {26, {4}, "local header: expected the name"},
+      {second + 46, {'a'}, "local header: expected name and method"},
+      {end + 4, {1}, "several"},
+      {end + 20, {1}, "comment"},
+      {end + 8, {3, 0, 3, 0}, "directory: expected"},
+      {end + 8, {1, 0, 1, 0}, "directory"},
+  };
+  for (const Edit& e : edits) CHECK_THROWS_TEXT(FormatError, e.text, read(edited(e.at, e.bytes)));
   CHECK_THROWS_TEXT(LimitError, "zip64",
                     read(edited(entry + 20, {255, 255, 255, 255, 255, 255, 255, 255})));
-  CHECK_THROWS_TEXT(FormatError, "local header", read(edited(entry + 42, {255, 255, 255, 127})));
-  CHECK_THROWS_TEXT(FormatError, "local header: expected PK\\3\\4",
-                    read(edited(entry + 42, {1, 0, 0, 0})));
-  CHECK_THROWS_TEXT(FormatError, "local header: expected the name", read(edited(26, {4})));
-  CHECK_THROWS_TEXT(FormatError, "local header: expected name and method",
-                    read(edited(second + 46, {'a'})));
-  CHECK_THROWS_TEXT(FormatError, "several", read(edited(end + 4, {1})));
-  CHECK_THROWS_TEXT(FormatError, "comment", read(edited(end + 20, {1})));
-  CHECK_THROWS_TEXT(FormatError, "directory: expected", read(edited(end + 8, {3, 0, 3, 0})));
-  CHECK_THROWS_TEXT(FormatError, "directory", read(edited(end + 8, {1, 0, 1, 0})));
   // The second entry made a twin of the first: the same bytes twice.
   std::string twin = whole;
   twin.replace(second, second - entry, whole.substr(entry, second - entry));

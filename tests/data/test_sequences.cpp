@@ -1,23 +1,9 @@
 // Windows of one sequence, and streams that are read side by side: next-token pairs.
-#include <limits>
-
-#include <braid/core/error.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/data/loader.hpp>
-#include <braid/data/sequences.hpp>
-#include <braid/nn/training/progress.hpp>
-
-#include "support/catch.hpp"
-#include "support/errors.hpp"
+#include "items.hpp"
+#include "nn/refused.hpp"
 
 using namespace braid;
-
-namespace {
-
-using Ids = std::vector<std::int64_t>;
-Ids ids(const Tensor& t) { return t.to_vector<std::int64_t>(); }
-
-}  // namespace
+using namespace braid::test;
 
 TEST_CASE("windows: tokens, and those one later", "[data][text]") {
   const data::TokenWindows every(arange(10), 4);
@@ -103,42 +89,41 @@ TEST_CASE("streams: training::progress takes them as a loader, and counts tokens
     seen.push_back(training::detail::rows_of(batch));
     if (batch.is_last_of_epoch()) epochs.push_back(batch.epoch());
   }
-  CHECK(seen == Ids{10, 10, 2, 10, 10, 2});
-  CHECK(epochs == Ids{0, 1});
+  CHECK((seen == Ids{10, 10, 2, 10, 10, 2} && epochs == Ids{0, 1}));
   CHECK(training::detail::rows_of(Tensor(zeros({3, 4}))) == 3);  // what has no samples() has rows
 }
 
 TEST_CASE("sequences: what cannot be cut is refused", "[data][text][errors]") {
-  using data::TokenStreams;
-  using data::TokenWindows;
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "TokenWindows: expected more tokens than the length of a window, 4, got 4",
-                    TokenWindows(arange(4), 4));
-  CHECK_THROWS_TEXT(ArgumentError, "a window, 9223372036854775807, got 4",
-                    TokenWindows(arange(4), std::numeric_limits<std::int64_t>::max()));
-  CHECK_THROWS_TEXT(ArgumentError, "a window, 1, got 0", TokenWindows(arange(0), 1));
-  CHECK_THROWS_TEXT(ArgumentError, "TokenWindows: expected length >= 1, got 0",
-                    TokenWindows(arange(4), 0));
-  CHECK_THROWS_TEXT(ArgumentError, "TokenWindows: expected stride >= 1, got -1",
-                    TokenWindows(arange(4), 2, -1));
-  CHECK_THROWS_TEXT(ShapeError, "TokenWindows: expected tokens in one dimension, got [2, 2]",
-                    TokenWindows(arange(4).reshape({2, 2}), 1));
-  CHECK_THROWS_TEXT(IndexError, "TokenWindows: expected an index in [0, 2), got 2",
-                    TokenWindows(arange(4), 2).get(2));
-  CHECK_THROWS_TEXT(IndexError, "got -1", TokenWindows(arange(4), 2).get(-1));
-  const std::int64_t wrong[] = {0, 2};
-  CHECK_THROWS_TEXT(IndexError, "got 2", TokenWindows(arange(4), 2).get_batch(wrong));
-  CHECK_THROWS_TEXT(
-      ArgumentError,
-      "TokenStreams: expected at least two tokens for each of 3 streams, got 5 in all",
-      TokenStreams(arange(5), 3, 2));
-  CHECK_THROWS_TEXT(ArgumentError, "of 1 streams, got 0 in all", TokenStreams(arange(0), 1, 2));
-  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: expected streams >= 1, got 0",
-                    TokenStreams(arange(5), 0, 2));
-  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: expected length >= 1, got 0",
-                    TokenStreams(arange(5), 1, 0));
-  CHECK_THROWS_TEXT(ShapeError, "TokenStreams: expected tokens in one dimension, got []",
-                    TokenStreams(arange(5).sum(), 1, 2));
-  CHECK_THROWS_TEXT(IndexError, "TokenStreams: expected an index in [0, 2), got 2",
-                    TokenStreams(arange(5), 1, 2).get(2));
+  const auto windows = [](std::int64_t n, std::int64_t length, std::int64_t stride = 1) {
+    return data::TokenWindows(arange(n), length, stride);
+  };
+  const auto streams = [](std::int64_t n, std::int64_t count, std::int64_t length) {
+    return data::TokenStreams(arange(n), count, length);
+  };
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max(), wrong[] = {0, 2};
+  refuses<ArgumentError>("Token")({
+      {"Windows: expected more tokens than the length of a window, 4, got 4",
+       [&] { windows(4, 4); }},
+      {"Windows: *a window, 9223372036854775807, got 4", [&] { windows(4, most); }},
+      {"Windows: *a window, 1, got 0", [&] { windows(0, 1); }},
+      {"Windows: expected length >= 1, got 0", [&] { windows(4, 0); }},
+      {"Windows: expected stride >= 1, got -1", [&] { windows(4, 2, -1); }},
+      {"Streams: expected at least two tokens for each of 3 streams, got 5 in all",
+       [&] { streams(5, 3, 2); }},
+      {"Streams: *of 1 streams, got 0 in all", [&] { streams(0, 1, 2); }},
+      {"Streams: expected streams >= 1, got 0", [&] { streams(5, 0, 2); }},
+      {"Streams: expected length >= 1, got 0", [&] { streams(5, 1, 0); }},
+  });
+  refuses<ShapeError>("Token")({
+      {"Windows: expected tokens in one dimension, got [2, 2]",
+       [] { data::TokenWindows(arange(4).reshape({2, 2}), 1); }},
+      {"Streams: expected tokens in one dimension, got []",
+       [] { data::TokenStreams(arange(5).sum(), 1, 2); }},
+  });
+  refuses<IndexError>("Token")({
+      {"Windows: expected an index in [0, 2), got 2", [&] { return windows(4, 2).get(2); }},
+      {"Windows: *got -1", [&] { return windows(4, 2).get(-1); }},
+      {"Windows: *got 2", [&] { return windows(4, 2).get_batch(wrong); }},
+      {"Streams: expected an index in [0, 2), got 2", [&] { return streams(5, 1, 2).get(2); }},
+  });
 }

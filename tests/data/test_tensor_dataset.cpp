@@ -1,16 +1,8 @@
-#include <numeric>
-#include <set>
-
-#include <braid/core/error.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/data/labelled.hpp>
-#include <braid/data/loader.hpp>
-#include <braid/data/tensor_dataset.hpp>
-
-#include "support/catch.hpp"
-#include "support/errors.hpp"
+#include "items.hpp"
+#include "nn/refused.hpp"
 
 using namespace braid;
+using namespace braid::test;
 
 namespace {
 
@@ -23,28 +15,13 @@ data::Labelled digits(std::int64_t n) {
   return {counted({n, 2, 3}), arange(n, {.dtype = DType::int64})};
 }
 
-struct Count {
-  std::int64_t n;
-  [[nodiscard]] std::int64_t size() const { return n; }
-  [[nodiscard]] std::int64_t get(std::int64_t i) const { return i; }
-};
-std::vector<std::int64_t> all_of(const auto& subset) {
-  std::vector<std::int64_t> list;
-  for (std::int64_t i = 0; i < subset.size(); ++i) list.push_back(subset.get(i));
-  return list;
-}
-
 }  // namespace
 
 TEST_CASE("tensor dataset: a batch is what its items, collated, are", "[data]") {
   const data::TensorDataset dataset(digits(40));
-  CHECK(dataset.size() == 40);
-  CHECK(dataset.get(7).image.shape() == Shape{2, 3});
+  CHECK((dataset.size() == 40 && dataset.get(7).image.shape() == Shape{2, 3}));
   CHECK(dataset.get(7).label.dim() == 0);
-  for (const std::vector<std::int64_t>& indices :
-       {std::vector<std::int64_t>{3}, {39, 0, 39, 17}, {}, {1,  2,  3,  4,  5,  6,  7,
-                                                            8,  9,  10, 11, 12, 13, 14,
-                                                            15, 16, 17, 18, 19, 20}}) {
+  for (const Ids& indices : {Ids{3}, Ids{39, 0, 39, 17}, Ids{}, upto(21)}) {
     const data::Labelled batch = dataset.get_batch(indices);
     CHECK(batch.image.shape() == Shape{static_cast<std::int64_t>(indices.size()), 2, 3});
     for (std::size_t k = 0; k < indices.size(); ++k) {
@@ -56,10 +33,8 @@ TEST_CASE("tensor dataset: a batch is what its items, collated, are", "[data]") 
   }
 }
 
-TEST_CASE(
-    "tensor dataset: any dtype and layout; rows of no elements; one tensor alone; numbers are "
-    "copied",
-    "[data]") {
+TEST_CASE("tensor dataset: any dtype and layout; no elements; one tensor; numbers are copied",
+          "[data]") {
   const Tensor base = counted({3, 5});
   const data::TensorDataset turned(base.transpose(0, 1));  // rows are columns
   const std::int64_t indices[] = {4, 0};
@@ -77,15 +52,12 @@ TEST_CASE(
 }
 
 TEST_CASE("tensor dataset: errors", "[data][errors]") {
-  CHECK_THROWS_TEXT(ShapeError,
-                    "TensorDataset: expected 'label' to have 3 rows as the first tensor, got 4",
-                    data::TensorDataset(data::Labelled{zeros({3, 2}), zeros({4})}));
-  CHECK_THROWS_TEXT(ShapeError,
-                    "TensorDataset: expected the tensor to have rows, got a 0-dim tensor",
-                    data::TensorDataset(zeros({})));
-  CHECK_THROWS_TEXT(ShapeError,
-                    "TensorDataset: expected 'image' to have rows, got an undefined one",
-                    data::TensorDataset(data::Labelled{}));
+  refuses<ShapeError>("TensorDataset: expected ")({
+      {"'label' to have 3 rows as the first tensor, got 4",
+       [] { data::TensorDataset(data::Labelled{zeros({3, 2}), zeros({4})}); }},
+      {"the tensor to have rows, got a 0-dim tensor", [] { data::TensorDataset(zeros({})); }},
+      {"'image' to have rows, got an undefined one", [] { data::TensorDataset(data::Labelled{}); }},
+  });
   CHECK_THROWS_TEXT(ArgumentError, "TensorDataset: expected at least one tensor, got none",
                     data::TensorDataset(std::vector<Tensor>{}));
   const data::TensorDataset dataset(digits(4));
@@ -95,67 +67,43 @@ TEST_CASE("tensor dataset: errors", "[data][errors]") {
   CHECK_THROWS_AS(dataset.get(4), IndexError);
 }
 
-TEST_CASE("split: shuffled by a seed, nothing lost, nothing twice", "[data]") {
-  const auto [a, b] = data::split(Count{100}, 90, 5);
-  const std::vector<std::int64_t> first = all_of(a), rest = all_of(b);
-  CHECK((first.size() == 90 && rest.size() == 10));
-  std::set<std::int64_t> both(first.begin(), first.end());
-  both.insert(rest.begin(), rest.end());
-  CHECK(both.size() == 100);
-  CHECK(first != all_of(data::split(Count{100}, 90).first));
-  CHECK(first == all_of(data::split(Count{100}, 90, 5).first));
-  CHECK(first != all_of(data::split(Count{100}, 90, 6).first));
-  CHECK(all_of(data::split(Count{3}, 9, 1).first).size() == 3);
-  CHECK_THROWS_AS(data::split(Count{3}, -1, 1), ArgumentError);
-}
-
 TEST_CASE("loader: the state says where it is, and takes it there", "[data][loader]") {
-  data::DataLoader loader(Count{10}, {.batch_size = 3, .shuffle = true, .seed = 4});
-  std::vector<std::vector<std::int64_t>> all;
+  data::DataLoader loader(Integers{10}, {.batch_size = 3, .shuffle = true, .seed = 4});
+  std::vector<Ids> all;
   std::vector<StateDict> states{loader.state()};
-  for (int epoch = 0; epoch < 2; ++epoch) {
+  for (int epoch = 0; epoch < 2; ++epoch)
     for (auto& batch : loader) {
-      all.push_back(batch.to_vector<std::int64_t>());
+      all.push_back(ids(batch));
       states.push_back(loader.state());
       CHECK(loader.steps() == static_cast<std::int64_t>(all.size()));
     }
-  }
   for (std::size_t k = 0; k < states.size(); ++k) {
     for (const int workers : {0, 2}) {
-      data::DataLoader again(Count{10},
+      data::DataLoader again(Integers{10},
                              {.batch_size = 3, .shuffle = true, .workers = workers, .seed = 99});
       again.load_state({states[k].data(), states[k].size()});
       CHECK(again.steps() == static_cast<std::int64_t>(k));
-      std::vector<std::vector<std::int64_t>> rest;
-      while (again.epoch() < 2) {
-        for (auto& batch : again) rest.push_back(batch.to_vector<std::int64_t>());
-      }
-      CHECK(rest == std::vector<std::vector<std::int64_t>>(
-                        all.begin() + static_cast<std::ptrdiff_t>(k), all.end()));
+      std::vector<Ids> rest;
+      while (again.epoch() < 2)
+        for (auto& batch : again) rest.push_back(ids(batch));
+      CHECK(rest == std::vector<Ids>(all.begin() + static_cast<std::ptrdiff_t>(k), all.end()));
     }
   }
   auto copy = loader;  // has a position of its own
   const std::int64_t before = loader.steps();
   auto at = copy.begin();
-  CHECK(copy.steps() == before + 1);
-  CHECK(loader.steps() == before);
+  CHECK((copy.steps() == before + 1 && loader.steps() == before));
 }
 
 TEST_CASE("loader: a state that does not fit is an error, and changes nothing",
           "[data][loader][errors]") {
-  data::DataLoader loader(Count{10}, {.batch_size = 3, .shuffle = true, .seed = 4});
+  data::DataLoader loader(Integers{10}, {.batch_size = 3, .shuffle = true, .seed = 4});
   auto at = loader.begin();
   const StateDict good = loader.state();
-  data::DataLoader other(Count{10}, {.batch_size = 4}), larger(Count{11}, {.batch_size = 3});
+  data::DataLoader other(Integers{10}, {.batch_size = 4}), larger(Integers{11}, {.batch_size = 3});
   const auto load = [&](auto& to, const StateDict& dict) {
     to.load_state({dict.data(), dict.size()});
   };
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "DataLoader: load_state: expected batches of 4, as this loader makes, got a "
-                    "state of batches of 3",
-                    load(other, good));
-  CHECK_THROWS_TEXT(ArgumentError, "expected a dataset of 11 items, got a state of one of 10",
-                    load(larger, good));
   const auto changed = [&](const std::string& name, const Tensor& value) {
     StateDict dict;
     for (const auto& [n, t] : good) dict.set(n, t);
@@ -164,20 +112,21 @@ TEST_CASE("loader: a state that does not fit is an error, and changes nothing",
     return dict;
   };
   const auto number = [](std::int64_t n) { return tensor(std::vector<std::int64_t>{n}); };
-  CHECK_THROWS_TEXT(ArgumentError, "expected an epoch >= 0, got -1",
-                    load(loader, changed("epoch", number(-1))));
-  CHECK_THROWS_TEXT(ArgumentError, "expected a batch below 4, got 4",
-                    load(loader, changed("batch", number(4))));
-  CHECK_THROWS_TEXT(ArgumentError, "expected a batch below 4, got -2",
-                    load(loader, changed("batch", number(-2))));
-  CHECK_THROWS_TEXT(ArgumentError, "expected seed, got none", load(loader, changed("seed", {})));
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "expected epoch, batch, seed, batch_size and dataset_size, got 'x'",
-                    load(loader, changed("x", number(1))));
-  CHECK_THROWS_TEXT(ArgumentError, "expected epoch to be one int64, got another tensor",
-                    load(loader, changed("epoch", zeros({1}))));
-  CHECK(loader.steps() == 1);
-  CHECK(loader.epoch() == 1);
+  const auto wrong = [&](const std::string& name, const Tensor& value) {
+    load(loader, changed(name, value));
+  };
+  refuses<ArgumentError>("DataLoader: load_state: expected ")({
+      {"batches of 4, as this loader makes, got a state of batches of 3",
+       [&] { load(other, good); }},
+      {"a dataset of 11 items, got a state of one of 10", [&] { load(larger, good); }},
+      {"an epoch >= 0, got -1", [&] { wrong("epoch", number(-1)); }},
+      {"a batch below 4, got 4", [&] { wrong("batch", number(4)); }},
+      {"a batch below 4, got -2", [&] { wrong("batch", number(-2)); }},
+      {"seed, got none", [&] { wrong("seed", {}); }},
+      {"epoch, batch, seed, batch_size and dataset_size, got 'x'", [&] { wrong("x", number(1)); }},
+      {"epoch to be one int64, got another tensor", [&] { wrong("epoch", zeros({1})); }},
+  });
+  CHECK((loader.steps() == 1 && loader.epoch() == 1));
   auto next = loader.begin();
   // at the beginning of an epoch other sizes are allowed
   load(other, loader.state().size() == 5 ? changed("batch", number(0)) : good);

@@ -1,18 +1,9 @@
 // Text: files, vocabularies of words and bytes, generated sentences.
-#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <optional>
-#include <set>
-#include <string>
-
-#include <braid/core/error.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/data/text.hpp>
 
 #include "data_variable.hpp"
-#include "support/catch.hpp"
-#include "support/errors.hpp"
+#include "items.hpp"
+#include "nn/refused.hpp"
 #include "support/temporary.hpp"
 
 using namespace braid;
@@ -20,10 +11,10 @@ using namespace braid::test;
 
 namespace {
 
-using Ids = std::vector<std::int64_t>;
-Ids ids(const Tensor& tokens) {
+/// Of one list of tokens.
+Ids numbers(const Tensor& tokens) {
   CHECK((tokens.dtype() == DType::int64 && tokens.dim() == 1));
-  return tokens.to_vector<std::int64_t>();
+  return ids(tokens);
 }
 /// Every byte there is, three times.
 std::string all_bytes() {
@@ -42,10 +33,8 @@ TEST_CASE("text: files are read whole, from the folder, BRAID_DATA or an absolut
     CHECK(data::read_text("a.txt", folder.path()) == text);
     CHECK(data::read_text("a.txt", folder.path() + "/") == text);
     const DataVariable variable(folder.path().c_str());
-    CHECK(data::read_text("a.txt") == text);
-    CHECK(data::find_text("a.txt") == text);
-    CHECK(!data::find_text("b.txt"));
-    CHECK(data::read_text(folder / "a.txt", "/nowhere") == text);
+    CHECK((data::read_text("a.txt") == text && data::find_text("a.txt") == text));
+    CHECK((!data::find_text("b.txt") && data::read_text(folder / "a.txt", "/nowhere") == text));
   }
 }
 
@@ -78,8 +67,7 @@ TEST_CASE("text: a missing file is named, and where it was looked for", "[data][
   // a folder that is named has it
   CHECK_THROWS_AS(data::find_text("a.txt", folder.path()), IoError);
   // a folder is there, but it is no text
-  CHECK(number(".") != ENOENT);
-  CHECK(number(".") != -1);
+  CHECK((number(".") != ENOENT && number(".") != -1));
 }
 
 TEST_CASE("words: numbered by how often they come, each line with its end", "[data][text]") {
@@ -88,12 +76,11 @@ TEST_CASE("words: numbered by how often they come, each line with its end", "[da
   CHECK((words.word(0) == "<unk>" && words.word(1) == "<eos>" && words.word(2) == "c" &&
          words.word(3) == "b" && words.word(4) == "a" && words.word(5) == "d"));
   CHECK((words.id("b") == 3 && words.id("z") == 0 && words.id("") == 0 && words.id("<eos>") == 1));
-  CHECK(ids(words.encode("b a\tb\r\n\n  c c c  \nd")) == Ids{3, 4, 3, 1, 1, 2, 2, 2, 1, 5, 1});
-  CHECK(ids(words.encode("a z\n")) == Ids{4, 0, 1});
-  CHECK(ids(words.encode("a z")) == Ids{4, 0, 1});  // the last line ends too
-  CHECK(ids(words.encode("\n\n")) == Ids{1, 1});
-  CHECK(ids(words.encode(" ")) == Ids{1});
-  CHECK(ids(words.encode("")).empty());
+  CHECK(numbers(words.encode("b a\tb\r\n\n  c c c  \nd")) == Ids{3, 4, 3, 1, 1, 2, 2, 2, 1, 5, 1});
+  CHECK(numbers(words.encode("a z\n")) == Ids{4, 0, 1});
+  CHECK(numbers(words.encode("a z")) == Ids{4, 0, 1});  // the last line ends too
+  CHECK((numbers(words.encode("\n\n")) == Ids{1, 1} && numbers(words.encode(" ")) == Ids{1}));
+  CHECK(numbers(words.encode("")).empty());
   CHECK(words.decode(words.encode("b a\tb\r\n\n  c c c  \nd")) == "b a b\n\nc c c\nd\n");
   CHECK(words.decode(words.encode("")).empty());
 }
@@ -103,77 +90,70 @@ TEST_CASE("words: a limit keeps the commonest, others are unknown", "[data][text
   const data::WordVocabulary words(text, 4);
   CHECK(words.size() == 4);
   // <unk> and <eos> in the text are what they say
-  CHECK(ids(words.encode(text)) == Ids{2, 3, 2, 0, 3, 2, 0, 1, 0, 1, 1});
+  CHECK(numbers(words.encode(text)) == Ids{2, 3, 2, 0, 3, 2, 0, 1, 0, 1, 1});
   const data::WordVocabulary none(text, 2);
-  CHECK(none.size() == 2);
-  CHECK(ids(none.encode("x <eos>")) == Ids{0, 1, 1});
+  CHECK((none.size() == 2 && numbers(none.encode("x <eos>")) == Ids{0, 1, 1}));
   const data::WordVocabulary more(text, 1'000'000);  // than there are words
-  CHECK(more.size() == 6);
-  CHECK(more.word(5) == "w");
-  CHECK(data::WordVocabulary("", 10).size() == 2);
-  CHECK(ids(data::WordVocabulary("").encode("a\n")) == Ids{0, 1});
+  CHECK((more.size() == 6 && more.word(5) == "w" && data::WordVocabulary("", 10).size() == 2));
+  CHECK(numbers(data::WordVocabulary("").encode("a\n")) == Ids{0, 1});
 }
 
 TEST_CASE("words: any bytes", "[data][text]") {
   const std::string text =
       "gr\xc3\xbc\xc3\x9f \xff\xfe gr\xc3\xbc\xc3\x9f " + std::string("n\0l", 3) + "\n";
   const data::WordVocabulary words(text);
-  CHECK(words.size() == 5);
-  CHECK(words.word(2) == "gr\xc3\xbc\xc3\x9f");
-  CHECK(words.word(4) == std::string("n\0l", 3));
-  CHECK(words.decode(words.encode(text)) == text);
+  CHECK((words.size() == 5 && words.word(2) == "gr\xc3\xbc\xc3\x9f"));
+  CHECK((words.word(4) == std::string("n\0l", 3) && words.decode(words.encode(text)) == text));
   const std::string mixed = all_bytes();
   const data::WordVocabulary all(mixed);
-  CHECK(ids(all.encode(all.decode(all.encode(mixed)))) == ids(all.encode(mixed)));
+  CHECK(numbers(all.encode(all.decode(all.encode(mixed)))) == numbers(all.encode(mixed)));
 }
 
 TEST_CASE("characters: bytes in ascending order, there and back", "[data][text]") {
   const data::CharVocabulary characters("hello\n");
-  CHECK(characters.size() == 5);
-  CHECK(characters.characters() == "\nehlo");
-  CHECK(ids(characters.encode("hole\n")) == Ids{2, 4, 3, 1, 0});
+  CHECK((characters.size() == 5 && characters.characters() == "\nehlo"));
+  CHECK(numbers(characters.encode("hole\n")) == Ids{2, 4, 3, 1, 0});
   CHECK(characters.decode(characters.encode("hole\n")) == "hole\n");
   CHECK(characters.decode(characters.encode("hell").reshape({2, 2})) == "hell");
-  CHECK(ids(characters.encode("")).empty());
+  CHECK(numbers(characters.encode("")).empty());
   const data::CharVocabulary all(all_bytes());
-  CHECK(all.size() == 256);
-  CHECK(all.decode(all.encode(all_bytes())) == all_bytes());
-  CHECK(ids(all.encode("\xff")) == Ids{255});
-  CHECK(data::CharVocabulary("").size() == 0);
+  CHECK((all.size() == 256 && all.decode(all.encode(all_bytes())) == all_bytes()));
+  CHECK((numbers(all.encode("\xff")) == Ids{255} && data::CharVocabulary("").size() == 0));
 }
 
 TEST_CASE("text: what is no token, and no character, is refused", "[data][text][errors]") {
   const data::WordVocabulary words("a b");
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "WordVocabulary: expected a limit of at least 2, <unk> and <eos>, got 1",
-                    data::WordVocabulary("a", 1));
-  CHECK_THROWS_TEXT(ArgumentError, "got -3", data::WordVocabulary("a", -3));
-  CHECK_THROWS_TEXT(IndexError, "WordVocabulary: expected an index in [0, 4), got 4",
-                    words.word(4));
-  CHECK_THROWS_TEXT(IndexError, "got -1", words.word(-1));
-  CHECK_THROWS_TEXT(IndexError, "WordVocabulary: expected an index in [0, 4), got 4",
-                    words.decode(arange(5)));
-  CHECK_THROWS_TEXT(DTypeError, "WordVocabulary: expected tokens of int64, got float32",
-                    words.decode(zeros({2})));
   const data::CharVocabulary characters("abc");
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "CharVocabulary: expected one of its 3 characters, got byte 195 at position 2",
-                    characters.encode("ab\xc3\xa4"));
-  CHECK_THROWS_TEXT(ArgumentError, "of its 0 characters, got byte 97 at position 0",
-                    data::CharVocabulary("").encode("a"));
-  CHECK_THROWS_TEXT(IndexError, "CharVocabulary: expected an index in [0, 3), got 3",
-                    characters.decode(arange(4)));
-  CHECK_THROWS_TEXT(DTypeError, "CharVocabulary: expected tokens of int64, got float32",
-                    characters.decode(zeros({2})));
+  refuses<ArgumentError>("")({
+      {"WordVocabulary: expected a limit of at least 2, <unk> and <eos>, got 1",
+       [] { data::WordVocabulary("a", 1); }},
+      {"WordVocabulary: *got -3", [] { data::WordVocabulary("a", -3); }},
+      {"CharVocabulary: expected one of its 3 characters, got byte 195 at position 2",
+       [&] { return characters.encode("ab\xc3\xa4"); }},
+      {"of its 0 characters, got byte 97 at position 0",
+       [] { return data::CharVocabulary("").encode("a"); }},
+  });
+  refuses<IndexError>("")({
+      {"WordVocabulary: expected an index in [0, 4), got 4", [&] { return words.word(4); }},
+      {"WordVocabulary: *got -1", [&] { return words.word(-1); }},
+      {"WordVocabulary: expected an index in [0, 4), got 4",
+       [&] { return words.decode(arange(5)); }},
+      {"CharVocabulary: expected an index in [0, 3), got 3",
+       [&] { return characters.decode(arange(4)); }},
+  });
+  refuses<DTypeError>("")({
+      {"WordVocabulary: expected tokens of int64, got float32",
+       [&] { return words.decode(zeros({2})); }},
+      {"CharVocabulary: expected tokens of int64, got float32",
+       [&] { return characters.decode(zeros({2})); }},
+  });
 }
 
 TEST_CASE("text: generated sentences are the same everywhere, and can be learned from",
           "[data][text]") {
   const std::string text = data::synthetic_text(500);
-  CHECK(text == data::synthetic_text(500, 0));
-  CHECK(text != data::synthetic_text(500, 1));
-  CHECK(text.starts_with(data::synthetic_text(40)));
-  CHECK(data::synthetic_text(0).empty());
+  CHECK((text == data::synthetic_text(500, 0) && text != data::synthetic_text(500, 1)));
+  CHECK((text.starts_with(data::synthetic_text(40)) && data::synthetic_text(0).empty()));
   CHECK_THROWS_TEXT(ArgumentError, "synthetic_text: expected sentences >= 0, got -1",
                     data::synthetic_text(-1));
   CHECK(data::synthetic_text(2) ==
@@ -181,7 +161,7 @@ TEST_CASE("text: generated sentences are the same everywhere, and can be learned
   const data::WordVocabulary words(text);
   CHECK(words.size() > 100);
   CHECK(words.size() == data::WordVocabulary(data::synthetic_text(5000)).size());
-  const std::vector<std::int64_t> tokens = ids(words.encode(text));
+  const std::vector<std::int64_t> tokens = numbers(words.encode(text));
   CHECK(std::count(tokens.begin(), tokens.end(), 1) == 500);
   CHECK(words.decode(words.encode(text)) == text);
 }
@@ -196,7 +176,7 @@ TEST_CASE("text: the real corpus", "[data][text]") {
   CHECK(words.size() == 14143);
   const Tensor tokens = words.encode(*text);
   CHECK(tokens.numel() == 245569);
-  const std::vector<std::int64_t> list = ids(tokens);
+  const std::vector<std::int64_t> list = numbers(tokens);
   CHECK(std::count(list.begin(), list.end(), 0) == 15218);
   CHECK(std::count(list.begin(), list.end(), 1) == 4358);
 }

@@ -1,26 +1,18 @@
 #include <atomic>
 #include <chrono>
-#include <memory>
-#include <numeric>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include <braid/core/autograd.hpp>
-#include <braid/core/error.hpp>
-#include <braid/core/memory.hpp>
-#include <braid/data/loader.hpp>
-
-#include "support/catch.hpp"
+#include "items.hpp"
 #include "support/errors.hpp"
 
 using namespace braid;
+using namespace braid::test;
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Item i is [i, i]; some items can fail, or be slow.
+/// Item i is [i]; some items can fail, or be slow.
 struct Items {
   struct Shared {
     std::atomic<int> failures{0};  // how many calls of get(bad) still fail
@@ -43,22 +35,9 @@ struct Items {
       if (kind == 1) throw std::bad_alloc();
       throw 7;
     }
-    Tensor t = make_tensor({2}, DType::int64, Device());
-    t.data<std::int64_t>()[0] = t.data<std::int64_t>()[1] = i;
-    return t;
+    return full({1}, static_cast<double>(i), {.dtype = DType::int64});
   }
 };
-
-std::vector<std::int64_t> firsts(const Tensor& batch) {
-  std::vector<std::int64_t> v;
-  for (std::int64_t i = 0; i < batch.size(0); ++i) v.push_back(batch.data<std::int64_t>()[2 * i]);
-  return v;
-}
-template <class L> std::vector<std::vector<std::int64_t>> epoch_of(L& loader) {
-  std::vector<std::vector<std::int64_t>> batches;
-  for (auto& batch : loader) batches.push_back(firsts(batch));
-  return batches;
-}
 
 /// The exception nested in e, by type and text.
 std::string nested(const std::exception& e) {
@@ -75,15 +54,14 @@ std::string nested(const std::exception& e) {
 
 TEST_CASE("workers: order and content do not depend on them", "[data][workers]") {
   data::DataLoader alone(Items{.n = 103}, {.batch_size = 10, .shuffle = true, .seed = 5});
-  const auto first = epoch_of(alone), second = epoch_of(alone);
+  const auto first = batches_of(alone), second = batches_of(alone);
   CHECK(first.size() == 11);
   for (const int workers : {1, 2, 3, 8, 40}) {
     data::DataLoader loader(Items{.n = 103, .delay = std::chrono::microseconds(20)},
                             {.batch_size = 10, .shuffle = true, .workers = workers, .seed = 5});
-    CHECK(epoch_of(loader) == first);
-    CHECK(epoch_of(loader) == second);
+    CHECK((batches_of(loader) == first && batches_of(loader) == second));
     loader.set_epoch(0);
-    CHECK(epoch_of(loader) == first);
+    CHECK(batches_of(loader) == first);
   }
 }
 
@@ -112,9 +90,8 @@ TEST_CASE("workers: batches are made ahead, but not without bound", "[data][work
   CHECK(items.shared->calls == 6);
 }
 
-TEST_CASE(
-    "workers: a failing item is a WorkerError that names it; the same batch can be tried again",
-    "[data][workers][errors]") {
+TEST_CASE("workers: a failing item is a WorkerError that names it; it can be tried again",
+          "[data][workers][errors]") {
   const char* originals[] = {"ShapeError: the item is bent", "std::bad_alloc: std::bad_alloc",
                              "unknown: unknown exception"};
   for (const int workers : {0, 1, 3}) {
@@ -139,31 +116,22 @@ TEST_CASE(
             }
           }
         };
-        std::vector<std::int64_t> seen;
+        Ids seen;
         auto at = guarded([&] { return loader.begin(); });
         while (at != loader.end()) {
-          for (const std::int64_t i : firsts(*at)) seen.push_back(i);
+          for (const std::int64_t i : ids(*at)) seen.push_back(i);
           guarded([&] { ++at; });
         }
-        CHECK(failures == 2);
-        std::vector<std::int64_t> all(20);
-        std::iota(all.begin(), all.end(), std::int64_t{0});
-        CHECK(seen == all);
-        CHECK(loader.epoch() == 4);
+        CHECK((failures == 2 && seen == upto(20) && loader.epoch() == 4));
       }
     }
   }
 }
 
 TEST_CASE("workers: items that cannot be joined are a WorkerError too", "[data][workers][errors]") {
-  struct Ragged {
-    [[nodiscard]] std::int64_t size() const { return 4; }
-    [[nodiscard]] Tensor get(std::int64_t i) const {
-      return make_tensor({i}, DType::float32, Device());
-    }
-  };
   for (const int workers : {0, 2}) {
-    data::DataLoader loader(Ragged{}, {.batch_size = 2, .workers = workers});
+    data::DataLoader loader(Made{4, [](std::int64_t i) { return Tensor(zeros({i})); }},
+                            {.batch_size = 2, .workers = workers});
     try {
       for ([[maybe_unused]] auto& batch : loader) {}
       FAIL("nothing was thrown");
@@ -209,5 +177,5 @@ TEST_CASE("workers: an exception in the loop's body joins them", "[data][workers
       if (++seen == 3) throw Error("enough");
   };
   CHECK_THROWS_TEXT(Error, "enough", loop());
-  CHECK(epoch_of(loader).size() == 20);
+  CHECK(batches_of(loader).size() == 20);
 }

@@ -1,13 +1,7 @@
 #pragma once
 // The nets of goldens/make_exchange.py: fields are named as PyTorch's attributes, so that a state
 // dict of one is one of the other.
-#include <vector>
-
-#include <braid/core/autograd.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/core/ops/join.hpp>
-#include <braid/nn/nn.hpp>
+#include <braid/braid.hpp>
 
 namespace braid::test::exchange {
 

@@ -1,18 +1,9 @@
 // Nets trained here and in PyTorch (goldens/exchange, by goldens/make_exchange.py), their weights
 // exchanged by safetensors files. On the CPU, in float32. BRAID_EXCHANGE_OUT names a folder that
 // keeps what was written, for make_exchange.py --check.
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
 #include <iostream>
-#include <string>
-#include <vector>
-
-#include <braid/core/random.hpp>
-#include <braid/core/safetensors.hpp>
 
 #include "exchange/nets.hpp"
-#include "support/catch.hpp"
 #include "support/temporary.hpp"
 #include "support/tensors.hpp"
 #include "support/tests_dir.hpp"

@@ -1,34 +1,11 @@
 // Any bytes: load_npy and load_npz give tensors, all of whose numbers can be read, or throw
 // FormatError.
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <span>
-#include <string>
-
-#include <braid/core/error.hpp>
 #include <braid/core/npy.hpp>
 #include <braid/data/npz.hpp>
 
-namespace {
+#include "fuzz.hpp"
 
-void touch(const braid::Tensor& t) {
-  const auto* bytes = static_cast<const unsigned char*>(t.impl()->data());
-  volatile unsigned sum = 0;
-  for (std::int64_t i = 0; i < t.numel() * static_cast<std::int64_t>(braid::size_of(t.dtype()));
-       ++i)
-    sum = sum + bytes[i];
-}
-
-template <class F> void attempt(const F& f) {
-  try {
-    f();
-  } catch (const braid::FormatError& e) {
-    if (std::strlen(e.what()) > 2000) std::abort();
-  }
-}
-
-}  // namespace
+using braid::fuzz::attempt, braid::fuzz::touch;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));

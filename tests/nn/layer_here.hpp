@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/nn/linear.hpp>
+#include <braid/nn/nn.hpp>
 
 #include "support/on_device.hpp"
 
@@ -10,5 +10,12 @@ inline nn::Linear layer(std::int64_t in, std::int64_t out, nn::LinearOptions opt
   options.device = here();
   return {in, out, options};
 }
+
+/// Two layers with one weight.
+struct Tied : nn::Module {
+  nn::Linear a = layer(3, 3), b = layer(3, 3);
+  Tied() { nn::tie(a.weight, b.weight); }
+  BRAID_FIELDS(a, b)
+};
 
 }  // namespace braid::test::on_device

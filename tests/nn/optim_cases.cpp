@@ -67,101 +67,81 @@ Reference lion_reference(const optim::LionOptions& o) {
   };
 }
 
+template <class O, class Options>
+void add(std::vector<Case>& list, const char* name, const Options& o, const Reference& reference) {
+  const auto make = [o](std::vector<Tensor> p) { return std::make_unique<O>(std::move(p), o); };
+  list.push_back({name, make, reference});
+}
+
 }  // namespace
 
 std::vector<Case> cases() {
+  using namespace optim;
   std::vector<Case> list;
-  const auto sgd = [&](const std::string& name, const optim::SgdOptions& o) {
-    list.push_back(
-        {"SGD " + name,
-         [o](std::vector<Tensor> p) { return std::make_unique<optim::SGD>(std::move(p), o); },
-         sgd_reference(o)});
+  const auto sgd = [&](const char* name, const SgdOptions& o) {
+    add<SGD>(list, name, o, sgd_reference(o));
   };
-  const auto adamw = [&](const std::string& name, const optim::AdamWOptions& o) {
-    list.push_back(
-        {"AdamW " + name,
-         [o](std::vector<Tensor> p) { return std::make_unique<optim::AdamW>(std::move(p), o); },
-         adam_reference(o, false)});
+  const auto adamw = [&](const char* name, const AdamWOptions& o) {
+    add<AdamW>(list, name, o, adam_reference(o, false));
   };
-  const auto adam = [&](const std::string& name, const optim::AdamOptions& o) {
-    list.push_back(
-        {"Adam " + name,
-         [o](std::vector<Tensor> p) { return std::make_unique<optim::Adam>(std::move(p), o); },
-         adam_reference(o, true)});
+  const auto adam = [&](const char* name, const AdamOptions& o) {
+    add<Adam>(list, name, o, adam_reference(o, true));
   };
-  const auto rmsprop = [&](const std::string& name, const optim::RMSpropOptions& o) {
-    list.push_back(
-        {"RMSprop " + name,
-         [o](std::vector<Tensor> p) { return std::make_unique<optim::RMSprop>(std::move(p), o); },
-         rmsprop_reference(o)});
+  const auto rmsprop = [&](const char* name, const RMSpropOptions& o) {
+    add<RMSprop>(list, name, o, rmsprop_reference(o));
   };
-  const auto adagrad = [&](const std::string& name, const optim::AdagradOptions& o) {
-    list.push_back(
-        {"Adagrad " + name,
-         [o](std::vector<Tensor> p) { return std::make_unique<optim::Adagrad>(std::move(p), o); },
-         adagrad_reference(o)});
+  const auto adagrad = [&](const char* name, const AdagradOptions& o) {
+    add<Adagrad>(list, name, o, adagrad_reference(o));
   };
-  const auto lion = [&](const std::string& name, const optim::LionOptions& o) {
-    list.push_back(
-        {"Lion " + name,
-         [o](std::vector<Tensor> p) { return std::make_unique<optim::Lion>(std::move(p), o); },
-         lion_reference(o)});
+  const auto lion = [&](const char* name, const LionOptions& o) {
+    add<Lion>(list, name, o, lion_reference(o));
   };
-  sgd("plain", {.lr = 0.1});
-  sgd("weight decay", {.lr = 0.1, .weight_decay = 0.05});
-  sgd("momentum", {.lr = 0.05, .momentum = 0.9});
-  sgd("momentum, weight decay, dampening",
-      {.lr = 0.05, .momentum = 0.8, .weight_decay = 0.01, .dampening = 0.3});
-  sgd("nesterov, weight decay",
-      {.lr = 0.05, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
-  sgd("maximize", {.lr = 0.05, .momentum = 0.5, .weight_decay = 0.1, .maximize = true});
-  sgd("lr 0", {.lr = 0});
-  adamw("default", {});
-  adamw("other betas", {.lr = 0.02, .beta1 = 0.5, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.2});
-  adamw("beta 0", {.lr = 0.02, .beta1 = 0, .beta2 = 0, .weight_decay = 0});
-  adamw("amsgrad, maximize", {.lr = 0.02,
-                              .beta1 = 0.5,
-                              .beta2 = 0.6,
-                              .weight_decay = 0.1,
-                              .amsgrad = true,
-                              .maximize = true});
-  adam("default", {});
-  adam("weight decay", {.lr = 0.02, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-4, .weight_decay = 0.1});
-  adam("amsgrad, maximize", {.lr = 0.02,
-                             .beta1 = 0.5,
-                             .beta2 = 0.6,
-                             .eps = 1e-4,
-                             .weight_decay = 0.1,
-                             .amsgrad = true,
-                             .maximize = true});
-  rmsprop("default", {});
-  rmsprop("momentum, weight decay",
-          {.lr = 0.005, .alpha = 0.9, .eps = 1e-3, .weight_decay = 0.05, .momentum = 0.7});
-  rmsprop("centered, maximize",
-          {.lr = 0.005, .alpha = 0.7, .eps = 1e-2, .centered = true, .maximize = true});
-  rmsprop("centered, momentum",
-          {.lr = 0.005, .alpha = 0.7, .eps = 1e-2, .momentum = 0.5, .centered = true});
-  adagrad("default", {});
-  adagrad("decays", {.lr = 0.05,
-                     .lr_decay = 0.1,
-                     .weight_decay = 0.05,
-                     .initial_accumulator_value = 0.2,
-                     .maximize = true});
-  lion("default", {});
-  lion("weight decay, maximize",
-       {.lr = 0.003, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.1, .maximize = true});
+  // lr, momentum, weight_decay, dampening, nesterov, maximize
+  sgd("SGD plain", {0.1});
+  sgd("SGD weight decay", {0.1, 0, 0.05});
+  sgd("SGD momentum", {0.05, 0.9});
+  sgd("SGD momentum, weight decay, dampening", {0.05, 0.8, 0.01, 0.3});
+  sgd("SGD nesterov, weight decay", {0.05, 0.9, 0.01, 0, true});
+  sgd("SGD maximize", {0.05, 0.5, 0.1, 0, false, true});
+  sgd("SGD lr 0", {0});
+  // lr, beta1, beta2, eps, weight_decay, amsgrad, maximize
+  adamw("AdamW default", {});
+  adamw("AdamW other betas", {0.02, 0.5, 0.9, 1e-3, 0.2});
+  adamw("AdamW beta 0", {0.02, 0, 0, 1e-8, 0});
+  adamw("AdamW amsgrad, maximize", {0.02, 0.5, 0.6, 1e-8, 0.1, true, true});
+  adam("Adam default", {});
+  adam("Adam weight decay", {0.02, 0.8, 0.9, 1e-4, 0.1});
+  adam("Adam amsgrad, maximize", {0.02, 0.5, 0.6, 1e-4, 0.1, true, true});
+  // lr, alpha, eps, weight_decay, momentum, centered, maximize
+  rmsprop("RMSprop default", {});
+  rmsprop("RMSprop momentum, weight decay", {0.005, 0.9, 1e-3, 0.05, 0.7});
+  rmsprop("RMSprop centered, maximize", {0.005, 0.7, 1e-2, 0, 0, true, true});
+  rmsprop("RMSprop centered, momentum", {0.005, 0.7, 1e-2, 0, 0.5, true});
+  // lr, lr_decay, weight_decay, initial_accumulator_value, eps, maximize
+  adagrad("Adagrad default", {});
+  adagrad("Adagrad decays", {0.05, 0.1, 0.05, 0.2, 1e-10, true});
+  // lr, beta1, beta2, weight_decay, maximize
+  lion("Lion default", {});
+  lion("Lion weight decay, maximize", {0.003, 0.8, 0.95, 0.1, true});
   return list;
 }
 
-bool close(const Tracked& t, double tolerance) {
-  const Numbers got = t.tensor.to_vector<double>();
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    if (!(std::abs(got[i] - t.p[i]) <= tolerance * (1 + std::abs(t.p[i])))) return false;
-  }
+Tracked::Tracked(const Tensor& t)
+    : tensor(t), p(t.to_vector<double>()), m(p.size()), v(p.size()), s(p.size()) {}
+
+void Tracked::take(const Case& c, const Tensor& grad) {
+  tensor.set_grad(grad);
+  c.reference(p, grad.to_vector<double>(), m, v, s, ++step);
+}
+
+bool Tracked::close(double tolerance) const {
+  const Numbers got = tensor.to_vector<double>();
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (!(std::abs(got[i] - p[i]) <= tolerance * (1 + std::abs(p[i])))) return false;
   return true;
 }
 
-Tensor leaf(const Shape& shape, DType dtype, Device device, std::uint64_t seed) {
+Tensor leaf(const Shape& shape, std::uint64_t seed, DType dtype, Device device) {
   return random_tensor(test::sizes_of(shape), dtype, device, seed, -1, 1).requires_grad_();
 }
 

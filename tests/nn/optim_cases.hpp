@@ -1,11 +1,6 @@
 #pragma once
 // Every optimizer with some options, beside its update as a plain loop in double; and parameters
 // for them.
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <braid/braid.hpp>
 
 #include "support/on_device.hpp"
@@ -30,17 +25,15 @@ struct Tracked {  // a parameter, and what it must be
   Tensor tensor;
   Numbers p, m, v, s;
   int step = 0;
-  explicit Tracked(Tensor t)
-      : tensor(std::move(t)),
-        p(tensor.to_vector<double>()),
-        m(p.size()),
-        v(p.size()),
-        s(p.size()) {}
+  explicit Tracked(const Tensor& t);
+  /// The next step's gradient.
+  void take(const Case& c, const Tensor& grad);
+  /// Within `tolerance` of what it must be, relative to 1 + its size.
+  [[nodiscard]] bool close(double tolerance) const;
 };
-/// Within `tolerance` of what it must be, relative to 1 + its size.
-[[nodiscard]] bool close(const Tracked& t, double tolerance);
 
 /// Random numbers in [-1, 1) that require a gradient.
-[[nodiscard]] Tensor leaf(const Shape& shape, DType dtype, Device device, std::uint64_t seed);
+[[nodiscard]] Tensor leaf(const Shape& shape, std::uint64_t seed, DType dtype = DType::float32,
+                          Device device = here());
 
 }  // namespace braid::test::on_device

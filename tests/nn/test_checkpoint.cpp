@@ -1,15 +1,6 @@
-#include <braid/nn/training/checkpoint.hpp>
-
-#include <string>
-#include <vector>
-
-#include <braid/core/error.hpp>
-#include <braid/core/io/file.hpp>
-#include <braid/core/safetensors.hpp>
 #include <braid/nn/training/manifest.hpp>
 
 #include "nn/train_run.hpp"
-#include "support/catch.hpp"
 #include "support/errors.hpp"
 #include "support/faulty_files.hpp"
 #include "support/temporary.hpp"
@@ -21,18 +12,13 @@ namespace {
 
 constexpr std::int64_t kEpochs = 3;
 
-/// Runs to the end of the epochs; saves after each step where `save` is given.
-void train_on(Run& run, training::Checkpoint* checkpoint = nullptr, std::int64_t stop_after = -1) {
-  std::int64_t done = 0;
-  while (run.loader.epoch() < kEpochs) {
+/// Runs to the end of the epochs, or so many steps.
+void train_on(Run& run, std::int64_t steps = -1) {
+  while (run.loader.epoch() < kEpochs)
     for (auto& batch : run.loader) {
       run.step(batch);
-      if (++done == stop_after) {
-        checkpoint->save();
-        return;
-      }
+      if (--steps == 0) return;
     }
-  }
 }
 
 struct Warnings {
@@ -57,7 +43,8 @@ TEST_CASE("checkpoint: a run that is stopped anywhere and resumed ends with the 
       training::Checkpoint checkpoint(folder / "deep/run", first.model, first.optimizer,
                                       first.loader);
       CHECK_FALSE(checkpoint.load_latest());
-      train_on(first, &checkpoint, stop);
+      train_on(first, stop);
+      checkpoint.save();
       CHECK(checkpoint.numbers() == std::vector<std::int64_t>{stop});
     }
     Run second(99);  // other weights, another order, other noise
@@ -73,8 +60,7 @@ TEST_CASE("checkpoint: without a folder nothing is saved", "[training][checkpoin
   Run run;
   training::Checkpoint checkpoint("", run.model);
   checkpoint.save();
-  CHECK_FALSE(checkpoint.load_latest());
-  CHECK(checkpoint.numbers().empty());
+  CHECK((!checkpoint.load_latest() && checkpoint.numbers().empty()));
   CHECK_THROWS_TEXT(ArgumentError, "Checkpoint: load: expected a folder", checkpoint.load(1));
   CHECK_THROWS_TEXT(ArgumentError, "Checkpoint: expected keep >= 1, got 0",
                     training::Checkpoint({.folder = "x", .keep = 0}, run.model));
@@ -108,15 +94,13 @@ TEST_CASE("checkpoint: files are what others can read", "[training][checkpoint]"
                                   second.model);
   checkpoint.save();
   const Safetensors model = load_safetensors(folder / "step-00000000/model.safetensors");
-  CHECK(model.tensors.size() == 4);
-  CHECK(model.at("fc1.weight").shape() == Shape{8, 4});
+  CHECK((model.tensors.size() == 4 && model.at("fc1.weight").shape() == Shape{8, 4}));
   CHECK(load_safetensors(folder / "step-00000000/optimizer.safetensors").at("lr").item<double>() ==
         0.01);
   CHECK(load_safetensors(folder / "step-00000000/model-2.safetensors").tensors.size() == 4);
   const training::Manifest manifest =
       training::read_manifest(io::InputFile(folder / "step-00000000/manifest.json"));
-  CHECK(manifest.step == 0);
-  CHECK(manifest.files.size() == 5);
+  CHECK((manifest.step == 0 && manifest.files.size() == 5));
   CHECK(TemporaryFolder::names_in(folder / "step-00000000").size() == 6);
 }
 
@@ -164,8 +148,7 @@ TEST_CASE("checkpoint: a damaged one is passed over with a warning; if all are, 
   flipped[model.size() - 3] = static_cast<char>(flipped[model.size() - 3] ^ 1);
   const auto check_passed_over = [&](const std::string& text) {
     const Warnings warnings;
-    CHECK(checkpoint.load_latest());
-    CHECK(run.bits() == old_bits);
+    CHECK((checkpoint.load_latest() && run.bits() == old_bits));
     REQUIRE(warnings.texts.size() == 1);
     INFO(warnings.texts[0]);
     CHECK(matches(warnings.texts[0],
@@ -202,10 +185,7 @@ TEST_CASE("manifest: hostile ones are errors", "[training][checkpoint][errors]")
   CHECK(training::to_json(m) == good);
   for (std::size_t length = 0; length + 1 < good.size(); ++length)
     CHECK_THROWS_AS(read(good.substr(0, length)), FormatError);
-  struct Case {
-    const char *from, *to, *text;
-  };
-  const Case cases[] = {
+  const std::tuple<std::string, const char*, const char*> cases[] = {
       {"\"format\":1", "\"format\":2", "format: expected 1, got 2"},
       {"\"format\":1,", "", "the key \"format\""},
       {"\"step\":7", "\"step\":-7", "step: expected a whole number"},
@@ -222,16 +202,17 @@ TEST_CASE("manifest: hostile ones are errors", "[training][checkpoint][errors]")
       {"]}", "]}x", "nothing but spaces"},
       {"]}", "]]", "'}'"},
   };
-  for (const Case& c : cases) {
+  for (const auto& [from, to, why] : cases) {
     std::string text = good;
-    text.replace(text.find(c.from), std::string(c.from).size(), c.to);
-    INFO(text);
+    text.replace(text.find(from), from.size(), to);
+    std::string said;
     try {
       static_cast<void>(read(text));
-      FAIL("nothing was thrown");
     } catch (const FormatError& e) {
-      CHECK(matches(e.what(), c.text));
+      said = e.what();
     }
+    INFO(text << ": " << said);
+    CHECK(matches(said, why));
   }
   CHECK_THROWS_TEXT(LimitError, "at most 65536 bytes", read(std::string(65537, ' ')));
   std::string many = R"({"format":1,"braid":"x","step":0,"files":[)";
@@ -266,8 +247,7 @@ TEST_CASE("checkpoint: any failing call of a save leaves the old ones, and says 
             saved = true;
             done = faults.calls < k;
           } catch (const IoError& e) {
-            CHECK(e.error_number == error);
-            CHECK(e.retryable() == (error == ENOSPC));
+            CHECK((e.error_number == error && e.retryable() == (error == ENOSPC)));
           }
         }
         CHECK(open_files() == files);

@@ -1,16 +1,9 @@
 // How parameters start: bounds and moments by PyTorch's formulas, orthogonality, the same bits
 // everywhere.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <vector>
-
 #include <braid/braid.hpp>
-#include <braid/nn/init.hpp>
 
-#include "support/errors.hpp"
+#include "moments.hpp"
+#include "refused.hpp"
 #include "support/on_device.hpp"
 
 namespace braid::test::on_device {
@@ -18,18 +11,6 @@ namespace init = nn::init;
 
 namespace {
 
-struct Moments {
-  double mean = 0, deviation = 0, low = 0, high = 0, n = 0;
-};
-Moments moments(const Tensor& t) {
-  const std::vector<double> x = t.to_vector<double>();
-  Moments m{0, 0, x.at(0), x.at(0), static_cast<double>(x.size())};
-  for (const double v : x)
-    m.mean += v / m.n, m.low = std::min(m.low, v), m.high = std::max(m.high, v);
-  for (const double v : x) m.deviation += (v - m.mean) * (v - m.mean) / m.n;
-  m.deviation = std::sqrt(m.deviation);
-  return m;
-}
 /// Five standard errors of the mean, and of the deviation of anything as flat as a normal
 /// distribution.
 void check_moments(const Moments& m, double mean, double deviation) {
@@ -39,8 +20,7 @@ void check_moments(const Moments& m, double mean, double deviation) {
 void check_uniform(const Tensor& t, double low, double high) {
   const Moments m = moments(t);
   check_moments(m, (low + high) / 2, (high - low) / std::sqrt(12.0));
-  CHECK(m.low >= low);
-  CHECK(m.high <= high);
+  CHECK((m.low >= low && m.high <= high));
   CHECK(m.low < low + (high - low) * 30 / m.n);  // the whole range
   CHECK(m.high > high - (high - low) * 30 / m.n);
 }
@@ -51,9 +31,7 @@ Tensor weight(const Shape& shape) { return on_device::empty(shape, {.requires_gr
 TEST_CASE("init: constants and identities", "[nn][init]") {
   const Tensor t = weight({2, 3});
   CHECK(init::constant_(t, 2.5).id() == t.id());
-  CHECK(t.to_vector<double>() == std::vector<double>(6, 2.5));
-  CHECK(t.is_leaf());
-  CHECK(t.requires_grad());
+  CHECK((t.to_vector<double>() == std::vector<double>(6, 2.5) && t.is_leaf() && t.requires_grad()));
   CHECK(init::zeros_(t).to_vector<double>() == std::vector<double>(6, 0));
   CHECK(init::ones_(t).to_vector<double>() == std::vector<double>(6, 1));
   CHECK(init::eye_(t).to_vector<double>() == std::vector<double>{1, 0, 0, 0, 1, 0});
@@ -100,20 +78,16 @@ TEST_CASE(
            {0, 1, -2, 2}, {1, 0.5, 0.5, 3}, {0, 0.02, -2, 2}, {0, 1, 1, 1.5}}) {
     INFO(mean << " " << deviation << " " << low << " " << high);
     const Moments m = moments(init::trunc_normal_(weight({n, n}), mean, deviation, low, high));
-    CHECK(m.low >= low);
-    CHECK(m.high <= high);
+    CHECK((m.low >= low && m.high <= high));
     const double a = (low - mean) / deviation, b = (high - mean) / deviation,
                  z = below(b) - below(a), shift = (density(a) - density(b)) / z;
     const double variance = 1 + (a * density(a) - b * density(b)) / z - shift * shift;
     check_moments(m, mean + deviation * shift, deviation * std::sqrt(variance));
   }
   // Half of the numbers lie within the quartiles of the normal distribution, and not more.
-  const std::vector<double> x =
-      init::trunc_normal_(weight({n, n}), 0, 1, -9, 9).to_vector<double>();
-  double within = 0;
-  for (const double v : x) within += std::abs(v) < 0.6744897501960817;
-  CHECK(std::abs(within / static_cast<double>(x.size()) - 0.5) <
-        2.5 / std::sqrt(static_cast<double>(x.size())));
+  const Tensor x = init::trunc_normal_(weight({n, n}), 0, 1, -9, 9).detach();
+  const double within = lt(abs(x), 0.6744897501960817).to(DType::float64).mean().item<double>();
+  CHECK(std::abs(within - 0.5) < 2.5 / std::sqrt(static_cast<double>(x.numel())));
 }
 
 TEST_CASE("init: orthogonal matrices are orthogonal, of any shape", "[nn][init]") {
@@ -125,15 +99,9 @@ TEST_CASE("init: orthogonal matrices are orthogonal, of any shape", "[nn][init]"
       const Tensor t = init::orthogonal_(on_device::empty(shape, {.dtype = dtype}), 1.5)
                            .flatten(1)
                            .to(DType::float64);
-      const bool wide = t.size(0) <= t.size(1);
-      const std::vector<double> gram =
-          (wide ? matmul(t, t.t()) : matmul(t.t(), t)).to_vector<double>();
-      const std::size_t side = static_cast<std::size_t>(wide ? t.size(0) : t.size(1));
-      double worst = 0;
-      for (std::size_t i = 0; i < side; ++i)
-        for (std::size_t j = 0; j < side; ++j)
-          worst = std::max(worst, std::abs(gram[i * side + j] - (i == j ? 2.25 : 0)));
-      CHECK(worst <= (dtype == DType::float64 ? 1e-13 : 1e-6));
+      const Tensor gram = t.size(0) <= t.size(1) ? matmul(t, t.t()) : matmul(t.t(), t);
+      CHECK_CLOSE(gram, eye(gram.size(0), {.dtype = DType::float64}) * 2.25,
+                  (Tolerance{0, dtype == DType::float64 ? 1e-13 : 1e-6}));
     }
   // Uniform in direction: over many 2 × 2 matrices each element is positive as often as negative.
   int positive = 0;
@@ -146,17 +114,9 @@ TEST_CASE("init: orthogonal matrices are orthogonal, of any shape", "[nn][init]"
 TEST_CASE("init: sparse columns have their zeros", "[nn][init]") {
   manual_seed(8);
   const Tensor t = init::sparse_(weight({10, 7}), 0.25, 2);
-  const std::vector<double> x = t.to_vector<double>();
-  bool all_alike = true;
-  for (std::size_t c = 0; c < 7; ++c) {
-    int zeros_in_column = 0;
-    for (std::size_t r = 0; r < 10; ++r) {
-      zeros_in_column += x[r * 7 + c] == 0;
-      all_alike = all_alike && (x[r * 7 + c] == 0) == (x[r * 7] == 0);
-    }
-    CHECK(zeros_in_column == 3);
-  }
-  CHECK_FALSE(all_alike);
+  const Tensor none = eq(t.detach(), 0);
+  CHECK(none.sum({0}).to_vector<int>() == std::vector<int>(7, 3));
+  CHECK_FALSE(equal(none, none.slice(1, 0, 1).expand({10, 7})));
 }
 
 TEST_CASE("init: the seed decides, on every device alike", "[nn][init]") {
@@ -186,40 +146,37 @@ TEST_CASE("init: what is refused, with nothing written", "[nn][init][errors]") {
   const Tensor t = full({2, 2}, 7), vector = ones({3}),
                integers = ones({2, 2}, {.dtype = DType::int64});
   const double nan = std::nan("");
-  CHECK_THROWS_TEXT(DTypeError, "uniform_: expected a floating point tensor, got int64",
-                    init::uniform_(integers));
-  CHECK_THROWS_TEXT(DTypeError, "orthogonal_: expected a floating point tensor, got int64",
-                    init::orthogonal_(integers));
-  CHECK_THROWS_TEXT(DTypeError, "constant_: expected a floating point tensor, got int64",
-                    init::constant_(integers, 1));
-  CHECK_THROWS_TEXT(ArgumentError, "uniform_: expected low <= high, got 2 and 1",
-                    init::uniform_(t, 2, 1));
-  CHECK_THROWS_TEXT(ArgumentError, "normal_: expected std >= 0, got -1", init::normal_(t, 0, -1));
-  CHECK_THROWS_TEXT(ArgumentError, "normal_: expected a finite mean, got nan",
-                    init::normal_(t, nan));
-  CHECK_THROWS_TEXT(ArgumentError, "trunc_normal_: expected std > 0, got 0",
-                    init::trunc_normal_(t, 0, 0));
-  CHECK_THROWS_TEXT(ArgumentError, "trunc_normal_: expected low < high, got 1 and 1",
-                    init::trunc_normal_(t, 0, 1, 1, 1));
-  CHECK_THROWS_TEXT(ShapeError, "eye_: expected 2 dimensions, got [3]", init::eye_(vector));
-  CHECK_THROWS_TEXT(ShapeError, "eye_: expected 2 dimensions, got [1, 2, 2]",
-                    init::eye_(ones({1, 2, 2})));
-  CHECK_THROWS_TEXT(ShapeError, "xavier_uniform_: expected at least 2 dimensions, got [3]",
-                    init::xavier_uniform_(vector));
-  CHECK_THROWS_TEXT(ShapeError, "kaiming_normal_: expected at least 2 dimensions, got [3]",
-                    init::kaiming_normal_(vector));
-  CHECK_THROWS_TEXT(ArgumentError, "xavier_normal_: expected gain >= 0, got -1",
-                    init::xavier_normal_(t, -1));
-  CHECK_THROWS_TEXT(ArgumentError, "kaiming_uniform_: expected a finite a, got nan",
-                    init::kaiming_uniform_(t, {.a = nan}));
-  CHECK_THROWS_TEXT(ShapeError, "orthogonal_: expected at least 2 dimensions, got [3]",
-                    init::orthogonal_(vector));
-  CHECK_THROWS_TEXT(ArgumentError, "orthogonal_: expected a finite gain, got nan",
-                    init::orthogonal_(t, nan));
-  CHECK_THROWS_TEXT(ArgumentError, "sparse_: expected 0 <= sparsity <= 1, got 1.5",
-                    init::sparse_(t, 1.5));
-  CHECK_THROWS_TEXT(ShapeError, "fan_in_and_out: expected at least 2 dimensions, got [3]",
-                    init::fan_in_and_out(vector));
+  refuses<DTypeError>("")({
+      {"uniform_: expected a floating point tensor, got int64", [&] { init::uniform_(integers); }},
+      {"orthogonal_: expected a floating point tensor, got int64",
+       [&] { init::orthogonal_(integers); }},
+      {"constant_: expected a floating point tensor, got int64",
+       [&] { init::constant_(integers, 1); }},
+  });
+  refuses<ArgumentError>("")({
+      {"uniform_: expected low <= high, got 2 and 1", [&] { init::uniform_(t, 2, 1); }},
+      {"normal_: expected std >= 0, got -1", [&] { init::normal_(t, 0, -1); }},
+      {"normal_: expected a finite mean, got nan", [&] { init::normal_(t, nan); }},
+      {"trunc_normal_: expected std > 0, got 0", [&] { init::trunc_normal_(t, 0, 0); }},
+      {"trunc_normal_: expected low < high, got 1 and 1",
+       [&] { init::trunc_normal_(t, 0, 1, 1, 1); }},
+      {"xavier_normal_: expected gain >= 0, got -1", [&] { init::xavier_normal_(t, -1); }},
+      {"kaiming_uniform_: expected a finite a, got nan",
+       [&] { init::kaiming_uniform_(t, {.a = nan}); }},
+      {"orthogonal_: expected a finite gain, got nan", [&] { init::orthogonal_(t, nan); }},
+      {"sparse_: expected 0 <= sparsity <= 1, got 1.5", [&] { init::sparse_(t, 1.5); }},
+  });
+  refuses<ShapeError>("")({
+      {"eye_: expected 2 dimensions, got [3]", [&] { init::eye_(vector); }},
+      {"eye_: expected 2 dimensions, got [1, 2, 2]", [&] { init::eye_(ones({1, 2, 2})); }},
+      {"xavier_uniform_: expected at least 2 dimensions, got [3]",
+       [&] { init::xavier_uniform_(vector); }},
+      {"kaiming_normal_: expected at least 2 dimensions, got [3]",
+       [&] { init::kaiming_normal_(vector); }},
+      {"orthogonal_: expected at least 2 dimensions, got [3]", [&] { init::orthogonal_(vector); }},
+      {"fan_in_and_out: expected at least 2 dimensions, got [3]",
+       [&] { return init::fan_in_and_out(vector); }},
+  });
   CHECK(t.to_vector<double>() == std::vector<double>(4, 7));
 }
 

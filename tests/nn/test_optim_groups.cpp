@@ -1,35 +1,24 @@
-// Parameter groups, and clipping of gradients.
-#include <cmath>
-#include <limits>
-#include <vector>
-
-#include <braid/braid.hpp>
-
-#include "support/errors.hpp"
-#include "support/on_device.hpp"
+// Optimizers: parameter groups, clipping of gradients, the state as a tree.
+#include "optim_cases.hpp"
+#include "refused.hpp"
+#include "trees.hpp"
 
 namespace braid::test::on_device {
 
 namespace {
 
-Tensor leaf(const Shape& shape, DType dtype, std::uint64_t seed) {
-  return random_tensor(test::sizes_of(shape), dtype, here(), seed, -1, 1).requires_grad_();
-}
 Tensor same(const Tensor& t) { return t.detach().clone().requires_grad_(); }
 
 }  // namespace
 
 TEST_CASE("groups: each has its options, and does what an optimizer of its own would",
           "[nn][optim][groups]") {
-  const Tensor a = leaf({5, 3}, DType::float32, 1), b = leaf({7}, DType::float32, 2),
-               c = leaf({2}, DType::float64, 3);
+  const Tensor a = leaf({5, 3}, 1), b = leaf({7}, 2), c = leaf({2}, 3, DType::float64);
   const Tensor a2 = same(a), b2 = same(b), c2 = same(c);
   const optim::AdamWOptions first{.lr = 0.1, .weight_decay = 0.2},
       second{.lr = 0.02, .beta1 = 0.5, .weight_decay = 0, .amsgrad = true, .maximize = true};
   optim::AdamW both({{{a, c}, first}, {{b}, second}}), one({a2, c2}, first), two({b2}, second);
-  CHECK(both.groups() == 2);
-  CHECK(both.parameters().size() == 3);
-  CHECK(both.options(1).beta1 == 0.5);
+  CHECK((both.groups() == 2 && both.parameters().size() == 3 && both.options(1).beta1 == 0.5));
   for (int step = 0; step < 4; ++step) {
     for (const auto& [x, y] : {std::pair{a, a2}, {b, b2}, {c, c2}}) {
       const Tensor g = random_tensor(test::sizes_of(x.shape()), x.dtype(), here(),
@@ -40,51 +29,22 @@ TEST_CASE("groups: each has its options, and does what an optimizer of its own w
     if (step == 2) both.set_lr(1, 0.3), two.set_lr(0.3);
     both.step(), one.step(), two.step();
   }
-  CHECK(both.lr(0) == 0.1);
-  CHECK(both.lr(1) == 0.3);
+  CHECK((both.lr(0) == 0.1 && both.lr(1) == 0.3));
   CHECK_SAME_BITS(a.detach(), a2.detach());
   CHECK_SAME_BITS(b.detach(), b2.detach());
   CHECK_SAME_BITS(c.detach(), c2.detach());
   // Only b keeps the largest square.
-  std::vector<std::string> keys;
-  for (const auto& [key, t] : state_dict(both)) keys.push_back(key);
-  CHECK(keys == std::vector<std::string>{"exp_avg.0", "exp_avg.1", "exp_avg.2", "exp_avg_sq.0",
-                                         "exp_avg_sq.1", "exp_avg_sq.2", "max_exp_avg_sq.2",
-                                         "steps"});
+  CHECK(keys(state_dict(both)) == Names{"exp_avg.0", "exp_avg.1", "exp_avg.2", "exp_avg_sq.0",
+                                        "exp_avg_sq.1", "exp_avg_sq.2", "max_exp_avg_sq.2",
+                                        "steps"});
   optim::AdamW again({{{a, c}, first}, {{b}, second}});
-  CHECK(load_state_dict(again, state_dict(both)).loaded == keys.size());
-  CHECK(again.steps(2) == 4);
+  CHECK((load_state_dict(again, state_dict(both)).loaded == 8 && again.steps(2) == 4));
   both.set_lr(0.5);
-  CHECK(both.lr(0) == 0.5);
-  CHECK(both.lr(1) == 0.5);
+  CHECK((both.lr(0) == 0.5 && both.lr(1) == 0.5));
 }
 
 TEST_CASE("groups: what is refused", "[nn][optim][groups][errors]") {
-  const Tensor a = leaf({2}, DType::float32, 1);
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "SGD: expected every parameter once, got the one at position 1 twice",
-                    optim::SGD({{{a}, {}}, {{a}, {.lr = 1}}}));
-  CHECK_THROWS_TEXT(ArgumentError, "SGD: expected lr >= 0, got -1",
-                    optim::SGD({{{a}, {}}, {{same(a)}, {.lr = -1}}}));
-  CHECK_THROWS_TEXT(ArgumentError, "Lion: expected 0 <= beta1 < 1, got 1",
-                    optim::Lion({a}, {.beta1 = 1}));
-  CHECK_THROWS_TEXT(ArgumentError, "Lion: expected lr >= 0, got -1", optim::Lion({a}, {.lr = -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "Lion: expected weight_decay >= 0, got -1",
-                    optim::Lion({a}, {.weight_decay = -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "RMSprop: expected alpha >= 0, got -1",
-                    optim::RMSprop({a}, {.alpha = -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "RMSprop: expected momentum >= 0, got -1",
-                    optim::RMSprop({a}, {.momentum = -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "RMSprop: expected eps >= 0, got -1",
-                    optim::RMSprop({a}, {.eps = -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "Adagrad: expected lr_decay >= 0, got -1",
-                    optim::Adagrad({a}, {.lr_decay = -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "Adagrad: expected initial_accumulator_value >= 0, got -1",
-                    optim::Adagrad({a}, {.initial_accumulator_value = -1}));
-  CHECK_THROWS_TEXT(ArgumentError, "Adam: expected 0 <= beta2 < 1, got 1",
-                    optim::Adam({a}, {.beta2 = 1}));
-  CHECK_THROWS_TEXT(ArgumentError, "Adam: expected at least one parameter, got 0",
-                    optim::Adam(std::vector<Tensor>{}));
+  const Tensor a = leaf({2}, 1);
   optim::SGD sgd({a}, {.lr = 0.1});
   CHECK_THROWS_TEXT(IndexError, "SGD: lr: expected a group below 1, got 1", sgd.lr(1));
   CHECK_THROWS_TEXT(IndexError, "SGD: set_lr: expected a group below 1, got 1", sgd.set_lr(1, 0.1));
@@ -105,28 +65,25 @@ TEST_CASE("clipping: the total norm of any order, over types and devices", "[nn]
   CHECK(norm(2) == Approx(85).epsilon(1e-6));
   CHECK(norm(1) == Approx(103).epsilon(1e-6));
   CHECK(norm(3) == Approx(std::cbrt(27.0 + 64 + 1728 + 592704)).epsilon(1e-6));
-  CHECK(norm(std::numeric_limits<double>::infinity()) == 84);
-  CHECK(norm(0) == 4);
-  CHECK(optim::get_total_norm(list).device() == here());
+  CHECK((norm(INFINITY) == 84 && norm(0) == 4 && optim::get_total_norm(list).device() == here()));
   CHECK(optim::get_total_norm(list).dtype() == DType::float32);
   CHECK(optim::get_total_norm(std::vector<Tensor>{}).item<double>() == 0);
   // A norm that float16 does not hold.
   const Tensor halves = full({4}, 40000, {.dtype = DType::float16});
   CHECK(optim::get_total_norm(std::vector<Tensor>{halves}).item<double>() ==
         Approx(80000).epsilon(1e-3));
-  CHECK_THROWS_TEXT(ArgumentError, "get_total_norm: expected norm_type >= 0, got -1", norm(-1));
-  CHECK_THROWS_TEXT(ArgumentError, "get_total_norm: expected norm_type >= 0, got nan",
-                    norm(std::nan("")));
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "get_total_norm: expected defined tensors, got an undefined one at position 1",
-                    optim::get_total_norm(std::vector<Tensor>{a, Tensor()}));
+  refuses<ArgumentError>("get_total_norm: expected ")({
+      {"norm_type >= 0, got -1", [&] { norm(-1); }},
+      {"norm_type >= 0, got nan", [&] { norm(std::nan("")); }},
+      {"defined tensors, got an undefined one at position 1",
+       [&] { return optim::get_total_norm(std::vector<Tensor>{a, Tensor()}); }},
+  });
   CHECK_THROWS_TEXT(DTypeError, "get_total_norm: expected floating point tensors, got int64",
                     optim::get_total_norm(std::vector<Tensor>{tensor({1, 2})}));
 }
 
 TEST_CASE("clipping: by norm and by value, in place, with PyTorch's numbers", "[nn][optim][clip]") {
-  const Tensor a = leaf({2}, DType::float32, 1), b = leaf({2}, DType::float64, 2),
-               unused = leaf({3}, DType::float32, 3);
+  const Tensor a = leaf({2}, 1), b = leaf({2}, 2, DType::float64), unused = leaf({3}, 3);
   const std::vector<Tensor> parameters{a, unused, b};
   const auto fresh = [&] {
     a.set_grad(tensor({3.0, 0.0}));
@@ -137,43 +94,114 @@ TEST_CASE("clipping: by norm and by value, in place, with PyTorch's numbers", "[
   // short enough: times exactly 1
   CHECK(a.grad().to_vector<double>() == std::vector<double>{3, 0});
   const TensorImpl* kept = a.grad().id();
-  CHECK(optim::clip_grad_norm_(parameters, 1).item<double>() == 5);
-  CHECK(a.grad().id() == kept);
+  CHECK((optim::clip_grad_norm_(parameters, 1).item<double>() == 5 && a.grad().id() == kept));
   CHECK(a.grad().to_vector<double>()[0] == Approx(0.6 / (1 + 2e-7)).epsilon(1e-6));
   CHECK(b.grad().to_vector<double>()[1] == Approx(-0.8).epsilon(1e-6));
   CHECK_FALSE(unused.grad().defined());
   fresh();
-  CHECK(optim::clip_grad_norm_(parameters, 2, std::numeric_limits<double>::infinity())
-            .item<double>() == 4);
+  CHECK(optim::clip_grad_norm_(parameters, 2, INFINITY).item<double>() == 4);
   CHECK(b.grad().to_vector<double>()[1] == Approx(-2).epsilon(1e-6));
   fresh();
   optim::clip_grad_value_(parameters, 3.5);
   CHECK(a.grad().to_vector<double>() == std::vector<double>{3, 0});
   CHECK(b.grad().to_vector<double>() == std::vector<double>{0, -3.5});
-  a.set_grad(
-      tensor({std::nan(""), -std::numeric_limits<double>::infinity()}, {.dtype = DType::float32}));
+  a.set_grad(tensor({std::nan(""), -INFINITY}, {.dtype = DType::float32}));
   optim::clip_grad_value_(parameters, 2);
-  CHECK(std::isnan(a.grad().to_vector<double>()[0]));
-  CHECK(a.grad().to_vector<double>()[1] == -2);
+  CHECK((std::isnan(a.grad().to_vector<double>()[0]) && a.grad().to_vector<double>()[1] == -2));
   a.set_grad(tensor({std::nan(""), 1.0}, {.dtype = DType::float32}));
   const Tensor before = b.grad().clone();
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "clip_grad_norm_: expected a finite total norm of order 2, got nan",
-                    optim::clip_grad_norm_(parameters, 1, 2, true));
+  const auto norm = [&](double most, double p = 2, bool finite = false) {
+    optim::clip_grad_norm_(parameters, most, p, finite);
+  };
+  refuses<ArgumentError>("clip_grad_norm_: expected ")({
+      {"a finite total norm of order 2, got nan", [&] { norm(1, 2, true); }},
+      {"max_norm >= 0, got -1", [&] { norm(-1); }},
+      {"max_norm >= 0, got nan", [&] { norm(std::nan("")); }},
+      {"norm_type >= 0, got -2", [&] { norm(1, -2); }},
+  });
+  const std::vector<Tensor> none{Tensor()};
+  refuses<ArgumentError>("clip_grad_value_: expected ")({
+      {"clip_value >= 0, got -1", [&] { optim::clip_grad_value_(parameters, -1); }},
+      {"clip_value >= 0, got nan", [&] { optim::clip_grad_value_(parameters, std::nan("")); }},
+      {"defined parameters, got an undefined one", [&] { optim::clip_grad_value_(none, 1); }},
+  });
   CHECK_SAME_BITS(b.grad(), before);
-  CHECK_THROWS_TEXT(ArgumentError, "clip_grad_norm_: expected max_norm >= 0, got -1",
-                    optim::clip_grad_norm_(parameters, -1));
-  CHECK_THROWS_TEXT(ArgumentError, "clip_grad_norm_: expected max_norm >= 0, got nan",
-                    optim::clip_grad_norm_(parameters, std::nan("")));
-  CHECK_THROWS_TEXT(ArgumentError, "clip_grad_norm_: expected norm_type >= 0, got -2",
-                    optim::clip_grad_norm_(parameters, 1, -2));
-  CHECK_THROWS_TEXT(ArgumentError, "clip_grad_value_: expected clip_value >= 0, got -1",
-                    optim::clip_grad_value_(parameters, -1));
-  CHECK_THROWS_TEXT(ArgumentError, "clip_grad_value_: expected clip_value >= 0, got nan",
-                    optim::clip_grad_value_(parameters, std::nan("")));
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "clip_grad_value_: expected defined parameters, got an undefined one",
-                    optim::clip_grad_value_(std::vector<Tensor>{Tensor()}, 1));
+}
+
+TEST_CASE("optimizers: the state is a tree, saved and restored", "[nn][optim][state]") {
+  const auto run = [](optim::Optimizer& optimizer, const std::vector<Tensor>& parameters, int from,
+                      int to) {
+    for (int step = from; step < to; ++step) {
+      optimizer.zero_grad();
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        if (i == 1 && step < 4) continue;
+        parameters[i].set_grad(random_tensor(test::sizes_of(parameters[i].shape()), DType::float32,
+                                             {}, static_cast<std::uint64_t>(step) * 7 + i));
+      }
+      optimizer.step();
+    }
+  };
+  const auto check = [&](const auto& options, auto make, const Names& expected) {
+    const std::vector<Tensor> through{leaf({6}, 1), leaf({2, 2}, 2)};
+    std::vector<Tensor> resumed;
+    auto first = make(through, options);
+    run(*first, through, 0, 3);  // the second parameter has no state yet
+    for (const Tensor& t : through) resumed.push_back(t.detach().clone().requires_grad_());
+    const StateDict saved = copied(state_dict(*first));
+    CHECK(keys(saved) == expected);
+    CHECK(saved.at("steps").to_vector<int>() == std::vector<int>{3, 0});
+    const StateDict before = copied(saved);
+    auto second = make(resumed, options);
+    CHECK(load_state_dict(*second, saved).loaded == expected.size());
+    run(*first, through, 3, 9);
+    run(*second, resumed, 3, 9);
+    for (std::size_t i = 0; i < through.size(); ++i) CHECK_SAME_BITS(through[i], resumed[i]);
+    // what was loaded is a copy
+    for (const auto& [key, t] : saved) CHECK_SAME_BITS(t, before.at(key));
+    // Loading again over existing state goes back to it.
+    load_state_dict(*second, saved);
+    CHECK((second->steps(0) == 3 && state_dict(*second).size() == expected.size()));
+    CHECK_SAME_BITS(state_dict(*second).at(expected[0]), saved.at(expected[0]));
+  };
+  const auto sgd = [](const std::vector<Tensor>& p, const optim::SgdOptions& o) {
+    return std::make_unique<optim::SGD>(p, o);
+  };
+  const auto adamw = [](const std::vector<Tensor>& p, const optim::AdamWOptions& o) {
+    return std::make_unique<optim::AdamW>(p, o);
+  };
+  check(optim::SgdOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5}, sgd,
+        {"momentum.0", "steps"});
+  check(optim::SgdOptions{.lr = 0.1}, sgd, {"steps"});
+  check(optim::AdamWOptions{.lr = 0.1}, adamw, {"exp_avg.0", "exp_avg_sq.0", "steps"});
+}
+
+TEST_CASE("optimizers: a state that does not fit is refused whole", "[nn][optim][state][errors]") {
+  const Tensor a = leaf({6}, 1), b = leaf({2}, 2);
+  optim::AdamW adamw({a, b});
+  a.set_grad(ones({6}));
+  adamw.step();
+  StateDict dict = copied(state_dict(adamw));
+  const Tensor before = dict.at("exp_avg.0");
+  dict.set("exp_avg.0", ones({5}));
+  dict.set("exp_avg_sq.0", ones({6}, {.dtype = DType::float64}));
+  dict.set("momentum.0", ones({6}));
+  dict.set("steps", tensor(std::vector<std::int64_t>{4, 2}));
+  CHECK_THROWS_TEXT(
+      ArgumentError,
+      "load_state_dict: expected the state of AdamW over 2 parameters, got 5 keys that do not fit\n"
+      "  exp_avg.0: expected shape [6], got [5]\n"
+      "  exp_avg.1: is missing, and parameter 1 was updated 2 times\n"
+      "  exp_avg_sq.0: expected float32, got float64\n"
+      "  exp_avg_sq.1: is missing, and parameter 1 was updated 2 times\n"
+      "  momentum.0: was not expected",
+      load_state_dict(adamw, dict));
+  CHECK(adamw.steps(0) == 1);
+  CHECK_SAME_BITS(state_dict(adamw).at("exp_avg.0"), before);
+  CHECK_THROWS_TEXT(ArgumentError, "1 key that does not fit\n  steps: is missing",
+                    load_state_dict(adamw, StateDict()));
+  CHECK_THROWS_TEXT(
+      ArgumentError, "steps: expected counts >= 0, got -1",
+      load_state_dict(adamw, StateDict{{"steps", tensor(std::vector<std::int64_t>{0, -1})}}));
 }
 
 }  // namespace braid::test::on_device

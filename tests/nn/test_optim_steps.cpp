@@ -1,12 +1,8 @@
-// Optimizers: what a step must not do.
-#include <limits>
-#include <vector>
-
-#include <braid/braid.hpp>
+// Optimizers: what a step must not do, and what is refused.
 #include <braid/core/body.hpp>
 
 #include "optim_cases.hpp"
-#include "support/errors.hpp"
+#include "refused.hpp"
 
 namespace braid::test::on_device {
 
@@ -25,47 +21,32 @@ TEST_CASE("optimizers: a step bumps versions, so that a stale backward is notice
 TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim][errors]") {
   for (const Case& c : cases()) {
     INFO(c.name);
-    const Tensor a = leaf({300}, DType::float32, here(), 1),
-                 b = leaf({300}, DType::float32, here(), 2);
+    const Tensor a = leaf({300}, 1), b = leaf({300}, 2);
     const auto optimizer = c.make({a, b});
     const Numbers before = a.to_vector<double>();
-    const auto fails = [&](auto check) {
-      check();
+    const auto fails = [&]<class E>(E, const std::string& text) {
+      CHECK(thrown<E>(text, [&] { optimizer->step(); }) == "");
       CHECK(a.to_vector<double>() == before);
       CHECK(optimizer->steps(0) == 0);
     };
     a.set_grad(ones({300}));
+    b.set_grad(ones({300}));
     // set_grad refuses these; a gradient can go stale all the same, by what happens to the
     // parameter.
-    b.set_grad(ones({300}));
+    const std::string gradient = ": expected the gradient of parameter 1 ";
     b.impl()->grad = ones({3}).impl();
-    fails([&] {
-      CHECK_THROWS_TEXT(ShapeError,
-                        ": expected the gradient of parameter 1 to have its shape [300], got [3]",
-                        optimizer->step());
-    });
+    fails(ShapeError(""), gradient + "to have its shape [300], got [3]");
     b.impl()->grad = ones({300}, {.dtype = DType::float64}).impl();
-    fails([&] {
-      CHECK_THROWS_TEXT(DTypeError,
-                        ": expected the gradient of parameter 1 to be float32, got float64",
-                        optimizer->step());
-    });
+    fails(DTypeError(""), gradient + "to be float32, got float64");
     b.impl()->grad = ones({300}, {.device = there()}).impl();
-    fails([&] {
-      CHECK_THROWS_TEXT(DeviceError,
-                        here(": expected the gradient of parameter 1 on cpu:0, got cpu:1"),
-                        optimizer->step());
-    });
+    fails(DeviceError(""), here(gradient + "on cpu:0, got cpu:1"));
     const Tensor wide = zeros({1}).expand({300});  // given its place by a move of the model
     const Tensor own = b.detach();
     b.set_grad(ones({300}));
     detail::replace_body(b, wide);
-    fails([&] {
-      CHECK_THROWS_TEXT(LayoutError,
-                        ": expected parameters whose elements each have their own memory, got an "
-                        "expanded one at position 1",
-                        optimizer->step());
-    });
+    fails(LayoutError(""),
+          ": expected parameters whose elements each have their own memory, got an "
+          "expanded one at position 1");
     detail::replace_body(b, own);
     // Every allocation of a step, each failing in turn: a strided gradient needs a copy, and the
     // state is made.
@@ -93,14 +74,12 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
           break;
         } catch (const OutOfMemoryError&) {
           fail_allocation(here(), 0);
-          CHECK(a.to_vector<double>() == before);
-          CHECK(optimizer->steps(0) == 0);
+          CHECK((a.to_vector<double>() == before && optimizer->steps(0) == 0));
         }
       }
     }
     if (optimizer->steps(0) == 0) optimizer->step();
-    CHECK(optimizer->steps(0) == 1);
-    CHECK(optimizer->steps(1) == 1);
+    CHECK((optimizer->steps(0) == 1 && optimizer->steps(1) == 1));
   }
 }
 
@@ -108,8 +87,7 @@ TEST_CASE("optimizers: the second half of a step does nothing without the first"
           "[nn][optim][errors]") {
   for (const Case& c : cases()) {
     INFO(c.name);
-    const Tensor a = leaf({300}, DType::float32, here(), 1),
-                 b = leaf({300}, DType::float32, here(), 2);
+    const Tensor a = leaf({300}, 1), b = leaf({300}, 2);
     const auto optimizer = c.make({a, b});
     a.set_grad(ones({600}).slice(0, 0, 600, 2));  // a dense copy of it lives as long as the step
     b.set_grad(ones({300}));
@@ -117,21 +95,18 @@ TEST_CASE("optimizers: the second half of a step does nothing without the first"
     optimizer->finish_step();
     const Numbers after = a.to_vector<double>();
     optimizer->finish_step();
-    CHECK(a.to_vector<double>() == after);
-    CHECK(optimizer->steps(0) == 1);
+    CHECK((a.to_vector<double>() == after && optimizer->steps(0) == 1));
     b.impl()->grad = ones({3}).impl();  // stale: parameter 0 has been prepared when it is seen
     CHECK_THROWS_AS(optimizer->prepare_step(), ShapeError);
     optimizer->finish_step();
-    CHECK(a.to_vector<double>() == after);
-    CHECK(optimizer->steps(0) == 1);
+    CHECK((a.to_vector<double>() == after && optimizer->steps(0) == 1));
   }
 }
 
 TEST_CASE("optimizers: allocate nothing once the state exists", "[nn][optim]") {
   for (const Case& c : cases()) {
     INFO(c.name);
-    const Tensor a = leaf({5, 2}, DType::float32, here(), 1),
-                 b = leaf({5}, DType::float32, here(), 2);
+    const Tensor a = leaf({5, 2}, 1), b = leaf({5}, 2);
     const auto optimizer = c.make({a, b});
     a.set_grad(ones({5, 2}));
     b.set_grad(ones({5}));
@@ -140,6 +115,74 @@ TEST_CASE("optimizers: allocate nothing once the state exists", "[nn][optim]") {
     for (int i = 0; i < 10; ++i) optimizer->step();
     CHECK(memory_stats(here()).allocations == before);
   }
+}
+
+TEST_CASE("optimizers: options out of range", "[nn][optim][errors]") {
+  const Tensor p = leaf({2}, 1);
+  const double nan = std::nan(""), inf = INFINITY;
+  const auto sgd = [&](const optim::SgdOptions& o) { optim::SGD made({p}, o); };
+  refuses<ArgumentError>("SGD: expected ")({
+      {"lr >= 0, got -1", [&] { sgd({.lr = -1}); }},
+      {"lr >= 0, got nan", [&] { sgd({.lr = nan}); }},
+      {"lr >= 0, got inf", [&] { sgd({.lr = inf}); }},
+      {"lr >= 0, got -1", [&] { optim::SGD({{{p}, {}}, {{leaf({2}, 2)}, {.lr = -1}}}); }},
+      {"momentum >= 0, got -0.5", [&] { sgd({.momentum = -0.5}); }},
+      {"weight_decay >= 0, got -2", [&] { sgd({.weight_decay = -2}); }},
+      {"a finite dampening, got nan", [&] { sgd({.momentum = 0.9, .dampening = nan}); }},
+      {"momentum > 0 and dampening == 0 with nesterov, got momentum 0 and dampening 0",
+       [&] { sgd({.nesterov = true}); }},
+      {"*got momentum 0.9 and dampening 0.1",
+       [&] { sgd({.momentum = 0.9, .dampening = 0.1, .nesterov = true}); }},
+  });
+  refuses<ArgumentError>("")({
+      {"AdamW: expected lr >= 0, got -1", [&] { optim::AdamW({p}, {.lr = -1}); }},
+      {"AdamW: expected 0 <= beta1 < 1, got 1", [&] { optim::AdamW({p}, {.beta1 = 1}); }},
+      {"AdamW: expected 0 <= beta2 < 1, got -0.1", [&] { optim::AdamW({p}, {.beta2 = -0.1}); }},
+      {"AdamW: expected eps >= 0, got -1", [&] { optim::AdamW({p}, {.eps = -1}); }},
+      {"AdamW: expected weight_decay >= 0, got nan",
+       [&] { optim::AdamW({p}, {.weight_decay = nan}); }},
+      {"Adam: expected 0 <= beta2 < 1, got 1", [&] { optim::Adam({p}, {.beta2 = 1}); }},
+      {"Adam: expected at least one parameter, got 0", [] { optim::Adam(std::vector<Tensor>{}); }},
+      {"Lion: expected 0 <= beta1 < 1, got 1", [&] { optim::Lion({p}, {.beta1 = 1}); }},
+      {"Lion: expected lr >= 0, got -1", [&] { optim::Lion({p}, {.lr = -1}); }},
+      {"Lion: expected weight_decay >= 0, got -1", [&] { optim::Lion({p}, {.weight_decay = -1}); }},
+      {"RMSprop: expected alpha >= 0, got -1", [&] { optim::RMSprop({p}, {.alpha = -1}); }},
+      {"RMSprop: expected momentum >= 0, got -1", [&] { optim::RMSprop({p}, {.momentum = -1}); }},
+      {"RMSprop: expected eps >= 0, got -1", [&] { optim::RMSprop({p}, {.eps = -1}); }},
+      {"Adagrad: expected lr_decay >= 0, got -1", [&] { optim::Adagrad({p}, {.lr_decay = -1}); }},
+      {"Adagrad: expected initial_accumulator_value >= 0, got -1",
+       [&] { optim::Adagrad({p}, {.initial_accumulator_value = -1}); }},
+  });
+  optim::SGD made({p}, {.lr = 0.5});
+  CHECK_THROWS_TEXT(ArgumentError, "SGD: expected lr >= 0, got -3", made.set_lr(-3));
+  CHECK(made.lr() == 0.5);
+  made.set_lr(0.25);
+  CHECK(made.options().lr == 0.25);
+  p.set_grad(ones({2}));
+  const Numbers before = p.to_vector<double>();
+  made.step();
+  CHECK(p.to_vector<double>()[0] == Approx(before[0] - 0.25));
+}
+
+TEST_CASE("optimizers: parameters that are refused", "[nn][optim][errors]") {
+  const Tensor p = leaf({2}, 1), wide = zeros({1}).expand({2}).requires_grad_();
+  const auto make = [](std::vector<Tensor> list) { optim::SGD made(std::move(list)); };
+  refuses<ArgumentError>("SGD: expected ")({
+      {"at least one parameter, got 0", [&] { make({}); }},
+      {"every parameter once, got the one at position 2 twice",
+       [&] { make({p, leaf({1}, 2), p}); }},
+      {"every parameter once, got the one at position 1 twice",
+       [&] { optim::SGD({{{p}, {}}, {{p}, {.lr = 1}}}); }},
+      {"parameters that are leaves, got one that an op made at position 0",
+       [&] { make({p * 2.0}); }},
+      {"defined parameters, got an undefined one at position 1", [&] { make({p, {}}); }},
+  });
+  CHECK_THROWS_TEXT(LayoutError,
+                    "SGD: expected parameters whose elements each have their own memory, got an "
+                    "expanded one at position 1",
+                    make({p, wide}));
+  CHECK_THROWS_TEXT(DTypeError, "SGD: expected floating point parameters, got int64 at position 0",
+                    make({ones({1}, {.dtype = DType::int64})}));
 }
 
 }  // namespace braid::test::on_device

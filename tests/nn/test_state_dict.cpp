@@ -1,14 +1,11 @@
 // state_dict and load_state_dict: what is in it, ties, the strong guarantee, prefixes.
-#include <algorithm>
 #include <map>
-#include <string>
-#include <vector>
 
 #include <braid/braid.hpp>
 
 #include "layer_here.hpp"
 #include "support/errors.hpp"
-#include "support/on_device.hpp"
+#include "trees.hpp"
 
 namespace braid::test::on_device {
 namespace {
@@ -25,27 +22,6 @@ struct Wrapper : nn::Module {
   BRAID_FIELDS(module)
 };
 
-struct Tied : nn::Module {
-  nn::Linear a = layer(3, 3), b = layer(3, 3);
-  Tied() { nn::tie(a.weight, b.weight); }
-  BRAID_FIELDS(a, b)
-};
-
-using Names = std::vector<std::string>;
-
-Names keys(const StateDict& dict) {
-  Names list;
-  for (const auto& [key, t] : dict) list.push_back(key);
-  return list;
-}
-
-/// A copy whose numbers no model shares.
-StateDict copied(const StateDict& dict) {
-  StateDict copy;
-  for (const auto& [key, t] : dict) copy.set(key, t.clone());
-  return copy;
-}
-
 template <class M> bool unchanged(const M& m, const StateDict& before) {
   const StateDict now = state_dict(m);
   return keys(now) == keys(before) && std::all_of(before.begin(), before.end(), [&](const auto& e) {
@@ -60,19 +36,12 @@ TEST_CASE("StateDict: an ordered map", "[nn][state]") {
   CHECK(keys(dict) == Names{"b", "a"});
   dict.set("c", ones({3}));
   dict.set("b", ones({2}));
-  CHECK(keys(dict) == Names{"b", "a", "c"});
-  CHECK(dict.at("b").shape() == Shape{2});
-  CHECK(dict.contains("a"));
-  CHECK_FALSE(dict.contains("d"));
-  CHECK(dict.find("d") == nullptr);
-  CHECK(dict.erase("b"));
-  CHECK_FALSE(dict.erase("b"));
-  CHECK(keys(dict) == Names{"a", "c"});
+  CHECK((keys(dict) == Names{"b", "a", "c"} && dict.at("b").shape() == Shape{2}));
+  CHECK((dict.contains("a") && !dict.contains("d") && dict.find("d") == nullptr));
+  CHECK((dict.erase("b") && !dict.erase("b") && keys(dict) == Names{"a", "c"}));
   CHECK(dict.at("c").shape() == Shape{3});
   dict.set("d", ones({4}));
-  CHECK(dict.erase("c"));
-  CHECK(dict.at("d").shape() == Shape{4});
-  CHECK(dict.size() == 2);
+  CHECK((dict.erase("c") && dict.at("d").shape() == Shape{4} && dict.size() == 2));
   CHECK_THROWS_TEXT(ArgumentError, "StateDict: expected one of its 2 names, got 'x'", dict.at("x"));
   CHECK_THROWS_TEXT(ArgumentError, "StateDict: expected every name once, got 'a' twice",
                     StateDict{{"a", {}}, {"a", {}}});
@@ -88,13 +57,10 @@ TEST_CASE("state_dict: parameters and buffers, in order, sharing their numbers, 
   CHECK(keys(state_dict(Wrapper())) == Names{"module.a.weight", "module.a.bias", "module.b.weight",
                                              "module.b.bias", "module.mean"});
   CHECK(keys(state_dict(nn::Linear(1, 1, {.bias = false}))) == Names{"weight"});
-}
-
-TEST_CASE("state_dict: tied parameters stand under each name", "[nn][state][tie]") {
   const Tied t;
-  const StateDict dict = state_dict(t);
-  CHECK(keys(dict) == Names{"a.weight", "a.bias", "b.weight", "b.bias"});
-  CHECK(dict.at("a.weight").storage() == dict.at("b.weight").storage());
+  const StateDict tied = state_dict(t);
+  CHECK(keys(tied) == Names{"a.weight", "a.bias", "b.weight", "b.bias"});
+  CHECK(tied.at("a.weight").storage() == tied.at("b.weight").storage());
 }
 
 TEST_CASE("state_dict: two paths that are equal are refused", "[nn][state][errors]") {
@@ -122,14 +88,9 @@ TEST_CASE("load_state_dict: writes into the tensors there are", "[nn][state]") {
   const TensorImpl* id = m.a.weight.id();
   const std::uint64_t version = m.a.weight.version();
   const LoadReport report = load_state_dict(m, state_dict(other));
-  CHECK(report.loaded == 5);
-  CHECK(report.stripped.empty());
-  CHECK(report.added.empty());
-  CHECK(m.a.weight.id() == id);
-  CHECK(m.a.weight.version() > version);
-  CHECK(m.a.weight.requires_grad());
-  CHECK(m.a.weight.storage() != other.a.weight.storage());
-  CHECK(unchanged(m, state_dict(other)));
+  CHECK((report.loaded == 5 && report.stripped.empty() && report.added.empty()));
+  CHECK((m.a.weight.id() == id && m.a.weight.version() > version && m.a.weight.requires_grad()));
+  CHECK((m.a.weight.storage() != other.a.weight.storage() && unchanged(m, state_dict(other))));
   CHECK_SAME_BITS(handles[0], other.a.weight);
 }
 
@@ -141,8 +102,7 @@ TEST_CASE("load_state_dict: from another device, another layout, a vector of pai
   for (const auto& [key, t] : state_dict(other))
     pairs.emplace_back(key, t.dim() == 2 ? t.t().to(there()).contiguous().t() : t.to(there()));
   load_state_dict(m, pairs);
-  CHECK(m.a.weight.device() == here());
-  CHECK(unchanged(m, state_dict(other)));
+  CHECK((m.a.weight.device() == here() && unchanged(m, state_dict(other))));
   to(m, there());
   load_state_dict(m, state_dict(Model(other)));
   CHECK(m.a.weight.device() == there());
@@ -152,8 +112,7 @@ TEST_CASE("load_state_dict: ties and optimizers stay right", "[nn][state][tie]")
   Tied t;
   const Tied other;
   optim::SGD sgd(parameters(t), {.lr = 1});
-  CHECK(load_state_dict(t, state_dict(other)).loaded == 4);
-  CHECK(t.a.weight.id() == t.b.weight.id());
+  CHECK((load_state_dict(t, state_dict(other)).loaded == 4 && t.a.weight.id() == t.b.weight.id()));
   CHECK_SAME_BITS(t.a.weight, other.a.weight);
   t.b.weight.sum().backward();
   sgd.step();
@@ -171,8 +130,7 @@ TEST_CASE("load_state_dict: of the model's own dict, and with its tensors exchan
           "[nn][state]") {
   Tied pair;  // a.bias and b.bias have one shape
   const StateDict own = state_dict(pair), before = copied(own);
-  CHECK(load_state_dict(pair, own).loaded == 4);
-  CHECK(unchanged(pair, before));
+  CHECK((load_state_dict(pair, own).loaded == 4 && unchanged(pair, before)));
   load_state_dict(pair, StateDict{{"a.weight", own.at("a.weight")},
                                   {"a.bias", own.at("b.bias")},
                                   {"b.weight", own.at("b.weight")},
@@ -234,19 +192,17 @@ TEST_CASE("load_state_dict: not strict reports keys, but shapes must fit", "[nn]
 }
 
 TEST_CASE(
-    "8.2: load_state_dict takes the prefix `module.` off or puts it on where all keys differ by it",
+    "load_state_dict: takes the prefix `module.` off or puts it on where all keys differ by it",
     "[nn][state]") {
   Model plain;
   Wrapper wrapped;
   const StateDict plain_dict = copied(state_dict(plain)),
                   wrapped_dict = copied(state_dict(wrapped));
   const LoadReport stripped = load_state_dict(plain, wrapped_dict);
-  CHECK(stripped.stripped == "module.");
-  CHECK(stripped.added.empty());
+  CHECK((stripped.stripped == "module." && stripped.added.empty()));
   CHECK_SAME_BITS(plain.a.weight, wrapped_dict.at("module.a.weight"));
   const LoadReport added = load_state_dict(wrapped, plain_dict);
-  CHECK(added.added == "module.");
-  CHECK(added.loaded == 5);
+  CHECK((added.added == "module." && added.loaded == 5));
   CHECK_SAME_BITS(wrapped.module.a.weight, plain_dict.at("a.weight"));
   CHECK(load_state_dict(wrapped, wrapped_dict).stripped.empty());
   CHECK_THROWS_TEXT(ArgumentError, "got 5 missing, 5 unexpected",

@@ -1,18 +1,13 @@
 // Options, progress and its files, accuracy, summary, stop signals.
+#include <bit>
 #include <csignal>
 #include <cstring>
-#include <map>
-#include <sstream>
-#include <tuple>
 
-#include <braid/core/device.hpp>
-#include <braid/core/error.hpp>
 #include <braid/core/io/crc.hpp>
-#include <braid/nn/training.hpp>
 
+#include "data/items.hpp"
 #include "nn/train_run.hpp"
-#include "support/catch.hpp"
-#include "support/errors.hpp"
+#include "refused.hpp"
 #include "support/temporary.hpp"
 #include "training/reporter.hpp"
 
@@ -28,96 +23,33 @@ training::Options read(std::vector<const char*> words, const training::Options& 
   return training::options(static_cast<int>(words.size()), words.data(), defaults, own);
 }
 
-struct LoggedEvent {
-  double wall_time = 0;
-  std::uint64_t step = 0;
-  std::string version, tag;
-  float value = 0;
-};
+std::string little_endian(std::uint64_t value, int bytes) {
+  std::string s;
+  for (int i = 0; i < bytes; ++i) s += static_cast<char>(value >> (8 * i) & 0xff);
+  return s;
+}
 
-/// A reader of TensorBoard's files that shares nothing with the writer: records, then protobuf by
-/// hand.
-class EventReader {
- public:
-  explicit EventReader(std::string bytes) : bytes_(std::move(bytes)) {}
-  std::vector<LoggedEvent> all() {
-    std::vector<LoggedEvent> events;
-    while (at_ < bytes_.size()) events.push_back(event(record()));
-    return events;
+/// The masked CRC-32C, bit by bit.
+std::string checksum(const std::string& bytes) {
+  std::uint32_t r = 0xffffffffu;
+  for (const char c : bytes) {
+    r ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) r = (r >> 1) ^ ((r & 1u) != 0 ? 0x82f63b78u : 0u);
   }
+  r = ~r;
+  return little_endian(((r >> 15) | (r << 17)) + 0xa282ead8u, 4);
+}
 
- private:
-  template <class T> static T fixed(const std::string& from, std::size_t& at) {
-    T value{};
-    REQUIRE(from.size() - at >= sizeof value);
-    std::memcpy(&value, from.data() + at, sizeof value);
-    at += sizeof value;
-    return value;
-  }
-  static std::uint64_t varint(const std::string& from, std::size_t& at) {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0;; shift += 7) {
-      const auto byte = static_cast<unsigned char>(from.at(at++));
-      value |= std::uint64_t{byte & 127u} << shift;
-      if (byte < 128) return value;
-    }
-  }
-  /// Bit by bit.
-  static std::uint32_t masked(const std::string& bytes) {
-    std::uint32_t r = 0xffffffffu;
-    for (const char c : bytes) {
-      r ^= static_cast<unsigned char>(c);
-      for (int bit = 0; bit < 8; ++bit) r = (r >> 1) ^ ((r & 1u) != 0 ? 0x82f63b78u : 0u);
-    }
-    r = ~r;
-    return ((r >> 15) | (r << 17)) + 0xa282ead8u;
-  }
-  std::string record() {
-    const std::string head = bytes_.substr(at_, 8);
-    const auto length = fixed<std::uint64_t>(bytes_, at_);
-    CHECK(fixed<std::uint32_t>(bytes_, at_) == masked(head));
-    const std::string data = bytes_.substr(at_, length);
-    at_ += length;
-    CHECK(fixed<std::uint32_t>(bytes_, at_) == masked(data));
-    return data;
-  }
-  static LoggedEvent event(const std::string& data) {
-    LoggedEvent e;
-    for (std::size_t at = 0; at < data.size();) {
-      const std::uint64_t key = varint(data, at);
-      if (key == 0x09) e.wall_time = fixed<double>(data, at);
-      else if (key == 0x10) e.step = varint(data, at);
-      else if (key == 0x1a || key == 0x2a) {
-        const std::uint64_t size = varint(data, at);
-        const std::string part = data.substr(at, size);
-        at += size;
-        if (key == 0x1a) e.version = part;
-        else summary(part, e);
-      } else FAIL("unknown field " << key);
-    }
-    return e;
-  }
-  static void summary(const std::string& data, LoggedEvent& e) {
-    std::size_t at = 0;
-    REQUIRE(varint(data, at) == 0x0a);
-    const std::uint64_t size_of_value = varint(data, at);
-    REQUIRE(size_of_value == data.size() - at);
-    while (at < data.size()) {
-      const std::uint64_t key = varint(data, at);
-      if (key == 0x0a) {
-        const std::uint64_t size = varint(data, at);
-        e.tag = data.substr(at, size);
-        at += size;
-      } else {
-        REQUIRE(key == 0x15);
-        e.value = fixed<float>(data, at);
-      }
-    }
-  }
-
-  std::string bytes_;
-  std::size_t at_ = 0;
-};
+/// A record of TensorBoard's files, made by hand: an event of one wall time and step, and a field.
+std::string record(const std::string& wall_time, int step, const std::string& field) {
+  const std::string event = '\x09' + wall_time + '\x10' + static_cast<char>(step) + field,
+                    size = little_endian(event.size(), 8);
+  return size + checksum(size) + event + checksum(event);
+}
+/// The field `key` of bytes.
+std::string bytes_field(char key, const std::string& bytes) {
+  return key + std::string(1, static_cast<char>(bytes.size())) + bytes;
+}
 
 /// A terminal in memory, and a clock that goes on by what it is told.
 struct FakeTerminal {
@@ -154,11 +86,7 @@ TEST_CASE("options: read in every form", "[training][options]") {
 }
 
 TEST_CASE("options: what is wrong is said", "[training][options][errors]") {
-  struct Case {
-    std::vector<const char*> words;
-    const char* text;
-  };
-  const Case cases[] = {
+  const std::pair<std::vector<const char*>, const char*> cases[] = {
       {{"--epochs"}, "--epochs: expected a value, got the end"},
       {{"--epochs", "--resume"}, "--epochs: expected a value, got \"--resume\""},
       {{"--epochs", "x"}, "--epochs: expected a whole number >= 0, got \"x\""},
@@ -177,7 +105,7 @@ TEST_CASE("options: what is wrong is said", "[training][options][errors]") {
       {{"--unknown"}, "expected an option that --help lists, got \"--unknown\""},
       {{"file"}, "expected an option that begins with --, got \"file\""},
   };
-  for (const Case& c : cases) CHECK_THROWS_TEXT(ArgumentError, c.text, read(c.words));
+  for (const auto& c : cases) CHECK_THROWS_TEXT(ArgumentError, c.second, read(c.first));
   CHECK_THROWS_TEXT(training::HelpRequested,
                     "usage: train [options]*--epochs N*[9]*--resume*--help",
                     read({"--help"}, {.epochs = 9}));
@@ -198,52 +126,51 @@ TEST_CASE("options: a program's own", "[training][options]") {
                     "--quiet*--full *the large one\n*--digits N*so many [9000]\n*--bar "
                     "X*[0.5]*--text FILE*[before]*--help",
                     read({"--help"}, {}, own));
-  CHECK_THROWS_TEXT(ArgumentError, "--digits: expected a whole number >= 2, got \"1\"",
-                    read({"--full", "--digits", "1"}, {}, own));
-  CHECK_THROWS_TEXT(ArgumentError, "--full: expected no value",
-                    read({"--text=x", "--full=1"}, {}, own));
-  CHECK_THROWS_TEXT(ArgumentError, "--resume: expected --checkpoint",
-                    read({"--text=x", "--full", "--resume"}, {}, own));
+  refuses<ArgumentError>("--")({
+      {"digits: expected a whole number >= 2, got \"1\"",
+       [&] { read({"--full", "--digits", "1"}, {}, own); }},
+      {"full: expected no value", [&] { read({"--text=x", "--full=1"}, {}, own); }},
+      {"resume: expected --checkpoint", [&] { read({"--text=x", "--full", "--resume"}, {}, own); }},
+      {"x: expected a bool without the name of a value, or another type with one, got \"\"",
+       [&] { read({}, {}, {{"x", "", "", &text}}); }},
+      {"x: expected a bool without", [&] { read({}, {}, {{"x", "N", "", &full}}); }},
+      {"lr: expected a name of its own, got that of another option",
+       [&] { read({}, {}, {{"lr", "X", "", &bar}}); }},
+  });
   CHECK((!full && digits == 9000 && text == "before"));  // nothing half read
   CHECK(read({"--full", "--digits=3", "--bar", "0", "--seed", "4", "--text", ""}, {}, own).seed ==
         4);
   CHECK((full && digits == 3 && bar == 0 && text.empty()));
-
-  CHECK_THROWS_TEXT(
-      ArgumentError,
-      "--x: expected a bool without the name of a value, or another type with one, got \"\"",
-      read({}, {}, {{"x", "", "", &text}}));
-  CHECK_THROWS_TEXT(ArgumentError, "--x: expected a bool without",
-                    read({}, {}, {{"x", "N", "", &full}}));
-  CHECK_THROWS_TEXT(ArgumentError, "--lr: expected a name of its own, got that of another option",
-                    read({}, {}, {{"lr", "X", "", &bar}}));
 }
 
 TEST_CASE("progress: all batches of all epochs, with the fields of the loader's",
           "[training][progress]") {
   data::DataLoader loader(Clusters{20}, {.batch_size = 8, .shuffle = true, .seed = 1});
   data::DataLoader twin(Clusters{20}, {.batch_size = 8, .shuffle = true, .seed = 1});
+  StateDict state;
   std::int64_t step = 0;
   auto other = twin.begin();
   for (auto& batch : training::progress(loader, {.epochs = 2, .quiet = true})) {
     CHECK(batch.label.to_vector<std::int64_t>() == other->label.to_vector<std::int64_t>());
     CHECK(
         (batch.step() == step && batch.epoch() == step / 3 && batch.batch_of_epoch() == step % 3));
-    CHECK(batch.is_last_of_epoch() == (step % 3 == 2));
-    CHECK(batch.is_last() == (step == 5));
+    CHECK((batch.is_last_of_epoch() == (step % 3 == 2) && batch.is_last() == (step == 5)));
     CHECK(loader.steps() == step + 1);
     batch.report("loss", 1.0);
     if (++step == 3) other = twin.begin();
     else ++other;
+    if (step == 4) state = loader.state();
   }
+  CHECK(step == 6);
+  twin.load_state({state.data(), state.size()});  // goes on where a loader was resumed
+  step = 4;
+  for (auto& batch : training::progress(twin, {.epochs = 2, .quiet = true}))
+    CHECK((batch.step() == step++ && batch.is_last_of_epoch() == (step == 6)));
   CHECK(step == 6);
   for (auto& batch : training::progress(loader, {.epochs = 2, .quiet = true}))
     FAIL("nothing is left, got step " << batch.step());
-  struct Pairs {
-    [[nodiscard]] std::int64_t size() const { return 4; }
-    [[nodiscard]] std::tuple<std::int64_t, double> get(std::int64_t i) const { return {i, 0.5}; }
-  };
-  data::DataLoader pairs(Pairs{}, {.batch_size = 4});
+  const Made made{4, [](std::int64_t i) { return std::tuple{i, 0.5}; }};
+  data::DataLoader pairs(made, {.batch_size = 4});
   for (auto& batch : training::progress(pairs, {.epochs = 1, .quiet = true})) {
     auto& [x, y] = batch;
     CHECK((x.dtype() == DType::int64 && y.size(0) == 4));
@@ -254,50 +181,32 @@ TEST_CASE("progress: all batches of all epochs, with the fields of the loader's"
 }
 
 TEST_CASE("progress: a bar on a terminal, lines elsewhere", "[training][progress]") {
-  const shown::Place start{.epoch = 0, .epochs = 2, .batch = 0, .batches = 4};
-  for (const bool is_terminal : {true, false}) {
-    FakeTerminal fake;
-    {
-      shown::Reporter reporter({}, start, fake.make(is_terminal));
-      for (std::int64_t step = 0; step < 7; ++step) {
-        reporter.step_begins({step / 4, 2, step % 4, 4}, 10);
-        reporter.report("loss", shown::Value(1.0 / static_cast<double>(step + 1)));
-        fake.time += 0.5;
-        reporter.step_ends();
-      }
-    }
-    INFO(fake.text);
-    if (is_terminal) {
-      CHECK(count(fake.text, "\r") == 8);  // one a step, and the one that closes the second epoch's
-      CHECK(count(fake.text, "\n") == 2);
-      CHECK(matches(fake.text,
-                    "\repoch 1/2  [======                  ]  1/4  20 samples/s  ETA 0:04  loss "
-                    "1\x1b[K\repoch 1/2*4/4  20 samples/s  ETA 0:02  loss 0.25\x1b[K\n"));
-    } else {
-      CHECK(fake.text ==
-            "epoch 1/2  4/4  20 samples/s  ETA 0:02  loss 0.25\nepoch 2/2  3/4  20 samples/s  ETA "
-            "0:01  loss 0.1429\n");
-    }
-  }
-  FakeTerminal narrow;
-  {
-    shown::Reporter reporter({}, start, narrow.make(true, 20));
-    reporter.step_begins(start, 10);
-    narrow.time += 1;
-    reporter.step_ends();
-  }
-  CHECK(narrow.text.substr(0, 21) == "\repoch 1/2  [====== \x1b");
-  FakeTerminal fast;  // rate limited
-  {
-    shown::Reporter reporter({}, {0, 1, 0, 1000}, fast.make(true));
-    for (std::int64_t step = 0; step < 1000; ++step) {
-      reporter.step_begins({0, 1, step, 1000}, 1);
-      fast.time += 0.001;
+  /// Steps 0 to `steps` - 1, each of so many seconds.
+  const auto run = [](FakeTerminal& fake, shown::Terminal terminal, std::int64_t steps,
+                      std::int64_t epochs, std::int64_t batches, double seconds, bool report) {
+    shown::Reporter reporter({}, {0, epochs, 0, batches}, std::move(terminal));
+    for (std::int64_t step = 0; step < steps; ++step) {
+      reporter.step_begins({step / batches, epochs, step % batches, batches}, 10);
+      if (report) reporter.report("loss", shown::Value(1.0 / static_cast<double>(step + 1)));
+      fake.time += seconds;
       reporter.step_ends();
     }
-  }
-  CHECK(count(fast.text, "\r") <= 11);
-  CHECK(count(fast.text, "\n") == 1);
+  };
+  FakeTerminal bar, lines, narrow, fast;
+  run(bar, bar.make(true), 7, 2, 4, 0.5, true);
+  CHECK(count(bar.text, "\r") == 8);  // one a step, and the one that closes the second epoch's
+  CHECK(count(bar.text, "\n") == 2);
+  CHECK(matches(bar.text,
+                "\repoch 1/2  [======                  ]  1/4  20 samples/s  ETA 0:04  loss "
+                "1\x1b[K\repoch 1/2*4/4  20 samples/s  ETA 0:02  loss 0.25\x1b[K\n"));
+  run(lines, lines.make(false), 7, 2, 4, 0.5, true);
+  CHECK(lines.text ==
+        "epoch 1/2  4/4  20 samples/s  ETA 0:02  loss 0.25\nepoch 2/2  3/4  20 samples/s  ETA "
+        "0:01  loss 0.1429\n");
+  run(narrow, narrow.make(true, 20), 1, 2, 4, 1, false);
+  CHECK(narrow.text.substr(0, 21) == "\repoch 1/2  [====== \x1b");
+  run(fast, fast.make(true), 1000, 1, 1000, 0.001, false);  // rate limited
+  CHECK((count(fast.text, "\r") <= 11 && count(fast.text, "\n") == 1));
 }
 
 TEST_CASE("progress: values go to the files that were asked for", "[training][progress]") {
@@ -320,16 +229,22 @@ TEST_CASE("progress: values go to the files that were asked for", "[training][pr
   const std::vector<std::string> names = TemporaryFolder::names_in(options.tensorboard);
   REQUIRE(names.size() == 1);
   CHECK(names[0].starts_with("events.out.tfevents."));
-  const std::vector<LoggedEvent> events =
-      EventReader(read_file(options.tensorboard + "/" + names[0])).all();
-  REQUIRE(events.size() == 9);
-  CHECK(events[0].version == "brain.Event:2");
-  for (std::size_t i = 0; i < 8; ++i) {
-    CHECK(events[i + 1].step == i / 2);
-    CHECK(events[i + 1].tag == (i % 2 == 0 ? "loss" : "a, \"b\""));
-    CHECK(events[i + 1].value == (i % 2 == 0 ? 0.5f * static_cast<float>(i / 2) : 3.0f));
-    CHECK(events[i + 1].wall_time > 1.6e9);
+  const std::string events = read_file(options.tensorboard + "/" + names[0]);
+  std::string expected;
+  for (int i = -1; i < 8; ++i) {
+    REQUIRE(events.size() > expected.size() + 21);
+    const std::string wall_time = events.substr(expected.size() + 13, 8);
+    double seconds = 0;
+    std::memcpy(&seconds, wall_time.data(), 8);
+    CHECK((seconds > 1.6e9 && seconds < 1e10));
+    const float value = i % 2 == 0 ? 0.25f * static_cast<float>(i) : 3.0f;
+    const std::string summary = bytes_field(0x0a, i % 2 == 0 ? "loss" : "a, \"b\"") + '\x15' +
+                                little_endian(std::bit_cast<std::uint32_t>(value), 4);
+    expected += record(
+        wall_time, std::max(i, 0) / 2,
+        i < 0 ? bytes_field(0x1a, "brain.Event:2") : bytes_field(0x2a, bytes_field(0x0a, summary)));
   }
+  CHECK((events == expected));  // bytes that are no text
   const std::string trace = read_file(options.trace);
   CHECK(trace.starts_with("[\n{"));
   CHECK((count(trace, "\"wait for data\"") == 4 && count(trace, "\"step\"") == 4));
@@ -340,28 +255,12 @@ TEST_CASE("progress: values go to the files that were asked for", "[training][pr
                     training::progress(loader, {.csv = folder / "run.csv/x"}));
 }
 
-TEST_CASE("progress: goes on where a loader was resumed", "[training][progress]") {
-  data::DataLoader loader(Clusters{20}, {.batch_size = 4, .shuffle = true, .seed = 2});
-  std::vector<std::vector<std::int64_t>> all;
-  StateDict state;
-  for (auto& batch : training::progress(loader, {.epochs = 3, .quiet = true})) {
-    all.push_back(batch.label.to_vector<std::int64_t>());
-    if (batch.step() == 6) state = loader.state();
-  }
-  data::DataLoader again(Clusters{20},
-                         {.batch_size = 4, .shuffle = true, .workers = 2, .seed = 77});
-  again.load_state({state.data(), state.size()});
-  std::size_t step = 7;
-  for (auto& batch : training::progress(again, {.epochs = 3, .quiet = true})) {
-    CHECK(batch.step() == static_cast<std::int64_t>(step));
-    CHECK(batch.label.to_vector<std::int64_t>() == all[step++]);
-  }
-  CHECK(step == all.size());
-}
-
-TEST_CASE("progress: a signal ends the run after the step, with a checkpoint",
+TEST_CASE("progress: a signal ends the run after the step, with a checkpoint, saved once",
           "[training][progress][stop]") {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  const std::tuple<int, std::int64_t, std::vector<std::int64_t>> cases[] = {
+      {SIGINT, 0, {3}}, {SIGTERM, 0, {3}}, {SIGTERM, 3, {3}}, {SIGTERM, 2, {2, 3}}};
+  for (const auto& [signal, saves_at, numbers] : cases) {
+    INFO("signal " << signal << " in step 3, saved by step " << saves_at);
     const TemporaryFolder folder;
     Run run;
     struct sigaction before{}, after{};
@@ -370,12 +269,12 @@ TEST_CASE("progress: a signal ends the run after the step, with a checkpoint",
     std::int64_t steps = 0;
     for (auto& batch : training::progress(run.loader, {.epochs = 2, .quiet = true}, checkpoint)) {
       run.step(batch);
-      if (++steps == 3) std::raise(signal);
+      if (++steps == saves_at) checkpoint.save();
+      if (steps == 3) std::raise(signal);
     }
-    CHECK(steps == 3);
-    CHECK(training::stop_requested() == signal);
-    CHECK(training::exit_status() == 128 + signal);
-    CHECK(checkpoint.numbers() == std::vector<std::int64_t>{3});
+    CHECK((steps == 3 && training::stop_requested() == signal));
+    CHECK((training::exit_status() == 128 + signal && checkpoint.numbers() == numbers));
+    CHECK(checkpoint.last() == 3);
     sigaction(signal, nullptr, &after);
     CHECK(after.sa_handler == before.sa_handler);
   }
@@ -383,73 +282,37 @@ TEST_CASE("progress: a signal ends the run after the step, with a checkpoint",
   CHECK(training::exit_status() == 0);
 }
 
-TEST_CASE("progress: a step that has saved is not saved a second time when a signal stops the run",
-          "[training][progress][stop]") {
-  for (const std::int64_t saves_at : {3, 2}) {  // the step of the signal, and the one before it
-    INFO("saved by step " << saves_at << ", stopped in step 3");
-    const TemporaryFolder folder;
-    Run run;
-    training::Checkpoint checkpoint(folder.path(), run.model, run.optimizer, run.loader);
-    std::int64_t steps = 0;
-    for (auto& batch : training::progress(run.loader, {.epochs = 2, .quiet = true}, checkpoint)) {
-      run.step(batch);
-      if (++steps == saves_at) checkpoint.save();
-      if (steps == 3) std::raise(SIGTERM);
-    }
-    CHECK(steps == 3);
-    CHECK(checkpoint.numbers() ==
-          (saves_at == 3 ? std::vector<std::int64_t>{3} : std::vector<std::int64_t>{2, 3}));
-    CHECK(checkpoint.last() == 3);
-  }
-  { const training::StopSignals clear; }
-}
-
 TEST_CASE("accuracy: counts, in eval mode, and puts the mode back", "[training][accuracy]") {
   struct Model : nn::Module {
     nn::Linear unused{1, 1};
     Tensor operator()(const Tensor& x) const {
-      CHECK_FALSE(training);
-      CHECK_FALSE(grad_enabled());
+      CHECK((!training && !grad_enabled()));
       return x.to(DType::float32);
     }
     BRAID_FIELDS(unused)
   };
-  struct Items {
-    [[nodiscard]] std::int64_t size() const { return 10; }
-    [[nodiscard]] data::Labelled get(std::int64_t i) const {
-      return {tensor({i % 2 == 0 ? 1.0f : 0.0f, 0.5f, 0.1f}),
-              full({}, i < 5 ? 0 : 1, {.dtype = DType::int64})};
-    }
+  const auto item = [](std::int64_t i) {
+    return data::Labelled{tensor({i % 2 == 0 ? 1.0f : 0.0f, 0.5f, 0.1f}),
+                          full({}, i < 5 ? 0 : 1, {.dtype = DType::int64})};
   };
+  const auto flat = [](std::int64_t) { return data::Labelled{zeros({3}), zeros({})}; };
+  const auto three = [](std::int64_t) { return std::tuple{zeros({3}), zeros({3}), zeros({3})}; };
   Model model;
   model.unused.training = false;
   // 0, 2, 4 and 5, 7, 9
   for (const std::int64_t batch : {1, 3, 10, 100})
-    CHECK(training::accuracy(model, Items{}, {.batch = batch}) == 0.6);
-  CHECK(model.training);
-  CHECK_FALSE(model.unused.training);
-  CHECK_THROWS_TEXT(ArgumentError, "accuracy: expected batch >= 1, got 0",
-                    training::accuracy(model, Items{}, {.batch = 0}));
-  struct None : Items {
-    [[nodiscard]] std::int64_t size() const { return 0; }
-  };
-  CHECK_THROWS_TEXT(ArgumentError, "accuracy: expected a dataset with at least one item, got 0",
-                    training::accuracy(model, None{}));
-  struct Three {
-    [[nodiscard]] std::int64_t size() const { return 1; }
-    [[nodiscard]] std::tuple<Tensor, Tensor, Tensor> get(std::int64_t) const {
-      return {zeros({3}), zeros({3}), zeros({3})};
-    }
-  };
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "accuracy: expected items of two tensors, input and label, got 3",
-                    training::accuracy(model, Three{}));
-  struct Flat {
-    [[nodiscard]] std::int64_t size() const { return 2; }
-    [[nodiscard]] data::Labelled get(std::int64_t) const { return {zeros({3}), zeros({})}; }
-  };
+    CHECK(training::accuracy(model, Made{10, item}, {.batch = batch}) == 0.6);
+  CHECK((model.training && !model.unused.training));
+  refuses<ArgumentError>("accuracy: expected ")({
+      {"batch >= 1, got 0",
+       [&] { return training::accuracy(model, Made{10, item}, {.batch = 0}); }},
+      {"a dataset with at least one item, got 0",
+       [&] { return training::accuracy(model, Made{0, item}); }},
+      {"items of two tensors, input and label, got 3",
+       [&] { return training::accuracy(model, Made{1, three}); }},
+  });
   CHECK_THROWS_TEXT(DTypeError, "accuracy: expected labels of int64, got float32",
-                    training::accuracy(model, Flat{}));
+                    training::accuracy(model, Made{2, flat}));
 }
 
 TEST_CASE("summary: a line a layer, and the sums", "[training][summary]") {
@@ -463,18 +326,15 @@ TEST_CASE("summary: a line a layer, and the sums", "[training][summary]") {
   CHECK(
       (s.parameters == parameter_count(run.model) && s.trained == s.parameters && s.buffers == 0));
   requires_grad_(run.model.fc2, false);
-  std::ostringstream out;
-  out << training::summary(run.model);
   CHECK(
-      matches(out.str(),
+      matches(str(training::summary(run.model)),
               "layer*type*shapes*parameters*bytes\nfc1*Linear(in_features=4, out_features=8, "
               "bias=true)*weight [8, 4], bias [8]*40*160 B\nfc2*27*108 "
               "B\ndropout*Dropout(p=0.25)*0*0 B\nall*67*268 B\ntrained 40, frozen 27, buffers 0"));
 }
 
 TEST_CASE("crc: of the standards' check value, in pieces too", "[io]") {
-  CHECK(io::crc32("123456789", 9) == 0xcbf43926u);
-  CHECK(io::crc32c("123456789", 9) == 0xe3069283u);
+  CHECK((io::crc32("123456789", 9) == 0xcbf43926u && io::crc32c("123456789", 9) == 0xe3069283u));
   const std::string text(1000, 'x');
   for (std::size_t cut = 0; cut < 30; ++cut)
     CHECK(io::crc32c(text.data() + cut, 1000 - cut, io::crc32c(text.data(), cut)) ==

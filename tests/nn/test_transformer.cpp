@@ -2,9 +2,10 @@
 // name, outputs, gradients; masks, errors, positional encoding.
 #include <braid/braid.hpp>
 
-#include "support/errors.hpp"
+#include "refused.hpp"
 #include "support/golden.hpp"
 #include "support/on_device.hpp"
+#include "trees.hpp"
 
 namespace braid::test::on_device {
 namespace {
@@ -127,12 +128,9 @@ TEST_CASE("Transformer: layers are copies; dropout only in training; state by Py
           "[nn][attention]") {
   const nn::TransformerEncoderLayer layer(4, 2, {.dim_feedforward = 3});
   nn::TransformerEncoder encoder(layer, 2);
-  std::vector<std::string> names;
-  for (const auto& [name, t] : state_dict(encoder)) names.push_back(name);
-  CHECK(names.size() == 24);
-  CHECK(names[0] == "layers.0.self_attn.in_proj_weight");
-  CHECK(names[3] == "layers.0.self_attn.out_proj.bias");
-  CHECK(names[4] == "layers.0.linear1.weight");
+  const Names names = keys(state_dict(encoder));
+  CHECK((names.size() == 24 && names[0] == "layers.0.self_attn.in_proj_weight"));
+  CHECK((names[3] == "layers.0.self_attn.out_proj.bias" && names[4] == "layers.0.linear1.weight"));
   CHECK(names[23] == "layers.1.norm2.bias");
   CHECK(encoder.layers[0].linear1.weight.id() != encoder.layers[1].linear1.weight.id());
   encoder = home(std::move(encoder));
@@ -157,8 +155,7 @@ TEST_CASE("PositionalEncoding: sines and cosines, in both orders", "[nn][attenti
       CHECK(std::fabs(v[5 * t + i] - (i % 2 == 0 ? std::sin(angle) : std::cos(angle))) < 1e-6);
     }
   CHECK_SAME_BITS(second(zeros({4, 2, 5})).transpose(0, 1).contiguous(), y);
-  CHECK(first.pe.shape() == Shape{1, 7, 5});
-  CHECK(second.pe.shape() == Shape{7, 1, 5});
+  CHECK((first.pe.shape() == Shape{1, 7, 5} && second.pe.shape() == Shape{7, 1, 5}));
   CHECK_THROWS_TEXT(ShapeError,
                     "PositionalEncoding: expected x [batch, n, 5] with n <= 7, got [2, 8, 5]",
                     first(zeros({2, 8, 5})));
@@ -167,39 +164,36 @@ TEST_CASE("PositionalEncoding: sines and cosines, in both orders", "[nn][attenti
 }
 
 TEST_CASE("attention layers: bad inputs", "[nn][attention][errors]") {
-  CHECK_THROWS_TEXT(
-      ArgumentError,
-      "MultiheadAttention: expected embed_dim >= 1 that num_heads >= 1 divides, got 6 and 4",
-      nn::MultiheadAttention(6, 4));
-  CHECK_THROWS_TEXT(ArgumentError, "MultiheadAttention: *got 6 and 0",
-                    nn::MultiheadAttention(6, 0));
-  CHECK_THROWS_TEXT(ArgumentError, "MultiheadAttention: *got -6 and 2",
-                    nn::MultiheadAttention(-6, 2));
-  CHECK_THROWS_TEXT(ArgumentError, "MultiheadAttention: expected 0 <= dropout <= 1, got 2",
-                    nn::MultiheadAttention(6, 2, {.dropout = 2}));
+  refuses<ArgumentError>("")({
+      {"MultiheadAttention: expected embed_dim >= 1 that num_heads >= 1 divides, got 6 and 4",
+       [] { nn::MultiheadAttention(6, 4); }},
+      {"MultiheadAttention: *got 6 and 0", [] { nn::MultiheadAttention(6, 0); }},
+      {"MultiheadAttention: *got -6 and 2", [] { nn::MultiheadAttention(-6, 2); }},
+      {"MultiheadAttention: expected 0 <= dropout <= 1, got 2",
+       [] { nn::MultiheadAttention(6, 2, {.dropout = 2}); }},
+      {"TransformerEncoder: expected num_layers >= 0, got -1",
+       [] {
+         nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2, {.dim_feedforward = 3}), -1);
+       }},
+  });
   const nn::MultiheadAttention m = home(nn::MultiheadAttention(4, 2, {.batch_first = true}));
-  const Tensor x = ones({2, 3, 4});
-  CHECK_THROWS_TEXT(ShapeError,
-                    "MultiheadAttention: expected query of rank 3 that ends in 4, got [2, 3, 5]",
-                    m(ones({2, 3, 5}), x, x));
-  CHECK_THROWS_TEXT(ShapeError, "MultiheadAttention: expected key of rank 3*",
-                    m(x, ones({3, 4}), x));
-  CHECK_THROWS_TEXT(ShapeError, "MultiheadAttention: expected key and value of one shape*",
-                    m(x, x, ones({2, 4, 4})));
-  CHECK_THROWS_TEXT(ShapeError, "MultiheadAttention: expected key_padding_mask [2, 3], got [2, 4]",
-                    m(x, x, x, {.key_padding_mask = zeros({2, 4}, {.dtype = DType::bool_})}));
-  CHECK_THROWS_TEXT(DTypeError,
-                    "MultiheadAttention: expected key_padding_mask of bool, got float32",
-                    m(x, x, x, {.key_padding_mask = zeros({2, 3})}));
-  CHECK_THROWS_TEXT(ShapeError,
-                    "MultiheadAttention: expected attn_mask [3, 3] or [4, 3, 3], got [2, 3, 3]",
-                    m(x, x, x, {.attn_mask = zeros({2, 3, 3})}));
-  CHECK_THROWS_TEXT(DTypeError,
-                    "MultiheadAttention: expected attn_mask of bool or float32, got float64",
-                    m(x, x, x, {.attn_mask = zeros({3, 3}, {.dtype = DType::float64})}));
-  CHECK_THROWS_TEXT(
-      ArgumentError, "TransformerEncoder: expected num_layers >= 0, got -1",
-      nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2, {.dim_feedforward = 3}), -1));
+  const Tensor x = ones({2, 3, 4}), wide = zeros({3, 3}, {.dtype = DType::float64}),
+               pad = zeros({2, 4}, {.dtype = DType::bool_});
+  refuses<ShapeError>("MultiheadAttention: expected ")({
+      {"query of rank 3 that ends in 4, got [2, 3, 5]", [&] { return m(ones({2, 3, 5}), x, x); }},
+      {"key of rank 3*", [&] { return m(x, ones({3, 4}), x); }},
+      {"key and value of one shape*", [&] { return m(x, x, ones({2, 4, 4})); }},
+      {"key_padding_mask [2, 3], got [2, 4]",
+       [&] { return m(x, x, x, {.key_padding_mask = pad}); }},
+      {"attn_mask [3, 3] or [4, 3, 3], got [2, 3, 3]",
+       [&] { return m(x, x, x, {.attn_mask = zeros({2, 3, 3})}); }},
+  });
+  refuses<DTypeError>("MultiheadAttention: expected ")({
+      {"key_padding_mask of bool, got float32",
+       [&] { return m(x, x, x, {.key_padding_mask = zeros({2, 3})}); }},
+      {"attn_mask of bool or float32, got float64",
+       [&] { return m(x, x, x, {.attn_mask = wide}); }},
+  });
 }
 
 }  // namespace braid::test::on_device

@@ -1,12 +1,9 @@
 // Walks over models: parameters, to, train, eval, apply.
-#include <string>
-#include <vector>
-
 #include <braid/braid.hpp>
 
 #include "layer_here.hpp"
 #include "support/errors.hpp"
-#include "support/on_device.hpp"
+#include "trees.hpp"
 
 namespace braid::test::on_device {
 namespace {
@@ -25,40 +22,29 @@ struct Batch {
   BRAID_FIELDS(image, label)
 };
 
-std::vector<std::string> names(const std::vector<std::pair<std::string, Tensor>>& named) {
-  std::vector<std::string> list;
-  for (const auto& [name, t] : named) list.push_back(name);
-  return list;
-}
-
-using Names = std::vector<std::string>;
-
 }  // namespace
 
 TEST_CASE("parameters: in order of the fields, each once, frozen ones too", "[nn][walks]") {
   Model m;
   m.scale.requires_grad_(false);
   m.blocks.emplace_back(2, 2, nn::LinearOptions{.bias = false});
-  CHECK(names(named_parameters(m)) ==
+  CHECK(keys(named_parameters(m)) ==
         Names{"a.weight", "a.bias", "b.weight", "b.bias", "scale", "blocks.0.weight"});
-  CHECK(parameters(m).size() == 6);
-  CHECK(parameters(m)[0].id() == m.a.weight.id());
-  CHECK(names(named_buffers(m)) == Names{"mean", "count"});
-  CHECK(buffers(m)[1].id() == m.count.id());
+  CHECK((parameters(m).size() == 6 && parameters(m)[0].id() == m.a.weight.id()));
+  CHECK((keys(named_buffers(m)) == Names{"mean", "count"} && buffers(m)[1].id() == m.count.id()));
   CHECK(parameter_count(m) == 9 + 3 + 9 + 3 + 1 + 4);
   nn::tie(m.b.weight, m.a.weight);
-  CHECK(names(named_parameters(m)) ==
+  CHECK(keys(named_parameters(m)) ==
         Names{"a.weight", "a.bias", "b.bias", "scale", "blocks.0.weight"});
   CHECK(parameter_count(m) == 9 + 3 + 3 + 1 + 4);
   m.mask = m.b.bias;  // a Tensor field that is a parameter as well does not hide it
-  CHECK(names(named_parameters(m)) ==
+  CHECK(keys(named_parameters(m)) ==
         Names{"a.weight", "a.bias", "b.bias", "scale", "blocks.0.weight"});
   CHECK(parameters(Batch{ones({1}), ones({1})}).empty());
 }
 
-TEST_CASE(
-    "to: writes into the parameters there are, keeps ties and optimizers, takes gradients along",
-    "[nn][to]") {
+TEST_CASE("to: writes into the parameters there are, keeps ties, takes gradients along",
+          "[nn][to]") {
   Model m;
   nn::tie(m.b.weight, m.a.weight);
   const std::vector<Tensor> before = parameters(m);
@@ -68,17 +54,12 @@ TEST_CASE(
   const Tensor grad = m.a.weight.grad().clone();
   to(m, there());
   for (const Tensor& t : before) CHECK(t.device() == there());
-  CHECK(m.a.weight.id() == before[0].id());
-  CHECK(m.a.weight.id() == m.b.weight.id());
-  CHECK(m.a.weight.storage()->id() != storage);
-  CHECK(m.a.weight.requires_grad());
-  CHECK(m.a.weight.is_leaf());
-  CHECK(m.a.weight.grad().device() == there());
+  for (const Tensor& t : tree::leaves(m)) CHECK(t.device() == there());
+  CHECK((m.a.weight.id() == before[0].id() && m.a.weight.id() == m.b.weight.id()));
+  CHECK((m.a.weight.storage()->id() != storage && m.a.weight.requires_grad()));
+  CHECK((m.a.weight.is_leaf() && m.a.weight.grad().device() == there()));
   CHECK_SAME_BITS(m.a.weight.grad(), grad);
   CHECK_SAME_BITS(m.a.weight, weight);
-  CHECK(m.mean.device() == there());
-  CHECK(m.count.device() == there());
-  CHECK(m.mask.device() == there());
   CHECK(old_mask.device() == here());  // Tensor::to never writes into its source
   m.b(ones({1, 3}, {.device = there()})).sum().backward();
   CHECK(m.a.weight.grad().device() == there());
@@ -93,15 +74,12 @@ TEST_CASE("to: dtype changes floating point tensors only", "[nn][to]") {
   (m.a(ones({1, 3}))).sum().backward();
   const Tensor handle = parameters(m)[0];
   to(m, DType::float64);
-  CHECK(handle.dtype() == DType::float64);
-  CHECK(handle.grad().dtype() == DType::float64);
-  CHECK(m.mean.dtype() == DType::float64);
-  CHECK(m.count.dtype() == DType::int64);
+  CHECK((handle.dtype() == DType::float64 && handle.grad().dtype() == DType::float64));
+  CHECK((m.mean.dtype() == DType::float64 && m.count.dtype() == DType::int64));
   CHECK(m.a.weight.requires_grad());
   CHECK_EXACT(m.a.weight, weight);
   to(m, there(), DType::float16);
-  CHECK(handle.dtype() == DType::float16);
-  CHECK(handle.device() == there());
+  CHECK((handle.dtype() == DType::float16 && handle.device() == there()));
   CHECK_THROWS_TEXT(DTypeError, "to: expected a floating point dtype, got int32",
                     to(m, DType::int32));
   CHECK(m.count.dtype() == DType::int64);
@@ -113,35 +91,24 @@ TEST_CASE("to: nothing to change changes nothing", "[nn][to]") {
   const TensorImpl* mask = m.mask.id();
   to(m, here());
   to(m, DType::float32);
-  CHECK(m.a.weight.storage()->id() == storage);
-  CHECK(m.mask.id() == mask);
+  CHECK((m.a.weight.storage()->id() == storage && m.mask.id() == mask));
 }
 
 TEST_CASE("to: a backward that saved the old numbers says so after a move there and back",
           "[nn][to][errors]") {
-  const Tensor x = ones({1, 2});
-  nn::Linear moved = layer(2, 1, {.bias = false});
-  const Tensor y = moved(x.requires_grad_()).sum();
-  to(moved, there());
-  {
-    const NoGrad guard;
-    moved.weight.fill_(100);
+  const Tensor x = ones({1, 2}, {.requires_grad = true});
+  for (const bool move : {true, false}) {  // to another device, or to another dtype
+    nn::Linear changed = layer(2, 1, {.bias = false});
+    const Tensor y = changed(x).sum();
+    if (move) to(changed, there());
+    else to(changed, DType::float64);
+    changed.weight.detach().fill_(100);
+    if (move) to(changed, here());
+    else to(changed, DType::float32);
+    CHECK_THROWS_TEXT(AutogradError,
+                      "backward: expected a saved tensor of shape [1, 2] unchanged*saved by linear",
+                      y.backward());
   }
-  to(moved, here());
-  CHECK_THROWS_TEXT(AutogradError,
-                    "backward: expected a saved tensor of shape [1, 2] unchanged*saved by linear",
-                    y.backward());
-  nn::Linear wide = layer(2, 1, {.bias = false});
-  const Tensor z = wide(x).sum();
-  to(wide, DType::float64);
-  {
-    const NoGrad guard;
-    wide.weight.mul_(3.0);
-  }
-  to(wide, DType::float32);
-  CHECK_THROWS_TEXT(AutogradError,
-                    "backward: expected a saved tensor of shape [1, 2] unchanged*saved by linear",
-                    z.backward());
 }
 
 TEST_CASE("to: either all are moved or none", "[nn][to][errors]") {
@@ -176,23 +143,17 @@ TEST_CASE("to: a tree of plain tensors gets new handles, ties among them stay", 
   Batch batch{x * 2.0, {}};
   std::vector<Batch> batches{batch, batch};
   to(batches, there());
-  CHECK(batches[0].image.device() == there());
-  CHECK(batches[0].image.id() == batches[1].image.id());
-  CHECK_FALSE(batches[0].label.defined());
-  CHECK(batch.image.device() == here());
+  CHECK((batches[0].image.device() == there() && batches[0].image.id() == batches[1].image.id()));
+  CHECK((!batches[0].label.defined() && batch.image.device() == here()));
   batches[0].image.sum().backward();  // differentiable
   CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 2});
   Tensor one = ones({1});
   to(one, there());
   CHECK(one.device() == there());
-}
-
-TEST_CASE("to: a Tensor field that is a parameter as well goes along with it", "[nn][to]") {
-  Model m;
+  Model m;  // a Tensor field that is a parameter as well goes along with it
   m.mask = m.a.bias;
   to(m, there());
-  CHECK(m.mask.id() == m.a.bias.id());
-  CHECK(m.mask.device() == there());
+  CHECK((m.mask.id() == m.a.bias.id() && m.mask.device() == there()));
 }
 
 TEST_CASE("train, eval: every module, whatever holds it", "[nn][walks]") {
@@ -208,17 +169,13 @@ TEST_CASE("train, eval: every module, whatever holds it", "[nn][walks]") {
   };
   Outer m;
   eval(m);
-  CHECK_FALSE(m.training);
-  CHECK_FALSE(m.plain.act.training);
+  CHECK((!m.training && !m.plain.act.training));
   CHECK_FALSE(m.list[0]->training);
   CHECK(m.plain.training);
   train(m);
-  CHECK(m.training);
-  CHECK(m.plain.act.training);
-  CHECK(m.list[0]->training);
+  CHECK((m.training && m.plain.act.training && m.list[0]->training));
   set_training(m.plain, false);
-  CHECK(m.training);
-  CHECK_FALSE(m.plain.act.training);
+  CHECK((m.training && !m.plain.act.training));
 }
 
 TEST_CASE("walks work from a model's own constructor", "[nn][walks]") {
@@ -231,8 +188,7 @@ TEST_CASE("walks work from a model's own constructor", "[nn][walks]") {
     BRAID_FIELDS(a)
   };
   const Self s;
-  CHECK(s.a.weight.device() == there());
-  CHECK_FALSE(s.a.training);
+  CHECK((s.a.weight.device() == there() && !s.a.training));
 }
 
 TEST_CASE("zero_grad: gradients are none, not zero", "[nn][walks]") {
@@ -241,17 +197,13 @@ TEST_CASE("zero_grad: gradients are none, not zero", "[nn][walks]") {
   REQUIRE(m.scale.grad().defined());
   zero_grad(m);
   for (const Tensor& p : parameters(m)) CHECK_FALSE(p.grad().defined());
-}
-
-TEST_CASE("zero_grad: in a replica it warns and does nothing", "[nn][walks]") {
-  Model m;
   m.scale.sum().backward();
   m.a.weight.impl()->is_replica = true;
   static std::string warning;
   warning.clear();
   const auto before =
       set_warning_handler([](std::string_view text) { warning = std::string(text); });
-  zero_grad(m);
+  zero_grad(m);  // in a replica it warns and does nothing
   set_warning_handler(before);
   CHECK(
       warning.starts_with("Calling .zero_grad() from a module created with nn.DataParallel() has "
@@ -289,17 +241,6 @@ TEST_CASE("apply: every module that the function takes, parts first", "[nn][walk
   int count = 0;
   apply(fixed, [&](const nn::Linear&) { ++count; });
   CHECK(count == 2);
-}
-
-TEST_CASE("a function of the user's own is preferred to a walk", "[nn][walks]") {
-  struct Local : nn::Module {
-    BRAID_FIELDS()
-  };
-  bool called = false;
-  const auto train = [&](Local&) { called = true; };
-  Local m;
-  train(m);
-  CHECK(called);
 }
 
 }  // namespace braid::test::on_device

@@ -1,19 +1,7 @@
 #pragma once
 // A small training run with everything that a checkpoint keeps: a model, AdamW, a loader that
 // shuffles, and random numbers that the steps draw.
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
-#include <braid/core/autograd.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/core/random.hpp>
-#include <braid/data/labelled.hpp>
-#include <braid/data/loader.hpp>
-#include <braid/nn/nn.hpp>
-#include <braid/nn/training/checkpoint.hpp>
+#include <braid/braid.hpp>
 
 namespace braid::test {
 
@@ -21,13 +9,11 @@ struct Clusters {
   std::int64_t n = 50;
   [[nodiscard]] std::int64_t size() const { return n; }
   [[nodiscard]] data::Labelled get(std::int64_t i) const {
-    data::Labelled item{make_tensor({4}, DType::float32, Device()),
-                        make_tensor({}, DType::int64, Device())};
+    std::vector<float> image;
     for (std::int64_t k = 0; k < 4; ++k)
-      item.image.data<float>()[k] =
-          static_cast<float>((i * 7 + k * 3) % 11) / 11.0f + (i % 3 == k ? 1.0f : 0.0f);
-    *item.label.data<std::int64_t>() = i % 3;
-    return item;
+      image.push_back(static_cast<float>((i * 7 + k * 3) % 11) / 11.0f +
+                      (i % 3 == k ? 1.0f : 0.0f));
+    return {tensor(image), full({}, static_cast<double>(i % 3), {.dtype = DType::int64})};
   }
 };
 

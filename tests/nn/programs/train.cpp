@@ -1,12 +1,7 @@
 // A training program as users write it, to be killed: kill_and_resume.sh. Returns 130 or 143 when
 // it was asked to stop and has saved.
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <thread>
-
-#include <braid/braid.hpp>
 
 #include "nn/train_run.hpp"
 

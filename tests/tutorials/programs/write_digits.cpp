@@ -2,27 +2,15 @@
 // read nothing else.
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <string>
 
 #include <braid/core/error.hpp>
 #include <braid/data/synthetic.hpp>
 
-namespace {
+#include "../../data/idx_files.hpp"
 
-std::string header(int rank, std::int64_t count) {
-  std::string text{'\0', '\0', 8, static_cast<char>(rank)};
-  for (const std::int64_t size : {count, std::int64_t{28}, std::int64_t{28}}) {
-    if (rank-- == 0) break;
-    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(size >> shift & 0xff);
-  }
-  return text;
-}
+namespace {
 
 /// Whole or not at all.
 void write(const std::filesystem::path& path, const std::string& bytes) {
@@ -44,7 +32,9 @@ int main(int count, char** arguments) {
       throw braid::ArgumentError("expected a folder and a count");
     const std::filesystem::path folder = arguments[1];
     const braid::data::SyntheticDigits digits(std::atoll(arguments[2]));
-    std::string images = header(3, digits.size()), labels = header(1, digits.size());
+    const auto count32 = static_cast<std::uint32_t>(digits.size());
+    std::string images = braid::test::header(8, {count32, 28, 28}),
+                labels = braid::test::header(8, {count32});
     for (std::int64_t i = 0; i < digits.size(); ++i) {
       const braid::data::Labelled item = digits.get(i);
       const float* pixels = item.image.data<float>();

@@ -1,0 +1,23 @@
+#pragma once
+// Calls that are refused, in tables.
+#include <functional>
+#include <initializer_list>
+
+#include "support/errors.hpp"
+
+namespace braid::test {
+
+struct Refused {
+  std::string text;
+  std::function<void()> call;
+};
+
+/// refuses<E>(start)({…}): each call throws exactly an E whose text has the pieces of `start` + its
+/// own (separated by *) in this order.
+template <class E> auto refuses(const char* start) {
+  return [start](std::initializer_list<Refused> calls) {
+    for (const Refused& r : calls) CHECK(thrown<E>(start + r.text, r.call) == "");
+  };
+}
+
+}  // namespace braid::test
