@@ -1,11 +1,7 @@
-#include <braid/core/dtype.hpp>
-
 #include <bit>
-#include <set>
 
 #include "reference/rounding.hpp"
-#include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "shorthand.hpp"
 
 namespace braid::test {
 namespace {
@@ -105,32 +101,32 @@ TEST_CASE("dtype: promotion", "[dtype]") {
     }
 }
 
-TEST_CASE("dtype: all 65536 patterns of float16 go to float and back", "[dtype]") {
+TEST_CASE("dtype: all 65536 patterns of the 16-bit types go to float and back", "[dtype]") {
   check_patterns<float16>(reference::kFloat16);
-}
-TEST_CASE("dtype: all 65536 patterns of bfloat16 go to float and back", "[dtype]") {
   check_patterns<bfloat16>(reference::kBfloat16);
 }
-TEST_CASE("dtype: float16 rounds to nearest even", "[dtype]") {
+TEST_CASE("dtype: the 16-bit types round to nearest even", "[dtype]") {
   check_rounding<float16>(reference::kFloat16);
-}
-TEST_CASE("dtype: bfloat16 rounds to nearest even", "[dtype]") {
   check_rounding<bfloat16>(reference::kBfloat16);
 }
 
 TEST_CASE("dtype: edges of the 16-bit types", "[dtype]") {
-  CHECK(float16(65504.0f).bits == 0x7bff);
-  CHECK(float16(65519.99f).bits == 0x7bff);
-  CHECK(float16(65520.0f).bits == 0x7c00);  // a tie that goes to infinity
-  CHECK(float16(0x1p-24f).bits == 1);
-  CHECK(float16(0x1p-25f).bits == 0);  // a tie that goes to 0
-  CHECK(float16(std::nextafter(0x1p-25f, 1.0f)).bits == 1);
-  CHECK(float16(-0.0f).bits == 0x8000);
-  CHECK(float16(-INFINITY).bits == 0xfc00);
-  CHECK(bfloat16(1.0f).bits == 0x3f80);
-  CHECK(bfloat16(std::numeric_limits<float>::max()).bits == 0x7f80);
-  CHECK(bfloat16(-0.0f).bits == 0x8000);
-  CHECK(bfloat16(INFINITY).bits == 0x7f80);
+  for (const auto& [x, bits] :
+       std::vector<std::pair<float, int>>{{65504.0f, 0x7bff},
+                                          {65519.99f, 0x7bff},
+                                          {65520.0f, 0x7c00},  // a tie that goes to infinity
+                                          {0x1p-24f, 1},
+                                          {0x1p-25f, 0},  // a tie that goes to 0
+                                          {std::nextafter(0x1p-25f, 1.0f), 1},
+                                          {-0.0f, 0x8000},
+                                          {-INFINITY, 0xfc00}})
+    CHECK(float16(x).bits == bits);
+  for (const auto& [x, bits] :
+       std::vector<std::pair<float, int>>{{1.0f, 0x3f80},
+                                          {std::numeric_limits<float>::max(), 0x7f80},
+                                          {-0.0f, 0x8000},
+                                          {INFINITY, 0x7f80}})
+    CHECK(bfloat16(x).bits == bits);
   // A NaN whose payload lies in the bits that are cut off stays a NaN.
   CHECK(std::isnan(static_cast<float>(bfloat16(std::bit_cast<float>(0x7f800001u)))));
   CHECK(std::isnan(static_cast<float>(float16(std::bit_cast<float>(0x7f800001u)))));

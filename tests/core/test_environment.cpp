@@ -1,10 +1,14 @@
-#include <braid/core/environment.hpp>
-
 #include <cstdlib>
 
-#include "support/errors.hpp"
+#include <braid/core/environment.hpp>
 
-using namespace braid;
+#include "shorthand.hpp"
+
+namespace braid::test {
+
+TEST_CASE("version() is the version of the project") {
+  CHECK(std::string(braid::version()) == BRAID_TEST_VERSION);
+}
 
 TEST_CASE("environment: a variable that chooses", "[core][environment]") {
   constexpr const char* kName = "BRAID_TESTS_CHOICE";
@@ -25,3 +29,5 @@ TEST_CASE("environment: a variable that chooses", "[core][environment]") {
                     choice_from_environment(kName, {"first", "second"}));
   unsetenv(kName);
 }
+
+}  // namespace braid::test

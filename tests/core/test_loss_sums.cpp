@@ -1,19 +1,10 @@
 // The twin X_sum of every loss: its sum is the loss with Reduction::sum to the bit, its count what
 // the mean divides by; it refuses what the loss refuses.
-#include <functional>
-#include <vector>
-
-#include <braid/core/autograd.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/nn/losses.hpp>
-
-#include "support/errors.hpp"
-#include "support/on_device.hpp"
+#include "shorthand.hpp"
 
 namespace braid::test::on_device {
 namespace {
 
-using T = const Tensor&;
 using nn::LossSum;
 using nn::Reduction;
 

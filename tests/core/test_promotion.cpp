@@ -1,15 +1,11 @@
 // The dtype in which two operands meet: docs/notes/dtypes.md, against what PyTorch says
 // (goldens/promotion.txt).
-#include <braid/core/dtype.hpp>
-
 #include <cstdlib>
 #include <map>
 #include <sstream>
 
-#include <braid/core/ops/elementwise.hpp>
-
+#include "shorthand.hpp"
 #include "support/golden.hpp"
-#include "support/on_device.hpp"
 
 namespace braid::test::on_device {
 namespace {
