@@ -80,8 +80,7 @@ void run_threads(int count, const std::function<void(std::size_t)>& job) {
 
 void check_consistent(const CachingAllocator& allocator) {
   const MemoryStats stats = allocator.stats();
-  CHECK(stats.in_use + stats.cached == source_bytes);
-  CHECK(stats.peak >= stats.in_use);
+  CHECK((stats.in_use + stats.cached == source_bytes && stats.peak >= stats.in_use));
   CHECK(stats.hits <= stats.allocations);
   if (stats.capacity != 0 && stats.in_use <= stats.capacity)
     CHECK(stats.in_use + stats.cached <= stats.capacity);
@@ -154,8 +153,7 @@ TEST_CASE("allocator: AddressSanitizer sees free blocks and the room behind a re
   Counted allocator;
   const Block block = allocator.allocate(100);  // of 128
   auto* const data = static_cast<char*>(block.data);
-  CHECK_FALSE(__asan_address_is_poisoned(data));
-  CHECK_FALSE(__asan_address_is_poisoned(data + 99));
+  CHECK_FALSE((__asan_address_is_poisoned(data) || __asan_address_is_poisoned(data + 99)));
   CHECK(__asan_address_is_poisoned(data + 100));
   allocator.release(block);
   CHECK(__asan_address_is_poisoned(data));

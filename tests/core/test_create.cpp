@@ -97,8 +97,7 @@ TEST_CASE("create: a value that the type cannot hold is refused", "[create][erro
   const Tensor t = zeros({2}, {.dtype = DType::uint8});
   CHECK_THROWS_TEXT(DTypeError, "fill_: expected a number that uint8 can hold, got 300",
                     t.fill_(300));
-  CHECK((t.version() == 0 && t.sum().item<int>() == 0));
-  CHECK(t.fill_(-1).sum().item<int>() == 510);
+  CHECK((t.version() == 0 && t.sum().item<int>() == 0 && t.fill_(-1).sum().item<int>() == 510));
 }
 
 TEST_CASE("create: _like takes shape, type and device, unless told otherwise", "[create]") {
@@ -181,8 +180,7 @@ TEST_CASE("create: from_blob uses the caller's memory and gives it back at the e
   int freed = 0;
   {
     Tensor t = from_blob(memory.data(), {2, 3}, [&] { ++freed; });
-    CHECK(t.data<float>() == memory.data());
-    CHECK(t.dtype() == DType::float32);
+    CHECK((t.data<float>() == memory.data() && t.dtype() == DType::float32));
     CHECK_EXACT(t, Array({2, 3}, List{1, 2, 3, 4, 5, 6}));
     memory[5] = 60;
     CHECK(t[1][2].item<float>() == 60);
@@ -208,8 +206,7 @@ TEST_CASE("create: from_blob without memory is refused, unless there are no elem
   int freed = 0;
   CHECK_THROWS_TEXT(ArgumentError, "from_blob: expected memory for 2 elements, got a null pointer",
                     from_blob(none, {2}, [&] { ++freed; }));
-  CHECK(from_blob(none, {0}).numel() == 0);
-  CHECK(from_blob(none, {3, 0}).shape() == Shape{3, 0});
+  CHECK((from_blob(none, {0}).numel() == 0 && from_blob(none, {3, 0}).shape() == Shape{3, 0}));
   float x = 1;
   CHECK_THROWS_TEXT(ShapeError, "from_blob: ", from_blob(&x, {-1}));
   CHECK_THROWS_TEXT(ShapeError, "from_blob: ", from_blob(&x, {kMax}));

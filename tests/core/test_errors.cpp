@@ -87,15 +87,11 @@ TEST_CASE("errors: a replica's failure keeps the original", "[errors]") {
        {3, Device("cpu:3"), exception_type(number), exception_message(number), number}});
   CHECK(std::string(e.what()).rfind(
             "Caught ShapeError in replica 1 on device cpu:1: matmul: expected 3, got 4", 0) == 0);
-  CHECK(e.index() == 1);
-  CHECK(e.device() == Device("cpu:1"));
-  CHECK(e.failures.size() == 2);
+  CHECK((e.index() == 1 && e.device() == Device("cpu:1") && e.failures.size() == 2));
   REQUIRE(e.cause<ShapeError>() != nullptr);
   CHECK(std::string(e.cause<ShapeError>()->what()) == "matmul: expected 3, got 4");
-  CHECK(e.cause<Error>() != nullptr);
-  CHECK(e.cause<std::exception>() != nullptr);
-  CHECK(e.cause<DTypeError>() == nullptr);
-  CHECK(e.cause<int>() == nullptr);
+  CHECK((e.cause<Error>() != nullptr && e.cause<std::exception>() != nullptr));
+  CHECK((e.cause<DTypeError>() == nullptr && e.cause<int>() == nullptr));
   const ReplicaError other(
       {{0, Device("cpu:0"), exception_type(number), exception_message(number), number}});
   REQUIRE(other.cause<int>() != nullptr);
@@ -136,8 +132,7 @@ TEST_CASE("errors: warnings go to the handler, from any thread", "[errors]") {
   for (int i = 0; i < 4; ++i) threads.emplace_back([i] { warn(str("thread ", i)); });
   for (std::thread& t : threads) t.join();
   const auto mine = set_warning_handler(before);
-  CHECK(seen.size() == 5);
-  CHECK(seen.front() == "one");
+  CHECK((seen.size() == 5 && seen.front() == "one"));
   // What was set comes back, and can be called.
   mine("again");
   CHECK(seen.size() == 6);
@@ -162,10 +157,8 @@ TEST_CASE("errors: a message is one line, and names the call first", "[errors]")
   for (const auto& f : wrong) {
     const std::string text = exception_message(pointer(f));
     INFO(text);
-    CHECK(text.find('\n') == std::string::npos);
-    CHECK(text.find(": expected ") != std::string::npos);
-    CHECK(text.find(", got ") != std::string::npos);
-    CHECK(text.find(": ") < text.find("expected"));
+    CHECK((text.find('\n') == std::string::npos && text.find(": expected ") != std::string::npos));
+    CHECK((text.find(", got ") != std::string::npos && text.find(": ") < text.find("expected")));
   }
 }
 

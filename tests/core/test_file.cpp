@@ -31,9 +31,7 @@ TEST_CASE("checked: arithmetic that does not fit is refused", "[io]") {
   const auto bytes = [&](std::vector<std::int64_t> sizes, std::uint64_t element) {
     return io::checked_bytes(sizes, element, r);
   };
-  CHECK((bytes({}, 8) && r == 8));
-  CHECK((bytes({2, 3}, 4) && r == 24));
-  CHECK((bytes({2, 0, 3}, 4) && r == 0));
+  CHECK((bytes({}, 8) && r == 8 && bytes({2, 3}, 4) && r == 24 && bytes({2, 0, 3}, 4) && r == 0));
   CHECK((bytes({INT64_MAX}, 1) && r == INT64_MAX));
   CHECK_FALSE((bytes({INT64_MAX}, 2) || bytes({-1}, 1) || bytes({0, -1}, 1) ||
                bytes({0, INT64_MAX, 2}, 1)));
@@ -44,8 +42,7 @@ TEST_CASE("file: a save is flushed, renamed and flushed again, and is private un
   const WithFaults with({});
   save_safetensors(folder / "x", {{"x", bytes_tensor(100, 1)}});
   CHECK((faults.last_fsync > 0 && faults.renamed > faults.last_fsync));
-  CHECK(faults.folder_fsync > faults.renamed);
-  CHECK(faults.written_mode == 0600);
+  CHECK((faults.folder_fsync > faults.renamed && faults.written_mode == 0600));
 }
 
 TEST_CASE(

@@ -31,14 +31,11 @@ Array scattered(const Array& dy, const Array& index, const Sizes& table, DType t
 }  // namespace
 
 TEST_CASE("index: embedding at every size, type and device", "[index]") {
+  const std::vector<std::array<std::int64_t, 3>> sizes{{1, 1, 1},      {10, 7, 33},  {100, 64, 65},
+                                                       {1000, 9, 129}, {5, 1025, 3}, {3, 17, 1000}};
   for (const Device device : test_devices())
     for (const DType t : all_dtypes())
-      for (const auto& [rows, width, n] : std::vector<std::array<std::int64_t, 3>>{{1, 1, 1},
-                                                                                   {10, 7, 33},
-                                                                                   {100, 64, 65},
-                                                                                   {1000, 9, 129},
-                                                                                   {5, 1025, 3},
-                                                                                   {3, 17, 1000}}) {
+      for (const auto& [rows, width, n] : sizes) {
         const Tensor table = random_tensor({rows, width}, t, device),
                      index = indices({n}, rows, device, false),
                      wrapping = indices({n}, rows, device);

@@ -86,18 +86,6 @@ TEST_CASE("in place: the elements change, and nothing between them", "[inplace]"
         }
 }
 
-TEST_CASE("in place: on every device", "[inplace]") {
-  for (const Device d : test_devices())
-    for (const InPlace& op : with_a_tensor()) {
-      const Tensor x = random_tensor({5, 7}, DType::float32, d),
-                   y = random_tensor({7}, DType::float32, d, 2);
-      const Array want = reference::zip(array_of(x), array_of(y), op.expected);
-      op.call(x, y);
-      INFO(op.name << " on " << d);
-      CHECK_EXACT(x, want);
-    }
-}
-
 TEST_CASE("in place: a tensor by itself, and by parts of itself", "[inplace]") {
   const Tensor x = random_tensor({4, 4}, DType::float64), itself = tensor({2.0, 4.0});
   CHECK(list(itself.div_(itself)) == List{1, 1});

@@ -1,4 +1,4 @@
-// cross_entropy and mse_loss: sizes, extreme values, wrong labels, empty ones, errors.
+// cross_entropy and mse_loss: sizes, extreme values, wrong labels, empty ones.
 #include "reference/softmax.hpp"
 #include "shorthand.hpp"
 
@@ -23,21 +23,13 @@ Array cross_entropy_gradient(const Array& x, const Array& y, double scale) {
 
 TEST_CASE("cross_entropy: values and gradients at every size, type, device and number of threads",
           "[loss]") {
+  const std::vector<std::pair<std::int64_t, std::int64_t>> sizes{
+      {1, 1},   {1, 2},    {7, 3},     {64, 10}, {9, 17},   {33, 65},
+      {5, 129}, {3, 1025}, {1000, 10}, {17, 8},  {2000, 33}};
   const KeepThreads keep;
   for (const Device device : test_devices())
     for (const DType t : floating_dtypes())
-      for (const auto& [rows, classes] :
-           std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1},
-                                                              {1, 2},
-                                                              {7, 3},
-                                                              {64, 10},
-                                                              {9, 17},
-                                                              {33, 65},
-                                                              {5, 129},
-                                                              {3, 1025},
-                                                              {1000, 10},
-                                                              {17, 8},
-                                                              {2000, 33}}) {
+      for (const auto& [rows, classes] : sizes) {
         const Tensor x = random_tensor({rows, classes}, t, device, 5, -4, 4).requires_grad_(),
                      y = labels(rows, classes, device);
         const Array a = array_of(x), b = array_of(y);
@@ -46,8 +38,7 @@ TEST_CASE("cross_entropy: values and gradients at every size, type, device and n
           set_num_threads(1);
           const Reduction r = take_mean ? Reduction::mean : Reduction::sum;
           const Tensor loss = cross_entropy(x, y, r);
-          CHECK(loss.shape() == Shape{});
-          CHECK(loss.dtype() == t);
+          CHECK((loss.shape() == Shape{} && loss.dtype() == t));
           if (t != DType::float16 || take_mean || rows < 1000)
             CHECK_CLOSE(loss, reference::cross_entropy(a, b, take_mean),
                         (Tolerance{tolerance(t).rtol * 2, tolerance(t).atol}));
@@ -63,18 +54,6 @@ TEST_CASE("cross_entropy: values and gradients at every size, type, device and n
       }
   CHECK_SAME_BITS(cross_entropy(random_tensor({4, 3}), labels(4, 3)),
                   cross_entropy(random_tensor({4, 3}), labels(4, 3), Reduction::mean));
-}
-
-TEST_CASE("cross_entropy: an incoming gradient scales it", "[loss][gradients]") {
-  const Tensor x = random_tensor({5, 4}, DType::float64).requires_grad_(), y = labels(5, 4);
-  const Tensor g = grad(cross_entropy(x, y) * 3.0, {x})[0];
-  CHECK_CLOSE(g, cross_entropy_gradient(array_of(x), array_of(y), 3.0 / 5),
-              tolerance(DType::float64));
-  // Strided labels, as a column of a matrix.
-  const Tensor matrix = stack({y, y * 0}, 1);
-  CHECK_SAME_BITS(cross_entropy(x, matrix.select(1, 0)).detach(), cross_entropy(x, y).detach());
-  CHECK_CLOSE(grad(cross_entropy(x, matrix.select(1, 0)), {x})[0],
-              cross_entropy_gradient(array_of(x), array_of(y), 0.2), tolerance(DType::float64));
 }
 
 TEST_CASE("cross_entropy: large logits do not overflow; empty batches", "[loss]") {

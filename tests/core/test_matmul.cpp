@@ -107,15 +107,16 @@ TEST_CASE("matmul: empty ones", "[matmul]") {
   struct Case {
     Sizes a, b, shape;
   };
+  const std::vector<Case> sizes{{{0, 3}, {3, 4}, {0, 4}},
+                                {{2, 3}, {3, 0}, {2, 0}},
+                                {{2, 0}, {0, 3}, {2, 3}},
+                                {{0}, {0}, {}},
+                                {{0}, {0, 2}, {2}},
+                                {{0, 2, 3}, {0, 3, 2}, {0, 2, 2}},
+                                {{0, 2, 3}, {3, 2}, {0, 2, 2}},
+                                {{2, 2, 0}, {0, 3}, {2, 2, 3}}};
   for (const DType t : kTypes)
-    for (const Case& c : std::vector<Case>{{{0, 3}, {3, 4}, {0, 4}},
-                                           {{2, 3}, {3, 0}, {2, 0}},
-                                           {{2, 0}, {0, 3}, {2, 3}},
-                                           {{0}, {0}, {}},
-                                           {{0}, {0, 2}, {2}},
-                                           {{0, 2, 3}, {0, 3, 2}, {0, 2, 2}},
-                                           {{0, 2, 3}, {3, 2}, {0, 2, 2}},
-                                           {{2, 2, 0}, {0, 3}, {2, 2, 3}}})
+    for (const Case& c : sizes)
       CHECK_EXACT(matmul(on_device::zeros(Shape(c.a), {.dtype = t}),
                          on_device::zeros(Shape(c.b), {.dtype = t})),
                   Array(c.shape, 0.0));

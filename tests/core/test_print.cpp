@@ -198,7 +198,7 @@ TEST_CASE("print: whole lines from any thread", "[print]") {
     }
   }
   dup2(terminal, 1);
-  close(terminal);
+  ::close(terminal);
   std::rewind(file);
   std::vector<int> next(kThreads, 0);
   char line[200];

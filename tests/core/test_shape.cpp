@@ -26,10 +26,8 @@ TEST_CASE("shape: sizes, comparison, changes", "[shape]") {
 
 TEST_CASE("shape: prints as a list; dense strides", "[shape]") {
   CHECK(str(Shape{30, 5}, Shape{}, Shape{7}, Shape{1, -1, 0}) == "[30, 5][][7][1, -1, 0]");
-  CHECK(contiguous_strides({2, 3, 4}) == Shape{12, 4, 1});
-  CHECK(contiguous_strides({}) == Shape{});
-  CHECK(contiguous_strides({5}) == Shape{1});
-  CHECK(contiguous_strides({2, 1, 4}) == Shape{4, 4, 1});
+  CHECK((contiguous_strides({2, 3, 4}) == Shape{12, 4, 1} && contiguous_strides({}) == Shape{}));
+  CHECK((contiguous_strides({5}) == Shape{1} && contiguous_strides({2, 1, 4}) == Shape{4, 4, 1}));
 }
 
 TEST_CASE("shape: more dims than there may be are refused", "[shape][errors]") {
@@ -86,10 +84,8 @@ TEST_CASE("shape: what does not broadcast is refused with both shapes", "[shape]
 
 TEST_CASE("shape: the number of elements is checked, overflow included", "[shape][errors]") {
   constexpr std::int64_t k31 = std::int64_t{1} << 31, k32 = std::int64_t{1} << 32;
-  CHECK(checked_numel("empty", {2, 3}, 4) == 6);
-  CHECK(checked_numel("empty", {}, 8) == 1);
-  CHECK(checked_numel("empty", {5, 0, 7}, 8) == 0);
-  CHECK(checked_numel("empty", {kMax}, 1) == kMax);
+  CHECK((checked_numel("empty", {2, 3}, 4) == 6 && checked_numel("empty", {}, 8) == 1));
+  CHECK((checked_numel("empty", {5, 0, 7}, 8) == 0 && checked_numel("empty", {kMax}, 1) == kMax));
   CHECK(checked_numel("empty", {k31 << 29}, 4) == k31 << 29);
   CHECK_THROWS_TEXT(ShapeError, "empty: *[2, -1]", checked_numel("empty", {2, -1}, 4));
   struct Wrong {

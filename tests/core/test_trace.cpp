@@ -131,8 +131,7 @@ TEST_CASE("trace: spans beyond a thread's room are counted, not kept", "[trace]"
   constexpr std::uint64_t kRoom = 262'144, kMore = 10;
   Recording recording(default_list());
   for (std::uint64_t i = 0; i < kRoom + kMore; ++i) const Span span("many", Phase::compute, kHost);
-  CHECK(recording.records().size() == kRoom);
-  CHECK(recording.dropped() == kMore);
+  CHECK((recording.records().size() == kRoom && recording.dropped() == kMore));
 }
 
 TEST_CASE("trace: a work span is one span from wait to wait, and ends where its last piece did",
@@ -168,8 +167,7 @@ TEST_CASE(
   REQUIRE(records.size() == 1);
   CHECK(records[0].clock ==
         (device_clock(default_device()) ? trace::Clock::device : trace::Clock::host));
-  CHECK(records[0].end > records[0].begin);
-  CHECK(records[0].memory >= 4 * 1024 * 1024);
+  CHECK((records[0].end > records[0].begin && records[0].memory >= 4 * 1024 * 1024));
   CHECK(records[0].memory < 2 * 4 * 1024 * 1024 + 4096);
   CHECK(device_clock(Device("cpu:0")) == nullptr);
 }
@@ -181,8 +179,7 @@ TEST_CASE("trace: backward is one span of its device", "[trace]") {
   (x * 2.0).sum().backward();
   const std::vector<Record> records = named(recording.records(), "backward");
   REQUIRE(records.size() == 1);
-  CHECK(records[0].device == default_device());
-  CHECK(records[0].phase == Phase::compute);
+  CHECK((records[0].device == default_device() && records[0].phase == Phase::compute));
 }
 
 }  // namespace braid::test::on_device
