@@ -37,14 +37,13 @@ constexpr float kNanf = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
 
-// The expected texts are PyTorch's, with true for True, [0, 3] for (0, 3), dtype=float64 for
-// dtype=torch.float64.
+// What the goldens at the end do not show. The expected texts are PyTorch's, with true for True,
+// [0, 3] for (0, 3), dtype=float64 for dtype=torch.float64.
 
 TEST_CASE("print: four digits, one column width; whole floats end in a point", "[print]") {
   check_printed({{of<float>({1.5f, 2, 3, 4, 5, 6}, {2, 3}),
                   "tensor([[1.5000, 2.0000, 3.0000],\n        [4.0000, 5.0000, 6.0000]])"},
                  {of<float>({1, -2, 0.5f}, {1, 3}), "tensor([[ 1.0000, -2.0000,  0.5000]])"},
-                 {floats({0.25f, -1.5f, 10.125f}), "tensor([ 0.2500, -1.5000, 10.1250])"},
                  {floats({0.00005f, 0}), "tensor([5.0000e-05, 0.0000e+00])"},
                  {floats({1, 2, 3}), "tensor([1., 2., 3.])"},
                  {floats({100, -1, 0}), "tensor([100.,  -1.,   0.])"},
@@ -54,17 +53,15 @@ TEST_CASE("print: four digits, one column width; whole floats end in a point", "
 
 TEST_CASE("print: scientific where magnitudes differ by more than 1000, above 1e8, or below 1e-4",
           "[print]") {
-  check_printed(
-      {{floats({1000, 1}), "tensor([1000.,    1.])"},
-       {floats({1001, 1}), "tensor([1.0010e+03, 1.0000e+00])"},
-       {floats({100000000}), "tensor([100000000.])"},
-       {floats({100000008}), "tensor([1.0000e+08])"},
-       // the float nearest to 1e-4 is below it
-       {floats({0.0001f, 0.05f}), "tensor([1.0000e-04, 5.0000e-02])"},
-       {floats({0.00011f, 0.05f}), "tensor([0.0001, 0.0500])"},
-       {floats({4.0046e-11f, 1.0f}), "tensor([4.0046e-11, 1.0000e+00])"},
-       {of<double>({1e-300, 1e300}, {2}), "tensor([1.0000e-300, 1.0000e+300], dtype=float64)"},
-       {floats({1.5f, 2000}), "tensor([1.5000e+00, 2.0000e+03])"}});
+  check_printed({{floats({1000, 1}), "tensor([1000.,    1.])"},
+                 {floats({1001, 1}), "tensor([1.0010e+03, 1.0000e+00])"},
+                 {floats({100000000}), "tensor([100000000.])"},
+                 {floats({100000008}), "tensor([1.0000e+08])"},
+                 // the float nearest to 1e-4 is below it
+                 {floats({0.0001f, 0.05f}), "tensor([1.0000e-04, 5.0000e-02])"},
+                 {floats({0.00011f, 0.05f}), "tensor([0.0001, 0.0500])"},
+                 {floats({4.0046e-11f, 1.0f}), "tensor([4.0046e-11, 1.0000e+00])"},
+                 {floats({1.5f, 2000}), "tensor([1.5000e+00, 2.0000e+03])"}});
 }
 
 TEST_CASE("print: NaN and infinity take the column's width and do not choose it", "[print]") {
@@ -77,22 +74,15 @@ TEST_CASE("print: NaN and infinity take the column's width and do not choose it"
 }
 
 TEST_CASE("print: integers, bools, 16-bit floats, one element, no element", "[print]") {
-  check_printed({{tensor({1, -20, 300}), "tensor([  1, -20, 300])"},
-                 {tensor({kMin, kMax}), "tensor([-9223372036854775808,  9223372036854775807])"},
+  check_printed({{tensor({kMin, kMax}), "tensor([-9223372036854775808,  9223372036854775807])"},
                  {of<std::int32_t>({1, 2}, {2}), "tensor([1, 2], dtype=int32)"},
                  {of<std::uint8_t>({1, 255}, {2}), "tensor([  1, 255], dtype=uint8)"},
-                 {tensor({true, false}), "tensor([ true, false])"},
                  {of<float16>({float16(1.5f), float16(0.1f)}, {2}),
                   "tensor([1.5000, 0.1000], dtype=float16)"},
                  {of<bfloat16>({bfloat16(1.0f), bfloat16(0.1f)}, {2}),
                   "tensor([1.0000, 0.1001], dtype=bfloat16)"},
                  {of<float>({3.14159f}, {}), "tensor(3.1416)"},
-                 {of<float>({2}, {}), "tensor(2.)"},
-                 {tensor(7), "tensor(7)"},
                  {of<double>({0.5}, {}), "tensor(0.5000, dtype=float64)"},
-                 {empty_of({0}, DType::float32), "tensor([])"},
-                 {empty_of({0}, DType::int64), "tensor([], dtype=int64)"},
-                 {empty_of({0, 3}, DType::float32), "tensor([], size=[0, 3])"},
                  {empty_of({2, 0}, DType::bool_), "tensor([], size=[2, 0], dtype=bool)"},
                  {Tensor(), "undefined"}});
 }
@@ -117,8 +107,7 @@ TEST_CASE("print: above 1000 elements three items stay at each end; any strides"
   const Tensor large = ones({2000}), x = counting({2, 3});
   large[1000].fill_(1e9);
   check_printed(
-      {{counting({1001}), "tensor([   0,    1,    2,  ...,  998,  999, 1000])"},
-       {counting({2, 501}),
+      {{counting({2, 501}),
         "tensor([[   0,    1,    2,  ...,  498,  499,  500],\n        [ 501,  502,  503,  ...,  "
         "999, 1000, 1001]])"},
        {counting({501, 2}),
