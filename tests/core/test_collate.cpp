@@ -3,15 +3,8 @@
 #include <map>
 #include <optional>
 #include <tuple>
-#include <vector>
 
-#include <braid/core/autograd.hpp>
-#include <braid/core/collate.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/core/ops/elementwise.hpp>
-
-#include "support/errors.hpp"
-#include "support/on_device.hpp"
+#include "shorthand.hpp"
 
 namespace braid::test::on_device {
 namespace {
@@ -34,84 +27,68 @@ static_assert(std::same_as<Collated<std::map<std::string, Tensor>>, std::map<std
 }  // namespace
 
 TEST_CASE("collate: tensors of every dtype and layout are stacked", "[collate]") {
-  for (const Device device : test_devices()) {
-    for (const DType dtype : test::all_dtypes()) {
-      INFO(device << " " << dtype);
-      for (const test::Layout& layout : test::layouts({3, 4})) {
-        INFO(layout.name);
+  for (const Device device : test_devices())
+    for (const DType dtype : all_dtypes())
+      for (const Layout& layout : layouts({3, 4})) {
+        INFO(device << " " << dtype << ", " << layout.name);
         std::vector<Tensor> items;
-        test::Numbers numbers(5);
+        Numbers numbers(5);
         for (int i = 0; i < 3; ++i)
-          items.push_back(test::strided({3, 4}, layout.strides, layout.offset, dtype, device,
-                                        [&] { return numbers.of(dtype); }));
+          items.push_back(strided({3, 4}, layout.strides, layout.offset, dtype, device,
+                                  [&] { return numbers.of(dtype); }));
         const Tensor batch = collate(items);
         REQUIRE(batch.shape() == Shape{3, 3, 4});
-        CHECK(batch.dtype() == dtype);
-        CHECK(batch.device() == device);
-        CHECK(batch.is_contiguous());
+        CHECK((batch.dtype() == dtype && batch.device() == device && batch.is_contiguous()));
         for (int i = 0; i < 3; ++i) CHECK_SAME_BITS(batch[i], items[static_cast<std::size_t>(i)]);
       }
-    }
-  }
+  CHECK(collate(std::vector<Tensor>{zeros({0, 3}), zeros({0, 3})}).shape() == Shape{2, 0, 3});
+  CHECK(list(collate(std::vector<Tensor>{full({}, 2), full({}, 3)})) == List{2, 3});
 }
 
 TEST_CASE("collate: structs, containers and numbers", "[collate]") {
   const Tensor zero = zeros({}, {.dtype = DType::int64}), one = ones({}, {.dtype = DType::int64});
   const Labelled batch = collate(std::vector<Labelled>{{full({2}, 1), zero}, {full({2}, 2), one}});
-  CHECK(batch.image.to_vector<double>() == std::vector<double>{1, 1, 2, 2});
-  CHECK(batch.label.shape() == Shape{2});
-  CHECK(batch.label.to_vector<int>() == std::vector<int>{0, 1});
-
   using Item = std::tuple<Tensor, int, std::pair<double, bool>, std::uint8_t>;
   const auto [image, label, pair, byte] =
       collate(std::vector<Item>{{full({1}, 4), -7, {0.5, true}, std::uint8_t{200}},
                                 {full({1}, 5), 8, {1.5, false}, std::uint8_t{1}}});
-  CHECK(image.to_vector<double>() == std::vector<double>{4, 5});
-  CHECK(label.dtype() == DType::int64);
-  CHECK(label.to_vector<std::int64_t>() == std::vector<std::int64_t>{-7, 8});
-  CHECK(pair.first.dtype() == DType::float32);
-  CHECK(pair.first.to_vector<double>() == std::vector<double>{0.5, 1.5});
-  CHECK(pair.second.dtype() == DType::bool_);
-  CHECK(pair.second.to_vector<bool>() == std::vector<bool>{true, false});
-  CHECK(byte.to_vector<std::int64_t>() == std::vector<std::int64_t>{200, 1});
-
-  CHECK(collate(std::vector<std::int64_t>{1, 2, std::int64_t{1} << 60}).to_vector<std::int64_t>() ==
-        std::vector<std::int64_t>{1, 2, std::int64_t{1} << 60});
+  constexpr std::int64_t kBig = std::int64_t{1} << 60;
   const auto lists =
       collate(std::vector<std::vector<Tensor>>{{one, zero}, {zero, one}, {one, one}});
-  REQUIRE(lists.size() == 2);
-  CHECK(lists[0].to_vector<int>() == std::vector<int>{1, 0, 1});
   const auto maps =
       collate(std::vector<std::map<std::string, Tensor>>{{{"a", one}}, {{"a", zero}}});
-  CHECK(maps.at("a").to_vector<int>() == std::vector<int>{1, 0});
   const auto some = collate(std::vector<std::optional<Tensor>>{one, zero});
-  CHECK(some.value().to_vector<int>() == std::vector<int>{1, 0});
+  REQUIRE(lists.size() == 2);
+  check_lists({{batch.image, {1, 1, 2, 2}},
+               {batch.label, {0, 1}},
+               {image, {4, 5}},
+               {label, {-7, 8}},
+               {pair.first, {0.5, 1.5}},
+               {pair.second, {1, 0}},
+               {byte, {200, 1}},
+               {lists[0], {1, 0, 1}},
+               {maps.at("a"), {1, 0}},
+               {some.value(), {1, 0}}});
+  CHECK(batch.label.shape() == Shape{2});
+  CHECK((label.dtype() == DType::int64 && pair.first.dtype() == DType::float32));
+  CHECK(pair.second.dtype() == DType::bool_);
+  CHECK(whole(collate(Whole{1, 2, kBig})) == Whole{1, 2, kBig});
   CHECK_FALSE(collate(std::vector<Labelled>{{one, {}}, {zero, {}}}).label.defined());
-}
-
-TEST_CASE("collate: the batch shares nothing with its items", "[collate]") {
+  // The batch shares nothing with its items.
   const std::vector<Labelled> items{{ones({2}), ones({1})}};
-  const Labelled batch = collate(items);
-  batch.image.fill_(3);
-  CHECK(items[0].image.to_vector<double>() == std::vector<double>{1, 1});
-  CHECK(batch.image.storage() != items[0].image.storage());
+  const Labelled other = collate(items);
+  other.image.fill_(3);
+  CHECK(list(items[0].image) == List{1, 1});
+  CHECK(other.image.storage() != items[0].image.storage());
 }
 
 TEST_CASE("collate: gradients flow to the items", "[collate]") {
   const std::vector<Tensor> items{ones({2}, {.requires_grad = true}), ones({2}),
                                   ones({2}, {.requires_grad = true})};
   (collate(items) * tensor({{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}})).sum().backward();
-  CHECK(items[0].grad().to_vector<double>() == std::vector<double>{1, 2});
-  CHECK_FALSE(items[1].grad().defined());
-  CHECK(items[2].grad().to_vector<double>() == std::vector<double>{5, 6});
+  check_lists({{items[0].grad(), {1, 2}}, {items[1].grad(), {}}, {items[2].grad(), {5, 6}}});
   const NoGrad guard;
   CHECK_FALSE(collate(items).requires_grad());
-}
-
-TEST_CASE("collate: empty tensors and scalars", "[collate]") {
-  CHECK(collate(std::vector<Tensor>{zeros({0, 3}), zeros({0, 3})}).shape() == Shape{2, 0, 3});
-  CHECK(collate(std::vector<Tensor>{full({}, 2), full({}, 3)}).to_vector<double>() ==
-        std::vector<double>{2, 3});
 }
 
 TEST_CASE("collate: items that differ are refused by path", "[collate][errors]") {

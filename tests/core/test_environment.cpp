@@ -1,10 +1,14 @@
-#include <braid/core/environment.hpp>
-
 #include <cstdlib>
 
-#include "support/errors.hpp"
+#include <braid/core/environment.hpp>
 
-using namespace braid;
+#include "shorthand.hpp"
+
+namespace braid::test {
+
+TEST_CASE("version() is the version of the project") {
+  CHECK(std::string(braid::version()) == BRAID_TEST_VERSION);
+}
 
 TEST_CASE("environment: a variable that chooses", "[core][environment]") {
   constexpr const char* kName = "BRAID_TESTS_CHOICE";
@@ -14,10 +18,7 @@ TEST_CASE("environment: a variable that chooses", "[core][environment]") {
   };
   unsetenv(kName);
   CHECK(choice_from_environment(kName, {"first", "second"}) == 0);
-  CHECK(chosen("") == 0);
-  CHECK(chosen("first") == 0);
-  CHECK(chosen("second") == 1);
-  CHECK(chosen("third") == 2);
+  CHECK((chosen("") == 0 && chosen("first") == 0 && chosen("second") == 1 && chosen("third") == 2));
   CHECK_THROWS_TEXT(ArgumentError,
                     "BRAID_TESTS_CHOICE: expected first, second or third, got 'Third'",
                     chosen("Third"));
@@ -25,3 +26,5 @@ TEST_CASE("environment: a variable that chooses", "[core][environment]") {
                     choice_from_environment(kName, {"first", "second"}));
   unsetenv(kName);
 }
+
+}  // namespace braid::test

@@ -1,35 +1,22 @@
-#include <atomic>
-#include <cerrno>
-#include <climits>
-#include <cstring>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include <sys/resource.h>
 #include <sys/stat.h>
+
+#include <cerrno>
+#include <climits>
 #include <csignal>
+#include <cstring>
 
-#include <braid/core/error.hpp>
 #include <braid/core/io/checked.hpp>
-#include <braid/core/io/file.hpp>
-#include <braid/core/safetensors.hpp>
 
-#include "support/catch.hpp"
-#include "support/errors.hpp"
+#include "shorthand.hpp"
 #include "support/faulty_files.hpp"
 #include "support/temporary.hpp"
 
-using namespace braid;
-using namespace braid::test;
-
+namespace braid::test {
 namespace {
 
 Tensor bytes_tensor(std::int64_t n, unsigned char first) {
-  Tensor t = make_tensor({n}, DType::uint8, Device());
-  for (std::int64_t i = 0; i < n; ++i)
-    t.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(first + i);
-  return t;
+  return arange(first, first + n).to(DType::uint8);
 }
 
 }  // namespace
@@ -44,9 +31,7 @@ TEST_CASE("checked: arithmetic that does not fit is refused", "[io]") {
   const auto bytes = [&](std::vector<std::int64_t> sizes, std::uint64_t element) {
     return io::checked_bytes(sizes, element, r);
   };
-  CHECK((bytes({}, 8) && r == 8));
-  CHECK((bytes({2, 3}, 4) && r == 24));
-  CHECK((bytes({2, 0, 3}, 4) && r == 0));
+  CHECK((bytes({}, 8) && r == 8 && bytes({2, 3}, 4) && r == 24 && bytes({2, 0, 3}, 4) && r == 0));
   CHECK((bytes({INT64_MAX}, 1) && r == INT64_MAX));
   CHECK_FALSE((bytes({INT64_MAX}, 2) || bytes({-1}, 1) || bytes({0, -1}, 1) ||
                bytes({0, INT64_MAX, 2}, 1)));
@@ -56,10 +41,8 @@ TEST_CASE("file: a save is flushed, renamed and flushed again, and is private un
   const TemporaryFolder folder;
   const WithFaults with({});
   save_safetensors(folder / "x", {{"x", bytes_tensor(100, 1)}});
-  CHECK(faults.last_fsync > 0);
-  CHECK(faults.renamed > faults.last_fsync);
-  CHECK(faults.folder_fsync > faults.renamed);
-  CHECK(faults.written_mode == 0600);
+  CHECK((faults.last_fsync > 0 && faults.renamed > faults.last_fsync));
+  CHECK((faults.folder_fsync > faults.renamed && faults.written_mode == 0600));
 }
 
 TEST_CASE(
@@ -86,10 +69,8 @@ TEST_CASE(
             save_safetensors(path, {{"x", new_tensor}});
             break;
           } catch (const IoError& e) {
-            CHECK(e.error_number == error);
-            CHECK(e.path == path);
-            CHECK_FALSE(e.operation.empty());
-            CHECK(std::string(e.what()).find(std::strerror(error)) != std::string::npos);
+            CHECK((e.error_number == error && e.path == path && !e.operation.empty()));
+            CHECK(matches(e.what(), std::strerror(error)));
             CHECK(e.retryable() == (error == ENOSPC || error == EDQUOT));
           }
           io::set_file_system(nullptr);
@@ -135,8 +116,7 @@ TEST_CASE("file: interrupted calls and short transfers are gone on with", "[io]"
     std::remove(path.c_str());
     save_safetensors(path, {{"x", tensor}});
     CHECK(read_file(path) == expected);
-    const Safetensors loaded = load_safetensors(path);
-    CHECK(std::memcmp(loaded.at("x").data<std::uint8_t>(), tensor.data<std::uint8_t>(), 300) == 0);
+    CHECK_SAME_BITS(load_safetensors(path).at("x"), tensor);
   }
 }
 
@@ -154,8 +134,7 @@ TEST_CASE("file: any failing call of a load is an IoError and leaks nothing", "[
       if (faults.failed == "close") continue;
       break;
     } catch (const IoError& e) {
-      CHECK(e.error_number == EIO);
-      CHECK(e.path == path);
+      CHECK((e.error_number == EIO && e.path == path));
       CHECK((e.operation == "open" || e.operation == "fstat" || e.operation == "read"));
     }
     CHECK(open_files() == files);
@@ -200,3 +179,5 @@ TEST_CASE("file: a real limit on file size is an IoError, and the old file stays
   CHECK(read_file(path) == before);
   CHECK(folder.names() == std::vector<std::string>{"x"});
 }
+
+}  // namespace braid::test

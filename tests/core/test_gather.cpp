@@ -1,15 +1,6 @@
 // gather and scatter: sums in the order of the index, long lines, what is refused changes nothing.
-#include <braid/core/ops/index.hpp>
-
-#include <limits>
-
-#include <braid/core/autograd.hpp>
-#include <braid/core/ops/create.hpp>
-
 #include "reference/gather.hpp"
-#include "support/errors.hpp"
-#include "support/gradcheck.hpp"
-#include "support/on_device.hpp"
+#include "shorthand.hpp"
 
 namespace braid::test::on_device {
 namespace {
@@ -26,7 +17,7 @@ TEST_CASE(
     "gather: sums are taken in the order of the index, each rounded to the type, on any number of "
     "threads",
     "[gather]") {
-  const int before = num_threads();
+  const KeepThreads keep;
   for (const DType t : floating_dtypes())
     for (const auto& [shape, places, dim] :
          std::vector<std::tuple<Sizes, Sizes, std::int64_t>>{{{7}, {1000}, 0},
@@ -52,49 +43,40 @@ TEST_CASE(
         CHECK_EXACT(scatter_add(x, dim, index, src), want);
       }
     }
-  set_num_threads(before);
 }
 
 TEST_CASE("gather: integers wrap around, bool is or", "[gather]") {
-  const Tensor index = tensor({0, 0});
-  CHECK(scatter_add(full({1}, 200, {.dtype = DType::uint8}), 0, index,
-                    full({2}, 100, {.dtype = DType::uint8}))
-            .item<int>() == (200 + 100 + 100) % 256);
-  CHECK(scatter_add(tensor({std::numeric_limits<std::int64_t>::max()}), 0, tensor({0}), tensor({1}))
-            .item<std::int64_t>() == std::numeric_limits<std::int64_t>::min());
-  CHECK(scatter_add(tensor({true, false}), 0, tensor({1, 1}), tensor({true, true}))
-            .to_vector<bool>() == std::vector<bool>{true, true});
+  const auto added = [](T x, const Whole& index, T src) {
+    return scatter_add(x, 0, tensor(index), src);
+  };
+  const auto bytes = [](double v) { return full({2}, v, {.dtype = DType::uint8}); };
+  check_whole({{added(bytes(200), {0, 0}, bytes(100)), {(200 + 100 + 100) % 256, 200}},
+               {added(tensor({kMax}), {0}, tensor({1})), {kMin}},
+               {added(tensor({true, false}), {1, 1}, tensor({true, true})), {1, 1}}});
 }
 
 TEST_CASE("gather: of equal indices the last one stays, and it alone gets the gradient",
           "[gather][gradients]") {
-  const Tensor x = zeros({2}).requires_grad_(), src = tensor({1.0, 2.0, 3.0}).requires_grad_(),
-               index = tensor({1, 1, 0});
-  const Tensor y = scatter(x, 0, index, src);
-  CHECK(y.to_vector<double>() == std::vector<double>{3, 2});
-  const std::vector<Tensor> g = grad(std::vector<Tensor>{y}, std::vector<Tensor>{x, src},
-                                     std::vector<Tensor>{tensor({10.0, 20.0})});
-  CHECK(g[0].to_vector<double>() == std::vector<double>{0, 0});
-  CHECK(g[1].to_vector<double>() == std::vector<double>{0, 20, 10});
+  const Tensor x = zeros({2}).requires_grad_(), src = tensor({1.0, 2.0, 3.0}).requires_grad_();
+  const Tensor y = scatter(x, 0, tensor({1, 1, 0}), src);
+  const std::vector<Tensor> g = pulled(y, {x, src}, tensor({10.0, 20.0}));
+  check_lists({{y, {3, 2}}, {g[0], {0, 0}}, {g[1], {0, 20, 10}}});
 }
 
 TEST_CASE("gather: an index out of range is found wherever it stands, and nothing is changed",
           "[gather][errors]") {
   const Tensor x = random_tensor({3, 40}), src = random_tensor({3, 20}, DType::float32, {}, 4);
   const Array old = array_of(x);
-  for (const std::int64_t wrong : {std::int64_t{40}, std::int64_t{-1}, std::int64_t{1} << 32,
-                                   std::numeric_limits<std::int64_t>::min()})
+  for (const std::int64_t wrong : {std::int64_t{40}, std::int64_t{-1}, std::int64_t{1} << 32, kMin})
     for (const std::size_t place : {0u, 19u, 59u}) {
       std::vector<std::int64_t> v(60, 1);
       v[place] = wrong;
       const Tensor index = tensor(v).reshape({3, 20});
       INFO(wrong << " at " << place);
-      CHECK_THROWS_TEXT(IndexError, str("gather: expected indices in [0, 40), got ", wrong),
-                        awaited(gather(x, 1, index)));
-      CHECK_THROWS_TEXT(IndexError, str("scatter: expected indices in [0, 40), got ", wrong),
-                        awaited(scatter(x, 1, index, src)));
-      CHECK_THROWS_TEXT(IndexError, str("scatter_add: expected indices in [0, 40), got ", wrong),
-                        awaited(scatter_add(x, 1, index, src)));
+      const std::string text = str(": expected indices in [0, 40), got ", wrong);
+      CHECK_THROWS_TEXT(IndexError, "gather" + text, awaited(gather(x, 1, index)));
+      CHECK_THROWS_TEXT(IndexError, "scatter" + text, awaited(scatter(x, 1, index, src)));
+      CHECK_THROWS_TEXT(IndexError, "scatter_add" + text, awaited(scatter_add(x, 1, index, src)));
       CHECK_EXACT(x, old);
     }
 }

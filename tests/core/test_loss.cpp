@@ -1,16 +1,6 @@
-// cross_entropy and mse_loss: sizes, extreme values, wrong labels, empty ones, errors.
-#include <limits>
-
-#include <braid/core/autograd.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/core/ops/join.hpp>
-#include <braid/core/ops/softmax.hpp>
-
+// cross_entropy and mse_loss: sizes, extreme values, wrong labels, empty ones.
 #include "reference/softmax.hpp"
-#include "support/errors.hpp"
-#include "support/gradcheck.hpp"
-#include "support/on_device.hpp"
+#include "shorthand.hpp"
 
 namespace braid::test::on_device {
 namespace {
@@ -33,21 +23,13 @@ Array cross_entropy_gradient(const Array& x, const Array& y, double scale) {
 
 TEST_CASE("cross_entropy: values and gradients at every size, type, device and number of threads",
           "[loss]") {
-  const int before = num_threads();
+  const std::vector<std::pair<std::int64_t, std::int64_t>> sizes{
+      {1, 1},   {1, 2},    {7, 3},     {64, 10}, {9, 17},   {33, 65},
+      {5, 129}, {3, 1025}, {1000, 10}, {17, 8},  {2000, 33}};
+  const KeepThreads keep;
   for (const Device device : test_devices())
     for (const DType t : floating_dtypes())
-      for (const auto& [rows, classes] :
-           std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1},
-                                                              {1, 2},
-                                                              {7, 3},
-                                                              {64, 10},
-                                                              {9, 17},
-                                                              {33, 65},
-                                                              {5, 129},
-                                                              {3, 1025},
-                                                              {1000, 10},
-                                                              {17, 8},
-                                                              {2000, 33}}) {
+      for (const auto& [rows, classes] : sizes) {
         const Tensor x = random_tensor({rows, classes}, t, device, 5, -4, 4).requires_grad_(),
                      y = labels(rows, classes, device);
         const Array a = array_of(x), b = array_of(y);
@@ -56,8 +38,7 @@ TEST_CASE("cross_entropy: values and gradients at every size, type, device and n
           set_num_threads(1);
           const Reduction r = take_mean ? Reduction::mean : Reduction::sum;
           const Tensor loss = cross_entropy(x, y, r);
-          CHECK(loss.shape() == Shape{});
-          CHECK(loss.dtype() == t);
+          CHECK((loss.shape() == Shape{} && loss.dtype() == t));
           if (t != DType::float16 || take_mean || rows < 1000)
             CHECK_CLOSE(loss, reference::cross_entropy(a, b, take_mean),
                         (Tolerance{tolerance(t).rtol * 2, tolerance(t).atol}));
@@ -71,45 +52,29 @@ TEST_CASE("cross_entropy: values and gradients at every size, type, device and n
           CHECK_SAME_BITS(grad(again, {x})[0], g);
         }
       }
-  set_num_threads(before);
   CHECK_SAME_BITS(cross_entropy(random_tensor({4, 3}), labels(4, 3)),
                   cross_entropy(random_tensor({4, 3}), labels(4, 3), Reduction::mean));
 }
 
-TEST_CASE("cross_entropy: an incoming gradient scales it", "[loss][gradients]") {
-  const Tensor x = random_tensor({5, 4}, DType::float64).requires_grad_(), y = labels(5, 4);
-  const Tensor g = grad(cross_entropy(x, y) * 3.0, {x})[0];
-  CHECK_CLOSE(g, cross_entropy_gradient(array_of(x), array_of(y), 3.0 / 5),
-              tolerance(DType::float64));
-  // Strided labels, as a column of a matrix.
-  const Tensor matrix = stack({y, y * 0}, 1);
-  CHECK_SAME_BITS(cross_entropy(x, matrix.select(1, 0)).detach(), cross_entropy(x, y).detach());
-  CHECK_CLOSE(grad(cross_entropy(x, matrix.select(1, 0)), {x})[0],
-              cross_entropy_gradient(array_of(x), array_of(y), 0.2), tolerance(DType::float64));
-}
-
-TEST_CASE("cross_entropy: large logits do not overflow", "[loss]") {
-  const Tensor x = tensor({{1e4, 0.0}, {0.0, 1e4}});
-  CHECK(cross_entropy(x, tensor({0, 1})).item<double>() == 0);
-  CHECK(cross_entropy(x, tensor({1, 0})).item<double>() == 1e4);
-  CHECK(cross_entropy(x, tensor({1, 0}), Reduction::sum).item<double>() == 2e4);
-  CHECK(std::isnan(cross_entropy(tensor({{std::nan(""), 0.0}}), tensor({1})).item<double>()));
-}
-
-TEST_CASE("cross_entropy: empty batches", "[loss]") {
-  const Tensor x = zeros({0, 3}, {.requires_grad = true}), y = zeros({0}, {.dtype = DType::int64});
-  CHECK(cross_entropy(x, y, Reduction::sum).item<double>() == 0);
-  CHECK(std::isnan(cross_entropy(x, y).item<double>()));
-  cross_entropy(x, y, Reduction::sum).backward();
-  CHECK(x.grad().shape() == Shape{0, 3});
+TEST_CASE("cross_entropy: large logits do not overflow; empty batches", "[loss]") {
+  const Tensor x = tensor({{1e4, 0.0}, {0.0, 1e4}}), a = tensor({0, 1}), b = tensor({1, 0}),
+               none = zeros({0, 3}, {.requires_grad = true}),
+               y = zeros({0}, {.dtype = DType::int64});
+  check_lists({{cross_entropy(x, a), {0}},
+               {cross_entropy(x, b), {1e4}},
+               {cross_entropy(x, b, Reduction::sum), {2e4}},
+               {cross_entropy(none, y, Reduction::sum), {0}}});
+  CHECK(std::isnan(cross_entropy(tensor({{kNan, 0.0}}), tensor({1})).item<double>()));
+  CHECK(std::isnan(cross_entropy(none, y).item<double>()));
+  cross_entropy(none, y, Reduction::sum).backward();
+  CHECK(none.grad().shape() == Shape{0, 3});
 }
 
 TEST_CASE("cross_entropy: labels outside the classes are refused before anything is written",
           "[loss][errors]") {
   const Tensor x = random_tensor({3, 4});
   for (const std::int64_t wrong :
-       {std::int64_t{4}, std::int64_t{-1}, std::int64_t{-101}, std::int64_t{1} << 32,
-        std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()})
+       {std::int64_t{4}, std::int64_t{-1}, std::int64_t{-101}, std::int64_t{1} << 32, kMax, kMin})
     for (std::int64_t place = 0; place < 3; ++place) {
       std::vector<std::int64_t> v{0, 3, 1};
       v[static_cast<std::size_t>(place)] = wrong;
@@ -117,31 +82,11 @@ TEST_CASE("cross_entropy: labels outside the classes are refused before anything
       CHECK_THROWS_TEXT(IndexError, str("cross_entropy: expected *0*4*got ", wrong),
                         awaited(cross_entropy(x, tensor(v))));
     }
-  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected at least one class",
-                    cross_entropy(zeros({2, 0}), tensor({0, 0})));
-}
-
-TEST_CASE("cross_entropy: what does not fit is refused", "[loss][errors]") {
-  const Tensor x = zeros({3, 4}), y = tensor({0, 1, 2});
-  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected *[3]*got *[2]",
-                    cross_entropy(x, tensor({0, 1})));
-  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: expected logits [n, classes]*got [4]",
-                    cross_entropy(zeros({4}), tensor({0})));
-  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: ", cross_entropy(zeros({2, 3, 4}), y));
-  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: ", cross_entropy(x, y.unsqueeze(1)));
-  CHECK_THROWS_TEXT(ShapeError, "cross_entropy: ", cross_entropy(x, tensor(0)));
-  CHECK_THROWS_TEXT(DTypeError, "cross_entropy: *int64*got *float32", cross_entropy(x, zeros({3})));
-  CHECK_THROWS_TEXT(DTypeError, "cross_entropy: *int64*got *int32",
-                    cross_entropy(x, zeros({3}, {.dtype = DType::int32})));
-  CHECK_THROWS_TEXT(DTypeError, "cross_entropy: expected *float*got *int64",
-                    cross_entropy(zeros({3, 4}, {.dtype = DType::int64}), y));
-  CHECK_THROWS_TEXT(DeviceError, here("cross_entropy: expected *got cpu:0 and cpu:1"),
-                    cross_entropy(x, y.to(there())));
 }
 
 TEST_CASE("mse_loss: values and gradients at every size, type, device and number of threads",
           "[loss]") {
-  const int before = num_threads();
+  const KeepThreads keep;
   for (const Device device : test_devices())
     for (const DType t : floating_dtypes())
       for (const std::int64_t n :
@@ -158,38 +103,22 @@ TEST_CASE("mse_loss: values and gradients at every size, type, device and number
           CHECK_CLOSE(loss, reference::mse_loss(a, b, take_mean), tolerance(t));
           const double scale = take_mean ? 1.0 / static_cast<double>(2 * n) : 1;
           const std::vector<Tensor> g = grad(loss, {x, y});
-          CHECK_CLOSE(g[0],
-                      reference::zip(a, b, [=](double p, double q) { return 2 * (p - q) * scale; }),
-                      tolerance(t));
-          CHECK_CLOSE(g[1],
-                      reference::zip(a, b, [=](double p, double q) { return 2 * (q - p) * scale; }),
-                      tolerance(t));
+          const auto slope = [=](double p, double q) { return 2 * (p - q) * scale; };
+          CHECK_CLOSE(g[0], reference::zip(a, b, slope), tolerance(t));
+          CHECK_CLOSE(g[1], reference::zip(b, a, slope), tolerance(t));
           set_num_threads(3);
           CHECK_SAME_BITS(mse_loss(x, y, r).detach(), loss.detach());
         }
       }
-  set_num_threads(before);
   const std::int64_t many = 70007;
   const Tensor big = random_tensor({many}), other = random_tensor({many}, DType::float32, {}, 2);
-  CHECK_CLOSE(mse_loss(big, other), reference::mse_loss(array_of(big), array_of(other), true),
+  const Array want = reference::mse_loss(array_of(big), array_of(other), true);
+  CHECK_CLOSE(mse_loss(big, other), want, tolerance(DType::float32));
+  CHECK_CLOSE(mse_loss(big.reshape({-1, 7}).t(), other.reshape({-1, 7}).t()), want,
               tolerance(DType::float32));
-  CHECK_CLOSE(mse_loss(big.reshape({-1, 7}).t(), other.reshape({-1, 7}).t()),
-              reference::mse_loss(array_of(big), array_of(other), true), tolerance(DType::float32));
-}
-
-TEST_CASE("mse_loss: empty ones, and what does not fit", "[loss][errors]") {
+  // Empty ones.
   CHECK(std::isnan(mse_loss(zeros({0}), zeros({0})).item<double>()));
   CHECK(mse_loss(zeros({0, 2}), zeros({0, 2}), Reduction::sum).item<double>() == 0);
-  // no broadcasting: nearly always a mistake
-  CHECK_THROWS_TEXT(ShapeError, "mse_loss: expected *got *[2, 3] and [3]",
-                    mse_loss(zeros({2, 3}), zeros({3})));
-  CHECK_THROWS_TEXT(ShapeError, "mse_loss: ", mse_loss(zeros({2}), zeros({2, 1})));
-  CHECK_THROWS_TEXT(DTypeError, "mse_loss: expected one dtype, got float32 and float64",
-                    mse_loss(zeros({2}), zeros({2}, {.dtype = DType::float64})));
-  CHECK_THROWS_TEXT(DTypeError, "mse_loss: expected *float*got *int64",
-                    mse_loss(arange(2), arange(2)));
-  CHECK_THROWS_TEXT(DeviceError, here("mse_loss: expected *got cpu:0 and cpu:1"),
-                    mse_loss(zeros({2}), zeros({2}, {.device = there()})));
 }
 
 TEST_CASE("cross_entropy: labels that changed are found, in the second derivative too",

@@ -1,19 +1,10 @@
 // The twin X_sum of every loss: its sum is the loss with Reduction::sum to the bit, its count what
 // the mean divides by; it refuses what the loss refuses.
-#include <functional>
-#include <vector>
-
-#include <braid/core/autograd.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/nn/losses.hpp>
-
-#include "support/errors.hpp"
-#include "support/on_device.hpp"
+#include "shorthand.hpp"
 
 namespace braid::test::on_device {
 namespace {
 
-using T = const Tensor&;
 using nn::LossSum;
 using nn::Reduction;
 
@@ -99,8 +90,7 @@ TEST_CASE("losses: the sum and the count of each", "[loss]") {
       const LossSum got = twins.sum(a);
       const Tensor want = twins.loss(b, Reduction::sum);
       CHECK_SAME_BITS(got.sum.detach(), want.detach());
-      CHECK(got.count.shape() == Shape{});
-      CHECK(got.count.item<double>() == twins.count);
+      CHECK((got.count.shape() == Shape{} && got.count.item<double>() == twins.count));
       CHECK_FALSE(got.count.requires_grad());
       CHECK_CLOSE((got.sum / got.count).detach(), array_of(twins.loss(x, Reduction::mean)),
                   tolerance(t));

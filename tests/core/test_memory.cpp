@@ -1,17 +1,6 @@
 // Memory of a device as a program sees it: accounting, capacity, failing allocations; what is left
 // after an error, and that the next operation works.
-#include <braid/core/memory.hpp>
-
-#include <braid/core/autograd.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/core/ops/join.hpp>
-#include <braid/core/ops/linear.hpp>
-#include <braid/core/ops/reduce.hpp>
-#include <braid/core/ops/softmax.hpp>
-
-#include "support/errors.hpp"
-#include "support/on_device.hpp"
+#include "shorthand.hpp"
 
 namespace braid::test::on_device {
 namespace {
@@ -64,15 +53,13 @@ TEST_CASE("memory: in_use follows the tensors, each device by itself", "[memory]
   {
     const Tensor a = empty({1000}, {.device = one});
     const std::size_t with_a = memory_stats(one).in_use;
-    CHECK(with_a >= base + 4000);
-    CHECK(with_a < base + 8192);
+    CHECK((with_a >= base + 4000 && with_a < base + 8192));
     const Tensor view = a.slice(0, 0, 10), same = a.reshape({10, 100});
     CHECK(memory_stats(one).in_use == with_a);
     const Tensor b = empty({1 << 20}, {.device = one});
     CHECK(memory_stats(one).in_use >= with_a + 4 * kMiB);
   }
-  CHECK(memory_stats(one).in_use == base);
-  CHECK(memory_stats(zero).in_use == other);
+  CHECK((memory_stats(one).in_use == base && memory_stats(zero).in_use == other));
   // A view keeps all of it.
   Tensor a = empty({1 << 18}, {.device = one});
   const Tensor view = a[5];
@@ -89,11 +76,9 @@ TEST_CASE("memory: peak, counts, cache", "[memory]") {
   CHECK(before.peak == before.in_use);
   { const Tensor a = empty({1 << 18}, {.device = d}), b = empty({1 << 18}, {.device = d}); }
   const MemoryStats after = memory_stats(d);
-  CHECK(after.in_use == before.in_use);
-  CHECK(after.peak >= before.in_use + 2 * kMiB);
+  CHECK((after.in_use == before.in_use && after.peak >= before.in_use + 2 * kMiB));
   CHECK(after.allocations == before.allocations + 2);
-  CHECK(after.releases == before.releases + 2);
-  CHECK(after.cached >= 2 * kMiB);
+  CHECK((after.releases == before.releases + 2 && after.cached >= 2 * kMiB));
   { const Tensor c = empty({1 << 18}, {.device = d}); }
   CHECK(memory_stats(d).hits == after.hits + 1);
   empty_cache(d);
@@ -119,20 +104,13 @@ TEST_CASE("memory: a request over the capacity says what was there, and the next
     (void)empty({1 << 20}, {.device = d});
     FAIL("nothing was thrown");
   } catch (const OutOfMemoryError& e) {
-    CHECK(e.device == d);
-    CHECK(e.requested >= 4 * kMiB);
-    CHECK(e.requested < 5 * kMiB);
-    CHECK(e.in_use == in_use);
-    CHECK(e.capacity == capacity);
+    CHECK((e.device == d && e.in_use == in_use && e.capacity == capacity && e.retryable()));
+    CHECK((e.requested >= 4 * kMiB && e.requested < 5 * kMiB));
     if (on_cpu()) CHECK(e.cached == 0);  // a GPU keeps the rest of a segment in which `small` lives
-    CHECK(e.retryable());
     INFO(e.what());
-    CHECK(matches(e.what(), str(d)));
-    CHECK(matches(e.what(), "expected 4194304 free bytes, got "));
-    CHECK(matches(e.what(), "got "));
+    CHECK((matches(e.what(), str(d)) && matches(e.what(), "expected 4194304 free bytes, got ")));
   }
-  CHECK(memory_stats(d).failures == failures + 1);
-  CHECK(memory_stats(d).in_use == in_use);
+  CHECK((memory_stats(d).failures == failures + 1 && memory_stats(d).in_use == in_use));
   CHECK((small + small).sum().item<double>() == 200);
   CHECK_NOTHROW(empty({1 << 17}, {.device = d}));
   // The other device has all the memory it wants.
@@ -148,7 +126,10 @@ TEST_CASE("memory: a request over the capacity says what was there, and the next
   CHECK((column + column.t()).numel() == 1000000);
 }
 
-TEST_CASE("memory: the cache is freed before a request is refused", "[memory]") {
+TEST_CASE(
+    "memory: the cache is freed before a request is refused; a capacity below what is in use "
+    "only stops further requests",
+    "[memory]") {
   const Device d = there();
   const Restore restore{d};
   empty_cache(d);
@@ -159,11 +140,6 @@ TEST_CASE("memory: the cache is freed before a request is refused", "[memory]") 
   CHECK_NOTHROW(empty({(1 << 18) * 5 / 2}, {.device = d}));  // 2.5 MiB: only without the cache
   CHECK(memory_stats(d).retries == before.retries + 1);
   CHECK(memory_stats(d).failures == before.failures);
-}
-
-TEST_CASE("memory: a capacity below what is in use only stops further requests", "[memory]") {
-  const Device d = there();
-  const Restore restore{d};
   const Tensor a = ones({1 << 18}, {.device = d});
   set_memory_capacity(d, 1000);
   // a GPU keeps the rest of the segment in which `a` lives
@@ -175,21 +151,25 @@ TEST_CASE("memory: a capacity below what is in use only stops further requests",
 }
 
 TEST_CASE(
-    "memory: every allocation of a step may fail, once or from then on, and nothing is left behind",
+    "memory: every allocation of a step may fail, once or from then on, and nothing is left "
+    "behind; "
+    "gradients that were there stay as they were",
     "[memory][errors]") {
   const Device d = there();
   const Restore restore{d};
   const Scenario s(d);
+  std::vector<Array> values;
+  for (const Tensor& p : s.parameters()) values.push_back(array_of(p));
   const double loss = s.run();
   std::vector<Tensor> gradients;
   for (const Tensor& p : s.parameters()) gradients.push_back(p.grad().clone());
-  s.zero_grad();
-  const std::size_t base = memory_stats(d).in_use;
-  const std::vector<Array> values{array_of(s.table), array_of(s.w1), array_of(s.b1),
-                                  array_of(s.w2)};
-  for (const bool persistent : {false, true}) {
-    std::uint64_t k = 1;
-    for (;; ++k) {
+  const auto has_gradients = [&] {
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      CHECK_SAME_BITS(s.parameters()[i].grad(), gradients[i]);
+  };
+  /// Steps whose k-th allocation fails until none does; `check` follows each failure.
+  const auto fail_each = [&](bool persistent, const std::function<void(std::uint64_t)>& check) {
+    for (std::uint64_t k = 1;; ++k) {
       REQUIRE(k < 1000);
       fail_allocation(d, k, persistent);
       bool failed = false;
@@ -200,49 +180,35 @@ TEST_CASE(
         CHECK(e.device == d);
       }
       fail_allocation(d, 0);
-      if (!failed) break;
+      if (!failed) {
+        CHECK(k > 20);
+        return;
+      }
       INFO("allocation " << k << (persistent ? " and all after it" : ""));
+      check(k);
+    }
+  };
+  fail_each(false, [&](std::uint64_t) { has_gradients(); });
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    CHECK_CLOSE(s.parameters()[i].grad(), gradients[i] + gradients[i], tolerance(DType::float32));
+  s.zero_grad();
+  const std::size_t base = memory_stats(d).in_use;
+  for (const bool persistent : {false, true}) {
+    fail_each(persistent, [&](std::uint64_t k) {
       bool clean = memory_stats(d).in_use == base;
       for (const Tensor& p : s.parameters())
         clean = clean && !p.grad().defined() && p.version() == 0;
       CHECK(clean);
+      if (k % 5 != 1) return;
       // The next step is the step of a run that never failed.
-      if (k % 5 == 1) {
-        CHECK(s.run() == loss);
-        for (std::size_t i = 0; i < gradients.size(); ++i)
-          CHECK_SAME_BITS(s.parameters()[i].grad(), gradients[i]);
-        s.zero_grad();
-      }
-    }
-    CHECK(k > 20);
+      CHECK(s.run() == loss);
+      has_gradients();
+      s.zero_grad();
+    });
     s.zero_grad();
     CHECK(memory_stats(d).in_use == base);
   }
   for (std::size_t i = 0; i < values.size(); ++i) CHECK_EXACT(s.parameters()[i], values[i]);
-}
-
-TEST_CASE("memory: gradients that were there before stay as they were when backward fails",
-          "[memory][errors]") {
-  const Device d = there();
-  const Restore restore{d};
-  const Scenario s(d);
-  (void)s.run();
-  std::vector<Tensor> before;
-  for (const Tensor& p : s.parameters()) before.push_back(p.grad().clone());
-  for (std::uint64_t k = 1;; ++k) {
-    REQUIRE(k < 1000);
-    fail_allocation(d, k);
-    try {
-      (void)s.run();
-      fail_allocation(d, 0);
-      break;
-    } catch (const OutOfMemoryError&) {}
-    fail_allocation(d, 0);
-    for (std::size_t i = 0; i < before.size(); ++i)
-      CHECK_SAME_BITS(s.parameters()[i].grad(), before[i]);
-  }
-  for (std::size_t i = 0; i < before.size(); ++i)
-    CHECK_CLOSE(s.parameters()[i].grad(), before[i] + before[i], tolerance(DType::float32));
 }
 
 TEST_CASE("memory: steps of changing shapes come back to where they began", "[memory]") {
@@ -265,10 +231,8 @@ TEST_CASE("memory: a full device can be read and reset", "[memory]") {
                  h = full({1}, 0.5, {.device = d, .dtype = DType::float16});
     fail_allocation(d, 1, true);
     CHECK_THROWS_AS(x + x, OutOfMemoryError);
-    CHECK(x[1].item<float>() == 1);
-    CHECK(n.item<double>() == 7);
-    CHECK(n.item<int>() == 7);
-    CHECK(h.item<float>() == 0.5f);
+    CHECK((x[1].item<float>() == 1 && h.item<float>() == 0.5f));
+    CHECK((n.item<double>() == 7 && n.item<int>() == 7));
     x.fill_(3);
     CHECK(x[2].item<double>() == 3);
     x[1].zero_();

@@ -1,19 +1,10 @@
-#include <braid/core/npy.hpp>
-
-#include <string>
-
-#include <braid/core/error.hpp>
-
-#include "support/catch.hpp"
-#include "support/errors.hpp"
+#include "shorthand.hpp"
 #include "support/faulty_files.hpp"
 #include "support/numpy_arrays.hpp"
 #include "support/temporary.hpp"
 #include "support/tests_dir.hpp"
 
-using namespace braid;
-using namespace braid::test;
-
+namespace braid::test {
 namespace {
 
 std::string golden(const std::string& name) {
@@ -152,3 +143,5 @@ TEST_CASE("npy: any failing call of a save or a load is an IoError", "[io][npy][
     CHECK(k > 4);
   }
 }
+
+}  // namespace braid::test

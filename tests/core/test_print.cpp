@@ -1,191 +1,151 @@
-#include <cstdio>
-#include <limits>
-#include <locale>
-#include <string>
-#include <thread>
-#include <vector>
-
+// Printed tensors: by hand, and against PyTorch's text (goldens/print.txt).
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <braid/core/autograd.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/core/print.hpp>
+#include <cstdio>
+#include <locale>
+#include <string>
+#include <thread>
 
-#include "support/catch.hpp"
-#include "support/tensors.hpp"
+#include "shorthand.hpp"
+#include "support/golden.hpp"
 
-using namespace braid;
-
+namespace braid::test {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+template <class N> Tensor of(const std::vector<N>& numbers, const Shape& shape) {
+  Tensor t = make_tensor(shape, dtype_of<N>, Device());
+  std::copy(numbers.begin(), numbers.end(), t.data<N>());
+  return t;
+}
+Tensor floats(const std::vector<float>& numbers) {
+  return of(numbers, {static_cast<std::int64_t>(numbers.size())});
+}
+Tensor counting(const Shape& shape) { return arange(shape.numel()).reshape(shape); }
+Tensor empty_of(const Shape& shape, DType dtype) { return make_tensor(shape, dtype, Device()); }
 
-template <class T> Tensor of(std::vector<T> numbers, const Shape& shape) {
-  Tensor t = make_tensor(shape, dtype_of<T>, Device());
-  std::copy(numbers.begin(), numbers.end(), t.data<T>());
-  return t;
+struct Printed {
+  Tensor tensor;
+  std::string text;
+};
+void check_printed(const std::vector<Printed>& rows) {
+  for (const Printed& row : rows) CHECK(str(row.tensor) == row.text);
 }
-Tensor floats(std::vector<float> numbers) {
-  const auto n = static_cast<std::int64_t>(numbers.size());
-  return of(std::move(numbers), {n});
-}
-Tensor counting(const Shape& shape) {
-  Tensor t = make_tensor(shape, DType::int64, Device());
-  for (std::int64_t i = 0; i < t.numel(); ++i) t.data<std::int64_t>()[i] = i;
-  return t;
-}
+
+constexpr float kInff = std::numeric_limits<float>::infinity();
+constexpr float kNanf = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
 
-// The expected texts are PyTorch's, with true for True, [0, 3] for (0, 3), dtype=float64 for
-// dtype=torch.float64.
+// What the goldens at the end do not show. The expected texts are PyTorch's, with true for True,
+// [0, 3] for (0, 3), dtype=float64 for dtype=torch.float64.
 
-TEST_CASE("print: four digits, one column width", "[print]") {
-  CHECK(str(of<float>({1.5f, 2, 3, 4, 5, 6}, {2, 3})) ==
-        "tensor([[1.5000, 2.0000, 3.0000],\n        [4.0000, 5.0000, 6.0000]])");
-  CHECK(str(of<float>({1, -2, 0.5f}, {1, 3})) == "tensor([[ 1.0000, -2.0000,  0.5000]])");
-  CHECK(str(floats({0.25f, -1.5f, 10.125f})) == "tensor([ 0.2500, -1.5000, 10.1250])");
-  CHECK(str(floats({0.00005f, 0})) == "tensor([5.0000e-05, 0.0000e+00])");
-}
-
-TEST_CASE("print: whole floats end in a point", "[print]") {
-  CHECK(str(floats({1, 2, 3})) == "tensor([1., 2., 3.])");
-  CHECK(str(floats({100, -1, 0})) == "tensor([100.,  -1.,   0.])");
-  CHECK(str(floats({0, 0})) == "tensor([0., 0.])");
-  CHECK(str(floats({-0.0f})) == "tensor([-0.])");
+TEST_CASE("print: four digits, one column width; whole floats end in a point", "[print]") {
+  check_printed({{of<float>({1.5f, 2, 3, 4, 5, 6}, {2, 3}),
+                  "tensor([[1.5000, 2.0000, 3.0000],\n        [4.0000, 5.0000, 6.0000]])"},
+                 {of<float>({1, -2, 0.5f}, {1, 3}), "tensor([[ 1.0000, -2.0000,  0.5000]])"},
+                 {floats({0.00005f, 0}), "tensor([5.0000e-05, 0.0000e+00])"},
+                 {floats({1, 2, 3}), "tensor([1., 2., 3.])"},
+                 {floats({100, -1, 0}), "tensor([100.,  -1.,   0.])"},
+                 {floats({0, 0}), "tensor([0., 0.])"},
+                 {floats({-0.0f}), "tensor([-0.])"}});
 }
 
 TEST_CASE("print: scientific where magnitudes differ by more than 1000, above 1e8, or below 1e-4",
           "[print]") {
-  CHECK(str(floats({1000, 1})) == "tensor([1000.,    1.])");
-  CHECK(str(floats({1001, 1})) == "tensor([1.0010e+03, 1.0000e+00])");
-  CHECK(str(floats({100000000})) == "tensor([100000000.])");
-  CHECK(str(floats({100000008})) == "tensor([1.0000e+08])");
-  // the float nearest to 1e-4 is below it
-  CHECK(str(floats({0.0001f, 0.05f})) == "tensor([1.0000e-04, 5.0000e-02])");
-  CHECK(str(floats({0.00011f, 0.05f})) == "tensor([0.0001, 0.0500])");
-  CHECK(str(floats({4.0046e-11f, 1.0f})) == "tensor([4.0046e-11, 1.0000e+00])");
-  CHECK(str(of<double>({1e-300, 1e300}, {2})) ==
-        "tensor([1.0000e-300, 1.0000e+300], dtype=float64)");
-  CHECK(str(floats({1.5f, 2000})) == "tensor([1.5000e+00, 2.0000e+03])");
+  check_printed({{floats({1000, 1}), "tensor([1000.,    1.])"},
+                 {floats({1001, 1}), "tensor([1.0010e+03, 1.0000e+00])"},
+                 {floats({100000000}), "tensor([100000000.])"},
+                 {floats({100000008}), "tensor([1.0000e+08])"},
+                 // the float nearest to 1e-4 is below it
+                 {floats({0.0001f, 0.05f}), "tensor([1.0000e-04, 5.0000e-02])"},
+                 {floats({0.00011f, 0.05f}), "tensor([0.0001, 0.0500])"},
+                 {floats({4.0046e-11f, 1.0f}), "tensor([4.0046e-11, 1.0000e+00])"},
+                 {floats({1.5f, 2000}), "tensor([1.5000e+00, 2.0000e+03])"}});
 }
 
 TEST_CASE("print: NaN and infinity take the column's width and do not choose it", "[print]") {
-  CHECK(str(floats({kNaN, 1})) == "tensor([nan, 1.])");
-  CHECK(str(floats({kInf, -kInf, 1})) == "tensor([inf, -inf, 1.])");
-  CHECK(str(floats({kNaN, kInf, 1.5f})) == "tensor([   nan,    inf, 1.5000])");
-  CHECK(str(floats({kNaN, 1, 5000})) == "tensor([       nan, 1.0000e+00, 5.0000e+03])");
-  CHECK(str(floats({-kNaN})) == "tensor([nan])");
-  CHECK(str(floats({kInf, 10})) == "tensor([inf, 10.])");
+  check_printed({{floats({kNanf, 1}), "tensor([nan, 1.])"},
+                 {floats({kInff, -kInff, 1}), "tensor([inf, -inf, 1.])"},
+                 {floats({kNanf, kInff, 1.5f}), "tensor([   nan,    inf, 1.5000])"},
+                 {floats({kNanf, 1, 5000}), "tensor([       nan, 1.0000e+00, 5.0000e+03])"},
+                 {floats({-kNanf}), "tensor([nan])"},
+                 {floats({kInff, 10}), "tensor([inf, 10.])"}});
 }
 
-TEST_CASE("print: integers and bools", "[print]") {
-  CHECK(str(of<std::int64_t>({1, -20, 300}, {3})) == "tensor([  1, -20, 300])");
-  CHECK(str(of<std::int64_t>(
-            {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()},
-            {2})) == "tensor([-9223372036854775808,  9223372036854775807])");
-  CHECK(str(of<std::int32_t>({1, 2}, {2})) == "tensor([1, 2], dtype=int32)");
-  CHECK(str(of<std::uint8_t>({1, 255}, {2})) == "tensor([  1, 255], dtype=uint8)");
-  Tensor flags = make_tensor({2}, DType::bool_, Device());
-  flags.data<bool>()[0] = true;
-  flags.data<bool>()[1] = false;
-  CHECK(str(flags) == "tensor([ true, false])");
+TEST_CASE("print: integers, bools, 16-bit floats, one element, no element", "[print]") {
+  check_printed({{tensor({kMin, kMax}), "tensor([-9223372036854775808,  9223372036854775807])"},
+                 {of<std::int32_t>({1, 2}, {2}), "tensor([1, 2], dtype=int32)"},
+                 {of<std::uint8_t>({1, 255}, {2}), "tensor([  1, 255], dtype=uint8)"},
+                 {of<float16>({float16(1.5f), float16(0.1f)}, {2}),
+                  "tensor([1.5000, 0.1000], dtype=float16)"},
+                 {of<bfloat16>({bfloat16(1.0f), bfloat16(0.1f)}, {2}),
+                  "tensor([1.0000, 0.1001], dtype=bfloat16)"},
+                 {of<float>({3.14159f}, {}), "tensor(3.1416)"},
+                 {of<double>({0.5}, {}), "tensor(0.5000, dtype=float64)"},
+                 {empty_of({2, 0}, DType::bool_), "tensor([], size=[2, 0], dtype=bool)"},
+                 {Tensor(), "undefined"}});
 }
 
-TEST_CASE("print: 16-bit floats print their exact value and their dtype", "[print]") {
-  CHECK(str(of<float16>({float16(1.5f), float16(0.1f)}, {2})) ==
-        "tensor([1.5000, 0.1000], dtype=float16)");
-  CHECK(str(of<bfloat16>({bfloat16(1.0f), bfloat16(0.1f)}, {2})) ==
-        "tensor([1.0000, 0.1001], dtype=bfloat16)");
-}
-
-TEST_CASE("print: one element without dimensions", "[print]") {
-  CHECK(str(of<float>({3.14159f}, {})) == "tensor(3.1416)");
-  CHECK(str(of<float>({2}, {})) == "tensor(2.)");
-  CHECK(str(of<std::int64_t>({7}, {})) == "tensor(7)");
-  CHECK(str(of<double>({0.5}, {})) == "tensor(0.5000, dtype=float64)");
-}
-
-TEST_CASE("print: empty tensors show what cannot be seen", "[print]") {
-  CHECK(str(make_tensor({0}, DType::float32, Device())) == "tensor([])");
-  CHECK(str(make_tensor({0}, DType::int64, Device())) == "tensor([], dtype=int64)");
-  CHECK(str(make_tensor({0, 3}, DType::float32, Device())) == "tensor([], size=[0, 3])");
-  CHECK(str(make_tensor({2, 0}, DType::bool_, Device())) == "tensor([], size=[2, 0], dtype=bool)");
-  CHECK(str(Tensor()) == "undefined");
-}
-
-TEST_CASE("print: blocks are parted by blank lines", "[print]") {
-  CHECK(str(counting({2, 2, 2})) ==
-        "tensor([[[0, 1],\n         [2, 3]],\n\n        [[4, 5],\n         [6, 7]]])");
-  CHECK(str(counting({2, 1, 1, 2})) == "tensor([[[[0, 1]]],\n\n\n        [[[2, 3]]]])");
-}
-
-TEST_CASE("print: lines break at 80 columns", "[print]") {
-  // 80 - 7 columns for elements of 2 + 2: 18 a line
-  CHECK(str(counting({20})) ==
+TEST_CASE("print: blocks are parted by blank lines, lines break at 80 columns", "[print]") {
+  check_printed(
+      {{counting({2, 2, 2}),
+        "tensor([[[0, 1],\n         [2, 3]],\n\n        [[4, 5],\n         [6, 7]]])"},
+       {counting({2, 1, 1, 2}), "tensor([[[[0, 1]]],\n\n\n        [[[2, 3]]]])"},
+       // 80 - 7 columns for elements of 2 + 2: 18 a line
+       {counting({20}),
         "tensor([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,\n"
-        "        18, 19])");
-  CHECK(str(counting({1, 19})) ==
+        "        18, 19])"},
+       {counting({1, 19}),
         "tensor([[ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,\n"
-        "         18]])");
+        "         18]])"}});
 }
 
-TEST_CASE("print: above 1000 elements three items stay at each end", "[print]") {
+TEST_CASE("print: above 1000 elements three items stay at each end; any strides", "[print]") {
   CHECK(str(counting({1000})).find("...") == std::string::npos);
-  CHECK(str(counting({1001})) == "tensor([   0,    1,    2,  ...,  998,  999, 1000])");
-  CHECK(str(counting({2, 501})) ==
-        "tensor([[   0,    1,    2,  ...,  498,  499,  500],\n        [ 501,  502,  503,  ...,  "
-        "999, 1000, 1001]])");
-  CHECK(str(counting({501, 2})) ==
-        "tensor([[   0,    1],\n        [   2,    3],\n        [   4,    5],\n        ...,\n"
-        "        [ 996,  997],\n        [ 998,  999],\n        [1000, 1001]])");
   // Only what is shown decides how: the large number in the middle is not.
-  Tensor t = make_tensor({2000}, DType::float32, Device());
-  for (int i = 0; i < 2000; ++i) t.data<float>()[i] = i == 1000 ? 1e9f : 1;
-  CHECK(str(t) == "tensor([1., 1., 1.,  ..., 1., 1., 1.])");
-}
-
-TEST_CASE("print: any strides", "[print]") {
-  const Tensor x = counting({2, 3});
-  CHECK(str(make_view(x, {3, 2}, {1, 3}, 0)) ==
-        "tensor([[0, 3],\n        [1, 4],\n        [2, 5]])");
-  CHECK(str(make_view(x, {2, 2}, {0, 1}, 4)) == "tensor([[4, 5],\n        [4, 5]])");
-  CHECK(str(make_view(counting({2002}), {1001}, {2}, 1)) ==
-        "tensor([   1,    3,    5,  ..., 1997, 1999, 2001])");
+  const Tensor large = ones({2000}), x = counting({2, 3});
+  large[1000].fill_(1e9);
+  check_printed(
+      {{counting({2, 501}),
+        "tensor([[   0,    1,    2,  ...,  498,  499,  500],\n        [ 501,  502,  503,  ...,  "
+        "999, 1000, 1001]])"},
+       {counting({501, 2}),
+        "tensor([[   0,    1],\n        [   2,    3],\n        [   4,    5],\n        ...,\n"
+        "        [ 996,  997],\n        [ 998,  999],\n        [1000, 1001]])"},
+       {large, "tensor([1., 1., 1.,  ..., 1., 1., 1.])"},
+       {make_view(x, {3, 2}, {1, 3}, 0), "tensor([[0, 3],\n        [1, 4],\n        [2, 5]])"},
+       {make_view(x, {2, 2}, {0, 1}, 4), "tensor([[4, 5],\n        [4, 5]])"},
+       {make_view(counting({2002}), {1001}, {2}, 1),
+        "tensor([   1,    3,    5,  ..., 1997, 1999, 2001])"}});
 }
 
 TEST_CASE("print: suffixes in PyTorch's order", "[print]") {
-  Tensor leaf = of<float>({1, -2, 0.5f}, {1, 3});
-  leaf.requires_grad_();
-  CHECK(str(leaf) == "tensor([[ 1.0000, -2.0000,  0.5000]], requires_grad=true)");
-  Tensor wide = of<double>({1}, {1});
-  wide.requires_grad_();
-  CHECK(str(wide) == "tensor([1.], dtype=float64, requires_grad=true)");
-  const Tensor made = record("double", {leaf}, of<float>({2, -4, 1}, {1, 3}),
-                             [](const Tensor& dy) -> Grads { return Grads{dy}; });
-  CHECK(str(made) == "tensor([[ 2., -4.,  1.]], grad_fn=<double>)");
-  // A suffix that would pass column 80 goes to a line of its own.
-  Tensor row = make_tensor({7}, DType::float64, Device());
-  for (int i = 0; i < 7; ++i) row.data<double>()[i] = 0.5 + i;
-  row.requires_grad_();
-  CHECK(str(row) ==
+  const Tensor leaf = of<float>({1, -2, 0.5f}, {1, 3}).requires_grad_(),
+               wide = of<double>({1}, {1}).requires_grad_(),
+               row = (arange(7, {.dtype = DType::float64}) + 0.5).requires_grad_(),
+               made = record("double", {leaf}, of<float>({2, -4, 1}, {1, 3}),
+                             [](T dy) -> Grads { return Grads{dy}; });
+  check_printed(
+      {{leaf, "tensor([[ 1.0000, -2.0000,  0.5000]], requires_grad=true)"},
+       {wide, "tensor([1.], dtype=float64, requires_grad=true)"},
+       {made, "tensor([[ 2., -4.,  1.]], grad_fn=<double>)"},
+       // A suffix that would pass column 80 goes to a line of its own.
+       {row,
         "tensor([0.5000, 1.5000, 2.5000, 3.5000, 4.5000, 5.5000, 6.5000], dtype=float64,\n       "
-        "requires_grad=true)");
+        "requires_grad=true)"}});
 }
 
 TEST_CASE("print: numbers on any device, of every type and layout, are those on the CPU",
           "[print]") {
-  for (const Device device : test::test_devices())
-    for (const DType dtype : test::all_dtypes()) {
-      const Tensor x = test::random_tensor({3, 5}, dtype);
+  for (const Device device : test_devices())
+    for (const DType dtype : all_dtypes()) {
+      const Tensor x = random_tensor({3, 5}, dtype);
       std::string text = str(x.t());
       if (device != Device()) {
         const std::size_t end = text.find("], dtype=");
         text.insert(end == std::string::npos ? text.size() - 1 : end + 1,
-                    braid::str(", device='", device, "'"));
+                    str(", device='", device, "'"));
       }
       INFO(device << " " << dtype);
       CHECK(str(x.to(device).t()) == text);
@@ -194,8 +154,7 @@ TEST_CASE("print: numbers on any device, of every type and layout, are those on 
 
 TEST_CASE("print: another device is named", "[print]") {
   if (device_count(DeviceType::cpu) < 2) return;  // the run with BRAID_CPU_DEVICES=2 comes here
-  const Tensor t = make_tensor({0}, DType::float32, Device("cpu:1"));
-  CHECK(str(t) == "tensor([], device='cpu:1')");
+  CHECK(str(zeros({0}, {.device = Device("cpu:1")})) == "tensor([], device='cpu:1')");
 }
 
 TEST_CASE("print: the program's locale does not matter", "[print]") {
@@ -228,7 +187,7 @@ TEST_CASE("print: whole lines from any thread", "[print]") {
     }
   }
   dup2(terminal, 1);
-  close(terminal);
+  ::close(terminal);
   std::rewind(file);
   std::vector<int> next(kThreads, 0);
   char line[200];
@@ -243,3 +202,25 @@ TEST_CASE("print: whole lines from any thread", "[print]") {
   std::fclose(file);
   CHECK(lines == kThreads * kLines);
 }
+
+TEST_CASE("print: every golden tensor, and a strided view of it, prints as PyTorch prints it",
+          "[core][print][goldens]") {
+  const testing::Goldens goldens("print.txt");
+  REQUIRE(goldens.texts().size() >= 50);
+  int strided = 0;
+  for (const auto& [name, text] : goldens.texts()) {
+    INFO(name);
+    const Tensor value = goldens.tensor(name + ".value");
+    const bool wants_grad = name.rfind("grad.", 0) == 0;
+    if (value.dim() >= 2 && value.numel() > 0 && !wants_grad) {
+      const Tensor view = value.transpose(0, 1).contiguous().transpose(0, 1);
+      CHECK(str(view) == text);
+      strided += !view.is_contiguous();  // views of one row or column are dense
+    }
+    if (wants_grad) value.requires_grad_();
+    CHECK(str(value) == text);
+  }
+  CHECK(strided >= 10);
+}
+
+}  // namespace braid::test

@@ -1,40 +1,13 @@
-#include <cstring>
-#include <map>
-#include <string>
-#include <vector>
-
+// What is saved is loaded: types, shapes, metadata, files.
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <braid/core/error.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/core/safetensors.hpp>
+#include "safetensors_files.hpp"
 
-#include "support/catch.hpp"
-#include "support/errors.hpp"
-#include "support/temporary.hpp"
-#include "support/tensors.hpp"
-#include "support/tests_dir.hpp"
-
-using namespace braid;
-using namespace braid::test;
-
+namespace braid::test {
 namespace {
 
-std::string length_of(std::uint64_t n) {
-  std::string bytes(8, '\0');
-  std::memcpy(bytes.data(), &n, 8);
-  return bytes;
-}
-
-/// A file with this header and as many zero bytes of data.
-std::string file(const std::string& header, std::size_t data = 0) {
-  return length_of(header.size()) + header + std::string(data, '\0');
-}
-
-Safetensors parse(const std::string& bytes, const SafetensorsOptions& options = {}) {
-  return load_safetensors(as_bytes(bytes), options);
-}
+using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 /// Dense, of the bytes 1, 2, 3, … (bool: 1, 0, 1, …).
 Tensor patterned(const Shape& shape, DType dtype) {
@@ -52,28 +25,24 @@ std::string bytes_of(const Tensor& t) {
 }
 
 void check_same(const Tensor& a, const Tensor& b) {
-  CHECK(a.shape() == b.shape());
-  CHECK(a.dtype() == b.dtype());
+  CHECK((a.shape() == b.shape() && a.dtype() == b.dtype()));
   CHECK(bytes_of(a) == bytes_of(b));
 }
-
-constexpr DType kAll[] = {DType::bool_,   DType::uint8,    DType::int32,   DType::int64,
-                          DType::float16, DType::bfloat16, DType::float32, DType::float64};
 
 }  // namespace
 
 TEST_CASE("safetensors: round trip of all dtypes and shapes, in the order given", "[safetensors]") {
   const TemporaryFolder folder;
   std::vector<std::pair<std::string, Tensor>> tensors;
-  for (const DType dtype : kAll) {
+  for (const DType dtype : all_dtypes()) {
     for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{3}, Shape{2, 3}, Shape{2, 0, 3},
                                Shape{1, 1, 1, 1, 1, 1, 1, 2}}) {
       tensors.emplace_back(str(dtype, shape), patterned(shape, dtype));
     }
   }
-  save_safetensors(
-      folder / "all", tensors,
-      {{"format", "pt"}, {"note", "line\nquote\" back\\slash \x01 caf\xc3\xa9"}, {"", ""}});
+  const Metadata metadata{
+      {"format", "pt"}, {"note", "line\nquote\" back\\slash \x01 caf\xc3\xa9"}, {"", ""}};
+  save_safetensors(folder / "all", tensors, metadata);
   const Safetensors loaded = load_safetensors(folder / "all");
   REQUIRE(loaded.tensors.size() == tensors.size());
   std::size_t i = 0;
@@ -85,8 +54,6 @@ TEST_CASE("safetensors: round trip of all dtypes and shapes, in the order given"
     CHECK_FALSE(tensor.requires_grad());
     ++i;
   }
-  const std::vector<std::pair<std::string, std::string>> metadata{
-      {"format", "pt"}, {"note", "line\nquote\" back\\slash \x01 caf\xc3\xa9"}, {"", ""}};
   CHECK(loaded.metadata == metadata);
   CHECK(folder.names() == std::vector<std::string>{"all"});
 }
@@ -126,13 +93,8 @@ TEST_CASE("safetensors: strides, aliases and devices do not matter when saving",
   const Safetensors loaded = load_safetensors(folder / "x");
   check_same(loaded.at("x"), x);
   check_same(loaded.at("again"), x);
-  const Tensor& t = loaded.at("transposed");
-  REQUIRE(t.shape() == Shape{3, 2});
-  REQUIRE(t.is_contiguous());
-  for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 2; ++j)
-      CHECK(std::memcmp(t.data<float>() + i * 2 + j, x.data<float>() + j * 3 + i, sizeof(float)) ==
-            0);
+  CHECK(loaded.at("transposed").is_contiguous());
+  CHECK_SAME_BITS(loaded.at("transposed"), transposed);
   CHECK(bytes_of(loaded.at("row")) == bytes_of(x).substr(12));
   for (const Device& device : test_devices()) {
     const Safetensors there = load_safetensors(folder / "x", {.device = device});
@@ -153,22 +115,17 @@ TEST_CASE("safetensors: a bool of foreign memory is saved as 0 or 1", "[safetens
 }
 
 TEST_CASE("safetensors: a file written by the Python package loads", "[safetensors]") {
-  // Written by safetensors 0.8.0: weight float32 [[1, -2, 0.5]], steps int64 7, mask bool [true,
-  // false, true], half float16 [0.5, 65504], metadata format = pt.
-  const std::string bytes = read_file(tests_dir() + "/core/python.safetensors");
-  REQUIRE(bytes.size() < 1024);
-  const Safetensors loaded = parse(bytes);
+  const Safetensors loaded = parse(read_file(kPython));
   REQUIRE(loaded.tensors.size() == 4);
-  CHECK(loaded.at("weight").shape() == Shape{1, 3});
-  CHECK(std::vector<float>(loaded.at("weight").data<float>(),
-                           loaded.at("weight").data<float>() + 3) ==
-        std::vector<float>{1, -2, 0.5f});
-  CHECK(loaded.at("steps").shape() == Shape{});
-  CHECK(*loaded.at("steps").data<std::int64_t>() == 7);
+  check_shapes({{loaded.at("weight"), {1, 3}}, {loaded.at("steps"), {}}});
+  check_lists({{loaded.at("weight"), {1, -2, 0.5}},
+               {loaded.at("steps"), {7}},
+               {loaded.at("half"), {0.5, 65504}}});
+  CHECK(loaded.at("weight").dtype() == DType::float32);
+  CHECK(
+      (loaded.at("steps").dtype() == DType::int64 && loaded.at("half").dtype() == DType::float16));
   CHECK(bytes_of(loaded.at("mask")) == std::string("\1\0\1", 3));
-  CHECK(static_cast<float>(loaded.at("half").data<float16>()[0]) == 0.5f);
-  CHECK(static_cast<float>(loaded.at("half").data<float16>()[1]) == 65504.0f);
-  CHECK(loaded.metadata == std::vector<std::pair<std::string, std::string>>{{"format", "pt"}});
+  CHECK(loaded.metadata == Metadata{{"format", "pt"}});
 }
 
 TEST_CASE("safetensors: white space and escapes of JSON are understood", "[safetensors]") {
@@ -187,25 +144,22 @@ TEST_CASE("safetensors: saving refuses what it could not load, before it writes"
   const TemporaryFolder folder;
   const std::string path = folder / "x";
   const Tensor x = patterned({2}, DType::float32);
-  using Metadata = std::vector<std::pair<std::string, std::string>>;
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "save_safetensors: expected defined tensors, got an undefined one called \"u\"",
-                    save_safetensors(path, {{"x", x}, {"u", Tensor()}}));
-  CHECK_THROWS_TEXT(ArgumentError, "save_safetensors: expected each name once, got a second \"x\"",
-                    save_safetensors(path, {{"x", x}, {"y", x}, {"x", x}}));
-  CHECK_THROWS_TEXT(ArgumentError, "without control characters*got \"a\\x0ab\"",
-                    save_safetensors(path, {{"a\nb", x}}));
-  CHECK_THROWS_TEXT(ArgumentError, "UTF-8", save_safetensors(path, {{"\xff", x}}));
-  CHECK_THROWS_TEXT(ArgumentError, "none of them __metadata__",
-                    save_safetensors(path, {{"__metadata__", x}}));
-  CHECK_THROWS_TEXT(ArgumentError, "at most 1024 bytes",
-                    save_safetensors(path, {{std::string(1025, 'n'), x}}));
-  CHECK_THROWS_TEXT(ArgumentError, "each metadata key once, got a second \"k\"",
-                    save_safetensors(path, {{"x", x}}, Metadata{{"k", ""}, {"k", ""}}));
-  CHECK_THROWS_TEXT(ArgumentError, "metadata of UTF-8",
-                    save_safetensors(path, {{"x", x}}, Metadata{{"k", "\xc0\x80"}}));
-  CHECK_THROWS_TEXT(ArgumentError, "1048576 bytes of metadata, got 1048578",
-                    save_safetensors(path, {{"x", x}}, Metadata{{"k", std::string(1048577, 'v')}}));
+  const auto refused = [&](const char* text,
+                           const std::vector<std::pair<std::string, Tensor>>& tensors,
+                           const Metadata& metadata = {}) {
+    CHECK_THROWS_TEXT(ArgumentError, text, save_safetensors(path, tensors, metadata));
+  };
+  refused("save_safetensors: expected defined tensors, got an undefined one called \"u\"",
+          {{"x", x}, {"u", Tensor()}});
+  refused("save_safetensors: expected each name once, got a second \"x\"",
+          {{"x", x}, {"y", x}, {"x", x}});
+  refused("without control characters*got \"a\\x0ab\"", {{"a\nb", x}});
+  refused("UTF-8", {{"\xff", x}});
+  refused("none of them __metadata__", {{"__metadata__", x}});
+  refused("at most 1024 bytes", {{std::string(1025, 'n'), x}});
+  refused("each metadata key once, got a second \"k\"", {{"x", x}}, {{"k", ""}, {"k", ""}});
+  refused("metadata of UTF-8", {{"x", x}}, {{"k", "\xc0\x80"}});
+  refused("1048576 bytes of metadata, got 1048578", {{"x", x}}, {{"k", std::string(1048577, 'v')}});
   CHECK_THROWS_TEXT(ArgumentError, "expected a path, got an empty one",
                     save_safetensors("", {{"x", x}}));
   CHECK_THROWS_TEXT(ArgumentError, "without NUL",
@@ -237,16 +191,14 @@ TEST_CASE(
 TEST_CASE("safetensors: only regular files are read or replaced", "[safetensors][errors]") {
   const TemporaryFolder folder;
   const Tensor x = patterned({2}, DType::float32);
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK_THROWS_TEXT(IoError, "open*missing*No such file or directory",
                     load_safetensors(folder / "missing"));
-  CHECK_THROWS_TEXT(IoError, "expected a regular file", load_safetensors(folder.path()));
-  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK_THROWS_TEXT(IoError, "expected a regular file", load_safetensors(folder / "pipe"));
-  CHECK_THROWS_TEXT(IoError, "expected a regular file", load_safetensors("/dev/zero"));
-  CHECK_THROWS_TEXT(IoError, "expected a regular file or none",
-                    save_safetensors(folder / "pipe", {{"x", x}}));
-  CHECK_THROWS_TEXT(IoError, "expected a regular file or none",
-                    save_safetensors("/dev/null", {{"x", x}}));
+  for (const std::string& path : {folder.path(), folder / "pipe", std::string("/dev/zero")})
+    CHECK_THROWS_TEXT(IoError, "expected a regular file", load_safetensors(path));
+  for (const std::string& path : {folder / "pipe", std::string("/dev/null")})
+    CHECK_THROWS_TEXT(IoError, "expected a regular file or none",
+                      save_safetensors(path, {{"x", x}}));
   CHECK_THROWS_TEXT(IoError, "Is a directory", save_safetensors(folder.path() + "/", {{"x", x}}));
   CHECK_THROWS_TEXT(IoError, "open folder*No such file",
                     save_safetensors(folder / "no/such/file", {{"x", x}}));
@@ -257,3 +209,5 @@ TEST_CASE("safetensors: only regular files are read or replaced", "[safetensors]
   CHECK(read_file(folder / "target") == "untouched");
   check_same(load_safetensors(folder / "link").at("x"), x);
 }
+
+}  // namespace braid::test

@@ -1,53 +1,37 @@
-#include <sys/resource.h>
-
-#include <cstring>
-#include <string>
-#include <vector>
-
-#include <braid/core/error.hpp>
-#include <braid/core/safetensors.hpp>
-
-#include "support/catch.hpp"
-#include "support/child.hpp"
-#include "support/errors.hpp"
-#include "support/sanitized.hpp"
-#include "support/temporary.hpp"
-#include "support/tests_dir.hpp"
-
-using namespace braid;
-using namespace braid::test;
-
 // Files that lie. Each rule of the format is broken once; the type and the text of the error are
 // checked.
+#include <sys/resource.h>
+
+#include "safetensors_files.hpp"
+#include "support/child.hpp"
+#include "support/sanitized.hpp"
+
+namespace braid::test {
 namespace {
 
-std::string length_of(std::uint64_t n) {
-  std::string bytes(8, '\0');
-  std::memcpy(bytes.data(), &n, 8);
-  return bytes;
-}
-std::string file(const std::string& header, std::size_t data = 0) {
-  return length_of(header.size()) + header + std::string(data, '\0');
-}
-Safetensors parse(const std::string& bytes, const SafetensorsOptions& options = {}) {
-  return load_safetensors(as_bytes(bytes), options, "file");
-}
-
-/// A header with one tensor called x.
-std::string tensor_header(const std::string& dtype, const std::string& shape,
-                          const std::string& offsets) {
-  return R"({"x":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets +
-         "}}";
+/// A file with one tensor called x, and so much data.
+std::string one(const std::string& dtype, const std::string& shape, const std::string& offsets,
+                std::size_t data = 0) {
+  return file(R"({"x":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" +
+                  offsets + "}}",
+              data);
 }
 std::string entry(const std::string& name, int begin, int end) {
   return "\"" + name + R"(":{"dtype":"U8","shape":[)" + std::to_string(end - begin) +
          R"(],"data_offsets":[)" + std::to_string(begin) + "," + std::to_string(end) + "]}";
 }
 
+/// A file of these entries.
+std::string of(const std::vector<std::string>& entries, std::size_t data = 0) {
+  std::string header;
+  for (const std::string& e : entries) header += (header.empty() ? "{" : ",") + e;
+  return file(header + "}", data);
+}
+
 #define REFUSES(text, ...) CHECK_THROWS_TEXT(FormatError, text, parse(__VA_ARGS__))
 #define LIMITS(text, ...) CHECK_THROWS_TEXT(LimitError, text, parse(__VA_ARGS__))
 
-const std::string kGood = file(tensor_header("\"F32\"", "[2]", "[0,8]"), 8);
+const std::string kGood = one("F32", "[2]", "[0,8]", 8);
 
 }  // namespace
 
@@ -109,7 +93,7 @@ TEST_CASE("safetensors: the header is JSON of one form", "[safetensors][hostile]
 
 TEST_CASE("safetensors: numbers are plain decimal integers", "[safetensors][hostile]") {
   const auto with_offset = [](const std::string& number) {
-    return file(tensor_header("\"U8\"", "[0]", "[" + number + ",0]"));
+    return one("U8", "[0]", "[" + number + ",0]");
   };
   CHECK(parse(with_offset("0")).tensors.size() == 1);
   for (const char* number : {"-0", "+0", "00", "01", "0.0", "0e0", "0E1", ".0", "0x0", "\"0\"",
@@ -134,107 +118,103 @@ TEST_CASE("safetensors: dtypes are ours, and named where they are not", "[safete
     REFUSES(
         str("file: dtype of \"x\": expected one of BOOL, U8, I32, I64, F16, BF16, F32, F64, got ",
             dtype, ", which Braid does not have"),
-        file(tensor_header(str('"', dtype, '"'), "[0]", "[0,0]")));
+        one(dtype, "[0]", "[0,0]"));
   }
   REFUSES("dtype of \"x\": expected one of BOOL, U8, I32, I64, F16, BF16, F32, F64, got \"f32\"",
-          file(tensor_header("\"f32\"", "[0]", "[0,0]")));
-  REFUSES("got \"\"", file(tensor_header("\"\"", "[0]", "[0,0]")));
+          one("f32", "[0]", "[0,0]"));
+  REFUSES("got \"\"", one("", "[0]", "[0,0]"));
 }
 
 TEST_CASE("safetensors: shapes are checked before anything is made of them",
           "[safetensors][hostile]") {
   LIMITS("shape of \"x\": expected at most 8 sizes (a tensor has no more), got more",
-         file(tensor_header("\"U8\"", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1));
+         one("U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]", 1));
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes",
-          file(tensor_header("\"F32\"", "[9223372036854775807]", "[0,8]"), 8));
+          one("F32", "[9223372036854775807]", "[0,8]", 8));
   // 2^32 * 2^32 wraps to 0 elements, 2^62 * 4 to 0 bytes: neither is an empty tensor.
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes, got [4294967296, 4294967296] uint8",
-          file(tensor_header("\"U8\"", "[4294967296,4294967296]", "[0,0]")));
+          one("U8", "[4294967296,4294967296]", "[0,0]"));
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes, got [4611686018427387904] float32",
-          file(tensor_header("\"F32\"", "[4611686018427387904]", "[0,0]")));
+          one("F32", "[4611686018427387904]", "[0,0]"));
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes",
-          file(tensor_header("\"U8\"", "[0,4294967296,4294967296]", "[0,0]")));
-  CHECK(parse(file(tensor_header("\"F64\"", "[0,1152921504606846975]", "[0,0]"))).at("x").numel() ==
-        0);
+          one("U8", "[0,4294967296,4294967296]", "[0,0]"));
+  CHECK(parse(one("F64", "[0,1152921504606846975]", "[0,0]")).at("x").numel() == 0);
   REFUSES("data_offsets of \"x\": expected 8 bytes for [2] float32, got 4",
-          file(tensor_header("\"F32\"", "[2]", "[0,4]"), 4));
+          one("F32", "[2]", "[0,4]", 4));
   REFUSES("data_offsets of \"x\": expected 8 bytes for [2] float32, got 9",
-          file(tensor_header("\"F32\"", "[2]", "[0,9]"), 9));
+          one("F32", "[2]", "[0,9]", 9));
   REFUSES("data_offsets of \"x\": expected 4 bytes for [] float32, got 0",
-          file(tensor_header("\"F32\"", "[]", "[0,0]")));
+          one("F32", "[]", "[0,0]"));
   REFUSES("data_offsets of \"x\": expected 4398046511104 bytes for [1099511627776] float32, got 8",
-          file(tensor_header("\"F32\"", "[1099511627776]", "[0,8]"), 8));
+          one("F32", "[1099511627776]", "[0,8]", 8));
 }
 
 TEST_CASE("safetensors: the tensors cover the data once", "[safetensors][hostile]") {
   REFUSES("data_offsets of \"x\": expected begin <= end <= 8, got [8, 0]",
-          file(tensor_header("\"F32\"", "[2]", "[8,0]"), 8));
+          one("F32", "[2]", "[8,0]", 8));
   REFUSES("data_offsets of \"x\": expected begin <= end <= 7, got [0, 8]",
-          file(tensor_header("\"F32\"", "[2]", "[0,8]"), 7));
+          one("F32", "[2]", "[0,8]", 7));
   REFUSES(
       "data_offsets of \"x\": expected begin <= end <= 8, got [9223372036854775800, "
       "9223372036854775807]",
-      file(tensor_header("\"U8\"", "[7]", "[9223372036854775800,9223372036854775807]"), 8));
+      one("U8", "[7]", "[9223372036854775800,9223372036854775807]", 8));
   REFUSES("data_offsets of \"x\": expected begin == 0 (no gap, no overlap), got 1",
-          file("{" + entry("x", 1, 3) + "}", 3));
-  REFUSES("data_offsets of \"b\": expected begin == 2 (no gap, no overlap), got 3",
-          file("{" + entry("a", 0, 2) + "," + entry("b", 3, 4) + "}", 4));
-  REFUSES("data_offsets of \"b\": expected begin == 2 (no gap, no overlap), got 1",
-          file("{" + entry("a", 0, 2) + "," + entry("b", 1, 4) + "}", 4));
-  REFUSES("data_offsets of \"b\": expected begin == 2 (no gap, no overlap), got 0",
-          file("{" + entry("a", 0, 2) + "," + entry("b", 0, 2) + "}", 2));
-  REFUSES("data_offsets of \"b\": expected begin == 4 (no gap, no overlap), got 2",
-          file("{" + entry("a", 0, 4) + "," + entry("b", 2, 2) + "}", 4));  // an empty one inside
+          of({entry("x", 1, 3)}, 3));
+  struct Second {
+    int end_of_a, begin, end, data;
+  };
+  for (const Second& b : {Second{2, 3, 4, 4}, Second{2, 1, 4, 4}, Second{2, 0, 2, 2},
+                          Second{4, 2, 2, 4}})  // the last one: an empty one inside
+    REFUSES(str("data_offsets of \"b\": expected begin == ", b.end_of_a,
+                " (no gap, no overlap), got ", b.begin),
+            of({entry("a", 0, b.end_of_a), entry("b", b.begin, b.end)},
+               static_cast<std::size_t>(b.data)));
   REFUSES("file: file: expected its end after 2 bytes of data, got 3 bytes",
-          file("{" + entry("a", 0, 2) + "}", 3));
+          of({entry("a", 0, 2)}, 3));
   REFUSES("file: expected its end after 0 bytes of data, got 1 bytes", file("{}", 1));
   // In any order, with empty ones at the ends and in between, all is well.
-  CHECK(parse(file("{" + entry("c", 3, 3) + "," + entry("b", 2, 3) + "," + entry("e", 2, 2) + "," +
-                       entry("a", 0, 2) + "," + entry("d", 0, 0) + "}",
-                   3))
+  CHECK(parse(of({entry("c", 3, 3), entry("b", 2, 3), entry("e", 2, 2), entry("a", 0, 2),
+                  entry("d", 0, 0)},
+                 3))
             .tensors.size() == 5);
 }
 
 TEST_CASE("safetensors: names", "[safetensors][hostile]") {
   REFUSES("tensor name: expected each name once, got a second \"a\" (byte ",
-          file("{" + entry("a", 0, 2) + "," + entry("a", 2, 4) + "}", 4));
+          of({entry("a", 0, 2), entry("a", 2, 4)}, 4));
   REFUSES("tensor name: expected each name once, got a second \"a\"",
-          file("{" + entry("a", 0, 2) + "," + entry("\\u0061", 2, 4) + "}", 4));
+          of({entry("a", 0, 2), entry("\\u0061", 2, 4)}, 4));
   LIMITS("tensor name: expected at most 1024 bytes, got a longer string",
-         file("{" + entry(std::string(1025, 'n'), 0, 0) + "}"));
-  CHECK(parse(file("{" + entry(std::string(1024, 'n'), 0, 0) + "}")).tensors.size() == 1);
+         of({entry(std::string(1025, 'n'), 0, 0)}));
+  CHECK(parse(of({entry(std::string(1024, 'n'), 0, 0)})).tensors.size() == 1);
   REFUSES("tensor name: expected no control characters, got \"a\\x00b\"",
-          file("{" + entry("a\\u0000b", 0, 0) + "}"));
+          of({entry("a\\u0000b", 0, 0)}));
   REFUSES("tensor name: expected no control characters, got \"\\x1b[31m\"",
-          file("{" + entry("\\u001b[31m", 0, 0) + "}"));
-  REFUSES("tensor name: expected no control characters, got \"\\x7f\"",
-          file("{" + entry("\x7f", 0, 0) + "}"));
+          of({entry("\\u001b[31m", 0, 0)}));
+  REFUSES("tensor name: expected no control characters, got \"\\x7f\"", of({entry("\x7f", 0, 0)}));
   REFUSES("tensor name: expected no control character in a string, got \"\\x0a",
-          file("{" + entry("a\nb", 0, 0) + "}"));
+          of({entry("a\nb", 0, 0)}));
   for (const char* bad : {"\x80", "\xc0\x80", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80",
                           "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xe2\x82", "a\xc3"}) {
-    REFUSES("tensor name: expected valid UTF-8, got \"", file("{" + entry(bad, 0, 0) + "}"));
+    REFUSES("tensor name: expected valid UTF-8, got \"", of({entry(bad, 0, 0)}));
   }
-  REFUSES("expected a low surrogate after the high one", file("{" + entry("\\ud83d", 0, 0) + "}"));
-  REFUSES("expected a low surrogate after the high one",
-          file("{" + entry("\\ud83d\\u0041", 0, 0) + "}"));
-  REFUSES("expected a high surrogate before the low one", file("{" + entry("\\ude00", 0, 0) + "}"));
-  REFUSES("expected four hexadecimal digits after \\u", file("{" + entry("\\u00g0", 0, 0) + "}"));
+  REFUSES("expected a low surrogate after the high one", of({entry("\\ud83d", 0, 0)}));
+  REFUSES("expected a low surrogate after the high one", of({entry("\\ud83d\\u0041", 0, 0)}));
+  REFUSES("expected a high surrogate before the low one", of({entry("\\ude00", 0, 0)}));
+  REFUSES("expected four hexadecimal digits after \\u", of({entry("\\u00g0", 0, 0)}));
   REFUSES("expected four hexadecimal digits after \\u, got the end of the header",
           file("{\"\\u00"));
   REFUSES("expected one of \" \\ / b f n r t u after a backslash, got \"x41",
-          file("{" + entry("\\x41", 0, 0) + "}"));
+          of({entry("\\x41", 0, 0)}));
   REFUSES("tensor name: expected the end of the string, got the end of the header", file("{\"abc"));
   // File text in a message is escaped and short.
   try {
-    static_cast<void>(parse(file("{" + entry("\\u0007" + std::string(900, 'n'), 0, 0) + "}")));
+    static_cast<void>(parse(of({entry("\\u0007" + std::string(900, 'n'), 0, 0)})));
     FAIL("nothing was thrown");
   } catch (const FormatError& e) {
     CHECK(std::string(e.what()).size() < 200);
     CHECK(std::string(e.what()).find("nnn\"...") != std::string::npos);
-    CHECK(e.path == "file");
-    CHECK(e.offset == 9);
-    CHECK(e.field == "tensor name");
+    CHECK((e.path == "file" && e.offset == 9 && e.field == "tensor name"));
   }
 }
 
@@ -316,15 +296,14 @@ TEST_CASE("safetensors: memory is bounded by the file and the number of tensors"
 #endif
 
 TEST_CASE("safetensors: a bool is 0 or 1", "[safetensors][hostile]") {
-  const std::string header = tensor_header("\"BOOL\"", "[3]", "[0,3]");
-  CHECK(parse(file(header) + std::string("\0\1\1", 3)).tensors.size() == 1);
-  REFUSES("data of \"x\": expected 0 or 1 for BOOL, got 2 (byte " +
-              std::to_string(8 + header.size() + 1) + ")",
-          file(header) + std::string("\0\2\1", 3));
+  const std::string empty = one("BOOL", "[3]", "[0,3]");
+  CHECK(parse(empty + std::string("\0\1\1", 3)).tensors.size() == 1);
+  REFUSES(str("data of \"x\": expected 0 or 1 for BOOL, got 2 (byte ", empty.size() + 1, ")"),
+          empty + std::string("\0\2\1", 3));
 }
 
 TEST_CASE("safetensors: every prefix of a valid file is refused", "[safetensors][hostile]") {
-  for (const std::string& whole : {kGood, read_file(tests_dir() + "/core/python.safetensors")}) {
+  for (const std::string& whole : {kGood, read_file(kPython)}) {
     CHECK(parse(whole).tensors.size() >= 1);
     for (std::size_t n = 0; n < whole.size(); ++n) {
       INFO(n);
@@ -336,7 +315,7 @@ TEST_CASE("safetensors: every prefix of a valid file is refused", "[safetensors]
 
 TEST_CASE("safetensors: every changed byte gives valid tensors or an error",
           "[safetensors][hostile]") {
-  const std::string whole = read_file(tests_dir() + "/core/python.safetensors");
+  const std::string whole = read_file(kPython);
   int loaded = 0, refused = 0;
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (int value = 0; value < 256; ++value) {
@@ -365,3 +344,5 @@ TEST_CASE("safetensors: every changed byte gives valid tensors or an error",
   CHECK(loaded >= 24 * 255);  // any number may stand in the data but for the bools
   CHECK(refused > 5 * loaded);
 }
+
+}  // namespace braid::test

@@ -1,14 +1,6 @@
 // Order: sizes that break tiles and networks, ties, NaN, both ways, on any number of threads.
-#include <braid/core/ops/sort.hpp>
-
-#include <limits>
-
-#include <braid/core/autograd.hpp>
-#include <braid/core/ops/create.hpp>
-
 #include "reference/scan.hpp"
-#include "support/gradcheck.hpp"
-#include "support/on_device.hpp"
+#include "shorthand.hpp"
 
 namespace braid::test::on_device {
 namespace {
@@ -24,10 +16,8 @@ Tensor with_ties(const Sizes& shape, DType t) {
             : static_cast<double>(numbers.integer(is_floating(t) || is_integral(t) ? 0 : -9, 9));
     if (!is_floating(t)) continue;
     const std::int64_t special = numbers.integer(0, 20);
-    if (special == 0) x = std::nan("");
-    if (special == 1) x = std::numeric_limits<double>::infinity();
-    if (special == 2) x = -std::numeric_limits<double>::infinity();
-    if (special == 3) x = -0.0;
+    const double specials[] = {kNan, kInf, -kInf, -0.0};
+    if (special < 4) x = specials[special];
     if (special > 10) x = -x;
   }
   return tensor_of(a, t);
@@ -36,7 +26,7 @@ Tensor with_ties(const Sizes& shape, DType t) {
 }  // namespace
 
 TEST_CASE("sort: stable in every type, both ways, at every size", "[sort]") {
-  const int before = num_threads();
+  const KeepThreads keep;
   for (const DType t : all_dtypes())
     for (const std::int64_t n : std::vector<std::int64_t>{1, 2, 31, 33, 255, 257, 1025})
       for (const bool descending : {false, true}) {
@@ -55,34 +45,27 @@ TEST_CASE("sort: stable in every type, both ways, at every size", "[sort]") {
           CHECK_EXACT(first.values, reference::sorted(a, 1, descending, false, k));
         }
       }
-  set_num_threads(before);
 }
 
 TEST_CASE("sort: numbers that differ in the last bits, and wide integers", "[sort]") {
   constexpr std::int64_t kBig = std::int64_t{1} << 60;
-  const Tensor wide =
-      tensor({kBig + 1, kBig, -kBig - 1, -kBig, std::numeric_limits<std::int64_t>::min(),
-              std::numeric_limits<std::int64_t>::max()});
-  CHECK(argsort(wide, 0).to_vector<std::int64_t>() == std::vector<std::int64_t>{4, 2, 3, 1, 0, 5});
-  CHECK(argsort(tensor({1.0, 1 + 0x1p-52, -1.0, -1 - 0x1p-52}, {.dtype = DType::float64}), 0, true)
-            .to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 0, 2, 3});
-  CHECK(argsort(tensor({0x1p-149, -0x1p-149, 0.0, -0.0}), 0).to_vector<std::int64_t>() ==
-        std::vector<std::int64_t>{1, 2, 3, 0});
+  const Tensor close = tensor({1.0, 1 + 0x1p-52, -1.0, -1 - 0x1p-52}, {.dtype = DType::float64});
+  check_whole(
+      {{argsort(tensor({kBig + 1, kBig, -kBig - 1, -kBig, kMin, kMax}), 0), {4, 2, 3, 1, 0, 5}},
+       {argsort(close, 0, true), {1, 0, 2, 3}},
+       {argsort(tensor({0x1p-149, -0x1p-149, 0.0, -0.0}), 0), {1, 2, 3, 0}}});
 }
 
 TEST_CASE("sort: the gradient goes to the elements that were chosen, and only there",
           "[sort][gradients]") {
   const Tensor x = tensor({{3.0, 1.0, 3.0}, {2.0, 2.0, 5.0}}).requires_grad_();
-  CHECK(grad(max_with_index(x, 1).values.sum(), {x})[0].to_vector<double>() ==
-        std::vector<double>{1, 0, 0, 0, 0, 1});
-  CHECK(grad(min_with_index(x, 1).values.sum(), {x})[0].to_vector<double>() ==
-        std::vector<double>{0, 1, 0, 1, 0, 0});
-  CHECK(grad(topk(x, 2).values.sum(), {x})[0].to_vector<double>() ==
-        std::vector<double>{1, 0, 1, 1, 0, 1});
+  const auto chosen = [&](const ValuesIndices& y) { return grad(y.values.sum(), {x})[0]; };
+  check_lists({{chosen(max_with_index(x, 1)), {1, 0, 0, 0, 0, 1}},
+               {chosen(min_with_index(x, 1)), {0, 1, 0, 1, 0, 0}},
+               {chosen(topk(x, 2)), {1, 0, 1, 1, 0, 1}},
+               {sort(tensor(1.5)).values, {1.5}}});
   CHECK_FALSE(sort(x).indices.requires_grad());
-  CHECK(topk(x, 0).values.shape() == Shape{2, 0});
-  CHECK(sort(zeros({0, 3}), 0).values.shape() == Shape{0, 3});
-  CHECK(sort(tensor(1.5)).values.item<double>() == 1.5);
+  check_shapes({{topk(x, 0).values, {2, 0}}, {sort(zeros({0, 3}), 0).values, {0, 3}}});
 }
 
 }  // namespace braid::test::on_device
