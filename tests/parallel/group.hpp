@@ -1,50 +1,69 @@
 #pragma once
-// What the tests of parallel share: groups of devices, what is on them, and a small model.
+// What the tests of parallel share: groups of devices, what is on them, a small model, and the list
+// of acceptance tests.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
-#include <braid/core/autograd.hpp>
-#include <braid/core/device.hpp>
-#include <braid/core/memory.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/core/random.hpp>
-#include <braid/core/tensor.hpp>
-#include <braid/nn/linear.hpp>
-#include <braid/nn/module.hpp>
-#include <braid/nn/walks.hpp>
+#include <braid/braid.hpp>
 
+#include "support/errors.hpp"
+#include "support/gradcheck.hpp"
 #include "support/on_device.hpp"
+#include "support/tensors.hpp"
 
 namespace braid::test {
 
+// ---- devices
+
 /// The first n devices.
-inline std::vector<Device> group(int n) {
-  std::vector<Device> list = devices();
-  list.resize(static_cast<std::size_t>(n));
-  return list;
+std::vector<Device> group(int n);
+Device device(int i);
+constexpr std::size_t usize(std::int64_t n) { return static_cast<std::size_t>(n); }
+/// n devices, or all if there are fewer.
+inline int up_to(int n) { return std::min(n, device_count()); }
+/// (0), (0, 1), (1, 0), and all where there are more: the lists that hold only devices that exist.
+std::vector<std::vector<Device>> orders();
+/// What the acceptance tests call the CPU: the host where the devices are GPUs, else one of them.
+inline Device host() { return Device("cpu"); }
+/// A device that is neither device(0) nor device(1), if there is one.
+std::optional<Device> third();
+template <class M> M placed_on(M module, Device at) {
+  to(module, at);
+  return module;
 }
-inline Device device(int i) { return devices().at(static_cast<std::size_t>(i)); }
-
-/// How often this process was warned with exactly this text.
-[[nodiscard]] int warnings_with(std::string_view text);
-
 /// The bytes in use on each device.
-inline std::vector<std::size_t> in_use() {
-  std::vector<std::size_t> bytes;
-  for (const Device d : devices()) bytes.push_back(memory_stats(d).in_use);
-  return bytes;
-}
+std::vector<std::size_t> in_use();
+
+/// A way to run DataParallel.
+struct Mode {
+  const char* name;
+  parallel::DataParallelOptions options;
+  bool joined = true;  // model(x), else model.replicas(x)
+};
+/// The modes over n devices; with shards each device has two of them.
+std::vector<Mode> modes(int n);
+
+// ---- numbers
 
 /// The numbers of now: a later step does not change them.
-inline std::vector<Tensor> copies_of(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> list;
-  for (const Tensor& t : tensors) list.push_back(t.detach().clone());
-  return list;
-}
+std::vector<Tensor> copies_of(const std::vector<Tensor>& tensors);
+std::vector<Tensor> gradients_of(const std::vector<Tensor>& tensors);
 inline std::vector<double> numbers(const Tensor& t) { return t.to_vector<double>(); }
+void check_same(const std::vector<Tensor>& got, const std::vector<Tensor>& want);
+void check_close(const std::vector<Tensor>& got, const std::vector<Tensor>& want, Tolerance t);
+/// f(n) has the same bits over n = 1, 2, … devices.
+void check_same_over_counts(const std::function<std::vector<Tensor>(int)>& f);
 
 /// Two layers, a buffer that counts the rows it saw in place, and a plain field.
 struct Net : nn::Module {
@@ -59,4 +78,65 @@ struct Net : nn::Module {
   BRAID_FIELDS(fc1, fc2, seen)
 };
 
+/// The index of the device it runs on, for each row.
+struct Where : nn::Module {
+  nn::Parameter weight{ones({1})};
+  Tensor operator()(const Tensor& x) const {
+    return full({x.size(0)}, weight.device().index(), {.device = x.device()});
+  }
+  BRAID_FIELDS(weight)
+};
+
+/// A module of one weight: what f makes of the weight and the arguments.
+template <class F> struct Made : nn::Module {
+  nn::Parameter weight;
+  F f;
+  explicit Made(F function, const Shape& shape = {1}) : weight(ones(shape)), f(function) {}
+  template <class... A> auto operator()(const A&... args) const { return f(weight, args...); }
+  BRAID_FIELDS(weight)
+};
+
+/// What f does is not recorded: weights may be written.
+template <class F> void unrecorded(const F& f) {
+  const NoGrad guard;
+  f();
+}
+
+/// The gradient of the squared gradient of Σ y² with respect to `of`, with respect to `weights`.
+template <class M>
+std::vector<Tensor> penalty_gradients(const M& model, const Tensor& x,
+                                      const std::vector<Tensor>& of,
+                                      const std::vector<Tensor>& weights) {
+  const Tensor y = model(x);
+  Tensor penalty;
+  for (const Tensor& g : grad(std::vector<Tensor>{(y * y).sum()}, of, {}, true, true))
+    penalty = penalty.defined() ? penalty + (g * g).sum() : (g * g).sum();
+  return grad(std::vector<Tensor>{penalty}, weights, {}, false, false, true);
+}
+
+// ---- this process
+
+/// How often this process was warned with exactly this text.
+[[nodiscard]] int warnings_with(std::string_view text);
+
+/// Notes an acceptance test for "acceptance: the list".
+bool list_acceptance(std::string_view title);
+
 }  // namespace braid::test
+
+namespace braid::test::on_device {
+using parallel::chunk_sizes;
+using parallel::data_parallel;
+using parallel::DataParallel;
+using parallel::DataParallelOptions;
+}  // namespace braid::test::on_device
+
+/// An acceptance test, "T01: …" to "T36: …" or "C1: …" to "C9: …": those of PyTorch's
+/// test_data_parallel.py and of LibTorch's parallel.cpp, by number. Theirs are of two GPUs and the
+/// host; these run on whatever devices there are, and leave out what needs two where there is one.
+#define ACCEPTANCE(title)                                                       \
+  [[maybe_unused]] static const bool BRAID_ACCEPTANCE_NAME(listed_, __LINE__) = \
+      ::braid::test::list_acceptance(title);                                    \
+  TEST_CASE(title, "[acceptance]")
+#define BRAID_ACCEPTANCE_NAME(a, b) BRAID_ACCEPTANCE_JOIN(a, b)
+#define BRAID_ACCEPTANCE_JOIN(a, b) a##b

@@ -1,42 +1,36 @@
 #pragma once
 // Training steps that the report's tests measure.
-#include <braid/nn/activations.hpp>
-#include <braid/nn/optim.hpp>
-#include <braid/nn/sequential.hpp>
-#include <braid/parallel/data_parallel.hpp>
-#include <braid/parallel/report.hpp>
-
 #include "group.hpp"
 
 namespace braid::test {
 
 /// A two-layer model over n devices, with SGD with momentum and a batch of its own.
-template <bool Cache = true> class ReportSteps {
+class ReportSteps {
  public:
-  ReportSteps(int n, std::int64_t rows, std::int64_t width)
+  ReportSteps(int n, std::int64_t rows, std::int64_t width, bool cache = true)
       : devices_(group(n)),
-        model_(placed(width), devices_, parallel::DataParallelOptions{.cache = Cache}),
+        model_(
+            placed_on(Network{nn::Linear(16, width), nn::Tanh(), nn::Linear(width, 4)}, device(0)),
+            devices_, parallel::DataParallelOptions{.cache = cache}),
         optimizer_(parameters(model_), {.lr = 1e-3, .momentum = 0.9}),
         x_(random_tensor({rows, 16}, DType::float32, device(0), 1)) {}
 
-  void step() {
-    optimizer_.zero_grad();
-    const Tensor y = model_(x_);
-    (y * y).mean().backward();
-    optimizer_.step();
-  }
   /// Steps into the report.
   void record(parallel::DataParallelReport& report, int steps, double seconds = 0) {
     auto recording = report.record(devices_, x_.size(0));
     if (seconds > 0) recording.set_seconds(seconds);
     for (int i = 0; i < steps; ++i) {
       const auto scope = recording.step();
-      step();
+      optimizer_.zero_grad();
+      const Tensor y = model_(x_);
+      (y * y).mean().backward();
+      optimizer_.step();
     }
     recording.count_memory(model_, optimizer_);
   }
   [[nodiscard]] const std::vector<Device>& devices() const { return devices_; }
   [[nodiscard]] const auto& model() const { return model_; }
+  [[nodiscard]] const Tensor& x() const { return x_; }
   /// Of the weights.
   [[nodiscard]] std::size_t bytes() const {
     std::size_t sum = 0;
@@ -46,14 +40,9 @@ template <bool Cache = true> class ReportSteps {
   }
 
  private:
-  using Net = nn::Sequential<nn::Linear, nn::Tanh, nn::Linear>;
-  static Net placed(std::int64_t width) {
-    Net net{nn::Linear(16, width), nn::Tanh(), nn::Linear(width, 4)};
-    to(net, device(0));
-    return net;
-  }
+  using Network = nn::Sequential<nn::Linear, nn::Tanh, nn::Linear>;
   std::vector<Device> devices_;
-  parallel::DataParallel<Net> model_;
+  parallel::DataParallel<Network> model_;
   optim::SGD optimizer_;
   Tensor x_;
 };

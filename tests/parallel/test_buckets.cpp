@@ -1,30 +1,18 @@
 // Gradients in buckets: on devices that work beside the host each bucket's sum is an op of its own,
 // which does not wait for the rest of backward.
-#include <braid/parallel/data_parallel.hpp>
-
-#include <set>
-
 #include <braid/core/backend.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/core/ops/linear.hpp>
-#include <braid/nn/linear.hpp>
-#include <braid/nn/optim.hpp>
 
 #include "group.hpp"
 #include "primitives/broadcast.hpp"
-#include "support/tensors.hpp"
 
 namespace braid::test::on_device {
-
-using parallel::DataParallel;
-using parallel::DataParallelOptions;
 
 namespace {
 
 struct Deep : nn::Module {
   std::vector<nn::Linear> layers;
-  explicit Deep(int depth = 4) {
-    for (int i = 0; i < depth; ++i) layers.emplace_back(6, 6);
+  Deep() {
+    for (int i = 0; i < 4; ++i) layers.emplace_back(6, 6);
   }
   Tensor operator()(Tensor x) const {
     for (const nn::Linear& layer : layers) x = tanh(layer(x));
@@ -39,48 +27,46 @@ void collect(const Ref<Node>& node, std::set<Node*>& seen, std::set<Node*>& broa
   if (std::string_view(node->name()) == "broadcast") broadcasts.insert(node.get());
   for (const Edge& e : node->edges()) collect(e.node, seen, broadcasts);
 }
+std::set<Node*> broadcasts_below(const Tensor& t) {
+  std::set<Node*> seen, broadcasts;
+  collect(t.id()->grad_fn, seen, broadcasts);
+  return broadcasts;
+}
+
+bool on_host_memory() { return device_context(device(0)).host_memory; }
 
 }  // namespace
 
-TEST_CASE("4.5, 7.2: gradients are added in buckets, with the same bits for every size of them",
-          "[parallel][buckets]") {
+TEST_CASE("buckets: gradients are added in them, with the same bits for every size", "[buckets]") {
   const Deep start = home(Deep());
   const Tensor x = random_tensor({9, 6}, DType::float32, device(0), 2);
-  for (int n = 2; n <= std::min(4, device_count()); ++n) {
+  for (int n = 2; n <= up_to(4); ++n) {
     std::vector<Tensor> first;
-    for (const std::size_t bytes : {parallel::kBucketBytes, std::size_t{220}, std::size_t{1}}) {
+    // Four layers of 144 and 24 bytes: all in one, one for each layer (a line of 64 bytes begins
+    // each tensor), or one for each tensor.
+    for (const auto& [bytes, buckets] :
+         {std::pair{parallel::kBucketBytes, 1}, {std::size_t{220}, 4}, {std::size_t{1}, 8}}) {
       const DataParallel model(clone(start), group(n), DataParallelOptions{.bucket_bytes = bytes});
       optim::SGD optimizer(parameters(model), {.lr = 0.1, .momentum = 0.9});
       for (int step = 0; step < 3; ++step) {
         optimizer.zero_grad();
         const Tensor y = model(x), loss = (y * y).sum();
-        std::set<Node*> seen, broadcasts;
-        collect(loss.id()->grad_fn, seen, broadcasts);
-        // Four layers of 144 and 24 bytes: all in one, one for each layer (a line of 64 bytes
-        // begins each tensor), or one for each tensor.
-        const std::size_t wanted =
-            device_context(device(0)).host_memory || bytes == parallel::kBucketBytes ? 1
-            : bytes == 220                                                           ? 4
-                                                                                     : 8;
-        CHECK(broadcasts.size() == wanted);
-        for (const Node* const node : broadcasts)
-          CHECK(node->early() == !device_context(device(0)).host_memory);
+        const std::set<Node*> broadcasts = broadcasts_below(loss);
+        CHECK(static_cast<int>(broadcasts.size()) == (on_host_memory() ? 1 : buckets));
+        for (const Node* const node : broadcasts) CHECK(node->early() == !on_host_memory());
         loss.backward();
         optimizer.step();
       }
-      const std::vector<Tensor> state = copies_of(parameters(model));
-      if (first.empty()) first = state;
-      for (std::size_t k = 0; k < state.size(); ++k) CHECK_SAME_BITS(state[k], first[k]);
+      if (first.empty()) first = parameters(model);
+      check_same(parameters(model), first);
     }
   }
 }
 
-TEST_CASE("7.2: the sums of a bucket lie in one flat buffer, zeros for what a replica has not used",
-          "[parallel][buckets]") {
+TEST_CASE("buckets: sums lie in one flat buffer, zeros for what no replica has used", "[buckets]") {
   // on the CPU each sum is added where it lies
-  if (device_context(device(0)).host_memory || device_count() < 2) return;
-  const Deep start = home(Deep());
-  const DataParallel model(clone(start), group(2));
+  if (on_host_memory() || device_count() < 2) return;
+  const DataParallel model(home(Deep()), group(2));
   model(random_tensor({8, 6}, DType::float32, device(0), 2)).sum().backward();
   const auto at = [&](std::size_t k) {
     return static_cast<const char*>(parameters(model)[k].grad().id()->data());
@@ -102,29 +88,10 @@ TEST_CASE("7.2: the sums of a bucket lie in one flat buffer, zeros for what a re
   CHECK_FALSE(sums[2].defined());
 }
 
-TEST_CASE("7.4: a gradient of the gradient goes through every bucket", "[parallel][buckets]") {
-  const Deep plain = home(Deep(2));
-  const Tensor x = random_tensor({5, 6}, DType::float32, device(0), 3).requires_grad_();
-  const auto penalty = [&](const auto& net, const Tensor& weight) {
-    const Tensor y = net(x);
-    const std::vector<Tensor> roots{(y * y).sum()}, leaves{weight};
-    const Tensor g = grad(roots, leaves, {}, true, true)[0];
-    const std::vector<Tensor> second{(g * g).sum()};
-    return grad(second, leaves, {}, false, false)[0];
-  };
-  const Tensor want = penalty(plain, plain.layers[0].weight);
-  for (int n = 1; n <= std::min(3, device_count()); ++n) {
-    const DataParallel model(clone(plain), group(n), DataParallelOptions{.bucket_bytes = 64});
-    CHECK(allclose(penalty(model, model.module.layers[0].weight), want, 1e-4, 1e-5));
-  }
-}
-
-TEST_CASE("7.1: weights that are not leaves are reduced in order", "[parallel][buckets]") {
-  const int n = std::min(2, device_count());
+TEST_CASE("buckets: weights that are not leaves are reduced in order", "[buckets]") {
+  const int n = up_to(2);
   const Tensor x = random_tensor({6, 6}, DType::float32, device(0), 4),
                scale = tensor(2.0, {.device = device(0)}).requires_grad_();
-  const Tensor weight = random_tensor({6, 6}, DType::float32, device(0), 5) * scale;
-  const Tensor want = grad((matmul(x, weight) * matmul(x, weight)).sum(), {scale})[0];
   struct Product : nn::Module {
     Tensor weight;
     Tensor operator()(const Tensor& in) const { return matmul(in, weight); }
@@ -132,12 +99,12 @@ TEST_CASE("7.1: weights that are not leaves are reduced in order", "[parallel][b
   };
   Product product;
   product.weight = random_tensor({6, 6}, DType::float32, device(0), 5) * scale;
-  const Tensor y = parallel::data_parallel(product, x, group(n)), loss = (y * y).sum();
-  std::set<Node*> seen, broadcasts;
-  collect(loss.id()->grad_fn, seen, broadcasts);
+  const Tensor want = grad(square(product(x)).sum(), {scale}, true)[0];
+  const Tensor loss = square(data_parallel(product, x, group(n))).sum();
+  const std::set<Node*> broadcasts = broadcasts_below(loss);
   CHECK(broadcasts.size() == (n > 1 ? 1 : 0));  // one device calls the module itself
   for (const Node* const node : broadcasts) CHECK_FALSE(node->early());
-  CHECK(allclose(grad(loss, {scale})[0], want, 1e-4, 1e-4));
+  CHECK_CLOSE(grad(loss, {scale})[0], want, (Tolerance{1e-4, 1e-4}));
 }
 
 }  // namespace braid::test::on_device

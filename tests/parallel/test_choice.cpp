@@ -1,17 +1,20 @@
-// Which communicator serves a group, and what may be asked of it. What NCCL does on emulated
-// devices: tests/simt/nccl.
+// Which communicator serves a group, what may be asked of it, and the warning about GPUs that hold
+// each other up. What NCCL does on emulated devices: tests/simt/nccl.
 #include <braid/core/native_device.hpp>
-#include <braid/parallel/communicator.hpp>
 
 #include "communicator/local.hpp"
 #include "communicator/nccl/table.hpp"
 #include "group.hpp"
+#include "primitives/balance.hpp"
 #include "support/child.hpp"
-#include "support/errors.hpp"
 
 namespace braid::test::on_device {
 
+using parallel::communicator_options;
+using parallel::communicator_over;
 using parallel::CommunicatorKind;
+using parallel::set_communicator_options;
+using Size = NativeDevice::Size;
 
 namespace {
 
@@ -21,44 +24,55 @@ bool is_local(const std::shared_ptr<parallel::Communicator>& c) {
 
 /// The options of before, at the end of a scope.
 struct Options {
-  parallel::CommunicatorOptions before = parallel::communicator_options();
-  ~Options() { parallel::set_communicator_options(before); }
+  parallel::CommunicatorOptions before = communicator_options();
+  ~Options() { set_communicator_options(before); }
 };
+
+std::string imbalance(const std::vector<Size>& sizes) {
+  std::vector<Device> devices;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    devices.emplace_back(DeviceType::cuda, static_cast<int>(i));
+  return parallel::imbalance(devices, sizes);
+}
+std::string text(const std::string& weak, const std::string& what, const std::string& strong) {
+  return "DataParallel: " + weak + " has less than 75 % of the " + what + " of " + strong +
+         " and will hold it up: leave it out of the list of devices (or of CUDA_VISIBLE_DEVICES), "
+         "or give it fewer rows (DataParallelOptions::weights)";
+}
 
 }  // namespace
 
-TEST_CASE("choice: local serves CPU devices and emulated ones, unless nccl is asked for",
-          "[parallel][communicator]") {
+TEST_CASE("choice: local serves all but GPUs, unless nccl is asked for", "[communicator]") {
   const Options restore;
-  parallel::set_communicator_options({});  // whatever the environment says
-  CHECK(is_local(parallel::communicator_over(group(device_count()))));
-  parallel::set_communicator_options({.kind = CommunicatorKind::nccl});
-  CHECK(is_local(parallel::communicator_over(group(1))));  // nothing is sent
+  set_communicator_options({});  // whatever the environment says
+  CHECK(is_local(communicator_over(group(device_count()))));
+  set_communicator_options({.kind = CommunicatorKind::nccl});
+  CHECK(is_local(communicator_over(group(1))));  // nothing is sent
   if (device_count() < 2) return;
   if (on_cpu()) {
     CHECK_THROWS_TEXT(DeviceError, "make_nccl_communicator: expected CUDA devices, got cpu:0",
-                      parallel::communicator_over(group(2)));
+                      communicator_over(group(2)));
   } else if (native_device(device(0))->gpu() == native_device(device(1))->gpu()) {
     CHECK_THROWS_TEXT(DeviceError,
                       "make_nccl_communicator: expected a GPU of its own for each device, got "
                       "cuda:0 and cuda:1 on GPU 0 with NCCL",
-                      parallel::communicator_over(group(2)));
+                      communicator_over(group(2)));
   } else {
-    const auto first = parallel::communicator_over(group(2));
+    const auto first = communicator_over(group(2));
     CHECK_FALSE(is_local(first));
-    CHECK(parallel::communicator_over(group(2)) == first);  // kept
+    CHECK(communicator_over(group(2)) == first);  // kept
     parallel::reset_communicators();
-    CHECK(parallel::communicator_over(group(2)) != first);
+    CHECK(communicator_over(group(2)) != first);
   }
-  parallel::set_communicator_options({.kind = CommunicatorKind::local});
-  CHECK(is_local(parallel::communicator_over(group(2))));
-  CHECK(parallel::communicator_over(group(2))->size() == 2);
+  set_communicator_options({.kind = CommunicatorKind::local});
+  CHECK(is_local(communicator_over(group(2))));
+  CHECK(communicator_over(group(2))->size() == 2);
 }
 
-TEST_CASE("choice: what cannot be is refused by text", "[parallel][communicator][errors]") {
+TEST_CASE("choice: what cannot be is refused by text", "[communicator][errors]") {
   CHECK_THROWS_TEXT(ArgumentError,
                     "set_communicator_options: timeout: expected more than 0 s, got 0",
-                    parallel::set_communicator_options({.timeout = 0}));
+                    set_communicator_options({.timeout = 0}));
   CHECK_THROWS_TEXT(ArgumentError,
                     "make_nccl_communicator: timeout: expected more than 0 s, got -1",
                     parallel::make_nccl_communicator(group(1), -1));
@@ -66,36 +80,33 @@ TEST_CASE("choice: what cannot be is refused by text", "[parallel][communicator]
                     parallel::make_nccl_communicator({}));
   CHECK_THROWS_TEXT(DeviceError, "make_nccl_communicator: expected CUDA devices, got cpu:0",
                     parallel::make_nccl_communicator({Device("cpu:0")}));
-  CHECK_THROWS_TEXT(ArgumentError, "expected at least one device, got none",
-                    parallel::communicator_over({}));
+  CHECK_THROWS_TEXT(ArgumentError, "expected at least one device, got none", communicator_over({}));
   const auto local = parallel::make_local_communicator(group(1));
   local->abort();  // nothing to end
   local->check();
 }
 
-TEST_CASE("choice: the environment", "[parallel][communicator]") {
-  CHECK_CHILD("BRAID_COMMUNICATOR=nccl BRAID_COMMUNICATOR_TIMEOUT=7",
-              "[.child][communicator][nccl]");
-  CHECK_CHILD("BRAID_COMMUNICATOR=mpi", "[.child][communicator][wrong]");
-  CHECK_CHILD("BRAID_COMMUNICATOR_TIMEOUT=0", "[.child][communicator][timeout]");
+TEST_CASE("choice: the environment", "[communicator]") {
+  CHECK_CHILD("BRAID_COMMUNICATOR=nccl BRAID_COMMUNICATOR_TIMEOUT=7", "[.child][nccl]");
+  CHECK_CHILD("BRAID_COMMUNICATOR=mpi", "[.child][wrong_name]");
+  CHECK_CHILD("BRAID_COMMUNICATOR_TIMEOUT=0", "[.child][wrong_timeout]");
 }
-TEST_CASE("choice: in a child, nccl", "[.child][communicator][nccl]") {
-  CHECK(parallel::communicator_options().kind == CommunicatorKind::nccl);
-  CHECK(parallel::communicator_options().timeout == 7);
+TEST_CASE("choice: in a child, nccl", "[.child][nccl]") {
+  CHECK(communicator_options().kind == CommunicatorKind::nccl);
+  CHECK(communicator_options().timeout == 7);
 }
-TEST_CASE("choice: in a child, a wrong name", "[.child][communicator][wrong]") {
+TEST_CASE("choice: in a child, a wrong name", "[.child][wrong_name]") {
   CHECK_THROWS_TEXT(ArgumentError,
                     "BRAID_COMMUNICATOR: expected automatic, local or nccl, got 'mpi'",
-                    parallel::communicator_options());
+                    communicator_options());
 }
-TEST_CASE("choice: in a child, a wrong timeout", "[.child][communicator][timeout]") {
+TEST_CASE("choice: in a child, a wrong timeout", "[.child][wrong_timeout]") {
   CHECK_THROWS_TEXT(ArgumentError,
                     "BRAID_COMMUNICATOR_TIMEOUT: expected seconds from 1 to 1000000, got '0'",
-                    parallel::communicator_options());
+                    communicator_options());
 }
 
-TEST_CASE("NCCL's table: a missing library is named, with the reason",
-          "[parallel][communicator][errors]") {
+TEST_CASE("choice: a missing library of NCCL's is named, with the reason", "[communicator]") {
   using namespace parallel::nccl;
   const char* const none[] = {"libnccl-none.so.9", "libnccl-none.so"};
   CHECK_THROWS_TEXT(
@@ -108,6 +119,40 @@ TEST_CASE("NCCL's table: a missing library is named, with the reason",
   CHECK(version_text(22809) == "2.28.9");
   CHECK(std::string(name_of(kInvalidUsage)) == "ncclInvalidUsage");
   CHECK(std::string(name_of(77)) == "a result of no known name");
+}
+
+TEST_CASE("balance: less than 75 % of the memory, else of the multiprocessors", "[balance]") {
+  CHECK(imbalance({}).empty());
+  CHECK(imbalance({{1 << 20, 4}}).empty());
+  CHECK(imbalance({{100, 132}, {75, 99}, {80, 120}}).empty());  // 75 % is enough
+  CHECK(imbalance({{100, 132}, {74, 132}, {90, 132}}) == text("cuda:1", "memory", "cuda:0"));
+  // memory first
+  CHECK(imbalance({{90, 10}, {100, 132}, {74, 132}}) == text("cuda:2", "memory", "cuda:1"));
+  CHECK(imbalance({{90, 98}, {100, 132}}) == text("cuda:0", "multiprocessors", "cuda:1"));
+}
+
+TEST_CASE("balance: one warning a process, none where the rows are chosen", "[balance]") {
+  // the devices of this process are alike
+  CHECK(warnings_with(text("cuda:1", "memory", "cuda:0")) == 0);
+  if (on_cpu()) return;
+  CHECK(native_device(device(0))->size().memory > 0);
+  CHECK(native_device(device(0))->size().multiprocessors > 0);
+  if (emulated())  // their memory is ours to choose
+    CHECK_CHILD("BRAID_SIMT_DEVICES=3 BRAID_CUDA_DEVICES_PER_GPU=1 BRAID_SIMT_MEMORY=96M:64M",
+                "[.child][unequal]");
+}
+TEST_CASE("balance: in a child, unequal devices", "[.child][unequal]") {
+  const std::string warning = text("cuda:1", "memory", "cuda:0");
+  const auto wrap = [](std::vector<Device> on, const DataParallelOptions& options) {
+    (void)DataParallel(Net{}, on, options);
+  };
+  wrap({Device("cuda:1"), Device("cuda:2")}, {});  // alike
+  wrap(group(1), {});
+  wrap(group(3), {.weights = {3, 2, 2}});
+  CHECK(warnings_with(warning) == 0);
+  wrap(group(3), {});
+  wrap(group(2), {});
+  CHECK(warnings_with(warning) == 1);
 }
 
 }  // namespace braid::test::on_device

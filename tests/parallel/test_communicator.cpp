@@ -1,26 +1,99 @@
-#include <braid/parallel/communicator.hpp>
-
-#include <cmath>
+// Broadcast, reduce, all_reduce, all_gather and reduce_scatter, in groups of 1 to 8 and by whoever
+// moves the bytes, against plain loops.
+#include <braid/core/native_device.hpp>
 
 #include "communicator/local.hpp"
 #include "group.hpp"
-#include "support/errors.hpp"
-#include "support/tensors.hpp"
 #include "support/views.hpp"
 
 namespace braid::test::on_device {
 
 using parallel::BufferView;
+using parallel::Communicator;
 using parallel::LocalCommunicator;
 
 namespace {
 
-/// parts[item][rank]
-std::vector<BufferView> views_of(const std::vector<std::vector<Tensor>>& parts) {
-  std::vector<BufferView> views;
-  for (const auto& item : parts)
-    for (const Tensor& t : item) views.push_back(t.defined() ? view_of(t) : BufferView{});
-  return views;
+/// A tensor for each rank, item after item; undefined where a rank has nothing.
+using Items = std::vector<Tensor>;
+std::vector<BufferView> views(const Items& items) {
+  std::vector<BufferView> list;
+  for (const Tensor& t : items) list.push_back(t.defined() ? view_of(t) : BufferView{});
+  return list;
+}
+
+// nothing, odd ones, more than a tile, enough to wake the workers
+constexpr std::int64_t kCounts[] = {0, 1, 7, 65, 16385, 70001};
+
+/// Small whole numbers: sums of them are exact in every type and order.
+Items whole_numbers(int n, DType type, std::int64_t times = 1) {
+  Items items;
+  for (std::size_t i = 0; i < std::size(kCounts); ++i)
+    for (int rank = 0; rank < n; ++rank) {
+      std::vector<double> v(usize(kCounts[i] * times));
+      for (std::size_t at = 0; at < v.size(); ++at)
+        v[at] = static_cast<double>((at * 3 + i + usize(rank) * 5) % 17) - 8;
+      items.push_back(tensor(v, {.device = device(rank)}).to(type));
+    }
+  return items;
+}
+Items filled(int n, DType type, std::int64_t times) {
+  Items items;
+  for (const std::int64_t count : kCounts)
+    for (int rank = 0; rank < n; ++rank)
+      items.push_back(full({count * times}, 99, {.device = device(rank), .dtype = type}));
+  return items;
+}
+/// A tensor of random numbers of each rank.
+Items random_numbers(int n, std::int64_t count) {
+  Items items;
+  for (int rank = 0; rank < n; ++rank)
+    items.push_back(random_tensor({count}, DType::float32, device(rank),
+                                  static_cast<std::uint64_t>(100 * rank + 1), -1e3, 1e3));
+  return items;
+}
+
+/// Every way to form a group of n: straight, from copies, and over NCCL where that can be.
+void for_each_group(const std::function<void(Communicator&, int)>& f) {
+  for (int n = 1; n <= device_count(); ++n) {
+    for (const bool stage : {false, true}) {
+      INFO(n << " devices, " << (stage ? "staged" : "straight"));
+      LocalCommunicator local(group(n), stage);
+      f(local, n);
+    }
+    NativeDevice* const first = native_device(device(0));
+    if (first == nullptr || !emulated() ||
+        (n > 1 && first->gpu() == native_device(device(1))->gpu()))
+      continue;
+    INFO(n << " devices, nccl");
+    f(*parallel::make_nccl_communicator(group(n)), n);
+  }
+}
+
+/// The numbers of an item's ranks, one rank's after the other's.
+std::vector<double> all_of(const Items& items, std::size_t first, int n) {
+  std::vector<double> all;
+  for (std::size_t rank = 0; rank < usize(n); ++rank) {
+    const std::vector<double> x = numbers(items[first + rank]);
+    all.insert(all.end(), x.begin(), x.end());
+  }
+  return all;
+}
+std::vector<double> sum_of(const Items& items, std::size_t first, int n) {
+  const std::vector<double> all = all_of(items, first, n);
+  std::vector<double> sum(all.size() / usize(n), 0.0);
+  for (std::size_t at = 0; at < all.size(); ++at) sum[at % sum.size()] += all[at];
+  return sum;
+}
+
+/// Every rank has the same numbers of the item that begins there.
+void check_each_has(const Items& items, int n,
+                    const std::function<std::vector<double>(std::size_t)>& numbers_of) {
+  for (std::size_t first = 0; first < items.size(); first += usize(n)) {
+    const std::vector<double> expected = numbers_of(first);
+    for (std::size_t i = first; i < first + usize(n); ++i)
+      if (numbers(items[i]) != expected) FAIL("tensor " << i);
+  }
 }
 
 /// The sum in the documented order, in the type's own arithmetic.
@@ -31,78 +104,53 @@ template <class T> T tree_sum(const std::vector<T>& x, std::size_t first, std::s
   return tree_sum(x, first, left) + tree_sum(x, first + left, count - left);
 }
 
-// Sizes around a tile (16 Ki), a staged tile (1 Mi) and a line, and enough in all to wake the
-// workers.
-std::vector<std::int64_t> counts_for(int n) {
-  std::vector<std::int64_t> counts{0, 1, 7, 16, 17, 1000, 16384, 16385, 150001};
-  if (n == 3) counts.push_back(1048577);
-  return counts;
-}
-
-/// 1, 2, 3, 5, 8, as far as there are devices.
-std::vector<int> group_sizes() {
-  std::vector<int> sizes;
-  for (const int n : {1, 2, 3, 5, 8})
-    if (n <= device_count()) sizes.push_back(n);
-  return sizes;
-}
-
 }  // namespace
 
-TEST_CASE("communicator: broadcast copies rank 0's bytes, in every type, whoever moves them",
-          "[parallel][communicator]") {
-  for (const int n : group_sizes()) {
+TEST_CASE("communicator: broadcast copies rank 0's bytes, in every type", "[communicator]") {
+  for (const int n : {1, 2, 3, 5, 8}) {
+    if (n > device_count()) break;
     for (const bool stage : {false, true}) {
-      LocalCommunicator group_of(group(n), stage);
-      CHECK(group_of.size() == n);
-      std::vector<std::vector<Tensor>> parts;
+      LocalCommunicator local(group(n), stage);
+      CHECK(local.size() == n);
+      Items items;
       for (const DType type :
-           {DType::float32, DType::float64, DType::float16, DType::int64, DType::bool_}) {
-        for (const std::int64_t count : {0, 1, 65, 70001}) {
-          parts.emplace_back();
+           {DType::float32, DType::float64, DType::float16, DType::int64, DType::bool_})
+        for (const std::int64_t count : {0, 1, 65, 70001})
           for (int rank = 0; rank < n; ++rank)
-            parts.back().push_back(
+            items.push_back(
                 random_tensor({count}, type, device(rank), static_cast<std::uint64_t>(rank + 1)));
-        }
-      }
-      const Tensor before = parts.back()[0].clone();
-      group_of.broadcast(views_of(parts));
-      CHECK_SAME_BITS(parts.back()[0], before);
-      for (const auto& item : parts)
-        for (int rank = 1; rank < n; ++rank)
-          CHECK_SAME_BITS(item[static_cast<std::size_t>(rank)].to(device(0)), item[0]);
+      const Items before = copies_of(items);
+      local.broadcast(views(items));
+      for (std::size_t i = 0; i < items.size(); ++i)
+        CHECK_SAME_BITS(items[i], before[i - i % usize(n)]);
     }
   }
 }
 
-TEST_CASE("communicator: reduce adds in the fixed tree, to the last bit, and only reads the parts",
-          "[parallel][communicator]") {
-  for (const int n : group_sizes()) {
+TEST_CASE("communicator: reduce adds in the fixed tree, and only reads the parts",
+          "[communicator]") {
+  for (const int n : {1, 2, 3, 5, 8}) {
+    if (n > device_count()) break;
     INFO(n << " devices");
-    std::vector<std::vector<Tensor>> parts;
-    for (const std::int64_t count : counts_for(n)) {
-      parts.emplace_back();
-      for (int rank = 0; rank < n; ++rank)
-        parts.back().push_back(random_tensor({count}, DType::float32, device(rank),
-                                             static_cast<std::uint64_t>(100 * rank + 1), -1e3,
-                                             1e3));
-    }
-    const std::vector<double> before = numbers(parts[5].back());
-    std::vector<Tensor> sums, staged;
-    for (const std::int64_t count : counts_for(n)) {
+    // Sizes around a tile (16 Ki), a staged tile (1 Mi) and a line, and enough in all to wake the
+    // workers.
+    std::vector<std::int64_t> counts{0, 1, 7, 16, 17, 1000, 16384, 16385, 150001};
+    if (n == 3) counts.push_back(1048577);
+    Items parts, sums, staged;
+    for (const std::int64_t count : counts) {
+      for (const Tensor& part : random_numbers(n, count)) parts.push_back(part);
       sums.push_back(full({count}, std::nan("")));
       staged.push_back(full({count}, std::nan("")));
     }
-    std::vector<BufferView> results, staged_results;
-    for (const Tensor& t : sums) results.push_back(view_of(t));
-    for (const Tensor& t : staged) staged_results.push_back(view_of(t));
-    LocalCommunicator(group(n)).reduce(views_of(parts), results);
-    LocalCommunicator(group(n), true).reduce(views_of(parts), staged_results);
-    CHECK(numbers(parts[5].back()) == before);
-    for (std::size_t item = 0; item < parts.size(); ++item) {
-      CHECK_SAME_BITS(sums[item], staged[item]);
+    const Items before = copies_of(parts);
+    LocalCommunicator(group(n)).reduce(views(parts), views(sums));
+    LocalCommunicator(group(n), true).reduce(views(parts), views(staged));
+    check_same(parts, before);
+    check_same(staged, sums);
+    for (std::size_t item = 0; item < counts.size(); ++item) {
       std::vector<std::vector<float>> values;
-      for (const Tensor& part : parts[item]) values.push_back(part.to_vector<float>());
+      for (std::size_t rank = 0; rank < usize(n); ++rank)
+        values.push_back(parts[item * usize(n) + rank].to_vector<float>());
       const std::vector<float> got = sums[item].to_vector<float>();
       std::size_t wrong = 0;
       std::vector<float> x(values.size());
@@ -115,43 +163,104 @@ TEST_CASE("communicator: reduce adds in the fixed tree, to the last bit, and onl
   }
 }
 
-TEST_CASE("communicator: reduce in place, and with ranks that have nothing",
-          "[parallel][communicator]") {
+TEST_CASE("communicator: reduce in place, of some ranks, and in 16 bits", "[communicator]") {
   const int n = device_count();
   for (const bool stage : {false, true}) {
     for (int present = 1; present < (1 << n); ++present) {  // which ranks have data
-      std::vector<Tensor> item(static_cast<std::size_t>(n));
+      Items item(usize(n));
       std::vector<double> expected(3, 0.0);
       for (int rank = 0; rank < n; ++rank) {
         if (!(present >> rank & 1)) continue;
-        item[static_cast<std::size_t>(rank)] =
+        item[usize(rank)] =
             full({3}, std::pow(10.0, rank), {.device = device(rank), .dtype = DType::float64});
         for (double& x : expected) x += std::pow(10.0, rank);
       }
       const Tensor result = item[0].defined() ? item[0] : empty({3}, {.dtype = DType::float64});
-      const BufferView results[] = {view_of(result)};
-      LocalCommunicator(group(n), stage).reduce(views_of({item}), results);
+      LocalCommunicator(group(n), stage).reduce(views(item), views({result}));
       if (numbers(result) != expected) FAIL("ranks " << present << ": " << result);
     }
   }
-  SUCCEED();
-}
-
-TEST_CASE("communicator: float16 and bfloat16 are added", "[parallel][communicator]") {
-  if (device_count() < 2) return;
+  if (n < 2) return;
   for (const DType type : {DType::float16, DType::bfloat16}) {
-    const std::vector<std::vector<Tensor>> parts{
-        {full({70000}, 1.5, {.device = device(0), .dtype = type}),
-         full({70000}, 2.25, {.device = device(1), .dtype = type})}};
+    const Items parts{full({70000}, 1.5, {.device = device(0), .dtype = type}),
+                      full({70000}, 2.25, {.device = device(1), .dtype = type})};
     const Tensor sum = empty({70000}, {.dtype = type});
-    const BufferView results[] = {view_of(sum)};
-    LocalCommunicator(group(2)).reduce(views_of(parts), results);
+    LocalCommunicator(group(2)).reduce(views(parts), views({sum}));
     CHECK(numbers(sum) == std::vector<double>(70000, 3.75));
   }
 }
 
-TEST_CASE("communicator: wrong buffers are refused by text, before anything changes",
-          "[parallel][communicator][errors]") {
+TEST_CASE("communicator: all_reduce, all_gather and reduce_scatter", "[communicator]") {
+  for (const DType type : {DType::float32, DType::float64, DType::float16, DType::bfloat16,
+                           DType::int64, DType::bool_})
+    for_each_group([&](Communicator& communicator, int n) {
+      INFO(type);
+      const Items items = whole_numbers(n, type), results = filled(n, type, n);
+      communicator.all_gather(views(items), views(results));
+      check_each_has(results, n, [&](std::size_t first) { return all_of(items, first, n); });
+      if (!is_floating(type)) return;
+      const Items before = copies_of(items);
+      communicator.all_reduce(views(items));
+      check_each_has(items, n, [&](std::size_t first) { return sum_of(before, first, n); });
+      // rank r gets part r of the sum, and the rest is only read
+      const Items wholes = whole_numbers(n, type, n), parts = filled(n, type, 1);
+      const Items untouched = copies_of(wholes);
+      communicator.reduce_scatter(views(wholes), views(parts));
+      check_same(wholes, untouched);
+      for (std::size_t i = 0; i < wholes.size(); i += usize(n))
+        if (all_of(parts, i, n) != sum_of(wholes, i, n)) FAIL("item " << i / usize(n));
+    });
+}
+
+TEST_CASE("communicator: in place, a rank's part is a part of the whole", "[communicator]") {
+  constexpr std::int64_t kPart = 1003;
+  for_each_group([&](Communicator& communicator, int n) {
+    Items gathered, scattered;
+    std::vector<BufferView> gather_parts, scatter_parts;
+    const auto part = [&](const Tensor& whole, int rank) {
+      return BufferView{static_cast<float*>(whole.id()->data()) + rank * kPart, kPart,
+                        whole.dtype(), whole.device()};
+    };
+    std::vector<double> all;
+    for (int rank = 0; rank < n; ++rank) {
+      gathered.push_back(full({n * kPart}, rank + 1, {.device = device(rank)}));
+      scattered.push_back(full({n * kPart}, rank + 1, {.device = device(rank)}));
+      gather_parts.push_back(part(gathered.back(), rank));
+      scatter_parts.push_back(part(scattered.back(), rank));
+      all.insert(all.end(), kPart, rank + 1);
+    }
+    communicator.all_gather(gather_parts, views(gathered));
+    communicator.reduce_scatter(views(scattered), scatter_parts);
+    for (int rank = 0; rank < n; ++rank) {
+      CHECK(numbers(gathered[usize(rank)]) == all);
+      const Tensor own = scattered[usize(rank)].narrow(0, rank * kPart, kPart);
+      CHECK(numbers(own) == std::vector<double>(kPart, n * (n + 1) / 2));
+    }
+  });
+}
+
+TEST_CASE("communicator: all sums have reduce's order, to the last bit", "[communicator]") {
+  for (int n = 1; n <= device_count(); ++n)
+    for (const bool stage : {false, true}) {
+      INFO(n << " devices");
+      LocalCommunicator local(group(n), stage);
+      constexpr std::int64_t kPart = 777;
+      const Items items = random_numbers(n, n * kPart), copies = copies_of(items);
+      Items results;
+      for (int rank = 0; rank < n; ++rank)
+        results.push_back(zeros({kPart}, {.device = device(rank)}));
+      const Tensor sum = zeros({n * kPart}, {.device = device(0)});
+      local.reduce(views(items), views({sum}));
+      local.reduce_scatter(views(items), views(results));
+      local.all_reduce(views(copies));
+      for (int rank = 0; rank < n; ++rank) {
+        CHECK_SAME_BITS(copies[usize(rank)], sum);
+        CHECK_SAME_BITS(results[usize(rank)], sum.narrow(0, rank * kPart, kPart));
+      }
+    }
+}
+
+TEST_CASE("communicator: wrong buffers are refused, nothing changes", "[communicator]") {
   CHECK_THROWS_TEXT(ArgumentError,
                     "make_local_communicator: expected at least one device, got none",
                     parallel::make_local_communicator({}));
@@ -160,32 +269,48 @@ TEST_CASE("communicator: wrong buffers are refused by text, before anything chan
   if (device_count() < 2) return;
   CHECK_THROWS_TEXT(DeviceError, here("expected each device once, got cpu:1 twice"),
                     parallel::make_local_communicator({device(0), device(1), device(1)}));
-  const auto group_of = parallel::make_local_communicator(group(2));
-  const Tensor a = ones({4}), b = zeros({4}, {.device = device(1)}),
-               shorter = zeros({3}, {.device = device(1)}),
-               other = zeros({4}, {.device = device(1), .dtype = DType::int32});
-  const BufferView result[] = {view_of(a)};
-  CHECK_THROWS_TEXT(ArgumentError, "broadcast: expected 2 buffers an item*got 1",
-                    group_of->broadcast(views_of({{a}})));
-  CHECK_THROWS_TEXT(ArgumentError,
-                    here("broadcast: expected the buffer of item 0 on cpu:1, got cpu:0"),
-                    group_of->broadcast(views_of({{a, a}})));
-  CHECK_THROWS_TEXT(
-      ArgumentError,
-      here("broadcast: expected 4 elements of float32 for item 1 on cpu:1, got 3 of float32"),
-      group_of->broadcast(views_of({{a, b}, {a, shorter}})));
-  CHECK_THROWS_TEXT(ArgumentError,
-                    here("expected 4 elements of float32 for item 0 on cpu:1, got 4 of int32"),
-                    group_of->reduce(views_of({{a, other}}), result));
-  CHECK_THROWS_TEXT(ArgumentError, "reduce: expected 2 results, one for each item, got 1",
-                    group_of->reduce(views_of({{a, b}, {a, b}}), result));
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "reduce: expected data from at least one device for item 0, got none",
-                    group_of->reduce(views_of({{Tensor(), Tensor()}}), result));
-  const Tensor ints = ones({4}, {.dtype = DType::int32});
-  const BufferView int_result[] = {view_of(ints)};
+  const auto local = parallel::make_local_communicator(group(2));
+  const auto on_second = [](std::int64_t n, DType type = DType::float32) {
+    return zeros({n}, {.device = device(1), .dtype = type});
+  };
+  const Tensor a = ones({4}), b = on_second(4), shorter = on_second(3), two = zeros({2}),
+               two_b = on_second(2), ints = ones({4}, {.dtype = DType::int32}),
+               ints_b = on_second(4, DType::int32);
+  const auto check_refused = [](const char* text, const auto& call) {
+    CHECK_THROWS_TEXT(ArgumentError, here(text), call());
+  };
+  check_refused("broadcast: expected 2 buffers an item*got 1",
+                [&] { local->broadcast(views({a})); });
+  check_refused("broadcast: expected the buffer of item 0 on cpu:1, got cpu:0",
+                [&] { local->broadcast(views({a, a})); });
+  check_refused("broadcast: expected 4 elements of float32 for item 1 on cpu:1, got 3 of float32",
+                [&] { local->broadcast(views({a, b, a, shorter})); });
+  check_refused("expected 4 elements of float32 for item 0 on cpu:1, got 4 of int32",
+                [&] { local->reduce(views({a, ints_b}), views({a})); });
+  check_refused("reduce: expected 2 results, one for each item, got 1",
+                [&] { local->reduce(views({a, b, a, b}), views({a})); });
+  check_refused("reduce: expected data from at least one device for item 0, got none",
+                [&] { local->reduce(views({Tensor(), Tensor()}), views({a})); });
+  check_refused("all_reduce: expected 2 buffers an item*got 1",
+                [&] { local->all_reduce(views({a})); });
+  check_refused("all_reduce: expected 4 elements of float32 for item 0*got 2",
+                [&] { local->all_reduce(views({a, two_b})); });
+  check_refused("all_gather: expected as many results as buffers, got 1 and 2",
+                [&] { local->all_gather(views({two, two_b}), views({a})); });
+  check_refused("all_gather: expected 8 elements of float32 for item 0*got 4",
+                [&] { local->all_gather(views({a, b}), views({a, b})); });
+  check_refused("all_gather: expected the buffer of item 0 on cpu:0, got cpu:1",
+                [&] { local->all_gather(views({two_b, two}), views({a, b})); });
+  check_refused("reduce_scatter: expected 4 elements of float32 for item 0*got 2",
+                [&] { local->reduce_scatter(views({a, two_b}), views({two, two_b})); });
   CHECK_THROWS_TEXT(DTypeError, "reduce: expected floating point, got int32 for item 0",
-                    group_of->reduce(views_of({{ints, other}}), int_result));
+                    local->reduce(views({ints, ints_b}), views({ints})));
+  CHECK_THROWS_TEXT(DTypeError, "all_reduce: expected floating point, got int32 for item 0",
+                    local->all_reduce(views({ints, ints_b})));
+  CHECK_THROWS_TEXT(DTypeError, "reduce_scatter: expected floating point, got int32 for item 0",
+                    local->reduce_scatter(
+                        views({ints, ints_b}),
+                        views({zeros({2}, {.dtype = DType::int32}), on_second(2, DType::int32)})));
   CHECK(numbers(b) == std::vector<double>(4, 0.0));
   CHECK(numbers(a) == std::vector<double>(4, 1.0));
 }

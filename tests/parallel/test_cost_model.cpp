@@ -1,20 +1,40 @@
-// The cost model finds the numbers that measurements were made from, and says from which batch on
-// devices pay.
-#include <braid/parallel/cost_model.hpp>
-
-#include <cmath>
-#include <limits>
-
-#include "support/errors.hpp"
+// From spans to phases, on spans that are written down; and the cost model, which finds the numbers
+// that measurements were made from, and says from which batch on devices pay.
+#include "group.hpp"
+#include "report/phases.hpp"
 
 namespace braid::test {
 
 using parallel::Collective;
 using parallel::CostModel;
+using parallel::CostPoint;
 using parallel::CostSample;
 using parallel::PhaseSeconds;
+using parallel::Piece;
+using trace::Phase;
+using trace::Record;
 
 namespace {
+
+const Device kFirst("cpu:0"), kSecond("cpu:1");
+
+Record span(Device device, Phase phase, std::int64_t begin, std::int64_t end,
+            std::int64_t step = 0) {
+  Record r{};
+  r.name = "span";
+  r.device = device;
+  r.phase = phase;
+  r.begin = begin;
+  r.end = end;
+  r.step = step;
+  return r;
+}
+bool same(const std::vector<Piece>& got, const std::vector<Piece>& want) {
+  return std::equal(got.begin(), got.end(), want.begin(), want.end(),
+                    [](const Piece& a, const Piece& b) {
+                      return a.begin == b.begin && a.end == b.end && a.phase == b.phase;
+                    });
+}
 
 /// What measurements are made from.
 struct Machine {
@@ -46,28 +66,95 @@ struct Machine {
     return s;
   }
 };
+const Machine machine;
 
 void check_same(const PhaseSeconds& got, const PhaseSeconds& want) {
-  CHECK(got.scatter == Approx(want.scatter));
-  CHECK(got.replicate == Approx(want.replicate));
-  CHECK(got.compute == Approx(want.compute));
-  CHECK(got.gather == Approx(want.gather));
-  CHECK(got.reduce == Approx(want.reduce));
-  CHECK(got.optimizer == Approx(want.optimizer));
-  CHECK(got.idle == Approx(want.idle));
+  for (const auto phase : {&PhaseSeconds::scatter, &PhaseSeconds::replicate, &PhaseSeconds::compute,
+                           &PhaseSeconds::gather, &PhaseSeconds::reduce, &PhaseSeconds::optimizer,
+                           &PhaseSeconds::idle})
+    CHECK(got.*phase == Approx(want.*phase));
 }
+
+CostModel fit(const std::vector<CostSample>& samples) { return CostModel::fit(samples); }
 
 }  // namespace
 
-TEST_CASE("cost model: from exact measurements it predicts what was not measured",
-          "[parallel][report]") {
-  for (const Collective collective : {Collective::star, Collective::ring}) {
-    const Machine machine;
-    std::vector<CostSample> samples = {machine.sample(1, 256), machine.sample(1, 512)};
-    for (const int n : {2, 4}) {
-      samples.push_back(machine.sample(n, 512, 1, collective));
-      samples.push_back(machine.sample(n, 2048, 1, collective));
+TEST_CASE("report: at each moment the innermost span of a device counts", "[report]") {
+  const std::vector<Record> spans = {
+      span(kFirst, Phase::step, 0, 100),      span(kFirst, Phase::compute, 10, 60),
+      span(kFirst, Phase::reduce, 20, 30),    span(kFirst, Phase::reduce, 30, 40),
+      span(kSecond, Phase::gather, 0, 100),   span(kFirst, Phase::compute, 200, 210, 1),
+      span(kFirst, Phase::scatter, -50, 5),  // began before the step
+      span(kFirst, Phase::optimizer, 90, 300)};
+  CHECK(same(parallel::flatten_spans(spans, kFirst, 0, 0, 100), {{0, 5, Phase::scatter},
+                                                                 {10, 20, Phase::compute},
+                                                                 {20, 40, Phase::reduce},
+                                                                 {40, 60, Phase::compute},
+                                                                 {90, 100, Phase::optimizer}}));
+  // Spans that overlap without nesting: the later one counts while both are open.
+  const std::vector<Record> crossing = {span(kFirst, Phase::compute, 0, 50),
+                                        span(kFirst, Phase::gather, 40, 80)};
+  CHECK(same(parallel::flatten_spans(crossing, kFirst, 0, 0, 100),
+             {{0, 40, Phase::compute}, {40, 80, Phase::gather}}));
+  CHECK(parallel::flatten_spans(crossing, kSecond, 0, 0, 100).empty());
+}
+
+TEST_CASE("report: a step is divided among what its devices wait for", "[report]") {
+  constexpr std::int64_t ms = 1'000'000;
+  const std::vector<std::vector<Piece>> devices = {{{0, 10 * ms, Phase::scatter},
+                                                    {10 * ms, 40 * ms, Phase::compute},
+                                                    {60 * ms, 70 * ms, Phase::reduce}},
+                                                   {{0, 20 * ms, Phase::scatter},
+                                                    {20 * ms, 60 * ms, Phase::compute},
+                                                    {60 * ms, 75 * ms, Phase::gather}}};
+  const PhaseSeconds s = parallel::critical_path(devices, 0.1);
+  CHECK(s.scatter == Approx(0.010));
+  CHECK(s.compute == Approx(0.050));
+  CHECK(s.reduce == Approx(0.010));
+  CHECK(s.gather == Approx(0.005));
+  CHECK(s.optimizer == 0);
+  CHECK(s.idle == Approx(0.025));
+  CHECK(s.total() == Approx(0.1));
+  const PhaseSeconds one = parallel::sum_pieces(devices[0], 0.1);
+  CHECK(one.compute == Approx(0.030));
+  CHECK(one.idle == Approx(0.050));
+  CHECK(parallel::critical_path({}, 0.1).idle == Approx(0.1));
+}
+
+TEST_CASE("report: the first of several steps is in no median", "[report]") {
+  const auto run_of = [](const std::vector<std::pair<int, int>>& steps) {  // length and compute
+    parallel::MeasuredRun run;
+    run.devices = {kFirst};
+    std::int64_t at = 0, step = 0;
+    for (const auto& [length, compute] : steps) {
+      run.spans.push_back(span(kFirst, Phase::step, at, at + length, step));
+      run.spans.push_back(span(kFirst, Phase::compute, at, at + compute, step++));
+      at += 2000;
     }
+    parallel::find_phases(run, 1e-9);
+    return run;
+  };
+  const auto run = run_of({{1000, 900}, {100, 60}, {120, 70}, {110, 80}});
+  CHECK(run.steps == 4);
+  CHECK(run.replicas.size() == 4);
+  CHECK(run.recorded_seconds == Approx(110e-9));
+  CHECK(run.critical.compute == Approx(70e-9));
+  CHECK(run.critical.idle == Approx(40e-9));
+  CHECK(run.overhead == Approx(2e-9 / 110e-9));
+  // Medians that do not add up: compute 20, 50, 60 and idle 80, 10, 10 of steps of 100, 60, 70.
+  const auto uneven = run_of({{1000, 900}, {100, 20}, {60, 50}, {70, 60}});
+  CHECK(uneven.critical.total() == Approx(70e-9));
+  CHECK(uneven.critical.compute == Approx(70e-9 * 50 / 60));
+  CHECK(parallel::median({}) == 0);
+  CHECK(parallel::median({3, 1}) == 2);
+}
+
+TEST_CASE("cost model: from exact measurements it predicts what was not measured", "[report]") {
+  for (const Collective collective : {Collective::star, Collective::ring}) {
+    std::vector<CostSample> samples = {machine.sample(1, 256), machine.sample(1, 512)};
+    for (const int n : {2, 4})
+      for (const int batch : {512, 2048})
+        samples.push_back(machine.sample(n, batch, 1, collective));
     const CostModel model = CostModel::fit(samples, collective);
     CHECK(model.compute().latency == Approx(machine.c0));
     CHECK(model.compute().slope == Approx(machine.c1));
@@ -80,59 +167,46 @@ TEST_CASE("cost model: from exact measurements it predicts what was not measured
   }
 }
 
-TEST_CASE(
-    "cost model: compute on devices that slow each other down is brought back to one device's",
-    "[parallel][report]") {
-  const Machine machine;
-  const CostSample samples[] = {machine.sample(1, 256), machine.sample(1, 512),
-                                machine.sample(2, 256, 1.2), machine.sample(4, 512, 2.5)};
-  const CostModel model = CostModel::fit(samples);
+TEST_CASE("cost model: compute is one device's; small sizes give a floor", "[report]") {
+  // on devices that slow each other down
+  const CostSample slow = machine.sample(4, 512, 2.5);
+  const CostModel model =
+      fit({machine.sample(1, 256), machine.sample(1, 512), machine.sample(2, 256, 1.2), slow});
   CHECK(model.compute().latency == Approx(machine.c0));
   CHECK(model.compute().slope == Approx(machine.c1));
-  CHECK(model.predict(4, 512, 2.5).compute == Approx(samples[3].seconds.compute));
-}
-
-TEST_CASE("cost model: several small sizes that take the same time give a floor",
-          "[parallel][report]") {
-  Machine machine;
-  machine.c0 = 0;
-  machine.floor = 5e-3;
+  CHECK(model.predict(4, 512, 2.5).compute == Approx(slow.seconds.compute));
+  // several that take the same time
+  const Machine flat{.c0 = 0, .floor = 5e-3};
   std::vector<CostSample> samples;
   for (const std::int64_t batch : {8, 16, 32, 64, 128, 512, 1024, 2048})
-    samples.push_back(machine.sample(1, batch));
-  const CostModel model = CostModel::fit(samples);
-  CHECK(model.compute_floor() == Approx(5e-3));
-  CHECK(model.predict(1, 4).compute == Approx(5e-3));
-  CHECK(model.predict(1, 4096).compute == Approx(4096 * machine.c1));
+    samples.push_back(flat.sample(1, batch));
+  const CostModel floored = fit(samples);
+  CHECK(floored.compute_floor() == Approx(5e-3));
+  CHECK(floored.predict(1, 4).compute == Approx(5e-3));
+  CHECK(floored.predict(1, 4096).compute == Approx(4096 * flat.c1));
 }
 
-TEST_CASE("cost model: one size gives a line through the origin; what was never seen costs nothing",
-          "[parallel][report]") {
-  const Machine machine;
-  const CostSample one[] = {machine.sample(1, 100)};
-  const CostModel model = CostModel::fit(one);
+TEST_CASE("cost model: one size gives a line; what was never seen costs nothing", "[report]") {
+  const CostSample one = machine.sample(1, 100), two = machine.sample(2, 100);
+  const CostModel model = fit({one});
   CHECK_FALSE(model.knows_several());
   CHECK(model.compute().latency == 0);
-  CHECK(model.predict(1, 100).total() == Approx(one[0].seconds.total()));
-  CHECK(model.predict(1, 200).compute == Approx(2 * one[0].seconds.compute));
-  const CostSample two[] = {machine.sample(2, 100)};
-  check_same(CostModel::fit(two).predict(2, 100), two[0].seconds);
+  CHECK(model.predict(1, 100).total() == Approx(one.seconds.total()));
+  CHECK(model.predict(1, 200).compute == Approx(2 * one.seconds.compute));
+  check_same(fit({two}).predict(2, 100), two.seconds);
   // Not a number of nothing, and no negative time.
-  const CostSample empty[] = {{.devices = 2, .batch = 1}};
-  CHECK(CostModel::fit(empty).predict(2, 10).total() == 0);
-  CostSample falling[] = {machine.sample(2, 100), machine.sample(2, 200)};
-  falling[1].seconds.scatter = falling[0].seconds.scatter / 2;  // noise: more bytes in less time
-  const CostModel noisy = CostModel::fit(falling);
-  CHECK((noisy.scatter().latency >= 0 && noisy.scatter().slope >= 0));
+  CHECK(fit({{.devices = 2, .batch = 1}}).predict(2, 10).total() == 0);
+  CostSample falling = machine.sample(2, 200);
+  falling.seconds.scatter = two.seconds.scatter / 2;  // noise: more bytes in less time
+  const CostModel noisy = fit({two, falling});
+  CHECK(noisy.scatter().latency >= 0);
+  CHECK(noisy.scatter().slope >= 0);
 }
 
-TEST_CASE("cost model: the break-even batch is the first from which on n devices are faster",
-          "[parallel][report]") {
-  const Machine machine;
-  const CostSample samples[] = {machine.sample(1, 256), machine.sample(1, 512),
-                                machine.sample(2, 512), machine.sample(2, 2048),
-                                machine.sample(4, 2048)};
-  const CostModel model = CostModel::fit(samples);
+TEST_CASE("cost model: the break-even batch is the first where n devices are faster", "[report]") {
+  const CostModel model =
+      fit({machine.sample(1, 256), machine.sample(1, 512), machine.sample(2, 512),
+           machine.sample(2, 2048), machine.sample(4, 2048)});
   for (const int n : {2, 3, 4}) {
     const std::optional<std::int64_t> batch = model.break_even(n);
     REQUIRE(batch);
@@ -147,7 +221,7 @@ TEST_CASE("cost model: the break-even batch is the first from which on n devices
   CHECK(*model.break_even(2, 1.5) > *model.break_even(2));
 }
 
-TEST_CASE("cost model: the dominating terms", "[parallel][report]") {
+TEST_CASE("cost model: the dominating terms", "[report]") {
   PhaseSeconds s{.scatter = 1,
                  .replicate = 2,
                  .compute = 9,
@@ -162,10 +236,7 @@ TEST_CASE("cost model: the dominating terms", "[parallel][report]") {
   CHECK(parallel::dominating_cost(s) == "other");
 }
 
-TEST_CASE(
-    "cost model: a line through measured times of copies, and how far it is from the worst of them",
-    "[parallel][report]") {
-  using parallel::CostPoint;
+TEST_CASE("cost model: a line through measured times of copies, and its worst misfit", "[report]") {
   std::vector<CostPoint> points;
   for (double bytes = 4096; bytes <= 1 << 30; bytes *= 4)
     points.push_back({bytes, 3e-6 + bytes / 10e9});
@@ -186,31 +257,24 @@ TEST_CASE(
   CHECK(parallel::fit_cost_line({}).slope == 0);
 }
 
-TEST_CASE("cost model: errors", "[parallel][report]") {
-  const Machine machine;
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected at least one sample, got none",
-                    CostModel::fit({}));
-  const CostSample no_rows[] = {{.devices = 1, .batch = 0}},
-                   no_devices[] = {{.devices = 0, .batch = 1}},
-                   fast[] = {{.devices = 1, .batch = 1, .slowdown = 0.5}};
-  const CostSample nan[] = {
-      {.devices = 1, .batch = 1, .slowdown = std::numeric_limits<double>::quiet_NaN()}};
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "CostModel: expected at least one device and one row, got 1 and 0",
-                    CostModel::fit(no_rows));
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected samples of at least one device, got 0",
-                    CostModel::fit(no_devices));
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel: expected a slowdown of at least 1, got 0.5",
-                    CostModel::fit(fast));
-  CHECK_THROWS_TEXT(ArgumentError, "CostModel: expected a slowdown of at least 1, got nan",
-                    CostModel::fit(nan));
-  const CostSample one[] = {machine.sample(1, 10)};
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "CostModel: expected a fit to runs of several devices*asked for 2",
-                    CostModel::fit(one).predict(2, 10));
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "CostModel: expected at least one device and one row, got 1 and 0",
-                    CostModel::fit(one).predict(1, 0));
+TEST_CASE("cost model: errors", "[report]") {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const CostModel model = fit({machine.sample(1, 10)});
+  const std::pair<const char*, std::function<void()>> rows[] = {
+      {"CostModel::fit: expected at least one sample, got none", [] { fit({}); }},
+      {"CostModel: expected at least one device and one row, got 1 and 0",
+       [] { fit({{.devices = 1, .batch = 0}}); }},
+      {"CostModel::fit: expected samples of at least one device, got 0",
+       [] { fit({{.devices = 0, .batch = 1}}); }},
+      {"CostModel: expected a slowdown of at least 1, got 0.5",
+       [] { fit({{.devices = 1, .batch = 1, .slowdown = 0.5}}); }},
+      {"CostModel: expected a slowdown of at least 1, got nan",
+       [] { fit({{.devices = 1, .batch = 1, .slowdown = kNan}}); }},
+      {"CostModel: expected a fit to runs of several devices*asked for 2",
+       [&] { (void)model.predict(2, 10); }},
+      {"CostModel: expected at least one device and one row, got 1 and 0",
+       [&] { (void)model.predict(1, 0); }}};
+  for (const auto& [text, call] : rows) CHECK_THROWS_TEXT(ArgumentError, text, call());
 }
 
 }  // namespace braid::test

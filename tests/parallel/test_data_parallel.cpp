@@ -1,16 +1,12 @@
-// The forward of DataParallel.
-#include <braid/parallel/data_parallel.hpp>
-
+// DataParallel's devices: which there are, where module, input and output have to be, and who gets
+// which rows.
 #include "group.hpp"
-#include "support/errors.hpp"
-#include "support/tensors.hpp"
 
 template <> inline constexpr bool braid::tree::plain<std::vector<braid::Tensor>*> = true;
 
 namespace braid::test::on_device {
 
-using parallel::data_parallel;
-using parallel::DataParallel;
+using parallel::DeviceList;
 
 namespace {
 
@@ -25,94 +21,224 @@ struct Probe : nn::Module {
   BRAID_FIELDS(weight, calls)
 };
 
-/// The index of the device it runs on, for each row.
-struct Where : nn::Module {
-  nn::Parameter weight{ones({1})};
-  Tensor operator()(const Tensor& x) const {
-    return full({x.size(0)}, weight.device().index(), {.device = x.device()});
-  }
-  BRAID_FIELDS(weight)
+const auto scalar = [] {
+  return home(Made([](const Tensor& weight, const Tensor& x) { return (x * weight).sum(); }));
 };
 
-struct Scalar : nn::Module {
-  nn::Parameter weight{ones({1})};
-  Tensor operator()(const Tensor& x) const { return (x * weight).sum(); }
-  BRAID_FIELDS(weight)
-};
-
+std::atomic<int> runs{0};
 struct NoInput : nn::Module {
-  nn::Parameter weight{ones({3, 2})};
-  Tensor operator()() const { return weight * 2.0; }
-  BRAID_FIELDS(weight)
-};
-
-struct Count : nn::Module {
-  nn::Parameter weight{ones({1})};
-  std::string operator()(const Tensor& x) const { return str(x.size(0)); }
-  BRAID_FIELDS(weight)
-};
-
-struct Arguments {
-  Tensor a;
-  std::vector<std::tuple<Tensor, Tensor>> pairs;
-  std::optional<Tensor> c;
-  double factor = 1;
-  BRAID_FIELDS(a, pairs, c, factor)
-};
-
-/// T07, T14, T15: several arguments, nested ones, and nested outputs.
-struct Many : nn::Module {
-  nn::Linear fc{4, 3};
-  std::tuple<Tensor, std::vector<Tensor>> operator()(const Tensor& a, const Tensor& b,
-                                                     double factor, const Arguments& more) const {
-    const Tensor y =
-        fc(a + b * factor) + std::get<1>(more.pairs.at(0)).sum(Shape{1}, true) * more.factor;
-    return {y, {more.c ? y + *more.c : y, y * 2.0}};
+  Tensor operator()() const {
+    ++runs;
+    const Tensor t = counting({2, 3});
+    return t + (t * -1.0 + 1.0);
   }
-  BRAID_FIELDS(fc)
+  BRAID_FIELDS()
 };
+
+enum class Place : std::uint8_t { cpu, cuda0, cuda1 };
+/// What PyTorch calls cuda:0 and cuda:1 is device(0) and device(1). What it calls the CPU is, where
+/// two CPU devices are all there are, the one of them that is not the first of the list: wrong all
+/// the same.
+Device at(Place place, Device first) {
+  if (place == Place::cuda0) return device(0);
+  if (place == Place::cuda1) return device(1);
+  return third().value_or(device(1 - first.index()));
+}
+
+struct Placement {
+  bool sequential;             ///< a Sequential of the layers, else the one layer
+  std::vector<Place> layers;   ///< where each is
+  std::optional<Place> moved;  ///< where all are moved after they were wrapped
+  Place input;
+  std::vector<int> ids;  ///< none: all devices
+  bool fails;
+};
+std::vector<Placement> placements() {
+  constexpr Place cpu = Place::cpu, cuda0 = Place::cuda0, cuda1 = Place::cuda1;
+  return {{false, {cpu}, {}, cpu, {}, true},
+          {false, {cuda1}, {}, cuda0, {}, true},
+          {false, {cuda0}, {}, cuda0, {1, 0}, true},
+          {false, {cuda0}, {}, cuda0, {}, false},
+          {false, {cpu}, cuda0, cuda0, {}, false},
+          {false, {cuda1}, {}, cuda1, {1, 0}, false},
+          {false, {cpu}, cuda1, cuda1, {1, 0}, false},
+          {true, {cpu}, {}, cpu, {}, true},
+          {true, {cpu}, {}, cpu, {0, 1}, true},
+          {true, {cpu}, {}, cpu, {1, 0}, true},
+          {true, {cpu, cuda0}, {}, cpu, {}, true},
+          {true, {cpu, cuda0}, {}, cpu, {0, 1}, true},
+          {true, {cpu, cuda0}, {}, cpu, {1, 0}, true},
+          {true, {cuda0, cuda1}, {}, cpu, {}, true},
+          {true, {cuda0, cuda1}, {}, cpu, {0, 1}, true},
+          {true, {cuda0, cuda1}, {}, cpu, {1, 0}, true},
+          {true, {cuda0, cuda0}, {}, cpu, {}, false},
+          {true, {cuda0, cuda0}, {}, cpu, {0, 1}, false},
+          {true, {cuda0, cuda0}, {}, cpu, {1, 0}, true},
+          {true, {cpu, cpu}, {}, cpu, {1, 0}, true},
+          {true, {cuda1, cuda1}, {}, cpu, {1, 0}, false}};
+}
+
+template <class M> void check_placement(const Placement& c, M model) {
+  const Device first = c.ids.empty() ? device(0) : device(c.ids.front());
+  const Tensor x = random_tensor({2, 2}, DType::float32, at(c.input, first));
+  std::size_t k = 0;
+  std::optional<Device> found;  // the first wrong one
+  apply(model, [&](nn::Linear& layer) {
+    const Device place = at(c.moved.value_or(c.layers.at(k)), first);
+    to(layer, at(c.layers.at(k++), first));
+    if (!found && place != first) found = place;
+  });
+  REQUIRE(found.has_value() == c.fails);
+  DataParallel wrapped =
+      c.ids.empty() ? DataParallel(clone(model)) : DataParallel(clone(model), c.ids);
+  if (c.moved) {
+    to(wrapped, at(*c.moved, first));
+    to(model, at(*c.moved, first));
+  }
+  const DeviceList ids = c.ids.empty() ? DeviceList(devices()) : DeviceList(c.ids);
+  if (c.fails) {
+    const std::string text =
+        str("module must have its parameters and buffers on device ", first,
+            " (device_ids[0]) but found one of them on device: ", *found, " (parameter '*weight')");
+    CHECK_THROWS_TEXT(DeviceError, text, wrapped(x));
+    CHECK_THROWS_TEXT(DeviceError, text, data_parallel(model, x, ids));
+    CHECK_THROWS_TEXT(DeviceError, text, data_parallel(model, x, {first}));
+    return;
+  }
+  for (const Tensor& y : {wrapped(x), data_parallel(model, x, ids)}) {
+    CHECK(y.device() == first);
+    CHECK_CLOSE(y, model(x.to(first)), tolerance(DType::float32));
+  }
+}
+
+/// Through the class and the function.
+template <class M>
+std::vector<Tensor> both_ways(const M& module, const Tensor& x, const DeviceList& ids, Device out) {
+  return {data_parallel(module, x, ids, out), DataParallel(clone(module), ids, out)(x)};
+}
 
 }  // namespace
 
-TEST_CASE("1.1, C8, T17: devices as devices, as indices, as names; the default is all",
-          "[parallel][data_parallel]") {
-  const int n = device_count();
-  const Tensor x = ones({n, 1});
-  std::vector<double> all;
-  for (int i = 0; i < n; ++i) all.push_back(i);
-  CHECK(numbers(DataParallel(home(Where{}))(x)) == all);
-  CHECK(numbers(DataParallel(home(Where{}), devices())(x)) == all);
-  if (n < 2) return;
-  const Tensor two = ones({2, 1});
-  CHECK(numbers(DataParallel(home(Where{}), {0, 1})(two)) == std::vector<double>{0, 1});
-  CHECK(numbers(DataParallel(home(Where{}), std::vector<int>{0, 1})(two)) ==
-        std::vector<double>{0, 1});
-  CHECK(numbers(DataParallel(home(Where{}), {here("cpu:0"), here("cpu:1")})(two)) ==
-        std::vector<double>{0, 1});
-  CHECK(DataParallel(home(Where{}), {0, 1}, device(1))(two).device() == device(1));
-  CHECK(DataParallel(home(Where{}), {0, 1}, {.output_device = device(1)})(two).device() ==
-        device(1));
-  CHECK(numbers(
-            DataParallel<nn::Linear>(home(nn::Linear(2, 2)), {0, 1}, std::nullopt, 0)(ones({2, 2})))
-            .size() == 4);
+ACCEPTANCE("T08: the function on a small layer") {
+  const nn::Linear layer = home(nn::Linear(10, 5));
+  const Tensor x = random_tensor({20, 10});
+  for (const std::vector<Device>& ids : orders()) {
+    if (ids.front() != device(0)) continue;
+    CHECK_CLOSE(data_parallel(layer, x, ids), layer(x), tolerance(DType::float32));
+    CHECK_CLOSE(data_parallel(layer, std::tuple(x), ids), layer(x), tolerance(DType::float32));
+    CHECK(data_parallel(layer, x, ids, ids.back()).device() == ids.back());
+  }
 }
 
-TEST_CASE("1.2: an empty list calls the module directly, arguments untouched",
-          "[parallel][data_parallel]") {
+ACCEPTANCE("T09: module, first layer, second layer, each in every place") {
+  if (device_count() < 2) return;
+  CHECK(placements().size() == 21);
+  int number = 0;
+  for (const Placement& c : placements()) {
+    INFO("case " << ++number);
+    if (!c.sequential) check_placement(c, nn::Linear(2, 2));
+    else if (c.layers.size() == 1) check_placement(c, nn::Sequential{nn::Linear(2, 2)});
+    else check_placement(c, nn::Sequential{nn::Linear(2, 2), nn::Linear(2, 2)});
+  }
+}
+
+ACCEPTANCE("T16: a module without inputs runs once, on the first device") {
+  const auto check_output = [](const Tensor& output) {
+    CHECK(output.device() == device(0));
+    CHECK(output.shape() == Shape{2, 3});
+    CHECK(numbers(output) == std::vector<double>(6, 1.0));
+    CHECK(runs.exchange(0) == 1);
+  };
+  runs = 0;
+  const Made weighted = home(Made([](const Tensor& weight) { return weight * NoInput{}(); }));
+  for (const std::vector<Device>& ids : orders()) {
+    if (ids.front() != device(0)) continue;
+    check_output(DataParallel(NoInput{}, ids)());
+    check_output(data_parallel(NoInput{}, std::tuple<>(), ids));  // None and () are one thing here
+    const DataParallel model(clone(weighted), ids);
+    const Tensor output = model();
+    check_output(output);
+    output.sum().backward();
+    CHECK(numbers(model.module.weight.grad()) == std::vector<double>{6});
+  }
+}
+
+ACCEPTANCE("T17: devices as indices and as devices") {
+  if (device_count() < 2) return;
+  const nn::Linear layer = home(nn::Linear(10, 5));
+  const Tensor x = random_tensor({20, 10}).requires_grad_();
+  const Tensor expected = layer(x);
+  const Tensor expected_gradient = grad(expected.sum(), {x})[0];
+  const DeviceList forms[]{{0, 1},
+                           std::vector<int>{0, 1},
+                           {device(0), device(1)},
+                           {here("cpu:0"), here("cpu:1")},
+                           group(2)};
+  for (const DeviceList& ids : forms) {
+    CHECK(ids.list() == group(2));
+    CHECK(numbers(DataParallel(home(Where{}), ids)(ones({2, 1}))) == std::vector<double>{0, 1});
+    // The output device is a Device: a bare index would not say of which type.
+    for (const Device out : {device(0), device(1), Device(here("cpu:0")), host()}) {
+      std::vector<Tensor> outputs = both_ways(layer, x, ids, out);
+      outputs.push_back(
+          DataParallel(clone(layer), ids, DataParallelOptions{.output_device = out})(x));
+      outputs.push_back(DataParallel<nn::Linear>(clone(layer), ids, out, 0)(x));
+      for (const Tensor& output : outputs) {
+        CHECK(output.device() == out);
+        CHECK_CLOSE(output, expected, tolerance(DType::float32));
+        CHECK_CLOSE(grad(output.sum(), {x})[0], expected_gradient, tolerance(DType::float32));
+      }
+    }
+  }
+}
+
+ACCEPTANCE("C7: the output is on the requested device, of one device too") {
+  // Its intermediate tensors have to be on the replica's device.
+  const Made module = home(
+      Made([](const Tensor& weight, const Tensor& x) { return (x * weight).sum(Shape{0}); }, {3}));
+  const Tensor x = ones({10, 3});
+  std::vector<Device> outs = group(up_to(2));
+  if (third()) outs.push_back(*third());
+  outs.push_back(host());
+  const auto chunks = static_cast<std::int64_t>(chunk_sizes(10, usize(device_count())).size());
+  for (const Device out : outs) {
+    const Tensor joined = data_parallel(module, x, devices(), out),
+                 alone = data_parallel(module, x, {device(0)}, out);
+    CHECK(joined.device() == out);
+    CHECK(joined.shape() == Shape{3 * chunks});
+    CHECK(joined.sum().item<double>() == 30.0);
+    CHECK(alone.device() == out);
+    CHECK(numbers(alone) == std::vector<double>(3, 10.0));
+  }
+}
+
+ACCEPTANCE("C8: all devices are used") {
+  // LibTorch's 10 rows on 8 devices are five chunks; fewer rows use the first devices only
+  for (int n = 1; n <= device_count(); ++n)
+    for (const std::int64_t batch : {1, 2, 5, 9, 10, 30, 2 * n}) {
+      std::vector<double> expected;
+      double at = 0;
+      for (const std::int64_t rows : chunk_sizes(batch, usize(n)))
+        expected.insert(expected.end(), usize(rows), at++);
+      CHECK(numbers(data_parallel(home(Where{}), ones({batch, 1}), group(n))) == expected);
+      if (n == device_count())
+        CHECK(numbers(DataParallel(home(Where{}))(ones({batch, 1}))) == expected);
+    }
+}
+
+TEST_CASE("DataParallel: an empty list calls the module directly", "[data_parallel]") {
   std::vector<Tensor> calls;
   Probe probe;
   probe.calls = &calls;
   const Tensor x = ones({3}, {.device = device(device_count() - 1)});
   const DataParallel model(home(std::move(probe)), {});
-  const Tensor y = model(x);
+  CHECK(model(x).id() == x.id());
   REQUIRE(calls.size() == 1);
   CHECK(calls[0].id() == x.id());
-  CHECK(y.id() == x.id());
   CHECK(data_parallel(model.module, x, {}).id() == x.id());
 }
 
-TEST_CASE("1.3: one device: the module is moved there, and called directly with the inputs moved",
-          "[parallel][data_parallel]") {
+TEST_CASE("DataParallel on one device moves the module there, and inputs", "[data_parallel]") {
   for (int at = 0; at < device_count(); ++at) {
     std::vector<Tensor> calls;
     Probe probe;
@@ -127,177 +253,54 @@ TEST_CASE("1.3: one device: the module is moved there, and called directly with 
       CHECK((y.id() == x.id()) == (from == at));
       CHECK(numbers(y) == std::vector<double>{5, 5, 5});
     }
-    CHECK(calls.size() == static_cast<std::size_t>(device_count()));
-    const DataParallel scalar(home(Scalar{}), {at});
-    // no gather: a scalar stays one
-    CHECK(scalar(ones({3})).dim() == 0);
-    CHECK(DataParallel(home(Scalar{}), {at}, device(0))(ones({3})).device() == device(0));  // C7
-    CHECK(DataParallel(home(Scalar{}), {at}, device(0))(ones({3})).dim() == 0);
-    CHECK(DataParallel(home(Count{}), {at})(ones({3})) == "3");  // any output
+    CHECK(calls.size() == usize(device_count()));
+    // no gather: a scalar stays one, and any output is fine
+    CHECK(DataParallel(scalar(), {at})(ones({3})).dim() == 0);
+    const Tensor out = DataParallel(scalar(), {at}, device(0))(ones({3}));
+    CHECK(out.device() == device(0));
+    CHECK(out.dim() == 0);
+    const Made count([](const Tensor&, const Tensor& x) { return str(x.size(0)); });
+    CHECK(DataParallel(home(clone(count)), {at})(ones({3})) == "3");
   }
 }
 
-TEST_CASE("1.3: of several devices only trees can be joined", "[parallel][data_parallel][errors]") {
-  if (device_count() < 2) return;
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "gather: expected a tree of tensors from every replica, got *string*with one "
-                    "device any output is fine",
-                    DataParallel(home(Count{}), {0, 1})(ones({3})));
-}
-
-TEST_CASE("T07, T14, T15: several and nested arguments and outputs give what the module gives",
-          "[parallel][data_parallel]") {
-  const Many plain = home(Many());
-  for (int n = 1; n <= device_count(); ++n) {
-    for (const std::int64_t batch : {1, 5, 16}) {
-      const auto leaf = [&](std::int64_t width, std::uint64_t seed) {
-        return random_tensor({batch, width}, DType::float32, device(device_count() - 1), seed)
-            .requires_grad_();
-      };
-      const Tensor a = leaf(4, 1), b = leaf(4, 2), c = leaf(3, 3), d = leaf(2, 4);
-      const auto at_home = [](const Tensor& t) { return t.to(device(0)); };
-      const Arguments there{a, {{a, d}}, c, 0.5},
-          here{at_home(a), {{at_home(a), at_home(d)}}, at_home(c), 0.5};
-      const auto expected = plain(at_home(a), at_home(b), 3.0, here);
-      const auto expected_grads = grad(
-          std::get<1>(expected)[0].sum() + (std::get<0>(expected) * std::get<1>(expected)[1]).sum(),
-          {a, b, c, d, plain.fc.weight, plain.fc.bias}, true);
-      DataParallel model(clone(plain), group(n));
-      for (const auto& output :
-           {model(a, b, 3.0, there),
-            data_parallel(model.module, std::tuple(a, b, 3.0, there), group(n))}) {
-        CHECK_CLOSE(std::get<0>(output), std::get<0>(expected), tolerance(DType::float32));
-        REQUIRE(std::get<1>(output).size() == 2);
-        for (std::size_t i = 0; i < 2; ++i)
-          CHECK_CLOSE(std::get<1>(output)[i], std::get<1>(expected)[i], tolerance(DType::float32));
-        const auto grads = grad(
-            std::get<1>(output)[0].sum() + (std::get<0>(output) * std::get<1>(output)[1]).sum(),
-            {a, b, c, d, model.module.fc.weight, model.module.fc.bias}, true);
-        for (std::size_t k = 0; k < grads.size(); ++k) {
-          CHECK(grads[k].device() == (k < 4 ? a.device() : device(0)));
-          CHECK_CLOSE(grads[k].to(device(0)), expected_grads[k].to(device(0)),
-                      (Tolerance{1e-4, 1e-4}));
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("2.3, T12: inputs on any device; the output is on the output device",
-          "[parallel][data_parallel]") {
+TEST_CASE("DataParallel: inputs on any device, losses, no rows, dim 1", "[data_parallel]") {
   const nn::Linear plain = home(nn::Linear(4, 3));
+  const Tensor block = random_tensor({6, 7, 4});
   for (int n = 1; n <= device_count(); ++n) {
     for (int from = 0; from < device_count(); ++from) {
+      const Tensor x = random_tensor({7, 4}, DType::float32, device(from));
       for (const Device out : {device(0), device(n - 1)}) {
-        const Tensor x = random_tensor({7, 4}, DType::float32, device(from));
         const Tensor y = DataParallel(clone(plain), group(n), out)(x);
         CHECK(y.device() == out);
-        CHECK_CLOSE(y.to(device(0)), plain(x.to(device(0))), tolerance(DType::float32));
+        CHECK_CLOSE(y, plain(x.to(device(0))), tolerance(DType::float32));
       }
     }
-  }
-}
-
-TEST_CASE("3.7: a scalar argument reaches every replica", "[parallel][data_parallel]") {
-  struct Scaled : nn::Module {
-    nn::Parameter weight{ones({1})};
-    Tensor operator()(const Tensor& x, const Tensor& s) const { return x * weight * s; }
-    BRAID_FIELDS(weight)
-  };
-  for (int n = 1; n <= device_count(); ++n) {
-    const Tensor s = tensor(2.0, {.requires_grad = true}), x = counting({9, 1});
-    const Tensor y = DataParallel(home(Scaled{}), group(n))(x, s);
-    CHECK(numbers(y) == numbers(x * 2.0));
-    y.sum().backward();
-    CHECK(s.grad().item<double>() == 36.0);
-  }
-}
-
-TEST_CASE("3.8, T16: without inputs the module runs once, on the first device",
-          "[parallel][data_parallel]") {
-  for (int n = 1; n <= device_count(); ++n) {
-    const DataParallel model(home(NoInput{}), group(n));
-    CHECK(numbers(model()) == std::vector<double>(6, 2.0));
-    CHECK(model().device() == device(0));
-    CHECK(numbers(data_parallel(model.module, std::tuple<>(), group(n))) ==
-          std::vector<double>(6, 2.0));
-    model().sum().backward();
-    CHECK(numbers(model.module.weight.grad()) == std::vector<double>(6, 2.0));
-  }
-}
-
-TEST_CASE("3.1, 4.1: fewer rows than devices use the first devices only",
-          "[parallel][data_parallel]") {
-  for (int n = 1; n <= device_count(); ++n)
-    for (const std::int64_t batch : {1, 2, 5, 9, 10, 30}) {
-      std::vector<double> expected;
-      const std::vector<std::int64_t> sizes =
-          parallel::chunk_sizes(batch, static_cast<std::size_t>(n));
-      for (std::size_t i = 0; i < sizes.size(); ++i)
-        expected.insert(expected.end(), static_cast<std::size_t>(sizes[i]), static_cast<double>(i));
-      CHECK(numbers(DataParallel(home(Where{}), group(n))(ones({batch, 1}))) == expected);
-    }
-}
-
-TEST_CASE("3.1: a batch without rows", "[parallel][data_parallel]") {
-  for (int n = 1; n <= device_count(); ++n)
-    CHECK(DataParallel(home(nn::Linear(4, 3)), group(n))(empty({0, 4})).shape() == Shape{0, 3});
-}
-
-TEST_CASE("3.9: dim 1 is split and joined", "[parallel][data_parallel]") {
-  const nn::Linear plain = home(nn::Linear(4, 3));
-  const Tensor x = random_tensor({6, 7, 4});
-  for (int n = 1; n <= device_count(); ++n) {
-    const DataParallel model(clone(plain), group(n), {.dim = 1});
-    CHECK_CLOSE(model(x), plain(x), tolerance(DType::float32));
-    CHECK_CLOSE(data_parallel(model.module, x, group(n), std::nullopt, 1), plain(x),
+    CHECK(DataParallel(clone(plain), group(n))(empty({0, 4})).shape() == Shape{0, 3});
+    CHECK_CLOSE(DataParallel(clone(plain), group(n), {.dim = 1})(block), plain(block),
                 tolerance(DType::float32));
+    CHECK_CLOSE(data_parallel(plain, block, group(n), std::nullopt, 1), plain(block),
+                tolerance(DType::float32));
+    if (n == 1) continue;
+    // scalars of the replicas come back as a vector, also where one replica runs
+    std::vector<double> losses;
+    for (const std::int64_t rows : chunk_sizes(9, usize(n)))
+      losses.push_back(static_cast<double>(rows));
+    CHECK(numbers(DataParallel(scalar(), group(n))(ones({9, 1}))) == losses);
+    CHECK(DataParallel(scalar(), group(n))(ones({1, 1})).shape() == Shape{1});
   }
 }
 
-TEST_CASE("4.2, 4.13: what replica 0 writes in place stays; plain fields are lost",
-          "[parallel][data_parallel]") {
-  for (int n = 1; n <= device_count(); ++n) {
-    const DataParallel model(home(Net{}), group(n));
-    model(ones({9, 4}));
-    model(ones({9, 4}));
-    CHECK(numbers(model.module.seen)[0] ==
-          2.0 * static_cast<double>(parallel::chunk_sizes(9, static_cast<std::size_t>(n))[0]));
-    CHECK(model.module.calls == (n == 1 ? 2 : 0));
-  }
-}
-
-TEST_CASE("4.10, T11: under NoGrad nothing is recorded, in the replicas too",
-          "[parallel][data_parallel]") {
-  struct Asks : nn::Module {
-    nn::Parameter weight{ones({1})};
-    Tensor operator()(const Tensor& x) const {
-      return full({x.size(0)}, grad_enabled() ? 1 : 0, {.device = x.device()}) +
-             (x.select(1, 0) * weight) * 0.0;
-    }
-    BRAID_FIELDS(weight)
-  };
-  for (int n = 1; n <= device_count(); ++n) {
-    const DataParallel model(home(Asks{}), group(n));
-    for (const bool on : {true, false}) {
-      const GradMode mode(on);
-      const Tensor y = model(ones({8, 1}));
-      CHECK(numbers(y) == std::vector<double>(8, on ? 1.0 : 0.0));
-      CHECK(y.requires_grad() == on);
-    }
-  }
-}
-
-TEST_CASE("6.3: losses taken in the replicas come back as a vector", "[parallel][data_parallel]") {
-  for (int n = 2; n <= device_count(); ++n) {
-    const Tensor y = DataParallel(home(Scalar{}), group(n))(ones({9, 1}));
-    std::vector<double> expected;
-    for (const std::int64_t rows : parallel::chunk_sizes(9, static_cast<std::size_t>(n)))
-      expected.push_back(static_cast<double>(rows));
-    CHECK(numbers(y) == expected);
-    // also where one replica runs
-    CHECK(DataParallel(home(Scalar{}), group(n))(ones({1, 1})).shape() == Shape{1});
-  }
+TEST_CASE("DataParallel: a device twice, or one that does not exist", "[data_parallel]") {
+  CHECK_THROWS_TEXT(DeviceError, here("DataParallel: expected each device once, got cpu:0 twice"),
+                    DataParallel(home(Where{}), {0, 0}));
+  CHECK_THROWS_TEXT(DeviceError, here("data_parallel: expected each device once, got cpu:0 twice"),
+                    data_parallel(Where{}, ones({2, 1}), {0, 0}));
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0*got cpu:63",
+                    DataParallel(home(Where{}), {"cpu:63"}));
+  CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0*got cpu:63",
+                    DataParallel(home(Where{}), {0}, "cpu:63"));
+  CHECK_THROWS_TEXT(DeviceError, "got cuda:63", DataParallel(home(Where{}), {"cuda:63"}));
 }
 
 }  // namespace braid::test::on_device

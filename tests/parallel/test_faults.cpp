@@ -2,14 +2,16 @@
 // error says where, all replicas have ended when it comes, no parameter has changed, no gradient is
 // there, and the next step is the one that would have been.
 #include <iostream>
-#include <map>
+#include <mutex>
 
-#include "faults.hpp"
-#include "support/errors.hpp"
+#include <braid/core/replicas.hpp>
+
+#include "group.hpp"
 #include "support/sanitized.hpp"
-#include "support/tensors.hpp"
 
 namespace braid::test::on_device {
+
+using parallel::LocalUpdate;
 
 namespace {
 
@@ -17,10 +19,139 @@ using Clock = std::chrono::steady_clock;
 constexpr double kSeconds = 1;
 constexpr int kTries = 5;
 
+/// Where a replica throws of its own accord.
+enum class Place { nowhere, before_meeting, behind_meeting, wrong_output, backward };
+
+/// What a test and the replicas share: where one of them throws, who is inside, and how often a
+/// device had given memory.
+struct Scene {
+  Place place = Place::nowhere;
+  int device = -1;
+  std::atomic<int> inside{0};
+  struct Allocations {
+    // when the first replica on the device began, and when the last one ended
+    std::uint64_t first = 0, last = 0;
+  };
+  std::mutex mutex;
+  std::array<Allocations, 64> allocations{};
+
+  [[nodiscard]] bool throws(Place here, Device on) const {
+    return place == here && on.index() == device;
+  }
+  void fault(Place here, Device on) const {
+    if (throws(here, on)) throw std::out_of_range("thrown on purpose");
+  }
+  /// Still there when another one throws.
+  void linger(Place here) const {
+    if (place == here) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  void note(Device on, bool begins) {
+    const std::lock_guard lock(mutex);
+    Allocations& noted = allocations.at(usize(on.index()));
+    const std::uint64_t now = memory_stats(on).allocations;
+    if (begins && noted.first == 0) noted.first = now;
+    if (!begins) noted.last = now;
+  }
+};
+
+/// A replica, or an op's backward of it, is at work.
+struct Visit {
+  Scene& scene;
+  explicit Visit(Scene& s) : scene(s) { ++scene.inside; }
+  ~Visit() { --scene.inside; }
+};
+
+/// x itself, by an op whose backward is watched.
+Tensor watched(const Tensor& x, Scene* scene) {
+  if (!needs_grad({x})) return x;
+  Tensor y;
+  unrecorded([&] { y = x.clone(); });
+  return record("watched", {x}, y, [scene](const Tensor& dy) {
+    const Visit visit(*scene);
+    scene->fault(Place::backward, dy.device());
+    scene->linger(Place::backward);
+    return Grads{dy};
+  });
+}
+
+/// Weights, a buffer and random numbers, and replicas that wait for each other half way.
+struct FaultyNet : nn::Module {
+  nn::Linear fc1{6, 8};
+  nn::BatchNorm1d norm{8};
+  nn::Dropout drop{0.25};
+  nn::Linear fc2{8, 3};
+  Scene* scene;
+  explicit FaultyNet(Scene* s) : scene(s) {}
+  Tensor operator()(const Tensor& x) const {
+    const Visit visit(*scene);
+    const Device here = x.device();
+    scene->note(here, true);
+    scene->fault(Place::before_meeting, here);
+    Tensor y = fc1(x);
+    // for ever, if nobody said that a replica will not come
+    if (ReplicaGroup* const all = replica_group()) (void)all->all_reduce(1.0);
+    scene->fault(Place::behind_meeting, here);
+    scene->linger(Place::behind_meeting);
+    y = fc2(drop(relu(norm(watched(y, scene)))));
+    scene->note(here, false);
+    return scene->throws(Place::wrong_output, here) ? y.narrow(1, 0, 2) : y;
+  }
+  BRAID_FIELDS(fc1, norm, drop, fc2)
+};
+
 /// The parts of a step in which a device may have no memory.
 enum Part { scatter, replicate, forward, gather, backward, update, kParts };
 constexpr const char* kPartNames[] = {"scatter",         "replicate",           "forward",
                                       "gather and loss", "backward and reduce", "optimizer"};
+
+/// A model, its optimizer, and steps.
+struct Program {
+  DataParallel<FaultyNet> model;
+  bool joined;
+  std::unique_ptr<optim::AdamW> optimizer;
+  std::optional<LocalUpdate<optim::AdamW>> local;
+
+  Program(const FaultyNet& start, int n, const Mode& mode)
+      : model(clone(start), group(n), mode.options), joined(mode.joined) {
+    const auto make = [](const std::vector<Tensor>& p) { return optim::AdamW(p, {.lr = 0.01}); };
+    if (mode.options.update == parallel::Update::local) local.emplace(model, make);
+    else optimizer.reset(new optim::AdamW(make(parameters(model))));
+  }
+  /// Step number i on this batch; the random numbers are those of i. `ends` gets how often device d
+  /// had given memory when the outputs, the backward and the step were there.
+  void step(const Tensor& x, std::uint64_t i, int d = 0, std::uint64_t* ends = nullptr) {
+    const std::uint64_t begin = memory_stats(device(d)).allocations;
+    const auto note = [&](Part part) {
+      if (ends) ends[part] = memory_stats(device(d)).allocations - begin;
+    };
+    manual_seed(i);
+    zero_grad(model);
+    Tensor loss;
+    if (joined) {
+      loss = square(model(x)).sum();
+    } else {
+      for (const Tensor& y : model.replicas(x)) {
+        const Tensor part = square(y).sum().to(device(0));
+        loss = loss.defined() ? loss + part : part;
+      }
+    }
+    note(gather);
+    loss.backward();
+    note(backward);
+    if (local) local->step();
+    else optimizer->step();
+    for (const Device on : devices()) synchronize(on);
+    note(update);
+  }
+  /// The parameters; with local updates those of every device, as they are.
+  [[nodiscard]] std::vector<Tensor> weights() const {
+    if (!local) return parameters(model);
+    std::vector<Tensor> all;
+    for (const std::vector<Tensor>& rank : local->weights())
+      all.insert(all.end(), rank.begin(), rank.end());
+    return all;
+  }
+};
 
 /// A fault: a replica that throws of its own accord, or the device's k-th allocation.
 struct Fault {
@@ -29,6 +160,10 @@ struct Fault {
   std::uint64_t allocation = 0;
   Part part = forward;
 };
+constexpr Fault kThrown[] = {{"forward", Place::before_meeting},
+                             {"forward, behind a meeting", Place::behind_meeting},
+                             {"gather", Place::wrong_output, 0, gather},
+                             {"backward", Place::backward, 0, backward}};
 
 std::string differences(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
   if (got.size() != want.size()) return str(got.size(), " tensors, not ", want.size());
@@ -70,27 +205,22 @@ struct Setting {
     const Tensor input = batch(d);
     const std::uint64_t before = memory_stats(on).allocations;
     (void)parallel::detail::parts_of(tree::flatten(input), group(n), mode.options);
-    const std::uint64_t scattered = memory_stats(on).allocations - before;
+    std::uint64_t ends[kParts] = {memory_stats(on).allocations - before};
     Program program(start, n, mode);
     scene.allocations = {};
-    Marks marks;
-    program.step(input, 2, d, &marks);
-    const Scene::Allocations& run = scene.allocations.at(static_cast<std::size_t>(d));
-    const std::uint64_t ends[] = {scattered,
-                                  run.first - marks.begin,
-                                  run.last - marks.begin,
-                                  marks.outputs - marks.begin,
-                                  marks.backward - marks.begin,
-                                  marks.step - marks.begin};
+    const std::uint64_t begin = memory_stats(on).allocations;
+    program.step(input, 2, d, ends);
+    const Scene::Allocations& run = scene.allocations.at(usize(d));
+    ends[replicate] = run.first - begin;
+    ends[forward] = run.last - begin;
     std::vector<Fault> faults;
     std::uint64_t end = 0;
     for (int part = 0; part < kParts; ++part) {
       const std::uint64_t first = end + 1;
       end = std::max(end, ends[part]);
-      if (first > end) continue;
-      faults.push_back({kPartNames[part], Place::nowhere, first, static_cast<Part>(part)});
-      if (first < end)
-        faults.push_back({kPartNames[part], Place::nowhere, end, static_cast<Part>(part)});
+      for (const std::uint64_t k : std::set<std::uint64_t>{first, end})
+        if (first <= end)
+          faults.push_back({kPartNames[part], Place::nowhere, k, static_cast<Part>(part)});
     }
     return faults;
   }
@@ -98,39 +228,34 @@ struct Setting {
 
 /// Empty if the error is the fault's and says where it was.
 std::string misnamed(const Setting& s, int d, const Fault& fault, const std::exception_ptr& error) {
-  const auto replica_is_right = [&](const ReplicaError& e) {
-    return e.device() == device(d) &&
-           e.index() / s.replicas_each() == static_cast<std::size_t>(d) &&
-           matches(e.what(), str("in replica ", e.index(), " on device ", device(d), ": "));
+  const auto unless = [](bool right, const char* text, const std::exception& e) {
+    return right ? std::string() : str(text, ": ", e.what());
   };
   try {
     std::rethrow_exception(error);
   } catch (const ReplicaError& e) {
-    if (!replica_is_right(e)) return str("another replica is named: ", e.what());
-    if (fault.allocation == 0) {
-      const bool right = e.cause<std::out_of_range>() != nullptr &&
-                         matches(e.what(), "Caught std::out_of_range in*thrown on purpose");
-      return right && fault.place != Place::wrong_output ? "" : str("another cause: ", e.what());
-    }
+    if (e.device() != device(d) || e.index() / s.replicas_each() != usize(d) ||
+        !matches(e.what(), str("in replica ", e.index(), " on device ", device(d), ": ")))
+      return str("another replica is named: ", e.what());
+    if (fault.allocation == 0)
+      return unless(e.cause<std::out_of_range>() != nullptr && fault.place != Place::wrong_output &&
+                        matches(e.what(), "Caught std::out_of_range in*thrown on purpose"),
+                    "another cause", e);
     if (fault.part != forward && fault.part != backward)
       return str("no replica was at work: ", e.what());
-    return e.cause<OutOfMemoryError>() && e.cause<OutOfMemoryError>()->device == device(d)
-               ? ""
-               : str("another cause: ", e.what());
+    return unless(e.cause<OutOfMemoryError>() && e.cause<OutOfMemoryError>()->device == device(d),
+                  "another cause", e);
   } catch (const OutOfMemoryError& e) {
     if (fault.part == forward) return str("no replica is named: ", e.what());
-    return fault.allocation && e.device == device(d) && matches(e.what(), str(device(d)))
-               ? ""
-               : str("another device: ", e.what());
+    return unless(fault.allocation && e.device == device(d) && matches(e.what(), str(device(d))),
+                  "another device", e);
   } catch (const ShapeError& e) {  // of replica 0 all others are said to differ
-    const std::size_t index =
-        std::max<std::size_t>(1, static_cast<std::size_t>(d) * s.replicas_each());
-    return fault.place == Place::wrong_output &&
-                   matches(e.what(), str("Gather got an input of invalid size: got [*but expected "
-                                         "[*(the output of replica ")) &&
-                   (d == 0 || matches(e.what(), str("(the output of replica ", index, ")")))
-               ? ""
-               : str("another error: ", e.what());
+    const std::string index = d == 0 ? std::string() : str(usize(d) * s.replicas_each(), ")");
+    return unless(fault.place == Place::wrong_output &&
+                      matches(e.what(), str("Gather got an input of invalid size: got [*but "
+                                            "expected [*(the output of replica ",
+                                            index)),
+                  "another error", e);
   } catch (const std::exception& e) {
     return str("nothing is named: ", exception_type(error), ": ", e.what());
   }
@@ -183,15 +308,9 @@ std::string in_time(Setting& s, int d, const Fault& fault, bool warm) {
   return str("the error came after ", took, " s");
 }
 
-constexpr Fault kThrown[] = {{"forward", Place::before_meeting},
-                             {"forward, behind a meeting", Place::behind_meeting},
-                             {"gather", Place::wrong_output, 0, gather},
-                             {"backward", Place::backward, 0, backward}};
-
 }  // namespace
 
-TEST_CASE("5.7, R5: a replica that throws, in each part of a step, on each device, in each mode",
-          "[parallel][faults][errors]") {
+TEST_CASE("faults: in each part of a step, on each device, in each mode", "[faults]") {
   std::map<std::string, int> counts;
   std::string sizes;
   int cases = 0;

@@ -1,21 +1,9 @@
 // Every device keeps the weights and takes the same step: LocalUpdate beside the step on the first
 // device.
-#include <braid/parallel/local_update.hpp>
-
-#include <braid/core/memory.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/nn/losses.hpp>
-#include <braid/nn/norm.hpp>
-#include <braid/nn/optim.hpp>
-
 #include "group.hpp"
-#include "support/errors.hpp"
-#include "support/tensors.hpp"
 
 namespace braid::test::on_device {
 
-using parallel::DataParallel;
-using parallel::DataParallelOptions;
 using parallel::LocalUpdate;
 using parallel::ReplicateBytes;
 using parallel::Update;
@@ -36,32 +24,55 @@ struct Plain : nn::Module {
   BRAID_FIELDS(fc1, fc2, unused)
 };
 
+optim::SGD sgd(const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); }
+optim::SGD heavy(const std::vector<Tensor>& p) {
+  return optim::SGD(p, {.lr = 0.1, .momentum = 0.5});
+}
+optim::AdamW adamw(const std::vector<Tensor>& p) { return optim::AdamW(p); }
+
+int few() { return up_to(3); }
 Tensor batch(std::uint64_t seed, std::int64_t rows = 13) {
   return random_tensor({rows, 4}, DType::float32, device(0), seed);
 }
 Tensor loss_of(const Tensor& y) { return (y * y).mean(); }
 
-template <class M> DataParallel<M> local(const M& start, int n) {
-  return DataParallel<M>(clone(start), group(n), DataParallelOptions{.update = Update::local});
+template <class M>
+DataParallel<M> local(const M& start, int n, std::size_t bytes = parallel::kBucketBytes) {
+  return DataParallel<M>(clone(start), group(n),
+                         DataParallelOptions{.update = Update::local, .bucket_bytes = bytes});
 }
 
+/// A model with local updates, and its optimizer.
+template <class F = optim::SGD (*)(const std::vector<Tensor>&)> struct Local {
+  DataParallel<Plain> model;
+  LocalUpdate<std::invoke_result_t<F, const std::vector<Tensor>&>> optimizer;
+  explicit Local(const Plain& start, F make, int n = few(),
+                 std::size_t bytes = parallel::kBucketBytes)
+      : model(local(start, n, bytes)), optimizer(model, make) {}
+  void backward(std::uint64_t seed) const { loss_of(model(batch(seed))).backward(); }
+  void step(std::uint64_t seed) {
+    optimizer.zero_grad();
+    backward(seed);
+    optimizer.step();
+  }
+};
+
+/// All devices have the same weights.
 template <class M> void check_copies(const DataParallel<M>& model) {
   const auto& copies = model.local_replicas()->parameters();
-  for (const std::vector<Tensor>& rank : copies)
-    for (std::size_t k = 0; k < rank.size(); ++k) CHECK_SAME_BITS(rank[k], copies.front()[k]);
+  for (const std::vector<Tensor>& rank : copies) check_same(rank, copies.front());
 }
 
 /// The weights of another model, to the bit, on every device.
-template <class M> void check_like(const DataParallel<M>& model, const DataParallel<M>& other) {
-  const std::vector<Tensor> got = parameters(model), want = parameters(other);
-  for (std::size_t k = 0; k < want.size(); ++k) CHECK_SAME_BITS(got[k], want[k]);
+void check_like(const DataParallel<Plain>& model, const DataParallel<Plain>& other) {
+  check_same(parameters(model), parameters(other));
   check_copies(model);
 }
 
 /// Some steps of both kinds end with the same bits everywhere; after the first forward no parameter
 /// is sent.
 template <class M, class F>
-void check_like_first(const M& start, const F& make, std::int64_t rows, std::int64_t few,
+void check_like_first(const M& start, const F& make, std::int64_t rows, std::int64_t other_rows,
                       std::size_t buffers) {
   for (int n = 1; n <= device_count(); ++n) {
     INFO(n << " devices");
@@ -70,7 +81,7 @@ void check_like_first(const M& start, const F& make, std::int64_t rows, std::int
     const DataParallel<M> model = local(start, n);
     LocalUpdate locals(model, make);
     for (std::uint64_t step = 0; step < 4; ++step) {
-      const Tensor x = batch(step, step == 2 ? few : rows);
+      const Tensor x = batch(step, step == 2 ? other_rows : rows);
       optimizer.zero_grad();
       locals.zero_grad();
       const Tensor y = first(x), z = model(x);
@@ -79,16 +90,15 @@ void check_like_first(const M& start, const F& make, std::int64_t rows, std::int
       loss_of(z).backward();
       optimizer.step();
       locals.step();
-      if (step > 0 && n > 1)
-        CHECK(model.replicate_bytes().copied <= buffers * static_cast<std::size_t>(n - 1));
-      if (n > 1) CHECK(model.replicate_bytes().cached > 0);
+      if (n == 1) continue;
+      if (step > 0) CHECK(model.replicate_bytes().copied <= buffers * usize(n - 1));
+      CHECK(model.replicate_bytes().cached > 0);
     }
-    const StateDict of_first = state_dict(first), of_model = state_dict(model);
-    const std::vector<StateDict::value_type> want(of_first.begin(), of_first.end()),
-        got(of_model.begin(), of_model.end());
-    for (std::size_t k = 0; k < want.size(); ++k) CHECK_SAME_BITS(got[k].second, want[k].second);
+    const StateDict want = state_dict(first), got = state_dict(model);
+    REQUIRE(got.size() == want.size());
+    for (const auto& [name, tensor] : want) CHECK_SAME_BITS(got.at(name), tensor);
     check_copies(model);
-    for (std::size_t rank = 1; rank < static_cast<std::size_t>(n); ++rank)
+    for (std::size_t rank = 1; rank < usize(n); ++rank)
       for (const Tensor& p : model.local_replicas()->parameters()[rank])
         CHECK_FALSE(p.grad().defined());
   }
@@ -96,153 +106,104 @@ void check_like_first(const M& start, const F& make, std::int64_t rows, std::int
 
 }  // namespace
 
-TEST_CASE("local updates end with the same bits as steps on the first device, and send no weights",
-          "[parallel][local_update]") {
-  check_like_first(
-      // 2: fewer rows than devices
-      home(Plain{}),
-      [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1, .momentum = 0.9}); }, 13,
-      2, 0);
-  check_like_first(
-      home(Plain{}), [](const std::vector<Tensor>& p) { return optim::AdamW(p); }, 13, 2, 0);
-  // BatchNorm's buffers are replica 0's, as always: they are sent.
-  check_like_first(
-      home(Norm{}), [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); }, 24, 48,
-      2 * 6 * sizeof(float) + sizeof(std::int64_t));  // two rows at least for each
+TEST_CASE("local updates end as steps on the first device, send no weights", "[local_update]") {
+  const auto momentum = [](const std::vector<Tensor>& p) {
+    return optim::SGD(p, {.lr = 0.1, .momentum = 0.9});
+  };
+  check_like_first(home(Plain{}), momentum, 13, 2, 0);  // 2: fewer rows than devices
+  check_like_first(home(Plain{}), adamw, 13, 2, 0);
+  // BatchNorm's buffers are replica 0's, as always: they are sent. Two rows at least for each.
+  check_like_first(home(Norm{}), sgd, 24, 48, 2 * 6 * sizeof(float) + sizeof(std::int64_t));
 }
 
-TEST_CASE("local updates: what is written to the model is sent again", "[parallel][local_update]") {
-  const int n = std::min(3, device_count());
-  const DataParallel model = local(home(Plain{}), n);
-  LocalUpdate optimizer(model,
-                        [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); });
-  const auto check = [&](std::size_t parameters) {
-    const Plain alone = clone(model.module);
-    CHECK(allclose(model(batch(1)), alone(batch(1)), 1e-5, 1e-6));
-    check_copies(model);
-    if (n > 1)
-      CHECK(model.replicate_bytes().copied ==
-            parameters * sizeof(float) * static_cast<std::size_t>(n - 1));
+TEST_CASE("local updates: what is written to the model is sent again", "[local_update]") {
+  Local<> net(home(Plain{}), sgd);
+  const auto check = [&](std::size_t written) {
+    const Plain alone = clone(net.model.module);
+    CHECK_CLOSE(net.model(batch(1)), alone(batch(1)), (Tolerance{1e-5, 1e-6}));
+    if (few() > 1)
+      CHECK(net.model.replicate_bytes().copied == written * sizeof(float) * usize(few() - 1));
+    check_copies(net.model);  // sends what is not there
   };
-  const auto step = [&] {
-    optimizer.zero_grad();
-    loss_of(model(batch(2))).backward();
-    optimizer.step();
-  };
-  step();
+  net.step(2);
   check(0);
-  {
-    const NoGrad guard;
-    model.module.fc1.weight.mul_(2);
-  }
-  const Plain doubled = clone(model.module);
-  CHECK(allclose(model(batch(1)), doubled(batch(1)), 1e-5, 1e-6));
-  if (n > 1)
-    CHECK(model.replicate_bytes().copied == 24 * sizeof(float) * static_cast<std::size_t>(n - 1));
-  check_copies(model);
-  load_state_dict(model, state_dict(home(Plain{})));
-  (void)model(batch(1));
-  check_copies(model);
+  unrecorded([&] { net.model.module.fc1.weight.mul_(2); });
+  check(24);
+  load_state_dict(net.model, state_dict(home(Plain{})));
+  check(24 + 6 + 18 + 3 + 18 + 3);
   // Written between the backward and the step: the step is from there, everywhere.
-  optimizer.zero_grad();
-  loss_of(model(batch(3))).backward();
-  {
-    const NoGrad guard;
-    model.module.fc2.bias.add_(1);
-  }
-  optimizer.step();
-  check_copies(model);
-  step();
-  check_copies(model);
+  net.optimizer.zero_grad();
+  net.backward(3);
+  unrecorded([&] { net.model.module.fc2.bias.add_(1); });
+  net.optimizer.step();
+  check_copies(net.model);
+  net.step(2);
+  check_copies(net.model);
 }
 
-TEST_CASE(
-    "local updates: reduce shows the sum; clipping, several backwards, frozen and unused "
-    "parameters, schedules",
-    "[parallel][local_update]") {
-  for (int n = 1; n <= std::min(4, device_count()); ++n) {
+TEST_CASE("local updates: clipping, several backwards, frozen parameters", "[local_update]") {
+  constexpr Tolerance close{1e-5, 1e-6};
+  for (int n = 1; n <= up_to(4); ++n) {
     INFO(n << " devices");
     Plain start = home(Plain{});
     start.fc1.bias.requires_grad_(false);
     Plain plain = clone(start);
-    const DataParallel<Plain> model = local(start, n);
-    const auto make = [](const std::vector<Tensor>& p) {
-      return optim::SGD(p, {.lr = 0.1, .momentum = 0.5});
-    };
-    auto optimizer = make(parameters(plain));
-    LocalUpdate locals(model, make);
+    Local<> net(start, heavy, n);
+    optim::SGD optimizer = heavy(parameters(plain));
     optim::ExponentialSchedule schedule(optimizer, {.gamma = 0.5}),
-        local_schedule(locals.main(), {.gamma = 0.5});
+        local_schedule(net.optimizer.main(), {.gamma = 0.5});
     for (std::uint64_t step = 0; step < 3; ++step) {
       optimizer.zero_grad();
-      locals.zero_grad();
+      net.optimizer.zero_grad();
       for (std::uint64_t part = 0; part < 2; ++part) {
         loss_of(plain(batch(10 * step + part))).backward();
-        loss_of(model(batch(10 * step + part))).backward();
+        net.backward(10 * step + part);
       }
-      locals.reduce();
-      const std::vector<Tensor> want = parameters(plain), got = parameters(model);
+      net.optimizer.reduce();  // shows the sum
+      const std::vector<Tensor> want = parameters(plain), got = parameters(net.model);
       for (std::size_t k = 0; k < want.size(); ++k) {
         CHECK(got[k].grad().defined() == want[k].grad().defined());
-        if (want[k].grad().defined()) CHECK(allclose(got[k].grad(), want[k].grad(), 1e-5, 1e-6));
+        if (want[k].grad().defined()) CHECK_CLOSE(got[k].grad(), want[k].grad(), close);
       }
-      optim::clip_grad_norm_(parameters(plain), 0.01);
-      optim::clip_grad_norm_(parameters(model), 0.01);
+      optim::clip_grad_norm_(want, 0.01);
+      optim::clip_grad_norm_(got, 0.01);
       optimizer.step();
-      locals.step();
+      net.optimizer.step();
       schedule.step();
       local_schedule.step();
-      for (std::size_t k = 0; k < want.size(); ++k) CHECK(allclose(got[k], want[k], 1e-5, 1e-6));
-      check_copies(model);
-      CHECK_SAME_BITS(model.module.unused.weight, start.unused.weight);
+      check_close(got, want, close);
+      check_copies(net.model);
+      CHECK_SAME_BITS(net.model.module.unused.weight, start.unused.weight);
     }
     // A state saved from it goes on in a group of another size.
-    const int others = n % std::min(4, device_count()) + 1;
-    const DataParallel<Plain> next = local(model.module, others);
-    LocalUpdate resumed(next, make);
-    resumed.load_state(state_dict(locals.main()));
-    resumed.main().set_lr(locals.main().lr());
-    for (const auto& [net, step] :
-         {std::pair<const DataParallel<Plain>*, LocalUpdate<optim::SGD>*>{&model, &locals},
-          {&next, &resumed}}) {
-      step->zero_grad();
-      loss_of((*net)(batch(77))).backward();
-      step->step();
-    }
-    const std::vector<Tensor> want = parameters(model), got = parameters(next);
-    for (std::size_t k = 0; k < want.size(); ++k) CHECK(allclose(got[k], want[k], 1e-5, 1e-6));
-    check_copies(next);
+    Local<> next(net.model.module, heavy, n % up_to(4) + 1);
+    next.optimizer.load_state(state_dict(net.optimizer.main()));
+    next.optimizer.main().set_lr(net.optimizer.main().lr());
+    net.step(77);
+    next.step(77);
+    check_close(parameters(next.model), parameters(net.model), close);
+    check_copies(next.model);
   }
 }
 
-TEST_CASE("local updates: zero_grad of the model removes the other devices' gradients too",
-          "[parallel][local_update]") {
-  const int n = std::min(3, device_count());
+TEST_CASE("local updates: zero_grad of the model, or a tree, is for all", "[local_update]") {
   const Plain start = home(Plain{});
-  const auto make = [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); };
-  const DataParallel<Plain> model = local(start, n), other = local(start, n);
-  LocalUpdate optimizer(model, make), of_other(other, make);
-  loss_of(model(batch(1))).backward();  // given up, as after a loss that is not a number
-  zero_grad(model);
-  loss_of(model(batch(2))).backward();
-  loss_of(other(batch(2))).backward();
-  optimizer.step();
-  of_other.step();
-  check_like(model, other);
-}
-
-TEST_CASE("local updates: so does zero_grad of a tree that holds the model",
-          "[parallel][local_update]") {
+  Local<> net(start, sgd), other(start, sgd);
+  net.backward(1);  // given up, as after a loss that is not a number
+  zero_grad(net.model);
+  net.backward(2);
+  other.backward(2);
+  net.optimizer.step();
+  other.optimizer.step();
+  check_like(net.model, other.model);
   struct Whole : nn::Module {
     DataParallel<Plain> body;
-    nn::Linear head;
-    explicit Whole(const Plain& start)
-        : body(local(start, std::min(3, device_count()))), head(3, 1) {}
+    nn::Linear head{3, 1};
+    explicit Whole(const Plain& plain) : body(local(plain, few())) {}
     BRAID_FIELDS(body, head)
   };
-  Whole whole(home(Plain{}));
-  const LocalUpdate optimizer(
-      whole.body, [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); });
+  Whole whole(start);
+  const LocalUpdate optimizer(whole.body, sgd);
   std::vector<Whole> list;
   list.push_back(std::move(whole));
   loss_of(list[0].body(batch(1))).backward();
@@ -252,130 +213,100 @@ TEST_CASE("local updates: so does zero_grad of a tree that holds the model",
       for (const Tensor& p : rank) count += p.grad().defined();
     return count;
   };
-  CHECK(with_gradient() == 4 * std::min(3, device_count()));
+  CHECK(with_gradient() == 4 * few());
   zero_grad(list);
   CHECK(with_gradient() == 0);
 }
 
-TEST_CASE("local updates: a weight that may be written unseen does not end an earlier graph",
-          "[parallel][local_update]") {
-  const int n = std::min(3, device_count());
+TEST_CASE("local updates: a weight written unseen ends no earlier graph", "[local_update]") {
   const Plain start = home(Plain{});
-  const auto make = [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); };
-  const DataParallel<Plain> model = local(start, n), other = local(start, n);
-  LocalUpdate optimizer(model, make), of_other(other, make);
-  (void)model(batch(1));
-  for (const Tensor& p : parameters(model)) p.storage()->expose();  // as data<T>() does
-  for (const auto& [net, step] :
-       {std::pair<const DataParallel<Plain>*, LocalUpdate<optim::SGD>*>{&model, &optimizer},
-        {&other, &of_other}}) {
-    const Tensor first = loss_of((*net)(batch(2))), second = loss_of((*net)(batch(3)));
+  Local<> net(start, sgd), other(start, sgd);
+  (void)net.model(batch(1));
+  for (const Tensor& p : parameters(net.model)) p.storage()->expose();  // as data<T>() does
+  for (Local<>* each : {&net, &other}) {
+    const Tensor first = loss_of(each->model(batch(2))), second = loss_of(each->model(batch(3)));
     // sent at each call: nobody can say that it has not changed
-    if (n > 1) CHECK((net->replicate_bytes().copied > 0) == (net == &model));
+    if (few() > 1) CHECK((each->model.replicate_bytes().copied > 0) == (each == &net));
     first.backward();
     second.backward();
-    step->step();
+    each->optimizer.step();
   }
-  check_like(model, other);
+  check_like(net.model, other.model);
 }
 
-TEST_CASE("local updates: the gradients are summed in buckets", "[parallel][local_update]") {
-  const int n = std::min(3, device_count());
+TEST_CASE("local updates: the gradients are summed in buckets", "[local_update]") {
   const Plain start = home(Plain{});
-  const auto make = [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); };
-  const DataParallel<Plain> whole = local(start, n);
-  LocalUpdate of_whole(whole, make);
-  loss_of(whole(batch(1))).backward();
-  of_whole.step();
+  Local<> whole(start, sgd);
+  whole.step(1);
   // the weights have 96, 24, 72 and 12
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{80}, std::size_t{120}}) {
+  for (const std::size_t bytes : {1, 80, 120}) {
     INFO(bytes);
-    const DataParallel<Plain> model(
-        clone(start), group(n),
-        DataParallelOptions{.update = Update::local, .bucket_bytes = bytes});
-    LocalUpdate optimizer(model, make);
-    loss_of(model(batch(1))).backward();
-    optimizer.step();
-    check_like(model, whole);
+    Local<> net(start, sgd, few(), bytes);
+    net.step(1);
+    check_like(net.model, whole.model);
   }
 }
 
-TEST_CASE("local updates: replicate_bytes are the forward's, not the step's",
-          "[parallel][local_update]") {
-  const int n = std::min(3, device_count());
-  if (n < 2) return;
-  const DataParallel<Plain> model = local(home(Plain{}), n);
-  LocalUpdate optimizer(model,
-                        [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 0.1}); });
-  {
-    const NoGrad guard;
-    model.module.fc2.bias.add_(1);
-  }
-  const Tensor loss = loss_of(model(batch(1)));
-  const ReplicateBytes of_forward = model.replicate_bytes();
-  CHECK(of_forward.copied == 3 * sizeof(float) * static_cast<std::size_t>(n - 1));
+TEST_CASE("local updates: replicate_bytes are the forward's, not the step's", "[local_update]") {
+  if (few() < 2) return;
+  Local<> net(home(Plain{}), sgd);
+  unrecorded([&] { net.model.module.fc2.bias.add_(1); });
+  const Tensor loss = loss_of(net.model(batch(1)));
+  const ReplicateBytes of_forward = net.model.replicate_bytes();
+  CHECK(of_forward.copied == 3 * sizeof(float) * usize(few() - 1));
   loss.backward();
-  optimizer.step();
-  CHECK(model.replicate_bytes().copied == of_forward.copied);
-  CHECK(model.replicate_bytes().cached == of_forward.cached);
+  net.optimizer.step();
+  CHECK(net.model.replicate_bytes() == of_forward);
 }
 
-TEST_CASE("local updates: an error changes no parameter", "[parallel][local_update][errors]") {
-  const int n = std::min(3, device_count());
-  if (n < 2) return;
+TEST_CASE("local updates: an error changes no parameter", "[local_update][errors]") {
+  if (few() < 2) return;
   const Plain start = home(Plain{});
-  const auto make = [](const std::vector<Tensor>& p) { return optim::AdamW(p); };
-  const DataParallel<Plain> model = local(start, n), without = local(start, n);
-  LocalUpdate optimizer(model, make), of_without(without, make);
-  loss_of(model(batch(1))).backward();
-  loss_of(without(batch(1))).backward();
-  of_without.step();
-  const std::vector<Tensor> before = copies_of(parameters(model));
+  Local net(start, adamw), without(start, adamw);
+  net.backward(1);
+  without.backward(1);
+  without.optimizer.step();
+  const std::vector<Tensor> before = copies_of(parameters(net.model));
   // The last device has no memory for the gradients, or for the optimizer's state.
-  int failed = 0;
-  for (std::uint64_t nth = 1;; ++nth) {
-    const Device last = device(n - 1);
+  const Device last = device(few() - 1);
+  std::uint64_t nth = 1;
+  for (bool threw = true; threw; ++nth) {
     fail_allocation(last, nth);
-    bool threw = false;
     try {
-      optimizer.step();
-    } catch (const OutOfMemoryError&) {
-      threw = true;
-    }
+      net.optimizer.step();
+      threw = false;
+    } catch (const OutOfMemoryError&) {}
     fail_allocation(last, 0);
     if (!threw) break;
-    ++failed;
-    const std::vector<Tensor> now = parameters(model);
-    for (std::size_t k = 0; k < now.size(); ++k) CHECK_SAME_BITS(now[k], before[k]);
-    check_copies(model);
+    check_same(parameters(net.model), before);
+    check_copies(net.model);
   }
-  CHECK(failed > 0);
+  CHECK(nth > 1);
   // No gradient was counted twice.
-  check_like(model, without);
-  CHECK_FALSE(test::same_bits(parameters(model).front(), before.front()).empty());
+  check_like(net.model, without.model);
+  CHECK_FALSE(test::same_bits(parameters(net.model).front(), before.front()).empty());
 }
 
-TEST_CASE("local updates: what cannot be is refused", "[parallel][local_update][errors]") {
-  const auto make = [](const std::vector<Tensor>& p) { return optim::SGD(p); };
-  const DataParallel ordinary(home(nn::Linear(2, 2)), group(1));
+TEST_CASE("local updates: what cannot be is refused", "[local_update][errors]") {
+  const nn::Linear start = home(nn::Linear(2, 2));
+  const DataParallel ordinary(clone(start), group(1));
   CHECK_THROWS_TEXT(
       ArgumentError,
       "LocalUpdate: expected a DataParallel with update = Update::local, got one without",
-      LocalUpdate(ordinary, make));
+      LocalUpdate(ordinary, sgd));
   CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards or local updates",
-                    DataParallel(home(nn::Linear(2, 2)), group(1),
+                    DataParallel(clone(start), group(1),
                                  DataParallelOptions{.shards = 2, .update = Update::local}));
-  CHECK_THROWS_TEXT(ArgumentError, "data_parallel: expected no Update::local",
-                    parallel::data_parallel(home(nn::Linear(2, 2)), ones({2, 2}), group(1),
-                                            DataParallelOptions{.update = Update::local}));
+  CHECK_THROWS_TEXT(
+      ArgumentError, "data_parallel: expected no Update::local",
+      data_parallel(start, ones({2, 2}), group(1), DataParallelOptions{.update = Update::local}));
   CHECK_THROWS_TEXT(
       ArgumentError, "LocalUpdate: expected a DataParallel with a device at least, got none",
       LocalUpdate(DataParallel(nn::Linear(2, 2), {}, DataParallelOptions{.update = Update::local}),
-                  make));
+                  sgd));
   if (device_count() < 2) return;
-  DataParallel model(home(nn::Linear(2, 2)), group(2),
-                     DataParallelOptions{.update = Update::local});
-  LocalUpdate optimizer(model, make);
+  DataParallel<nn::Linear> model = local(start, 2);
+  LocalUpdate optimizer(model, sgd);
   (void)model(ones({2, 2}, {.device = device(0)}));
   to(model, DType::float64);
   CHECK_THROWS_TEXT(ArgumentError,

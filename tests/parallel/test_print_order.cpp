@@ -1,27 +1,13 @@
-// 10.4: what replicas print comes out by replica where that is asked for, whoever comes first. In
+// What replicas print comes out by replica where that is asked for, whoever comes first. In
 // processes of their own: stdout is read.
-#include <braid/parallel/print_order.hpp>
-
-#include <atomic>
-#include <functional>
-#include <stdexcept>
-#include <thread>
-
-#include <braid/core/print.hpp>
-#include <braid/parallel/data_parallel.hpp>
-#include <braid/parallel/parallel_apply.hpp>
-
 #include "group.hpp"
 #include "support/child.hpp"
-#include "support/errors.hpp"
 
 namespace braid::test::on_device {
 
 using parallel::PrintOrder;
 
 namespace {
-
-constexpr int kLines = 2;
 
 /// Two lines of each replica, the last one's first.
 void print_backwards(bool one_throws = false) {
@@ -33,7 +19,7 @@ void print_backwards(bool one_throws = false) {
     inputs.push_back(ones({1}, {.device = device(i)}));
     modules.push_back([&, i](const Tensor& x) {
       while (printed != n - 1 - i) std::this_thread::yield();
-      for (int line = 0; line < kLines; ++line) print("replica ", i, " line ", line);
+      for (const int line : {0, 1}) print("replica ", i, " line ", line);
       ++printed;
       if (one_throws && i == n - 1) throw std::runtime_error("thrown on purpose");
       return x;
@@ -42,57 +28,48 @@ void print_backwards(bool one_throws = false) {
   parallel::parallel_apply(modules, inputs);
 }
 
-std::string lines_of(int replica) {
+/// The two lines of each replica.
+std::string lines(PrintOrder order) {
   std::string text;
-  for (int line = 0; line < kLines; ++line) text += str("replica ", replica, " line ", line, "\n");
+  for (int i = 0; i < device_count(); ++i) {
+    const std::string of = str("replica ", i, " line 0\nreplica ", i, " line 1\n");
+    text = order == PrintOrder::replica ? text + of : of + text;
+  }
   return text;
-}
-std::string forwards() {
-  std::string text;
-  for (int i = 0; i < device_count(); ++i) text += lines_of(i);
-  return text;
-}
-std::string backwards() {
-  std::string text;
-  for (int i = device_count(); i-- > 0;) text += lines_of(i);
-  return text;
-}
-
-void check_prints(const char* environment, const char* filter, const std::string& lines) {
-  const ChildResult child = run_child(environment, filter);
-  INFO(environment << ' ' << filter << ":\n" << child.output);
-  CHECK(child.status == 0);
-  CHECK(child.output.find(lines) != std::string::npos);
 }
 
 }  // namespace
 
-TEST_CASE("10.4: replicas' lines come out by thread, or by replica", "[parallel][print_order]") {
-  check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_of_environment]",
-               "begin\n" + forwards() + "end\n");
-  check_prints("BRAID_PRINT_ORDER=thread", "[.child][print_order_of_environment]",
-               "begin\n" + backwards() + "end\n");
-  check_prints("BRAID_PRINT_ORDER=", "[.child][print_order_of_environment]",
-               "begin\n" + backwards() + "end\n");
-  check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_set]",
-               "begin\n" + backwards() + forwards() + "end\n");
-  check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_error]",
-               "begin\n" + forwards() + "end\n");
-  check_prints("BRAID_PRINT_ORDER=device", "[.child][print_order_wrong]", "All tests passed");
-}
-TEST_CASE("10.4: shards' lines come out by shard", "[parallel][print_order]") {
-  std::string lines;
+TEST_CASE("print: lines come out by thread, by replica, or by shard", "[print_order]") {
+  const std::string forwards = lines(PrintOrder::replica), backwards = lines(PrintOrder::thread);
+  std::string of_shards;
   for (int shard = 0; shard < 2 * device_count(); ++shard)
-    lines += str("rows from ", 3 * shard, "\n");
-  check_prints("BRAID_PRINT_ORDER=replica", "[.child][print_order_of_shards]", lines);
+    of_shards += str("rows from ", 3 * shard, "\n");
+  const struct {
+    const char *order, *filter;
+    std::string lines;
+  } rows[] = {{"replica", "environment", "begin\n" + forwards + "end\n"},
+              {"thread", "environment", "begin\n" + backwards + "end\n"},
+              {"", "environment", "begin\n" + backwards + "end\n"},
+              {"replica", "set", "begin\n" + backwards + forwards + "end\n"},
+              {"replica", "error", "begin\n" + forwards + "end\n"},
+              {"device", "wrong", "All tests passed"},
+              {"replica", "shards", of_shards}};
+  for (const auto& row : rows) {
+    const ChildResult child = run_child(str("BRAID_PRINT_ORDER=", row.order),
+                                        str("[.child][print_order_", row.filter, "]"));
+    INFO(row.order << ' ' << row.filter << ":\n" << child.output);
+    CHECK(child.status == 0);
+    CHECK(child.output.find(row.lines) != std::string::npos);
+  }
 }
 
-TEST_CASE("10.4: in a child, the environment's order", "[.child][print_order_of_environment]") {
+TEST_CASE("print: in a child, the environment's order", "[.child][print_order_environment]") {
   print("begin");
   print_backwards();
   print("end");
 }
-TEST_CASE("10.4: in a child, set_print_order", "[.child][print_order_set]") {
+TEST_CASE("print: in a child, set_print_order", "[.child][print_order_set]") {
   parallel::set_print_order(PrintOrder::thread);
   CHECK(parallel::print_order() == PrintOrder::thread);
   print("begin");
@@ -101,33 +78,23 @@ TEST_CASE("10.4: in a child, set_print_order", "[.child][print_order_set]") {
   print_backwards();
   print("end");
 }
-TEST_CASE("10.4: in a child, lines of a replica that throws", "[.child][print_order_error]") {
+TEST_CASE("print: in a child, lines of a replica that throws", "[.child][print_order_error]") {
   print("begin");
   CHECK_THROWS_AS(print_backwards(true), ReplicaError);
   print("end");
 }
-TEST_CASE("10.4: in a child, a wrong name", "[.child][print_order_wrong]") {
-  if (device_count() > 1)
-    CHECK_THROWS_TEXT(ArgumentError, "BRAID_PRINT_ORDER: expected thread or replica, got 'device'",
-                      print_backwards());
-  CHECK_THROWS_TEXT(ArgumentError, "BRAID_PRINT_ORDER: expected thread or replica, got 'device'",
-                    (void)parallel::print_order());
+TEST_CASE("print: in a child, a wrong name", "[.child][print_order_wrong]") {
+  constexpr const char* kText = "BRAID_PRINT_ORDER: expected thread or replica, got 'device'";
+  if (device_count() > 1) CHECK_THROWS_TEXT(ArgumentError, kText, print_backwards());
+  CHECK_THROWS_TEXT(ArgumentError, kText, parallel::print_order());
 }
-TEST_CASE("10.4: in a child, shards", "[.child][print_order_of_shards]") {
-  struct Prints : nn::Module {
-    nn::Linear fc{1, 1};
-    Tensor operator()(const Tensor& x) const {
-      print("rows from ", static_cast<int>(x.to(Device()).to_vector<float>().front()));
-      return fc(x);
-    }
-    BRAID_FIELDS(fc)
-  };
+TEST_CASE("print: in a child, shards", "[.child][print_order_shards]") {
   const int shards = 2 * device_count();
-  std::vector<float> rows;
-  for (int i = 0; i < 3 * shards; ++i) rows.push_back(static_cast<float>(i));
-  const parallel::DataParallel model(home(Prints{}), group(device_count()),
-                                     parallel::DataParallelOptions{.shards = shards});
-  (void)model(tensor(rows, {.device = device(0)}).view({3 * shards, 1}));
+  const Made prints = home(Made([](const Tensor& weight, const Tensor& x) {
+    print("rows from ", static_cast<int>(x.to(Device()).to_vector<float>().front()));
+    return x * weight;
+  }));
+  (void)data_parallel(prints, counting({3 * shards, 1}), devices(), {.shards = shards});
 }
 
 }  // namespace braid::test::on_device

@@ -1,30 +1,23 @@
 // What DataParallel refuses, over 2, 4 and 8 devices and in every mode: by the texts that its
 // requirements give, before anything has changed.
-#include <functional>
-#include <string>
-#include <tuple>
-
-#include "faults.hpp"
-#include "support/errors.hpp"
-#include "support/tensors.hpp"
+#include "group.hpp"
 
 namespace braid::test::on_device {
 
-using parallel::DataParallel;
-using parallel::DataParallelOptions;
-
 namespace {
 
-/// f(n, mode) for 2, 4 and 8 devices, as many as there are.
-template <class F> void in_each_mode(const F& f) {
+/// f(n, mode, rows) for 2, 4 and 8 devices, as many as there are, with a batch of 4 rows for each.
+void in_each_mode(const std::function<void(int, const Mode&, const Tensor&)>& f) {
   for (const int n : {2, 4, 8}) {
     if (n > device_count()) break;
+    const Tensor x = random_tensor({4 * n, 3}, DType::float32, device(0), 1);
     for (const Mode& mode : modes(n)) {
       INFO(n << " devices, " << mode.name);
-      f(n, mode);
+      f(n, mode, x);
     }
   }
 }
+int replicas_of(const Mode& mode, int n) { return mode.options.shards > 0 ? 2 * n : n; }
 
 /// A forward as the mode has it.
 template <class M, class... A>
@@ -33,23 +26,6 @@ void forward(const DataParallel<M>& model, const Mode& mode, const A&... args) {
   else (void)model.replicas(args...);
 }
 
-/// Two inputs, of which the second has to have as many rows, and a plain one.
-struct Two : nn::Module {
-  nn::Linear fc{3, 2};
-  Tensor operator()(const Tensor& x, const Tensor& y, double scale) const {
-    return fc(x) * scale + y;
-  }
-  BRAID_FIELDS(fc)
-};
-
-/// A model that hides what it calls.
-struct Hidden : nn::Module {
-  nn::Linear fc{3, 2};
-  std::function<Tensor(const Tensor&)> inner;
-  Tensor operator()(const Tensor& x) const { return inner ? inner(x) : fc(x); }
-  BRAID_FIELDS(fc)
-};
-
 struct Buffered : nn::Module {
   nn::Linear fc{3, 2};
   nn::Buffer scale{braid::ones({1})};
@@ -57,62 +33,50 @@ struct Buffered : nn::Module {
   BRAID_FIELDS(fc, scale)
 };
 
-/// Outputs that are no tensors, or not only.
-template <class R> struct Returns : nn::Module {
-  nn::Linear fc{3, 2};
-  R operator()(const Tensor& x) const {
-    if constexpr (std::is_same_v<R, std::string>) return str(x.size(0), " rows");
-    else if constexpr (std::is_same_v<R, double>) return static_cast<double>(x.size(0));
-    else return R(fc(x), str(x.size(0), " rows"));
-  }
-  BRAID_FIELDS(fc)
-};
-
 void check_unchanged(const std::vector<Tensor>& now, const std::vector<Tensor>& before) {
-  for (std::size_t k = 0; k < before.size(); ++k) {
-    CHECK_SAME_BITS(now[k], before[k]);
-    CHECK_FALSE(now[k].grad().defined());
-  }
+  check_same(now, before);
+  for (const Tensor& t : now) CHECK_FALSE(t.grad().defined());
+}
+void check_close_to(const Tensor& got, const Tensor& want) {
+  CHECK_CLOSE(got, want, (Tolerance{1e-5, 1e-6}));
 }
 
 }  // namespace
 
-TEST_CASE("3.6: inputs that give different numbers of chunks, in each mode",
-          "[parallel][faults][errors]") {
-  in_each_mode([](int n, const Mode& mode) {
-    const DataParallel model(home(Two{}), group(n), mode.options);
+TEST_CASE("refused in each mode: inputs that give different numbers of chunks", "[faults]") {
+  in_each_mode([](int n, const Mode& mode, const Tensor& x) {
+    const auto two = [](const Tensor& weight, const Tensor& a, const Tensor& b, double scale) {
+      return a * weight * scale + b;
+    };
+    const DataParallel model(home(Made(two)), group(n), mode.options);
     const std::vector<Tensor> before = copies_of(parameters(model));
-    const Tensor x = random_tensor({4 * n, 3}, DType::float32, device(0), 1);
-    const std::int64_t chunks = mode.options.shards > 0 ? 2 * n : n;
-    const std::string text =
-        mode.options.shards > 0
-            ? str("scatter: expected the same number of chunks along dim 0*got ", chunks,
-                  " for '0' (size ", 4 * n, ") and 1 for '1' (size 1)")
-            : str("scatter: expected the same number of chunks along dim 0 over ", n,
-                  " devices*got ", n, " for '0' (size ", 4 * n, ") and 1 for '1' (size 1)");
-    CHECK_THROWS_TEXT(ShapeError, text, forward(model, mode, x, ones({1, 2}), 2.0));
+    const std::int64_t chunks = replicas_of(mode, n);
+    const std::string over = chunks == n ? str(" over ", n, " devices") : "";
+    // the second has to have as many rows
+    CHECK_THROWS_TEXT(ShapeError,
+                      str("scatter: expected the same number of chunks along dim 0", over, "*got ",
+                          chunks, " for '0' (size ", 4 * n, ") and 1 for '1' (size 1)"),
+                      forward(model, mode, x, ones({1, 3}), 2.0));
     check_unchanged(parameters(model), before);
     // Plain values follow the tensors.
-    for (const Tensor& y : model.replicas(x, zeros({4 * n, 2}), 2.0))
+    for (const Tensor& y : model.replicas(x, zeros({4 * n, 3}), 2.0))
       CHECK(y.size(0) == 4 * n / chunks);
-    CHECK(allclose(model(x, zeros({4 * n, 2}), 2.0), model.module.fc(x) * 2.0, 1e-5, 1e-6));
+    check_close_to(model(x, zeros({4 * n, 3}), 2.0), x * 2.0);
   });
 }
 
-TEST_CASE(
-    "1.7: a DataParallel inside a replica, where the type does not show it, is refused in each "
-    "mode; -> gives the module",
-    "[parallel][faults][errors]") {
-  in_each_mode([](int n, const Mode& mode) {
+TEST_CASE("refused in each mode: a hidden DataParallel in a replica", "[faults]") {
+  in_each_mode([](int n, const Mode& mode, const Tensor& x) {
     const auto inner = std::make_shared<DataParallel<nn::Linear>>(home(nn::Linear(3, 2)), group(n));
-    CHECK((*inner)->weight.shape() == Shape{2, 3});
-    DataParallel model(home(Hidden{}), group(n), mode.options);
+    CHECK((*inner)->weight.shape() == Shape{2, 3});  // -> gives the module
+    std::function<Tensor(const Tensor&)> hidden;
+    const auto calls = [&hidden](const Tensor& weight, const Tensor& part) {
+      return hidden ? hidden(part) : part * weight;
+    };
+    const DataParallel model(home(Made(calls)), group(n), mode.options);
     const std::vector<Tensor> before = copies_of(parameters(model)),
                               of_inner = copies_of(parameters(*inner));
-    const Tensor x = random_tensor({4 * n, 3}, DType::float32, device(0), 1);
-    model.module.inner = [inner](const Tensor& part) {
-      return (*inner)(part.to(device(0))).to(part.device());
-    };
+    hidden = [inner](const Tensor& part) { return (*inner)(part.to(device(0))).to(part.device()); };
     CHECK_THROWS_TEXT(
         ReplicaError,
         here("Caught ArgumentError in replica 0 on device cpu:0: DataParallel: expected a call "
@@ -121,55 +85,57 @@ TEST_CASE(
         forward(model, mode, x));
     check_unchanged(parameters(model), before);
     check_unchanged(parameters(*inner), of_inner);
-    model.module.inner = nullptr;
-    CHECK(allclose(model(x), model.module.fc(x), 1e-5, 1e-6));
+    hidden = nullptr;
+    check_close_to(model(x), x);
   });
 }
 
-TEST_CASE("2.1, 2.2: a parameter or a buffer on each wrong device, in each mode",
-          "[parallel][faults][errors]") {
-  in_each_mode([](int n, const Mode& mode) {
-    const Tensor x = random_tensor({4 * n, 3}, DType::float32, device(0), 1);
+TEST_CASE("refused in each mode: a parameter or a buffer on each wrong device", "[faults]") {
+  in_each_mode([](int n, const Mode& mode, const Tensor& x) {
     for (int wrong = 1; wrong < n; ++wrong) {
       DataParallel model(home(Buffered{}), group(n), mode.options);
-      const auto text = [&](const char* what) {
-        return str("module must have its parameters and buffers on device ", device(0),
-                   " (device_ids[0]) but found one of them on device: ", device(wrong), " (", what,
-                   ")");
+      const auto check_refused = [&](const char* what) {
+        CHECK_THROWS_TEXT(DeviceError,
+                          str("module must have its parameters and buffers on device ", device(0),
+                              " (device_ids[0]) but found one of them on device: ", device(wrong),
+                              " (", what, ")"),
+                          forward(model, mode, x));
       };
       to(model.module.fc.bias, device(wrong));
       const std::vector<Tensor> before = copies_of(parameters(model));
-      CHECK_THROWS_TEXT(DeviceError, text("parameter 'fc.bias'"), forward(model, mode, x));
+      check_refused("parameter 'fc.bias'");
       check_unchanged(parameters(model), before);
       to(model.module.fc.bias, device(0));
       to(model.module.scale, device(wrong));
-      CHECK_THROWS_TEXT(DeviceError, text("buffer 'scale'"), forward(model, mode, x));
+      check_refused("buffer 'scale'");
       to(model.module.scale, device(0));
-      CHECK(allclose(model(x), model.module.fc(x), 1e-5, 1e-6));
+      check_close_to(model(x), model.module.fc(x));
     }
   });
 }
 
-TEST_CASE("6.5: outputs with leaves that are no tensors, in each mode",
-          "[parallel][faults][errors]") {
-  in_each_mode([](int n, const Mode& mode) {
-    const Tensor x = random_tensor({4 * n, 3}, DType::float32, device(0), 1);
-    const std::size_t replicas = static_cast<std::size_t>(mode.options.shards > 0 ? 2 * n : n);
-    const std::string rows = str(static_cast<std::size_t>(4 * n) / replicas, " rows");
+TEST_CASE("refused in each mode: outputs with leaves that are no tensors", "[faults][errors]") {
+  in_each_mode([](int n, const Mode& mode, const Tensor& x) {
+    const auto replicas = usize(replicas_of(mode, n));
+    const std::string rows = str(usize(4 * n) / replicas, " rows");
     constexpr const char* kText =
         "gather: expected a tree of tensors from every replica, got *; with one device any output "
         "is fine";
-    const DataParallel texts(home(Returns<std::string>{}), group(n), mode.options);
+    const auto model = [&](auto f) { return DataParallel(home(Made(f)), group(n), mode.options); };
+    const DataParallel texts =
+        model([](const Tensor&, const Tensor& part) { return str(part.size(0), " rows"); });
     CHECK_THROWS_TEXT(ArgumentError, kText, texts(x));
+    CHECK_THROWS_TEXT(ArgumentError, "got *string*", texts(x));
     CHECK(texts.replicas(x) == std::vector<std::string>(replicas, rows));
-    const DataParallel counts(home(Returns<double>{}), group(n), mode.options);
+    const DataParallel counts = model([](const Tensor&, const Tensor&) { return 1.5; });
     CHECK_THROWS_TEXT(ArgumentError, kText, counts(x));
     CHECK(counts.replicas(x).size() == replicas);
     // Beside tensors they are the first replica's.
-    const DataParallel both(home(Returns<std::tuple<Tensor, std::string>>{}), group(n),
-                            mode.options);
+    const DataParallel both = model([](const Tensor& weight, const Tensor& part) {
+      return std::tuple(part * weight, str(part.size(0), " rows"));
+    });
     const auto [y, text] = both(x);
-    CHECK(allclose(y, both.module.fc(x), 1e-5, 1e-6));
+    check_close_to(y, x);
     CHECK(text == rows);
   });
 }

@@ -1,25 +1,9 @@
 // Copies of the weights that stay on the devices between forwards: nobody can tell, but by the
 // bytes that move.
-#include <braid/parallel/data_parallel.hpp>
-
-#include <atomic>
-#include <thread>
-
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/core/ops/join.hpp>
-#include <braid/core/ops/shape.hpp>
-#include <braid/nn/norm.hpp>
-#include <braid/nn/optim.hpp>
-#include <braid/nn/sequential.hpp>
-
 #include "group.hpp"
-#include "support/errors.hpp"
-#include "support/tensors.hpp"
 
 namespace braid::test::on_device {
 
-using parallel::DataParallel;
-using parallel::DataParallelOptions;
 using parallel::ReplicateBytes;
 
 namespace {
@@ -32,11 +16,43 @@ struct Plain : nn::Module {
 };
 constexpr std::size_t kBytes = sizeof(float) * (4 * 8 + 8 + 8 * 3 + 3);
 
+struct Layers : nn::Module {
+  std::vector<nn::Linear> layers;
+  Tensor operator()(const Tensor& x) const {
+    Tensor y = x;
+    for (const nn::Linear& layer : layers) y = layer(y);
+    return y;
+  }
+  BRAID_FIELDS(layers)
+};
+
+/// What a replica writes is its own call's: another one's would double it.
+struct Writes : nn::Module {
+  nn::Linear fc{4, 3};
+  nn::Buffer factor{ones({1})};
+  Tensor operator()(const Tensor& x) const {
+    const NoGrad guard;
+    if (x.device() == device(0)) return fc(x);
+    factor.mul_(2.0);
+    return fc(x) * factor * 0.5;
+  }
+  BRAID_FIELDS(fc, factor)
+};
+
+struct Fails : nn::Module {
+  nn::Linear fc{4, 3};
+  bool fail = false;
+  Tensor operator()(const Tensor& x) const {
+    if (fail && fc.weight.device().index() == 1) throw ArgumentError("asked to fail");
+    return fc(x);
+  }
+  BRAID_FIELDS(fc, fail)
+};
+
+int several() { return up_to(3); }
 Tensor rows(std::uint64_t seed = 1) {
   return random_tensor({12, 4}, DType::float32, device(0), seed);
 }
-
-int several() { return std::min(3, device_count()); }
 
 /// What the module gives for the chunks of a batch, one after the other: products of as many rows
 /// as the replicas', so that they round alike for any weights.
@@ -46,103 +62,87 @@ template <class M> Tensor by_chunks(const M& module, const Tensor& x) {
   return cat(parts);
 }
 
+template <class M> DataParallel<M> cached(M module, int n = several()) {
+  return DataParallel<M>(home(std::move(module)), group(n));
+}
+/// The same without a cache.
+template <class M> DataParallel<M> uncached(const DataParallel<M>& model, int n = several()) {
+  return DataParallel<M>(clone(model.module), group(n), DataParallelOptions{.cache = false});
+}
+
+template <class M> void check_values(const DataParallel<M>& model) {
+  CHECK_CLOSE(model(rows()), by_chunks(model.module, rows()), (Tolerance{1e-6, 1e-7}));
+}
 /// The model computes what its module does, and says that as many bytes moved to each other device.
 template <class M>
-void check_forward(const DataParallel<M>& model, std::size_t copied, std::size_t cached) {
-  const std::size_t others = static_cast<std::size_t>(several()) - 1;
-  const Tensor y = model(rows());
-  CHECK(allclose(y, by_chunks(model.module, rows()), 1e-6, 1e-7));
+void check_forward(const DataParallel<M>& model, std::size_t copied, std::size_t all = kBytes) {
+  const std::size_t others = usize(several()) - 1;
+  check_values(model);
   CHECK(model.replicate_bytes().copied == others * copied);
-  CHECK(model.replicate_bytes().cached == others * cached);
+  CHECK(model.replicate_bytes().cached == others * (all - copied));
 }
 
 }  // namespace
 
-TEST_CASE("4.15: what has not changed is not copied again", "[parallel][cache]") {
+TEST_CASE("cache: what has not changed is not copied again; every change is seen", "[cache]") {
   if (several() < 2) return;
-  const DataParallel model(home(Plain{}), group(several()));
-  check_forward(model, kBytes, 0);
-  check_forward(model, 0, kBytes);
-  {
-    const NoGrad guard;
-    check_forward(model, 0, kBytes);
-  }
-  check_forward(model, 0, kBytes);
-  const DataParallel without(clone(model.module), group(several()),
-                             DataParallelOptions{.cache = false});
+  DataParallel model = cached(Plain{});
+  check_forward(model, kBytes);
+  check_forward(model, 0);
+  unrecorded([&] { check_forward(model, 0); });
+  check_forward(model, 0);
+  const DataParallel without = uncached(model);
   (void)without(rows());
   CHECK(without.replicate_bytes() == ReplicateBytes{});
-}
-
-TEST_CASE(
-    "4.15: every change is seen: in place, by the optimizer, by loading, by moving, by another "
-    "handle",
-    "[parallel][cache]") {
-  if (several() < 2) return;
-  DataParallel model(home(Plain{}), group(several()));
-  check_forward(model, kBytes, 0);
+  // in place, by the optimizer, by loading, by moving, by another handle
   constexpr std::size_t bias = 3 * sizeof(float);
-  {
-    const NoGrad guard;
-    model.module.fc2.bias.add_(1.0);
-  }
-  check_forward(model, bias, kBytes - bias);
+  unrecorded([&] { model.module.fc2.bias.add_(1.0); });
+  check_forward(model, bias);
   optim::SGD sgd(parameters(model), {.lr = 0.1});
   model(rows()).sum().backward();
   sgd.step();
-  check_forward(model, kBytes, 0);
+  check_forward(model, kBytes);
   load_state_dict(model, state_dict(home(DataParallel(Plain{}, {}))));
-  check_forward(model, kBytes, 0);
+  check_forward(model, kBytes);
   to(model, DType::float64);
-  const Tensor y = model(rows().to(DType::float64));
-  CHECK(allclose(y, model.module(rows().to(DType::float64)), 1e-12, 1e-13));
+  const Tensor x = rows().to(DType::float64);
+  CHECK_CLOSE(model(x), model.module(x), (Tolerance{1e-12, 1e-13}));
   to(model, DType::float32);
-  check_forward(model, kBytes, 0);
+  check_forward(model, kBytes);
   to(model, device(1));
   to(model, device(0));
-  check_forward(model, kBytes, 0);
+  check_forward(model, kBytes);
   model.module.fc2.bias = nn::Parameter(full({3}, 2.0, {.device = device(0)}));
-  check_forward(model, bias, kBytes - bias);
+  check_forward(model, bias);
   if (device(0).type() != DeviceType::cpu) return;
   // A pointer that was asked for may be written at any time.
-  model.module.fc2.bias.data<float>()[1] = 7;
-  check_forward(model, bias, kBytes - bias);
-  model.module.fc2.bias.data<float>()[1] = 8;
-  check_forward(model, bias, kBytes - bias);
+  for (const float value : {7.0F, 8.0F}) {
+    model.module.fc2.bias.data<float>()[1] = value;
+    check_forward(model, bias);
+  }
 }
 
-TEST_CASE("4.15: a change of structure", "[parallel][cache]") {
+TEST_CASE("cache: a change of structure", "[cache]") {
   if (several() < 2) return;
-  struct List : nn::Module {
-    std::vector<nn::Linear> layers;
-    Tensor operator()(const Tensor& x) const {
-      Tensor y = x;
-      for (const nn::Linear& layer : layers) y = layer(y);
-      return y;
-    }
-    BRAID_FIELDS(layers)
-  };
-  DataParallel model(List{}, group(several()));
-  for (int i = 0; i < 3; ++i) {
+  DataParallel model = cached(Layers{});
+  for (std::size_t i = 1; i <= 3; ++i) {
     model.module.layers.push_back(home(nn::Linear(4, 4)));
-    check_forward(model, 80 * static_cast<std::size_t>(i + 1), 0);
+    check_forward(model, 80 * i, 80 * i);
   }
   std::swap(model.module.layers[0], model.module.layers[2]);
-  check_forward(model, 160, 80);
+  check_forward(model, 160, 240);
   model.module.layers.pop_back();
-  check_forward(model, 160, 0);
+  check_forward(model, 160, 160);
 }
 
-TEST_CASE("4.15: buffers that replicas write are fresh in every forward", "[parallel][cache]") {
+TEST_CASE("cache: written buffers are fresh; a graph keeps its weights", "[cache]") {
   if (several() < 2) return;
-  DataParallel model(home(Net{}), group(several())),
-      plain(clone(model.module), group(several()), DataParallelOptions{.cache = false});
+  const DataParallel model = cached(Net{}), plain = uncached(model);
   for (std::uint64_t step = 0; step < 4; ++step) {
     CHECK_SAME_BITS(model(rows(step)), plain(rows(step)));
     CHECK_SAME_BITS(model.module.seen, plain.module.seen);
   }
-  DataParallel normed(nn::Sequential(home(nn::BatchNorm1d(4))), group(several())),
-      fresh(clone(normed.module), group(several()), DataParallelOptions{.cache = false});
+  DataParallel normed = cached(nn::Sequential(nn::BatchNorm1d(4))), fresh = uncached(normed);
   for (std::uint64_t step = 0; step < 3; ++step) {
     train(normed);
     train(fresh);
@@ -151,76 +151,50 @@ TEST_CASE("4.15: buffers that replicas write are fresh in every forward", "[para
     eval(fresh);
     CHECK_SAME_BITS(normed(rows(step + 9)), fresh(rows(step + 9)));
   }
-}
-
-TEST_CASE("4.15: a graph keeps the weights that it was made with", "[parallel][cache]") {
-  if (several() < 2) return;
-  DataParallel model(home(nn::Sequential(nn::Linear(4, 6), nn::BatchNorm1d(6), nn::Linear(6, 2))),
-                     group(several())),
-      plain(clone(model.module), group(several()), DataParallelOptions{.cache = false});
   // Evaluation, then training, whose replicas write the buffers that the first graph has saved.
-  std::vector<Tensor> gradients;
-  for (DataParallel<nn::Sequential<nn::Linear, nn::BatchNorm1d, nn::Linear>>* each :
-       {&model, &plain}) {
+  DataParallel kept =
+      cached(nn::Sequential(nn::Linear(4, 6), nn::BatchNorm1d(6), nn::Linear(6, 2)));
+  DataParallel kept_plain = uncached(kept);
+  for (auto* each : {&kept, &kept_plain}) {
     eval(*each);
-    const Tensor first = each->operator()(rows());
+    const Tensor first = (*each)(rows());
     train(*each);
-    const Tensor second = each->operator()(rows(2));
+    const Tensor second = (*each)(rows(2));
     (first.sum() + (second * second).sum()).backward();
-    gradients.push_back(std::get<0>(each->module.layers).weight.grad());
   }
-  CHECK_SAME_BITS(gradients[0], gradients[1]);
+  check_same(gradients_of(parameters(kept)), gradients_of(parameters(kept_plain)));
 }
 
-TEST_CASE("4.15: training with and without is the same to the bit, with batches of any size",
-          "[parallel][cache]") {
-  for (int n = 1; n <= std::min(5, device_count()); ++n) {
-    DataParallel model(home(Net{}), group(n)),
-        plain(clone(model.module), group(n), DataParallelOptions{.cache = false});
+TEST_CASE("cache: training with and without is the same to the bit", "[cache]") {
+  for (int n = 1; n <= up_to(5); ++n) {
+    DataParallel model = cached(Net{}, n), plain = uncached(model, n);
     optim::SGD sgd(parameters(model), {.lr = 0.05, .momentum = 0.9}),
         other(parameters(plain), {.lr = 0.05, .momentum = 0.9});
     for (const std::int64_t size : {12, 3, 1, 12, 7, 2, 12}) {
       const Tensor x = rows(static_cast<std::uint64_t>(size)).narrow(0, 0, size);
       for (auto* each : {&model, &plain}) {
         zero_grad(*each);
-        const Tensor y = (*each)(x);
-        (y * y).sum().backward();
+        square((*each)(x)).sum().backward();
       }
       sgd.step();
       other.step();
       (void)model(x);  // a forward more finds everything in place
     }
-    CHECK_SAME_BITS(model.module.fc1.weight, plain.module.fc1.weight);
-    CHECK_SAME_BITS(model.module.fc2.bias, plain.module.fc2.bias);
+    check_same(parameters(model), parameters(plain));
   }
 }
 
-TEST_CASE(
-    "4.15: a copy of the wrapper has copies of its own, and calls at the same time do not share",
-    "[parallel][cache]") {
+TEST_CASE("cache: a copy has its own; calls at the same time do not share", "[cache]") {
   if (several() < 2) return;
-  DataParallel model(home(Net{}), group(several()));
+  const DataParallel model = cached(Net{});
   (void)model(rows());
   const DataParallel copy = model;
   CHECK(copy.replicate_bytes() == ReplicateBytes{});
-  CHECK(allclose(copy(rows()), model(rows()), 0, 0));
+  CHECK_CLOSE(copy(rows()), model(rows()), (Tolerance{0, 0}));
   if (device(0).type() != DeviceType::cpu) return;
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
-  // what a replica writes is its own call's: another one's would double it
-  struct Writes : nn::Module {
-    nn::Linear fc{4, 3};
-    nn::Buffer factor{ones({1})};
-    Tensor operator()(const Tensor& x) const {
-      const NoGrad guard;
-      if (x.device() == device(0)) return fc(x);
-      factor.mul_(2.0);
-      const Tensor y = fc(x) * factor * 0.5;
-      return y;
-    }
-    BRAID_FIELDS(fc, factor)
-  };
-  const DataParallel quiet(Writes{}, group(several()));
+  const DataParallel quiet = cached(Writes{});
   const Tensor right = by_chunks(quiet.module.fc, rows()).detach();
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&] {
@@ -230,42 +204,29 @@ TEST_CASE(
   CHECK(wrong == 0);
 }
 
-TEST_CASE("4.15: what is sent to one device is sent to all, and counted so", "[parallel][cache]") {
+TEST_CASE("cache: what is sent to one device is sent to all, and counted so", "[cache]") {
   if (device_count() < 3) return;
-  DataParallel model(home(Plain{}), group(3));
-  check_forward(model, kBytes, 0);
-  {
-    const NoGrad guard;
+  DataParallel model = cached(Plain{});
+  check_forward(model, kBytes);
+  unrecorded([&] {
     for (const Tensor& p : parameters(model)) p.mul_(0.5);
-  }
+  });
   const Tensor few = random_tensor({2, 4}, DType::float32, device(0), 3);  // for two of the devices
-  CHECK(allclose(model(few), model.module(few), 1e-6, 1e-6));
+  CHECK_CLOSE(model(few), model.module(few), (Tolerance{1e-6, 1e-6}));
   CHECK(model.replicate_bytes().copied == kBytes);
-  check_forward(model, kBytes, 0);  // the third has none of them
-  check_forward(model, 0, kBytes);
+  check_forward(model, kBytes);  // the third has none of them
+  check_forward(model, 0);
 }
 
-TEST_CASE("4.15: a forward that fails leaves nothing wrong behind", "[parallel][cache][errors]") {
+TEST_CASE("cache: a forward that fails leaves nothing wrong behind", "[cache][errors]") {
   if (several() < 2) return;
-  struct Fails : nn::Module {
-    nn::Linear fc{4, 3};
-    bool fail = false;
-    Tensor operator()(const Tensor& x) const {
-      if (fail && fc.weight.device().index() == 1) throw ArgumentError("asked to fail");
-      return fc(x);
-    }
-    BRAID_FIELDS(fc, fail)
-  };
-  DataParallel model(home(Fails{}), group(several()));
+  DataParallel model = cached(Fails{});
   (void)model(rows());
-  {
-    const NoGrad guard;
-    model.module.fc.weight.mul_(2.0);
-  }
+  unrecorded([&] { model.module.fc.weight.mul_(2.0); });
   model.module.fail = true;
   CHECK_THROWS_AS(model(rows()), ReplicaError);
   model.module.fail = false;
-  CHECK(allclose(model(rows()), by_chunks(model.module, rows()), 1e-6, 1e-7));
+  check_values(model);
 }
 
 }  // namespace braid::test::on_device

@@ -1,16 +1,11 @@
-#include <braid/parallel/replicate.hpp>
-
-#include <braid/core/memory.hpp>
-#include <braid/core/ops/linear.hpp>
-#include <braid/nn/sequential.hpp>
-
+// replicate: what the copies share, and their gradients.
 #include "group.hpp"
 #include "primitives/broadcast.hpp"
-#include "support/errors.hpp"
-#include "support/gradcheck.hpp"
+#include "support/temporary.hpp"
 
 namespace braid::test::on_device {
 
+using parallel::broadcast_tensors;
 using parallel::replicate;
 
 namespace {
@@ -29,89 +24,132 @@ struct Kinds : nn::Module {
 
 }  // namespace
 
-TEST_CASE("4.1, T25: a replica for each device, with the same numbers, on it",
-          "[parallel][replicate]") {
-  for (int n = 1; n <= device_count(); ++n) {
-    const Kinds model = home(Kinds());
-    const std::vector<Kinds> replicas = replicate(model, group(n));
-    REQUIRE(replicas.size() == static_cast<std::size_t>(n));
+ACCEPTANCE("C3: replicas have equal values in memory of their own") {
+  // LibTorch clones for the first device too, and loses what it writes; here replica 0 shares the
+  // module's memory, as in Python.
+  for (const std::vector<Device>& ids : orders()) {
+    const Kinds model = placed_on(Kinds(), ids.front());
+    const std::vector<Kinds> replicas = replicate(model, ids);
+    REQUIRE(replicas.size() == ids.size());
     const std::vector<Tensor> original = tree::leaves(model);
-    for (int i = 0; i < n; ++i) {
-      const std::vector<Tensor> copy = tree::leaves(replicas[static_cast<std::size_t>(i)]);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::vector<Tensor> copy = tree::leaves(replicas[i]);
       REQUIRE(copy.size() == original.size());
       for (std::size_t k = 0; k < copy.size(); ++k) {
         CHECK(copy[k].defined() == original[k].defined());
         if (!copy[k].defined()) continue;
-        CHECK(copy[k].device() == device(i));
+        CHECK(copy[k].device() == ids[i]);
         CHECK(copy[k].id()->is_replica);
         CHECK(copy[k].id() != original[k].id());
-        CHECK_SAME_BITS(copy[k].to(device(0)), original[k]);
+        CHECK_SAME_BITS(copy[k], original[k]);
+        CHECK((copy[k].id()->data() == original[k].id()->data()) == (i == 0));
+        CHECK_FALSE(original[k].id()->is_replica);
       }
-      CHECK(replicas[static_cast<std::size_t>(i)].name == "kinds");
-      CHECK(parameters(replicas[static_cast<std::size_t>(i)]).size() == parameters(model).size());
+      CHECK(replicas[i].name == "kinds");
+      CHECK(parameters(replicas[i]).size() == parameters(model).size());
+      // tied parameters stay tied, and are copied once
+      CHECK(replicas[i].tied.id() == replicas[i].weight.id());
+      CHECK(replicas[i].tied.id()->tied);
     }
-    for (const Tensor& t : original) CHECK((!t.defined() || !t.id()->is_replica));
-  }
-}
-
-TEST_CASE(
-    "4.2: replica 0 shares storage; what it writes in place stays, what others write vanishes",
-    "[parallel][replicate]") {
-  for (int n = 1; n <= device_count(); ++n) {
-    const Kinds model = home(Kinds());
-    const std::vector<Kinds> replicas = replicate(model, group(n));
-    for (int i = 0; i < n; ++i) {
-      const Kinds& replica = replicas[static_cast<std::size_t>(i)];
-      CHECK((replica.weight.storage() == model.weight.storage()) == (i == 0));
-      replica.seen.add_(10.0 + i);
-      replica.calls = 5;
+    // What replica 0 writes in place stays, what others write vanishes.
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      replicas[i].seen.add_(10.0 + static_cast<double>(i));
+      replicas[i].calls = 5;
     }
     CHECK(numbers(model.seen) == std::vector<double>{10, 10});
     CHECK(model.calls == 0);
   }
 }
 
-TEST_CASE("4.3: parameters go through one recorded op; frozen ones and buffers have no history",
-          "[parallel][replicate][autograd]") {
+ACCEPTANCE("T25: replicas compute what the module computes") {
+  for (const std::vector<Device>& ids : orders()) {
+    const nn::Linear module = placed_on(nn::Linear(10, 5), ids.front());
+    const Tensor x = random_tensor({2, 10}, DType::float32, ids.front()), expected = module(x);
+    const std::vector<nn::Linear> replicas = replicate(module, ids);
+    REQUIRE(replicas.size() == ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      CHECK_CLOSE(replicas[i](x.to(ids[i])), expected, tolerance(DType::float32));
+  }
+}
+
+ACCEPTANCE("T26: the buffers of a replica's BatchNorm are on its device") {
+  for (const std::vector<Device>& ids : orders()) {
+    const nn::BatchNorm2d module = placed_on(nn::BatchNorm2d(10), ids.front());
+    const std::vector<nn::BatchNorm2d> replicas = replicate(module, ids);
+    REQUIRE(replicas.size() == ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const nn::BatchNorm2d& bn = replicas[i];
+      CHECK(bn.running_mean.device() == ids[i]);
+      CHECK(bn.running_var.device() == ids[i]);
+      CHECK(bn.num_batches_tracked.device() == ids[i]);
+      CHECK_SAME_BITS(bn.running_var, module.running_var);
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      (void)replicas[i](ones({2, 10, 1, 1}, {.device = ids[i]}));
+    CHECK(module.num_batches_tracked.item<int>() == 1);
+  }
+}
+
+ACCEPTANCE("T29: replicas are saved, attached and detached") {
+  const TemporaryFolder folder;
+  for (const std::vector<Device>& ids : orders()) {
+    const nn::Linear module = placed_on(nn::Linear(8, 8), ids.front());
+    for (const bool attached : {true, false}) {
+      const GradMode mode(attached);
+      for (const nn::Linear& replica : replicate(module, ids)) {
+        CHECK(replica.weight.requires_grad() == attached);
+        const std::string path = folder / "replica.safetensors";
+        save_safetensors(path, state_dict(replica));
+        nn::Linear loaded(8, 8);
+        load_state_dict(loaded, load_safetensors(path).tensors);
+        CHECK_SAME_BITS(loaded.weight, module.weight);
+        CHECK_SAME_BITS(loaded.bias, module.bias);
+      }
+    }
+  }
+}
+
+TEST_CASE("replicate: parameters go through one recorded op", "[replicate]") {
   for (int n = 1; n <= device_count(); ++n) {
     const Kinds model = home(Kinds());
     const std::vector<Kinds> replicas = replicate(model, group(n));
     const Node* node = replicas[0].weight.id()->grad_fn.get();
     REQUIRE(node != nullptr);
     CHECK(node->device() == device(0));
-    for (const Kinds& replica : replicas) {
+    Tensor total = tensor(0.0);
+    for (int i = 0; i < n; ++i) {
+      const Kinds& replica = replicas[usize(i)];
       CHECK_FALSE(replica.weight.is_leaf());
       CHECK(replica.weight.id()->grad_fn.get() == node);
-      // a plain tensor that requires a gradient (4.4)
+      // a plain tensor that requires a gradient
       CHECK(replica.scale.id()->grad_fn.get() == node);
       CHECK_FALSE(replica.frozen.requires_grad());
       CHECK_FALSE(replica.seen.requires_grad());
       CHECK_FALSE(replica.steps.requires_grad());
       CHECK_FALSE(replica.constant.requires_grad());
+      total = total + (replica.scale * static_cast<double>(i + 1)).sum().to(device(0));
     }
     // A parameter's copy cannot be changed in place where that would be recorded, nor without a
     // trace.
     CHECK_THROWS_AS(replicas[0].weight.add_(1.0), AutogradError);
-  }
-}
-
-TEST_CASE("4.4, T01: a buffer that requires a gradient gets one",
-          "[parallel][replicate][autograd]") {
-  for (int n = 1; n <= device_count(); ++n) {
-    const Kinds model = home(Kinds());
-    const std::vector<Kinds> replicas = replicate(model, group(n));
-    Tensor total = tensor(0.0);
-    for (int i = 0; i < n; ++i)
-      total = total + (replicas[static_cast<std::size_t>(i)].scale * static_cast<double>(i + 1))
-                          .sum()
-                          .to(device(0));
     total.backward();
     CHECK(numbers(model.scale.grad()) == std::vector<double>(3, n * (n + 1) / 2.0));
     CHECK_FALSE(model.weight.grad().defined());
+    // The gradient of both uses of what is tied arrives once, in the one parameter.
+    total = tensor(0.0);
+    for (const Kinds& replica : replicate(model, group(n)))
+      total = total + (replica.weight.sum() + replica.tied.sum()).to(device(0));
+    total.backward();
+    CHECK(numbers(model.weight.grad()) == std::vector<double>(12, 2.0 * n));
+    // Without gradient recording, replicas are detached.
+    const NoGrad guard;
+    for (const Kinds& replica : replicate(model, group(n)))
+      for (const Tensor& t : tree::leaves(replica))
+        if (t.defined()) CHECK_FALSE(t.requires_grad());
   }
 }
 
-TEST_CASE("4.7: all tensors must be on devices[0]", "[parallel][replicate][errors]") {
+TEST_CASE("replicate: all tensors must be on the first device", "[replicate][errors]") {
   const Kinds model = home(Kinds());
   CHECK_THROWS_TEXT(ArgumentError, "replicate: expected at least one device, got none",
                     replicate(model, {}));
@@ -131,34 +169,7 @@ TEST_CASE("4.7: all tensors must be on devices[0]", "[parallel][replicate][error
       replicate(astray, group(2)));
 }
 
-TEST_CASE("4.8: tied parameters stay tied in every replica, and are copied once",
-          "[parallel][replicate]") {
-  for (int n = 1; n <= device_count(); ++n) {
-    const Kinds model = home(Kinds());
-    for (const Kinds& replica : replicate(model, group(n))) {
-      CHECK(replica.tied.id() == replica.weight.id());
-      CHECK(replica.tied.id()->tied);
-    }
-    // The gradient of both uses arrives once, in the one parameter.
-    const std::vector<Kinds> replicas = replicate(model, group(n));
-    Tensor total = tensor(0.0);
-    for (const Kinds& replica : replicas)
-      total = total + (replica.weight.sum() + replica.tied.sum()).to(device(0));
-    total.backward();
-    CHECK(numbers(model.weight.grad()) == std::vector<double>(12, 2.0 * n));
-  }
-}
-
-TEST_CASE("4.10: without gradient recording, replicas are detached", "[parallel][replicate]") {
-  const Kinds model = home(Kinds());
-  const NoGrad guard;
-  for (const Kinds& replica : replicate(model, devices()))
-    for (const Tensor& t : tree::leaves(replica))
-      if (t.defined()) CHECK_FALSE(t.requires_grad());
-}
-
-TEST_CASE("4.5, 4.6: copies lie in flat buffers by type, each with a version of its own",
-          "[parallel][replicate]") {
+TEST_CASE("replicate: copies lie in flat buffers by type, with own versions", "[replicate]") {
   if (device_count() < 2) return;
   const std::int64_t million = 1 << 20;  // 4 MiB of float32
   const std::vector<Tensor> tensors{counting({million}),     zeros({3}, {.dtype = DType::float64}),
@@ -166,7 +177,7 @@ TEST_CASE("4.5, 4.6: copies lie in flat buffers by type, each with a version of 
                                     counting({3 * million}), ones({5}),
                                     empty({0, 2}),           counting({7, 3}).t()};
   const std::uint64_t allocations = memory_stats(device(1)).allocations;
-  const std::vector<std::vector<Tensor>> copies = parallel::broadcast_tensors(tensors, group(2));
+  const std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, group(2));
   // 8 MiB of float32; float64; 4 MiB of float32 and what is small; the large one
   CHECK(memory_stats(device(1)).allocations - allocations == 4);
   const auto address = [&](std::size_t k) {
@@ -185,8 +196,7 @@ TEST_CASE("4.5, 4.6: copies lie in flat buffers by type, each with a version of 
   CHECK_SAME_BITS(copies[1][2].to(device(0)), tensors[2]);
 }
 
-TEST_CASE("7.1: the gradient of replicate is the sum in the fixed tree order",
-          "[parallel][replicate][autograd]") {
+TEST_CASE("replicate: the gradient is the sum in the fixed tree order", "[replicate]") {
   for (int n = 1; n <= device_count(); ++n) {
     nn::Linear model = home(nn::Linear(40, 50));
     std::vector<Tensor> seeds, outputs;
@@ -203,34 +213,25 @@ TEST_CASE("7.1: the gradient of replicate is the sum in the fixed tree order",
       for (std::size_t i = 0; i + distance < values.size(); i += 2 * distance)
         for (std::size_t k = 0; k < values[i].size(); ++k) values[i][k] += values[i + distance][k];
     CHECK(model.weight.grad().to_vector<float>() == values[0]);
-    CHECK_FALSE(model.bias.grad().defined());  // 7.6
+    CHECK_FALSE(model.bias.grad().defined());
     // what the caller holds is only read
     for (const Tensor& seed : seeds) CHECK(seed.version() == 0);
-  }
-}
-
-TEST_CASE("7.6: undefined in some replicas counts as zero, in all stays none",
-          "[parallel][replicate][autograd]") {
-  for (int n = 2; n <= device_count(); ++n) {
-    for (int used = 0; used < n; ++used) {
-      nn::Linear model = home(nn::Linear(3, 2));
+    for (int used = 0; used < n; ++used) {  // only one of them
+      zero_grad(model);
       const std::vector<nn::Linear> replicas = replicate(model, group(n));
-      const Tensor y = replicas[static_cast<std::size_t>(used)].weight * 3.0;
-      y.sum().backward();
-      CHECK(numbers(model.weight.grad()) == std::vector<double>(6, 3.0));
+      (replicas[usize(used)].weight * 3.0).sum().backward();
+      CHECK(numbers(model.weight.grad()) == std::vector<double>(2000, 3.0));
       CHECK(model.weight.grad().device() == device(0));
       CHECK_FALSE(model.bias.grad().defined());
     }
   }
 }
 
-TEST_CASE("7.4: gradients of gradients through replicate", "[parallel][replicate][autograd]") {
-  for (int n : {1, 2, 3}) {
-    if (n > device_count()) continue;
+TEST_CASE("replicate: gradients of gradients", "[replicate][autograd]") {
+  for (int n = 1; n <= up_to(3); ++n) {
     const auto f = [n](const Tensor& a, const Tensor& b) {
       std::vector<Tensor> out;
-      for (const std::vector<Tensor>& copy :
-           parallel::broadcast_tensors(std::vector<Tensor>{a, b}, group(n)))
+      for (const std::vector<Tensor>& copy : broadcast_tensors(std::vector<Tensor>{a, b}, group(n)))
         out.push_back(exp(copy[0]) * copy[1] * copy[1]);
       return out;
     };
@@ -238,7 +239,7 @@ TEST_CASE("7.4: gradients of gradients through replicate", "[parallel][replicate
                random_tensor({2, 3}, DType::float64, {}, 2).requires_grad_());
     // each tensor used on one device only
     const auto partly = [n](const Tensor& a, const Tensor& b) {
-      const auto copies = parallel::broadcast_tensors(std::vector<Tensor>{a, b}, group(n));
+      const auto copies = broadcast_tensors(std::vector<Tensor>{a, b}, group(n));
       return std::vector<Tensor>{copies.front()[0] * copies.front()[0],
                                  copies.back()[1] * copies.back()[1] * copies.back()[1]};
     };

@@ -1,17 +1,7 @@
 // The report of real steps: phases, bytes, memory, efficiency, predictions.
-#include <braid/parallel/report.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <string>
-
-#include <braid/core/autograd.hpp>
 #include <braid/core/device_clock.hpp>
-#include <braid/parallel/local_update.hpp>
 
 #include "report_steps.hpp"
-#include "support/errors.hpp"
-#include "support/tensors.hpp"
 
 namespace braid::test::on_device {
 
@@ -19,23 +9,26 @@ using parallel::DataParallelReport;
 using parallel::DeviceMemory;
 using parallel::Efficiency;
 using parallel::MeasuredRun;
+using parallel::PhaseSeconds;
 using parallel::Prediction;
 using parallel::ReplicaStep;
 
 namespace {
 
-constexpr int kSteps = 4;
-int several() { return std::min(3, device_count()); }
+int several() { return up_to(3); }
+/// One device has no part in what is sent.
+std::size_t unless_first(int replica, std::size_t bytes) { return replica == 0 ? 0 : bytes; }
+bool has(const MeasuredRun& run, const std::function<bool(const trace::Record&)>& f) {
+  return std::any_of(run.spans.begin(), run.spans.end(), f);
+}
 
 }  // namespace
 
-TEST_CASE(
-    "10.1: every replica's phases, step by step, add up to the step; bytes are those of weights, "
-    "gradients, rows",
-    "[parallel][report]") {
+TEST_CASE("report: every replica's phases add up to the step; bytes", "[report]") {
   if (several() < 2) return;
-  const auto n = static_cast<std::size_t>(several());
+  const auto n = usize(several());
   constexpr std::int64_t kRows = 30;
+  constexpr int kSteps = 4;
   ReportSteps steps(several(), kRows, 32);
   DataParallelReport report("phases");
   steps.record(report, kSteps);
@@ -56,101 +49,55 @@ TEST_CASE(
     CHECK(r.step == static_cast<std::int64_t>(i / n));
     CHECK(r.replica == static_cast<int>(i % n));
     CHECK(r.device == run.devices[i % n]);
-    CHECK(r.seconds.scatter > 0);
-    CHECK(r.seconds.replicate > 0);
-    CHECK(r.seconds.compute > 0);
-    CHECK(r.seconds.gather > 0);
-    CHECK(r.seconds.reduce > 0);
+    for (const auto phase : {&PhaseSeconds::scatter, &PhaseSeconds::replicate,
+                             &PhaseSeconds::compute, &PhaseSeconds::gather, &PhaseSeconds::reduce})
+      CHECK(r.seconds.*phase > 0);
     CHECK((r.seconds.optimizer > 0) == (r.replica == 0));
     CHECK(r.seconds.idle >= 0);
-    const trace::Record* whole = nullptr;
-    for (const trace::Record& s : run.spans)
-      if (s.phase == trace::Phase::step && s.step == r.step) whole = &s;
-    REQUIRE(whole);
-    CHECK(r.seconds.total() ==
-          Approx(static_cast<double>(whole->end - whole->begin) * 1e-9).epsilon(1e-6));
+    CHECK(has(run, [&](const trace::Record& s) {  // the whole step
+      return s.phase == trace::Phase::step && s.step == r.step &&
+             r.seconds.total() == Approx(static_cast<double>(s.end - s.begin) * 1e-9).epsilon(1e-6);
+    }));
     // The optimizer changes all weights, so that each step sends them again.
-    CHECK(r.replicate_bytes == (r.replica == 0 ? 0 : steps.bytes()));
+    CHECK(r.replicate_bytes == unless_first(r.replica, steps.bytes()));
     CHECK(r.cached_bytes == 0);
-    CHECK(r.reduce_bytes == (r.replica == 0 ? 0 : steps.bytes()));
+    CHECK(r.reduce_bytes == unless_first(r.replica, steps.bytes()));
     CHECK(r.gather_bytes > 0);
     if (r.step == 0) scattered += r.scatter_bytes;
     for (const char* name : {"forward", "backward"})
-      CHECK(std::any_of(run.spans.begin(), run.spans.end(), [&](const trace::Record& s) {
+      CHECK(has(run, [&](const trace::Record& s) {
         return std::string(s.name) == name && s.phase == trace::Phase::compute &&
                s.device == r.device && s.step == r.step && s.end > s.begin;
       }));
   }
   // but for the rows that are on the first device already
   CHECK(scattered == (kRows - kRows / n) * 16 * sizeof(float));
+  // On devices with clocks of their own, spans have their time.
+  const bool clocks = device_clock(device(0)) != nullptr;
+  for (const trace::Record& r : run.spans)
+    CHECK(r.clock == (clocks ? trace::Clock::device : trace::Clock::host));
+  CHECK(report.json().find(clocks ? R"("clock":"device")" : R"("clock":"host")") !=
+        std::string::npos);
 }
 
-TEST_CASE("10.1: weights that nobody changes are found in the cache, and the report says so",
-          "[parallel][report]") {
-  if (several() < 2) return;
-  const ReportSteps steps(several(), 12, 8);
-  DataParallelReport report;
-  {
-    auto recording = report.record(steps.devices(), 12);
-    for (int i = 0; i < 2; ++i) {
-      const auto step = recording.step();
-      (void)steps.model()(random_tensor({12, 16}));
-    }
-  }
-  for (const ReplicaStep& r : report.runs().front().replicas) {
-    if (r.replica == 0) continue;
-    CHECK(r.replicate_bytes == (r.step == 0 ? steps.bytes() : 0));
-    CHECK(r.cached_bytes == (r.step == 0 ? 0 : steps.bytes()));
-  }
-  CHECK(report.runs().front().memory.empty());  // was not counted
-}
-
-TEST_CASE("10.3: memory of each device by kind", "[parallel][report]") {
-  if (several() < 2) return;
-  const std::int64_t kRows = 30, kWidth = cut(1024, 128);
-  ReportSteps steps(several(), kRows, kWidth);
-  ReportSteps<false> without(several(), kRows, kWidth);
-  DataParallelReport report;
-  steps.record(report, 2);
-  without.record(report, 2);
-  const auto& with = report.runs()[0].memory;
-  REQUIRE(with.size() == static_cast<std::size_t>(several()));
-  const DeviceMemory& first = with.front();
-  CHECK(first.parameters == steps.bytes());
-  CHECK(first.gradients == steps.bytes());
-  // momentum, and the counts of steps on the host
-  CHECK(first.optimizer == steps.bytes() + (on_cpu() ? 4 * sizeof(std::int64_t) : 0));
-  CHECK(first.replica_cache == 0);
-  CHECK(first.outputs == static_cast<std::size_t>(kRows * 4) * sizeof(float));
-  for (std::size_t i = 0; i < with.size(); ++i) {
-    CAPTURE(i);
-    // What tanh and the second layer keep: at least the hidden rows.
-    CHECK(with[i].activations >=
-          static_cast<std::size_t>(kRows * kWidth) / with.size() * sizeof(float));
-    CHECK(with[i].activations < static_cast<std::size_t>(16 * kRows * kWidth) * sizeof(float));
-    CHECK(with[i].peak >= with[i].activations + with[i].parameters);
-    if (i == 0) continue;
-    CHECK(with[i].device == steps.devices()[i]);
-    CHECK(with[i].parameters + with[i].gradients + with[i].optimizer + with[i].outputs == 0);
-    CHECK(with[i].replica_cache == steps.bytes());
-    CHECK(report.runs()[1].memory[i].replica_cache == 0);
-  }
-}
-
-TEST_CASE("10.3: several forwards of a step: their activations together, the weights' copies once",
-          "[parallel][report]") {
+TEST_CASE("report: several forwards of a step, copies of weights once", "[report]") {
   if (several() < 2) return;
   const ReportSteps steps(several(), 30, 32);
   DataParallelReport report;
   for (const int forwards : {1, 2}) {
     auto recording = report.record(steps.devices(), 30);
-    const Tensor x = random_tensor({30, 16}, DType::float32, device(0), 1);
     std::vector<Tensor> kept;
     for (int i = 0; i < 2; ++i) {
       const auto step = recording.step();
-      for (int k = 0; k < forwards; ++k) kept.push_back(steps.model()(x));
+      for (int k = 0; k < forwards; ++k) kept.push_back(steps.model()(steps.x()));
     }
     recording.count_memory(steps.model());
+  }
+  // Weights that nobody changes are found in the cache.
+  for (const ReplicaStep& r : report.runs().front().replicas) {
+    const std::size_t bytes = unless_first(r.replica, steps.bytes());
+    CHECK(r.replicate_bytes == (r.step == 0 ? bytes : 0));
+    CHECK(r.cached_bytes == (r.step == 0 ? 0 : bytes));
   }
   const auto &once = report.runs()[0].memory, &twice = report.runs()[1].memory;
   for (std::size_t i = 1; i < once.size(); ++i) {
@@ -163,29 +110,51 @@ TEST_CASE("10.3: several forwards of a step: their activations together, the wei
   CHECK(twice[0].outputs == 2 * once[0].outputs);
 }
 
-TEST_CASE("report: with Update::local every device steps, and holds weights and optimizer",
-          "[parallel][report]") {
+TEST_CASE("report: memory of each device by kind", "[report]") {
   if (several() < 2) return;
-  const std::vector<Device> list = group(several());
-  nn::Sequential net{nn::Linear(16, 32), nn::Tanh(), nn::Linear(32, 4)};
-  to(net, device(0));
-  const parallel::DataParallel model(
-      std::move(net), list, parallel::DataParallelOptions{.update = parallel::Update::local});
+  const std::int64_t kRows = 30, kWidth = cut(1024, 128);
+  ReportSteps steps(several(), kRows, kWidth), without(several(), kRows, kWidth, false);
+  DataParallelReport report;
+  steps.record(report, 2);
+  without.record(report, 2);
+  const auto& with = report.runs()[0].memory;
+  REQUIRE(with.size() == usize(several()));
+  const DeviceMemory& first = with.front();
+  CHECK(first.parameters == steps.bytes());
+  CHECK(first.gradients == steps.bytes());
+  // momentum, and the counts of steps on the host
+  CHECK(first.optimizer == steps.bytes() + (on_cpu() ? 4 * sizeof(std::int64_t) : 0));
+  CHECK(first.replica_cache == 0);
+  CHECK(first.outputs == usize(kRows * 4) * sizeof(float));
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    CAPTURE(i);
+    // What tanh and the second layer keep: at least the hidden rows.
+    CHECK(with[i].activations >= usize(kRows * kWidth) / with.size() * sizeof(float));
+    CHECK(with[i].activations < usize(16 * kRows * kWidth) * sizeof(float));
+    CHECK(with[i].peak >= with[i].activations + with[i].parameters);
+    if (i == 0) continue;
+    CHECK(with[i].device == steps.devices()[i]);
+    CHECK(with[i].parameters + with[i].gradients + with[i].optimizer + with[i].outputs == 0);
+    CHECK(with[i].replica_cache == steps.bytes());
+    CHECK(report.runs()[1].memory[i].replica_cache == 0);
+  }
+}
+
+TEST_CASE("report: with local updates every device steps, and holds weights", "[report]") {
+  if (several() < 2) return;
+  const ReportSteps like(several(), 30, 32);  // the same model
+  const DataParallel model(clone(like.model().module), like.devices(),
+                           DataParallelOptions{.update = parallel::Update::local});
   parallel::LocalUpdate optimizer(model, [](const std::vector<Tensor>& p) {
     return optim::SGD(p, {.lr = 1e-3, .momentum = 0.9});
   });
-  std::size_t weights = 0;
-  for (const Tensor& p : parameters(model))
-    weights += static_cast<std::size_t>(p.numel()) * size_of(p.dtype());
-  const Tensor x = random_tensor({30, 16}, DType::float32, device(0), 1);
   DataParallelReport report;
   {
-    auto recording = report.record(list, 30);
+    auto recording = report.record(like.devices(), 30);
     for (int i = 0; i < 2; ++i) {
       const auto step = recording.step();
       optimizer.zero_grad();
-      const Tensor y = model(x);
-      (y * y).mean().backward();
+      square(model(like.x())).mean().backward();
       optimizer.step();
     }
     recording.count_memory(model, optimizer);
@@ -199,33 +168,19 @@ TEST_CASE("report: with Update::local every device steps, and holds weights and 
     // the copies were there before the run
     CHECK(r.replicate_bytes == 0);
     // what the forward found; the step sends nothing
-    CHECK(r.cached_bytes == (r.replica == 0 ? 0 : weights));
-    CHECK(r.reduce_bytes == (r.replica == 0 ? 0 : 2 * weights));  // gradients come, their sums go
+    CHECK(r.cached_bytes == unless_first(r.replica, like.bytes()));
+    // gradients come, their sums go
+    CHECK(r.reduce_bytes == unless_first(r.replica, 2 * like.bytes()));
   }
   for (std::size_t i = 0; i < run.memory.size(); ++i) {
     CAPTURE(i);
-    CHECK(run.memory[i].optimizer >= weights);
-    CHECK(run.memory[i].replica_cache == (i == 0 ? 0 : weights));
-    CHECK(run.memory[i].parameters == (i == 0 ? weights : 0));
+    CHECK(run.memory[i].optimizer >= like.bytes());
+    CHECK(run.memory[i].replica_cache == (i == 0 ? 0 : like.bytes()));
+    CHECK(run.memory[i].parameters == (i == 0 ? like.bytes() : 0));
   }
 }
 
-TEST_CASE("report: on devices with clocks of their own, spans have their time",
-          "[parallel][report]") {
-  ReportSteps steps(several(), 6, 8);
-  DataParallelReport report;
-  steps.record(report, 2);
-  const bool clocks = device_clock(device(0)) != nullptr;
-  std::size_t by_device = 0;
-  for (const trace::Record& r : report.runs().front().spans)
-    by_device += r.clock == trace::Clock::device;
-  CHECK(by_device == (clocks ? report.runs().front().spans.size() : 0));
-  CHECK(report.json().find(clocks ? R"("clock":"device")" : R"("clock":"host")") !=
-        std::string::npos);
-}
-
-TEST_CASE("report: efficiency, strong and weak, beside the ceiling of independent runs",
-          "[parallel][report]") {
+TEST_CASE("report: efficiency, strong and weak, beside the ceiling", "[report]") {
   if (several() < 2) return;
   DataParallelReport report;
   ReportSteps(1, 24, 8).record(report, 1, 8e-3);
@@ -250,23 +205,17 @@ TEST_CASE("report: efficiency, strong and weak, beside the ceiling of independen
   CHECK(report.slowdown(report.runs()[2]) == Approx(8.5 / 8));
   CHECK(report.slowdown(report.runs()[0]) == 1);
   CHECK((report.runs()[2].simulated || !on_cpu()));
+  // The ceiling of an uneven batch is that of its largest chunk.
+  DataParallelReport uneven;
+  ReportSteps(1, 47, 8).record(uneven, 1, 15e-3);
+  ReportSteps(2, 47, 8).record(uneven, 1, 10e-3);
+  uneven.add_independent(2, 24, 8.5e-3);
+  REQUIRE(uneven.efficiencies().size() == 1);
+  CHECK(uneven.efficiencies()[0].scaling == Efficiency::Scaling::strong);
+  CHECK(uneven.efficiencies()[0].ceiling.value() == Approx(15.0 / (2 * 8.5)));
 }
 
-TEST_CASE("report: the ceiling of an uneven batch is that of its largest chunk",
-          "[parallel][report]") {
-  if (several() < 2) return;
-  DataParallelReport report;
-  ReportSteps(1, 47, 8).record(report, 1, 15e-3);
-  ReportSteps(2, 47, 8).record(report, 1, 10e-3);
-  report.add_independent(2, 24, 8.5e-3);
-  const std::vector<Efficiency> list = report.efficiencies();
-  REQUIRE(list.size() == 1);
-  CHECK(list[0].scaling == Efficiency::Scaling::strong);
-  CHECK(list[0].ceiling.value() == Approx(15.0 / (2 * 8.5)));
-}
-
-TEST_CASE("report: predictions are of the time that was set, not of the recorded one",
-          "[parallel][report]") {
+TEST_CASE("report: predictions are of the time that was set, by the other runs alone", "[report]") {
   constexpr double kSet = 50;  // s; no recorded step is near it
   DataParallelReport report;
   ReportSteps(1, 32, 64).record(report, 6, kSet);
@@ -281,31 +230,25 @@ TEST_CASE("report: predictions are of the time that was set, not of the recorded
   REQUIRE(list[3].predicted_apart);
   // the recorded steps would say thousands of times as much
   CHECK(*list[3].predicted_apart < 10 * 64 / kSet);
-}
-
-TEST_CASE("report: a prediction by the other runs does not use the run it is of",
-          "[parallel][report]") {
-  if (several() < 2) return;
   DataParallelReport others;
   ReportSteps(1, 48, 8).record(others, 2, 15e-3);
   ReportSteps(2, 48, 8).record(others, 2, 10e-3);
   ReportSteps(2, 96, 8).record(others, 2, 18e-3);
   others.add_independent(2, 24, 9e-3);  // beside T(1) of 24 rows, when that is there
   const auto apart = [&](double seconds) {
-    DataParallelReport report = others;
-    ReportSteps(1, 24, 8).record(report, 2, seconds);
-    return report.predictions().back().predicted_apart;
+    DataParallelReport with = others;
+    ReportSteps(1, 24, 8).record(with, 2, seconds);
+    return with.predictions().back().predicted_apart;
   };
   const std::optional<double> slow = apart(8e-3), fast = apart(3e-3);
   REQUIRE((slow && fast));
   CHECK(*slow == *fast);
 }
 
-TEST_CASE("10.2: the prediction of a run stands beside its measurement", "[parallel][report]") {
+TEST_CASE("report: the prediction of a run stands beside its measurement", "[report]") {
   DataParallelReport report;
   ReportSteps(1, 32, 64).record(report, 6);
-  ReportSteps(1, 64, 64).record(report, 6);
-  for (int n = 2; n <= several(); ++n) ReportSteps(n, 64, 64).record(report, 6);
+  for (int n = 1; n <= several(); ++n) ReportSteps(n, 64, 64).record(report, 6);
   const std::vector<Prediction> list = report.predictions();
   REQUIRE(list.size() == report.runs().size());
   for (const Prediction& p : list) {
@@ -320,14 +263,14 @@ TEST_CASE("10.2: the prediction of a run stands beside its measurement", "[paral
   if (list[0].predicted_apart) CHECK(*list[0].predicted_apart != list[0].predicted);
   // A run that was only timed has no terms, so no prediction; an empty report has none at all.
   { (void)report.record(group(1), 5); }
+  CHECK(report.runs().back().memory.empty());
   CHECK(report.predictions().size() == list.size());
   CHECK(DataParallelReport().predictions().empty());
   CHECK_THROWS_TEXT(ArgumentError, "CostModel::fit: expected at least one sample, got none",
                     DataParallelReport().cost_model());
 }
 
-TEST_CASE("report: errors, and a recording that is given up leaves the way free",
-          "[parallel][report]") {
+TEST_CASE("report: errors, and a recording that is given up leaves the way free", "[report]") {
   DataParallelReport report;
   CHECK_THROWS_TEXT(ArgumentError,
                     "DataParallelReport::record: expected at least one device, got none",

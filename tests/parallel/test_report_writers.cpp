@@ -1,13 +1,9 @@
 // What the report writes: JSON and traces that a strict reader takes, tables, and a page that no
 // name can break.
-#include <braid/parallel/report.hpp>
-
 #include <cstdlib>
-#include <map>
 
 #include "report/json_text.hpp"
 #include "report_steps.hpp"
-#include "support/errors.hpp"
 #include "support/json_value.hpp"
 #include "support/temporary.hpp"
 
@@ -21,23 +17,28 @@ namespace {
 constexpr const char* kHostile =
     "</script><script>window.stolen = 1</script><img src=x onerror='window.stolen = 1'>\"'&\x01 "
     "\xff \xe2\x80\xa8 <!--";
-int steps() { return emulated() ? 2 : 5; }
-std::int64_t width() { return cut(64, 8); }
 
 /// Runs on one device and on more, timed, with ceilings.
 DataParallelReport measured(const std::string& title) {
   DataParallelReport report(title);
-  const int most = std::min(4, device_count());
-  for (const std::int64_t rows : {32, 64, 128})
-    ReportSteps(1, rows, width()).record(report, steps());
+  const int steps = emulated() ? 2 : 5;
+  const std::int64_t width = cut(64, 8);
+  for (const std::int64_t rows : {32, 64, 128}) ReportSteps(1, rows, width).record(report, steps);
   const double one = report.runs()[0].seconds;
-  for (int n = 2; n <= most; ++n) {
+  for (int n = 2; n <= up_to(4); ++n) {
     if (128 % n == 0) report.add_independent(n, 128 / n, one * 1.5);
-    ReportSteps(n, 128, width()).record(report, steps());
+    ReportSteps(n, 128, width).record(report, steps);
   }
   return report;
 }
+const DataParallelReport& hostile() {
+  static const DataParallelReport report = measured(kHostile);
+  return report;
+}
 
+bool contains(std::string_view text, std::string_view what) {
+  return text.find(what) != std::string_view::npos;
+}
 std::size_t count(std::string_view text, std::string_view what) {
   std::size_t found = 0;
   for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + 1))
@@ -47,24 +48,11 @@ std::size_t count(std::string_view text, std::string_view what) {
 
 }  // namespace
 
-TEST_CASE("report: JSON text is escaped, valid UTF-8, and null where a number is none",
-          "[parallel][report]") {
+TEST_CASE("report: JSON text is escaped, valid UTF-8, null where no number is", "[report]") {
   JsonText json;
-  json.object()
-      .field("a\"b", std::string_view("\\ \n\x01 \xff\xc3(\xc3\xa9"))
-      .field("x", 0.1)
-      .field("n", std::int64_t{-3})
-      .field("t", true);
-  json.field("inf", 1.0 / 0.0)
-      .key("list")
-      .array()
-      .value(1)
-      .value("two")
-      .null()
-      .object()
-      .end()
-      .end()
-      .end();
+  json.object().field("a\"b", std::string_view("\\ \n\x01 \xff\xc3(\xc3\xa9"));
+  json.field("x", 0.1).field("n", std::int64_t{-3}).field("t", true).field("inf", 1.0 / 0.0);
+  json.key("list").array().value(1).value("two").null().object().end().end().end();
   CHECK(json.text() ==
         "{\"a\\\"b\":\"\\\\ \\u000a\\u0001 "
         "\xef\xbf\xbd\xef\xbf\xbd(\xc3\xa9\",\"x\":0.1,\"n\":-3,\"t\":true,\"inf\":null,\"list\":["
@@ -74,22 +62,21 @@ TEST_CASE("report: JSON text is escaped, valid UTF-8, and null where a number is
   CHECK(parallel::valid_utf8("a\xf0\x9f\x98\x80") == "a\xf0\x9f\x98\x80");
 }
 
-TEST_CASE("report: the JSON has every run with its prediction, and says that it is simulated",
-          "[parallel][report]") {
-  const DataParallelReport report = measured(kHostile);
+TEST_CASE("report: the JSON has every run with its prediction", "[report]") {
+  const DataParallelReport& report = hostile();
   const JsonValue json = parse_json(report.json());
   CHECK(json["simulated"].boolean == report.runs().front().simulated);
   REQUIRE(json["runs"].items.size() == report.runs().size());
   const auto predictions = report.predictions();
   for (std::size_t i = 0; i < report.runs().size(); ++i) {
     const JsonValue& run = json["runs"][i];
-    CHECK(run["devices"].number == static_cast<double>(report.runs()[i].devices.size()));
-    CHECK(run["samples_per_s"].number ==
-          Approx(static_cast<double>(report.runs()[i].batch) / report.runs()[i].seconds));
+    const parallel::MeasuredRun& of = report.runs()[i];
+    CHECK(run["devices"].number == static_cast<double>(of.devices.size()));
+    CHECK(run["samples_per_s"].number == Approx(static_cast<double>(of.batch) / of.seconds));
     CHECK(run["predicted"].number == Approx(predictions[i].predicted));
-    CHECK(run["simulated"].boolean == report.runs()[i].simulated);
-    CHECK(run["replicas"].items.size() == report.runs()[i].replicas.size());
-    CHECK(run["memory"].items.size() == report.runs()[i].devices.size());
+    CHECK(run["simulated"].boolean == of.simulated);
+    CHECK(run["replicas"].items.size() == of.replicas.size());
+    CHECK(run["memory"].items.size() == of.devices.size());
     CHECK(run["critical_seconds"]["compute"].number > 0);
     CHECK(run["predicted_seconds"].has("other"));
     CHECK_FALSE(run["dominating_term"].string.empty());
@@ -102,9 +89,8 @@ TEST_CASE("report: the JSON has every run with its prediction, and says that it 
   CHECK(none["runs"].items.empty());
 }
 
-TEST_CASE("report: the trace has an event for each span; events of a track nest or lie apart",
-          "[parallel][report]") {
-  const DataParallelReport report = measured(kHostile);
+TEST_CASE("report: the trace has every span; events of a track nest", "[report]") {
+  const DataParallelReport& report = hostile();
   const JsonValue trace = parse_json(report.chrome_trace());
   std::size_t spans = 0, events = 0;
   for (const auto& run : report.runs()) spans += run.spans.size();
@@ -131,15 +117,13 @@ TEST_CASE("report: the trace has an event for each span; events of a track nest 
     constexpr double kRounding = 1e-5;  // us: of doubles; times are whole ns
     for (const auto& [begin, end] : list) {
       while (!open.empty() && open.back() <= begin + kRounding) open.pop_back();
-      const bool nests = open.empty() || end <= open.back() + kRounding;
-      CHECK(nests);
+      CHECK((open.empty() || end <= open.back() + kRounding));
       open.push_back(end);
     }
   }
 }
 
-TEST_CASE("report: spans of a device that overlap without nesting go to two tracks",
-          "[parallel][report]") {
+TEST_CASE("report: spans of a device that overlap without nesting go to two tracks", "[report]") {
   DataParallelReport report;
   {
     auto recording = report.record(group(1), 1);
@@ -153,11 +137,12 @@ TEST_CASE("report: spans of a device that overlap without nesting go to two trac
     second.reset();
     const auto third = span("third");
   }
-  std::map<std::string, std::string> track_of, names;
+  std::map<std::string, double> track_of;
+  std::map<double, std::string> names;
   const JsonValue trace = parse_json(report.chrome_trace());
   for (const JsonValue& e : trace["traceEvents"].items) {
-    if (e["name"].string == "thread_name") names[str(e["tid"].number)] = e["args"]["name"].string;
-    else if (e["ph"].string == "X") track_of[e["name"].string] = str(e["tid"].number);
+    if (e["name"].string == "thread_name") names[e["tid"].number] = e["args"]["name"].string;
+    else if (e["ph"].string == "X") track_of[e["name"].string] = e["tid"].number;
   }
   CHECK(names[track_of["first"]] == str(device(0)));
   CHECK(names[track_of["second"]] == str(device(0), " (2)"));
@@ -165,38 +150,38 @@ TEST_CASE("report: spans of a device that overlap without nesting go to two trac
   CHECK(names[track_of["step"]] == "steps");
 }
 
-TEST_CASE("report: the tables name every device, the efficiency and the model",
-          "[parallel][report]") {
+TEST_CASE("report: the tables name every device, the efficiency and the model", "[report]") {
   const DataParallelReport report = measured(
       "tables \x1b[31m\xc2\x9b"
       "31m\xc2\xa0");
   const std::string text = report.text();
   CHECK(text.find("DataParallel report: tables ?[31m?31m\xc2\xa0\n") == 0);
   CHECK(count(text, "the whole step") == report.runs().size());
-  for (const Device d : report.runs().back().devices) CHECK(text.find(str(d)) != std::string::npos);
-  CHECK(text.find("cost model: c(b) = max(") != std::string::npos);
+  for (const Device d : report.runs().back().devices) CHECK(contains(text, str(d)));
+  CHECK(contains(text, "cost model: c(b) = max("));
   if (device_count() > 1) {
-    CHECK(text.find("strong  2 devices, batch      128: ") != std::string::npos);
-    CHECK(text.find("(ceiling ") != std::string::npos);
+    CHECK(contains(text, "strong  2 devices, batch      128: "));
+    CHECK(contains(text, "(ceiling "));
   }
-  CHECK((text.find("simulated: true") != std::string::npos) == report.runs().front().simulated);
+  CHECK(contains(text, "simulated: true") == report.runs().front().simulated);
   CHECK(DataParallelReport("empty").text() == "DataParallel report: empty\n");
 }
 
-TEST_CASE("report: no name can end the page's script or become markup, and nothing is fetched",
-          "[parallel][report]") {
-  const std::string page = measured(kHostile).html();
-  CHECK(count(page, "<script") == 2);
-  CHECK(count(page, "</script>") == 2);
-  CHECK(count(page, "<img") == 0);
-  CHECK(count(page, "<!--") == 0);
-  CHECK(page.find("<title>&lt;/script&gt;") != std::string::npos);
-  CHECK(page.find("default-src 'none'") != std::string::npos);
-  CHECK(count(page, "http://") == 1);  // the name of SVG's namespace
-  CHECK(page.find("http://www.w3.org/2000/svg") != std::string::npos);
-  CHECK(count(page, "https://") == 0);
-  CHECK(page.find("name=\"viewport\"") != std::string::npos);
-  CHECK(page.find("prefers-color-scheme: dark") != std::string::npos);
+TEST_CASE("report: no name ends the page's script; nothing is fetched", "[report]") {
+  const std::string page = hostile().html();
+  const std::pair<const char*, std::size_t> counts[] = {
+      {"<script", 2}, {"</script>", 2}, {"<img", 0},
+      {"<!--", 0},    {"https://", 0},  {"http://", 1}};  // the name of SVG's namespace
+  for (const auto& [what, times] : counts) {
+    INFO(what);
+    CHECK(count(page, what) == times);
+  }
+  for (const char* const what :
+       {"<title>&lt;/script&gt;", "default-src 'none'", "http://www.w3.org/2000/svg",
+        "name=\"viewport\"", "prefers-color-scheme: dark"}) {
+    INFO(what);
+    CHECK(contains(page, what));
+  }
   const std::size_t from = page.find("id=\"data\">") + 10;
   const JsonValue data =
       parse_json(std::string_view(page).substr(from, page.find("</script>", from) - from));
@@ -204,11 +189,10 @@ TEST_CASE("report: no name can end the page's script or become markup, and nothi
   CHECK(data["timelines"].items.size() == data["runs"].items.size());
 }
 
-TEST_CASE("report: write puts four files beside each other, or says where it cannot",
-          "[parallel][report]") {
+TEST_CASE("report: write puts four files beside each other, or says where it cannot", "[report]") {
   const TemporaryFolder folder;
   DataParallelReport report("files");
-  ReportSteps(1, 8, 8).record(report, 2);
+  ReportSteps(1, 8, 8).record(report, 2);  // one run: nothing is known of several devices
   report.write(folder / "split-report");
   CHECK(folder.names().size() == 4);
   CHECK(read_file(folder / "split-report.txt") == report.text());
@@ -222,15 +206,15 @@ TEST_CASE("report: write puts four files beside each other, or says where it can
 TEST_CASE("report: the pages for the browser's test", "[.report_page]") {
   const char* const folder = std::getenv("BRAID_REPORT_DIR");
   REQUIRE(folder);
-  measured("bench_split: MLP 16-64-4").write(std::string(folder) + "/split-report");
-  measured(kHostile).write(std::string(folder) + "/hostile");
+  measured("bench_split: MLP 16-64-4").write(str(folder, "/split-report"));
+  hostile().write(str(folder, "/hostile"));
   DataParallelReport bare("A step without spans");
   {
     auto recording = bare.record(group(1), 1);
     const auto step = recording.step();
   }
-  bare.write(std::string(folder) + "/no-spans");
-  DataParallelReport("Nothing was measured").write(std::string(folder) + "/empty");
+  bare.write(str(folder, "/no-spans"));
+  DataParallelReport("Nothing was measured").write(str(folder, "/empty"));
 }
 
 }  // namespace braid::test::on_device

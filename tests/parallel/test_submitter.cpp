@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <memory>
 #include <set>
 #include <string>
@@ -46,71 +47,25 @@ std::thread::id thread_of_work() {
              : std::thread::id();
 }
 
-/// Work that hangs until it is let go, given by a thread of its own. It owns its state, as submit()
-/// asks for.
-class Hanging {
+/// Work that a thread of its own gives.
+class Given {
  public:
-  explicit Hanging(Clock::duration limit)
-      : thread_([this, limit, s = state_] {
-          ended_ = submit(
-              [s] {
-                s->thread = std::this_thread::get_id();
-                s->begun = true;
-                while (!s->go) std::this_thread::sleep_for(1ms);
-              },
-              Clock::now() + limit, [s] { return s->stop.load(); });
-        }) {}
-  ~Hanging() {
-    go();
-    if (thread_.joinable()) thread_.join();
-  }
-  Hanging(const Hanging&) = delete;
-  Hanging& operator=(const Hanging&) = delete;
-
-  bool begun() const {
-    return comes([this] { return state_->begun.load(); });
-  }
-  std::thread::id thread() const { return state_->thread; }  // once it has begun
-  void go() { state_->go = true; }
-  void stop() { state_->stop = true; }
-  Ended ended() {
-    thread_.join();
-    return ended_;
-  }
-  /// It was let go, has come back, and its work was destroyed.
-  bool gone() const {
-    return comes([this] { return state_.use_count() == 1; });
-  }
-
- private:
-  struct State {
-    std::atomic<bool> begun{false}, go{false}, stop{false};
-    std::thread::id thread;
-  };
-  std::shared_ptr<State> state_ = std::make_shared<State>();
-  Ended ended_ = Ended::yes;
-  std::thread thread_;
-};
-
-/// Work that waits behind other work; it is in the queue when this is made.
-class Waiting {
- public:
-  Waiting(std::function<void()> work, Clock::duration limit)
+  Given(std::function<void()> work, Clock::duration limit)
       : thread_([this, limit, w = std::move(work), s = state_]() mutable {
           ended_ = submit(std::move(w), Clock::now() + limit, [s] {
             s->asked = true;  // behind its place in the queue
             return s->stop.load();
           });
-        }) {
-    queued_ = comes([this] { return state_->asked.load(); });
-  }
-  ~Waiting() {
+        }) {}
+  ~Given() {
     if (thread_.joinable()) thread_.join();
   }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
+  Given(const Given&) = delete;
+  Given& operator=(const Given&) = delete;
 
-  bool queued() const { return queued_; }
+  [[nodiscard]] bool queued() const {
+    return comes([this] { return state_->asked.load(); });
+  }
   void stop() { state_->stop = true; }
   Ended ended() {
     thread_.join();
@@ -122,17 +77,46 @@ class Waiting {
     std::atomic<bool> asked{false}, stop{false};
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
-  Ended ended_ = Ended::late;
-  bool queued_ = false;
+  Ended ended_ = Ended::yes;
   std::thread thread_;
+};
+
+/// Work that hangs until it is let go. It owns its state, as submit() asks for.
+class Hanging {
+  struct State {
+    std::atomic<bool> begun{false}, go{false};
+    std::thread::id thread;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+
+ public:
+  explicit Hanging(Clock::duration limit)
+      : given(
+            [s = state_] {
+              s->thread = std::this_thread::get_id();
+              s->begun = true;
+              while (!s->go) std::this_thread::sleep_for(1ms);
+            },
+            limit) {}
+  ~Hanging() { go(); }
+  Hanging(const Hanging&) = delete;
+  Hanging& operator=(const Hanging&) = delete;
+
+  Given given;
+  [[nodiscard]] bool begun() const {
+    return comes([this] { return state_->begun.load(); });
+  }
+  [[nodiscard]] std::thread::id thread() const { return state_->thread; }  // once it has begun
+  void go() { state_->go = true; }
+  /// It was let go, has come back, and its work was destroyed.
+  [[nodiscard]] bool gone() const {
+    return comes([this] { return state_.use_count() == 1; });
+  }
 };
 
 }  // namespace
 
-TEST_CASE(
-    "submitter: the work of many threads runs on one other thread, one at a time, each thread's in "
-    "its order",
-    "[parallel][submitter]") {
+TEST_CASE("submitter: all work runs on one other thread, in order", "[submitter]") {
   constexpr int kThreads = 4, kEach = 50;
   struct Seen {
     std::set<std::thread::id> ran_on;  // without a lock: one thread at a time is what is tested
@@ -169,32 +153,31 @@ TEST_CASE(
   CHECK(thread_of_work() == *seen->ran_on.begin());
 }
 
-TEST_CASE("submitter: what waits begins in the order in which it was given",
-          "[parallel][submitter]") {
+TEST_CASE("submitter: what waits begins in the order in which it was given", "[submitter]") {
   const auto order = std::make_shared<std::string>();
   Hanging first(kLong);
   REQUIRE(first.begun());
-  Waiting a([order] { *order += 'a'; }, kLong), b([order] { *order += 'b'; }, kLong),
-      c([order] { *order += 'c'; }, kLong);
-  CHECK((a.queued() && b.queued() && c.queued()));
+  std::list<Given> waiting;
+  for (const char name : {'a', 'b', 'c'}) {
+    waiting.emplace_back([order, name] { *order += name; }, kLong);
+    CHECK(waiting.back().queued());
+  }
   first.go();
-  CHECK(first.ended() == Ended::yes);
-  for (Waiting* const w : {&a, &b, &c}) CHECK(w->ended() == Ended::yes);
+  CHECK(first.given.ended() == Ended::yes);
+  for (Given& each : waiting) CHECK(each.ended() == Ended::yes);
   CHECK(*order == "abc");
 }
 
-TEST_CASE(
-    "submitter: work that hangs is given up with its thread, and a new one goes on with what waits",
-    "[parallel][submitter]") {
+TEST_CASE("submitter: work that hangs is given up with its thread", "[submitter]") {
   for (const bool stopped : {false, true}) {
     INFO((stopped ? "stopped" : "late"));
     const auto ran_on = std::make_shared<std::thread::id>();
     Hanging hung(stopped ? Clock::duration(kLong) : Clock::duration(kShort * 10));
     REQUIRE(hung.begun());
-    Waiting behind([ran_on] { *ran_on = std::this_thread::get_id(); }, kLong);
+    Given behind([ran_on] { *ran_on = std::this_thread::get_id(); }, kLong);
     CHECK(behind.queued());
-    if (stopped) hung.stop();
-    CHECK(hung.ended() == (stopped ? Ended::stopped : Ended::late));
+    if (stopped) hung.given.stop();
+    CHECK(hung.given.ended() == (stopped ? Ended::stopped : Ended::late));
     CHECK(behind.ended() == Ended::yes);
     CHECK(*ran_on != std::thread::id());
     CHECK(*ran_on != hung.thread());
@@ -205,21 +188,17 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("submitter: the next work makes the new thread where none waited",
-          "[parallel][submitter]") {
+TEST_CASE("submitter: the next work makes the new thread where none waited", "[submitter]") {
   Hanging hung(kShort);
   REQUIRE(hung.begun());
-  CHECK(hung.ended() == Ended::late);
+  CHECK(hung.given.ended() == Ended::late);
   const std::thread::id next = thread_of_work();  // while it still hangs
   CHECK(next != std::thread::id());
   CHECK(next != hung.thread());
   CHECK(thread_of_work() == next);
 }
 
-TEST_CASE(
-    "submitter: what has not begun by its deadline, or by its stop, never begins and is destroyed; "
-    "the work before it goes on",
-    "[parallel][submitter]") {
+TEST_CASE("submitter: what is late or stopped before it begins never begins", "[submitter]") {
   Hanging first(kLong);
   REQUIRE(first.begun());
   const auto begun = std::make_shared<std::atomic<int>>(0);
@@ -229,16 +208,14 @@ TEST_CASE(
   CHECK(submit(work, Clock::now() + kLong, [] { return true; }) == Ended::stopped);
   CHECK(begun.use_count() == 2);  // `work` and this
   first.go();
-  CHECK(first.ended() == Ended::yes);
+  CHECK(first.given.ended() == Ended::yes);
   CHECK(thread_of_work() == first.thread());
   CHECK(*begun == 0);
   CHECK(submit(work, Clock::now() + kLong, never) == Ended::yes);  // and all of it would have shown
   CHECK(*begun == 1);
 }
 
-TEST_CASE(
-    "submitter: when submit() returns, what the work owned is gone, on the thread that ran it",
-    "[parallel][submitter]") {
+TEST_CASE("submitter: what the work owned is gone when submit() returns", "[submitter]") {
   const auto ended_on = std::make_shared<std::thread::id>();
   std::shared_ptr<int> owned(new int(1), [ended_on](int* p) {
     *ended_on = std::this_thread::get_id();
@@ -251,8 +228,7 @@ TEST_CASE(
   CHECK(*ended_on == thread_of_work());
 }
 
-TEST_CASE("submitter: a forked child has a thread of its own, though the parent's hangs",
-          "[parallel][submitter]") {
+TEST_CASE("submitter: a forked child has a thread of its own", "[submitter]") {
   if (BRAID_TSAN) return;  // it allows no threads behind a fork
   Hanging hung(kLong);
   REQUIRE(hung.begun());
@@ -266,7 +242,7 @@ TEST_CASE("submitter: a forked child has a thread of its own, though the parent'
                                  : "on several threads");
         }) == "run");
   hung.go();
-  CHECK(hung.ended() == Ended::yes);
+  CHECK(hung.given.ended() == Ended::yes);
 }
 
 }  // namespace braid::test

@@ -1,25 +1,13 @@
 // DataParallel as a module: printing, state dicts, walks, copies, and as a part of a model.
-#include <braid/parallel/data_parallel.hpp>
-
 #include <span>
-#include <sstream>
-
-#include <braid/core/error.hpp>
-#include <braid/nn/activations.hpp>
-#include <braid/nn/sequential.hpp>
 
 #include "group.hpp"
-#include "support/errors.hpp"
-#include "support/tensors.hpp"
 
 namespace braid::test::on_device {
 
-using parallel::data_parallel;
-using parallel::DataParallel;
-
 namespace {
 
-/// 8.5: only the middle is split.
+/// Only the middle is split.
 struct Blocks : nn::Module {
   nn::Linear block1{10, 20};
   DataParallel<nn::Linear> block2{nn::Linear(20, 20)};
@@ -28,7 +16,7 @@ struct Blocks : nn::Module {
   BRAID_FIELDS(block1, block2, block3)
 };
 
-/// 4.13: plain fields that are to come back.
+/// Plain fields that are to come back.
 struct Counting : nn::Module {
   nn::Linear fc{3, 2};
   mutable std::int64_t rows = 0;
@@ -50,7 +38,7 @@ struct Counting : nn::Module {
   BRAID_FIELDS(fc)
 };
 
-/// 8.10: the eight lines of the tutorials.
+/// The eight lines of the tutorials.
 template <class M>
 Tensor by_hand(const M& module, const Tensor& input, std::vector<Device> on,
                std::optional<Device> output_device = {}) {
@@ -62,39 +50,29 @@ Tensor by_hand(const M& module, const Tensor& input, std::vector<Device> on,
   return parallel::gather(outputs, output_device.value_or(on.front()));
 }
 
-std::string printed(const auto& x) {
-  std::ostringstream out;
-  out << x;
-  return out.str();
-}
-
 }  // namespace
 
-TEST_CASE("4.13: sync_state sees what the replicas have in plain fields",
-          "[parallel][data_parallel]") {
+TEST_CASE("DataParallel: sync_state sees the replicas' plain fields", "[data_parallel]") {
   for (int n = 1; n <= device_count(); ++n) {
     Counting net = home(Counting());
     const Tensor x = ones({2 * n, 3}, {.device = device(0)});
     (void)data_parallel(net, x, group(n));
     CHECK(net.rows == 2 * n);
     // on one device the module itself ran
-    CHECK(net.heard == std::vector<std::int64_t>(n > 1 ? static_cast<std::size_t>(n) : 0, 2));
+    CHECK(net.heard == std::vector<std::int64_t>(n > 1 ? usize(n) : 0, 2));
     net.rows = 0, net.fails = true;
     CHECK_THROWS_AS(data_parallel(net, x, group(n)), Error);
     CHECK(net.rows == (n > 1 ? 0 : 2));  // replicas that fail change nothing
     net.rows = 0, net.fails = false;
-    const DataParallel wrapped(clone(net), group(n), parallel::DataParallelOptions{.shards = 4});
+    const DataParallel wrapped(clone(net), group(n), DataParallelOptions{.shards = 4});
     (void)wrapped(x);
     CHECK(wrapped->rows == 2 * n);
-    CHECK(wrapped->heard.size() == static_cast<std::size_t>(std::min(4, 2 * n)));
+    CHECK(wrapped->heard.size() == usize(std::min(4, 2 * n)));
     CHECK(wrapped.replicas(x).size() == wrapped->heard.size());
   }
 }
 
-TEST_CASE("1.7: nesting shows in the type", "[parallel][data_parallel]") {
-  DataParallel inner(home(nn::Linear(2, 2)));
-  DataParallel outer(inner);  // a copy, not nested
-  static_assert(std::same_as<decltype(outer), DataParallel<nn::Linear>>);
+TEST_CASE("DataParallel: nesting shows in the type; copies are apart", "[data_parallel]") {
   using parallel::detail::holds_data_parallel;
   static_assert(holds_data_parallel<DataParallel<nn::Linear>>());
   static_assert(holds_data_parallel<Blocks>());
@@ -102,31 +80,36 @@ TEST_CASE("1.7: nesting shows in the type", "[parallel][data_parallel]") {
   static_assert(holds_data_parallel<nn::Sequential<nn::ReLU, DataParallel<nn::Linear>>>());
   static_assert(!holds_data_parallel<nn::Sequential<nn::ReLU, nn::Linear>>());
   static_assert(!holds_data_parallel<Net>());
-  CHECK(outer.module.weight.id() != inner.module.weight.id());
+  const DataParallel model(home(nn::Linear(4, 3)), group(device_count()));
+  const DataParallel copy(model);  // not nested
+  static_assert(std::same_as<decltype(copy), decltype(model)>);
+  const DataParallel cloned = clone(model);
+  const Tensor x = random_tensor({5, 4});
+  CHECK_SAME_BITS(copy(x), model(x));  // the same devices
+  CHECK_SAME_BITS(cloned(x), model(x));
+  unrecorded([&] { model.module.weight.zero_(); });
+  CHECK(numbers(copy.module.weight) == numbers(cloned.module.weight));
+  CHECK(numbers(copy.module.weight) != numbers(model.module.weight));
 }
 
-TEST_CASE("1.10: printing, and .module", "[parallel][data_parallel]") {
+TEST_CASE("DataParallel: printing, and .module", "[data_parallel]") {
   const DataParallel model(home(nn::Linear(5, 2)));
-  CHECK(printed(model) ==
+  CHECK(str(model) ==
         "DataParallel(\n  (module): Linear(in_features=5, out_features=2, bias=true)\n)");
-  CHECK(printed(DataParallel(home(nn::Sequential{nn::Linear(5, 2), nn::ReLU()}))) ==
+  CHECK(str(DataParallel(home(nn::Sequential{nn::Linear(5, 2), nn::ReLU()}))) ==
         "DataParallel(\n  (module): Sequential(\n    (0): Linear(in_features=5, out_features=2, "
         "bias=true)\n    (1): ReLU()\n  )\n)");
   CHECK(model.module.weight.shape() == Shape{2, 5});
 }
 
-TEST_CASE("8.1: the wrapper's keys begin with module.", "[parallel][data_parallel]") {
-  const DataParallel model(home(Net{}));
+TEST_CASE("DataParallel: keys begin with module.; loading takes both forms", "[data_parallel]") {
+  const Net source;
+  DataParallel model(home(Net{}));
   std::vector<std::string> keys, plain;
   for (const auto& [name, value] : state_dict(model)) keys.push_back(name);
   for (const auto& [name, value] : state_dict(model.module)) plain.push_back("module." + name);
   CHECK(keys == plain);
   CHECK(keys.front() == "module.fc1.weight");
-}
-
-TEST_CASE("8.2: loading takes both forms, and says what it stripped", "[parallel][data_parallel]") {
-  const Net source;
-  DataParallel model(home(Net{}));
   const LoadReport added = load_state_dict(model, state_dict(source));
   CHECK(added.added == "module.");
   CHECK_SAME_BITS(model.module.fc1.weight, source.fc1.weight);
@@ -139,7 +122,7 @@ TEST_CASE("8.2: loading takes both forms, and says what it stripped", "[parallel
   CHECK(same.stripped.empty());
 }
 
-TEST_CASE("8.3: train, eval, to, apply, parameters pass through", "[parallel][data_parallel]") {
+TEST_CASE("DataParallel: train, eval, to, apply, parameters pass through", "[data_parallel]") {
   DataParallel model(home(Net{}));
   eval(model);
   CHECK_FALSE(model.training);
@@ -157,47 +140,19 @@ TEST_CASE("8.3: train, eval, to, apply, parameters pass through", "[parallel][da
   CHECK(model.module.fc1.weight.dtype() == DType::float64);
 }
 
-TEST_CASE("copies have weights of their own, and the same devices", "[parallel][data_parallel]") {
-  const DataParallel model(home(nn::Linear(4, 3)), group(device_count()));
-  const DataParallel copy = model, cloned = clone(model);
-  const Tensor x = random_tensor({5, 4});
-  CHECK_SAME_BITS(copy(x), model(x));
-  CHECK_SAME_BITS(cloned(x), model(x));
-  {
-    const NoGrad guard;
-    model.module.weight.zero_();
-  }
-  CHECK(numbers(copy.module.weight) == numbers(cloned.module.weight));
-  CHECK(numbers(copy.module.weight) != numbers(model.module.weight));
-}
-
-TEST_CASE("8.5: one wrapped block in a model", "[parallel][data_parallel]") {
+TEST_CASE("DataParallel: one wrapped block in a model", "[data_parallel]") {
   const Blocks model = home(Blocks());
   const Tensor x = random_tensor({30, 10});
   const Tensor plain = model.block3(model.block2.module(model.block1(x)));
   CHECK_CLOSE(model(x), plain, tolerance(DType::float32));
   square(plain).sum().backward();
-  std::vector<Tensor> expected;
-  for (const Tensor& p : parameters(model)) expected.push_back(p.grad());
+  const std::vector<Tensor> expected = gradients_of(parameters(model));
   zero_grad(model);
   square(model(x)).sum().backward();
-  for (std::size_t k = 0; k < expected.size(); ++k)
-    CHECK_CLOSE(parameters(model)[k].grad(), expected[k], (Tolerance{1e-4, 1e-4}));
+  check_close(gradients_of(parameters(model)), expected, {1e-4, 1e-4});
 }
 
-TEST_CASE("8.9, T08: the function gives what the module gives; one input is one argument",
-          "[parallel][data_parallel]") {
-  const nn::Linear layer = home(nn::Linear(10, 5));
-  const Tensor x = random_tensor({20, 10});
-  for (int n = 1; n <= device_count(); ++n) {
-    CHECK_CLOSE(data_parallel(layer, x, group(n)), layer(x), tolerance(DType::float32));
-    CHECK_CLOSE(data_parallel(layer, std::tuple(x), group(n)), layer(x), tolerance(DType::float32));
-    CHECK(data_parallel(layer, x, group(n), device(n - 1)).device() == device(n - 1));
-  }
-  CHECK_CLOSE(data_parallel(layer, x), layer(x), tolerance(DType::float32));
-}
-
-TEST_CASE("8.10: the eight-line version from the primitives", "[parallel][data_parallel]") {
+TEST_CASE("DataParallel: the eight-line version from the primitives", "[data_parallel]") {
   const nn::Linear layer = home(nn::Linear(10, 4));
   for (int n = 0; n <= device_count(); ++n)
     for (const std::int64_t batch : {1, 10, 30}) {
