@@ -54,7 +54,7 @@ template <class T> void check_all(int exponent_bits, int mantissa_bits) {
 
 }  // namespace
 
-TEST_CASE("simt: float16 has the values of binary16 and rounds to nearest even", "[simt][half]") {
+TEST_CASE("simt: float16 has the values of binary16 and rounds to nearest even", "[half]") {
   check_all<simt::half_t>(5, 10);
   CHECK(simt::half_t(65504.0f).bits == 0x7bff);
   CHECK(simt::half_t(65519.9f).bits == 0x7bff);
@@ -64,12 +64,12 @@ TEST_CASE("simt: float16 has the values of binary16 and rounds to nearest even",
   CHECK(simt::half_t(-0.0f).bits == 0x8000);
 }
 
-TEST_CASE("simt: bfloat16 is the upper half of a float, rounded to nearest even", "[simt][half]") {
+TEST_CASE("simt: bfloat16 is the upper half of a float, rounded to nearest even", "[half]") {
   check_all<simt::bfloat16_t>(8, 7);
   CHECK(simt::bfloat16_t(3.4e38f).bits == 0x7f80);
 }
 
-TEST_CASE("simt: 16-bit arithmetic rounds once", "[simt][half]") {
+TEST_CASE("simt: 16-bit arithmetic rounds once", "[half]") {
   const simt::half_t a(1.0f), b(0x1p-11f), c(0x1p-10f);
   CHECK((a + b).bits == a.bits);  // half way, to the even one
   CHECK(float(a + c) == 1.0f + 0x1p-10f);

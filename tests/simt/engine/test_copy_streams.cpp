@@ -1,10 +1,9 @@
 // Batches split over devices: copies on streams of their own, work on the caller's streams, and no
 // wait for a whole device.
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 #include <map>
-#include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -24,11 +23,6 @@ using braid::test::Gate;
 
 namespace {
 
-void setup() {
-  setenv("BRAID_SIMT_DEVICES", "3", 1);
-  unsetenv("BRAID_DEVICE");
-}
-
 struct Step {
   parallel::DataParallel<nn::Linear> model{nn::Linear(5, 2)};
   optim::SGD optimizer;
@@ -38,20 +32,13 @@ struct Step {
     exp(model(x)).mean().backward();
     optimizer.step();
   }
-  std::string numbers() {
-    std::string text;
-    for (const auto& p : parameters(model))
-      for (const float v : p.detach().to(Device()).template to_vector<float>()) text += str(v, " ");
-    return text;
-  }
 };
 
 }  // namespace
 
-TEST_CASE("copy streams: chunks come while their devices are busy", "[simt][copies]") {
+TEST_CASE("copy streams: chunks come while their devices are busy", "[copies]") {
   const auto split = [](Device from) {
-    return test::in_child([from] {
-      setup();
+    return test::in_child(3, [from] {
       const Tensor x = arange(3000, {.device = from, .dtype = DType::float32}).reshape({30, 100});
       // makes the streams, and tries the copies between GPUs
       (void)parallel::scatter(x, devices());
@@ -79,9 +66,8 @@ TEST_CASE("copy streams: chunks come while their devices are busy", "[simt][copi
   CHECK(split(Device("cuda:0")) == "in time");
 }
 
-TEST_CASE("copy streams: a device goes on only when its chunk is there", "[simt][copies]") {
-  const std::string seen = test::in_child([] {
-    setup();
+TEST_CASE("copy streams: a device goes on only when its chunk is there", "[copies]") {
+  const std::string seen = test::in_child(3, [] {
     const Device device("cuda:1");
     const Tensor x = arange(3000, {.dtype = DType::float32}).reshape({30, 100});
     (void)parallel::scatter(x, devices());
@@ -108,10 +94,8 @@ TEST_CASE("copy streams: a device goes on only when its chunk is there", "[simt]
   CHECK(seen == "waits waits waits ");
 }
 
-TEST_CASE("copy streams: a step makes no call that waits for a stream or a device",
-          "[simt][copies]") {
-  const std::string seen = test::in_child([] {
-    setup();
+TEST_CASE("copy streams: a step makes no call that waits for a stream or a device", "[copies]") {
+  const std::string seen = test::in_child(3, [] {
     Step step;
     const Tensor x = randn({30, 5});  // on the host
     for (int i = 0; i < 3; ++i) step(x);
@@ -142,9 +126,8 @@ TEST_CASE("copy streams: a step makes no call that waits for a stream or a devic
   CHECK(seen == "copies");
 }
 
-TEST_CASE("copy streams: how often a step waits, and for what", "[simt][copies]") {
-  const std::string seen = test::in_child([] {
-    setup();
+TEST_CASE("copy streams: how often a step waits, and for what", "[copies]") {
+  const std::string seen = test::in_child(3, [] {
     parallel::DataParallel model(nn::Linear(5, 2));
     to(model, default_device());
     const Tensor x = randn({30, 5});  // on the host
@@ -179,9 +162,8 @@ TEST_CASE("copy streams: how often a step waits, and for what", "[simt][copies]"
   CHECK(seen == "cudaEventSynchronize 3; cudaMemcpyAsync 4; on the legacy stream 0");
 }
 
-TEST_CASE("the emulation counts what is queued on the legacy stream", "[simt][copies]") {
-  const std::string seen = test::in_child([] {
-    setup();
+TEST_CASE("the emulation counts what is queued on the legacy stream", "[copies]") {
+  const std::string seen = test::in_child(3, [] {
     void* memory = nullptr;
     std::string text = str(cudaMalloc(&memory, 16) == cudaSuccess);
     for (int i = 0; i < 2; ++i) text += str(cudaMemsetAsync(memory, 0, 16, nullptr) == cudaSuccess);
@@ -191,29 +173,8 @@ TEST_CASE("the emulation counts what is queued on the legacy stream", "[simt][co
   CHECK(seen == "111220");
 }
 
-TEST_CASE("copy streams: the same numbers in every order of streams", "[simt][copies]") {
-  const auto train = [](std::string_view order, const std::string& count) {
-    return test::in_child([&] {
-      setenv("BRAID_SIMT_DEVICES", count.c_str(), 1);
-      unsetenv("BRAID_DEVICE");
-      simt::set_stream_order(order);
-      Step step;
-      for (int i = 0; i < 4; ++i) step(randn({24, 5}));
-      return step.numbers() + findings();
-    });
-  };
-  const std::string expected = train("fifo", "3");
-  CHECK(expected.size() > 20);
-  for (const char* const order :
-       {"reverse", "random:1", "random:2", "random:3", "random:4", "random:5"}) {
-    INFO(order);
-    CHECK(train(order, "3") == expected);
-  }
-}
-
-TEST_CASE("streams: replicas work on the caller's current streams", "[simt][copies]") {
-  const std::string seen = test::in_child([] {
-    setup();
+TEST_CASE("streams: replicas work on the caller's current streams", "[copies]") {
+  const std::string seen = test::in_child(3, [] {
     parallel::DataParallel model(nn::Linear(5, 2));
     to(model, default_device());
     const Tensor x = randn({30, 5});
@@ -234,4 +195,21 @@ TEST_CASE("streams: replicas work on the caller's current streams", "[simt][copi
     return text + findings();
   });
   CHECK(seen == "on the caller's");
+}
+
+TEST_CASE("a batch split over three devices runs linear_forward on each of them", "[launches]") {
+  const std::string seen = test::in_child(3, [] {
+    parallel::DataParallel model(nn::Linear(5, 2));
+    to(model, default_device());
+    simt::clear_launch_log();
+    const Tensor y = model(randn({30, 5}, {.device = default_device()}));
+    synchronize(y.device());
+    std::set<int> on;
+    for (const simt::LaunchRecord& launch : simt::launch_log())
+      if (launch.kernel.find("linear_forward") != std::string::npos) on.insert(launch.device);
+    std::string text = str(y.shape(), " on", "");
+    for (const int device : on) text += str(" ", device);
+    return text;
+  });
+  CHECK(seen == "[30, 2] on 0 1 2");
 }

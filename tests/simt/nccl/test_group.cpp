@@ -4,43 +4,36 @@
 
 #include "communicator/nccl/group.hpp"
 #include "nccl.hpp"
+#include "simt/engine/child.hpp"
 #include "support/errors.hpp"
 
 using namespace braid;
 using namespace braid::test;
 
-TEST_CASE("nccl: a library that is too old makes no communicator, a new one makes a group",
-          "[nccl][group]") {
+TEST_CASE("nccl: a library that is too old is refused where it is opened, or used", "[group]") {
   const Scene scene;
+  const parallel::nccl::Functions functions = parallel::nccl::stand_in(*native_device(group(1)[0]));
+  const auto open = [&] { parallel::nccl::require_version(functions, "libnccl.so.2"); };
+  open();
   nccl::set_version(21200);
   CHECK_THROWS_TEXT(DeviceError,
                     "make_nccl_communicator: expected NCCL 2.17.0 or newer, got 2.12.0",
                     parallel::make_nccl_communicator(group(2)));
+  nccl::set_version(21605);
+  CHECK_THROWS_TEXT(DeviceError, "NCCL: expected libnccl.so.2 to be 2.17.0 or newer, got 2.16.5",
+                    open());
+  nccl::set_version(21700);
+  open();
   nccl::set_version(23007);
   CHECK(parallel::nccl::Group(group(2), 20s).version() == 23007);
   CHECK(nccl::alive() == 0);
-}
-
-TEST_CASE(
-    "nccl: a library that is too old is refused where it is opened, so that automatic goes on "
-    "without it",
-    "[nccl][group]") {
-  const Scene scene;
-  const parallel::nccl::Functions functions = parallel::nccl::stand_in(*native_device(group(1)[0]));
-  parallel::nccl::require_version(functions, "libnccl.so.2");
-  nccl::set_version(21605);
-  CHECK_THROWS_TEXT(DeviceError, "NCCL: expected libnccl.so.2 to be 2.17.0 or newer, got 2.16.5",
-                    parallel::nccl::require_version(functions, "libnccl.so.2"));
-  nccl::set_version(21700);
-  parallel::nccl::require_version(functions, "libnccl.so.2");
   nccl::fail_call(1, nccl::Fault::error);
   CHECK_THROWS_TEXT(DeviceError,
                     "NCCL: expected libnccl.so.2 to tell its version, got ncclInternalError (3)",
-                    parallel::nccl::require_version(functions, "libnccl.so.2"));
+                    open());
 }
 
-TEST_CASE("nccl: a group of one calls the library for every collective, its communicator for none",
-          "[nccl][group]") {
+TEST_CASE("nccl: a group of one calls the library each time, its communicator never", "[group]") {
   const Scene scene;
   using parallel::nccl::Call;
   const Device d = group(1)[0];
@@ -63,7 +56,7 @@ TEST_CASE("nccl: a group of one calls the library for every collective, its comm
       const std::uint64_t before = nccl::calls();
       alone.run(name, {{kind, 0, x.id()->data(), y.id()->data(), 4, parallel::nccl::kFloat32}});
       CHECK(nccl::calls() > before);
-      CHECK(y.to(Device()).to_vector<float>() == numbers);
+      CHECK(floats(y) == numbers);
     }
   }
   CHECK(nccl::alive() == 0);
@@ -77,13 +70,12 @@ TEST_CASE("nccl: a group of one calls the library for every collective, its comm
   communicator->all_gather(views_of(from), views_of(whole));
   communicator->reduce_scatter(views_of(from), views_of(part));
   CHECK(nccl::calls() == before);
-  for (const auto& list : {from, sum, whole, part})
-    CHECK(list[0].to(Device()).to_vector<float>() == numbers);
+  for (const auto& list : {from, sum, whole, part}) CHECK(floats(list[0]) == numbers);
   communicator->check();
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("nccl: what the library refuses has its own words", "[nccl][group]") {
+TEST_CASE("nccl: what the library refuses has its own words", "[group]") {
   const Scene scene;
   parallel::nccl::Group pair(group(2), 20s);
   const Tensor x = ones({4}, {.device = group(1)[0]});
@@ -105,7 +97,7 @@ TEST_CASE("nccl: what the library refuses has its own words", "[nccl][group]") {
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("nccl: an error that only a question brings to light", "[nccl][group]") {
+TEST_CASE("nccl: an error that only a question brings to light", "[group]") {
   const Scene scene;
   const auto communicator = parallel::make_nccl_communicator(group(2));
   communicator->check();
@@ -116,4 +108,42 @@ TEST_CASE("nccl: an error that only a question brings to light", "[nccl][group]"
       communicator->check());
   CHECK(CommTimeoutError("").retryable());
   CHECK_FALSE(CommError("").retryable());
+}
+
+TEST_CASE("nccl: the communicator's waits order what is before and after it", "[nccl]") {
+  for (const char* const order : {"fifo", "reverse", "random:1", "random:2", "random:3"}) {
+    INFO(order);
+    const std::string seen = in_child([order] {
+      simt::set_stream_order(order);
+      const std::vector<Device> all = group(4);
+      const auto communicator = parallel::make_nccl_communicator(all);
+      std::string text;
+      for (int round = 0; round < 3; ++round) {
+        std::vector<Tensor> x, parts, whole, piece;
+        for (const Device d : all) {
+          x.push_back(full({64}, d.index() + round, {.device = d}));
+          parts.push_back(full({16}, d.index() + round, {.device = d}));
+          whole.push_back(empty({64}, {.device = d}));
+          piece.push_back(empty({16}, {.device = d}));
+        }
+        communicator->all_gather(views_of(parts), views_of(whole));
+        communicator->reduce_scatter(views_of(x), views_of(piece));
+        communicator->all_reduce(views_of(x));
+        for (const Tensor& t : parts) t.fill_(-1);
+        const BufferView sum[] = {view_of(x[0])};
+        communicator->reduce(views_of(x), sum);
+        communicator->broadcast(views_of(x));
+        const float each = static_cast<float>(6 + 4 * round);
+        for (std::size_t i = 0; i < 4; ++i) {
+          if (floats(x[i] + 0) != std::vector<float>(64, 4 * each)) text += str("sum on ", i, "; ");
+          if (floats(piece[i] + 0) != std::vector<float>(16, each))
+            text += str("piece on ", i, "; ");
+          if (floats(whole[i] + 0).at(63) != static_cast<float>(3 + round))
+            text += str("whole on ", i, "; ");
+        }
+      }
+      return text + all_findings();
+    });
+    CHECK(seen == "");
+  }
 }

@@ -45,7 +45,7 @@ void check_automatic() {
 
 }  // namespace
 
-TEST_CASE("nccl: two ranks on one GPU need 2.30 and NVIDIA's own variable", "[nccl][group]") {
+TEST_CASE("nccl: two ranks on one GPU need 2.30 and NVIDIA's own variable", "[group]") {
   CHECK_CHILD(kTwoOnOneGpu, "[.child][not_shared]");
   CHECK_CHILD(str(kTwoOnOneGpu, " NCCL_MULTI_RANK_GPU_ENABLE=0"), "[.child][not_shared]");
   CHECK_CHILD(str(kTwoOnOneGpu, " NCCL_MULTI_RANK_GPU_ENABLE=1"), "[.child][shared]");
