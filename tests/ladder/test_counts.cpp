@@ -12,13 +12,22 @@
 namespace braid::ladder {
 namespace {
 
-/// The line of a step's file that ends in the words.
-int line_of(const std::string& file, const std::string& words) {
+/// The lines of a step's file that the words are for: the one that ends in them or, where they
+/// stand alone, the statement behind them.
+std::pair<int, int> lines_of(const std::string& file, const std::string& words) {
   std::ifstream in(braid::test::tests_dir() + "/../bench/ladder/" + file);
   std::string text;
-  for (int line = 1; std::getline(in, text); ++line)
-    if (text.find("// " + words) != std::string::npos) return line;
-  return 0;
+  int first = 0;
+  bool alone = false;
+  for (int line = 1; std::getline(in, text); ++line) {
+    const std::size_t at = text.find("// " + words);
+    if (first == 0 && at != std::string::npos) {
+      first = line;
+      alone = text.find_first_not_of(' ') == at;
+    }
+    if (first != 0 && (!alone || text.ends_with(';'))) return {first, line};
+  }
+  return {};
 }
 
 /// A marked line of a step costs this: requests, and sectors (of global memory) or passes (of
@@ -41,9 +50,11 @@ Counts check_costs(const std::string& file, const Step<Problem>& step, const Tri
   INFO(profile.table());
   for (const Cost& cost : costs) {
     INFO(file << ": " << cost.words);
-    const int line = line_of(file, cost.words);
-    REQUIRE(line > 0);
-    const simt::ProfileLine at = profile.at(file.substr(file.find('/') + 1), line, cost.shared);
+    const auto [first, last] = lines_of(file, cost.words);
+    REQUIRE(first > 0);
+    simt::ProfileLine at;
+    for (int line = first; line <= last && at.accesses == 0; ++line)
+      at = profile.at(file.substr(file.find('/') + 1), line, cost.shared);
     CHECK(at.accesses == cost.requests);
     CHECK(at.each() == cost.each);
     CHECK(at.ideal_each() == cost.least);
