@@ -2,19 +2,8 @@
 // 16-byte addresses.
 #include <cstring>
 
-#include <braid/core/device.hpp>
-#include <braid/core/error.hpp>
-
+#include "cuda/cuda_support.hpp"
 #include "ladder/trial.hpp"
-#include "support/catch.hpp"
-
-#define NEEDS_GPU                                            \
-  do {                                                       \
-    if (braid::device_count(braid::DeviceType::cuda) == 0) { \
-      WARN("SKIP(no CUDA device)");                          \
-      return;                                                \
-    }                                                        \
-  } while (false)
 
 namespace braid::ladder {
 namespace {
@@ -33,7 +22,7 @@ constexpr Rows kRows[] = {{1, 1},   {65, 1},   {9, 33},   {70, 67},  {5, 256},
 }  // namespace
 
 TEST_CASE("ladder: every step of sgemm agrees with float64", "[sgemm]") {
-  NEEDS_GPU;
+  NEEDS_DEVICES(1);
   for (const Size& size : kSizes)
     for (const int shift : {0, 1}) {
       SgemmTrial trial(size.m, size.n, size.k, shift);
@@ -56,7 +45,7 @@ TEST_CASE("ladder: every step of sgemm agrees with float64", "[sgemm]") {
 }
 
 TEST_CASE("ladder: every step of softmax agrees with float64", "[softmax]") {
-  NEEDS_GPU;
+  NEEDS_DEVICES(1);
   for (const Rows& size : kRows)
     for (const int shift : {0, 1})
       // exp(60 + 60) is more than a float holds
@@ -71,7 +60,7 @@ TEST_CASE("ladder: every step of softmax agrees with float64", "[softmax]") {
 }
 
 TEST_CASE("ladder: the comparison finds wrong elements and writes outside", "[ladder]") {
-  NEEDS_GPU;
+  NEEDS_DEVICES(1);
   SgemmTrial trial(20, 9, 5);
   const Step<Sgemm> nothing{"nothing", [](const Sgemm&, Stream&) {}};
   CHECK_FALSE(trial.error(nothing) <= 1);

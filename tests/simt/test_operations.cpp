@@ -71,39 +71,6 @@ TEST_CASE("simt: the kernels of these tests are instrumented", "[operations]") {
 }
 #endif
 
-TEST_CASE("simt: a kernel reads what another stream writes, without an event", "[operations]") {
-  SIMT_CHECKED_OR_RETURN();
-  const Streams streams;
-  const auto a = ones(), b = ones();
-  right(2, [&] { fill(a); });
-  right(4, [&] { copy(a, b); });  // the same stream
-  std::string text;
-  wrong(5, [&] {
-    try {
-      copy(a, b);
-    } catch (const simt::Error& e) {
-      text = e.what();
-      throw;
-    }
-  });
-  for (const char* part : {"operation 2", "operation 5", "kernels.cu:"})
-    CHECK(text.find(part) != std::string::npos);
-  joined = 5;  // an event orders the streams
-  right(7, [&] { copy(a, b); });
-}
-
-TEST_CASE("simt: a kernel that overwrites what another stream reads", "[operations]") {
-  SIMT_CHECKED_OR_RETURN();
-  const Streams streams;
-  const auto a = ones(), b = ones(), c = ones();
-  right(2, [&] { copy(a, b); });
-  right(3, [&] { copy(a, c); });  // two readers at once are fine
-  wrong(5, [&] { fill(a); });
-  wrong(8, [&] { fill(a); });
-  joined = 9;
-  right(11, [&] { fill(a); });
-}
-
 TEST_CASE("simt: copies take part in the order", "[operations]") {
   SIMT_CHECKED_OR_RETURN();
   const Streams streams;

@@ -23,7 +23,7 @@ std::uint32_t bits_of(MmaKind kind, int value) {
 }  // namespace
 
 TEST_CASE("conformance: mma multiplies fragments as the PTX document lays them out", "[ptx]") {
-  NEEDS_GPU();
+  NEEDS_DEVICES(1);
   in_all_orders([] {
     for (const MmaKind kind : {MmaKind::tf32, MmaKind::bf16, MmaKind::fp16}) {
       INFO("kind " << static_cast<int>(kind));
@@ -65,7 +65,7 @@ TEST_CASE("conformance: mma multiplies fragments as the PTX document lays them o
 }
 
 TEST_CASE("conformance: tf32 mma ignores the low 13 bits of its inputs", "[ptx]") {
-  NEEDS_GPU();
+  NEEDS_DEVICES(1);
   const float exact = 1.0f,
               longer = std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.0f) | 0x1fffu);
   for (const float x : {exact, longer}) {
@@ -79,7 +79,7 @@ TEST_CASE("conformance: tf32 mma ignores the low 13 bits of its inputs", "[ptx]"
 }
 
 TEST_CASE("conformance: ldmatrix gives each lane two elements of a row or a column", "[ptx]") {
-  NEEDS_GPU();
+  NEEDS_DEVICES(1);
   in_all_orders([] {
     std::vector<std::uint16_t> source(256);
     for (std::size_t i = 0; i < source.size(); ++i)
@@ -104,7 +104,7 @@ TEST_CASE("conformance: ldmatrix gives each lane two elements of a row or a colu
 }
 
 TEST_CASE("conformance: cp.async brings 4, 8 and 16 bytes, and zeros for the rest", "[ptx]") {
-  NEEDS_GPU();
+  NEEDS_DEVICES(1);
   early_and_late([](const char* when) {
     for (const int size : {4, 8, 16}) {
       INFO(size << " bytes, " << when);
@@ -128,7 +128,7 @@ TEST_CASE("conformance: cp.async brings 4, 8 and 16 bytes, and zeros for the res
 }
 
 TEST_CASE("conformance: to_tf32 rounds to 10 bits of mantissa, ties away from zero", "[ptx]") {
-  NEEDS_GPU();
+  NEEDS_DEVICES(1);
   const auto up = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
   const std::vector<float> x = {
       1.0f, -2.5f,           up(0x3f800fffu), up(0x3f801000u), up(0x3f803000u), up(0xbf801000u),
@@ -143,7 +143,7 @@ TEST_CASE("conformance: to_tf32 rounds to 10 bits of mantissa, ties away from ze
 }
 
 TEST_CASE("conformance: votes, shuffles and atomics", "[warp]") {
-  NEEDS_GPU();
+  NEEDS_DEVICES(1);
   in_all_orders([] {
     const DeviceArray<std::uint32_t> v(8);
     votes(v.data());
