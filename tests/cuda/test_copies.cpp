@@ -1,5 +1,4 @@
 // Copies between the host and devices, and between devices.
-#include <numeric>
 
 #include "cuda/runtime/make_backend.hpp"
 #include "cuda/runtime/staging.hpp"

@@ -233,15 +233,13 @@ __global__ void spin_on_flag(Buffers b, bool fixed) {
   if (threadIdx.x == 1) flag[fixed ? 2 : 0] = 1;
   if (fixed) __syncthreads();
   if (threadIdx.x == 0)
-    while (flag[2] == 0) {  // here: spin_on_flag
-    }
+    while (flag[2] == 0) continue;  // here: spin_on_flag
 }
 
 // A lock that one thread takes needs no other to run.
 __global__ void spin_on_lock(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [1]);
-  while (atomicCAS(b.counter, 0u, 1u) != 0u) {  // here: spin_on_lock
-  }
+  while (atomicCAS(b.counter, 0u, 1u) != 0u) continue;  // here: spin_on_lock
   if (fixed) {
     atomicAdd(b.out, 1.0f);
   } else {
@@ -288,8 +286,7 @@ __device__ void set_flags(volatile float* flag) {
 __global__ void spin_on_vote(Buffers b, bool fixed) {
   volatile float* const flag = b.out;
   if (fixed) set_flags(flag);
-  while (__any_sync(~0u, flag[0] == 0)) {  // here: spin_on_vote
-  }
+  while (__any_sync(~0u, flag[0] == 0)) continue;  // here: spin_on_vote
 }
 
 __global__ void spin_on_barrier(Buffers, bool fixed) {
@@ -300,8 +297,7 @@ __global__ void spin_on_barrier(Buffers, bool fixed) {
 __global__ void spin_on_three(Buffers b, bool fixed) {
   volatile float* const flag = b.out;
   if (fixed) set_flags(flag);
-  while (flag[0] + flag[1] + flag[2] < 3) {  // here: spin_on_three
-  }
+  while (flag[0] + flag[1] + flag[2] < 3) continue;  // here: spin_on_three
 }
 
 __global__ void spin_with_counter(Buffers b, bool fixed) {
