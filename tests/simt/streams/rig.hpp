@@ -112,7 +112,8 @@ inline void check_clean() {
 }
 
 /// Runs a program in every order of the executor.
-template <class F> void check_right(F&& program) {
+template <class F> void check_right(const char* name, F&& program) {
+  INFO(name);
   in_every_order([&] {
     {
       Rig r;

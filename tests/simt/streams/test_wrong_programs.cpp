@@ -38,7 +38,7 @@ void check_program(const char* name, simt::ReportKind kind, Program program,
     for (const simt::Report& report : wrong)
       CHECK((report.file == base || report.file == "rig.hpp"));
   });
-  check_right([&](Rig& r) { program(r, true); });
+  check_right("corrected", [&](Rig& r) { program(r, true); });
 }
 
 }  // namespace braid::streams_test
