@@ -82,12 +82,23 @@ TEST_CASE("copies: between GPUs through more pinned pieces than either has", "[c
   }
 }
 
-TEST_CASE("copies: many small ones in flight keep their numbers", "[copies]") {
+TEST_CASE("copies: many small ones in flight, copy_, and from_blob of a device", "[copies]") {
   NEEDS_DEVICES(1);
   std::vector<Tensor> moved;
   for (int i = 0; i < 100; ++i) moved.push_back(full({7}, i).to(cuda_device(0)));
   for (int i = 0; i < 100; ++i)
     CHECK(moved[static_cast<std::size_t>(i)].to_vector<double>() == std::vector<double>(7, i));
+  const Tensor here = zeros({2, 3}), there = zeros({2, 3}, {.device = cuda_device(0)});
+  there.copy_(ones({3}));
+  here.copy_(there * 5);
+  CHECK(here.to_vector<double>() == std::vector<double>(6, 5));
+  const std::vector<float> numbers = {1, 2, 3, 4};
+  auto block = std::make_shared<Held>(0, 16);
+  copy_in(0, block->data(), numbers.data(), 16);
+  Tensor x = from_blob(block->data(), {2, 2}, DType::float32, [block] {}, cuda_device(0));
+  block.reset();
+  CHECK(x.sum().item<double>() == 10);
+  CHECK(x.to_vector<float>() == numbers);
 }
 
 TEST_CASE("copies: all devices, all ways, converting", "[copies]") {
@@ -105,23 +116,4 @@ TEST_CASE("copies: all devices, all ways, converting", "[copies]") {
       CHECK(y.to_vector<double>() == host.transpose(0, 2).to_vector<double>());
       CHECK(zeros({0, 3}).to(a).to(b).shape() == Shape{0, 3});
     }
-}
-
-TEST_CASE("copies: copy_ across devices", "[copies]") {
-  NEEDS_DEVICES(1);
-  const Tensor here = zeros({2, 3}), there = zeros({2, 3}, {.device = cuda_device(0)});
-  there.copy_(ones({3}));
-  here.copy_(there * 5);
-  CHECK(here.to_vector<double>() == std::vector<double>(6, 5));
-}
-
-TEST_CASE("copies: from_blob takes memory of a device", "[copies]") {
-  NEEDS_DEVICES(1);
-  const std::vector<float> numbers = {1, 2, 3, 4};
-  auto block = std::make_shared<Held>(0, 16);
-  copy_in(0, block->data(), numbers.data(), 16);
-  Tensor x = from_blob(block->data(), {2, 2}, DType::float32, [block] {}, cuda_device(0));
-  block.reset();
-  CHECK(x.sum().item<double>() == 10);
-  CHECK(x.to_vector<float>() == numbers);
 }

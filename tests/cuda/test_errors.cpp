@@ -273,24 +273,17 @@ TEST_CASE("child: a variable of the emulation that cannot be obeyed", "[.child][
 
 // What a program's own calls have left on the thread, or in the checker's memory, is not the
 // engine's.
-TEST_CASE("errors: an error of the program's own is not the engine's", "[errors]") {
+TEST_CASE("errors: an error or a finding of the program's own is not the engine's", "[errors]") {
   NEEDS_DEVICES(1);
-  const Device device = cuda_device(0);
-  const Tensor x = ones({4}, {.device = device});
+  const Tensor x = ones({4}, {.device = cuda_device(0)});
   CHECK(cudaSetDevice(4711) == cudaErrorInvalidDevice);
   CHECK(sum(x * 3.0f).item<float>() == 12.0f);
   CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
-}
-
-TEST_CASE("errors: a finding of an earlier call is not the engine's", "[errors]") {
-  NEEDS_DEVICES(1);
-  const Device device = cuda_device(0);
-  const Tensor x = ones({4}, {.device = device});
   int host = 0;
   CHECK(cudaFree(&host) == cudaErrorInvalidValue);
   (void)cudaGetLastError();
   CHECK(simt::last_report().find("bad free") != std::string::npos);
-  simt::fail_call(1, cudaErrorLaunchOutOfResources, false, "cudaLaunchKernel");
+  const Injected failure(1, cudaErrorLaunchOutOfResources, false, "cudaLaunchKernel");
   const std::string text = caught<CudaError>([&] { (void)(x * 2.0f); }).what();
   CHECK(text.find("cudaErrorLaunchOutOfResources") != std::string::npos);
   CHECK(text.find("bad free") == std::string::npos);

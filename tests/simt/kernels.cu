@@ -78,12 +78,13 @@ __global__ void fence_by_all(const float* in, float* partial, unsigned* counter,
                              bool fence) {
   SIMT_SHARED(unsigned, last, [1]);
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  partial[i] = 2 * in[i % 64];
+  partial[i] = 2 * __ldg(in + i % 64);
   if (fence) __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) last[0] = atomicAdd(counter, 1u) == gridDim.x - 1 ? 1 : 0;
   __syncthreads();
   if (last[0] == 0) return;
+  if (threadIdx.x == 0) *counter = 0;
   float sum = 0;
   for (unsigned k = threadIdx.x; k < gridDim.x * blockDim.x; k += blockDim.x) sum += partial[k];
   atomicAdd(out, sum);

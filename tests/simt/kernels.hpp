@@ -46,7 +46,6 @@ __global__ void count(unsigned* sum);
 __global__ void read_count(const unsigned* sum, unsigned* out);
 
 // right_kernels.cu; C = A B is row major
-void last_block_sum(int n, const float* x, float* partial, unsigned* counter, float* sum);
 void gemm_tiled(int m, int n, int k, const float* a, const float* b, float* c);
 // ldmatrix and mma; multiples of 64, 64, 16
 void gemm_narrow(int m, int n, int k, const simt::bfloat16_t* a, const simt::bfloat16_t* b,

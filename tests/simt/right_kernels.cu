@@ -4,46 +4,6 @@
 
 namespace braid::simt_tests {
 
-__device__ float warp_sum(float v) {
-  for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(0xffffffffu, v, d);
-  return v;
-}
-
-__device__ float block_sum(float v) {
-  SIMT_SHARED(float, part, [32]);
-  const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
-  v = warp_sum(v);
-  __syncthreads();  // part may still be read by an earlier call
-  if (lane == 0) part[warp] = v;
-  __syncthreads();
-  return warp_sum(lane < warps ? part[lane] : 0.0f);
-}
-
-// One pass: each block sums a part; the block that counts itself in last sums the parts, and leaves
-// the counter as it was.
-__global__ void last_block_sum_kernel(int n, const float* x, float* partial, unsigned* counter,
-                                      float* sum) {
-  SIMT_SHARED(unsigned, last, [1]);
-  float s = 0;
-  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n;
-       i += static_cast<int>(gridDim.x * blockDim.x))
-    s += __ldg(x + i);
-  s = block_sum(s);
-  if (threadIdx.x == 0) {
-    partial[blockIdx.x] = s;
-    __threadfence();
-    last[0] = atomicAdd(counter, 1u) == gridDim.x - 1 ? 1 : 0;
-  }
-  __syncthreads();
-  if (last[0] == 0) return;
-  s = threadIdx.x < gridDim.x ? partial[threadIdx.x] : 0.0f;
-  s = block_sum(s);
-  if (threadIdx.x == 0) {
-    *sum = s;
-    *counter = 0;
-  }
-}
-
 template <class T> inline constexpr bool kIsBfloat16 = false;
 template <> inline constexpr bool kIsBfloat16<simt::bfloat16_t> = true;
 
@@ -85,9 +45,6 @@ __global__ void gemm_narrow_kernel(int n, int k, const T* a, const T* b, float* 
     }
 }
 
-void last_block_sum(int n, const float* x, float* partial, unsigned* counter, float* sum) {
-  run(last_block_sum_kernel, 20, 64, 0, n, x, partial, counter, sum);
-}
 void gemm_tiled(int m, int n, int k, const float* a, const float* b, float* c) {
   run(gemm_tiled_kernel<0>, dim3((n + 127) / 128, (m + 127) / 128), Tile::kThreads, 0, m, n, k, a,
       b, c);

@@ -94,6 +94,7 @@ TEST_CASE("simt: fences by all threads, counted in behind a barrier", "[edge]") 
       const DeviceArray<float> sum(std::vector<float>{0});
       const DeviceArray<unsigned> counter(std::vector<unsigned>{0});
       run(fence_by_all, 8, 64, 0, din, partial, counter, sum, fence);
+      CHECK(counter.get() == std::vector<unsigned>{0});
       return sum.get()[0];
     };
     float want = 0;

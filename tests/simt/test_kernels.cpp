@@ -53,21 +53,6 @@ template <class T> void check_gemm_narrow(int m, int n, int k) {
 
 }  // namespace
 
-TEST_CASE("simt: a sum by the last block", "[kernels]") {
-  in_all_orders([] {
-    for (int n : {1, 5000}) {
-      const auto x = normal(size(n), 10);
-      const DeviceArray<float> px(x), parts(20), sum(1);
-      const DeviceArray<unsigned> counter(std::vector<unsigned>{0});
-      for (int twice = 0; twice < 2; ++twice) last_block_sum(n, px, parts, counter, sum);
-      Doubles want(1);
-      for (float v : x) want[0] += v;
-      CHECK(worst(sum.get(), want) <= 1e-4);
-      CHECK(counter.get() == std::vector<unsigned>{0});
-    }
-  });
-}
-
 TEST_CASE("simt: matrix products with tiles and edges, and on tensor cores", "[kernels]") {
   in_all_orders([] {
     for (const auto& [m, n, k] :
