@@ -76,6 +76,7 @@ TEST_CASE("streams: a report ends the device by default") {
   r.a = r.b = nullptr;
 }
 
+// Programs that leave out an order between streams, or between a stream and the host.
 TEST_CASE("streams: programs without an order are reported, corrected are not") {
   using enum simt::ReportKind;
   check_program("dropped wait", race, [](Rig& r, bool fixed) {
