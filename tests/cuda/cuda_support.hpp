@@ -4,12 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include <braid/braid.hpp>
 #include <braid/core/backend.hpp>
-#include <braid/core/device.hpp>
-#include <braid/core/memory.hpp>
-#include <braid/core/ops/create.hpp>
-#include <braid/core/ops/elementwise.hpp>
-#include <braid/core/tensor.hpp>
 
 #include "support/errors.hpp"
 
@@ -17,6 +13,11 @@ namespace braid::test {
 
 inline Device cuda_device(int i) { return Device(DeviceType::cuda, i); }
 inline DeviceBackend& backend(int i) { return *device_context(cuda_device(i)).backend; }
+
+/// Float32 numbers of one value, on a device of that index.
+inline Tensor filled(double value, int device, const Shape& shape) {
+  return full(shape, value, {.device = cuda_device(device), .dtype = DType::float32});
+}
 
 /// A block of the device for a scope.
 class Held {

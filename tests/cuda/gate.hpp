@@ -10,14 +10,23 @@
 
 namespace braid::test {
 
+inline void queue(Stream& stream, void (*function)(void*), void* data) {
+  const cuda::NativeStream native("queue", stream);
+  native.check(cudaLaunchHostFunc(static_cast<cudaStream_t>(native.get()), function, data));
+}
+
+/// What is queued on the stream after it comes late, so whoever does not wait for it reads old
+/// numbers.
+inline void delay(Stream& stream) {
+  const auto sleep = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  queue(stream, sleep, nullptr);
+}
+
 /// Holds a stream up until open(): nobody may depend on what is queued behind it. After five
 /// seconds it gives way, and was too late.
 class Gate {
  public:
-  explicit Gate(Stream& stream) : stream_(stream) {
-    const cuda::NativeStream native("gate", stream);
-    native.check(cudaLaunchHostFunc(static_cast<cudaStream_t>(native.get()), &Gate::hold, this));
-  }
+  explicit Gate(Stream& stream) : stream_(stream) { queue(stream, &Gate::hold, this); }
   ~Gate() {
     open();
     stream_.synchronize();
@@ -31,11 +40,8 @@ class Gate {
   static void hold(void* self) {
     Gate& gate = *static_cast<Gate*>(self);
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (!gate.open_) {
-      if (std::chrono::steady_clock::now() > end) {
-        gate.late_ = true;
-        return;
-      }
+    while (!gate.open_ && !gate.late_) {
+      gate.late_ = std::chrono::steady_clock::now() > end;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }

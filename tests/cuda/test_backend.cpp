@@ -1,14 +1,15 @@
-// The backend as the registry shows it.
+// The backend as the registry shows it, and what a program may ask with and without a GPU.
 #include <cstdlib>
+#include <iostream>
+
+#include <braid/kernels/cuda.hpp>
 
 #include "cuda_support.hpp"
-#include "support/child.hpp"
 
 using namespace braid;
 using namespace braid::test;
 
-TEST_CASE("backend: devices are listed after the CPU's, and the first is the default",
-          "[cuda][backend]") {
+TEST_CASE("backend: devices are listed after the CPU's; the first is the default", "[backend]") {
   NEEDS_DEVICES(1);
   const std::vector<Device> list = devices(DeviceType::cuda);
   REQUIRE(static_cast<int>(list.size()) == device_count(DeviceType::cuda));
@@ -21,7 +22,7 @@ TEST_CASE("backend: devices are listed after the CPU's, and the first is the def
                     device_context(cuda_device(static_cast<int>(list.size()))));
 }
 
-TEST_CASE("backend: a device says what it is, and that its memory is its own", "[cuda][backend]") {
+TEST_CASE("backend: a device says what it is, and that its memory is its own", "[backend]") {
   NEEDS_DEVICES(1);
   for (const Device d : devices(DeviceType::cuda)) {
     const DeviceContext& context = device_context(d);
@@ -31,18 +32,14 @@ TEST_CASE("backend: a device says what it is, and that its memory is its own", "
     CHECK(context.stream->device() == d);
     CHECK(&current_stream(d) == context.stream);
   }
-  CHECK_THROWS_TEXT(DeviceError, "data: expected memory of the host, got cuda:0",
-                    ones({2}, {.device = cuda_device(0)}).data<float>());
-}
-
-TEST_CASE("backend: the native stream is there once it was used", "[cuda][backend]") {
-  NEEDS_DEVICES(1);
   const Tensor x = ones({3}, {.device = cuda_device(0)});
-  CHECK(current_stream(cuda_device(0)).native() != nullptr);
+  CHECK(current_stream(cuda_device(0)).native() != nullptr);  // once it was used
   const std::unique_ptr<Stream> side = backend(0).make_stream();
   CHECK(side->native() != nullptr);
   CHECK(side->native() != current_stream(cuda_device(0)).native());
   CHECK(side->device() == cuda_device(0));
+  CHECK_THROWS_TEXT(DeviceError, "data: expected memory of the host, got cuda:0",
+                    ones({2}, {.device = cuda_device(0)}).data<float>());
 }
 
 TEST_CASE("child: two logical devices a GPU", "[.child][two]") {
@@ -61,7 +58,7 @@ TEST_CASE("child: two logical devices a GPU", "[.child][two]") {
   CHECK_THROWS_TEXT(DeviceError, "expected tensors on one device, got cuda:0 and cuda:1", a + b);
   CHECK((b + b).sum().item<double>() == 6000);
 }
-TEST_CASE("child: a wrong number of logical devices", "[.child][wrong]") {
+TEST_CASE("child: a wrong number of logical devices", "[.child][wrong_number]") {
   CHECK_THROWS_TEXT(DeviceError,
                     "BRAID_CUDA_DEVICES_PER_GPU: expected a number from 1 to 64, got '",
                     device_count());
@@ -71,10 +68,24 @@ TEST_CASE("child: the default device by the environment", "[.child][default]") {
   CHECK(device_count(DeviceType::cuda) > 0);
 }
 
-TEST_CASE("backend: what the environment decides", "[cuda][backend][process]") {
-  NEEDS_DEVICES(1);
-  CHECK_CHILD("BRAID_CUDA_DEVICES_PER_GPU=2", "[.child][two]");
-  for (const char* wrong : {"0", "-1", "65", "two", "2x"})
-    CHECK_CHILD(std::string("BRAID_CUDA_DEVICES_PER_GPU=") + wrong, "[.child][wrong]");
-  CHECK_CHILD("BRAID_DEVICE=cpu:0", "[.child][default]");
+TEST_CASE("availability: either there is a device, or a reason", "[availability]") {
+  const std::string reason = cuda::unavailable_reason();
+  CHECK(cuda::is_available() == reason.empty());
+  CHECK(cuda::is_available() == (device_count(DeviceType::cuda) > 0));
+  if (cuda::is_available()) {
+    std::cout << "SHOWS: cuda::is_available() is true: " << backend(0).description() << '\n';
+  } else {
+    CHECK(reason.find("cuda") != std::string::npos);
+    std::cout << "SHOWS: cuda::is_available() is false: " << reason << '\n';
+  }
+#if BRAID_CUDA_SIMT
+  CHECK(cuda::is_emulated());
+  CHECK(cuda::is_available());
+#else
+  CHECK_FALSE(cuda::is_emulated());
+#endif
+  const int count = device_count(DeviceType::cuda);
+  CHECK_THROWS_TEXT(DeviceError, str("device: expected one of cpu:0*, got cuda:", count),
+                    zeros({2}, {.device = cuda_device(count)}));
+  CHECK_THROWS_TEXT(DeviceError, str("got cuda:", count), ones({2}).to(cuda_device(count)));
 }

@@ -1,7 +1,6 @@
 // cuBLAS as the engine of matrix products: the switch, what it refuses, and products of every
 // layout and type through the layers that call it. The entry itself is tested by the gemm cases of
 // tests/cuda_kernels, run once more with BRAID_GEMM=cublas.
-#include <braid/core/ops/linear.hpp>
 #include <braid/kernels/cuda.hpp>
 
 #include "cuda/cublas_api.hpp"
@@ -41,7 +40,7 @@ Tensor numbers(const Shape& shape, DType dtype, int seed) {
 
 }  // namespace
 
-TEST_CASE("cublas: products of every layout and type are those of the CPU", "[cuda][cublas]") {
+TEST_CASE("cublas: products of every layout and type are those of the CPU", "[cublas]") {
   NEEDS_DEVICES(1);
   const WithCublas with;
   if (!with) return;
@@ -63,7 +62,7 @@ TEST_CASE("cublas: products of every layout and type are those of the CPU", "[cu
 }
 
 #if defined(BRAID_CUDA_SIMT)
-TEST_CASE("cublas: the switch decides which kernels run", "[cuda][cublas]") {
+TEST_CASE("cublas: the switch decides which kernels run", "[cublas]") {
   NEEDS_DEVICES(1);
   const auto kernels_of = [](DType dtype) {
     const Tensor a = numbers({4, 4}, dtype, 1).to(cuda_device(0));
@@ -87,8 +86,7 @@ TEST_CASE("cublas: the switch decides which kernels run", "[cuda][cublas]") {
 }
 #endif
 
-TEST_CASE("cublas: a missing library, or one without the functions, is said",
-          "[cuda][cublas][errors]") {
+TEST_CASE("cublas: a missing library, or one without the functions, is said", "[cublas]") {
   const char* const missing[] = {"libbraid_no_such_blas.so.13", "libbraid_no_such_blas.so"};
   CHECK_THROWS_TEXT(DeviceError,
                     "cuBLAS: expected one of libbraid_no_such_blas.so.13, "

@@ -1,16 +1,13 @@
-// Every place where one stream hands memory over to another, with the first one held up: on a GPU
-// by a kernel that watches the clock, on emulated devices by a host function that sleeps. A wait
-// that is missing shows as old numbers; the numbers of every round differ.
+// Every place where one stream hands memory over to another, with the first one held up by a host
+// function that sleeps. A wait that is missing shows as old numbers; the numbers of every round
+// differ.
 #include <utility>
 #include <vector>
 
-#include <braid/core/autograd.hpp>
-#include <braid/nn/nn.hpp>
-#include <braid/parallel/parallel.hpp>
-
 #include "cuda/runtime/staging.hpp"
 #include "cuda_support.hpp"
-#include "delay.hpp"
+#include "gate.hpp"
+#include "support/views.hpp"
 
 using namespace braid;
 using namespace braid::test;
@@ -21,11 +18,19 @@ constexpr int kRounds = 4;
 constexpr std::int64_t kCount = 20'000;
 
 Tensor numbers(double value, int device, const Shape& shape = {kCount}) {
-  return full(shape, value, {.device = cuda_device(device)});
+  return filled(value, device, shape);
 }
 Stream& stream_of(int device) { return current_stream(cuda_device(device)); }
 void delay_all() {
   for (const Device d : devices(DeviceType::cuda)) delay(current_stream(d));
+}
+
+/// Copies behind what the current stream has, late.
+void copy_late(const std::shared_ptr<Stream>& side, const Tensor& to, const Tensor& from) {
+  side->wait_for(current_stream(to.device()));
+  delay(*side);
+  const StreamGuard guard(side);
+  to.copy_(from);
 }
 
 /// How many elements are not `value`.
@@ -37,7 +42,7 @@ std::int64_t wrong(const Tensor& t, double value) {
 
 }  // namespace
 
-TEST_CASE("hand-over: a stream waits for another, and for an event", "[cuda][handover]") {
+TEST_CASE("hand-over: a stream waits for another, and for an event", "[handover]") {
   NEEDS_DEVICES(1);
   const std::shared_ptr<Stream> side = make_stream(cuda_device(0));
   const std::unique_ptr<Event> ready = make_event(cuda_device(0));
@@ -46,41 +51,28 @@ TEST_CASE("hand-over: a stream waits for another, and for an event", "[cuda][han
     // No memory is asked for in between: that could put the streams in order by itself.
     const Tensor x = numbers(round, 0), y = numbers(-1, 0), z = numbers(-1, 0),
                  first = numbers(-1, 0), second = numbers(-1, 0);
-    side->wait_for(stream_of(0));
-    delay(*side);
-    {
-      const StreamGuard guard(side);
-      y.copy_(x);
-      side->record(*ready);
-    }
+    copy_late(side, y, x);
+    side->record(*ready);
     stream_of(0).wait(*ready);
     first.copy_(y);
     CHECK(wrong(first, round) == 0);
-    delay(*side);
-    {
-      const StreamGuard guard(side);
-      z.copy_(y);
-    }
+    copy_late(side, z, y);
     stream_of(0).wait_for(*side);
     second.copy_(z);
     CHECK(wrong(second, round) == 0);
   }
 }
 
-TEST_CASE("hand-over: memory that a late stream still reads is nobody else's", "[cuda][handover]") {
+TEST_CASE("hand-over: memory that a late stream still reads is nobody else's", "[handover]") {
   NEEDS_DEVICES(1);
   const std::shared_ptr<Stream> side = make_stream(cuda_device(0));
   for (int round = 0; round < kRounds; ++round) {
     INFO("round " << round);
     Tensor x = numbers(round, 0);
     const Tensor y = numbers(-1, 0);
-    side->wait_for(stream_of(0));
-    delay(*side);
-    {
-      const StreamGuard guard(side);
-      y.copy_(x);
-    }
+    copy_late(side, y, x);
     record_stream(x, *side);
+    record_stream(x, *side);  // once is enough, twice is no more
     x = {};
     x = numbers(-100, 0);  // asks for memory of that size
     stream_of(0).wait_for(*side);
@@ -89,8 +81,7 @@ TEST_CASE("hand-over: memory that a late stream still reads is nobody else's", "
   }
 }
 
-TEST_CASE("hand-over: memory freed on a late stream is used by another after it",
-          "[cuda][handover]") {
+TEST_CASE("hand-over: memory freed on a late stream is used by another after it", "[handover]") {
   NEEDS_DEVICES(1);
   const std::shared_ptr<Stream> side = make_stream(cuda_device(0));
   DeviceBackend& device = backend(0);
@@ -117,8 +108,7 @@ TEST_CASE("hand-over: memory freed on a late stream is used by another after it"
   }
 }
 
-TEST_CASE("hand-over: pinned pieces are filled again only when their copies are done",
-          "[cuda][handover]") {
+TEST_CASE("hand-over: pinned pieces are filled again only behind their copies", "[handover]") {
   NEEDS_DEVICES(1);
   constexpr auto kRing = static_cast<std::int64_t>(cuda::PinnedRing::kPieceBytes *
                                                    cuda::PinnedRing::kPieces / sizeof(float));
@@ -142,8 +132,7 @@ TEST_CASE("hand-over: pinned pieces are filled again only when their copies are 
   CHECK(wrong(some, 7) == 0);  // to the host: after what is queued
 }
 
-TEST_CASE("hand-over: a copy between devices is after the work of both, and before it",
-          "[cuda][handover]") {
+TEST_CASE("hand-over: a copy between devices is after and before the work of both", "[handover]") {
   NEEDS_DEVICES(2);
   for (const auto& [late_from, late_to] : {std::pair{true, false}, {false, true}, {true, true}})
     for (int round = 0; round < kRounds; ++round) {
@@ -163,7 +152,7 @@ TEST_CASE("hand-over: a copy between devices is after the work of both, and befo
     }
 }
 
-TEST_CASE("hand-over: the source of a copy between devices may go at once", "[cuda][handover]") {
+TEST_CASE("hand-over: the source of a copy between devices may go at once", "[handover]") {
   NEEDS_DEVICES(2);
   std::vector<Tensor> kept;
   for (int round = 0; round < kRounds; ++round) {
@@ -177,7 +166,7 @@ TEST_CASE("hand-over: the source of a copy between devices may go at once", "[cu
     CHECK(wrong(kept[static_cast<std::size_t>(round)], round) == 0);
 }
 
-TEST_CASE("hand-over: scatter and gather, with every device late", "[cuda][handover]") {
+TEST_CASE("hand-over: scatter and gather, with every device late", "[handover]") {
   NEEDS_DEVICES(2);
   const std::vector<Device> group = devices(DeviceType::cuda);
   const std::int64_t rows = 8 * static_cast<std::int64_t>(group.size());
@@ -205,22 +194,17 @@ TEST_CASE("hand-over: scatter and gather, with every device late", "[cuda][hando
     }
 }
 
-TEST_CASE("hand-over: broadcast and reduce, with every device late", "[cuda][handover]") {
+TEST_CASE("hand-over: broadcast and reduce, with every device late", "[handover]") {
   NEEDS_DEVICES(2);
   const std::vector<Device> group = devices(DeviceType::cuda);
   const std::unique_ptr<parallel::Communicator> communicator =
       parallel::make_local_communicator(group);
-  const auto view = [](const Tensor& t) {
-    return parallel::BufferView{t.id()->data(), t.numel(), t.dtype(), t.device()};
-  };
   for (int round = 0; round < kRounds; ++round) {
     INFO("round " << round);
     std::vector<Tensor> parts;
-    std::vector<parallel::BufferView> views;
-    for (std::size_t i = 0; i < group.size(); ++i) {
+    for (std::size_t i = 0; i < group.size(); ++i)
       parts.push_back(numbers(-1, static_cast<int>(i)));
-      views.push_back(view(parts.back()));
-    }
+    const std::vector<parallel::BufferView> views = views_of(parts);
     delay_all();
     parts[0].fill_(round);
     communicator->broadcast(views);
@@ -234,14 +218,13 @@ TEST_CASE("hand-over: broadcast and reduce, with every device late", "[cuda][han
       expected += value;
     }
     const Tensor total = numbers(-1, 0);
-    const parallel::BufferView result[] = {view(total)};
-    communicator->reduce(views, result);
+    communicator->reduce(views, views_of({total}));
     for (const Tensor& part : parts) part.fill_(-10);
     CHECK(wrong(total, expected) == 0);
   }
 }
 
-TEST_CASE("hand-over: steps of DataParallel, late devices give the same bits", "[cuda][handover]") {
+TEST_CASE("hand-over: steps of DataParallel, late devices give the same bits", "[handover]") {
   NEEDS_DEVICES(2);
   const auto train = [](bool late) {
     parallel::DataParallel<nn::Linear> model{nn::Linear(6, 3)};

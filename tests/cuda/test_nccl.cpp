@@ -5,7 +5,6 @@
 #include <memory>
 #include <set>
 
-#include <braid/core/error.hpp>
 #include <braid/core/native_device.hpp>
 
 #include "communicator/nccl/group.hpp"
@@ -54,8 +53,7 @@ bool all_are(const Tensor& t, double value) {
 
 }  // namespace
 
-TEST_CASE("nccl: init, every collective, a question for errors, abort and end, twice",
-          "[cuda][nccl]") {
+TEST_CASE("nccl: init, every collective, a question for errors, abort and end, twice", "[nccl]") {
   NEEDS_DEVICES(1);
   const std::vector<Device> on = gpus();
   const auto n = static_cast<std::int64_t>(on.size());
@@ -66,21 +64,25 @@ TEST_CASE("nccl: init, every collective, a question for errors, abort and end, t
     if (!group) return;
     std::vector<Tensor> x, y, whole;
     for (const Device d : on) {
-      x.push_back(full({kCount * n}, 1.5, {.device = d, .dtype = DType::float32}));
-      y.push_back(full({kCount}, -1, {.device = d, .dtype = DType::float32}));
-      whole.push_back(full({kCount * n}, -1, {.device = d, .dtype = DType::float32}));
+      x.push_back(filled(1.5, d.index(), {kCount * n}));
+      y.push_back(filled(-1, d.index(), {kCount}));
+      whole.push_back(filled(-1, d.index(), {kCount * n}));
     }
     group->check();
-    group->run("broadcast", calls(Call::Kind::broadcast, x, y, kCount));
-    for (const Tensor& t : y) CHECK(all_are(t, 1.5));
-    group->run("all_reduce", calls(Call::Kind::all_reduce, y, y, kCount));
-    for (const Tensor& t : y) CHECK(all_are(t, 1.5 * static_cast<double>(n)));
-    group->run("reduce_scatter", calls(Call::Kind::reduce_scatter, x, y, kCount));
-    for (const Tensor& t : y) CHECK(all_are(t, 1.5 * static_cast<double>(n)));
-    group->run("all_gather", calls(Call::Kind::all_gather, y, whole, kCount));
-    for (const Tensor& t : whole) CHECK(all_are(t, 1.5 * static_cast<double>(n)));
-    group->run("reduce", calls(Call::Kind::reduce, x, whole, kCount));
-    CHECK(all_are(whole[0].narrow(0, 0, kCount).contiguous(), 1.5 * static_cast<double>(n)));
+    using enum Call::Kind;
+    const double sum = 1.5 * static_cast<double>(n);
+    const std::tuple<const char*, Call::Kind, std::vector<Tensor>, std::vector<Tensor>, double>
+        all[] = {{"broadcast", broadcast, x, y, 1.5},
+                 {"all_reduce", all_reduce, y, y, sum},
+                 {"reduce_scatter", reduce_scatter, x, y, sum},
+                 {"all_gather", all_gather, y, whole, sum}};
+    for (const auto& [name, kind, send, recv, expected] : all) {
+      INFO(name);
+      group->run(name, calls(kind, send, recv, kCount));
+      for (const Tensor& t : recv) CHECK(all_are(t, expected));
+    }
+    group->run("reduce", calls(reduce, x, whole, kCount));
+    CHECK(all_are(whole[0].narrow(0, 0, kCount).contiguous(), sum));
     // What was queued before is done before, and the other way round: no wait of the program's.
     for (int i = 0; i < 20; ++i) {
       for (const Tensor& t : y) t.fill_(i);

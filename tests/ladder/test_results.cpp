@@ -2,19 +2,8 @@
 // 16-byte addresses.
 #include <cstring>
 
-#include <braid/core/device.hpp>
-#include <braid/core/error.hpp>
-
+#include "cuda/cuda_support.hpp"
 #include "ladder/trial.hpp"
-#include "support/catch.hpp"
-
-#define NEEDS_GPU                                            \
-  do {                                                       \
-    if (braid::device_count(braid::DeviceType::cuda) == 0) { \
-      WARN("SKIP(no CUDA device)");                          \
-      return;                                                \
-    }                                                        \
-  } while (false)
 
 namespace braid::ladder {
 namespace {
@@ -32,8 +21,8 @@ constexpr Rows kRows[] = {{1, 1},   {65, 1},   {9, 33},   {70, 67},  {5, 256},
 
 }  // namespace
 
-TEST_CASE("ladder: every step of sgemm agrees with float64", "[ladder][sgemm]") {
-  NEEDS_GPU;
+TEST_CASE("ladder: every step of sgemm agrees with float64", "[sgemm]") {
+  NEEDS_DEVICES(1);
   for (const Size& size : kSizes)
     for (const int shift : {0, 1}) {
       SgemmTrial trial(size.m, size.n, size.k, shift);
@@ -55,8 +44,8 @@ TEST_CASE("ladder: every step of sgemm agrees with float64", "[ladder][sgemm]") 
     }
 }
 
-TEST_CASE("ladder: every step of softmax agrees with float64", "[ladder][softmax]") {
-  NEEDS_GPU;
+TEST_CASE("ladder: every step of softmax agrees with float64", "[softmax]") {
+  NEEDS_DEVICES(1);
   for (const Rows& size : kRows)
     for (const int shift : {0, 1})
       // exp(60 + 60) is more than a float holds
@@ -70,9 +59,8 @@ TEST_CASE("ladder: every step of softmax agrees with float64", "[ladder][softmax
       }
 }
 
-TEST_CASE("ladder: the comparison finds a wrong element, a missing one and a write outside",
-          "[ladder]") {
-  NEEDS_GPU;
+TEST_CASE("ladder: the comparison finds wrong elements and writes outside", "[ladder]") {
+  NEEDS_DEVICES(1);
   SgemmTrial trial(20, 9, 5);
   const Step<Sgemm> nothing{"nothing", [](const Sgemm&, Stream&) {}};
   CHECK_FALSE(trial.error(nothing) <= 1);

@@ -5,11 +5,13 @@
 #include <new>
 #include <random>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "simt/config.hpp"
 #include "simt/device_memory.hpp"
+#include "simt/error.hpp"
+#include "support/catch.hpp"
 #include "support/tests_dir.hpp"
 
 namespace braid::simt_tests {
@@ -48,6 +50,7 @@ template <class T> class DeviceArray {
     return values;
   }
   [[nodiscard]] T* data() const noexcept { return data_; }
+  operator T*() const noexcept { return data_; }
 
  private:
   std::size_t count_;
@@ -66,17 +69,29 @@ class KeepConfig {
   simt::Config before_;
 };
 
+/// What f throws.
+template <class F> simt::Error::Details details_of(F&& f) {
+  try {
+    f();
+  } catch (const simt::Error& e) {
+    return e.details;
+  }
+  FAIL("no error");
+  return {};
+}
+
 /// Runs `body` in forward, reverse and two random orders.
 template <class Body> void in_all_orders(Body body) {
   const KeepConfig keep;
-  for (const auto& [order, seed] : {std::pair{simt::Order::forward, 1},
-                                    {simt::Order::reverse, 1},
-                                    {simt::Order::random, 7},
-                                    {simt::Order::random, 20261}}) {
-    simt::set_order(order, static_cast<std::uint64_t>(seed));
-    body(std::string(order == simt::Order::forward   ? "forward"
-                     : order == simt::Order::reverse ? "reverse"
-                                                     : "random:" + std::to_string(seed)));
+  const std::tuple<const char*, simt::Order, std::uint64_t> orders[] = {
+      {"forward", simt::Order::forward, 1},
+      {"reverse", simt::Order::reverse, 1},
+      {"random:7", simt::Order::random, 7},
+      {"random:20261", simt::Order::random, 20261}};
+  for (const auto& [name, order, seed] : orders) {
+    INFO("order " << name);
+    simt::set_order(order, seed);
+    body();
   }
 }
 

@@ -1,96 +1,56 @@
 // Bank conflicts and uncoalesced accesses as numbers, by source line.
-#include "operation_kernels.hpp"
-#include "profile_kernels.hpp"
-#include "simt/launch.hpp"
+#include "kernels.hpp"
 #include "simt/profiler.hpp"
 #include "support.hpp"
-#include "support/catch.hpp"
 
 namespace braid::simt_tests {
 
 namespace {
 
-simt::ProfileLine at(const simt::Profile& profile, const std::string& mark, bool shared) {
-  const std::vector<int> lines = marked_lines("profile_kernels.cu", mark);
+/// What a line costs: requests, and what each takes, and would take at least.
+void expect(const simt::Profile& profile, const std::string& mark, bool shared,
+            std::uint64_t accesses, double each, double ideal) {
+  INFO(mark);
+  const std::vector<int> lines = marked_lines("kernels.cu", mark);
   REQUIRE(lines.size() == 1);
-  return profile.at("profile_kernels.cu", lines[0], shared);
+  const simt::ProfileLine at = profile.at("kernels.cu", lines[0], shared);
+  CHECK(at.accesses == accesses);
+  CHECK(at.each() == each);
+  CHECK(at.ideal_each() == ideal);
 }
-
-struct Matrix {
-  DeviceArray<float> in{normal(1024, 1)}, out{1024};
-};
 
 }  // namespace
 
-TEST_CASE("simt: a column of a 32x32 tile takes 32 wavefronts, of a 32x33 tile one",
-          "[simt][profile]") {
+TEST_CASE("simt: wavefronts of shared memory and sectors of global, in every order", "[profile]") {
   SIMT_CHECKED_OR_RETURN();
-  const Matrix m;
-  {
+  const DeviceArray<float> in(normal(1024, 1)), out(1024);
+  const dim3 threads(32, 8);
+  in_all_orders([&] {
+    {
+      const simt::Profile profile;
+      run(transpose<32>, 1, threads, 0, in, out);
+      expect(profile, "transpose_load", true, 32, 32, 1);
+      expect(profile, "transpose_store", true, 32, 1, 1);
+      expect(profile, "transpose_out", false, 32, 4, 4);
+      CHECK(profile.table().find("<--") != std::string::npos);
+    }
+    {
+      const simt::Profile profile;
+      run(transpose<33>, 1, threads, 0, in, out);
+      expect(profile, "transpose_load", true, 32, 1, 1);
+      CHECK(profile.table().find("<--") == std::string::npos);
+    }
     const simt::Profile profile;
-    transpose_32(m.in.data(), m.out.data());
-    const simt::ProfileLine load = at(profile, "transpose_load", true);
-    CHECK(load.accesses == 32);
-    CHECK(load.each() == 32.0);
-    CHECK(load.ideal_each() == 1.0);
-    CHECK(at(profile, "transpose_store", true).each() == 1.0);
-    CHECK(at(profile, "transpose_out", false).each() == 4.0);
-    CHECK(profile.table().find("<--") != std::string::npos);
-  }
-  {
-    const simt::Profile profile;
-    transpose_33(m.in.data(), m.out.data());
-    const simt::ProfileLine load = at(profile, "transpose_load", true);
-    CHECK(load.accesses == 32);
-    CHECK(load.each() == 1.0);
-    CHECK(profile.table().find("<--") == std::string::npos);
-  }
-}
-
-TEST_CASE("simt: a column of global memory takes 32 sectors, a row 4", "[simt][profile]") {
-  SIMT_CHECKED_OR_RETURN();
-  const Matrix m;
-  const simt::Profile profile;
-  transpose_naive(m.in.data(), m.out.data());
-  CHECK(at(profile, "naive_in", false).each() == 4.0);
-  CHECK(at(profile, "naive_out", false).each() == 32.0);
-  CHECK(at(profile, "naive_out", false).ideal_each() == 4.0);
-}
-
-TEST_CASE("simt: load4 and store4 count as one access of 16 bytes", "[simt][profile]") {
-  SIMT_CHECKED_OR_RETURN();
-  const Matrix m;
-  const simt::Profile profile;
-  copy_vectors(m.in.data(), m.out.data());
-  for (const char* mark : {"load4", "store4"}) {
-    INFO(mark);
-    CHECK(at(profile, mark, false).accesses == 1);
-    CHECK(at(profile, mark, false).each() == 16.0);
-    CHECK(at(profile, mark, false).ideal_each() == 16.0);
-  }
-  copy_shared_vectors(m.out.data());
-  CHECK(at(profile, "shared_store4", true).accesses == 1);
-  CHECK(at(profile, "shared_store4", true).each() == 4.0);
-  CHECK(at(profile, "shared_store4", true).ideal_each() == 4.0);
-}
-
-TEST_CASE("simt: lanes that read one word share a wavefront", "[simt][profile]") {
-  SIMT_CHECKED_OR_RETURN();
-  const Matrix m;
-  const simt::Profile profile;
-  broadcast(m.out.data());
-  CHECK(at(profile, "broadcast", true).accesses == 1);
-  CHECK(at(profile, "broadcast", true).each() == 1.0);
-}
-
-TEST_CASE("simt: the order of threads does not change a profile", "[simt][profile]") {
-  SIMT_CHECKED_OR_RETURN();
-  const Matrix m;
-  in_all_orders([&](const std::string& order) {
-    INFO(order);
-    const simt::Profile profile;
-    transpose_32(m.in.data(), m.out.data());
-    CHECK(at(profile, "transpose_load", true).each() == 32.0);
+    run(transpose_naive, 1, threads, 0, in, out);
+    expect(profile, "naive_in", false, 32, 4, 4);
+    expect(profile, "naive_out", false, 32, 32, 4);
+    run(copy_vectors, 1, 32, 0, in, out);  // one access of 16 bytes each
+    expect(profile, "load4", false, 1, 16, 16);
+    expect(profile, "store4", false, 1, 16, 16);
+    run(copy_shared_vectors, 1, 32, 0, out);
+    expect(profile, "shared_store4", true, 1, 4, 4);
+    run(broadcast, 1, 32, 0, out);  // lanes that read one word share a wavefront
+    expect(profile, "broadcast", true, 1, 1, 1);
   });
 }
 

@@ -2,22 +2,11 @@
 // variable and on which line; the kernels without the mistake are not.
 #include <algorithm>
 
-#include "edge_kernels.hpp"
-#include "operation_kernels.hpp"
-#include "simt/launch.hpp"
+#include "kernels.hpp"
 #include "support.hpp"
-#include "support/catch.hpp"
 #include "wrong_kernels.hpp"
 
 namespace braid::simt_tests {
-
-const std::vector<WrongKernel>& wrong_kernels() {
-#define SIMT_ROW(name, finding, variable) \
-  {#name, simt::Finding::finding, variable, &wrong_##name, &twin_##name},
-  static const std::vector<WrongKernel> list = {SIMT_FOR_EACH_WRONG_KERNEL(SIMT_ROW)};
-#undef SIMT_ROW
-  return list;
-}
 
 namespace {
 
@@ -25,116 +14,97 @@ struct Memory {
   DeviceArray<float> out{std::vector<float>(64, 0.0f)}, in{normal(64, 3)}, matrices{3 * 64 * 64};
   DeviceArray<unsigned> counter{std::vector<unsigned>{0}};
   float host[64] = {};  // on the stack of the test
-  [[nodiscard]] Buffers buffers() const {
-    return {out.data(), in.data(), host, matrices.data(), counter.data()};
-  }
+  [[nodiscard]] Buffers buffers() const { return {out, in, host, matrices, counter}; }
 };
 
-void short_patience() {
-  simt::Config c = simt::config();
-  c.spin_limit = 1 << 16;
-  c.progress_limit = 1 << 20;
-  simt::set_config(c);
-}
+/// The emulation gives up waits early.
+struct ShortPatience : KeepConfig {
+  ShortPatience() {
+    simt::Config c = simt::config();
+    c.spin_limit = 1 << 16;
+    c.progress_limit = 1 << 20;
+    simt::set_config(c);
+  }
+};
 
 void expect_report(const WrongKernel& k) {
   const Memory memory;
   bool reported = false;
   try {
-    k.wrong(memory.buffers());
+    run_wrong(k, memory.buffers());
   } catch (const simt::Error& e) {
     reported = true;
     INFO(e.what());
-    CHECK(to_string(e.finding()) == std::string(to_string(k.finding)));
-    CHECK(e.details.kernel == "braid::simt_tests::wrong::" + std::string(k.name));
-    CHECK(e.details.variable == k.variable);
+    const auto& d = e.details;
     const std::vector<int> lines = marked_lines("wrong_kernels.cu", k.name);
-    REQUIRE_FALSE(lines.empty());
-    CHECK(e.details.file == "wrong_kernels.cu");
-    CHECK(std::count(lines.begin(), lines.end(), e.details.line) == 1);
-    if (e.details.other_line != 0) {
-      CHECK(e.details.other_file == "wrong_kernels.cu");
-      CHECK(std::count(lines.begin(), lines.end(), e.details.other_line) == 1);
-    }
+    const auto marked = [&](const std::string& file, int line) {
+      return file == "wrong_kernels.cu" && std::count(lines.begin(), lines.end(), line) == 1;
+    };
+    CHECK(to_string(d.finding) == std::string(to_string(k.finding)));
+    CHECK(d.kernel == "braid::simt_tests::wrong::" + std::string(k.name));
+    CHECK(d.variable == k.variable);
+    CHECK(marked(d.file, d.line));
+    CHECK((d.other_line == 0 || marked(d.other_file, d.other_line)));
     const std::string text = e.what();
-    CHECK(text.rfind(e.details.kernel + " block (", 0) == 0);
-    CHECK(text.find("wrong_kernels.cu:" + std::to_string(e.details.line)) != std::string::npos);
+    CHECK(text.rfind(d.kernel + " block (", 0) == 0);
+    CHECK(text.find("wrong_kernels.cu:" + std::to_string(d.line)) != std::string::npos);
   }
   CHECK(reported);
 }
 
 }  // namespace
 
-TEST_CASE("simt: every wrong kernel is reported, in every order", "[simt][wrong]") {
+TEST_CASE("simt: every wrong kernel is reported in every order, corrected none is", "[wrong]") {
   SIMT_CHECKED_OR_RETURN();
-  const KeepConfig keep;
-  short_patience();
-  in_all_orders([](const std::string& order) {
+  const ShortPatience patience;
+  CHECK(wrong_kernels().size() == 37);
+  in_all_orders([] {
     for (const WrongKernel& k : wrong_kernels()) {
-      INFO(k.name << ", order " << order);
+      INFO(k.name);
       expect_report(k);
+    }
+    for (const WrongKernel& k : wrong_kernels()) {
+      INFO(k.name);
+      const Memory memory;
+      CHECK_NOTHROW(run_wrong(k, memory.buffers(), true));
     }
   });
 }
 
-TEST_CASE("simt: reports are made outside the checker", "[simt][wrong]") {
+TEST_CASE("simt: reports are made outside the checker", "[wrong]") {
   CHECK(text_of_the_host("a", 'b') == "abb");
 }
 
-TEST_CASE("simt: no corrected twin is reported, in any order", "[simt][wrong]") {
+TEST_CASE("simt: after a finding the next kernel runs as if nothing had been", "[wrong]") {
   SIMT_CHECKED_OR_RETURN();
-  const KeepConfig keep;
-  short_patience();
-  in_all_orders([](const std::string& order) {
-    for (const WrongKernel& k : wrong_kernels()) {
-      INFO(k.name << ", order " << order);
-      const Memory memory;
-      CHECK_NOTHROW(k.twin(memory.buffers()));
-    }
-  });
-}
-
-TEST_CASE("simt: after a finding the next kernel runs as if nothing had been", "[simt][wrong]") {
-  SIMT_CHECKED_OR_RETURN();
-  const KeepConfig keep;
-  short_patience();
+  const ShortPatience patience;
   for (const WrongKernel& k : wrong_kernels()) {
     INFO(k.name);
-    const Memory memory;
-    CHECK_THROWS_AS(k.wrong(memory.buffers()), simt::Error);
-    const Memory fresh;
-    CHECK_NOTHROW(k.twin(fresh.buffers()));
+    const Memory memory, fresh;
+    CHECK_THROWS_AS(run_wrong(k, memory.buffers()), simt::Error);
+    CHECK_NOTHROW(run_wrong(k, fresh.buffers(), true));
   }
 }
 
-TEST_CASE("simt: without checks too a wait by votes and barriers ends", "[simt][wrong]") {
-  const KeepConfig keep;
-  short_patience();
+TEST_CASE("simt: without checks too a wait by votes and barriers ends", "[wrong]") {
+  const ShortPatience patience;
   simt::set_checks(false);
   const Memory memory;
-  for (const auto wrong : {&wrong_spin_on_vote, &wrong_spin_on_barrier, &wrong_spin_on_lock}) {
-    try {
-      wrong(memory.buffers());
-      FAIL("no error");
-    } catch (const simt::Error& e) {
-      CHECK(e.finding() == simt::Finding::spin_wait);
-    }
-  }
+  for (const std::string name : {"spin_on_vote", "spin_on_barrier", "spin_on_lock"})
+    for (const WrongKernel& k : wrong_kernels())
+      if (k.name == name)
+        CHECK(details_of([&] { run_wrong(k, memory.buffers()); }).finding ==
+              simt::Finding::spin_wait);
 }
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-TEST_CASE("simt: an integer division by zero names its thread and line", "[simt][wrong]") {
+TEST_CASE("simt: an integer division by zero names its thread and line", "[wrong]") {
   const DeviceArray<int> out(32);
   for (int again = 0; again < 2; ++again) {
-    CHECK_NOTHROW(divide(out.data(), 2));
-    try {
-      divide(out.data(), 0);
-      FAIL("no error");
-    } catch (const simt::Error& e) {
-      INFO(e.what());
-      CHECK(e.finding() == simt::Finding::exception);
-      CHECK(e.details.line == marked_lines("edge_kernels.cu", "divide").at(0));
-    }
+    CHECK_NOTHROW(run(divide, 1, 32, 0, out, 2));
+    const auto d = details_of([&] { run(divide, 1, 32, 0, out, 0); });
+    CHECK(d.finding == simt::Finding::exception);
+    CHECK(d.line == marked_lines("kernels.cu", "divide").at(0));
   }
 }
 #endif

@@ -1,343 +1,424 @@
-// Kernels with one deliberate mistake each; twin_kernels.cu has them without it. The lines that a
-// report must name carry the mark `here`.
-#include <string>
+// Kernels with one deliberate mistake each; none where `fixed`. The lines that a report must name
+// carry the mark `here`.
+#include "wrong_kernels.hpp"
 
 #include "run_kernel.hpp"
-#include "wrong_kernels.hpp"
 
 namespace braid::simt_tests::wrong {
 
-__global__ void shared_bounds(float* out, int n) {
+__global__ void shared_bounds(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [64]);
   SIMT_SHARED(float, u, [64]);
-  s[threadIdx.x] = 1;
-  u[threadIdx.x] = 2;
+  const unsigned t = threadIdx.x, next = fixed ? (t + 1) % 64 : t + 1;
+  s[t] = 1;
+  u[t] = 2;
   __syncthreads();
-  out[threadIdx.x] = s[threadIdx.x] + (&u[0])[threadIdx.x + n];  // here: shared_bounds
+  b.out[t] = s[t] + (&u[0])[next];  // here: shared_bounds
 }
 
-__global__ void global_bounds(float* out, int n) {
-  out[threadIdx.x + n] = 1;  // here: global_bounds
+__global__ void global_bounds(Buffers b, bool fixed) {
+  const unsigned i = threadIdx.x + 60;
+  if (!fixed || i < 64) b.out[i] = 1;  // here: global_bounds
 }
 
-__global__ void missing_barrier(float* out) {
+__global__ void missing_barrier(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [64]);
   s[threadIdx.x] = 0;
   __syncthreads();
   s[threadIdx.x] = static_cast<float>(threadIdx.x);  // here: missing_barrier
-  out[threadIdx.x] = s[63 - threadIdx.x];            // here: missing_barrier
+  if (fixed) __syncthreads();
+  b.out[threadIdx.x] = s[63 - threadIdx.x];  // here: missing_barrier
 }
 
-__global__ void missing_loop_barrier(float* out) {
+__global__ void missing_loop_barrier(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [64]);
   float a = 0;
   for (int i = 0; i < 4; ++i) {
     s[threadIdx.x] = static_cast<float>(i);  // here: missing_loop_barrier
     __syncthreads();
     a += s[(threadIdx.x + 33) % 64];  // here: missing_loop_barrier
+    if (fixed) __syncthreads();
   }
-  out[threadIdx.x] = a;
+  b.out[threadIdx.x] = a;
 }
 
-__global__ void missing_warp_barrier(float* out) {
+__global__ void missing_warp_barrier(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [32]);
   s[threadIdx.x] = 0;
   __syncwarp();
   s[threadIdx.x] = static_cast<float>(threadIdx.x);  // here: missing_warp_barrier
-  out[threadIdx.x] = s[31 - threadIdx.x];            // here: missing_warp_barrier
+  if (fixed) __syncwarp();
+  b.out[threadIdx.x] = s[31 - threadIdx.x];  // here: missing_warp_barrier
 }
 
-__global__ void two_barriers(float* out) {
-  if (threadIdx.x < 32) {
+__global__ void two_barriers(Buffers b, bool fixed) {
+  if (!fixed && threadIdx.x < 32) {
     __syncthreads();  // here: two_barriers
   } else {
-    out[threadIdx.x] = 1;
+    if (threadIdx.x >= 32) b.out[threadIdx.x] = 1;
     __syncthreads();  // here: two_barriers
   }
-  out[threadIdx.x] = 2;
+  b.out[threadIdx.x] = 2;
 }
 
-__global__ void barrier_of_some(float* out) {
-  if (threadIdx.x < 40) __syncthreads();  // here: barrier_of_some
-  out[threadIdx.x] = 2;
+__global__ void barrier_of_some(Buffers b, bool fixed) {
+  if (fixed || threadIdx.x < 40) __syncthreads();  // here: barrier_of_some
+  b.out[threadIdx.x] = 2;
 }
 
-__global__ void shuffle_of_half(float* out) {
-  float v = static_cast<float>(threadIdx.x);
-  if (threadIdx.x & 1) v += __shfl_xor_sync(0xffffffffu, v, 1);  // here: shuffle_of_half
-  out[threadIdx.x] = v;
+__global__ void shuffle_of_half(Buffers b, bool fixed) {
+  const bool odd = (threadIdx.x & 1) != 0;
+  float v = static_cast<float>(threadIdx.x), other = 0;
+  if (fixed || odd) other = __shfl_xor_sync(0xffffffffu, v, 1);  // here: shuffle_of_half
+  if (odd) v += other;
+  b.out[threadIdx.x] = v;
 }
 
-__global__ void foreign_mask(float* out) {
+__global__ void foreign_mask(Buffers b, bool fixed) {
   float v = 1;
-  if (threadIdx.x < 16) v += __shfl_down_sync(0xff00u, v, 8);  // here: foreign_mask
-  out[threadIdx.x] = v;
+  const unsigned mask = fixed ? 0xffffu : 0xff00u;
+  if ((threadIdx.x & 31) < 16) v += __shfl_down_sync(mask, v, 8);  // here: foreign_mask
+  b.out[threadIdx.x] = v;
 }
 
-__global__ void crossed_masks(float* out) {
-  if (threadIdx.x == 0) __syncwarp(0x3u);  // here: crossed_masks
-  if (threadIdx.x == 1) __syncwarp(0x7u);  // here: crossed_masks
-  out[threadIdx.x] = 1;
-  if (threadIdx.x == 2) __syncwarp(0x7u);  // here: crossed_masks
+// Without the mistake each lane hands over to the next, with masks that overlap.
+__global__ void crossed_masks(Buffers b, bool fixed) {
+  SIMT_SHARED(float, s, [32]);
+  const unsigned lane = threadIdx.x;
+  if (fixed) {
+    float v = 1;
+    if (lane > 0) {
+      __syncwarp(3u << (lane - 1));
+      v += s[lane - 1];
+    }
+    s[lane] = v;
+    if (lane < 31) __syncwarp(3u << lane);
+    b.out[lane] = v;
+    return;
+  }
+  if (lane == 0) __syncwarp(0x3u);  // here: crossed_masks
+  if (lane == 1) __syncwarp(0x7u);  // here: crossed_masks
+  b.out[lane] = 1;
+  if (lane == 2) __syncwarp(0x7u);  // here: crossed_masks
 }
 
-__global__ void foreign_source(float* out) {
+// Without the mistake: lanes that have returned are not waited for; the lanes at the edge of a sum
+// over half a warp may look outside it.
+__global__ void foreign_source(Buffers b, bool fixed) {
+  const unsigned lane = threadIdx.x;
+  unsigned odd = 0;
+  if (fixed) {
+    if (lane >= 20) return;
+    odd = __ballot_sync(0xffffffffu, lane & 1);
+    __syncwarp();
+  }
   float v = 1;
-  if (threadIdx.x < 16) v = __shfl_sync(0xffffu, v, 20);  // here: foreign_source
-  out[threadIdx.x] = v;
+  if (lane < 16) v = __shfl_sync(0xffffu, v, fixed ? 4 : 20);  // here: foreign_source
+  if (fixed && lane < 16) v += __shfl_down_sync(0xffffu, v, 8);
+  if (!fixed || lane < 8) b.out[lane] = v + static_cast<float>(odd);
 }
 
-__global__ void uninitialised_shared(float* out) {
+__global__ void uninitialised_shared(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [64]);
-  if (threadIdx.x != 0) s[threadIdx.x] = 1;
+  if (fixed || threadIdx.x != 0) s[threadIdx.x] = 1;
   __syncthreads();
-  out[threadIdx.x] = s[threadIdx.x];  // here: uninitialised_shared
+  b.out[threadIdx.x] = s[threadIdx.x];  // here: uninitialised_shared
 }
 
-__global__ void missing_atomic(float* out) {
-  out[threadIdx.x & 7] += 1;  // here: missing_atomic
+__global__ void missing_atomic(Buffers b, bool fixed) {
+  if (fixed) atomicAdd(b.out + (threadIdx.x & 7), 1.0f);
+  else b.out[threadIdx.x & 7] += 1;  // here: missing_atomic
 }
 
-__global__ void two_blocks(float* out) {
-  if (threadIdx.x == 0) out[blockIdx.x / 2] = 1;  // here: two_blocks
+__global__ void two_blocks(Buffers b, bool fixed) {
+  if (threadIdx.x == 0) b.out[fixed ? blockIdx.x : blockIdx.x / 2] = 1;  // here: two_blocks
 }
 
-__global__ void host_pointer(const float* host, float* out) {
-  out[threadIdx.x] = host[threadIdx.x];  // here: host_pointer
+__global__ void host_pointer(Buffers b, bool fixed) {
+  const float* const from = fixed ? b.in : b.host;
+  b.out[threadIdx.x] = from[threadIdx.x];  // here: host_pointer
 }
 
-__global__ void misaligned_vector(const float* in, float* out) {
-  simt::store4(out, simt::load4(in + 1));  // here: misaligned_vector
+__global__ void misaligned_vector(Buffers b, bool fixed) {
+  simt::store4(b.out, simt::load4(b.in + (fixed ? 4 : 1)));  // here: misaligned_vector
 }
 
-// Two stages; the wait leaves the stage that is read next under way.
-__global__ void weak_wait(const float* in, float* out) {
+// Two stages; the wrong wait leaves the stage that is read next under way.
+__global__ void weak_wait(Buffers b, bool fixed) {
   SIMT_SHARED(float, as, [2][64]);
   const int t = static_cast<int>(threadIdx.x);
-  simt::cp_async4(&as[0][t], in + t);
+  simt::cp_async4(&as[0][t], b.in + t);
   simt::cp_async_commit();
   float sum = 0;
   for (int i = 0; i < 4; ++i) {
-    if (i < 3) simt::cp_async4(&as[(i + 1) % 2][t], in + t);
+    if (i < 3) simt::cp_async4(&as[(i + 1) % 2][t], b.in + t);
     simt::cp_async_commit();
-    simt::cp_async_wait<2>();
+    if (fixed) simt::cp_async_wait<1>();
+    else simt::cp_async_wait<2>();
     __syncthreads();
     sum += as[i % 2][63 - t];  // here: weak_wait
     __syncthreads();
   }
   simt::cp_async_wait_all();
-  out[t] = sum;
+  b.out[t] = sum;
 }
 
-__global__ void no_wait(const float* in, float* out) {
+__global__ void no_wait(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [64]);
-  simt::cp_async4(&s[threadIdx.x], in + threadIdx.x);  // here: no_wait
+  simt::cp_async4(&s[threadIdx.x], b.in + threadIdx.x);  // here: no_wait
   simt::cp_async_commit();
-  out[threadIdx.x] = 1;
+  if (fixed) simt::cp_async_wait<0>();
+  b.out[threadIdx.x] = fixed ? s[threadIdx.x] : 1.0f;
 }
 
-__global__ void missing_fence(const float* in, float* partial, unsigned* counter, float* out) {
+__global__ void missing_fence(Buffers b, bool fixed) {
   SIMT_SHARED(unsigned, last, [1]);
   if (threadIdx.x == 0) {
-    partial[blockIdx.x] = in[blockIdx.x];  // here: missing_fence
-    last[0] = atomicAdd(counter, 1u) == gridDim.x - 1 ? 1 : 0;
+    b.matrices[blockIdx.x] = b.in[blockIdx.x];  // here: missing_fence
+    if (fixed) __threadfence();
+    last[0] = atomicAdd(b.counter, 1u) == gridDim.x - 1 ? 1 : 0;
   }
   __syncthreads();
   if (last[0] == 0 || threadIdx.x != 0) return;
   float sum = 0;
-  for (unsigned i = 0; i < gridDim.x; ++i) sum += partial[i];  // here: missing_fence
-  *out = sum;
-  *counter = 0;
+  for (unsigned i = 0; i < gridDim.x; ++i) sum += b.matrices[i];  // here: missing_fence
+  *b.out = sum;
+  *b.counter = 0;
 }
 
-// The last block reads plainly what all have updated.
-__global__ void missing_fence_of_atomics(float* sum, unsigned* counter) {
+// The last block reads plainly what all, or most, have updated.
+__global__ void missing_fence_of_atomics(Buffers b, bool fixed) {
   if (threadIdx.x != 0) return;
-  atomicAdd(sum, 1.0f);  // here: missing_fence_of_atomics
-  if (atomicAdd(counter, 1u) != gridDim.x - 1) return;
-  sum[1] = 2 * sum[0];  // here: missing_fence_of_atomics
+  if (!fixed || blockIdx.x % 3 != 1) atomicAdd(b.out, 1.0f);  // here: missing_fence_of_atomics
+  if (fixed) __threadfence();
+  if (atomicAdd(b.counter, 1u) != gridDim.x - 1) return;
+  if (fixed) __threadfence();
+  b.out[1] = 2 * b.out[0];  // here: missing_fence_of_atomics
+  *b.counter = 0;
 }
 
-__global__ void last_thread(float* out) {
-  SIMT_SHARED(unsigned, s, [2]);
-  if (threadIdx.x < 2) s[threadIdx.x] = 0;
+__global__ void last_thread(Buffers b, bool fixed) {
+  SIMT_SHARED(unsigned, s, [3]);
+  if (threadIdx.x < 3) s[threadIdx.x] = 0;
   __syncthreads();
   atomicAdd(&s[0], 1u);  // here: last_thread
+  if (fixed && threadIdx.x < 32) {
+    atomicAdd(&s[2], 1u);
+    __syncwarp();
+    b.out[threadIdx.x] = static_cast<float>(s[2]);
+  }
+  if (fixed) __syncthreads();
   if (atomicAdd(&s[1], 1u) != blockDim.x - 1) return;
-  out[0] = static_cast<float>(s[0]);  // here: last_thread
+  b.out[0] = static_cast<float>(s[0]);  // here: last_thread
+  if (fixed) s[1] = 0;
 }
 
-__global__ void read_after_atomic(float* out) {
+__global__ void read_after_atomic(Buffers b, bool fixed) {
   SIMT_SHARED(unsigned, s, [1]);
   if (threadIdx.x == 0) s[0] = 0;
   __syncthreads();
-  atomicAdd(&s[0], 1u);                                                  // here: read_after_atomic
-  if (threadIdx.x == blockDim.x - 1) out[0] = static_cast<float>(s[0]);  // here: read_after_atomic
+  atomicAdd(&s[0], 1u);  // here: read_after_atomic
+  if (fixed) __syncthreads();
+  if (threadIdx.x == blockDim.x - 1)
+    b.out[0] = static_cast<float>(s[0]);  // here: read_after_atomic
 }
 
-__global__ void uninitialised_global(const float* fresh, float* out) {
-  out[threadIdx.x] = 2 * fresh[threadIdx.x];  // here: uninitialised_global
+__global__ void uninitialised_global(Buffers b, bool fixed) {
+  if (fixed) b.matrices[threadIdx.x] = 3;
+  b.out[threadIdx.x] = 2 * b.matrices[threadIdx.x];  // here: uninitialised_global
 }
 
-__global__ void spin_on_flag(volatile float* flag) {
-  if (threadIdx.x == 1) flag[0] = 1;
+__global__ void spin_on_flag(Buffers b, bool fixed) {
+  volatile float* const flag = b.out;
+  if (threadIdx.x == 1) flag[fixed ? 2 : 0] = 1;
+  if (fixed) __syncthreads();
   if (threadIdx.x == 0)
-    while (flag[2] == 0) {  // here: spin_on_flag
-    }
+    while (flag[2] == 0) continue;  // here: spin_on_flag
 }
 
-__global__ void spin_on_lock(unsigned* lock, float* out) {
+// A lock that one thread takes needs no other to run.
+__global__ void spin_on_lock(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [1]);
-  while (atomicCAS(lock, 0u, 1u) != 0u) {  // here: spin_on_lock
+  while (atomicCAS(b.counter, 0u, 1u) != 0u) continue;  // here: spin_on_lock
+  if (fixed) {
+    atomicAdd(b.out, 1.0f);
+  } else {
+    s[0] = 1;
+    b.out[0] = s[0];
+    __syncthreads();
   }
-  s[0] = 1;
-  out[0] = s[0];
-  __syncthreads();
-  atomicExch(lock, 0u);
+  atomicExch(b.counter, 0u);
 }
 
-__global__ void too_much_shared(float* out) {
+__global__ void too_much_shared(Buffers b, bool fixed) {
+  if (fixed) {
+    SIMT_SHARED(float, fits, [50000]);
+    fits[threadIdx.x] = 1;
+    b.out[threadIdx.x] = fits[threadIdx.x];
+    return;
+  }
   SIMT_SHARED(float, big, [60000]);  // here: too_much_shared
   big[threadIdx.x] = 1;
-  out[threadIdx.x] = big[threadIdx.x];
+  b.out[threadIdx.x] = big[threadIdx.x];
 }
 
-__global__ void local_of_another(float* out) {
+__global__ void local_of_another(Buffers b, bool fixed) {
   SIMT_SHARED(const float*, address, [1]);
-  float mine[4] = {1, 2, 3, static_cast<float>(threadIdx.x)};
-  if (threadIdx.x == 0) address[0] = mine;
-  __syncthreads();
-  out[threadIdx.x] = address[0][threadIdx.x & 3];  // here: local_of_another
-  __syncthreads();
-  out[threadIdx.x] += mine[threadIdx.x & 3];
-}
-
-__global__ void spin_on_vote(volatile float* flag) {
-  while (__any_sync(~0u, flag[0] == 0)) {  // here: spin_on_vote
+  SIMT_SHARED(float, value, [4]);
+  const unsigned t = threadIdx.x;
+  float mine[4] = {1, 2, 3, static_cast<float>(t)};
+  if (t == 0) {
+    address[0] = mine;
+    for (int i = 0; i < 4; ++i) value[i] = mine[i] + 1;
   }
+  __syncthreads();
+  b.out[t] = fixed ? value[t & 3] : address[0][t & 3];  // here: local_of_another
+  __syncthreads();
+  b.out[t] += mine[t & 3];
 }
 
-__global__ void spin_on_barrier(int wanted) {
+/// The flags that the waits below are for.
+__device__ void set_flags(volatile float* flag) {
+  if (threadIdx.x < 4) flag[threadIdx.x] = 1;
+  __syncthreads();
+}
+
+__global__ void spin_on_vote(Buffers b, bool fixed) {
+  volatile float* const flag = b.out;
+  if (fixed) set_flags(flag);
+  while (__any_sync(~0u, flag[0] == 0)) continue;  // here: spin_on_vote
+}
+
+__global__ void spin_on_barrier(Buffers, bool fixed) {
   int turn = 0;
-  while (__syncthreads_or(turn != wanted)) turn = turn & 1;  // here: spin_on_barrier
+  while (__syncthreads_or(turn != 5)) turn = fixed ? turn + 1 : turn & 1;  // here: spin_on_barrier
 }
 
-__global__ void spin_on_three(volatile float* flag) {
-  while (flag[0] + flag[1] + flag[2] < 3) {  // here: spin_on_three
-  }
+__global__ void spin_on_three(Buffers b, bool fixed) {
+  volatile float* const flag = b.out;
+  if (fixed) set_flags(flag);
+  while (flag[0] + flag[1] + flag[2] < 3) continue;  // here: spin_on_three
 }
 
-__global__ void spin_with_counter(volatile float* flag) {
+__global__ void spin_with_counter(Buffers b, bool fixed) {
+  volatile float* const flag = b.out;
+  if (fixed) set_flags(flag);
   if (threadIdx.x != 0) return;
   while (flag[0] == 0) flag[9] = flag[9] + 1;  // here: spin_with_counter
 }
 
-__global__ void memset_past(float* out, int n) {
-  if (threadIdx.x == 0) memset(out, 0, 4 * n);  // here: memset_past
+__global__ void memset_past(Buffers b, bool fixed) {
+  if (threadIdx.x == 0) memset(b.out, 0, fixed ? 256 : 260);  // here: memset_past
 }
 
-__global__ void memcpy_unset(float* out) {
+__global__ void memcpy_unset(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [64]);
-  if (threadIdx.x == 0) memset(s, 0, sizeof s - 4);
+  if (threadIdx.x == 0) memset(s, 0, fixed ? sizeof s : sizeof s - 4);
   __syncthreads();
-  if (threadIdx.x == 1) std::memcpy(out, s, sizeof s);  // here: memcpy_unset
+  if (threadIdx.x == 1) std::memcpy(b.out, s, sizeof s);  // here: memcpy_unset
 }
 
 __device__ int variable;
-__global__ void device_variable(float* out) {
-  if (threadIdx.x == 0) variable = 1;  // here: device_variable
-  out[threadIdx.x] = 1;
+__constant__ int constant = 3;
+__global__ void device_variable(Buffers b, bool fixed) {
+  if (!fixed && threadIdx.x == 0) variable = 1;  // here: device_variable
+  b.out[threadIdx.x] = static_cast<float>(constant);
 }
 
-__global__ void matrix_in_global(const float* in, float* out) {
+__global__ void matrix_in_global(Buffers b, bool fixed) {
   std::uint32_t r[1];
-  simt::ldmatrix_x1(r, in + 4 * (threadIdx.x & 7));  // here: matrix_in_global
-  out[threadIdx.x] = static_cast<float>(r[0] & 1);
-}
-
-__global__ void async_from_shared(float* out) {
-  SIMT_SHARED(float, a, [64]);
-  SIMT_SHARED(float, b, [64]);
-  a[threadIdx.x] = 1;
-  __syncthreads();
-  simt::cp_async4(&b[threadIdx.x], &a[threadIdx.x]);  // here: async_from_shared
-  simt::cp_async_commit();
-  simt::cp_async_wait<0>();
-  out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x];
-}
-
-__global__ void async_source(float* source, float* out) {
   SIMT_SHARED(float, s, [64]);
-  source[threadIdx.x] = 1;
-  simt::cp_async4(&s[threadIdx.x], source + threadIdx.x);  // here: async_source
+  s[threadIdx.x] = b.in[threadIdx.x];
+  s[threadIdx.x + 32] = b.in[threadIdx.x + 32];
+  __syncwarp();
+  const float* const from = fixed ? &s[0] : b.in;
+  simt::ldmatrix_x1(r, from + 4 * (threadIdx.x & 7));  // here: matrix_in_global
+  b.out[threadIdx.x] = static_cast<float>(r[0] & 1);
+}
+
+__global__ void async_from_shared(Buffers b, bool fixed) {
+  SIMT_SHARED(float, x, [64]);
+  SIMT_SHARED(float, y, [64]);
+  const unsigned t = threadIdx.x;
+  x[t] = 1;
+  __syncthreads();
+  simt::cp_async4(&y[t], fixed ? b.in + t : &x[t]);  // here: async_from_shared
   simt::cp_async_commit();
-  source[threadIdx.x] = 9;
   simt::cp_async_wait<0>();
-  out[threadIdx.x] = s[threadIdx.x];
+  b.out[t] = x[t] + y[t];
+}
+
+__global__ void async_source(Buffers b, bool fixed) {
+  SIMT_SHARED(float, s, [64]);
+  float* const source = b.matrices + threadIdx.x;
+  *source = 1;
+  simt::cp_async4(&s[threadIdx.x], source);  // here: async_source
+  simt::cp_async_commit();
+  if (!fixed) *source = 9;
+  simt::cp_async_wait<0>();
+  if (fixed) *source = 9;
+  b.out[threadIdx.x] = s[threadIdx.x];
 }
 
 }  // namespace braid::simt_tests::wrong
 
 namespace braid::simt_tests {
 
+std::span<const WrongKernel> wrong_kernels() {
+  using namespace wrong;
+  using enum simt::Finding;
+  static constexpr const char *kOut = "global allocation of 256 bytes",
+                              *kMatrices = "global allocation of 49152 bytes";
+  static constexpr WrongKernel list[] = {
+      {"shared_bounds", out_of_bounds, "u", shared_bounds},
+      {"global_bounds", out_of_bounds, kOut, global_bounds},
+      {"missing_barrier", race, "s", missing_barrier},
+      {"missing_loop_barrier", race, "s", missing_loop_barrier},
+      {"missing_warp_barrier", race, "s", missing_warp_barrier, 32},
+      {"two_barriers", divergent_barrier, "", two_barriers},
+      {"barrier_of_some", divergent_barrier, "", barrier_of_some},
+      {"shuffle_of_half", divergent_warp, "", shuffle_of_half},
+      {"foreign_mask", wrong_mask, "", foreign_mask},
+      {"crossed_masks", wrong_mask, "", crossed_masks, 32},
+      {"foreign_source", wrong_mask, "", foreign_source, 32},
+      {"uninitialised_shared", uninitialised, "s", uninitialised_shared},
+      {"missing_atomic", race, kOut, missing_atomic},
+      {"two_blocks", race, kOut, two_blocks, 32, 4},
+      {"host_pointer", invalid_address, "", host_pointer},
+      {"misaligned_vector", misaligned, kOut, misaligned_vector, 1},
+      {"weak_wait", uninitialised, "as", weak_wait},
+      {"no_wait", async_copy, "", no_wait},
+      {"missing_fence", race, kMatrices, missing_fence, 32, 16},
+      {"missing_fence_of_atomics", race, kOut, missing_fence_of_atomics, 32, 8},
+      {"last_thread", race, "s", last_thread},
+      {"read_after_atomic", race, "s", read_after_atomic},
+      {"uninitialised_global", uninitialised, kMatrices, uninitialised_global},
+      {"spin_on_flag", spin_wait, kOut, spin_on_flag},
+      {"spin_on_lock", spin_wait, "", spin_on_lock, 64, 4},
+      {"spin_on_vote", spin_wait, kOut, spin_on_vote, 32},
+      {"spin_on_barrier", spin_wait, "", spin_on_barrier},
+      {"spin_on_three", spin_wait, kOut, spin_on_three, 32},
+      {"spin_with_counter", spin_wait, kOut, spin_with_counter, 32},
+      {"memset_past", out_of_bounds, kOut, memset_past},
+      {"memcpy_unset", uninitialised, "s", memcpy_unset},
+      {"device_variable", invalid_address, "", device_variable},
+      {"matrix_in_global", invalid_address, "", matrix_in_global, 32},
+      {"async_from_shared", invalid_address, "", async_from_shared},
+      {"async_source", race, "", async_source},
+      {"too_much_shared", shared_memory, "", too_much_shared},
+      {"local_of_another", invalid_address, "", local_of_another},
+  };
+  return list;
+}
+
+void run_wrong(const WrongKernel& k, const Buffers& b, bool fixed) {
+  run(k.kernel, k.blocks, k.threads, 0, b, fixed);
+}
+
 // Instrumented copies of functions that reports are made with; the linker may take these for the
 // whole program.
 std::string text_of_the_host(const char* a, char b) {
   return std::string(a).append(2, b).insert(0, "+").substr(1);
 }
-
-void wrong_shared_bounds(const Buffers& b) { run(wrong::shared_bounds, 1, 64, 0, b.out, 1); }
-void wrong_global_bounds(const Buffers& b) { run(wrong::global_bounds, 1, 64, 0, b.out, 60); }
-void wrong_missing_barrier(const Buffers& b) { run(wrong::missing_barrier, 1, 64, 0, b.out); }
-void wrong_missing_loop_barrier(const Buffers& b) {
-  run(wrong::missing_loop_barrier, 1, 64, 0, b.out);
-}
-void wrong_missing_warp_barrier(const Buffers& b) {
-  run(wrong::missing_warp_barrier, 1, 32, 0, b.out);
-}
-void wrong_two_barriers(const Buffers& b) { run(wrong::two_barriers, 1, 64, 0, b.out); }
-void wrong_barrier_of_some(const Buffers& b) { run(wrong::barrier_of_some, 1, 64, 0, b.out); }
-void wrong_shuffle_of_half(const Buffers& b) { run(wrong::shuffle_of_half, 1, 64, 0, b.out); }
-void wrong_foreign_mask(const Buffers& b) { run(wrong::foreign_mask, 1, 64, 0, b.out); }
-void wrong_crossed_masks(const Buffers& b) { run(wrong::crossed_masks, 1, 32, 0, b.out); }
-void wrong_foreign_source(const Buffers& b) { run(wrong::foreign_source, 1, 32, 0, b.out); }
-void wrong_uninitialised_shared(const Buffers& b) {
-  run(wrong::uninitialised_shared, 1, 64, 0, b.out);
-}
-void wrong_missing_atomic(const Buffers& b) { run(wrong::missing_atomic, 1, 64, 0, b.out); }
-void wrong_two_blocks(const Buffers& b) { run(wrong::two_blocks, 4, 32, 0, b.out); }
-void wrong_host_pointer(const Buffers& b) { run(wrong::host_pointer, 1, 64, 0, b.host, b.out); }
-void wrong_misaligned_vector(const Buffers& b) {
-  run(wrong::misaligned_vector, 1, 1, 0, b.in, b.out);
-}
-void wrong_weak_wait(const Buffers& b) { run(wrong::weak_wait, 1, 64, 0, b.in, b.out); }
-void wrong_no_wait(const Buffers& b) { run(wrong::no_wait, 1, 64, 0, b.in, b.out); }
-void wrong_missing_fence(const Buffers& b) {
-  run(wrong::missing_fence, 16, 32, 0, b.in, b.matrices, b.counter, b.out);
-}
-void wrong_missing_fence_of_atomics(const Buffers& b) {
-  run(wrong::missing_fence_of_atomics, 8, 32, 0, b.out, b.counter);
-}
-void wrong_last_thread(const Buffers& b) { run(wrong::last_thread, 1, 64, 0, b.out); }
-void wrong_read_after_atomic(const Buffers& b) { run(wrong::read_after_atomic, 1, 64, 0, b.out); }
-void wrong_uninitialised_global(const Buffers& b) {
-  run(wrong::uninitialised_global, 1, 64, 0, b.matrices, b.out);
-}
-void wrong_spin_on_flag(const Buffers& b) { run(wrong::spin_on_flag, 1, 64, 0, b.out); }
-void wrong_spin_on_lock(const Buffers& b) { run(wrong::spin_on_lock, 1, 64, 0, b.counter, b.out); }
-void wrong_spin_on_vote(const Buffers& b) { run(wrong::spin_on_vote, 1, 32, 0, b.out); }
-void wrong_spin_on_barrier(const Buffers&) { run(wrong::spin_on_barrier, 1, 64, 0, 5); }
-void wrong_spin_on_three(const Buffers& b) { run(wrong::spin_on_three, 1, 32, 0, b.out); }
-void wrong_spin_with_counter(const Buffers& b) { run(wrong::spin_with_counter, 1, 32, 0, b.out); }
-void wrong_memset_past(const Buffers& b) { run(wrong::memset_past, 1, 64, 0, b.out, 65); }
-void wrong_memcpy_unset(const Buffers& b) { run(wrong::memcpy_unset, 1, 64, 0, b.out); }
-void wrong_device_variable(const Buffers& b) { run(wrong::device_variable, 1, 64, 0, b.out); }
-void wrong_matrix_in_global(const Buffers& b) {
-  run(wrong::matrix_in_global, 1, 32, 0, b.in, b.out);
-}
-void wrong_async_from_shared(const Buffers& b) { run(wrong::async_from_shared, 1, 64, 0, b.out); }
-void wrong_async_source(const Buffers& b) { run(wrong::async_source, 1, 64, 0, b.matrices, b.out); }
-void wrong_too_much_shared(const Buffers& b) { run(wrong::too_much_shared, 1, 64, 0, b.out); }
-void wrong_local_of_another(const Buffers& b) { run(wrong::local_of_another, 1, 64, 0, b.out); }
 
 }  // namespace braid::simt_tests

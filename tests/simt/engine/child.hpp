@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -40,6 +41,15 @@ template <class F> std::string in_child(F&& body) {
   if (WIFSIGNALED(status))
     return "ended by signal " + std::to_string(WTERMSIG(status)) + " after: " + text;
   return text;
+}
+
+/// The same over that many emulated devices.
+template <class F> std::string in_child(int devices, F&& body) {
+  return in_child([&] {
+    setenv("BRAID_SIMT_DEVICES", std::to_string(devices).c_str(), 1);
+    unsetenv("BRAID_DEVICE");
+    return body();
+  });
 }
 
 }  // namespace braid::test

@@ -1,10 +1,9 @@
 // Batches split over devices: copies on streams of their own, work on the caller's streams, and no
 // wait for a whole device.
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 #include <map>
-#include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -22,36 +21,9 @@ using namespace braid;
 using braid::test::findings;
 using braid::test::Gate;
 
-namespace {
-
-void setup() {
-  setenv("BRAID_SIMT_DEVICES", "3", 1);
-  unsetenv("BRAID_DEVICE");
-}
-
-struct Step {
-  parallel::DataParallel<nn::Linear> model{nn::Linear(5, 2)};
-  optim::SGD optimizer;
-  Step() : optimizer((to(model, default_device()), parameters(model)), {.lr = 0.1}) {}
-  void operator()(const Tensor& x) {
-    optimizer.zero_grad();
-    exp(model(x)).mean().backward();
-    optimizer.step();
-  }
-  std::string numbers() {
-    std::string text;
-    for (const auto& p : parameters(model))
-      for (const float v : p.detach().to(Device()).template to_vector<float>()) text += str(v, " ");
-    return text;
-  }
-};
-
-}  // namespace
-
-TEST_CASE("copy streams: chunks come while their devices are busy", "[simt][copies]") {
+TEST_CASE("copy streams: chunks come while their devices are busy", "[copies]") {
   const auto split = [](Device from) {
-    return test::in_child([from] {
-      setup();
+    return test::in_child(3, [from] {
       const Tensor x = arange(3000, {.device = from, .dtype = DType::float32}).reshape({30, 100});
       // makes the streams, and tries the copies between GPUs
       (void)parallel::scatter(x, devices());
@@ -79,9 +51,8 @@ TEST_CASE("copy streams: chunks come while their devices are busy", "[simt][copi
   CHECK(split(Device("cuda:0")) == "in time");
 }
 
-TEST_CASE("copy streams: a device goes on only when its chunk is there", "[simt][copies]") {
-  const std::string seen = test::in_child([] {
-    setup();
+TEST_CASE("copy streams: a device goes on only when its chunk is there", "[copies]") {
+  const std::string seen = test::in_child(3, [] {
     const Device device("cuda:1");
     const Tensor x = arange(3000, {.dtype = DType::float32}).reshape({30, 100});
     (void)parallel::scatter(x, devices());
@@ -108,48 +79,19 @@ TEST_CASE("copy streams: a device goes on only when its chunk is there", "[simt]
   CHECK(seen == "waits waits waits ");
 }
 
-TEST_CASE("copy streams: a step makes no call that waits for a stream or a device",
-          "[simt][copies]") {
-  const std::string seen = test::in_child([] {
-    setup();
-    Step step;
-    const Tensor x = randn({30, 5});  // on the host
-    for (int i = 0; i < 3; ++i) step(x);
-    std::string text;
-    for (const char* const call :
-         {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamQuery", "cudaMemcpy",
-          "cudaMemcpyPeer", "cudaMalloc", "cudaFree", "cudaStreamCreateWithFlags"}) {
-      simt::fail_call(1, cudaErrorInvalidValue, true, call);
-      try {
-        step(x);
-      } catch (const Error& e) {
-        text += str(e.what(), "; ");
-      }
-      if (simt::failed_call()) text += str(call, " was called; ");
-      simt::fail_call(0, cudaSuccess);
-    }
-    // this one is made: the count works
-    simt::fail_call(1, cudaErrorInvalidValue, true, "cudaMemcpyAsync");
-    try {
-      step(x);
-      text += "no copy";
-    } catch (const Error&) {
-      text += simt::failed_call() ? "copies" : "no copy";
-    }
-    simt::fail_call(0, cudaSuccess);
-    return text + findings();
-  });
-  CHECK(seen == "copies");
-}
-
-TEST_CASE("copy streams: how often a step waits, and for what", "[simt][copies]") {
-  const std::string seen = test::in_child([] {
-    setup();
+TEST_CASE("copy streams: how often a step waits, and for what", "[copies]") {
+  const std::string seen = test::in_child(3, [] {
     parallel::DataParallel model(nn::Linear(5, 2));
     to(model, default_device());
+    optim::SGD optimizer(parameters(model), {.lr = 0.1});
     const Tensor x = randn({30, 5});  // on the host
-    const auto step = [&] { exp(model(x)).mean().backward(); };
-    for (int i = 0; i < 20; ++i) step();  // every piece of the rings has been used
+    const auto pass = [&] { exp(model(x)).mean().backward(); };
+    const auto step = [&] {
+      optimizer.zero_grad();
+      pass();
+      optimizer.step();
+    };
+    for (int i = 0; i < 20; ++i) pass();  // every piece of the rings has been used
     const std::uint64_t legacy = simt::legacy_operations();
     std::map<std::string, std::uint64_t> before;
     const char* const counted[] = {"cudaDeviceSynchronize",
@@ -164,24 +106,40 @@ TEST_CASE("copy streams: how often a step waits, and for what", "[simt][copies]"
                                    "cudaMemcpyAsync"};
     for (const char* const call : counted) before[call] = simt::calls(call);
     constexpr std::uint64_t kSteps = 5;
-    for (std::uint64_t i = 0; i < kSteps; ++i) step();
+    for (std::uint64_t i = 0; i < kSteps; ++i) pass();
     std::string text;
     for (const char* const call : counted)
       if (const std::uint64_t n = simt::calls(call) - before[call]; n != 0)
         text += str(call, " ", n / kSteps, n % kSteps == 0 ? "; " : " and a part; ");
-    text += str("on the legacy stream ", simt::legacy_operations() - legacy);
+    text += str("on the legacy stream ", simt::legacy_operations() - legacy, "\n");
+    for (int i = 0; i < 3; ++i) step();
+    const auto called = [&](const char* call) {
+      simt::fail_call(1, cudaErrorInvalidValue, true, call);
+      try {
+        step();
+      } catch (const Error& e) {
+        if (!simt::failed_call()) text += str(e.what(), "; ");
+      }
+      const bool failed = simt::failed_call();
+      simt::fail_call(0, cudaSuccess);
+      return failed;
+    };
+    for (const char* const call :
+         {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamQuery", "cudaMemcpy",
+          "cudaMemcpyPeer", "cudaMalloc", "cudaFree", "cudaStreamCreateWithFlags"})
+      if (called(call)) text += str(call, " was called; ");
+    if (called("cudaMemcpyAsync")) text += "copies";  // this one is made: the count works
     return text + findings();
   });
-  std::cout << "SHOWS: a forward and backward on three devices, batch on the host: " << seen
-            << '\n';
+  std::cout << "SHOWS: a forward and backward on three devices, batch on the host: "
+            << seen.substr(0, seen.find('\n')) << '\n';
   // Three chunks are copied in, each through the piece of pinned memory that was copied sixteen
   // copies ago; one copy is within cuda:0; those between devices are peer copies.
-  CHECK(seen == "cudaEventSynchronize 3; cudaMemcpyAsync 4; on the legacy stream 0");
+  CHECK(seen == "cudaEventSynchronize 3; cudaMemcpyAsync 4; on the legacy stream 0\ncopies");
 }
 
-TEST_CASE("the emulation counts what is queued on the legacy stream", "[simt][copies]") {
-  const std::string seen = test::in_child([] {
-    setup();
+TEST_CASE("the emulation counts what is queued on the legacy stream", "[copies]") {
+  const std::string seen = test::in_child(3, [] {
     void* memory = nullptr;
     std::string text = str(cudaMalloc(&memory, 16) == cudaSuccess);
     for (int i = 0; i < 2; ++i) text += str(cudaMemsetAsync(memory, 0, 16, nullptr) == cudaSuccess);
@@ -191,29 +149,8 @@ TEST_CASE("the emulation counts what is queued on the legacy stream", "[simt][co
   CHECK(seen == "111220");
 }
 
-TEST_CASE("copy streams: the same numbers in every order of streams", "[simt][copies]") {
-  const auto train = [](std::string_view order, const std::string& count) {
-    return test::in_child([&] {
-      setenv("BRAID_SIMT_DEVICES", count.c_str(), 1);
-      unsetenv("BRAID_DEVICE");
-      simt::set_stream_order(order);
-      Step step;
-      for (int i = 0; i < 4; ++i) step(randn({24, 5}));
-      return step.numbers() + findings();
-    });
-  };
-  const std::string expected = train("fifo", "3");
-  CHECK(expected.size() > 20);
-  for (const char* const order :
-       {"reverse", "random:1", "random:2", "random:3", "random:4", "random:5"}) {
-    INFO(order);
-    CHECK(train(order, "3") == expected);
-  }
-}
-
-TEST_CASE("streams: replicas work on the caller's current streams", "[simt][copies]") {
-  const std::string seen = test::in_child([] {
-    setup();
+TEST_CASE("streams: replicas work on the caller's current streams", "[copies]") {
+  const std::string seen = test::in_child(3, [] {
     parallel::DataParallel model(nn::Linear(5, 2));
     to(model, default_device());
     const Tensor x = randn({30, 5});
@@ -234,4 +171,21 @@ TEST_CASE("streams: replicas work on the caller's current streams", "[simt][copi
     return text + findings();
   });
   CHECK(seen == "on the caller's");
+}
+
+TEST_CASE("a batch split over three devices runs linear_forward on each of them", "[launches]") {
+  const std::string seen = test::in_child(3, [] {
+    parallel::DataParallel model(nn::Linear(5, 2));
+    to(model, default_device());
+    simt::clear_launch_log();
+    const Tensor y = model(randn({30, 5}, {.device = default_device()}));
+    synchronize(y.device());
+    std::set<int> on;
+    for (const simt::LaunchRecord& launch : simt::launch_log())
+      if (launch.kernel.find("linear_forward") != std::string::npos) on.insert(launch.device);
+    std::string text = str(y.shape(), " on", "");
+    for (const int device : on) text += str(" ", device);
+    return text;
+  });
+  CHECK(seen == "[30, 2] on 0 1 2");
 }

@@ -3,7 +3,6 @@
 // parameters as before the step, or the device is lost; nothing leaks; and the next step, where the
 // device still works, is right.
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -12,6 +11,8 @@
 #include <braid/braid.hpp>
 
 #include "child.hpp"
+#include "findings.hpp"
+#include "simt/cuda_runtime.hpp"
 #include "simt/runtime/control.hpp"
 #include "support/catch.hpp"
 
@@ -44,20 +45,16 @@ struct Program {
     optimizer.step();
     for (const Device d : devices()) synchronize(d);
   }
-  std::vector<float> numbers() {
-    std::vector<float> all;
-    for (const auto& p : parameters(model))
-      for (const float v : p.detach().to(Device("cpu")).template to_vector<float>())
-        all.push_back(v);
+  /// The bytes of all parameters.
+  std::string numbers() {
+    std::string all;
+    for (const auto& p : parameters(model)) {
+      const std::vector<float> v = p.detach().to(Device("cpu")).template to_vector<float>();
+      all.append(reinterpret_cast<const char*>(v.data()), v.size() * sizeof(float));
+    }
     return all;
   }
 };
-
-std::vector<float> after_steps(int n) {
-  Program program;
-  for (int i = 0; i < n; ++i) program.step();
-  return program.numbers();
-}
 
 /// What an exception of a step is; of a replica's, its cause.
 std::string kind_of(const std::exception_ptr& error) {
@@ -74,6 +71,16 @@ std::string kind_of(const std::exception_ptr& error) {
                                            : str("an error without its code's name: ", e.what());
   } catch (const std::exception& e) {
     return str("an exception of another kind: ", e.what());
+  }
+}
+
+/// "handled", or what f throws is.
+template <class F> std::string outcome_of(F&& f) {
+  try {
+    f();
+    return "handled";
+  } catch (...) {
+    return kind_of(std::current_exception());
   }
 }
 
@@ -104,119 +111,81 @@ Counts alive_after_steps() {
 
 struct Code {
   cudaError_t code;
-  const char* name;
   bool persistent = false;  // every call fails from the k-th on, until the step is over
 };
 
 /// What a call that fails is measured by: numbers of the parameters before the step and after it,
 /// and what may live at the end.
 struct Expected {
-  std::vector<float> before, after;
+  std::string before, after;
   Counts alive;
 };
 
 /// One case; `warm`: one step is done before, so that every cache is filled.
 std::string failing_call(std::uint64_t k, const Code& failure, bool warm,
                          const Expected& expected) {
-  const cudaError_t code = failure.code;
-  const std::vector<float>&before = expected.before, &after = expected.after;
+  const bool sticky = simt::sticky(failure.code);
   std::string outcome;
   {
     Program program;
+    const auto step = [&] { return outcome_of([&] { program.step(); }); };
     if (warm) program.step();
-    const std::vector<float> start = program.numbers();
-    if (start != before) return "the start is another one";
-    simt::fail_call(k, code, failure.persistent);
-    try {
-      program.step();
-      outcome = "handled";
-    } catch (...) {
-      outcome = kind_of(std::current_exception());
-      if (outcome.size() > 20) return outcome;
-    }
+    if (program.numbers() != expected.before) return "the start is another one";
+    simt::fail_call(k, failure.code, failure.persistent);
+    outcome = step();
     const bool reached = simt::failed_call();
     simt::fail_call(0, cudaSuccess);
+    if (outcome.size() > 20) return outcome;
     if (!reached) return "not reached";
     // work that could neither be ordered nor waited for takes its device along
     if (failure.persistent) {
-      try {
+      const std::string late = outcome_of([&] {
         (void)program.numbers();
         for (const Device d : devices()) synchronize(d);
-      } catch (...) {
-        outcome = kind_of(std::current_exception());
-      }
+      });
+      if (late != "handled") outcome = late;
     }
     if (outcome == "lost") {
-      if (!simt::sticky(code) && !failure.persistent)
-        return "a device lost for a code that is not sticky";
-      try {
-        program.step();
-        return "a lost device that works";
-      } catch (...) {
-        if (const std::string again = kind_of(std::current_exception()); again != "lost")
-          return str("a lost device, then ", again);
-      }
-    } else {
-      if (simt::sticky(code) && outcome != "handled") return str("sticky, but ", outcome);
+      if (!sticky && !failure.persistent) return "a device lost for a code that is not sticky";
+      if (const std::string next = step(); next != "lost") return str("a lost device, then ", next);
+    } else if (sticky) {
+      if (outcome != "handled") return str("sticky, but ", outcome);
       // the call's result was not looked at, or came too late: the device must say so at the next
       // use
-      if (simt::sticky(code)) {
-        try {
-          program.step();
-          return "sticky, and the next step passes";
-        } catch (...) {
-          outcome = kind_of(std::current_exception());
-          if (outcome != "lost") return str("sticky, then ", outcome);
-        }
-      } else {
-        const std::vector<float> now = program.numbers();
-        if (now != (outcome == "handled" ? after : before))
-          return str(outcome, ", but the parameters are neither as before nor stepped");
-        if (outcome != "handled") {
-          program.step();
-          if (program.numbers() != after) return str(outcome, ", but the next step is wrong");
-        }
-      }
+      if (outcome = step(); outcome != "lost") return str("sticky, then ", outcome);
+    } else {
+      if (program.numbers() != (outcome == "handled" ? expected.after : expected.before))
+        return str(outcome, ", but the parameters are neither as before nor stepped");
+      if (outcome != "handled" && (step() != "handled" || program.numbers() != expected.after))
+        return str(outcome, ", but the next step is wrong");
     }
   }
-  if (outcome != "lost") {
-    const Counts left = alive();
-    for (const Device d : devices())
-      if (memory_stats(d).in_use != 0)
-        return str(outcome, ", but ", memory_stats(d).in_use, " bytes leak on ", d);
-    for (const auto& [what, count] : left) {
-      const auto usual = expected.alive.find(what);
-      if (const int most = usual == expected.alive.end() ? 0 : usual->second; count > most)
-        return str(outcome, ", but ", count, " of ", what, " live, not ", most);
-    }
-    for (const simt::Report& report : simt::take_reports())
-      return str(outcome, ", with a report: ", report.text);
+  if (outcome == "lost") return outcome;
+  const Counts left = alive();
+  for (const Device d : devices())
+    if (memory_stats(d).in_use != 0)
+      return str(outcome, ", but ", memory_stats(d).in_use, " bytes leak on ", d);
+  for (const auto& [what, count] : left) {
+    const auto usual = expected.alive.find(what);
+    if (const int most = usual == expected.alive.end() ? 0 : usual->second; count > most)
+      return str(outcome, ", but ", count, " of ", what, " live, not ", most);
   }
-  return outcome;
+  const std::string found = test::findings();
+  return found.empty() ? outcome : str(outcome, ", with a report: ", found);
 }
 
-void setup() {
-  setenv("BRAID_SIMT_DEVICES", "2", 1);
-  unsetenv("BRAID_DEVICE");
-}
+constexpr int kDevices = 2;
 
-std::string join(const std::vector<float>& numbers) {
-  return std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+/// The parameters after so many steps.
+std::string after_steps(int steps) {
+  return test::in_child(kDevices, [steps] {
+    Program program;
+    for (int i = 0; i < steps; ++i) program.step();
+    return program.numbers();
+  });
 }
-std::vector<float> split(const std::string& bytes) {
-  std::vector<float> numbers(bytes.size() / sizeof(float));
-  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(float));
-  return numbers;
-}
-std::vector<float> in_child_after(int steps) {
-  return split(test::in_child([steps] {
-    setup();
-    return join(after_steps(steps));
-  }));
-}
-Counts alive_in_child() {
-  std::istringstream text(test::in_child([] {
-    setup();
+Counts usually_alive() {
+  std::istringstream text(test::in_child(kDevices, [] {
     std::string all;
     for (const auto& [what, count] : alive_after_steps()) all += str(what, "\n", count, "\n");
     return all;
@@ -228,43 +197,37 @@ Counts alive_in_child() {
 }
 
 // The codes that end a device.
-constexpr Code kSticky[] = {{cudaErrorIllegalAddress, "cudaErrorIllegalAddress"},
-                            {cudaErrorLaunchFailure, "cudaErrorLaunchFailure"},
-                            {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable"},
-                            {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout"},
-                            {cudaErrorAssert, "cudaErrorAssert"},
-                            {cudaErrorHardwareStackError, "cudaErrorHardwareStackError"},
-                            {cudaErrorIllegalInstruction, "cudaErrorIllegalInstruction"},
-                            {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress"},
-                            {cudaErrorInvalidAddressSpace, "cudaErrorInvalidAddressSpace"},
-                            {cudaErrorInvalidPc, "cudaErrorInvalidPc"}};
-constexpr Code kMemory{cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation"},
-    kValue{cudaErrorInvalidValue, "cudaErrorInvalidValue"};
+constexpr cudaError_t kSticky[] = {cudaErrorIllegalAddress,
+                                   cudaErrorLaunchFailure,
+                                   cudaErrorECCUncorrectable,
+                                   cudaErrorLaunchTimeout,
+                                   cudaErrorAssert,
+                                   cudaErrorHardwareStackError,
+                                   cudaErrorIllegalInstruction,
+                                   cudaErrorMisalignedAddress,
+                                   cudaErrorInvalidAddressSpace,
+                                   cudaErrorInvalidPc};
 
 /// What call k of a step is made to return: without BRAID_CHECK_ALL=1 the sticky codes take turns,
 /// and failures for ever are every fifth call's.
 std::vector<Code> codes_of(std::uint64_t k, bool all) {
-  std::vector<Code> codes{kMemory, kValue};
-  if (all) codes.insert(codes.end(), std::begin(kSticky), std::end(kSticky));
-  else codes.push_back(kSticky[k % std::size(kSticky)]);
+  std::vector<Code> codes{{cudaErrorMemoryAllocation}, {cudaErrorInvalidValue}};
+  for (std::size_t i = 0; i < std::size(kSticky); ++i)
+    if (all || i == k % std::size(kSticky)) codes.push_back({kSticky[i]});
   if (all || k % 5 == 0)
-    for (Code code : {kMemory, kValue}) {
-      code.persistent = true;
-      codes.push_back(code);
-    }
+    for (const cudaError_t code : {cudaErrorMemoryAllocation, cudaErrorInvalidValue})
+      codes.push_back({code, true});
   return codes;
 }
 
 }  // namespace
 
-TEST_CASE("each of the first 200 runtime calls of a training step fails in turn",
-          "[simt][failing_calls]") {
-  const std::vector<std::vector<float>> states{in_child_after(0), in_child_after(1),
-                                               in_child_after(2)};
-  REQUIRE(states[0].size() == 5 * 8 + 8 + 8 * 3 + 3);
+TEST_CASE("the first 200 runtime calls of a training step fail in turn", "[failing_calls]") {
+  const std::vector<std::string> states{after_steps(0), after_steps(1), after_steps(2)};
+  REQUIRE(states[0].size() == (5 * 8 + 8 + 8 * 3 + 3) * sizeof(float));
   REQUIRE(states[0] != states[1]);
   REQUIRE(states[1] != states[2]);
-  const Counts usual = alive_in_child();
+  const Counts usual = usually_alive();
   REQUIRE(usual.contains("stream"));
   const bool all = std::getenv("BRAID_CHECK_ALL") && *std::getenv("BRAID_CHECK_ALL") == '1';
   int cases = 0;
@@ -274,13 +237,11 @@ TEST_CASE("each of the first 200 runtime calls of a training step fails in turn"
     for (bool reached = true; reached && k <= 200; ++k) {
       for (const Code& code : codes_of(k, all)) {
         const Expected expected{states[steps], states[steps + 1], usual};
-        const std::string outcome = test::in_child([&] {
-          setup();
-          return failing_call(k, code, steps == 1, expected);
-        });
+        const std::string outcome =
+            test::in_child(kDevices, [&] { return failing_call(k, code, steps == 1, expected); });
         if (!(reached = outcome != "not reached")) break;
         INFO((steps == 1 ? "second" : "first")
-             << " step, call " << k << " returns " << code.name
+             << " step, call " << k << " returns " << cudaGetErrorName(code.code)
              << (code.persistent ? " for ever" : "") << ": " << outcome);
         CHECK((outcome == "handled" || outcome == "lost" || outcome == "thrown" ||
                outcome == "out of memory"));

@@ -1,5 +1,4 @@
 // Copies between GPUs: over the bus between them where that works, else through the host.
-#include <cstdlib>
 #include <vector>
 
 #include <braid/braid.hpp>
@@ -57,9 +56,7 @@ struct Machine {
   bool access, wrong;
 };
 std::string on_machine(const Machine& machine) {
-  return test::in_child([machine] {
-    setenv("BRAID_SIMT_DEVICES", "3", 1);
-    unsetenv("BRAID_DEVICE");
+  return test::in_child(3, [machine] {
     set_warning_handler([](std::string_view text) { warnings().emplace_back(text); });
     simt::set_peer_access_supported(machine.access);
     simt::set_peer_copies_wrong(machine.wrong);
@@ -81,57 +78,17 @@ std::string on_machine(const Machine& machine) {
 
 }  // namespace
 
-TEST_CASE("peer copies: over the bus where it works", "[simt][peer]") {
+TEST_CASE("peer copies: over the bus where it works, else through the host", "[peer]") {
   CHECK(on_machine({true, false}) == "right, over the bus, 0 warnings");
-}
-
-TEST_CASE("peer copies: through the host where there is no peer access", "[simt][peer]") {
   CHECK(on_machine({false, false}) == "right, through the host, 0 warnings");
-}
-
-TEST_CASE(
-    "peer copies: through the host, with one warning a pair, where the bus brings other numbers",
-    "[simt][peer]") {
   CHECK(on_machine({true, true}) ==
         "right, through the host, 3 warnings: peer copies between cuda:1 and cuda:0: expected the "
-        "numbers that were sent, got others; copies between their "
-        "GPUs go "
-        "through the host");
+        "numbers that were sent, got others; copies between their GPUs go through the host");
 }
 
-TEST_CASE("peer copies: a test that fails to run is an error, and is run again", "[simt][peer]") {
-  const std::string seen = test::in_child([] {
-    setenv("BRAID_SIMT_DEVICES", "2", 1);
-    unsetenv("BRAID_DEVICE");
-    const Tensor x = full({1000}, 3, {.device = Device("cuda:0")});
-    std::string text;
-    int failures = 0;
-    for (std::uint64_t k = 1;; ++k) {  // each call of the first copy in turn
-      simt::fail_call(k, cudaErrorInvalidValue);
-      try {
-        const Tensor y = x.to(Device("cuda:1"));
-        const bool reached = simt::failed_call();
-        simt::fail_call(0, cudaSuccess);
-        if (y.sum().item<double>() != 3000) text += str("wrong after call ", k, "; ");
-        if (!reached) break;
-      } catch (const CudaError&) {
-        simt::fail_call(0, cudaSuccess);
-        ++failures;
-      }
-    }
-    text += test::findings();
-    text += copies(devices());
-    return str(text, failures > 10 ? ", calls failed" : ", too few calls failed");
-  });
-  CHECK(seen == "right, calls failed");
-}
-
-TEST_CASE("peer copies: a batch split over devices without peer access trains as on one",
-          "[simt][peer]") {
+TEST_CASE("peer copies: a split batch trains the same without peer access", "[peer]") {
   const auto losses = [](bool access) {
-    return test::in_child([access] {
-      setenv("BRAID_SIMT_DEVICES", "3", 1);
-      unsetenv("BRAID_DEVICE");
+    return test::in_child(3, [access] {
       simt::set_peer_access_supported(access);
       parallel::DataParallel model(nn::Linear(5, 2));
       to(model, default_device());

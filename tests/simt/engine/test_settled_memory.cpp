@@ -15,12 +15,6 @@ namespace {
 
 const Device kDevice("cuda:0");
 
-void setup(const char* cache) {
-  setenv("BRAID_SIMT_DEVICES", "1", 1);
-  setenv("BRAID_CUDA_CACHE", cache, 1);
-  unsetenv("BRAID_DEVICE");
-}
-
 /// Queues work on memory that is then no tensor's any more.
 void use_and_drop() {
   Tensor x = ones({1000}, {.device = kDevice});
@@ -42,10 +36,9 @@ std::string findings() {
 
 }  // namespace
 
-TEST_CASE("settled memory: without events the cache is given back all the same, behind its work",
-          "[engine][allocator]") {
-  const std::string text = test::in_child([] {
-    setup("1");
+TEST_CASE("settled memory: without events the cache is given back behind its work", "[allocator]") {
+  const std::string text = test::in_child(1, [] {
+    setenv("BRAID_CUDA_CACHE", "1", 1);
     use_and_drop();
     empty_cache(kDevice);
     const int before = held();
@@ -63,10 +56,9 @@ TEST_CASE("settled memory: without events the cache is given back all the same, 
   CHECK(text == "1 cached, no event, 0 kept, 20");
 }
 
-TEST_CASE("settled memory: without a cache a block is freed behind the work that uses it",
-          "[engine][allocator]") {
-  const std::string text = test::in_child([] {
-    setup("0");
+TEST_CASE("settled memory: without a cache a block is freed behind its work", "[allocator]") {
+  const std::string text = test::in_child(1, [] {
+    setenv("BRAID_CUDA_CACHE", "0", 1);
     use_and_drop();
     const int before = held();
     use_and_drop();

@@ -2,6 +2,7 @@
 // What the tests of NCCL's stand-in share.
 #include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,20 @@ inline std::vector<Device> group(int n) {
   std::vector<Device> list = devices(DeviceType::cuda);
   list.resize(static_cast<std::size_t>(n));
   return list;
+}
+
+inline std::vector<float> floats(const Tensor& t) {
+  return t.detach().to(Device()).to_vector<float>();
+}
+inline void append(std::vector<float>& all, const Tensor& t) {
+  const std::vector<float> more = floats(t);
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+/// Waits for what must come, for 20 seconds at most.
+template <class F> void wait_until(F&& done) {
+  for (const auto until = Clock::now() + 20s; !done() && Clock::now() < until;)
+    std::this_thread::sleep_for(1ms);
 }
 
 /// What both checkers have found since the last call: of streams and kernels, and of the stand-in's
@@ -81,8 +96,7 @@ struct Program {
   }
   [[nodiscard]] std::vector<float> numbers() const {
     std::vector<float> all;
-    for (const auto& p : parameters(model))
-      for (const float v : p.detach().to(Device()).template to_vector<float>()) all.push_back(v);
+    for (const auto& p : parameters(model)) append(all, p);
     return all;
   }
 };
@@ -96,6 +110,38 @@ inline std::vector<std::vector<float>> trajectory(int steps, int devices_used = 
     list.push_back(program.numbers());
   }
   return list;
+}
+
+constexpr int kMostSteps = 8;
+
+struct Outcome {
+  std::string type;  // what was thrown, the type of ours; or "nothing"
+  std::string text;
+  std::chrono::milliseconds took{0};
+  int steps = 0;          // that worked before
+  bool unchanged = true;  // the parameters, by the step that failed
+};
+
+/// Steps of a program whose communicators are not made yet, until one fails.
+inline Outcome run_until_failure(Program& program, int most = kMostSteps) {
+  Outcome outcome;
+  for (; outcome.steps < most; ++outcome.steps) {
+    const std::vector<float> before = program.numbers();
+    const Clock::time_point start = Clock::now();
+    std::exception_ptr error;
+    try {
+      program.step();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    outcome.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+    outcome.type = error ? exception_type(error) : "nothing";
+    if (!error) continue;
+    outcome.text = exception_message(error);
+    outcome.unchanged = program.numbers() == before;
+    return outcome;
+  }
+  return outcome;
 }
 
 }  // namespace braid::test

@@ -14,10 +14,10 @@
 using namespace braid;
 using namespace braid::test;
 
-TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[nccl][aborts]") {
+TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[aborts]") {
   const auto right = [] {
     const Scene scene;
-    return trajectory(8);
+    return trajectory(kMostSteps);
   }();
   std::chrono::milliseconds longest{0};
   int aborted = 0, again = 5;
@@ -33,31 +33,18 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
       while (!nccl::failed() && !over) std::this_thread::sleep_for(1ms);
       if (!over) communicator->abort();
     });
-    std::string type = "nothing";
-    std::size_t steps = 0;
-    std::vector<float> before;
-    Clock::time_point start;
-    try {
-      for (; steps < 8; ++steps) {
-        before = program.numbers();
-        start = Clock::now();
-        program.step();
-      }
-    } catch (...) {
-      type = exception_type(std::current_exception());
-    }
-    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+    const Outcome outcome = run_until_failure(program);
     over = true;
     other.join();
-    CHECK(type == "CommAbortedError");
-    if (took > 1s + 500ms && again-- > 0) {  // a busy machine: once more
+    CHECK(outcome.type == "CommAbortedError");
+    if (outcome.took > 1s + 500ms && again-- > 0) {  // a busy machine: once more
       --k;
       continue;
     }
-    CHECK(took <= 1s + 500ms);  // the step itself, and at most a second
-    CHECK(program.numbers() == before);
-    aborted += type == "CommAbortedError";
-    longest = std::max(longest, took);
+    CHECK(outcome.took <= 1s + 500ms);  // the step itself, and at most a second
+    CHECK(outcome.unchanged);
+    aborted += outcome.type == "CommAbortedError";
+    longest = std::max(longest, outcome.took);
     CHECK_THROWS_AS(program.step(), CommAbortedError);
     CHECK_THROWS_TEXT(CommAbortedError,
                       "check: expected a communicator that works, got one that was aborted, over "
@@ -67,17 +54,14 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
     nccl::release();
     parallel::reset_communicators();
     program.step();
-    CHECK(program.numbers() == right.at(steps + 1));
+    CHECK(program.numbers() == right.at(static_cast<std::size_t>(outcome.steps) + 1));
     CHECK(all_findings() == "");
   }
   std::cout << "SHOWS: NCCL: CommAbortedError at each of " << aborted
             << " calls, the longest after " << longest.count() << " ms\n";
 }
 
-TEST_CASE(
-    "nccl: an abort that hangs too is waited for half a second, and its communicators are leaked "
-    "with a warning",
-    "[nccl][aborts]") {
+TEST_CASE("nccl: an abort that hangs too is leaked with a warning", "[aborts]") {
   const Scene scene;
   (void)take_warnings();
   Program program;
@@ -105,12 +89,11 @@ TEST_CASE(
   CHECK(program.numbers() != before);
   // The thread that hung goes on with the ranks that are left.
   nccl::release();
-  for (const auto until = Clock::now() + 20s; nccl::alive() != 4 && Clock::now() < until;)
-    std::this_thread::sleep_for(1ms);
+  wait_until([] { return nccl::alive() == 4; });
   CHECK(nccl::alive() == 4);  // the new communicator's
 }
 
-TEST_CASE("nccl: abort and end, twice and in any order", "[nccl][aborts]") {
+TEST_CASE("nccl: abort and end, twice and in any order", "[aborts]") {
   const Scene scene;
   const int before = nccl::alive();
   for (const int aborts : {0, 1, 2}) {
@@ -134,8 +117,7 @@ TEST_CASE("nccl: abort and end, twice and in any order", "[nccl][aborts]") {
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("nccl: aborts at any moment, while nothing hangs, take no communicator away from a call",
-          "[nccl][aborts]") {
+TEST_CASE("nccl: aborts at any moment take no communicator away from a call", "[aborts]") {
   const Scene scene;
   std::mt19937 random(7);
   std::uniform_int_distribution<int> wait(0, 3000);
@@ -164,8 +146,7 @@ TEST_CASE("nccl: aborts at any moment, while nothing hangs, take no communicator
   }
 }
 
-TEST_CASE("nccl: a communicator that is made too late is aborted by who has made it",
-          "[nccl][aborts]") {
+TEST_CASE("nccl: a communicator that is made too late is aborted by who has made it", "[aborts]") {
   const Scene scene;
   // behind ncclGetVersion, ncclGetUniqueId and ncclGroupStart: ncclCommInitRankConfig of each rank
   for (std::uint64_t k = 4; k <= 6; ++k) {
@@ -176,11 +157,9 @@ TEST_CASE("nccl: a communicator that is made too late is aborted by who has made
     CHECK(nccl::alive() == 0);
     const std::uint64_t before = nccl::calls();
     nccl::release();
-    for (const auto until = Clock::now() + 20s; nccl::calls() == before && Clock::now() < until;)
-      std::this_thread::sleep_for(1ms);
+    wait_until([&] { return nccl::calls() != before; });
     CHECK(nccl::calls() == before + 1);  // ncclCommAbort, and nothing else
-    for (const auto until = Clock::now() + 20s; nccl::alive() != 0 && Clock::now() < until;)
-      std::this_thread::sleep_for(1ms);
+    wait_until([] { return nccl::alive() == 0; });
     CHECK(nccl::alive() == 0);
     nccl::fail_call(0, nccl::Fault::none);
     CHECK(parallel::make_nccl_communicator(group(3))->size() == 3);
@@ -188,7 +167,7 @@ TEST_CASE("nccl: a communicator that is made too late is aborted by who has made
   }
 }
 
-TEST_CASE("nccl: a process ends while calls hang", "[nccl][aborts]") {
+TEST_CASE("nccl: a process ends while calls hang", "[aborts]") {
   const pid_t child = fork();
   if (child == 0) {
     parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 1});
@@ -205,10 +184,8 @@ TEST_CASE("nccl: a process ends while calls hang", "[nccl][aborts]") {
   }
   int status = 0;
   pid_t ended = 0;
-  for (const auto until = Clock::now() + 60s; ended == 0 && Clock::now() < until;) {
-    ended = waitpid(child, &status, WNOHANG);
-    std::this_thread::sleep_for(5ms);
-  }
+  for (int third = 0; third < 3 && ended == 0; ++third)
+    wait_until([&] { return (ended = waitpid(child, &status, WNOHANG)) != 0; });
   if (ended == 0) kill(child, SIGKILL), waitpid(child, &status, 0);
   CHECK(ended == child);
   CHECK(WIFEXITED(status));

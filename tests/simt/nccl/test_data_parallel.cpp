@@ -74,10 +74,7 @@ TEST_CASE("nccl: buckets are reduced while backward still runs", "[nccl]") {
   CHECK(all_findings() == "");
 }
 
-TEST_CASE(
-    "nccl: DataParallel on cuda:0..3 equals local, bit for bit where the order of the sums is "
-    "local's",
-    "[nccl]") {
+TEST_CASE("nccl: DataParallel equals local, to the bit in local's order of sums", "[nccl]") {
   const auto local = over(CommunicatorKind::local, nccl::Sum::ring);
   REQUIRE(local.front() != local.back());
   const std::uint64_t before = nccl::calls();
@@ -103,32 +100,40 @@ TEST_CASE(
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("nccl: replicas meet over it too, and weights that nobody changed are not sent again",
-          "[nccl]") {
+TEST_CASE("nccl: replicas meet over it too, and shards have local's bits", "[nccl]") {
   struct Normed : nn::Module {
     nn::Linear fc{5, 6};
     nn::SyncBatchNorm norm{6};
     Tensor operator()(const Tensor& x) const { return norm(fc(x)); }
     BRAID_FIELDS(fc, norm)
   };
-  const auto run = [](CommunicatorKind kind) {
+  /// The output and the gradients; `sum`: the library's order of sums.
+  const auto run = [](CommunicatorKind kind, auto make, nccl::Sum sum,
+                      const parallel::DataParallelOptions& options) {
     const Scene scene(kind);
-    nccl::set_sum(nccl::Sum::tree);
+    nccl::set_sum(sum);
     manual_seed(5);
-    parallel::DataParallel<Normed> model(Normed{}, group(4));
+    parallel::DataParallel<decltype(make())> model(make(), group(4), options);
     to(model, Device("cuda:0"));
-    const Tensor x = randn({16, 5}, {.device = Device("cuda:0")});
-    const Tensor y = model(x);
+    const Tensor y = model(randn({16, 5}, {.device = Device("cuda:0")}));
     (y * y).sum().backward();
-    std::vector<float> all = y.detach().to(Device()).to_vector<float>();
-    for (const auto& p : parameters(model))
-      for (const float v : p.grad().to(Device()).to_vector<float>()) all.push_back(v);
+    std::vector<float> all = floats(y);
+    for (const auto& p : parameters(model)) append(all, p.grad());
     return all;
   };
-  const auto expected = run(CommunicatorKind::local);
-  CHECK(run(CommunicatorKind::nccl) == expected);
+  const auto normed = [] { return Normed{}; };
+  const auto net = [] { return Net{}; };
+  using nccl::Sum;
+  CHECK(run(CommunicatorKind::nccl, normed, Sum::tree, {}) ==
+        run(CommunicatorKind::local, normed, Sum::tree, {}));
   CHECK(all_findings() == "");
+  const std::uint64_t before = nccl::calls();
+  const auto shards = run(CommunicatorKind::nccl, net, Sum::ring, {.shards = 4});
+  CHECK(nccl::calls() > before);  // it carries the copies of the weights
+  CHECK(shards == run(CommunicatorKind::local, net, Sum::ring, {.shards = 4}));
+}
 
+TEST_CASE("nccl: weights that nobody changed are not sent again", "[nccl]") {
   const Scene scene;
   Program program;
   const NoGrad guard;
@@ -138,37 +143,16 @@ TEST_CASE("nccl: replicas meet over it too, and weights that nobody changed are 
   CHECK(nccl::calls() == before);
 }
 
-TEST_CASE("nccl: shards have local's bits, whatever the library's order of sums", "[nccl]") {
-  const auto gradients = [](CommunicatorKind kind) {
-    const Scene scene(kind);
-    manual_seed(9);
-    parallel::DataParallel<Net> model(Net{}, group(4), {.shards = 4});
-    to(model, Device("cuda:0"));
-    const Tensor x = randn({12, 5}, {.device = Device("cuda:0")});
-    exp(model(x)).mean().backward();
-    std::vector<float> all;
-    for (const auto& p : parameters(model))
-      for (const float v : p.grad().to(Device()).to_vector<float>()) all.push_back(v);
-    return all;
-  };
-  const std::uint64_t before = nccl::calls();
-  const auto over_nccl = gradients(CommunicatorKind::nccl);
-  CHECK(nccl::calls() > before);  // it carries the copies of the weights
-  CHECK(over_nccl == gradients(CommunicatorKind::local));
-}
-
 TEST_CASE("nccl: two programs use one group from two threads", "[nccl]") {
   const Scene scene;
   const auto expected = trajectory(3);
-  std::vector<std::vector<std::vector<float>>> got(2);
   Program programs[2];
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < 2; ++i)
-    threads.emplace_back([&, i] {
-      for (int step = 0; step < 3; ++step) programs[i].step();
-      got[i].push_back(programs[i].numbers());
+  for (Program& program : programs)
+    threads.emplace_back([&program] {
+      for (int step = 0; step < 3; ++step) program.step();
     });
   for (std::thread& thread : threads) thread.join();
-  for (const auto& each : got) CHECK(each.at(0) == expected.back());
+  for (const Program& program : programs) CHECK(program.numbers() == expected.back());
   CHECK(all_findings() == "");
 }

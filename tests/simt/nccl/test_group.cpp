@@ -1,46 +1,78 @@
-// The group below the communicator: what it refuses, and a group of one, which calls the library
-// all the same.
+// The group below the communicator: what it refuses, a group of one, which calls the library all the
+// same, and ranks that share a GPU.
 #include <braid/core/native_device.hpp>
 
 #include "communicator/nccl/group.hpp"
 #include "nccl.hpp"
+#include "simt/engine/child.hpp"
+#include "support/child.hpp"
 #include "support/errors.hpp"
 
 using namespace braid;
 using namespace braid::test;
 
-TEST_CASE("nccl: a library that is too old makes no communicator, a new one makes a group",
-          "[nccl][group]") {
+namespace {
+
+constexpr const char* kTwoOnOneGpu =
+    "BRAID_NCCL_TESTS_CHILD=1 BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2";
+constexpr int kSteps = 4, kOld = 22809, kNew = 23007;
+
+std::vector<std::vector<float>> trained(CommunicatorKind kind, int version) {
+  const Scene scene(kind);
+  nccl::set_version(version);
+  return trajectory(kSteps, 2);
+}
+
+void check_refused(int version, const std::string& text) {
   const Scene scene;
+  nccl::set_version(version);
+  CHECK_THROWS_TEXT(DeviceError,
+                    str("make_nccl_communicator: expected a GPU of its own for each device, got "
+                        "cuda:0 and cuda:1 on GPU 0 with NCCL ",
+                        text, " (2.30 and newer may share one under NCCL_MULTI_RANK_GPU_ENABLE=1)"),
+                    parallel::make_nccl_communicator(group(2)));
+  CHECK(nccl::alive() == 0);
+}
+
+/// Unasked, two devices of one GPU train over local, whatever the library could do.
+void check_automatic() {
+  const auto local = trained(CommunicatorKind::local, kNew);
+  REQUIRE(local.front() != local.back());
+  for (const int version : {kOld, kNew}) {
+    INFO(version);
+    const std::uint64_t before = nccl::calls();
+    CHECK(trained(CommunicatorKind::automatic, version) == local);
+    CHECK(nccl::calls() == before);
+  }
+  CHECK(all_findings() == "");
+}
+
+}  // namespace
+
+TEST_CASE("nccl: a library that is too old is refused where it is opened, or used", "[group]") {
+  const Scene scene;
+  const parallel::nccl::Functions functions = parallel::nccl::stand_in(*native_device(group(1)[0]));
+  const auto open = [&] { parallel::nccl::require_version(functions, "libnccl.so.2"); };
+  open();
   nccl::set_version(21200);
   CHECK_THROWS_TEXT(DeviceError,
                     "make_nccl_communicator: expected NCCL 2.17.0 or newer, got 2.12.0",
                     parallel::make_nccl_communicator(group(2)));
+  nccl::set_version(21605);
+  CHECK_THROWS_TEXT(DeviceError, "NCCL: expected libnccl.so.2 to be 2.17.0 or newer, got 2.16.5",
+                    open());
+  nccl::set_version(21700);
+  open();
   nccl::set_version(23007);
   CHECK(parallel::nccl::Group(group(2), 20s).version() == 23007);
   CHECK(nccl::alive() == 0);
-}
-
-TEST_CASE(
-    "nccl: a library that is too old is refused where it is opened, so that automatic goes on "
-    "without it",
-    "[nccl][group]") {
-  const Scene scene;
-  const parallel::nccl::Functions functions = parallel::nccl::stand_in(*native_device(group(1)[0]));
-  parallel::nccl::require_version(functions, "libnccl.so.2");
-  nccl::set_version(21605);
-  CHECK_THROWS_TEXT(DeviceError, "NCCL: expected libnccl.so.2 to be 2.17.0 or newer, got 2.16.5",
-                    parallel::nccl::require_version(functions, "libnccl.so.2"));
-  nccl::set_version(21700);
-  parallel::nccl::require_version(functions, "libnccl.so.2");
   nccl::fail_call(1, nccl::Fault::error);
   CHECK_THROWS_TEXT(DeviceError,
                     "NCCL: expected libnccl.so.2 to tell its version, got ncclInternalError (3)",
-                    parallel::nccl::require_version(functions, "libnccl.so.2"));
+                    open());
 }
 
-TEST_CASE("nccl: a group of one calls the library for every collective, its communicator for none",
-          "[nccl][group]") {
+TEST_CASE("nccl: a group of one calls the library each time, its communicator never", "[group]") {
   const Scene scene;
   using parallel::nccl::Call;
   const Device d = group(1)[0];
@@ -63,7 +95,7 @@ TEST_CASE("nccl: a group of one calls the library for every collective, its comm
       const std::uint64_t before = nccl::calls();
       alone.run(name, {{kind, 0, x.id()->data(), y.id()->data(), 4, parallel::nccl::kFloat32}});
       CHECK(nccl::calls() > before);
-      CHECK(y.to(Device()).to_vector<float>() == numbers);
+      CHECK(floats(y) == numbers);
     }
   }
   CHECK(nccl::alive() == 0);
@@ -77,13 +109,12 @@ TEST_CASE("nccl: a group of one calls the library for every collective, its comm
   communicator->all_gather(views_of(from), views_of(whole));
   communicator->reduce_scatter(views_of(from), views_of(part));
   CHECK(nccl::calls() == before);
-  for (const auto& list : {from, sum, whole, part})
-    CHECK(list[0].to(Device()).to_vector<float>() == numbers);
+  for (const auto& list : {from, sum, whole, part}) CHECK(floats(list[0]) == numbers);
   communicator->check();
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("nccl: what the library refuses has its own words", "[nccl][group]") {
+TEST_CASE("nccl: what the library refuses has its own words", "[group]") {
   const Scene scene;
   parallel::nccl::Group pair(group(2), 20s);
   const Tensor x = ones({4}, {.device = group(1)[0]});
@@ -105,7 +136,7 @@ TEST_CASE("nccl: what the library refuses has its own words", "[nccl][group]") {
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("nccl: an error that only a question brings to light", "[nccl][group]") {
+TEST_CASE("nccl: an error that only a question brings to light", "[group]") {
   const Scene scene;
   const auto communicator = parallel::make_nccl_communicator(group(2));
   communicator->check();
@@ -116,4 +147,70 @@ TEST_CASE("nccl: an error that only a question brings to light", "[nccl][group]"
       communicator->check());
   CHECK(CommTimeoutError("").retryable());
   CHECK_FALSE(CommError("").retryable());
+}
+
+TEST_CASE("nccl: the communicator's waits order what is before and after it", "[nccl]") {
+  for (const char* const order : {"fifo", "reverse", "random:1", "random:2", "random:3"}) {
+    INFO(order);
+    const std::string seen = in_child([order] {
+      simt::set_stream_order(order);
+      const std::vector<Device> all = group(4);
+      const auto communicator = parallel::make_nccl_communicator(all);
+      std::string text;
+      for (int round = 0; round < 3; ++round) {
+        std::vector<Tensor> x, parts, whole, piece;
+        for (const Device d : all) {
+          x.push_back(full({64}, d.index() + round, {.device = d}));
+          parts.push_back(full({16}, d.index() + round, {.device = d}));
+          whole.push_back(empty({64}, {.device = d}));
+          piece.push_back(empty({16}, {.device = d}));
+        }
+        communicator->all_gather(views_of(parts), views_of(whole));
+        communicator->reduce_scatter(views_of(x), views_of(piece));
+        communicator->all_reduce(views_of(x));
+        for (const Tensor& t : parts) t.fill_(-1);
+        const BufferView sum[] = {view_of(x[0])};
+        communicator->reduce(views_of(x), sum);
+        communicator->broadcast(views_of(x));
+        const float each = static_cast<float>(6 + 4 * round);
+        for (std::size_t i = 0; i < 4; ++i) {
+          if (floats(x[i] + 0) != std::vector<float>(64, 4 * each)) text += str("sum on ", i, "; ");
+          if (floats(piece[i] + 0) != std::vector<float>(16, each))
+            text += str("piece on ", i, "; ");
+          if (floats(whole[i] + 0).at(63) != static_cast<float>(3 + round))
+            text += str("whole on ", i, "; ");
+        }
+      }
+      return text + all_findings();
+    });
+    CHECK(seen == "");
+  }
+}
+
+// Several ranks on one GPU: NCCL's from 2.30 on, under NVIDIA's own variable, and only where Braid
+// is asked for NCCL. Each setting in a process of its own, as devices are found once.
+TEST_CASE("nccl: two ranks on one GPU need 2.30 and NVIDIA's own variable", "[group]") {
+  CHECK_CHILD(kTwoOnOneGpu, "[.child][not_shared]");
+  CHECK_CHILD(str(kTwoOnOneGpu, " NCCL_MULTI_RANK_GPU_ENABLE=0"), "[.child][not_shared]");
+  CHECK_CHILD(str(kTwoOnOneGpu, " NCCL_MULTI_RANK_GPU_ENABLE=1"), "[.child][shared]");
+}
+
+TEST_CASE("nccl: in a child, two devices on one GPU", "[.child][not_shared]") {
+  REQUIRE(device_count(DeviceType::cuda) == 2);
+  check_refused(kOld, "2.28.9");
+  check_refused(kNew, "2.30.7");
+  check_automatic();
+}
+
+TEST_CASE("nccl: in a child, two devices on one GPU that ranks may share", "[.child][shared]") {
+  REQUIRE(device_count(DeviceType::cuda) == 2);
+  check_refused(kOld, "2.28.9");
+  const auto local = trained(CommunicatorKind::local, kNew);
+  REQUIRE(local.front() != local.back());
+  const std::uint64_t before = nccl::calls();
+  CHECK(trained(CommunicatorKind::nccl, kNew) == local);
+  CHECK(nccl::calls() > before);
+  CHECK(nccl::alive() == 0);
+  CHECK(all_findings() == "");
+  check_automatic();
 }

@@ -63,28 +63,56 @@ void end(const std::vector<Comm>& comms) {
   for (Comm comm : comms) CHECK(functions().comm_abort(comm) == kSuccess);
 }
 
+/// Numbers and a stream on each device; `ordered`: the stream is behind the fill.
 struct Side {
   std::vector<Tensor> x;
   std::vector<std::shared_ptr<Stream>> streams;
-  explicit Side(int n) {
+  explicit Side(int n, bool ordered = true) {
     for (int i = 0; i < n; ++i) {
       const Device d(DeviceType::cuda, i);
-      x.push_back(full({8}, i + 1, {.device = d}));
+      x.push_back(zeros({8}, {.device = d}));
+      synchronize(d);  // its memory is in order; what may not be is the fill
+      x.back().fill_(i + 1);
       streams.push_back(make_stream(d));
-      streams.back()->wait_for(current_stream(d));
+      if (ordered) streams.back()->wait_for(current_stream(d));
     }
   }
-  int all_reduce(Comm comm, std::size_t rank, std::size_t count = 8, std::size_t stream = 99) {
+  [[nodiscard]] parallel::nccl::Stream stream(std::size_t rank) const {
+    return static_cast<parallel::nccl::Stream>(streams[rank]->native());
+  }
+  int all_reduce(Comm comm, std::size_t rank, std::size_t count = 8, std::size_t on = 99) const {
     void* const data = x[rank].id()->data();
-    return functions().all_reduce(
-        data, data, count, kFloat32, 0, comm,
-        static_cast<parallel::nccl::Stream>(streams[stream == 99 ? rank : stream]->native()));
+    return functions().all_reduce(data, data, count, kFloat32, 0, comm,
+                                  stream(on == 99 ? rank : on));
   }
 };
 
+/// x on two devices is filled, summed over NCCL on streams of its own, and read: all that the host
+/// has to order is `before` (the sum after the fill) and `after` (the read after the sum).
+std::string sum_on_side_streams(bool before, bool after, std::string_view order) {
+  return in_child([=] {
+    simt::set_stream_order(order);
+    const auto comms = make({0, 1});
+    const Side side(2, before);
+    (void)functions().group_start();
+    for (std::size_t rank = 0; rank < 2; ++rank) (void)side.all_reduce(comms[rank], rank);
+    (void)functions().group_end();
+    for (Comm comm : comms) (void)settled(comm);
+    for (std::size_t rank = 0; after && rank < 2; ++rank)
+      current_stream(side.x[rank].device()).wait_for(*side.streams[rank]);
+    std::string text;
+    try {
+      for (const Tensor& t : side.x) text += floats(t + 1).at(7) == 4 ? "sum " : "other ";
+    } catch (const DeviceLostError&) {
+      text += "lost ";
+    }
+    return text + all_findings();
+  });
+}
+
 }  // namespace
 
-TEST_CASE("stand-in: one device twice is refused, unless 2.30 is allowed to", "[nccl][stand_in]") {
+TEST_CASE("stand-in: one device twice is refused, unless 2.30 is allowed to", "[stand_in]") {
   const Scene scene;
   const auto distinct = make({0, 2});
   const auto twice = make({1, 1}, kInvalidUsage);
@@ -101,15 +129,12 @@ TEST_CASE("stand-in: one device twice is refused, unless 2.30 is allowed to", "[
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("stand-in: nothing is done before the group has ended and the communicators were asked",
-          "[nccl][stand_in]") {
+TEST_CASE("stand-in: nothing is done before the group has ended and all were asked", "[stand_in]") {
   const Scene scene;
   const auto comms = make({0, 1});
   Side side(2);
   const Functions& f = functions();
-  const auto first = [&](std::size_t rank) {
-    return side.x[rank].to(Device()).to_vector<float>().at(0);
-  };
+  const auto first = [&](std::size_t rank) { return floats(side.x[rank]).at(0); };
   CHECK(f.group_start() == kSuccess);
   CHECK(f.group_start() == kSuccess);  // groups nest
   for (std::size_t rank = 0; rank < 2; ++rank)
@@ -129,7 +154,7 @@ TEST_CASE("stand-in: nothing is done before the group has ended and the communic
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("stand-in: wrong calls", "[nccl][stand_in]") {
+TEST_CASE("stand-in: wrong calls", "[stand_in]") {
   const Scene scene;
   const auto comms = make({0, 1});
   Side side(2);
@@ -155,14 +180,14 @@ TEST_CASE("stand-in: wrong calls", "[nccl][stand_in]") {
   CHECK(f.comm_init_rank_config(&none, 2, id, 2, &config) == kInvalidArgument);
   (void)simt::take_reports();
   CHECK(nccl::take_misuses().empty());
-  CHECK(side.x[0].to(Device()).to_vector<float>() == std::vector<float>(8, 1));
+  CHECK(floats(side.x[0]) == std::vector<float>(8, 1));
   end(comms);
   CHECK(f.comm_destroy(comms[0]) == kInvalidArgument);
   CHECK(nccl::take_misuses() ==
         std::vector<std::string>{"ncclCommDestroy of a communicator that has ended or never was"});
 }
 
-TEST_CASE("stand-in: a rank that does not come is waited for until an abort", "[nccl][stand_in]") {
+TEST_CASE("stand-in: a rank that does not come is waited for until an abort", "[stand_in]") {
   const std::string seen = in_child([] {
     const auto comms = make({0, 1});
     Side side(2);
@@ -175,27 +200,24 @@ TEST_CASE("stand-in: a rank that does not come is waited for until an abort", "[
     std::string text = end_of->done() ? "done alone" : "waits";
     end(comms);
     side.streams[0]->synchronize();
-    const float first = side.x[0].to(Device()).to_vector<float>().at(0);
+    const float first = floats(side.x[0]).at(0);
     return text + (first != first ? ", then NaN" : ", then a number") + all_findings();
   });
   CHECK(seen == "waits, then NaN");
 }
 
-TEST_CASE("stand-in: nobody waits for a rank whose numbers it does not need", "[nccl][stand_in]") {
+TEST_CASE("stand-in: nobody waits for a rank whose numbers it does not need", "[stand_in]") {
   const std::string seen = in_child([] {
     const auto comms = make({0, 1});
     Side side(2);
     const Functions& f = functions();
-    const auto stream = [&](std::size_t rank) {
-      return static_cast<parallel::nccl::Stream>(side.streams[rank]->native());
-    };
     // The sum is rank 0's: rank 1 gives its numbers and goes on, so rank 0's write is ordered
     // before nothing of rank 1.
     (void)f.group_start();
     for (std::size_t rank = 0; rank < 2; ++rank) {
       void* const data = side.x[rank].id()->data();
       (void)f.reduce(data, rank == 0 ? data : nullptr, 8, kFloat32, 0, 0, comms[rank],
-                     stream(rank));
+                     side.stream(rank));
     }
     (void)f.group_end();
     for (const Comm comm : comms) (void)settled(comm);
@@ -213,7 +235,7 @@ TEST_CASE("stand-in: nobody waits for a rank whose numbers it does not need", "[
   CHECK(seen == "found");
 }
 
-TEST_CASE("stand-in: a fault shows at the call it is meant for", "[nccl][stand_in]") {
+TEST_CASE("stand-in: a fault shows at the call it is meant for", "[stand_in]") {
   const Scene scene;
   int version = 0;
   nccl::fail_call(2, nccl::Fault::error);
@@ -223,4 +245,17 @@ TEST_CASE("stand-in: a fault shows at the call it is meant for", "[nccl][stand_i
   CHECK(nccl::failed());
   CHECK(functions().get_version(&version) == kSuccess);
   CHECK(version == 22809);
+}
+
+TEST_CASE("nccl: the checker finds a dropped wait around a collective", "[nccl]") {
+  for (const char* const order : {"fifo", "reverse", "random:1"}) {
+    INFO(order);
+    CHECK(sum_on_side_streams(true, true, order) == "sum sum ");
+    for (const bool before : {false, true}) {
+      const std::string text = sum_on_side_streams(before, !before, order);
+      INFO(text);
+      CHECK(text.find("race") != std::string::npos);
+      CHECK(text.find("ncclAllReduce") != std::string::npos);
+    }
+  }
 }

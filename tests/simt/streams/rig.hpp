@@ -17,10 +17,10 @@ inline void ok(cudaError_t error, int line = __builtin_LINE()) {
   REQUIRE(error == cudaSuccess);
 }
 
-inline void expect(cudaError_t error, cudaError_t expected, int line = __builtin_LINE()) {
-  INFO("line " << line << ": " << cudaGetErrorName(error));
-  CHECK(error == expected);
-}
+inline constexpr cudaMemcpyKind kDeviceToDevice = cudaMemcpyDeviceToDevice,
+                                kHostToDevice = cudaMemcpyHostToDevice,
+                                kDeviceToHost = cudaMemcpyDeviceToHost,
+                                kDefault = cudaMemcpyDefault;
 
 /// A fresh runtime, and one again at the end.
 struct Fresh {
@@ -70,25 +70,76 @@ struct Rig {
   Rig& operator=(const Rig&) = delete;
 
   /// b goes on after what a has now.
-  void b_waits_for_a() {
-    ok(cudaEventRecord(event, a));
-    ok(cudaStreamWaitEvent(b, event));
+  void b_waits_for_a() { wait(b, a); }
+  void a_waits_for_b() { wait(a, b); }
+  /// Memory in the order of a.
+  [[nodiscard]] float* block_of_a() {
+    float* block = nullptr;
+    ok(cudaMallocAsync(&block, kBytes, a));
+    return block;
+  }
+
+ private:
+  void wait(cudaStream_t later, cudaStream_t earlier) {
+    ok(cudaEventRecord(event, earlier));
+    ok(cudaStreamWaitEvent(later, event));
   }
 };
 
-struct OrderOf {
-  simt::StreamOrder order;
-  std::uint64_t seed;
-};
-inline constexpr OrderOf kOrders[] = {{simt::StreamOrder::fifo, 0},
-                                      {simt::StreamOrder::reverse, 0},
-                                      {simt::StreamOrder::random, 1},
-                                      {simt::StreamOrder::random, 2}};
+/// Runs the body in every order of the executor, each time with a fresh runtime.
+template <class F> void in_every_order(F&& body) {
+  for (const char* const order : {"fifo", "reverse", "random:1", "random:2"}) {
+    INFO("order " << order);
+    const Fresh fresh;
+    simt::set_stream_order(order);
+    body();
+  }
+}
 
 inline std::string all_texts(const std::vector<simt::Report>& reports) {
   std::string text;
   for (const auto& report : reports) text += report.text + "\n";
   return text;
+}
+
+/// Nothing was found.
+inline void check_no_reports() { CHECK(all_texts(simt::take_reports()) == ""); }
+/// Nor is an object left, or an error.
+inline void check_clean() {
+  check_no_reports();
+  CHECK(simt::live_objects().empty());
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+/// Runs a program in every order of the executor.
+template <class F> void check_right(const char* name, F&& program) {
+  INFO(name);
+  in_every_order([&] {
+    {
+      Rig r;
+      program(r);
+    }
+    check_clean();
+  });
+}
+
+/// A program of streams with one mistake, or, where `fixed`, without. The mistake is reported with
+/// the places of its calls, in every order; the program without it is not.
+using Program = void (*)(Rig& r, bool fixed);
+void check_program(const char* name, simt::ReportKind kind, Program program,
+                   const std::string& file = __builtin_FILE());
+
+/// This line of a program is at fault: the report must name it.
+void mark(int line = __builtin_LINE());
+inline void here(cudaError_t error, int line = __builtin_LINE()) {
+  mark(line);
+  ok(error, line);
+}
+/// One that the runtime refuses with `code`.
+inline void here(cudaError_t error, bool fixed, cudaError_t code, int line = __builtin_LINE()) {
+  mark(line);
+  INFO("line " << line << ": " << cudaGetErrorName(error));
+  CHECK(error == (fixed ? cudaSuccess : code));
 }
 
 }  // namespace braid::streams_test

@@ -109,7 +109,7 @@ TEST_CASE("twin: the number of devices and their memory can be set while nothing
   CHECK(simt::host_read(&room, sizeof room));
   simt::annotate_allocated(&room, sizeof room, nullptr);
   CHECK(simt::live_objects().empty());
-  CHECK(simt::take_reports().empty());
+  check_no_reports();
   CHECK(cudaGetLastError() == cudaErrorNoDevice);
   CHECK_THROWS_AS(simt::set_devices(-1, 0), ArgumentError);
   simt::set_devices(2, std::size_t{8} << 30);
@@ -165,10 +165,10 @@ TEST_CASE("twin: launches that CUDA refuses, and the log of the others") {
   CHECK(log[0].device == 0);
   CHECK(log[0].grid.x == 2);
   CHECK(log[0].block.x == 128);
-  ok(cudaMemcpyAsync(r.pinned, r.x, kBytes, cudaMemcpyDeviceToHost, r.a));
+  ok(cudaMemcpyAsync(r.pinned, r.x, kBytes, kDeviceToHost, r.a));
   ok(cudaStreamSynchronize(r.a));
   CHECK(r.pinned[kCount - 1] == 1.0f);
-  CHECK(simt::take_reports().empty());
+  check_no_reports();
 }
 
 TEST_CASE("twin: a finding in a kernel ends its device with the code of a GPU") {

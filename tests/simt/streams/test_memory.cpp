@@ -11,6 +11,15 @@ using namespace braid::streams_test;
 
 TEST_CASE("twin: allocation, capacity and what is alive") {
   const Fresh fresh;
+  unsigned char* pinned = nullptr;
+  float* device = nullptr;
+  ok(cudaMallocHost(&pinned, 8));
+  ok(cudaMalloc(&device, 4));
+  CHECK(pinned[0] == 0xff);  // fresh memory is poisoned
+  CHECK(pinned[7] == 0xff);
+  CHECK(std::memcmp(device, pinned, 4) == 0);
+  ok(cudaFree(device));
+  ok(cudaFreeHost(pinned));
   simt::set_devices(2, 4096);
   void *p = nullptr, *q = &p;
   ok(cudaMalloc(&p, 3000));
@@ -38,52 +47,36 @@ TEST_CASE("twin: allocation, capacity and what is alive") {
   simt::set_devices(2, std::size_t{8} << 30);
 }
 
-TEST_CASE("twin: fresh memory is poisoned") {
-  const Fresh fresh;
-  unsigned char* pinned = nullptr;
-  ok(cudaMallocHost(&pinned, 8));
-  CHECK(pinned[0] == 0xff);
-  CHECK(pinned[7] == 0xff);
-  float* device = nullptr;
-  ok(cudaMalloc(&device, 4));
-  CHECK(std::memcmp(device, pinned, 4) == 0);
-  ok(cudaFree(device));
-  ok(cudaFreeHost(pinned));
-}
-
 TEST_CASE("twin: copies arrive, in both dimensions and all directions") {
-  const Fresh fresh;
-  for (const OrderOf& order : kOrders) {
-    simt::set_stream_order(order.order, order.seed);
+  in_every_order([] {
     Rig r;
     std::vector<float> host(kCount), back(kCount, 0.0f);
     for (int i = 0; i < kCount; ++i)
       host[static_cast<std::size_t>(i)] = static_cast<float>(i) * 0.5f;
-    ok(cudaMemcpyAsync(r.x, host.data(), kBytes, cudaMemcpyHostToDevice, r.a));
+    ok(cudaMemcpyAsync(r.x, host.data(), kBytes, kHostToDevice, r.a));
     std::fill(host.begin(), host.end(), -1.0f);  // pageable memory was staged in the call
     ok(cudaMemcpyAsync(r.y, r.x, kBytes, cudaMemcpyDefault, r.a));
     // and is there when the call returns
-    ok(cudaMemcpyAsync(back.data(), r.y, kBytes, cudaMemcpyDeviceToHost, r.a));
+    ok(cudaMemcpyAsync(back.data(), r.y, kBytes, kDeviceToHost, r.a));
     CHECK(back[7] == 3.5f);
     CHECK(back[255] == 127.5f);
     // 4 rows of 8 floats, out of rows of 16, into rows of 32.
     ok(cudaMemset(r.y, 0, kBytes));
     ok(cudaDeviceSynchronize());
-    ok(cudaMemcpy2DAsync(r.y, 32 * 4, r.x, 16 * 4, 8 * 4, 4, cudaMemcpyDeviceToDevice, r.b));
-    ok(cudaMemcpyAsync(back.data(), r.y, kBytes, cudaMemcpyDeviceToHost, r.b));
+    ok(cudaMemcpy2DAsync(r.y, 32 * 4, r.x, 16 * 4, 8 * 4, 4, kDeviceToDevice, r.b));
+    ok(cudaMemcpyAsync(back.data(), r.y, kBytes, kDeviceToHost, r.b));
     CHECK(back[32] == 8.0f);
     CHECK(back[3 * 32 + 7] == 27.5f);
     CHECK(back[8] == 0.0f);
-    CHECK(cudaMemcpy2D(r.y, 16, r.x, 64, 32, 4, cudaMemcpyDeviceToDevice) ==
-          cudaErrorInvalidPitchValue);
+    CHECK(cudaMemcpy2D(r.y, 16, r.x, 64, 32, 4, kDeviceToDevice) == cudaErrorInvalidPitchValue);
     ok(cudaMemcpy(back.data(), host.data(), kBytes, cudaMemcpyHostToHost));
     CHECK(back[9] == -1.0f);
     CHECK(cudaMemcpy(back.data(), host.data(), 4, static_cast<cudaMemcpyKind>(9)) ==
           cudaErrorInvalidMemcpyDirection);
-    CHECK(cudaMemcpy(nullptr, r.x, 4, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);
+    CHECK(cudaMemcpy(nullptr, r.x, 4, kDeviceToHost) == cudaErrorInvalidValue);
     ok(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyDefault));
-    CHECK(simt::take_reports().empty());
-  }
+    check_no_reports();
+  });
 }
 
 TEST_CASE("twin: copies between devices") {
@@ -93,19 +86,19 @@ TEST_CASE("twin: copies between devices") {
   ok(cudaSetDevice(1));
   ok(cudaMalloc(&there, kBytes));
   ok(cudaSetDevice(0));
-  ok(cudaMemcpyAsync(r.x, r.pinned, kBytes, cudaMemcpyHostToDevice, r.a));
+  ok(cudaMemcpyAsync(r.x, r.pinned, kBytes, kHostToDevice, r.a));
   ok(cudaMemcpyPeerAsync(there, 1, r.x, 0, kBytes, r.a));
   ok(cudaStreamSynchronize(r.a));
   ok(cudaMemcpyPeer(r.y, 0, there, 1, kBytes));
   std::vector<float> back(kCount);
-  ok(cudaMemcpy(back.data(), r.y, kBytes, cudaMemcpyDeviceToHost));
+  ok(cudaMemcpy(back.data(), r.y, kBytes, kDeviceToHost));
   CHECK(back[100] == 100.0f);
   CHECK(cudaMemcpyPeer(there, 5, r.x, 0, kBytes) == cudaErrorInvalidDevice);
   ok(cudaDeviceEnablePeerAccess(1, 0));
-  ok(cudaMemcpyAsync(r.y, there, kBytes, cudaMemcpyDeviceToDevice, r.a));
+  ok(cudaMemcpyAsync(r.y, there, kBytes, kDeviceToDevice, r.a));
   ok(cudaStreamSynchronize(r.a));
   ok(cudaFree(there));
-  CHECK(simt::take_reports().empty());
+  check_no_reports();
 }
 
 TEST_CASE("twin: pointers know what they are") {
@@ -152,7 +145,7 @@ TEST_CASE("twin: stream-ordered memory and its pool") {
   ok(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
   CHECK(threshold == 1 << 20);
   ok(simt::launch(fill, 1, kCount, 0, r.a, block, kCount, 4.0f));
-  ok(cudaMemcpyAsync(r.pinned, block, kBytes, cudaMemcpyDeviceToHost, r.a));
+  ok(cudaMemcpyAsync(r.pinned, block, kBytes, kDeviceToHost, r.a));
   ok(cudaFreeAsync(block, r.a));
   ok(cudaStreamSynchronize(r.a));
   CHECK(r.pinned[17] == 4.0f);
@@ -160,7 +153,7 @@ TEST_CASE("twin: stream-ordered memory and its pool") {
   CHECK(used == before);
   ok(cudaFreeAsync(r.x, r.a));  // memory of cudaMalloc may go this way too
   r.x = nullptr;
-  CHECK(simt::take_reports().empty());
+  check_no_reports();
   CHECK(cudaFreeAsync(r.pinned, r.a) == cudaErrorInvalidValue);
   const auto reports = simt::take_reports();
   REQUIRE(reports.size() == 1);
@@ -169,9 +162,7 @@ TEST_CASE("twin: stream-ordered memory and its pool") {
 }
 
 TEST_CASE("twin: a segment with blocks given out and taken back is freed in silence") {
-  const Fresh fresh;
-  for (const OrderOf& order : kOrders) {
-    simt::set_stream_order(order.order, order.seed);
+  in_every_order([] {
     Rig r;
     float* segment = nullptr;
     ok(cudaMalloc(&segment, 4 * kBytes));
@@ -187,26 +178,24 @@ TEST_CASE("twin: a segment with blocks given out and taken back is freed in sile
     ok(cudaMemsetAsync(segment, 0, 2 * kBytes, r.b));
     simt::annotate_freed(segment, 2 * kBytes, r.b);
     ok(cudaFree(segment));
-    const auto reports = simt::take_reports();
-    INFO(all_texts(reports));
-    CHECK(reports.empty());
-  }
+    check_no_reports();
+  });
 }
 
 TEST_CASE("twin: a pending copy leaves no right value in its target") {
   const Fresh fresh;
   Rig r;
-  ok(cudaMemcpyAsync(r.pinned, r.x, kBytes, cudaMemcpyDeviceToHost, r.a));
+  ok(cudaMemcpyAsync(r.pinned, r.x, kBytes, kDeviceToHost, r.a));
   CHECK(r.pinned[3] != r.pinned[3]);  // NaN
   ok(cudaStreamSynchronize(r.a));
   CHECK(r.pinned[3] == 0.0f);
   // There and back through the same pinned memory is right.
   ok(cudaMemsetAsync(r.x, 0, kBytes, r.a));
-  ok(cudaMemcpyAsync(r.pinned, r.x, kBytes, cudaMemcpyDeviceToHost, r.a));
-  ok(cudaMemcpyAsync(r.y, r.pinned, kBytes, cudaMemcpyHostToDevice, r.a));
+  ok(cudaMemcpyAsync(r.pinned, r.x, kBytes, kDeviceToHost, r.a));
+  ok(cudaMemcpyAsync(r.y, r.pinned, kBytes, kHostToDevice, r.a));
   ok(cudaStreamSynchronize(r.a));
   CHECK(r.y[3] == 0.0f);
-  CHECK(simt::take_reports().empty());
+  check_no_reports();
 }
 
 TEST_CASE("twin: no host memory for what the checker keeps is a code, and leaves nothing behind") {

@@ -1,12 +1,13 @@
 // Every PTX wrapper on small integers, on emulated devices and on GPUs, to the last bit, against
-// the fragment layouts of the PTX document written out here once more.
+// the fragment layouts of the PTX document written out here once more; votes, shuffles and atomics
+// against what the programming guide says each lane gets.
 #include <bit>
 #include <cstdint>
 
 #include "conformance.hpp"
-#include "ptx_kernels.hpp"
 #include "simt/half.hpp"
 #include "support/catch.hpp"
+#include "warp_kernels.hpp"
 
 namespace braid::simt_tests {
 
@@ -21,12 +22,11 @@ std::uint32_t bits_of(MmaKind kind, int value) {
 
 }  // namespace
 
-TEST_CASE("conformance: mma multiplies the lanes' fragments as the PTX document lays them out",
-          "[conformance][ptx]") {
-  NEEDS_GPU();
-  in_all_orders([](const std::string& order) {
+TEST_CASE("conformance: mma multiplies fragments as the PTX document lays them out", "[ptx]") {
+  NEEDS_DEVICES(1);
+  in_all_orders([] {
     for (const MmaKind kind : {MmaKind::tf32, MmaKind::bf16, MmaKind::fp16}) {
-      INFO(order << ", kind " << static_cast<int>(kind));
+      INFO("kind " << static_cast<int>(kind));
       const int depth = kind == MmaKind::tf32 ? 8 : 16;
       int a[16][16], b[16][8], c[16][8];
       for (int i = 0; i < 16; ++i)
@@ -35,34 +35,26 @@ TEST_CASE("conformance: mma multiplies the lanes' fragments as the PTX document 
         for (int j = 0; j < 8; ++j) b[k][j] = (k * 7 + j * 2) % 13 - 6, c[k][j] = k - 3 * j;
       std::vector<std::uint32_t> ra(128), rb(64);
       std::vector<float> rc(128), want(128);
-      for (std::size_t lane = 0; lane < 32; ++lane) {
-        const int group = static_cast<int>(lane) / 4, t = static_cast<int>(lane) % 4;
-        for (int i = 0; i < 4; ++i) {
-          const int row = i == 0 || i == 2 ? group : group + 8;
-          if (kind == MmaKind::tf32) {
-            ra[4 * lane + static_cast<std::size_t>(i)] = bits_of(kind, a[row][i < 2 ? t : t + 4]);
-          } else {
-            const int col = t * 2 + (i < 2 ? 0 : 8);
-            ra[4 * lane + static_cast<std::size_t>(i)] =
-                bits_of(kind, a[row][col]) | bits_of(kind, a[row][col + 1]) << 16;
-          }
-        }
-        for (int i = 0; i < 2; ++i) {
-          if (kind == MmaKind::tf32) {
-            rb[2 * lane + static_cast<std::size_t>(i)] = bits_of(kind, b[t + 4 * i][group]);
-          } else {
-            const int row = t * 2 + 8 * i;
-            rb[2 * lane + static_cast<std::size_t>(i)] =
-                bits_of(kind, b[row][group]) | bits_of(kind, b[row + 1][group]) << 16;
-          }
-        }
-        for (int i = 0; i < 4; ++i) {
-          const int row = i < 2 ? group : group + 8, col = t * 2 + i % 2;
-          int sum = c[row][col];
-          for (int k = 0; k < depth; ++k) sum += a[row][k] * b[k][col];
-          rc[4 * lane + static_cast<std::size_t>(i)] = static_cast<float>(c[row][col]);
-          want[4 * lane + static_cast<std::size_t>(i)] = static_cast<float>(sum);
-        }
+      /// One element of tf32, or two of 16 bits.
+      const auto packed = [&](int first, int second) {
+        return depth == 8 ? bits_of(kind, first)
+                          : bits_of(kind, first) | bits_of(kind, second) << 16;
+      };
+      for (std::size_t l = 0; l < 128; ++l) {  // register i of a lane
+        const int i = static_cast<int>(l % 4), group = static_cast<int>(l) / 16,
+                  t = static_cast<int>(l) / 4 % 4;
+        const int row_a = group + i % 2 * 8;
+        ra[l] = depth == 8 ? packed(a[row_a][t + i / 2 * 4], 0)
+                           : packed(a[row_a][2 * t + i / 2 * 8], a[row_a][2 * t + i / 2 * 8 + 1]);
+        if (i < 2)
+          rb[l / 4 * 2 + l % 4] =
+              depth == 8 ? packed(b[t + 4 * i][group], 0)
+                         : packed(b[2 * t + 8 * i][group], b[2 * t + 8 * i + 1][group]);
+        const int row = group + i / 2 * 8, col = t * 2 + i % 2;
+        int sum = c[row][col];
+        for (int k = 0; k < depth; ++k) sum += a[row][k] * b[k][col];
+        rc[l] = static_cast<float>(c[row][col]);
+        want[l] = static_cast<float>(sum);
       }
       const DeviceArray<std::uint32_t> da(ra), db(rb);
       const DeviceArray<float> dc(rc), dd(128);
@@ -72,8 +64,8 @@ TEST_CASE("conformance: mma multiplies the lanes' fragments as the PTX document 
   });
 }
 
-TEST_CASE("conformance: tf32 mma ignores the low 13 bits of its inputs", "[conformance][ptx]") {
-  NEEDS_GPU();
+TEST_CASE("conformance: tf32 mma ignores the low 13 bits of its inputs", "[ptx]") {
+  NEEDS_DEVICES(1);
   const float exact = 1.0f,
               longer = std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.0f) | 0x1fffu);
   for (const float x : {exact, longer}) {
@@ -86,17 +78,16 @@ TEST_CASE("conformance: tf32 mma ignores the low 13 bits of its inputs", "[confo
   }
 }
 
-TEST_CASE("conformance: ldmatrix gives each lane two elements of a row, or of a column",
-          "[conformance][ptx]") {
-  NEEDS_GPU();
-  in_all_orders([](const std::string& order) {
+TEST_CASE("conformance: ldmatrix gives each lane two elements of a row or a column", "[ptx]") {
+  NEEDS_DEVICES(1);
+  in_all_orders([] {
     std::vector<std::uint16_t> source(256);
     for (std::size_t i = 0; i < source.size(); ++i)
       source[i] = static_cast<std::uint16_t>(1000 + i);
     const DeviceArray<std::uint16_t> ds(source);
     for (const int count : {1, 2, 4})
       for (const bool transposed : {false, true}) {
-        INFO(order << ", x" << count << (transposed ? " transposed" : ""));
+        INFO("x" << count << (transposed ? " transposed" : ""));
         const DeviceArray<std::uint32_t> r(std::vector<std::uint32_t>(128, 7));
         ldmatrix_once(count, transposed, ds.data(), r.data());
         std::vector<std::uint32_t> want(128, 7);
@@ -112,9 +103,8 @@ TEST_CASE("conformance: ldmatrix gives each lane two elements of a row, or of a 
   });
 }
 
-TEST_CASE("conformance: cp.async brings 4, 8 and 16 bytes, and zeros for what is left out",
-          "[conformance][ptx]") {
-  NEEDS_GPU();
+TEST_CASE("conformance: cp.async brings 4, 8 and 16 bytes, and zeros for the rest", "[ptx]") {
+  NEEDS_DEVICES(1);
   early_and_late([](const char* when) {
     for (const int size : {4, 8, 16}) {
       INFO(size << " bytes, " << when);
@@ -137,9 +127,8 @@ TEST_CASE("conformance: cp.async brings 4, 8 and 16 bytes, and zeros for what is
   });
 }
 
-TEST_CASE("conformance: to_tf32 rounds to 10 bits of mantissa, ties away from zero",
-          "[conformance][ptx]") {
-  NEEDS_GPU();
+TEST_CASE("conformance: to_tf32 rounds to 10 bits of mantissa, ties away from zero", "[ptx]") {
+  NEEDS_DEVICES(1);
   const auto up = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
   const std::vector<float> x = {
       1.0f, -2.5f,           up(0x3f800fffu), up(0x3f801000u), up(0x3f803000u), up(0xbf801000u),
@@ -151,6 +140,35 @@ TEST_CASE("conformance: to_tf32 rounds to 10 bits of mantissa, ties away from ze
   const DeviceArray<std::uint32_t> r(x.size());
   round_tf32(dx.data(), r.data(), static_cast<int>(x.size()));
   CHECK(r.get() == want);
+}
+
+TEST_CASE("conformance: votes, shuffles and atomics", "[warp]") {
+  NEEDS_DEVICES(1);
+  in_all_orders([] {
+    const DeviceArray<std::uint32_t> v(8);
+    votes(v.data());
+    CHECK(v.get() == std::vector<std::uint32_t>{0xaaaaaaaau, 1, 1, 0, 0x44444444u, 16, 1, 0});
+    const DeviceArray<int> s(160);
+    shuffles(s.data());
+    const auto got = s.get();
+    int wrong = 0;
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      const int l = static_cast<int>(lane);
+      wrong += got[lane] != 103;
+      wrong += got[32 + lane] != 100 + (l < 2 ? l : l - 2);
+      wrong += got[64 + lane] != 100 + ((l & 15) + 4 < 16 ? l + 4 : l);
+      wrong += got[96 + lane] != 100 + (l ^ 8);
+      wrong += got[128 + lane] != 100 + ((l & ~7) | 1);
+    }
+    CHECK(wrong == 0);
+    const DeviceArray<unsigned> a(std::vector<unsigned>(10, 5));
+    atomics(a.data());
+    CHECK(a.get() ==
+          std::vector<unsigned>{69, 5u - 64, 31, 0, 4, 255, 5, (5 + 64) % 41, 5 + 41 * 2 - 64, 77});
+    const DeviceArray<simt::half_t> h(std::vector<simt::half_t>{simt::half_t(0.0f)});
+    half_atomics(h.data());
+    CHECK(float(h.get()[0]) == 32.0f);
+  });
 }
 
 }  // namespace braid::simt_tests

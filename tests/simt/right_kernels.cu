@@ -1,15 +1,15 @@
-// C = A B on tensor cores.
+// Plain kernels, without a mistake.
+#include "gemm_tiled.hpp"
 #include "kernels.hpp"
-#include "run_kernel.hpp"
 
 namespace braid::simt_tests {
 
 template <class T> inline constexpr bool kIsBfloat16 = false;
 template <> inline constexpr bool kIsBfloat16<simt::bfloat16_t> = true;
 
-// 64x64 by 16 a block of 4 warps (2x2). Sizes are multiples of the tile.
+// On tensor cores: 64x64 by 16 a block of 4 warps (2x2). Sizes are multiples of the tile.
 template <class T>
-__global__ void gemm_half_kernel(int n, int k, const T* a, const T* b, float* c) {
+__global__ void gemm_narrow_kernel(int n, int k, const T* a, const T* b, float* c) {
   SIMT_SHARED(T, as, [64][24]);  // 8 more than needed: rows of ldmatrix in different banks
   SIMT_SHARED(T, bs, [16][72]);
   const int t = static_cast<int>(threadIdx.x), lane = t & 31, warp = t >> 5;
@@ -45,37 +45,16 @@ __global__ void gemm_half_kernel(int n, int k, const T* a, const T* b, float* c)
     }
 }
 
-// One warp, 16x8 a block.
-__global__ void gemm_tf32_kernel(int n, int k, const float* a, const float* b, float* c) {
-  const int lane = static_cast<int>(threadIdx.x), g = lane >> 2, t = lane & 3;
-  a += static_cast<std::size_t>(blockIdx.y) * 16 * k;
-  b += blockIdx.x * 8;
-  c += static_cast<std::size_t>(blockIdx.y) * 16 * n + blockIdx.x * 8;
-  float acc[4] = {};
-  for (int k0 = 0; k0 < k; k0 += 8) {
-    const std::uint32_t x[4] = {
-        simt::to_tf32(a[g * k + k0 + t]), simt::to_tf32(a[(g + 8) * k + k0 + t]),
-        simt::to_tf32(a[g * k + k0 + t + 4]), simt::to_tf32(a[(g + 8) * k + k0 + t + 4])};
-    const std::uint32_t y[2] = {simt::to_tf32(b[(k0 + t) * n + g]),
-                                simt::to_tf32(b[(k0 + t + 4) * n + g])};
-    simt::mma_m16n8k8_tf32(acc, x, y, acc);
-  }
-  c[g * n + t * 2] = acc[0];
-  c[g * n + t * 2 + 1] = acc[1];
-  c[(g + 8) * n + t * 2] = acc[2];
-  c[(g + 8) * n + t * 2 + 1] = acc[3];
+void gemm_tiled(int m, int n, int k, const float* a, const float* b, float* c) {
+  run(gemm_tiled_kernel<0>, dim3((n + 127) / 128, (m + 127) / 128), Tile::kThreads, 0, m, n, k, a,
+      b, c);
 }
-
-void gemm_bfloat16(int m, int n, int k, const void* a, const void* b, float* c) {
-  run(gemm_half_kernel<simt::bfloat16_t>, dim3(n / 64, m / 64), 128, 0, n, k,
-      static_cast<const simt::bfloat16_t*>(a), static_cast<const simt::bfloat16_t*>(b), c);
+void gemm_narrow(int m, int n, int k, const simt::bfloat16_t* a, const simt::bfloat16_t* b,
+                 float* c) {
+  run(gemm_narrow_kernel<simt::bfloat16_t>, dim3(n / 64, m / 64), 128, 0, n, k, a, b, c);
 }
-void gemm_float16(int m, int n, int k, const void* a, const void* b, float* c) {
-  run(gemm_half_kernel<simt::half_t>, dim3(n / 64, m / 64), 128, 0, n, k,
-      static_cast<const simt::half_t*>(a), static_cast<const simt::half_t*>(b), c);
-}
-void gemm_tf32(int m, int n, int k, const float* a, const float* b, float* c) {
-  run(gemm_tf32_kernel, dim3(n / 8, m / 16), 32, 0, n, k, a, b, c);
+void gemm_narrow(int m, int n, int k, const simt::half_t* a, const simt::half_t* b, float* c) {
+  run(gemm_narrow_kernel<simt::half_t>, dim3(n / 64, m / 64), 128, 0, n, k, a, b, c);
 }
 
 }  // namespace braid::simt_tests
