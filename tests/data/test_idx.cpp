@@ -1,3 +1,4 @@
+#include <cmath>
 #include <sys/resource.h>
 #include <unistd.h>
 
