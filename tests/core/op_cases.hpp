@@ -60,6 +60,8 @@ struct FreeParameter {
   std::string name, reason;
 };
 
+inline DType same(DType t) { return t; }
+
 struct OpCase {
   std::string op;       ///< as it is declared
   std::string variant;  ///< what is special about this case
@@ -72,7 +74,7 @@ struct OpCase {
   bool kinks = false;           ///< not smooth where two elements are equal
   bool across_devices = false;  ///< takes inputs of several devices
   bool own_sizes = false;       ///< `expected` and `bound` are those of these sizes alone
-  std::function<DType(DType)> result = [](DType t) { return t; };
+  DType (*result)(DType) = same;
   /// in units of the rounding error of the accumulator
   std::function<std::vector<Array>(const std::vector<Array>&)> bound = {};
   /// The same call in PyTorch's words over x0, x1, … ("torch.clamp(x0, -0.5, 0.7)", a tuple for

@@ -1,0 +1,177 @@
+#include "op_case_makers.hpp"
+
+#include <stdexcept>
+
+#include <braid/core/memory.hpp>
+
+namespace braid::test {
+namespace {
+
+/// No request of more than a GiB is served on here() while this lives.
+class LittleMemory {
+ public:
+  LittleMemory() : before_(memory_stats(here()).capacity) {
+    set_memory_capacity(here(), std::size_t{1} << 30);
+  }
+  LittleMemory(const LittleMemory&) = delete;
+  LittleMemory& operator=(const LittleMemory&) = delete;
+  ~LittleMemory() { set_memory_capacity(here(), before_); }
+
+ private:
+  std::size_t before_;
+};
+
+}  // namespace
+
+Tensor ones_of(const Shape& shape, DType dtype) { return on_device::ones(shape, {.dtype = dtype}); }
+Tensor made(const Shape& shape, DType dtype) {
+  return on_device::random_tensor(sizes_of(shape), dtype);
+}
+Tensor indices(const Literal& numbers) { return on_device::tensor(numbers); }
+
+Array times(A a, double factor) {
+  return reference::map(a, [factor](double x) { return factor * x; });
+}
+
+OpCase& push(std::vector<OpCase>& list, const std::string& op, const std::string& variant,
+             std::string torch, std::vector<Input> inputs, Types dtypes, Accuracy accuracy) {
+  OpCase& c = list.emplace_back();
+  c.op = op, c.variant = variant, c.torch = std::move(torch);
+  c.inputs = std::move(inputs), c.dtypes = std::move(dtypes), c.accuracy = accuracy;
+  return c;
+}
+
+void add_unary(std::vector<OpCase>& list, const Unary& f, const Types& dtypes, Accuracy accuracy,
+               DType (*result)(DType), bool differentiable) {
+  const Sizes shapes[] = {{2, 3, 2}, {1}, {0, 3}};
+  const char* names[] = {f.variant, "one element", "empty"};
+  for (int i = 0; i < (f.variant[0] == 0 ? 3 : 1); ++i) {
+    OpCase& c = push(list, f.op, names[i], f.torch, {{shapes[i], f.kind}}, dtypes, accuracy);
+    c.call = function_of(f.call);
+    c.expected = [r = f.expected](Arrays a) { return std::vector<Array>{reference::map(a[0], r)}; };
+    c.result = result;
+    c.differentiable = differentiable;
+  }
+}
+
+std::function<std::vector<Array>(Arrays)> zipping(Of2 f) {
+  return [f](Arrays a) { return std::vector<Array>{reference::zip(a.at(0), a.at(1), f)}; };
+}
+
+std::string tuple(const Sizes& sizes) {
+  std::string text = "(";
+  for (const I s : sizes) text += str(s, ", ");
+  return text + ")";
+}
+
+Tensor huge(Sizes lead, I n, DType dtype) {
+  lead.push_back(1);
+  const Tensor one = made(lead, dtype);
+  lead.back() = n;
+  return one.expand(Shape(lead));
+}
+
+BadInputs::BadInputs(std::vector<OpCase>& list, const std::string& op) : op_(op) {
+  for (OpCase& c : list)
+    if (c.op == op && case_ == nullptr) case_ = &c;
+  if (case_ == nullptr) throw std::logic_error("BadInputs: no case of " + op);
+}
+
+BadInputs& BadInputs::of(const char* parameter) {
+  parameter_ = parameter;
+  return *this;
+}
+
+BadInputs& BadInputs::refused(const char* type, const std::string& text,
+                              std::function<void()> call) {
+  case_->errors.push_back({parameter_, std::move(call), type, text});
+  return *this;
+}
+
+BadInputs& BadInputs::is(const char* type, const std::string& text, std::function<void()> call) {
+  return refused(type, op_ + ": expected " + text, std::move(call));
+}
+
+BadInputs& BadInputs::free(const char* parameter, const char* reason) {
+  case_->free.push_back({parameter, reason});
+  return *this;
+}
+
+BadInputs& BadInputs::undefined(const OfTensor& f) {
+  return refused(kArgument, "expected a defined tensor, got an undefined one",
+                 [f] { f(Tensor()); });
+}
+
+BadInputs& BadInputs::no_room(const OfTensor& f, const Sizes& lead, DType dtype) {
+  return refused("OutOfMemoryError", "allocate: expected [0-9]+ free bytes", [f, lead, dtype] {
+    const Tensor x = huge(lead, I{1} << 34, dtype);
+    const LittleMemory little;
+    f(x);
+  });
+}
+
+BadInputs& BadInputs::too_large(const OfTensor& f, const Sizes& lead) {
+  return refused(kShape, "expected at most 2\\^63 - 1 bytes",
+                 [f, lead] { f(huge(lead, I{1} << 62, DType::uint8)); });
+}
+
+BadInputs& BadInputs::elsewhere(const OfTensor& f, const Sizes& shape, DType dtype) {
+  return refused("DeviceError", "expected tensors on one device, got ",
+                 [f, shape, dtype] { f(random_tensor(shape, dtype, there())); });
+}
+
+BadInputs& BadInputs::types(const OfTensor& f, const Sizes& shape, const Types& list,
+                            const std::string& text) {
+  // which of two types is named first hangs on the op
+  const bool named = text.ends_with("got ") && text.find("one dtype") == std::string::npos;
+  for (const DType t : list)
+    is(kType, named ? str(text, t) : text, [f, shape, t] { f(made(shape, t)); });
+  return *this;
+}
+
+BadInputs& BadInputs::shapes(const OfTensor& f, const std::vector<Sizes>& list,
+                             const std::string& text, const char* type, DType dtype) {
+  for (const Sizes& s : list) is(type, text, [f, s, dtype] { f(made(s, dtype)); });
+  return *this;
+}
+
+BadInputs& BadInputs::dims(const std::function<void(I)>& f, I rank) {
+  for (const I dim : {rank, -rank - 1, kMost})
+    is(kIndex, str("a dim in .*got ", dim), [f, dim] { f(dim); });
+  return *this;
+}
+
+BadInputs& BadInputs::integers(const std::function<void(I)>& f, const std::vector<I>& list,
+                               const char* type, const std::string& text) {
+  for (const I v : list) is(type, text.ends_with("got ") ? str(text, v) : text, [f, v] { f(v); });
+  return *this;
+}
+BadInputs& BadInputs::numbers(const std::function<void(double)>& f, const std::vector<double>& list,
+                              const char* type, const std::string& text) {
+  for (const double v : list) is(type, text, [f, v] { f(v); });
+  return *this;
+}
+BadInputs& BadInputs::lists(const std::function<void(const Shape&)>& f,
+                            const std::vector<Shape>& list, const char* type,
+                            const std::string& text) {
+  for (const Shape& v : list) is(type, text, [f, v] { f(v); });
+  return *this;
+}
+
+void refuse(std::vector<OpCase>& list, const std::string& op, const std::vector<BadRow>& rows) {
+  BadInputs bad(list, op);
+  for (const BadRow& r : rows) bad.of(r.argument).is(r.type, r.text, r.call);
+}
+
+BadInputs bad_tensor(std::vector<OpCase>& list, const char* op, const BadInputs::OfTensor& f) {
+  BadInputs bad(list, op);
+  const auto moved_away = [f] {
+    Tensor x = ones_of({2});
+    const Tensor taken = std::move(x);
+    f(x);  // NOLINT(bugprone-use-after-move): that is the case
+  };
+  return bad.of("x").undefined(f).no_room(f).refused(
+      kArgument, "expected a defined tensor, got an undefined one", moved_away);
+}
+
+}  // namespace braid::test
