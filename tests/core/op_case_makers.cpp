@@ -41,17 +41,43 @@ OpCase& push(std::vector<OpCase>& list, const std::string& op, const std::string
   return c;
 }
 
-void add_unary(std::vector<OpCase>& list, const Unary& f, const Types& dtypes, Accuracy accuracy,
-               DType (*result)(DType), bool differentiable) {
+namespace {
+
+void add_of_elements(std::vector<OpCase>& list, const Unary& f,
+                     const std::function<double(double)>& expected, const std::string& torch,
+                     const Types& dtypes, Accuracy accuracy, DType (*result)(DType),
+                     bool differentiable) {
   const Sizes shapes[] = {{2, 3, 2}, {1}, {0, 3}};
   const char* names[] = {f.variant, "one element", "empty"};
   for (int i = 0; i < (f.variant[0] == 0 ? 3 : 1); ++i) {
-    OpCase& c = push(list, f.op, names[i], f.torch, {{shapes[i], f.kind}}, dtypes, accuracy);
+    OpCase& c = push(list, f.op, names[i], torch, {{shapes[i], f.kind}}, dtypes, accuracy);
     c.call = function_of(f.call);
-    c.expected = [r = f.expected](Arrays a) { return std::vector<Array>{reference::map(a[0], r)}; };
+    c.expected = [expected](Arrays a) {
+      return std::vector<Array>{reference::map(a[0], expected)};
+    };
     c.result = result;
     c.differentiable = differentiable;
   }
+}
+
+}  // namespace
+
+void add_unary(std::vector<OpCase>& list, const Unary& f, const Types& dtypes, Accuracy accuracy,
+               DType (*result)(DType), bool differentiable) {
+  add_of_elements(list, f, f.expected, f.torch, dtypes, accuracy, result, differentiable);
+}
+void add_unary(std::vector<OpCase>& list, const Function1& f, const Types& dtypes,
+               Accuracy accuracy, DType (*result)(DType), bool differentiable) {
+  const auto expected = [r = f.expected](double x) { return static_cast<double>(r(L{x})); };
+  add_of_elements(list, {f.op, "", "", f.call, nullptr, f.kind}, expected,
+                  str("torch.", f.op, "(x0)"), dtypes, accuracy, result, differentiable);
+}
+
+OpCase& add_arrangement(std::vector<OpCase>& list, const Arrangement& f, Types dtypes) {
+  OpCase& c = push(list, f.op, f.variant, f.torch, {{f.shape}}, std::move(dtypes));
+  c.call = function_of(f.call);
+  c.expected = expecting(f.expected);
+  return c;
 }
 
 std::function<std::vector<Array>(Arrays)> zipping(Of2 f) {
@@ -71,7 +97,8 @@ Tensor huge(Sizes lead, I n, DType dtype) {
   return one.expand(Shape(lead));
 }
 
-BadInputs::BadInputs(std::vector<OpCase>& list, const std::string& op) : op_(op) {
+BadInputs::BadInputs(std::vector<OpCase>& list, const std::string& op, std::string parameter)
+    : op_(op), parameter_(std::move(parameter)) {
   for (OpCase& c : list)
     if (c.op == op && case_ == nullptr) case_ = &c;
   if (case_ == nullptr) throw std::logic_error("BadInputs: no case of " + op);
@@ -100,6 +127,14 @@ BadInputs& BadInputs::free(const char* parameter, const char* reason) {
 BadInputs& BadInputs::undefined(const OfTensor& f) {
   return refused(kArgument, "expected a defined tensor, got an undefined one",
                  [f] { f(Tensor()); });
+}
+
+BadInputs& BadInputs::tensor(const char* parameter, const OfTensor& f) {
+  return of(parameter).undefined(f);
+}
+BadInputs& BadInputs::tensor(const char* parameter, const OfTensor& f, const Sizes& shape,
+                             DType dtype) {
+  return of(parameter).undefined(f).elsewhere(f, shape, dtype);
 }
 
 BadInputs& BadInputs::no_room(const OfTensor& f, const Sizes& lead, DType dtype) {
@@ -135,7 +170,8 @@ BadInputs& BadInputs::shapes(const OfTensor& f, const std::vector<Sizes>& list,
   return *this;
 }
 
-BadInputs& BadInputs::dims(const std::function<void(I)>& f, I rank) {
+BadInputs& BadInputs::dims(const char* parameter, const std::function<void(I)>& f, I rank) {
+  of(parameter);
   for (const I dim : {rank, -rank - 1, kMost})
     is(kIndex, str("a dim in .*got ", dim), [f, dim] { f(dim); });
   return *this;
@@ -170,7 +206,7 @@ BadInputs bad_tensor(std::vector<OpCase>& list, const char* op, const BadInputs:
     const Tensor taken = std::move(x);
     f(x);  // NOLINT(bugprone-use-after-move): that is the case
   };
-  return bad.of("x").undefined(f).no_room(f).refused(
+  return bad.tensor("x", f).no_room(f).refused(
       kArgument, "expected a defined tensor, got an undefined one", moved_away);
 }
 

@@ -58,24 +58,35 @@ OpCase& push(std::vector<OpCase>& list, const std::string& op, const std::string
              std::string torch, std::vector<Input> inputs, Types dtypes = kAll,
              Accuracy accuracy = Accuracy::exact);
 
-/// f of one tensor of shapes [2, 3, 2], and without a variant of [1] and [0, 3]; `torch` is the
-/// call in PyTorch's words. r: the same of one number.
+/// A function of elements: op, what is special, the call in PyTorch's words, the call, the same of
+/// one number.
 struct Unary {
-  const char *op, *variant;
-  std::string torch;
-  std::function<Tensor(T)> call;
-  std::function<double(double)> expected;
+  const char *op, *variant, *torch;
+  Tensor (*call)(T);
+  double (*expected)(double);
   Kind kind = Kind::value;
 };
-void add_unary(std::vector<OpCase>& list, const Unary& f, const Types& dtypes, Accuracy accuracy,
-               DType (*result)(DType) = floating, bool differentiable = true);
-/// A function of elements, in a precision that rounds once.
+/// One that PyTorch has by the same name, in a precision that rounds once.
 struct Function1 {
   const char* op;
   Tensor (*call)(T);
   L (*expected)(L);
   Kind kind = Kind::value;
 };
+/// Of one tensor of shapes [2, 3, 2], and without a variant of [1] and [0, 3].
+void add_unary(std::vector<OpCase>& list, const Unary& f, const Types& dtypes, Accuracy accuracy,
+               DType (*result)(DType) = floating, bool differentiable = true);
+void add_unary(std::vector<OpCase>& list, const Function1& f, const Types& dtypes,
+               Accuracy accuracy, DType (*result)(DType) = floating, bool differentiable = true);
+
+/// The same elements in another shape: by default all of them as they were.
+struct Arrangement {
+  const char *op, *variant, *torch;
+  Sizes shape;
+  Tensor (*call)(T);
+  Array (*expected)(A) = [](A a) { return a; };
+};
+OpCase& add_arrangement(std::vector<OpCase>& list, const Arrangement& f, Types dtypes = kAll);
 
 /// Elements of pairs.
 using Of2 = double (*)(double, double);
@@ -103,7 +114,7 @@ class BadInputs {
   using OfTensor = std::function<void(T)>;
 
   /// They are kept in the first record of the op, which must be in the list.
-  BadInputs(std::vector<OpCase>& list, const std::string& op);
+  BadInputs(std::vector<OpCase>& list, const std::string& op, std::string parameter = {});
   /// The next ones are of this parameter.
   BadInputs& of(const char* parameter);
   /// Any call; the text is taken as it stands.
@@ -112,13 +123,16 @@ class BadInputs {
   /// The parameter cannot be wrong in three ways.
   BadInputs& free(const char* parameter, const char* reason);
 
-  // ---- what many ops refuse
+  // ---- what many ops refuse; with a parameter first, the next ones are of it too
   BadInputs& undefined(const OfTensor& f);
+  /// An undefined one; with a shape also one on another device than the op's other tensors.
+  BadInputs& tensor(const char* parameter, const OfTensor& f);
+  BadInputs& tensor(const char* parameter, const OfTensor& f, const Sizes& shape,
+                    DType dtype = DType::float32);
   /// A result of 64 GiB where a GiB is allowed.
   BadInputs& no_room(const OfTensor& f, const Sizes& lead = {}, DType dtype = DType::float32);
   /// uint8 numbers that become too many bytes as float32.
   BadInputs& too_large(const OfTensor& f, const Sizes& lead = {});
-  /// On another device than the op's other tensors.
   BadInputs& elsewhere(const OfTensor& f, const Sizes& shape, DType dtype = DType::float32);
   /// Where the text ends with "got ", the type follows; so do numbers in integers().
   BadInputs& types(const OfTensor& f, const Sizes& shape, const Types& list,
@@ -126,12 +140,24 @@ class BadInputs {
   BadInputs& shapes(const OfTensor& f, const std::vector<Sizes>& list, const std::string& text,
                     const char* type = kShape, DType dtype = DType::float32);
   /// Three dims that a tensor of this rank has not.
-  BadInputs& dims(const std::function<void(I)>& f, I rank = 2);
+  BadInputs& dims(const char* parameter, const std::function<void(I)>& f, I rank = 2);
   /// Any other value, each as a case of its own.
+  BadInputs& integers(const char* parameter, const std::vector<I>& list, const char* type,
+                      const std::string& text, const std::function<void(I)>& f) {
+    return of(parameter).integers(f, list, type, text);
+  }
   BadInputs& integers(const std::function<void(I)>& f, const std::vector<I>& list, const char* type,
                       const std::string& text);
+  BadInputs& numbers(const char* parameter, const std::vector<double>& list, const char* type,
+                     const std::string& text, const std::function<void(double)>& f) {
+    return of(parameter).numbers(f, list, type, text);
+  }
   BadInputs& numbers(const std::function<void(double)>& f, const std::vector<double>& list,
                      const char* type, const std::string& text);
+  BadInputs& lists(const char* parameter, const std::vector<Shape>& list, const char* type,
+                   const std::string& text, const std::function<void(const Shape&)>& f) {
+    return of(parameter).lists(f, list, type, text);
+  }
   BadInputs& lists(const std::function<void(const Shape&)>& f, const std::vector<Shape>& list,
                    const char* type, const std::string& text);
 

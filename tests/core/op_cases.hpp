@@ -105,6 +105,18 @@ struct OpCase {
 [[nodiscard]] Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layout,
                             Device device, std::uint64_t seed);
 
+/// Every input dense.
+[[nodiscard]] std::vector<Layout> dense(const OpCase& c);
+/// All inputs of a case, in these layouts.
+[[nodiscard]] std::vector<Tensor> inputs_of(const OpCase& c, DType dtype,
+                                            const std::vector<Layout>& layout, Device device,
+                                            std::uint64_t seed = 1);
+/// "add, broadcast, float32 on cpu:0, contiguous, …"
+[[nodiscard]] std::string describe(const std::string& name, DType dtype, Device device,
+                                   const std::vector<Layout>& layout);
+/// The devices of the run: "cpu:0, cpu:1".
+[[nodiscard]] std::string names_of_devices();
+
 /// What sizes of a case's inputs become; other sizes stay.
 using Resize = std::map<std::int64_t, std::int64_t>;
 /// The case with inputs of other sizes; its indices stay below the new ones.

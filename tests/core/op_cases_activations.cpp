@@ -9,13 +9,7 @@ namespace {
 
 constexpr double kAlpha = 1.6732632423543772848, kScale = 1.0507009873554804934;  // of selu
 
-struct Activation {
-  const char *op, *variant, *torch;
-  Tensor (*call)(T);
-  double (*expected)(double);
-  Kind kind = Kind::value;
-};
-const Activation kActivations[] = {
+const Unary kActivations[] = {
     {"gelu", "", "F.gelu(x0)", [](T t) { return gelu(t); }, reference::gelu},
     {"gelu", "tanh", "F.gelu(x0, approximate='tanh')", [](T t) { return gelu(t, "tanh"); },
      reference::gelu_tanh},
@@ -49,7 +43,7 @@ const Activation kActivations[] = {
 };
 // At the sample's numbers, at most 2 in size, neither bound of these three would be met; integers
 // times 4 would be cut to the type before they are float32.
-const Activation kTimes4[] = {
+const Unary kTimes4[] = {
     {"relu6", "", "F.relu6(4 * x0)", [](T t) { return relu6(mul(t, 4)); },
      [](double t) { return reference::cut_off(4 * t, 0, 6); }, Kind::nonzero},
     {"hardsigmoid", "", "F.hardsigmoid(4 * x0)", [](T t) { return hardsigmoid(mul(t, 4)); },
@@ -57,7 +51,7 @@ const Activation kTimes4[] = {
     {"hardswish", "", "F.hardswish(4 * x0)", [](T t) { return hardswish(mul(t, 4)); },
      [](double t) { return reference::hardswish(4 * t); }},
 };
-const Activation kOfWhole[] = {
+const Unary kOfWhole[] = {
     {"relu6", "whole numbers", "F.relu6(x0)", relu6,
      [](double t) { return reference::cut_off(t, 0, 6); }, Kind::nonzero},
     {"hardsigmoid", "whole numbers", "F.hardsigmoid(x0)", hardsigmoid, reference::hardsigmoid,
@@ -69,38 +63,29 @@ const Activation kOfWhole[] = {
 }  // namespace
 
 void add_activation_cases(std::vector<OpCase>& list) {
-  const auto add = [&](const Activation& a, const Types& types) {
-    add_unary(list, {a.op, a.variant, a.torch, a.call, a.expected, a.kind}, types,
-              Accuracy::tolerance);
-  };
-  for (const Activation& a : kActivations) add(a, kAll);
-  for (const Activation& a : kTimes4) add(a, kFloats);
-  for (const Activation& a : kOfWhole) add(a, kWhole);
-  for (const Activation& a : kActivations)
+  for (const Unary& a : kActivations) add_unary(list, a, kAll, Accuracy::tolerance);
+  for (const Unary& a : kTimes4) add_unary(list, a, kFloats, Accuracy::tolerance);
+  for (const Unary& a : kOfWhole) add_unary(list, a, kWhole, Accuracy::tolerance);
+  for (const Unary& a : kActivations)
     if (a.variant[0] == 0) bad_tensor(list, a.op, a.call).too_large(a.call);
-  for (const Activation& a : kOfWhole) bad_tensor(list, a.op, a.call).too_large(a.call);
+  for (const Unary& a : kOfWhole) bad_tensor(list, a.op, a.call).too_large(a.call);
   const auto x = [] { return ones_of({2}); };
   for (const char* word : {"", "erf", "Tanh"})
-    BadInputs(list, "gelu")
-        .of("approximate")
+    BadInputs(list, "gelu", "approximate")
         .is(kArgument, "approximate \"none\" or \"tanh\", got \"",
             [x, word] { return gelu(x(), word); });
   BadInputs(list, "softplus")
-      .of("beta")
-      .numbers([x](double beta) { return softplus(x(), beta); }, {0.0, -0.0, kNan}, kArgument,
-               "beta != 0, got ")
+      .numbers("beta", {0.0, -0.0, kNan}, kArgument, "beta != 0, got ",
+               [x](double beta) { return softplus(x(), beta); })
       .free("threshold", "every number is one, NaN and infinities too");
   BadInputs(list, "celu")
-      .of("alpha")
-      .numbers([x](double alpha) { return celu(x(), alpha); }, {0.0, -0.0, kNan}, kArgument,
-               "alpha != 0, got ");
+      .numbers("alpha", {0.0, -0.0, kNan}, kArgument, "alpha != 0, got ",
+               [x](double alpha) { return celu(x(), alpha); });
   BadInputs(list, "hardtanh")
-      .of("min_val")
-      .numbers([x](double low) { return hardtanh(x(), low); }, {1.0, 2.0, kNan}, kArgument,
-               "min_val < max_val, got .* and 1")
-      .of("max_val")
-      .numbers([x](double high) { return hardtanh(x(), -1, high); }, {-1.0, -2.0, kNan}, kArgument,
-               "min_val < max_val, got -1 and ");
+      .numbers("min_val", {1.0, 2.0, kNan}, kArgument, "min_val < max_val, got .* and 1",
+               [x](double low) { return hardtanh(x(), low); })
+      .numbers("max_val", {-1.0, -2.0, kNan}, kArgument, "min_val < max_val, got -1 and ",
+               [x](double high) { return hardtanh(x(), -1, high); });
   BadInputs(list, "elu").free("alpha", "every number is a factor");
   BadInputs(list, "leaky_relu").free("negative_slope", "every number is a factor");
 }

@@ -57,8 +57,8 @@ void add_dropouts(std::vector<OpCase>& list) {
     });
     if (s.spatial == 0 && s.variant[0] != 'm') continue;
     BadInputs bad(list, s.op);
-    bad.of("p").numbers([=](double p) { return call(ones_of({2, 4, 3}), p); }, {-0.5, 1.5, kNan},
-                        kArgument, "0 <= p <= 1, got ");
+    bad.numbers("p", {-0.5, 1.5, kNan}, kArgument, "0 <= p <= 1, got ",
+                [=](double p) { return call(ones_of({2, 4, 3}), p); });
     const auto half = [=](T x) { return call(x, 0.5); };
     bad.of("x").types(half, {2, 4, 3}, {DType::int64, DType::uint8, DType::bool_});
     if (s.spatial > 0) bad.shapes(half, {{3}}, "x of rank");
@@ -140,8 +140,7 @@ void add_attention(std::vector<OpCase>& list) {
   const auto of_v = [=](T x) { with(q(), k(), x); };
   const auto masked = [=](T x) { with(q(), k(), k(), x); };
   const char* const of_rank = "q, k and v of rank >= 2";
-  BadInputs(list, op)
-      .of("q")
+  BadInputs(list, op, "q")
       .shapes(of_q, {{4}}, of_rank)
       .types(of_q, {2, 3, 4}, {DType::int64})
       .types(of_q, {2, 3, 4}, {DType::float64}, "one dtype, got float64 and float32")
@@ -158,12 +157,10 @@ void add_attention(std::vector<OpCase>& list) {
       .types(masked, {3, 5}, {DType::int64}, "a mask of bool or float32, got ")
       .is(kArgument, "no mask beside is_causal",
           [=] { with(q(), k(), k(), ones_of({3, 5}), 0, true); })
-      .of("dropout_p")
-      .numbers([=](double p) { with(q(), k(), k(), {}, p); }, {-0.5, 1.5, kNan}, kArgument,
-               "0 <= dropout_p <= 1")
-      .of("scale")
-      .numbers([=](double x) { with(q(), k(), k(), {}, 0, false, x); }, {kInf, -kInf, kNan},
-               kArgument, "a finite scale");
+      .numbers("dropout_p", {-0.5, 1.5, kNan}, kArgument, "0 <= dropout_p <= 1",
+               [=](double p) { with(q(), k(), k(), {}, p); })
+      .numbers("scale", {kInf, -kInf, kNan}, kArgument, "a finite scale",
+               [=](double x) { with(q(), k(), k(), {}, 0, false, x); });
 }
 
 /// [batch, n, 3, heads, width] to the three heads.
@@ -210,8 +207,7 @@ void add_packed(std::vector<OpCase>& list) {
   };
   const auto x = [] { return ones_of({2, 5, 3, 2, 4}); };
   const auto masked = [=](T mask) { with(x(), mask); };
-  BadInputs(list, "packed_attention")
-      .of("qkv")
+  BadInputs(list, "packed_attention", "qkv")
       .shapes([=](T t) { with(t); }, {{2, 5, 3, 8}, {2, 5, 2, 2, 4}},
               "qkv \\[batch, n, 3, heads, width\\], got \\[2, 5, ")
       .types([=](T t) { with(t); }, {2, 5, 3, 2, 4}, {DType::int32})
@@ -219,12 +215,10 @@ void add_packed(std::vector<OpCase>& list) {
       .shapes(masked, {{3, 5}}, "a mask that broadcasts to \\[2, 2, 5, 5\\], got \\[3, 5\\]")
       .types(masked, {5, 5}, {DType::float64}, "a mask of bool or float32, got ")
       .is(kArgument, "no mask beside is_causal", [=] { with(x(), ones_of({5, 5}), 0, true); })
-      .of("dropout_p")
-      .numbers([=](double p) { with(x(), {}, p); }, {-0.5, 1.5, kNan}, kArgument,
-               "0 <= dropout_p <= 1")
-      .of("scale")
-      .numbers([=](double s) { with(x(), {}, 0, false, s); }, {kInf, -kInf, kNan}, kArgument,
-               "a finite scale");
+      .numbers("dropout_p", {-0.5, 1.5, kNan}, kArgument, "0 <= dropout_p <= 1",
+               [=](double p) { with(x(), {}, p); })
+      .numbers("scale", {kInf, -kInf, kNan}, kArgument, "a finite scale",
+               [=](double s) { with(x(), {}, 0, false, s); });
 }
 
 }  // namespace

@@ -68,8 +68,7 @@ void add_two(std::vector<OpCase>& list, const Binary& f, bool differentiable) {
            {{which, kShape, ".*got", [=, call = f.call] { call(ones_of(a), ones_of(b)); }}});
   };
   const auto call = f.call;
-  BadInputs(list, f.op)
-      .of("a")
+  BadInputs(list, f.op, "a")
       .refused(kArgument, kUndefined, [call] { return call(Tensor(), ones_of({2})); })
       .of("b")
       .refused(kArgument, kUndefined, [call] { return call(ones_of({2}), Tensor()); });
@@ -79,12 +78,7 @@ void add_two(std::vector<OpCase>& list, const Binary& f, bool differentiable) {
   bad("b", {3, 2}, {2, 2, 2});
 }
 
-struct WithNumber {
-  const char *op, *variant, *torch;
-  Tensor (*call)(T);
-  double (*expected)(double);
-};
-const WithNumber kRemainders[] = {
+const Unary kRemainders[] = {
     {"fmod", "with a number", "torch.fmod(x0, 2)", [](T a) { return fmod(a, 2); },
      [](double a) { return std::fmod(a, 2.0); }},
     {"remainder", "with a number", "torch.remainder(x0, 2)", [](T a) { return remainder(a, 2); },
@@ -93,7 +87,7 @@ const WithNumber kRemainders[] = {
      [](T a) { return floor_divide(a, 2); },
      [](double a) { return reference::floor_divide(a, 2); }},
 };
-const WithNumber kComparisons[] = {
+const Unary kComparisons[] = {
     {"ne", "with a number", "torch.ne(x0, 1)", [](T a) { return ne(a, 1); },
      [](double a) { return a != 1 ? 1.0 : 0.0; }},
     {"le", "with a number", "torch.le(x0, 1)", [](T a) { return le(a, 1); },
@@ -149,14 +143,11 @@ void add_masks(std::vector<OpCase>& list) {
   const auto x = [mask](T t) { return masked_fill(t, mask(), 1); };
   const auto by = [](T m) { return masked_fill(ones_of({2}), m, 1); };
   BadInputs(list, "masked_fill")
-      .of("x")
-      .undefined(x)
+      .tensor("x", x)
       .shapes(x, {{3}, {2, 3}}, ".*got")
-      .of("mask")
-      .undefined(by)
+      .tensor("mask", by)
       .types(by, {2}, {DType::float32, DType::int32}, "a bool mask, got ")
-      .of("value")
-      .undefined([mask](T v) { return masked_fill(ones_of({2}), mask(), v); })
+      .tensor("value", [mask](T v) { return masked_fill(ones_of({2}), mask(), v); })
       .is(kShape, "a value of rank 0, got \\[1\\]",
           [=] { return masked_fill(ones_of({2}), mask(), ones_of({1})); })
       .is(kType, "a value that int32 can hold, got float32",
@@ -212,10 +203,10 @@ void add_sums(std::vector<OpCase>& list) {
         return call(k == 0 ? t : good, k == 1 ? t : good, k == 2 ? t : good);
       };
       BadInputs(list, f.op)
-          .of(k == 0   ? f.first
-              : k == 1 ? f.second
-                       : f.third)
-          .undefined(with)
+          .tensor(k == 0   ? f.first
+                  : k == 1 ? f.second
+                           : f.third,
+                  with)
           .shapes(with, {{2}, {3, 3}}, ".*got");
     }
     if (f.op[0] == 'a')
@@ -239,7 +230,7 @@ void add_binary_function_cases(std::vector<OpCase>& list) {
     const std::string op = f.op;
     if (op == "atan2" || op == "xlogy") continue;
     const auto bools = [call = f.call](T b) { return call(b, b); };
-    BadInputs(list, op).of("a").types(bools, {2}, {DType::bool_}, "numbers, got bool");
+    BadInputs(list, op, "a").types(bools, {2}, {DType::bool_}, "numbers, got bool");
   }
   add_unary(
       list,
@@ -248,16 +239,12 @@ void add_binary_function_cases(std::vector<OpCase>& list) {
        Kind::nonzero},
       {DType::int32, DType::int64}, Accuracy::exact, same);
   add_unary(list,
-            {"pow", "of 1.5", "torch.pow(1.5, x0)", [](T a) { return pow(1.5, a); },
-             [](double a) { return static_cast<double>(std::pow(L{1.5}, L{a})); }},
+            Unary{"pow", "of 1.5", "torch.pow(1.5, x0)", [](T a) { return pow(1.5, a); },
+                  [](double a) { return static_cast<double>(std::pow(L{1.5}, L{a})); }},
             kNumbers, Accuracy::ulps);
-  for (const WithNumber& f : kRemainders)
-    add_unary(list, {f.op, f.variant, f.torch, f.call, f.expected}, kNumbers, Accuracy::exact,
-              same);
+  for (const Unary& f : kRemainders) add_unary(list, f, kNumbers, Accuracy::exact, same);
   for (const Binary& f : kLogic) add_two(list, f, false);
-  for (const WithNumber& f : kComparisons)
-    add_unary(list, {f.op, f.variant, f.torch, f.call, f.expected}, kAll, Accuracy::exact, boolean,
-              false);
+  for (const Unary& f : kComparisons) add_unary(list, f, kAll, Accuracy::exact, boolean, false);
   add_masks(list);
   add_sums(list);
 }

@@ -213,14 +213,14 @@ void add_errors(std::vector<OpCase>& list, const std::string& op) {
            Given{.options = {.stride = {1, 2}, .word = "same"}}},
           {"groups", kShape, "x with 4 channels for weight .* and groups 2, got 2",
            Given{.options = {.groups = 2}}}});
-    BadInputs(list, op).of("padding").refused(
-        kArgument, "padding: expected \"same\" or \"valid\", got \"full\"", [=] {
+    BadInputs(list, op, "padding")
+        .refused(kArgument, "padding: expected \"same\" or \"valid\", got \"full\"", [=] {
           return call(op, ones_of({1, 2, 4, 4}), ones_of({2, 2, 3, 3}), {}, {.word = "full"});
         });
   }
   for (Wrong& w : rows) {
     if (!images) w.given.x.pop_back(), w.given.weight.pop_back();
-    BadInputs(list, op).of(w.argument).is(w.type, w.text, [op, g = w.given] {
+    BadInputs(list, op, w.argument).is(w.type, w.text, [op, g = w.given] {
       return call(op, ones_of(g.x, g.x_type), ones_of(g.weight, g.weight_type),
                   g.bias ? ones_of(*g.bias, g.bias_type) : Tensor(), g.options);
     });

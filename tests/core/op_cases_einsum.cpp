@@ -139,8 +139,7 @@ void refuse_operands(std::vector<OpCase>& list, const Product& p) {
     const Sizes fits = first ? p.a : p.b;
     Sizes larger = fits;
     larger[first || larger.size() == 1 ? larger.size() - 1 : larger.size() - 2] += 1;
-    BadInputs(list, p.op)
-        .of(first ? "a" : "b")
+    BadInputs(list, p.op, first ? "a" : "b")
         .shapes(with, {{2, 2, 2, 2}}, "t")
         .shapes(with, {larger}, "equal inner dimensions, got ")
         .types(with, fits, {DType::float64}, "one dtype, got ");
@@ -183,8 +182,8 @@ void add_tensordot(std::vector<OpCase>& list) {
       (void)tensordot(made({2, 2}), made({2, 2}), first ? dims : fits, first ? fits : dims);
     };
     BadInputs(list, "tensordot")
-        .of(first ? "dims_a" : "dims_b")
-        .lists(over_these, {Shape{0}, Shape{}}, kArgument, "as many dims of a as of b, got ")
+        .lists(first ? "dims_a" : "dims_b", {Shape{0}, Shape{}}, kArgument,
+               "as many dims of a as of b, got ", over_these)
         .lists(over_these, {Shape{0, -2}}, kArgument,
                str("each dim of ", first ? "a" : "b", " once, got -2 again"))
         .lists(over_these, {Shape{0, 2}, Shape{-3, 0}}, kIndex, "a dim in");
@@ -207,8 +206,7 @@ void add_einsum_cases(std::vector<OpCase>& list) {
   c.accuracy = Accuracy::exact;
   c.dtypes = kAll;
   for (const bool first : {true, false})
-    BadInputs(list, "outer")
-        .of(first ? "a" : "b")
+    BadInputs(list, "outer", first ? "a" : "b")
         .shapes([first](T x) { return first ? outer(x, made({2})) : outer(made({2}), x); },
                 {{}, {1, 2}, {2, 2, 2}}, "two vectors, got ");
   add_tensordot(list);

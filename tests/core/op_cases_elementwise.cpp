@@ -59,9 +59,9 @@ void add_binary(std::vector<OpCase>& list, const Binary& f, DType (*result)(DTyp
   const auto left = [call](T a) { return call(a, made({3})); };
   const auto right = [call](T b) { return call(made({2, 3}), b); };
   BadInputs bad(list, f.op);
-  bad.of("a").undefined(left).elsewhere(left, {2, 3}).shapes(left, {{2}, {3, 4}}, kBroadcast);
+  bad.tensor("a", left, {2, 3}).shapes(left, {{2}, {3, 4}}, kBroadcast);
   bad.no_room([call](T a) { return call(a, made({})); });
-  bad.of("b").undefined(right).elsewhere(right, {2, 3});
+  bad.tensor("b", right, {2, 3});
   bad.shapes(right, {{2}, {2, 2}, {0, 1}}, kBroadcast)
       .refused(kShape, "expected at most 2\\^63 - 1 bytes",
                [call] { return call(huge({}, I{1} << 32).unsqueeze(1), huge({}, I{1} << 32)); });
@@ -195,13 +195,13 @@ void add_where(std::vector<OpCase>& list) {
   const auto chosen = [](T a) { return where(made({2, 3}, DType::bool_), a, made({3})); };
   const auto other = [](T b) { return where(made({2, 3}, DType::bool_), made({3}), b); };
   BadInputs bad(list, "where");
-  bad.of("condition").undefined(condition).elsewhere(condition, {2, 3}, DType::bool_);
+  bad.tensor("condition", condition, {2, 3}, DType::bool_);
   bad.types(condition, {2, 3}, {DType::uint8, DType::int64, DType::float32},
             "a bool condition, got ");
   bad.shapes(condition, {{2}, {4, 3}}, kBroadcast, kShape, DType::bool_);
-  bad.of("a").undefined(chosen).elsewhere(chosen, {2, 3});
+  bad.tensor("a", chosen, {2, 3});
   bad.shapes(chosen, {{2}, {2, 4}}, kBroadcast);
-  bad.of("b").undefined(other).elsewhere(other, {2, 3}).shapes(other, {{2}, {2, 4}}, kBroadcast);
+  bad.tensor("b", other, {2, 3}).shapes(other, {{2}, {2, 4}}, kBroadcast);
 }
 
 }  // namespace
@@ -245,16 +245,16 @@ void add_elementwise_cases(std::vector<OpCase>& list) {
       const Tensor a = made({3}, DType::int64), b = made({3}, DType::int32);
       return plus ? add(a, b, alpha) : sub(a, b, alpha);
     };
-    BadInputs(list, op).of("alpha").numbers(scaled, {0.5, kNan, kInf, 1e300}, kType,
-                                            "a whole alpha for int64, got ");
+    BadInputs(list, op).numbers("alpha", {0.5, kNan, kInf, 1e300}, kType,
+                                "a whole alpha for int64, got ", scaled);
   }
   const auto bools = [](T x) { return sub(x, made({3})); };
   const auto from_bools = [](T x) { return sub(made({3}), x); };
-  BadInputs(list, "sub").of("a").types(bools, {3}, {DType::bool_}, "numbers, got bool");
-  BadInputs(list, "sub").of("b").types(from_bools, {3}, {DType::bool_}, "numbers, got bool");
+  BadInputs(list, "sub", "a").types(bools, {3}, {DType::bool_}, "numbers, got bool");
+  BadInputs(list, "sub", "b").types(from_bools, {3}, {DType::bool_}, "numbers, got bool");
   const auto bad_x = [&](const char* op, Tensor (*f)(T), bool of_numbers) {
     BadInputs bad(list, op);
-    bad.of("x").undefined(f).no_room(f);
+    bad.tensor("x", f).no_room(f);
     if (of_numbers) bad.types(f, {3}, {DType::bool_}, "numbers, got bool");
     else bad.too_large(f);
   };

@@ -39,15 +39,6 @@ const Function1 kQuestions[] = {
     {"logical_not", logical_not, [](L x) { return x == 0 ? 1.0L : 0.0L; }},
 };
 
-Unary unary(const Function1& f) {
-  return {f.op,
-          "",
-          str("torch.", f.op, "(x0)"),
-          f.call,
-          [r = f.expected](double x) { return static_cast<double>(r(L{x})); },
-          f.kind};
-}
-
 struct Clamp {
   const char *variant, *torch;
   Tensor (*call)(T);
@@ -74,8 +65,8 @@ const Clamp kClamps[] = {
 
 void add_clamp(std::vector<OpCase>& list) {
   for (const Clamp& f : kClamps) {
-    add_unary(list, {"clamp", f.variant, f.torch, f.call, f.expected}, f.dtypes, Accuracy::exact,
-              same);
+    add_unary(list, Unary{"clamp", f.variant, f.torch, f.call, f.expected}, f.dtypes,
+              Accuracy::exact, same);
     list.back().kinks = true;
   }
   OpCase c = push(list, "clamp", "tensors", "torch.clamp(x0, x1, x2)",
@@ -111,18 +102,18 @@ void add_clamp(std::vector<OpCase>& list) {
 
 void add_function_cases(std::vector<OpCase>& list) {
   for (const Function1& f : kFunctions) {
-    add_unary(list, unary(f), kAll, Accuracy::ulps);
+    add_unary(list, f, kAll, Accuracy::ulps);
     bad_tensor(list, f.op, f.call).too_large(f.call);
   }
   for (const Function1& f : kSteps) {
     const bool of_numbers = f.call != &frac;
-    add_unary(list, unary(f), of_numbers ? kNumbers : kFloats, Accuracy::exact, same);
+    add_unary(list, f, of_numbers ? kNumbers : kFloats, Accuracy::exact, same);
     BadInputs bad = bad_tensor(list, f.op, f.call);
     if (of_numbers) bad.types(f.call, {2}, {DType::bool_}, "numbers, got bool");
     else bad.types(f.call, {2}, {DType::int32, DType::uint8, DType::bool_});
   }
   for (const Function1& f : kQuestions) {
-    add_unary(list, unary(f), kAll, Accuracy::exact, boolean, false);
+    add_unary(list, f, kAll, Accuracy::exact, boolean, false);
     bad_tensor(list, f.op, f.call);
   }
   add_clamp(list);

@@ -16,15 +16,14 @@ void refuse_index(std::vector<OpCase>& list, const char* op,
   const auto with = [f](T index) { return awaited(f(ones_of({2, 3}), 1, index)); };
   const auto along = [f](I dim) { return f(ones_of({2, 3}), dim, indices({{0, 1}})); };
   BadInputs bad(list, op);
-  bad.of("dim").integers(along, {2, -3, kMost}, kIndex, ".*got ").of("index");
+  bad.integers("dim", {2, -3, kMost}, kIndex, ".*got ", along).of("index");
   bad.types(with, {1, 2}, {DType::int32, DType::float32, DType::bool_}, "an int64 index, got ");
   for (const I wrong : {I{3}, I{-1}, kMost})
     bad.is(kIndex, str("indices in .0, 3., got ", wrong), [=] {
       return with(
           full({1, 2}, 0, {.device = here(), .dtype = DType::int64}).add_(Tensor(indices(wrong))));
     });
-  bad.of("x")
-      .undefined([f](T x) { return f(x, 1, indices({{0, 1}})); })
+  bad.tensor("x", [f](T x) { return f(x, 1, indices({{0, 1}})); })
       .is(kShape, "an index of rank 1", [f] { return f(ones_of({3}), 0, indices({{0, 1}})); })
       .is(kIndex, "indices in .0, 0.",
           [f] { return awaited(f(ones_of({2, 0}), 1, indices({{0, 1}}))); });
@@ -105,8 +104,7 @@ void add_scatters(std::vector<OpCase>& list) {
     const auto from = [f](T src) { return f(ones_of({2, 3}), 1, indices({{0, 1}}), src); };
     const char* op = add ? "scatter_add" : "scatter";
     refuse_index(list, op, [f](T x, I d, T i) { return f(x, d, i, ones_of(i.shape())); });
-    BadInputs(list, op)
-        .of("src")
+    BadInputs(list, op, "src")
         .shapes(from, {{1, 1}}, "an index not larger than src .1, 1.")
         .shapes(from, {{2}}, "src of rank 2")
         .types(from, {1, 2}, {DType::float64}, "one dtype");
@@ -149,8 +147,7 @@ void add_index_add(std::vector<OpCase>& list) {
   };
   const auto to = [](T t) { return awaited(index_add(t, 0, indices({0}), ones_of({1}))); };
   BadInputs(list, "index_add")
-      .of("dim")
-      .integers(along, {2, -3, kMost}, kIndex, ".*got ")
+      .integers("dim", {2, -3, kMost}, kIndex, ".*got ", along)
       .of("index")
       .is(kShape, "an index of rank 1, got .1, 2.", [by] { return by(indices({{0, 1}})); })
       .is(kIndex, "indices in .0, 2., got 2", [by] { return by(indices({0, 2})); })
@@ -159,10 +156,8 @@ void add_index_add(std::vector<OpCase>& list) {
       .shapes(of, {{3, 3}}, "a source of shape .2, 3., got .3, 3.")
       .shapes(of, {{2}}, "a source of shape .2, 3., got .2.")
       .types(of, {2, 3}, {DType::float64}, "one dtype")
-      .of("alpha")
-      .numbers(scaled, {0.5, kNan, 1e30}, kType, "a whole alpha for int64")
-      .of("x")
-      .undefined(to)
+      .numbers("alpha", {0.5, kNan, 1e30}, kType, "a whole alpha for int64", scaled)
+      .tensor("x", to)
       .types(to, {2}, {DType::bool_}, "one dtype, got bool and float32")
       .is(kIndex, "indices in .0, 0.",
           [] { return awaited(index_add(ones_of({0, 3}), 0, indices({0}), ones_of({1, 3}))); });
@@ -206,11 +201,9 @@ void add_masks(std::vector<OpCase>& list) {
   }
   const auto by = [](T mask) { return masked_select(ones_of({2}), mask); };
   const auto of = [](T x) { return masked_select(x, ones_of({2}, DType::bool_)); };
-  BadInputs(list, "masked_select")
-      .of("mask")
+  BadInputs(list, "masked_select", "mask")
       .types(by, {2}, {DType::uint8, DType::int64, DType::float32}, "a bool mask, got ")
-      .of("x")
-      .undefined(of)
+      .tensor("x", of)
       .shapes(of, {{3}, {2, 3}}, "");
   for (const Sizes& shape : std::vector<Sizes>{{3, 4}, {5}, {2, 3, 2}, {}}) {
     OpCase& c = push(list, "nonzero", str("rank ", shape.size()), "torch.nonzero(x0)", {{shape}});
@@ -219,10 +212,9 @@ void add_masks(std::vector<OpCase>& list) {
     c.differentiable = false;
     c.result = as_int64;
   }
-  BadInputs(list, "nonzero")
-      .free("x", "every defined tensor has an answer")
-      .of("x")
-      .undefined([](T x) { return nonzero(x); });
+  BadInputs(list, "nonzero").free("x", "every defined tensor has an answer").tensor("x", [](T x) {
+    return nonzero(x);
+  });
   for (const bool inferred : {false, true}) {
     OpCase& c = push(list, "one_hot", inferred ? "as many classes as there are" : "",
                      inferred ? "F.one_hot(torch.argmax(x0, 1))"

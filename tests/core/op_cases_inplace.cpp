@@ -75,9 +75,7 @@ void add_operand_errors(std::vector<OpCase>& list) {
     if (f.variant[0] != 0 || (op != "add_" && op != "sub_" && op != "mul_")) continue;
     const auto with = [change = f.change](T other) { change(made({2, 3}), other); };
     BadInputs(list, op)
-        .of("other")
-        .undefined(with)
-        .elsewhere(with, {2, 3})
+        .tensor("other", with, {2, 3})
         .shapes(with, {{2}, {4, 3}}, "shapes that broadcast")
         .shapes(with, {{2, 2, 3}}, to_2_3)
         .is(kType, "an operand that int64 can hold, got float32",
@@ -85,23 +83,18 @@ void add_operand_errors(std::vector<OpCase>& list) {
   }
   const auto quotient = [](T other) { return made({2, 3}).div_(other); };
   BadInputs(list, "div_")
-      .of("other")
-      .undefined(quotient)
-      .elsewhere(quotient, {2, 3})
+      .tensor("other", quotient, {2, 3})
       .shapes(quotient, {{2}, {4, 3}, {2, 2, 3}}, ".*shape.* broadcast")
       .of("value")
       .types([](T y) { return y.div_(2); }, {2, 3}, {DType::int32, DType::int64, DType::bool_});
   const auto filled = [](T mask) { return made({2, 3}).masked_fill_(mask, 1); };
   BadInputs(list, "masked_fill_")
-      .of("mask")
-      .undefined(filled)
-      .elsewhere(filled, {2, 3}, DType::bool_)
+      .tensor("mask", filled, {2, 3}, DType::bool_)
       .types(filled, {2, 3}, {DType::uint8, DType::float32}, "a bool mask, got ")
       .shapes(filled, {{2}, {2, 2, 3}}, ".*shape.* broadcast", kShape, DType::bool_);
   const auto copied = [](T source) { return made({2, 3}).copy_(source); };
   BadInputs(list, "copy_")
-      .of("source")
-      .undefined(copied)
+      .tensor("source", copied)
       .shapes(copied, {{2}, {4, 3}}, "shapes that broadcast")
       .shapes(copied, {{1, 2, 3}, {2, 2, 3}}, to_2_3);
 }
@@ -161,7 +154,7 @@ void add_inplace_cases(std::vector<OpCase>& list) {
       std::string text = n.text;
       if (const auto at = text.find(" T "); at != text.npos) text.replace(at + 1, 1, name_of(t));
       const auto f = [call = n.call, t](double v) { return call(made({2, 3}, t), v); };
-      BadInputs(list, n.op).of(n.argument).numbers(f, n.values, kType, text);
+      BadInputs(list, n.op).numbers(n.argument, n.values, kType, text, f);
     }
 }
 

@@ -74,18 +74,16 @@ void add_join_errors(std::vector<OpCase>& list) {
     };
     const auto with = [join](T x) { return join({made({2, 3}), x}, 0); };
     BadInputs(list, op)
-        .of("tensors")
-        .undefined(with)
-        .elsewhere(with, {2, 3})
+        .tensor("tensors", with, {2, 3})
         .types(with, {2, 3}, {DType::float64, DType::int64}, "one dtype, got ")
         .shapes(with, {{2, 4}, {3}, {1, 2, 3}},
                 cats ? "sizes equal to \\[2, 3\\] except in dim 0, got "
                      : "tensors of one shape, got \\[2, 3\\] and ")
         .is(kArgument, "at least one tensor, got none", [join] { return join({}, 0); })
-        .of("dim")
-        .dims([join](I dim) { return join({made({2, 3}), made({2, 3})}, dim); }, cats ? 2 : 3);
+        .dims(
+            "dim", [join](I dim) { return join({made({2, 3}), made({2, 3})}, dim); }, cats ? 2 : 3);
   }
-  BadInputs(list, "cat").of("tensors").is(kShape, "tensors with dimensions, got a scalar", [] {
+  BadInputs(list, "cat", "tensors").is(kShape, "tensors with dimensions, got a scalar", [] {
     return cat({made({})});
   });
   const auto halves = [](T x) { return split(x, Parts{1, 2}, 0); };
@@ -93,31 +91,23 @@ void add_join_errors(std::vector<OpCase>& list) {
     return split(made({2, 3}), Parts(s.begin(), s.end()), 1);
   };
   BadInputs(list, "split")
-      .of("x")
-      .undefined(halves)
+      .tensor("x", halves)
       .shapes(halves, {{}}, "a tensor with dimensions, got a scalar")
       .shapes(halves, {{4}, {2, 3}}, "sizes that sum to ")
-      .of("sizes")
-      .lists(parts, {Shape{1, 1}, Shape{}, Shape{2, 2}}, kShape,
-             "sizes that sum to 3 \\(dim 1 of \\[2, 3\\]\\), got ")
+      .lists("sizes", {Shape{1, 1}, Shape{}, Shape{2, 2}}, kShape,
+             "sizes that sum to 3 \\(dim 1 of \\[2, 3\\]\\), got ", parts)
       .lists(parts, {Shape{4, -1}, Shape{kMost, 1}}, kShape, "sizes >= 0, got ")
-      .of("dim")
-      .dims([](I dim) { return split(made({2, 3}), Parts{1, 2}, dim); });
+      .dims("dim", [](I dim) { return split(made({2, 3}), Parts{1, 2}, dim); });
 }
 
 void add_index_errors(std::vector<OpCase>& list) {
   const auto select_of = [](T x) { return index_select(x, 0, indices({0, 1})); };
   const auto select_by = [](T index) { return awaited(index_select(made({4, 3}), 0, index)); };
   BadInputs(list, "index_select")
-      .of("x")
-      .undefined(select_of)
-      .elsewhere(select_of, {4, 3})
+      .tensor("x", select_of, {4, 3})
       .shapes(select_of, {{}}, "a tensor with dimensions, got a scalar")
-      .of("dim")
-      .dims([](I dim) { return index_select(made({4, 3}), dim, indices({0, 1})); })
-      .of("index")
-      .undefined(select_by)
-      .elsewhere(select_by, {2}, DType::int64)
+      .dims("dim", [](I dim) { return index_select(made({4, 3}), dim, indices({0, 1})); })
+      .tensor("index", select_by, {2}, DType::int64)
       .types(select_by, {2}, {DType::int32, DType::bool_}, "an int64 index, got ")
       .shapes(select_by, {{}, {2, 2}}, "an index of rank 1, got ", kShape, DType::int64)
       .is(kIndex, "indices in \\[0, 4\\), got 4", [=] { return select_by(indices({0, 4})); })
@@ -126,23 +116,17 @@ void add_index_errors(std::vector<OpCase>& list) {
   const auto rows_by = [](T index) { return awaited(embedding(made({4, 3}), index)); };
   const auto padded = [](I i) { return embedding(made({4, 3}), indices({0, 1}), i); };
   BadInputs(list, "embedding")
-      .of("weight")
-      .undefined(rows_of)
-      .elsewhere(rows_of, {4, 3})
+      .tensor("weight", rows_of, {4, 3})
       .shapes(rows_of, {{}, {4}, {4, 3, 2}}, "weight \\[rows, width\\], got ")
-      .of("index")
-      .undefined(rows_by)
-      .elsewhere(rows_by, {2}, DType::int64)
+      .tensor("index", rows_by, {2}, DType::int64)
       .types(rows_by, {2}, {DType::int32, DType::float32}, "an int64 index, got ")
       .is(kIndex, "indices in \\[0, 4\\), got 4", [=] { return rows_by(indices({0, 4})); })
       .is(kIndex, "indices in \\[0, 4\\), got -1", [=] { return rows_by(indices({-1})); })
-      .of("padding_idx")
-      .integers(padded, {4, -5, I{1} << 62}, kIndex, "padding_idx in \\[-4, 4\\), got ");
+      .integers("padding_idx", {4, -5, I{1} << 62}, kIndex, "padding_idx in \\[-4, 4\\), got ",
+                padded);
   const auto at = [](T index) { return awaited(made({4, 3})[index]); };
   BadInputs(list, "operator[]")
-      .of("index")
-      .undefined(at)
-      .elsewhere(at, {2}, DType::int64)
+      .tensor("index", at, {2}, DType::int64)
       .refused(kType, "index: expected an int64 index, got int32",
                [at] { return at(made({2}, DType::int32)); })
       .refused(kIndex, "index: expected indices in \\[-4, 4\\), got 4",

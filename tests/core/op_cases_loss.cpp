@@ -254,13 +254,10 @@ void add_of_terms(std::vector<OpCase>& list) {
   refuse_pair(list, "margin_ranking_loss", nullptr, "target",
               [](T a, T t) { (void)nn::margin_ranking_loss(a, a, t); });
   BadInputs(list, "gaussian_nll_loss")
-      .of("variance")
-      .lists(
-          [](const Shape& s) {
-            (void)nn::gaussian_nll_loss(ones_of({2, 3}), ones_of({2, 3}), ones_of(s));
-          },
-          {Shape{2}, Shape{3}, Shape{1, 3}}, kShape,
-          "variance of shape \\[2, 3\\] or \\[2, 1\\], got ");
+      .lists("variance", {Shape{2}, Shape{3}, Shape{1, 3}}, kShape,
+             "variance of shape \\[2, 3\\] or \\[2, 1\\], got ", [](const Shape& s) {
+               (void)nn::gaussian_nll_loss(ones_of({2, 3}), ones_of({2, 3}), ones_of(s));
+             });
 }
 
 void add_of_vectors(std::vector<OpCase>& list) {
@@ -308,21 +305,16 @@ void add_of_vectors(std::vector<OpCase>& list) {
     return nn::capsule_margin_loss(ones_of({2, 3}), on_device::zeros(s, {.dtype = DType::int64}));
   };
   const auto capsules = [](T lengths) { return nn::capsule_margin_loss(lengths, indices({0, 1})); };
-  BadInputs(list, "cosine_embedding_loss")
-      .of("a")
+  BadInputs(list, "cosine_embedding_loss", "a")
       .shapes([](T a) { return nn::cosine_embedding_loss(a, a, ones_of({})); }, {{1, 2, 3}},
               "a \\[d\\] or \\[n, d\\]")
-      .of("target")
-      .lists(
-          [](const Shape& s) {
-            return nn::cosine_embedding_loss(ones_of({2, 3}), ones_of({2, 3}), ones_of(s));
-          },
-          {Shape{}, Shape{3}, Shape{2, 1}}, kShape, "target of shape \\[2\\], got ");
+      .lists("target", {Shape{}, Shape{3}, Shape{2, 1}}, kShape, "target of shape \\[2\\], got ",
+             [](const Shape& s) {
+               return nn::cosine_embedding_loss(ones_of({2, 3}), ones_of({2, 3}), ones_of(s));
+             });
   BadInputs(list, "capsule_margin_loss")
-      .of("labels")
-      .lists(labelled, {Shape{3}, Shape{2, 1}, Shape{}}, kShape, "labels \\[2\\], got ")
-      .of("lengths")
-      .undefined(capsules)
+      .lists("labels", {Shape{3}, Shape{2, 1}, Shape{}}, kShape, "labels \\[2\\], got ", labelled)
+      .tensor("lengths", capsules)
       .types(capsules, {2, 3}, {DType::int64, DType::bool_})
       .shapes(capsules, {{2}, {2, 3, 1}}, "lengths \\[n, classes\\], got ")
       .free("present", "every number is a length to be compared with")
@@ -444,18 +436,14 @@ void add_label_errors(std::vector<OpCase>& list) {
     const auto labelled = [loss](T labels) { return awaited(loss(made({2, 3}), labels)); };
     const auto weighted = [loss](T weight) { return loss(made({2, 3}), indices({0, 1}), weight); };
     BadInputs bad(list, softmax ? "cross_entropy" : "nll_loss");
-    bad.of(softmax ? "logits" : "log_probabilities")
-        .undefined(logits)
-        .elsewhere(logits, {2, 3})
+    bad.tensor(softmax ? "logits" : "log_probabilities", logits, {2, 3})
         .types(logits, {2, 3}, {DType::int64, DType::bool_});
     if (softmax)
       bad.shapes(logits, {{2}}, "logits \\[n, classes\\] or \\[n, classes, d1, …\\], got \\[2\\]")
           .shapes(logits, {{2, 3, 4}}, "labels \\[2, 4\\] for logits \\[2, 3, 4\\], got \\[2\\]")
           .shapes(logits, {{2, 0}}, "at least one class, got logits ");
     const std::string within = str(softmax ? "labels" : "indices", " in \\[0, 3\\), got ");
-    bad.of(softmax ? "target" : "labels")
-        .undefined(labelled)
-        .elsewhere(labelled, {2}, DType::int64)
+    bad.tensor(softmax ? "target" : "labels", labelled, {2}, DType::int64)
         .types(labelled, {2}, {DType::int32, DType::float32}, "int64 labels, got ")
         .shapes(labelled, {{3}, {2, 1}, {}}, "labels \\[2\\] for logits \\[2, 3\\], got ", kShape,
                 DType::int64)
@@ -470,8 +458,7 @@ void add_label_errors(std::vector<OpCase>& list) {
   }
   const auto weights = [&](const char* op, const char* name, Tensor (*f)(T x, T w)) {
     const auto with = [f](T w) { return f(made({2, 3}), w); };
-    BadInputs(list, op)
-        .of(name)
+    BadInputs(list, op, name)
         .shapes(with, {{2}, {4, 3}, {1, 2, 3}}, str(name, " that broadcasts to \\[2, 3\\], got "))
         .types(with, {3}, {DType::float64, DType::int64}, str(name, " to be float32, got "));
   };
@@ -492,10 +479,9 @@ void add_loss_cases(std::vector<OpCase>& list) {
   add_labels(list);
   add_label_errors(list);
   for (const Option& o : kOptions)
-    BadInputs(list, o.op)
-        .of(o.name)
-        .numbers([call = o.call](double v) { return call(ones_of({2, 3}), v); }, o.wrong, kArgument,
-                 o.text);
+    BadInputs(list, o.op).numbers(o.name, o.wrong, kArgument, o.text, [call = o.call](double v) {
+      return call(ones_of({2, 3}), v);
+    });
   for (const char* op : {"hinge_embedding_loss", "cosine_embedding_loss", "margin_ranking_loss"})
     BadInputs(list, op).free("margin", "every number is one");
   BadInputs(list, "triplet_margin_loss").free("eps", "every number can be added");

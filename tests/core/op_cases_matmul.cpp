@@ -64,14 +64,10 @@ void add_layers(std::vector<OpCase>& list, const char* op, Tensor (*call)(T, T, 
   const auto of_weight = [call](T w) { return call(made({4, 3}), w, {}); };
   const auto of_bias = [call](T b) { return call(made({4, 3}), made({2, 3}), b); };
   BadInputs(list, op)
-      .of("x")
-      .undefined(of_x)
-      .elsewhere(of_x, {4, 3})
+      .tensor("x", of_x, {4, 3})
       .types(of_x, {4, 3}, {DType::float64, DType::int64}, "one dtype, got ")
       .shapes(of_x, {{}, {2}, {3, 2}}, "x \\[\\.\\., 3\\] for weight \\[2, 3\\], got ")
-      .of("weight")
-      .undefined(of_weight)
-      .elsewhere(of_weight, {2, 3})
+      .tensor("weight", of_weight, {2, 3})
       .types(of_weight, {2, 3}, {DType::float16}, "one dtype, got ")
       .shapes(of_weight, {{3}, {1, 2, 3}}, "weight \\[out, in\\], got ")
       .of("bias")
@@ -93,9 +89,7 @@ void add_product_cases(std::vector<OpCase>& list) {
   for (const bool left : {true, false}) {
     const auto f = [left](T x) { return left ? matmul(x, made({3, 2})) : matmul(made({2, 3}), x); };
     BadInputs bad(list, "matmul");
-    bad.of(left ? "a" : "b")
-        .undefined(f)
-        .elsewhere(f, {3, 3})
+    bad.tensor(left ? "a" : "b", f, {3, 3})
         .types(f, {3, 3}, {DType::float64, DType::int32}, "one dtype, got ")
         .shapes(f, {{}}, "tensors of rank >= 1, got ");
     for (const Sizes& shape : {Sizes{2}, Sizes{2, 4}})

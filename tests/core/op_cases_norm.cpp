@@ -27,8 +27,8 @@ void add_errors(std::vector<OpCase>& list, const std::string& op,
     bad.of(name).shapes(with, {{fits + 1}, {}}, name);
     bad.types(with, {fits}, {DType::float64}, "one dtype, got float32 and float64");
   }
-  bad.of("eps").numbers([=](double eps) { return call(ones_of(x), {}, {}, eps); },
-                        {-1e-5, -1.0, kNan}, kArgument, "eps >= 0, got ");
+  bad.numbers("eps", {-1e-5, -1.0, kNan}, kArgument, "eps >= 0, got ",
+              [=](double eps) { return call(ones_of(x), {}, {}, eps); });
   const auto alone = [=](T t) { return call(t, {}, {}, 1e-5); };
   bad.of("x").types(alone, {4, 4}, {DType::int64, DType::bool_}).shapes(alone, {low_rank}, "x");
 }
@@ -87,11 +87,9 @@ void add_last_dims(std::vector<OpCase>& list, bool center) {
   }
   add_errors(list, op, [=](T x, T w, T b, double eps) { return call(x, {4}, w, b, eps); }, {2, 4},
              4, {2, 3});
-  BadInputs(list, op)
-      .of("normalized_shape")
-      .lists([=](const Shape& s) { return call(ones_of({2, 4}), s, {}, {}, 1e-5); },
-             {Shape{}, Shape{3}, Shape{2, 2, 4}, Shape{4, 2}}, kShape,
-             "(x that ends in|a) normalized_shape");
+  BadInputs(list, op).lists("normalized_shape", {Shape{}, Shape{3}, Shape{2, 2, 4}, Shape{4, 2}},
+                            kShape, "(x that ends in|a) normalized_shape",
+                            [=](const Shape& s) { return call(ones_of({2, 4}), s, {}, {}, 1e-5); });
 }
 
 void add_group_norm(std::vector<OpCase>& list) {
@@ -122,8 +120,7 @@ void add_group_norm(std::vector<OpCase>& list) {
       {2, 4, 3}, 4, {4});
   const auto grouped = [](I groups) { return group_norm(ones_of({2, 4, 3}), groups); };
   BadInputs(list, "group_norm")
-      .of("num_groups")
-      .integers(grouped, {0, -1}, kArgument, "num_groups >= 1")
+      .integers("num_groups", {0, -1}, kArgument, "num_groups >= 1", grouped)
       .integers(grouped, {3, 8}, kShape, "channels that num_groups")
       .of("x")
       .is(kArgument, "more than one value a group", [] { return group_norm(ones_of({1, 4}), 4); });
@@ -152,8 +149,7 @@ void add_batch_norm_errors(std::vector<OpCase>& list) {
     const auto tracked = [=](T t) {
       return track(mean ? RunningStatistics{t, {}} : RunningStatistics{{}, t});
     };
-    BadInputs(list, "batch_norm")
-        .of(name.c_str())
+    BadInputs(list, "batch_norm", name.c_str())
         .is(kArgument, "running_mean and running_var in evaluation, got no " + name,
             [=] { return with(Tensor()); })
         .shapes(with, {{4}}, name)
@@ -166,15 +162,13 @@ void add_batch_norm_errors(std::vector<OpCase>& list) {
   const auto moving = [=](double momentum) {
     return batch_norm(x(), numbers(), numbers(), {}, {}, true, momentum);
   };
-  BadInputs(list, "batch_norm")
-      .of("num_batches_tracked")
+  BadInputs(list, "batch_norm", "num_batches_tracked")
       .types(counting, {}, {DType::float32}, "num_batches_tracked of int64, got ")
       .shapes(counting, {{2}}, "num_batches_tracked of one element, got \\[2\\]", kShape,
               DType::int64)
       .is(kArgument, "num_batches_tracked where there is no momentum, got none",
           [=] { return track({numbers(), numbers(), {}, std::nullopt}); })
-      .of("momentum")
-      .numbers(moving, {-0.1, 1.5, kNan}, kArgument, "0 <= momentum <= 1, got ")
+      .numbers("momentum", {-0.1, 1.5, kNan}, kArgument, "0 <= momentum <= 1, got ", moving)
       .of("x")
       .is(kArgument, "more than 1 value per channel when training, got input size",
           [] { return batch_norm(ones_of({1, 3}), Tensor(), Tensor(), {}, {}, true); });

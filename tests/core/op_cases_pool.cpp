@@ -337,13 +337,11 @@ void add_pool_cases(std::vector<OpCase>& list) {
       return f(s == 2 ? images() : lines(), n);
     };
     BadInputs(list, r.op)
-        .of("size")
-        .integers(sized, {0, -1, I{1} << 40}, kArgument, "size >= 1, got ");
+        .integers("size", {0, -1, I{1} << 40}, kArgument, "size >= 1, got ", sized);
   }
   const auto divided = [](I d) { return avg_pool2d(images(), 2, {.divisor_override = d}); };
   BadInputs(list, "avg_pool2d")
-      .of("divisor_override")
-      .integers(divided, {0, -1, -7}, kArgument, "divisor_override >= 1, got ");
+      .integers("divisor_override", {0, -1, -7}, kArgument, "divisor_override >= 1, got ", divided);
   refuse_interpolations(list);
 }
 

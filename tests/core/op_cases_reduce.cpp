@@ -75,34 +75,29 @@ void add_sums(std::vector<OpCase>& list) {
     const auto over_first = [f](T x) { return f.call(x, {0}, false); };
     const auto over = [f](const Shape& dims) { return f.call(made({2, 3}), dims, false); };
     BadInputs bad(list, f.op);
-    bad.of("x").undefined(over_first).no_room(over_first, {chooses ? 1 : 0});
+    bad.tensor("x", over_first).no_room(over_first, {chooses ? 1 : 0});
     if (f.roundings == 2) bad.too_large(over_first, {0});
     if (is_mean) bad.types(over_first, {3}, {DType::int64, DType::bool_});
     if (chooses)
       bad.shapes([f](T x) { return f.call(x, {}, false); }, {{0}, {2, 0}},
                  "at least one element to choose from, got shape ");
-    bad.of("dims")
-        .lists(over, {Shape{2}, Shape{-3}, Shape{0, 2}}, kIndex, "a dim in \\[-2, 1\\], got ")
+    bad.lists("dims", {Shape{2}, Shape{-3}, Shape{0, 2}}, kIndex, "a dim in \\[-2, 1\\], got ",
+              over)
         .lists(over, {Shape{0, 0}, Shape{1, -1}}, kShape, "each dim once, got ");
   }
 }
 
 /// The members are the same functions.
-struct Member {
-  const char *op, *variant, *torch;
-  Tensor (*call)(T);
-  Array (*expected)(A);
-};
-const Member kMembers[] = {
-    {"sum", "member", "x0.sum()", [](T x) { return x.sum(); },
+const Arrangement kMembers[] = {
+    {"sum", "member", "x0.sum()", Sizes{2, 3}, [](T x) { return x.sum(); },
      [](A a) { return reference::sum(a); }},
-    {"sum", "member with dims", "x0.sum(0, True)", [](T x) { return x.sum({0}, true); },
-     [](A a) { return reference::sum(a, {0}, true); }},
-    {"mean", "member", "x0.mean()", [](T x) { return x.mean(); },
+    {"sum", "member with dims", "x0.sum(0, True)", Sizes{2, 3},
+     [](T x) { return x.sum({0}, true); }, [](A a) { return reference::sum(a, {0}, true); }},
+    {"mean", "member", "x0.mean()", Sizes{2, 3}, [](T x) { return x.mean(); },
      [](A a) { return reference::mean(a); }},
-    {"mean", "member with dims", "x0.mean(-1)", [](T x) { return x.mean({-1}); },
+    {"mean", "member with dims", "x0.mean(-1)", Sizes{2, 3}, [](T x) { return x.mean({-1}); },
      [](A a) { return reference::mean(a, {-1}); }},
-    {"max", "member", "x0.max()", [](T x) { return x.max(); },
+    {"max", "member", "x0.max()", Sizes{2, 3}, [](T x) { return x.max(); },
      [](A a) { return reference::max(a); }},
 };
 
@@ -135,13 +130,11 @@ void add_arg(std::vector<OpCase>& list) {
           str("torch.", op, "(x0, ", dim, d.keepdim ? ", keepdim=True)" : ")"));
     }
     BadInputs(list, op)
-        .of("x")
-        .undefined([=](T x) { return choose(x, -1, false); })
+        .tensor("x", [=](T x) { return choose(x, -1, false); })
         .shapes([=](T x) { return choose(x, -1, false); }, {{0}, {2, 0}},
                 "at least one element to choose from, got shape ")
         .no_room([=](T x) { return choose(x, 0, false); }, {1})
-        .of("dim")
-        .dims([=](I dim) { return choose(made({2, 3}), dim, false); });
+        .dims("dim", [=](I dim) { return choose(made({2, 3}), dim, false); });
   }
   add(true, "member", {2, 3}, 1, false, [](T x) { return x.argmax(1); }, "x0.argmax(1)");
   list.back().dtypes = kFloats;
@@ -217,12 +210,10 @@ void add_softmaxes(std::vector<OpCase>& list) {
     }
     const auto over_last = [f](T x) { return f.call(x, -1); };
     BadInputs(list, f.op)
-        .of("x")
-        .undefined(over_last)
+        .tensor("x", over_last)
         .types(over_last, {3}, {DType::int64, DType::bool_})
         .shapes(over_last, {{}}, "rank >= 1, got rank 0")
-        .of("dim")
-        .dims([f](I dim) { return f.call(made({2, 3}), dim); });
+        .dims("dim", [f](I dim) { return f.call(made({2, 3}), dim); });
   }
 }
 
@@ -250,7 +241,7 @@ void add_losses(std::vector<OpCase>& list) {
       return left ? mse_loss(x, made({2, 3})) : mse_loss(made({2, 3}), x);
     };
     BadInputs bad(list, "mse_loss");
-    bad.of(left ? "a" : "b").undefined(f).elsewhere(f, {2, 3});
+    bad.tensor(left ? "a" : "b", f, {2, 3});
     bad.shapes(f, {{3}, {3, 2}}, "equal shapes, got ")
         .types(f, {2, 3}, {DType::float64}, "one dtype, got ");
     if (left) bad.types(f, {2, 3}, {DType::int64});
@@ -262,12 +253,11 @@ void add_losses(std::vector<OpCase>& list) {
 
 void add_reduction_cases(std::vector<OpCase>& list) {
   add_sums(list);
-  for (const Member& m : kMembers) {
-    const bool is_max = m.op[1] == 'a';
-    OpCase& c = reduction(list, m.op, m.variant, {2, 3}, m.call, m.expected, m.torch, kFloats,
-                          is_max ? Kind::distinct : Kind::value);
-    c.kinks = is_max;
-    if (!is_max) c.accuracy = Accuracy::tolerance;
+  for (const Arrangement& m : kMembers) {
+    OpCase& c = add_arrangement(list, m, kFloats);
+    c.kinks = c.op == "max";
+    if (c.kinks) c.inputs[0].kind = Kind::distinct;
+    else c.accuracy = Accuracy::tolerance;
   }
   add_arg(list);
   add_softmaxes(list);

@@ -31,10 +31,8 @@ void refuse_dims(std::vector<OpCase>& list, const char* op, const std::function<
                  const char* name = "dim") {
   const auto along = [f](I dim) { f(on_device::zeros({2, 3}), dim); };
   BadInputs(list, op)
-      .of(name)
-      .integers(along, {2, -3, kMost}, kIndex, ".*got ")
-      .of("x")
-      .undefined([f](T x) { f(x, 0); })
+      .integers(name, {2, -3, kMost}, kIndex, ".*got ", along)
+      .tensor("x", [f](T x) { f(x, 0); })
       .is(kIndex, ".*got 1", [f] { f(on_device::zeros({}), 1); })
       .is(kIndex, ".*got -2", [f] { f(on_device::zeros({2}), -2); });
 }
@@ -154,9 +152,8 @@ void add_sorts(std::vector<OpCase>& list) {
   refuse_dims(list, "argsort", [](T x, I d) { (void)argsort(x, d); });
   refuse_dims(list, "topk", [](T x, I d) { (void)topk(x, 1, d); });
   BadInputs(list, "topk")
-      .of("k")
-      .integers([](I k) { (void)topk(on_device::zeros({2, 3}), k); }, {-1, 4, kLeast}, kArgument,
-                "k in .0, 3. for dim 1 of .*got ");
+      .integers("k", {-1, 4, kLeast}, kArgument, "k in .0, 3. for dim 1 of .*got ",
+                [](I k) { (void)topk(on_device::zeros({2, 3}), k); });
 }
 
 void add_chosen(std::vector<OpCase>& list) {

@@ -33,21 +33,20 @@ OpCase& add_several(std::vector<OpCase>& list, const char* op, const std::string
 /// Dims that are wrong for [2, 3].
 void refuse_dim(std::vector<OpCase>& list, const char* op, const char* argument,
                 const std::function<void(T, I)>& f) {
-  BadInputs(list, op).of(argument).integers([f](I dim) { f(zeros_of({2, 3}), dim); },
-                                            {2, -3, kMost, kLeast}, kIndex, ".*got ");
+  BadInputs(list, op).integers(argument, {2, -3, kMost, kLeast}, kIndex, ".*got ",
+                               [f](I dim) { f(zeros_of({2, 3}), dim); });
 }
 /// Those, an undefined x, and x that has not the dim.
 void refuse_dims(std::vector<OpCase>& list, const char* op, const char* argument,
                  const std::function<void(T, I)>& f) {
   refuse_dim(list, op, argument, f);
   BadInputs(list, op)
-      .of("x")
-      .undefined([f](T x) { f(x, 0); })
+      .tensor("x", [f](T x) { f(x, 0); })
       .is(kIndex, ".*got 1", [f] { f(zeros_of({2}), 1); })
       .is(kIndex, ".*got -4", [f] { f(zeros_of({3, 2, 2}), -4); });
 }
 void refuse_undefined(std::vector<OpCase>& list, const char* op, const BadInputs::OfTensor& f) {
-  BadInputs(list, op).of("x").undefined(f);
+  BadInputs(list, op).tensor("x", f);
 }
 
 std::vector<Array> parts(A a, I dim, I size) {
@@ -90,24 +89,16 @@ void add_parts(std::vector<OpCase>& list) {
   refuse_dims(list, "chunk", "dim", [](T x, I d) { (void)chunk(x, 2, d); });
   refuse_dims(list, "unbind", "dim", [](T x, I d) { (void)unbind(x, d); });
   BadInputs(list, "split")
-      .of("size")
-      .integers([](I n) { (void)split(zeros_of({2}), n); }, {0, -1, kLeast}, kArgument,
-                "a size >= 1, got ");
+      .integers("size", {0, -1, kLeast}, kArgument, "a size >= 1, got ",
+                [](I n) { (void)split(zeros_of({2}), n); });
   BadInputs(list, "chunk")
-      .of("chunks")
-      .integers([](I n) { (void)chunk(zeros_of({2}), n); }, {0, -1, kLeast}, kArgument,
-                "at least one chunk, got ");
+      .integers("chunks", {0, -1, kLeast}, kArgument, "at least one chunk, got ",
+                [](I n) { (void)chunk(zeros_of({2}), n); });
 }
 
 Tensor zeros_beside(T x, const Shape& shape) { return braid::zeros(shape, {.device = x.device()}); }
 
-struct View {
-  const char *op, *variant, *torch;
-  Sizes shape;
-  Tensor (*call)(T);
-  Array (*expected)(A);
-};
-const View kViews[] = {
+const Arrangement kViews[] = {
     {"movedim", "", "torch.movedim(x0, 0, -1)", Sizes{2, 3, 4},
      [](T x) { return movedim(x, 0, -1); }, [](A a) { return reference::permute(a, {1, 2, 0}); }},
     {"movedim", "several", "torch.movedim(x0, (2, 0), (0, 1))", Sizes{2, 3, 4},
@@ -156,10 +147,9 @@ void add_view_errors(std::vector<OpCase>& list) {
           {"destination", kShape, "each dim once", moved({0, 1}, {1, -1})},
           {"destination", kShape, "lists of one length", moved({0, 1}, {1})}});
   BadInputs(list, "unflatten")
-      .of("sizes")
-      .lists([](const Shape& sizes) { (void)unflatten(zeros_of({6, 7}), 0, sizes); },
+      .lists("sizes",
              {Shape{2, 2}, Shape{-1, -1}, Shape{}, Shape{0, -1}, Shape{-2, 3}, Shape{kMost, kMost}},
-             kShape, "");
+             kShape, "", [](const Shape& sizes) { (void)unflatten(zeros_of({6, 7}), 0, sizes); });
   // What expand, view and reshape say.
   const struct {
     const char *op, *argument;
@@ -179,19 +169,18 @@ void add_view_errors(std::vector<OpCase>& list) {
   };
   for (const auto& r : rows)
     for (const Shape& s : r.wrong)
-      BadInputs(list, r.op)
-          .of(r.argument)
+      BadInputs(list, r.op, r.argument)
           .refused(kShape, str(r.text, ": expected "),
                    [call = r.call, x = r.x, s] { (void)call(zeros_of(x), s); });
   for (const Shape& s : {Shape{2, 3}, Shape{4, 3}, Shape{7, 2}})
-    BadInputs(list, "view_as").of("x").refused("LayoutError", "view: expected ", [s] {
+    BadInputs(list, "view_as", "x").refused("LayoutError", "view: expected ", [s] {
       return view_as(zeros_of(s).t(), zeros_of({s.numel()}));
     });
   const auto bad_x = [&](const char* op, Tensor (*f)(T), const std::vector<Shape>& shapes,
                          const char* text) {
     refuse_undefined(list, op, f);
     for (const Shape& s : shapes)
-      BadInputs(list, op).of("x").refused(kShape, text, [=] { return f(made(s)); });
+      BadInputs(list, op, "x").refused(kShape, text, [=] { return f(made(s)); });
   };
   const char* const not_to_2_3 = "expand: expected a shape that .* broadcasts to, got \\[2, 3\\]";
   const char* const too_many = "expand: expected at least 3 sizes, got \\[2, 3\\]";
@@ -242,13 +231,11 @@ void add_copies(std::vector<OpCase>& list) {
         [n = times, d = dim](A a) { return reference::repeat_interleave(a, n, d); });
   refuse_dims(list, "repeat_interleave", "dim", [](T x, I d) { (void)repeat_interleave(x, 2, d); });
   BadInputs(list, "repeat_interleave")
-      .of("times")
-      .integers([](I n) { (void)repeat_interleave(zeros_of({2}), n, 0); }, {-1, -7, kLeast},
-                kArgument, "times >= 0, got ");
+      .integers("times", {-1, -7, kLeast}, kArgument, "times >= 0, got ",
+                [](I n) { (void)repeat_interleave(zeros_of({2}), n, 0); });
   BadInputs(list, "roll")
-      .of("shifts")
-      .lists([](const Shape& s) { (void)roll(zeros_of({2, 3}), s, {0}); },
-             {Shape{1, 2}, Shape{}, Shape{1, 2, 3}}, kShape, "a shift for each dim");
+      .lists("shifts", {Shape{1, 2}, Shape{}, Shape{1, 2, 3}}, kShape, "a shift for each dim",
+             [](const Shape& s) { (void)roll(zeros_of({2, 3}), s, {0}); });
   refuse(list, "flip",
          {{"dims", kShape, "each dim once", [] { return flip(zeros_of({2, 3}), {0, -2}); }}});
   const auto repeated = [](const Shape& x, const Shape& times) {
@@ -308,10 +295,9 @@ void add_pads(std::vector<OpCase>& list) {
   };
   refuse_undefined(list, "pad", [](T x) { (void)pad(x, {}); });
   BadInputs(list, "pad")
-      .of("sizes")
-      .lists([](const Shape& s) { (void)pad(zeros_of({2, 3}), s); },
+      .lists("sizes",
              {Shape{1}, Shape{1, 1, 1, 1, 1, 1}, Shape{-2, -2}, Shape{kMost, 1}, Shape{kLeast, 0}},
-             kShape, "");
+             kShape, "", [](const Shape& s) { (void)pad(zeros_of({2, 3}), s); });
   refuse(list, "pad",
          {{"mode", kShape, "sizes ", with(PadMode::reflect, 3)},
           {"mode", kShape, "sizes ", with(PadMode::circular, 4)},
@@ -339,8 +325,8 @@ void add_diagonals(std::vector<OpCase>& list) {
           [lower, k = k](A a) { return reference::triangle(a, k, lower); });
     refuse_undefined(list, op, [=](T x) { triangle(x, 0); });
     BadInputs(list, op)
-        .of("x")
-        .lists([=](const Shape& s) { triangle(zeros_of(s), 0); }, low, kShape, "at least two dims")
+        .lists("x", low, kShape, "at least two dims",
+               [=](const Shape& s) { triangle(zeros_of(s), 0); })
         .free("diagonal", "one beyond the matrix leaves all of it, or nothing");
   }
   struct Diagonal {
@@ -360,19 +346,18 @@ void add_diagonals(std::vector<OpCase>& list) {
         [d](A a) { return reference::diagonal(a, d.offset, d.a, d.b); });
   refuse_dim(list, "diagonal", "a", [](T x, I dim) { (void)diagonal(x, 0, dim, 1); });
   refuse_dim(list, "diagonal", "b", [](T x, I dim) { (void)diagonal(x, 0, 0, dim); });
-  BadInputs(list, "diagonal")
-      .of("b")
+  BadInputs(list, "diagonal", "b")
       .is(kShape, "two different dims", [] { return diagonal(zeros_of({2, 3}), 0, 0, -2); })
-      .of("x")
-      .lists([](const Shape& s) { (void)diagonal(zeros_of(s)); }, low, kShape, "at least two dims")
+      .lists("x", low, kShape, "at least two dims",
+             [](const Shape& s) { (void)diagonal(zeros_of(s)); })
       .free("offset", "one beyond the matrix is an empty diagonal");
   for (const I at : {0, 1, -2})
     add(
         list, "diag", str("of a vector, ", at), {3}, str("torch.diag(x0, ", at, ")"),
         [at](T x) { return diag(x, at); }, [at](A a) { return reference::diag(a, at); });
   BadInputs bad(list, "diag");
-  bad.of("x").lists([](const Shape& s) { (void)diag(zeros_of(s)); },
-                    {Shape{}, Shape{1, 2, 3}, Shape{1, 1, 1, 1}}, kShape, "a vector or a matrix");
+  bad.lists("x", {Shape{}, Shape{1, 2, 3}, Shape{1, 1, 1, 1}}, kShape, "a vector or a matrix",
+            [](const Shape& s) { (void)diag(zeros_of(s)); });
   for (const I far : {kMost, kLeast, I{1} << 62, -(I{1} << 62)})
     bad.of("offset").refused(kShape, "expected", [far] { return diag(zeros_of({3}), far); });
 }
@@ -380,7 +365,7 @@ void add_diagonals(std::vector<OpCase>& list) {
 }  // namespace
 
 void add_shape_cases(std::vector<OpCase>& list) {
-  for (const View& v : kViews) add(list, v.op, v.variant, v.shape, v.torch, v.call, v.expected);
+  for (const Arrangement& v : kViews) add_arrangement(list, v);
   add_parts(list);
   add_view_errors(list);
   add_copies(list);

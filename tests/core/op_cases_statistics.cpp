@@ -69,12 +69,10 @@ void refuse(std::vector<OpCase>& list, const char* op,
             const std::function<void(T, const Shape&)>& f, bool floating_alone = true) {
   const auto over = [f](const Shape& dims) { f(on_device::zeros({2, 3}), dims); };
   BadInputs bad(list, op);
-  bad.of("dims")
-      .lists(over, {Shape{2}}, kIndex, ".*got 2")
+  bad.lists("dims", {Shape{2}}, kIndex, ".*got 2", over)
       .lists(over, {Shape{0, -3}}, kIndex, ".*got -3")
       .lists(over, {Shape{1, -1}}, kShape, "each dim once")
-      .of("x")
-      .undefined([f](T x) { f(x, {}); });
+      .tensor("x", [f](T x) { f(x, {}); });
   if (floating_alone)
     bad.types([f](T x) { f(x, {}); }, {2, 3}, {DType::bool_, DType::int64, DType::uint8});
   else
@@ -169,8 +167,8 @@ void add_norms(std::vector<OpCase>& list) {
     }
   refuse(list, "norm", [](T x, const Shape& s) { (void)norm(x, 2, s); });
   BadInputs bad(list, "norm");
-  bad.of("p").numbers([](double p) { return norm(on_device::zeros({2}), p); }, {kNan}, kArgument,
-                      "a number p, got nan");
+  bad.numbers("p", {kNan}, kArgument, "a number p, got nan",
+              [](double p) { return norm(on_device::zeros({2}), p); });
   for (const Shape& shape : {Shape{0}, Shape{2, 0}, Shape{0, 3}})
     bad.refused(kShape, "max: expected at least one element",
                 [shape] { return norm(ones_of(shape), kInf); });
@@ -218,8 +216,7 @@ void add_truths(std::vector<OpCase>& list) {
     c.dtypes = kNumbers;
     c.differentiable = false;
     c.result = as_int64;
-    BadInputs(list, op).of("x").undefined(choose).shapes(choose, {{0}, {2, 0}},
-                                                         "at least one element");
+    BadInputs(list, op).tensor("x", choose).shapes(choose, {{0}, {2, 0}}, "at least one element");
   }
 }
 

@@ -6,13 +6,7 @@ namespace {
 
 using reference::reshape;
 
-struct View {
-  const char *op, *variant, *torch;
-  Sizes shape;
-  Tensor (*call)(T);
-  Array (*expected)(A) = [](A a) { return a; };
-};
-const View kViews[] = {
+const Arrangement kViews[] = {
     {"select", "dim 0", "x0[1]", Sizes{3, 2}, [](T x) { return x[1]; },
      [](A a) { return reference::select(a, 0, 1); }},
     {"select", "negative", "x0.select(-2, -1)", Sizes{2, 3, 2},
@@ -111,7 +105,7 @@ const OfNumber kOfDims[] = {
 void add_errors(std::vector<OpCase>& list) {
   const auto x = [] { return made({2, 3}); };
   for (const OfNumber& f : kOfDims)
-    BadInputs(list, f.op).of(f.argument).dims([=](I d) { return f.call(x(), d); }, f.rank);
+    BadInputs(list, f.op).dims(f.argument, [=](I d) { return f.call(x(), d); }, f.rank);
   for (const char* op : {"select", "slice", "narrow"})
     refuse(list, op, {{"dim", kIndex, "a tensor with dimensions, got a scalar", [op = op[1]] {
                          const Tensor scalar = made({});
@@ -119,23 +113,19 @@ void add_errors(std::vector<OpCase>& list) {
                          return op == 'l' ? scalar.slice(0, 0, 1) : scalar.narrow(0, 0, 0);
                        }}});
   BadInputs(list, "select")
-      .of("index")
-      .integers([x](I i) { return x().select(1, i); }, {3, -4, kMost, kLeast}, kIndex,
-                "an index in \\[-3, 2\\] for dim 1");
+      .integers("index", {3, -4, kMost, kLeast}, kIndex, "an index in \\[-3, 2\\] for dim 1",
+                [x](I i) { return x().select(1, i); });
   BadInputs(list, "slice")
-      .of("step")
-      .integers([x](I step) { return x().slice(1, 0, 2, step); }, {0, -1, kLeast}, kArgument,
-                "step >= 1, got ")
+      .integers("step", {0, -1, kLeast}, kArgument, "step >= 1, got ",
+                [x](I step) { return x().slice(1, 0, 2, step); })
       .free("start", "cut to the size, as in Python")
       .free("end", "cut to the size, as in Python");
   const char* const part = "a part of \\[0, 3\\) of dim 1, got start ";
   BadInputs(list, "narrow")
-      .of("start")
-      .integers([x](I start) { return x().narrow(1, start, 1); }, {3, -4, kMost, kLeast}, kIndex,
-                part)
-      .of("length")
-      .integers([x](I length) { return x().narrow(1, 1, length); }, {3, -1, kMost, kLeast}, kIndex,
-                part);
+      .integers("start", {3, -4, kMost, kLeast}, kIndex, part,
+                [x](I start) { return x().narrow(1, start, 1); })
+      .integers("length", {3, -1, kMost, kLeast}, kIndex, part,
+                [x](I length) { return x().narrow(1, 1, length); });
   refuse(list, "flatten",
          {{"start", kShape, "start <= end, got 1 and 0", [x] { return x().flatten(1, 0); }},
           {"end", kShape, "start <= end, got 1 and -2", [x] { return x().flatten(1, -2); }}});
@@ -170,12 +160,10 @@ void add_errors(std::vector<OpCase>& list) {
   };
   for (const auto& f : of_shapes)
     BadInputs(list, f.op)
-        .of(f.argument)
-        .lists([x, call = f.call](const Shape& s) { return call(x(), s); }, f.shapes, f.type,
-               f.text);
+        .lists(f.argument, f.shapes, f.type, f.text,
+               [x, call = f.call](const Shape& s) { return call(x(), s); });
   for (const std::string name : {"cpu:99", "cuda:99", "cpu:1023", "gpu"})
-    BadInputs(list, "to")
-        .of("device")
+    BadInputs(list, "to", "device")
         .refused("DeviceError",
                  str("device: expected ", name == "gpu" ? "cpu, cpu:<index>" : "one of "),
                  [x, name] { return x().to(Device(name)); });
@@ -185,11 +173,7 @@ void add_errors(std::vector<OpCase>& list) {
 }  // namespace
 
 void add_view_cases(std::vector<OpCase>& list) {
-  for (const View& v : kViews) {
-    OpCase& c = push(list, v.op, v.variant, v.torch, {{v.shape}});
-    c.call = function_of(v.call);
-    c.expected = expecting(v.expected);
-  }
+  for (const Arrangement& v : kViews) add_arrangement(list, v);
   add_errors(list);
 }
 

@@ -21,18 +21,10 @@ std::uint64_t seeds() {
 
 std::vector<Tensor> point(const OpCase& c, DType dtype, const std::vector<Layout>& layout,
                           std::uint64_t seed) {
-  std::vector<Tensor> inputs;
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    inputs.push_back(sample(c.inputs[i], i, dtype, layout[i], here(), seed));
-    if (is_floating(inputs.back().dtype())) inputs.back().requires_grad_();
-  }
+  const std::vector<Tensor> inputs = inputs_of(c, dtype, layout, here(), seed);
+  for (const Tensor& t : inputs)
+    if (is_floating(t.dtype())) t.requires_grad_();
   return inputs;
-}
-
-std::vector<Layout> dense(const OpCase& c) {
-  std::vector<Layout> list;
-  for (const Input& input : c.inputs) list.push_back(layouts(input.shape).front());
-  return list;
 }
 
 /// Gradients of every result by every input, and the gradients of these by inputs and incoming

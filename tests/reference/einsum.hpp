@@ -16,10 +16,10 @@ inline Array einsum(const std::string& equation, const std::vector<Array>& opera
     else terms.back() += c;
   }
   const std::string result = equation.substr(arrow + 2);
-  std::map<char, std::int64_t> size;
+  std::map<char, Int> size;
   for (std::size_t k = 0; k < terms.size(); ++k)
     for (std::size_t d = 0; d < terms[k].size(); ++d) {
-      std::int64_t& n = size.try_emplace(terms[k][d], 1).first->second;
+      Int& n = size.try_emplace(terms[k][d], 1).first->second;
       if (n == 1) n = operands.at(k).shape.at(d);
     }
   std::string letters;

@@ -7,7 +7,7 @@
 
 namespace reference {
 
-inline double variance(const std::vector<double>& v, double correction) {
+inline double variance(const Numbers& v, double correction) {
   long double mean = 0, sum = 0;
   for (const double x : v) mean += x;
   mean /= static_cast<long double>(v.size());
@@ -16,7 +16,7 @@ inline double variance(const std::vector<double>& v, double correction) {
                                                       static_cast<long double>(correction)));
 }
 
-inline double log_sum_exp(const std::vector<double>& v) {
+inline double log_sum_exp(const Numbers& v) {
   double largest = -std::numeric_limits<double>::infinity();
   for (const double x : v) largest = std::isnan(x) || x > largest ? x : largest;
   if (std::isinf(largest)) return largest;
@@ -26,7 +26,7 @@ inline double log_sum_exp(const std::vector<double>& v) {
   return static_cast<double>(std::log(sum) + static_cast<long double>(largest));
 }
 
-inline double norm(const std::vector<double>& v, double p) {
+inline double norm(const Numbers& v, double p) {
   long double sum = 0, largest = 0, smallest = std::numeric_limits<double>::infinity();
   for (const double x : v) {
     const long double a = std::fabs(static_cast<long double>(x));
