@@ -33,8 +33,19 @@ Array times(A a, double factor) {
   return reference::map(a, [factor](double x) { return factor * x; });
 }
 
-OpCase& push(std::vector<OpCase>& list, const std::string& op, const std::string& variant,
-             std::string torch, std::vector<Input> inputs, Types dtypes, Accuracy accuracy) {
+void bound_by_sizes(OpCase& c, std::function<double(Arrays, A)> roundings) {
+  c.accuracy = Accuracy::bound;
+  c.bound = [expected = c.expected, roundings = std::move(roundings)](Arrays a) {
+    std::vector<Array> sizes;
+    for (A x : a) sizes.push_back(reference::abs(x));
+    std::vector<Array> bounds = expected(sizes);
+    for (Array& b : bounds) b = times(b, roundings(a, b));
+    return bounds;
+  };
+}
+
+OpCase& push(Cases& list, const std::string& op, const std::string& variant, std::string torch,
+             std::vector<Input> inputs, Types dtypes, Accuracy accuracy) {
   OpCase& c = list.emplace_back();
   c.op = op, c.variant = variant, c.torch = std::move(torch);
   c.inputs = std::move(inputs), c.dtypes = std::move(dtypes), c.accuracy = accuracy;
@@ -43,18 +54,15 @@ OpCase& push(std::vector<OpCase>& list, const std::string& op, const std::string
 
 namespace {
 
-void add_of_elements(std::vector<OpCase>& list, const Unary& f,
-                     const std::function<double(double)>& expected, const std::string& torch,
-                     const Types& dtypes, Accuracy accuracy, DType (*result)(DType),
-                     bool differentiable) {
+void add_of_elements(Cases& list, const Unary& f, const std::function<double(double)>& expected,
+                     const std::string& torch, const Types& dtypes, Accuracy accuracy,
+                     DType (*result)(DType), bool differentiable) {
   const Sizes shapes[] = {{2, 3, 2}, {1}, {0, 3}};
   const char* names[] = {f.variant, "one element", "empty"};
   for (int i = 0; i < (f.variant[0] == 0 ? 3 : 1); ++i) {
-    OpCase& c = push(list, f.op, names[i], torch, {{shapes[i], f.kind}}, dtypes, accuracy);
-    c.call = function_of(f.call);
-    c.expected = [expected](Arrays a) {
-      return std::vector<Array>{reference::map(a[0], expected)};
-    };
+    OpCase& c = of_one(list, f.op, names[i], torch, {shapes[i], f.kind}, dtypes, f.call,
+                       [expected](A a) { return reference::map(a, expected); });
+    c.accuracy = accuracy;
     c.result = result;
     c.differentiable = differentiable;
   }
@@ -62,22 +70,27 @@ void add_of_elements(std::vector<OpCase>& list, const Unary& f,
 
 }  // namespace
 
-void add_unary(std::vector<OpCase>& list, const Unary& f, const Types& dtypes, Accuracy accuracy,
+void add_unary(Cases& list, const Unary& f, const Types& dtypes, Accuracy accuracy,
                DType (*result)(DType), bool differentiable) {
   add_of_elements(list, f, f.expected, f.torch, dtypes, accuracy, result, differentiable);
 }
-void add_unary(std::vector<OpCase>& list, const Function1& f, const Types& dtypes,
-               Accuracy accuracy, DType (*result)(DType), bool differentiable) {
+void add_unary(Cases& list, const Function1& f, const Types& dtypes, Accuracy accuracy,
+               DType (*result)(DType), bool differentiable) {
   const auto expected = [r = f.expected](double x) { return static_cast<double>(r(L{x})); };
   add_of_elements(list, {f.op, "", "", f.call, nullptr, f.kind}, expected,
                   str("torch.", f.op, "(x0)"), dtypes, accuracy, result, differentiable);
 }
 
-OpCase& add_arrangement(std::vector<OpCase>& list, const Arrangement& f, Types dtypes) {
-  OpCase& c = push(list, f.op, f.variant, f.torch, {{f.shape}}, std::move(dtypes));
-  c.call = function_of(f.call);
-  c.expected = expecting(f.expected);
+OpCase& of_one(Cases& list, const std::string& op, const std::string& variant, std::string torch,
+               Input input, const Types& dtypes, std::function<Tensor(T)> call,
+               std::function<Array(A)> expected) {
+  OpCase& c = push(list, op, variant, std::move(torch), {std::move(input)}, dtypes);
+  c.call = function_of(std::move(call));
+  c.expected = expecting(std::move(expected));
   return c;
+}
+OpCase& add_arrangement(Cases& list, const Arrangement& f, const Types& dtypes) {
+  return of_one(list, f.op, f.variant, f.torch, {f.shape}, dtypes, f.call, f.expected);
 }
 
 std::function<std::vector<Array>(Arrays)> zipping(Of2 f) {
@@ -97,7 +110,7 @@ Tensor huge(Sizes lead, I n, DType dtype) {
   return one.expand(Shape(lead));
 }
 
-BadInputs::BadInputs(std::vector<OpCase>& list, const std::string& op, std::string parameter)
+BadInputs::BadInputs(Cases& list, const std::string& op, std::string parameter)
     : op_(op), parameter_(std::move(parameter)) {
   for (OpCase& c : list)
     if (c.op == op && case_ == nullptr) case_ = &c;
@@ -177,29 +190,31 @@ BadInputs& BadInputs::dims(const char* parameter, const std::function<void(I)>& 
   return *this;
 }
 
-BadInputs& BadInputs::integers(const std::function<void(I)>& f, const std::vector<I>& list,
-                               const char* type, const std::string& text) {
+BadInputs& BadInputs::integers(const char* parameter, const std::vector<I>& list, const char* type,
+                               const std::string& text, const std::function<void(I)>& f) {
+  of(parameter);
   for (const I v : list) is(type, text.ends_with("got ") ? str(text, v) : text, [f, v] { f(v); });
   return *this;
 }
-BadInputs& BadInputs::numbers(const std::function<void(double)>& f, const std::vector<double>& list,
-                              const char* type, const std::string& text) {
+BadInputs& BadInputs::numbers(const char* parameter, const Doubles& list, const char* type,
+                              const std::string& text, const std::function<void(double)>& f) {
+  of(parameter);
   for (const double v : list) is(type, text, [f, v] { f(v); });
   return *this;
 }
-BadInputs& BadInputs::lists(const std::function<void(const Shape&)>& f,
-                            const std::vector<Shape>& list, const char* type,
-                            const std::string& text) {
+BadInputs& BadInputs::lists(const char* parameter, const Shapes& list, const char* type,
+                            const std::string& text, const std::function<void(const Shape&)>& f) {
+  of(parameter);
   for (const Shape& v : list) is(type, text, [f, v] { f(v); });
   return *this;
 }
 
-void refuse(std::vector<OpCase>& list, const std::string& op, const std::vector<BadRow>& rows) {
+void refuse(Cases& list, const std::string& op, const std::vector<BadRow>& rows) {
   BadInputs bad(list, op);
   for (const BadRow& r : rows) bad.of(r.argument).is(r.type, r.text, r.call);
 }
 
-BadInputs bad_tensor(std::vector<OpCase>& list, const char* op, const BadInputs::OfTensor& f) {
+BadInputs bad_tensor(Cases& list, const char* op, const BadInputs::OfTensor& f) {
   BadInputs bad(list, op);
   const auto moved_away = [f] {
     Tensor x = ones_of({2});

@@ -18,6 +18,9 @@ using A = const Array&;
 using Tensors = const std::vector<Tensor>&;
 using Arrays = const std::vector<Array>&;
 using Numbers1 = const std::vector<double>&;
+using Cases = std::vector<OpCase>;
+using Shapes = std::vector<Shape>;
+using Doubles = std::vector<double>;
 using I = std::int64_t;
 using L = long double;
 using Kind = Input::Kind;
@@ -50,13 +53,19 @@ Tensor made(const Shape& shape, DType dtype = DType::float32);  ///< random numb
 Tensor indices(const Literal& numbers);
 
 inline double log2_ceil(double n) { return n > 1 ? std::ceil(std::log2(n)) : 0; }
-/// a · factor: a bound that is so many roundings of `a`.
 Array times(A a, double factor);
+/// The bound of a sum of products: so many roundings of the sum of their sizes, which is what is
+/// expected of the inputs' sizes.
+void bound_by_sizes(OpCase& c, std::function<double(Arrays inputs, A result)> roundings);
 
 /// Adds a record; call and expected are still to be set.
-OpCase& push(std::vector<OpCase>& list, const std::string& op, const std::string& variant,
-             std::string torch, std::vector<Input> inputs, Types dtypes = kAll,
-             Accuracy accuracy = Accuracy::exact);
+OpCase& push(Cases& list, const std::string& op, const std::string& variant, std::string torch,
+             std::vector<Input> inputs, Types dtypes = kAll, Accuracy accuracy = Accuracy::exact);
+
+/// Of one tensor.
+OpCase& of_one(Cases& list, const std::string& op, const std::string& variant, std::string torch,
+               Input input, const Types& dtypes, std::function<Tensor(T)> call,
+               std::function<Array(A)> expected);
 
 /// A function of elements: op, what is special, the call in PyTorch's words, the call, the same of
 /// one number.
@@ -74,10 +83,10 @@ struct Function1 {
   Kind kind = Kind::value;
 };
 /// Of one tensor of shapes [2, 3, 2], and without a variant of [1] and [0, 3].
-void add_unary(std::vector<OpCase>& list, const Unary& f, const Types& dtypes, Accuracy accuracy,
+void add_unary(Cases& list, const Unary& f, const Types& dtypes, Accuracy accuracy,
                DType (*result)(DType) = floating, bool differentiable = true);
-void add_unary(std::vector<OpCase>& list, const Function1& f, const Types& dtypes,
-               Accuracy accuracy, DType (*result)(DType) = floating, bool differentiable = true);
+void add_unary(Cases& list, const Function1& f, const Types& dtypes, Accuracy accuracy,
+               DType (*result)(DType) = floating, bool differentiable = true);
 
 /// The same elements in another shape: by default all of them as they were.
 struct Arrangement {
@@ -86,7 +95,7 @@ struct Arrangement {
   Tensor (*call)(T);
   Array (*expected)(A) = [](A a) { return a; };
 };
-OpCase& add_arrangement(std::vector<OpCase>& list, const Arrangement& f, Types dtypes = kAll);
+OpCase& add_arrangement(Cases& list, const Arrangement& f, const Types& dtypes = kAll);
 
 /// Elements of pairs.
 using Of2 = double (*)(double, double);
@@ -114,7 +123,7 @@ class BadInputs {
   using OfTensor = std::function<void(T)>;
 
   /// They are kept in the first record of the op, which must be in the list.
-  BadInputs(std::vector<OpCase>& list, const std::string& op, std::string parameter = {});
+  BadInputs(Cases& list, const std::string& op, std::string parameter = {});
   /// The next ones are of this parameter.
   BadInputs& of(const char* parameter);
   /// Any call; the text is taken as it stands.
@@ -143,23 +152,11 @@ class BadInputs {
   BadInputs& dims(const char* parameter, const std::function<void(I)>& f, I rank = 2);
   /// Any other value, each as a case of its own.
   BadInputs& integers(const char* parameter, const std::vector<I>& list, const char* type,
-                      const std::string& text, const std::function<void(I)>& f) {
-    return of(parameter).integers(f, list, type, text);
-  }
-  BadInputs& integers(const std::function<void(I)>& f, const std::vector<I>& list, const char* type,
-                      const std::string& text);
+                      const std::string& text, const std::function<void(I)>& f);
   BadInputs& numbers(const char* parameter, const std::vector<double>& list, const char* type,
-                     const std::string& text, const std::function<void(double)>& f) {
-    return of(parameter).numbers(f, list, type, text);
-  }
-  BadInputs& numbers(const std::function<void(double)>& f, const std::vector<double>& list,
-                     const char* type, const std::string& text);
-  BadInputs& lists(const char* parameter, const std::vector<Shape>& list, const char* type,
-                   const std::string& text, const std::function<void(const Shape&)>& f) {
-    return of(parameter).lists(f, list, type, text);
-  }
-  BadInputs& lists(const std::function<void(const Shape&)>& f, const std::vector<Shape>& list,
-                   const char* type, const std::string& text);
+                     const std::string& text, const std::function<void(double)>& f);
+  BadInputs& lists(const char* parameter, const Shapes& list, const char* type,
+                   const std::string& text, const std::function<void(const Shape&)>& f);
 
  private:
   OpCase* case_ = nullptr;
@@ -172,10 +169,10 @@ struct BadRow {
   std::string text;
   std::function<void()> call;
 };
-void refuse(std::vector<OpCase>& list, const std::string& op, const std::vector<BadRow>& rows);
+void refuse(Cases& list, const std::string& op, const std::vector<BadRow>& rows);
 
 /// What any op with a tensor refuses: one that was never made, one moved away, and more than there
 /// is room for.
-BadInputs bad_tensor(std::vector<OpCase>& list, const char* op, const BadInputs::OfTensor& f);
+BadInputs bad_tensor(Cases& list, const char* op, const BadInputs::OfTensor& f);
 
 }  // namespace braid::test

@@ -62,7 +62,7 @@ const Unary kOfWhole[] = {
 
 }  // namespace
 
-void add_activation_cases(std::vector<OpCase>& list) {
+void add_activation_cases(Cases& list) {
   for (const Unary& a : kActivations) add_unary(list, a, kAll, Accuracy::tolerance);
   for (const Unary& a : kTimes4) add_unary(list, a, kFloats, Accuracy::tolerance);
   for (const Unary& a : kOfWhole) add_unary(list, a, kWhole, Accuracy::tolerance);

@@ -24,7 +24,7 @@ std::function<double(I)> factors(I first, double p) {
   };
 }
 
-void add_dropouts(std::vector<OpCase>& list) {
+void add_dropouts(Cases& list) {
   struct Dropout {
     const char *op, *variant;
     Sizes x;
@@ -115,7 +115,7 @@ Array expected(const Attention& s, Arrays in) {
       s.dropout > 0 ? factors(first, s.dropout) : std::function<double(I)>());
 }
 
-void add_attention(std::vector<OpCase>& list) {
+void add_attention(Cases& list) {
   const char* const op = "scaled_dot_product_attention";
   for (const Attention& s : kAttentions) {
     OpCase& c = push(list, op, s.variant, "", {{s.q}, {s.k}, {s.v}}, kFloats, Accuracy::tolerance);
@@ -171,7 +171,7 @@ Array part_of(A qkv, I part) {
   });
 }
 
-void add_packed(std::vector<OpCase>& list) {
+void add_packed(Cases& list) {
   for (const bool causal : {false, true}) {
     OpCase& c = push(list, "packed_attention", causal ? "causal, dropout" : "", "",
                      {{causal ? Sizes{2, 5, 3, 2, 4} : Sizes{1, 4, 3, 2, 5}}}, kFloats,
@@ -223,7 +223,7 @@ void add_packed(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_attention_cases(std::vector<OpCase>& list) {
+void add_attention_cases(Cases& list) {
   add_dropouts(list);
   add_attention(list);
   add_packed(list);

@@ -46,7 +46,7 @@ const Binary kLogic[] = {
 
 /// Equal shapes, broadcasting on both sides, rank 0, one element, empty; and what any op of two
 /// tensors refuses.
-void add_two(std::vector<OpCase>& list, const Binary& f, bool differentiable) {
+void add_two(Cases& list, const Binary& f, bool differentiable) {
   const struct {
     const char* variant;
     Sizes a, b;
@@ -108,7 +108,7 @@ const Unary kComparisons[] = {
      [](double a) { return 1 >= a ? 1.0 : 0.0; }},
 };
 
-void add_masks(std::vector<OpCase>& list) {
+void add_masks(Cases& list) {
   for (const bool first : {false, true}) {
     OpCase& c = push(list, "where", first ? "number where true" : "number where false",
                      first ? "torch.where(x0, 2, x1)" : "torch.where(x0, x1, 2)",
@@ -172,7 +172,7 @@ const Of3 kSums[] = {
      [](double x, double a, double b) { return x + 0.5 * a / b; }, Kind::nonzero},
 };
 
-void add_sums(std::vector<OpCase>& list) {
+void add_sums(Cases& list) {
   const struct {
     const char* variant;
     Sizes a, b, c;
@@ -224,7 +224,7 @@ void add_sums(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_binary_function_cases(std::vector<OpCase>& list) {
+void add_binary_function_cases(Cases& list) {
   for (const Binary& f : kFunctions) {
     add_two(list, f, true);
     const std::string op = f.op;

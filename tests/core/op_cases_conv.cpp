@@ -104,7 +104,7 @@ Array expected(const Variant& v, Array x, Array w, A b) {
   return y;
 }
 
-void add(std::vector<OpCase>& list, const Variant& v, bool bias) {
+void add(Cases& list, const Variant& v, bool bias) {
   const Array none(Sizes{0});
   const bool transposed = std::string(v.op).find("transpose") != std::string::npos;
   OpCase& c =
@@ -113,7 +113,7 @@ void add(std::vector<OpCase>& list, const Variant& v, bool bias) {
                        : v.name[0] == 0 ? "no bias"
                                         : ", no bias"),
            str("torch.nn.functional.", v.op, "(x0, x1, ", bias ? "x2" : "None", v.torch, ")"),
-           {{v.x}, {v.weight}}, kFloats, Accuracy::bound);
+           {{v.x}, {v.weight}}, kFloats);
   if (bias) {
     c.inputs.push_back({{transposed ? v.weight[1] * v.options.groups : v.weight[0]}});
     c.inputs.back().optional = true;
@@ -125,11 +125,7 @@ void add(std::vector<OpCase>& list, const Variant& v, bool bias) {
     return std::vector<Array>{expected(v, a[0], a[1], bias ? a[2] : none)};
   };
   c.own_sizes = true;  // the variant says the result's
-  c.bound = [=](Arrays a) {
-    const Array sizes =
-        expected(v, reference::abs(a[0]), reference::abs(a[1]), bias ? reference::abs(a[2]) : none);
-    return std::vector<Array>{times(sizes, static_cast<double>(a[1].size()) + 3)};
-  };
+  bound_by_sizes(c, [](Arrays a, A) { return static_cast<double>(a[1].size()) + 3; });
 }
 
 /// What is called, of images; sequences lose the last dim.
@@ -145,7 +141,7 @@ struct Wrong {
   Given given;
 };
 
-void add_errors(std::vector<OpCase>& list, const std::string& op) {
+void add_errors(Cases& list, const std::string& op) {
   const bool images = op.back() != '1' && op[op.size() - 2] == '2';
   const bool transposed = op.find("transpose") != std::string::npos;
   const std::string sides = images ? "height, width\\]" : "length\\]", x_is = "x \\[n, channels, ";
@@ -229,7 +225,7 @@ void add_errors(std::vector<OpCase>& list, const std::string& op) {
 
 }  // namespace
 
-void add_conv_cases(std::vector<OpCase>& list) {
+void add_conv_cases(Cases& list) {
   for (const Variant& v : kVariants) {
     add(list, v, true);
     if (v.name[0] == 0) add(list, v, false);

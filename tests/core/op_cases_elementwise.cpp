@@ -36,8 +36,7 @@ const Binary kComparisons[] = {
 };
 
 /// Equal shapes and broadcast ones; and what every function of two tensors refuses of either.
-void add_binary(std::vector<OpCase>& list, const Binary& f, DType (*result)(DType),
-                bool differentiable) {
+void add_binary(Cases& list, const Binary& f, DType (*result)(DType), bool differentiable) {
   static const struct {
     const char* variant;
     Sizes a, b;
@@ -149,20 +148,18 @@ const Function1 kFunctions[] = {
     {"cos", cos, [](L x) { return std::cos(x); }},
 };
 
-OpCase& of_one(std::vector<OpCase>& list, const char* op, const std::string& variant,
-               const std::string& torch, Kind kind, const Types& dtypes, Accuracy accuracy,
-               std::function<Tensor(T)> call, std::function<double(double)> expected) {
-  OpCase& c = push(list, op, variant, torch, {{{2, 3, 2}, kind}}, dtypes, accuracy);
-  c.call = function_of(std::move(call));
-  c.expected = [r = std::move(expected)](Arrays a) {
-    return std::vector<Array>{reference::map(a[0], r)};
-  };
+OpCase& of_numbers(Cases& list, const char* op, const std::string& variant,
+                   const std::string& torch, Kind kind, const Types& dtypes, Accuracy accuracy,
+                   std::function<Tensor(T)> call, std::function<double(double)> expected) {
+  OpCase& c = of_one(list, op, variant, torch, {{2, 3, 2}, kind}, dtypes, std::move(call),
+                     [r = std::move(expected)](A a) { return reference::map(a, r); });
+  c.accuracy = accuracy;
   return c;
 }
 
-void add_powers(std::vector<OpCase>& list) {
+void add_powers(Cases& list) {
   for (const double e : {-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 2.5}) {
-    OpCase& c = of_one(
+    OpCase& c = of_numbers(
         list, "pow", str("exponent ", e), str("torch.pow(x0, ", e, ")"), Kind::positive, kAll,
         Accuracy::ulps, [e](T x) { return pow(x, e); },
         [e](double x) { return static_cast<double>(std::pow(L{x}, L{e})); });
@@ -177,12 +174,12 @@ void add_powers(std::vector<OpCase>& list) {
       c.differs = {{"-inf.*(output|gradient)",
                     "C's pow says inf, with the gradient 0; PyTorch takes the square root"}};
   }
-  of_one(
+  of_numbers(
       list, "pow", "negative base", "torch.pow(x0, 3)", Kind::nonzero, kFloats, Accuracy::ulps,
       [](T x) { return pow(x, 3); }, [](double x) { return x * x * x; });
 }
 
-void add_where(std::vector<OpCase>& list) {
+void add_where(Cases& list) {
   OpCase c = push(list, "where", "", "torch.where(x0, x1, x2)",
                   {{{2, 3}, Kind::boolean}, {{2, 3}}, {{3}}});
   c.call = function_of([](T m, T a, T b) { return where(m, a, b); });
@@ -206,7 +203,7 @@ void add_where(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_elementwise_cases(std::vector<OpCase>& list) {
+void add_elementwise_cases(Cases& list) {
   for (const Binary& f : kArithmetic) add_binary(list, f, f.op[0] == 'd' ? floating : same, true);
   for (const Binary& f : kComparisons) add_binary(list, f, boolean, false);
   for (const Scaled& f : kScaled) {
@@ -216,8 +213,8 @@ void add_elementwise_cases(std::vector<OpCase>& list) {
     c.expected = zipping(f.expected);
   }
   for (const WithNumber& f : kWithNumbers) {
-    OpCase& c =
-        of_one(list, f.op, f.variant, f.torch, f.kind, f.dtypes, f.accuracy, f.call, f.expected);
+    OpCase& c = of_numbers(list, f.op, f.variant, f.torch, f.kind, f.dtypes, f.accuracy, f.call,
+                           f.expected);
     const std::string op = f.op;
     c.differentiable = op.size() > 2;
     if (op == "div") c.result = floating;
@@ -226,16 +223,17 @@ void add_elementwise_cases(std::vector<OpCase>& list) {
   add_where(list);
   const auto torch_of = [](const char* op) { return str("torch.", op, "(x0)"); };
   for (const Exact& f : kOfNumbers)
-    of_one(list, f.op, "", torch_of(f.op), f.kind, kNumbers, Accuracy::exact, f.call, f.expected);
+    of_numbers(list, f.op, "", torch_of(f.op), f.kind, kNumbers, Accuracy::exact, f.call,
+               f.expected);
   for (OpCase& c : list)
     if (c.op == "abs" || c.op == "sign")
       c.differs = {{c.op == "abs" ? "nan.*gradient" : "nan.*output",
                     "the sign of NaN is NaN; PyTorch says 0"}};
   for (const Exact& f : kRooted)
-    of_one(list, f.op, "", torch_of(f.op), f.kind, kAll, Accuracy::exact, f.call, f.expected)
+    of_numbers(list, f.op, "", torch_of(f.op), f.kind, kAll, Accuracy::exact, f.call, f.expected)
         .result = floating;
   for (const Function1& f : kFunctions)
-    of_one(list, f.op, "", torch_of(f.op), f.kind, kAll, Accuracy::ulps, f.call, [f](double x) {
+    of_numbers(list, f.op, "", torch_of(f.op), f.kind, kAll, Accuracy::ulps, f.call, [f](double x) {
       return static_cast<double>(f.expected(L{x}));
     }).result = floating;
   add_powers(list);
@@ -252,10 +250,10 @@ void add_elementwise_cases(std::vector<OpCase>& list) {
   const auto from_bools = [](T x) { return sub(made({3}), x); };
   BadInputs(list, "sub", "a").types(bools, {3}, {DType::bool_}, "numbers, got bool");
   BadInputs(list, "sub", "b").types(from_bools, {3}, {DType::bool_}, "numbers, got bool");
-  const auto bad_x = [&](const char* op, Tensor (*f)(T), bool of_numbers) {
+  const auto bad_x = [&](const char* op, Tensor (*f)(T), bool takes_numbers) {
     BadInputs bad(list, op);
     bad.tensor("x", f).no_room(f);
-    if (of_numbers) bad.types(f, {3}, {DType::bool_}, "numbers, got bool");
+    if (takes_numbers) bad.types(f, {3}, {DType::bool_}, "numbers, got bool");
     else bad.too_large(f);
   };
   for (const Exact& f : kOfNumbers) bad_x(f.op, f.call, true);

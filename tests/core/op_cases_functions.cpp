@@ -63,7 +63,7 @@ const Clamp kClamps[] = {
      [](double) { return -1.0; }, kNoHalves},
 };
 
-void add_clamp(std::vector<OpCase>& list) {
+void add_clamp(Cases& list) {
   for (const Clamp& f : kClamps) {
     add_unary(list, Unary{"clamp", f.variant, f.torch, f.call, f.expected}, f.dtypes,
               Accuracy::exact, same);
@@ -100,7 +100,7 @@ void add_clamp(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_function_cases(std::vector<OpCase>& list) {
+void add_function_cases(Cases& list) {
   for (const Function1& f : kFunctions) {
     add_unary(list, f, kAll, Accuracy::ulps);
     bad_tensor(list, f.op, f.call).too_large(f.call);

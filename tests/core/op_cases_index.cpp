@@ -11,8 +11,7 @@ namespace {
 
 /// What any op with x, dim and an index refuses. f(x, dim, index); the result is waited for, as
 /// CUDA finds wrong indices late.
-void refuse_index(std::vector<OpCase>& list, const char* op,
-                  const std::function<Tensor(T, I, T)>& f) {
+void refuse_index(Cases& list, const char* op, const std::function<Tensor(T, I, T)>& f) {
   const auto with = [f](T index) { return awaited(f(ones_of({2, 3}), 1, index)); };
   const auto along = [f](I dim) { return f(ones_of({2, 3}), dim, indices({{0, 1}})); };
   BadInputs bad(list, op);
@@ -42,7 +41,7 @@ const std::vector<Along> kPlaces{{"last dim", {3, 4}, {3, 4}, 1},
                                  {"vector", {4}, {5}, 0},
                                  {"rank 0", {}, {}, 0, 1}};
 
-OpCase& indexed(std::vector<OpCase>& list, const char* op, const Along& a, Function call,
+OpCase& indexed(Cases& list, const char* op, const Along& a, Function call,
                 std::function<Array(Arrays)> expected, const std::string& torch) {
   OpCase& c = push(list, op, a.variant, torch, {{a.x}, {a.index, Kind::index, a.below, false}});
   c.call = std::move(call);
@@ -50,7 +49,7 @@ OpCase& indexed(std::vector<OpCase>& list, const char* op, const Along& a, Funct
   return c;
 }
 
-void add_gathers(std::vector<OpCase>& list) {
+void add_gathers(Cases& list) {
   for (const Along& a : kPlaces)
     indexed(
         list, "gather", a, function_of([d = a.dim](T x, T i) { return gather(x, d, i); }),
@@ -71,7 +70,7 @@ void add_gathers(std::vector<OpCase>& list) {
            [] { return gather(ones_of({2, 3}), 1, indices({{0}, {1}, {2}})); }}});
 }
 
-void add_scatters(std::vector<OpCase>& list) {
+void add_scatters(Cases& list) {
   for (const Along& a : kPlaces) {
     const I dim = a.dim;
     for (const bool add : {false, true}) {
@@ -116,7 +115,7 @@ void add_scatters(std::vector<OpCase>& list) {
              [t = t, v = value] { return scatter(ones_of({2, 3}, t), 1, indices({{0, 1}}), v); }}});
 }
 
-void add_index_add(std::vector<OpCase>& list) {
+void add_index_add(Cases& list) {
   struct Slices {
     Sizes x, source;
     I dim, n;
@@ -164,7 +163,7 @@ void add_index_add(std::vector<OpCase>& list) {
 }
 
 /// Where each place gets one number, every type has an exact sum.
-void add_single_sums(std::vector<OpCase>& list) {
+void add_single_sums(Cases& list) {
   const auto backwards = [](T x) { return arange(x.size(1) - 1, -1, -1, {.device = x.device()}); };
   for (const bool scatters : {true, false}) {
     OpCase& c = push(list, scatters ? "scatter_add" : "index_add", "each place once",
@@ -185,7 +184,7 @@ void add_single_sums(std::vector<OpCase>& list) {
   }
 }
 
-void add_masks(std::vector<OpCase>& list) {
+void add_masks(Cases& list) {
   struct Masked {
     const char* variant;
     Sizes x, mask;
@@ -244,7 +243,7 @@ void add_masks(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_index_cases(std::vector<OpCase>& list) {
+void add_index_cases(Cases& list) {
   add_gathers(list);
   add_scatters(list);
   add_index_add(list);

@@ -68,7 +68,7 @@ const Change kChanges[] = {
      [](double, double) { return 0.0; }, true},
 };
 
-void add_operand_errors(std::vector<OpCase>& list) {
+void add_operand_errors(Cases& list) {
   const char* const to_2_3 = "a shape that broadcasts to \\[2, 3\\], got ";
   for (const Change& f : kChanges) {
     const std::string op = f.op;
@@ -132,7 +132,7 @@ const Number kBadNumbers[] = {
 
 }  // namespace
 
-void add_inplace_cases(std::vector<OpCase>& list) {
+void add_inplace_cases(Cases& list) {
   for (const Change& f : kChanges) {
     std::vector<Input> inputs{{f.a, f.alone ? f.kind : Kind::value}};
     if (!f.alone) inputs.push_back({f.b, f.kind});

@@ -9,7 +9,7 @@ namespace {
 
 using Parts = std::vector<I>;
 
-void add_joins(std::vector<OpCase>& list) {
+void add_joins(Cases& list) {
   struct Cat {
     I dim;
     std::vector<Sizes> shapes;
@@ -66,7 +66,7 @@ void add_joins(std::vector<OpCase>& list) {
   }
 }
 
-void add_join_errors(std::vector<OpCase>& list) {
+void add_join_errors(Cases& list) {
   for (const bool cats : {true, false}) {
     const char* op = cats ? "cat" : "stack";
     const auto join = [cats](const std::vector<Tensor>& t, I dim) {
@@ -96,11 +96,11 @@ void add_join_errors(std::vector<OpCase>& list) {
       .shapes(halves, {{4}, {2, 3}}, "sizes that sum to ")
       .lists("sizes", {Shape{1, 1}, Shape{}, Shape{2, 2}}, kShape,
              "sizes that sum to 3 \\(dim 1 of \\[2, 3\\]\\), got ", parts)
-      .lists(parts, {Shape{4, -1}, Shape{kMost, 1}}, kShape, "sizes >= 0, got ")
+      .lists("sizes", {Shape{4, -1}, Shape{kMost, 1}}, kShape, "sizes >= 0, got ", parts)
       .dims("dim", [](I dim) { return split(made({2, 3}), Parts{1, 2}, dim); });
 }
 
-void add_index_errors(std::vector<OpCase>& list) {
+void add_index_errors(Cases& list) {
   const auto select_of = [](T x) { return index_select(x, 0, indices({0, 1})); };
   const auto select_by = [](T index) { return awaited(index_select(made({4, 3}), 0, index)); };
   BadInputs(list, "index_select")
@@ -138,7 +138,7 @@ void add_index_errors(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_join_cases(std::vector<OpCase>& list) {
+void add_join_cases(Cases& list) {
   add_joins(list);
   add_join_errors(list);
   add_index_errors(list);

@@ -28,8 +28,8 @@ Tensor weight_like(T x, const std::vector<double>& numbers) {
 }
 
 /// A case whose terms `r` joins, "… {r} …" in the words of the call too.
-OpCase& reduced(std::vector<OpCase>& list, const std::string& op, const std::string& variant,
-                Reduction r, std::vector<Input> inputs, const std::string& words,
+OpCase& reduced(Cases& list, const std::string& op, const std::string& variant, Reduction r,
+                std::vector<Input> inputs, const std::string& words,
                 std::function<Array(Arrays)> terms) {
   OpCase& c =
       push(list, op, variant, words.empty() ? "" : "torch.nn.functional." + with(op + words, r),
@@ -41,7 +41,7 @@ OpCase& reduced(std::vector<OpCase>& list, const std::string& op, const std::str
 }
 
 /// Bad inputs of a loss of two tensors of one shape.
-void refuse_pair(std::vector<OpCase>& list, const char* op, const char* first, const char* second,
+void refuse_pair(Cases& list, const char* op, const char* first, const char* second,
                  const std::function<void(T, T)>& f) {
   const auto with = [f](const Shape& a, const Shape& b, DType t = DType::float32,
                         DType u = DType::float32) {
@@ -62,7 +62,7 @@ void refuse_pair(std::vector<OpCase>& list, const char* op, const char* first, c
 }
 
 /// A loss of terms: each reduction, and shapes that are empty, of one element, or a scalar.
-void add_terms(std::vector<OpCase>& list, const char* op, const std::string& variant,
+void add_terms(Cases& list, const char* op, const std::string& variant,
                const std::vector<Kind>& kinds, const std::string& words,
                const std::function<Tensor(Tensors, Reduction)>& call,
                const std::function<Array(Arrays)>& terms) {
@@ -201,31 +201,31 @@ struct Option {
   const char *op, *name;
   Tensor (*call)(T, double);
   const char* text;
-  std::vector<double> wrong;
+  Doubles wrong;
 };
 const Option kOptions[] = {
     {"smooth_l1_loss", "beta", [](T x, double v) { return nn::smooth_l1_loss(x, x, {.beta = v}); },
-     "beta >= 0, got ", std::vector<double>{-1, kNan, kInf}},
+     "beta >= 0, got ", Doubles{-1, kNan, kInf}},
     {"huber_loss", "delta", [](T x, double v) { return nn::huber_loss(x, x, {.delta = v}); },
-     "delta > 0, got ", std::vector<double>{-1, 0, kNan}},
+     "delta > 0, got ", Doubles{-1, 0, kNan}},
     {"poisson_nll_loss", "eps",
      [](T x, double v) { return nn::poisson_nll_loss(x, x, {.eps = v}); }, "eps >= 0, got ",
-     std::vector<double>{-1, kNan, kInf}},
+     Doubles{-1, kNan, kInf}},
     {"gaussian_nll_loss", "eps",
      [](T x, double v) { return nn::gaussian_nll_loss(x, x, x, {.eps = v}); }, "eps > 0, got ",
-     std::vector<double>{-1, 0, kNan}},
+     Doubles{-1, 0, kNan}},
     {"triplet_margin_loss", "margin",
      [](T x, double v) { return nn::triplet_margin_loss(x, x, x, {.margin = v}); },
-     "margin > 0, got ", std::vector<double>{-1, 0, kNan}},
+     "margin > 0, got ", Doubles{-1, 0, kNan}},
     {"capsule_margin_loss", "lambda",
      [](T x, double v) { return nn::capsule_margin_loss(x, indices({0, 1}), {.lambda = v}); },
-     "lambda >= 0, got ", std::vector<double>{-0.1, -kInf, kNan}},
+     "lambda >= 0, got ", Doubles{-0.1, -kInf, kNan}},
     {"cross_entropy", "label_smoothing",
      [](T x, double v) { return nn::cross_entropy(x, indices({0, 1}), {.label_smoothing = v}); },
-     "0 <= label_smoothing <= 1, got ", std::vector<double>{-0.1, 1.5, kNan}},
+     "0 <= label_smoothing <= 1, got ", Doubles{-0.1, 1.5, kNan}},
 };
 
-void add_of_terms(std::vector<OpCase>& list) {
+void add_of_terms(Cases& list) {
   for (const Loss& f : kLosses) {
     add_terms(
         list, f.op, f.variant, {f.kind_a, f.kind_b}, f.words,
@@ -260,7 +260,7 @@ void add_of_terms(std::vector<OpCase>& list) {
              });
 }
 
-void add_of_vectors(std::vector<OpCase>& list) {
+void add_of_vectors(Cases& list) {
   for (const Reduction r : kReductions) {
     OpCase& c = reduced(
         list, "cosine_embedding_loss", name_of(r), r, {{{4, 3}}, {{4, 3}}, {{4}, Kind::nonzero}},
@@ -351,7 +351,7 @@ std::function<std::vector<Array>(Arrays)> of_labels(const Classes& k, const std:
   });
 }
 
-void add_labels(std::vector<OpCase>& list) {
+void add_labels(Cases& list) {
   for (const Labelled& l : kLabelled)
     for (const Reduction r : kReductions) {
       // NaN where all labels are one, as in an expanded tensor
@@ -426,7 +426,7 @@ void add_labels(std::vector<OpCase>& list) {
   }).expected = expecting([](A a, A b) { return reference::mse_loss(a, b, false); });
 }
 
-void add_label_errors(std::vector<OpCase>& list) {
+void add_label_errors(Cases& list) {
   for (const bool softmax : {true, false}) {
     const auto loss = [softmax](T x, T labels, T weight = {}) {
       return softmax ? nn::cross_entropy(x, labels, {.weight = weight})
@@ -473,7 +473,7 @@ void add_label_errors(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_loss_cases(std::vector<OpCase>& list) {
+void add_loss_cases(Cases& list) {
   add_of_terms(list);
   add_of_vectors(list);
   add_labels(list);

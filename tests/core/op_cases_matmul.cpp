@@ -8,57 +8,52 @@
 namespace braid::test {
 namespace {
 
-struct Shapes {
+struct Operands {
   const char* variant;
   Sizes a, b;
 };
-const std::vector<Shapes> kProducts{{"", {2, 3}, {3, 4}},
-                                    {"vector by vector", {3}, {3}},
-                                    {"vector by matrix", {3}, {3, 2}},
-                                    {"matrix by vector", {2, 3}, {3}},
-                                    {"one column", {3, 2}, {2, 1}},
-                                    {"outer product", {3, 1}, {1, 4}},
-                                    {"batch", {2, 2, 3}, {2, 3, 2}},
-                                    {"batch by matrix", {2, 2, 3}, {3, 2}},
-                                    {"matrix by batch", {2, 3}, {2, 3, 2}},
-                                    {"broadcast batches", {2, 1, 2, 3}, {2, 3, 2}},
-                                    {"batch by vector", {2, 2, 3}, {3}},
-                                    {"vector by batch", {3}, {2, 3, 2}}};
-const std::vector<Shapes> kLayers{{"rows", {4, 3}, {2, 3}},
-                                  {"vector", {3}, {2, 3}},
-                                  {"batch", {2, 2, 3}, {2, 3}},
-                                  {"one output", {4, 3}, {1, 3}}};
+const std::vector<Operands> kProducts{{"", {2, 3}, {3, 4}},
+                                      {"vector by vector", {3}, {3}},
+                                      {"vector by matrix", {3}, {3, 2}},
+                                      {"matrix by vector", {2, 3}, {3}},
+                                      {"one column", {3, 2}, {2, 1}},
+                                      {"outer product", {3, 1}, {1, 4}},
+                                      {"batch", {2, 2, 3}, {2, 3, 2}},
+                                      {"batch by matrix", {2, 2, 3}, {3, 2}},
+                                      {"matrix by batch", {2, 3}, {2, 3, 2}},
+                                      {"broadcast batches", {2, 1, 2, 3}, {2, 3, 2}},
+                                      {"batch by vector", {2, 2, 3}, {3}},
+                                      {"vector by batch", {3}, {2, 3, 2}}};
+const std::vector<Operands> kLayers{{"rows", {4, 3}, {2, 3}},
+                                    {"vector", {3}, {2, 3}},
+                                    {"batch", {2, 2, 3}, {2, 3}},
+                                    {"one output", {4, 3}, {1, 3}}};
 
-/// (K + 2) · Σ |a| |b|, in units of the accumulator's rounding error.
-Array product_bound(A a, A b) {
-  return times(reference::matmul(reference::abs(a), reference::abs(b)),
-               static_cast<double>(a.shape.back()) + 2);
-}
-/// A bias is one more product, wherever in the sum it is added.
-Array layer_bound(A x, A w, A b) {
-  return times(reference::linear(reference::abs(x), reference::abs(w), reference::abs(b)),
-               static_cast<double>(x.shape.back()) + 3);
+/// Of a dot product: one for each term, and so many.
+std::function<double(Arrays, A)> terms_and(double more) {
+  return [more](Arrays a, A) { return static_cast<double>(a[0].shape.back()) + more; };
 }
 
-void add_layers(std::vector<OpCase>& list, const char* op, Tensor (*call)(T, T, T)) {
+void add_layers(Cases& list, const char* op, Tensor (*call)(T, T, T)) {
   const bool relu = op[6] != 0;  // linear_relu
-  for (const Shapes& s : kLayers) {
+  for (const Operands& s : kLayers) {
     if (relu && s.variant[0] == 'o') continue;
     OpCase& c =
         push(list, op, s.variant, relu ? "F.relu(F.linear(x0, x1, x2))" : "F.linear(x0, x1, x2)",
-             {{s.a}, {s.b}, {{s.b[0]}}}, kSigned, Accuracy::bound);
+             {{s.a}, {s.b}, {{s.b[0]}}}, kSigned);
     c.call = function_of(call);
     c.expected = expecting([relu](A x, A w, A b) {
       return reference::map(reference::linear(x, w, b),
                             [relu](double v) { return relu ? std::max(v, 0.0) : v; });
     });
-    c.bound = expecting(layer_bound);
+    // A bias is one more product, wherever in the sum it is added.
+    bound_by_sizes(c, terms_and(3));
     if (relu) continue;
-    OpCase& n = push(list, op, str(s.variant, ", no bias"), "F.linear(x0, x1)", {{s.a}, {s.b}},
-                     kSigned, Accuracy::bound);
+    OpCase& n =
+        push(list, op, str(s.variant, ", no bias"), "F.linear(x0, x1)", {{s.a}, {s.b}}, kSigned);
     n.call = function_of([](T x, T w) { return linear(x, w); });
     n.expected = expecting([](A x, A w) { return reference::linear(x, w); });
-    n.bound = expecting([](A x, A w) { return product_bound(x, reference::transposed(w)); });
+    bound_by_sizes(n, terms_and(2));
   }
   const auto of_x = [call](T x) { return call(x, made({2, 3}), made({2})); };
   const auto of_weight = [call](T w) { return call(made({4, 3}), w, {}); };
@@ -78,13 +73,12 @@ void add_layers(std::vector<OpCase>& list, const char* op, Tensor (*call)(T, T, 
 
 }  // namespace
 
-void add_product_cases(std::vector<OpCase>& list) {
-  for (const Shapes& s : kProducts) {
-    OpCase& c = push(list, "matmul", s.variant, "torch.matmul(x0, x1)", {{s.a}, {s.b}}, kSigned,
-                     Accuracy::bound);
+void add_product_cases(Cases& list) {
+  for (const Operands& s : kProducts) {
+    OpCase& c = push(list, "matmul", s.variant, "torch.matmul(x0, x1)", {{s.a}, {s.b}}, kSigned);
     c.call = function_of([](T a, T b) { return matmul(a, b); });
     c.expected = expecting(reference::matmul);
-    c.bound = expecting(product_bound);
+    bound_by_sizes(c, terms_and(2));
   }
   for (const bool left : {true, false}) {
     const auto f = [left](T x) { return left ? matmul(x, made({3, 2})) : matmul(made({2, 3}), x); };

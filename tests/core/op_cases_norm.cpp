@@ -15,7 +15,7 @@ I groups_of(I channels) { return channels > 0 && channels % 2 == 0 ? 2 : 1; }
 
 /// Weight and bias of a wrong shape, dtype, device and a negative eps, for an op that takes (x,
 /// weight, bias, eps); x that no normalisation takes.
-void add_errors(std::vector<OpCase>& list, const std::string& op,
+void add_errors(Cases& list, const std::string& op,
                 const std::function<Tensor(T x, T weight, T bias, double eps)>& call,
                 const Sizes& x, I fits, const Sizes& low_rank) {
   BadInputs bad(list, op);
@@ -36,8 +36,8 @@ void add_errors(std::vector<OpCase>& list, const std::string& op,
 /// A case of (x), (x, weight) or (x, weight, bias); f and r get undefined ones and nullptr for
 /// those that are absent.
 template <class F, class R>
-OpCase& add(std::vector<OpCase>& list, const char* op, const char* variant,
-            std::vector<Input> inputs, F f, R r, const std::string& torch) {
+OpCase& add(Cases& list, const char* op, const char* variant, std::vector<Input> inputs, F f, R r,
+            const std::string& torch) {
   for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i].optional = true;
   OpCase& c = push(list, op, variant, torch, std::move(inputs), kFloats, Accuracy::tolerance);
   c.call = [f](Tensors in) {
@@ -55,7 +55,7 @@ const char* name_of(int which, int affine) {
   return affine < which ? "None" : which == 1 ? "x1" : "x2";
 }
 
-void add_last_dims(std::vector<OpCase>& list, bool center) {
+void add_last_dims(Cases& list, bool center) {
   const char* op = center ? "layer_norm" : "rms_norm";
   const auto call = [center](T x, const Shape& over, T w, T b, double eps) {
     return center ? layer_norm(x, over, w, b, eps) : rms_norm(x, over, w, eps);
@@ -92,7 +92,7 @@ void add_last_dims(std::vector<OpCase>& list, bool center) {
                             [=](const Shape& s) { return call(ones_of({2, 4}), s, {}, {}, 1e-5); });
 }
 
-void add_group_norm(std::vector<OpCase>& list) {
+void add_group_norm(Cases& list) {
   struct Shapes {
     const char* variant;
     Sizes x;
@@ -121,7 +121,7 @@ void add_group_norm(std::vector<OpCase>& list) {
   const auto grouped = [](I groups) { return group_norm(ones_of({2, 4, 3}), groups); };
   BadInputs(list, "group_norm")
       .integers("num_groups", {0, -1}, kArgument, "num_groups >= 1", grouped)
-      .integers(grouped, {3, 8}, kShape, "channels that num_groups")
+      .integers("num_groups", {3, 8}, kShape, "channels that num_groups", grouped)
       .of("x")
       .is(kArgument, "more than one value a group", [] { return group_norm(ones_of({1, 4}), 4); });
 }
@@ -130,7 +130,7 @@ Tensor filled_like_channels(T x, double value) {
   return full({x.shape()[1]}, value, {.device = x.device(), .dtype = x.dtype()});
 }
 
-void add_batch_norm_errors(std::vector<OpCase>& list) {
+void add_batch_norm_errors(Cases& list) {
   const auto x = [] { return ones_of({5, 3}); };
   const auto numbers = [] { return ones_of({3}); };
   add_errors(list, "batch_norm",
@@ -174,7 +174,7 @@ void add_batch_norm_errors(std::vector<OpCase>& list) {
           [] { return batch_norm(ones_of({1, 3}), Tensor(), Tensor(), {}, {}, true); });
 }
 
-void add_batch_norm(std::vector<OpCase>& list) {
+void add_batch_norm(Cases& list) {
   struct Shapes {
     const char* variant;
     Sizes x;
@@ -214,7 +214,7 @@ void add_batch_norm(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_norm_cases(std::vector<OpCase>& list) {
+void add_norm_cases(Cases& list) {
   add_last_dims(list, true);
   add_last_dims(list, false);
   add_group_norm(list);

@@ -8,6 +8,7 @@ namespace {
 
 using reference::adaptive, reference::linear_between, reference::nearest, reference::Rule,
     reference::windows;
+using Options = InterpolateOptions;
 constexpr auto kLine = Interpolation::linear, kArea = Interpolation::bilinear;
 
 const Rule kOne = windows(1, 1, 1, 1, 0, 1, 0);  // the height of a sequence
@@ -134,8 +135,7 @@ Array as_image(Array x, int spatial, const std::function<Array(A)>& f) {
 }
 
 /// which: 0 for the largest element, 1 for its place, -1 for a weighted mean.
-void add(std::vector<OpCase>& list, const Variant& v, int which, Function call,
-         const std::string& torch) {
+void add(Cases& list, const Variant& v, int which, Function call, const std::string& torch) {
   const std::string op = v.op;
   const int spatial = op.find("1d") != op.npos || (op == "interpolate" && v.x.size() == 3) ? 1 : 2;
   const bool largest = which >= 0;
@@ -151,22 +151,15 @@ void add(std::vector<OpCase>& list, const Variant& v, int which, Function call,
     });
   });
   if (largest) return;
-  c.accuracy = Accuracy::bound;
-  c.bound = expecting([=](A a) {
-    return as_image(a, spatial, [&](A x) {
-      std::size_t most = 1;
-      for (const reference::Seen& d : v.down)
-        for (const reference::Seen& w : v.across)
-          most = std::max(most, d.element.size() * w.element.size());
-      // a rounding of each weight, product and sum
-      return times(reference::weighted(reference::abs(x), v.down, v.across),
-                   static_cast<double>(most) + 5);
-    });
-  });
+  // a rounding of each weight, product and sum
+  std::size_t most = 1;
+  for (const reference::Seen& d : v.down)
+    for (const reference::Seen& w : v.across)
+      most = std::max(most, d.element.size() * w.element.size());
+  bound_by_sizes(c, [most](Arrays, A) { return static_cast<double>(most) + 5; });
 }
 
-void add_with_indices(std::vector<OpCase>& list, const Variant& like,
-                      std::pair<Tensor, Tensor> (*call)(T)) {
+void add_with_indices(Cases& list, const Variant& like, std::pair<Tensor, Tensor> (*call)(T)) {
   for (const int which : {0, 1}) {
     Variant v = like;
     if (which == 1) v.name = "the indices";
@@ -231,8 +224,7 @@ Tensor images() { return ones_of({1, 2, 4, 4}); }
 Tensor lines() { return ones_of({1, 2, 4}); }
 
 /// What all of them refuse of x.
-void refuse_images(std::vector<OpCase>& list, const std::string& op, int spatial,
-                   const BadInputs::OfTensor& f) {
+void refuse_images(Cases& list, const std::string& op, int spatial, const BadInputs::OfTensor& f) {
   const std::string sides = spatial == 2 ? "height, width\\]" : "length\\]";
   const std::string either = "x \\[n, channels, " + sides + " or \\[channels, " + sides;
   const Shape empty = spatial == 2 ? Shape{1, 2, 0, 4} : Shape{1, 2, 0},
@@ -246,7 +238,7 @@ void refuse_images(std::vector<OpCase>& list, const std::string& op, int spatial
            [=] { f(ones_of(whole, DType::int32)); }}});
 }
 
-void refuse_windows(std::vector<OpCase>& list, const Pooling& p) {
+void refuse_windows(Cases& list, const Pooling& p) {
   refuse_images(list, p.op, p.spatial, [f = p.call](T x) { f(x, 2, 2, 0, 1); });
   const struct {
     const char *argument, *type, *text;
@@ -279,35 +271,32 @@ void refuse_windows(std::vector<OpCase>& list, const Pooling& p) {
              [f = p.call] { f(ones_of({1, 1, 1, 1}), 2, 1, 1, 2); }}});
 }
 
-void refuse_interpolations(std::vector<OpCase>& list) {
+void refuse_interpolations(Cases& list) {
   const char* const either = "size or scale_factor, got both or neither";
   const char* const corners = "align_corners with .*, got nearest";
   const struct {
     const char *argument, *type, *text;
     Tensor (*x)();
-    InterpolateOptions options;
+    Options options;
   } rows[] = {
-      {"size", kArgument, either, images, InterpolateOptions{}},
-      {"scale_factor", kArgument, either, images,
-       InterpolateOptions{.size = Size2(2), .scale_factor = 2.0}},
-      {"scale_factor", kArgument, "scale_factor > 0, got 0", images,
-       InterpolateOptions{.scale_factor = 0.0}},
+      {"size", kArgument, either, images, Options{}},
+      {"scale_factor", kArgument, either, images, Options{.size = Size2(2), .scale_factor = 2.0}},
+      {"scale_factor", kArgument, "scale_factor > 0, got 0", images, Options{.scale_factor = 0.0}},
       {"scale_factor", kArgument, "scale_factor > 0, got -1", images,
-       InterpolateOptions{.scale_factor = -1.0}},
+       Options{.scale_factor = -1.0}},
       {"scale_factor", kShape, "a result with sides above 0, got scale_factor 0.2 for x .*", images,
-       InterpolateOptions{.scale_factor = 0.2}},
+       Options{.scale_factor = 0.2}},
       {"mode", kShape, "x .* got \\[1, 2, 4, 4\\]", images,
-       InterpolateOptions{.size = Size2(2), .mode = kLine}},
-      {"mode", kShape, "x .* got \\[1, 2, 4\\]", lines,
-       InterpolateOptions{.size = Size2(2), .mode = kArea}},
+       Options{.size = Size2(2), .mode = kLine}},
+      {"mode", kShape, "x .* got \\[1, 2, 4\\]", lines, Options{.size = Size2(2), .mode = kArea}},
       {"mode", kShape, "x .*, got \\[4, 4\\]", [] { return ones_of({4, 4}); },
-       InterpolateOptions{.size = Size2(2)}},
+       Options{.size = Size2(2)}},
       {"align_corners", kArgument, corners, images,
-       InterpolateOptions{.size = Size2(2), .align_corners = true}},
+       Options{.size = Size2(2), .align_corners = true}},
       {"align_corners", kArgument, corners, images,
-       InterpolateOptions{.scale_factor = 2.0, .align_corners = true}},
+       Options{.scale_factor = 2.0, .align_corners = true}},
       {"align_corners", kArgument, corners, lines,
-       InterpolateOptions{.size = Size2(2), .align_corners = true}},
+       Options{.size = Size2(2), .align_corners = true}},
   };
   for (const auto& r : rows)
     refuse(
@@ -317,7 +306,7 @@ void refuse_interpolations(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_pool_cases(std::vector<OpCase>& list) {
+void add_pool_cases(Cases& list) {
   for (const Variant& v : kLargest) add(list, v, 0, function_of(v.call), v.torch);
   for (const Variant& v : kMeans) add(list, v, -1, function_of(v.call), v.torch);
   add_with_indices(

@@ -25,16 +25,6 @@ double terms_of(A a, A results) {
   return static_cast<double>(a.size()) / static_cast<double>(std::max<I>(results.size(), 1));
 }
 
-OpCase& reduction(std::vector<OpCase>& list, const char* op, const char* variant,
-                  const Sizes& shape, std::function<Tensor(T)> call,
-                  std::function<Array(A)> expected, const std::string& torch,
-                  const Types& dtypes = kFloats, Kind kind = Kind::value) {
-  OpCase& c = push(list, op, variant, torch, {{shape, kind}}, dtypes);
-  c.call = function_of(std::move(call));
-  c.expected = expecting(std::move(expected));
-  return c;
-}
-
 /// Sums and extremes. amax and amin share the gradient among equal elements, as ours do; PyTorch's
 /// max and min with a dim give it to one of them.
 struct Reduction1 {
@@ -48,15 +38,16 @@ const Reduction1 kReductions[] = {{"sum", "sum", sum, reference::sum, 2},
                                   {"max", "amax", max, reference::max, 0},
                                   {"min", "amin", min, reference::min, 0}};
 
-void add_sums(std::vector<OpCase>& list) {
+void add_sums(Cases& list) {
   for (const Reduction1& f : kReductions) {
     const bool is_mean = f.roundings == 3, chooses = f.roundings == 0;
     for (const Dims& d : kDims) {
-      OpCase& c = reduction(
-          list, f.op, d.variant, d.shape, [=](T x) { return f.call(x, d.dims, d.keepdim); },
-          [=](A a) { return f.expected(a, d.dims, d.keepdim); },
+      OpCase& c = of_one(
+          list, f.op, d.variant,
           str("torch.", f.torch, "(x0, dim=", tuple(d.dims), d.keepdim ? ", keepdim=True)" : ")"),
-          is_mean ? kFloats : kAll, chooses ? Kind::distinct : Kind::value);
+          {d.shape, chooses ? Kind::distinct : Kind::value}, is_mean ? kFloats : kAll,
+          [=](T x) { return f.call(x, d.dims, d.keepdim); },
+          [=](A a) { return f.expected(a, d.dims, d.keepdim); });
       c.kinks = chooses;
       if (chooses) {
         c.differs = {{"nan.*gradient",
@@ -65,12 +56,8 @@ void add_sums(std::vector<OpCase>& list) {
         continue;
       }
       if (!is_mean) c.result = widened;
-      c.accuracy = Accuracy::bound;
-      c.bound = expecting([=](A a) {
-        const Array sums = reference::sum(reference::abs(a), d.dims, d.keepdim);
-        const double terms = terms_of(a, sums);
-        return times(sums, (log2_ceil(terms) + f.roundings) / (is_mean ? terms : 1));
-      });
+      bound_by_sizes(
+          c, [n = f.roundings](Arrays a, A sums) { return log2_ceil(terms_of(a[0], sums)) + n; });
     }
     const auto over_first = [f](T x) { return f.call(x, {0}, false); };
     const auto over = [f](const Shape& dims) { return f.call(made({2, 3}), dims, false); };
@@ -83,7 +70,7 @@ void add_sums(std::vector<OpCase>& list) {
                  "at least one element to choose from, got shape ");
     bad.lists("dims", {Shape{2}, Shape{-3}, Shape{0, 2}}, kIndex, "a dim in \\[-2, 1\\], got ",
               over)
-        .lists(over, {Shape{0, 0}, Shape{1, -1}}, kShape, "each dim once, got ");
+        .lists("dims", {Shape{0, 0}, Shape{1, -1}}, kShape, "each dim once, got ", over);
   }
 }
 
@@ -101,15 +88,14 @@ const Arrangement kMembers[] = {
      [](A a) { return reference::max(a); }},
 };
 
-void add_arg(std::vector<OpCase>& list) {
+void add_arg(Cases& list) {
   const auto add = [&](bool largest, const char* variant, const Sizes& shape, I dim, bool keep,
                        std::function<Tensor(T)> call, const std::string& torch) {
-    OpCase& c = reduction(
-        list, largest ? "argmax" : "argmin", variant, shape, std::move(call),
-        [=](A a) {
-          return largest ? reference::argmax(a, dim, keep) : reference::argmin(a, dim, keep);
-        },
-        torch, kAll);
+    OpCase& c =
+        of_one(list, largest ? "argmax" : "argmin", variant, torch, {shape}, kAll, std::move(call),
+               [=](A a) {
+                 return largest ? reference::argmax(a, dim, keep) : reference::argmin(a, dim, keep);
+               });
     c.differs = {{"^bool: refused", "false < true here; PyTorch has no order of bool"}};
     c.differentiable = false;
     c.result = as_int64;
@@ -189,7 +175,7 @@ const Softmax kSoftmaxes[] = {
     {"log_softmax", log_softmax, reference::log_softmax, log_softmax_bound},
 };
 
-void add_softmaxes(std::vector<OpCase>& list) {
+void add_softmaxes(Cases& list) {
   struct Line {
     const char* variant;
     Sizes shape;
@@ -202,9 +188,9 @@ void add_softmaxes(std::vector<OpCase>& list) {
                                            {"vector", {5}, 0},
                                            {"one class", {3, 1}, 1}}) {
       const I dim = l.dim;
-      OpCase& c = reduction(
-          list, f.op, l.variant, l.shape, [=](T x) { return f.call(x, dim); },
-          [=](A a) { return f.expected(a, dim); }, str("torch.", f.op, "(x0, ", dim, ")"));
+      OpCase& c = of_one(
+          list, f.op, l.variant, str("torch.", f.op, "(x0, ", dim, ")"), {l.shape}, kFloats,
+          [=](T x) { return f.call(x, dim); }, [=](A a) { return f.expected(a, dim); });
       c.accuracy = Accuracy::bound;
       c.bound = expecting([=](A a) { return f.bound(a, dim); });
     }
@@ -217,7 +203,7 @@ void add_softmaxes(std::vector<OpCase>& list) {
   }
 }
 
-void add_losses(std::vector<OpCase>& list) {
+void add_losses(Cases& list) {
   for (const bool take_mean : {true, false}) {
     const Reduction r = take_mean ? Reduction::mean : Reduction::sum;
     const std::string name = take_mean ? "mean" : "sum", words = ", reduction='" + name + "')";
@@ -251,7 +237,7 @@ void add_losses(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_reduction_cases(std::vector<OpCase>& list) {
+void add_reduction_cases(Cases& list) {
   add_sums(list);
   for (const Arrangement& m : kMembers) {
     OpCase& c = add_arrangement(list, m, kFloats);

@@ -122,7 +122,7 @@ const Wrong kWrong[] = {
      [](P p, I) { p.c = ones_of({3, 5}, DType::float16); }},
 };
 
-void add_errors(std::vector<OpCase>& list, Cell cell) {
+void add_errors(Cases& list, Cell cell) {
   const I g = gates(cell) * 5;
   for (const Wrong& wrong : kWrong) {
     if (wrong.argument[0] == 'c' && cell != Cell::lstm) continue;
@@ -152,7 +152,7 @@ const std::vector<Variant> kVariants{{"", false, true, {}, 3, 2, 3, 2},
 
 }  // namespace
 
-void add_rnn_cases(std::vector<OpCase>& list) {
+void add_rnn_cases(Cases& list) {
   for (const Cell cell : {Cell::lstm, Cell::gru, Cell::tanh, Cell::relu}) {
     for (const Variant& v : kVariants) {
       const I width = gates(cell) * v.hidden;

@@ -10,24 +10,12 @@
 namespace braid::test {
 namespace {
 
-OpCase& one_input(std::vector<OpCase>& list, const char* op, const std::string& variant,
-                  const Sizes& shape, Kind kind, std::function<Tensor(T)> call,
-                  std::function<Array(A)> expected, const std::string& torch,
-                  const Types& dtypes = kAll) {
-  OpCase& c = push(list, op, variant, torch, {{shape, kind}}, dtypes);
-  c.call = function_of(std::move(call));
-  c.expected = expecting(std::move(expected));
-  return c;
-}
-
 Array halved(A a) { return times(a, 0.5); }
 /// So many roundings as there are factors.
-Array of_products(A products, A a) {
-  return times(reference::abs(products), static_cast<double>(a.size()) + 2);
-}
+double of_factors(Arrays a, A) { return static_cast<double>(a[0].size()) + 2; }
 
 /// Three dims that are wrong, and x that has not the dim.
-void refuse_dims(std::vector<OpCase>& list, const char* op, const std::function<void(T, I)>& f,
+void refuse_dims(Cases& list, const char* op, const std::function<void(T, I)>& f,
                  const char* name = "dim") {
   const auto along = [f](I dim) { f(on_device::zeros({2, 3}), dim); };
   BadInputs(list, op)
@@ -46,37 +34,32 @@ const std::vector<Line> kLines{{"last dim", {3, 4}, -1},     {"first dim", {3, 4
                                {"middle dim", {2, 3, 2}, 1}, {"vector", {5}, 0},
                                {"rank 0", {}, -1},           {"dim of size 1", {3, 1}, 1}};
 
-void add_scans(std::vector<OpCase>& list) {
+void add_scans(Cases& list) {
   for (const Line& l : kLines) {
     const I dim = l.dim;
-    OpCase& c = one_input(
-        list, "cumsum", l.variant, l.shape, Kind::value, [dim](T x) { return cumsum(x, dim); },
-        [dim](A a) { return reference::cumsum(a, dim); }, str("torch.cumsum(x0, ", dim, ")"));
+    OpCase& c = of_one(
+        list, "cumsum", l.variant, str("torch.cumsum(x0, ", dim, ")"), {l.shape, Kind::value}, kAll,
+        [dim](T x) { return cumsum(x, dim); }, [dim](A a) { return reference::cumsum(a, dim); });
     c.result = widened;
-    c.accuracy = Accuracy::bound;
-    c.bound = expecting([dim](A a) {
-      return times(reference::cumsum(reference::abs(a), dim),
-                   40 + static_cast<double>(a.size()) / 1000);
-    });
-    OpCase& p = one_input(  // below 1: no size overflows
-        list, "cumprod", l.variant, l.shape, Kind::value,
-        [dim](T x) { return cumprod(mul(x, 0.5), dim); },
-        [dim](A a) { return reference::cumprod(halved(a), dim); },
-        str("torch.cumprod(x0 * 0.5, ", dim, ")"), kFloats);
-    p.accuracy = Accuracy::bound;
-    p.bound = expecting([dim](A a) { return of_products(reference::cumprod(halved(a), dim), a); });
+    bound_by_sizes(c, [](Arrays a, A) { return 40 + static_cast<double>(a[0].size()) / 1000; });
+    // below 1: no size overflows
+    OpCase& p = of_one(
+        list, "cumprod", l.variant, str("torch.cumprod(x0 * 0.5, ", dim, ")"),
+        {l.shape, Kind::value}, kFloats, [dim](T x) { return cumprod(mul(x, 0.5), dim); },
+        [dim](A a) { return reference::cumprod(halved(a), dim); });
+    bound_by_sizes(p, of_factors);
   }
-  OpCase& c = one_input(
-      list, "cumprod", "integers", {6, 7}, Kind::value, [](T x) { return cumprod(x, 1); },
-      [](A a) { return reference::cumprod(a, 1); }, "torch.cumprod(x0, 1)",
-      {DType::bool_, DType::uint8, DType::int32, DType::int64, DType::float64});
+  OpCase& c = of_one(
+      list, "cumprod", "integers", "torch.cumprod(x0, 1)", {{6, 7}, Kind::value},
+      {DType::bool_, DType::uint8, DType::int32, DType::int64, DType::float64},
+      [](T x) { return cumprod(x, 1); }, [](A a) { return reference::cumprod(a, 1); });
   c.result = widened;
   c.accuracy = Accuracy::tolerance;
   refuse_dims(list, "cumsum", [](T x, I d) { (void)cumsum(x, d); });
   refuse_dims(list, "cumprod", [](T x, I d) { (void)cumprod(x, d); });
 }
 
-void add_products(std::vector<OpCase>& list) {
+void add_products(Cases& list) {
   struct Product : Dims {
     const char* torch;
   };
@@ -94,12 +77,11 @@ void add_products(std::vector<OpCase>& list) {
         return v.empty() ? 1 : reference::running_products(v).back();
       });
     };
-    OpCase& c = one_input(
-        list, "prod", d.variant, d.shape, Kind::value,
+    OpCase& c = of_one(
+        list, "prod", d.variant, d.torch, {d.shape, Kind::value}, whole ? kWhole : kFloats,
         [=](T x) { return prod(is_floating(x.dtype()) ? mul(x, 0.5) : x, d.dims, d.keepdim); },
-        product, d.torch, whole ? kWhole : kFloats);
-    c.accuracy = Accuracy::bound;
-    c.bound = expecting([=](A a) { return of_products(product(a), a); });
+        product);
+    bound_by_sizes(c, of_factors);
     c.result = widened;
   }
   refuse_dims(list, "prod", [](T x, I dim) { (void)prod(x, {dim}); }, "dims");
@@ -108,7 +90,7 @@ void add_products(std::vector<OpCase>& list) {
       {{"dims", kShape, "each dim once", [] { return prod(on_device::zeros({2, 3}), {0, -2}); }}});
 }
 
-void add_sorts(std::vector<OpCase>& list) {
+void add_sorts(Cases& list) {
   for (const Line& l : kLines)
     for (const bool descending : {false, true}) {
       const I dim = l.dim;
@@ -116,16 +98,15 @@ void add_sorts(std::vector<OpCase>& list) {
                         words =
                             str("sort(x0, dim=", dim,
                                 ", descending=", descending ? "True" : "False", ", stable=True)");
-      one_input(
-          list, "sort", variant, l.shape, Kind::distinct,
+      of_one(
+          list, "sort", variant, "torch." + words + "[0]", {l.shape, Kind::distinct}, kAll,
           [=](T x) { return sort(x, dim, descending).values; },
-          [=](A a) { return reference::sorted(a, dim, descending, false); },
-          "torch." + words + "[0]")
+          [=](A a) { return reference::sorted(a, dim, descending, false); })
           .kinks = true;
-      OpCase& c = one_input(
-          list, "argsort", variant, l.shape, Kind::value,
+      OpCase& c = of_one(
+          list, "argsort", variant, "torch.arg" + words, {l.shape, Kind::value}, kAll,
           [=](T x) { return argsort(x, dim, descending); },
-          [=](A a) { return reference::sorted(a, dim, descending, true); }, "torch.arg" + words);
+          [=](A a) { return reference::sorted(a, dim, descending, true); });
       c.differentiable = false;
       c.result = as_int64;
     }
@@ -134,17 +115,17 @@ void add_sorts(std::vector<OpCase>& list) {
     for (const bool largest : {true, false})
       for (const bool indices : {false, true}) {
         const I dim = l.dim;
-        OpCase& c = one_input(
+        // PyTorch's own topk does not say which of equal elements it takes.
+        OpCase& c = of_one(
             list, "topk", str(l.variant, largest ? "" : ", smallest", indices ? ", indices" : ""),
-            l.shape, indices ? Kind::value : Kind::distinct,
+            str("torch.sort(x0, dim=", dim, ", descending=", largest ? "True" : "False",
+                ", stable=True)[", indices ? 1 : 0, "].narrow(", dim, ", 0, 2)"),
+            {l.shape, indices ? Kind::value : Kind::distinct}, kAll,
             [=](T x) {
               const ValuesIndices y = topk(x, 2, dim, largest);
               return indices ? y.indices : y.values;
             },
-            [=](A a) { return reference::sorted(a, dim, largest, indices, 2); },
-            // PyTorch's own topk does not say which of equal elements it takes.
-            str("torch.sort(x0, dim=", dim, ", descending=", largest ? "True" : "False",
-                ", stable=True)[", indices ? 1 : 0, "].narrow(", dim, ", 0, 2)"));
+            [=](A a) { return reference::sorted(a, dim, largest, indices, 2); });
         c.kinks = !indices;
         if (indices) c.differentiable = false, c.result = as_int64;
       }
@@ -156,7 +137,7 @@ void add_sorts(std::vector<OpCase>& list) {
                 [](I k) { (void)topk(on_device::zeros({2, 3}), k); });
 }
 
-void add_chosen(std::vector<OpCase>& list) {
+void add_chosen(Cases& list) {
   for (const bool largest : {true, false}) {
     const char* op = largest ? "max_with_index" : "min_with_index";
     const auto choose = [largest](T x, I dim, bool keep) {
@@ -166,9 +147,11 @@ void add_chosen(std::vector<OpCase>& list) {
       for (const bool indices : {false, true}) {
         const I dim = l.dim;
         const bool keep = dim == 0;
-        OpCase& c = one_input(
-            list, op, str(l.variant, indices ? ", indices" : ""), l.shape,
-            indices ? Kind::value : Kind::distinct,
+        OpCase& c = of_one(
+            list, op, str(l.variant, indices ? ", indices" : ""),
+            str("torch.", largest ? "max" : "min", "(x0, ", dim, keep ? ", keepdim=True)[" : ")[",
+                indices ? 1 : 0, "]"),
+            {l.shape, indices ? Kind::value : Kind::distinct}, kAll,
             [=](T x) {
               const ValuesIndices y = choose(x, dim, keep);
               return indices ? y.indices : y.values;
@@ -177,9 +160,7 @@ void add_chosen(std::vector<OpCase>& list) {
               if (indices)
                 return largest ? reference::argmax(a, dim, keep) : reference::argmin(a, dim, keep);
               return largest ? reference::max(a, {dim}, keep) : reference::min(a, {dim}, keep);
-            },
-            str("torch.", largest ? "max" : "min", "(x0, ", dim, keep ? ", keepdim=True)[" : ")[",
-                indices ? 1 : 0, "]"));
+            });
         c.kinks = !indices;
         if (indices) c.differentiable = false, c.result = as_int64;
       }
@@ -192,7 +173,7 @@ void add_chosen(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_scan_cases(std::vector<OpCase>& list) {
+void add_scan_cases(Cases& list) {
   add_scans(list);
   add_products(list);
   add_sorts(list);

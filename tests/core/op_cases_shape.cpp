@@ -10,19 +10,9 @@ namespace {
 
 Tensor zeros_of(const Shape& shape) { return on_device::zeros(shape); }
 
-/// f(x) gives a tensor, r(array) an Array.
-OpCase& add(std::vector<OpCase>& list, const char* op, const std::string& variant,
-            const Sizes& shape, const std::string& torch, std::function<Tensor(T)> f,
-            std::function<Array(A)> r) {
-  OpCase& c = push(list, op, variant, torch, {{shape}});
-  c.call = function_of(std::move(f));
-  c.expected = expecting(std::move(r));
-  return c;
-}
 /// Several of each.
-OpCase& add_several(std::vector<OpCase>& list, const char* op, const std::string& variant,
-                    const Sizes& shape, const std::string& torch,
-                    std::function<std::vector<Tensor>(T)> f,
+OpCase& add_several(Cases& list, const char* op, const std::string& variant, const Sizes& shape,
+                    const std::string& torch, std::function<std::vector<Tensor>(T)> f,
                     std::function<std::vector<Array>(A)> r) {
   OpCase& c = push(list, op, variant, torch, {{shape}});
   c.call = [f = std::move(f)](Tensors t) { return f(t[0]); };
@@ -31,13 +21,13 @@ OpCase& add_several(std::vector<OpCase>& list, const char* op, const std::string
 }
 
 /// Dims that are wrong for [2, 3].
-void refuse_dim(std::vector<OpCase>& list, const char* op, const char* argument,
+void refuse_dim(Cases& list, const char* op, const char* argument,
                 const std::function<void(T, I)>& f) {
   BadInputs(list, op).integers(argument, {2, -3, kMost, kLeast}, kIndex, ".*got ",
                                [f](I dim) { f(zeros_of({2, 3}), dim); });
 }
 /// Those, an undefined x, and x that has not the dim.
-void refuse_dims(std::vector<OpCase>& list, const char* op, const char* argument,
+void refuse_dims(Cases& list, const char* op, const char* argument,
                  const std::function<void(T, I)>& f) {
   refuse_dim(list, op, argument, f);
   BadInputs(list, op)
@@ -45,7 +35,7 @@ void refuse_dims(std::vector<OpCase>& list, const char* op, const char* argument
       .is(kIndex, ".*got 1", [f] { f(zeros_of({2}), 1); })
       .is(kIndex, ".*got -4", [f] { f(zeros_of({3, 2, 2}), -4); });
 }
-void refuse_undefined(std::vector<OpCase>& list, const char* op, const BadInputs::OfTensor& f) {
+void refuse_undefined(Cases& list, const char* op, const BadInputs::OfTensor& f) {
   BadInputs(list, op).tensor("x", f);
 }
 
@@ -57,7 +47,7 @@ std::vector<Array> parts(A a, I dim, I size) {
   return list;
 }
 
-void add_parts(std::vector<OpCase>& list) {
+void add_parts(Cases& list) {
   using Two = std::vector<std::pair<I, I>>;
   for (const auto& [size, dim] : Two{{2, 0}, {3, -1}, {100, 1}, {1, 0}})
     add_several(
@@ -133,7 +123,7 @@ const Arrangement kViews[] = {
      [](A a) { return reference::diagonal(a, 1, 0, 1); }},
 };
 
-void add_view_errors(std::vector<OpCase>& list) {
+void add_view_errors(Cases& list) {
   refuse_dims(list, "movedim", "source", [](T x, I d) { (void)movedim(x, d, 0); });
   refuse_dim(list, "movedim", "destination", [](T x, I d) { (void)movedim(x, 0, d); });
   refuse_dims(list, "swapaxes", "a", [](T x, I d) { (void)swapaxes(x, d, 0); });
@@ -158,14 +148,14 @@ void add_view_errors(std::vector<OpCase>& list) {
     std::vector<Shape> wrong;
     const char* text;
   } rows[] = {
-      {"broadcast_to", "shape", broadcast_to, Shape{3, 1},
-       std::vector<Shape>{{3}, {2, 2, 1}, {3, -2}}, "expand"},
+      {"broadcast_to", "shape", broadcast_to, Shape{3, 1}, Shapes{{3}, {2, 2, 1}, {3, -2}},
+       "expand"},
       {"expand_as", "other", [](T x, const Shape& s) { return expand_as(x, zeros_of(s)); },
-       Shape{3, 1}, std::vector<Shape>{{3}, {2, 2, 1}, {2, 3}}, "expand"},
+       Shape{3, 1}, Shapes{{3}, {2, 2, 1}, {2, 3}}, "expand"},
       {"view_as", "other", [](T x, const Shape& s) { return view_as(x, zeros_of(s)); }, Shape{3, 2},
-       std::vector<Shape>{{3}, {7}, {2, 2}}, "view"},
+       Shapes{{3}, {7}, {2, 2}}, "view"},
       {"reshape_as", "other", [](T x, const Shape& s) { return reshape_as(x, zeros_of(s)); },
-       Shape{3, 2}, std::vector<Shape>{{3}, {7}, {2, 2}}, "reshape"},
+       Shape{3, 2}, Shapes{{3}, {7}, {2, 2}}, "reshape"},
   };
   for (const auto& r : rows)
     for (const Shape& s : r.wrong)
@@ -176,8 +166,7 @@ void add_view_errors(std::vector<OpCase>& list) {
     BadInputs(list, "view_as", "x").refused("LayoutError", "view: expected ", [s] {
       return view_as(zeros_of(s).t(), zeros_of({s.numel()}));
     });
-  const auto bad_x = [&](const char* op, Tensor (*f)(T), const std::vector<Shape>& shapes,
-                         const char* text) {
+  const auto bad_x = [&](const char* op, Tensor (*f)(T), const Shapes& shapes, const char* text) {
     refuse_undefined(list, op, f);
     for (const Shape& s : shapes)
       BadInputs(list, op, "x").refused(kShape, text, [=] { return f(made(s)); });
@@ -196,11 +185,11 @@ void add_view_errors(std::vector<OpCase>& list) {
       "reshape: expected a shape of .* elements, got \\[2, 3\\] for a tensor of shape ");
 }
 
-void add_copies(std::vector<OpCase>& list) {
+void add_copies(Cases& list) {
   for (const Sizes& dims : std::vector<Sizes>{{0}, {-1}, {0, 2}, {0, 1, 2}, {}}) {
     const std::string words = str(Shape(dims));
-    add(
-        list, "flip", "dims " + words, {2, 3, 4}, "torch.flip(x0, " + words + ")",
+    of_one(
+        list, "flip", "dims " + words, "torch.flip(x0, " + words + ")", {{2, 3, 4}}, kAll,
         [dims](T x) { return flip(x, dims); }, [dims](A a) { return reference::flip(a, dims); });
   }
   refuse_dims(list, "flip", "dims", [](T x, I d) { (void)flip(x, {d}); });
@@ -209,24 +198,24 @@ void add_copies(std::vector<OpCase>& list) {
   };
   for (const Roll& r : std::vector<Roll>{{{1}, {0}}, {{-5}, {-1}}, {{2, 7}, {1, 0}}, {{4}, {}}}) {
     const std::string shifts = str(Shape(r.shifts)), dims = str(Shape(r.dims));
-    add(
-        list, "roll", str("shifts ", shifts, ", dims ", dims), {3, 4},
+    of_one(
+        list, "roll", str("shifts ", shifts, ", dims ", dims),
         r.dims.empty() ? str("torch.roll(x0, ", r.shifts[0], ")")
                        : str("torch.roll(x0, ", shifts, ", ", dims, ")"),
-        [r](T x) { return roll(x, r.shifts, r.dims); },
+        {{3, 4}}, kAll, [r](T x) { return roll(x, r.shifts, r.dims); },
         [r](A a) { return reference::roll(a, r.shifts, r.dims); });
   }
   refuse_dims(list, "roll", "dims", [](T x, I d) { (void)roll(x, {1}, {d}); });
   for (const Sizes& n : std::vector<Sizes>{{2, 3}, {1, 1}, {2, 1, 2}, {0, 2}, {1, 2, 1, 2}}) {
     const std::string words = str(Shape(n));
-    add(
-        list, "repeat", "times " + words, {2, 3}, "x0.repeat(" + words + ")",
+    of_one(
+        list, "repeat", "times " + words, "x0.repeat(" + words + ")", {{2, 3}}, kAll,
         [n](T x) { return repeat(x, n); }, [n](A a) { return reference::repeat(a, n); });
   }
   for (const auto& [times, dim] : std::vector<std::pair<I, I>>{{2, 0}, {3, -1}, {0, 1}, {1, 0}})
-    add(
-        list, "repeat_interleave", str(times, " times, dim ", dim), {2, 3},
-        str("torch.repeat_interleave(x0, ", times, ", ", dim, ")"),
+    of_one(
+        list, "repeat_interleave", str(times, " times, dim ", dim),
+        str("torch.repeat_interleave(x0, ", times, ", ", dim, ")"), {{2, 3}}, kAll,
         [n = times, d = dim](T x) { return repeat_interleave(x, n, d); },
         [n = times, d = dim](A a) { return reference::repeat_interleave(a, n, d); });
   refuse_dims(list, "repeat_interleave", "dim", [](T x, I d) { (void)repeat_interleave(x, 2, d); });
@@ -258,7 +247,7 @@ I padded(PadMode mode, I i, I n) {
   return (i + n) % n;
 }
 
-void add_pads(std::vector<OpCase>& list) {
+void add_pads(Cases& list) {
   struct Pad {
     Sizes shape, sizes;
     PadMode mode;
@@ -277,11 +266,11 @@ void add_pads(std::vector<OpCase>& list) {
                                        {{2, 3, 7}, {2, 7}, PadMode::circular, "circular"},
                                        {{2, 6, 7}, {2, 1, 0, 2}, PadMode::circular, "circular"}}) {
     const std::string words = str(Shape(p.sizes));
-    add(
-        list, "pad", str(p.name, " ", words), p.shape,
+    of_one(
+        list, "pad", str(p.name, " ", words),
         p.mode == PadMode::constant ? str("F.pad(x0, ", words, ", value=1)")
                                     : str("F.pad(x0, ", words, ", mode='", p.name, "')"),
-        [p](T x) { return pad(x, p.sizes, p.mode, 1); },
+        {p.shape}, kAll, [p](T x) { return pad(x, p.sizes, p.mode, 1); },
         [p](A a) {
           return reference::pad(a, p.sizes, 1,
                                 [mode = p.mode](I i, I n) { return padded(mode, i, n); });
@@ -312,16 +301,16 @@ void add_pads(std::vector<OpCase>& list) {
            [] { (void)pad(zeros_of({0}), {1, 1}, PadMode::replicate); }}});
 }
 
-void add_diagonals(std::vector<OpCase>& list) {
+void add_diagonals(Cases& list) {
   const std::vector<Shape> low{Shape{}, Shape{3}, Shape{0}};
   for (const bool lower : {true, false}) {
     const char* op = lower ? "tril" : "triu";
     const auto triangle = [lower](T x, I k) { return lower ? tril(x, k) : triu(x, k); };
     for (const auto& [shape, k] : std::vector<std::pair<Sizes, I>>{
              {{3, 4}, 0}, {{4, 3}, 1}, {{2, 3, 3}, -1}, {{3, 3}, 100}, {{3, 3}, -100}})
-      add(
-          list, op, str(Shape(shape), ", diagonal ", k), shape, str("torch.", op, "(x0, ", k, ")"),
-          [=, k = k](T x) { return triangle(x, k); },
+      of_one(
+          list, op, str(Shape(shape), ", diagonal ", k), str("torch.", op, "(x0, ", k, ")"),
+          {shape}, kAll, [=, k = k](T x) { return triangle(x, k); },
           [lower, k = k](A a) { return reference::triangle(a, k, lower); });
     refuse_undefined(list, op, [=](T x) { triangle(x, 0); });
     BadInputs(list, op)
@@ -339,9 +328,9 @@ void add_diagonals(std::vector<OpCase>& list) {
                                                  {{2, 3, 4}, 0, -1, 0},
                                                  {{3, 3}, 50, 0, 1},
                                                  {{3, 3}, -50, 1, 0}})
-    add(
+    of_one(
         list, "diagonal", str(Shape(d.shape), ", offset ", d.offset, " of dims ", d.a, ", ", d.b),
-        d.shape, str("torch.diagonal(x0, ", d.offset, ", ", d.a, ", ", d.b, ")"),
+        str("torch.diagonal(x0, ", d.offset, ", ", d.a, ", ", d.b, ")"), {d.shape}, kAll,
         [d](T x) { return diagonal(x, d.offset, d.a, d.b); },
         [d](A a) { return reference::diagonal(a, d.offset, d.a, d.b); });
   refuse_dim(list, "diagonal", "a", [](T x, I dim) { (void)diagonal(x, 0, dim, 1); });
@@ -352,8 +341,8 @@ void add_diagonals(std::vector<OpCase>& list) {
              [](const Shape& s) { (void)diagonal(zeros_of(s)); })
       .free("offset", "one beyond the matrix is an empty diagonal");
   for (const I at : {0, 1, -2})
-    add(
-        list, "diag", str("of a vector, ", at), {3}, str("torch.diag(x0, ", at, ")"),
+    of_one(
+        list, "diag", str("of a vector, ", at), str("torch.diag(x0, ", at, ")"), {{3}}, kAll,
         [at](T x) { return diag(x, at); }, [at](A a) { return reference::diag(a, at); });
   BadInputs bad(list, "diag");
   bad.lists("x", {Shape{}, Shape{1, 2, 3}, Shape{1, 1, 1, 1}}, kShape, "a vector or a matrix",
@@ -364,7 +353,7 @@ void add_diagonals(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_shape_cases(std::vector<OpCase>& list) {
+void add_shape_cases(Cases& list) {
   for (const Arrangement& v : kViews) add_arrangement(list, v);
   add_parts(list);
   add_view_errors(list);

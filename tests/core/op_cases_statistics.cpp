@@ -4,7 +4,7 @@
 #include <braid/core/ops/reduce.hpp>
 
 #include "op_case_makers.hpp"
-#include "reference/statistics.hpp"
+#include "reference/reduce.hpp"
 
 namespace braid::test {
 namespace {
@@ -29,9 +29,9 @@ std::function<std::vector<Array>(Arrays)> folding(const Dims& d, Fold fold) {
   };
 }
 
-OpCase& statistic(std::vector<OpCase>& list, const char* op, const Dims& d,
-                  const std::string& variant, std::function<Tensor(T)> call, Fold fold,
-                  std::string torch, Kind kind = Kind::value) {
+OpCase& statistic(Cases& list, const char* op, const Dims& d, const std::string& variant,
+                  std::function<Tensor(T)> call, Fold fold, std::string torch,
+                  Kind kind = Kind::value) {
   OpCase& c = push(list, op, variant, std::move(torch), {{d.shape, kind}}, kFloats);
   c.call = function_of(std::move(call));
   c.expected = folding(d, std::move(fold));
@@ -41,6 +41,38 @@ OpCase& statistic(std::vector<OpCase>& list, const char* op, const Dims& d,
 void bound(OpCase& c, const Dims& d, Fold fold) {
   c.accuracy = Accuracy::bound;
   c.bound = folding(d, std::move(fold));
+}
+
+// The formulas.
+double variance_of(Numbers1 v, double correction) {
+  L mean = 0, sum = 0;
+  for (const double x : v) mean += x;
+  mean /= static_cast<L>(v.size());
+  for (const double x : v) sum += (x - mean) * (x - mean);
+  return static_cast<double>(sum /
+                             std::max(0.0L, static_cast<L>(v.size()) - static_cast<L>(correction)));
+}
+
+double log_sum_exp(Numbers1 v) {
+  double largest = -kInf;
+  for (const double x : v) largest = std::isnan(x) || x > largest ? x : largest;
+  if (std::isinf(largest)) return largest;
+  L sum = 0;
+  for (const double x : v) sum += std::exp(static_cast<L>(x) - static_cast<L>(largest));
+  return static_cast<double>(std::log(sum) + static_cast<L>(largest));
+}
+
+double norm_of(Numbers1 v, double p) {
+  L sum = 0, largest = 0, smallest = kInf;
+  for (const double x : v) {
+    const L a = std::fabs(static_cast<L>(x));
+    if (std::isnan(x)) return x;
+    largest = std::max(largest, a);
+    smallest = std::min(smallest, a);
+    sum += p == 0 ? static_cast<L>(x != 0) : std::pow(a, static_cast<L>(p));
+  }
+  if (std::isinf(p)) return static_cast<double>(p > 0 ? largest : smallest);
+  return static_cast<double>(p == 0 ? sum : std::pow(sum, 1 / static_cast<L>(p)));
 }
 
 double count(Numbers1 v) { return static_cast<double>(v.size()); }
@@ -54,24 +86,24 @@ double size_of_mean(Numbers1 v) {
 /// Σ|x - mean| / (n - c).
 double error_of_variance(Numbers1 v, double correction) {
   const double n = count(v), of_mean = (log2_ceil(n) + 3) * size_of_mean(v);
-  return (log2_ceil(n) + 8) * reference::variance(v, correction) +
+  return (log2_ceil(n) + 8) * variance_of(v, correction) +
          2 * (of_mean + size_of_mean(v)) * 2 * size_of_mean(v) * n / std::max(1.0, n - correction);
 }
 /// The mean's error adds no more than itself to the root.
 double error_of_root(Numbers1 v, double correction) {
-  const double n = count(v), root = std::sqrt(reference::variance(v, correction));
+  const double n = count(v), root = std::sqrt(variance_of(v, correction));
   return (log2_ceil(n) / 2 + 6) * root +
          std::sqrt(n / std::max(1.0, n - correction)) * (log2_ceil(n) + 4) * size_of_mean(v);
 }
 
 /// Three wrong dims, types and tensors.
-void refuse(std::vector<OpCase>& list, const char* op,
-            const std::function<void(T, const Shape&)>& f, bool floating_alone = true) {
+void refuse(Cases& list, const char* op, const std::function<void(T, const Shape&)>& f,
+            bool floating_alone = true) {
   const auto over = [f](const Shape& dims) { f(on_device::zeros({2, 3}), dims); };
   BadInputs bad(list, op);
   bad.lists("dims", {Shape{2}}, kIndex, ".*got 2", over)
-      .lists(over, {Shape{0, -3}}, kIndex, ".*got -3")
-      .lists(over, {Shape{1, -1}}, kShape, "each dim once")
+      .lists("dims", {Shape{0, -3}}, kIndex, ".*got -3", over)
+      .lists("dims", {Shape{1, -1}}, kShape, "each dim once", over)
       .tensor("x", [f](T x) { f(x, {}); });
   if (floating_alone)
     bad.types([f](T x) { f(x, {}); }, {2, 3}, {DType::bool_, DType::int64, DType::uint8});
@@ -80,12 +112,12 @@ void refuse(std::vector<OpCase>& list, const char* op,
         .is(kShape, "each dim once", [f] { f(on_device::zeros({2}), {0, 0}); });
 }
 
-void add_spreads(std::vector<OpCase>& list) {
+void add_spreads(Cases& list) {
   for (const Dims& d : kDims)
     for (const double correction : {1.0, 0.0}) {
       const std::string variant = str(d.variant, correction == 1 ? "" : ", biased"),
                         words = str("(x0, ", in_torch(d), ", correction=", correction, ")");
-      const auto variance = [correction](Numbers1 v) { return reference::variance(v, correction); };
+      const auto variance = [correction](Numbers1 v) { return variance_of(v, correction); };
       const auto of_variance = [correction](Numbers1 v) {
         return error_of_variance(v, correction);
       };
@@ -122,11 +154,11 @@ void add_spreads(std::vector<OpCase>& list) {
                              "every number is one; n and more give an infinity or NaN");
 }
 
-void add_logsumexps(std::vector<OpCase>& list) {
+void add_logsumexps(Cases& list) {
   for (const Dims& d : kDims) {
     OpCase& c = statistic(
         list, "logsumexp", d, d.variant, [d](T x) { return logsumexp(x, d.dims, d.keepdim); },
-        reference::log_sum_exp,
+        log_sum_exp,
         d.dims.empty()
             ? str("torch.logsumexp(x0, tuple(range(x0.dim()))", d.keepdim ? ", keepdim=True)" : ")")
             : str("torch.logsumexp(x0, ", in_torch(d), ")"));
@@ -136,14 +168,14 @@ void add_logsumexps(std::vector<OpCase>& list) {
       double largest = -kInf, range = 0;
       for (const double x : v) largest = std::max(largest, x);
       for (const double x : v) range = std::max(range, largest - x);
-      const double y = reference::log_sum_exp(v);
+      const double y = log_sum_exp(v);
       return range + 10 + log2_ceil(count(v)) + 8 * std::fabs(y - largest) + std::fabs(y);
     });
   }
   refuse(list, "logsumexp", [](T x, const Shape& s) { (void)logsumexp(x, s); });
 }
 
-void add_norms(std::vector<OpCase>& list) {
+void add_norms(Cases& list) {
   for (const double p : {2.0, 1.0, kInf, -kInf, 3.0, 0.5, 0.0})
     for (const Dims& d : kDims) {
       if (p != 2 && d.dims.size() != 1) continue;
@@ -152,7 +184,7 @@ void add_norms(std::vector<OpCase>& list) {
       OpCase& c = statistic(
           list, "norm", d, str(d.variant, ", p = ", p),
           [=](T x) { return norm(x, p, d.dims, d.keepdim); },
-          [p](Numbers1 v) { return reference::norm(v, p); },
+          [p](Numbers1 v) { return norm_of(v, p); },
           str("torch.linalg.vector_norm(x0, ", of, ", ", in_torch(d), ")"),
           extreme ? Kind::distinct : Kind::nonzero);
       c.kinks = extreme;
@@ -162,7 +194,7 @@ void add_norms(std::vector<OpCase>& list) {
       // each power's error, the sum's, the last power's: pow within 4 ULP
       bound(c, d, [=](Numbers1 v) {
         if (extreme || p == 0) return 0.0;
-        return (10 + log2_ceil(count(v)) + 10) * std::max(1 / p, 1.0) * reference::norm(v, p);
+        return (10 + log2_ceil(count(v)) + 10) * std::max(1 / p, 1.0) * norm_of(v, p);
       });
     }
   refuse(list, "norm", [](T x, const Shape& s) { (void)norm(x, 2, s); });
@@ -191,7 +223,7 @@ const Truth kTruths[] = {
     {"count_nonzero", "torch.sum", count_nonzero, count_nonzero_of, as_int64},
 };
 
-void add_truths(std::vector<OpCase>& list) {
+void add_truths(Cases& list) {
   for (const Truth& f : kTruths) {
     for (const Dims& d : kDims) {
       OpCase& c = statistic(
@@ -222,7 +254,7 @@ void add_truths(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_statistics_cases(std::vector<OpCase>& list) {
+void add_statistics_cases(Cases& list) {
   add_spreads(list);
   add_logsumexps(list);
   add_norms(list);

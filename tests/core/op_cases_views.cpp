@@ -102,7 +102,7 @@ const OfNumber kOfDims[] = {
     {"unsqueeze", "dim", [](T x, I d) { return x.unsqueeze(d); }, 3},
 };
 
-void add_errors(std::vector<OpCase>& list) {
+void add_errors(Cases& list) {
   const auto x = [] { return made({2, 3}); };
   for (const OfNumber& f : kOfDims)
     BadInputs(list, f.op).dims(f.argument, [=](I d) { return f.call(x(), d); }, f.rank);
@@ -137,25 +137,23 @@ void add_errors(std::vector<OpCase>& list) {
     const char *type, *text;
   } of_shapes[] = {
       {"permute", "dims", [](T t, const Shape& s) { return t.permute(s); },
-       std::vector<Shape>{{0}, {0, 1, 2}, {}}, kShape, "2 dims, got "},
-      {"permute", "dims", [](T t, const Shape& s) { return t.permute(s); },
-       std::vector<Shape>{{0, 0}, {1, -1}}, kShape, "each dim once, got "},
-      {"permute", "dims", [](T t, const Shape& s) { return t.permute(s); },
-       std::vector<Shape>{{0, 2}, {-3, 0}}, kIndex, "a dim in \\[-2, 1\\], got "},
+       Shapes{{0}, {0, 1, 2}, {}}, kShape, "2 dims, got "},
+      {"permute", "dims", [](T t, const Shape& s) { return t.permute(s); }, Shapes{{0, 0}, {1, -1}},
+       kShape, "each dim once, got "},
+      {"permute", "dims", [](T t, const Shape& s) { return t.permute(s); }, Shapes{{0, 2}, {-3, 0}},
+       kIndex, "a dim in \\[-2, 1\\], got "},
       {"reshape", "shape", [](T t, const Shape& s) { return t.reshape(s); },
-       std::vector<Shape>{{4}, {2, 2}, {-1, 4}, {0, -1}, {}}, kShape,
-       "a shape of 6 elements, got "},
+       Shapes{{4}, {2, 2}, {-1, 4}, {0, -1}, {}}, kShape, "a shape of 6 elements, got "},
       {"reshape", "shape", [](T t, const Shape& s) { return t.reshape(s); },
-       std::vector<Shape>{{-1, -1}, {-2, 3}}, kShape, "sizes >= 0, got "},
+       Shapes{{-1, -1}, {-2, 3}}, kShape, "sizes >= 0, got "},
       {"view", "shape", [](T t, const Shape& s) { return t.view(s); },
-       std::vector<Shape>{{4}, {2, 2}, {-1, 4}, {0, -1}, {}}, kShape,
-       "a shape of 6 elements, got "},
-      {"view", "shape", [](T t, const Shape& s) { return t.t().view(s); },
-       std::vector<Shape>{{6}, {2, 3}}, "LayoutError", "a tensor whose strides allow shape "},
+       Shapes{{4}, {2, 2}, {-1, 4}, {0, -1}, {}}, kShape, "a shape of 6 elements, got "},
+      {"view", "shape", [](T t, const Shape& s) { return t.t().view(s); }, Shapes{{6}, {2, 3}},
+       "LayoutError", "a tensor whose strides allow shape "},
+      {"expand", "shape", [](T t, const Shape& s) { return t.expand(s); }, Shapes{{3}, {}}, kShape,
+       "at least 2 sizes, got "},
       {"expand", "shape", [](T t, const Shape& s) { return t.expand(s); },
-       std::vector<Shape>{{3}, {}}, kShape, "at least 2 sizes, got "},
-      {"expand", "shape", [](T t, const Shape& s) { return t.expand(s); },
-       std::vector<Shape>{{2, 4}, {3, 3}, {-1, 2, 3}, {2, -2}}, kShape,
+       Shapes{{2, 4}, {3, 3}, {-1, 2, 3}, {2, -2}}, kShape,
        "a shape that \\[2, 3\\] broadcasts to, got "},
   };
   for (const auto& f : of_shapes)
@@ -172,7 +170,7 @@ void add_errors(std::vector<OpCase>& list) {
 
 }  // namespace
 
-void add_view_cases(std::vector<OpCase>& list) {
+void add_view_cases(Cases& list) {
   for (const Arrangement& v : kViews) add_arrangement(list, v);
   add_errors(list);
 }

@@ -205,15 +205,6 @@ TEST_CASE("registry: declarations are read from a header", "[ops][registry]") {
   CHECK(text ==
         "two: const Options& | options, const std::map<int, int>& | dims, double | a, "
         "std::optional<int> | k,Options: double | eps, Tensor | mean, Tensor | var,");
-  header = {};
-  in = std::istringstream(
-      "class Tensor {\n  Tensor() noexcept = default;\n  [[nodiscard]] Tensor t() const;\n"
-      "  const Tensor& fill_(double value) const;\n  [[nodiscard]] int dim() const;\n"
-      "  [[nodiscard]] Tensor operator[](int index) const;\n};\n  [[nodiscard]] Tensor late();\n");
-  read(in, true, header);
-  CHECK(header.functions.size() == 3);
-  CHECK(header.functions.at("fill_").at(0).name == "value");
-  CHECK(header.functions.at("operator[]").at(0).name == "index");
 }
 
 TEST_CASE("ops: each parameter has three bad inputs, or a reason", "[ops][errors]") {
