@@ -262,14 +262,15 @@ void add_of_terms(Cases& list) {
 
 void add_of_vectors(Cases& list) {
   for (const Reduction r : kReductions) {
-    OpCase& c = reduced(
-        list, "cosine_embedding_loss", name_of(r), r, {{{4, 3}}, {{4, 3}}, {{4}, Kind::nonzero}},
-        "(x0, x1, torch.sign(x2), margin=0.1, reduction='{r}')", [](Arrays a) {
-          return reference::over_vectors(a[0], [&](I begin, I d) {
-            const double cosine = reference::cosine(a[0], a[1], begin, d);
-            return a[2][begin / d] > 0 ? 1 - cosine : reference::positive(cosine - 0.1);
-          });
-        });
+    OpCase& c = reduced(list, "cosine_embedding_loss", name_of(r), r,
+                        {{{4, 3}}, {{4, 3}}, {{4}, Kind::nonzero}},
+                        "(x0, x1, torch.sign(x2), margin=0.1, reduction='{r}')", [](Arrays a) {
+                          I row = 0;
+                          return reference::over_vectors(a[0], [&](I begin, I d) {
+                            const double cosine = reference::cosine(a[0], a[1], begin, d);
+                            return a[2][row++] > 0 ? 1 - cosine : reference::positive(cosine - 0.1);
+                          });
+                        });
     c.call = function_of([r](T a, T b, T t) {
       return nn::cosine_embedding_loss(a, b, signs(t), {.reduction = r, .margin = 0.1});
     });
