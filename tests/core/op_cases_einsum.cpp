@@ -29,19 +29,24 @@ Array by_definition(const std::string& equation, Arrays operands) {
   Sizes all, shape;
   for (const auto& [letter, n] : size) letters += letter, all.push_back(n);
   for (const char c : result) shape.push_back(size.at(c));
-  // Where an array of those sizes has the element; a size of 1 stands still.
-  const auto place = [&](const std::string& term, const Sizes& sizes, const Sizes& value) {
-    Sizes index;
+  // Of each letter the step of a term in an array of those sizes; a size of 1 stands still.
+  const auto steps_of = [&](const std::string& term, const Sizes& sizes) {
+    Sizes steps(letters.size(), 0);
+    const Sizes strides = reference::row_major(sizes);
     for (std::size_t d = 0; d < term.size(); ++d)
-      index.push_back(sizes.at(d) == 1 ? 0 : value.at(letters.find(term[d])));
-    return reference::offset(index, reference::row_major(sizes));
+      if (sizes.at(d) != 1) steps.at(letters.find(term[d])) += strides[d];
+    return steps;
   };
+  std::vector<Sizes> steps;
+  for (std::size_t k = 0; k < terms.size(); ++k)
+    steps.push_back(steps_of(terms[k], operands.at(k).shape));
+  const Sizes out_steps = steps_of(result, shape);
   Array out(shape);
   reference::for_each(all, [&](const Sizes& value) {
     double product = 1;
     for (std::size_t k = 0; k < terms.size(); ++k)
-      product *= operands[k][place(terms[k], operands[k].shape, value)];
-    out[place(result, shape, value)] += product;
+      product *= operands[k][reference::offset(value, steps[k])];
+    out[reference::offset(value, out_steps)] += product;
   });
   return out;
 }
