@@ -52,6 +52,33 @@ Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layo
                  numbers_of(input, i, dtype, seed));
 }
 
+std::vector<Layout> dense(const OpCase& c) {
+  std::vector<Layout> list;
+  for (const Input& input : c.inputs) list.push_back(layouts(input.shape).front());
+  return list;
+}
+
+std::vector<Tensor> inputs_of(const OpCase& c, DType dtype, const std::vector<Layout>& layout,
+                              Device device, std::uint64_t seed) {
+  std::vector<Tensor> list;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i)
+    list.push_back(sample(c.inputs[i], i, dtype, layout[i], device, seed));
+  return list;
+}
+
+std::string describe(const std::string& name, DType dtype, Device device,
+                     const std::vector<Layout>& layout) {
+  std::string text = str(name, ", ", dtype, " on ", device);
+  for (const Layout& l : layout) text += ", " + l.name;
+  return text;
+}
+
+std::string names_of_devices() {
+  std::string text;
+  for (const Device d : test_devices()) text += str(text.empty() ? "" : ", ", d);
+  return text;
+}
+
 OpCase resized(OpCase c, const Resize& to) {
   const auto change = [&](std::int64_t& n) {
     if (const auto found = to.find(n); found != to.end()) n = found->second;
@@ -70,8 +97,7 @@ std::vector<std::vector<Layout>> layout_combinations(const OpCase& c) {
   std::vector<std::vector<Layout>> of;
   for (const Input& input : c.inputs) of.push_back(layouts(input.shape));
   std::vector<std::vector<Layout>> list;
-  std::vector<Layout> all;
-  for (const auto& l : of) all.push_back(l.front());
+  const std::vector<Layout> all = dense(c);
   list.push_back(all);
   std::size_t most = 0;
   for (std::size_t i = 0; i < of.size(); ++i) {
@@ -151,34 +177,43 @@ std::string judge(const OpCase& c, std::size_t output, const Tensor& got,
   throw std::logic_error("judge");
 }
 
+namespace {
+
+struct Family {
+  const char* name;
+  void (*add)(std::vector<OpCase>&);
+};
+const Family kFamilies[] = {{"elementwise", add_elementwise_cases},
+                            {"reduction", add_reduction_cases},
+                            {"product", add_product_cases},
+                            {"join", add_join_cases},
+                            {"view", add_view_cases},
+                            {"inplace", add_inplace_cases},
+                            {"function", add_function_cases},
+                            {"binary_function", add_binary_function_cases},
+                            {"activation", add_activation_cases},
+                            {"scan", add_scan_cases},
+                            {"statistics", add_statistics_cases},
+                            {"index", add_index_cases},
+                            {"shape", add_shape_cases},
+                            {"norm", add_norm_cases},
+                            {"attention", add_attention_cases},
+                            {"einsum", add_einsum_cases},
+                            {"rnn", add_rnn_cases},
+                            {"loss", add_loss_cases},
+                            {"conv", add_conv_cases},
+                            {"pool", add_pool_cases}};
+
+}  // namespace
+
 const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> list = [] {
     std::vector<OpCase> all;
-    const auto add = [&all](const char* family, void (*cases)(std::vector<OpCase>&)) {
+    for (const Family& family : kFamilies) {
       const std::size_t first = all.size();
-      cases(all);
-      for (std::size_t i = first; i < all.size(); ++i) all[i].family = family;
-    };
-    add("elementwise", add_elementwise_cases);
-    add("reduction", add_reduction_cases);
-    add("product", add_product_cases);
-    add("join", add_join_cases);
-    add("view", add_view_cases);
-    add("inplace", add_inplace_cases);
-    add("function", add_function_cases);
-    add("binary_function", add_binary_function_cases);
-    add("activation", add_activation_cases);
-    add("scan", add_scan_cases);
-    add("statistics", add_statistics_cases);
-    add("index", add_index_cases);
-    add("shape", add_shape_cases);
-    add("norm", add_norm_cases);
-    add("attention", add_attention_cases);
-    add("einsum", add_einsum_cases);
-    add("rnn", add_rnn_cases);
-    add("loss", add_loss_cases);
-    add("conv", add_conv_cases);
-    add("pool", add_pool_cases);
+      family.add(all);
+      for (std::size_t i = first; i < all.size(); ++i) all[i].family = family.name;
+    }
     add_differences(all);
     return all;
   }();

@@ -60,6 +60,8 @@ struct FreeParameter {
   std::string name, reason;
 };
 
+inline DType same(DType t) { return t; }
+
 struct OpCase {
   std::string op;       ///< as it is declared
   std::string variant;  ///< what is special about this case
@@ -72,7 +74,7 @@ struct OpCase {
   bool kinks = false;           ///< not smooth where two elements are equal
   bool across_devices = false;  ///< takes inputs of several devices
   bool own_sizes = false;       ///< `expected` and `bound` are those of these sizes alone
-  std::function<DType(DType)> result = [](DType t) { return t; };
+  DType (*result)(DType) = same;
   /// in units of the rounding error of the accumulator
   std::function<std::vector<Array>(const std::vector<Array>&)> bound = {};
   /// The same call in PyTorch's words over x0, x1, … ("torch.clamp(x0, -0.5, 0.7)", a tuple for
@@ -102,6 +104,18 @@ struct OpCase {
 /// Input number `i` of a case, in a layout.
 [[nodiscard]] Tensor sample(const Input& input, std::size_t i, DType dtype, const Layout& layout,
                             Device device, std::uint64_t seed);
+
+/// Every input dense.
+[[nodiscard]] std::vector<Layout> dense(const OpCase& c);
+/// All inputs of a case, in these layouts.
+[[nodiscard]] std::vector<Tensor> inputs_of(const OpCase& c, DType dtype,
+                                            const std::vector<Layout>& layout, Device device,
+                                            std::uint64_t seed = 1);
+/// "add, broadcast, float32 on cpu:0, contiguous, …"
+[[nodiscard]] std::string describe(const std::string& name, DType dtype, Device device,
+                                   const std::vector<Layout>& layout);
+/// The devices of the run: "cpu:0, cpu:1".
+[[nodiscard]] std::string names_of_devices();
 
 /// What sizes of a case's inputs become; other sizes stay.
 using Resize = std::map<std::int64_t, std::int64_t>;

@@ -1,231 +1,181 @@
-#include <cmath>
-#include <limits>
-
 #include <braid/core/ops/attention.hpp>
-#include <braid/core/ops/create.hpp>
 #include <braid/core/ops/dropout.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
-#include "op_cases.hpp"
+#include "op_case_makers.hpp"
 #include "reference/norm.hpp"
-#include "support/on_device.hpp"
 
 namespace braid::test {
 namespace {
 
-using Kind = Input::Kind;
-using T = const Tensor&;
-
-Tensor ones_here(const Shape& shape, DType dtype = DType::float32) {
-  return on_device::ones(shape, {.dtype = dtype});
-}
+using reference::at, reference::rank;
 
 /// Stream 5 of the seed that is set, rows of the batch from 3 on: what the references take too.
 constexpr std::uint64_t kStream = 5;
-constexpr std::int64_t kFirstRow = 3;
-template <class F> auto as_one_forward(const Tensor& x, F f) {
+constexpr I kFirstRow = 3;
+template <class F> auto as_one_forward(T x, F f) {
   const RandomForward forward(kStream, {0, 0, kFirstRow, x.dim() > 0 ? x.shape()[0] : 1});
   return f();
 }
+/// What the element `first` + i of a batch is multiplied with.
+std::function<double(I)> factors(I first, double p) {
+  return [=, seed = initial_seed()](I i) {
+    return p < 1 ? reference::drop_factor(seed, kStream, first + i, p) : 0;
+  };
+}
 
-void add_dropouts(std::vector<OpCase>& list) {
-  struct Shapes {
-    const char* op;
-    const char* variant;
+void add_dropouts(Cases& list) {
+  struct Dropout {
+    const char *op, *variant;
     Sizes x;
     double p;
     int spatial;  // dims of a channel
   };
-  for (const Shapes& s : std::vector<Shapes>{{"dropout", "matrix", {3, 5}, 0.5, 0},
-                                             {"dropout", "vector", {5}, 0.25, 0},
-                                             {"dropout", "three dims", {2, 3, 4}, 0.75, 0},
-                                             {"dropout", "all", {3, 4}, 1, 0},
-                                             {"dropout1d", "batch", {2, 4, 3}, 0.5, 1},
-                                             {"dropout2d", "batch", {2, 4, 3, 2}, 0.5, 2}}) {
-    const auto call = [=](T x, double p, bool training) {
-      return s.spatial == 0   ? dropout(x, p, training)
-             : s.spatial == 1 ? dropout1d(x, p, training)
-                              : dropout2d(x, p, training);
+  const Dropout dropouts[] = {
+      {"dropout", "matrix", {3, 5}, 0.5, 0},         {"dropout", "vector", {5}, 0.25, 0},
+      {"dropout", "three dims", {2, 3, 4}, 0.75, 0}, {"dropout", "all", {3, 4}, 1, 0},
+      {"dropout1d", "batch", {2, 4, 3}, 0.5, 1},     {"dropout2d", "batch", {2, 4, 3, 2}, 0.5, 2}};
+  for (const Dropout& s : dropouts) {
+    const auto call = [spatial = s.spatial](T x, double p) {
+      return spatial == 0   ? dropout(x, p, true)
+             : spatial == 1 ? dropout1d(x, p, true)
+                            : dropout2d(x, p, true);
     };
-    OpCase c;
-    c.op = s.op;
-    c.variant = s.variant;
-    c.inputs = {{s.x}};
+    OpCase& c = push(list, s.op, s.variant, "", {{s.x}}, kFloats, Accuracy::tolerance);
     c.call = function_of([=](T x) {
-      if (!x.defined()) return call(x, s.p, true);
-      return as_one_forward(x, [&] { return call(x, s.p, true); });
+      if (!x.defined()) return call(x, s.p);
+      return as_one_forward(x, [&] { return call(x, s.p); });
     });
-    c.expected = expecting([=](const Array& x) {
-      const std::uint64_t seed = initial_seed();
+    c.expected = expecting([=](A x) {
       Array y = x;
-      std::int64_t channel = 1;
-      for (int d = reference::rank(x) - s.spatial; d < reference::rank(x); ++d)
-        channel *= reference::at(x.shape, d);
-      const std::int64_t first =
-          x.size() > 0 ? kFirstRow * (x.size() / channel / reference::at(x.shape, 0)) : 0;
-      for (std::int64_t i = 0; i < x.size(); ++i)
-        y[i] =
-            x[i] * (s.p < 1 ? reference::drop_factor(seed, kStream, first + i / channel, s.p) : 0);
+      I channel = 1;
+      for (int d = rank(x) - s.spatial; d < rank(x); ++d) channel *= at(x.shape, d);
+      const I first = x.size() > 0 ? kFirstRow * (x.size() / channel / at(x.shape, 0)) : 0;
+      const auto factor = factors(first, s.p);
+      for (I i = 0; i < x.size(); ++i) y[i] = x[i] * factor(i / channel);
       return y;
     });
-    c.dtypes = floating_dtypes();
-    c.accuracy = Accuracy::tolerance;
-    if (s.variant == std::string("matrix") || s.spatial > 0) {
-      const std::string op = s.op;
-      for (const double p : {-0.5, 1.5, std::nan("")})
-        c.errors.push_back({"p", [=] { (void)call(ones_here({2, 4, 3}), p, true); },
-                            "ArgumentError", op + ": expected 0 <= p <= 1, got "});
-      for (const DType t : {DType::int64, DType::uint8, DType::bool_})
-        c.errors.push_back({"x", [=] { (void)call(ones_here({2, 4, 3}, t), 0.5, true); },
-                            "DTypeError", op + ": expected a floating point tensor, got "});
-      if (s.spatial > 0)
-        c.errors.push_back({"x", [=] { (void)call(ones_here({3}), 0.5, true); }, "ShapeError",
-                            op + ": expected x of rank"});
-    }
-    list.push_back(c);
+    if (s.spatial == 0 && s.variant[0] != 'm') continue;
+    BadInputs bad(list, s.op);
+    bad.numbers("p", {-0.5, 1.5, kNan}, kArgument, "0 <= p <= 1, got ",
+                [=](double p) { return call(ones_of({2, 4, 3}), p); });
+    const auto half = [=](T x) { return call(x, 0.5); };
+    bad.of("x").types(half, {2, 4, 3}, {DType::int64, DType::uint8, DType::bool_});
+    if (s.spatial > 0) bad.shapes(half, {{3}}, "x of rank");
   }
 }
 
 /// Every third key of a query is hidden; of query 1 all are.
-bool sees(std::int64_t query, std::int64_t key) { return query != 1 && (query + key) % 3 != 2; }
-Array hidden(std::int64_t queries, std::int64_t keys) {
+bool sees(I query, I key) { return query != 1 && (query + key) % 3 != 2; }
+Array hidden(I queries, I keys) {
   return reference::generate({queries, keys},
                              [](const Sizes& i) { return sees(i[0], i[1]) ? 0 : -INFINITY; });
 }
 
-void add_attention(std::vector<OpCase>& list) {
-  struct Shapes {
-    const char* variant;
-    Sizes q, k, v;
-    bool causal, hides, adds;
-    double dropout, scale;  // scale 0: the default
-  };
-  for (const Shapes& s : std::vector<Shapes>{
-           {"heads", {2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, false, false, false, 0, 0},
-           {"causal", {2, 1, 4, 3}, {2, 1, 4, 3}, {2, 1, 4, 3}, true, false, false, 0, 0},
-           {"causal, fewer keys", {2, 5, 3}, {2, 3, 3}, {2, 3, 4}, true, false, false, 0, 0},
-           {"causal, more keys", {3, 4}, {5, 4}, {5, 4}, true, false, false, 0, 0.5},
-           {"hidden keys", {2, 3, 4}, {2, 5, 4}, {2, 5, 3}, false, true, false, 0, 0},
-           {"added mask", {2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, false, false, true, 0, 0},
-           {"dropout", {2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, false, false, false, 0.5, 0},
-           {"dropout, causal", {3, 4, 3}, {3, 4, 3}, {3, 4, 3}, true, false, false, 0.25, 0}}) {
-    OpCase c;
-    c.op = "scaled_dot_product_attention";
-    c.variant = s.variant;
-    c.inputs = {{s.q}, {s.k}, {s.v}};
+struct Attention {
+  const char* variant;
+  Sizes q, k, v;
+  bool causal = false, hides = false, adds = false;
+  double dropout = 0, scale = 0;  // scale 0: the default
+};
+const Attention kAttentions[] = {
+    {"heads", Sizes{2, 2, 3, 4}, Sizes{2, 2, 5, 4}, Sizes{2, 2, 5, 3}},
+    {"causal", Sizes{2, 1, 4, 3}, Sizes{2, 1, 4, 3}, Sizes{2, 1, 4, 3}, true},
+    {"causal, fewer keys", Sizes{2, 5, 3}, Sizes{2, 3, 3}, Sizes{2, 3, 4}, true},
+    {"causal, more keys", Sizes{3, 4}, Sizes{5, 4}, Sizes{5, 4}, true, false, false, 0, 0.5},
+    {"hidden keys", Sizes{2, 3, 4}, Sizes{2, 5, 4}, Sizes{2, 5, 3}, false, true},
+    {"added mask", Sizes{2, 2, 3, 4}, Sizes{2, 2, 5, 4}, Sizes{2, 2, 5, 3}, false, false, true},
+    {"dropout", Sizes{2, 2, 3, 4}, Sizes{2, 2, 5, 4}, Sizes{2, 2, 5, 3}, false, false, false, 0.5},
+    {"dropout, causal", Sizes{3, 4, 3}, Sizes{3, 4, 3}, Sizes{3, 4, 3}, true, false, false, 0.25},
+};
+
+Tensor call(const Attention& s, Tensors in) {
+  if (!in[0].defined()) return scaled_dot_product_attention(in[0], in[1], in[2]);
+  Tensor mask = s.adds ? in[3] : Tensor();
+  if (s.hides && in[1].defined())
+    mask = tensor_of(reference::map(hidden(in[0].size(-2), in[1].size(-2)),
+                                    [](double x) { return x == 0 ? 1 : 0; }),
+                     DType::bool_, in[0].device());
+  const auto scale = s.scale > 0 ? std::optional<double>(s.scale) : std::nullopt;
+  return as_one_forward(in[0], [&] {
+    return scaled_dot_product_attention(in[0], in[1], in[2], mask, s.dropout, s.causal, scale);
+  });
+}
+
+Array expected(const Attention& s, Arrays in) {
+  const int r = rank(in[0]);
+  const I queries = at(in[0].shape, r - 2), keys = at(in[1].shape, r - 2),
+          width = at(in[0].shape, r - 1), rows = at(in[0].shape, 0);
+  const Array mask = s.hides ? hidden(queries, keys) : s.adds ? in[3] : Array();
+  const I heads = r == 4 ? at(in[0].shape, 1) : 1;
+  const I first = r > 2 || rows == 1 ? kFirstRow * heads * queries * keys : 0;
+  return reference::attention(
+      in[0], in[1], in[2], s.hides || s.adds ? &mask : nullptr, s.causal,
+      s.scale > 0 ? s.scale : 1 / std::sqrt(static_cast<double>(width)),
+      s.dropout > 0 ? factors(first, s.dropout) : std::function<double(I)>());
+}
+
+void add_attention(Cases& list) {
+  const char* const op = "scaled_dot_product_attention";
+  for (const Attention& s : kAttentions) {
+    OpCase& c = push(list, op, s.variant, "", {{s.q}, {s.k}, {s.v}}, kFloats, Accuracy::tolerance);
     if (s.adds) {
-      Input mask{{s.q[s.q.size() - 2], s.k[s.k.size() - 2]}};
-      mask.optional = true;
-      c.inputs.push_back(mask);
+      c.inputs.push_back({{s.q[s.q.size() - 2], s.k[s.k.size() - 2]}});
+      c.inputs.back().optional = true;
     }
-    const std::optional<double> scale = s.scale > 0 ? std::optional<double>(s.scale) : std::nullopt;
-    c.call = [=](const std::vector<Tensor>& in) -> std::vector<Tensor> {
-      Tensor mask = s.adds ? in[3] : Tensor();
-      if (s.hides && in[0].defined() && in[1].defined()) {
-        const Array a = hidden(in[0].size(-2), in[1].size(-2));
-        Array seen(a.shape);
-        for (std::int64_t i = 0; i < a.size(); ++i) seen[i] = a[i] == 0;
-        mask = tensor_of(seen, DType::bool_, in[0].device());
-      }
-      if (!in[0].defined()) return {scaled_dot_product_attention(in[0], in[1], in[2])};
-      return {as_one_forward(in[0], [&] {
-        return scaled_dot_product_attention(in[0], in[1], in[2], mask, s.dropout, s.causal, scale);
-      })};
-    };
-    c.expected = [=](const std::vector<Array>& in) -> std::vector<Array> {
-      const int r = reference::rank(in[0]);
-      const std::int64_t queries = reference::at(in[0].shape, r - 2),
-                         keys = reference::at(in[1].shape, r - 2),
-                         width = reference::at(in[0].shape, r - 1);
-      const Array mask = s.hides ? hidden(queries, keys) : s.adds ? in[3] : Array();
-      std::function<double(std::int64_t)> factor;
-      const std::int64_t rows = reference::at(in[0].shape, 0);
-      const std::int64_t batch = r == 2 ? 1 : rows,
-                         heads = r == 4 ? reference::at(in[0].shape, 1) : 1;
-      const std::int64_t first = batch == rows ? kFirstRow * heads * queries * keys : 0;
-      if (s.dropout > 0)
-        factor = [=, seed = initial_seed()](std::int64_t i) {
-          return reference::drop_factor(seed, kStream, first + i, s.dropout);
-        };
-      return {
-          reference::attention(in[0], in[1], in[2], s.hides || s.adds ? &mask : nullptr, s.causal,
-                               scale.value_or(1 / std::sqrt(static_cast<double>(width))), factor)};
-    };
-    c.dtypes = floating_dtypes();
-    c.accuracy = Accuracy::tolerance;
+    c.call = [s](Tensors in) { return std::vector<Tensor>{call(s, in)}; };
+    c.expected = [s](Arrays in) { return std::vector<Array>{expected(s, in)}; };
     if (s.dropout == 0 && !s.hides)
-      c.torch = str("torch.nn.functional.scaled_dot_product_attention(x0, x1, x2, ",
-                    s.adds ? "x3" : "None", ", 0.0, ", s.causal ? "True" : "False",
-                    s.scale > 0 ? str(", scale=", s.scale) : std::string(), ")");
-    if (s.variant == std::string("heads")) {
-      const std::string op = c.op;
-      const auto refused = [&](const char* argument, const std::function<void()>& call,
-                               const char* type, const std::string& text) {
-        c.errors.push_back({argument, call, type, op + ": expected " + text});
-      };
-      const auto with = [](T q, T k, T v, T mask = {}, double p = 0, bool causal = false,
-                           std::optional<double> scaled = {}) {
-        (void)scaled_dot_product_attention(q, k, v, mask, p, causal, scaled);
-      };
-      const auto q = [] { return ones_here({2, 3, 4}); };
-      const auto k = [] { return ones_here({2, 5, 4}); };
-      refused(
-          "q", [=] { with(ones_here({4}), k(), k()); }, "ShapeError", "q, k and v of rank >= 2");
-      refused(
-          "q", [=] { with(ones_here({2, 3, 4}, DType::int64), k(), k()); }, "DTypeError",
-          "a floating point tensor, got int64");
-      refused(
-          "q", [=] { with(ones_here({2, 3, 4}, DType::float64), k(), k()); }, "DTypeError",
-          "one dtype, got float64 and float32");
-      refused("k", [=] { with(q(), ones_here({2, 5, 3}), k()); }, "ShapeError", "k \\[.., 4\\]");
-      refused(
-          "k", [=] { with(q(), ones_here({4}), k()); }, "ShapeError", "q, k and v of rank >= 2");
-      refused(
-          "k", [=] { with(q(), ones_here({2, 5, 4}, DType::float16), k()); }, "DTypeError",
-          "one dtype, got float32 and float16");
-      refused(
-          "v", [=] { with(q(), k(), ones_here({2, 4, 4})); }, "ShapeError", "v \\[.., 5, width\\]");
-      refused("v", [=] { with(q(), k(), ones_here({})); }, "ShapeError", "q, k and v of rank >= 2");
-      refused(
-          "v", [=] { with(q(), k(), ones_here({2, 5, 4}, DType::bool_)); }, "DTypeError",
-          "one dtype, got float32 and bool");
-      refused(
-          "mask", [=] { with(q(), k(), k(), ones_here({3, 4})); }, "ShapeError",
-          "a mask that broadcasts to \\[2, 3, 5\\], got \\[3, 4\\]");
-      refused(
-          "mask", [=] { with(q(), k(), k(), ones_here({3, 5}, DType::int64)); }, "DTypeError",
-          "a mask of bool or float32, got int64");
-      refused(
-          "mask", [=] { with(q(), k(), k(), ones_here({3, 5}), 0, true); }, "ArgumentError",
-          "no mask beside is_causal");
-      for (const double p : {-0.5, 1.5, std::nan("")})
-        refused(
-            "dropout_p", [=] { with(q(), k(), k(), {}, p); }, "ArgumentError",
-            "0 <= dropout_p <= 1");
-      for (const double x : {std::numeric_limits<double>::infinity(),
-                             -std::numeric_limits<double>::infinity(), std::nan("")})
-        refused(
-            "scale", [=] { with(q(), k(), k(), {}, 0, false, x); }, "ArgumentError",
-            "a finite scale");
-    }
-    list.push_back(c);
+      c.torch = str("torch.nn.functional.", op, "(x0, x1, x2, ", s.adds ? "x3" : "None", ", 0.0, ",
+                    s.causal ? "True" : "False", s.scale > 0 ? str(", scale=", s.scale) : "", ")");
   }
+  const auto with = [](T q, T k, T v, T mask = {}, double p = 0, bool causal = false,
+                       std::optional<double> scale = {}) {
+    (void)scaled_dot_product_attention(q, k, v, mask, p, causal, scale);
+  };
+  const auto q = [] { return ones_of({2, 3, 4}); };
+  const auto k = [] { return ones_of({2, 5, 4}); };
+  const auto of_q = [=](T x) { with(x, k(), k()); };
+  const auto of_k = [=](T x) { with(q(), x, k()); };
+  const auto of_v = [=](T x) { with(q(), k(), x); };
+  const auto masked = [=](T x) { with(q(), k(), k(), x); };
+  const char* const of_rank = "q, k and v of rank >= 2";
+  BadInputs(list, op, "q")
+      .shapes(of_q, {{4}}, of_rank)
+      .types(of_q, {2, 3, 4}, {DType::int64})
+      .types(of_q, {2, 3, 4}, {DType::float64}, "one dtype, got float64 and float32")
+      .of("k")
+      .shapes(of_k, {{2, 5, 3}}, "k \\[.., 4\\]")
+      .shapes(of_k, {{4}}, of_rank)
+      .types(of_k, {2, 5, 4}, {DType::float16}, "one dtype, got float32 and float16")
+      .of("v")
+      .shapes(of_v, {{2, 4, 4}}, "v \\[.., 5, width\\]")
+      .shapes(of_v, {{}}, of_rank)
+      .types(of_v, {2, 5, 4}, {DType::bool_}, "one dtype, got float32 and bool")
+      .of("mask")
+      .shapes(masked, {{3, 4}}, "a mask that broadcasts to \\[2, 3, 5\\], got \\[3, 4\\]")
+      .types(masked, {3, 5}, {DType::int64}, "a mask of bool or float32, got ")
+      .is(kArgument, "no mask beside is_causal",
+          [=] { with(q(), k(), k(), ones_of({3, 5}), 0, true); })
+      .numbers("dropout_p", {-0.5, 1.5, kNan}, kArgument, "0 <= dropout_p <= 1",
+               [=](double p) { with(q(), k(), k(), {}, p); })
+      .numbers("scale", {kInf, -kInf, kNan}, kArgument, "a finite scale",
+               [=](double x) { with(q(), k(), k(), {}, 0, false, x); });
 }
 
 /// [batch, n, 3, heads, width] to the three heads.
-Array part_of(const Array& qkv, std::int64_t part) {
+Array part_of(A qkv, I part) {
   const Sizes& s = qkv.shape;
   return reference::generate({s[0], s[3], s[1], s[4]}, [&](const Sizes& i) {
     return reference::value(qkv, {i[0], i[2], part, i[1], i[3]});
   });
 }
 
-void add_packed(std::vector<OpCase>& list) {
+void add_packed(Cases& list) {
   for (const bool causal : {false, true}) {
-    OpCase c;
-    c.op = "packed_attention";
-    c.variant = causal ? "causal, dropout" : "";
-    c.inputs = {{causal ? Sizes{2, 5, 3, 2, 4} : Sizes{1, 4, 3, 2, 5}}};
+    OpCase& c = push(list, "packed_attention", causal ? "causal, dropout" : "", "",
+                     {{causal ? Sizes{2, 5, 3, 2, 4} : Sizes{1, 4, 3, 2, 5}}}, kFloats,
+                     Accuracy::tolerance);
     c.call = function_of([=](T x) {
       if (!x.defined()) return packed_attention(x);
       // The tests of sizes change the 3 too.
@@ -235,69 +185,45 @@ void add_packed(std::vector<OpCase>& list) {
             causal ? 0.5 : 0, causal);
       });
     });
-    c.expected = expecting([=](const Array& given) {
+    c.expected = expecting([=](A given) {
       Sizes three = given.shape;
       three[2] = 3;
       const Array x = reference::generate(three, [&](const Sizes& i) {
         return reference::value(given, {i[0], i[1], given.shape[2] == 3 ? i[2] : 0, i[3], i[4]});
       });
-      std::function<double(std::int64_t)> factor;
-      const std::int64_t n = x.shape[1], first = kFirstRow * x.shape[3] * n * n;
-      if (causal)
-        factor = [=, seed = initial_seed()](std::int64_t i) {
-          return reference::drop_factor(seed, kStream, first + i, 0.5);
-        };
+      const I n = x.shape[1], first = kFirstRow * x.shape[3] * n * n;
       const Array y =
           reference::attention(part_of(x, 0), part_of(x, 1), part_of(x, 2), nullptr, causal,
-                               1 / std::sqrt(static_cast<double>(x.shape[4])), factor);
+                               1 / std::sqrt(static_cast<double>(x.shape[4])),
+                               causal ? factors(first, 0.5) : std::function<double(I)>());
       return reference::generate({x.shape[0], n, x.shape[3], x.shape[4]}, [&](const Sizes& i) {
         return reference::value(y, {i[0], i[2], i[1], i[3]});
       });
     });
-    c.dtypes = floating_dtypes();
-    c.accuracy = Accuracy::tolerance;
-    if (!causal) {
-      const std::string op = c.op;
-      const auto with = [](T x, T mask = {}, double p = 0, bool hides = false,
-                           std::optional<double> scale = {}) {
-        (void)packed_attention(x, mask, p, hides, scale);
-      };
-      const auto x = [] { return ones_here({2, 5, 3, 2, 4}); };
-      const auto refused = [&](const char* argument, const std::function<void()>& call,
-                               const char* type, const std::string& text) {
-        c.errors.push_back({argument, call, type, op + ": expected " + text});
-      };
-      refused(
-          "qkv", [=] { with(ones_here({2, 5, 3, 8})); }, "ShapeError",
-          "qkv \\[batch, n, 3, heads, width\\], got \\[2, 5, 3, 8\\]");
-      refused(
-          "qkv", [=] { with(ones_here({2, 5, 2, 2, 4})); }, "ShapeError",
-          "qkv \\[batch, n, 3, heads, width\\]");
-      refused(
-          "qkv", [=] { with(ones_here({2, 5, 3, 2, 4}, DType::int32)); }, "DTypeError",
-          "a floating point tensor, got int32");
-      refused(
-          "mask", [=] { with(x(), ones_here({3, 5})); }, "ShapeError",
-          "a mask that broadcasts to \\[2, 2, 5, 5\\], got \\[3, 5\\]");
-      refused(
-          "mask", [=] { with(x(), ones_here({5, 5}, DType::float64)); }, "DTypeError",
-          "a mask of bool or float32, got float64");
-      refused(
-          "mask", [=] { with(x(), ones_here({5, 5}), 0, true); }, "ArgumentError",
-          "no mask beside is_causal");
-      for (const double p : {-0.5, 1.5, std::nan("")})
-        refused("dropout_p", [=] { with(x(), {}, p); }, "ArgumentError", "0 <= dropout_p <= 1");
-      for (const double s : {std::numeric_limits<double>::infinity(),
-                             -std::numeric_limits<double>::infinity(), std::nan("")})
-        refused("scale", [=] { with(x(), {}, 0, false, s); }, "ArgumentError", "a finite scale");
-    }
-    list.push_back(c);
   }
+  const auto with = [](T x, T mask = {}, double p = 0, bool causal = false,
+                       std::optional<double> scale = {}) {
+    (void)packed_attention(x, mask, p, causal, scale);
+  };
+  const auto x = [] { return ones_of({2, 5, 3, 2, 4}); };
+  const auto masked = [=](T mask) { with(x(), mask); };
+  BadInputs(list, "packed_attention", "qkv")
+      .shapes([=](T t) { with(t); }, {{2, 5, 3, 8}, {2, 5, 2, 2, 4}},
+              "qkv \\[batch, n, 3, heads, width\\], got \\[2, 5, ")
+      .types([=](T t) { with(t); }, {2, 5, 3, 2, 4}, {DType::int32})
+      .of("mask")
+      .shapes(masked, {{3, 5}}, "a mask that broadcasts to \\[2, 2, 5, 5\\], got \\[3, 5\\]")
+      .types(masked, {5, 5}, {DType::float64}, "a mask of bool or float32, got ")
+      .is(kArgument, "no mask beside is_causal", [=] { with(x(), ones_of({5, 5}), 0, true); })
+      .numbers("dropout_p", {-0.5, 1.5, kNan}, kArgument, "0 <= dropout_p <= 1",
+               [=](double p) { with(x(), {}, p); })
+      .numbers("scale", {kInf, -kInf, kNan}, kArgument, "a finite scale",
+               [=](double s) { with(x(), {}, 0, false, s); });
 }
 
 }  // namespace
 
-void add_attention_cases(std::vector<OpCase>& list) {
+void add_attention_cases(Cases& list) {
   add_dropouts(list);
   add_attention(list);
   add_packed(list);

@@ -2,106 +2,97 @@
 
 #include <braid/core/ops/linear.hpp>
 
-#include "op_cases.hpp"
-#include "op_errors.hpp"
+#include "op_case_makers.hpp"
 #include "reference/matmul.hpp"
 
 namespace braid::test {
 namespace {
 
-using T = const Tensor&;
+struct Operands {
+  const char* variant;
+  Sizes a, b;
+};
+const std::vector<Operands> kProducts{{"", {2, 3}, {3, 4}},
+                                      {"vector by vector", {3}, {3}},
+                                      {"vector by matrix", {3}, {3, 2}},
+                                      {"matrix by vector", {2, 3}, {3}},
+                                      {"one column", {3, 2}, {2, 1}},
+                                      {"outer product", {3, 1}, {1, 4}},
+                                      {"batch", {2, 2, 3}, {2, 3, 2}},
+                                      {"batch by matrix", {2, 2, 3}, {3, 2}},
+                                      {"matrix by batch", {2, 3}, {2, 3, 2}},
+                                      {"broadcast batches", {2, 1, 2, 3}, {2, 3, 2}},
+                                      {"batch by vector", {2, 2, 3}, {3}},
+                                      {"vector by batch", {3}, {2, 3, 2}}};
+const std::vector<Operands> kLayers{{"rows", {4, 3}, {2, 3}},
+                                    {"vector", {3}, {2, 3}},
+                                    {"batch", {2, 2, 3}, {2, 3}},
+                                    {"one output", {4, 3}, {1, 3}}};
 
-const std::vector<DType> kTypes{DType::int32,    DType::int64,   DType::float16,
-                                DType::bfloat16, DType::float32, DType::float64};
-
-/// (K + 2) · Σ |a| |b|, in units of the accumulator's rounding error.
-Array product_bound(const Array& a, const Array& b) {
-  const double k = static_cast<double>(a.shape.back());
-  return reference::map(reference::matmul(reference::abs(a), reference::abs(b)),
-                        [k](double s) { return (k + 2) * s; });
+/// Of a dot product: one for each term, and so many.
+std::function<double(Arrays, A)> terms_and(double more) {
+  return [more](Arrays a, A) { return static_cast<double>(a[0].shape.back()) + more; };
 }
 
-/// A bias is one more product, wherever in the sum it is added.
-Array layer_bound(const Array& x, const Array& w, const Array& b) {
-  const double k = static_cast<double>(x.shape.back());
-  return reference::map(reference::linear(reference::abs(x), reference::abs(w), reference::abs(b)),
-                        [k](double s) { return (k + 3) * s; });
+void add_layers(Cases& list, const char* op, Tensor (*call)(T, T, T)) {
+  const bool relu = op[6] != 0;  // linear_relu
+  for (const Operands& s : kLayers) {
+    if (relu && s.variant[0] == 'o') continue;
+    OpCase& c =
+        push(list, op, s.variant, relu ? "F.relu(F.linear(x0, x1, x2))" : "F.linear(x0, x1, x2)",
+             {{s.a}, {s.b}, {{s.b[0]}}}, kSigned);
+    c.call = function_of(call);
+    c.expected = expecting([relu](A x, A w, A b) {
+      return reference::map(reference::linear(x, w, b),
+                            [relu](double v) { return relu ? std::max(v, 0.0) : v; });
+    });
+    // A bias is one more product, wherever in the sum it is added.
+    bound_by_sizes(c, terms_and(3));
+    if (relu) continue;
+    OpCase& n =
+        push(list, op, str(s.variant, ", no bias"), "F.linear(x0, x1)", {{s.a}, {s.b}}, kSigned);
+    n.call = function_of([](T x, T w) { return linear(x, w); });
+    n.expected = expecting([](A x, A w) { return reference::linear(x, w); });
+    bound_by_sizes(n, terms_and(2));
+  }
+  const auto of_x = [call](T x) { return call(x, made({2, 3}), made({2})); };
+  const auto of_weight = [call](T w) { return call(made({4, 3}), w, {}); };
+  const auto of_bias = [call](T b) { return call(made({4, 3}), made({2, 3}), b); };
+  BadInputs(list, op)
+      .tensor("x", of_x, {4, 3})
+      .types(of_x, {4, 3}, {DType::float64, DType::int64}, "one dtype, got ")
+      .shapes(of_x, {{}, {2}, {3, 2}}, "x \\[\\.\\., 3\\] for weight \\[2, 3\\], got ")
+      .tensor("weight", of_weight, {2, 3})
+      .types(of_weight, {2, 3}, {DType::float16}, "one dtype, got ")
+      .shapes(of_weight, {{3}, {1, 2, 3}}, "weight \\[out, in\\], got ")
+      .of("bias")
+      .elsewhere(of_bias, {2})
+      .types(of_bias, {2}, {DType::float64, DType::bool_}, "one dtype, got ")
+      .shapes(of_bias, {{3}, {1, 2}, {}}, "bias \\[2\\] for weight \\[2, 3\\], got ");
 }
 
 }  // namespace
 
-void add_product_cases(std::vector<OpCase>& list) {
-  struct Shapes {
-    const char* variant;
-    Sizes a, b;
-  };
-  for (const Shapes& s : std::vector<Shapes>{{"", {2, 3}, {3, 4}},
-                                             {"vector by vector", {3}, {3}},
-                                             {"vector by matrix", {3}, {3, 2}},
-                                             {"matrix by vector", {2, 3}, {3}},
-                                             {"one column", {3, 2}, {2, 1}},
-                                             {"outer product", {3, 1}, {1, 4}},
-                                             {"batch", {2, 2, 3}, {2, 3, 2}},
-                                             {"batch by matrix", {2, 2, 3}, {3, 2}},
-                                             {"matrix by batch", {2, 3}, {2, 3, 2}},
-                                             {"broadcast batches", {2, 1, 2, 3}, {2, 3, 2}},
-                                             {"batch by vector", {2, 2, 3}, {3}},
-                                             {"vector by batch", {3}, {2, 3, 2}}}) {
-    OpCase c;
-    c.op = "matmul";
-    c.variant = s.variant;
-    c.inputs = {{s.a}, {s.b}};
+void add_product_cases(Cases& list) {
+  for (const Operands& s : kProducts) {
+    OpCase& c = push(list, "matmul", s.variant, "torch.matmul(x0, x1)", {{s.a}, {s.b}}, kSigned);
     c.call = function_of([](T a, T b) { return matmul(a, b); });
-    c.torch = "torch.matmul(x0, x1)";
     c.expected = expecting(reference::matmul);
-    c.dtypes = kTypes;
-    c.accuracy = Accuracy::bound;
-    c.bound = expecting(product_bound);
-    list.push_back(c);
+    bound_by_sizes(c, terms_and(2));
   }
-  for (const Shapes& s : std::vector<Shapes>{{"rows", {4, 3}, {2, 3}},
-                                             {"vector", {3}, {2, 3}},
-                                             {"batch", {2, 2, 3}, {2, 3}},
-                                             {"one output", {4, 3}, {1, 3}}}) {
-    OpCase c;
-    c.op = "linear";
-    c.variant = s.variant;
-    c.inputs = {{s.a}, {s.b}, {{s.b[0]}}};
-    c.call = function_of([](T x, T w, T b) { return linear(x, w, b); });
-    c.torch = "F.linear(x0, x1, x2)";
-    c.expected = expecting(
-        [](const Array& x, const Array& w, const Array& b) { return reference::linear(x, w, b); });
-    c.dtypes = kTypes;
-    c.accuracy = Accuracy::bound;
-    c.bound = expecting(layer_bound);
-    list.push_back(c);
-    c.variant += ", no bias";
-    c.inputs.pop_back();
-    c.call = function_of([](T x, T w) { return linear(x, w); });
-    c.torch = "F.linear(x0, x1)";
-    c.expected = expecting([](const Array& x, const Array& w) { return reference::linear(x, w); });
-    c.bound = expecting(
-        [](const Array& x, const Array& w) { return product_bound(x, reference::transposed(w)); });
-    list.push_back(c);
+  for (const bool left : {true, false}) {
+    const auto f = [left](T x) { return left ? matmul(x, made({3, 2})) : matmul(made({2, 3}), x); };
+    BadInputs bad(list, "matmul");
+    bad.tensor(left ? "a" : "b", f, {3, 3})
+        .types(f, {3, 3}, {DType::float64, DType::int32}, "one dtype, got ")
+        .shapes(f, {{}}, "tensors of rank >= 1, got ");
+    for (const Sizes& shape : {Sizes{2}, Sizes{2, 4}})
+      bad.refused(kShape, "matmul: inner dimensions differ: expected b\\.shape\\[0\\] == ", [=] {
+        return f(made(shape));
+      });
   }
-  for (const Shapes& s : std::vector<Shapes>{
-           {"rows", {4, 3}, {2, 3}}, {"vector", {3}, {2, 3}}, {"batch", {2, 2, 3}, {2, 3}}}) {
-    OpCase c;
-    c.op = "linear_relu";
-    c.variant = s.variant;
-    c.inputs = {{s.a}, {s.b}, {{s.b[0]}}};
-    c.call = function_of([](T x, T w, T b) { return linear_relu(x, w, b); });
-    c.torch = "F.relu(F.linear(x0, x1, x2))";
-    const auto relu = [](double v) { return std::max(v, 0.0); };
-    c.expected = expecting([relu](const Array& x, const Array& w, const Array& b) {
-      return reference::map(reference::linear(x, w, b), relu);
-    });
-    c.dtypes = kTypes;
-    c.accuracy = Accuracy::bound;
-    c.bound = expecting(layer_bound);
-    list.push_back(c);
-  }
-  on_device::add_product_errors(list);
+  add_layers(list, "linear", linear);
+  add_layers(list, "linear_relu", linear_relu);
 }
 
 }  // namespace braid::test

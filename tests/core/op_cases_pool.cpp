@@ -1,530 +1,337 @@
 #include <braid/core/ops/pool.hpp>
 
-#include "op_cases.hpp"
-#include "reference/elementwise.hpp"
+#include "op_case_makers.hpp"
 #include "reference/image.hpp"
-#include "support/on_device.hpp"
 
 namespace braid::test {
 namespace {
 
-using T = const Tensor&;
-using Kind = Input::Kind;
-using reference::Rule;
+using reference::adaptive, reference::linear_between, reference::nearest, reference::Rule,
+    reference::windows;
+using Options = InterpolateOptions;
+constexpr auto kLine = Interpolation::linear, kArea = Interpolation::bilinear;
 
-/// f of x as [n, c, h, w], for [c, h, w], [n, c, l] and [c, l] too.
-template <class F> std::vector<Array> as_images(Array x, int spatial, F f) {
-  const bool alone = rank(x) == spatial + 1;
-  if (alone) x.shape.insert(x.shape.begin(), 1);
-  if (spatial == 1) x.shape.insert(x.shape.begin() + 2, 1);
-  std::vector<Array> all = f(x);
-  for (Array& y : all) {
-    if (spatial == 1) y.shape.erase(y.shape.begin() + 2);
-    if (alone) y.shape.erase(y.shape.begin());
-  }
-  return all;
-}
-
-const Rule kOne = reference::windows(1, 1, 1, 1, 0, 1, 0);  // the height of a sequence
+const Rule kOne = windows(1, 1, 1, 1, 0, 1, 0);  // the height of a sequence
 
 struct Variant {
-  const char* op;
-  const char* name;
+  const char *op, *name;
   Sizes x;
   Rule down, across;
-  std::function<Tensor(T)> call;
-  std::string torch;
+  Tensor (*call)(T);
+  const char* torch;
+};
+const Variant kLargest[] = {
+    {"max_pool2d", "", Sizes{1, 2, 4, 5}, windows(4, 2, 2, 2, 0, 1, 0),
+     windows(5, 2, 2, 2, 0, 1, 0), [](T x) { return max_pool2d(x, 2); }, "max_pool2d(x0, 2)"},
+    {"max_pool2d", "overlapping, padded", Sizes{2, 1, 3, 3}, windows(3, 3, 3, 1, 1, 1, 0),
+     windows(3, 2, 2, 2, 1, 1, 0),
+     [](T x) { return max_pool2d(x, {3, 2}, {.stride = Size2(1, 2), .padding = 1}); },
+     "max_pool2d(x0, (3, 2), (1, 2), 1)"},
+    {"max_pool2d", "dilation, one image", Sizes{2, 3, 4}, windows(3, 1, 2, 2, 0, 2, 0),
+     windows(4, 1, 2, 2, 0, 2, 0), [](T x) { return max_pool2d(x, 2, {.dilation = 2}); },
+     "max_pool2d(x0, 2, dilation=2)"},
+    {"max_pool2d", "ceil", Sizes{1, 1, 3, 5}, windows(3, 2, 2, 2, 0, 1, 0),
+     windows(5, 3, 2, 2, 0, 1, 0), [](T x) { return max_pool2d(x, 2, {.ceil_mode = true}); },
+     "max_pool2d(x0, 2, ceil_mode=True)"},
+    {"max_pool2d", "one element", Sizes{1, 1, 1, 1}, kOne, kOne,
+     [](T x) { return max_pool2d(x, 1); }, "max_pool2d(x0, 1)"},
+    {"max_pool1d", "", Sizes{2, 2, 5}, kOne, windows(5, 2, 2, 2, 0, 1, 0),
+     [](T x) { return max_pool1d(x, 2); }, "max_pool1d(x0, 2)"},
+    {"max_pool1d", "one sequence, every option", Sizes{2, 6}, kOne, windows(6, 6, 2, 1, 1, 2, 0),
+     [](T x) {
+       return max_pool1d(x, 2, {.stride = 1, .padding = 1, .dilation = 2, .ceil_mode = true});
+     },
+     "max_pool1d(x0, 2, 1, 1, 2, True)"},
+    {"adaptive_max_pool2d", "", Sizes{1, 2, 4, 5}, adaptive(4, 2), adaptive(5, 3),
+     [](T x) { return adaptive_max_pool2d(x, {2, 3}); }, "adaptive_max_pool2d(x0, (2, 3))"},
+    {"adaptive_max_pool2d", "one image, more than there are", Sizes{2, 2, 3}, adaptive(2, 3),
+     adaptive(3, 1), [](T x) { return adaptive_max_pool2d(x, {3, 1}); },
+     "adaptive_max_pool2d(x0, (3, 1))"},
+};
+const Variant kMeans[] = {
+    {"avg_pool2d", "", Sizes{1, 2, 4, 5}, windows(4, 2, 2, 2, 0, 1, -1),
+     windows(5, 2, 2, 2, 0, 1, -1), [](T x) { return avg_pool2d(x, 2); }, "avg_pool2d(x0, 2)"},
+    {"avg_pool2d", "overlapping, padded", Sizes{1, 2, 3, 3}, windows(3, 3, 3, 1, 1, 1, -1),
+     windows(3, 2, 2, 2, 1, 1, -1),
+     [](T x) { return avg_pool2d(x, {3, 2}, {.stride = Size2(1, 2), .padding = 1}); },
+     "avg_pool2d(x0, (3, 2), (1, 2), 1)"},
+    {"avg_pool2d", "ceil, without the padding, one image", Sizes{2, 4, 3},
+     windows(4, 3, 3, 2, 1, 1, 0), windows(3, 2, 3, 2, 1, 1, 0),
+     [](T x) {
+       return avg_pool2d(
+           x, 3, {.stride = Size2(2), .padding = 1, .ceil_mode = true, .count_include_pad = false});
+     },
+     "avg_pool2d(x0, 3, 2, 1, True, False)"},
+    {"avg_pool2d", "ceil, with the padding", Sizes{1, 1, 4, 4}, windows(4, 3, 3, 2, 1, 1, -1),
+     windows(4, 3, 3, 2, 1, 1, -1),
+     [](T x) { return avg_pool2d(x, 3, {.stride = Size2(2), .padding = 1, .ceil_mode = true}); },
+     "avg_pool2d(x0, 3, 2, 1, True)"},
+    {"avg_pool2d", "divisor", Sizes{1, 1, 4, 2}, windows(4, 2, 2, 2, 0, 1, 3),
+     windows(2, 1, 2, 2, 0, 1, 1), [](T x) { return avg_pool2d(x, 2, {.divisor_override = 3}); },
+     "avg_pool2d(x0, 2, divisor_override=3)"},
+    {"avg_pool2d", "gaps between windows", Sizes{1, 1, 5, 4}, windows(5, 2, 1, 3, 0, 1, -1),
+     windows(4, 2, 1, 3, 0, 1, -1), [](T x) { return avg_pool2d(x, 1, {.stride = Size2(3)}); },
+     "avg_pool2d(x0, 1, 3)"},
+    {"avg_pool1d", "", Sizes{2, 2, 5}, kOne, windows(5, 2, 2, 2, 0, 1, -1),
+     [](T x) { return avg_pool1d(x, 2); }, "avg_pool1d(x0, 2)"},
+    {"avg_pool1d", "one sequence, every option", Sizes{2, 6}, kOne, windows(6, 4, 3, 2, 1, 1, 0),
+     [](T x) {
+       return avg_pool1d(
+           x, 3, {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false});
+     },
+     "avg_pool1d(x0, 3, 2, 1, True, False)"},
+    {"adaptive_avg_pool2d", "", Sizes{1, 2, 4, 5}, adaptive(4, 2), adaptive(5, 3),
+     [](T x) { return adaptive_avg_pool2d(x, {2, 3}); }, "adaptive_avg_pool2d(x0, (2, 3))"},
+    {"adaptive_avg_pool2d", "to one, one image", Sizes{2, 3, 2}, adaptive(3, 1), adaptive(2, 1),
+     [](T x) { return adaptive_avg_pool2d(x, 1); }, "adaptive_avg_pool2d(x0, 1)"},
+    {"adaptive_avg_pool2d", "more than there are", Sizes{1, 1, 2, 3}, adaptive(2, 3),
+     adaptive(3, 4), [](T x) { return adaptive_avg_pool2d(x, {3, 4}); },
+     "adaptive_avg_pool2d(x0, (3, 4))"},
+    {"adaptive_avg_pool1d", "", Sizes{2, 2, 5}, kOne, adaptive(5, 3),
+     [](T x) { return adaptive_avg_pool1d(x, 3); }, "adaptive_avg_pool1d(x0, 3)"},
+    {"interpolate", "nearest to a size", Sizes{1, 2, 2, 3}, nearest(2, 5, 2.0 / 5),
+     nearest(3, 2, 3.0 / 2), [](T x) { return interpolate(x, {.size = Size2(5, 2)}); },
+     "interpolate(x0, size=(5, 2))"},
+    {"interpolate", "nearest by factors", Sizes{1, 1, 2, 4}, nearest(2, 5, 1 / 2.5),
+     nearest(4, 2, 2), [](T x) { return interpolate(x, {.scale_factor = Factor2(2.5, 0.5)}); },
+     "interpolate(x0, scale_factor=(2.5, 0.5))"},
+    {"interpolate", "nearest of a sequence", Sizes{2, 1, 3}, kOne, nearest(3, 6, 0.5),
+     [](T x) { return interpolate(x, {.scale_factor = 2.0}); }, "interpolate(x0, scale_factor=2)"},
+    {"interpolate", "bilinear to a size", Sizes{1, 2, 2, 3}, linear_between(2, 4, 0.5, false),
+     linear_between(3, 2, 1.5, false),
+     [](T x) { return interpolate(x, {.size = Size2(4, 2), .mode = kArea}); },
+     "interpolate(x0, size=(4, 2), mode='bilinear')"},
+    {"interpolate", "bilinear by a factor", Sizes{1, 1, 2, 3}, linear_between(2, 3, 1 / 1.7, false),
+     linear_between(3, 5, 1 / 1.7, false),
+     [](T x) { return interpolate(x, {.scale_factor = 1.7, .mode = kArea}); },
+     "interpolate(x0, scale_factor=1.7, mode='bilinear')"},
+    {"interpolate", "bilinear, corners", Sizes{1, 1, 3, 3}, linear_between(3, 5, 0, true),
+     linear_between(3, 1, 0, true),
+     [](T x) {
+       return interpolate(x, {.size = Size2(5, 1), .mode = kArea, .align_corners = true});
+     },
+     "interpolate(x0, size=(5, 1), mode='bilinear', align_corners=True)"},
+    {"interpolate", "bilinear, from one element", Sizes{1, 2, 1, 1},
+     linear_between(1, 2, 0.5, false), linear_between(1, 3, 1.0 / 3, false),
+     [](T x) { return interpolate(x, {.size = Size2(2, 3), .mode = kArea}); },
+     "interpolate(x0, size=(2, 3), mode='bilinear')"},
+    {"interpolate", "linear", Sizes{2, 1, 3}, kOne, linear_between(3, 5, 0.6, false),
+     [](T x) { return interpolate(x, {.size = Size2(5), .mode = kLine}); },
+     "interpolate(x0, size=5, mode='linear')"},
+    {"interpolate", "linear, corners", Sizes{1, 2, 4}, kOne, linear_between(4, 3, 0, true),
+     [](T x) { return interpolate(x, {.size = Size2(3), .mode = kLine, .align_corners = true}); },
+     "interpolate(x0, size=3, mode='linear', align_corners=True)"},
 };
 
-void add(std::vector<OpCase>& list, const Variant& v, bool largest) {
+/// f of x as [n, c, h, w], for [c, h, w], [n, c, l] and [c, l] too.
+Array as_image(Array x, int spatial, const std::function<Array(A)>& f) {
+  const bool alone = reference::rank(x) == spatial + 1;
+  if (alone) x.shape.insert(x.shape.begin(), 1);
+  if (spatial == 1) x.shape.insert(x.shape.begin() + 2, 1);
+  Array y = f(x);
+  if (spatial == 1) y.shape.erase(y.shape.begin() + 2);
+  if (alone) y.shape.erase(y.shape.begin());
+  return y;
+}
+
+/// which: 0 for the largest element, 1 for its place, -1 for a weighted mean.
+void add(Cases& list, const Variant& v, int which, Function call, const std::string& torch) {
   const std::string op = v.op;
-  const int spatial =
-      op.find("1d") != std::string::npos || (op == "interpolate" && v.x.size() == 3) ? 1 : 2;
-  OpCase c;
-  c.op = v.op;
-  c.variant = v.name;
-  c.inputs = {{v.x, largest ? Kind::distinct : Kind::value}};
+  const int spatial = op.find("1d") != op.npos || (op == "interpolate" && v.x.size() == 3) ? 1 : 2;
+  const bool largest = which >= 0;
+  OpCase& c = push(list, op, v.name, "torch.nn.functional." + torch,
+                   {{v.x, largest ? Kind::distinct : Kind::value}}, kFloats);
   c.own_sizes = true;
-  c.call = function_of(v.call);
-  c.expected = [=](const std::vector<Array>& a) {
-    return as_images(a[0], spatial, [&](const Array& x) {
-      return std::vector<Array>{largest ? reference::largest(x, v.down, v.across)[0]
-                                        : reference::weighted(x, v.down, v.across)};
+  c.kinks = which >= 0;
+  c.call = std::move(call);
+  c.expected = expecting([=](A a) {
+    return as_image(a, spatial, [&](A x) {
+      return which >= 0 ? reference::largest(x, v.down, v.across)[static_cast<std::size_t>(which)]
+                        : reference::weighted(x, v.down, v.across);
     });
-  };
-  c.dtypes = floating_dtypes();
-  c.kinks = largest;
-  c.torch = "torch.nn.functional." + v.torch;
-  if (!largest) {
-    c.accuracy = Accuracy::bound;
-    c.bound = [=](const std::vector<Array>& a) {
-      // a rounding of each weight, product and sum
-      return as_images(a[0], spatial, [&](const Array& x) {
-        std::size_t most = 1;
-        for (const reference::Seen& d : v.down)
-          for (const reference::Seen& w : v.across)
-            most = std::max(most, d.element.size() * w.element.size());
-        const double terms = static_cast<double>(most) + 5;
-        return std::vector<Array>{
-            reference::map(reference::weighted(reference::abs(x), v.down, v.across),
-                           [terms](double s) { return terms * s; })};
-      });
-    };
+  });
+  if (largest) return;
+  // a rounding of each weight, product and sum
+  std::size_t most = 1;
+  for (const reference::Seen& d : v.down)
+    for (const reference::Seen& w : v.across)
+      most = std::max(most, d.element.size() * w.element.size());
+  bound_by_sizes(c, [most](Arrays, A) { return static_cast<double>(most) + 5; });
+}
+
+void add_with_indices(Cases& list, const Variant& like, std::pair<Tensor, Tensor> (*call)(T)) {
+  for (const int which : {0, 1}) {
+    Variant v = like;
+    if (which == 1) v.name = "the indices";
+    add(list, v, which, function_of([=](T x) {
+          const std::pair<Tensor, Tensor> y = call(x);
+          return which == 0 ? y.first : y.second;
+        }),
+        str(v.torch, "[", which, "]"));
   }
-  list.push_back(std::move(c));
+  list.back().result = as_int64;
+  list.back().differentiable = false;
 }
 
-/// The result and where it came from.
-void add_with_indices(std::vector<OpCase>& list, const char* op, const Sizes& shape,
-                      const Rule& down, const Rule& across,
-                      const std::function<std::pair<Tensor, Tensor>(T)>& call,
-                      const std::string& torch) {
-  const int spatial = shape.size() == 3 ? 1 : 2;
-  OpCase c;
-  c.op = op;
-  c.inputs = {{shape, Kind::distinct}};
-  c.own_sizes = true;
-  c.call = [call](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{call(in.at(0)).first};
-  };
-  c.expected = [=](const std::vector<Array>& a) {
-    return as_images(a[0], spatial, [&](const Array& x) {
-      return std::vector<Array>{reference::largest(x, down, across)[0]};
-    });
-  };
-  c.dtypes = floating_dtypes();
-  c.kinks = true;
-  c.torch = "torch.nn.functional." + torch + "[0]";
-  list.push_back(c);
-  c.variant = "the indices";
-  c.call = [call](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{call(in.at(0)).second};
-  };
-  c.expected = [=](const std::vector<Array>& a) {
-    return as_images(a[0], spatial, [&](const Array& x) {
-      return std::vector<Array>{reference::largest(x, down, across)[1]};
-    });
-  };
-  c.result = [](DType) { return DType::int64; };
-  c.differentiable = false;
-  c.torch = "torch.nn.functional." + torch + "[1]";
-  list.push_back(c);
-}
+/// One pooling op with the options that it has.
+struct Pooling {
+  const char* op;
+  int spatial;
+  Tensor (*call)(T x, I kernel, I stride, I padding, I dilation);
+  bool dilates;
+};
+const Pooling kPoolings[] = {
+    {"max_pool2d", 2,
+     [](T x, I k, I s, I p, I d) {
+       return max_pool2d(x, k, {.stride = Size2(s), .padding = p, .dilation = d});
+     },
+     true},
+    {"max_pool2d_with_indices", 2,
+     [](T x, I k, I s, I p, I d) {
+       return max_pool2d_with_indices(x, k, {.stride = Size2(s), .padding = p, .dilation = d})
+           .first;
+     },
+     true},
+    {"max_pool1d", 1,
+     [](T x, I k, I s, I p, I d) {
+       return max_pool1d(x, k, {.stride = s, .padding = p, .dilation = d});
+     },
+     true},
+    {"max_pool1d_with_indices", 1,
+     [](T x, I k, I s, I p, I d) {
+       return max_pool1d_with_indices(x, k, {.stride = s, .padding = p, .dilation = d}).first;
+     },
+     true},
+    {"avg_pool2d", 2,
+     [](T x, I k, I s, I p, I) { return avg_pool2d(x, k, {.stride = Size2(s), .padding = p}); },
+     false},
+    {"avg_pool1d", 1,
+     [](T x, I k, I s, I p, I) { return avg_pool1d(x, k, {.stride = s, .padding = p}); }, false},
+};
+struct Resizing {
+  const char* op;
+  int spatial;
+  Tensor (*call)(T x, I size);
+};
+const Resizing kResizings[] = {
+    {"adaptive_avg_pool2d", 2, [](T x, I n) { return adaptive_avg_pool2d(x, {1, n}); }},
+    {"adaptive_avg_pool1d", 1, [](T x, I n) { return adaptive_avg_pool1d(x, n); }},
+    {"adaptive_max_pool2d", 2, [](T x, I n) { return adaptive_max_pool2d(x, {n, 1}); }},
+    {"interpolate", 2, [](T x, I n) { return interpolate(x, {.size = Size2(1, n)}); }},
+};
 
-Tensor ones_of(const Shape& shape, DType t = DType::float32) {
-  return on_device::ones(shape, {.dtype = t});
-}
+Tensor images() { return ones_of({1, 2, 4, 4}); }
+Tensor lines() { return ones_of({1, 2, 4}); }
 
-/// What all of them refuse of x; `f` calls the op with usual options.
-std::vector<BadInput> bad_images(const std::string& op, const std::function<void(T)>& f,
-                                 int spatial) {
+/// What all of them refuse of x.
+void refuse_images(Cases& list, const std::string& op, int spatial, const BadInputs::OfTensor& f) {
   const std::string sides = spatial == 2 ? "height, width\\]" : "length\\]";
-  const auto with = [f](const Shape& s, DType t = DType::float32) {
-    return [=] { f(ones_of(s, t)); };
-  };
+  const std::string either = "x \\[n, channels, " + sides + " or \\[channels, " + sides;
   const Shape empty = spatial == 2 ? Shape{1, 2, 0, 4} : Shape{1, 2, 0},
               whole = spatial == 2 ? Shape{1, 2, 4, 4} : Shape{1, 2, 4};
-  return {
-      {"x", with({4}), "ShapeError",
-       op + ": expected x \\[n, channels, " + sides + " or \\[channels, " + sides +
-           ", got \\[4\\]"},
-      {"x", with({1, 1, 1, 4, 4}), "ShapeError", op + ": expected x .*, got \\[1, 1, 1, 4, 4\\]"},
-      {"x", with(empty), "ShapeError", op + ": expected sides above 0, got x .*"},
-      {"x", with(whole, DType::int32), "DTypeError",
-       op + ": expected a floating point tensor, got int32"}};
-}
-void append(std::vector<BadInput>& to, std::vector<BadInput> from) {
-  to.insert(to.end(), from.begin(), from.end());
+  refuse(list, op,
+         {{"x", kShape, (op == "interpolate" ? "x .*" : either) + ", got \\[4\\]",
+           [=] { f(ones_of({4})); }},
+          {"x", kShape, "x .*, got \\[1, 1, 1, 4, 4\\]", [=] { f(ones_of({1, 1, 1, 4, 4})); }},
+          {"x", kShape, "sides above 0, got x .*", [=] { f(ones_of(empty)); }},
+          {"x", kType, "a floating point tensor, got int32",
+           [=] { f(ones_of(whole, DType::int32)); }}});
 }
 
-/// Bad kernels, strides and paddings; `call` takes them.
-std::vector<BadInput> bad_windows(
-    const std::string& op,
-    const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& call) {
-  const auto with = [call](std::int64_t k, std::int64_t s, std::int64_t p) {
-    return [=] { call(k, s, p); };
+void refuse_windows(Cases& list, const Pooling& p) {
+  refuse_images(list, p.op, p.spatial, [f = p.call](T x) { f(x, 2, 2, 0, 1); });
+  const struct {
+    const char *argument, *type, *text;
+    I kernel, stride, padding, dilation = 1;
+  } rows[] = {
+      {"kernel", kArgument, "kernel >= 1, got 0", 0, 1, 0},
+      {"kernel", kArgument, "kernel >= 1, got -2", -2, 1, 0},
+      {"kernel", kShape,
+       "a window no larger than the padded image, got one that reaches over 5 of 4", 5, 1, 0},
+      {"stride", kArgument, "stride >= 1, got 0", 2, 0, 0},
+      {"stride", kArgument, "stride >= 1, got -1", 2, -1, 0},
+      {"stride", kArgument, "stride >= 1, got 1099511627776", 2, I{1} << 40, 0},
+      {"padding", kArgument, "padding >= 0, got -1", 2, 1, -1},
+      {"padding", kArgument, "padding of at most half the kernel 2, got 2", 2, 1, 2},
+      {"padding", kArgument, "padding of at most half the kernel 3, got 2", 3, 1, 2},
+      {"dilation", kArgument, "dilation >= 1, got 0", 2, 2, 0, 0},
+      {"dilation", kArgument, "dilation >= 1, got -1", 2, 2, 0, -1},
+      {"dilation", kShape, "a window no larger than the padded image, got one .* 5 of 4", 2, 2, 0,
+       4},
   };
-  return {
-      {"kernel", with(0, 1, 0), "ArgumentError", op + ": expected kernel >= 1, got 0"},
-      {"kernel", with(-2, 1, 0), "ArgumentError", op + ": expected kernel >= 1, got -2"},
-      {"kernel", with(5, 1, 0), "ShapeError",
-       op +
-           ": expected a window no larger than the padded image, got one that reaches over 5 of 4"},
-      {"stride", with(2, 0, 0), "ArgumentError", op + ": expected stride >= 1, got 0"},
-      {"stride", with(2, -1, 0), "ArgumentError", op + ": expected stride >= 1, got -1"},
-      {"stride", with(2, std::int64_t{1} << 40, 0), "ArgumentError",
-       op + ": expected stride >= 1, got 1099511627776"},
-      {"padding", with(2, 1, -1), "ArgumentError", op + ": expected padding >= 0, got -1"},
-      {"padding", with(2, 1, 2), "ArgumentError",
-       op + ": expected padding of at most half the kernel 2, got 2"},
-      {"padding", with(3, 1, 2), "ArgumentError",
-       op + ": expected padding of at most half the kernel 3, got 2"}};
-}
-std::vector<BadInput> bad_sizes(const std::string& op,
-                                const std::function<void(std::int64_t)>& call) {
-  const auto with = [call](std::int64_t n) { return [=] { call(n); }; };
-  return {{"size", with(0), "ArgumentError", op + ": expected size >= 1, got 0"},
-          {"size", with(-1), "ArgumentError", op + ": expected size >= 1, got -1"},
-          {"size", with(std::int64_t{1} << 40), "ArgumentError",
-           op + ": expected size >= 1, got 1099511627776"}};
+  for (const auto& r : rows)
+    if (p.dilates || r.argument[0] != 'd')
+      refuse(list, p.op, {{r.argument, r.type, r.text, [=, f = p.call, s = p.spatial] {
+                             f(s == 2 ? images() : lines(), r.kernel, r.stride, r.padding,
+                               r.dilation);
+                           }}});
+  if (p.dilates && p.spatial == 2)
+    refuse(list, p.op,
+           {{"padding", kShape, "windows that see an element each, got padding 1 and dilation 2 .*",
+             [f = p.call] { f(ones_of({1, 1, 1, 1}), 2, 1, 1, 2); }}});
 }
 
-void add_errors(std::vector<OpCase>& list) {
-  const auto record_of = [&](const std::string& op) -> OpCase& {
-    return *std::find_if(list.begin(), list.end(), [&](const OpCase& c) { return c.op == op; });
+void refuse_interpolations(Cases& list) {
+  const char* const either = "size or scale_factor, got both or neither";
+  const char* const corners = "align_corners with .*, got nearest";
+  const struct {
+    const char *argument, *type, *text;
+    Tensor (*x)();
+    Options options;
+  } rows[] = {
+      {"size", kArgument, either, images, Options{}},
+      {"scale_factor", kArgument, either, images, Options{.size = Size2(2), .scale_factor = 2.0}},
+      {"scale_factor", kArgument, "scale_factor > 0, got 0", images, Options{.scale_factor = 0.0}},
+      {"scale_factor", kArgument, "scale_factor > 0, got -1", images,
+       Options{.scale_factor = -1.0}},
+      {"scale_factor", kShape, "a result with sides above 0, got scale_factor 0.2 for x .*", images,
+       Options{.scale_factor = 0.2}},
+      {"mode", kShape, "x .* got \\[1, 2, 4, 4\\]", images,
+       Options{.size = Size2(2), .mode = kLine}},
+      {"mode", kShape, "x .* got \\[1, 2, 4\\]", lines, Options{.size = Size2(2), .mode = kArea}},
+      {"mode", kShape, "x .*, got \\[4, 4\\]", [] { return ones_of({4, 4}); },
+       Options{.size = Size2(2)}},
+      {"align_corners", kArgument, corners, images,
+       Options{.size = Size2(2), .align_corners = true}},
+      {"align_corners", kArgument, corners, images,
+       Options{.scale_factor = 2.0, .align_corners = true}},
+      {"align_corners", kArgument, corners, lines,
+       Options{.size = Size2(2), .align_corners = true}},
   };
-  const auto image = [] { return ones_of({1, 2, 4, 4}); };
-  const auto line = [] { return ones_of({1, 2, 4}); };
-  const auto dilations = [](const std::string& op, const std::function<void(std::int64_t)>& call) {
-    const auto with = [call](std::int64_t d) { return [=] { call(d); }; };
-    return std::vector<BadInput>{
-        {"dilation", with(0), "ArgumentError", op + ": expected dilation >= 1, got 0"},
-        {"dilation", with(-1), "ArgumentError", op + ": expected dilation >= 1, got -1"},
-        {"dilation", with(4), "ShapeError",
-         op + ": expected a window no larger than the padded image, got one .* 5 of 4"}};
-  };
-  const auto max2 = [&](const std::string& op, auto f) {
-    std::vector<BadInput>& bad = record_of(op).errors;
-    bad = bad_images(op, [f](T x) { (void)f(x, 2, MaxPool2dOptions{}); }, 2);
-    append(bad, bad_windows(op, [=](std::int64_t k, std::int64_t s, std::int64_t p) {
-             (void)f(image(), k, MaxPool2dOptions{.stride = Size2(s), .padding = p});
-           }));
-    append(bad, dilations(op, [=](std::int64_t d) {
-             (void)f(image(), 2, MaxPool2dOptions{.dilation = d});
-           }));
-    bad.push_back(
-        {"padding",
-         [=] {
-           (void)f(ones_of({1, 1, 1, 1}), 2,
-                   MaxPool2dOptions{.stride = Size2(1), .padding = 1, .dilation = 2});
-         },
-         "ShapeError",
-         op + ": expected windows that see an element each, got padding 1 and dilation 2 .*"});
-  };
-  max2("max_pool2d", [](T x, Size2 k, const MaxPool2dOptions& o) { return max_pool2d(x, k, o); });
-  max2("max_pool2d_with_indices", [](T x, Size2 k, const MaxPool2dOptions& o) {
-    return max_pool2d_with_indices(x, k, o).first;
-  });
-  const auto max1 = [&](const std::string& op, auto f) {
-    std::vector<BadInput>& bad = record_of(op).errors;
-    bad = bad_images(op, [f](T x) { (void)f(x, 2, MaxPool1dOptions{}); }, 1);
-    append(bad, bad_windows(op, [=](std::int64_t k, std::int64_t s, std::int64_t p) {
-             (void)f(line(), k, MaxPool1dOptions{.stride = s, .padding = p});
-           }));
-    append(bad, dilations(op, [=](std::int64_t d) {
-             (void)f(line(), 2, MaxPool1dOptions{.dilation = d});
-           }));
-  };
-  max1("max_pool1d",
-       [](T x, std::int64_t k, const MaxPool1dOptions& o) { return max_pool1d(x, k, o); });
-  max1("max_pool1d_with_indices", [](T x, std::int64_t k, const MaxPool1dOptions& o) {
-    return max_pool1d_with_indices(x, k, o).first;
-  });
-
-  std::vector<BadInput>* bad = &record_of("avg_pool2d").errors;
-  *bad = bad_images("avg_pool2d", [](T x) { (void)avg_pool2d(x, 2); }, 2);
-  append(*bad, bad_windows("avg_pool2d", [=](std::int64_t k, std::int64_t s, std::int64_t p) {
-    (void)avg_pool2d(image(), k, {.stride = Size2(s), .padding = p});
-  }));
-  for (const std::int64_t d : {0, -1, -7})
-    bad->push_back({"divisor_override",
-                    [=] { (void)avg_pool2d(image(), 2, {.divisor_override = d}); }, "ArgumentError",
-                    str("avg_pool2d: expected divisor_override >= 1, got ", d)});
-  bad = &record_of("avg_pool1d").errors;
-  *bad = bad_images("avg_pool1d", [](T x) { (void)avg_pool1d(x, 2); }, 1);
-  append(*bad, bad_windows("avg_pool1d", [=](std::int64_t k, std::int64_t s, std::int64_t p) {
-    (void)avg_pool1d(line(), k, {.stride = s, .padding = p});
-  }));
-  bad = &record_of("adaptive_avg_pool2d").errors;
-  *bad = bad_images("adaptive_avg_pool2d", [](T x) { (void)adaptive_avg_pool2d(x, 2); }, 2);
-  append(*bad, bad_sizes("adaptive_avg_pool2d",
-                         [=](std::int64_t n) { (void)adaptive_avg_pool2d(image(), {1, n}); }));
-  bad = &record_of("adaptive_avg_pool1d").errors;
-  *bad = bad_images("adaptive_avg_pool1d", [](T x) { (void)adaptive_avg_pool1d(x, 2); }, 1);
-  append(*bad, bad_sizes("adaptive_avg_pool1d",
-                         [=](std::int64_t n) { (void)adaptive_avg_pool1d(line(), n); }));
-  bad = &record_of("adaptive_max_pool2d").errors;
-  *bad = bad_images("adaptive_max_pool2d", [](T x) { (void)adaptive_max_pool2d(x, 2); }, 2);
-  append(*bad, bad_sizes("adaptive_max_pool2d",
-                         [=](std::int64_t n) { (void)adaptive_max_pool2d(image(), {n, 1}); }));
-  bad = &record_of("interpolate").errors;
-  const auto resize = [=](const InterpolateOptions& o) {
-    return [=] { (void)interpolate(image(), o); };
-  };
-  const auto resize_line = [=](const InterpolateOptions& o) {
-    return [=] { (void)interpolate(line(), o); };
-  };
-  *bad = bad_sizes("interpolate",
-                   [=](std::int64_t n) { (void)interpolate(image(), {.size = Size2(1, n)}); });
-  append(*bad,
-         {{"x", [] { (void)interpolate(ones_of({4}), {.size = Size2(2)}); }, "ShapeError",
-           "interpolate: expected x .*, got \\[4\\]"},
-          {"x", [] { (void)interpolate(ones_of({1, 1, 0, 4}), {.size = Size2(2)}); }, "ShapeError",
-           "interpolate: expected sides above 0, got x .*"},
-          {"x", [] { (void)interpolate(ones_of({1, 1, 4, 4}, DType::int64), {.size = Size2(2)}); },
-           "DTypeError", "interpolate: expected a floating point .* int64"},
-          {"size", resize({}), "ArgumentError",
-           "interpolate: expected size or scale_factor, got both or neither"},
-          {"scale_factor", resize({.size = Size2(2), .scale_factor = 2.0}), "ArgumentError",
-           "interpolate: expected size or scale_factor, got both or neither"},
-          {"scale_factor", resize({.scale_factor = 0.0}), "ArgumentError",
-           "interpolate: expected scale_factor > 0, got 0"},
-          {"scale_factor", resize({.scale_factor = -1.0}), "ArgumentError",
-           "interpolate: expected scale_factor > 0, got -1"},
-          {"scale_factor", resize({.scale_factor = 0.2}), "ShapeError",
-           "interpolate: expected a result with sides above 0, got scale_factor 0.2 for x .*"},
-          {"mode", resize({.size = Size2(2), .mode = Interpolation::linear}), "ShapeError",
-           "interpolate: expected x .* got \\[1, 2, 4, 4\\]"},
-          {"mode", resize_line({.size = Size2(2), .mode = Interpolation::bilinear}), "ShapeError",
-           "interpolate: expected x .* got \\[1, 2, 4\\]"},
-          {"mode", [] { (void)interpolate(ones_of({4, 4}), {.size = Size2(2)}); }, "ShapeError",
-           "interpolate: expected x .*, got \\[4, 4\\]"},
-          {"align_corners", resize({.size = Size2(2), .align_corners = true}), "ArgumentError",
-           "interpolate: expected align_corners with .*, got nearest"},
-          {"align_corners", resize({.scale_factor = 2.0, .align_corners = true}), "ArgumentError",
-           "interpolate: expected align_corners with .*, got nearest"},
-          {"align_corners", resize_line({.size = Size2(2), .align_corners = true}), "ArgumentError",
-           "interpolate: expected align_corners with .*, got nearest"}});
+  for (const auto& r : rows)
+    refuse(
+        list, "interpolate",
+        {{r.argument, r.type, r.text, [x = r.x, o = r.options] { return interpolate(x(), o); }}});
 }
 
 }  // namespace
 
-void add_pool_cases(std::vector<OpCase>& list) {
-  using reference::adaptive, reference::linear_between, reference::nearest, reference::windows;
-  const auto max2 = [](Size2 k, const MaxPool2dOptions& o = {}) {
-    return [=](T x) { return max_pool2d(x, k, o); };
-  };
-  const auto avg2 = [](Size2 k, const AvgPool2dOptions& o = {}) {
-    return [=](T x) { return avg_pool2d(x, k, o); };
-  };
-  const auto resize = [](const InterpolateOptions& o) {
-    return [=](T x) { return interpolate(x, o); };
-  };
-  const auto by_line = Interpolation::linear, by_area = Interpolation::bilinear;
-  const std::vector<Variant> largest{
-      {"max_pool2d",
-       "",
-       {1, 2, 4, 5},
-       windows(4, 2, 2, 2, 0, 1, 0),
-       windows(5, 2, 2, 2, 0, 1, 0),
-       max2(2),
-       "max_pool2d(x0, 2)"},
-      {"max_pool2d",
-       "overlapping, padded",
-       {2, 1, 3, 3},
-       windows(3, 3, 3, 1, 1, 1, 0),
-       windows(3, 2, 2, 2, 1, 1, 0),
-       max2({3, 2}, {.stride = Size2(1, 2), .padding = 1}),
-       "max_pool2d(x0, (3, 2), (1, 2), 1)"},
-      {"max_pool2d",
-       "dilation, one image",
-       {2, 3, 4},
-       windows(3, 1, 2, 2, 0, 2, 0),
-       windows(4, 1, 2, 2, 0, 2, 0),
-       max2(2, {.dilation = 2}),
-       "max_pool2d(x0, 2, dilation=2)"},
-      {"max_pool2d",
-       "ceil",
-       {1, 1, 3, 5},
-       windows(3, 2, 2, 2, 0, 1, 0),
-       windows(5, 3, 2, 2, 0, 1, 0),
-       max2(2, {.ceil_mode = true}),
-       "max_pool2d(x0, 2, ceil_mode=True)"},
-      {"max_pool2d", "one element", {1, 1, 1, 1}, kOne, kOne, max2(1), "max_pool2d(x0, 1)"},
-      {"max_pool1d",
-       "",
-       {2, 2, 5},
-       kOne,
-       windows(5, 2, 2, 2, 0, 1, 0),
-       [](T x) { return max_pool1d(x, 2); },
-       "max_pool1d(x0, 2)"},
-      {"max_pool1d",
-       "one sequence, every option",
-       {2, 6},
-       kOne,
-       windows(6, 6, 2, 1, 1, 2, 0),
-       [](T x) {
-         return max_pool1d(x, 2, {.stride = 1, .padding = 1, .dilation = 2, .ceil_mode = true});
-       },
-       "max_pool1d(x0, 2, 1, 1, 2, True)"},
-      {"adaptive_max_pool2d",
-       "",
-       {1, 2, 4, 5},
-       adaptive(4, 2),
-       adaptive(5, 3),
-       [](T x) { return adaptive_max_pool2d(x, {2, 3}); },
-       "adaptive_max_pool2d(x0, (2, 3))"},
-      {"adaptive_max_pool2d",
-       "one image, more than there are",
-       {2, 2, 3},
-       adaptive(2, 3),
-       adaptive(3, 1),
-       [](T x) { return adaptive_max_pool2d(x, {3, 1}); },
-       "adaptive_max_pool2d(x0, (3, 1))"},
-  };
-  for (const Variant& v : largest) add(list, v, true);
+void add_pool_cases(Cases& list) {
+  for (const Variant& v : kLargest) add(list, v, 0, function_of(v.call), v.torch);
+  for (const Variant& v : kMeans) add(list, v, -1, function_of(v.call), v.torch);
   add_with_indices(
-      list, "max_pool2d_with_indices", {1, 2, 4, 3}, windows(4, 4, 3, 1, 1, 1, 0),
-      windows(3, 3, 3, 1, 1, 1, 0),
-      [](T x) { return max_pool2d_with_indices(x, 3, {.stride = Size2(1), .padding = 1}); },
-      "max_pool2d(x0, 3, 1, 1, return_indices=True)");
+      list,
+      {"max_pool2d_with_indices", "", Sizes{1, 2, 4, 3}, windows(4, 4, 3, 1, 1, 1, 0),
+       windows(3, 3, 3, 1, 1, 1, 0), nullptr, "max_pool2d(x0, 3, 1, 1, return_indices=True)"},
+      [](T x) { return max_pool2d_with_indices(x, 3, {.stride = Size2(1), .padding = 1}); });
   add_with_indices(
-      list, "max_pool1d_with_indices", {2, 1, 5}, kOne, windows(5, 2, 2, 2, 0, 1, 0),
-      [](T x) { return max_pool1d_with_indices(x, 2); }, "max_pool1d(x0, 2, return_indices=True)");
-  const std::vector<Variant> means{
-      {"avg_pool2d",
-       "",
-       {1, 2, 4, 5},
-       windows(4, 2, 2, 2, 0, 1, -1),
-       windows(5, 2, 2, 2, 0, 1, -1),
-       avg2(2),
-       "avg_pool2d(x0, 2)"},
-      {"avg_pool2d",
-       "overlapping, padded",
-       {1, 2, 3, 3},
-       windows(3, 3, 3, 1, 1, 1, -1),
-       windows(3, 2, 2, 2, 1, 1, -1),
-       avg2({3, 2}, {.stride = Size2(1, 2), .padding = 1}),
-       "avg_pool2d(x0, (3, 2), (1, 2), 1)"},
-      {"avg_pool2d",
-       "ceil, without the padding, one image",
-       {2, 4, 3},
-       windows(4, 3, 3, 2, 1, 1, 0),
-       windows(3, 2, 3, 2, 1, 1, 0),
-       avg2(3, {.stride = Size2(2), .padding = 1, .ceil_mode = true, .count_include_pad = false}),
-       "avg_pool2d(x0, 3, 2, 1, True, False)"},
-      {"avg_pool2d",
-       "ceil, with the padding",
-       {1, 1, 4, 4},
-       windows(4, 3, 3, 2, 1, 1, -1),
-       windows(4, 3, 3, 2, 1, 1, -1),
-       avg2(3, {.stride = Size2(2), .padding = 1, .ceil_mode = true}),
-       "avg_pool2d(x0, 3, 2, 1, True)"},
-      {"avg_pool2d",
-       "divisor",
-       {1, 1, 4, 2},
-       windows(4, 2, 2, 2, 0, 1, 3),
-       windows(2, 1, 2, 2, 0, 1, 1),
-       avg2(2, {.divisor_override = 3}),
-       "avg_pool2d(x0, 2, divisor_override=3)"},
-      {"avg_pool2d",
-       "gaps between windows",
-       {1, 1, 5, 4},
-       windows(5, 2, 1, 3, 0, 1, -1),
-       windows(4, 2, 1, 3, 0, 1, -1),
-       avg2(1, {.stride = Size2(3)}),
-       "avg_pool2d(x0, 1, 3)"},
-      {"avg_pool1d",
-       "",
-       {2, 2, 5},
-       kOne,
-       windows(5, 2, 2, 2, 0, 1, -1),
-       [](T x) { return avg_pool1d(x, 2); },
-       "avg_pool1d(x0, 2)"},
-      {"avg_pool1d",
-       "one sequence, every option",
-       {2, 6},
-       kOne,
-       windows(6, 4, 3, 2, 1, 1, 0),
-       [](T x) {
-         return avg_pool1d(
-             x, 3, {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false});
-       },
-       "avg_pool1d(x0, 3, 2, 1, True, False)"},
-      {"adaptive_avg_pool2d",
-       "",
-       {1, 2, 4, 5},
-       adaptive(4, 2),
-       adaptive(5, 3),
-       [](T x) { return adaptive_avg_pool2d(x, {2, 3}); },
-       "adaptive_avg_pool2d(x0, (2, 3))"},
-      {"adaptive_avg_pool2d",
-       "to one, one image",
-       {2, 3, 2},
-       adaptive(3, 1),
-       adaptive(2, 1),
-       [](T x) { return adaptive_avg_pool2d(x, 1); },
-       "adaptive_avg_pool2d(x0, 1)"},
-      {"adaptive_avg_pool2d",
-       "more than there are",
-       {1, 1, 2, 3},
-       adaptive(2, 3),
-       adaptive(3, 4),
-       [](T x) { return adaptive_avg_pool2d(x, {3, 4}); },
-       "adaptive_avg_pool2d(x0, (3, 4))"},
-      {"adaptive_avg_pool1d",
-       "",
-       {2, 2, 5},
-       kOne,
-       adaptive(5, 3),
-       [](T x) { return adaptive_avg_pool1d(x, 3); },
-       "adaptive_avg_pool1d(x0, 3)"},
-      {"interpolate",
-       "nearest to a size",
-       {1, 2, 2, 3},
-       nearest(2, 5, 2.0 / 5),
-       nearest(3, 2, 3.0 / 2),
-       resize({.size = Size2(5, 2)}),
-       "interpolate(x0, size=(5, 2))"},
-      {"interpolate",
-       "nearest by factors",
-       {1, 1, 2, 4},
-       nearest(2, 5, 1 / 2.5),
-       nearest(4, 2, 2),
-       resize({.scale_factor = Factor2(2.5, 0.5)}),
-       "interpolate(x0, scale_factor=(2.5, 0.5))"},
-      {"interpolate",
-       "nearest of a sequence",
-       {2, 1, 3},
-       kOne,
-       nearest(3, 6, 0.5),
-       resize({.scale_factor = 2.0}),
-       "interpolate(x0, scale_factor=2)"},
-      {"interpolate",
-       "bilinear to a size",
-       {1, 2, 2, 3},
-       linear_between(2, 4, 0.5, false),
-       linear_between(3, 2, 1.5, false),
-       resize({.size = Size2(4, 2), .mode = by_area}),
-       "interpolate(x0, size=(4, 2), mode='bilinear')"},
-      {"interpolate",
-       "bilinear by a factor",
-       {1, 1, 2, 3},
-       linear_between(2, 3, 1 / 1.7, false),
-       linear_between(3, 5, 1 / 1.7, false),
-       resize({.scale_factor = 1.7, .mode = by_area}),
-       "interpolate(x0, scale_factor=1.7, mode='bilinear')"},
-      {"interpolate",
-       "bilinear, corners",
-       {1, 1, 3, 3},
-       linear_between(3, 5, 0, true),
-       linear_between(3, 1, 0, true),
-       resize({.size = Size2(5, 1), .mode = by_area, .align_corners = true}),
-       "interpolate(x0, size=(5, 1), mode='bilinear', align_corners=True)"},
-      {"interpolate",
-       "bilinear, from one element",
-       {1, 2, 1, 1},
-       linear_between(1, 2, 0.5, false),
-       linear_between(1, 3, 1.0 / 3, false),
-       resize({.size = Size2(2, 3), .mode = by_area}),
-       "interpolate(x0, size=(2, 3), mode='bilinear')"},
-      {"interpolate",
-       "linear",
-       {2, 1, 3},
-       kOne,
-       linear_between(3, 5, 0.6, false),
-       resize({.size = Size2(5), .mode = by_line}),
-       "interpolate(x0, size=5, mode='linear')"},
-      {"interpolate",
-       "linear, corners",
-       {1, 2, 4},
-       kOne,
-       linear_between(4, 3, 0, true),
-       resize({.size = Size2(3), .mode = by_line, .align_corners = true}),
-       "interpolate(x0, size=3, mode='linear', align_corners=True)"},
-  };
-  for (const Variant& v : means) add(list, v, false);
-  add_errors(list);
+      list,
+      {"max_pool1d_with_indices", "", Sizes{2, 1, 5}, kOne, windows(5, 2, 2, 2, 0, 1, 0), nullptr,
+       "max_pool1d(x0, 2, return_indices=True)"},
+      [](T x) { return max_pool1d_with_indices(x, 2); });
+  for (const Pooling& p : kPoolings) refuse_windows(list, p);
+  for (const Resizing& r : kResizings) {
+    refuse_images(list, r.op, r.spatial, [f = r.call](T x) { f(x, 2); });
+    const auto sized = [f = r.call, s = r.spatial](I n) {
+      return f(s == 2 ? images() : lines(), n);
+    };
+    BadInputs(list, r.op)
+        .integers("size", {0, -1, I{1} << 40}, kArgument, "size >= 1, got ", sized);
+  }
+  const auto divided = [](I d) { return avg_pool2d(images(), 2, {.divisor_override = d}); };
+  BadInputs(list, "avg_pool2d")
+      .integers("divisor_override", {0, -1, -7}, kArgument, "divisor_override >= 1, got ", divided);
+  refuse_interpolations(list);
 }
 
 }  // namespace braid::test

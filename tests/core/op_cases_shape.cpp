@@ -1,285 +1,253 @@
 // Other arrangements of the same elements.
-#include <limits>
-
-#include <braid/core/ops/create.hpp>
 #include <braid/core/ops/shape.hpp>
 
-#include "op_errors.hpp"
+#include "op_case_makers.hpp"
 #include "reference/rearrange.hpp"
 #include "reference/views.hpp"
-#include "support/on_device.hpp"
 
 namespace braid::test {
 namespace {
 
-using T = const Tensor&;
+Tensor zeros_of(const Shape& shape) { return on_device::zeros(shape); }
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max(),
-                       kSmallest = std::numeric_limits<std::int64_t>::min();
-
-Tensor zeros_here(const Shape& shape) { return on_device::zeros(shape); }
-
-/// f(x) gives a tensor or several, r(array) an Array or several.
-template <class F, class R>
-OpCase& add(std::vector<OpCase>& list, const char* op, std::string variant, Sizes shape, F f, R r,
-            std::string torch) {
-  OpCase c;
-  c.op = op;
-  c.variant = std::move(variant);
-  c.inputs = {{std::move(shape)}};
-  c.call = function_of(f);
-  c.expected = [r](const std::vector<Array>& a) {
-    if constexpr (std::is_convertible_v<decltype(r(a[0])), Array>)
-      return std::vector<Array>{r(a[0])};
-    else return std::vector<Array>(r(a[0]));
-  };
-  c.dtypes = all_dtypes();
-  c.torch = std::move(torch);
-  list.push_back(c);
-  return list.back();
+/// Several of each.
+OpCase& add_several(Cases& list, const char* op, const std::string& variant, const Sizes& shape,
+                    const std::string& torch, std::function<std::vector<Tensor>(T)> f,
+                    std::function<std::vector<Array>(A)> r) {
+  OpCase& c = push(list, op, variant, torch, {{shape}});
+  c.call = [f = std::move(f)](Tensors t) { return f(t[0]); };
+  c.expected = [r = std::move(r)](Arrays a) { return r(a[0]); };
+  return c;
 }
 
-/// Bad inputs: what the call says, with the type and the text of its error.
-template <class F>
-void refuse(OpCase& c, const char* argument, F call, const char* type, const std::string& text) {
-  c.errors.push_back({argument, [call] { (void)call(); }, type, text});
+/// Dims that are wrong for [2, 3].
+void refuse_dim(Cases& list, const char* op, const char* argument,
+                const std::function<void(T, I)>& f) {
+  BadInputs(list, op).integers(argument, {2, -3, kMost, kLeast}, kIndex, ".*got ",
+                               [f](I dim) { f(zeros_of({2, 3}), dim); });
 }
-/// An undefined x, and dims that are wrong for [2, 3] and for a scalar.
-template <class F> void refuse_dims(OpCase& c, const char* argument, F f) {
-  const std::string op = c.op;
-  for (const std::int64_t dim : {std::int64_t{2}, std::int64_t{-3}, kLargest, kSmallest})
-    refuse(
-        c, argument, [=] { return f(zeros_here({2, 3}), dim); }, "IndexError",
-        str(op, ": expected .*got ", dim));
-  refuse(c, "x", [=] { return f(Tensor(), 0); }, "ArgumentError", "undefined");
-  refuse(c, "x", [=] { return f(zeros_here({2}), 1); }, "IndexError", op + ": expected .*got 1");
-  refuse(
-      c, "x", [=] { return f(zeros_here({3, 2, 2}), -4); }, "IndexError",
-      op + ": expected .*got -4");
+/// Those, an undefined x, and x that has not the dim.
+void refuse_dims(Cases& list, const char* op, const char* argument,
+                 const std::function<void(T, I)>& f) {
+  refuse_dim(list, op, argument, f);
+  BadInputs(list, op)
+      .tensor("x", [f](T x) { f(x, 0); })
+      .is(kIndex, ".*got 1", [f] { f(zeros_of({2}), 1); })
+      .is(kIndex, ".*got -4", [f] { f(zeros_of({3, 2, 2}), -4); });
+}
+void refuse_undefined(Cases& list, const char* op, const BadInputs::OfTensor& f) {
+  BadInputs(list, op).tensor("x", f);
 }
 
-std::vector<Array> parts(const Array& a, std::int64_t dim, std::int64_t size) {
+std::vector<Array> parts(A a, I dim, I size) {
   std::vector<Array> list;
-  const std::int64_t n = reference::at(a.shape, reference::wrap(dim, reference::rank(a)));
-  for (std::int64_t i = 0; i < n || list.empty(); i += size)
+  const I n = reference::at(a.shape, reference::wrap(dim, reference::rank(a)));
+  for (I i = 0; i < n || list.empty(); i += size)
     list.push_back(reference::slice(a, dim, i, std::min(i + size, n)));
   return list;
 }
 
-void add_parts(std::vector<OpCase>& list) {
-  for (const auto& [size, dim] :
-       std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 0}, {3, -1}, {100, 1}, {1, 0}}) {
-    OpCase& c = add(
+void add_parts(Cases& list) {
+  using Two = std::vector<std::pair<I, I>>;
+  for (const auto& [size, dim] : Two{{2, 0}, {3, -1}, {100, 1}, {1, 0}})
+    add_several(
         list, "split", str("in parts of ", size, ", dim ", dim), {5, 4},
+        str("torch.split(x0, ", size, ", ", dim, ")"),
         [s = size, d = dim](T x) { return split(x, s, d); },
-        [s = size, d = dim](const Array& a) { return parts(a, d, s); },
-        str("torch.split(x0, ", size, ", ", dim, ")"));
-    if (size != 2) continue;
-    refuse_dims(c, "dim", [](T x, std::int64_t d) { return split(x, 1, d); });
-    for (const std::int64_t wrong : {std::int64_t{0}, std::int64_t{-1}, kSmallest})
-      refuse(
-          c, "size", [=] { return split(zeros_here({2}), wrong); }, "ArgumentError",
-          str("split: expected a size >= 1, got ", wrong));
-  }
-  for (const auto& [chunks, dim] :
-       std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 0}, {3, -1}, {4, 0}, {1, 1}}) {
-    OpCase& c = add(
+        [s = size, d = dim](A a) { return parts(a, d, s); });
+  for (const auto& [chunks, dim] : Two{{2, 0}, {3, -1}, {4, 0}, {1, 1}})
+    add_several(
         list, "chunk", str(chunks, ", dim ", dim), {5, 4},
+        str("torch.chunk(x0, ", chunks, ", ", dim, ")"),
         [n = chunks, d = dim](T x) { return chunk(x, n, d); },
-        [n = chunks, d = dim](const Array& a) {
-          const std::int64_t size = reference::at(a.shape, reference::wrap(d, 2));
+        [n = chunks, d = dim](A a) {
+          const I size = reference::at(a.shape, reference::wrap(d, 2));
           return size == 0 ? std::vector<Array>(static_cast<std::size_t>(n), a)
                            : parts(a, d, (size + n - 1) / n);
-        },
-        str("torch.chunk(x0, ", chunks, ", ", dim, ")"));
-    if (chunks != 2) continue;
-    refuse_dims(c, "dim", [](T x, std::int64_t d) { return chunk(x, 2, d); });
-    for (const std::int64_t wrong : {std::int64_t{0}, std::int64_t{-1}, kSmallest})
-      refuse(
-          c, "chunks", [=] { return chunk(zeros_here({2}), wrong); }, "ArgumentError",
-          str("chunk: expected at least one chunk, got ", wrong));
-  }
-  for (const std::int64_t dim : {0, 1, -1}) {
-    OpCase& c = add(
-        list, "unbind", str("dim ", dim), {2, 3}, [dim](T x) { return unbind(x, dim); },
-        [dim](const Array& a) {
+        });
+  for (const I dim : {0, 1, -1})
+    add_several(
+        list, "unbind", str("dim ", dim), {2, 3}, str("torch.unbind(x0, ", dim, ")"),
+        [dim](T x) { return unbind(x, dim); },
+        [dim](A a) {
           std::vector<Array> all;
-          for (std::int64_t i = 0; i < reference::at(a.shape, reference::wrap(dim, 2)); ++i)
+          for (I i = 0; i < reference::at(a.shape, reference::wrap(dim, 2)); ++i)
             all.push_back(reference::select(a, dim, i));
           return all;
-        },
-        str("torch.unbind(x0, ", dim, ")"));
-    if (dim == 0) refuse_dims(c, "dim", [](T x, std::int64_t d) { return unbind(x, d); });
+        });
+  refuse_dims(list, "split", "dim", [](T x, I d) { (void)split(x, 1, d); });
+  refuse_dims(list, "chunk", "dim", [](T x, I d) { (void)chunk(x, 2, d); });
+  refuse_dims(list, "unbind", "dim", [](T x, I d) { (void)unbind(x, d); });
+  BadInputs(list, "split")
+      .integers("size", {0, -1, kLeast}, kArgument, "a size >= 1, got ",
+                [](I n) { (void)split(zeros_of({2}), n); });
+  BadInputs(list, "chunk")
+      .integers("chunks", {0, -1, kLeast}, kArgument, "at least one chunk, got ",
+                [](I n) { (void)chunk(zeros_of({2}), n); });
+}
+
+Tensor zeros_beside(T x, const Shape& shape) { return braid::zeros(shape, {.device = x.device()}); }
+
+const Arrangement kViews[] = {
+    {"movedim", "", "torch.movedim(x0, 0, -1)", Sizes{2, 3, 4},
+     [](T x) { return movedim(x, 0, -1); }, [](A a) { return reference::permute(a, {1, 2, 0}); }},
+    {"movedim", "several", "torch.movedim(x0, (2, 0), (0, 1))", Sizes{2, 3, 4},
+     [](T x) { return movedim(x, {2, 0}, {0, 1}); },
+     [](A a) { return reference::permute(a, {2, 0, 1}); }},
+    {"swapaxes", "", "torch.swapaxes(x0, 0, -1)", Sizes{2, 3, 4},
+     [](T x) { return swapaxes(x, 0, -1); }, [](A a) { return reference::permute(a, {2, 1, 0}); }},
+    {"unflatten", "", "torch.unflatten(x0, 0, (2, -1))", Sizes{6, 7},
+     [](T x) { return unflatten(x, 0, {2, -1}); },
+     [](A a) { return reference::reshape(a, {2, 3, 7}); }},
+    {"unflatten", "last dim", "torch.unflatten(x0, -1, (3, 1, 2))", Sizes{2, 6},
+     [](T x) { return unflatten(x, -1, {3, 1, 2}); },
+     [](A a) { return reference::reshape(a, {a.shape[0], 3, 1, 2}); }},
+    {"broadcast_to", "", "torch.broadcast_to(x0, (2, x0.shape[0], 6))", Sizes{3, 1},
+     [](T x) { return broadcast_to(x, {2, x.size(0), 6}); },
+     [](A a) { return reference::expand(a, {2, a.shape[0], 6}); }},
+    {"expand_as", "", "x0.expand_as(torch.zeros(2, x0.shape[0], 6))", Sizes{3, 1},
+     [](T x) { return expand_as(x, zeros_beside(x, {2, x.size(0), 6})); },
+     [](A a) { return reference::expand(a, {2, a.shape[0], 6}); }},
+    {"view_as", "", "x0.contiguous().view_as(torch.zeros(7, 6))", Sizes{6, 7},
+     [](T x) { return view_as(x.contiguous(), zeros_beside(x, {7, 6})); },
+     [](A a) { return reference::reshape(a, {7, 6}); }},
+    {"reshape_as", "", "x0.reshape_as(torch.zeros(7, 6))", Sizes{6, 7},
+     [](T x) { return reshape_as(x, zeros_beside(x, {7, 6})); },
+     [](A a) { return reference::reshape(a, {7, 6}); }},
+    {"flip", "rank 0", "torch.flip(x0, [])", Sizes{}, [](T x) { return flip(x, {}); },
+     [](A a) { return a; }},
+    {"repeat_interleave", "flattened", "torch.repeat_interleave(x0, 2)", Sizes{2, 3},
+     [](T x) { return repeat_interleave(x, 2); },
+     [](A a) { return reference::repeat_interleave(reference::reshape(a, {a.size()}), 2, 0); }},
+    {"diag", "of a matrix", "torch.diag(x0, 1)", Sizes{3, 4}, [](T x) { return diag(x, 1); },
+     [](A a) { return reference::diagonal(a, 1, 0, 1); }},
+};
+
+void add_view_errors(Cases& list) {
+  refuse_dims(list, "movedim", "source", [](T x, I d) { (void)movedim(x, d, 0); });
+  refuse_dim(list, "movedim", "destination", [](T x, I d) { (void)movedim(x, 0, d); });
+  refuse_dims(list, "swapaxes", "a", [](T x, I d) { (void)swapaxes(x, d, 0); });
+  refuse_dim(list, "swapaxes", "b", [](T x, I d) { (void)swapaxes(x, 0, d); });
+  refuse_dims(list, "unflatten", "dim", [](T x, I d) { (void)unflatten(x, d, {-1}); });
+  const auto moved = [](const Shape& from, const Shape& to) {
+    return [=] { (void)movedim(zeros_of({2, 3}), from, to); };
+  };
+  refuse(list, "movedim",
+         {{"source", kShape, "each dim once", moved({0, 0}, {0, 1})},
+          {"destination", kShape, "each dim once", moved({0, 1}, {1, -1})},
+          {"destination", kShape, "lists of one length", moved({0, 1}, {1})}});
+  BadInputs(list, "unflatten")
+      .lists("sizes",
+             {Shape{2, 2}, Shape{-1, -1}, Shape{}, Shape{0, -1}, Shape{-2, 3}, Shape{kMost, kMost}},
+             kShape, "", [](const Shape& sizes) { (void)unflatten(zeros_of({6, 7}), 0, sizes); });
+  // What expand, view and reshape say.
+  const struct {
+    const char *op, *argument;
+    Tensor (*call)(T, const Shape&);
+    Shape x;
+    std::vector<Shape> wrong;
+    const char* text;
+  } rows[] = {
+      {"broadcast_to", "shape", broadcast_to, Shape{3, 1}, Shapes{{3}, {2, 2, 1}, {3, -2}},
+       "expand"},
+      {"expand_as", "other", [](T x, const Shape& s) { return expand_as(x, zeros_of(s)); },
+       Shape{3, 1}, Shapes{{3}, {2, 2, 1}, {2, 3}}, "expand"},
+      {"view_as", "other", [](T x, const Shape& s) { return view_as(x, zeros_of(s)); }, Shape{3, 2},
+       Shapes{{3}, {7}, {2, 2}}, "view"},
+      {"reshape_as", "other", [](T x, const Shape& s) { return reshape_as(x, zeros_of(s)); },
+       Shape{3, 2}, Shapes{{3}, {7}, {2, 2}}, "reshape"},
+  };
+  for (const auto& r : rows)
+    for (const Shape& s : r.wrong)
+      BadInputs(list, r.op, r.argument)
+          .refused(kShape, str(r.text, ": expected "),
+                   [call = r.call, x = r.x, s] { (void)call(zeros_of(x), s); });
+  for (const Shape& s : {Shape{2, 3}, Shape{4, 3}, Shape{7, 2}})
+    BadInputs(list, "view_as", "x").refused("LayoutError", "view: expected ", [s] {
+      return view_as(zeros_of(s).t(), zeros_of({s.numel()}));
+    });
+  const auto bad_x = [&](const char* op, Tensor (*f)(T), const Shapes& shapes, const char* text) {
+    refuse_undefined(list, op, f);
+    for (const Shape& s : shapes)
+      BadInputs(list, op, "x").refused(kShape, text, [=] { return f(made(s)); });
+  };
+  const char* const not_to_2_3 = "expand: expected a shape that .* broadcasts to, got \\[2, 3\\]";
+  const char* const too_many = "expand: expected at least 3 sizes, got \\[2, 3\\]";
+  Tensor (*const broadcast)(T) = [](T x) { return broadcast_to(x, {2, 3}); };
+  Tensor (*const as)(T) = [](T x) { return expand_as(x, made({2, 3})); };
+  for (const auto& [op, f] : {std::pair("broadcast_to", broadcast), std::pair("expand_as", as)}) {
+    bad_x(op, f, {Shape{2}, Shape{4, 3}}, not_to_2_3);
+    bad_x(op, f, {Shape{1, 2, 3}}, too_many);
   }
+  bad_x(
+      "reshape_as", [](T x) { return reshape_as(x, made({2, 3})); },
+      {Shape{2}, Shape{4, 3}, Shape{0, 3}},
+      "reshape: expected a shape of .* elements, got \\[2, 3\\] for a tensor of shape ");
 }
 
-void add_views(std::vector<OpCase>& list) {
-  OpCase* c = &add(
-      list, "movedim", "", {2, 3, 4}, [](T x) { return movedim(x, 0, -1); },
-      [](const Array& a) { return reference::permute(a, {1, 2, 0}); }, "torch.movedim(x0, 0, -1)");
-  refuse_dims(*c, "source", [](T x, std::int64_t d) { return movedim(x, d, 0); });
-  for (const std::int64_t d : {std::int64_t{2}, std::int64_t{-3}, kLargest})
-    refuse(
-        *c, "destination", [=] { return movedim(zeros_here({2, 3}), 0, d); }, "IndexError",
-        str("movedim: expected .*got ", d));
-  refuse(
-      *c, "source", [] { return movedim(zeros_here({2, 3}), {0, 0}, {0, 1}); }, "ShapeError",
-      "movedim: expected each dim once");
-  refuse(
-      *c, "destination", [] { return movedim(zeros_here({2, 3}), {0, 1}, {1, -1}); }, "ShapeError",
-      "movedim: expected each dim once");
-  refuse(
-      *c, "destination", [] { return movedim(zeros_here({2, 3}), {0, 1}, {1}); }, "ShapeError",
-      "movedim: expected lists of one length");
-  add(
-      list, "movedim", "several", {2, 3, 4}, [](T x) { return movedim(x, {2, 0}, {0, 1}); },
-      [](const Array& a) { return reference::permute(a, {2, 0, 1}); },
-      "torch.movedim(x0, (2, 0), (0, 1))");
-  c = &add(
-      list, "swapaxes", "", {2, 3, 4}, [](T x) { return swapaxes(x, 0, -1); },
-      [](const Array& a) { return reference::permute(a, {2, 1, 0}); }, "torch.swapaxes(x0, 0, -1)");
-  refuse_dims(*c, "a", [](T x, std::int64_t d) { return swapaxes(x, d, 0); });
-  for (const std::int64_t d : {std::int64_t{2}, std::int64_t{-3}, kLargest})
-    refuse(
-        *c, "b", [=] { return swapaxes(zeros_here({2, 3}), 0, d); }, "IndexError",
-        str("swapaxes: expected .*got ", d));
-  c = &add(
-      list, "unflatten", "", {6, 7}, [](T x) { return unflatten(x, 0, {2, -1}); },
-      [](const Array& a) { return reference::reshape(a, {2, 3, 7}); },
-      "torch.unflatten(x0, 0, (2, -1))");
-  refuse_dims(*c, "dim", [](T x, std::int64_t d) { return unflatten(x, d, {-1}); });
-  for (const Shape& sizes :
-       {Shape{2, 2}, Shape{-1, -1}, Shape{}, Shape{0, -1}, Shape{-2, 3}, Shape{kLargest, kLargest}})
-    refuse(
-        *c, "sizes", [=] { return unflatten(zeros_here({6, 7}), 0, sizes); }, "ShapeError",
-        "unflatten: expected ");
-  add(
-      list, "unflatten", "last dim", {2, 6}, [](T x) { return unflatten(x, -1, {3, 1, 2}); },
-      [](const Array& a) { return reference::reshape(a, {a.shape[0], 3, 1, 2}); },
-      "torch.unflatten(x0, -1, (3, 1, 2))");
-  c = &add(
-      list, "broadcast_to", "", {3, 1}, [](T x) { return broadcast_to(x, {2, x.size(0), 6}); },
-      [](const Array& a) { return reference::expand(a, {2, a.shape[0], 6}); },
-      "torch.broadcast_to(x0, (2, x0.shape[0], 6))");
-  for (const Shape& shape : {Shape{3}, Shape{2, 2, 1}, Shape{3, -2}})
-    refuse(
-        *c, "shape", [=] { return broadcast_to(zeros_here({3, 1}), shape); }, "ShapeError",
-        "expand: expected ");
-  c = &add(
-      list, "expand_as", "", {3, 1},
-      [](T x) { return expand_as(x, braid::zeros({2, x.size(0), 6}, {.device = x.device()})); },
-      [](const Array& a) { return reference::expand(a, {2, a.shape[0], 6}); },
-      "x0.expand_as(torch.zeros(2, x0.shape[0], 6))");
-  for (const Shape& shape : {Shape{3}, Shape{2, 2, 1}, Shape{2, 3}})
-    refuse(
-        *c, "other", [=] { return expand_as(zeros_here({3, 1}), zeros_here(shape)); }, "ShapeError",
-        "expand: expected ");
-  c = &add(
-      list, "view_as", "", {6, 7},
-      [](T x) { return view_as(x.contiguous(), braid::zeros({7, 6}, {.device = x.device()})); },
-      [](const Array& a) { return reference::reshape(a, {7, 6}); },
-      "x0.contiguous().view_as(torch.zeros(7, 6))");
-  for (const Shape& shape : {Shape{3}, Shape{7}, Shape{2, 2}})
-    refuse(
-        *c, "other", [=] { return view_as(zeros_here({3, 2}), zeros_here(shape)); }, "ShapeError",
-        "view: expected ");
-  for (const Shape& shape : {Shape{2, 3}, Shape{4, 3}, Shape{7, 2}})
-    refuse(
-        *c, "x", [=] { return view_as(zeros_here(shape).t(), zeros_here({shape.numel()})); },
-        "LayoutError", "view: expected ");
-  c = &add(
-      list, "reshape_as", "", {6, 7},
-      [](T x) { return reshape_as(x, braid::zeros({7, 6}, {.device = x.device()})); },
-      [](const Array& a) { return reference::reshape(a, {7, 6}); },
-      "x0.reshape_as(torch.zeros(7, 6))");
-  for (const Shape& shape : {Shape{3}, Shape{7}, Shape{2, 2}})
-    refuse(
-        *c, "other", [=] { return reshape_as(zeros_here({3, 2}), zeros_here(shape)); },
-        "ShapeError", "reshape: expected ");
-}
-
-void add_copies(std::vector<OpCase>& list) {
+void add_copies(Cases& list) {
   for (const Sizes& dims : std::vector<Sizes>{{0}, {-1}, {0, 2}, {0, 1, 2}, {}}) {
     const std::string words = str(Shape(dims));
-    OpCase& c = add(
-        list, "flip", "dims " + words, {2, 3, 4}, [dims](T x) { return flip(x, Shape(dims)); },
-        [dims](const Array& a) { return reference::flip(a, dims); },
-        "torch.flip(x0, " + words + ")");
-    if (dims.size() != 1 || dims[0] != 0) continue;
-    refuse_dims(c, "dims", [](T x, std::int64_t d) { return flip(x, {d}); });
-    refuse(
-        c, "dims", [] { return flip(zeros_here({2, 3}), {0, -2}); }, "ShapeError",
-        "flip: expected each dim once");
+    of_one(
+        list, "flip", "dims " + words, "torch.flip(x0, " + words + ")", {{2, 3, 4}}, kAll,
+        [dims](T x) { return flip(x, dims); }, [dims](A a) { return reference::flip(a, dims); });
   }
-  add(
-      list, "flip", "rank 0", {}, [](T x) { return flip(x, {}); }, [](const Array& a) { return a; },
-      "torch.flip(x0, [])");
+  refuse_dims(list, "flip", "dims", [](T x, I d) { (void)flip(x, {d}); });
   struct Roll {
     Sizes shifts, dims;
   };
   for (const Roll& r : std::vector<Roll>{{{1}, {0}}, {{-5}, {-1}}, {{2, 7}, {1, 0}}, {{4}, {}}}) {
     const std::string shifts = str(Shape(r.shifts)), dims = str(Shape(r.dims));
-    OpCase& c = add(
-        list, "roll", str("shifts ", shifts, ", dims ", dims), {3, 4},
-        [r](T x) { return roll(x, Shape(r.shifts), Shape(r.dims)); },
-        [r](const Array& a) { return reference::roll(a, r.shifts, r.dims); },
+    of_one(
+        list, "roll", str("shifts ", shifts, ", dims ", dims),
         r.dims.empty() ? str("torch.roll(x0, ", r.shifts[0], ")")
-                       : str("torch.roll(x0, ", shifts, ", ", dims, ")"));
-    if (!r.dims.empty() && r.dims[0] == 0) {
-      refuse_dims(c, "dims", [](T x, std::int64_t d) { return roll(x, {1}, {d}); });
-      for (const Shape& wrong : {Shape{1, 2}, Shape{}, Shape{1, 2, 3}})
-        refuse(
-            c, "shifts", [=] { return roll(zeros_here({2, 3}), wrong, {0}); }, "ShapeError",
-            "roll: expected a shift for each dim");
-    }
+                       : str("torch.roll(x0, ", shifts, ", ", dims, ")"),
+        {{3, 4}}, kAll, [r](T x) { return roll(x, r.shifts, r.dims); },
+        [r](A a) { return reference::roll(a, r.shifts, r.dims); });
   }
-  for (const Sizes& times : std::vector<Sizes>{{2, 3}, {1, 1}, {2, 1, 2}, {0, 2}, {1, 2, 1, 2}}) {
-    const std::string words = str(Shape(times));
-    OpCase& c = add(
-        list, "repeat", "times " + words, {2, 3}, [times](T x) { return repeat(x, Shape(times)); },
-        [times](const Array& a) { return reference::repeat(a, times); },
-        "x0.repeat(" + words + ")");
-    if (times.size() != 2 || times[0] != 2) continue;
-    refuse(
-        c, "times", [] { return repeat(zeros_here({2, 3}), {2}); }, "ShapeError",
-        "repeat: expected at least 2 numbers");
-    refuse(
-        c, "times", [] { return repeat(zeros_here({2, 3}), {2, -1}); }, "ArgumentError",
-        "repeat: expected numbers >= 0");
-    refuse(
-        c, "times", [] { return repeat(zeros_here({2, 3}), {kLargest, 2}); }, "ShapeError",
-        "repeat: expected at most");
-    refuse(c, "x", [] { return repeat(Tensor(), {2}); }, "ArgumentError", "undefined");
-    refuse(
-        c, "x", [] { return repeat(zeros_here({2, 3, 4}), {2, 2}); }, "ShapeError",
-        "repeat: expected at least 3 numbers");
-    refuse(
-        c, "x", [] { return repeat(zeros_here({2}), {}); }, "ShapeError",
-        "repeat: expected at least 1 numbers");
+  refuse_dims(list, "roll", "dims", [](T x, I d) { (void)roll(x, {1}, {d}); });
+  for (const Sizes& n : std::vector<Sizes>{{2, 3}, {1, 1}, {2, 1, 2}, {0, 2}, {1, 2, 1, 2}}) {
+    const std::string words = str(Shape(n));
+    of_one(
+        list, "repeat", "times " + words, "x0.repeat(" + words + ")", {{2, 3}}, kAll,
+        [n](T x) { return repeat(x, n); }, [n](A a) { return reference::repeat(a, n); });
   }
-  for (const auto& [times, dim] :
-       std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 0}, {3, -1}, {0, 1}, {1, 0}}) {
-    OpCase& c = add(
-        list, "repeat_interleave", str(times, " times, dim ", dim), {2, 3},
+  for (const auto& [times, dim] : std::vector<std::pair<I, I>>{{2, 0}, {3, -1}, {0, 1}, {1, 0}})
+    of_one(
+        list, "repeat_interleave", str(times, " times, dim ", dim),
+        str("torch.repeat_interleave(x0, ", times, ", ", dim, ")"), {{2, 3}}, kAll,
         [n = times, d = dim](T x) { return repeat_interleave(x, n, d); },
-        [n = times, d = dim](const Array& a) { return reference::repeat_interleave(a, n, d); },
-        str("torch.repeat_interleave(x0, ", times, ", ", dim, ")"));
-    if (times != 2) continue;
-    refuse_dims(c, "dim", [](T x, std::int64_t d) { return repeat_interleave(x, 2, d); });
-    for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{-7}, kSmallest})
-      refuse(
-          c, "times", [=] { return repeat_interleave(zeros_here({2}), wrong, 0); }, "ArgumentError",
-          str("repeat_interleave: expected times >= 0, got ", wrong));
-  }
-  add(
-      list, "repeat_interleave", "flattened", {2, 3}, [](T x) { return repeat_interleave(x, 2); },
-      [](const Array& a) {
-        return reference::repeat_interleave(reference::reshape(a, {a.size()}), 2, 0);
-      },
-      "torch.repeat_interleave(x0, 2)");
+        [n = times, d = dim](A a) { return reference::repeat_interleave(a, n, d); });
+  refuse_dims(list, "repeat_interleave", "dim", [](T x, I d) { (void)repeat_interleave(x, 2, d); });
+  BadInputs(list, "repeat_interleave")
+      .integers("times", {-1, -7, kLeast}, kArgument, "times >= 0, got ",
+                [](I n) { (void)repeat_interleave(zeros_of({2}), n, 0); });
+  BadInputs(list, "roll")
+      .lists("shifts", {Shape{1, 2}, Shape{}, Shape{1, 2, 3}}, kShape, "a shift for each dim",
+             [](const Shape& s) { (void)roll(zeros_of({2, 3}), s, {0}); });
+  refuse(list, "flip",
+         {{"dims", kShape, "each dim once", [] { return flip(zeros_of({2, 3}), {0, -2}); }}});
+  const auto repeated = [](const Shape& x, const Shape& times) {
+    return [=] { (void)repeat(zeros_of(x), times); };
+  };
+  refuse_undefined(list, "repeat", [](T x) { (void)repeat(x, {2}); });
+  refuse(list, "repeat",
+         {{"times", kShape, "at least 2 numbers", repeated({2, 3}, {2})},
+          {"times", kArgument, "numbers >= 0", repeated({2, 3}, {2, -1})},
+          {"times", kShape, "at most", repeated({2, 3}, {kMost, 2})},
+          {"x", kShape, "at least 3 numbers", repeated({2, 3, 4}, {2, 2})},
+          {"x", kShape, "at least 1 numbers", repeated({2}, {})}});
 }
 
-void add_pads(std::vector<OpCase>& list) {
+I padded(PadMode mode, I i, I n) {
+  if (mode == PadMode::constant) return -1;
+  if (n == 0) throw std::logic_error("reference::pad");
+  if (mode == PadMode::reflect) return i < 0 ? -i : 2 * n - 2 - i;
+  if (mode == PadMode::replicate) return i < 0 ? 0 : n - 1;
+  return (i + n) % n;
+}
+
+void add_pads(Cases& list) {
   struct Pad {
     Sizes shape, sizes;
     PadMode mode;
@@ -297,132 +265,101 @@ void add_pads(std::vector<OpCase>& list) {
                                        {{2, 6, 7}, {2, 1, 0, 2}, PadMode::replicate, "replicate"},
                                        {{2, 3, 7}, {2, 7}, PadMode::circular, "circular"},
                                        {{2, 6, 7}, {2, 1, 0, 2}, PadMode::circular, "circular"}}) {
-    const bool constant = p.mode == PadMode::constant;
     const std::string words = str(Shape(p.sizes));
-    OpCase& c = add(
-        list, "pad", str(p.name, " ", words), p.shape,
-        [p](T x) { return pad(x, Shape(p.sizes), p.mode, 1); },
-        [p](const Array& a) {
+    of_one(
+        list, "pad", str(p.name, " ", words),
+        p.mode == PadMode::constant ? str("F.pad(x0, ", words, ", value=1)")
+                                    : str("F.pad(x0, ", words, ", mode='", p.name, "')"),
+        {p.shape}, kAll, [p](T x) { return pad(x, p.sizes, p.mode, 1); },
+        [p](A a) {
           return reference::pad(a, p.sizes, 1,
-                                [mode = p.mode](std::int64_t i, std::int64_t n) -> std::int64_t {
-                                  if (mode == PadMode::constant) return -1;
-                                  if (n == 0) throw std::logic_error("reference::pad");
-                                  if (mode == PadMode::reflect) return i < 0 ? -i : 2 * n - 2 - i;
-                                  if (mode == PadMode::replicate) return i < 0 ? 0 : n - 1;
-                                  return (i + n) % n;
-                                });
-        },
-        constant ? str("F.pad(x0, ", words, ", value=1)")
-                 : str("F.pad(x0, ", words, ", mode='", p.name, "')"));
-    if (c.variant != "constant [1, 2]") continue;
-    for (const Shape& wrong : {Shape{1}, Shape{1, 1, 1, 1, 1, 1}, Shape{-2, -2}, Shape{kLargest, 1},
-                               Shape{kSmallest, 0}})
-      refuse(
-          c, "sizes", [=] { return pad(zeros_here({2, 3}), wrong); }, "ShapeError",
-          "pad: expected ");
-    for (const auto& [mode, size] :
-         std::vector<std::pair<PadMode, std::int64_t>>{{PadMode::reflect, 3},
-                                                       {PadMode::circular, 4},
-                                                       {PadMode::replicate, -1},
-                                                       {PadMode::replicate, kLargest}})
-      refuse(
-          c, "mode", [m = mode, s = size] { return pad(zeros_here({2, 3}), {s, 0}, m); },
-          "ShapeError", "pad: expected sizes ");
-    for (const auto& [type, wrong] : std::vector<std::pair<DType, double>>{
-             {DType::uint8, 300}, {DType::int64, std::nan("")}, {DType::int32, 1e10}})
-      refuse(
-          c, "value",
-          [t = type, v = wrong] {
-            return pad(zeros_here({2}).to(t), {1, 1}, PadMode::constant, v);
-          },
-          "DTypeError", "pad: expected a number that ");
-    refuse(c, "x", [] { return pad(Tensor(), {}); }, "ArgumentError", "undefined");
-    refuse(
-        c, "x", [] { return pad(zeros_here({}), {1, 1}); }, "ShapeError",
-        "pad: expected two numbers for each of at most 0 dims");
-    refuse(
-        c, "x", [] { return pad(zeros_here({0}), {1, 1}, PadMode::replicate); }, "ShapeError",
-        "pad: expected sizes from 0 to 0");
+                                [mode = p.mode](I i, I n) { return padded(mode, i, n); });
+        });
   }
+  const auto with = [](PadMode mode, I size) {
+    return [=] { (void)pad(zeros_of({2, 3}), {size, 0}, mode); };
+  };
+  const auto value = [](DType t, double v) {
+    return [=] { (void)pad(zeros_of({2}).to(t), {1, 1}, PadMode::constant, v); };
+  };
+  refuse_undefined(list, "pad", [](T x) { (void)pad(x, {}); });
+  BadInputs(list, "pad")
+      .lists("sizes",
+             {Shape{1}, Shape{1, 1, 1, 1, 1, 1}, Shape{-2, -2}, Shape{kMost, 1}, Shape{kLeast, 0}},
+             kShape, "", [](const Shape& s) { (void)pad(zeros_of({2, 3}), s); });
+  refuse(list, "pad",
+         {{"mode", kShape, "sizes ", with(PadMode::reflect, 3)},
+          {"mode", kShape, "sizes ", with(PadMode::circular, 4)},
+          {"mode", kShape, "sizes ", with(PadMode::replicate, -1)},
+          {"mode", kShape, "sizes ", with(PadMode::replicate, kMost)},
+          {"value", kType, "a number that ", value(DType::uint8, 300)},
+          {"value", kType, "a number that ", value(DType::int64, kNan)},
+          {"value", kType, "a number that ", value(DType::int32, 1e10)},
+          {"x", kShape, "two numbers for each of at most 0 dims",
+           [] { (void)pad(zeros_of({}), {1, 1}); }},
+          {"x", kShape, "sizes from 0 to 0",
+           [] { (void)pad(zeros_of({0}), {1, 1}, PadMode::replicate); }}});
 }
 
-void add_diagonals(std::vector<OpCase>& list) {
-  for (const bool lower : {true, false})
-    for (const auto& [shape, diagonal_at] : std::vector<std::pair<Sizes, std::int64_t>>{
-             {{3, 4}, 0}, {{4, 3}, 1}, {{2, 3, 3}, -1}, {{3, 3}, 100}, {{3, 3}, -100}}) {
-      OpCase& c = add(
-          list, lower ? "tril" : "triu", str(Shape(shape), ", diagonal ", diagonal_at), shape,
-          [lower, k = diagonal_at](T x) { return lower ? tril(x, k) : triu(x, k); },
-          [lower, k = diagonal_at](const Array& a) { return reference::triangle(a, k, lower); },
-          str("torch.", lower ? "tril" : "triu", "(x0, ", diagonal_at, ")"));
-      if (shape != Sizes{3, 4}) continue;
-      for (const Shape& wrong : {Shape{}, Shape{3}, Shape{0}})
-        refuse(
-            c, "x", [=] { return lower ? tril(zeros_here(wrong)) : triu(zeros_here(wrong)); },
-            "ShapeError", c.op + ": expected at least two dims");
-      refuse(
-          c, "x", [=] { return lower ? tril(Tensor()) : triu(Tensor()); }, "ArgumentError",
-          "undefined");
-    }
+void add_diagonals(Cases& list) {
+  const std::vector<Shape> low{Shape{}, Shape{3}, Shape{0}};
+  for (const bool lower : {true, false}) {
+    const char* op = lower ? "tril" : "triu";
+    const auto triangle = [lower](T x, I k) { return lower ? tril(x, k) : triu(x, k); };
+    for (const auto& [shape, k] : std::vector<std::pair<Sizes, I>>{
+             {{3, 4}, 0}, {{4, 3}, 1}, {{2, 3, 3}, -1}, {{3, 3}, 100}, {{3, 3}, -100}})
+      of_one(
+          list, op, str(Shape(shape), ", diagonal ", k), str("torch.", op, "(x0, ", k, ")"),
+          {shape}, kAll, [=, k = k](T x) { return triangle(x, k); },
+          [lower, k = k](A a) { return reference::triangle(a, k, lower); });
+    refuse_undefined(list, op, [=](T x) { triangle(x, 0); });
+    BadInputs(list, op)
+        .lists("x", low, kShape, "at least two dims",
+               [=](const Shape& s) { triangle(zeros_of(s), 0); })
+        .free("diagonal", "one beyond the matrix leaves all of it, or nothing");
+  }
   struct Diagonal {
     Sizes shape;
-    std::int64_t offset, a, b;
+    I offset, a, b;
   };
   for (const Diagonal& d : std::vector<Diagonal>{{{3, 4}, 0, 0, 1},
                                                  {{3, 4}, 1, 0, 1},
                                                  {{4, 3}, -2, 0, 1},
                                                  {{2, 3, 4}, 0, -1, 0},
                                                  {{3, 3}, 50, 0, 1},
-                                                 {{3, 3}, -50, 1, 0}}) {
-    OpCase& c = add(
+                                                 {{3, 3}, -50, 1, 0}})
+    of_one(
         list, "diagonal", str(Shape(d.shape), ", offset ", d.offset, " of dims ", d.a, ", ", d.b),
-        d.shape, [d](T x) { return diagonal(x, d.offset, d.a, d.b); },
-        [d](const Array& a) { return reference::diagonal(a, d.offset, d.a, d.b); },
-        str("torch.diagonal(x0, ", d.offset, ", ", d.a, ", ", d.b, ")"));
-    if (c.variant != "[3, 4], offset 0 of dims 0, 1") continue;
-    for (const std::int64_t dim : {std::int64_t{2}, std::int64_t{-3}, kLargest}) {
-      refuse(
-          c, "a", [=] { return diagonal(zeros_here({2, 3}), 0, dim, 1); }, "IndexError",
-          str("diagonal: expected .*got ", dim));
-      refuse(
-          c, "b", [=] { return diagonal(zeros_here({2, 3}), 0, 0, dim); }, "IndexError",
-          str("diagonal: expected .*got ", dim));
-    }
-    refuse(
-        c, "b", [] { return diagonal(zeros_here({2, 3}), 0, 0, -2); }, "ShapeError",
-        "diagonal: expected two different dims");
-    for (const Shape& wrong : {Shape{}, Shape{3}, Shape{0}})
-      refuse(
-          c, "x", [=] { return diagonal(zeros_here(wrong)); }, "ShapeError",
-          "diagonal: expected at least two dims");
-  }
-  for (const std::int64_t at : {0, 1, -2}) {
-    OpCase& c = add(
-        list, "diag", str("of a vector, ", at), {3}, [at](T x) { return diag(x, at); },
-        [at](const Array& a) { return reference::diag(a, at); }, str("torch.diag(x0, ", at, ")"));
-    if (at != 0) continue;
-    for (const Shape& wrong : {Shape{}, Shape{1, 2, 3}, Shape{1, 1, 1, 1}})
-      refuse(
-          c, "x", [=] { return diag(zeros_here(wrong)); }, "ShapeError",
-          "diag: expected a vector or a matrix");
-    for (const std::int64_t far :
-         {kLargest, kSmallest, std::int64_t{1} << 62, -(std::int64_t{1} << 62)})
-      refuse(c, "offset", [=] { return diag(zeros_here({3}), far); }, "ShapeError", "expected");
-  }
-  add(
-      list, "diag", "of a matrix", {3, 4}, [](T x) { return diag(x, 1); },
-      [](const Array& a) { return reference::diagonal(a, 1, 0, 1); }, "torch.diag(x0, 1)");
+        str("torch.diagonal(x0, ", d.offset, ", ", d.a, ", ", d.b, ")"), {d.shape}, kAll,
+        [d](T x) { return diagonal(x, d.offset, d.a, d.b); },
+        [d](A a) { return reference::diagonal(a, d.offset, d.a, d.b); });
+  refuse_dim(list, "diagonal", "a", [](T x, I dim) { (void)diagonal(x, 0, dim, 1); });
+  refuse_dim(list, "diagonal", "b", [](T x, I dim) { (void)diagonal(x, 0, 0, dim); });
+  BadInputs(list, "diagonal", "b")
+      .is(kShape, "two different dims", [] { return diagonal(zeros_of({2, 3}), 0, 0, -2); })
+      .lists("x", low, kShape, "at least two dims",
+             [](const Shape& s) { (void)diagonal(zeros_of(s)); })
+      .free("offset", "one beyond the matrix is an empty diagonal");
+  for (const I at : {0, 1, -2})
+    of_one(
+        list, "diag", str("of a vector, ", at), str("torch.diag(x0, ", at, ")"), {{3}}, kAll,
+        [at](T x) { return diag(x, at); }, [at](A a) { return reference::diag(a, at); });
+  BadInputs bad(list, "diag");
+  bad.lists("x", {Shape{}, Shape{1, 2, 3}, Shape{1, 1, 1, 1}}, kShape, "a vector or a matrix",
+            [](const Shape& s) { (void)diag(zeros_of(s)); });
+  for (const I far : {kMost, kLeast, I{1} << 62, -(I{1} << 62)})
+    bad.of("offset").refused(kShape, "expected", [far] { return diag(zeros_of({3}), far); });
 }
 
 }  // namespace
 
-void add_shape_cases(std::vector<OpCase>& list) {
+void add_shape_cases(Cases& list) {
+  for (const Arrangement& v : kViews) add_arrangement(list, v);
   add_parts(list);
-  add_views(list);
+  add_view_errors(list);
   add_copies(list);
   add_pads(list);
   add_diagonals(list);
-  on_device::add_shape_errors(list);
 }
 
 }  // namespace braid::test

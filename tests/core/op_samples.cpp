@@ -25,13 +25,11 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
 /// The case's inputs as numbers that `dtype` holds; empty if an index would have nothing to point
 /// to.
 std::vector<Array> numbers(const OpCase& c, DType dtype) {
-  std::vector<Array> inputs;
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    const Input& input = c.inputs[i];
+  for (const Input& input : c.inputs)
     if (input.kind == Input::Kind::index && input.below <= 0) return {};
-    inputs.push_back(
-        array_of(sample(input, i, dtype, layouts(input.shape).front(), Device("cpu"), 1)));
-  }
+  std::vector<Array> inputs;
+  for (const Tensor& t : inputs_of(c, dtype, dense(c), Device("cpu")))
+    inputs.push_back(array_of(t));
   return inputs;
 }
 
@@ -45,18 +43,18 @@ void add_special(const Sample& ordinary, std::vector<Sample>& list) {
   std::vector<std::size_t> floating;
   for (std::size_t i = 0; i < ordinary.given.size(); ++i)
     if (is_floating(ordinary.given[i]) && ordinary.inputs[i].size() > 0) floating.push_back(i);
-  const std::vector<std::pair<const char*, double>> values{
-      {"nan", kNan}, {"inf", kInf}, {"-inf", -kInf}};
-  const std::vector<const char*> places{"first", "middle", "last"};
-  for (std::size_t v = 0; v < values.size() && !floating.empty(); ++v)
-    for (std::size_t p = 0; p < places.size(); ++p) {
+  const char* const names[] = {"nan", "inf", "-inf"};
+  const char* const places[] = {"first", "middle", "last"};
+  const double values[] = {kNan, kInf, -kInf};
+  for (std::size_t v = 0; v < 3 && !floating.empty(); ++v)
+    for (std::size_t p = 0; p < 3; ++p) {
       Sample s = ordinary;
-      s.kind = str(values[v].first, " ", places[p]);
+      s.kind = str(names[v], " ", places[p]);
       Array& a = s.inputs[floating[(v + p) % floating.size()]];
       const std::int64_t at = p == 0 ? 0 : p == 1 ? a.size() / 2 : a.size() - 1;
       // few elements: that place was there already
       if ((p == 1 && at == 0) || (p == 2 && at == a.size() / 2)) continue;
-      a[at] = values[v].second;
+      a[at] = values[v];
       s.every_layout = s.has_float32 = false;
       s.gradient = v == p || a.size() < 3;
       list.push_back(std::move(s));
@@ -152,11 +150,10 @@ double fingerprint(const OpCase& c, const Sample& s) {
 namespace {
 
 /// Reads arrays from a row of numbers: rank (-1: none), sizes, values.
-class Tape {
- public:
-  explicit Tape(std::vector<double> numbers) : numbers_(std::move(numbers)) {}
-  double next() { return numbers_.at(at_++); }
-  [[nodiscard]] bool ends() const { return at_ == numbers_.size(); }
+struct Tape {
+  std::vector<double> numbers;
+  std::size_t at = 0;
+  double next() { return numbers.at(at++); }
   std::optional<Array> array() {
     const double rank = next();
     if (rank < 0) return {};
@@ -171,36 +168,36 @@ class Tape {
     for (double left = next(); left > 0; --left) list.push_back(array());
     return list;
   }
-
- private:
-  std::vector<double> numbers_;
-  std::size_t at_ = 0;
+  std::vector<Array> all_arrays() {
+    std::vector<Array> list;
+    for (std::optional<Array>& a : arrays()) list.push_back(a.value());
+    return list;
+  }
 };
 
 /// Everything of a case, as the script wrote it: for each sample its fingerprint, outputs (-1:
 /// refused) and gradients.
 std::vector<std::pair<double, Answer>> read_case(const Safetensors& file, const OpCase& c) {
   std::vector<std::pair<double, Answer>> list;
-  Tape tape(file.at(c.name()).to_vector<double>());
-  while (!tape.ends()) {
+  Tape tape{file.at(c.name()).to_vector<double>()};
+  while (tape.at < tape.numbers.size()) {
     double mark = tape.next();
     for (int i = 0; i < 2; ++i) mark = mark * 0x1p18 + tape.next();
     list.emplace_back(mark, Answer{});
     Answer& answer = list.back().second;
     answer.refused = tape.next() < 0;
     if (answer.refused) continue;
-    for (std::optional<Array>& a : tape.arrays()) answer.outputs.push_back(a.value());
+    answer.outputs = tape.all_arrays();
     answer.gradients = tape.arrays();
   }
   const std::vector<Sample> samples = samples_of(c);
   const bool differ = file.contains(c.name() + ", float32");
-  Tape narrow(differ ? file.at(c.name() + ", float32").to_vector<double>() : std::vector<double>());
+  Tape narrow;
+  if (differ) narrow.numbers = file.at(c.name() + ", float32").to_vector<double>();
   for (std::size_t i = 0; i < samples.size() && i < list.size(); ++i) {
     Answer& answer = list[i].second;
     if (!samples[i].has_float32 || answer.refused) continue;
-    if (!differ) answer.float32 = answer.outputs;
-    else
-      for (std::optional<Array>& a : narrow.arrays()) answer.float32.push_back(a.value());
+    answer.float32 = differ ? narrow.all_arrays() : answer.outputs;
   }
   return list;
 }

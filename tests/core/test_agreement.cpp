@@ -30,13 +30,10 @@ const std::vector<std::string> kLayouts{"contiguous",
 
 /// The layout of that name for each input; contiguous for those that cannot have it.
 std::vector<Layout> all_in(const OpCase& c, const std::string& name) {
-  std::vector<Layout> list;
-  for (const Input& input : c.inputs) {
-    const std::vector<Layout> of = layouts(input.shape);
-    list.push_back(of.front());
-    for (const Layout& l : of)
-      if (l.name == name) list.back() = l;
-  }
+  std::vector<Layout> list = dense(c);
+  for (std::size_t i = 0; i < list.size(); ++i)
+    for (const Layout& l : layouts(c.inputs[i].shape))
+      if (l.name == name) list[i] = l;
   return list;
 }
 
@@ -49,11 +46,8 @@ struct Outcome {
 
 Outcome run(const OpCase& c, DType t, const std::vector<Layout>& layout, Device device) {
   Outcome o;
-  std::vector<Tensor> inputs;
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    inputs.push_back(sample(c.inputs[i], i, t, layout[i], device, 1));
-    o.values.push_back(array_of(inputs.back()));
-  }
+  const std::vector<Tensor> inputs = inputs_of(c, t, layout, device);
+  for (const Tensor& x : inputs) o.values.push_back(array_of(x));
   try {
     o.outputs = c.call(inputs);
     synchronize(device);
@@ -71,12 +65,8 @@ std::string what_is_said(const std::string& refused) {
 /// What the CPU makes of the same numbers in float64.
 std::vector<Array> in_float64(const OpCase& c, const std::vector<Array>& values) {
   std::vector<Tensor> inputs;
-  const std::vector<Layout> dense = all_in(c, "contiguous");
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    // an index stays one
-    const DType own = sample(c.inputs[i], i, DType::float64, dense[i], Device("cpu"), 1).dtype();
-    inputs.push_back(test::tensor_of(values[i], own));
-  }
+  for (std::size_t i = 0; i < c.inputs.size(); ++i)  // an index stays one
+    inputs.push_back(test::tensor_of(values[i], type_of(c.inputs[i], DType::float64)));
   std::vector<Array> want;
   for (const Tensor& y : c.call(inputs)) want.push_back(array_of(y));
   return want;
@@ -94,8 +84,7 @@ void measure_anew(OpCase& c) {
     for (const Array& v : a) sizes.push_back(reference::abs(v));
     std::vector<Array> bounds = in_float64(op, sizes);
     for (Array& b : bounds)
-      b = reference::map(
-          b, [terms = static_cast<double>(a[1].size()) + 3](double s) { return terms * s; });
+      b = reference::map(b, [&](double s) { return (static_cast<double>(a[1].size()) + 3) * s; });
     return bounds;
   };
 }
@@ -139,9 +128,8 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
         // no index into nothing
         if (input.kind == Input::Kind::index && input.below == 0) elements = kMost + 1;
       }
-      const Outcome probe = elements <= kMost
-                                ? run(c, DType::float32, all_in(c, "contiguous"), Device("cpu"))
-                                : Outcome{};
+      const Outcome probe =
+          elements <= kMost ? run(c, DType::float32, dense(c), Device("cpu")) : Outcome{};
       for (const Tensor& y : probe.outputs) elements += y.numel();
       if (elements > kMost) continue;
       for (std::size_t type = 0; type < c.dtypes.size(); ++type)

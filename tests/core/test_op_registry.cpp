@@ -1,58 +1,155 @@
 // The table of ops is complete: what a public header declares has a case, or stands below with the
-// reason why not.
+// reason why not, and each of its parameters has bad inputs.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "op_cases.hpp"
-#include "op_declarations.hpp"
+#include "support/tests_dir.hpp"
 
 namespace braid::test {
 namespace {
 
 /// Declared in core/ops or as a member of Tensor, and no op of the table.
-const std::map<std::string, std::string>& not_in_the_table() {
-  const std::string makes = "makes a tensor: test_create.cpp",
-                    answers = "answers with a bool: test_compare.cpp",
-                    gradients = "of autograd, no op: test_autograd.cpp",
-                    sums = "the sum and count of a loss that is in the table: test_loss_sums.cpp";
-  static const std::map<std::string, std::string> list{
-      {"tensor", makes},
-      {"empty", makes},
-      {"zeros", makes},
-      {"ones", makes},
-      {"full", makes},
-      {"arange", makes},
-      {"linspace", makes},
-      {"eye", makes},
-      {"empty_like", makes},
-      {"zeros_like", makes},
-      {"ones_like", makes},
-      {"full_like", makes},
-      {"from_blob", makes},
-      {"allclose", answers},
-      {"equal", answers},
-      {"grad", gradients},
-      {"requires_grad_", gradients},
-      {"detach", gradients},
-      {"cross_entropy_sum", sums},
-      {"nll_loss_sum", sums},
-      {"mse_loss_sum", sums},
-      {"l1_loss_sum", sums},
-      {"smooth_l1_loss_sum", sums},
-      {"huber_loss_sum", sums},
-      {"binary_cross_entropy_sum", sums},
-      {"binary_cross_entropy_with_logits_sum", sums},
-      {"kl_div_sum", sums},
-      {"poisson_nll_loss_sum", sums},
-      {"gaussian_nll_loss_sum", sums},
-      {"soft_margin_loss_sum", sums},
-      {"hinge_embedding_loss_sum", sums},
-      {"cosine_embedding_loss_sum", sums},
-      {"margin_ranking_loss_sum", sums},
-      {"triplet_margin_loss_sum", sums},
-      {"capsule_margin_loss_sum", sums},
+std::map<std::string, std::string> not_in_the_table() {
+  std::map<std::string, std::string> list;
+  const auto add = [&](const char* reason, const char* words) {
+    std::istringstream in(words);
+    for (std::string name; in >> name;) list[name] = reason;
   };
+  add("makes a tensor: test_create.cpp",
+      "tensor empty zeros ones full arange linspace eye empty_like zeros_like ones_like full_like "
+      "from_blob");
+  add("answers with a bool: test_compare.cpp", "allclose equal");
+  add("of autograd, no op: test_autograd.cpp", "grad requires_grad_ detach");
+  add("the sum and count of a loss that is in the table: test_loss_sums.cpp",
+      "cross_entropy_sum nll_loss_sum mse_loss_sum l1_loss_sum smooth_l1_loss_sum huber_loss_sum "
+      "binary_cross_entropy_sum binary_cross_entropy_with_logits_sum kl_div_sum "
+      "poisson_nll_loss_sum gaussian_nll_loss_sum soft_margin_loss_sum hinge_embedding_loss_sum "
+      "cosine_embedding_loss_sum margin_ranking_loss_sum triplet_margin_loss_sum "
+      "capsule_margin_loss_sum");
+  return list;
+}
+
+struct Parameter {
+  std::string type, name;
+};
+/// Parameters of all overloads of a name, each once; or the fields of a struct.
+using Declarations = std::map<std::string, std::vector<Parameter>>;
+struct Header {
+  Declarations functions, structs;
+};
+
+/// "const Shape& dims = {}, bool keepdim = false"; of fields "Tensor mean, var" too.
+void add_parameters(std::vector<Parameter>& list, const std::string& text) {
+  std::string part;
+  int depth = 0;
+  for (const char c : text + ",") {
+    depth += c == '<' || c == '(' || c == '{' ? 1 : c == '>' || c == ')' || c == '}' ? -1 : 0;
+    if (c != ',' || depth != 0) {
+      if (c != ' ' || !part.empty()) part += c;
+      continue;
+    }
+    std::string words = part.substr(0, part.find(" = "));
+    part.clear();
+    if (words.empty()) continue;
+    const std::size_t space = words.rfind(' ') + 1;  // 0: of the type before
+    const Parameter p{space == 0 ? list.back().type : words.substr(0, space - 1),
+                      words.substr(space)};
+    if (std::none_of(list.begin(), list.end(), [&](auto& k) { return k.name == p.name; }))
+      list.push_back(p);
+  }
+}
+
+/// As clang-format leaves a header: a function begins a line with its result, a member of Tensor
+/// that is an op does so after two spaces, and a field has a line of its own.
+void read(std::istream& in, bool members, Header& header) {
+  const auto next = [&](std::string& line) {
+    if (!std::getline(in, line)) return false;
+    line.erase(std::min(line.find("//"), line.size()));
+    return true;
+  };
+  std::string structure;
+  bool inside = !members;  // of class Tensor
+  for (std::string line; next(line);) {
+    if (line == "class Tensor {") inside = members;
+    if (line == "};") structure.clear(), inside = inside && !members;
+    if (line.starts_with("struct ")) structure = line.substr(7, line.find(' ', 7) - 7);
+    const auto begins = [&](const char* words) {
+      return line.starts_with((members ? "  " : "") + std::string(words));
+    };
+    const bool declares = members ? begins("[[nodiscard]] Tensor ") || begins("const Tensor& ")
+                                  : begins("[[nodiscard]] ") || begins("Tensor ");
+    if (declares && inside) {
+      std::size_t open = 0, close = 0;
+      for (int depth = 0; close == 0;) {
+        depth = 0, open = line.find('(');
+        for (std::size_t i = open; i < line.size() && close == 0; ++i) {
+          depth += line[i] == '(' ? 1 : line[i] == ')' ? -1 : 0;
+          if (depth == 0) close = i;
+        }
+        std::string more;
+        if (close == 0 && !next(more)) return;
+        line += ' ' + more;
+      }
+      const std::string name = line.substr(0, open).substr(line.rfind(' ', open) + 1);
+      if (!name.starts_with("operator") || name == "operator[]")
+        add_parameters(header.functions[name], line.substr(open + 1, close - open - 1));
+    } else if (!structure.empty() && line.starts_with("  ") && line.find(';') != line.npos &&
+               line.substr(0, line.find(" = ")).find('(') == line.npos) {
+      add_parameters(header.structs[structure], line.substr(2, line.find(';') - 2));
+    }
+  }
+}
+
+const Header& headers() {
+  static const Header all = [] {
+    Header header;
+    const auto take = [&](const std::filesystem::path& path) {
+      std::ifstream in(path);
+      REQUIRE(in);
+      read(in, path.filename() == "tensor.hpp", header);
+    };
+    const std::filesystem::path root = tests_dir() + "/..", core = root / "core/include/braid/core";
+    take(core / "tensor.hpp");
+    for (const auto& entry : std::filesystem::directory_iterator(core / "ops"))
+      if (entry.path().extension() == ".hpp") take(entry.path());
+    take(root / "nn/include/braid/nn/losses.hpp");
+    return header;
+  }();
+  return all;
+}
+
+std::vector<Parameter> fields_of(const Parameter& p) {
+  std::string type = p.type.starts_with("const ") ? p.type.substr(6) : p.type;
+  if (type.ends_with('&')) type.pop_back();
+  const auto found = headers().structs.find(type);
+  return found == headers().structs.end() ? std::vector<Parameter>() : found->second;
+}
+
+/// A bool, an enumeration, or a struct of such.
+bool any_value_is_right(const Parameter& p) {
+  const std::vector<Parameter> fields = fields_of(p);
+  if (fields.empty()) return p.type == "bool" || p.type == "Reduction";
+  return std::all_of(fields.begin(), fields.end(), any_value_is_right);
+}
+
+/// The parameters that need bad inputs: of a struct its fields, where one of them has any or is
+/// excused, else the struct as a whole.
+std::vector<Parameter> to_be_wrong(const std::string& op, const std::set<std::string>& named) {
+  std::vector<Parameter> list;
+  for (const Parameter& p : headers().functions.at(op)) {
+    const std::vector<Parameter> fields = fields_of(p);
+    const bool by_field = std::any_of(fields.begin(), fields.end(),
+                                      [&](const Parameter& f) { return named.count(f.name) != 0; });
+    if (!by_field) list.push_back(p);
+    else list.insert(list.end(), fields.begin(), fields.end());
+  }
   return list;
 }
 
@@ -66,26 +163,20 @@ std::set<std::string> ops_of_the_table() {
 
 TEST_CASE("registry: every declared op is in the table, or excused", "[ops][registry]") {
   const std::set<std::string> ops = ops_of_the_table();
-  std::set<std::string> missing, stale;
-  const Declarations& declared = declared_functions();
+  const std::map<std::string, std::string> excused = not_in_the_table();
+  std::set<std::string> missing, stale, unknown;
+  const Declarations& declared = headers().functions;
   for (const auto& [name, parameters] : declared)
-    if (ops.count(name) + not_in_the_table().count(name) == 0) missing.insert(name);
-  INFO(
-      "declared in a public header, but neither in tests/core/op_cases*.cpp nor excused in "
-      "not_in_the_table()");
+    if (ops.count(name) + excused.count(name) == 0) missing.insert(name);
+  INFO("declared in a public header, but neither in tests/core/op_cases*.cpp nor excused");
   CHECK(missing == std::set<std::string>{});
-  for (const auto& [name, reason] : not_in_the_table())
+  for (const auto& [name, reason] : excused)
     if (declared.count(name) == 0 || ops.count(name) != 0) stale.insert(name);
   INFO("excused, but not declared, or in the table all the same");
   CHECK(stale == std::set<std::string>{});
-  CHECK(declared.size() > 80);
-}
-
-TEST_CASE("registry: every case is of a declared op", "[ops][registry]") {
-  const Declarations& declared = declared_functions();
-  std::set<std::string> unknown;
-  for (const std::string& op : ops_of_the_table())
+  for (const std::string& op : ops)
     if (declared.count(op) == 0) unknown.insert(op);
+  INFO("in the table, but not declared");
   CHECK(unknown == std::set<std::string>{});
 }
 
@@ -97,51 +188,60 @@ TEST_CASE("registry: every case has a name of its own", "[ops][registry]") {
 }
 
 TEST_CASE("registry: declarations are read from a header", "[ops][registry]") {
-  const Declarations d = declarations_in(R"(
-    #pragma once
-    namespace braid {
-    struct Options { double eps = 1e-5; std::optional<int> k = {}; Tensor mean, var;
-                     [[nodiscard]] Tensor inside(int x); };
-    [[nodiscard]] Tensor five(const Tensor& x, const Options& options = {});
-    /// Tensor commented(int x);
-    [[nodiscard]] Tensor one(const Tensor& x,
-                             const Shape& dims = {},
-                             bool keepdim = false);  ///< a comment; with one(semicolon)
-    [[nodiscard]] Tensor one(const Tensor& x, double alpha = f(1, 2));
-    [[nodiscard]] inline std::pair<Tensor, Tensor> two(std::span<const Tensor> parts) {
-      return {parts[0], other(parts[1])}; }
-    template <class T> [[nodiscard]] Tensor three(T* data);
-    [[nodiscard]] inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
-    void four();
-    namespace detail { Tensor hidden(int x); }
-    enum class Kind : std::uint8_t { a, b };
-    class Tensor {
-     public:
-      [[nodiscard]] Tensor member(std::int64_t dim) const;
-      [[nodiscard]] const Shape& shape() const;
-      [[nodiscard]] Tensor operator[](const Tensor& index) const;
-    };
-    }  // namespace braid
-    namespace braid { Tensor late(); }
-    namespace braid::nn { Tensor loss(const Tensor& x); })");
-  std::set<std::string> names;
-  for (const auto& [name, parameters] : d) names.insert(name);
-  CHECK(names == std::set<std::string>{"one", "two", "three", "four", "five", "late", "loss"});
-  std::string one;
-  for (const Parameter& p : d.at("one")) one += p.type + " | " + p.name + "; ";
-  CHECK(one == "const Tensor& | x; const Shape& | dims; bool | keepdim; double | alpha; ");
-  CHECK(d.at("two").at(0).name == "parts");
-  std::string fields;
-  for (const Parameter& p : d.at("five").at(1).fields) fields += p.type + " | " + p.name + "; ";
-  CHECK(fields == "double | eps; std::optional<int> | k; Tensor | mean; Tensor | var; ");
-  const Declarations members = declarations_in(
-      "namespace braid { class Tensor { public: [[nodiscard]] Tensor member(std::int64_t dim) "
-      "const; const Shape& shape() const; "
-      "Tensor operator[](const Tensor& index) const; }; }",
-      "Tensor");
-  CHECK(members.size() == 2);
-  CHECK(members.at("member").at(0).name == "dim");
-  CHECK(members.at("operator[]").at(0).name == "index");
+  std::istringstream in(
+      "struct Options final {\n  double eps = f(1, 2);  ///< Tensor no;\n  Tensor mean, var;\n"
+      "  Tensor inside(int x) const;\n};\n[[nodiscard]] std::pair<Tensor, Tensor>\n"
+      "two(const Options& options,\n    const std::map<int, int>& dims = {}, double a = g(1, 2));\n"
+      "// [[nodiscard]] Tensor no(int x);\n[[nodiscard]] inline Tensor operator+(int a);\n"
+      "Tensor two(std::optional<int> k) { return other(k); }\n");
+  Header header;
+  read(in, false, header);
+  std::string text;
+  for (const Declarations& d : {header.functions, header.structs})
+    for (const auto& [name, parameters] : d) {
+      text += name + ":";
+      for (const Parameter& p : parameters) text += " " + p.type + " | " + p.name + ",";
+    }
+  CHECK(text ==
+        "two: const Options& | options, const std::map<int, int>& | dims, double | a, "
+        "std::optional<int> | k,Options: double | eps, Tensor | mean, Tensor | var,");
+}
+
+TEST_CASE("ops: each parameter has three bad inputs, or a reason", "[ops][errors]") {
+  std::map<std::string, std::map<std::string, std::size_t>> count;
+  std::map<std::string, std::map<std::string, std::string>> free;
+  for (const OpCase& c : op_cases()) {
+    count[c.op];
+    for (const BadInput& bad : c.errors) ++count[c.op][bad.argument];
+    for (const FreeParameter& f : c.free) free[c.op][f.name] = f.reason;
+  }
+  std::size_t least = 1000, parameters = 0, excused = 0;
+  for (const auto& [op, of] : count) {
+    std::set<std::string> names{"this"}, named;
+    for (const auto& [name, n] : of) named.insert(name);
+    for (const auto& [name, reason] : free[op]) named.insert(name);
+    for (const Parameter& p : to_be_wrong(op, named)) {
+      names.insert(p.name);
+      const std::size_t n = of.count(p.name) != 0 ? of.at(p.name) : 0;
+      const bool is_free = free[op].count(p.name) != 0;
+      if (is_free && n >= 3)
+        FAIL_CHECK(op << ": " << p.name << " is excused, but has " << n << " bad inputs");
+      if (is_free || (n == 0 && any_value_is_right(p))) {
+        ++excused;
+        continue;
+      }
+      ++parameters;
+      least = std::min(least, n);
+      if (n < 3) FAIL_CHECK(op << ": expected 3 bad inputs of " << p.name << " or more, got " << n);
+    }
+    for (const std::string& name : named)
+      if (names.count(name) == 0) FAIL_CHECK(op << " has no parameter " << name);
+    for (const auto& [name, reason] : free[op])
+      if (reason.empty()) FAIL_CHECK(op << ": " << name << " is excused for no reason");
+  }
+  std::cout << "SHOWS: bad inputs: the least a parameter is " << least << " over " << parameters
+            << " parameters; " << excused
+            << " more are a bool, an enumeration, or any value of them is right" << std::endl;
 }
 
 }  // namespace braid::test

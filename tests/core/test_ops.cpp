@@ -13,26 +13,16 @@
 namespace braid::test::on_device {
 namespace {
 
-std::string describe(const OpCase& c, DType dtype, Device device,
-                     const std::vector<Layout>& layout) {
-  std::string text = str(c.name(), ", ", dtype, " on ", device);
-  for (const Layout& l : layout) text += ", " + l.name;
-  return text;
-}
-
 struct Call {
   std::vector<Tensor> inputs;
   std::vector<Array> values;
   std::vector<Tensor> outputs;
 };
 
-Call run(const OpCase& c, DType dtype, Device device, const std::vector<Layout>& layout,
-         std::uint64_t seed = 1) {
+Call run(const OpCase& c, DType dtype, Device device, const std::vector<Layout>& layout) {
   Call call;
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    call.inputs.push_back(sample(c.inputs[i], i, dtype, layout[i], device, seed));
-    call.values.push_back(array_of(call.inputs.back()));
-  }
+  call.inputs = inputs_of(c, dtype, layout, device);
+  for (const Tensor& t : call.inputs) call.values.push_back(array_of(t));
   call.outputs = c.call(call.inputs);
   return call;
 }
@@ -59,7 +49,7 @@ TEST_CASE("ops: every op agrees with its reference in every type and layout on e
           try {
             call = run(c, dtype, device, layout);
           } catch (const std::exception& e) {
-            FAIL_CHECK(describe(c, dtype, device, layout) << ": " << e.what());
+            FAIL_CHECK(describe(c.name(), dtype, device, layout) << ": " << e.what());
             continue;
           }
           std::string problem;
@@ -77,16 +67,15 @@ TEST_CASE("ops: every op agrees with its reference in every type and layout on e
                 call.inputs[i].version() != 0)
               problem = str("input ", i, " was changed");
           ++ran;
-          if (!problem.empty()) FAIL_CHECK(describe(c, dtype, device, layout) << ": " << problem);
+          if (!problem.empty())
+            FAIL_CHECK(describe(c.name(), dtype, device, layout) << ": " << problem);
         }
   }
   CHECK(ran + of_others == defined);
   CHECK(ran > 10000);
-  std::string devices;
   std::set<std::string> ops;
   for (const OpCase& c : op_cases()) ops.insert(c.op);
-  for (const Device d : test_devices()) devices += str(devices.empty() ? "" : ", ", d);
-  std::cout << "SHOWS: ops on " << devices << ": " << ran << " of " << defined
+  std::cout << "SHOWS: ops on " << names_of_devices() << ": " << ran << " of " << defined
             << " cells (op x dtype x layout x device), " << op_cases().size() << " cases of "
             << ops.size() << " ops" << std::endl;
 }
@@ -102,19 +91,20 @@ TEST_CASE("ops: a layout does not change a bit of what is not a sum", "[ops]") {
       std::vector<Tensor> again;
       for (const auto& layout : layout_combinations(c)) {
         const Call call = run(c, dtype, here(), layout);
-        std::vector<Tensor> dense;
+        std::vector<Tensor> copies;
         std::vector<std::vector<double>> now;
         for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-          dense.push_back(tensor_of(call.values[i], call.inputs[i].dtype()));
+          copies.push_back(tensor_of(call.values[i], call.inputs[i].dtype()));
           now.push_back(call.values[i].data);
         }
         if (again.empty() || now != values) {
-          again = c.call(dense);
+          again = c.call(copies);
           values = now;
         }
         for (std::size_t k = 0; k < again.size(); ++k) {
           const std::string problem = same_bits(call.outputs[k], again[k]);
-          if (!problem.empty()) FAIL_CHECK(describe(c, dtype, here(), layout) << ": " << problem);
+          if (!problem.empty())
+            FAIL_CHECK(describe(c.name(), dtype, here(), layout) << ": " << problem);
         }
       }
     }
@@ -125,12 +115,11 @@ TEST_CASE("ops: every device gives the same bits", "[ops]") {
   REQUIRE(there() != here());
   for (const OpCase& c : op_cases())
     for (const DType dtype : c.dtypes) {
-      std::vector<Layout> dense;
-      for (const Input& input : c.inputs) dense.push_back(layouts(input.shape).front());
-      const Call first = run(c, dtype, here(), dense), last = run(c, dtype, there(), dense);
+      const Call first = run(c, dtype, here(), dense(c)), last = run(c, dtype, there(), dense(c));
       for (std::size_t k = 0; k < first.outputs.size(); ++k) {
         const std::string problem = same_bits(first.outputs[k], last.outputs[k]);
-        if (!problem.empty()) FAIL_CHECK(describe(c, dtype, there(), dense) << ": " << problem);
+        if (!problem.empty())
+          FAIL_CHECK(describe(c.name(), dtype, there(), dense(c)) << ": " << problem);
       }
     }
 }
@@ -141,16 +130,12 @@ TEST_CASE("ops: tensors of two devices are refused by name", "[ops][errors]") {
     // that one is made of several ops
     if (c.inputs.size() < 2 || c.across_devices || c.variant == "one tensor twice") continue;
     for (std::size_t other = 0; other < c.inputs.size(); ++other) {
-      std::vector<Tensor> inputs;
-      for (std::size_t i = 0; i < c.inputs.size(); ++i)
-        inputs.push_back(sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(),
-                                i == other ? there() : here(), 1));
+      std::vector<Tensor> inputs = inputs_of(c, DType::float32, dense(c), here());
+      inputs[other] = inputs_of(c, DType::float32, dense(c), there())[other];
       INFO(c.name() << ", input " << other);
-      CHECK(thrown<DeviceError>("expected *got *", [&] { c.call(inputs); }) == "");
-      CHECK(thrown<DeviceError>(str(here()), [&] { c.call(inputs); }) == "");
-      CHECK(thrown<DeviceError>(str(there()), [&] { c.call(inputs); }) == "");
-      const std::string prefix = c.op == "operator[]" ? ": " : c.op + ": ";
-      CHECK(thrown<DeviceError>(prefix, [&] { c.call(inputs); }) == "");
+      for (const std::string& part : {std::string("expected *got *"), str(here()), str(there()),
+                                      c.op == "operator[]" ? std::string(": ") : c.op + ": "})
+        CHECK(thrown<DeviceError>(part, [&] { c.call(inputs); }) == "");
       ++refused;
     }
   }
@@ -164,9 +149,7 @@ TEST_CASE("ops: a type that no case of an op has is refused by name", "[ops][err
   for (const OpCase& c : op_cases())
     for (const DType t : all_dtypes()) {
       if (types[c.op].count(t) != 0) continue;
-      std::vector<Tensor> inputs;
-      for (std::size_t i = 0; i < c.inputs.size(); ++i)
-        inputs.push_back(sample(c.inputs[i], i, t, layouts(c.inputs[i].shape).front(), here(), 1));
+      const std::vector<Tensor> inputs = inputs_of(c, t, dense(c), here());
       INFO(c.name() << ", " << t);
       CHECK(thrown<DTypeError>(c.op + ": expected ", [&] { c.call(inputs); }) == "");
       ++refused;
@@ -180,11 +163,8 @@ TEST_CASE("ops: an undefined tensor is refused", "[ops][errors]") {
       if ((c.op == "linear" || c.op == "linear_relu") && missing == 2) continue;  // no bias
       if (c.inputs[missing].optional) continue;
       if (c.op == "clamp" && missing > 0) continue;  // no bound
-      std::vector<Tensor> inputs;
-      for (std::size_t i = 0; i < c.inputs.size(); ++i)
-        inputs.push_back(i == missing ? Tensor()
-                                      : sample(c.inputs[i], i, DType::float32,
-                                               layouts(c.inputs[i].shape).front(), here(), 1));
+      std::vector<Tensor> inputs = inputs_of(c, DType::float32, dense(c), here());
+      inputs[missing] = Tensor();
       INFO(c.name() << ", input " << missing);
       CHECK_THROWS_AS(c.call(inputs), Error);
     }
@@ -193,16 +173,10 @@ TEST_CASE("ops: an undefined tensor is refused", "[ops][errors]") {
 TEST_CASE("ops: under no_grad, and for numbers that are not floating point, nothing is recorded",
           "[ops]") {
   for (const OpCase& c : op_cases()) {
-    std::vector<Tensor> inputs;
+    const std::vector<Tensor> inputs = inputs_of(c, DType::float32, dense(c), here());
     bool floating = false;
-    for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-      inputs.push_back(
-          sample(c.inputs[i], i, DType::float32, layouts(c.inputs[i].shape).front(), here(), 1));
-      if (inputs.back().dtype() == DType::float32) {
-        inputs.back().requires_grad_();
-        floating = true;
-      }
-    }
+    for (const Tensor& t : inputs)
+      if (t.dtype() == DType::float32) t.requires_grad_(), floating = true;
     REQUIRE(floating);
     INFO(c.name());
     bool recorded = false;

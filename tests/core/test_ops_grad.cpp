@@ -1,5 +1,6 @@
 // The gradient of every op of the table, and the gradient of the gradient.
 #include <braid/core/autograd.hpp>
+#include <braid/core/ops/elementwise.hpp>
 
 #include <cstdlib>
 #include <iostream>
@@ -21,34 +22,32 @@ std::uint64_t seeds() {
 
 std::vector<Tensor> point(const OpCase& c, DType dtype, const std::vector<Layout>& layout,
                           std::uint64_t seed) {
-  std::vector<Tensor> inputs;
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    inputs.push_back(sample(c.inputs[i], i, dtype, layout[i], here(), seed));
-    if (is_floating(inputs.back().dtype())) inputs.back().requires_grad_();
-  }
+  const std::vector<Tensor> inputs = inputs_of(c, dtype, layout, here(), seed);
+  for (const Tensor& t : inputs)
+    if (is_floating(t.dtype())) t.requires_grad_();
   return inputs;
 }
 
-std::vector<Layout> dense(const OpCase& c) {
-  std::vector<Layout> list;
-  for (const Input& input : c.inputs) list.push_back(layouts(input.shape).front());
-  return list;
+std::vector<Tensor> leaves_of(const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& t : inputs)
+    if (t.requires_grad()) leaves.push_back(t);
+  return leaves;
 }
 
 /// Gradients of every result by every input, and the gradients of these by inputs and incoming
 /// gradients: without differences, for given random directions.
 std::vector<Tensor> two_gradients(const OpCase& c, const std::vector<Tensor>& inputs,
                                   Device device) {
-  std::vector<Tensor> leaves, roots, incoming, with_incoming;
-  for (const Tensor& t : inputs)
-    if (t.requires_grad()) leaves.push_back(t);
+  const std::vector<Tensor> leaves = leaves_of(inputs);
+  std::vector<Tensor> roots, incoming;
   for (const Tensor& y : c.call(inputs)) {
     if (!y.requires_grad()) continue;
     roots.push_back(y);
     incoming.push_back(
         random_tensor(sizes_of(y.shape()), y.dtype(), {}, 4, 0.5, 1).to(device).requires_grad_());
   }
-  with_incoming = leaves;
+  std::vector<Tensor> with_incoming = leaves;
   with_incoming.insert(with_incoming.end(), incoming.begin(), incoming.end());
   std::vector<Tensor> all = grad(roots, leaves, incoming, true, true, true), second, directions;
   for (const Tensor& g : all) {
@@ -159,23 +158,18 @@ TEST_CASE("gradients: of float32, float16 and bfloat16 agree with float64", "[op
     for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
       if (std::find(c.dtypes.begin(), c.dtypes.end(), dtype) == c.dtypes.end()) continue;
       const std::vector<Tensor> narrow = point(c, dtype, dense(c), 3);
-      std::vector<Tensor> wide, leaves, wide_leaves, roots, wide_roots, seeds, wide_seeds;
+      std::vector<Tensor> wide, seeds, wide_seeds;
       for (const Tensor& t : narrow) {
         wide.push_back(tensor_of(array_of(t), is_floating(t.dtype()) ? DType::float64 : t.dtype()));
-        if (!t.requires_grad()) continue;
-        leaves.push_back(t);
-        wide_leaves.push_back(wide.back().requires_grad_());
+        if (t.requires_grad()) wide.back().requires_grad_();
       }
       const std::vector<Tensor> y = c.call(narrow), exact = c.call(wide);
-      for (std::size_t k = 0; k < y.size(); ++k) {
-        roots.push_back(y[k]);
-        wide_roots.push_back(exact[k]);
-        seeds.push_back(random_tensor(sizes_of(y[k].shape()), dtype, {}, 4, 0.5, 1));
+      for (const Tensor& t : y) {
+        seeds.push_back(random_tensor(sizes_of(t.shape()), dtype, {}, 4, 0.5, 1));
         wide_seeds.push_back(tensor_of(array_of(seeds.back()), DType::float64));
       }
-      const std::vector<Tensor> got = grad(roots, leaves, seeds, false, false, true),
-                                want =
-                                    grad(wide_roots, wide_leaves, wide_seeds, false, false, true);
+      const std::vector<Tensor> got = grad(y, leaves_of(narrow), seeds, false, false, true),
+                                want = grad(exact, leaves_of(wide), wide_seeds, false, false, true);
       for (std::size_t i = 0; i < got.size(); ++i) {
         INFO(c.name() << ", " << dtype << ", input " << i);
         REQUIRE(got[i].defined() == want[i].defined());
@@ -193,35 +187,26 @@ TEST_CASE("gradients: a wrong gradient is found", "[ops][gradients]") {
   // swapped, one that forgets an input.
   const Tensor x = random_tensor({2, 3}, DType::float64).requires_grad_(),
                y = random_tensor({2, 3}, DType::float64, {}, 2).requires_grad_();
-  const auto product = [](const std::vector<double>& factors, bool swapped) {
-    return function_of([factors, swapped](const Tensor& a, const Tensor& b) {
-      Tensor out = random_tensor(sizes_of(a.shape()), DType::float64);
-      Array v = array_of(a), w = array_of(b);
-      for (std::int64_t i = 0; i < v.size(); ++i) v[i] *= w[i];
-      out = tensor_of(v, DType::float64);
+  const auto product = [](double of_a, double of_b, bool swapped) {
+    return function_of([=](const Tensor& a, const Tensor& b) {
+      const Tensor out = mul(a.detach(), b.detach());
       if (!needs_grad({a, b})) return out;
-      return record("product", {a, b}, out, [a, b, factors, swapped](const Tensor& dy) -> Grads {
-        const auto times = [&](const Tensor& t, double factor) {
-          Array g = array_of(dy), u = array_of(t);
-          for (std::int64_t i = 0; i < g.size(); ++i) g[i] *= u[i] * factor;
-          return tensor_of(g, DType::float64);
-        };
+      return record("product", {a, b}, out, [=](const Tensor& dy) -> Grads {
         Grads grads;
-        grads.push_back(times(swapped ? a : b, factors[0]));
-        grads.push_back(times(swapped ? b : a, factors[1]));
+        grads.push_back(mul(mul(dy, swapped ? a : b), of_a).detach());
+        grads.push_back(mul(mul(dy, swapped ? b : a), of_b).detach());
         return grads;
       });
     });
   };
-  CHECK(gradcheck(product({1, 1}, false), {x, y}) == "");
-  CHECK(gradcheck(product({1.002, 1}, false), {x, y}) != "");
-  CHECK(gradcheck(product({1, 0}, false), {x, y}) != "");
-  CHECK(gradcheck(product({1, 1}, true), {x, y}) != "");
-  const GradcheckOptions along{.directions = 2};
-  CHECK(gradcheck(product({1, 1}, false), {x, y}, along) == "");
-  CHECK(gradcheck(product({1.02, 1}, false), {x, y}, along) != "");
-  CHECK(gradcheck(product({1, 0}, false), {x, y}, along) != "");
-  CHECK(gradcheck(product({1, 1}, true), {x, y}, along) != "");
+  const GradcheckOptions whole{}, along{.directions = 2};
+  for (const GradcheckOptions& options : {whole, along}) {
+    const double off = options.directions == 0 ? 1.002 : 1.02;
+    CHECK(gradcheck(product(1, 1, false), {x, y}, options) == "");
+    CHECK(gradcheck(product(off, 1, false), {x, y}, options) != "");
+    CHECK(gradcheck(product(1, 0, false), {x, y}, options) != "");
+    CHECK(gradcheck(product(1, 1, true), {x, y}, options) != "");
+  }
 }
 
 }  // namespace braid::test::on_device

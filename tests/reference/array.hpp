@@ -8,11 +8,13 @@
 
 namespace reference {
 
-using Sizes = std::vector<std::int64_t>;
+using Int = std::int64_t;
+using Sizes = std::vector<Int>;
+using Numbers = std::vector<double>;
 
-inline std::int64_t count(const Sizes& shape) {
-  std::int64_t n = 1;
-  for (const std::int64_t s : shape) n *= s;
+inline Int count(const Sizes& shape) {
+  Int n = 1;
+  for (const Int s : shape) n *= s;
   return n;
 }
 
@@ -24,23 +26,21 @@ struct Array {
   explicit Array(Sizes s, double value = 0)
       : shape(std::move(s)), data(static_cast<std::size_t>(count(shape)), value) {}
   Array(Sizes s, std::vector<double> values) : shape(std::move(s)), data(std::move(values)) {
-    if (static_cast<std::int64_t>(data.size()) != count(shape))
+    if (static_cast<Int>(data.size()) != count(shape))
       throw std::logic_error("reference::Array: number of values");
   }
-  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(data.size()); }
-  [[nodiscard]] double operator[](std::int64_t i) const {
-    return data.at(static_cast<std::size_t>(i));
-  }
-  [[nodiscard]] double& operator[](std::int64_t i) { return data.at(static_cast<std::size_t>(i)); }
+  [[nodiscard]] Int size() const { return static_cast<Int>(data.size()); }
+  [[nodiscard]] double operator[](Int i) const { return data.at(static_cast<std::size_t>(i)); }
+  [[nodiscard]] double& operator[](Int i) { return data.at(static_cast<std::size_t>(i)); }
 };
 
 inline int rank(const Array& a) { return static_cast<int>(a.shape.size()); }
-inline std::int64_t at(const Sizes& s, int i) { return s.at(static_cast<std::size_t>(i)); }
-inline std::int64_t& at(Sizes& s, int i) { return s.at(static_cast<std::size_t>(i)); }
+inline Int at(const Sizes& s, int i) { return s.at(static_cast<std::size_t>(i)); }
+inline Int& at(Sizes& s, int i) { return s.at(static_cast<std::size_t>(i)); }
 
 inline Sizes row_major(const Sizes& shape) {
   Sizes strides(shape.size());
-  std::int64_t step = 1;
+  Int step = 1;
   for (int i = static_cast<int>(shape.size()) - 1; i >= 0; --i) {
     at(strides, i) = step;
     step *= at(shape, i);
@@ -51,11 +51,11 @@ inline Sizes row_major(const Sizes& shape) {
 // The loops that follow go through pointers: without optimisation and under sanitizers the tests
 // spend much of their time in them.
 
-inline std::int64_t offset(const Sizes& index, const Sizes& strides) {
+inline Int offset(const Sizes& index, const Sizes& strides) {
   if (strides.size() < index.size())
     throw std::out_of_range("reference::offset: fewer strides than indices");
-  const std::int64_t *const i = index.data(), *const s = strides.data();
-  std::int64_t sum = 0;
+  const Int *const i = index.data(), *const s = strides.data();
+  Int sum = 0;
   for (std::size_t d = 0, rank = index.size(); d < rank; ++d) sum += i[d] * s[d];
   return sum;
 }
@@ -64,8 +64,8 @@ inline std::int64_t offset(const Sizes& index, const Sizes& strides) {
 template <class F> void for_each(const Sizes& shape, F f) {
   if (count(shape) == 0) return;
   Sizes index(shape.size(), 0);
-  std::int64_t* const i = index.data();
-  const std::int64_t* const s = shape.data();
+  Int* const i = index.data();
+  const Int* const s = shape.data();
   for (;;) {
     f(static_cast<const Sizes&>(index));
     std::size_t d = shape.size();
@@ -80,8 +80,8 @@ template <class F> void for_each(const Sizes& shape, F f) {
 inline double value(const Array& a, const Sizes& index) {
   if (index.size() != a.shape.size())
     throw std::out_of_range("reference::value: another number of indices than dims");
-  const std::int64_t *const i = index.data(), *const s = a.shape.data();
-  std::int64_t n = 0;
+  const Int *const i = index.data(), *const s = a.shape.data();
+  Int n = 0;
   for (std::size_t d = 0, rank = index.size(); d < rank; ++d) n = n * s[d] + i[d];
   return a[n];
 }
@@ -89,13 +89,11 @@ inline double value(const Array& a, const Sizes& index) {
 /// out[index] = f(index).
 template <class F> Array generate(const Sizes& shape, F f) {
   Array out(shape);
-  std::int64_t i = 0;
+  Int i = 0;
   for_each(shape, [&](const Sizes& index) { out[i++] = f(index); });
   return out;
 }
 
-inline int wrap(std::int64_t dim, std::int64_t rank_of) {
-  return static_cast<int>(dim < 0 ? dim + rank_of : dim);
-}
+inline int wrap(Int dim, Int rank_of) { return static_cast<int>(dim < 0 ? dim + rank_of : dim); }
 
 }  // namespace reference

@@ -10,8 +10,8 @@ namespace reference {
 inline Sizes broadcast(const Sizes& a, const Sizes& b) {
   Sizes out(std::max(a.size(), b.size()), 1);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
-    const std::int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    const Int x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const Int y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1) throw std::logic_error("reference::broadcast");
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
@@ -22,7 +22,7 @@ inline Sizes broadcast(const Sizes& a, const Sizes& b) {
 inline double broadcast_value(const Array& a, const Sizes& index) {
   const std::size_t skip = index.size() - a.shape.size();
   const Sizes strides = row_major(a.shape);
-  std::int64_t sum = 0;
+  Int sum = 0;
   for (std::size_t i = 0; i < a.shape.size(); ++i)
     sum += (a.shape[i] == 1 ? 0 : index[i + skip]) * strides[i];
   return a[sum];
@@ -30,7 +30,7 @@ inline double broadcast_value(const Array& a, const Sizes& index) {
 
 template <class F> Array map(const Array& a, F f) {
   Array out(a.shape);
-  for (std::int64_t i = 0; i < a.size(); ++i) out[i] = f(a[i]);
+  for (Int i = 0; i < a.size(); ++i) out[i] = f(a[i]);
   return out;
 }
 

@@ -7,12 +7,12 @@
 
 namespace reference {
 
-inline Array gather(Array x, std::int64_t dim, Array index) {
+inline Array gather(Array x, Int dim, Array index) {
   const bool scalar = x.shape.empty();
   if (scalar) x.shape = index.shape = {1};
   const int d = wrap(dim, rank(x));
   Array out = generate(index.shape, [&](Sizes i) {
-    at(i, d) = static_cast<std::int64_t>(value(index, i));
+    at(i, d) = static_cast<Int>(value(index, i));
     for (int k = 0; k < rank(x); ++k)
       if (at(i, k) < 0 || at(i, k) >= at(x.shape, k)) throw std::logic_error("reference::gather");
     return value(x, i);
@@ -22,14 +22,14 @@ inline Array gather(Array x, std::int64_t dim, Array index) {
 }
 
 /// In row-major order of the index, so that along each line the last one wins.
-inline Array scatter(Array x, std::int64_t dim, Array index, Array src, bool add) {
+inline Array scatter(Array x, Int dim, Array index, Array src, bool add) {
   const bool scalar = x.shape.empty();
   if (scalar) x.shape = index.shape = src.shape = {1};
   const int d = wrap(dim, rank(x));
   const Sizes strides = row_major(x.shape);
   for_each(index.shape, [&](const Sizes& i) {
     Sizes to = i;
-    at(to, d) = static_cast<std::int64_t>(value(index, i));
+    at(to, d) = static_cast<Int>(value(index, i));
     for (int k = 0; k < rank(x); ++k)
       if (at(to, k) < 0 || at(to, k) >= at(x.shape, k) || at(i, k) >= at(src.shape, k))
         throw std::logic_error("reference::scatter");
@@ -40,19 +40,18 @@ inline Array scatter(Array x, std::int64_t dim, Array index, Array src, bool add
   return x;
 }
 
-inline Array index_add(Array x, std::int64_t dim, const Array& index, const Array& source,
-                       double alpha) {
+inline Array index_add(Array x, Int dim, const Array& index, const Array& source, double alpha) {
   const int d = wrap(dim, rank(x));
   const Sizes strides = row_major(x.shape);
   for_each(source.shape, [&](const Sizes& i) {
     Sizes to = i;
-    at(to, d) = static_cast<std::int64_t>(index[at(i, d)]);
+    at(to, d) = static_cast<Int>(index[at(i, d)]);
     x[offset(to, strides)] += alpha * value(source, i);
   });
   return x;
 }
 
-inline Array take_along_dim(const Array& x, const Array& index, std::int64_t dim) {
+inline Array take_along_dim(const Array& x, const Array& index, Int dim) {
   const int d = wrap(dim, rank(x));
   Sizes of_x = x.shape, of_index = index.shape;
   at(of_x, d) = at(of_index, d) = 1;
@@ -60,11 +59,11 @@ inline Array take_along_dim(const Array& x, const Array& index, std::int64_t dim
   at(shape, d) = at(index.shape, d);
   const Sizes steps_x = row_major(x.shape), steps_index = row_major(index.shape);
   return generate(shape, [&](const Sizes& i) {
-    std::int64_t from = 0, which = 0;
+    Int from = 0, which = 0;
     for (int k = 0; k < rank(x); ++k)
       which += at(index.shape, k) == 1 ? 0 : at(i, k) * at(steps_index, k);
     for (int k = 0; k < rank(x); ++k)
-      from += k == d                ? static_cast<std::int64_t>(index[which]) * at(steps_x, k)
+      from += k == d                ? static_cast<Int>(index[which]) * at(steps_x, k)
               : at(x.shape, k) == 1 ? 0
                                     : at(i, k) * at(steps_x, k);
     return x[from];
@@ -76,24 +75,23 @@ inline Array masked_select(const Array& x, const Array& mask) {
   for_each(broadcast(x.shape, mask.shape), [&](const Sizes& i) {
     if (broadcast_value(mask, i) != 0) chosen.push_back(broadcast_value(x, i));
   });
-  return Array({static_cast<std::int64_t>(chosen.size())}, chosen);
+  return Array({static_cast<Int>(chosen.size())}, chosen);
 }
 
 inline Array nonzero(const Array& x) {
   std::vector<double> places;
-  std::int64_t n = 0;
+  Int n = 0;
   for_each(x.shape, [&](const Sizes& i) {
     if (value(x, i) == 0) return;
     ++n;
-    for (const std::int64_t k : i) places.push_back(static_cast<double>(k));
+    for (const Int k : i) places.push_back(static_cast<double>(k));
   });
   return Array({n, rank(x)}, places);
 }
 
-inline Array one_hot(const Array& index, std::int64_t classes) {
+inline Array one_hot(const Array& index, Int classes) {
   if (classes < 0)
-    classes =
-        static_cast<std::int64_t>(*std::max_element(index.data.begin(), index.data.end())) + 1;
+    classes = static_cast<Int>(*std::max_element(index.data.begin(), index.data.end())) + 1;
   Sizes shape = index.shape;
   shape.push_back(classes);
   return generate(shape, [&](Sizes i) {

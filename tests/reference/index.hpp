@@ -4,13 +4,12 @@
 
 namespace reference {
 
-inline Array index_select(const Array& x, std::int64_t dim,
-                          const std::vector<std::int64_t>& index) {
+inline Array index_select(const Array& x, Int dim, const std::vector<Int>& index) {
   const int d = wrap(dim, rank(x));
   Sizes shape = x.shape;
-  at(shape, d) = static_cast<std::int64_t>(index.size());
+  at(shape, d) = static_cast<Int>(index.size());
   return generate(shape, [&](Sizes i) {
-    const std::int64_t from = index.at(static_cast<std::size_t>(at(i, d)));
+    const Int from = index.at(static_cast<std::size_t>(at(i, d)));
     at(i, d) = from < 0 ? from + at(x.shape, d) : from;
     return value(x, i);
   });
@@ -18,8 +17,8 @@ inline Array index_select(const Array& x, std::int64_t dim,
 
 /// Rows of `weight` by an index of any shape.
 inline Array embedding(const Array& weight, const Array& index) {
-  std::vector<std::int64_t> flat;
-  for (const double v : index.data) flat.push_back(static_cast<std::int64_t>(v));
+  std::vector<Int> flat;
+  for (const double v : index.data) flat.push_back(static_cast<Int>(v));
   Array out = index_select(weight, 0, flat);
   Sizes shape = index.shape;
   shape.insert(shape.end(), weight.shape.begin() + 1, weight.shape.end());
@@ -27,7 +26,7 @@ inline Array embedding(const Array& weight, const Array& index) {
   return out;
 }
 
-inline Array cat(const std::vector<Array>& parts, std::int64_t dim) {
+inline Array cat(const std::vector<Array>& parts, Int dim) {
   const int d = wrap(dim, rank(parts.at(0)));
   Sizes shape = parts[0].shape;
   at(shape, d) = 0;
@@ -39,7 +38,7 @@ inline Array cat(const std::vector<Array>& parts, std::int64_t dim) {
   });
 }
 
-inline Array stack(std::vector<Array> parts, std::int64_t dim) {
+inline Array stack(std::vector<Array> parts, Int dim) {
   const int d = wrap(dim, rank(parts.at(0)) + 1);
   for (Array& p : parts) p.shape.insert(p.shape.begin() + d, 1);
   return cat(parts, d);

@@ -14,26 +14,25 @@ inline Array joined(const Array& terms, const std::string& reduction) {
 struct Classes {
   std::vector<double> weight;  // empty: all 1
   double smoothing = 0;
-  std::int64_t ignored = -100;
+  Int ignored = -100;
 };
 
 /// x [n, classes, d1, …] of logarithms of probabilities, labels [n, d1, …]: the terms, and by
 /// `divisor` what mean divides by.
 inline Array label_terms(const Array& x, const Array& labels, const Classes& c, double& divisor) {
-  const std::int64_t n = at(x.shape, 0), classes = at(x.shape, 1),
-                     inner = n > 0 ? labels.size() / n : 0;
-  const auto weight = [&](std::int64_t k) {
+  const Int n = at(x.shape, 0), classes = at(x.shape, 1), inner = n > 0 ? labels.size() / n : 0;
+  const auto weight = [&](Int k) {
     return c.weight.empty() ? 1.0 : c.weight.at(static_cast<std::size_t>(k));
   };
   Array terms(labels.shape);
   divisor = 0;
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < inner; ++j) {
-      const auto label = static_cast<std::int64_t>(labels[i * inner + j]);
+  for (Int i = 0; i < n; ++i)
+    for (Int j = 0; j < inner; ++j) {
+      const auto label = static_cast<Int>(labels[i * inner + j]);
       if (label == c.ignored) continue;
-      const auto log_p = [&](std::int64_t k) { return x[(i * classes + k) * inner + j]; };
+      const auto log_p = [&](Int k) { return x[(i * classes + k) * inner + j]; };
       double even = 0;
-      for (std::int64_t k = 0; k < classes; ++k) even -= weight(k) * log_p(k);
+      for (Int k = 0; k < classes; ++k) even -= weight(k) * log_p(k);
       terms[i * inner + j] = -(1 - c.smoothing) * weight(label) * log_p(label) +
                              c.smoothing / static_cast<double>(classes) * even;
       divisor += weight(label);
@@ -47,15 +46,15 @@ inline Array joined(const Array& terms, double divisor, const std::string& reduc
 
 /// The same with probabilities of x's shape as targets.
 inline Array probability_terms(const Array& x, const Array& target, const Classes& c) {
-  const std::int64_t n = at(x.shape, 0), classes = at(x.shape, 1);
+  const Int n = at(x.shape, 0), classes = at(x.shape, 1);
   Sizes shape = x.shape;
   shape.erase(shape.begin() + 1);
   Array terms(shape);
-  const std::int64_t inner = n > 0 ? terms.size() / n : 0;
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t k = 0; k < classes; ++k)
-      for (std::int64_t j = 0; j < inner; ++j) {
-        const std::int64_t e = (i * classes + k) * inner + j;
+  const Int inner = n > 0 ? terms.size() / n : 0;
+  for (Int i = 0; i < n; ++i)
+    for (Int k = 0; k < classes; ++k)
+      for (Int j = 0; j < inner; ++j) {
+        const Int e = (i * classes + k) * inner + j;
         const double t = target[e] * (1 - c.smoothing) + c.smoothing / static_cast<double>(classes);
         terms[i * inner + j] -=
             t * (c.weight.empty() ? 1.0 : c.weight.at(static_cast<std::size_t>(k))) * x[e];
@@ -71,31 +70,29 @@ inline double positive(double x) { return x > 0 ? x : 0; }
 /// Over vectors along the last dim: f(first element of a's vector, its length).
 template <class F> Array over_vectors(const Array& a, F f) {
   Sizes shape = a.shape;
-  const std::int64_t d = shape.back();
+  const Int d = shape.back();
   shape.pop_back();
   Array out(shape);
-  for (std::int64_t i = 0; i < out.size(); ++i) out[i] = f(i * d, d);
+  for (Int i = 0; i < out.size(); ++i) out[i] = f(i * d, d);
   return out;
 }
 
-inline double distance(const Array& a, const Array& b, std::int64_t begin, std::int64_t d,
-                       double eps) {
+inline double distance(const Array& a, const Array& b, Int begin, Int d, double eps) {
   double s = 0;
-  for (std::int64_t i = begin; i < begin + d; ++i) s += (a[i] - b[i] + eps) * (a[i] - b[i] + eps);
+  for (Int i = begin; i < begin + d; ++i) s += (a[i] - b[i] + eps) * (a[i] - b[i] + eps);
   return std::sqrt(s);
 }
-inline double cosine(const Array& a, const Array& b, std::int64_t begin, std::int64_t d) {
+inline double cosine(const Array& a, const Array& b, Int begin, Int d) {
   double ab = 0, aa = 1e-12, bb = 1e-12;
-  for (std::int64_t i = begin; i < begin + d; ++i)
-    ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
+  for (Int i = begin; i < begin + d; ++i) ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
   return ab / std::sqrt(aa * bb);
 }
 
 inline Array capsule_terms(const Array& lengths, const Array& labels, double present, double absent,
                            double lambda) {
-  return over_vectors(lengths, [&](std::int64_t begin, std::int64_t classes) {
+  return over_vectors(lengths, [&](Int begin, Int classes) {
     double total = 0;
-    for (std::int64_t k = 0; k < classes; ++k) {
+    for (Int k = 0; k < classes; ++k) {
       const double v = lengths[begin + k],
                    there = labels[begin / classes] == static_cast<double>(k) ? 1 : 0;
       total += there * positive(present - v) * positive(present - v) +

@@ -11,13 +11,12 @@ namespace reference {
 /// y = (x - mean) / sqrt(var + eps) weight + bias, for elements that are in one set if set(index)
 /// is one number; affine(index): the number of the weight.
 inline Array normalised(const Array& x, const Array* weight, const Array* bias,
-                        const std::function<std::int64_t(const Sizes&)>& set,
-                        const std::function<std::int64_t(const Sizes&)>& affine, bool center,
-                        double eps) {
+                        const std::function<Int(const Sizes&)>& set,
+                        const std::function<Int(const Sizes&)>& affine, bool center, double eps) {
   struct Sums {
     double sum = 0, squares = 0, count = 0;
   };
-  std::map<std::int64_t, Sums> sets;
+  std::map<Int, Sums> sets;
   for_each(x.shape, [&](const Sizes& index) {
     Sums& s = sets[set(index)];
     s.sum += value(x, index), ++s.count;
@@ -41,7 +40,7 @@ inline Array normalised(const Array& x, const Array* weight, const Array* bias,
 /// The last `dims` dims together: layer norm, or, without center, RMS norm.
 inline Array layer_norm(const Array& x, int dims, const Array* weight, const Array* bias,
                         bool center, double eps) {
-  std::int64_t n = 1;
+  Int n = 1;
   for (int d = rank(x) - dims; d < rank(x); ++d) n *= at(x.shape, d);
   const Sizes strides = row_major(x.shape);
   return normalised(
@@ -49,9 +48,9 @@ inline Array layer_norm(const Array& x, int dims, const Array* weight, const Arr
       [=](const Sizes& i) { return offset(i, strides) % n; }, center, eps);
 }
 
-inline Array group_norm(const Array& x, std::int64_t groups, const Array* weight, const Array* bias,
+inline Array group_norm(const Array& x, Int groups, const Array* weight, const Array* bias,
                         double eps) {
-  const std::int64_t per_group = at(x.shape, 1) / groups;
+  const Int per_group = at(x.shape, 1) / groups;
   return normalised(
       x, weight, bias, [=](const Sizes& i) { return i[0] * groups + i[1] / per_group; },
       [](const Sizes& i) { return i[1]; }, true, eps);
@@ -82,7 +81,7 @@ inline std::uint32_t philox_word(std::uint64_t seed, std::uint64_t stream, std::
 }
 
 /// The factor of element i: 0 with probability p.
-inline double drop_factor(std::uint64_t seed, std::uint64_t stream, std::int64_t i, double p) {
+inline double drop_factor(std::uint64_t seed, std::uint64_t stream, Int i, double p) {
   return static_cast<double>(philox_word(seed, stream, static_cast<std::uint64_t>(i))) < p * 0x1p32
              ? 0
              : 1 / (1 - p);
@@ -92,22 +91,21 @@ inline double drop_factor(std::uint64_t seed, std::uint64_t stream, std::int64_t
 /// value_width] with equal leading dims. mask: [queries, keys] or null, -inf hides; factor(number
 /// of the probability): dropout's.
 inline Array attention(const Array& q, const Array& k, const Array& v, const Array* mask,
-                       bool causal, double scale,
-                       const std::function<double(std::int64_t)>& factor = {}) {
+                       bool causal, double scale, const std::function<double(Int)>& factor = {}) {
   const int r = rank(q);
-  const std::int64_t queries = at(q.shape, r - 2), width = at(q.shape, r - 1),
-                     keys = at(k.shape, r - 2), value_width = at(v.shape, r - 1);
+  const Int queries = at(q.shape, r - 2), width = at(q.shape, r - 1), keys = at(k.shape, r - 2),
+            value_width = at(v.shape, r - 1);
   Sizes shape = q.shape;
   at(shape, r - 1) = value_width;
   Array out(shape);
-  const std::int64_t heads = queries * value_width > 0 ? out.size() / (queries * value_width) : 0;
-  for (std::int64_t h = 0; h < heads; ++h)
-    for (std::int64_t i = 0; i < queries; ++i) {
+  const Int heads = queries * value_width > 0 ? out.size() / (queries * value_width) : 0;
+  for (Int h = 0; h < heads; ++h)
+    for (Int i = 0; i < queries; ++i) {
       std::vector<double> p(static_cast<std::size_t>(keys));
       double top = -INFINITY, sum = 0;
-      for (std::int64_t j = 0; j < keys; ++j) {
+      for (Int j = 0; j < keys; ++j) {
         double s = 0;
-        for (std::int64_t e = 0; e < width; ++e)
+        for (Int e = 0; e < width; ++e)
           s += q[(h * queries + i) * width + e] * k[(h * keys + j) * width + e];
         s *= scale;
         if (mask) s += (*mask)[i * keys + j];
@@ -116,11 +114,11 @@ inline Array attention(const Array& q, const Array& k, const Array& v, const Arr
         top = std::max(top, s);
       }
       for (double& x : p) sum += x = top == -INFINITY ? 0 : std::exp(x - top);
-      for (std::int64_t j = 0; j < keys; ++j) {
+      for (Int j = 0; j < keys; ++j) {
         const double weight = sum > 0 ? p[static_cast<std::size_t>(j)] / sum *
                                             (factor ? factor((h * queries + i) * keys + j) : 1)
                                       : 0;
-        for (std::int64_t e = 0; e < value_width; ++e)
+        for (Int e = 0; e < value_width; ++e)
           out[(h * queries + i) * value_width + e] += weight * v[(h * keys + j) * value_width + e];
       }
     }

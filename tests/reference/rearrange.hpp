@@ -8,7 +8,7 @@ namespace reference {
 
 inline Array flip(const Array& x, const Sizes& dims) {
   return generate(x.shape, [&](Sizes i) {
-    for (const std::int64_t dim : dims) {
+    for (const Int dim : dims) {
       const int d = wrap(dim, rank(x));
       at(i, d) = at(x.shape, d) - 1 - at(i, d);
     }
@@ -19,14 +19,14 @@ inline Array flip(const Array& x, const Sizes& dims) {
 inline Array roll(const Array& x, const Sizes& shifts, const Sizes& dims) {
   if (dims.empty()) {
     Array out = x;
-    for (std::int64_t i = 0; i < x.size(); ++i)
+    for (Int i = 0; i < x.size(); ++i)
       out[((i + shifts.at(0)) % x.size() + x.size()) % x.size()] = x[i];
     return out;
   }
   return generate(x.shape, [&](Sizes i) {
     for (std::size_t k = 0; k < dims.size(); ++k) {
       const int d = wrap(dims[k], rank(x));
-      const std::int64_t n = at(x.shape, d);
+      const Int n = at(x.shape, d);
       at(i, d) = ((at(i, d) - shifts[k]) % n + n) % n;
     }
     return value(x, i);
@@ -43,7 +43,7 @@ inline Array repeat(Array x, const Sizes& times) {
   });
 }
 
-inline Array repeat_interleave(const Array& x, std::int64_t times, std::int64_t dim) {
+inline Array repeat_interleave(const Array& x, Int times, Int dim) {
   const int d = wrap(dim, rank(x));
   Sizes shape = x.shape;
   at(shape, d) *= times;
@@ -73,23 +73,22 @@ template <class F> Array pad(const Array& x, const Sizes& sizes, double constant
   });
 }
 
-inline Array triangle(const Array& x, std::int64_t diagonal, bool lower) {
+inline Array triangle(const Array& x, Int diagonal, bool lower) {
   return generate(x.shape, [&](const Sizes& i) {
-    const std::int64_t above = at(i, rank(x) - 1) - at(i, rank(x) - 2);
+    const Int above = at(i, rank(x) - 1) - at(i, rank(x) - 2);
     return (lower ? above <= diagonal : above >= diagonal) ? value(x, i) : 0.0;
   });
 }
 
-inline Array diagonal(const Array& x, std::int64_t diagonal_offset, std::int64_t a,
-                      std::int64_t b) {
+inline Array diagonal(const Array& x, Int diagonal_offset, Int a, Int b) {
   const int row = wrap(a, rank(x)), column = wrap(b, rank(x));
-  const std::int64_t first_row = std::max<std::int64_t>(-diagonal_offset, 0),
-                     first_column = std::max<std::int64_t>(diagonal_offset, 0);
+  const Int first_row = std::max<Int>(-diagonal_offset, 0),
+            first_column = std::max<Int>(diagonal_offset, 0);
   Sizes shape;
   for (int d = 0; d < rank(x); ++d)
     if (d != row && d != column) shape.push_back(at(x.shape, d));
-  shape.push_back(std::max<std::int64_t>(
-      std::min(at(x.shape, row) - first_row, at(x.shape, column) - first_column), 0));
+  shape.push_back(
+      std::max<Int>(std::min(at(x.shape, row) - first_row, at(x.shape, column) - first_column), 0));
   return generate(shape, [&](const Sizes& i) {
     Sizes from;
     std::size_t k = 0;
@@ -101,8 +100,8 @@ inline Array diagonal(const Array& x, std::int64_t diagonal_offset, std::int64_t
   });
 }
 
-inline Array diag(const Array& x, std::int64_t diagonal_offset) {
-  const std::int64_t n = x.size() + std::max(diagonal_offset, -diagonal_offset);
+inline Array diag(const Array& x, Int diagonal_offset) {
+  const Int n = x.size() + std::max(diagonal_offset, -diagonal_offset);
   return generate(Sizes{n, n}, [&](const Sizes& i) {
     return i[1] - i[0] == diagonal_offset ? x[std::min(i[0], i[1])] : 0.0;
   });

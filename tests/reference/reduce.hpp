@@ -10,7 +10,7 @@ namespace reference {
 /// result. No dims: all.
 template <class F> Array reduce(const Array& a, const Sizes& dims, bool keepdim, F fold) {
   std::vector<bool> over(a.shape.size(), dims.empty());
-  for (const std::int64_t d : dims)
+  for (const Int d : dims)
     if (!over.empty()) over[static_cast<std::size_t>(wrap(d, rank(a)))] = true;
   Sizes kept = a.shape;  // with 1 in the reduced dims
   Sizes inner(a.shape.size(), 1);
@@ -21,7 +21,7 @@ template <class F> Array reduce(const Array& a, const Sizes& dims, bool keepdim,
     }
   const Sizes strides = row_major(a.shape);
   Array out(kept);
-  std::int64_t n = 0;
+  Int n = 0;
   for_each(kept, [&](const Sizes& base) {
     std::vector<double> group;
     for_each(inner, [&](const Sizes& step) {
@@ -38,7 +38,7 @@ template <class F> Array reduce(const Array& a, const Sizes& dims, bool keepdim,
   return out;
 }
 
-inline double total(const std::vector<double>& v) {
+inline double total(const Numbers& v) {
   long double sum = 0;
   for (const double x : v) sum += x;
   return static_cast<double>(sum);
@@ -49,14 +49,14 @@ inline Array sum(const Array& a, const Sizes& dims = {}, bool keepdim = false) {
 }
 
 inline Array mean(const Array& a, const Sizes& dims = {}, bool keepdim = false) {
-  return reduce(a, dims, keepdim, [](const std::vector<double>& v) {
+  return reduce(a, dims, keepdim, [](const Numbers& v) {
     return v.empty() ? std::numeric_limits<double>::quiet_NaN()
                      : total(v) / static_cast<double>(v.size());
   });
 }
 
 /// Number of the first element that no other one beats; a NaN beats all.
-template <class Beats> std::size_t first_best(const std::vector<double>& v, Beats beats) {
+template <class Beats> std::size_t first_best(const Numbers& v, Beats beats) {
   std::size_t best = 0;
   for (std::size_t i = 0; i < v.size(); ++i) {
     if (std::isnan(v[i])) return i;
@@ -64,29 +64,26 @@ template <class Beats> std::size_t first_best(const std::vector<double>& v, Beat
   }
   return best;
 }
-inline std::size_t first_largest(const std::vector<double>& v) {
+inline std::size_t first_largest(const Numbers& v) {
   return first_best(v, [](double a, double b) { return a > b; });
 }
-inline std::size_t first_smallest(const std::vector<double>& v) {
+inline std::size_t first_smallest(const Numbers& v) {
   return first_best(v, [](double a, double b) { return a < b; });
 }
 
 inline Array max(const Array& a, const Sizes& dims = {}, bool keepdim = false) {
-  return reduce(a, dims, keepdim,
-                [](const std::vector<double>& v) { return v.at(first_largest(v)); });
+  return reduce(a, dims, keepdim, [](const Numbers& v) { return v.at(first_largest(v)); });
 }
 inline Array min(const Array& a, const Sizes& dims = {}, bool keepdim = false) {
-  return reduce(a, dims, keepdim,
-                [](const std::vector<double>& v) { return v.at(first_smallest(v)); });
+  return reduce(a, dims, keepdim, [](const Numbers& v) { return v.at(first_smallest(v)); });
 }
-inline Array argmax(const Array& a, std::int64_t dim, bool keepdim = false) {
+inline Array argmax(const Array& a, Int dim, bool keepdim = false) {
   return reduce(a, {dim}, keepdim,
-                [](const std::vector<double>& v) { return static_cast<double>(first_largest(v)); });
+                [](const Numbers& v) { return static_cast<double>(first_largest(v)); });
 }
-inline Array argmin(const Array& a, std::int64_t dim, bool keepdim = false) {
-  return reduce(a, {dim}, keepdim, [](const std::vector<double>& v) {
-    return static_cast<double>(first_smallest(v));
-  });
+inline Array argmin(const Array& a, Int dim, bool keepdim = false) {
+  return reduce(a, {dim}, keepdim,
+                [](const Numbers& v) { return static_cast<double>(first_smallest(v)); });
 }
 
 }  // namespace reference

@@ -10,8 +10,8 @@ namespace reference {
 enum class Recurrent { tanh, relu, lstm, gru };
 
 /// sum + Σ a[from_a + i] b[from_b + i] over n terms.
-inline double add_products(double sum, const Array& a, std::int64_t from_a, const Array& b,
-                           std::int64_t from_b, std::int64_t n) {
+inline double add_products(double sum, const Array& a, Int from_a, const Array& b, Int from_b,
+                           Int n) {
   if (n <= 0) return sum;
   if (from_a < 0 || from_b < 0 || from_a + n > a.size() || from_b + n > b.size())
     throw std::out_of_range("reference::add_products");
@@ -28,25 +28,25 @@ struct RecurrentResult {
 inline RecurrentResult recurrent(Recurrent kind, const Array& x, const Array& h_0, const Array& c_0,
                                  const Array& w_ih, const Array& w_hh, const Array& b_ih,
                                  const Array& b_hh, bool reverse = false,
-                                 const std::vector<std::int64_t>& lengths = {}) {
-  const std::int64_t steps = at(x.shape, 0), batch = at(x.shape, 1), inputs = at(x.shape, 2),
-                     hidden = at(h_0.shape, 1);
+                                 const std::vector<Int>& lengths = {}) {
+  const Int steps = at(x.shape, 0), batch = at(x.shape, 1), inputs = at(x.shape, 2),
+            hidden = at(h_0.shape, 1);
   RecurrentResult y{Array({steps, batch, hidden}), h_0, c_0};
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
-  for (std::int64_t b = 0; b < batch; ++b) {
-    const std::int64_t length = lengths.empty() ? steps : lengths.at(static_cast<std::size_t>(b));
-    for (std::int64_t s = 0; s < length; ++s) {
-      const std::int64_t t = reverse ? length - 1 - s : s;
+  for (Int b = 0; b < batch; ++b) {
+    const Int length = lengths.empty() ? steps : lengths.at(static_cast<std::size_t>(b));
+    for (Int s = 0; s < length; ++s) {
+      const Int t = reverse ? length - 1 - s : s;
       const Array before = y.h;
-      for (std::int64_t j = 0; j < hidden; ++j) {
+      for (Int j = 0; j < hidden; ++j) {
         // What gate k of unit j gets from the input, and from the state.
-        const auto from_x = [&](std::int64_t k) {
-          const std::int64_t row = k * hidden + j;
+        const auto from_x = [&](Int k) {
+          const Int row = k * hidden + j;
           return add_products(b_ih.size() > 0 ? b_ih[row] : 0, w_ih, row * inputs, x,
                               (t * batch + b) * inputs, inputs);
         };
-        const auto from_h = [&](std::int64_t k) {
-          const std::int64_t row = k * hidden + j;
+        const auto from_h = [&](Int k) {
+          const Int row = k * hidden + j;
           return add_products(b_hh.size() > 0 ? b_hh[row] : 0, w_hh, row * hidden, before,
                               b * hidden, hidden);
         };

@@ -10,7 +10,7 @@ namespace reference {
 
 /// f(line) for every line along dim; results of one length each. A scalar is a line of one, and
 /// stays one if its result is.
-template <class F> Array along(const Array& x, std::int64_t dim, F f) {
+template <class F> Array along(const Array& x, Int dim, F f) {
   Array a = x;
   const bool scalar = a.shape.empty();
   if (scalar) a.shape = {1};
@@ -21,13 +21,13 @@ template <class F> Array along(const Array& x, std::int64_t dim, F f) {
   std::vector<std::vector<double>> results;
   for_each(outer, [&](const Sizes& index) {
     std::vector<double> line;
-    for (std::int64_t j = 0; j < at(a.shape, d); ++j)
+    for (Int j = 0; j < at(a.shape, d); ++j)
       line.push_back(a[offset(index, strides) + j * at(strides, d)]);
     results.push_back(f(static_cast<const std::vector<double>&>(line)));
   });
   Sizes shape = a.shape;
   // Without lines the length is that of the result for a line of zeros.
-  at(shape, d) = static_cast<std::int64_t>(
+  at(shape, d) = static_cast<Int>(
       results.empty() ? f(std::vector<double>(static_cast<std::size_t>(at(a.shape, d)))).size()
                       : results[0].size());
   const Sizes lines = row_major(outer);
@@ -40,23 +40,23 @@ template <class F> Array along(const Array& x, std::int64_t dim, F f) {
   return out;
 }
 
-inline std::vector<double> running_sums(const std::vector<double>& line) {
+inline std::vector<double> running_sums(const Numbers& line) {
   std::vector<double> out;
   long double sum = 0;
   for (const double x : line) out.push_back(static_cast<double>(sum += x));
   return out;
 }
-inline std::vector<double> running_products(const std::vector<double>& line) {
+inline std::vector<double> running_products(const Numbers& line) {
   std::vector<double> out;
   long double product = 1;
   for (const double x : line) out.push_back(static_cast<double>(product *= x));
   return out;
 }
-inline Array cumsum(const Array& x, std::int64_t dim) { return along(x, dim, running_sums); }
-inline Array cumprod(const Array& x, std::int64_t dim) { return along(x, dim, running_products); }
+inline Array cumsum(const Array& x, Int dim) { return along(x, dim, running_sums); }
+inline Array cumprod(const Array& x, Int dim) { return along(x, dim, running_products); }
 
 /// Places of a line's elements in order: the earlier of equal ones first, NaN as the largest.
-inline std::vector<std::size_t> order(const std::vector<double>& line, bool descending) {
+inline std::vector<std::size_t> order(const Numbers& line, bool descending) {
   std::vector<std::size_t> places(line.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
   const auto less = [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
@@ -69,14 +69,13 @@ inline std::vector<std::size_t> order(const std::vector<double>& line, bool desc
   return places;
 }
 /// The first k values in order (all: k < 0), or their indices.
-inline Array sorted(const Array& x, std::int64_t dim, bool descending, bool indices,
-                    std::int64_t k = -1) {
-  return along(x, dim, [=](const std::vector<double>& line) {
+inline Array sorted(const Array& x, Int dim, bool descending, bool indices, Int k = -1) {
+  return along(x, dim, [=](const Numbers& line) {
     std::vector<double> out;
     for (const std::size_t p : order(line, descending))
-      if (k < 0 || static_cast<std::int64_t>(out.size()) < k)
+      if (k < 0 || static_cast<Int>(out.size()) < k)
         out.push_back(indices ? static_cast<double>(p) : line[p]);
-    if (k > static_cast<std::int64_t>(line.size())) throw std::logic_error("reference::sorted");
+    if (k > static_cast<Int>(line.size())) throw std::logic_error("reference::sorted");
     return out;
   });
 }

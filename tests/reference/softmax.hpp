@@ -4,7 +4,7 @@
 
 namespace reference {
 
-inline Array log_softmax(const Array& x, std::int64_t dim = -1) {
+inline Array log_softmax(const Array& x, Int dim = -1) {
   const Array top = max(x, {dim}, true);
   const Array shifted = zip(x, top, [](double a, double m) { return a - m; });
   const Array norm = map(sum(map(shifted, [](double v) { return std::exp(v); }), {dim}, true),
@@ -12,7 +12,7 @@ inline Array log_softmax(const Array& x, std::int64_t dim = -1) {
   return zip(shifted, norm, [](double a, double l) { return a - l; });
 }
 
-inline Array softmax(const Array& x, std::int64_t dim = -1) {
+inline Array softmax(const Array& x, Int dim = -1) {
   const Array top = max(x, {dim}, true);
   const Array e = zip(x, top, [](double a, double m) { return std::exp(a - m); });
   return zip(e, sum(e, {dim}, true), [](double a, double s) { return a / s; });
@@ -20,11 +20,11 @@ inline Array softmax(const Array& x, std::int64_t dim = -1) {
 
 /// -log softmax(logits)[label], summed over the rows, or their mean.
 inline Array cross_entropy(const Array& logits, const Array& labels, bool take_mean) {
-  const std::int64_t rows = at(logits.shape, 0), classes = at(logits.shape, 1);
+  const Int rows = at(logits.shape, 0), classes = at(logits.shape, 1);
   const Array p = rows > 0 ? log_softmax(logits, 1) : logits;
   long double loss = 0;
-  for (std::int64_t i = 0; i < rows; ++i)
-    loss -= static_cast<long double>(p[i * classes + static_cast<std::int64_t>(labels[i])]);
+  for (Int i = 0; i < rows; ++i)
+    loss -= static_cast<long double>(p[i * classes + static_cast<Int>(labels[i])]);
   if (take_mean) loss /= static_cast<long double>(rows);
   return Array(Sizes{}, std::vector<double>{static_cast<double>(loss)});
 }

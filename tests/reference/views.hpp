@@ -8,7 +8,7 @@ namespace reference {
 
 inline Array permute(const Array& x, const Sizes& dims) {
   Sizes shape;
-  for (const std::int64_t d : dims) shape.push_back(at(x.shape, wrap(d, rank(x))));
+  for (const Int d : dims) shape.push_back(at(x.shape, wrap(d, rank(x))));
   return generate(shape, [&](const Sizes& i) {
     Sizes from(i.size());
     for (std::size_t k = 0; k < i.size(); ++k) at(from, wrap(dims[k], rank(x))) = i[k];
@@ -16,7 +16,7 @@ inline Array permute(const Array& x, const Sizes& dims) {
   });
 }
 
-inline Array transpose(const Array& x, std::int64_t a, std::int64_t b) {
+inline Array transpose(const Array& x, Int a, Int b) {
   if (rank(x) == 0) return x;
   Sizes dims;
   for (int i = 0; i < rank(x); ++i) dims.push_back(i);
@@ -25,24 +25,21 @@ inline Array transpose(const Array& x, std::int64_t a, std::int64_t b) {
 }
 
 /// Elements start, start + step, … < end, with Python's rule for negative and large bounds.
-inline Array slice(const Array& x, std::int64_t dim, std::int64_t start, std::int64_t end,
-                   std::int64_t step = 1) {
+inline Array slice(const Array& x, Int dim, Int start, Int end, Int step = 1) {
   const int d = wrap(dim, rank(x));
-  const std::int64_t n = at(x.shape, d);
-  const auto clamp = [n](std::int64_t v) {
-    return std::clamp<std::int64_t>(v < 0 ? v + n : v, 0, n);
-  };
-  const std::int64_t first = clamp(start), last = clamp(end);
+  const Int n = at(x.shape, d);
+  const auto clamp = [n](Int v) { return std::clamp<Int>(v < 0 ? v + n : v, 0, n); };
+  const Int first = clamp(start), last = clamp(end);
   Sizes shape = x.shape;
   at(shape, d) = 0;
-  for (std::int64_t i = first; i < last; i += step) ++at(shape, d);
+  for (Int i = first; i < last; i += step) ++at(shape, d);
   return generate(shape, [&](Sizes i) {
     at(i, d) = first + at(i, d) * step;
     return value(x, i);
   });
 }
 
-inline Array select(const Array& x, std::int64_t dim, std::int64_t index) {
+inline Array select(const Array& x, Int dim, Int index) {
   const int d = wrap(dim, rank(x));
   const int from = wrap(index, at(x.shape, d));
   Array out = slice(x, d, from, from + 1);
@@ -52,10 +49,10 @@ inline Array select(const Array& x, std::int64_t dim, std::int64_t index) {
 
 /// One size may be -1.
 inline Array reshape(Array x, Sizes shape) {
-  std::int64_t known = 1;
-  for (const std::int64_t s : shape)
+  Int known = 1;
+  for (const Int s : shape)
     if (s != -1) known *= s;
-  for (std::int64_t& s : shape)
+  for (Int& s : shape)
     if (s == -1) s = x.size() / known;
   return Array(shape, std::move(x.data));
 }
