@@ -7,8 +7,8 @@ import sys
 
 CELLS = re.compile(r"SHOWS: ops on ([\w:, ]+): (\d+) of (\d+) cells .*, (\d+) cases of (\d+) ops")
 PYTORCH = re.compile(
-    r"SHOWS: ops on ([\w:, ]+) against PyTorch's float64: (\d+) comparisons, largest error (\S+) of "
-    r"the bound \((.*)\); (\d+) gradients, largest error (\S+) of the bound \((.*)\); "
+    r"SHOWS: ops on ([\w:, ]+) against PyTorch's float64: (\d+) comparisons, largest error (\S+) "
+    r"of the bound \((.*)\); (\d+) gradients, largest error (\S+) of the bound \((.*)\); "
     r"(\d+) differences on purpose, (\d+) cases without a like"
 )
 CHECKS = re.compile(
@@ -44,8 +44,8 @@ def main():
           f"{100 * ran / defined:.4g} % ({cases} cases of {ops} ops; {', '.join(devices)})")
     print(f"against PyTorch's float64: {compared} comparisons, "
           f"largest error {values[0]:.3f} of R3's bound ({values[1]})")
-    print(f"  gradients: {checked}, largest error {gradients[0]:.3f} of the bound ({gradients[1]}); "
-          f"{differences} differences on purpose, {without} cases without a like")
+    print(f"  gradients: {checked}, largest error {gradients[0]:.3f} of the bound "
+          f"({gradients[1]}); {differences} differences on purpose, {without} cases without a like")
     checks = [f"{a} gradchecks and {b} gradgradchecks on {d}" for d, (a, b) in counts.items()]
     print("gradients: " + ", ".join(checks))
     print("bad inputs: " + ", ".join(f"{n} on {d}" for d, n in refused.items()) + "; " + least)
