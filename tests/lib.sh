@@ -213,13 +213,17 @@ clang_format_program() {
   echo "$program"
 }
 
-# All C++ and CUDA files that belong to the project.
-sources() {
+# files PATTERN...: those that belong to the project and match one.
+files() {
+  local pattern any=()
   if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
-    git ls-files -co --exclude-standard -- '*.cpp' '*.hpp' '*.cu' '*.cuh' |
+    git ls-files -co --exclude-standard -- "$@" |
       while read -r file; do [[ ! -f $file ]] || echo "$file"; done
   else
-    find . -path ./build -prune -o -type f \
-      \( -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' \) -print
+    for pattern in "$@"; do any+=(-o -path "./$pattern"); done
+    find . -path ./build -prune -o -type f \( "${any[@]:1}" \) -printf '%P\n'
   fi
 }
+# All C++ and CUDA files; all scripts and files of the build.
+sources() { files '*.cpp' '*.hpp' '*.cu' '*.cuh'; }
+scripts() { files '*.sh' '*.py' '*.cmake' '*CMakeLists.txt' dev .ci/run; }
