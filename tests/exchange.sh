@@ -19,7 +19,8 @@ build release braid_tests_exchange
 
 for isa in sse avx2 avx512; do
   status=0
-  BRAID_ISA=$isa BRAID_DEVICE=cpu BRAID_EXCHANGE_OUT=$results build/release/tests/exchange/braid_tests_exchange >"$results/$isa.txt" 2>&1 || status=$?
+  BRAID_ISA=$isa BRAID_DEVICE=cpu BRAID_EXCHANGE_OUT=$results \
+    build/release/tests/exchange/braid_tests_exchange >"$results/$isa.txt" 2>&1 || status=$?
   case $status in
     0) sed -n "s/^SHOWS: exchange /$isa, /p" "$results/$isa.txt" ;;
     77) cat "$results/$isa.txt" ;;
@@ -32,8 +33,10 @@ for isa in sse avx2 avx512; do
 done
 
 peers=${BRAID_PEERS:-build/peers-venv}
-if [[ -r $peers/peers.env ]] && . "$peers/peers.env" && "$peers/bin/python" -c 'import torch, safetensors' 2>/dev/null; then
+if [[ -r $peers/peers.env ]] && . "$peers/peers.env" &&
+  "$peers/bin/python" -c 'import torch, safetensors' 2>/dev/null; then
   "$peers/bin/python" -W ignore tests/goldens/make_exchange.py --check "$results"
 else
-  echo "PyTorch with the safetensors package is not there (bench/peers/setup.sh makes it): Braid's files were compared with its own, but not loaded by it"
+  echo "PyTorch with the safetensors package is not there (bench/peers/setup.sh makes it):" \
+    "Braid's files were compared with its own, but not loaded by it"
 fi

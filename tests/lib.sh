@@ -37,6 +37,12 @@ have_package() {
   esac
 }
 
+# die WORDS...: the check fails, with them.
+die() {
+  echo "FAIL: $*"
+  exit 1
+}
+
 # need PACKAGE...: installs with apt what is missing; without the right to do so it prints the line
 # and stops. Never touches apt otherwise.
 need() {
@@ -57,10 +63,12 @@ need() {
   fi
   local sudo=""
   ((EUID == 0)) || sudo="sudo "
-  local update="${sudo}apt-get update" install="${sudo}apt-get install -y --no-install-recommends ${missing[*]}"
+  local update="${sudo}apt-get update"
+  local install="${sudo}apt-get install -y --no-install-recommends ${missing[*]}"
   echo "$update && $install" >&2
   if ((EUID != 0)) && ! sudo -n true 2>/dev/null; then
-    echo "Neither root nor sudo without a password: please run the line above, then this command again." >&2
+    echo "Neither root nor sudo without a password:" \
+      "please run the line above, then this command again." >&2
     exit 1
   fi
   export DEBIAN_FRONTEND=noninteractive
@@ -72,6 +80,9 @@ need() {
 
 # ccache from the first build on: a build folder that changes its launcher compiles all again.
 build_tools=(g++ cmake ninja-build ccache libdnnl-dev zlib1g-dev)
+
+# For configure: nothing but the library.
+library_only=(-DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF)
 
 # compiler_changes DIRECTORY [cmake arguments]: do the arguments name another C++ compiler than the
 # one that the build folder was configured with?
@@ -138,7 +149,10 @@ together() {
 # Tests save many small files and wait for the disk each time, which beside a build can take
 # minutes: in memory, where there is room and nobody says otherwise.
 tests_in_memory() {
-  if [[ -z ${TMPDIR:-} && -d /dev/shm && -w /dev/shm ]] && (($(df --output=avail -k /dev/shm | tail -n 1) > 1 << 20)); then export TMPDIR=/dev/shm; fi
+  if [[ -z ${TMPDIR:-} && -d /dev/shm && -w /dev/shm ]] &&
+    (($(df --output=avail -k /dev/shm | tail -n 1) > 1 << 20)); then
+    export TMPDIR=/dev/shm
+  fi
 }
 
 # run_ctest DIRECTORY [ctest arguments]: the tests, then why some were skipped.
@@ -146,16 +160,18 @@ run_ctest() {
   local name=$1 status=0
   shift
   tests_in_memory
-  ctest --test-dir "build/$name" --parallel "$jobs" --output-on-failure --no-tests=error "$@" || status=$?
-  grep -h -o '^SKIP(.*)' "build/$name/Testing/Temporary/LastTest.log" | sort | uniq -c | sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 runs/' || true
+  ctest --test-dir "build/$name" --parallel "$jobs" --output-on-failure --no-tests=error "$@" ||
+    status=$?
+  grep -h -o '^SKIP(.*)' "build/$name/Testing/Temporary/LastTest.log" | sort | uniq -c |
+    sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 runs/' || true
   return $status
 }
 
 # What a run of the checks samples by: the number of commits, so that each submission has its own.
 check_turn() { git rev-list --count HEAD 2>/dev/null || date +%j; }
 
-# changed PATTERN: does a commit since the last ./dev check --all, or of the last three days, touch a
-# path that the pattern (grep -E) matches? Without git, or when both are unknown: yes.
+# changed PATTERN: does a commit since the last ./dev check --all, or of the last three days, touch
+# a path that the pattern (grep -E) matches? Without git, or when both are unknown: yes.
 changed_files=''
 changed() {
   if [[ -z $changed_files ]]; then
@@ -171,6 +187,19 @@ changed() {
 
 processor() { sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1; }
 
+# The compiler of CUDA, or nothing.
+find_nvcc() { echo "${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)}"; }
+
+# wheels FOLDER PACKAGE==VERSION...: what the packages of PyPI hold, in a new folder.
+wheels() {
+  local folder=$1 wheel
+  shift
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  python3 -m pip download --quiet --no-deps --dest "$folder" "$@" >&2 || return 1
+  for wheel in "$folder"/*.whl; do python3 -m zipfile -e "$wheel" "$folder" || return 1; done
+}
+
 # The formatter is pinned: another version formats otherwise. PyPI has the program in a wheel.
 clang_format_version=22.1.8
 clang_format_program() {
@@ -178,23 +207,23 @@ clang_format_program() {
   local program=$folder/clang_format/data/bin/clang-format
   if [[ ! -x $program ]]; then
     need python3-pip
-    rm -rf "$folder"
-    mkdir -p "$folder"
-    python3 -m pip download --quiet --no-deps --dest "$folder" \
-      "clang-format==$clang_format_version" >&2
-    python3 -m zipfile -e "$folder"/*.whl "$folder"
+    wheels "$folder" "clang-format==$clang_format_version"
     chmod +x "$program"
   fi
   echo "$program"
 }
 
-# All C++ and CUDA files that belong to the project.
-sources() {
+# files PATTERN...: those that belong to the project and match one.
+files() {
+  local pattern any=()
   if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
-    git ls-files -co --exclude-standard -- '*.cpp' '*.hpp' '*.cu' '*.cuh' |
+    git ls-files -co --exclude-standard -- "$@" |
       while read -r file; do [[ ! -f $file ]] || echo "$file"; done
   else
-    find . -path ./build -prune -o -type f \
-      \( -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' \) -print
+    for pattern in "$@"; do any+=(-o -path "./$pattern"); done
+    find . -path ./build -prune -o -type f \( "${any[@]:1}" \) -printf '%P\n'
   fi
 }
+# All C++ and CUDA files; all scripts and files of the build.
+sources() { files '*.cpp' '*.hpp' '*.cu' '*.cuh'; }
+scripts() { files '*.sh' '*.py' '*.cmake' '*CMakeLists.txt' dev .ci/run; }

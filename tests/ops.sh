@@ -37,7 +37,8 @@ if [[ ${1:-} != --plain ]]; then
   running=()
   for device in 0 1 2; do
     orders=(forward reverse random:1)
-    run "cuda$device" build/simt/tests/core/braid_tests_core BRAID_SIMT_DEVICES=3 BRAID_DEVICE="cuda:$device" BRAID_SIMT_ORDER="${orders[$device]}" \
+    run "cuda$device" build/simt/tests/core/braid_tests_core BRAID_SIMT_DEVICES=3 \
+      BRAID_DEVICE="cuda:$device" BRAID_SIMT_ORDER="${orders[$device]}" \
       BRAID_SIMT_STREAM_ORDER="${orders[$device]/forward/fifo}" &
     running+=("$!")
   done

@@ -1,4 +1,5 @@
-"""The last lines of ./dev test ops: adds up what the runs of the table of ops said on each device, and fails if a cell was left out."""
+"""The last lines of ./dev test ops: adds up what the runs of the table of ops said on each device,
+and fails if a cell was left out."""
 
 import pathlib
 import re
@@ -6,10 +7,14 @@ import sys
 
 CELLS = re.compile(r"SHOWS: ops on ([\w:, ]+): (\d+) of (\d+) cells .*, (\d+) cases of (\d+) ops")
 PYTORCH = re.compile(
-    r"SHOWS: ops on ([\w:, ]+) against PyTorch's float64: (\d+) comparisons, largest error (\S+) of the bound \((.*)\); "
-    r"(\d+) gradients, largest error (\S+) of the bound \((.*)\); (\d+) differences on purpose, (\d+) cases without a like"
+    r"SHOWS: ops on ([\w:, ]+) against PyTorch's float64: (\d+) comparisons, largest error (\S+) "
+    r"of the bound \((.*)\); (\d+) gradients, largest error (\S+) of the bound \((.*)\); "
+    r"(\d+) differences on purpose, (\d+) cases without a like"
 )
-CHECKS = re.compile(r"SHOWS: gradients on (\S+) \(\d+ of \d+\): (\d+) cases, (\d+) gradchecks, (\d+) gradgradchecks")
+CHECKS = re.compile(
+    r"SHOWS: gradients on (\S+) \(\d+ of \d+\): (\d+) cases, (\d+) gradchecks, "
+    r"(\d+) gradgradchecks"
+)
 REFUSED = re.compile(r"SHOWS: bad inputs on (\S+): (\d+) calls")
 LEAST = re.compile(r"SHOWS: bad inputs: (.*)")
 
@@ -35,10 +40,14 @@ def main():
         for device, calls in REFUSED.findall(text):
             refused[device] = int(calls)
         least = LEAST.search(text)[1]
-    print(f"cells run / cells defined (op x dtype x layout x device): {ran} / {defined} = {100 * ran / defined:.4g} % ({cases} cases of {ops} ops; {', '.join(devices)})")
-    print(f"against PyTorch's float64: {compared} comparisons, largest error {values[0]:.3f} of R3's bound ({values[1]})")
-    print(f"  gradients: {checked}, largest error {gradients[0]:.3f} of the bound ({gradients[1]}); {differences} differences on purpose, {without} cases without a like")
-    print("gradients: " + ", ".join(f"{a} gradchecks and {b} gradgradchecks on {d}" for d, (a, b) in counts.items()))
+    print(f"cells run / cells defined (op x dtype x layout x device): {ran} / {defined} = "
+          f"{100 * ran / defined:.4g} % ({cases} cases of {ops} ops; {', '.join(devices)})")
+    print(f"against PyTorch's float64: {compared} comparisons, "
+          f"largest error {values[0]:.3f} of R3's bound ({values[1]})")
+    print(f"  gradients: {checked}, largest error {gradients[0]:.3f} of the bound "
+          f"({gradients[1]}); {differences} differences on purpose, {without} cases without a like")
+    checks = [f"{a} gradchecks and {b} gradgradchecks on {d}" for d, (a, b) in counts.items()]
+    print("gradients: " + ", ".join(checks))
     print("bad inputs: " + ", ".join(f"{n} on {d}" for d, n in refused.items()) + "; " + least)
     if ran != defined:
         raise SystemExit("./dev test ops: cells were left out")

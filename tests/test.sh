@@ -10,11 +10,14 @@ module=${1:-}
 case $module in
   "" | core | kernels | nn | data | parallel | tutorials | must_not_compile) ;;
   *)
-    echo "./dev test: expected core, kernels, nn, data, parallel, tutorials, must_not_compile, ops or exchange, got '$module'" >&2
+    echo "./dev test: expected core, kernels, nn, data, parallel, tutorials, must_not_compile," \
+      "ops or exchange, got '$module'" >&2
     exit 2
     ;;
 esac
-configure release -DBRAID_BUILD_TESTS=ON -DBRAID_BUILD_DOCS=ON -DBRAID_BUILD_BENCH="${BRAID_BUILD_BENCH:-OFF}" -DBUILD_SHARED_LIBS=OFF
+log=Testing/Temporary/LastTest.log
+configure release -DBRAID_BUILD_TESTS=ON -DBRAID_BUILD_DOCS=ON \
+  -DBRAID_BUILD_BENCH="${BRAID_BUILD_BENCH:-OFF}" -DBUILD_SHARED_LIBS=OFF
 case $module in
   "")
     build release
@@ -32,21 +35,24 @@ case $module in
     run_ctest release -E "^(nn|data|parallel|exchange)\\.($sets)\$|^parallel\\.devices($counts)\$"
     ;;
   tutorials) build release braid_tutorials && run_ctest release -L '^tutorials$' ;;
-  must_not_compile) build release braid_must_not_compile && run_ctest release -L '^must_not_compile$' ;;
+  must_not_compile)
+    build release braid_must_not_compile
+    run_ctest release -L '^must_not_compile$'
+    ;;
   parallel)
     build release braid_tests_parallel braid_must_not_compile
     status=0
     # With what must not compile: a DataParallel in a DataParallel, and one that would be a copy.
     run_ctest release -R '^(parallel\.|must_not_compile\.(control|data_parallel))' || status=$?
-    sed -n 's/^.*SHOWS: \([0-9]* faults\)/\1/p' build/release/Testing/Temporary/LastTest.log | sort -u
+    sed -n 's/^.*SHOWS: \([0-9]* faults\)/\1/p' "build/release/$log" | sort -u
     # What carries replicas between GPUs, and in which orders, and the same list on 1 to 8 devices:
     # its own build, of emulated ones.
     configure simt
     build simt braid_tests_nccl braid_tests_schedules braid_tests_parallel
     run_ctest simt -L '^(nccl|schedules)$' || status=1
-    sed -n -e 's/^.*SHOWS: NCCL: /NCCL: /p' -e 's/^.*SHOWS: \([0-9]* schedules\)/\1/p' build/simt/Testing/Temporary/LastTest.log
+    sed -n 's/^.*SHOWS: NCCL: /NCCL: /p; s/^.*SHOWS: \([0-9]* schedules\)/\1/p' "build/simt/$log"
     run_ctest simt -R '^parallel\.(simt_devices|simt3\.random$)' || status=1
-    sed -n 's/^.*SHOWS: \([0-9]* faults\)/emulated: \1/p' build/simt/Testing/Temporary/LastTest.log | sort -u
+    sed -n 's/^.*SHOWS: \([0-9]* faults\)/emulated: \1/p' "build/simt/$log" | sort -u
     tests/acceptance.sh build/release/tests/parallel/braid_tests_parallel cpu || status=1
     tests/acceptance.sh build/simt/tests/parallel/braid_tests_parallel emulated || status=1
     exit "$status"

@@ -21,11 +21,13 @@ if ((everything)); then
   # times as long.
   sets='avx2;avx512' inputs=200000
   ! grep -q '^flags' /proc/cpuinfo || grep -q -w avx512f /proc/cpuinfo || sets=avx2
-  configure asan "${options[@]}" -DBRAID_BUILD_BENCH=ON -DBRAID_GENERIC=OFF "-DBRAID_TEST_ISAS=$sets"
+  configure asan "${options[@]}" -DBRAID_BUILD_BENCH=ON -DBRAID_GENERIC=OFF \
+    "-DBRAID_TEST_ISAS=$sets"
   build asan
 else
   inputs=20000
-  configure asan "${options[@]}" -DBRAID_BUILD_DOCS=OFF -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic
+  configure asan "${options[@]}" -DBRAID_BUILD_DOCS=OFF -DBRAID_GENERIC=ON \
+    -DBRAID_TEST_ISAS=generic
   targets=(braid_tests_core braid_tests_kernels braid_tests_data)
   [[ $fuzzer == OFF ]] || targets+=("${formats[@]/#/braid_fuzz_}")
   build asan "${targets[@]}"

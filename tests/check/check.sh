@@ -43,10 +43,12 @@ if ((BRAID_CHECK_ALL)); then need g++-11 gcovr libbenchmark-dev; fi
 
 # What CI samples, it samples by this number, so that runs in a row differ.
 export BRAID_CHECK_TURN=${BRAID_CHECK_TURN:-$(check_turn)}
-((BRAID_CHECK_ALL)) || echo "sample $BRAID_CHECK_TURN (BRAID_CHECK_TURN=$BRAID_CHECK_TURN repeats it)"
+((BRAID_CHECK_ALL)) ||
+  echo "sample $BRAID_CHECK_TURN (BRAID_CHECK_TURN=$BRAID_CHECK_TURN repeats it)"
 
 commit=$(git rev-parse HEAD 2>/dev/null || echo none)
-[[ -z $(git status --porcelain 2>/dev/null) ]] || commit=none  # changed files: nothing to go on from
+# changed files: nothing to go on from
+[[ -z $(git status --porcelain 2>/dev/null) ]] || commit=none
 mkdir -p build/check
 state=build/check/all.state  # "<commit> <name> <seconds>": what has passed whole
 touch "$state"

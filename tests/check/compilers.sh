@@ -7,36 +7,36 @@ set -euo pipefail
 . tests/lib.sh
 
 echo "== the default compiler"
-configure gcc -DCMAKE_BUILD_TYPE=Release -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF -DBRAID_TEST_OPTIONS=-O1
+configure gcc -DCMAKE_BUILD_TYPE=Release -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF \
+  -DBRAID_TEST_OPTIONS=-O1
 build gcc
 echo "== g++-11"
-library=(-DBRAID_GENERIC=ON -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF -DBUILD_SHARED_LIBS=ON "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-z,defs")
 forget=(-UBraidOneDNN_* -UCMAKE_PREFIX_PATH)
-configure gcc11 -DCMAKE_CXX_COMPILER=g++-11 -DCMAKE_BUILD_TYPE=Debug -DBRAID_WERROR=ON -DBRAID_PRECOMPILE=OFF "${library[@]}" "${forget[@]}"
+configure gcc11 -DCMAKE_CXX_COMPILER=g++-11 -DCMAKE_BUILD_TYPE=Debug -DBRAID_WERROR=ON \
+  -DBRAID_PRECOMPILE=OFF -DBRAID_GENERIC=ON "${library_only[@]}" -DBUILD_SHARED_LIBS=ON \
+  "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-z,defs" "${forget[@]}"
 build gcc11 braid
 
 echo "== oneDNN 3"
 onednn3=$root/build/onednn3
 if [[ ! -f $onednn3/ready ]]; then
-  rm -rf "$onednn3"
-  mkdir -p "$onednn3"
-  python3 -m pip download --quiet --no-deps --dest "$onednn3" onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0
-  for wheel in "$onednn3"/*.whl; do python3 -m zipfile -e "$wheel" "$onednn3"; done
+  wheels "$onednn3" onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0
   cp -r "$onednn3"/*.data/data/* "$onednn3"
   touch "$onednn3/ready"
 fi
 # The same build folder: only the sources that call oneDNN are compiled anew.
-configure gcc11 "${forget[@]}" -DCMAKE_PREFIX_PATH="$onednn3" -DBRAID_ONEDNN=ON | tee build/check/onednn3.txt
-grep -q 'oneDNN 3\.' build/check/onednn3.txt || { echo "oneDNN 3 was not the one that was found" && exit 1; }
+configure gcc11 "${forget[@]}" -DCMAKE_PREFIX_PATH="$onednn3" -DBRAID_ONEDNN=ON |
+  tee build/check/onednn3.txt
+grep -q 'oneDNN 3\.' build/check/onednn3.txt || die "oneDNN 3 was not the one that was found"
 build gcc11 braid
 
 echo "== BRAID_NATIVE"
-configure native -DCMAKE_BUILD_TYPE=Release -DBRAID_NATIVE=ON -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF
+configure native -DCMAKE_BUILD_TYPE=Release -DBRAID_NATIVE=ON "${library_only[@]}"
 commands=$(ninja -C build/native -t commands braid)
 sets=$(grep -E '/braid_kernels_(sse|avx2|avx512|generic)\.dir/.* -c ' <<<"$commands")
 if grep -- -march=native <<<"$sets"; then
-  echo "FAIL: these are compiled for this processor, not for their instruction set"
-  exit 1
+  die "these are compiled for this processor, not for their instruction set"
 fi
 # No `grep -q` behind a pipe: it leaves early, and the broken pipe then fails the line (pipefail).
-grep -q -- '-march=native .*/braid_core\.dir/' <<<"$commands" || { echo "FAIL: the other sources are not compiled for this processor" && exit 1; }
+grep -q -- '-march=native .*/braid_core\.dir/' <<<"$commands" ||
+  die "the other sources are not compiled for this processor"

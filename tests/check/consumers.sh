@@ -11,14 +11,13 @@ rm -rf "$work"
 mkdir -p "$work"
 # As the plain build, so that ccache has the objects: they are position-independent in any case.
 install=(-DCMAKE_BUILD_TYPE=Release -DBRAID_WERROR="${BRAID_WERROR:-ON}"
-  -DCMAKE_INSTALL_MESSAGE=NEVER -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF
-  -DBRAID_BUILD_BENCH=OFF)
+  -DCMAKE_INSTALL_MESSAGE=NEVER "${library_only[@]}")
 
 # The weights, to the precision that they are printed with.
 expected='tensor([[ 1.0000, -2.0000,  0.5000]], requires_grad=true)'
 check_output() {
   echo "$1 prints: $2"
-  [[ $2 == "$expected" ]] || { echo "FAIL: $1: expected $expected" && exit 1; }
+  [[ $2 == "$expected" ]] || die "$1: expected $expected"
 }
 consume() {
   local name=$1
@@ -30,7 +29,7 @@ consume() {
   cmake --build "$folder" --parallel "$jobs"
   check_output "$name" "$("$folder/consumer")"
   diff docs/tutorials/custom_op.expected <("$folder/custom_op") ||
-    { echo "FAIL: $name: custom_op prints something else" && exit 1; }
+    die "$name: custom_op prints something else"
 }
 
 kinds=(shared)
@@ -44,14 +43,12 @@ for kind in "${kinds[@]}"; do
   # Once built and installed, the package may not need the sources nor the folder it was built in.
   if grep -rlF -e "$root/core" -e "$root/build/install" "$prefix" --include='*.cmake' \
     --include='*.pc'; then
-    echo "FAIL: the package names the build's own folders"
-    exit 1
+    die "the package names the build's own folders"
   fi
   consume "find_package-$kind" "-DCMAKE_PREFIX_PATH=$prefix"
 done
 if grep -riE 'dnnl|opencl|zlib' "$work/prefix-shared/lib"*/cmake/braid; then
-  echo "FAIL: the package of the shared library mentions a private dependency"
-  exit 1
+  die "the package of the shared library mentions a private dependency"
 fi
 
 # As a subfolder Braid makes no tests and no precompiled headers of its own accord. In CI it has

@@ -8,9 +8,9 @@
 set -euo pipefail
 . tests/lib.sh
 everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
-nvcc=${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}
+nvcc=$(find_nvcc)
 if [[ -z $nvcc ]]; then
-  [[ ${BRAID_REQUIRE_CUDA:-0} == 1 ]] && echo "nvcc was not found, and BRAID_REQUIRE_CUDA=1" && exit 1
+  [[ ${BRAID_REQUIRE_CUDA:-0} != 1 ]] || die "nvcc was not found, and BRAID_REQUIRE_CUDA=1"
   echo "no nvcc"
   exit 77
 fi
@@ -47,8 +47,7 @@ else
   for program in build/cuda/tests/nn/braid_tests_nn build/cuda/docs/tutorials/data_parallel; do
     libraries=$(ldd "$program")
     if grep -iE 'cuda|cublas|nccl|nvidia' <<<"$libraries"; then
-      echo "FAIL: $program needs a CUDA library to load"
-      exit 1
+      die "$program needs a CUDA library to load"
     fi
   done
   echo "ldd: no CUDA library"

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""What every CUDA kernel takes of an sm_90 GPU, from the machine code in the objects of a build, against the committed report.
+"""What every CUDA kernel takes of an sm_90 GPU, from the machine code in the objects of a build,
+against the committed report.
 
     cuda_resources.py --objects FOLDER --report FILE --toolkit VERSION --cuobjdump PROGRAM [--write]
 
 FOLDER holds name.cu.o for every .cu file. docs/notes/cuda_resources.md says how the report is read.
-Fails on: a kernel that is new, gone or changed; a stack frame, a load or store of local memory, or an atomic, wherever EXCEPTIONS has no reason for it; a kernel
-whose rule in WIDTHS wants accesses of 16 bytes that it does not have, or that no rule knows. The figures and widths are compared only where the toolkit is the report's."""
+Fails on: a kernel that is new, gone or changed; a stack frame, a load or store of local memory, or
+an atomic, wherever EXCEPTIONS has no reason for it; a kernel whose rule in WIDTHS wants accesses of
+16 bytes that it does not have, or that no rule knows. The figures and widths are compared only
+where the toolkit is the report's."""
 import argparse
 import collections
 import concurrent.futures
@@ -21,42 +24,54 @@ SIZES = {**dict(zip(DTYPES, [1, 1, 4, 8, 2, 2, 4, 8])), "char": 1, "short": 2, "
 
 # (kernel, why it may have a stack frame and local memory).
 EXCEPTIONS = [
-    (r"map_\w+<Map1<(float\d\d|bfloat16), \w+, (Sin|Cos|Function)>>", "the toolkit reduces large angles (of tan too) through a small array; angles below 1e5 never reach it"),
+    (r"map_\w+<Map1<(float\d\d|bfloat16), \w+, (Sin|Cos|Function)>>",
+     "the toolkit reduces large angles (of tan too) through a small array; "
+     "angles below 1e5 never reach it"),
 ]
 
 # (kernel, what it has to have in 16 bytes, of load (global), store (global), async (global to
 # shared), read (shared); or why nothing). The first that fits counts.
 WIDTHS = [
-    (r"map_dense<Map\d<.*\bDivideIntegers<.*", "an integer division is dozens of instructions: packs of two keep the code short"),
+    (r"map_dense<Map\d<.*\bDivideIntegers<.*",
+     "an integer division is dozens of instructions: packs of two keep the code short"),
     (r"map_dense<Fill<.*", {"store"}),
     (r"map_dense<Select<.*", {"load", "store"}),
     (r"map_dense<Map1<Bits<.*", {"load", "store"}),
     (r"map_dense<Map1<(uint8|int32), int64, .*", "of an int64 its low half is needed, and read"),
-    (r"map_dense<Map\d<(\w+), (\w+), .*", lambda to, x: {"load"} if SIZES[to] < SIZES[x] else {"store"} if SIZES[to] > SIZES[x] else {"load", "store"}),
+    (r"map_dense<Map\d<(\w+), (\w+), .*",
+     lambda to, x: {"load"} if SIZES[to] < SIZES[x]
+     else {"store"} if SIZES[to] > SIZES[x] else {"load", "store"}),
     (r"map_strided<.*", "the operands lie apart"),
-    (r"copy_transposed<.*", "both sides are read and written along their dense dim, a warp's 32 elements side by side"),
+    (r"copy_transposed<.*",
+     "both sides are read and written along their dense dim, a warp's 32 elements side by side"),
     (r"softmax_.*", {"load", "store"}),
     (r"cross_entropy_backward_rows<.*", {"load", "store"}),
     (r"cross_entropy_.*", {"load"}),
     (r"reduce_columns<1, .*", "outputs that do not lie in packs; a warp's are side by side"),
-    (r"reduce_\w+<IndexReducer<float>, LoadDense<.*", "of 16 bytes of a chunk's result, four are padding and not read"),
+    (r"reduce_\w+<IndexReducer<float>, LoadDense<.*",
+     "of 16 bytes of a chunk's result, four are padding and not read"),
     (r"reduce_\w+<.*", {"load"}),
     (r"(sgd|adam|rare)_step<.*", {"load", "store"}),
     (r"random_.*", {"store"}),
-    (r"rnn_step.*", "a thread has one cell: a step is small, and comes out of the caches from the product before it"),
+    (r"rnn_step.*",
+     "a thread has one cell: a step is small, and comes out of the caches from the product "
+     "before it"),
     (r"norm_(rows_\w+|by_channel)<.*", {"load", "store"}),
     (r"sum_columns<.*", "a warp's 32 channels lie side by side, and may be all there are"),
-    (r"sum_runs<.*", "a run has any length and begins anywhere; a warp's 32 elements lie side by side"),
+    (r"sum_runs<.*",
+     "a run has any length and begins anywhere; a warp's 32 elements lie side by side"),
     (r"finish_channels<.*", "a few partial sums a channel; a warp's 32 channels lie side by side"),
     (r"dropout_run<.*", {"load", "store"}),
     (r"dropout_rows<.*", "the rows are in the middle: elements of one Philox block may lie apart"),
-    (r"attention_dots<.*", "rows of at most 128 numbers that begin anywhere; a warp's 32 lie side by side"),
+    (r"attention_dots<.*",
+     "rows of at most 128 numbers that begin anywhere; a warp's 32 lie side by side"),
     # operands come to shared memory 32 numbers of the width at a time, a warp's side by side
     (r"attention_\w+<.*", {"read"}),
     (r"conv_columns<uint4>", {"load", "store"}),
     (r"conv_columns<.*", "for groups whose channels are no whole numbers of 16 bytes"),
     (r"max_pool_at_index<.*", "an element lies where its index says"),
-    (r"(max_pool_\w+|resample_sums)<.*", "windows overlap, begin anywhere and lie a step apart; a warp's lie side by side"),
+    (r"(max_pool_\w+|resample_sums)<.*",
+     "windows overlap, begin anywhere and lie a step apart; a warp's lie side by side"),
     (r"scan_threads<.*", "a thread a line: lines are short, or a warp's 32 lie side by side"),
     # one kernel for four dtypes: a thread takes its four neighbours one by one
     (r"scan_blocks<.*", {"read"}),
@@ -67,8 +82,10 @@ WIDTHS = [
     (r"gather_units<.*", "for rows that are no whole numbers of 16 bytes"),
     (r"check_indices", "indices are looked at one by one"),
     (r"gather_elements<.*", "an element lies where its index says"),
-    (r"scatter_elements<.*", "a thread follows the indices one by one: the elements lie where they say"),
-    (r"scatter_add<.*", "a thread owns columns, a warp's side by side, and adds in the order of the indices"),
+    (r"scatter_elements<.*",
+     "a thread follows the indices one by one: the elements lie where they say"),
+    (r"scatter_add<.*",
+     "a thread owns columns, a warp's side by side, and adds in the order of the indices"),
     (r"(linear|matmul)_\w+_tiny<.*", "a product of one block: its operands come from the caches"),
     (r"gemm_join<(float16|bfloat16|float32|float64|int32|int64)>", {"load"}),
     (r"linear_backward_weight<float32, .*", {"async", "read", "store"}),
@@ -79,7 +96,8 @@ WIDTHS = [
 ]
 
 
-WIDE = {"LDG": "load", "LD": "load", "STG": "store", "ST": "store", "LDGSTS": "async", "LDS": "read"}
+WIDE = {"LDG": "load", "LD": "load", "STG": "store", "ST": "store", "LDGSTS": "async",
+        "LDS": "read"}
 
 
 class Kernel:
@@ -89,8 +107,9 @@ class Kernel:
         self.wide, self.atomics, self.code = set(), set(), {}
 
     def warps(self):
-        """Warps that an SM of sm_90 holds: 64 of them in 32 blocks, 64 Ki registers (a warp's share in steps of 256), 228 KiB of shared memory (in steps
-        of 128 bytes, beside 1 KiB a block for the system)."""
+        """Warps that an SM of sm_90 holds: 64 of them in 32 blocks, 64 Ki registers (a warp's share
+        in steps of 256), 228 KiB of shared memory (in steps of 128 bytes, beside 1 KiB a block for
+        the system)."""
         warps = -(-self.threads // 32)
         a_warp = -(-self.registers * 32 // 256) * 256
         by_registers = 65536 // a_warp // warps
@@ -98,15 +117,22 @@ class Kernel:
         return min(32, 64 // warps, by_registers, by_shared) * warps
 
     def line(self):
-        return (f"{self.file:22} {self.threads:7} {self.registers:9} {self.shared:6} {self.stack:5} {self.stores:6} {self.loads:5} {self.warps():8}  {self.name}")
+        return (
+            f"{self.file:22} {self.threads:7} {self.registers:9} {self.shared:6} {self.stack:5} "
+            f"{self.stores:6} {self.loads:5} {self.warps():8}  {self.name}"
+        )
 
 
-HEAD = f"{'file':22} {'threads':>7} {'registers':>9} {'shared':>6} {'stack':>5} {'stores':>6} {'loads':>5} {'warps/64':>8}  kernel"
+HEAD = (
+    f"{'file':22} {'threads':>7} {'registers':>9} {'shared':>6} {'stack':>5} "
+    f"{'stores':>6} {'loads':>5} {'warps/64':>8}  kernel"
+)
 
 
 def short_name(demangled):
     """map_dense<Map2<float32, float32, Multiply<float32>>> of void braid::cuda::map_dense<…>(…)."""
-    name = re.sub(r"braid::cuda::Element<[^<>]*, \(braid::DType\)(\d)>", lambda m: DTYPES[int(m.group(1))], demangled)
+    element = r"braid::cuda::Element<[^<>]*, \(braid::DType\)(\d)>"
+    name = re.sub(element, lambda m: DTYPES[int(m.group(1))], demangled)
     name = re.sub(r"braid::(cuda::)?|^void |unsigned (?=char|short|int|long)", "", name)
     depth = 0
     # the parameters begin at the first parenthesis outside the template's arguments
@@ -120,18 +146,21 @@ def short_name(demangled):
 
 def read_object(path, cuobjdump):
     """The sm_90 kernels of an object, by mangled name."""
+    options = {"check": True, "capture_output": True, "text": True}
 
     def dump(what):
-        return subprocess.run([cuobjdump, "-arch", "sm_90", what, str(path)], check=True, capture_output=True, text=True).stdout
+        command = [cuobjdump, "-arch", "sm_90", what, str(path)]
+        return subprocess.run(command, **options).stdout
 
     kernels, file, current = {}, path.name[: -len(".o")], None
     usage = re.compile(r" Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
     for name, registers, stack, shared in usage.findall(dump("-res-usage")):
         current = kernels[name] = Kernel(file, name)
-        # without the system's
-        current.registers, current.stack, current.shared = int(registers), int(stack), max(0, int(shared) - 1024)
+        shared = max(0, int(shared) - 1024)  # without the system's
+        current.registers, current.stack, current.shared = int(registers), int(stack), shared
+    limit = r"EIATTR_MAX_THREADS\s+Format:\s+EIFMT_SVAL\s+Value:\s+(\S+) (\S+) (\S+)"
     for name, info in re.findall(r"^\.nv\.info\.(\S+)\n(.*?)(?=^\.)", dump("-elf"), re.M | re.S):
-        x, y, z = re.search(r"EIATTR_MAX_THREADS\s+Format:\s+EIFMT_SVAL\s+Value:\s+(\S+) (\S+) (\S+)", info).groups()
+        x, y, z = re.search(limit, info).groups()
         kernels[name].threads = int(x, 16) * int(y, 16) * int(z, 16)
     operation = re.compile(r"/\*[0-9a-f]{4,}\*/ +(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)")
     for text in dump("-sass").split("Function : ")[1:]:
@@ -148,7 +177,7 @@ def read_object(path, cuobjdump):
             if "ATOM" in kind or kind in ("RED", "REDG", "REDUX", "SURED"):
                 if not re.match(r"ATOMG?\.E\.(EXCH|CAS)\.64\.STRONG", code):
                     current.atomics.add(code)
-    names = subprocess.run(["c++filt"], input="\n".join(kernels), check=True, capture_output=True, text=True).stdout.splitlines()
+    names = subprocess.run(["c++filt"], input="\n".join(kernels), **options).stdout.splitlines()
     for kernel, name in zip(kernels.values(), names):
         kernel.name = short_name(name)
     return list(kernels.values())
@@ -165,14 +194,20 @@ def rule_of(kernel, rules):
 def faults_of(kernel, same_toolkit):
     where = f"{kernel.file}: {kernel.name}: "
     if (kernel.stack or kernel.loads or kernel.stores) and not rule_of(kernel, EXCEPTIONS):
-        yield where + f"expected no local memory, got a stack of {kernel.stack} bytes, {kernel.stores} stores and {kernel.loads} loads"
+        yield where + (
+            f"expected no local memory, got a stack of {kernel.stack} bytes, "
+            f"{kernel.stores} stores and {kernel.loads} loads"
+        )
     if kernel.atomics:
         yield where + f"expected no atomics, got {', '.join(sorted(kernel.atomics))}"
     wanted = rule_of(kernel, WIDTHS) if same_toolkit else set()
     if wanted is None:
         yield where + "expected a rule in WIDTHS, got none"
     elif isinstance(wanted, set) and not wanted <= kernel.wide:
-        yield where + f"expected 16 bytes at once in {' '.join(sorted(wanted))}, got {' '.join(sorted(kernel.wide)) or 'none'}"
+        yield where + (
+            f"expected 16 bytes at once in {' '.join(sorted(wanted))}, "
+            f"got {' '.join(sorted(kernel.wide)) or 'none'}"
+        )
 
 
 def main():
@@ -191,10 +226,15 @@ def main():
     if args.sass:
         for kernel in kernels:
             if re.search(args.sass, kernel.name):
-                print(kernel.line(), " ".join(sorted(kernel.wide)), " ".join(f"{c}:{n}" for c, n in sorted(kernel.code.items(), key=lambda i: -i[1])[:16]))
+                most = sorted(kernel.code.items(), key=lambda i: -i[1])[:16]
+                counts = " ".join(f"{c}:{n}" for c, n in most)
+                print(kernel.line(), " ".join(sorted(kernel.wide)), counts)
         return
     report = pathlib.Path(args.report)
-    toolkit = f"# nvcc {args.toolkit}, sm_90. Written by: tests/check/cuda_resources.sh --write. How to read it: docs/notes/cuda_resources.md"
+    toolkit = (
+        f"# nvcc {args.toolkit}, sm_90. Written by: tests/check/cuda_resources.sh --write. "
+        "How to read it: docs/notes/cuda_resources.md"
+    )
     new = [toolkit, HEAD, *(k.line() for k in kernels)]
     if args.write:
         report.write_text("\n".join(new) + "\n")
@@ -204,9 +244,15 @@ def main():
     if same_toolkit:
         diff = list(difflib.unified_diff(old, new, str(report), "this build", n=0, lineterm=""))
         if diff:
-            faults.append("\n".join(diff) + f"\n{report}: expected the kernels of this build, got the differences above. Where they are meant: tests/check/cuda_resources.sh --write")
+            faults.append(
+                "\n".join(diff) + f"\n{report}: expected the kernels of this build, got the "
+                "differences above. Where they are meant: tests/check/cuda_resources.sh --write"
+            )
     else:
-        print(f"NOTE: the report is of {old[0][2:].split(',')[0]}, this build of nvcc {args.toolkit}: local memory and atomics were checked, figures and widths were not")
+        print(
+            f"NOTE: the report is of {old[0][2:].split(',')[0]}, this build of nvcc "
+            f"{args.toolkit}: local memory and atomics were checked, figures and widths were not"
+        )
     for fault in faults:
         print("FAIL: " + fault)
     print(f"{len(kernels)} kernels of {len(objects)} files: {len(faults)} faults")

@@ -5,7 +5,7 @@
 # is read: docs/notes/cuda_resources.md.
 set -euo pipefail
 . tests/lib.sh
-nvcc=${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}
+nvcc=$(find_nvcc)
 [[ -n $nvcc ]] || { echo "no nvcc" && exit 77; }
 
 # The toolkit's disassembler; some installations of nvcc come without: then the one that PyPI has.
@@ -13,11 +13,8 @@ cuobjdump=$(command -v cuobjdump || ls "$(dirname "$nvcc")/cuobjdump" 2>/dev/nul
 if [[ -z $cuobjdump ]]; then
   tools=$root/build/cuobjdump
   if [[ ! -f $tools/ready ]]; then
-    rm -rf "$tools"
-    mkdir -p "$tools"
-    python3 -m pip download --quiet --no-deps --dest "$tools" nvidia-cuda-cuobjdump==13.2.51 nvidia-cuda-nvdisasm==13.2.51 ||
+    wheels "$tools" nvidia-cuda-cuobjdump==13.2.51 nvidia-cuda-nvdisasm==13.2.51 ||
       { echo "there is no cuobjdump beside $nvcc, and pip could not download it" && exit 77; }
-    for wheel in "$tools"/*.whl; do python3 -m zipfile -e "$wheel" "$tools"; done
     chmod +x "$tools"/nvidia/cu13/bin/*
     touch "$tools/ready"
   fi
@@ -28,7 +25,7 @@ objects=build/cuda/kernels/CMakeFiles/braid_cuda_kernels.dir/cuda
 # One binary for all: machine code for sm_80 and sm_90, and PTX for what comes after.
 held=$("$cuobjdump" -lelf -lptx "$objects/fill.cu.o")
 for part in sm_80.cubin sm_90.cubin sm_90.ptx; do
-  grep -qF "$part" <<<"$held" || { echo "FAIL: expected $part in the objects of kernels, got: $held" && exit 1; }
+  grep -qF "$part" <<<"$held" || die "expected $part in the objects of kernels, got: $held"
 done
 version=$("$nvcc" --version | sed -n 's/.*release .*, V\([0-9.]*\)$/\1/p')
 python3 tests/check/cuda_resources.py --objects "$objects" --report tests/check/cuda_resources.txt \

@@ -3,9 +3,9 @@
 
 A fault is one change of one line: an operator for another, a bound or a constant off by one, a call
 left out. They are drawn from a seed, the same number from each of kernels/cpu, kernels/cuda, core,
-parallel and data, so that the list is the same wherever it is made. Each is planted in a copy of the
-tree (build/faults/tree) with build folders of its own, which compile only what the fault touches;
-the suites run until one fails. What no suite sees is printed: it is equivalent, or a gap.
+parallel and data, so that the list is the same wherever it is made. Each is planted in a copy of
+the tree (build/faults/tree) with build folders of its own, which compile only what the fault
+touches; the suites run until one fails. What no suite sees is printed: it is equivalent, or a gap.
 
   faults.py [--seed S] [--count N] [--list] [--only I,J,…] [--all]
 
@@ -53,7 +53,8 @@ def places():
                     if code.count(old) == 1:
                         found[folder].append((name, number, code, code.replace(old, new)))
                 for match in NUMBER.finditer(code):
-                    changed = code[: match.start()] + str(int(match.group()) + 1) + code[match.end():]
+                    more = str(int(match.group()) + 1)
+                    changed = code[: match.start()] + more + code[match.end():]
                     found[folder].append((name, number, code, changed))
                 if CALL.match(code):
                     indent = code[: len(code) - len(code.lstrip())]
@@ -109,8 +110,9 @@ def suites_for(path, everything):
     module = path.split("/")[0]
     order = {"kernels": ["kernels", "core", "nn"], "core": ["core", "nn", "kernels", "parallel"],
              "parallel": ["parallel"], "data": ["data", "nn"]}[module]
-    plain = [(name, "release", f"braid_tests_{name}", f"run_ctest release --stop-on-failure -L '^{name}$'"
-              + ("" if everything else " -R '(sse|avx2|avx512|generic|devices[238])$'"))
+    some = "" if everything else " -R '(sse|avx2|avx512|generic|devices[238])$'"
+    plain = [(name, "release", f"braid_tests_{name}",
+              f"run_ctest release --stop-on-failure -L '^{name}$'{some}")
              for name in order]
     every = "" if everything else " -E '(reverse|random|random2)$'"
     emulated = [("simt " + name, "simt", f"braid_tests_{name}",

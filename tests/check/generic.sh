@@ -5,8 +5,10 @@
 # what they promise; no time is judged.
 set -euo pipefail
 . tests/lib.sh
-configure gcc -DCMAKE_BUILD_TYPE=Release -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF -DBRAID_TEST_OPTIONS=-O1
+configure gcc -DCMAKE_BUILD_TYPE=Release -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF \
+  -DBRAID_TEST_OPTIONS=-O1
 build gcc
 export BRAID_TEST_SEEDS=2  # the plain build takes twenty points for a gradient
-run_ctest gcc -L '^(core|kernels|nn|parallel|exchange)$' -E '^(core|nn|parallel|exchange)\.(avx2|avx512)$'
+run_ctest gcc -L '^(core|kernels|nn|parallel|exchange)$' \
+  -E '^(core|nn|parallel|exchange)\.(avx2|avx512)$'
 run_ctest gcc -L '^bench$'

@@ -9,7 +9,7 @@ declare -A allowed=([core]="" [kernels]="core" [nn]="core" [data]="core" [parall
 modules=(core kernels nn data parallel)
 work=build/check/layering
 mkdir -p "$work"
-configure layering -DCMAKE_BUILD_TYPE=Debug -DBRAID_PRECOMPILE=OFF -DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF || exit 1
+configure layering -DCMAKE_BUILD_TYPE=Debug -DBRAID_PRECOMPILE=OFF "${library_only[@]}" || exit 1
 failed=0
 fail() {
   echo "FAIL: $*"
@@ -22,13 +22,16 @@ plant() {
   local module=$1 header=$2 command=$3 file=$work/plant.cpp
   printf '#include <%s>\nint main() {}\n' "$header" >"$file"
   # The command of ninja, without what it writes and with our file in place of the module's.
-  command=$(sed -E 's/ -o [^ ]+//; s/ -M[DFTP]+ ?[^ ]*\.o(\.d)?//g; s/ -MD//g; s| -c [^ ]+| -fsyntax-only '"$root/$file"'|' <<<"$command")
+  command=$(sed -E -e 's/ -o [^ ]+//; s/ -M[DFTP]+ ?[^ ]*\.o(\.d)?//g; s/ -MD//g' \
+    -e "s| -c [^ ]+| -fsyntax-only $root/$file|" <<<"$command")
   (cd build/layering && eval "$command") >"$work/output.txt" 2>&1
 }
 
 for module in "${modules[@]}"; do
-  commands=$(ninja -C build/layering -t commands "braid_$module" | grep -E " -c [^ ]+\.cpp" | grep "/braid_$module.dir/")
-  isa=$(ninja -C build/layering -t commands braid | awk "/\/braid_${module}_(sse|generic).dir\// && !found { print; found = 1 }")
+  commands=$(ninja -C build/layering -t commands "braid_$module" |
+    grep -E " -c [^ ]+\.cpp" | grep "/braid_$module.dir/")
+  isa=$(ninja -C build/layering -t commands braid |
+    awk "/\/braid_${module}_(sse|generic).dir\// && !found { print; found = 1 }")
   command=$(head -n 1 <<<"$commands")
   [[ -n $command ]] || { fail "no compile command of braid_$module" && continue; }
   for other in "${modules[@]}"; do
@@ -36,7 +39,10 @@ for module in "${modules[@]}"; do
     [[ -n $header ]] || { echo "$module: $other has no public header to plant" && continue; }
     for line in "$command" ${isa:+"$isa"}; do
       if [[ $module == "$other" || " ${allowed[$module]} " == *" $other "* ]]; then
-        plant "$module" "$header" "$line" || { fail "$module may include <$header>, but it does not compile:" && cat "$work/output.txt"; }
+        if ! plant "$module" "$header" "$line"; then
+          fail "$module may include <$header>, but it does not compile:"
+          cat "$work/output.txt"
+        fi
       elif plant "$module" "$header" "$line"; then
         fail "$module must not include <$header>, but it compiles"
       elif ! grep -q "$header.*\(No such file\|file not found\)" "$work/output.txt"; then
@@ -46,14 +52,16 @@ for module in "${modules[@]}"; do
       fi
     done
   done
-  if plant "$module" braid/braid.hpp "$command"; then fail "$module must not include <braid/braid.hpp>, but it compiles"; fi
+  ! plant "$module" braid/braid.hpp "$command" ||
+    fail "$module must not include <braid/braid.hpp>, but it compiles"
 done
 
 # search WHY PATTERN GREP-ARGUMENTS...: nothing may match.
 search() {
   local why=$1 pattern=$2 found
   shift 2
-  found=$(grep -rnE --exclude-dir=umbrella --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' -- "$pattern" "$@") && fail "$why:"$'\n'"$found"
+  found=$(grep -rnE --exclude-dir=umbrella --include='*.'{hpp,cpp,cu,cuh} -- "$pattern" "$@") &&
+    fail "$why:"$'\n'"$found"
 }
 for module in "${modules[@]}"; do
   for other in "${modules[@]}"; do
@@ -63,6 +71,7 @@ for module in "${modules[@]}"; do
   others=$(printf '%s\n' "${modules[@]}" | grep -vx "$module" | paste -sd'|')
   search "$module reaches into another module" "#[ ]*include[ ]*\"[^\"]*\.\./($others)/" "$module"
 done
-search "oneDNN belongs to kernels/cpu" '#[ ]*include[ ]*[<"](oneapi/|dnnl)' core nn data parallel kernels/include
-search "intrinsics belong to kernels" '#[ ]*include[ ]*[<"][a-z]*intrin\.h' core nn data parallel kernels/include
+outside=(core nn data parallel kernels/include)
+search "oneDNN belongs to kernels/cpu" '#[ ]*include[ ]*[<"](oneapi/|dnnl)' "${outside[@]}"
+search "intrinsics belong to kernels" '#[ ]*include[ ]*[<"][a-z]*intrin\.h' "${outside[@]}"
 ((failed == 0))

@@ -18,7 +18,8 @@ fi
 rm -rf "$folder"
 mkdir -p "$folder"
 folder=$(readlink -f "$folder")
-BRAID_REPORT_DIR=$folder "$binary" '[.report_page]' >"$folder/write.log" 2>&1 || { cat "$folder/write.log" && exit 1; }
+BRAID_REPORT_DIR=$folder "$binary" '[.report_page]' >"$folder/write.log" 2>&1 ||
+  { cat "$folder/write.log" && exit 1; }
 
 failed=0
 fail() {
@@ -31,9 +32,11 @@ fail() {
 browse() {
   local page=$1 name=$2
   shift 2
-  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking \
-    --user-data-dir="$folder/profile" --enable-logging=stderr --log-level=0 --hide-scrollbars --virtual-time-budget=3000 "$@" "file://$page" \
-    >"$folder/$name.dom" 2>"$folder/$name.log" </dev/null || fail "$name: the browser ended with status $?"
+  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+    --no-first-run --disable-background-networking --user-data-dir="$folder/profile" \
+    --enable-logging=stderr --log-level=0 --hide-scrollbars --virtual-time-budget=3000 \
+    "$@" "file://$page" >"$folder/$name.dom" 2>"$folder/$name.log" </dev/null ||
+    fail "$name: the browser ended with status $?"
 }
 
 # A script of the test's own at the end of a page: it clicks through it and writes down what it
@@ -45,7 +48,10 @@ probe() {
 const probe = document.documentElement.dataset;
 const run = document.querySelector('select');
 if (run) {
-  for (const option of run.options) { run.value = option.value; run.dispatchEvent(new Event('change')); }
+  for (const option of run.options) {
+    run.value = option.value;
+    run.dispatchEvent(new Event('change'));
+  }
   for (const button of document.querySelectorAll('button')) button.click();
   document.querySelectorAll('button')[0].click();
   document.querySelector('.span')?.dispatchEvent(new Event('click'));
@@ -88,7 +94,9 @@ contains() {
   shift
   # What was drawn: not the scripts, the data, or the tables for browsers without scripts.
   tr '\n' ' ' <"$folder/$name.dom" | grep -o '<main>.*</main>' >"$folder/$name.main"
-  for text in "$@"; do grep -qF -- "$text" "$folder/$name.main" || fail "$name: no '$text' in the page"; done
+  for text in "$@"; do
+    grep -qF -- "$text" "$folder/$name.main" || fail "$name: no '$text' in the page"
+  done
 }
 
 for page in split-report hostile empty no-spans; do
@@ -96,27 +104,34 @@ for page in split-report hostile empty no-spans; do
   browse "$folder/$page.probed.html" "$page" --window-size=1200,900 --dump-dom
   quiet "$page"
 done
-contains split-report '<h1>bench_split: MLP 16-64-4</h1>' 'simulated: true' '<h2>Timeline</h2>' '<h2>Efficiency</h2>' '<h2>Predicted and measured</h2>' \
-  '<h2>Memory</h2>' '>cpu:0</text>' '>cpu:1</text>' 'strong efficiency' 'strong ceiling' 'replica cache' 'optimizer state' 'splitting pays from' \
-  'strong, batch 128' 'strong ceiling, batch 128' \
-  'aria-label="Memory of each device by kind, 2 devices, batch 128"' 'aria-label="Efficiency over the number of devices"' 'samples/s'
+contains split-report '<h1>bench_split: MLP 16-64-4</h1>' 'simulated: true' '<h2>Timeline</h2>' \
+  '<h2>Efficiency</h2>' '<h2>Predicted and measured</h2>' '<h2>Memory</h2>' '>cpu:0</text>' \
+  '>cpu:1</text>' 'strong efficiency' 'strong ceiling' 'replica cache' 'optimizer state' \
+  'splitting pays from' 'strong, batch 128' 'strong ceiling, batch 128' \
+  'aria-label="Memory of each device by kind, 2 devices, batch 128"' \
+  'aria-label="Efficiency over the number of devices"' 'samples/s'
 for phase in scatter replicate compute gather reduce optimizer; do
   count=$(attribute split-report "phase$phase")
   ((${count:-0} > 0)) || fail "split-report: no span of $phase is drawn"
 done
-[[ $(attribute split-report detail) == *"step "*"ms"* || $(attribute split-report detail) == *"step "*"µs"* ]] ||
-  fail "split-report: a tap on a span shows '$(attribute split-report detail)'"
+detail=$(attribute split-report detail)
+[[ $detail == *"step "*"ms"* || $detail == *"step "*"µs"* ]] ||
+  fail "split-report: a tap on a span shows '$detail'"
 contains hostile '&lt;/script&gt;&lt;script&gt;window.stolen = 1&lt;/script&gt;&lt;img src=x'
 contains no-spans '<h2>Timeline</h2>' '>no spans</p>'
 contains empty '<h1>Nothing was measured</h1>'
 
 # Dark, and a phone.
-browse "$folder/split-report.probed.html" dark --window-size=1200,900 --blink-settings=preferredColorScheme=0 --dump-dom
+browse "$folder/split-report.probed.html" dark --window-size=1200,900 \
+  --blink-settings=preferredColorScheme=0 --dump-dom
 quiet dark
 light=$(attribute split-report back) dark=$(attribute dark back)
-[[ -n $light && $light != "$dark" ]] || fail "the page is as light in the dark: '$light' and '$dark'"
+[[ -n $light && $light != "$dark" ]] ||
+  fail "the page is as light in the dark: '$light' and '$dark'"
 cat >"$folder/phone.html" <<'FRAME'
-<!DOCTYPE html><script>addEventListener('message', (e) => Object.assign(document.documentElement.dataset, e.data))</script>
+<!DOCTYPE html><script>
+addEventListener('message', (e) => Object.assign(document.documentElement.dataset, e.data))
+</script>
 <iframe src="split-report.probed.html" style="width:360px;height:740px;border:0"></iframe>
 FRAME
 # a window of the browser's own is never as narrow as a phone
@@ -136,11 +151,16 @@ shot screenshot-dark --window-size=1200,2600 --blink-settings=preferredColorSche
 shot screenshot-phone --window-size=400,3600
 
 # What this would not see, it could not fail on: a page with an error planted.
-sed 's/const runs = data.runs/undefinedFunction(); const runs = data.runs/' "$folder/split-report.probed.html" >"$folder/planted.html"
+sed 's/const runs = data.runs/undefinedFunction(); &/' "$folder/split-report.probed.html" \
+  >"$folder/planted.html"
 browse "$folder/planted.html" planted --window-size=1200,900 --dump-dom
-grep -q 'CONSOLE.*Uncaught ReferenceError: undefinedFunction' "$folder/planted.log" || fail "a planted error of a script does not show in the console's lines"
-[[ $(attribute planted failed) == yes ]] || fail "a planted error of a script does not show in the page"
+grep -q 'CONSOLE.*Uncaught ReferenceError: undefinedFunction' "$folder/planted.log" ||
+  fail "a planted error of a script does not show in the console's lines"
+[[ $(attribute planted failed) == yes ]] ||
+  fail "a planted error of a script does not show in the page"
 
 rm -rf "$folder/profile"
-((failed == 0)) && echo "NOTE: the report's page in $("$browser" --version 2>/dev/null | head -n 1): light, dark, phone; screenshots in ${folder#"$PWD"/}"
+version=$("$browser" --version 2>/dev/null | head -n 1)
+((failed == 0)) && echo "NOTE: the report's page in $version: light, dark, phone;" \
+  "screenshots in ${folder#"$PWD"/}"
 exit "$failed"

@@ -1,15 +1,37 @@
 # How tests are built and registered with ctest.
 find_package(Catch2 QUIET)
 if(NOT Catch2_FOUND)
-  message(FATAL_ERROR "Catch2 (2 or 3) was not found. Install catch2, or configure with -DBRAID_BUILD_TESTS=OFF")
+  message(FATAL_ERROR "Catch2 (2 or 3) was not found. Install catch2, or configure with "
+                      "-DBRAID_BUILD_TESTS=OFF")
 endif()
 
-set(BRAID_TEST_ISAS "${BRAID_ISAS}" CACHE STRING "The instruction sets that the suite runs with, once each")
+set(BRAID_TEST_ISAS "${BRAID_ISAS}" CACHE STRING
+    "The instruction sets that the suite runs with, once each")
 set(BRAID_TEST_OPTIONS "" CACHE STRING "Further options for the tests' own sources")
 set(BRAID_TEST_TIMEOUT 300 CACHE STRING "Seconds after which a test binary is stopped")
 
-set(BRAID_SIMT_SEED 1 CACHE STRING "Seed of the random orders of threads and streams in tests of the SIMT build; the second one is the next seed")
-option(BRAID_SIMT_ALL_ORDERS "Register tests of the SIMT build for every pair of an order of threads and one of streams" OFF)
+set(BRAID_SIMT_SEED 1 CACHE STRING
+    "Seed of the SIMT tests' random orders of threads and streams; the second is the next seed")
+option(BRAID_SIMT_ALL_ORDERS
+       "Register the SIMT tests for every pair of an order of threads and one of streams" OFF)
+
+# braid_add_test(<name> COMMAND <command> LABELS <labels> [ENVIRONMENT <pairs>] [TIMEOUT <seconds>]
+# [NO_SKIP]): registers a test, which says by exit status 77 that it was skipped.
+function(braid_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_SKIP" "TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
+  set(timeout ${BRAID_TEST_TIMEOUT})
+  if(arg_TIMEOUT)
+    set(timeout ${arg_TIMEOUT})
+  endif()
+  add_test(NAME ${name} COMMAND ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${arg_LABELS}")
+  if(arg_ENVIRONMENT)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${arg_ENVIRONMENT}")
+  endif()
+  if(NOT arg_NO_SKIP)
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
+endfunction()
 
 # braid_simt_tests(<name> <target> ENVIRONMENT <pairs> LABELS <labels>): registers <name>.<order>
 # for each order of threads and streams.
@@ -32,9 +54,9 @@ function(braid_simt_tests name target)
       if(NOT partner STREQUAL kind)
         set(test ${name}.${kind}.streams_${partner})
       endif()
-      set(environment BRAID_SIMT_ORDER=${threads_of_${kind}} BRAID_SIMT_STREAM_ORDER=${streams} ${arg_ENVIRONMENT})
-      add_test(NAME ${test} COMMAND ${target})
-      set_tests_properties(${test} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${arg_LABELS};simt")
+      braid_add_test(${test} COMMAND ${target} LABELS ${arg_LABELS} simt
+        ENVIRONMENT BRAID_SIMT_ORDER=${threads_of_${kind}} BRAID_SIMT_STREAM_ORDER=${streams}
+                    ${arg_ENVIRONMENT})
     endforeach()
   endforeach()
 endfunction()
@@ -63,10 +85,10 @@ function(braid_simt_each_device name target)
     foreach(test IN LISTS tests)
       set(threads ${threads_of_${test}})
       string(REPLACE "forward" "fifo" streams ${threads})
-      add_test(NAME ${test} COMMAND ${target} ${arg_CASES})
-      set_tests_properties(${test} PROPERTIES
-        ENVIRONMENT "BRAID_SIMT_DEVICES=${arg_DEVICES};BRAID_DEVICE=cuda:${device};BRAID_SIMT_ORDER=${threads};BRAID_SIMT_STREAM_ORDER=${streams};BRAID_TEST_DIVIDE=1"
-        SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${arg_LABELS};simt")
+      braid_add_test(${test} COMMAND ${target} ${arg_CASES} LABELS ${arg_LABELS} simt
+        ENVIRONMENT BRAID_SIMT_DEVICES=${arg_DEVICES} BRAID_DEVICE=cuda:${device}
+                    BRAID_SIMT_ORDER=${threads} BRAID_SIMT_STREAM_ORDER=${streams}
+                    BRAID_TEST_DIVIDE=1)
     endforeach()
   endforeach()
 endfunction()
@@ -98,7 +120,8 @@ endfunction()
 # them in one random order; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices,
 # which is the default device (of all cases, or those of a Catch filter).
 function(braid_test_binary module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED" "SIMT_EACH;SIMT_CASES" "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED" "SIMT_EACH;SIMT_CASES"
+                        "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -117,33 +140,37 @@ function(braid_test_binary module)
   # others
   set(fewer "")
   foreach(isa IN LISTS BRAID_TEST_ISAS)
-    add_test(NAME ${module}.${isa} COMMAND ${target})
-    set_tests_properties(${module}.${isa} PROPERTIES ENVIRONMENT "BRAID_ISA=${isa};BRAID_DEVICE=cpu${fewer}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
+    braid_add_test(${module}.${isa} COMMAND ${target} LABELS ${module}
+      ENVIRONMENT BRAID_ISA=${isa} BRAID_DEVICE=cpu ${fewer})
     list(APPEND names ${module}.${isa})
-    set(fewer ";BRAID_TEST_SEEDS=2")
+    set(fewer BRAID_TEST_SEEDS=2)
   endforeach()
   foreach(count IN LISTS arg_DEVICES)
-    add_test(NAME ${module}.devices${count} COMMAND ${target})
-    set_tests_properties(${module}.devices${count} PROPERTIES ENVIRONMENT "BRAID_CPU_DEVICES=${count};BRAID_DEVICE=cpu" TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS ${module})
+    braid_add_test(${module}.devices${count} NO_SKIP COMMAND ${target} LABELS ${module}
+      ENVIRONMENT BRAID_CPU_DEVICES=${count} BRAID_DEVICE=cpu)
     list(APPEND names ${module}.devices${count})
   endforeach()
   if(arg_ALONE)
     set_tests_properties(${names} PROPERTIES RUN_SERIAL ON)
   endif()
   if(BRAID_CUDA STREQUAL "SIMT")
+    set(random random:${BRAID_SIMT_SEED})
     foreach(count IN LISTS arg_SIMT_DEVICES)
-      braid_simt_tests(${module}.simt${count} ${target} ENVIRONMENT BRAID_SIMT_DEVICES=${count} LABELS ${module})
-      add_test(NAME ${module}.logical${count} COMMAND ${target})
-      set(environment BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=${count} BRAID_SIMT_STREAM_ORDER=random:${BRAID_SIMT_SEED})
-      set_tests_properties(${module}.logical${count} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${module};simt")
+      braid_simt_tests(${module}.simt${count} ${target} LABELS ${module}
+        ENVIRONMENT BRAID_SIMT_DEVICES=${count})
+      braid_add_test(${module}.logical${count} COMMAND ${target} LABELS ${module} simt
+        ENVIRONMENT BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=${count}
+                    BRAID_SIMT_STREAM_ORDER=${random})
     endforeach()
     foreach(count IN LISTS arg_SIMT_COUNTS)
-      add_test(NAME ${module}.simt_devices${count} COMMAND ${target} ${arg_SIMT_CASES})
-      set(environment BRAID_SIMT_DEVICES=${count} BRAID_SIMT_ORDER=random:${BRAID_SIMT_SEED} BRAID_SIMT_STREAM_ORDER=random:${BRAID_SIMT_SEED})
-      set_tests_properties(${module}.simt_devices${count} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77 TIMEOUT ${BRAID_TEST_TIMEOUT} LABELS "${module};simt")
+      braid_add_test(${module}.simt_devices${count} COMMAND ${target} ${arg_SIMT_CASES}
+        LABELS ${module} simt
+        ENVIRONMENT BRAID_SIMT_DEVICES=${count} BRAID_SIMT_ORDER=${random}
+                    BRAID_SIMT_STREAM_ORDER=${random})
     endforeach()
     if(arg_SIMT_EACH)
-      braid_simt_each_device(${module} ${target} DEVICES ${arg_SIMT_EACH} CASES "${arg_SIMT_CASES}" LABELS ${module})
+      braid_simt_each_device(${module} ${target} DEVICES ${arg_SIMT_EACH}
+        CASES "${arg_SIMT_CASES}" LABELS ${module})
     endif()
   endif()
 endfunction()
@@ -170,7 +197,9 @@ function(braid_cuda_test_binary name)
     braid_cuda_sources(${kernels})
     add_library(${target}_device OBJECT ${kernels})
     braid_cuda_target(${target}_device)
-    target_include_directories(${target}_device PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/kernels ${PROJECT_SOURCE_DIR}/core/include ${PROJECT_SOURCE_DIR}/kernels/include)
+    set(folders tests kernels core/include kernels/include)
+    list(TRANSFORM folders PREPEND ${PROJECT_SOURCE_DIR}/)
+    target_include_directories(${target}_device PRIVATE ${folders})
     target_link_libraries(${target} PRIVATE ${target}_device)
   endif()
   if(BRAID_CUDA STREQUAL "ON")
@@ -179,8 +208,7 @@ function(braid_cuda_test_binary name)
   if(BRAID_CUDA STREQUAL "SIMT" AND arg_ORDERS)
     braid_simt_tests(${name} ${target} LABELS ${name})
   else()
-    add_test(NAME ${name} COMMAND ${target})
-    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT} LABELS "${name};simt")
+    braid_add_test(${name} COMMAND ${target} LABELS ${name} simt TIMEOUT ${arg_TIMEOUT})
     if(arg_ALONE)
       set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
     endif()
@@ -212,9 +240,8 @@ function(braid_must_not_compile_tests folder)
   endif()
   foreach(file IN LISTS cases)
     get_filename_component(name ${file} NAME_WE)
-    add_test(NAME must_not_compile.${name}
-             COMMAND ${PROJECT_SOURCE_DIR}/tests/support/must_not_compile.sh ${file} ${compiler}
-                     ${includes})
-    set_tests_properties(must_not_compile.${name} PROPERTIES TIMEOUT 120 LABELS must_not_compile)
+    braid_add_test(must_not_compile.${name} NO_SKIP LABELS must_not_compile TIMEOUT 120
+      COMMAND ${PROJECT_SOURCE_DIR}/tests/support/must_not_compile.sh ${file} ${compiler}
+              ${includes})
   endforeach()
 endfunction()
