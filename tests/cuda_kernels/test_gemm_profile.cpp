@@ -2,15 +2,12 @@
 #if defined(BRAID_CUDA_SIMT) && defined(BRAID_SIMT_CHECK)
 #include <fstream>
 
-#include <braid/core/kernel_args/gemm.hpp>
-
 #include "cuda/gemm_kinds.hpp"
-#include "cuda_kernels/cuda_kernel_support.hpp"
+#include "kernels/gemm_cases.hpp"
 #include "simt/profiler.hpp"
 #include "support/tests_dir.hpp"
 
 using namespace kernel_test;
-using braid::GemmArgs;
 using braid::simt::Profile;
 using braid::simt::ProfileLine;
 
@@ -35,25 +32,19 @@ ProfileLine at(const Profile& profile, const std::string& file, const std::strin
 }
 
 void multiply(int layout) {
-  Buffer a(DType::float32, kSize * kDeep), b(DType::float32, kSize * kDeep),
-      c(DType::float32, kSize * kSize);
-  a.pattern(1), b.pattern(2);
-  Twin ga(a), gb(b), gc(c);
-  GemmArgs args{};
-  args.dtype = DType::float32, args.ta = layout >= 2, args.tb = layout % 2 == 1;
-  args.m = args.n = kSize, args.k = kDeep, args.batch = 1;
-  args.lda = args.ta ? kSize : kDeep, args.ldb = args.tb ? kDeep : kSize, args.ldc = kSize;
-  args.a = ga.data(), args.b = gb.data(), args.c = gc.data();
-  braid::cuda::gemm_as_planned(args, {braid::cuda::GemmTileKind::square128, 1, kDeep},
-                               gpu_stream());
-  gpu_stream().synchronize();
+  Product s = product({kSize, kSize, kDeep}, layout);
+  s.by = [](const braid::GemmArgs& args) {
+    braid::cuda::gemm_as_planned(args, {braid::cuda::GemmTileKind::square128, 1, kDeep}, stream());
+  };
+  Operands(DType::float32, s).run();
+  stream().synchronize();
 }
 
 }  // namespace
 
 TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes at a time",
           "[cuda_kernels][gemm][profile]") {
-  NEEDS_GPU;
+  NEEDS_DEVICE;
   // accesses of a warp that bring one operand
   constexpr std::uint64_t fours = kSize * kDeep / 4 / 32;
   for (int layout = 0; layout < 4; ++layout) {
@@ -70,11 +61,11 @@ TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes 
     const ProfileLine global = at(profile, "element.cuh", "return simt::load_vector<", false);
     CHECK(global.accesses == turned * fours);
     CHECK(global.cost == global.ideal);
-    const ProfileLine stores = at(profile, "gemm_side.cuh", "// to shared: turned", true);
+    const ProfileLine stores = at(profile, "gemm_side.cuh", "next_[e][i];", true);
     CHECK(stores.accesses == turned * fours * 4);
     CHECK(stores.cost == stores.ideal);
-    const ProfileLine copies = at(profile, "gemm_side.cuh", "// to shared: async", true),
-                      copied = at(profile, "gemm_side.cuh", "// to shared: async", false);
+    const ProfileLine copies = at(profile, "gemm_side.cuh", "simt::cp_async16(to", true),
+                      copied = at(profile, "gemm_side.cuh", "simt::cp_async16(to", false);
     CHECK(copied.accesses == direct * fours);
     CHECK(copied.cost == copied.ideal);
     CHECK(copies.cost == copies.ideal);

@@ -2,8 +2,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,208 +18,110 @@
 
 #include "support/catch.hpp"
 
-// For tests that call the kernels of cpu:0 directly: loops made by hand, buffers with guards,
-// elements of any dtype as double.
+// For tests that call the kernels of a device directly: loops made by hand, buffers with guards,
+// elements of any dtype as double. The same cases run on the CPU (braid_tests_kernels) and on CUDA
+// (braid_tests_cuda_kernels); on_cuda() says where this program runs.
 namespace kernel_test {
 
 using braid::DType;
 using braid::Loop;
 
-inline const braid::KernelTable& kernels() {
-  return *braid::device_context(braid::Device("cpu")).kernels;
-}
-inline braid::Stream& stream() { return *braid::device_context(braid::Device("cpu")).stream; }
+/// Defined by the program: true for cuda:0, false for cpu:0.
+bool on_cuda();
+/// The device of the program is there.
+bool has_device();
+const braid::DeviceContext& context();
+const braid::KernelTable& kernels();
+/// The stream for the next kernel; the buffers are brought to the device first.
+braid::Stream& stream();
+const braid::KernelTable& cpu_kernels();
+braid::Stream& cpu_stream();
 
-inline const std::vector<std::int64_t> kSizes{
-    0, 1, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 255, 256, 257, 1023, 1024, 1025, 16385, 100003};
-inline const std::vector<std::int64_t> kSmallSizes{0,  1,  7,  8,  15, 16,  17,
-                                                   31, 33, 63, 64, 65, 1025};
-inline const std::vector<DType> kAll{DType::bool_,   DType::uint8,   DType::int32,
-                                     DType::int64,   DType::float16, DType::bfloat16,
-                                     DType::float32, DType::float64};
-inline const std::vector<DType> kFloats{DType::float16, DType::bfloat16, DType::float32,
-                                        DType::float64};
+using Sizes = std::vector<std::int64_t>;
+extern const Sizes kSmallSizes;
+/// All sizes on the CPU; without the large ones on CUDA, where they may be emulated.
+const Sizes& sizes();
+extern const std::vector<DType> kAll, kFloats, kIntegers;
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// One dense dim.
-inline Loop dense(std::int64_t n) {
-  Loop loop{};
-  loop.rank = 1;
-  loop.n = n;
-  loop.size[0] = n;
-  for (auto& operand : loop.stride) operand[0] = 1;
-  loop.dense = true;
-  return loop;
-}
+Loop dense(std::int64_t n);
+using Strides = std::initializer_list<std::int64_t>;
 /// Any strides; operand 0 is the output.
-inline Loop strided(std::initializer_list<std::int64_t> sizes,
-                    std::initializer_list<std::initializer_list<std::int64_t>> strides) {
-  Loop loop{};
-  loop.rank = static_cast<int>(sizes.size());
-  loop.n = 1;
-  int d = 0;
-  for (const std::int64_t size : sizes) loop.size[d++] = size, loop.n *= size;
-  int k = 0;
-  for (const auto& operand : strides) {
-    d = 0;
-    for (const std::int64_t stride : operand) loop.stride[k][d++] = stride;
-    ++k;
-  }
-  return loop;
-}
+Loop strided(Strides sizes, std::initializer_list<Strides> strides);
 /// Element offset of an operand at a row-major position.
-inline std::int64_t offset(const Loop& loop, int operand, std::int64_t linear) {
-  std::int64_t result = 0;
-  for (int d = loop.rank - 1; d >= 0; --d) {
-    result += linear % loop.size[d] * loop.stride[operand][d];
-    linear /= loop.size[d];
-  }
-  return result;
-}
+std::int64_t offset(const Loop& loop, int operand, std::int64_t linear);
 /// Elements that an operand spans.
-inline std::int64_t extent(const Loop& loop, int operand) {
-  std::int64_t last = 0;
-  for (int d = 0; d < loop.rank; ++d) {
-    if (loop.size[d] == 0) return 0;
-    last += (loop.size[d] - 1) * loop.stride[operand][d];
-  }
-  return last + 1;
-}
+std::int64_t extent(const Loop& loop, int operand);
 
-inline double get(DType t, const void* data, std::int64_t i) {
-  switch (t) {
-    case DType::bool_:
-    case DType::uint8: return static_cast<const std::uint8_t*>(data)[i];
-    case DType::int32: return static_cast<const std::int32_t*>(data)[i];
-    case DType::int64: return static_cast<double>(static_cast<const std::int64_t*>(data)[i]);
-    case DType::float16:
-      return static_cast<double>(static_cast<float>(static_cast<const braid::float16*>(data)[i]));
-    case DType::bfloat16:
-      return static_cast<double>(static_cast<float>(static_cast<const braid::bfloat16*>(data)[i]));
-    case DType::float32: return static_cast<double>(static_cast<const float*>(data)[i]);
-    case DType::float64: return static_cast<const double*>(data)[i];
-  }
-  return 0;
-}
-inline void set(DType t, void* data, std::int64_t i, double x) {
-  switch (t) {
-    case DType::bool_: static_cast<std::uint8_t*>(data)[i] = x != 0; break;
-    case DType::uint8:
-      static_cast<std::uint8_t*>(data)[i] = static_cast<std::uint8_t>(static_cast<std::int64_t>(x));
-      break;
-    case DType::int32: static_cast<std::int32_t*>(data)[i] = static_cast<std::int32_t>(x); break;
-    case DType::int64: static_cast<std::int64_t*>(data)[i] = static_cast<std::int64_t>(x); break;
-    case DType::float16:
-      static_cast<braid::float16*>(data)[i] = braid::float16(static_cast<float>(x));
-      break;
-    case DType::bfloat16:
-      static_cast<braid::bfloat16*>(data)[i] = braid::bfloat16(static_cast<float>(x));
-      break;
-    case DType::float32: static_cast<float*>(data)[i] = static_cast<float>(x); break;
-    case DType::float64: static_cast<double*>(data)[i] = x; break;
-  }
-}
+double get(DType t, const void* data, std::int64_t i);
+void set(DType t, void* data, std::int64_t i, double x);
 
-/// Memory for n elements that starts `shift` elements after an aligned address; what lies before
-/// and after must stay as it is.
+/// n elements that start `shift` elements after an aligned address, for the host and for the
+/// device. On a CPU both are one memory. On CUDA kernels have a copy: it gets what the host wrote
+/// before the next kernel, and the host waits for it before it reads. What lies before and after
+/// must stay as it is: that is checked when the host reads, and at the end.
 class Buffer {
  public:
-  Buffer(DType dtype, std::int64_t n, std::int64_t shift = 0) : dtype_(dtype), n_(n) {
-    const std::size_t bytes = static_cast<std::size_t>(n) * braid::size_of(dtype),
-                      before = static_cast<std::size_t>(shift) * braid::size_of(dtype);
-    memory_.assign(bytes + before + 2 * kGuard + 64, kMark);
-    const auto base = reinterpret_cast<std::uintptr_t>(memory_.data());
-    start_ = (base + kGuard + 63) / 64 * 64 - base + before;
-  }
+  /// tight: under a sanitizer there is nothing around the elements, so that it sees every step
+  /// outside.
+  Buffer(DType dtype, std::int64_t n, std::int64_t shift = 0, bool tight = false);
+  Buffer(const Buffer& other);
+  Buffer(Buffer&&) noexcept;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] std::int64_t size() const { return n_; }
-  [[nodiscard]] void* data() { return memory_.data() + start_; }
-  [[nodiscard]] const void* data() const { return memory_.data() + start_; }
-  [[nodiscard]] double operator[](std::int64_t i) const { return get(dtype_, data(), i); }
-  void put(std::int64_t i, double x) { set(dtype_, data(), i, x); }
+  /// Where kernels find the elements.
+  [[nodiscard]] void* data() const;
+  [[nodiscard]] std::int64_t* integers() const { return static_cast<std::int64_t*>(data()); }
+  /// Where the host finds them, to read and to write.
+  [[nodiscard]] void* host();
+  [[nodiscard]] double operator[](std::int64_t i) const;
+  void put(std::int64_t i, double x);
   /// Deterministic numbers that every dtype holds well: small integers, or fractions of both signs.
-  Buffer& pattern(std::uint32_t seed, double scale = 1.0) {
-    std::uint32_t state = seed * 2654435761u + 12345u;
-    for (std::int64_t i = 0; i < n_; ++i) {
-      state = state * 1664525u + 1013904223u;
-      const double u = static_cast<double>(state >> 8) * 0x1p-24;
-      if (dtype_ == DType::bool_) put(i, u > 0.5);
-      else if (dtype_ == DType::uint8) put(i, std::floor(u * 200));
-      else if (!braid::is_floating(dtype_)) put(i, std::floor(u * 200) - 100);
-      else put(i, (u * 4 - 2) * scale);
-    }
-    return *this;
-  }
-  [[nodiscard]] std::vector<unsigned char> bytes() const {
-    const auto* p = static_cast<const unsigned char*>(data());
-    return {p, p + static_cast<std::size_t>(n_) * braid::size_of(dtype_)};
-  }
-  [[nodiscard]] bool guards_intact() const {
-    const std::size_t end = start_ + static_cast<std::size_t>(n_) * braid::size_of(dtype_);
-    for (std::size_t i = 0; i < memory_.size(); ++i)
-      if ((i < start_ || i >= end) && memory_[i] != kMark) return false;
-    return true;
-  }
+  Buffer& pattern(std::uint32_t seed, double scale = 1.0);
+  Buffer& fill(double x);
+  [[nodiscard]] std::vector<unsigned char> bytes() const;
+
+  struct Memory;
 
  private:
-  static constexpr std::size_t kGuard = 128;
-  static constexpr unsigned char kMark = 0xA5;
   DType dtype_;
   std::int64_t n_;
-  std::size_t start_ = 0;
-  std::vector<unsigned char> memory_;
+  std::unique_ptr<Memory> memory_;
 };
+/// A buffer of indices.
+Buffer indices(const std::vector<std::int64_t>& list);
+/// Elements of `out` that the loop does not name and that differ from `before`.
+std::int64_t changed_outside(const Buffer& out, const std::vector<unsigned char>& before,
+                             const Loop& loop);
 
 /// Distance between neighbouring numbers of a floating dtype at x.
-inline double ulp(DType t, double x) {
-  int bits = 0, lowest = 0;
-  switch (t) {
-    case DType::float16: bits = 10, lowest = -24; break;
-    case DType::bfloat16: bits = 7, lowest = -133; break;
-    case DType::float32: bits = 23, lowest = -149; break;
-    default: bits = 52, lowest = -1074; break;
-  }
-  if (x == 0 || !std::isfinite(x)) return std::ldexp(1.0, lowest);
-  return std::ldexp(1.0, std::max(std::ilogb(x) - bits, lowest));
-}
+double ulp(DType t, double x);
+/// Rounding of 16-bit results.
+double half_ulp(DType t, double x);
+/// Unit roundoff of the type computed in.
+double unit(DType t);
+double log2_up(std::int64_t n);
 /// x rounded to the dtype.
-inline double rounded(DType t, double x) {
-  alignas(8) unsigned char storage[8] = {};
-  set(t, storage, 0, x);
-  return get(t, storage, 0);
-}
+double rounded(DType t, double x);
 /// got is the dtype's number nearest to `expected`, give or take `ulps`; NaN for NaN; infinities
 /// exactly.
-inline bool close(DType t, double got, double expected, double ulps) {
-  if (!braid::is_floating(t)) return got == expected;
-  if (std::isnan(expected)) return std::isnan(got);
-  const double target = rounded(t, expected);
-  if (got == target) return std::signbit(got) == std::signbit(target) || target != 0 || ulps > 0;
-  if (!std::isfinite(got) || !std::isfinite(target)) {
-    const double largest = t == DType::float16   ? 65504
-                           : t == DType::float64 ? std::numeric_limits<double>::max()
-                                                 : 3.3e38;
-    return ulps > 0 && std::signbit(got) == std::signbit(target) && std::fabs(got) >= largest &&
-           std::fabs(target) >= largest;
-  }
-  return std::fabs(got - expected) <= ulps * ulp(t, expected);
-}
+bool close(DType t, double got, double expected, double ulps);
 
-/// Runs f() with 1, 2, 3 and 5 threads and requires equal bits of `result` each time; f writes all
-/// of it.
-template <class F> void check_threads(Buffer& result, F f) {
-  const int before = braid::num_threads();
-  braid::set_num_threads(1);
-  f();
-  const auto expected = result.bytes();
-  for (const int threads : {2, 3, 5}) {
-    std::memset(result.data(), 0x5A, expected.size());
-    braid::set_num_threads(threads);
-    f();
-    CHECK(result.bytes() == expected);
-  }
-  braid::set_num_threads(before);
-}
+/// Runs f(), which writes all of `result`; on a CPU with 1, 2, 3 and 5 threads, which must give
+/// equal bits.
+void check_threads(Buffer& result, const std::function<void()>& f);
 
 }  // namespace kernel_test
+
+#define NEEDS_DEVICE                    \
+  do {                                  \
+    if (!::kernel_test::has_device()) { \
+      WARN("SKIP(no CUDA device)");     \
+      return;                           \
+    }                                   \
+  } while (false)

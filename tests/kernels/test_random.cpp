@@ -4,23 +4,14 @@
 #include "kernels/kernel_support.hpp"
 
 using namespace kernel_test;
-using braid::RandomArgs;
 using braid::RandomKind;
 
 namespace {
 
-RandomArgs args_of(RandomKind kind, Buffer& out, std::uint64_t seed, std::uint64_t stream_number,
-                   double low = 0, double high = 1) {
-  return RandomArgs{.kind = kind,
-                    .dtype = out.dtype(),
-                    .out = out.data(),
-                    .n = out.size(),
-                    .seed = seed,
-                    .stream = stream_number,
-                    .low = low,
-                    .high = high,
-                    .ilow = 0,
-                    .ihigh = 0};
+void run(RandomKind kind, Buffer& out, std::uint64_t seed, std::uint64_t number, double low = 0,
+         double high = 1, std::int64_t ilow = -5, std::int64_t ihigh = 1000) {
+  kernels().random(
+      {kind, out.dtype(), out.data(), out.size(), seed, number, low, high, ilow, ihigh}, stream());
 }
 
 const std::vector<std::pair<std::uint64_t, std::uint64_t>> kKeys{
@@ -45,43 +36,43 @@ TEST_CASE("philox: known answers, at compile time too", "[kernels][random]") {
                 braid::multiply_high(1ull << 63, 6) == 3);
 }
 
-// Every instruction set has the bits of the scalar functions, so all have the same bits.
+// Every instruction set, and CUDA, has the bits of the scalar functions, so all have the same bits.
 TEST_CASE("random: the kernels give the bits that philox.hpp defines", "[kernels][random]") {
+  NEEDS_DEVICE;
+  Sizes all = sizes();
+  all.insert(all.end(), {2, 3, 4, 5, 10003});
   for (const auto& [seed, number] : kKeys)
-    for (const std::int64_t n : kSizes) {
-      Buffer u(DType::float32, n, 1), z(DType::float32, n, 1), u64(DType::float64, n),
-          z64(DType::float64, n), integers(DType::int64, n);
-      kernels().random(args_of(RandomKind::uniform, u, seed, number), stream());
-      kernels().random(args_of(RandomKind::normal, z, seed, number), stream());
-      kernels().random(args_of(RandomKind::uniform, u64, seed, number), stream());
-      kernels().random(args_of(RandomKind::normal, z64, seed, number), stream());
-      RandomArgs args = args_of(RandomKind::integers, integers, seed, number);
-      args.ilow = -5, args.ihigh = 1000;
-      kernels().random(args, stream());
-      std::int64_t wrong = 0;
-      for (std::int64_t i = 0; i < n; ++i) {
-        const auto k = static_cast<std::uint64_t>(i);
-        wrong += u[i] != static_cast<double>(braid::random_uniform_float(seed, number, k));
-        wrong += z[i] != static_cast<double>(braid::random_normal_float(seed, number, k));
-        wrong += u64[i] != braid::random_uniform_double(seed, number, k);
-        wrong += z64[i] != braid::random_normal_double(seed, number, k);
-        wrong += static_cast<const std::int64_t*>(integers.data())[i] !=
-                 braid::random_integer(seed, number, k, -5, 1000);
+    for (const std::int64_t n : all)
+      for (const std::int64_t shift : {0, 1}) {
+        Buffer u(DType::float32, n, shift), z(DType::float32, n, shift),
+            u64(DType::float64, n, shift), z64(DType::float64, n, shift),
+            integers(DType::int64, n, shift);
+        run(RandomKind::uniform, u, seed, number), run(RandomKind::normal, z, seed, number);
+        run(RandomKind::uniform, u64, seed, number), run(RandomKind::normal, z64, seed, number);
+        run(RandomKind::integers, integers, seed, number);
+        const auto* const whole = static_cast<const std::int64_t*>(integers.host());
+        std::int64_t wrong = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+          const auto k = static_cast<std::uint64_t>(i);
+          wrong += u[i] != static_cast<double>(braid::random_uniform_float(seed, number, k));
+          wrong += z[i] != static_cast<double>(braid::random_normal_float(seed, number, k));
+          wrong += u64[i] != braid::random_uniform_double(seed, number, k);
+          wrong += z64[i] != braid::random_normal_double(seed, number, k);
+          wrong += whole[i] != braid::random_integer(seed, number, k, -5, 1000);
+        }
+        CHECK(wrong == 0);
       }
-      CHECK(wrong == 0);
-      CHECK((u.guards_intact() && z.guards_intact() && u64.guards_intact() && z64.guards_intact() &&
-             integers.guards_intact()));
-    }
 }
 
 // The numbers themselves, so that neither a compiler nor a change of code moves them unseen.
 TEST_CASE("random: first numbers of seed 0", "[kernels][random]") {
+  NEEDS_DEVICE;
   Buffer u(DType::float32, 2), z(DType::float32, 4), z64(DType::float64, 2);
-  kernels().random(args_of(RandomKind::uniform, u, 0, 0), stream());
+  run(RandomKind::uniform, u, 0, 0);
   CHECK(u[0] == 0x6627e8 * 0x1p-24);
   CHECK(u[1] == 0xe169c5 * 0x1p-24);
-  kernels().random(args_of(RandomKind::normal, z, 0, 0), stream());
-  kernels().random(args_of(RandomKind::normal, z64, 0, 0), stream());
+  run(RandomKind::normal, z, 0, 0);
+  run(RandomKind::normal, z64, 0, 0);
   CHECK(z[0] == 0x1.fb7666p-1);
   CHECK(z[1] == -0x1.d96d6p-1);
   CHECK(z[2] == -0x1.3c373ep-1);
@@ -127,11 +118,12 @@ TEST_CASE("random: normal numbers are the Box-Muller transform of the words", "[
 }
 
 TEST_CASE("random: moments and range", "[kernels][random]") {
+  if (on_cuda()) return;
   const std::int64_t n = 1000000;
   for (const DType t : {DType::float32, DType::float64}) {
     Buffer u(t, n), z(t, n);
-    kernels().random(args_of(RandomKind::uniform, u, 7, 1, -1, 3), stream());
-    kernels().random(args_of(RandomKind::normal, z, 7, 2, 2, 0.5), stream());
+    run(RandomKind::uniform, u, 7, 1, -1, 3);
+    run(RandomKind::normal, z, 7, 2, 2, 0.5);
     double mean = 0, low = 1e9, high = -1e9, z1 = 0, z2 = 0, z4 = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       mean += u[i], low = std::min(low, u[i]), high = std::max(high, u[i]);
@@ -145,22 +137,21 @@ TEST_CASE("random: moments and range", "[kernels][random]") {
     CHECK(std::fabs(z4 / n - 3) < 0.06);
   }
   Buffer k(DType::int64, n);
-  RandomArgs args = args_of(RandomKind::integers, k, 7, 3);
-  args.ilow = -2, args.ihigh = 5;
-  kernels().random(args, stream());
+  run(RandomKind::integers, k, 7, 3, 0, 0, -2, 5);
   std::vector<int> count(7);
   for (std::int64_t i = 0; i < n; ++i) ++count.at(static_cast<std::size_t>(k[i] + 2));
   for (const int c : count) CHECK(std::abs(c - n / 7) < 2000);
 }
 
 TEST_CASE("random: uniform numbers stay below the upper end in every dtype", "[kernels][random]") {
+  NEEDS_DEVICE;
   const std::pair<double, double> ranges[] = {{0, 1},     {-1, 0},    {1, 1.0000002}, {-3, -2.9},
                                               {0.1, 0.7}, {0, 1e-40}, {1e4, 1.0001e4}};
   for (const DType t : kFloats)
     for (const auto& [low, high] : ranges) {
       if (rounded(t, low) >= high) continue;
-      Buffer u(t, 40000);
-      kernels().random(args_of(RandomKind::uniform, u, 9, 9, low, high), stream());
+      Buffer u(t, on_cuda() ? 4000 : 40000);
+      run(RandomKind::uniform, u, 9, 9, low, high);
       std::int64_t wrong = 0;
       for (std::int64_t i = 0; i < u.size(); ++i)
         wrong += !(u[i] >= rounded(t, low) && u[i] < high);
@@ -170,41 +161,41 @@ TEST_CASE("random: uniform numbers stay below the upper end in every dtype", "[k
 }
 
 TEST_CASE("random: 16-bit types are the float32 number, rounded", "[kernels][random]") {
+  NEEDS_DEVICE;
   for (const DType t : {DType::float16, DType::bfloat16}) {
     Buffer narrow(t, 1001), wide(DType::float32, 1001);
-    kernels().random(args_of(RandomKind::normal, narrow, 1, 1, 3, 2), stream());
-    kernels().random(args_of(RandomKind::normal, wide, 1, 1, 3, 2), stream());
+    run(RandomKind::normal, narrow, 1, 1, 3, 2);
+    run(RandomKind::normal, wide, 1, 1, 3, 2);
     for (std::int64_t i = 0; i < 1001; ++i) CHECK(narrow[i] == rounded(t, wide[i]));
   }
 }
 
 TEST_CASE("random: threads and the length asked for change nothing", "[kernels][random]") {
+  NEEDS_DEVICE;
   for (const DType t : {DType::float32, DType::float64, DType::bfloat16})
     for (const RandomKind kind : {RandomKind::uniform, RandomKind::normal}) {
-      Buffer all(t, 100003), some(t, 50);
-      check_threads(all, [&] { kernels().random(args_of(kind, all, 5, 6), stream()); });
-      kernels().random(args_of(kind, some, 5, 6), stream());
-      CHECK(std::memcmp(all.data(), some.data(), some.bytes().size()) == 0);
+      Buffer all(t, on_cuda() ? 1025 : 100003), some(t, 50);
+      check_threads(all, [&] { run(kind, all, 5, 6); });
+      run(kind, some, 5, 6);
+      CHECK(std::memcmp(all.host(), some.host(), some.bytes().size()) == 0);
       Buffer other(t, 50);
-      kernels().random(args_of(kind, other, 5, 7), stream());
+      run(kind, other, 5, 7);
       CHECK(other.bytes() != some.bytes());
     }
 }
 
 TEST_CASE("random: whole 64-bit ranges, and refused dtypes", "[kernels][random]") {
+  NEEDS_DEVICE;
   Buffer k(DType::int64, 1000);
-  RandomArgs args = args_of(RandomKind::integers, k, 1, 1);
-  args.ilow = std::numeric_limits<std::int64_t>::min(),
-  args.ihigh = std::numeric_limits<std::int64_t>::max();
-  kernels().random(args, stream());
+  run(RandomKind::integers, k, 1, 1, 0, 0, std::numeric_limits<std::int64_t>::min(),
+      std::numeric_limits<std::int64_t>::max());
   std::int64_t negative = 0;
   for (std::int64_t i = 0; i < 1000; ++i) negative += k[i] < 0;
   CHECK((negative > 400 && negative < 600));
   Buffer narrow(DType::int32, 4);
-  CHECK_THROWS_WITH(kernels().random(args_of(RandomKind::uniform, narrow, 0, 0), stream()),
+  CHECK_THROWS_WITH(run(RandomKind::uniform, narrow, 0, 0),
                     "random: expected a floating-point dtype, got int32");
-  CHECK_THROWS_AS(kernels().random(args_of(RandomKind::integers, narrow, 0, 0), stream()),
-                  braid::DTypeError);
-  CHECK_THROWS_WITH(kernels().random(args_of(RandomKind::integers, narrow, 0, 0), stream()),
+  CHECK_THROWS_AS(run(RandomKind::integers, narrow, 0, 0), braid::DTypeError);
+  CHECK_THROWS_WITH(run(RandomKind::integers, narrow, 0, 0),
                     "random: expected int64 for integers, got int32");
 }

@@ -1,14 +1,14 @@
+#include <algorithm>
+
 #include <braid/core/kernel_args/index.hpp>
 
 #include "kernels/kernel_support.hpp"
 
 using namespace kernel_test;
-using braid::GatherRowsArgs;
-using braid::ScatterAddRowsArgs;
 
 namespace {
 
-std::vector<std::int64_t> indices(std::int64_t rows, std::int64_t table_rows) {
+std::vector<std::int64_t> rows_of(std::int64_t rows, std::int64_t table_rows) {
   std::vector<std::int64_t> index(static_cast<std::size_t>(rows));
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t row = (i * 7919 + 3) % table_rows;
@@ -16,134 +16,133 @@ std::vector<std::int64_t> indices(std::int64_t rows, std::int64_t table_rows) {
   }
   return index;
 }
-std::int64_t wrapped(std::int64_t index, std::int64_t table_rows) {
-  return index < 0 ? index + table_rows : index;
+std::int64_t at(const std::vector<std::int64_t>& index, std::int64_t i, std::int64_t table_rows) {
+  const std::int64_t row = index[static_cast<std::size_t>(i)];
+  return row < 0 ? row + table_rows : row;
+}
+
+constexpr const char* kOwnName = "gather_rows";
+void gather(const Buffer& table, const Buffer& index, Buffer& out, std::int64_t table_rows,
+            std::int64_t width, bool wrap, const char* op = kOwnName) {
+  kernels().gather_rows({table.dtype(), table.data(), index.integers(), out.data(), table_rows,
+                         index.size(), width, op, wrap},
+                        stream());
+}
+void scatter(Buffer& table, const Buffer& index, const Buffer& dy, std::int64_t table_rows,
+             std::int64_t width) {
+  kernels().scatter_add_rows(
+      {table.dtype(), table.data(), index.integers(), dy.data(), table_rows, index.size(), width},
+      stream());
+}
+void zero(Buffer& b) { std::memset(b.host(), 0, b.bytes().size()); }
+/// CUDA throws at the next wait.
+void wait() {
+  if (on_cuda()) stream().synchronize();
 }
 
 }  // namespace
 
-TEST_CASE("gather_rows: every dtype, width and number of rows", "[kernels][rows]") {
+TEST_CASE("gather_rows: every dtype, width, number of rows and alignment", "[kernels][rows]") {
+  NEEDS_DEVICE;
   for (const DType t : kAll)
     for (const std::int64_t width : {0, 1, 3, 16, 17, 300})
-      for (const std::int64_t rows : {0, 1, 5, 1000}) {
-        const std::int64_t table_rows = 37;
-        Buffer table(t, table_rows * width, 1), out(t, rows * width, 1);
-        table.pattern(1);
-        const auto index = indices(rows, table_rows);
-        const GatherRowsArgs args{.dtype = t,
-                                  .table = table.data(),
-                                  .index = index.data(),
-                                  .out = out.data(),
-                                  .table_rows = table_rows,
-                                  .rows = rows,
-                                  .width = width,
-                                  .wrap = true};
-        check_threads(out, [&] { kernels().gather_rows(args, stream()); });
-        std::int64_t wrong = 0;
-        for (std::int64_t i = 0; i < rows; ++i)
-          for (std::int64_t j = 0; j < width; ++j)
-            wrong += out[i * width + j] !=
-                     table[wrapped(index[static_cast<std::size_t>(i)], table_rows) * width + j];
-        CHECK(wrong == 0);
-        CHECK(out.guards_intact());
-      }
+      for (const std::int64_t rows : {0, 1, 5, on_cuda() ? 100 : 1000})
+        for (const std::int64_t shift : {0, 1}) {
+          INFO(braid::name_of(t) << " " << rows << " x " << width << " shift " << shift);
+          const std::int64_t table_rows = 37;
+          Buffer table(t, table_rows * width, shift), out(t, rows * width, shift);
+          table.pattern(1);
+          const auto list = rows_of(rows, table_rows);
+          const Buffer index = indices(list);
+          check_threads(out,
+                        [&, width = width] { gather(table, index, out, table_rows, width, true); });
+          std::int64_t wrong = 0;
+          for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < width; ++j)
+              wrong += out[i * width + j] != table[at(list, i, table_rows) * width + j];
+          CHECK(wrong == 0);
+        }
 }
 
 TEST_CASE("scatter_add_rows: every dtype, in the order of the indices, any number of threads",
           "[kernels][rows]") {
+  NEEDS_DEVICE;
   for (const DType t : kAll)
     for (const std::int64_t width : {0, 1, 3, 16, 17, 300})
-      for (const std::int64_t rows : {0, 1, 5, 1000}) {
-        INFO(braid::name_of(t) << " " << rows << " x " << width);
-        const std::int64_t table_rows = 37;
-        Buffer table(t, table_rows * width, 1), dy(t, rows * width),
-            expected(t, table_rows * width);
-        dy.pattern(2);
-        const auto index = indices(rows, table_rows);
-        const ScatterAddRowsArgs args{.dtype = t,
-                                      .table = table.data(),
-                                      .index = index.data(),
-                                      .dy = dy.data(),
-                                      .table_rows = table_rows,
-                                      .rows = rows,
-                                      .width = width};
-        const auto zero = [&](Buffer& b) { std::memset(b.data(), 0, b.bytes().size()); };
-        check_threads(table, [&] {
-          zero(table);
-          kernels().scatter_add_rows(args, stream());
-        });
-        // The same additions, one after the other, each rounded to the dtype.
-        zero(expected);
-        for (std::int64_t i = 0; i < rows; ++i)
-          for (std::int64_t j = 0; j < width; ++j) {
-            const std::int64_t at =
-                wrapped(index[static_cast<std::size_t>(i)], table_rows) * width + j;
-            expected.put(at, expected[at] + dy[i * width + j]);
-          }
-        CHECK(table.bytes() == expected.bytes());
-        CHECK(table.guards_intact());
-      }
+      for (const std::int64_t rows : {0, 1, 5, on_cuda() ? 600 : 1000})
+        for (const std::int64_t table_rows : {1, 37}) {
+          INFO(braid::name_of(t) << " " << rows << " x " << width << " into " << table_rows);
+          Buffer table(t, table_rows * width, 1), dy(t, rows * width),
+              expected(t, table_rows * width);
+          dy.pattern(2);
+          const auto list = rows_of(rows, table_rows);
+          const Buffer index = indices(list);
+          check_threads(table, [&, width = width, table_rows = table_rows] {
+            zero(table);
+            scatter(table, index, dy, table_rows, width);
+          });
+          // The same additions, one after the other, each rounded to the dtype.
+          zero(expected);
+          for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < width; ++j) {
+              const std::int64_t to = at(list, i, table_rows) * width + j;
+              expected.put(to, expected[to] + dy[i * width + j]);
+            }
+          CHECK(table.bytes() == expected.bytes());
+        }
 }
 
-TEST_CASE("rows: an index outside the table is refused before anything is written",
+TEST_CASE("rows: an index outside the table is refused, on the CPU before anything is written",
           "[kernels][rows]") {
-  Buffer table(DType::float32, 20), out(DType::float32, 12);
-  table.pattern(1), out.pattern(2);
+  NEEDS_DEVICE;
   for (const std::int64_t bad :
        {std::int64_t{5}, std::int64_t{-6}, std::numeric_limits<std::int64_t>::min(),
         std::numeric_limits<std::int64_t>::max()}) {
-    const std::int64_t index[] = {0, 1, bad};
-    const auto before = out.bytes(), table_before = table.bytes();
-    const GatherRowsArgs gather{.dtype = DType::float32,
-                                .table = table.data(),
-                                .index = index,
-                                .out = out.data(),
-                                .table_rows = 5,
-                                .rows = 3,
-                                .width = 4,
-                                .wrap = true};
-    CHECK_THROWS_AS(kernels().gather_rows(gather, stream()), braid::IndexError);
-    CHECK_THROWS_WITH(
-        kernels().gather_rows(gather, stream()),
-        braid::str("gather_rows: expected indices in [-5, 5), got ", bad, " at position 2"));
-    const ScatterAddRowsArgs scatter{.dtype = DType::float32,
-                                     .table = table.data(),
-                                     .index = index,
-                                     .dy = out.data(),
-                                     .table_rows = 5,
-                                     .rows = 3,
-                                     .width = 4};
-    CHECK_THROWS_AS(kernels().scatter_add_rows(scatter, stream()), braid::IndexError);
-    CHECK_THROWS_WITH(
-        kernels().scatter_add_rows(scatter, stream()),
-        braid::str("scatter_add_rows: expected indices in [-5, 5), got ", bad, " at position 2"));
-    GatherRowsArgs plain = gather;
-    plain.wrap = false;
-    CHECK_THROWS_WITH(
-        kernels().gather_rows(plain, stream()),
-        braid::str("gather_rows: expected indices in [0, 5), got ", bad, " at position 2"));
-    CHECK(out.bytes() == before);
-    CHECK(table.bytes() == table_before);
+    const std::string range = braid::str("), got ", bad, " at position 2");
+    const Buffer index = indices({0, 1, bad});
+    for (const std::int64_t width : {4, 0})
+      for (const bool wrap : {true, false}) {
+        Buffer table(DType::float32, 5 * width), out(DType::float32, 3 * width);
+        table.pattern(1), out.pattern(2);
+        const auto before = out.bytes(), table_before = table.bytes();
+        const auto gathers = [&] {
+          gather(table, index, out, 5, width, wrap, "embedding"), wait();
+        };
+        const auto scatters = [&] { scatter(table, index, out, 5, width), wait(); };
+        CHECK_THROWS_AS(gathers(), braid::IndexError);
+        CHECK_THROWS_WITH(gathers(), (wrap ? "embedding: expected indices in [-5, 5"
+                                           : "embedding: expected indices in [0, 5") +
+                                         range);
+        if (!on_cuda()) CHECK(out.bytes() == before);
+        // On CUDA the others are as they should be, and the bad one is no number.
+        else if (width > 0)
+          CHECK((out[4] == table[4] && std::isnan(out[8]) && std::isnan(out[11])));
+        CHECK_THROWS_AS(scatters(), braid::IndexError);
+        CHECK_THROWS_WITH(scatters(), "scatter_add_rows: expected indices in [-5, 5" + range);
+        // There the rows of the good indices got theirs; no other changed.
+        const std::size_t first = on_cuda() ? static_cast<std::size_t>(2 * width) * 4 : 0;
+        const auto after = table.bytes();
+        CHECK(std::equal(after.begin() + static_cast<std::ptrdiff_t>(first), after.end(),
+                         table_before.begin() + static_cast<std::ptrdiff_t>(first)));
+      }
+    Buffer flags(DType::bool_, 20), few(DType::bool_, 12);
+    CHECK_THROWS_AS((gather(flags.fill(1), index, few, 5, 4, false), wait()), braid::IndexError);
+    if (on_cuda()) CHECK((few[4] == 1 && few[8] == 0 && few[11] == 0));
   }
 }
 
 TEST_CASE("gather_rows: negative indices count from the end only where that was asked for",
           "[kernels][rows]") {
-  Buffer table(DType::float32, 20), out(DType::float32, 4);
-  table.pattern(1), out.pattern(2);
-  const std::int64_t index[] = {-1};
-  GatherRowsArgs args{.dtype = DType::float32,
-                      .table = table.data(),
-                      .index = index,
-                      .out = out.data(),
-                      .table_rows = 5,
-                      .rows = 1,
-                      .width = 4};
-  const auto before = out.bytes();
-  CHECK_THROWS_WITH(kernels().gather_rows(args, stream()),
-                    "gather_rows: expected indices in [0, 5), got -1 at position 0");
-  CHECK(out.bytes() == before);
-  args.wrap = true;
-  kernels().gather_rows(args, stream());
-  CHECK((out[0] == table[16] && out[3] == table[19]));
+  NEEDS_DEVICE;
+  const Buffer index = indices({-1});
+  for (const std::int64_t width : {4, 0}) {
+    Buffer table(DType::float32, 5 * width), out(DType::float32, width);
+    table.pattern(1), out.pattern(2);
+    const auto before = out.bytes();
+    CHECK_THROWS_WITH((gather(table, index, out, 5, width, false), wait()),
+                      "gather_rows: expected indices in [0, 5), got -1 at position 0");
+    if (!on_cuda()) CHECK(out.bytes() == before);
+    gather(table, index, out, 5, width, true);
+    if (width > 0) CHECK((out[0] == table[16] && out[3] == table[19]));
+  }
 }

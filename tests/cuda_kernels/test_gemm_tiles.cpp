@@ -1,0 +1,147 @@
+// The tiles of CUDA's own products: each by a plan of its own, and which the shape gets.
+#include "cuda/gemm_kinds.hpp"
+#include "kernels/gemm_cases.hpp"
+
+#if defined(BRAID_CUDA_SIMT)
+#include "simt/runtime/control.hpp"
+#endif
+
+using namespace kernel_test;
+using braid::GemmArgs;
+
+namespace {
+
+std::function<void(const GemmArgs&)> planned(const braid::cuda::GemmPlan& plan) {
+  return [plan](const GemmArgs& args) { braid::cuda::gemm_as_planned(args, plan, stream()); };
+}
+
+}  // namespace
+
+TEST_CASE("cuda gemm: every tile, every layout, sizes one beside the tile's",
+          "[cuda_kernels][gemm]") {
+  NEEDS_DEVICE;
+  unsigned turn = 0;
+  for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles)
+    for (int layout = 0; layout < 4; ++layout)
+      for (int beside = -1; beside <= 1; ++beside, ++turn) {
+        const std::int64_t k = std::array<std::int64_t, 4>{33, 16, 7, 40}[turn % 4];
+        Product s = product({tile.rows + beside, tile.columns - beside, k}, layout);
+        s.by = planned({tile.kind, 1, k});
+        s.sums = true;
+        s.relu = turn % 2 == 0;
+        s.bias = turn % 3 == 0;
+        s.accumulate = turn % 3 == 1;
+        s.pad = beside == 0 ? 0 : turn % 2 == 0 ? 4 - s.m % 4 : 1;
+        s.shift = turn % 5 == 4 ? 1 : 0;
+        check(DType::float32, s);
+        if (!tile.wide_only && beside != 0)
+          for (const DType t : {DType::float64, DType::float16, DType::bfloat16}) check(t, s);
+      }
+}
+
+TEST_CASE("cuda gemm: several tiles each way, whole and ragged", "[cuda_kernels][gemm]") {
+  NEEDS_DEVICE;
+  for (const auto tile :
+       {braid::cuda::GemmTileKind::square32, braid::cuda::GemmTileKind::columns128x16})
+    for (int layout = 0; layout < 4; ++layout) {
+      Product s = product({290, 100, 20}, layout);  // more than eight rows of tiles of 32
+      s.by = planned({tile, 1, 20});
+      s.sums = s.bias = layout % 2 == 0;
+      check(DType::float32, s);
+    }
+}
+
+TEST_CASE("cuda gemm: k in parts, the same bits again", "[cuda_kernels][gemm]") {
+  NEEDS_DEVICE;
+  for (const DType t : kFloats)
+    for (int layout = 0; layout < 4; ++layout) {
+      Product s = product({37, 21, 1200}, layout);
+      GemmArgs shape{};
+      shape.m = s.m, shape.n = s.n, shape.k = s.k, shape.batch = 1, shape.dtype = t;
+      for (const int processors : {1, 4, 132}) {  // the parts are the shape's
+        const auto plan = braid::cuda::plan_gemm(shape, processors);
+        CHECK(plan.splits == 4);
+        CHECK(plan.depth == 320);
+      }
+      s.sums = layout != 1;
+      s.relu = layout == 2;
+      s.bias = layout == 0, s.accumulate = layout == 3;
+      s.pad = layout;
+      check(t, s);
+      Operands once(t, s), again(t, s);
+      once.run(), again.run();
+      CHECK(once.c.bytes() == again.c.bytes());
+      CHECK(once.sums.bytes() == again.sums.bytes());
+    }
+}
+
+TEST_CASE("cuda gemm: a tile does not change a bit", "[cuda_kernels][gemm]") {
+  NEEDS_DEVICE;
+  for (int layout = 0; layout < 4; ++layout) {
+    std::vector<unsigned char> bits, sums;
+    for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles) {
+      Product s = product({50, 40, 55}, layout);
+      s.by = planned({tile.kind, 2, 32});
+      s.sums = true;
+      Operands x(DType::float32, s);
+      for (std::int64_t i = 0; i < x.a.size(); ++i) x.a.put(i, 1.0 / static_cast<double>(i + 3));
+      for (std::int64_t i = 0; i < x.b.size(); ++i)
+        x.b.put(i, 1.0 / static_cast<double>(2 * i + 7));
+      x.run();
+      if (bits.empty()) bits = x.c.bytes(), sums = x.sums.bytes();
+      CHECK(x.c.bytes() == bits);
+      CHECK(x.sums.bytes() == sums);
+    }
+  }
+}
+
+TEST_CASE("cuda gemm: the plan", "[cuda_kernels][gemm]") {
+  using braid::cuda::GemmTileKind;
+  const auto plan = [](std::int64_t m, std::int64_t n, std::int64_t k, int processors,
+                       DType t = DType::float32) {
+    GemmArgs args{};
+    args.dtype = t, args.m = m, args.n = n, args.k = k, args.batch = 1;
+    return braid::cuda::plan_gemm(args, processors);
+  };
+  CHECK(plan(30, 2, 5, 132).tile == GemmTileKind::tiny);  // y of 30×5→2
+  CHECK(plan(30, 5, 2, 132).tile == GemmTileKind::tiny);  // dx
+  CHECK(plan(2, 5, 30, 132).tile == GemmTileKind::tiny);  // dW and db
+  CHECK(plan(4096, 4096, 4096, 132).tile == GemmTileKind::square128);
+  CHECK(plan(4096, 4096, 4096, 132).splits == 1);
+  CHECK(plan(4096, 4096, 64, 132, DType::float64).tile == GemmTileKind::square64);
+  CHECK(plan(100000, 10, 64, 132).tile == GemmTileKind::columns128x16);
+  CHECK(plan(10, 100000, 64, 132).tile == GemmTileKind::rows16x128);
+  CHECK(plan(64, 10, 8192, 132).splits == 32);  // dW of a small layer, many rows
+  CHECK(plan(64, 10, 8192, 1).splits == 32);
+}
+
+#if defined(BRAID_CUDA_SIMT)
+TEST_CASE("cuda gemm: the kernels are named after what they are in a linear layer",
+          "[cuda_kernels][gemm][names]") {
+  NEEDS_DEVICE;
+  const auto launched = [](bool ta, bool tb) {
+    Operands x(DType::float32, {5, 6, 7, ta, tb});
+    braid::simt::clear_launch_log();
+    x.run();
+    stream().synchronize();
+    const auto log = braid::simt::launch_log();
+    return log.empty() ? std::string() : log.front().kernel;
+  };
+  CHECK(launched(false, true).find("linear_forward") != std::string::npos);
+  CHECK(launched(false, false).find("linear_backward_input") != std::string::npos);
+  CHECK(launched(true, false).find("linear_backward_weight") != std::string::npos);
+  CHECK(launched(true, true).find("matmul_both_transposed") != std::string::npos);
+  braid::simt::clear_launch_log();
+  Product s{2, 5, 30, true, false};  // dW and db of 30×5→2
+  s.sums = true;
+  Operands(DType::float32, s).run();
+  stream().synchronize();
+  CHECK(braid::simt::launch_log().size() == 1);
+  braid::simt::clear_launch_log();
+  Operands input(DType::float32, {30, 5, 2}), weight(DType::float32, s);
+  kernels().gemm_pair({input.args, weight.args}, stream());
+  stream().synchronize();
+  REQUIRE(braid::simt::launch_log().size() == 1);  // dx, dW and db
+  CHECK(braid::simt::launch_log().front().kernel.find("linear_backward_tiny") != std::string::npos);
+}
+#endif

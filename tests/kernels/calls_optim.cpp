@@ -1,0 +1,215 @@
+// Calls of the optimizers.
+#include <algorithm>
+#include <array>
+
+#include <braid/core/kernel_args/optim.hpp>
+
+#include "kernels/calls.hpp"
+
+namespace agreement {
+
+namespace {
+
+/// Parameters with gradients and three states: operands p, g, m, v, s of each.
+const std::vector<Sizes>& size_lists() {
+  static const std::vector<Sizes> lists = [] {
+    Sizes many;  // more than two lists of a launch
+    for (std::int64_t i = 0; i < 130; ++i) many.push_back(i % 7 == 3 ? 0 : 1 + i % 5);
+    return std::vector<Sizes>{
+        {1},
+        {33, 31, 0, 129},
+        {7, 8, 15},
+        {16, 17, 0, 31, 33, 63, 64, 65},
+        {1023, 1024, 1025, 127},
+        {2047, 2048, 2049},
+        on_cuda() ? Sizes{10003, 1, 5000} : Sizes{100003, 1, 20000, 5, 8192, 8193},
+        many,
+        {}};
+  }();
+  return lists;
+}
+/// All options of an optimizer for the lists of few numbers, one in five for the others.
+bool skips(const Sizes& sizes, int options) {
+  return options % 5 != 0 && (sizes.size() > 8 || (!sizes.empty() && sizes[0] > 1000));
+}
+
+using Items = std::vector<braid::OptimItem>;
+/// Calls the kernel with the items, their count and the dtype.
+using Step = std::function<void(const Place& p, const braid::OptimItem* items, std::int64_t count)>;
+/// Of p, m, v, s, in roundings, by p, g, m, v, s before the step.
+using OfItem = std::function<std::array<double, 4>(double, double, double, double, double)>;
+
+Call optimizer(std::string name, const Sizes& sizes, std::int64_t shift, Step step,
+               OfItem of_item) {
+  Call call;
+  call.name = braid::str(name, ", ", sizes.size(), " parameters");
+  std::uint64_t seed = 1;
+  for (const std::int64_t n : sizes) {
+    call.operands.push_back(out(random(n, seed++), shift));
+    call.operands.push_back(in(random(n, seed++), shift));
+    call.operands.push_back(out(random(n, seed++), shift));
+    call.operands.push_back(out(random(n, seed++, 0.01, 2), shift));
+    // whose square stays below v
+    call.operands.push_back(out(random(n, seed++, -0.05, 0.05), shift));
+  }
+  call.run = [sizes, step = std::move(step)](const Place& p) {
+    Items items;
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      items.push_back({p[5 * k], p[5 * k + 1], p[5 * k + 2], p[5 * k + 3], sizes[k], p[5 * k + 4]});
+    step(p, items.data(), static_cast<std::int64_t>(items.size()));
+  };
+  call.bound = [before = call.operands, of_item = std::move(of_item)](DType t, const Values& v) {
+    Values bounds;
+    for (std::size_t k = 0; k < v.size(); k += 5) {
+      const std::int64_t n = v[k].size();
+      Values of(4, Numbers(n));
+      constexpr std::size_t outputs[] = {0, 2, 3, 4};
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto roundings =
+            of_item(before[k].numbers[i], before[k + 1].numbers[i], before[k + 2].numbers[i],
+                    before[k + 3].numbers[i], before[k + 4].numbers[i]);
+        for (std::size_t j = 0; j < 4; ++j)
+          of[j][i] = rounding(t) * roundings[j] + last(t, v[k + outputs[j]][i]);
+      }
+      bounds.insert(bounds.end(), of.begin(), of.end());
+    }
+    return bounds;
+  };
+  return call;
+}
+
+}  // namespace
+
+std::vector<Call> calls_of_sgd(DType) {
+  std::vector<Call> list;
+  for (const Sizes& sizes : size_lists())
+    for (int options = 0; options < 16; ++options) {
+      if (skips(sizes, options)) continue;
+      const bool momentum = (options & 1) != 0, first = (options & 2) != 0,
+                 nesterov = momentum && (options & 4) != 0, maximize = (options & 8) != 0;
+      list.push_back(optimizer(
+          braid::str("sgd, options ", options), sizes, options % 2,
+          [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
+            p.table.sgd({p.t, items, count, 0.1, momentum ? 0.9 : 0, nesterov ? 0 : 0.25, 0.125,
+                         nesterov, maximize, first},
+                        p.stream);
+          },
+          [=](double p, double g, double m, double, double) {
+            const double d = std::fabs(g) + 0.125 * std::fabs(p),
+                         state = momentum ? 0.9 * std::fabs(m) + d : 0;
+            return std::array<double, 4>{8 * (std::fabs(p) + 0.1 * (d + state)), 6 * state, 0, 0};
+          }));
+    }
+  return list;
+}
+
+std::vector<Call> calls_of_adam(DType) {
+  std::vector<Call> list;
+  for (const Sizes& sizes : size_lists())
+    for (const std::int64_t step : {1, 2, 7, 1000000})
+      for (int options = 0; options < (sizes.size() == 4 || sizes.size() == 8 ? 8 : 1); ++options) {
+        const bool coupled = (options & 1) != 0, amsgrad = (options & 2) != 0,
+                   maximize = (options & 4) != 0;
+        list.push_back(optimizer(
+            braid::str("adam, step ", step, ", options ", options), sizes, step == 7,
+            [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
+              p.table.adam({p.t, items, count, 0.01, 0.9, 0.75, 1e-4, 0.125, step, coupled, amsgrad,
+                            maximize},
+                           p.stream);
+            },
+            [=](double p, double g, double m, double v, double s) {
+              const double d = std::fabs(g) + (coupled ? 0.125 * std::fabs(p) : 0),
+                           used = (maximize ? -g : g) + (coupled ? 0.125 * p : 0);
+              const double size = 0.9 * std::fabs(m) + 0.1 * d,
+                           square = 0.75 * v + 0.25 * used * used, slack = 0.75 * v + 0.25 * d * d;
+              const double bias1 = 1 - std::pow(0.9, step), bias2 = 1 - std::pow(0.75, step);
+              const double change = 0.01 / bias1 * size /
+                                    (std::sqrt(square) / std::sqrt(bias2) + 1e-4) *
+                                    (1 + slack / square);
+              return std::array<double, 4>{4 * std::fabs(p) + 16 * change, 5 * size, 6 * slack,
+                                           amsgrad ? 6 * slack + std::fabs(s) : 0};
+            }));
+      }
+  return list;
+}
+
+std::vector<Call> calls_of_rmsprop(DType) {
+  std::vector<Call> list;
+  for (const Sizes& sizes : size_lists())
+    for (int options = 0; options < 8; ++options) {
+      if (skips(sizes, options)) continue;
+      const bool momentum = (options & 1) != 0, centered = (options & 2) != 0,
+                 maximize = (options & 4) != 0;
+      list.push_back(optimizer(
+          braid::str("rmsprop, options ", options), sizes, options % 2,
+          [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
+            const double eps = 0.5;  // large beside what is lost in v - s²
+            p.table.rmsprop(
+                {p.t, items, count, 0.01, 0.75, eps, 0.125, momentum ? 0.9 : 0, centered, maximize},
+                p.stream);
+          },
+          [=](double p, double g, double m, double v, double s) {
+            const double d = std::fabs(g) + 0.125 * std::fabs(p),
+                         used = (maximize ? -g : g) + 0.125 * p;
+            const double square = 0.75 * v + 0.25 * used * used, slack = 0.75 * v + 0.25 * d * d,
+                         mean = 0.75 * std::fabs(s) + 0.25 * d;
+            const double of_s = 0.75 * s + 0.25 * used,
+                         variance = centered ? square - of_s * of_s : square;
+            // The root of what may be small: its error is at most that of the variance over the
+            // root.
+            const double root = std::sqrt(variance), below = root + 0.5,
+                         of_root = (6 * slack + 8 * mean * mean) / std::max(root, 1e-3) + 2 * root;
+            const double step = d / below, error = step * (6 + of_root / below),
+                         state = momentum ? 0.9 * std::fabs(m) + step : step;
+            return std::array<double, 4>{2 * std::fabs(p) + 0.01 * (error + 6 * state),
+                                         momentum ? error + 4 * state : 0, 6 * slack,
+                                         centered ? 5 * mean : 0};
+          }));
+    }
+  return list;
+}
+
+std::vector<Call> calls_of_adagrad(DType) {
+  std::vector<Call> list;
+  for (const Sizes& sizes : size_lists())
+    for (const bool maximize : {false, true})
+      list.push_back(optimizer(
+          braid::str("adagrad, maximize ", maximize), sizes, maximize,
+          [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
+            p.table.adagrad({p.t, items, count, 0.1, 1e-4, 0.125, maximize}, p.stream);
+          },
+          [=](double p, double g, double, double v, double) {
+            const double d = std::fabs(g) + 0.125 * std::fabs(p),
+                         used = (maximize ? -g : g) + 0.125 * p, sum = v + used * used,
+                         slack = v + d * d;
+            return std::array<double, 4>{
+                2 * std::fabs(p) + 0.1 * d / (std::sqrt(sum) + 1e-4) * (8 + 6 * slack / sum), 0,
+                6 * slack, 0};
+          }));
+  return list;
+}
+
+std::vector<Call> calls_of_lion(DType) {
+  std::vector<Call> list;
+  for (const Sizes& sizes : size_lists())
+    for (const bool maximize : {false, true}) {
+      // among more numbers some are where 16 bits decide the sign
+      if (!sizes.empty() && sizes[0] > 10000) continue;
+      list.push_back(optimizer(
+          braid::str("lion, maximize ", maximize), sizes, maximize,
+          [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
+            p.table.lion({p.t, items, count, 0.01, 0.9, 0.75, 0.125, maximize}, p.stream);
+          },
+          [=](double p, double g, double m, double, double) {
+            const double used = maximize ? -g : g, way = 0.9 * m + 0.1 * used,
+                         size = 0.9 * std::fabs(m) + 0.1 * std::fabs(g);
+            // Where the sign is a matter of rounding, either is right.
+            const double either = std::fabs(way) <= 0x1p-20 * size ? 0.02 * 0x1p24 : 0;
+            return std::array<double, 4>{4 * std::fabs(p) + 0.02 + either,
+                                         4 * (0.75 * std::fabs(m) + 0.25 * std::fabs(g)), 0, 0};
+          }));
+    }
+  return list;
+}
+
+}  // namespace agreement

@@ -1,0 +1,133 @@
+#include "kernels/every_kernel.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <typeinfo>
+
+namespace agreement {
+
+namespace {
+
+/// The operands in memory, `further` off their places; rounded_to: the type whose numbers they are.
+std::vector<Buffer> place(const std::vector<Operand>& operands, DType t, DType rounded_to,
+                          std::int64_t further = 0) {
+  std::vector<Buffer> list;
+  for (const Operand& o : operands) {
+    Buffer& b = list.emplace_back(o.of(t), o.numbers.size(), o.shift + further);
+    for (std::int64_t i = 0; i < b.size(); ++i) b.put(i, rounded(o.of(rounded_to), o.numbers[i]));
+  }
+  return list;
+}
+void run_on_cpu(const Call& call, DType t, std::vector<Buffer>& operands) {
+  Place at{cpu_kernels(), cpu_stream(), t, {}};
+  for (Buffer& b : operands) at.data.push_back(b.host());
+  call.run(at);
+}
+void run_on_device(const Call& call, DType t, std::vector<Buffer>& operands) {
+  Place at{kernels(), stream(), t, {}};
+  for (Buffer& b : operands) at.data.push_back(b.data());
+  call.run(at);
+  if (on_cuda()) at.stream.synchronize();
+}
+
+void compare(Tally& tally, DType t, const Call& call) {
+  ++tally.defined;
+  std::vector<Buffer> cpu = place(call.operands, t, t), device = place(call.operands, t, t);
+  const int threads = braid::num_threads();
+  braid::set_num_threads(1);
+  run_on_cpu(call, t, cpu);
+  braid::set_num_threads(on_cuda() ? threads : 3);
+  run_on_device(call, t, device);
+  braid::set_num_threads(threads);
+  ++tally.run;
+  // Elements that lie on addresses of 16 bytes go in packs, others one by one: the same bits.
+  const bool aligned = std::none_of(call.operands.begin(), call.operands.end(),
+                                    [](const Operand& o) { return o.shift > 0; });
+  for (const std::int64_t further : aligned ? Sizes{1, 3} : Sizes{}) {
+    std::vector<Buffer> elsewhere = place(call.operands, t, t, further);
+    run_on_device(call, t, elsewhere);
+    for (std::size_t k = 0; k < device.size(); ++k)
+      if (elsewhere[k].bytes() != device[k].bytes())
+        FAIL_CHECK(call.name << " " << braid::name_of(t) << ": " << further
+                             << " elements further the bits of operand " << k << " are others");
+  }
+  Values values, bounds;
+  if (call.bound && braid::is_floating(t)) {
+    std::vector<Buffer> wide = place(call.operands, DType::float64, t);
+    run_on_cpu(call, DType::float64, wide);
+    for (const Buffer& b : wide) {
+      Numbers& list = values.emplace_back(b.size());
+      for (std::int64_t i = 0; i < b.size(); ++i) list[i] = b[i];
+    }
+    bounds = call.bound(t, values);
+  }
+  std::size_t output = 0;
+  for (std::size_t k = 0; k < cpu.size(); ++k) {
+    const bool same_bits = cpu[k].bytes() == device[k].bytes(),
+               bounded = !bounds.empty() && call.operands[k].output;
+    if ((!bounded || !on_cuda()) && !same_bits)
+      FAIL_CHECK(call.name << " " << braid::name_of(t) << ": the bits of operand " << k
+                           << " are not the CPU's");
+    if (!bounded) continue;
+    const Numbers& bound = bounds.at(output++);
+    for (std::int64_t i = 0; i < cpu[k].size(); ++i) {
+      const double want = values[k][i];
+      const auto units = [&](double got) {
+        if (got == want || (std::isnan(got) && std::isnan(want))) return 0.0;
+        return bound[i] > 0 && std::isfinite(got) ? std::fabs(got - want) / bound[i] : kInf;
+      };
+      const double of_cpu = units(cpu[k][i]), of_device = units(device[k][i]);
+      if (of_device > tally.largest)
+        tally.largest = of_device, tally.where = braid::str(call.name, " ", t);
+      if (of_cpu > 1 || of_device > 1) {
+        FAIL_CHECK(call.name << " " << braid::name_of(t) << ", operand " << k << " element " << i
+                             << ": float64 " << want << ", device " << device[k][i] << " ("
+                             << of_device << " of the bound), cpu " << cpu[k][i] << " (" << of_cpu
+                             << ")");
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string answer(const Call& call, DType t, bool on_device) {
+  std::vector<Buffer> operands = place(call.operands, t, t);
+  try {
+    on_device ? run_on_device(call, t, operands) : run_on_cpu(call, t, operands);
+  } catch (const braid::Error& e) {
+    return std::string(typeid(e).name()) + ": " + e.what();
+  }
+  return "";
+}
+
+Tally agree(const char* name, CallsOf calls_of) {
+  Tally tally;
+  INFO(name);
+  for (const DType t : kAll)
+    for (const Call& call : calls_of(t))
+      if (answer(call, t, false).empty()) compare(tally, t, call);
+  CHECK(tally.run > 0);
+  return tally;
+}
+
+void every_kernel_agrees() {
+  Tally all;
+  std::int64_t entries = 0;
+  const auto add = [&](const Tally& tally) {
+    ++entries, all.defined += tally.defined, all.run += tally.run;
+    if (tally.largest >= all.largest) all.largest = tally.largest, all.where = tally.where;
+  };
+#define BRAID_AGREE(name) add(agree(#name, calls_of_##name));
+  BRAID_KERNELS(BRAID_AGREE)
+#undef BRAID_AGREE
+  CHECK(all.run == all.defined);
+  CHECK(all.run > 10000);
+  std::cout << "SHOWS: kernels, cpu against " << (on_cuda() ? "cuda" : "more threads")
+            << " by float64: " << entries << " entries, " << all.run << " of " << all.defined
+            << " cells, largest error " << all.largest << " of R3's bound (" << all.where << ")"
+            << std::endl;
+}
+
+}  // namespace agreement

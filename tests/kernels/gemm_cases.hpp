@@ -1,0 +1,56 @@
+#pragma once
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <braid/core/kernel_args/gemm.hpp>
+
+#include "kernels/kernel_support.hpp"
+
+// Matrix products of any shape and layout, against a plain triple loop.
+namespace kernel_test {
+
+struct Product {
+  std::int64_t m, n, k;
+  bool ta = false, tb = false;
+  bool accumulate = false, bias = false;
+  std::int64_t batch = 1;
+  std::int64_t pad = 0;  // leading dims are larger than they must be
+  std::int64_t shift = 0;
+  bool repeat_a = false, repeat_b = false;
+  bool relu = false, sums = false;
+  std::function<void(const braid::GemmArgs&)> by = nullptr;  // else the table's kernel
+
+  /// Elements of one matrix, and where each element of a batch is.
+  [[nodiscard]] std::int64_t size_a() const;
+  [[nodiscard]] std::int64_t size_b() const;
+  [[nodiscard]] std::int64_t size_c() const;
+  [[nodiscard]] std::int64_t at_a(std::int64_t q, std::int64_t i, std::int64_t p) const;
+  [[nodiscard]] std::int64_t at_b(std::int64_t q, std::int64_t p, std::int64_t j) const;
+  [[nodiscard]] std::int64_t at_c(std::int64_t q, std::int64_t i, std::int64_t j) const;
+  [[nodiscard]] braid::GemmArgs args(DType t, void* a, void* b, void* c, void* of_bias,
+                                     void* of_sums) const;
+};
+using Shape = std::array<std::int64_t, 3>;
+/// m, n, k in one of four layouts.
+Product product(const Shape& shape, int layout);
+
+/// Buffers as small as the contract allows, so that a checker sees every step outside.
+struct Operands {
+  Product s;
+  Buffer a, b, c, bias, sums;
+  braid::GemmArgs args{};
+
+  Operands(DType t, const Product& what);
+  void run();
+};
+
+std::string describe(DType t, const Product& s);
+/// The results within (k + 2) u Σ|a||b|, that of any order of summation, and sums of rows within
+/// their tree's; integers exactly. Nothing else of C changes.
+void check(DType t, const Product& s);
+
+extern const std::vector<DType> kGemmTypes;
+
+}  // namespace kernel_test

@@ -1,0 +1,151 @@
+// Every dtype, shape and alignment is among the calls of every kernel.
+#include <braid/core/kernel_args/loss.hpp>
+
+#include "kernels/kernel_support.hpp"
+
+using namespace kernel_test;
+
+namespace {
+
+using Shapes = std::vector<std::pair<std::int64_t, std::int64_t>>;
+const Shapes& shapes() {
+  static const Shapes all{{1, 1},   {1, 7},    {3, 2},     {64, 10},   {17, 16}, {17, 17},
+                          {5, 300}, {2, 8193}, {1, 40000}, {3001, 10}, {2048, 3}},
+      few{{1, 1},   {1, 7},   {3, 2},    {64, 10},  {17, 16},
+          {17, 17}, {5, 300}, {2, 1025}, {601, 10}, {5000, 3}};
+  return on_cuda() ? few : all;
+}
+
+struct Problem {
+  Buffer x, lse, sum, dy, dx, labels;
+  std::int64_t stride, rows, n;
+  double scale;
+
+  Problem(DType t, std::int64_t rows_, std::int64_t n_, std::int64_t label_stride, double scale_)
+      : x(t, rows_ * n_, 1),
+        lse(t == DType::float64 ? t : DType::float32, rows_),
+        sum(t, 1),
+        dy(t, 1),
+        dx(t, rows_ * n_),
+        labels(DType::int64, rows_ * label_stride + 1),
+        stride(label_stride),
+        rows(rows_),
+        n(n_),
+        scale(scale_) {
+    x.pattern(1, 3), dy.fill(1.5), labels.fill(-99);
+    for (std::int64_t r = 0; r < rows; ++r)
+      labels.put(r * stride, static_cast<double>((r * 7 + n / 2) % n));
+  }
+  [[nodiscard]] std::int64_t label(std::int64_t row) const {
+    return static_cast<std::int64_t>(labels[row * stride]);
+  }
+  void forward() {
+    kernels().cross_entropy(
+        {x.dtype(), x.data(), labels.integers(), stride, lse.data(), sum.data(), scale, rows, n},
+        stream());
+  }
+  /// The gradient may take the logits' place.
+  void backward(Buffer& to) {
+    kernels().cross_entropy_backward({x.dtype(), x.data(), labels.integers(), stride, lse.data(),
+                                      dy.data(), to.data(), scale, rows, n},
+                                     stream());
+  }
+};
+
+void run_mse(const Buffer& a, const Buffer& b, Buffer& sum, double scale) {
+  kernels().mse({a.dtype(), a.data(), b.data(), sum.data(), scale, a.size()}, stream());
+}
+
+}  // namespace
+
+TEST_CASE("cross_entropy: any number of threads, the gradient in the place of the logits",
+          "[kernels][loss]") {
+  NEEDS_DEVICE;
+  for (const DType t : kFloats)
+    for (const auto& shape : shapes())
+      for (const std::int64_t stride : {1, 3}) {
+        const auto rows = shape.first, n = shape.second;
+        INFO(braid::name_of(t) << " " << rows << " x " << n << " label stride " << stride);
+        const double scale = 1.0 / static_cast<double>(rows);
+        Problem p(t, rows, n, stride, scale);
+        check_threads(p.sum, [&] { p.forward(); });
+        check_threads(p.lse, [&] { p.forward(); });
+        check_threads(p.dx, [&] { p.backward(p.dx); });
+        p.backward(p.x);
+        CHECK(p.x.bytes() == p.dx.bytes());
+      }
+}
+
+TEST_CASE("cross_entropy: a label outside the classes is refused, on the CPU before it writes",
+          "[kernels][loss]") {
+  NEEDS_DEVICE;
+  for (const std::int64_t bad :
+       {std::int64_t{-1}, std::int64_t{10}, std::numeric_limits<std::int64_t>::max(),
+        std::numeric_limits<std::int64_t>::min()})
+    for (const std::int64_t row : {7, 63}) {
+      Problem p(DType::float32, 64, 10, 2, 1);
+      static_cast<std::int64_t*>(p.labels.host())[2 * row] = bad;
+      const auto lse = p.lse.bytes(), sum = p.sum.bytes(), dx = p.dx.bytes();
+      const std::string text =
+          braid::str("cross_entropy: expected labels in [0, 10), got ", bad, " at position ", row);
+      // CUDA says it at the next wait, and goes on after that.
+      const auto run = [&](bool backward) {
+        if (backward) p.backward(p.dx);
+        else p.forward();
+        if (on_cuda()) stream().synchronize();
+      };
+      CHECK_THROWS_AS(run(false), braid::IndexError);
+      CHECK_THROWS_WITH(run(false), text);
+      if (!on_cuda()) {
+        CHECK_THROWS_AS(run(true), braid::IndexError);
+        CHECK((p.lse.bytes() == lse && p.sum.bytes() == sum && p.dx.bytes() == dx));
+      }
+      p.labels.put(2 * row, 3);
+      run(false), run(true);
+      CHECK(std::isfinite(p.sum[0]));
+    }
+}
+
+TEST_CASE("cross_entropy: infinities, NaN and no rows", "[kernels][loss]") {
+  NEEDS_DEVICE;
+  for (const DType t : kFloats) {
+    Problem p(t, 4, 5, 1, 1);
+    for (int i = 0; i < 5; ++i) p.x.put(i, -kInf);  // row 0: only -inf
+    p.x.put(5 + 4, kNaN);                           // row 1: a NaN
+    // row 2: an impossible class that is not the label
+    p.x.put(10 + (p.label(2) + 1) % 5, -kInf);
+    p.forward();
+    CHECK((std::isnan(p.lse[0]) && std::isnan(p.lse[1]) && std::isfinite(p.lse[2]) &&
+           std::isnan(p.sum[0])));
+    Problem impossible(t, 1, 5, 1, 1);
+    impossible.x.put(impossible.label(0), -kInf);
+    impossible.forward();
+    CHECK(impossible.sum[0] == kInf);
+    Problem none(t, 0, 5, 1, 1);
+    none.forward();
+    CHECK(none.sum[0] == 0);
+    none.backward(none.dx);
+  }
+  Problem p(DType::int64, 1, 2, 1, 1);
+  CHECK_THROWS_WITH(p.forward(), "cross_entropy: expected a floating-point dtype, got int64");
+}
+
+TEST_CASE("mse: NaN and infinities at any position; integers are refused by name",
+          "[kernels][loss]") {
+  NEEDS_DEVICE;
+  for (const DType t : kFloats)
+    for (const std::int64_t n : {1, 16, 37, 300})
+      for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
+        Buffer a(t, n), b(t, n), sum(t, 1);
+        a.pattern(1), b.pattern(2);
+        a.put(at, kNaN);
+        run_mse(a, b, sum, 1);
+        CHECK(std::isnan(sum[0]));
+        a.put(at, -kInf);
+        run_mse(a, b, sum, 1);
+        CHECK(sum[0] == kInf);
+      }
+  Buffer a(DType::int32, 4), sum(DType::int32, 1);
+  CHECK_THROWS_AS(run_mse(a, a, sum, 1), braid::DTypeError);
+  CHECK_THROWS_WITH(run_mse(a, a, sum, 1), "mse: expected a floating-point dtype, got int32");
+}
