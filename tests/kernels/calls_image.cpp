@@ -228,6 +228,13 @@ Operand index_of(const Images& p) {
   return in(list, 0, always(DType::int32));
 }
 std::int32_t* index_at(void* data) { return static_cast<std::int32_t*>(data); }
+template <class Args> Args pooling(const Place& p, const Images& m) {
+  Args args{};
+  args.dtype = p.t, args.n = m.n, args.c = m.c;
+  args.axis[0] = m.axis[0], args.axis[1] = m.axis[1];
+  args.in = m.in(), args.out = m.seen();
+  return args;
+}
 
 }  // namespace
 
@@ -240,16 +247,9 @@ std::vector<Call> calls_of_max_pool(DType) {
                     {out(random(m.all_out(), 1)),
                      out(random(m.all_out(), 2, 0, 9), 0, always(DType::int32)), in(x)},
                     [=](const Place& p) {
-                      p.table.max_pool({p.t,
-                                        p[2],
-                                        p[0],
-                                        index_at(p[1]),
-                                        m.n,
-                                        m.c,
-                                        {m.axis[0], m.axis[1]},
-                                        m.in(),
-                                        m.seen()},
-                                       p.stream);
+                      auto args = pooling<braid::MaxPoolArgs>(p, m);
+                      args.x = p[2], args.y = p[0], args.index = index_at(p[1]);
+                      p.table.max_pool(args, p.stream);
                     },
                     // exact; but a NaN has other bits after a conversion
                     [](DType, const Values& v) {
@@ -265,16 +265,9 @@ std::vector<Call> calls_of_max_pool_backward(DType) {
     list.push_back({"max_pool_backward " + m.name,
                     {out(random(m.all_in(), 1)), in(random(m.all_out(), 2)), index_of(m)},
                     [=](const Place& p) {
-                      p.table.max_pool_backward({p.t,
-                                                 p[1],
-                                                 index_at(p[2]),
-                                                 p[0],
-                                                 m.n,
-                                                 m.c,
-                                                 {m.axis[0], m.axis[1]},
-                                                 m.in(),
-                                                 m.seen()},
-                                                p.stream);
+                      auto args = pooling<braid::MaxPoolBackwardArgs>(p, m);
+                      args.dy = p[1], args.index = index_at(p[2]), args.dx = p[0];
+                      p.table.max_pool_backward(args, p.stream);
                     }});
   return list;
 }
@@ -285,16 +278,9 @@ std::vector<Call> calls_of_max_pool_pick(DType) {
     list.push_back({"max_pool_pick " + m.name,
                     {out(random(m.all_out(), 1)), in(random(m.all_in(), 2)), index_of(m)},
                     [=](const Place& p) {
-                      p.table.max_pool_pick({p.t,
-                                             p[1],
-                                             index_at(p[2]),
-                                             p[0],
-                                             m.n,
-                                             m.c,
-                                             {m.axis[0], m.axis[1]},
-                                             m.in(),
-                                             m.seen()},
-                                            p.stream);
+                      auto args = pooling<braid::MaxPoolPickArgs>(p, m);
+                      args.x = p[1], args.index = index_at(p[2]), args.y = p[0];
+                      p.table.max_pool_pick(args, p.stream);
                     }});
   return list;
 }

@@ -158,22 +158,8 @@ Call cross_entropy_by_options(const Rows& r) {
            out(random(1, 4), 0, statistics), in(random(r.rows * r.n, 5, -4, 4), r.shift),
            labels(r, 1), in(random(r.n, 6, 0.5, 1.5), r.shift)},
           [=](const Place& p) {
-            p.table.cross_entropy({.dtype = p.t,
-                                   .x = p[4],
-                                   .labels = p.integers(5),
-                                   .label_stride = 1,
-                                   .lse = p[0],
-                                   .sum = p[1],
-                                   .scale = 1,
-                                   .rows = r.rows,
-                                   .n = r.n,
-                                   .weight = p[6],
-                                   .label_smoothing = kSmoothing,
-                                   .ignores = ignores_label(r),
-                                   .ignore_index = label(0, r.n),
-                                   .mean = true,
-                                   .row_loss = p[2],
-                                   .total = p[3]},
+            p.table.cross_entropy({p.t, p[4], p.integers(5), 1, p[0], p[1], 1, r.rows, r.n, p[6],
+                                   kSmoothing, ignores_label(r), label(0, r.n), true, p[2], p[3]},
                                   p.stream);
           },
           [=](DType t, const Values& v) {
@@ -227,23 +213,10 @@ Call cross_entropy_backward_by_options(const Rows& r) {
            in(lses(x, r), 0, statistics), in(random(r.rows, 4)),
            in(random(r.n, 6, 0.5, 1.5), r.shift), in({3}, 0, statistics)},
           [=](const Place& p) {
-            p.table.cross_entropy_backward({.dtype = p.t,
-                                            .x = p[1],
-                                            .labels = p.integers(2),
-                                            .label_stride = 1,
-                                            .lse = p[3],
-                                            .dy = p[4],
-                                            .dx = p[0],
-                                            .scale = 1,
-                                            .rows = r.rows,
-                                            .n = r.n,
-                                            .weight = p[5],
-                                            .label_smoothing = kSmoothing,
-                                            .ignores = ignores_label(r),
-                                            .ignore_index = label(0, r.n),
-                                            .total = p[6],
-                                            .dy_stride = 1},
-                                           p.stream);
+            p.table.cross_entropy_backward(
+                {p.t, p[1], p.integers(2), 1, p[3], p[4], p[0], 1, r.rows, r.n, p[5], kSmoothing,
+                 ignores_label(r), label(0, r.n), p[6], 1},
+                p.stream);
           },
           [=](DType t, const Values& v) {
             Numbers bound(v[0].size());
@@ -381,16 +354,18 @@ std::vector<Call> calls_of_random(DType) {
   constexpr const char* names[] = {"uniform", "normal", "integers"};
   for (const auto kind :
        {braid::RandomKind::uniform, braid::RandomKind::normal, braid::RandomKind::integers})
-    for (const std::int64_t n : {0, 1, 31, 33, 127, 129, 1025})
-      for (const std::int64_t shift : {0, 1})
-        list.push_back(
-            {braid::str("random ", names[static_cast<int>(kind)], " ", n, ", offset ", shift),
-             {out(random(n, 1), shift)},
-             [=](const Place& p) {
-               p.table.random(
-                   {kind, p.t, p[0], n, 77, static_cast<std::uint64_t>(n), -1, 2.5, -3, 99},
-                   p.stream);
-             }});
+    for (const std::int64_t n : {0, 1, 2, 3, 4, 5, 17, 31, 33, 127, 129, 1025, 10003})
+      for (const auto& range :
+           {std::pair{-1.0, 2.5}, {0.0, 1.0}, {-1.0, 0.0}, {0.1, 0.7}, {1e4, 1.0001e4}, {3.0, 2.0}})
+        for (const std::int64_t shift : {0, 1})
+          list.push_back({braid::str("random ", names[static_cast<int>(kind)], " ", n, " of ",
+                                     range.first, " to ", range.second, ", offset ", shift),
+                          {out(random(n, 1), shift)},
+                          [=](const Place& p) {
+                            p.table.random({kind, p.t, p[0], n, 77, static_cast<std::uint64_t>(n),
+                                            range.first, range.second, -3, 99},
+                                           p.stream);
+                          }});
   return list;
 }
 

@@ -1,10 +1,8 @@
 // Calls of reduce and gemm.
-#include <array>
-
-#include <braid/core/kernel_args/gemm.hpp>
 #include <braid/core/kernel_args/reduce.hpp>
 
 #include "kernels/calls.hpp"
+#include "kernels/gemm_cases.hpp"
 
 namespace agreement {
 
@@ -91,109 +89,87 @@ std::vector<Call> calls_of_reduce(DType t) {
 
 namespace {
 
-struct Gemm {
-  std::int64_t m, n, k, batch;
-  bool ta, tb, accumulate, bias, relu, sums;
-  std::int64_t pad;  // elements between the rows
-};
-
-/// The memory of a matrix, and where its elements are.
-struct Matrix {
-  std::int64_t rows, columns, leading, one;
-  bool transposed;
-  Matrix(std::int64_t rows_, std::int64_t columns_, bool transposed_, std::int64_t pad)
-      : rows(rows_),
-        columns(columns_),
-        leading(std::max<std::int64_t>(1, (transposed_ ? rows_ : columns_) + pad)),
-        one((transposed_ ? columns_ : rows_) * leading),
-        transposed(transposed_) {}
-  [[nodiscard]] std::int64_t at(std::int64_t batch, std::int64_t i, std::int64_t j) const {
-    return batch * one + (transposed ? j * leading + i : i * leading + j);
-  }
-};
-
-braid::GemmArgs args_of(const Gemm& g, DType t, const std::vector<void*>& at, std::size_t first) {
-  const Matrix a(g.m, g.k, g.ta, g.pad), b(g.k, g.n, g.tb, g.pad), c(g.m, g.n, false, g.pad);
-  braid::GemmArgs args{};
-  args.dtype = t, args.ta = g.ta, args.tb = g.tb, args.accumulate = g.accumulate;
-  args.m = g.m, args.n = g.n, args.k = g.k, args.batch = g.batch;
-  args.c = at[first], args.ldc = c.leading, args.batch_c = c.one;
-  args.a = at[first + 1], args.lda = a.leading, args.batch_a = a.one;
-  args.b = at[first + 2], args.ldb = b.leading, args.batch_b = b.one;
-  args.bias = g.bias ? at[first + 3] : nullptr;
-  args.activation = g.relu ? braid::Activation::relu : braid::Activation::none;
-  args.sum_a = g.sums ? at[first + 4] : nullptr;
-  return args;
-}
-
 /// Of c and the sums, whose operands start at `first`.
-Values bounds_of(const Gemm& g, const Numbers& before, DType t, const Values& v,
+Values bounds_of(const Product& g, const Numbers& before, DType t, const Values& v,
                  std::size_t first) {
-  const Matrix a(g.m, g.k, g.ta, g.pad), b(g.k, g.n, g.tb, g.pad), c(g.m, g.n, false, g.pad);
   const Numbers &left = v[first + 1], &right = v[first + 2];
   Numbers of_c(v[first].size()), of_sums(v[first + 4].size());
   for (std::int64_t batch = 0; batch < g.batch; ++batch)
     for (std::int64_t i = 0; i < g.m; ++i)
       for (std::int64_t j = 0; j < g.n; ++j) {
-        const std::int64_t at = c.at(batch, i, j);
+        const std::int64_t at = g.at_c(batch, i, j);
         double size = g.bias         ? std::fabs(v[first + 3][j])
                       : g.accumulate ? std::fabs(before[at])
                                      : 0;
         for (std::int64_t q = 0; q < g.k; ++q)
-          size += std::fabs(left[a.at(batch, i, q)] * right[b.at(batch, q, j)]);
+          size += std::fabs(left[g.at_a(batch, i, q)] * right[g.at_b(batch, q, j)]);
         of_c[at] = (static_cast<double>(g.k) + 2 + (g.bias || g.accumulate)) * rounding(t) * size +
                    last(t, v[first][at]);
       }
   for (std::int64_t i = 0; g.sums && g.n > 0 && i < g.m; ++i) {
     double size = 0;
-    for (std::int64_t q = 0; q < g.k; ++q) size += std::fabs(left[a.at(0, i, q)]);
+    for (std::int64_t q = 0; q < g.k; ++q) size += std::fabs(left[g.at_a(0, i, q)]);
     of_sums[i] = (log2_up(g.k) + 2) * rounding(t) * size + last(t, v[first + 4][i]);
   }
   return {of_c, of_sums};
 }
+/// The operands of a call from `first` on: c, a, b, bias, sums.
+braid::GemmArgs args_of(const Product& g, const Place& p, std::size_t first) {
+  return g.args(p.t, p[first + 1], p[first + 2], p[first], p[first + 3], p[first + 4]);
+}
 
-Call gemm(const Gemm& g, DType t) {
-  const Matrix a(g.m, g.k, g.ta, g.pad), b(g.k, g.n, g.tb, g.pad), c(g.m, g.n, false, g.pad);
+Call gemm(const Product& g, DType t) {
   const double reach = braid::is_floating(t) ? 2 : 9;
   const auto numbers = [&](std::int64_t n, std::uint64_t seed) {
     return random(n, seed, -reach, reach);
   };
-  Call call{braid::str("gemm ", g.m, " x ", g.k, " x ", g.n, " batch ", g.batch, g.ta ? " ta" : "",
-                       g.tb ? " tb" : "", g.accumulate ? " added" : "", g.bias ? " bias" : "",
-                       g.relu ? " relu" : "", g.sums ? " sums" : "", " pad ", g.pad),
-            {out(numbers(g.batch * c.one, 1), g.pad), in(numbers(g.batch * a.one, 2), g.pad),
-             in(numbers(g.batch * b.one, 3), g.pad), in(numbers(g.n, 4)), out(numbers(g.m, 5))},
-            [=](const Place& p) { p.table.gemm(args_of(g, p.t, p.data, 0), p.stream); }};
+  Call call{
+      "gemm " + describe(t, g),
+      {out(numbers(g.batch * g.size_c(), 1), g.pad), in(numbers(g.batch * g.size_a(), 2), g.pad),
+       in(numbers(g.batch * g.size_b(), 3), g.pad), in(numbers(g.n, 4)), out(numbers(g.m, 5))},
+      [=](const Place& p) { p.table.gemm(args_of(g, p, 0), p.stream); }};
   call.bound = [=, before = call.operands[0].numbers](DType type, const Values& v) {
     return bounds_of(g, before, type, v, 0);
   };
   return call;
 }
 
-using Shape = std::array<std::int64_t, 3>;
-
 }  // namespace
 
 std::vector<Call> calls_of_gemm(DType t) {
   std::vector<Call> list;
-  const std::vector<Shape> shapes{{1, 1, 1},     {30, 2, 5},    {31, 33, 17}, {129, 33, 31},
-                                  {33, 127, 65}, {1, 129, 127}, {127, 1, 33}, {5, 7, 1025}};
-  for (const auto& [m, n, k] : shapes) {
+  for (const auto& [m, n, k] : {Shape{1, 1, 1},
+                                {30, 2, 5},
+                                {31, 33, 17},
+                                {129, 33, 31},
+                                {33, 127, 65},
+                                {1, 129, 127},
+                                {127, 1, 33},
+                                {5, 7, 1025}}) {
     for (int layout = 0; layout < 4; ++layout)
-      for (const std::int64_t pad : {0, 1})
-        list.push_back(gemm({m, n, k, 1, layout / 2 == 1, layout % 2 == 1, pad == 1,
-                             pad == 0 && layout == 1, layout == 1, false, pad},
-                            t));
-    if (braid::is_floating(t))
-      list.push_back(gemm({m, n, k, 1, true, false, false, false, false, true, k % 2}, t));
+      for (const std::int64_t pad : {0, 1}) {
+        Product s = product({m, n, k}, layout);
+        s.pad = pad, s.accumulate = pad == 1;
+        s.bias = pad == 0 && layout == 1, s.relu = layout == 1;
+        list.push_back(gemm(s, t));
+      }
+    Product s{m, n, k, true};
+    s.sums = true, s.pad = k % 2;
+    if (braid::is_floating(t)) list.push_back(gemm(s, t));
   }
-  for (int layout = 0; layout < 4; ++layout)
-    list.push_back(gemm(
-        {33, 17, 31, 3, layout / 2 == 1, layout % 2 == 1, false, false, false, false, layout % 2},
-        t));
-  for (const auto& [m, n, k] : {Shape{0, 3, 4}, {3, 0, 4}, {3, 4, 0}})
-    list.push_back(gemm({m, n, k, 1, false, false, false, k == 0, false, false, 0}, t));
-  list.push_back(gemm({3, 4, 5, 0, false, false, false, false, false, false, 0}, t));
+  for (int layout = 0; layout < 4; ++layout) {
+    Product s = product({33, 17, 31}, layout);
+    s.batch = 3, s.pad = layout % 2;
+    list.push_back(gemm(s, t));
+  }
+  for (const Shape& shape : {Shape{0, 3, 4}, {3, 0, 4}, {3, 4, 0}}) {
+    Product s = product(shape, 0);
+    s.bias = s.k == 0;
+    list.push_back(gemm(s, t));
+  }
+  Product none{3, 4, 5};
+  none.batch = 0;
+  list.push_back(gemm(none, t));
   return list;
 }
 
@@ -203,14 +179,14 @@ std::vector<Call> calls_of_gemm_pair(DType t) {
   for (const auto& [rows, in, out] :
        {Shape{1, 1, 1}, {30, 5, 2}, {31, 33, 17}, {33, 3, 129}, {129, 65, 31}, {0, 3, 2}})
     for (const std::int64_t pad : {0, 1}) {
-      const Gemm dx{rows, in, out, 1, false, false, false, false, false, false, pad},
-          dw{out, in, rows, 1, true, false, false, false, false, braid::is_floating(t), pad};
+      Product dx{rows, in, out}, dw{out, in, rows, true};
+      dx.pad = dw.pad = pad, dw.sums = braid::is_floating(t);
       Call call = gemm(dx, t);
       const Call second = gemm(dw, t);
       call.name += " and " + second.name;
       call.operands.insert(call.operands.end(), second.operands.begin(), second.operands.end());
       call.run = [=](const Place& p) {
-        p.table.gemm_pair({args_of(dx, p.t, p.data, 0), args_of(dw, p.t, p.data, 5)}, p.stream);
+        p.table.gemm_pair({args_of(dx, p, 0), args_of(dw, p, 5)}, p.stream);
       };
       call.bound = [=](DType type, const Values& v) {
         Values bounds = bounds_of(dx, {}, type, v, 0);

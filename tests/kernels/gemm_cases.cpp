@@ -12,14 +12,6 @@ std::int64_t spanned(std::int64_t rows, std::int64_t cols, std::int64_t ld) {
 std::int64_t leading(std::int64_t cols, std::int64_t pad) {
   return std::max<std::int64_t>(1, cols + pad);
 }
-std::int64_t size_a(const Product& s) {
-  return s.ta ? spanned(s.k, s.m, leading(s.m, s.pad)) : spanned(s.m, s.k, leading(s.k, s.pad));
-}
-std::int64_t size_b(const Product& s) {
-  return s.tb ? spanned(s.n, s.k, leading(s.k, s.pad)) : spanned(s.k, s.n, leading(s.n, s.pad));
-}
-std::int64_t size_c(const Product& s) { return spanned(s.m, s.n, leading(s.n, s.pad)); }
-
 std::vector<double> numbers(const Buffer& x) {
   std::vector<double> list(static_cast<std::size_t>(x.size()) + 1);  // has an address if x is empty
   for (std::int64_t i = 0; i < x.size(); ++i) list[static_cast<std::size_t>(i)] = x[i];
@@ -40,41 +32,54 @@ Product product(const Shape& shape, int layout) {
   return {shape[0], shape[1], shape[2], layout >= 2, layout % 2 == 1};
 }
 
+std::int64_t Product::size_a() const {
+  return ta ? spanned(k, m, leading(m, pad)) : spanned(m, k, leading(k, pad));
+}
+std::int64_t Product::size_b() const {
+  return tb ? spanned(n, k, leading(k, pad)) : spanned(k, n, leading(n, pad));
+}
+std::int64_t Product::size_c() const { return spanned(m, n, leading(n, pad)); }
+std::int64_t Product::at_a(std::int64_t q, std::int64_t i, std::int64_t p) const {
+  return (repeat_a ? 0 : q * size_a()) + (ta ? p * leading(m, pad) + i : i * leading(k, pad) + p);
+}
+std::int64_t Product::at_b(std::int64_t q, std::int64_t p, std::int64_t j) const {
+  return (repeat_b ? 0 : q * size_b()) + (tb ? j * leading(k, pad) + p : p * leading(n, pad) + j);
+}
+std::int64_t Product::at_c(std::int64_t q, std::int64_t i, std::int64_t j) const {
+  return q * size_c() + i * leading(n, pad) + j;
+}
+braid::GemmArgs Product::args(DType t, void* a, void* b, void* c, void* of_bias,
+                              void* of_sums) const {
+  braid::GemmArgs args{};
+  args.dtype = t;
+  args.ta = ta, args.tb = tb, args.accumulate = accumulate;
+  args.m = m, args.n = n, args.k = k, args.batch = batch;
+  args.lda = leading(ta ? m : k, pad), args.ldb = leading(tb ? k : n, pad);
+  args.ldc = leading(n, pad);
+  args.activation = relu ? braid::Activation::relu : braid::Activation::none;
+  args.batch_a = repeat_a ? 0 : size_a(), args.batch_b = repeat_b ? 0 : size_b();
+  args.batch_c = size_c();
+  args.a = a, args.b = b, args.c = c;
+  args.bias = bias ? of_bias : nullptr, args.sum_a = sums ? of_sums : nullptr;
+  return args;
+}
+
 Operands::Operands(DType t, const Product& what)
     : s(what),
-      a(t, size_a(s) * (s.repeat_a ? 1 : s.batch), s.shift, true),
-      b(t, size_b(s) * (s.repeat_b ? 1 : s.batch), s.shift, true),
-      c(t, size_c(s) * s.batch, s.shift, true),
+      a(t, s.size_a() * (s.repeat_a ? 1 : s.batch), s.shift, true),
+      b(t, s.size_b() * (s.repeat_b ? 1 : s.batch), s.shift, true),
+      c(t, s.size_c() * s.batch, s.shift, true),
       bias(t, s.bias ? s.n : 0, s.shift, true),
       sums(t, s.sums ? s.m : 0, s.shift, true) {
   std::uint32_t seed = 1;
   for (Buffer* operand : {&a, &b, &c, &bias, &sums}) operand->pattern(seed++, 0.5);
-  args.dtype = t;
-  args.ta = s.ta, args.tb = s.tb, args.accumulate = s.accumulate;
-  args.m = s.m, args.n = s.n, args.k = s.k, args.batch = s.batch;
-  args.lda = leading(s.ta ? s.m : s.k, s.pad), args.ldb = leading(s.tb ? s.k : s.n, s.pad);
-  args.ldc = leading(s.n, s.pad);
-  args.activation = s.relu ? braid::Activation::relu : braid::Activation::none;
-  args.batch_a = s.repeat_a ? 0 : size_a(s), args.batch_b = s.repeat_b ? 0 : size_b(s);
-  args.batch_c = size_c(s);
-  args.a = a.data(), args.b = b.data(), args.c = c.data();
-  args.bias = s.bias ? bias.data() : nullptr, args.sum_a = s.sums ? sums.data() : nullptr;
+  args = s.args(t, a.data(), b.data(), c.data(), bias.data(), sums.data());
 }
 void Operands::run() {
   braid::Stream& on = stream();
   if (s.by) s.by(args);
   else kernels().gemm(args, on);
 }
-std::int64_t Operands::at_a(std::int64_t q, std::int64_t i, std::int64_t p) const {
-  return q * args.batch_a + (s.ta ? p * args.lda + i : i * args.lda + p);
-}
-std::int64_t Operands::at_b(std::int64_t q, std::int64_t p, std::int64_t j) const {
-  return q * args.batch_b + (s.tb ? j * args.ldb + p : p * args.ldb + j);
-}
-std::int64_t Operands::at_c(std::int64_t q, std::int64_t i, std::int64_t j) const {
-  return q * args.batch_c + i * args.ldc + j;
-}
-
 std::string describe(DType t, const Product& s) {
   return braid::str(t, " m ", s.m, " n ", s.n, " k ", s.k, s.ta ? " T" : " N", s.tb ? "T" : "N",
                     s.accumulate ? " accumulate" : "", s.bias ? " bias" : "", " batch ", s.batch,
@@ -95,12 +100,12 @@ void check(DType t, const Product& s) {
   for (std::int64_t q = 0; q < s.batch; ++q)
     for (std::int64_t i = 0; i < s.m; ++i)
       for (std::int64_t j = 0; j < s.n; ++j) {
-        const std::int64_t at = x.at_c(q, i, j);
+        const std::int64_t at = s.at_c(q, i, j);
         inside[static_cast<std::size_t>(at)] = true;
         const double start = s.accumulate ? before[at] : s.bias ? x.bias[j] : 0;
         const auto [sum, size] =
-            reference::add_products(start, all_a.data() + (s.k > 0 ? x.at_a(q, i, 0) : 0), step_a,
-                                    all_b.data() + (s.k > 0 ? x.at_b(q, 0, j) : 0), step_b, s.k);
+            reference::add_products(start, all_a.data() + (s.k > 0 ? s.at_a(q, i, 0) : 0), step_a,
+                                    all_b.data() + (s.k > 0 ? s.at_b(q, 0, j) : 0), step_b, s.k);
         const double bound = braid::is_floating(t)
                                  ? (static_cast<double>(s.k) + 2) * unit(t) * size +
                                        1.001 * unit_of(t) * std::fabs(sum) +
@@ -111,7 +116,7 @@ void check(DType t, const Product& s) {
   for (std::int64_t i = 0; s.sums && i < s.m; ++i) {
     double sum = 0, size = 0;
     for (std::int64_t p = 0; p < s.k; ++p)
-      sum += x.a[x.at_a(0, i, p)], size += std::fabs(x.a[x.at_a(0, i, p)]);
+      sum += x.a[s.at_a(0, i, p)], size += std::fabs(x.a[s.at_a(0, i, p)]);
     wrong += !(std::fabs(x.sums[i] - sum) <=
                (log2_up(s.k) + 2) * unit(t) * size + 1.001 * unit_of(t) * std::fabs(sum));
   }

@@ -21,6 +21,16 @@ struct Product {
   bool repeat_a = false, repeat_b = false;
   bool relu = false, sums = false;
   std::function<void(const braid::GemmArgs&)> by = nullptr;  // else the table's kernel
+
+  /// Elements of one matrix, and where each element of a batch is.
+  [[nodiscard]] std::int64_t size_a() const;
+  [[nodiscard]] std::int64_t size_b() const;
+  [[nodiscard]] std::int64_t size_c() const;
+  [[nodiscard]] std::int64_t at_a(std::int64_t q, std::int64_t i, std::int64_t p) const;
+  [[nodiscard]] std::int64_t at_b(std::int64_t q, std::int64_t p, std::int64_t j) const;
+  [[nodiscard]] std::int64_t at_c(std::int64_t q, std::int64_t i, std::int64_t j) const;
+  [[nodiscard]] braid::GemmArgs args(DType t, void* a, void* b, void* c, void* of_bias,
+                                     void* of_sums) const;
 };
 using Shape = std::array<std::int64_t, 3>;
 /// m, n, k in one of four layouts.
@@ -34,9 +44,6 @@ struct Operands {
 
   Operands(DType t, const Product& what);
   void run();
-  [[nodiscard]] std::int64_t at_a(std::int64_t q, std::int64_t i, std::int64_t p) const;
-  [[nodiscard]] std::int64_t at_b(std::int64_t q, std::int64_t p, std::int64_t j) const;
-  [[nodiscard]] std::int64_t at_c(std::int64_t q, std::int64_t i, std::int64_t j) const;
 };
 
 std::string describe(DType t, const Product& s);

@@ -5,7 +5,6 @@
 #include "reference/activations.hpp"
 
 using namespace kernel_test;
-using braid::ActivationArgs;
 using braid::ActivationOp;
 
 namespace {
@@ -32,17 +31,8 @@ double reference_of(ActivationOp op, double x) {
   return kNaN;
 }
 
-void run(ActivationOp op, Buffer& out, const Buffer& x, const Buffer* dy, const Loop& loop) {
-  const ActivationArgs args{.op = op,
-                            .dtype = x.dtype(),
-                            .out = out.data(),
-                            .x = x.data(),
-                            .dy = dy != nullptr ? dy->data() : nullptr,
-                            .a = kA,
-                            .b = kB,
-                            .c = kC,
-                            .loop = loop};
-  kernels().activation(args, stream());
+void run(ActivationOp op, Buffer& out, const Buffer& x, const Loop& loop) {
+  kernels().activation({op, x.dtype(), out.data(), x.data(), nullptr, kA, kB, kC, loop}, stream());
 }
 std::vector<ActivationOp> activations() {
   std::vector<ActivationOp> all;
@@ -65,7 +55,7 @@ TEST_CASE("activation: float results are within 4 ULP, the tails included",
     Buffer x(DType::float32, n), out(DType::float32, n);
     for (std::int64_t i = 0; i < n; ++i)
       x.put(i, -20 + 40.0 * static_cast<double>(i) / static_cast<double>(n - 1) + 1e-4);
-    run(op, out, x, nullptr, dense(n));
+    run(op, out, x, dense(n));
     double worst = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const double want = reference_of(op, x[i]), unit = has_relative_accuracy(op)
@@ -85,17 +75,17 @@ TEST_CASE("activation: NaN stays, integers are refused, threads change nothing",
     for (const ActivationOp op : activations()) {
       Buffer x(t, 3), out(t, 3);
       x.pattern(1).put(1, kNaN);
-      run(op, out, x, nullptr, dense(3));
+      run(op, out, x, dense(3));
       INFO("activation " << static_cast<int>(op) << ' ' << braid::name_of(t));
       CHECK(std::isnan(out[1]));
       CHECK_FALSE(std::isnan(out[0]));
     }
   Buffer whole(DType::int32, 4);
-  CHECK_THROWS_WITH(run(ActivationOp::gelu, whole, whole, nullptr, dense(4)),
+  CHECK_THROWS_WITH(run(ActivationOp::gelu, whole, whole, dense(4)),
                     "activation: expected a floating-point dtype, got int32");
   if (on_cuda()) return;
   Buffer x(DType::float32, 100003), out(DType::float32, 100003);
   x.pattern(5, 3);
   for (const ActivationOp op : activations())
-    check_threads(out, [&] { run(op, out, x, nullptr, dense(100003)); });
+    check_threads(out, [&] { run(op, out, x, dense(100003)); });
 }

@@ -5,7 +5,6 @@
 #include "support/sanitized.hpp"
 
 using namespace kernel_test;
-using braid::BinaryArgs;
 using braid::BinaryOp;
 
 namespace {
@@ -68,15 +67,11 @@ DType result_type(BinaryOp op, DType t) { return braid::is_comparison(op) ? DTyp
 /// A missing operand (null) is the scalar.
 void run(BinaryOp op, Buffer& out, const Buffer* a, const Buffer* b, const Loop& loop,
          double alpha = 1, double scalar = 3) {
-  const BinaryArgs args{.op = op,
-                        .dtype = (a != nullptr ? a : b)->dtype(),
-                        .out = out.data(),
-                        .a = a != nullptr ? a->data() : nullptr,
-                        .b = b != nullptr ? b->data() : nullptr,
-                        .scalar = scalar,
-                        .alpha = alpha,
-                        .loop = loop};
-  kernels().binary(args, stream());
+  const DType t = (a != nullptr ? a : b)->dtype();
+  const void *const left = a != nullptr ? a->data() : nullptr, *const right = b != nullptr
+                                                                                  ? b->data()
+                                                                                  : nullptr;
+  kernels().binary({op, t, out.data(), left, right, scalar, alpha, loop}, stream());
 }
 
 enum class Missing { none, a, b };

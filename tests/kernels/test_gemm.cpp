@@ -131,12 +131,12 @@ TEST_CASE("gemm: NaN and infinity go where they belong, and what C held does not
                 for (std::int64_t i = 0; i < operand->size(); ++i)
                   operand->put(i, std::fabs((*operand)[i]) + 0.5);
               x.c.fill(kNaN);
-              x.a.put(x.at_a(0, m - 1, where), special);
+              x.a.put(x.s.at_a(0, m - 1, where), special);
               x.run();
               std::int64_t wrong = 0;
               for (std::int64_t i = 0; i < m; ++i)
                 for (std::int64_t j = 0; j < n; ++j) {
-                  const double c = x.c[x.at_c(0, i, j)];
+                  const double c = x.c[x.s.at_c(0, i, j)];
                   wrong += i != m - 1            ? !std::isfinite(c)
                            : std::isnan(special) ? !std::isnan(c)
                                                  : c != special;
@@ -265,12 +265,12 @@ TEST_CASE("gemm: sums of long rows of one sign, of infinities and of NaN", "[ker
     s.sums = true;
     Operands x(DType::float32, s);
     for (std::int64_t i = 0; i < x.a.size(); ++i) x.a.put(i, 1.0 / static_cast<double>(i % 97 + 3));
-    x.a.put(x.at_a(0, 1, k - 1), kInf);
-    x.a.put(x.at_a(0, 2, 0), kNaN);
+    x.a.put(x.s.at_a(0, 1, k - 1), kInf);
+    x.a.put(x.s.at_a(0, 2, 0), kNaN);
     x.run();
     for (std::int64_t i = 3; i < s.m; ++i) {
       double sum = 0;
-      for (std::int64_t p = 0; p < k; ++p) sum += x.a[x.at_a(0, i, p)];
+      for (std::int64_t p = 0; p < k; ++p) sum += x.a[x.s.at_a(0, i, p)];
       CHECK(std::fabs(x.sums[i] - sum) <= (log2_up(k) + 2) * 0x1p-24 * sum);
     }
     CHECK(x.sums[1] == kInf);

@@ -3,7 +3,6 @@
 #include "kernels/kernel_support.hpp"
 
 using namespace kernel_test;
-using braid::UnaryArgs;
 using braid::UnaryOp;
 
 namespace {
@@ -75,9 +74,7 @@ double tolerance(UnaryOp op, DType t) {
 }
 
 void run(UnaryOp op, Buffer& out, const Buffer& x, const Loop& loop, double alpha = 0) {
-  const UnaryArgs args{
-      .op = op, .dtype = x.dtype(), .out = out.data(), .x = x.data(), .alpha = alpha, .loop = loop};
-  kernels().unary(args, stream());
+  kernels().unary({op, x.dtype(), out.data(), x.data(), alpha, loop}, stream());
 }
 
 void check_loop(UnaryOp op, DType t, const Loop& loop, std::int64_t shift, double alpha = 2.5) {
