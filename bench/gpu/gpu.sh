@@ -203,7 +203,7 @@ step_tests() {
   local gemm="[gemm]~[names]" every="[every]" core="~[.]~[io]~[hostile]"
   if ((dry)); then
     all=("[availability]") kernels=("[where]") split=("[gather][errors]") nn=("[parameter]")
-    gemm="cuda gemm: nothing along k*" every="every kernel of the CPU*" core="[linear][errors]"
+    gemm="gemm: nothing along k*" every="every kernel of the CPU*" core="[linear][errors]"
   fi
   built tests || return
   run_program tests.cuda 240 "${group[@]}" "${with_cublas[@]}" "$(program cuda)" "${all[@]}"
@@ -267,7 +267,7 @@ step_sanitizer() {
   for tool in memcheck racecheck synccheck initcheck; do
     # The other tools are slower by far: what has shared memory, barriers and shuffles.
     limit=120 kernels="[softmax],[reduce],[loss],[gemm][names],[gemm][profile]"
-    [[ $tool == memcheck ]] && limit=240 kernels="[cuda_kernels]"
+    [[ $tool == memcheck ]] && limit=240 kernels="[kernels],[cuda_kernels]"
     ((dry)) && kernels="[where]"
     checked=(compute-sanitizer --tool "$tool" --error-exitcode 9)
     run_program "sanitizer.$tool.conformance" 60 "${checked[@]}" "$conformance"

@@ -1,5 +1,5 @@
-// The assertions themselves: what fails is told, with its values, and fails the run. The hidden cases
-// fail on purpose; the others run them in a process of their own.
+// The assertions themselves: what fails is told, with its values, and fails the run. The hidden
+// cases fail on purpose; the others run them in a process of their own.
 #include <stdexcept>
 #include <vector>
 

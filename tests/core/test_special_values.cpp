@@ -1,4 +1,5 @@
-// Subgradients at kinks, gradients at zeros and beside NaN, special values of activations and clamp.
+// Subgradients at kinks, gradients at zeros and beside NaN, special values of activations and
+// clamp.
 #include "reference/activations.hpp"
 #include "reference/elementwise.hpp"
 #include "shorthand.hpp"

@@ -1,6 +1,6 @@
-#include <cmath>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <cmath>
 
 #include <cstdio>
 #include <cstring>

@@ -1,7 +1,7 @@
 // Layers of images: how they start, print, are refused, and keep to the layout that convolutions
 // are fast in.
-#include <cmath>
 #include <braid/braid.hpp>
+#include <cmath>
 
 #include "refused.hpp"
 

@@ -32,12 +32,12 @@ bool emulated();
 inline std::int64_t cut(std::int64_t n, std::int64_t most) {
   return emulated() ? std::min(n, most) : n;
 }
-/// Emulated devices differ in nothing but their number, so the dearest checks are divided among them:
-/// does this one run the case of that number? With BRAID_TEST_PART=i/n in the environment (what CI
-/// samples) only one case in n runs on any device.
+/// Emulated devices differ in nothing but their number, so the dearest checks are divided among
+/// them: does this one run the case of that number? With BRAID_TEST_PART=i/n in the environment
+/// (what CI samples) only one case in n runs on any device.
 bool mine(std::size_t number);
-/// The same of the table of ops, which emulated devices divide with BRAID_TEST_DIVIDE=1 (check simt);
-/// without it (./dev test ops) each runs all of it.
+/// The same of the table of ops, which emulated devices divide with BRAID_TEST_DIVIDE=1 (check
+/// simt); without it (./dev test ops) each runs all of it.
 bool mine_of_table(std::size_t number);
 /// Counts of threads to run a case with; a GPU has no use for more than one.
 inline std::vector<int> thread_counts(std::vector<int> list) {

@@ -1,5 +1,5 @@
-// The group below the communicator: what it refuses, a group of one, which calls the library all the
-// same, and ranks that share a GPU.
+// The group below the communicator: what it refuses, a group of one, which calls the library all
+// the same, and ranks that share a GPU.
 #include <braid/core/native_device.hpp>
 
 #include "communicator/nccl/group.hpp"

@@ -151,8 +151,8 @@ TEST_CASE("streams: programs without an order are reported, corrected are not") 
     if (fixed) ok(cudaStreamSynchronize(r.a));
     r.pinned[5] = -1.0f;
   });
-  // A kernel that is still to run does not hide the mistake, as long as it has nothing to do with the
-  // memory.
+  // A kernel that is still to run does not hide the mistake, as long as it has nothing to do with
+  // the memory.
   check_program("pinned source reused behind a kernel", pinned_reuse, [](Rig& r, bool fixed) {
     ok(simt::launch(fill, 1, kCount, 0, r.a, r.y, kCount, 1.0f));
     here(cudaMemcpyAsync(r.x, r.pinned, kBytes, kHostToDevice, r.a));
