@@ -14,14 +14,16 @@ if (($# == 0)); then
 fi
 symbols=$("$nm" -C "$@") || exit 1
 if ! grep -Eq " T braid::cpu::${isa}::binary\(" <<<"$symbols"; then
-  echo "FAIL: expected the kernels of $isa in these objects, got none: the check would pass on anything"
+  echo "FAIL: expected the kernels of $isa in these objects, got none:" \
+    "the check would pass on anything"
   exit 1
 fi
 # The personality routine's reference is data, the sanitizers' own symbols come with their builds
 # only.
 allowed='DW\.ref\.__g(xx|cc)_personality_v0|__odr_asan|__asan_|__ubsan_|__tsan_|asan\.|tsan\.'
 bad=$(grep -E '^[0-9a-f]+ [WVuwv] ' <<<"$symbols" | grep -Ev "$allowed")
-foreign=$(grep -E '^[0-9a-f]+ [TDRBSGC] ' <<<"$symbols" | grep -Ev " braid::cpu::${isa}::" | grep -Ev "$allowed")
+foreign=$(grep -E '^[0-9a-f]+ [TDRBSGC] ' <<<"$symbols" |
+  grep -Ev " braid::cpu::${isa}::" | grep -Ev "$allowed")
 if [[ -n $bad || -n $foreign ]]; then
   echo "FAIL: symbols that the linker may share between instruction sets:"
   echo "$bad"
