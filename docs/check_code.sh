@@ -10,6 +10,11 @@ mkdir -p "$work"
 includes=()
 for module in core kernels nn data parallel; do includes+=("-I$root/$module/include"); done
 includes+=("-I$root/core/umbrella")
+# Read once for all blocks. -w: "#pragma once in main file".
+mkdir -p "$work/braid"
+g++ -std=c++20 -w "${includes[@]}" -x c++-header core/umbrella/braid/braid.hpp \
+  -o "$work/braid/braid.hpp.gch"
+includes=("-I$work" "${includes[@]}")
 
 # What is looked through: all of the documentation, or the files and folders that are named.
 (($# > 0)) || set -- README.md docs
