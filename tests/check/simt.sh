@@ -18,15 +18,15 @@ if ((everything)); then
 else
   order=${orders[$((turn % 4))]} count=$((1 + turn % 7))
   ((count < 3)) || count=$((count + 1))
-  export BRAID_TEST_PART=$((turn % 4))/4 BRAID_TEST_SCHEDULES=250
-  echo "NOTE: order $order, part $BRAID_TEST_PART of the table of ops," \
+  export BRAID_TEST_PART=$((turn % 4))/4
+  echo "NOTE: order $order, part $BRAID_TEST_PART of the table of ops and of the schedules," \
     "groups of 3 and $count devices"
   others=$(printf '%s\n' "${orders[@]}" | grep -vx "$order" | paste -sd'|')
   counts=$(seq 1 8 | grep -vx "$count" | paste -sd'|')
   # One device for what the three would do alike: they differ in nothing but their number.
   device=$((turn % 3))
   alike=$(seq 0 2 | grep -vx "$device" | paste -sd'|')
-  left_out="\\.($others)\$|simt_devices($counts)\$|^(nn|data)\\.cuda($alike)\$"
+  left_out="\\.($others)\$|simt_devices($counts)\$|^(core|nn|data)\\.cuda($alike)\$"
   run_ctest simt -L '^simt$' -E "$left_out|^tutorial\\..*simt[128]\$" |
     tee build/check/simt-tests.txt
 fi

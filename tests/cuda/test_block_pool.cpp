@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cuda/runtime/block_pool.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 
 using namespace braid::cuda;
 

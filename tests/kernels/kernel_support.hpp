@@ -16,7 +16,7 @@
 #include <braid/core/kernel_args/loop.hpp>
 #include <braid/core/kernel_table.hpp>
 
-#include "support/catch.hpp"
+#include "support/check.hpp"
 
 // For tests that call the kernels of a device directly: loops made by hand, buffers with guards,
 // elements of any dtype as double. The same cases run on the CPU (braid_tests_kernels) and on CUDA

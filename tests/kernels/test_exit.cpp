@@ -12,7 +12,7 @@
 #include <braid/core/device.hpp>
 #include <braid/core/kernel_args/gemm.hpp>
 
-#include "support/catch.hpp"
+#include "support/check.hpp"
 #include "support/child.hpp"
 #include "support/sanitized.hpp"
 

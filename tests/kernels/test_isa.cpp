@@ -7,7 +7,7 @@
 #include <braid/kernels/isa.hpp>
 
 #include "cpu/runtime/isa.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 #include "support/child.hpp"
 
 using braid::cpu::choose_isa;

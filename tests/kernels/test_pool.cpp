@@ -17,7 +17,7 @@
 #include "cpu/runtime/pinning.hpp"
 #include "cpu/runtime/pool.hpp"
 #include "cpu/runtime/scratch.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ladder/counts.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 #include "support/tests_dir.hpp"
 
 namespace braid::ladder {

@@ -1,7 +1,7 @@
 // The power fails: after every call that a save makes, with what was not flushed lost, half lost or
 // lost at random, the old or the new checkpoint loads.
 #include "nn/train_run.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 #include "support/recorded_disk.hpp"
 
 using namespace braid;

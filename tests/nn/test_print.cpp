@@ -3,7 +3,7 @@
 
 #include <braid/braid.hpp>
 
-#include "support/catch.hpp"
+#include "support/check.hpp"
 
 using namespace braid;
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "simt/engine/child.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 #include "support/sanitized.hpp"
 
 namespace braid::test {

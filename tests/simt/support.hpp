@@ -11,7 +11,7 @@
 #include "simt/config.hpp"
 #include "simt/device_memory.hpp"
 #include "simt/error.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 #include "support/tests_dir.hpp"
 
 namespace braid::simt_tests {

@@ -7,7 +7,7 @@
 #include <braid/core/dtype.hpp>
 
 #include "simt/half.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 
 namespace braid::simt_tests {
 

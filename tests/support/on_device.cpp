@@ -28,11 +28,12 @@ Part part() {
   if (p.index >= p.count) throw std::runtime_error("BRAID_TEST_PART: expected i/n with i < n");
   return p;
 }
+}  // namespace
+
 bool in_part(std::size_t number) {
   static const Part chosen = part();
   return number % chosen.count == chosen.index;
 }
-}  // namespace
 
 bool mine(std::size_t number) {
   if (!emulated()) return in_part(number);

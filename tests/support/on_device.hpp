@@ -32,9 +32,10 @@ bool emulated();
 inline std::int64_t cut(std::int64_t n, std::int64_t most) {
   return emulated() ? std::min(n, most) : n;
 }
+/// What CI samples: with BRAID_TEST_PART=i/n in the environment, is the number i modulo n?
+bool in_part(std::size_t number);
 /// Emulated devices differ in nothing but their number, so the dearest checks are divided among
-/// them: does this one run the case of that number? With BRAID_TEST_PART=i/n in the environment
-/// (what CI samples) only one case in n runs on any device.
+/// them: does this one run the case of that number, and is it in the part?
 bool mine(std::size_t number);
 /// The same of the table of ops, which emulated devices divide with BRAID_TEST_DIVIDE=1 (check
 /// simt); without it (./dev test ops) each runs all of it.

@@ -10,7 +10,7 @@
 
 #include "reference/array.hpp"
 #include "reference/rounding.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 #include "support/function_ref.hpp"
 #include "support/noted.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "conformance.hpp"
 #include "simt/half.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 #include "warp_kernels.hpp"
 
 namespace braid::simt_tests {

@@ -15,7 +15,7 @@
 #include "primitives/copy_streams.hpp"
 #include "simt/cuda_runtime.hpp"
 #include "simt/runtime/control.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 
 using namespace braid;
 using braid::test::findings;

@@ -13,7 +13,7 @@
 #include "cuda/gate.hpp"
 #include "findings.hpp"
 #include "simt/runtime/control.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 
 using namespace braid;
 

@@ -7,7 +7,7 @@
 #include "child.hpp"
 #include "findings.hpp"
 #include "simt/runtime/control.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 
 using namespace braid;
 

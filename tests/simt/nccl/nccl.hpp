@@ -11,7 +11,7 @@
 #include "simt/engine/findings.hpp"
 #include "simt/nccl/control.hpp"
 #include "simt/runtime/control.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 #include "support/views.hpp"
 
 namespace braid::test {

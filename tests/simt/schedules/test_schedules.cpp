@@ -12,7 +12,8 @@
 
 #include "simt/engine/findings.hpp"
 #include "simt/runtime/control.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
+#include "support/on_device.hpp"
 
 using namespace braid;
 using parallel::DataParallelOptions;
@@ -115,8 +116,11 @@ TEST_CASE("schedules: the same bits in 1000 orders of streams, and no finding", 
   }
   CHECK(test::findings() == "");
   std::set<std::uint64_t> orders;
+  std::uint64_t tried = 0;
   int wrong = 0;
   for (std::uint64_t seed = 1; seed <= kSchedules && wrong < 5; ++seed) {
+    if (!test::in_part(seed)) continue;
+    ++tried;
     const std::size_t i = seed % all.size();
     simt::set_stream_order(simt::StreamOrder::random, seed);
     const bool same = trained(start, all[i], batches[i], labels) == first[i];
@@ -129,11 +133,11 @@ TEST_CASE("schedules: the same bits in 1000 orders of streams, and no finding", 
   }
   simt::set_stream_order(simt::StreamOrder::fifo);
   simt::set_report_mode(simt::ReportMode::sticky);
-  CHECK(orders.size() > kSchedules * 9 / 10);  // the seeds did choose
+  CHECK(orders.size() > tried * 9 / 10);  // the seeds did choose
   if (wrong != 0) return;
   std::string names;
   for (const Mode& mode : all) names += str(names.empty() ? "" : ", ", mode.name);
-  std::cout << "SHOWS: " << kSchedules << " schedules of streams on " << devices().size()
-            << " devices, " << orders.size() << " of them different (" << names
+  std::cout << "SHOWS: " << tried << " schedules of streams on " << devices().size() << " devices, "
+            << orders.size() << " of them different (" << names
             << "): all parameters equal to the last bit, no finding\n";
 }

@@ -5,7 +5,7 @@
 #include "kernels.hpp"
 #include "simt/cuda_runtime.hpp"
 #include "simt/runtime/control.hpp"
-#include "support/catch.hpp"
+#include "support/check.hpp"
 
 namespace braid::streams_test {
 
