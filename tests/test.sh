@@ -32,7 +32,8 @@ case $module in
     counts=(1 4 5 6 7)
     kept=${counts[$(($(check_turn) % 5))]}
     counts=$(printf '%s\n' "${counts[@]}" | grep -vx "$kept" | paste -sd'|')
-    run_ctest release -E "^(nn|data|parallel|exchange)\\.($sets)\$|^parallel\\.devices($counts)\$"
+    # Every kernel at all sizes: with the best set; the other cases of kernels with each.
+    run_ctest release -E "^(kernels\\.every|nn|data|parallel|exchange)\\.($sets)\$|^parallel\\.devices($counts)\$"
     ;;
   tutorials) build release braid_tutorials && run_ctest release -L '^tutorials$' ;;
   must_not_compile)

@@ -114,14 +114,15 @@ endfunction()
 # [SIMT_EACH <n> [SIMT_CASES <filter>]]): builds braid_tests_<module> and registers <module>.<isa>
 # for every instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run
 # whose instruction set this processor lacks is skipped. These run on CPU devices in every build;
-# with ALONE nothing runs beside them. In the SIMT build <module>.simt<n>.<order> runs over n
+# with ALONE nothing runs beside them; with LONG <tag> the cases of that tag are tests of their own,
+# <module>.<tag>.<isa>. In the SIMT build <module>.simt<n>.<order> runs over n
 # emulated CUDA devices, in every order of threads and streams, and <module>.logical<n> on n logical
 # devices of one emulated GPU; with SIMT_COUNTS <module>.simt_devices<n> runs SIMT_CASES over n of
 # them in one random order; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices,
 # which is the default device (of all cases, or those of a Catch filter).
 function(braid_test_binary module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED" "SIMT_EACH;SIMT_CASES"
-                        "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED"
+                        "SIMT_EACH;SIMT_CASES;LONG" "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -140,7 +141,13 @@ function(braid_test_binary module)
   # others
   set(fewer "")
   foreach(isa IN LISTS BRAID_TEST_ISAS)
-    braid_add_test(${module}.${isa} COMMAND ${target} LABELS ${module}
+    set(cases "")
+    if(arg_LONG)
+      set(cases "~[.]~[${arg_LONG}]")
+      braid_add_test(${module}.${arg_LONG}.${isa} COMMAND ${target} "[${arg_LONG}]~[.]"
+        LABELS ${module} ENVIRONMENT BRAID_ISA=${isa} BRAID_DEVICE=cpu)
+    endif()
+    braid_add_test(${module}.${isa} COMMAND ${target} ${cases} LABELS ${module}
       ENVIRONMENT BRAID_ISA=${isa} BRAID_DEVICE=cpu ${fewer})
     list(APPEND names ${module}.${isa})
     set(fewer BRAID_TEST_SEEDS=2)
