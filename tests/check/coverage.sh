@@ -4,6 +4,7 @@
 set -euo pipefail
 . tests/lib.sh
 need "${build_tools[@]}" catch2 gcovr
+mkdir -p build/check
 configure coverage -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -fno-inline" \
   -DBRAID_COVERAGE=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_TEST_OPTIONS=-O0 \
   -DBRAID_TEST_TIMEOUT=1500 -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF
@@ -11,7 +12,7 @@ modules=(${*:-core kernels nn data parallel})
 build coverage "${modules[@]/#/braid_tests_}"
 find build/coverage -name '*.gcda' -delete
 export BRAID_TEST_SEEDS=2
-run_ctest coverage -R "^($(IFS='|' && echo "${modules[*]}"))\.(generic|devices[38])\$"
+run_ctest coverage -R "^($(IFS='|' && echo "${modules[*]}"))\.(every\.)?(generic|devices[38])\$"
 gcovr --root . --object-directory build/coverage --gcov-ignore-parse-errors \
   --filter '(core|kernels/cpu|kernels/include|nn|data|parallel)/' --exclude-unreachable-branches \
   --json-summary build/check/coverage.json >/dev/null
