@@ -1,9 +1,11 @@
-// Every dtype, size and option is among the calls of every kernel.
+// SGD and AdamW against plain loops. Every dtype, size and option of all optimizers is also among
+// the calls of every kernel.
 #include <braid/core/kernel_args/optim.hpp>
 
 #include "kernels/kernel_support.hpp"
 
 using namespace kernel_test;
+using braid::AdamArgs;
 using braid::OptimItem;
 using braid::SgdArgs;
 
@@ -29,7 +31,74 @@ struct Items {
   }
 };
 
+const std::vector<Sizes> kSizeLists{
+    {1}, {7, 8, 15}, {16, 17, 0, 31, 33, 63, 64, 65}, {1023, 1024, 1025}, {20003, 1, 5, 8193}, {}};
+
+/// Rounding of a few operations on numbers of the given size, and of 16-bit types.
+bool near(DType t, double got, double expected, double size) {
+  return std::fabs(got - expected) <=
+         16 * unit(t) * (size + std::fabs(expected)) + half_ulp(t, expected);
+}
+
 }  // namespace
+
+TEST_CASE("sgd: every dtype, size and variant agrees with a plain loop", "[kernels][optim]") {
+  NEEDS_DEVICE;
+  for (const DType t : kFloats)
+    for (const Sizes& sizes : kSizeLists)
+      for (int variant = 0; variant < 32; ++variant) {
+        if (sizes.size() != 8 && variant % 7 != 3) continue;  // all variants at one list of sizes
+        const bool momentum = (variant & 1) != 0, maximize = (variant & 4) != 0;
+        SgdArgs args{};
+        args.lr = 0.1, args.momentum = momentum ? 0.9 : 0, args.dampening = 0.25;
+        args.nesterov = (variant & 2) != 0, args.maximize = maximize;
+        args.first = (variant & 8) != 0, args.weight_decay = (variant & 16) != 0 ? 0.01 : 0;
+        Items before(t, sizes, variant % 2), after(t, sizes, variant % 2);
+        after.run(kernels().sgd, args);
+        std::int64_t wrong = 0;
+        for (std::size_t k = 0; k < sizes.size(); ++k)
+          for (std::int64_t i = 0; i < sizes[k]; ++i) {
+            const double p = before.p[k][i];
+            double g = (maximize ? -1 : 1) * before.g[k][i] + args.weight_decay * p,
+                   m = before.m[k][i];
+            if (momentum) m = args.first ? g : 0.9 * m + 0.75 * g;
+            if (momentum) g = args.nesterov ? g + 0.9 * m : m;
+            wrong += momentum ? !near(t, after.m[k][i], m, 4) : after.m[k][i] != m;
+            wrong += !near(t, after.p[k][i], p - 0.1 * g, 4);
+            wrong += after.g[k][i] != before.g[k][i];
+          }
+        INFO(braid::name_of(t) << " variant " << variant << " items " << sizes.size());
+        CHECK(wrong == 0);
+      }
+}
+
+TEST_CASE("adamw: every dtype and size agrees with a plain loop, early and late",
+          "[kernels][optim]") {
+  NEEDS_DEVICE;
+  for (const DType t : kFloats)
+    for (const Sizes& sizes : kSizeLists)
+      for (const std::int64_t step : {1, 2, 1000000}) {
+        AdamArgs args{};
+        args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-3;
+        args.weight_decay = 0.1, args.step = step;
+        Items before(t, sizes, 1), after(t, sizes, 1);
+        after.run(kernels().adam, args);
+        const double at = static_cast<double>(step), bias1 = 1 - std::pow(0.9, at),
+                     bias2 = 1 - std::pow(0.999, at);
+        std::int64_t wrong = 0;
+        for (std::size_t k = 0; k < sizes.size(); ++k)
+          for (std::int64_t i = 0; i < sizes[k]; ++i) {
+            const double g = before.g[k][i], m = 0.9 * before.m[k][i] + 0.1 * g,
+                         v = 0.999 * before.v[k][i] + 0.001 * g * g;
+            const double scale = 0.01 / bias1 / (std::sqrt(v) / std::sqrt(bias2) + 1e-3);
+            wrong += !near(t, after.m[k][i], m, 2) || !near(t, after.v[k][i], v, 2);
+            wrong += !near(t, after.p[k][i], before.p[k][i] * (1 - 0.001) - scale * m,
+                           2 + 4 * std::fabs(scale * m) + 10 * scale);
+          }
+        INFO(braid::name_of(t) << " step " << step << " items " << sizes.size());
+        CHECK(wrong == 0);
+      }
+}
 
 TEST_CASE("sgd: without momentum no state is needed", "[kernels][optim]") {
   NEEDS_DEVICE;
