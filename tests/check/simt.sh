@@ -26,7 +26,11 @@ else
   # One device for what the three would do alike: they differ in nothing but their number.
   device=$((turn % 3))
   alike=$(seq 0 2 | grep -vx "$device" | paste -sd'|')
-  left_out="\\.($others)\$|simt_devices($counts)\$|^(core|nn|data)\\.cuda($alike)\$"
+  # Of the three long runs of the kernels one.
+  long=(every\\.cuda0 nocache cublas)
+  not_now=$(printf '%s\n' "${long[@]}" | grep -vxF "${long[$((turn % 3))]}" | paste -sd'|')
+  left_out="^cuda_kernels\\.($not_now)\$|\\.($others)\$|simt_devices($counts)\$"
+  left_out+="|^(core|nn|data)\\.cuda($alike)\$"
   run_ctest simt -L '^simt$' -E "$left_out|^tutorial\\..*simt[128]\$" |
     tee build/check/simt-tests.txt
 fi
