@@ -274,7 +274,7 @@ TEST_CASE("cost model: errors", "[report]") {
        [&] { (void)model.predict(2, 10); }},
       {"CostModel: expected at least one device and one row, got 1 and 0",
        [&] { (void)model.predict(1, 0); }}};
-  for (const auto& [text, call] : rows) CHECK_THROWS_TEXT(ArgumentError, text, call());
+  for (const auto& row : rows) CHECK_THROWS_TEXT(ArgumentError, row.first, row.second());
 }
 
 }  // namespace braid::test

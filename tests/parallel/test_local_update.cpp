@@ -239,7 +239,7 @@ TEST_CASE("local updates: the gradients are summed in buckets", "[local_update]"
   Local<> whole(start, sgd);
   whole.step(1);
   // the weights have 96, 24, 72 and 12
-  for (const std::size_t bytes : {1, 80, 120}) {
+  for (const std::size_t bytes : {1u, 80u, 120u}) {
     INFO(bytes);
     Local<> net(start, sgd, few(), bytes);
     net.step(1);
