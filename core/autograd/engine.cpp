@@ -9,25 +9,20 @@
 // not change the bits.
 #include <algorithm>
 #include <atomic>
-#include <functional>
 #include <mutex>
-#include <unordered_map>
 
-#include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/replicas.hpp>
 #include <braid/core/trace.hpp>
 #include <braid/core/worker.hpp>
 
+#include "backward_engine.hpp"
 #include "engine.hpp"
 #include "hooks.hpp"
-#include "joins.hpp"
 #include "ops/common.hpp"
-#include "workspace.hpp"
 
 namespace braid {
 
-using detail::Borrowed;
 using detail::Leaf;
 using detail::Slot;
 using detail::Target;
@@ -49,512 +44,379 @@ Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
 
 }  // namespace
 
-class Engine {
- public:
-  Engine(bool retain, bool create) : retain_(retain), create_(create) {}
-  std::vector<Tensor>& seeds() noexcept { return seeds_; }
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
-  ~Engine() {
-    for (const Ref<Node>& n : found_) n->task_ = nullptr;
+void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures) {
+  for (const Tensor& root : roots)
+    if (root.id()->grad_fn) find(root.id()->grad_fn);
+  order();
+  prepare();
+  place_captures(captures);
+  for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
+  const GradMode mode(create_);
+  const detail::Joins::Scope joins(joins_);
+  if (devices_.size() <= 1) {
+    const trace::Span span("backward", trace::Phase::compute,
+                           devices_.empty() ? Device() : devices_.front());
+    for (std::uint32_t i = 0; i < tasks_.size(); ++i) execute(i);
+  } else {
+    run_on_all();
   }
+  joins.run();
+  hook_leaves(captures);
+}
 
-  /// Runs everything below the roots. captures: (tensor → its gradient), see grad().
-  void run(std::span<const Tensor> roots, std::span<const Tensor> captures) {
-    for (const Tensor& root : roots)
-      if (root.id()->grad_fn) find(root.id()->grad_fn);
-    order();
-    prepare();
-    place_captures(captures);
-    for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
-    const GradMode mode(create_);
-    const detail::Joins::Scope joins(joins_);
-    if (devices_.size() <= 1) {
-      const trace::Span span("backward", trace::Phase::compute,
-                             devices_.empty() ? Device() : devices_.front());
-      for (std::uint32_t i = 0; i < tasks_.size(); ++i) execute(i);
+Engine& Engine::of(const Node& node) noexcept { return *static_cast<Engine*>(node.task_); }
+
+Tensor Engine::captured(std::size_t i) {
+  return captures_[i] == Target::kNone ? captured_now_[i] : take(captures_[i]);
+}
+
+void Engine::commit_leaves() {
+  const GradMode mode(create_);
+  for (Leaf& l : leaves_) {
+    Tensor value = take(l.slot);
+    if (!value.defined()) continue;
+    const TensorImpl& leaf = *l.impl;
+    if (value.shape() != leaf.shape || value.dtype() != leaf.dtype || value.device() != leaf.device)
+      throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape, ", ",
+                              leaf.dtype, " on ", leaf.device, ", got ", value.shape(), ", ",
+                              value.dtype(), " on ", value.device()));
+    if (!leaf.grad) {
+      // nobody else's numbers may move with it
+      if (!create_ && !sole_owner(value)) value = value.clone();
+    } else if (const Tensor old(leaf.grad); create_ || old.requires_grad() ||
+                                            !ops::has_own_elements(*leaf.grad) ||
+                                            old.storage() == value.storage()) {
+      value = add(old, value);
     } else {
-      run_on_all();
+      l.in_place = true;
     }
-    joins.run();
-    hook_leaves(captures);
+    l.value = std::move(value);
   }
-
-  /// See at_end_of_backward.
-  void add_join(std::function<void()> join) { joins_.add(std::move(join)); }
-  /// The engine that runs the node.
-  [[nodiscard]] static Engine& of(const Node& node) noexcept {
-    return *static_cast<Engine*>(node.task_);
+  for (const Leaf& l : leaves_) {
+    if (!l.value.defined()) continue;
+    if (l.in_place) Tensor(l.impl->grad).add_(l.value);
+    else l.impl->grad = l.value.impl();
   }
+  on_devices_of_leaves(
+      [](const Leaf& l) { return l.value.defined(); },
+      [](const Leaf& l) { detail::run_accumulated_hooks(Tensor(Ref<TensorImpl>(l.impl))); });
+}
 
-  /// Gradient of capture i, undefined if the roots do not depend on it.
-  [[nodiscard]] Tensor captured(std::size_t i) {
-    return captures_[i] == Target::kNone ? captured_now_[i] : take(captures_[i]);
-  }
-
-  /// Adds the leaves' gradients. What can fail comes first: then all are added or none.
-  /// Hooks for accumulated gradients come last.
-  void commit_leaves() {
-    const GradMode mode(create_);
-    for (Leaf& l : leaves_) {
-      Tensor value = take(l.slot);
-      if (!value.defined()) continue;
-      const TensorImpl& leaf = *l.impl;
-      if (value.shape() != leaf.shape || value.dtype() != leaf.dtype ||
-          value.device() != leaf.device)
-        throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape, ", ",
-                                leaf.dtype, " on ", leaf.device, ", got ", value.shape(), ", ",
-                                value.dtype(), " on ", value.device()));
-      if (!leaf.grad) {
-        // nobody else's numbers may move with it
-        if (!create_ && !sole_owner(value)) value = value.clone();
-      } else if (const Tensor old(leaf.grad); create_ || old.requires_grad() ||
-                                              !ops::has_own_elements(*leaf.grad) ||
-                                              old.storage() == value.storage()) {
-        value = add(old, value);
-      } else {
-        l.in_place = true;
-      }
-      l.value = std::move(value);
-    }
-    for (const Leaf& l : leaves_) {
-      if (!l.value.defined()) continue;
-      if (l.in_place) Tensor(l.impl->grad).add_(l.value);
-      else l.impl->grad = l.value.impl();
-    }
-    on_devices_of_leaves(
-        [](const Leaf& l) { return l.value.defined(); },
-        [](const Leaf& l) { detail::run_accumulated_hooks(Tensor(Ref<TensorImpl>(l.impl))); });
-  }
-
- private:
-  /// Shows the leaves' gradients to their hooks; in grad(), which asks for captures, only theirs.
-  void hook_leaves(std::span<const Tensor> captures) {
-    const auto wanted = [&](const Leaf& l) {
-      return captures.empty() || std::any_of(captures.begin(), captures.end(),
-                                             [&](const Tensor& t) { return t.id() == l.impl; });
-    };
-    on_devices_of_leaves(wanted, [this](const Leaf& l) {
-      Tensor gradient = take(l.slot);
-      if (gradient.defined())
-        slots_[l.slot].first = detail::run_hooks(l.impl, 0, std::move(gradient));
-    });
-  }
-
-  /// f(leaf) for those that have hooks, each on the thread of its device, in their order. Of
-  /// several errors the first leaf's is thrown.
-  template <class Wanted, class F> void on_devices_of_leaves(const Wanted& wanted, const F& f) {
-    std::vector<const Leaf*> list;
-    for (const Leaf& l : leaves_)
-      if (l.impl->hooked && wanted(l)) list.push_back(&l);
-    if (list.empty()) return;
-    if (devices_.size() <= 1) {
-      for (const Leaf* l : list) f(*l);
-      return;
-    }
-    std::vector<std::exception_ptr> errors(list.size());
-    run_on_devices(devices_, [&](std::size_t d) {
-      const GradMode mode(create_);
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        const auto at = std::find(devices_.begin(), devices_.end(), list[i]->impl->device);
-        if ((at == devices_.end() ? 0 : static_cast<std::size_t>(at - devices_.begin())) != d)
-          continue;
-        try {
-          f(*list[i]);
-        } catch (...) {
-          errors[i] = std::current_exception();
-        }
-      }
-    });
-    for (const std::exception_ptr& error : errors)
-      if (error) std::rethrow_exception(error);
-  }
-
-  void find(const Ref<Node>& root) {
-    const auto visit = [this](const Ref<Node>& node) {
-      if (node->task_ == this) return;
-      if (node->task_)
-        throw AutogradError(
-            str("backward: expected a graph that no other backward is using, got one in use (at ",
-                node->name(), ")"));
-      if (node->released()) detail::already_freed(node->name());
-      node->task_ = this;
-      any_early_ = any_early_ || node->early();
-      found_.push_back(node);
-    };
-    std::size_t next = found_.size();
-    visit(root);
-    for (; next < found_.size(); ++next) {
-      Node* const node = found_[next].get();
-      for (const Edge& e : node->edges())
-        if (e.node) visit(e.node);
-    }
-  }
-
-  void order() {
-    const auto deeper = [](const Ref<Node>& a, const Ref<Node>& b) {
-      return a->depth() > b->depth();
-    };
-    if (!std::is_sorted(found_.begin(), found_.end(), deeper))
-      std::stable_sort(found_.begin(), found_.end(), deeper);
-    mark();
-    if (any_early_) hasten();
-  }
-
-  void mark() {
-    for (std::uint32_t i = 0; i < found_.size(); ++i) found_[i]->mark_ = i;
-  }
-
-  /// Moves the early nodes right behind the last one that gives them a gradient. The order is still
-  /// one in which every gradient is complete before it is used.
-  void hasten() {
-    struct Place {
-      std::uint32_t behind, index;
-      bool early;  // behind it, not at it
-    };
-    std::vector<Place> places;
-    std::vector<Ref<Node>> hastened;
-    hastened.reserve(found_.size());  // what fails, fails before a node is moved
-    places.reserve(found_.size());
-    for (std::uint32_t i = 0; i < found_.size(); ++i) places.push_back({i, i, false});
-    for (std::uint32_t i = 0; i < found_.size(); ++i)
-      for (const Edge& e : found_[i]->edges())
-        // the last one stays
-        if (e.node && e.node->early()) places[e.node->mark_] = {i, e.node->mark_, true};
-    std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-      return a.behind != b.behind ? a.behind < b.behind : a.early < b.early;
-    });
-    for (const Place& place : places) hastened.push_back(std::move(found_[place.index]));
-    found_.swap(hastened);
-    mark();
-  }
-
-  void prepare() {
-    tasks_.reserve(found_.size());
-    std::uint32_t slots = 0;
-    for (const Ref<Node>& node : found_) {
-      tasks_.push_back({node.get(), slots, 0});
-      slots += node->outputs();
-      if (std::find(devices_.begin(), devices_.end(), node->device()) == devices_.end())
-        devices_.push_back(node->device());
-    }
-    slots_.resize(slots);
-    if (devices_.size() > 1)
-      missing_ = std::make_unique<std::atomic<std::uint32_t>[]>(tasks_.size());
-    for (Task& task : tasks_) {
-      task.first_target = static_cast<std::uint32_t>(targets_.size());
-      for (const Edge& e : task.node->edges()) {
-        Target target;
-        if (e.node) {
-          target.task = e.node->mark_;
-          target.slot = tasks_[target.task].first_slot + e.output_nr;
-          if (missing_) missing_[target.task].fetch_add(1, std::memory_order_relaxed);
-        } else if (e.leaf) {
-          target.slot = leaf_slot(e.leaf.get());
-        }
-        targets_.push_back(target);
-      }
-    }
-  }
-
-  std::uint32_t leaf_slot(TensorImpl* impl) {
-    constexpr std::size_t kLinear = 16;  // few leaves are found faster by looking at all of them
-    if (leaves_.size() < kLinear) {
-      for (const Leaf& l : leaves_)
-        if (l.impl == impl) return l.slot;
-    } else {
-      if (leaf_index_.empty())
-        for (const Leaf& l : leaves_) leaf_index_.emplace(l.impl, l.slot);
-      if (const auto at = leaf_index_.find(impl); at != leaf_index_.end()) return at->second;
-      leaf_index_.emplace(impl, static_cast<std::uint32_t>(slots_.size()));
-    }
-    leaves_.push_back({impl, static_cast<std::uint32_t>(slots_.size()), {}, false});
-    slots_.emplace_back();
-    return leaves_.back().slot;
-  }
-
-  void place_captures(std::span<const Tensor> captures) {
-    captures_.assign(captures.size(), Target::kNone);
-    captured_now_.resize(captures.size());
-    for (std::size_t i = 0; i < captures.size(); ++i) {
-      TensorImpl* const impl = captures[i].id();
-      if (impl->grad_fn) {
-        if (impl->grad_fn->task_ == this)
-          watched_.push_back(
-              {impl->grad_fn->mark_, tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr, i});
-      } else {
-        captures_[i] = leaf_slot(impl);
-      }
-    }
-  }
-
-  void seed(const Tensor& root, Tensor gradient) {
-    TensorImpl* const impl = root.id();
-    const std::uint32_t slot =
-        impl->grad_fn ? tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr : leaf_slot(impl);
-    contribute(slot, 0, std::move(gradient), false);
-  }
-
-  void contribute(std::uint32_t index, std::uint32_t order, Tensor gradient, bool concurrent) {
-    if (!gradient.defined()) return;
-    Slot& slot = slots_[index];
-    if (!concurrent) {
-      slot.first = slot.first.defined() ? joined(std::move(slot.first), gradient, create_)
-                                        : std::move(gradient);
-      return;
-    }
-    const std::lock_guard lock(slot_mutexes_[index % std::size(slot_mutexes_)]);
-    if (!slot.first.defined()) {
-      slot.first = std::move(gradient);
-      slot.order = order;
-    } else {
-      slot.more.emplace_back(order, std::move(gradient));
-    }
-  }
-
-  Tensor take(std::uint32_t index) {
-    Slot& slot = slots_[index];
-    if (!slot.more.empty()) {
-      // in front: several parts of one node keep their order
-      slot.more.emplace(slot.more.begin(), slot.order, std::move(slot.first));
-      std::stable_sort(slot.more.begin(), slot.more.end(),
-                       [](const auto& a, const auto& b) { return a.first < b.first; });
-      Tensor sum = std::move(slot.more.front().second);
-      for (std::size_t i = 1; i < slot.more.size(); ++i)
-        sum = joined(std::move(sum), slot.more[i].second, create_);
-      slot.more.clear();
-      return sum;
-    }
-    return std::move(slot.first);
-  }
-
-  void execute(std::uint32_t index) {
-    try {
-      run_node(index);
-    } catch (...) {
-      rethrow_named(*tasks_[index].node);
-    }
-  }
-
-  /// What goes wrong in an op that a replica has recorded is that replica's error, as it is in its
-  /// forward; inside of a replica its own call says so.
-  [[noreturn]] static void rethrow_named(const Node& node) {
-    if (node.replica() < 0 || replica_group()) throw;
-    const std::exception_ptr error = std::current_exception();
-    try {
-      throw;
-    } catch (const ReplicaError&) {  // of a backward inside the op's
-      throw;
-    } catch (...) {
-      std::vector<ReplicaError::Failure> failures;
-      failures.push_back({static_cast<std::size_t>(node.replica()), node.device(),
-                          exception_type(error), exception_message(error), error});
-      std::throw_with_nested(ReplicaError(std::move(failures)));
-    }
-  }
-
-  void run_node(std::uint32_t index) {
-    const Task& task = tasks_[index];
-    Node& node = *task.node;
-    const std::uint32_t outputs = node.outputs();
-    Tensor one;
-    std::vector<Tensor> many;
-    if (outputs > 1) many.resize(outputs);
-    const std::span<Tensor> gradients =
-        outputs > 1 ? std::span<Tensor>(many) : std::span<Tensor>(&one, 1);
-    bool any = false;
-    for (std::uint32_t o = 0; o < outputs; ++o) {
-      gradients[o] = take(task.first_slot + o);
-      any = any || gradients[o].defined();
-      if (node.hooked() && gradients[o].defined())
-        gradients[o] = detail::run_hooks(&node, o, std::move(gradients[o]));
-    }
-    for (const Watched& w : watched_)
-      if (w.task == index) captured_now_[w.capture] = gradients[w.slot - task.first_slot];
-    if (any) {
-      const detail::RunningNode running(&node);
-      Grads results = node.backward(gradients);
-      const std::span<Edge> edges = node.edges();
-      if (results.size() != edges.size())
-        throw InternalError(str("backward of ", node.name(), ": expected ", edges.size(),
-                                " gradients, got ", results.size()));
-      for (std::size_t i = 0; i < edges.size(); ++i) {
-        const Target target = targets_[task.first_target + i];
-        if (target.slot != Target::kNone)
-          contribute(target.slot, index, std::move(results[i]), missing_ != nullptr || any_early_);
-      }
-    }
-    if (!retain_) node.forget();
-  }
-
-  void run_on_all() {
-    std::vector<std::vector<std::uint32_t>> mine(devices_.size());
-    for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
-      const auto at = std::find(devices_.begin(), devices_.end(), tasks_[i].node->device());
-      mine[static_cast<std::size_t>(at - devices_.begin())].push_back(i);
-    }
-    std::atomic<bool> failed{false};
-    std::mutex error_mutex;
-    std::exception_ptr error;
-    std::uint32_t error_index = ~0u;
-    run_on_devices(devices_, [&](std::size_t d) {
-      const GradMode mode(create_);
-      trace::WorkSpan span("backward", trace::Phase::compute, devices_[d]);
-      for (const std::uint32_t i : mine[d]) {
-        if (span.open() && missing_[i].load(std::memory_order_relaxed) != 0) span.pause();
-        wait_for(i);
-        span.resume();
-        if (!failed.load(std::memory_order_acquire)) {
-          try {
-            execute(i);
-          } catch (...) {
-            // the others pass over their nodes without running them, so that all come to the end
-            const std::lock_guard lock(error_mutex);
-            if (i < error_index) error_index = i, error = std::current_exception();
-            failed.store(true, std::memory_order_release);
-          }
-        }
-        span.mark();  // before it is told: what waits for this node begins later
-        done(i);
-      }
-    });
-    if (error) std::rethrow_exception(error);
-  }
-
-  void wait_for(std::uint32_t index) const noexcept {
-    constexpr int kSpins = 10000;
-    const std::atomic<std::uint32_t>& missing = missing_[index];
-    for (int i = 0; i < kSpins; ++i) {
-      if (missing.load(std::memory_order_acquire) == 0) return;
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
-    }
-    for (std::uint32_t n = missing.load(std::memory_order_acquire); n != 0;
-         n = missing.load(std::memory_order_acquire))
-      missing.wait(n, std::memory_order_acquire);
-  }
-
-  void done(std::uint32_t index) noexcept {
-    const Task& task = tasks_[index];
-    const std::size_t edges = task.node->edges().size();
-    for (std::size_t i = 0; i < edges; ++i) {
-      const std::uint32_t target = targets_[task.first_target + i].task;
-      if (target == Target::kNone) continue;
-      missing_[target].fetch_sub(1, std::memory_order_acq_rel);
-      missing_[target].notify_one();
-    }
-  }
-
-  struct Watched {
-    std::uint32_t task, slot;
-    std::size_t capture;
+void Engine::hook_leaves(std::span<const Tensor> captures) {
+  const auto wanted = [&](const Leaf& l) {
+    return captures.empty() || std::any_of(captures.begin(), captures.end(),
+                                           [&](const Tensor& t) { return t.id() == l.impl; });
   };
+  on_devices_of_leaves(wanted, [this](const Leaf& l) {
+    Tensor gradient = take(l.slot);
+    if (gradient.defined())
+      slots_[l.slot].first = detail::run_hooks(l.impl, 0, std::move(gradient));
+  });
+}
 
-  bool retain_, create_, any_early_ = false;
-  Borrowed workspace_;
-  std::vector<Ref<Node>>& found_ = (*workspace_).found;
-  std::vector<Task>& tasks_ = (*workspace_).tasks;
-  std::vector<Target>& targets_ = (*workspace_).targets;
-  std::vector<Slot>& slots_ = (*workspace_).slots;
-  std::vector<Leaf>& leaves_ = (*workspace_).leaves;
-  std::vector<Device>& devices_ = (*workspace_).devices;
-  std::vector<Tensor>& seeds_ = (*workspace_).seeds;
-  std::unordered_map<TensorImpl*, std::uint32_t> leaf_index_;
-  // consumers that are not done; only with several devices
-  std::unique_ptr<std::atomic<std::uint32_t>[]> missing_;
-  std::mutex slot_mutexes_[16];
-  std::vector<std::uint32_t> captures_;
-  std::vector<Tensor> captured_now_;
-  std::vector<Watched> watched_;
-  detail::Joins joins_;
-};
+template <class Wanted, class F>
+void Engine::on_devices_of_leaves(const Wanted& wanted, const F& f) {
+  std::vector<const Leaf*> list;
+  for (const Leaf& l : leaves_)
+    if (l.impl->hooked && wanted(l)) list.push_back(&l);
+  if (list.empty()) return;
+  if (devices_.size() <= 1) {
+    for (const Leaf* l : list) f(*l);
+    return;
+  }
+  std::vector<std::exception_ptr> errors(list.size());
+  run_on_devices(devices_, [&](std::size_t d) {
+    const GradMode mode(create_);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const auto at = std::find(devices_.begin(), devices_.end(), list[i]->impl->device);
+      if ((at == devices_.end() ? 0 : static_cast<std::size_t>(at - devices_.begin())) != d)
+        continue;
+      try {
+        f(*list[i]);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+void Engine::find(const Ref<Node>& root) {
+  const auto visit = [this](const Ref<Node>& node) {
+    if (node->task_ == this) return;
+    if (node->task_)
+      throw AutogradError(
+          str("backward: expected a graph that no other backward is using, got one in use (at ",
+              node->name(), ")"));
+    if (node->released()) detail::already_freed(node->name());
+    node->task_ = this;
+    any_early_ = any_early_ || node->early();
+    found_.push_back(node);
+  };
+  std::size_t next = found_.size();
+  visit(root);
+  for (; next < found_.size(); ++next) {
+    Node* const node = found_[next].get();
+    for (const Edge& e : node->edges())
+      if (e.node) visit(e.node);
+  }
+}
+
+void Engine::order() {
+  const auto deeper = [](const Ref<Node>& a, const Ref<Node>& b) {
+    return a->depth() > b->depth();
+  };
+  if (!std::is_sorted(found_.begin(), found_.end(), deeper))
+    std::stable_sort(found_.begin(), found_.end(), deeper);
+  mark();
+  if (any_early_) hasten();
+}
+
+void Engine::mark() {
+  for (std::uint32_t i = 0; i < found_.size(); ++i) found_[i]->mark_ = i;
+}
+
+void Engine::hasten() {
+  struct Place {
+    std::uint32_t behind, index;
+    bool early;  // behind it, not at it
+  };
+  std::vector<Place> places;
+  std::vector<Ref<Node>> hastened;
+  hastened.reserve(found_.size());  // what fails, fails before a node is moved
+  places.reserve(found_.size());
+  for (std::uint32_t i = 0; i < found_.size(); ++i) places.push_back({i, i, false});
+  for (std::uint32_t i = 0; i < found_.size(); ++i)
+    for (const Edge& e : found_[i]->edges())
+      // the last one stays
+      if (e.node && e.node->early()) places[e.node->mark_] = {i, e.node->mark_, true};
+  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return a.behind != b.behind ? a.behind < b.behind : a.early < b.early;
+  });
+  for (const Place& place : places) hastened.push_back(std::move(found_[place.index]));
+  found_.swap(hastened);
+  mark();
+}
+
+void Engine::prepare() {
+  tasks_.reserve(found_.size());
+  std::uint32_t slots = 0;
+  for (const Ref<Node>& node : found_) {
+    tasks_.push_back({node.get(), slots, 0});
+    slots += node->outputs();
+    if (std::find(devices_.begin(), devices_.end(), node->device()) == devices_.end())
+      devices_.push_back(node->device());
+  }
+  slots_.resize(slots);
+  if (devices_.size() > 1) missing_ = std::make_unique<std::atomic<std::uint32_t>[]>(tasks_.size());
+  for (Task& task : tasks_) {
+    task.first_target = static_cast<std::uint32_t>(targets_.size());
+    for (const Edge& e : task.node->edges()) {
+      Target target;
+      if (e.node) {
+        target.task = e.node->mark_;
+        target.slot = tasks_[target.task].first_slot + e.output_nr;
+        if (missing_) missing_[target.task].fetch_add(1, std::memory_order_relaxed);
+      } else if (e.leaf) {
+        target.slot = leaf_slot(e.leaf.get());
+      }
+      targets_.push_back(target);
+    }
+  }
+}
+
+std::uint32_t Engine::leaf_slot(TensorImpl* impl) {
+  constexpr std::size_t kLinear = 16;  // few leaves are found faster by looking at all of them
+  if (leaves_.size() < kLinear) {
+    for (const Leaf& l : leaves_)
+      if (l.impl == impl) return l.slot;
+  } else {
+    if (leaf_index_.empty())
+      for (const Leaf& l : leaves_) leaf_index_.emplace(l.impl, l.slot);
+    if (const auto at = leaf_index_.find(impl); at != leaf_index_.end()) return at->second;
+    leaf_index_.emplace(impl, static_cast<std::uint32_t>(slots_.size()));
+  }
+  leaves_.push_back({impl, static_cast<std::uint32_t>(slots_.size()), {}, false});
+  slots_.emplace_back();
+  return leaves_.back().slot;
+}
+
+void Engine::place_captures(std::span<const Tensor> captures) {
+  captures_.assign(captures.size(), Target::kNone);
+  captured_now_.resize(captures.size());
+  for (std::size_t i = 0; i < captures.size(); ++i) {
+    TensorImpl* const impl = captures[i].id();
+    if (impl->grad_fn) {
+      if (impl->grad_fn->task_ == this)
+        watched_.push_back(
+            {impl->grad_fn->mark_, tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr, i});
+    } else {
+      captures_[i] = leaf_slot(impl);
+    }
+  }
+}
+
+void Engine::seed(const Tensor& root, Tensor gradient) {
+  TensorImpl* const impl = root.id();
+  const std::uint32_t slot =
+      impl->grad_fn ? tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr : leaf_slot(impl);
+  contribute(slot, 0, std::move(gradient), false);
+}
+
+void Engine::contribute(std::uint32_t index, std::uint32_t order, Tensor gradient,
+                        bool concurrent) {
+  if (!gradient.defined()) return;
+  Slot& slot = slots_[index];
+  if (!concurrent) {
+    slot.first = slot.first.defined() ? joined(std::move(slot.first), gradient, create_)
+                                      : std::move(gradient);
+    return;
+  }
+  const std::lock_guard lock(slot_mutexes_[index % std::size(slot_mutexes_)]);
+  if (!slot.first.defined()) {
+    slot.first = std::move(gradient);
+    slot.order = order;
+  } else {
+    slot.more.emplace_back(order, std::move(gradient));
+  }
+}
+
+Tensor Engine::take(std::uint32_t index) {
+  Slot& slot = slots_[index];
+  if (!slot.more.empty()) {
+    // in front: several parts of one node keep their order
+    slot.more.emplace(slot.more.begin(), slot.order, std::move(slot.first));
+    std::stable_sort(slot.more.begin(), slot.more.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    Tensor sum = std::move(slot.more.front().second);
+    for (std::size_t i = 1; i < slot.more.size(); ++i)
+      sum = joined(std::move(sum), slot.more[i].second, create_);
+    slot.more.clear();
+    return sum;
+  }
+  return std::move(slot.first);
+}
+
+void Engine::execute(std::uint32_t index) {
+  try {
+    run_node(index);
+  } catch (...) {
+    rethrow_named(*tasks_[index].node);
+  }
+}
+
+void Engine::rethrow_named(const Node& node) {
+  if (node.replica() < 0 || replica_group()) throw;
+  const std::exception_ptr error = std::current_exception();
+  try {
+    throw;
+  } catch (const ReplicaError&) {  // of a backward inside the op's
+    throw;
+  } catch (...) {
+    std::vector<ReplicaError::Failure> failures;
+    failures.push_back({static_cast<std::size_t>(node.replica()), node.device(),
+                        exception_type(error), exception_message(error), error});
+    std::throw_with_nested(ReplicaError(std::move(failures)));
+  }
+}
+
+void Engine::run_node(std::uint32_t index) {
+  const Task& task = tasks_[index];
+  Node& node = *task.node;
+  const std::uint32_t outputs = node.outputs();
+  Tensor one;
+  std::vector<Tensor> many;
+  if (outputs > 1) many.resize(outputs);
+  const std::span<Tensor> gradients =
+      outputs > 1 ? std::span<Tensor>(many) : std::span<Tensor>(&one, 1);
+  bool any = false;
+  for (std::uint32_t o = 0; o < outputs; ++o) {
+    gradients[o] = take(task.first_slot + o);
+    any = any || gradients[o].defined();
+    if (node.hooked() && gradients[o].defined())
+      gradients[o] = detail::run_hooks(&node, o, std::move(gradients[o]));
+  }
+  for (const Watched& w : watched_)
+    if (w.task == index) captured_now_[w.capture] = gradients[w.slot - task.first_slot];
+  if (any) {
+    const detail::RunningNode running(&node);
+    Grads results = node.backward(gradients);
+    const std::span<Edge> edges = node.edges();
+    if (results.size() != edges.size())
+      throw InternalError(str("backward of ", node.name(), ": expected ", edges.size(),
+                              " gradients, got ", results.size()));
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      const Target target = targets_[task.first_target + i];
+      if (target.slot != Target::kNone)
+        contribute(target.slot, index, std::move(results[i]), missing_ != nullptr || any_early_);
+    }
+  }
+  if (!retain_) node.forget();
+}
+
+void Engine::run_on_all() {
+  std::vector<std::vector<std::uint32_t>> mine(devices_.size());
+  for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
+    const auto at = std::find(devices_.begin(), devices_.end(), tasks_[i].node->device());
+    mine[static_cast<std::size_t>(at - devices_.begin())].push_back(i);
+  }
+  std::atomic<bool> failed{false};
+  std::mutex error_mutex;
+  std::exception_ptr error;
+  std::uint32_t error_index = ~0u;
+  run_on_devices(devices_, [&](std::size_t d) {
+    const GradMode mode(create_);
+    trace::WorkSpan span("backward", trace::Phase::compute, devices_[d]);
+    for (const std::uint32_t i : mine[d]) {
+      if (span.open() && missing_[i].load(std::memory_order_relaxed) != 0) span.pause();
+      wait_for(i);
+      span.resume();
+      if (!failed.load(std::memory_order_acquire)) {
+        try {
+          execute(i);
+        } catch (...) {
+          // the others pass over their nodes without running them, so that all come to the end
+          const std::lock_guard lock(error_mutex);
+          if (i < error_index) error_index = i, error = std::current_exception();
+          failed.store(true, std::memory_order_release);
+        }
+      }
+      span.mark();  // before it is told: what waits for this node begins later
+      done(i);
+    }
+  });
+  if (error) std::rethrow_exception(error);
+}
+
+void Engine::wait_for(std::uint32_t index) const noexcept {
+  constexpr int kSpins = 10000;
+  const std::atomic<std::uint32_t>& missing = missing_[index];
+  for (int i = 0; i < kSpins; ++i) {
+    if (missing.load(std::memory_order_acquire) == 0) return;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  for (std::uint32_t n = missing.load(std::memory_order_acquire); n != 0;
+       n = missing.load(std::memory_order_acquire))
+    missing.wait(n, std::memory_order_acquire);
+}
+
+void Engine::done(std::uint32_t index) noexcept {
+  const Task& task = tasks_[index];
+  const std::size_t edges = task.node->edges().size();
+  for (std::size_t i = 0; i < edges; ++i) {
+    const std::uint32_t target = targets_[task.first_target + i].task;
+    if (target == Target::kNone) continue;
+    missing_[target].fetch_sub(1, std::memory_order_acq_rel);
+    missing_[target].notify_one();
+  }
+}
 
 void at_end_of_backward(std::function<void()> join) {
   if (Node* const node = detail::running_node()) Engine::of(*node).add_join(std::move(join));
   else join();
-}
-
-namespace {
-
-void fill_seeds(std::vector<Tensor>& seeds, const char* op, std::span<const Tensor> outputs,
-                std::span<const Tensor> gradients) {
-  if (!gradients.empty() && gradients.size() != outputs.size())
-    throw ArgumentError(
-        str(op, ": expected ", outputs.size(), " gradients, got ", gradients.size()));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Tensor& y = outputs[i];
-    if (!y.requires_grad())
-      throw AutogradError(str(op,
-                              ": expected an output that requires a gradient, got one of shape ",
-                              y.shape(), " without history"));
-    if (gradients.empty() || !gradients[i].defined()) {
-      if (y.numel() != 1)
-        throw AutogradError(str(op, ": expected a gradient for an output of shape ", y.shape(),
-                                " (only one-element outputs have a default), got none"));
-      seeds.push_back(ones_like(y));
-      continue;
-    }
-    const Tensor& g = gradients[i];
-    if (g.shape() != y.shape())
-      throw ShapeError(str(op, ": expected a gradient of shape ", y.shape(), ", got ", g.shape()));
-    if (g.dtype() != y.dtype())
-      throw DTypeError(str(op, ": expected a gradient of type ", y.dtype(), ", got ", g.dtype()));
-    if (g.device() != y.device())
-      throw DeviceError(
-          str(op, ": expected a gradient on ", y.device(), ", got one on ", g.device()));
-    seeds.push_back(g);
-  }
-}
-
-}  // namespace
-
-void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, bool retain_graph,
-              bool create_graph) {
-  if (static std::atomic<bool> warned{false}; create_graph && !warned.exchange(true))
-    warn(
-        "backward with create_graph = true makes a cycle: a leaf's grad() holds the graph, and the "
-        "graph the leaf. Neither is freed until set_grad({}) removes "
-        "that gradient; grad(outputs, inputs, …) makes no cycle");
-  Engine engine(retain_graph || create_graph, create_graph);
-  fill_seeds(engine.seeds(), "backward", outputs, gradients);
-  engine.run(outputs, {});
-  engine.commit_leaves();
-}
-
-void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
-  (void)detail::defined(impl_);
-  braid::backward({this, 1}, {&gradient, 1}, retain_graph, create_graph);
-}
-
-std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                         std::span<const Tensor> gradients, bool retain_graph, bool create_graph,
-                         bool allow_unused) {
-  for (const Tensor& x : inputs)
-    if (!x.requires_grad())
-      throw AutogradError(str("grad: expected inputs that require a gradient, got one of shape ",
-                              x.shape(), " that does not"));
-  Engine engine(retain_graph || create_graph, create_graph);
-  fill_seeds(engine.seeds(), "grad", outputs, gradients);
-  engine.run(outputs, inputs);
-  std::vector<Tensor> results;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    Tensor g;
-    for (std::size_t j = 0; j < i && !g.defined(); ++j)
-      if (inputs[j].id() == inputs[i].id()) g = results[j];
-    if (!g.defined()) g = engine.captured(i);
-    if (!g.defined() && !allow_unused)
-      throw AutogradError(
-          str("grad: expected outputs that depend on every input, got an unused input of shape ",
-              inputs[i].shape(), " (index ", i, ")"));
-    results.push_back(std::move(g));
-  }
-  return results;
-}
-
-std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs,
-                         bool retain_graph, bool create_graph) {
-  return grad({&output, 1}, {inputs.begin(), inputs.size()}, {}, retain_graph, create_graph);
 }
 
 }  // namespace braid

@@ -5,6 +5,7 @@ set(BRAID_SIMT_SOURCES
   simt/arena.cpp
   simt/block_order.cpp
   simt/checker.cpp
+  simt/checker_find.cpp
   simt/checker_ops.cpp
   simt/checker_report.cpp
   simt/config.cpp
