@@ -128,6 +128,7 @@ TEST_CASE("views: reshape keeps the number of elements", "[views][errors]") {
   const Tensor none = zeros({0, 3});
   CHECK(none.reshape({3, 0, 7}).shape() == Shape{3, 0, 7});
   CHECK(none.reshape({-1, 3}).shape() == Shape{0, 3});
+  CHECK_THROWS_TEXT(ShapeError, "reshape: expected *12*got *[5, 3]", x.reshape({5, 3}));
   CHECK_THROWS_TEXT(ShapeError, "reshape: ", none.reshape({-1, 0}));  // any size would do
   CHECK_THROWS_TEXT(ShapeError, "reshape: ", none.reshape({1}));
   // 2^32 * 2^32 wraps to 0, and is not 0.
