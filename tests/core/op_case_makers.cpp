@@ -1,11 +1,22 @@
 #include "op_case_makers.hpp"
 
+#include <regex>
 #include <stdexcept>
 
 #include <braid/core/memory.hpp>
 
 namespace braid::test {
 namespace {
+
+const char* const kUndefined = "tensor: expected a defined tensor, got an undefined one";
+
+/// A text that ends with "got " goes on with these words, maybe after others: which of two tensors
+/// is named first hangs on the op.
+std::string with(const std::string& text, const std::string& got) {
+  if (!text.ends_with("got ")) return text;
+  static const std::regex brackets(R"([\[\]])");
+  return text + "(.* and )?" + std::regex_replace(got, brackets, R"(\$&)");
+}
 
 /// No request of more than a GiB is served on here() while this lives.
 class LittleMemory {
@@ -138,8 +149,7 @@ BadInputs& BadInputs::free(const char* parameter, const char* reason) {
 }
 
 BadInputs& BadInputs::undefined(const OfTensor& f) {
-  return refused(kArgument, "expected a defined tensor, got an undefined one",
-                 [f] { f(Tensor()); });
+  return refused(kArgument, kUndefined, [f] { f(Tensor()); });
 }
 
 BadInputs& BadInputs::tensor(const char* parameter, const OfTensor& f) {
@@ -170,23 +180,21 @@ BadInputs& BadInputs::elsewhere(const OfTensor& f, const Sizes& shape, DType dty
 
 BadInputs& BadInputs::types(const OfTensor& f, const Sizes& shape, const Types& list,
                             const std::string& text) {
-  // which of two types is named first hangs on the op
-  const bool named = text.ends_with("got ") && text.find("one dtype") == std::string::npos;
-  for (const DType t : list)
-    is(kType, named ? str(text, t) : text, [f, shape, t] { f(made(shape, t)); });
+  for (const DType t : list) is(kType, with(text, str(t)), [f, shape, t] { f(made(shape, t)); });
   return *this;
 }
 
 BadInputs& BadInputs::shapes(const OfTensor& f, const std::vector<Sizes>& list,
                              const std::string& text, const char* type, DType dtype) {
-  for (const Sizes& s : list) is(type, text, [f, s, dtype] { f(made(s, dtype)); });
+  for (const Sizes& s : list)
+    is(type, with(text, str(Shape(s))), [f, s, dtype] { f(made(s, dtype)); });
   return *this;
 }
 
 BadInputs& BadInputs::dims(const char* parameter, const std::function<void(I)>& f, I rank) {
   of(parameter);
   for (const I dim : {rank, -rank - 1, kMost})
-    is(kIndex, str("a dim in .*got ", dim), [f, dim] { f(dim); });
+    is(kIndex, str("a dim in \\[", -rank, ", ", rank - 1, "\\], got ", dim), [f, dim] { f(dim); });
   return *this;
 }
 
@@ -221,8 +229,7 @@ BadInputs bad_tensor(Cases& list, const char* op, const BadInputs::OfTensor& f) 
     const Tensor taken = std::move(x);
     f(x);  // NOLINT(bugprone-use-after-move): that is the case
   };
-  return bad.tensor("x", f).no_room(f).refused(
-      kArgument, "expected a defined tensor, got an undefined one", moved_away);
+  return bad.tensor("x", f).no_room(f).refused(kArgument, kUndefined, moved_away);
 }
 
 }  // namespace braid::test

@@ -143,7 +143,8 @@ class BadInputs {
   /// uint8 numbers that become too many bytes as float32.
   BadInputs& too_large(const OfTensor& f, const Sizes& lead = {});
   BadInputs& elsewhere(const OfTensor& f, const Sizes& shape, DType dtype = DType::float32);
-  /// Where the text ends with "got ", the type follows; so do numbers in integers().
+  /// Where the text ends with "got ", the type follows, the shape in shapes(), the number in
+  /// integers().
   BadInputs& types(const OfTensor& f, const Sizes& shape, const Types& list,
                    const std::string& text = "a floating point tensor, got ");
   BadInputs& shapes(const OfTensor& f, const std::vector<Sizes>& list, const std::string& text,

@@ -209,7 +209,7 @@ void add_packed(Cases& list) {
   const auto masked = [=](T mask) { with(x(), mask); };
   BadInputs(list, "packed_attention", "qkv")
       .shapes([=](T t) { with(t); }, {{2, 5, 3, 8}, {2, 5, 2, 2, 4}},
-              "qkv \\[batch, n, 3, heads, width\\], got \\[2, 5, ")
+              "qkv \\[batch, n, 3, heads, width\\], got ")
       .types([=](T t) { with(t); }, {2, 5, 3, 2, 4}, {DType::int32})
       .of("mask")
       .shapes(masked, {{3, 5}}, "a mask that broadcasts to \\[2, 2, 5, 5\\], got \\[3, 5\\]")

@@ -64,7 +64,7 @@ void add_sums(Cases& list) {
     BadInputs bad(list, f.op);
     bad.tensor("x", over_first).no_room(over_first, {chooses ? 1 : 0});
     if (f.roundings == 2) bad.too_large(over_first, {0});
-    if (is_mean) bad.types(over_first, {3}, {DType::int64, DType::bool_});
+    if (is_mean) bad.types(over_first, {3}, kWhole);
     if (chooses)
       bad.shapes([f](T x) { return f.call(x, {}, false); }, {{0}, {2, 0}},
                  "at least one element to choose from, got shape ");
@@ -197,7 +197,7 @@ void add_softmaxes(Cases& list) {
     const auto over_last = [f](T x) { return f.call(x, -1); };
     BadInputs(list, f.op)
         .tensor("x", over_last)
-        .types(over_last, {3}, {DType::int64, DType::bool_})
+        .types(over_last, {3}, kWhole)
         .shapes(over_last, {{}}, "rank >= 1, got rank 0")
         .dims("dim", [f](I dim) { return f.call(made({2, 3}), dim); });
   }

@@ -113,7 +113,8 @@ void add_errors(Cases& list) {
                          return op == 'l' ? scalar.slice(0, 0, 1) : scalar.narrow(0, 0, 0);
                        }}});
   BadInputs(list, "select")
-      .integers("index", {3, -4, kMost, kLeast}, kIndex, "an index in \\[-3, 2\\] for dim 1",
+      .integers("index", {3, -4, kMost, kLeast}, kIndex,
+                "an index in \\[-3, 2\\] for dim 1 of .*got ",
                 [x](I i) { return x().select(1, i); });
   BadInputs(list, "slice")
       .integers("step", {0, -1, kLeast}, kArgument, "step >= 1, got ",

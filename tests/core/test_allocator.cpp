@@ -80,7 +80,8 @@ void run_threads(int count, const std::function<void(std::size_t)>& job) {
 
 void check_consistent(const CachingAllocator& allocator) {
   const MemoryStats stats = allocator.stats();
-  CHECK((stats.in_use + stats.cached == source_bytes && stats.peak >= stats.in_use));
+  CHECK(stats.in_use + stats.cached == source_bytes);
+  CHECK(stats.peak >= stats.in_use);
   CHECK(stats.hits <= stats.allocations);
   if (stats.capacity != 0 && stats.in_use <= stats.capacity)
     CHECK(stats.in_use + stats.cached <= stats.capacity);
@@ -168,13 +169,17 @@ TEST_CASE("allocator: exact accounting of a known sequence", "[core][memory]") {
   Counted allocator;
   const auto is = [&](std::size_t in_use, std::size_t cached, std::size_t peak) {
     const MemoryStats stats = allocator.stats();
-    CHECK((stats.in_use == in_use && stats.cached == cached && stats.peak == peak));
+    CHECK(stats.in_use == in_use);
+    CHECK(stats.cached == cached);
+    CHECK(stats.peak == peak);
     return stats;
   };
   const Block a = allocator.allocate(100);   // 128
   const Block b = allocator.allocate(1000);  // 1024
   MemoryStats stats = is(1152, 0, 1152);
-  CHECK((stats.capacity == 0 && stats.allocations == 2 && stats.hits == 0));
+  CHECK(stats.capacity == 0);
+  CHECK(stats.allocations == 2);
+  CHECK(stats.hits == 0);
   allocator.release(b);
   CHECK(is(128, 1024, 1152).releases == 1);
   allocator.reset_peak();
@@ -185,8 +190,10 @@ TEST_CASE("allocator: exact accounting of a known sequence", "[core][memory]") {
   allocator.release(a);
   allocator.release(c);
   stats = is(0, 1152, 1152);
-  CHECK((stats.allocations == 3 && stats.releases == 3));
-  CHECK((stats.retries == 0 && stats.failures == 0));
+  CHECK(stats.allocations == 3);
+  CHECK(stats.releases == 3);
+  CHECK(stats.retries == 0);
+  CHECK(stats.failures == 0);
 }
 
 TEST_CASE("allocator: every k of the failing call", "[core][memory]") {
@@ -204,11 +211,14 @@ TEST_CASE("allocator: every k of the failing call", "[core][memory]") {
         } catch (const OutOfMemoryError& error) {
           ++failures;
           failed_at = call;
-          CHECK((error.device == kDevice && error.requested == 100 && error.in_use == 0));
+          CHECK(error.device == kDevice);
+          CHECK(error.requested == 100);
+          CHECK(error.in_use == 0);
           CHECK((error.retryable() && matches(error.what(), "fail_allocation")));
         }
       }
-      CHECK((failures == 1 && failed_at == k));
+      CHECK(failures == 1);
+      CHECK(failed_at == k);
       CHECK(allocator.stats().failures == 1);
       CHECK(allocator.stats().allocations == kCalls - 1 + (warm ? 1 : 0));
       check_consistent(allocator);
@@ -242,7 +252,9 @@ TEST_CASE("allocator: a capacity swept from nothing to enough", "[core][memory]"
         CHECK(fits);
       } catch (const OutOfMemoryError& error) {
         CHECK_FALSE(fits);
-        CHECK((error.capacity == capacity && error.in_use == held && error.requested == bytes));
+        CHECK(error.capacity == capacity);
+        CHECK(error.in_use == held);
+        CHECK(error.requested == bytes);
       }
       CHECK(source_bytes <= capacity);
     }
@@ -264,8 +276,11 @@ TEST_CASE("allocator: at capacity the cache is freed once, then the request is s
   CHECK(allocator.stats().cached == 6400);
   const Block big = allocator.allocate(8192);
   const MemoryStats stats = allocator.stats();
-  CHECK((stats.retries == 1 && stats.failures == 0));
-  CHECK((stats.in_use == 8192 && stats.cached == 0 && source_bytes == 8192));
+  CHECK(stats.retries == 1);
+  CHECK(stats.failures == 0);
+  CHECK(stats.in_use == 8192);
+  CHECK(stats.cached == 0);
+  CHECK(source_bytes == 8192);
   allocator.release(big);
 }
 
@@ -293,7 +308,8 @@ TEST_CASE("allocator: a request that no machine can serve", "[core][memory]") {
   Counted allocator;
   CHECK_THROWS_AS((void)allocator.allocate(SIZE_MAX), OutOfMemoryError);
   CHECK_THROWS_AS((void)allocator.allocate(std::size_t{1} << 60), OutOfMemoryError);
-  CHECK((allocator.stats().failures == 2 && allocator.stats().in_use == 0));
+  CHECK(allocator.stats().failures == 2);
+  CHECK(allocator.stats().in_use == 0);
 }
 
 TEST_CASE("allocator: when the system has no more, the cache is freed and asked again",
@@ -327,7 +343,8 @@ TEST_CASE("allocator: empty_cache takes the blocks of other threads' caches", "[
   Other other(allocator, 5000, true);
   CHECK(allocator.stats().cached == CachingAllocator::block_bytes(5000));
   allocator.empty_cache();
-  CHECK((allocator.stats().cached == 0 && source_bytes == 0));
+  CHECK(allocator.stats().cached == 0);
+  CHECK(source_bytes == 0);
   other.go_on();
   check_consistent(allocator);
 }
@@ -337,7 +354,8 @@ TEST_CASE("allocator: at capacity another thread's cached block is found", "[cor
   allocator.set_capacity(6000);
   const Other other(allocator, 5000);
   allocator.pass(5000);
-  CHECK((allocator.stats().hits == 1 && source_calls == 1));
+  CHECK(allocator.stats().hits == 1);
+  CHECK(source_calls == 1);
 }
 
 TEST_CASE("allocator: a thread's end gives its cache back", "[core][memory]") {
@@ -346,7 +364,9 @@ TEST_CASE("allocator: a thread's end gives its cache back", "[core][memory]") {
   const MemoryStats stats = allocator.stats();
   // each thread found the block of the one before
   CHECK(stats.cached == CachingAllocator::block_bytes(700));
-  CHECK((stats.allocations == 20 && stats.hits == 19 && stats.releases == 20));
+  CHECK(stats.allocations == 20);
+  CHECK(stats.hits == 19);
+  CHECK(stats.releases == 20);
 }
 
 TEST_CASE("allocator: a thread outlives the allocator it used", "[core][memory]") {
@@ -392,8 +412,10 @@ TEST_CASE("allocator: many threads, blocks freed by others, flushes between",
   for (auto& slot : slots)
     if (Block* block = slot) held += CachingAllocator::block_bytes(block->bytes), ++left;
   MemoryStats stats = allocator.stats();
-  CHECK((stats.in_use == held && stats.allocations == taken));
-  CHECK((stats.failures == failed && stats.releases == taken - left));
+  CHECK(stats.in_use == held);
+  CHECK(stats.allocations == taken);
+  CHECK(stats.failures == failed);
+  CHECK(stats.releases == taken - left);
   check_consistent(allocator);
   for (auto& slot : slots)
     if (Block* block = slot) {
@@ -401,7 +423,8 @@ TEST_CASE("allocator: many threads, blocks freed by others, flushes between",
       delete block;
     }
   stats = allocator.stats();
-  CHECK((stats.in_use == 0 && stats.allocations == stats.releases));
+  CHECK(stats.in_use == 0);
+  CHECK(stats.allocations == stats.releases);
   allocator.empty_cache();
   CHECK(source_bytes == 0);
 }

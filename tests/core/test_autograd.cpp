@@ -1,4 +1,5 @@
 // backward() and grad(): accumulation, recording, leaves, shared parts, unused inputs, errors.
+#include "reference/elementwise.hpp"
 #include "shorthand.hpp"
 
 namespace braid::test::on_device {
@@ -11,7 +12,8 @@ Tensor leaf(const Literal& numbers) { return on_device::tensor(numbers, {.requir
 TEST_CASE("autograd: leaves and what ops make", "[autograd]") {
   const Tensor x = ones({2});
   CHECK((!x.requires_grad() && x.is_leaf() && !x.grad().defined()));
-  CHECK((x.requires_grad_().id() == x.id() && x.requires_grad()));
+  CHECK(x.requires_grad_().id() == x.id());
+  CHECK(x.requires_grad());
   const Tensor y = x * 2;
   CHECK((y.requires_grad() && !y.is_leaf()));
   CHECK_FALSE((ones({2}) * 2).requires_grad());
@@ -62,7 +64,8 @@ TEST_CASE("autograd: a gradient may be weighted, strided and broadcast nowhere",
   const Tensor x = random_tensor({2, 3}).requires_grad_();
   const Tensor dy = random_tensor({3, 2}, DType::float32, {}, 2).t();
   (x * 3).backward(dy);
-  CHECK_CLOSE(x.grad(), (dy * 3).contiguous(), tolerance(DType::float32));
+  CHECK_CLOSE(x.grad(), reference::map(array_of(dy), [](double v) { return 3 * v; }),
+              tolerance(DType::float32));
   const Tensor y = x * 2;
   CHECK_THROWS_TEXT(ShapeError, "backward: expected *[2, 3]*got *[3]", y.backward(ones({3})));
   CHECK_THROWS_TEXT(ShapeError, "backward: ", y.backward(ones({1})));
@@ -136,7 +139,9 @@ TEST_CASE("autograd: no_grad and detach", "[autograd]") {
   CHECK((!d.requires_grad() && d.is_leaf()));
   (x * d).sum().backward();
   CHECK(list(x.grad()) == List{9});
-  CHECK((alias.storage() == x.storage() && alias.id() != x.id() && x.requires_grad()));
+  CHECK(alias.storage() == x.storage());
+  CHECK(alias.id() != x.id());
+  CHECK(x.requires_grad());
 }
 
 TEST_CASE("autograd: shared parts are counted once each way", "[autograd]") {

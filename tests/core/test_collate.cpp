@@ -38,7 +38,9 @@ TEST_CASE("collate: tensors of every dtype and layout are stacked", "[collate]")
                                   [&] { return numbers.of(dtype); }));
         const Tensor batch = collate(items);
         REQUIRE(batch.shape() == Shape{3, 3, 4});
-        CHECK((batch.dtype() == dtype && batch.device() == device && batch.is_contiguous()));
+        CHECK(batch.dtype() == dtype);
+        CHECK(batch.device() == device);
+        CHECK(batch.is_contiguous());
         for (int i = 0; i < 3; ++i) CHECK_SAME_BITS(batch[i], items[static_cast<std::size_t>(i)]);
       }
   CHECK(collate(std::vector<Tensor>{zeros({0, 3}), zeros({0, 3})}).shape() == Shape{2, 0, 3});
@@ -70,7 +72,8 @@ TEST_CASE("collate: structs, containers and numbers", "[collate]") {
                {maps.at("a"), {1, 0}},
                {some.value(), {1, 0}}});
   CHECK(batch.label.shape() == Shape{2});
-  CHECK((label.dtype() == DType::int64 && pair.first.dtype() == DType::float32));
+  CHECK(label.dtype() == DType::int64);
+  CHECK(pair.first.dtype() == DType::float32);
   CHECK(pair.second.dtype() == DType::bool_);
   CHECK(whole(collate(Whole{1, 2, kBig})) == Whole{1, 2, kBig});
   CHECK_FALSE(collate(std::vector<Labelled>{{one, {}}, {zero, {}}}).label.defined());

@@ -8,7 +8,8 @@ TEST_CASE("create: tensor() takes nested braces", "[create]") {
   const Tensor a = tensor({{1.5, 2, 3}, {4, 5, 6}});
   CHECK(a.dtype() == DType::float32);
   CHECK_EXACT(a, Array({2, 3}, List{1.5, 2, 3, 4, 5, 6}));
-  CHECK((a.is_contiguous() && a.device() == Device("cpu:0")));
+  CHECK(a.is_contiguous());
+  CHECK(a.device() == Device("cpu:0"));
   check_shapes({{tensor({{1.0}, {2.0}}), {2, 1}},
                 {tensor({{{1.0, 2.0}}, {{3.0, 4.0}}}), {2, 1, 2}},
                 {tensor(3.5), {}},
@@ -19,7 +20,9 @@ TEST_CASE("create: tensor() takes nested braces", "[create]") {
   CHECK(tensor({true, 2, 0.5}).dtype() == DType::float32);
   const Tensor d =
       tensor({1, 2}, {.device = Device("cpu:1"), .dtype = DType::float64, .requires_grad = true});
-  CHECK((d.dtype() == DType::float64 && d.device() == Device("cpu:1") && d.requires_grad()));
+  CHECK(d.dtype() == DType::float64);
+  CHECK(d.device() == Device("cpu:1"));
+  CHECK(d.requires_grad());
   constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1;  // no double holds it
   CHECK(whole(tensor({kBig, -kBig})) == Whole{kBig, -kBig});
   check_lists({{tensor({true, 2, 0.5}), {1, 2, 0.5}},
@@ -63,11 +66,14 @@ TEST_CASE("create: constant tensors of every type on every device", "[create]") 
         const double value = dtype == DType::bool_ ? 1 : 7;
         const Tensor f = full(Shape(shape), value, o);
         CHECK_EXACT(f, Array(shape, value));
-        CHECK((f.dtype() == dtype && f.device() == device && f.is_contiguous()));
+        CHECK(f.dtype() == dtype);
+        CHECK(f.device() == device);
+        CHECK(f.is_contiguous());
         CHECK(f.strides() == contiguous_strides(Shape(shape)));
         CHECK_FALSE(f.requires_grad());
         const Tensor e = empty(Shape(shape), o);
-        CHECK((e.shape() == Shape(shape) && e.dtype() == dtype));
+        CHECK(e.shape() == Shape(shape));
+        CHECK(e.dtype() == dtype);
         CHECK(e.numel() == reference::count(shape));
       }
   CHECK(zeros({2}).dtype() == DType::float32);
@@ -97,19 +103,23 @@ TEST_CASE("create: a value that the type cannot hold is refused", "[create][erro
   const Tensor t = zeros({2}, {.dtype = DType::uint8});
   CHECK_THROWS_TEXT(DTypeError, "fill_: expected a number that uint8 can hold, got 300",
                     t.fill_(300));
-  CHECK((t.version() == 0 && t.sum().item<int>() == 0 && t.fill_(-1).sum().item<int>() == 510));
+  CHECK(t.version() == 0);
+  CHECK(t.sum().item<int>() == 0);
+  CHECK(t.fill_(-1).sum().item<int>() == 510);
 }
 
 TEST_CASE("create: _like takes shape, type and device, unless told otherwise", "[create]") {
   const Tensor t = random_tensor({2, 3}, DType::float64, Device("cpu:1"));
   for (const Tensor& like : {empty_like(t), zeros_like(t), ones_like(t)}) {
     CHECK(like.shape() == t.shape());
-    CHECK((like.dtype() == DType::float64 && like.device() == Device("cpu:1")));
+    CHECK(like.dtype() == DType::float64);
+    CHECK(like.device() == Device("cpu:1"));
   }
   CHECK_EXACT(ones_like(t), Array({2, 3}, 1.0));
   CHECK_EXACT(zeros_like(t), Array({2, 3}, 0.0));
   const Tensor other = ones_like(t, {.device = Device("cpu:0"), .dtype = DType::int64});
-  CHECK((other.device() == Device("cpu:0") && other.dtype() == DType::int64));
+  CHECK(other.device() == Device("cpu:0"));
+  CHECK(other.dtype() == DType::int64);
   CHECK(zeros_like(t.t()).is_contiguous());
   CHECK(zeros_like(t, {.requires_grad = true}).requires_grad());
 }
@@ -127,8 +137,8 @@ TEST_CASE("create: arange and eye", "[create]") {
                {arange(kMax, kMin, kMin), {kMax, -1}},
                {eye(3), {1, 0, 0, 0, 1, 0, 0, 0, 1}},
                {eye(2, {.dtype = DType::int64}), {1, 0, 0, 1}}});
-  CHECK((arange(4).dtype() == DType::int64 &&
-         arange(3, {.dtype = DType::float32}).dtype() == DType::float32));
+  CHECK(arange(4).dtype() == DType::int64);
+  CHECK(arange(3, {.dtype = DType::float32}).dtype() == DType::float32);
   CHECK(arange(3, {.device = Device("cpu:1")}).device() == Device("cpu:1"));
   check_shapes({{arange(0), {0}}, {eye(3), {3, 3}}, {eye(0), {0, 0}}});
   CHECK_THROWS_TEXT(ArgumentError, "arange: expected *step*got 0", arange(0, 3, 0));
@@ -180,7 +190,8 @@ TEST_CASE("create: from_blob uses the caller's memory and gives it back at the e
   int freed = 0;
   {
     Tensor t = from_blob(memory.data(), {2, 3}, [&] { ++freed; });
-    CHECK((t.data<float>() == memory.data() && t.dtype() == DType::float32));
+    CHECK(t.data<float>() == memory.data());
+    CHECK(t.dtype() == DType::float32);
     CHECK_EXACT(t, Array({2, 3}, List{1, 2, 3, 4, 5, 6}));
     memory[5] = 60;
     CHECK(t[1][2].item<float>() == 60);
@@ -206,7 +217,8 @@ TEST_CASE("create: from_blob without memory is refused, unless there are no elem
   int freed = 0;
   CHECK_THROWS_TEXT(ArgumentError, "from_blob: expected memory for 2 elements, got a null pointer",
                     from_blob(none, {2}, [&] { ++freed; }));
-  CHECK((from_blob(none, {0}).numel() == 0 && from_blob(none, {3, 0}).shape() == Shape{3, 0}));
+  CHECK(from_blob(none, {0}).numel() == 0);
+  CHECK(from_blob(none, {3, 0}).shape() == Shape{3, 0});
   float x = 1;
   CHECK_THROWS_TEXT(ShapeError, "from_blob: ", from_blob(&x, {-1}));
   CHECK_THROWS_TEXT(ShapeError, "from_blob: ", from_blob(&x, {kMax}));
@@ -221,7 +233,8 @@ TEST_CASE("create: from_blob without memory is refused, unless there are no elem
 
 TEST_CASE("create: item()", "[create][errors]") {
   CHECK(tensor({{2.75}}).item<float>() == 2.75f);
-  CHECK((tensor(2.75).item<int>() == 2 && tensor(-2.75).item<std::int64_t>() == -2));
+  CHECK(tensor(2.75).item<int>() == 2);
+  CHECK(tensor(-2.75).item<std::int64_t>() == -2);
   CHECK(tensor({true}).item<double>() == 1);
   CHECK(random_tensor({3, 4}).t().select(0, 1).select(0, 2).item<double>() ==
         list(random_tensor({3, 4}))[9]);
@@ -256,7 +269,8 @@ TEST_CASE("create: to_vector() converts and orders by rows; data() checks the ty
   CHECK(tensor(4.0).to_vector<int>() == std::vector<int>{4});
   CHECK(bools(tensor({0.0, 3.0})) == Bools{false, true});
   const Tensor x = tensor({{1.0, 2.0}, {3.0, 4.0}});
-  CHECK((x.data<float>()[3] == 4 && x.data<const float>()[0] == 1));
+  CHECK(x.data<float>()[3] == 4);
+  CHECK(x.data<const float>()[0] == 1);
   CHECK(x.t().select(0, 1).data<float>() == x.data<float>() + 1);
   CHECK_THROWS_TEXT(DTypeError, "data: expected *float32*got *float64", x.data<double>());
   CHECK_THROWS_TEXT(DTypeError, "data: ", arange(3).data<std::int32_t>());

@@ -9,13 +9,17 @@
 namespace braid::test {
 
 TEST_CASE("device: a type and an index", "[device]") {
-  CHECK((Device() == Device(DeviceType::cpu, 0) && Device("cpu") == Device(DeviceType::cpu, 0)));
-  CHECK((Device("cpu:0") == Device() && Device("cpu:13") == Device(DeviceType::cpu, 13)));
+  CHECK(Device() == Device(DeviceType::cpu, 0));
+  CHECK(Device("cpu") == Device(DeviceType::cpu, 0));
+  CHECK(Device("cpu:0") == Device());
+  CHECK(Device("cpu:13") == Device(DeviceType::cpu, 13));
   CHECK(Device("cuda") == Device(DeviceType::cuda, 0));
   CHECK(Device(std::string("cuda:2")) == Device(DeviceType::cuda, 2));
-  CHECK((Device("cpu:1") != Device("cpu:0") && Device("cpu:1") != Device("cuda:1")));
+  CHECK(Device("cpu:1") != Device("cpu:0"));
+  CHECK(Device("cpu:1") != Device("cuda:1"));
   CHECK(Device("cpu:0") < Device("cpu:1"));
-  CHECK((str(Device("cpu")) == "cpu:0" && str(Device("cuda:3")) == "cuda:3"));
+  CHECK(str(Device("cpu")) == "cpu:0");
+  CHECK(str(Device("cuda:3")) == "cuda:3");
   CHECK(sizeof(Device) <= 4);
   // An index that does not fit is no other device.
   CHECK(Device(DeviceType::cpu, 65536) != Device("cpu:0"));

@@ -76,10 +76,14 @@ TEST_CASE("dtype: sizes, names and kinds", "[dtype]") {
     CHECK(is_integral(t) == (i >= 1 && i < 4));
   }
   CHECK(kDTypeCount == static_cast<int>(names.size()));
-  CHECK((dtype_of<bool> == DType::bool_ && dtype_of<std::uint8_t> == DType::uint8));
-  CHECK((dtype_of<std::int32_t> == DType::int32 && dtype_of<std::int64_t> == DType::int64));
-  CHECK((dtype_of<float16> == DType::float16 && dtype_of<bfloat16> == DType::bfloat16));
-  CHECK((dtype_of<float> == DType::float32 && dtype_of<double> == DType::float64));
+  CHECK(dtype_of<bool> == DType::bool_);
+  CHECK(dtype_of<std::uint8_t> == DType::uint8);
+  CHECK(dtype_of<std::int32_t> == DType::int32);
+  CHECK(dtype_of<std::int64_t> == DType::int64);
+  CHECK(dtype_of<float16> == DType::float16);
+  CHECK(dtype_of<bfloat16> == DType::bfloat16);
+  CHECK(dtype_of<float> == DType::float32);
+  CHECK(dtype_of<double> == DType::float64);
 }
 
 TEST_CASE("dtype: all 65536 patterns of the 16-bit types go to float and back", "[dtype]") {

@@ -18,7 +18,10 @@ TEST_CASE("environment: a variable that chooses", "[core][environment]") {
   };
   unsetenv(kName);
   CHECK(choice_from_environment(kName, {"first", "second"}) == 0);
-  CHECK((chosen("") == 0 && chosen("first") == 0 && chosen("second") == 1 && chosen("third") == 2));
+  CHECK(chosen("") == 0);
+  CHECK(chosen("first") == 0);
+  CHECK(chosen("second") == 1);
+  CHECK(chosen("third") == 2);
   CHECK_THROWS_TEXT(ArgumentError,
                     "BRAID_TESTS_CHOICE: expected first, second or third, got 'Third'",
                     chosen("Third"));

@@ -55,7 +55,8 @@ TEST_CASE("errors: only some are worth trying again", "[errors]") {
 TEST_CASE("errors: out of memory carries its figures", "[errors]") {
   const OutOfMemoryError e(Device("cpu:1"), std::size_t{3} << 30, std::size_t{5} << 20, 1024,
                            std::size_t{1} << 30, "the hook");
-  CHECK((e.device == Device("cpu:1") && e.requested == std::size_t{3} << 30));
+  CHECK(e.device == Device("cpu:1"));
+  CHECK(e.requested == std::size_t{3} << 30);
   CHECK(
       (e.in_use == std::size_t{5} << 20 && e.cached == 1024 && e.capacity == std::size_t{1} << 30));
   INFO(e.what());
@@ -67,14 +68,19 @@ TEST_CASE("errors: out of memory carries its figures", "[errors]") {
 
 TEST_CASE("errors: files carry path, operation, errno and offset", "[errors]") {
   const IoError e("dir/model.bin", "read", EIO, 4096, "while loading");
-  CHECK((e.path == "dir/model.bin" && e.operation == "read"));
-  CHECK((e.error_number == EIO && e.offset == 4096));
+  CHECK(e.path == "dir/model.bin");
+  CHECK(e.operation == "read");
+  CHECK(e.error_number == EIO);
+  CHECK(e.offset == 4096);
   INFO(e.what());
   for (const char* part : {"dir/model.bin", "read", "4096", "nput/output error", "while loading"})
     CHECK(matches(e.what(), part));
   const FormatError f("x.idx", 3, "magic", "0 0 8 3", "1 2 3 4");
   CHECK(matches(f.what(), "x.idx: magic: expected 0 0 8 3, got 1 2 3 4*3"));
-  CHECK((f.field == "magic" && f.expected == "0 0 8 3" && f.got == "1 2 3 4" && f.offset == 3));
+  CHECK(f.field == "magic");
+  CHECK(f.expected == "0 0 8 3");
+  CHECK(f.got == "1 2 3 4");
+  CHECK(f.offset == 3);
   CHECK(
       matches(LimitError("x", 0, "rank", "<= 16", "17").what(), "x: rank: expected <= 16, got 17"));
 }
@@ -87,11 +93,15 @@ TEST_CASE("errors: a replica's failure keeps the original", "[errors]") {
        {3, Device("cpu:3"), exception_type(number), exception_message(number), number}});
   CHECK(std::string(e.what()).rfind(
             "Caught ShapeError in replica 1 on device cpu:1: matmul: expected 3, got 4", 0) == 0);
-  CHECK((e.index() == 1 && e.device() == Device("cpu:1") && e.failures.size() == 2));
+  CHECK(e.index() == 1);
+  CHECK(e.device() == Device("cpu:1"));
+  CHECK(e.failures.size() == 2);
   REQUIRE(e.cause<ShapeError>() != nullptr);
   CHECK(std::string(e.cause<ShapeError>()->what()) == "matmul: expected 3, got 4");
-  CHECK((e.cause<Error>() != nullptr && e.cause<std::exception>() != nullptr));
-  CHECK((e.cause<DTypeError>() == nullptr && e.cause<int>() == nullptr));
+  CHECK(e.cause<Error>() != nullptr);
+  CHECK(e.cause<std::exception>() != nullptr);
+  CHECK(e.cause<DTypeError>() == nullptr);
+  CHECK(e.cause<int>() == nullptr);
   const ReplicaError other(
       {{0, Device("cpu:0"), exception_type(number), exception_message(number), number}});
   REQUIRE(other.cause<int>() != nullptr);
@@ -132,7 +142,8 @@ TEST_CASE("errors: warnings go to the handler, from any thread", "[errors]") {
   for (int i = 0; i < 4; ++i) threads.emplace_back([i] { warn(str("thread ", i)); });
   for (std::thread& t : threads) t.join();
   const auto mine = set_warning_handler(before);
-  CHECK((seen.size() == 5 && seen.front() == "one"));
+  CHECK(seen.size() == 5);
+  CHECK(seen.front() == "one");
   // What was set comes back, and can be called.
   mine("again");
   CHECK(seen.size() == 6);
@@ -157,8 +168,10 @@ TEST_CASE("errors: a message is one line, and names the call first", "[errors]")
   for (const auto& f : wrong) {
     const std::string text = exception_message(pointer(f));
     INFO(text);
-    CHECK((text.find('\n') == std::string::npos && text.find(": expected ") != std::string::npos));
-    CHECK((text.find(", got ") != std::string::npos && text.find(": ") < text.find("expected")));
+    CHECK(text.find('\n') == std::string::npos);
+    CHECK(text.find(": expected ") != std::string::npos);
+    CHECK(text.find(", got ") != std::string::npos);
+    CHECK(text.find(": ") < text.find("expected"));
   }
 }
 

@@ -31,7 +31,12 @@ TEST_CASE("checked: arithmetic that does not fit is refused", "[io]") {
   const auto bytes = [&](std::vector<std::int64_t> sizes, std::uint64_t element) {
     return io::checked_bytes(sizes, element, r);
   };
-  CHECK((bytes({}, 8) && r == 8 && bytes({2, 3}, 4) && r == 24 && bytes({2, 0, 3}, 4) && r == 0));
+  CHECK(bytes({}, 8));
+  CHECK(r == 8);
+  CHECK(bytes({2, 3}, 4));
+  CHECK(r == 24);
+  CHECK(bytes({2, 0, 3}, 4));
+  CHECK(r == 0);
   CHECK((bytes({INT64_MAX}, 1) && r == INT64_MAX));
   CHECK_FALSE((bytes({INT64_MAX}, 2) || bytes({-1}, 1) || bytes({0, -1}, 1) ||
                bytes({0, INT64_MAX, 2}, 1)));
@@ -41,8 +46,10 @@ TEST_CASE("file: a save is flushed, renamed and flushed again, and is private un
   const TemporaryFolder folder;
   const WithFaults with({});
   save_safetensors(folder / "x", {{"x", bytes_tensor(100, 1)}});
-  CHECK((faults.last_fsync > 0 && faults.renamed > faults.last_fsync));
-  CHECK((faults.folder_fsync > faults.renamed && faults.written_mode == 0600));
+  CHECK(faults.last_fsync > 0);
+  CHECK(faults.renamed > faults.last_fsync);
+  CHECK(faults.folder_fsync > faults.renamed);
+  CHECK(faults.written_mode == 0600);
 }
 
 TEST_CASE(
@@ -69,7 +76,9 @@ TEST_CASE(
             save_safetensors(path, {{"x", new_tensor}});
             break;
           } catch (const IoError& e) {
-            CHECK((e.error_number == error && e.path == path && !e.operation.empty()));
+            CHECK(e.error_number == error);
+            CHECK(e.path == path);
+            CHECK_FALSE(e.operation.empty());
             CHECK(matches(e.what(), std::strerror(error)));
             CHECK(e.retryable() == (error == ENOSPC || error == EDQUOT));
           }
@@ -134,7 +143,8 @@ TEST_CASE("file: any failing call of a load is an IoError and leaks nothing", "[
       if (faults.failed == "close") continue;
       break;
     } catch (const IoError& e) {
-      CHECK((e.error_number == EIO && e.path == path));
+      CHECK(e.error_number == EIO);
+      CHECK(e.path == path);
       CHECK((e.operation == "open" || e.operation == "fstat" || e.operation == "read"));
     }
     CHECK(open_files() == files);

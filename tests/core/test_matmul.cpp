@@ -192,6 +192,9 @@ TEST_CASE("matmul: what does not fit is refused", "[matmul][errors]") {
   CHECK_THROWS_TEXT(ShapeError, "matmul: inner dimensions differ",
                     matmul(zeros({7, 2, 3}), zeros({7, 4, 5})));
   CHECK_THROWS_TEXT(ShapeError, "matmul: *[2]*[3]", matmul(zeros({2, 3, 4}), zeros({3, 4, 5})));
+  CHECK_THROWS_TEXT(
+      DTypeError, "matmul: expected one dtype, got float16 and bfloat16",
+      matmul(zeros({2, 3}, {.dtype = DType::float16}), zeros({3, 2}, {.dtype = DType::bfloat16})));
   // A product of two vectors that both broadcast to a huge one.
   const std::int64_t huge = std::int64_t{1} << 40;
   CHECK_THROWS_AS(matmul(zeros({1, 1}).expand({huge, 1}), zeros({1, 1}).expand({1, huge})),

@@ -53,13 +53,15 @@ TEST_CASE("memory: in_use follows the tensors, each device by itself", "[memory]
   {
     const Tensor a = empty({1000}, {.device = one});
     const std::size_t with_a = memory_stats(one).in_use;
-    CHECK((with_a >= base + 4000 && with_a < base + 8192));
+    CHECK(with_a >= base + 4000);
+    CHECK(with_a < base + 8192);
     const Tensor view = a.slice(0, 0, 10), same = a.reshape({10, 100});
     CHECK(memory_stats(one).in_use == with_a);
     const Tensor b = empty({1 << 20}, {.device = one});
     CHECK(memory_stats(one).in_use >= with_a + 4 * kMiB);
   }
-  CHECK((memory_stats(one).in_use == base && memory_stats(zero).in_use == other));
+  CHECK(memory_stats(one).in_use == base);
+  CHECK(memory_stats(zero).in_use == other);
   // A view keeps all of it.
   Tensor a = empty({1 << 18}, {.device = one});
   const Tensor view = a[5];
@@ -76,9 +78,11 @@ TEST_CASE("memory: peak, counts, cache", "[memory]") {
   CHECK(before.peak == before.in_use);
   { const Tensor a = empty({1 << 18}, {.device = d}), b = empty({1 << 18}, {.device = d}); }
   const MemoryStats after = memory_stats(d);
-  CHECK((after.in_use == before.in_use && after.peak >= before.in_use + 2 * kMiB));
+  CHECK(after.in_use == before.in_use);
+  CHECK(after.peak >= before.in_use + 2 * kMiB);
   CHECK(after.allocations == before.allocations + 2);
-  CHECK((after.releases == before.releases + 2 && after.cached >= 2 * kMiB));
+  CHECK(after.releases == before.releases + 2);
+  CHECK(after.cached >= 2 * kMiB);
   { const Tensor c = empty({1 << 18}, {.device = d}); }
   CHECK(memory_stats(d).hits == after.hits + 1);
   empty_cache(d);
@@ -104,13 +108,18 @@ TEST_CASE("memory: a request over the capacity says what was there, and the next
     (void)empty({1 << 20}, {.device = d});
     FAIL("nothing was thrown");
   } catch (const OutOfMemoryError& e) {
-    CHECK((e.device == d && e.in_use == in_use && e.capacity == capacity && e.retryable()));
-    CHECK((e.requested >= 4 * kMiB && e.requested < 5 * kMiB));
+    CHECK(e.device == d);
+    CHECK(e.in_use == in_use);
+    CHECK(e.capacity == capacity);
+    CHECK(e.retryable());
+    CHECK(e.requested >= 4 * kMiB);
+    CHECK(e.requested < 5 * kMiB);
     if (on_cpu()) CHECK(e.cached == 0);  // a GPU keeps the rest of a segment in which `small` lives
     INFO(e.what());
     CHECK((matches(e.what(), str(d)) && matches(e.what(), "expected 4194304 free bytes, got ")));
   }
-  CHECK((memory_stats(d).failures == failures + 1 && memory_stats(d).in_use == in_use));
+  CHECK(memory_stats(d).failures == failures + 1);
+  CHECK(memory_stats(d).in_use == in_use);
   CHECK((small + small).sum().item<double>() == 200);
   CHECK_NOTHROW(empty({1 << 17}, {.device = d}));
   // The other device has all the memory it wants.
@@ -231,8 +240,10 @@ TEST_CASE("memory: a full device can be read and reset", "[memory]") {
                  h = full({1}, 0.5, {.device = d, .dtype = DType::float16});
     fail_allocation(d, 1, true);
     CHECK_THROWS_AS(x + x, OutOfMemoryError);
-    CHECK((x[1].item<float>() == 1 && h.item<float>() == 0.5f));
-    CHECK((n.item<double>() == 7 && n.item<int>() == 7));
+    CHECK(x[1].item<float>() == 1);
+    CHECK(h.item<float>() == 0.5f);
+    CHECK(n.item<double>() == 7);
+    CHECK(n.item<int>() == 7);
     x.fill_(3);
     CHECK(x[2].item<double>() == 3);
     x[1].zero_();

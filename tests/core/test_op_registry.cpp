@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -67,25 +68,26 @@ void add_parameters(std::vector<Parameter>& list, const std::string& text) {
 }
 
 /// As clang-format leaves a header: a function begins a line with its result, a member of Tensor
-/// that is an op does so after two spaces, and a field has a line of its own.
+/// that is an op does so after two spaces and gives tensors, and a field has a line of its own.
 void read(std::istream& in, bool members, Header& header) {
   const auto next = [&](std::string& line) {
     if (!std::getline(in, line)) return false;
     line.erase(std::min(line.find("//"), line.size()));
     return true;
   };
+  static const std::regex function(
+      "(template ?<.*> )?(?!(struct|class|enum|using|namespace|friend|static_assert|extern|typedef|"
+      "template|(inline )?constexpr)\\b)[A-Za-z\\[].*"),
+      member(
+          "  (template ?<.*> )?(\\[\\[nodiscard\\]\\] )?(inline )?(Tensor|const Tensor&|"
+          "std::vector<Tensor>) .*");
   std::string structure;
   bool inside = !members;  // of class Tensor
   for (std::string line; next(line);) {
     if (line == "class Tensor {") inside = members;
     if (line == "};") structure.clear(), inside = inside && !members;
     if (line.starts_with("struct ")) structure = line.substr(7, line.find(' ', 7) - 7);
-    const auto begins = [&](const char* words) {
-      return line.starts_with((members ? "  " : "") + std::string(words));
-    };
-    const bool declares = members ? begins("[[nodiscard]] Tensor ") || begins("const Tensor& ")
-                                  : begins("[[nodiscard]] ") || begins("Tensor ");
-    if (declares && inside) {
+    if (inside && std::regex_match(line, members ? member : function)) {
       std::size_t open = 0, close = 0;
       for (int depth = 0; close == 0;) {
         depth = 0, open = line.find('(');
@@ -193,9 +195,17 @@ TEST_CASE("registry: declarations are read from a header", "[ops][registry]") {
       "  Tensor inside(int x) const;\n};\n[[nodiscard]] std::pair<Tensor, Tensor>\n"
       "two(const Options& options,\n    const std::map<int, int>& dims = {}, double a = g(1, 2));\n"
       "// [[nodiscard]] Tensor no(int x);\n[[nodiscard]] inline Tensor operator+(int a);\n"
-      "Tensor two(std::optional<int> k) { return other(k); }\n");
+      "Tensor two(std::optional<int> k) { return other(k); }\n"
+      "void change(Tensor& x);\ntemplate <class T> inline Sum of(T y) { return {y}; }\n"
+      "enum class Kind : int { a, b };\n"),
+      members(
+          "class Other {\n  Tensor no() const;\n};\nclass Tensor {\n  Tensor() noexcept = "
+          "default;\n"
+          "  [[nodiscard]] std::vector<Tensor> parts(int n) const;\n  Tensor late(bool on) const;\n"
+          "  const Shape& shape() const;\n  [[nodiscard]] Tensor operator[](int i) const;\n};\n");
   Header header;
   read(in, false, header);
+  read(members, true, header);
   std::string text;
   for (const Declarations& d : {header.functions, header.structs})
     for (const auto& [name, parameters] : d) {
@@ -203,6 +213,7 @@ TEST_CASE("registry: declarations are read from a header", "[ops][registry]") {
       for (const Parameter& p : parameters) text += " " + p.type + " | " + p.name + ",";
     }
   CHECK(text ==
+        "change: Tensor& | x,late: bool | on,of: T | y,operator[]: int | i,parts: int | n,"
         "two: const Options& | options, const std::map<int, int>& | dims, double | a, "
         "std::optional<int> | k,Options: double | eps, Tensor | mean, Tensor | var,");
 }

@@ -122,12 +122,14 @@ TEST_CASE("reduce: empty ones, and a single number", "[reduce][errors]") {
   CHECK(sum(zeros({0}, {.dtype = DType::int32})).dtype() == DType::int64);
   CHECK_EXACT(mean(zeros({0})), Array(Sizes{}, kNan));
   CHECK_EXACT(mean(zeros({2, 0}), {1}), Array({2}, kNan));
-  // Nothing is asked of nothing; else max and min refuse: op_errors_rest.cpp.
+  // Nothing is asked of nothing; else max and min refuse: op_cases_reduce.cpp.
   check_shapes({{sum(zeros({3, 0}), {0}), {0}},
                 {mean(zeros({2, 0}), {0}), {0}},
                 {max(zeros({2, 0}), {0}), {0}},
                 {min(zeros({2, 0}), {0}), {0}},
                 {argmax(zeros({0, 3}), 1), {0}}});
+  CHECK_THROWS_TEXT(IndexError, "sum: expected *-2*1*got 2", sum(zeros({2, 3}), {2}));
+  CHECK_THROWS_TEXT(IndexError, "sum: ", sum(tensor(1.0), {1}));
   CHECK_THROWS_TEXT(ShapeError, "max: expected *got *", max(zeros({2, 0}), {1}));
   CHECK_THROWS_TEXT(ShapeError, "min: expected *got *", min(zeros({0, 3}), {0}));
   // Their gradients have the shape of the input.
@@ -139,7 +141,8 @@ TEST_CASE("reduce: empty ones, and a single number", "[reduce][errors]") {
   CHECK(y.grad().shape() == Shape{0, 2});
   for (const Tensor& z : {sum(one), mean(one), max(one), min(one), sum(one, {0}), mean(one, {-1}),
                           max(one, {0}), one.sum(), one.mean(), one.max()}) {
-    CHECK((z.shape() == Shape{} && z.item<double>() == 2.5));
+    CHECK(z.shape() == Shape{});
+    CHECK(z.item<double>() == 2.5);
   }
   check_whole({{argmax(one, 0), {0}}, {argmin(one, -1), {0}}});
 }

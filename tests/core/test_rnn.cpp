@@ -163,4 +163,14 @@ TEST_CASE("rnn: lengths beside x are taken as they are, and cut to [0, T]", "[rn
   CHECK(awaited(checked.output.detach()[3][1][0]).item<double>() != 0);
 }
 
+TEST_CASE("rnn: NaN reaches what depends on it, and nothing else", "[rnn]") {
+  for (const Kind kind : kKinds) {
+    const Layer layer(kind, 3, 2, 2, 3, DType::float32);
+    layer.x.detach()[1][0][1].fill_(kNan);
+    const Array y = array_of(layer().output);  // [3, 2, 3]
+    for (std::int64_t i = 0; i < y.size(); ++i)
+      CHECK(std::isnan(y[i]) == (i / 6 >= 1 && i / 3 % 2 == 0));
+  }
+}
+
 }  // namespace braid::test::on_device

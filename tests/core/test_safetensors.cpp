@@ -25,7 +25,8 @@ std::string bytes_of(const Tensor& t) {
 }
 
 void check_same(const Tensor& a, const Tensor& b) {
-  CHECK((a.shape() == b.shape() && a.dtype() == b.dtype()));
+  CHECK(a.shape() == b.shape());
+  CHECK(a.dtype() == b.dtype());
   CHECK(bytes_of(a) == bytes_of(b));
 }
 

@@ -52,10 +52,18 @@ TEST_CASE("tensor: copying the handle shares everything", "[tensor]") {
 
 TEST_CASE("tensor: words", "[tensor]") {
   const Tensor t = random_tensor({2, 3, 4}, DType::int32, there());
-  CHECK((t.defined() && t.is_contiguous() && t.is_leaf() && t.shape() == Shape{2, 3, 4}));
+  CHECK(t.defined());
+  CHECK(t.is_contiguous());
+  CHECK(t.is_leaf());
+  CHECK(t.shape() == Shape{2, 3, 4});
   CHECK(t.strides() == Shape{12, 4, 1});
-  CHECK((t.dim() == 3 && t.numel() == 24 && t.size(0) == 2 && t.size(-1) == 4));
-  CHECK((t.dtype() == DType::int32 && t.device() == there() && t.storage_offset() == 0));
+  CHECK(t.dim() == 3);
+  CHECK(t.numel() == 24);
+  CHECK(t.size(0) == 2);
+  CHECK(t.size(-1) == 4);
+  CHECK(t.dtype() == DType::int32);
+  CHECK(t.device() == there());
+  CHECK(t.storage_offset() == 0);
   CHECK_THROWS_TEXT(IndexError, "size: expected *got *3", t.size(3));
   CHECK_THROWS_TEXT(IndexError, "size: ", t.size(-4));
   CHECK_THROWS_TEXT(IndexError, "size: ", tensor(1.0).size(0));
@@ -71,12 +79,14 @@ TEST_CASE("tensor: views share storage and version", "[tensor]") {
                                   base.contiguous()};
   for (std::size_t i = 0; i < views.size(); ++i) {
     INFO("view " << i);
-    CHECK((views[i].storage() == base.storage() && views[i].version() == base.version()));
+    CHECK(views[i].storage() == base.storage());
+    CHECK(views[i].version() == base.version());
   }
   const std::uint64_t before = base.version();
   views[0].zero_();
   for (const Tensor& v : views) CHECK(v.version() > before);
-  CHECK((list(base[1]) == List(4, 0) && list(base[0]) != List(4, 0)));
+  CHECK(list(base[1]) == List(4, 0));
+  CHECK(list(base[0]) != List(4, 0));
   for (const Tensor& copy :
        {base.clone(), base.to(base.device(), base.dtype(), true), base.t().contiguous(),
         base.to(DType::float64), base.t().reshape({12})}) {
@@ -160,12 +170,14 @@ TEST_CASE("tensor: index arithmetic holds beyond 2^31 and 2^32 elements", "[tens
         (std::int64_t{1} << 32) + 1, std::int64_t{1} << 40}) {
     INFO(n);
     const Tensor big = x.expand({n, 3});
-    CHECK((big.numel() == 3 * n && big.size(0) == n));
+    CHECK(big.numel() == 3 * n);
+    CHECK(big.size(0) == n);
     check_lists({{big[n - 1], {1, 2, 3}},
                  {big[-n], {1, 2, 3}},
                  {big.slice(0, n - 2, n).sum(), {12}},
                  {big.select(1, 2).slice(0, n - 1, n), {3}}});
-    CHECK((big.slice(0, 1, n, 2).size(0) == n / 2 && big.t().shape() == Shape{3, n}));
+    CHECK(big.slice(0, 1, n, 2).size(0) == n / 2);
+    CHECK(big.t().shape() == Shape{3, n});
     CHECK(big.slice(0, 0, n, n - 1).shape() == Shape{2, 3});
     CHECK(big.unsqueeze(0).shape() == Shape{1, n, 3});
     if (n % 2 == 0)

@@ -51,19 +51,28 @@ TEST_CASE("trace: a span has its name, phase, device, replica, step, bytes and t
   CHECK(recording.dropped() == 0);
   REQUIRE(records.size() == 5);
   const Record before = records[0], outer = records[1], inner = records[2];
-  CHECK((std::string(before.name) == "before" && before.step == -1));
-  CHECK((std::string(outer.name) == "outer" && outer.step == 0));
-  CHECK((outer.phase == Phase::gather && outer.device == kHost && outer.replica == 3));
-  CHECK((outer.bytes == 120 && outer.kept_bytes == 7 && outer.clock == trace::Clock::host));
-  CHECK((std::string(inner.name) == "inner" && inner.replica == -1));
+  CHECK(std::string(before.name) == "before");
+  CHECK(before.step == -1);
+  CHECK(std::string(outer.name) == "outer");
+  CHECK(outer.step == 0);
+  CHECK(outer.phase == Phase::gather);
+  CHECK(outer.device == kHost);
+  CHECK(outer.replica == 3);
+  CHECK(outer.bytes == 120);
+  CHECK(outer.kept_bytes == 7);
+  CHECK(outer.clock == trace::Clock::host);
+  CHECK(std::string(inner.name) == "inner");
+  CHECK(inner.replica == -1);
   CHECK((outer.begin <= inner.begin && inner.end <= outer.end));
   CHECK((outer.end - outer.begin >= 2'000'000 && outer.end - outer.begin < 10'000'000'000));
   const std::vector<Record> all = named(records, "all");
   REQUIRE(all.size() == 2);
   for (const Record& r : all) {
     const std::uint64_t share = r.replica == 1 ? 1 : 0;
-    CHECK((r.step == 1 && r.bytes == 5 * share));
-    CHECK((r.cached_bytes == 6 * share && r.kept_bytes == 7 * share));
+    CHECK(r.step == 1);
+    CHECK(r.bytes == 5 * share);
+    CHECK(r.cached_bytes == 6 * share);
+    CHECK(r.kept_bytes == 7 * share);
   }
   CHECK(std::string(trace::name_of(Phase::optimizer)) == "optimizer");
 }
@@ -131,7 +140,8 @@ TEST_CASE("trace: spans beyond a thread's room are counted, not kept", "[trace]"
   constexpr std::uint64_t kRoom = 262'144, kMore = 10;
   Recording recording(default_list());
   for (std::uint64_t i = 0; i < kRoom + kMore; ++i) const Span span("many", Phase::compute, kHost);
-  CHECK((recording.records().size() == kRoom && recording.dropped() == kMore));
+  CHECK(recording.records().size() == kRoom);
+  CHECK(recording.dropped() == kMore);
 }
 
 TEST_CASE("trace: a work span is one span from wait to wait, and ends where its last piece did",
@@ -167,7 +177,8 @@ TEST_CASE(
   REQUIRE(records.size() == 1);
   CHECK(records[0].clock ==
         (device_clock(default_device()) ? trace::Clock::device : trace::Clock::host));
-  CHECK((records[0].end > records[0].begin && records[0].memory >= 4 * 1024 * 1024));
+  CHECK(records[0].end > records[0].begin);
+  CHECK(records[0].memory >= 4 * 1024 * 1024);
   CHECK(records[0].memory < 2 * 4 * 1024 * 1024 + 4096);
   CHECK(device_clock(Device("cpu:0")) == nullptr);
 }
@@ -179,7 +190,8 @@ TEST_CASE("trace: backward is one span of its device", "[trace]") {
   (x * 2.0).sum().backward();
   const std::vector<Record> records = named(recording.records(), "backward");
   REQUIRE(records.size() == 1);
-  CHECK((records[0].device == default_device() && records[0].phase == Phase::compute));
+  CHECK(records[0].device == default_device());
+  CHECK(records[0].phase == Phase::compute);
 }
 
 }  // namespace braid::test::on_device

@@ -171,7 +171,8 @@ TEST_CASE("tree: a base's fields come first; local classes, and names that diffe
   OfNone n;
   Greedy g;
   CHECK(paths(d) == Names{"first", "second", "third"});
-  CHECK((paths(t) == Names{"first", "second", "third"} && paths(n) == Names{"own"}));
+  CHECK(paths(t) == Names{"first", "second", "third"});
+  CHECK(paths(n) == Names{"own"});
   CHECK(paths(g) == Names{"t"});
 }
 
@@ -181,7 +182,8 @@ TEST_CASE("tree: visit gives the tensors themselves", "[tree]") {
     if (path == "b") t = full({1}, 5);
   });
   CHECK(pair.b.item<double>() == 5);
-  CHECK((tree::leaves(pair).size() == 2 && tree::leaves(pair)[0].id() == pair.a.id()));
+  CHECK(tree::leaves(pair).size() == 2);
+  CHECK(tree::leaves(pair)[0].id() == pair.a.id());
   const Pair& fixed = pair;
   tree::visit(fixed, [](const std::string&, auto& t) {
     static_assert(std::is_same_v<decltype(t), const Tensor&>);
@@ -213,8 +215,10 @@ TEST_CASE("tree: the flat list knows first ones of ties, and sizes of containers
   // undefined tensors are never tied
   CHECK(flat.first_of() == std::vector<std::size_t>{0, 1, 2, 0, 4, 0});
   REQUIRE(flat.nodes.size() == 4);
-  CHECK((flat.nodes[0].size == 3 && flat.nodes[0].type->form == tree::Form::list));
-  CHECK((flat.path(flat.nodes[2]) == "1" && flat.path(flat.leaves[3]) == "1.b"));
+  CHECK(flat.nodes[0].size == 3);
+  CHECK(flat.nodes[0].type->form == tree::Form::list);
+  CHECK(flat.path(flat.nodes[2]) == "1");
+  CHECK(flat.path(flat.leaves[3]) == "1.b");
 }
 
 TEST_CASE("tree: the difference of two structures is said in words", "[tree]") {
@@ -240,8 +244,10 @@ TEST_CASE("tree: share keeps the tensors, copies the rest", "[tree]") {
   all.flags = {false, true, true};
   all.settings.name = "x";
   const Everything copy = tree::share(all);
-  CHECK((copy.plain.id() == all.plain.id() && copy.number == 9));
-  CHECK((copy.flags == all.flags && copy.settings.name == "x"));
+  CHECK(copy.plain.id() == all.plain.id());
+  CHECK(copy.number == 9);
+  CHECK(copy.flags == all.flags);
+  CHECK(copy.settings.name == "x");
 }
 
 TEST_CASE("tree: map maps a tie once and leaves undefined tensors alone", "[tree]") {
@@ -253,16 +259,19 @@ TEST_CASE("tree: map maps a tie once and leaves undefined tensors alone", "[tree
     return full(x.shape(), 7);
   });
   CHECK(mapped == Names{"0.a", "1.b"});
-  CHECK((twice[0].a.id() == twice[1].a.id() && twice[0].a.id() != t.id()));
+  CHECK(twice[0].a.id() == twice[1].a.id());
+  CHECK(twice[0].a.id() != t.id());
   CHECK_FALSE(twice[0].b.defined());
   test::check_lists({{twice[1].b, {7, 7}}, {t, {1, 1}}});
 }
 
 TEST_CASE("tree: names of types", "[tree]") {
-  CHECK((type_name<Pair>() == "Pair" && type_name<Outer<std::vector<int>>::Inner>() == "Inner"));
+  CHECK(type_name<Pair>() == "Pair");
+  CHECK(type_name<Outer<std::vector<int>>::Inner>() == "Inner");
   CHECK(type_name<Outer<std::vector<std::pair<int, Pair>>>>() == "Outer");
   CHECK(type_name<std::vector<Pair>>() == "vector");
   CHECK(name_of_local<int>() == "Local");
   struct Here {};
-  CHECK((type_name<Here>() == "Here" && type_name<int>() == "int"));
+  CHECK(type_name<Here>() == "Here");
+  CHECK(type_name<int>() == "int");
 }
