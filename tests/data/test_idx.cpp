@@ -56,7 +56,8 @@ TEST_CASE("idx: every type of the format", "[data][idx]") {
   for (const Row& row : rows) {
     const Tensor t = parse(header(row.type, row.sizes) + row.data);
     CHECK(t.shape() == Shape(std::vector<std::int64_t>(row.sizes.begin(), row.sizes.end())));
-    CHECK((t.dtype() == row.dtype && t.to_vector<double>() == row.numbers));
+    CHECK(t.dtype() == row.dtype);
+    CHECK(t.to_vector<double>() == row.numbers);
   }
 }
 
@@ -305,7 +306,8 @@ TEST_CASE("idx: a compressed file is read once, in pieces, and no further than i
     const std::string path = write_sparse("hostile", text);
     const ReadCount count;
     CHECK_THROWS_TEXT(FormatError, "hostile: gzip: expected ", data::read_idx(path));
-    CHECK((bytes_read <= 2 * 64 * 1024 && largest_read <= 64 * 1024));
+    CHECK(bytes_read <= 2 * 64 * 1024);
+    CHECK(largest_read <= 64 * 1024);
   }
 }
 

@@ -47,7 +47,8 @@ TEST_CASE("loader: batches of 30, 30, 30, 10 hold every row once", "[data][loade
   Ids seen;
   for (const Tensor& batch : loader) {
     shapes.push_back(batch.shape());
-    CHECK((batch.dtype() == DType::float32 && batch.device() == Device("cpu")));
+    CHECK(batch.dtype() == DType::float32);
+    CHECK(batch.device() == Device("cpu"));
     CHECK_FALSE(batch.requires_grad());
     for (const float first : batch.select(1, 0).to_vector<float>())
       seen.push_back(static_cast<std::int64_t>(first) / 5);
@@ -64,9 +65,11 @@ TEST_CASE("loader: drop_last leaves out what does not fill a batch", "[data][loa
   for (auto& batch : loader) batches += batch.size(0) == 30 ? 1 : 1000;
   CHECK(batches == 3);
   data::DataLoader none(Integers{3}, {.batch_size = 4, .drop_last = true});
-  CHECK((none.batches() == 0 && none.begin() == none.end()));
+  CHECK(none.batches() == 0);
+  CHECK(none.begin() == none.end());
   data::DataLoader exact(Integers{8}, {.batch_size = 4});
-  CHECK((exact.batches() == 2 && epoch_of(exact) == upto(8)));
+  CHECK(exact.batches() == 2);
+  CHECK(epoch_of(exact) == upto(8));
 }
 
 TEST_CASE("loader: in order unless told otherwise", "[data][loader]") {
@@ -81,12 +84,16 @@ TEST_CASE("loader: shuffled by seed and epoch", "[data][loader]") {
   data::DataLoader b(Integers{100}, {.batch_size = 10, .shuffle = true, .seed = 3});
   data::DataLoader c(Integers{100}, {.batch_size = 7, .shuffle = true, .seed = 4});
   const auto first = epoch_of(a), second = epoch_of(a);
-  CHECK((sorted(first) == upto(100) && sorted(second) == upto(100) && first != upto(100)));
+  CHECK(sorted(first) == upto(100));
+  CHECK(sorted(second) == upto(100));
+  CHECK(first != upto(100));
   CHECK(first != second);
   CHECK(epoch_of(b) == first);  // the batch size does not matter
-  CHECK((epoch_of(c) != first && a.epoch() == 2));
+  CHECK(epoch_of(c) != first);
+  CHECK(a.epoch() == 2);
   a.set_epoch(0);
-  CHECK((epoch_of(a) == first && epoch_of(a) == second));
+  CHECK(epoch_of(a) == first);
+  CHECK(epoch_of(a) == second);
   a.set_epoch(1);
   CHECK(epoch_of(a) == second);
 }
@@ -94,7 +101,8 @@ TEST_CASE("loader: shuffled by seed and epoch", "[data][loader]") {
 TEST_CASE("loader: the order of a shuffle is the same on every machine and in every version",
           "[data][loader]") {
   const auto order = data::RandomSampler{0}.indices(10, 0);
-  CHECK((sorted(order) == upto(10) && order == Ids{4, 5, 7, 2, 3, 8, 6, 9, 1, 0}));
+  CHECK(sorted(order) == upto(10));
+  CHECK(order == Ids{4, 5, 7, 2, 3, 8, 6, 9, 1, 0});
   CHECK(data::RandomSampler{0}.indices(0, 0).empty());
   CHECK(data::RandomSampler{0}.indices(1, 0) == upto(1));
 }
@@ -122,7 +130,8 @@ TEST_CASE("loader: the default seed is manual_seed's at construction", "[data][l
   data::DataLoader b(Integers{50}, {.batch_size = 50, .shuffle = true, .seed = 17});
   data::DataLoader c(Integers{50}, {.batch_size = 50, .shuffle = true});
   const auto order = epoch_of(a);
-  CHECK((order == epoch_of(b) && order != epoch_of(c)));
+  CHECK(order == epoch_of(b));
+  CHECK(order != epoch_of(c));
 }
 
 TEST_CASE("loader: a sampler of one's own", "[data][loader]") {
@@ -136,7 +145,8 @@ TEST_CASE("loader: a sampler of one's own", "[data][loader]") {
     [[nodiscard]] std::int64_t count(std::int64_t size) const { return size / 2; }
   };
   data::DataLoader loader(Integers{9}, {.batch_size = 3, .sampler = Odd{}});
-  CHECK((loader.batches() == 2 && epoch_of(loader) == Ids{1, 3, 5, 7}));
+  CHECK(loader.batches() == 2);
+  CHECK(epoch_of(loader) == Ids{1, 3, 5, 7});
   CHECK(epoch_of(loader) == Ids{7, 5, 3, 1});
   data::DataLoader again(Integers{9}, loader.options());
   CHECK(epoch_of(again) == Ids{1, 3, 5, 7});
@@ -180,7 +190,8 @@ TEST_CASE("loader: a batch is owned, and what is copied from it stays", "[data][
     batch = Tensor();  // the loop's own to change
   }
   REQUIRE(kept.size() == 2);
-  CHECK((ids(kept[0]) == upto(6) && ids(kept[1])[0] == 6));
+  CHECK(ids(kept[0]) == upto(6));
+  CHECK(ids(kept[1])[0] == 6);
   kept[0].fill_(100);
   CHECK(ids(rows) == upto(12));
 }
@@ -194,10 +205,13 @@ TEST_CASE("loader: an epoch under way outlives the loader, and two can be under 
   auto b = loader->begin();
   data::DataLoader moved = std::move(*loader);
   loader.reset();
-  CHECK((*(*a).data<std::int64_t>() == 1 && *b->data<std::int64_t>() == 0));
+  CHECK(*(*a).data<std::int64_t>() == 1);
+  CHECK(*b->data<std::int64_t>() == 0);
   ++a;
   ++b;
-  CHECK((*(*a).data<std::int64_t>() == 2 && *b->data<std::int64_t>() == 1 && moved.epoch() == 2));
+  CHECK(*(*a).data<std::int64_t>() == 2);
+  CHECK(*b->data<std::int64_t>() == 1);
+  CHECK(moved.epoch() == 2);
 }
 
 TEST_CASE("loader: wrong calls", "[data][loader][errors]") {

@@ -19,7 +19,8 @@ data::Labelled digits(std::int64_t n) {
 
 TEST_CASE("tensor dataset: a batch is what its items, collated, are", "[data]") {
   const data::TensorDataset dataset(digits(40));
-  CHECK((dataset.size() == 40 && dataset.get(7).image.shape() == Shape{2, 3}));
+  CHECK(dataset.size() == 40);
+  CHECK(dataset.get(7).image.shape() == Shape{2, 3});
   CHECK(dataset.get(7).label.dim() == 0);
   for (const Ids& indices : {Ids{3}, Ids{39, 0, 39, 17}, Ids{}, upto(21)}) {
     const data::Labelled batch = dataset.get_batch(indices);
@@ -92,7 +93,8 @@ TEST_CASE("loader: the state says where it is, and takes it there", "[data][load
   auto copy = loader;  // has a position of its own
   const std::int64_t before = loader.steps();
   auto at = copy.begin();
-  CHECK((copy.steps() == before + 1 && loader.steps() == before));
+  CHECK(copy.steps() == before + 1);
+  CHECK(loader.steps() == before);
 }
 
 TEST_CASE("loader: a state that does not fit is an error, and changes nothing",
@@ -126,7 +128,8 @@ TEST_CASE("loader: a state that does not fit is an error, and changes nothing",
       {"epoch, batch, seed, batch_size and dataset_size, got 'x'", [&] { wrong("x", number(1)); }},
       {"epoch to be one int64, got another tensor", [&] { wrong("epoch", zeros({1})); }},
   });
-  CHECK((loader.steps() == 1 && loader.epoch() == 1));
+  CHECK(loader.steps() == 1);
+  CHECK(loader.epoch() == 1);
   auto next = loader.begin();
   // at the beginning of an epoch other sizes are allowed
   load(other, loader.state().size() == 5 ? changed("batch", number(0)) : good);

@@ -33,8 +33,10 @@ TEST_CASE("text: files are read whole, from the folder, BRAID_DATA or an absolut
     CHECK(data::read_text("a.txt", folder.path()) == text);
     CHECK(data::read_text("a.txt", folder.path() + "/") == text);
     const DataVariable variable(folder.path().c_str());
-    CHECK((data::read_text("a.txt") == text && data::find_text("a.txt") == text));
-    CHECK((!data::find_text("b.txt") && data::read_text(folder / "a.txt", "/nowhere") == text));
+    CHECK(data::read_text("a.txt") == text);
+    CHECK(data::find_text("a.txt") == text);
+    CHECK(!data::find_text("b.txt"));
+    CHECK(data::read_text(folder / "a.txt", "/nowhere") == text);
   }
 }
 
@@ -67,7 +69,8 @@ TEST_CASE("text: a missing file is named, and where it was looked for", "[data][
   // a folder that is named has it
   CHECK_THROWS_AS(data::find_text("a.txt", folder.path()), IoError);
   // a folder is there, but it is no text
-  CHECK((number(".") != ENOENT && number(".") != -1));
+  CHECK(number(".") != ENOENT);
+  CHECK(number(".") != -1);
 }
 
 TEST_CASE("words: numbered by how often they come, each line with its end", "[data][text]") {
@@ -79,7 +82,8 @@ TEST_CASE("words: numbered by how often they come, each line with its end", "[da
   CHECK(numbers(words.encode("b a\tb\r\n\n  c c c  \nd")) == Ids{3, 4, 3, 1, 1, 2, 2, 2, 1, 5, 1});
   CHECK(numbers(words.encode("a z\n")) == Ids{4, 0, 1});
   CHECK(numbers(words.encode("a z")) == Ids{4, 0, 1});  // the last line ends too
-  CHECK((numbers(words.encode("\n\n")) == Ids{1, 1} && numbers(words.encode(" ")) == Ids{1}));
+  CHECK(numbers(words.encode("\n\n")) == Ids{1, 1});
+  CHECK(numbers(words.encode(" ")) == Ids{1});
   CHECK(numbers(words.encode("")).empty());
   CHECK(words.decode(words.encode("b a\tb\r\n\n  c c c  \nd")) == "b a b\n\nc c c\nd\n");
   CHECK(words.decode(words.encode("")).empty());
@@ -92,9 +96,12 @@ TEST_CASE("words: a limit keeps the commonest, others are unknown", "[data][text
   // <unk> and <eos> in the text are what they say
   CHECK(numbers(words.encode(text)) == Ids{2, 3, 2, 0, 3, 2, 0, 1, 0, 1, 1});
   const data::WordVocabulary none(text, 2);
-  CHECK((none.size() == 2 && numbers(none.encode("x <eos>")) == Ids{0, 1, 1}));
+  CHECK(none.size() == 2);
+  CHECK(numbers(none.encode("x <eos>")) == Ids{0, 1, 1});
   const data::WordVocabulary more(text, 1'000'000);  // than there are words
-  CHECK((more.size() == 6 && more.word(5) == "w" && data::WordVocabulary("", 10).size() == 2));
+  CHECK(more.size() == 6);
+  CHECK(more.word(5) == "w");
+  CHECK(data::WordVocabulary("", 10).size() == 2);
   CHECK(numbers(data::WordVocabulary("").encode("a\n")) == Ids{0, 1});
 }
 
@@ -102,8 +109,10 @@ TEST_CASE("words: any bytes", "[data][text]") {
   const std::string text =
       "gr\xc3\xbc\xc3\x9f \xff\xfe gr\xc3\xbc\xc3\x9f " + std::string("n\0l", 3) + "\n";
   const data::WordVocabulary words(text);
-  CHECK((words.size() == 5 && words.word(2) == "gr\xc3\xbc\xc3\x9f"));
-  CHECK((words.word(4) == std::string("n\0l", 3) && words.decode(words.encode(text)) == text));
+  CHECK(words.size() == 5);
+  CHECK(words.word(2) == "gr\xc3\xbc\xc3\x9f");
+  CHECK(words.word(4) == std::string("n\0l", 3));
+  CHECK(words.decode(words.encode(text)) == text);
   const std::string mixed = all_bytes();
   const data::WordVocabulary all(mixed);
   CHECK(numbers(all.encode(all.decode(all.encode(mixed)))) == numbers(all.encode(mixed)));
@@ -111,14 +120,17 @@ TEST_CASE("words: any bytes", "[data][text]") {
 
 TEST_CASE("characters: bytes in ascending order, there and back", "[data][text]") {
   const data::CharVocabulary characters("hello\n");
-  CHECK((characters.size() == 5 && characters.characters() == "\nehlo"));
+  CHECK(characters.size() == 5);
+  CHECK(characters.characters() == "\nehlo");
   CHECK(numbers(characters.encode("hole\n")) == Ids{2, 4, 3, 1, 0});
   CHECK(characters.decode(characters.encode("hole\n")) == "hole\n");
   CHECK(characters.decode(characters.encode("hell").reshape({2, 2})) == "hell");
   CHECK(numbers(characters.encode("")).empty());
   const data::CharVocabulary all(all_bytes());
-  CHECK((all.size() == 256 && all.decode(all.encode(all_bytes())) == all_bytes()));
-  CHECK((numbers(all.encode("\xff")) == Ids{255} && data::CharVocabulary("").size() == 0));
+  CHECK(all.size() == 256);
+  CHECK(all.decode(all.encode(all_bytes())) == all_bytes());
+  CHECK(numbers(all.encode("\xff")) == Ids{255});
+  CHECK(data::CharVocabulary("").size() == 0);
 }
 
 TEST_CASE("text: what is no token, and no character, is refused", "[data][text][errors]") {
@@ -152,8 +164,10 @@ TEST_CASE("text: what is no token, and no character, is refused", "[data][text][
 TEST_CASE("text: generated sentences are the same everywhere, and can be learned from",
           "[data][text]") {
   const std::string text = data::synthetic_text(500);
-  CHECK((text == data::synthetic_text(500, 0) && text != data::synthetic_text(500, 1)));
-  CHECK((text.starts_with(data::synthetic_text(40)) && data::synthetic_text(0).empty()));
+  CHECK(text == data::synthetic_text(500, 0));
+  CHECK(text != data::synthetic_text(500, 1));
+  CHECK(text.starts_with(data::synthetic_text(40)));
+  CHECK(data::synthetic_text(0).empty());
   CHECK_THROWS_TEXT(ArgumentError, "synthetic_text: expected sentences >= 0, got -1",
                     data::synthetic_text(-1));
   CHECK(data::synthetic_text(2) ==

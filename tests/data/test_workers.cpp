@@ -59,7 +59,8 @@ TEST_CASE("workers: order and content do not depend on them", "[data][workers]")
   for (const int workers : {1, 2, 3, 8, 40}) {
     data::DataLoader loader(Items{.n = 103, .delay = std::chrono::microseconds(20)},
                             {.batch_size = 10, .shuffle = true, .workers = workers, .seed = 5});
-    CHECK((batches_of(loader) == first && batches_of(loader) == second));
+    CHECK(batches_of(loader) == first);
+    CHECK(batches_of(loader) == second);
     loader.set_epoch(0);
     CHECK(batches_of(loader) == first);
   }
@@ -122,7 +123,9 @@ TEST_CASE("workers: a failing item is a WorkerError that names it; it can be tri
           for (const std::int64_t i : ids(*at)) seen.push_back(i);
           guarded([&] { ++at; });
         }
-        CHECK((failures == 2 && seen == upto(20) && loader.epoch() == 4));
+        CHECK(failures == 2);
+        CHECK(seen == upto(20));
+        CHECK(loader.epoch() == 4);
       }
     }
   }

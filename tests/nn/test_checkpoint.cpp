@@ -60,7 +60,8 @@ TEST_CASE("checkpoint: without a folder nothing is saved", "[training][checkpoin
   Run run;
   training::Checkpoint checkpoint("", run.model);
   checkpoint.save();
-  CHECK((!checkpoint.load_latest() && checkpoint.numbers().empty()));
+  CHECK(!checkpoint.load_latest());
+  CHECK(checkpoint.numbers().empty());
   CHECK_THROWS_TEXT(ArgumentError, "Checkpoint: load: expected a folder", checkpoint.load(1));
   CHECK_THROWS_TEXT(ArgumentError, "Checkpoint: expected keep >= 1, got 0",
                     training::Checkpoint({.folder = "x", .keep = 0}, run.model));
@@ -94,13 +95,15 @@ TEST_CASE("checkpoint: files are what others can read", "[training][checkpoint]"
                                   second.model);
   checkpoint.save();
   const Safetensors model = load_safetensors(folder / "step-00000000/model.safetensors");
-  CHECK((model.tensors.size() == 4 && model.at("fc1.weight").shape() == Shape{8, 4}));
+  CHECK(model.tensors.size() == 4);
+  CHECK(model.at("fc1.weight").shape() == Shape{8, 4});
   CHECK(load_safetensors(folder / "step-00000000/optimizer.safetensors").at("lr").item<double>() ==
         0.01);
   CHECK(load_safetensors(folder / "step-00000000/model-2.safetensors").tensors.size() == 4);
   const training::Manifest manifest =
       training::read_manifest(io::InputFile(folder / "step-00000000/manifest.json"));
-  CHECK((manifest.step == 0 && manifest.files.size() == 5));
+  CHECK(manifest.step == 0);
+  CHECK(manifest.files.size() == 5);
   CHECK(TemporaryFolder::names_in(folder / "step-00000000").size() == 6);
 }
 
@@ -148,7 +151,8 @@ TEST_CASE("checkpoint: a damaged one is passed over with a warning; if all are, 
   flipped[model.size() - 3] = static_cast<char>(flipped[model.size() - 3] ^ 1);
   const auto check_passed_over = [&](const std::string& text) {
     const Warnings warnings;
-    CHECK((checkpoint.load_latest() && run.bits() == old_bits));
+    CHECK(checkpoint.load_latest());
+    CHECK(run.bits() == old_bits);
     REQUIRE(warnings.texts.size() == 1);
     INFO(warnings.texts[0]);
     CHECK(matches(warnings.texts[0],
@@ -247,7 +251,8 @@ TEST_CASE("checkpoint: any failing call of a save leaves the old ones, and says 
             saved = true;
             done = faults.calls < k;
           } catch (const IoError& e) {
-            CHECK((e.error_number == error && e.retryable() == (error == ENOSPC)));
+            CHECK(e.error_number == error);
+            CHECK(e.retryable() == (error == ENOSPC));
           }
         }
         CHECK(open_files() == files);

@@ -20,7 +20,8 @@ void check_moments(const Moments& m, double mean, double deviation) {
 void check_uniform(const Tensor& t, double low, double high) {
   const Moments m = moments(t);
   check_moments(m, (low + high) / 2, (high - low) / std::sqrt(12.0));
-  CHECK((m.low >= low && m.high <= high));
+  CHECK(m.low >= low);
+  CHECK(m.high <= high);
   CHECK(m.low < low + (high - low) * 30 / m.n);  // the whole range
   CHECK(m.high > high - (high - low) * 30 / m.n);
 }
@@ -31,7 +32,9 @@ Tensor weight(const Shape& shape) { return on_device::empty(shape, {.requires_gr
 TEST_CASE("init: constants and identities", "[nn][init]") {
   const Tensor t = weight({2, 3});
   CHECK(init::constant_(t, 2.5).id() == t.id());
-  CHECK((t.to_vector<double>() == std::vector<double>(6, 2.5) && t.is_leaf() && t.requires_grad()));
+  CHECK(t.to_vector<double>() == std::vector<double>(6, 2.5));
+  CHECK(t.is_leaf());
+  CHECK(t.requires_grad());
   CHECK(init::zeros_(t).to_vector<double>() == std::vector<double>(6, 0));
   CHECK(init::ones_(t).to_vector<double>() == std::vector<double>(6, 1));
   CHECK(init::eye_(t).to_vector<double>() == std::vector<double>{1, 0, 0, 0, 1, 0});
@@ -78,7 +81,8 @@ TEST_CASE(
            {0, 1, -2, 2}, {1, 0.5, 0.5, 3}, {0, 0.02, -2, 2}, {0, 1, 1, 1.5}}) {
     INFO(mean << " " << deviation << " " << low << " " << high);
     const Moments m = moments(init::trunc_normal_(weight({n, n}), mean, deviation, low, high));
-    CHECK((m.low >= low && m.high <= high));
+    CHECK(m.low >= low);
+    CHECK(m.high <= high);
     const double a = (low - mean) / deviation, b = (high - mean) / deviation,
                  z = below(b) - below(a), shift = (density(a) - density(b)) / z;
     const double variance = 1 + (a * density(a) - b * density(b)) / z - shift * shift;

@@ -18,7 +18,9 @@ TEST_CASE("groups: each has its options, and does what an optimizer of its own w
   const optim::AdamWOptions first{.lr = 0.1, .weight_decay = 0.2},
       second{.lr = 0.02, .beta1 = 0.5, .weight_decay = 0, .amsgrad = true, .maximize = true};
   optim::AdamW both({{{a, c}, first}, {{b}, second}}), one({a2, c2}, first), two({b2}, second);
-  CHECK((both.groups() == 2 && both.parameters().size() == 3 && both.options(1).beta1 == 0.5));
+  CHECK(both.groups() == 2);
+  CHECK(both.parameters().size() == 3);
+  CHECK(both.options(1).beta1 == 0.5);
   for (int step = 0; step < 4; ++step) {
     for (const auto& [x, y] : {std::pair{a, a2}, {b, b2}, {c, c2}}) {
       const Tensor g = random_tensor(test::sizes_of(x.shape()), x.dtype(), here(),
@@ -29,7 +31,8 @@ TEST_CASE("groups: each has its options, and does what an optimizer of its own w
     if (step == 2) both.set_lr(1, 0.3), two.set_lr(0.3);
     both.step(), one.step(), two.step();
   }
-  CHECK((both.lr(0) == 0.1 && both.lr(1) == 0.3));
+  CHECK(both.lr(0) == 0.1);
+  CHECK(both.lr(1) == 0.3);
   CHECK_SAME_BITS(a.detach(), a2.detach());
   CHECK_SAME_BITS(b.detach(), b2.detach());
   CHECK_SAME_BITS(c.detach(), c2.detach());
@@ -38,9 +41,11 @@ TEST_CASE("groups: each has its options, and does what an optimizer of its own w
                                         "exp_avg_sq.1", "exp_avg_sq.2", "max_exp_avg_sq.2",
                                         "steps"});
   optim::AdamW again({{{a, c}, first}, {{b}, second}});
-  CHECK((load_state_dict(again, state_dict(both)).loaded == 8 && again.steps(2) == 4));
+  CHECK(load_state_dict(again, state_dict(both)).loaded == 8);
+  CHECK(again.steps(2) == 4);
   both.set_lr(0.5);
-  CHECK((both.lr(0) == 0.5 && both.lr(1) == 0.5));
+  CHECK(both.lr(0) == 0.5);
+  CHECK(both.lr(1) == 0.5);
 }
 
 TEST_CASE("groups: what is refused", "[nn][optim][groups][errors]") {
@@ -65,7 +70,9 @@ TEST_CASE("clipping: the total norm of any order, over types and devices", "[nn]
   CHECK(norm(2) == Approx(85).epsilon(1e-6));
   CHECK(norm(1) == Approx(103).epsilon(1e-6));
   CHECK(norm(3) == Approx(std::cbrt(27.0 + 64 + 1728 + 592704)).epsilon(1e-6));
-  CHECK((norm(INFINITY) == 84 && norm(0) == 4 && optim::get_total_norm(list).device() == here()));
+  CHECK(norm(INFINITY) == 84);
+  CHECK(norm(0) == 4);
+  CHECK(optim::get_total_norm(list).device() == here());
   CHECK(optim::get_total_norm(list).dtype() == DType::float32);
   CHECK(optim::get_total_norm(std::vector<Tensor>{}).item<double>() == 0);
   // A norm that float16 does not hold.
@@ -94,7 +101,8 @@ TEST_CASE("clipping: by norm and by value, in place, with PyTorch's numbers", "[
   // short enough: times exactly 1
   CHECK(a.grad().to_vector<double>() == std::vector<double>{3, 0});
   const TensorImpl* kept = a.grad().id();
-  CHECK((optim::clip_grad_norm_(parameters, 1).item<double>() == 5 && a.grad().id() == kept));
+  CHECK(optim::clip_grad_norm_(parameters, 1).item<double>() == 5);
+  CHECK(a.grad().id() == kept);
   CHECK(a.grad().to_vector<double>()[0] == Approx(0.6 / (1 + 2e-7)).epsilon(1e-6));
   CHECK(b.grad().to_vector<double>()[1] == Approx(-0.8).epsilon(1e-6));
   CHECK_FALSE(unused.grad().defined());
@@ -107,7 +115,8 @@ TEST_CASE("clipping: by norm and by value, in place, with PyTorch's numbers", "[
   CHECK(b.grad().to_vector<double>() == std::vector<double>{0, -3.5});
   a.set_grad(tensor({std::nan(""), -INFINITY}, {.dtype = DType::float32}));
   optim::clip_grad_value_(parameters, 2);
-  CHECK((std::isnan(a.grad().to_vector<double>()[0]) && a.grad().to_vector<double>()[1] == -2));
+  CHECK(std::isnan(a.grad().to_vector<double>()[0]));
+  CHECK(a.grad().to_vector<double>()[1] == -2);
   a.set_grad(tensor({std::nan(""), 1.0}, {.dtype = DType::float32}));
   const Tensor before = b.grad().clone();
   const auto norm = [&](double most, double p = 2, bool finite = false) {
@@ -160,7 +169,8 @@ TEST_CASE("optimizers: the state is a tree, saved and restored", "[nn][optim][st
     for (const auto& [key, t] : saved) CHECK_SAME_BITS(t, before.at(key));
     // Loading again over existing state goes back to it.
     load_state_dict(*second, saved);
-    CHECK((second->steps(0) == 3 && state_dict(*second).size() == expected.size()));
+    CHECK(second->steps(0) == 3);
+    CHECK(state_dict(*second).size() == expected.size());
     CHECK_SAME_BITS(state_dict(*second).at(expected[0]), saved.at(expected[0]));
   };
   const auto sgd = [](const std::vector<Tensor>& p, const optim::SgdOptions& o) {

@@ -36,11 +36,13 @@ struct Nested : nn::Module {
 TEST_CASE("parameter: is a leaf that requires a gradient", "[nn][parameter]") {
   const Tensor source = ones({2}, {.requires_grad = true});
   const nn::Parameter p(source * 2.0);
-  CHECK((p.is_leaf() && p.requires_grad()));
+  CHECK(p.is_leaf());
+  CHECK(p.requires_grad());
   const nn::Parameter frozen(ones({2}), false);
   CHECK_FALSE(frozen.requires_grad());
   CHECK_FALSE(nn::Parameter(ones({2}, {.dtype = DType::int64}), false).requires_grad());
-  CHECK((!nn::Parameter().defined() && !nn::Parameter(Tensor()).defined()));
+  CHECK(!nn::Parameter().defined());
+  CHECK(!nn::Parameter(Tensor()).defined());
   CHECK_THROWS_TEXT(DTypeError,
                     "Parameter: expected a floating point tensor, got int64; pass requires_grad = "
                     "false, or make it a Buffer",
@@ -51,8 +53,11 @@ TEST_CASE("parameter: a copy has numbers of its own, a Tensor's copy has not", "
   const Kinds a;
   Kinds b = a;
   CHECK(b.parameter.storage() != a.parameter.storage());
-  CHECK((b.buffer.storage() != a.buffer.storage() && b.tensor.id() == a.tensor.id()));
-  CHECK((b.parameter.requires_grad() && b.parameter.is_leaf() && !b.buffer.requires_grad()));
+  CHECK(b.buffer.storage() != a.buffer.storage());
+  CHECK(b.tensor.id() == a.tensor.id());
+  CHECK(b.parameter.requires_grad());
+  CHECK(b.parameter.is_leaf());
+  CHECK(!b.buffer.requires_grad());
   {
     const NoGrad guard;
     b.parameter.fill_(5);
@@ -79,7 +84,8 @@ TEST_CASE("parameter: a copy has numbers of its own, a Tensor's copy has not", "
 TEST_CASE("parameter: copies under share are the same tensors", "[nn][parameter]") {
   const Kinds a;
   const Kinds b = tree::share(a);
-  CHECK((b.parameter.id() == a.parameter.id() && b.buffer.id() == a.buffer.id()));
+  CHECK(b.parameter.id() == a.parameter.id());
+  CHECK(b.buffer.id() == a.buffer.id());
   const Tied tied;
   CHECK(tree::share(tied).b.weight.id() == tied.a.weight.id());
   CHECK(Kinds(a).parameter.id() != a.parameter.id());  // the scope has ended
@@ -87,9 +93,11 @@ TEST_CASE("parameter: copies under share are the same tensors", "[nn][parameter]
 
 TEST_CASE("tie: both are one tensor, in copies too", "[nn][tie]") {
   Tied t;
-  CHECK((t.a.weight.id() == t.b.weight.id() && parameters(t).size() == 3));
+  CHECK(t.a.weight.id() == t.b.weight.id());
+  CHECK(parameters(t).size() == 3);
   const Tied u = clone(t);
-  CHECK((u.a.weight.id() == u.b.weight.id() && u.a.weight.storage() != t.a.weight.storage()));
+  CHECK(u.a.weight.id() == u.b.weight.id());
+  CHECK(u.a.weight.storage() != t.a.weight.storage());
   CHECK_SAME_BITS(u.a.weight, t.a.weight);
   const Tied again = clone(u);  // the mark is kept
   CHECK(again.a.weight.id() == again.b.weight.id());
@@ -148,8 +156,11 @@ TEST_CASE("clone: kinds, flags and plain fields", "[nn][clone]") {
   a.training = false;
   a.parameter.requires_grad_(false);
   const Kinds b = clone(a);
-  CHECK((b.parameter.id() != a.parameter.id() && b.buffer.id() != a.buffer.id()));
-  CHECK((b.tensor.id() != a.tensor.id() && !b.parameter.requires_grad() && !b.training));
+  CHECK(b.parameter.id() != a.parameter.id());
+  CHECK(b.buffer.id() != a.buffer.id());
+  CHECK(b.tensor.id() != a.tensor.id());
+  CHECK(!b.parameter.requires_grad());
+  CHECK(!b.training);
   a.parameter.requires_grad_();
   a.parameter.sum().backward();
   CHECK_FALSE(clone(a).parameter.grad().defined());

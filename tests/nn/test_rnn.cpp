@@ -36,8 +36,10 @@ TEST_CASE("rnn: parameters are named, ordered, shaped and started as PyTorch's",
   CHECK(lstm.weights.at("weight_hh_l1").shape() == Shape{400, 100});
   CHECK(lstm.weights.at("bias_hh_l0").shape() == Shape{400});
   for (const Tensor& t : parameters(lstm)) {
-    CHECK((t.max().item<double>() < 0.1 && t.max().item<double>() > 0.09));
-    CHECK((neg(t).max().item<double>() > 0.09 && t.requires_grad()));
+    CHECK(t.max().item<double>() < 0.1);
+    CHECK(t.max().item<double>() > 0.09);
+    CHECK(neg(t).max().item<double>() > 0.09);
+    CHECK(t.requires_grad());
   }
   CHECK(keys(named_parameters(nn::GRU(2, 3, {.bias = false}))) ==
         Names{"weight_ih_l0", "weight_hh_l0"});
@@ -122,7 +124,8 @@ TEST_CASE("rnn: both directions, batch first, one sequence", "[nn][rnn]") {
   CHECK_SAME_BITS(z.h_n.detach(), y.h_n.detach());
 
   const nn::LSTMOutput one = both(x.select(1, 1));
-  CHECK((one.output.shape() == Shape{5, 8} && one.h_n.shape() == Shape{2, 4}));
+  CHECK(one.output.shape() == Shape{5, 8});
+  CHECK(one.h_n.shape() == Shape{2, 4});
   CHECK_CLOSE(one.output, array_of(y.output.select(1, 1)), kClose);
   CHECK_CLOSE(both(x.select(1, 1), one.state()).c_n, array_of(both(x, y.state()).c_n.select(1, 1)),
               kClose);
@@ -167,6 +170,33 @@ TEST_CASE("rnn: dropout stands between the layers, while training", "[nn][rnn]")
   // no layer follows: nothing is dropped
   const nn::GRU one = home(nn::GRU(3, 4, {.dropout = 0.5}));
   CHECK_SAME_BITS(one(x).output.detach(), one(x).output.detach());
+}
+
+TEST_CASE("rnn: gradients reach every parameter, and agree with differences",
+          "[nn][rnn][gradients]") {
+  const nn::LSTM lstm =
+      home(nn::LSTM(2, 3, {.num_layers = 2, .bidirectional = true, .dtype = DType::float64}));
+  const Tensor x = random_tensor({3, 2, 2}, DType::float64),
+               weight = random_tensor({3, 2, 6}, DType::float64, {}, 5);
+  const auto loss = [&] {
+    const nn::LSTMOutput y = lstm(x);
+    return (y.output * weight).sum() + y.h_n.sum() + y.c_n.sum();
+  };
+  loss().backward();
+  const NoGrad guard;
+  for (const auto& [name, p] : named_parameters(lstm)) {
+    INFO(name);
+    REQUIRE(p.grad().defined());
+    const Tensor at = p.flatten()[1];
+    constexpr double step = 1e-5;
+    at.add_(step);
+    const double above = loss().item<double>();
+    at.add_(-2 * step);
+    const double below = loss().item<double>();
+    at.add_(step);
+    CHECK(p.grad().flatten()[1].item<double>() ==
+          Approx((above - below) / (2 * step)).epsilon(1e-6).margin(1e-8));
+  }
 }
 
 TEST_CASE("rnn: sizes, inputs and states that are refused", "[nn][rnn][errors]") {
@@ -218,6 +248,17 @@ TEST_CASE("rnn: trees: state dicts, copies and the state of a step", "[nn][rnn]"
   CHECK(str(Model()) == "Model(\n  (words): Embedding(7, 3)\n  (rnn): LSTM(3, 4)\n)");
 }
 
+TEST_CASE("rnn: split over devices along the batch", "[nn][rnn]") {
+  if (devices().size() < 2) return;
+  const parallel::DataParallel split(home(nn::LSTM(3, 4)), parallel::DeviceList{here(), there()},
+                                     std::nullopt, 1);
+  const Tensor x = random_tensor({5, 4, 3});
+  const nn::LSTMOutput y = split(x), again = split(x, y.state()), whole = split.module(x),
+                       after = split.module(x, whole.state());
+  CHECK_CLOSE(y.output, array_of(whole.output), kClose);
+  CHECK_CLOSE(again.c_n, array_of(after.c_n), kClose);
+}
+
 TEST_CASE("Embedding: a padding row starts at zero and gets no gradient", "[nn][layers]") {
   const nn::Embedding table = home(nn::Embedding(5, 3, {.padding_idx = -2}));
   CHECK(str(table) == "Embedding(5, 3, padding_idx=3)");
@@ -230,7 +271,8 @@ TEST_CASE("Embedding: a padding row starts at zero and gets no gradient", "[nn][
   CHECK(abs(g[3]).sum().item<double>() == 0);
   CHECK_CLOSE(g[1], array_of((table.weight.detach()[1] + 1.0) * 4.0), kClose);
   const Tensor second = grad(square(recorded).sum(), {table.weight})[0];
-  CHECK((abs(second[3]).sum().item<double>() == 0 && abs(second[1]).sum().item<double>() != 0));
+  CHECK(abs(second[3]).sum().item<double>() == 0);
+  CHECK(abs(second[1]).sum().item<double>() != 0);
   CHECK_THROWS_TEXT(IndexError, "Embedding: expected padding_idx in [-5, 5), got 5",
                     nn::Embedding(5, 3, {.padding_idx = 5}));
 }

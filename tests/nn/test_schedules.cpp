@@ -183,7 +183,8 @@ TEST_CASE("schedules: options out of range, and a state that does not fit",
   broken.step();
   CHECK_THROWS_TEXT(ArgumentError, "schedule: expected learning rates >= 0, got -0.5 at step 2",
                     broken.step());
-  CHECK((g.rates() == Numbers{0.25, 0.01} && broken.steps() == 1));
+  CHECK(g.rates() == Numbers{0.25, 0.01});
+  CHECK(broken.steps() == 1);
   CHECK_THROWS_AS(load_state_dict(broken, StateDict{{"lr", ones({2})}}), ArgumentError);
   CHECK_THROWS_TEXT(IndexError, "schedule: lr: expected a group below 2, got 2", broken.lr(2));
 }

@@ -36,12 +36,19 @@ TEST_CASE("StateDict: an ordered map", "[nn][state]") {
   CHECK(keys(dict) == Names{"b", "a"});
   dict.set("c", ones({3}));
   dict.set("b", ones({2}));
-  CHECK((keys(dict) == Names{"b", "a", "c"} && dict.at("b").shape() == Shape{2}));
-  CHECK((dict.contains("a") && !dict.contains("d") && dict.find("d") == nullptr));
-  CHECK((dict.erase("b") && !dict.erase("b") && keys(dict) == Names{"a", "c"}));
+  CHECK(keys(dict) == Names{"b", "a", "c"});
+  CHECK(dict.at("b").shape() == Shape{2});
+  CHECK(dict.contains("a"));
+  CHECK(!dict.contains("d"));
+  CHECK(dict.find("d") == nullptr);
+  CHECK(dict.erase("b"));
+  CHECK(!dict.erase("b"));
+  CHECK(keys(dict) == Names{"a", "c"});
   CHECK(dict.at("c").shape() == Shape{3});
   dict.set("d", ones({4}));
-  CHECK((dict.erase("c") && dict.at("d").shape() == Shape{4} && dict.size() == 2));
+  CHECK(dict.erase("c"));
+  CHECK(dict.at("d").shape() == Shape{4});
+  CHECK(dict.size() == 2);
   CHECK_THROWS_TEXT(ArgumentError, "StateDict: expected one of its 2 names, got 'x'", dict.at("x"));
   CHECK_THROWS_TEXT(ArgumentError, "StateDict: expected every name once, got 'a' twice",
                     StateDict{{"a", {}}, {"a", {}}});
@@ -88,9 +95,14 @@ TEST_CASE("load_state_dict: writes into the tensors there are", "[nn][state]") {
   const TensorImpl* id = m.a.weight.id();
   const std::uint64_t version = m.a.weight.version();
   const LoadReport report = load_state_dict(m, state_dict(other));
-  CHECK((report.loaded == 5 && report.stripped.empty() && report.added.empty()));
-  CHECK((m.a.weight.id() == id && m.a.weight.version() > version && m.a.weight.requires_grad()));
-  CHECK((m.a.weight.storage() != other.a.weight.storage() && unchanged(m, state_dict(other))));
+  CHECK(report.loaded == 5);
+  CHECK(report.stripped.empty());
+  CHECK(report.added.empty());
+  CHECK(m.a.weight.id() == id);
+  CHECK(m.a.weight.version() > version);
+  CHECK(m.a.weight.requires_grad());
+  CHECK(m.a.weight.storage() != other.a.weight.storage());
+  CHECK(unchanged(m, state_dict(other)));
   CHECK_SAME_BITS(handles[0], other.a.weight);
 }
 
@@ -102,7 +114,8 @@ TEST_CASE("load_state_dict: from another device, another layout, a vector of pai
   for (const auto& [key, t] : state_dict(other))
     pairs.emplace_back(key, t.dim() == 2 ? t.t().to(there()).contiguous().t() : t.to(there()));
   load_state_dict(m, pairs);
-  CHECK((m.a.weight.device() == here() && unchanged(m, state_dict(other))));
+  CHECK(m.a.weight.device() == here());
+  CHECK(unchanged(m, state_dict(other)));
   to(m, there());
   load_state_dict(m, state_dict(Model(other)));
   CHECK(m.a.weight.device() == there());
@@ -112,7 +125,8 @@ TEST_CASE("load_state_dict: ties and optimizers stay right", "[nn][state][tie]")
   Tied t;
   const Tied other;
   optim::SGD sgd(parameters(t), {.lr = 1});
-  CHECK((load_state_dict(t, state_dict(other)).loaded == 4 && t.a.weight.id() == t.b.weight.id()));
+  CHECK(load_state_dict(t, state_dict(other)).loaded == 4);
+  CHECK(t.a.weight.id() == t.b.weight.id());
   CHECK_SAME_BITS(t.a.weight, other.a.weight);
   t.b.weight.sum().backward();
   sgd.step();
@@ -130,7 +144,8 @@ TEST_CASE("load_state_dict: of the model's own dict, and with its tensors exchan
           "[nn][state]") {
   Tied pair;  // a.bias and b.bias have one shape
   const StateDict own = state_dict(pair), before = copied(own);
-  CHECK((load_state_dict(pair, own).loaded == 4 && unchanged(pair, before)));
+  CHECK(load_state_dict(pair, own).loaded == 4);
+  CHECK(unchanged(pair, before));
   load_state_dict(pair, StateDict{{"a.weight", own.at("a.weight")},
                                   {"a.bias", own.at("b.bias")},
                                   {"b.weight", own.at("b.weight")},
@@ -199,10 +214,12 @@ TEST_CASE(
   const StateDict plain_dict = copied(state_dict(plain)),
                   wrapped_dict = copied(state_dict(wrapped));
   const LoadReport stripped = load_state_dict(plain, wrapped_dict);
-  CHECK((stripped.stripped == "module." && stripped.added.empty()));
+  CHECK(stripped.stripped == "module.");
+  CHECK(stripped.added.empty());
   CHECK_SAME_BITS(plain.a.weight, wrapped_dict.at("module.a.weight"));
   const LoadReport added = load_state_dict(wrapped, plain_dict);
-  CHECK((added.added == "module." && added.loaded == 5));
+  CHECK(added.added == "module.");
+  CHECK(added.loaded == 5);
   CHECK_SAME_BITS(wrapped.module.a.weight, plain_dict.at("a.weight"));
   CHECK(load_state_dict(wrapped, wrapped_dict).stripped.empty());
   CHECK_THROWS_TEXT(ArgumentError, "got 5 missing, 5 unexpected",

@@ -129,8 +129,10 @@ TEST_CASE("Transformer: layers are copies; dropout only in training; state by Py
   const nn::TransformerEncoderLayer layer(4, 2, {.dim_feedforward = 3});
   nn::TransformerEncoder encoder(layer, 2);
   const Names names = keys(state_dict(encoder));
-  CHECK((names.size() == 24 && names[0] == "layers.0.self_attn.in_proj_weight"));
-  CHECK((names[3] == "layers.0.self_attn.out_proj.bias" && names[4] == "layers.0.linear1.weight"));
+  CHECK(names.size() == 24);
+  CHECK(names[0] == "layers.0.self_attn.in_proj_weight");
+  CHECK(names[3] == "layers.0.self_attn.out_proj.bias");
+  CHECK(names[4] == "layers.0.linear1.weight");
   CHECK(names[23] == "layers.1.norm2.bias");
   CHECK(encoder.layers[0].linear1.weight.id() != encoder.layers[1].linear1.weight.id());
   encoder = home(std::move(encoder));
@@ -155,7 +157,8 @@ TEST_CASE("PositionalEncoding: sines and cosines, in both orders", "[nn][attenti
       CHECK(std::fabs(v[5 * t + i] - (i % 2 == 0 ? std::sin(angle) : std::cos(angle))) < 1e-6);
     }
   CHECK_SAME_BITS(second(zeros({4, 2, 5})).transpose(0, 1).contiguous(), y);
-  CHECK((first.pe.shape() == Shape{1, 7, 5} && second.pe.shape() == Shape{7, 1, 5}));
+  CHECK(first.pe.shape() == Shape{1, 7, 5});
+  CHECK(second.pe.shape() == Shape{7, 1, 5});
   CHECK_THROWS_TEXT(ShapeError,
                     "PositionalEncoding: expected x [batch, n, 5] with n <= 7, got [2, 8, 5]",
                     first(zeros({2, 8, 5})));

@@ -30,8 +30,10 @@ TEST_CASE("parameters: in order of the fields, each once, frozen ones too", "[nn
   m.blocks.emplace_back(2, 2, nn::LinearOptions{.bias = false});
   CHECK(keys(named_parameters(m)) ==
         Names{"a.weight", "a.bias", "b.weight", "b.bias", "scale", "blocks.0.weight"});
-  CHECK((parameters(m).size() == 6 && parameters(m)[0].id() == m.a.weight.id()));
-  CHECK((keys(named_buffers(m)) == Names{"mean", "count"} && buffers(m)[1].id() == m.count.id()));
+  CHECK(parameters(m).size() == 6);
+  CHECK(parameters(m)[0].id() == m.a.weight.id());
+  CHECK(keys(named_buffers(m)) == Names{"mean", "count"});
+  CHECK(buffers(m)[1].id() == m.count.id());
   CHECK(parameter_count(m) == 9 + 3 + 9 + 3 + 1 + 4);
   nn::tie(m.b.weight, m.a.weight);
   CHECK(keys(named_parameters(m)) ==
@@ -55,9 +57,12 @@ TEST_CASE("to: writes into the parameters there are, keeps ties, takes gradients
   to(m, there());
   for (const Tensor& t : before) CHECK(t.device() == there());
   for (const Tensor& t : tree::leaves(m)) CHECK(t.device() == there());
-  CHECK((m.a.weight.id() == before[0].id() && m.a.weight.id() == m.b.weight.id()));
-  CHECK((m.a.weight.storage()->id() != storage && m.a.weight.requires_grad()));
-  CHECK((m.a.weight.is_leaf() && m.a.weight.grad().device() == there()));
+  CHECK(m.a.weight.id() == before[0].id());
+  CHECK(m.a.weight.id() == m.b.weight.id());
+  CHECK(m.a.weight.storage()->id() != storage);
+  CHECK(m.a.weight.requires_grad());
+  CHECK(m.a.weight.is_leaf());
+  CHECK(m.a.weight.grad().device() == there());
   CHECK_SAME_BITS(m.a.weight.grad(), grad);
   CHECK_SAME_BITS(m.a.weight, weight);
   CHECK(old_mask.device() == here());  // Tensor::to never writes into its source
@@ -74,12 +79,15 @@ TEST_CASE("to: dtype changes floating point tensors only", "[nn][to]") {
   (m.a(ones({1, 3}))).sum().backward();
   const Tensor handle = parameters(m)[0];
   to(m, DType::float64);
-  CHECK((handle.dtype() == DType::float64 && handle.grad().dtype() == DType::float64));
-  CHECK((m.mean.dtype() == DType::float64 && m.count.dtype() == DType::int64));
+  CHECK(handle.dtype() == DType::float64);
+  CHECK(handle.grad().dtype() == DType::float64);
+  CHECK(m.mean.dtype() == DType::float64);
+  CHECK(m.count.dtype() == DType::int64);
   CHECK(m.a.weight.requires_grad());
   CHECK_EXACT(m.a.weight, weight);
   to(m, there(), DType::float16);
-  CHECK((handle.dtype() == DType::float16 && handle.device() == there()));
+  CHECK(handle.dtype() == DType::float16);
+  CHECK(handle.device() == there());
   CHECK_THROWS_TEXT(DTypeError, "to: expected a floating point dtype, got int32",
                     to(m, DType::int32));
   CHECK(m.count.dtype() == DType::int64);
@@ -91,7 +99,8 @@ TEST_CASE("to: nothing to change changes nothing", "[nn][to]") {
   const TensorImpl* mask = m.mask.id();
   to(m, here());
   to(m, DType::float32);
-  CHECK((m.a.weight.storage()->id() == storage && m.mask.id() == mask));
+  CHECK(m.a.weight.storage()->id() == storage);
+  CHECK(m.mask.id() == mask);
 }
 
 TEST_CASE("to: a backward that saved the old numbers says so after a move there and back",
@@ -143,8 +152,10 @@ TEST_CASE("to: a tree of plain tensors gets new handles, ties among them stay", 
   Batch batch{x * 2.0, {}};
   std::vector<Batch> batches{batch, batch};
   to(batches, there());
-  CHECK((batches[0].image.device() == there() && batches[0].image.id() == batches[1].image.id()));
-  CHECK((!batches[0].label.defined() && batch.image.device() == here()));
+  CHECK(batches[0].image.device() == there());
+  CHECK(batches[0].image.id() == batches[1].image.id());
+  CHECK(!batches[0].label.defined());
+  CHECK(batch.image.device() == here());
   batches[0].image.sum().backward();  // differentiable
   CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 2});
   Tensor one = ones({1});
@@ -153,7 +164,8 @@ TEST_CASE("to: a tree of plain tensors gets new handles, ties among them stay", 
   Model m;  // a Tensor field that is a parameter as well goes along with it
   m.mask = m.a.bias;
   to(m, there());
-  CHECK((m.mask.id() == m.a.bias.id() && m.mask.device() == there()));
+  CHECK(m.mask.id() == m.a.bias.id());
+  CHECK(m.mask.device() == there());
 }
 
 TEST_CASE("train, eval: every module, whatever holds it", "[nn][walks]") {
@@ -169,13 +181,17 @@ TEST_CASE("train, eval: every module, whatever holds it", "[nn][walks]") {
   };
   Outer m;
   eval(m);
-  CHECK((!m.training && !m.plain.act.training));
+  CHECK(!m.training);
+  CHECK(!m.plain.act.training);
   CHECK_FALSE(m.list[0]->training);
   CHECK(m.plain.training);
   train(m);
-  CHECK((m.training && m.plain.act.training && m.list[0]->training));
+  CHECK(m.training);
+  CHECK(m.plain.act.training);
+  CHECK(m.list[0]->training);
   set_training(m.plain, false);
-  CHECK((m.training && !m.plain.act.training));
+  CHECK(m.training);
+  CHECK(!m.plain.act.training);
 }
 
 TEST_CASE("walks work from a model's own constructor", "[nn][walks]") {
@@ -188,7 +204,8 @@ TEST_CASE("walks work from a model's own constructor", "[nn][walks]") {
     BRAID_FIELDS(a)
   };
   const Self s;
-  CHECK((s.a.weight.device() == there() && !s.a.training));
+  CHECK(s.a.weight.device() == there());
+  CHECK(!s.a.training);
 }
 
 TEST_CASE("zero_grad: gradients are none, not zero", "[nn][walks]") {

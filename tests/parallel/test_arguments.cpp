@@ -21,7 +21,7 @@ struct Keywords {
 };
 struct MultipleInput : nn::Module {
   using Output = std::tuple<Tensor, List>;
-  nn::Linear fc{5, 5, {.dtype = DType::float64}};
+  nn::Linear fc{5, 5};
   Output operator()(const Tensor& var1, const Tensor& var2, const Tensor& scale, double float1,
                     const Keywords& more = {}) const {
     Tensor y = fc(var1 * var2) * scale;
@@ -116,57 +116,60 @@ template <class Make> void check_input(Make make) {
 }  // namespace
 
 ACCEPTANCE("T07: several arguments, by position and by name, on the host") {
-  const MultipleInput plain = home(MultipleInput{});
   const double float1 = -0.75;
-  const Tolerance close{1e-10, 1e-11};
   const auto loss = [](const MultipleInput::Output& y) {
     return std::get<1>(y)[0].sum() + (std::get<0>(y) * std::get<1>(y)[1]).sum();
   };
-  for (const std::int64_t batch : {1, 5, 16})
-    for (const Device from : {host(), device(device_count() - 1)}) {
-      const auto leaf = [&](const Sizes& shape, std::uint64_t seed) {
-        return random_tensor(shape, DType::float64, from, seed).requires_grad_();
-      };
-      const Tensor var1 = leaf({batch, 5}, 1), var2 = leaf({batch, 5}, 2), scale = leaf({}, 3),
-                   var3 = leaf({batch, 5}, 4), c = leaf({batch, 5}, 5), d = leaf({batch, 2}, 6);
-      const auto at_home = [](const Tensor& t) { return t.to(device(0)); };
-      for (const bool named : {false, true}) {
-        Keywords more, more_at_home;
-        if (named) {
-          more = {var3, {{var1, d}}, c, 0.5};
-          more_at_home = {at_home(var3), {{at_home(var1), at_home(d)}}, at_home(c), 0.5};
-        }
-        const auto gradients = [&](const MultipleInput::Output& y, const MultipleInput& module) {
-          const List leaves{var1, var2, scale, var3, c, d, module.fc.weight, module.fc.bias};
-          return grad(List{loss(y)}, leaves, {}, true, false, true);
+  for (const DType type : {DType::float32, DType::float64})
+    for (const std::int64_t batch : {1, 5, 16})
+      for (const Device from : {host(), device(device_count() - 1)}) {
+        MultipleInput plain = home(MultipleInput{});
+        to(plain, type);
+        const Tolerance close =
+            type == DType::float32 ? Tolerance{1e-4, 1e-4} : Tolerance{1e-10, 1e-11};
+        const auto leaf = [&](const Sizes& shape, std::uint64_t seed) {
+          return random_tensor(shape, type, from, seed).requires_grad_();
         };
-        const auto expected =
-            plain(at_home(var1), at_home(var2), at_home(scale), float1, more_at_home);
-        const List expected_gradients = gradients(expected, plain);
-        for (const std::vector<Device>& ids : orders()) {
-          const DataParallel model(placed_on(clone(plain), ids.front()), ids);
-          std::vector<MultipleInput::Output> outputs{
-              model(var1, var2, scale, float1, more),
-              data_parallel(model.module, std::tuple(var1, var2, scale, float1, more), ids)};
-          if (!named) {
-            outputs.push_back(model(var1, var2, scale, float1));
-            outputs.push_back(
-                data_parallel(model.module, std::tuple(var1, var2, scale, float1), ids));
+        const Tensor var1 = leaf({batch, 5}, 1), var2 = leaf({batch, 5}, 2), scale = leaf({}, 3),
+                     var3 = leaf({batch, 5}, 4), c = leaf({batch, 5}, 5), d = leaf({batch, 2}, 6);
+        const auto at_home = [](const Tensor& t) { return t.to(device(0)); };
+        for (const bool named : {false, true}) {
+          Keywords more, more_at_home;
+          if (named) {
+            more = {var3, {{var1, d}}, c, 0.5};
+            more_at_home = {at_home(var3), {{at_home(var1), at_home(d)}}, at_home(c), 0.5};
           }
-          for (const MultipleInput::Output& output : outputs) {
-            CHECK(std::get<0>(output).device() == ids.front());
-            check_close(tree::leaves(output), tree::leaves(expected), close);
-            const List got = gradients(output, model.module);
-            for (std::size_t k = 0; k < got.size(); ++k) {
-              CHECK(got[k].defined() == expected_gradients[k].defined());
-              if (!got[k].defined()) continue;
-              CHECK(got[k].device() == (k < 6 ? from : ids.front()));
-              CHECK_CLOSE(got[k], expected_gradients[k], close);
+          const auto gradients = [&](const MultipleInput::Output& y, const MultipleInput& module) {
+            const List leaves{var1, var2, scale, var3, c, d, module.fc.weight, module.fc.bias};
+            return grad(List{loss(y)}, leaves, {}, true, false, true);
+          };
+          const auto expected =
+              plain(at_home(var1), at_home(var2), at_home(scale), float1, more_at_home);
+          const List expected_gradients = gradients(expected, plain);
+          for (const std::vector<Device>& ids : orders()) {
+            const DataParallel model(placed_on(clone(plain), ids.front()), ids);
+            std::vector<MultipleInput::Output> outputs{
+                model(var1, var2, scale, float1, more),
+                data_parallel(model.module, std::tuple(var1, var2, scale, float1, more), ids)};
+            if (!named) {
+              outputs.push_back(model(var1, var2, scale, float1));
+              outputs.push_back(
+                  data_parallel(model.module, std::tuple(var1, var2, scale, float1), ids));
+            }
+            for (const MultipleInput::Output& output : outputs) {
+              CHECK(std::get<0>(output).device() == ids.front());
+              check_close(tree::leaves(output), tree::leaves(expected), close);
+              const List got = gradients(output, model.module);
+              for (std::size_t k = 0; k < got.size(); ++k) {
+                CHECK(got[k].defined() == expected_gradients[k].defined());
+                if (!got[k].defined()) continue;
+                CHECK(got[k].device() == (k < 6 ? from : ids.front()));
+                CHECK_CLOSE(got[k], expected_gradients[k], close);
+              }
             }
           }
         }
       }
-    }
 }
 
 ACCEPTANCE("T14: a nested output keeps its values and its containers") {

@@ -82,11 +82,13 @@ template <class M> void check_placement(const Placement& c, M model) {
   const Device first = c.ids.empty() ? device(0) : device(c.ids.front());
   const Tensor x = random_tensor({2, 2}, DType::float32, at(c.input, first));
   std::size_t k = 0;
-  std::optional<Device> found;  // the first wrong one
+  std::optional<Device> found;  // of the first wrong one
+  std::string name;
   apply(model, [&](nn::Linear& layer) {
     const Device place = at(c.moved.value_or(c.layers.at(k)), first);
-    to(layer, at(c.layers.at(k++), first));
-    if (!found && place != first) found = place;
+    to(layer, at(c.layers.at(k), first));
+    if (!found && place != first) found = place, name = c.sequential ? str(k, ".weight") : "weight";
+    ++k;
   });
   REQUIRE(found.has_value() == c.fails);
   DataParallel wrapped =
@@ -97,9 +99,9 @@ template <class M> void check_placement(const Placement& c, M model) {
   }
   const DeviceList ids = c.ids.empty() ? DeviceList(devices()) : DeviceList(c.ids);
   if (c.fails) {
-    const std::string text =
-        str("module must have its parameters and buffers on device ", first,
-            " (device_ids[0]) but found one of them on device: ", *found, " (parameter '*weight')");
+    const std::string text = str("module must have its parameters and buffers on device ", first,
+                                 " (device_ids[0]) but found one of them on device: ", *found,
+                                 " (parameter '", name, "')");
     CHECK_THROWS_TEXT(DeviceError, text, wrapped(x));
     CHECK_THROWS_TEXT(DeviceError, text, data_parallel(model, x, ids));
     CHECK_THROWS_TEXT(DeviceError, text, data_parallel(model, x, {first}));
@@ -261,6 +263,16 @@ TEST_CASE("DataParallel on one device moves the module there, and inputs", "[dat
     CHECK(out.dim() == 0);
     const Made count([](const Tensor&, const Tensor& x) { return str(x.size(0)); });
     CHECK(DataParallel(home(clone(count)), {at})(ones({3})) == "3");
+  }
+}
+
+TEST_CASE("DataParallel: what replica 0 writes in place stays, plain fields do not",
+          "[data_parallel]") {
+  for (int n = 1; n <= device_count(); ++n) {
+    const DataParallel model(home(Net{}), group(n));
+    for (int i = 0; i < 2; ++i) (void)model(ones({9, 4}));
+    CHECK(numbers(model.module.seen)[0] == 2.0 * static_cast<double>(chunk_sizes(9, usize(n))[0]));
+    CHECK(model.module.calls == (n == 1 ? 2 : 0));
   }
 }
 

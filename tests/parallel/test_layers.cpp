@@ -90,6 +90,12 @@ TEST_CASE("BatchNorm: each replica by its chunk; replica 0's statistics stay", "
     CHECK(model.module.num_batches_tracked.item<int>() == 1);
     (void)model(x);
     CHECK(model.module.num_batches_tracked.item<int>() == 2);
+    // Evaluation is by the new statistics on every device.
+    DataParallel evaluated(clone(model.module), group(n));
+    nn::BatchNorm1d plain = clone(model.module);
+    eval(evaluated);
+    eval(plain);
+    CHECK_SAME_BITS(evaluated(x), plain(x));
   }
 }
 
