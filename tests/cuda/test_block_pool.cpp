@@ -68,6 +68,23 @@ TEST_CASE("block pool: classes hold what is at least their size, 16 a doubling",
   CHECK(BlockPool::class_of(BlockPool::kLargest) == 32 + 34 * 16);
 }
 
+TEST_CASE("block pool: a block is cut off, and joined with what is free beside it", "[allocator]") {
+  Checked c;
+  c.add(16 * kUnit, true);
+  Part *a = c.pool.take(4 * kUnit), *b = c.pool.take(4 * kUnit), *d = c.pool.take(8 * kUnit);
+  REQUIRE((a && b && d));
+  CHECK(a->data + 4 * kUnit == b->data);
+  CHECK(b->data + 4 * kUnit == d->data);
+  CHECK(c.pool.take(kUnit) == nullptr);
+  CHECK(c.pool.largest_whole() == nullptr);
+  c.pool.put(*a), c.pool.put(*d);
+  CHECK(c.pool.take(9 * kUnit) == nullptr);
+  c.pool.put(*b);
+  Part* const whole = c.pool.take(16 * kUnit);
+  REQUIRE(whole != nullptr);
+  CHECK(whole->data == at(kMiB));
+}
+
 TEST_CASE("block pool: the smallest part that fits, also within a class", "[allocator]") {
   Checked c;
   for (const std::size_t units : {65u, 64u, 66u, 67u}) c.add(units * kUnit, true);

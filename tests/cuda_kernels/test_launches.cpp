@@ -8,22 +8,32 @@ using namespace kernel_test;
 
 TEST_CASE("cuda adam: hundreds of parameters in one launch", "[cuda_kernels][optim]") {
   NEEDS_DEVICE;
-  for (const std::int64_t count : {1, 61, 601}) {
-    Buffer states(DType::float32, 4 * 16 * count);
-    states.fill(0.5);
-    std::vector<braid::OptimItem> items;
-    for (std::int64_t i = 0; i < count; ++i) {
-      float* const at = static_cast<float*>(states.data()) + 64 * i;
-      items.push_back({at, at + 16, at + 32, at + 48, 16});
+  for (const DType t : kFloats)
+    for (const std::int64_t count : {1, 61, 601}) {
+      std::vector<unsigned char> first;
+      for (const std::int64_t shift : {0, 1}) {
+        Buffer states(t, 4 * 16 * count, shift);
+        states.pattern(1);
+        for (std::int64_t i = 0; i < states.size(); ++i) states.put(i, std::fabs(states[i]));
+        std::vector<braid::OptimItem> items;
+        for (std::int64_t i = 0; i < count; ++i) {
+          const auto at = [&](std::int64_t element) {
+            return static_cast<char*>(states.data()) +
+                   element * static_cast<std::int64_t>(size_of(t));
+          };
+          items.push_back({at(64 * i), at(64 * i + 16), at(64 * i + 32), at(64 * i + 48), 16});
+        }
+        braid::AdamArgs args{};
+        args.dtype = t, args.items = items.data(), args.count = count;
+        args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-8, args.step = 3;
+        stream().synchronize();
+        const auto before = braid::simt::stats().grids;
+        kernels().adam(args, stream());
+        stream().synchronize();
+        CHECK(braid::simt::stats().grids - before == (count == 601 ? 2u : 1u));
+        if (shift == 0) first = states.bytes();
+        CHECK(states.bytes() == first);
+      }
     }
-    braid::AdamArgs args{};
-    args.dtype = DType::float32, args.items = items.data(), args.count = count;
-    args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-8, args.step = 3;
-    stream().synchronize();
-    const auto before = braid::simt::stats().grids;
-    kernels().adam(args, stream());
-    stream().synchronize();
-    CHECK(braid::simt::stats().grids - before == (count == 601 ? 2u : 1u));
-  }
 }
 #endif

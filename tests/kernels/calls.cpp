@@ -45,7 +45,7 @@ Operand Walk::operand(int k, double low, double high) const {
 const std::vector<Walk>& walks() {
   static const std::vector<Walk> all = [] {
     std::vector<Walk> list;
-    for (const std::int64_t n : {0, 1, 31, 33, 127, 129, 1025})
+    for (const std::int64_t n : {0, 1, 16, 31, 33, 127, 129, 1025})
       for (const std::int64_t shift : {0, 1})
         list.push_back({braid::str(n, " dense, offset ", shift), dense(n), shift});
     const auto add = [&](const char* name, Loop loop, std::int64_t shift) {

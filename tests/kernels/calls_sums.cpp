@@ -27,8 +27,10 @@ std::vector<Fold> folds() {
   for (const auto& [rows, n] : sizes) {
     list.push_back({braid::str("rows, ", rows, " of ", n), strided({rows}, {{1}, {n}}),
                     strided({n}, {{0}, {1}}), rows * n, n % 2});
-    list.push_back({braid::str("columns, ", rows, " of ", n), strided({rows}, {{1}, {1}}),
-                    strided({n}, {{0}, {rows}}), rows * n, rows % 2});
+    // whole packs of columns
+    const auto [columns, of] = n % 16 == 0 ? std::pair{n, rows} : std::pair{rows, n};
+    list.push_back({braid::str("columns, ", columns, " of ", of), strided({columns}, {{1}, {1}}),
+                    strided({of}, {{0}, {columns}}), rows * n, columns % 2});
   }
   list.push_back(
       {"rows in steps of 2", strided({5}, {{1}, {258}}), strided({129}, {{0}, {2}}), 5 * 258, 1});

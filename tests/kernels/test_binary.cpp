@@ -150,13 +150,14 @@ TEST_CASE("binary: a missing operand is the scalar, rounded to the dtype", "[ker
     for (const BinaryOp op : kOps)
       for (const Missing missing : {Missing::a, Missing::b}) {
         if (!has(op, t)) continue;
-        for (const std::int64_t n : op == BinaryOp::sub ? kSmallSizes : Sizes{70}) {
-          check_loop(op, t, dense(n), n % 2, 1, missing);
-          Loop loop = dense(n);
-          loop.dense = false;  // what the strides of the missing operand say does not matter
-          loop.stride[missing == Missing::a ? 1 : 2][0] = 77;
-          check_loop(op, t, loop, n % 2, 1, missing);
-        }
+        for (const std::int64_t n : op == BinaryOp::sub ? kSmallSizes : Sizes{70})
+          for (const std::int64_t shift : {0, 1}) {
+            check_loop(op, t, dense(n), shift, 1, missing);
+            Loop loop = dense(n);
+            loop.dense = false;  // what the strides of the missing operand say does not matter
+            loop.stride[missing == Missing::a ? 1 : 2][0] = 77;
+            check_loop(op, t, loop, shift, 1, missing);
+          }
       }
 }
 

@@ -1,4 +1,3 @@
-// Every dtype, shape and alignment is among the calls of every kernel.
 #include <braid/core/kernel_args/loss.hpp>
 
 #include "kernels/kernel_support.hpp"
@@ -52,13 +51,22 @@ struct Problem {
   }
 };
 
+double log_sum_exp(const Buffer& x, std::int64_t row, std::int64_t n) {
+  double max = -kInf;
+  long double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) max = std::max(max, x[row * n + i]);
+  for (std::int64_t i = 0; i < n; ++i)
+    sum += std::exp(static_cast<long double>(x[row * n + i] - max));
+  return max + static_cast<double>(std::log(sum));
+}
+
 void run_mse(const Buffer& a, const Buffer& b, Buffer& sum, double scale) {
   kernels().mse({a.dtype(), a.data(), b.data(), sum.data(), scale, a.size()}, stream());
 }
 
 }  // namespace
 
-TEST_CASE("cross_entropy: any number of threads, the gradient in the place of the logits",
+TEST_CASE("cross_entropy: every dtype and shape, any number of threads, the gradient in place",
           "[kernels][loss]") {
   NEEDS_DEVICE;
   for (const DType t : kFloats)
@@ -71,6 +79,22 @@ TEST_CASE("cross_entropy: any number of threads, the gradient in the place of th
         check_threads(p.sum, [&] { p.forward(); });
         check_threads(p.lse, [&] { p.forward(); });
         check_threads(p.dx, [&] { p.backward(p.dx); });
+        double expected = 0, magnitude = 0;
+        std::int64_t wrong = 0;
+        for (std::int64_t row = 0; row < rows; ++row) {
+          const double lse = log_sum_exp(p.x, row, n), x = p.x[row * n + p.label(row)];
+          wrong += !(std::fabs(p.lse[row] - lse) <= 32 * unit(t) * (std::fabs(lse) + 1));
+          expected += (lse - x) * scale;
+          magnitude += (std::fabs(lse) + std::fabs(x) + 1) * scale;
+          for (std::int64_t i = 0; i < n; ++i) {
+            const double exponential = std::exp(p.x[row * n + i] - p.lse[row]),
+                         hot = i == p.label(row) ? 1 : 0, e = (exponential - hot) * scale * 1.5;
+            wrong += !(std::fabs(p.dx[row * n + i] - e) <=
+                       64 * unit(t) * (exponential + hot) * scale * 1.5 + half_ulp(t, e) + 1e-40);
+          }
+        }
+        CHECK(wrong == 0);
+        CHECK(std::fabs(p.sum[0] - expected) <= 32 * unit(t) * magnitude + half_ulp(t, expected));
         p.backward(p.x);
         CHECK(p.x.bytes() == p.dx.bytes());
       }
@@ -128,6 +152,36 @@ TEST_CASE("cross_entropy: infinities, NaN and no rows", "[kernels][loss]") {
   }
   Problem p(DType::int64, 1, 2, 1, 1);
   CHECK_THROWS_WITH(p.forward(), "cross_entropy: expected a floating-point dtype, got int64");
+}
+
+TEST_CASE("mse: every dtype, size and alignment, any number of threads", "[kernels][loss]") {
+  NEEDS_DEVICE;
+  Sizes all = sizes();
+  if (on_cuda()) all.insert(all.end(), {512, 513, 4097, 10007});
+  for (const DType t : kFloats)
+    for (const std::int64_t n : all)
+      for (const std::int64_t shift : {0, 1}) {
+        INFO(braid::name_of(t) << " n " << n << " shift " << shift);
+        Buffer a(t, n, shift), b(t, n, 2 * shift), sum(t, 1), dy(t, 1), da(t, n, shift);
+        a.pattern(1), b.pattern(2), dy.fill(0.75);
+        const double scale = n == 0 ? 1 : 1.0 / static_cast<double>(n);
+        check_threads(sum, [&] { run_mse(a, b, sum, scale); });
+        check_threads(da, [&] {
+          kernels().mse_backward({t, a.data(), b.data(), dy.data(), da.data(), scale, a.size()},
+                                 stream());
+        });
+        long double exact = 0;
+        std::int64_t wrong = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+          const double d = a[i] - b[i], e = 2 * scale * 0.75 * d;
+          exact += static_cast<long double>(d * d) * scale;
+          wrong += !(std::fabs(da[i] - e) <= 4 * unit(t) * std::fabs(e) + half_ulp(t, e));
+        }
+        CHECK(wrong == 0);
+        const double expected = static_cast<double>(exact);
+        CHECK(std::fabs(sum[0] - expected) <=
+              (log2_up(n) + 5) * unit(t) * expected + half_ulp(t, expected));
+      }
 }
 
 TEST_CASE("mse: NaN and infinities at any position; integers are refused by name",

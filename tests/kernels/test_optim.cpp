@@ -31,8 +31,16 @@ struct Items {
   }
 };
 
-const std::vector<Sizes> kSizeLists{
-    {1}, {7, 8, 15}, {16, 17, 0, 31, 33, 63, 64, 65}, {1023, 1024, 1025}, {20003, 1, 5, 8193}, {}};
+const std::vector<Sizes>& size_lists() {
+  static const std::vector<Sizes> lists{
+      {1},
+      {7, 8, 15},
+      {16, 17, 0, 31, 33, 63, 64, 65},
+      {1023, 1024, 1025},
+      on_cuda() ? Sizes{20003, 1, 5, 8193} : Sizes{100003, 1, 20000, 5, 8192, 8193},
+      {}};
+  return lists;
+}
 
 /// Rounding of a few operations on numbers of the given size, and of 16-bit types.
 bool near(DType t, double got, double expected, double size) {
@@ -45,7 +53,7 @@ bool near(DType t, double got, double expected, double size) {
 TEST_CASE("sgd: every dtype, size and variant agrees with a plain loop", "[kernels][optim]") {
   NEEDS_DEVICE;
   for (const DType t : kFloats)
-    for (const Sizes& sizes : kSizeLists)
+    for (const Sizes& sizes : size_lists())
       for (int variant = 0; variant < 32; ++variant) {
         if (sizes.size() != 8 && variant % 7 != 3) continue;  // all variants at one list of sizes
         const bool momentum = (variant & 1) != 0, maximize = (variant & 4) != 0;
@@ -76,7 +84,7 @@ TEST_CASE("adamw: every dtype and size agrees with a plain loop, early and late"
           "[kernels][optim]") {
   NEEDS_DEVICE;
   for (const DType t : kFloats)
-    for (const Sizes& sizes : kSizeLists)
+    for (const Sizes& sizes : size_lists())
       for (const std::int64_t step : {1, 2, 1000000}) {
         AdamArgs args{};
         args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-3;
@@ -98,6 +106,30 @@ TEST_CASE("adamw: every dtype and size agrees with a plain loop, early and late"
         INFO(braid::name_of(t) << " step " << step << " items " << sizes.size());
         CHECK(wrong == 0);
       }
+}
+
+TEST_CASE("optim: threads change no bit", "[kernels][optim]") {
+  if (on_cuda()) return;
+  for (const DType t : {DType::float32, DType::bfloat16})
+    for (const bool adam : {false, true}) {
+      Buffer all(t, 136394);  // the parameters after a step, one after the other
+      check_threads(all, [&] {
+        Items items(t, size_lists()[4], 0);
+        if (adam) {
+          AdamArgs args{};
+          args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-8;
+          args.weight_decay = 0.1, args.step = 3;
+          items.run(kernels().adam, args);
+        } else {
+          SgdArgs args{};
+          args.lr = 0.1, args.momentum = 0.9, args.weight_decay = 0.1, args.nesterov = true;
+          items.run(kernels().sgd, args);
+        }
+        auto* to = static_cast<unsigned char*>(all.host());
+        for (const Buffer& p : items.p)
+          for (const unsigned char byte : p.bytes()) *to++ = byte;
+      });
+    }
 }
 
 TEST_CASE("sgd: without momentum no state is needed", "[kernels][optim]") {

@@ -1,10 +1,10 @@
-// Every dtype, shape and alignment is among the calls of every kernel.
 #include <braid/core/kernel_args/softmax.hpp>
 
 #include "kernels/kernel_support.hpp"
 #include "support/sanitized.hpp"
 
 using namespace kernel_test;
+
 namespace {
 
 using Shapes = std::vector<std::pair<std::int64_t, std::int64_t>>;
@@ -53,6 +53,59 @@ void run_backward(bool log, const Buffer& y, const Buffer& dy, Buffer& dx, std::
 }
 
 }  // namespace
+
+TEST_CASE("softmax: every dtype, shape and alignment", "[kernels][softmax]") {
+  NEEDS_DEVICE;
+  for (const DType t : kFloats)
+    for (const bool log : {false, true})
+      for (const auto& [rows, n] : shapes())
+        for (const std::int64_t shift : {0, 1})
+          for (const double scale : {1.0, 20.0}) {
+            INFO(braid::name_of(t) << " log " << log << " " << rows << " x " << n << " shift "
+                                   << shift << " scale " << scale);
+            Buffer x(t, rows * n, shift), y(t, rows * n, shift);
+            x.pattern(1, scale);
+            run(log, x, y, rows, n);
+            std::int64_t wrong = 0;
+            for (std::int64_t row = 0; row < rows; ++row) {
+              const auto expected = reference(x, row, n, log);
+              for (std::int64_t i = 0; i < n; ++i) {
+                const double e = expected[static_cast<std::size_t>(i)];
+                wrong += !(std::fabs(y[row * n + i] - e) <= tolerance(t, e, log, 2 * scale));
+              }
+            }
+            CHECK(wrong == 0);
+          }
+}
+
+TEST_CASE("softmax_backward: every dtype and shape", "[kernels][softmax]") {
+  NEEDS_DEVICE;
+  for (const DType t : kFloats)
+    for (const bool log : {false, true})
+      for (const auto& [rows, n] : shapes()) {
+        INFO(braid::name_of(t) << " log " << log << " " << rows << " x " << n);
+        Buffer x(t, rows * n), y(t, rows * n), dy(t, rows * n, 1), dx(t, rows * n);
+        x.pattern(4), dy.pattern(5);
+        run(log, x, y, rows, n);
+        run_backward(log, y, dy, dx, rows, n);
+        std::int64_t wrong = 0;
+        for (std::int64_t first = 0; first < x.size(); first += n) {
+          double sum = 0, magnitude = 0;
+          for (std::int64_t i = first; i < first + n; ++i) {
+            const double v = log ? dy[i] : y[i] * dy[i];
+            sum += v, magnitude += std::fabs(v);
+          }
+          for (std::int64_t i = first; i < first + n; ++i) {
+            const double expected = log ? dy[i] - std::exp(y[i]) * sum : y[i] * (dy[i] - sum);
+            const double scale = log ? std::fabs(dy[i]) + std::exp(y[i]) * magnitude
+                                     : std::fabs(y[i]) * (std::fabs(dy[i]) + magnitude);
+            wrong += !(std::fabs(dx[i] - expected) <=
+                       32 * unit(t) * scale + half_ulp(t, expected) + 1e-38);
+          }
+        }
+        CHECK(wrong == 0);
+      }
+}
 
 TEST_CASE("softmax: rows of NaN, of infinities, and with some of them", "[kernels][softmax]") {
   NEEDS_DEVICE;

@@ -12,22 +12,15 @@
 namespace braid::ladder {
 namespace {
 
-/// The lines of a step's file that the words are for: the one that ends in them or, where they
-/// stand alone, the statement behind them.
-std::pair<int, int> lines_of(const std::string& file, const std::string& words) {
+/// The line of a step's file that ends in the words; the next one, where they are a line.
+int line_of(const std::string& file, const std::string& words) {
   std::ifstream in(braid::test::tests_dir() + "/../bench/ladder/" + file);
   std::string text;
-  int first = 0;
-  bool alone = false;
   for (int line = 1; std::getline(in, text); ++line) {
     const std::size_t at = text.find("// " + words);
-    if (first == 0 && at != std::string::npos) {
-      first = line;
-      alone = text.find_first_not_of(' ') == at;
-    }
-    if (first != 0 && (!alone || text.ends_with(';'))) return {first, line};
+    if (at != std::string::npos) return text.find_first_not_of(' ') == at ? line + 1 : line;
   }
-  return {};
+  return 0;
 }
 
 /// A marked line of a step costs this: requests, and sectors (of global memory) or passes (of
@@ -50,11 +43,9 @@ Counts check_costs(const std::string& file, const Step<Problem>& step, const Tri
   INFO(profile.table());
   for (const Cost& cost : costs) {
     INFO(file << ": " << cost.words);
-    const auto [first, last] = lines_of(file, cost.words);
-    REQUIRE(first > 0);
-    simt::ProfileLine at;
-    for (int line = first; line <= last && at.accesses == 0; ++line)
-      at = profile.at(file.substr(file.find('/') + 1), line, cost.shared);
+    const int line = line_of(file, cost.words);
+    REQUIRE(line > 0);
+    const simt::ProfileLine at = profile.at(file.substr(file.find('/') + 1), line, cost.shared);
     CHECK(at.accesses == cost.requests);
     CHECK(at.each() == cost.each);
     CHECK(at.ideal_each() == cost.least);

@@ -35,11 +35,11 @@ __global__ void __launch_bounds__(kBlock, 2)
     const int exist_b = p + row_b < g.k ? g.n - j0 - column_b : 0;
     const float* const from_a = g.a + (i0 + row_a) * g.k + p + column_a;
     const float* const from_b = g.b + (p + row_b) * g.n + j0 + column_b;
-    // fetches A
     const Four next_a =
+        // fetches A
         wide_a && exist_a >= 4 ? simt::load_vector<Four>(from_a) : read_some(from_a, exist_a, 0.0f);
-    // fetches B
     const Four next_b =
+        // fetches B
         wide_b && exist_b >= 4 ? simt::load_vector<Four>(from_b) : read_some(from_b, exist_b, 0.0f);
 #pragma unroll
     for (int q = 0; q < 4; ++q) tile_a[(column_a + q) * kTile + row_a] = next_a.v[q];  // turns A

@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(kBlock, 2)
   const auto fetch = [&](int p, float* tile_b) {
     const int exist_a = i0 + row_a < g.m ? g.k - p - column_a : 0;
     const float* const from_a = g.a + (i0 + row_a) * g.k + p + column_a;
-    // fetches A
     next_a =
+        // fetches A
         wide_a && exist_a >= 4 ? simt::load_vector<Four>(from_a) : read_some(from_a, exist_a, 0.0f);
     const int left = p + row_b < g.k ? g.n - j0 - column_b : 0, exist_b = left < 0   ? 0
                                                                           : left < 4 ? left
@@ -59,9 +59,8 @@ __global__ void __launch_bounds__(kBlock, 2)
   // What fetch began is there, for this thread.
   const auto arrive = [&](float* tile_a) {
 #pragma unroll
-    // turns A
     for (int q = 0; q < 4; ++q)
-      tile_a[(column_a + q) * kTile + (row_a ^ turn(column_a))] = next_a.v[q];
+      tile_a[(column_a + q) * kTile + (row_a ^ turn(column_a))] = next_a.v[q];  // turns A
     simt::cp_async_wait_all();
   };
   float sum[kEach][kEach] = {};

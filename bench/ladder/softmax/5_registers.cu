@@ -25,8 +25,8 @@ __global__ void __launch_bounds__(32 * kWarps) softmax_registers_kernel(Softmax 
 #pragma unroll
   for (int f = 0; f < Fours; ++f) {
     const int at = (f * 32 + lane) * 4;
-    // the only pass
     v[f] =
+        // the only pass
         wide && at + 4 <= s.n ? simt::load_vector<Four>(x + at) : read_some(x + at, s.n - at, none);
 #pragma unroll
     for (int q = 0; q < 4; ++q) max = fmaxf(max, v[f].v[q]);
