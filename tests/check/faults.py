@@ -188,4 +188,5 @@ def main():
     sys.exit(missed > 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
