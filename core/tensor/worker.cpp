@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <braid/core/autograd.hpp>
+#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
 
 namespace braid {
@@ -50,7 +51,7 @@ struct Job {
 
 class Worker {
  public:
-  explicit Worker(std::uint32_t process) { start(process); }
+  Worker(Device device, std::uint32_t process) : device_(device) { start(process); }
   /// For the first call and, in a forked child, again: threads do not come along.
   void start(std::uint32_t process) {
     claimed_.store(false, std::memory_order_relaxed);
@@ -87,6 +88,7 @@ class Worker {
   void loop() {
     for (std::uint32_t seen = 0;; ++seen) {
       wait_while(posted_, seen);
+      if (seen == 0) own_thread();
       job_.run();
       // before the end is told: who joins may start the next job at once
       claimed_.store(false, std::memory_order_release);
@@ -94,6 +96,13 @@ class Worker {
       done_.notify_all();
     }
   }
+  void own_thread() noexcept {
+    try {
+      device_context(device_).backend->own_thread();
+    } catch (...) {  // the job will say that there is no such device
+    }
+  }
+  const Device device_;
   std::atomic<bool> claimed_{false};
   Job job_;
   std::atomic<std::uint32_t> posted_{0}, done_{0}, process_{0};
@@ -127,7 +136,7 @@ Worker& worker(Device device) {
   const std::lock_guard lock(making);
   const std::uint32_t process = forks.load(std::memory_order_relaxed);
   w = slot.load(std::memory_order_relaxed);
-  if (!w) slot.store(w = new Worker(process), std::memory_order_release);
+  if (!w) slot.store(w = new Worker(device, process), std::memory_order_release);
   else if (w->process() != process) w->start(process);
   return *w;
 }

@@ -51,6 +51,13 @@ void set_peer_access(int device, int peer, bool allowed) {
   MemoryMap::instance().set_peer(device, peer, allowed);
 }
 
+void host_touches(const void* p, bool write, Site site) {
+  const std::optional<MemoryRange> memory = find_memory(p);
+  if (!memory || memory->kind != MemoryKind::device || !config().checks) return;
+  const SourceLine where = source_line(site);
+  detail::report_host_access(memory->device, write, where.file, where.line);
+}
+
 void set_current_op(std::uint32_t op, int device) {
   const std::lock_guard lock(grid_mutex());
   Checker::instance().set_op(op, device);

@@ -69,6 +69,9 @@ namespace detail {
 bool happens_before(std::uint32_t earlier, std::uint32_t op);
 /// `kernel relu on stream 2 of cuda:0, launched at file:line`. Defined by simt/runtime.
 std::string describe_op(std::uint32_t op);
+/// Reports that host code, at this line of a kernel's file, reads or writes memory of a device.
+/// Defined by simt/runtime.
+void report_host_access(int device, bool write, const std::string& file, int line);
 
 /// Replaces the two above, for tests of the checker without a runtime; nullptr restores one.
 void set_op_hooks(bool (*order)(std::uint32_t, std::uint32_t),

@@ -71,6 +71,11 @@ void MemoryMap::add(void* p, std::size_t bytes, MemoryKind kind, int device) {
   if (hits_next || hits_previous)
     throw InternalError(str("register_memory: expected memory that is not registered, got ", p,
                             " of ", bytes, " bytes"));
+  if (kind == MemoryKind::device) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(r.begin);
+    lowest_ = std::min(lowest_.load(), begin);
+    highest_ = std::max(highest_.load(), begin + bytes);
+  }
   entries_.emplace(r.begin, std::move(entry));
   ++generation_;
 }

@@ -91,6 +91,13 @@ class MemoryMap {
   void collect();
   /// Forgets all accesses.
   void clear_cells();
+  /// False for what lies below and above all device memory that there has been: most addresses of
+  /// the host.
+  [[nodiscard]] static bool may_be_device(const void* p) noexcept {
+    const auto a = reinterpret_cast<std::uintptr_t>(p);
+    return a >= lowest_.load(std::memory_order_relaxed) &&
+           a < highest_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] std::uint64_t generation() const noexcept {
     return generation_.load(std::memory_order_relaxed);
   }
@@ -105,6 +112,11 @@ class MemoryMap {
   std::vector<std::unique_ptr<Entry>> removed_;
   std::set<std::pair<int, int>> peers_;
   std::atomic<std::uint64_t> generation_{1};
+  static inline constinit std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX}, highest_{0};
 };
+
+/// Host code of a kernel's file reads or writes p: reported where that is device memory, which a
+/// host cannot reach.
+void host_touches(const void* p, bool write, Site site);
 
 }  // namespace braid::simt

@@ -1,11 +1,12 @@
 // The functions that -fsanitize=thread makes the compiler call before every load and store. We link
 // these in place of the sanitizer's library, and so see every access of a kernel, without a change
-// to its source. Outside kernels they return at once.
+// to its source. Host code beside the kernels comes here too: device memory is not its to touch.
 #include <atomic>
 #include <cstdint>
 #include <cstring>
 
 #include "simt/checker.hpp"
+#include "simt/scheduler.hpp"
 
 namespace {
 
@@ -14,10 +15,19 @@ using braid::simt::Checker;
 
 constinit std::atomic<bool> instrumented{false};
 
+/// Outside kernels, an address where device memory may lie.
+__attribute__((noinline)) void look_on_host(const volatile void* p, Access mode, const void* pc) {
+  if (!braid::simt::Scheduler::running())
+    braid::simt::host_touches(const_cast<const void*>(p), mode != Access::read,
+                              braid::simt::site_of(pc));
+}
+
 inline void look(const volatile void* p, std::size_t bytes, Access mode, const void* pc,
                  bool aligned = true) {
   if (Checker* checker = Checker::active())
     checker->access(const_cast<const void*>(p), bytes, mode, braid::simt::site_of(pc), aligned);
+  else if (braid::simt::MemoryMap::may_be_device(const_cast<const void*>(p))) [[unlikely]]
+    look_on_host(p, mode, pc);
 }
 
 }  // namespace

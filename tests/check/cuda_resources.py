@@ -29,6 +29,11 @@ EXCEPTIONS = [
      "angles below 1e5 never reach it"),
 ]
 
+# The kernels that report an error to the host (device/report.cuh). These alone may exchange 64 bits
+# atomically, and have to fence the system between the fields of the record and its state.
+REPORTS = re.compile(r"map_\w+<Map2<.*\bDivideIntegers<.*|map_\w+<.*\bIntegerFunction<.*|"
+                     r"cross_entropy_\w+<.*|(gather|scatter)_\w+<.*|check_indices")
+
 # (kernel, what it has to have in 16 bytes, of load (global), store (global), async (global to
 # shared), read (shared); or why nothing). The first that fits counts.
 WIDTHS = [
@@ -105,6 +110,7 @@ class Kernel:
         self.file, self.name = file, name
         self.threads = self.registers = self.shared = self.stack = self.loads = self.stores = 0
         self.wide, self.atomics, self.code = set(), set(), {}
+        self.exchanges = self.fences = 0  # of 64 bits; of the whole system
 
     def warps(self):
         """Warps that an SM of sm_90 holds: 64 of them in 32 blocks, 64 Ki registers (a warp's share
@@ -172,11 +178,14 @@ def read_object(path, cuobjdump):
             current.stores += count * (kind == "STL")
             if ".128" in code and kind in WIDE:
                 current.wide.add(WIDE[kind])
-            # An error's record is written by exchanges of 64 bits (device/report.cuh). All others
-            # could join numbers in the order in which threads come.
+            # An error's record is written by exchanges of 64 bits. All others could join numbers in
+            # the order in which threads come.
             if "ATOM" in kind or kind in ("RED", "REDG", "REDUX", "SURED"):
-                if not re.match(r"ATOMG?\.E\.(EXCH|CAS)\.64\.STRONG", code):
+                if re.match(r"ATOMG?\.E\.(EXCH|CAS)\.64\.STRONG", code):
+                    current.exchanges += count
+                else:
                     current.atomics.add(code)
+            current.fences += count * bool(re.match(r"MEMBAR\.\w+\.SYS", code))
     names = subprocess.run(["c++filt"], input="\n".join(kernels), **options).stdout.splitlines()
     for kernel, name in zip(kernels.values(), names):
         kernel.name = short_name(name)
@@ -200,6 +209,10 @@ def faults_of(kernel, same_toolkit):
         )
     if kernel.atomics:
         yield where + f"expected no atomics, got {', '.join(sorted(kernel.atomics))}"
+    if kernel.exchanges and not REPORTS.fullmatch(kernel.name):
+        yield where + "expected no atomic exchange of 64 bits in a kernel that reports nothing"
+    if kernel.exchanges and not kernel.fences:
+        yield where + "expected a fence of the system before the state of a report, got none"
     wanted = rule_of(kernel, WIDTHS) if same_toolkit else set()
     if wanted is None:
         yield where + "expected a rule in WIDTHS, got none"

@@ -86,6 +86,15 @@ TEST_CASE("allocator: the same stream reuses a block at once; the peak", "[alloc
   CHECK(stats().peak == used);
 }
 
+TEST_CASE("allocator: a peak that is measured anew does not empty the cache", "[allocator]") {
+  NEEDS_DEVICES(1);
+  const Clean clean;
+  { const Held a(0, 200 * kMiB), b(0, 100 * kMiB); }
+  reset_peak_memory(cuda_device(0));
+  const Held next(0, 210 * kMiB);  // no cached block is that large
+  CHECK(stats().cached >= 300 * kMiB);
+}
+
 TEST_CASE("allocator: what a stream freed outlives it, is cut and joined again", "[allocator]") {
   NEEDS_DEVICES(1);
   const Clean clean;
@@ -327,6 +336,18 @@ TEST_CASE("child: two logical devices of a small GPU", "[.child][siblings]") {
   CHECK_THROWS_TEXT(OutOfMemoryError, "over its capacity", Held(0, 11 * kMiB));
   CHECK_NOTHROW(Held(1, 11 * kMiB));
   CHECK(memory_stats(cuda_device(0)).in_use == 0);
+}
+
+TEST_CASE("child: a block that is used after it was given back", "[.child][released]") {
+  const std::vector<char> numbers(1000, 1);
+  Held block(0, numbers.size());
+  void* const gone = block.data();
+  block.release();
+  const auto use = [&] {
+    copy_in(0, gone, numbers.data(), numbers.size());
+    synchronize(cuda_device(0));
+  };
+  CHECK_THROWS_TEXT(DeviceLostError, "use after free", use());
 }
 
 TEST_CASE("child: a block that cannot be given back", "[.child][kept]") {

@@ -5,6 +5,12 @@
 #include <braid/kernels/cuda.hpp>
 
 #include "cuda_support.hpp"
+#include "simt/cuda_runtime.hpp"
+#if BRAID_CUDA_SIMT
+#include <braid/core/worker.hpp>
+
+#include "simt/runtime/control.hpp"
+#endif
 
 using namespace braid;
 using namespace braid::test;
@@ -40,6 +46,51 @@ TEST_CASE("backend: a device says what it is, and that its memory is its own", "
   CHECK(side->device() == cuda_device(0));
   CHECK_THROWS_TEXT(DeviceError, "data: expected memory of the host, got cuda:0",
                     ones({2}, {.device = cuda_device(0)}).data<float>());
+}
+
+TEST_CASE("backend: work on a device leaves the thread's current one as it was", "[backend]") {
+  NEEDS_DEVICES(2);
+  int gpus = 0;
+  REQUIRE(cudaGetDeviceCount(&gpus) == cudaSuccess);
+  for (int current = 0; current < std::min(gpus, 2); ++current) {
+    REQUIRE(cudaSetDevice(current) == cudaSuccess);
+    for (const Device d : {cuda_device(0), cuda_device(1)}) {
+      CHECK((ones({3}, {.device = d}) + 1).sum().item<double>() == 6);
+      int now = -1;
+      CHECK(cudaGetDevice(&now) == cudaSuccess);
+      CHECK(now == current);
+    }
+  }
+  CHECK(cudaSetDevice(0) == cudaSuccess);
+}
+
+#if BRAID_CUDA_SIMT
+TEST_CASE("backend: a device's own thread makes its GPU current once", "[backend]") {
+  NEEDS_DEVICES(2);
+  const std::vector<Device> both{cuda_device(0), cuda_device(1)};
+  const auto work = [&](int adds) {
+    const std::uint64_t before = simt::calls("cudaSetDevice");
+    run_on_devices(both, [&](std::size_t i) {
+      Tensor x = ones({3}, {.device = both[i]});
+      for (int k = 0; k < adds; ++k) x = x + 1;
+      (void)x.to_vector<double>();
+    });
+    return simt::calls("cudaSetDevice") - before;
+  };
+  (void)work(1);
+  CHECK(work(50) <= 2);
+}
+#endif
+
+TEST_CASE("backend: streams do not wait for the legacy default stream", "[backend]") {
+  NEEDS_DEVICES(1);
+  (void)ones({3}, {.device = cuda_device(0)});
+  const std::unique_ptr<Stream> side = backend(0).make_stream();
+  for (Stream* const stream : {&current_stream(cuda_device(0)), side.get()}) {
+    unsigned flags = 0;
+    CHECK(cudaStreamGetFlags(static_cast<cudaStream_t>(stream->native()), &flags) == cudaSuccess);
+    CHECK(flags == cudaStreamNonBlocking);
+  }
 }
 
 TEST_CASE("child: two logical devices a GPU", "[.child][two]") {

@@ -21,6 +21,7 @@ TEST_CASE("cuda: what the environment decides, and devices that are lost", "[pro
       {"[.child][siblings]",
        {"BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2 BRAID_SIMT_MEMORY=64M"}},
       {"[.child][kept]", {"BRAID_SIMT_DEVICES=1"}},
+      {"[.child][released]", {"BRAID_SIMT_DEVICES=1"}},
       {"[.child][lost]", {"BRAID_SIMT_DEVICES=2"}},
       {"[.child][late]", {"BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2"}},
       {"[.child][many]", {"BRAID_SIMT_DEVICES=1"}},

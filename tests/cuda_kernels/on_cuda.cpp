@@ -1,3 +1,19 @@
 #include "kernels/kernel_support.hpp"
+#if defined(BRAID_CUDA_SIMT)
+#include "simt/config.hpp"
+#endif
 
 bool kernel_test::on_cuda() { return true; }
+
+bool kernel_test::in_other_order([[maybe_unused]] const std::function<void()>& f) {
+#if defined(BRAID_CUDA_SIMT)
+  using braid::simt::Order;
+  const braid::simt::Config before = braid::simt::config();
+  braid::simt::set_order(before.order == Order::forward ? Order::reverse : Order::forward);
+  f();
+  braid::simt::set_config(before);
+  return true;
+#else
+  return false;
+#endif
+}

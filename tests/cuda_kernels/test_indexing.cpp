@@ -1,4 +1,6 @@
+#include <braid/core/backend.hpp>
 #include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/kernel_args/index.hpp>
 #include <braid/core/kernel_args/reduce.hpp>
 #include <braid/core/kernel_args/softmax.hpp>
 
@@ -113,4 +115,46 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
     sum(counting(columns + 2 * n), out, strided({columns}, {{1}, {1}}), strided({n}, {{0}, {2}}));
     check_each(out, [](std::int64_t i) { return n * i + n * (n - 1); });
   }
+}
+
+TEST_CASE("cuda indexing: the last row of a table of 3 GB, read and written by index",
+          "[cuda_kernels][indexing]") {
+  NEEDS_DEVICE;
+  // Of odd width, so that it goes byte by byte. No other row is touched: the emulation gives memory
+  // that nobody uses no room.
+  constexpr std::int64_t width = 1027, rows = (std::int64_t{3} << 30) / width;
+  braid::DeviceBackend& backend = *braid::device_context(stream().device()).backend;
+  const braid::Block block = backend.allocate(static_cast<std::size_t>(rows * width), stream());
+  auto* const table = static_cast<std::uint8_t*>(block.data);
+  Buffer row(DType::uint8, width), out(DType::uint8, width);
+  row.pattern(1);
+  const Loop along = strided({width}, {{1}, {1}}), three = strided({width}, {{1}, {1}, {1}});
+  kernels().copy({DType::uint8, DType::uint8, table + (rows - 1) * width, row.data(), along},
+                 stream());
+  const auto is_row_times = [&](int factor) {
+    for (const std::int64_t last : {rows - 1, std::int64_t{-1}}) {
+      const Buffer index = indices({last});
+      kernels().gather_rows(
+          {DType::uint8, table, index.integers(), out.data(), rows, 1, width, "rows", true},
+          stream());
+      std::int64_t wrong = 0;
+      for (std::int64_t i = 0; i < width; ++i)
+        wrong += out[i] != static_cast<std::uint8_t>(factor * static_cast<int>(row[i]));
+      CHECK(wrong == 0);
+    }
+  };
+  is_row_times(1);
+  const Buffer each = indices(Sizes(static_cast<std::size_t>(width), rows - 1));
+  kernels().gather({DType::uint8, out.data(), each.integers(), table, three, rows, width},
+                   stream());
+  CHECK(out.bytes() == row.bytes());
+  const Buffer last = indices({rows - 1});
+  kernels().scatter_add_rows({DType::uint8, table, last.integers(), row.data(), rows, 1, width},
+                             stream());
+  is_row_times(2);
+  kernels().scatter(
+      {DType::uint8, false, table, each.integers(), row.data(), three, 1, 0, 0, rows, width},
+      stream());
+  is_row_times(1);
+  backend.release(block, stream());
 }

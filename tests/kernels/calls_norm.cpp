@@ -261,13 +261,22 @@ struct Heads {
   bool causal, by_row;  // by_row: rows of all heads side by side
   int mask;             // 0: none, 1: bool, 2: added
   double p;
+  // queries near `far` and keys near -far: every score is far below zero
+  double far = 0;
   [[nodiscard]] std::string text(const char* kernel) const {
     return braid::str(kernel, " ", batch, " x ", heads, ", ", queries, " queries, ", keys,
                       " keys, width ", width, " and ", value_width, causal ? ", causal" : "",
-                      by_row ? ", by row" : "", ", mask ", mask, ", dropout ", p);
+                      by_row ? ", by row" : "", ", mask ", mask, ", dropout ", p,
+                      far > 0 ? ", far below 0" : "");
   }
   [[nodiscard]] std::int64_t q() const { return batch * heads * queries * width; }
   [[nodiscard]] std::int64_t k() const { return batch * heads * keys * width; }
+  [[nodiscard]] Operand queries_at(std::uint64_t seed) const {
+    return in(random(q(), seed, far - 1, far + 1));
+  }
+  [[nodiscard]] Operand keys_at(std::uint64_t seed) const {
+    return in(random(k(), seed, -far - 1, 1 - far));
+  }
   [[nodiscard]] std::int64_t v() const { return batch * heads * keys * value_width; }
   [[nodiscard]] std::int64_t out() const { return batch * heads * queries * value_width; }
   [[nodiscard]] std::int64_t rows() const { return batch * heads * queries; }
@@ -307,10 +316,10 @@ struct Heads {
             2,
             1 / (1 - p)};
   }
-  /// Roundings of a probability, relative: of the score (|q|, |k| <= 1, scale 1/2, the mask, lse),
+  /// Roundings of a probability, relative: of the score (|q|, |k| <= far + 1, scale 1/2, the mask, lse),
   /// of exp and of the sums over keys.
   [[nodiscard]] double roundings() const {
-    const double w = static_cast<double>(width), largest = 0.5 * w + 4;
+    const double w = static_cast<double>(width), largest = 0.5 * w * (far + 1) * (far + 1) + 4;
     return 2 * ((w + 4) * largest + 16 + static_cast<double>(keys));
   }
 };
@@ -318,7 +327,7 @@ const std::vector<Heads> kHeads{
     {1, 1, 1, 1, 1, 1, false, false, 0, 0},    {2, 2, 33, 31, 5, 7, false, true, 0, 0},
     {1, 2, 40, 70, 33, 16, true, false, 0, 0}, {1, 1, 70, 9, 4, 40, true, false, 0, 0.25},
     {1, 2, 5, 65, 8, 8, false, false, 1, 0},   {1, 1, 34, 34, 8, 8, false, true, 2, 0.5},
-    {0, 2, 3, 4, 5, 5, false, false, 0, 0}};
+    {0, 2, 3, 4, 5, 5, false, false, 0, 0},    {1, 2, 33, 70, 4, 8, false, false, 0, 0, 20}};
 Operand mask_of(const Heads& s) {
   return in(s.mask_numbers(), 0, s.mask == 1 ? always(DType::bool_) : nullptr);
 }
@@ -330,9 +339,8 @@ std::vector<Call> calls_of_attention(DType) {
   for (const Heads& s : kHeads)
     list.push_back(
         {s.text("attention"),
-         {out(random(s.out(), 1)), out(random(s.rows(), 2), 0, statistics),
-          in(random(s.q(), 3, -1, 1)), in(random(s.k(), 4, -1, 1)), in(random(s.v(), 5)),
-          mask_of(s)},
+         {out(random(s.out(), 1)), out(random(s.rows(), 2), 0, statistics), s.queries_at(3),
+          s.keys_at(4), in(random(s.v(), 5)), mask_of(s)},
          [=](const Place& p) { p.table.attention(s.args(p, {2, 3, 4, 0, 1, 5}), p.stream); },
          [=](DType t, const Values& v) {
            Numbers y(v[0].size()), lse(v[1].size());
@@ -349,36 +357,35 @@ std::vector<Call> calls_of_attention(DType) {
 std::vector<Call> calls_of_attention_backward(DType) {
   std::vector<Call> list;
   for (const Heads& s : kHeads)
-    list.push_back({s.text("attention backward"),
-                    {out(random(s.q(), 1)), out(random(s.k(), 2)), out(random(s.v(), 3)),
-                     in(random(s.q(), 4, -1, 1)), in(random(s.k(), 5, -1, 1)), in(random(s.v(), 6)),
-                     in(random(s.out(), 7)), in(random(s.rows(), 8, 3, 4), 0, statistics),
-                     in(random(s.out(), 9)), mask_of(s)},
-                    [=](const Place& p) {
-                      p.table.attention_backward(
-                          {s.args(p, {3, 4, 5, 6, 7, 9}), s.operand(p[8], s.queries, s.value_width),
-                           s.operand(p[0], s.queries, s.width), s.operand(p[1], s.keys, s.width),
-                           s.operand(p[2], s.keys, s.value_width)},
-                          p.stream);
-                    },
-                    [=](DType t, const Values& v) {
-                      // p <= exp(score - lse) with lse >= 3; |dp| and |dot| <= 4 value_width.
-                      const double largest = std::exp(0.5 * static_cast<double>(s.width) + 1 - 3),
-                                   w = static_cast<double>(s.value_width), drop = 1 / (1 - s.p),
-                                   keys = static_cast<double>(s.keys),
-                                   queries = static_cast<double>(s.queries);
-                      const double ds = largest * 8 * w * drop * 0.5,
-                                   of_p = rounding(t) * (s.roundings() + w + queries);
-                      const double sizes[] = {ds * keys, ds * queries,
-                                              largest * drop * 2 * queries};
-                      Values bounds;
-                      for (std::size_t k = 0; k < 3; ++k) {
-                        Numbers& bound = bounds.emplace_back(v[k].size());
-                        for (std::int64_t i = 0; i < bound.size(); ++i)
-                          bound[i] = of_p * sizes[k] + last(t, v[k][i]);
-                      }
-                      return bounds;
-                    }});
+    list.push_back(
+        {s.text("attention backward"),
+         {out(random(s.q(), 1)), out(random(s.k(), 2)), out(random(s.v(), 3)), s.queries_at(4),
+          s.keys_at(5), in(random(s.v(), 6)), in(random(s.out(), 7)),
+          in(random(s.rows(), 8, 3, 4), 0, statistics), in(random(s.out(), 9)), mask_of(s)},
+         [=](const Place& p) {
+           p.table.attention_backward(
+               {s.args(p, {3, 4, 5, 6, 7, 9}), s.operand(p[8], s.queries, s.value_width),
+                s.operand(p[0], s.queries, s.width), s.operand(p[1], s.keys, s.width),
+                s.operand(p[2], s.keys, s.value_width)},
+               p.stream);
+         },
+         [=](DType t, const Values& v) {
+           // p <= exp(score - lse) with lse >= 3; |dp| and |dot| <= 4 value_width.
+           const double largest = std::exp(0.5 * static_cast<double>(s.width) + 1 - 3),
+                        w = static_cast<double>(s.value_width), drop = 1 / (1 - s.p),
+                        keys = static_cast<double>(s.keys),
+                        queries = static_cast<double>(s.queries);
+           const double ds = largest * 8 * w * drop * 0.5,
+                        of_p = rounding(t) * (s.roundings() + w + queries);
+           const double sizes[] = {ds * keys, ds * queries, largest * drop * 2 * queries};
+           Values bounds;
+           for (std::size_t k = 0; k < 3; ++k) {
+             Numbers& bound = bounds.emplace_back(v[k].size());
+             for (std::int64_t i = 0; i < bound.size(); ++i)
+               bound[i] = of_p * sizes[k] + last(t, v[k][i]);
+           }
+           return bounds;
+         }});
   return list;
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 struct Rows {
   std::int64_t rows, n, shift;
+  double level = 0;  // what the numbers lie around
 };
 const std::vector<Rows>& row_lists() {
   static const std::vector<Rows> list = [] {
@@ -21,6 +22,8 @@ const std::vector<Rows>& row_lists() {
                           {3, 1025, 0}, {2, 1040, 0}, {601, 10, 0}, {5000, 3, 1}, {2, 5001, 0},
                           {2, 8192, 0}, {2, 8193, 1}, {2, 8208, 0}, {3, 9001, 0}, {1, 20000, 0},
                           {0, 5, 0}};
+    // Far below zero: a maximum that starts at 0 would leave sums of exponentials of nothing.
+    for (const std::int64_t n : {7, 300, 1025, 9001}) all.push_back({3, n, 0, -1e4});
     if (!on_cuda()) all.insert(all.end(), {{2000, 10, 1}, {3001, 10, 0}, {1, 50001, 0}});
     return all;
   }();
@@ -28,7 +31,12 @@ const std::vector<Rows>& row_lists() {
 }
 
 std::string text(const char* kernel, const Rows& r) {
-  return braid::str(kernel, " ", r.rows, " x ", r.n, ", offset ", r.shift);
+  return braid::str(kernel, " ", r.rows, " x ", r.n, ", offset ", r.shift,
+                    r.level == 0 ? "" : ", far below 0");
+}
+/// The numbers of all rows.
+Numbers logits(const Rows& r, std::uint64_t seed, double reach) {
+  return random(r.rows * r.n, seed, r.level - reach, r.level + reach);
 }
 
 /// Of row r of x: the largest number, the largest distance from it, the logarithm of the sum of
@@ -75,8 +83,7 @@ std::vector<Call> calls_of_softmax(DType) {
     for (const Rows& r : row_lists())
       for (const double reach : {4, 40})
         list.push_back({braid::str(text(log ? "log softmax" : "softmax", r), ", up to ", reach),
-                        {out(random(r.rows * r.n, 1), r.shift),
-                         in(random(r.rows * r.n, 2, -reach, reach), r.shift)},
+                        {out(random(r.rows * r.n, 1), r.shift), in(logits(r, 2, reach), r.shift)},
                         [=](const Place& p) {
                           p.table.softmax({p.t, log, p[1], p[0], r.rows, r.n}, p.stream);
                         },
@@ -132,8 +139,8 @@ namespace {
 
 Call cross_entropy(const Rows& r, std::int64_t stride) {
   return {text("cross entropy", r),
-          {out(random(r.rows, 1), 0, statistics), out(random(1, 2)),
-           in(random(r.rows * r.n, 3, -4, 4), r.shift), labels(r, stride)},
+          {out(random(r.rows, 1), 0, statistics), out(random(1, 2)), in(logits(r, 3, 4), r.shift),
+           labels(r, stride)},
           [=](const Place& p) {
             p.table.cross_entropy(
                 {p.t, p[2], p.integers(3), stride, p[0], p[1], 1.0 / 3, r.rows, r.n}, p.stream);
@@ -155,8 +162,8 @@ Call cross_entropy(const Rows& r, std::int64_t stride) {
 Call cross_entropy_by_options(const Rows& r) {
   return {text("cross entropy by options", r),
           {out(random(r.rows, 1), 0, statistics), out(random(1, 2)), out(random(r.rows, 3)),
-           out(random(1, 4), 0, statistics), in(random(r.rows * r.n, 5, -4, 4), r.shift),
-           labels(r, 1), in(random(r.n, 6, 0.5, 1.5), r.shift)},
+           out(random(1, 4), 0, statistics), in(logits(r, 5, 4), r.shift), labels(r, 1),
+           in(random(r.n, 6, 0.5, 1.5), r.shift)},
           [=](const Place& p) {
             p.table.cross_entropy({p.t, p[4], p.integers(5), 1, p[0], p[1], 1, r.rows, r.n, p[6],
                                    kSmoothing, ignores_label(r), label(0, r.n), true, p[2], p[3]},
@@ -188,7 +195,7 @@ Call cross_entropy_by_options(const Rows& r) {
 }
 
 Call cross_entropy_backward(const Rows& r) {
-  const Numbers x = random(r.rows * r.n, 3, -4, 4);
+  const Numbers x = logits(r, 3, 4);
   return {
       text("cross entropy backward", r),
       {out(random(r.rows * r.n, 1), r.shift), in(x, r.shift), labels(r, 2),
@@ -207,7 +214,7 @@ Call cross_entropy_backward(const Rows& r) {
 }
 
 Call cross_entropy_backward_by_options(const Rows& r) {
-  const Numbers x = random(r.rows * r.n, 3, -4, 4);
+  const Numbers x = logits(r, 3, 4);
   return {text("cross entropy backward by options", r),
           {out(random(r.rows * r.n, 1), r.shift), in(x, r.shift), labels(r, 1),
            in(lses(x, r), 0, statistics), in(random(r.rows, 4)),

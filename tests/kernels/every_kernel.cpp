@@ -1,6 +1,7 @@
 #include "kernels/every_kernel.hpp"
 
 #include <algorithm>
+#include <iomanip>
 #include <iostream>
 #include <typeinfo>
 
@@ -30,6 +31,20 @@ void run_on_device(const Call& call, DType t, std::vector<Buffer>& operands) {
   if (on_cuda()) at.stream.synchronize();
 }
 
+/// The same bits, or the first element whose bits are others.
+void check_same_bits(const Call& call, DType t, const std::vector<Buffer>& expected,
+                     const std::vector<Buffer>& got, const std::string& where) {
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    const std::vector<unsigned char> a = expected[k].bytes(), b = got[k].bytes();
+    if (a == b) continue;
+    const auto at = std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
+    const std::int64_t i = at / static_cast<std::int64_t>(braid::size_of(expected[k].dtype()));
+    FAIL_CHECK(call.name << " " << braid::name_of(t) << ": " << where << ": operand " << k
+                         << " element " << i << " is " << std::setprecision(17) << got[k][i]
+                         << ", not " << expected[k][i]);
+  }
+}
+
 void compare(Tally& tally, DType t, const Call& call) {
   ++tally.defined;
   std::vector<Buffer> cpu = place(call.operands, t, t), device = place(call.operands, t, t);
@@ -46,11 +61,15 @@ void compare(Tally& tally, DType t, const Call& call) {
   for (const std::int64_t further : aligned ? Sizes{1, 3} : Sizes{}) {
     std::vector<Buffer> elsewhere = place(call.operands, t, t, further);
     run_on_device(call, t, elsewhere);
-    for (std::size_t k = 0; k < device.size(); ++k)
-      if (elsewhere[k].bytes() != device[k].bytes())
-        FAIL_CHECK(call.name << " " << braid::name_of(t) << ": " << further
-                             << " elements further the bits of operand " << k << " are others");
+    check_same_bits(call, t, device, elsewhere, braid::str(further, " elements further"));
   }
+  // Nor does it show which thread comes first, as it would in a sum by atomics.
+  std::vector<Buffer> reversed;
+  if (in_other_order([&] {
+        reversed = place(call.operands, t, t);
+        run_on_device(call, t, reversed);
+      }))
+    check_same_bits(call, t, device, reversed, "in another order of threads");
   Values values, bounds;
   if (call.bound && braid::is_floating(t)) {
     std::vector<Buffer> wide = place(call.operands, DType::float64, t);

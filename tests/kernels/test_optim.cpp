@@ -89,7 +89,8 @@ TEST_CASE("adamw: every dtype and size agrees with a plain loop, early and late"
         AdamArgs args{};
         args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-3;
         args.weight_decay = 0.1, args.step = step;
-        Items before(t, sizes, 1), after(t, sizes, 1);
+        // aligned: in packs
+        Items before(t, sizes, step % 2), after(t, sizes, step % 2);
         after.run(kernels().adam, args);
         const double at = static_cast<double>(step), bias1 = 1 - std::pow(0.9, at),
                      bias2 = 1 - std::pow(0.999, at);

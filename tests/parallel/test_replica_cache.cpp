@@ -39,6 +39,19 @@ struct Writes : nn::Module {
   BRAID_FIELDS(fc, factor)
 };
 
+/// Writes its weight in place: on another device that is a copy, which serves no second forward.
+struct WritesWeight : nn::Module {
+  nn::Linear fc{4, 3, {.bias = false}};
+  Tensor operator()(const Tensor& x) const {
+    const NoGrad guard;
+    if (x.device() == device(0)) return fc(x);
+    Tensor weight = fc.weight;
+    weight.mul_(2.0);
+    return fc(x) * 0.5;
+  }
+  BRAID_FIELDS(fc)
+};
+
 struct Fails : nn::Module {
   nn::Linear fc{4, 3};
   bool fail = false;
@@ -182,6 +195,13 @@ TEST_CASE("cache: training with and without is the same to the bit", "[cache]") 
     }
     check_same(parameters(model), parameters(plain));
   }
+}
+
+TEST_CASE("cache: a copy of a weight that its replica has written is copied anew", "[cache]") {
+  if (several() < 2) return;
+  const DataParallel model = cached(WritesWeight{});
+  const Tensor right = by_chunks(model.module.fc, rows()).detach();
+  for (int step = 0; step < 3; ++step) CHECK_CLOSE(model(rows()), right, (Tolerance{1e-6, 1e-7}));
 }
 
 TEST_CASE("cache: a copy has its own; calls at the same time do not share", "[cache]") {

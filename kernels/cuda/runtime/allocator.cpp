@@ -167,7 +167,7 @@ std::size_t StreamAllocator::segment_bytes(std::size_t size, bool last) const no
         capacity_ > reserved_ ? (capacity_ - reserved_) / BlockPool::kUnit * BlockPool::kUnit : 0;
     return size <= room ? std::min(wanted, room) : 0;
   }
-  const bool stale = reserved_ > in_use_ && reserved_ + wanted > 2 * peak_ + kStaleSlack;
+  const bool stale = reserved_ > in_use_ && reserved_ + wanted > 2 * most_ + kStaleSlack;
   return stale ? 0 : wanted;
 }
 
@@ -175,6 +175,7 @@ void StreamAllocator::hand_out(std::size_t size) noexcept {
   ++allocations_;
   in_use_ += size;
   peak_ = std::max(peak_, in_use_);
+  most_ = std::max(most_, in_use_);
 }
 
 // From here on without it.

@@ -34,8 +34,9 @@ namespace braid::cuda {
 /// logical devices too where the driver had no more, and tries once more, with a segment of its own
 /// size, before it throws. The capacity limits in_use; and in_use + cached, but for the free parts
 /// of segments that are partly in use. Without one, free segments are given back when a new one
-/// would make in_use + cached more than 2 · peak + 256 MiB. Counting is exact. All functions may be
-/// called from any thread.
+/// would make in_use + cached more than twice the most that was ever in use, and 256 MiB:
+/// reset_peak, which a program calls to measure, does not change what is kept. Counting is exact.
+/// All functions may be called from any thread.
 ///
 /// Without a cache (BRAID_CUDA_CACHE=0) a block is one allocation of the driver, of exactly the
 /// bytes that were asked for, and is given back after a wait for its stream: so compute-sanitizer
@@ -97,6 +98,7 @@ class StreamAllocator {
   std::vector<std::unique_ptr<BlockPool>> pools_;
   // kept: nobody's, because a wait for its work failed
   std::size_t in_use_ = 0, reserved_ = 0, kept_ = 0, peak_ = 0, capacity_ = 0;
+  std::size_t most_ = 0;  // that was in use since the start
   std::uint64_t allocations_ = 0, hits_ = 0, releases_ = 0, retries_ = 0, failures_ = 0;
   std::uint64_t fail_in_ = 0;
   bool fail_persistent_ = false;

@@ -47,6 +47,7 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
     allocator_.fail_allocation(k, persistent);
   }
   [[nodiscard]] const KernelTable& kernels() const noexcept override { return kernels_; }
+  void own_thread() noexcept override { cuda::own_thread(); }
   [[nodiscard]] int gpu() const noexcept override { return gpu_.ordinal(); }
   [[nodiscard]] Size size() const override;
   void make_current() override;

@@ -9,7 +9,8 @@ namespace cuda {
 class Gpu;
 
 /// Makes a GPU the calling thread's current one for a scope. Throws CudaError or DeviceLostError;
-/// its end never throws.
+/// its end never throws. On the library's own threads it stays current: a launch on another GPU
+/// than the first would cost two calls of the driver else.
 class DeviceGuard {
  public:
   DeviceGuard(Gpu& gpu, Device device);
@@ -18,8 +19,10 @@ class DeviceGuard {
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
-  int before_ = -1;  // to be restored; -1: it was this one
+  int before_ = -1;  // to be restored; -1: it was this one, or nobody asks
 };
+/// The calling thread is the library's own from now on.
+void own_thread() noexcept;
 
 }  // namespace cuda
 }  // namespace braid

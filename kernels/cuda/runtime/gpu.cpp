@@ -7,6 +7,9 @@
 #include "cuda/runtime/errors.hpp"
 
 namespace braid::cuda {
+namespace { constinit thread_local bool own = false; }  // namespace
+
+void own_thread() noexcept { own = true; }
 
 void Gpu::lose(int code) noexcept {
   int none = 0;
@@ -38,7 +41,7 @@ DeviceGuard::DeviceGuard(Gpu& gpu, Device device) {
   check(cudaGetDevice(&current), "cudaGetDevice", gpu, device);
   if (current == gpu.ordinal()) return;
   check(cudaSetDevice(gpu.ordinal()), "cudaSetDevice", gpu, device);
-  before_ = current;
+  if (!own) before_ = current;
 }
 
 DeviceGuard::~DeviceGuard() {

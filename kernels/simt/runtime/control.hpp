@@ -36,6 +36,7 @@ enum class ReportKind : std::uint8_t {
   pinned_free,       ///< pinned memory freed or unregistered while a copy still uses it
   early_read,        ///< host_read of memory that a copy has still to fill
   destroyed_handle,  ///< a stream or event that was destroyed, or never created
+  host_access,       ///< host code in a kernel's file reads or writes device memory
   kernel,            ///< a finding inside a kernel, or an exception that left it
 };
 /// `race`, `use after free`, …
@@ -128,6 +129,8 @@ void fail_call(std::string_view text);
 [[nodiscard]] std::uint64_t legacy_operations();
 /// True where the armed failure was returned at least once.
 [[nodiscard]] bool failed_call();
+/// The function whose call it was, the last time; empty before the first.
+[[nodiscard]] std::string failed_function();
 /// True for the codes that end a device: they stay until cudaDeviceReset.
 [[nodiscard]] bool sticky(cudaError_t code) noexcept;
 

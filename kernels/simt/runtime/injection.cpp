@@ -21,6 +21,7 @@ cudaError_t Runtime::count_call(const char* function) {
   ++i.seen;
   if (i.seen < i.k || (i.seen > i.k && !i.persistent)) return cudaSuccess;
   i.fired = true;
+  failed_function = function;
   if (sticky(i.code)) poison(current_device, i.code);
   return i.code;
 }
@@ -56,6 +57,12 @@ bool failed_call() {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
   return r.injection.fired;
+}
+
+std::string failed_function() {
+  detail::Runtime& r = detail::runtime();
+  const detail::Runtime::Lock lock(r.mutex);
+  return r.failed_function;
 }
 
 }  // namespace braid::simt

@@ -34,6 +34,18 @@ void Runtime::report(ReportKind kind, int device, Location where, Location other
                    other.line, device});
 }
 
+void report_host_access(int device, bool write, const std::string& file, int line) {
+  Runtime& r = runtime();
+  const Runtime::Lock lock(r.mutex);
+  const std::string place = line > 0 ? str(file, ":", line) : std::string("an unknown place");
+  r.report(ReportKind::host_access, device, {}, {},
+           str("the host ", write ? "writes" : "reads", " memory of cuda:", device, " at ", place,
+               "; a GPU's memory is reached by kernels and copies alone"));
+  r.found.back().file = file;
+  r.found.back().line = line;
+  if (r.mode == ReportMode::sticky) r.poison(device, cudaErrorIllegalAddress, r.last_text);
+}
+
 void Runtime::report_op(ReportKind kind, const Op& op, Location other, const std::string& text,
                         cudaError_t code) {
   report(kind, op.device, op.where, other, text);
@@ -73,6 +85,7 @@ const char* to_string(ReportKind kind) noexcept {
     case ReportKind::pinned_free: return "pinned memory freed too early";
     case ReportKind::early_read: return "read too early";
     case ReportKind::destroyed_handle: return "destroyed handle";
+    case ReportKind::host_access: return "device memory on the host";
     case ReportKind::kernel: return "kernel";
   }
   return "unknown";

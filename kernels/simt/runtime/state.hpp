@@ -254,6 +254,7 @@ class Runtime {
   std::vector<Watch> watches;
   std::map<const void*, int> shared_bytes_of;  // cudaFuncSetAttribute
 
+  const char* failed_function = "";  // of the last injected failure
   std::vector<Report> found;
   std::string last_text;
   std::uint64_t report_count = 0;  // never set back

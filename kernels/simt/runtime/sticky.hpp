@@ -22,6 +22,7 @@ inline constexpr int kHarmlessCodes[] = {
     36,                                                     // call requires a newer driver
     46,                                                     // devices unavailable
     52,                                                     // missing configuration
+    69,                                                     // too many launches pending
     98,                                                     // invalid device function
     100,                                                    // no device
     101,                                                    // invalid device
@@ -33,7 +34,11 @@ inline constexpr int kHarmlessCodes[] = {
     216,                                                    // device already in use
     217,                                                    // peer access unsupported
     218,                                                    // invalid PTX
+    221,                                                    // no compiler for PTX
     222,                                                    // unsupported PTX version
+    223,                                                    // compiling PTX is turned off
+    224,                                                    // unsupported affinity
+    225,                                                    // unsupported sync on the device
     302,                                                    // shared object symbol not found
     303,                                                    // shared object init failed
     304,                                                    // operating system
@@ -55,7 +60,9 @@ inline constexpr int kHarmlessCodes[] = {
     803,                                                    // system driver mismatch
     804,                                                    // compat not supported on device
     900, 901, 902, 903, 904, 905, 906, 907, 908, 909, 910,  // stream capture, timeout, graph update
+    912,                                                    // invalid cluster size
     913,                                                    // function not loaded
+    914, 915,                                               // invalid resource
 };
 
 /// True if a device is lost after this code: CUDA says that the process must be started again. So

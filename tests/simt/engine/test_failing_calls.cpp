@@ -239,12 +239,15 @@ TEST_CASE("the first 200 runtime calls of a training step fail in turn", "[faili
       if (!test::in_part(k)) continue;
       for (const Code& code : codes_of(k, all)) {
         const Expected expected{states[steps], states[steps + 1], usual};
-        const std::string outcome =
-            test::in_child(kDevices, [&] { return failing_call(k, code, steps == 1, expected); });
+        const std::string text = test::in_child(kDevices, [&] {
+          return str(failing_call(k, code, steps == 1, expected), "|", simt::failed_function());
+        });
+        const std::string outcome = text.substr(0, text.rfind('|'));
         if (!(reached = outcome != "not reached")) break;
         INFO((steps == 1 ? "second" : "first")
-             << " step, call " << k << " returns " << cudaGetErrorName(code.code)
-             << (code.persistent ? " for ever" : "") << ": " << outcome);
+             << " step, call " << k << ", of " << text.substr(text.rfind('|') + 1) << ", returns "
+             << cudaGetErrorName(code.code) << (code.persistent ? " for ever" : "") << ": "
+             << outcome);
         CHECK((outcome == "handled" || outcome == "lost" || outcome == "thrown" ||
                outcome == "out of memory"));
         ++cases;

@@ -17,4 +17,7 @@ __global__ void write_past_end(float* to, int n) {
   if (i <= n) to[i] = 1.0f;
 }
 
+float first_on_host(const float* p) { return *p; }
+void set_on_host(float* p) { *p = 1.0f; }
+
 }  // namespace braid::streams_test

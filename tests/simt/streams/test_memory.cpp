@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rig.hpp"
+#include "simt/checker.hpp"
 
 using namespace braid;
 using namespace braid::streams_test;
@@ -159,6 +160,28 @@ TEST_CASE("twin: stream-ordered memory and its pool") {
   REQUIRE(reports.size() == 1);
   CHECK(reports[0].kind == simt::ReportKind::bad_free);
   CHECK(cudaMemPoolTrimTo(nullptr, 0) == cudaErrorInvalidValue);
+}
+
+TEST_CASE("twin: host code of a kernel's file that touches device memory is reported") {
+  const Fresh fresh;
+  Rig r;
+  float own = 2;
+  CHECK(first_on_host(&own) + first_on_host(r.pinned + 3) == 5);
+  set_on_host(r.pinned);
+  check_no_reports();
+  if (!simt::kernels_are_instrumented()) return;
+  (void)first_on_host(r.x + 1);
+  set_on_host(r.y);
+  const auto reports = simt::take_reports();
+  REQUIRE(reports.size() == 2);
+  for (const auto& report : reports) {
+    CHECK(report.kind == simt::ReportKind::host_access);
+    CHECK(report.file == "kernels.cu");
+    CHECK(report.line > 0);
+  }
+  CHECK(reports[0].text.find("the host reads memory of cuda:0 at kernels.cu:") !=
+        std::string::npos);
+  CHECK(reports[1].text.find("writes") != std::string::npos);
 }
 
 TEST_CASE("twin: a segment with blocks given out and taken back is freed in silence") {

@@ -55,6 +55,9 @@ class DeviceBackend {
   virtual void empty_cache() = 0;
   virtual void fail_allocation(std::uint64_t k, bool persistent) = 0;
   [[nodiscard]] virtual const KernelTable& kernels() const noexcept = 0;
+  /// The calling thread is the library's own and works for devices alone: no other code on it asks
+  /// which GPU is current.
+  virtual void own_thread() noexcept {}
 };
 
 /// One kind of device.
