@@ -140,11 +140,7 @@ int main(int argc, char** argv) {
     const bool good = mnist ? run(*mnist, options)
                             : run(data::SyntheticDigits(options.digits + options.unseen), options);
     return good ? 0 : std::max(1, training::exit_status());
-  } catch (const training::HelpRequested& help) {
-    std::fputs(help.what(), stdout);
-    return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "capsnet: %s\n", e.what());
-    return 1;
+  } catch (...) {
+    return training::report_exception(argv[0]);
   }
 }

@@ -161,11 +161,7 @@ int main(int argc, char** argv) {
          {"bar", "X", "fail above so many bits per character", &options.bar}});
     manual_seed(options.seed);
     return run(options) ? 0 : std::max(1, training::exit_status());
-  } catch (const training::HelpRequested& help) {
-    std::fputs(help.what(), stdout);
-    return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "gpt: %s\n", e.what());
-    return 1;
+  } catch (...) {
+    return training::report_exception(argv[0]);
   }
 }

@@ -138,11 +138,7 @@ int main(int argc, char** argv) {
           "--checkpoint: expected none: what is remembered would have to be kept too");
     manual_seed(options.seed);
     return run(options) ? 0 : 1;
-  } catch (const training::HelpRequested& help) {
-    std::fputs(help.what(), stdout);
-    return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "word_lm: %s\n", e.what());
-    return 1;
+  } catch (...) {
+    return training::report_exception(argv[0]);
   }
 }

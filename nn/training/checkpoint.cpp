@@ -134,6 +134,12 @@ void detail::check_rates(const Tensor* rates, std::int64_t groups) {
   }
 }
 
+void detail::nothing_to_save(const char* signature) {
+  throw ArgumentError(str("Checkpoint: expected something to save in ",
+                          ::braid::detail::short_type_name(signature),
+                          ", got a tree without tensors"));
+}
+
 Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
 Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 Checkpoint::~Checkpoint() = default;
@@ -171,6 +177,7 @@ void Checkpoint::save() {
   const NoGrad guard;
   std::int64_t step = last_ + 1;
   for (const Entry& e : parts_) {
+    e.part->check();
     if (const std::int64_t steps = e.part->steps(); steps >= 0) step = steps;
   }
   const io::Folder root = io::Folder::make(options_.folder);

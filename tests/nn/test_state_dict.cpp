@@ -17,6 +17,11 @@ struct Model : nn::Module {
   BRAID_FIELDS(a, b, mean, mask)
 };
 
+struct Statistics {
+  Tensor mean = zeros({2}), squares = zeros({2});
+  BRAID_FIELDS(mean, squares)
+};
+
 struct Wrapper : nn::Module {
   Model module;
   BRAID_FIELDS(module)
@@ -86,6 +91,29 @@ TEST_CASE("state_dict: two paths that are equal are refused", "[nn][state][error
   clash["a.b"]["c"] = nn::Parameter(ones({1}));
   CHECK_THROWS_TEXT(ArgumentError, "StateDict: expected every name once, got 'a.b.c' twice",
                     state_dict(clash));
+}
+
+TEST_CASE("state_dict: a tree of plain tensors is saved on request, else it is an error",
+          "[nn][state][errors]") {
+  Statistics s;
+  s.mean = ones({2}) * 3.0;
+  const std::string text =
+      "state_dict: expected parameters or buffers in Statistics, got plain tensors alone: declare "
+      "them as nn::Parameter or nn::Buffer, or ask for them with {.tensors = true}";
+  CHECK_THROWS_TEXT(ArgumentError, text, (void)state_dict(s));
+  CHECK_THROWS_TEXT(ArgumentError, "load_" + text, load_state_dict(s, StateDict()));
+  CHECK_THROWS_TEXT(ArgumentError, "state_dict: expected *in vector*",
+                    (void)state_dict(std::vector<Tensor>{ones({1})}));
+  const StateDict dict = copied(state_dict(s, {.tensors = true}));
+  CHECK(keys(dict) == Names{"mean", "squares"});
+  Statistics t;
+  const TensorImpl* id = t.mean.id();
+  CHECK(load_state_dict(t, dict, {.tensors = true}).loaded == 2);
+  CHECK(t.mean.to_vector<double>() == std::vector<double>{3, 3});
+  CHECK(t.mean.id() == id);
+  CHECK(keys(state_dict(Model(), {.tensors = true})).back() == "mask");
+  CHECK(state_dict(nn::ReLU()).empty());  // there is nothing to forget
+  CHECK(state_dict(Statistics{{}, {}}).empty());
 }
 
 TEST_CASE("load_state_dict: writes into the tensors there are", "[nn][state]") {
