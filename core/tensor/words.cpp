@@ -8,6 +8,13 @@
 
 namespace braid {
 
+std::string_view Device::named(const char* name) {
+  if (name == nullptr)
+    throw DeviceError(
+        "device: expected cpu, cpu:<index>, cuda or cuda:<index>, got a null pointer");
+  return name;
+}
+
 Device::Device(std::string_view name) {
   const std::size_t colon = name.find(':');
   const std::string_view type = name.substr(0, colon);

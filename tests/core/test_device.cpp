@@ -81,7 +81,7 @@ TEST_CASE("device: lists and counts", "[device]") {
   REQUIRE(static_cast<int>(cpus.size()) == device_count(DeviceType::cpu));
   for (std::size_t i = 0; i < cpus.size(); ++i)
     CHECK(cpus[i] == Device(DeviceType::cpu, static_cast<int>(i)));
-  CHECK(devices() == devices(default_device().type()));
+  CHECK(devices() == devices(best_device().type()));
   CHECK(device_count() == static_cast<int>(devices().size()));
   for (const Device d : test_devices()) CHECK_NOTHROW(synchronize(d));
 }
@@ -140,11 +140,11 @@ TEST_CASE("child: a wrong number of threads is an error at the first use of a de
   CHECK_THROWS_TEXT(DeviceError, "BRAID_THREADS: expected a number from 1 to 256, got '",
                     zeros({1}));
 }
-TEST_CASE("child: the default device by the environment", "[.child][best]") {
-  CHECK(default_device() == Device("cpu:1"));
+TEST_CASE("child: the best device by the environment", "[.child][best]") {
+  CHECK(best_device() == Device("cpu:1"));
 }
-TEST_CASE("child: a wrong default device is an error", "[.child][worst]") {
-  CHECK_THROWS_TEXT(DeviceError, "got *cpu:9", default_device());
+TEST_CASE("child: a wrong best device is an error", "[.child][worst]") {
+  CHECK_THROWS_TEXT(DeviceError, "got *cpu:9", best_device());
 }
 TEST_CASE("child: the first use from many threads at once", "[.child][race]") {
   std::latch start(16);

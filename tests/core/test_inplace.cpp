@@ -218,7 +218,7 @@ TEST_CASE(
     "in place: copy_ from another CPU device takes no memory, in every layout, dtype and shape "
     "that broadcasts",
     "[inplace][device]") {
-  const Device cpu("cpu:0"), there("cpu:1");  // whatever the default device is
+  const Device cpu("cpu:0"), there("cpu:1");  // whatever the best device is
   const Tensor x = random_tensor({4, 6}, DType::float32, cpu),
                wide = random_tensor({6, 4}, DType::float32, cpu).t(),
                row = random_tensor({6}, DType::float32, cpu),

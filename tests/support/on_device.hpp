@@ -17,7 +17,7 @@
 namespace braid::test {
 
 /// Where the tests run.
-inline Device here() { return default_device(); }
+inline Device here() { return best_device(); }
 /// Another device of that type; the same one where there is no other.
 inline Device there() {
   const std::vector<Device> list = devices();

@@ -36,9 +36,9 @@ struct Program {
   Tensor x, labels;
 
   Program()
-      : optimizer((to(model, default_device()), parameters(model)), {.lr = 0.1, .momentum = 0.9}) {
-    x = randn({6, 5}, {.device = default_device()});
-    labels = tensor({0, 1, 2, 0, 1, 2}).to(default_device());
+      : optimizer((to(model, best_device()), parameters(model)), {.lr = 0.1, .momentum = 0.9}) {
+    x = randn({6, 5}, {.device = best_device()});
+    labels = tensor({0, 1, 2, 0, 1, 2}).to(best_device());
   }
   void step() {
     optimizer.zero_grad();
