@@ -52,7 +52,12 @@ Tensor one_hot(const Tensor& index, std::int64_t classes) {
     if (index.numel() == 0)
       throw ArgumentError(
           "one_hot: expected a number of classes for an index without elements, got -1");
-    classes = std::max<std::int64_t>(max(index).item<std::int64_t>() + 1, 0);
+    const std::int64_t largest = max(index).item<std::int64_t>();
+    if (largest < 0)
+      throw IndexError(str("one_hot: expected indices >= 0, got ", largest, " for the largest"));
+    if (largest == INT64_MAX)
+      throw IndexError(str("one_hot: expected indices below ", INT64_MAX, ", got ", largest));
+    classes = largest + 1;
   }
   Shape shape = index.shape();
   shape.push_back(classes);

@@ -26,7 +26,7 @@ std::int64_t padded_size(std::int64_t n, std::int64_t before, std::int64_t after
 
 /// One constant all around. Its gradient is the part of dy that lies inside; that one's gradient is
 /// a pad with 0.
-Tensor pad_constant(const Tensor& x, const Shape& sizes, double value) {
+Tensor pad_constant(const Tensor& x, const Shape& sizes, const Scalar& value) {
   Shape shape = x.shape();
   const auto before = [&](int d) {
     return x.dim() - 1 - d < sizes.rank() / 2 ? sizes[2 * (x.dim() - 1 - d)] : 0;
@@ -79,7 +79,7 @@ Tensor pad_dim(const Tensor& x, int d, std::int64_t before, std::int64_t after, 
 
 }  // namespace
 
-Tensor pad(const Tensor& x, const Shape& sizes, PadMode mode, double value) {
+Tensor pad(const Tensor& x, const Shape& sizes, PadMode mode, const Scalar& value) {
   if (sizes.rank() % 2 != 0 || sizes.rank() / 2 > x.dim())
     throw ShapeError(
         str("pad: expected two numbers for each of at most ", x.dim(), " dims, got ", sizes));

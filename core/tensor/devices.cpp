@@ -106,6 +106,11 @@ namespace detail {
 void no_kernel(const char* op, Device device) {
   throw DeviceError(str(op, ": expected a device with a kernel for it, got ", device));
 }
+void no_host_memory(const char* op, Device device) {
+  const MemoryStats m = memory_stats(device);
+  throw OutOfMemoryError(device, 0, m.in_use, m.cached, m.capacity,
+                         str("no memory on the host for the work of ", op));
+}
 }  // namespace detail
 
 Device best_device() { return registry().best; }

@@ -47,6 +47,7 @@ class Device {
 /// Deleted: best_device() is its name. (Factories create on cpu:0, whatever the best device is.)
 template <class T = void> Device default_device() {
   static_assert(!sizeof(T*), "braid: default_device() is now best_device()");
+  return {};
 }
 /// All devices of the best device's type, in order.
 [[nodiscard]] std::vector<Device> devices();
