@@ -294,24 +294,12 @@ Tensor lt(const Tensor& a, const Tensor& b) { return compare("lt", BinaryOp::lt,
 Tensor le(const Tensor& a, const Tensor& b) { return compare("le", BinaryOp::le, a, b); }
 Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", BinaryOp::gt, a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", BinaryOp::ge, a, b); }
-Tensor eq(const Tensor& a, const Scalar& b) {
-  return ops::compared("eq", BinaryOp::eq, a, b);
-}
-Tensor ne(const Tensor& a, const Scalar& b) {
-  return ops::compared("ne", BinaryOp::ne, a, b);
-}
-Tensor lt(const Tensor& a, const Scalar& b) {
-  return ops::compared("lt", BinaryOp::lt, a, b);
-}
-Tensor le(const Tensor& a, const Scalar& b) {
-  return ops::compared("le", BinaryOp::le, a, b);
-}
-Tensor gt(const Tensor& a, const Scalar& b) {
-  return ops::compared("gt", BinaryOp::gt, a, b);
-}
-Tensor ge(const Tensor& a, const Scalar& b) {
-  return ops::compared("ge", BinaryOp::ge, a, b);
-}
+Tensor eq(const Tensor& a, const Scalar& b) { return ops::compared("eq", BinaryOp::eq, a, b); }
+Tensor ne(const Tensor& a, const Scalar& b) { return ops::compared("ne", BinaryOp::ne, a, b); }
+Tensor lt(const Tensor& a, const Scalar& b) { return ops::compared("lt", BinaryOp::lt, a, b); }
+Tensor le(const Tensor& a, const Scalar& b) { return ops::compared("le", BinaryOp::le, a, b); }
+Tensor gt(const Tensor& a, const Scalar& b) { return ops::compared("gt", BinaryOp::gt, a, b); }
+Tensor ge(const Tensor& a, const Scalar& b) { return ops::compared("ge", BinaryOp::ge, a, b); }
 
 Tensor ops::relu_backward(const Tensor& y, const Tensor& dy) {
   Tensor dx = binary("relu_backward", BinaryOp::relu_backward, dy, y);

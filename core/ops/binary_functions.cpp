@@ -82,8 +82,7 @@ Tensor pow(const Tensor& a, const Tensor& b) {
 
 Tensor pow(const Scalar& base, const Tensor& b) {
   const Tensor x = ops::for_scalar(b, base);
-  if (!is_floating(x.dtype()))
-    return pow(ops::filled({}, base, x.dtype(), x.device()), x);
+  if (!is_floating(x.dtype())) return pow(ops::filled({}, base, x.dtype(), x.device()), x);
   const double a = base.to_double();
   Tensor y = ops::with_scalar("pow", BinaryOp::pow, x, a, true);
   if (!needs_grad({x})) return y;

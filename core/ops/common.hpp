@@ -56,12 +56,9 @@ void check_index(const char* op, const Tensor& x, const Tensor& index);
   return is_floating(x.dtype()) ? x : x.to(DType::float32);
 }
 
-/// False for an expanded tensor: several of its elements are one number in memory.
-[[nodiscard]] inline bool has_own_elements(const TensorImpl& t) noexcept {
-  for (int i = 0; !t.contiguous && t.numel > 0 && i < t.shape.rank(); ++i)
-    if (t.shape[i] > 1 && t.strides[i] == 0) return false;
-  return true;
-}
+/// False where several elements are one number in memory: of an expanded tensor, and of a view
+/// whose strides lead to one place in two ways.
+[[nodiscard]] bool has_own_elements(const TensorImpl& t) noexcept;
 
 /// A whole number as an element of an integer type, wrapped around as integers do.
 [[nodiscard]] std::int64_t wrapped(const Scalar& value, DType dtype) noexcept;

@@ -72,7 +72,8 @@ Scalar fill_value(const char* op, const Scalar& value, DType dtype) {
       break;
     default: break;
   }
-  if (!fits) throw DTypeError(str(op, ": expected a number that ", dtype, " can hold, got ", value));
+  if (!fits)
+    throw DTypeError(str(op, ": expected a number that ", dtype, " can hold, got ", value));
   return value;
 }
 }  // namespace ops
@@ -199,8 +200,7 @@ Tensor range(double start, double end, double step, const TensorOptions& options
     throw ArgumentError(
         str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
   const double n = std::ceil(end / step - start / step);
-  if (!(n < 0x1p63))
-    throw ShapeError(str("arange: expected at most 2^63 - 1 elements, got ", n));
+  if (!(n < 0x1p63)) throw ShapeError(str("arange: expected at most 2^63 - 1 elements, got ", n));
   const Tensor host = make_tensor({static_cast<std::int64_t>(n)}, DType::float64, Device());
   auto* out = static_cast<double*>(host.id()->data());
   for (std::int64_t i = 0; i < host.numel(); ++i) out[i] = start + static_cast<double>(i) * step;

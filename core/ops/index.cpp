@@ -18,8 +18,7 @@ Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& tabl
 Tensor without_padding(const Tensor& dy, const Tensor& index, std::int64_t padding) {
   Shape column = Shape::filled(dy.dim(), 1);
   column[0] = index.numel();
-  return where(eq(index, padding).reshape(column),
-               ops::filled({}, 0, dy.dtype(), dy.device()), dy);
+  return where(eq(index, padding).reshape(column), ops::filled({}, 0, dy.dtype(), dy.device()), dy);
 }
 
 /// Rows of dim 0 by a dense int64 index of rank 1; recorded. wrap: negative ones count from the

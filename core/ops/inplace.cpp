@@ -21,12 +21,38 @@ const Tensor& Tensor::kept(const char* op) const {
 
 namespace ops {
 
+bool has_own_elements(const TensorImpl& t) noexcept {
+  if (t.contiguous || t.numel < 2) return true;
+  // From the smallest stride on, each one must lead beyond all that the smaller ones reach. Views
+  // of dense memory do; strides that interleave otherwise are refused too.
+  std::int64_t sizes[kMaxRank], steps[kMaxRank];
+  int n = 0;
+  for (int d = 0; d < t.shape.rank(); ++d) {
+    if (t.shape[d] == 1) continue;
+    const std::int64_t step = t.strides[d] < 0 ? -t.strides[d] : t.strides[d];
+    int at = n++;
+    for (; at > 0 && steps[at - 1] > step; --at) {
+      steps[at] = steps[at - 1];
+      sizes[at] = sizes[at - 1];
+    }
+    steps[at] = step;
+    sizes[at] = t.shape[d];
+  }
+  std::int64_t reached = 0;  // make_view checked that the whole extent fits
+  for (int i = 0; i < n; ++i) {
+    if (steps[i] <= reached) return false;
+    reached += (sizes[i] - 1) * steps[i];
+  }
+  return true;
+}
+
 void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
   const TensorImpl& impl = detail::defined(t.impl());
   if (!has_own_elements(impl))
     throw LayoutError(str(op,
                           ": expected a tensor whose elements each have their own memory, got an "
-                          "expanded one; use clone()"));
+                          "expanded or overlapping one, shape ",
+                          impl.shape, ", strides ", impl.strides, "; use clone()"));
   if (!grad_enabled()) return;
   if (impl.requires_grad && !impl.grad_fn)
     throw AutogradError(str(
@@ -143,8 +169,8 @@ const Tensor& add_in_place(const char* op, BinaryOp kind, const Tensor& t, const
   binary_in_place(op, kind, t, o, alpha);
   if (needs_grad({t, other})) {
     record(op, {t, o}, t,
-           [shape = o.shape(),
-            slope = kind == BinaryOp::sub ? -alpha : alpha](const Tensor& dy, Needs needs) -> Grads {
+           [shape = o.shape(), slope = kind == BinaryOp::sub ? -alpha : alpha](
+               const Tensor& dy, Needs needs) -> Grads {
              return {dy, needs[1] ? mul(sum_to(dy, shape), slope) : Tensor()};
            });
   }

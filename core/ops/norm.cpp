@@ -135,8 +135,7 @@ Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight
   if (batch == 1 && n == 1)
     throw ArgumentError(str(op, ": expected more than one value a group, got x ", x.shape(), " in ",
                             num_groups, " groups"));
-  return ops::norm_rows(op, x, weight, bias, {groups, n, num_groups, inner}, {channels},
-                        true, eps);
+  return ops::norm_rows(op, x, weight, bias, {groups, n, num_groups, inner}, {channels}, true, eps);
 }
 
 }  // namespace braid

@@ -113,8 +113,7 @@ Tensor reciprocal(const Tensor& a) {
 Tensor pow(const Tensor& a, const Scalar& power) {
   if (!is_floating(a.dtype()) && !power.is_floating()) {
     if (power.to_int64() < 0)
-      throw ArgumentError(
-          str("pow: expected an exponent >= 0 for ", a.dtype(), ", got ", power));
+      throw ArgumentError(str("pow: expected an exponent >= 0 for ", a.dtype(), ", got ", power));
     // in int64, which holds the exponent too, and wraps around as the narrower types do
     const DType dtype = promote(a.dtype(), power);
     return pow(numbers("pow", a.to(dtype)).to(DType::int64),

@@ -53,8 +53,8 @@ std::int64_t Shape::place_from_end(std::int64_t i) const {
   if (i < 0 && i >= -rank_) return i + rank_;
   if (rank_ == 0)
     throw IndexError(str("shape: expected an index for a shape with sizes, got ", i, " for []"));
-  throw IndexError(str("shape: expected an index in [", -rank_, ", ", rank_ - 1, "] for ", *this,
-                       ", got ", i));
+  throw IndexError(
+      str("shape: expected an index in [", -rank_, ", ", rank_ - 1, "] for ", *this, ", got ", i));
 }
 
 std::int64_t Shape::product_of_large() const {

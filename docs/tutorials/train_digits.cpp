@@ -53,8 +53,8 @@ template <class Digits> bool run(const Digits& all, const Plan& plan) {
   for (int epoch = 1; epoch <= plan.epochs; ++epoch) {
     double loss_sum = 0;
     for (auto& [image, label] : loader) {
-      Tensor loss = nn::cross_entropy(model(image.flatten(1).to(best_device())),
-                                      label.to(best_device()));
+      Tensor loss =
+          nn::cross_entropy(model(image.flatten(1).to(best_device())), label.to(best_device()));
       optimizer.zero_grad();
       loss.backward();
       optimizer.step();

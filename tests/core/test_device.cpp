@@ -178,4 +178,12 @@ TEST_CASE("device: the first use may come from many threads at once", "[device][
   for (int i = 0; i < 10; ++i) CHECK_CHILD("BRAID_CPU_DEVICES=2", "[.child][race]");
 }
 
+TEST_CASE("device: a null pointer is no name", "[device][errors]") {
+  const char* const none = nullptr;
+  CHECK_THROWS_TEXT(DeviceError, "device: expected cpu, cpu:<index>, cuda or cuda:<index>, got a",
+                    (void)Device(none));
+  CHECK_THROWS_TEXT(ArgumentError, "padding: expected \"same\" or \"valid\", got a null pointer",
+                    (void)ConvPadding(none));
+}
+
 }  // namespace braid::test

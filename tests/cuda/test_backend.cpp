@@ -51,7 +51,7 @@ TEST_CASE("child: two logical devices a GPU", "[.child][two]") {
   if (count > 2) CHECK(matches(backend(2).description(), "GPU 1"));
   // They are two devices: memory is counted apart, tensors do not mix, copies are explicit.
   const std::size_t before = memory_stats(cuda_device(1)).in_use;
-  const Tensor a = full({1000}, 3, {.device = cuda_device(0)});
+  const Tensor a = full({1000}, 3.0, {.device = cuda_device(0)});
   CHECK(memory_stats(cuda_device(1)).in_use == before);
   const Tensor b = a.to(cuda_device(1));
   CHECK(memory_stats(cuda_device(1)).in_use > before);

@@ -54,7 +54,7 @@ TEST_CASE("custom op: gradients, and gradients of gradients", "[custom_op][gradc
 TEST_CASE("custom op: on every device, on streams of a program's own", "[custom_op][streams]") {
   for (const Device device : devices()) {
     INFO(device);
-    const Tensor x = full({3000}, -4, {.device = device}).requires_grad_();
+    const Tensor x = full({3000}, -4.0, {.device = device}).requires_grad_();
     const std::shared_ptr<Stream> side = make_stream(device);
     side->wait_for(current_stream(device));
     const StreamGuard guard(side);

@@ -105,7 +105,7 @@ Counts alive_after_steps() {
     Program program;
     for (int i = 0; i < 2; ++i) program.step();
     for (const Device d : devices())
-      for (int i = 0; i < 32; ++i) (void)full({1}, i).to(d).to(Device("cpu"));
+      for (int i = 0; i < 32; ++i) (void)full({1}, i + 0.0).to(d).to(Device("cpu"));
   }
   return alive();
 }

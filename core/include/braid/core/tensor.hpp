@@ -245,8 +245,8 @@ struct TensorImpl final : RefCounted {
   // in-place changes under autograd would leave their history behind
   std::atomic<bool> has_views{false};
   bool contiguous = true;
-  bool tied = false;        // see nn::tie
-  bool is_replica = false;  // made by replicate
+  bool tied = false;             // see nn::tie
+  bool is_replica = false;       // made by replicate
   bool looks_like_part = false;  // a copy made by x[index] or reshape, see Tensor::kept
 
   TensorImpl() noexcept;

@@ -148,8 +148,10 @@ namespace braid {
 [[nodiscard]] Tensor lerp(const Tensor& a, const Tensor& b, double weight);
 /// x + value a b, and x + value a / b; the three broadcast. addcdiv divides truly: integers give
 /// float32 (PyTorch refuses them).
-[[nodiscard]] Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value = 1);
-[[nodiscard]] Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value = 1);
+[[nodiscard]] Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b,
+                             const Scalar& value = 1);
+[[nodiscard]] Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b,
+                             const Scalar& value = 1);
 [[nodiscard]] Tensor tanh(const Tensor& x);
 [[nodiscard]] Tensor sigmoid(const Tensor& x);
 [[nodiscard]] Tensor sin(const Tensor& x);
