@@ -30,13 +30,19 @@ void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const Tenso
 void fill_loop(Loop& loop, const Shape& sizes, std::initializer_list<const Shape*> strides,
                int first);
 
-/// Which dims a reduction takes: none named is all. Throws IndexError, and ShapeError for a dim
-/// named twice.
+/// A view may show one number 2^60 times (expand). An op whose result is small would go through all
+/// of them for years, without asking for memory that is not there: above this many it refuses.
+inline constexpr std::int64_t kMostRepeated = std::int64_t{1} << 31;
+/// Throws ArgumentError if x shows more than kMostRepeated elements and has no memory for them.
+void check_repeated(const char* op, const Tensor& x);
+
+/// Which dims a reduction takes: none named is all. Throws IndexError, ShapeError for a dim named
+/// twice, and as check_repeated.
 struct ReducedDims {
   ReducedDims(const char* op, const Tensor& x, const Shape& dims);
   bool over[kMaxRank] = {};
   Shape kept, kept_dims;   ///< the result's shape without and with the reduced dims as 1
-  std::int64_t count = 1;  ///< elements a result
+  std::int64_t count = 1;  ///< elements a result, at most 2^63 - 1
 };
 
 /// An int64 index on the device of x. Throws DeviceError and DTypeError.

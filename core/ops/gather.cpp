@@ -74,6 +74,7 @@ Tensor survives(const Shape& shape, int d, const Tensor& index) {
 Tensor scattered(const char* op, const Tensor& x, std::int64_t dim, const Tensor& index,
                  const Tensor& src, bool add) {
   check_index(op, x, index);
+  check_repeated(op, index);
   check_device(op, x, src);
   check_dtype(op, x, src);
   check_rank(op, "an index", index, x);

@@ -25,8 +25,9 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
   if (mask.dtype() != DType::bool_)
     throw DTypeError(str("masked_select: expected a bool mask, got ", mask.dtype()));
   const Shape shape = broadcast_shapes("masked_select", x.shape(), mask.shape());
-  return ops::gathered("masked_select", x.expand(shape).reshape({-1}), 0,
-                       places_of_true(mask.expand(shape)));
+  const Tensor all = mask.expand(shape);
+  ops::check_repeated("masked_select", all);
+  return ops::gathered("masked_select", x.expand(shape).reshape({-1}), 0, places_of_true(all));
 }
 
 Tensor nonzero(const Tensor& x) {

@@ -70,11 +70,10 @@ Tensor pad_dim(const Tensor& x, int d, std::int64_t before, std::int64_t after, 
     throw ShapeError(str("pad: expected sizes from 0 to ", std::max<std::int64_t>(most, 0),
                          " for dim ", d, " of ", x.shape(), ", got ", sizes));
   const std::int64_t size = padded_size(n, before, after, x, sizes);
-  (void)checked_numel("pad", {size}, sizeof(std::int64_t));
-  std::vector<std::int64_t> index(static_cast<std::size_t>(size));
-  for (std::int64_t i = 0; i < size; ++i)
-    index[static_cast<std::size_t>(i)] = source(mode, i - before, n);
-  return index_select(x, d, tensor(index, {.device = x.device()}));
+  const Tensor index = make_tensor({size}, DType::int64, Device());
+  auto* const at = static_cast<std::int64_t*>(index.id()->data());
+  for (std::int64_t i = 0; i < size; ++i) at[i] = source(mode, i - before, n);
+  return index_select(x, d, index.to(x.device()));
 }
 
 }  // namespace

@@ -160,4 +160,33 @@ TEST_CASE("shape: a product above 2^63 - 1 is an error, and 0 where a size is", 
                     interpolate(ones({1, 1, 2, 2}), {.scale_factor = 1e30}));
 }
 
+TEST_CASE("shape: what would go through 2^33 times the same number for ever is refused",
+          "[shape][errors]") {
+  const std::int64_t n = std::int64_t{1} << 40;
+  const Tensor x = ones({1}).expand({n}), b = eq(ones({1}), 1).expand({n}),
+               i = zeros({1}, {.dtype = DType::int64}).expand({n}), zero = zeros({3}),
+               key = ones({1, 1}).expand({n, 1}), query = ones({1, 1});
+  const std::string text =
+      ": expected at most 2147483648 elements of a view that repeats its memory, got shape [";
+  const std::vector<std::pair<const char*, std::function<void()>>> calls{
+      {"sum", [&] { (void)sum(x); }},
+      {"mean", [&] { (void)mean(x); }},
+      {"max", [&] { (void)max(x); }},
+      {"argmax", [&] { (void)argmax(x, 0); }},
+      {"any", [&] { (void)any(b); }},
+      {"count_nonzero", [&] { (void)count_nonzero(b); }},
+      {"var", [&] { (void)var(x); }},
+      {"logsumexp", [&] { (void)logsumexp(x); }},
+      {"masked_select", [&] { (void)masked_select(x, b); }},
+      {"scatter", [&] { (void)scatter(zero, 0, i, 1); }},
+      {"scatter_add", [&] { (void)scatter_add(zero, 0, i, x); }},
+      {"index_add", [&] { (void)index_add(zero, 0, i, x); }},
+      {"scaled_dot_product_attention",
+       [&] { (void)scaled_dot_product_attention(query, key, key); }}};
+  for (const auto& [op, call] : calls) CHECK_THROWS_TEXT(ArgumentError, op + text, call());
+  CHECK(sum(zeros({1}).expand({1000})).item<float>() == 0);
+  CHECK(mean(zeros({n, n, 0}), {0, 1}).shape() == Shape{0});
+  CHECK_THROWS_AS(pad(ones({4}), {n, 0}, PadMode::replicate), OutOfMemoryError);
+}
+
 }  // namespace braid::test
