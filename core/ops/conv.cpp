@@ -150,7 +150,7 @@ void check_option(const char* op, const char* name, Size2 got, std::int64_t leas
   for (const std::int64_t v : {got.height, got.width})
     if (v < least || v >= kLargest)
       throw ArgumentError(
-          str(op, ": expected ", name, least == 0 ? " >= 0" : " >= 1", ", got ", v));
+          str(op, ": expected ", name, " from ", least, " to ", kLargest - 1, ", got ", v));
 }
 
 /// Everything but sizes: x [n, c, ..] or [c, ..] with `spatial` dims, and a weight of those.
@@ -186,7 +186,7 @@ void check_groups(const char* op, const char* which, std::int64_t channels, std:
 }
 void check_side(const char* op, const Tensor& x, std::int64_t side) {
   if (side < 1 || side >= kLargest)
-    throw ShapeError(str(op, ": expected sides above 0, got x ", x.shape()));
+    throw ShapeError(str(op, ": expected sides from 1 to ", kLargest - 1, ", got x ", x.shape()));
 }
 
 /// The call with everything as images: x [n, c, h, w], weight of rank 4.
@@ -287,7 +287,10 @@ Tensor as_images(const char* op, const Tensor& x, const Tensor& weight, const Te
 
 }  // namespace
 
-ConvPadding::ConvPadding(const char* word) : same(std::string_view(word) == "same") {
+ConvPadding::ConvPadding(const char* word) {
+  if (word == nullptr)
+    throw ArgumentError("padding: expected \"same\" or \"valid\", got a null pointer");
+  same = std::string_view(word) == "same";
   if (!same && std::string_view(word) != "valid")
     throw ArgumentError(str("padding: expected \"same\" or \"valid\", got \"", word, "\""));
 }

@@ -108,7 +108,7 @@ TEST_CASE("graphs: an error in the middle of backward leaves every gradient as i
           "[autograd][errors]") {
   const Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_(),
                c = ones({2}).requires_grad_();
-  b.set_grad(full({2}, 5));
+  b.set_grad(full({2}, 5.0));
   const Tensor held = b.grad();
   // c's gradient is ready before the node throws, b's after it.
   const auto failing = [&](const std::function<void()>& f) {

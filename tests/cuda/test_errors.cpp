@@ -255,14 +255,14 @@ TEST_CASE("child: logical devices share their GPU's loss", "[.child][shared_loss
 
 TEST_CASE("child: no device for any error of the driver", "[.child][no_driver]") {
   CHECK(device_count(DeviceType::cuda) == 0);
-  CHECK(default_device() == Device("cpu:0"));
+  CHECK(best_device() == Device("cpu:0"));
 }
 
 TEST_CASE("child: no device at all", "[.child][no_device]") {
   CHECK_FALSE(cuda::is_available());
   CHECK(cuda::unavailable_reason().find("cudaErrorNoDevice") != std::string::npos);
   CHECK(device_count(DeviceType::cuda) == 0);
-  CHECK(default_device() == Device("cpu:0"));
+  CHECK(best_device() == Device("cpu:0"));
   CHECK(sum(ones({3}) * 2.0f).item<float>() == 6.0f);
   CHECK_THROWS_TEXT(DeviceError, "got cuda:0", ones({2}).to(cuda_device(0)));
 }

@@ -163,7 +163,7 @@ TEST_CASE("load_state_dict: ties and optimizers stay right", "[nn][state][tie]")
   for (std::size_t i = 0; i < after.size(); ++i) CHECK(after[i] == Approx(before[i] - 1));
   Tied untied_source;
   StateDict dict = copied(state_dict(untied_source));
-  dict.set("b.weight", full({3, 3}, 4));
+  dict.set("b.weight", full({3, 3}, 4.0));
   load_state_dict(t, dict);  // two values for one tensor: the later field's stays
   CHECK(t.a.weight.to_vector<double>() == std::vector<double>(9, 4));
 }
@@ -220,7 +220,7 @@ TEST_CASE("load_state_dict: every wrong key is reported at once, and nothing is 
 TEST_CASE("load_state_dict: not strict reports keys, but shapes must fit", "[nn][state]") {
   Model m;
   const StateDict before = copied(state_dict(m));
-  StateDict dict{{"mean", full({3}, 2)}, {"other", ones({1})}};
+  StateDict dict{{"mean", full({3}, 2.0)}, {"other", ones({1})}};
   const LoadReport report = load_state_dict(m, dict, {.strict = false});
   CHECK(report.loaded == 1);
   CHECK(report.missing == Names{"a.weight", "a.bias", "b.weight", "b.bias"});
@@ -228,7 +228,7 @@ TEST_CASE("load_state_dict: not strict reports keys, but shapes must fit", "[nn]
   CHECK(m.mean.to_vector<double>() == std::vector<double>{2, 2, 2});
   CHECK_SAME_BITS(m.a.weight, before.at("a.weight"));
   dict.set("a.bias", ones({4}));
-  dict.set("mean", full({3}, 9));
+  dict.set("mean", full({3}, 9.0));
   CHECK_THROWS_TEXT(ArgumentError, "a.bias: expected shape [3], got [4]",
                     load_state_dict(m, dict, {.strict = false}));
   CHECK(m.mean.to_vector<double>() == std::vector<double>{2, 2, 2});

@@ -95,7 +95,7 @@ void check_gather(Device to) {
 ACCEPTANCE("C2: gather has a gradient") {
   if (device_count() < 2) return;
   const Tensor a = ones({5}, {.device = device(0), .requires_grad = true}),
-               b = full({5}, 2, {.device = device(1), .requires_grad = true});
+               b = full({5}, 2.0, {.device = device(1), .requires_grad = true});
   const Tensor output = gather(List{a, b}, device(1));
   CHECK(output.shape() == Shape{10});
   CHECK(output.device() == device(1));

@@ -105,7 +105,8 @@ struct GaussianNllOptions {
   double eps = 1e-6;  ///< the least variance
 };
 /// (log v + (x - target)² / v) / 2, v the variance: of x's shape, or with 1 for its last size. Nix
-/// & Weigend 1994. Below eps the variance gets no gradient.
+/// & Weigend 1994. Below eps the variance gets no gradient. Throws ArgumentError for a negative
+/// variance, for which the host waits for the device.
 [[nodiscard]] Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target,
                                        const Tensor& variance,
                                        const GaussianNllOptions& options = {});
