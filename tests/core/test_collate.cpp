@@ -122,6 +122,12 @@ TEST_CASE("collate: items that differ are refused by path", "[collate][errors]")
       ShapeError,
       "collate: expected items of one structure, got one in item 1 where 'label' is undefined",
       collate(std::vector<Labelled>{{a, a}, {a, {}}}));
+  const std::string none =
+      "collate: expected items with a defined tensor, got an item 0 that has none";
+  CHECK_THROWS_TEXT(ArgumentError, none, collate(std::vector<Tensor>{{}, {}}));
+  CHECK_THROWS_TEXT(ArgumentError, none, collate(std::vector<Labelled>{{{}, {}}, {{}, {}}}));
+  // A part that no item has is none.
+  CHECK_FALSE(collate(std::vector<Labelled>{{a, {}}, {a, {}}}).label.defined());
 }
 
 }  // namespace braid::test::on_device

@@ -269,7 +269,10 @@ TEST_CASE("loader: items that are undefined tensors", "[data][loader]") {
     return Made{4, [n](std::int64_t i) { return i < n ? Tensor(zeros({2})) : Tensor(); }};
   };
   data::DataLoader nothing(until(0), {.batch_size = 4}), some(until(3), {.batch_size = 4});
-  for (auto& batch : nothing) CHECK_FALSE(batch.defined());
+  CHECK_THROWS_TEXT(WorkerError,
+                    "ArgumentError: collate: expected items with a defined tensor, got an item 0 "
+                    "that has none",
+                    nothing.begin());
   CHECK_THROWS_TEXT(WorkerError,
                     "ShapeError: collate: expected items of one structure, got one in item 3 where "
                     "the root is undefined",

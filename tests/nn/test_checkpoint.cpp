@@ -4,6 +4,7 @@
 #include "support/errors.hpp"
 #include "support/faulty_files.hpp"
 #include "support/temporary.hpp"
+#include "support/warnings.hpp"
 
 using namespace braid;
 using namespace braid::test;
@@ -24,13 +25,6 @@ void train_on(Run& run, std::int64_t steps = -1) {
 struct Statistics {
   Tensor mean = zeros({2});
   BRAID_FIELDS(mean)
-};
-
-struct Warnings {
-  std::vector<std::string> texts;
-  std::function<void(std::string_view)> old =
-      set_warning_handler([this](std::string_view text) { texts.emplace_back(text); });
-  ~Warnings() { set_warning_handler(old); }
 };
 
 }  // namespace

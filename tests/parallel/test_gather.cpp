@@ -241,6 +241,11 @@ TEST_CASE("gather: differences of structure; the first decides about none", "[ga
   CHECK_THROWS_TEXT(ArgumentError,
                     "gather: expected a defined tensor, got an undefined one ('1' of replica 1)",
                     gather(std::vector<Maybe>{all0, undefined1}, device(0)));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "gather: expected an output with a defined tensor, got none from replica 0",
+                    gather(List{Tensor(), Tensor()}, device(0)));
+  CHECK_THROWS_TEXT(ArgumentError, "gather: expected an output with a defined tensor",
+                    gather(std::vector<Maybe>{Maybe(), Maybe()}, device(0)));
 }
 
 TEST_CASE("gather: without gradient recording there is no history", "[gather]") {

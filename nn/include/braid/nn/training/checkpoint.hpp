@@ -141,7 +141,8 @@ struct CheckpointOptions {
 /// rates), schedules, loaders, and whatever else HasState. It keeps references. The state of the
 /// random numbers is always saved too. Each save is a folder `step-XXXXXXXX` with a safetensors
 /// file for each thing and a manifest; it appears whole or not at all, also when the power fails
-/// (docs/notes/checkpoint.md).
+/// (docs/notes/checkpoint.md). What is no checkpoint's is left alone, in the folder and in the
+/// checkpoints; where it is called like one, or stands in the way of a removal, that is a warning.
 ///
 /// Throws  ArgumentError from the constructor (keep < 1, a tree of plain tensors alone without
 ///         options.tensors); from save and load for a tree that has no tensors
@@ -162,11 +163,13 @@ class Checkpoint {
   /// Saves; older ones are removed when the new one is safe. Its number is that of the batches that
   /// the loader has handed out (without a loader: one more than the last one's), or one more than
   /// the newest in the folder where that is not smaller: so the newest is always the last saved.
-  /// Throws  IoError; then the older ones are as they were. What could not be removed is a warning.
+  /// Throws  IoError; then the older ones are as they were. ArgumentError for numbers above
+  ///         999,999,999,999,999. What could not be removed is a warning.
   void save();
   /// Loads the newest. False if there is none. Folders without a manifest are passed over: their
-  /// save was interrupted. A damaged one is a warning, and the one before it is taken; FormatError
-  /// if none is left.
+  /// save was interrupted. A damaged one (other bytes than the manifest says, a missing file, a
+  /// link, folder or pipe in place of one) is a warning, and the one before it is taken; its error
+  /// is thrown if none is left.
   /// Throws  IoError; ArgumentError if it was saved of other things (then the message says what
   ///         does not fit). On an exception nothing was changed.
   bool load_latest();
@@ -182,7 +185,9 @@ class Checkpoint {
   void begin();
   void add(std::unique_ptr<detail::Part> part);
   void load_from(const io::Folder& folder);
-  void remove_older(const io::Folder& root) const;
+  void remove_unfinished(const io::Folder& root);
+  void remove_older(const io::Folder& root);
+  void warn_once(std::string text);
 
   struct Entry {
     std::string file;
@@ -191,6 +196,7 @@ class Checkpoint {
   CheckpointOptions options_;
   std::vector<Entry> parts_;
   std::int64_t last_ = 0;
+  std::vector<std::string> warned_;
 };
 
 }  // namespace braid::training
