@@ -197,10 +197,31 @@ void Module::add(std::string_view statement, std::string_view body) {
     kernels_[std::string(name)] = std::string(statement.substr(open, close - open)) + ' ' + std::string(body);
     return;
   }
-  if (statement.find(".func") != statement.npos || statement.find(".entry") != statement.npos)
-    throw Error("PTX: functions are not known: " + std::string(statement.substr(0, 90)));
+  const std::size_t func = statement.find(".func ");
+  if (func != statement.npos) {
+    if (body.empty()) return;  // a declaration
+    std::string_view rest = trim(statement.substr(func + 6));
+    Function f;
+    if (rest.front() == '(') {
+      f.result = rest.substr(1, rest.find(')') - 1);
+      rest = trim(rest.substr(rest.find(')') + 1));
+    }
+    const std::size_t open = rest.find('('), close = rest.rfind(')');
+    if (open == rest.npos || close == rest.npos) throw Error("PTX: unknown function: " + std::string(rest));
+    f.parameters = rest.substr(open + 1, close - open - 1);
+    f.body = body;
+    functions_[std::string(trim(rest.substr(0, open)))] = f;
+    return;
+  }
+  if (statement.find(".entry") != statement.npos)
+    throw Error("PTX: unknown kernel: " + std::string(statement.substr(0, 90)));
   Declaration d = declaration(statement);
   variables_[d.name] = d;
+}
+
+const Function* Module::function(std::string_view name) const {
+  const auto it = functions_.find(name);
+  return it == functions_.end() ? nullptr : &it->second;
 }
 
 const Declaration* Module::variable(std::string_view name) const {

@@ -17,14 +17,20 @@ struct Declaration {
 };
 Declaration declaration(std::string_view text);
 
-/// The text of one .ptx file: its kernels, and the variables outside of them.
+/// A .func: the declarations of its result and parameters, and its body.
+struct Function {
+  std::string result, parameters, body;
+};
+
+/// The text of one .ptx file: its kernels, and the functions and variables outside of them.
 class Module {
  public:
   explicit Module(const std::string& text);
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& kernels() const {
     return kernels_;
   }
-  /// nullptr: there is none.
+  /// nullptr: there is none, or nothing but its declaration.
+  [[nodiscard]] const Function* function(std::string_view name) const;
   [[nodiscard]] const Declaration* variable(std::string_view name) const;
   /// Where a .global or .const variable lies.
   std::uint64_t address(const Declaration& variable);
@@ -34,6 +40,7 @@ class Module {
  private:
   void add(std::string_view statement, std::string_view body);
   std::map<std::string, std::string, std::less<>> kernels_;  // parameters and body
+  std::map<std::string, Function, std::less<>> functions_;
   std::map<std::string, Declaration, std::less<>> variables_;
   std::map<std::string, std::unique_ptr<std::uint64_t[]>, std::less<>> memory_;
   std::map<std::string, Program, std::less<>> programs_;

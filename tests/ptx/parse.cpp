@@ -17,7 +17,7 @@ class Parser : public Names {
   void parse(std::string_view text);
   int value(std::string_view operand) override;
   void branch(std::string_view label) override {
-    branches_.emplace_back(program_.code.size(), label);
+    branches_.emplace_back(program_.code.size(), inside_ + std::string(label));
   }
 
  private:
@@ -31,7 +31,8 @@ class Parser : public Names {
   void body(std::string_view text);
   void directive(const std::string& text);
   void registers(std::string_view list);
-  void instruction(std::string text);
+  void instruction(const std::string& text);
+  void call(std::string_view operands);
   int special(std::string_view name) const;
   unsigned place(unsigned& bytes, const Declaration& d) {
     const unsigned at = (bytes + d.align - 1) / d.align * d.align;
@@ -45,6 +46,8 @@ class Parser : public Names {
   std::map<std::uint64_t, int> constants_;
   std::map<std::string, std::uint64_t, std::less<>> addresses_;  // variables and parameters
   std::map<std::string, int, std::less<>> labels_;
+  std::string inside_;  // the call that is being expanded, in front of its labels
+  int calls_ = 0;
   std::vector<std::pair<std::size_t, std::string>> branches_;
 };
 
@@ -133,12 +136,46 @@ void Parser::directive(const std::string& text) {
       addresses_[d.name] = place(program_.shared_bytes, d);
     else if (d.space == Space::local)
       addresses_[d.name] = place(program_.local_bytes, d);
+    else if (d.space == Space::param)  // of a call
+      addresses_[d.name] = place(program_.parameter_bytes, d);
     else
       throw Error("PTX: unknown directive: " + text);
   }
 }
 
-void Parser::instruction(std::string text) {
+/// (result), function, (arguments): the function's instructions stand here, and its parameters are
+/// the caller's variables.
+void Parser::call(std::string_view operands) {
+  std::vector<std::string> list = split(operands);
+  std::string result;
+  if (!list.empty() && list.front().front() == '(') {
+    result = list.front();
+    list.erase(list.begin());
+  }
+  const Function* f = list.empty() ? nullptr : module_.function(list.front());
+  if (f == nullptr || list.size() > 2)
+    throw Error("PTX: unknown call: " + std::string(operands));
+  const auto bind = [&](const std::string& formal, const std::string& given) {
+    const auto names = split(formal);
+    const auto values = given.empty() ? names : split(given.substr(1, given.size() - 2));
+    if (names.size() != values.size())
+      throw Error("PTX: unknown arguments: " + std::string(operands));
+    for (std::size_t k = 0; k < names.size() && !given.empty(); ++k)
+      addresses_[declaration(names[k]).name] = addresses_.at(values[k]);
+  };
+  bind(f->result, result);
+  bind(f->parameters, list.size() == 2 ? list[1] : "()");
+  const std::string outside = inside_;
+  auto scopes = std::move(scopes_);
+  scopes_.clear();
+  inside_ = "call" + std::to_string(++calls_) + ":";
+  body(std::string_view(f->body).substr(1, f->body.size() - 2));
+  labels_[inside_ + "return"] = static_cast<int>(program_.code.size());
+  scopes_ = std::move(scopes);
+  inside_ = outside;
+}
+
+void Parser::instruction(const std::string& text) {
   Line line{text, {}, {}, {}, *this, {}};
   std::string_view rest = text;
   const auto word = [&] {
@@ -160,7 +197,14 @@ void Parser::instruction(std::string text) {
     (at == 0 ? line.opcode : line.parts.emplace_back()) = whole.substr(at, dot - at);
     at = dot + 1;
   }
-  line.operands = split(rest);
+  if (line.opcode == "call") {
+    if (line.i.guard >= 0) line.unknown();
+    return call(rest);
+  }
+  if (line.opcode == "ret" && !inside_.empty())
+    line.opcode = "bra", line.operands = {"return"};
+  else
+    line.operands = split(rest);
   decode(line);
   program_.code.push_back(line.i);
   program_.lines.push_back(text);
@@ -180,7 +224,7 @@ void Parser::body(std::string_view text) {
     std::size_t name = 0;
     while (name < text.size() && in_name(text[name])) ++name;
     if (name > 0 && name < text.size() && text[name] == ':') {
-      labels_[std::string(text.substr(0, name))] = static_cast<int>(program_.code.size());
+      labels_[inside_ + std::string(text.substr(0, name))] = static_cast<int>(program_.code.size());
       text.remove_prefix(name + 1);
       continue;
     }
