@@ -192,9 +192,9 @@ TEST_CASE("ptx: what is not known is refused", "[ptx]") {
         {"mov.u64 %d, nowhere;", "unknown operand 'nowhere'"},
         {"bra L9;", "unknown label L9"},
         {"call.uni nothing;", "unknown call: nothing"},
-        {".callprototype _;", "unknown declaration"}}) {
+        {".callprototype _;", "unknown type 'callprototype'"}}) {
     INFO(text);
     CHECK(has(what([&] { results(kernel(text), threads(1)); }), expected));
   }
-  CHECK(has(what([] { results(".alias f, g;\n" + kernel(""), threads(1)); }), "unknown declaration"));
+  CHECK(has(what([] { results(".alias f, g;\n" + kernel(""), threads(1)); }), "unknown type 'alias'"));
 }
