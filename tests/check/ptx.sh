@@ -35,12 +35,16 @@ run() {
   return $status
 }
 # figures SECONDS FILE.stats…: a NOTE of what has run; fails with --all if a kernel has not.
+# The template that makes a kernel for dense operands makes one for others beside it; of these no
+# call can reach the second: mse_backward's operands are dense.
+never='^_ZN5braid4cuda11map_strided.*15DifferenceTimes'
 figures() {
   local seconds=$1 assertions executed compiled instructions
   shift
   assertions=$(sed -nE 's/^assertions: *([0-9]+).*/\1/p; s/^All tests passed \(([0-9]+) .*/\1/p' \
     "${@/%.stats/.txt}" | awk '{ n += $1 } END { print n + 0 }')
-  awk '{ launches[$1] += $2; instructions += $3 }
+  awk -v never="$never" '$1 ~ never { next }
+       { launches[$1] += $2; instructions += $3 }
        END { for (k in launches) { ++all; if (launches[k]) ++run; else print k >"/dev/stderr" }
              printf "%d %d %.0f\n", run, all, instructions }' "$@" \
     >"$logs/figures.txt" 2>"$logs/not-executed.txt"

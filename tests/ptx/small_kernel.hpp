@@ -1,6 +1,8 @@
 #pragma once
 #include <bit>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ptx/module.hpp"
@@ -24,12 +26,17 @@ inline std::string kernel(const std::string& body, const std::string& before = "
 
 /// What the threads write to out, one number each.
 inline std::vector<std::uint64_t> results(const std::string& text, ptx::Launch launch,
-                                          std::vector<std::uint64_t> numbers = {0, 0, 0}) {
+                                          std::vector<std::uint64_t> numbers = {0, 0, 0},
+                                          decltype(ptx::allows) allows = nullptr) {
   ptx::Module module(text);
   std::vector<std::uint64_t> out(launch.grid.x * launch.block.x);
   auto* pointer = out.data();
   numbers.resize(3);
   void* arguments[] = {&pointer, &numbers[0], &numbers[1], &numbers[2]};
+  // memory of the host: the runtime of other tests in this program does not know it
+  const auto before = std::exchange(ptx::allows, allows);
+  const auto end = [&](void*) { ptx::allows = before; };
+  const std::unique_ptr<void, decltype(end)> at_end(&module, end);
   ptx::run(module.kernel("k"), launch, arguments);
   return out;
 }

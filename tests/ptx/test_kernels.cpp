@@ -145,29 +145,30 @@ TEST_CASE("ptx: functions, dynamic shared memory, places", "[ptx]") {
 }
 
 TEST_CASE("ptx: what no kernel may do", "[ptx]") {
-  static std::uint64_t allowed = 0;
+  static std::uint64_t readable = 0;
   std::vector<std::uint64_t> data(2);
-  allowed = reinterpret_cast<std::uint64_t>(data.data());
-  const auto failing = [&](const std::string& text, unsigned count = 1) {
-    return what([&] { results(kernel(text), threads(count), {allowed, 0, 0}); });
+  readable = reinterpret_cast<std::uint64_t>(data.data());
+  const auto failing = [&](const std::string& text, unsigned count = 1,
+                           decltype(ptx::allows) allows = nullptr) {
+    return what([&] { results(kernel(text), threads(count), {readable, 0, 0}, allows); });
   };
   CHECK(has(failing("ld.global.u32 %d, [%a+2];"), "misaligned access of 4 bytes"));
   CHECK(has(failing(".shared .b8 part[4]; mov.u32 %r1, part; ld.shared.u32 %d, [%r1+16];"),
             "outside of shared memory"));
   CHECK(has(failing("trap;"), "trap in k, block 0,0,0, thread 0: trap"));
-  CHECK(has(failing("mov.u32 %r0, %tid.x; setp.eq.s32 %p1, %r0, 0; @%p1 bar.sync 0, 2;", 1),
-            "deadlock"));
+  CHECK(has(failing("bar.sync 0, 2;"), "deadlock"));
   CHECK(has(failing("mov.u32 %r0, %tid.x; setp.eq.s32 %p1, %r0, 0; @%p1 bar.sync 0;"
                     "@!%p1 bar.sync 1;", 2),
             "different barriers"));
-  ptx::allows = [](std::uint64_t at, std::size_t bytes, bool write) {
-    return !write && at >= allowed && at + bytes <= allowed + 16;
+  const auto allows = [](std::uint64_t at, std::size_t bytes, bool write) {
+    return !write && at >= readable && at + bytes <= readable + 16;
   };
-  CHECK(failing("ld.global.u64 %d, [%a+8];").empty());
-  CHECK(has(failing("ld.global.u64 %d, [%a+16];"), "illegal read of 8 bytes"));
-  CHECK(has(failing("st.global.u64 [%a], %d;"), "illegal write"));
-  CHECK(has(failing("cp.async.ca.shared.global [%b], [%a+16], 8;"), "outside of shared"));
-  ptx::allows = nullptr;
+  CHECK(failing("ld.global.u64 %d, [%a+8];", 1, allows).empty());
+  CHECK(has(failing("ld.global.u64 %d, [%a+16];", 1, allows), "illegal read of 8 bytes"));
+  CHECK(has(failing("st.global.u64 [%a], %d;", 1, allows), "illegal write"));
+  CHECK(has(failing(".shared .b8 part[16]; mov.u32 %r1, part;"
+                    "cp.async.ca.shared.global [%r1], [%a+16], 8;", 1, allows),
+            "illegal read"));
 }
 
 TEST_CASE("ptx: what is not known is refused", "[ptx]") {
