@@ -120,7 +120,8 @@ TEST_CASE("cuda reduce: more parts of a column than a warp joins", "[cuda_kernel
   using braid::ReduceOp;
   constexpr std::int64_t columns = 8, n = 65664;  // element j of output e is x[e + 2 j]
   const auto value = [](std::int64_t i) { return i % 1000 == 999 ? 1 : 0; };
-  for (const DType t : {DType::float16, DType::bfloat16, DType::float32, DType::float64, DType::int64}) {
+  for (const DType t :
+       {DType::float16, DType::bfloat16, DType::float32, DType::float64, DType::int64}) {
     Buffer x(t, columns + 2 * n);
     for (std::int64_t i = 0; i < x.size(); ++i) x.put(i, value(i));
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::argmax}) {

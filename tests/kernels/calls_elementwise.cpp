@@ -53,7 +53,8 @@ std::vector<Call> calls_of_unary(DType t) {
     const auto op = static_cast<UnaryOp>(i);
     const auto [low, high] = range(op, t);
     // 3: a power without a logarithm
-    for (const double alpha : op == UnaryOp::pow_scalar ? std::vector<double>{1.7, 3} : std::vector<double>{1.7})
+    for (const double alpha :
+         op == UnaryOp::pow_scalar ? std::vector<double>{1.7, 3} : std::vector<double>{1.7})
       for (const Walk& w : walks())
         list.push_back(
             {braid::str("unary ", i, ", ", w.name, alpha == 3 ? ", alpha 3" : ""),

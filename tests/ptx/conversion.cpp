@@ -12,8 +12,9 @@ namespace {
 template <class D, class S> D to_integer(S x) {
   // the manual: 0, or the smallest number (the bit of the sign) where one of the types has 64 bits
   if (x != x)
-    return sizeof(D) == 8 || sizeof(S) == 8 ? static_cast<D>(std::uint64_t(1) << (8 * sizeof(D) - 1))
-                                            : D(0);
+    return sizeof(D) == 8 || sizeof(S) == 8
+               ? static_cast<D>(std::uint64_t(1) << (8 * sizeof(D) - 1))
+               : D(0);
   const long double wide = x;
   if (wide <= static_cast<long double>(std::numeric_limits<D>::min()))
     return std::numeric_limits<D>::min();
@@ -44,7 +45,8 @@ template <class S> struct Convert {
       t.r[i.d] = put(to_integer<D>(integral(flushed(a, i.modifiers), i.modifiers)));
     } else {
       volatile S from = a;
-      if constexpr (std::is_floating_point_v<S>) from = integral(flushed(a, i.modifiers), i.modifiers);
+      if constexpr (std::is_floating_point_v<S>)
+        from = integral(flushed(a, i.modifiers), i.modifiers);
       volatile D result;
       {
         const Rounding rounding(i.modifiers);
@@ -161,7 +163,8 @@ void convert(Line& line) {
   // A rounding stands where the manual asks for one, and nowhere else.
   if (from_float && (!to_float || to == from)) {
     const std::size_t before = line.parts.size();
-    for (const auto& [name, modifier] : {std::pair{"rni", rni}, {"rzi", rzi}, {"rmi", rmi}, {"rpi", rpi}})
+    for (const auto& [name, modifier] :
+         {std::pair{"rni", rni}, {"rzi", rzi}, {"rmi", rmi}, {"rpi", rpi}})
       if (line.take(name)) line.i.modifiers |= modifier;
     if (!to_float && line.parts.size() + 1 != before) line.unknown();
   } else if (to_float && (!from_float || to == "f32")) {
@@ -228,10 +231,6 @@ const Decoders& conversion_decoders() {
       {"sqrt", function<std::sqrt, true>},
       {"rsqrt", function<reciprocal_root, false>},
       {"ex2", function<std::exp2, false>},
-      {"lg2", function<std::log2, false>},
-      {"sin", function<std::sin, false>},
-      {"cos", function<std::cos, false>},
-      {"tanh", function<std::tanh, false>},
   };
   return table;
 }

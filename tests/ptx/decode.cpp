@@ -35,8 +35,7 @@ std::string Line::type() {
 
 void Line::rounding() {
   take("rn");  // the default
-  for (const auto& [name, modifier] :
-       {std::pair{"ftz", ftz}, {"sat", sat}, {"rz", rz}, {"rm", rm}, {"rp", rp}})
+  for (const auto& [name, modifier] : {std::pair{"ftz", ftz}, {"rz", rz}, {"rm", rm}, {"rp", rp}})
     if (take(name)) i.modifiers |= modifier;
 }
 
@@ -81,8 +80,8 @@ int Line::second(std::string& operand) {
 }
 
 void decode(Line& line) {
-  for (const Decoders* table : {&arithmetic_decoders(), &conversion_decoders(), &memory_decoders(),
-                                &thread_decoders()}) {
+  for (const Decoders* table :
+       {&arithmetic_decoders(), &conversion_decoders(), &memory_decoders(), &thread_decoders()}) {
     const auto it = table->find(line.opcode);
     if (it == table->end()) continue;
     it->second(line);

@@ -12,8 +12,18 @@
 // is an Error: a form that is not known is never taken for one that is.
 namespace ptx {
 
-enum Modifier : unsigned { ftz = 1, sat = 2, rz = 4, rm = 8, rp = 16, cc = 32, approx = 64,
-                           rni = 128, rzi = 256, rmi = 512, rpi = 1024 };
+enum Modifier : unsigned {
+  ftz = 1,
+  sat = 2,
+  rz = 4,
+  rm = 8,
+  rp = 16,
+  cc = 32,
+  rni = 64,
+  rzi = 128,
+  rmi = 256,
+  rpi = 512
+};
 
 /// What the operands of a kernel's text mean.
 class Names {
@@ -34,13 +44,10 @@ struct Line {
 
   /// Is the part there? From now on it is known.
   bool take(std::string_view part);
-  /// As take, and an Error if it is not there.
+  /// An Error if it is not there.
   void expect(std::string_view part);
   /// The number of the one that is there, or an Error.
   int one_of(std::initializer_list<const char*> choices);
-  void skip(std::initializer_list<const char*> choices) {
-    for (const char* c : choices) take(c);
-  }
   /// The last part: a type.
   std::string type();
   /// The modifiers of floating-point arithmetic.
@@ -94,12 +101,17 @@ template <class V, char letter> struct Type {
   }
 };
 template <class... T> struct Types {};
-template <class... A, class... B> Types<A..., B...> operator|(Types<A...>, Types<B...>) { return {}; }
-using Unsigned = Types<Type<std::uint16_t, 'u'>, Type<std::uint32_t, 'u'>, Type<std::uint64_t, 'u'>>;
+template <class... A, class... B> Types<A..., B...> operator|(Types<A...>, Types<B...>) {
+  return {};
+}
+using Unsigned =
+    Types<Type<std::uint16_t, 'u'>, Type<std::uint32_t, 'u'>, Type<std::uint64_t, 'u'>>;
 using Signed = Types<Type<std::int16_t, 's'>, Type<std::int32_t, 's'>, Type<std::int64_t, 's'>>;
 using Bits = Types<Type<std::uint16_t, 'b'>, Type<std::uint32_t, 'b'>, Type<std::uint64_t, 'b'>>;
 using Bytes = Types<Type<std::uint8_t, 'u'>, Type<std::int8_t, 's'>, Type<std::uint8_t, 'b'>>;
 using Floats = Types<Type<float, 'f'>, Type<double, 'f'>>;
+using Narrow = Types<Type<std::uint16_t, 'u'>, Type<std::int16_t, 's'>, Type<std::uint32_t, 'u'>,
+                     Type<std::int32_t, 's'>>;
 using Integers = decltype(Unsigned{} | Signed{});
 using Numbers = decltype(Integers{} | Floats{});
 using All = decltype(Numbers{} | Bits{});

@@ -98,7 +98,8 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorInvalidPtx, "cudaErrorInvalidPtx", "a PTX JIT compilation failed"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
 };
 
@@ -146,13 +147,13 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = device_count();
   return *count > 0 ? cudaSuccess : failed(cudaErrorNoDevice);
 }
-cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || device >= device_count()) return failed(cudaErrorInvalidDevice);
-  ptx::runtime::device = device;
-  return lost(device);
+cudaError_t cudaSetDevice(int which) {
+  if (which < 0 || which >= device_count()) return failed(cudaErrorInvalidDevice);
+  ptx::runtime::device = which;
+  return lost(which);
 }
-cudaError_t cudaGetDevice(int* device) {
-  *device = current();
+cudaError_t cudaGetDevice(int* which) {
+  *which = current();
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -208,5 +209,4 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
   return cudaSuccess;
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
-
 }

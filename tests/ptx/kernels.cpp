@@ -73,8 +73,7 @@ void read_binary(const Wrapper& wrapper, Binary& binary) {
     at += entry.header + entry.payload;
     if (entry.kind != 1) continue;  // 1: PTX
     if (entry.compressed != 0) die("packed PTX: nvcc needs -no-compress");
-    if (entry.architecture == wanted)
-      binary.texts.emplace_back(text, strnlen(text, entry.payload));
+    if (entry.architecture == wanted) binary.texts.emplace_back(text, strnlen(text, entry.payload));
   }
   const std::string folder = setting("BRAID_PTX_WRITE", "");
   static int number = 0;
@@ -94,10 +93,9 @@ void write_stats() {
 
 Launch launch_of(dim3 grid, dim3 block, std::size_t shared) {
   static const std::string order = setting("BRAID_PTX_ORDER", "forward");
-  Launch launch{{grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
-                static_cast<unsigned>(shared)};
-  if (order == "reverse")
-    launch.order = Order::reverse;
+  Launch launch{
+      {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<unsigned>(shared)};
+  if (order == "reverse") launch.order = Order::reverse;
   else if (order.rfind("random", 0) == 0)
     launch.order = Order::random,
     launch.seed = order.size() > 7 ? static_cast<std::uint32_t>(std::stoul(order.substr(7))) : 1;
@@ -141,7 +139,8 @@ cudaError_t prepare(const Kernel& wanted) {
     for (const auto& module : binary.modules)
       if (module->kernels().count(kernel.name) != 0) kernel.program = &module->kernel(kernel.name);
     if (kernel.program != nullptr) return cudaSuccess;
-    std::cerr << "PTX: the program has no PTX of this architecture for " << kernel.name << std::endl;
+    std::cerr << "PTX: the program has no PTX of this architecture for " << kernel.name
+              << std::endl;
     return cudaErrorNoKernelImageForDevice;
   } catch (const Error& e) {
     std::cerr << e.what() << " in " << kernel.name << std::endl;
@@ -199,5 +198,4 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int) {
   return find_kernel(function) != nullptr ? cudaSuccess : failed(cudaErrorInvalidDeviceFunction);
 }
-
 }

@@ -168,7 +168,7 @@ void land(Thread& t, int group) {
 
 const Decoders& memory_decoders() {
   static const Decoders table{
-      {"ld", access<Load>}, {"st", access<Store>}, {"atom", atomic},
+      {"ld", access<Load>}, {"st", access<Store>},     {"atom", atomic},
       {"cp", copy},         {"cvta", convert_address},
   };
   return table;

@@ -15,12 +15,10 @@ std::string without_comments(const std::string& text) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text.compare(i, 2, "//") == 0)
-      i = std::min(text.find('\n', i), text.size() - 1);
+    if (text.compare(i, 2, "//") == 0) i = std::min(text.find('\n', i), text.size() - 1);
     else if (text.compare(i, 2, "/*") == 0)
       i = std::min(text.find("*/", i + 2), text.size() - 2) + 1;
-    else
-      out += text[i] == '\t' || text[i] == '\r' ? ' ' : text[i];
+    else out += text[i] == '\t' || text[i] == '\r' ? ' ' : text[i];
   }
   return out;
 }
@@ -136,27 +134,21 @@ Declaration declaration(std::string_view text) {
       continue;
     }
     if (word.empty()) continue;
-    if (aligned)
-      d.align = static_cast<unsigned>(std::stoul(word)), aligned = false;
-    else if (word == ".align")
-      aligned = true;
-    else if (word == ".shared")
-      d.space = Space::shared;
-    else if (word == ".local")
-      d.space = Space::local;
-    else if (word == ".param")
-      d.space = Space::param;
+    if (aligned) d.align = static_cast<unsigned>(std::stoul(word)), aligned = false;
+    else if (word == ".align") aligned = true;
+    else if (word == ".shared") d.space = Space::shared;
+    else if (word == ".local") d.space = Space::local;
+    else if (word == ".param") d.space = Space::param;
     else if (word == ".global" || word == ".const")
       d.space = Space::global, d.constant = word == ".const";
-    else if (word == ".extern")
-      d.external = true;
-    else if (word[0] != '.')
-      d.name = word;
+    else if (word == ".extern") d.external = true;
+    else if (word[0] != '.') d.name = word;
     else if (word != ".visible" && word != ".weak")
       d.type = word.substr(1), d.element = bytes_of(d.type);
     word.clear();
   }
-  if (d.name.empty() || d.element == 0) throw Error("PTX: unknown declaration: " + std::string(text));
+  if (d.name.empty() || d.element == 0)
+    throw Error("PTX: unknown declaration: " + std::string(text));
   d.bytes = static_cast<unsigned>(d.element * count);
   d.align = std::max(d.align, d.element);
   return d;
@@ -177,7 +169,8 @@ Module::Module(const std::string& with_comments) {
       i = std::min(text.find('\n', i), text.size());
       continue;
     }
-    const std::size_t end = text.find(';', i), brace = text.find('{', i), equals = text.find('=', i);
+    const std::size_t end = text.find(';', i), brace = text.find('{', i),
+                      equals = text.find('=', i);
     const bool body = brace < end && brace < equals;
     if (!body && end == text.npos) throw Error("PTX: unknown text: " + text.substr(i, 60));
     const std::size_t behind = body ? behind_braces(view, brace) : end + 1;
@@ -194,7 +187,8 @@ void Module::add(std::string_view statement, std::string_view body) {
     const std::string_view name = trim(statement.substr(entry + 7, open - entry - 7));
     // behind the parameters stand limits of registers and threads, which change nothing here
     const std::size_t close = std::min(statement.rfind(')') + 1, statement.size());
-    kernels_[std::string(name)] = std::string(statement.substr(open, close - open)) + ' ' + std::string(body);
+    kernels_[std::string(name)] =
+        std::string(statement.substr(open, close - open)) + ' ' + std::string(body);
     return;
   }
   const std::size_t func = statement.find(".func ");
@@ -207,7 +201,8 @@ void Module::add(std::string_view statement, std::string_view body) {
       rest = trim(rest.substr(rest.find(')') + 1));
     }
     const std::size_t open = rest.find('('), close = rest.rfind(')');
-    if (open == rest.npos || close == rest.npos) throw Error("PTX: unknown function: " + std::string(rest));
+    if (open == rest.npos || close == rest.npos)
+      throw Error("PTX: unknown function: " + std::string(rest));
     f.parameters = rest.substr(open + 1, close - open - 1);
     f.body = body;
     functions_[std::string(trim(rest.substr(0, open)))] = f;

@@ -93,10 +93,8 @@ int Parser::value(std::string_view operand) {
   std::uint64_t number = 0;
   if (text.size() > 2 && text[0] == '0' && std::strchr("fFdD", text[1]) != nullptr)
     number = std::strtoull(text.c_str() + 2, &end, 16);
-  else if (text[0] == '-')
-    number = static_cast<std::uint64_t>(std::strtoll(text.c_str(), &end, 0));
-  else
-    number = std::strtoull(text.c_str(), &end, 0);
+  else if (text[0] == '-') number = static_cast<std::uint64_t>(std::strtoll(text.c_str(), &end, 0));
+  else number = std::strtoull(text.c_str(), &end, 0);
   if (*end == 'U') ++end;
   if (*end != '\0') fail();
   return constant(number);
@@ -134,12 +132,10 @@ void Parser::directive(const std::string& text) {
     const Declaration d = declaration(text);
     if (d.space == Space::shared && !d.external)
       addresses_[d.name] = place(program_.shared_bytes, d);
-    else if (d.space == Space::local)
-      addresses_[d.name] = place(program_.local_bytes, d);
+    else if (d.space == Space::local) addresses_[d.name] = place(program_.local_bytes, d);
     else if (d.space == Space::param)  // of a call
       addresses_[d.name] = place(program_.parameter_bytes, d);
-    else
-      throw Error("PTX: unknown directive: " + text);
+    else throw Error("PTX: unknown directive: " + text);
   }
 }
 
@@ -153,8 +149,7 @@ void Parser::call(std::string_view operands) {
     list.erase(list.begin());
   }
   const Function* f = list.empty() ? nullptr : module_.function(list.front());
-  if (f == nullptr || list.size() > 2)
-    throw Error("PTX: unknown call: " + std::string(operands));
+  if (f == nullptr || list.size() > 2) throw Error("PTX: unknown call: " + std::string(operands));
   const auto bind = [&](const std::string& formal, const std::string& given) {
     const auto names = split(formal);
     const auto values = given.empty() ? names : split(given.substr(1, given.size() - 2));
@@ -201,10 +196,8 @@ void Parser::instruction(const std::string& text) {
     if (line.i.guard >= 0) line.unknown();
     return call(rest);
   }
-  if (line.opcode == "ret" && !inside_.empty())
-    line.opcode = "bra", line.operands = {"return"};
-  else
-    line.operands = split(rest);
+  if (line.opcode == "ret" && !inside_.empty()) line.opcode = "bra", line.operands = {"return"};
+  else line.operands = split(rest);
   decode(line);
   program_.code.push_back(line.i);
   program_.lines.push_back(text);
@@ -214,10 +207,8 @@ void Parser::body(std::string_view text) {
   scopes_.emplace_back();
   for (text = trim(text); !text.empty(); text = trim(text)) {
     if (text.front() == '{' || text.front() == '}') {
-      if (text.front() == '{')
-        scopes_.emplace_back();
-      else if (scopes_.size() > 1)
-        scopes_.pop_back();
+      if (text.front() == '{') scopes_.emplace_back();
+      else if (scopes_.size() > 1) scopes_.pop_back();
       text.remove_prefix(1);
       continue;
     }

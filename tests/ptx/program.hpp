@@ -77,8 +77,8 @@ struct Thread {
   int pc, index;
   bool carry;
   State state;
-  std::uint32_t mask;        ///< of the lanes that it meets
-  int barrier, arrivals;     ///< which barrier, and how many threads it waits for (-1: all)
+  std::uint32_t mask;     ///< of the lanes that it meets
+  int barrier, arrivals;  ///< which barrier, and how many threads it waits for (-1: all)
   Window shared, local, param;
   int group;
   std::vector<Copy> copies;

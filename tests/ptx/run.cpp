@@ -60,8 +60,8 @@ class Grid {
       begin();
       while (left_ > 0) {
         if (launch_.order == Order::random) std::shuffle(turns_.begin(), turns_.end(), random_);
-        const bool moved = turn() | warps() | barrier();
-        if (!moved) fail_deadlock();
+        const bool ran = turn(), met = warps(), opened = barrier();
+        if (!ran && !met && !opened) fail_deadlock();
       }
     }
     return count_;

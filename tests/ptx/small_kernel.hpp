@@ -41,8 +41,7 @@ inline std::vector<std::uint64_t> results(const std::string& text, ptx::Launch l
   return out;
 }
 /// The address of this thread's number.
-inline const std::string kMine =
-    "mov.u32 %r0, %tid.x;\nmad.wide.u32 %out, %r0, 8, %out;\n";
+inline const std::string kMine = "mov.u32 %r0, %tid.x;\nmad.wide.u32 %out, %r0, 8, %out;\n";
 inline ptx::Launch threads(unsigned count, ptx::Order order = ptx::Order::forward) {
   return {{1, 1, 1}, {count, 1, 1}, 0, order, 1};
 }

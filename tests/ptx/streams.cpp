@@ -232,5 +232,4 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t handle) {
   return copy(handle, [=] { cudaFreeHost(pointer); }, false);
 }
-
 }

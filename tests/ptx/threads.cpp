@@ -15,7 +15,6 @@ Next leave(Thread& t, const Instruction&) {
   land(t, t.group + 1);
   return Next::leave;
 }
-Next trap(Thread&, const Instruction&) { throw Error("trap"); }
 /// Threads run one after the other: memory is in order anyway.
 Next fence(Thread&, const Instruction&) { return Next::go_on; }
 Next await_block(Thread& t, const Instruction& i) {
@@ -86,7 +85,8 @@ Source source(const Instruction& i, unsigned lane, std::uint64_t b, std::uint64_
   bool inside = true;
   switch (static_cast<Meeting>(i.kind)) {
     case Meeting::up:
-      inside = static_cast<int>(lane) - static_cast<int>(by) >= static_cast<int>(most), j = lane - by;
+      inside = static_cast<int>(lane) - static_cast<int>(by) >= static_cast<int>(most),
+      j = lane - by;
       break;
     case Meeting::down: j = lane + by, inside = j <= most; break;
     case Meeting::butterfly: j = lane ^ by, inside = j <= most; break;
@@ -126,9 +126,8 @@ void meet(const Instruction& i, Thread* first, unsigned count, std::uint32_t mas
 
 const Decoders& thread_decoders() {
   static const Decoders table{
-      {"bra", branch},        {"ret", alone<leave>},    {"exit", alone<leave>},
-      {"trap", alone<trap>},  {"membar", memory_fence}, {"bar", barrier},
-      {"barrier", barrier},   {"shfl", shuffle},        {"vote", vote},
+      {"bra", branch},  {"ret", alone<leave>}, {"exit", alone<leave>}, {"membar", memory_fence},
+      {"bar", barrier}, {"shfl", shuffle},     {"vote", vote},
   };
   return table;
 }
