@@ -114,14 +114,11 @@ template <Op op> struct Compute {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     const T a = get<T>(t.r[i.a]), b = get<T>(t.r[i.b]), c = get<T>(t.r[i.c]);
     if constexpr (kFloat<T>) {
-      // volatile: computed between the changes of the rounding
-      volatile T x = flushed(a, i.modifiers), y = flushed(b, i.modifiers),
-                 z = flushed(c, i.modifiers), result;
-      {
-        const Rounding rounding(i.modifiers);
-        result = number<op, T>(x, y, z);
-      }
-      t.r[i.d] = put(finished<T>(result, i.modifiers));
+      const T x = flushed(a, i.modifiers), y = flushed(b, i.modifiers), z = flushed(c, i.modifiers);
+      t.r[i.d] =
+          put(finished(with_rounding<T>(i.modifiers, x, y, z,
+                                        [](T p, T q, T r) { return number<op, T>(p, q, r); }),
+                       i.modifiers));
     } else {
       t.r[i.d] = put(integer<op, T>(a, b, c));
     }

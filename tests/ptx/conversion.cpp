@@ -44,15 +44,10 @@ template <class S> struct Convert {
     } else if constexpr (!std::is_floating_point_v<D>) {
       t.r[i.d] = put(to_integer<D>(integral(flushed(a, i.modifiers), i.modifiers)));
     } else {
-      volatile S from = a;
+      S from = a;
       if constexpr (std::is_floating_point_v<S>)
         from = integral(flushed(a, i.modifiers), i.modifiers);
-      volatile D result;
-      {
-        const Rounding rounding(i.modifiers);
-        result = static_cast<D>(from);
-      }
-      t.r[i.d] = put(finished<D>(result, i.modifiers));
+      t.r[i.d] = put(finished(static_cast<D>(from), i.modifiers));
     }
     return Next::go_on;
   }
@@ -121,10 +116,8 @@ Next unpack(Thread& t, const Instruction& i) {
 /// d = f(a), computed in double, which float32 is rounded from.
 template <double (*f)(double)> struct Function {
   template <class T> static Next run(Thread& t, const Instruction& i) {
-    volatile T x = flushed(get<T>(t.r[i.a]), i.modifiers), result;
-    const Rounding rounding(i.modifiers);
-    result = static_cast<T>(f(x));
-    t.r[i.d] = put(finished<T>(result, i.modifiers));
+    const T x = flushed(get<T>(t.r[i.a]), i.modifiers);
+    t.r[i.d] = put(finished(static_cast<T>(f(x)), i.modifiers));
     return Next::go_on;
   }
 };

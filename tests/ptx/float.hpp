@@ -29,24 +29,18 @@ template <class T> T finished(T x, unsigned modifiers) {
   if ((modifiers & sat) != 0) x = !(x > 0) ? T(0) : x > 1 ? T(1) : x;
   return one_nan(x);
 }
-/// The rounding of one instruction.
-class Rounding {
- public:
-  explicit Rounding(unsigned modifiers) : changed_((modifiers & (rz | rm | rp)) != 0) {
-    if (changed_)
-      std::fesetround((modifiers & rz) != 0   ? FE_TOWARDZERO
-                      : (modifiers & rm) != 0 ? FE_DOWNWARD
-                                              : FE_UPWARD);
-  }
-  ~Rounding() {
-    if (changed_) std::fesetround(FE_TONEAREST);
-  }
-  Rounding(const Rounding&) = delete;
-  Rounding& operator=(const Rounding&) = delete;
-
- private:
-  bool changed_;
-};
+/// f(a, b, c) in the rounding of one instruction.
+template <class T, class A, class F> T with_rounding(unsigned modifiers, A a, A b, A c, F f) {
+  if ((modifiers & (rz | rm | rp)) == 0) return f(a, b, c);
+  // volatile: computed between the changes of the rounding
+  volatile A x = a, y = b, z = c;
+  std::fesetround((modifiers & rz) != 0   ? FE_TOWARDZERO
+                  : (modifiers & rm) != 0 ? FE_DOWNWARD
+                                          : FE_UPWARD);
+  volatile T result = f(x, y, z);
+  std::fesetround(FE_TONEAREST);
+  return result;
+}
 
 /// The number where one is NaN; -0 is below +0.
 template <class T> T least(T a, T b) {

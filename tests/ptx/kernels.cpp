@@ -11,25 +11,26 @@
 
 namespace ptx::runtime {
 
+/// One fat binary: the texts of it that are for the chosen architecture.
+struct Binary {
+  std::vector<std::string> texts;
+  std::vector<std::unique_ptr<Module>> modules;  // parsed at the first launch
+};
+
 struct Kernel {
   std::string name;
+  Binary* binary = nullptr;
   const Program* program = nullptr;
   std::uint64_t launches = 0, instructions = 0;
 };
 
 namespace {
 
-/// One fat binary: the texts of it that are for the chosen architecture.
-struct Binary {
-  std::vector<std::string> texts;
-  std::vector<std::unique_ptr<Module>> modules;  // parsed at the first launch
-};
 struct Registry {
   std::mutex lock;       // of what is here
   std::mutex execution;  // one kernel at a time: its atomics are steps of one thread
   std::vector<std::unique_ptr<Binary>> binaries;
   std::map<const void*, Kernel> kernels;
-  std::map<const Kernel*, Binary*> homes;
   std::unique_ptr<Module> changed;  // BRAID_PTX_READ
 };
 Registry& registry() {
@@ -111,16 +112,15 @@ std::string setting(const char* name, const char* otherwise) {
   return text == nullptr ? otherwise : text;
 }
 
-const Kernel* find_kernel(const void* function) {
+Kernel* find_kernel(const void* function) {
   const std::lock_guard held(registry().lock);
   const auto it = registry().kernels.find(function);
   return it == registry().kernels.end() ? nullptr : &it->second;
 }
 
-cudaError_t prepare(const Kernel& wanted) {
+cudaError_t prepare(Kernel& kernel) {
   Registry& r = registry();
   const std::lock_guard held(r.lock);
-  Kernel& kernel = const_cast<Kernel&>(wanted);
   if (kernel.program != nullptr) return cudaSuccess;
   try {
     const std::string file = setting("BRAID_PTX_READ", "");
@@ -133,7 +133,7 @@ cudaError_t prepare(const Kernel& wanted) {
       kernel.program = &r.changed->kernel(kernel.name);
       return cudaSuccess;
     }
-    Binary& binary = *r.homes.at(&kernel);
+    Binary& binary = *kernel.binary;
     while (binary.modules.size() < binary.texts.size())
       binary.modules.push_back(std::make_unique<Module>(binary.texts[binary.modules.size()]));
     for (const auto& module : binary.modules)
@@ -154,10 +154,9 @@ std::vector<std::size_t> parameter_sizes(const Kernel& kernel) {
   return sizes;
 }
 
-void execute(const Kernel& wanted, int device, dim3 grid, dim3 block, std::size_t shared,
+void execute(Kernel& kernel, int device, dim3 grid, dim3 block, std::size_t shared,
              void** arguments) {
   const std::lock_guard held(registry().execution);
-  Kernel& kernel = const_cast<Kernel&>(wanted);
   try {
     kernel.instructions += run(*kernel.program, launch_of(grid, block, shared), arguments);
     ++kernel.launches;
@@ -189,7 +188,7 @@ void __cudaRegisterFunction(void** binary, const char* function, char*, const ch
   const std::lock_guard held(registry().lock);
   Kernel& kernel = registry().kernels[function];
   kernel.name = name;
-  registry().homes[&kernel] = reinterpret_cast<Binary*>(binary);
+  kernel.binary = reinterpret_cast<Binary*>(binary);
 }
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(function));

@@ -38,7 +38,7 @@ class Grid {
         launch_(launch),
         arguments_(arguments),
         size_(std::size_t(launch.block.x) * launch.block.y * launch.block.z),
-        registers_(static_cast<std::size_t>(program.registers) * size_),
+        registers_(static_cast<std::size_t>(program.registers) * size_, 0xeeeeeeeeeeeeeeee),
         shared_(program.shared_bytes + launch.dynamic_shared, 1),
         local_(program.local_bytes, size_),
         param_(program.parameter_bytes, size_),
@@ -48,6 +48,10 @@ class Grid {
     if (size_ == 0 || size_ > 1024) throw Error("a block of " + std::to_string(size_) + " threads");
     std::iota(turns_.begin(), turns_.end(), std::size_t(0));
     if (launch.order == Order::reverse) std::reverse(turns_.begin(), turns_.end());
+    for (std::size_t k = 0; k < size_; ++k) {
+      threads_[k].r = &registers_[static_cast<std::size_t>(program.registers) * k];
+      for (const auto& [number, value] : program.constants) threads_[k].r[number] = value;
+    }
   }
 
   std::uint64_t run() {
@@ -108,9 +112,6 @@ void Grid::begin() {
   left_ = size_;
   for (std::size_t k = 0; k < size_; ++k) {
     Thread& t = threads_[k];
-    t.r = &registers_[static_cast<std::size_t>(program_.registers) * k];
-    std::fill_n(t.r, program_.registers, 0xeeeeeeeeeeeeeeee);
-    for (const auto& [number, value] : program_.constants) t.r[number] = value;
     t.pc = 0, t.index = static_cast<int>(k), t.carry = false, t.state = State::runs, t.group = 0;
     t.shared = shared_.part(0), t.local = local_.part(k), t.param = param_.part(k);
     t.copies.clear();
@@ -142,8 +143,8 @@ bool Grid::turn() {
         ++count_;
         next = i.guard >= 0 && (t.r[i.guard] != 0) == i.unless ? Next::go_on : i.run(t, i);
         if (next == Next::go_on) ++t.pc;
-        if (next == Next::leave) t.state = State::over, --left_;
       }
+      if (t.state == State::over) --left_;
     } catch (const Error& e) {
       fail(t, e.what());
     }

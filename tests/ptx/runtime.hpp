@@ -72,15 +72,14 @@ void settle(int device);
 
 /// Whether device or pinned memory is there; a copy from other memory is done within the call.
 bool is_known(const void* address);
-void set_stats_at_exit();
 
 /// A kernel by the address of its host function.
 struct Kernel;
-const Kernel* find_kernel(const void* function);
+Kernel* find_kernel(const void* function);
 /// Parses it: cudaErrorInvalidPtx, with a line that says why.
-cudaError_t prepare(const Kernel& kernel);
+cudaError_t prepare(Kernel& kernel);
 /// Runs it in the calling thread.
-void execute(const Kernel& kernel, int device, dim3 grid, dim3 block, std::size_t shared,
+void execute(Kernel& kernel, int device, dim3 grid, dim3 block, std::size_t shared,
              void** arguments);
 std::vector<std::size_t> parameter_sizes(const Kernel& kernel);
 /// Text of the environment, or the default.

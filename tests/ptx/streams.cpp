@@ -178,7 +178,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 // ---- launches
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                              std::size_t shared, cudaStream_t handle) {
-  const Kernel* kernel = find_kernel(function);
+  Kernel* const kernel = find_kernel(function);
   if (kernel == nullptr) return failed(cudaErrorInvalidDeviceFunction);
   const std::uint64_t threads = std::uint64_t(block.x) * block.y * block.z;
   if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||

@@ -13,6 +13,7 @@ Next jump(Thread& t, const Instruction& i) {
 }
 Next leave(Thread& t, const Instruction&) {
   land(t, t.group + 1);
+  t.state = State::over;
   return Next::leave;
 }
 /// Threads run one after the other: memory is in order anyway.
