@@ -1,4 +1,4 @@
-// expect: no matching function for call to .*Buffer|no matching constructor for initialization of .*Buffer
+// expect: cannot bind rvalue reference of type .*Buffer|no matching constructor for initialization of .*Buffer
 #include <braid/braid.hpp>
 using namespace braid;
 static double first(nn::Buffer mean) { return mean.item<double>(); }

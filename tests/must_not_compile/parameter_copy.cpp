@@ -1,4 +1,4 @@
-// expect: no matching function for call to .*Parameter|no matching constructor for initialization of .*Parameter
+// expect: cannot bind rvalue reference of type .*Parameter|no matching constructor for initialization of .*Parameter
 #include <braid/braid.hpp>
 using namespace braid;
 int main() {
