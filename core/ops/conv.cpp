@@ -149,8 +149,11 @@ struct Both {
 void check_option(const char* op, const char* name, Size2 got, std::int64_t least) {
   for (const std::int64_t v : {got.height, got.width})
     if (v < least || v >= kLargest)
-      throw ArgumentError(
-          str(op, ": expected ", name, " from ", least, " to ", kLargest - 1, ", got ", v));
+      throw ArgumentError(str(op, ": expected ", name,
+                              v >= kLargest ? " below 2^31"
+                              : least == 0  ? " >= 0"
+                                            : " >= 1",
+                              ", got ", v));
 }
 
 /// Everything but sizes: x [n, c, ..] or [c, ..] with `spatial` dims, and a weight of those.
@@ -186,7 +189,8 @@ void check_groups(const char* op, const char* which, std::int64_t channels, std:
 }
 void check_side(const char* op, const Tensor& x, std::int64_t side) {
   if (side < 1 || side >= kLargest)
-    throw ShapeError(str(op, ": expected sides from 1 to ", kLargest - 1, ", got x ", x.shape()));
+    throw ShapeError(
+        str(op, ": expected sides ", side < 1 ? "above 0" : "below 2^31", ", got x ", x.shape()));
 }
 
 /// The call with everything as images: x [n, c, h, w], weight of rank 4.

@@ -76,7 +76,6 @@ void check_repeated(const char* op, const Tensor& x) {
 
 ReducedDims::ReducedDims(const char* op, const Tensor& x, const Shape& dims) {
   const Shape& shape = detail::defined(x.impl()).shape;
-  check_repeated(op, x);
   for (const std::int64_t d : dims) {
     bool& one = over[wrap_dim(op, d, shape.rank())];
     if (one) throw ShapeError(str(op, ": expected each dim once, got ", dims));
@@ -91,6 +90,8 @@ ReducedDims::ReducedDims(const char* op, const Tensor& x, const Shape& dims) {
     else if (__builtin_mul_overflow(count, shape[d], &count)) count = INT64_MAX;
   }
   if (none) count = 0;
+  // a result as large as x finds no memory
+  else if (x.numel() > kMostRepeated && kept.numel() <= kMostRepeated) check_repeated(op, x);
 }
 
 }  // namespace braid::ops

@@ -156,8 +156,11 @@ struct Both {
 void check_option(const char* op, const char* name, Size2 got, std::int64_t least) {
   for (const std::int64_t v : {got.height, got.width})
     if (v < least || v >= kLargest)
-      throw ArgumentError(
-          str(op, ": expected ", name, " from ", least, " to ", kLargest - 1, ", got ", v));
+      throw ArgumentError(str(op, ": expected ", name,
+                              v >= kLargest ? " below 2^31"
+                              : least == 0  ? " >= 0"
+                                            : " >= 1",
+                              ", got ", v));
 }
 
 void check_images(const char* op, const Tensor& x, int spatial) {

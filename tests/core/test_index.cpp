@@ -108,12 +108,12 @@ TEST_CASE("index: an index out of range is refused, wherever it stands", "[index
       INFO(wrong << " at " << place);
       CHECK_THROWS_TEXT(IndexError, str("embedding: expected indices in [0, 4), got ", wrong),
                         awaited(embedding(table, tensor(v))));
-      CHECK_THROWS_TEXT(IndexError, "index_select: expected indices in [0, 4), got ",
+      if (wrong == -1) continue;  // the last row, for the others
+      CHECK_THROWS_TEXT(IndexError, "index_select: expected indices in [-4, 4), got ",
                         awaited(index_select(table, 0, tensor(v))));
       CHECK_THROWS_AS(awaited(index_select(table, 1, tensor(v))), IndexError);
-      if (wrong != -1)
-        CHECK_THROWS_TEXT(IndexError, str("index: expected indices in [-4, 4), got ", wrong),
-                          awaited(table[tensor(v)]));
+      CHECK_THROWS_TEXT(IndexError, str("index: expected indices in [-4, 4), got ", wrong),
+                        awaited(table[tensor(v)]));
     }
   CHECK_THROWS_AS(awaited(embedding(zeros({0, 3}), tensor({0}))), IndexError);
   CHECK(table[tensor({-1})].to_vector<float>() == table[3].to_vector<float>());

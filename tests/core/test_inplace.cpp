@@ -391,17 +391,17 @@ TEST_CASE("in place: on a temporary that is a view, that is held, or that is the
 TEST_CASE("in place: elements that share memory are refused", "[inplace][errors]") {
   const Tensor line = arange(6, {.dtype = DType::float32});
   const std::string text = "expected a tensor whose elements each have their own memory";
-  for (const auto& [shape, strides] : std::vector<std::pair<Shape, Shape>>{
+  for (const auto& view : std::vector<std::pair<Shape, Shape>>{
            {{3, 3}, {1, 1}}, {{2, 4}, {2, 1}}, {{4, 2}, {1, 2}}, {{3, 2}, {0, 1}}}) {
-    INFO(shape << " " << strides);
-    const Tensor t = make_view(line, shape, strides, 0);
+    INFO(view.first << " " << view.second);
+    const Tensor t = make_view(line, view.first, view.second, 0);
     for (const InPlace& op : with_a_tensor())
       CHECK_THROWS_TEXT(LayoutError, op.prefix() + text, op.call(t, ones({1})));
   }
   CHECK(list(line) == List{0, 1, 2, 3, 4, 5});
-  for (const auto& [shape, strides] : std::vector<std::pair<Shape, Shape>>{
+  for (const auto& view : std::vector<std::pair<Shape, Shape>>{
            {{2, 3}, {3, 1}}, {{3, 2}, {1, 3}}, {{2, 2}, {3, 2}}, {{3, 1, 2}, {2, 0, 1}}})
-    CHECK_NOTHROW(make_view(line, shape, strides, 0).zero_());
+    CHECK_NOTHROW(make_view(line, view.first, view.second, 0).zero_());
 }
 
 }  // namespace braid::test::on_device

@@ -26,7 +26,12 @@ TEST_CASE("scalar: an int64 beside a tensor is exact", "[scalar]") {
                {ge(below, kOdd), {false}},
                {gt(kOdd, below), {true}},
                {eq(of(kMax), kMax), {true}},
-               {eq(of(kMax - 1), kMax), {false}}});
+               {eq(of(kMax - 1), kMax), {false}},
+               {eq(of(kMax), 0x1p63), {false}},
+               {lt(of(kMax), 0x1p63), {true}},
+               {ge(of(kMin), -0x1p63), {true}}});
+  CHECK_FALSE(allclose(x, below, 0, 0));
+  CHECK(allclose(x, below, 0, 1));
   check_whole({{full({1}, kOdd, {.dtype = DType::int64}), {kOdd}},
                {full_like(one, kOdd), {kOdd}},
                {full_like(one, kMax), {kMax}},

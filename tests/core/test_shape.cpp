@@ -151,10 +151,8 @@ TEST_CASE("shape: a product above 2^63 - 1 is an error, and 0 where a size is", 
   CHECK(Shape({huge, huge, 0}).numel() == 0);
   CHECK_THROWS_TEXT(ArgumentError, "group_norm: expected at most 2^63 - 1 groups in all, got ",
                     group_norm(zeros({3, 0, 2}), kMax));
-  CHECK_THROWS_TEXT(
-      ArgumentError,
-      "adaptive_avg_pool2d: expected output_size from 1 to 2147483647, got 2147483648",
-      adaptive_avg_pool2d(ones({1, 2, 2}), Size2(std::int64_t{1} << 31, 1)));
+  CHECK_THROWS_TEXT(ArgumentError, "adaptive_avg_pool2d: expected size below 2^31, got 2147483648",
+                    adaptive_avg_pool2d(ones({1, 2, 2}), Size2(std::int64_t{1} << 31, 1)));
   CHECK_THROWS_TEXT(ArgumentError,
                     "interpolate: expected a scale_factor that makes sides below 2^31, got 1e+30",
                     interpolate(ones({1, 1, 2, 2}), {.scale_factor = 1e30}));
@@ -183,9 +181,10 @@ TEST_CASE("shape: what would go through 2^33 times the same number for ever is r
       {"index_add", [&] { (void)index_add(zero, 0, i, x); }},
       {"scaled_dot_product_attention",
        [&] { (void)scaled_dot_product_attention(query, key, key); }}};
-  for (const auto& [op, call] : calls) CHECK_THROWS_TEXT(ArgumentError, op + text, call());
+  for (const auto& c : calls) CHECK_THROWS_TEXT(ArgumentError, c.first + text, c.second());
   CHECK(sum(zeros({1}).expand({1000})).item<float>() == 0);
-  CHECK(mean(zeros({n, n, 0}), {0, 1}).shape() == Shape{0});
+  CHECK(lstm(zeros({n, 0, 2}), zeros({0, 3}), zeros({0, 3}), {ones({12, 2}), ones({12, 3}), {}, {}})
+            .output.shape() == Shape{n, 0, 3});
   CHECK_THROWS_AS(pad(ones({4}), {n, 0}, PadMode::replicate), OutOfMemoryError);
 }
 

@@ -144,3 +144,11 @@ TEST_CASE("images: a small net learns", "[nn][images]") {
   CHECK(first > 1.2);
   CHECK(last < 0.1 * first);
 }
+
+TEST_CASE("images: a layer that is too large says so", "[images][errors]") {
+  const std::int64_t huge = std::int64_t{1} << 30;
+  CHECK_THROWS_TEXT(ShapeError, "Conv2d: expected at most 2^63 - 1 bytes, got [1073741824",
+                    nn::Conv2d(huge, huge, std::int64_t{1} << 20));
+  CHECK_THROWS_TEXT(ShapeError, "ConvTranspose1d: expected at most 2^63 - 1 bytes, got ",
+                    nn::ConvTranspose1d(huge, huge, huge));
+}

@@ -11,8 +11,8 @@ namespace braid {
 
 /// A number beside tensors: the 2 of `x * 2`, `full({3}, 2)` and `clamp(x, 0, 2)`. It is made of
 /// any C++ number without a cast and keeps what was written: an integer to its last digit, a
-/// floating point number, or a truth value. Which of the three it is decides dtypes (promote below).
-/// An unsigned number above 2^63 - 1 becomes a floating one.
+/// floating point number, or a truth value. Which of the three it is decides dtypes (promote
+/// below). An unsigned number above 2^63 - 1 becomes a floating one.
 class Scalar {
  public:
   enum class Kind : std::uint8_t { boolean, integer, floating };

@@ -45,9 +45,9 @@ template <Element T>
 [[nodiscard]] Tensor zeros(const Shape& shape, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones(const Shape& shape, const TensorOptions& options = {});
 /// Of the number's type unless options say otherwise: full({2}, 7) is int64, 7.0 float32, true
-/// bool. Throws DTypeError for a value that an integer type (fractions, NaN) or float32 cannot hold.
-/// As in PyTorch uint8 wraps -1 around to 255, and a value too large for float16 or bfloat16 becomes
-/// infinite.
+/// bool. Throws DTypeError for a value that an integer type (fractions, NaN) or float32 cannot
+/// hold. As in PyTorch uint8 wraps -1 around to 255, and a value too large for float16 or bfloat16
+/// becomes infinite.
 [[nodiscard]] Tensor full(const Shape& shape, const Scalar& value,
                           const TensorOptions& options = {});
 /// start, start + step, … below end: int64 if all three are integers, else float32, unless options

@@ -5,7 +5,8 @@
 #include <braid/core/tensor.hpp>
 
 // Reductions. `dims` empty: over all. Of a view that repeats its memory (expand) they take at most
-// 2^31 elements, more are an ArgumentError. Sums have a fixed order, whatever the number of threads.
+// 2^31 elements, more are an ArgumentError. Sums have a fixed order, whatever the number of
+// threads.
 // float16 and bfloat16 accumulate in float32.
 namespace braid {
 
