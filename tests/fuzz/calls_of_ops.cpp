@@ -30,7 +30,7 @@ constexpr DType kFloat = DType::float32;
 
 constexpr Call kElements[] = {
     ONE(abs),
-    ONE(abs), ONE(sign),
+    ONE(sign),
     ONE(relu),
     ONE(exp),
     ONE(log),
