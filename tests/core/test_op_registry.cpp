@@ -182,6 +182,26 @@ TEST_CASE("registry: every declared op is in the table, or excused", "[ops][regi
   CHECK(unknown == std::set<std::string>{});
 }
 
+TEST_CASE("registry: every declared op is called with random arguments, or excused",
+          "[ops][registry]") {
+  std::set<std::string> called{// of memory that nobody wrote, or that somebody else owns
+                               "empty", "empty_like", "from_blob",
+                               // of autograd: backward stands for it
+                               "grad"};
+  static const std::regex call("\\b(CALL|ONE|TWO|REAL|OVER|MEMBER|IN_PLACE)\\((\\w+::)?(\\w+(\\[\\])?)");
+  for (const char* file : {"calls_of_ops.cpp", "calls_of_nn.cpp"}) {
+    std::ifstream in(tests_dir() + "/fuzz/" + file);
+    REQUIRE(in);
+    for (std::string line; std::getline(in, line);)
+      for (std::sregex_iterator at(line.begin(), line.end(), call), end; at != end; ++at)
+        called.insert((*at)[3]);
+  }
+  for (const auto& [name, parameters] : headers().functions) {
+    INFO(name << ": tests/fuzz/calls_of_ops.cpp, calls_of_nn.cpp");
+    CHECK((called.contains(name) || name.ends_with("_sum")));  // a loss's other half
+  }
+}
+
 TEST_CASE("registry: every case has a name of its own", "[ops][registry]") {
   std::set<std::string> names, twice;
   for (const OpCase& c : op_cases())
