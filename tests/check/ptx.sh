@@ -10,6 +10,7 @@ set -euo pipefail
 everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
 nvcc=$(find_nvcc)
 if [[ -z $nvcc ]]; then
+  [[ ${BRAID_REQUIRE_CUDA:-0} != 1 ]] || die "nvcc was not found, and BRAID_REQUIRE_CUDA=1"
   echo "no nvcc"
   exit 77
 fi
