@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-// PTX, NVIDIA's virtual instruction set, as an interpreter runs it: what nvcc made of a kernel, with
-// its own contraction, addressing and unrolling. Words such as "the manual" mean NVIDIA's PTX ISA.
+// PTX, NVIDIA's virtual instruction set, as an interpreter runs it: what nvcc made of a kernel,
+// with its own contraction, addressing and unrolling. "The manual" is NVIDIA's PTX ISA.
 namespace ptx {
 
 /// A text that the interpreter does not know, or a kernel that does what no kernel may.

@@ -56,8 +56,10 @@ class Grid {
 
   std::uint64_t run() {
     const std::uint64_t blocks = std::uint64_t(launch_.grid.x) * launch_.grid.y * launch_.grid.z;
+    std::uint64_t step = launch_.order == Order::random ? random_() % blocks + 1 : 1;
+    while (std::gcd(step, blocks) > 1) ++step;  // each block once
     for (std::uint64_t k = 0; k < blocks; ++k) {
-      const std::uint64_t b = launch_.order == Order::reverse ? blocks - 1 - k : k;
+      const std::uint64_t b = launch_.order == Order::reverse ? blocks - 1 - k : k * step % blocks;
       block_ = {static_cast<unsigned>(b % launch_.grid.x),
                 static_cast<unsigned>(b / launch_.grid.x % launch_.grid.y),
                 static_cast<unsigned>(b / launch_.grid.x / launch_.grid.y)};
