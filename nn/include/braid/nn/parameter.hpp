@@ -44,8 +44,8 @@ class Parameter : public Tensor {
   ~Parameter() = default;
 };
 
-/// A tensor that is saved but not trained, such as BatchNorm's running mean. Is copied and assigned as
-/// a Parameter is.
+/// A tensor that is saved but not trained, such as BatchNorm's running mean. Is copied and assigned
+/// as a Parameter is.
 class Buffer : public Tensor {
  public:
   static constexpr tree::Kind braid_kind = tree::Kind::buffer;

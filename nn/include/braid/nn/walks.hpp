@@ -49,8 +49,8 @@ namespace detail {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 [[nodiscard]] std::vector<Tensor> tensors_of(const tree::Flat& flat, tree::Kind kind);
 [[nodiscard]] NamedTensors named_tensors_of(const tree::Flat& flat, tree::Kind kind);
-/// Throws ArgumentError, naming `op`, for a tree whose tensors are all plain, none of which is asked
-/// for.
+/// Throws ArgumentError, naming `op`, for a tree whose tensors are all plain, none of which is
+/// asked for.
 void check_saves(const char* op, const tree::Flat& flat, bool tensors, const char* signature);
 [[nodiscard]] StateDict state_of(const tree::Flat& flat, const StateDictOptions& options,
                                  const char* signature);

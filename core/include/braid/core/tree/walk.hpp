@@ -142,7 +142,8 @@ template <class F> struct Nodes {
 ///
 /// Throws ArgumentError, as every walk does, if a field that holds parameters or modules is missing
 /// from a BRAID_FIELDS. The first walk over a class with a constructor copies it once, to count its
-/// fields; the compiler counts those of other structs. A class that cannot be copied is not checked.
+/// fields; the compiler counts those of other structs. A class that cannot be copied is not
+/// checked.
 template <class T> [[nodiscard]] Flat flatten(const T& t) {
   Flat flat;
   if constexpr (!IsTensor<T>) flat.leaves.reserve(8), flat.nodes.reserve(8);

@@ -51,8 +51,8 @@ struct Option {
 ///         out of range, --resume without --checkpoint, anything that is
 ///         no option, or own options that are no bool without value, or a bool with one;
 ///         DeviceError for --devices when devices are in use already;
-///         HelpRequested for --help: catch it in main (see report_exception). Own options are written
-///         last, when nothing throws any more
+///         HelpRequested for --help: catch it in main (see report_exception). Own options are
+///         written last, when nothing throws any more
 [[nodiscard]] Options options(int argc, const char* const* argv, const Options& defaults = {},
                               const std::vector<Option>& own = {});
 
