@@ -37,6 +37,12 @@ void* operator new(std::size_t bytes, std::align_val_t a) {
 void* operator new[](std::size_t bytes, std::align_val_t a) {
   return allocate(bytes, static_cast<std::size_t>(a));
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return bytes > kMostBytes ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return bytes > kMostBytes ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
