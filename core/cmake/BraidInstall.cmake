@@ -51,8 +51,8 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/braid-config.cmake.in ${
 write_basic_package_version_file(${package_version} COMPATIBILITY SameMinorVersion)
 install(FILES ${package_config} ${package_version} DESTINATION ${package_dir} COMPONENT braid)
 
-# The prefix is told from where braid.pc lies: `cmake --install --prefix`, DESTDIR and a package that
-# moves the folder all choose it after this. Only where a folder is absolute it stays so.
+# The prefix is told from where braid.pc lies: `cmake --install --prefix`, DESTDIR and a package
+# that moves the folder all choose it after this. Only where a folder is absolute it stays so.
 set(BRAID_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
 foreach(folder LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")

@@ -20,8 +20,8 @@ __attribute__((visibility("hidden"), used)) void braid_warn_of_runtime(const cha
   braid::warn(text);
 }
 
-/// The same address by a name that another object may take over and by one that is always ours: they
-/// differ where the linker has made one copy of two.
+/// The same address by a name that another object may take over and by one that is always ours:
+/// they differ where the linker has made one copy of two.
 __attribute__((visibility("default"))) char braid_runtime = 0;
 extern char braid_own_runtime __attribute__((alias("braid_runtime"), visibility("hidden")));
 }

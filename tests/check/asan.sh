@@ -87,4 +87,5 @@ cp tests/goldens/numpy/{f4.npy,fortran.npy,stored.npz,deflated.npz} build/check/
 together "fuzz safetensors" "fuzz idx"
 together "fuzz manifest" "fuzz npy"
 fuzz_calls
-echo "NOTE: fuzzed safetensors, idx, manifests and npy with $inputs inputs each, ops with $calls calls"
+echo "NOTE: fuzzed safetensors, idx, manifests and npy with $inputs inputs each"
+echo "NOTE: made $calls calls with random arguments"

@@ -188,7 +188,8 @@ TEST_CASE("registry: every declared op is called with random arguments, or excus
                                "empty", "empty_like", "from_blob",
                                // of autograd: backward stands for it
                                "grad"};
-  static const std::regex call("\\b(CALL|ONE|TWO|REAL|OVER|MEMBER|IN_PLACE)\\((\\w+::)?(\\w+(\\[\\])?)");
+  static const std::regex call(
+      "\\b(CALL|ONE|TWO|REAL|OVER|MEMBER|IN_PLACE)\\((\\w+::)?(\\w+(\\[\\])?)");
   for (const char* file : {"calls_of_ops.cpp", "calls_of_nn.cpp"}) {
     std::ifstream in(tests_dir() + "/fuzz/" + file);
     REQUIRE(in);

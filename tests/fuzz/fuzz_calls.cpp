@@ -1,5 +1,6 @@
-// Any bytes: some calls with random arguments. Each gives tensors that can be read and differentiated,
-// or throws one of our exceptions; none hangs, none takes more memory than it was given.
+// Any bytes: some calls with random arguments. Each gives tensors that can be read and
+// differentiated, or throws one of our exceptions; none hangs, none takes more memory than it was
+// given.
 // BRAID_FUZZ_SHOW=1 tells the calls of an input: braid_fuzz_calls FILE. BRAID_FUZZ_SKIP=chunk,LSTM
 // leaves calls out, to see what there is beside them.
 #include <cstdlib>

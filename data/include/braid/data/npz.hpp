@@ -12,8 +12,8 @@ namespace braid::data {
 struct NpzOptions {
   /// most bytes of all arrays; a file that says more is a LimitError
   std::uint64_t max_bytes = std::uint64_t{4} << 30;
-  /// most bytes of all arrays for each byte of the file, beside 1 MiB that is always allowed; else a
-  /// LimitError. What compresses well needs more: pass it for files that you trust
+  /// most bytes of all arrays for each byte of the file, beside 1 MiB that is always allowed; else
+  /// a LimitError. What compresses well needs more: pass it for files that you trust
   std::uint64_t max_ratio = 2;
 };
 
