@@ -4,6 +4,7 @@
 #include <braid/core/ops/conv.hpp>
 
 #include <array>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,13 @@
 
 namespace braid {
 namespace {
+
+/// Of all groups; the largest number where that is more, which no tensor has.
+std::int64_t all_channels(std::int64_t of_a_group, std::int64_t groups) {
+  std::int64_t all = 0;
+  const bool over = __builtin_mul_overflow(of_a_group, groups, &all);
+  return over ? std::numeric_limits<std::int64_t>::max() : all;
+}
 
 // of an option, and of a side of an image: sums of products of two stay in 64 bits
 constexpr std::int64_t kLargest = std::int64_t{1} << 31;
@@ -203,9 +211,9 @@ Tensor conv_images(const Call& call, const Conv2dOptions& o) {
   const char* const op = call.op;
   const Shape &xs = call.x.shape(), &ws = call.weight.shape();
   check_groups(op, "output", ws[0], o.groups);
-  if (xs[1] != ws[1] * o.groups)
-    throw ShapeError(str(op, ": expected x with ", ws[1] * o.groups, " channels for weight ", ws,
-                         " and groups ", o.groups, ", got ", xs[1]));
+  if (xs[1] != all_channels(ws[1], o.groups))
+    throw ShapeError(str(op, ": expected x with ", all_channels(ws[1], o.groups),
+                         " channels for weight ", ws, " and groups ", o.groups, ", got ", xs[1]));
   check_option(op, "stride", o.stride, 1);
   check_option(op, "dilation", o.dilation, 1);
   check_option(op, "padding", o.padding.size, 0);
@@ -249,7 +257,8 @@ Tensor transposed_images(const Call& call, const ConvTranspose2dOptions& o) {
   check_option(op, "padding", o.padding, 0);
   check_option(op, "output_padding", o.output_padding, 0);
   Conv c{op, {}};
-  c.shape.n = xs[0], c.shape.in = ws[1] * o.groups, c.shape.out = ws[0], c.shape.groups = o.groups;
+  c.shape.n = xs[0], c.shape.in = all_channels(ws[1], o.groups), c.shape.out = ws[0],
+  c.shape.groups = o.groups;
   const Both stride(o.stride), dilation(o.dilation), pad(o.padding), extra(o.output_padding);
   for (int d = 0; d < 2; ++d) {
     const std::int64_t in = xs[2 + d], kernel = ws[2 + d];
@@ -321,7 +330,7 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& options) {
   check_operands("conv_transpose2d", x, weight, bias, 2,
-                 weight.dim() > 1 ? weight.shape()[1] * options.groups : 0);
+                 weight.dim() > 1 ? all_channels(weight.shape()[1], options.groups) : 0);
   return as_images("conv_transpose2d", x, weight, bias, 2,
                    [&](const Call& call) { return transposed_images(call, options); });
 }
@@ -329,7 +338,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose1dOptions& options) {
   check_operands("conv_transpose1d", x, weight, bias, 1,
-                 weight.dim() > 1 ? weight.shape()[1] * options.groups : 0);
+                 weight.dim() > 1 ? all_channels(weight.shape()[1], options.groups) : 0);
   const ConvTranspose2dOptions o{.stride = {1, options.stride},
                                  .padding = {0, options.padding},
                                  .output_padding = {0, options.output_padding},
