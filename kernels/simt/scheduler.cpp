@@ -63,8 +63,8 @@ inline void Scheduler::enter(Thread* thread) {
 // are left wait.
 inline Thread* Scheduler::next_thread() {
   if (ready_begin_ != ready_end_) {
-    // In the order in which they came to wait: forward and reverse differ in every phase of a block,
-    // not in the first alone.
+    // In the order in which they came to wait: so forward and reverse differ in every phase of a
+    // block, not in the first alone.
     if (config_.order != Order::random) return ready_[ready_begin_++ & kRingMask];
     const unsigned pick =
         ready_begin_ + static_cast<unsigned>(random() % (ready_end_ - ready_begin_));

@@ -316,8 +316,8 @@ struct Heads {
             2,
             1 / (1 - p)};
   }
-  /// Roundings of a probability, relative: of the score (|q|, |k| <= far + 1, scale 1/2, the mask, lse),
-  /// of exp and of the sums over keys.
+  /// Roundings of a probability, relative: of the score (|q|, |k| <= far + 1, scale 1/2, the mask,
+  /// lse), of exp and of the sums over keys.
   [[nodiscard]] double roundings() const {
     const double w = static_cast<double>(width), largest = 0.5 * w * (far + 1) * (far + 1) + 4;
     return 2 * ((w + 4) * largest + 16 + static_cast<double>(keys));

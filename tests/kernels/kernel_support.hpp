@@ -58,8 +58,8 @@ std::int64_t extent(const Loop& loop, int operand);
 double get(DType t, const void* data, std::int64_t i);
 void set(DType t, void* data, std::int64_t i, double x);
 
-/// Runs f with the threads of kernels in reverse order where they run in the forward one else; false
-/// where that is not so or cannot be chosen, as on a GPU: f has not run then.
+/// Runs f with the threads of kernels in reverse order where they run in the forward one else;
+/// false where that is not so or cannot be chosen, as on a GPU: f has not run then.
 bool in_other_order(const std::function<void()>& f);
 
 /// n elements that start `shift` elements after an aligned address, for the host and for the
