@@ -169,7 +169,7 @@ TEST_CASE("graphs: backward within backward, a hundred deep, and over two device
 #ifndef NDEBUG
 TEST_CASE("graphs: two threads that add to one leaf are refused in debug builds",
           "[autograd][threads][errors]") {
-  const Tensor shared = full({2}, 3, {.requires_grad = true}), own = ones_like(shared);
+  const Tensor shared = full({2}, 3.0, {.requires_grad = true}), own = ones_like(shared);
   own.requires_grad_();
   const Tensor first = shared * own, loss = first.sum(), other = (shared * shared).sum();
   std::string refused, allowed;
