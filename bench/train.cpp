@@ -40,7 +40,7 @@ bool agree(const Spec& spec, int threads, const bench::Peers& peers) {
     return false;
   }
   for (const auto& peer : peers.list) {
-    if (!peer->available()) continue;
+    if (!peer->available() || !spec.row.asks(*peer)) continue;
     const std::vector<double> theirs = peer->losses(name, threads, kCheckedSteps);
     if (theirs.empty()) {
       std::fprintf(stderr, "%s, %d threads: %s: %s\n", name, threads, peer->name().c_str(),
@@ -102,7 +102,7 @@ int run(const bench::Options& options) {
        [](int steps) { return bench::reference_lstm_lm_losses(steps); },
        losses(lstm_lm)},
       // Beside PyTorch's fused Adam, which only its Python side has, and beside its default.
-      {{"mlp512_b64_adam_fused", 1.5, none, 50, 50, time(adam)},
+      {{"mlp512_b64_adam_fused", 1.5, none, 50, 50, time(adam), "torch-python"},
        dense({784, 512, 512, 10}, 64, false, true),
        losses(adam)},
       {{"mlp512_b64_adam", 2.5, none, 50, 50, time(adam)},

@@ -17,14 +17,14 @@ struct Best {
   std::string name, all;  ///< empty if there is none; all of them with their times
   double us = 0, noise = 0;
 };
-Best best_of(const std::string& row, const std::vector<std::unique_ptr<Peer>>& peers,
+Best best_of(const Beside& row, const std::vector<std::unique_ptr<Peer>>& peers,
              const Series* series) {
   Best best;
   for (std::size_t i = 0; i < peers.size(); ++i) {
     const double us = series[i].time();
     if (!(us > 0)) {
-      if (peers[i]->available())
-        std::fprintf(stderr, "%s: %s: %s\n", row.c_str(), peers[i]->name().c_str(),
+      if (peers[i]->available() && row.asks(*peers[i]))
+        std::fprintf(stderr, "%s: %s: %s\n", row.name.c_str(), peers[i]->name().c_str(),
                      peers[i]->error().c_str());
       continue;
     }
@@ -99,14 +99,15 @@ bool measure(const Beside& row, int threads, int rounds, Peers& peers, std::vect
   const bool tuned = row.tuned_bar != Beside::kNotShown;
   std::vector<std::function<double()>> contenders = {[&] { return row.time(row.ours); }};
   const auto add = [&](Peer* p) {
-    contenders.push_back(
-        [&row, p, threads] { return p->run(row.name, threads, row.theirs).value_or(0); });
+    contenders.push_back([&row, p, threads] {
+      return row.asks(*p) ? p->run(row.name, threads, row.theirs).value_or(0) : 0;
+    });
   };
   for (const auto& peer : peers.list) add(peer.get());
   if (tuned)
     for (const auto& peer : peers.tuned) add(peer.get());
   const std::vector<Series> series = interleave(rounds, contenders);
-  const Best best = best_of(row.name, peers.list, series.data() + 1);
+  const Best best = best_of(row, peers.list, series.data() + 1);
   Json entry;
   entry.set("name", row.name)
       .set("device", "cpu:0")
@@ -116,7 +117,7 @@ bool measure(const Beside& row, int threads, int rounds, Peers& peers, std::vect
   noise = std::max({noise, series[0].noise(), best.noise});
   bool met = judge(row.name.c_str(), threads, series[0], best, row.bar);
   if (tuned) {
-    const Best kept = best_of(row.name, peers.tuned, series.data() + 1 + peers.list.size());
+    const Best kept = best_of(row, peers.tuned, series.data() + 1 + peers.list.size());
     put(entry, "tuned_", kept, series[0].time());
     noise = std::max(noise, kept.noise);
     met = judge("  with a tuned malloc", threads, series[0], kept, row.tuned_bar) && met;

@@ -35,7 +35,9 @@ struct Beside {
   double tuned_bar = kNotShown;
   int ours = 0, theirs = 0;         ///< steps a turn
   std::function<double(int)> time;  ///< steps -> us a step
+  std::string only = {};            ///< the one peer that has this row; the others are not asked
   static constexpr double kNotShown = -1, kShown = 0;
+  [[nodiscard]] bool asks(const Peer& peer) const { return only.empty() || only == peer.name(); }
 };
 
 /// Times one row at one number of threads, prints its lines and adds it to the table; `noise`

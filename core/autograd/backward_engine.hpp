@@ -18,11 +18,12 @@ namespace braid {
 /// What a call of backward or grad keeps while it runs. Made, run and committed on one thread.
 class Engine {
  public:
-  Engine(bool retain, bool create) : retain_(retain), create_(create) {}
+  Engine(bool retain, bool create);
   std::vector<Tensor>& seeds() noexcept { return seeds_; }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine() {
+    release_leaves();
     for (const Ref<Node>& n : found_) n->task_ = nullptr;
   }
 
@@ -57,6 +58,12 @@ class Engine {
   // Gradients: added to a slot, and taken from it as their sum.
   void contribute(std::uint32_t index, std::uint32_t order, Tensor gradient, bool concurrent);
   Tensor take(std::uint32_t index);
+
+  // In debug builds no two backward of different threads add to a leaf at the same time. One that
+  // runs inside another, in a hook or a node, may add to the other's leaves.
+  void claim_leaves();
+  void release_leaves() noexcept;
+  class Inside;
 
   // Running nodes.
   void execute(std::uint32_t index);
@@ -97,6 +104,14 @@ class Engine {
   std::vector<Tensor> captured_now_;
   std::vector<Watched> watched_;
   detail::Joins joins_;
+#ifndef NDEBUG
+  struct Claim {
+    TensorImpl* leaf;
+    const Engine* before;  // whom it belonged to; null: nobody
+  };
+  std::vector<Claim> claims_;
+  const Engine* const outer_;  // which this one runs inside of
+#endif
 };
 
 }  // namespace braid

@@ -44,6 +44,75 @@ Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
 
 }  // namespace
 
+#ifndef NDEBUG
+
+namespace {
+thread_local const Engine* innermost = nullptr;  // whose work this thread does
+// Leaves that a backward is about to add to. Leaked: threads may run while the process ends.
+std::mutex& claims_mutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+std::unordered_map<const TensorImpl*, const Engine*>& owners() {
+  static auto* const map = new std::unordered_map<const TensorImpl*, const Engine*>;
+  return *map;
+}
+}  // namespace
+
+class Engine::Inside {
+ public:
+  explicit Inside(const Engine* engine) noexcept : before_(std::exchange(innermost, engine)) {}
+  ~Inside() { innermost = before_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  const Engine* before_;
+};
+
+Engine::Engine(bool retain, bool create) : retain_(retain), create_(create), outer_(innermost) {}
+
+void Engine::claim_leaves() {
+  claims_.reserve(leaves_.size());
+  const std::lock_guard lock(claims_mutex());
+  for (const Leaf& l : leaves_) {
+    const auto [at, fresh] = owners().try_emplace(l.impl, this);
+    const Engine* around = outer_;
+    while (!fresh && around != nullptr && around != at->second) around = around->outer_;
+    if (!fresh && around == nullptr)  // the destructor gives back what is claimed so far
+      throw AutogradError(
+          str("backward: expected leaves that no other thread's backward is adding to, got one of "
+              "shape ",
+              l.impl->shape,
+              " in use; give each thread leaves of its own, call grad() and add, or use "
+              "DataParallel"));
+    claims_.push_back({l.impl, fresh ? nullptr : at->second});
+    at->second = this;
+  }
+}
+
+void Engine::release_leaves() noexcept {
+  if (claims_.empty()) return;
+  const std::lock_guard lock(claims_mutex());
+  for (const Claim& c : claims_) {
+    if (c.before == nullptr) owners().erase(c.leaf);
+    else owners()[c.leaf] = c.before;
+  }
+}
+
+#else
+
+class Engine::Inside {
+ public:
+  explicit Inside(const Engine* /*engine*/) noexcept {}
+  ~Inside() {}  // used for what it does elsewhere
+};
+Engine::Engine(bool retain, bool create) : retain_(retain), create_(create) {}
+void Engine::claim_leaves() {}
+void Engine::release_leaves() noexcept {}
+
+#endif
+
 void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures) {
   for (const Tensor& root : roots)
     if (root.id()->grad_fn) find(root.id()->grad_fn);
@@ -51,7 +120,9 @@ void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures
   prepare();
   place_captures(captures);
   for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
+  if (captures.empty()) claim_leaves();  // grad() adds to none
   const GradMode mode(create_);
+  const Inside inside(this);
   const detail::Joins::Scope joins(joins_);
   if (devices_.size() <= 1) {
     const trace::Span span("backward", trace::Phase::compute,
@@ -72,6 +143,7 @@ Tensor Engine::captured(std::size_t i) {
 
 void Engine::commit_leaves() {
   const GradMode mode(create_);
+  const Inside inside(this);
   for (Leaf& l : leaves_) {
     Tensor value = take(l.slot);
     if (!value.defined()) continue;
@@ -127,6 +199,7 @@ void Engine::on_devices_of_leaves(const Wanted& wanted, const F& f) {
   std::vector<std::exception_ptr> errors(list.size());
   run_on_devices(devices_, [&](std::size_t d) {
     const GradMode mode(create_);
+    const Inside inside(this);
     for (std::size_t i = 0; i < list.size(); ++i) {
       const auto at = std::find(devices_.begin(), devices_.end(), list[i]->impl->device);
       if ((at == devices_.end() ? 0 : static_cast<std::size_t>(at - devices_.begin())) != d)
@@ -367,6 +440,7 @@ void Engine::run_on_all() {
   std::uint32_t error_index = ~0u;
   run_on_devices(devices_, [&](std::size_t d) {
     const GradMode mode(create_);
+    const Inside inside(this);
     trace::WorkSpan span("backward", trace::Phase::compute, devices_[d]);
     for (const std::uint32_t i : mine[d]) {
       if (span.open() && missing_[i].load(std::memory_order_relaxed) != 0) span.pause();

@@ -3,9 +3,13 @@
 
 #include "engine.hpp"
 #include "hooks.hpp"
+#include "tensor/runtimes.hpp"
 
 namespace braid {
 namespace {
+// Here, for every program that uses Braid links this file.
+[[maybe_unused]] const bool runtimes_checked = (detail::check_runtimes(), true);
+
 thread_local ThreadState state;
 thread_local Node* current_node = nullptr;  // the node whose backward runs on this thread
 }  // namespace

@@ -51,6 +51,21 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/braid-config.cmake.in ${
 write_basic_package_version_file(${package_version} COMPATIBILITY SameMinorVersion)
 install(FILES ${package_config} ${package_version} DESTINATION ${package_dir} COMPONENT braid)
 
+# The prefix is told from where braid.pc lies: `cmake --install --prefix`, DESTDIR and a package
+# that moves the folder all choose it after this. Only where a folder is absolute it stays so.
+set(BRAID_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+foreach(folder LIBDIR INCLUDEDIR)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+    set(BRAID_PC_${folder} ${CMAKE_INSTALL_${folder}})
+  else()
+    set(BRAID_PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
+  endif()
+endforeach()
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  string(REGEX REPLACE "/$" "" up "${up}")
+  set(BRAID_PC_PREFIX "\${pcfiledir}/${up}")
+endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/braid.pc.in ${CMAKE_CURRENT_BINARY_DIR}/braid.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/braid.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT braid)

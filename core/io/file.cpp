@@ -24,6 +24,8 @@ constexpr std::uint64_t kLargestTransfer = std::uint64_t{1} << 30;
 
 /// Random, so that nobody can foresee it, and from a fixed set of characters, whatever the file is
 /// called.
+constexpr std::string_view kTemporary = ".braid-", kTemporaryEnd = ".tmp";
+constexpr std::size_t kTemporaryDigits = 16;
 std::string temporary_name() {
   static std::atomic<std::uint64_t> counter{0};
   std::uint64_t number = 0;
@@ -35,6 +37,10 @@ std::string temporary_name() {
   char text[40];
   std::snprintf(text, sizeof text, ".braid-%016llx.tmp", static_cast<unsigned long long>(number));
   return text;
+}
+bool is_temporary(std::string_view name) {
+  return name.size() == kTemporary.size() + kTemporaryDigits + kTemporaryEnd.size() &&
+         name.starts_with(kTemporary) && name.ends_with(kTemporaryEnd);
 }
 
 /// All of it, from `at` on, which moves along.
@@ -118,6 +124,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   });
   if (folder_fd < 0) fail("open folder", errno);
   folder_ = Descriptor(folder_fd);
+  remove_stale();
   open();
 }
 
@@ -145,15 +152,41 @@ void OutputFile::open() {
     fail("stat", errno);
   }
 
+  // Without a file to replace, the system itself takes the umask (and the folder's defaults) off
+  // 0666: the mode is kept for commit.
+  bool locked = false;
+  for (int attempt = 0; attempt < 100 && !locked; ++attempt) {
+    fd_ = Descriptor(create(replaces ? 0600 : 0666));
+    int error = 0;
+    if (!replaces) {
+      if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0) error = errno;
+      mode_ = info.st_mode & 0777;
+      if (error == 0 && uninterrupted([&] { return calls().fchmod(fd_.get(), 0600); }) != 0)
+        error = errno;
+    }
+    if (error == 0) {
+      try {
+        locked = lock();
+      } catch (const IoError& e) {
+        error = e.error_number;
+      }
+    }
+    if (locked) continue;
+    // no destructor runs for a constructor that throws
+    calls().unlink(folder_.get(), temporary_.c_str());
+    if (error != 0) fail("create", error);
+  }
+  if (!locked) fail("create", EBUSY);
+}
+
+/// A new file in the folder, of a name of its own.
+int OutputFile::create(unsigned mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   int fd = -1;
   for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
     temporary_ = temporary_name();
-    // Without a file to replace, the system itself takes the umask (and the folder's defaults) off
-    // 0666: the mode is kept for commit.
-    fd = uninterrupted([&] {
-      return calls().open(folder_.get(), temporary_.c_str(), kFlags, replaces ? 0600 : 0666);
-    });
+    fd = uninterrupted(
+        [&] { return calls().open(folder_.get(), temporary_.c_str(), kFlags, mode); });
     if (fd < 0 && errno != EEXIST) break;
   }
   if (fd < 0) {
@@ -161,17 +194,46 @@ void OutputFile::open() {
     temporary_.clear();
     fail("create", error);
   }
-  fd_ = Descriptor(fd);
-  if (replaces) return;
-  int error = 0;
-  if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0) error = errno;
-  mode_ = info.st_mode & 0777;
-  if (error == 0 && uninterrupted([&] { return calls().fchmod(fd_.get(), 0600); }) != 0)
-    error = errno;
-  if (error != 0) {
-    // no destructor runs for a constructor that throws
-    calls().unlink(folder_.get(), temporary_.c_str());
-    fail("create", error);
+  return fd;
+}
+
+/// Takes the lock that keeps others from removing the file. False if one of them was faster: the
+/// file is no more.
+bool OutputFile::lock() {
+  const int fd = uninterrupted([&] {
+    return calls().open(folder_.get(), temporary_.c_str(),
+                        O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
+  });
+  if (fd < 0 && errno == ENOENT) return false;
+  if (fd < 0) fail("create", errno);
+  lock_ = Descriptor(fd);
+  if (uninterrupted([&] { return calls().lock(fd); }) != 0) {
+    // Without locks in this file system nobody takes one either, and nothing is removed.
+    return errno != EWOULDBLOCK;
+  }
+  struct stat info{};
+  if (uninterrupted([&] { return calls().fstat(fd, &info); }) != 0) fail("fstat", errno);
+  return info.st_nlink > 0;
+}
+
+/// Files of saves whose process was killed: those that nobody has locked. What cannot be looked at
+/// or removed stays.
+void OutputFile::remove_stale() const {
+  std::vector<std::string> names;
+  if (uninterrupted([&] { return names.clear(), calls().list(folder_.get(), names); }) != 0) return;
+  for (const std::string& name : names) {
+    if (!is_temporary(name)) continue;
+    const int fd = uninterrupted([&] {
+      return calls().open(folder_.get(), name.c_str(),
+                          O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+    });
+    if (fd < 0) continue;
+    const Descriptor file(fd);
+    struct stat info{};
+    if (uninterrupted([&] { return calls().fstat(fd, &info); }) != 0 || !S_ISREG(info.st_mode))
+      continue;
+    if (uninterrupted([&] { return calls().lock(fd); }) == 0)
+      calls().unlink(folder_.get(), name.c_str());
   }
 }
 
@@ -199,6 +261,7 @@ void OutputFile::commit() {
           [&] { return calls().rename(folder_.get(), temporary_.c_str(), name_.c_str()); }) != 0)
     fail("rename", errno);
   temporary_.clear();
+  lock_.reset();
   if (uninterrupted([&] { return calls().fsync(folder_.get()); }) != 0) fail("fsync folder", errno);
 }
 
@@ -214,16 +277,22 @@ LogFile::LogFile(const Folder& folder, const std::string& name, Start start)
 }
 
 void LogFile::open(int folder, const char* name, Start start) {
-  const int flags =
-      O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | (start == Start::anew ? O_TRUNC : 0);
+  // O_NONBLOCK: opening a pipe without a reader would wait for ever. It does nothing to regular
+  // files.
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK |
+                    (start == Start::anew ? O_TRUNC : 0);
   const int fd = uninterrupted([&] { return calls().open(folder, name, flags, 0666); });
-  if (fd < 0) throw IoError(path_, "open", errno);
-  fd_ = Descriptor(fd);
+  if (fd < 0 && errno != ELOOP && errno != ENXIO) throw IoError(path_, "open", errno);
   struct stat info{};
-  if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0)
-    throw IoError(path_, "fstat", errno);
-  if (!S_ISREG(info.st_mode))
-    throw IoError(path_, "open", 0, -1, "expected a regular file, got something else");
+  if (fd >= 0) {
+    fd_ = Descriptor(fd);
+    if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0)
+      throw IoError(path_, "fstat", errno);
+  }
+  if (fd < 0 || !S_ISREG(info.st_mode))  // ELOOP: a link; ENXIO: a pipe that nobody reads
+    throw IoError(path_, "open", 0, -1,
+                  str("expected a regular file, got ",
+                      fd < 0 && errno == ELOOP ? "a symbolic link" : "something else"));
   size_ = static_cast<std::uint64_t>(info.st_size);
 }
 

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,6 +54,7 @@ constexpr FileSystem kReal{
     },
     .fsync = [](int fd) { return ::fsync(fd); },
     .fchmod = [](int fd, unsigned mode) { return ::fchmod(fd, static_cast<mode_t>(mode)); },
+    .lock = [](int fd) { return ::flock(fd, LOCK_EX | LOCK_NB); },
     .rename = [](int folder, const char* from,
                  const char* to) { return ::renameat(folder, from, folder, to); },
     .unlink = [](int folder, const char* path) { return ::unlinkat(folder, path, 0); },

@@ -234,6 +234,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   for (const Tensor* t : {&k, &v}) {
     check_device(op, q, *t);
     check_dtype(op, q, *t);
+    check_repeated(op, *t);
   }
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2)
     throw ShapeError(str(op, ": expected q, k and v of rank >= 2, got ", q.shape(), ", ", k.shape(),

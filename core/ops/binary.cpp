@@ -31,20 +31,34 @@ Tensor binary(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b, d
   return out;
 }
 
-Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, double value, bool reversed) {
+void scalar_into(const char* op, BinaryOp kind, const Tensor& out, const Tensor& t,
+                 const Scalar& value, bool reversed) {
+  if (out.numel() == 0) return;
   const TensorImpl* x = t.id();
-  Tensor out = make_like(*x, is_comparison(kind) ? DType::bool_ : x->dtype);
-  if (out.numel() == 0) return out;
+  const bool floating = is_floating(x->dtype);
+  const Scalar number = floating ? value : Scalar(wrapped(value, x->dtype));
   BinaryArgs args;
   args.op = kind;
   args.dtype = x->dtype;
   args.out = out.id()->data();
-  args.a = reversed ? nullptr : x->data();
-  args.b = reversed ? x->data() : nullptr;
-  args.scalar = is_floating(x->dtype) ? value : wrapped(value, x->dtype);
+  args.scalar = number.to_double();
   args.alpha = 1;
-  fill_loop(args.loop, x->shape, {out.id(), x, x});
+  // kernels take a number as a double: one that is longer becomes a tensor
+  Tensor held;
+  if (!floating && !number.is_exact_double()) held = filled({}, number, x->dtype, x->device);
+  const TensorImpl* other = held.defined() ? held.id() : x;
+  const void* const at = held.defined() ? other->data() : nullptr;
+  args.a = reversed ? at : x->data();
+  args.b = reversed ? x->data() : at;
+  fill_loop(args.loop, x->shape, {out.id(), reversed ? other : x, reversed ? x : other});
   launch(op, x->device, &KernelTable::binary, args);
+}
+
+Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, const Scalar& value,
+                   bool reversed) {
+  const TensorImpl* x = t.id();
+  Tensor out = make_like(*x, is_comparison(kind) ? DType::bool_ : x->dtype);
+  scalar_into(op, kind, out, t, value, reversed);
   return out;
 }
 
@@ -58,17 +72,23 @@ Pair::Pair(const char* op, const Tensor& x, const Tensor& y, bool floating) {
   b = y.dtype() == dtype ? &y : &(held_b = y.to(dtype));
 }
 
-Tensor for_scalar(const Tensor& x, double value) {
+Tensor for_scalar(const Tensor& x, const Scalar& value) {
   const DType own = detail::defined(x.impl()).dtype, dtype = promote(own, value);
   return dtype == own ? x : x.to(dtype);
 }
 
-Tensor for_comparison(const Tensor& x, double value) {
+Tensor compared(const char* op, BinaryOp kind, const Tensor& x, const Scalar& value) {
   const DType dtype = detail::defined(x.impl()).dtype;
-  if (is_floating(dtype)) return x;
-  return is_whole(value) && (dtype == DType::int64 || wrapped(value, dtype) == value)
-             ? for_scalar(x, value)
-             : x.to(DType::float64);
+  if (is_floating(dtype)) return with_scalar(op, kind, x, value);
+  if (value.is_whole()) {
+    const std::int64_t whole = value.to_int64();
+    if (dtype == DType::bool_) return with_scalar(op, kind, x.to(DType::int64), whole);
+    if (wrapped(value, dtype) == whole) return with_scalar(op, kind, x, whole);
+  }
+  // beyond int64 float64 would round the largest integers up to the number
+  double number = value.to_double();
+  if (number >= 0x1p63 || number < -0x1p63) number = std::copysign(INFINITY, number);
+  return with_scalar(op, kind, x.to(DType::float64), number);
 }
 
 void check_together(const char* op, std::initializer_list<const Tensor*> tensors) {
@@ -81,9 +101,9 @@ void check_together(const char* op, std::initializer_list<const Tensor*> tensors
   }
 }
 
-double add_alpha(const char* op, DType dtype, double alpha) {
-  if (alpha == 1 || is_floating(dtype)) return alpha;
-  if (!is_whole(alpha))
+Scalar add_alpha(const char* op, DType dtype, const Scalar& alpha) {
+  if (is_floating(dtype)) return alpha.to_double();
+  if (!alpha.is_whole())
     throw DTypeError(str(op, ": expected a whole alpha for ", dtype, ", got ", alpha));
   return dtype == DType::bool_ ? 1 : wrapped(alpha, dtype);
 }
@@ -104,10 +124,12 @@ Tensor sum_to(const Tensor& g, const Shape& shape) {
 
 }  // namespace ops
 
-Tensor add(const Tensor& a, const Tensor& b, double alpha) {
+Tensor add(const Tensor& a, const Tensor& b, const Scalar& by) {
   const ops::Pair p("add", a, b);
-  Tensor y =
-      ops::binary("add", BinaryOp::add, *p.a, *p.b, ops::add_alpha("add", p.a->dtype(), alpha));
+  const Scalar factor = ops::add_alpha("add", p.a->dtype(), by);
+  if (!factor.is_exact_double()) return add(*p.a, mul(*p.b, factor));
+  const double alpha = factor.to_double();
+  Tensor y = ops::binary("add", BinaryOp::add, *p.a, *p.b, alpha);
   if (!needs_grad({*p.a, *p.b})) return y;
   return record(
       "add", {*p.a, *p.b}, y,
@@ -118,11 +140,13 @@ Tensor add(const Tensor& a, const Tensor& b, double alpha) {
       });
 }
 
-Tensor sub(const Tensor& a, const Tensor& b, double alpha) {
+Tensor sub(const Tensor& a, const Tensor& b, const Scalar& by) {
   ops::refuse_bool("sub", a, b);
   const ops::Pair p("sub", a, b);
-  Tensor y =
-      ops::binary("sub", BinaryOp::sub, *p.a, *p.b, ops::add_alpha("sub", p.a->dtype(), alpha));
+  const Scalar factor = ops::add_alpha("sub", p.a->dtype(), by);
+  if (!factor.is_exact_double()) return sub(*p.a, mul(*p.b, factor));
+  const double alpha = factor.to_double();
+  Tensor y = ops::binary("sub", BinaryOp::sub, *p.a, *p.b, alpha);
   if (!needs_grad({*p.a, *p.b})) return y;
   return record(
       "sub", {*p.a, *p.b}, y,
@@ -216,41 +240,44 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
                 });
 }
 
-Tensor add(const Tensor& a, double b) {
+Tensor add(const Tensor& a, const Scalar& b) {
   const Tensor x = ops::for_scalar(a, b);
   Tensor y = ops::with_scalar("add", BinaryOp::add, x, b);
   if (!needs_grad({x})) return y;
   return record("add", {x}, y, [](const Tensor& dy) -> Grads { return {dy}; });
 }
-Tensor sub(const Tensor& a, double b) {
+Tensor sub(const Tensor& a, const Scalar& b) {
   ops::refuse_bool("sub", a, a);
-  return add(a, -b);
+  const Tensor x = ops::for_scalar(a, b);
+  Tensor y = ops::with_scalar("sub", BinaryOp::sub, x, b);
+  if (!needs_grad({x})) return y;
+  return record("sub", {x}, y, [](const Tensor& dy) -> Grads { return {dy}; });
 }
-Tensor sub(double a, const Tensor& b) {
+Tensor sub(const Scalar& a, const Tensor& b) {
   ops::refuse_bool("sub", b, b);
   const Tensor x = ops::for_scalar(b, a);
   Tensor y = ops::with_scalar("sub", BinaryOp::sub, x, a, true);
   if (!needs_grad({x})) return y;
   return record("sub", {x}, y, [](const Tensor& dy) -> Grads { return {neg(dy)}; });
 }
-Tensor mul(const Tensor& a, double b) {
+Tensor mul(const Tensor& a, const Scalar& b) {
   const Tensor x = ops::for_scalar(a, b);
   Tensor y = ops::with_scalar("mul", BinaryOp::mul, x, b);
   if (!needs_grad({x})) return y;
   return record("mul", {x}, y, [b](const Tensor& dy) -> Grads { return {mul(dy, b)}; });
 }
-Tensor div(const Tensor& a, double b) {
+Tensor div(const Tensor& a, const Scalar& b) {
   const Tensor x = ops::as_floating(a);
   Tensor y = ops::with_scalar("div", BinaryOp::div, x, b);
   if (!needs_grad({x})) return y;
   return record("div", {x}, y, [b](const Tensor& dy) -> Grads { return {div(dy, b)}; });
 }
-Tensor div(double a, const Tensor& b) {
+Tensor div(const Scalar& a, const Tensor& b) {
   const Tensor x = ops::as_floating(b);
   Tensor y = ops::with_scalar("div", BinaryOp::div, x, a, true);
   if (!needs_grad({x})) return y;
   return record("div", {x}, y, [x = SavedTensor(x), a](const Tensor& dy) -> Grads {
-    return {mul(dy * square(reciprocal(x.get())), -a)};
+    return {mul(dy * square(reciprocal(x.get())), -a.to_double())};
   });
 }
 
@@ -267,24 +294,12 @@ Tensor lt(const Tensor& a, const Tensor& b) { return compare("lt", BinaryOp::lt,
 Tensor le(const Tensor& a, const Tensor& b) { return compare("le", BinaryOp::le, a, b); }
 Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", BinaryOp::gt, a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", BinaryOp::ge, a, b); }
-Tensor eq(const Tensor& a, double b) {
-  return ops::with_scalar("eq", BinaryOp::eq, ops::for_comparison(a, b), b);
-}
-Tensor ne(const Tensor& a, double b) {
-  return ops::with_scalar("ne", BinaryOp::ne, ops::for_comparison(a, b), b);
-}
-Tensor lt(const Tensor& a, double b) {
-  return ops::with_scalar("lt", BinaryOp::lt, ops::for_comparison(a, b), b);
-}
-Tensor le(const Tensor& a, double b) {
-  return ops::with_scalar("le", BinaryOp::le, ops::for_comparison(a, b), b);
-}
-Tensor gt(const Tensor& a, double b) {
-  return ops::with_scalar("gt", BinaryOp::gt, ops::for_comparison(a, b), b);
-}
-Tensor ge(const Tensor& a, double b) {
-  return ops::with_scalar("ge", BinaryOp::ge, ops::for_comparison(a, b), b);
-}
+Tensor eq(const Tensor& a, const Scalar& b) { return ops::compared("eq", BinaryOp::eq, a, b); }
+Tensor ne(const Tensor& a, const Scalar& b) { return ops::compared("ne", BinaryOp::ne, a, b); }
+Tensor lt(const Tensor& a, const Scalar& b) { return ops::compared("lt", BinaryOp::lt, a, b); }
+Tensor le(const Tensor& a, const Scalar& b) { return ops::compared("le", BinaryOp::le, a, b); }
+Tensor gt(const Tensor& a, const Scalar& b) { return ops::compared("gt", BinaryOp::gt, a, b); }
+Tensor ge(const Tensor& a, const Scalar& b) { return ops::compared("ge", BinaryOp::ge, a, b); }
 
 Tensor ops::relu_backward(const Tensor& y, const Tensor& dy) {
   Tensor dx = binary("relu_backward", BinaryOp::relu_backward, dy, y);

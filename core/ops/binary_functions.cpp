@@ -30,7 +30,8 @@ Tensor of_two(const char* op, BinaryOp kind, const ops::Pair& p, A da, B db) {
                 });
 }
 /// a op number, whose gradient dy passes, or where `step` becomes 0.
-Tensor with_number(const char* op, BinaryOp kind, const Tensor& a, double b, bool step = false) {
+Tensor with_number(const char* op, BinaryOp kind, const Tensor& a, const Scalar& b,
+                   bool step = false) {
   const Tensor x = ops::for_scalar(a, b);
   Tensor y = ops::with_scalar(op, kind, x, b);
   if (!needs_grad({x})) return y;
@@ -79,8 +80,10 @@ Tensor pow(const Tensor& a, const Tensor& b) {
       });
 }
 
-Tensor pow(double a, const Tensor& b) {
-  const Tensor x = ops::as_floating(b);
+Tensor pow(const Scalar& base, const Tensor& b) {
+  const Tensor x = ops::for_scalar(b, base);
+  if (!is_floating(x.dtype())) return pow(ops::filled({}, base, x.dtype(), x.device()), x);
+  const double a = base.to_double();
   Tensor y = ops::with_scalar("pow", BinaryOp::pow, x, a, true);
   if (!needs_grad({x})) return y;
   return record("pow", {x}, y,
@@ -110,7 +113,7 @@ Tensor fmod(const Tensor& a, const Tensor& b) {
   return of_two("fmod", BinaryOp::fmod, p, kPasses,
                 [](T dy, T x, T m) { return neg(dy * trunc(x / m)); });
 }
-Tensor fmod(const Tensor& a, double b) {
+Tensor fmod(const Tensor& a, const Scalar& b) {
   return with_number("fmod", BinaryOp::fmod, ops::numbers("fmod", a), b);
 }
 
@@ -120,7 +123,7 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
   return of_two("remainder", BinaryOp::remainder, p, kPasses,
                 [](T dy, T x, T m) { return neg(dy * floor_divide(x, m)); });
 }
-Tensor remainder(const Tensor& a, double b) {
+Tensor remainder(const Tensor& a, const Scalar& b) {
   return with_number("remainder", BinaryOp::remainder, ops::numbers("remainder", a), b);
 }
 
@@ -130,7 +133,7 @@ Tensor floor_divide(const Tensor& a, const Tensor& b) {
   const auto zero = [](T dy, T, T) { return ops::zeros_as(dy); };
   return of_two("floor_divide", BinaryOp::floor_divide, p, zero, zero);
 }
-Tensor floor_divide(const Tensor& a, double b) {
+Tensor floor_divide(const Tensor& a, const Scalar& b) {
   return with_number("floor_divide", BinaryOp::floor_divide, ops::numbers("floor_divide", a), b,
                      true);
 }
@@ -187,14 +190,14 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
                       [&](DType as) { return weighted(a.to(as), b.to(as), weight.to(as)); });
 }
 
-Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value) {
   ops::check_together("addcmul", {&x, &a, &b});
   const DType dtype = promote(x.dtype(), promote(a.dtype(), b.dtype()));
-  if (!is_floating(dtype) && !ops::is_whole(value))
+  if (!is_floating(dtype) && !value.is_whole())
     throw DTypeError(str("addcmul: expected a whole value for ", dtype, ", got ", value));
   return rounded_once(dtype, [&](DType as) { return add(x.to(as), a.to(as) * b.to(as), value); });
 }
-Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value) {
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value) {
   ops::check_together("addcdiv", {&x, &a, &b});
   const DType dtype = promote(x.dtype(), promote(a.dtype(), b.dtype()));
   return rounded_once(dtype, [&](DType as) { return add(x.to(as), a.to(as) / b.to(as), value); });

@@ -17,61 +17,55 @@ void check_mask(const char* op, const Tensor& x, const Tensor& mask) {
     throw DTypeError(str(op, ": expected a bool mask, got ", mask.dtype()));
 }
 
-Bounds clamp_bounds(const char* op, const Tensor& x, std::optional<double> min,
-                    std::optional<double> max) {
+Bounds clamp_bounds(const char* op, const Tensor& x, const std::optional<Scalar>& min,
+                    const std::optional<Scalar>& max) {
   (void)numbers(op, x);
   if (!min && !max) throw ArgumentError(str(op, ": expected min, max or both, got neither"));
   if (is_floating(x.dtype())) {
-    Bounds b{min.value_or(-INFINITY), max.value_or(INFINITY)};
+    Bounds b{min ? min->to_double() : -INFINITY, max ? max->to_double() : INFINITY};
     if (std::isnan(b.low) || std::isnan(b.high)) b.low = b.high = NAN;
     return b;
   }
-  // What the type can hold; the ends of int64 as doubles that it can hold too.
-  const double least = x.dtype() == DType::uint8   ? 0
-                       : x.dtype() == DType::int32 ? INT32_MIN
-                                                   : -0x1p63;
-  const double most = x.dtype() == DType::uint8   ? 255
-                      : x.dtype() == DType::int32 ? INT32_MAX
-                                                  : 0x1.fffffffffffffp62;
-  return {std::clamp(min.value_or(least), least, most),
-          max && *max < most ? std::max(*max, least) : INFINITY};
+  const std::int64_t least = x.dtype() == DType::uint8   ? 0
+                             : x.dtype() == DType::int32 ? INT32_MIN
+                                                         : INT64_MIN;
+  const std::int64_t most = x.dtype() == DType::uint8   ? 255
+                            : x.dtype() == DType::int32 ? INT32_MAX
+                                                        : INT64_MAX;
+  // an integer, or an infinity
+  const auto inside = [&](const std::optional<Scalar>& bound, std::int64_t none) {
+    if (!bound) return none;
+    if (!bound->is_whole()) return bound->to_double() > 0 ? most : least;
+    return std::clamp(bound->to_int64(), least, most);
+  };
+  Bounds b;
+  b.least = inside(min, least);
+  b.most = inside(max, most);
+  return b;
 }
 
 void clamp_integers(const char* op, const Tensor& out, const Tensor& x, Bounds b) {
-  const auto to_bound = [&](BinaryOp kind, const Tensor& from, double bound) {
-    BinaryArgs args;
-    args.op = kind;
-    args.dtype = x.dtype();
-    args.out = out.id()->data();
-    args.a = from.id()->data();
-    args.b = nullptr;
-    args.scalar = bound;
-    args.alpha = 1;
-    fill_loop(args.loop, out.shape(), {out.id(), from.id(), from.id()});
-    launch(op, x.device(), &KernelTable::binary, args);
-  };
-  if (x.numel() == 0) return;
-  to_bound(BinaryOp::maximum, x, b.low);
-  if (!std::isinf(b.high)) to_bound(BinaryOp::minimum, out, b.high);
+  scalar_into(op, BinaryOp::maximum, out, x, b.least);
+  if (b.most != INT64_MAX) scalar_into(op, BinaryOp::minimum, out, out, b.most);
 }
 
 }  // namespace ops
 
-Tensor where(const Tensor& condition, const Tensor& a, double b) {
+Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) {
   const Tensor x = ops::for_scalar(a, b);
   return where(condition, x, ops::filled({}, b, x.dtype(), x.device()));
 }
-Tensor where(const Tensor& condition, double a, const Tensor& b) {
+Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b) {
   const Tensor x = ops::for_scalar(b, a);
   return where(condition, ops::filled({}, a, x.dtype(), x.device()), x);
 }
-Tensor where(const Tensor& condition, double a, double b) {
+Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
   const Device device = condition.device();
-  return where(condition, ops::filled({}, a, DType::float32, device),
-               ops::filled({}, b, DType::float32, device));
+  const DType dtype = promote(dtype_of_number(a), dtype_of_number(b));
+  return where(condition, ops::filled({}, a, dtype, device), ops::filled({}, b, dtype, device));
 }
 
-Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   ops::check_mask("masked_fill", x, mask);
   return where(
       mask,
@@ -88,10 +82,11 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
   return where(mask, value.to(x.dtype()), x);
 }
 
-Tensor clamp(const Tensor& a, std::optional<double> min, std::optional<double> max) {
+Tensor clamp(const Tensor& a, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
   DType dtype = a.dtype();
-  for (const std::optional<double>& bound : {min, max})
-    if (bound && !std::isinf(*bound) && dtype != DType::bool_) dtype = promote(dtype, *bound);
+  for (const std::optional<Scalar>* bound : {&min, &max})
+    if (*bound && !std::isinf((*bound)->to_double()) && dtype != DType::bool_)
+      dtype = promote(dtype, **bound);
   const Tensor x = a.to(dtype);
   const ops::Bounds b = ops::clamp_bounds("clamp", x, min, max);
   if (is_floating(dtype)) return ops::clamp_values(x, b);

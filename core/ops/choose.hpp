@@ -10,13 +10,14 @@ namespace braid::ops {
 void check_mask(const char* op, const Tensor& x, const Tensor& mask);
 
 struct Bounds {
-  double low, high;
+  double low = 0, high = 0;          ///< of floating types
+  std::int64_t least = 0, most = 0;  ///< of integers
 };
 /// The bounds as x's dtype takes them: of floating types infinities where one is missing, both NaN
-/// if one is; of integers what the type can hold, infinity for no upper one. Throws ArgumentError
-/// if both are missing, DTypeError for bool.
-[[nodiscard]] Bounds clamp_bounds(const char* op, const Tensor& x, std::optional<double> min,
-                                  std::optional<double> max);
+/// if one is; of integers the ends of the type. Throws ArgumentError if both are missing,
+/// DTypeError for bool.
+[[nodiscard]] Bounds clamp_bounds(const char* op, const Tensor& x, const std::optional<Scalar>& min,
+                                  const std::optional<Scalar>& max);
 /// Floating point; recorded.
 [[nodiscard]] Tensor clamp_values(const Tensor& x, Bounds b);
 /// out = x between the bounds, both of one integer dtype and shape; out may be x.

@@ -30,13 +30,19 @@ void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const Tenso
 void fill_loop(Loop& loop, const Shape& sizes, std::initializer_list<const Shape*> strides,
                int first);
 
-/// Which dims a reduction takes: none named is all. Throws IndexError, and ShapeError for a dim
-/// named twice.
+/// A view may show one number 2^60 times (expand). An op whose result is small would go through all
+/// of them for years, without asking for memory that is not there: above this many it refuses.
+inline constexpr std::int64_t kMostRepeated = std::int64_t{1} << 31;
+/// Throws ArgumentError if x shows more than kMostRepeated elements and has no memory for them.
+void check_repeated(const char* op, const Tensor& x);
+
+/// Which dims a reduction takes: none named is all. Throws IndexError, ShapeError for a dim named
+/// twice, and as check_repeated.
 struct ReducedDims {
   ReducedDims(const char* op, const Tensor& x, const Shape& dims);
   bool over[kMaxRank] = {};
   Shape kept, kept_dims;   ///< the result's shape without and with the reduced dims as 1
-  std::int64_t count = 1;  ///< elements a result
+  std::int64_t count = 1;  ///< elements a result, at most 2^63 - 1
 };
 
 /// An int64 index on the device of x. Throws DeviceError and DTypeError.
@@ -56,35 +62,29 @@ void check_index(const char* op, const Tensor& x, const Tensor& index);
   return is_floating(x.dtype()) ? x : x.to(DType::float32);
 }
 
-/// False for an expanded tensor: several of its elements are one number in memory.
-[[nodiscard]] inline bool has_own_elements(const TensorImpl& t) noexcept {
-  for (int i = 0; !t.contiguous && t.numel > 0 && i < t.shape.rank(); ++i)
-    if (t.shape[i] > 1 && t.strides[i] == 0) return false;
-  return true;
-}
+/// False where several elements are one number in memory: of an expanded tensor, and of a view
+/// whose strides lead to one place in two ways.
+[[nodiscard]] bool has_own_elements(const TensorImpl& t) noexcept;
 
-/// A number as an element of an integer type, wrapped around as integers do; `value` is whole and
-/// fits in int64.
-[[nodiscard]] double wrapped(double value, DType dtype) noexcept;
-/// True if an integer tensor can be computed with the number: it is whole and fits in int64.
-[[nodiscard]] inline bool is_whole(double value) noexcept { return braid::detail::is_whole(value); }
+/// A whole number as an element of an integer type, wrapped around as integers do.
+[[nodiscard]] std::int64_t wrapped(const Scalar& value, DType dtype) noexcept;
 
-/// A dense tensor filled with one value.
-[[nodiscard]] Tensor filled(const Shape& shape, double value, DType dtype, Device device);
+/// A dense tensor filled with one value, which an integer type wraps around.
+[[nodiscard]] Tensor filled(const Shape& shape, const Scalar& value, DType dtype, Device device);
 
 /// The factor of add and sub for operands that were brought to `dtype`: an integer type takes whole
 /// ones, wrapped around; bool takes no notice of it (as in PyTorch), if it is whole. Throws
 /// DTypeError.
-[[nodiscard]] double add_alpha(const char* op, DType dtype, double alpha);
+[[nodiscard]] Scalar add_alpha(const char* op, DType dtype, const Scalar& alpha);
 /// Throws DTypeError if one of the two is bool: a difference of truth values has no meaning.
 void refuse_bool(const char* op, const Tensor& a, const Tensor& b);
 
-/// Writes the value into every element. No history, no version.
-void fill_values(const Tensor& t, double value);
-/// The value as full and fill_ write it. Throws DTypeError for a number that an integer type, or
-/// float32, cannot hold; as PyTorch, a fraction is cut off, uint8 wraps a negative one around,
-/// float16 and bfloat16 make a number that is too large infinite.
-[[nodiscard]] double fill_value(const char* op, double value, DType dtype);
+/// Writes the value into every element; an integer type wraps it around. No history, no version.
+void fill_values(const Tensor& t, const Scalar& value);
+/// The value as full and fill_ write it. Throws DTypeError for a number that an integer type
+/// (fractions too) or float32 cannot hold; as PyTorch, uint8 wraps a negative one around, float16
+/// and bfloat16 make a number that is too large infinite.
+[[nodiscard]] Scalar fill_value(const char* op, const Scalar& value, DType dtype);
 
 /// Writes src into dst, converting and broadcasting; same device. No history, no version: for fresh
 /// tensors.
@@ -111,5 +111,23 @@ void copy_values(const Tensor& dst, const Tensor& src);
 
 /// Checks that `t` may be changed in place now. `source` is what is written (may be undefined).
 void check_in_place(const char* op, const Tensor& t, const Tensor& source);
+
+/// A list of `count` tensors is never longer than this: the handles alone would fill the memory.
+inline constexpr std::int64_t kMostParts = std::int64_t{1} << 24;
+/// part(0), part(1), …, `count` of them. Throws ArgumentError for more than kMostParts, and
+/// OutOfMemoryError.
+template <class F>
+[[nodiscard]] std::vector<Tensor> listed(const char* op, std::int64_t count, F part) {
+  if (count > kMostParts)
+    throw ArgumentError(str(op, ": expected at most ", kMostParts, " parts, got ", count));
+  try {
+    std::vector<Tensor> parts;
+    parts.reserve(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) parts.push_back(part(i));
+    return parts;
+  } catch (const std::bad_alloc&) {
+    braid::detail::no_host_memory(op, Device());
+  }
+}
 
 }  // namespace braid::ops

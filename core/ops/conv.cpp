@@ -4,6 +4,7 @@
 #include <braid/core/ops/conv.hpp>
 
 #include <array>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,13 @@
 
 namespace braid {
 namespace {
+
+/// Of all groups; the largest number where that is more, which no tensor has.
+std::int64_t all_channels(std::int64_t of_a_group, std::int64_t groups) {
+  std::int64_t all = 0;
+  const bool over = __builtin_mul_overflow(of_a_group, groups, &all);
+  return over ? std::numeric_limits<std::int64_t>::max() : all;
+}
 
 // of an option, and of a side of an image: sums of products of two stay in 64 bits
 constexpr std::int64_t kLargest = std::int64_t{1} << 31;
@@ -149,8 +157,11 @@ struct Both {
 void check_option(const char* op, const char* name, Size2 got, std::int64_t least) {
   for (const std::int64_t v : {got.height, got.width})
     if (v < least || v >= kLargest)
-      throw ArgumentError(
-          str(op, ": expected ", name, least == 0 ? " >= 0" : " >= 1", ", got ", v));
+      throw ArgumentError(str(op, ": expected ", name,
+                              v >= kLargest ? " below 2^31"
+                              : least == 0  ? " >= 0"
+                                            : " >= 1",
+                              ", got ", v));
 }
 
 /// Everything but sizes: x [n, c, ..] or [c, ..] with `spatial` dims, and a weight of those.
@@ -186,7 +197,8 @@ void check_groups(const char* op, const char* which, std::int64_t channels, std:
 }
 void check_side(const char* op, const Tensor& x, std::int64_t side) {
   if (side < 1 || side >= kLargest)
-    throw ShapeError(str(op, ": expected sides above 0, got x ", x.shape()));
+    throw ShapeError(
+        str(op, ": expected sides ", side < 1 ? "above 0" : "below 2^31", ", got x ", x.shape()));
 }
 
 /// The call with everything as images: x [n, c, h, w], weight of rank 4.
@@ -199,9 +211,9 @@ Tensor conv_images(const Call& call, const Conv2dOptions& o) {
   const char* const op = call.op;
   const Shape &xs = call.x.shape(), &ws = call.weight.shape();
   check_groups(op, "output", ws[0], o.groups);
-  if (xs[1] != ws[1] * o.groups)
-    throw ShapeError(str(op, ": expected x with ", ws[1] * o.groups, " channels for weight ", ws,
-                         " and groups ", o.groups, ", got ", xs[1]));
+  if (xs[1] != all_channels(ws[1], o.groups))
+    throw ShapeError(str(op, ": expected x with ", all_channels(ws[1], o.groups),
+                         " channels for weight ", ws, " and groups ", o.groups, ", got ", xs[1]));
   check_option(op, "stride", o.stride, 1);
   check_option(op, "dilation", o.dilation, 1);
   check_option(op, "padding", o.padding.size, 0);
@@ -245,7 +257,8 @@ Tensor transposed_images(const Call& call, const ConvTranspose2dOptions& o) {
   check_option(op, "padding", o.padding, 0);
   check_option(op, "output_padding", o.output_padding, 0);
   Conv c{op, {}};
-  c.shape.n = xs[0], c.shape.in = ws[1] * o.groups, c.shape.out = ws[0], c.shape.groups = o.groups;
+  c.shape.n = xs[0], c.shape.in = all_channels(ws[1], o.groups), c.shape.out = ws[0],
+  c.shape.groups = o.groups;
   const Both stride(o.stride), dilation(o.dilation), pad(o.padding), extra(o.output_padding);
   for (int d = 0; d < 2; ++d) {
     const std::int64_t in = xs[2 + d], kernel = ws[2 + d];
@@ -287,7 +300,10 @@ Tensor as_images(const char* op, const Tensor& x, const Tensor& weight, const Te
 
 }  // namespace
 
-ConvPadding::ConvPadding(const char* word) : same(std::string_view(word) == "same") {
+ConvPadding::ConvPadding(const char* word) {
+  if (word == nullptr)
+    throw ArgumentError("padding: expected \"same\" or \"valid\", got a null pointer");
+  same = std::string_view(word) == "same";
   if (!same && std::string_view(word) != "valid")
     throw ArgumentError(str("padding: expected \"same\" or \"valid\", got \"", word, "\""));
 }
@@ -314,7 +330,7 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& options) {
   check_operands("conv_transpose2d", x, weight, bias, 2,
-                 weight.dim() > 1 ? weight.shape()[1] * options.groups : 0);
+                 weight.dim() > 1 ? all_channels(weight.shape()[1], options.groups) : 0);
   return as_images("conv_transpose2d", x, weight, bias, 2,
                    [&](const Call& call) { return transposed_images(call, options); });
 }
@@ -322,7 +338,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose1dOptions& options) {
   check_operands("conv_transpose1d", x, weight, bias, 1,
-                 weight.dim() > 1 ? weight.shape()[1] * options.groups : 0);
+                 weight.dim() > 1 ? all_channels(weight.shape()[1], options.groups) : 0);
   const ConvTranspose2dOptions o{.stride = {1, options.stride},
                                  .padding = {0, options.padding},
                                  .output_padding = {0, options.output_padding},

@@ -147,6 +147,16 @@ template std::vector<double> Tensor::to_vector() const;
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   ops::check_device("allclose", a, b);
   if (a.shape() != b.shape()) return false;
+  if (!is_floating(a.dtype()) && !is_floating(b.dtype())) {
+    const std::vector<std::int64_t> x = a.to_vector<std::int64_t>(),
+                                    y = b.to_vector<std::int64_t>();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto p = static_cast<std::uint64_t>(x[i]), q = static_cast<std::uint64_t>(y[i]);
+      const auto apart = static_cast<double>(x[i] > y[i] ? p - q : q - p);
+      if (!(apart <= atol + rtol * std::abs(static_cast<double>(y[i])))) return false;
+    }
+    return true;
+  }
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
   for (std::size_t i = 0; i < x.size(); ++i)
     if (x[i] != y[i] && !(std::isfinite(x[i]) && std::isfinite(y[i]) &&

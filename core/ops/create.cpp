@@ -36,44 +36,45 @@ Tensor to_options(const Tensor& host, const TensorOptions& options, DType natura
 }  // namespace
 
 namespace ops {
-Tensor filled(const Shape& shape, double value, DType dtype, Device device) {
+Tensor filled(const Shape& shape, const Scalar& value, DType dtype, Device device) {
   Tensor t = make_tensor(shape, dtype, device);
   fill_values(t, value);
   return t;
 }
 
-void fill_values(const Tensor& t, double value) {
+void fill_values(const Tensor& t, const Scalar& value) {
   if (t.numel() == 0) return;
   FillArgs args;
   args.dtype = t.dtype();
   args.out = t.id()->data();
-  args.value = value;
-  args.integer = value >= -0x1p63 && value < 0x1p63 ? static_cast<std::int64_t>(value) : 0;
+  args.integer = wrapped(value, t.dtype());
+  args.value = is_integral(t.dtype()) ? static_cast<double>(args.integer) : value.to_double();
   fill_loop(args.loop, t.shape(), {t.id()});
   launch("fill", t.device(), &KernelTable::fill, args);
 }
 
-double wrapped(double value, DType dtype) noexcept {
-  const auto whole = static_cast<std::int64_t>(value);
-  if (dtype == DType::uint8) return static_cast<double>(static_cast<std::uint8_t>(whole));
-  if (dtype == DType::int32) return static_cast<double>(static_cast<std::int32_t>(whole));
-  return value;
+std::int64_t wrapped(const Scalar& value, DType dtype) noexcept {
+  const std::int64_t whole = value.to_int64();
+  if (dtype == DType::uint8) return static_cast<std::uint8_t>(whole);
+  if (dtype == DType::int32) return static_cast<std::int32_t>(whole);
+  return whole;
 }
 
-double fill_value(const char* op, double value, DType dtype) {
-  const auto check = [&](bool fits) {
-    if (!fits)
-      throw DTypeError(str(op, ": expected a number that ", dtype, " can hold, got ", value));
-  };
+Scalar fill_value(const char* op, const Scalar& value, DType dtype) {
+  const double number = value.to_double();
+  bool fits = true;
   switch (dtype) {
-    case DType::uint8: check(value > -256 && value < 256); return wrapped(value, dtype);
-    case DType::int32: check(value > -0x1p31 - 1 && value < 0x1p31); return value;
-    case DType::int64: check(value >= -0x1p63 && value < 0x1p63); return value;
+    case DType::uint8: fits = value.is_whole() && number > -256 && number < 256; break;
+    case DType::int32: fits = value.is_whole() && number >= -0x1p31 && number < 0x1p31; break;
+    case DType::int64: fits = value.is_whole(); break;
     case DType::float32:
-      check(!std::isfinite(value) || std::abs(value) <= std::numeric_limits<float>::max());
-      return value;
-    default: return value;
+      fits = !std::isfinite(number) || std::abs(number) <= std::numeric_limits<float>::max();
+      break;
+    default: break;
   }
+  if (!fits)
+    throw DTypeError(str(op, ": expected a number that ", dtype, " can hold, got ", value));
+  return value;
 }
 }  // namespace ops
 
@@ -117,14 +118,25 @@ template Tensor tensor(const std::vector<bfloat16>&, const TensorOptions&);
 template Tensor tensor(const std::vector<float>&, const TensorOptions&);
 template Tensor tensor(const std::vector<double>&, const TensorOptions&);
 
-Tensor full(const Shape& shape, double value, const TensorOptions& options) {
-  const DType dtype = options.dtype.value_or(DType::float32);
-  return finish(ops::filled(shape, ops::fill_value("full", value, dtype), dtype,
+namespace {
+Tensor full_of(const char* op, const Shape& shape, const Scalar& value, DType natural,
+               const TensorOptions& options) {
+  const DType dtype = options.dtype.value_or(natural);
+  return finish(ops::filled(shape, ops::fill_value(op, value, dtype), dtype,
                             options.device.value_or(Device())),
                 options);
 }
-Tensor zeros(const Shape& shape, const TensorOptions& options) { return full(shape, 0, options); }
-Tensor ones(const Shape& shape, const TensorOptions& options) { return full(shape, 1, options); }
+}  // namespace
+
+Tensor full(const Shape& shape, const Scalar& value, const TensorOptions& options) {
+  return full_of("full", shape, value, dtype_of_number(value), options);
+}
+Tensor zeros(const Shape& shape, const TensorOptions& options) {
+  return full_of("zeros", shape, 0, DType::float32, options);
+}
+Tensor ones(const Shape& shape, const TensorOptions& options) {
+  return full_of("ones", shape, 1, DType::float32, options);
+}
 
 Tensor empty(const Shape& shape, const TensorOptions& options) {
   const DType dtype = options.dtype.value_or(DType::float32);
@@ -152,12 +164,14 @@ Tensor ones_like(const Tensor& t, const TensorOptions& options) {
   return ones(t.shape(), like(t, options));
 }
 
-Tensor full_like(const Tensor& t, double value, const TensorOptions& options) {
-  return full(t.shape(), value, like(t, options));
+Tensor full_like(const Tensor& t, const Scalar& value, const TensorOptions& options) {
+  return full_of("full_like", t.shape(), value, t.dtype(), like(t, options));
 }
 
-Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step,
-              const TensorOptions& options) {
+namespace {
+
+Tensor whole_range(std::int64_t start, std::int64_t end, std::int64_t step,
+                   const TensorOptions& options) {
   if (step == 0 || (step > 0 ? end < start : end > start))
     throw ArgumentError(
         str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
@@ -177,7 +191,41 @@ Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step,
                                        i * static_cast<std::uint64_t>(step));
   return to_options(host, options, DType::int64);
 }
-Tensor arange(std::int64_t end, const TensorOptions& options) { return arange(0, end, 1, options); }
+
+Tensor range(double start, double end, double step, const TensorOptions& options) {
+  for (const double number : {start, end, step})
+    if (!std::isfinite(number))
+      throw ArgumentError(str("arange: expected finite numbers, got ", number));
+  if (step == 0 || (step > 0 ? end < start : end > start))
+    throw ArgumentError(
+        str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
+  const double n = std::ceil(end / step - start / step);
+  if (!(n < 0x1p63)) throw ShapeError(str("arange: expected at most 2^63 - 1 elements, got ", n));
+  const Tensor host = make_tensor({static_cast<std::int64_t>(n)}, DType::float64, Device());
+  auto* out = static_cast<double*>(host.id()->data());
+  for (std::int64_t i = 0; i < host.numel(); ++i) out[i] = start + static_cast<double>(i) * step;
+  return to_options(host, options, DType::float32);
+}
+
+}  // namespace
+
+Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
+              const TensorOptions& options) {
+  const bool whole = !start.is_floating() && !end.is_floating() && !step.is_floating();
+  if (!whole && is_floating(options.dtype.value_or(DType::float32)))
+    return range(start.to_double(), end.to_double(), step.to_double(), options);
+  for (const Scalar* number : {&start, &end, &step})
+    if (!number->is_whole())
+      throw DTypeError(
+          str("arange: expected whole numbers for ", *options.dtype, ", got ", *number));
+  return whole_range(start.to_int64(), end.to_int64(), step.to_int64(), options);
+}
+Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) {
+  return arange(start, end, 1, options);
+}
+Tensor arange(const Scalar& end, const TensorOptions& options) {
+  return arange(0, end, 1, options);
+}
 
 Tensor linspace(double start, double end, std::int64_t steps, const TensorOptions& options) {
   if (steps < 0) throw ArgumentError(str("linspace: expected steps >= 0, got ", steps));

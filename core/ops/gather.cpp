@@ -74,6 +74,7 @@ Tensor survives(const Shape& shape, int d, const Tensor& index) {
 Tensor scattered(const char* op, const Tensor& x, std::int64_t dim, const Tensor& index,
                  const Tensor& src, bool add) {
   check_index(op, x, index);
+  check_repeated(op, index);
   check_device(op, x, src);
   check_dtype(op, x, src);
   check_rank(op, "an index", index, x);
@@ -129,7 +130,7 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Ten
   return ops::scattered("scatter", x, dim, index, src, false);
 }
 
-Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, double value) {
+Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Scalar& value) {
   ops::check_index("scatter", x, index);
   const Tensor number =
       ops::filled({}, ops::fill_value("scatter", value, x.dtype()), x.dtype(), x.device());
@@ -141,7 +142,7 @@ Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index, const
 }
 
 Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
-                 double alpha) {
+                 const Scalar& alpha) {
   ops::check_index("index_add", x, index);
   ops::check_device("index_add", x, source);
   ops::check_dtype("index_add", x, source);
@@ -159,9 +160,9 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index, const T
         str("index_add: expected a source of shape ", wanted, ", got ", source.shape()));
   Shape along = Shape::filled(x.dim(), 1);
   along[d] = index.numel();
-  const double factor = ops::add_alpha("index_add", x.dtype(), alpha);
+  const Scalar factor = ops::add_alpha("index_add", x.dtype(), alpha);
   return ops::scattered("index_add", x, d, index.reshape(along).expand(wanted),
-                        factor == 1 ? source : mul(source, factor), true);
+                        factor.to_double() == 1 ? source : mul(source, factor), true);
 }
 
 Tensor take_along_dim(const Tensor& x, const Tensor& index, std::int64_t dim) {

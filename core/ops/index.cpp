@@ -18,8 +18,7 @@ Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& tabl
 Tensor without_padding(const Tensor& dy, const Tensor& index, std::int64_t padding) {
   Shape column = Shape::filled(dy.dim(), 1);
   column[0] = index.numel();
-  return where(eq(index, static_cast<double>(padding)).reshape(column),
-               ops::filled({}, 0, dy.dtype(), dy.device()), dy);
+  return where(eq(index, padding).reshape(column), ops::filled({}, 0, dy.dtype(), dy.device()), dy);
 }
 
 /// Rows of dim 0 by a dense int64 index of rank 1; recorded. wrap: negative ones count from the
@@ -91,12 +90,16 @@ Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index) {
     throw ShapeError(str("index_select: expected an index of rank 1, got ", index.shape()));
   const int d = wrap_dim("index_select", dim, x.dim());
   const Tensor i = index.contiguous();
-  return d == 0 ? gather_rows("index_select", x, i, false)
-                : gather_rows("index_select", x.transpose(0, d), i, false).transpose(0, d);
+  return d == 0 ? gather_rows("index_select", x, i, true)
+                : gather_rows("index_select", x.transpose(0, d), i, true).transpose(0, d);
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& index,
                  std::optional<std::int64_t> padding_idx) {
+  if (index.dtype() != DType::int64 && weight.dtype() == DType::int64)
+    throw DTypeError(
+        str("embedding: expected the weight, then an int64 index, got the index first and ",
+            index.dtype(), " behind it (the order of F.embedding)"));
   ops::check_index("embedding", weight, index);
   if (weight.dim() != 2)
     throw ShapeError(str("embedding: expected weight [rows, width], got ", weight.shape()));

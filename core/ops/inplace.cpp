@@ -4,17 +4,55 @@
 
 #include <braid/core/kernel_args/elementwise.hpp>
 
-#include "common.hpp"
+#include "map.hpp"
 
 namespace braid {
+
+const Tensor& Tensor::kept(const char* op) const {
+  const TensorImpl& impl = detail::defined(impl_);
+  if (impl.looks_like_part && impl.references() == 1 && impl.storage->references() == 1)
+    throw LayoutError(
+        str(op,
+            ": expected memory that something holds, got the copy that x[index], or a reshape of "
+            "memory in another order, has made, and which ends with this line; keep it in a "
+            "variable, change x itself (scatter, index_add, where), or use the op without _"));
+  return *this;
+}
+
 namespace ops {
+
+bool has_own_elements(const TensorImpl& t) noexcept {
+  if (t.contiguous || t.numel < 2) return true;
+  // From the smallest stride on, each one must lead beyond all that the smaller ones reach. Views
+  // of dense memory do; strides that interleave otherwise are refused too.
+  std::int64_t sizes[kMaxRank], steps[kMaxRank];
+  int n = 0;
+  for (int d = 0; d < t.shape.rank(); ++d) {
+    if (t.shape[d] == 1) continue;
+    const std::int64_t step = t.strides[d] < 0 ? -t.strides[d] : t.strides[d];
+    int at = n++;
+    for (; at > 0 && steps[at - 1] > step; --at) {
+      steps[at] = steps[at - 1];
+      sizes[at] = sizes[at - 1];
+    }
+    steps[at] = step;
+    sizes[at] = t.shape[d];
+  }
+  std::int64_t reached = 0;  // make_view checked that the whole extent fits
+  for (int i = 0; i < n; ++i) {
+    if (steps[i] <= reached) return false;
+    reached += (sizes[i] - 1) * steps[i];
+  }
+  return true;
+}
 
 void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
   const TensorImpl& impl = detail::defined(t.impl());
   if (!has_own_elements(impl))
     throw LayoutError(str(op,
                           ": expected a tensor whose elements each have their own memory, got an "
-                          "expanded one; use clone()"));
+                          "expanded or overlapping one, shape ",
+                          impl.shape, ", strides ", impl.strides, "; use clone()"));
   if (!grad_enabled()) return;
   if (impl.requires_grad && !impl.grad_fn)
     throw AutogradError(str(
@@ -30,31 +68,33 @@ void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
 
 namespace {
 
-/// this = op(this, other), other already of this dtype and device and broadcasting to it.
-void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor* other,
-                     double scalar, double alpha) {
+/// t = op(t, other), other already of this dtype and device and broadcasting to it.
+void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor& other,
+                     double alpha) {
   if (t.numel() == 0) return;
   BinaryArgs args;
   args.op = kind;
   args.dtype = t.dtype();
   args.out = t.id()->data();
   args.a = t.id()->data();
-  args.b = other ? other->id()->data() : nullptr;
-  args.scalar = scalar;
+  args.b = other.id()->data();
+  args.scalar = 0;
   args.alpha = alpha;
-  if (other) fill_loop(args.loop, t.shape(), {t.id(), t.id(), other->id()});
-  else fill_loop(args.loop, t.shape(), {t.id(), t.id(), t.id()});
+  fill_loop(args.loop, t.shape(), {t.id(), t.id(), other.id()});
   launch(op, t.device(), &KernelTable::binary, args);
   t.storage()->bump_version();
 }
 
-/// A number that an integer tensor cannot hold must not be cut to one that it can; bool adds and
-/// multiplies with 0 and 1 alone.
-double number(const char* op, const Tensor& t, double value) {
-  if (is_floating(t.dtype())) return value;
-  if (!is_whole(value) || (t.dtype() == DType::bool_ && value != 0 && value != 1))
+/// t = op(t, number). A number that an integer tensor cannot hold must not be cut to one that it
+/// can; bool adds and multiplies with 0 and 1 alone.
+void number_in_place(const char* op, BinaryOp kind, const Tensor& t, const Scalar& value) {
+  if (!is_floating(t.dtype()) &&
+      (!value.is_whole() ||
+       (t.dtype() == DType::bool_ && value.to_int64() != 0 && value.to_int64() != 1)))
     throw DTypeError(str(op, ": expected a number that ", t.dtype(), " can hold, got ", value));
-  return wrapped(value, t.dtype());
+  if (t.numel() == 0) return;
+  scalar_into(op, kind, t, t, value);
+  t.storage()->bump_version();
 }
 
 /// Checks `other` against t and brings it to t's dtype; a copy where it shares memory with t in
@@ -78,7 +118,7 @@ Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
 }  // namespace
 }  // namespace ops
 
-const Tensor& Tensor::copy_(const Tensor& source) const {
+const Tensor& Tensor::copy_(const Tensor& source) const& {
   ops::check_in_place("copy_", *this, source);
   if (broadcast_shapes("copy_", shape(), source.shape()) != shape())
     throw ShapeError(
@@ -106,26 +146,33 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
   return *this;
 }
 
-const Tensor& Tensor::fill_(double value) const {
+const Tensor& Tensor::fill_(const Scalar& value) const& {
   ops::check_in_place("fill_", *this, {});
   ops::fill_values(*this, ops::fill_value("fill_", value, dtype()));
   if (numel()) storage()->bump_version();
   if (grad_enabled()) impl_->grad_fn = {};  // the old numbers are gone, and with them their history
   return *this;
 }
-const Tensor& Tensor::zero_() const { return fill_(0); }
+const Tensor& Tensor::zero_() const& { return fill_(0); }
 
 namespace ops {
 namespace {
 
-const Tensor& add_in_place(const char* op, const Tensor& t, const Tensor& other, double alpha) {
+/// t = t ± by * other.
+const Tensor& add_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor& other,
+                           const Scalar& by) {
   check_in_place(op, t, other);
-  const Tensor o = operand(op, t, other);
-  binary_in_place(op, BinaryOp::add, t, &o, 0, add_alpha(op, t.dtype(), alpha));
+  Tensor o = operand(op, t, other);
+  const Scalar factor = add_alpha(op, t.dtype(), by);
+  if (!factor.is_exact_double()) o = mul(o, factor);
+  const double alpha = factor.is_exact_double() ? factor.to_double() : 1;
+  binary_in_place(op, kind, t, o, alpha);
   if (needs_grad({t, other})) {
-    record(op, {t, o}, t, [shape = o.shape(), alpha](const Tensor& dy, Needs needs) -> Grads {
-      return {dy, needs[1] ? mul(sum_to(dy, shape), alpha) : Tensor()};
-    });
+    record(op, {t, o}, t,
+           [shape = o.shape(), slope = kind == BinaryOp::sub ? -alpha : alpha](
+               const Tensor& dy, Needs needs) -> Grads {
+             return {dy, needs[1] ? mul(sum_to(dy, shape), slope) : Tensor()};
+           });
   }
   return t;
 }
@@ -133,15 +180,15 @@ const Tensor& add_in_place(const char* op, const Tensor& t, const Tensor& other,
 }  // namespace
 }  // namespace ops
 
-const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
-  return ops::add_in_place("add_", *this, other, alpha);
+const Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const& {
+  return ops::add_in_place("add_", BinaryOp::add, *this, other, alpha);
 }
-const Tensor& Tensor::sub_(const Tensor& other, double alpha) const {
+const Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const& {
   ops::refuse_bool("sub_", *this, other);
-  return ops::add_in_place("sub_", *this, other, -alpha);
+  return ops::add_in_place("sub_", BinaryOp::sub, *this, other, alpha);
 }
 
-const Tensor& Tensor::mul_(const Tensor& other) const {
+const Tensor& Tensor::mul_(const Tensor& other) const& {
   ops::check_in_place("mul_", *this, other);
   Tensor o = ops::operand("mul_", *this, other);
   // the old numbers are needed for both gradients, so they are kept elsewhere
@@ -150,7 +197,7 @@ const Tensor& Tensor::mul_(const Tensor& other) const {
     const SavedTensor saved(o);
     const Tensor old = detach().clone();
     if (impl_->grad_fn) detail::attach(old, impl_->grad_fn, impl_->output_nr);
-    ops::binary_in_place("mul_", BinaryOp::mul, *this, &o, 0, 1);
+    ops::binary_in_place("mul_", BinaryOp::mul, *this, o, 1);
     record("mul_", {*this, o}, *this,
            [old, saved, shape = o.shape()](const Tensor& dy, Needs needs) -> Grads {
              return {needs[0] ? dy * saved.get() : Tensor(),
@@ -158,19 +205,25 @@ const Tensor& Tensor::mul_(const Tensor& other) const {
            });
     return *this;
   }
-  ops::binary_in_place("mul_", BinaryOp::mul, *this, &o, 0, 1);
+  ops::binary_in_place("mul_", BinaryOp::mul, *this, o, 1);
   return *this;
 }
 
-const Tensor& Tensor::add_(double value) const {
+const Tensor& Tensor::add_(const Scalar& value) const& {
   ops::check_in_place("add_", *this, {});
-  ops::binary_in_place("add_", BinaryOp::add, *this, nullptr, ops::number("add_", *this, value), 1);
+  ops::number_in_place("add_", BinaryOp::add, *this, value);
   return *this;  // the gradient passes unchanged: the history stays as it is
 }
+const Tensor& Tensor::sub_(const Scalar& value) const& {
+  ops::check_in_place("sub_", *this, {});
+  ops::refuse_bool("sub_", *this, *this);
+  ops::number_in_place("sub_", BinaryOp::sub, *this, value);
+  return *this;
+}
 
-const Tensor& Tensor::mul_(double value) const {
+const Tensor& Tensor::mul_(const Scalar& value) const& {
   ops::check_in_place("mul_", *this, {});
-  ops::binary_in_place("mul_", BinaryOp::mul, *this, nullptr, ops::number("mul_", *this, value), 1);
+  ops::number_in_place("mul_", BinaryOp::mul, *this, value);
   if (needs_grad({*this}))
     record("mul_", {*this}, *this, [value](const Tensor& dy) -> Grads { return {mul(dy, value)}; });
   return *this;

@@ -54,15 +54,7 @@ bool overlaps(const Tensor& t, const Tensor& other) {
 
 }  // namespace
 
-const Tensor& Tensor::sub_(double value) const {
-  ops::check_in_place("sub_", *this, {});
-  ops::refuse_bool("sub_", *this, *this);
-  if (!is_floating(dtype()) && !ops::is_whole(value))
-    throw DTypeError(str("sub_: expected a number that ", dtype(), " can hold, got ", value));
-  return add_(-value);
-}
-
-const Tensor& Tensor::div_(const Tensor& other) const {
+const Tensor& Tensor::div_(const Tensor& other) const& {
   ops::check_in_place("div_", *this, other);
   ops::check_device("div_", *this, other);
   ops::check_floating("div_", *this);
@@ -75,21 +67,22 @@ const Tensor& Tensor::div_(const Tensor& other) const {
   return *this;
 }
 
-const Tensor& Tensor::div_(double value) const {
+const Tensor& Tensor::div_(const Scalar& value) const& {
   ops::check_in_place("div_", *this, {});
   ops::check_floating("div_", *this);
   if (needs_grad({*this}))
     return recorded(*this, [&](const Tensor& old) { return div(old, value); });
-  binary_over("div_", BinaryOp::div, *this, nullptr, value);
+  binary_over("div_", BinaryOp::div, *this, nullptr, value.to_double());
   return *this;
 }
 
-const Tensor& Tensor::clamp_(std::optional<double> min, std::optional<double> max) const {
+const Tensor& Tensor::clamp_(const std::optional<Scalar>& min,
+                             const std::optional<Scalar>& max) const& {
   ops::check_in_place("clamp_", *this, {});
-  for (const std::optional<double>& bound : {min, max})
-    if (bound && dtype() != DType::bool_ && !std::isinf(*bound) &&
-        promote(dtype(), *bound) != dtype())
-      throw DTypeError(str("clamp_: expected bounds that ", dtype(), " can hold, got ", *bound));
+  for (const std::optional<Scalar>* bound : {&min, &max})
+    if (*bound && !is_floating(dtype()) && dtype() != DType::bool_ && !(*bound)->is_whole() &&
+        !std::isinf((*bound)->to_double()))
+      throw DTypeError(str("clamp_: expected bounds that ", dtype(), " can hold, got ", **bound));
   const ops::Bounds b = ops::clamp_bounds("clamp_", *this, min, max);
   if (needs_grad({*this}))
     return recorded(*this, [&](const Tensor& old) { return ops::clamp_values(old, b); });
@@ -100,11 +93,11 @@ const Tensor& Tensor::clamp_(std::optional<double> min, std::optional<double> ma
   return *this;
 }
 
-const Tensor& Tensor::masked_fill_(const Tensor& mask, double value) const {
+const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const& {
   ops::check_in_place("masked_fill_", *this, {});
   ops::check_mask("masked_fill_", *this, mask);
   check_fits("masked_fill_", *this, mask);
-  const double number = ops::fill_value("masked_fill_", value, dtype());
+  const Scalar number = ops::fill_value("masked_fill_", value, dtype());
   if (needs_grad({*this}))
     return recorded(*this, [&](const Tensor& old) { return masked_fill(old, mask, number); });
   if (numel() == 0) return *this;
@@ -122,7 +115,7 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, double value) const {
   return *this;
 }
 
-const Tensor& Tensor::relu_() const {
+const Tensor& Tensor::relu_() const& {
   ops::check_in_place("relu_", *this, {});
   (void)ops::numbers("relu_", *this);
   if (needs_grad({*this})) return recorded(*this, [](const Tensor& old) { return relu(old); });

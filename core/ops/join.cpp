@@ -4,8 +4,28 @@
 
 namespace braid {
 
-Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {
-  if (tensors.empty()) throw ArgumentError("cat: expected at least one tensor, got none");
+namespace {
+
+/// The tensors brought to one dtype; none where they have one.
+std::vector<Tensor> promoted(std::span<const Tensor> tensors) {
+  DType dtype = tensors.front().dtype();
+  bool same = true;
+  for (const Tensor& t : tensors) {
+    same = same && t.dtype() == dtype;
+    dtype = promote(dtype, t.dtype());
+  }
+  std::vector<Tensor> list;
+  if (same) return list;
+  for (const Tensor& t : tensors) list.push_back(t.to(dtype));
+  return list;
+}
+
+}  // namespace
+
+Tensor cat(std::span<const Tensor> list, std::int64_t dim) {
+  if (list.empty()) throw ArgumentError("cat: expected at least one tensor, got none");
+  const std::vector<Tensor> converted = promoted(list);
+  const std::span<const Tensor> tensors = converted.empty() ? list : std::span(converted);
   const Tensor& first = tensors.front();
   if (first.dim() == 0) throw ShapeError("cat: expected tensors with dimensions, got a scalar");
   const int d = wrap_dim("cat", dim, first.dim());
@@ -15,7 +35,6 @@ Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     ops::check_device("cat", first, t);
-    ops::check_dtype("cat", first, t);
     Shape other = t.shape();
     if (other.rank() == shape.rank()) other[d] = shape[d];
     if (other != shape)
@@ -58,7 +77,6 @@ Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
   std::vector<Tensor> rows;
   for (const Tensor& t : tensors) {
     ops::check_device("stack", tensors.front(), t);
-    ops::check_dtype("stack", tensors.front(), t);
     if (t.shape() != tensors.front().shape())
       throw ShapeError(str("stack: expected tensors of one shape, got ", tensors.front().shape(),
                            " and ", t.shape()));
@@ -80,13 +98,12 @@ std::vector<Tensor> split(const Tensor& x, std::span<const std::int64_t> sizes, 
   if (total != x.shape()[d])
     throw ShapeError(str("split: expected sizes that sum to ", x.shape()[d], " (dim ", d, " of ",
                          x.shape(), "), got ", total));
-  std::vector<Tensor> parts;
   std::int64_t from = 0;
-  for (const std::int64_t s : sizes) {
-    parts.push_back(x.narrow(d, from, s));
-    from += s;
-  }
-  return parts;
+  return ops::listed("split", static_cast<std::int64_t>(sizes.size()), [&](std::int64_t i) {
+    const std::int64_t size = sizes[static_cast<std::size_t>(i)];
+    from += size;
+    return x.narrow(d, from - size, size);
+  });
 }
 
 }  // namespace braid

@@ -65,6 +65,15 @@ void fill_loop(Loop& loop, const Shape& sizes, std::initializer_list<const Shape
     loop.dense = loop.stride[k][0] == 1;
 }
 
+void check_repeated(const char* op, const Tensor& x) {
+  if (x.numel() <= kMostRepeated) return;
+  const std::size_t held = x.storage()->bytes() / size_of(x.dtype());
+  if (static_cast<std::size_t>(x.numel()) > held)
+    throw ArgumentError(str(op, ": expected at most ", kMostRepeated,
+                            " elements of a view that repeats its memory, got shape ", x.shape(),
+                            " over ", held, " elements"));
+}
+
 ReducedDims::ReducedDims(const char* op, const Tensor& x, const Shape& dims) {
   const Shape& shape = detail::defined(x.impl()).shape;
   for (const std::int64_t d : dims) {
@@ -72,12 +81,17 @@ ReducedDims::ReducedDims(const char* op, const Tensor& x, const Shape& dims) {
     if (one) throw ShapeError(str(op, ": expected each dim once, got ", dims));
     one = true;
   }
+  bool none = false;
   for (int d = 0; d < shape.rank(); ++d) {
     over[d] = over[d] || dims.empty();
     kept_dims.push_back(over[d] ? 1 : shape[d]);
-    if (over[d]) count *= shape[d];
-    else kept.push_back(shape[d]);
+    if (!over[d]) kept.push_back(shape[d]);
+    else if (shape[d] == 0) none = true;
+    else if (__builtin_mul_overflow(count, shape[d], &count)) count = INT64_MAX;
   }
+  if (none) count = 0;
+  // a result as large as x finds no memory
+  else if (x.numel() > kMostRepeated && kept.numel() <= kMostRepeated) check_repeated(op, x);
 }
 
 }  // namespace braid::ops

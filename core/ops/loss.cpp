@@ -67,8 +67,7 @@ Tensor cross_entropy_backward(const Tensor& x, const Rows& rows, const Tensor& d
                 1 - smoothing),
             smoothing / classes);
     if (rows.weight.defined()) t = t * rows.weight;
-    t = where(eq(labels, static_cast<double>(rows.ignore_index)), number(0, g.dtype(), g.device()),
-              t);
+    t = where(eq(labels, rows.ignore_index), number(0, g.dtype(), g.device()), t);
     if (rows.total.defined()) t = t / rows.total.to(g.dtype());
     const Tensor s = sum(t, {1}, true);
     Tensor dlogits, ddy;
@@ -208,8 +207,7 @@ RowLoss nll_each(const Tensor& x, const Tensor& labels, const NllOptions& o) {
   check_logits("nll_loss", x, labels, o.weight);
   check_labels("nll_loss", x, labels);
   const Tensor rows = as_rows(x), list = labels.contiguous().reshape({labels.numel()});
-  const Tensor ignored = eq(list, static_cast<double>(o.ignore_index)),
-               zero = number(0, x.dtype(), x.device());
+  const Tensor ignored = eq(list, o.ignore_index), zero = number(0, x.dtype(), x.device());
   const Tensor valid = where(ignored, number(0, DType::int64, x.device()), list);
   const Tensor weights = o.weight.defined()
                              ? o.weight.detach()
@@ -217,8 +215,7 @@ RowLoss nll_each(const Tensor& x, const Tensor& labels, const NllOptions& o) {
   // a label outside the classes is found here
   const Tensor weight = where(ignored, zero, ops::pick_rows("nll_loss", weights, valid));
   const Tensor place =
-      add(mul(arange(rows.shape()[0], {.device = x.device()}), static_cast<double>(x.shape()[1])),
-          valid);
+      add(mul(arange(rows.shape()[0], {.device = x.device()}), x.shape()[1]), valid);
   const Tensor picked = list.numel()
                             ? ops::pick_rows("nll_loss", rows.reshape({rows.numel()}), place)
                             : rows.reshape({0});

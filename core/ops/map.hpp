@@ -12,9 +12,13 @@ namespace braid::ops {
 /// a op b; both of one dtype and device.
 [[nodiscard]] Tensor binary(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b,
                             double alpha = 1);
+/// out = t op value, or value op t where `reversed`, both of one shape; out may be t. Beside
+/// integers the value is whole, and wraps around in their type.
+void scalar_into(const char* op, BinaryOp kind, const Tensor& out, const Tensor& t,
+                 const Scalar& value, bool reversed = false);
 /// t op value, or value op t where `reversed`.
-[[nodiscard]] Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, double value,
-                                 bool reversed = false);
+[[nodiscard]] Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t,
+                                 const Scalar& value, bool reversed = false);
 
 /// Both operands brought to one dtype and checked. Holds copies only where a conversion is needed.
 struct Pair {
@@ -25,10 +29,10 @@ struct Pair {
 
 /// x in the dtype in which it is computed with the number: a number must not silently become
 /// another one in an integer tensor.
-[[nodiscard]] Tensor for_scalar(const Tensor& x, double value);
-/// As for_scalar; comparisons with a number that the integers cannot hold are those of float64: 1 <
-/// 3e9 in int32 too.
-[[nodiscard]] Tensor for_comparison(const Tensor& x, double value);
+[[nodiscard]] Tensor for_scalar(const Tensor& x, const Scalar& value);
+/// Compares the numbers themselves, also where x's integers cannot hold the value: 1 < 3e9 in int32
+/// too.
+[[nodiscard]] Tensor compared(const char* op, BinaryOp kind, const Tensor& x, const Scalar& value);
 
 /// Negation, absolute value and the like have no meaning for bool: throws DTypeError.
 const Tensor& numbers(const char* op, const Tensor& x);

@@ -25,8 +25,9 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
   if (mask.dtype() != DType::bool_)
     throw DTypeError(str("masked_select: expected a bool mask, got ", mask.dtype()));
   const Shape shape = broadcast_shapes("masked_select", x.shape(), mask.shape());
-  return ops::gathered("masked_select", x.expand(shape).reshape({-1}), 0,
-                       places_of_true(mask.expand(shape)));
+  const Tensor all = mask.expand(shape);
+  ops::check_repeated("masked_select", all);
+  return ops::gathered("masked_select", x.expand(shape).reshape({-1}), 0, places_of_true(all));
 }
 
 Tensor nonzero(const Tensor& x) {
@@ -52,7 +53,12 @@ Tensor one_hot(const Tensor& index, std::int64_t classes) {
     if (index.numel() == 0)
       throw ArgumentError(
           "one_hot: expected a number of classes for an index without elements, got -1");
-    classes = std::max<std::int64_t>(max(index).item<std::int64_t>() + 1, 0);
+    const std::int64_t largest = max(index).item<std::int64_t>();
+    if (largest < 0)
+      throw IndexError(str("one_hot: expected indices >= 0, got ", largest, " for the largest"));
+    if (largest == INT64_MAX)
+      throw IndexError(str("one_hot: expected indices below ", INT64_MAX, ", got ", largest));
+    classes = largest + 1;
   }
   Shape shape = index.shape();
   shape.push_back(classes);

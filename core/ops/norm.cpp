@@ -125,14 +125,17 @@ Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight
   ops::check_affine(op, "weight", x, weight, {channels});
   ops::check_affine(op, "bias", x, bias, {channels});
   ops::check_eps(op, eps);
-  std::int64_t inner = 1;
-  for (int d = 2; d < x.dim(); ++d) inner *= x.shape()[d];
+  std::int64_t groups = 0;  // of all images: more than elements where there are no channels
+  if (__builtin_mul_overflow(batch, num_groups, &groups))
+    throw ArgumentError(str(op, ": expected at most 2^63 - 1 groups in all, got ", num_groups,
+                            " for x ", x.shape()));
+  std::int64_t inner = 1;  // a tensor without elements may have sizes whose product is too large
+  for (int d = 2; d < x.dim(); ++d) inner *= x.numel() == 0 ? x.shape()[d] != 0 : x.shape()[d];
   const std::int64_t n = channels / num_groups * inner;
-  if (batch * n == 1)
+  if (batch == 1 && n == 1)
     throw ArgumentError(str(op, ": expected more than one value a group, got x ", x.shape(), " in ",
                             num_groups, " groups"));
-  return ops::norm_rows(op, x, weight, bias, {batch * num_groups, n, num_groups, inner}, {channels},
-                        true, eps);
+  return ops::norm_rows(op, x, weight, bias, {groups, n, num_groups, inner}, {channels}, true, eps);
 }
 
 }  // namespace braid

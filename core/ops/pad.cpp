@@ -26,7 +26,7 @@ std::int64_t padded_size(std::int64_t n, std::int64_t before, std::int64_t after
 
 /// One constant all around. Its gradient is the part of dy that lies inside; that one's gradient is
 /// a pad with 0.
-Tensor pad_constant(const Tensor& x, const Shape& sizes, double value) {
+Tensor pad_constant(const Tensor& x, const Shape& sizes, const Scalar& value) {
   Shape shape = x.shape();
   const auto before = [&](int d) {
     return x.dim() - 1 - d < sizes.rank() / 2 ? sizes[2 * (x.dim() - 1 - d)] : 0;
@@ -70,16 +70,15 @@ Tensor pad_dim(const Tensor& x, int d, std::int64_t before, std::int64_t after, 
     throw ShapeError(str("pad: expected sizes from 0 to ", std::max<std::int64_t>(most, 0),
                          " for dim ", d, " of ", x.shape(), ", got ", sizes));
   const std::int64_t size = padded_size(n, before, after, x, sizes);
-  (void)checked_numel("pad", {size}, sizeof(std::int64_t));
-  std::vector<std::int64_t> index(static_cast<std::size_t>(size));
-  for (std::int64_t i = 0; i < size; ++i)
-    index[static_cast<std::size_t>(i)] = source(mode, i - before, n);
-  return index_select(x, d, tensor(index, {.device = x.device()}));
+  const Tensor index = make_tensor({size}, DType::int64, Device());
+  auto* const at = static_cast<std::int64_t*>(index.id()->data());
+  for (std::int64_t i = 0; i < size; ++i) at[i] = source(mode, i - before, n);
+  return index_select(x, d, index.to(x.device()));
 }
 
 }  // namespace
 
-Tensor pad(const Tensor& x, const Shape& sizes, PadMode mode, double value) {
+Tensor pad(const Tensor& x, const Shape& sizes, PadMode mode, const Scalar& value) {
   if (sizes.rank() % 2 != 0 || sizes.rank() / 2 > x.dim())
     throw ShapeError(
         str("pad: expected two numbers for each of at most ", x.dim(), " dims, got ", sizes));

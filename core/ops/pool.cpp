@@ -156,8 +156,11 @@ struct Both {
 void check_option(const char* op, const char* name, Size2 got, std::int64_t least) {
   for (const std::int64_t v : {got.height, got.width})
     if (v < least || v >= kLargest)
-      throw ArgumentError(
-          str(op, ": expected ", name, least == 0 ? " >= 0" : " >= 1", ", got ", v));
+      throw ArgumentError(str(op, ": expected ", name,
+                              v >= kLargest ? " below 2^31"
+                              : least == 0  ? " >= 0"
+                                            : " >= 1",
+                              ", got ", v));
 }
 
 void check_images(const char* op, const Tensor& x, int spatial) {
@@ -355,8 +358,11 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
       double scale = 0;  // what one step in the result is in the image
       if (o.scale_factor) {
         const double grown = static_cast<double>(a.in) * factor[d];
-        if (!(factor[d] > 0) || !(grown < static_cast<double>(kLargest)))
+        if (!(factor[d] > 0))
           throw ArgumentError(str(op, ": expected scale_factor > 0, got ", factor[d]));
+        if (!(grown < static_cast<double>(kLargest)))
+          throw ArgumentError(str(op, ": expected a scale_factor that makes sides below 2^31, got ",
+                                  factor[d], " for x ", x.shape()));
         if (grown < 1)
           throw ShapeError(str(op, ": expected a result with sides above 0, got scale_factor ",
                                factor[d], " for x ", x.shape()));

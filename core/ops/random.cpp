@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <limits>
+#include <utility>
 
 #include <braid/core/kernel_args/random.hpp>
 #include <braid/core/ops/create.hpp>
@@ -19,6 +20,17 @@ double largest_of(DType dtype) {
     case DType::bfloat16: return 0x1.fep127;
     case DType::float32: return std::numeric_limits<float>::max();
     default: return std::numeric_limits<double>::max();
+  }
+}
+
+/// The least and the largest integer that a type holds, as far as int64 does.
+std::pair<std::int64_t, std::int64_t> whole_numbers_of(DType dtype) {
+  switch (dtype) {
+    case DType::bool_: return {0, 1};
+    case DType::uint8: return {0, 255};
+    case DType::int32: return {INT32_MIN, INT32_MAX};
+    case DType::float16: return {-65504, 65504};
+    default: return {INT64_MIN, INT64_MAX};
   }
 }
 
@@ -107,6 +119,10 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
   if (low >= high)
     throw ArgumentError(str("randint: expected low < high, got ", low, " and ", high));
   const DType dtype = options.dtype.value_or(DType::int64);
+  const auto [least, most] = whole_numbers_of(dtype);
+  if (low < least || high - 1 > most)
+    throw ArgumentError(str("randint: expected numbers from ", least, " to ", most, " for ", dtype,
+                            ", got ", low, " to ", high - 1));
   if (dtype == DType::int64)
     return fill_random("randint", RandomKind::integers, shape, options, DType::int64, 0, 0, low,
                        high);

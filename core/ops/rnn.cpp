@@ -76,6 +76,8 @@ struct Layer {
   [[nodiscard]] Tensor make(const Shape& shape) const {
     return make_tensor(shape, in.x.dtype(), in.x.device());
   }
+  /// None where a step has no elements: there may be 2^60 of those.
+  [[nodiscard]] std::int64_t steps_with_numbers() const { return batch * hidden > 0 ? steps : 0; }
   /// Places of the states before and after the step at time t.
   [[nodiscard]] std::int64_t before(std::int64_t t) const { return in.reverse ? t + 1 : t; }
   [[nodiscard]] std::int64_t after(std::int64_t t) const { return in.reverse ? t : t + 1; }
@@ -122,7 +124,7 @@ Kept run_forward(const Layer& l) {
   l.products.run(false, true, l.steps * l.batch, l.width, l.inputs, Rows(x, l.inputs),
                  Rows(w_ih, l.inputs), Rows(kept.gates, l.width), Into::set, b);
   const Tensor w_hh = l.in.w_hh.detach().t().contiguous();  // turned once, not in every step
-  for (std::int64_t s = 0; s < l.steps; ++s) {
+  for (std::int64_t s = 0; s < l.steps_with_numbers(); ++s) {
     const std::int64_t t = l.in.time(s);
     const Rows h(kept.h, l.hidden, l.before(t) * l.batch),
         target(gru ? kept.hidden_gates : kept.gates, l.width, t * l.batch);
@@ -150,7 +152,7 @@ Grads run_backward(const Layer& l, const Kept& kept, const Tensor& dstates, cons
   const Tensor dgates = l.make({l.steps, l.batch, l.width}),
                dhidden = gru ? l.make({l.steps, l.batch, l.width}) : dgates;
   const Tensor w_hh = l.in.w_hh.contiguous();
-  for (std::int64_t s = l.steps - 1; s >= 0; --s) {
+  for (std::int64_t s = l.steps_with_numbers() - 1; s >= 0; --s) {
     const std::int64_t t = l.in.time(s);
     launch(l.op, device, &KernelTable::rnn_cell_backward,
            RnnCellBackwardArgs{

@@ -36,8 +36,7 @@ Step forward(const RnnInputs& in, const Tensor& from_x, const Tensor& h, const T
          .gate = {},
          .hidden_product = {},
          .alive = {}};
-  if (in.lengths.defined())
-    s.alive = gt(in.lengths, static_cast<double>(time)).to(h.dtype()).unsqueeze(1);
+  if (in.lengths.defined()) s.alive = gt(in.lengths, time).to(h.dtype()).unsqueeze(1);
   if (in.kind == RnnKind::gru) {
     s.hidden_product = gate_of(from_h, 2, n);
     for (int k = 0; k < 2; ++k) s.gate[k] = sigmoid(gate_of(from_x, k, n) + gate_of(from_h, k, n));

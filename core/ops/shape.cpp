@@ -15,12 +15,11 @@ int dim_of_parts(const char* op, const Tensor& x, std::int64_t dim) {
   return wrap_dim(op, dim, x.dim());
 }
 
-std::vector<Tensor> parts_of(const Tensor& x, std::int64_t size, int d) {
+std::vector<Tensor> parts_of(const char* op, const Tensor& x, std::int64_t size, int d) {
   const std::int64_t n = x.shape()[d];
-  std::vector<Tensor> parts;
-  for (std::int64_t from = 0; from < n || parts.empty(); from += size)
-    parts.push_back(x.narrow(d, from, std::min(size, n - from)));
-  return parts;
+  return ops::listed(op, n == 0 ? 1 : (n - 1) / size + 1, [&](std::int64_t i) {
+    return x.narrow(d, i * size, std::min(size, n - i * size));
+  });
 }
 
 }  // namespace
@@ -28,22 +27,20 @@ std::vector<Tensor> parts_of(const Tensor& x, std::int64_t size, int d) {
 std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t dim) {
   const int d = dim_of_parts("split", x, dim);
   if (size < 1) throw ArgumentError(str("split: expected a size >= 1, got ", size));
-  return parts_of(x, std::min(size, std::max<std::int64_t>(x.shape()[d], 1)), d);
+  return parts_of("split", x, std::min(size, std::max<std::int64_t>(x.shape()[d], 1)), d);
 }
 
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t dim) {
   const int d = dim_of_parts("chunk", x, dim);
   if (chunks < 1) throw ArgumentError(str("chunk: expected at least one chunk, got ", chunks));
   const std::int64_t n = x.shape()[d];
-  if (n == 0) return {static_cast<std::size_t>(chunks), x.narrow(d, 0, 0)};
-  return parts_of(x, (n - 1) / chunks + 1, d);
+  if (n == 0) return ops::listed("chunk", chunks, [&](std::int64_t) { return x.narrow(d, 0, 0); });
+  return parts_of("chunk", x, (n - 1) / chunks + 1, d);
 }
 
 std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim) {
   const int d = dim_of_parts("unbind", x, dim);
-  std::vector<Tensor> parts;
-  for (std::int64_t i = 0; i < x.shape()[d]; ++i) parts.push_back(x.select(d, i));
-  return parts;
+  return ops::listed("unbind", x.shape()[d], [&](std::int64_t i) { return x.select(d, i); });
 }
 
 Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination) {

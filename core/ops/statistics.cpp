@@ -60,11 +60,11 @@ struct Spread {
 
 }  // namespace
 
-Tensor var(const Tensor& x, const Shape& dims, bool keepdim, double correction) {
+Tensor detail::var(const Tensor& x, const Shape& dims, double correction, bool keepdim) {
   return Spread("var", x, dims, correction).recorded_var("var", x, keepdim);
 }
 
-Tensor std(const Tensor& x, const Shape& dims, bool keepdim, double correction) {
+Tensor detail::std(const Tensor& x, const Shape& dims, double correction, bool keepdim) {
   const Spread s("std", x, dims, correction);
   const Tensor root = [&] {
     const NoGrad guard;
@@ -77,7 +77,7 @@ Tensor std(const Tensor& x, const Shape& dims, bool keepdim, double correction) 
                   });
 }
 
-VarMean var_mean(const Tensor& x, const Shape& dims, bool keepdim, double correction) {
+VarMean detail::var_mean(const Tensor& x, const Shape& dims, double correction, bool keepdim) {
   const Spread s("var_mean", x, dims, correction);
   return {s.recorded_var("var_mean", x, keepdim),
           finished("var_mean", x, s.mean, s.plan, keepdim,

@@ -29,7 +29,7 @@ const Tensor& numbers(const char* op, const Tensor& x) {
 
 }  // namespace ops
 
-using ops::numbers, ops::unary;
+using ops::filled, ops::numbers, ops::unary;
 
 Tensor relu(const Tensor& x) {
   Tensor y = unary("relu", UnaryOp::relu, numbers("relu", x));
@@ -110,7 +110,17 @@ Tensor reciprocal(const Tensor& a) {
   });
 }
 
-Tensor pow(const Tensor& a, double exponent) {
+Tensor pow(const Tensor& a, const Scalar& power) {
+  if (!is_floating(a.dtype()) && !power.is_floating()) {
+    if (power.to_int64() < 0)
+      throw ArgumentError(str("pow: expected an exponent >= 0 for ", a.dtype(), ", got ", power));
+    // in int64, which holds the exponent too, and wraps around as the narrower types do
+    const DType dtype = promote(a.dtype(), power);
+    return pow(numbers("pow", a.to(dtype)).to(DType::int64),
+               filled({}, power, DType::int64, a.device()))
+        .to(dtype);
+  }
+  const double exponent = power.to_double();
   const Tensor x = ops::as_floating(a);
   Tensor y = unary("pow", UnaryOp::pow_scalar, x, exponent);
   if (!needs_grad({x})) return y;

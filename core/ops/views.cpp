@@ -113,6 +113,7 @@ Tensor reshaped(const char* op, const Tensor& x, const Shape& shape, bool may_co
     strides = contiguous_strides(shape);
   }
   Tensor y = make_view(base, shape, strides, base.storage_offset());
+  y.id()->looks_like_part = base.id() != x.id();
   if (!needs_grad({base})) return y;
   return record(op, {base}, y,
                 [back = x.shape()](const Tensor& dy) -> Grads { return {dy.reshape(back)}; });
@@ -135,11 +136,11 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
 }
 Tensor Tensor::operator[](std::int64_t index) const { return select(0, index); }
 Tensor Tensor::operator[](const Tensor& index) const {
-  return ops::index_rows(*this, index.reshape({-1})).reshape([&] {
-    Shape s = index.shape();
-    for (int i = 1; i < dim(); ++i) s.push_back(shape()[i]);
-    return s;
-  }());
+  Shape result = index.shape();
+  for (int i = 1; i < dim(); ++i) result.push_back(shape()[i]);
+  Tensor y = ops::index_rows(*this, index.reshape({-1})).reshape(result);
+  y.id()->looks_like_part = true;
+  return y;
 }
 
 Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t end,

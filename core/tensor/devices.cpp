@@ -20,7 +20,7 @@ struct Registry {
   std::vector<std::unique_ptr<Backend>> backends;
   int count[2] = {0, 0};
   DeviceContext contexts[2][kMaxDevices];
-  Device default_device;
+  Device best;
 };
 
 std::mutex registry_mutex;
@@ -63,12 +63,12 @@ Registry* make_registry() {
                               device.host_memory()};
     }
   }
-  r->default_device = r->count[1] > 0 ? Device(DeviceType::cuda, 0) : Device(DeviceType::cpu, 0);
+  r->best = r->count[1] > 0 ? Device(DeviceType::cuda, 0) : Device(DeviceType::cpu, 0);
   if (const char* name = std::getenv("BRAID_DEVICE"); name && *name) {
     const Device asked(name);
     if (asked.index() >= r->count[static_cast<int>(asked.type())])
       throw DeviceError(str("BRAID_DEVICE: expected a device that exists, got ", asked));
-    r->default_device = asked;
+    r->best = asked;
   }
   registry_pointer.store(r.get(), std::memory_order_release);
   return r.release();
@@ -106,17 +106,22 @@ namespace detail {
 void no_kernel(const char* op, Device device) {
   throw DeviceError(str(op, ": expected a device with a kernel for it, got ", device));
 }
+void no_host_memory(const char* op, Device device) {
+  const MemoryStats m = memory_stats(device);
+  throw OutOfMemoryError(device, 0, m.in_use, m.cached, m.capacity,
+                         str("no memory on the host for the work of ", op));
+}
 }  // namespace detail
 
-Device default_device() { return registry().default_device; }
+Device best_device() { return registry().best; }
 int device_count(DeviceType type) { return registry().count[static_cast<int>(type)]; }
-int device_count() { return device_count(default_device().type()); }
+int device_count() { return device_count(best_device().type()); }
 std::vector<Device> devices(DeviceType type) {
   std::vector<Device> list;
   for (int i = 0; i < device_count(type); ++i) list.emplace_back(type, i);
   return list;
 }
-std::vector<Device> devices() { return devices(default_device().type()); }
+std::vector<Device> devices() { return devices(best_device().type()); }
 
 void set_cpu_device_count(int count) {
   const std::lock_guard lock(registry_mutex);

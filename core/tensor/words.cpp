@@ -4,9 +4,17 @@
 
 #include <braid/core/dtype.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/scalar.hpp>
 #include <braid/core/shape.hpp>
 
 namespace braid {
+
+std::string_view Device::named(const char* name) {
+  if (name == nullptr)
+    throw DeviceError(
+        "device: expected cpu, cpu:<index>, cuda or cuda:<index>, got a null pointer");
+  return name;
+}
 
 Device::Device(std::string_view name) {
   const std::size_t colon = name.find(':');
@@ -39,6 +47,28 @@ std::ostream& operator<<(std::ostream& out, DType t) { return out << name_of(t);
 
 void Shape::too_many(std::size_t rank) {
   throw ShapeError(str("shape: expected at most ", kMaxRank, " dimensions, got ", rank));
+}
+
+std::int64_t Shape::place_from_end(std::int64_t i) const {
+  if (i < 0 && i >= -rank_) return i + rank_;
+  if (rank_ == 0)
+    throw IndexError(str("shape: expected an index for a shape with sizes, got ", i, " for []"));
+  throw IndexError(
+      str("shape: expected an index in [", -rank_, ", ", rank_ - 1, "] for ", *this, ", got ", i));
+}
+
+std::int64_t Shape::product_of_large() const {
+  for (const std::int64_t size : *this)
+    if (size == 0) return 0;
+  throw ShapeError(str("shape: expected at most 2^63 - 1 elements, got ", *this));
+}
+
+std::ostream& operator<<(std::ostream& out, const Scalar& s) {
+  switch (s.kind()) {
+    case Scalar::Kind::boolean: return out << (s.to_int64() != 0 ? "true" : "false");
+    case Scalar::Kind::integer: return out << s.to_int64();
+    default: return out << s.to_double();
+  }
 }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {

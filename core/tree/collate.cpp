@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include <braid/core/autograd.hpp>
@@ -14,6 +15,12 @@ namespace {
 std::string what(const std::string& at, const std::string& path) {
   const std::string full = at.empty() || path.empty() ? at + path : at + '.' + path;
   return full.empty() ? std::string("collate: ") : "collate: '" + full + "': ";
+}
+
+/// Items that hold no number at all: `get` has returned nothing.
+[[noreturn]] void nothing_defined(const std::string& at) {
+  throw ArgumentError(what(at, {}) +
+                      "expected items with a defined tensor, got an item 0 that has none");
 }
 
 /// The same leaf of all items; checked against the first.
@@ -66,6 +73,10 @@ void collate_leaves(const tree::Flat& batch, std::span<const tree::Flat> items,
                            " where ", difference));
     }
   }
+  if (!first.leaves.empty() &&
+      std::none_of(first.leaves.begin(), first.leaves.end(),
+                   [](const tree::Leaf& leaf) { return leaf.tensor->defined(); }))
+    nothing_defined(at);
   for (std::size_t leaf = 0; leaf < first.leaves.size(); ++leaf) {
     if (!first.leaves[leaf].tensor->defined()) continue;
     *batch.leaves[leaf].tensor = stacked(
@@ -81,7 +92,7 @@ Tensor collate_tensors(std::span<const Tensor> items) {
       throw ShapeError(str("collate: expected items of one structure, got one in item ", i,
                            " where the root is ", defined ? "undefined" : "defined"));
   }
-  if (!defined) return {};
+  if (!defined) nothing_defined({});
   return stacked(items.size(), [&](std::size_t i) -> const Tensor& { return items[i]; }, {}, {});
 }
 

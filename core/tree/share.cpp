@@ -1,39 +1,76 @@
+#include <algorithm>
+#include <utility>
+
 #include <braid/core/error.hpp>
-#include <braid/core/tree/share.hpp>
+#include <braid/core/tree/listed.hpp>
 
 namespace braid::tree {
 
 namespace {
 struct State {
   int depth = 0;
-  std::size_t copied = 0;
+  Counts copied;
+  bool checking = false;  // a type's list, by a copy
 };
 thread_local State state;
 }  // namespace
 
-Sharing::Sharing() noexcept : before_(state.copied) {
-  ++state.depth;
-  state.copied = 0;
-}
+Sharing::Sharing() noexcept : before_(std::exchange(state.copied, Counts{})) { ++state.depth; }
 Sharing::~Sharing() {
   --state.depth;
   state.copied = before_;
 }
-std::size_t Sharing::copied() const noexcept { return state.copied; }
+Counts Sharing::copied() const noexcept { return state.copied; }
 bool Sharing::count_copy() noexcept {
   if (state.depth == 0) return false;
-  ++state.copied;
+  ++state.copied.tensors;
   return true;
 }
+void Sharing::count_module() noexcept {
+  if (state.depth > 0) ++state.copied.modules;
+}
 
-void detail::check_shared(const Flat& source, const char* signature, std::size_t copied) {
-  std::size_t listed = 0;
-  for (const Leaf& leaf : source.leaves) listed += leaf.kind != Kind::tensor;
-  if (copied > listed) {
-    throw ArgumentError(str("copy: expected every field that holds parameters in BRAID_FIELDS of ",
-                            ::braid::detail::short_type_name(signature), ", got ", copied,
-                            " parameters and buffers copied, ", listed, " listed"));
+Counts detail::listed(const Flat& flat, std::size_t first_leaf, std::size_t first_node) noexcept {
+  Counts counts;
+  for (std::size_t i = first_leaf; i < flat.leaves.size(); ++i)
+    counts.tensors += flat.leaves[i].kind != Kind::tensor;
+  for (std::size_t i = first_node; i < flat.nodes.size(); ++i)
+    counts.modules += flat.nodes[i].type->training != nullptr;
+  return counts;
+}
+
+void detail::check_listed(const Counts& copied, const Counts& listed, const char* signature) {
+  if (copied.tensors <= listed.tensors && copied.modules <= listed.modules) return;
+  throw ArgumentError(str(
+      ::braid::detail::short_type_name(signature),
+      ": expected every field that holds parameters or modules in its BRAID_FIELDS, got ",
+      listed.tensors, " of ", std::max(copied.tensors, listed.tensors),
+      " parameters and buffers and ", listed.modules, " of ",
+      std::max(copied.modules, listed.modules),
+      " modules (itself included): add the others; what is not listed is not trained, moved, saved "
+      "or set to eval"));
+}
+
+void detail::check_type(std::atomic<bool>& checked, const void* object, void (*copy)(const void*),
+                        const Counts& listed, const char* signature) {
+  if (state.checking) return;  // a copy constructor that walks
+  struct Checking {
+    Checking() noexcept { state.checking = true; }
+    ~Checking() { state.checking = false; }
+  };
+  Counts copied;
+  {
+    const Checking guard;
+    const Sharing scope;
+    try {
+      copy(object);
+      copied = scope.copied();
+    } catch (...) {  // its author does not want copies, or there was no memory for one
+      copied = listed;
+    }
   }
+  check_listed(copied, listed, signature);
+  checked.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace braid::tree

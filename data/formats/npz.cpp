@@ -1,6 +1,7 @@
 #include <braid/data/npz.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <braid/core/autograd.hpp>
@@ -18,6 +19,13 @@ namespace {
 constexpr std::string_view kEnding = ".npy";
 constexpr std::uint64_t kMaxBytes = 0xffffffff;
 constexpr std::uint64_t kFreeBytes = 1 << 20;  // so much may come out of a few bytes
+
+/// Most bytes of arrays from a file of this size.
+std::uint64_t most_bytes(std::uint64_t file, std::uint64_t ratio) {
+  std::uint64_t most = 0;
+  const bool fits = io::checked_mul(file, ratio, most) && io::checked_add(most, kFreeBytes, most);
+  return fits ? most : std::numeric_limits<std::uint64_t>::max();
+}
 
 /// A stored member as a file of its own.
 class Part final : public io::Source {
@@ -53,19 +61,25 @@ void check_crc(const io::Source& part, const ZipMember& member) {
 
 StateDict load(const io::Source& file, const NpzOptions& options) {
   const std::vector<ZipMember> members = read_zip_directory(file);
+  const std::uint64_t most = most_bytes(file.size(), options.max_ratio);
   std::uint64_t all = 0;
+  for (const ZipMember& m : members) {  // of all, before the first is read
+    const auto where = static_cast<std::int64_t>(m.where);
+    if (!io::checked_add(all, m.bytes, all) || all > options.max_bytes)
+      throw LimitError(file.path(), where, "size",
+                       str("at most ", options.max_bytes, " bytes in all"), "more");
+    if (all > most)
+      throw LimitError(
+          file.path(), where, "sizes",
+          str("at most ", most, " bytes of arrays from a file of ", file.size(), " (max_ratio ",
+              options.max_ratio, "; pass a larger one for a file that you trust)"),
+          "more");
+  }
   StateDict dict;
   for (const ZipMember& m : members) {
     const auto where = static_cast<std::int64_t>(m.where);
     if (!m.name.ends_with(kEnding) || m.name.size() == kEnding.size())
       throw FormatError(file.path(), where, "name", "one that ends in .npy", io::quoted(m.name));
-    if (!io::checked_add(all, m.bytes, all) || all > options.max_bytes)
-      throw LimitError(file.path(), where, "size",
-                       str("at most ", options.max_bytes, " bytes in all"), "more");
-    if (m.deflated && m.bytes > kFreeBytes && m.bytes / options.max_ratio > m.stored)
-      throw LimitError(file.path(), where, "size",
-                       str("at most ", options.max_ratio, " bytes for each compressed one"),
-                       str(m.bytes, " from ", m.stored));
     const std::string name = m.name.substr(0, m.name.size() - kEnding.size());
     if (dict.contains(name))
       throw FormatError(file.path(), where, "name", "each once", "a second " + io::quoted(m.name));

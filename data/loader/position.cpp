@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <limits>
@@ -15,6 +16,15 @@ constexpr std::array<std::string_view, 5> kNames{"epoch", "batch", "seed", "batc
 
 }  // namespace
 
+void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches) {
+  // half of what can be counted: the next epochs are counted as well
+  const std::int64_t most =
+      std::numeric_limits<std::int64_t>::max() / 2 / std::max<std::int64_t>(batches, 1);
+  if (epoch < 0 || epoch > most)
+    throw ArgumentError(
+        str("DataLoader: ", call, ": expected an epoch in [0, ", most, "], got ", epoch));
+}
+
 StateDict position_state(const Position& position, const LoaderOptions& options,
                          std::int64_t size) {
   const std::array<std::int64_t, 5> values{position.epoch, position.batch,
@@ -22,7 +32,7 @@ StateDict position_state(const Position& position, const LoaderOptions& options,
                                            options.batch_size, size};
   StateDict dict;
   for (std::size_t i = 0; i < kNames.size(); ++i)
-    dict.set(std::string(kNames[i]), full({1}, static_cast<double>(0), {.dtype = DType::int64}));
+    dict.set(std::string(kNames[i]), zeros({1}, {.dtype = DType::int64}));
   for (std::size_t i = 0; i < kNames.size(); ++i)
     dict.find(kNames[i])->data<std::int64_t>()[0] = values[i];
   return dict;
@@ -50,8 +60,7 @@ Position load_position(std::span<const StateDict::value_type> dict, LoaderOption
     if (!seen[i]) fail(str(kNames[i]), "none");
   }
   const auto [epoch, batch, seed, batch_size, dataset_size] = values;
-  if (epoch < 0 || epoch > std::numeric_limits<std::int64_t>::max() / 2)
-    fail("an epoch >= 0", std::to_string(epoch));
+  check_epoch("load_state", epoch, batches);
   if (batch != 0) {  // at the beginning of an epoch a run may go on with other sizes
     if (batch_size != options.batch_size)
       fail(str("batches of ", options.batch_size, ", as this loader makes"),

@@ -13,6 +13,8 @@ namespace {
 void check_sequence(const char* op, const Tensor& tokens) {
   if (tokens.dim() != 1)
     throw ShapeError(str(op, ": expected tokens in one dimension, got ", tokens.shape()));
+  if (const DType t = tokens.dtype(); t != DType::int64 && t != DType::int32 && t != DType::uint8)
+    throw DTypeError(str(op, ": expected tokens of int64, int32 or uint8, got ", t));
 }
 void check_at_least_one(const char* op, const char* what, std::int64_t value) {
   if (value < 1) throw ArgumentError(str(op, ": expected ", what, " >= 1, got ", value));

@@ -1,7 +1,9 @@
 #include <array>
+#include <new>
 #include <string_view>
 
 #include <braid/core/error.hpp>
+#include <braid/core/memory.hpp>
 #include <braid/core/philox.hpp>
 #include <braid/data/text.hpp>
 
@@ -90,12 +92,12 @@ class Writer {
   std::uint64_t seed_, stream_, next_ = 0;
 };
 
-}  // namespace
+/// `the miller sings a hymn .` has more than this.
+constexpr std::size_t kFewestBytes = 16;
 
-std::string synthetic_text(std::int64_t sentences, std::uint64_t seed) {
-  if (sentences < 0)
-    throw ArgumentError(str("synthetic_text: expected sentences >= 0, got ", sentences));
-  std::string text;
+void write_sentences(std::string& text, std::int64_t sentences, std::uint64_t seed) {
+  text.reserve(static_cast<std::size_t>(sentences) *
+               kFewestBytes);  // what cannot fit fails at once
   for (std::int64_t i = 0; i < sentences; ++i) {
     Writer w(text, seed, kTextStream + static_cast<std::uint64_t>(i));
     const bool many = w.say_noun(w.one_of(kPeople));
@@ -108,6 +110,24 @@ std::string synthetic_text(std::int64_t sentences, std::uint64_t seed) {
     w.say_noun(w.one_of(verb.objects));
     if (w.one_in(3)) w.say(w.one_of(kWhen));
     w.say(".", '\n');
+  }
+}
+
+}  // namespace
+
+std::string synthetic_text(std::int64_t sentences, std::uint64_t seed) {
+  if (sentences < 0)
+    throw ArgumentError(str("synthetic_text: expected sentences >= 0, got ", sentences));
+  std::string text;
+  if (static_cast<std::uint64_t>(sentences) > text.max_size() / kFewestBytes)
+    throw ArgumentError(str("synthetic_text: expected sentences of 0 to ",
+                            text.max_size() / kFewestBytes, ", got ", sentences));
+  try {
+    write_sentences(text, sentences, seed);
+  } catch (const std::bad_alloc&) {
+    const MemoryStats now = memory_stats(Device());
+    throw OutOfMemoryError(Device(), static_cast<std::size_t>(sentences) * kFewestBytes, now.in_use,
+                           now.cached, now.capacity, str("a text of ", sentences, " sentences"));
   }
   return text;
 }

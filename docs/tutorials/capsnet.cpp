@@ -88,7 +88,7 @@ template <class Digits> bool run(const Digits& all, const Options& options) {
   data::DataLoader loader(digits, {.batch_size = options.batch, .shuffle = true, .workers = 1});
 
   parallel::DataParallel model(options.full ? CapsNet(256, 32, true) : CapsNet(32, 8, false));
-  to(model, default_device());
+  to(model, best_device());
   print("CapsNet with ", training::summary(model).parameters, " parameters, ", digits.size(),
         " digits, devices: ", device_count());
   optim::Adam optimizer(parameters(model), {.lr = options.lr});
@@ -97,8 +97,8 @@ template <class Digits> bool run(const Digits& all, const Options& options) {
   if (options.resume) checkpoint.load_latest();
 
   for (auto& batch : training::progress(loader, options, checkpoint)) {
-    const Tensor images = shifted(batch.image, options.shift).to(default_device());
-    Tensor loss = model(images, batch.label.to(default_device())).mean();
+    const Tensor images = shifted(batch.image, options.shift).to(best_device());
+    Tensor loss = model(images, batch.label.to(best_device())).mean();
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
@@ -109,7 +109,7 @@ template <class Digits> bool run(const Digits& all, const Options& options) {
   if (training::stop_requested() != 0) return false;
   if (!options.pictures.empty())
     draw(model.module,
-         data::DataLoader(unseen, {.batch_size = 10}).begin()->image.to(default_device()),
+         data::DataLoader(unseen, {.batch_size = 10}).begin()->image.to(best_device()),
          options.pictures);
   const double accuracy = training::accuracy(model, unseen);
   print("accuracy ", accuracy, " on ", unseen.size(), " unseen digits");
@@ -140,11 +140,7 @@ int main(int argc, char** argv) {
     const bool good = mnist ? run(*mnist, options)
                             : run(data::SyntheticDigits(options.digits + options.unseen), options);
     return good ? 0 : std::max(1, training::exit_status());
-  } catch (const training::HelpRequested& help) {
-    std::fputs(help.what(), stdout);
-    return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "capsnet: %s\n", e.what());
-    return 1;
+  } catch (...) {
+    return training::report_exception(argv[0]);
   }
 }

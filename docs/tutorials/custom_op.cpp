@@ -19,7 +19,7 @@ struct Net : nn::Module {
 };
 
 int main() {
-  const Device device = default_device(), host;
+  const Device device = best_device(), host;
 
   const Tensor x = tensor({-3.0, -1.0, 0.5, 1.0, 3.0}).to(device).requires_grad_();
   const Tensor y = mine::softsign(x);

@@ -67,8 +67,8 @@ struct GPT : nn::Module {
 };
 
 template <class Model> Tensor loss_of(const Model& model, const data::NextToken& batch) {
-  return nn::cross_entropy(model(batch.input.to(default_device())).flatten(0, 1),
-                           batch.target.to(default_device()).flatten());
+  return nn::cross_entropy(model(batch.input.to(best_device())).flatten(0, 1),
+                           batch.target.to(best_device()).flatten());
 }
 
 /// The mean of -log2 of the probability that the model gave to what came.
@@ -111,7 +111,7 @@ bool run(const Options& options) {
   data::DataLoader loader(learned, {.batch_size = options.batch, .shuffle = true, .workers = 1});
 
   parallel::DataParallel model(GPT(vocabulary.size(), options));
-  to(model, default_device());
+  to(model, best_device());
   const std::vector<Tensor> weights = parameters(model);
   print(vocabulary.size(), " characters, ", training::summary(model).parameters, " parameters, ", n,
         " characters of text, devices: ", device_count());
@@ -137,7 +137,7 @@ bool run(const Options& options) {
   if (training::stop_requested() != 0) return false;
   eval(model);
   const double bits = bits_per_character(model, unseen);
-  print(vocabulary.decode(write(model, prompt.to(default_device()), options)));
+  print(vocabulary.decode(write(model, prompt.to(best_device()), options)));
   std::printf("%.3f bits per character on %d unseen ones\n", bits,
               static_cast<int>(unseen.size() * options.context));
   return bits < options.bar;
@@ -161,11 +161,7 @@ int main(int argc, char** argv) {
          {"bar", "X", "fail above so many bits per character", &options.bar}});
     manual_seed(options.seed);
     return run(options) ? 0 : std::max(1, training::exit_status());
-  } catch (const training::HelpRequested& help) {
-    std::fputs(help.what(), stdout);
-    return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "gpt: %s\n", e.what());
-    return 1;
+  } catch (...) {
+    return training::report_exception(argv[0]);
   }
 }

@@ -41,7 +41,7 @@ template <class Digits> bool run(const Digits& all, const Plan& plan) {
 
   parallel::DataParallel model(
       nn::Sequential{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)});
-  to(model, default_device());
+  to(model, best_device());
   optim::AdamW optimizer(parameters(model), {.lr = 1e-3});
   print("Training on ", digits.size(), " digits over ", device_count(),
         (device_count() == 1 ? " device" : " devices"));
@@ -53,8 +53,8 @@ template <class Digits> bool run(const Digits& all, const Plan& plan) {
   for (int epoch = 1; epoch <= plan.epochs; ++epoch) {
     double loss_sum = 0;
     for (auto& [image, label] : loader) {
-      Tensor loss = nn::cross_entropy(model(image.flatten(1).to(default_device())),
-                                      label.to(default_device()));
+      Tensor loss =
+          nn::cross_entropy(model(image.flatten(1).to(best_device())), label.to(best_device()));
       optimizer.zero_grad();
       loss.backward();
       optimizer.step();

@@ -46,12 +46,12 @@ struct WordModel : nn::Module {
 
 /// What is remembered before the first word.
 nn::LSTMState nothing(std::int64_t batch, std::int64_t width) {
-  const Tensor zero = zeros({kLayers, batch, width}, {.device = default_device()});
+  const Tensor zero = zeros({kLayers, batch, width}, {.device = best_device()});
   return {zero, zero};
 }
 
 Tensor loss_of(const Tensor& scores, const Tensor& target) {
-  return nn::cross_entropy(scores.flatten(0, 1), target.to(default_device()).flatten());
+  return nn::cross_entropy(scores.flatten(0, 1), target.to(best_device()).flatten());
 }
 
 /// Between how many words the model hesitates, on average.
@@ -60,7 +60,7 @@ double perplexity(const Model& model, const data::TokenStreams& text, nn::LSTMSt
   const NoGrad guard;
   double sum = 0, count = 0;
   for (const auto& [input, target] : text) {
-    auto [scores, next] = model(input.to(default_device()), state);
+    auto [scores, next] = model(input.to(best_device()), state);
     const Tensor loss = loss_of(scores, target);
     sum += loss.item<double>() * static_cast<double>(target.numel());
     count += static_cast<double>(target.numel());
@@ -91,7 +91,7 @@ bool run(const Options& options) {
   const data::TokenStreams unseen_pages(unseen, options.batch, kWindow);
 
   parallel::DataParallel model(WordModel(vocabulary.size(), options.width), devices(), {.dim = 1});
-  to(model, default_device());
+  to(model, best_device());
   const std::vector<Tensor> weights = parameters(model);
   optim::Adam optimizer(weights, {.lr = options.lr});
   print(vocabulary.size(), " words, ", training::summary(model).parameters, " parameters, ",
@@ -104,7 +104,7 @@ bool run(const Options& options) {
   nn::LSTMState state;
   for (auto& batch : training::progress(pages, options)) {
     if (batch.batch_of_epoch() == 0) state = nothing(options.batch, options.width);
-    auto [scores, next] = model(batch.input.to(default_device()), state);
+    auto [scores, next] = model(batch.input.to(best_device()), state);
     const Tensor loss = loss_of(scores, batch.target);
     optimizer.zero_grad();
     loss.backward();
@@ -138,11 +138,7 @@ int main(int argc, char** argv) {
           "--checkpoint: expected none: what is remembered would have to be kept too");
     manual_seed(options.seed);
     return run(options) ? 0 : 1;
-  } catch (const training::HelpRequested& help) {
-    std::fputs(help.what(), stdout);
-    return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "word_lm: %s\n", e.what());
-    return 1;
+  } catch (...) {
+    return training::report_exception(argv[0]);
   }
 }

@@ -2,6 +2,7 @@
 
 #if defined(BRAID_WITH_ONEDNN)
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -299,8 +300,17 @@ void run(const ConvWeightArgs& args, Stream& stream) {
   if (bias) std::memcpy(args.db, parts + size, static_cast<std::size_t>(s.out) * sizeof(float));
 }
 
+/// Does the padding reach no further than the kernel, or little? Where it does, the library's code
+/// gets longer with it: 512 MB for a padding of 65,536.
+bool is_usual(const ConvShape& s) {
+  for (int d = 0; d < 2; ++d)
+    if (s.pad[d] > std::max<std::int64_t>(s.dilation[d] * (s.kernel[d] - 1), 64)) return false;
+  return true;
+}
+
 template <class Args> bool library(const Args& args, Stream& stream, Kind kind) {
   if (args.dtype != DType::float32 || !library_gemm_available() || t_closed) return false;
+  if (!is_usual(args.shape)) return false;
   Visit visit;
   if (!visit.open()) return false;
   const OneThread one_thread;

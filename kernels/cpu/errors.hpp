@@ -10,7 +10,7 @@ namespace braid::cpu {
 /// DTypeError: `op: expected <expected>, got int32`.
 [[noreturn]] void fail_dtype(const char* op, const char* expected, DType got);
 /// ArgumentError: an integer division by zero.
-[[noreturn]] void fail_division_by_zero();
+[[noreturn]] void fail_division_by_zero(const char* op);
 /// IndexError: `op: expected <what> in [low, high), got 7 at position 3`.
 [[noreturn]] void fail_index(const char* op, const char* what, std::int64_t low, std::int64_t high,
                              std::int64_t got, std::int64_t position);

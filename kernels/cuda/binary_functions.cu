@@ -95,7 +95,8 @@ void binary_function(const BinaryArgs& args, Stream& stream) {
     if constexpr (E::kDType != DType::bool_)
       function_map<E>(args,
                       IntegerFunction<typename E::A>{
-                          args.op, fault_site(device_error_record(stream), "div", "divisors")},
+                          args.op, fault_site(device_error_record(stream),
+                                              name_of_division(args.op), "divisors")},
                       stream);
   });
 }

@@ -62,7 +62,9 @@ set(BRAID_CUDA_KERNEL_SOURCES
 if(BRAID_CUDA STREQUAL "SIMT")
   list(APPEND BRAID_CUDA_KERNEL_SOURCES cuda/cublas_stand_in.cu)
 endif()
-# Of them, those whose bits are promised: no compiler may fuse a product with a sum.
+# Of them, those in which no compiler may fuse a product with a sum: random.cu, whose bits are
+# promised, and resample.cu, where the sum cancels (o * scale + shift less its integer is a weight).
 set(BRAID_CUDA_EXACT_SOURCES
   cuda/random.cu
+  cuda/resample.cu
 )

@@ -125,13 +125,20 @@ Tensor mask_capsules(const Tensor& capsules, const Tensor& labels) {
 
 namespace {
 
+std::int64_t product(const char* layer, const char* what, std::int64_t a, std::int64_t b) {
+  std::int64_t n = 0;
+  if (__builtin_mul_overflow(a, b, &n))
+    throw ArgumentError(str(layer, ": expected ", what, " below 2^63, got ", a, " and ", b));
+  return n;
+}
+
 /// Types and sizes are checked before they are multiplied.
 Conv2d primary_conv(std::int64_t in, std::int64_t types, std::int64_t size, Size2 kernel,
                     const PrimaryCapsulesOptions& o) {
   if (types < 1) throw ArgumentError(str("PrimaryCapsules: expected types >= 1, got ", types));
   if (size < 1) throw ArgumentError(str("PrimaryCapsules: expected size >= 1, got ", size));
   return {in,
-          types * size,
+          product("PrimaryCapsules", "types · size", types, size),
           kernel,
           {.stride = o.stride, .padding = o.padding, .device = o.device, .dtype = o.dtype}};
 }
@@ -165,7 +172,9 @@ DigitCapsules::DigitCapsules(std::int64_t in_capsules, std::int64_t in_size, std
   check("out_size", capsule_size);
   check_iterations("DigitCapsules", iterations);
   const TensorOptions made{.device = o.device, .dtype = o.dtype};
-  weight = Parameter(empty({in_capsules, in_size, capsules * capsule_size}, made));
+  const std::int64_t all =
+      product("DigitCapsules", "out_capsules · out_size", capsules, capsule_size);
+  weight = Parameter(empty({in_capsules, in_size, all}, made));
   init::trunc_normal_(weight, 0, 0.1, -0.2, 0.2);
   if (o.bias) bias = Parameter(full({capsules, capsule_size}, 0.1, made));
 }

@@ -27,8 +27,9 @@ void check(const char* layer, std::int64_t in, std::int64_t out, Size2 kernel,
 /// PyTorch's kaiming_uniform with a = √5 is [-1/√f, 1/√f), f the numbers of the weight below its
 /// first dim; the bias begins in the same range.
 template <class Options>
-void start(Parameter& weight, Parameter& bias, const Shape& shape, std::int64_t out,
-           const Options& o) {
+void start(const char* layer, Parameter& weight, Parameter& bias, const Shape& shape,
+           std::int64_t out, const Options& o) {
+  check_bytes(layer, "weight", shape);
   const double bound = 1 / std::sqrt(static_cast<double>(shape.numel() / shape[0]));
   const TensorOptions made{.device = o.device, .dtype = o.dtype};
   weight = Parameter(uniform(shape, -bound, bound, made));
@@ -60,8 +61,9 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel
                const Conv2dOptions& o)
     : options{o.stride, o.padding, o.dilation, o.groups} {
   check("Conv2d", in_channels, out_channels, kernel_size, o.groups);
-  start(weight, bias, {out_channels, in_channels / o.groups, kernel_size.height, kernel_size.width},
-        out_channels, o);
+  start("Conv2d", weight, bias,
+        {out_channels, in_channels / o.groups, kernel_size.height, kernel_size.width}, out_channels,
+        o);
 }
 Tensor Conv2d::operator()(const Tensor& x) const { return conv2d(x, weight, bias, options); }
 std::string Conv2d::extra() const {
@@ -76,7 +78,8 @@ Conv1d::Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t
                const Conv1dOptions& o)
     : options{o.stride, o.padding, o.dilation, o.groups} {
   check("Conv1d", in_channels, out_channels, kernel_size, o.groups);
-  start(weight, bias, {out_channels, in_channels / o.groups, kernel_size}, out_channels, o);
+  start("Conv1d", weight, bias, {out_channels, in_channels / o.groups, kernel_size}, out_channels,
+        o);
 }
 Tensor Conv1d::operator()(const Tensor& x) const { return conv1d(x, weight, bias, options); }
 std::string Conv1d::extra() const {
@@ -90,8 +93,9 @@ ConvTranspose2d::ConvTranspose2d(std::int64_t in_channels, std::int64_t out_chan
                                  Size2 kernel_size, const ConvTranspose2dOptions& o)
     : options{o.stride, o.padding, o.output_padding, o.groups, o.dilation} {
   check("ConvTranspose2d", in_channels, out_channels, kernel_size, o.groups);
-  start(weight, bias, {in_channels, out_channels / o.groups, kernel_size.height, kernel_size.width},
-        out_channels, o);
+  start("ConvTranspose2d", weight, bias,
+        {in_channels, out_channels / o.groups, kernel_size.height, kernel_size.width}, out_channels,
+        o);
 }
 Tensor ConvTranspose2d::operator()(const Tensor& x) const {
   return conv_transpose2d(x, weight, bias, options);
@@ -107,7 +111,8 @@ ConvTranspose1d::ConvTranspose1d(std::int64_t in_channels, std::int64_t out_chan
                                  std::int64_t kernel_size, const ConvTranspose1dOptions& o)
     : options{o.stride, o.padding, o.output_padding, o.groups, o.dilation} {
   check("ConvTranspose1d", in_channels, out_channels, kernel_size, o.groups);
-  start(weight, bias, {in_channels, out_channels / o.groups, kernel_size}, out_channels, o);
+  start("ConvTranspose1d", weight, bias, {in_channels, out_channels / o.groups, kernel_size},
+        out_channels, o);
 }
 Tensor ConvTranspose1d::operator()(const Tensor& x) const {
   return conv_transpose1d(x, weight, bias, options);

@@ -10,6 +10,8 @@
 namespace braid::nn {
 namespace {
 
+constexpr std::int64_t kMostLayers = 1'000;
+
 /// A layer and direction in the names of its parameters: `_l0`, `_l0_reverse`.
 std::string suffix(std::int64_t layer, bool reverse) {
   return str("_l", layer, reverse ? "_reverse" : "");
@@ -42,6 +44,8 @@ Recurrent::Recurrent(const char* name, RnnKind k, std::int64_t input, std::int64
   if (hidden < 1) throw ArgumentError(str(name, ": expected hidden_size >= 1, got ", hidden));
   if (num_layers < 1)
     throw ArgumentError(str(name, ": expected num_layers >= 1, got ", num_layers));
+  if (num_layers > kMostLayers)
+    throw ArgumentError(str(name, ": expected num_layers <= ", kMostLayers, ", got ", num_layers));
   if (!(dropout >= 0 && dropout <= 1))
     throw ArgumentError(str(name, ": expected dropout in [0, 1], got ", dropout));
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));

@@ -40,7 +40,9 @@ Tensor residual(const Tensor& x, const LayerNorm& norm, bool norm_first, F part)
 }
 
 template <class L> std::vector<L> copies(const char* name, const L& layer, std::int64_t n) {
+  constexpr std::int64_t kMost = 10'000;
   if (n < 0) throw ArgumentError(str(name, ": expected num_layers >= 0, got ", n));
+  if (n > kMost) throw ArgumentError(str(name, ": expected num_layers <= ", kMost, ", got ", n));
   std::vector<L> list;
   for (std::int64_t i = 0; i < n; ++i) list.push_back(clone(layer));
   return list;
@@ -126,21 +128,25 @@ Tensor TransformerDecoder::operator()(const Tensor& tgt, const Tensor& memory,
 PositionalEncoding::PositionalEncoding(std::int64_t d_model,
                                        const PositionalEncodingOptions& options)
     : dropout(options.dropout), batch_first(options.batch_first) {
-  if (d_model < 1 || options.max_len < 0)
-    throw ArgumentError(str("PositionalEncoding: expected d_model >= 1 and max_len >= 0, got ",
-                            d_model, " and ", options.max_len));
-  std::vector<float> table(static_cast<std::size_t>(d_model * options.max_len));
-  for (std::int64_t t = 0; t < options.max_len; ++t)
+  const std::int64_t length = options.max_len;
+  if (d_model < 1 || length < 0 || length > std::numeric_limits<std::int64_t>::max() / 4 / d_model)
+    throw ArgumentError(
+        str("PositionalEncoding: expected d_model >= 1 and max_len >= 0 whose product "
+            "is below 2^61, got ",
+            d_model, " and ", length));
+  const Tensor table = empty({length, d_model}, {.device = Device(), .dtype = DType::float32});
+  auto* const numbers = table.data<float>();
+  for (std::int64_t t = 0; t < length; ++t)
     for (std::int64_t i = 0; i < d_model; ++i) {
       const double angle =
           static_cast<double>(t) *
           std::pow(10000.0, -static_cast<double>(i / 2 * 2) / static_cast<double>(d_model));
-      table[static_cast<std::size_t>(t * d_model + i)] =
-          static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      numbers[t * d_model + i] = static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
-  const Tensor made = tensor(table, {.device = options.device});
-  pe = Buffer(batch_first ? made.reshape({1, options.max_len, d_model})
-                          : made.reshape({options.max_len, 1, d_model}));
+  const Tensor made = empty({length, d_model}, {.device = options.device, .dtype = DType::float32});
+  made.copy_(table);
+  pe =
+      Buffer(batch_first ? made.reshape({1, length, d_model}) : made.reshape({length, 1, d_model}));
 }
 
 Tensor PositionalEncoding::operator()(const Tensor& x) const {

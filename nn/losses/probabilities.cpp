@@ -79,6 +79,8 @@ Tensor gaussian_terms(const Tensor& x, const Tensor& t, const Tensor& variance,
   if (variance.shape() != x.shape() && variance.shape() != narrow)
     throw ShapeError(str("gaussian_nll_loss: expected variance of shape ", x.shape(), " or ",
                          narrow, ", got ", variance.shape()));
+  if (any(lt(variance, 0)).item<bool>())
+    throw ArgumentError("gaussian_nll_loss: expected a variance >= 0, got a negative one");
   const Tensor v = maximum(variance, detail::number(variance, o.eps));
   const Tensor terms = mul(log(v) + square(x - t) / v, 0.5);
   return o.full ? add(terms, 0.5 * std::log(2 * std::numbers::pi)) : terms;

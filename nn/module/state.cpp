@@ -20,11 +20,14 @@ struct Target {
   Tensor tensor;
 };
 
-std::vector<Target> targets_of(const tree::Flat& flat) {
+bool is_saved(const tree::Leaf& leaf, bool tensors) {
+  return (tensors || leaf.kind != tree::Kind::tensor) && leaf.tensor->defined();
+}
+
+std::vector<Target> targets_of(const tree::Flat& flat, bool tensors) {
   std::vector<Target> targets;
   for (const tree::Leaf& leaf : flat.leaves) {
-    if (leaf.kind != tree::Kind::tensor && leaf.tensor->defined())
-      targets.push_back({flat.path(leaf), *leaf.tensor});
+    if (is_saved(leaf, tensors)) targets.push_back({flat.path(leaf), *leaf.tensor});
   }
   return targets;
 }
@@ -69,10 +72,23 @@ std::string joined(const char* what, const std::vector<std::string>& names) {
 
 }  // namespace
 
-StateDict state_of(const tree::Flat& flat) {
+void check_saves(const char* op, const tree::Flat& flat, bool tensors, const char* signature) {
+  if (tensors) return;
+  const auto plain = [](const tree::Leaf& leaf) { return leaf.kind == tree::Kind::tensor; };
+  const auto there = [](const tree::Leaf& leaf) { return leaf.tensor->defined(); };
+  if (std::all_of(flat.leaves.begin(), flat.leaves.end(), plain) &&
+      std::any_of(flat.leaves.begin(), flat.leaves.end(), there)) {
+    throw ArgumentError(str(op, ": expected parameters or buffers in ", short_type_name(signature),
+                            ", got plain tensors alone: declare them as nn::Parameter or "
+                            "nn::Buffer, or ask for them with {.tensors = true}"));
+  }
+}
+
+StateDict state_of(const tree::Flat& flat, const StateDictOptions& options, const char* signature) {
+  check_saves("state_dict", flat, options.tensors, signature);
   std::vector<StateDict::value_type> entries;
   for (const tree::Leaf& leaf : flat.leaves) {
-    if (leaf.kind != tree::Kind::tensor && leaf.tensor->defined())
+    if (is_saved(leaf, options.tensors))
       entries.emplace_back(flat.path(leaf), leaf.tensor->detach());
   }
   return StateDict(std::move(entries));
@@ -80,8 +96,9 @@ StateDict state_of(const tree::Flat& flat) {
 
 LoadReport load_state(const tree::Flat& flat, Entries dict, const LoadOptions& options,
                       const char* signature) {
+  check_saves("load_state_dict", flat, options.tensors, signature);
   LoadReport report;
-  const std::vector<Target> targets = targets_of(flat);
+  const std::vector<Target> targets = targets_of(flat, options.tensors);
   const std::vector<std::string> keys = keys_for(targets, dict, options, report);
 
   std::unordered_map<std::string_view, const Tensor*> values;

@@ -227,7 +227,20 @@ void Optimizer::update_batches() {
 void Optimizer::step() {
   const trace::Span span("optimizer", trace::Phase::optimizer, parameters_.front().device());
   prepare_step();
+  if (items_.empty() && !warned_) warn_of_no_gradient();
   finish_step();
+}
+
+void Optimizer::warn_of_no_gradient() {
+  warned_ = true;
+  bool required = false;
+  for (const Tensor& p : parameters_) required = required || p.requires_grad();
+  warn(str(name_, ": step: expected a gradient of at least one of ", parameters_.size(),
+           " parameters, got none, so nothing was updated",
+           required ? ". Was a copy of the model trained? A function that takes a model by value "
+                      "(`void f(Net net)`) trains one of its own: take it by reference. Or was "
+                      "zero_grad called between backward and step?"
+                    : ": none requires one (requires_grad_(model) thaws them)"));
 }
 
 void Optimizer::finish_step() {

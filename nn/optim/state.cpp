@@ -45,6 +45,9 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
     steps = counts->to_vector<std::int64_t>();
     for (const std::int64_t count : steps) {
       if (count < 0) wrong.push_back(str("steps: expected counts >= 0, got ", count));
+      // a double, of which the corrections are made, holds those exactly
+      if (count > std::int64_t{1} << 53)
+        wrong.push_back(str("steps: expected counts <= 2^53, got ", count));
     }
   }
   std::size_t loaded = 1;

@@ -12,6 +12,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/io/crc.hpp>
 #include <braid/core/io/file.hpp>
+#include <braid/core/io/json.hpp>
 #include <braid/core/random.hpp>
 #include <braid/core/safetensors.hpp>
 #include <braid/core/version.hpp>
@@ -21,6 +22,8 @@ namespace braid::training {
 namespace {
 
 constexpr std::string_view kPrefix = "step-", kUnfinished = ".tmp", kEnding = ".safetensors";
+constexpr std::size_t kFewestDigits = 8, kMostDigits = 15;
+constexpr std::int64_t kLargest = 999'999'999'999'999;
 
 std::string folder_name(std::int64_t number) {
   char text[40];
@@ -32,7 +35,8 @@ std::string folder_name(std::int64_t number) {
 std::optional<std::int64_t> number_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return {};
   const std::string_view digits = name.substr(kPrefix.size());
-  if (digits.size() < 8 || digits.size() > 18 || (digits.size() > 8 && digits.front() == '0'))
+  const std::size_t n = digits.size();
+  if (n < kFewestDigits || n > kMostDigits || (n > kFewestDigits && digits.front() == '0'))
     return {};
   std::int64_t number = 0;
   for (const char c : digits) {
@@ -42,28 +46,63 @@ std::optional<std::int64_t> number_of(std::string_view name) {
   return number;
 }
 
-/// Of the folders that are called as checkpoints are, finished or not, ascending.
-std::vector<std::int64_t> numbers_in(const io::Folder& folder) {
+/// Is it called as a save is that was not finished?
+bool is_unfinished(std::string_view name) {
+  return name.ends_with(kUnfinished) &&
+         number_of(name.substr(0, name.size() - kUnfinished.size())).has_value();
+}
+
+/// The folder in it of this name; nothing where a file, a link or something else is called so, or
+/// nothing is.
+std::optional<io::Folder> folder_in(const io::Folder& root, const std::string& name) {
+  try {
+    return root.open(name);
+  } catch (const IoError& e) {
+    if (e.error_number == ENOTDIR || e.error_number == ELOOP || e.error_number == ENOENT) return {};
+    throw;
+  }
+}
+
+/// Of the folders that are called as finished checkpoints are, ascending.
+std::vector<std::int64_t> numbers_in(const io::Folder& root) {
   std::vector<std::int64_t> numbers;
-  for (const std::string& name : folder.names()) {
-    if (const auto number = number_of(name)) numbers.push_back(*number);
+  for (const std::string& name : root.names()) {
+    if (const auto number = number_of(name); number && folder_in(root, name))
+      numbers.push_back(*number);
   }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
 
-bool has_manifest(const io::Folder& step) {
-  const std::vector<std::string> names = step.names();
+bool has_manifest(const io::Folder& root, std::int64_t number) {
+  const auto step = folder_in(root, folder_name(number));
+  if (!step) return false;
+  const std::vector<std::string> names = step->names();
   return std::binary_search(names.begin(), names.end(), std::string(Manifest::kName));
 }
 
-/// The manifest first: without it the rest is no checkpoint, however far the removal comes.
+/// Can a save have written it into its folder? Parts, the manifest, and what a file is called until
+/// it is whole.
+bool is_own(std::string_view name) {
+  return name == Manifest::kName || name.ends_with(kEnding) ||
+         (name.starts_with(".braid-") && name.ends_with(kUnfinished));
+}
+
+/// What a checkpoint's folder holds of ours, and the folder. The manifest first: without it the
+/// rest is no checkpoint, however far the removal comes.
+/// Throws IoError, also if something is left in it that is not ours.
 void remove_all(const io::Folder& root, const std::string& name) {
-  const io::Folder folder = root.open(name);
-  std::vector<std::string> names = folder.names();
-  std::stable_partition(names.begin(), names.end(),
+  const auto folder = folder_in(root, name);
+  if (!folder) return;
+  std::vector<std::string> names = folder->names();
+  const auto foreign =
+      std::stable_partition(names.begin(), names.end(), [](const auto& n) { return is_own(n); });
+  std::stable_partition(names.begin(), foreign,
                         [](const std::string& n) { return n == Manifest::kName; });
-  for (const std::string& n : names) folder.remove(n);
+  for (auto n = names.begin(); n != foreign; ++n) folder->remove(*n);
+  if (foreign != names.end())
+    throw IoError(folder->path(), "remove folder", ENOTEMPTY, -1,
+                  "it holds " + io::quoted(*foreign) + ", which is none of a checkpoint's files");
   root.remove_folder(name);
 }
 
@@ -89,6 +128,42 @@ class RandomPart final : public detail::Part {
         {std::bit_cast<std::uint64_t>(values[0]), std::bit_cast<std::uint64_t>(values[1])});
   }
 };
+
+/// For the next save: that of its step, or one more than the newest in the folder where that is not
+/// smaller; of what is called so, whatever it is, none is touched.
+std::int64_t next_number(const io::Folder& root, std::int64_t step) {
+  const std::vector<std::int64_t> there = numbers_in(root);
+  std::int64_t number = there.empty() ? step : std::max(step, there.back() + 1);
+  const std::vector<std::string> names = root.names();
+  const auto taken = [&](const std::string& name) {
+    return std::binary_search(names.begin(), names.end(), name);
+  };
+  while (number <= kLargest &&
+         (taken(folder_name(number)) || taken(folder_name(number) + std::string(kUnfinished))))
+    ++number;
+  if (number > kLargest)
+    throw ArgumentError(
+        str("Checkpoint: save: expected a number of at most ", kLargest, ", got ", number,
+            ", which follows ",
+            there.empty() ? str("step ", step) : str(root.path(), '/', folder_name(there.back())),
+            ": remove that, or save to another folder"));
+  return number;
+}
+
+/// Is something else there than was saved, or nothing? A disk that cannot be read is no damage: an
+/// older checkpoint would hide it.
+bool is_damage(const IoError& e) {
+  if (dynamic_cast<const FormatError*>(&e) != nullptr) return true;
+  switch (e.error_number) {
+    case 0:        // not a regular file, or shorter than it was
+    case ENOENT:   // missing
+    case ELOOP:    // a link
+    case ENOTDIR:  // a file in place of the folder
+    case ENXIO:    // a socket, or a device that is not there
+    case ENODEV: return true;
+    default: return false;
+  }
+}
 
 /// Throws FormatError unless the file is the one that the manifest means.
 void check_file(const io::InputFile& file, const ManifestFile& said) {
@@ -134,6 +209,12 @@ void detail::check_rates(const Tensor* rates, std::int64_t groups) {
   }
 }
 
+void detail::nothing_to_save(const char* signature) {
+  throw ArgumentError(str("Checkpoint: expected something to save in ",
+                          ::braid::detail::short_type_name(signature),
+                          ", got a tree without tensors"));
+}
+
 Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
 Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 Checkpoint::~Checkpoint() = default;
@@ -157,8 +238,7 @@ std::vector<std::int64_t> Checkpoint::numbers() const {
   try {
     const io::Folder root(options_.folder);
     std::vector<std::int64_t> numbers = numbers_in(root);
-    std::erase_if(numbers,
-                  [&](std::int64_t n) { return !has_manifest(root.open(folder_name(n))); });
+    std::erase_if(numbers, [&](std::int64_t n) { return !has_manifest(root, n); });
     return numbers;
   } catch (const IoError& e) {
     if (e.error_number == ENOENT) return {};
@@ -171,15 +251,12 @@ void Checkpoint::save() {
   const NoGrad guard;
   std::int64_t step = last_ + 1;
   for (const Entry& e : parts_) {
+    e.part->check();
     if (const std::int64_t steps = e.part->steps(); steps >= 0) step = steps;
   }
   const io::Folder root = io::Folder::make(options_.folder);
-  for (const std::string& name : root.names()) {
-    // of a save that was interrupted
-    if (name.starts_with(kPrefix) && name.ends_with(kUnfinished)) remove_all(root, name);
-  }
-  const std::vector<std::int64_t> there = numbers_in(root);
-  const std::int64_t number = there.empty() ? step : std::max(step, there.back() + 1);
+  remove_unfinished(root);
+  const std::int64_t number = next_number(root, step);
   const std::string name = folder_name(number), unfinished = name + std::string(kUnfinished);
   try {
     root.make_folder(unfinished);
@@ -204,18 +281,49 @@ void Checkpoint::save() {
   remove_older(root);
 }
 
+/// Once for each text: what stays in the folder is not worth a line with every save.
+void Checkpoint::warn_once(std::string text) {
+  if (std::find(warned_.begin(), warned_.end(), text) != warned_.end()) return;
+  warn(text);
+  warned_.push_back(std::move(text));
+}
+
+/// What saves have left that were interrupted. Nothing else is touched.
+void Checkpoint::remove_unfinished(const io::Folder& root) {
+  for (const std::string& name : root.names()) {
+    if (!name.starts_with(kPrefix)) continue;
+    const bool unfinished = is_unfinished(name);
+    if ((!unfinished && !number_of(name)) || !folder_in(root, name)) {
+      warn_once(str("Checkpoint: left alone: ", root.path(), '/', name,
+                    " is called like a checkpoint, and is none"));
+    } else if (unfinished) {
+      try {
+        remove_all(root, name);
+      } catch (const IoError& e) {
+        warn_once(str("Checkpoint: an interrupted save could not be removed: ", e.what()));
+      }
+    }
+  }
+}
+
 /// The new one is safe: from here on nothing is an error.
-void Checkpoint::remove_older(const io::Folder& root) const {
+void Checkpoint::remove_older(const io::Folder& root) {
+  const auto failed = [this](const IoError& e) {
+    warn_once(str("Checkpoint: an older checkpoint could not be removed: ", e.what()));
+  };
   try {
     const std::vector<std::int64_t> numbers = numbers_in(root);
     int kept = 0;
     for (auto n = numbers.rbegin(); n != numbers.rend(); ++n) {
-      const std::string name = folder_name(*n);
-      if (kept < options_.keep && has_manifest(root.open(name))) ++kept;
-      else remove_all(root, name);
+      try {
+        if (kept < options_.keep && has_manifest(root, *n)) ++kept;
+        else remove_all(root, folder_name(*n));
+      } catch (const IoError& e) {
+        failed(e);
+      }
     }
   } catch (const IoError& e) {
-    warn(str("Checkpoint: an older checkpoint could not be removed: ", e.what()));
+    failed(e);
   }
 }
 
@@ -281,9 +389,7 @@ bool Checkpoint::load_latest() {
       load(*number);
       return true;
     } catch (const IoError& e) {
-      const bool damaged =
-          dynamic_cast<const FormatError*>(&e) != nullptr || e.error_number == ENOENT;
-      if (!damaged) throw;
+      if (!is_damage(e)) throw;
       if (!first) first = std::current_exception();
       warn(str("Checkpoint: a damaged checkpoint is passed over: ", e.what()));
     }

@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <exception>
 #include <set>
 #include <string_view>
 #include <type_traits>
@@ -91,6 +93,26 @@ std::string shown(const Option& e) {
 }
 
 }  // namespace
+
+int report_exception(const char* program) noexcept {
+  std::string_view name = program != nullptr && *program != 0 ? program : "program";
+  name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+  const auto say = [&](const char* what) {
+    std::fprintf(stderr, "%.*s: %s\n", static_cast<int>(name.size()), name.data(), what);
+    return 1;
+  };
+  if (!std::current_exception()) return say("expected an exception that is being handled");
+  try {
+    throw;
+  } catch (const HelpRequested& help) {
+    std::fputs(help.what(), stdout);
+    return 0;
+  } catch (const std::exception& e) {
+    return say(e.what());
+  } catch (...) {
+    return say("an exception of another kind");
+  }
+}
 
 std::string help(const std::string& program, const Options& defaults,
                  const std::vector<Option>& own) {

@@ -6,7 +6,7 @@
 namespace braid::parallel {
 
 DeviceList::DeviceList(const std::vector<int>& indices) {
-  const DeviceType type = default_device().type();
+  const DeviceType type = best_device().type();
   for (const int index : indices) {
     if (index < 0 || index >= device_count(type))
       // a Device holds 16 bits: no wrap here

@@ -1,5 +1,6 @@
 #include <braid/parallel/gather.hpp>
 
+#include <algorithm>
 #include <atomic>
 
 #include <braid/core/backend.hpp>
@@ -126,6 +127,11 @@ std::vector<Tensor> gather_leaves(std::span<const tree::Flat> outputs, Device ou
   std::vector<std::vector<const Tensor*>> leaves;
   for (std::size_t i = 0; i < outputs.size(); ++i) leaves.push_back(aligned(first, outputs[i], i));
 
+  if (!first.leaves.empty() &&
+      std::none_of(first.leaves.begin(), first.leaves.end(),
+                   [](const tree::Leaf& leaf) { return leaf.tensor->defined(); }))
+    throw ArgumentError(
+        "gather: expected an output with a defined tensor, got none from replica 0");
   std::vector<std::optional<Plan>> plans(first.leaves.size());
   bool scalars = false;
   for (std::size_t k = 0; k < plans.size(); ++k) {

@@ -2,7 +2,8 @@
 # AddressSanitizer (with leak detection) and UndefinedBehaviorSanitizer; any finding ends the
 # process. CI: what touches memory and files, in turn: core with a quarter of the table of ops,
 # or the kernels with one set of instructions and the data module; each parser of a file format gets
-# 20,000 inputs. --all: the whole suite, kernels with AVX2 and AVX-512, 200,000 inputs.
+# 20,000 inputs, and 50,000 ops are called with random arguments. --all: the whole suite, kernels
+# with AVX2 and AVX-512, 200,000 inputs, 1,000,000 calls.
 set -euo pipefail
 . tests/lib.sh
 mkdir -p build/check
@@ -19,19 +20,19 @@ formats=(safetensors idx npy manifest)
 if ((everything)); then
   # A set of kernels that this processor cannot run is linked but not instrumented: that takes four
   # times as long.
-  sets='avx2;avx512' inputs=200000
+  sets='avx2;avx512' inputs=200000 calls=1000000
   ! grep -q '^flags' /proc/cpuinfo || grep -q -w avx512f /proc/cpuinfo || sets=avx2
   configure asan "${options[@]}" -DBRAID_BUILD_BENCH=ON -DBRAID_GENERIC=OFF \
     "-DBRAID_TEST_ISAS=$sets"
   build asan
 else
-  inputs=20000
+  inputs=20000 calls=50000
   configure asan "${options[@]}" -DBRAID_BUILD_DOCS=OFF -DBRAID_GENERIC=ON \
     -DBRAID_TEST_ISAS=generic
   # In turn: what ends in memory of core's, and what kernels and files end in.
   if ((turn % 2)); then suites=(core); else suites=(kernels data); fi
   targets=("${suites[@]/#/braid_tests_}")
-  [[ $fuzzer == OFF ]] || targets+=("${formats[@]/#/braid_fuzz_}")
+  [[ $fuzzer == OFF ]] || targets+=("${formats[@]/#/braid_fuzz_}" braid_fuzz_calls)
   build asan "${targets[@]}"
 fi
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:check_initialization_order=1
@@ -65,6 +66,14 @@ fuzz() {
     -timeout=2 -rss_limit_mb=512 -malloc_limit_mb=64 "-artifact_prefix=$folder-" \
     "${dictionary[@]}" "$folder" 2>&1 | tail -n 40
 }
+# Ten calls an input, which is only where the random arguments begin. Two seconds an input; the
+# program refuses memory beyond 64 MiB itself, as a machine does that has no more.
+# BRAID_FUZZ_SHOW=1 build/asan/tests/fuzz/braid_fuzz_calls FILE tells what an input calls.
+fuzz_calls() {
+  build/asan/tests/fuzz/braid_fuzz_calls -seed="$seed" -runs=$((calls / 10)) -max_len=16 \
+    -len_control=0 -timeout=2 -rss_limit_mb=2048 -artifact_prefix=build/check/fuzz/calls- 2>&1 |
+    tail -n 60
+}
 rm -rf build/check/fuzz
 mkdir -p "${formats[@]/#/build/check/fuzz/}"
 cp tests/core/python.safetensors build/check/fuzz/safetensors
@@ -77,4 +86,6 @@ cp tests/goldens/numpy/{f4.npy,fortran.npy,stored.npz,deflated.npz} build/check/
 } >build/check/fuzz/manifest/good
 together "fuzz safetensors" "fuzz idx"
 together "fuzz manifest" "fuzz npy"
+fuzz_calls
 echo "NOTE: fuzzed safetensors, idx, manifests and npy with $inputs inputs each"
+echo "NOTE: made $calls calls with random arguments"

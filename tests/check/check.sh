@@ -10,9 +10,9 @@
 set -uo pipefail
 . tests/lib.sh
 
-# The order shares builds: simt and cuda have objects in common with the plain build, generic uses
-# the build folder of compilers, gpu that of simt.
-every_run=(format layering docs api consumers simt asan tsan cuda)
+# The order shares builds: simt, cuda and ptx have objects in common with the plain build, generic
+# uses the build folder of compilers, gpu that of simt.
+every_run=(format layering docs api consumers simt asan tsan cuda ptx)
 only_all=(tests compilers generic report gpu coverage)
 all=("${every_run[@]}" "${only_all[@]}")
 

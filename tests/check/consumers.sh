@@ -2,7 +2,7 @@
 # A program that embeds Braid builds and runs: with find_package on an installed shared library, and
 # with add_subdirectory on a static one; in --all also with find_package on a static one and with
 # pkg-config, and the subfolder by g++ 11. Each prints the weights that its training must find, and
-# nothing of ours leaks into it.
+# nothing of ours leaks into it. What pkg-config says holds wherever it was installed.
 set -euo pipefail
 . tests/lib.sh
 everything=${BRAID_CHECK_ALL:-0}
@@ -47,6 +47,25 @@ for kind in "${kinds[@]}"; do
   fi
   consume "find_package-$kind" "-DCMAKE_PREFIX_PATH=$prefix"
 done
+
+# told_by FOLDER VARIABLE: what the braid.pc below a folder says.
+told_by() {
+  env -u PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_PATH="$(dirname "$(find "$1" -name braid.pc)")" \
+    pkg-config --variable="$2" braid
+}
+if command -v pkg-config >/dev/null; then
+  # By `cmake --install --prefix` and with DESTDIR the prefix is another one than was configured.
+  cmake --install build/install --component braid --prefix "$work/elsewhere" >/dev/null
+  DESTDIR=$work/staged cmake --install build/install --component braid >/dev/null
+  for folder in "$prefix" "$work/elsewhere" "$work/staged"; do
+    [[ -f $(told_by "$folder" includedir)/braid/braid.hpp ]] ||
+      die "pkg-config: expected the headers below $folder, got $(told_by "$folder" includedir)"
+    compgen -G "$(told_by "$folder" libdir)/libbraid.*" >/dev/null ||
+      die "pkg-config: expected the library below $folder, got $(told_by "$folder" libdir)"
+  done
+else
+  echo "SKIP(no pkg-config): where an installed Braid is found"
+fi
 if grep -riE 'dnnl|opencl|zlib' "$work/prefix-shared/lib"*/cmake/braid; then
   die "the package of the shared library mentions a private dependency"
 fi

@@ -95,17 +95,17 @@ struct WithNumber {
 const WithNumber kWithNumbers[] = {
     {"add", "a number to it", "torch.add(x0, 1.5)", [](T a) { return add(a, 1.5); },
      [](double x) { return x + 1.5; }, kFloats},
-    {"add", "a whole number", "3 + x0", [](T a) { return 3.0 + a; }, [](double x) { return x + 3; },
+    {"add", "a whole number", "3 + x0", [](T a) { return 3 + a; }, [](double x) { return x + 3; },
      kNumbers},
     {"sub", "a number from it", "x0 - 0.5", [](T a) { return a - 0.5; },
      [](double x) { return x - 0.5; }, kFloats},
     {"sub", "it from a number", "0.5 - x0", [](T a) { return 0.5 - a; },
      [](double x) { return 0.5 - x; }, kFloats},
-    {"sub", "it from a whole number", "2 - x0", [](T a) { return 2.0 - a; },
+    {"sub", "it from a whole number", "2 - x0", [](T a) { return 2 - a; },
      [](double x) { return 2 - x; }, kNumbers},
     {"mul", "by a number", "x0 * -0.5", [](T a) { return a * -0.5; },
      [](double x) { return x * -0.5; }, kFloats},
-    {"mul", "by a whole number", "3 * x0", [](T a) { return 3.0 * a; },
+    {"mul", "by a whole number", "3 * x0", [](T a) { return 3 * a; },
      [](double x) { return x * 3; }, kNumbers},
     {"div", "by 4", "x0 / 4", [](T a) { return a / 4.0; }, [](double x) { return x / 4; },
      kNumbers},
@@ -166,10 +166,11 @@ void add_powers(Cases& list) {
     c.result = floating;
     if (e == -1)
       c.differs = {{"^(integers|uint8|bool): refused",
-                    "whole numbers become float32 here, and have negative powers"}};
+                    "an exponent written with a point makes float32, which has negative powers"}};
     if (e == 3)
       c.differs = {
-          {"^uint8: output", "whole numbers become float32 here; PyTorch's uint8 wraps around"}};
+          {"^uint8: output",
+           "an exponent written with a point makes float32; the golden's is a whole number"}};
     if (e == 0.5)
       c.differs = {{"-inf.*(output|gradient)",
                     "C's pow says inf, with the gradient 0; PyTorch takes the square root"}};

@@ -87,7 +87,7 @@ void add_clamp(Cases& list) {
 
   const auto between = [](T x) { return clamp(x, 0.0, 0.7); };
   bad_tensor(list, "clamp", between).types(between, {2}, {DType::bool_}, "numbers, got bool");
-  const auto twos = [] { return on_device::full({2, 3}, 2); };
+  const auto twos = [] { return on_device::full({2, 3}, 2.0); };
   const auto below = [twos](T min) { return clamp(twos(), min, Tensor()); };
   const auto above = [twos](T max) { return clamp(twos(), Tensor(), max); };
   const char* const neither = "min, max or both, got neither";

@@ -255,9 +255,13 @@ void add_of_terms(Cases& list) {
               [](T a, T t) { (void)nn::margin_ranking_loss(a, a, t); });
   BadInputs(list, "gaussian_nll_loss")
       .lists("variance", {Shape{2}, Shape{3}, Shape{1, 3}}, kShape,
-             "variance of shape \\[2, 3\\] or \\[2, 1\\], got ", [](const Shape& s) {
+             "variance of shape \\[2, 3\\] or \\[2, 1\\], got ",
+             [](const Shape& s) {
                (void)nn::gaussian_nll_loss(ones_of({2, 3}), ones_of({2, 3}), ones_of(s));
-             });
+             })
+      .is(kArgument, "a variance >= 0, got a negative one", [] {
+        return nn::gaussian_nll_loss(ones_of({2}), ones_of({2}), on_device::tensor({1.0, -1e-30}));
+      });
 }
 
 void add_of_vectors(Cases& list) {

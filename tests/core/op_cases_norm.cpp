@@ -127,7 +127,7 @@ void add_group_norm(Cases& list) {
 }
 
 Tensor filled_like_channels(T x, double value) {
-  return full({x.shape()[1]}, value, {.device = x.device(), .dtype = x.dtype()});
+  return full({x.shape()[1]}, value).to(x.device(), x.dtype());
 }
 
 void add_batch_norm_errors(Cases& list) {

@@ -122,19 +122,19 @@ void add_spreads(Cases& list) {
         return error_of_variance(v, correction);
       };
       bound(statistic(
-                list, "var", d, variant, [=](T x) { return var(x, d.dims, d.keepdim, correction); },
+                list, "var", d, variant, [=](T x) { return var(x, d.dims, correction, d.keepdim); },
                 variance, "torch.var" + words),
             d, of_variance);
       OpCase& root = statistic(
           list, "std", d, variant,
-          [=](T x) { return braid::std(x, d.dims, d.keepdim, correction); },
+          [=](T x) { return braid::std(x, d.dims, correction, d.keepdim); },
           [variance](Numbers1 v) { return std::sqrt(variance(v)); }, "torch.std" + words);
       bound(root, d, [correction](Numbers1 v) { return error_of_root(v, correction); });
       root.kinks = true;  // a root of 0
       OpCase& both = push(list, "var_mean", variant, "torch.var_mean" + words, {{d.shape}}, kFloats,
                           Accuracy::bound);
       both.call = [=](Tensors t) -> std::vector<Tensor> {
-        const VarMean y = var_mean(t[0], d.dims, d.keepdim, correction);
+        const VarMean y = var_mean(t[0], d.dims, correction, d.keepdim);
         return {y.var, y.mean};
       };
       both.expected = [=](Arrays a) {

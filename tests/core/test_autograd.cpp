@@ -232,7 +232,7 @@ TEST_CASE("autograd: backward from several roots at once", "[autograd]") {
 }
 
 TEST_CASE("autograd: set_grad takes what fits", "[autograd][errors]") {
-  const Tensor x = ones({2, 3}).requires_grad_(), g = full({2, 3}, 5);
+  const Tensor x = ones({2, 3}).requires_grad_(), g = full({2, 3}, 5.0);
   x.set_grad(g);
   CHECK(x.grad().id() == g.id());
   (x * 2).sum().backward();

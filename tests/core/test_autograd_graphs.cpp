@@ -108,7 +108,7 @@ TEST_CASE("graphs: an error in the middle of backward leaves every gradient as i
           "[autograd][errors]") {
   const Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_(),
                c = ones({2}).requires_grad_();
-  b.set_grad(full({2}, 5));
+  b.set_grad(full({2}, 5.0));
   const Tensor held = b.grad();
   // c's gradient is ready before the node throws, b's after it.
   const auto failing = [&](const std::function<void()>& f) {
@@ -165,6 +165,40 @@ TEST_CASE("graphs: backward within backward, a hundred deep, and over two device
     CHECK(nested(depth) == (depth + 1) * 4);
   }
 }
+
+#ifndef NDEBUG
+TEST_CASE("graphs: two threads that add to one leaf are refused in debug builds",
+          "[autograd][threads][errors]") {
+  const Tensor shared = full({2}, 3.0, {.requires_grad = true}), own = ones_like(shared);
+  own.requires_grad_();
+  const Tensor first = shared * own, loss = first.sum(), other = (shared * shared).sum();
+  std::string refused, allowed;
+  const HookHandle hook = first.register_hook([&](const Tensor&) {  // in the middle of backward
+    std::thread([&] {
+      try {
+        other.backward();
+      } catch (const AutogradError& e) {
+        refused = e.what();
+      }
+      try {
+        static_cast<void>(grad(other, {shared}, true));  // adds to nothing
+      } catch (const AutogradError& e) {
+        allowed = e.what();
+      }
+    }).join();
+    const GradMode recorded(true);
+    (shared * 5).sum().backward();  // inside of it, on its own thread
+  });
+  loss.backward();
+  CHECK(matches(refused,
+                "backward: expected leaves that no other thread's backward is adding to, "
+                "got one of shape [2] in use*DataParallel"));
+  CHECK(allowed == "");
+  check_lists({{shared.grad(), {6, 6}}, {own.grad(), {3, 3}}});
+  other.backward();  // later it may
+  check_lists({{shared.grad(), {12, 12}}});
+}
+#endif
 
 TEST_CASE("graphs: threads run disjoint graphs at once", "[autograd][threads]") {
   constexpr std::size_t kThreads = 6;

@@ -44,16 +44,17 @@ TEST_CASE("collate: tensors of every dtype and layout are stacked", "[collate]")
         for (int i = 0; i < 3; ++i) CHECK_SAME_BITS(batch[i], items[static_cast<std::size_t>(i)]);
       }
   CHECK(collate(std::vector<Tensor>{zeros({0, 3}), zeros({0, 3})}).shape() == Shape{2, 0, 3});
-  CHECK(list(collate(std::vector<Tensor>{full({}, 2), full({}, 3)})) == List{2, 3});
+  CHECK(list(collate(std::vector<Tensor>{full({}, 2.0), full({}, 3.0)})) == List{2, 3});
 }
 
 TEST_CASE("collate: structs, containers and numbers", "[collate]") {
   const Tensor zero = zeros({}, {.dtype = DType::int64}), one = ones({}, {.dtype = DType::int64});
-  const Labelled batch = collate(std::vector<Labelled>{{full({2}, 1), zero}, {full({2}, 2), one}});
+  const Labelled batch =
+      collate(std::vector<Labelled>{{full({2}, 1.0), zero}, {full({2}, 2.0), one}});
   using Item = std::tuple<Tensor, int, std::pair<double, bool>, std::uint8_t>;
   const auto [image, label, pair, byte] =
-      collate(std::vector<Item>{{full({1}, 4), -7, {0.5, true}, std::uint8_t{200}},
-                                {full({1}, 5), 8, {1.5, false}, std::uint8_t{1}}});
+      collate(std::vector<Item>{{full({1}, 4.0), -7, {0.5, true}, std::uint8_t{200}},
+                                {full({1}, 5.0), 8, {1.5, false}, std::uint8_t{1}}});
   constexpr std::int64_t kBig = std::int64_t{1} << 60;
   const auto lists =
       collate(std::vector<std::vector<Tensor>>{{one, zero}, {zero, one}, {one, one}});
@@ -121,6 +122,12 @@ TEST_CASE("collate: items that differ are refused by path", "[collate][errors]")
       ShapeError,
       "collate: expected items of one structure, got one in item 1 where 'label' is undefined",
       collate(std::vector<Labelled>{{a, a}, {a, {}}}));
+  const std::string none =
+      "collate: expected items with a defined tensor, got an item 0 that has none";
+  CHECK_THROWS_TEXT(ArgumentError, none, collate(std::vector<Tensor>{{}, {}}));
+  CHECK_THROWS_TEXT(ArgumentError, none, collate(std::vector<Labelled>{{{}, {}}, {{}, {}}}));
+  // A part that no item has is none.
+  CHECK_FALSE(collate(std::vector<Labelled>{{a, {}}, {a, {}}}).label.defined());
 }
 
 }  // namespace braid::test::on_device

@@ -78,8 +78,7 @@ TEST_CASE("create: constant tensors of every type on every device", "[create]") 
       }
   CHECK(zeros({2}).dtype() == DType::float32);
   check_lists({{full({2}, -2.75, {.dtype = DType::float64}), {-2.75, -2.75}},
-               {full({1}, 2.0, {.dtype = DType::bool_}), {1}},
-               {full({1}, 1.7, {.dtype = DType::int32}), {1}}});
+               {full({1}, 2.0, {.dtype = DType::bool_}), {1}}});
 }
 
 TEST_CASE("create: a value that the type cannot hold is refused", "[create][errors]") {
@@ -90,13 +89,14 @@ TEST_CASE("create: a value that the type cannot hold is refused", "[create][erro
     const char* text;
   };
   for (const Wrong& w : std::vector<Wrong>{{DType::uint8, 300, "uint8 can hold, got 300"},
+                                           {DType::uint8, 255.9, "uint8 can hold, got 255.9"},
+                                           {DType::int32, 1.7, "int32 can hold, got 1.7"},
                                            {DType::int32, 3e9, "int32 can hold, got 3e+09"},
                                            {DType::int64, 1e30, "int64 can hold, got 1e+30"},
                                            {DType::int64, kNan, "int64 can hold, got nan"},
                                            {DType::float32, 1e300, "float32 can hold, got 1e+300"}})
     CHECK_THROWS_TEXT(DTypeError, str("full: expected a number that ", w.text), of(w.t, w.v));
   check_lists({{of(DType::uint8, -1), {255}},
-               {of(DType::uint8, 255.9), {255}},
                {of(DType::int32, -2147483648.0), {-2147483648.0}},
                {of(DType::float16, 1e6), {kInf}},
                {of(DType::float32, -kInf), {-kInf}}});

@@ -81,7 +81,7 @@ TEST_CASE("device: lists and counts", "[device]") {
   REQUIRE(static_cast<int>(cpus.size()) == device_count(DeviceType::cpu));
   for (std::size_t i = 0; i < cpus.size(); ++i)
     CHECK(cpus[i] == Device(DeviceType::cpu, static_cast<int>(i)));
-  CHECK(devices() == devices(default_device().type()));
+  CHECK(devices() == devices(best_device().type()));
   CHECK(device_count() == static_cast<int>(devices().size()));
   for (const Device d : test_devices()) CHECK_NOTHROW(synchronize(d));
 }
@@ -140,11 +140,11 @@ TEST_CASE("child: a wrong number of threads is an error at the first use of a de
   CHECK_THROWS_TEXT(DeviceError, "BRAID_THREADS: expected a number from 1 to 256, got '",
                     zeros({1}));
 }
-TEST_CASE("child: the default device by the environment", "[.child][best]") {
-  CHECK(default_device() == Device("cpu:1"));
+TEST_CASE("child: the best device by the environment", "[.child][best]") {
+  CHECK(best_device() == Device("cpu:1"));
 }
-TEST_CASE("child: a wrong default device is an error", "[.child][worst]") {
-  CHECK_THROWS_TEXT(DeviceError, "got *cpu:9", default_device());
+TEST_CASE("child: a wrong best device is an error", "[.child][worst]") {
+  CHECK_THROWS_TEXT(DeviceError, "got *cpu:9", best_device());
 }
 TEST_CASE("child: the first use from many threads at once", "[.child][race]") {
   std::latch start(16);
@@ -176,6 +176,14 @@ TEST_CASE("device: the count of a fresh process", "[device][process]") {
 
 TEST_CASE("device: the first use may come from many threads at once", "[device][process]") {
   for (int i = 0; i < 10; ++i) CHECK_CHILD("BRAID_CPU_DEVICES=2", "[.child][race]");
+}
+
+TEST_CASE("device: a null pointer is no name", "[device][errors]") {
+  const char* const none = nullptr;
+  CHECK_THROWS_TEXT(DeviceError, "device: expected cpu, cpu:<index>, cuda or cuda:<index>, got a",
+                    (void)Device(none));
+  CHECK_THROWS_TEXT(ArgumentError, "padding: expected \"same\" or \"valid\", got a null pointer",
+                    (void)ConvPadding(none));
 }
 
 }  // namespace braid::test

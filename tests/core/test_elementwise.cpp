@@ -342,4 +342,20 @@ TEST_CASE("elementwise: broadcasting is an expand", "[elementwise]") {
   }
 }
 
+TEST_CASE("elementwise: an integer divisor 0 names the op", "[elementwise][errors]") {
+  const Tensor x = tensor({4, 2}), zero = tensor({1, 0});
+  const std::string text = ": expected integer divisors other than 0, got 0";
+  CHECK_THROWS_TEXT(ArgumentError, "floor_divide" + text, awaited(floor_divide(x, zero)));
+  CHECK_THROWS_TEXT(ArgumentError, "floor_divide" + text, awaited(floor_divide(x, 0)));
+  CHECK_THROWS_TEXT(ArgumentError, "remainder" + text, awaited(remainder(x, zero)));
+  CHECK_THROWS_TEXT(ArgumentError, "fmod" + text, awaited(fmod(x, zero)));
+}
+
+TEST_CASE("elementwise: relu of -0 is 0, and the sign of NaN NaN, unlike PyTorch",
+          "[elementwise]") {
+  check_same(relu(tensor({-0.0, kNan})), {0, kNan});
+  check_same(sign(tensor({kNan, -2.0})), {kNan, -1});
+  check_same(tensor(gradient_at([](T x) { return abs(x); }, {kNan, 0, -2})), {kNan, 0, -1});
+}
+
 }  // namespace braid::test::on_device

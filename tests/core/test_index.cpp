@@ -108,12 +108,12 @@ TEST_CASE("index: an index out of range is refused, wherever it stands", "[index
       INFO(wrong << " at " << place);
       CHECK_THROWS_TEXT(IndexError, str("embedding: expected indices in [0, 4), got ", wrong),
                         awaited(embedding(table, tensor(v))));
-      CHECK_THROWS_TEXT(IndexError, "index_select: expected indices in [0, 4), got ",
+      if (wrong == -1) continue;  // the last row, for the others
+      CHECK_THROWS_TEXT(IndexError, "index_select: expected indices in [-4, 4), got ",
                         awaited(index_select(table, 0, tensor(v))));
       CHECK_THROWS_AS(awaited(index_select(table, 1, tensor(v))), IndexError);
-      if (wrong != -1)
-        CHECK_THROWS_TEXT(IndexError, str("index: expected indices in [-4, 4), got ", wrong),
-                          awaited(table[tensor(v)]));
+      CHECK_THROWS_TEXT(IndexError, str("index: expected indices in [-4, 4), got ", wrong),
+                        awaited(table[tensor(v)]));
     }
   CHECK_THROWS_AS(awaited(embedding(zeros({0, 3}), tensor({0}))), IndexError);
   CHECK(table[tensor({-1})].to_vector<float>() == table[3].to_vector<float>());
@@ -124,6 +124,30 @@ TEST_CASE("index: a scalar, and more dims than there may be, are refused", "[ind
   const Shape five = Shape::filled(5, 1);
   CHECK_THROWS_AS(on_device::zeros(five)[on_device::zeros(five, {.dtype = DType::int64})],
                   ShapeError);
+}
+
+TEST_CASE("index: index_select counts negative indices from the end", "[index]") {
+  const Tensor x = tensor({{0.0, 1.0, 2.0}, {3.0, 4.0, 5.0}}).requires_grad_(),
+               last = tensor({-1, 0, -3});
+  CHECK(list(index_select(x, 1, last)) == List{2, 0, 0, 5, 3, 3});
+  CHECK(list(index_select(x, 0, tensor({-1}))) == List{3, 4, 5});
+  index_select(x, 1, last).sum().backward();
+  CHECK(list(x.grad()) == List{2, 0, 1, 2, 0, 1});
+  CHECK_THROWS_TEXT(IndexError, "index_select: expected indices in [-3, 3), got -4",
+                    awaited(index_select(x, 1, tensor({-4}))));
+}
+
+TEST_CASE("index: embedding says that its arguments are swapped", "[index][errors]") {
+  CHECK_THROWS_TEXT(DTypeError,
+                    "embedding: expected the weight, then an int64 index, got the index first",
+                    embedding(tensor({0, 1}), ones({4, 3})));
+}
+
+TEST_CASE("one_hot: the ends of int64", "[index][errors]") {
+  CHECK_THROWS_TEXT(IndexError, "one_hot: expected indices below 9223372036854775807",
+                    one_hot(tensor(Whole{kMax})));
+  CHECK_THROWS_TEXT(IndexError, "one_hot: expected indices >= 0, got -3",
+                    one_hot(tensor(Whole{-3, -5})));
 }
 
 }  // namespace braid::test::on_device

@@ -218,7 +218,7 @@ TEST_CASE(
     "in place: copy_ from another CPU device takes no memory, in every layout, dtype and shape "
     "that broadcasts",
     "[inplace][device]") {
-  const Device cpu("cpu:0"), there("cpu:1");  // whatever the default device is
+  const Device cpu("cpu:0"), there("cpu:1");  // whatever the best device is
   const Tensor x = random_tensor({4, 6}, DType::float32, cpu),
                wide = random_tensor({6, 4}, DType::float32, cpu).t(),
                row = random_tensor({6}, DType::float32, cpu),
@@ -324,6 +324,84 @@ TEST_CASE("in place: integers refuse numbers that they cannot hold", "[inplace][
   CHECK(list(u.add_(300)) == List{45, 46});
   CHECK(list(u.add_(-1)) == List{44, 45});
   CHECK(list(u.mul_(-1)) == List{212, 211});
+}
+
+TEST_CASE("in place: what is written into a copy that nothing holds is refused",
+          "[inplace][errors]") {
+  const Tensor x = random_tensor({3, 4}), index = tensor({2, 0}),
+               square = random_tensor({2, 2, 2}).transpose(0, 2);
+  const Array before = array_of(x), before_square = array_of(square);
+  const std::string text = "expected memory that something holds, got the copy that x[index]";
+  for (const InPlace& op : with_a_tensor()) {
+    INFO(op.name);
+    const Tensor y = zeros({1});
+    const std::string name = std::string(op.name).substr(0, std::string(op.name).find(' '));
+    const auto lost = [&](const std::function<Tensor()>& make) {
+      if (name == "copy_") make().copy_(y);
+      else if (name == "fill_") make().fill_(1);
+      else if (name == "zero_") make().zero_();
+      else if (name == "relu_") make().relu_();
+      else if (name == "clamp_") make().clamp_(0, 1);
+      else if (name == "masked_fill_") make().masked_fill_(eq(y, 0), 1);
+      else if (name == "add_") make().add_(y);
+      else if (name == "sub_") make().sub_(y);
+      else if (name == "mul_") make().mul_(y);
+      else make().div_(y);
+    };
+    for (const auto& make : std::vector<std::function<Tensor()>>{
+             [&] { return x[index]; }, [&] { return x[tensor({{0}, {1}})]; },
+             [&] { return square.flatten(1); }, [&] { return square.reshape({8}); }})
+      CHECK_THROWS_TEXT(LayoutError, name + ": " + text, lost(make));
+  }
+  CHECK_THROWS_TEXT(LayoutError, "add_: " + text, x[index].add_(1));
+  CHECK_THROWS_TEXT(LayoutError, "mul_: " + text, x[index].mul_(2));
+  CHECK_THROWS_TEXT(LayoutError, "sub_: " + text, x[index].sub_(2));
+  CHECK_THROWS_TEXT(LayoutError, "div_: " + text, x[index].div_(2));
+  CHECK_EXACT(x, before);
+  CHECK_EXACT(square, before_square);
+}
+
+TEST_CASE("in place: on a temporary that is a view, that is held, or that is the value",
+          "[inplace]") {
+  const Tensor x = zeros({3, 4}), index = tensor({2, 0});
+  x[0].fill_(1);
+  x.view({12}).add_(1);
+  x.reshape({2, 6})[1].mul_(3);
+  x.flatten().narrow(0, 0, 1).copy_(tensor({7.0}));
+  CHECK(list(x) == List{7, 2, 2, 2, 1, 1, 3, 3, 3, 3, 3, 3});
+  // a variable holds the copy
+  const Tensor rows = x[index];
+  rows.zero_();
+  rows[0].fill_(5);
+  CHECK(list(rows) == List{5, 5, 5, 5, 0, 0, 0, 0});
+  const Tensor strided = x.t(), copy = strided.reshape({12});
+  copy.add_(1);
+  copy.view({3, 4})[0].zero_();
+  CHECK(list(copy)[0] == 0);
+  CHECK(list(x)[0] == 7);
+  // the value of the call is what is wanted
+  const Tensor made = zeros({3}).fill_(1), sum = (made + made).mul_(2),
+               scaled = tensor({1, 2}).to(DType::float32).div_(2), mine = x[index].clone().zero_();
+  check_lists({{made, {1, 1, 1}}, {sum, {4, 4, 4}}, {scaled, {0.5, 1}}});
+  const Tensor& bound = ones({2}).mul_(3);  // lives on
+  CHECK(list(bound) == List{3, 3});
+  CHECK(mine.shape() == Shape{2, 4});
+}
+
+TEST_CASE("in place: elements that share memory are refused", "[inplace][errors]") {
+  const Tensor line = arange(6, {.dtype = DType::float32});
+  const std::string text = "expected a tensor whose elements each have their own memory";
+  for (const auto& view : std::vector<std::pair<Shape, Shape>>{
+           {{3, 3}, {1, 1}}, {{2, 4}, {2, 1}}, {{4, 2}, {1, 2}}, {{3, 2}, {0, 1}}}) {
+    INFO(view.first << " " << view.second);
+    const Tensor t = make_view(line, view.first, view.second, 0);
+    for (const InPlace& op : with_a_tensor())
+      CHECK_THROWS_TEXT(LayoutError, op.prefix() + text, op.call(t, ones({1})));
+  }
+  CHECK(list(line) == List{0, 1, 2, 3, 4, 5});
+  for (const auto& view : std::vector<std::pair<Shape, Shape>>{
+           {{2, 3}, {3, 1}}, {{3, 2}, {1, 3}}, {{2, 2}, {3, 2}}, {{3, 1, 2}, {2, 0, 1}}})
+    CHECK_NOTHROW(make_view(line, view.first, view.second, 0).zero_());
 }
 
 }  // namespace braid::test::on_device

@@ -87,4 +87,17 @@ TEST_CASE("join: more dims than there may be, and sizes whose sum overflows, are
   CHECK_THROWS_AS(cat({huge, huge}), ShapeError);
 }
 
+TEST_CASE("join: cat and stack promote dtypes as PyTorch does", "[join][dtype]") {
+  const Tensor i = tensor({1, 2}), f = tensor({0.5, 1.5}).requires_grad_(),
+               h = ones({2}, {.dtype = DType::float16}), b = tensor({true, false});
+  check_lists({{cat({i, f}), {1, 2, 0.5, 1.5}}, {stack({b, i}), {1, 0, 1, 2}}});
+  CHECK(cat({i, f}).dtype() == DType::float32);
+  CHECK(cat({b, i}).dtype() == DType::int64);
+  CHECK(cat({i, h}).dtype() == DType::float16);
+  CHECK(stack({h, f, b}).dtype() == DType::float32);
+  CHECK(cat({b, b}).dtype() == DType::bool_);
+  cat({i, f, h}).sum().backward();
+  CHECK(list(f.grad()) == List{1, 1});
+}
+
 }  // namespace braid::test::on_device

@@ -132,7 +132,7 @@ TEST_CASE("npy: any failing call of a save or a load is an IoError", "[io][npy][
       INFO("call " << k);
       const WithFaults with({.fail_at = k});
       try {
-        if (saves) save_npy(folder / "x.npy", full({3}, 1));
+        if (saves) save_npy(folder / "x.npy", full({3}, 1.0));
         else static_cast<void>(load_npy(folder / "x.npy"));
         done = faults.calls < k || faults.failed == "close";
       } catch (const IoError& e) {

@@ -28,6 +28,7 @@ std::map<std::string, std::string> not_in_the_table() {
       "from_blob");
   add("answers with a bool: test_compare.cpp", "allclose equal");
   add("of autograd, no op: test_autograd.cpp", "grad requires_grad_ detach");
+  add("what ops in place ask first, no op: test_inplace.cpp", "kept");
   add("the sum and count of a loss that is in the table: test_loss_sums.cpp",
       "cross_entropy_sum nll_loss_sum mse_loss_sum l1_loss_sum smooth_l1_loss_sum huber_loss_sum "
       "binary_cross_entropy_sum binary_cross_entropy_with_logits_sum kl_div_sum "
@@ -100,6 +101,7 @@ void read(std::istream& in, bool members, Header& header) {
         line += ' ' + more;
       }
       const std::string name = line.substr(0, open).substr(line.rfind(' ', open) + 1);
+      if (line.find(" = delete", close) != line.npos) continue;
       if (!name.starts_with("operator") || name == "operator[]")
         add_parameters(header.functions[name], line.substr(open + 1, close - open - 1));
     } else if (!structure.empty() && line.starts_with("  ") && line.find(';') != line.npos &&
@@ -137,7 +139,8 @@ std::vector<Parameter> fields_of(const Parameter& p) {
 /// A bool, an enumeration, or a struct of such.
 bool any_value_is_right(const Parameter& p) {
   const std::vector<Parameter> fields = fields_of(p);
-  if (fields.empty()) return p.type == "bool" || p.type == "Reduction";
+  if (fields.empty())  // Keep and Unbiased: a bool and nothing that becomes one
+    return p.type == "bool" || p.type == "Reduction" || p.type == "Keep" || p.type == "Unbiased";
   return std::all_of(fields.begin(), fields.end(), any_value_is_right);
 }
 
@@ -180,6 +183,29 @@ TEST_CASE("registry: every declared op is in the table, or excused", "[ops][regi
     if (declared.count(op) == 0) unknown.insert(op);
   INFO("in the table, but not declared");
   CHECK(unknown == std::set<std::string>{});
+}
+
+TEST_CASE("registry: every declared op is called with random arguments, or excused",
+          "[ops][registry]") {
+  std::set<std::string> called{// of memory that nobody wrote, or that somebody else owns
+                               "empty", "empty_like", "from_blob",
+                               // of autograd: backward stands for it
+                               "grad",
+                               // what ops in place ask first
+                               "kept"};
+  static const std::regex call(
+      "\\b(CALL|ONE|TWO|REAL|OVER|MEMBER|IN_PLACE)\\((\\w+::)?(\\w+(\\[\\])?)");
+  for (const char* file : {"calls_of_ops.cpp", "calls_of_nn.cpp"}) {
+    std::ifstream in(tests_dir() + "/fuzz/" + file);
+    REQUIRE(in);
+    for (std::string line; std::getline(in, line);)
+      for (std::sregex_iterator at(line.begin(), line.end(), call), end; at != end; ++at)
+        called.insert((*at)[3]);
+  }
+  for (const auto& [name, parameters] : headers().functions) {
+    INFO(name << ": tests/fuzz/calls_of_ops.cpp, calls_of_nn.cpp");
+    CHECK((called.contains(name) || name.ends_with("_sum")));  // a loss's other half
+  }
 }
 
 TEST_CASE("registry: every case has a name of its own", "[ops][registry]") {

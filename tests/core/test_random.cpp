@@ -244,4 +244,23 @@ TEST_CASE("random: options hold, wrong arguments are refused", "[random][errors]
   CHECK_THROWS_AS(randperm(-1), ArgumentError);
 }
 
+TEST_CASE("random: integers that the type does not reach are refused", "[random][errors]") {
+  const auto of = [](std::int64_t low, std::int64_t high, DType t) {
+    return randint(low, high, {8}, {.dtype = t});
+  };
+  const std::string text = "randint: expected numbers from ";
+  CHECK_THROWS_TEXT(ArgumentError, text + "0 to 255 for uint8, got 0 to 999",
+                    of(0, 1000, DType::uint8));
+  CHECK_THROWS_TEXT(ArgumentError, text + "0 to 255 for uint8, got -1 to 4",
+                    of(-1, 5, DType::uint8));
+  CHECK_THROWS_TEXT(ArgumentError, text + "0 to 1 for bool, got 0 to 2", of(0, 3, DType::bool_));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    text + "-2147483648 to 2147483647 for int32, got 0 to 4294967295",
+                    of(0, std::int64_t{1} << 32, DType::int32));
+  CHECK_THROWS_TEXT(ArgumentError, "for float16, got 0 to 65599", of(0, 65600, DType::float16));
+  CHECK_NOTHROW(of(0, 256, DType::uint8));
+  CHECK_NOTHROW(of(0, 2, DType::bool_));
+  CHECK_NOTHROW(of(INT32_MIN, std::int64_t{1} << 31, DType::int32));
+}
+
 }  // namespace braid::test::on_device

@@ -132,4 +132,60 @@ TEST_CASE("shape: dims count from the end if negative", "[shape][errors]") {
     CHECK_THROWS_TEXT(IndexError, "sum: ", wrap_dim("sum", d, 0));
 }
 
+TEST_CASE("shape: lists of more views than memory holds are refused", "[shape][errors]") {
+  const std::int64_t huge = std::int64_t{1} << 40;
+  const Tensor none = zeros({0}), wide = zeros({1}).expand({huge});
+  const std::string text = "expected at most 16777216 parts, got ";
+  CHECK_THROWS_TEXT(ArgumentError, "chunk: " + text + str(kMax), chunk(none, kMax));
+  CHECK_THROWS_TEXT(ArgumentError, "chunk: " + text + str(huge), chunk(wide, kMax));
+  CHECK_THROWS_TEXT(ArgumentError, "split: " + text + str(huge), split(wide, 1));
+  CHECK_THROWS_TEXT(ArgumentError, "unbind: " + text + str(huge), unbind(wide));
+  CHECK(chunk(none, 3).size() == 3);
+  CHECK(split(wide, huge / 2).size() == 2);
+}
+
+TEST_CASE("shape: a product above 2^63 - 1 is an error, and 0 where a size is", "[shape][errors]") {
+  const std::int64_t huge = std::int64_t{1} << 40;
+  CHECK_THROWS_TEXT(ShapeError, "shape: expected at most 2^63 - 1 elements, got [1099511627776",
+                    Shape({huge, huge}).numel());
+  CHECK(Shape({huge, huge, 0}).numel() == 0);
+  CHECK_THROWS_TEXT(ArgumentError, "group_norm: expected at most 2^63 - 1 groups in all, got ",
+                    group_norm(zeros({3, 0, 2}), kMax));
+  CHECK_THROWS_TEXT(ArgumentError, "adaptive_avg_pool2d: expected size below 2^31, got 2147483648",
+                    adaptive_avg_pool2d(ones({1, 2, 2}), Size2(std::int64_t{1} << 31, 1)));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "interpolate: expected a scale_factor that makes sides below 2^31, got 1e+30",
+                    interpolate(ones({1, 1, 2, 2}), {.scale_factor = 1e30}));
+}
+
+TEST_CASE("shape: what would go through 2^33 times the same number for ever is refused",
+          "[shape][errors]") {
+  const std::int64_t n = std::int64_t{1} << 40;
+  const Tensor x = ones({1}).expand({n}), b = eq(ones({1}), 1).expand({n}),
+               i = zeros({1}, {.dtype = DType::int64}).expand({n}), zero = zeros({3}),
+               key = ones({1, 1}).expand({n, 1}), query = ones({1, 1});
+  const std::string text =
+      ": expected at most 2147483648 elements of a view that repeats its memory, got shape [";
+  const std::vector<std::pair<const char*, std::function<void()>>> calls{
+      {"sum", [&] { (void)sum(x); }},
+      {"mean", [&] { (void)mean(x); }},
+      {"max", [&] { (void)max(x); }},
+      {"argmax", [&] { (void)argmax(x, 0); }},
+      {"any", [&] { (void)any(b); }},
+      {"count_nonzero", [&] { (void)count_nonzero(b); }},
+      {"var", [&] { (void)var(x); }},
+      {"logsumexp", [&] { (void)logsumexp(x); }},
+      {"masked_select", [&] { (void)masked_select(x, b); }},
+      {"scatter", [&] { (void)scatter(zero, 0, i, 1); }},
+      {"scatter_add", [&] { (void)scatter_add(zero, 0, i, x); }},
+      {"index_add", [&] { (void)index_add(zero, 0, i, x); }},
+      {"scaled_dot_product_attention",
+       [&] { (void)scaled_dot_product_attention(query, key, key); }}};
+  for (const auto& c : calls) CHECK_THROWS_TEXT(ArgumentError, c.first + text, c.second());
+  CHECK(sum(zeros({1}).expand({1000})).item<double>() == 0);
+  CHECK(lstm(zeros({n, 0, 2}), zeros({0, 3}), zeros({0, 3}), {ones({12, 2}), ones({12, 3}), {}, {}})
+            .output.shape() == Shape{n, 0, 3});
+  CHECK_THROWS_AS(pad(ones({4}), {n, 0}, PadMode::replicate), OutOfMemoryError);
+}
+
 }  // namespace braid::test

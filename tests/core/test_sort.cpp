@@ -1,6 +1,13 @@
 // Order: sizes that break tiles and networks, ties, NaN, both ways, on any number of threads.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+
 #include "reference/scan.hpp"
 #include "shorthand.hpp"
+#include "support/child.hpp"
+#include "support/sanitized.hpp"
 
 namespace braid::test::on_device {
 namespace {
@@ -66,6 +73,38 @@ TEST_CASE("sort: the gradient goes to the elements that were chosen, and only th
                {sort(tensor(1.5)).values, {1.5}}});
   CHECK_FALSE(sort(x).indices.requires_grad());
   check_shapes({{topk(x, 0).values, {2, 0}}, {sort(zeros({0, 3}), 0).values, {0, 3}}});
+}
+
+// A program whose memory is limited: the results find room, the kernel's own work does not.
+TEST_CASE("child: sort and nonzero without memory for their own work", "[.child][sort_memory]") {
+  set_num_threads(1);
+  const Device cpu("cpu");
+  const Tensor x = randn({1 << 21}, {.device = cpu}), mask = gt(x, 0);
+  std::size_t out = 0;
+  for (const std::int64_t room : {4, 12, 20, 28, 36, 44, 52, 60, 76, 100, 300}) {
+    std::int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit old{};
+    REQUIRE(getrlimit(RLIMIT_AS, &old) == 0);
+    const rlimit tight{static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + (room << 20)),
+                       old.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_AS, &tight) == 0);
+    for (const bool sorts : {true, false}) try {
+        if (sorts) (void)sort(x);
+        else (void)nonzero(mask);
+      } catch (const OutOfMemoryError&) {
+        ++out;
+      }
+    REQUIRE(setrlimit(RLIMIT_AS, &old) == 0);
+    empty_cache(cpu);
+  }
+  CHECK(out > 0);
+  CHECK(out < 22);
+}
+
+TEST_CASE("sort: memory that the kernel does not find is an OutOfMemoryError", "[sort][errors]") {
+  // a sanitizer reserves the address space that the limit is about
+  if (BRAID_SANITIZED == 0 && on_cpu()) CHECK_CHILD("BRAID_DEVICE=cpu", "[.child][sort_memory]");
 }
 
 }  // namespace braid::test::on_device

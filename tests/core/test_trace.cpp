@@ -18,7 +18,7 @@ using trace::Span;
 namespace {
 
 const Device kHost;
-std::vector<Device> default_list() { return {default_device()}; }
+std::vector<Device> default_list() { return {best_device()}; }
 std::vector<Record> named(const std::vector<Record>& records, const std::string& name) {
   std::vector<Record> found;
   std::copy_if(records.begin(), records.end(), std::back_inserter(found),
@@ -42,7 +42,7 @@ TEST_CASE("trace: a span has its name, phase, device, replica, step, bytes and t
   }
   CHECK(recording.begin_step() == 1);
   {
-    const Device group[] = {kHost, default_device()};
+    const Device group[] = {kHost, best_device()};
     trace::GroupSpan all("all", Phase::replicate, group);
     all.add_bytes(1, 5, 6, 7);
     all.add_bytes(2, 5, 6, 7);  // nobody's
@@ -170,13 +170,13 @@ TEST_CASE(
   Recording recording(default_list());
   Tensor kept;
   {
-    const Span span("ones", Phase::compute, default_device(), 0, Span::Memory::yes);
-    kept = ones({1024, 1024}, {.device = default_device()}) + 1.0;
+    const Span span("ones", Phase::compute, best_device(), 0, Span::Memory::yes);
+    kept = ones({1024, 1024}, {.device = best_device()}) + 1.0;
   }
   const std::vector<Record> records = named(recording.records(), "ones");
   REQUIRE(records.size() == 1);
   CHECK(records[0].clock ==
-        (device_clock(default_device()) ? trace::Clock::device : trace::Clock::host));
+        (device_clock(best_device()) ? trace::Clock::device : trace::Clock::host));
   CHECK(records[0].end > records[0].begin);
   CHECK(records[0].memory >= 4 * 1024 * 1024);
   CHECK(records[0].memory < 2 * 4 * 1024 * 1024 + 4096);
@@ -184,13 +184,13 @@ TEST_CASE(
 }
 
 TEST_CASE("trace: backward is one span of its device", "[trace]") {
-  Tensor x = ones({3}, {.device = default_device()});
+  Tensor x = ones({3}, {.device = best_device()});
   x.requires_grad_();
   Recording recording(default_list());
   (x * 2.0).sum().backward();
   const std::vector<Record> records = named(recording.records(), "backward");
   REQUIRE(records.size() == 1);
-  CHECK(records[0].device == default_device());
+  CHECK(records[0].device == best_device());
   CHECK(records[0].phase == Phase::compute);
 }
 

@@ -179,7 +179,7 @@ TEST_CASE("tree: a base's fields come first; local classes, and names that diffe
 TEST_CASE("tree: visit gives the tensors themselves", "[tree]") {
   Pair pair{ones({2}), zeros({3})};
   tree::visit(pair, [](const std::string& path, Tensor& t) {
-    if (path == "b") t = full({1}, 5);
+    if (path == "b") t = full({1}, 5.0);
   });
   CHECK(pair.b.item<double>() == 5);
   CHECK(tree::leaves(pair).size() == 2);
@@ -256,7 +256,7 @@ TEST_CASE("tree: map maps a tie once and leaves undefined tensors alone", "[tree
   Names mapped;
   const auto twice = tree::map(pairs, [&](const std::string& path, const Tensor& x) {
     mapped.push_back(path);
-    return full(x.shape(), 7);
+    return full(x.shape(), 7.0);
   });
   CHECK(mapped == Names{"0.a", "1.b"});
   CHECK(twice[0].a.id() == twice[1].a.id());

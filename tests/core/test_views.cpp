@@ -194,4 +194,13 @@ TEST_CASE("views: split gives views of one storage; sizes whose sum wraps are re
   CHECK_THROWS_TEXT(ShapeError, "split: ", split(x, Whole{kMax, kMax, 6}));  // wraps to 4
 }
 
+TEST_CASE("views: what lies channels last is viewed by reshape alone, and the text says so",
+          "[views][errors]") {
+  const Tensor y = conv2d(ones({2, 3, 4, 4}), ones({5, 3, 3, 3}));
+  CHECK_THROWS_TEXT(LayoutError, "view: expected a tensor whose strides allow shape ",
+                    y.view({2, -1}));
+  CHECK_THROWS_TEXT(LayoutError, "; use reshape", y.view({-1}));
+  CHECK(y.reshape({2, -1}).shape() == Shape{2, 20});
+}
+
 }  // namespace braid::test::on_device

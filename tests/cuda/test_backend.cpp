@@ -21,7 +21,7 @@ TEST_CASE("backend: devices are listed after the CPU's; the first is the default
   REQUIRE(static_cast<int>(list.size()) == device_count(DeviceType::cuda));
   for (std::size_t i = 0; i < list.size(); ++i) CHECK(list[i] == cuda_device(static_cast<int>(i)));
   if (std::getenv("BRAID_DEVICE") == nullptr) {
-    CHECK(default_device() == cuda_device(0));
+    CHECK(best_device() == cuda_device(0));
     CHECK(devices() == list);
   }
   CHECK_THROWS_TEXT(DeviceError, str("expected one of cpu:0*cuda:0*got cuda:", list.size()),
@@ -102,7 +102,7 @@ TEST_CASE("child: two logical devices a GPU", "[.child][two]") {
   if (count > 2) CHECK(matches(backend(2).description(), "GPU 1"));
   // They are two devices: memory is counted apart, tensors do not mix, copies are explicit.
   const std::size_t before = memory_stats(cuda_device(1)).in_use;
-  const Tensor a = full({1000}, 3, {.device = cuda_device(0)});
+  const Tensor a = full({1000}, 3.0, {.device = cuda_device(0)});
   CHECK(memory_stats(cuda_device(1)).in_use == before);
   const Tensor b = a.to(cuda_device(1));
   CHECK(memory_stats(cuda_device(1)).in_use > before);
@@ -114,8 +114,8 @@ TEST_CASE("child: a wrong number of logical devices", "[.child][wrong_number]") 
                     "BRAID_CUDA_DEVICES_PER_GPU: expected a number from 1 to 64, got '",
                     device_count());
 }
-TEST_CASE("child: the default device by the environment", "[.child][default]") {
-  CHECK(default_device() == Device("cpu:0"));
+TEST_CASE("child: the best device by the environment", "[.child][default]") {
+  CHECK(best_device() == Device("cpu:0"));
   CHECK(device_count(DeviceType::cuda) > 0);
 }
 

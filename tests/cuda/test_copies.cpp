@@ -85,7 +85,7 @@ TEST_CASE("copies: between GPUs through more pinned pieces than either has", "[c
 TEST_CASE("copies: many small ones in flight, copy_, and from_blob of a device", "[copies]") {
   NEEDS_DEVICES(1);
   std::vector<Tensor> moved;
-  for (int i = 0; i < 100; ++i) moved.push_back(full({7}, i).to(cuda_device(0)));
+  for (int i = 0; i < 100; ++i) moved.push_back(full({7}, i + 0.0).to(cuda_device(0)));
   for (int i = 0; i < 100; ++i)
     CHECK(moved[static_cast<std::size_t>(i)].to_vector<double>() == std::vector<double>(7, i));
   const Tensor here = zeros({2, 3}), there = zeros({2, 3}, {.device = cuda_device(0)});

@@ -183,7 +183,7 @@ TEST_CASE("hand-over: scatter and gather, with every device late", "[handover]")
       // without: a view of x
       for (std::size_t i = from_host ? 0 : 1; i < parts.size(); ++i)
         CHECK(wrong(parts[i] + 1, round + 1) == 0);
-      for (Tensor& part : parts) part = full({8, 500}, -7, {.device = part.device()});
+      for (Tensor& part : parts) part = full({8, 500}, -7.0, {.device = part.device()});
       delay_all();
       for (std::size_t i = 0; i < parts.size(); ++i) parts[i].fill_(static_cast<double>(i) + round);
       const Tensor all = parallel::gather(parts, cuda_device(0));

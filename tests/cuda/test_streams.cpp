@@ -55,7 +55,7 @@ TEST_CASE("streams: results in order by wait_for and by events", "[streams]") {
     const std::shared_ptr<Stream> side = make_stream(device);
     const std::unique_ptr<Event> ready = make_event(device);
     for (int round = 0; round < 5; ++round) {
-      const Tensor x = full({4000}, round, {.device = device});
+      const Tensor x = full({4000}, round + 0.0, {.device = device});
       side->wait_for(current_stream(device));
       Tensor y, z;
       {
@@ -118,7 +118,7 @@ TEST_CASE("streams: memory goes back to the stream that it came from", "[streams
     CHECK(kept.to_vector<double>() == std::vector<double>(3000, 1));  // keeps its stream alive
   }
   CHECK(memory_stats(device).in_use == before.in_use);
-  CHECK(full({3000}, 2, {.device = device}).sum().item<double>() == 6000);
+  CHECK(full({3000}, 2.0, {.device = device}).sum().item<double>() == 6000);
 }
 
 TEST_CASE("streams: a backward may run on a stream of its own", "[streams]") {
@@ -170,7 +170,7 @@ TEST_CASE("streams: a wait orders two devices, and CUDA and the CPU", "[streams]
   DeviceBackend& cpu = *device_context(Device()).backend;
   const std::unique_ptr<Event> of_cpu = cpu.make_event(), of_cuda = backend(0).make_event();
   Stream &host = current_stream(Device()), &first = current_stream(cuda_device(0));
-  const Tensor x = full({1000}, 4, {.device = cuda_device(0)});
+  const Tensor x = full({1000}, 4.0, {.device = cuda_device(0)});
   host.record(*of_cpu);
   CHECK_NOTHROW(first.wait(*of_cpu));
   first.record(*of_cuda);

@@ -158,3 +158,30 @@ TEST_CASE("cuda indexing: the last row of a table of 3 GB, read and written by i
   is_row_times(1);
   backend.release(block, stream());
 }
+
+TEST_CASE("cuda reduce: more parts of a column than a warp joins", "[cuda_kernels][reduce]") {
+  NEEDS_DEVICE;
+  using braid::ReduceOp;
+  constexpr std::int64_t columns = 8, n = 65664;  // element j of output e is x[e + 2 j]
+  const auto value = [](std::int64_t i) { return i % 1000 == 999 ? 1 : 0; };
+  for (const DType t :
+       {DType::float16, DType::bfloat16, DType::float32, DType::float64, DType::int64}) {
+    Buffer x(t, columns + 2 * n);
+    for (std::int64_t i = 0; i < x.size(); ++i) x.put(i, value(i));
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::argmax}) {
+      INFO(braid::name_of(t) << " " << static_cast<int>(op));
+      Buffer out(op == ReduceOp::argmax ? DType::int64 : t, columns);
+      kernels().reduce({op, t, out.data(), x.data(), 1, strided({columns}, {{1}, {1}}),
+                        strided({n}, {{0}, {2}})},
+                       stream());
+      check_each(out, [&](std::int64_t e) {
+        std::int64_t sum = 0, largest = 0, at = 0;
+        for (std::int64_t j = 0; j < n; ++j) {
+          sum += value(e + 2 * j);
+          if (value(e + 2 * j) > largest) largest = 1, at = j;
+        }
+        return op == ReduceOp::sum ? sum : op == ReduceOp::max ? largest : at;
+      });
+    }
+  }
+}

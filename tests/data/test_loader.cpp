@@ -1,4 +1,5 @@
 #include <iterator>
+#include <limits>
 #include <ranges>
 
 #include "items.hpp"
@@ -223,6 +224,16 @@ TEST_CASE("loader: wrong calls", "[data][loader][errors]") {
       {"either shuffle or a sampler, got both",
        [&] { make({.shuffle = true, .sampler = data::SequentialSampler{}}); }},
   });
+  data::DataLoader five(Integers{5}, {.batch_size = 2});
+  refuses<ArgumentError>("DataLoader: set_epoch: expected an epoch in [0, ")({
+      {"1537228672809129301], got 9223372036854775807",
+       [&] { five.set_epoch(std::numeric_limits<std::int64_t>::max()); }},
+      {"1537228672809129301], got -1", [&] { five.set_epoch(-1); }},
+  });
+  CHECK(five.epoch() == 0);
+  five.set_epoch(1537228672809129301);
+  (void)five.begin();
+  CHECK(five.steps() > 0);
   data::DataLoader outside(Integers{5}, {.sampler = Fixed{{0, 5}, 2}});
   CHECK_THROWS_TEXT(IndexError, "DataLoader: expected an index in [0, 5), got 5", outside.begin());
   CHECK(outside.epoch() == 0);
@@ -258,7 +269,10 @@ TEST_CASE("loader: items that are undefined tensors", "[data][loader]") {
     return Made{4, [n](std::int64_t i) { return i < n ? Tensor(zeros({2})) : Tensor(); }};
   };
   data::DataLoader nothing(until(0), {.batch_size = 4}), some(until(3), {.batch_size = 4});
-  for (auto& batch : nothing) CHECK_FALSE(batch.defined());
+  CHECK_THROWS_TEXT(WorkerError,
+                    "ArgumentError: collate: expected items with a defined tensor, got an item 0 "
+                    "that has none",
+                    nothing.begin());
   CHECK_THROWS_TEXT(WorkerError,
                     "ShapeError: collate: expected items of one structure, got one in item 3 where "
                     "the root is undefined",

@@ -121,6 +121,16 @@ TEST_CASE("sequences: what cannot be cut is refused", "[data][text][errors]") {
       {"Streams: expected tokens in one dimension, got []",
        [] { data::TokenStreams(arange(5).sum(), 1, 2); }},
   });
+  for (const DType dtype : {DType::float32, DType::float16, DType::bool_}) {
+    refuses<DTypeError>("Token")({
+        {str("Windows: expected tokens of int64, int32 or uint8, got ", dtype),
+         [&] { data::TokenWindows(arange(4).to(dtype), 1); }},
+        {str("Streams: expected tokens of int64, int32 or uint8, got ", dtype),
+         [&] { data::TokenStreams(arange(5).to(dtype), 1, 2); }},
+    });
+  }
+  for (const DType dtype : {DType::int64, DType::int32, DType::uint8})
+    CHECK(data::TokenWindows(arange(4).to(dtype), 1).get(0).input.dtype() == dtype);
   refuses<IndexError>("Token")({
       {"Windows: expected an index in [0, 2), got 2", [&] { return windows(4, 2).get(2); }},
       {"Windows: *got -1", [&] { return windows(4, 2).get(-1); }},

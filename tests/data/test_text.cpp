@@ -4,6 +4,7 @@
 #include "data_variable.hpp"
 #include "items.hpp"
 #include "nn/refused.hpp"
+#include "support/sanitized.hpp"
 #include "support/temporary.hpp"
 
 using namespace braid;
@@ -170,6 +171,15 @@ TEST_CASE("text: generated sentences are the same everywhere, and can be learned
   CHECK(data::synthetic_text(0).empty());
   CHECK_THROWS_TEXT(ArgumentError, "synthetic_text: expected sentences >= 0, got -1",
                     data::synthetic_text(-1));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "synthetic_text: expected sentences of 0 to *, got 9223372036854775807",
+                    data::synthetic_text(std::numeric_limits<std::int64_t>::max()));
+#if !BRAID_SANITIZED  // they end the program where memory is refused
+#if !BRAID_SANITIZED  // a sanitizer ends the process at a request of that size
+  CHECK_THROWS_TEXT(OutOfMemoryError, "(a text of 36028797018963968 sentences)",
+                    data::synthetic_text(std::int64_t{1} << 55));
+#endif
+#endif
   CHECK(data::synthetic_text(2) ==
         "the queens follow the paths .\nthe singer reads the letters again .\n");
   const data::WordVocabulary words(text);

@@ -22,6 +22,7 @@ const braid::io::FileSystem kMemory{
     .fstat =
         [](int, struct stat* info) {
           info->st_mode = S_IFREG | 0600;
+          info->st_nlink = 1;
           return 0;
         },
     .stat_in =
@@ -37,8 +38,10 @@ const braid::io::FileSystem kMemory{
     },
     .fsync = [](int) { return 0; },
     .fchmod = [](int, unsigned) { return 0; },
+    .lock = [](int) { return 0; },
     .rename = [](int, const char*, const char*) { return 0; },
     .unlink = [](int, const char*) { return 0; },
+    .list = [](int, std::vector<std::string>&) { return 0; },
 };
 
 void try_file(const std::string& file) {

@@ -56,6 +56,8 @@ def main():
     np.savez(os.path.join(FOLDER, "stored.npz"), **all_arrays)
     np.savez_compressed(os.path.join(FOLDER, "deflated.npz"), **all_arrays)
     np.savez_compressed(os.path.join(FOLDER, "large.npz"), zeros=np.zeros(400000, dtype=np.float64))
+    np.savez_compressed(os.path.join(FOLDER, "many.npz"),
+                        **{f"a{i}": np.zeros(1000000, dtype=np.uint8) for i in range(8)})
 
 
 if __name__ == "__main__":

@@ -52,15 +52,18 @@ std::vector<Call> calls_of_unary(DType t) {
   for (int i = 0; i < braid::kUnaryOpCount; ++i) {
     const auto op = static_cast<UnaryOp>(i);
     const auto [low, high] = range(op, t);
-    for (const Walk& w : walks())
-      list.push_back(
-          {braid::str("unary ", i, ", ", w.name),
-           {w.result(), w.operand(1, low, high)},
-           [=](const Place& p) { p.table.unary({op, p.t, p[0], p[1], 1.7, w.loop}, p.stream); },
-           along(w, [=](DType type, const Values& v, std::int64_t k) {
-             const double y = v[0][offset(w.loop, 0, k)];
-             return rounded_exactly(op) ? exactly(type, y) : four_ulp(type, y);
-           })});
+    // 3: a power without a logarithm
+    for (const double alpha :
+         op == UnaryOp::pow_scalar ? std::vector<double>{1.7, 3} : std::vector<double>{1.7})
+      for (const Walk& w : walks())
+        list.push_back(
+            {braid::str("unary ", i, ", ", w.name, alpha == 3 ? ", alpha 3" : ""),
+             {w.result(), w.operand(1, low, high)},
+             [=](const Place& p) { p.table.unary({op, p.t, p[0], p[1], alpha, w.loop}, p.stream); },
+             along(w, [=](DType type, const Values& v, std::int64_t k) {
+               const double y = v[0][offset(w.loop, 0, k)];
+               return rounded_exactly(op) ? exactly(type, y) : four_ulp(type, y);
+             })});
   }
   return list;
 }

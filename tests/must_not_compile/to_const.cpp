@@ -3,5 +3,5 @@
 using namespace braid;
 int main() {
   const nn::Linear linear(2, 2);
-  to(linear, default_device());
+  to(linear, best_device());
 }

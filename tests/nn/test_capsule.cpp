@@ -281,12 +281,16 @@ TEST_CASE("Capsules: bad inputs", "[nn][capsule][errors]") {
       {"PrimaryCapsules: expected types >= 1, got 0", [] { nn::PrimaryCapsules(1, 0, 8, 9); }},
       {"PrimaryCapsules: expected size >= 1, got -1", [] { nn::PrimaryCapsules(1, 8, -1, 9); }},
       {"Conv2d: expected in_channels >= 1, got 0", [] { nn::PrimaryCapsules(0, 8, 8, 9); }},
+      {"PrimaryCapsules: expected types · size below 2^63, got 2305843009213693953 and 8",
+       [] { nn::PrimaryCapsules(3, (std::int64_t{1} << 61) + 1, 8, 3); }},
   });
   refuses<ArgumentError>("DigitCapsules: expected ")({
       {"in_capsules >= 1, got 0", [] { nn::DigitCapsules(0, 8, 10, 16); }},
       {"in_size >= 1, got 0", [] { nn::DigitCapsules(8, 0, 10, 16); }},
       {"out_capsules >= 1, got -1", [] { nn::DigitCapsules(8, 8, -1, 16); }},
       {"out_size >= 1, got 0", [] { nn::DigitCapsules(8, 8, 10, 0); }},
+      {"out_capsules · out_size below 2^63, got 2305843009213693953 and 8",
+       [] { nn::DigitCapsules(1, 1, (std::int64_t{1} << 61) + 1, 8); }},
       {"iterations >= 1, got 0", [] { nn::DigitCapsules(8, 8, 10, 16, {.iterations = 0}); }},
   });
   if (there() != here())

@@ -4,6 +4,7 @@
 #include "support/errors.hpp"
 #include "support/faulty_files.hpp"
 #include "support/temporary.hpp"
+#include "support/warnings.hpp"
 
 using namespace braid;
 using namespace braid::test;
@@ -21,11 +22,9 @@ void train_on(Run& run, std::int64_t steps = -1) {
     }
 }
 
-struct Warnings {
-  std::vector<std::string> texts;
-  std::function<void(std::string_view)> old =
-      set_warning_handler([this](std::string_view text) { texts.emplace_back(text); });
-  ~Warnings() { set_warning_handler(old); }
+struct Statistics {
+  Tensor mean = zeros({2});
+  BRAID_FIELDS(mean)
 };
 
 }  // namespace
@@ -85,6 +84,30 @@ TEST_CASE("checkpoint: the newest are kept, the number grows, unfinished ones ar
   CHECK(folder.names().size() == 3);  // notes.txt stays
   checkpoint.load(5);
   CHECK_THROWS_TEXT(IoError, "step-00000004", checkpoint.load(4));
+}
+
+TEST_CASE("checkpoint: of plain tensors alone is refused, and keeps them on request",
+          "[training][checkpoint][errors]") {
+  const TemporaryFolder folder;
+  Statistics s;
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "Checkpoint: expected parameters or buffers in Statistics, got plain tensors "
+                    "alone: declare them as nn::Parameter or nn::Buffer, or ask for them with "
+                    "{.tensors = true}",
+                    training::Checkpoint(folder / "a", s));
+  training::Checkpoint kept({.folder = folder / "b", .tensors = true}, s);
+  s.mean.fill_(4);
+  kept.save();
+  s.mean.fill_(5);
+  CHECK(kept.load_latest());
+  CHECK(s.mean.to_vector<double>() == std::vector<double>{4, 4});
+  std::vector<nn::Linear> none;
+  training::Checkpoint nothing(folder / "a", none);
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "Checkpoint: expected something to save in vector, got a tree without tensors",
+                    nothing.save());
+  CHECK_FALSE(nothing.load_latest());
+  CHECK(folder.names() == std::vector<std::string>{"b"});
 }
 
 TEST_CASE("checkpoint: files are what others can read", "[training][checkpoint]") {

@@ -147,7 +147,7 @@ TEST_CASE("init: the seed decides, on every device alike", "[nn][init]") {
 }
 
 TEST_CASE("init: what is refused, with nothing written", "[nn][init][errors]") {
-  const Tensor t = full({2, 2}, 7), vector = ones({3}),
+  const Tensor t = full({2, 2}, 7.0), vector = ones({3}),
                integers = ones({2, 2}, {.dtype = DType::int64});
   const double nan = std::nan("");
   refuses<DTypeError>("")({

@@ -146,6 +146,13 @@ TEST_CASE("losses: the names of nn are the functions of braid", "[nn][losses]") 
   CHECK_SAME_BITS(nn::cross_entropy(x, labels), braid::cross_entropy(x, labels));
   CHECK_SAME_BITS(nn::mse_loss(x, x * 2.0, nn::Reduction::sum),
                   braid::mse_loss(x, x * 2.0, Reduction::sum));
+  const Tensor y = random_tensor({3, 4});
+  CHECK_SAME_BITS(braid::huber_loss(x, y, {.delta = 0.5}), nn::huber_loss(x, y, {.delta = 0.5}));
+  CHECK_SAME_BITS(braid::huber_loss_sum(x, y).sum, nn::huber_loss_sum(x, y).sum);
+  CHECK_SAME_BITS(braid::binary_cross_entropy_with_logits(x, y, BceWithLogitsOptions{}),
+                  nn::binary_cross_entropy_with_logits(x, y));
+  using namespace braid::nn;  // one function under two names is not ambiguous
+  CHECK_SAME_BITS(l1_loss(x, y), nn::l1_loss(x, y));
 }
 
 }  // namespace braid::test::on_device

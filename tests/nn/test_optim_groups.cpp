@@ -1,4 +1,6 @@
 // Optimizers: parameter groups, clipping of gradients, the state as a tree.
+#include <limits>
+
 #include "optim_cases.hpp"
 #include "refused.hpp"
 #include "trees.hpp"
@@ -212,6 +214,11 @@ TEST_CASE("optimizers: a state that does not fit is refused whole", "[nn][optim]
   CHECK_THROWS_TEXT(
       ArgumentError, "steps: expected counts >= 0, got -1",
       load_state_dict(adamw, StateDict{{"steps", tensor(std::vector<std::int64_t>{0, -1})}}));
+  StateDict late = copied(state_dict(adamw));  // the next step would count beyond the last number
+  late.set("steps", tensor(std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::max(), 0}));
+  CHECK_THROWS_TEXT(ArgumentError, "steps: expected counts <= 2^53, got 9223372036854775807",
+                    load_state_dict(adamw, late));
+  CHECK(adamw.steps(0) == 1);
 }
 
 }  // namespace braid::test::on_device

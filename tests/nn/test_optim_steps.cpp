@@ -107,6 +107,39 @@ TEST_CASE("optimizers: the second half of a step does nothing without the first"
   }
 }
 
+TEST_CASE("optimizers: a step that finds no gradient at all warns once, and says why",
+          "[nn][optim][errors]") {
+  static std::vector<std::string> warnings;
+  warnings.clear();
+  const auto before =
+      set_warning_handler([](std::string_view text) { warnings.emplace_back(text); });
+  nn::Linear net(2, 2, {.device = here()});
+  optim::SGD optimizer(parameters(net));
+  const auto train_on_a_copy = [&](nn::Linear copy) {
+    copy(ones({1, 2})).sum().backward();
+    optimizer.step();
+    optimizer.step();
+  };
+  train_on_a_copy(net);
+  REQUIRE(warnings.size() == 1);
+  CHECK(matches(
+      warnings[0],
+      "SGD: step: expected a gradient of at least one of 2 parameters, got none, so nothing "
+      "was updated*copy of the model*by reference*zero_grad"));
+  train_on_a_copy(net);
+  CHECK(warnings.size() == 1);
+  optim::AdamW other(parameters(net));
+  net(ones({1, 2})).sum().backward();
+  other.step();
+  CHECK(warnings.size() == 1);
+  requires_grad_(net, false);
+  zero_grad(net);
+  other.step();
+  REQUIRE(warnings.size() == 2);
+  CHECK(matches(warnings[1], "AdamW: step: expected*got none*none requires one*requires_grad_"));
+  set_warning_handler(before);
+}
+
 TEST_CASE("optimizers: allocate nothing once the state exists", "[nn][optim]") {
   for (const Case& c : cases()) {
     INFO(c.name);

@@ -1,6 +1,12 @@
 // Parameters and buffers: what their copies are, and ties.
 #include <braid/braid.hpp>
 
+#include <array>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+
 #include "layer_here.hpp"
 #include "support/errors.hpp"
 
@@ -12,6 +18,18 @@ struct Kinds : nn::Module {
   nn::Buffer buffer{ones({2})};
   Tensor tensor = ones({2});
   BRAID_FIELDS(parameter, buffer, tensor)
+};
+
+/// Parameters in everything that a tree may be made of.
+struct Holder : nn::Module {
+  nn::Parameter one{ones({1})};
+  std::array<nn::Linear, 1> array{nn::Linear(1, 1)};
+  std::vector<nn::Parameter> list;
+  std::map<std::string, nn::Parameter> map;
+  std::optional<nn::Parameter> maybe{std::in_place, ones({1})};
+  std::tuple<nn::Parameter, nn::Linear> tuple{nn::Parameter(ones({1})), nn::Linear(1, 1)};
+  std::pair<std::string, nn::Parameter> pair{"x", nn::Parameter(ones({1}))};
+  BRAID_FIELDS(one, array, list, map, maybe, tuple, pair)
 };
 
 /// A class, so that no compile-time check counts its members.
@@ -77,8 +95,39 @@ TEST_CASE("parameter: a copy has numbers of its own, a Tensor's copy has not", "
   CHECK_FALSE(nn::Parameter(frozen).requires_grad());
   nn::Buffer with_gradient(ones({1}, {.requires_grad = true}));
   CHECK(nn::Buffer(with_gradient).requires_grad());
-  nn::Parameter empty, copy = empty;
+  const nn::Parameter empty, copy(empty);
   CHECK_FALSE(copy.defined());
+}
+
+TEST_CASE("parameter: whatever holds parameters is copied as a whole, with numbers of its own",
+          "[nn][parameter]") {
+  Holder a;
+  a.list.emplace_back(ones({1}));
+  a.map.try_emplace("x", ones({1}));
+  Holder b = a;
+  const auto apart = [&] {
+    const std::vector<Tensor> of_a = parameters(a), of_b = parameters(b);
+    bool all = of_a.size() == 10 && of_b.size() == 10;
+    for (std::size_t i = 0; i < of_a.size(); ++i)
+      all = all && of_a[i].storage() != of_b[i].storage() && of_b[i].requires_grad();
+    return all;
+  };
+  CHECK(apart());
+  Holder& other = a;  // of a holder that is not const, too
+  b = other;
+  CHECK(apart());
+  const Holder c = [](Holder by_value) { return by_value; }(a);
+  CHECK(parameters(c)[0].storage() != parameters(a)[0].storage());
+  CHECK(std::is_copy_constructible_v<nn::Parameter>);
+  CHECK_FALSE(std::is_convertible_v<const nn::Parameter&, nn::Parameter>);
+  CHECK_FALSE(std::is_convertible_v<nn::Buffer&, nn::Buffer>);
+  CHECK(std::is_convertible_v<const nn::Linear&, nn::Linear>);
+  nn::Parameter own(a.one);  // spelled out, a copy is one
+  CHECK(own.storage() != a.one.storage());
+  own = nn::Parameter(a.one);
+  CHECK(own.storage() != a.one.storage());
+  const Tensor handle = a.one;
+  CHECK(handle.id() == a.one.id());
 }
 
 TEST_CASE("parameter: copies under share are the same tensors", "[nn][parameter]") {
@@ -89,6 +138,20 @@ TEST_CASE("parameter: copies under share are the same tensors", "[nn][parameter]
   const Tied tied;
   CHECK(tree::share(tied).b.weight.id() == tied.a.weight.id());
   CHECK(Kinds(a).parameter.id() != a.parameter.id());  // the scope has ended
+}
+
+TEST_CASE("parameter: an assignment copies the numbers, and ties nothing", "[nn][parameter]") {
+  nn::Linear encoder = layer(2, 2), decoder = layer(2, 2);
+  decoder.weight = encoder.weight;
+  CHECK_SAME_BITS(decoder.weight, encoder.weight);
+  CHECK(decoder.weight.storage() != encoder.weight.storage());
+  decoder(ones({1, 2})).sum().backward();
+  CHECK(decoder.weight.grad().defined());
+  CHECK_FALSE(encoder.weight.grad().defined());
+  nn::tie(decoder.weight, encoder.weight);
+  CHECK(decoder.weight.id() == encoder.weight.id());
+  CHECK_THROWS_TEXT(ArgumentError, "copy: expected an untied parameter, got a tied one",
+                    decoder.weight = encoder.weight);
 }
 
 TEST_CASE("tie: both are one tensor, in copies too", "[nn][tie]") {
@@ -135,8 +198,8 @@ TEST_CASE("tie: what does not fit is refused", "[nn][tie][errors]") {
 TEST_CASE("clone: a field that is missing from BRAID_FIELDS is found at run time",
           "[nn][clone][errors]") {
   CHECK_THROWS_TEXT(ArgumentError,
-                    "copy: expected every field that holds parameters in BRAID_FIELDS of "
-                    "Forgetful, got 4 parameters and buffers copied, 2 listed",
+                    "Forgetful: expected every field that holds parameters or modules in its "
+                    "BRAID_FIELDS, got 2 of 4 parameters and buffers and 2 of 3 modules",
                     clone(Forgetful(3)));
   CHECK(Forgetful(3).fc1.weight.defined());
   const Kinds fine;

@@ -204,6 +204,8 @@ TEST_CASE("rnn: sizes, inputs and states that are refused", "[nn][rnn][errors]")
       {"LSTM: expected input_size >= 0, got -1", [] { nn::LSTM(-1, 2); }},
       {"GRU: expected hidden_size >= 1, got 0", [] { nn::GRU(1, 0); }},
       {"RNN: expected num_layers >= 1, got 0", [] { nn::RNN(1, 1, {.num_layers = 0}); }},
+      {"LSTM: expected num_layers <= 1000, got 1000000000",
+       [] { nn::LSTM(1, 1, {.num_layers = 1'000'000'000}); }},
       {"LSTM: expected dropout in [0, 1], got 1.5", [] { nn::LSTM(1, 1, {.dropout = 1.5}); }},
       {"LSTMCell: expected hidden_size >= 1, got -1", [] { nn::LSTMCell(1, -1); }},
   });

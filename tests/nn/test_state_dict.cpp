@@ -17,6 +17,11 @@ struct Model : nn::Module {
   BRAID_FIELDS(a, b, mean, mask)
 };
 
+struct Statistics {
+  Tensor mean = zeros({2}), squares = zeros({2});
+  BRAID_FIELDS(mean, squares)
+};
+
 struct Wrapper : nn::Module {
   Model module;
   BRAID_FIELDS(module)
@@ -88,6 +93,29 @@ TEST_CASE("state_dict: two paths that are equal are refused", "[nn][state][error
                     state_dict(clash));
 }
 
+TEST_CASE("state_dict: a tree of plain tensors is saved on request, else it is an error",
+          "[nn][state][errors]") {
+  Statistics s;
+  s.mean = ones({2}) * 3.0;
+  const std::string text =
+      "state_dict: expected parameters or buffers in Statistics, got plain tensors alone: declare "
+      "them as nn::Parameter or nn::Buffer, or ask for them with {.tensors = true}";
+  CHECK_THROWS_TEXT(ArgumentError, text, (void)state_dict(s));
+  CHECK_THROWS_TEXT(ArgumentError, "load_" + text, load_state_dict(s, StateDict()));
+  CHECK_THROWS_TEXT(ArgumentError, "state_dict: expected *in vector*",
+                    (void)state_dict(std::vector<Tensor>{ones({1})}));
+  const StateDict dict = copied(state_dict(s, {.tensors = true}));
+  CHECK(keys(dict) == Names{"mean", "squares"});
+  Statistics t;
+  const TensorImpl* id = t.mean.id();
+  CHECK(load_state_dict(t, dict, {.tensors = true}).loaded == 2);
+  CHECK(t.mean.to_vector<double>() == std::vector<double>{3, 3});
+  CHECK(t.mean.id() == id);
+  CHECK(keys(state_dict(Model(), {.tensors = true})).back() == "mask");
+  CHECK(state_dict(nn::ReLU()).empty());  // there is nothing to forget
+  CHECK(state_dict(Statistics{{}, {}}).empty());
+}
+
 TEST_CASE("load_state_dict: writes into the tensors there are", "[nn][state]") {
   Model m;
   const Model other;
@@ -135,7 +163,7 @@ TEST_CASE("load_state_dict: ties and optimizers stay right", "[nn][state][tie]")
   for (std::size_t i = 0; i < after.size(); ++i) CHECK(after[i] == Approx(before[i] - 1));
   Tied untied_source;
   StateDict dict = copied(state_dict(untied_source));
-  dict.set("b.weight", full({3, 3}, 4));
+  dict.set("b.weight", full({3, 3}, 4.0));
   load_state_dict(t, dict);  // two values for one tensor: the later field's stays
   CHECK(t.a.weight.to_vector<double>() == std::vector<double>(9, 4));
 }
@@ -192,7 +220,7 @@ TEST_CASE("load_state_dict: every wrong key is reported at once, and nothing is 
 TEST_CASE("load_state_dict: not strict reports keys, but shapes must fit", "[nn][state]") {
   Model m;
   const StateDict before = copied(state_dict(m));
-  StateDict dict{{"mean", full({3}, 2)}, {"other", ones({1})}};
+  StateDict dict{{"mean", full({3}, 2.0)}, {"other", ones({1})}};
   const LoadReport report = load_state_dict(m, dict, {.strict = false});
   CHECK(report.loaded == 1);
   CHECK(report.missing == Names{"a.weight", "a.bias", "b.weight", "b.bias"});
@@ -200,7 +228,7 @@ TEST_CASE("load_state_dict: not strict reports keys, but shapes must fit", "[nn]
   CHECK(m.mean.to_vector<double>() == std::vector<double>{2, 2, 2});
   CHECK_SAME_BITS(m.a.weight, before.at("a.weight"));
   dict.set("a.bias", ones({4}));
-  dict.set("mean", full({3}, 9));
+  dict.set("mean", full({3}, 9.0));
   CHECK_THROWS_TEXT(ArgumentError, "a.bias: expected shape [3], got [4]",
                     load_state_dict(m, dict, {.strict = false}));
   CHECK(m.mean.to_vector<double>() == std::vector<double>{2, 2, 2});

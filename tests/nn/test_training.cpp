@@ -111,6 +111,20 @@ TEST_CASE("options: what is wrong is said", "[training][options][errors]") {
                     read({"--help"}, {.epochs = 9}));
 }
 
+TEST_CASE("options: what main makes of them", "[training][options]") {
+  const auto status = [](std::vector<const char*> words) {
+    try {
+      (void)read(std::move(words));
+      return -1;
+    } catch (...) {
+      return training::report_exception("/usr/bin/train");
+    }
+  };
+  CHECK(status({"--help"}) == 0);
+  CHECK(status({"--unknown"}) == 1);
+  CHECK(training::report_exception(nullptr) == 1);  // nothing was thrown
+}
+
 TEST_CASE("options: a program's own", "[training][options]") {
   bool full = false;
   std::int64_t digits = 9000;

@@ -5,6 +5,7 @@
 #include "refused.hpp"
 #include "support/golden.hpp"
 #include "support/on_device.hpp"
+#include "support/sanitized.hpp"
 #include "trees.hpp"
 
 namespace braid::test::on_device {
@@ -178,7 +179,20 @@ TEST_CASE("attention layers: bad inputs", "[nn][attention][errors]") {
        [] {
          nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2, {.dim_feedforward = 3}), -1);
        }},
+      {"TransformerEncoder: expected num_layers <= 10000, got 1000000000",
+       [] {
+         nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2, {.dim_feedforward = 3}),
+                                1'000'000'000);
+       }},
+      {"PositionalEncoding: expected d_model >= 1 and max_len >= 0 whose product is below 2^61, "
+       "got 4 and 4611686018427387904",
+       [] { nn::PositionalEncoding(4, {.max_len = std::int64_t{1} << 62}); }},
+      {"PositionalEncoding: *got 0 and 5", [] { nn::PositionalEncoding(0, {.max_len = 5}); }},
   });
+#if !BRAID_SANITIZED  // these end the program where memory is refused
+  CHECK_THROWS_TEXT(OutOfMemoryError, "expected 17592186044416 free bytes",
+                    nn::PositionalEncoding(4, {.max_len = std::int64_t{1} << 40}));
+#endif
   const nn::MultiheadAttention m = home(nn::MultiheadAttention(4, 2, {.batch_first = true}));
   const Tensor x = ones({2, 3, 4}), wide = zeros({3, 3}, {.dtype = DType::float64}),
                pad = zeros({2, 4}, {.dtype = DType::bool_});

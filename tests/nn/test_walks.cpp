@@ -1,8 +1,11 @@
 // Walks over models: parameters, to, train, eval, apply.
 #include <braid/braid.hpp>
 
+#include <memory>
+#include <sstream>
+
 #include "layer_here.hpp"
-#include "support/errors.hpp"
+#include "refused.hpp"
 #include "trees.hpp"
 
 namespace braid::test::on_device {
@@ -20,6 +23,51 @@ struct Model : nn::Module {
 struct Batch {
   Tensor image, label;
   BRAID_FIELDS(image, label)
+};
+
+// Classes with constructors, so that no compile-time check counts their members.
+struct Forgetful : nn::Module {
+  nn::Linear fc1, fc2;
+  Forgetful() : fc1(layer(2, 2)), fc2(layer(2, 2)) {}
+  Tensor operator()(const Tensor& x) const { return fc2(fc1(x)); }
+  BRAID_FIELDS(fc1)
+};
+struct NoDropout : nn::Module {
+  nn::Linear fc;
+  nn::Dropout drop;
+  NoDropout() : fc(layer(2, 2)), drop(0.5) {}
+  BRAID_FIELDS(fc)
+};
+struct Around : nn::Module {
+  std::vector<std::optional<Forgetful>> parts{Forgetful()};
+  BRAID_FIELDS(parts)
+};
+/// An aggregate, but its base is none, and the base has the fault.
+struct Derived : NoDropout {
+  nn::Linear more = layer(2, 2);
+  BRAID_FIELDS_OF(NoDropout, more)
+};
+/// Its copy constructor walks both.
+struct Careful : nn::Module {
+  nn::Linear fc;
+  Careful() : fc(layer(2, 2)) {}
+  Careful(const Careful& other) : Module(other), fc(layer(2, 2)) {
+    load_state_dict(*this, state_dict(other));
+  }
+  BRAID_FIELDS(fc)
+};
+struct MoveOnly : nn::Module {
+  nn::Linear fc;
+  std::unique_ptr<int> handle;
+  MoveOnly() : fc(layer(2, 2)) {}
+  BRAID_FIELDS(fc)
+};
+/// Its copies are not wanted, and no walk is stopped by that.
+struct NotToCopy : nn::Module {
+  nn::Linear fc;
+  NotToCopy() : fc(layer(2, 2)) {}
+  NotToCopy(const NotToCopy& other) : Module(other), fc(other.fc) { throw ArgumentError("copied"); }
+  BRAID_FIELDS(fc)
 };
 
 }  // namespace
@@ -240,6 +288,59 @@ TEST_CASE("requires_grad_: all or none", "[nn][walks]") {
   m.scale = nn::Parameter(ones({1}));
   requires_grad_(m);
   for (const Tensor& p : parameters(m)) CHECK(p.requires_grad());
+}
+
+TEST_CASE("walks: a field that is missing from BRAID_FIELDS is an error of every one",
+          "[nn][walks][errors]") {
+  Forgetful m;
+  const StateDict dict;
+  const auto nothing = [](const auto&...) {};
+  refuses<ArgumentError>(
+      "Forgetful: expected every field that holds parameters or modules in its BRAID_FIELDS, got 2 "
+      "of 4 parameters and buffers and 2 of 3 modules*add the others")({
+      {"", [&] { (void)parameters(m); }},
+      {"", [&] { (void)named_parameters(m); }},
+      {"", [&] { (void)buffers(m); }},
+      {"", [&] { (void)named_buffers(m); }},
+      {"", [&] { (void)parameter_count(m); }},
+      {"", [&] { (void)state_dict(m); }},
+      {"", [&] { load_state_dict(m, dict); }},
+      {"", [&] { to(m, there()); }},
+      {"", [&] { to(m, DType::float64); }},
+      {"", [&] { train(m); }},
+      {"", [&] { eval(m); }},
+      {"", [&] { zero_grad(m); }},
+      {"", [&] { requires_grad_(m, false); }},
+      {"", [&] { apply(m, nothing); }},
+      {"", [&] { (void)clone(m); }},
+      {"", [&] { tree::visit(m, nothing); }},
+      {"", [&] { tree::visit_nodes(m, nothing); }},
+      {"", [&] { (void)tree::leaves(m); }},
+      {"", [&] { (void)(std::ostringstream() << m); }},
+      {"", [&] { (void)training::summary(m); }},
+      {"", [&] { training::Checkpoint("nowhere/at-all", m).save(); }},
+      {"", [] { (void)parameters(Around()); }},
+  });
+  CHECK(m.fc2.weight.requires_grad());
+  CHECK(m.training);
+  CHECK(m.fc1.weight.device() == here());
+  refuses<ArgumentError>("")({
+      {"NoDropout: expected *, got 2 of 2 parameters and buffers and 2 of 3 modules",
+       [] {
+         NoDropout net;
+         eval(net);
+       }},
+      {"Derived: expected *, got 4 of 4 parameters and buffers and 3 of 4 modules",
+       [] { (void)parameters(Derived()); }},
+  });
+}
+
+TEST_CASE("walks: what cannot be copied, or copies in its own way, is walked", "[nn][walks]") {
+  const Careful careful;
+  CHECK(parameters(careful).size() == 2);
+  CHECK(parameters(Careful(careful)).size() == 2);
+  CHECK(parameters(MoveOnly()).size() == 2);
+  CHECK(parameters(NotToCopy()).size() == 2);
 }
 
 TEST_CASE("apply: every module that the function takes, parts first", "[nn][walks]") {

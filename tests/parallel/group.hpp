@@ -82,7 +82,7 @@ struct Net : nn::Module {
 struct Where : nn::Module {
   nn::Parameter weight{ones({1})};
   Tensor operator()(const Tensor& x) const {
-    return full({x.size(0)}, weight.device().index(), {.device = x.device()});
+    return full({x.size(0)}, static_cast<double>(weight.device().index()), {.device = x.device()});
   }
   BRAID_FIELDS(weight)
 };

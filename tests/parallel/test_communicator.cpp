@@ -223,8 +223,8 @@ TEST_CASE("communicator: in place, a rank's part is a part of the whole", "[comm
     };
     std::vector<double> all;
     for (int rank = 0; rank < n; ++rank) {
-      gathered.push_back(full({n * kPart}, rank + 1, {.device = device(rank)}));
-      scattered.push_back(full({n * kPart}, rank + 1, {.device = device(rank)}));
+      gathered.push_back(full({n * kPart}, rank + 1.0, {.device = device(rank)}));
+      scattered.push_back(full({n * kPart}, rank + 1.0, {.device = device(rank)}));
       gather_parts.push_back(part(gathered.back(), rank));
       scatter_parts.push_back(part(scattered.back(), rank));
       all.insert(all.end(), kPart, rank + 1);

@@ -249,7 +249,7 @@ TEST_CASE("DataParallel on one device moves the module there, and inputs", "[dat
     CHECK(model.module.weight.device() == device(at));
     CHECK_FALSE(model.module.weight.id()->is_replica);
     for (int from = 0; from < device_count(); ++from) {
-      const Tensor x = full({3}, 5, {.device = device(from)});
+      const Tensor x = full({3}, 5.0, {.device = device(from)});
       const Tensor y = model(x);
       CHECK(y.device() == device(at));
       CHECK((y.id() == x.id()) == (from == at));

@@ -95,7 +95,7 @@ void check_gather(Device to) {
 ACCEPTANCE("C2: gather has a gradient") {
   if (device_count() < 2) return;
   const Tensor a = ones({5}, {.device = device(0), .requires_grad = true}),
-               b = full({5}, 2, {.device = device(1), .requires_grad = true});
+               b = full({5}, 2.0, {.device = device(1), .requires_grad = true});
   const Tensor output = gather(List{a, b}, device(1));
   CHECK(output.shape() == Shape{10});
   CHECK(output.device() == device(1));
@@ -241,6 +241,11 @@ TEST_CASE("gather: differences of structure; the first decides about none", "[ga
   CHECK_THROWS_TEXT(ArgumentError,
                     "gather: expected a defined tensor, got an undefined one ('1' of replica 1)",
                     gather(std::vector<Maybe>{all0, undefined1}, device(0)));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "gather: expected an output with a defined tensor, got none from replica 0",
+                    gather(List{Tensor(), Tensor()}, device(0)));
+  CHECK_THROWS_TEXT(ArgumentError, "gather: expected an output with a defined tensor",
+                    gather(std::vector<Maybe>{Maybe(), Maybe()}, device(0)));
 }
 
 TEST_CASE("gather: without gradient recording there is no history", "[gather]") {

@@ -38,6 +38,14 @@ struct Counting : nn::Module {
   BRAID_FIELDS(fc)
 };
 
+/// A class, so that no compile-time check counts its members.
+struct Forgetful : nn::Module {
+  nn::Linear fc1, fc2;
+  Forgetful() : fc1(3, 3), fc2(3, 3) {}
+  Tensor operator()(const Tensor& x) const { return fc2(fc1(x)); }
+  BRAID_FIELDS(fc1)
+};
+
 /// The eight lines of the tutorials.
 template <class M>
 Tensor by_hand(const M& module, const Tensor& input, std::vector<Device> on,
@@ -138,6 +146,14 @@ TEST_CASE("DataParallel: train, eval, to, apply, parameters pass through", "[dat
   CHECK(model.module.fc1.weight.device() == device(device_count() - 1));
   to(model, DType::float64);
   CHECK(model.module.fc1.weight.dtype() == DType::float64);
+}
+
+TEST_CASE("DataParallel: a field that is missing from BRAID_FIELDS is an error on one device too",
+          "[data_parallel][errors]") {
+  for (int n = 1; n <= std::min(2, device_count()); ++n) {
+    CHECK_THROWS_TEXT(ArgumentError, "Forgetful: expected every field*got 2 of 4 parameters",
+                      (void)DataParallel<Forgetful>(Forgetful(), group(n))(ones({4, 3})));
+  }
 }
 
 TEST_CASE("DataParallel: one wrapped block in a model", "[data_parallel]") {

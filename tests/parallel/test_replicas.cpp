@@ -192,7 +192,7 @@ ACCEPTANCE("T11: without gradients, in the replicas too; what they assert reache
 ACCEPTANCE("T27: zero_grad in a replica warns that it has no effect") {
   for (const std::vector<Device>& ids : orders()) {
     const DataParallel model(placed_on(ZeroGrad{}, ids.front()), ids);
-    model.module.weight.set_grad(full({1}, 3, {.device = ids.front()}));
+    model.module.weight.set_grad(full({1}, 3.0, {.device = ids.front()}));
     const int before = warnings_with(kNoEffect);
     (void)model(random_tensor({4, 3, 6, 5}));
     const std::size_t replicas = ids.size() > 1 ? chunk_sizes(4, ids.size()).size() : 0;

@@ -14,7 +14,7 @@ namespace {
 struct Kinds : nn::Module {
   nn::Parameter weight{randn({3, 4})}, frozen{randn({2, 2}), false}, tied{zeros({3, 4})}, none;
   nn::Buffer seen{zeros({2})}, steps{zeros({1}, {.dtype = DType::int64})};
-  Tensor scale = full({3}, 2, {.requires_grad = true}), constant = arange(4);
+  Tensor scale = full({3}, 2.0, {.requires_grad = true}), constant = arange(4);
   std::string name = "kinds";
   mutable int calls = 0;
   Kinds() { nn::tie(tied, weight); }

@@ -204,7 +204,7 @@ TEST_CASE("shards compute what one device computes, with its statistics", "[shar
 TEST_CASE("shards: min(shards, rows) by the balanced rule, in order", "[shards]") {
   const Made places = home(Made([](const Tensor&, const Tensor& x) {
     return std::tuple(full({1}, static_cast<double>(x.size(0)), {.device = x.device()}),
-                      full({1}, x.device().index(), {.device = x.device()}));
+                      full({1}, static_cast<double>(x.device().index()), {.device = x.device()}));
   }));
   using List = std::vector<double>;
   for (int n = 1; n <= device_count(); ++n) {

@@ -119,7 +119,7 @@ endfunction()
 # emulated CUDA devices, in every order of threads and streams, and <module>.logical<n> on n logical
 # devices of one emulated GPU; with SIMT_COUNTS <module>.simt_devices<n> runs SIMT_CASES over n of
 # them in one random order; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices,
-# which is the default device (of all cases, or those of a Catch filter).
+# which is the best device (of all cases, or those of a Catch filter).
 function(braid_test_binary module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED"
                         "SIMT_EACH;SIMT_CASES;LONG" "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")

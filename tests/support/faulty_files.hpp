@@ -72,6 +72,7 @@ inline const io::FileSystem kFaulty{
           return 0;
         },
     .fchmod = [](int fd, unsigned mode) { return fails("fchmod") ? -1 : real().fchmod(fd, mode); },
+    .lock = [](int fd) { return fails("lock") ? -1 : real().lock(fd); },
     .rename =
         [](int folder, const char* from, const char* to) {
           if (fails("rename")) return -1;

@@ -17,7 +17,7 @@
 namespace braid::test {
 
 /// Where the tests run.
-inline Device here() { return default_device(); }
+inline Device here() { return best_device(); }
 /// Another device of that type; the same one where there is no other.
 inline Device there() {
   const std::vector<Device> list = devices();
@@ -81,7 +81,7 @@ inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) {
 inline Tensor empty(const Shape& shape, const TensorOptions& options = {}) {
   return noted(braid::empty(shape, placed(options)));
 }
-inline Tensor full(const Shape& shape, double value, const TensorOptions& options = {}) {
+inline Tensor full(const Shape& shape, const Scalar& value, const TensorOptions& options = {}) {
   return noted(braid::full(shape, value, placed(options)));
 }
 inline Tensor eye(std::int64_t n, const TensorOptions& options = {}) {
@@ -104,10 +104,10 @@ inline Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
 inline Tensor randperm(std::int64_t n, const TensorOptions& options = {}) {
   return noted(braid::randperm(n, placed(options)));
 }
-inline Tensor arange(std::int64_t end, const TensorOptions& options = {}) {
+inline Tensor arange(const Scalar& end, const TensorOptions& options = {}) {
   return noted(braid::arange(end, placed(options)));
 }
-inline Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step = 1,
+inline Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step = 1,
                      const TensorOptions& options = {}) {
   return noted(braid::arange(start, end, step, placed(options)));
 }

@@ -87,6 +87,7 @@ inline const io::FileSystem& recording_file_system() {
             return 0;
           },
       .fchmod = [](int fd, unsigned mode) { return real().fchmod(fd, mode); },
+      .lock = [](int fd) { return real().lock(fd); },
       .rename =
           [](int folder, const char* from, const char* to) {
             DiskRecord& r = disk_record;

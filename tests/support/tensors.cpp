@@ -10,7 +10,7 @@
 namespace braid::test {
 
 std::vector<Device> test_devices() {
-  const Device d = default_device();
+  const Device d = best_device();
   return d.type() == DeviceType::cpu ? devices(DeviceType::cpu) : std::vector<Device>{d};
 }
 

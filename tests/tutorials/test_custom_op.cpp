@@ -1,4 +1,4 @@
-// The custom op of the tutorial: numbers, layouts, gradients, streams. On the default device: a CPU
+// The custom op of the tutorial: numbers, layouts, gradients, streams. On the best device: a CPU
 // device, an emulated GPU, or a GPU.
 #include <braid/braid.hpp>
 #include <braid/kernels/cuda_native.hpp>
@@ -14,7 +14,7 @@ using namespace braid::test;
 namespace {
 
 Tensor numbers(const Shape& shape, DType dtype) {
-  return (randn(shape, {.dtype = dtype, .seed = 5}) * 2).to(default_device());
+  return (randn(shape, {.dtype = dtype, .seed = 5}) * 2).to(best_device());
 }
 
 }  // namespace
@@ -38,23 +38,23 @@ TEST_CASE("custom op: layouts, and what is refused", "[custom_op]") {
   CHECK(equal(mine::softsign(x.slice(0, 1, 12, 2)), y.slice(0, 1, 12, 2)));
   CHECK(equal(mine::softsign(x[3].expand({4, 10})), y[3].expand({4, 10})));
   CHECK_THROWS_TEXT(DTypeError, "softsign: expected float32 or float64, got int64",
-                    mine::softsign(tensor({1, 2}).to(default_device())));
+                    mine::softsign(tensor({1, 2}).to(best_device())));
 }
 
 TEST_CASE("custom op: gradients, and gradients of gradients", "[custom_op][gradcheck]") {
   CHECK_GRAD(
       softsign,
-      tensor({-2.5, -0.4, 0.3, 1.0, 4.0}).to(default_device(), DType::float64).requires_grad_());
+      tensor({-2.5, -0.4, 0.3, 1.0, 4.0}).to(best_device(), DType::float64).requires_grad_());
   CHECK_GRAD([](const Tensor& x) { return mine::softsign(x.t()) * 3.0; },
              tensor({{-2.5, -0.4, 0.3}, {1.5, 2.0, -4.0}})
-                 .to(default_device(), DType::float64)
+                 .to(best_device(), DType::float64)
                  .requires_grad_());
 }
 
 TEST_CASE("custom op: on every device, on streams of a program's own", "[custom_op][streams]") {
   for (const Device device : devices()) {
     INFO(device);
-    const Tensor x = full({3000}, -4, {.device = device}).requires_grad_();
+    const Tensor x = full({3000}, -4.0, {.device = device}).requires_grad_();
     const std::shared_ptr<Stream> side = make_stream(device);
     side->wait_for(current_stream(device));
     const StreamGuard guard(side);

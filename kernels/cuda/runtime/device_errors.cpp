@@ -59,7 +59,7 @@ void throw_device_error(Device device) {
   };
   const auto number = [](unsigned long long bits) { return static_cast<long long>(bits); };
   if (static_cast<DeviceFault>(error.fault) == DeviceFault::division)
-    throw ArgumentError("div: expected integer divisors other than 0, got 0");
+    throw ArgumentError(str(text(error.op), ": expected integer divisors other than 0, got 0"));
   throw IndexError(str(text(error.op), ": expected ", text(error.what), " in [", number(error.low),
                        ", ", number(error.high), "), got ", number(error.got), " at position ",
                        number(error.position)));

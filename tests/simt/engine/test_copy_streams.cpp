@@ -82,7 +82,7 @@ TEST_CASE("copy streams: a device goes on only when its chunk is there", "[copie
 TEST_CASE("copy streams: how often a step waits, and for what", "[copies]") {
   const std::string seen = test::in_child(3, [] {
     parallel::DataParallel model(nn::Linear(5, 2));
-    to(model, default_device());
+    to(model, best_device());
     optim::SGD optimizer(parameters(model), {.lr = 0.1});
     const Tensor x = randn({30, 5});  // on the host
     const auto pass = [&] { exp(model(x)).mean().backward(); };
@@ -152,7 +152,7 @@ TEST_CASE("the emulation counts what is queued on the legacy stream", "[copies]"
 TEST_CASE("streams: replicas work on the caller's current streams", "[copies]") {
   const std::string seen = test::in_child(3, [] {
     parallel::DataParallel model(nn::Linear(5, 2));
-    to(model, default_device());
+    to(model, best_device());
     const Tensor x = randn({30, 5});
     const Tensor expected = model(x).to(Device());
     std::vector<std::shared_ptr<Stream>> side;
@@ -176,9 +176,9 @@ TEST_CASE("streams: replicas work on the caller's current streams", "[copies]") 
 TEST_CASE("a batch split over three devices runs linear_forward on each of them", "[launches]") {
   const std::string seen = test::in_child(3, [] {
     parallel::DataParallel model(nn::Linear(5, 2));
-    to(model, default_device());
+    to(model, best_device());
     simt::clear_launch_log();
-    const Tensor y = model(randn({30, 5}, {.device = default_device()}));
+    const Tensor y = model(randn({30, 5}, {.device = best_device()}));
     synchronize(y.device());
     std::set<int> on;
     for (const simt::LaunchRecord& launch : simt::launch_log())

@@ -36,9 +36,9 @@ struct Program {
   Tensor x, labels;
 
   Program()
-      : optimizer((to(model, default_device()), parameters(model)), {.lr = 0.1, .momentum = 0.9}) {
-    x = randn({6, 5}, {.device = default_device()});
-    labels = tensor({0, 1, 2, 0, 1, 2}).to(default_device());
+      : optimizer((to(model, best_device()), parameters(model)), {.lr = 0.1, .momentum = 0.9}) {
+    x = randn({6, 5}, {.device = best_device()});
+    labels = tensor({0, 1, 2, 0, 1, 2}).to(best_device());
   }
   void step() {
     optimizer.zero_grad();
@@ -105,7 +105,7 @@ Counts alive_after_steps() {
     Program program;
     for (int i = 0; i < 2; ++i) program.step();
     for (const Device d : devices())
-      for (int i = 0; i < 32; ++i) (void)full({1}, i).to(d).to(Device("cpu"));
+      for (int i = 0; i < 32; ++i) (void)full({1}, i + 0.0).to(d).to(Device("cpu"));
   }
   return alive();
 }

@@ -43,12 +43,12 @@ std::string lend(Device device, const std::shared_ptr<Stream>& other) {
     // a stream that has nothing to do would give the block away for good
     test::Gate gate(current_stream(device));
     const StreamGuard guard(other);
-    lent = full({kSmall}, 3, {.device = device});
+    lent = full({kSmall}, 3.0, {.device = device});
     gate.open();
     lent.add_(1);
     lent = {};
   }
-  const Tensor next = full({kSmall}, 5, {.device = device});
+  const Tensor next = full({kSmall}, 5.0, {.device = device});
   set_memory_capacity(device, 0);
   return sum(next).item<double>() == 5 * kSmall && sum(seen).item<double>() == 2 * kSmall
              ? ""
@@ -65,7 +65,7 @@ std::string use_elsewhere(Device device, const std::shared_ptr<Stream>& other) {
     record_stream(x, *other);
   }
   x = {};
-  const Tensor next = full({kSmall}, 7, {.device = device});
+  const Tensor next = full({kSmall}, 7.0, {.device = device});
   other->synchronize();
   return sum(y).item<double>() == 2 * kSmall && sum(next).item<double>() == 7 * kSmall
              ? ""
@@ -95,7 +95,7 @@ std::string copy_held_up(Device from, Device to) {
     });
     attempt([&] { (void)x.to(to); });
     x = {};
-    const Tensor next = full({kSmall}, 7, {.device = from});
+    const Tensor next = full({kSmall}, 7.0, {.device = from});
     attempt([&] { const Tensor a = after.to(from), b = after.to(to); });
   }
   return "";  // what can go wrong is a finding
@@ -105,7 +105,7 @@ std::string copy_held_up(Device from, Device to) {
 /// other streams, which nothing orders behind it.
 class TryOut {
  public:
-  TryOut(Device from, Device to) : x_(full({kSmall}, 3, {.device = from})) {
+  TryOut(Device from, Device to) : x_(full({kSmall}, 3.0, {.device = from})) {
     for (int i = 0; i < 100; ++i) streams_.push_back({make_stream(from), make_stream(to)});
     synchronize(from);
   }
@@ -148,7 +148,7 @@ std::string on_machine(bool access) {
     const Device a("cuda:0"), b("cuda:1");
     std::string text;
     int failures = 0;
-    for (const Device d : {a, b}) (void)full({kSmall}, 1, {.device = d});
+    for (const Device d : {a, b}) (void)full({kSmall}, 1.0, {.device = d});
     // A call of any name, without a wait between the tries, and before anything else was copied.
     TryOut try_out(a, b);
     if (access) text += each_failing("", failures, try_out);

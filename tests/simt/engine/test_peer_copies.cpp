@@ -91,12 +91,12 @@ TEST_CASE("peer copies: a split batch trains the same without peer access", "[pe
     return test::in_child(3, [access] {
       simt::set_peer_access_supported(access);
       parallel::DataParallel model(nn::Linear(5, 2));
-      to(model, default_device());
+      to(model, best_device());
       optim::SGD optimizer(parameters(model), {.lr = 0.1});
       std::string text;
       for (int i = 0; i < 3; ++i) {
         optimizer.zero_grad();
-        const Tensor loss = exp(model(randn({30, 5}, {.device = default_device()})) * 0.5).mean();
+        const Tensor loss = exp(model(randn({30, 5}, {.device = best_device()})) * 0.5).mean();
         loss.backward();
         optimizer.step();
         text += str(loss.item<double>(), " ");

@@ -160,8 +160,8 @@ TEST_CASE("nccl: the communicator's waits order what is before and after it", "[
       for (int round = 0; round < 3; ++round) {
         std::vector<Tensor> x, parts, whole, piece;
         for (const Device d : all) {
-          x.push_back(full({64}, d.index() + round, {.device = d}));
-          parts.push_back(full({16}, d.index() + round, {.device = d}));
+          x.push_back(full({64}, d.index() + round + 0.0, {.device = d}));
+          parts.push_back(full({16}, d.index() + round + 0.0, {.device = d}));
           whole.push_back(empty({64}, {.device = d}));
           piece.push_back(empty({16}, {.device = d}));
         }

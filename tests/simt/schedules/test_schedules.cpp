@@ -105,8 +105,8 @@ TEST_CASE("schedules: the same bits in 1000 orders of streams, and no finding", 
   simt::set_report_mode(simt::ReportMode::collect);
   manual_seed(1);
   Net start;
-  to(start, default_device());
-  const Tensor batch = randn({kRows, 6}), labels = remainder(arange(kRows), 3).to(default_device());
+  to(start, best_device());
+  const Tensor batch = randn({kRows, 6}), labels = remainder(arange(kRows), 3).to(best_device());
   const std::vector<Mode> all = modes();
   std::vector<std::string> first;
   std::vector<Tensor> batches;

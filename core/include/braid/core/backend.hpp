@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,17 +87,26 @@ struct DeviceContext {
 /// `device: expected one of cpu:0, cpu:1, got cpu:7`.
 [[nodiscard]] const DeviceContext& device_context(Device device);
 
-namespace detail { [[noreturn]] void no_kernel(const char* op, Device device); }
+namespace detail {
+[[noreturn]] void no_kernel(const char* op, Device device);
+/// The OutOfMemoryError of an op that found no memory on the host for its own work.
+[[noreturn]] void no_host_memory(const char* op, Device device);
+}  // namespace detail
 
 /// Runs a kernel of the device's table on its current stream: launch("softmax", device,
-/// &KernelTable::softmax, args).
+/// &KernelTable::softmax, args). Throws OutOfMemoryError where the kernel finds no memory for its
+/// own work.
 template <class Args>
 void launch(const char* op, Device device, void (*KernelTable::*kernel)(const Args&, Stream&),
             const Args& args) {
   const DeviceContext& context = device_context(device);
   const auto function = context.kernels->*kernel;
   if (!function) detail::no_kernel(op, device);
-  function(args, current_stream(device));
+  try {
+    function(args, current_stream(device));
+  } catch (const std::bad_alloc&) {
+    detail::no_host_memory(op, device);
+  }
 }
 
 }  // namespace braid

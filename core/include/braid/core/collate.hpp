@@ -110,7 +110,8 @@ template <class T> using Collated = typename decltype(detail::collated_type<T>()
 ///           numbers become tensors: integers int64, floating point float32, bool bool. A number in
 ///           a struct, list or map does not compile.
 /// Gradient  flows to the items' tensors
-/// Throws    ArgumentError for no items; ShapeError, DTypeError, DeviceError naming the path if
+/// Throws    ArgumentError for no items, and where none of their tensors is defined (a part that no
+///           item has stays undefined); ShapeError, DTypeError, DeviceError naming the path if
 ///           items differ
 template <class T> [[nodiscard]] Collated<T> collate(std::span<const T> items) {
   if (items.empty()) detail::nothing_to_collate();

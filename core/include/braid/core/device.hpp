@@ -22,10 +22,10 @@ class Device {
         index_(static_cast<std::int16_t>(index < -kLargestIndex  ? -kLargestIndex
                                          : index > kLargestIndex ? kLargestIndex
                                                                  : index)) {}
-  /// `cpu`, `cpu:1`, `cuda`, `cuda:0`. Throws DeviceError for any other text. Does not ask whether
-  /// the device exists.
+  /// `cpu`, `cpu:1`, `cuda`, `cuda:0`. Throws DeviceError for any other text, and for a null
+  /// pointer. Does not ask whether the device exists.
   Device(std::string_view name);
-  Device(const char* name) : Device(std::string_view(name)) {}
+  Device(const char* name) : Device(named(name)) {}
   Device(const std::string& name) : Device(std::string_view(name)) {}
 
   [[nodiscard]] constexpr DeviceType type() const noexcept { return type_; }
@@ -36,17 +36,23 @@ class Device {
 
  private:
   static constexpr int kLargestIndex = 32767;
+  static std::string_view named(const char* name);
   DeviceType type_ = DeviceType::cpu;
   std::int16_t index_ = 0;
 };
 
 /// The best device there is: the first CUDA device, else cpu:0; BRAID_DEVICE overrides it.
 /// Factories create on cpu:0 unless told otherwise.
-[[nodiscard]] Device default_device();
-/// All devices of the default device's type, in order.
+[[nodiscard]] Device best_device();
+/// Deleted: best_device() is its name. (Factories create on cpu:0, whatever the best device is.)
+template <class T = void> Device default_device() {
+  static_assert(!sizeof(T*), "braid: default_device() is now best_device()");
+  return {};
+}
+/// All devices of the best device's type, in order.
 [[nodiscard]] std::vector<Device> devices();
 [[nodiscard]] std::vector<Device> devices(DeviceType type);
-/// Number of devices of the default device's type.
+/// Number of devices of the best device's type.
 [[nodiscard]] int device_count();
 [[nodiscard]] int device_count(DeviceType type);
 

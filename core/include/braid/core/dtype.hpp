@@ -94,17 +94,6 @@ namespace detail {
 }
 }  // namespace detail
 
-/// The type of a tensor beside a number (`x + 2`, `clamp(x, 0, 1)`): a number never changes a
-/// floating type. Beside integers a whole number that fits in int64 is an integer (bool becomes
-/// int64, as 1 + true is 2), any other number makes them float32. PyTorch tells 2 from 2.0; C++'s
-/// overloads take a double, so that the value decides here. The whole table is in
-/// docs/notes/dtypes.md.
-[[nodiscard]] constexpr DType promote(DType t, double number) noexcept {
-  if (is_floating(t)) return t;
-  if (!detail::is_whole(number)) return DType::float32;
-  return t == DType::bool_ ? DType::int64 : t;
-}
-
 /// DType of a C++ type; only for the eight element types.
 template <class T>
 inline constexpr DType dtype_of = [] {

@@ -84,7 +84,7 @@ void skip_random_streams(std::uint64_t streams) noexcept;
 [[nodiscard]] Tensor uniform(const Shape& shape, double low, double high,
                              const TensorOptions& options = {});
 /// Uniform integers in [low, high), int64 unless another type is asked for. Throws ArgumentError
-/// unless low < high.
+/// unless low < high, and for numbers that the type does not reach.
 [[nodiscard]] Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                              const TensorOptions& options = {});
 /// A random order of 0 … n-1 (Fisher-Yates of our own), int64.

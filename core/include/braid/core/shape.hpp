@@ -27,20 +27,23 @@ class Shape {
 
   [[nodiscard]] constexpr int rank() const noexcept { return rank_; }
   [[nodiscard]] constexpr bool empty() const noexcept { return rank_ == 0; }
-  /// Unchecked, 0 <= i < rank.
-  [[nodiscard]] constexpr std::int64_t operator[](int i) const noexcept { return sizes_[i]; }
-  [[nodiscard]] constexpr std::int64_t& operator[](int i) noexcept { return sizes_[i]; }
-  [[nodiscard]] constexpr std::int64_t back() const noexcept { return sizes_[rank_ - 1]; }
+  /// Size i; a negative i counts from the end, as in Python. Throws IndexError outside
+  /// [-rank, rank).
+  [[nodiscard]] constexpr std::int64_t operator[](std::int64_t i) const { return sizes_[place(i)]; }
+  [[nodiscard]] constexpr std::int64_t& operator[](std::int64_t i) { return sizes_[place(i)]; }
+  [[nodiscard]] constexpr std::int64_t back() const { return (*this)[-1]; }
   [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return sizes_; }
   [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return sizes_ + rank_; }
   [[nodiscard]] constexpr std::span<const std::int64_t> span() const noexcept {
     return {sizes_, static_cast<std::size_t>(rank_)};
   }
 
-  /// Product of the sizes, 1 for rank 0. Overflow was excluded when the tensor was made.
-  [[nodiscard]] constexpr std::int64_t numel() const noexcept {
+  /// Product of the sizes, 1 for rank 0. Throws ShapeError above 2^63 - 1.
+  [[nodiscard]] constexpr std::int64_t numel() const {
     std::int64_t n = 1;
-    for (int i = 0; i < rank_; ++i) n *= sizes_[i];
+    bool overflow = false;
+    for (int i = 0; i < rank_; ++i) overflow |= __builtin_mul_overflow(n, sizes_[i], &n);
+    if (overflow) return product_of_large();
     return n;
   }
   constexpr void push_back(std::int64_t size) {
@@ -73,6 +76,11 @@ class Shape {
     rank_ = static_cast<int>(rank);
   }
   [[noreturn]] static void too_many(std::size_t rank);
+  [[nodiscard]] std::int64_t product_of_large() const;  // 0 if one of them is
+  [[nodiscard]] constexpr std::int64_t place(std::int64_t i) const {
+    return i >= 0 && i < rank_ ? i : place_from_end(i);
+  }
+  [[nodiscard]] std::int64_t place_from_end(std::int64_t i) const;
 
   std::int64_t sizes_[kMaxRank] = {};
   int rank_ = 0;

@@ -12,6 +12,7 @@
 #include <braid/core/dtype.hpp>
 #include <braid/core/hooks.hpp>
 #include <braid/core/ref.hpp>
+#include <braid/core/scalar.hpp>
 #include <braid/core/shape.hpp>
 #include <braid/core/storage.hpp>
 
@@ -103,30 +104,58 @@ class Tensor {
   [[nodiscard]] Tensor contiguous() const;
 
   // ---- in place. Bump the version; refuse leaves that require grad (outside no_grad) and views
-  // under autograd with AutogradError.
+  // under autograd with AutogradError, and tensors whose elements share memory (expanded ones) with
+  // LayoutError. A call on a temporary gives the tensor itself, to be kept: `zeros({3}).fill_(1)`.
+  // But x[index] and a reshape that had to copy look as if they were parts of x: what is written
+  // into such a copy while nothing holds it would be lost, and is a LayoutError
+  // (docs/decisions/0014-in-place-on-a-temporary.md).
   /// Broadcasts; converts dtype; copies between devices. An integer tensor takes numbers, but no
   /// history.
-  const Tensor& copy_(const Tensor& source) const;
+  const Tensor& copy_(const Tensor& source) const&;
+  Tensor copy_(const Tensor& source) const&& { return kept("copy_").copy_(source); }
   /// throws DTypeError for a value that the dtype cannot hold, as full does
-  const Tensor& fill_(double value) const;
-  const Tensor& zero_() const;
-  const Tensor& add_(const Tensor& other, double alpha = 1) const;  ///< this += alpha * other
-  const Tensor& sub_(const Tensor& other, double alpha = 1) const;
+  const Tensor& fill_(const Scalar& value) const&;
+  Tensor fill_(const Scalar& value) const&& { return kept("fill_").fill_(value); }
+  const Tensor& zero_() const&;
+  Tensor zero_() const&& { return kept("zero_").zero_(); }
+  /// this += alpha * other
+  const Tensor& add_(const Tensor& other, const Scalar& alpha = 1) const&;
+  Tensor add_(const Tensor& other, const Scalar& alpha = 1) const&& {
+    return kept("add_").add_(other, alpha);
+  }
+  const Tensor& sub_(const Tensor& other, const Scalar& alpha = 1) const&;
+  Tensor sub_(const Tensor& other, const Scalar& alpha = 1) const&& {
+    return kept("sub_").sub_(other, alpha);
+  }
   /// The old numbers are copied where a gradient needs them, so that other may be this tensor, or
   /// share its memory (PyTorch refuses that in backward).
-  const Tensor& mul_(const Tensor& other) const;
+  const Tensor& mul_(const Tensor& other) const&;
+  Tensor mul_(const Tensor& other) const&& { return kept("mul_").mul_(other); }
   /// integers take whole numbers, bool 0 and 1; others are a DTypeError
-  const Tensor& add_(double value) const;
-  const Tensor& mul_(double value) const;
-  const Tensor& sub_(double value) const;
-  const Tensor& div_(const Tensor& other) const;  ///< DTypeError unless this is floating point
-  const Tensor& div_(double value) const;
+  const Tensor& add_(const Scalar& value) const&;
+  Tensor add_(const Scalar& value) const&& { return kept("add_").add_(value); }
+  const Tensor& mul_(const Scalar& value) const&;
+  Tensor mul_(const Scalar& value) const&& { return kept("mul_").mul_(value); }
+  const Tensor& sub_(const Scalar& value) const&;
+  Tensor sub_(const Scalar& value) const&& { return kept("sub_").sub_(value); }
+  const Tensor& div_(const Tensor& other) const&;  ///< DTypeError unless this is floating point
+  Tensor div_(const Tensor& other) const&& { return kept("div_").div_(other); }
+  const Tensor& div_(const Scalar& value) const&;
+  Tensor div_(const Scalar& value) const&& { return kept("div_").div_(value); }
   /// As clamp, masked_fill and relu (ops/elementwise.hpp), of this tensor's dtype; an integer
   /// tensor takes whole bounds.
-  const Tensor& clamp_(std::optional<double> min, std::optional<double> max = {}) const;
+  const Tensor& clamp_(const std::optional<Scalar>& min,
+                       const std::optional<Scalar>& max = {}) const&;
+  Tensor clamp_(const std::optional<Scalar>& min, const std::optional<Scalar>& max = {}) const&& {
+    return kept("clamp_").clamp_(min, max);
+  }
   /// the mask broadcasts to this shape
-  const Tensor& masked_fill_(const Tensor& mask, double value) const;
-  const Tensor& relu_() const;
+  const Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const&;
+  Tensor masked_fill_(const Tensor& mask, const Scalar& value) const&& {
+    return kept("masked_fill_").masked_fill_(mask, value);
+  }
+  const Tensor& relu_() const&;
+  Tensor relu_() const&& { return kept("relu_").relu_(); }
 
   // ---- views: share storage, differentiable. Negative dims count from the end; wrong ones throw
   // IndexError or ShapeError.
@@ -188,6 +217,9 @@ class Tensor {
   friend std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
  private:
+  /// This, unless it is a copy that looks like a part of another tensor and that nothing else
+  /// holds. Throws LayoutError.
+  [[nodiscard]] const Tensor& kept(const char* op) const;
   [[nodiscard]] double item_double() const;
   [[nodiscard]] std::int64_t item_int64() const;
   [[nodiscard]] void* data_as(DType dtype, bool written) const;
@@ -213,8 +245,9 @@ struct TensorImpl final : RefCounted {
   // in-place changes under autograd would leave their history behind
   std::atomic<bool> has_views{false};
   bool contiguous = true;
-  bool tied = false;        // see nn::tie
-  bool is_replica = false;  // made by replicate
+  bool tied = false;             // see nn::tie
+  bool is_replica = false;       // made by replicate
+  bool looks_like_part = false;  // a copy made by x[index] or reshape, see Tensor::kept
 
   TensorImpl() noexcept;
   ~TensorImpl();  // out of line: Node is incomplete here

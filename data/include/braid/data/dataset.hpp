@@ -30,13 +30,24 @@ using Item = std::remove_cvref_t<decltype(std::declval<const D&>().get(std::int6
 template <Dataset D> using Batch = Collated<Item<D>>;
 
 /// A dataset that makes whole batches itself, faster than item by item: get_batch(indices) equals
-/// collating get(i) for each of them.
+/// collating get(i) for each of them. One that takes or gives something else does not compile in a
+/// DataLoader.
 template <class D>
 concept BatchedDataset = Dataset<D> && requires(const D& d, std::span<const std::int64_t> indices) {
   { d.get_batch(indices) } -> std::same_as<Batch<D>>;
 };
 
 namespace detail {
+/// A get_batch that a loader would pass over is a mistake.
+template <Dataset D> constexpr void check_get_batch() {
+  constexpr bool kThere = requires { &D::get_batch; } ||
+                          requires(const D& d, std::span<const std::int64_t> i) { d.get_batch(i); };
+  static_assert(
+      BatchedDataset<D> || !kThere,
+      "braid: get_batch of this dataset takes or gives something else than a batch of its "
+      "items: expected Batch<D> get_batch(std::span<const std::int64_t>) const, where "
+      "Batch<D> is what collating get(i) gives");
+}
 [[noreturn]] void index_out_of_range(const char* what, std::int64_t index, std::int64_t size);
 void check_split(std::int64_t n);
 /// Of all indices.
@@ -54,6 +65,7 @@ template <Dataset D> class Subset {
   /// Items first … first + count - 1. Throws IndexError unless they exist.
   Subset(std::shared_ptr<const D> dataset, std::int64_t first, std::int64_t count)
       : dataset_(std::move(dataset)), first_(first), count_(count) {
+    detail::check_get_batch<D>();
     const std::int64_t size = dataset_->size();
     if (first < 0 || first > size) detail::index_out_of_range("Subset", first, size);
     if (count < 0 || count > size - first)
@@ -63,6 +75,7 @@ template <Dataset D> class Subset {
   /// does not exist.
   Subset(std::shared_ptr<const D> dataset, std::vector<std::int64_t> indices)
       : dataset_(std::move(dataset)), count_(static_cast<std::int64_t>(indices.size())) {
+    detail::check_get_batch<D>();
     detail::check_indices("Subset", indices, dataset_->size());
     indices_ = std::make_shared<const std::vector<std::int64_t>>(std::move(indices));
   }

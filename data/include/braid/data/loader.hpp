@@ -102,6 +102,8 @@ class Epoch {
 /// not exist.
 [[nodiscard]] EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler,
                                    std::int64_t size, std::int64_t epoch, std::int64_t first = 0);
+/// Throws ArgumentError, naming `call`, unless the batches up to this epoch can be counted.
+void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches);
 /// What a checkpoint keeps of a loader.
 [[nodiscard]] StateDict position_state(const Position& position, const LoaderOptions& options,
                                        std::int64_t size);
@@ -150,8 +152,9 @@ template <Dataset D> class BatchMakerOf final : public BatchMaker {
 /// one the next begin() starts. state() says how far the iteration is, and load_state() lets the
 /// next begin() go on there, in the middle of an epoch too, with the same batches. Numbers are
 /// copied: a batch shares nothing with the dataset. Nothing is recorded for autograd.
-/// Throws  ArgumentError from the constructor (an empty dataset, batch_size < 1, workers < 0,
-///         shuffle and a sampler);
+/// Throws  ArgumentError from the constructor: batch_size < 1, workers < 0, shuffle and a sampler,
+///         or a dataset without items, whose empty epochs would train nothing and say nothing (as
+///         PyTorch's loader refuses one that shuffles);
 ///         WorkerError from begin() and ++, naming item, batch and epoch, with the dataset's own
 ///         exception nested
 template <Dataset D> class DataLoader {
@@ -161,7 +164,9 @@ template <Dataset D> class DataLoader {
   explicit DataLoader(D dataset, LoaderOptions options = {})
       : options_(detail::checked(std::move(options), dataset.size())),
         sampler_(detail::sampler_of(options_)),
-        maker_(std::make_shared<const detail::BatchMakerOf<D>>(std::move(dataset))) {}
+        maker_(std::make_shared<const detail::BatchMakerOf<D>>(std::move(dataset))) {
+    detail::check_get_batch<D>();
+  }
 
   /// An input iterator. It owns its batch, which lasts until ++ or the iterator's end; copying the
   /// batch out is cheap (its tensors are handles).
@@ -219,7 +224,9 @@ template <Dataset D> class DataLoader {
   }
   /// The epoch that the next begin() starts.
   [[nodiscard]] std::int64_t epoch() const noexcept { return epoch_; }
-  void set_epoch(std::int64_t epoch) noexcept {
+  /// Throws ArgumentError for an epoch below 0, or one whose batches could not be counted.
+  void set_epoch(std::int64_t epoch) {
+    detail::check_epoch("set_epoch", epoch, batches());
     epoch_ = epoch;
     first_ = 0;
     *position_ = {epoch, 0};

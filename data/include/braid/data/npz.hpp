@@ -12,9 +12,9 @@ namespace braid::data {
 struct NpzOptions {
   /// most bytes of all arrays; a file that says more is a LimitError
   std::uint64_t max_bytes = std::uint64_t{4} << 30;
-  /// most bytes of an array for each byte of a compressed one, where there is more than 1 MiB of
-  /// them; else a LimitError
-  std::uint64_t max_ratio = 100;
+  /// most bytes of all arrays for each byte of the file, beside 1 MiB that is always allowed; else
+  /// a LimitError. What compresses well needs more: pass it for files that you trust
+  std::uint64_t max_ratio = 2;
 };
 
 /// Reads what np.savez and np.savez_compressed write; every checksum is compared.

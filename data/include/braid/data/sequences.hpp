@@ -23,8 +23,9 @@ struct NextToken {
 ///
 /// Items    get(i): input tokens[i stride … i stride + length), target those one later; views
 /// Size     all that fit: (n - length - 1) / stride + 1 of n tokens
-/// Throws   ShapeError unless the tokens are one-dimensional; DeviceError unless they are in host
-///          memory; ArgumentError for length or stride < 1, and for fewer than length + 1 tokens;
+/// Throws   ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
+///          int32 or uint8; DeviceError unless they are in host memory; ArgumentError for length or
+///          stride < 1, and for fewer than length + 1 tokens;
 ///          IndexError from get
 class TokenWindows {
  public:
@@ -54,8 +55,9 @@ class TokenWindows {
 ///          last window is as long as what is left (PyTorch's word_language_model: batchify and
 ///          get_batch). Tokens that do not fill a row of all streams are left out
 /// Size     as many as there are; one, not full, where a stream is shorter than `length`
-/// Throws   ShapeError unless the tokens are one-dimensional; ArgumentError for streams or length <
-///          1, and for fewer than two tokens a stream; IndexError from get
+/// Throws   ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
+///          int32 or uint8; ArgumentError for streams or length < 1, and for fewer than two tokens
+///          a stream; IndexError from get
 class TokenStreams {
  public:
   TokenStreams(const Tensor& tokens, std::int64_t streams, std::int64_t length);

@@ -30,7 +30,8 @@ namespace braid::data {
 /// follows from the verb, so that there is something to learn beyond how often a word comes. A
 /// function of (sentences, seed) alone, the same on every machine; more sentences begin with those
 /// of fewer.
-/// Throws  ArgumentError for a negative number
+/// Throws  ArgumentError for a negative number, and for more than a string can hold;
+///         OutOfMemoryError
 [[nodiscard]] std::string synthetic_text(std::int64_t sentences, std::uint64_t seed = 0);
 
 /// The commonest words of a text. A word is what stands between white space (ASCII's), and each

@@ -105,7 +105,8 @@ struct GaussianNllOptions {
   double eps = 1e-6;  ///< the least variance
 };
 /// (log v + (x - target)² / v) / 2, v the variance: of x's shape, or with 1 for its last size. Nix
-/// & Weigend 1994. Below eps the variance gets no gradient.
+/// & Weigend 1994. Below eps the variance gets no gradient. Throws ArgumentError for a negative
+/// variance, for which the host waits for the device.
 [[nodiscard]] Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target,
                                        const Tensor& variance,
                                        const GaussianNllOptions& options = {});
@@ -184,3 +185,49 @@ struct CapsuleMarginOptions {
                                               const CapsuleMarginOptions& options = {});
 
 }  // namespace braid::nn
+
+// All of them in both namespaces, as those of core.
+namespace braid {
+
+using nn::BceOptions;
+using nn::BceWithLogitsOptions;
+using nn::binary_cross_entropy;
+using nn::binary_cross_entropy_sum;
+using nn::binary_cross_entropy_with_logits;
+using nn::binary_cross_entropy_with_logits_sum;
+using nn::capsule_margin_loss;
+using nn::capsule_margin_loss_sum;
+using nn::CapsuleMarginOptions;
+using nn::cosine_embedding_loss;
+using nn::cosine_embedding_loss_sum;
+using nn::CosineEmbeddingOptions;
+using nn::gaussian_nll_loss;
+using nn::gaussian_nll_loss_sum;
+using nn::GaussianNllOptions;
+using nn::hinge_embedding_loss;
+using nn::hinge_embedding_loss_sum;
+using nn::HingeEmbeddingOptions;
+using nn::huber_loss;
+using nn::huber_loss_sum;
+using nn::HuberOptions;
+using nn::kl_div;
+using nn::kl_div_sum;
+using nn::KlDivOptions;
+using nn::l1_loss;
+using nn::l1_loss_sum;
+using nn::margin_ranking_loss;
+using nn::margin_ranking_loss_sum;
+using nn::MarginRankingOptions;
+using nn::poisson_nll_loss;
+using nn::poisson_nll_loss_sum;
+using nn::PoissonNllOptions;
+using nn::smooth_l1_loss;
+using nn::smooth_l1_loss_sum;
+using nn::SmoothL1Options;
+using nn::soft_margin_loss;
+using nn::soft_margin_loss_sum;
+using nn::triplet_margin_loss;
+using nn::triplet_margin_loss_sum;
+using nn::TripletMarginOptions;
+
+}  // namespace braid

@@ -12,6 +12,13 @@ namespace braid::nn {
 /// function (`train(m)`, `to(m, device)`), and a field or member of a model never hides one.
 struct Module {
   bool training = true;
+
+  Module() = default;
+  Module(const Module& other) noexcept : training(other.training) { tree::Sharing::count_module(); }
+  Module(Module&&) noexcept = default;
+  Module& operator=(const Module&) noexcept = default;
+  Module& operator=(Module&&) noexcept = default;
+  ~Module() = default;
 };
 
 template <class M>

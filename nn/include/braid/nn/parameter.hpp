@@ -13,9 +13,17 @@ namespace detail {
 }  // namespace detail
 
 /// A tensor that is trained and saved. It is a leaf, and requires a gradient unless told otherwise.
-/// Its copy has numbers of its own, so that a copied model has its own weights; copying a tied one
-/// outside clone and replicate throws ArgumentError. Assigning replaces the tensor: optimizers made
-/// before keep the old one (to, load_state_dict and copy_ write into the one there is).
+///
+/// Copies      a copied model has weights of its own: where a struct is copied, its parameters are,
+///             with their numbers. One alone is copied only where that is spelled out,
+///             `nn::Parameter own(fc.weight)`: `auto w = fc.weight` does not compile, because it
+///             reads like a second name. That is `const Tensor w = fc.weight` or a reference.
+///             Copying a tied one outside clone and replicate throws ArgumentError. (g++ does not
+///             copy a std::array of them; it does copy a std::vector, or an array of layers)
+/// Assignment  copies as well: `decoder.weight = encoder.weight` puts a new tensor with the same
+///             numbers there, and ties nothing, unlike PyTorch's; nn::tie(decoder.weight,
+///             encoder.weight) does. Optimizers made before keep the old tensor (to,
+///             load_state_dict and copy_ write into the one there is)
 class Parameter : public Tensor {
  public:
   static constexpr tree::Kind braid_kind = tree::Kind::parameter;
@@ -26,7 +34,7 @@ class Parameter : public Tensor {
   /// and is not floating point.
   explicit Parameter(const Tensor& t, bool requires_grad = true)
       : Tensor(detail::as_parameter(t, requires_grad)) {}
-  Parameter(const Parameter& other) : Tensor(detail::copied(other)) {}
+  explicit Parameter(const Parameter& other) : Tensor(detail::copied(other)) {}
   Parameter(Parameter&&) noexcept = default;
   Parameter& operator=(const Parameter& other) {
     Tensor::operator=(detail::copied(other));
@@ -36,8 +44,8 @@ class Parameter : public Tensor {
   ~Parameter() = default;
 };
 
-/// A tensor that is saved but not trained, such as BatchNorm's running mean. Copies as Parameter
-/// does.
+/// A tensor that is saved but not trained, such as BatchNorm's running mean. Is copied and assigned
+/// as a Parameter is.
 class Buffer : public Tensor {
  public:
   static constexpr tree::Kind braid_kind = tree::Kind::buffer;
@@ -45,7 +53,7 @@ class Buffer : public Tensor {
   Buffer() noexcept = default;
   /// The same tensor.
   explicit Buffer(Tensor t) noexcept : Tensor(std::move(t)) {}
-  Buffer(const Buffer& other) : Tensor(detail::copied(other)) {}
+  explicit Buffer(const Buffer& other) : Tensor(detail::copied(other)) {}
   Buffer(Buffer&&) noexcept = default;
   Buffer& operator=(const Buffer& other) {
     Tensor::operator=(detail::copied(other));

@@ -99,7 +99,8 @@ struct PositionalEncodingOptions {
 
 /// x + pe, then dropout: pe[t, 2i] = sin(t / 10000^(2i / d)), pe[t, 2i + 1] = cos of the same. The
 /// buffer pe is [max_len, 1, d_model], or [1, max_len, d_model]. Throws ShapeError for a longer
-/// sequence, or another d_model; ArgumentError unless d_model >= 1 and max_len >= 0.
+/// sequence, or another d_model; ArgumentError unless d_model >= 1 and max_len >= 0, with a product
+/// below 2^61.
 struct PositionalEncoding : Module {
   Dropout dropout;
   Buffer pe;

@@ -13,7 +13,8 @@
 #include <braid/nn/module.hpp>
 
 // What is done to a model: each is one walk over a tree, so that it works for a layer, a struct, a
-// vector of models, DataParallel, alike.
+// vector of models, DataParallel, alike. Each throws ArgumentError if a field that holds parameters
+// or modules is missing from a BRAID_FIELDS (see tree::flatten).
 namespace braid {
 
 enum class StripPrefix : std::uint8_t {
@@ -28,6 +29,11 @@ struct LoadOptions {
   /// false: keys that are missing or unexpected are reported, not thrown; shapes and dtypes must
   /// fit all the same
   bool strict = true;
+  bool tensors = false;  ///< plain Tensor fields are loaded too
+};
+
+struct StateDictOptions {
+  bool tensors = false;  ///< plain Tensor fields too
 };
 
 /// What load_state_dict did.
@@ -43,7 +49,11 @@ namespace detail {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 [[nodiscard]] std::vector<Tensor> tensors_of(const tree::Flat& flat, tree::Kind kind);
 [[nodiscard]] NamedTensors named_tensors_of(const tree::Flat& flat, tree::Kind kind);
-[[nodiscard]] StateDict state_of(const tree::Flat& flat);
+/// Throws ArgumentError, naming `op`, for a tree whose tensors are all plain, none of which is
+/// asked for.
+void check_saves(const char* op, const tree::Flat& flat, bool tensors, const char* signature);
+[[nodiscard]] StateDict state_of(const tree::Flat& flat, const StateDictOptions& options,
+                                 const char* signature);
 LoadReport load_state(const tree::Flat& flat, std::span<const StateDict::value_type> dict,
                       const LoadOptions& options, const char* signature);
 void move_leaves(const tree::Flat& flat, std::optional<Device> device, std::optional<DType> dtype);
@@ -103,18 +113,20 @@ template <class M> [[nodiscard]] std::int64_t parameter_count(const M& m) {
 }
 
 /// Parameters and buffers by path, in order of the fields, sharing their numbers and without
-/// history; tied ones under each name. Plain Tensor fields are not saved. Throws ArgumentError if
-/// two paths are equal (a map's key with a dot can do that).
-template <class M> [[nodiscard]] StateDict state_dict(const M& m) {
+/// history; tied ones under each name. Plain Tensor fields are left out, unless options.tensors
+/// asks for them. Throws ArgumentError if two paths are equal (a map's key with a dot can do that),
+/// and for a tree that has plain tensors alone, none of which is asked for.
+template <class M>
+[[nodiscard]] StateDict state_dict(const M& m, const StateDictOptions& options = {}) {
   check_tree<M>();
-  return detail::state_of(tree::flatten(m));
+  return detail::state_of(tree::flatten(m), options, detail::signature<M>());
 }
 
 /// Writes the dict's numbers into the parameters and buffers there are: optimizers and ties made
 /// before stay right. A dict on another device is copied over.
 ///
-/// Throws    ArgumentError that lists every missing, unexpected, misshapen and mistyped key; then
-///           nothing was changed
+/// Throws    ArgumentError that lists every missing, unexpected, misshapen and mistyped key, and as
+///           state_dict for a tree of plain tensors; then nothing was changed
 /// Of two keys of a tied parameter that hold different numbers the later field's is kept, as in
 /// PyTorch.
 template <class M>
@@ -143,8 +155,7 @@ template <class T> void to(T& t, DType dtype) {
 }
 
 /// A tree with numbers of its own, ties kept, plain fields copied. Parameters and buffers are
-/// leaves without gradient; plain Tensors are Tensor::clone's. Throws ArgumentError if a field that
-/// holds parameters is missing from BRAID_FIELDS.
+/// leaves without gradient; plain Tensors are Tensor::clone's.
 template <class T> [[nodiscard]] T clone(const T& t) {
   check_tree<T>();
   T copy = tree::share(t);
@@ -181,6 +192,7 @@ template <class M> void requires_grad_(const M& m, bool on = true) {
 template <class M, class F>
   requires Tree<M> && (!std::invocable<M&, F>)
 void apply(M& m, F&& f) {
+  (void)tree::flatten(m);  // for its checks
   detail::Apply<std::remove_reference_t<F>>{f}(tree::Name(), m);
 }
 

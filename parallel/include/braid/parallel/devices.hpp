@@ -8,7 +8,7 @@
 namespace braid::parallel {
 
 /// The devices of a group, as `devices()` gives them, or written down: `{0, 1}` (indices of the
-/// default device's type), `{"cpu:0", "cpu:1"}`, `{}`.
+/// best device's type), `{"cpu:0", "cpu:1"}`, `{}`.
 class DeviceList {
  public:
   DeviceList() = default;

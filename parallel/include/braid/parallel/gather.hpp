@@ -40,7 +40,8 @@ template <class T> [[nodiscard]] std::vector<tree::Flat> flatten_each(const std:
 ///           differences of structure; ShapeError
 ///           `Gather got an input of invalid size: got …, but expected …`; DTypeError; IndexError
 ///           for a wrong dim;
-///           DeviceError for a device that does not exist
+///           DeviceError for a device that does not exist; ArgumentError where replica 0 gives
+///           tensors, and none of them is defined
 template <class T>
 [[nodiscard]] T gather(const std::vector<T>& outputs, Device output_device, int dim = 0,
                        const std::vector<int>& dims = {}) {

@@ -61,10 +61,12 @@ class MemorySource final : public Source {
 /// at the path stays as it was. A symbolic link at the path is replaced, not followed.
 class OutputFile {
  public:
+  /// Also removes what a process that was killed in the middle of a save left in the folder: files
+  /// called `.braid-*.tmp` on which nobody holds a lock.
   /// Throws IoError if the folder cannot be opened, or something that is not a regular file is at
   /// the path.
   explicit OutputFile(std::string path);
-  /// The same within a folder.
+  /// The same within a folder, whose other entries are left alone.
   OutputFile(const Folder& folder, const std::string& name);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -84,10 +86,14 @@ class OutputFile {
 
  private:
   void open();
+  [[nodiscard]] int create(unsigned mode);
+  [[nodiscard]] bool lock();
+  void remove_stale() const;
   [[noreturn]] void fail(const char* operation, int error) const;
   std::string path_, name_;
   std::string temporary_;  // in the same folder; empty: nothing to remove
-  Descriptor folder_, fd_;
+  // lock_: of the same file, held until it has its final name, which is after fd_ is closed
+  Descriptor folder_, fd_, lock_;
   std::uint64_t written_ = 0;
   unsigned mode_ = 0;
   bool checksum_ = false;
@@ -99,6 +105,8 @@ class OutputFile {
 class LogFile {
  public:
   enum class Start : std::uint8_t { append, anew };
+  /// Throws IoError for anything but a regular file or none: a symbolic link (which is not
+  /// followed), a folder, a pipe, a device.
   LogFile(std::string path, Start start);
   LogFile(const Folder& folder, const std::string& name, Start start);
   void write(const void* from, std::uint64_t bytes);

@@ -21,6 +21,7 @@ struct FileSystem {
   long (*pwrite)(int fd, const void* from, std::size_t bytes, std::int64_t offset);
   int (*fsync)(int fd);
   int (*fchmod)(int fd, unsigned mode);
+  int (*lock)(int fd);  ///< flock, for this descriptor alone; does not wait
   int (*rename)(int folder, const char* from, const char* to);  ///< renameat within one folder
   int (*unlink)(int folder, const char* path);
   int (*mkdir)(int folder, const char* path, unsigned mode);  ///< mkdirat

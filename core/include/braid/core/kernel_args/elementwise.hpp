@@ -45,6 +45,16 @@ enum class BinaryOp : std::uint8_t {
   return op >= BinaryOp::pow && op <= BinaryOp::floor_divide;
 }
 
+/// What the error of a divisor 0 calls the op.
+[[nodiscard]] constexpr const char* name_of_division(BinaryOp op) noexcept {
+  switch (op) {
+    case BinaryOp::fmod: return "fmod";
+    case BinaryOp::remainder: return "remainder";
+    case BinaryOp::floor_divide: return "floor_divide";
+    default: return "div";
+  }
+}
+
 /// out = a op b. a, b have `dtype`; out has it too, or bool for comparisons. A null a or b stands
 /// for `scalar` (rounded to dtype first). add and sub: out = a ± alpha * b (alpha 1 costs nothing).
 /// NaN: maximum and minimum propagate it. out may be a or b itself (same strides). Operands 1 = a,

@@ -27,7 +27,7 @@ struct ConvPadding {
   bool same = false;
   template <std::integral I> constexpr ConvPadding(I both) : size(both) {}
   constexpr ConvPadding(std::int64_t h, std::int64_t w) : size(h, w) {}
-  ConvPadding(const char* word);  ///< throws ArgumentError for another word
+  ConvPadding(const char* word);  ///< throws ArgumentError for another word, and null
 };
 
 struct Conv1dOptions {

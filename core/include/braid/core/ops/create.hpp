@@ -44,15 +44,23 @@ template <Element T>
 [[nodiscard]] Tensor empty(const Shape& shape, const TensorOptions& options = {});
 [[nodiscard]] Tensor zeros(const Shape& shape, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones(const Shape& shape, const TensorOptions& options = {});
-/// Throws DTypeError for a value that an integer type (NaN too) or float32 cannot hold. As in
-/// PyTorch a fraction is cut off, uint8 wraps -1 around to 255, and a value too large for float16
-/// or bfloat16 becomes infinite.
-[[nodiscard]] Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
-/// start, start + step, … below end, int64 unless options say otherwise. Throws ArgumentError if
-/// step is 0 or leads away from end.
-[[nodiscard]] Tensor arange(std::int64_t start, std::int64_t end, std::int64_t step = 1,
+/// Of the number's type unless options say otherwise: full({2}, 7) is int64, 7.0 float32, true
+/// bool. Throws DTypeError for a value that an integer type (fractions, NaN) or float32 cannot
+/// hold. As in PyTorch uint8 wraps -1 around to 255, and a value too large for float16 or bfloat16
+/// becomes infinite.
+[[nodiscard]] Tensor full(const Shape& shape, const Scalar& value,
+                          const TensorOptions& options = {});
+/// start, start + step, … below end: int64 if all three are integers, else float32, unless options
+/// say otherwise; fractions are computed in float64 as start + i step. Throws ArgumentError if step
+/// is 0 or leads away from end, and for numbers that are not finite; DTypeError for fractions in an
+/// integer type.
+///
+///     arange(4)          // 0 1 2 3
+///     arange(0, 1, 0.25) // 0 0.25 0.5 0.75
+[[nodiscard]] Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step = 1,
                             const TensorOptions& options = {});
-[[nodiscard]] Tensor arange(std::int64_t end, const TensorOptions& options = {});
+[[nodiscard]] Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options);
+[[nodiscard]] Tensor arange(const Scalar& end, const TensorOptions& options = {});
 /// `steps` numbers from start to end, both included, float32 unless options say otherwise; each is
 /// computed in float64 from the nearer end. One step: start. Throws ArgumentError for steps < 0,
 /// DTypeError for integers and bool.
@@ -65,7 +73,8 @@ template <Element T>
 [[nodiscard]] Tensor zeros_like(const Tensor& t, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones_like(const Tensor& t, const TensorOptions& options = {});
 /// throws DTypeError as full
-[[nodiscard]] Tensor full_like(const Tensor& t, double value, const TensorOptions& options = {});
+[[nodiscard]] Tensor full_like(const Tensor& t, const Scalar& value,
+                               const TensorOptions& options = {});
 
 /// A tensor on memory of the caller's, dense row-major, not copied. `deleter` (may be empty) runs
 /// when the last tensor is gone. The memory must lie on `device` (default cpu:0) and hold

@@ -7,18 +7,18 @@
 // Elementwise operations. Shapes broadcast (sizes equal, or 1, or absent on the left); two dtypes
 // are promoted (braid::promote); two devices are a DeviceError. Gradients are summed over broadcast
 // dims. Ops that need floating point convert integers to float32.
-// A number beside an integer tensor: a whole one that fits in int64 is taken as an integer and
-// wraps around in the tensor's type (uint8 1 + 300 = 45, as in PyTorch; also where it is written
-// 300.0); any other one makes the tensor float32, or, where it is only compared with, float64.
+// A number beside an integer tensor (Scalar): an integer is exact and wraps around in the tensor's
+// type (uint8 1 + 300 = 45, as in PyTorch); a floating one, also 300.0, makes the tensor float32.
+// Comparisons are those of the numbers themselves, whatever their types.
 namespace braid {
 
 [[nodiscard]] Tensor add(
     const Tensor& a, const Tensor& b,
     /// a + alpha b. Throws DTypeError for integers with an alpha that is not whole; bool + bool is
     /// "or", whatever alpha is
-    double alpha = 1);
+    const Scalar& alpha = 1);
 /// a - alpha b. Throws DTypeError for bool, and as add
-[[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b, double alpha = 1);
+[[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 [[nodiscard]] Tensor mul(const Tensor& a, const Tensor& b);
 /// true division: integers give float32
 [[nodiscard]] Tensor div(const Tensor& a, const Tensor& b);
@@ -28,48 +28,48 @@ namespace braid {
 /// condition is bool; no gradient to it
 [[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 /// of the type of a beside the number b
-[[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, double b);
-[[nodiscard]] Tensor where(const Tensor& condition, double a, const Tensor& b);
-/// float32, also for whole numbers (PyTorch: int64 for those)
-[[nodiscard]] Tensor where(const Tensor& condition, double a, double b);
+[[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b);
+/// float32 if one of them is a floating number, else int64, or bool for two truth values
+[[nodiscard]] Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b);
 
 /// x with `value` where the mask is true, of x's dtype. mask: bool, broadcasts with x. value: a
 /// number that x's dtype can hold (as full), or a tensor of rank 0 on x's device, converted to x's
 /// dtype. Gradients: dy where the mask is false; to a tensor value the sum of dy where it is true.
 /// Throws DTypeError for a mask that is not bool, or a floating value for integers; ShapeError;
 /// DeviceError.
-[[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
+[[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 
 /// min(max(x, min), max); either bound may be missing (std::nullopt), and where min > max the
 /// result is max. NaN stays NaN; a bound NaN makes all of it NaN. The gradient passes where min < x
 /// < max, as PyTorch's. A bound beside integers: see promote(dtype, number); one that the type
 /// cannot hold does not bind. Throws ArgumentError if both are missing, DTypeError for bool.
-[[nodiscard]] Tensor clamp(const Tensor& x, std::optional<double> min,
-                           std::optional<double> max = {});
+[[nodiscard]] Tensor clamp(const Tensor& x, const std::optional<Scalar>& min,
+                           const std::optional<Scalar>& max = {});
 /// The same with bounds that broadcast with x, promoted with it; an undefined tensor is no bound.
 /// Gradients to bounds where they bind, half where x is one.
 [[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
 
-[[nodiscard]] Tensor add(const Tensor& a, double b);
-[[nodiscard]] Tensor sub(const Tensor& a, double b);
-[[nodiscard]] Tensor sub(double a, const Tensor& b);
-[[nodiscard]] Tensor mul(const Tensor& a, double b);
-[[nodiscard]] Tensor div(const Tensor& a, double b);
-[[nodiscard]] Tensor div(double a, const Tensor& b);
+[[nodiscard]] Tensor add(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor sub(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor sub(const Scalar& a, const Tensor& b);
+[[nodiscard]] Tensor mul(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor div(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor div(const Scalar& a, const Tensor& b);
 
 [[nodiscard]] inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 [[nodiscard]] inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 [[nodiscard]] inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 [[nodiscard]] inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
-[[nodiscard]] inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }
-[[nodiscard]] inline Tensor operator-(const Tensor& a, double b) { return sub(a, b); }
-[[nodiscard]] inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
-[[nodiscard]] inline Tensor operator/(const Tensor& a, double b) { return div(a, b); }
-[[nodiscard]] inline Tensor operator+(double a, const Tensor& b) { return add(b, a); }
-[[nodiscard]] inline Tensor operator-(double a, const Tensor& b) { return sub(a, b); }
-[[nodiscard]] inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
-[[nodiscard]] inline Tensor operator/(double a, const Tensor& b) { return div(a, b); }
+[[nodiscard]] inline Tensor operator+(const Tensor& a, const Scalar& b) { return add(a, b); }
+[[nodiscard]] inline Tensor operator-(const Tensor& a, const Scalar& b) { return sub(a, b); }
+[[nodiscard]] inline Tensor operator*(const Tensor& a, const Scalar& b) { return mul(a, b); }
+[[nodiscard]] inline Tensor operator/(const Tensor& a, const Scalar& b) { return div(a, b); }
+[[nodiscard]] inline Tensor operator+(const Scalar& a, const Tensor& b) { return add(b, a); }
+[[nodiscard]] inline Tensor operator-(const Scalar& a, const Tensor& b) { return sub(a, b); }
+[[nodiscard]] inline Tensor operator*(const Scalar& a, const Tensor& b) { return mul(b, a); }
+[[nodiscard]] inline Tensor operator/(const Scalar& a, const Tensor& b) { return div(a, b); }
 
 /// Comparisons give bool and have no gradient.
 [[nodiscard]] Tensor eq(const Tensor& a, const Tensor& b);
@@ -78,18 +78,18 @@ namespace braid {
 [[nodiscard]] Tensor le(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor gt(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor ge(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor eq(const Tensor& a, double b);
-[[nodiscard]] Tensor ne(const Tensor& a, double b);
-[[nodiscard]] Tensor lt(const Tensor& a, double b);
-[[nodiscard]] Tensor le(const Tensor& a, double b);
-[[nodiscard]] Tensor gt(const Tensor& a, double b);
-[[nodiscard]] Tensor ge(const Tensor& a, double b);
-[[nodiscard]] inline Tensor eq(double a, const Tensor& b) { return eq(b, a); }
-[[nodiscard]] inline Tensor ne(double a, const Tensor& b) { return ne(b, a); }
-[[nodiscard]] inline Tensor lt(double a, const Tensor& b) { return gt(b, a); }
-[[nodiscard]] inline Tensor le(double a, const Tensor& b) { return ge(b, a); }
-[[nodiscard]] inline Tensor gt(double a, const Tensor& b) { return lt(b, a); }
-[[nodiscard]] inline Tensor ge(double a, const Tensor& b) { return le(b, a); }
+[[nodiscard]] Tensor eq(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor ne(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor lt(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor le(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor gt(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor ge(const Tensor& a, const Scalar& b);
+[[nodiscard]] inline Tensor eq(const Scalar& a, const Tensor& b) { return eq(b, a); }
+[[nodiscard]] inline Tensor ne(const Scalar& a, const Tensor& b) { return ne(b, a); }
+[[nodiscard]] inline Tensor lt(const Scalar& a, const Tensor& b) { return gt(b, a); }
+[[nodiscard]] inline Tensor le(const Scalar& a, const Tensor& b) { return ge(b, a); }
+[[nodiscard]] inline Tensor gt(const Scalar& a, const Tensor& b) { return lt(b, a); }
+[[nodiscard]] inline Tensor ge(const Scalar& a, const Tensor& b) { return le(b, a); }
 
 /// Of any dtype, 0 is false and everything else true (NaN too); bool, no gradient.
 [[nodiscard]] Tensor logical_and(const Tensor& a, const Tensor& b);
@@ -103,9 +103,11 @@ namespace braid {
 
 [[nodiscard]] Tensor neg(const Tensor& x);
 [[nodiscard]] inline Tensor operator-(const Tensor& x) { return neg(x); }
-[[nodiscard]] Tensor abs(const Tensor& x);   ///< gradient sign(x), 0 at 0
-[[nodiscard]] Tensor sign(const Tensor& x);  ///< gradient 0
-/// max(x, 0); no gradient where y <= 0; NaN stays NaN, and its gradient passes
+/// gradient sign(x): 0 at 0, NaN at NaN (PyTorch: 0)
+[[nodiscard]] Tensor abs(const Tensor& x);
+[[nodiscard]] Tensor sign(const Tensor& x);  ///< of NaN NaN (PyTorch: 0); gradient 0
+/// max(x, 0), of -0 too 0 (PyTorch: -0); no gradient where y <= 0; NaN stays NaN, and its gradient
+/// passes
 [[nodiscard]] Tensor relu(const Tensor& x);
 [[nodiscard]] Tensor exp(const Tensor& x);
 [[nodiscard]] Tensor log(const Tensor& x);
@@ -113,28 +115,30 @@ namespace braid {
 [[nodiscard]] Tensor rsqrt(const Tensor& x);
 [[nodiscard]] Tensor reciprocal(const Tensor& x);
 [[nodiscard]] Tensor square(const Tensor& x);
-[[nodiscard]] Tensor pow(const Tensor& x, double exponent);
+/// x^exponent. Integers with an integer stay integers and wrap around; there a negative exponent is
+/// an ArgumentError. Anything else is floating point.
+[[nodiscard]] Tensor pow(const Tensor& x, const Scalar& exponent);
 /// a^b as C has it for all special values. Integers stay integers and wrap around; a negative power
 /// is 0 there, but of 1 and -1. Throws DTypeError for bool. Gradients b a^(b-1), 0 where b is 0,
 /// and a^b log(a), 0 where a is 0 and b >= 0.
 [[nodiscard]] Tensor pow(const Tensor& a, const Tensor& b);
-/// integers give float32 (PyTorch: integers for an integer a)
-[[nodiscard]] Tensor pow(double a, const Tensor& b);
+/// of the type of b beside the number a; integers as above
+[[nodiscard]] Tensor pow(const Scalar& a, const Tensor& b);
 /// The angle of the point (b, a) in (-π, π]. Gradients b / (a² + b²) and -a / (a² + b²), 0 at the
 /// origin.
 [[nodiscard]] Tensor atan2(const Tensor& a, const Tensor& b);
 /// a - b trunc(a / b), exact, with the sign of a. Gradients 1 and -trunc(a / b). An integer divisor
 /// 0 is an ArgumentError; bool a DTypeError.
 [[nodiscard]] Tensor fmod(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor fmod(const Tensor& a, double b);
+[[nodiscard]] Tensor fmod(const Tensor& a, const Scalar& b);
 /// a - b floor(a / b), with the sign of b, as Python's %. Gradients 1 and -floor(a / b). Errors as
 /// fmod.
 [[nodiscard]] Tensor remainder(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor remainder(const Tensor& a, double b);
+[[nodiscard]] Tensor remainder(const Tensor& a, const Scalar& b);
 /// floor(a / b) of the exact quotient; integers stay integers. Gradients 0 (PyTorch has none).
 /// Errors as fmod.
 [[nodiscard]] Tensor floor_divide(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor floor_divide(const Tensor& a, double b);
+[[nodiscard]] Tensor floor_divide(const Tensor& a, const Scalar& b);
 /// a log(b), 0 where a is 0 and b is not NaN. Gradients log(b), 0 where a is 0 and b <= 0, and a /
 /// b.
 [[nodiscard]] Tensor xlogy(const Tensor& a, const Tensor& b);
@@ -144,8 +148,10 @@ namespace braid {
 [[nodiscard]] Tensor lerp(const Tensor& a, const Tensor& b, double weight);
 /// x + value a b, and x + value a / b; the three broadcast. addcdiv divides truly: integers give
 /// float32 (PyTorch refuses them).
-[[nodiscard]] Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value = 1);
-[[nodiscard]] Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value = 1);
+[[nodiscard]] Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b,
+                             const Scalar& value = 1);
+[[nodiscard]] Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b,
+                             const Scalar& value = 1);
 [[nodiscard]] Tensor tanh(const Tensor& x);
 [[nodiscard]] Tensor sigmoid(const Tensor& x);
 [[nodiscard]] Tensor sin(const Tensor& x);

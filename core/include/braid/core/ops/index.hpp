@@ -27,7 +27,8 @@ namespace braid {
 [[nodiscard]] Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index,
                              const Tensor& src);
 /// The same with one number. Throws DTypeError for a value that x's dtype cannot hold.
-[[nodiscard]] Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, double value);
+[[nodiscard]] Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index,
+                             const Scalar& value);
 
 /// x with src added at the index. Shapes, types and errors as scatter. Gradient: to x dy, to src dy
 /// at the index.
@@ -41,7 +42,7 @@ namespace braid {
 /// Gradient  to x dy; to source alpha times dy's slices
 /// Throws    ShapeError, DTypeError, DeviceError, IndexError
 [[nodiscard]] Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index,
-                               const Tensor& source, double alpha = 1);
+                               const Tensor& source, const Scalar& alpha = 1);
 
 /// gather where x and index broadcast against each other, dim apart: with argsort's indices it
 /// sorts. Throws as gather.

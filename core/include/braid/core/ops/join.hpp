@@ -7,8 +7,9 @@
 
 namespace braid {
 
-/// Joins tensors along an existing dim. One dtype (else DTypeError), one device, equal other sizes
-/// (else ShapeError). Empty list: ArgumentError. Gradient: the slices of dy.
+/// Joins tensors along an existing dim. Dtypes are promoted (braid::promote), as PyTorch's are; one
+/// device (else DeviceError), equal other sizes (else ShapeError). Empty list: ArgumentError.
+/// Gradient: the slices of dy.
 [[nodiscard]] Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
 [[nodiscard]] Tensor cat(std::initializer_list<Tensor> tensors, std::int64_t dim = 0);
 /// Joins tensors of one shape along a new dim.
@@ -22,9 +23,10 @@ namespace braid {
 /// Gradient: slices of dy added to the rows they came from, in order. Throws IndexError for an
 /// index out of range, DTypeError unless the index is int64.
 [[nodiscard]] Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index);
-/// Rows of a table. Shapes: weight [rows, width], index [..] int64 → [.., width]. Gradient: to the
-/// weight, dense; none to row padding_idx (negative: counted from the end). Throws IndexError for
-/// an index outside [0, rows) and a padding_idx outside [-rows, rows); DTypeError, ShapeError,
+/// Rows of a table, in ATen's order of arguments; PyTorch's F.embedding has the index first, which
+/// is a DTypeError here. Shapes: weight [rows, width], index [..] int64 → [.., width]. Gradient: to
+/// the weight, dense; none to row padding_idx (negative: counted from the end). Throws IndexError
+/// for an index outside [0, rows) and a padding_idx outside [-rows, rows); DTypeError, ShapeError,
 /// DeviceError.
 [[nodiscard]] Tensor embedding(const Tensor& weight, const Tensor& index,
                                std::optional<std::int64_t> padding_idx = {});

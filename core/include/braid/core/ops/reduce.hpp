@@ -1,7 +1,12 @@
 #pragma once
+#include <concepts>
+#include <initializer_list>
+
 #include <braid/core/tensor.hpp>
 
-// Reductions. `dims` empty: over all. Sums have a fixed order, whatever the number of threads.
+// Reductions. `dims` empty: over all. Of a view that repeats its memory (expand) they take at most
+// 2^31 elements, more are an ArgumentError. Sums have a fixed order, whatever the number of
+// threads.
 // float16 and bfloat16 accumulate in float32.
 namespace braid {
 
@@ -29,21 +34,30 @@ namespace braid {
 
 /// Σ (x - mean)² / max(0, n - correction), in two passes: the mean, then the squares.
 ///
-/// Shapes    as sum; correction 1 is the unbiased estimate, 0 the biased one
+/// Shapes    as sum; correction 1 is the unbiased estimate, 0 the biased one. LibTorch's `unbiased`
+///           is the same argument: false is 0, true is 1
 /// Types     floating point; float16 and bfloat16 in float32, rounded once
 /// Gradient  dx = 2 (x - mean) dy / (n - correction)
 /// Throws    DTypeError; IndexError; ShapeError for a dim named twice. Too few elements: NaN or
 ///           infinity, as in PyTorch
-[[nodiscard]] Tensor var(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
-                         double correction = 1);
+///
+///     var(x, {0}, false)    // the biased one, along dim 0
+///     var(x, {0}, 0, true)  // the same, which keeps the dim
+template <std::same_as<bool> Keep = bool>
+[[nodiscard]] Tensor var(const Tensor& x, const Shape& dims = {}, double correction = 1,
+                         Keep keepdim = false);
+template <std::same_as<bool> Unbiased> [[nodiscard]] Tensor var(const Tensor& x, Unbiased unbiased);
 /// The square root of var. Gradient 0 where it is 0.
-[[nodiscard]] Tensor std(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
-                         double correction = 1);
+template <std::same_as<bool> Keep = bool>
+[[nodiscard]] Tensor std(const Tensor& x, const Shape& dims = {}, double correction = 1,
+                         Keep keepdim = false);
+template <std::same_as<bool> Unbiased> [[nodiscard]] Tensor std(const Tensor& x, Unbiased unbiased);
 struct VarMean {
   Tensor var, mean;
 };
-[[nodiscard]] VarMean var_mean(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
-                               double correction = 1);
+template <std::same_as<bool> Keep = bool>
+[[nodiscard]] VarMean var_mean(const Tensor& x, const Shape& dims = {}, double correction = 1,
+                               Keep keepdim = false);
 
 /// log Σ exp(x), without the overflow. Floating point (DTypeError). Of nothing, and of -inf alone:
 /// -inf. Gradient dx = exp(x - y) dy.
@@ -59,5 +73,34 @@ struct VarMean {
 ///           nothing; ArgumentError for p NaN
 [[nodiscard]] Tensor norm(const Tensor& x, double p = 2, const Shape& dims = {},
                           bool keepdim = false);
+/// Deleted: is the 1 of norm(x, {1}) p or a dim? Write norm(x, 1) or norm(x, 2, {1}).
+Tensor norm(const Tensor& x, std::initializer_list<std::int64_t> p_or_dims,
+            bool keepdim = false) = delete;
+
+namespace detail {
+// keepdim is a bool and nothing else: a number there would be a correction out of its place.
+[[nodiscard]] Tensor var(const Tensor& x, const Shape& dims, double correction, bool keepdim);
+[[nodiscard]] Tensor std(const Tensor& x, const Shape& dims, double correction, bool keepdim);
+[[nodiscard]] VarMean var_mean(const Tensor& x, const Shape& dims, double correction, bool keepdim);
+}  // namespace detail
+
+template <std::same_as<bool> Keep>
+Tensor var(const Tensor& x, const Shape& dims, double correction, Keep keepdim) {
+  return detail::var(x, dims, correction, keepdim);
+}
+template <std::same_as<bool> Unbiased> Tensor var(const Tensor& x, Unbiased unbiased) {
+  return detail::var(x, {}, unbiased ? 1 : 0, false);
+}
+template <std::same_as<bool> Keep>
+Tensor std(const Tensor& x, const Shape& dims, double correction, Keep keepdim) {
+  return detail::std(x, dims, correction, keepdim);
+}
+template <std::same_as<bool> Unbiased> Tensor std(const Tensor& x, Unbiased unbiased) {
+  return detail::std(x, {}, unbiased ? 1 : 0, false);
+}
+template <std::same_as<bool> Keep>
+VarMean var_mean(const Tensor& x, const Shape& dims, double correction, Keep keepdim) {
+  return detail::var_mean(x, dims, correction, keepdim);
+}
 
 }  // namespace braid

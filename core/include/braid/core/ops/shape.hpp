@@ -10,10 +10,11 @@
 namespace braid {
 
 /// Views of `size` elements along dim, the last one shorter if they do not fit. A dim of size 0
-/// gives one empty view. Throws ArgumentError for size < 1.
+/// gives one empty view. Throws ArgumentError for size < 1 and, as chunk and unbind, for more than
+/// 2^24 views.
 [[nodiscard]] std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t dim = 0);
-/// Views of ceil(n / chunks) elements along dim: at most `chunks` of them, perhaps fewer. Throws
-/// ArgumentError for chunks < 1.
+/// Views of ceil(n / chunks) elements along dim: at most `chunks` of them, perhaps fewer; of a dim
+/// of size 0 `chunks` empty ones. Throws ArgumentError for chunks < 1.
 [[nodiscard]] std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t dim = 0);
 /// select(dim, i) for each i.
 [[nodiscard]] std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim = 0);
@@ -68,7 +69,7 @@ enum class PadMode : std::uint8_t {
 /// Gradient  dy where the elements went, summed over repeated ones
 /// Throws    ShapeError, DTypeError for a value that the dtype cannot hold
 [[nodiscard]] Tensor pad(const Tensor& x, const Shape& sizes, PadMode mode = PadMode::constant,
-                         double value = 0);
+                         const Scalar& value = 0);
 
 /// The elements on and below (above) the diagonal that lies `diagonal` above the main one, of each
 /// of the matrices [.., m, n]; 0 elsewhere. Gradient: the same part of dy. Throws ShapeError for

@@ -70,7 +70,7 @@ template <class T> constexpr bool lists_all() {
     return listed_members<T>(static_cast<decltype(owner_return(&T::braid_owner))*>(nullptr)) >=
            holding_members<T>(std::make_index_sequence<members<T>()>{});
   } else {
-    // a class with constructors is checked when it is cloned or replicated; an unknown field has an
+    // a class with constructors is checked at its first walk (listed.hpp); an unknown field has an
     // error of its own
     return true;
   }

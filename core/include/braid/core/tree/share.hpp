@@ -1,5 +1,4 @@
 #pragma once
-#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -7,36 +6,13 @@
 
 namespace braid::tree {
 
-/// While it lives, copies of nn::Parameter and nn::Buffer on this thread share their tensor, and
-/// are counted.
-/// Read by their copy constructors; made by share().
-class Sharing {
- public:
-  Sharing() noexcept;
-  ~Sharing();
-  Sharing(const Sharing&) = delete;
-  Sharing& operator=(const Sharing&) = delete;
-  /// Parameters and buffers copied in this scope.
-  [[nodiscard]] std::size_t copied() const noexcept;
-
-  /// For the copy constructors: true if the copy is to share; counts it.
-  [[nodiscard]] static bool count_copy() noexcept;
-
- private:
-  std::size_t before_;
-};
-
-namespace detail {
-/// Throws ArgumentError if more parameters and buffers were copied than the tree lists.
-void check_shared(const Flat& source, const char* signature, std::size_t copied);
-}  // namespace detail
-
 /// A copy of the tree whose tensors are the same tensors, parameters too; plain fields are copied.
-/// Throws ArgumentError if a field that holds parameters is missing from BRAID_FIELDS.
+/// Throws ArgumentError if a field that holds parameters or modules is missing from BRAID_FIELDS.
 template <class T> [[nodiscard]] T share(const T& t) {
   Sharing scope;
-  T copy = t;
-  detail::check_shared(tree::flatten(t), ::braid::detail::signature<T>(), scope.copied());
+  T copy(t);
+  detail::check_listed(scope.copied(), detail::listed(tree::flatten(t), 0, 0),
+                       ::braid::detail::signature<T>());
   return copy;
 }
 

@@ -6,6 +6,7 @@
 
 #include <braid/core/tree/check.hpp>
 #include <braid/core/tree/flat.hpp>
+#include <braid/core/tree/listed.hpp>
 
 namespace braid::tree {
 
@@ -94,10 +95,18 @@ struct Fill {
     if constexpr (IsTensor<T>) {
       flat.leaves.push_back({&node, kind_of<T>, name, parent});
     } else if constexpr (Holds<T>) {
-      const std::size_t self = flat.nodes.size();
+      const std::size_t self = flat.nodes.size(), first_leaf = flat.leaves.size();
       flat.nodes.push_back({&node_type<T>, &node, name, parent, 0});
       const std::int64_t n = detail::children(node, Fill{flat, static_cast<std::int32_t>(self)});
       flat.nodes[self].size = n;
+      if constexpr (Struct<T>) {
+        if constexpr (counted_by_copy<T>()) {
+          if (!checked<T>.load(std::memory_order_relaxed)) {
+            check_type(checked<T>, &node, &copy_once<T>, listed(flat, first_leaf, self),
+                       ::braid::detail::signature<T>());
+          }
+        }
+      }
     } else {
       check_known<T>();
     }
@@ -130,6 +139,11 @@ template <class F> struct Nodes {
 
 /// The tree's tensors and structs as flat lists. The handles of a const tree are not to be replaced
 /// through them (a handle's own const is shallow).
+///
+/// Throws ArgumentError, as every walk does, if a field that holds parameters or modules is missing
+/// from a BRAID_FIELDS. The first walk over a class with a constructor copies it once, to count its
+/// fields; the compiler counts those of other structs. A class that cannot be copied is not
+/// checked.
 template <class T> [[nodiscard]] Flat flatten(const T& t) {
   Flat flat;
   if constexpr (!IsTensor<T>) flat.leaves.reserve(8), flat.nodes.reserve(8);
@@ -150,6 +164,7 @@ template <class T, class F> void visit(T& t, F&& f) {
 
 /// f(path, struct) for each struct of the tree with its own type, a parent before its parts.
 template <class T, class F> void visit_nodes(T& t, F&& f) {
+  (void)tree::flatten(t);  // for its checks
   using Function = std::remove_reference_t<F>;
   detail::Nodes<Function>{f, {}}(Name(), t);
 }

@@ -40,7 +40,7 @@ class Optimizer {
   /// Updates every parameter that has a gradient, in place; one without is left as it is, and its
   /// state too. Everything is checked and allocated before anything is written. Throws ShapeError,
   /// DTypeError or DeviceError for a gradient that does not fit its parameter, OutOfMemoryError;
-  /// then nothing was changed.
+  /// then nothing was changed. Warns, the first time, if no parameter has a gradient.
   void step();
   /// The two halves of step(), for optimizers that step together: after the first one has said yes
   /// for all of them, the second does what is left. Nothing that the first has seen may change in
@@ -118,6 +118,7 @@ class Optimizer {
   /// For what only reads through lr_of and momentum_of.
   [[nodiscard]] Optimizer& mutable_self() const noexcept { return const_cast<Optimizer&>(*this); }
   void update_batches();
+  void warn_of_no_gradient();
   void prepare_state(nn::Buffer& state, const Tensor& parameter, double first);
 
   const char* name_;
@@ -132,6 +133,7 @@ class Optimizer {
   std::vector<std::size_t> updated_;  // which parameter it is
   std::vector<char> done_;
   bool one_batch_ = true;
+  bool warned_ = false;  // that no parameter had a gradient
   struct Dense {
     Tensor parameter, copy, grad;
   };

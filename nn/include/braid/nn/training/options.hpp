@@ -51,9 +51,23 @@ struct Option {
 ///         out of range, --resume without --checkpoint, anything that is
 ///         no option, or own options that are no bool without value, or a bool with one;
 ///         DeviceError for --devices when devices are in use already;
-///         HelpRequested for --help. Own options are written last, when nothing throws any more
+///         HelpRequested for --help: catch it in main (see report_exception). Own options are
+///         written last, when nothing throws any more
 [[nodiscard]] Options options(int argc, const char* const* argv, const Options& defaults = {},
                               const std::vector<Option>& own = {});
+
+/// For the end of main, inside a catch: prints the exception that is being handled, and gives the
+/// program's exit status. The text of HelpRequested goes to stdout, status 0; anything else goes to
+/// stderr as `name: what`, status 1, with the name of argv[0] without its folders. Without a catch
+/// C++ ends the program by std::terminate, for --help too.
+///
+///     int main(int argc, char** argv) try {
+///       const auto options = training::options(argc, argv);
+///       …
+///     } catch (...) {
+///       return training::report_exception(argv[0]);
+///     }
+[[nodiscard]] int report_exception(const char* program) noexcept;
 
 /// The text of --help.
 [[nodiscard]] std::string help(const std::string& program, const Options& defaults = {},

@@ -1,0 +1,12 @@
+// expect: get_batch of this dataset takes or gives something else than a batch of its items
+#include <braid/braid.hpp>
+using namespace braid;
+struct Rows {
+  [[nodiscard]] int64_t size() const { return 4; }
+  [[nodiscard]] Tensor get(int64_t) const { return ones({2}); }
+  [[nodiscard]] Tensor get_batch(const std::vector<int64_t>&) const { return ones({4, 2}); }
+};
+int main() {
+  data::DataLoader loader(Rows{}, {.batch_size = 2});
+  for (auto& batch : loader) print(batch);
+}

@@ -1,0 +1,126 @@
+#pragma once
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+#include "ptx/program.hpp"
+
+// From the text of an instruction to what runs it. Whatever part of an opcode nobody has asked for
+// is an Error: a form that is not known is never taken for one that is.
+namespace ptx {
+
+enum Modifier : unsigned {
+  ftz = 1,
+  sat = 2,
+  rz = 4,
+  rm = 8,
+  rp = 16,
+  cc = 32,
+  rni = 64,
+  rzi = 128,
+  rmi = 256,
+  rpi = 512
+};
+
+/// What the operands of a kernel's text mean.
+class Names {
+ public:
+  virtual ~Names() = default;
+  /// The register of a register's name, of a constant, of a variable's address; -1 for _.
+  virtual int value(std::string_view operand) = 0;
+  /// The instruction number of a label is known at the end: it is then put into this one's target.
+  virtual void branch(std::string_view label) = 0;
+};
+
+/// An instruction that is being read.
+struct Line {
+  std::string text, opcode;
+  std::vector<std::string> parts, operands;
+  Names& names;
+  Instruction i;
+
+  /// Is the part there? From now on it is known.
+  bool take(std::string_view part);
+  /// An Error if it is not there.
+  void expect(std::string_view part);
+  /// The number of the one that is there, or an Error.
+  int one_of(std::initializer_list<const char*> choices);
+  /// The last part: a type.
+  std::string type();
+  /// The modifiers of floating-point arithmetic.
+  void rounding();
+  /// Operands d, a, b, c, e: as many as there are; `count` must be that.
+  void registers(std::size_t count);
+  void count(std::size_t least, std::size_t most);
+  int value(std::size_t operand) { return names.value(operands.at(operand)); }
+  /// [name + offset]: the register; the offset goes there.
+  int address(std::size_t operand, std::int64_t& offset);
+  /// d or {d, e, …}: true for a vector.
+  bool vector(std::size_t operand);
+  /// d|p: the second one, or -1.
+  int second(std::string& operand);
+  [[noreturn]] void unknown() const { throw Error("PTX: unknown instruction: " + text); }
+};
+using Decode = void (*)(Line&);
+using Decoders = std::unordered_map<std::string_view, Decode>;
+const Decoders& arithmetic_decoders();
+const Decoders& conversion_decoders();
+const Decoders& memory_decoders();
+const Decoders& thread_decoders();
+/// What all of them do with a line.
+void decode(Line& line);
+
+// ---- registers
+template <class T> T get(std::uint64_t bits) {
+  if constexpr (std::is_floating_point_v<T>) {
+    T value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  } else {
+    return static_cast<T>(bits);
+  }
+}
+template <class T> std::uint64_t put(T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    return bits;
+  } else {
+    return static_cast<std::uint64_t>(value);  // signs are extended
+  }
+}
+
+// ---- types
+template <class V, char letter> struct Type {
+  using T = V;
+  static bool is(std::string_view name) {
+    return name.size() > 1 && name[0] == letter && name.substr(1) == std::to_string(8 * sizeof(V));
+  }
+};
+template <class... T> struct Types {};
+template <class... A, class... B> Types<A..., B...> operator|(Types<A...>, Types<B...>) {
+  return {};
+}
+using Unsigned =
+    Types<Type<std::uint16_t, 'u'>, Type<std::uint32_t, 'u'>, Type<std::uint64_t, 'u'>>;
+using Signed = Types<Type<std::int16_t, 's'>, Type<std::int32_t, 's'>, Type<std::int64_t, 's'>>;
+using Bits = Types<Type<std::uint16_t, 'b'>, Type<std::uint32_t, 'b'>, Type<std::uint64_t, 'b'>>;
+using Bytes = Types<Type<std::uint8_t, 'u'>, Type<std::int8_t, 's'>, Type<std::uint8_t, 'b'>>;
+using Floats = Types<Type<float, 'f'>, Type<double, 'f'>>;
+using Narrow = Types<Type<std::uint16_t, 'u'>, Type<std::int16_t, 's'>, Type<std::uint32_t, 'u'>,
+                     Type<std::int32_t, 's'>>;
+using Integers = decltype(Unsigned{} | Signed{});
+using Numbers = decltype(Integers{} | Floats{});
+using All = decltype(Numbers{} | Bits{});
+
+/// Op::run<T> of the type of that name; nullptr: it is none of these.
+template <class Op, class... T> Run pick(std::string_view name, Types<T...>) {
+  Run found = nullptr;
+  ((found = T::is(name) ? &Op::template run<typename T::T> : found), ...);
+  return found;
+}
+
+}  // namespace ptx

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# missing.sh OUTPUT NM OBJECT…: a source with the kernels' functions that the objects call and that
+# are in files outside of the sample. A call throws ptx::NotSampled.
+set -euo pipefail
+output=$1 nm=$2
+shift 2
+defined=$("$nm" --defined-only -j "$@" | grep '^_ZN' | sort -u)
+{
+  echo '#include "ptx/sample.hpp"'
+  number=0
+  "$nm" -u -j "$@" | grep '^_ZN5braid4cuda' | sort -u | comm -23 - <(echo "$defined") |
+    while read -r symbol; do
+      number=$((number + 1))
+      echo "extern \"C\" void missing_$number() __asm__(\"$symbol\");"
+      echo "void missing_$number() { throw ptx::NotSampled(); }"
+    done
+} >"$output"

@@ -1,0 +1,108 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+// PTX, NVIDIA's virtual instruction set, as an interpreter runs it: what nvcc made of a kernel,
+// with its own contraction, addressing and unrolling. "The manual" is NVIDIA's PTX ISA.
+namespace ptx {
+
+/// A text that the interpreter does not know, or a kernel that does what no kernel may.
+struct Error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+enum class Space : std::uint8_t { generic, global, shared, local, param };
+
+struct Thread;
+struct Instruction;
+/// What follows an instruction: the next one, the one at Thread::pc, others first, nothing.
+enum class Next : std::uint8_t { go_on, jump, wait, leave };
+using Run = Next (*)(Thread&, const Instruction&);
+
+/// One instruction. Operands are numbers of registers; constants have registers of their own, and
+/// register 0 is always 0.
+struct Instruction {
+  Run run = nullptr;
+  int guard = -1;       ///< runs only if this predicate is set …
+  bool unless = false;  ///< … or not set
+  int d = 0, a = 0, b = 0, c = 0, e = 0;
+  std::array<int, 4> lane{};  ///< the registers of a vector
+  int lanes = 0;
+  unsigned modifiers = 0;
+  int kind = 0;  ///< which of several: comparison, atomic operation, shuffle
+  Space space = Space::generic;
+  std::int64_t offset = 0, source_offset = 0;
+  int target = 0;  ///< of a branch
+};
+
+struct Parameter {
+  unsigned offset, size;
+};
+/// The registers that hold where a thread is.
+struct Place {
+  std::array<int, 3> tid, ntid, ctaid, nctaid;
+  int laneid;
+};
+/// A kernel, ready to run.
+struct Program {
+  std::string name;
+  std::vector<Instruction> code;
+  std::vector<std::string> lines;  ///< the text of each instruction
+  int registers = 1;
+  std::vector<std::pair<int, std::uint64_t>> constants;
+  std::vector<Parameter> parameters;
+  unsigned parameter_bytes = 0, shared_bytes = 0, local_bytes = 0;
+  int dynamic_shared = -1;  ///< the register that holds where dynamic shared memory begins
+  Place place{};
+};
+
+/// A cp.async under way.
+struct Copy {
+  std::uint64_t to, from;
+  unsigned bytes, taken;  ///< the rest of the bytes becomes zero
+  int group;
+};
+enum class State : std::uint8_t { runs, at_barrier, in_warp, over };
+struct Window {
+  char* data;
+  unsigned bytes;
+};
+struct Thread {
+  std::uint64_t* r;
+  int pc, index;
+  bool carry;
+  State state;
+  std::uint32_t mask;     ///< of the lanes that it meets
+  int barrier, arrivals;  ///< which barrier, and how many threads it waits for (-1: all)
+  Window shared, local, param;
+  int group;
+  std::vector<Copy> copies;
+};
+
+/// May the device's memory be read or written there? Set by the runtime; none: everything may.
+extern bool (*allows)(std::uint64_t address, std::size_t bytes, bool write);
+/// The memory of an address, or an Error: outside, or not aligned to `bytes`.
+char* locate(const Thread& t, Space space, std::uint64_t address, unsigned bytes, bool write);
+/// Lets the copies of groups before `group` arrive.
+void land(Thread& t, int group);
+
+struct Dim {
+  unsigned x, y, z;
+};
+/// In which order the threads of a block run, and its blocks.
+enum class Order : std::uint8_t { forward, reverse, random };
+struct Launch {
+  Dim grid, block;
+  unsigned dynamic_shared = 0;
+  Order order = Order::forward;
+  std::uint32_t seed = 1;
+};
+/// Runs a grid to its end; the arguments point to the values. Returns the number of instructions.
+std::uint64_t run(const Program& program, const Launch& launch, void** arguments);
+
+}  // namespace ptx

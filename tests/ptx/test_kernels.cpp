@@ -1,0 +1,232 @@
+// Memory, barriers, warps, calls: what several threads do, in each order of them.
+#include <cstring>
+#include <functional>
+
+#include "ptx/small_kernel.hpp"
+
+using namespace ptx_test;
+using ptx::Order;
+using Numbers = std::vector<std::uint64_t>;
+
+namespace {
+
+constexpr Order kOrders[] = {Order::forward, Order::reverse, Order::random};
+const std::string kStore = "st.global.u64 [%out], %d;";
+/// Each thread writes its number to shared memory and reads its neighbour's, of 64.
+std::string neighbours(const std::string& between) {
+  return kernel(".shared .align 8 .b8 part[512];\n" + kMine +
+                "mul.lo.s32 %r1, %r0, 8; mov.u32 %r2, part; add.s32 %r2, %r2, %r1;"
+                "cvt.u64.u32 %d, %r0; st.shared.u64 [%r2], %d;" +
+                between +
+                "xor.b32 %r1, %r1, 504; mov.u32 %r2, part; add.s32 %r2, %r2, %r1;"
+                "ld.shared.u64 %d, [%r2];" +
+                kStore);
+}
+Numbers warp(const std::string& text, unsigned count = 32, Order order = Order::forward) {
+  return results(kernel(kMine + text + kStore), threads(count, order));
+}
+std::string what(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const ptx::Error& e) {
+    return e.what();
+  }
+  return "";
+}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+}  // namespace
+
+TEST_CASE("ptx: bar.sync", "[ptx]") {
+  for (const Order order : kOrders)
+    for (const char* barrier : {"bar.sync 0;", "bar.sync 1, 64;"}) {
+      const Numbers got = results(neighbours(barrier), threads(64, order));
+      for (unsigned k = 0; k < 64; ++k) CHECK(got[k] == 63 - k);
+    }
+  // Without it some order reads what is not there yet.
+  CHECK(results(neighbours(""), threads(64))[0] == ~std::uint64_t(0));
+  CHECK(results(neighbours(""), threads(64, Order::reverse))[63] == ~std::uint64_t(0));
+}
+
+TEST_CASE("ptx: shfl, vote, bar.warp", "[ptx]") {
+  for (const Order order : kOrders) {
+    const Numbers butterfly = warp("shfl.sync.bfly.b32 %d, %r0, 5, 31, -1;", 32, order),
+                  up = warp("shfl.sync.up.b32 %d|%p1, %r0, 3, 0, -1; @!%p1 add.u64 %d, %d, 100;",
+                            32, order),
+                  down = warp("shfl.sync.down.b32 %d, %r0, 3, 0x181f, -1;", 32, order),
+                  indexed = warp("shfl.sync.idx.b32 %d, %r0, 7, 31, -1;", 32, order);
+    for (unsigned l = 0; l < 32; ++l) {
+      CHECK(butterfly[l] == (l ^ 5));
+      CHECK(up[l] == (l < 3 ? 100 + l : l - 3));
+      CHECK(down[l] == (l % 8 + 3 < 8 ? l + 3 : l));  // segments of 8
+      CHECK(indexed[l] == 7);
+    }
+    for (const auto& [text, expected] :
+         {std::pair{"vote.sync.ballot.b32 %d, %p1, -1;", 0x0000001f},
+          {"vote.sync.any.pred %p2, %p1, -1; selp.u32 %d, 1, 0, %p2;", 1},
+          {"vote.sync.all.pred %p2, %p1, -1; selp.u32 %d, 1, 0, %p2;", 0},
+          {"bar.warp.sync -1; mov.u32 %d, 9;", 9}})
+      CHECK(warp("setp.lt.u32 %p1, %r0, 5;" + std::string(text), 32, order)[31] ==
+            static_cast<std::uint64_t>(expected));
+  }
+  CHECK(has(what([] { warp("shfl.sync.idx.b32 %d, %r0, 9, 31, 15;", 4); }), "takes no part"));
+  CHECK(has(what([] { warp("shfl.sync.idx.b32 %d, %r0, 0, 31, 1;", 4); }), "not in its mask"));
+}
+
+TEST_CASE("ptx: cp.async arrives when it is waited for", "[ptx]") {
+  std::vector<std::uint64_t> source{11, 12, 13, 14};
+  const Numbers from{reinterpret_cast<std::uint64_t>(source.data()), 0, 0};
+  const auto get = [&](const std::string& wait, const char* size = "8") {
+    return results(kernel(".shared .align 16 .b8 part[16];\nmov.u32 %r2, part;"
+                          "cp.async.ca.shared.global [%r2], [%a], 8, " +
+                          std::string(size) +
+                          "; cp.async.commit_group;"
+                          "cp.async.ca.shared.global [%r2+8], [%a+16], 8; cp.async.commit_group;" +
+                          wait +
+                          "ld.shared.u64 %d, [%r2+8]; @%p0 add.u64 %d, %d, 0;"
+                          "ld.shared.u64 %e, [%r2]; mad.lo.u64 %d, %e, 100, %d;" +
+                          kStore),
+                   threads(1), from)[0];
+  };
+  const std::uint64_t nothing = ~std::uint64_t(0);
+  CHECK(get("cp.async.wait_all;") == 1113);
+  CHECK(get("cp.async.wait_group 0;") == 1113);
+  CHECK(get("cp.async.wait_group 0;", "0") == 13);  // zeros for what is not taken
+  CHECK(get("cp.async.wait_group 1;") == 1100 + nothing);
+  CHECK(get("") == nothing * 100 + nothing);
+}
+
+TEST_CASE("ptx: loads, stores, atomics, addresses", "[ptx]") {
+  std::vector<std::uint64_t> data{1, 2, 0x8000000000000003, 4};
+  const auto address = reinterpret_cast<std::uint64_t>(data.data());
+  const auto one = [&](const std::string& text, const std::string& before = "") {
+    return results(kernel(text + kStore, before), threads(1), {address, 7, 2})[0];
+  };
+  CHECK(one("ld.global.v2.u64 {%e, %d}, [%a];") == 2);
+  CHECK(one("ld.global.nc.u32 %d, [%a+20];") == 0x80000000);
+  CHECK(one("ld.global.s8 %d, [%a+23];") == static_cast<std::uint64_t>(-128));
+  CHECK(one("st.global.v2.u32 [%a+8], {%b, 1}; ld.u64 %d, [%a+8];") == 0x100000007);
+  data = {1, 2, 3, 4};
+  CHECK(one("atom.global.exch.b64 %d, [%a], %b;") == 1);
+  CHECK(one("atom.global.cas.b64 %d, [%a+8], 2, 9;") == 2);
+  CHECK(one("atom.global.cas.b64 %d, [%a+16], 2, 9;") == 3);
+  CHECK(data == Numbers{7, 9, 3, 4});
+  CHECK(one(".local .align 8 .b8 depot[16]; mov.u64 %e, depot; cvta.local.u64 %d, %e;"
+            "st.u64 [%d+8], 5; cvta.to.local.u64 %e, %d; ld.local.u64 %d, [%e+8];") == 5);
+  CHECK(one("mov.u64 %e, table; cvta.global.u64 %e, %e; ld.global.u16 %d, [%e+2];",
+            ".global .align 4 .b16 table[3] = {4, 5, 6};\n") == 5);
+  CHECK(one("membar.gl; bra.uni L1; mov.u64 %d, 1; L1: @%p0 bra L2; L2: exit;") == 0);
+  CHECK(one("{ .reg .b64 %d; mov.u64 %d, 8; } add.u64 %d, %d, 1;") == 1);
+}
+
+TEST_CASE("ptx: functions, dynamic shared memory, places", "[ptx]") {
+  const std::string twice =
+      ".func (.param .b64 f_r) twice(.param .b64 f_x)\n;\n"
+      ".func (.param .b64 f_r) twice(.param .b64 f_x)\n{\n.reg .b64 %d;\n.reg .pred %p<2>;\n"
+      "ld.param.u64 %d, [f_x];\nsetp.eq.s64 %p1, %d, 0;\n@%p1 bra L1;\nadd.u64 %d, %d, %d;\n"
+      "st.param.b64 [f_r], %d;\nret;\nL1: st.param.b64 [f_r], 77; ret;\n}\n";
+  const auto call = [](const std::string& x) {
+    return "{ .param .b64 p0; st.param.b64 [p0], " + x +
+           "; .param .b64 r0; call.uni (r0), twice, (p0); ld.param.b64 %d, [r0+0]; }";
+  };
+  const auto one = [&](const std::string& text, const std::string& before) {
+    return results(kernel(text + kStore, before), threads(1), {21, 0, 0})[0];
+  };
+  CHECK(one(call("%a"), twice) == 42);
+  CHECK(one(call("%a") + call("%d"), twice) == 84);
+  CHECK(one(call("0"), twice) == 77);
+  ptx::Launch launch{{2, 1, 1}, {3, 1, 1}, 16};
+  const std::string where =
+      "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mov.u32 %r4, %laneid;"
+      "mad.lo.s32 %r5, %r1, %r2, %r3; mad.wide.u32 %out, %r5, 8, %out; mov.u32 %r6, %nctaid.x;"
+      "mov.u32 %r7, dynamic; st.shared.u32 [%r7+12], %r4; ld.shared.u32 %r4, [%r7+12];"
+      "mad.lo.s32 %r5, %r6, 100, %r5; mad.lo.s32 %r5, %r4, 10, %r5; cvt.u64.u32 %d, %r5;";
+  for (const Order order : kOrders) {
+    launch.order = order;
+    CHECK(results(kernel(where + kStore, ".extern .shared .align 16 .b8 dynamic[];\n"), launch) ==
+          Numbers{200, 211, 222, 203, 214, 225});
+  }
+}
+
+TEST_CASE("ptx: what no kernel may do", "[ptx]") {
+  static std::uint64_t readable = 0;
+  std::vector<std::uint64_t> data(2);
+  readable = reinterpret_cast<std::uint64_t>(data.data());
+  const auto failing = [&](const std::string& text, unsigned count = 1,
+                           decltype(ptx::allows) allows = nullptr) {
+    return what([&] { results(kernel(text), threads(count), {readable, 0, 0}, allows); });
+  };
+  CHECK(has(failing("ld.global.u32 %d, [%a+2];"), "misaligned access of 4 bytes"));
+  CHECK(has(failing(".shared .b8 part[4]; mov.u32 %r1, part; ld.shared.u32 %d, [%r1+16];"),
+            "outside of shared memory"));
+  CHECK(
+      has(failing("st.shared.u64 [8], %d;"), "in k, block 0,0,0, thread 0: st.shared.u64 [8], %d"));
+  CHECK(has(failing("bar.sync 0, 2;"), "deadlock"));
+  CHECK(has(failing("mov.u32 %r0, %tid.x; setp.eq.s32 %p1, %r0, 0; @%p1 bar.sync 0;"
+                    "@!%p1 bar.sync 1;",
+                    2),
+            "different barriers"));
+  const auto allows = [](std::uint64_t at, std::size_t bytes, bool write) {
+    return !write && at >= readable && at + bytes <= readable + 16;
+  };
+  CHECK(failing("ld.global.u64 %d, [%a+8];", 1, allows).empty());
+  CHECK(has(failing("ld.global.u64 %d, [%a+16];", 1, allows), "illegal read of 8 bytes"));
+  CHECK(has(failing("st.global.u64 [%a], %d;", 1, allows), "illegal write"));
+  CHECK(has(failing(".shared .b8 part[16]; mov.u32 %r1, part;"
+                    "cp.async.ca.shared.global [%r1], [%a+16], 8;",
+                    1, allows),
+            "illegal read"));
+}
+
+TEST_CASE("ptx: what is not known is refused", "[ptx]") {
+  for (const char* text :
+       {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0}, {%r0}, {%r0}, {%r0};",
+        "add.u8 %d, %a, %b;",
+        "add.sat.s32 %d, %a, %b;",
+        "add.rn.s32 %d, %a, %b;",
+        "add.s32 %d, %a;",
+        "add.s32 %d, %a, %b, %c;",
+        "mul.s32 %d, %a, %b;",
+        "and.u32 %d, %a, %b;",
+        "fma.f16 %d, %a, %b, %c;",
+        "min.NaN.f32 %d, %a, %b;",
+        "setp.foo.s32 %p1, %a, %b;",
+        "setp.ltu.s32 %p1, %a, %b;",
+        "cvt.f32.f64 %d, %a;",
+        "cvt.rni.rn.s32.f32 %d, %a;",
+        "cvt.s32.f32 %d, %a;",
+        "cvt.rz.bf16.f32 %d, %a;",
+        "ex2.f32 %d, %a;",
+        "ld.global.v8.f32 %d, [%a];",
+        "ld.volatile.global.u32 %d, [%a];",
+        "st.global.u64 %d, [%a];",
+        "atom.global.add.u32 %d, [%a], 1;",
+        "cp.async.cg.shared.global [%a], [%b], 8;",
+        "cp.async.bulk.commit_group;",
+        "bar.arrive 0, 32;",
+        "bar.red.popc.u32 %d, 0, %p1;",
+        "shfl.bfly.b32 %d, %a, 1, 31;",
+        "match.any.sync.b32 %d, %a, -1;",
+        "vote.all.pred %p1, %p2;",
+        "shf.l.wrap.b32 %d, %a, %b, %c;",
+        "trap;",
+        "setp.eq.and.s32 %p1, %a, %b, %p2;",
+        "@%p1 call.uni f;",
+        "membar;"}) {
+    INFO(text);
+    const std::string error = what([&] { results(kernel(text), threads(1)); });
+    CHECK(has(error, "PTX: unknown instruction: " + std::string(text, std::strlen(text) - 1)));
+  }
+  using Texts = std::pair<const char*, const char*>;
+  for (const Texts& row : {Texts{"add.s32 %d, %x, 1;", "unknown operand '%x'"},
+                           {"mov.u32 %d, %clock;", "unknown operand '%clock'"},
+                           {"mov.u64 %d, nowhere;", "unknown operand 'nowhere'"},
+                           {"bra L9;", "unknown label L9"},
+                           {"call.uni nothing;", "unknown call: nothing"},
+                           {".callprototype _;", "unknown type 'callprototype'"}}) {
+    INFO(row.first);
+    CHECK(has(what([&] { results(kernel(row.first), threads(1)); }), row.second));
+  }
+  CHECK(has(what([] { results(".alias f, g;\n" + kernel(""), threads(1)); }),
+            "unknown type 'alias'"));
+}

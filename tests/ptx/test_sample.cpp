@@ -1,0 +1,34 @@
+// What CI runs of the kernels: all calls of those whose files nvcc has compiled this time.
+#include <iostream>
+
+#include "kernels/every_kernel.hpp"
+#include "ptx/sample.hpp"
+
+using namespace agreement;
+
+namespace {
+
+/// False: a file that it needs is not in the sample.
+bool agrees(const char* name, CallsOf calls_of, Tally& all) {
+  try {
+    const Tally tally = agree(name, calls_of);
+    all.run += tally.run, ++all.defined;
+    return true;
+  } catch (const ptx::NotSampled&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("nvcc's PTX of the sample agrees with the CPU", "[.][sample]") {
+  NEEDS_DEVICE;
+  Tally all;
+  int entries = 0, whole = 0;
+#define BRAID_AGREE(name) ++entries, whole += agrees(#name, calls_of_##name, all);
+  BRAID_KERNELS(BRAID_AGREE)
+#undef BRAID_AGREE
+  CHECK(whole > 0);
+  std::cout << "SHOWS: " << whole << " of " << entries << " entries, " << all.run << " calls"
+            << std::endl;
+}
