@@ -49,7 +49,7 @@ class Engine {
   void mark();
   /// Moves the early nodes right behind the last one that gives them a gradient. The order is still
   /// one in which every gradient is complete before it is used.
-  void hasten();
+  void move_early_first();
   void prepare();
   std::uint32_t leaf_slot(TensorImpl* impl);
   void place_captures(std::span<const Tensor> captures);

@@ -243,21 +243,21 @@ void Engine::order() {
   if (!std::is_sorted(found_.begin(), found_.end(), deeper))
     std::stable_sort(found_.begin(), found_.end(), deeper);
   mark();
-  if (any_early_) hasten();
+  if (any_early_) move_early_first();
 }
 
 void Engine::mark() {
   for (std::uint32_t i = 0; i < found_.size(); ++i) found_[i]->mark_ = i;
 }
 
-void Engine::hasten() {
+void Engine::move_early_first() {
   struct Place {
     std::uint32_t behind, index;
     bool early;  // behind it, not at it
   };
   std::vector<Place> places;
-  std::vector<Ref<Node>> hastened;
-  hastened.reserve(found_.size());  // what fails, fails before a node is moved
+  std::vector<Ref<Node>> ordered;
+  ordered.reserve(found_.size());  // what fails, fails before a node is moved
   places.reserve(found_.size());
   for (std::uint32_t i = 0; i < found_.size(); ++i) places.push_back({i, i, false});
   for (std::uint32_t i = 0; i < found_.size(); ++i)
@@ -267,8 +267,8 @@ void Engine::hasten() {
   std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
     return a.behind != b.behind ? a.behind < b.behind : a.early < b.early;
   });
-  for (const Place& place : places) hastened.push_back(std::move(found_[place.index]));
-  found_.swap(hastened);
+  for (const Place& place : places) ordered.push_back(std::move(found_[place.index]));
+  found_.swap(ordered);
   mark();
 }
 

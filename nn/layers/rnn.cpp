@@ -7,6 +7,8 @@
 #include <braid/core/random.hpp>
 #include <braid/nn/rnn.hpp>
 
+#include "sizes.hpp"
+
 namespace braid::nn {
 namespace {
 
@@ -28,6 +30,14 @@ LstmResult step_through(RnnKind kind, const Tensor& x, const Tensor& h, const Te
 
 RnnKind kind_of(Nonlinearity f) { return f == Nonlinearity::tanh ? RnnKind::tanh : RnnKind::relu; }
 
+/// Of a layer or a cell, before anything is multiplied. A second layer may read two directions.
+void check_sizes(const char* name, RnnKind kind, std::int64_t input, std::int64_t hidden) {
+  if (input < 0) throw ArgumentError(str(name, ": expected input_size >= 0, got ", input));
+  if (hidden < 1) throw ArgumentError(str(name, ": expected hidden_size >= 1, got ", hidden));
+  check_bytes(name, "weight_ih", {gates_of(kind), hidden, input});
+  check_bytes(name, "weight_hh", {2, gates_of(kind), hidden, hidden});
+}
+
 }  // namespace
 
 Recurrent::Recurrent(const char* name, RnnKind k, std::int64_t input, std::int64_t hidden,
@@ -40,8 +50,7 @@ Recurrent::Recurrent(const char* name, RnnKind k, std::int64_t input, std::int64
       bidirectional(options.bidirectional),
       dropout(options.dropout),
       kind(k) {
-  if (input < 0) throw ArgumentError(str(name, ": expected input_size >= 0, got ", input));
-  if (hidden < 1) throw ArgumentError(str(name, ": expected hidden_size >= 1, got ", hidden));
+  check_sizes(name, k, input, hidden);
   if (num_layers < 1)
     throw ArgumentError(str(name, ": expected num_layers >= 1, got ", num_layers));
   if (num_layers > kMostLayers)
@@ -151,8 +160,7 @@ namespace {
 template <class Cell, class Options>
 void make_cell(const char* name, Cell& cell, RnnKind kind, std::int64_t input, std::int64_t hidden,
                const Options& options) {
-  if (input < 0) throw ArgumentError(str(name, ": expected input_size >= 0, got ", input));
-  if (hidden < 1) throw ArgumentError(str(name, ": expected hidden_size >= 1, got ", hidden));
+  check_sizes(name, kind, input, hidden);
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));
   const TensorOptions made{.device = options.device, .dtype = options.dtype};
   const std::int64_t width = gates_of(kind) * hidden;

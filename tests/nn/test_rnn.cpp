@@ -209,6 +209,13 @@ TEST_CASE("rnn: sizes, inputs and states that are refused", "[nn][rnn][errors]")
       {"LSTM: expected dropout in [0, 1], got 1.5", [] { nn::LSTM(1, 1, {.dropout = 1.5}); }},
       {"LSTMCell: expected hidden_size >= 1, got -1", [] { nn::LSTMCell(1, -1); }},
   });
+  const std::int64_t huge = (std::int64_t{1} << 61) + 1;
+  refuses<ShapeError>("")({
+      {"LSTMCell: expected a weight_hh of less than 2^63 bytes", [&] { nn::LSTMCell(0, huge); }},
+      {"GRUCell: expected a weight_ih of less than 2^63 bytes", [&] { nn::GRUCell(huge, 1); }},
+      {"GRU: expected a weight_hh of less than 2^63 bytes", [&] { nn::GRU(0, huge); }},
+      {"RNN: expected a weight_ih of less than 2^63 bytes", [&] { nn::RNN(huge, 1); }},
+  });
   const nn::LSTM lstm = home(nn::LSTM(3, 4, {.num_layers = 2}));
   const nn::GRUCell cell = home(nn::GRUCell(3, 4));
   const Tensor x = zeros({5, 2, 3}), states = zeros({2, 2, 4});
