@@ -15,11 +15,7 @@ if [[ -z $nvcc ]]; then
   exit 77
 fi
 "$nvcc" --version | tail -n 2
-# C++ as in the plain build and the emulated one, so that ccache has most objects; nvcc's host code
-# without optimisation (its -O is of that alone: the kernels' report stays as it is).
-options=(-DCMAKE_BUILD_TYPE=Release "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -DNDEBUG" -DBRAID_CUDA=ON
-  -DCMAKE_CUDA_COMPILER="$nvcc" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic
-  -DBRAID_CUDA_COMPRESS=OFF -DBRAID_TEST_OPTIONS=-O0)
+set_cuda_options "$nvcc"
 
 if ((!everything)); then
   configure cuda "${options[@]}" -DBRAID_CUDA_ARCHITECTURES=90-real -DBRAID_BUILD_BENCH=OFF \

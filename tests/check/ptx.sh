@@ -16,11 +16,8 @@ if [[ -z $nvcc ]]; then
 fi
 start=$SECONDS
 orders=(forward reverse "random:$turn")
-# C++ as in the check cuda, so that ccache has the objects.
-options=(-DCMAKE_BUILD_TYPE=Release "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -DNDEBUG" -DBRAID_CUDA=ON
-  -DCMAKE_CUDA_COMPILER="$nvcc" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic
-  -DBRAID_CUDA_COMPRESS=OFF -DBRAID_TEST_OPTIONS=-O0 -DBRAID_BUILD_BENCH=OFF -DBRAID_BUILD_DOCS=OFF
-  -DBRAID_TEST_PTX=ON)
+set_cuda_options "$nvcc"
+options+=(-DBRAID_BUILD_BENCH=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_TEST_PTX=ON)
 # the bounds of every block are those of its tensor
 program="env BRAID_CUDA_CACHE=0 build/ptx/tests/ptx/braid_tests_ptx"
 logs=build/check/ptx

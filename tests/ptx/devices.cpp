@@ -7,6 +7,7 @@
 
 #include "ptx/program.hpp"
 #include "ptx/runtime.hpp"
+#include "simt/runtime/error_texts.hpp"
 
 namespace ptx::runtime {
 
@@ -80,29 +81,6 @@ cudaError_t release(void* pointer) {
   return cudaSuccess;
 }
 
-struct ErrorText {
-  cudaError_t code;
-  const char *name, *text;
-};
-constexpr ErrorText kErrors[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
-     "invalid configuration argument"},
-    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
-     "no kernel image is available for execution on the device"},
-    {cudaErrorInvalidPtx, "cudaErrorInvalidPtx", "a PTX JIT compilation failed"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
-     "an illegal memory access was encountered"},
-    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
-};
-
 }  // namespace
 
 int current() { return device; }
@@ -132,16 +110,8 @@ cudaError_t cudaPeekAtLastError() {
   const cudaError_t error = lost(current());
   return error != cudaSuccess ? error : ptx::runtime::last_error;
 }
-const char* cudaGetErrorName(cudaError_t error) {
-  for (const auto& known : ptx::runtime::kErrors)
-    if (known.code == error) return known.name;
-  return "unrecognized error code";
-}
-const char* cudaGetErrorString(cudaError_t error) {
-  for (const auto& known : ptx::runtime::kErrors)
-    if (known.code == error) return known.text;
-  return "unrecognized error code";
-}
+const char* cudaGetErrorName(cudaError_t error) { return braid::simt::detail::error_name(error); }
+const char* cudaGetErrorString(cudaError_t error) { return braid::simt::detail::error_text(error); }
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = device_count();

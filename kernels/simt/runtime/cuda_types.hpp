@@ -31,6 +31,7 @@ enum cudaError : int {
   cudaErrorUnsupportedLimit = 215,
   cudaErrorDeviceAlreadyInUse = 216,
   cudaErrorPeerAccessUnsupported = 217,
+  cudaErrorInvalidPtx = 218,
   cudaErrorSharedObjectInitFailed = 303,
   cudaErrorOperatingSystem = 304,
   cudaErrorInvalidResourceHandle = 400,
