@@ -18,9 +18,9 @@ bool shown = false;
 
 constexpr I kMost = std::numeric_limits<I>::max(), kLeast = std::numeric_limits<I>::min();
 constexpr I kEnds[] = {
-    kLeast,     kLeast + 1,       -(I{1} << 62),    -(I{1} << 32), -(I{1} << 31),
-    -1000,      I{1} << 16,       (I{1} << 31) - 1, I{1} << 31,    (I{1} << 32) + 1,
-    I{1} << 40, (I{1} << 61) + 1, I{1} << 62,       kMost - 1,     kMost};
+    kLeast,     kLeast + 1,       -(I{1} << 62), -(I{1} << 32),    -(I{1} << 31), -1000,
+    4096,       (I{1} << 31) - 1, I{1} << 31,    (I{1} << 32) + 1, I{1} << 40,    (I{1} << 61) + 1,
+    I{1} << 62, kMost - 1,        kMost};
 
 template <class... T> void tell(const T&... parts) {
   if (!shown) return;
