@@ -29,7 +29,7 @@ void check(const char* layer, std::int64_t in, std::int64_t out, Size2 kernel,
 template <class Options>
 void start(const char* layer, Parameter& weight, Parameter& bias, const Shape& shape,
            std::int64_t out, const Options& o) {
-  check_bytes(layer, "weight", shape);
+  (void)checked_numel(layer, shape, 8);  // of the widest type
   const double bound = 1 / std::sqrt(static_cast<double>(shape.numel() / shape[0]));
   const TensorOptions made{.device = o.device, .dtype = o.dtype};
   weight = Parameter(uniform(shape, -bound, bound, made));

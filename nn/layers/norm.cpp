@@ -4,8 +4,6 @@
 #include <braid/core/replicas.hpp>
 #include <braid/nn/norm.hpp>
 
-#include "sizes.hpp"
-
 namespace braid::nn {
 namespace {
 
@@ -22,7 +20,7 @@ void check_sizes(const char* name, const Shape& shape) {
     throw ShapeError(str(name, ": expected a normalized_shape of at least one dim, got []"));
   for (int d = 0; d < shape.rank(); ++d)
     if (shape[d] < 0) throw ArgumentError(str(name, ": expected sizes >= 0, got ", shape));
-  check_bytes(name, "normalized_shape", shape);
+  (void)checked_numel(name, shape, 8);  // of the widest type
 }
 
 }  // namespace

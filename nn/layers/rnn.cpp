@@ -7,8 +7,6 @@
 #include <braid/core/random.hpp>
 #include <braid/nn/rnn.hpp>
 
-#include "sizes.hpp"
-
 namespace braid::nn {
 namespace {
 
@@ -34,8 +32,8 @@ RnnKind kind_of(Nonlinearity f) { return f == Nonlinearity::tanh ? RnnKind::tanh
 void check_sizes(const char* name, RnnKind kind, std::int64_t input, std::int64_t hidden) {
   if (input < 0) throw ArgumentError(str(name, ": expected input_size >= 0, got ", input));
   if (hidden < 1) throw ArgumentError(str(name, ": expected hidden_size >= 1, got ", hidden));
-  check_bytes(name, "weight_ih", {gates_of(kind), hidden, input});
-  check_bytes(name, "weight_hh", {2, gates_of(kind), hidden, hidden});
+  (void)checked_numel(name, {gates_of(kind), hidden, input}, 8);  // of the widest type
+  (void)checked_numel(name, {2, gates_of(kind), hidden, hidden}, 8);
 }
 
 }  // namespace

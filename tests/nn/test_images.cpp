@@ -100,14 +100,14 @@ TEST_CASE("images: layers are refused with their name", "[nn][images][errors]") 
   });
   constexpr std::int64_t kLarge = std::int64_t{1} << 30;
   refuses<ShapeError>("Conv")({
-      {"2d: expected a weight of less than 2^63 bytes, got [1073741824, 1073741824, 1048576, "
+      {"2d: expected at most 2^63 - 1 bytes, got [1073741824, 1073741824, 1048576, "
        "1048576]",
        [] { nn::Conv2d{kLarge, kLarge, 1 << 20}; }},
-      {"1d: expected a weight of less than 2^63 bytes, got [1073741824, 1073741824, 1048576]",
+      {"1d: expected at most 2^63 - 1 bytes, got [1073741824, 1073741824, 1048576]",
        [] { nn::Conv1d{kLarge, kLarge, 1 << 20}; }},
-      {"Transpose2d: expected a weight of less than 2^63 bytes*",
+      {"Transpose2d: expected at most 2^63 - 1 bytes*",
        [] { nn::ConvTranspose2d{kLarge, kLarge, 1 << 20}; }},
-      {"Transpose1d: expected a weight of less than 2^63 bytes*",
+      {"Transpose1d: expected at most 2^63 - 1 bytes*",
        [] { nn::ConvTranspose1d{kLarge, kLarge, 1 << 20}; }},
   });
 }
@@ -143,13 +143,4 @@ TEST_CASE("images: a small net learns", "[nn][images]") {
   }
   CHECK(first > 1.2);
   CHECK(last < 0.1 * first);
-}
-
-TEST_CASE("images: a layer that is too large says so", "[images][errors]") {
-  const std::int64_t huge = std::int64_t{1} << 30;
-  CHECK_THROWS_TEXT(ShapeError,
-                    "Conv2d: expected a weight of less than 2^63 bytes, got [1073741824",
-                    nn::Conv2d(huge, huge, std::int64_t{1} << 20));
-  CHECK_THROWS_TEXT(ShapeError, "ConvTranspose1d: expected a weight of less than 2^63 bytes, got ",
-                    nn::ConvTranspose1d(huge, huge, huge));
 }

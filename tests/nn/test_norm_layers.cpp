@@ -91,10 +91,10 @@ TEST_CASE("norm and dropout layers: bad inputs", "[nn][layers][errors]") {
   });
   refuses<ShapeError>("")({
       {"LayerNorm: expected a normalized_shape*", [] { nn::LayerNorm(Shape{}); }},
-      {"LayerNorm: expected a normalized_shape of less than 2^63 bytes, got [4294967296, "
+      {"LayerNorm: expected at most 2^63 - 1 bytes, got [4294967296, "
        "4294967296]",
        [] { nn::LayerNorm(Shape{1LL << 32, 1LL << 32}, {.elementwise_affine = false}); }},
-      {"RMSNorm: expected a normalized_shape of less than 2^63 bytes*",
+      {"RMSNorm: expected at most 2^63 - 1 bytes*",
        [] { nn::RMSNorm(Shape{1LL << 32, 1LL << 32}, {.elementwise_affine = false}); }},
       {"layer_norm: expected x that ends in normalized_shape [5], got [2, 4]",
        [] { return home(nn::LayerNorm(5))(ones({2, 4})); }},

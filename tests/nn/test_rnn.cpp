@@ -211,10 +211,10 @@ TEST_CASE("rnn: sizes, inputs and states that are refused", "[nn][rnn][errors]")
   });
   const std::int64_t huge = (std::int64_t{1} << 61) + 1;
   refuses<ShapeError>("")({
-      {"LSTMCell: expected a weight_hh of less than 2^63 bytes", [&] { nn::LSTMCell(0, huge); }},
-      {"GRUCell: expected a weight_ih of less than 2^63 bytes", [&] { nn::GRUCell(huge, 1); }},
-      {"GRU: expected a weight_hh of less than 2^63 bytes", [&] { nn::GRU(0, huge); }},
-      {"RNN: expected a weight_ih of less than 2^63 bytes", [&] { nn::RNN(huge, 1); }},
+      {"LSTMCell: expected at most 2^63 - 1 bytes", [&] { nn::LSTMCell(0, huge); }},
+      {"GRUCell: expected at most 2^63 - 1 bytes", [&] { nn::GRUCell(huge, 1); }},
+      {"GRU: expected at most 2^63 - 1 bytes", [&] { nn::GRU(0, huge); }},
+      {"RNN: expected at most 2^63 - 1 bytes", [&] { nn::RNN(huge, 1); }},
   });
   const nn::LSTM lstm = home(nn::LSTM(3, 4, {.num_layers = 2}));
   const nn::GRUCell cell = home(nn::GRUCell(3, 4));
