@@ -190,9 +190,9 @@ processor() { sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1; }
 # The compiler of CUDA, or nothing.
 find_nvcc() { echo "${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)}"; }
 
-# set_cuda_options NVCC: `options`, what the checks cuda and ptx configure alike. C++ as in the plain
-# build and the emulated one, so that ccache has most objects; nvcc's host code without optimisation
-# (its -O is of that alone: the kernels' report stays as it is).
+# set_cuda_options NVCC: `options`, what the checks cuda and ptx configure alike. C++ as in the
+# plain build and the emulated one, so that ccache has most objects; nvcc's host code without
+# optimisation (its -O is of that alone: the kernels' report stays as it is).
 set_cuda_options() {
   options=(-DCMAKE_BUILD_TYPE=Release "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -DNDEBUG" -DBRAID_CUDA=ON
     -DCMAKE_CUDA_COMPILER="$1" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic
