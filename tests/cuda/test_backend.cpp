@@ -1,10 +1,13 @@
 // The backend as the registry shows it, and what a program may ask with and without a GPU.
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 
+#include <braid/core/device_clock.hpp>
 #include <braid/kernels/cuda.hpp>
 
 #include "cuda_support.hpp"
+#include "gate.hpp"
 #include "simt/cuda_runtime.hpp"
 #if BRAID_CUDA_SIMT
 #include <braid/core/worker.hpp>
@@ -90,6 +93,22 @@ TEST_CASE("backend: streams do not wait for the legacy default stream", "[backen
     unsigned flags = 0;
     CHECK(cudaStreamGetFlags(static_cast<cudaStream_t>(stream->native()), &flags) == cudaSuccess);
     CHECK(flags == cudaStreamNonBlocking);
+  }
+}
+
+TEST_CASE("backend: the time between two events waits for both", "[backend]") {
+  NEEDS_DEVICES(1);
+  DeviceClock& clock = *device_clock(cuda_device(0));
+  const std::unique_ptr<Stream> at_once = backend(0).make_stream(), held = backend(0).make_stream();
+  for (const bool late_first : {false, true}) {
+    const std::unique_ptr<Event> early = clock.make_timed_event(), late = clock.make_timed_event();
+    at_once->record(*early);
+    delay(*held);
+    held->record(*late);
+    const Event &from = late_first ? *late : *early, &to = late_first ? *early : *late;
+    const double seconds = clock.seconds_between(from, to);  // throws where one has not fired
+    CHECK(std::abs(seconds) < 5);
+    CHECK(clock.seconds_between(to, from) == -seconds);
   }
 }
 
