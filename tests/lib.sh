@@ -168,7 +168,7 @@ run_ctest() {
 }
 
 # What a run of the checks samples by: the number of commits, so that each submission has its own.
-check_turn() { git rev-list --count HEAD 2>/dev/null || date +%j; }
+check_turn() { git rev-list --count HEAD 2>/dev/null || date +%-j; }
 
 # changed PATTERN: does a commit since the last ./dev check --all, or of the last three days, touch
 # a path that the pattern (grep -E) matches? Without git, or when both are unknown: yes.

@@ -30,7 +30,7 @@ else
   configure asan "${options[@]}" -DBRAID_BUILD_DOCS=OFF -DBRAID_GENERIC=ON \
     -DBRAID_TEST_ISAS=generic
   # In turn: what ends in memory of core's, and what kernels and files end in.
-  if ((turn % 2)); then suites=(core); else suites=(kernels data); fi
+  if ((turn / 2 % 2)); then suites=(core); else suites=(kernels data); fi
   targets=("${suites[@]/#/braid_tests_}")
   [[ $fuzzer == OFF ]] || targets+=("${formats[@]/#/braid_fuzz_}" braid_fuzz_calls)
   build asan "${targets[@]}"
@@ -45,7 +45,7 @@ if ((everything)); then
   run_ctest asan -LE '^(slow|bench)$' \
     -E '^((core|nn|data|parallel)\.avx512|parallel\.devices[4567])$'
 else
-  export BRAID_TEST_PART=$((turn % 4))/4
+  export BRAID_TEST_PART=$((turn / 4 % 4))/4
   echo "NOTE: part $BRAID_TEST_PART of the table of ops"
   run_ctest asan -R "^($(IFS='|' && echo "${suites[*]}"))\\.generic\$"
   echo "NOTE: suites ${suites[*]}"

@@ -3,8 +3,9 @@
 # ./dev check [--all] NAME...: the named ones. One line each: PASS, FAIL or SKIP(reason), with
 # seconds; logs: build/check/<name>.log. CONTRIBUTING.md has the table of checks and tiers.
 #
-# --all goes on where it stopped: what has passed on this commit does not run again (--again: it
-# does). When all have passed, tests/check/all.txt records the commit and the figures; commit it.
+# --all goes on where it stopped: a check that has passed does not run again until a file changes
+# that it may see (--again: it does). When all have passed, tests/check/all.txt records the commit
+# and the figures; commit it.
 # A check is tests/check/<name>.sh: exit 0 passes, 77 skips (its last line is the reason), anything
 # else fails. "NOTE: " lines are shown.
 set -uo pipefail
@@ -15,9 +16,13 @@ set -uo pipefail
 every_run=(format layering docs api consumers simt asan tsan cuda ptx)
 only_all=(tests compilers generic report gpu coverage)
 all=("${every_run[@]}" "${only_all[@]}")
+# CI runs one of these, in turn: each compiles the library for itself.
+sanitizers=(asan tsan)
 
 again=0 names=()
 export BRAID_CHECK_ALL=0
+# What CI samples, it samples by this number, so that runs in a row differ.
+export BRAID_CHECK_TURN=${BRAID_CHECK_TURN:-$(check_turn)}
 while (($# > 0)); do
   case $1 in
     --list) printf '%s\n' "${all[@]}" && exit 0 ;;
@@ -35,14 +40,17 @@ while (($# > 0)); do
 done
 complete=0
 if ((${#names[@]} == 0)); then
-  if ((BRAID_CHECK_ALL)); then names=("${all[@]}") complete=1; else names=("${every_run[@]}"); fi
+  if ((BRAID_CHECK_ALL)); then
+    names=("${all[@]}") complete=1
+  else
+    other=${sanitizers[$(((BRAID_CHECK_TURN + 1) % 2))]}
+    for name in "${every_run[@]}"; do [[ $name == "$other" ]] || names+=("$name"); done
+  fi
 fi
 need "${build_tools[@]}" catch2 clang-14 python3-pip
 need libclang-rt-14-dev  # clang's sanitizers: a package of its own, which clang-14 only recommends
 if ((BRAID_CHECK_ALL)); then need g++-11 gcovr libbenchmark-dev; fi
 
-# What CI samples, it samples by this number, so that runs in a row differ.
-export BRAID_CHECK_TURN=${BRAID_CHECK_TURN:-$(check_turn)}
 ((BRAID_CHECK_ALL)) ||
   echo "sample $BRAID_CHECK_TURN (BRAID_CHECK_TURN=$BRAID_CHECK_TURN repeats it)"
 
@@ -50,17 +58,26 @@ commit=$(git rev-parse HEAD 2>/dev/null || echo none)
 # changed files: nothing to go on from
 [[ -z $(git status --porcelain 2>/dev/null) ]] || commit=none
 mkdir -p build/check
-state=build/check/all.state  # "<commit> <name> <seconds>": what has passed whole
+state=build/check/all.state  # "<tree> <name> <seconds>": what has passed whole
 touch "$state"
+# The committed files that a check may see, as one number: all but the scripts of the other checks,
+# and texts, where it takes no code from them.
+tree_of() {
+  local unseen
+  unseen="tests/check/($(printf '%s\n' "${all[@]}" check | grep -vx "$1" | paste -sd'|'))\\.sh"
+  unseen+='|tests/check/(all\.txt|faults\.py)'
+  case $1 in format | layering | docs | consumers) ;; *) unseen+='|.*\.md' ;; esac
+  git ls-tree -r HEAD | grep -vE "	($unseen)\$" | sha256sum | cut -c 1-40
+}
 passed_before() {
-  ((BRAID_CHECK_ALL && !again)) && [[ $commit != none ]] && grep -q "^$commit $1 " "$state"
+  ((BRAID_CHECK_ALL && !again)) && [[ $commit != none ]] && grep -q "^$(tree_of "$1") $1 " "$state"
 }
 
 passed=0 failed=0 skipped=0
 for name in "${names[@]}"; do
   log=build/check/$name.log
   if passed_before "$name"; then
-    seconds=$(sed -n "s/^$commit $name //p" "$state" | tail -n 1)
+    seconds=$(sed -n "s/^$(tree_of "$name") $name //p" "$state" | tail -n 1)
     printf '%-10s PASS  %d s, before\n' "$name" "$seconds"
     passed=$((passed + 1))
     continue
@@ -74,8 +91,8 @@ for name in "${names[@]}"; do
     77) verdict="SKIP($(tail -n 1 "$log"))" skipped=$((skipped + 1)) ;;
     *) verdict=FAIL failed=$((failed + 1)) ;;
   esac
-  if ((BRAID_CHECK_ALL && (status == 0 || status == 77))); then
-    echo "$commit $name $seconds" >>"$state"
+  if ((BRAID_CHECK_ALL && (status == 0 || status == 77))) && [[ $commit != none ]]; then
+    echo "$(tree_of "$name") $name $seconds" >>"$state"
   fi
   printf '%-10s %s  %d s\n' "$name" "$verdict" "$seconds"
   sed -n 's/^NOTE: /           /p' "$log"
@@ -94,7 +111,7 @@ if ((complete && failed == 0)) && [[ $commit != none ]]; then
     echo "date $(date -u +%Y-%m-%d)"
     echo "processor $(processor)"
     for name in "${all[@]}"; do
-      echo "$name $(sed -n "s/^$commit $name //p" "$state" | tail -n 1) s"
+      echo "$name $(sed -n "s/^$(tree_of "$name") $name //p" "$state" | tail -n 1) s"
       sed -n 's/^NOTE: /  /p' "build/check/$name.log"
     done
   } >"$record"

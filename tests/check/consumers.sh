@@ -71,12 +71,14 @@ if grep -riE 'dnnl|opencl|zlib' "$work/prefix-shared/lib"*/cmake/braid; then
 fi
 
 # As a subfolder Braid makes no tests and no precompiled headers of its own accord. In CI it has
-# them, and no optimisation, for the time that it takes; --all compiles it as check compilers does.
-subfolder=(-DBRAID_SOURCE="$root" -DBRAID_GENERIC=ON -DBRAID_WERROR=ON -DCMAKE_BUILD_TYPE=Debug)
+# them and the options of the plain build, for its objects; --all compiles it without, unoptimised,
+# as check compilers does.
+subfolder=(-DBRAID_SOURCE="$root" -DBRAID_WERROR=ON)
 if ((everything)); then
-  consume add_subdirectory-static "${subfolder[@]}" -DCMAKE_CXX_COMPILER=g++-11
+  consume add_subdirectory-static "${subfolder[@]}" -DCMAKE_CXX_COMPILER=g++-11 -DBRAID_GENERIC=ON \
+    -DCMAKE_BUILD_TYPE=Debug
 else
-  consume add_subdirectory-static "${subfolder[@]}" -DBRAID_PRECOMPILE=ON
+  consume add_subdirectory-static "${subfolder[@]}" -DCMAKE_BUILD_TYPE=Release -DBRAID_PRECOMPILE=ON
 fi
 
 if ((everything)) && command -v pkg-config >/dev/null; then

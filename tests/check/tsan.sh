@@ -21,7 +21,7 @@ run_tests() {
 }
 core() { BRAID_DEVICE=cpu "${run[@]}" build/tsan/tests/core/braid_tests_core '~[.]~[ops]'; }
 if ((!everything)); then
-  if ((turn % 2)); then
+  if ((turn / 2 % 2)); then
     counts=(2 3 8)
     first=${counts[$((turn % 3))]} second=${counts[$(((turn + 1) % 3))]}
     echo "NOTE: data, and parallel on $first and $second devices"
