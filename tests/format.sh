@@ -11,8 +11,6 @@ kept='^docs/tutorials/moving\.cpp$'
 # Pages of a browser in raw strings, messages that a compiler must give, a row of a string's own.
 long_allowed='^(docs/tutorials/moving\.cpp|parallel/report/page_[a-z]*\.cpp):|'
 long_allowed+='// expect:|R"|"format":1'
-not_yet='^tests/((core|kernels|cuda_kernels|nn|parallel|simt|cuda|data|tutorials|exchange|ladder'
-not_yet+='|fuzz)/(.*/)?CMakeLists\.txt$|nn/programs/)'
 
 case ${1:-} in
   "")
@@ -23,7 +21,7 @@ case ${1:-} in
       xargs -r -P "$jobs" -n 40 "$clang_format" --dry-run --style=file 2>&1 |
       sed -n 's/^\([^:]*\):.*-Wclang-format-violations.*/\1/p' | sort -u)
     # In characters, not bytes.
-    long=$({ sources && scripts | grep -Ev "$not_yet"; } |
+    long=$({ sources && scripts; } |
       LC_ALL=C.UTF-8 xargs grep -nHE '^.{101}' | grep -vE "$long_allowed" || true)
     [[ -n $bad || -n $long ]] || exit 0
     [[ -z $bad ]] || printf 'not formatted (./dev format does it):\n%s\n' "$bad"

@@ -120,6 +120,8 @@ def suites_for(path, everything):
                 for name in (["cuda_kernels", "cuda", "core"] if module == "kernels"
                              else ["nccl", "schedules", "parallel"] if module == "parallel"
                              else ["cuda", "core"] if module == "core" else [])]
+    if path.startswith("kernels/cpu"):
+        return plain
     return emulated if path.startswith("kernels/cuda") else plain + emulated
 
 

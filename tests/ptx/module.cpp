@@ -185,10 +185,16 @@ void Module::add(std::string_view statement, std::string_view body) {
   if (entry != statement.npos && !body.empty()) {
     const std::size_t open = std::min(statement.find('('), statement.size());
     const std::string_view name = trim(statement.substr(entry + 7, open - entry - 7));
-    // behind the parameters stand limits of registers and threads, which change nothing here
     const std::size_t close = std::min(statement.rfind(')') + 1, statement.size());
     kernels_[std::string(name)] =
         std::string(statement.substr(open, close - open)) + ' ' + std::string(body);
+    // Behind the parameters stand limits; those of blocks and registers change nothing here.
+    const std::size_t limit = statement.find(".maxntid", close);
+    if (limit == statement.npos) return;
+    unsigned& most = most_threads_[std::string(name)] = 1;
+    const std::string_view sizes = trim(statement.substr(limit + std::strlen(".maxntid")));
+    for (const std::string& size : split(sizes.substr(0, sizes.find('.'))))
+      most *= static_cast<unsigned>(std::stoul(size));
     return;
   }
   const std::size_t func = statement.find(".func ");
@@ -255,7 +261,10 @@ const Program& Module::kernel(const std::string& name) {
   if (it != programs_.end()) return it->second;
   const auto text = kernels_.find(name);
   if (text == kernels_.end()) throw Error("PTX: there is no kernel " + name);
-  return programs_.emplace(name, parse(name, text->second, *this)).first->second;
+  Program program = parse(name, text->second, *this);
+  const auto most = most_threads_.find(name);
+  if (most != most_threads_.end()) program.most_threads = most->second;
+  return programs_.emplace(name, std::move(program)).first->second;
 }
 
 }  // namespace ptx

@@ -40,6 +40,7 @@ class Module {
  private:
   void add(std::string_view statement, std::string_view body);
   std::map<std::string, std::string, std::less<>> kernels_;  // parameters and body
+  std::map<std::string, unsigned, std::less<>> most_threads_;
   std::map<std::string, Function, std::less<>> functions_;
   std::map<std::string, Declaration, std::less<>> variables_;
   std::map<std::string, std::unique_ptr<std::uint64_t[]>, std::less<>> memory_;

@@ -57,7 +57,8 @@ struct Program {
   std::vector<std::pair<int, std::uint64_t>> constants;
   std::vector<Parameter> parameters;
   unsigned parameter_bytes = 0, shared_bytes = 0, local_bytes = 0;
-  int dynamic_shared = -1;  ///< the register that holds where dynamic shared memory begins
+  unsigned most_threads = 1024;  ///< of a block: .maxntid, from __launch_bounds__
+  int dynamic_shared = -1;       ///< the register that holds where dynamic shared memory begins
   Place place{};
 };
 

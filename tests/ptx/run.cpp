@@ -206,6 +206,10 @@ bool Grid::barrier() {
 }  // namespace
 
 std::uint64_t run(const Program& program, const Launch& launch, void** arguments) {
+  const std::uint64_t threads = std::uint64_t(launch.block.x) * launch.block.y * launch.block.z;
+  if (threads > program.most_threads)
+    throw Error(program.name + ": a block of " + std::to_string(threads) +
+                " threads, and .maxntid is " + std::to_string(program.most_threads));
   return Grid(program, launch, arguments).run();
 }
 

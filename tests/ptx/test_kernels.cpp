@@ -178,6 +178,18 @@ TEST_CASE("ptx: what no kernel may do", "[ptx]") {
             "illegal read"));
 }
 
+TEST_CASE("ptx: a block of more threads than the kernel's launch bounds", "[ptx]") {
+  const auto failing = [](const std::string& limits, unsigned count) {
+    std::string text = kernel("");
+    text.insert(text.find("{\n"), limits);
+    return what([&] { results(text, threads(count)); });
+  };
+  for (const char* limits : {".maxntid 64\n", ".maxntid 32, 2, 1\n.minnctapersm 2\n"}) {
+    CHECK(failing(limits, 64).empty());
+    CHECK(has(failing(limits, 65), "k: a block of 65 threads, and .maxntid is 64"));
+  }
+}
+
 TEST_CASE("ptx: what is not known is refused", "[ptx]") {
   for (const char* text :
        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0}, {%r0}, {%r0}, {%r0};",
