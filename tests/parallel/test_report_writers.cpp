@@ -45,6 +45,11 @@ std::size_t count(std::string_view text, std::string_view what) {
     ++found;
   return found;
 }
+/// The numbers inside a page.
+JsonValue data_of(std::string_view page) {
+  const std::size_t from = page.find("id=\"data\">") + 10;
+  return parse_json(page.substr(from, page.find("</script>", from) - from));
+}
 
 }  // namespace
 
@@ -182,11 +187,35 @@ TEST_CASE("report: no name ends the page's script; nothing is fetched", "[report
     INFO(what);
     CHECK(contains(page, what));
   }
-  const std::size_t from = page.find("id=\"data\">") + 10;
-  const JsonValue data =
-      parse_json(std::string_view(page).substr(from, page.find("</script>", from) - from));
+  const JsonValue data = data_of(page);
   CHECK(data["title"].string.find("</script><script>") == 0);
   CHECK(data["timelines"].items.size() == data["runs"].items.size());
+}
+
+TEST_CASE("report: the page draws three steps after the first, and 6000 spans", "[report]") {
+  struct Case {
+    int steps, spans;  // of each step, its own included
+    std::vector<double> shown;
+    std::size_t drawn;
+  };
+  for (const Case& c : {Case{6, 3, {1, 2, 3}, 6}, Case{4, 3000, {1, 2}, 5998},
+                        Case{4, 3001, {1}, 3000}, Case{1, 6100, {0}, 6000}}) {
+    INFO(c.steps << " steps of " << c.spans << " spans");
+    DataParallelReport report("many");
+    {
+      auto recording = report.record({Device("cpu:0")}, 1);
+      for (int i = 0; i < c.steps; ++i) {
+        const auto step = recording.step();
+        for (int k = 1; k < c.spans; ++k)
+          const trace::Span span("span", trace::Phase::compute, Device("cpu:0"));
+      }
+    }
+    const JsonValue data = data_of(report.html()), &timeline = data["timelines"].items[0];
+    std::vector<double> shown;
+    for (const JsonValue& step : timeline["shown"].items) shown.push_back(step.number);
+    CHECK(shown == c.shown);
+    CHECK(timeline["spans"].items.size() == c.drawn);
+  }
 }
 
 TEST_CASE("report: write puts four files beside each other, or says where it cannot", "[report]") {
