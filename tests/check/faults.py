@@ -146,9 +146,11 @@ def seen_by(tree, fault, everything):
             if status:
                 failed = re.findall(r"(?:\d+ - (\S+) \((?:Failed|Timeout|SEGFAULT|Subprocess|SIG)|"
                                     r"\*\*\*(?:Failed|Timeout|Exception)[^\n]*)", output)
-                test = re.search(r"\n([^\n]+)\n-{20,}\n[^\n]*\.(?:cpp|cu)", output)
+                # the last test that is named before the first failure; one that warns is too
+                before = output.split("FAILED:")[0]
+                test = [*re.finditer(r"\n([^\n]+)\n-{20,}\n[^\n]*\.(?:cpp|cu)", before)][-1:]
                 return f"{name}: {' '.join(f for f in failed if f) or 'fails'}" + \
-                    (f": {test.group(1).strip()}" if test else "")
+                    (f": {test[0].group(1).strip()}" if test else "")
         return None
     finally:
         file.write_text(text)
