@@ -168,7 +168,7 @@ def main():
     tree = None if options.list else Tree()
     if tree:
         configure(tree, options.all)
-    missed = 0
+    missed = tried = 0
     for index, queue in draw(options.seed, options.count):
         if only and index not in only:
             queue.pop()
@@ -186,9 +186,10 @@ def main():
                 continue
             print(f"{where}: {seen or 'NOT SEEN'} ({time.time() - start:.0f} s)", flush=True)
             missed += seen is None
+            tried += 1
             break
     if tree:
-        print(f"SHOWS: {options.count - missed} of {options.count} faults seen")
+        print(f"SHOWS: {tried - missed} of {tried} faults seen")
     sys.exit(missed > 0)
 
 
