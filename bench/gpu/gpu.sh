@@ -203,7 +203,7 @@ step_tests() {
   local gemm="[gemm]~[names]" every="[every]" core="~[.]~[io]~[hostile]"
   if ((dry)); then
     all=("[availability]") kernels=("[where]") split=("[gather][errors]") nn=("[parameter]")
-    gemm="gemm: nothing along k*" every="every kernel of the CPU*" core="[linear][errors]"
+    gemm="gemm: nothing along k*" every="every kernel of the CPU*" core="[linear][relu]"
   fi
   built tests || return
   run_program tests.cuda 240 "${group[@]}" "${with_cublas[@]}" "$(program cuda)" "${all[@]}"

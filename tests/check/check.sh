@@ -67,6 +67,7 @@ tree_of() {
   unseen="tests/check/($(printf '%s\n' "${all[@]}" check | grep -vx "$1" | paste -sd'|'))\\.sh"
   unseen+='|tests/check/(all\.txt|faults\.py)'
   case $1 in format | layering | docs | consumers) ;; *) unseen+='|.*\.md' ;; esac
+  case $1 in format | gpu) ;; *) unseen+='|bench/gpu/.*\.(sh|py)' ;; esac
   git ls-tree -r HEAD | grep -vE "	($unseen)\$" | sha256sum | cut -c 1-40
 }
 passed_before() {
