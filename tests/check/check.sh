@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ./dev check: what CI runs. ./dev check --all: everything, the checks that CI samples as a whole.
 # ./dev check [--all] NAME...: the named ones. One line each: PASS, FAIL or SKIP(reason), with
-# seconds; logs: build/check/<name>.log. CONTRIBUTING.md has the table of checks and tiers.
+# seconds; logs: build/check/<name>.log, of --all build/check/all/<name>.log. CONTRIBUTING.md has
+# the table of checks and tiers.
 #
 # --all goes on where it stopped: a check that has passed does not run again until a file changes
 # that it may see (--again: it does). When all have passed, tests/check/all.txt records the commit
@@ -57,7 +58,10 @@ if ((BRAID_CHECK_ALL)); then need g++-11 gcovr libbenchmark-dev; fi
 commit=$(git rev-parse HEAD 2>/dev/null || echo none)
 # changed files: nothing to go on from
 [[ -z $(git status --porcelain 2>/dev/null) ]] || commit=none
-mkdir -p build/check
+# those of --all stay: its figures come from them at the end, which may be days later
+logs=build/check
+((!BRAID_CHECK_ALL)) || logs=build/check/all
+mkdir -p "$logs"
 state=build/check/all.state  # "<tree> <name> <seconds>": what has passed whole
 touch "$state"
 # The committed files that a check may see, as one number: all but the scripts of the other checks,
@@ -70,30 +74,32 @@ tree_of() {
   case $1 in format | gpu) ;; *) unseen+='|bench/gpu/.*\.(sh|py)' ;; esac
   git ls-tree -r HEAD | grep -vE "	($unseen)\$" | sha256sum | cut -c 1-40
 }
-passed_before() {
-  ((BRAID_CHECK_ALL && !again)) && [[ $commit != none ]] && grep -q "^$(tree_of "$1") $1 " "$state"
-}
 
 passed=0 failed=0 skipped=0
+declare -A took=()
 for name in "${names[@]}"; do
-  log=build/check/$name.log
-  if passed_before "$name"; then
-    seconds=$(sed -n "s/^$(tree_of "$name") $name //p" "$state" | tail -n 1)
+  log=$logs/$name.log
+  # asked before the check runs: a commit made meanwhile has not been checked
+  tree='' seconds=''
+  ((!BRAID_CHECK_ALL)) || [[ $commit == none ]] || tree=$(tree_of "$name")
+  [[ -z $tree ]] || ((again)) || seconds=$(sed -n "s/^$tree $name //p" "$state" | tail -n 1)
+  if [[ -n $seconds ]]; then
     printf '%-10s PASS  %d s, before\n' "$name" "$seconds"
-    passed=$((passed + 1))
+    took[$name]=$seconds passed=$((passed + 1))
     continue
   fi
   start=$SECONDS
   status=0
   bash "tests/check/$name.sh" >"$log" 2>&1 </dev/null || status=$?
   seconds=$((SECONDS - start))
+  took[$name]=$seconds
   case $status in
     0) verdict=PASS passed=$((passed + 1)) ;;
     77) verdict="SKIP($(tail -n 1 "$log"))" skipped=$((skipped + 1)) ;;
     *) verdict=FAIL failed=$((failed + 1)) ;;
   esac
-  if ((BRAID_CHECK_ALL && (status == 0 || status == 77))) && [[ $commit != none ]]; then
-    echo "$(tree_of "$name") $name $seconds" >>"$state"
+  if [[ -n $tree ]] && ((status == 0 || status == 77)); then
+    echo "$tree $name $seconds" >>"$state"
   fi
   printf '%-10s %s  %d s\n' "$name" "$verdict" "$seconds"
   sed -n 's/^NOTE: /           /p' "$log"
@@ -112,8 +118,8 @@ if ((complete && failed == 0)) && [[ $commit != none ]]; then
     echo "date $(date -u +%Y-%m-%d)"
     echo "processor $(processor)"
     for name in "${all[@]}"; do
-      echo "$name $(sed -n "s/^$(tree_of "$name") $name //p" "$state" | tail -n 1) s"
-      sed -n 's/^NOTE: /  /p' "build/check/$name.log"
+      echo "$name ${took[$name]} s"
+      sed -n 's/^NOTE: /  /p' "$logs/$name.log"
     done
   } >"$record"
   echo "$record is written: commit it"
