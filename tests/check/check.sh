@@ -64,14 +64,16 @@ logs=build/check
 mkdir -p "$logs"
 state=build/check/all.state  # "<tree> <name> <seconds>": what has passed whole
 touch "$state"
-# The committed files that a check may see, as one number: all but the scripts of the other checks,
-# and texts, where it takes no code from them.
+# The committed files that a check may see, as one number: all but what the other checks are made of
+# (tests/check/<name>.sh, <name>_….py), and texts, where it takes no code from them.
 tree_of() {
-  local unseen
-  unseen="tests/check/($(printf '%s\n' "${all[@]}" check | grep -vx "$1" | paste -sd'|'))\\.sh"
-  unseen+='|tests/check/(all\.txt|faults\.py)'
-  case $1 in format | layering | docs | consumers) ;; *) unseen+='|.*\.md' ;; esac
-  case $1 in format | gpu) ;; *) unseen+='|bench/gpu/.*\.(sh|py)' ;; esac
+  local unseen='tests/check/all\.txt' others
+  if [[ $1 != format ]]; then
+    others=$(printf '%s\n' "${all[@]}" check faults | grep -vx "$1" | paste -sd'|')
+    unseen+="|tests/check/($others)[._].*"
+    [[ $1 == gpu ]] || unseen+='|bench/gpu/.*\.(sh|py)'
+    case $1 in layering | docs | consumers) ;; *) unseen+='|.*\.md' ;; esac
+  fi
   git ls-tree -r HEAD | grep -vE "	($unseen)\$" | sha256sum | cut -c 1-40
 }
 
