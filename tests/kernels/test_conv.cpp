@@ -1,5 +1,10 @@
 // Convolutions at sizes that are worth cutting: our own, and on the CPU oneDNN's, against plain
 // loops; and the same bits for any number of threads.
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <thread>
+
 #include <braid/core/kernel_args/conv.hpp>
 
 #include "cpu/gemm_library.hpp"
@@ -158,4 +163,41 @@ TEST_CASE("conv: more shapes than a thread keeps primitives for", "[kernels][con
     const Expected expected(problem);
     CHECK(expected.y.holds(problem.y, DType::float32));
   }
+}
+
+// OpenMP's threads spin: two of them on one core make a product a hundred times slower.
+TEST_CASE("oneDNN starts no thread and leaves the program's OpenMP count",
+          "[kernels][conv][gemm][threads]") {
+  if (on_cuda() || !braid::cpu::library_gemm_available()) return;
+  const auto count = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  const auto set = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (count == nullptr || set == nullptr) return;  // a oneDNN without OpenMP
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const int before = braid::num_threads();
+  // On a new thread: OpenMP keeps the threads and the count of each apart.
+  std::thread([&] {
+    for (const int ours : {1, 2}) {
+      braid::set_num_threads(ours);
+      Problem problem(DType::float32, kShapes[0]);
+      problem.run(DType::float32, false);  // starts our own threads
+      const auto started = threads();
+      set(3);
+      problem.run(DType::float32, true);
+      for (const bool turned : {false, true}) {
+        constexpr std::int64_t n = 300;
+        Buffer a(DType::float32, n * n), b(DType::float32, n * n), c(DType::float32, n * n);
+        a.pattern(1, 2), b.pattern(2, 1);
+        const auto* const left = static_cast<const float*>(a.data());
+        const auto* const right = static_cast<const float*>(b.data());
+        CHECK(braid::cpu::library_gemm({false, turned, false, n, n, n, left, n, right, n,
+                                        static_cast<float*>(c.data()), n, nullptr}));
+      }
+      CHECK(threads() == started);
+      CHECK(count() == 3);
+    }
+  }).join();
+  braid::set_num_threads(before);
 }
