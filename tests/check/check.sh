@@ -4,9 +4,9 @@
 # seconds; logs: build/check/<name>.log, of --all build/check/all/<name>.log. CONTRIBUTING.md has
 # the table of checks and tiers.
 #
-# --all goes on where it stopped: a check that has passed does not run again until a file changes
-# that it may see (--again: it does). When all have passed, tests/check/all.txt records the commit
-# and the figures; commit it.
+# --all goes on where it stopped, in another checkout too: tests/check/all.txt records each check
+# that has passed, with its figures, and the check does not run again until a file changes that it
+# may see (--again: it does). When all have passed, the record names the commit. Commit it.
 # A check is tests/check/<name>.sh: exit 0 passes, 77 skips (its last line is the reason), anything
 # else fails. "NOTE: " lines are shown.
 set -uo pipefail
@@ -56,52 +56,94 @@ if ((BRAID_CHECK_ALL)); then need g++-11 gcovr libbenchmark-dev; fi
   echo "sample $BRAID_CHECK_TURN (BRAID_CHECK_TURN=$BRAID_CHECK_TURN repeats it)"
 
 commit=$(git rev-parse HEAD 2>/dev/null || echo none)
+record=tests/check/all.txt
 # changed files: nothing to go on from
-[[ -z $(git status --porcelain 2>/dev/null) ]] || commit=none
-# those of --all stay: its figures come from them at the end, which may be days later
+[[ -z $(git status --porcelain -- ":!$record" 2>/dev/null) ]] || commit=none
 logs=build/check
 ((!BRAID_CHECK_ALL)) || logs=build/check/all
 mkdir -p "$logs"
-state=build/check/all.state  # "<tree> <name> <seconds>": what has passed whole
-touch "$state"
-# The committed files that a check may see, as one number: all but what the other checks are made of
+
+# The committed files, a line each. C++ and CUDA by what they are without comments, which change no
+# result (but in must_not_compile: there they say what the compiler must say).
+committed_files() {
+  local list=build/check/files-$commit cxx='\.(cpp|hpp|cu|cuh)$' kept='/must_not_compile/'
+  if [[ ! -s $list ]]; then
+    git ls-tree -r HEAD | awk -v cxx="$cxx" -v kept="$kept" '$4 !~ cxx || $4 ~ kept' >"$list.new"
+    # shellcheck disable=SC2016
+    git ls-files | grep -E "$cxx" | grep -v "$kept" | xargs -P "$jobs" -n 50 bash -c '
+      for file; do
+        hash=$(g++ -x c++ -std=c++20 -fpreprocessed -dD -E -P "$file" 2>/dev/null | sha256sum)
+        printf "code %s\t%s\n" "${hash%% *}" "$file"
+      done' _ | sort -k 3 >>"$list.new"
+    mv "$list.new" "$list"
+  fi
+  cat "$list"
+}
+# The files that a check may see, as one number: all but what the other checks are made of
 # (tests/check/<name>.sh, <name>_….py), and texts, where it takes no code from them.
 tree_of() {
   local unseen='tests/check/all\.txt' others
-  if [[ $1 != format ]]; then
-    others=$(printf '%s\n' "${all[@]}" check faults | grep -vx "$1" | paste -sd'|')
-    unseen+="|tests/check/($others)[._].*"
-    [[ $1 == gpu ]] || unseen+='|bench/gpu/.*\.(sh|py)'
-    case $1 in layering | docs | consumers) ;; *) unseen+='|.*\.md' ;; esac
-  fi
-  git ls-tree -r HEAD | grep -vE "	($unseen)\$" | sha256sum | cut -c 1-40
+  case $1 in format | layering | docs)  # they read comments and texts, and are quick
+    git ls-tree -r HEAD | grep -v "	$unseen\$" | sha256sum | cut -c 1-40
+    return ;;
+  esac
+  others=$(printf '%s\n' "${all[@]}" check faults | grep -vx "$1" | paste -sd'|')
+  unseen+="|tests/check/($others)[._].*"
+  [[ $1 == gpu ]] || unseen+='|bench/gpu/.*\.(sh|py)'
+  [[ $1 == consumers ]] || unseen+='|.*\.md'
+  committed_files | grep -vE "	($unseen)\$" | sha256sum | cut -c 1-40
+}
+# passed_before NAME TREE: the seconds that the check took when it passed on that tree, or nothing.
+passed_before() { sed -n "s/^$1 \([0-9]*\) s, .*, tree $2\$/\1/p" "$record" 2>/dev/null; }
+# write_record [NAME TREE SECONDS]: the record with that check's block anew; the commit and its date
+# when the check was the last that had to pass.
+write_record() {
+  local name missing='' new
+  new=$logs/record
+  {
+    echo "# What ./dev check --all has passed: each check with its seconds, the commit, the files"
+    echo "# that it saw (tree) and its figures. commit: where all of them last passed."
+    sed -n '/^\(commit\|date\) /p' "$record" 2>/dev/null
+    for name in "${all[@]}"; do
+      if [[ $name == "${1:-}" ]]; then
+        echo "$name $3 s, $(date -u +%Y-%m-%d), $(processor), commit ${commit:0:12}, tree $2"
+        sed -n 's/^NOTE: /  /p' "$logs/$name.log"
+      else
+        sed -n "/^$name /,/^[a-z]/{/^$name /p;/^  /p}" "$record" 2>/dev/null
+      fi
+    done
+  } >"$new"
+  mv "$new" "$record"
+  for name in "${all[@]}"; do
+    [[ -n $(passed_before "$name" "$(tree_of "$name")") ]] || missing+=" $name"
+  done
+  [[ -z $missing ]] || return 0
+  sed -i -e '/^\(commit\|date\) /d' -e "2a commit $commit\ndate $(date -u +%Y-%m-%d)" "$record"
 }
 
 passed=0 failed=0 skipped=0
-declare -A took=()
 for name in "${names[@]}"; do
   log=$logs/$name.log
   # asked before the check runs: a commit made meanwhile has not been checked
   tree='' seconds=''
   ((!BRAID_CHECK_ALL)) || [[ $commit == none ]] || tree=$(tree_of "$name")
-  [[ -z $tree ]] || ((again)) || seconds=$(sed -n "s/^$tree $name //p" "$state" | tail -n 1)
+  [[ -z $tree ]] || ((again)) || seconds=$(passed_before "$name" "$tree")
   if [[ -n $seconds ]]; then
     printf '%-10s PASS  %d s, before\n' "$name" "$seconds"
-    took[$name]=$seconds passed=$((passed + 1))
+    passed=$((passed + 1))
     continue
   fi
   start=$SECONDS
   status=0
   bash "tests/check/$name.sh" >"$log" 2>&1 </dev/null || status=$?
   seconds=$((SECONDS - start))
-  took[$name]=$seconds
   case $status in
     0) verdict=PASS passed=$((passed + 1)) ;;
     77) verdict="SKIP($(tail -n 1 "$log"))" skipped=$((skipped + 1)) ;;
     *) verdict=FAIL failed=$((failed + 1)) ;;
   esac
   if [[ -n $tree ]] && ((status == 0 || status == 77)); then
-    echo "$tree $name $seconds" >>"$state"
+    write_record "$name" "$tree" "$seconds"
   fi
   printf '%-10s %s  %d s\n' "$name" "$verdict" "$seconds"
   sed -n 's/^NOTE: /           /p' "$log"
@@ -112,26 +154,15 @@ for name in "${names[@]}"; do
 done
 echo "checks: $passed passed, $failed failed, $skipped skipped"
 
-record=tests/check/all.txt
-if ((complete && failed == 0)) && [[ $commit != none ]]; then
-  {
-    echo "# The commit at which ./dev check --all last passed whole, its seconds and its figures."
-    echo "commit $commit"
-    echo "date $(date -u +%Y-%m-%d)"
-    echo "processor $(processor)"
-    for name in "${all[@]}"; do
-      echo "$name ${took[$name]} s"
-      sed -n 's/^NOTE: /  /p' "$logs/$name.log"
-    done
-  } >"$record"
-  echo "$record is written: commit it"
-elif ((!complete)); then
-  if [[ -f $record ]]; then
-    last=$(sed -n 's/^commit //p' "$record")
+if ((!complete)) || ((failed)); then
+  last=$(sed -n 's/^commit //p' "$record" 2>/dev/null)
+  if [[ -n $last ]]; then
     since=$(git rev-list --count "$last..HEAD" 2>/dev/null || echo "an unknown number of")
     echo "./dev check --all last passed on $(sed -n 's/^date //p' "$record"), $since commits ago"
   else
-    echo "./dev check --all has not passed yet: there is no $record"
+    echo "./dev check --all has not passed whole yet: $record has what has"
   fi
+elif [[ $commit != none ]]; then
+  echo "$record is written: commit it"
 fi
 ((failed == 0))
