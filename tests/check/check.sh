@@ -80,7 +80,7 @@ committed_files() {
   cat "$list"
 }
 # The files that a check may see, as one number: all but what the other checks are made of
-# (tests/check/<name>.sh, <name>_….py), and texts, where it takes no code from them.
+# (tests/check/<name>.sh, <name>_….py, tests/ptx), and texts, where it takes no code from them.
 tree_of() {
   local unseen='tests/check/all\.txt' others
   case $1 in format | layering | docs)  # they read comments and texts, and are quick
@@ -89,6 +89,7 @@ tree_of() {
   esac
   others=$(printf '%s\n' "${all[@]}" check faults | grep -vx "$1" | paste -sd'|')
   unseen+="|tests/check/($others)[._].*"
+  [[ $1 == ptx ]] || unseen+='|tests/ptx/.*'
   [[ $1 == gpu ]] || unseen+='|bench/gpu/.*\.(sh|py)'
   [[ $1 == consumers ]] || unseen+='|.*\.md'
   committed_files | grep -vE "	($unseen)\$" | sha256sum | cut -c 1-40

@@ -43,17 +43,20 @@ void wait_for(const Ticket& ticket);
 /// Carries out what is queued, in order, on a thread of its own.
 class Stream {
  public:
-  explicit Stream(int device);
+  Stream(int device, unsigned flags);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   [[nodiscard]] int device() const { return device_; }
+  /// What the stream was created with; no default stream is there to wait for.
+  [[nodiscard]] unsigned flags() const { return flags_; }
   std::shared_ptr<Ticket> queue(std::function<void()> work);
   [[nodiscard]] std::shared_ptr<Ticket> last();
 
  private:
   void work();
   const int device_;
+  const unsigned flags_;
   std::shared_ptr<Ticket> last_;
   std::deque<std::pair<std::function<void()>, std::shared_ptr<Ticket>>> queue_;
   bool ends_ = false;

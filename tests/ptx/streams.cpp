@@ -58,8 +58,11 @@ void wait_for(const Ticket& ticket) {
   clock().changed.wait(held, [&] { return ticket.over; });
 }
 
-Stream::Stream(int device)
-    : device_(device), last_(std::make_shared<Ticket>()), thread_([this] { work(); }) {
+Stream::Stream(int device, unsigned flags)
+    : device_(device),
+      flags_(flags),
+      last_(std::make_shared<Ticket>()),
+      thread_([this] { work(); }) {
   finish(*last_);
 }
 Stream::~Stream() {
@@ -111,13 +114,16 @@ using namespace ptx::runtime;
 
 extern "C" {
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* handle, unsigned) {
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* handle, unsigned flags) {
   if (const cudaError_t error = lost(current()); error != cudaSuccess) return error;
-  auto* stream = new Stream(current());
+  auto* stream = new Stream(current(), flags);
   const std::lock_guard held(streams().lock);
   streams().all.insert(stream);
   *handle = reinterpret_cast<cudaStream_t>(stream);
   return cudaSuccess;
+}
+cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
+  return on(handle, [&](const Stream& stream) { *flags = stream.flags(); });
 }
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   Stream* stream = find(handle);
