@@ -8,8 +8,8 @@ void fail_dtype(const char* op, const char* expected, DType got) {
   throw DTypeError(str(op, ": expected ", expected, ", got ", got));
 }
 
-void fail_division_by_zero(const char* op) {
-  throw ArgumentError(str(op, ": expected integer divisors other than 0, got 0"));
+void fail_division_by_zero(BinaryOp op) {
+  throw ArgumentError(str(name_of_division(op), ": expected integer divisors other than 0, got 0"));
 }
 
 void fail_index(const char* op, const char* what, std::int64_t low, std::int64_t high,

@@ -238,11 +238,12 @@ template <class Args> Args pooling(const Place& p, const Images& m) {
 
 }  // namespace
 
-std::vector<Call> calls_of_max_pool(DType) {
+std::vector<Call> calls_of_max_pool(DType t) {
   std::vector<Call> list;
   for (const Images& m : pools()) {
     Numbers x = random(m.all_in(), 3);
-    for (std::int64_t i = 5; i < x.size(); i += 31) x[i] = i % 2 == 0 ? kNaN : -kInf;
+    for (std::int64_t i = 5; i < x.size() && braid::is_floating(t); i += 31)
+      x[i] = i % 2 == 0 ? kNaN : -kInf;
     list.push_back({"max_pool " + m.name,
                     {out(random(m.all_out(), 1)),
                      out(random(m.all_out(), 2, 0, 9), 0, always(DType::int32)), in(x)},

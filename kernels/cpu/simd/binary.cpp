@@ -112,7 +112,7 @@ template <class E> void check_divisors(const BinaryArgs& args, const void* b, bo
                for (std::int64_t i = 0; i < run; ++i) zero |= p[offset + i * stride] == 0;
              });
   }
-  if (zero) fail_division_by_zero(name_of_division(args.op));
+  if (zero) fail_division_by_zero(args.op);
 }
 
 template <class E, BinaryOp op> constexpr MapKernel kernel_for() {
