@@ -1,4 +1,4 @@
-# How tests are built and registered with ctest.
+# Functions that build the tests and register them with ctest.
 find_package(Catch2 QUIET)
 if(NOT Catch2_FOUND)
   message(FATAL_ERROR "Catch2 (2 or 3) was not found. Install catch2, or configure with "
@@ -16,7 +16,7 @@ option(BRAID_SIMT_ALL_ORDERS
        "Register the SIMT tests for every pair of an order of threads and one of streams" OFF)
 
 # braid_add_test(<name> COMMAND <command> LABELS <labels> [ENVIRONMENT <pairs>] [TIMEOUT <seconds>]
-# [NO_SKIP]): registers a test, which says by exit status 77 that it was skipped.
+# [NO_SKIP]): registers a test. Exit status 77 means "skipped", unless NO_SKIP is given.
 function(braid_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_SKIP" "TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
   set(timeout ${BRAID_TEST_TIMEOUT})
@@ -62,8 +62,8 @@ function(braid_simt_tests name target)
 endfunction()
 
 # braid_simt_each_device(<name> <target> DEVICES <n> CASES <filter> LABELS <labels>): registers
-# <name>.cuda<i> on each of n emulated CUDA devices, each in another order of threads and streams:
-# which, the seed decides. With BRAID_SIMT_ALL_ORDERS each device gets every order.
+# <name>.cuda<i> on each of n emulated CUDA devices. Each device runs another order of threads and
+# streams; the seed selects which. With BRAID_SIMT_ALL_ORDERS each device runs every order.
 function(braid_simt_each_device name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "DEVICES;CASES" "LABELS")
   set(orders forward reverse random:${BRAID_SIMT_SEED})
@@ -93,8 +93,9 @@ function(braid_simt_each_device name target)
   endforeach()
 endfunction()
 
-# braid_test_options(<target> [OPTIMISED]): how a test binary's own sources are compiled. OPTIMISED
-# ones spend their time in loops of their own; the others would take longer to compile than to run.
+# braid_test_options(<target> [OPTIMISED]): sets how a test binary's own sources are compiled. A
+# binary is OPTIMISED if it spends its time in its own loops. The other binaries would take longer
+# to compile with optimisation than to run without it.
 function(braid_test_options target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED" "" "")
   braid_target_options(${target} NO_HARDENING)
@@ -104,22 +105,24 @@ function(braid_test_options target)
   target_compile_options(${target} PRIVATE ${BRAID_TEST_OPTIONS})
   set(kind tests)
   if(arg_OPTIMISED)
-    target_compile_options(${target} PRIVATE SHELL:-O1)  # SHELL: it is kept beside an earlier -O1
+    target_compile_options(${target} PRIVATE SHELL:-O1)  # SHELL: keeps it even after an earlier -O1
     set(kind tests_optimised)
   endif()
   braid_precompile(${target} ${kind} ${PROJECT_SOURCE_DIR}/tests/support)
 endfunction()
 
-# braid_test_binary(<module> SOURCES <files> [ALONE] [DEVICES <counts>] [SIMT_DEVICES <counts>]
-# [SIMT_EACH <n> [SIMT_CASES <filter>]]): builds braid_tests_<module> and registers <module>.<isa>
-# for every instruction set, and <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run
-# whose instruction set this processor lacks is skipped. These run on CPU devices in every build;
-# with ALONE nothing runs beside them; with LONG <tag> the cases of that tag are tests of their own,
-# <module>.<tag>.<isa>. In the SIMT build <module>.simt<n>.<order> runs over n
-# emulated CUDA devices, in every order of threads and streams, and <module>.logical<n> on n logical
-# devices of one emulated GPU; with SIMT_COUNTS <module>.simt_devices<n> runs SIMT_CASES over n of
-# them in one random order; with SIMT_EACH <module>.cuda<i> on each of n emulated CUDA devices,
-# which is the best device (of all cases, or those of a Catch filter).
+# braid_test_binary(<module> SOURCES <files> [ALONE] [OPTIMISED] [LONG <tag>] [DEVICES <counts>]
+# [SIMT_DEVICES <counts>] [SIMT_COUNTS <counts>] [SIMT_EACH <n>] [SIMT_CASES <filter>]): builds
+# braid_tests_<module> and registers <module>.<isa> for every instruction set, and
+# <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run is skipped if this processor
+# lacks its instruction set. These tests run on CPU devices in every build. ALONE: no other test
+# runs at the same time. LONG: the cases with that tag become separate tests, <module>.<tag>.<isa>.
+# In the SIMT build, SIMT_DEVICES registers <module>.simt<n>.<order>, which runs over n emulated
+# CUDA devices in every order of threads and streams, and <module>.logical<n>, which runs on n
+# logical devices of one emulated GPU. SIMT_COUNTS registers <module>.simt_devices<n>, which runs
+# SIMT_CASES over n devices in one random order. SIMT_EACH registers <module>.cuda<i> for each of n
+# emulated CUDA devices, which is then the best device; it runs all cases or SIMT_CASES (a Catch
+# filter).
 function(braid_test_binary module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED"
                         "SIMT_EACH;SIMT_CASES;LONG" "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")
@@ -135,10 +138,10 @@ function(braid_test_binary module)
   endif()
   braid_test_options(${target} ${optimised})
   target_link_libraries(${target} PRIVATE braid_tests_main braid::braid)
-  # Private headers of the module under test, written as the module writes them.
+  # Tests include private headers of the module by the same paths as the module does.
   target_compile_options(${target} PRIVATE -iquote${PROJECT_SOURCE_DIR}/${module})
-  # the numeric gradients are those of the first set again: two random points are enough for the
-  # others
+  # The numeric gradient checks repeat those of the first instruction set, so two random points are
+  # enough for the other sets.
   set(fewer "")
   foreach(isa IN LISTS BRAID_TEST_ISAS)
     set(cases "")
@@ -183,9 +186,9 @@ function(braid_test_binary module)
 endfunction()
 
 # braid_cuda_test_binary(<name> SOURCES <files> [ORDERS] [ALONE] [TIMEOUT <seconds>]): builds
-# braid_tests_<name> of .cpp and .cu files and registers it once, or, in the SIMT build and with
-# ORDERS, as <name>.<order> for every order of threads and streams. ALONE: no other test runs beside
-# it.
+# braid_tests_<name> from .cpp and .cu files. Registers it once or, in the SIMT build with ORDERS,
+# as <name>.<order> for every order of threads and streams. ALONE: no other test runs at the same
+# time.
 function(braid_cuda_test_binary name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ORDERS;ALONE" "TIMEOUT" "SOURCES")
   set(target braid_tests_${name})
@@ -222,8 +225,9 @@ function(braid_cuda_test_binary name)
   endif()
 endfunction()
 
-# Every file of the folder must fail to compile, with a message that matches its first line
-# "// expect: <regex>"; control.cpp must compile. g++ reads Braid's header precompiled.
+# Registers a test for every file of the folder. The file must fail to compile with a message that
+# matches its first line "// expect: <regex>", but control.cpp must compile. g++ uses Braid's header
+# precompiled.
 function(braid_must_not_compile_tests folder)
   file(GLOB cases CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
   set(includes "")
@@ -236,7 +240,7 @@ function(braid_must_not_compile_tests folder)
     set(header ${PROJECT_SOURCE_DIR}/core/umbrella/braid/braid.hpp)
     set(precompiled ${CMAKE_CURRENT_BINARY_DIR}/${folder}/braid/braid.hpp.gch)
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${folder}/braid)
-    # -w: "#pragma once in main file".
+    # -w suppresses the warning "#pragma once in main file".
     add_custom_command(OUTPUT ${precompiled} DEPENDS ${header} DEPFILE ${precompiled}.d VERBATIM
       COMMAND ${compiler} -w ${includes} -MD -MF ${precompiled}.d -MT ${precompiled}
               -x c++-header ${header} -o ${precompiled})

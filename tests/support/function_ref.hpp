@@ -5,13 +5,14 @@
 
 namespace braid::test {
 
-/// A callable of another's, for the length of a call: what takes one needs no template.
+/// A non-owning reference to a callable, valid for the duration of a call. Functions that take it
+/// need not be templates.
 template <class Signature> class FunctionRef;
 template <class R, class... A> class FunctionRef<R(A...)> {
  public:
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& f)  // NOLINT: a lambda is passed as it is
+  FunctionRef(F&& f)  // NOLINT: a lambda converts implicitly
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
         call_([](void* object, A... a) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<A>(a)...);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # must_not_compile.sh FILE COMPILER [FLAGS...]: passes if FILE fails to compile with a message that
-# matches the regular expression of its first line, "// expect: <regex>". control.cpp must compile:
-# it shows that the other cases fail for their own reason.
+# matches the regular expression of its first line, "// expect: <regex>". control.cpp must compile.
+# This shows that the other cases fail for the expected reason.
 set -u
 file=$1
 shift
