@@ -23,7 +23,7 @@ Tensor cosine_terms(const Tensor& a, const Tensor& b, const Tensor& t, double ma
   const Shape expected = a.dim() == 1 ? Shape{} : Shape{a.size(0)};
   if (t.shape() != expected)
     throw ShapeError(str(op, ": expected target of shape ", expected, ", got ", t.shape()));
-  if (size_of(a.dtype()) == 2) {  // float16 and bfloat16: eps would vanish
+  if (size_of(a.dtype()) == 2) {  // in float32: float16 cannot hold eps
     const auto wide = [](const Tensor& x) { return x.to(DType::float32); };
     return cosine_terms(wide(a), wide(b), wide(t), margin).to(a.dtype());
   }

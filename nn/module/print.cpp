@@ -45,8 +45,8 @@ class Printer {
     }
   }
 
-  /// Returns `(name): text` of each child. Equal neighbours in a list are merged into one, `(0-2):
-  /// 3 x Linear(…)`.
+  /// Returns `(name): text` of each child. Equal neighbours in a list are merged into one,
+  /// `(0-2): 3 x Linear(…)`.
   [[nodiscard]] std::vector<std::string> parts(std::size_t i) const {
     std::vector<std::string> parts;
     const auto& children = children_[i];

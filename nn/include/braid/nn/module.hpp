@@ -34,9 +34,9 @@ template <class M> std::string extra_of(const void* object) {
 void print_module(std::ostream& out, const tree::Flat& flat);
 }  // namespace detail
 
-/// Prints a module as PyTorch does: `Model(\n  (fc): Linear(in_features=5, out_features=2,
-/// bias=true)\n)`. A layer provides the text inside its brackets with a member `std::string extra()
-/// const`.
+/// Prints a module as PyTorch does:
+/// `Model(\n  (fc): Linear(in_features=5, out_features=2, bias=true)\n)`. A layer provides the text
+/// inside its brackets with a member `std::string extra() const`.
 template <IsModule M> std::ostream& operator<<(std::ostream& out, const M& module) {
   detail::print_module(out, tree::flatten(module));
   return out;

@@ -8,11 +8,11 @@
 /// Shapes    the samples of a batch lie along dim 0 (sequences: time along dim 0 unless
 ///           batch_first); each layer's header states its shapes
 /// Types     floating point, float32 by default; labels int64
-/// Device    parameters are created on the CPU unless the options name a device; `to(module,
-///           device)` moves them. Inputs must be on the device of the parameters
+/// Device    parameters are created on the CPU unless the options name a device;
+///           `to(module, device)` moves them. Inputs must be on the device of the parameters
 /// Gradient  to inputs and parameters, of any order, unless a header says otherwise
-/// Throws    ShapeError, DTypeError, DeviceError, ArgumentError with the text `op: expected …, got
-///           …`, before anything is changed
+/// Throws    ShapeError, DTypeError, DeviceError, ArgumentError with the text
+///           `op: expected …, got …`, before anything is changed
 #include <braid/nn/activations.hpp>
 #include <braid/nn/attention.hpp>
 #include <braid/nn/capsule.hpp>

@@ -15,12 +15,12 @@ namespace detail {
 /// A tensor that is trained and saved. It is a leaf, and requires a gradient unless told otherwise.
 ///
 /// Copies      copying a struct copies its parameters with their numbers, so a copied model has
-///             separate weights. A single parameter must be copied explicitly, `nn::Parameter
-///             own(fc.weight)`. `auto w = fc.weight` does not compile, because it looks like a
-///             second name for the same weight; for that write `const Tensor w = fc.weight` or use
-///             a reference. Copying a tied parameter outside clone and replicate throws
-///             ArgumentError. (g++ cannot copy a std::array of parameters; it can copy a
-///             std::vector of them, and an array of layers)
+///             separate weights. A single parameter must be copied explicitly,
+///             `nn::Parameter own(fc.weight)`. `auto w = fc.weight` does not compile, because it
+///             looks like a second name for the same weight; for that write
+///             `const Tensor w = fc.weight` or use a reference. Copying a tied parameter outside
+///             clone and replicate throws ArgumentError. (g++ cannot copy a std::array of
+///             parameters; it can copy a std::vector of them, and an array of layers)
 /// Assignment  copies too: `decoder.weight = encoder.weight` stores a new tensor with the same
 ///             numbers and does not tie them, unlike in PyTorch; use nn::tie(decoder.weight,
 ///             encoder.weight) for that. Optimizers made before keep the old tensor. (to,

@@ -22,10 +22,11 @@ template <class Layers, std::size_t I, class... X> constexpr bool chains() {
 }
 }  // namespace detail
 
-/// Applies layers in sequence: `nn::Sequential{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512,
-/// 10)}`. Takes the arguments of the first layer. The fields are named 0, 1, …; layer i is
-/// `std::get<i>(model.layers)`. `Sequential{Sequential{…}}` is the inner one, because C++ copies
-/// it.
+/// Applies layers in sequence. Takes the arguments of the first layer. The fields are named 0, 1,
+/// …; layer i is `std::get<i>(model.layers)`. `Sequential{Sequential{…}}` is the inner one, because
+/// C++ copies it.
+///
+///     nn::Sequential model{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)};
 template <class... L> struct Sequential : Module {
   std::tuple<L...> layers;
 

@@ -15,14 +15,15 @@
 #include <braid/nn/parameter.hpp>
 #include <braid/nn/walks.hpp>
 
-// The base class of all optimizers. An optimizer keeps handles to its parameters. `to(model,
-// device)` and load_state_dict write into the same tensors, so an optimizer made before remains
-// valid. Its state is a tree: state_dict(optimizer) and load_state_dict(optimizer, dict) save and
-// restore it, including the step counts but not the options.
+// The base class of all optimizers. An optimizer keeps handles to its parameters.
+// `to(model, device)` and load_state_dict write into the same tensors, so an optimizer made before
+// remains valid. Its state is a tree: state_dict(optimizer) and load_state_dict(optimizer, dict)
+// save and restore it, including the step counts but not the options.
 namespace braid::optim {
 
-/// Parameters with their own options: `optim::AdamW optimizer({{weights, {.weight_decay = 0.1}},
-/// {biases, {.weight_decay = 0}}})`.
+/// Parameters with their own options:
+///
+///     optim::AdamW optimizer({{weights, {.weight_decay = 0.1}}, {biases, {.weight_decay = 0}}});
 template <class Options> struct ParameterGroup {
   std::vector<Tensor> parameters;
   Options options = {};

@@ -61,8 +61,9 @@ class CurveSchedule : public Schedule {
   Curve curve_;
 };
 
-/// One class for each formula of curve.hpp: `optim::CosineSchedule schedule(optimizer, {.steps =
-/// epochs * batches})`.
+/// One class for each formula of curve.hpp:
+///
+///     optim::CosineSchedule schedule(optimizer, {.steps = epochs * batches});
 template <class Options> class ScheduleOf final : public CurveSchedule {
  public:
   ScheduleOf(Optimizer& optimizer, const Options& options)

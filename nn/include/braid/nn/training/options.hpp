@@ -34,8 +34,8 @@ struct HelpRequested : Error {
   using Error::Error;
 };
 
-/// A program-specific option: `{"full", "", "the paper's network", &full}` is --full, `{"digits",
-/// "N", "so many digits", &digits, 1}` is --digits N.
+/// A program-specific option: `{"full", "", "the paper's network", &full}` is --full, and
+/// `{"digits", "N", "so many digits", &digits, 1}` is --digits N.
 struct Option {
   /// with an empty `value` it is a flag, and `to` must be a bool
   std::string_view name, value, help;
