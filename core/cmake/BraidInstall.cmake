@@ -7,7 +7,7 @@ foreach(root core/include core/umbrella kernels/include nn/include data/include 
   install(DIRECTORY ${root}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT braid
           FILES_MATCHING PATTERN "*.hpp")
 endforeach()
-if(NOT BRAID_CUDA STREQUAL "OFF")  # what kernels of a program's own include
+if(NOT BRAID_CUDA STREQUAL "OFF")  # the headers that a program's own kernels include
   install(DIRECTORY kernels/simt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/braid/device
           COMPONENT braid FILES_MATCHING PATTERN "*.hpp")
 endif()
@@ -18,7 +18,8 @@ install(TARGETS braid EXPORT braid-targets COMPONENT braid
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT braid-targets NAMESPACE braid:: DESTINATION ${package_dir} COMPONENT braid)
 
-# A shared library brings its dependencies itself; a static one hands them to the program.
+# A shared library is already linked with its dependencies. A program that links the static library
+# must link them itself.
 get_target_property(kind braid TYPE)
 set(BRAID_PACKAGE_DEPENDENCIES "")
 set(BRAID_PC_PRIVATE "")
@@ -51,8 +52,8 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/braid-config.cmake.in ${
 write_basic_package_version_file(${package_version} COMPATIBILITY SameMinorVersion)
 install(FILES ${package_config} ${package_version} DESTINATION ${package_dir} COMPONENT braid)
 
-# The prefix is told from where braid.pc lies: `cmake --install --prefix`, DESTDIR and a package
-# that moves the folder all choose it after this. Only where a folder is absolute it stays so.
+# braid.pc computes its prefix from its own location, because `cmake --install --prefix`, DESTDIR and
+# relocated packages choose the prefix later. Folders that were given as absolute paths stay absolute.
 set(BRAID_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
 foreach(folder LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")

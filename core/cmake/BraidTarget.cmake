@@ -1,9 +1,9 @@
-# How Braid's own targets are compiled. Everything here is PRIVATE to a target: nothing reaches a
-# program that embeds Braid.
+# How Braid's own targets are compiled. All options here are PRIVATE to a target, so that none
+# reaches a program that embeds Braid.
 include(CheckCXXCompilerFlag)
 include(CheckLinkerFlag)
 
-# The hardening flags that this compiler has, for release builds without a sanitizer.
+# The hardening flags that this compiler supports, for builds other than Debug without a sanitizer.
 set(BRAID_HARDENING "")
 set(BRAID_HARDENING_LINK "")
 foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection=full
@@ -22,14 +22,14 @@ foreach(flag -Wl,-z,relro,-z,now -Wl,-z,noexecstack)
   endif()
 endforeach()
 
-# braid_target_options(target [NO_HARDENING] [NO_NATIVE]): warnings, floating-point rules, sanitizer
-# and hardening of one target of ours. NO_NATIVE keeps BRAID_NATIVE away: the target says itself
-# which instructions it uses.
+# braid_target_options(target [NO_HARDENING] [NO_NATIVE]): sets the warnings, floating-point rules,
+# sanitizer and hardening of one of Braid's own targets. With NO_NATIVE, BRAID_NATIVE has no effect:
+# the target sets its instruction set itself.
 function(braid_target_options target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_HARDENING;NO_NATIVE" "" "")
   set_target_properties(${target} PROPERTIES
     CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
-  # A contracted multiply-add would make results depend on the processor.
+  # -ffp-contract=off: fused multiply-adds would make results depend on the processor.
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -ffp-contract=off)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -43,7 +43,7 @@ function(braid_target_options target)
     target_link_options(${target} PRIVATE --coverage)
     get_target_property(kind ${target} TYPE)
     if(kind STREQUAL "OBJECT_LIBRARY" AND NOT target MATCHES "tests")
-      # Only whether a line runs counts, so no atomic counters.
+      # Only whether a line runs is of interest, so the counters need not be atomic.
       target_compile_options(${target} PRIVATE --coverage -fprofile-update=single)
     endif()
   endif()
@@ -67,16 +67,16 @@ function(braid_target_options target)
   endif()
 endfunction()
 
-# braid_precompile(target kind folder): with BRAID_PRECOMPILE folder/<stem>_precompiled.hpp is
-# compiled once for all targets of a kind, which are compiled with the same options; the first of
-# them owns it. The stem is the kind up to its first _. It only saves time: every source includes
-# what it uses, and check compilers makes one build without it.
+# braid_precompile(target kind folder): with BRAID_PRECOMPILE, folder/<stem>_precompiled.hpp is
+# compiled once for all targets of a kind, which have the same compile options. The first of these
+# targets owns it. The stem is the kind up to its first _. This only saves time: every source
+# includes what it uses, and `check compilers` makes one build without precompiled headers.
 function(braid_precompile target kind folder)
   if(NOT BRAID_PRECOMPILE)
     return()
   endif()
-  # For ccache, which shares what includes such a header if its time is not in it (clang) and the
-  # source says that it includes it (g++).
+  # ccache only shares objects that use a precompiled header if the header contains no time stamp
+  # (clang) and the preprocessed source says that it includes the header (g++).
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     set(flag "-Xclang -fno-pch-timestamp")
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:${flag}>")
@@ -87,7 +87,8 @@ function(braid_precompile target kind folder)
   if(owner)
     target_precompile_headers(${target} REUSE_FROM ${owner})
   else()
-    # By a name that is the same in every checkout, so that ccache finds another's objects.
+    # Include it by a name that is the same in every checkout, so that ccache can share objects
+    # between checkouts.
     target_include_directories(${target} PRIVATE ${folder})
     string(REGEX REPLACE "_.*" "" stem ${kind})
     target_precompile_headers(${target} PRIVATE <${stem}_precompiled.hpp>)
@@ -95,12 +96,12 @@ function(braid_precompile target kind folder)
   endif()
 endfunction()
 
-# braid_module(name DEPENDS modules... SOURCES files...): an object library that sees its own
-# include root and those of DEPENDS.
+# braid_module(name DEPENDS modules... SOURCES files...): adds an object library that can include
+# its own headers and those of DEPENDS.
 function(braid_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_HARDENING" "" "DEPENDS;SOURCES")
   set(target braid_${name})
-  if(NOT arg_SOURCES)  # a module of headers alone: CMake wants one source
+  if(NOT arg_SOURCES)  # a header-only module: CMake requires one source
     set(arg_SOURCES ${CMAKE_CURRENT_BINARY_DIR}/${name}_headers_only.cpp)
     file(CONFIGURE OUTPUT ${arg_SOURCES} CONTENT "// braid::${name} has no sources of its own.\n")
   endif()
@@ -114,8 +115,8 @@ function(braid_module name)
   endif()
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include)
-  # Private headers are written "folder/name.hpp" from the module's own folder; -iquote keeps
-  # folders such as memory/ away from <memory>.
+  # Private headers are included as "folder/name.hpp", relative to the module's folder. -iquote
+  # keeps folders such as memory/ from hiding <memory>.
   target_compile_options(${target} PRIVATE -iquote${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${target} PUBLIC Threads::Threads)
   foreach(module IN LISTS arg_DEPENDS)
