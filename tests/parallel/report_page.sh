@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # tests/parallel/report_page.sh BINARY FOLDER: braid_tests_parallel writes the report's pages into
-# FOLDER; headless Chromium opens them, light and dark, wide and as narrow as a phone. Fails on any
-# error of a script, on missing text, on what is wider than the screen; keeps the screenshots in
-# FOLDER. Skips (77) where there is no Chromium, unless BRAID_REQUIRE_CHROMIUM=1.
+# FOLDER. Headless Chromium opens them, light and dark, wide and as narrow as a phone. Fails on a
+# script error, on missing text, and on content wider than the screen. Keeps the screenshots in
+# FOLDER. Skips (77) without Chromium, unless BRAID_REQUIRE_CHROMIUM=1.
 set -uo pipefail
 binary=$1 folder=$2
 
@@ -27,8 +27,8 @@ fail() {
   failed=1
 }
 
-# browse PAGE NAME ARGUMENTS...: NAME.dom is the page when its scripts have run, NAME.log what the
-# browser said, with every line of the console.
+# browse PAGE NAME ARGUMENTS...: writes the page after its scripts have run to NAME.dom, and the
+# browser's log, with every console line, to NAME.log.
 browse() {
   local page=$1 name=$2
   shift 2
@@ -39,8 +39,8 @@ browse() {
     fail "$name: the browser ended with status $?"
 }
 
-# A script of the test's own at the end of a page: it clicks through it and writes down what it
-# found.
+# Adds the test's own script to the end of a page. It clicks through the page and records the
+# results.
 probe() {
   local page=$1 probed=$2
   cat >"$folder/probe.html" <<'SCRIPT'
@@ -80,10 +80,10 @@ expect() { # NAME ATTRIBUTE VALUE
   got=$(attribute "$1" "$2")
   [[ $got == "$3" ]] || fail "$1: expected data-$2=$3, got '$got'"
 }
-quiet() { # no script error, no message of the console, drawn to the end
+quiet() { # no script error, no console message, drawn completely
   local lines
   lines=$(grep 'CONSOLE' "$folder/$1.log") && fail "$1: the console says:"$'\n'"$lines"
-  expect "$1" failed no  # by the probe, which sees into a frame
+  expect "$1" failed no  # set by the probe, which sees into a frame
   expect "$1" drawn yes
   expect "$1" wide no
   expect "$1" stolen undefined
@@ -92,7 +92,7 @@ quiet() { # no script error, no message of the console, drawn to the end
 contains() {
   local name=$1 text
   shift
-  # What was drawn: not the scripts, the data, or the tables for browsers without scripts.
+  # Only the drawn content: not the scripts, the data, or the tables for browsers without scripts.
   tr '\n' ' ' <"$folder/$name.dom" | grep -o '<main>.*</main>' >"$folder/$name.main"
   for text in "$@"; do
     grep -qF -- "$text" "$folder/$name.main" || fail "$name: no '$text' in the page"
@@ -121,7 +121,7 @@ contains hostile '&lt;/script&gt;&lt;script&gt;window.stolen = 1&lt;/script&gt;&
 contains no-spans '<h2>Timeline</h2>' '>no spans</p>'
 contains empty '<h1>Nothing was measured</h1>'
 
-# Dark, and a phone.
+# Dark mode, and a phone.
 browse "$folder/split-report.probed.html" dark --window-size=1200,900 \
   --blink-settings=preferredColorScheme=0 --dump-dom
 quiet dark
@@ -134,7 +134,7 @@ addEventListener('message', (e) => Object.assign(document.documentElement.datase
 </script>
 <iframe src="split-report.probed.html" style="width:360px;height:740px;border:0"></iframe>
 FRAME
-# a window of the browser's own is never as narrow as a phone
+# the browser's own window cannot be as narrow as a phone
 browse "$folder/phone.html" phone --window-size=600,860 --dump-dom
 quiet phone
 expect phone width 360
@@ -150,7 +150,7 @@ shot screenshot-light --window-size=1200,2600 --blink-settings=preferredColorSch
 shot screenshot-dark --window-size=1200,2600 --blink-settings=preferredColorScheme=0
 shot screenshot-phone --window-size=400,3600
 
-# What this would not see, it could not fail on: a page with an error planted.
+# Checks that this test can fail: injects an error into a page.
 sed 's/const runs = data.runs/undefinedFunction(); &/' "$folder/split-report.probed.html" \
   >"$folder/planted.html"
 browse "$folder/planted.html" planted --window-size=1200,900 --dump-dom
