@@ -166,7 +166,7 @@ TEST_CASE("simt: two streams at neighbouring bytes of one word", "[operations]")
   right(8, [&] { fill_some(a, 5); });
   wrong(9, [&] { fill_some(a + 4, 2); });
   wrong(11, [&] { read(a + 4, 1); });
-  // the checker remembers what a stream wrote beside the bytes of another
+  // the checker remembers what a stream wrote next to the bytes of another
   right(2, [&] { fill_some(x, 1); });
   right(3, [&] { fill_some(x + 1, 1); });
   wrong(5, [&] { copy_some(x, y, 1); });

@@ -15,8 +15,8 @@ using Result = int;
 inline constexpr Result kSuccess = 0, kUnhandledCudaError = 1, kInternalError = 3,
                         kInvalidArgument = 4, kInvalidUsage = 5, kRemoteError = 6, kInProgress = 7;
 
-/// The ranks that share an id. A hung collective waits until any of them is aborted, which gives up
-/// all of them.
+/// The ranks that share an id. A hung collective waits until any of them is aborted. The abort of
+/// one rank aborts all.
 struct Clique {
   std::vector<int> devices;  // by rank; -1: not there yet
   std::mutex mutex;

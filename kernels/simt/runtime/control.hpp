@@ -99,8 +99,9 @@ void set_stream_order(std::string_view text);
 /// asked (default 1024; 0: everything runs in its call).
 void set_queue_limit(std::size_t operations);
 /// Sets the number of devices (BRAID_SIMT_DEVICES, default 2) and the bytes of each
-/// (BRAID_SIMT_MEMORY, default 8 GiB; suffixes K, M, G; `64M:32M` for one device after another).
-/// Throws braid::ArgumentError if anything is alive on any device; reset() leaves nothing alive.
+/// (BRAID_SIMT_MEMORY, default 8 GiB; suffixes K, M, G; `64M:32M`: 64 MiB for the first device and
+/// 32 MiB for all others). Throws braid::ArgumentError if anything is alive on any device; reset()
+/// leaves nothing alive.
 void set_devices(int count, std::size_t memory_bytes);
 /// Sets what cudaDeviceCanAccessPeer returns between devices (default yes).
 void set_peer_access_supported(bool supported);

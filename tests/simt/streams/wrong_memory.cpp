@@ -78,7 +78,7 @@ TEST_CASE("streams: programs that misuse memory and handles are reported, correc
     if (fixed) r.b_waits_for_a();
     simt::annotate_allocated(r.x, kBytes, r.b), mark();
   });
-  // The kernel accesses memory far behind the start of the block.
+  // The kernel accesses memory far after the start of the block.
   check_program("block taken back under a kernel at its end", use_after_free,
                 [](Rig& r, bool fixed) {
                   constexpr std::size_t kBlock = std::size_t{1} << 20;
