@@ -24,9 +24,9 @@ struct BufferView {
 /// group. Rank 0 is the root.
 ///
 /// One call takes any number of items, so that an implementation can start them together. `buffers`
-/// holds one view per item and rank of this process, grouped by item: `buffers[item *
-/// devices().size() + i]` is on `devices()[i]`. All views of an item have the same dtype and count.
-/// Where every rank has a result, the same holds for `results`.
+/// holds one view per item and rank of this process, grouped by item:
+/// `buffers[item * devices().size() + i]` is on `devices()[i]`. All views of an item have the same
+/// dtype and count. Where every rank has a result, the same holds for `results`.
 ///
 /// The work runs after everything already queued on the current stream of each device, and before
 /// everything queued there later. In a group of one device nothing is sent; a separate result is
@@ -120,7 +120,6 @@ class Communicator {
 /// Throws DeviceError (no library, one that is too old, a device that is not CUDA, a GPU listed
 /// twice), ArgumentError (an empty list, a timeout that is not positive), CommError if the library
 /// reports an error, CommTimeoutError.
-/// list, a timeout that is not positive), CommError where the library refuses, CommTimeoutError.
 [[nodiscard]] std::unique_ptr<Communicator> make_nccl_communicator(std::vector<Device> devices,
                                                                    double timeout = 600);
 

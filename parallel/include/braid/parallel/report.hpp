@@ -103,13 +103,13 @@ struct Prediction {
 ///
 ///     parallel::DataParallelReport report("mlp");
 ///     for (int n = 1; n <= 4; ++n) {
-///       …                                          // a DataParallel over n devices, its optimizer
+///       …                                           // a DataParallel over n devices, an optimizer
 ///       auto recording = report.record(list, 256);  // a batch of 256 rows
 ///       for (int i = 0; i < 10; ++i) {
 ///         const auto step = recording.step();
-///         …                                        // forward, loss, backward, optimizer.step()
+///         …                                         // forward, loss, backward, optimizer.step()
 ///       }
-///       recording.count_memory(model, optimizer);  // before zero_grad
+///       recording.count_memory(model, optimizer);   // before zero_grad
 ///     }
 ///     report.write("split-report");  // split-report.txt, .json, .trace.json and .html
 ///
