@@ -33,10 +33,10 @@ struct Call {
 /// The non-blocking NCCL communicators of some devices, each with a separate stream. Rank 0 is the
 /// root; the reduction is the sum.
 ///
-/// The submitting thread (submitter.hpp) makes all calls of the library. The program's threads wait
-/// for it with a deadline. An error or a timeout ends the group: a separate thread calls
-/// ncclCommAbort for all ranks, and the caller waits for it at most kAbortLimit. If that thread
-/// does not return, the communicators are leaked and a warning says so. After that run
+/// The submitting thread (submitter.hpp) makes all library calls except aborts. The program's
+/// threads wait for it with a deadline. An error or a timeout ends the group: a separate thread
+/// calls ncclCommAbort for all ranks, and the caller waits for it at most kAbortLimit. If that
+/// thread does not return, the communicators are leaked and a warning says so. After that run
 /// throws; check, abort and the destructor still work. Thread-safe.
 class Group {
  public:

@@ -71,9 +71,9 @@ struct DataParallelOptions {
   /// Above 0: the results have the same bits for any number of devices, including one. The batch is
   /// split into min(shards, rows) virtual replicas by the balanced rule. Each is computed
   /// separately, and every sum over the batch (gradients, BatchNorm's statistics) is added in the
-  /// fixed order of Communicator::reduce. A device computes consecutive shards sequentially:
-  /// the pieces of work are smaller, which costs speed. Random tensors that the model creates, and sums that
-  /// it computes over its input, are then per shard. Cannot be combined with chunk_sizes or
+  /// fixed order of Communicator::reduce. A device computes consecutive shards sequentially: the
+  /// pieces of work are smaller, which costs speed. Random tensors that the model creates, and sums
+  /// that it computes over its input, are then per shard. Cannot be combined with chunk_sizes or
   /// weights. Requires at least one device.
   int shards = 0;
   Update update = Update::first;  ///< DataParallel only; local cannot be combined with shards
