@@ -12,7 +12,7 @@ template <class R, class... A> class FunctionRef<R(A...)> {
  public:
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& f)  // NOLINT: a lambda converts implicitly
+  FunctionRef(F&& f)  // NOLINT: a lambda is passed as it is
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
         call_([](void* object, A... a) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<A>(a)...);
