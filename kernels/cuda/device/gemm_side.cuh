@@ -12,8 +12,8 @@ namespace braid::cuda {
 ///               groups of four are transposed on the way. Row d of the tile stores element w at
 ///               w ^ turn(d), an XOR swizzle, so that neither the stores of a warp nor its reads
 ///               have bank conflicts.
-/// Other float32 operands are copied with cp.async. 16-bit ones are widened, so they also go
-/// through registers.
+/// Other float32 operands are copied with cp.async. All others go through registers, where 16-bit
+/// ones are widened.
 template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class GemmSide {
   using T = typename E::T;
   using A = typename E::A;

@@ -117,7 +117,7 @@ template <class E, class G>
 BRAID_DEVICE MaxAndSum<typename E::A> max_and_sum(const G& group, const typename E::T* row,
                                                   std::int64_t n, bool packs) {
   using A = typename E::A;
-  // as many as fit in registers beside exp
+  // as many as fit in registers together with exp
   constexpr int width = kWidest<typename E::T>, together = (sizeof(A) == 8 ? 8 : 16) / width;
   const A none = lowest<A>();
   A max = none, sum = A(0);

@@ -1,9 +1,9 @@
 #pragma once
 #include "cuda/device/element.cuh"
 
-// Row sums beside a product. Groups of 8 neighbours are summed as a tree, and the groups in order
-// with a compensated sum (Knuth's two-sum). So the error stays below (log2 n + 2) u Σ|x| for any
-// length, in one pass and in an order that does not depend on the tile.
+// Row sums, computed with a product. Groups of 8 neighbours are summed as a tree, and the groups in
+// order with a compensated sum (Knuth's two-sum). So the error stays below (log2 n + 2) u Σ|x| for
+// any length, in one pass and in an order that does not depend on the tile.
 namespace braid::cuda {
 
 inline constexpr int kRowGroup = 8;

@@ -59,7 +59,7 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   Gpu& gpu_;
   const Device device_;
   const KernelTable& kernels_;
-  std::atomic<std::uint32_t> streams_{0};  // number of those that programs created
+  std::atomic<std::uint32_t> streams_{0};  // count of those that programs created
   CudaStream stream_;
   StreamAllocator allocator_;  // destroyed before the stream that its blocks wait for
   // two rings: a copy to the host waits for its stream, and uploads must not wait with it
