@@ -379,7 +379,7 @@ TEST_CASE("in place: on a temporary that is a view, that is held, or that is the
   copy.view({3, 4})[0].zero_();
   CHECK(list(copy)[0] == 0);
   CHECK(list(x)[0] == 7);
-  // calls that use the returned tensor
+  // calls on temporaries, whose results are used
   const Tensor made = zeros({3}).fill_(1), sum = (made + made).mul_(2),
                scaled = tensor({1, 2}).to(DType::float32).div_(2), mine = x[index].clone().zero_();
   check_lists({{made, {1, 1, 1}}, {sum, {4, 4, 4}}, {scaled, {0.5, 1}}});
