@@ -11,7 +11,7 @@
 
 // Fused cross entropy of contiguous logits with class labels; no probabilities are stored. A row of
 // up to 1024 classes is computed by a warp, a longer one by a block.
-// Traffic  the logits are read once, forward and backward.
+// Traffic  the logits are read once, forward and backward; forward again for label smoothing.
 // Labels   outside [0, n) are reported (runtime/device_errors.hpp); the row's loss and gradient are
 //          NaN.
 namespace braid::cuda {

@@ -3,8 +3,8 @@
 #include "cpu/errors.hpp"
 #include "cpu/simd/softmax_rows.hpp"
 
-// Fused cross entropy of logits with class labels. The logits are read once, and no probabilities
-// are stored.
+// Fused cross entropy of logits with class labels. The logits are read once, and again for label
+// smoothing; no probabilities are stored.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
