@@ -30,7 +30,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   virtual void wait(const Event& event) = 0;
   /// Later work on this stream waits for all work queued on `earlier` so far. If this throws, that
   /// work is done or the device is lost.
-  virtual void wait_for(Stream& earlier) { earlier.synchronize(); }
+  virtual void wait_for(Stream& earlier) {
+    earlier.synchronize();
+  }  ///< by default the host blocks until then; on CUDA only this stream waits
   virtual void synchronize() = 0;  ///< blocks the host; rethrows the stream's first error
   /// The cudaStream_t; null on the CPU, and on CUDA before the stream is first used.
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
