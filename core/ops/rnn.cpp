@@ -1,6 +1,7 @@
-// Fused recurrent layers over whole sequences: one product and one kernel per step. One tensor holds
-// the initial state and the states of all steps, with the initial state first (last in reverse). So
-// the states before all steps are one contiguous matrix, as the product for dW_hh needs it.
+// Fused recurrent layers over whole sequences: one product and one kernel per step. One tensor
+// holds the initial state and the states of all steps, with the initial state first (last in
+// reverse). So the states before all steps are one contiguous matrix, as the product for dW_hh
+// needs it.
 #include <braid/core/ops/rnn.hpp>
 
 #include <array>
@@ -234,7 +235,7 @@ void check_like(const char* op, const char* name, const Tensor& x, const Tensor&
         str(op, ": expected ", name, " ", shape, " for x ", x.shape(), ", got ", t.shape()));
 }
 
-/// Returns the lengths, contiguous and on the device of x, or an undefined tensor if there are none.
+/// Returns the lengths, contiguous and on the device of x; undefined if there are none.
 Tensor checked_lengths(const char* op, const Tensor& lengths, const Tensor& x) {
   if (!lengths.defined()) return {};
   if (lengths.dtype() != DType::int64)

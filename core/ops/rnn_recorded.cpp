@@ -53,7 +53,7 @@ Step forward(const RnnInputs& in, const Tensor& from_x, const Tensor& h, const T
   return s;
 }
 
-/// Returns the state for the next step: the new one if the sequence has this step, else the old one.
+/// Returns the state for the next step: the new one if the sequence has this step, else the old.
 Tensor kept(const Step& s, const Tensor& fresh, const Tensor& old) {
   return s.alive.defined() ? s.alive * fresh + (1 - s.alive) * old : fresh;
 }
