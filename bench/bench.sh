@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ./dev bench [name] [arguments]: builds the benchmarks and runs bench_<name> with the arguments;
-# without a name it lists them.
+# ./dev bench [name] [arguments]: builds the benchmarks and runs bench_<name> with the arguments.
+# Without a name it lists the benchmarks.
 set -euo pipefail
 . tests/lib.sh
 need "${build_tools[@]}" libbenchmark-dev
@@ -9,9 +9,9 @@ name=${1:-}
 [[ $# -gt 0 ]] && shift
 [[ $name == accuracy ]] && exec bench/accuracy.sh "$@"
 build=release
-[[ $name == simt || $name == ladder ]] && build=simt  # the emulation of CUDA has a build of its own
+[[ $name == simt || $name == ladder ]] && build=simt  # the emulation of CUDA is a separate build
 arguments=()
-# --devices cuda:0: a GPU where there is one, else the emulation
+# --devices cuda:0: uses a GPU if there is one, else the emulation
 if [[ $name == transfer && " $* " =~ [\ =,]cuda ]]; then
   build=simt
   nvcc=${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}
@@ -35,7 +35,7 @@ if [[ ! $name =~ ^[a-z0-9_]+$ ]] ||
   exit 2
 fi
 build $build "bench_$name" >&2
-# The ones that run beside PyTorch. Without it they still run, and say that the peer is missing.
+# These compare with PyTorch. Without PyTorch they still run, and report that the peer is missing.
 case " $name $* " in
   *" --no-peers "* | *" --help "*) ;;
   " loader "* | " ops "* | " split "* | " start "* | " train "* | " transfer "*)

@@ -1,8 +1,8 @@
-"""DistributedDataParallel over gloo: two processes, one core and one thread each, driven through
-pipes.
+"""DistributedDataParallel over gloo: two processes with one core and one thread each, controlled
+through pipes.
 
-Rows mlp<hidden>, cnn, lstm_lm and block, then _b<rows>_ddp: every process has <rows> rows of its
-own; rank r takes the rows that follow those of rank r-1."""
+Row names are mlp<hidden>, cnn, lstm_lm or block, followed by _b<rows>_ddp. Every process has
+<rows> rows; the rows of rank r follow those of rank r-1."""
 
 import json
 import os
@@ -14,7 +14,7 @@ WORLD = 2
 
 
 class Group:
-    """The processes; they live until close()."""
+    """The group of processes; they run until close()."""
 
     def __init__(self, cores):
         self.folder = tempfile.TemporaryDirectory(prefix="braid-ddp-")
@@ -46,7 +46,7 @@ class Group:
 
     def run(self, name, threads, iterations):
         replies = self._ask(f"run {name} {threads} {iterations}")
-        # equal chunks: the mean of the means is the mean
+        # all chunks are equally large, so the mean of the means is the mean
         mean = lambda key: sum(r[key] for r in replies) / len(replies)
         return max(r["us"] for r in replies), mean("first"), mean("loss")
 
@@ -60,7 +60,7 @@ class Group:
                 process.stdin.write("quit\n")
                 process.stdin.close()
             except OSError:
-                pass  # it is gone already
+                pass  # the process has ended already
         for process in self.ranks:
             try:
                 process.wait(timeout=20)
@@ -73,7 +73,7 @@ class Group:
 def work(rank, store):
     import peer
 
-    # before torch starts threads of its own: gloo's stay on the same core
+    # before torch starts threads, so that gloo's threads stay on the same core
     peer.pin(peer.pinned_cores())
     import rows
     import torch

@@ -1,5 +1,5 @@
-"""PyTorch (Python) as a peer: a server on stdin and stdout, one JSON line per command. The
-protocol is in README.md."""
+"""PyTorch (Python) as a peer: a server on stdin and stdout, with one JSON line per command.
+README.md describes the protocol."""
 
 import json
 import math
@@ -17,7 +17,7 @@ def pin(cores):
 
 
 def check(first, last):
-    """A peer whose training does not train is no peer."""
+    """Raises RuntimeError unless the loss is finite and has fallen."""
     if not math.isfinite(last):
         raise RuntimeError(f"the loss is {last}")
     if not last < first:
@@ -92,7 +92,7 @@ def answer(server, words):
 
 def main():
     cores = pinned_cores()
-    # this thread; OpenMP places its own by GOMP_CPU_AFFINITY, which the launcher sets
+    # pins this thread; OpenMP places its threads by GOMP_CPU_AFFINITY, which the launcher sets
     pin(cores[:1])
     server = Server()
     for line in sys.stdin:

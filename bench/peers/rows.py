@@ -1,5 +1,5 @@
-"""The benchmark's rows in PyTorch: nets, data and training steps, filled by the same formula as
-Braid's side (support/rows.hpp)."""
+"""The benchmark's rows in PyTorch: nets, data and training steps. Weights and data come from the
+same formula as in Braid's version (support/rows.hpp)."""
 
 import functools
 import math
@@ -14,8 +14,8 @@ MASK = 0xFFFFFFFF
 
 
 def uniform(count, seed, start=0):
-    """count values in [-1, 1), exact in float32: a function of (seed, index) alone, so that every
-    program makes the same ones."""
+    """Returns `count` values in [-1, 1), exact in float32. They depend only on (seed, index), so
+    every program computes the same ones."""
     h = (torch.arange(start, start + count, dtype=torch.int64) + seed * 0x9E3779B9) & MASK
     h = ((h ^ (h >> 16)) * 0x7FEB352D) & MASK
     h = ((h ^ (h >> 15)) * 0x846CA68B) & MASK
@@ -28,8 +28,8 @@ def labels(count, classes, seed, start=0):
 
 
 def fill(model):
-    """Parameter k gets uniform(seed 100 + k), scaled to +-1/sqrt(fan_in) as PyTorch's own
-    initialisation is."""
+    """Fills parameter k with uniform numbers of seed 100 + k, scaled to +-1/sqrt(fan_in) as in
+    PyTorch's own initialisation."""
     with torch.no_grad():
         fan_in = 1
         for k, p in enumerate(model.parameters()):
@@ -53,7 +53,7 @@ class Row:
         self.reset()
 
     def reset(self):
-        """The common weights, and an optimizer without state."""
+        """Resets the model to the common weights and creates an optimizer without state."""
         fill(self.model)
         self.optimizer = self.make_optimizer(self.model.parameters())
 
@@ -82,7 +82,7 @@ def mlp_row(hidden, rows, first_row=0, wrap=None, **options):
 
 
 class Block(nn.Module):
-    """A pre-norm Transformer block, causal; the row block_sgd."""
+    """A causal pre-norm Transformer block; the row block_sgd."""
 
     def __init__(self):
         super().__init__()
@@ -111,7 +111,7 @@ def block_row(batch=8, first=0, wrap=None):
 
 
 class WordModel(nn.Module):
-    """Embedding, two LSTM layers, decoder: a word for each place."""
+    """Embedding, LSTM layers and a decoder: scores of the next word at each position."""
 
     def __init__(self, words, width, layers):
         super().__init__()
@@ -124,7 +124,7 @@ class WordModel(nn.Module):
 
 
 class ClippedRow(Row):
-    """The same with the gradients cut to a norm of 0.25 before the step."""
+    """A Row whose gradients are clipped to a norm of 0.25 before the step."""
 
     def step(self):
         self.optimizer.zero_grad()
@@ -136,7 +136,7 @@ class ClippedRow(Row):
 
 
 def lstm_lm_row(batch=20, first=0, wrap=None, world=1, words=10000, width=200, layers=2, steps=35):
-    """`batch` texts from number `first` on, of the world * batch that lie side by side."""
+    """The row of texts first … first + batch - 1 of the world * batch columns."""
     x, y = (
         labels(steps * batch * world, words, seed)
         .view(steps, -1)[:, first : first + batch]
@@ -159,8 +159,8 @@ def cnn_row(rows, first_row=0, wrap=None):
 
 
 def sized_row(name, ending, first=lambda size: 0, wrap=None, world=1):
-    """mlp<hidden>, cnn, lstm_lm or block, then _b<rows>_ and the ending, from row first(rows) on;
-    None for other names."""
+    """Makes the row named mlp<hidden>, cnn, lstm_lm or block, then _b<rows>_ and the ending, with
+    data from row first(rows) on. Returns None for other names."""
     match = re.fullmatch(rf"(mlp(\d+)|cnn|lstm_lm|block)_b(\d+)_{ending}", name)
     if not match:
         return None
@@ -173,9 +173,9 @@ def sized_row(name, ending, first=lambda size: 0, wrap=None, world=1):
 
 
 def make_row(name):
-    """linear_30x5x2_sgd, block_sgd (8 sequences), lstm_lm_sgd (20 texts), what sized_row makes
-    with sgd, mlp<hidden>_b<rows>_ and adam or adam_fused, loader_<rows>x<width>_b<batch>,
-    clone_<bytes>, copy_<bytes>, or one of OPS."""
+    """Makes the row of this name: linear_30x5x2_sgd, block_sgd (8 sequences), lstm_lm_sgd (20
+    texts), a name of sized_row ending in sgd, mlp<hidden>_b<rows>_adam or _adam_fused,
+    loader_<rows>x<width>_b<batch>, clone_<bytes>, copy_<bytes>, or one of OPS."""
     if name == "lstm_lm_sgd":
         return lstm_lm_row()
     if name == "linear_30x5x2_sgd":
@@ -202,17 +202,17 @@ def make_row(name):
 
 
 def batches_of(iterations):
-    """(batches, steps a batch): at most 50 timed batches, the same cut as on Braid's side."""
+    """Returns (batches, steps in a batch): at most 50 timed batches, divided as in Braid."""
     count = min(50, iterations)
     return count, iterations // count
 
 
 def measure(row, iterations, before=lambda: None):
-    """(us per step, loss of the first step, loss of the last): the median over timed batches, after
-    a warm-up of a tenth.
+    """Returns (us per step, loss of the first step, loss of the last step). The time is the median
+    over timed batches, after a warm-up of a tenth of the iterations.
 
-    `before` is called just before the clock starts; several processes meet there."""
-    row.reset()  # every run trains from the same weights, so its losses can be checked
+    `before` is called just before the clock starts: a barrier, if there are several processes."""
+    row.reset()  # every run starts from the same weights, so its losses can be checked
     first = row.step().item()
     for _ in range(2 + iterations // 10):
         row.step()
@@ -229,13 +229,14 @@ def measure(row, iterations, before=lambda: None):
 
 
 def losses(row, count):
-    """The losses of the first `count` steps from the common weights."""
+    """Returns the losses of the first `count` steps from the common weights."""
     row.reset()
     return [row.step().item() for _ in range(count)]
 
 
 def numbers(shape, seed):
-    """uniform() in float32, in pieces: the integers in between are eight times as large."""
+    """Returns uniform() in float32, computed in pieces, because its intermediate int64 arrays take
+    more memory than the result."""
     flat, piece = torch.empty(math.prod(shape)), 1 << 20
     for start in range(0, flat.numel(), piece):
         part = flat[start : start + piece]
@@ -262,21 +263,21 @@ OPS = {"softmax_4096": softmax_4096, "add_1e7": add_1e7, "layernorm_4096x1024": 
 
 
 class Op:
-    """One operation without gradient, whose result is fresh memory at every step."""
+    """One operation without gradient. The result is in newly allocated memory at every step."""
 
     def __init__(self, make):
         self.step = make()
 
     def sample(self, count):
-        """`count` numbers of the result, evenly spaced."""
+        """Returns `count` evenly spaced numbers of the result."""
         flat = self.step().flatten()
         return flat[:: flat.numel() // count][:count].tolist()
 
 
 @functools.lru_cache(maxsize=1)
 def moved(count):
-    """Numbers to move, 4 bytes each: the last ones are kept, for the rows of one size take
-    turns."""
+    """Returns numbers to copy, 4 bytes each. The last result is cached, because rows of the same
+    size are timed in turn."""
     return torch.arange(count, dtype=torch.int32)
 
 
@@ -286,21 +287,21 @@ def place(count):
 
 
 class Move:
-    """A copy of so many bytes, onto new memory or onto memory that is there: row clone_<bytes> or
-    copy_<bytes>."""
+    """A copy of a number of bytes into new memory (row clone_<bytes>) or into existing memory (row
+    copy_<bytes>)."""
 
     def __init__(self, kind, count):
         x = moved(count)
         self.step = x.clone if kind == "clone" else functools.partial(place(count).copy_, x)
 
     def sample(self, count):
-        """`count` numbers of the result, evenly spaced."""
+        """Returns `count` evenly spaced numbers of the result."""
         flat = self.step()
         return flat[:: flat.numel() // count][:count].tolist()
 
 
 class Loader:
-    """Batches of a TensorDataset in shuffled order, epoch after epoch: row
+    """Shuffled batches of a TensorDataset, over endless epochs: row
     loader_<rows>x<width>_b<batch>."""
 
     def __init__(self, rows, width, batch):
@@ -317,8 +318,8 @@ class Loader:
 
 
 def measure_calls(row, iterations):
-    """us a step whose result is dropped, as the loader's and an operation's: the median over timed
-    groups, after a warm-up."""
+    """Returns the us of a step whose result is dropped, for the loader and for operations: the
+    median over timed groups, after a warm-up."""
     for _ in range(3 + iterations // 10):
         row.step()
     count, steps = batches_of(iterations)

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Makes the virtual environment that holds the benchmarks' peer, PyTorch, and builds the LibTorch
-# peer from the same wheel. It is used by benchmarks and by the script that writes goldens, never by
-# the library or its tests.
+# Creates the virtual environment with PyTorch, the peer of the benchmarks, and builds the LibTorch
+# peer from the same wheel. Only the benchmarks and the script that writes goldens use it, never the
+# library or its tests.
 #
 #   bench/peers/setup.sh [--dir DIR] [--python-only] [--quiet]
 #
 #   --dir DIR       where to put it (default: build/peers-venv in the checkout, or the
 #                   environment's BRAID_PEERS)
 #   --python-only   do not compile the C++ peer
-#   --quiet         say nothing when there is nothing to do
+#   --quiet         print nothing if there is nothing to do
 #
-# Running it again does only what is missing. Exit codes: 0 ready, 1 could not be made (the last
-# line says why). Needs Python >= 3.10 with venv, about 2.5 GB of disk, a package index for pip, and
-# g++ for the C++ peer.
+# A second run does only what is missing. Exit codes: 0 ready, 1 failed (the last line gives the
+# reason). Needs Python >= 3.10 with venv, about 2.5 GB of disk, a package index for pip, and g++
+# for the C++ peer.
 set -euo pipefail
 
 torch_version=2.15.0
@@ -31,7 +31,7 @@ say() { [ "$quiet" = 1 ] || echo "peers: $*"; }
 fail() { echo "peers: cannot set up PyTorch: $*" >&2; exit 1; }
 
 log=$dir/setup.log
-pip_install() {  # $1: what for; the rest: arguments of pip install
+pip_install() {  # $1: what is installed; the rest: arguments of pip install
   local what=$1; shift
   echo "peers: installing $what"
   "$dir/bin/python" -m pip install --disable-pip-version-check "$@" >>"$log" 2>&1 ||
@@ -66,10 +66,9 @@ for package in $pure; do [ -n "$(version_of "$package")" ] || missing="$missing 
 # shellcheck disable=SC2086  # a list of names
 [ -z "$missing" ] || pip_install "what torch imports:$missing" --no-deps $missing
 
-# ---- the CUDA libraries that the wheel is linked to
-# The wheel is a CUDA build: its libraries must load even where only the CPU is used. A toolkit on
-# the machine serves most of them; what is missing comes from the wheels that torch's own metadata
-# pins. NCCL always does: torch needs a newer one than toolkits have.
+# The wheel is a CUDA build: its libraries must load even if only the CPU is used. A CUDA toolkit on
+# the machine provides most of them. Missing ones are installed from the wheels that torch's
+# metadata pins. NCCL always comes from a wheel: torch needs a newer one than toolkits have.
 toolkit=""
 for root in "${CUDA_HOME:-}" /usr/local/cuda; do
   if [ -n "$root" ] && [ -d "$root/lib64" ]; then toolkit=$root/lib64; break; fi
@@ -80,7 +79,7 @@ library_path() {
   list="$list${1:+:$1}"
   echo "${list#:}"
 }
-pin_of() {  # the requirement, with its version, that torch has on $1
+pin_of() {  # torch's pinned requirement for package $1
   "$dir/bin/python" - "$1" <<'PY'
 import importlib.metadata as m, re, sys
 for r in m.requires("torch"):
@@ -89,8 +88,8 @@ for r in m.requires("torch"):
         print(re.sub(r"\[.*?\]", "", r.split(";")[0]).strip())
 PY
 }
-# library name -> the package that has it; names with a colon are extras of cuda-toolkit, which pins
-# their versions
+# Maps a library name to the package that contains it. Names with a colon are extras of
+# cuda-toolkit, which pins their versions.
 wheel_of() {
   case $1 in
     libnccl.*) echo nvidia-nccl-cu13 ;;
@@ -111,15 +110,15 @@ wheel_of() {
     *) return 1 ;;
   esac
 }
-# libraries that torch needs and the loader does not find; libcuda.so.1 is the driver's, loaded only
-# for a GPU
+# Libraries that torch needs and the loader does not find. libcuda.so.1 belongs to the driver and is
+# loaded only for a GPU.
 unresolved() {
   local torch=$site/torch/lib
   LD_LIBRARY_PATH=$(library_path "$toolkit") ldd "$torch/libtorch.so" "$torch/libtorch_python.so" \
     2>/dev/null |
     awk '/not found/ { print $1 }' | grep -v '^libcuda\.so' | sort -u || true
 }
-install_for() {  # the packages that have the given libraries
+install_for() {  # installs the packages that contain the given libraries
   local library package wheels="" extras="" toolkit_pin
   for library in "$@"; do
     package=$(wheel_of "$library") ||
@@ -155,7 +154,7 @@ resolve() {
 }
 if [ ! -f "$dir/peers.env" ] || ! imports; then
   resolve
-  # a toolkit of another release can lack symbols: take every library from the pinned wheels
+  # A toolkit of another release may lack symbols. Then take every library from the pinned wheels.
   if ! imports && [ -n "$toolkit" ]; then
     say "the CUDA toolkit at $toolkit does not serve this torch; using wheels only"
     toolkit=""
@@ -164,9 +163,8 @@ if [ ! -f "$dir/peers.env" ] || ! imports; then
   imports || fail "'import torch' fails: $(tail -n 1 "$log")"
 fi
 
-# ---- how to start the peers
-# The OpenMP runtime reads its environment when it is loaded, so pinning (BRAID_PIN_CORES=0,1) is
-# turned into its variable here.
+# The OpenMP runtime reads its environment when it is loaded, so the launcher converts
+# BRAID_PIN_CORES=0,1 into OpenMP's variable.
 cat >"$dir/peers.env.new" <<ENV
 export LD_LIBRARY_PATH="$(library_path "$toolkit")\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
 if [ -n "\${BRAID_PIN_CORES:-}" ]; then export GOMP_CPU_AFFINITY="\${BRAID_PIN_CORES//,/ }"; fi

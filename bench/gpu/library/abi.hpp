@@ -36,8 +36,8 @@ struct Work {
 /// operands is wrong.
 [[nodiscard]] Work make_work(const std::string& kind,
                              const std::vector<std::vector<braid::Tensor>>& sets);
-/// Returns the time in us of a direct call of the CUDA runtime on `bytes` bytes, as the mean of
-/// `count` repetitions (the median for copies). Throws ArgumentError for an unknown name.
+/// Returns the time in us of a direct call of the CUDA runtime on `bytes` bytes: the mean of
+/// `count` repetitions (`copy`: the median). Throws ArgumentError for an unknown name.
 [[nodiscard]] double time_call(const std::string& what, std::size_t bytes, int count);
 
 std::string& last_error();
