@@ -95,8 +95,8 @@ void check_metadata(std::span<const std::pair<std::string, std::string>> metadat
                             io::quoted(*twice)));
 }
 
-/// Header and the order of the data: widest elements first, so that each tensor is aligned to its
-/// elements.
+/// The header, and the order of the tensors in the file: widest elements first, so that each tensor
+/// is aligned to its element size.
 struct Plan {
   std::string header;  // begins with its length
   std::vector<std::size_t> order;

@@ -34,7 +34,7 @@ void fill_loop(Loop& loop, const Shape& sizes, std::initializer_list<const Shape
 /// (expand). An op with a small result would not run out of memory, but would take years: above
 /// this limit it throws.
 inline constexpr std::int64_t kMostRepeated = std::int64_t{1} << 31;
-/// Throws ArgumentError if x has more than kMostRepeated elements, and less memory than that.
+/// Throws ArgumentError if x has more than kMostRepeated elements, and more than its storage.
 void check_repeated(const char* op, const Tensor& x);
 
 /// The dims that a reduction reduces; an empty list means all. Throws IndexError for a dim out of

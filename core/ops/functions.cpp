@@ -11,8 +11,7 @@ namespace {
 constexpr double kLog2 = 0.693147180559945309417, kLog10 = 2.30258509299404568402,
                  kTwoOverRootPi = 1.12837916709551257390;
 
-/// Computes a function of floating numbers. Its gradient is derivative(dy, x), a chain of recorded
-/// ops.
+/// Computes a floating-point function. Its gradient is derivative(dy, x), made of recorded ops.
 template <class F> Tensor from_input(const char* op, UnaryOp kind, const Tensor& a, F derivative) {
   const Tensor x = ops::as_floating(a);
   Tensor y = ops::unary(op, kind, x);

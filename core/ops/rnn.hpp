@@ -14,7 +14,7 @@ struct RnnInputs {
   Tensor x, h_0, c_0, w_ih, w_hh, b_ih, b_hh, lengths;
   bool reverse;
   [[nodiscard]] std::int64_t steps() const { return x.shape()[0]; }
-  /// Returns the time of the step that runs as number s.
+  /// Returns the time of the step at position s of the loop.
   [[nodiscard]] std::int64_t time(std::int64_t s) const { return reverse ? steps() - 1 - s : s; }
 };
 
