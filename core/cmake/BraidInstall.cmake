@@ -52,8 +52,8 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/braid-config.cmake.in ${
 write_basic_package_version_file(${package_version} COMPATIBILITY SameMinorVersion)
 install(FILES ${package_config} ${package_version} DESTINATION ${package_dir} COMPONENT braid)
 
-# braid.pc computes its prefix from its own location, because `cmake --install --prefix`, DESTDIR and
-# relocated packages choose the prefix later. Folders that were given as absolute paths stay absolute.
+# braid.pc computes its prefix from its own location, because `cmake --install --prefix`, DESTDIR
+# and relocated packages choose the prefix later. Folders given as absolute paths stay absolute.
 set(BRAID_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
 foreach(folder LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")

@@ -53,8 +53,8 @@ endif()
 
 if(NOT BRAID_CUDA STREQUAL "SIMT" OR NOT BRAID_SANITIZE STREQUAL ""
    OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # The checker needs -fsanitize=thread, which excludes the address sanitizer. The instrumentation of
-  # clang 14 turns 16-byte copies into calls of memcpy.
+  # The checker needs -fsanitize=thread, which excludes the address sanitizer. The instrumentation
+  # of clang 14 turns 16-byte copies into calls of memcpy.
   set(BRAID_SIMT_CHECK OFF)
 endif()
 
