@@ -21,8 +21,8 @@ namespace braid {
 /// scale     1 / √width by default
 /// Gradient  by a fused kernel that computes the probabilities again. Gradients of gradients use
 ///           recorded ops, which store the scores
-/// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for a mask with is_causal, unless 0
-///           <= dropout_p <= 1, and for a scale that is not finite
+/// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for a mask with is_causal, unless
+///           0 <= dropout_p <= 1, and for a scale that is not finite
 /// Source    Vaswani et al. 2017, arXiv:1706.03762; Dao et al. 2022, arXiv:2205.14135
 [[nodiscard]] Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                                   const Tensor& mask = {}, double dropout_p = 0,

@@ -49,14 +49,14 @@ struct RunningStatistics {
   std::optional<double> momentum = 0.1;
 };
 
-/// Normalises each channel by its statistics over the batch, or, unless `training`, by the running
-/// ones.
+/// Normalises each channel by its statistics over the batch; if `training` is false, by the running
+/// statistics.
 ///
 /// Shapes    x [n, channels] or [n, channels, ..] → y, same shape; all others [channels]
 /// Types     floating point, one dtype for x, weight and bias
-/// Running   in training, running = (1 - momentum) running + momentum * that of this batch, for the
-///           variance with n / (n - 1); in place, all under the lock of the first buffer's storage;
-///           versions increase
+/// Running   in training, running = (1 - momentum) running + momentum * batch, where the variance
+///           of the batch is the unbiased one, with n - 1. Updated in place, all under the lock of
+///           the first buffer's storage; versions increase
 /// Gradient  to x, weight and bias; none to the running statistics
 /// Throws    ArgumentError in training for one value per channel, in evaluation without running
 ///           statistics, for a momentum outside [0, 1], for no momentum without

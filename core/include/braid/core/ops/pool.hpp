@@ -61,8 +61,8 @@ struct AvgPool2dOptions {
 [[nodiscard]] Tensor avg_pool1d(const Tensor& x, std::int64_t kernel,
                                 const AvgPool1dOptions& options = {});
 
-/// The mean, or the largest element, of each of `size` parts of the image: [⌊o·h / oh⌋,
-/// ⌈(o + 1)·h / oh⌉). Throws ArgumentError for a size below 1.
+/// The mean, or the largest element, of each of `size` parts of the image, which are
+/// [⌊o·h / oh⌋, ⌈(o + 1)·h / oh⌉). Throws ArgumentError for a size below 1.
 [[nodiscard]] Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size);
 [[nodiscard]] Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t size);
 [[nodiscard]] Tensor adaptive_max_pool2d(const Tensor& x, Size2 size);
@@ -82,8 +82,8 @@ struct InterpolateOptions {
   std::optional<Size2> size = {};
   std::optional<Factor2> scale_factor = {};
   Interpolation mode = Interpolation::nearest;
-  /// aligns the corner elements of both images (linear and bilinear): source = o·(h - 1) / (oh -
-  /// 1), else (o + ½)·h / oh - ½
+  /// aligns the corner elements of both images (linear and bilinear):
+  /// source = o·(h - 1) / (oh - 1), else (o + ½)·h / oh - ½
   bool align_corners = false;
 };
 /// Resizes x: [n, c, h, w] with nearest or bilinear, [n, c, l] with nearest or linear, for which
