@@ -203,7 +203,7 @@ TEST_CASE("clone: a field that is missing from BRAID_FIELDS is found at run time
                     clone(Forgetful(3)));
   CHECK(Forgetful(3).fc1.weight.defined());
   const Kinds fine;
-  CHECK(clone(fine).parameter.defined());  // the failed clone's count is reset
+  CHECK(clone(fine).parameter.defined());  // the failed clone's counts are gone
 }
 
 TEST_CASE("clone: within a copy, each counts its own", "[nn][clone]") {

@@ -62,7 +62,7 @@ struct MoveOnly : nn::Module {
   MoveOnly() : fc(layer(2, 2)) {}
   BRAID_FIELDS(fc)
 };
-/// Its copy constructor throws. Walks work because they do not copy.
+/// Its copy constructor throws. The check of its fields, which makes a copy, is then skipped.
 struct NotToCopy : nn::Module {
   nn::Linear fc;
   NotToCopy() : fc(layer(2, 2)) {}
