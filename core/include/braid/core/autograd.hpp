@@ -111,8 +111,8 @@ class Node : public RefCounted {
   [[nodiscard]] bool hooked() const noexcept { return hooked_; }
   void set_hooked() noexcept { hooked_ = true; }
   /// True if the node is prioritized: its backward runs as soon as its gradients are complete,
-  /// before the remaining nodes. For sums over devices that run asynchronously beside the other
-  /// nodes.
+  /// before the remaining nodes. For sums over devices, which run asynchronously while other nodes
+  /// run.
   [[nodiscard]] bool early() const noexcept { return early_; }
   void set_early() noexcept { early_ = true; }
   /// Index of the replica of parallel_apply that recorded it; -1 for none, or if it is above 253.

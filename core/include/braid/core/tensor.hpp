@@ -260,7 +260,7 @@ struct TensorImpl final : RefCounted {
   Device device;
   bool requires_grad = false;  // for leaves; with a grad_fn it is implied
   bool is_view = false;
-  // then in-place ops refuse to record gradients: the views' graph would not contain them
+  // if true, in-place ops refuse to record gradients, which the views' graph would miss
   std::atomic<bool> has_views{false};
   bool contiguous = true;
   bool tied = false;             // see nn::tie

@@ -81,8 +81,8 @@ class OutputFile {
   /// Computes crc32c() from now on.
   void keep_checksum() noexcept { checksum_ = true; }
   /// Flushes the file to the disk, gives it the mode of the one it replaces (else 0666 without the
-  /// umask), renames it, and flushes the folder. Throws IoError. Only if the very last step fails
-  /// is the new file in place nevertheless; it may then not survive a power loss.
+  /// umask), renames it, and flushes the folder. Throws IoError; if only the last step failed, the
+  /// new file is in place nevertheless, but it may not survive a power loss.
   void commit();
 
  private:

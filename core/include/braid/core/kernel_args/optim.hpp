@@ -19,8 +19,8 @@ struct OptimItem {
   void* s = nullptr;
 };
 
-/// With momentum: m = first ? g' : momentum * m + (1 - dampening) * g', then g' = nesterov
-/// ? g' + momentum * m : m. Then p -= lr * g'.
+/// With momentum: m = first ? g' : momentum * m + (1 - dampening) * g', then
+/// g' = nesterov ? g' + momentum * m : m; p -= lr * g'.
 struct SgdArgs {
   DType dtype;
   const OptimItem* items;
