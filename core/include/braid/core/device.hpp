@@ -10,8 +10,8 @@ namespace braid {
 enum class DeviceType : std::uint8_t { cpu, cuda };
 
 /// A logical device: a type and an index, such as `cpu:0` or `cuda:1`. Cheap to copy. Each device
-/// has separate memory accounting, a current stream and a share of the worker threads. One
-/// operation cannot mix tensors of two devices, even if the memory is the same.
+/// has separate memory accounting, a current stream and a share of the worker threads. Apart from
+/// copies, an operation cannot mix tensors of two devices, even if the memory is the same.
 class Device {
  public:
   constexpr Device() noexcept = default;
