@@ -1,14 +1,17 @@
 #pragma once
 #include <string_view>
 
-// The parts of the report's page that are the same for every report.
+// The files of the report's HTML page, embedded by CMake (page.cpp.in).
 namespace braid::parallel {
 
-/// CSS: colours for light and dark, tables that scroll by themselves on a narrow screen.
-[[nodiscard]] std::string_view page_style() noexcept;
-/// JavaScript, in two parts, one after the other: helpers and charts, then the sections. It reads
-/// the JSON of the element `data`, and puts text into the page as text only, so that no name can
-/// become markup.
+/// page.html: the frame, with `{{title}}`, `{{style}}`, `{{text}}`, `{{data}}`, `{{elements}}`,
+/// `{{charts}}` and `{{sections}}` where the parts belong.
+[[nodiscard]] std::string_view page_html() noexcept;
+/// page.css: light and dark colours, and tables that scroll separately on a narrow screen.
+[[nodiscard]] std::string_view page_css() noexcept;
+/// JavaScript, in the order of the page. It reads the JSON of the element `data`. It inserts
+/// strings only as text, so that no name can become markup.
+[[nodiscard]] std::string_view page_elements() noexcept;
 [[nodiscard]] std::string_view page_charts() noexcept;
 [[nodiscard]] std::string_view page_sections() noexcept;
 
