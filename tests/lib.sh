@@ -235,4 +235,5 @@ files() {
 }
 # All C++ and CUDA files; all scripts and files of the build.
 sources() { files '*.cpp' '*.hpp' '*.cu' '*.cuh'; }
+pages() { files '*.html' '*.css' '*.js'; }
 scripts() { files '*.sh' '*.py' '*.cmake' '*CMakeLists.txt' dev .ci/run; }

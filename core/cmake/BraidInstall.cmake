@@ -5,7 +5,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/braid)
 
 foreach(root core/include core/umbrella kernels/include nn/include data/include parallel/include)
   install(DIRECTORY ${root}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT braid
-          FILES_MATCHING PATTERN "*.hpp")
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.def")
 endforeach()
 if(NOT BRAID_CUDA STREQUAL "OFF")  # the headers that a program's own kernels include
   install(DIRECTORY kernels/simt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/braid/device

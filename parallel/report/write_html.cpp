@@ -84,6 +84,24 @@ void write_timeline(JsonText& json, const MeasuredRun& run) {
   json.end().end();
 }
 
+/// The template with each `{{name}}` replaced by that part. Parts are not searched for names.
+std::string filled(std::string_view page, const std::map<std::string, std::string>& parts) {
+  std::string out;
+  while (!page.empty()) {
+    const std::size_t open = page.find("{{"), close = page.find("}}", open);
+    out += page.substr(0, open);
+    if (open == page.npos) break;
+    if (close == page.npos) throw InternalError("page.html: expected }} after {{, got none");
+    const std::string name(page.substr(open + 2, close - open - 2));
+    const auto part = parts.find(name);
+    if (part == parts.end())
+      throw InternalError(str("page.html: expected the name of a part, got {{", name, "}}"));
+    out += part->second;
+    page.remove_prefix(close + 2);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string DataParallelReport::html() const {
@@ -94,27 +112,13 @@ std::string DataParallelReport::html() const {
   for (const MeasuredRun& run : runs_) write_timeline(json, run);
   json.end().end();
 
-  std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  page +=
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
-      "name=\"color-scheme\" content=\"light dark\">\n";
-  // The page cannot fetch anything, whatever a name contains.
-  page +=
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-      "'unsafe-inline'; script-src 'unsafe-inline'\">\n";
-  page += "<title>" + escaped(title_) + "</title>\n<style>";
-  page += page_style();
-  page += "</style>\n</head>\n<body>\n<main></main>\n<noscript><pre>" + escaped(text()) +
-          "</pre></noscript>\n";
-  page += "<script type=\"application/json\" id=\"data\">" + for_script(json.text()) +
-          "</script>\n<script>";
-  page += page_charts();
-  page +=
-      "data.runs.forEach((run, i) => { run.timeline = data.timelines[i].spans; run.shown = "
-      "data.timelines[i].shown; });";
-  page += page_sections();
-  page += "</script>\n</body>\n</html>\n";
-  return page;
+  return filled(page_html(), {{"title", escaped(title_)},
+                              {"style", std::string(page_css())},
+                              {"text", escaped(text())},
+                              {"data", for_script(json.text())},
+                              {"elements", std::string(page_elements())},
+                              {"charts", std::string(page_charts())},
+                              {"sections", std::string(page_sections())}});
 }
 
 }  // namespace braid::parallel

@@ -44,11 +44,10 @@ void answer_alike(const char* name, CallsOf calls_of) {
 TEST_CASE("every kernel of the CPU's table is in CUDA's, for the same types, with the same errors",
           "[.][every]") {
   NEEDS_DEVICE;
-#define BRAID_ALIKE(name)                                                    \
+#define BRAID_KERNEL(name, Args)                                             \
   REQUIRE(((cpu_kernels().name != nullptr) && (kernels().name != nullptr))); \
   answer_alike(#name, calls_of_##name);
-  BRAID_KERNELS(BRAID_ALIKE)
-#undef BRAID_ALIKE
+#include <braid/core/kernels.def>
 }
 
 TEST_CASE("every kernel agrees between the CPU and CUDA", "[.][every]") {

@@ -98,24 +98,8 @@ const std::vector<Walk>& walks();
 /// them must not change.
 Bound along(const Walk& w, BoundOfOne f);
 
-// All kernels of the table. The static_assert below fails if one is missing.
-// clang-format off
-#define BRAID_KERNELS(X)                                                                          \
-  X(unary) X(binary) X(where) X(activation) X(copy) X(fill) X(reduce) X(gemm) X(gemm_pair)        \
-  X(softmax) X(softmax_backward) X(cross_entropy) X(cross_entropy_backward) X(mse)                \
-  X(mse_backward) X(gather_rows) X(scatter_add_rows) X(random) X(gather) X(scatter) X(scan)       \
-  X(sort) X(sgd) X(norm_rows) X(norm_rows_backward) X(norm_channels) X(norm_channels_backward)    \
-  X(dropout) X(attention) X(attention_backward) X(rnn_cell) X(rnn_cell_backward) X(adam)          \
-  X(rmsprop) X(adagrad) X(lion) X(conv) X(conv_backward_data) X(conv_backward_weight)             \
-  X(max_pool) X(max_pool_backward) X(max_pool_pick) X(resample)
-// clang-format on
-#define BRAID_COUNT(name) +1
-static_assert(sizeof(braid::KernelTable) == (0 BRAID_KERNELS(BRAID_COUNT)) * sizeof(void (*)()),
-              "a kernel of the table is missing from BRAID_KERNELS");
-#undef BRAID_COUNT
 /// The calls of each kernel for a dtype: calls_of_unary(t). A kernel without calls does not link.
-#define BRAID_CALLS(name) std::vector<Call> calls_of_##name(DType t);
-BRAID_KERNELS(BRAID_CALLS)
-#undef BRAID_CALLS
+#define BRAID_KERNEL(name, Args) std::vector<Call> calls_of_##name(DType t);
+#include <braid/core/kernels.def>
 
 }  // namespace agreement

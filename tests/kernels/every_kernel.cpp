@@ -139,9 +139,8 @@ void every_kernel_agrees() {
     ++entries, all.defined += tally.defined, all.run += tally.run;
     if (tally.largest >= all.largest) all.largest = tally.largest, all.where = tally.where;
   };
-#define BRAID_AGREE(name) add(agree(#name, calls_of_##name));
-  BRAID_KERNELS(BRAID_AGREE)
-#undef BRAID_AGREE
+#define BRAID_KERNEL(name, Args) add(agree(#name, calls_of_##name));
+#include <braid/core/kernels.def>
   CHECK(all.run == all.defined);
   CHECK(all.run > 10000);
   std::cout << "SHOWS: kernels, cpu against " << (on_cuda() ? "cuda" : "more threads")
