@@ -27,7 +27,7 @@ bool sum_gradients(LocalReplicas& replicas) {
   }
   // On asynchronous devices the sums of a bucket are computed in a flat buffer per device. Summing
   // one bucket at a time avoids a second buffer for all gradients.
-  const std::size_t most = beside_the_host(replicas.devices())
+  const std::size_t most = all_asynchronous(replicas.devices())
                                ? replicas.bucket_bytes()
                                : std::numeric_limits<std::size_t>::max();
   for (std::size_t begin = 0, end = 0; begin < which.size(); begin = end) {
@@ -54,7 +54,7 @@ bool sum_gradients(LocalReplicas& replicas) {
 
 void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> optimizers) {
   const NoGrad guard;
-  if (replicas.torn())
+  if (replicas.inconsistent())
     throw Error(
         "LocalUpdate: expected optimizers that have taken the same steps, got a step that failed "
         "on one device after others had taken it; load_state makes "
@@ -104,9 +104,9 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
       for (std::size_t i = 0; i < which.size(); ++i)
         copies[rank][which[i]].set_grad(everywhere[rank][i]);
     on_all(&optim::Optimizer::prepare_step);
-    replicas.set_torn(true);  // the steps are prepared; only a lost device can fail now
+    replicas.set_inconsistent(true);  // the steps are prepared; only a lost device can fail now
     on_all(&optim::Optimizer::finish_step);
-    replicas.set_torn(false);
+    replicas.set_inconsistent(false);
   }
   replicas.stepped();
 }

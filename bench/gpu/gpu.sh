@@ -6,7 +6,7 @@
 set -uo pipefail
 . tests/lib.sh
 
-steps=(card build conformance handover nccl tests sanitizer ladder)
+steps=(card build conformance dependencies nccl tests sanitizer ladder)
 asked=(profile) # steps that run only if they are named
 rows=(ceilings G1 G1s G5 G6 G6s G7 G8 G12 G13 G14) # as table.py --list has them
 usage() {
@@ -230,9 +230,9 @@ step_conformance() {
 }
 
 # Tests every place where memory passes from one stream to another, with the first stream held up.
-step_handover() {
-  built handover || return
-  run_program handover 120 "${group[@]}" "$(program cuda)" "[handover]"
+step_dependencies() {
+  built dependencies || return
+  run_program dependencies 120 "${group[@]}" "$(program cuda)" "[dependencies]"
 }
 
 # Tests NCCL on the available GPUs, possibly only one: init, every collective, an error query, abort

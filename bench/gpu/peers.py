@@ -70,10 +70,10 @@ class Peer:
             if not dry:
                 self.missing = "no PyTorch"
                 return
-            from standin import StandIn
+            from fake_torch import FakeTorch
 
-            torch = sys.modules["torch"] = StandIn()
-            self.name, self.device, self.cuda = "a stand-in for PyTorch", "cpu", torch.cuda
+            torch = sys.modules["torch"] = FakeTorch()
+            self.name, self.device, self.cuda = "a fake PyTorch", "cpu", torch.cuda
             self.torch = torch
             return
         self.torch = torch

@@ -56,7 +56,7 @@ kinds = [(row["mode"], row["devices"]) for row in runs]
 expected = [("strong", 1), ("strong", 2), ("weak", 1), ("weak", 2)]
 expect(kinds == expected, "expected one row a mode and number of devices")
 expect(len(rows) == len(runs) + 1, "expected one row of mode trace")
-VERDICTS = ("met", "missed", "noisy", "unjudged")
+VERDICTS = ("met", "missed", "noisy", "not_evaluated")
 for row in rows:
     name = f"{row['mode']}, {row['devices']} devices"
     bars = ("efficiency", "ddp", "threads", "prediction")
@@ -77,10 +77,10 @@ for row in rows:
         expect(there, f"{name}: expected an efficiency and a ceiling")
         # No peer was requested.
         peers = {row.get("verdict_ddp"), row.get("verdict_threads")}
-        expect(peers == {"unjudged"}, f"{name}: expected the peers' bars unjudged")
+        expect(peers == {"not_evaluated"}, f"{name}: expected the peers' bars not_evaluated")
         if not row["shares_cores"]:
             others = (row.get("verdict_efficiency"), row.get("verdict_prediction"))
-            expect("unjudged" not in others, f"{name}: expected a verdict of the others")
+            expect("not_evaluated" not in others, f"{name}: expected a verdict of the others")
 for what in bad:
     print("split.json:", what)
 sys.exit(bool(bad))

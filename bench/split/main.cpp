@@ -118,10 +118,10 @@ int run(const bench::Options& options) {
     }
   }
   bench::write_json(options, machine.set("noise", table.noise), table.rows);
-  const int open = table.missed + table.noisy + table.unjudged;
+  const int open = table.missed + table.noisy + table.not_evaluated;
   if (open > 0)
-    std::printf("%d bars met, %d missed, %d too noisy to say, %d not judged\n", table.met,
-                table.missed, table.noisy, table.unjudged);
+    std::printf("%d bars met, %d missed, %d too noisy to say, %d not evaluated\n", table.met,
+                table.missed, table.noisy, table.not_evaluated);
   else
     std::printf("all %d bars met%s\n", table.met,
                 options.no_peers ? "; those beside peers were not asked for" : "");
@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
        "batches split over logical devices, beside one device, DDP and intra-op threads",
        0,
        {{"BRAID_THREADS", "1"}, {"BRAID_PIN", "1"}},
-       {{"--devices", "N", "logical devices (2); more than cores: not judged"},
+       {{"--devices", "N", "logical devices (2); more than cores: not evaluated"},
         {"--models", "LIST", "of mlp,cnn,lstm,transformer"},
         {"--update", "MODE",
          "optimizer: broadcast (first device's weights go out), local (every device steps), both"},

@@ -40,7 +40,7 @@ struct Net {
   std::int64_t strong, weak;  ///< rows in all, rows on each device
   std::int64_t checked;       ///< number of rows in the comparison with the plain reference
   int steps;                  ///< steps timed in a turn
-  bool judged;                ///< has bars for its efficiency
+  bool evaluated;             ///< has bars for its efficiency
   std::function<std::unique_ptr<Training>(const std::vector<braid::Device>&, std::int64_t rows,
                                           Update)>
       make;

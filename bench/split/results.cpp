@@ -45,7 +45,7 @@ std::string beside_bar(Table& table, const char* what, const std::string& bar, V
 
 /// The name of a verdict in the JSON rows.
 const char* field_of(Verdict verdict) {
-  constexpr const char* kWords[] = {"unjudged", "met", "missed", "noisy"};
+  constexpr const char* kWords[] = {"not_evaluated", "met", "missed", "noisy"};
   return kWords[static_cast<std::size_t>(verdict)];
 }
 
@@ -73,7 +73,7 @@ class RowOf {
         measured_(measured),
         strong_(strong),
         config_(config),
-        judged_(!setup.shares_cores(config.devices)) {
+        evaluated_(!setup.shares_cores(config.devices)) {
     time_ = measured.run(config);
     base_ = measured.run({1, strong ? net.strong : net.weak});
     noise_ = std::max(time_.noise, base_.noise);
@@ -103,20 +103,20 @@ class RowOf {
     set_or_null(row_, "ceiling", ceiling);
     if (config_.devices == 1) return;
     line_ += text("\n    efficiency %.3f", value);
-    if (net_.judged) {
+    if (net_.evaluated) {
       const double bar = strong_ ? Bars::kStrong : Bars::kWeak;
       line_ += verdict(efficiency_, text("%.2f", bar), value, bar, noise_);
     }
     if (!(ceiling > 0)) return;
     line_ += text(", ceiling %.3f", ceiling);
-    if (net_.judged && judged_)  // the remaining potential, not a bar
-      line_ +=
-          beside_bar(table_, "stretch", text("%.3f", Bars::kOfCeiling * ceiling),
-                     judge(value, Bars::kOfCeiling * ceiling, uncertainty(ceiling, noise_)), false);
+    if (net_.evaluated && evaluated_)  // the remaining potential, not a bar
+      line_ += beside_bar(table_, "stretch", text("%.3f", Bars::kOfCeiling * ceiling),
+                          evaluate(value, Bars::kOfCeiling * ceiling, uncertainty(ceiling, noise_)),
+                          false);
   }
 
   void peers() {
-    const bool have = setup_.peer != nullptr && judged_;
+    const bool have = setup_.peer != nullptr && evaluated_;
     const Time threads =
         have ? measured_.peer(torch_row(net_, config_.rows, config_.devices)) : Time{};
     const Time ddp = have && config_.devices == kDdpProcesses
@@ -135,8 +135,8 @@ class RowOf {
     const auto add = [&](Verdict& kept, const char* what, const Time& theirs, double bar) {
       if (!(theirs.us > 0)) {
         if (setup_.no_peers) return;
-        ++table_.unjudged;
-        if (judged_) line_ += text("\n    bar %.1f x of %s not judged: no time", bar, what);
+        ++table_.not_evaluated;
+        if (evaluated_) line_ += text("\n    bar %.1f x of %s not evaluated: no time", bar, what);
         return;
       }
       noise_ = std::max(noise_, theirs.noise);
@@ -163,19 +163,20 @@ class RowOf {
         .set("prediction_error", error);
     line_ += text("\n    predicted %.0f samples/s by %s: %+.1f %%", predicted->samples_per_s,
                   predicted->apart ? "the other runs" : "all runs, this one too", 100 * error);
-    if (!predicted->apart) return;  // not judged: the model was fitted to this run
-    if (!judged_) {
-      ++table_.unjudged;
+    if (!predicted->apart) return;  // not evaluated: the model was fitted to this run
+    if (!evaluated_) {
+      ++table_.not_evaluated;
       return;
     }
     // noise_ also includes the peer's noise
-    prediction_ = judge(std::abs(error), Bars::kPrediction,
-                        uncertainty(1, std::max(time_.noise, base_.noise)), Bound::most);
+    prediction_ = evaluate(std::abs(error), Bars::kPrediction,
+                           uncertainty(1, std::max(time_.noise, base_.noise)), Bound::most);
     line_ += beside_bar(table_, "bar", text("%.0f %%", 100 * Bars::kPrediction), prediction_);
   }
 
   void finish() {
-    if (!judged_) line_ += "\n    more devices than cores: they share them, nothing is judged";
+    if (!evaluated_)
+      line_ += "\n    more devices than cores: they share them, nothing is evaluated";
     std::printf("%s\n", line_.c_str());
     table_.noise = std::max(table_.noise, noise_);
     row_.set("verdict_efficiency", field_of(efficiency_))
@@ -183,7 +184,7 @@ class RowOf {
         .set("verdict_threads", field_of(threads_));
     row_.set("verdict_prediction", field_of(prediction_));
     table_.rows.push_back(
-        row_.set("noise", noise_).set("shares_cores", !judged_).set("simulated", true));
+        row_.set("noise", noise_).set("shares_cores", !evaluated_).set("simulated", true));
   }
 
  private:
@@ -194,11 +195,11 @@ class RowOf {
   [[nodiscard]] double of(double us) const { return efficiency_of(base_.us, us); }
   [[nodiscard]] std::string verdict(Verdict& kept, const std::string& bar_text, double value,
                                     double bar, double noise) {
-    if (!judged_) {
-      ++table_.unjudged;
+    if (!evaluated_) {
+      ++table_.not_evaluated;
       return "";
     }
-    kept = judge(value, bar, uncertainty(bar, noise));
+    kept = evaluate(value, bar, uncertainty(bar, noise));
     return beside_bar(table_, "bar", bar_text, kept);
   }
 
@@ -208,7 +209,7 @@ class RowOf {
   const Measured& measured_;
   bool strong_;
   Config config_;
-  bool judged_;
+  bool evaluated_;
   Time time_, base_;
   double noise_ = 0;
   Verdict efficiency_ = Verdict::none, ddp_ = Verdict::none, threads_ = Verdict::none,
@@ -219,7 +220,7 @@ class RowOf {
 
 }  // namespace
 
-Verdict judge(double value, double bar, double uncertainty, Bound bound) {
+Verdict evaluate(double value, double bar, double uncertainty, Bound bound) {
   if (std::abs(value - bar) < uncertainty) return Verdict::noisy;
   return (bound == Bound::least ? value >= bar : value <= bar) ? Verdict::met : Verdict::missed;
 }
@@ -251,10 +252,10 @@ void add_rows(const Net& net, const Setup& setup, Update update, const Measured&
 
 void add_overhead(const Net& net, const Setup& setup, Update update, const Overhead& overhead,
                   Table& table) {
-  const bool judged = !setup.shares_cores(setup.devices);
+  const bool evaluated = !setup.shares_cores(setup.devices);
   const Verdict verdict =
-      judged ? judge(overhead.value, Bars::kOverhead, 2 * overhead.uncertainty, Bound::most)
-             : Verdict::none;
+      evaluated ? evaluate(overhead.value, Bars::kOverhead, 2 * overhead.uncertainty, Bound::most)
+                : Verdict::none;
   std::printf(
       "  the recorder of the report makes a step over %d devices, update %s, %.2f %% longer "
       "(+-%.2f %%)%s\n",
@@ -264,7 +265,7 @@ void add_overhead(const Net& net, const Setup& setup, Update update, const Overh
       "  while nothing is recorded: computed %.4f %% of a step, %.1f spans at the %.2f ns of a "
       "plain one\n",
       100 * overhead.disabled, overhead.spans, overhead.disabled_ns);
-  if (!judged) ++table.unjudged;
+  if (!evaluated) ++table.not_evaluated;
   Json row;
   row.set("trace_disabled", overhead.disabled)
       .set("disabled_span_ns", overhead.disabled_ns)

@@ -36,15 +36,15 @@ enum class Verdict { none, met, missed, noisy };  ///< none: not evaluated
 /// Compares a value with its bar, which it must reach or, for Bound::most, not exceed. The verdict
 /// is noisy if the value is closer to the bar than `uncertainty`.
 enum class Bound { least, most };
-[[nodiscard]] Verdict judge(double value, double bar, double uncertainty,
-                            Bound bound = Bound::least);
+[[nodiscard]] Verdict evaluate(double value, double bar, double uncertainty,
+                               Bound bound = Bound::least);
 [[nodiscard]] const char* name_of(Verdict verdict);
 
 struct Table {
   std::vector<Json> rows;
   double noise = 0;
-  /// numbers of bars; unjudged: no peer gave a time, or devices share cores
-  int met = 0, missed = 0, noisy = 0, unjudged = 0;
+  /// numbers of bars; not_evaluated: no peer gave a time, or devices share cores
+  int met = 0, missed = 0, noisy = 0, not_evaluated = 0;
 };
 /// Prints the rows of one net and adds them to the table.
 void add_rows(const Net& net, const Setup& setup, Update update, const Measured& measured,

@@ -38,14 +38,14 @@ Best best_of(const Beside& row, const std::vector<std::unique_ptr<Peer>>& peers,
   return best;
 }
 
-/// Prints one line. Returns false if the bar is missed or cannot be judged. kShown has no bar to
+/// Prints one line. Returns false if the bar is missed or cannot be evaluated. kShown has no bar to
 /// miss.
-bool judge(const char* name, int threads, const Series& ours, const Best& best, double bar) {
+bool evaluate(const char* name, int threads, const Series& ours, const Best& best, double bar) {
   char verdict[64] = "";
   bool met = bar == Beside::kShown;
   if (best.name.empty()) {
     if (bar != Beside::kShown)
-      std::snprintf(verdict, sizeof verdict, "bar %.1f x not judged: no peer", bar);
+      std::snprintf(verdict, sizeof verdict, "bar %.1f x not evaluated: no peer", bar);
     std::printf("%-22s %d  %10.2f us (+-%.0f %%)  %13s  %8s  %s\n", name, threads, ours.time(),
                 100 * ours.noise(), "-", "-", verdict);
     return met;
@@ -116,12 +116,12 @@ bool measure(const Beside& row, int threads, int rounds, Peers& peers, std::vect
       .set("ours_us", series[0].time());
   put(entry, "", best, series[0].time());
   noise = std::max({noise, series[0].noise(), best.noise});
-  bool met = judge(row.name.c_str(), threads, series[0], best, row.bar);
+  bool met = evaluate(row.name.c_str(), threads, series[0], best, row.bar);
   if (tuned) {
     const Best kept = best_of(row, peers.tuned, series.data() + 1 + peers.list.size());
     put(entry, "tuned_", kept, series[0].time());
     noise = std::max(noise, kept.noise);
-    met = judge("  with a tuned malloc", threads, series[0], kept, row.tuned_bar) && met;
+    met = evaluate("  with a tuned malloc", threads, series[0], kept, row.tuned_bar) && met;
   }
   table.push_back(entry);
   return met;

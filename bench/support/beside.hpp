@@ -41,7 +41,8 @@ struct Beside {
 };
 
 /// Times one row with one number of threads, prints its lines and adds it to the table. `noise` is
-/// raised to the largest noise of all rows. Returns false if a bar is missed or cannot be judged.
+/// raised to the largest noise of all rows. Returns false if a bar is missed or cannot be
+/// evaluated.
 [[nodiscard]] bool measure(const Beside& row, int threads, int rounds, Peers& peers,
                            std::vector<Json>& table, double& noise);
 

@@ -64,43 +64,43 @@ Rates measure_rates(Device device, std::optional<Device> partner, bool emulated,
   const Product one(device, n), two(partner.value_or(device), n), host(Device("cpu:0"), kHostSize);
   std::vector<std::function<double()>> contenders = {[&] { return one.time(count); },
                                                      [&] { return host.time(count); }};
-  constexpr int kHandOvers = 200;
+  constexpr int kDependencies = 200;
   if (partner) {
     contenders.emplace_back([&] { return time_both(one, two, device, *partner, count); });
     contenders.emplace_back([&] {
       const Device devices[] = {device, *partner};
-      return time_step(kHandOvers, [&] { braid::run_on_devices(devices, [](std::size_t) {}); });
+      return time_step(kDependencies, [&] { braid::run_on_devices(devices, [](std::size_t) {}); });
     });
   }
   const std::vector<Series> series = interleave(rounds, contenders);
   Rates rates;
   rates.alone = work / (series[0].time() * 1e-6);
   rates.host = 2.0 * kHostSize * kHostSize * kHostSize / (series[1].time() * 1e-6);
-  if (partner) rates.hand_over = series[3].time() * 1e-6;
+  if (partner) rates.dependency = series[3].time() * 1e-6;
   if (partner && series[2].time() > 0)
     rates.slowdown = std::max(1.0, series[2].time() / series[0].time());
   return rates;
 }
 
-std::optional<double> work_per_byte(const Rates& rates, const Roads& roads, double gain) {
+std::optional<double> work_per_byte(const Rates& rates, const Paths& paths, double gain) {
   // With w FLOP for each byte and m bytes, half the work takes h = w m / alone. One device takes 2
   // h. Two devices take m slope + slowdown h, which may be at most 2 h / gain.
   const double left = 2 / gain - rates.slowdown,
-               slope = (roads.there.large.slope + roads.back.large.slope) / 2;
+               slope = (paths.there.large.slope + paths.back.large.slope) / 2;
   if (left <= 0) return {};
   return rates.alone * slope / left;
 }
 
-std::optional<std::int64_t> rows_from(const Layer& layer, const Rates& rates, const Roads& roads,
+std::optional<std::int64_t> rows_from(const Layer& layer, const Rates& rates, const Paths& paths,
                                       double gain) {
   const auto pays = [&](std::int64_t rows) {
     const double half = static_cast<double>(rows) / 2, h = half * layer.work / rates.alone;
-    double moving = rates.hand_over + roads.there(half * layer.in);
-    if (layer.out > 0) moving += roads.back(half * layer.out);
+    double moving = rates.dependency + paths.there(half * layer.in);
+    if (layer.out > 0) moving += paths.back(half * layer.out);
     // Adding two gradients reads and writes three times their bytes, a copy only twice: hence 1.5.
     if (layer.weights > 0)
       moving +=
-          roads.there(layer.weights) + roads.back(layer.weights) + 1.5 * roads.local(layer.weights);
+          paths.there(layer.weights) + paths.back(layer.weights) + 1.5 * paths.local(layer.weights);
     return (moving + rates.slowdown * h) * gain <= 2 * h;
   };
   constexpr std::int64_t kMost = std::int64_t{1} << 24;

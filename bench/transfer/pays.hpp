@@ -18,7 +18,7 @@ struct Rates {
   double slowdown = 1;
   double host = 0;  ///< FLOP/s of cpu:0
   /// seconds to dispatch an empty job to the threads of both devices and wait for it
-  double hand_over = 0;
+  double dependency = 0;
 };
 /// Times, in interleaved turns, products on the device and on its partner, alone and at the same
 /// time, products on the host, and the dispatch of empty jobs to both devices.
@@ -26,14 +26,14 @@ struct Rates {
                                   bool emulated, int rounds);
 
 /// The cost of a copy to the other device, of a copy back, and of a copy within a device.
-struct Roads {
+struct Paths {
   Curve there, back, local;
 };
 
 /// Returns the FLOP for each byte moved (in either direction, for large tensors) from which on two
 /// devices, each with half the work, are `gain` times as fast as one. Empty if no amount of work is
 /// enough, for example if gain >= 2 / slowdown.
-[[nodiscard]] std::optional<double> work_per_byte(const Rates& rates, const Roads& roads,
+[[nodiscard]] std::optional<double> work_per_byte(const Rates& rates, const Paths& paths,
                                                   double gain);
 
 /// The gain that counts as "half the time": a tenth less than 2.
@@ -50,7 +50,7 @@ struct Layer {
 /// Returns the smallest even number of rows, at most 2^24, for which two devices are `gain` times
 /// as fast as one; empty if there is none.
 [[nodiscard]] std::optional<std::int64_t> rows_from(const Layer& layer, const Rates& rates,
-                                                    const Roads& roads, double gain);
+                                                    const Paths& paths, double gain);
 
 /// Linear(in, out), forward only, with the weights on both devices.
 [[nodiscard]] Layer linear_forward(double in, double out);

@@ -42,14 +42,15 @@ void print_verdict(const Ends& ends, bool emulation, const std::vector<Column>& 
       .set("gflops", rates.alone * 1e-9)
       .set("slowdown", rates.slowdown)
       .set("host_gflops", rates.host * 1e-9)
-      .set("hand_over_us", rates.hand_over * 1e6);
+      .set("dependency_us", rates.dependency * 1e6);
   rows.push_back(entry.set("simulated", cpu || emulation));
   const std::string name = braid::str(device), other = braid::str(partner);
   std::printf("\na matrix product on %s: %.3g GFLOP/s", name.c_str(), rates.alone * 1e-9);
   if (pair)
     std::printf(
-        "; while %s computes too, it takes %.3f times as long; a hand-over to both takes %.1f us",
-        other.c_str(), rates.slowdown, rates.hand_over * 1e6);
+        "; while %s computes too, it takes %.3f times as long; a stream dependency on both takes "
+        "%.1f us",
+        other.c_str(), rates.slowdown, rates.dependency * 1e6);
   std::printf("\n");
   if (!cpu) {
     const Curve &up = curve_of(columns, "H2D"), &down = curve_of(columns, "D2H");
@@ -69,10 +70,10 @@ void print_verdict(const Ends& ends, bool emulation, const std::vector<Column>& 
                        .set("simulated", emulation));
   }
   if (!pair) return;
-  const Roads roads{curve_of(columns, cpu ? "H2D" : "D2D"), curve_of(columns, cpu ? "D2H" : "D2D"),
+  const Paths paths{curve_of(columns, cpu ? "H2D" : "D2D"), curve_of(columns, cpu ? "D2H" : "D2D"),
                     curve_of(columns, "local")};
-  const std::optional<double> pays = work_per_byte(rates, roads, 1),
-                              halves = work_per_byte(rates, roads, kHalf);
+  const std::optional<double> pays = work_per_byte(rates, paths, 1),
+                              halves = work_per_byte(rates, paths, kHalf);
   const auto text = [](const std::optional<double>& v) {
     char buffer[48];
     if (v) std::snprintf(buffer, sizeof buffer, "from %.3g FLOP a byte on", *v);
@@ -88,7 +89,7 @@ void print_verdict(const Ends& ends, bool emulation, const std::vector<Column>& 
       .set("half_means", kHalf);
   rows.push_back(row.set("simulated", cpu || emulation));
   const auto layer = [&](const std::string& what, const Layer& l) {
-    const auto faster = rows_from(l, rates, roads, 1), half = rows_from(l, rates, roads, kHalf);
+    const auto faster = rows_from(l, rates, paths, 1), half = rows_from(l, rates, paths, kHalf);
     std::printf("  %-42s faster %s rows, half the time %s\n", what.c_str(),
                 text_of_rows(faster).c_str(), text_of_rows(half).c_str());
     Json json;

@@ -57,7 +57,7 @@ struct Functions {
 #if SIMT_EMULATED
 /// The fake cuBLAS for emulated devices: the same functions as plain loops, column-major, with the
 /// library's checks of their arguments.
-[[nodiscard]] Functions stand_in() noexcept;
+[[nodiscard]] Functions fake_functions() noexcept;
 #endif
 
 }  // namespace braid::cuda::cublas

@@ -60,7 +60,7 @@ set(BRAID_CUDA_KERNEL_SOURCES
   cuda/where.cu
 )
 if(BRAID_CUDA STREQUAL "SIMT")
-  list(APPEND BRAID_CUDA_KERNEL_SOURCES cuda/cublas_stand_in.cu)
+  list(APPEND BRAID_CUDA_KERNEL_SOURCES cuda/cublas_fake.cu)
 endif()
 # Those of them in which no compiler may fuse a product with a sum: random.cu, whose bits are
 # guaranteed, and resample.cu, where the sum cancels (a weight is o * scale + shift minus its

@@ -27,7 +27,7 @@ set(BRAID_SIMT_SOURCES
   # the fake NCCL
   simt/nccl/collectives.cpp
   simt/nccl/faults.cpp
-  simt/nccl/stand_in.cpp
+  simt/nccl/fake.cpp
 
   # the emulation of the CUDA runtime
   simt/runtime/copies.cpp

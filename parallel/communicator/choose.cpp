@@ -62,7 +62,7 @@ bool real_gpus(std::span<const Device> devices) {
   std::set<int> gpus;
   for (const Device device : devices) {
     const NativeDevice* const native = native_device(device);
-    if (native == nullptr || nccl::has_stand_in(*native) || !gpus.insert(native->gpu()).second)
+    if (native == nullptr || nccl::has_fake_library(*native) || !gpus.insert(native->gpu()).second)
       return false;
   }
   return true;

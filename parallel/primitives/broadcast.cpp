@@ -202,8 +202,8 @@ bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices,
 
 /// Runs reduce_tensors on the devices' communication streams. At the end of backward the current
 /// streams wait for them.
-std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const Device> devices,
-                                  bool fixed) {
+std::vector<Tensor> reduce_asynchronously(std::span<const Tensor> parts,
+                                          std::span<const Device> devices, bool fixed) {
   const std::vector<Device> group = distinct(devices);
   std::vector<Stream*> computing;  // kept alive in this backward by a guard or the device
   std::vector<Tensor> sums;
@@ -230,7 +230,7 @@ std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const
 
 }  // namespace
 
-bool beside_the_host(std::span<const Device> devices) {
+bool all_asynchronous(std::span<const Device> devices) {
   return std::none_of(devices.begin(), devices.end(),
                       [](Device d) { return device_context(d).host_memory; });
 }
@@ -264,7 +264,7 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
   }
   if (which.empty()) return copies;
   const std::vector<Device> group(devices.begin(), devices.end());
-  if (ranks == 1 || !beside_the_host(group)) {
+  if (ranks == 1 || !all_asynchronous(group)) {
     record_copies(tensors, which, copies, devices[0],
                   [group, fixed = how.fixed](std::span<const Tensor> dys) {
                     return Grads(reduce_tensors(dys, group, fixed));
@@ -274,14 +274,14 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
   for (const Bucket& bucket : buckets_for(tensors, which, how.bucket_bytes)) {
     const bool leaves = std::all_of(bucket.tensors.begin(), bucket.tensors.end(),
                                     [&](std::size_t k) { return tensors[k].is_leaf(); });
-    Node& node =
-        record_copies(tensors, bucket.tensors, copies, devices[0],
-                      [group, leaves, fixed = how.fixed](std::span<const Tensor> dys) {
-                        // After a leaf comes only the end of backward. A gradient of the sum, or
-                        // another node, needs the sum in stream order.
-                        return Grads(leaves && !grad_enabled() ? reduce_beside(dys, group, fixed)
-                                                               : reduce_tensors(dys, group, fixed));
-                      });
+    Node& node = record_copies(tensors, bucket.tensors, copies, devices[0],
+                               [group, leaves, fixed = how.fixed](std::span<const Tensor> dys) {
+                                 // After a leaf comes only the end of backward. A gradient of the
+                                 // sum, or another node, needs the sum in stream order.
+                                 return Grads(leaves && !grad_enabled()
+                                                  ? reduce_asynchronously(dys, group, fixed)
+                                                  : reduce_tensors(dys, group, fixed));
+                               });
     if (leaves) node.set_early();
   }
   return copies;
@@ -295,7 +295,7 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
   // Otherwise the order of the additions is fixed here.
   const bool by_communicator = !fixed && distinct(devices).size() == ranks;
   bool needed = false;
-  if (const NoGrad guard; recording || !by_communicator || !beside_the_host(devices) ||
+  if (const NoGrad guard; recording || !by_communicator || !all_asynchronous(devices) ||
                           !reduce_flat(parts, devices, sums)) {
     trace::GroupSpan span("reduce", trace::Phase::reduce, devices);
     std::vector<Tensor> dense(parts.size());

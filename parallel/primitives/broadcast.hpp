@@ -31,7 +31,7 @@ struct Broadcast {
                                                                  const Broadcast& how = {});
 
 /// True if all devices are asynchronous and have separate memory.
-[[nodiscard]] bool beside_the_host(std::span<const Device> devices);
+[[nodiscard]] bool all_asynchronous(std::span<const Device> devices);
 
 /// Sums parts[rank * count + k] over the ranks, on devices[0], with count = parts / devices.
 /// Undefined parts are zeros; a sum of undefined parts only is undefined. With `fixed`, or if

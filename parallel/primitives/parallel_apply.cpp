@@ -12,7 +12,7 @@
 
 #include "primitives/ordered_prints.hpp"
 #include "primitives/replica_group.hpp"
-#include "primitives/turns.hpp"
+#include "primitives/serial_executor.hpp"
 #include "workers.hpp"
 
 namespace braid::parallel::detail {
@@ -55,14 +55,14 @@ std::vector<Device> apply_devices(std::size_t modules, std::size_t inputs,
 void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context,
            bool shards) {
   std::vector<std::exception_ptr> errors(devices.size());
-  Meeting meeting(devices, shards);
+  Rendezvous rendezvous(devices, shards);
   std::optional<OrderedPrints> prints;
   if (devices.size() > 1 && print_order() == PrintOrder::replica) prints.emplace(devices.size());
   auto run = [&](std::size_t i) {
     std::optional<PrintCapture> capture;
     if (prints) capture.emplace(prints->text_of(i));
     try {
-      const MeetingScope scope(meeting, i);
+      const ReplicaGroupScope scope(rendezvous, i);
       const trace::Span span("forward", trace::Phase::compute, devices[i],
                              static_cast<std::int32_t>(i), trace::Span::Memory::yes);
       job(context, i);
@@ -80,12 +80,12 @@ void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), voi
       std::vector<std::size_t> mine;
       for (std::size_t i = 0; i < devices.size(); ++i)
         if (devices[i] == workers[worker]) mine.push_back(i);
-      Turns(std::move(mine), run).run();
+      SerialExecutor(std::move(mine), run).run();
     });
   }
   // A replica that failed only because another one had ended is a follow-up error. It is reported
   // only if there is no other error.
-  const auto blamed = [&](std::size_t i) { return errors[i] && !meeting.left_alone(i); };
+  const auto blamed = [&](std::size_t i) { return errors[i] && !rendezvous.left_alone(i); };
   bool any = false;
   for (std::size_t i = 0; i < errors.size(); ++i) any = any || blamed(i);
   std::vector<ReplicaError::Failure> failures;

@@ -1,7 +1,7 @@
 #include "primitives/replica_group.hpp"
 
 #include "primitives/broadcast.hpp"
-#include "primitives/turns.hpp"
+#include "primitives/serial_executor.hpp"
 
 namespace braid::parallel {
 namespace {
@@ -20,7 +20,7 @@ class Outside {
 
 }  // namespace
 
-Meeting::Meeting(std::span<const Device> devices, bool shards)
+Rendezvous::Rendezvous(std::span<const Device> devices, bool shards)
     : devices_(devices.begin(), devices.end()),
       shards_(shards),
       tensors_(devices.size()),
@@ -29,8 +29,8 @@ Meeting::Meeting(std::span<const Device> devices, bool shards)
       left_alone_(devices.size()) {}
 
 template <class Bring, class Work, class Take>
-auto Meeting::meet(std::size_t rank, What what, const Bring& bring, const Work& work,
-                   const Take& take) {
+auto Rendezvous::meet(std::size_t rank, What what, const Bring& bring, const Work& work,
+                      const Take& take) {
   std::unique_lock lock(mutex_);
   const auto check_all_here = [&] {
     if (!left_) return;
@@ -56,23 +56,23 @@ auto Meeting::meet(std::size_t rank, What what, const Bring& bring, const Work& 
       error_ = std::current_exception();
     }
     arrived_ = 0;
-    ++meetings_;
+    ++rounds_;
     changed_.notify_all();
   } else {
-    const std::uint64_t before = meetings_;
-    Turns::pass();
-    changed_.wait(lock, [&] { return meetings_ != before || left_; });
+    const std::uint64_t before = rounds_;
+    SerialExecutor::begin_wait();
+    changed_.wait(lock, [&] { return rounds_ != before || left_; });
     lock.unlock();  // the job that runs may be about to enter the next rendezvous
-    Turns::take_back();
+    SerialExecutor::end_wait();
     lock.lock();
-    if (meetings_ == before) check_all_here();
+    if (rounds_ == before) check_all_here();
   }
   // The next rendezvous cannot begin its work before this replica arrives at it.
   if (error_) std::rethrow_exception(error_);
   return take(rank);
 }
 
-void Meeting::add_tensors() {
+void Rendezvous::add_tensors() {
   const std::size_t count = tensors_.front().size();
   std::vector<Tensor> parts;
   for (std::size_t rank = 0; rank < size(); ++rank) {
@@ -95,13 +95,13 @@ void Meeting::add_tensors() {
       broadcast_tensors(reduce_tensors(parts, devices_, shards_), devices_, {.fixed = shards_});
 }
 
-std::vector<Tensor> Meeting::all_reduce(std::size_t rank, std::vector<Tensor> tensors) {
+std::vector<Tensor> Rendezvous::all_reduce(std::size_t rank, std::vector<Tensor> tensors) {
   return meet(
       rank, What::tensors, [&](std::size_t i) { tensors_[i] = std::move(tensors); },
       [&] { add_tensors(); }, [&](std::size_t i) { return std::move(tensors_[i]); });
 }
 
-double Meeting::all_reduce(std::size_t rank, double value) {
+double Rendezvous::all_reduce(std::size_t rank, double value) {
   return meet(
       rank, What::number, [&](std::size_t i) { values_[i] = value; },
       [&] {
@@ -112,19 +112,19 @@ double Meeting::all_reduce(std::size_t rank, double value) {
       [&](std::size_t i) { return values_[i]; });
 }
 
-void Meeting::leave(std::size_t rank) {
+void Rendezvous::leave(std::size_t rank) {
   const std::lock_guard lock(mutex_);
   if (!left_++) left_rank_ = rank;
   changed_.notify_all();
 }
 
-MeetingScope::MeetingScope(Meeting& meeting, std::size_t rank)
-    : meeting_(meeting), rank_(rank), before_(thread_state().replicas) {
+ReplicaGroupScope::ReplicaGroupScope(Rendezvous& rendezvous, std::size_t rank)
+    : rendezvous_(rendezvous), rank_(rank), before_(thread_state().replicas) {
   thread_state().replicas = this;
 }
-MeetingScope::~MeetingScope() {
+ReplicaGroupScope::~ReplicaGroupScope() {
   thread_state().replicas = before_;
-  meeting_.leave(rank_);
+  rendezvous_.leave(rank_);
 }
 
 }  // namespace braid::parallel

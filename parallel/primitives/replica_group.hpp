@@ -14,9 +14,9 @@
 // all, as ordinary recorded ops over devices.
 namespace braid::parallel {
 
-class Meeting {
+class Rendezvous {
  public:
-  Meeting(std::span<const Device> devices, bool shards);
+  Rendezvous(std::span<const Device> devices, bool shards);
   [[nodiscard]] std::size_t size() const noexcept { return devices_.size(); }
   [[nodiscard]] bool shards() const noexcept { return shards_; }
 
@@ -46,30 +46,30 @@ class Meeting {
   std::vector<What> brought_;     // [rank]
   std::vector<char> left_alone_;  // likewise; read after all have ended
   std::size_t arrived_ = 0;
-  std::uint64_t meetings_ = 0;
+  std::uint64_t rounds_ = 0;
   std::size_t left_ = 0, left_rank_ = 0;
   std::exception_ptr error_;  // of the last rendezvous
 };
 
 /// The replica group of one replica's thread, during its call.
-class MeetingScope final : public ReplicaGroup {
+class ReplicaGroupScope final : public ReplicaGroup {
  public:
-  MeetingScope(Meeting& meeting, std::size_t rank);
-  ~MeetingScope() override;
-  MeetingScope(const MeetingScope&) = delete;
-  MeetingScope& operator=(const MeetingScope&) = delete;
-  [[nodiscard]] std::size_t size() const noexcept override { return meeting_.size(); }
+  ReplicaGroupScope(Rendezvous& rendezvous, std::size_t rank);
+  ~ReplicaGroupScope() override;
+  ReplicaGroupScope(const ReplicaGroupScope&) = delete;
+  ReplicaGroupScope& operator=(const ReplicaGroupScope&) = delete;
+  [[nodiscard]] std::size_t size() const noexcept override { return rendezvous_.size(); }
   [[nodiscard]] std::size_t rank() const noexcept override { return rank_; }
-  [[nodiscard]] bool shards() const noexcept override { return meeting_.shards(); }
+  [[nodiscard]] bool shards() const noexcept override { return rendezvous_.shards(); }
   [[nodiscard]] std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) override {
-    return meeting_.all_reduce(rank_, std::move(tensors));
+    return rendezvous_.all_reduce(rank_, std::move(tensors));
   }
   [[nodiscard]] double all_reduce(double value) override {
-    return meeting_.all_reduce(rank_, value);
+    return rendezvous_.all_reduce(rank_, value);
   }
 
  private:
-  Meeting& meeting_;
+  Rendezvous& rendezvous_;
   std::size_t rank_;
   ReplicaGroup* before_;
 };

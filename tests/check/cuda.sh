@@ -20,7 +20,7 @@ set_cuda_options "$nvcc"
 if ((!everything)); then
   configure cuda "${options[@]}" -DBRAID_CUDA_ARCHITECTURES=90-real -DBRAID_BUILD_BENCH=OFF \
     -DBRAID_BUILD_DOCS=OFF
-  mapfile -t kernels < <(cd kernels && ls cuda/*.cu | grep -v stand_in)
+  mapfile -t kernels < <(cd kernels && ls cuda/*.cu | grep -v _fake)
   objects=(braid_cuda_runtime)
   for i in "${!kernels[@]}"; do
     object=kernels/CMakeFiles/braid_cuda_kernels.dir/${kernels[$i]}.o

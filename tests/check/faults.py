@@ -40,7 +40,7 @@ def places():
     found = {folder: [] for folder in FOLDERS}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix not in SUFFIXES or "stand_in" in path.name:
+            if path.suffix not in SUFFIXES or "_fake" in path.name:
                 continue
             in_function = False
             for number, line in enumerate(path.read_text().splitlines(), 1):

@@ -2,7 +2,7 @@
 # The suites that compute pass without oneDNN: GEMM and convolution on our own loops. Uses the build
 # folder that check compilers leaves. The kernels run with every instruction set, what calls them
 # with the first. Then the benchmarks' own tests: that what they time is right, and that they write
-# what they promise; no time is judged.
+# what they promise; no time is compared.
 set -euo pipefail
 . tests/lib.sh
 configure gcc -DCMAKE_BUILD_TYPE=Release -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF \

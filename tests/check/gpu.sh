@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ./dev gpu, dry: the script for a day with a GPU runs whole, on emulated devices and at tiny sizes,
 # so that no minute of a GPU is spent on its typos. With PyTorch on the CPU where build/peers-venv
-# has it, and with a stand-in for it. It measures nothing. Uses the build of the check simt.
+# has it, and with a fake of it. It measures nothing. Uses the build of the check simt.
 set -euo pipefail
 . tests/lib.sh
 mkdir -p build/check/gpu
@@ -19,8 +19,8 @@ sed -n 's/^the peer is \([^;]*\);.*/NOTE: beside \1/p' "$lines"
 for name in $(./dev gpu --list); do
   grep -E "^(DRY|SKIP\(.*\))  $name[. ]" "$lines" >/dev/null || die "no line of $name"
 done
-if ! grep 'stand-in' "$lines" >/dev/null && ! python3 -c 'import torch' 2>/dev/null; then
-  BRAID_PYTHON=python3 ./dev gpu --dry-run --only table --out build/check/gpu/standin --seconds 400
+if ! grep 'a fake PyTorch' "$lines" >/dev/null && ! python3 -c 'import torch' 2>/dev/null; then
+  BRAID_PYTHON=python3 ./dev gpu --dry-run --only table --out build/check/gpu/fake --seconds 400
 fi
 if ! nvidia-smi -L >/dev/null 2>&1; then
   [[ $(./dev gpu --out build/check/gpu/none) == "SKIP(no GPU)"* ]] ||

@@ -64,7 +64,7 @@ if ((!everything)); then
   for i in "${!pieces[@]}"; do
     ((i % 8 == turn % 8)) || continue
     for file in kernels/cuda/"${pieces[$i]}"{,_*}.cu; do
-      [[ ! -f $file || $file == *stand_in* ]] || files+=("$(basename "$file")")
+      [[ ! -f $file || $file == *_fake* ]] || files+=("$(basename "$file")")
     done
   done
   arch=$((turn / 8 % 2 ? 80 : 90)) order=${orders[$((turn % 3))]}

@@ -158,8 +158,8 @@ double error_units(const OpCase& c, std::size_t output, const Tensor& got, const
   return largest;
 }
 
-std::string judge(const OpCase& c, std::size_t output, const Tensor& got,
-                  const std::vector<Array>& inputs) {
+std::string evaluate(const OpCase& c, std::size_t output, const Tensor& got,
+                     const std::vector<Array>& inputs) {
   const Array want = c.expected(inputs).at(output);
   const DType t = got.dtype();
   if (!is_floating(t)) return exact(got, want);
@@ -175,7 +175,7 @@ std::string judge(const OpCase& c, std::size_t output, const Tensor& got,
       return within_bound(got, want, bound);
     }
   }
-  throw std::logic_error("judge");
+  throw std::logic_error("evaluate");
 }
 
 namespace {

@@ -130,8 +130,8 @@ using Resize = std::map<std::int64_t, std::int64_t>;
 [[nodiscard]] double error_units(const OpCase& c, std::size_t output, const Tensor& got,
                                  const Array& want, const std::vector<Array>& inputs);
 /// Returns "" if `got` is as accurate as the case requires, else the difference.
-[[nodiscard]] std::string judge(const OpCase& c, std::size_t output, const Tensor& got,
-                                const std::vector<Array>& inputs);
+[[nodiscard]] std::string evaluate(const OpCase& c, std::size_t output, const Tensor& got,
+                                   const std::vector<Array>& inputs);
 
 /// Returns all cases.
 [[nodiscard]] const std::vector<OpCase>& op_cases();

@@ -8,7 +8,7 @@ namespace {
 using nn::LossSum;
 using nn::Reduction;
 
-struct Twins {
+struct SumForm {
   const char* name;
   std::function<Tensor(T x, Reduction)> loss;
   std::function<LossSum(T x)> sum;
@@ -17,12 +17,12 @@ struct Twins {
 
 /// For functions whose last argument is a struct of options.
 template <class Options, class F, class S>
-Twins by_options(const char* name, F loss, S sum, double count = 12) {
+SumForm by_options(const char* name, F loss, S sum, double count = 12) {
   return {name, [loss](T x, Reduction r) { return loss(x, Options{.reduction = r}); },
           [sum](T x) { return sum(x, Options{}); }, count};
 }
 
-std::vector<Twins> all_twins(DType dtype) {
+std::vector<SumForm> all_sum_forms(DType dtype) {
   const Tensor other = random_tensor({4, 3}, dtype, {}, 7, 0.1, 0.9),
                third = random_tensor({4, 3}, dtype, {}, 8, 0.1, 0.9);
   const Tensor signs = sign(random_tensor({4, 3}, dtype, {}, 9)),
@@ -84,23 +84,23 @@ std::vector<Twins> all_twins(DType dtype) {
 TEST_CASE("losses: the sum and the count of each", "[loss]") {
   for (const DType t : {DType::float32, DType::float64}) {
     const Tensor x = random_tensor({4, 3}, t, {}, 6, 0.1, 0.9);
-    for (const Twins& twins : all_twins(t)) {
-      INFO(twins.name << ", " << t);
+    for (const SumForm& form : all_sum_forms(t)) {
+      INFO(form.name << ", " << t);
       const Tensor a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
-      const LossSum got = twins.sum(a);
-      const Tensor want = twins.loss(b, Reduction::sum);
+      const LossSum got = form.sum(a);
+      const Tensor want = form.loss(b, Reduction::sum);
       CHECK_SAME_BITS(got.sum.detach(), want.detach());
       CHECK(got.count.shape() == Shape{});
-      CHECK(got.count.item<double>() == twins.count);
+      CHECK(got.count.item<double>() == form.count);
       CHECK_FALSE(got.count.requires_grad());
-      CHECK_CLOSE((got.sum / got.count).detach(), array_of(twins.loss(x, Reduction::mean)),
+      CHECK_CLOSE((got.sum / got.count).detach(), array_of(form.loss(x, Reduction::mean)),
                   tolerance(t));
       CHECK_SAME_BITS(grad(got.sum, {a})[0], grad(want, {b})[0]);
-      CHECK(thrown<DTypeError>(twins.name, [&] {
-              (void)twins.sum(zeros({2, 3, 4}, {.dtype = DType::bool_}));
+      CHECK(thrown<DTypeError>(form.name, [&] {
+              (void)form.sum(zeros({2, 3, 4}, {.dtype = DType::bool_}));
             }) == "");
-      CHECK(thrown<ArgumentError>("expected a defined tensor",
-                                  [&] { (void)twins.sum(Tensor()); }) == "");
+      CHECK(thrown<ArgumentError>("expected a defined tensor", [&] { (void)form.sum(Tensor()); }) ==
+            "");
     }
   }
 }

@@ -8,7 +8,7 @@ namespace {
 
 /// Checks that c is within (K + 2) u (|A| |B|)ᵢⱼ of the exact product, with u of the accumulator,
 /// plus the rounding of the result.
-std::string judge(const Tensor& c, const Array& a, const Array& b) {
+std::string evaluate(const Tensor& c, const Array& a, const Array& b) {
   if (!is_floating(c.dtype())) return exact(c, reference::matmul(a, b));
   const double k = static_cast<double>(a.shape.back()),
                u = c.dtype() == DType::float64 ? 0x1p-53 : 0x1p-24;
@@ -18,7 +18,7 @@ std::string judge(const Tensor& c, const Array& a, const Array& b) {
 }
 
 std::string check(const Tensor& a, const Tensor& b) {
-  return judge(matmul(a, b), array_of(a), array_of(b));
+  return evaluate(matmul(a, b), array_of(a), array_of(b));
 }
 
 const std::vector<DType> kTypes{DType::int32,    DType::int64,   DType::float16,

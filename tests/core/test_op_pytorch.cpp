@@ -102,7 +102,8 @@ struct Comparison {
   /// Evaluates `error`, in units of the tolerance: counts it, matches a declared difference, or
   /// fails.
   template <class Text>
-  void judge(const Call& r, const std::string& what, double error, Worst& worst, const Text& text) {
+  void evaluate(const Call& r, const std::string& what, double error, Worst& worst,
+                const Text& text) {
     const bool differs = !(error <= 1);
     if (!differs && error > worst.units) worst = {error, r.where(what)};
     const std::string of_sample = r.s.kind + ": " + what;
@@ -148,8 +149,8 @@ struct Comparison {
       const Tensor mine = got[i].defined() ? got[i] : tensor_of(none, leaves[i].dtype());
       const Array theirs = answer.gradients[i].value_or(none);
       if (theirs.size() > 0 || sizes_of(mine.shape()) != theirs.shape)
-        judge(r, str("gradient of x", input), gradient_units(mine, theirs), gradients,
-              [&] { return both(theirs, mine); });
+        evaluate(r, str("gradient of x", input), gradient_units(mine, theirs), gradients,
+                 [&] { return both(theirs, mine); });
       ++gradient_checks;
     }
   }
@@ -171,17 +172,17 @@ struct Comparison {
   void compare(Call r, const Answer& answer, bool with_gradient, bool with_float32) {
     r.run(with_gradient);
     ++cells;
-    judge(r, "refused", r.refused == answer.refused ? 0 : INFINITY, values,
-          [&] { return r.refused ? "refused here alone" : "refused by PyTorch alone"; });
+    evaluate(r, "refused", r.refused == answer.refused ? 0 : INFINITY, values,
+             [&] { return r.refused ? "refused here alone" : "refused by PyTorch alone"; });
     if (r.refused || answer.refused) return;
     if (r.outputs.size() != answer.outputs.size())
       return fail(r.c.name(), str(r.where(""), "PyTorch has ", answer.outputs.size(),
                                   " outputs, we ", r.outputs.size()));
     for (std::size_t k = 0; k < r.outputs.size(); ++k)
       if (answer.outputs[k].size() > 0 || sizes_of(r.outputs[k].shape()) != answer.outputs[k].shape)
-        judge(r, str("output ", k),
-              error_units(r.c, k, r.outputs[k], answer.outputs[k], r.s.inputs), values,
-              [&] { return both(answer.outputs[k], r.outputs[k]); });
+        evaluate(r, str("output ", k),
+                 error_units(r.c, k, r.outputs[k], answer.outputs[k], r.s.inputs), values,
+                 [&] { return both(answer.outputs[k], r.outputs[k]); });
     if (with_gradient) compare_gradients(r, answer);
     if (with_float32) compare_float32(r, answer);
   }

@@ -56,7 +56,7 @@ TEST_CASE("ops: every op agrees with its reference in every type and layout on e
           std::string problem;
           for (std::size_t k = 0; k < call.outputs.size() && problem.empty(); ++k) {
             const Tensor& y = call.outputs[k];
-            problem = judge(c, k, y, call.values);
+            problem = evaluate(c, k, y, call.values);
             if (problem.empty() && y.dtype() != c.result(dtype))
               problem = str("result type ", y.dtype());
             if (problem.empty() && y.device() != device)

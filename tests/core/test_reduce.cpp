@@ -7,7 +7,7 @@ namespace braid::test::on_device {
 namespace {
 
 /// Checks that y is within (⌈log2 n⌉ + 2) u Σ|x| of the exact sum, plus the rounding of the result.
-std::string judge_sum(const Tensor& y, const Array& a, const Sizes& dims, bool keepdim,
+std::string check_sum(const Tensor& y, const Array& a, const Sizes& dims, bool keepdim,
                       bool take_mean) {
   const Array want =
       take_mean ? reference::mean(a, dims, keepdim) : reference::sum(a, dims, keepdim);
@@ -47,9 +47,9 @@ TEST_CASE("reduce: every set of dims of every layout", "[reduce]") {
       const Array a = array_of(x);
       for (const Sizes& dims : subsets(4)) {
         const std::string problem =
-            judge_sum(sum(x, Shape(dims)), a, dims, false, false) +
-            judge_sum(sum(x, Shape(dims), true), a, dims, true, false) +
-            (is_floating(t) ? judge_sum(mean(x, Shape(dims)), a, dims, false, true) : "") +
+            check_sum(sum(x, Shape(dims)), a, dims, false, false) +
+            check_sum(sum(x, Shape(dims), true), a, dims, true, false) +
+            (is_floating(t) ? check_sum(mean(x, Shape(dims)), a, dims, false, true) : "") +
             (t != DType::bool_ ? exact(max(x, Shape(dims)), reference::max(a, dims)) +
                                      exact(min(x, Shape(dims), true), reference::min(a, dims, true))
                                : "");
@@ -75,9 +75,9 @@ TEST_CASE(
         INFO(t << " " << x.shape());
         set_num_threads(1);
         const Tensor rows = sum(x, {1}), columns = sum(x, {0}), all = sum(x);
-        CHECK(judge_sum(rows, a, {1}, false, false) == "");
-        CHECK(judge_sum(columns, a, {0}, false, false) == "");
-        CHECK(judge_sum(all, a, {}, false, false) == "");
+        CHECK(check_sum(rows, a, {1}, false, false) == "");
+        CHECK(check_sum(columns, a, {0}, false, false) == "");
+        CHECK(check_sum(all, a, {}, false, false) == "");
         CHECK_EXACT(max(x, {1}), reference::max(a, {1}));
         CHECK_EXACT(min(x, {0}), reference::min(a, {0}));
         CHECK_EXACT(max(x), reference::max(a));

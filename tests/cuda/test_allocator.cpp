@@ -176,7 +176,7 @@ TEST_CASE("allocator: a request that no device has room for", "[allocator]") {
   CHECK_NOTHROW(Held(0, 10));
 }
 
-TEST_CASE("allocator: a block is lent to another stream behind its work", "[allocator]") {
+TEST_CASE("allocator: a block is borrowed by another stream behind its work", "[allocator]") {
   NEEDS_DEVICES(1);
   const Clean clean;
   const std::unique_ptr<Stream> side = backend(0).make_stream();

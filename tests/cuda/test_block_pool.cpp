@@ -111,19 +111,19 @@ TEST_CASE("block pool: small blocks and large ones do not share a segment", "[al
 
 TEST_CASE("block pool: another pool adopts segments with the blocks in them", "[allocator]") {
   Checked c;
-  BlockPool heir(nullptr, c.parts);
+  BlockPool successor(nullptr, c.parts);
   c.add(16 * kUnit, true);
   c.add(32 * kUnit, true);
   Part* const live = c.pool.take(16 * kUnit);
   REQUIRE(live != nullptr);
-  heir.adopt(c.pool);
+  successor.adopt(c.pool);
   CHECK(c.pool.take(kUnit) == nullptr);
-  CHECK(live->segment->pool == &heir);
-  CHECK(heir.owns(at(kMiB)));
-  heir.put(*live);
-  CHECK(heir.take(32 * kUnit) != nullptr);
-  CHECK(heir.take(16 * kUnit) != nullptr);
-  CHECK(heir.take(kUnit) == nullptr);
+  CHECK(live->segment->pool == &successor);
+  CHECK(successor.owns(at(kMiB)));
+  successor.put(*live);
+  CHECK(successor.take(32 * kUnit) != nullptr);
+  CHECK(successor.take(16 * kUnit) != nullptr);
+  CHECK(successor.take(kUnit) == nullptr);
 }
 
 TEST_CASE("block pool: random requests, against what a map of all bytes says", "[allocator]") {

@@ -70,9 +70,9 @@ TEST_CASE("cublas: the switch decides which kernels run", "[cublas]") {
     (void)matmul(a, a);
     std::string text;
     for (const simt::LaunchRecord& launch : simt::launch_log())
-      text += launch.kernel.find("stand_in_gemm") != std::string::npos ? "cublas "
-              : launch.kernel.find("linear_") != std::string::npos     ? "braid "
-                                                                       : "";
+      text += launch.kernel.find("fake_gemm") != std::string::npos ? "cublas "
+              : launch.kernel.find("linear_") != std::string::npos ? "braid "
+                                                                   : "";
     return text;
   };
   CHECK(kernels_of(DType::float32) == "braid ");

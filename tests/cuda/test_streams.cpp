@@ -1,5 +1,5 @@
 // Tests of streams and events: make_stream, StreamGuard, record_stream, make_event. Stream
-// dependencies are tested in test_handover.cpp.
+// dependencies are tested in test_stream_dependencies.cpp.
 #include <thread>
 
 #include <braid/core/worker.hpp>

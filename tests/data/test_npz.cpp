@@ -141,8 +141,8 @@ TEST_CASE("npz: prefixes, flipped bits and edited fields are errors or the same 
   CHECK_THROWS_TEXT(LimitError, "zip64",
                     read(edited(entry + 20, {255, 255, 255, 255, 255, 255, 255, 255})));
   // The second entry becomes a copy of the first: two members with the same bytes of the file.
-  std::string twin = whole;
-  twin.replace(second, second - entry, whole.substr(entry, second - entry));
+  std::string copy = whole;
+  copy.replace(second, second - entry, whole.substr(entry, second - entry));
   CHECK_THROWS_TEXT(FormatError, "members: expected one after another, got two that overlap",
-                    read(twin));
+                    read(copy));
 }

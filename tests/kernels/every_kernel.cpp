@@ -46,8 +46,8 @@ void check_same_bits(const Call& call, DType t, const std::vector<Buffer>& expec
   }
 }
 
-void compare(Tally& tally, DType t, const Call& call) {
-  ++tally.defined;
+void compare(Comparisons& counted, DType t, const Call& call) {
+  ++counted.defined;
   std::vector<Buffer> cpu = place(call.operands, t, t), device = place(call.operands, t, t);
   const int threads = braid::num_threads();
   braid::set_num_threads(1);
@@ -55,7 +55,7 @@ void compare(Tally& tally, DType t, const Call& call) {
   braid::set_num_threads(on_cuda() ? threads : 3);
   run_on_device(call, t, device);
   braid::set_num_threads(threads);
-  ++tally.run;
+  ++counted.run;
   // 16-byte aligned elements are processed as vectors, others one by one, with the same bits.
   const bool aligned = std::none_of(call.operands.begin(), call.operands.end(),
                                     [](const Operand& o) { return o.shift > 0; });
@@ -97,8 +97,8 @@ void compare(Tally& tally, DType t, const Call& call) {
         return bound[i] > 0 && std::isfinite(got) ? std::fabs(got - want) / bound[i] : kInf;
       };
       const double of_cpu = units(cpu[k][i]), of_device = units(device[k][i]);
-      if (of_device > tally.largest)
-        tally.largest = of_device, tally.where = braid::str(call.name, " ", t);
+      if (of_device > counted.largest)
+        counted.largest = of_device, counted.where = braid::str(call.name, " ", t);
       if (of_cpu > 1 || of_device > 1) {
         FAIL_CHECK(call.name << " " << braid::name_of(t) << ", operand " << k << " element " << i
                              << ": float64 " << want << ", device " << device[k][i] << " ("
@@ -122,22 +122,22 @@ std::string answer(const Call& call, DType t, bool on_device) {
   return "";
 }
 
-Tally agree(const char* name, CallsOf calls_of) {
-  Tally tally;
+Comparisons agree(const char* name, CallsOf calls_of) {
+  Comparisons counted;
   INFO(name);
   for (const DType t : kAll)
     for (const Call& call : calls_of(t))
-      if (answer(call, t, false).empty()) compare(tally, t, call);
-  CHECK(tally.run > 0);
-  return tally;
+      if (answer(call, t, false).empty()) compare(counted, t, call);
+  CHECK(counted.run > 0);
+  return counted;
 }
 
 void every_kernel_agrees() {
-  Tally all;
+  Comparisons all;
   std::int64_t entries = 0;
-  const auto add = [&](const Tally& tally) {
-    ++entries, all.defined += tally.defined, all.run += tally.run;
-    if (tally.largest >= all.largest) all.largest = tally.largest, all.where = tally.where;
+  const auto add = [&](const Comparisons& counted) {
+    ++entries, all.defined += counted.defined, all.run += counted.run;
+    if (counted.largest >= all.largest) all.largest = counted.largest, all.where = counted.where;
   };
 #define BRAID_KERNEL(name, Args) add(agree(#name, calls_of_##name));
 #include <braid/core/kernels.def>

@@ -160,9 +160,9 @@ TEST_CASE("options: a program's own", "[training][options]") {
 TEST_CASE("progress: all batches of all epochs, with the fields of the loader's",
           "[training][progress]") {
   data::DataLoader loader(Clusters{20}, {.batch_size = 8, .shuffle = true, .seed = 1});
-  data::DataLoader twin(Clusters{20}, {.batch_size = 8, .shuffle = true, .seed = 1});
+  data::DataLoader copy(Clusters{20}, {.batch_size = 8, .shuffle = true, .seed = 1});
   std::int64_t step = 0;
-  auto other = twin.begin();
+  auto other = copy.begin();
   for (auto& batch : training::progress(loader, {.epochs = 2, .quiet = true})) {
     CHECK(batch.label.to_vector<std::int64_t>() == other->label.to_vector<std::int64_t>());
     CHECK(
@@ -171,7 +171,7 @@ TEST_CASE("progress: all batches of all epochs, with the fields of the loader's"
     CHECK(batch.is_last() == (step == 5));
     CHECK(loader.steps() == step + 1);
     batch.report("loss", 1.0);
-    if (++step == 3) other = twin.begin();
+    if (++step == 3) other = copy.begin();
     else ++other;
   }
   CHECK(step == 6);

@@ -20,7 +20,7 @@ constexpr double kSeconds = 1;
 constexpr int kTries = 5;
 
 /// Where a replica throws an injected fault.
-enum class Place { nowhere, before_meeting, behind_meeting, wrong_output, backward };
+enum class Place { nowhere, before_rendezvous, after_rendezvous, wrong_output, backward };
 
 /// State shared by a test and the replicas: where one of them throws, how many are running, and how
 /// many allocations each device has made.
@@ -86,12 +86,12 @@ struct FaultyNet : nn::Module {
     const Visit visit(*scene);
     const Device here = x.device();
     scene->note(here, true);
-    scene->fault(Place::before_meeting, here);
+    scene->fault(Place::before_rendezvous, here);
     Tensor y = fc1(x);
     // blocks forever if nothing reports that a replica will not arrive
     if (ReplicaGroup* const all = replica_group()) (void)all->all_reduce(1.0);
-    scene->fault(Place::behind_meeting, here);
-    scene->linger(Place::behind_meeting);
+    scene->fault(Place::after_rendezvous, here);
+    scene->linger(Place::after_rendezvous);
     y = fc2(drop(relu(norm(watched(y, scene)))));
     scene->note(here, false);
     return scene->throws(Place::wrong_output, here) ? y.narrow(1, 0, 2) : y;
@@ -160,8 +160,8 @@ struct Fault {
   std::uint64_t allocation = 0;
   Part part = forward;
 };
-constexpr Fault kThrown[] = {{"forward", Place::before_meeting},
-                             {"forward, behind a meeting", Place::behind_meeting},
+constexpr Fault kThrown[] = {{"forward", Place::before_rendezvous},
+                             {"forward, after a rendezvous", Place::after_rendezvous},
                              {"gather", Place::wrong_output, 0, gather},
                              {"backward", Place::backward, 0, backward}};
 

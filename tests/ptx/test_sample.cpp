@@ -10,10 +10,10 @@ using namespace agreement;
 namespace {
 
 /// Returns false if a file that it needs is not in the sample.
-bool agrees(const char* name, CallsOf calls_of, Tally& all) {
+bool agrees(const char* name, CallsOf calls_of, Comparisons& all) {
   try {
-    const Tally tally = agree(name, calls_of);
-    all.run += tally.run, ++all.defined;
+    const Comparisons counted = agree(name, calls_of);
+    all.run += counted.run, ++all.defined;
     return true;
   } catch (const ptx::NotSampled&) {
     return false;
@@ -24,7 +24,7 @@ bool agrees(const char* name, CallsOf calls_of, Tally& all) {
 
 TEST_CASE("nvcc's PTX of the sample agrees with the CPU", "[.][sample]") {
   NEEDS_DEVICE;
-  Tally all;
+  Comparisons all;
   int entries = 0, whole = 0;
 #define BRAID_KERNEL(name, Args) ++entries, whole += agrees(#name, calls_of_##name, all);
 #include <braid/core/kernels.def>

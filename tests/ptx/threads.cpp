@@ -51,11 +51,11 @@ void barrier(Line& line) {
   line.i.run = of_warp ? &await_warp : &await_block;
   (of_warp ? line.i.e : line.i.a) = line.value(0);
   if (line.operands.size() == 2) line.i.b = line.value(1);
-  line.i.kind = static_cast<int>(Meeting::sync);
+  line.i.kind = static_cast<int>(WarpOp::sync);
 }
 void shuffle(Line& line) {
   line.expect("sync"), line.expect("b32");
-  line.i.kind = static_cast<int>(Meeting::up) + line.one_of({"up", "down", "bfly", "idx"});
+  line.i.kind = static_cast<int>(WarpOp::up) + line.one_of({"up", "down", "bfly", "idx"});
   line.i.target = line.second(line.operands.at(0));
   line.registers(5);
   line.i.run = &await_warp;
@@ -64,7 +64,7 @@ void vote(Line& line) {
   line.expect("sync");
   const int which = line.one_of({"ballot", "any", "all"});
   line.expect(which == 0 ? "b32" : "pred");
-  line.i.kind = static_cast<int>(Meeting::ballot) + which;
+  line.i.kind = static_cast<int>(WarpOp::ballot) + which;
   line.count(3, 3);
   std::string& p = line.operands[1];
   line.i.offset = p.front() == '!';
@@ -84,13 +84,13 @@ Source source(const Instruction& i, unsigned lane, std::uint64_t b, std::uint64_
   const unsigned most = (lane & segment) | (clamp & ~segment & 31), least = lane & segment;
   unsigned j = lane;
   bool inside = true;
-  switch (static_cast<Meeting>(i.kind)) {
-    case Meeting::up:
+  switch (static_cast<WarpOp>(i.kind)) {
+    case WarpOp::up:
       inside = static_cast<int>(lane) - static_cast<int>(by) >= static_cast<int>(most),
       j = lane - by;
       break;
-    case Meeting::down: j = lane + by, inside = j <= most; break;
-    case Meeting::butterfly: j = lane ^ by, inside = j <= most; break;
+    case WarpOp::down: j = lane + by, inside = j <= most; break;
+    case WarpOp::butterfly: j = lane ^ by, inside = j <= most; break;
     default: j = least | (by & ~segment), inside = j <= most; break;
   }
   return {inside ? j : lane, inside};
@@ -99,7 +99,7 @@ Source source(const Instruction& i, unsigned lane, std::uint64_t b, std::uint64_
 }  // namespace
 
 void meet(const Instruction& i, Thread* first, unsigned count, std::uint32_t mask) {
-  const auto meeting = static_cast<Meeting>(i.kind);
+  const auto op = static_cast<WarpOp>(i.kind);
   const auto in = [&](unsigned lane) { return (mask >> lane & 1) != 0; };
   std::uint64_t given[32];
   std::uint32_t ballot = 0;
@@ -111,11 +111,9 @@ void meet(const Instruction& i, Thread* first, unsigned count, std::uint32_t mas
   for (unsigned l = 0; l < count; ++l) {
     if (!in(l)) continue;
     std::uint64_t* r = first[l].r;
-    if (meeting >= Meeting::ballot) {
-      r[i.d] = meeting == Meeting::ballot ? ballot
-               : meeting == Meeting::any  ? ballot != 0
-                                          : ballot == mask;
-    } else if (meeting != Meeting::sync) {
+    if (op >= WarpOp::ballot) {
+      r[i.d] = op == WarpOp::ballot ? ballot : op == WarpOp::any ? ballot != 0 : ballot == mask;
+    } else if (op != WarpOp::sync) {
       const Source from = source(i, l, r[i.b], r[i.c]);
       if (from.lane >= count || !in(from.lane))
         throw Error("shfl reads lane " + std::to_string(from.lane) + ", which takes no part");

@@ -164,7 +164,7 @@ TEST_CASE("simt: without checks a race goes unseen, and results are the same", "
   CHECK(out.get() == std::vector<float>(32, 2.0f));
 }
 
-TEST_CASE("simt: a chain of blocks that hand over to one another", "[edge]") {
+TEST_CASE("simt: a chain of blocks that signal one another", "[edge]") {
   const KeepConfig keep;
   simt::set_order(simt::Order::forward);  // in other orders a block would wait for a later one
   const DeviceArray<float> data(3000), sum(1);

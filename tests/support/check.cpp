@@ -171,13 +171,13 @@ Registered::Registered(TestFunction test, const char* file, int line, const char
 
 void begin(const Site& site) noexcept { last_site = site; }
 
-void judge(const Site& site, bool holds) {
+void evaluate(const Site& site, bool holds) {
   if (negated(site)) holds = !holds;
   tell(site, holds, site.text);
 }
 
-void judge(const Site& site, bool holds, const void* left, Writer write_left, const char* op,
-           const void* right, Writer write_right) {
+void evaluate(const Site& site, bool holds, const void* left, Writer write_left, const char* op,
+              const void* right, Writer write_right) {
   if (negated(site)) holds = !holds;
   std::ostringstream text;
   if (!holds) {
@@ -188,18 +188,18 @@ void judge(const Site& site, bool holds, const void* left, Writer write_left, co
   tell(site, holds, text.str());
 }
 
-void judge(const Site& site, bool holds, const void* value, Writer write) {
+void evaluate(const Site& site, bool holds, const void* value, Writer write) {
   if (negated(site)) holds = !holds;
   std::ostringstream text;
   if (!holds) write(text, value);
   tell(site, holds, text.str());
 }
 
-void judge_message(const Site& site, bool holds, const std::string& message) {
+void check_message(const Site& site, bool holds, const std::string& message) {
   tell(site, holds, message);
 }
 
-void judge_throws(const Site& site, Call call, bool (*expected)()) {
+void check_throws(const Site& site, Call call, bool (*expected)()) {
   begin(site);
   try {
     call();
@@ -210,7 +210,7 @@ void judge_throws(const Site& site, Call call, bool (*expected)()) {
   tell(site, false, "nothing is thrown");
 }
 
-void judge_throws_with(const Site& site, Call call, const std::string& text) {
+void check_throws_with(const Site& site, Call call, const std::string& text) {
   begin(site);
   try {
     call();
@@ -221,7 +221,7 @@ void judge_throws_with(const Site& site, Call call, const std::string& text) {
   tell(site, false, "nothing is thrown");
 }
 
-void judge_nothrow(const Site& site, Call call) {
+void check_nothrow(const Site& site, Call call) {
   begin(site);
   try {
     call();

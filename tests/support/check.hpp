@@ -40,13 +40,13 @@ struct Site {
 
 using Writer = void (*)(std::ostream&, const void*);
 /// Counts an assertion that holds. Reports one that does not hold, and throws if it is a REQUIRE.
-void judge(const Site& site, bool holds);
+void evaluate(const Site& site, bool holds);
 /// The same for `left op right`; the report shows both values.
-void judge(const Site& site, bool holds, const void* left, Writer write_left, const char* op,
-           const void* right, Writer write_right);
+void evaluate(const Site& site, bool holds, const void* left, Writer write_left, const char* op,
+              const void* right, Writer write_right);
 /// The same for one value.
-void judge(const Site& site, bool holds, const void* value, Writer write);
-void judge_message(const Site& site, bool holds, const std::string& message);
+void evaluate(const Site& site, bool holds, const void* value, Writer write);
+void check_message(const Site& site, bool holds, const std::string& message);
 /// Records the assertion, so that the report of an unexpected exception can name it.
 void begin(const Site& site) noexcept;
 
@@ -120,7 +120,7 @@ template <class L> struct Left {
   const Site& site;
   const L& value;
   template <class R> Judged show(bool holds, const char* op, const R& right) const {
-    judge(site, holds, &value, &write_at<L>, op, &right, &write_at<R>);
+    evaluate(site, holds, &value, &write_at<L>, op, &right, &write_at<R>);
     return {};
   }
   template <class R> Judged operator==(const R& r) const { return show(value == r, "==", r); }
@@ -139,7 +139,7 @@ template <class L> Left<L> operator<=(const Site& site, const L& value) {
 }
 inline void finish(Judged) {}
 template <class L> void finish(const Left<L>& left) {
-  judge(left.site, static_cast<bool>(left.value), &left.value, &write_at<L>);
+  evaluate(left.site, static_cast<bool>(left.value), &left.value, &write_at<L>);
 }
 
 // ---- exceptions
@@ -166,9 +166,9 @@ template <class E> bool current_is() {
     return false;
   }
 }
-void judge_throws(const Site& site, Call call, bool (*expected)());
-void judge_throws_with(const Site& site, Call call, const std::string& text);
-void judge_nothrow(const Site& site, Call call);
+void check_throws(const Site& site, Call call, bool (*expected)());
+void check_throws_with(const Site& site, Call call, const std::string& text);
+void check_nothrow(const Site& site, Call call);
 
 // ---- messages
 
@@ -240,14 +240,14 @@ using braid::assertion::Approx;
 #define REQUIRE(...) BRAID_ASSERT(require, __VA_ARGS__)
 #define REQUIRE_FALSE(...) BRAID_ASSERT(require_false, __VA_ARGS__)
 #define CHECK_THROWS_AS(x, E)                                                    \
-  ::braid::assertion::judge_throws(BRAID_SITE(check, #x ", " #E), BRAID_CALL(x), \
+  ::braid::assertion::check_throws(BRAID_SITE(check, #x ", " #E), BRAID_CALL(x), \
                                    &::braid::assertion::current_is<E>)
 #define CHECK_THROWS_WITH(x, text) \
-  ::braid::assertion::judge_throws_with(BRAID_SITE(check, #x), BRAID_CALL(x), text)
+  ::braid::assertion::check_throws_with(BRAID_SITE(check, #x), BRAID_CALL(x), text)
 #define CHECK_NOTHROW(...) \
-  ::braid::assertion::judge_nothrow(BRAID_SITE(check, #__VA_ARGS__), BRAID_CALL(__VA_ARGS__))
+  ::braid::assertion::check_nothrow(BRAID_SITE(check, #__VA_ARGS__), BRAID_CALL(__VA_ARGS__))
 #define REQUIRE_NOTHROW(...) \
-  ::braid::assertion::judge_nothrow(BRAID_SITE(require, #__VA_ARGS__), BRAID_CALL(__VA_ARGS__))
+  ::braid::assertion::check_nothrow(BRAID_SITE(require, #__VA_ARGS__), BRAID_CALL(__VA_ARGS__))
 #define INFO(...)                                                                                \
   const ::braid::assertion::Info BRAID_JOIN(braid_info_, __LINE__)(::braid::assertion::message() \
                                                                    << __VA_ARGS__)

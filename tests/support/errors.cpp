@@ -36,11 +36,11 @@ std::string thrown(const ThrownType& expected, std::string_view pattern, asserti
   return "nothing was thrown";
 }
 
-void judge_thrown(const assertion::Site& site, const ThrownType& expected, std::string_view pattern,
+void check_thrown(const assertion::Site& site, const ThrownType& expected, std::string_view pattern,
                   assertion::Call f) {
   assertion::begin(site);
   const std::string wrong = thrown(expected, pattern, f);
-  assertion::judge_message(site, wrong.empty(), wrong);
+  assertion::check_message(site, wrong.empty(), wrong);
 }
 
 }  // namespace braid::test

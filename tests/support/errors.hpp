@@ -26,7 +26,7 @@ template <class E> ThrownType thrown_type() {
 }
 [[nodiscard]] std::string thrown(const ThrownType& expected, std::string_view pattern,
                                  assertion::Call f);
-void judge_thrown(const assertion::Site& site, const ThrownType& expected, std::string_view pattern,
+void check_thrown(const assertion::Site& site, const ThrownType& expected, std::string_view pattern,
                   assertion::Call f);
 
 /// Returns "" if f() throws exactly an E whose what() matches, else a description of what happened.
@@ -39,5 +39,5 @@ template <class E, class F> [[nodiscard]] std::string thrown(std::string_view pa
 /// Checks that the expression throws exactly a Type whose text contains the pieces of `text`
 /// (separated by *) in this order.
 #define CHECK_THROWS_TEXT(Type, text, ...)                                                         \
-  ::braid::test::judge_thrown(BRAID_SITE(check, #__VA_ARGS__), ::braid::test::thrown_type<Type>(), \
+  ::braid::test::check_thrown(BRAID_SITE(check, #__VA_ARGS__), ::braid::test::thrown_type<Type>(), \
                               text, BRAID_CALL(__VA_ARGS__))

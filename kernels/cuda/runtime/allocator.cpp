@@ -128,7 +128,7 @@ Part* StreamAllocator::from_idle(std::size_t size, CudaStream& stream) {
 }
 
 /// Borrows a block from another stream's pool, with a stream dependency on the work queued there.
-Part* StreamAllocator::lent(std::size_t size, CudaStream& stream) {
+Part* StreamAllocator::borrow(std::size_t size, CudaStream& stream) {
   for (const auto& pool : pools_) {
     if (pool->stream() == nullptr || pool->stream() == &stream) continue;
     Part* const part = pool->take(size);
@@ -202,7 +202,7 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
       if (fits(size)) {
         segment = segment_bytes(size, last);
         if (segment == 0) {
-          if (Part* const part = lent(size, stream)) return part;
+          if (Part* const part = borrow(size, stream)) return part;
         }
       }
       // claimed before the call of the driver, so that two threads cannot both take the last room
@@ -214,7 +214,7 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
       *why = "cudaMalloc: cudaErrorMemoryAllocation";
       const std::lock_guard lock(mutex_);
       reserved_ -= segment;
-      if (Part* const part = lent(size, stream)) return part;
+      if (Part* const part = borrow(size, stream)) return part;
       if (!last) ++retries_;
     } else {
       *why = "over its capacity";
@@ -317,24 +317,24 @@ void StreamAllocator::free_cached(std::size_t target) noexcept {
   }
 }
 
-void StreamAllocator::retire(CudaStream& stream, CudaStream& heir) noexcept {
+void StreamAllocator::retire(CudaStream& stream, CudaStream& successor) noexcept {
   const std::lock_guard lock(mutex_);
   BlockPool* const pool = find_pool(stream);
   if (pool == nullptr) return;
   try {
-    stream.precede(heir);
+    stream.precede(successor);
   } catch (...) {
     if (!stream.settle_work()) return pool->set_stream(nullptr);
   }
-  BlockPool* const other = find_pool(heir);
-  if (other == nullptr) return pool->set_stream(&heir);
+  BlockPool* const other = find_pool(successor);
+  if (other == nullptr) return pool->set_stream(&successor);
   try {
     other->adopt(*pool);
     pools_.erase(
         std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.get() == pool; }));
   } catch (...) {
     // no host memory: two pools have this stream, and only free_cached uses the second
-    pool->set_stream(&heir);
+    pool->set_stream(&successor);
   }
 }
 

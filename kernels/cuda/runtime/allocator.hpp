@@ -53,9 +53,9 @@ class StreamAllocator {
   [[nodiscard]] Block allocate(std::size_t bytes, CudaStream& stream);
   /// The block may be reused after the work queued on `stream`.
   void release(const Block& block, CudaStream& stream) noexcept;
-  /// Called when the stream ends: its memory moves to `heir`, which waits for its work. If the work
-  /// cannot be waited for, the memory is never used again.
-  void retire(CudaStream& stream, CudaStream& heir) noexcept;
+  /// Called when the stream ends: its memory moves to `successor`, which waits for its work. If the
+  /// work cannot be waited for, the memory is never used again.
+  void retire(CudaStream& stream, CudaStream& successor) noexcept;
 
   [[nodiscard]] MemoryStats stats() const;
   void reset_peak() noexcept;
@@ -71,7 +71,7 @@ class StreamAllocator {
   [[nodiscard]] bool fits(std::size_t size) const noexcept;
   [[nodiscard]] Part* cached(std::size_t size, CudaStream& stream);
   [[nodiscard]] Part* from_idle(std::size_t size, CudaStream& stream);
-  [[nodiscard]] Part* lent(std::size_t size, CudaStream& stream);
+  [[nodiscard]] Part* borrow(std::size_t size, CudaStream& stream);
   [[nodiscard]] Part* obtain(std::size_t size, CudaStream& stream, const char** why);
   [[nodiscard]] Part* cut_new(void* data, std::size_t segment, std::size_t size,
                               CudaStream& stream);

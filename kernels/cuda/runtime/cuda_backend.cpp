@@ -11,7 +11,7 @@
 #include "cuda/runtime/report.hpp"
 #include "cuda/table.hpp"
 #if SIMT_EMULATED
-#include "simt/nccl/stand_in.hpp"
+#include "simt/nccl/fake.hpp"
 #endif
 
 namespace braid::cuda {
@@ -21,13 +21,13 @@ namespace {
 class SideStream final : public CudaStream {
  public:
   SideStream(Gpu& gpu, Device device, std::uint32_t number, StreamAllocator& allocator,
-             CudaStream& heir) noexcept
-      : CudaStream(gpu, device, number), allocator_(allocator), heir_(heir) {}
-  ~SideStream() override { allocator_.retire(*this, heir_); }
+             CudaStream& successor) noexcept
+      : CudaStream(gpu, device, number), allocator_(allocator), successor_(successor) {}
+  ~SideStream() override { allocator_.retire(*this, successor_); }
 
  private:
   StreamAllocator& allocator_;
-  CudaStream& heir_;
+  CudaStream& successor_;
 };
 
 int number_of(const char* variable, int least, int most, int otherwise) {
@@ -112,7 +112,7 @@ void CudaDevice::make_current() {
   check(cudaSetDevice(gpu_.ordinal()), "cudaSetDevice", gpu_, device_);
 }
 
-NativeDevice::Function CudaDevice::stand_in([[maybe_unused]] const char* name) const noexcept {
+NativeDevice::Function CudaDevice::fake_function([[maybe_unused]] const char* name) const noexcept {
 #if SIMT_EMULATED
   return simt::nccl::find(name);
 #else

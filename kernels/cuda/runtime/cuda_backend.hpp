@@ -51,7 +51,7 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   [[nodiscard]] int gpu() const noexcept override { return gpu_.ordinal(); }
   [[nodiscard]] Size size() const override;
   void make_current() override;
-  [[nodiscard]] Function stand_in(const char* name) const noexcept override;
+  [[nodiscard]] Function fake_function(const char* name) const noexcept override;
 
  private:
   void copy_between(const CopyDesc& copy, CudaStream& stream);

@@ -103,9 +103,9 @@ void CudaStream::precede(CudaStream& later) {
   // a wait refers to the event's last recording, so one event serves all stream dependencies, one
   // at a time
   const std::lock_guard lock(mutex_);
-  record(handover_);
+  record(dependency_);
   const DeviceGuard guard(later.gpu_, later.device());
-  check(cudaStreamWaitEvent(waiting, handover_.native(), 0), "cudaStreamWaitEvent", later.gpu_,
+  check(cudaStreamWaitEvent(waiting, dependency_.native(), 0), "cudaStreamWaitEvent", later.gpu_,
         later.device());
 }
 

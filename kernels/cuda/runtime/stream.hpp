@@ -45,7 +45,7 @@ class CudaStream : public Stream {
  public:
   /// `number`: 0 for the device's own stream, else its number in reports.
   CudaStream(Gpu& gpu, Device device, std::uint32_t number = 0) noexcept
-      : Stream(device), gpu_(gpu), number_(number), handover_(gpu, device) {}
+      : Stream(device), gpu_(gpu), number_(number), dependency_(gpu, device) {}
   /// Does not wait: the driver finishes the queued work, then releases the stream.
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -81,8 +81,8 @@ class CudaStream : public Stream {
   Gpu& gpu_;
   const std::uint32_t number_;
   std::atomic<cudaStream_t> native_{nullptr};
-  std::mutex mutex_;  // guards creation, and handover_
-  CudaEvent handover_;
+  std::mutex mutex_;  // guards creation, and dependency_
+  CudaEvent dependency_;
 };
 
 }  // namespace braid::cuda

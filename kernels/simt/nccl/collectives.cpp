@@ -119,20 +119,20 @@ std::size_t bytes_of(int type) noexcept {
 
 std::size_t Part::sends() const noexcept {
   if (kind == Kind::broadcast && rank != root) return 0;
-  return kind == Kind::reduce_scatter ? count * clique->devices.size() : count;
+  return kind == Kind::reduce_scatter ? count * rank_group->devices.size() : count;
 }
 
 std::size_t Part::receives() const noexcept {
   if (kind == Kind::reduce && rank != root) return 0;
   if (kind == Kind::broadcast && rank == root && send == recv) return 0;  // in place
-  return kind == Kind::all_gather ? count * clique->devices.size() : count;
+  return kind == Kind::all_gather ? count * rank_group->devices.size() : count;
 }
 
 Result check(const Part& part) {
   Runtime& r = detail::runtime();
   const std::size_t size = bytes_of(part.type);
-  const int device = part.clique->devices[static_cast<std::size_t>(part.rank)];
-  if (size == 0 || part.root < 0 || part.root >= static_cast<int>(part.clique->devices.size()))
+  const int device = part.rank_group->devices[static_cast<std::size_t>(part.rank)];
+  if (size == 0 || part.root < 0 || part.root >= static_cast<int>(part.rank_group->devices.size()))
     return kInvalidArgument;
   const Runtime::Lock lock(r.mutex);
   const auto stream = r.find_stream(part.stream, name_of(part.kind), Location::current());
@@ -145,7 +145,7 @@ Result check(const Part& part) {
 
 void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
   Runtime& r = detail::runtime();
-  const std::size_t ranks = parts.front().clique->devices.size();
+  const std::size_t ranks = parts.front().rank_group->devices.size();
   const Location here = Location::current();
   std::vector<BytesPtr> sent(ranks);
   std::vector<OpPtr> taken(ranks);
@@ -167,7 +167,7 @@ void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
                               });
       if (stalls || parts.size() < ranks)
         r.enqueue(*stream, OpKind::host_function, name_of(part.kind), here,
-                  [clique = part.clique](Op&) { clique->await_abort(); });
+                  [rank_group = part.rank_group](Op&) { rank_group->await_abort(); });
     }
     for (const Part& part : parts) {
       const auto stream = r.find_stream(part.stream, name_of(part.kind), here);
@@ -184,7 +184,7 @@ void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
           [&r, part, bytes, allocation, sent, order](Op& op) {
             char* const to = static_cast<char*>(part.recv);
             touch(r, op, allocation, to, bytes, Access::write);
-            if (part.clique->is_aborted()) {
+            if (part.rank_group->is_aborted()) {
               std::memset(to, 0xff, bytes);
               return;
             }

@@ -15,9 +15,9 @@ inline constexpr int kPolls = 2;
 
 }  // namespace braid::simt::nccl
 
-/// A communicator. The library's lock (stand_in.cpp) guards all members but `users`.
+/// A communicator. The library's lock (fake.cpp) guards all members but `users`.
 struct ncclComm {
-  std::shared_ptr<braid::simt::nccl::Clique> clique;
+  std::shared_ptr<braid::simt::nccl::RankGroup> rank_group;
   int rank = 0;
   int polls = 0;                          // how many more times it returns ncclInProgress
   braid::simt::nccl::Result failure = 0;  // of its initialisation

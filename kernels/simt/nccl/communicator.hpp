@@ -17,7 +17,7 @@ inline constexpr Result kSuccess = 0, kUnhandledCudaError = 1, kInternalError = 
 
 /// The ranks that share an id. A hung collective waits until any of them is aborted. The abort of
 /// one rank aborts all.
-struct Clique {
+struct RankGroup {
   std::vector<int> devices;  // by rank; -1: not there yet
   std::mutex mutex;
   std::condition_variable changed;
@@ -43,7 +43,7 @@ enum class Kind : std::uint8_t { broadcast, reduce, all_reduce, all_gather, redu
 /// One rank's part in a collective.
 struct Part {
   Kind kind;
-  std::shared_ptr<Clique> clique;
+  std::shared_ptr<RankGroup> rank_group;
   int rank;
   const void* send;
   void* recv;

@@ -244,7 +244,7 @@ cudaError_t cudaDeviceReset(Location where) {
       r.sweep_streams();
     }
     r.run_all();  // other devices may still use the memory
-    for (const detail::AllocationPtr& allocation : mine) r.bury(allocation);
+    for (const detail::AllocationPtr& allocation : mine) r.retire(allocation);
     std::set<int> peers;
     {
       const Runtime::Lock lock(r.mutex);

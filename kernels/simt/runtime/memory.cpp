@@ -156,10 +156,10 @@ void Runtime::free_now(const AllocationPtr& allocation, const char* call, Locati
   const ReportKind kind =
       allocation->place == Place::device ? ReportKind::use_after_free : ReportKind::pinned_free;
   if (fine) ask_release(*op, *allocation, kind);
-  bury(allocation);
+  retire(allocation);
 }
 
-void Runtime::bury(const AllocationPtr& allocation) {
+void Runtime::retire(const AllocationPtr& allocation) {
   const bool keep = !allocation->registered && allocation->bytes <= kLargestKept;
   if (!allocation->registered && !allocation->mapping)
     std::memset(allocation->base, kPoison, allocation->bytes);

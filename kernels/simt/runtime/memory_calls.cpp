@@ -137,7 +137,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream, Location where) {
                              detail::Access::release);
             }
             if (fine) r.ask_release(op, *allocation, ReportKind::use_after_free);
-            r.bury(allocation);
+            r.retire(allocation);
           });
       allocation->free_op->always = true;
     }

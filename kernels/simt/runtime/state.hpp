@@ -180,7 +180,7 @@ class Runtime {
   void free_now(const AllocationPtr& allocation, const char* call, Location where,
                 bool check = true);
   /// Retires freed memory: its bytes are released later.
-  void bury(const AllocationPtr& allocation);
+  void retire(const AllocationPtr& allocation);
   /// Records an access of an operation and reports its conflict. Returns true if there is none.
   bool touch(const OpPtr& op, const AllocationPtr& allocation, const void* p, std::size_t bytes,
              Access access);

@@ -79,18 +79,18 @@ Functions open_library(std::span<const char* const> names) {
   throw DeviceError(str("NCCL: expected one of ", tried, ", got none: ", why));
 }
 
-Functions stand_in(const NativeDevice& device) {
+Functions fake_functions(const NativeDevice& device) {
   return functions_of("the emulation",
-                      [&device](const char* function) { return device.stand_in(function); });
+                      [&device](const char* function) { return device.fake_function(function); });
 }
 
-bool has_stand_in(const NativeDevice& device) noexcept {
-  return device.stand_in("ncclGetVersion") != nullptr;
+bool has_fake_library(const NativeDevice& device) noexcept {
+  return device.fake_function("ncclGetVersion") != nullptr;
 }
 
 const Functions& functions_for(const NativeDevice& device) {
-  if (has_stand_in(device)) {
-    static const Functions functions = stand_in(device);
+  if (has_fake_library(device)) {
+    static const Functions functions = fake_functions(device);
     return functions;
   }
   static const Functions functions = open_library(library_names());

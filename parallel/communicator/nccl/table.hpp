@@ -98,9 +98,9 @@ void require_version(const Functions& functions, const char* library);
 [[nodiscard]] Functions open_library(std::span<const char* const> names);
 /// Returns the functions of the fake NCCL, which emulated devices use. Throws DeviceError for a
 /// function that it lacks.
-[[nodiscard]] Functions stand_in(const NativeDevice& device);
+[[nodiscard]] Functions fake_functions(const NativeDevice& device);
 /// True if devices of this kind have a fake NCCL.
-[[nodiscard]] bool has_stand_in(const NativeDevice& device) noexcept;
+[[nodiscard]] bool has_fake_library(const NativeDevice& device) noexcept;
 
 /// Returns the functions for a group of such devices: the fake if there is one, else the library,
 /// which is opened once. Throws DeviceError; the next call retries.

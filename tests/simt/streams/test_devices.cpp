@@ -7,7 +7,7 @@
 using namespace braid;
 using namespace braid::streams_test;
 
-TEST_CASE("twin: devices, properties and versions") {
+TEST_CASE("emulation: devices, properties and versions") {
   const Fresh fresh;
   int count = 0, device = -1, value = 0;
   ok(cudaGetDeviceCount(&count));
@@ -47,7 +47,7 @@ TEST_CASE("twin: devices, properties and versions") {
   CHECK(std::string(cudaGetErrorName(static_cast<cudaError_t>(4242))) == "unrecognized error code");
 }
 
-TEST_CASE("twin: the current device and the last error belong to the thread") {
+TEST_CASE("emulation: the current device and the last error belong to the thread") {
   const Fresh fresh;
   ok(cudaSetDevice(1));
   CHECK(cudaSetDevice(9) == cudaErrorInvalidDevice);
@@ -62,7 +62,7 @@ TEST_CASE("twin: the current device and the last error belong to the thread") {
   CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
 }
 
-TEST_CASE("twin: the number of devices and their memory can be set while nothing is alive") {
+TEST_CASE("emulation: the number of devices and their memory can be set while nothing is alive") {
   const Fresh fresh;
   simt::set_devices(3, std::size_t{1} << 20);
   int count = 0;
@@ -115,7 +115,7 @@ TEST_CASE("twin: the number of devices and their memory can be set while nothing
   simt::set_devices(2, std::size_t{8} << 30);
 }
 
-TEST_CASE("twin: peer access") {
+TEST_CASE("emulation: peer access") {
   const Fresh fresh;
   int can = -1;
   ok(cudaDeviceCanAccessPeer(&can, 0, 1));
@@ -134,7 +134,7 @@ TEST_CASE("twin: peer access") {
   simt::set_peer_access_supported(true);
 }
 
-TEST_CASE("twin: functions") {
+TEST_CASE("emulation: functions") {
   const Fresh fresh;
   cudaFuncAttributes attributes{};
   ok(cudaFuncGetAttributes(&attributes, fill));
@@ -149,7 +149,7 @@ TEST_CASE("twin: functions") {
   CHECK(blocks == 8);
 }
 
-TEST_CASE("twin: launches that CUDA refuses, and the log of the others") {
+TEST_CASE("emulation: launches that CUDA refuses, and the log of the others") {
   const Fresh fresh;
   Rig r;
   simt::clear_launch_log();
@@ -171,7 +171,7 @@ TEST_CASE("twin: launches that CUDA refuses, and the log of the others") {
   check_no_reports();
 }
 
-TEST_CASE("twin: a finding in a kernel ends its device with the code of a GPU") {
+TEST_CASE("emulation: a finding in a kernel ends its device with the code of a GPU") {
   const Fresh fresh(simt::ReportMode::sticky);
   Rig r;
   ok(simt::launch(write_past_end, 1, kCount + 32, 0, r.a, r.x, kCount));

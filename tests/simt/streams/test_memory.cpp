@@ -10,7 +10,7 @@
 using namespace braid;
 using namespace braid::streams_test;
 
-TEST_CASE("twin: allocation, capacity and what is alive") {
+TEST_CASE("emulation: allocation, capacity and what is alive") {
   const Fresh fresh;
   unsigned char* pinned = nullptr;
   float* device = nullptr;
@@ -48,7 +48,7 @@ TEST_CASE("twin: allocation, capacity and what is alive") {
   simt::set_devices(2, std::size_t{8} << 30);
 }
 
-TEST_CASE("twin: copies arrive, in both dimensions and all directions") {
+TEST_CASE("emulation: copies arrive, in both dimensions and all directions") {
   in_every_order([] {
     Rig r;
     std::vector<float> host(kCount), back(kCount, 0.0f);
@@ -80,7 +80,7 @@ TEST_CASE("twin: copies arrive, in both dimensions and all directions") {
   });
 }
 
-TEST_CASE("twin: copies between devices") {
+TEST_CASE("emulation: copies between devices") {
   const Fresh fresh;
   Rig r;
   float* there = nullptr;
@@ -102,7 +102,7 @@ TEST_CASE("twin: copies between devices") {
   check_no_reports();
 }
 
-TEST_CASE("twin: pointers know what they are") {
+TEST_CASE("emulation: pointers know what they are") {
   const Fresh fresh;
   Rig r;
   cudaPointerAttributes a{};
@@ -130,7 +130,7 @@ TEST_CASE("twin: pointers know what they are") {
   (void)simt::take_reports();  // discards the report of the second unregister
 }
 
-TEST_CASE("twin: stream-ordered memory and its pool") {
+TEST_CASE("emulation: stream-ordered memory and its pool") {
   const Fresh fresh;
   Rig r;
   cudaMemPool_t pool{};
@@ -162,7 +162,7 @@ TEST_CASE("twin: stream-ordered memory and its pool") {
   CHECK(cudaMemPoolTrimTo(nullptr, 0) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("twin: host code of a kernel's file that touches device memory is reported") {
+TEST_CASE("emulation: host code of a kernel's file that touches device memory is reported") {
   const Fresh fresh;
   Rig r;
   float own = 2;
@@ -184,7 +184,7 @@ TEST_CASE("twin: host code of a kernel's file that touches device memory is repo
   CHECK(reports[1].text.find("writes") != std::string::npos);
 }
 
-TEST_CASE("twin: a segment with blocks given out and taken back is freed in silence") {
+TEST_CASE("emulation: a segment with blocks given out and taken back is freed in silence") {
   in_every_order([] {
     Rig r;
     float* segment = nullptr;
@@ -205,7 +205,7 @@ TEST_CASE("twin: a segment with blocks given out and taken back is freed in sile
   });
 }
 
-TEST_CASE("twin: a pending copy leaves no right value in its target") {
+TEST_CASE("emulation: a pending copy leaves no right value in its target") {
   const Fresh fresh;
   Rig r;
   ok(cudaMemcpyAsync(r.pinned, r.x, kBytes, kDeviceToHost, r.a));
@@ -221,7 +221,8 @@ TEST_CASE("twin: a pending copy leaves no right value in its target") {
   check_no_reports();
 }
 
-TEST_CASE("twin: no host memory for what the checker keeps is a code, and leaves nothing behind") {
+TEST_CASE(
+    "emulation: no host memory for what the checker keeps is a code, and leaves nothing behind") {
   const Fresh fresh;
   std::size_t before = 0, after = 0, total = 0;
   void *p = nullptr, *q = &p;

@@ -9,7 +9,7 @@
 using namespace braid;
 using namespace braid::streams_test;
 
-TEST_CASE("twin: nothing runs until something needs it") {
+TEST_CASE("emulation: nothing runs until something needs it") {
   const Fresh fresh;
   Rig r;
   ok(cudaMemsetAsync(r.x, 0, kBytes, r.a));
@@ -27,7 +27,7 @@ TEST_CASE("twin: nothing runs until something needs it") {
   check_no_reports();
 }
 
-TEST_CASE("twin: a queue has a limit") {
+TEST_CASE("emulation: a queue has a limit") {
   const Fresh fresh;
   Rig r;
   simt::set_queue_limit(0);
@@ -71,7 +71,7 @@ std::vector<int> order_of_streams(const std::string& order) {
 }
 }  // namespace
 
-TEST_CASE("twin: the executor's order is fifo, reverse, or random by seed") {
+TEST_CASE("emulation: the executor's order is fifo, reverse, or random by seed") {
   const Fresh fresh;
   CHECK(order_of_streams("fifo") == std::vector<int>{0, 1, 2, 3});
   CHECK(order_of_streams("reverse") == std::vector<int>{3, 2, 1, 0});
@@ -83,7 +83,7 @@ TEST_CASE("twin: the executor's order is fifo, reverse, or random by seed") {
   CHECK(differs);
 }
 
-TEST_CASE("twin: streams have flags, priorities and devices") {
+TEST_CASE("emulation: streams have flags, priorities and devices") {
   const Fresh fresh;
   cudaStream_t stream{};
   unsigned flags = 9;
@@ -110,7 +110,7 @@ TEST_CASE("twin: streams have flags, priorities and devices") {
   CHECK(simt::take_reports().size() == 1);
 }
 
-TEST_CASE("twin: a destroyed stream finishes its work") {
+TEST_CASE("emulation: a destroyed stream finishes its work") {
   const Fresh fresh;
   Rig r;
   ok(simt::launch(fill, 1, kCount, 0, r.a, r.x, kCount, 5.0f));
@@ -120,7 +120,7 @@ TEST_CASE("twin: a destroyed stream finishes its work") {
   check_no_reports();
 }
 
-TEST_CASE("twin: the legacy default stream waits for blocking streams and they for it") {
+TEST_CASE("emulation: the legacy default stream waits for blocking streams and they for it") {
   in_every_order([] {
     Rig r;
     cudaStream_t one{}, two{};
@@ -143,7 +143,7 @@ TEST_CASE("twin: the legacy default stream waits for blocking streams and they f
   });
 }
 
-TEST_CASE("twin: events") {
+TEST_CASE("emulation: events") {
   const Fresh fresh;
   Rig r;
   cudaEvent_t start{}, end{};
@@ -172,7 +172,7 @@ TEST_CASE("twin: events") {
   check_no_reports();
 }
 
-TEST_CASE("twin: a wait keeps the record it saw") {
+TEST_CASE("emulation: a wait keeps the record it saw") {
   in_every_order([] {
     Rig r;
     ok(simt::launch(fill, 1, kCount, 0, r.a, r.x, kCount, 1.0f));
@@ -185,7 +185,7 @@ TEST_CASE("twin: a wait keeps the record it saw") {
   });
 }
 
-TEST_CASE("twin: host functions run in their place and may not call the runtime") {
+TEST_CASE("emulation: host functions run in their place and may not call the runtime") {
   const Fresh fresh;
   Rig r;
   struct Data {
@@ -209,7 +209,7 @@ TEST_CASE("twin: host functions run in their place and may not call the runtime"
   (void)cudaGetLastError();
 }
 
-TEST_CASE("twin: host threads use their own streams at once") {
+TEST_CASE("emulation: host threads use their own streams at once") {
   const Fresh fresh;
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;

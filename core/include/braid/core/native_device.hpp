@@ -28,7 +28,7 @@ class NativeDevice {
   virtual void make_current() = 0;
   /// On emulated devices, returns the fake of the library function `name`; null if the real library
   /// is to be opened.
-  [[nodiscard]] virtual Function stand_in(const char* name) const noexcept = 0;
+  [[nodiscard]] virtual Function fake_function(const char* name) const noexcept = 0;
 
  protected:
   ~NativeDevice() = default;

@@ -33,7 +33,7 @@ enum class GemmEngine {
 [[nodiscard]] GemmEngine gemm_engine();
 /// Chooses the engine for all later products of the process. Throws DeviceError if cuBLAS
 /// (libcublas.so.13, .12, or without a version) cannot be opened: then nothing changes. With
-/// BRAID_GEMM=cublas the first product throws it. In an emulated build plain loops stand in for the
+/// BRAID_GEMM=cublas the first product throws it. In an emulated build plain loops replace the
 /// library.
 void set_gemm_engine(GemmEngine engine);
 

@@ -32,8 +32,8 @@ class LocalReplicas {
   void stepped();
   /// Marks the copies as inconsistent: only some of the optimizers have changed them, so their next
   /// steps would differ.
-  void set_torn(bool torn) noexcept { torn_ = torn; }
-  [[nodiscard]] bool torn() const noexcept { return torn_; }
+  void set_inconsistent(bool inconsistent) noexcept { inconsistent_ = inconsistent; }
+  [[nodiscard]] bool inconsistent() const noexcept { return inconsistent_; }
   /// Removes the gradients of the copies, but not those of the model's own parameters.
   void zero_grad() noexcept;
 
@@ -62,7 +62,7 @@ class LocalReplicas {
   std::vector<std::vector<Tensor>> copies_;
   std::vector<Seen> seen_;  // of each parameter, when all copies were last equal
   ReplicateBytes last_;
-  bool torn_ = false;
+  bool inconsistent_ = false;
 };
 
 /// Returns the parameters of a tree, each once, in the order of its leaves.

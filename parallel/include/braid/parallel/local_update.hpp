@@ -79,7 +79,7 @@ template <class O> class LocalUpdate {
     LoadReport report;
     for (std::size_t i = optimizers_.size(); i-- > 0;) {
       report = optimizers_[i]->load_state(dict, options);
-      replicas_->set_torn(i > 0);
+      replicas_->set_inconsistent(i > 0);
     }
     return report;
   }

@@ -24,7 +24,7 @@ constexpr int kSuccess = 0, kInternalError = 3, kInvalidArgument = 4, kInvalidUs
               kInProgress = 7;
 
 const Functions& functions() {
-  static const Functions f = parallel::nccl::stand_in(*native_device(Device("cuda:0")));
+  static const Functions f = parallel::nccl::fake_functions(*native_device(Device("cuda:0")));
   return f;
 }
 
@@ -113,7 +113,7 @@ std::string sum_on_side_streams(bool before, bool after, std::string_view order)
 
 }  // namespace
 
-TEST_CASE("stand-in: one device twice is refused, unless 2.30 is allowed to", "[stand_in]") {
+TEST_CASE("fake NCCL: one device twice is refused, unless 2.30 is allowed to", "[fake_nccl]") {
   const Scene scene;
   const auto distinct = make({0, 2});
   const auto twice = make({1, 1}, kInvalidUsage);
@@ -130,7 +130,8 @@ TEST_CASE("stand-in: one device twice is refused, unless 2.30 is allowed to", "[
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("stand-in: nothing is done before the group has ended and all were asked", "[stand_in]") {
+TEST_CASE("fake NCCL: nothing is done before the group has ended and all were asked",
+          "[fake_nccl]") {
   const Scene scene;
   const auto comms = make({0, 1});
   Side side(2);
@@ -155,7 +156,7 @@ TEST_CASE("stand-in: nothing is done before the group has ended and all were ask
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("stand-in: wrong calls", "[stand_in]") {
+TEST_CASE("fake NCCL: wrong calls", "[fake_nccl]") {
   const Scene scene;
   const auto comms = make({0, 1});
   Side side(2);
@@ -188,7 +189,7 @@ TEST_CASE("stand-in: wrong calls", "[stand_in]") {
         std::vector<std::string>{"ncclCommDestroy of a communicator that has ended or never was"});
 }
 
-TEST_CASE("stand-in: a rank that does not come is waited for until an abort", "[stand_in]") {
+TEST_CASE("fake NCCL: a rank that does not come is waited for until an abort", "[fake_nccl]") {
   const std::string seen = in_child([] {
     const auto comms = make({0, 1});
     Side side(2);
@@ -207,7 +208,7 @@ TEST_CASE("stand-in: a rank that does not come is waited for until an abort", "[
   CHECK(seen == "waits, then NaN");
 }
 
-TEST_CASE("stand-in: nobody waits for a rank whose numbers it does not need", "[stand_in]") {
+TEST_CASE("fake NCCL: nobody waits for a rank whose numbers it does not need", "[fake_nccl]") {
   const std::string seen = in_child([] {
     const auto comms = make({0, 1});
     Side side(2);
@@ -236,7 +237,7 @@ TEST_CASE("stand-in: nobody waits for a rank whose numbers it does not need", "[
   CHECK(seen == "found");
 }
 
-TEST_CASE("stand-in: a fault shows at the call it is meant for", "[stand_in]") {
+TEST_CASE("fake NCCL: a fault shows at the call it is meant for", "[fake_nccl]") {
   const Scene scene;
   int version = 0;
   nccl::fail_call(2, nccl::Fault::error);

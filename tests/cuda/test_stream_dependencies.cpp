@@ -42,7 +42,7 @@ std::int64_t wrong(const Tensor& t, double value) {
 
 }  // namespace
 
-TEST_CASE("hand-over: a stream waits for another, and for an event", "[handover]") {
+TEST_CASE("stream dependency: a stream waits for another, and for an event", "[dependencies]") {
   NEEDS_DEVICES(1);
   const std::shared_ptr<Stream> side = make_stream(cuda_device(0));
   const std::unique_ptr<Event> ready = make_event(cuda_device(0));
@@ -63,7 +63,8 @@ TEST_CASE("hand-over: a stream waits for another, and for an event", "[handover]
   }
 }
 
-TEST_CASE("hand-over: memory that a late stream still reads is nobody else's", "[handover]") {
+TEST_CASE("stream dependency: memory that a late stream still reads is nobody else's",
+          "[dependencies]") {
   NEEDS_DEVICES(1);
   const std::shared_ptr<Stream> side = make_stream(cuda_device(0));
   for (int round = 0; round < kRounds; ++round) {
@@ -81,7 +82,8 @@ TEST_CASE("hand-over: memory that a late stream still reads is nobody else's", "
   }
 }
 
-TEST_CASE("hand-over: memory freed on a late stream is used by another after it", "[handover]") {
+TEST_CASE("stream dependency: memory freed on a late stream is used by another after it",
+          "[dependencies]") {
   NEEDS_DEVICES(1);
   const std::shared_ptr<Stream> side = make_stream(cuda_device(0));
   DeviceBackend& device = backend(0);
@@ -108,7 +110,8 @@ TEST_CASE("hand-over: memory freed on a late stream is used by another after it"
   }
 }
 
-TEST_CASE("hand-over: pinned pieces are filled again only behind their copies", "[handover]") {
+TEST_CASE("stream dependency: pinned pieces are filled again only behind their copies",
+          "[dependencies]") {
   NEEDS_DEVICES(1);
   constexpr auto kRing = static_cast<std::int64_t>(cuda::PinnedRing::kPieceBytes *
                                                    cuda::PinnedRing::kPieces / sizeof(float));
@@ -132,7 +135,8 @@ TEST_CASE("hand-over: pinned pieces are filled again only behind their copies", 
   CHECK(wrong(some, 7) == 0);  // copies to the host after the queued work
 }
 
-TEST_CASE("hand-over: a copy between devices is after and before the work of both", "[handover]") {
+TEST_CASE("stream dependency: a copy between devices is after and before the work of both",
+          "[dependencies]") {
   NEEDS_DEVICES(2);
   for (const auto& [late_from, late_to] : {std::pair{true, false}, {false, true}, {true, true}})
     for (int round = 0; round < kRounds; ++round) {
@@ -152,7 +156,8 @@ TEST_CASE("hand-over: a copy between devices is after and before the work of bot
     }
 }
 
-TEST_CASE("hand-over: the source of a copy between devices may go at once", "[handover]") {
+TEST_CASE("stream dependency: the source of a copy between devices may go at once",
+          "[dependencies]") {
   NEEDS_DEVICES(2);
   std::vector<Tensor> kept;
   for (int round = 0; round < kRounds; ++round) {
@@ -166,7 +171,7 @@ TEST_CASE("hand-over: the source of a copy between devices may go at once", "[ha
     CHECK(wrong(kept[static_cast<std::size_t>(round)], round) == 0);
 }
 
-TEST_CASE("hand-over: scatter and gather, with every device late", "[handover]") {
+TEST_CASE("stream dependency: scatter and gather, with every device late", "[dependencies]") {
   NEEDS_DEVICES(2);
   const std::vector<Device> group = devices(DeviceType::cuda);
   const std::int64_t rows = 8 * static_cast<std::int64_t>(group.size());
@@ -194,7 +199,7 @@ TEST_CASE("hand-over: scatter and gather, with every device late", "[handover]")
     }
 }
 
-TEST_CASE("hand-over: broadcast and reduce, with every device late", "[handover]") {
+TEST_CASE("stream dependency: broadcast and reduce, with every device late", "[dependencies]") {
   NEEDS_DEVICES(2);
   const std::vector<Device> group = devices(DeviceType::cuda);
   const std::unique_ptr<parallel::Communicator> communicator =
@@ -224,7 +229,8 @@ TEST_CASE("hand-over: broadcast and reduce, with every device late", "[handover]
   }
 }
 
-TEST_CASE("hand-over: steps of DataParallel, late devices give the same bits", "[handover]") {
+TEST_CASE("stream dependency: steps of DataParallel, late devices give the same bits",
+          "[dependencies]") {
   NEEDS_DEVICES(2);
   const auto train = [](bool late) {
     parallel::DataParallel<nn::Linear> model{nn::Linear(6, 3)};

@@ -1,19 +1,19 @@
-#include "primitives/turns.hpp"
+#include "primitives/serial_executor.hpp"
 
 #include <utility>
 
 namespace braid::parallel {
 namespace {
 
-thread_local Turns* current = nullptr;  // the executor whose job this thread runs
+thread_local SerialExecutor* current = nullptr;  // the executor whose job this thread runs
 
 }  // namespace
 
-Turns::Turns(std::vector<std::size_t> jobs, std::function<void(std::size_t)> job)
+SerialExecutor::SerialExecutor(std::vector<std::size_t> jobs, std::function<void(std::size_t)> job)
     : jobs_(std::move(jobs)), job_(std::move(job)) {}
 
-void Turns::run_rest() {
-  Turns* const before = std::exchange(current, this);
+void SerialExecutor::run_rest() {
+  SerialExecutor* const before = std::exchange(current, this);
   while (next_ < jobs_.size()) {
     job_(jobs_[next_++]);
     thread_state() = state_;
@@ -21,7 +21,7 @@ void Turns::run_rest() {
   current = before;
 }
 
-void Turns::run() {
+void SerialExecutor::run() {
   state_ = thread_state();
   std::unique_lock turn(turn_);
   run_rest();
@@ -34,8 +34,8 @@ void Turns::run() {
   }
 }
 
-void Turns::pass() {
-  Turns* const mine = current;
+void SerialExecutor::begin_wait() {
+  SerialExecutor* const mine = current;
   if (!mine) return;
   if (mine->next_ < mine->jobs_.size()) {
     mine->threads_.emplace_back([mine] {
@@ -47,7 +47,7 @@ void Turns::pass() {
   mine->turn_.unlock();
 }
 
-void Turns::take_back() {
+void SerialExecutor::end_wait() {
   if (current) current->turn_.lock();
 }
 

@@ -11,7 +11,7 @@ struct cublasContext {
 
 namespace braid::cuda::cublas {
 
-struct StandInShape {
+struct FakeGemmShape {
   int m, n, k;
   bool ta, tb, reads_c;
   int lda, ldb, ldc;
@@ -21,7 +21,7 @@ struct StandInShape {
 
 /// C = op(A) op(B) (+ C), one element per thread, summed along k in order.
 template <class T, class Sum>
-__global__ void stand_in_gemm(StandInShape s, const T* a, const T* b, T* c) {
+__global__ void fake_gemm(FakeGemmShape s, const T* a, const T* b, T* c) {
   const long long at = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
   const long long size = static_cast<long long>(s.m) * s.n;
   if (at >= size * s.batch) return;
@@ -76,25 +76,25 @@ Status run(Handle handle, int transa, int transb, int m, int n, int k, Sum alpha
       ldc < least(m))
     return kInvalid;
   if (alpha != Sum{1} || (beta != Sum{0} && beta != Sum{1})) return kNotSupported;
-  const StandInShape shape{m,
-                           n,
-                           k,
-                           transa == kTranspose,
-                           transb == kTranspose,
-                           beta == Sum{1},
-                           lda,
-                           ldb,
-                           ldc,
-                           stride_a,
-                           stride_b,
-                           stride_c,
-                           batch};
+  const FakeGemmShape shape{m,
+                            n,
+                            k,
+                            transa == kTranspose,
+                            transb == kTranspose,
+                            beta == Sum{1},
+                            lda,
+                            ldb,
+                            ldc,
+                            stride_a,
+                            stride_b,
+                            stride_c,
+                            batch};
   const long long count = static_cast<long long>(m) * n * batch;
   if (count == 0) return kSuccess;
   constexpr unsigned kBlock = 128;
   const auto blocks = static_cast<unsigned>((count + kBlock - 1) / kBlock);
-  return simt::launch(stand_in_gemm<T, Sum>, dim3(blocks), dim3(kBlock), 0, handle->stream, shape,
-                      a, b, c) == cudaSuccess
+  return simt::launch(fake_gemm<T, Sum>, dim3(blocks), dim3(kBlock), 0, handle->stream, shape, a, b,
+                      c) == cudaSuccess
              ? kSuccess
              : kExecutionFailed;
 }
@@ -127,7 +127,7 @@ Status gemm_ex(Handle handle, int transa, int transb, int m, int n, int k, const
 
 }  // namespace
 
-Functions stand_in() noexcept {
+Functions fake_functions() noexcept {
   return {&create,       &destroy, &set_stream, &set_workspace, &set_math_mode, &gemm<float>,
           &gemm<double>, &gemm_ex, 256};
 }

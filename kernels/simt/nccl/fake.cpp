@@ -1,4 +1,4 @@
-#include "simt/nccl/stand_in.hpp"
+#include "simt/nccl/fake.hpp"
 
 #include <algorithm>
 #include <array>
@@ -80,14 +80,14 @@ bool usable(Comm comm, const char* function) {
 /// ncclInvalidUsage if the ranks' calls do not match.
 Result match(const std::vector<Part>& parts, std::vector<std::vector<Part>>& collectives) {
   // by rank: the number of its calls so far
-  std::map<Clique*, std::vector<std::size_t>> next;
+  std::map<RankGroup*, std::vector<std::size_t>> next;
   // the collective of the i-th calls of a group of ranks
-  std::map<std::pair<Clique*, std::size_t>, std::size_t> at;
+  std::map<std::pair<RankGroup*, std::size_t>, std::size_t> at;
   for (const Part& part : parts) {
-    std::vector<std::size_t>& counts = next[part.clique.get()];
-    counts.resize(part.clique->devices.size());
+    std::vector<std::size_t>& counts = next[part.rank_group.get()];
+    counts.resize(part.rank_group->devices.size());
     const auto [place, fresh] = at.try_emplace(
-        {part.clique.get(), counts[static_cast<std::size_t>(part.rank)]++}, collectives.size());
+        {part.rank_group.get(), counts[static_cast<std::size_t>(part.rank)]++}, collectives.size());
     if (fresh) collectives.emplace_back();
     std::vector<Part>& own = collectives[place->second];
     own.push_back(part);
@@ -116,7 +116,7 @@ Result finish_group() {
     if (comm.ended) continue;
     if (!comm.ready || comm.polls > 0) begun = true;
     for (const Part& part : done.parts)
-      if (part.clique == comm.clique && part.rank == comm.rank)
+      if (part.rank_group == comm.rank_group && part.rank == comm.rank)
         comm.launch = launch, comm.polls = kPolls, begun = true;
   }
   return begun ? kInProgress : kSuccess;
@@ -153,22 +153,22 @@ const char* get_last_error(Comm) {
 
 /// Called when all ranks have arrived. Makes them a group of ranks; fails if two are on one device.
 void join(Library& all, std::vector<Comm>& ranks) {
-  const auto clique = std::make_shared<Clique>();
+  const auto rank_group = std::make_shared<RankGroup>();
   Result result = kSuccess;
   const char* const shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
   const bool one_each = version() < 23000 || shared == nullptr || std::string_view(shared) != "1";
   for (const Comm rank : ranks) {
-    const int device = rank->clique->devices.front();
-    if (one_each && std::find(clique->devices.begin(), clique->devices.end(), device) !=
-                        clique->devices.end()) {
+    const int device = rank->rank_group->devices.front();
+    if (one_each && std::find(rank_group->devices.begin(), rank_group->devices.end(), device) !=
+                        rank_group->devices.end()) {
       result = kInvalidUsage;
       all.last_error = str("Duplicate GPU detected : rank ", rank->rank, " is on device ", device,
                            ", as another one is");
     }
-    clique->devices.push_back(device);
+    rank_group->devices.push_back(device);
   }
   for (const Comm rank : ranks)
-    rank->clique = clique, rank->failure = result, rank->ready = true, rank->polls = kPolls;
+    rank->rank_group = rank_group, rank->failure = result, rank->ready = true, rank->polls = kPolls;
 }
 
 Result comm_init_rank_config(Comm* out, int ranks, UniqueId id, int rank, Config* config) {
@@ -182,7 +182,7 @@ Result comm_init_rank_config(Comm* out, int ranks, UniqueId id, int rank, Config
     return fail(kInvalidArgument,
                 "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER");
   if (config->blocking != 0)
-    return fail(kInvalidUsage, "the stand-in has non-blocking communicators only");
+    return fail(kInvalidUsage, "the fake NCCL has non-blocking communicators only");
   {
     detail::Runtime& r = detail::runtime();
     const detail::Runtime::Lock lock(r.mutex);
@@ -193,8 +193,8 @@ Result comm_init_rank_config(Comm* out, int ranks, UniqueId id, int rank, Config
   const std::lock_guard lock(all.mutex);
   ncclComm& comm = all.comms.emplace_back();
   comm.rank = rank;
-  comm.clique = std::make_shared<Clique>();
-  comm.clique->devices.assign(1, detail::current_device);
+  comm.rank_group = std::make_shared<RankGroup>();
+  comm.rank_group->devices.assign(1, detail::current_device);
   *out = &comm;
   Id key;
   std::memcpy(key.data(), id.internal, key.size());
@@ -254,7 +254,7 @@ Result end(Comm comm, const char* function, bool abort) {
   const std::lock_guard lock(all.mutex);
   comm->ended = true;
   comm->launch = nullptr;
-  if (abort) comm->clique->abort();
+  if (abort) comm->rank_group->abort();
   return kSuccess;
 }
 
@@ -290,16 +290,16 @@ Result collective(Kind kind, const void* send, void* recv, std::size_t count, in
   const Entry entry(comm);
   if (entry.result() != kSuccess) return fail(entry.result(), "injected");
   if (!usable(comm, name_of(kind))) return fail(kInvalidArgument, "no communicator");
-  if (op != 0) return fail(kInvalidArgument, "the stand-in adds only");
-  std::shared_ptr<Clique> clique;
+  if (op != 0) return fail(kInvalidArgument, "the fake NCCL adds only");
+  std::shared_ptr<RankGroup> rank_group;
   {
     Library& all = library();
     const std::lock_guard lock(all.mutex);
     if (!comm->ready || comm->finalised || comm->failure != kSuccess || comm->polls > 0)
       return group.depth > 0 ? (group.failure = kInvalidUsage) : kInvalidUsage;
-    clique = comm->clique;
+    rank_group = comm->rank_group;
   }
-  const Part part{kind, clique, comm->rank, send, recv, count, type, root, stream};
+  const Part part{kind, rank_group, comm->rank, send, recv, count, type, root, stream};
   if (const Result result = check(part); result != kSuccess)
     return fail(result, str(name_of(kind), ": expected memory and a stream of the rank's device"));
   group.parts.push_back(part);

@@ -38,21 +38,21 @@ std::string lend(Device device, const std::shared_ptr<Stream>& other) {
   kept = {};
   // so that there is no other memory
   set_memory_capacity(device, memory_stats(device).in_use + memory_stats(device).cached);
-  Tensor lent;
+  Tensor borrowed;
   {
     // an idle stream would give the block away for good
     test::Gate gate(current_stream(device));
     const StreamGuard guard(other);
-    lent = full({kSmall}, 3.0, {.device = device});
+    borrowed = full({kSmall}, 3.0, {.device = device});
     gate.open();
-    lent.add_(1);
-    lent = {};
+    borrowed.add_(1);
+    borrowed = {};
   }
   const Tensor next = full({kSmall}, 5.0, {.device = device});
   set_memory_capacity(device, 0);
   return sum(next).item<double>() == 5 * kSmall && sum(seen).item<double>() == 2 * kSmall
              ? ""
-             : "lent memory: wrong numbers; ";
+             : "borrowed memory: wrong numbers; ";
 }
 
 /// A second stream uses a block, which is freed on its own stream.
@@ -168,7 +168,7 @@ std::string on_machine(bool access) {
 
 }  // namespace
 
-TEST_CASE("handovers that fail: streams of a device, and copies, over the bus or not",
+TEST_CASE("stream dependencies that fail: streams of a device, and copies, over the bus or not",
           "[streams]") {
   CHECK(on_machine(true) == "nothing found, calls failed");
   CHECK(on_machine(false) == "nothing found, calls failed");

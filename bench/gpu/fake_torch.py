@@ -2,12 +2,12 @@
 returns the fake. It only lets the code that calls it run."""
 
 
-class StandIn:
+class FakeTorch:
     def __call__(self, *arguments, **named):
         return self
 
     def __mro_entries__(self, bases):
-        return (StandIn,)  # allows classes that derive from it
+        return (FakeTorch,)  # allows classes that derive from it
 
     def __getattr__(self, name):
         if name.startswith("__"):

@@ -12,22 +12,22 @@ namespace braid::parallel {
 /// A serial executor: runs the jobs of one device in order, one at a time. Only while a job waits
 /// for jobs of other devices, or for a later job of this device, does the next job run meanwhile,
 /// on a separate thread. Jobs that do not wait need no thread.
-class Turns {
+class SerialExecutor {
  public:
-  Turns(std::vector<std::size_t> jobs, std::function<void(std::size_t)> job);
-  ~Turns() = default;  // run() has ended
-  Turns(const Turns&) = delete;
-  Turns& operator=(const Turns&) = delete;
+  SerialExecutor(std::vector<std::size_t> jobs, std::function<void(std::size_t)> job);
+  ~SerialExecutor() = default;  // run() has ended
+  SerialExecutor(const SerialExecutor&) = delete;
+  SerialExecutor& operator=(const SerialExecutor&) = delete;
 
   /// Runs all jobs; the calling thread runs as many as it can. Jobs must not throw.
   void run();
 
-  /// Called before the calling thread's job waits: another job may run until take_back(). Does
+  /// Called before the calling thread's job waits: another job may run until end_wait(). Does
   /// nothing outside a job. May throw std::system_error if no thread can be started; then nothing
   /// has changed.
-  static void pass();
+  static void begin_wait();
   /// Waits until no other job runs.
-  static void take_back();
+  static void end_wait();
 
  private:
   void run_rest();
