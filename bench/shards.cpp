@@ -1,7 +1,8 @@
-// bench_shards: tests and times DataParallelOptions::shards. Four models train for 100 steps over 1
+// bench_shards: tests and times DeterministicDataParallel. Four models train for 100 steps over 1
 // to 8 logical devices, on batches whose number of rows is not divisible by every number of
 // devices. The SHA-256 of all parameters and buffers must be the same for each number of devices.
-// Then it times a step in 24 shards, on one device and on two, against a step of the whole batch.
+// Then it times a step in 24 virtual replicas, on one device and on two, against a step of the
+// whole batch.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -21,8 +22,8 @@ namespace {
 
 using namespace braid;
 
-constexpr int kDevices = 8, kShards = 24, kSteps = 100, kTimedSteps = 10;
-// rows of the batches, used in turn; the last batch has fewer rows than there are shards
+constexpr int kDevices = 8, kReplicas = 24, kSteps = 100, kTimedSteps = 10;
+// rows of the batches, used in turn; the last batch has fewer rows than there are virtual replicas
 constexpr std::int64_t kRows[] = {61, 37, 20};
 
 struct Mlp : nn::Module {
@@ -79,8 +80,12 @@ const std::vector<Batch>& batches() {
 
 template <class M, class O> class Training {
  public:
-  Training(M model, int devices, int shards)
-      : model_(std::move(model), first(devices), parallel::DataParallelOptions{.shards = shards}) {
+  /// virtual_replicas = 0: the whole batch is one piece for each device.
+  Training(M model, int devices, int virtual_replicas)
+      : model_(virtual_replicas == 0
+                   ? parallel::DataParallel<M>(std::move(model), first(devices))
+                   : parallel::DataParallel<M>(parallel::DeterministicDataParallel<M>(
+                         std::move(model), first(devices), {virtual_replicas}))) {
     reset();
   }
   void reset() {
@@ -117,7 +122,7 @@ template <class M, class O> class Training {
 struct Outcome {
   std::string name, hash;
   bool same = true;
-  // us for each step: the whole batch; in shards on one device and on two
+  // us for each step: the whole batch; in virtual replicas on one device and on two
   double whole = 0, one = 0, two = 0, noise = 0;
   [[nodiscard]] double cost() const { return one / whole; }
 };
@@ -125,7 +130,7 @@ struct Outcome {
 template <class M, class O> Outcome measure(const char* name, const bench::Options& options) {
   Outcome outcome{name, "", true};
   for (int n = 1; n <= kDevices; ++n) {
-    Training<M, O> training(M{}, n, kShards);
+    Training<M, O> training(M{}, n, kReplicas);
     for (std::size_t i = 0; i < kSteps; ++i) training.step(i);
     const std::string hash = training.hash();
     if (n == 1) outcome.hash = hash;
@@ -135,7 +140,7 @@ template <class M, class O> Outcome measure(const char* name, const bench::Optio
                 outcome.hash.c_str());
   }
   if (options.check) return outcome;
-  Training<M, O> whole(M{}, 1, 0), one(M{}, 1, kShards), two(M{}, 2, kShards);
+  Training<M, O> whole(M{}, 1, 0), one(M{}, 1, kReplicas), two(M{}, 2, kReplicas);
   const auto time = [](auto& training) {
     std::size_t number = 0;
     training.reset();
@@ -191,23 +196,24 @@ int run(const bench::Options& options) {
                 o.same ? "for 1 to 8 devices" : "DIFFERS");
     if (!options.check)
       std::printf(
-          "; a step %.0f us whole, %.0f us in %d shards (%.2f x, +-%.0f %%), %.0f us on two "
+          "; a step %.0f us whole, %.0f us in %d virtual replicas (%.2f x, +-%.0f %%), %.0f us on "
+          "two "
           "devices",
-          o.whole, o.one, kShards, o.cost(), 100 * o.noise, o.two);
+          o.whole, o.one, kReplicas, o.cost(), 100 * o.noise, o.two);
     std::printf("\n");
     char cost[64];
     std::snprintf(cost, sizeof cost, "%s%.2f x", costs.empty() ? "" : ", ", o.cost());
     costs += cost;
     bench::Json row;
     row.set("name", o.name)
-        .set("shards", kShards)
+        .set("virtual_replicas", kReplicas)
         .set("steps", kSteps)
         .set("devices", kDevices)
         .set("sha256", o.hash)
         .set("same", o.same);
     row.set("us_whole", o.whole)
-        .set("us_shards_one_device", o.one)
-        .set("us_shards_two_devices", o.two)
+        .set("us_deterministic_one_device", o.one)
+        .set("us_deterministic_two_devices", o.two)
         .set("cost", o.cost())
         .set("noise", o.noise);
     rows.push_back(row.set("peer", nullptr).set("simulated", true));

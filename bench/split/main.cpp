@@ -46,10 +46,10 @@ std::vector<const Net*> chosen_nets(const std::string& names) {
 }
 
 std::vector<Update> chosen_updates(const std::string& name) {
-  if (name == "both") return {Update::broadcast, Update::local};
+  if (name == "both") return {Update::broadcast, Update::replicated};
   if (name == "broadcast") return {Update::broadcast};
-  if (name == "local") return {Update::local};
-  refuse("--update", "broadcast, local or both", name);
+  if (name == "replicated") return {Update::replicated};
+  refuse("--update", "broadcast, replicated or both", name);
 }
 
 /// The path of a report without its extension: in the folder of the JSON file, else in the build
@@ -60,7 +60,7 @@ std::string report_stem(const bench::Options& options, const Net& net, Update up
                                            ? std::filesystem::path(BRAID_BENCH_FOLDER)
                                            : std::filesystem::path(options.json).parent_path();
   std::string name = "split-report";
-  if (!first) name += "-" + net.name + (update == Update::local ? "-local" : "");
+  if (!first) name += "-" + net.name + (update == Update::replicated ? "-replicated" : "");
   return (folder / name).string();
 }
 
@@ -140,7 +140,8 @@ int main(int argc, char** argv) {
        {{"--devices", "N", "logical devices (2); more than cores: not evaluated"},
         {"--models", "LIST", "of mlp,cnn,lstm,transformer"},
         {"--update", "MODE",
-         "optimizer: broadcast (first device's weights go out), local (every device steps), both"},
+         "optimizer: broadcast (first device's weights go out), replicated (every device steps), "
+         "both"},
         {"--trace", nullptr, "time what the report's recorder adds to a step"}}},
       run);
 }

@@ -13,7 +13,7 @@ namespace bench::split {
 /// The settings from the command line.
 struct Setup {
   int devices = 2;
-  std::vector<Update> updates = {Update::broadcast, Update::local};
+  std::vector<Update> updates = {Update::broadcast, Update::replicated};
   int rounds = 5;
   Peer* peer = nullptr;   ///< null: no peer
   bool no_peers = false;  ///< --no-peers was given

@@ -75,14 +75,11 @@ struct Words {
   static constexpr int kDim = 1;
 };
 
-template <class Kind> auto over(const std::vector<Device>& devices, Update update) {
+template <class Kind> auto over(const std::vector<Device>& devices) {
   auto net = Kind::net();
   braid::to(net, devices.front());
-  return parallel::DataParallel(
-      std::move(net), devices,
-      parallel::DataParallelOptions{
-          .dim = Kind::kDim,
-          .update = update == Update::local ? parallel::Update::local : parallel::Update::first});
+  return parallel::DataParallel(std::move(net), devices,
+                                parallel::DataParallelOptions{.dim = Kind::kDim});
 }
 
 /// The common part of both kinds of update.
@@ -91,22 +88,21 @@ template <class Kind> class Base : public Training {
   [[nodiscard]] const std::vector<Tensor>& parameters() const override { return parameters_; }
 
  protected:
-  Base(const std::vector<Device>& devices, std::int64_t rows, Update update)
-      : model_(over<Kind>(devices, update)), batch_(Kind::batch(rows)) {
+  Base(const std::vector<Device>& devices, std::int64_t rows)
+      : model_(over<Kind>(devices)), batch_(Kind::batch(rows)) {
     batch_.x = batch_.x.to(devices.front());
     batch_.y = batch_.y.to(devices.front());
     parameters_ = braid::parameters(model_);
   }
 
-  decltype(over<Kind>({}, Update::broadcast)) model_;
+  decltype(over<Kind>({})) model_;
   Batch batch_;
   std::vector<Tensor> parameters_;
 };
 
 template <class Kind> class Broadcast final : public Base<Kind> {
  public:
-  Broadcast(const std::vector<Device>& devices, std::int64_t rows)
-      : Base<Kind>(devices, rows, Update::broadcast) {
+  Broadcast(const std::vector<Device>& devices, std::int64_t rows) : Base<Kind>(devices, rows) {
     reset();
   }
   void reset() override {
@@ -129,15 +125,14 @@ template <class Kind> class Broadcast final : public Base<Kind> {
   std::optional<braid::optim::SGD> optimizer_;
 };
 
-template <class Kind> class Local final : public Base<Kind> {
+template <class Kind> class Replicated final : public Base<Kind> {
  public:
-  Local(const std::vector<Device>& devices, std::int64_t rows)
-      : Base<Kind>(devices, rows, Update::local) {
+  Replicated(const std::vector<Device>& devices, std::int64_t rows) : Base<Kind>(devices, rows) {
     reset();
   }
   void reset() override {
     fill(this->parameters_);
-    optimizer_.reset(new parallel::LocalUpdate<braid::optim::SGD>(
+    optimizer_.reset(new parallel::ReplicatedOptimizer<braid::optim::SGD>(
         this->model_, [](const std::vector<Tensor>& p) { return braid::optim::SGD(p, kSgd); }));
   }
   Tensor step() override {
@@ -154,13 +149,13 @@ template <class Kind> class Local final : public Base<Kind> {
   }
 
  private:
-  std::unique_ptr<parallel::LocalUpdate<braid::optim::SGD>> optimizer_;
+  std::unique_ptr<parallel::ReplicatedOptimizer<braid::optim::SGD>> optimizer_;
 };
 
 template <class Kind>
 std::unique_ptr<Training> make(const std::vector<Device>& devices, std::int64_t rows,
                                Update update) {
-  if (update == Update::local) return std::make_unique<Local<Kind>>(devices, rows);
+  if (update == Update::replicated) return std::make_unique<Replicated<Kind>>(devices, rows);
   return std::make_unique<Broadcast<Kind>>(devices, rows);
 }
 

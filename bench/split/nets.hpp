@@ -13,9 +13,9 @@ namespace bench::split {
 
 /// Where the optimizer runs: on the first device, which then broadcasts the weights, or on every
 /// device.
-enum class Update { broadcast, local };
+enum class Update { broadcast, replicated };
 [[nodiscard]] constexpr const char* name_of(Update update) {
-  return update == Update::local ? "local" : "broadcast";
+  return update == Update::replicated ? "replicated" : "broadcast";
 }
 
 /// A model on a list of devices, its batch and its optimizer.

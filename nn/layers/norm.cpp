@@ -94,7 +94,7 @@ Tensor BatchNorm::apply(const char* name, const Tensor& x, int rank, int other_r
     throw ShapeError(str(name, ": expected x of rank ", rank,
                          rank == other_rank ? std::string() : str(" or ", other_rank), " with ",
                          num_features, " features in dim 1, got ", x.shape()));
-  if (const ReplicaGroup* const group = replica_group(); group && group->shards())
+  if (const ReplicaGroup* const group = replica_group(); group && group->virtual_replicas())
     return apply_synchronised(name, x);
   const RunningStatistics running{running_mean, running_var, num_batches_tracked, momentum};
   return batch_norm(x, running, weight, bias, training || !running_mean.defined(), eps);

@@ -53,9 +53,9 @@ std::vector<Device> apply_devices(std::size_t modules, std::size_t inputs,
 }
 
 void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context,
-           bool shards) {
+           bool virtual_replicas) {
   std::vector<std::exception_ptr> errors(devices.size());
-  Rendezvous rendezvous(devices, shards);
+  Rendezvous rendezvous(devices, virtual_replicas);
   std::optional<OrderedPrints> prints;
   if (devices.size() > 1 && print_order() == PrintOrder::replica) prints.emplace(devices.size());
   auto run = [&](std::size_t i) {

@@ -20,9 +20,9 @@ class Outside {
 
 }  // namespace
 
-Rendezvous::Rendezvous(std::span<const Device> devices, bool shards)
+Rendezvous::Rendezvous(std::span<const Device> devices, bool virtual_replicas)
     : devices_(devices.begin(), devices.end()),
-      shards_(shards),
+      virtual_replicas_(virtual_replicas),
       tensors_(devices.size()),
       values_(devices.size()),
       brought_(devices.size()),
@@ -91,8 +91,8 @@ void Rendezvous::add_tensors() {
   }
   // Released so that reduce_tensors may write into a part.
   for (std::vector<Tensor>& brought : tensors_) brought.clear();
-  tensors_ =
-      broadcast_tensors(reduce_tensors(parts, devices_, shards_), devices_, {.fixed = shards_});
+  tensors_ = broadcast_tensors(reduce_tensors(parts, devices_, virtual_replicas_), devices_,
+                               {.fixed = virtual_replicas_});
 }
 
 std::vector<Tensor> Rendezvous::all_reduce(std::size_t rank, std::vector<Tensor> tensors) {

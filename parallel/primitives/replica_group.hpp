@@ -16,9 +16,9 @@ namespace braid::parallel {
 
 class Rendezvous {
  public:
-  Rendezvous(std::span<const Device> devices, bool shards);
+  Rendezvous(std::span<const Device> devices, bool virtual_replicas);
   [[nodiscard]] std::size_t size() const noexcept { return devices_.size(); }
-  [[nodiscard]] bool shards() const noexcept { return shards_; }
+  [[nodiscard]] bool virtual_replicas() const noexcept { return virtual_replicas_; }
 
   [[nodiscard]] std::vector<Tensor> all_reduce(std::size_t rank, std::vector<Tensor> tensors);
   [[nodiscard]] double all_reduce(std::size_t rank, double value);
@@ -39,7 +39,7 @@ class Rendezvous {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Device> devices_;
-  bool shards_;
+  bool virtual_replicas_;
   // [rank]: first the inputs, then the sums
   std::vector<std::vector<Tensor>> tensors_;
   std::vector<double> values_;    // likewise
@@ -60,7 +60,9 @@ class ReplicaGroupScope final : public ReplicaGroup {
   ReplicaGroupScope& operator=(const ReplicaGroupScope&) = delete;
   [[nodiscard]] std::size_t size() const noexcept override { return rendezvous_.size(); }
   [[nodiscard]] std::size_t rank() const noexcept override { return rank_; }
-  [[nodiscard]] bool shards() const noexcept override { return rendezvous_.shards(); }
+  [[nodiscard]] bool virtual_replicas() const noexcept override {
+    return rendezvous_.virtual_replicas();
+  }
   [[nodiscard]] std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) override {
     return rendezvous_.all_reduce(rank_, std::move(tensors));
   }

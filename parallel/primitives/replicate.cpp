@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <braid/core/error.hpp>
-#include <braid/parallel/local_replicas.hpp>
+#include <braid/parallel/internal/replicated_parameters.hpp>
 
 #include "primitives/broadcast.hpp"
 
@@ -13,15 +13,15 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
                                                   std::span<const Device> devices,
                                                   const Replication& how) {
   if (devices.empty()) throw ArgumentError("replicate: expected at least one device, got none");
-  if (!how.shards) check_devices("replicate", devices);
+  if (!how.virtual_replicas) check_devices("replicate", devices);
   constexpr std::size_t kNone = ~std::size_t{0};
   const std::vector<std::size_t> first = flat.first_of();
   // the defined tensors that are copied, each once
   std::vector<Tensor> tensors;
-  std::vector<std::size_t> at(flat.leaves.size(), kNone);  // leaf → tensor, or parameter of `local`
+  std::vector<std::size_t> at(flat.leaves.size(), kNone);  // leaf → tensor, or replicated parameter
   std::size_t parameters = 0;
-  const auto is_local = [&](std::size_t k) {
-    return how.local && flat.leaves[k].kind == tree::Kind::parameter;
+  const auto is_replicated = [&](std::size_t k) {
+    return how.parameters && flat.leaves[k].kind == tree::Kind::parameter;
   };
   for (std::size_t k = 0; k < flat.leaves.size(); ++k) {
     const tree::Leaf& leaf = flat.leaves[k];
@@ -29,23 +29,25 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
     if (leaf.tensor->device() != devices[0])
       throw DeviceError(str("all tensors must be on devices[0]: expected ", devices[0], ", got '",
                             flat.path(leaf), "' on ", leaf.tensor->device()));
-    if (first[k] == k && is_local(k)) {
+    if (first[k] == k && is_replicated(k)) {
       at[k] = parameters++;
     } else if (first[k] == k) {
       at[k] = tensors.size();
-      // Contiguous like the copies elsewhere, so that a shard's ops do not depend on its device.
-      tensors.push_back(how.shards && leaf.kind == tree::Kind::parameter ? leaf.tensor->contiguous()
-                                                                         : *leaf.tensor);
+      // Contiguous like the copies elsewhere, so that a virtual replica's ops do not depend on its
+      // device.
+      tensors.push_back(how.virtual_replicas && leaf.kind == tree::Kind::parameter
+                            ? leaf.tensor->contiguous()
+                            : *leaf.tensor);
     } else {
       at[k] = at[first[k]];
     }
   }
-  if (how.local) how.local->refresh(distinct_parameters(flat));
+  if (how.parameters) how.parameters->refresh(distinct_parameters(flat));
   std::vector<std::vector<Tensor>> copies =
-      broadcast_tensors(tensors, devices, {how.cache, how.bucket_bytes, how.shards});
+      broadcast_tensors(tensors, devices, {how.cache, how.bucket_bytes, how.virtual_replicas});
   // Each replica needs separate memory for in-place writes. The first one on a device uses the
   // copies themselves.
-  for (std::size_t rank = 1; how.shards && rank < devices.size(); ++rank) {
+  for (std::size_t rank = 1; how.virtual_replicas && rank < devices.size(); ++rank) {
     if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(rank),
                   devices[rank]) == devices.begin() + static_cast<std::ptrdiff_t>(rank))
       continue;
@@ -62,7 +64,8 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
     }
     for (std::size_t k = 0; k < flat.leaves.size(); ++k)
       if (at[k] != kNone)
-        leaves[rank][k] = is_local(k) ? how.local->parameters()[rank][at[k]] : copies[rank][at[k]];
+        leaves[rank][k] =
+            is_replicated(k) ? how.parameters->parameters()[rank][at[k]] : copies[rank][at[k]];
   }
   return leaves;
 }

@@ -185,11 +185,11 @@ std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat,
   return place(flat, std::move(how), used, false);
 }
 
-Shards scatter_shards(const tree::Flat& flat, std::span<const Device> devices, std::size_t shards,
-                      const ScatterOptions& options) {
+VirtualReplicas scatter_to_virtual_replicas(const tree::Flat& flat, std::span<const Device> devices,
+                                            std::size_t count, const ScatterOptions& options) {
   ScatterOptions rule{options.dim, options.dims, Split::balanced, {}, {}};
-  Cut how = cut_for(flat, shards, rule, "shards");
-  Shards result;
+  Cut how = cut_for(flat, count, rule, "virtual replicas");
+  VirtualReplicas result;
   const std::vector<std::int64_t> owned =
       balanced(static_cast<std::int64_t>(how.chunks), static_cast<std::int64_t>(devices.size()));
   for (std::size_t i = 0; i < owned.size(); ++i)

@@ -50,10 +50,19 @@ std::vector<std::size_t> in_use();
 struct Mode {
   const char* name;
   parallel::DataParallelOptions options;
-  bool joined = true;  // model(x), else model.replicas(x)
+  bool joined = true;        // model(x), else model.replicas(x)
+  int virtual_replicas = 0;  // above 0: a DeterministicDataParallel
+  bool replicated_optimizer = false;
 };
-/// The modes over n devices; with shards each device has two shards.
+/// The modes over n devices; if there are virtual replicas, each device has two.
 std::vector<Mode> modes(int n);
+/// The module in a DataParallel of that mode.
+template <class M>
+parallel::DataParallel<M> wrapped(M module, const std::vector<Device>& on, const Mode& mode) {
+  if (mode.virtual_replicas == 0) return {std::move(module), on, mode.options};
+  return parallel::DeterministicDataParallel<M>(std::move(module), on,
+                                                {.virtual_replicas = mode.virtual_replicas});
+}
 
 // ---- numbers
 
@@ -130,6 +139,8 @@ using parallel::chunk_sizes;
 using parallel::data_parallel;
 using parallel::DataParallel;
 using parallel::DataParallelOptions;
+using parallel::DeterministicDataParallel;
+using parallel::DeterministicOptions;
 }  // namespace braid::test::on_device
 
 /// An acceptance test, "T01: …" to "T36: …" or "C1: …" to "C9: …": the tests of PyTorch's

@@ -62,9 +62,9 @@ std::vector<std::size_t> in_use() {
 std::vector<Mode> modes(int n) {
   return {{"without a cache", {.cache = false}},
           {"cache", {}},
-          {"local updates", {.update = parallel::Update::local}},
+          {"replicated optimizer", {}, true, 0, true},
           {"buckets", {.bucket_bytes = 1}},
-          {"shards", {.shards = 2 * n}},
+          {"virtual replicas", {}, true, 2 * n},
           {"replicas", {}, false},
           {"merged buffers", {.merge_buffers = parallel::MergeBuffers::mean}}};
 }

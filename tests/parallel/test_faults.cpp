@@ -11,7 +11,7 @@
 
 namespace braid::test::on_device {
 
-using parallel::LocalUpdate;
+using parallel::ReplicatedOptimizer;
 
 namespace {
 
@@ -109,12 +109,12 @@ struct Program {
   DataParallel<FaultyNet> model;
   bool joined;
   std::unique_ptr<optim::AdamW> optimizer;
-  std::optional<LocalUpdate<optim::AdamW>> local;
+  std::optional<ReplicatedOptimizer<optim::AdamW>> replicated;
 
   Program(const FaultyNet& start, int n, const Mode& mode)
-      : model(clone(start), group(n), mode.options), joined(mode.joined) {
+      : model(wrapped(clone(start), group(n), mode)), joined(mode.joined) {
     const auto make = [](const std::vector<Tensor>& p) { return optim::AdamW(p, {.lr = 0.01}); };
-    if (mode.options.update == parallel::Update::local) local.emplace(model, make);
+    if (mode.replicated_optimizer) replicated.emplace(model, make);
     else optimizer.reset(new optim::AdamW(make(parameters(model))));
   }
   /// Runs step number i on this batch, with the random numbers of i. `ends` gets the number of
@@ -138,16 +138,16 @@ struct Program {
     note(gather);
     loss.backward();
     note(backward);
-    if (local) local->step();
+    if (replicated) replicated->step();
     else optimizer->step();
     for (const Device on : devices()) synchronize(on);
     note(update);
   }
-  /// The parameters; with local updates those of every device, without an update.
+  /// The parameters; with a replicated optimizer those of every device, without an update.
   [[nodiscard]] std::vector<Tensor> weights() const {
-    if (!local) return parameters(model);
+    if (!replicated) return parameters(model);
     std::vector<Tensor> all;
-    for (const std::vector<Tensor>& rank : local->weights())
+    for (const std::vector<Tensor>& rank : replicated->weights())
       all.insert(all.end(), rank.begin(), rank.end());
     return all;
   }
@@ -197,14 +197,18 @@ struct Setting {
   }
   /// The batch, on a device other than the one where device d's chunk must be.
   [[nodiscard]] Tensor batch(int d) const { return x.to(device((d + 1) % n)); }
-  [[nodiscard]] std::size_t replicas_each() const { return mode.options.shards > 0 ? 2 : 1; }
+  [[nodiscard]] std::size_t replicas_each() const { return mode.virtual_replicas > 0 ? 2 : 1; }
 
   /// The first and the last allocation of each part of a step on device d.
   [[nodiscard]] std::vector<Fault> allocations(int d) {
     const Device on = device(d);
     const Tensor input = batch(d);
     const std::uint64_t before = memory_stats(on).allocations;
-    (void)parallel::detail::parts_of(tree::flatten(input), group(n), mode.options);
+    const tree::Flat flat = tree::flatten(input);
+    if (mode.virtual_replicas == 0) (void)parallel::detail::scatter_leaves(flat, group(n), {});
+    else
+      (void)parallel::detail::scatter_to_virtual_replicas(flat, group(n),
+                                                          usize(mode.virtual_replicas), {});
     std::uint64_t ends[kParts] = {memory_stats(on).allocations - before};
     Program program(start, n, mode);
     scene.allocations = {};

@@ -72,7 +72,8 @@ TEST_CASE("DataParallel: sync_state sees the replicas' plain fields", "[data_par
     CHECK_THROWS_AS(data_parallel(net, x, group(n)), Error);
     CHECK(net.rows == (n > 1 ? 0 : 2));  // replicas that fail change nothing
     net.rows = 0, net.fails = false;
-    const DataParallel wrapped(clone(net), group(n), DataParallelOptions{.shards = 4});
+    const DeterministicDataParallel wrapped(clone(net), group(n),
+                                            DeterministicOptions{.virtual_replicas = 4});
     (void)wrapped(x);
     CHECK(wrapped->rows == 2 * n);
     CHECK(wrapped->heard.size() == usize(std::min(4, 2 * n)));

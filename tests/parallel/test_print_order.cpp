@@ -40,11 +40,10 @@ std::string lines(PrintOrder order) {
 
 }  // namespace
 
-TEST_CASE("print: lines come out by thread, by replica, or by shard", "[print_order]") {
+TEST_CASE("print: lines come out by thread, by replica, or by virtual replica", "[print_order]") {
   const std::string forwards = lines(PrintOrder::replica), backwards = lines(PrintOrder::thread);
-  std::string of_shards;
-  for (int shard = 0; shard < 2 * device_count(); ++shard)
-    of_shards += str("rows from ", 3 * shard, "\n");
+  std::string of_virtual;
+  for (int i = 0; i < 2 * device_count(); ++i) of_virtual += str("rows from ", 3 * i, "\n");
   const struct {
     const char *order, *filter;
     std::string lines;
@@ -54,7 +53,7 @@ TEST_CASE("print: lines come out by thread, by replica, or by shard", "[print_or
               {"replica", "set", "begin\n" + backwards + forwards + "end\n"},
               {"replica", "error", "begin\n" + forwards + "end\n"},
               {"device", "wrong", "All tests passed"},
-              {"replica", "shards", of_shards}};
+              {"replica", "virtual", of_virtual}};
   for (const auto& row : rows) {
     const ChildResult child = run_child(str("BRAID_PRINT_ORDER=", row.order),
                                         str("[.child][print_order_", row.filter, "]"));
@@ -88,13 +87,15 @@ TEST_CASE("print: in a child, a wrong name", "[.child][print_order_wrong]") {
   if (device_count() > 1) CHECK_THROWS_TEXT(ArgumentError, kText, print_backwards());
   CHECK_THROWS_TEXT(ArgumentError, kText, parallel::print_order());
 }
-TEST_CASE("print: in a child, shards", "[.child][print_order_shards]") {
-  const int shards = 2 * device_count();
-  const Made prints = home(Made([](const Tensor& weight, const Tensor& x) {
-    print("rows from ", static_cast<int>(x.to(Device()).to_vector<float>().front()));
-    return x * weight;
-  }));
-  (void)data_parallel(prints, counting({3 * shards, 1}), devices(), {.shards = shards});
+TEST_CASE("print: in a child, virtual replicas", "[.child][print_order_virtual]") {
+  const int count = 2 * device_count();
+  const DeterministicDataParallel prints(
+      home(Made([](const Tensor& weight, const Tensor& x) {
+        print("rows from ", static_cast<int>(x.to(Device()).to_vector<float>().front()));
+        return x * weight;
+      })),
+      devices(), DeterministicOptions{.virtual_replicas = count});
+  (void)prints(counting({3 * count, 1}));
 }
 
 }  // namespace braid::test::on_device

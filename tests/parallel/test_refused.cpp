@@ -17,7 +17,7 @@ void in_each_mode(const std::function<void(int, const Mode&, const Tensor&)>& f)
     }
   }
 }
-int replicas_of(const Mode& mode, int n) { return mode.options.shards > 0 ? 2 * n : n; }
+int replicas_of(const Mode& mode, int n) { return mode.virtual_replicas > 0 ? 2 * n : n; }
 
 /// Runs a forward in the given mode.
 template <class M, class... A>
@@ -48,7 +48,7 @@ TEST_CASE("refused in each mode: inputs that give different numbers of chunks", 
     const auto two = [](const Tensor& weight, const Tensor& a, const Tensor& b, double scale) {
       return a * weight * scale + b;
     };
-    const DataParallel model(home(Made(two)), group(n), mode.options);
+    const auto model = wrapped(home(Made(two)), group(n), mode);
     const std::vector<Tensor> before = copies_of(parameters(model));
     const std::int64_t chunks = replicas_of(mode, n);
     const std::string over = chunks == n ? str(" over ", n, " devices") : "";
@@ -73,7 +73,7 @@ TEST_CASE("refused in each mode: a hidden DataParallel in a replica", "[faults]"
     const auto calls = [&hidden](const Tensor& weight, const Tensor& part) {
       return hidden ? hidden(part) : part * weight;
     };
-    const DataParallel model(home(Made(calls)), group(n), mode.options);
+    const auto model = wrapped(home(Made(calls)), group(n), mode);
     const std::vector<Tensor> before = copies_of(parameters(model)),
                               of_inner = copies_of(parameters(*inner));
     hidden = [inner](const Tensor& part) { return (*inner)(part.to(device(0))).to(part.device()); };
@@ -93,7 +93,7 @@ TEST_CASE("refused in each mode: a hidden DataParallel in a replica", "[faults]"
 TEST_CASE("refused in each mode: a parameter or a buffer on each wrong device", "[faults]") {
   in_each_mode([](int n, const Mode& mode, const Tensor& x) {
     for (int wrong = 1; wrong < n; ++wrong) {
-      DataParallel model(home(Buffered{}), group(n), mode.options);
+      auto model = wrapped(home(Buffered{}), group(n), mode);
       const auto check_refused = [&](const char* what) {
         CHECK_THROWS_TEXT(DeviceError,
                           str("module must have its parameters and buffers on device ", device(0),
@@ -121,7 +121,7 @@ TEST_CASE("refused in each mode: outputs with leaves that are no tensors", "[fau
     constexpr const char* kText =
         "gather: expected a tree of tensors from every replica, got *; with one device any output "
         "is fine";
-    const auto model = [&](auto f) { return DataParallel(home(Made(f)), group(n), mode.options); };
+    const auto model = [&](auto f) { return wrapped(home(Made(f)), group(n), mode); };
     const DataParallel texts =
         model([](const Tensor&, const Tensor& part) { return str(part.size(0), " rows"); });
     CHECK_THROWS_TEXT(ArgumentError, kText, texts(x));

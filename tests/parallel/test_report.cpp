@@ -141,12 +141,11 @@ TEST_CASE("report: memory of each device by kind", "[report]") {
   }
 }
 
-TEST_CASE("report: with local updates every device steps, and holds weights", "[report]") {
+TEST_CASE("report: with a replicated optimizer every device steps, and holds weights", "[report]") {
   if (several() < 2) return;
   const ReportSteps like(several(), 30, 32);  // with the same model
-  const DataParallel model(clone(like.model().module), like.devices(),
-                           DataParallelOptions{.update = parallel::Update::local});
-  parallel::LocalUpdate optimizer(model, [](const std::vector<Tensor>& p) {
+  const DataParallel model(clone(like.model().module), like.devices());
+  parallel::ReplicatedOptimizer optimizer(model, [](const std::vector<Tensor>& p) {
     return optim::SGD(p, {.lr = 1e-3, .momentum = 0.9});
   });
   DataParallelReport report;

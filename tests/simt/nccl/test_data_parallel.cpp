@@ -100,7 +100,7 @@ TEST_CASE("nccl: DataParallel equals local, to the bit in local's order of sums"
   CHECK(all_findings() == "");
 }
 
-TEST_CASE("nccl: replicas meet over it too, and shards have local's bits", "[nccl]") {
+TEST_CASE("nccl: replicas meet over it too, and virtual replicas have local's bits", "[nccl]") {
   struct Normed : nn::Module {
     nn::Linear fc{5, 6};
     nn::SyncBatchNorm norm{6};
@@ -108,12 +108,15 @@ TEST_CASE("nccl: replicas meet over it too, and shards have local's bits", "[ncc
     BRAID_FIELDS(fc, norm)
   };
   /// Returns the output and the gradients. `sum`: the library's order of summation.
-  const auto run = [](CommunicatorKind kind, auto make, nccl::Sum sum,
-                      const parallel::DataParallelOptions& options) {
+  const auto run = [](CommunicatorKind kind, auto make, nccl::Sum sum, int virtual_replicas = 0) {
     const Scene scene(kind);
     nccl::set_sum(sum);
     manual_seed(5);
-    parallel::DataParallel<decltype(make())> model(make(), group(4), options);
+    using M = decltype(make());
+    auto model = virtual_replicas == 0
+                     ? parallel::DataParallel<M>(make(), group(4))
+                     : parallel::DataParallel<M>(parallel::DeterministicDataParallel<M>(
+                           make(), group(4), {virtual_replicas}));
     to(model, Device("cuda:0"));
     const Tensor y = model(randn({16, 5}, {.device = Device("cuda:0")}));
     (y * y).sum().backward();
@@ -124,13 +127,13 @@ TEST_CASE("nccl: replicas meet over it too, and shards have local's bits", "[ncc
   const auto normed = [] { return Normed{}; };
   const auto net = [] { return Net{}; };
   using nccl::Sum;
-  CHECK(run(CommunicatorKind::nccl, normed, Sum::tree, {}) ==
-        run(CommunicatorKind::local, normed, Sum::tree, {}));
+  CHECK(run(CommunicatorKind::nccl, normed, Sum::tree) ==
+        run(CommunicatorKind::local, normed, Sum::tree));
   CHECK(all_findings() == "");
   const std::uint64_t before = nccl::calls();
-  const auto shards = run(CommunicatorKind::nccl, net, Sum::ring, {.shards = 4});
+  const auto deterministic = run(CommunicatorKind::nccl, net, Sum::ring, 4);
   CHECK(nccl::calls() > before);  // the copies of the weights use it
-  CHECK(shards == run(CommunicatorKind::local, net, Sum::ring, {.shards = 4}));
+  CHECK(deterministic == run(CommunicatorKind::local, net, Sum::ring, 4));
 }
 
 TEST_CASE("nccl: weights that nobody changed are not sent again", "[nccl]") {

@@ -48,21 +48,26 @@ struct Mode {
   int devices = 3;
   // weight decay in the loss: adds a second part, from the first device, to each gradient
   double decay = 0;
+  int virtual_replicas = 0;  // above 0: a DeterministicDataParallel
+  bool replicated_optimizer = false;
 };
 std::vector<Mode> modes() {
   return {{"plain", {}},
           {"buckets", {.bucket_bytes = 1}, false},
-          {"local updates", {.update = parallel::Update::local}},
-          {"shards", {.shards = 6}, false},
-          {"shards on one device", {.shards = 6}, true, 1, 0.1}};
+          {"replicated optimizer", {}, true, 3, 0, 0, true},
+          {"virtual replicas", {}, false, 3, 0, 6},
+          {"virtual replicas on one device", {}, true, 1, 0.1, 6}};
 }
 
 /// Returns the bytes of all parameters and buffers after two steps from `start`.
 std::string trained(const Net& start, const Mode& mode, const Tensor& batch, const Tensor& labels) {
   manual_seed(7);
   const std::vector<Device> all = devices();
-  parallel::DataParallel<Net> model(
-      clone(start), std::vector<Device>(all.begin(), all.begin() + mode.devices), mode.options);
+  const std::vector<Device> on(all.begin(), all.begin() + mode.devices);
+  auto model = mode.virtual_replicas == 0
+                   ? parallel::DataParallel<Net>(clone(start), on, mode.options)
+                   : parallel::DataParallel<Net>(parallel::DeterministicDataParallel<Net>(
+                         clone(start), on, {.virtual_replicas = mode.virtual_replicas}));
   const auto train = [&](auto& optimizer) {
     for (int step = 0; step < 2; ++step) {
       optimizer.zero_grad();
@@ -76,9 +81,11 @@ std::string trained(const Net& start, const Mode& mode, const Tensor& batch, con
   const auto make = [](const std::vector<Tensor>& p) {
     return optim::SGD(p, {.lr = 0.1, .momentum = 0.9});
   };
-  if (mode.options.update == parallel::Update::local) {
-    parallel::LocalUpdate optimizer(model, make);
+  std::vector<std::vector<Tensor>> replicated;
+  if (mode.replicated_optimizer) {
+    parallel::ReplicatedOptimizer optimizer(model, make);
     train(optimizer);
+    replicated = optimizer.weights();
   } else {
     auto optimizer = make(parameters(model));
     train(optimizer);
@@ -92,9 +99,8 @@ std::string trained(const Net& start, const Mode& mode, const Tensor& batch, con
     bytes.append(data, static_cast<std::size_t>(here.numel()) * size_of(here.dtype()));
   };
   for (const auto& [name, tensor] : state_dict(model)) add(tensor);
-  if (mode.options.update == parallel::Update::local)
-    for (const std::vector<Tensor>& rank : model.local_replicas()->parameters())
-      for (const Tensor& p : rank) add(p);
+  for (const std::vector<Tensor>& rank : replicated)
+    for (const Tensor& p : rank) add(p);
   return bytes;
 }
 

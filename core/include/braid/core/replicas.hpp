@@ -16,7 +16,7 @@ class ReplicaGroup {
   /// True if the replicas are virtual replicas: the batch is cut into a fixed number of parts,
   /// whatever the number of devices. What a layer computes over a batch must then be over all of
   /// them.
-  [[nodiscard]] virtual bool shards() const noexcept = 0;
+  [[nodiscard]] virtual bool virtual_replicas() const noexcept = 0;
   /// Returns the sum over the replicas of each tensor, on this replica's device, in the fixed order
   /// of Communicator::reduce. All replicas must call it, with the same number of tensors of the
   /// same shapes and dtypes; the calling threads wait for each other. Recorded: the gradient of a

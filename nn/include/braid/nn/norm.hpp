@@ -106,7 +106,7 @@ struct BatchNorm : Module {
 ///
 /// Buffers   a training call updates them in place, under the lock of their storage, although
 ///           operator() is const. In DataParallel those of replica 0 are kept, so the running
-///           statistics are those of its chunk. With DataParallelOptions::shards the statistics are
+///           statistics are those of its chunk. In a DeterministicDataParallel the statistics are
 ///           those of the whole batch, as in SyncBatchNorm
 /// Throws    ArgumentError if a channel has only one value in training; ShapeError for another rank
 ///           or number of features

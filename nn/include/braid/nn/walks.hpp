@@ -172,7 +172,8 @@ template <class M> void train(M& m) { braid::set_training(m, true); }
 template <class M> void eval(M& m) { braid::set_training(m, false); }
 
 /// Removes the gradients of the parameters. In a replica it has no effect and warns. A struct that
-/// holds gradients besides those of its fields' parameters (DataParallel with Update::local)
+/// holds gradients besides those of its fields' parameters (DataParallel with a
+/// ReplicatedOptimizer)
 /// removes them in `braid_clear_gradients() const`.
 template <class M> void zero_grad(const M& m) {
   check_tree<M>();

@@ -17,12 +17,13 @@
 #include <braid/parallel/communicator.hpp>
 #include <braid/parallel/cost_model.hpp>
 #include <braid/parallel/data_parallel.hpp>
+#include <braid/parallel/deterministic_data_parallel.hpp>
 #include <braid/parallel/devices.hpp>
 #include <braid/parallel/gather.hpp>
-#include <braid/parallel/local_update.hpp>
 #include <braid/parallel/loss.hpp>
 #include <braid/parallel/parallel_apply.hpp>
 #include <braid/parallel/print_order.hpp>
 #include <braid/parallel/replicate.hpp>
+#include <braid/parallel/replicated_optimizer.hpp>
 #include <braid/parallel/report.hpp>
 #include <braid/parallel/scatter.hpp>

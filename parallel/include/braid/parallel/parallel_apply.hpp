@@ -43,16 +43,16 @@ template <class T> [[nodiscard]] T moved_to(const T& t, Device device) {
     std::size_t modules, std::size_t inputs, const std::vector<Device>& given,
     std::optional<Device> (*resolve)(const void* context, std::size_t i), const void* context);
 /// Runs job(context, i) on devices[i]'s worker, all in parallel. Throws ReplicaError after all have
-/// ended. `shards`: the replicas are virtual replicas of one batch. Several may be on one device,
-/// which then runs one at a time.
+/// ended. `virtual_replicas`: the replicas are virtual replicas of one batch. Several may be on one
+/// device, which then runs one at a time.
 void apply(std::span<const Device> devices, void (*job)(void* context, std::size_t i),
-           void* context, bool shards);
+           void* context, bool virtual_replicas);
 
 /// Calls modules[i] with inputs[i] on on[i]. The object returned by within(i) lives on the thread
 /// of replica i during the call. `move`: moves outputs on other devices to on[i].
 template <class M, class I, class W>
 auto apply_within(const std::vector<M>& modules, const std::vector<I>& inputs,
-                  std::span<const Device> on, W within, bool move, bool shards) {
+                  std::span<const Device> on, W within, bool move, bool virtual_replicas) {
   using R = detail::Output<M, I>;
   if constexpr (std::is_void_v<R>) {
     auto job = [&](std::size_t i) {
@@ -61,7 +61,7 @@ auto apply_within(const std::vector<M>& modules, const std::vector<I>& inputs,
     };
     detail::apply(
         on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job,
-        shards);
+        virtual_replicas);
   } else {
     std::vector<std::optional<R>> slots(inputs.size());
     auto job = [&](std::size_t i) {
@@ -72,7 +72,7 @@ auto apply_within(const std::vector<M>& modules, const std::vector<I>& inputs,
     };
     detail::apply(
         on, [](void* context, std::size_t i) { (*static_cast<decltype(job)*>(context))(i); }, &job,
-        shards);
+        virtual_replicas);
     std::vector<R> outputs;
     outputs.reserve(slots.size());
     for (std::optional<R>& slot : slots) outputs.push_back(std::move(*slot));

@@ -28,27 +28,21 @@ struct ReplicateBytes {
 };
 
 namespace detail {
-class LocalReplicas;
+class ReplicatedParameters;
 /// How DataParallel differs from replicate.
 struct Replication {
-  ReplicaCache* cache = nullptr;   ///< keeps the copies for the next call
-  LocalReplicas* local = nullptr;  ///< provides the parameters; the other tensors are copied
+  ReplicaCache* cache = nullptr;  ///< keeps the copies for the next call
+  /// provides the parameters; the other tensors are copied
+  ReplicatedParameters* parameters = nullptr;
   /// several ranks may be on one device; they share its parameters, but get separate copies of the
   /// other tensors, because a forward may write them
-  bool shards = false;
+  bool virtual_replicas = false;
   std::size_t bucket_bytes = kBucketBytes;
 };
 /// Returns the leaves of every replica: [rank][leaf].
 [[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
                                                                 std::span<const Device> devices,
                                                                 const Replication& how);
-
-template <class M>
-[[nodiscard]] std::vector<M> replicas_of(const M& module, std::span<const Device> devices,
-                                         const Replication& how = {}) {
-  check_tree<M>();
-  return with_each(module, replicate_leaves(tree::flatten(module), devices, how));
-}
 }  // namespace detail
 
 /// Returns a replica of the module for each device. The module must be on devices[0].
@@ -65,7 +59,9 @@ template <class M>
 ///           or is listed twice; ArgumentError for an empty list of devices
 template <class M>
 [[nodiscard]] std::vector<M> replicate(const M& module, const DeviceList& devices) {
-  return detail::replicas_of(module, devices.list());
+  check_tree<M>();
+  return detail::with_each(module,
+                           detail::replicate_leaves(tree::flatten(module), devices.list(), {}));
 }
 
 }  // namespace braid::parallel

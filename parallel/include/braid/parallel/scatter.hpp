@@ -44,14 +44,16 @@ namespace detail {
 [[nodiscard]] std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat,
                                                               std::span<const Device> devices,
                                                               const ScatterOptions& options);
-/// The batch split into min(shards, size) chunks by the balanced rule, for any number of devices.
+/// The batch split into min(count, size) chunks by the balanced rule, for any number of devices.
 /// Each device gets consecutive chunks; the numbers differ by at most one.
-struct Shards {
-  std::vector<std::vector<Tensor>> leaves;  ///< [shard][leaf]
-  std::vector<Device> devices;              ///< of each shard
+struct VirtualReplicas {
+  std::vector<std::vector<Tensor>> leaves;  ///< [virtual replica][leaf]
+  std::vector<Device> devices;              ///< of each virtual replica
 };
-[[nodiscard]] Shards scatter_shards(const tree::Flat& flat, std::span<const Device> devices,
-                                    std::size_t shards, const ScatterOptions& options);
+[[nodiscard]] VirtualReplicas scatter_to_virtual_replicas(const tree::Flat& flat,
+                                                          std::span<const Device> devices,
+                                                          std::size_t count,
+                                                          const ScatterOptions& options);
 /// Returns the dim along which a leaf is split: that of its argument if `dims` has it, else `dim`.
 [[nodiscard]] int dim_of(const tree::Flat& flat, const tree::Leaf& leaf, int dim,
                          std::span<const int> dims);

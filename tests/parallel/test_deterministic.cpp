@@ -1,4 +1,4 @@
-// DataParallelOptions::shards: the same bits for every number of devices.
+// DeterministicDataParallel: the same bits for every number of devices.
 #include "group.hpp"
 
 namespace braid::test::on_device {
@@ -80,11 +80,11 @@ MakeOptimizer sgd() { return maker<optim::SGD>(optim::SgdOptions{.lr = 0.05, .mo
 /// Checks that parameters and buffers after a step with each batch have the same bits over any
 /// number of devices.
 template <class M>
-void check_training(const M& start, const DataParallelOptions& options,
+void check_training(const M& start, const DeterministicOptions& options,
                     const std::vector<Tensor>& batches, const MakeOptimizer& make) {
   check_same_over_counts([&](int n) {
     manual_seed(7);
-    DataParallel model(clone(start), group(n), options);
+    DeterministicDataParallel model(clone(start), group(n), options);
     const Optimizer optimizer = make(parameters(model));
     for (const Tensor& x : batches) {
       const Tensor y = model(x);
@@ -100,7 +100,8 @@ void check_training(const M& start, const DataParallelOptions& options,
 
 }  // namespace
 
-TEST_CASE("shards: the same bits: images, uneven batches, all optimizers", "[shards]") {
+TEST_CASE("deterministic: the same bits: images, uneven batches, all optimizers",
+          "[deterministic]") {
   const Images start = home(Images{});
   const std::vector<Tensor> batches = {random_tensor({26, 1, 6, 6}, DType::float32, device(0), 1),
                                        random_tensor({7, 1, 6, 6}, DType::float32, device(0), 2)};
@@ -113,30 +114,33 @@ TEST_CASE("shards: the same bits: images, uneven batches, all optimizers", "[sha
       {"Lion", maker<optim::Lion>(optim::LionOptions{})}};
   for (const auto& [name, make] : optimizers) {
     INFO(name);
-    check_training(start, {.shards = emulated() ? 10 : 24}, batches, make);
+    check_training(start, {.virtual_replicas = emulated() ? 10 : 24}, batches, make);
   }
 }
 
-TEST_CASE("shards: the same bits: 20 steps of perceptron and Transformer", "[shards]") {
+TEST_CASE("deterministic: the same bits: 20 steps of perceptron and Transformer",
+          "[deterministic]") {
   std::vector<Tensor> batches;
   for (int step = 0; step < static_cast<int>(cut(20, 3)); ++step)
     batches.push_back(random_tensor({step % 3 == 2 ? 11 : 30, 4, 2}, DType::float32, device(0),
                                     static_cast<std::uint64_t>(step)));
-  const int shards = emulated() ? 10 : 24;
-  check_training(home(Perceptron{}), {.shards = shards}, batches, sgd());
-  check_training(home(Attends{}), {.shards = shards}, batches, sgd());
+  const int count = emulated() ? 10 : 24;
+  check_training(home(Perceptron{}), {.virtual_replicas = count}, batches, sgd());
+  check_training(home(Attends{}), {.virtual_replicas = count}, batches, sgd());
 }
 
-TEST_CASE("shards: the same bits along dim 1, with an embedding and an LSTM", "[shards]") {
+TEST_CASE("deterministic: the same bits along dim 1, with an embedding and an LSTM",
+          "[deterministic]") {
   std::vector<Tensor> batches;
   for (const std::int64_t rows : {13, 3, 1}) {
     manual_seed(static_cast<std::uint64_t>(rows));
     batches.push_back(randint(0, 11, {4, rows}, {.device = device(0)}));
   }
-  check_training(home(Words{}), {.dim = 1, .shards = 8}, batches, sgd());
+  check_training(home(Words{}), {.virtual_replicas = 8, .dim = 1}, batches, sgd());
 }
 
-TEST_CASE("shards: the same bits: strided weight, fields, sums of chunks", "[shards]") {
+TEST_CASE("deterministic: the same bits: strided weight, fields, sums of chunks",
+          "[deterministic]") {
   Uses start;
   to(start, device(0));
   REQUIRE_FALSE(start.weight.is_contiguous());
@@ -144,7 +148,8 @@ TEST_CASE("shards: the same bits: strided weight, fields, sums of chunks", "[sha
   check_same_over_counts([&](int n) -> std::vector<Tensor> {
     Uses module = clone(start);
     module.noted = start.noted.clone();
-    const DataParallel model(std::move(module), group(n), DataParallelOptions{.shards = 7});
+    const DeterministicDataParallel model(std::move(module), group(n),
+                                          DeterministicOptions{.virtual_replicas = 7});
     const Tensor out = model(x);
     (out * out).sum().backward();
     return {out, model.module.weight.grad(), model.module.noted};
@@ -156,7 +161,8 @@ TEST_CASE("shards: the same bits: strided weight, fields, sums of chunks", "[sha
   const Tensor wide = random_tensor({37, 50}, DType::float32, device(0), 12).requires_grad_(),
                dy = random_tensor({37, 50}, DType::float32, device(0), 13);
   check_same_over_counts([&](int n) -> std::vector<Tensor> {
-    const DataParallel model(clone(sums), group(n), DataParallelOptions{.dim = 1, .shards = 3});
+    const DeterministicDataParallel model(clone(sums), group(n),
+                                          DeterministicOptions{.virtual_replicas = 3, .dim = 1});
     wide.set_grad({});
     model(wide).backward(dy);
     return {model.module.weight.grad(), wide.grad()};
@@ -166,8 +172,9 @@ TEST_CASE("shards: the same bits: strided weight, fields, sums of chunks", "[sha
   const Tensor rows = random_tensor({17, 3}, DType::float32, device(0), 4);
   for (const MergeBuffers rule : {MergeBuffers::replica0, MergeBuffers::mean})
     check_same_over_counts([&](int n) -> std::vector<Tensor> {
-      const DataParallel model(clone(scaled), group(n),
-                               DataParallelOptions{.merge_buffers = rule, .shards = 9});
+      const DeterministicDataParallel model(
+          clone(scaled), group(n),
+          DeterministicOptions{.virtual_replicas = 9, .merge_buffers = rule});
       const Tensor scale = tensor(1.7, {.device = device(0)}).requires_grad_();
       const Tensor y = model(rows, scale);
       (y * y).sum().backward();
@@ -175,11 +182,13 @@ TEST_CASE("shards: the same bits: strided weight, fields, sums of chunks", "[sha
     });
 }
 
-TEST_CASE("shards compute what one device computes, with its statistics", "[shards]") {
+TEST_CASE("deterministic: replicas compute what one device computes, with its statistics",
+          "[deterministic]") {
   Images plain = home(Images{});
   to(plain, DType::float64);
   plain.dropout.p = 0;
-  DataParallel model(clone(plain), group(up_to(3)), DataParallelOptions{.shards = 5});
+  DeterministicDataParallel model(clone(plain), group(up_to(3)),
+                                  DeterministicOptions{.virtual_replicas = 5});
   const Tensor x = random_tensor({12, 1, 6, 6}, DType::float64, device(0), 3),
                x2 = x.detach().clone();
   x.requires_grad_();
@@ -202,14 +211,16 @@ TEST_CASE("shards compute what one device computes, with its statistics", "[shar
               penalty_gradients(plain, x2, {x2}, {plain.conv.weight}), {1e-7, 1e-8});
 }
 
-TEST_CASE("shards: min(shards, rows) by the balanced rule, in order", "[shards]") {
+TEST_CASE("deterministic: min(virtual replicas, rows) by the balanced rule, in order",
+          "[deterministic]") {
   const Made places = home(Made([](const Tensor&, const Tensor& x) {
     return std::tuple(full({1}, static_cast<double>(x.size(0)), {.device = x.device()}),
                       full({1}, static_cast<double>(x.device().index()), {.device = x.device()}));
   }));
   using List = std::vector<double>;
   for (int n = 1; n <= device_count(); ++n) {
-    const DataParallel model(clone(places), group(n), DataParallelOptions{.shards = 6});
+    const DeterministicDataParallel model(clone(places), group(n),
+                                          DeterministicOptions{.virtual_replicas = 6});
     const auto [rows, where] = model(ones({14, 2}));
     CHECK(numbers(rows) == List{3, 3, 2, 2, 2, 2});
     const List index = numbers(where);
@@ -223,10 +234,10 @@ TEST_CASE("shards: min(shards, rows) by the balanced rule, in order", "[shards]"
   }
 }
 
-TEST_CASE("shards: one that fails is named, and the next call works", "[shards]") {
+TEST_CASE("deterministic: one that fails is named, and the next call works", "[deterministic]") {
   struct Fails : nn::Module {
     nn::BatchNorm1d norm{2};
-    int mark = -1;  // the value in the rows of the failing shard
+    int mark = -1;  // the value in the rows of the failing replica
     bool after = false;
     Tensor operator()(const Tensor& x) const {
       const bool fails = static_cast<int>(x.max().item<double>()) == mark;
@@ -239,15 +250,16 @@ TEST_CASE("shards: one that fails is named, and the next call works", "[shards]"
   };
   const Tensor x = arange(0, 12, 1, {.device = device(0), .dtype = DType::float32}).reshape({6, 2});
   for (int n = 1; n <= up_to(4); ++n) {
-    DataParallel model(home(Fails{}), group(n), DataParallelOptions{.shards = 6});
+    DeterministicDataParallel model(home(Fails{}), group(n),
+                                    DeterministicOptions{.virtual_replicas = 6});
     const Tensor before = model.module.norm.running_mean.clone();
-    for (int shard = 0; shard < 6; ++shard) {
-      model.module.mark = 2 * shard + 1;
+    for (int replica = 0; replica < 6; ++replica) {
+      model.module.mark = 2 * replica + 1;
       for (const bool after : {false, true}) {
         model.module.after = after;
         CHECK_THROWS_TEXT(
             ReplicaError,
-            str("Caught ArgumentError in replica ", shard, " on device *: asked to fail"),
+            str("Caught ArgumentError in replica ", replica, " on device *: asked to fail"),
             model(x));
         if (!after) CHECK_SAME_BITS(model.module.norm.running_mean, before);
       }
@@ -258,20 +270,26 @@ TEST_CASE("shards: one that fails is named, and the next call works", "[shards]"
   }
 }
 
-TEST_CASE("shards: what cannot be is refused", "[shards][errors]") {
-  const auto make = [](parallel::DeviceList on, DataParallelOptions options) {
-    return DataParallel(home(nn::Linear(2, 2)), std::move(on), std::move(options));
+TEST_CASE("deterministic: what cannot be is refused", "[deterministic][errors]") {
+  const auto make = [](parallel::DeviceList on, DeterministicOptions options) {
+    return DeterministicDataParallel(home(nn::Linear(2, 2)), std::move(on), std::move(options));
   };
-  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards >= 0, got -1",
-                    make(group(1), {.shards = -1}));
   CHECK_THROWS_TEXT(ArgumentError,
-                    "DataParallel: expected a device at least for 4 shards, got none",
-                    make({}, {.shards = 4}));
-  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards or chunk sizes or weights",
-                    make(group(1), {.chunk_sizes = {3}, .shards = 4}));
-  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards or chunk sizes or weights",
-                    make(group(1), {.weights = {1}, .shards = 4}));
-  CHECK(make(group(1), {.shards = 4})(ones({0, 2})).shape() == Shape{0, 2});
+                    "DeterministicDataParallel: expected virtual_replicas >= 1, got 0",
+                    make(group(1), {.virtual_replicas = 0}));
+  CHECK_THROWS_TEXT(
+      ArgumentError,
+      "DeterministicDataParallel: expected a device at least for 4 virtual replicas, got none",
+      make({}, {.virtual_replicas = 4}));
+  CHECK_THROWS_TEXT(DeviceError, "DeterministicDataParallel: expected each device once*",
+                    make({device(0), device(0)}, {}));
+  const auto model = make(group(1), {.virtual_replicas = 4});
+  CHECK(model(ones({0, 2})).shape() == Shape{0, 2});
+  // A copy has the same options, a moved one them too.
+  const auto copy = model;
+  CHECK(copy.replicas(ones({8, 2})).size() == 4);
+  const parallel::DataParallel<nn::Linear> base = make(group(1), {.virtual_replicas = 3});
+  CHECK(base.replicas(ones({8, 2})).size() == 3);
 }
 
 }  // namespace braid::test::on_device

@@ -5,27 +5,26 @@
 
 #include <braid/nn/optim/optimizer.hpp>
 #include <braid/parallel/data_parallel.hpp>
-#include <braid/parallel/local_replicas.hpp>
+#include <braid/parallel/internal/replicated_parameters.hpp>
 
 namespace braid::parallel {
 
 namespace detail {
 /// Sums the gradients of all devices' copies on the first device and removes those of the others.
 /// Returns whether one of the other devices had a gradient.
-bool sum_gradients(LocalReplicas& replicas);
+bool sum_gradients(ReplicatedParameters& replicas);
 /// Takes one step of every optimizer, each on its device, with the summed gradients. An exception
 /// leaves all parameters unchanged, unless a device fails while it writes. Then every later step
 /// throws, until the optimizers' states are loaded.
-void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> optimizers);
+void step_together(ReplicatedParameters& replicas, std::span<optim::Optimizer* const> optimizers);
 }  // namespace detail
 
-/// The optimizer of a DataParallel with `update = Update::local`. Every device keeps the weights
+/// Replicates the optimizer of a DataParallel: as long as it lives, every device keeps the weights
 /// and an optimizer, and takes the same step with the sum of all gradients. Training therefore
 /// sends no weights. The copies stay equal to the last bit.
 ///
-///     parallel::DataParallel model(
-///         Net{}, devices(), parallel::DataParallelOptions{.update = parallel::Update::local});
-///     parallel::LocalUpdate optimizer(model, [](const std::vector<Tensor>& p) {
+///     parallel::DataParallel model(Net{});
+///     parallel::ReplicatedOptimizer optimizer(model, [](const std::vector<Tensor>& p) {
 ///       return optim::AdamW(p, {.lr = 1e-3});
 ///     });
 ///
@@ -33,17 +32,18 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
 ///             reduce(), sums them in the module's own parameters, in the order of
 ///             Communicator::reduce (fixed by `local`). To clip or inspect gradients, call reduce()
 ///             first. Several backwards before a step accumulate.
-/// Throws      ArgumentError for a model without `update = Update::local`, or if its parameters
-///             have been replaced; what the optimizers throw; Error after a step that failed on one
-///             device after others had taken it, until load_state
+/// Throws      ArgumentError for a model without devices, for a DeterministicDataParallel, or if
+///             the model's parameters have been replaced; what the optimizers throw; Error after a
+///             step that failed on one device after others had taken it, until load_state
 /// Notes       the summed gradient is not differentiable; second derivatives with respect to inputs
 ///             accumulate as usual
-template <class O> class LocalUpdate {
+template <class O> class ReplicatedOptimizer {
  public:
   /// `make(parameters)` returns the optimizer of one device. It is called once per device, with the
   /// parameters in the order of `parameters(model)`.
   template <class M, class F>
-  LocalUpdate(const DataParallel<M>& model, const F& make) : replicas_(model.local_replicas()) {
+  ReplicatedOptimizer(const DataParallel<M>& model, const F& make)
+      : replicas_(model.state().replicate_parameters(tree::flatten(model.module))) {
     for (const std::vector<Tensor>& of_device : replicas_->parameters())
       optimizers_.emplace_back(new O(make(of_device)));
     for (const std::unique_ptr<O>& optimizer : optimizers_) all_.push_back(optimizer.get());
@@ -89,12 +89,12 @@ template <class O> class LocalUpdate {
     const O& first = main();
     for (std::size_t i = 1; i < optimizers_.size(); ++i) optimizers_[i]->follow(first);
   }
-  std::shared_ptr<detail::LocalReplicas> replicas_;
+  std::shared_ptr<detail::ReplicatedParameters> replicas_;
   std::vector<std::unique_ptr<O>> optimizers_;
   std::vector<optim::Optimizer*> all_;
 };
 template <class M, class F>
-LocalUpdate(const DataParallel<M>&, const F&)
-    -> LocalUpdate<std::invoke_result_t<const F&, const std::vector<Tensor>&>>;
+ReplicatedOptimizer(const DataParallel<M>&, const F&)
+    -> ReplicatedOptimizer<std::invoke_result_t<const F&, const std::vector<Tensor>&>>;
 
 }  // namespace braid::parallel

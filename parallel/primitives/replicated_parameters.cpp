@@ -1,4 +1,4 @@
-#include <braid/parallel/local_replicas.hpp>
+#include <braid/parallel/internal/replicated_parameters.hpp>
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
@@ -19,18 +19,18 @@ std::vector<Tensor> distinct_parameters(const tree::Flat& flat) {
   return list;
 }
 
-LocalReplicas::Seen LocalReplicas::seen(std::size_t k) const {
+ReplicatedParameters::Seen ReplicatedParameters::seen(std::size_t k) const {
   Seen now{copies_[0][k].storage()->id(), copies_[0][k].version(), {}};
   for (std::size_t rank = 1; rank < devices_.size(); ++rank)
     now.versions.push_back(copies_[rank][k].version());
   return now;
 }
 
-bool LocalReplicas::fresh(std::size_t k) const {
+bool ReplicatedParameters::fresh(std::size_t k) const {
   return seen(k) == seen_[k] && !copies_[0][k].storage()->exposed();
 }
 
-void LocalReplicas::make_copies(std::span<const Tensor> parameters) {
+void ReplicatedParameters::make_copies(std::span<const Tensor> parameters) {
   std::vector<std::vector<Tensor>> made(devices_.size());
   made[0].assign(parameters.begin(), parameters.end());
   for (std::size_t rank = 1; rank < devices_.size(); ++rank)
@@ -44,7 +44,7 @@ void LocalReplicas::make_copies(std::span<const Tensor> parameters) {
   copies_ = std::move(made);
 }
 
-void LocalReplicas::refresh(std::span<const Tensor> parameters) {
+void ReplicatedParameters::refresh(std::span<const Tensor> parameters) {
   const std::lock_guard lock(mutex_);
   const NoGrad guard;
   if (copies_.empty()) make_copies(parameters);
@@ -57,7 +57,8 @@ void LocalReplicas::refresh(std::span<const Tensor> parameters) {
   }
   if (!same)
     throw ArgumentError(
-        "LocalUpdate: expected the model's parameters to be those that it had at first, got "
+        "ReplicatedOptimizer: expected the model's parameters to be those that it had at first, "
+        "got "
         "others, or of another shape or type");
   for (std::size_t rank = 1; rank < devices_.size(); ++rank)
     for (std::size_t k = 0; k < parameters.size(); ++k)
@@ -66,13 +67,13 @@ void LocalReplicas::refresh(std::span<const Tensor> parameters) {
   send_changed(parameters, true);
 }
 
-void LocalReplicas::refresh_for_step() {
+void ReplicatedParameters::refresh_for_step() {
   const std::lock_guard lock(mutex_);
   const NoGrad guard;
   send_changed(copies_[0], false);
 }
 
-void LocalReplicas::send_changed(std::span<const Tensor> parameters, bool count_cached) {
+void ReplicatedParameters::send_changed(std::span<const Tensor> parameters, bool count_cached) {
   if (devices_.size() == 1) return;
   std::vector<std::size_t> changed;
   for (std::size_t k = 0; k < parameters.size(); ++k)
@@ -107,17 +108,17 @@ void LocalReplicas::send_changed(std::span<const Tensor> parameters, bool count_
   }
 }
 
-void LocalReplicas::stepped() {
+void ReplicatedParameters::stepped() {
   const std::lock_guard lock(mutex_);
   for (std::size_t k = 0; k < seen_.size(); ++k) seen_[k] = seen(k);
 }
 
-void LocalReplicas::zero_grad() noexcept {
+void ReplicatedParameters::zero_grad() noexcept {
   for (std::size_t rank = 1; rank < copies_.size(); ++rank)
     for (const Tensor& copy : copies_[rank]) copy.set_grad({});
 }
 
-ReplicateBytes LocalReplicas::last() const {
+ReplicateBytes ReplicatedParameters::last() const {
   const std::lock_guard lock(mutex_);
   return last_;
 }

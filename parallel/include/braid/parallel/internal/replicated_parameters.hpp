@@ -14,10 +14,10 @@ namespace braid::parallel::detail {
 /// The weights of a model on every device of a group. Each copy is a leaf with a separate gradient;
 /// those of the first device are the model's own parameters. Equal optimizer steps keep the copies
 /// equal. Parameters that other code has written since then are sent again.
-class LocalReplicas {
+class ReplicatedParameters {
  public:
   /// `bucket_bytes`: the maximum bytes of gradients that are summed and sent in one call.
-  LocalReplicas(std::vector<Device> devices, std::size_t bucket_bytes)
+  ReplicatedParameters(std::vector<Device> devices, std::size_t bucket_bytes)
       : devices_(std::move(devices)), bucket_bytes_(bucket_bytes) {}
 
   /// Makes the copies, or updates them from the model's parameters. Each parameter must be defined

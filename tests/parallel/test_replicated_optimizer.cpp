@@ -1,12 +1,11 @@
-// LocalUpdate, where every device keeps the weights and takes the same step, compared with the step
-// on the first device.
+// ReplicatedOptimizer, where every device keeps the weights and takes the same step, compared with
+// the step on the first device.
 #include "group.hpp"
 
 namespace braid::test::on_device {
 
-using parallel::LocalUpdate;
 using parallel::ReplicateBytes;
-using parallel::Update;
+using parallel::ReplicatedOptimizer;
 
 namespace {
 
@@ -36,19 +35,14 @@ Tensor batch(std::uint64_t seed, std::int64_t rows = 13) {
 }
 Tensor loss_of(const Tensor& y) { return (y * y).mean(); }
 
-template <class M>
-DataParallel<M> local(const M& start, int n, std::size_t bytes = parallel::kBucketBytes) {
-  return DataParallel<M>(clone(start), group(n),
-                         DataParallelOptions{.update = Update::local, .bucket_bytes = bytes});
-}
-
-/// A model with local updates and its optimizer.
-template <class F = optim::SGD (*)(const std::vector<Tensor>&)> struct Local {
+/// A model and its replicated optimizer.
+template <class F = optim::SGD (*)(const std::vector<Tensor>&)> struct Replicated {
   DataParallel<Plain> model;
-  LocalUpdate<std::invoke_result_t<F, const std::vector<Tensor>&>> optimizer;
-  explicit Local(const Plain& start, F make, int n = few(),
-                 std::size_t bytes = parallel::kBucketBytes)
-      : model(local(start, n, bytes)), optimizer(model, make) {}
+  ReplicatedOptimizer<std::invoke_result_t<F, const std::vector<Tensor>&>> optimizer;
+  explicit Replicated(const Plain& start, F make, int n = few(),
+                      std::size_t bytes = parallel::kBucketBytes)
+      : model(clone(start), group(n), DataParallelOptions{.bucket_bytes = bytes}),
+        optimizer(model, make) {}
   void backward(std::uint64_t seed) const { loss_of(model(batch(seed))).backward(); }
   void step(std::uint64_t seed) {
     optimizer.zero_grad();
@@ -57,9 +51,13 @@ template <class F = optim::SGD (*)(const std::vector<Tensor>&)> struct Local {
   }
 };
 
+/// The weights on every device, after those have been sent that other code has written.
+template <class M> std::vector<std::vector<Tensor>> weights_of(const DataParallel<M>& model) {
+  return model.state().replicate_parameters(tree::flatten(model.module))->parameters();
+}
 /// Checks that all devices have the same weights.
 template <class M> void check_copies(const DataParallel<M>& model) {
-  const auto& copies = model.local_replicas()->parameters();
+  const auto copies = weights_of(model);
   for (const std::vector<Tensor>& rank : copies) check_same(rank, copies.front());
 }
 
@@ -78,18 +76,18 @@ void check_like_first(const M& start, const F& make, std::int64_t rows, std::int
     INFO(n << " devices");
     const DataParallel first(clone(start), group(n));
     auto optimizer = make(parameters(first));
-    const DataParallel<M> model = local(start, n);
-    LocalUpdate locals(model, make);
+    const DataParallel model(clone(start), group(n));
+    ReplicatedOptimizer replicated(model, make);
     for (std::uint64_t step = 0; step < 4; ++step) {
       const Tensor x = batch(step, step == 2 ? other_rows : rows);
       optimizer.zero_grad();
-      locals.zero_grad();
+      replicated.zero_grad();
       const Tensor y = first(x), z = model(x);
       CHECK_SAME_BITS(z, y);
       loss_of(y).backward();
       loss_of(z).backward();
       optimizer.step();
-      locals.step();
+      replicated.step();
       if (n == 1) continue;
       if (step > 0) CHECK(model.replicate_bytes().copied <= buffers * usize(n - 1));
       CHECK(model.replicate_bytes().cached > 0);
@@ -99,14 +97,14 @@ void check_like_first(const M& start, const F& make, std::int64_t rows, std::int
     for (const auto& [name, tensor] : want) CHECK_SAME_BITS(got.at(name), tensor);
     check_copies(model);
     for (std::size_t rank = 1; rank < usize(n); ++rank)
-      for (const Tensor& p : model.local_replicas()->parameters()[rank])
-        CHECK_FALSE(p.grad().defined());
+      for (const Tensor& p : weights_of(model)[rank]) CHECK_FALSE(p.grad().defined());
   }
 }
 
 }  // namespace
 
-TEST_CASE("local updates end as steps on the first device, send no weights", "[local_update]") {
+TEST_CASE("replicated optimizer: ends as steps on the first device, sends no weights",
+          "[replicated_optimizer]") {
   const auto momentum = [](const std::vector<Tensor>& p) {
     return optim::SGD(p, {.lr = 0.1, .momentum = 0.9});
   };
@@ -117,8 +115,9 @@ TEST_CASE("local updates end as steps on the first device, send no weights", "[l
   check_like_first(home(Norm{}), sgd, 24, 48, 2 * 6 * sizeof(float) + sizeof(std::int64_t));
 }
 
-TEST_CASE("local updates: what is written to the model is sent again", "[local_update]") {
-  Local<> net(home(Plain{}), sgd);
+TEST_CASE("replicated optimizer: what is written to the model is sent again",
+          "[replicated_optimizer]") {
+  Replicated<> net(home(Plain{}), sgd);
   const auto check = [&](std::size_t written) {
     const Plain alone = clone(net.model.module);
     CHECK_CLOSE(net.model(batch(1)), alone(batch(1)), (Tolerance{1e-5, 1e-6}));
@@ -142,17 +141,18 @@ TEST_CASE("local updates: what is written to the model is sent again", "[local_u
   check_copies(net.model);
 }
 
-TEST_CASE("local updates: clipping, several backwards, frozen parameters", "[local_update]") {
+TEST_CASE("replicated optimizer: clipping, several backwards, frozen parameters",
+          "[replicated_optimizer]") {
   constexpr Tolerance close{1e-5, 1e-6};
   for (int n = 1; n <= up_to(4); ++n) {
     INFO(n << " devices");
     Plain start = home(Plain{});
     start.fc1.bias.requires_grad_(false);
     Plain plain = clone(start);
-    Local<> net(start, heavy, n);
+    Replicated<> net(start, heavy, n);
     optim::SGD optimizer = heavy(parameters(plain));
     optim::ExponentialSchedule schedule(optimizer, {.gamma = 0.5}),
-        local_schedule(net.optimizer.main(), {.gamma = 0.5});
+        second_schedule(net.optimizer.main(), {.gamma = 0.5});
     for (std::uint64_t step = 0; step < 3; ++step) {
       optimizer.zero_grad();
       net.optimizer.zero_grad();
@@ -171,13 +171,13 @@ TEST_CASE("local updates: clipping, several backwards, frozen parameters", "[loc
       optimizer.step();
       net.optimizer.step();
       schedule.step();
-      local_schedule.step();
+      second_schedule.step();
       check_close(got, want, close);
       check_copies(net.model);
       CHECK_SAME_BITS(net.model.module.unused.weight, start.unused.weight);
     }
     // Training can continue from a saved state with another number of devices.
-    Local<> next(net.model.module, heavy, n % up_to(4) + 1);
+    Replicated<> next(net.model.module, heavy, n % up_to(4) + 1);
     next.optimizer.load_state(state_dict(net.optimizer.main()));
     next.optimizer.main().set_lr(net.optimizer.main().lr());
     net.step(77);
@@ -187,9 +187,10 @@ TEST_CASE("local updates: clipping, several backwards, frozen parameters", "[loc
   }
 }
 
-TEST_CASE("local updates: zero_grad of the model, or a tree, is for all", "[local_update]") {
+TEST_CASE("replicated optimizer: zero_grad of the model, or a tree, is for all",
+          "[replicated_optimizer]") {
   const Plain start = home(Plain{});
-  Local<> net(start, sgd), other(start, sgd);
+  Replicated<> net(start, sgd), other(start, sgd);
   net.backward(1);  // discarded, as after a loss that is not a number
   zero_grad(net.model);
   net.backward(2);
@@ -200,11 +201,11 @@ TEST_CASE("local updates: zero_grad of the model, or a tree, is for all", "[loca
   struct Whole : nn::Module {
     DataParallel<Plain> body;
     nn::Linear head{3, 1};
-    explicit Whole(const Plain& plain) : body(local(plain, few())) {}
+    explicit Whole(const Plain& plain) : body(clone(plain), group(few())) {}
     BRAID_FIELDS(body, head)
   };
   Whole whole(start);
-  const LocalUpdate optimizer(whole.body, sgd);
+  const ReplicatedOptimizer optimizer(whole.body, sgd);
   std::vector<Whole> list;
   list.push_back(std::move(whole));
   loss_of(list[0].body(batch(1))).backward();
@@ -219,12 +220,13 @@ TEST_CASE("local updates: zero_grad of the model, or a tree, is for all", "[loca
   CHECK(with_gradient() == 0);
 }
 
-TEST_CASE("local updates: a weight written unseen ends no earlier graph", "[local_update]") {
+TEST_CASE("replicated optimizer: a weight written unseen ends no earlier graph",
+          "[replicated_optimizer]") {
   const Plain start = home(Plain{});
-  Local<> net(start, sgd), other(start, sgd);
+  Replicated<> net(start, sgd), other(start, sgd);
   (void)net.model(batch(1));
   for (const Tensor& p : parameters(net.model)) p.storage()->expose();  // as data<T>() does
-  for (Local<>* each : {&net, &other}) {
+  for (Replicated<>* each : {&net, &other}) {
     const Tensor first = loss_of(each->model(batch(2))), second = loss_of(each->model(batch(3)));
     // sent at each call, because a change could not be detected
     if (few() > 1) CHECK((each->model.replicate_bytes().copied > 0) == (each == &net));
@@ -235,22 +237,23 @@ TEST_CASE("local updates: a weight written unseen ends no earlier graph", "[loca
   check_like(net.model, other.model);
 }
 
-TEST_CASE("local updates: the gradients are summed in buckets", "[local_update]") {
+TEST_CASE("replicated optimizer: the gradients are summed in buckets", "[replicated_optimizer]") {
   const Plain start = home(Plain{});
-  Local<> whole(start, sgd);
+  Replicated<> whole(start, sgd);
   whole.step(1);
   // the weights have 96, 24, 72 and 12 bytes
   for (const std::size_t bytes : {1u, 80u, 120u}) {
     INFO(bytes);
-    Local<> net(start, sgd, few(), bytes);
+    Replicated<> net(start, sgd, few(), bytes);
     net.step(1);
     check_like(net.model, whole.model);
   }
 }
 
-TEST_CASE("local updates: replicate_bytes are the forward's, not the step's", "[local_update]") {
+TEST_CASE("replicated optimizer: replicate_bytes are the forward's, not the step's",
+          "[replicated_optimizer]") {
   if (few() < 2) return;
-  Local<> net(home(Plain{}), sgd);
+  Replicated<> net(home(Plain{}), sgd);
   unrecorded([&] { net.model.module.fc2.bias.add_(1); });
   const Tensor loss = loss_of(net.model(batch(1)));
   const ReplicateBytes of_forward = net.model.replicate_bytes();
@@ -260,10 +263,10 @@ TEST_CASE("local updates: replicate_bytes are the forward's, not the step's", "[
   CHECK(net.model.replicate_bytes() == of_forward);
 }
 
-TEST_CASE("local updates: an error changes no parameter", "[local_update][errors]") {
+TEST_CASE("replicated optimizer: an error changes no parameter", "[replicated_optimizer][errors]") {
   if (few() < 2) return;
   const Plain start = home(Plain{});
-  Local net(start, adamw), without(start, adamw);
+  Replicated net(start, adamw), without(start, adamw);
   net.backward(1);
   without.backward(1);
   without.optimizer.step();
@@ -288,31 +291,47 @@ TEST_CASE("local updates: an error changes no parameter", "[local_update][errors
   CHECK_FALSE(test::same_bits(parameters(net.model).front(), before.front()).empty());
 }
 
-TEST_CASE("local updates: what cannot be is refused", "[local_update][errors]") {
+TEST_CASE("replicated optimizer: without it the model sends its weights",
+          "[replicated_optimizer]") {
+  if (few() < 2) return;
+  const DataParallel model(home(Plain{}), group(few()));
+  {
+    ReplicatedOptimizer optimizer(model, sgd);
+    loss_of(model(batch(1))).backward();
+    optimizer.step();
+    loss_of(model(batch(1))).backward();  // these gradients end with the optimizer
+  }
+  const DataParallel other(clone(model.module), group(few()));
+  for (const DataParallel<Plain>* each : {&model, &other}) {
+    zero_grad(*each);
+    loss_of((*each)(batch(2))).backward();
+    CHECK(each->replicate_bytes().copied > 0);
+  }
+  check_same(gradients_of(parameters(model)), gradients_of(parameters(other)));
+}
+
+TEST_CASE("replicated optimizer: what cannot be is refused", "[replicated_optimizer][errors]") {
   const nn::Linear start = home(nn::Linear(2, 2));
-  const DataParallel ordinary(clone(start), group(1));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "ReplicatedOptimizer: expected a DataParallel with a device at least, got none",
+                    ReplicatedOptimizer(DataParallel(nn::Linear(2, 2), {}), sgd));
   CHECK_THROWS_TEXT(
       ArgumentError,
-      "LocalUpdate: expected a DataParallel with update = Update::local, got one without",
-      LocalUpdate(ordinary, sgd));
-  CHECK_THROWS_TEXT(ArgumentError, "DataParallel: expected shards or local updates",
-                    DataParallel(clone(start), group(1),
-                                 DataParallelOptions{.shards = 2, .update = Update::local}));
-  CHECK_THROWS_TEXT(
-      ArgumentError, "data_parallel: expected no Update::local",
-      data_parallel(start, ones({2, 2}), group(1), DataParallelOptions{.update = Update::local}));
-  CHECK_THROWS_TEXT(
-      ArgumentError, "LocalUpdate: expected a DataParallel with a device at least, got none",
-      LocalUpdate(DataParallel(nn::Linear(2, 2), {}, DataParallelOptions{.update = Update::local}),
-                  sgd));
+      "ReplicatedOptimizer: expected a DataParallel, got a DeterministicDataParallel*",
+      ReplicatedOptimizer(DeterministicDataParallel(clone(start), group(1)), sgd));
   if (device_count() < 2) return;
-  DataParallel<nn::Linear> model = local(start, 2);
-  LocalUpdate optimizer(model, sgd);
+  DataParallel model(clone(start), group(2));
+  to(model.module.bias, device(1));
+  CHECK_THROWS_TEXT(DeviceError, "module must have its parameters and buffers on device *",
+                    ReplicatedOptimizer(model, sgd));
+  to(model.module.bias, device(0));
+  ReplicatedOptimizer optimizer(model, sgd);
   (void)model(ones({2, 2}, {.device = device(0)}));
   to(model, DType::float64);
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "LocalUpdate: expected the model's parameters to be those that it had at first",
-                    model(ones({2, 2}, {.device = device(0), .dtype = DType::float64})));
+  CHECK_THROWS_TEXT(
+      ArgumentError,
+      "ReplicatedOptimizer: expected the model's parameters to be those that it had at first",
+      model(ones({2, 2}, {.device = device(0), .dtype = DType::float64})));
 }
 
 }  // namespace braid::test::on_device

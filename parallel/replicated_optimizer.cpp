@@ -1,4 +1,4 @@
-#include <braid/parallel/local_update.hpp>
+#include <braid/parallel/replicated_optimizer.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -14,7 +14,7 @@
 
 namespace braid::parallel::detail {
 
-bool sum_gradients(LocalReplicas& replicas) {
+bool sum_gradients(ReplicatedParameters& replicas) {
   const NoGrad guard;
   const auto& copies = replicas.parameters();
   const std::size_t ranks = copies.size(), count = copies.front().size();
@@ -52,11 +52,12 @@ bool sum_gradients(LocalReplicas& replicas) {
   return !which.empty();
 }
 
-void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> optimizers) {
+void step_together(ReplicatedParameters& replicas, std::span<optim::Optimizer* const> optimizers) {
   const NoGrad guard;
   if (replicas.inconsistent())
     throw Error(
-        "LocalUpdate: expected optimizers that have taken the same steps, got a step that failed "
+        "ReplicatedOptimizer: expected optimizers that have taken the same steps, got a step that "
+        "failed "
         "on one device after others had taken it; load_state makes "
         "them equal");
   sum_gradients(replicas);
