@@ -113,7 +113,7 @@ configure() {
     export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   fi
   [[ -z ${BRAID_WERROR:-} ]] || set -- -DBRAID_WERROR="$BRAID_WERROR" "$@"
-  # CMake cannot change the compiler in place: it would forget the preset's other values
+  # CMake cannot change the compiler of a build folder: it would lose the preset's other values
   ! compiler_changes "$name" "$@" || rm -rf "build/$name"
   log=build/configure-$name.log
   local place=(-S . -B "build/$name" -G Ninja)

@@ -8,7 +8,7 @@ set -euo pipefail
 everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
 
 # The sanitizer's runtime fails if address space randomisation is stronger than it expects. setarch
-# -R turns randomisation off where that is allowed.
+# -R disables randomisation where that is allowed.
 run=()
 setarch -R true 2>/dev/null && run=(setarch -R)
 
