@@ -51,7 +51,7 @@ struct ResampleArgs;
 
 /// All kernels of a backend, one line each. If an entry is null, the backend does not have the op,
 /// and `launch` throws DeviceError. A kernel is queued on the given stream (the CPU runs it
-/// immediately). It receives checked arguments and does nothing if they are empty.
+/// immediately). It receives checked arguments and does nothing for tensors without elements.
 struct KernelTable {
   void (*unary)(const UnaryArgs&, Stream&) = nullptr;
   void (*binary)(const BinaryArgs&, Stream&) = nullptr;

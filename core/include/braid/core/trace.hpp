@@ -38,7 +38,7 @@ struct Record {
   /// growth of the device's in_use memory in bytes, for spans with Memory::yes; else 0
   std::int64_t memory;
   std::int32_t replica;  ///< -1: none
-  std::int32_t thread;   ///< index of the recording thread, from 0 on
+  std::int32_t thread;   ///< from 0 on, in the order of the threads' first spans
   Device device;
   Phase phase;
   Clock clock;
@@ -180,7 +180,7 @@ class Recording {
   /// Ends the recording. Spans that have not ended by then are left out.
   void stop() noexcept;
   /// Stops, waits for the devices, and returns all spans sorted by their begin; of equal ones the
-  /// longest first. Throws the errors of DeviceClock::seconds_between.
+  /// longest first. Throws CudaError or DeviceLostError if a device fails.
   [[nodiscard]] std::vector<Record> records();
   /// Number of spans that were lost because a buffer was full or memory ran out.
   [[nodiscard]] std::uint64_t dropped() const noexcept;

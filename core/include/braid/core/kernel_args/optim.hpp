@@ -4,8 +4,8 @@
 #include <braid/core/dtype.hpp>
 
 // Arguments of the optimizers. All arithmetic is in dtype (float32 / float64), for float16 and
-// bfloat16 in float32. g' is the gradient after two changes: -g with maximize, and, unless a
-// comment below says otherwise, + weight_decay * p.
+// bfloat16 in float32. g' is the gradient after two changes: with maximize, g is negated; then
+// weight_decay * p is added, unless a comment below says otherwise.
 namespace braid {
 
 /// One parameter of an optimizer step, contiguous. Its state: `m` (mean of gradients), `v` (mean or

@@ -41,9 +41,9 @@ struct RnnCellArgs {
 /// null) is added to it.
 /// dgates is set to the gradient of what `gates` held before the step; for gru also dhidden_gates,
 /// whose parts r and z are the same.
-/// dh becomes the gradient of h_before without the part that goes through the gates, which the
-/// caller adds as a product: for gru dh z, else 0. lstm: dc, the gradient of c, becomes that of
-/// c_before. Rows past their end: dgates is 0, and dh + dy and dc are passed on unchanged.
+/// dh becomes the gradient of h_before without the part that goes through the gates: dh z for gru,
+/// else 0. The caller adds the missing part as a product. For lstm, dc, the gradient of c, becomes
+/// that of c_before. Rows past their end: dgates is 0, and dh + dy and dc are passed on unchanged.
 struct RnnCellBackwardArgs {
   RnnKind kind;
   DType dtype;

@@ -21,7 +21,7 @@ struct Size2 {
 };
 
 /// Zeros on each side: a number of them, or "valid" (none), or "same" (as many as keep the size at
-/// stride 1; an odd one is added at the end).
+/// stride 1; if their number is odd, the end gets one more).
 struct ConvPadding {
   Size2 size = 0;
   bool same = false;

@@ -43,12 +43,12 @@ struct LstmResult {
 /// Types     one floating-point dtype for all; float16 and bfloat16 are converted to float32 first,
 ///           so that states keep their digits from step to step, and the results are rounded once
 /// Cost      one product for the inputs of all steps, then one product and one fused kernel per
-///           step. Backward the same, with one product over all steps for the gradient of each
-///           weight
+///           step. The backward costs the same per step; the gradient of each weight is one product
+///           over all steps
 /// Gradient  backward through time. With create_graph the gradient consists of recorded ops, step
 ///           by step, so that gradients of any order exist; the forward is then run a second time
-/// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for only one bias; IndexError for a
-///           length on the CPU outside [0, T]
+/// Throws    ShapeError, DTypeError, DeviceError; ArgumentError if only one of the biases is
+///           defined; IndexError for a length on the CPU outside [0, T]
 /// Source    Hochreiter & Schmidhuber 1997; Gers, Schmidhuber & Cummins 2000 (forget gate)
 [[nodiscard]] LstmResult lstm(const Tensor& x, const Tensor& h_0, const Tensor& c_0,
                               const RnnWeights& weights, const RnnOptions& options = {});
