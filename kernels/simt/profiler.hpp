@@ -28,8 +28,8 @@ struct ProfileLine {
   }
 };
 
-/// Counts the accesses of all kernels that run under the checker during its lifetime. One at a
-/// time.
+/// Counts, during its lifetime, the accesses of all kernels that run under the checker. Only one
+/// Profile may exist at a time.
 ///   Profile profile;  launch_now(…);  CHECK(profile.at("transpose.cu", 12, true).each() == 1);
 class Profile {
  public:

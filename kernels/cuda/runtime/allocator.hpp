@@ -25,10 +25,10 @@ namespace braid::cuda {
 /// released on must first order the two with events (copies between devices do that themselves).
 ///
 /// Sizes are rounded to 256 bytes. A segment is 2 MiB for blocks up to 1 MiB, and as large as the
-/// request for larger ones. This holds the least memory, and after the first steps of a program
-/// that repeats itself no segment is created any more. A hit makes no driver call and no host
-/// allocation, and takes one lock. The lock is never held during cudaMalloc or cudaFree, and during
-/// a wait only if an event failed.
+/// request for larger ones. This reserves the least memory, and after the first steps of a program
+/// that repeats itself no segment is created any more. An allocation from the cache (a hit) makes
+/// no driver call and no host allocation, and takes one lock. The lock is never held during
+/// cudaMalloc or cudaFree, and during a wait only if an event failed.
 ///
 /// A request that finds no room returns all free segments to the driver, also those of the GPU's
 /// other logical devices if the driver is out of memory. It retries once, with a segment of its own

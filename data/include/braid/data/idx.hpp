@@ -16,8 +16,8 @@ struct IdxOptions {
   std::uint64_t max_ratio = 100;
 };
 
-/// Reads an IDX file (the format of MNIST), plain or compressed with gzip. Its first bytes decide
-/// which of the two it is, not its name.
+/// Reads an IDX file (the format of MNIST), plain or compressed with gzip. The first bytes decide
+/// which of the two it is, not the name.
 ///
 /// Types   in the file 08 → uint8, 09 (int8), 0B (int16) and 0C (int32) → int32, 0D → float32, 0E →
 ///         float64

@@ -42,7 +42,7 @@ struct Progress {
 class BatchMaker {
  public:
   virtual ~BatchMaker() = default;
-  /// Returns a new batch of these items, or null if it was stopped.
+  /// Returns a new batch of these items, or null if `progress` was stopped.
   [[nodiscard]] virtual void* make(std::span<const std::int64_t> indices,
                                    Progress& progress) const = 0;
   virtual void destroy(void* batch) const noexcept = 0;

@@ -409,9 +409,9 @@ template <class M> struct DataParallel : nn::Module {
   [[nodiscard]] const M* operator->() const noexcept { return &module; }
   [[nodiscard]] M* operator->() noexcept { return &module; }
 
-  /// Returns the bytes that the last call sent to the other devices, and those that it found there.
-  /// Requires options.cache or Update::local. Calls that begin while another one runs are not
-  /// counted.
+  /// Returns the bytes of weights that the last call sent to the other devices, and those that were
+  /// already there. Requires options.cache or Update::local. Calls that begin while another one
+  /// runs are not counted.
   [[nodiscard]] ReplicateBytes replicate_bytes() const {
     ReplicateBytes bytes = cache_.last();
     bytes += local_.last();

@@ -35,13 +35,13 @@ struct DeviceMemory {
   std::size_t parameters = 0;  ///< the model's own tensors, including buffers
   std::size_t gradients = 0;   ///< of the parameters, when they were counted
   std::size_t optimizer = 0;   ///< the optimizer's state
-  /// what forwards leave until backward, including the replicas' outputs: the sum over a step's
-  /// forwards, maximum over the steps
+  /// what forwards keep in memory until backward, including the replicas' outputs: the sum over a
+  /// step's forwards, the maximum over the steps
   std::size_t activations = 0;
   /// copies of the weights that are kept for the next step, after the last forward; with
   /// Update::local the device's own weights
   std::size_t replica_cache = 0;
-  /// gathered outputs: the sum over a step's forwards, maximum over the steps
+  /// gathered outputs: the sum over a step's forwards, the maximum over the steps
   std::size_t outputs = 0;
   std::size_t peak = 0;  ///< measured by the allocator over the run
 };
@@ -64,7 +64,7 @@ struct MeasuredRun {
   /// the recorder's share of a step: the busiest thread's number of spans times the cost of one;
   /// 0.01 = 1 %
   double overhead = 0;
-  /// logical devices: several on one processor or one GPU, or emulated ones
+  /// true for logical devices: several on one processor or one GPU, or emulated ones
   bool simulated = false;
   /// expected for devices that share cores or a GPU, if nothing better is measured
   double slowdown = 1;
@@ -116,7 +116,8 @@ struct Prediction {
 /// A step ends when its devices have no queued work left. On CUDA devices, including emulated ones,
 /// spans have the device's time, measured by events. CPU devices have finished when a call returns,
 /// so their spans have the host's time. For n = 1 use a DataParallel over one device, so that its
-/// forward has a span. Use it from one thread at a time, with one recording at a time in a process.
+/// forward has a span. Use a report from one thread at a time. A process can make only one
+/// recording at a time.
 class DataParallelReport {
  public:
   explicit DataParallelReport(std::string title = "DataParallel",
