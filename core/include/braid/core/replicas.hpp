@@ -20,9 +20,9 @@ class ReplicaGroup {
   /// Returns the sum over the replicas of each tensor, on this replica's device, in the fixed order
   /// of Communicator::reduce. All replicas must call it, with the same number of tensors of the
   /// same shapes and dtypes; the calling threads wait for each other. Recorded: the gradient of a
-  /// sum goes to every replica's part. An error in one replica is thrown in all of them. Throws
-  /// ArgumentError if the tensors differ from those of replica 0, or if a replica has ended without
-  /// calling it.
+  /// sum goes to every replica's part. An error during the summation is thrown in every replica.
+  /// Throws ArgumentError if the tensors differ from those of replica 0, or if a replica has ended
+  /// without calling it.
   [[nodiscard]] virtual std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) = 0;
   /// The sum over the replicas of a number on the host; queues nothing on a device.
   [[nodiscard]] virtual double all_reduce(double value) = 0;

@@ -79,19 +79,21 @@ class Tensor {
   /// Computes the gradients of this tensor with respect to all leaves that require one, and adds
   /// them to their grad(). On an exception none is added. `gradient` is the gradient with respect
   /// to this tensor; it may be omitted if this tensor has one element. retain_graph keeps the graph
-  /// for another backward; create_graph also records this one, so that its gradients can be
-  /// differentiated. Throws AutogradError if this tensor does not require a gradient, if `gradient`
-  /// is missing, or if the graph was freed.
+  /// for another backward. create_graph keeps it too, and records this backward, so that its
+  /// gradients can be differentiated. Throws AutogradError if this tensor does not require a
+  /// gradient, if `gradient` is missing, or if the graph was freed or is in use by another
+  /// backward; ShapeError, DTypeError or DeviceError if `gradient` differs from this tensor.
   void backward(const Tensor& gradient = {}, bool retain_graph = false,
                 bool create_graph = false) const;
   /// Returns a tensor with the same storage that is not part of the graph.
   [[nodiscard]] Tensor detach() const;
   /// Registers hook(gradient). Every backward() and grad() that reaches this tensor calls it when
   /// the gradient with respect to this tensor is complete, before it is used. If the hook returns a
-  /// defined tensor, that replaces the gradient; if it returns an undefined one or nothing, the
-  /// gradient stays. The hook must not change the gradient in place. Hooks of one tensor run in the
-  /// order of registration, on the thread of its device, with no lock held. If a hook throws,
-  /// backward() throws that exception and adds no gradient.
+  /// defined tensor, that replaces the gradient; it must have the gradient's shape, dtype and
+  /// device (else AutogradError). If the hook returns an undefined tensor or nothing, the gradient
+  /// stays. The hook must not change the gradient in place. Hooks of one tensor run in the order of
+  /// registration, on the thread of its device, with no lock held. If a hook throws, backward()
+  /// throws that exception and adds no gradient.
   /// A hook on the result of an op belongs to that op: later in-place changes do not move it. The
   /// hook exists as long as the op's node, or the leaf, does. It must not hold the tensor itself,
   /// because that would be a reference cycle. Throws AutogradError for a tensor that requires no

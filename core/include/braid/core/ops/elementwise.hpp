@@ -42,10 +42,11 @@ namespace braid {
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 
 /// min(max(x, min), max). Either bound may be missing (std::nullopt). Where min > max the result is
-/// max. NaN stays NaN; a NaN bound makes the whole result NaN. The gradient passes where min < x <
-/// max, as in PyTorch. With an integer x, the dtype is promote(dtype, bound), but an infinite bound
-/// does not change it; a bound outside the range of an integer dtype counts as the nearest end of
-/// that range. Throws ArgumentError if both are missing, DTypeError for bool.
+/// max. NaN stays NaN; a NaN bound makes the whole result NaN. The gradient passes where
+/// min < x < max, and is 0 elsewhere; an infinite bound does not limit it. With an integer x, the
+/// dtype is promote(dtype, bound), but an infinite bound does not change it; a bound outside the
+/// range of an integer dtype counts as the nearest end of that range. Throws ArgumentError if both
+/// are missing, DTypeError for bool.
 [[nodiscard]] Tensor clamp(const Tensor& x, const std::optional<Scalar>& min,
                            const std::optional<Scalar>& max = {});
 /// The same with tensors as bounds, which broadcast with x and are promoted with it; an undefined

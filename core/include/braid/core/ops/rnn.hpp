@@ -18,15 +18,17 @@ struct RnnWeights {
 
 struct RnnOptions {
   bool reverse = false;  ///< from the last step to the first
-  /// int64 [B], on the CPU or on x's device: sequence b has lengths[b] steps. After them its output
-  /// is 0 and its state stays the same; reversed, it starts at the last of them. Lengths on the CPU
-  /// must be in [0, T]; elsewhere, lengths outside count as 0 or T.
+  /// int64 [B], on the CPU or on x's device: sequence b has lengths[b] steps. After these steps its
+  /// output is 0 and its state stays the same. With `reverse`, it starts at the last of these
+  /// steps. Lengths on the CPU must be in [0, T]; on another device, a length below 0 counts as 0
+  /// and one above T as T.
   Tensor lengths = {};
 };
 
 struct RnnResult {
   Tensor output;  ///< [T, B, H]: h of every step
-  /// [B, H]: the state after the last step (reverse: the first; with lengths: each sequence's own)
+  /// [B, H]: the state after the last computed step: that at time T - 1, or at lengths[b] - 1 for
+  /// sequence b; with `reverse`, that at time 0
   Tensor h_n;
   BRAID_FIELDS(output, h_n)
 };

@@ -62,10 +62,10 @@ enum class PadMode : std::uint8_t {
 /// x with elements added before and after. `sizes` holds two numbers per dim, beginning with the
 /// last dim, as in PyTorch's pad. With `constant`, negative numbers remove elements.
 ///
-/// Shapes    an even number of sizes, at most two per dim. In the last three modes they must be >=
-///           0; for reflect also smaller than the dim, for circular not larger than it. (PyTorch
-///           does not pad batches and channels in the last three modes; here any dim can be
-///           padded.)
+/// Shapes    an even number of sizes, at most two per dim. In the last three modes no size may be
+///           negative; for reflect they must also be smaller than the dim, for circular not larger
+///           than it. (PyTorch does not pad batches and channels in the last three modes; here any
+///           dim can be padded.)
 /// Types     all; value is converted to x's dtype
 /// Gradient  dy at the positions of x's elements, summed where they are repeated
 /// Throws    ShapeError, DTypeError for a value that the dtype cannot hold

@@ -18,9 +18,9 @@
   void braid_owner() const {}
 
 /// The same, split into declaration and definition, for structs of many fields in widely included
-/// headers: a tuple of ten references costs each source file that instantiates it 0.1 s. Write
-/// `BRAID_FIELDS_DECLARED(fc1, fc2)` in the struct and `BRAID_FIELDS_DEFINED(Net, fc1, fc2)` in one
-/// source file.
+/// headers: a tuple of ten references costs each source file that instantiates it 0.1 s of compile
+/// time. Write `BRAID_FIELDS_DECLARED(fc1, fc2)` in the struct and
+/// `BRAID_FIELDS_DEFINED(Net, fc1, fc2)` in one source file.
 #define BRAID_FIELDS_DECLARED(...)                                           \
   auto braid_fields() -> decltype(::std::tie(__VA_ARGS__));                  \
   auto braid_fields() const -> decltype(::std::tie(__VA_ARGS__));            \
