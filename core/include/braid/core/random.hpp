@@ -33,8 +33,8 @@ struct RandomKey {
   std::int64_t first_row = 0;  ///< index in the whole batch of this tensor's first row
 };
 
-/// While it exists, the random ops of this thread belong to one forward: op k uses stream first +
-/// k, independent of other threads, and dropout knows which rows of the whole batch it has.
+/// While it exists, the random ops of this thread belong to one forward: op k uses the stream
+/// first + k, independent of other threads, and dropout knows which rows of the whole batch it has.
 /// DataParallel makes one in every replica, all with the same `first`, so that a mask does not
 /// depend on how the batch is split. In a replica after the first, random factories (rand, randn,
 /// …) use separate streams (replica << 48 is added).

@@ -65,10 +65,11 @@ void end(Open& open, std::int64_t at = 0) noexcept;
 /// The host's monotonic clock, in ns.
 [[nodiscard]] std::int64_t now() noexcept;
 
-/// Measures from its construction to its destruction: `const trace::Span span("forward",
-/// trace::Phase::compute, device, replica);`. `name` must be a string literal. Where spans of a
-/// device are nested, reports attribute the time to the innermost one. Never throws: a span that
-/// cannot be recorded (no memory, a lost device) is left out.
+/// Measures from its construction to its destruction:
+/// `const trace::Span span("forward", trace::Phase::compute, device, replica);`.
+/// `name` must be a string literal. Where spans of a device are nested, reports attribute the time
+/// to the innermost one. Never throws: a span that cannot be recorded (no memory, a lost device) is
+/// left out.
 class Span {
  public:
   enum class Memory : bool { no, yes };

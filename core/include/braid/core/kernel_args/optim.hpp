@@ -31,9 +31,9 @@ struct SgdArgs {
 
 /// m and v are exponential means of g' and g'²;
 /// p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps), where bias_i = 1 - beta_i^step. Kingma & Ba
-/// 2015, arXiv:1412.6980. Unless `coupled`, weight decay is not in g'; instead p *= 1 - lr *
-/// weight_decay comes first. Loshchilov & Hutter 2019, arXiv:1711.05101. amsgrad: s = max(s, v)
-/// replaces v. Reddi et al. 2018.
+/// 2015, arXiv:1412.6980. Unless `coupled`, weight decay is not in g'; instead
+/// p *= 1 - lr * weight_decay comes first. Loshchilov & Hutter 2019, arXiv:1711.05101. amsgrad: s =
+/// max(s, v) replaces v. Reddi et al. 2018.
 struct AdamArgs {
   DType dtype;
   const OptimItem* items;

@@ -19,10 +19,10 @@ enum class RnnKind : std::uint8_t { tanh, relu, lstm, gru };
 ///   lstm        i, f, o = σ(gates), g = tanh(gates); c = f c_before + i g; h = o tanh(c)
 ///   gru         r, z = σ(gates + hidden_gates), n = tanh(gates + r hidden_gates);
 ///               h = n + z (h_before - n)
-/// gates holds W x + U h_before + b; for gru it holds W x + b, and hidden_gates holds U h_before +
-/// b. The activations of lstm and gru are written over `gates`. Rows with lengths[row] <= step
-/// (lengths may be null) are past their end: h = h_before, c = c_before, and their gates stay
-/// unchanged.
+/// gates holds W x + U h_before + b; for gru it holds W x + b, and hidden_gates holds
+/// U h_before + b. The activations of lstm and gru are written over `gates`. Rows with lengths[row]
+/// <= step (lengths may be null) are past their end: h = h_before, c = c_before, and their gates
+/// stay unchanged.
 struct RnnCellArgs {
   RnnKind kind;
   DType dtype;
