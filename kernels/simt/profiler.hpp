@@ -45,8 +45,8 @@ class Profile {
   [[nodiscard]] std::string table() const;
 };
 
-/// The counters behind Profile. The k-th execution of an instruction by each lane of a warp is
-/// counted as one warp access.
+/// The counters behind Profile. The k-th executions of an instruction by the lanes of a warp count
+/// as one warp access.
 class Profiler {
  public:
   /// Returns the profiler of the Profile that is alive, or nullptr.

@@ -16,7 +16,7 @@ struct Broadcast {
   ReplicaCache* cache = nullptr;  // only its stale copies are updated
   // the largest size of a flat buffer, and of a recorded op; a larger tensor gets a separate one
   std::size_t bucket_bytes = kBucketBytes;
-  // gradients are added in the fixed order, whichever communicator is used otherwise
+  // gradients are added in the fixed order of `local`, even where the communicator is NCCL's
   bool fixed = false;
   Traced traced = {"replicate", trace::Phase::replicate};
 };

@@ -18,11 +18,12 @@ namespace braid::cuda {
 ///
 /// A released block may still be read and written by work queued on its stream. The same stream
 /// reuses it immediately, because its later work starts after that. Memory of other streams is used
-/// in two ways. If a stream is idle, its segments that are entirely free move to the requesting
-/// stream. If there is no other memory, a block is borrowed: an event makes the borrower wait for
-/// the owner's work, and another makes the owner wait for the borrower's. Otherwise a program's own
-/// streams would serialize. A caller that uses a block on a stream other than the one it is
-/// released on must first order the two with events (copies between devices do that themselves).
+/// only in two cases, because further dependencies would make a program's streams run one after
+/// another. If a stream is idle, its segments that are entirely free move to the requesting stream.
+/// If there is no other memory, a block is borrowed: an event makes the borrower wait for the
+/// owner's work, and another makes the owner wait for the borrower's. A caller that uses a block on
+/// a stream other than the one it is released on must first order the two with events (copies
+/// between devices do that themselves).
 ///
 /// Sizes are rounded to 256 bytes. A segment is 2 MiB for blocks up to 1 MiB, and as large as the
 /// request for larger ones. This reserves the least memory, and after the first steps of a program

@@ -40,8 +40,8 @@ struct Call {
 /// and check() throw; abort() and the destructor still work. Thread-safe.
 class Group {
  public:
-  /// The limits of an abort and of the wait for the streams after it, together less than the second
-  /// that is promised to callers; and of close.
+  /// The limits of an abort, of the wait for the streams after it, and of close(). The first two
+  /// together are less than the second that is promised to callers.
   static constexpr std::chrono::milliseconds kAbortLimit{400}, kDrainLimit{300}, kCloseLimit{5000};
   /// The part of kAbortLimit for which an abort waits for a running call, so that no call uses what
   /// the abort frees. A call that takes longer counts as hung.

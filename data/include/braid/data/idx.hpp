@@ -26,8 +26,8 @@ struct IdxOptions {
 ///         file (for gzip, of its one member, decompressed) matches its header; LimitError;
 ///         OutOfMemoryError
 /// Memory  for a plain file, 64 KiB besides the tensor. For a compressed file, a second copy of the
-///         decompressed data until its checksum is verified. A size that is only in the header
-///         allocates nothing.
+///         decompressed data until its checksum is verified. A large size in the header alone
+///         allocates no memory.
 [[nodiscard]] Tensor read_idx(const std::string& path, const IdxOptions& options = {});
 /// The same from memory. `name` replaces the path in messages.
 [[nodiscard]] Tensor read_idx(std::span<const std::byte> bytes, const IdxOptions& options = {},

@@ -112,7 +112,7 @@ void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches);
 [[nodiscard]] Position load_position(std::span<const StateDict::value_type> dict,
                                      LoaderOptions& options, std::int64_t size,
                                      std::int64_t batches);
-/// Returns the options with a seed. Throws ArgumentError if they are invalid.
+/// Returns the options with the seed filled in. Throws ArgumentError if they are invalid.
 [[nodiscard]] LoaderOptions checked(LoaderOptions options, std::int64_t size);
 [[nodiscard]] Sampler sampler_of(const LoaderOptions& options);
 [[nodiscard]] std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler,

@@ -17,8 +17,8 @@ namespace braid::data {
 
 /// Reads all bytes of a file. Looks in `folder` or, if that is empty, in the folder that the
 /// environment variable BRAID_DATA names. An absolute path needs neither.
-/// Throws  IoError, with error_number ENOENT and the folder if there is no such file; ArgumentError
-///         for an empty name
+/// Throws  IoError; if there is no such file, its error_number is ENOENT and its text names the
+///         folder; ArgumentError for an empty name
 [[nodiscard]] std::string read_text(const std::string& file, const std::string& folder = {});
 /// The same, but returns nothing if `folder` is empty and the folder in BRAID_DATA lacks the file,
 /// so that a program can fall back to synthetic_text.

@@ -127,7 +127,8 @@ void check_not_local(const DataParallelOptions& options);
 void check_local(const DataParallelOptions& options, std::span<const Device> devices);
 /// Throws DeviceError unless all tensors of the module are on the first device.
 void check_placement(const tree::Flat& module, Device first);
-/// Throws ArgumentError inside a replica: nesting that the types did not show.
+/// Throws ArgumentError if the caller runs inside a replica. This finds nested DataParallels that
+/// check_not_nested cannot see in the types.
 void check_outermost();
 [[noreturn]] void cannot_gather(const char* signature);
 

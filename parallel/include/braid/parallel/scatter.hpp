@@ -46,7 +46,7 @@ namespace detail {
                                                               std::span<const Device> devices,
                                                               const ScatterOptions& options);
 /// The batch split into min(shards, size) chunks by the balanced rule, for any number of devices.
-/// Each device gets consecutive chunks; the numbers differ by at most one.
+/// Each device gets consecutive chunks; the numbers of chunks per device differ by at most one.
 struct Shards {
   std::vector<std::vector<Tensor>> leaves;  ///< [shard][leaf]
   std::vector<Device> devices;              ///< of each shard
