@@ -40,8 +40,9 @@ namespace braid::cuda {
 /// exact. All functions are thread-safe.
 ///
 /// Without a cache (BRAID_CUDA_CACHE=0) a block is one driver allocation of exactly the requested
-/// bytes, and is returned after a wait for its stream, so that compute-sanitizer sees every byte
-/// past a block. Under the emulation, 256 bytes after each block of the cache must not be accessed.
+/// bytes, so that compute-sanitizer sees every access past its end. It is returned to the driver
+/// after a wait for its stream. Under the emulation, 256 bytes after each block of the cache must
+/// not be accessed.
 class StreamAllocator {
  public:
   StreamAllocator(Gpu& gpu, Device device, bool cache);

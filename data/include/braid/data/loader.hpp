@@ -154,10 +154,9 @@ template <Dataset D> class BatchMakerOf final : public BatchMaker {
 /// an epoch. Items are copied: a batch shares no memory with the dataset. Nothing is recorded for
 /// autograd.
 /// Throws  ArgumentError from the constructor: batch_size < 1, workers < 0 or > 256, shuffle and a
-///         sampler, or a dataset without items, whose empty epochs would silently train nothing
-///         (PyTorch's loader rejects it too if it shuffles);
-///         WorkerError from begin() and ++, naming item, batch and epoch, with the dataset's own
-///         exception nested
+///         sampler, or a dataset without items, because its empty epochs would silently train
+///         nothing (PyTorch's loader rejects it too, but only if it shuffles); WorkerError from
+///         begin() and ++, naming item, batch and epoch, with the dataset's own exception nested
 template <Dataset D> class DataLoader {
  public:
   using Batch = data::Batch<D>;

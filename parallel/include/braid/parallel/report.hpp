@@ -136,8 +136,8 @@ class DataParallelReport {
 
   [[nodiscard]] const std::string& title() const noexcept { return title_; }
   [[nodiscard]] const std::vector<MeasuredRun>& runs() const noexcept { return runs_; }
-  /// Returns a strong efficiency for every run of several devices if a run of one device has the
-  /// same batch, and a weak one if a run of one device has the same batch per device.
+  /// Compares every run of several devices with the runs of one device. Returns a strong efficiency
+  /// if one of these has the same total batch, and a weak one if one has the same batch per device.
   [[nodiscard]] std::vector<Efficiency> efficiencies() const;
   /// Throws ArgumentError if no run has steps.
   [[nodiscard]] CostModel cost_model() const;
