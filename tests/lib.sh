@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What the scripts behind ./dev share. Source it from the top folder: . tests/lib.sh
+# Functions that the scripts of ./dev share. Source it from the top folder: . tests/lib.sh
 
 root=$PWD
 jobs=$(nproc)
 
-# The data sets: BRAID_DATA, else beside or inside the checkout, else none.
+# Finds the data sets: BRAID_DATA, or a folder next to or inside the checkout, or none.
 if [[ -z ${BRAID_DATA:-} ]]; then
   for folder in "$root/../shared/data" "$root/data"; do
     if compgen -G "$folder/*ubyte*" >/dev/null; then
@@ -21,7 +21,7 @@ have_file() {
   return 1
 }
 
-# Is what the Debian package gives already there, from wherever it came?
+# Returns whether the contents of the Debian package are present, however they were installed.
 have_package() {
   case $1 in
     ninja-build) command -v ninja >/dev/null ;;
@@ -30,21 +30,21 @@ have_package() {
     zlib1g-dev) have_file {/usr,/usr/local}/include/zlib.h ;;
     libbenchmark-dev) have_file {/usr,/usr/local}/include/benchmark/benchmark.h ;;
     clang-14) command -v clang++-14 >/dev/null ;;
-    # asked once clang++-14 is there
+    # asked only after clang++-14 is installed
     libclang-rt-14-dev) have_file "$(clang++-14 -print-resource-dir)"/lib/*/libclang_rt.asan*.a ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
-    *) command -v "$1" >/dev/null ;;  # the package is named as its program
+    *) command -v "$1" >/dev/null ;;  # the package has the name of its program
   esac
 }
 
-# die WORDS...: the check fails, with them.
+# die WORDS...: prints FAIL and the words, and fails the check.
 die() {
   echo "FAIL: $*"
   exit 1
 }
 
-# need PACKAGE...: installs with apt what is missing; without the right to do so it prints the line
-# and stops. Never touches apt otherwise.
+# need PACKAGE...: installs missing packages with apt. If that needs a password, it prints the
+# command line and stops. Calls apt only if a package is missing.
 need() {
   local missing=() package
   for package in "$@"; do
@@ -55,7 +55,7 @@ need() {
     echo "Missing, by the names of their Debian packages: ${missing[*]}" >&2
     for package in "${missing[@]}"; do
       case $package in
-        libdnnl-dev | zlib1g-dev) ;;  # the build does without
+        libdnnl-dev | zlib1g-dev) ;;  # the build works without them
         *) exit 1 ;;
       esac
     done
@@ -78,14 +78,14 @@ need() {
   fi
 }
 
-# ccache from the first build on: a build folder that changes its launcher compiles all again.
+# ccache from the first build on: changing a build folder's launcher compiles everything again.
 build_tools=(g++ cmake ninja-build ccache libdnnl-dev zlib1g-dev)
 
-# For configure: nothing but the library.
+# For configure: builds only the library.
 library_only=(-DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF)
 
-# compiler_changes DIRECTORY [cmake arguments]: do the arguments name another C++ compiler than the
-# one that the build folder was configured with?
+# compiler_changes DIRECTORY [cmake arguments]: returns whether the arguments name another C++
+# compiler than the build folder was configured with.
 compiler_changes() {
   local cache=build/$1/CMakeCache.txt argument wanted='' had
   shift
@@ -95,25 +95,25 @@ compiler_changes() {
   [[ $had != "$wanted" && $had != "$(command -v "$wanted")" ]]
 }
 
-# configure PRESET|DIRECTORY [cmake arguments]: quiet unless it fails; the summary line is shown.
-# BRAID_WERROR=ON in the environment: warnings are errors.
+# configure PRESET|DIRECTORY [cmake arguments]: prints only the summary line, or the whole log if it
+# fails. BRAID_WERROR=ON in the environment makes warnings errors.
 configure() {
   local name=$1 log
   shift
   mkdir -p build
-  # Many builds have sources in common, compiled with the same options: ccache, where there is one,
-  # compiles them once.
+  # Many builds share sources that are compiled with the same options. If ccache is installed, they
+  # are compiled once.
   if [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]] && command -v ccache >/dev/null; then
-    # an object that is new costs nothing more
+    # a cache miss costs no separate preprocessing
     export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache CCACHE_DEPEND=1
-    # another checkout's objects serve here
+    # objects of another checkout can be used here
     export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
-    # Precompiled headers: nothing of ours is defined after them or asks for the time, and CMake
-    # writes them right before they are compiled.
+    # Allows precompiled headers: none of our macros is defined after them, none uses the time, and
+    # CMake writes them right before they are compiled.
     export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   fi
   [[ -z ${BRAID_WERROR:-} ]] || set -- -DBRAID_WERROR="$BRAID_WERROR" "$@"
-  # CMake cannot change it in place: it would forget the preset's other values
+  # CMake cannot change the compiler of a build folder: it would lose the preset's other values
   ! compiler_changes "$name" "$@" || rm -rf "build/$name"
   log=build/configure-$name.log
   local place=(-S . -B "build/$name" -G Ninja)
@@ -134,8 +134,9 @@ build() {
   cmake --build "build/$name" --parallel "$jobs" "${targets[@]}"
 }
 
-# together "COMMAND..." "COMMAND...": side by side, what the first says shown after the second;
-# fails if one of them does. Words, not quotes, end an argument.
+# together "COMMAND..." "COMMAND...": runs both in parallel, and shows the output of the first after
+# that of the second. Fails if one of them fails. Arguments are split at spaces; quotes have no
+# effect.
 together() {
   local first status=0 log=build/check/together.txt
   $1 >"$log" 2>&1 &
@@ -146,8 +147,8 @@ together() {
   return $status
 }
 
-# Tests save many small files and wait for the disk each time, which beside a build can take
-# minutes: in memory, where there is room and nobody says otherwise.
+# Tests save many small files and wait for the disk each time. During a build this can take minutes,
+# so the files go to memory if there is room and TMPDIR is not set.
 tests_in_memory() {
   if [[ -z ${TMPDIR:-} && -d /dev/shm && -w /dev/shm ]] &&
     (($(df --output=avail -k /dev/shm | tail -n 1) > 1 << 20)); then
@@ -155,7 +156,7 @@ tests_in_memory() {
   fi
 }
 
-# run_ctest DIRECTORY [ctest arguments]: the tests, then why some were skipped.
+# run_ctest DIRECTORY [ctest arguments]: runs the tests, then prints why some were skipped.
 run_ctest() {
   local name=$1 status=0
   shift
@@ -167,11 +168,12 @@ run_ctest() {
   return $status
 }
 
-# What a run of the checks samples by: the number of commits, so that each submission has its own.
+# Selects the sample of a run of the checks: the number of commits, so that each submission differs.
 check_turn() { git rev-list --count HEAD 2>/dev/null || date +%-j; }
 
-# changed PATTERN: does a commit since the last ./dev check --all, or of the last three days, touch
-# a path that the pattern (grep -E) matches? Without git, or when both are unknown: yes.
+# changed PATTERN: returns whether a commit since the last ./dev check --all, or if that is unknown
+# of the last three days, changed a path that matches the pattern (grep -E). If both are unknown:
+# yes.
 changed_files=''
 changed() {
   if [[ -z $changed_files ]]; then
@@ -187,19 +189,19 @@ changed() {
 
 processor() { sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1; }
 
-# The compiler of CUDA, or nothing.
+# Prints the path of nvcc, or nothing.
 find_nvcc() { echo "${CUDACXX:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)}"; }
 
-# set_cuda_options NVCC: `options`, what the checks cuda and ptx configure alike. C++ as in the
-# plain build and the emulated one, so that ccache has most objects; nvcc's host code without
-# optimisation (its -O is of that alone: the kernels' report stays as it is).
+# set_cuda_options NVCC: sets `options`, which the checks cuda and ptx share. C++ is compiled as in
+# the plain build and the emulated one, so that ccache has most objects. nvcc's host code is not
+# optimised (its -O applies to host code only, so the report of the kernels stays the same).
 set_cuda_options() {
   options=(-DCMAKE_BUILD_TYPE=Release "-DCMAKE_CUDA_FLAGS_RELEASE=-O0 -DNDEBUG" -DBRAID_CUDA=ON
     -DCMAKE_CUDA_COMPILER="$1" -DBRAID_WERROR=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic
     -DBRAID_CUDA_COMPRESS=OFF -DBRAID_TEST_OPTIONS=-O0)
 }
 
-# wheels FOLDER PACKAGE==VERSION...: what the packages of PyPI hold, in a new folder.
+# wheels FOLDER PACKAGE==VERSION...: extracts the contents of PyPI packages into a new folder.
 wheels() {
   local folder=$1 wheel
   shift
@@ -209,7 +211,7 @@ wheels() {
   for wheel in "$folder"/*.whl; do python3 -m zipfile -e "$wheel" "$folder" || return 1; done
 }
 
-# The formatter is pinned: another version formats otherwise. PyPI has the program in a wheel.
+# The formatter is pinned, because other versions format differently. PyPI has it in a wheel.
 clang_format_version=22.1.8
 clang_format_program() {
   local folder=build/tools/clang-format-$clang_format_version
@@ -222,7 +224,7 @@ clang_format_program() {
   echo "$program"
 }
 
-# files PATTERN...: those that belong to the project and match one.
+# files PATTERN...: prints the files that belong to the project and match a pattern.
 files() {
   local pattern any=()
   if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
@@ -233,7 +235,7 @@ files() {
     find . -path ./build -prune -o -type f \( "${any[@]:1}" \) -printf '%P\n'
   fi
 }
-# All C++ and CUDA files; all scripts and files of the build.
+# sources: all C++ and CUDA files. scripts: all scripts and build files.
 sources() { files '*.cpp' '*.hpp' '*.cu' '*.cuh'; }
 pages() { files '*.html' '*.css' '*.js'; }
 scripts() { files '*.sh' '*.py' '*.cmake' '*CMakeLists.txt' dev .ci/run; }

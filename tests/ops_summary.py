@@ -1,5 +1,5 @@
-"""The last lines of ./dev test ops: adds up what the runs of the table of ops said on each device,
-and fails if a cell was left out."""
+"""Prints the last lines of ./dev test ops: sums the figures of the runs of the table of ops on all
+devices, and fails if a cell was left out."""
 
 import pathlib
 import re

@@ -7,10 +7,11 @@
 namespace braid::simt {
 
 /// The ordering between the blocks of one grid. Blocks are unordered, except through a fence and an
-/// atomic. What a thread wrote before its __threadfence is visible to any thread that later
-/// observes an atomic that the first thread (or, after a barrier, its block) performed after the
-/// fence. So the "last block", which detects with an atomic counter that it is the last, may read
-/// what the other blocks wrote before they incremented the counter. Without the fence it may not.
+/// atomic. Suppose that a thread writes, calls __threadfence, and then it (or, after a barrier,
+/// another thread of its block) performs an atomic. The writes are then visible to any thread that
+/// later observes this atomic. So a block that learns from an atomic counter that it is the last
+/// one may read what the other blocks wrote before they incremented the counter. Without the fence
+/// it may not.
 ///
 /// Has no cost in a grid without __threadfence.
 class BlockOrder {

@@ -23,7 +23,7 @@ enum class Access : std::uint8_t { read, write, atomic };
 
 /// Returns true if the program has kernels that report their loads and stores to the checker.
 /// Without such kernels nothing is checked: vector accesses and atomics, which report themselves,
-/// would look wrong if the other accesses are unknown.
+/// would look wrong without the other accesses.
 [[nodiscard]] bool kernels_are_instrumented() noexcept;
 
 /// Checks every load and store of instrumented kernels, and every atomic, fence and barrier.

@@ -24,10 +24,10 @@ struct Config {
   std::size_t shared_limit = 227 << 10;
   /// reads of the same memory, or atomics that change nothing, before a spin-wait is reported
   std::uint32_t spin_limit = 1 << 22;
-  /// BRAID_SIMT_PROGRESS_LIMIT: how many accesses of a block, and how many passes of its threads
-  /// through barriers and warp operations, are allowed after the last return of a thread before a
-  /// spin-wait is reported. The default is seconds of work. Without instrumented kernels only the
-  /// passes, and atomics that change nothing, are counted.
+  /// BRAID_SIMT_PROGRESS_LIMIT: a spin-wait is reported if a block makes this many accesses, or its
+  /// threads pass barriers and warp operations this many times, and no thread returns meanwhile.
+  /// The default takes seconds to reach. Without instrumented kernels only the passes, and atomics
+  /// that change nothing, are counted.
   std::uint64_t progress_limit = std::uint64_t{1} << 27;
 };
 

@@ -38,9 +38,9 @@ void unregister_memory(void* p);
 /// Returns the range that contains p.
 [[nodiscard]] std::optional<MemoryRange> find_memory(const void* p);
 
-/// Called when a sub-allocator allocates or frees a part of a registered range. Allocated memory is
-/// uninitialised again. Both take effect immediately, on the state that the next operation sees: if
-/// operations are queued, queue the annotation in the same stream order.
+/// Call these when a sub-allocator allocates or frees a part of a registered range. Allocated
+/// memory counts as uninitialised again. Both take effect immediately, on the state that the next
+/// operation sees: if operations are queued, queue the annotation in the same stream order.
 void annotate_allocated(void* p, std::size_t bytes);
 void annotate_freed(void* p, std::size_t bytes);
 

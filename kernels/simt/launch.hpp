@@ -83,8 +83,8 @@ template <class... P, class... A>
 }
 
 /// Runs all blocks of a grid to completion on the calling thread (with checks off, on
-/// BRAID_SIMT_WORKERS threads). With checks on, one grid runs at a time. Call set_current_op
-/// (device_memory.hpp) before it, with no other operation in between.
+/// BRAID_SIMT_WORKERS threads). With checks on, a lock lets only one grid run at a time. Call
+/// set_current_op (device_memory.hpp) before run_grid, with no other operation in between.
 ///
 /// Throws  simt::Error (error.hpp) with the first finding, or for a grid that cannot be launched;
 ///         the grid is then abandoned

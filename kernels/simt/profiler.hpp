@@ -28,8 +28,8 @@ struct ProfileLine {
   }
 };
 
-/// Counts the accesses of all kernels that run under the checker during its lifetime. One at a
-/// time.
+/// Counts, during its lifetime, the accesses of all kernels that run under the checker. Only one
+/// Profile may exist at a time.
 ///   Profile profile;  launch_now(…);  CHECK(profile.at("transpose.cu", 12, true).each() == 1);
 class Profile {
  public:
@@ -45,8 +45,8 @@ class Profile {
   [[nodiscard]] std::string table() const;
 };
 
-/// The counters behind Profile. The k-th execution of an instruction by each lane of a warp is
-/// counted as one warp access.
+/// The counters behind Profile. The k-th executions of an instruction by the lanes of a warp count
+/// as one warp access.
 class Profiler {
  public:
   /// Returns the profiler of the Profile that is alive, or nullptr.

@@ -82,7 +82,8 @@ class Scheduler {
   void run(const Launch& launch, const Closure& closure, const Config& config, Checker* checker,
            std::atomic<std::uint64_t>& next, const std::atomic<bool>& failed);
 
-  /// Sets what the checker reads before run().
+  /// Sets the launch, the closure and the configuration before run(), because the checker reads
+  /// them earlier.
   void expose(const Launch& launch, const Closure& closure, const Config& config) {
     launch_ = &launch;
     closure_ = &closure;

@@ -24,11 +24,12 @@ class LocalCommunicator final : public Communicator {
   void do_reduce_scatter(std::span<const BufferView> buffers,
                          std::span<const BufferView> results) override;
 
-  /// Sums items for results on any rank. `buffers` holds the ranks' buffers of each item in a row.
-  /// Every worker adds its share of the tiles, directly from the buffers.
+  /// Computes the sums of items; the results may be on any rank. `buffers` holds the ranks' buffers
+  /// of each item, grouped by item. Every worker adds its share of the tiles, directly from the
+  /// buffers.
   void sum_in_place(std::span<const BufferView> buffers, std::span<const BufferView> results);
-  /// Computes the sums of items `root`, root + step, …, whose results are on that rank's device,
-  /// from copies on it. A copy between devices is ordered after the work of both.
+  /// Computes the sums of items `root`, root + step, …, from copies on the device of rank `root`,
+  /// where their results are too. A copy between devices is ordered after the work of both.
   void sum_staged(std::size_t root, std::size_t step, std::span<const BufferView> buffers,
                   std::span<const BufferView> results);
   bool host_ = true;             // the host can access all devices' memory

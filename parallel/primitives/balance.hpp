@@ -6,9 +6,9 @@
 
 namespace braid::parallel {
 
-/// Returns a warning if one GPU will slow down another. This is so if the least memory is below 75
-/// % of the most, or else if the fewest multiprocessors are below 75 % of the most. Returns an
-/// empty string otherwise.
+/// Returns a warning if one GPU will slow down another: if the smallest memory is below 75 % of the
+/// largest or, failing that, the smallest number of multiprocessors is below 75 % of the largest.
+/// Otherwise returns an empty string.
 [[nodiscard]] std::string imbalance(std::span<const Device> devices,
                                     std::span<const NativeDevice::Size> sizes);
 

@@ -10,8 +10,8 @@ namespace braid::parallel {
 /// process. Throws what make_stream throws.
 [[nodiscard]] const std::shared_ptr<Stream>& copy_stream(Device device);
 
-/// Returns the stream of a device on which sums over devices overlap its other work. Created, kept
-/// and throwing like copy_stream.
+/// Returns the stream of a device on which sums over devices overlap its other work. It is created
+/// and kept like the copy stream. Throws what make_stream throws.
 [[nodiscard]] const std::shared_ptr<Stream>& communication_stream(Device device);
 
 /// Copies x to the device, without a graph. A copy to an asynchronous device runs on that device's

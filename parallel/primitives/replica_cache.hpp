@@ -13,10 +13,11 @@
 namespace braid { class Stream; }
 namespace braid::parallel {
 
-/// The copies of tensors on devices 1, 2, …, and what their sources were. A copy is good while its
-/// source has the same storage, version, shape and dtype, nobody has written the copy, and the
-/// devices and their current streams are the same. A source whose memory may be written without a
-/// version change (`data<T>()` was called, or Braid does not own the memory) never has a good copy.
+/// The copies of tensors on devices 1, 2, …, and the state of each source when it was copied. A
+/// copy is good while three things hold: its source still has the same storage, version, shape and
+/// dtype; nobody has written the copy; the devices and their current streams are still the same. A
+/// source whose memory may be written without a version change (`data<T>()` was called, or Braid
+/// does not own the memory) never has a good copy.
 ///
 /// A stale copy with no other owner is overwritten in place. One that a graph still needs stays
 /// unchanged and is replaced. One broadcast uses the cache at a time; a second one at the same time

@@ -9,9 +9,9 @@
 
 namespace braid::parallel {
 
-/// A serial executor: runs the jobs of one device in order, one at a time. Only while a job waits
-/// for jobs of other devices, or for a later job of this device, does the next job run meanwhile,
-/// on a separate thread. Jobs that do not wait need no thread.
+/// A serial executor: runs the jobs of one device in order, one at a time. While a job waits for
+/// jobs of other devices, or for a later job of this device, the next job runs on a separate
+/// thread. Jobs that do not wait need no extra thread.
 class SerialExecutor {
  public:
   SerialExecutor(std::vector<std::size_t> jobs, std::function<void(std::size_t)> job);

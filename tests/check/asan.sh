@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # AddressSanitizer (with leak detection) and UndefinedBehaviorSanitizer; any finding ends the
-# process. CI: what touches memory and files, in turn: core with a quarter of the table of ops,
-# or the kernels with one set of instructions and the data module; each parser of a file format gets
-# 20,000 inputs, and 50,000 ops are called with random arguments. --all: the whole suite, kernels
-# with AVX2 and AVX-512, 200,000 inputs, 1,000,000 calls.
+# process. CI alternates between two parts: core with a quarter of the table of ops, and the kernels
+# with one instruction set and the data module. In both, each parser of a file format gets 20,000
+# inputs, and 50,000 ops are called with random arguments. --all: the whole suite, the kernels with
+# AVX2 and AVX-512, 200,000 inputs, 1,000,000 calls.
 set -euo pipefail
 . tests/lib.sh
 mkdir -p build/check
@@ -13,13 +13,14 @@ main='extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long)
 if clang++-14 -x c++ -fsanitize=fuzzer - -o build/check/fuzzer <<<"$main" >/dev/null 2>&1; then
   fuzzer=ON
 fi
-# clang++ compiles this in a third of g++'s time; its runtime needs llvm-symbolizer or addr2line
-# (binutils) to name lines. In --all warnings are errors in all targets: here clang sees them.
+# clang++ compiles this in a third of g++'s time. Its runtime needs llvm-symbolizer or addr2line
+# (binutils) to print line numbers. In --all, warnings are errors in all targets, so clang's
+# warnings are checked here.
 options=(-DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_BUILD_FUZZ=$fuzzer)
 formats=(safetensors idx npy manifest)
 if ((everything)); then
-  # A set of kernels that this processor cannot run is linked but not instrumented: that takes four
-  # times as long.
+  # If this processor cannot run an instruction set, its kernels are linked but not instrumented,
+  # because instrumentation takes four times as long.
   sets='avx2;avx512' inputs=200000 calls=1000000
   ! grep -q '^flags' /proc/cpuinfo || grep -q -w avx512f /proc/cpuinfo || sets=avx2
   configure asan "${options[@]}" -DBRAID_BUILD_BENCH=ON -DBRAID_GENERIC=OFF \
@@ -29,7 +30,7 @@ else
   inputs=20000 calls=50000
   configure asan "${options[@]}" -DBRAID_BUILD_DOCS=OFF -DBRAID_GENERIC=ON \
     -DBRAID_TEST_ISAS=generic
-  # In turn: what ends in memory of core's, and what kernels and files end in.
+  # CI alternates between core, and the kernels with the data module.
   if ((turn / 2 % 2)); then suites=(core); else suites=(kernels data); fi
   targets=("${suites[@]/#/braid_tests_}")
   [[ $fuzzer == OFF ]] || targets+=("${formats[@]/#/braid_fuzz_}" braid_fuzz_calls)
@@ -38,10 +39,10 @@ fi
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:check_initialization_order=1
 ASAN_OPTIONS+=:detect_stack_use_after_return=1:allow_addr2line=1:malloc_context_size=12
 export UBSAN_OPTIONS=print_stacktrace=1
-export BRAID_TEST_SEEDS=2  # the plain build takes twenty points for a gradient
+export BRAID_TEST_SEEDS=2  # the plain build uses twenty points for a gradient
 if ((everything)); then
-  # The kernels themselves with both sets, what calls them with one; groups of 1, 2, 3 and 8
-  # devices. Of what must not compile clang's messages are matched too.
+  # The kernels run with both sets, the modules above them with one, and groups have 1, 2, 3 and 8
+  # devices. The tests of what must not compile also match clang's messages.
   run_ctest asan -LE '^(slow|bench)$' \
     -E '^((core|nn|data|parallel)\.avx512|parallel\.devices[4567])$'
 else
@@ -55,8 +56,8 @@ if [[ $fuzzer == OFF ]]; then
   echo "NOTE: no fuzzing: clang++-14 has no libFuzzer here"
   exit 0
 fi
-# fuzz FORMAT: build/check/fuzz/FORMAT holds valid files to start from; what was found is left
-# beside it. Two seconds and 64 MiB an input at most.
+# fuzz FORMAT: build/check/fuzz/FORMAT holds valid files to start from. Inputs that fail are left
+# next to it. The limits are two seconds and 64 MiB per input.
 seed=1
 ((everything)) || seed=$turn
 fuzz() {
@@ -66,9 +67,9 @@ fuzz() {
     -timeout=2 -rss_limit_mb=512 -malloc_limit_mb=64 "-artifact_prefix=$folder-" \
     "${dictionary[@]}" "$folder" 2>&1 | tail -n 40
 }
-# Ten calls an input, which is only where the random arguments begin. Two seconds an input; the
-# program refuses memory beyond 64 MiB itself, as a machine does that has no more.
-# BRAID_FUZZ_SHOW=1 build/asan/tests/fuzz/braid_fuzz_calls FILE tells what an input calls.
+# Each input makes ten calls; an input only seeds the random arguments. The limit is two seconds per
+# input. The program itself refuses more than 64 MiB of memory, like a machine with no more.
+# BRAID_FUZZ_SHOW=1 build/asan/tests/fuzz/braid_fuzz_calls FILE prints the calls of an input.
 fuzz_calls() {
   build/asan/tests/fuzz/braid_fuzz_calls -seed="$seed" -runs=$((calls / 10)) -max_len=16 \
     -len_control=0 -timeout=2 -rss_limit_mb=2048 -artifact_prefix=build/check/fuzz/calls- 2>&1 |

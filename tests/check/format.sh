@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every C++ and CUDA file is as the pinned clang-format writes it, with 100 columns at most. And
-# docstrings are tables: a keyword starts a line.
+# Every C++ and CUDA file is formatted by the pinned clang-format, with at most 100 columns. In
+# docstrings, which are tables, a keyword must start a line.
 set -euo pipefail
 . tests/lib.sh
 tests/format.sh --check

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# ThreadSanitizer, clang's, with warnings as errors, without oneDNN (its OpenMP threads are not
-# instrumented). CI: what has threads, in turn: parallel on two counts of devices with the loader,
-# or core but for the table of ops, whose cells are too small for a second thread. --all: every
-# suite, then parallel with oneDNN and one suppression that names only libdnnl.
+# ThreadSanitizer (clang's) with warnings as errors, without oneDNN, because its OpenMP threads are
+# not instrumented. CI alternates between parallel on two device counts with the loader, and core
+# without the table of ops, whose cells are too small for a second thread. --all: every suite, then
+# parallel with oneDNN and one suppression that names only libdnnl.
 set -euo pipefail
 . tests/lib.sh
 everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
 
-# An address space layout more random than the sanitizer's runtime expects stops it; setarch -R
-# turns that off where it is allowed.
+# The sanitizer's runtime fails if address space randomisation is stronger than it expects. setarch
+# -R disables randomisation where that is allowed.
 run=()
 setarch -R true 2>/dev/null && run=(setarch -R)
 
-# die_after_fork=0: what a forked child of a program with threads may do is tested too.
+# die_after_fork=0: tests also run what a forked child of a program with threads may do.
 tests_in_memory
 export TSAN_OPTIONS=second_deadlock_stack=1:die_after_fork=0
 configure tsan -DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_ONEDNN=OFF
@@ -36,12 +36,12 @@ if ((!everything)); then
 fi
 
 build tsan
-# Groups of 1, 2, 3 and 8 devices: those between have no other threads.
+# Groups of 1, 2, 3 and 8 devices: the counts between add no other kind of thread.
 core_and_parallel() { core && run_tests -L '^parallel$' -E '^parallel\.devices[4567]$'; }
 the_others() { run_tests -LE '^(slow|must_not_compile|core|parallel)$'; }
-together core_and_parallel the_others  # half of the time each
+together core_and_parallel the_others  # each takes half of the time
 
-# The same build folder again: only the sources that call oneDNN are compiled anew.
+# The same build folder again: only the sources that call oneDNN are recompiled.
 configure tsan -DBRAID_ONEDNN=AUTO | tee build/check/tsan-onednn.txt
 if ! grep -q 'oneDNN [0-9]' build/check/tsan-onednn.txt; then
   echo "oneDNN was not found: the second half cannot run"

@@ -1,9 +1,9 @@
-"""Writes capsules.txt: a tiny CapsNet written in PyTorch's plain ops, step by step as the paper has
-it; run as make_goldens.py is.
+"""Writes capsules.txt: a tiny CapsNet written with basic PyTorch ops, step by step as in the paper.
+Run it like make_goldens.py.
 
-Sabour, Frosst & Hinton 2017: convolution, primary capsules, routing by agreement (3 rounds, all of
-them differentiated, and with constant coupling coefficients), margin loss, mask and decoder.
-float64; the weights are of 8 bits, so that the file is short. No number comes from Braid.
+Sabour, Frosst & Hinton 2017: convolution, primary capsules, routing by agreement (3 rounds, with
+the gradient through all of them, and with constant coupling coefficients), margin loss, mask and
+decoder. float64; the weights have 8 bits, so that the file is short. No number comes from Braid.
 """
 
 import torch
@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from make_goldens import File, eighths
 
 N, SIDE, MAPS, TYPES, SIZE, CLASSES, OUT = 2, 7, 3, 2, 4, 3, 5
-PLACES = 2 * 2  # 7 → 5 by a convolution 3×3, → 2 by one of stride 2
+PLACES = 2 * 2  # 7 → 5 by a 3×3 convolution, → 2 by one with stride 2
 NUMBERS = {
     "conv.weight": (MAPS, 1, 3, 3),
     "conv.bias": (MAPS,),

@@ -1,14 +1,14 @@
-"""Writes goldens/exchange: three nets that train ten steps in PyTorch, as safetensors; or reads
-what Braid wrote of the same nets.
+"""Writes goldens/exchange: three nets that train for ten steps in PyTorch, as safetensors. With
+--check, compares the files that Braid wrote of the same nets.
 
     . build/peers-venv/peers.env          (after bench/peers/setup.sh)
     build/peers-venv/bin/python tests/goldens/make_exchange.py [--check FOLDER]
 
-FOLDER: what braid_tests_exchange left there; ./dev test exchange does all of it. For each net:
-<net>.start and <net>.end.safetensors, the state dicts before and after, and <net>.run.safetensors:
-the batches x, y, the losses, the outputs for the first batch in evaluation mode at the end.
-tests/exchange/nets.hpp has the same nets for Braid. All files are written and read by the
-safetensors package, the format's own.
+FOLDER has the files that braid_tests_exchange wrote; ./dev test exchange runs both. For each net:
+<net>.start and <net>.end.safetensors, the state dicts before and after training, and
+<net>.run.safetensors: the batches x, y, the losses, and the outputs for the first batch in
+evaluation mode after training. tests/exchange/nets.hpp has the same nets for Braid. All files are
+written and read by the safetensors package, the reference implementation of the format.
 """
 
 import pathlib
@@ -27,7 +27,7 @@ LOSS_BOUND, PARAMETER_BOUND = 1e-6, 1e-5
 
 
 class Cnn(nn.Module):
-    """Convolutions, BatchNorm over images and over rows; AdamW."""
+    """Convolutions, BatchNorm for images and for rows; AdamW."""
 
     def __init__(self):
         super().__init__()
@@ -49,14 +49,14 @@ class Cnn(nn.Module):
 
     @staticmethod
     def data(generator):
-        """Ten patterns in noise."""
+        """Ten patterns with noise."""
         patterns = torch.randn(10, 1, 12, 12, generator=generator)
         y = torch.randint(10, (STEPS, 16), generator=generator)
         return patterns[y] + 0.5 * torch.randn(STEPS, 16, 1, 12, 12, generator=generator), y
 
 
 class Tagger(nn.Module):
-    """Two LSTM layers in both directions; Adam, gradients cut to a norm of 0.25."""
+    """Two bidirectional LSTM layers; Adam, gradients clipped to a norm of 0.25."""
 
     clip = 0.25
 
@@ -74,14 +74,14 @@ class Tagger(nn.Module):
 
     @staticmethod
     def data(generator):
-        """A word's tag is its remainder, or that of the word before it."""
+        """The tag is w % 5. w is the word if it is below 15, otherwise the word before it."""
         x = torch.randint(20, (STEPS, 9, 8), generator=generator)
         return x, torch.where(x < 15, x, x.roll(1, 1)) % 5
 
 
 class Translator(nn.Module):
-    """A Transformer with encoder and decoder; SGD with momentum (the bias of the keys has no
-    gradient but rounding, and Adam would make steps of that)."""
+    """A Transformer with encoder and decoder; SGD with momentum. (The gradient of the keys' bias is
+    only rounding error, and Adam would turn it into full steps.)"""
 
     def __init__(self):
         super().__init__()
@@ -93,7 +93,7 @@ class Translator(nn.Module):
         self.out = nn.Linear(16, 12)
 
     def forward(self, pair):
-        """pair [batch, 2, 8]: the source, and the target behind a start word."""
+        """pair [batch, 2, 8]: the source, and the target with a start token in front."""
         source, target = (self.embed(words) + self.position for words in pair.unbind(1))
         causal = nn.Transformer.generate_square_subsequent_mask(8)
         return self.out(self.transformer(source, target, tgt_mask=causal, tgt_is_causal=True))
@@ -103,7 +103,7 @@ class Translator(nn.Module):
 
     @staticmethod
     def data(generator):
-        """The source backwards."""
+        """The target is the source reversed."""
         source = torch.randint(1, 12, (STEPS, 16, 8), generator=generator)
         y = source.flip(2)
         target = torch.cat([torch.zeros_like(y[..., :1]), y[..., :-1]], 2)
@@ -114,7 +114,7 @@ NETS = {"cnn": Cnn, "lstm": Tagger, "transformer": Translator}
 
 
 def train(model, x, y):
-    """The losses of one step a batch."""
+    """Takes one step for each batch, and returns the losses."""
     optimizer = model.train().optimizer()
     losses = []
     for images, labels in zip(x, y):
@@ -161,8 +161,7 @@ def write():
 
 
 def distance(model, other):
-    """The largest |a - b| / max(1, |b|) over all numbers of two state dicts; whole numbers must be
-    equal."""
+    """Returns the largest |a - b| / max(1, |b|) of two state dicts. Integers must be equal."""
     worst = 0.0
     for key, a in model.state_dict().items():
         b = other[key]
@@ -173,14 +172,14 @@ def distance(model, other):
 
 
 def check(folder):
-    """Braid's files in PyTorch: its state dicts load by their names, and ten steps from its own
-    start go as Braid's did."""
+    """Loads Braid's state dicts by name into PyTorch, and compares ten steps from Braid's start
+    with those that Braid took."""
     failed = False
     for name, net in NETS.items():
         read = lambda part: load_file(folder / f"{name}.{part}.safetensors")
         golden = load_file(FOLDER / f"{name}.run.safetensors")
         trained, fresh = net(), net()
-        trained.load_state_dict(read("end"))  # strict: every name and shape
+        trained.load_state_dict(read("end"))  # strict: checks every name and shape
         far = (outputs(trained, golden["x"][0]) - golden["outputs"]).abs().max().item()
         fresh.load_state_dict(read("own.start"))
         losses, ours = train(fresh, golden["x"], golden["y"]), read("own.run")["losses"]

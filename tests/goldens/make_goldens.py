@@ -1,12 +1,12 @@
 """Writes the text goldens of this folder: values, gradients, training runs, printed tensors and
-dtypes from PyTorch on the CPU.
+dtypes, computed by PyTorch on the CPU.
 
     . build/peers-venv/peers.env
     build/peers-venv/bin/python tests/goldens/make_goldens.py     (after bench/peers/setup.sh)
 
-The files are committed; tests read them with support/golden.hpp and need no PyTorch. Running this
-again with the same PyTorch gives the same bytes. Format (README.md): `tensor NAME DTYPE RANK SIZES…
-VALUES…` and `text NAME LINES` with that many lines after it. Inputs are exact in float32, so the
+The files are committed; tests read them with support/golden.hpp and do not need PyTorch. Another
+run with the same PyTorch gives the same bytes. Format (README.md): `tensor NAME DTYPE RANK SIZES…
+VALUES…`, and `text NAME LINES` followed by that many lines. Inputs are exact in float32, so the
 float32 and the float64 case of a name share them.
 """
 
@@ -31,7 +31,7 @@ class File:
         t = t.detach()
         flat = t.reshape(-1)
         if t.dtype == torch.float32:
-            # shortest text that reads back as the same float
+            # the shortest text that is parsed to the same float
             values = [str(v) for v in flat.numpy()]
         elif t.dtype == torch.bool:
             values = [str(int(v)) for v in flat.tolist()]
@@ -59,7 +59,7 @@ def word(dtype):
 
 
 class Random:
-    """Normal numbers that float32 holds exactly, rounded so that they are short to write."""
+    """Normal numbers that are exact in float32, rounded so that their text is short."""
 
     def __init__(self, seed):
         self.generator = torch.Generator().manual_seed(seed)
@@ -72,7 +72,7 @@ class Random:
 
 
 def eighths(shape, seed, scale):
-    """Uniform numbers of 8 bits, short to write."""
+    """Returns uniform numbers of 8 bits, whose text is short."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(-128, 128, shape, generator=generator).double() / scale
 
@@ -85,7 +85,6 @@ def leaf(value, dtype):
     return value.detach().to(dtype, copy=True).requires_grad_()
 
 
-# ---- values and gradients
 # ---- optimizers and training
 OPTIMIZERS = {
     "sgd.plain": dict(lr=0.1),
@@ -127,8 +126,8 @@ OPTIONS = {
 
 
 def write_optim():
-    """NAME.options are the numbers given to the optimizer; NAME.DTYPE.p<i>.step<k> the parameter
-    after step k; gradients are shared."""
+    """NAME.options has the numbers given to the optimizer, NAME.DTYPE.p<i>.step<k> the parameter
+    after step k. All optimizers use the same gradients."""
     out, r = File("optim.txt", "Parameters after each of five optimizer steps"), Random(2)
     starts = [r(3, 4), r(5)]
     gradients = [[r(3, 4), r(5)] for _ in range(5)]
@@ -157,7 +156,7 @@ def write_optim():
 
 
 def schedules():
-    """Name → what makes the schedule of an optimizer."""
+    """Returns name → a function that makes the schedule of an optimizer."""
     s = torch.optim.lr_scheduler
     short = dict(T_0=5, T_mult=2, eta_min=0.001)
     linear = dict(pct_start=0.4, anneal_strategy="linear", div_factor=10, final_div_factor=100)
@@ -193,8 +192,8 @@ def schedules():
 
 
 def write_schedules():
-    """NAME.lr: the learning rates of two groups, which start with 0.5 and 0.02, before the first
-    step and after each of 40; NAME.momentum likewise."""
+    """NAME.lr: the learning rates of two groups that start with 0.5 and 0.02, before the first
+    step and after each of 40 steps. NAME.momentum: the same for the momentum."""
     out = File("schedules.txt", "Learning rates of schedules over 40 steps")
     steps = 40
 
@@ -238,8 +237,8 @@ def write_schedules():
 
 
 def write_mlp():
-    """An MLP 8-16-16-4, 12 rows, ten steps from given weights: the losses, the gradients of the
-    first step, the last layer at the end."""
+    """An MLP 8-16-16-4 with 12 rows, trained for ten steps from given weights: the losses, the
+    gradients of the first step, the last layer after training."""
     out, r = File("mlp.txt", "An MLP 8-16-16-4 trained for ten steps"), Random(3)
     sizes = [(16, 8), (16,), (16, 16), (16,), (4, 16), (4,)]
     names = ["0.weight", "0.bias", "2.weight", "2.bias", "4.weight", "4.bias"]
@@ -273,8 +272,8 @@ def write_mlp():
 
 # ---- printing
 def printed(t):
-    """PyTorch's text in Braid's words: `dtype=float64`, `size=[0, 3]`, `true`. The words are
-    changed before the lines are broken."""
+    """Returns PyTorch's text with Braid's spelling: `dtype=float64`, `size=[0, 3]`, `true`. The
+    spelling is changed before lines are broken."""
     add_suffixes = torch._tensor_str._add_suffixes
     ours = lambda suffix: re.sub(r"size=\((.*)\)", r"size=[\1]", suffix.replace("torch.", ""))
 
@@ -325,10 +324,10 @@ def print_cases():
         summary_float=(count(1200, dtype=f32) / 16 - 30).view(40, 30),
         summary_int=count(1100).view(11, 10, 10), summary_thin=count(1400).view(700, 2),
         summary_wide=(count(1206, dtype=f32) * 0.5).view(6, 201),
-        # widths come from what is shown
+        # the widths depend only on the elements that are shown
         summary_hidden_extreme=torch.cat([quarters(500), t([1e10]), quarters(600)]),
         summary_rank4=count(1536).view(2, 8, 8, 12), summary_bool=(count(1100) % 3 == 0),
-        # the suffix moves to a line of its own
+        # the suffix moves to a separate line
         **{f"suffix_after_{n}": count(n, dtype=i32) for n in (13, 14, 15, 16, 17, 18)},
         suffix_after_matrix=count(36, dtype=torch.float64).view(2, 18) / 2,
         strided=count(12, dtype=f32).view(3, 4).t(),
@@ -336,7 +335,7 @@ def print_cases():
 
 
 def write_print():
-    """NAME.value and the text that printing it gives. grad.NAME: the same for a leaf that requires
+    """NAME.value, and the text that printing it gives. grad.NAME: the same for a leaf that requires
     a gradient."""
     out = File("print.txt", "Printed tensors, in PyTorch's layout")
     for name, value in print_cases().items():
@@ -350,10 +349,10 @@ def write_print():
 
 
 def write_promotion():
-    """Lines `A B RESULT` and `A number RESULT`, of tensors with one dimension."""
+    """Lines `A B RESULT` and `A number RESULT`, for tensors with one dimension."""
     dtypes = "bool uint8 int32 int64 float16 bfloat16 float32 float64".split()
     ones = {name: torch.ones(2, dtype=getattr(torch, name)) for name in dtypes}
-    # What a literal is in Python: whole numbers are int.
+    # The type of a literal in Python: whole numbers are int.
     numbers = {n: int(n) for n in "0 1 -3 300".split()}
     numbers |= {n: float(n) for n in "0.5 1e300 inf nan".split()}
     lines = []

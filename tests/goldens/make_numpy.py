@@ -1,9 +1,9 @@
-"""Writes goldens/numpy: small .npy and .npz files by numpy itself, for tests/core/test_npy.cpp and
+"""Writes goldens/numpy: small .npy and .npz files made by numpy, for tests/core/test_npy.cpp and
 tests/data/test_npz.cpp.
 
 python3 tests/goldens/make_numpy.py            writes them
-python3 tests/goldens/make_numpy.py --check F  reads F.npy and F.npz, which Braid wrote of the same
-                                               arrays, and compares"""
+python3 tests/goldens/make_numpy.py --check F  reads F.npy and F.npz, which Braid wrote from the
+                                               same arrays, and compares them"""
 
 import os
 import sys

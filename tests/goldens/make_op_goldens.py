@@ -1,13 +1,13 @@
-"""Writes goldens/ops: what PyTorch on the CPU makes of every case of the table of ops
+"""Writes goldens/ops: the results of PyTorch on the CPU for every case of the table of ops
 (tests/core/op_cases*.cpp).
 
     ./dev test core; . build/peers-venv/peers.env          (after bench/peers/setup.sh)
     build/peers-venv/bin/python tests/goldens/make_op_goldens.py PROGRAM
 
-PROGRAM is build/release/tests/core/braid_tests_core. It writes the inputs and the words of each
-call (OpCase::torch, over x0, x1, … or their list x); this script evaluates them in float64, and in
-float32 where asked for, with the gradients for the incoming gradient of `incoming`. Tests read the
-result through tests/core/op_samples.cpp and need no PyTorch. Running this again with the same
+PROGRAM is build/release/tests/core/braid_tests_core. It writes the inputs and the expression of
+each call (OpCase::torch, with x0, x1, … or their list x). This script evaluates them in float64,
+and in float32 where requested, with the gradients for the output gradient of `incoming`. Tests read
+the result through tests/core/op_samples.cpp and do not need PyTorch. Another run with the same
 PyTorch gives the same bytes. Format: README.md.
 """
 
@@ -32,13 +32,13 @@ LIMIT = 2 * 1024 * 1024
 
 
 def load(path):
-    """The tensors and the metadata of a safetensors file."""
+    """Returns the tensors and the metadata of a safetensors file."""
     with safe_open(path, "pt") as file:
         return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()
 
 
 def save(path, tapes):
-    """Rows of numbers by name: {name: (format of struct, numbers)}."""
+    """Writes rows of numbers by name: {name: (struct format, numbers)}."""
     header, data = {"__metadata__": {"torch": TORCH, "written_by": "make_op_goldens.py"}}, b""
     for name, (kind, numbers) in tapes.items():
         raw = struct.pack(f"<{len(numbers)}{kind}", *numbers)
@@ -51,13 +51,13 @@ def save(path, tapes):
 
 
 def incoming(y, k):
-    """The gradient that flows into output k; op_samples.hpp has the same formula."""
+    """Returns the gradient of output k; op_samples.hpp has the same formula."""
     i = torch.arange(y.numel(), dtype=torch.float64)
     return (((37 * i + 11 * k) % 64 - 31.5) / 32).reshape(y.shape).to(y.dtype)
 
 
 def fits(*conditions):
-    """For calls that crash on sizes that do not fit, instead of refusing them."""
+    """For calls that crash on sizes that do not fit, instead of raising an error."""
     if not all(conditions):
         raise ValueError("sizes that do not fit")
 
@@ -69,12 +69,12 @@ def tensors_of(result):
 
 
 def evaluate(words, inputs, dtype, with_gradients):
-    """Outputs and, for each floating input, the gradient or None."""
+    """Returns the outputs, and for each floating-point input the gradient or None."""
     x = [t.detach().clone().to(dtype if t.is_floating_point() else t.dtype) for t in inputs]
     floating = [t for t in x if t.is_floating_point()]
     for t in floating:
         t.requires_grad_(with_gradients)
-    # so that whole numbers become this type where an op wants floating point
+    # integers become this dtype where an op needs floating point
     torch.set_default_dtype(dtype)
     names = {f"x{i}": t for i, t in enumerate(x)} | {"x": x}
     known = {"torch": torch, "F": F, "math": math, "fits": fits, **names}
@@ -98,7 +98,7 @@ def tape(tensors):
 
 
 def is_float32(x):
-    """Whether float32 holds the number."""
+    """Returns whether the number is exact in float32."""
     if x != x or abs(x) > sys.float_info.max:
         return True
     return abs(x) < 3e38 and struct.unpack("<f", struct.pack("<f", x))[0] == x
@@ -109,7 +109,7 @@ def make_case(name, words, samples):
     for kind, sample in samples.items():
         mark, with_gradients, has_float32 = sample["mark"].tolist()
         inputs = [sample[f"x{i}"] for i in range(len(sample) - 1)]
-        # each exact in float32
+        # three numbers, each exact in float32
         wide += [int(mark) >> 36, int(mark) >> 18 & 0x3FFFF, int(mark) & 0x3FFFF]
         try:
             outputs, gradients = evaluate(words, inputs, torch.float64, bool(with_gradients))
@@ -122,14 +122,14 @@ def make_case(name, words, samples):
         if has_float32:
             narrow += tape(evaluate(words, inputs, torch.float32, False)[0])
             outputs_alone += tape(outputs)
-    return wide, [] if repr(narrow) == repr(outputs_alone) else narrow  # repr: NaN is itself
+    return wide, [] if repr(narrow) == repr(outputs_alone) else narrow  # repr: NaN equals NaN
 
 
 def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     torch.set_num_threads(1)
-    warnings.filterwarnings("ignore", "reduction: 'mean'")  # kl_div's, in every call
+    warnings.filterwarnings("ignore", "reduction: 'mean'")  # kl_div warns in every call
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "BRAID_SAMPLES": folder}

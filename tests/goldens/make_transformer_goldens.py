@@ -1,8 +1,8 @@
-"""Writes transformer.txt: attention and Transformer layers of PyTorch with their state dicts,
-outputs and gradients; run as make_goldens.py is.
+"""Writes transformer.txt: PyTorch's attention and Transformer layers with their state dicts,
+outputs and gradients. Run it like make_goldens.py.
 
-Evaluation mode, float64, so that both sides compute the same formula; every number of a state dict
-is one of the file.
+Evaluation mode, float64, so that both sides compute the same formula. Every number of a state dict
+is in the file.
 """
 
 import torch
@@ -14,7 +14,7 @@ D, HEADS, FF, BATCH, N, M = 4, 2, 3, 2, 3, 4
 
 
 def fill(module, seed):
-    """Parameters of 8 bits (short in the file), in order."""
+    """Fills the parameters, in order, with numbers of 8 bits (short in the file)."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for p in module.parameters():
@@ -23,8 +23,8 @@ def fill(module, seed):
 
 
 def write(file, name, module, call, *shapes):
-    """State dict, inputs, output, gradients of the inputs and of the parameters for a gradient
-    dy."""
+    """Writes the state dict, inputs and output, and for an output gradient dy the gradients of the
+    inputs and of the parameters."""
     x = {f"x{i}": eighths(shape, 2 + i, 64).requires_grad_() for i, shape in enumerate(shapes)}
     file.tensors(f"{name}.state.", module.state_dict())
     file.tensors(f"{name}.", x)

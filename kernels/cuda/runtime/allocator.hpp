@@ -18,17 +18,18 @@ namespace braid::cuda {
 ///
 /// A released block may still be read and written by work queued on its stream. The same stream
 /// reuses it immediately, because its later work starts after that. Memory of other streams is used
-/// in two ways. If a stream is idle, its segments that are entirely free move to the requesting
-/// stream. If there is no other memory, a block is borrowed: an event makes the borrower wait for
-/// the owner's work, and another makes the owner wait for the borrower's. Otherwise a program's own
-/// streams would serialize. A caller that uses a block on a stream other than the one it is
-/// released on must first order the two with events (copies between devices do that themselves).
+/// only in two cases, because further dependencies would make a program's streams run one after
+/// another. If a stream is idle, its segments that are entirely free move to the requesting stream.
+/// If there is no other memory, a block is borrowed: an event makes the borrower wait for the
+/// owner's work, and another makes the owner wait for the borrower's. A caller that uses a block on
+/// a stream other than the one it is released on must first order the two with events (copies
+/// between devices do that themselves).
 ///
 /// Sizes are rounded to 256 bytes. A segment is 2 MiB for blocks up to 1 MiB, and as large as the
-/// request for larger ones. This holds the least memory, and after the first steps of a program
-/// that repeats itself no segment is created any more. A hit makes no driver call and no host
-/// allocation, and takes one lock. The lock is never held during cudaMalloc or cudaFree, and during
-/// a wait only if an event failed.
+/// request for larger ones. This reserves the least memory, and after the first steps of a program
+/// that repeats itself no segment is created any more. An allocation from the cache (a hit) makes
+/// no driver call and no host allocation, and takes one lock. The lock is never held during
+/// cudaMalloc or cudaFree, and during a wait only if an event failed.
 ///
 /// A request that finds no room returns all free segments to the driver, also those of the GPU's
 /// other logical devices if the driver is out of memory. It retries once, with a segment of its own
@@ -39,8 +40,9 @@ namespace braid::cuda {
 /// exact. All functions are thread-safe.
 ///
 /// Without a cache (BRAID_CUDA_CACHE=0) a block is one driver allocation of exactly the requested
-/// bytes, and is returned after a wait for its stream, so that compute-sanitizer sees every byte
-/// past a block. Under the emulation, 256 bytes after each block of the cache must not be accessed.
+/// bytes, so that compute-sanitizer sees every access past its end. It is returned to the driver
+/// after a wait for its stream. Under the emulation, 256 bytes after each block of the cache must
+/// not be accessed.
 class StreamAllocator {
  public:
   StreamAllocator(Gpu& gpu, Device device, bool cache);

@@ -65,7 +65,7 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  /// Null: this memory is never used again, because no stream knows when it may be used.
+  /// Null if this memory is never used again, because the end of the work on it is unknown.
   [[nodiscard]] CudaStream* stream() const noexcept { return stream_; }
   void set_stream(CudaStream* stream) noexcept { stream_ = stream; }
 
@@ -76,8 +76,8 @@ class BlockPool {
   void put(Part& part) noexcept;
   /// Adds a segment, all of it free; `small` means for blocks up to kSmall. Throws std::bad_alloc.
   void add(void* data, std::size_t size, bool small);
-  /// The smallest segment that is entirely free, for a request of `size` bytes, or the largest one
-  /// of any kind; null if there is none.
+  /// smallest_whole returns the smallest entirely free segment for a request of `size` bytes;
+  /// largest_whole returns the largest one for any request. Both return null if there is none.
   [[nodiscard]] Segment* smallest_whole(std::size_t size) noexcept;
   [[nodiscard]] Segment* largest_whole() noexcept;
   /// True if a segment here begins at `data`.

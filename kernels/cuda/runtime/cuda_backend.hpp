@@ -20,11 +20,11 @@ namespace braid::cuda {
 
 /// One logical CUDA device: separate memory accounting and stream on a GPU that others may share.
 ///
-/// Copies. Host to device: when the call returns, the host memory was read and the copy is queued.
-/// Device to host: done when the call returns. Between two logical devices (on one GPU, or on two:
-/// a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued after
-/// the work that both streams have queued, and before later work of both, so that neither side can
-/// change the bytes too early. Ranges must not overlap.
+/// Copies. Host to device: when the call returns, the host memory has been read and the copy is
+/// queued. Device to host: done when the call returns. Between two logical devices (on one GPU, or
+/// on two: a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued
+/// after the work that both streams have queued, and before later work of both, so that neither
+/// side can change the bytes too early. Ranges must not overlap.
 class CudaDevice final : public DeviceBackend, public NativeDevice, public DeviceClock {
  public:
   CudaDevice(Gpu& gpu, int index, bool cache);

@@ -5,10 +5,10 @@
 #include "simt/cuda_runtime.hpp"
 
 // Converts CUDA's codes to exceptions. There are three classes:
-//  - no memory                    → OutOfMemoryError, by the caller who knows the requested size
-//  - a call or resource failed    → CudaError; the device still works
-//  - sticky, and every unknown code → DeviceLostError now and at every later use: CUDA says that
-//    the process must be restarted
+//  - no memory                       → OutOfMemoryError, by the caller that knows the size
+//  - a call or a resource failed     → CudaError; the device still works
+//  - sticky, and every unknown code  → DeviceLostError now and at every later use: CUDA says that
+//                                      the process must be restarted
 namespace braid::cuda {
 
 /// True if the context is broken after this code.
@@ -17,8 +17,8 @@ namespace braid::cuda {
 /// Throws unless the call succeeded; `call` is the function's name. A sticky code marks the GPU as
 /// lost.
 void check(cudaError_t error, const char* call, Gpu& gpu, Device device);
-/// As check, but returns false if there is no memory, so that the caller can report it; true =
-/// success.
+/// As check, but returns false if there is no memory, so that the caller can report it. Returns
+/// true on success.
 [[nodiscard]] bool check_memory(cudaError_t error, const char* call, Gpu& gpu, Device device);
 /// For destructors and noexcept code: a sticky code marks the GPU as lost; nothing is thrown.
 /// Returns true on success.

@@ -7,7 +7,8 @@
 // Entry to the CUDA backend, without a CUDA header.
 namespace braid::cuda {
 
-/// All CUDA devices; none if there are none. Throws as the constructor of CudaBackend.
+/// Returns the backend with all CUDA devices, which may be none. Throws as the constructor of
+/// CudaBackend.
 [[nodiscard]] std::unique_ptr<Backend> make_backend();
 
 /// Returns the number of GPUs that this process can use: 0 without a driver, without a GPU, and

@@ -12,10 +12,10 @@ struct PeerEnd {
 };
 
 /// True if copies between the two GPUs may be peer copies; else they go through the host. At the
-/// pair's first use, the driver is queried, and a pattern is copied there and back and compared at
-/// both ends, because on some machines the driver says yes but the copies deliver wrong data (then
-/// a warning is printed). The first use waits for the work queued on both streams; later uses cost
-/// an atomic load. Errors are thrown, and the next use tries again.
+/// pair's first use, the driver is queried, and a test pattern is copied there and back and
+/// compared at both ends: on some machines the driver reports peer access, but the copies deliver
+/// wrong data. Then a warning is printed. The first use waits for the work queued on both streams;
+/// later uses cost an atomic load. Errors are thrown, and the next use tries again.
 [[nodiscard]] bool peer_copies_work(const PeerEnd& a, const PeerEnd& b);
 
 /// Queues a peer copy on `stream`, the stream of one of the two ends, after the work that `other`

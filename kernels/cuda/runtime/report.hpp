@@ -28,7 +28,7 @@ inline std::string report_of_call() {
 #endif
 }
 
-/// Returns what the checker reported when the GPU was lost because of it, in the same form.
+/// Returns, in the same form, the checker's report that made the GPU lost; empty if there is none.
 inline std::string report_of_loss([[maybe_unused]] int ordinal) {
 #if SIMT_EMULATED
   const std::string report = simt::report_of_loss(ordinal);

@@ -12,10 +12,11 @@ namespace braid::cuda {
 /// engine reaches only pinned memory, so the driver would stage the data in any case, and would
 /// wait for the stream where Braid does not need to.
 ///
-/// To the device: when the call returns, the host memory was read and may be freed; the copy itself
-/// is queued. To the host: the data is there when the call returns. Large copies are pipelined over
-/// the pieces. There is one lock per ring. Throws OutOfMemoryError (no pinned memory), CudaError,
-/// DeviceLostError; copies to the host also throw what kernels reported (device_errors.hpp).
+/// To the device: when the call returns, the host memory has been read and may be freed; the copy
+/// itself is queued. To the host: the data is there when the call returns. Large copies are
+/// pipelined over the pieces. There is one lock per ring. Throws OutOfMemoryError (no pinned
+/// memory), CudaError, DeviceLostError; copies to the host also throw what kernels reported
+/// (device_errors.hpp).
 class PinnedRing {
  public:
   PinnedRing(Gpu& gpu, Device device);
@@ -26,8 +27,9 @@ class PinnedRing {
   void to_device(void* to, const void* from, std::size_t bytes, CudaStream& stream);
   void to_host(void* to, const void* from, std::size_t bytes, CudaStream& stream);
   /// Copies between two GPUs, one of which is this ring's: from the source into a piece on the
-  /// source's stream, and from there to the target on the target's stream. Queued: the host waits
-  /// only for pieces, if the copy has more parts than the ring.
+  /// source's stream, and from there to the target on the target's stream. The copy is queued. The
+  /// host waits only if the next piece of the ring is still in use, for example if the copy has
+  /// more parts than the ring has pieces.
   void between(void* to, CudaStream& to_stream, const void* from, CudaStream& from_stream,
                std::size_t bytes);
 

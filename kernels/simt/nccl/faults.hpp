@@ -23,7 +23,7 @@ class Entry {
   Result result_ = kSuccess;
 };
 
-/// Returns true from the faulty call on. A query that returns true counts as the fault's effect.
+/// Return true from the faulty call on. Once one has returned true, failed() is true.
 [[nodiscard]] bool answers_in_progress();
 [[nodiscard]] bool answers_remote_error();
 /// Returns true for the one collective that must stall.

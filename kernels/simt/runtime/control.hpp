@@ -87,7 +87,7 @@ std::vector<Report> take_reports();
 [[nodiscard]] std::string report_of_loss(int device);
 
 /// The order in which the executor runs the operations that are ready: the oldest first, the newest
-/// first, or random by seed. BRAID_SIMT_STREAM_ORDER=fifo|reverse|random[:seed].
+/// first, or in a random order given by a seed. BRAID_SIMT_STREAM_ORDER=fifo|reverse|random[:seed].
 enum class StreamOrder : std::uint8_t { fifo, reverse, random };
 void set_stream_order(StreamOrder order, std::uint64_t seed = 1);
 /// Parses text as in the environment variable. Throws braid::ArgumentError if it is not an order.
@@ -127,8 +127,8 @@ void fail_call(std::string_view text);
 [[nodiscard]] std::uint64_t calls();
 /// As calls(), for one name ("cudaStreamSynchronize"; a launch is "cudaLaunchKernel").
 [[nodiscard]] std::uint64_t calls(std::string_view function);
-/// Likewise, the number of operations queued on legacy default streams. Such an operation waits for
-/// the other streams of its device, and they wait for it.
+/// Returns the number of operations queued on legacy default streams since the start or reset().
+/// Such an operation waits for the other streams of its device, and they wait for it.
 [[nodiscard]] std::uint64_t legacy_operations();
 /// Returns true if the injected failure was returned at least once.
 [[nodiscard]] bool failed_call();
@@ -156,10 +156,10 @@ struct LiveObject {
 };
 [[nodiscard]] std::vector<LiveObject> live_objects();
 
-/// Called when a sub-allocator allocates or frees a part of an allocation. Takes effect in stream
-/// order, as cudaMallocAsync and cudaFreeAsync do. A use on another stream is reported unless it is
-/// ordered after the first and before the second. A new segment counts as allocated; its owner
-/// frees it first.
+/// Call these when a sub-allocator allocates or frees a part of an allocation. They take effect in
+/// the order of the stream, as cudaMallocAsync and cudaFreeAsync do. A use on another stream is
+/// reported unless it is ordered after the allocation and before the free. A new segment counts as
+/// allocated; its owner frees it first.
 void annotate_allocated(void* p, std::size_t bytes, cudaStream_t stream,
                         Location where = Location::current());
 void annotate_freed(void* p, std::size_t bytes, cudaStream_t stream,

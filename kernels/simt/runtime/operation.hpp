@@ -48,8 +48,8 @@ enum class OpKind : std::uint8_t {
 struct StreamState;
 
 /// One operation: an entry of a stream's queue, or (kind host) a point in the host's time at which
-/// memory was freed. Its clock is known when it is queued and never changes. So which operations
-/// are ordered does not depend on the order in which the executor runs them.
+/// memory was freed. Its clock is known when it is queued and never changes. Whether two operations
+/// are ordered therefore does not depend on the order in which the executor runs them.
 struct Op : std::enable_shared_from_this<Op> {
   std::uint32_t id = 0;
   OpKind kind = OpKind::host;

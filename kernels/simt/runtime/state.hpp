@@ -28,8 +28,9 @@ namespace braid::simt::detail {
 /// Handles are numbers from here up: neither addresses nor CUDA's own handles.
 inline constexpr std::uint64_t kFirstHandle = 0x100;
 
-/// How much of an allocated or freed block is compared in full with the accesses of kernels. Of the
-/// rest, about as much again is compared, spread over what was accessed. More would be slow.
+/// The number of bytes at the start of an allocated or freed block that are all compared with the
+/// accesses of kernels. Of the rest, about as many bytes again are compared, spread over what was
+/// accessed. Comparing more would be slow.
 inline constexpr std::size_t kCheckedHead = std::size_t{64} << 10;
 
 /// A stream. Destroyed streams are kept, so that a late use can be detected.
@@ -161,7 +162,8 @@ class Runtime {
   void run_all();
   /// Runs one operation, if the baton is free and an operation is ready.
   void run_some();
-  /// Records that the host now knows everything that `clock` knows to be complete.
+  /// Merges `clock` into the host's clock: the host now knows that the operations in it are
+  /// complete.
   void learn(const Clock& clock);
   [[nodiscard]] OpPtr find_op(std::uint32_t id) const;
   /// Waits for a device. The host then knows that everything there is complete.

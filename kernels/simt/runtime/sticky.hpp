@@ -66,8 +66,8 @@ inline constexpr int kHarmlessCodes[] = {
 };
 
 /// Returns true if a device is lost after this code: CUDA says that the process must be restarted.
-/// Unknown codes count as such. Used by the engine and by the emulation of the runtime, also on a
-/// GPU.
+/// Returns true for unknown codes too. Used by the engine and by the emulation of the runtime, also
+/// on a GPU.
 [[nodiscard]] constexpr bool ends_device(int code) noexcept {
   return std::find(std::begin(kHarmlessCodes), std::end(kHarmlessCodes), code) ==
          std::end(kHarmlessCodes);

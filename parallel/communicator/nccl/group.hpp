@@ -36,12 +36,12 @@ struct Call {
 /// The submitting thread (submitter.hpp) makes all library calls except aborts. The program's
 /// threads wait for it with a deadline. An error or a timeout ends the group: a separate thread
 /// calls ncclCommAbort for all ranks, and the caller waits for it at most kAbortLimit. If that
-/// thread does not return, the communicators are leaked and a warning says so. After that run
-/// throws; check, abort and the destructor still work. Thread-safe.
+/// thread does not return, the communicators are leaked and a warning says so. After that, run()
+/// and check() throw; abort() and the destructor still work. Thread-safe.
 class Group {
  public:
-  /// The limits of an abort and of the wait for the streams after it, together less than the second
-  /// that is promised to callers; and of close.
+  /// The limits of an abort, of the wait for the streams after it, and of close(). The first two
+  /// together are less than the second that is promised to callers.
   static constexpr std::chrono::milliseconds kAbortLimit{400}, kDrainLimit{300}, kCloseLimit{5000};
   /// The part of kAbortLimit for which an abort waits for a running call, so that no call uses what
   /// the abort frees. A call that takes longer counts as hung.

@@ -13,8 +13,8 @@ enum class Ended { yes, late, stopped };
 /// communicator at a time, and because communicators that share GPUs must get their work in the
 /// same order everywhere. If `work` does not return, it is abandoned with its thread, and a new
 /// thread continues with the queue. `work` must therefore own what it uses. Work that has not begun
-/// by then never begins. `work` must not throw. Throws std::system_error if no thread can be
-/// started.
+/// when the wait ends never begins. `work` must not throw. Throws std::system_error if no thread
+/// can be started.
 [[nodiscard]] Ended submit(std::function<void()> work, Clock::time_point deadline,
                            const std::function<bool()>& stop);
 

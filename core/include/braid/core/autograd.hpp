@@ -32,7 +32,8 @@ struct ThreadState {
 [[nodiscard]] ThreadState& thread_state() noexcept;
 
 [[nodiscard]] inline bool grad_enabled() noexcept { return thread_state().grad_enabled; }
-/// Turns recording on or off for this thread while it exists, then restores the old state.
+/// While a GradMode exists, recording is on or off for its thread. The destructor restores the old
+/// state.
 class GradMode {
  public:
   explicit GradMode(bool on) noexcept : before_(thread_state().grad_enabled) {
@@ -45,7 +46,7 @@ class GradMode {
  private:
   bool before_;
 };
-/// `NoGrad guard;`: this thread records nothing while it exists.
+/// `NoGrad guard;`: while the guard exists, its thread records nothing.
 struct NoGrad : GradMode {
   NoGrad() noexcept : GradMode(false) {}
 };
@@ -91,7 +92,8 @@ struct Edge {
 class Node : public RefCounted {
  public:
   virtual ~Node();
-  /// Computes the gradients of the inputs from those of the outputs (undefined for unused outputs).
+  /// Returns the gradients of the inputs. `gradients` are those of the outputs; for an unused
+  /// output the gradient is undefined.
   virtual Grads backward(std::span<const Tensor> gradients) = 0;
   /// Frees the saved tensors; a later backward throws AutogradError. A node that saved nothing
   /// stays usable.
@@ -99,8 +101,8 @@ class Node : public RefCounted {
   [[nodiscard]] const char* name() const noexcept { return name_; }
   /// The device on which backward runs.
   [[nodiscard]] Device device() const noexcept { return device_; }
-  /// 1 + the largest depth of the nodes it points to: a node is deeper than all whose results it
-  /// used.
+  /// 1 + the largest depth of the nodes that its edges point to. So a node is deeper than every
+  /// node whose result it used.
   [[nodiscard]] std::uint64_t depth() const noexcept { return depth_; }
   [[nodiscard]] std::uint32_t outputs() const noexcept { return outputs_; }
   [[nodiscard]] std::span<Edge> edges() noexcept {
@@ -115,7 +117,8 @@ class Node : public RefCounted {
   /// run.
   [[nodiscard]] bool early() const noexcept { return early_; }
   void set_early() noexcept { early_ = true; }
-  /// Index of the replica of parallel_apply that recorded it; -1 for none, or if it is above 253.
+  /// Index of the replica (of parallel_apply) that recorded this node; -1 if there is no replica,
+  /// or if its index is above 253.
   [[nodiscard]] int replica() const noexcept { return replica_ - 1; }
   /// True if input i needs a gradient. For use inside backward.
   [[nodiscard]] bool needs(std::size_t i) noexcept { return static_cast<bool>(edges()[i]); }
@@ -129,7 +132,7 @@ class Node : public RefCounted {
  private:
   friend class Engine;
   bool hooked_ = false, early_ = false;
-  std::uint8_t replica_ = 0;  // its index + 1, in a byte, which makes no node larger
+  std::uint8_t replica_ = 0;  // index of the replica + 1; a byte here does not enlarge nodes
   static constexpr std::size_t kInlineEdges = 3;
   const char* name_;
   std::uint64_t depth_ = 0;
@@ -232,9 +235,9 @@ Tensor record(const char* name, std::initializer_list<detail::Input> inputs, Ten
   return y;
 }
 
-/// Called inside a node's backward that has queued work on other streams. `join` is called when all
-/// nodes have run, before the gradients are used; outside of a backward it is called immediately.
-/// It orders the streams and must not throw.
+/// For use inside the backward of a node that queues work on other streams. Calls `join` when all
+/// nodes have run, before the gradients are used; outside of a backward, calls it immediately.
+/// `join` must order the streams, and must not throw.
 void at_end_of_backward(std::function<void()> join);
 
 /// As record, for any number of inputs and outputs: f(span<const Tensor> dys) or f(dys, needs)

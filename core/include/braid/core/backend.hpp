@@ -12,8 +12,9 @@
 #include <braid/core/memory.hpp>
 #include <braid/core/stream.hpp>
 
-// The device interface: memory, queues, events, copies and a table of kernels. Code above it uses
-// devices only through it, and no CUDA header is included here or above.
+// The device interface: memory, queues, events, copies and a table of kernels. Code above this
+// interface uses devices only through it and its optional extensions DeviceClock and NativeDevice.
+// No CUDA header is included here or above.
 namespace braid {
 
 /// A block of a device's memory. `tag` belongs to the allocator.
@@ -57,7 +58,7 @@ class DeviceBackend {
   virtual void fail_allocation(std::uint64_t k, bool persistent) = 0;
   [[nodiscard]] virtual const KernelTable& kernels() const noexcept = 0;
   /// Tells the backend that the calling thread belongs to the library and works only for devices:
-  /// no other code on it depends on which GPU is current.
+  /// no other code on this thread depends on which GPU is current.
   virtual void own_thread() noexcept {}
 };
 

@@ -24,8 +24,8 @@ struct MemorySource {
 /// Host memory, 64-byte aligned. From 4 MiB on it is 2-MiB aligned and advised to use huge pages.
 [[nodiscard]] MemorySource host_memory_source() noexcept;
 
-/// The allocator of one device. Keeps freed blocks by size class, counts memory exactly, and can be
-/// limited.
+/// The allocator of one device. Keeps freed blocks by size class and counts memory exactly. Its
+/// memory can be limited (set_capacity).
 ///
 /// Size classes are multiples of 64 bytes up to 1 KiB, then four for each doubling. Each thread has
 /// a magazine, a few free blocks of each class, which it uses without a lock. Blocks that do not
@@ -47,7 +47,7 @@ class CachingAllocator {
 
   /// Allocates uninitialised memory. Throws OutOfMemoryError.
   [[nodiscard]] Block allocate(std::size_t bytes);
-  /// Returns a block of this allocator to it.
+  /// Gives a block back to this allocator.
   void release(const Block& block) noexcept;
 
   [[nodiscard]] MemoryStats stats() const;

@@ -11,7 +11,8 @@ enum class DeviceType : std::uint8_t { cpu, cuda };
 
 /// A logical device: a type and an index, such as `cpu:0` or `cuda:1`. Cheap to copy. Each device
 /// has separate memory accounting, a current stream and a share of the worker threads. Apart from
-/// copies, an operation cannot mix tensors of two devices, even if the memory is the same.
+/// copies, an operation on tensors of two devices throws DeviceError, even if both devices use the
+/// same memory.
 class Device {
  public:
   constexpr Device() noexcept = default;

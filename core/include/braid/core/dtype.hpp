@@ -77,11 +77,11 @@ namespace detail {
 [[nodiscard]] std::string_view name_of(DType t) noexcept;
 std::ostream& operator<<(std::ostream& out, DType t);
 
-/// Returns the dtype to which an elementwise operation converts its two operands. It is the larger
-/// in the order bool < uint8 < int32 < int64 < float16, bfloat16 < float32 < float64; float16 with
-/// bfloat16 gives float32. Only the dtypes decide: a tensor without dimensions counts like any
-/// other. (In PyTorch a tensor with dimensions wins over one without, within a category: float32
-/// [2] + float64 [] is float64 here, float32 there.)
+/// Returns the dtype to which an elementwise operation converts its two operands. It is the later
+/// of the two in the order bool < uint8 < int32 < int64 < float16, bfloat16 < float32 < float64;
+/// float16 with bfloat16 gives float32. Only the dtypes decide: a tensor without dimensions counts
+/// like any other. (In PyTorch a tensor with dimensions wins over one without, within a category:
+/// float32 [2] + float64 [] is float64 here, float32 there.)
 [[nodiscard]] constexpr DType promote(DType a, DType b) noexcept {
   if ((a == DType::float16 && b == DType::bfloat16) ||
       (a == DType::bfloat16 && b == DType::float16))

@@ -19,8 +19,8 @@ template <class... A> [[nodiscard]] std::string str(const A&... a) {
   return std::move(out).str();
 }
 
-/// Base of every exception that Braid throws. The first line of a message is `op: expected …, got
-/// …`; details follow.
+/// Base of every exception that Braid throws. The first line of a message is
+/// `op: expected …, got …`; details follow.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
   /// True if trying again can succeed: with less memory, with more disk space. False for wrong

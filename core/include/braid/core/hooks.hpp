@@ -5,7 +5,8 @@ namespace braid {
 
 namespace detail { struct Hook; }
 
-/// Returned when a hook is registered; it can remove the hook. Destroying the handle does not.
+/// A handle of a registered hook, with which the hook can be removed. Destroying the handle does
+/// not remove the hook.
 class HookHandle {
  public:
   HookHandle() noexcept = default;

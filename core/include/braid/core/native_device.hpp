@@ -23,11 +23,11 @@ class NativeDevice {
   [[nodiscard]] virtual int gpu() const noexcept = 0;
   /// Throws CudaError, DeviceLostError.
   [[nodiscard]] virtual Size size() const = 0;
-  /// Makes the GPU the calling thread's current one and leaves it so. Throws CudaError,
-  /// DeviceLostError.
+  /// Makes the GPU the calling thread's current one; it stays current after the call. Throws
+  /// CudaError, DeviceLostError.
   virtual void make_current() = 0;
-  /// On emulated devices, returns the fake of the library function `name`; null if the real library
-  /// is to be opened.
+  /// Returns, on emulated devices, the fake of the library function `name`; null if the caller must
+  /// open the real library.
   [[nodiscard]] virtual Function fake_function(const char* name) const noexcept = 0;
 
  protected:

@@ -33,8 +33,8 @@ struct RandomKey {
   std::int64_t first_row = 0;  ///< index in the whole batch of this tensor's first row
 };
 
-/// While it exists, the random ops of this thread belong to one forward: op k uses stream first +
-/// k, independent of other threads, and dropout knows which rows of the whole batch it has.
+/// While it exists, the random ops of this thread belong to one forward: op k uses the stream
+/// first + k, independent of other threads, and dropout knows which rows of the whole batch it has.
 /// DataParallel makes one in every replica, all with the same `first`, so that a mask does not
 /// depend on how the batch is split. In a replica after the first, random factories (rand, randn,
 /// …) use separate streams (replica << 48 is added).
@@ -70,8 +70,8 @@ void skip_random_streams(std::uint64_t streams) noexcept;
 
 /// Returns the key of the next random op, for a tensor whose rows are those of the batch: along dim
 /// 0, or along the RandomForward's dim inside one. If that dim has k times the rows of the
-/// replica's part, as in [batch * k, ..], k of its rows count for each row of the batch. With any
-/// other number the rows count from 0.
+/// replica's part, as in [batch * k, ..], k consecutive rows of it belong to each row of the batch.
+/// With any other number of rows, they are counted from 0.
 [[nodiscard]] RandomKey next_random_key(const Shape& shape);
 /// The same for a tensor whose rows are always along dim 0.
 [[nodiscard]] RandomKey next_random_key_of_rows(std::int64_t rows);
@@ -86,7 +86,7 @@ void skip_random_streams(std::uint64_t streams) noexcept;
 [[nodiscard]] Tensor uniform(const Shape& shape, double low, double high,
                              const TensorOptions& options = {});
 /// Uniform integers in [low, high), int64 unless another dtype is given. Throws ArgumentError
-/// unless low < high and the dtype can hold all of them.
+/// unless low < high and all values are in the range of the dtype.
 [[nodiscard]] Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                              const TensorOptions& options = {});
 /// A random permutation of 0 … n-1 (Fisher-Yates), int64 unless another dtype is given. Throws
@@ -102,9 +102,9 @@ void skip_random_streams(std::uint64_t streams) noexcept;
 /// Types     floating point; computed in float64
 /// Random    one stream of the generator, or that of `seed`; no gradient. The host waits for the
 ///           device, because the weights are checked
-/// Throws    ShapeError for another rank; DTypeError; ArgumentError for samples < 1, for weights
-///           that are negative, infinite or NaN, for a row whose weights are all 0, and without
-///           replacement for a row with fewer weights above 0 than samples
+/// Throws    ShapeError for another rank, and for no categories; DTypeError; ArgumentError for
+///           samples < 1, for weights that are negative, infinite or NaN, for a row whose weights
+///           are all 0, and without replacement for a row with fewer weights above 0 than samples
 /// Source    inversion of the cumulative sums; without replacement the smallest of exponential
 ///           times, Efraimidis & Spirakis 2006
 [[nodiscard]] Tensor multinomial(const Tensor& weights, std::int64_t samples,

@@ -14,14 +14,15 @@ class ReplicaGroup {
   virtual ~ReplicaGroup() = default;
   [[nodiscard]] virtual std::size_t size() const noexcept = 0;
   /// True if the replicas are virtual replicas: the batch is cut into a fixed number of parts,
-  /// whatever the number of devices. What a layer computes over a batch must then be over all of
-  /// them.
+  /// whatever the number of devices. A layer that computes something over the batch must then
+  /// compute it over all replicas.
   [[nodiscard]] virtual bool virtual_replicas() const noexcept = 0;
   /// Returns the sum over the replicas of each tensor, on this replica's device, in the fixed order
   /// of Communicator::reduce. All replicas must call it, with the same number of tensors of the
   /// same shapes and dtypes; the calling threads wait for each other. Recorded: the gradient of a
-  /// sum goes to every replica's part. An error is thrown in every replica. Throws ArgumentError if
-  /// tensors differ from those of replica 0, or if a replica has ended without calling it.
+  /// sum goes to every replica's part. An error during the summation is thrown in every replica.
+  /// Throws ArgumentError if the tensors differ from those of replica 0, or if a replica has ended
+  /// without calling it.
   [[nodiscard]] virtual std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) = 0;
   /// The sum over the replicas of a number on the host; queues nothing on a device.
   [[nodiscard]] virtual double all_reduce(double value) = 0;

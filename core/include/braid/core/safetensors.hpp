@@ -43,8 +43,8 @@ struct SafetensorsOptions {
 ///         bytes, 1 MiB of metadata
 /// Memory  besides the values, at most four bytes for each byte of the header while it is read, and
 ///         then 600 bytes for each tensor: its handle and its name twice. That exceeds twice the
-///         file only if most of the tensors are empty: 5.4 MiB with 100,000 of them need up to 65
-///         MiB.
+///         file only if most of the tensors are empty: a file of 5.4 MiB with 100,000 of them needs
+///         up to 65 MiB.
 /// Throws  IoError; FormatError, LimitError (path, byte, field, expected, got); OutOfMemoryError
 [[nodiscard]] Safetensors load_safetensors(const std::string& path,
                                            const SafetensorsOptions& options = {});

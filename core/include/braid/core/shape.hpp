@@ -9,8 +9,8 @@
 
 namespace braid {
 
-/// Sizes of a tensor, stored inline (no heap). Also used for strides, in elements. Prints as `[30,
-/// 5]`.
+/// Sizes of a tensor, stored inline (no heap). Also used for strides, in elements.
+/// Prints as `[30, 5]`.
 class Shape {
  public:
   constexpr Shape() noexcept = default;

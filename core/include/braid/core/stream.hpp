@@ -13,7 +13,7 @@ class Tensor;
 class Event {
  public:
   virtual ~Event() = default;
-  /// True if all work recorded before it is done, and if it was never recorded.
+  /// True if all work queued before the event was recorded is done, or if it was never recorded.
   [[nodiscard]] virtual bool done() const = 0;
   /// Blocks the host until done(). Does nothing if work is done when its call returns (the CPU).
   virtual void synchronize() const {}
@@ -46,8 +46,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 };
 
 /// Returns the calling thread's current stream on the device: that of the innermost StreamGuard,
-/// else the device's default stream. Ops queue their work there, and memory is allocated and reused
-/// in its order. Throws DeviceError for a device that does not exist.
+/// else the device's default stream. Ops queue their work on it, and memory is allocated and reused
+/// in the order of its work. Throws DeviceError for a device that does not exist.
 [[nodiscard]] Stream& current_stream(Device device);
 
 /// Makes a new stream on the device. On CUDA its work may overlap with the work of every other
@@ -57,10 +57,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
 /// Makes an event for streams of the device; any stream may wait for it. Throws DeviceError.
 [[nodiscard]] std::unique_ptr<Event> make_event(Device device);
 
-/// While it exists, a stream is the current one of its device, for the calling thread and for the
-/// workers that continue its work (parallel_apply, backward). Guards nest: destroy them in the
-/// reverse order. Neither construction nor destruction waits for work. Throws ArgumentError for a
-/// null pointer.
+/// While a guard exists, its stream is the current one of the stream's device, for the calling
+/// thread and for the workers that continue the thread's work (parallel_apply, backward). Guards
+/// nest: destroy them in the reverse order. Neither construction nor destruction waits for work.
+/// Throws ArgumentError for a null pointer.
 ///
 ///     const auto side = make_stream(device);
 ///     side->wait_for(current_stream(device));    // x is ready
@@ -89,10 +89,10 @@ class StreamGuard {
 };
 
 /// Tells the allocator that the tensor's memory is used on a stream other than the one it was made
-/// on. When the tensor is destroyed, the memory is reused only after all work queued on that stream
-/// by then. Needed if the tensor may be destroyed before the two streams are ordered. Has no effect
-/// on the tensor's own stream, for memory that Braid does not own, and on the CPU. Throws
-/// DeviceError for a stream of another device.
+/// on. After the tensor is destroyed, the memory is reused only when all work that was queued on
+/// that stream before the destruction is done. Needed if the tensor may be destroyed before the two
+/// streams are ordered. Has no effect on the tensor's own stream, for memory that Braid does not
+/// own, and on the CPU. Throws DeviceError for a stream of another device.
 void record_stream(const Tensor& tensor, Stream& stream);
 
 }  // namespace braid

@@ -79,22 +79,25 @@ class Tensor {
   /// Computes the gradients of this tensor with respect to all leaves that require one, and adds
   /// them to their grad(). On an exception none is added. `gradient` is the gradient with respect
   /// to this tensor; it may be omitted if this tensor has one element. retain_graph keeps the graph
-  /// for another backward; create_graph also records this one, so that its gradients can be
-  /// differentiated. Throws AutogradError if this tensor does not require a gradient, if `gradient`
-  /// is missing, or if the graph was freed.
+  /// for another backward. create_graph keeps it too, and records this backward, so that its
+  /// gradients can be differentiated. Throws AutogradError if this tensor does not require a
+  /// gradient, if `gradient` is missing, or if the graph was freed or is in use by another
+  /// backward; ShapeError, DTypeError or DeviceError if `gradient` differs from this tensor.
   void backward(const Tensor& gradient = {}, bool retain_graph = false,
                 bool create_graph = false) const;
   /// Returns a tensor with the same storage that is not part of the graph.
   [[nodiscard]] Tensor detach() const;
   /// Registers hook(gradient). Every backward() and grad() that reaches this tensor calls it when
   /// the gradient with respect to this tensor is complete, before it is used. If the hook returns a
-  /// defined tensor, that replaces the gradient; if it returns an undefined one or nothing, the
-  /// gradient stays. The hook must not change the gradient in place. Hooks of one tensor run in the
-  /// order of registration, on the thread of its device, with no lock held. If a hook throws,
-  /// backward() throws that exception and adds no gradient.
-  /// A hook on the result of an op belongs to that op: later in-place changes do not move it. It
-  /// exists as long as the op's node, or the leaf, so it must not hold the tensor itself (a
-  /// reference cycle). Throws AutogradError for a tensor that requires no gradient.
+  /// defined tensor, that replaces the gradient; it must have the gradient's shape, dtype and
+  /// device (else AutogradError). If the hook returns an undefined tensor or nothing, the gradient
+  /// stays. The hook must not change the gradient in place. Hooks of one tensor run in the order of
+  /// registration, on the thread of its device, with no lock held. If a hook throws, backward()
+  /// throws that exception and adds no gradient.
+  /// A hook on the result of an op belongs to that op: later in-place changes do not move it. The
+  /// hook exists as long as the op's node, or the leaf, does. It must not hold the tensor itself,
+  /// because that would be a reference cycle. Throws AutogradError for a tensor that requires no
+  /// gradient.
   HookHandle register_hook(std::function<Tensor(const Tensor& gradient)> hook) const;
   template <class F>
     requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>>
@@ -113,13 +116,13 @@ class Tensor {
   /// This handle if the tensor is contiguous, else a contiguous copy.
   [[nodiscard]] Tensor contiguous() const;
 
-  // ---- in-place operations. They increase the version. They throw AutogradError for a leaf that
-  // requires a gradient (outside of NoGrad), and for a view or a tensor with views where a gradient
-  // would be recorded; LayoutError for a tensor whose elements share memory (an expanded one). A
-  // call on a temporary returns the tensor itself, to be kept: `zeros({3}).fill_(1)`. But x[index],
-  // and a reshape that had to copy, only look like parts of x. A change to such a copy would be
-  // lost if nothing else holds it, so it throws LayoutError
-  // (docs/decisions/0014-in-place-on-a-temporary.md).
+  // ---- in-place operations. They increase the version. Outside of NoGrad they throw AutogradError
+  // for a leaf that requires a gradient. If a gradient would be recorded, they also throw it for a
+  // view and for a tensor with views. They throw LayoutError for a tensor whose elements share
+  // memory (an expanded one). A call on a temporary returns the tensor itself, to be kept:
+  // `zeros({3}).fill_(1)`. But the copies made by x[index], and by a reshape that had to copy, only
+  // look like parts of x. If nothing else holds such a copy, a change to it would be lost, so it
+  // throws LayoutError (docs/decisions/0014-in-place-on-a-temporary.md).
   /// Copies the values of source: broadcasts, converts the dtype, copies between devices. An
   /// integer tensor takes the values but records no gradient.
   const Tensor& copy_(const Tensor& source) const&;
@@ -220,10 +223,10 @@ class Tensor {
   }
   /// Returns all elements in row-major order, converted to T, in host memory.
   template <Element T> [[nodiscard]] std::vector<T> to_vector() const;
-  /// Address of the first element, for access from the host; mind strides() unless the tensor is
-  /// contiguous. Prefer `data<const float>()` for reading: a non-const pointer calls
-  /// Storage::expose, and cached copies of the tensor are no longer reused. Throws DTypeError
-  /// unless T is the dtype, DeviceError unless the memory is host memory.
+  /// Address of the first element, for access from the host; if the tensor is not contiguous, use
+  /// strides(). Prefer `data<const float>()` for reading: with a non-const T this calls
+  /// Storage::expose, after which cached copies of the tensor are no longer reused. Throws
+  /// DTypeError unless T is the dtype, DeviceError unless the memory is host memory.
   template <class T> [[nodiscard]] T* data() const {
     return static_cast<T*>(data_as(dtype_of<std::remove_const_t<T>>, !std::is_const_v<T>));
   }
@@ -260,7 +263,7 @@ struct TensorImpl final : RefCounted {
   Device device;
   bool requires_grad = false;  // for leaves; with a grad_fn it is implied
   bool is_view = false;
-  // if true, in-place ops refuse to record gradients, which the views' graph would miss
+  // if true, an in-place op that would record a gradient throws: the views would not get it
   std::atomic<bool> has_views{false};
   bool contiguous = true;
   bool tied = false;             // see nn::tie

@@ -38,7 +38,7 @@ struct Record {
   /// growth of the device's in_use memory in bytes, for spans with Memory::yes; else 0
   std::int64_t memory;
   std::int32_t replica;  ///< -1: none
-  std::int32_t thread;   ///< index of the recording thread, from 0 on
+  std::int32_t thread;   ///< from 0 on, in the order of the threads' first spans
   Device device;
   Phase phase;
   Clock clock;
@@ -65,10 +65,11 @@ void end(Open& open, std::int64_t at = 0) noexcept;
 /// The host's monotonic clock, in ns.
 [[nodiscard]] std::int64_t now() noexcept;
 
-/// Measures from its construction to its destruction: `const trace::Span span("forward",
-/// trace::Phase::compute, device, replica);`. `name` must be a string literal. Where spans of a
-/// device are nested, reports attribute the time to the innermost one. Never throws: a span that
-/// cannot be recorded (no memory, a lost device) is left out.
+/// Measures from its construction to its destruction:
+/// `const trace::Span span("forward", trace::Phase::compute, device, replica);`.
+/// `name` must be a string literal. Where spans of a device are nested, reports attribute the time
+/// to the innermost one. Never throws: a span that cannot be recorded (no memory, a lost device) is
+/// left out.
 class Span {
  public:
   enum class Memory : bool { no, yes };
@@ -180,7 +181,7 @@ class Recording {
   /// Ends the recording. Spans that have not ended by then are left out.
   void stop() noexcept;
   /// Stops, waits for the devices, and returns all spans sorted by their begin; of equal ones the
-  /// longest first. Throws the errors of DeviceClock::seconds_between.
+  /// longest first. Throws CudaError or DeviceLostError if a device fails.
   [[nodiscard]] std::vector<Record> records();
   /// Number of spans that were lost because a buffer was full or memory ran out.
   [[nodiscard]] std::uint64_t dropped() const noexcept;

@@ -38,7 +38,8 @@ concept BatchedDataset = Dataset<D> && requires(const D& d, std::span<const std:
 };
 
 namespace detail {
-/// Rejects a get_batch of other types, which a loader would ignore.
+/// Rejects at compile time a get_batch with other argument or result types, which a loader would
+/// ignore.
 template <Dataset D> constexpr void check_get_batch() {
   constexpr bool kThere = requires { &D::get_batch; } ||
                           requires(const D& d, std::span<const std::int64_t> i) { d.get_batch(i); };

@@ -16,8 +16,8 @@ struct IdxOptions {
   std::uint64_t max_ratio = 100;
 };
 
-/// Reads an IDX file (the format of MNIST), plain or compressed with gzip. Its first bytes decide
-/// which of the two it is, not its name.
+/// Reads an IDX file (the format of MNIST), plain or compressed with gzip. The first bytes decide
+/// which of the two it is, not the name.
 ///
 /// Types   in the file 08 → uint8, 09 (int8), 0B (int16) and 0C (int32) → int32, 0D → float32, 0E →
 ///         float64
@@ -26,8 +26,8 @@ struct IdxOptions {
 ///         file (for gzip, of its one member, decompressed) matches its header; LimitError;
 ///         OutOfMemoryError
 /// Memory  for a plain file, 64 KiB besides the tensor. For a compressed file, a second copy of the
-///         decompressed data until its checksum is verified. A size that is only in the header
-///         allocates nothing.
+///         decompressed data until its checksum is verified. A large size in the header alone
+///         allocates no memory.
 [[nodiscard]] Tensor read_idx(const std::string& path, const IdxOptions& options = {});
 /// The same from memory. `name` replaces the path in messages.
 [[nodiscard]] Tensor read_idx(std::span<const std::byte> bytes, const IdxOptions& options = {},

@@ -42,7 +42,7 @@ struct Progress {
 class BatchMaker {
  public:
   virtual ~BatchMaker() = default;
-  /// Returns a new batch of these items, or null if it was stopped.
+  /// Returns a new batch of these items, or null if `progress` was stopped.
   [[nodiscard]] virtual void* make(std::span<const std::int64_t> indices,
                                    Progress& progress) const = 0;
   virtual void destroy(void* batch) const noexcept = 0;
@@ -112,7 +112,7 @@ void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches);
 [[nodiscard]] Position load_position(std::span<const StateDict::value_type> dict,
                                      LoaderOptions& options, std::int64_t size,
                                      std::int64_t batches);
-/// Returns the options with a seed. Throws ArgumentError if they are invalid.
+/// Returns the options with the seed filled in. Throws ArgumentError if they are invalid.
 [[nodiscard]] LoaderOptions checked(LoaderOptions options, std::int64_t size);
 [[nodiscard]] Sampler sampler_of(const LoaderOptions& options);
 [[nodiscard]] std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler,
@@ -154,10 +154,9 @@ template <Dataset D> class BatchMakerOf final : public BatchMaker {
 /// an epoch. Items are copied: a batch shares no memory with the dataset. Nothing is recorded for
 /// autograd.
 /// Throws  ArgumentError from the constructor: batch_size < 1, workers < 0 or > 256, shuffle and a
-///         sampler, or a dataset without items, whose empty epochs would silently train nothing
-///         (PyTorch's loader rejects it too if it shuffles);
-///         WorkerError from begin() and ++, naming item, batch and epoch, with the dataset's own
-///         exception nested
+///         sampler, or a dataset without items, because its empty epochs would silently train
+///         nothing (PyTorch's loader rejects it too, but only if it shuffles); WorkerError from
+///         begin() and ++, naming item, batch and epoch, with the dataset's own exception nested
 template <Dataset D> class DataLoader {
  public:
   using Batch = data::Batch<D>;

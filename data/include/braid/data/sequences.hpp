@@ -55,7 +55,7 @@ class TokenWindows {
 /// Items    get(i): input [length, streams], target of the same shape, one token later; views. The
 ///          last window has the remaining tokens (as in PyTorch's word_language_model: batchify and
 ///          get_batch). Tokens that do not fill a row of all streams are dropped
-/// Size     the number of windows; one, not full, if a stream is shorter than `length`
+/// Size     the number of windows; one shorter window if a stream is shorter than `length`
 /// Throws   ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
 ///          int32 or uint8; ArgumentError for streams or length < 1, and for fewer than two tokens
 ///          per stream; IndexError from get

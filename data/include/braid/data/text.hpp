@@ -17,11 +17,11 @@ namespace braid::data {
 
 /// Reads all bytes of a file. Looks in `folder` or, if that is empty, in the folder that the
 /// environment variable BRAID_DATA names. An absolute path needs neither.
-/// Throws  IoError, with error_number ENOENT and the folder if there is no such file; ArgumentError
-///         for an empty name
+/// Throws  IoError; if there is no such file, its error_number is ENOENT and its text names the
+///         folder; ArgumentError for an empty name
 [[nodiscard]] std::string read_text(const std::string& file, const std::string& folder = {});
-/// The same, but returns nothing if `folder` is empty and the file does not exist, for programs
-/// that fall back to synthetic_text.
+/// The same, but returns nothing if `folder` is empty and the folder in BRAID_DATA lacks the file,
+/// so that a program can fall back to synthetic_text.
 [[nodiscard]] std::optional<std::string> find_text(const std::string& file,
                                                    const std::string& folder = {});
 
@@ -34,8 +34,8 @@ namespace braid::data {
 ///         OutOfMemoryError
 [[nodiscard]] std::string synthetic_text(std::int64_t sentences, std::uint64_t seed = 0);
 
-/// The most frequent words of a text. Words are separated by (ASCII) white space. Each line, also
-/// the last one, ends with one more word, `<eos>`. Every other word is `<unk>`. PyTorch's
+/// The most frequent words of a text. Words are separated by ASCII white space. Each line, also the
+/// last one, ends with one more word, `<eos>`. Every other word is `<unk>`. PyTorch's
 /// word_language_model splits text in the same way, but keeps all words, in the order of their
 /// first occurrence.
 ///

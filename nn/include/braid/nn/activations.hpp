@@ -27,9 +27,9 @@ struct Sigmoid : Module {
   BRAID_FIELDS()
 };
 
-/// x Φ(x), where Φ is the distribution function of the standard normal distribution. With
-/// approximate = "tanh" the usual approximation by tanh. Throws ArgumentError if approximate is
-/// neither "none" nor "tanh".
+/// x Φ(x), where Φ is the distribution function of the standard normal distribution. approximate =
+/// "tanh" uses the usual approximation by tanh. Throws ArgumentError unless approximate is "none"
+/// or "tanh".
 struct GELU : Module {
   std::string approximate;
   explicit GELU(std::string how = "none");

@@ -35,11 +35,11 @@ struct AttentionCall {
 /// same tensor); the result is projected by out_proj.
 ///
 /// Shapes    query [queries, batch, embed], key and value [keys, batch, embed] → [queries, batch,
-///           embed]. With batch_first the batch comes first. Without a batch: [queries, embed],
-///           [keys, embed]
-/// Returns   the output. with_weights also returns the probabilities [batch, queries, keys],
-///           averaged over the heads; it holds the scores in memory. (PyTorch's call returns both
-///           by default, need_weights.)
+///           embed]. With batch_first the batch comes first. Without a batch: query [queries,
+///           embed], key and value [keys, embed]
+/// Returns   the output. with_weights returns the output and the probabilities [batch, queries,
+///           keys], averaged over the heads; it keeps the scores in memory. (PyTorch's call returns
+///           both by default: need_weights.)
 /// Starts    in_proj_weight Xavier uniform, biases 0, out_proj.weight as in Linear
 /// Throws    ArgumentError unless num_heads divides embed_dim and 0 <= dropout <= 1. A call throws
 ///           ShapeError, DTypeError or DeviceError

@@ -4,8 +4,8 @@
 
 #include <braid/nn/conv.hpp>
 
-// Capsules: a layer's outputs are vectors. The length of a vector says how likely an object is
-// present, its direction describes the object. The loss is nn::capsule_margin_loss;
+// Capsules: a layer's outputs are vectors. The length of a vector says how likely it is that an
+// object is present; its direction describes the object. The loss is nn::capsule_margin_loss;
 // docs/tutorials/capsnet.cpp is a whole network; docs/notes/capsules.md has the formulas and
 // pitfalls.
 //

@@ -79,8 +79,8 @@ struct Conv1d : Module {
   BRAID_FIELDS(weight, bias)
 };
 
-/// braid::conv_transpose2d with a weight [in, out / groups, kh, kw] and a bias [out]. The initial
-/// values have f = out / groups · kh · kw, as in PyTorch. Errors as Conv2d.
+/// braid::conv_transpose2d with a weight [in, out / groups, kh, kw] and a bias [out]. Initial
+/// values and errors as Conv2d, but f = out / groups · kh · kw, as in PyTorch.
 struct ConvTranspose2d : Module {
   Parameter weight, bias;
   braid::ConvTranspose2dOptions options;

@@ -4,8 +4,8 @@
 #include <braid/nn/module.hpp>
 
 // Dropout layers. In training, each element (or whole channel) becomes 0 with probability p and the
-// others are scaled by 1 / (1 - p); in evaluation they return x. They throw ArgumentError unless 0
-// <= p <= 1.
+// others are scaled by 1 / (1 - p); in evaluation they return x. They throw ArgumentError unless p
+// is in [0, 1].
 namespace braid::nn {
 
 /// Drops single elements of a tensor of any shape.

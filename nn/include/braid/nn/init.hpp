@@ -52,9 +52,9 @@ const Tensor& kaiming_uniform_(const Tensor& t, const KaimingOptions& options = 
 /// Normal with standard deviation gain / √fan.
 const Tensor& kaiming_normal_(const Tensor& t, const KaimingOptions& options = {});
 
-/// gain times a random orthogonal matrix: t is seen as [t.size(0), the rest]. Its rows, or its
-/// columns if there are more rows than columns, are orthogonal and of length 1. Saxe, McClelland &
-/// Ganguli 2014, arXiv:1312.6120.
+/// Fills t, seen as a matrix [t.size(0), the rest], with gain times a uniformly distributed random
+/// orthogonal matrix: its rows are orthogonal and of length 1, or its columns if there are more
+/// rows than columns. Saxe, McClelland & Ganguli 2014, arXiv:1312.6120.
 const Tensor& orthogonal_(const Tensor& t, double gain = 1);
 
 /// Fills a matrix with normal numbers and sets ⌈sparsity · rows⌉ random elements of each column to

@@ -8,8 +8,8 @@
 // Shapes    the operands have one shape, unless stated otherwise (PyTorch broadcasts some of them,
 //           with a warning) → scalar; with Reduction::none one number for each term
 // Types     floating point, one dtype
-// Gradient  to all floating point operands, by recorded ops; at a kink as PyTorch's, unless stated
-//           otherwise
+// Gradient  to all floating point operands, by recorded ops; at a kink it equals PyTorch's, unless
+//           stated otherwise
 // Throws    ShapeError, DTypeError, DeviceError; ArgumentError if an option is out of range
 namespace braid::nn {
 
@@ -158,11 +158,11 @@ struct TripletMarginOptions {
   Reduction reduction = Reduction::mean;
   double margin = 1;
   double eps = 1e-6;  ///< added to each difference
-  bool swap = false;  ///< uses the distance positive - negative where that is smaller
+  bool swap = false;  ///< uses |positive - negative| instead where it is smaller
 };
 /// max(0, |anchor - positive| - |anchor - negative| + margin), with Euclidean lengths over the last
-/// dim: [n, d] → n terms. Balntas et al. 2016 (swap). Throws ArgumentError unless margin > 0 and
-/// eps >= 0.
+/// dim: [n, d] → n terms. With swap, |positive - negative| replaces |anchor - negative| where it is
+/// smaller. Balntas et al. 2016 (swap). Throws ArgumentError unless margin > 0 and eps >= 0.
 [[nodiscard]] Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive,
                                          const Tensor& negative,
                                          const TripletMarginOptions& options = {});

@@ -132,8 +132,9 @@ struct BatchNorm2d : detail::BatchNorm {
 /// Gradient  to x, weight and bias, through the statistics of all replicas; of any order
 /// Throws    ArgumentError in training if a channel has only one value in the whole batch, or if a
 ///           replica returns without calling this layer; ShapeError
-/// Notes     computes the mean first, then the sum of squared differences: two all-reduces of
-///           tensors in each forward. Every replica must call it, in the same order
+/// Notes     computes the mean first, then the sum of squared differences: each forward makes two
+///           all-reduces of tensors, and one of the number of values. Every replica must call it,
+///           in the same order
 struct SyncBatchNorm : detail::BatchNorm {
   explicit SyncBatchNorm(std::int64_t features, const BatchNormOptions& options = {})
       : BatchNorm("SyncBatchNorm", features, options) {}

@@ -76,10 +76,11 @@ struct Recurrent : Module {
 ///
 /// Shapes    x [T, B, input_size]; [B, T, input_size] with batch_first; [T, input_size] for one
 ///           sequence. State h and c [L, B, H], L = num_layers × directions, zeros if undefined.
-///           lengths [B] int64 → output [T, B, H × directions] ([B, T, ..] with batch_first), h_n
-///           and c_n [L, B, H]. For one sequence the states and the results lack the B
-/// Lengths   sequence b has lengths[b] steps; the lengths may be in any order. Its output is 0 from
-///           there on, its final state is the one after its own last step, and the reverse
+///           lengths [B] int64, optional. Results: output [T, B, H × directions] ([B, T, ..] with
+///           batch_first), h_n and c_n [L, B, H]. For one sequence the states and the results have
+///           no B
+/// Lengths   sequence b has lengths[b] steps; the lengths may be in any order. Its output is 0
+///           after these, its final state is the one after its own last step, and the reverse
 ///           direction starts at its last step, as in PyTorch with pack_padded_sequence. A sequence
 ///           of length 0 keeps its state (an error in PyTorch)
 /// Gradient  to x, state and parameters, of any order

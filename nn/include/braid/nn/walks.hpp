@@ -18,8 +18,8 @@
 namespace braid {
 
 enum class StripPrefix : std::uint8_t {
-  /// If the keys of the dict and of the model differ by the prefix `module.` in all keys, removes
-  /// or adds it. DataParallel puts that prefix before every name.
+  /// If all keys of the dict differ from the model's keys only by the prefix `module.`, the prefix
+  /// is removed or added. DataParallel puts it before every name.
   automatic,
   never
 };

@@ -76,9 +76,9 @@ class Communicator {
   /// outside all buffers.
   void reduce_scatter(std::span<const BufferView> buffers, std::span<const BufferView> results);
 
-  /// Throws the error that ended the communicator, also if only the library knows of it yet. After
-  /// that, throws CommError with the first error's text, or CommAbortedError. Does nothing while
-  /// the communicator works, and nothing for `local`.
+  /// Throws the error that ended the communicator, even if so far only the library knows of it.
+  /// Later calls throw CommError with the first error's text, or CommAbortedError. Does nothing
+  /// while the communicator works, and nothing for `local`.
   virtual void check() {}
 
   /// Ends running calls and releases the library's resources. Any thread may call it, any number of
@@ -144,9 +144,10 @@ struct CommunicatorOptions {
 /// ArgumentError for a timeout that is not positive.
 void set_communicator_options(const CommunicatorOptions& options);
 
-/// Returns the communicator for these devices. The kind is chosen only here. Communicators are kept
-/// for the process, also after an error, so that no caller misses the error. Any thread may use
-/// them. Throws what the functions that make them throw, and ArgumentError for wrong options.
+/// Returns the communicator for these devices. Only this function chooses the kind. Communicators
+/// are kept for the process, also after an error, so that no caller misses the error. Any thread
+/// may use them. Throws what the functions that make them throw, and ArgumentError for wrong
+/// options.
 [[nodiscard]] std::shared_ptr<Communicator> communicator_over(std::span<const Device> devices);
 /// Forgets the communicators kept by communicator_over, so that the next use makes new ones. Call
 /// it after a CommError. A forgotten communicator is destroyed with its last user.

@@ -75,8 +75,9 @@ struct CostPoint {
 ///   other      the time in which no device is in a phase: a line over B; for n > 1 plus a line
 ///              over n - 1
 ///
-/// Every term is fitted by least squares of relative errors to the samples that have it. If all
-/// samples have the same size, the line goes through the origin.
+/// The optimizer's term is the median over the samples. Every other term is fitted by least squares
+/// of relative errors to the samples that have it. If all samples have the same size, the line goes
+/// through the origin.
 class CostModel {
  public:
   /// Throws ArgumentError if there are no samples, or if a sample has no devices, no rows, or a

@@ -51,7 +51,7 @@ struct Replication {
 /// The other replicas have copies, in one flat buffer per 10 MiB of a dtype. Tied parameters are
 /// copied once and tied in each replica. Plain fields are copied. The replicas' tensors are not
 /// leaves and are flagged `is_replica`. They have no graph if gradients are not recorded, or if the
-/// source requires none.
+/// module's tensor requires no gradient.
 ///
 /// Gradient  the sum over the replicas, in the order of Communicator::reduce (fixed by `local`), on
 ///           devices[0]; a parameter that no replica used gets none

@@ -15,7 +15,7 @@
 // writes them as text, JSON, a Chrome trace and an HTML page.
 namespace braid::parallel {
 
-template <class O> class LocalUpdate;
+template <class O> class ReplicatedOptimizer;
 
 /// The phases and bytes of one replica in one step. The seconds add up to those of the step.
 struct ReplicaStep {
@@ -35,13 +35,13 @@ struct DeviceMemory {
   std::size_t parameters = 0;  ///< the model's own tensors, including buffers
   std::size_t gradients = 0;   ///< of the parameters, when they were counted
   std::size_t optimizer = 0;   ///< the optimizer's state
-  /// what forwards leave until backward, including the replicas' outputs: the sum over a step's
-  /// forwards, maximum over the steps
+  /// what forwards keep in memory until backward, including the replicas' outputs: the sum over a
+  /// step's forwards, the maximum over the steps
   std::size_t activations = 0;
   /// copies of the weights that are kept for the next step, after the last forward; with
-  /// Update::local the device's own weights
+  /// ReplicatedOptimizer the device's own weights
   std::size_t replica_cache = 0;
-  /// gathered outputs: the sum over a step's forwards, maximum over the steps
+  /// gathered outputs: the sum over a step's forwards, the maximum over the steps
   std::size_t outputs = 0;
   std::size_t peak = 0;  ///< measured by the allocator over the run
 };
@@ -64,7 +64,7 @@ struct MeasuredRun {
   /// the recorder's share of a step: the busiest thread's number of spans times the cost of one;
   /// 0.01 = 1 %
   double overhead = 0;
-  /// logical devices: several on one processor or one GPU, or emulated ones
+  /// true for logical devices: several on one processor or one GPU, or emulated ones
   bool simulated = false;
   /// expected for devices that share cores or a GPU, if nothing better is measured
   double slowdown = 1;
@@ -116,7 +116,8 @@ struct Prediction {
 /// A step ends when its devices have no queued work left. On CUDA devices, including emulated ones,
 /// spans have the device's time, measured by events. CPU devices have finished when a call returns,
 /// so their spans have the host's time. For n = 1 use a DataParallel over one device, so that its
-/// forward has a span. Use it from one thread at a time, with one recording at a time in a process.
+/// forward has a span. Use a report from one thread at a time. A process can make only one
+/// recording at a time.
 class DataParallelReport {
  public:
   explicit DataParallelReport(std::string title = "DataParallel",
@@ -135,8 +136,8 @@ class DataParallelReport {
 
   [[nodiscard]] const std::string& title() const noexcept { return title_; }
   [[nodiscard]] const std::vector<MeasuredRun>& runs() const noexcept { return runs_; }
-  /// Returns a strong efficiency for every run of several devices if a run of one device has the
-  /// same batch, and a weak one if a run of one device has the same batch per device.
+  /// Compares every run of several devices with the runs of one device. Returns a strong efficiency
+  /// if one of these has the same total batch, and a weak one if one has the same batch per device.
   [[nodiscard]] std::vector<Efficiency> efficiencies() const;
   /// Throws ArgumentError if no run has steps.
   [[nodiscard]] CostModel cost_model() const;
@@ -215,7 +216,8 @@ class DataParallelReport::Recording {
     count(tree::flatten(model), {&state, 1}, {});
   }
   /// Counts the optimizers of all devices.
-  template <class M, class O> void count_memory(const M& model, const LocalUpdate<O>& optimizer) {
+  template <class M, class O>
+  void count_memory(const M& model, const ReplicatedOptimizer<O>& optimizer) {
     std::vector<tree::Flat> states;
     for (const auto& one : optimizer.all()) states.push_back(tree::flatten(*one));
     count(tree::flatten(model), states, optimizer.weights());

@@ -33,9 +33,10 @@ struct ScatterOptions {
 };
 
 /// Returns the rows of each chunk when `size` rows are split for n devices. 0 rows give n empty
-/// chunks. Throws ArgumentError unless size >= 0 and n >= 1; for chunk sizes `given chunk sizes
-/// don't sum up to the tensor's size (sum(chunk_sizes) == 9, but expected 10)`, `Chunk size must be
-/// positive`, or more of them than devices; for weights that are not n positive numbers.
+/// chunks. Throws ArgumentError unless size >= 0 and n >= 1, and for weights that are not n
+/// positive numbers. Wrong chunk sizes throw it too: `given chunk sizes don't sum up to the
+/// tensor's size (sum(chunk_sizes) == 9, but expected 10)`, `Chunk size must be positive`, or more
+/// of them than devices.
 [[nodiscard]] std::vector<std::int64_t> chunk_sizes(std::int64_t size, std::size_t n,
                                                     const ScatterOptions& options = {});
 
@@ -45,7 +46,7 @@ namespace detail {
                                                               std::span<const Device> devices,
                                                               const ScatterOptions& options);
 /// The batch split into min(count, size) chunks by the balanced rule, for any number of devices.
-/// Each device gets consecutive chunks; the numbers differ by at most one.
+/// Each device gets consecutive chunks; the numbers of chunks per device differ by at most one.
 struct VirtualReplicas {
   std::vector<std::vector<Tensor>> leaves;  ///< [virtual replica][leaf]
   std::vector<Device> devices;              ///< of each virtual replica

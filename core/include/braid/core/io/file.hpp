@@ -62,9 +62,9 @@ class MemorySource final : public Source {
 /// followed.
 class OutputFile {
  public:
-  /// Also removes what processes that were killed while saving have left in the folder: files
-  /// called `.braid-*.tmp` that nobody has locked. Throws IoError if the folder cannot be opened,
-  /// or if at the path is something other than a regular file or a symbolic link.
+  /// Also removes the temporary files that killed processes have left in the folder: files called
+  /// `.braid-*.tmp` that nobody has locked. Throws IoError if the folder cannot be opened, or if
+  /// the path names something other than a regular file or a symbolic link.
   explicit OutputFile(std::string path);
   /// The same within a folder, whose other entries are left alone.
   OutputFile(const Folder& folder, const std::string& name);
@@ -93,7 +93,8 @@ class OutputFile {
   [[noreturn]] void fail(const char* operation, int error) const;
   std::string path_, name_;
   std::string temporary_;  // in the same folder; empty: nothing to remove
-  // lock_: the lock on the temporary file, held until it has its final name, after fd_ is closed
+  // lock_ holds the lock on the temporary file until the file has its final name; fd_ is closed
+  // before that
   Descriptor folder_, fd_, lock_;
   std::uint64_t written_ = 0;
   unsigned mode_ = 0;
@@ -104,9 +105,10 @@ class OutputFile {
 /// A log file: bytes are appended in place. After a crash it may end in the middle of a write.
 class LogFile {
  public:
+  /// append keeps the content of an existing file; anew removes it.
   enum class Start : std::uint8_t { append, anew };
-  /// Throws IoError if the path is anything but a regular file or absent: a symbolic link (which is
-  /// not followed), a folder, a pipe, a device.
+  /// Throws IoError if the path names anything but a regular file: a symbolic link (which is not
+  /// followed), a folder, a pipe, a device. Creates the file if there is none.
   LogFile(std::string path, Start start);
   LogFile(const Folder& folder, const std::string& name, Start start);
   void write(const void* from, std::uint64_t bytes);

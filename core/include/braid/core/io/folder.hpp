@@ -12,14 +12,14 @@ namespace braid::io {
 class Folder {
  public:
   explicit Folder(std::string path);
-  /// Opens a folder; creates it first if it is missing, and the folders above it.
+  /// Opens a folder. If it is missing, first creates it and the missing folders above it.
   [[nodiscard]] static Folder make(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   /// The names of all entries, sorted.
   [[nodiscard]] std::vector<std::string> names() const;
-  /// Opens a folder in it. Throws IoError for a symbolic link.
+  /// Opens a folder that is an entry of this one. Throws IoError for a symbolic link.
   [[nodiscard]] Folder open(const std::string& name) const;
   void make_folder(const std::string& name) const;
   void remove(const std::string& name) const;

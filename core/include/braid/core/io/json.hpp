@@ -29,7 +29,8 @@ class JsonReader {
   void expect(char c, std::string_view field);
   /// Skips white space, then reads this character if it is next. Returns whether it was.
   [[nodiscard]] bool accept(char c);
-  /// Reads a string of at most `limit` bytes (else LimitError) of valid UTF-8; resolves escapes.
+  /// Reads a string and resolves its escapes. Throws LimitError if it has more than `limit` bytes,
+  /// FormatError if it is not valid UTF-8.
   [[nodiscard]] std::string string(std::string_view field, std::size_t limit);
   /// Reads a number of decimal digits only, without a leading zero, at most 2^63 - 1.
   [[nodiscard]] std::int64_t integer(std::string_view field);

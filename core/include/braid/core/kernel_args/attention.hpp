@@ -22,8 +22,8 @@ struct AttentionMask {
 
 /// out = softmax(scale q kᵀ + mask) v for each head; the matrix of scores is not stored. A row
 /// whose scores are all -inf gives 0. causal: query i sees keys 0 … i. lse [batch, heads, queries]
-/// is set to log Σ exp of the scores, in float32 (for float64 in float64); -inf for a row that sees
-/// no key.
+/// is set to log Σ exp of the scores, in float32, or in float64 for float64; -inf for a row that
+/// sees no key.
 struct AttentionArgs {
   DType dtype;
   bool causal;

@@ -8,8 +8,8 @@ namespace braid {
 
 /// Contiguous [outer, rows, inner]. Element (o, r, i) uses word e % 4 of Philox block e / 4 of
 /// (seed, stream), where e = (first_row + r) outer inner + o inner + i: first the row in the whole
-/// batch, then the index in the row. y = x * scale where the word is at least `threshold`, else x *
-/// 0.
+/// batch, then the index in the row. y = x * scale if the word is at least `threshold`, else
+/// y = x * 0.
 struct DropoutArgs {
   DType dtype;
   const void* x;

@@ -36,8 +36,8 @@ struct GemmArgs {
 };
 
 /// Two products of one dtype that do not depend on each other, as in the backward of a linear
-/// layer: dx = dy W, then dW = dyᵀ x and db. If both are so small that launches cost more than they
-/// do, a GPU computes them in one launch.
+/// layer: dx = dy W, then dW = dyᵀ x and db. If both are so small that a launch costs more than the
+/// product, a GPU computes them in one launch.
 struct GemmPairArgs {
   GemmArgs first, second;
 };

@@ -33,7 +33,8 @@ struct Axis {
   Kind kind = Kind::window;
   std::int64_t in = 1, out = 1;
   std::int64_t kernel = 1, stride = 1, pad = 0, dilation = 1;
-  /// for a mean over a window: a number; 0: the elements inside; -1: zeros of the padding too
+  /// divisor of the mean over a window; 0: the number of its elements inside the image; -1: that
+  /// number and the zeros of the padding in the window
   std::int64_t divisor = 0;
   double scale = 0, shift = 0;
 };
@@ -84,7 +85,8 @@ BRAID_AXIS double weight_of(const Axis& a, std::int64_t o, Span seen, std::int64
   return 1 / static_cast<double>(to - from);
 }
 
-/// The output elements that use input element i are in this range (not all of it, if dilated).
+/// A range that contains all output elements that use input element i. In a dilated window, it may
+/// also contain others.
 BRAID_AXIS Span that_see(const Axis& a, std::int64_t i) {
   if (a.kind == Axis::Kind::window) {
     const std::int64_t above = i + a.pad - (a.kernel - 1) * a.dilation,
@@ -93,8 +95,8 @@ BRAID_AXIS Span that_see(const Axis& a, std::int64_t i) {
   }
   if (a.kind == Axis::Kind::adaptive)
     return {i * a.out / a.in, ((i + 1) * a.out + a.in - 1) / a.in};
-  // From an estimate, search the first output element whose last input is not before i, then the
-  // first one that begins after i.
+  // From an estimate, searches for the first output element whose last input is not before i, then
+  // for the first one whose inputs begin after i.
   const double guess =
       a.scale > 0 ? (static_cast<double>(i) - a.shift) / a.scale
                   : static_cast<double>(i) * static_cast<double>(a.out) / static_cast<double>(a.in);
@@ -113,10 +115,10 @@ struct ImageStrides {
   std::int64_t of[4];
 };
 
-/// y [n, c, out] = the largest of the elements of x [n, c, in] that each output element uses; index
-/// (int32, as y) = its row-major index in the image, the first of equal ones. NaN counts as the
-/// largest; of several the last is taken. Windows or adaptive axes; each output element uses
-/// something. Floating point.
+/// y [n, c, out] = for each output element, the largest of the elements of x [n, c, in] that it
+/// uses; index (int32, strides as y) = the row-major index of that element in the image, of equal
+/// ones the first. NaN counts as the largest; of several the last is taken. The axes are windows or
+/// adaptive. Each output element uses at least one input element. Floating point.
 struct MaxPoolArgs {
   DType dtype;
   const void* x;
@@ -127,7 +129,8 @@ struct MaxPoolArgs {
   ImageStrides in, out;  // of x; of y and index
 };
 
-/// dx [n, c, in] = Σ of dy over the output elements whose index it is, in their order.
+/// dx [n, c, in] = for each element, Σ of dy over the output elements whose index refers to it, in
+/// the order of the output elements.
 struct MaxPoolBackwardArgs {
   DType dtype;
   const void* dy;
@@ -150,9 +153,9 @@ struct MaxPoolPickArgs {
 };
 
 /// y [n, c, out] = Σ weight * x over the elements of x [n, c, in] that each output element uses,
-/// row by row: mean pooling and resizing. No dilation. transposed: x is [n, c, out] and y [n, c,
-/// in], with the sum over the output elements that use an element: this is the gradient. Floating
-/// point.
+/// row by row: mean pooling and resizing. No dilation. transposed: computes the gradient. Then x is
+/// [n, c, out] and y [n, c, in], and the sum is over the output elements that use an element.
+/// Floating point.
 struct ResampleArgs {
   DType dtype;
   bool transposed;

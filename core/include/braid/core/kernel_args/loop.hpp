@@ -7,7 +7,7 @@ namespace braid {
 
 /// How a kernel iterates over its operands: merged dims, outermost first, with strides in elements.
 /// Operand 0 is the output. Ops build it from tensors whose sizes and strides were checked against
-/// their storage. Merging makes a contiguous operand one dim.
+/// their storage. Merging turns a contiguous operand into one dim.
 struct Loop {
   static constexpr int kOperands = 4;
   int rank = 0;        // 0: one element

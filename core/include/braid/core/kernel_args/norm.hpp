@@ -7,10 +7,10 @@
 // float64. weight and bias have the dtype of x and may be null.
 namespace braid {
 
-/// Normalises each row of contiguous [rows, n] by its own statistics (layer, group and RMS norm): y
-/// = (x - mean) rstd weight + bias, rstd = 1 / sqrt(mean((x - mean)²) + eps). Without `center` the
-/// mean is taken as 0 and not stored. Element j of row r uses element (r % groups) * (n / inner) +
-/// j / inner of weight and bias; inner divides n.
+/// Normalises each row of contiguous [rows, n] by its own statistics (layer, group and RMS norm):
+/// y = (x - mean) rstd weight + bias, rstd = 1 / sqrt(mean((x - mean)²) + eps). Without `center`
+/// the mean is taken as 0 and not stored. Element j of row r uses element
+/// (r % groups) * (n / inner) + j / inner of weight and bias; inner divides n.
 struct NormRowsArgs {
   DType dtype;
   bool center;

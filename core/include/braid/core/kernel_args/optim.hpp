@@ -4,8 +4,8 @@
 #include <braid/core/dtype.hpp>
 
 // Arguments of the optimizers. All arithmetic is in dtype (float32 / float64), for float16 and
-// bfloat16 in float32. g' is the gradient after two changes: -g with maximize, and, unless a
-// comment below says otherwise, + weight_decay * p.
+// bfloat16 in float32. g' is the gradient after two changes: with maximize, g is negated; then
+// weight_decay * p is added, unless a comment below says otherwise.
 namespace braid {
 
 /// One parameter of an optimizer step, contiguous. Its state: `m` (mean of gradients), `v` (mean or
@@ -29,10 +29,11 @@ struct SgdArgs {
   bool nesterov, maximize, first;
 };
 
-/// m and v are exponential means of g' and g'²; p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) +
-/// eps), where bias_i = 1 - beta_i^step. Kingma & Ba 2015, arXiv:1412.6980. Unless `coupled`,
-/// weight decay is not in g'; instead p *= 1 - lr * weight_decay comes first. Loshchilov & Hutter
-/// 2019, arXiv:1711.05101. amsgrad: s = max(s, v) replaces v. Reddi et al. 2018.
+/// m and v are exponential means of g' and g'²;
+/// p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps), where bias_i = 1 - beta_i^step. Kingma & Ba
+/// 2015, arXiv:1412.6980. Unless `coupled`, weight decay is not in g'; instead
+/// p *= 1 - lr * weight_decay comes first. Loshchilov & Hutter 2019, arXiv:1711.05101. amsgrad: s =
+/// max(s, v) replaces v. Reddi et al. 2018.
 struct AdamArgs {
   DType dtype;
   const OptimItem* items;

@@ -19,10 +19,10 @@ enum class RnnKind : std::uint8_t { tanh, relu, lstm, gru };
 ///   lstm        i, f, o = σ(gates), g = tanh(gates); c = f c_before + i g; h = o tanh(c)
 ///   gru         r, z = σ(gates + hidden_gates), n = tanh(gates + r hidden_gates);
 ///               h = n + z (h_before - n)
-/// gates holds W x + U h_before + b; for gru it holds W x + b, and hidden_gates holds U h_before +
-/// b. The activations of lstm and gru are written over `gates`. Rows with lengths[row] <= step
-/// (lengths may be null) are past their end: h = h_before, c = c_before, and their gates stay
-/// unchanged.
+/// gates holds W x + U h_before + b; for gru it holds W x + b, and hidden_gates holds
+/// U h_before + b. The activations of lstm and gru are written over `gates`. Rows with lengths[row]
+/// <= step (lengths may be null) are past their end: h = h_before, c = c_before, and their gates
+/// stay unchanged.
 struct RnnCellArgs {
   RnnKind kind;
   DType dtype;
@@ -41,9 +41,9 @@ struct RnnCellArgs {
 /// null) is added to it.
 /// dgates is set to the gradient of what `gates` held before the step; for gru also dhidden_gates,
 /// whose parts r and z are the same.
-/// dh becomes the gradient of h_before without the part that goes through the gates, which the
-/// caller adds as a product: for gru dh z, else 0. lstm: dc, the gradient of c, becomes that of
-/// c_before. Rows past their end: dgates is 0, and dh + dy and dc are passed on unchanged.
+/// dh becomes the gradient of h_before without the part that goes through the gates: dh z for gru,
+/// else 0. The caller adds the missing part as a product. For lstm, dc, the gradient of c, becomes
+/// that of c_before. Rows past their end: dgates is 0, and dh + dy and dc are passed on unchanged.
 struct RnnCellBackwardArgs {
   RnnKind kind;
   DType dtype;

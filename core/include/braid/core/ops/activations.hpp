@@ -10,8 +10,9 @@
 namespace braid {
 
 /// x Φ(x), where Φ is the distribution function of the standard normal distribution (Hendrycks and
-/// Gimpel 2016, arXiv:1606.08415). With approximate = "tanh": x (1 + tanh(√(2/π) (x + 0.044715
-/// x³))) / 2. Throws ArgumentError unless approximate is "none" or "tanh".
+/// Gimpel 2016, arXiv:1606.08415). With approximate = "tanh":
+/// x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2. Throws ArgumentError unless approximate is "none" or
+/// "tanh".
 [[nodiscard]] Tensor gelu(const Tensor& x, std::string_view approximate = "none");
 /// x sigmoid(x) (Ramachandran, Zoph and Le 2017, arXiv:1710.05941).
 [[nodiscard]] Tensor silu(const Tensor& x);

@@ -6,8 +6,8 @@
 namespace braid {
 
 /// Computes softmax(scale q kᵀ + mask) v in one pass over tiles of keys, without storing the matrix
-/// of scores. (Recorded ops, which store it, are used if the mask requires a gradient, and on CUDA
-/// if width or value_width exceeds 128.)
+/// of scores. (For a mask that requires a gradient, and on CUDA for a width or value_width above
+/// 128, it uses recorded ops, which do store the scores.)
 ///
 /// Shapes    q [.., queries, width], k [.., keys, width], v [.., keys, value_width] → [.., queries,
 ///           value_width]; the leading dims broadcast
@@ -17,12 +17,12 @@ namespace braid {
 ///           as in PyTorch
 /// causal    query i sees keys 0 … i; not together with a mask
 /// dropout   of the probabilities with probability dropout_p, in training and evaluation alike, as
-///           in PyTorch; masks as in dropout, with the rows along dim 0
+///           in PyTorch; the random numbers are those of dropout, with the rows along dim 0
 /// scale     1 / √width by default
 /// Gradient  by a fused kernel that computes the probabilities again. Gradients of gradients use
 ///           recorded ops, which store the scores
-/// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for a mask with is_causal, unless
-///           0 <= dropout_p <= 1, and for a scale that is not finite
+/// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for a mask together with is_causal,
+///           for a dropout_p outside [0, 1], and for a scale that is not finite
 /// Source    Vaswani et al. 2017, arXiv:1706.03762; Dao et al. 2022, arXiv:2205.14135
 [[nodiscard]] Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                                   const Tensor& mask = {}, double dropout_p = 0,

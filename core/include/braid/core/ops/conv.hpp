@@ -21,7 +21,7 @@ struct Size2 {
 };
 
 /// Zeros on each side: a number of them, or "valid" (none), or "same" (as many as keep the size at
-/// stride 1; an odd one is added at the end).
+/// stride 1; if their number is odd, the end gets one more).
 struct ConvPadding {
   Size2 size = 0;
   bool same = false;
@@ -60,10 +60,10 @@ struct ConvTranspose2dOptions {
   Size2 dilation = 1;
 };
 
-/// y[n, o, h, w] = bias[o] + Σ_{c, i, j} weight[o, c, i, j] x[n, c, h·stride - padding +
-/// i·dilation, …]: a cross-correlation, as in all deep learning libraries. With groups, the
-/// channels of x and y are cut into `groups` equal parts, and each part of y depends only on the
-/// same part of x.
+/// y[n, o, h, w] = bias[o] +
+/// Σ_{c, i, j} weight[o, c, i, j] x[n, c, h·stride - padding + i·dilation, …]: a cross-correlation,
+/// as in all deep learning libraries. With groups, the channels of x and y are cut into `groups`
+/// equal parts, and each part of y depends only on the same part of x.
 ///
 /// Shapes    x [n, in, h, w] or [in, h, w]; weight [out, in / groups, kh, kw]; bias [out] or
 ///           undefined → y [n, out, oh, ow] or [out, oh, ow],

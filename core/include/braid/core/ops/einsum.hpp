@@ -18,9 +18,9 @@ namespace braid {
 ///           dims of the ellipsis and then, in alphabetical order with capitals first, the letters
 ///           that occur once
 /// Shapes    dims with the same letter have one size, or 1, which broadcasts
-/// Types     one dtype for all. Where dims are summed, a dtype that matmul (of two operands) or sum
-///           (of one) supports; integers keep their dtype; each product and sum of float16 and
-///           bfloat16 is rounded once
+/// Types     one dtype for all. If dims are summed, it must be one that matmul (for two operands)
+///           or sum (for one) supports. Integers keep their dtype; each product and sum of float16
+///           and bfloat16 is rounded once
 /// Gradient  that of the views, sums and products that it consists of. Operands are contracted from
 ///           left to right by batched matmul
 /// Throws    ArgumentError for an invalid equation, with the position; ShapeError, with the letter

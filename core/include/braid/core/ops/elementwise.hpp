@@ -42,14 +42,17 @@ namespace braid {
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 
 /// min(max(x, min), max). Either bound may be missing (std::nullopt). Where min > max the result is
-/// max. NaN stays NaN; a NaN bound makes the whole result NaN. The gradient passes where min < x <
-/// max, as in PyTorch. With an integer x, the dtype is promote(dtype, bound), and a bound that it
-/// cannot hold has no effect. Throws ArgumentError if both are missing, DTypeError for bool.
+/// max. NaN stays NaN; a NaN bound makes the whole result NaN. The gradient passes where
+/// min < x < max, and is 0 elsewhere; an infinite bound does not limit it. With an integer x, the
+/// dtype is promote(dtype, bound), but an infinite bound does not change it; a bound outside the
+/// range of an integer dtype counts as the nearest end of that range. Throws ArgumentError if both
+/// are missing, DTypeError for bool.
 [[nodiscard]] Tensor clamp(const Tensor& x, const std::optional<Scalar>& min,
                            const std::optional<Scalar>& max = {});
 /// The same with tensors as bounds, which broadcast with x and are promoted with it; an undefined
-/// tensor is no bound. A bound gets the gradient where the result comes from it, and half of it
-/// where x is equal to it.
+/// tensor is no bound. Where the result is a bound, that bound gets the gradient. Where x equals
+/// one of two different bounds, or the only one, x and the bound get half each. Throws
+/// ArgumentError if both bounds are undefined, DTypeError for bool.
 [[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
 
 [[nodiscard]] Tensor add(const Tensor& a, const Scalar& b);
@@ -92,13 +95,13 @@ namespace braid {
 [[nodiscard]] inline Tensor gt(const Scalar& a, const Tensor& b) { return lt(b, a); }
 [[nodiscard]] inline Tensor ge(const Scalar& a, const Tensor& b) { return le(b, a); }
 
-/// For any dtype: 0 is false, everything else (also NaN) is true. They return bool and have no
-/// gradient.
+/// The logical ops accept any dtype: 0 is false, everything else (also NaN) is true. They return
+/// bool and have no gradient.
 [[nodiscard]] Tensor logical_and(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor logical_or(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor logical_xor(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor logical_not(const Tensor& x);
-/// They return bool and have no gradient; integers and bools are finite.
+/// isnan, isinf and isfinite return bool and have no gradient; integers and bools are finite.
 [[nodiscard]] Tensor isnan(const Tensor& x);
 [[nodiscard]] Tensor isinf(const Tensor& x);
 [[nodiscard]] Tensor isfinite(const Tensor& x);
@@ -124,7 +127,8 @@ namespace braid {
 /// negative power is 0, except of 1 and -1. Throws DTypeError for bool. Gradients: b a^(b-1), 0
 /// where b is 0; and a^b log(a), 0 where a is 0 and b >= 0.
 [[nodiscard]] Tensor pow(const Tensor& a, const Tensor& b);
-/// The dtype is that of the tensor b combined with the number a; integers as above.
+/// The dtype is that of the tensor b combined with the number a (braid::promote); integers as
+/// above.
 [[nodiscard]] Tensor pow(const Scalar& a, const Tensor& b);
 /// The angle of the point x = b, y = a, in [-π, π]. Gradients: b / (a² + b²) and -a / (a² + b²), 0
 /// at the origin.
@@ -148,8 +152,8 @@ namespace braid {
 /// 1 - weight, weight and b - a.
 [[nodiscard]] Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
 [[nodiscard]] Tensor lerp(const Tensor& a, const Tensor& b, double weight);
-/// x + value a b, and x + value a / b; all three tensors broadcast. addcdiv is true division:
-/// integers give float32 (PyTorch refuses them).
+/// addcmul: x + value a b. addcdiv: x + value a / b, by true division: integers give float32
+/// (PyTorch refuses them). All three tensors broadcast.
 [[nodiscard]] Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b,
                              const Scalar& value = 1);
 [[nodiscard]] Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b,
@@ -174,8 +178,8 @@ namespace braid {
 [[nodiscard]] Tensor atanh(const Tensor& x);  ///< NaN outside [-1, 1]
 [[nodiscard]] Tensor erf(const Tensor& x);    ///< 2/√π ∫₀ˣ e^-t² dt
 [[nodiscard]] Tensor erfc(const Tensor& x);   ///< 1 - erf(x), accurate for large x too
-/// Rounded to whole numbers, in x's dtype; for integers a copy. Gradient 0. Throws DTypeError for
-/// bool.
+/// floor, ceil, round and trunc return whole numbers in x's dtype; for integers a copy. Gradient 0.
+/// Throws DTypeError for bool.
 [[nodiscard]] Tensor floor(const Tensor& x);
 [[nodiscard]] Tensor ceil(const Tensor& x);
 [[nodiscard]] Tensor round(const Tensor& x);  ///< halves to the even neighbour

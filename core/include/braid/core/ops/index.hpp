@@ -17,7 +17,7 @@ namespace braid {
 [[nodiscard]] Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index);
 
 /// x with y[i, index[i, j, k], k] = src[i, j, k] (for dim 1). Of equal indices the last one wins.
-/// (In PyTorch any of them may, and its gradient is wrong there.)
+/// (In PyTorch any of them may win, and its gradient is wrong there.)
 ///
 /// Shapes    index, x and src have one rank; index is not larger than src and, except in dim, not
 ///           larger than x → y, of x's shape
@@ -50,7 +50,7 @@ namespace braid {
 [[nodiscard]] Tensor take_along_dim(const Tensor& x, const Tensor& index, std::int64_t dim);
 
 /// The elements where the mask is true, in row-major order. The host waits for the device, because
-/// it needs their number.
+/// it needs the number of these elements.
 ///
 /// Shapes    x and mask broadcast → [count]
 /// Types     x of any dtype, mask bool (else DTypeError)

@@ -8,8 +8,8 @@
 namespace braid {
 
 /// Concatenates tensors along an existing dim. Dtypes are promoted (braid::promote), as in PyTorch.
-/// Throws DeviceError unless all are on one device, ShapeError unless all other sizes are equal,
-/// ArgumentError for an empty list. Gradient: the slices of dy.
+/// Throws DeviceError unless all are on one device, ShapeError for scalars and unless all other
+/// sizes are equal, ArgumentError for an empty list. Gradient: the slices of dy.
 [[nodiscard]] Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
 [[nodiscard]] Tensor cat(std::initializer_list<Tensor> tensors, std::int64_t dim = 0);
 /// Concatenates tensors of one shape along a new dim. Throws as cat.

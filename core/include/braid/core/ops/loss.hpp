@@ -16,9 +16,9 @@ enum class Reduction : std::uint8_t {
 };
 
 /// A loss in sum form, over a part of a batch: the sum of its terms and their count (for a weighted
-/// loss, the sum of the weights). Adding both over parts of different sizes gives the loss of the
-/// whole batch; the mean of the parts' means does not. It is a tree: replicas can return it, and
-/// gather concatenates the parts.
+/// loss, the sum of the weights). Adding the sums and the counts of all parts gives the loss of the
+/// whole batch, even if the parts differ in size; the mean of the parts' means does not. It is a
+/// tree: replicas can return it, and gather concatenates the parts.
 struct LossSum {
   Tensor sum, count;
   /// Σ sum / Σ count over all parts.
@@ -28,7 +28,7 @@ struct LossSum {
 
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
-  /// [classes], of the logits' dtype: the weight of each class; it gets no gradient
+  /// [classes], of the logits' dtype: the weight of each class; no gradient flows to it
   Tensor weight = {};
   std::int64_t ignore_index = -100;  ///< rows with this label are left out
   double label_smoothing = 0;        ///< this part of each label is spread evenly over all classes

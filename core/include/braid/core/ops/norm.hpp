@@ -24,7 +24,7 @@ namespace braid {
 
 /// y = x / sqrt(mean(x²) + eps) * weight. eps is the machine epsilon of the dtype by default.
 ///
-/// Shapes, types and errors as layer_norm; the gradient lacks the term mean(g)
+/// Others    shapes, types and errors as layer_norm; the gradient lacks the term mean(g)
 /// Source    Zhang, Sennrich 2019, arXiv:1910.07467
 [[nodiscard]] Tensor rms_norm(const Tensor& x, const Shape& normalized_shape,
                               const Tensor& weight = {}, std::optional<double> eps = {});
@@ -55,12 +55,12 @@ struct RunningStatistics {
 /// Shapes    x [n, channels] or [n, channels, ..] → y, same shape; all others [channels]
 /// Types     floating point, one dtype for x, weight and bias
 /// Running   in training, running = (1 - momentum) running + momentum * batch, where the variance
-///           of the batch is the unbiased one, with n - 1. Updated in place, all under the lock of
-///           the first buffer's storage; versions increase
+///           of the batch is the unbiased one, with n - 1. All buffers are updated in place, under
+///           the lock of the first buffer's storage; their versions increase
 /// Gradient  to x, weight and bias; none to the running statistics
-/// Throws    ArgumentError in training for one value per channel, in evaluation without running
-///           statistics, for a momentum outside [0, 1], for no momentum without
-///           num_batches_tracked, unless eps >= 0; ShapeError; DTypeError; DeviceError
+/// Throws    ArgumentError for one value per channel in training, for missing running statistics in
+///           evaluation, for a momentum outside [0, 1], for a running mean with neither momentum
+///           nor num_batches_tracked, and unless eps >= 0; ShapeError; DTypeError; DeviceError
 /// Source    Ioffe, Szegedy 2015, arXiv:1502.03167
 [[nodiscard]] Tensor batch_norm(const Tensor& x, const RunningStatistics& running,
                                 const Tensor& weight = {}, const Tensor& bias = {},

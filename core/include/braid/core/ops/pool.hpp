@@ -15,7 +15,7 @@ struct MaxPool1dOptions {
   std::optional<std::int64_t> stride = {};
   std::int64_t padding = 0;
   std::int64_t dilation = 1;
-  bool ceil_mode = false;  ///< a last window that begins inside but ends outside counts too
+  bool ceil_mode = false;  ///< keeps a last window that ends outside (see max_pool2d)
 };
 struct MaxPool2dOptions {
   std::optional<Size2> stride = {};
@@ -40,7 +40,7 @@ struct AvgPool2dOptions {
 /// The largest element of each window; NaN propagates. The gradient goes to the first largest
 /// element of a window (of several NaN, to the last).
 /// Shapes    oh = ⌊(h + 2·padding - dilation·(kernel - 1) - 1) / stride⌋ + 1; ceil_mode rounds the
-///           quotient up, for windows that begin inside
+///           quotient up, but drops a last window that begins after the image
 /// Throws    ShapeError; DTypeError unless floating point; ArgumentError for a kernel, stride or
 ///           dilation below 1, and for a padding below 0 or above half the kernel
 [[nodiscard]] Tensor max_pool2d(const Tensor& x, Size2 kernel,

@@ -59,12 +59,12 @@ template <std::same_as<bool> Keep = bool>
 [[nodiscard]] VarMean var_mean(const Tensor& x, const Shape& dims = {}, double correction = 1,
                                Keep keepdim = false);
 
-/// log Σ exp(x), without overflow. Floating point only (DTypeError). -inf for nothing, and where
-/// all elements are -inf. Gradient dx = exp(x - y) dy.
+/// log Σ exp(x), without overflow. Floating point only (DTypeError). The result is -inf for
+/// nothing, and where all elements are -inf. Gradient dx = exp(x - y) dy.
 [[nodiscard]] Tensor logsumexp(const Tensor& x, const Shape& dims = {}, bool keepdim = false);
 
-/// The p-norm (Σ |x|^p)^(1/p) over the dims together. p = infinity gives the largest |x|, -infinity
-/// the smallest, 0 the number of elements that are not 0.
+/// The p-norm (Σ |x|^p)^(1/p) of all elements of the dims, taken as one vector. p = infinity gives
+/// the largest |x|, -infinity the smallest, 0 the number of elements that are not 0.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32 and rounded once
 /// Gradient  dx = sign(x) |x|^(p-1) y^(1-p) dy, 0 where y is 0 and, for p < 1, where x is 0; equal

@@ -18,15 +18,17 @@ struct RnnWeights {
 
 struct RnnOptions {
   bool reverse = false;  ///< from the last step to the first
-  /// int64 [B], on the CPU or on x's device: sequence b has lengths[b] steps. After them its output
-  /// is 0 and its state stays the same; reversed, it starts at the last of them. Lengths on the CPU
-  /// must be in [0, T]; elsewhere, lengths outside count as 0 or T.
+  /// int64 [B], on the CPU or on x's device: sequence b has lengths[b] steps. After these steps its
+  /// output is 0 and its state stays the same. With `reverse`, it starts at the last of these
+  /// steps. Lengths on the CPU must be in [0, T]; on another device, a length below 0 counts as 0
+  /// and one above T as T.
   Tensor lengths = {};
 };
 
 struct RnnResult {
   Tensor output;  ///< [T, B, H]: h of every step
-  /// [B, H]: the state after the last step (reverse: the first; with lengths: each sequence's own)
+  /// [B, H]: the state after the last computed step: that at time T - 1, or at lengths[b] - 1 for
+  /// sequence b; with `reverse`, that at time 0
   Tensor h_n;
   BRAID_FIELDS(output, h_n)
 };
@@ -43,12 +45,12 @@ struct LstmResult {
 /// Types     one floating-point dtype for all; float16 and bfloat16 are converted to float32 first,
 ///           so that states keep their digits from step to step, and the results are rounded once
 /// Cost      one product for the inputs of all steps, then one product and one fused kernel per
-///           step. Backward the same, with one product over all steps for the gradient of each
-///           weight
+///           step. The backward costs the same per step; the gradient of each weight is one product
+///           over all steps
 /// Gradient  backward through time. With create_graph the gradient consists of recorded ops, step
 ///           by step, so that gradients of any order exist; the forward is then run a second time
-/// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for only one bias; IndexError for a
-///           length on the CPU outside [0, T]
+/// Throws    ShapeError, DTypeError, DeviceError; ArgumentError if only one of the biases is
+///           defined; IndexError for a length on the CPU outside [0, T]
 /// Source    Hochreiter & Schmidhuber 1997; Gers, Schmidhuber & Cummins 2000 (forget gate)
 [[nodiscard]] LstmResult lstm(const Tensor& x, const Tensor& h_0, const Tensor& c_0,
                               const RnnWeights& weights, const RnnOptions& options = {});

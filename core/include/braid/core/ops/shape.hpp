@@ -12,8 +12,9 @@ namespace braid {
 /// Views of `size` elements along dim; the last one may be shorter. A dim of size 0 gives one empty
 /// view. Throws ArgumentError for size < 1 and, as chunk and unbind do, for more than 2^24 views.
 [[nodiscard]] std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t dim = 0);
-/// Views of ceil(n / chunks) elements along dim: at most `chunks` of them. A dim of size 0 gives
-/// `chunks` empty ones. Throws ArgumentError for chunks < 1.
+/// Views of ceil(n / chunks) elements along dim, where n is its size; the last one may be shorter.
+/// There are at most `chunks` of them. A dim of size 0 gives `chunks` empty ones. Throws
+/// ArgumentError for chunks < 1.
 [[nodiscard]] std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t dim = 0);
 /// The views select(dim, i), for each i.
 [[nodiscard]] std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim = 0);
@@ -24,8 +25,8 @@ namespace braid {
 [[nodiscard]] Tensor movedim(const Tensor& x, std::int64_t source, std::int64_t destination);
 /// The same as transpose.
 [[nodiscard]] Tensor swapaxes(const Tensor& x, std::int64_t a, std::int64_t b);
-/// A view with dim cut into `sizes`, whose product is its size; one of them may be -1. Throws
-/// ShapeError.
+/// A view in which several dims, of the given sizes, replace dim. The product of the sizes must be
+/// the size of dim; one of them may be -1. Throws ShapeError.
 [[nodiscard]] Tensor unflatten(const Tensor& x, std::int64_t dim, const Shape& sizes);
 /// expand, view and reshape to the shape of another tensor.
 [[nodiscard]] Tensor expand_as(const Tensor& x, const Tensor& other);
@@ -61,11 +62,12 @@ enum class PadMode : std::uint8_t {
 /// x with elements added before and after. `sizes` holds two numbers per dim, beginning with the
 /// last dim, as in PyTorch's pad. With `constant`, negative numbers remove elements.
 ///
-/// Shapes    an even number of sizes, at most two per dim; for reflect smaller than the dim, for
-///           circular not larger. (PyTorch does not pad batches and channels in the last three
-///           modes; here any dim can be padded.)
+/// Shapes    an even number of sizes, at most two per dim. In the last three modes no size may be
+///           negative; for reflect they must also be smaller than the dim, for circular not larger
+///           than it. (PyTorch does not pad batches and channels in the last three modes; here any
+///           dim can be padded.)
 /// Types     all; value is converted to x's dtype
-/// Gradient  dy at the places of x's elements, summed where they are repeated
+/// Gradient  dy at the positions of x's elements, summed where they are repeated
 /// Throws    ShapeError, DTypeError for a value that the dtype cannot hold
 [[nodiscard]] Tensor pad(const Tensor& x, const Shape& sizes, PadMode mode = PadMode::constant,
                          const Scalar& value = 0);
@@ -76,8 +78,8 @@ enum class PadMode : std::uint8_t {
 [[nodiscard]] Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 [[nodiscard]] Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 /// A view of the diagonal that lies `offset` above the main one, in the matrices of dims a and b.
-/// It replaces these dims and becomes the last dim. Throws ShapeError for equal dims and for fewer
-/// than two dims.
+/// These two dims are removed; the diagonal becomes the last dim. Throws ShapeError for equal dims
+/// and for fewer than two dims.
 [[nodiscard]] Tensor diagonal(const Tensor& x, std::int64_t offset = 0, std::int64_t a = 0,
                               std::int64_t b = 1);
 /// For a vector, the matrix with it on a diagonal; for a matrix, its diagonal. Throws ShapeError

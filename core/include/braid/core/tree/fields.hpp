@@ -7,8 +7,8 @@
 // How a struct lists its fields: by four ordinary member functions and no data, so that it works in
 // local classes, and with any number of fields.
 
-/// Lists the fields of a struct that walks over the tree visit: `BRAID_FIELDS(fc1, fc2)`. Must be
-/// public and the last member.
+/// Lists those fields of a struct that a walk over the tree visits: `BRAID_FIELDS(fc1, fc2)`. Must
+/// be public and the last member.
 #define BRAID_FIELDS(...)                                                                      \
   auto braid_fields() -> decltype(::std::tie(__VA_ARGS__)) { return ::std::tie(__VA_ARGS__); } \
   auto braid_fields() const -> decltype(::std::tie(__VA_ARGS__)) {                             \
@@ -18,9 +18,9 @@
   void braid_owner() const {}
 
 /// The same, split into declaration and definition, for structs of many fields in widely included
-/// headers: a tuple of ten references costs each source file that instantiates it 0.1 s. Write
-/// `BRAID_FIELDS_DECLARED(fc1, fc2)` in the struct and `BRAID_FIELDS_DEFINED(Net, fc1, fc2)` in one
-/// source file.
+/// headers: a tuple of ten references costs each source file that instantiates it 0.1 s of compile
+/// time. Write `BRAID_FIELDS_DECLARED(fc1, fc2)` in the struct and
+/// `BRAID_FIELDS_DEFINED(Net, fc1, fc2)` in one source file.
 #define BRAID_FIELDS_DECLARED(...)                                           \
   auto braid_fields() -> decltype(::std::tie(__VA_ARGS__));                  \
   auto braid_fields() const -> decltype(::std::tie(__VA_ARGS__));            \

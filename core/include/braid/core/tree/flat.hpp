@@ -81,8 +81,8 @@ class Flat {
   /// not tied). An undefined tensor is only the same as itself.
   [[nodiscard]] std::vector<std::size_t> first_of() const;
   /// Empty if the other tree has the same structure (names, sizes, kinds, which tensors are
-  /// defined; not shapes). Else it describes what is different in the other, as in `'heads.a' is
-  /// missing`.
+  /// defined; not shapes). Else it describes what is different in the other tree, as in
+  /// `'heads.a' is missing`.
   [[nodiscard]] std::string difference(const Flat& other) const;
 
  private:

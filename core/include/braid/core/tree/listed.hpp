@@ -11,15 +11,15 @@
 // copies with what the list names.
 namespace braid::tree {
 
-/// Numbers of what a copy of a struct copies, or of what its list names.
+/// How many tensors and modules a copy of a struct copies, or its list names.
 struct Counts {
   std::size_t tensors = 0;  ///< parameters and buffers
   std::size_t modules = 0;  ///< including itself
 };
 
 /// While it exists, copies of nn::Parameter and nn::Buffer on this thread share their tensor; these
-/// copies, and copies of nn::Module, are counted. Their copy constructors use it; share() and the
-/// check of a type's list make it.
+/// copies, and copies of nn::Module, are counted. The copy constructors of these classes use it;
+/// share() and the check of a type's list create it.
 class Sharing {
  public:
   Sharing() noexcept;
@@ -46,8 +46,8 @@ namespace detail {
                             std::size_t first_node) noexcept;
 /// Throws ArgumentError if more was copied than is listed.
 void check_listed(const Counts& copied, const Counts& listed, const char* signature);
-/// The same for a type, of which `copy` makes a copy; done until it has succeeded once. A copy that
-/// throws says nothing about the list, and counts as success.
+/// The same check for a type, repeated until it has passed once. `copy` makes a copy of `object`. A
+/// copy that throws says nothing about the list; the check then counts as passed.
 void check_type(std::atomic<bool>& checked, const void* object, void (*copy)(const void*),
                 const Counts& listed, const char* signature);
 

@@ -13,22 +13,23 @@ namespace braid::optim {
 
 struct AverageOptions {
   double decay = 0.999;
-  /// uses min(decay, (1 + n) / (10 + n)) at update n, so that early parameters fade out quickly
+  /// uses the decay min(decay, (1 + n) / (10 + n)) at update n, so that early parameters fade out
+  /// quickly
   bool warm_up = false;
   bool equal = false;  ///< the plain mean of all updates (stochastic weight averaging)
 };
 
 /// An exponential moving average of a model's parameters, which often generalises better than the
-/// last parameters: average = decay average + (1 - decay) p. The first update stores p itself.
-/// 16-bit parameters are averaged in float32. It keeps handles to the parameters. Its state is a
-/// tree: state_dict(average), load_state_dict(average, dict).
+/// last parameters: average = decay · average + (1 - decay) · p. The first update stores p itself.
+/// 16-bit parameters are averaged in float32. An Average keeps handles to the parameters. Its state
+/// is a tree: state_dict(average), load_state_dict(average, dict).
 ///
 ///     optim::Average average(model);
 ///     … optimizer.step(); average.update();
 ///     { optim::Averaged guard(average); eval … }     // the model has the averaged parameters here
 ///
-/// Throws    ArgumentError if an option is out of range or if there is no parameter or an undefined
-///           one; DTypeError
+/// Throws    ArgumentError if an option is out of range, if there are no parameters or if one is
+///           undefined; DTypeError unless all are floating point
 /// Source    Polyak & Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407 (equal)
 class Average {
  public:
@@ -40,7 +41,8 @@ class Average {
   Average& operator=(const Average&) = delete;
 
   /// Adds the current parameters to the average. Everything is checked and allocated before
-  /// anything is written. Throws ArgumentError while the average is swapped in.
+  /// anything is written. Throws ArgumentError while the average is swapped in, ShapeError if a
+  /// parameter has another shape than at construction.
   void update();
   /// Writes the averaged parameters into the model. Do not train it until swap_out. Throws
   /// ArgumentError before the first update and if the average is already swapped in.

@@ -10,8 +10,8 @@ namespace braid::optim {
 
 /// Returns the p-norm of all elements of all tensors as one number. norm_type may be any p > 0,
 /// infinity (the largest |x|) or 0 (the number of non-zero elements). The result is float32 for
-/// 16-bit tensors, else it has the dtype of the first tensor; it is on the first tensor's device. 0
-/// for an empty list.
+/// 16-bit tensors, else it has the dtype of the first tensor; it is on the first tensor's device.
+/// An empty list gives 0.
 ///
 /// Types     floating point, else DTypeError
 /// Throws    ArgumentError if norm_type is negative or NaN, or a tensor is undefined; with
@@ -24,9 +24,9 @@ namespace braid::optim {
   return get_total_norm(std::span<const Tensor>(tensors), norm_type, error_if_nonfinite);
 }
 
-/// Scales the gradients in place so that their total norm is at most max_norm: by min(1, max_norm /
-/// (norm + 1e-6)), as PyTorch. Returns the norm before scaling. Everything is checked before
-/// anything is scaled. The host waits for the device only if error_if_nonfinite.
+/// Scales the gradients in place by min(1, max_norm / (norm + 1e-6)), as PyTorch does, so that
+/// their total norm is at most max_norm. Returns the norm before scaling. Everything is checked
+/// before anything is scaled. The host waits for the device only if error_if_nonfinite is set.
 ///
 /// Throws    ArgumentError if max_norm is negative or NaN, and as get_total_norm
 Tensor clip_grad_norm_(std::span<const Tensor> parameters, double max_norm, double norm_type = 2,

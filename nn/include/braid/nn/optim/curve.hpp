@@ -23,7 +23,7 @@ struct ExponentialOptions {
   double gamma = 0.9;
 };
 /// min_lr + (base - min_lr) (1 + cos(π t / steps)) / 2 (CosineAnnealingLR with T_max and eta_min).
-/// It rises again after `steps`. Loshchilov & Hutter 2017, arXiv:1608.03983.
+/// The rate rises again after `steps`. Loshchilov & Hutter 2017, arXiv:1608.03983.
 struct CosineOptions {
   std::int64_t steps = 0;
   double min_lr = 0;
@@ -36,7 +36,7 @@ struct CosineWarmRestartsOptions {
   double min_lr = 0;
 };
 /// base * factor, where factor changes linearly from start_factor to end_factor in `steps` steps
-/// and then stays (LinearLR, total_iters): a warm-up.
+/// and then stays constant (LinearLR, total_iters): a warm-up.
 struct LinearOptions {
   double start_factor = 1.0 / 3;
   double end_factor = 1;
@@ -95,9 +95,9 @@ class Curve {
 
   /// Returns the rate at step t >= 0.
   [[nodiscard]] double at(double base, std::int64_t t) const { return at_(base, t); }
-  /// Returns the rate at step t if the rate at step t - 1 was `lr`, which other curves may have
-  /// changed: lr times at(t) / at(t - 1). Cosine scales the distance from min_lr instead;
-  /// CosineWarmRestarts and OneCycle return at(t).
+  /// Returns the rate at step t, given the rate `lr` at step t - 1, which other curves may have
+  /// changed. Most curves return lr · at(base, t) / at(base, t - 1). Cosine scales lr - min_lr
+  /// instead of lr. CosineWarmRestarts and OneCycle ignore lr and return at(base, t).
   [[nodiscard]] double next(double lr, double base, std::int64_t t) const;
 
  private:

@@ -53,7 +53,7 @@ class Optimizer {
 
   /// Number of parameter groups: 1, unless the optimizer was made from several.
   [[nodiscard]] std::size_t groups() const noexcept { return group_count_; }
-  /// Throws IndexError if the group does not exist.
+  /// Returns the learning rate of a group. Throws IndexError if the group does not exist.
   [[nodiscard]] double lr(std::size_t group = 0) const;
   /// Sets the learning rate of all groups. Throws ArgumentError unless lr is finite and >= 0.
   void set_lr(double lr);
@@ -78,7 +78,7 @@ class Optimizer {
                         const LoadOptions& options = {});
 
  protected:
-  /// The most state tensors that are kept for a parameter: `m`, `v` and `s` of OptimItem.
+  /// The largest number of state tensors per parameter: `m`, `v` and `s` of OptimItem.
   static constexpr std::size_t kStates = 3;
   // a state with an empty name is not kept; the texts must live as long as the process
   using StateNames = std::array<std::string_view, kStates>;
@@ -95,7 +95,8 @@ class Optimizer {
     std::int64_t key;
     friend bool operator==(const Batch&, const Batch&) noexcept = default;
   };
-  /// Returns what else must be equal within a batch, for a parameter with `steps` updates so far.
+  /// Returns the key of a parameter with `steps` updates so far. Parameters with different keys are
+  /// not updated by one call of update().
   [[nodiscard]] virtual std::int64_t batch_key(std::size_t group,
                                                std::int64_t steps) const noexcept = 0;
   virtual void update(const Batch& batch, std::span<const OptimItem> items) = 0;

@@ -14,8 +14,8 @@ struct RMSpropOptions {
 };
 
 /// RMSprop. With g = grad + weight_decay p (maximize negates grad): v = α v + (1 - α) g²; d = √v +
-/// eps. If centered: a = α a + (1 - α) g and d = √(v - a²) + eps. p -= lr g / d; with momentum, m =
-/// momentum m + g / d and p -= lr m.
+/// eps. If centered: a = α a + (1 - α) g and d = √(v - a²) + eps. Without momentum, p -= lr g / d.
+/// With momentum: m = momentum m + g / d; p -= lr m.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD

@@ -35,8 +35,8 @@ class Schedule {
 
  protected:
   explicit Schedule(Optimizer& optimizer);
-  /// Stores the rates here and in the optimizer, and the step count. Throws ArgumentError if one is
-  /// out of range; then none is set.
+  /// Stores the rates here and in the optimizer, and the step count. Throws ArgumentError if a rate
+  /// is out of range; then nothing is set.
   void set(const std::vector<double>& rates, std::int64_t steps);
   [[nodiscard]] std::vector<double> base() const { return base_lr_.to_vector<double>(); }
   [[nodiscard]] std::vector<double> now() const { return lr_.to_vector<double>(); }
@@ -130,8 +130,8 @@ struct PlateauOptions {
   double eps = 1e-8;  ///< smaller changes of the rate are skipped
 };
 
-/// Multiplies the rates by factor if the metric has not improved by more than the threshold for
-/// more than `patience` steps (ReduceLROnPlateau).
+/// Multiplies the rates by factor after more than `patience` consecutive steps in which the metric
+/// has not improved by more than the threshold (ReduceLROnPlateau).
 ///
 /// Throws    ArgumentError if an option is out of range
 class PlateauSchedule final : public Schedule {

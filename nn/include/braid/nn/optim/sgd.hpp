@@ -13,8 +13,8 @@ struct SgdOptions {
 };
 
 /// Stochastic gradient descent. With g = grad + weight_decay p (maximize negates grad): without
-/// momentum p -= lr g. With momentum m = momentum m + (1 - dampening) g (m = g at a parameter's
-/// first gradient) and p -= lr m; with nesterov p -= lr (g + momentum m).
+/// momentum, p -= lr g. With momentum: m = momentum m + (1 - dampening) g, but m = g at a
+/// parameter's first gradient. Then p -= lr m; with nesterov, p -= lr (g + momentum m).
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    ArgumentError if an option is out of range, there are no parameters, one is listed

@@ -131,7 +131,8 @@ struct CheckpointOptions {
   bool tensors = false;  ///< also save plain Tensor fields of models and other trees
 };
 
-/// Saves a training run, so that it can be interrupted at any time and resumed with the same bits:
+/// Saves a training run, so that it can be interrupted at any time. A resumed run gives the same
+/// bits as an uninterrupted one:
 ///
 ///   training::Checkpoint checkpoint("runs/digits", model, optimizer, schedule, loader);
 ///   if (options.resume) checkpoint.load_latest();
@@ -165,7 +166,7 @@ class Checkpoint {
   /// Saves a checkpoint, then removes older ones once the new one is safely on disk. The number of
   /// the checkpoint is the number of batches that the loader has produced; without a loader, one
   /// more than last(). If the folder already contains a number as large, it is one more than the
-  /// newest there. So the newest number is always the last one saved.
+  /// newest there. So the checkpoint with the largest number is always the one saved last.
   /// Throws  IoError; then the older ones are unchanged. ArgumentError for numbers above
   ///         999,999,999,999,999. Files that cannot be removed cause a warning only.
   void save();

@@ -25,8 +25,9 @@ struct Manifest {
   std::vector<ManifestFile> files{};  ///< all of them, each once
 };
 
-/// As JSON:
-/// {"format":1,"braid":"0.1.0","step":471,"files":[{"name":"model.safetensors","bytes":1234,"crc32c":305419896}]}
+/// Returns the manifest as JSON, on one line:
+/// {"format":1,"braid":"0.1.0","step":471,
+///  "files":[{"name":"model.safetensors","bytes":1234,"crc32c":305419896}]}
 [[nodiscard]] std::string to_json(const Manifest& manifest);
 
 /// Reads and checks a manifest: every key exactly once and no other keys, integers, file names of
