@@ -5,7 +5,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
-#include <braid/core/replicas.hpp>
+#include <braid/nn/replica_group.hpp>
 #include <braid/parallel/internal/replicated_parameters.hpp>
 
 #include "primitives/replica_cache.hpp"
@@ -48,7 +48,7 @@ RandomSplit::RandomSplit(int dim, std::span<const int> dims)
 RandomSplit::~RandomSplit() { skip_random_streams(used_.load()); }
 
 void RandomSplit::add(const tree::Flat& input, std::span<const Tensor> leaves) {
-  RandomForward::Part part{parts_.size(), dim_, 0, 0};
+  RandomScope::Part part{parts_.size(), dim_, 0, 0};
   if (!parts_.empty()) part.first_row = parts_.back().first_row + parts_.back().rows;
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     const Tensor& x = leaves[k];

@@ -74,7 +74,7 @@ void step_together(ReplicatedParameters& replicas, std::span<optim::Optimizer* c
   }
   const std::vector<std::vector<Tensor>> everywhere = broadcast_tensors(
       sums, devices,
-      {.bucket_bytes = replicas.bucket_bytes(), .traced = {"send sums", trace::Phase::reduce}});
+      {.bucket_bytes = replicas.bucket_bytes(), .traced = {"send sums", phase::reduce}});
   // Only the first device may keep the sums, also after an error: gradients left on the others
   // would be counted again.
   struct Sums {
@@ -88,7 +88,7 @@ void step_together(ReplicatedParameters& replicas, std::span<optim::Optimizer* c
   std::vector<std::exception_ptr> errors(devices.size());
   const auto on_all = [&](void (optim::Optimizer::*half)()) {
     run_on_devices(devices, [&](std::size_t rank) {
-      const trace::Span span("optimizer", trace::Phase::optimizer, devices[rank],
+      const trace::Span span("optimizer", phase::optimizer, devices[rank],
                              static_cast<std::int32_t>(rank));
       try {
         (optimizers[rank]->*half)();

@@ -50,7 +50,7 @@ class Engine {
   void mark();
   /// Moves each early node directly behind the last node that contributes to its gradient. Every
   /// gradient is still complete before it is used.
-  void move_early_first();
+  void move_prioritized_first();
   void prepare();
   std::uint32_t leaf_slot(TensorImpl* impl);
   void place_captures(std::span<const Tensor> captures);
@@ -72,9 +72,9 @@ class Engine {
   void run_on_all();
   void wait_for(std::uint32_t index) const noexcept;
   void done(std::uint32_t index) noexcept;
-  /// Rethrows the current exception. If a replica recorded the node, wraps it in a ReplicaError
-  /// that names the replica, as in the forward. Inside a replica, the replica's own call does that.
-  [[noreturn]] static void rethrow_named(const Node& node);
+  /// Rethrows the current exception. If the node has an origin, the handler of
+  /// set_origin_error_handler may wrap it.
+  [[noreturn]] static void rethrow_with_origin(const Node& node);
 
   // Hooks of leaves.
   /// Calls the hooks of the leaves with their gradients. With captures (in grad()), only the hooks
@@ -89,7 +89,7 @@ class Engine {
     std::size_t capture;
   };
 
-  bool retain_, create_, any_early_ = false;
+  bool retain_, create_, any_prioritized_ = false;
   detail::Borrowed workspace_;
   std::vector<Ref<Node>>& found_ = (*workspace_).found;
   std::vector<detail::Task>& tasks_ = (*workspace_).tasks;

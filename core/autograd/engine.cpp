@@ -12,7 +12,6 @@
 #include <mutex>
 
 #include <braid/core/ops/elementwise.hpp>
-#include <braid/core/replicas.hpp>
 #include <braid/core/trace.hpp>
 #include <braid/core/worker.hpp>
 
@@ -30,6 +29,8 @@ using detail::Task;
 
 namespace {
 
+std::atomic<void (*)(const Node&)> origin_error_handler{nullptr};
+
 [[nodiscard]] bool sole_owner(const Tensor& t) {
   return t.id()->references() == 1 && t.storage()->references() == 1 && t.is_contiguous();
 }
@@ -43,6 +44,10 @@ Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
 }
 
 }  // namespace
+
+void set_origin_error_handler(void (*handler)(const Node&)) noexcept {
+  origin_error_handler.store(handler, std::memory_order_release);
+}
 
 #ifndef NDEBUG
 
@@ -225,7 +230,7 @@ void Engine::find(const Ref<Node>& root) {
               node->name(), ")"));
     if (node->released()) detail::already_freed(node->name());
     node->task_ = this;
-    any_early_ = any_early_ || node->early();
+    any_prioritized_ = any_prioritized_ || node->prioritized();
     found_.push_back(node);
   };
   std::size_t next = found_.size();
@@ -244,14 +249,14 @@ void Engine::order() {
   if (!std::is_sorted(found_.begin(), found_.end(), deeper))
     std::stable_sort(found_.begin(), found_.end(), deeper);
   mark();
-  if (any_early_) move_early_first();
+  if (any_prioritized_) move_prioritized_first();
 }
 
 void Engine::mark() {
   for (std::uint32_t i = 0; i < found_.size(); ++i) found_[i]->mark_ = i;
 }
 
-void Engine::move_early_first() {
+void Engine::move_prioritized_first() {
   struct Place {
     std::uint32_t behind, index;
     bool early;  // true: directly behind that position; false: at it
@@ -264,7 +269,7 @@ void Engine::move_early_first() {
   for (std::uint32_t i = 0; i < found_.size(); ++i)
     for (const Edge& e : found_[i]->edges())
       // the last consumer overwrites the earlier ones
-      if (e.node && e.node->early()) places[e.node->mark_] = {i, e.node->mark_, true};
+      if (e.node && e.node->prioritized()) places[e.node->mark_] = {i, e.node->mark_, true};
   std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
     return a.behind != b.behind ? a.behind < b.behind : a.early < b.early;
   });
@@ -376,23 +381,14 @@ void Engine::execute(std::uint32_t index) {
   try {
     run_node(index);
   } catch (...) {
-    rethrow_named(*tasks_[index].node);
+    rethrow_with_origin(*tasks_[index].node);
   }
 }
 
-void Engine::rethrow_named(const Node& node) {
-  if (node.replica() < 0 || replica_group()) throw;
-  const std::exception_ptr error = std::current_exception();
-  try {
-    throw;
-  } catch (const ReplicaError&) {  // thrown by a backward inside this op's backward
-    throw;
-  } catch (...) {
-    std::vector<ReplicaError::Failure> failures;
-    failures.push_back({static_cast<std::size_t>(node.replica()), node.device(),
-                        exception_type(error), exception_message(error), error});
-    std::throw_with_nested(ReplicaError(std::move(failures)));
-  }
+void Engine::rethrow_with_origin(const Node& node) {
+  if (node.origin() >= 0)
+    if (const auto handler = origin_error_handler.load(std::memory_order_acquire)) handler(node);
+  throw;
 }
 
 void Engine::run_node(std::uint32_t index) {
@@ -423,7 +419,8 @@ void Engine::run_node(std::uint32_t index) {
     for (std::size_t i = 0; i < edges.size(); ++i) {
       const Target target = targets_[task.first_target + i];
       if (target.slot != Target::kNone)
-        contribute(target.slot, index, std::move(results[i]), missing_ != nullptr || any_early_);
+        contribute(target.slot, index, std::move(results[i]),
+                   missing_ != nullptr || any_prioritized_);
     }
   }
   if (!retain_) node.forget();

@@ -1,5 +1,4 @@
 #include <braid/core/autograd.hpp>
-#include <braid/core/replicas.hpp>
 
 #include "engine.hpp"
 #include "hooks.hpp"
@@ -48,8 +47,9 @@ void Grads::push_back(Tensor t) {
 Node::Node(const char* name, Device device, std::uint32_t outputs,
            std::span<const Tensor* const> inputs)
     : name_(name), outputs_(outputs), device_(device) {
-  if (const ReplicaGroup* const group = state.replicas; group && group->rank() < 254)
-    replica_ = static_cast<std::uint8_t>(group->rank() + 1);
+  if (const ThreadContext* const context = state.context) [[unlikely]]
+    if (const std::size_t origin = context->origin(); origin < 254)
+      origin_ = static_cast<std::uint8_t>(origin + 1);
   edge_count_ = static_cast<std::uint32_t>(inputs.size());
   if (edge_count_ > kInlineEdges) many_edges_ = std::make_unique<Edge[]>(edge_count_);
   const std::span<Edge> all = edges();

@@ -61,16 +61,16 @@ void set_random_state(const RandomState& state) noexcept {
 }
 std::uint64_t initial_seed() noexcept { return global_seed.load(std::memory_order_relaxed); }
 std::uint64_t next_random_stream() noexcept {
-  RandomForward* const forward = thread_state().random;
+  RandomScope* const forward = thread_state().random;
   if (!forward) return global_stream.fetch_add(1, std::memory_order_relaxed);
-  return forward->take() + (forward->part().replica << 48);
+  return forward->take() + (forward->part().index << 48);
 }
 
-RandomForward::RandomForward(std::uint64_t first, const Part& part) noexcept
+RandomScope::RandomScope(std::uint64_t first, const Part& part) noexcept
     : first_(first), part_(part), before_(thread_state().random) {
   thread_state().random = this;
 }
-RandomForward::~RandomForward() { thread_state().random = before_; }
+RandomScope::~RandomScope() { thread_state().random = before_; }
 void skip_random_streams(std::uint64_t streams) noexcept {
   global_stream.fetch_add(streams, std::memory_order_relaxed);
 }
@@ -78,9 +78,9 @@ void skip_random_streams(std::uint64_t streams) noexcept {
 namespace {
 
 RandomKey key_along(int dim, std::int64_t rows) {
-  RandomForward* const forward = thread_state().random;
+  RandomScope* const forward = thread_state().random;
   if (!forward) return {initial_seed(), next_random_stream(), dim, 0};
-  const RandomForward::Part& part = forward->part();
+  const RandomScope::Part& part = forward->part();
   const bool fits = part.rows > 0 && rows % part.rows == 0;
   return {initial_seed(), forward->take(), dim, fits ? part.first_row * (rows / part.rows) : 0};
 }
@@ -88,7 +88,7 @@ RandomKey key_along(int dim, std::int64_t rows) {
 }  // namespace
 
 RandomKey next_random_key(const Shape& shape) {
-  const RandomForward* const forward = thread_state().random;
+  const RandomScope* const forward = thread_state().random;
   int dim = forward ? forward->part().dim : 0;
   if (dim < 0) dim += shape.rank();
   if (dim < 0 || dim >= shape.rank()) dim = 0;

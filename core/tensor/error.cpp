@@ -30,18 +30,6 @@ std::string io_text(const std::string& path, const std::string& operation, int e
   return text;
 }
 
-std::string replica_text(const std::vector<ReplicaError::Failure>& failures) {
-  if (failures.empty())
-    throw InternalError("ReplicaError: expected at least one failure, got none");
-  const auto& first = failures.front();
-  std::string text = str("Caught ", first.type, " in replica ", first.index, " on device ",
-                         first.device, ": ", first.message);
-  for (std::size_t i = 1; i < failures.size(); ++i)
-    text += str("\n  also ", failures[i].type, " in replica ", failures[i].index, " on device ",
-                failures[i].device, ": ", failures[i].message);
-  return text;
-}
-
 std::mutex warning_mutex;
 std::function<void(std::string_view)>& warning_handler() {
   // leaked, because threads may warn while the process exits
@@ -84,9 +72,6 @@ FormatError::FormatError(std::string p, std::int64_t at, std::string f, std::str
       field(std::move(f)),
       expected(std::move(e)),
       got(std::move(g)) {}
-
-ReplicaError::ReplicaError(std::vector<Failure> f)
-    : Error(replica_text(f)), failures(std::move(f)) {}
 
 std::string exception_type(const std::exception_ptr& e) {
   try {

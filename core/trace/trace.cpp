@@ -59,19 +59,6 @@ std::int64_t in_use(Device device) noexcept {
 
 }  // namespace
 
-const char* name_of(Phase phase) noexcept {
-  switch (phase) {
-    case Phase::step: return "step";
-    case Phase::scatter: return "scatter";
-    case Phase::replicate: return "replicate";
-    case Phase::compute: return "compute";
-    case Phase::gather: return "gather";
-    case Phase::reduce: return "reduce";
-    case Phase::optimizer: return "optimizer";
-  }
-  return "other";
-}
-
 std::int64_t now() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())

@@ -1,8 +1,8 @@
 #include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/norm.hpp>
-#include <braid/core/replicas.hpp>
 #include <braid/nn/norm.hpp>
+#include <braid/nn/replica_group.hpp>
 
 namespace braid::nn {
 namespace {

@@ -4,8 +4,8 @@
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/norm.hpp>
 #include <braid/core/ops/reduce.hpp>
-#include <braid/core/replicas.hpp>
 #include <braid/nn/norm.hpp>
+#include <braid/nn/replica_group.hpp>
 
 namespace braid::nn {
 namespace {

@@ -1,5 +1,6 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/nn/internal/marks.hpp>
 #include <braid/nn/parameter.hpp>
 
 namespace braid::nn {
@@ -7,7 +8,7 @@ namespace braid::nn {
 Tensor detail::copied(const Tensor& source) {
   if (tree::Sharing::count_copy()) return source;
   if (!source.defined()) return {};
-  if (source.impl()->tied)
+  if (detail::has_mark(source, detail::Mark::tied))
     throw ArgumentError(
         "copy: expected an untied parameter, got a tied one; use clone(model), which keeps ties");
   Tensor copy;
@@ -44,7 +45,7 @@ void tie(Parameter& a, Parameter& b) {
     throw DeviceError(
         str("tie: expected parameters on one device, got ", a.device(), " and ", b.device()));
   static_cast<Tensor&>(a) = b;
-  b.impl()->tied = true;
+  detail::set_mark(b, detail::Mark::tied);
 }
 
 }  // namespace braid::nn

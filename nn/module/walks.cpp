@@ -4,6 +4,7 @@
 #include <braid/core/backend.hpp>
 #include <braid/core/body.hpp>
 #include <braid/core/error.hpp>
+#include <braid/nn/internal/marks.hpp>
 
 namespace braid::detail {
 
@@ -123,7 +124,7 @@ void clone_leaves(const tree::Flat& flat) {
       copy = t.clone();
     }
     if (t.requires_grad()) copy.requires_grad_();
-    copy.impl()->tied = t.impl()->tied;
+    copy.impl()->marks = t.impl()->marks;
     t = std::move(copy);
   }
 }
@@ -136,8 +137,9 @@ void set_training(const tree::Flat& flat, bool on) {
 
 void clear_gradients(const tree::Flat& flat) {
   bool replica = false;
-  each_once(flat, tree::Kind::parameter,
-            [&](const tree::Leaf& leaf) { replica = replica || leaf.tensor->impl()->is_replica; });
+  each_once(flat, tree::Kind::parameter, [&](const tree::Leaf& leaf) {
+    replica = replica || nn::detail::has_mark(*leaf.tensor, nn::detail::Mark::replica);
+  });
   if (replica) {
     warn(
         "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The "

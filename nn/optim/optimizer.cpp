@@ -6,7 +6,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/kernel_args/optim.hpp>
 #include <braid/core/ops/create.hpp>
-#include <braid/core/trace.hpp>
+#include <braid/nn/internal/phases.hpp>
 #include <braid/nn/optim.hpp>
 
 namespace braid::optim {
@@ -226,7 +226,7 @@ void Optimizer::update_batches() {
 }
 
 void Optimizer::step() {
-  const trace::Span span("optimizer", trace::Phase::optimizer, parameters_.front().device());
+  const trace::Span span("optimizer", nn::detail::kOptimizerPhase, parameters_.front().device());
   prepare_step();
   if (items_.empty() && !warned_) warn_of_no_gradient();
   finish_step();

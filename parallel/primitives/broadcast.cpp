@@ -178,7 +178,7 @@ bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices,
     bucket.add(k, bytes_of(*like.back()));
   }
   if (like.size() < 2 || !bucket.bytes) return false;
-  trace::GroupSpan span("reduce", trace::Phase::reduce, devices);
+  trace::GroupSpan span("reduce", phase::reduce, devices);
   std::vector<Tensor> flats;
   std::vector<BufferView> views;
   const Shape shape{static_cast<std::int64_t>(bucket.bytes / size_of(bucket.dtype))};
@@ -282,7 +282,7 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
                                                   ? reduce_asynchronously(dys, group, fixed)
                                                   : reduce_tensors(dys, group, fixed));
                                });
-    if (leaves) node.set_early();
+    if (leaves) node.prioritize();
   }
   return copies;
 }
@@ -297,7 +297,7 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
   bool needed = false;
   if (const NoGrad guard; recording || !by_communicator || !all_asynchronous(devices) ||
                           !reduce_flat(parts, devices, sums)) {
-    trace::GroupSpan span("reduce", trace::Phase::reduce, devices);
+    trace::GroupSpan span("reduce", phase::reduce, devices);
     std::vector<Tensor> dense(parts.size());
     std::vector<BufferView> buffers, results;
     for (std::size_t k = 0; k < count; ++k) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <braid/core/tensor.hpp>
+#include <braid/parallel/internal/phases.hpp>
 #include <braid/parallel/replicate.hpp>
 
 #include "primitives/pieces.hpp"
@@ -18,7 +19,7 @@ struct Broadcast {
   std::size_t bucket_bytes = kBucketBytes;
   // gradients are added in the fixed order of `local`, even where the communicator is NCCL's
   bool fixed = false;
-  Traced traced = {"replicate", trace::Phase::replicate};
+  Traced traced = {"replicate", phase::replicate};
 };
 
 /// Copies tensors from devices[0] to every rank. Returns the copies as [rank][tensor]. On

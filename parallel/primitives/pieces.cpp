@@ -41,7 +41,7 @@ std::vector<Tensor> cut(const Tensor& x, const Pieces& pieces, const Traced& tra
                 [pieces, shape = x.shape(), dtype = x.dtype(),
                  device = x.device()](std::span<const Tensor> dys) {
                   return Grads{join(dys, pieces, shape, dtype, device,
-                                    {"scatter backward", trace::Phase::scatter})};
+                                    {"scatter backward", phase::scatter})};
                 });
   }
   return parts;
@@ -71,7 +71,7 @@ Tensor join(std::span<const Tensor> parts, const Pieces& pieces, const Shape& sh
   for (const Tensor& part : parts) needed = needed || needs_grad({part});
   if (!needed) return whole;
   record_many("gather", parts, {&whole, 1}, device, [pieces](std::span<const Tensor> dys) {
-    return Grads(cut(dys[0], pieces, {"gather backward", trace::Phase::gather}));
+    return Grads(cut(dys[0], pieces, {"gather backward", phase::gather}));
   });
   return whole;
 }

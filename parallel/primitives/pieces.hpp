@@ -5,6 +5,7 @@
 
 #include <braid/core/tensor.hpp>
 #include <braid/core/trace.hpp>
+#include <braid/parallel/internal/phases.hpp>
 
 // Splits a tensor over devices and concatenates it again. Each is the other's gradient.
 namespace braid::parallel {
@@ -29,11 +30,11 @@ struct Traced {
 /// Returns piece i along dim on devices[i]: a view if x is on that device, else a copy. One
 /// recorded op.
 [[nodiscard]] std::vector<Tensor> cut(const Tensor& x, const Pieces& pieces,
-                                      const Traced& traced = {"scatter", trace::Phase::scatter});
+                                      const Traced& traced = {"scatter", phase::scatter});
 /// Concatenates the pieces to a tensor of `shape` on `device`; undefined ones are zeros. One
 /// recorded op.
 [[nodiscard]] Tensor join(std::span<const Tensor> parts, const Pieces& pieces, const Shape& shape,
                           DType dtype, Device device,
-                          const Traced& traced = {"gather", trace::Phase::gather});
+                          const Traced& traced = {"gather", phase::gather});
 
 }  // namespace braid::parallel

@@ -9,13 +9,13 @@ namespace {
 /// Work recorded during its lifetime belongs to no replica.
 class Outside {
  public:
-  Outside() : before_(std::exchange(thread_state().replicas, nullptr)) {}
-  ~Outside() { thread_state().replicas = before_; }
+  Outside() : before_(std::exchange(thread_state().context, nullptr)) {}
+  ~Outside() { thread_state().context = before_; }
   Outside(const Outside&) = delete;
   Outside& operator=(const Outside&) = delete;
 
  private:
-  ReplicaGroup* before_;
+  ThreadContext* before_;
 };
 
 }  // namespace
@@ -119,11 +119,11 @@ void Rendezvous::leave(std::size_t rank) {
 }
 
 ReplicaGroupScope::ReplicaGroupScope(Rendezvous& rendezvous, std::size_t rank)
-    : rendezvous_(rendezvous), rank_(rank), before_(thread_state().replicas) {
-  thread_state().replicas = this;
+    : rendezvous_(rendezvous), rank_(rank), before_(thread_state().context) {
+  thread_state().context = this;
 }
 ReplicaGroupScope::~ReplicaGroupScope() {
-  thread_state().replicas = before_;
+  thread_state().context = before_;
   rendezvous_.leave(rank_);
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <braid/core/error.hpp>
-#include <braid/core/replicas.hpp>
+#include <braid/nn/replica_group.hpp>
 
 // The rendezvous of the replicas of one forward. The last replica that arrives does the work for
 // all, as ordinary recorded ops over devices.
@@ -73,7 +73,7 @@ class ReplicaGroupScope final : public ReplicaGroup {
  private:
   Rendezvous& rendezvous_;
   std::size_t rank_;
-  ReplicaGroup* before_;
+  ThreadContext* before_;
 };
 
 }  // namespace braid::parallel

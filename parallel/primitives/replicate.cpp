@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <braid/core/error.hpp>
+#include <braid/nn/internal/marks.hpp>
 #include <braid/parallel/internal/replicated_parameters.hpp>
 
 #include "primitives/broadcast.hpp"
@@ -59,8 +60,8 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
   std::vector<std::vector<Tensor>> leaves(devices.size(), std::vector<Tensor>(flat.leaves.size()));
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     for (std::size_t k = 0; k < tensors.size(); ++k) {
-      copies[rank][k].id()->is_replica = true;
-      copies[rank][k].id()->tied = tensors[k].id()->tied;
+      copies[rank][k].id()->marks = tensors[k].id()->marks;
+      nn::detail::set_mark(copies[rank][k], nn::detail::Mark::replica);
     }
     for (std::size_t k = 0; k < flat.leaves.size(); ++k)
       if (at[k] != kNone)

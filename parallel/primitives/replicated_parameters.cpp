@@ -3,7 +3,9 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/trace.hpp>
+#include <braid/nn/internal/marks.hpp>
 #include <braid/parallel/communicator.hpp>
+#include <braid/parallel/internal/phases.hpp>
 
 #include "primitives/views.hpp"
 
@@ -37,8 +39,8 @@ void ReplicatedParameters::make_copies(std::span<const Tensor> parameters) {
     for (const Tensor& p : parameters) {
       made[rank].push_back(make_tensor(p.shape(), p.dtype(), devices_[rank]));
       made[rank].back().requires_grad_(p.requires_grad());
-      made[rank].back().id()->is_replica = true;
-      made[rank].back().id()->tied = p.id()->tied;
+      made[rank].back().id()->marks = p.id()->marks;
+      nn::detail::set_mark(made[rank].back(), nn::detail::Mark::replica);
     }
   seen_.assign(parameters.size(), {});
   copies_ = std::move(made);
@@ -79,7 +81,7 @@ void ReplicatedParameters::send_changed(std::span<const Tensor> parameters, bool
   for (std::size_t k = 0; k < parameters.size(); ++k)
     if (!fresh(k)) changed.push_back(k);
   if (changed.empty() && !count_cached) return;
-  trace::GroupSpan span("refresh", trace::Phase::replicate, devices_);
+  trace::GroupSpan span("refresh", phase::replicate, devices_);
   std::vector<BufferView> views;
   std::vector<Tensor> sources;  // kept alive until they are sent
   for (std::size_t k = 0, next = 0; k < parameters.size(); ++k) {

@@ -12,30 +12,23 @@ using trace::Phase;
 
 double seconds_of(std::int64_t ns) noexcept { return static_cast<double>(ns) * 1e-9; }
 
-double& part(PhaseSeconds& seconds, Phase phase) noexcept {
-  switch (phase) {
-    case Phase::scatter: return seconds.scatter;
-    case Phase::replicate: return seconds.replicate;
-    case Phase::compute: return seconds.compute;
-    case Phase::gather: return seconds.gather;
-    case Phase::reduce: return seconds.reduce;
-    case Phase::optimizer: return seconds.optimizer;
-    case Phase::step: break;
-  }
+double& part(PhaseSeconds& seconds, Phase p) noexcept {
+  if (p == phase::scatter) return seconds.scatter;
+  if (p == phase::replicate) return seconds.replicate;
+  if (p == phase::compute) return seconds.compute;
+  if (p == phase::gather) return seconds.gather;
+  if (p == phase::reduce) return seconds.reduce;
+  if (p == phase::optimizer) return seconds.optimizer;
   return seconds.idle;
 }
 
 void add_bytes(ReplicaStep& step, const trace::Record& r) noexcept {
-  switch (r.phase) {
-    case Phase::scatter: step.scatter_bytes += r.bytes; break;
-    case Phase::replicate:
-      step.replicate_bytes += r.bytes;
-      step.cached_bytes += r.cached_bytes;
-      break;
-    case Phase::gather: step.gather_bytes += r.bytes; break;
-    case Phase::reduce: step.reduce_bytes += r.bytes; break;
-    default: break;
-  }
+  if (r.phase == phase::scatter) step.scatter_bytes += r.bytes;
+  if (r.phase == phase::gather) step.gather_bytes += r.bytes;
+  if (r.phase == phase::reduce) step.reduce_bytes += r.bytes;
+  if (r.phase != phase::replicate) return;
+  step.replicate_bytes += r.bytes;
+  step.cached_bytes += r.cached_bytes;
 }
 
 /// Returns the median of each phase, so that one disturbed step does not count.
@@ -72,7 +65,7 @@ std::vector<Piece> flatten_spans(std::span<const trace::Record> spans, Device de
   std::vector<Edge> edges;
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const trace::Record& r = spans[i];
-    if (r.device != device || r.step != step || r.phase == Phase::step) continue;
+    if (r.device != device || r.step != step || r.phase == phase::step) continue;
     const std::int64_t from = std::max(r.begin, begin), to = std::min(r.end, end);
     if (from >= to) continue;
     edges.push_back({from, false, i});
@@ -105,22 +98,27 @@ PhaseSeconds sum_pieces(std::span<const Piece> pieces, double seconds) {
 }
 
 PhaseSeconds critical_path(std::span<const std::vector<Piece>> devices, double seconds) {
-  constexpr std::array order = {Phase::compute, Phase::reduce,  Phase::replicate,
-                                Phase::gather,  Phase::scatter, Phase::optimizer};
+  // Of the phases that run at the same time, the first one here counts.
+  constexpr std::array order = {phase::compute, phase::reduce,  phase::replicate,
+                                phase::gather,  phase::scatter, phase::optimizer};
+  const auto index_of = [&](Phase p) {
+    return static_cast<std::size_t>(std::find(order.begin(), order.end(), p) - order.begin());
+  };
   // At each time: the number of devices that begin a phase minus those that end it.
-  std::map<std::int64_t, std::array<int, trace::kPhases>> changes;
+  std::map<std::int64_t, std::array<int, order.size() + 1>> changes;
   for (const std::vector<Piece>& pieces : devices)
     for (const Piece& piece : pieces) {
-      ++changes[piece.begin][static_cast<std::size_t>(piece.phase)];
-      --changes[piece.end][static_cast<std::size_t>(piece.phase)];
+      ++changes[piece.begin][index_of(piece.phase)];
+      --changes[piece.end][index_of(piece.phase)];
     }
   PhaseSeconds sum;
-  std::array<int, trace::kPhases> busy{};
+  std::array<int, order.size() + 1> busy{};  // the last one: phases that are not listed
   std::int64_t at = 0;
   for (const auto& [moment, change] : changes) {
-    const auto phase = std::find_if(order.begin(), order.end(),
-                                    [&](Phase p) { return busy[static_cast<std::size_t>(p)] > 0; });
-    if (phase != order.end()) part(sum, *phase) += seconds_of(moment - at);
+    const auto first =
+        std::find_if(busy.begin(), busy.end() - 1, [](int count) { return count > 0; });
+    if (first != busy.end() - 1)
+      part(sum, order[static_cast<std::size_t>(first - busy.begin())]) += seconds_of(moment - at);
     for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += change[i];
     at = moment;
   }
@@ -135,7 +133,7 @@ void find_phases(MeasuredRun& run, double seconds_per_span) {
   for (const trace::Record& r : run.spans) steps[r.step].push_back(r);
   double busiest = 0;
   for (const trace::Record& whole : run.spans) {
-    if (whole.phase != Phase::step) continue;
+    if (whole.phase != phase::step) continue;
     const double seconds = seconds_of(whole.end - whole.begin);
     const std::vector<trace::Record>& spans = steps[whole.step];
     std::vector<std::vector<Piece>> pieces;

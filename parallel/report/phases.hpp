@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <braid/core/trace.hpp>
+#include <braid/parallel/internal/phases.hpp>
 #include <braid/parallel/report.hpp>
 
 // Converts spans to phases: what each device did at each moment of a step.

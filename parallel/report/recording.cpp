@@ -146,8 +146,8 @@ void DataParallelReport::Recording::finish() {
     for (const trace::Record& r : run_.spans) {
       if (r.device != m.device) continue;
       if (r.memory > 0) activations[r.step] += static_cast<std::size_t>(r.memory);
-      if (r.phase == trace::Phase::gather) outputs[r.step] += r.kept_bytes;
-      if (r.phase == trace::Phase::replicate && r.kept_bytes > 0) cached[r.name] = r.kept_bytes;
+      if (r.phase == phase::gather) outputs[r.step] += r.kept_bytes;
+      if (r.phase == phase::replicate && r.kept_bytes > 0) cached[r.name] = r.kept_bytes;
     }
     for (const auto& [step, bytes] : activations) m.activations = std::max(m.activations, bytes);
     for (const auto& [step, bytes] : outputs) m.outputs = std::max(m.outputs, bytes);

@@ -64,11 +64,7 @@ void write_run(JsonText& json, const MeasuredRun& run, int process) {
       track = 2 + numbers[r.device] * kTracks + further;
       if (further > 0) names[track] = str(r.device, " (", further + 1, ")");
     }
-    json.line()
-        .object()
-        .field("name", r.name)
-        .field("cat", trace::name_of(r.phase))
-        .field("ph", "X");
+    json.line().object().field("name", r.name).field("cat", r.phase.name()).field("ph", "X");
     json.key("ts")
         .micros(r.begin)
         .key("dur")

@@ -74,7 +74,7 @@ void write_timeline(JsonText& json, const MeasuredRun& run) {
     json.object()
         .field("lane", lane - run.devices.begin())
         .field("name", r.name)
-        .field("phase", trace::name_of(r.phase))
+        .field("phase", r.phase.name())
         .field("step", r.step);
     json.field("begin", static_cast<double>(r.begin) * 1e-9)
         .field("length", static_cast<double>(r.end - r.begin) * 1e-9)

@@ -14,7 +14,7 @@ using reference::at, reference::rank;
 constexpr std::uint64_t kStream = 5;
 constexpr I kFirstRow = 3;
 template <class F> auto as_one_forward(T x, F f) {
-  const RandomForward forward(kStream, {0, 0, kFirstRow, x.dim() > 0 ? x.shape()[0] : 1});
+  const RandomScope forward(kStream, {0, 0, kFirstRow, x.dim() > 0 ? x.shape()[0] : 1});
   return f();
 }
 /// Returns a function of i: the dropout factor of element `first` + i of a batch.

@@ -15,7 +15,7 @@ Array reference_of(const Tensor& q, const Tensor& k, const Tensor& v, const Arra
 /// Computes the gradients of q, k, v: by the kernel or, with create_graph, by recorded ops.
 std::vector<Tensor> gradients(const std::vector<Tensor>& qkv, const Tensor& mask, bool causal,
                               double p, bool create_graph) {
-  const RandomForward forward(9, {0, 0, 2, qkv[0].size(0)});
+  const RandomScope forward(9, {0, 0, 2, qkv[0].size(0)});
   const Tensor y = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask, p, causal);
   return pulled(y, qkv, random_tensor(sizes_of(y.shape()), y.dtype(), here(), 8), create_graph);
 }

@@ -306,7 +306,7 @@ TEST_CASE(
                   order.emplace_back(name);
                   return Grads(std::vector<Tensor>(n, dys[0]));
                 });
-    if (early) y.id()->grad_fn->set_early();
+    if (early) y.id()->grad_fn->prioritize();
     return y;
   };
   for (const bool early : {false, true}) {

@@ -69,7 +69,7 @@ TEST_CASE(
     const std::int64_t n = x.size(dim);
     const auto rows = [&](std::int64_t first, std::int64_t count,
                           const std::function<Tensor(T)>& f) {
-      const RandomForward forward(77, {0, dim, first, count});
+      const RandomScope forward(77, {0, dim, first, count});
       return f(x.narrow(dim, first, count));
     };
     const auto plain = [](T part) { return dropout(dropout(part, 0.25), 0.5); };
@@ -94,7 +94,7 @@ TEST_CASE("dropout: random ops of a forward have streams of their own", "[dropou
   for (int i = 0; i < 3; ++i) plain.push_back(dropout(ones({40})));
   CHECK(random_state().stream == start + 3);
   {
-    const RandomForward forward(start, {0, 0, 0, 40});
+    const RandomScope forward(start, {0, 0, 0, 40});
     for (int i = 0; i < 3; ++i) within.push_back(dropout(ones({40})));
     CHECK(forward.used() == 3);
     CHECK(random_state().stream == start + 3);  // took none of the process's streams
@@ -103,7 +103,7 @@ TEST_CASE("dropout: random ops of a forward have streams of their own", "[dropou
   CHECK(!equal(plain[0], plain[1]));
   // In another replica, factories draw other numbers, but dropout draws the same mask.
   const auto drawn = [&](std::uint64_t replica) {
-    const RandomForward forward(start, {replica, 0, 0, 40});
+    const RandomScope forward(start, {replica, 0, 0, 40});
     return std::vector<Tensor>{rand({40}), dropout(ones({40}))};
   };
   CHECK(!equal(drawn(0)[0], drawn(1)[0]));

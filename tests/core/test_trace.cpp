@@ -19,6 +19,7 @@ using trace::Span;
 namespace {
 
 const Device kHost;
+constexpr Phase kScatter("scatter"), kReplicate("replicate"), kGather("gather");
 std::vector<Device> default_list() { return {best_device()}; }
 std::vector<Record> named(const std::vector<Record>& records, const std::string& name) {
   std::vector<Record> found;
@@ -34,17 +35,17 @@ TEST_CASE("trace: a span has its name, phase, device, replica, step, bytes and t
   { const Span before("before", Phase::compute, kHost); }
   CHECK(recording.begin_step() == 0);
   {
-    Span outer("outer", Phase::gather, kHost, 3);
+    Span outer("outer", kGather, kHost, 3);
     outer.add_bytes(100);
     outer.add_bytes(20);
     outer.add_kept_bytes(7);
-    const Span inner("inner", Phase::scatter, kHost);
+    const Span inner("inner", kScatter, kHost);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   CHECK(recording.begin_step() == 1);
   {
     const Device group[] = {kHost, best_device()};
-    trace::GroupSpan all("all", Phase::replicate, group);
+    trace::GroupSpan all("all", kReplicate, group);
     all.add_bytes(1, 5, 6, 7);
     all.add_bytes(2, 5, 6, 7);  // no device of the group
   }
@@ -56,7 +57,7 @@ TEST_CASE("trace: a span has its name, phase, device, replica, step, bytes and t
   CHECK(before.step == -1);
   CHECK(std::string(outer.name) == "outer");
   CHECK(outer.step == 0);
-  CHECK(outer.phase == Phase::gather);
+  CHECK(outer.phase == kGather);
   CHECK(outer.device == kHost);
   CHECK(outer.replica == 3);
   CHECK(outer.bytes == 120);
@@ -75,7 +76,9 @@ TEST_CASE("trace: a span has its name, phase, device, replica, step, bytes and t
     CHECK(r.cached_bytes == 6 * share);
     CHECK(r.kept_bytes == 7 * share);
   }
-  CHECK(std::string(trace::name_of(Phase::optimizer)) == "optimizer");
+  CHECK(std::string(kGather.name()) == "gather");
+  CHECK(std::string(Phase().name()) == "other");
+  CHECK((Phase("step") == Phase::step && Phase::step != Phase::compute));
 }
 
 TEST_CASE(

@@ -1,5 +1,6 @@
 // Parameters and buffers: copies and ties.
 #include <braid/braid.hpp>
+#include <braid/nn/internal/marks.hpp>
 
 #include <array>
 #include <map>
@@ -192,7 +193,7 @@ TEST_CASE("tie: what does not fit is refused", "[nn][tie][errors]") {
   CHECK_THROWS_TEXT(ArgumentError, "tie: expected two defined parameters, got an undefined second",
                     nn::tie(a, none));
   CHECK(a.id() == id);
-  CHECK_FALSE(a.impl()->tied);
+  CHECK_FALSE(nn::detail::has_mark(a, nn::detail::Mark::tied));
 }
 
 TEST_CASE("clone: a field that is missing from BRAID_FIELDS is found at run time",

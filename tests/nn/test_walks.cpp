@@ -1,5 +1,6 @@
 // Functions that walk over models: parameters, to, train, eval, apply.
 #include <braid/braid.hpp>
+#include <braid/nn/internal/marks.hpp>
 
 #include <memory>
 #include <sstream>
@@ -263,7 +264,7 @@ TEST_CASE("zero_grad: gradients are none, not zero", "[nn][walks]") {
   zero_grad(m);
   for (const Tensor& p : parameters(m)) CHECK_FALSE(p.grad().defined());
   m.scale.sum().backward();
-  m.a.weight.impl()->is_replica = true;
+  nn::detail::set_mark(m.a.weight, nn::detail::Mark::replica);
   static std::string warning;
   warning.clear();
   const auto before =

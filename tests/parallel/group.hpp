@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <braid/braid.hpp>
+#include <braid/nn/internal/marks.hpp>
 
 #include "support/errors.hpp"
 #include "support/gradcheck.hpp"

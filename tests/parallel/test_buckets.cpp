@@ -53,7 +53,7 @@ TEST_CASE("buckets: gradients are added in them, with the same bits for every si
         const Tensor y = model(x), loss = (y * y).sum();
         const std::set<Node*> broadcasts = broadcasts_below(loss);
         CHECK(static_cast<int>(broadcasts.size()) == (on_host_memory() ? 1 : buckets));
-        for (const Node* const node : broadcasts) CHECK(node->early() == !on_host_memory());
+        for (const Node* const node : broadcasts) CHECK(node->prioritized() == !on_host_memory());
         loss.backward();
         optimizer.step();
       }
@@ -103,7 +103,7 @@ TEST_CASE("buckets: weights that are not leaves are reduced in order", "[buckets
   const Tensor loss = square(data_parallel(product, x, group(n))).sum();
   const std::set<Node*> broadcasts = broadcasts_below(loss);
   CHECK(broadcasts.size() == (n > 1 ? 1 : 0));  // one device calls the module itself
-  for (const Node* const node : broadcasts) CHECK_FALSE(node->early());
+  for (const Node* const node : broadcasts) CHECK_FALSE(node->prioritized());
   CHECK_CLOSE(grad(loss, {scale})[0], want, (Tolerance{1e-4, 1e-4}));
 }
 

@@ -13,6 +13,7 @@ using parallel::PhaseSeconds;
 using parallel::Piece;
 using trace::Phase;
 using trace::Record;
+namespace phase = parallel::phase;
 
 namespace {
 
@@ -81,32 +82,32 @@ CostModel fit(const std::vector<CostSample>& samples) { return CostModel::fit(sa
 
 TEST_CASE("report: at each moment the innermost span of a device counts", "[report]") {
   const std::vector<Record> spans = {
-      span(kFirst, Phase::step, 0, 100),      span(kFirst, Phase::compute, 10, 60),
-      span(kFirst, Phase::reduce, 20, 30),    span(kFirst, Phase::reduce, 30, 40),
-      span(kSecond, Phase::gather, 0, 100),   span(kFirst, Phase::compute, 200, 210, 1),
-      span(kFirst, Phase::scatter, -50, 5),  // began before the step
-      span(kFirst, Phase::optimizer, 90, 300)};
-  CHECK(same(parallel::flatten_spans(spans, kFirst, 0, 0, 100), {{0, 5, Phase::scatter},
-                                                                 {10, 20, Phase::compute},
-                                                                 {20, 40, Phase::reduce},
-                                                                 {40, 60, Phase::compute},
-                                                                 {90, 100, Phase::optimizer}}));
+      span(kFirst, phase::step, 0, 100),      span(kFirst, phase::compute, 10, 60),
+      span(kFirst, phase::reduce, 20, 30),    span(kFirst, phase::reduce, 30, 40),
+      span(kSecond, phase::gather, 0, 100),   span(kFirst, phase::compute, 200, 210, 1),
+      span(kFirst, phase::scatter, -50, 5),  // began before the step
+      span(kFirst, phase::optimizer, 90, 300)};
+  CHECK(same(parallel::flatten_spans(spans, kFirst, 0, 0, 100), {{0, 5, phase::scatter},
+                                                                 {10, 20, phase::compute},
+                                                                 {20, 40, phase::reduce},
+                                                                 {40, 60, phase::compute},
+                                                                 {90, 100, phase::optimizer}}));
   // Spans that overlap without nesting: the later one counts while both are open.
-  const std::vector<Record> crossing = {span(kFirst, Phase::compute, 0, 50),
-                                        span(kFirst, Phase::gather, 40, 80)};
+  const std::vector<Record> crossing = {span(kFirst, phase::compute, 0, 50),
+                                        span(kFirst, phase::gather, 40, 80)};
   CHECK(same(parallel::flatten_spans(crossing, kFirst, 0, 0, 100),
-             {{0, 40, Phase::compute}, {40, 80, Phase::gather}}));
+             {{0, 40, phase::compute}, {40, 80, phase::gather}}));
   CHECK(parallel::flatten_spans(crossing, kSecond, 0, 0, 100).empty());
 }
 
 TEST_CASE("report: a step is divided among what its devices wait for", "[report]") {
   constexpr std::int64_t ms = 1'000'000;
-  const std::vector<std::vector<Piece>> devices = {{{0, 10 * ms, Phase::scatter},
-                                                    {10 * ms, 40 * ms, Phase::compute},
-                                                    {60 * ms, 70 * ms, Phase::reduce}},
-                                                   {{0, 20 * ms, Phase::scatter},
-                                                    {20 * ms, 60 * ms, Phase::compute},
-                                                    {60 * ms, 75 * ms, Phase::gather}}};
+  const std::vector<std::vector<Piece>> devices = {{{0, 10 * ms, phase::scatter},
+                                                    {10 * ms, 40 * ms, phase::compute},
+                                                    {60 * ms, 70 * ms, phase::reduce}},
+                                                   {{0, 20 * ms, phase::scatter},
+                                                    {20 * ms, 60 * ms, phase::compute},
+                                                    {60 * ms, 75 * ms, phase::gather}}};
   const PhaseSeconds s = parallel::critical_path(devices, 0.1);
   CHECK(s.scatter == Approx(0.010));
   CHECK(s.compute == Approx(0.050));
@@ -127,8 +128,8 @@ TEST_CASE("report: the first of several steps is in no median", "[report]") {
     run.devices = {kFirst};
     std::int64_t at = 0, step = 0;
     for (const auto& [length, compute] : steps) {
-      run.spans.push_back(span(kFirst, Phase::step, at, at + length, step));
-      run.spans.push_back(span(kFirst, Phase::compute, at, at + compute, step++));
+      run.spans.push_back(span(kFirst, phase::step, at, at + length, step));
+      run.spans.push_back(span(kFirst, phase::compute, at, at + compute, step++));
       at += 2000;
     }
     parallel::find_phases(run, 1e-9);

@@ -246,7 +246,7 @@ TEST_CASE("DataParallel on one device moves the module there, and inputs", "[dat
     probe.calls = &calls;
     const DataParallel model(home(std::move(probe)), {at});
     CHECK(model.module.weight.device() == device(at));
-    CHECK_FALSE(model.module.weight.id()->is_replica);
+    CHECK_FALSE(nn::detail::has_mark(model.module.weight, nn::detail::Mark::replica));
     for (int from = 0; from < device_count(); ++from) {
       const Tensor x = full({3}, 5.0, {.device = device(from)});
       const Tensor y = model(x);

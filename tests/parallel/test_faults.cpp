@@ -4,7 +4,7 @@
 #include <iostream>
 #include <mutex>
 
-#include <braid/core/replicas.hpp>
+#include <braid/nn/replica_group.hpp>
 
 #include "group.hpp"
 #include "support/sanitized.hpp"

@@ -1,6 +1,6 @@
 // BatchNorm, SyncBatchNorm, Dropout, attention and capsules in DataParallel: which statistics
 // count, and that a split changes neither masks nor routing. Also the rendezvous of replicas.
-#include <braid/core/replicas.hpp>
+#include <braid/nn/replica_group.hpp>
 
 #include "group.hpp"
 

@@ -39,17 +39,17 @@ ACCEPTANCE("C3: replicas have equal values in memory of their own") {
         CHECK(copy[k].defined() == original[k].defined());
         if (!copy[k].defined()) continue;
         CHECK(copy[k].device() == ids[i]);
-        CHECK(copy[k].id()->is_replica);
+        CHECK(nn::detail::has_mark(copy[k], nn::detail::Mark::replica));
         CHECK(copy[k].id() != original[k].id());
         CHECK_SAME_BITS(copy[k], original[k]);
         CHECK((copy[k].id()->data() == original[k].id()->data()) == (i == 0));
-        CHECK_FALSE(original[k].id()->is_replica);
+        CHECK_FALSE(nn::detail::has_mark(original[k], nn::detail::Mark::replica));
       }
       CHECK(replicas[i].name == "kinds");
       CHECK(parameters(replicas[i]).size() == parameters(model).size());
       // tied parameters stay tied and are copied once
       CHECK(replicas[i].tied.id() == replicas[i].weight.id());
-      CHECK(replicas[i].tied.id()->tied);
+      CHECK(nn::detail::has_mark(replicas[i].tied, nn::detail::Mark::tied));
     }
     // In-place writes of replica 0 are kept; those of the others are lost.
     for (std::size_t i = 0; i < ids.size(); ++i) {

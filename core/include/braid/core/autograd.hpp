@@ -18,16 +18,29 @@
 // computed.
 namespace braid {
 
+class Node;
+class RandomScope;
 class StreamGuard;
-class RandomForward;
-class ReplicaGroup;
+
+/// Work that a module above core runs on a thread, such as a replica of a model. The thread's
+/// ThreadState points to it meanwhile.
+class ThreadContext {
+ public:
+  virtual ~ThreadContext() = default;
+  /// A number from 0 to 253 that the nodes recorded meanwhile keep, for error messages; others are
+  /// not kept.
+  [[nodiscard]] virtual std::size_t origin() const noexcept = 0;
+};
+/// The function that is called, once set, if the backward of a node with an origin throws. It may
+/// rethrow the exception that is being handled as another one, which says where it happened.
+void set_origin_error_handler(void (*handler)(const Node& node)) noexcept;
 
 /// Per-thread state. Workers that continue a thread's work get a copy.
 struct ThreadState {
   bool grad_enabled = true;
   const StreamGuard* streams = nullptr;  // innermost guard; it outlives the workers
-  RandomForward* random = nullptr;       // likewise
-  ReplicaGroup* replicas = nullptr;      // likewise
+  RandomScope* random = nullptr;         // likewise
+  ThreadContext* context = nullptr;      // likewise
 };
 [[nodiscard]] ThreadState& thread_state() noexcept;
 
@@ -115,11 +128,11 @@ class Node : public RefCounted {
   /// True if the node is prioritized: its backward runs as soon as its gradients are complete,
   /// before the remaining nodes. For sums over devices, which run asynchronously while other nodes
   /// run.
-  [[nodiscard]] bool early() const noexcept { return early_; }
-  void set_early() noexcept { early_ = true; }
-  /// Index of the replica (of parallel_apply) that recorded this node; -1 if there is no replica,
-  /// or if its index is above 253.
-  [[nodiscard]] int replica() const noexcept { return replica_ - 1; }
+  [[nodiscard]] bool prioritized() const noexcept { return prioritized_; }
+  void prioritize() noexcept { prioritized_ = true; }
+  /// ThreadContext::origin() of the thread that recorded this node; -1 if there was none, or above
+  /// 253.
+  [[nodiscard]] int origin() const noexcept { return origin_ - 1; }
   /// True if input i needs a gradient. For use inside backward.
   [[nodiscard]] bool needs(std::size_t i) noexcept { return static_cast<bool>(edges()[i]); }
   void destroy() const noexcept;  // iterative: a chain of 10^6 nodes must not recurse
@@ -131,8 +144,8 @@ class Node : public RefCounted {
 
  private:
   friend class Engine;
-  bool hooked_ = false, early_ = false;
-  std::uint8_t replica_ = 0;  // index of the replica + 1; a byte here does not enlarge nodes
+  bool hooked_ = false, prioritized_ = false;
+  std::uint8_t origin_ = 0;  // origin + 1; a byte here does not enlarge nodes
   static constexpr std::size_t kInlineEdges = 3;
   const char* name_;
   std::uint64_t depth_ = 0;

@@ -16,10 +16,10 @@ void manual_seed(std::uint64_t seed);
 [[nodiscard]] std::uint64_t next_random_stream() noexcept;
 
 /// The state of the random generator, which determines all later random values, also dropout's.
-/// Checkpoints store it. A RandomForward does not change it.
+/// Checkpoints store it. A RandomScope does not change it.
 struct RandomState {
   std::uint64_t seed = 0;
-  std::uint64_t stream = 0;  ///< of the next random op outside of a RandomForward
+  std::uint64_t stream = 0;  ///< of the next random op outside of a RandomScope
   friend bool operator==(const RandomState&, const RandomState&) noexcept = default;
 };
 [[nodiscard]] RandomState random_state() noexcept;
@@ -33,22 +33,22 @@ struct RandomKey {
   std::int64_t first_row = 0;  ///< index in the whole batch of this tensor's first row
 };
 
-/// While it exists, the random ops of this thread belong to one forward: op k uses the stream
-/// first + k, independent of other threads, and dropout knows which rows of the whole batch it has.
-/// DataParallel makes one in every replica, all with the same `first`, so that a mask does not
-/// depend on how the batch is split. In a replica after the first, random factories (rand, randn,
-/// …) use separate streams (replica << 48 is added).
-class RandomForward {
+/// While it exists, the random ops of this thread belong to one part of a batch: op k uses the
+/// stream first + k, independent of other threads, and dropout knows which rows of the whole batch
+/// it has. If the scopes of all parts have the same `first`, a mask does not depend on how the
+/// batch is split. In a part after the first, random factories (rand, randn, …) use separate
+/// streams (index << 48 is added).
+class RandomScope {
  public:
   struct Part {
-    std::uint64_t replica = 0;
+    std::uint64_t index = 0;               ///< of the part
     int dim = 0;                           ///< along which the batch is split
-    std::int64_t first_row = 0, rows = 0;  ///< of this replica's part
+    std::int64_t first_row = 0, rows = 0;  ///< of this part
   };
-  RandomForward(std::uint64_t first, const Part& part) noexcept;
-  ~RandomForward();
-  RandomForward(const RandomForward&) = delete;
-  RandomForward& operator=(const RandomForward&) = delete;
+  RandomScope(std::uint64_t first, const Part& part) noexcept;
+  ~RandomScope();
+  RandomScope(const RandomScope&) = delete;
+  RandomScope& operator=(const RandomScope&) = delete;
   /// Returns the stream of the next random op and advances it.
   [[nodiscard]] std::uint64_t take() noexcept {
     return first_ + used_.fetch_add(1, std::memory_order_relaxed);
@@ -62,14 +62,14 @@ class RandomForward {
   std::uint64_t first_;
   std::atomic<std::uint64_t> used_{0};  // threads that this one starts may draw too
   Part part_;
-  RandomForward* before_;
+  RandomScope* before_;
 };
 
-/// Advances the generator by the number of streams that a RandomForward has used.
+/// Advances the generator by the number of streams that a RandomScope has used.
 void skip_random_streams(std::uint64_t streams) noexcept;
 
 /// Returns the key of the next random op, for a tensor whose rows are those of the batch: along dim
-/// 0, or along the RandomForward's dim inside one. If that dim has k times the rows of the
+/// 0, or along the RandomScope's dim inside one. If that dim has k times the rows of the
 /// replica's part, as in [batch * k, ..], k consecutive rows of it belong to each row of the batch.
 /// With any other number of rows, they are counted from 0.
 [[nodiscard]] RandomKey next_random_key(const Shape& shape);

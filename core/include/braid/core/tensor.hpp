@@ -266,8 +266,7 @@ struct TensorImpl final : RefCounted {
   // if true, an in-place op that would record a gradient throws: the views would not get it
   std::atomic<bool> has_views{false};
   bool contiguous = true;
-  bool tied = false;             // see nn::tie
-  bool is_replica = false;       // made by replicate
+  std::uint8_t marks = 0;        // bits of the modules above core, which core does not read
   bool looks_like_part = false;  // a copy made by x[index] or reshape, see Tensor::kept
 
   TensorImpl() noexcept;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <braid/core/device.hpp>
@@ -13,11 +14,24 @@
 namespace braid { class Event; }
 namespace braid::trace {
 
-/// The part of a step that a span belongs to.
-enum class Phase : std::uint8_t { step, scatter, replicate, compute, gather, reduce, optimizer };
-inline constexpr std::size_t kPhases = 7;
-/// Returns `step`, `scatter`, ….
-[[nodiscard]] const char* name_of(Phase phase) noexcept;
+/// The part of a step that a span belongs to, by name. Core has `step` and `compute`; other modules
+/// make theirs: `constexpr trace::Phase kGather("gather");`.
+class Phase {
+ public:
+  constexpr Phase() noexcept = default;
+  /// `name` must be a string literal.
+  constexpr explicit Phase(const char* name) noexcept : name_(name) {}
+  [[nodiscard]] constexpr const char* name() const noexcept { return name_; }
+  friend constexpr bool operator==(Phase a, Phase b) noexcept {
+    return std::string_view(a.name_) == b.name_;
+  }
+  static const Phase step, compute;
+
+ private:
+  const char* name_ = "other";
+};
+inline constexpr Phase Phase::step{"step"};
+inline constexpr Phase Phase::compute{"compute"};
 
 /// The clock that a span was measured with. `device`: events on a device with a queue (CUDA,
 /// emulated too). `host`: the host's clock, for the CPU, where work is done when its call returns.

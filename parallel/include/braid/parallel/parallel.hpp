@@ -19,6 +19,7 @@
 #include <braid/parallel/data_parallel.hpp>
 #include <braid/parallel/deterministic_data_parallel.hpp>
 #include <braid/parallel/devices.hpp>
+#include <braid/parallel/error.hpp>
 #include <braid/parallel/gather.hpp>
 #include <braid/parallel/loss.hpp>
 #include <braid/parallel/parallel_apply.hpp>

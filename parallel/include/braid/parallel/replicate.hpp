@@ -50,7 +50,7 @@ struct Replication {
 /// Replica 0 shares storage with the module, so in-place writes (statistics in buffers) are kept.
 /// The other replicas have copies, in one flat buffer per 10 MiB of a dtype. Tied parameters are
 /// copied once and tied in each replica. Plain fields are copied. The replicas' tensors are not
-/// leaves and are flagged `is_replica`. They have no graph if gradients are not recorded, or if the
+/// leaves and are marked as replicas. They have no graph if gradients are not recorded, or if the
 /// module's tensor requires no gradient.
 ///
 /// Gradient  the sum over the replicas, in the order of Communicator::reduce (fixed by `local`), on

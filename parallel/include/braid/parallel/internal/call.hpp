@@ -108,7 +108,7 @@ class RandomSplit {
 
    private:
     RandomSplit& split_;
-    RandomForward forward_;
+    RandomScope forward_;
   };
   [[nodiscard]] Scope scope(std::size_t replica) { return Scope(*this, replica); }
   [[nodiscard]] std::int64_t rows(std::size_t replica) const { return parts_[replica].rows; }
@@ -117,7 +117,7 @@ class RandomSplit {
   int dim_;
   std::span<const int> dims_;
   std::uint64_t first_;
-  std::vector<RandomForward::Part> parts_;
+  std::vector<RandomScope::Part> parts_;
   std::atomic<std::uint64_t> used_{0};
 };
 

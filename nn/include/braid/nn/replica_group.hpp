@@ -9,9 +9,8 @@ namespace braid {
 
 /// The replicas of a model that run in parallel, as seen from one of them. For layers that compute
 /// over the whole batch instead of a replica's part.
-class ReplicaGroup {
+class ReplicaGroup : public ThreadContext {
  public:
-  virtual ~ReplicaGroup() = default;
   [[nodiscard]] virtual std::size_t size() const noexcept = 0;
   /// True if the replicas are virtual replicas: the batch is cut into a fixed number of parts,
   /// whatever the number of devices. A layer that computes something over the batch must then
@@ -28,9 +27,12 @@ class ReplicaGroup {
   [[nodiscard]] virtual double all_reduce(double value) = 0;
   /// Index of the calling thread's replica: 0 to size() - 1.
   [[nodiscard]] virtual std::size_t rank() const noexcept = 0;
+  [[nodiscard]] std::size_t origin() const noexcept final { return rank(); }
 };
 
 /// The group of the calling thread's replica; null outside of parallel_apply.
-[[nodiscard]] inline ReplicaGroup* replica_group() noexcept { return thread_state().replicas; }
+[[nodiscard]] inline ReplicaGroup* replica_group() noexcept {
+  return dynamic_cast<ReplicaGroup*>(thread_state().context);
+}
 
 }  // namespace braid
