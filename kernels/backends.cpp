@@ -1,4 +1,4 @@
-#include <braid/kernels/backends.hpp>
+#include <braid/kernels/internal/backends.hpp>
 
 #include "cpu/runtime/cpu_backend.hpp"
 #if BRAID_WITH_CUDA

@@ -1,8 +1,8 @@
 #pragma once
-#include <braid/core/kernel_args/conv.hpp>
-#include <braid/core/kernel_args/elementwise.hpp>
-#include <braid/core/kernel_args/gemm.hpp>
-#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/internal/kernel_args/conv.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/gemm.hpp>
+#include <braid/core/internal/kernel_args/reduce.hpp>
 
 // Convolution as matrix products, im2col (Chellapilla, Puri, Simard 2006). Each position of the
 // output becomes one row of a column matrix: the input values that the kernel covers there. The

@@ -1,6 +1,6 @@
 #pragma once
-#include <braid/core/kernel_args/gemm.hpp>
-#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/internal/kernel_args/gemm.hpp>
+#include <braid/core/internal/kernel_args/reduce.hpp>
 
 namespace braid {
 

@@ -1,8 +1,8 @@
 #include <braid/parallel/internal/call.hpp>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/nn/replica_group.hpp>

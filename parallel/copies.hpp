@@ -1,7 +1,7 @@
 #pragma once
 #include <cstddef>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 namespace braid::parallel {
 

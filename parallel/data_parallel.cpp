@@ -1,7 +1,7 @@
 #include <braid/parallel/data_parallel.hpp>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 #include <braid/parallel/deterministic_data_parallel.hpp>
 #include <braid/parallel/internal/replicated_parameters.hpp>
 

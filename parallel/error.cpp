@@ -29,7 +29,7 @@ namespace parallel {
 namespace {
 
 /// Rethrows the exception that is being handled as a ReplicaError of the node's replica.
-void rethrow_of_replica(const Node& node) {
+void rethrow_of_replica(const autograd::Node& node) {
   if (replica_group()) throw;  // a backward inside a replica's forward, which reports its errors
   const std::exception_ptr error = std::current_exception();
   try {

@@ -6,8 +6,8 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/worker.hpp>
 #include <braid/core/trace.hpp>
-#include <braid/core/worker.hpp>
 
 #include "primitives/broadcast.hpp"
 #include "primitives/views.hpp"

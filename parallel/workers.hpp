@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <braid/core/worker.hpp>
+#include <braid/core/internal/worker.hpp>
 
 namespace braid::parallel {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "ladder/problems.hpp"
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include <braid/core/worker.hpp>
+#include <braid/core/internal/worker.hpp>
 
 #include "support/reference.hpp"
 

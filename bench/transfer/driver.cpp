@@ -1,7 +1,7 @@
 #include "transfer/driver.hpp"
 
 #include <braid/core/error.hpp>
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/native_device.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/storage.hpp>
 #include <braid/core/stream.hpp>

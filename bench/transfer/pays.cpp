@@ -6,7 +6,7 @@
 #include <exception>
 #include <thread>
 
-#include <braid/core/worker.hpp>
+#include <braid/core/internal/worker.hpp>
 
 #include "support/timing.hpp"
 

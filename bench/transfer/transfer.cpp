@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <braid/braid.hpp>
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 #include <braid/kernels/cuda.hpp>
 
 #include "support/beside.hpp"

@@ -48,7 +48,7 @@ void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients
         "backward with create_graph = true makes a cycle: a leaf's grad() holds the graph, and the "
         "graph the leaf. Neither is freed until set_grad({}) removes "
         "that gradient; grad(outputs, inputs, …) makes no cycle");
-  Engine engine(retain_graph || create_graph, create_graph);
+  autograd::Engine engine(retain_graph || create_graph, create_graph);
   fill_seeds(engine.seeds(), "backward", outputs, gradients);
   engine.run(outputs, {});
   engine.commit_leaves();
@@ -66,7 +66,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
     if (!x.requires_grad())
       throw AutogradError(str("grad: expected inputs that require a gradient, got one of shape ",
                               x.shape(), " that does not"));
-  Engine engine(retain_graph || create_graph, create_graph);
+  autograd::Engine engine(retain_graph || create_graph, create_graph);
   fill_seeds(engine.seeds(), "grad", outputs, gradients);
   engine.run(outputs, inputs);
   std::vector<Tensor> results;

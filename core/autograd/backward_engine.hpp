@@ -13,7 +13,7 @@
 #include "joins.hpp"
 #include "workspace.hpp"
 
-namespace braid {
+namespace braid::autograd {
 
 /// The state of one call of backward() or grad(). One thread creates, runs and commits it.
 class Engine {
@@ -116,4 +116,4 @@ class Engine {
 #endif
 };
 
-}  // namespace braid
+}  // namespace braid::autograd

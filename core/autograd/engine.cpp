@@ -11,9 +11,9 @@
 #include <atomic>
 #include <mutex>
 
+#include <braid/core/internal/worker.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/trace.hpp>
-#include <braid/core/worker.hpp>
 
 #include "backward_engine.hpp"
 #include "engine.hpp"
@@ -22,6 +22,9 @@
 
 namespace braid {
 
+using autograd::Edge;
+using autograd::Engine;
+using autograd::Node;
 using detail::Leaf;
 using detail::Slot;
 using detail::Target;

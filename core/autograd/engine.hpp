@@ -4,17 +4,17 @@
 namespace braid::detail {
 
 /// Returns the node whose backward runs on this thread, or null.
-[[nodiscard]] Node* running_node() noexcept;
+[[nodiscard]] autograd::Node* running_node() noexcept;
 /// Makes `node` the running node of this thread for its scope.
 class RunningNode {
  public:
-  explicit RunningNode(Node* node) noexcept;
+  explicit RunningNode(autograd::Node* node) noexcept;
   ~RunningNode();
   RunningNode(const RunningNode&) = delete;
   RunningNode& operator=(const RunningNode&) = delete;
 
  private:
-  Node* before_;
+  autograd::Node* before_;
 };
 
 }  // namespace braid::detail

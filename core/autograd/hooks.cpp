@@ -101,7 +101,7 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) cons
     throw AutogradError(
         str("register_hook: expected a tensor that requires a gradient, got one of shape ", shape(),
             " that does not"));
-  if (Node* const node = impl_->grad_fn.get()) {
+  if (autograd::Node* const node = impl_->grad_fn.get()) {
     HookHandle handle =
         detail::add_hook(node, impl_->output_nr, detail::HookKind::gradient, std::move(hook));
     node->set_hooked();

@@ -5,6 +5,10 @@
 #include "tensor/runtimes.hpp"
 
 namespace braid {
+
+using autograd::Edge;
+using autograd::Node;
+
 namespace {
 // The check is in this file because every program that uses Braid links it.
 [[maybe_unused]] const bool runtimes_checked = (detail::check_runtimes(), true);
@@ -44,8 +48,8 @@ void Grads::push_back(Tensor t) {
   ++size_;
 }
 
-Node::Node(const char* name, Device device, std::uint32_t outputs,
-           std::span<const Tensor* const> inputs)
+autograd::Node::Node(const char* name, Device device, std::uint32_t outputs,
+                     std::span<const Tensor* const> inputs)
     : name_(name), outputs_(outputs), device_(device) {
   if (const ThreadContext* const context = state.context) [[unlikely]]
     if (const std::size_t origin = context->origin(); origin < 254)
@@ -67,11 +71,11 @@ Node::Node(const char* name, Device device, std::uint32_t outputs,
   ++depth_;
 }
 
-Node::~Node() {
+autograd::Node::~Node() {
   if (hooked_) detail::forget_hooks(this);
 }
 
-void Node::destroy() const noexcept {
+void autograd::Node::destroy() const noexcept {
   // Destroying a node releases the nodes below it. They are queued here, so that a long chain does
   // not recurse.
   thread_local const Node* dead = nullptr;

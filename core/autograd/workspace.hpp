@@ -23,7 +23,7 @@ struct Target {
 };
 
 struct Task {
-  Node* node;
+  autograd::Node* node;
   std::uint32_t first_slot;
   std::uint32_t first_target;
 };
@@ -37,7 +37,7 @@ struct Leaf {
 
 /// The lists of one backward. A thread keeps one set, so that small graphs need no heap allocation.
 struct Workspace {
-  std::vector<Ref<Node>> found;  // in the order in which they run
+  std::vector<Ref<autograd::Node>> found;  // in the order in which they run
   std::vector<Task> tasks;
   std::vector<Target> targets;  // of all edges, grouped by node
   std::vector<Slot> slots;      // of all outputs, grouped by node, then of the leaves

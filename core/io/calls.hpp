@@ -2,7 +2,7 @@
 #include <cerrno>
 #include <string>
 
-#include <braid/core/io/file_system.hpp>
+#include <braid/core/internal/io/file_system.hpp>
 
 namespace braid::io {
 

@@ -1,4 +1,4 @@
-#include <braid/core/io/crc.hpp>
+#include <braid/core/internal/io/crc.hpp>
 
 #include <array>
 #include <cstring>

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include <braid/core/error.hpp>
-#include <braid/core/io/checked.hpp>
-#include <braid/core/io/crc.hpp>
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/io/checked.hpp>
+#include <braid/core/internal/io/crc.hpp>
+#include <braid/core/internal/io/file.hpp>
 
 #include "io/calls.hpp"
 

@@ -1,4 +1,4 @@
-#include <braid/core/io/file_system.hpp>
+#include <braid/core/internal/io/file_system.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
-#include <braid/core/io/folder.hpp>
+#include <braid/core/internal/io/folder.hpp>
 
 #include <fcntl.h>
 
 #include <algorithm>
 
 #include <braid/core/error.hpp>
-#include <braid/core/io/json.hpp>
+#include <braid/core/internal/io/json.hpp>
 
 #include "io/calls.hpp"
 

@@ -1,7 +1,7 @@
-#include <braid/core/io/json.hpp>
+#include <braid/core/internal/io/json.hpp>
 
 #include <braid/core/error.hpp>
-#include <braid/core/io/checked.hpp>
+#include <braid/core/internal/io/checked.hpp>
 
 namespace braid::io {
 namespace {

@@ -4,12 +4,12 @@
 #include <numeric>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/io/checked.hpp>
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/io/checked.hpp>
+#include <braid/core/internal/io/file.hpp>
 
-#include <braid/core/io/json.hpp>
+#include <braid/core/internal/io/json.hpp>
 #include "io/safetensors_header.hpp"
 
 namespace braid {

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include <braid/core/error.hpp>
-#include <braid/core/io/checked.hpp>
+#include <braid/core/internal/io/checked.hpp>
 
-#include <braid/core/io/json.hpp>
+#include <braid/core/internal/io/json.hpp>
 
 static_assert(
     std::endian::native == std::endian::little,

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <braid/core/dtype.hpp>
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/io/file.hpp>
 #include <braid/core/shape.hpp>
 
 namespace braid::io {

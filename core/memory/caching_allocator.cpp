@@ -1,4 +1,4 @@
-#include <braid/core/caching_allocator.hpp>
+#include <braid/core/internal/caching_allocator.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include <braid/core/caching_allocator.hpp>
+#include <braid/core/internal/caching_allocator.hpp>
 
 namespace braid {
 

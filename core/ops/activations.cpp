@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include <braid/core/kernel_args/activation.hpp>
+#include <braid/core/internal/kernel_args/activation.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
 #include "choose.hpp"

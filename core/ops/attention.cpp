@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include <braid/core/kernel_args/attention.hpp>
+#include <braid/core/internal/kernel_args/attention.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>

@@ -1,7 +1,7 @@
 // Batch norm: normalises each channel with the statistics of the batch, or with running statistics.
 #include <mutex>
 
-#include <braid/core/kernel_args/norm.hpp>
+#include <braid/core/internal/kernel_args/norm.hpp>
 
 #include "norm_common.hpp"
 

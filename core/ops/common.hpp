@@ -1,9 +1,9 @@
 #pragma once
 // Shared by the ops: checks with their messages, loops over operands, gradients of broadcasting.
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/kernel_args/loop.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/loop.hpp>
 #include <braid/core/tensor.hpp>
 
 namespace braid::ops {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include <braid/core/kernel_args/conv.hpp>
+#include <braid/core/internal/kernel_args/conv.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 
 #include "common.hpp"
 

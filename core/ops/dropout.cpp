@@ -1,6 +1,6 @@
 #include "dropout.hpp"
 
-#include <braid/core/kernel_args/dropout.hpp>
+#include <braid/core/internal/kernel_args/dropout.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 

@@ -1,5 +1,5 @@
 // Reads elements by index along one dim (gather), and writes them (scatter, scatter_add).
-#include <braid/core/kernel_args/index.hpp>
+#include <braid/core/internal/kernel_args/index.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/index.hpp>

@@ -1,7 +1,7 @@
 // Selects rows by index: embedding, index_select.
 #include <braid/core/ops/join.hpp>
 
-#include <braid/core/kernel_args/index.hpp>
+#include <braid/core/internal/kernel_args/index.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 

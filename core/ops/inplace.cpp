@@ -2,7 +2,7 @@
 // throws instead of using the new ones.
 #include <braid/core/ops/elementwise.hpp>
 
-#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 
 #include "map.hpp"
 

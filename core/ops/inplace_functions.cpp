@@ -2,7 +2,7 @@
 // result is written back together with its graph. Otherwise the kernel overwrites its input.
 #include <cmath>
 
-#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
 #include "choose.hpp"

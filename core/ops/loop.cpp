@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/loop.hpp>
+#include <braid/core/internal/kernel_args/loop.hpp>
 
 #include "common.hpp"
 #include "images.hpp"

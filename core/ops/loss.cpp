@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <braid/core/kernel_args/loss.hpp>
+#include <braid/core/internal/kernel_args/loss.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/loss.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 // Elementwise functions that are not recorded. The recorded ops of unary.cpp, binary.cpp,
 // functions.cpp and choose.cpp use them.
-#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 
 #include "common.hpp"
 

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/internal/kernel_args/gemm.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/linear.hpp>
 #include <braid/core/ops/reduce.hpp>

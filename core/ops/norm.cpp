@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include <braid/core/kernel_args/norm.hpp>
+#include <braid/core/internal/kernel_args/norm.hpp>
 
 #include "norm_common.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include <braid/core/kernel_args/image.hpp>
+#include <braid/core/internal/kernel_args/image.hpp>
 
 #include "common.hpp"
 #include "images.hpp"

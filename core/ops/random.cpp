@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include <braid/core/kernel_args/random.hpp>
+#include <braid/core/internal/kernel_args/random.hpp>
 #include <braid/core/ops/create.hpp>
 
 #include "common.hpp"

@@ -1,5 +1,5 @@
 // Copies with rearranged elements: flip, roll, repeat, repeat_interleave.
-#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
 #include <braid/core/ops/shape.hpp>
 

@@ -1,6 +1,6 @@
 #include <braid/core/ops/reduce.hpp>
 
-#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/internal/kernel_args/reduce.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
 #include "common.hpp"

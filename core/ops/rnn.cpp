@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/internal/kernel_args/gemm.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>

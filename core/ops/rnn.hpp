@@ -2,7 +2,7 @@
 // Shared by the two gradients of a recurrent layer: the fused one (rnn.cpp) and the one made of
 // recorded ops (rnn_recorded.cpp).
 #include <braid/core/autograd.hpp>
-#include <braid/core/kernel_args/rnn.hpp>
+#include <braid/core/internal/kernel_args/rnn.hpp>
 #include <braid/core/tensor.hpp>
 
 namespace braid::ops {

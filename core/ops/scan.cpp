@@ -2,7 +2,7 @@
 // opposite direction, and so are the gradients of these.
 #include <braid/core/ops/scan.hpp>
 
-#include <braid/core/kernel_args/scan.hpp>
+#include <braid/core/internal/kernel_args/scan.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
 #include <braid/core/ops/reduce.hpp>

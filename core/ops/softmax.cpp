@@ -1,6 +1,6 @@
 #include <braid/core/ops/softmax.hpp>
 
-#include <braid/core/kernel_args/softmax.hpp>
+#include <braid/core/internal/kernel_args/softmax.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>
 

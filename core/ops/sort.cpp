@@ -1,6 +1,6 @@
 #include <braid/core/ops/sort.hpp>
 
-#include <braid/core/kernel_args/sort.hpp>
+#include <braid/core/internal/kernel_args/sort.hpp>
 #include <braid/core/ops/reduce.hpp>
 
 #include "common.hpp"

@@ -1,4 +1,4 @@
-#include <braid/core/body.hpp>
+#include <braid/core/internal/body.hpp>
 
 namespace braid::detail {
 

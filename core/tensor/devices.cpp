@@ -7,8 +7,8 @@
 #include <thread>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 
 namespace braid {
 namespace {

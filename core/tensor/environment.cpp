@@ -1,4 +1,4 @@
-#include <braid/core/environment.hpp>
+#include <braid/core/internal/environment.hpp>
 
 #include <algorithm>
 #include <cstdlib>

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 #include <braid/core/ops/join.hpp>
 #include <braid/core/tensor.hpp>
 

@@ -2,8 +2,8 @@
 #include <mutex>
 #include <utility>
 
+#include <braid/core/internal/print_capture.hpp>
 #include <braid/core/print.hpp>
-#include <braid/core/print_capture.hpp>
 
 namespace braid {
 namespace { thread_local std::string* captured = nullptr; }  // namespace

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 
 namespace braid {
 

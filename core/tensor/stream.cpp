@@ -3,9 +3,9 @@
 #include <utility>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/native_device.hpp>
 
 namespace braid {
 

@@ -2,8 +2,8 @@
 #include <braid/core/tensor.hpp>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "autograd/hooks.hpp"
 

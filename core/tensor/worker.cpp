@@ -1,6 +1,6 @@
 // One worker thread per device, kept until the process exits. It spins for a moment after each job,
 // then sleeps.
-#include <braid/core/worker.hpp>
+#include <braid/core/internal/worker.hpp>
 
 #include <pthread.h>
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 
 namespace braid {
 namespace {

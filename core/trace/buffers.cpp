@@ -5,8 +5,8 @@
 #include <new>
 #include <vector>
 
-#include <braid/core/backend.hpp>
-#include <braid/core/device_clock.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/device_clock.hpp>
 
 namespace braid::trace {
 namespace {

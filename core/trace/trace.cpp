@@ -5,9 +5,9 @@
 #include <cmath>
 #include <new>
 
-#include <braid/core/backend.hpp>
-#include <braid/core/device_clock.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/device_clock.hpp>
 
 #include "trace/buffers.hpp"
 

@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/collate.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/join.hpp>
 

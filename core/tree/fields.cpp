@@ -1,7 +1,7 @@
 #include <map>
 #include <mutex>
 
-#include <braid/core/tree/fields.hpp>
+#include <braid/core/internal/tree/fields.hpp>
 
 namespace braid::tree::detail {
 

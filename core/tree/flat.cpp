@@ -1,6 +1,6 @@
 #include <unordered_map>
 
-#include <braid/core/tree/flat.hpp>
+#include <braid/core/internal/tree/flat.hpp>
 
 namespace braid::tree {
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include <braid/core/error.hpp>
-#include <braid/core/tree/listed.hpp>
+#include <braid/core/internal/tree/listed.hpp>
 
 namespace braid::tree {
 

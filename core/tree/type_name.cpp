@@ -1,4 +1,4 @@
-#include <braid/core/tree/type_name.hpp>
+#include <braid/core/internal/tree/type_name.hpp>
 
 namespace braid::detail {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include <braid/core/error.hpp>
-#include <braid/core/philox.hpp>
+#include <braid/core/internal/philox.hpp>
 #include <braid/data/dataset.hpp>
 
 #include "digits/font.hpp"

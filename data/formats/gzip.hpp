@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/io/file.hpp>
 
 namespace braid::data {
 

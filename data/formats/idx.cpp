@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <braid/core/error.hpp>
-#include <braid/core/io/checked.hpp>
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/io/checked.hpp>
+#include <braid/core/internal/io/file.hpp>
 #include <braid/core/memory.hpp>
 
 #include "formats/gzip.hpp"

@@ -6,9 +6,9 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/io/checked.hpp>
-#include <braid/core/io/crc.hpp>
-#include <braid/core/io/json.hpp>
+#include <braid/core/internal/io/checked.hpp>
+#include <braid/core/internal/io/crc.hpp>
+#include <braid/core/internal/io/json.hpp>
 #include <braid/core/npy.hpp>
 
 #include "formats/zip.hpp"

@@ -7,8 +7,8 @@
 #include <new>
 
 #include <braid/core/error.hpp>
-#include <braid/core/io/checked.hpp>
-#include <braid/core/io/json.hpp>
+#include <braid/core/internal/io/checked.hpp>
+#include <braid/core/internal/io/json.hpp>
 
 #if BRAID_WITH_ZLIB
 #include <zlib.h>

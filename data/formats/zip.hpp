@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/io/file.hpp>
 
 namespace braid::data {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <braid/core/error.hpp>
+#include <braid/core/internal/philox.hpp>
 #include <braid/core/memory.hpp>
-#include <braid/core/philox.hpp>
 
 namespace braid::data {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 
 namespace braid::data::detail {
 namespace {

@@ -1,7 +1,7 @@
 #include <cerrno>
 
 #include <braid/core/error.hpp>
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/io/file.hpp>
 #include <braid/data/text.hpp>
 
 #include "files.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 #include <braid/data/dataset.hpp>
 
 namespace braid::data {

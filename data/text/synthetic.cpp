@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include <braid/core/error.hpp>
+#include <braid/core/internal/philox.hpp>
 #include <braid/core/memory.hpp>
-#include <braid/core/philox.hpp>
 #include <braid/data/text.hpp>
 
 namespace braid::data {

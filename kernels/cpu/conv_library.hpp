@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/kernel_args/conv.hpp>
+#include <braid/core/internal/kernel_args/conv.hpp>
 
 // Convolutions by oneDNN, float32. Only conv_onednn.cpp depends on the library.
 namespace braid { class Stream; }

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include <braid/core/dtype.hpp>
-#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 
 // Functions that throw for the files in simd/. They are out of line, in a file compiled for every
 // processor (see simd/kernels.hpp).

@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/activation.hpp>
+#include <braid/core/internal/kernel_args/activation.hpp>
 
 #include "cuda/device/map.cuh"
 #include "cuda/device/math.cuh"

@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 
 #include "cuda/device/map.cuh"
 #include "cuda/device/math.cuh"

@@ -1,7 +1,7 @@
 #include <limits>
 
-#include <braid/core/kernel_args/elementwise.hpp>
-#include <braid/core/kernel_args/loss.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/loss.hpp>
 
 #include "cuda/device/reduce.cuh"
 #include "cuda/device/report.cuh"

@@ -5,11 +5,11 @@
 #include <limits>
 #include <mutex>
 
-#include <braid/core/backend.hpp>
-#include <braid/core/environment.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/kernel_args/elementwise.hpp>
-#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/environment.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/gemm.hpp>
 #include <braid/kernels/cuda.hpp>
 
 #include "cuda/cublas_api.hpp"

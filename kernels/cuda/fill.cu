@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 
 #include "cuda/device/map.cuh"
 #include "cuda/kernels.hpp"

@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/internal/kernel_args/gemm.hpp>
 
 #include "cuda/device/gemm_small.cuh"
 #include "cuda/gemm_kinds.hpp"

@@ -1,5 +1,5 @@
-#include <braid/core/kernel_args/elementwise.hpp>
-#include <braid/core/kernel_args/loss.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/loss.hpp>
 
 #include "cuda/device/map.cuh"
 #include "cuda/device/reduce.cuh"

@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/norm.hpp>
+#include <braid/core/internal/kernel_args/norm.hpp>
 
 #include "cuda/device/loop.cuh"
 #include "cuda/device/row.cuh"

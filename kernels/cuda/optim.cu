@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/optim.hpp>
+#include <braid/core/internal/kernel_args/optim.hpp>
 
 #include "cuda/device/math.cuh"
 #include "cuda/device/run.cuh"

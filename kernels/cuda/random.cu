@@ -1,16 +1,16 @@
 #include <bit>
 
-#include <braid/core/kernel_args/random.hpp>
-#include <braid/core/philox.hpp>
+#include <braid/core/internal/kernel_args/random.hpp>
+#include <braid/core/internal/philox.hpp>
 
 #include "cuda/device/loop.cuh"
 #include "cuda/device/run.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Random numbers with the bits that <braid/core/philox.hpp> defines. A Philox block gives four
-// elements of up to 32 bits, or one of 64; a thread writes 16 bytes. This file is compiled without
-// contraction (-fmad=false, -ffp-contract=off): every fused multiply-add is explicit.
+// Random numbers with the bits that <braid/core/internal/philox.hpp> defines. A Philox block gives
+// four elements of up to 32 bits, or one of 64; a thread writes 16 bytes. This file is compiled
+// without contraction (-fmad=false, -ffp-contract=off): every fused multiply-add is explicit.
 namespace braid::cuda {
 
 /// low + u * range, at most `limit`; or mean + z * deviation.

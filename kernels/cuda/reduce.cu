@@ -1,5 +1,5 @@
-#include <braid/core/kernel_args/elementwise.hpp>
-#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/reduce.hpp>
 
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"

@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/internal/kernel_args/reduce.hpp>
 
 #include "cuda/device/reduce.cuh"
 #include "cuda/reduce_kinds.hpp"

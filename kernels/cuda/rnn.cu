@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/rnn.hpp>
+#include <braid/core/internal/kernel_args/rnn.hpp>
 
 #include "cuda/device/loop.cuh"
 #include "cuda/device/math.cuh"

@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/index.hpp>
+#include <braid/core/internal/kernel_args/index.hpp>
 
 #include "cuda/device/group.cuh"
 #include "cuda/device/loop.cuh"

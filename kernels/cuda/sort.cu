@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/sort.hpp>
+#include <braid/core/internal/kernel_args/sort.hpp>
 
 #include "cuda/device/group.cuh"
 #include "cuda/device/loop.cuh"

@@ -7,7 +7,7 @@ namespace braid::cuda {
 const KernelTable& kernel_table() noexcept {
   static constexpr KernelTable table{
 #define BRAID_KERNEL(name, Args) .name = &name,
-#include <braid/core/kernels.def>
+#include <braid/core/internal/kernels.def>
   };
   return table;
 }

@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/internal/kernel_table.hpp>
 
 namespace braid::cuda {
 

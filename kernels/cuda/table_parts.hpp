@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/internal/kernel_table.hpp>
 
 // Parts of table entries that are in separate files; the entries' files call them.
 namespace braid::cuda {

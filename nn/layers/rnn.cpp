@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include <braid/core/error.hpp>
+#include <braid/core/internal/kernel_args/rnn.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/dropout.hpp>
 #include <braid/core/ops/join.hpp>

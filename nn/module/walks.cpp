@@ -1,9 +1,9 @@
 #include <braid/nn/walks.hpp>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
-#include <braid/core/body.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/body.hpp>
 #include <braid/nn/internal/marks.hpp>
 
 namespace braid::detail {

@@ -1,6 +1,7 @@
 // Adam and AdamW share one kernel; they differ in where weight decay is added.
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/nn/optim/adam.hpp>
 
 namespace braid::optim {

@@ -1,5 +1,6 @@
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/nn/optim/lion.hpp>
 
 namespace braid::optim {

@@ -2,9 +2,9 @@
 #include <set>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/kernel_args/optim.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/nn/internal/phases.hpp>
 #include <braid/nn/optim.hpp>

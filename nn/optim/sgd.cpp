@@ -1,7 +1,8 @@
 #include <cmath>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/nn/optim/sgd.hpp>
 
 namespace braid::optim {

@@ -10,13 +10,13 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/io/crc.hpp>
-#include <braid/core/io/file.hpp>
-#include <braid/core/io/json.hpp>
+#include <braid/core/internal/io/crc.hpp>
+#include <braid/core/internal/io/file.hpp>
+#include <braid/core/internal/io/json.hpp>
 #include <braid/core/random.hpp>
 #include <braid/core/safetensors.hpp>
 #include <braid/core/version.hpp>
-#include <braid/nn/training/manifest.hpp>
+#include <braid/nn/internal/manifest.hpp>
 
 namespace braid::training {
 namespace {

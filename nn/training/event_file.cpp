@@ -5,7 +5,7 @@
 #include <bit>
 
 #include <braid/core/error.hpp>
-#include <braid/core/io/crc.hpp>
+#include <braid/core/internal/io/crc.hpp>
 
 namespace braid::training::detail {
 namespace {

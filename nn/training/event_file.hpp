@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/io/file.hpp>
 
 namespace braid::training::detail {
 

@@ -1,11 +1,11 @@
-#include <braid/nn/training/manifest.hpp>
+#include <braid/nn/internal/manifest.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <set>
 
 #include <braid/core/error.hpp>
-#include <braid/core/io/json.hpp>
+#include <braid/core/internal/io/json.hpp>
 
 namespace braid::training {
 namespace {

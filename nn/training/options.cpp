@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <braid/core/device.hpp>
-#include <braid/core/io/json.hpp>
+#include <braid/core/internal/io/json.hpp>
 
 namespace braid::training {
 namespace {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include <braid/core/environment.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/environment.hpp>
+#include <braid/core/internal/native_device.hpp>
 #include <braid/parallel/communicator.hpp>
 
 #include "communicator/nccl/table.hpp"

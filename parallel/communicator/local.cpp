@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 #include <braid/core/storage.hpp>
 #include <braid/parallel/devices.hpp>
 

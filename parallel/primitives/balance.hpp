@@ -2,7 +2,7 @@
 #include <span>
 #include <string>
 
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/native_device.hpp>
 
 namespace braid::parallel {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 #include <braid/core/stream.hpp>
 #include <braid/core/trace.hpp>
 #include <braid/parallel/communicator.hpp>
@@ -129,8 +129,9 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
 
 /// Records the copies of some tensors as one op.
 template <class F>
-Node& record_copies(std::span<const Tensor> tensors, const std::vector<std::size_t>& which,
-                    const std::vector<std::vector<Tensor>>& copies, Device device, F f) {
+autograd::Node& record_copies(std::span<const Tensor> tensors,
+                              const std::vector<std::size_t>& which,
+                              const std::vector<std::vector<Tensor>>& copies, Device device, F f) {
   std::vector<Tensor> inputs, outputs;
   for (const std::size_t k : which) inputs.push_back(tensors[k]);
   for (const std::vector<Tensor>& rank : copies)
@@ -274,14 +275,14 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
   for (const Bucket& bucket : buckets_for(tensors, which, how.bucket_bytes)) {
     const bool leaves = std::all_of(bucket.tensors.begin(), bucket.tensors.end(),
                                     [&](std::size_t k) { return tensors[k].is_leaf(); });
-    Node& node = record_copies(tensors, bucket.tensors, copies, devices[0],
-                               [group, leaves, fixed = how.fixed](std::span<const Tensor> dys) {
-                                 // After a leaf comes only the end of backward. A gradient of the
-                                 // sum, or another node, needs the sum in stream order.
-                                 return Grads(leaves && !grad_enabled()
-                                                  ? reduce_asynchronously(dys, group, fixed)
-                                                  : reduce_tensors(dys, group, fixed));
-                               });
+    autograd::Node& node = record_copies(
+        tensors, bucket.tensors, copies, devices[0],
+        [group, leaves, fixed = how.fixed](std::span<const Tensor> dys) {
+          // After a leaf comes only the end of backward. A gradient of the
+          // sum, or another node, needs the sum in stream order.
+          return Grads(leaves && !grad_enabled() ? reduce_asynchronously(dys, group, fixed)
+                                                 : reduce_tensors(dys, group, fixed));
+        });
     if (leaves) node.prioritize();
   }
   return copies;

@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 namespace braid::parallel {
 

@@ -1,7 +1,7 @@
 #include <braid/parallel/devices.hpp>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 
 namespace braid::parallel {
 

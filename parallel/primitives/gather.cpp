@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "primitives/pieces.hpp"
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include <braid/core/environment.hpp>
+#include <braid/core/internal/environment.hpp>
 #include <braid/core/print.hpp>
 #include <braid/parallel/print_order.hpp>
 

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include <braid/core/error.hpp>
-#include <braid/core/print_capture.hpp>
+#include <braid/core/internal/print_capture.hpp>
+#include <braid/core/internal/worker.hpp>
 #include <braid/core/trace.hpp>
-#include <braid/core/worker.hpp>
 #include <braid/parallel/error.hpp>
 #include <braid/parallel/print_order.hpp>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <braid/core/io/json.hpp>
+#include <braid/core/internal/io/json.hpp>
 
 namespace braid::parallel {
 

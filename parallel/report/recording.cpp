@@ -6,9 +6,9 @@
 #include <string_view>
 #include <thread>
 
-#include <braid/core/backend.hpp>
-#include <braid/core/device_clock.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/device_clock.hpp>
 #include <braid/core/storage.hpp>
 #include <braid/parallel/report.hpp>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include <braid/core/error.hpp>
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/io/file.hpp>
 
 #include "report/phases.hpp"
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include <braid/core/caching_allocator.hpp>
+#include <braid/core/internal/caching_allocator.hpp>
 #include <braid/core/ref.hpp>
 
 #include "memory/sanitizers.hpp"

@@ -1,7 +1,7 @@
 #include <latch>
 #include <thread>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "shorthand.hpp"
 #include "support/child.hpp"

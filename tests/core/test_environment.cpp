@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include <braid/core/environment.hpp>
+#include <braid/core/internal/environment.hpp>
 
 #include "shorthand.hpp"
 

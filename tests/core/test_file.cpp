@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstring>
 
-#include <braid/core/io/checked.hpp>
+#include <braid/core/internal/io/checked.hpp>
 
 #include "shorthand.hpp"
 #include "support/faulty_files.hpp"

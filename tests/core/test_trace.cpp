@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include <braid/core/device_clock.hpp>
+#include <braid/core/internal/device_clock.hpp>
 
 #include "shorthand.hpp"
 

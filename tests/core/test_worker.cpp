@@ -1,5 +1,5 @@
 // Tests of the worker threads of the devices: one thread per device, and again in a forked child.
-#include <braid/core/worker.hpp>
+#include <braid/core/internal/worker.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <braid/braid.hpp>
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "support/errors.hpp"
 

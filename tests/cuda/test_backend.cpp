@@ -4,14 +4,14 @@
 #include <cstdlib>
 #include <iostream>
 
-#include <braid/core/device_clock.hpp>
+#include <braid/core/internal/device_clock.hpp>
 #include <braid/kernels/cuda.hpp>
 
 #include "cuda_support.hpp"
 #include "gate.hpp"
 #include "simt/cuda_runtime.hpp"
 #if BRAID_CUDA_SIMT
-#include <braid/core/worker.hpp>
+#include <braid/core/internal/worker.hpp>
 
 #include "simt/runtime/control.hpp"
 #endif

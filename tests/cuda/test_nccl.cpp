@@ -5,7 +5,7 @@
 #include <memory>
 #include <set>
 
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/native_device.hpp>
 
 #include "communicator/nccl/group.hpp"
 #include "cuda_support.hpp"

@@ -2,7 +2,7 @@
 // dependencies are tested in test_stream_dependencies.cpp.
 #include <thread>
 
-#include <braid/core/worker.hpp>
+#include <braid/core/internal/worker.hpp>
 
 #include "cuda_support.hpp"
 #include "gate.hpp"

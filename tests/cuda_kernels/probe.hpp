@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-#include <braid/core/backend.hpp>
-#include <braid/core/kernel_args/loop.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/loop.hpp>
 
 namespace kernel_test {
 

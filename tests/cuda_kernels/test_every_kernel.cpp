@@ -47,7 +47,7 @@ TEST_CASE("every kernel of the CPU's table is in CUDA's, for the same types, wit
 #define BRAID_KERNEL(name, Args)                                             \
   REQUIRE(((cpu_kernels().name != nullptr) && (kernels().name != nullptr))); \
   answer_alike(#name, calls_of_##name);
-#include <braid/core/kernels.def>
+#include <braid/core/internal/kernels.def>
 }
 
 TEST_CASE("every kernel agrees between the CPU and CUDA", "[.][every]") {

@@ -1,8 +1,8 @@
-#include <braid/core/backend.hpp>
-#include <braid/core/kernel_args/elementwise.hpp>
-#include <braid/core/kernel_args/index.hpp>
-#include <braid/core/kernel_args/reduce.hpp>
-#include <braid/core/kernel_args/softmax.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/index.hpp>
+#include <braid/core/internal/kernel_args/reduce.hpp>
+#include <braid/core/internal/kernel_args/softmax.hpp>
 
 #include "cuda_kernels/probe.hpp"
 #include "kernels/gemm_cases.hpp"

@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/optim.hpp>
+#include <braid/core/internal/kernel_args/optim.hpp>
 
 #include "kernels/kernel_support.hpp"
 #if defined(BRAID_CUDA_SIMT)

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/max_rank.hpp>
+#include <braid/core/internal/max_rank.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 

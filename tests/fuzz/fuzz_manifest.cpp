@@ -1,6 +1,6 @@
 // Input: any bytes. read_manifest returns a manifest that is unchanged after it is written and read
 // again, or throws FormatError.
-#include <braid/nn/training/manifest.hpp>
+#include <braid/nn/internal/manifest.hpp>
 
 #include "fuzz.hpp"
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <optional>
 
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/io/file.hpp>
 #include <braid/core/safetensors.hpp>
 
 #include "fuzz.hpp"

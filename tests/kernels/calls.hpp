@@ -100,6 +100,6 @@ Bound along(const Walk& w, BoundOfOne f);
 
 /// The calls of each kernel for a dtype: calls_of_unary(t). A kernel without calls does not link.
 #define BRAID_KERNEL(name, Args) std::vector<Call> calls_of_##name(DType t);
-#include <braid/core/kernels.def>
+#include <braid/core/internal/kernels.def>
 
 }  // namespace agreement

@@ -1,6 +1,6 @@
 // Calls of unary, binary, where, activation, copy and fill.
-#include <braid/core/kernel_args/activation.hpp>
-#include <braid/core/kernel_args/elementwise.hpp>
+#include <braid/core/internal/kernel_args/activation.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 
 #include "kernels/calls.hpp"
 

@@ -1,6 +1,6 @@
 // Calls of convolution, pooling and resizing.
-#include <braid/core/kernel_args/conv.hpp>
-#include <braid/core/kernel_args/image.hpp>
+#include <braid/core/internal/kernel_args/conv.hpp>
+#include <braid/core/internal/kernel_args/image.hpp>
 
 #include "kernels/calls.hpp"
 

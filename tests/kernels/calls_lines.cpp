@@ -1,7 +1,7 @@
 // Calls of gather, scatter, scan and sort: kernels that process lines along a dim.
-#include <braid/core/kernel_args/index.hpp>
-#include <braid/core/kernel_args/scan.hpp>
-#include <braid/core/kernel_args/sort.hpp>
+#include <braid/core/internal/kernel_args/index.hpp>
+#include <braid/core/internal/kernel_args/scan.hpp>
+#include <braid/core/internal/kernel_args/sort.hpp>
 
 #include "kernels/calls.hpp"
 

@@ -1,7 +1,7 @@
 // Calls of normalization, dropout and attention.
-#include <braid/core/kernel_args/attention.hpp>
-#include <braid/core/kernel_args/dropout.hpp>
-#include <braid/core/kernel_args/norm.hpp>
+#include <braid/core/internal/kernel_args/attention.hpp>
+#include <braid/core/internal/kernel_args/dropout.hpp>
+#include <braid/core/internal/kernel_args/norm.hpp>
 
 #include "kernels/calls.hpp"
 

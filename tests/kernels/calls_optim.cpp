@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include <braid/core/kernel_args/optim.hpp>
+#include <braid/core/internal/kernel_args/optim.hpp>
 
 #include "kernels/calls.hpp"
 

@@ -2,7 +2,7 @@
 // is within 4 ULP (8 roundings), and the slopes of σ and tanh are at most 1.
 #include <array>
 
-#include <braid/core/kernel_args/rnn.hpp>
+#include <braid/core/internal/kernel_args/rnn.hpp>
 
 #include "kernels/calls.hpp"
 

@@ -1,8 +1,8 @@
 // Calls of softmax, the losses, row gather and scatter, and random numbers.
-#include <braid/core/kernel_args/index.hpp>
-#include <braid/core/kernel_args/loss.hpp>
-#include <braid/core/kernel_args/random.hpp>
-#include <braid/core/kernel_args/softmax.hpp>
+#include <braid/core/internal/kernel_args/index.hpp>
+#include <braid/core/internal/kernel_args/loss.hpp>
+#include <braid/core/internal/kernel_args/random.hpp>
+#include <braid/core/internal/kernel_args/softmax.hpp>
 
 #include "kernels/calls.hpp"
 

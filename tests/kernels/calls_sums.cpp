@@ -1,5 +1,5 @@
 // Calls of reduce and gemm.
-#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/internal/kernel_args/reduce.hpp>
 
 #include "kernels/calls.hpp"
 #include "kernels/gemm_cases.hpp"

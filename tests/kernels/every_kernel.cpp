@@ -140,7 +140,7 @@ void every_kernel_agrees() {
     if (counted.largest >= all.largest) all.largest = counted.largest, all.where = counted.where;
   };
 #define BRAID_KERNEL(name, Args) add(agree(#name, calls_of_##name));
-#include <braid/core/kernels.def>
+#include <braid/core/internal/kernels.def>
   CHECK(all.run == all.defined);
   CHECK(all.run > 10000);
   std::cout << "SHOWS: kernels, cpu against " << (on_cuda() ? "cuda" : "more threads")

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/internal/kernel_args/gemm.hpp>
 
 #include "kernels/kernel_support.hpp"
 

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/device.hpp>
 #include <braid/core/dtype.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/kernel_args/loop.hpp>
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/loop.hpp>
+#include <braid/core/internal/kernel_table.hpp>
 
 #include "support/check.hpp"
 

@@ -1,5 +1,5 @@
 // Checks activations against long double.
-#include <braid/core/kernel_args/activation.hpp>
+#include <braid/core/internal/kernel_args/activation.hpp>
 
 #include "kernels/kernel_support.hpp"
 #include "reference/activations.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <thread>
 
-#include <braid/core/kernel_args/conv.hpp>
+#include <braid/core/internal/kernel_args/conv.hpp>
 
 #include "cpu/gemm_library.hpp"
 #include "kernels/kernel_support.hpp"

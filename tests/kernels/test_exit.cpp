@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/device.hpp>
-#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/gemm.hpp>
 
 #include "support/check.hpp"
 #include "support/child.hpp"

@@ -1,6 +1,6 @@
 // Checks SGD and AdamW against plain loops. The calls of every kernel also cover all dtypes, sizes
 // and options of all optimizers.
-#include <braid/core/kernel_args/optim.hpp>
+#include <braid/core/internal/kernel_args/optim.hpp>
 
 #include "kernels/kernel_support.hpp"
 

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/device.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/runtime/pinning.hpp"

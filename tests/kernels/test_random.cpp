@@ -1,5 +1,5 @@
-#include <braid/core/kernel_args/random.hpp>
-#include <braid/core/philox.hpp>
+#include <braid/core/internal/kernel_args/random.hpp>
+#include <braid/core/internal/philox.hpp>
 
 #include "kernels/kernel_support.hpp"
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <braid/core/kernel_args/index.hpp>
+#include <braid/core/internal/kernel_args/index.hpp>
 
 #include "kernels/kernel_support.hpp"
 

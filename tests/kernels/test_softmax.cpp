@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/softmax.hpp>
+#include <braid/core/internal/kernel_args/softmax.hpp>
 
 #include "kernels/kernel_support.hpp"
 #include "support/sanitized.hpp"

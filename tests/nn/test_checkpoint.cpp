@@ -1,4 +1,4 @@
-#include <braid/nn/training/manifest.hpp>
+#include <braid/nn/internal/manifest.hpp>
 
 #include "nn/train_run.hpp"
 #include "support/errors.hpp"

@@ -1,5 +1,5 @@
 // Optimizers: what a step must not change, and errors.
-#include <braid/core/body.hpp>
+#include <braid/core/internal/body.hpp>
 
 #include "optim_cases.hpp"
 #include "refused.hpp"

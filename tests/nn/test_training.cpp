@@ -3,7 +3,7 @@
 #include <csignal>
 #include <cstring>
 
-#include <braid/core/io/crc.hpp>
+#include <braid/core/internal/io/crc.hpp>
 
 #include "data/items.hpp"
 #include "nn/train_run.hpp"

@@ -1,6 +1,6 @@
 // Gradients in buckets: on asynchronous devices each bucket's sum is a separate op, which does not
 // wait for the rest of backward.
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "group.hpp"
 #include "primitives/broadcast.hpp"
@@ -22,13 +22,14 @@ struct Deep : nn::Module {
 };
 
 /// Collects the nodes below a tensor that a broadcast recorded.
-void collect(const Ref<Node>& node, std::set<Node*>& seen, std::set<Node*>& broadcasts) {
+void collect(const Ref<autograd::Node>& node, std::set<autograd::Node*>& seen,
+             std::set<autograd::Node*>& broadcasts) {
   if (!node || !seen.insert(node.get()).second) return;
   if (std::string_view(node->name()) == "broadcast") broadcasts.insert(node.get());
-  for (const Edge& e : node->edges()) collect(e.node, seen, broadcasts);
+  for (const autograd::Edge& e : node->edges()) collect(e.node, seen, broadcasts);
 }
-std::set<Node*> broadcasts_below(const Tensor& t) {
-  std::set<Node*> seen, broadcasts;
+std::set<autograd::Node*> broadcasts_below(const Tensor& t) {
+  std::set<autograd::Node*> seen, broadcasts;
   collect(t.id()->grad_fn, seen, broadcasts);
   return broadcasts;
 }
@@ -51,9 +52,10 @@ TEST_CASE("buckets: gradients are added in them, with the same bits for every si
       for (int step = 0; step < 3; ++step) {
         optimizer.zero_grad();
         const Tensor y = model(x), loss = (y * y).sum();
-        const std::set<Node*> broadcasts = broadcasts_below(loss);
+        const std::set<autograd::Node*> broadcasts = broadcasts_below(loss);
         CHECK(static_cast<int>(broadcasts.size()) == (on_host_memory() ? 1 : buckets));
-        for (const Node* const node : broadcasts) CHECK(node->prioritized() == !on_host_memory());
+        for (const autograd::Node* const node : broadcasts)
+          CHECK(node->prioritized() == !on_host_memory());
         loss.backward();
         optimizer.step();
       }
@@ -101,9 +103,9 @@ TEST_CASE("buckets: weights that are not leaves are reduced in order", "[buckets
   product.weight = random_tensor({6, 6}, DType::float32, device(0), 5) * scale;
   const Tensor want = grad(square(product(x)).sum(), {scale}, true)[0];
   const Tensor loss = square(data_parallel(product, x, group(n))).sum();
-  const std::set<Node*> broadcasts = broadcasts_below(loss);
+  const std::set<autograd::Node*> broadcasts = broadcasts_below(loss);
   CHECK(broadcasts.size() == (n > 1 ? 1 : 0));  // one device calls the module itself
-  for (const Node* const node : broadcasts) CHECK_FALSE(node->prioritized());
+  for (const autograd::Node* const node : broadcasts) CHECK_FALSE(node->prioritized());
   CHECK_CLOSE(grad(loss, {scale})[0], want, (Tolerance{1e-4, 1e-4}));
 }
 

@@ -1,6 +1,6 @@
 // How the communicator of a group is chosen, its options and errors, and the warning about unequal
 // GPUs. tests/simt/nccl tests NCCL on emulated devices.
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/native_device.hpp>
 
 #include "communicator/local.hpp"
 #include "communicator/nccl/table.hpp"

@@ -1,6 +1,6 @@
 // Broadcast, reduce, all_reduce, all_gather and reduce_scatter in groups of 1 to 8 devices, with
 // all communicators, compared with plain loops.
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/native_device.hpp>
 
 #include "communicator/local.hpp"
 #include "group.hpp"

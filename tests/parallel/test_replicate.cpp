@@ -113,7 +113,7 @@ TEST_CASE("replicate: parameters go through one recorded op", "[replicate]") {
   for (int n = 1; n <= device_count(); ++n) {
     const Kinds model = home(Kinds());
     const std::vector<Kinds> replicas = replicate(model, group(n));
-    const Node* node = replicas[0].weight.id()->grad_fn.get();
+    const autograd::Node* node = replicas[0].weight.id()->grad_fn.get();
     REQUIRE(node != nullptr);
     CHECK(node->device() == device(0));
     Tensor total = tensor(0.0);

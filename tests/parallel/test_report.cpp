@@ -1,5 +1,5 @@
 // The report of real steps: phases, bytes, memory, efficiency, predictions.
-#include <braid/core/device_clock.hpp>
+#include <braid/core/internal/device_clock.hpp>
 
 #include "report_steps.hpp"
 

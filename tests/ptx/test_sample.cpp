@@ -27,7 +27,7 @@ TEST_CASE("nvcc's PTX of the sample agrees with the CPU", "[.][sample]") {
   Comparisons all;
   int entries = 0, whole = 0;
 #define BRAID_KERNEL(name, Args) ++entries, whole += agrees(#name, calls_of_##name, all);
-#include <braid/core/kernels.def>
+#include <braid/core/internal/kernels.def>
   CHECK(whole > 0);
   std::cout << "SHOWS: " << whole << " of " << entries << " entries, " << all.run << " calls"
             << std::endl;

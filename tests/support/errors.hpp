@@ -5,7 +5,7 @@
 #include <string_view>
 #include <typeinfo>
 
-#include <braid/core/tree/type_name.hpp>
+#include <braid/core/internal/tree/type_name.hpp>
 
 #include "support/check.hpp"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <braid/core/io/file.hpp>
+#include <braid/core/internal/io/file.hpp>
 
 namespace braid::test {
 

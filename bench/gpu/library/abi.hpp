@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <braid/braid.hpp>
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #define BRAID_BENCH_API extern "C" __attribute__((visibility("default")))
 

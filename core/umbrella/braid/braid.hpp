@@ -20,6 +20,7 @@
 #include <braid/core/ops/index.hpp>
 #include <braid/core/ops/join.hpp>
 #include <braid/core/ops/linear.hpp>
+#include <braid/core/ops/loss.hpp>
 #include <braid/core/ops/norm.hpp>
 #include <braid/core/ops/pool.hpp>
 #include <braid/core/ops/reduce.hpp>
@@ -30,9 +31,12 @@
 #include <braid/core/ops/sort.hpp>
 #include <braid/core/print.hpp>
 #include <braid/core/random.hpp>
+#include <braid/core/ref.hpp>
 #include <braid/core/safetensors.hpp>
+#include <braid/core/scalar.hpp>
 #include <braid/core/shape.hpp>
 #include <braid/core/state_dict.hpp>
+#include <braid/core/storage.hpp>
 #include <braid/core/stream.hpp>
 #include <braid/core/tensor.hpp>
 #include <braid/core/trace.hpp>
@@ -40,5 +44,7 @@
 #include <braid/core/version.hpp>
 #include <braid/data/data.hpp>
 #include <braid/kernels/cuda.hpp>
+#include <braid/kernels/cuda_native.hpp>
+#include <braid/kernels/isa.hpp>
 #include <braid/nn/nn.hpp>
 #include <braid/parallel/parallel.hpp>

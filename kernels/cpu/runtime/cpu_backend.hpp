@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include <braid/core/backend.hpp>
-#include <braid/core/caching_allocator.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/caching_allocator.hpp>
 
 #include "cpu/runtime/cpu_stream.hpp"
 #include "cpu/runtime/pinning.hpp"

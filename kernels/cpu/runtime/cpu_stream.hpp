@@ -1,7 +1,7 @@
 #pragma once
 #include <atomic>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "cpu/runtime/pool.hpp"
 

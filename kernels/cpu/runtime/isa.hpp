@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/internal/kernel_table.hpp>
 
 namespace braid::cpu {
 

@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/conv.hpp>
+#include <braid/core/internal/kernel_args/conv.hpp>
 
 #include "conv_products.hpp"
 #include "cpu/conv_library.hpp"

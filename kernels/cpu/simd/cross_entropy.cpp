@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/loss.hpp>
+#include <braid/core/internal/kernel_args/loss.hpp>
 
 #include "cpu/errors.hpp"
 #include "cpu/simd/softmax_rows.hpp"

@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/dropout.hpp>
+#include <braid/core/internal/kernel_args/dropout.hpp>
 
 #include "cpu/errors.hpp"
 #include "cpu/runtime/parallel.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/internal/kernel_args/gemm.hpp>
 
 #include "cpu/simd/kernels.hpp"
 

@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/gemm.hpp>
+#include <braid/core/internal/kernel_args/gemm.hpp>
 
 #include "cpu/simd/gemm_tile.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/internal/kernel_table.hpp>
 
 // The CPU kernels, once for every instruction set. Each file in this folder is compiled for each
 // instruction set with -DBRAID_ISA=<name> and defines its kernels in `namespace
@@ -17,6 +17,6 @@
 namespace braid::cpu::BRAID_ISA {
 
 #define BRAID_KERNEL(name, Args) void name(const Args& args, Stream& stream);
-#include <braid/core/kernels.def>
+#include <braid/core/internal/kernels.def>
 
 }  // namespace braid::cpu::BRAID_ISA

@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/kernel_args/loop.hpp>
+#include <braid/core/internal/kernel_args/loop.hpp>
 
 #include "cpu/simd/tree.hpp"
 

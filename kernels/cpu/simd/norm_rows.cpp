@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/norm.hpp>
+#include <braid/core/internal/kernel_args/norm.hpp>
 
 #include "cpu/errors.hpp"
 #include "cpu/simd/loaders.hpp"

@@ -1,9 +1,9 @@
 #pragma once
-#include <braid/core/philox.hpp>
+#include <braid/core/internal/philox.hpp>
 
 #include "cpu/simd/elements.hpp"
 
-// The functions of <braid/core/philox.hpp> on vectors, with a block in each lane.
+// The functions of <braid/core/internal/philox.hpp> on vectors, with a block in each lane.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 

@@ -1,11 +1,11 @@
-#include <braid/core/kernel_args/random.hpp>
+#include <braid/core/internal/kernel_args/random.hpp>
 
 #include "cpu/errors.hpp"
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/philox_blocks.hpp"
 
-// Random numbers, many blocks at a time. <braid/core/philox.hpp> defines their bits; its functions
-// run here on vectors, with a block in each lane.
+// Random numbers, many blocks at a time. <braid/core/internal/philox.hpp> defines their bits; its
+// functions run here on vectors, with a block in each lane.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 

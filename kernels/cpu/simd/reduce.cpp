@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/internal/kernel_args/reduce.hpp>
 
 #include "cpu/errors.hpp"
 #include "cpu/simd/reduce_columns.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/kernel_args/reduce.hpp>
+#include <braid/core/internal/kernel_args/reduce.hpp>
 
 #include "cpu/simd/reduce.hpp"
 

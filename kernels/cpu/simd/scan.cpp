@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/scan.hpp>
+#include <braid/core/internal/kernel_args/scan.hpp>
 
 #include "cpu/errors.hpp"
 #include "cpu/runtime/parallel.hpp"

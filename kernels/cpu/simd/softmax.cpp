@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/softmax.hpp>
+#include <braid/core/internal/kernel_args/softmax.hpp>
 
 #include "cpu/errors.hpp"
 #include "cpu/simd/row_writes.hpp"

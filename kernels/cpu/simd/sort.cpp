@@ -1,4 +1,4 @@
-#include <braid/core/kernel_args/sort.hpp>
+#include <braid/core/internal/kernel_args/sort.hpp>
 
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/runtime/scratch.hpp"

@@ -5,7 +5,7 @@ namespace braid::cpu::BRAID_ISA {
 extern const KernelTable kKernels;
 constinit const KernelTable kKernels{
 #define BRAID_KERNEL(name, Args) .name = &name,
-#include <braid/core/kernels.def>
+#include <braid/core/internal/kernels.def>
 };
 
 }  // namespace braid::cpu::BRAID_ISA

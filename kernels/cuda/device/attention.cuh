@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/kernel_args/attention.hpp>
+#include <braid/core/internal/kernel_args/attention.hpp>
 
 #include "cuda/device/dropout.cuh"
 #include "cuda/device/group.cuh"

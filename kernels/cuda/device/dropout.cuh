@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/philox.hpp>
+#include <braid/core/internal/philox.hpp>
 
 #include "cuda/device/element.cuh"
 

@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/kernel_args/image.hpp>
+#include <braid/core/internal/kernel_args/image.hpp>
 
 #include "cuda/device/loop.cuh"
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstring>
 
-#include <braid/core/kernel_args/loop.hpp>
+#include <braid/core/internal/kernel_args/loop.hpp>
 
 #include "cuda/device/loop.cuh"
 #include "cuda/device/run.cuh"

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "cuda/runtime/block_pool.hpp"
 #include "cuda/runtime/gpu.hpp"

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include <braid/core/backend.hpp>
-#include <braid/core/device_clock.hpp>
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/device_clock.hpp>
+#include <braid/core/internal/native_device.hpp>
 
 #include "cuda/runtime/allocator.hpp"
 #include "cuda/runtime/gpu.hpp"

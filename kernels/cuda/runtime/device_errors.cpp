@@ -4,8 +4,8 @@
 #include <atomic>
 #include <mutex>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "cuda/runtime/errors.hpp"
 #include "cuda/runtime/stream.hpp"

@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 // Entry to the CUDA backend, without a CUDA header.
 namespace braid::cuda {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "cuda/runtime/gpu.hpp"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <braid/core/error.hpp>
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/native_device.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/tensor.hpp>
 #include <braid/parallel/communicator.hpp>

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/native_device.hpp>
 
 struct ncclComm;     // the library's own name
 struct CUstream_st;  // CUDA's name

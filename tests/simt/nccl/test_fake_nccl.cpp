@@ -4,7 +4,7 @@
 #include <thread>
 
 #include <braid/core/error.hpp>
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/native_device.hpp>
 
 #include "communicator/nccl/table.hpp"
 #include "nccl.hpp"

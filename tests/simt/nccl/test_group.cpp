@@ -1,6 +1,6 @@
 // The group below the communicator: what it refuses; a group of one, which calls the library
 // nevertheless; and ranks that share a GPU.
-#include <braid/core/native_device.hpp>
+#include <braid/core/internal/native_device.hpp>
 
 #include "communicator/nccl/group.hpp"
 #include "nccl.hpp"

@@ -18,7 +18,7 @@
 // computed.
 namespace braid {
 
-class Node;
+namespace autograd { class Node; }
 class RandomScope;
 class StreamGuard;
 
@@ -33,7 +33,7 @@ class ThreadContext {
 };
 /// The function that is called, once set, if the backward of a node with an origin throws. It may
 /// rethrow the exception that is being handled as another one, which says where it happened.
-void set_origin_error_handler(void (*handler)(const Node& node)) noexcept;
+void set_origin_error_handler(void (*handler)(const autograd::Node& node)) noexcept;
 
 /// Per-thread state. Workers that continue a thread's work get a copy.
 struct ThreadState {
@@ -92,6 +92,10 @@ class Grads {
   std::array<Tensor, 3> inline_;
   std::vector<Tensor> many_;
 };
+
+namespace autograd {
+
+class Engine;
 
 /// The destination of a gradient: output `output_nr` of a node, or a leaf, or nothing.
 struct Edge {
@@ -159,14 +163,16 @@ class Node : public RefCounted {
   mutable const Node* next_dead_ = nullptr;
 };
 
+}  // namespace autograd
+
 /// Tells which inputs of the running node need a gradient.
 class Needs {
  public:
-  explicit Needs(Node& node) noexcept : node_(&node) {}
+  explicit Needs(autograd::Node& node) noexcept : node_(&node) {}
   [[nodiscard]] bool operator[](std::size_t i) const noexcept { return node_->needs(i); }
 
  private:
-  Node* node_;
+  autograd::Node* node_;
 };
 
 /// A tensor saved for backward. get() throws AutogradError if it was changed in place since.
@@ -196,11 +202,11 @@ struct Input {
 };
 [[noreturn]] void already_freed(const char* name);
 
-template <class F> class NodeOf final : public Node {
+template <class F> class NodeOf final : public autograd::Node {
  public:
   NodeOf(const char* name, Device device, std::uint32_t outputs,
          std::span<const Tensor* const> inputs, F&& f)
-      : Node(name, device, outputs, inputs), function_(std::move(f)) {}
+      : autograd::Node(name, device, outputs, inputs), function_(std::move(f)) {}
   Grads backward(std::span<const Tensor> gradients) override {
     if (!function_) already_freed(name());
     if constexpr (std::is_invocable_v<F&, const Tensor&, Needs>)
@@ -223,7 +229,7 @@ template <class F> class NodeOf final : public Node {
   std::optional<F> function_;
 };
 /// Makes y output `output_nr` of the node.
-void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr);
+void attach(const Tensor& y, Ref<autograd::Node> node, std::uint32_t output_nr);
 }  // namespace detail
 
 /// Returns true if an op on these inputs must be recorded.
@@ -242,9 +248,10 @@ Tensor record(const char* name, std::initializer_list<detail::Input> inputs, Ten
   std::array<const Tensor*, 8> pointers;
   std::size_t n = 0;
   for (const detail::Input& i : inputs) pointers.at(n++) = i.tensor;
-  detail::attach(
-      y, Ref<Node>(new detail::NodeOf<F>(name, y.device(), 1, {pointers.data(), n}, std::move(f))),
-      0);
+  detail::attach(y,
+                 Ref<autograd::Node>(new detail::NodeOf<F>(name, y.device(), 1,
+                                                           {pointers.data(), n}, std::move(f))),
+                 0);
   return y;
 }
 
@@ -260,8 +267,8 @@ void record_many(const char* name, std::span<const Tensor> inputs, std::span<con
                  Device device, F f) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& t : inputs) pointers.push_back(&t);
-  Ref<Node> node(new detail::NodeOf<F>(name, device, static_cast<std::uint32_t>(outputs.size()),
-                                       pointers, std::move(f)));
+  Ref<autograd::Node> node(new detail::NodeOf<F>(
+      name, device, static_cast<std::uint32_t>(outputs.size()), pointers, std::move(f)));
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].defined() && is_floating(outputs[i].dtype()))
       detail::attach(outputs[i], node, static_cast<std::uint32_t>(i));

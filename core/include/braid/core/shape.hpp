@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <braid/core/max_rank.hpp>
+#include <braid/core/internal/max_rank.hpp>
 
 namespace braid {
 

@@ -18,7 +18,7 @@
 
 namespace braid {
 
-class Node;
+namespace autograd { class Node; }
 struct TensorImpl;
 
 /// Options of the tensor factories. Defaults: cpu:0, float32 (or the dtype that the factory
@@ -255,7 +255,7 @@ struct TensorImpl final : RefCounted {
   std::int64_t offset = 0;  // elements
   std::int64_t numel = 0;
   Ref<Storage> storage;
-  Ref<Node> grad_fn;
+  Ref<autograd::Node> grad_fn;
   Ref<TensorImpl> grad;
   std::uint32_t output_nr = 0;  // which output of grad_fn
   DType dtype = DType::float32;

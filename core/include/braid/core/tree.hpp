@@ -13,11 +13,11 @@
 /// flat.hpp      a tree as flat lists, which all algorithms use
 /// walk.hpp      flatten, visit, visit_nodes, leaves
 /// share.hpp     share, map
-#include <braid/core/tree/check.hpp>
-#include <braid/core/tree/concepts.hpp>
-#include <braid/core/tree/fields.hpp>
-#include <braid/core/tree/flat.hpp>
-#include <braid/core/tree/listed.hpp>
-#include <braid/core/tree/share.hpp>
-#include <braid/core/tree/type_name.hpp>
-#include <braid/core/tree/walk.hpp>
+#include <braid/core/internal/tree/check.hpp>
+#include <braid/core/internal/tree/concepts.hpp>
+#include <braid/core/internal/tree/fields.hpp>
+#include <braid/core/internal/tree/flat.hpp>
+#include <braid/core/internal/tree/listed.hpp>
+#include <braid/core/internal/tree/share.hpp>
+#include <braid/core/internal/tree/type_name.hpp>
+#include <braid/core/internal/tree/walk.hpp>

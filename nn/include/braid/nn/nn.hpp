@@ -28,6 +28,7 @@
 #include <braid/nn/parameter.hpp>
 #include <braid/nn/parameter_dict.hpp>
 #include <braid/nn/pool.hpp>
+#include <braid/nn/replica_group.hpp>
 #include <braid/nn/rnn.hpp>
 #include <braid/nn/sequential.hpp>
 #include <braid/nn/training.hpp>

@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 
-#include <braid/core/kernel_args/rnn.hpp>
 #include <braid/core/ops/rnn.hpp>
 #include <braid/nn/module.hpp>
 #include <braid/nn/parameter_dict.hpp>
@@ -12,6 +11,7 @@
 // weight_ih_l0 [G H, I], weight_hh_l0 [G H, H], bias_ih_l0, bias_hh_l0 [G H], then those of the
 // reverse direction with the suffix _reverse, then those of layer 1, whose input is H or, if
 // bidirectional, 2 H wide. Initial values are uniform in [-1/√H, 1/√H).
+namespace braid { enum class RnnKind : std::uint8_t; }
 namespace braid::nn {
 
 enum class Nonlinearity : std::uint8_t { tanh, relu };

@@ -49,6 +49,8 @@ template <class M> struct DeterministicDataParallel : DataParallel<M> {
   template <class U, class... A>
     requires(std::is_lvalue_reference_v<U> && std::same_as<std::remove_cvref_t<U>, M>)
   explicit DeterministicDataParallel(U&&, A&&...) = delete;
+
+  BRAID_FIELDS_OF(DataParallel<M>)
 };
 template <class M> DeterministicDataParallel(M) -> DeterministicDataParallel<M>;
 template <class M> DeterministicDataParallel(M, DeviceList) -> DeterministicDataParallel<M>;

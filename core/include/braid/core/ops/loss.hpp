@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/internal/tree/fields.hpp>
 #include <braid/core/tensor.hpp>
-#include <braid/core/tree/fields.hpp>
 
 // The losses that have their own kernels. The others are in braid/nn/losses.hpp, which includes
 // these.

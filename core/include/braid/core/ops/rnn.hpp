@@ -1,6 +1,6 @@
 #pragma once
+#include <braid/core/internal/tree/fields.hpp>
 #include <braid/core/tensor.hpp>
-#include <braid/core/tree/fields.hpp>
 
 // Recurrent layers over whole sequences: one layer in one direction, from which nn::RNN, nn::LSTM
 // and nn::GRU are built. T is the number of steps, B the batch size, I the input size and H the

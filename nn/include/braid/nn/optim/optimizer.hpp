@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <braid/core/kernel_args/optim.hpp>
-#include <braid/core/kernel_table.hpp>
 #include <braid/core/state_dict.hpp>
 #include <braid/core/tensor.hpp>
 #include <braid/nn/parameter.hpp>
@@ -19,6 +17,10 @@
 // `to(model, device)` and load_state_dict write into the same tensors, so an optimizer made before
 // remains valid. Its state is a tree: state_dict(optimizer) and load_state_dict(optimizer, dict)
 // save and restore it, including the step counts but not the options.
+namespace braid {
+struct KernelTable;
+struct OptimItem;
+}  // namespace braid
 namespace braid::optim {
 
 /// Parameters with their own options:

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <braid/core/device.hpp>
-#include <braid/core/kernel_table.hpp>
+#include <braid/core/internal/kernel_table.hpp>
 #include <braid/core/memory.hpp>
 #include <braid/core/stream.hpp>
 

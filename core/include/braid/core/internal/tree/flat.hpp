@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
+#include <braid/core/internal/tree/concepts.hpp>
+#include <braid/core/internal/tree/type_name.hpp>
 #include <braid/core/tensor.hpp>
-#include <braid/core/tree/concepts.hpp>
-#include <braid/core/tree/type_name.hpp>
 
 // A tree as flat lists. One template per type fills them (tree/walk.hpp); every algorithm is
 // ordinary code over the lists.

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include <braid/core/dtype.hpp>
-#include <braid/core/kernel_args/loop.hpp>
+#include <braid/core/internal/kernel_args/loop.hpp>
 
 // Arguments of the kernels that read or write by index.
 namespace braid {

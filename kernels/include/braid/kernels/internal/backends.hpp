@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include <braid/core/backend.hpp>
+#include <braid/core/internal/backend.hpp>
 
 namespace braid {
 

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <vector>
 
-#include <braid/core/backend.hpp>
 #include <braid/core/device.hpp>
+#include <braid/core/internal/backend.hpp>
 #include <braid/core/memory.hpp>
 
 namespace braid {

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <braid/core/internal/tree/fields.hpp>
 #include <braid/core/tensor.hpp>
-#include <braid/core/tree/fields.hpp>
 
 // Which types are trees. The set is closed: a Tensor; a struct with BRAID_FIELDS; a tuple, pair,
 // array, vector, list, map or optional of trees. A type that is neither a tree nor plain does not

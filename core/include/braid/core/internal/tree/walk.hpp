@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include <braid/core/tree/check.hpp>
-#include <braid/core/tree/flat.hpp>
-#include <braid/core/tree/listed.hpp>
+#include <braid/core/internal/tree/check.hpp>
+#include <braid/core/internal/tree/flat.hpp>
+#include <braid/core/internal/tree/listed.hpp>
 
 namespace braid::tree {
 

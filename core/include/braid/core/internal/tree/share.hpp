@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include <braid/core/tree/walk.hpp>
+#include <braid/core/internal/tree/walk.hpp>
 
 namespace braid::tree {
 

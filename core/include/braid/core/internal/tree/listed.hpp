@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <type_traits>
 
-#include <braid/core/tree/check.hpp>
-#include <braid/core/tree/flat.hpp>
+#include <braid/core/internal/tree/check.hpp>
+#include <braid/core/internal/tree/flat.hpp>
 
 // A run-time check of a struct's BRAID_FIELDS, where the compiler cannot count: for a class with a
 // constructor, or with a base that lists its own fields. It compares what a copy of the struct

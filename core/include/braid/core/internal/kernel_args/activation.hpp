@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include <braid/core/dtype.hpp>
-#include <braid/core/kernel_args/loop.hpp>
+#include <braid/core/internal/kernel_args/loop.hpp>
 
 // Arguments of the activation kernel. It computes a function f with up to three parameters a, b, c,
 // or its derivative times the incoming gradient.

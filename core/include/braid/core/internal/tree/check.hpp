@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/tree/concepts.hpp>
+#include <braid/core/internal/tree/concepts.hpp>
 
 // Compile-time checks of a struct's BRAID_FIELDS: the list must be the struct's own and, in an
 // aggregate, no member that can hold tensors may be missing.

@@ -6,7 +6,7 @@ namespace braid {
 
 class Stream;
 #define BRAID_KERNEL(name, Args) struct Args;
-#include <braid/core/kernels.def>
+#include <braid/core/internal/kernels.def>
 
 /// All kernels of a backend, one line each of kernels.def: `void (*softmax)(const SoftmaxArgs&,
 /// Stream&)`. If an entry is null, the backend does not have the op, and `launch` throws
@@ -14,7 +14,7 @@ class Stream;
 /// checked arguments and does nothing for tensors without elements.
 struct KernelTable {
 #define BRAID_KERNEL(name, Args) void (*name)(const Args&, Stream&) = nullptr;
-#include <braid/core/kernels.def>
+#include <braid/core/internal/kernels.def>
 };
 
 }  // namespace braid

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include <braid/core/dtype.hpp>
-#include <braid/core/kernel_args/loop.hpp>
+#include <braid/core/internal/kernel_args/loop.hpp>
 
 // Arguments of the elementwise kernels: one result element for each element of the operands.
 namespace braid {

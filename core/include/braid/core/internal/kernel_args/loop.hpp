@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include <braid/core/max_rank.hpp>
+#include <braid/core/internal/max_rank.hpp>
 
 namespace braid {
 

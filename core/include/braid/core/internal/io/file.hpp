@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include <braid/core/io/file_system.hpp>
-#include <braid/core/io/folder.hpp>
+#include <braid/core/internal/io/file_system.hpp>
+#include <braid/core/internal/io/folder.hpp>
 
 // Files, read and written with system calls. Every failure throws IoError, with path, operation,
 // errno and offset.
