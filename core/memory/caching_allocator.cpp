@@ -1,11 +1,10 @@
 #include <braid/core/internal/caching_allocator.hpp>
 
-#include <algorithm>
+#include <atomic>
 #include <bit>
+#include <mutex>
 #include <new>
 #include <utility>
-
-#include <braid/core/error.hpp>
 
 #include "memory/sanitizers.hpp"
 
@@ -19,11 +18,6 @@ constexpr int kLastOctave = 47;
 constexpr int kClasses = kSmallClasses + 4 * (kLastOctave - kFirstOctave + 1);
 constexpr int kSlots = 4;  // slots of a magazine per size class
 constexpr int kAllocators = 128;
-constexpr std::size_t kStaleSlack = std::size_t{256} << 20;
-
-// Bits of mode_: reasons for which the fast path must not be used.
-constexpr std::uint32_t kFailureArmed = 1;
-constexpr std::uint32_t kOverCapacity = 2;
 
 int class_of(std::size_t bytes) noexcept {
   if (bytes <= 1024) return bytes == 0 ? 0 : static_cast<int>((bytes - 1) / 64);
@@ -142,7 +136,7 @@ AllocatorThreads::Table* open_table() noexcept {
 }  // namespace
 
 CachingAllocator::CachingAllocator(Device device, MemorySource source)
-    : device_(device), source_(source), shared_(kClasses) {
+    : source_(source), accounting_(device), shared_(kClasses) {
   AllocatorThreads::enter(*this);
 }
 
@@ -157,7 +151,7 @@ std::size_t CachingAllocator::block_bytes(std::size_t bytes) noexcept {
 }
 
 Block CachingAllocator::allocate(std::size_t bytes) {
-  if (mode_.load(std::memory_order_relaxed) == 0) [[likely]] {
+  if (accounting_.unrestricted()) [[likely]] {
     const AllocatorThreads::Table* table = t_table;
     const int index = class_of(bytes);
     if (table != nullptr && slot_ >= 0 && index >= 0) [[likely]] {
@@ -176,20 +170,19 @@ Block CachingAllocator::allocate(std::size_t bytes) {
 void CachingAllocator::release(const Block& block) noexcept {
   const int index = static_cast<int>(block.tag);
   if (source_.host_memory) memory::poison(block.data, size_of_class(index));
-  if (mode_.load(std::memory_order_relaxed) == 0) [[likely]] {
+  if (accounting_.unrestricted()) [[likely]] {
     const AllocatorThreads::Table* table = t_table;
     if (table != nullptr && slot_ >= 0) [[likely]] {
       const AllocatorThreads::Entry& entry = table->entries[slot_];
       if (entry.serial == serial_) [[likely]] {
-        // Subtract from in_use_ first: a thread that drains the magazine counts its blocks as
-        // cached.
-        in_use_.fetch_sub(size_of_class(index), std::memory_order_relaxed);
+        // Count it first: for a thread that drains the magazine, the magazine's blocks are cached.
+        accounting_.take_back(size_of_class(index));
         if (entry.magazine->push(index, block.data)) [[likely]] {
           count(entry.magazine->releases);
           return;
         }
-        const std::lock_guard lock(mutex_);
-        ++releases_;
+        const std::lock_guard lock(accounting_.mutex());
+        accounting_.count_release();
         put_shared(block.data, index);
         return;
       }
@@ -199,35 +192,19 @@ void CachingAllocator::release(const Block& block) noexcept {
 }
 
 Block CachingAllocator::hand_out(void* data, std::size_t bytes, int size_class) noexcept {
-  const std::size_t size = size_of_class(size_class);
-  const std::size_t now = in_use_.fetch_add(size, std::memory_order_relaxed) + size;
-  std::size_t peak = peak_.load(std::memory_order_relaxed);
-  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
+  accounting_.hand_out(size_of_class(size_class));
   if (source_.host_memory) memory::unpoison(data, bytes);
   return {data, bytes, static_cast<std::uint64_t>(size_class)};
 }
 
-const char* CachingAllocator::injected_failure() {
-  const std::lock_guard lock(mutex_);
-  if (fail_in_ == 0) return nullptr;
-  if (fail_in_ > 1) {
-    --fail_in_;
-    return nullptr;
-  }
-  if (!fail_persistent_) fail_in_ = 0;
-  update_mode();
-  return "asked for by fail_allocation";
-}
-
 Block CachingAllocator::allocate_slowly(std::size_t bytes) {
   const int index = class_of(bytes);
-  const char* why = injected_failure();
+  const char* why = accounting_.injected_failure();
   if (why == nullptr && index < 0) why = "no block is that large";
   if (why == nullptr) {
     Magazine* own = magazine();
     void* data = nullptr;
-    if (own != nullptr && (mode_.load(std::memory_order_relaxed) & kOverCapacity) == 0)
-      data = own->pop(index);
+    if (own != nullptr && !accounting_.over_capacity()) data = own->pop(index);
     if (data != nullptr) {
       count(own->allocations);
     } else {
@@ -235,15 +212,7 @@ Block CachingAllocator::allocate_slowly(std::size_t bytes) {
     }
     if (data != nullptr) return hand_out(data, bytes, index);
   }
-  std::size_t in_use = 0, cached = 0, capacity = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    ++failures_;
-    in_use = in_use_.load(std::memory_order_relaxed);
-    cached = reserved_ > in_use ? reserved_ - in_use : 0;
-    capacity = capacity_;
-  }
-  throw OutOfMemoryError(device_, bytes, in_use, cached, capacity, why);
+  accounting_.refuse(bytes, why);
 }
 
 // Returns a block from the shared lists, or else from the source. On failure returns null and sets
@@ -252,40 +221,37 @@ void* CachingAllocator::obtain(int size_class, const char** why) {
   const std::size_t size = size_of_class(size_class);
   for (int attempt = 0;; ++attempt) {
     {
-      const std::lock_guard lock(mutex_);
-      const bool over = capacity_ != 0 && reserved_ > capacity_;
+      const std::lock_guard lock(accounting_.mutex());
+      const bool over = accounting_.over_capacity();
       void* data = over ? nullptr : take_shared(size_class);
-      const bool room = capacity_ == 0 || (size <= capacity_ && reserved_ <= capacity_ - size);
+      const bool room = size <= accounting_.room();
       if (data == nullptr && !room && !over) {  // another thread's magazine may have one
         drain_magazines();
         data = take_shared(size_class);
       }
       if (data != nullptr) {
-        ++allocations_;
-        ++hits_;
+        accounting_.count_allocation(true);
         return data;
       }
-      const bool stale = attempt == 0 && capacity_ == 0 &&
-                         reserved_ > in_use_.load(std::memory_order_relaxed) &&
-                         reserved_ + size > 2 * peak_.load(std::memory_order_relaxed) + kStaleSlack;
+      const bool stale = attempt == 0 && accounting_.stale(size);
       *why = room ? nullptr : "over its capacity";
-      if (room && !stale) reserved_ += size;
+      if (room && !stale) accounting_.reserve(size);
       if (!room && attempt == 1) return nullptr;
-      if (!room || stale) ++retries_;
+      if (!room || stale) accounting_.count_retry();
       if (stale) *why = "cached memory is stale";
     }
     if (*why == nullptr) {
       if (void* data = source_.allocate(size)) {
         if (source_.host_memory) memory::poison(data, size);
-        const std::lock_guard lock(mutex_);
-        ++allocations_;
+        const std::lock_guard lock(accounting_.mutex());
+        accounting_.count_allocation(false);
         return data;
       }
       *why = "the system has no more memory";
-      const std::lock_guard lock(mutex_);
-      reserved_ -= size;
+      const std::lock_guard lock(accounting_.mutex());
+      accounting_.unreserve(size);
       if (attempt == 1) return nullptr;
-      ++retries_;
+      accounting_.count_retry();
     }
     free_cached(0);
   }
@@ -293,14 +259,13 @@ void* CachingAllocator::obtain(int size_class, const char** why) {
 
 void CachingAllocator::release_slowly(void* data, int size_class) noexcept {
   const std::size_t size = size_of_class(size_class);
-  const bool kept = (mode_.load(std::memory_order_relaxed) & kOverCapacity) == 0;
-  Magazine* own = kept ? magazine() : nullptr;
-  in_use_.fetch_sub(size, std::memory_order_relaxed);
+  Magazine* own = accounting_.over_capacity() ? nullptr : magazine();
+  accounting_.take_back(size);
   if (own != nullptr && own->push(size_class, data)) return count(own->releases);
   {
-    const std::lock_guard lock(mutex_);
-    ++releases_;
-    if (capacity_ == 0 || reserved_ <= capacity_) return put_shared(data, size_class);
+    const std::lock_guard lock(accounting_.mutex());
+    accounting_.count_release();
+    if (!accounting_.over_capacity()) return put_shared(data, size_class);
   }
   give_back(data, size);
 }
@@ -320,8 +285,7 @@ void CachingAllocator::put_shared(void* data, int size_class) noexcept {
     const std::size_t size = size_of_class(size_class);
     if (source_.host_memory) memory::unpoison(data, size);
     source_.release(data, size);
-    reserved_ -= size;
-    update_mode();
+    accounting_.unreserve(size);
   }
 }
 
@@ -336,10 +300,10 @@ void CachingAllocator::drain_magazines() noexcept {
 
 // Frees cached blocks, largest first, until in-use and cached bytes are at most `target` together.
 void CachingAllocator::free_cached(std::size_t target) noexcept {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(accounting_.mutex());
   drain_magazines();
   for (int index = kClasses - 1; index >= 0; --index)
-    while (reserved_ > target) {
+    while (accounting_.reserved() > target) {
       void* data = take_shared(index);
       if (data == nullptr) break;
       lock.unlock();
@@ -351,15 +315,8 @@ void CachingAllocator::free_cached(std::size_t target) noexcept {
 void CachingAllocator::give_back(void* data, std::size_t size) noexcept {
   if (source_.host_memory) memory::unpoison(data, size);
   source_.release(data, size);
-  const std::lock_guard lock(mutex_);
-  reserved_ -= size;
-  update_mode();
-}
-
-void CachingAllocator::update_mode() noexcept {
-  mode_.store((fail_in_ != 0 ? kFailureArmed : 0) |
-                  (capacity_ != 0 && reserved_ > capacity_ ? kOverCapacity : 0),
-              std::memory_order_relaxed);
+  const std::lock_guard lock(accounting_.mutex());
+  accounting_.unreserve(size);
 }
 
 CachingAllocator::Magazine* CachingAllocator::magazine() noexcept {
@@ -368,7 +325,7 @@ CachingAllocator::Magazine* CachingAllocator::magazine() noexcept {
   if (table == nullptr) return nullptr;
   AllocatorThreads::Entry& entry = table->entries[slot_];
   if (entry.serial == serial_) return entry.magazine;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(accounting_.mutex());
   if (idle_magazines_.empty()) {
     try {
       idle_magazines_.reserve(magazines_.size() + 1);  // so that retire cannot fail
@@ -385,53 +342,29 @@ CachingAllocator::Magazine* CachingAllocator::magazine() noexcept {
 }
 
 void CachingAllocator::retire(Magazine* magazine) noexcept {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(accounting_.mutex());
   for (int index = 0; index < kClasses; ++index)
     while (void* data = magazine->pop(index)) put_shared(data, index);
   idle_magazines_.push_back(magazine);
 }
 
 MemoryStats CachingAllocator::stats() const {
-  const std::lock_guard lock(mutex_);
-  MemoryStats stats;
-  stats.in_use = in_use_.load(std::memory_order_relaxed);
-  stats.cached = reserved_ > stats.in_use ? reserved_ - stats.in_use : 0;
-  stats.peak = std::max(peak_.load(std::memory_order_relaxed), stats.in_use);
-  stats.capacity = capacity_;
-  stats.allocations = allocations_;
-  stats.hits = hits_;
-  stats.releases = releases_;
+  const std::lock_guard lock(accounting_.mutex());
+  MemoryStats stats = accounting_.stats();
   for (const auto& magazine : magazines_) {
     const std::uint64_t taken = magazine->allocations.load(std::memory_order_relaxed);
     stats.allocations += taken;
     stats.hits += taken;
     stats.releases += magazine->releases.load(std::memory_order_relaxed);
   }
-  stats.retries = retries_;
-  stats.failures = failures_;
   return stats;
 }
 
-void CachingAllocator::reset_peak() noexcept {
-  peak_.store(in_use_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-}
-
 void CachingAllocator::set_capacity(std::size_t bytes) {
-  {
-    const std::lock_guard lock(mutex_);
-    capacity_ = bytes;
-    update_mode();
-  }
+  accounting_.set_capacity(bytes);
   if (bytes != 0) free_cached(bytes);
 }
 
 void CachingAllocator::empty_cache() { free_cached(0); }
-
-void CachingAllocator::fail_allocation(std::uint64_t k, bool persistent) {
-  const std::lock_guard lock(mutex_);
-  fail_in_ = k;
-  fail_persistent_ = persistent;
-  update_mode();
-}
 
 }  // namespace braid

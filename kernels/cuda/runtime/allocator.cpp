@@ -1,8 +1,7 @@
 #include "cuda/runtime/allocator.hpp"
 
 #include <algorithm>
-
-#include <braid/core/error.hpp>
+#include <mutex>
 
 #include "cuda/runtime/annotate.hpp"
 #include "cuda/runtime/errors.hpp"
@@ -11,7 +10,6 @@ namespace braid::cuda {
 namespace {
 
 constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
-constexpr std::size_t kStaleSlack = std::size_t{256} << 20;
 // after each block, so that the checker detects accesses past its end
 constexpr std::size_t kGuard = SIMT_EMULATED ? BlockPool::kUnit : 0;
 
@@ -22,7 +20,7 @@ constexpr std::size_t round_up(std::size_t bytes) {
 }  // namespace
 
 StreamAllocator::StreamAllocator(Gpu& gpu, Device device, bool cache)
-    : gpu_(gpu), device_(device), cache_(cache) {
+    : gpu_(gpu), device_(device), cache_(cache), accounting_(device) {
   gpu.add(*this);
 }
 
@@ -36,18 +34,18 @@ std::size_t StreamAllocator::block_bytes(std::size_t bytes) const noexcept {
 Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
   cudaStream_t native = stream.get();  // throws on a lost device
   const std::size_t size = block_bytes(bytes);
-  if (const char* why = injected_failure()) fail(bytes, why);
-  if (size == 0) fail(bytes, "no block is that large");
+  if (const char* why = accounting_.injected_failure()) accounting_.refuse(bytes, why);
+  if (size == 0) accounting_.refuse(bytes, "no block is that large");
   if (!cache_) return allocate_direct(bytes);
   Part* part = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(accounting_.mutex());
     part = cached(size, stream);
   }
   if (part == nullptr) {
     const char* why = nullptr;
     part = obtain(size, stream, &why);
-    if (part == nullptr) fail(bytes, why);
+    if (part == nullptr) accounting_.refuse(bytes, why);
   }
   try {
     annotate_allocated(part->data, bytes, native);
@@ -73,9 +71,9 @@ void StreamAllocator::release(const Block& block, CudaStream& stream) noexcept {
 void StreamAllocator::put(Part& part, CudaStream& stream) noexcept {
   std::size_t target = 0;
   {
-    const std::lock_guard lock(mutex_);
-    in_use_ -= part.size;
-    ++releases_;
+    const std::lock_guard lock(accounting_.mutex());
+    accounting_.take_back(part.size);
+    accounting_.count_release();
     BlockPool& pool = *part.segment->pool;
     // it was borrowed
     if (CudaStream* const home = pool.stream();
@@ -87,27 +85,20 @@ void StreamAllocator::put(Part& part, CudaStream& stream) noexcept {
       }
     }
     pool.put(part);
-    if (capacity_ == 0 || reserved_ <= capacity_) return;
-    target = capacity_;
+    if (!accounting_.over_capacity()) return;
+    target = accounting_.capacity();
   }
   free_cached(target);
 }
 
 // The functions up to segment_bytes, and hand_out, require the lock.
 
-bool StreamAllocator::fits(std::size_t size) const noexcept {
-  return capacity_ == 0 || (size <= capacity_ && in_use_ + kept_ <= capacity_ - size);
-}
-
 /// Returns a block of the stream's own pool, or null.
 Part* StreamAllocator::cached(std::size_t size, CudaStream& stream) {
-  if (!fits(size)) return nullptr;
+  if (!accounting_.fits(size)) return nullptr;
   BlockPool* const pool = find_pool(stream);
   Part* const part = pool == nullptr ? nullptr : pool->take(size);
-  if (part != nullptr) {
-    ++hits_;
-    hand_out(part->size);
-  }
+  if (part != nullptr) hand_out(part->size, true);
   return part;
 }
 
@@ -115,7 +106,7 @@ Part* StreamAllocator::cached(std::size_t size, CudaStream& stream) {
 /// pool: the work queued on the other stream is done, and later work there does not use the
 /// segment.
 Part* StreamAllocator::from_idle(std::size_t size, CudaStream& stream) {
-  if (!fits(size)) return nullptr;
+  if (!accounting_.fits(size)) return nullptr;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     BlockPool& pool = *pools_[i];
     if (pool.stream() == nullptr || pool.stream() == &stream) continue;
@@ -139,8 +130,7 @@ Part* StreamAllocator::borrow(std::size_t size, CudaStream& stream) {
       pool->put(*part);
       throw;
     }
-    ++hits_;
-    hand_out(part->size);
+    hand_out(part->size, true);
     return part;
   }
   return nullptr;
@@ -158,64 +148,48 @@ BlockPool& StreamAllocator::pool_of(CudaStream& stream) {
   return *pools_.back();
 }
 
-/// Returns the size of a new segment for a block of this size, or 0 if there is no room for one. On
-/// the last attempt it is the block's size, and the capacity limits only in_use.
+/// Returns the size of a new segment for a block of this size, or 0 if there is no room for one.
+/// Where the capacity leaves less than the rule says, the segment is what is left. On the last
+/// attempt it is the block's size, and the capacity limits only the memory in use.
 std::size_t StreamAllocator::segment_bytes(std::size_t size, bool last) const noexcept {
   if (last) return size;
   const std::size_t wanted = BlockPool::is_small(size) ? kSmallSegment : size;
-  if (capacity_ != 0) {
-    const std::size_t room =
-        capacity_ > reserved_ ? (capacity_ - reserved_) / BlockPool::kUnit * BlockPool::kUnit : 0;
-    return size <= room ? std::min(wanted, room) : 0;
-  }
-  const bool stale = reserved_ > in_use_ && reserved_ + wanted > 2 * most_ + kStaleSlack;
-  return stale ? 0 : wanted;
+  if (accounting_.stale(wanted)) return 0;
+  const std::size_t room = accounting_.room() / BlockPool::kUnit * BlockPool::kUnit;
+  return size <= room ? std::min(wanted, room) : 0;
 }
 
-void StreamAllocator::hand_out(std::size_t size) noexcept {
-  ++allocations_;
-  in_use_ += size;
-  peak_ = std::max(peak_, in_use_);
-  most_ = std::max(most_, in_use_);
+void StreamAllocator::hand_out(std::size_t size, bool hit) noexcept {
+  accounting_.count_allocation(hit);
+  accounting_.hand_out(size);
 }
 
 // The functions below are called without the lock.
-
-const char* StreamAllocator::injected_failure() {
-  const std::lock_guard lock(mutex_);
-  if (fail_in_ == 0) return nullptr;
-  if (fail_in_ > 1) {
-    --fail_in_;
-    return nullptr;
-  }
-  if (!fail_persistent_) fail_in_ = 0;
-  return "asked for by fail_allocation";
-}
 
 /// Returns a block that the stream's own pool does not have, or null and the reason.
 Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char** why) {
   for (const bool last : {false, true}) {
     std::size_t segment = 0;
     {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(accounting_.mutex());
       if (Part* const part = last ? cached(size, stream) : from_idle(size, stream)) return part;
-      if (fits(size)) {
+      if (accounting_.fits(size)) {
         segment = segment_bytes(size, last);
         if (segment == 0) {
           if (Part* const part = borrow(size, stream)) return part;
         }
       }
       // claimed before the call of the driver, so that two threads cannot both take the last room
-      reserved_ += segment;
-      if (segment == 0 && !last) ++retries_;
+      accounting_.reserve(segment);
+      if (segment == 0 && !last) accounting_.count_retry();
     }
     if (segment != 0) {
       if (void* const data = allocate_new(segment)) return cut_new(data, segment, size, stream);
       *why = "cudaMalloc: cudaErrorMemoryAllocation";
-      const std::lock_guard lock(mutex_);
-      reserved_ -= segment;
+      const std::lock_guard lock(accounting_.mutex());
+      accounting_.unreserve(segment);
       if (Part* const part = borrow(size, stream)) return part;
-      if (!last) ++retries_;
+      if (!last) accounting_.count_retry();
     } else {
       *why = "over its capacity";
     }
@@ -231,18 +205,18 @@ Part* StreamAllocator::cut_new(void* data, std::size_t segment, std::size_t size
                                CudaStream& stream) {
   try {
     annotate_freed(data, segment, stream.get());
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(accounting_.mutex());
     BlockPool& pool = pool_of(stream);
     pool.add(data, segment, BlockPool::is_small(size));
     Part* const part = pool.take(size);
-    hand_out(part->size);
+    hand_out(part->size, false);
     return part;
   } catch (...) {  // no host memory; a segment that is already in its pool stays there
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(accounting_.mutex());
     BlockPool* const pool = find_pool(stream);
     if (pool == nullptr || !pool->owns(data)) {
       settle(cudaFree(data), gpu_);
-      reserved_ -= segment;
+      accounting_.unreserve(segment);
     }
     throw;
   }
@@ -255,8 +229,8 @@ void* StreamAllocator::allocate_new(std::size_t bytes) {
     void* data = nullptr;
     return check_memory(cudaMalloc(&data, bytes), "cudaMalloc", gpu_, device_) ? data : nullptr;
   } catch (...) {
-    const std::lock_guard lock(mutex_);
-    reserved_ -= bytes;
+    const std::lock_guard lock(accounting_.mutex());
+    accounting_.unreserve(bytes);
     throw;
   }
 }
@@ -277,8 +251,8 @@ void StreamAllocator::free_cached(std::size_t target) noexcept {
     std::size_t size = 0;
     bool settled = false;
     {
-      const std::lock_guard lock(mutex_);
-      if (reserved_ <= target) return;
+      const std::lock_guard lock(accounting_.mutex());
+      if (accounting_.reserved() <= target) return;
       BlockPool* from = nullptr;
       Segment* largest = nullptr;
       for (const auto& pool : pools_) {
@@ -312,13 +286,14 @@ void StreamAllocator::free_cached(std::size_t target) noexcept {
     }
     const bool lost = gpu_.lost();
     if (settled && !lost) settle(cudaFree(data), gpu_);
-    const std::lock_guard lock(mutex_);
-    (settled || lost ? reserved_ -= size : kept_ += size);
+    const std::lock_guard lock(accounting_.mutex());
+    if (settled || lost) accounting_.unreserve(size);
+    else accounting_.keep(size);
   }
 }
 
 void StreamAllocator::retire(CudaStream& stream, CudaStream& successor) noexcept {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(accounting_.mutex());
   BlockPool* const pool = find_pool(stream);
   if (pool == nullptr) return;
   try {
@@ -341,74 +316,39 @@ void StreamAllocator::retire(CudaStream& stream, CudaStream& successor) noexcept
 Block StreamAllocator::allocate_direct(std::size_t bytes) {
   bool room = false;
   {
-    const std::lock_guard lock(mutex_);
-    room = fits(bytes);
-    if (room) reserved_ += bytes;
+    const std::lock_guard lock(accounting_.mutex());
+    room = accounting_.fits(bytes);
+    if (room) accounting_.reserve(bytes);
   }
-  if (!room) fail(bytes, "over its capacity");
+  if (!room) accounting_.refuse(bytes, "over its capacity");
   void* const data = allocate_new(bytes);
   {
-    const std::lock_guard lock(mutex_);
-    if (data != nullptr) hand_out(bytes);
-    else reserved_ -= bytes;
+    const std::lock_guard lock(accounting_.mutex());
+    if (data != nullptr) hand_out(bytes, false);
+    else accounting_.unreserve(bytes);
   }
-  if (data == nullptr) fail(bytes, "cudaMalloc: cudaErrorMemoryAllocation");
+  if (data == nullptr) accounting_.refuse(bytes, "cudaMalloc: cudaErrorMemoryAllocation");
   return {data, bytes, 0};
 }
 
 void StreamAllocator::release_direct(const Block& block, CudaStream& stream) noexcept {
   const bool settled = stream.settle_work() || stream.settle_work();
   if (settled) settle(cudaFree(block.data), gpu_);
-  const std::lock_guard lock(mutex_);
-  in_use_ -= block.bytes;
-  (settled || gpu_.lost() ? reserved_ -= block.bytes : kept_ += block.bytes);
-  ++releases_;
-}
-
-void StreamAllocator::fail(std::size_t bytes, const char* why) {
-  std::size_t in_use = 0, cached = 0, capacity = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    ++failures_;
-    in_use = in_use_;
-    cached = reserved_ - in_use_;
-    capacity = capacity_;
-  }
-  throw OutOfMemoryError(device_, bytes, in_use, cached, capacity, why);
+  const std::lock_guard lock(accounting_.mutex());
+  accounting_.take_back(block.bytes);
+  if (settled || gpu_.lost()) accounting_.unreserve(block.bytes);
+  else accounting_.keep(block.bytes);
+  accounting_.count_release();
 }
 
 MemoryStats StreamAllocator::stats() const {
-  const std::lock_guard lock(mutex_);
-  MemoryStats stats;
-  stats.in_use = in_use_;
-  stats.cached = reserved_ - in_use_;
-  stats.peak = peak_;
-  stats.capacity = capacity_;
-  stats.allocations = allocations_;
-  stats.hits = hits_;
-  stats.releases = releases_;
-  stats.retries = retries_;
-  stats.failures = failures_;
-  return stats;
-}
-
-void StreamAllocator::reset_peak() noexcept {
-  const std::lock_guard lock(mutex_);
-  peak_ = in_use_;
+  const std::lock_guard lock(accounting_.mutex());
+  return accounting_.stats();
 }
 
 void StreamAllocator::set_capacity(std::size_t bytes) {
-  {
-    const std::lock_guard lock(mutex_);
-    capacity_ = bytes;
-  }
+  accounting_.set_capacity(bytes);
   if (bytes != 0) free_cached(bytes);
-}
-
-void StreamAllocator::fail_allocation(std::uint64_t k, bool persistent) {
-  const std::lock_guard lock(mutex_);
-  fail_in_ = k;
-  fail_persistent_ = persistent;
 }
 
 }  // namespace braid::cuda

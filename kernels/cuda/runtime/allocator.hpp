@@ -2,10 +2,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/memory_accounting.hpp>
 
 #include "cuda/runtime/block_pool.hpp"
 #include "cuda/runtime/gpu.hpp"
@@ -31,13 +31,11 @@ namespace braid::cuda {
 /// no driver call and no host allocation, and takes one lock. The lock is never held during
 /// cudaMalloc or cudaFree, and during a wait only if an event failed.
 ///
-/// A request that finds no room returns all free segments to the driver, also those of the GPU's
-/// other logical devices if the driver is out of memory. It retries once, with a segment of its own
-/// size, before it throws. The capacity limits in_use; it also limits in_use + cached, except for
-/// the free parts of segments that are partly in use. Without a capacity, free segments are
-/// returned when a new one would make in_use + cached more than twice the most that was ever in use
-/// plus 256 MiB. reset_peak, which a program calls to measure, does not change that. Counting is
-/// exact. All functions are thread-safe.
+/// MemoryAccounting counts exactly, and decides what may be reserved. A request that finds no room
+/// returns all free segments to the driver, also those of the GPU's other logical devices if the
+/// driver is out of memory. It retries once, with a segment of its own size, before it throws. The
+/// capacity limits in_use; it also limits in_use + cached, except for the free parts of segments
+/// that are partly in use. All functions are thread-safe.
 ///
 /// Without a cache (BRAID_CUDA_CACHE=0) a block is one driver allocation of exactly the requested
 /// bytes, so that compute-sanitizer sees every access past its end. It is returned to the driver
@@ -60,17 +58,18 @@ class StreamAllocator {
   void retire(CudaStream& stream, CudaStream& successor) noexcept;
 
   [[nodiscard]] MemoryStats stats() const;
-  void reset_peak() noexcept;
+  void reset_peak() { accounting_.reset_peak(); }
   void set_capacity(std::size_t bytes);
   void empty_cache() noexcept { free_cached(0); }
   /// See braid::fail_allocation.
-  void fail_allocation(std::uint64_t k, bool persistent);
+  void fail_allocation(std::uint64_t k, bool persistent) {
+    accounting_.fail_allocation(k, persistent);
+  }
 
   /// Returns the bytes that a request counts as, or 0 if no block can be that large.
   [[nodiscard]] std::size_t block_bytes(std::size_t bytes) const noexcept;
 
  private:
-  [[nodiscard]] bool fits(std::size_t size) const noexcept;
   [[nodiscard]] Part* cached(std::size_t size, CudaStream& stream);
   [[nodiscard]] Part* from_idle(std::size_t size, CudaStream& stream);
   [[nodiscard]] Part* borrow(std::size_t size, CudaStream& stream);
@@ -82,27 +81,20 @@ class StreamAllocator {
   void release_direct(const Block& block, CudaStream& stream) noexcept;
   [[nodiscard]] BlockPool* find_pool(const CudaStream& stream) noexcept;
   [[nodiscard]] BlockPool& pool_of(CudaStream& stream);
-  [[nodiscard]] const char* injected_failure();
   [[nodiscard]] void* allocate_new(std::size_t bytes);
   void put(Part& part, CudaStream& stream) noexcept;
   void free_cached(std::size_t target) noexcept;
   void trim() noexcept;
-  void hand_out(std::size_t size) noexcept;
-  [[noreturn]] void fail(std::size_t bytes, const char* why);
+  void hand_out(std::size_t size, bool hit) noexcept;
 
   Gpu& gpu_;
   const Device device_;
   const bool cache_;
 
-  mutable std::mutex mutex_;  // guards everything below
+  MemoryAccounting accounting_;  // its mutex guards everything below
+
   Parts parts_;
   std::vector<std::unique_ptr<BlockPool>> pools_;
-  // kept: never used again, because a wait for its work failed
-  std::size_t in_use_ = 0, reserved_ = 0, kept_ = 0, peak_ = 0, capacity_ = 0;
-  std::size_t most_ = 0;  // the most that was in use since the start
-  std::uint64_t allocations_ = 0, hits_ = 0, releases_ = 0, retries_ = 0, failures_ = 0;
-  std::uint64_t fail_in_ = 0;
-  bool fail_persistent_ = false;
 };
 
 }  // namespace braid::cuda
