@@ -3,6 +3,7 @@
 #include <set>
 #include <thread>
 
+#include "cuda/runtime/block_pool.hpp"
 #include "cuda_support.hpp"
 #include "gate.hpp"
 #if BRAID_CUDA_SIMT
@@ -62,7 +63,58 @@ TEST_CASE("allocator: blocks are aligned, apart, counted in units of 256 bytes",
   CHECK(stats().releases == before.releases + std::size(sizes));
   const std::size_t before_emptying = stats().cached;
   empty_cache(cuda_device(0));
-  CHECK(stats().cached + 6 * kMiB <= before_emptying);
+  // one segment of small blocks, and one of the two larger ones
+  CHECK(stats().cached + 22 * kMiB <= before_emptying);
+}
+
+TEST_CASE("allocator: a new segment is as large as the rule says", "[allocator]") {
+  NEEDS_DEVICES(1);
+  const Clean clean;
+  const std::pair<std::size_t, std::size_t> rows[] = {{1, 2 * kMiB},
+                                                      {kMiB - kGuard, 2 * kMiB},
+                                                      {kMiB + 1, 20 * kMiB},
+                                                      {10 * kMiB - kGuard - 256, 20 * kMiB},
+                                                      {10 * kMiB - kGuard, 10 * kMiB},
+                                                      {10 * kMiB + 1, 12 * kMiB},
+                                                      {33 * kMiB, 34 * kMiB}};
+  for (const auto& [bytes, segment] : rows) {
+    INFO("a request for " << bytes << " bytes");
+    empty_cache(cuda_device(0));
+    const std::unique_ptr<Stream> side = backend(0).make_stream();  // its pool is empty
+    const std::size_t before = held();
+    const Held block(0, bytes, side.get());
+    CHECK(held() == before + segment);
+  }
+}
+
+TEST_CASE("allocator: blocks of different sizes share a segment", "[allocator]") {
+  NEEDS_DEVICES(1);
+  const Clean clean;
+  const std::unique_ptr<Stream> side = backend(0).make_stream();
+  const std::size_t before = held();
+  const Held first(0, 9 * kMiB, side.get());
+  const MemoryStats then = stats();
+  {
+    const Held second(0, 2 * kMiB, side.get()), third(0, 6 * kMiB, side.get());
+    CHECK(held() == before + 20 * kMiB);
+    CHECK(stats().hits == then.hits + 2);
+  }
+  const Held joined(0, 9 * kMiB, side.get());
+  CHECK(held() == before + 20 * kMiB);
+  const Held more(0, 9 * kMiB, side.get());  // only 2 MiB are left
+  CHECK(held() == before + 40 * kMiB);
+}
+
+TEST_CASE("allocator: a capacity below the rule's segment makes a smaller one", "[allocator]") {
+  NEEDS_DEVICES(1);
+  const Clean clean;
+  const std::unique_ptr<Stream> side = backend(0).make_stream();
+  const std::size_t before = held();
+  set_memory_capacity(cuda_device(0), before + 5 * kMiB + 100);
+  const Held block(0, 3 * kMiB, side.get());
+  CHECK(held() == before + 5 * kMiB);
+  CHECK_NOTHROW(Held(0, kMiB + 1, side.get()));  // in what is left of the segment
+  CHECK(held() == before + 5 * kMiB);
 }
 
 TEST_CASE("allocator: the same stream reuses a block at once; the peak", "[allocator]") {
@@ -136,19 +188,19 @@ TEST_CASE("allocator: the capacity limits what is in use, and with the cache", "
   set_memory_capacity(cuda_device(0), 0);
   CHECK_NOTHROW(Held(0, 1));
   empty_cache(cuda_device(0));
-  const std::size_t capacity = held() + 8 * kMiB;
+  const std::size_t capacity = held() + 24 * kMiB;
   set_memory_capacity(cuda_device(0), capacity);
-  { const Held cached(0, 4 * kMiB); }
+  { const Held cached(0, 12 * kMiB); }  // a segment of at most 14 MiB
   const MemoryStats before = stats();
-  CHECK(before.cached >= 4 * kMiB);
+  CHECK(before.cached >= 12 * kMiB);
   {
-    const Held larger(0, 6 * kMiB);  // fits only after the cache is emptied
+    const Held larger(0, 18 * kMiB);  // fits only after the cache is emptied
     CHECK(stats().retries == before.retries + 1);
     CHECK(held() <= capacity);
   }
   CHECK(held() <= capacity);
-  set_memory_capacity(cuda_device(0), capacity - 8 * kMiB + 1);  // 0 would mean no limit
-  CHECK(held() <= capacity - 8 * kMiB + 1);
+  set_memory_capacity(cuda_device(0), capacity - 24 * kMiB + 1);  // 0 would mean no limit
+  CHECK(held() <= capacity - 24 * kMiB + 1);
 }
 
 TEST_CASE("allocator: a request that no device has room for", "[allocator]") {
@@ -161,7 +213,7 @@ TEST_CASE("allocator: a request that no device has room for", "[allocator]") {
                     Held(0, std::size_t{1} << 46));
   CHECK_THROWS_TEXT(OutOfMemoryError, "no block is that large", Held(0, std::size_t{1} << 60));
   CHECK(stats().retries == before.retries + 1);
-  CHECK(stats().cached + 4 * kMiB <= before.cached);  // freed before the second attempt
+  CHECK(stats().cached + 20 * kMiB <= before.cached);  // freed before the second attempt
   CHECK(stats().in_use == before.in_use);
   // the device still works
   CHECK((ones({3}, {.device = cuda_device(0)}) + 1).sum().item<double>() == 6);
@@ -336,6 +388,26 @@ TEST_CASE("child: two logical devices of a small GPU", "[.child][siblings]") {
   CHECK_THROWS_TEXT(OutOfMemoryError, "over its capacity", Held(0, 11 * kMiB));
   CHECK_NOTHROW(Held(1, 11 * kMiB));
   CHECK(memory_stats(cuda_device(0)).in_use == 0);
+}
+
+TEST_CASE("child: a GPU that has no room for the rule's segment", "[.child][little]") {
+  // 9 MiB in all: 20 MiB fail, then each block gets a segment of its own size
+  constexpr std::size_t kBlock = 4 * kMiB + kGuard;
+  const Held a(0, 4 * kMiB);
+  CHECK(held() == kBlock);
+  CHECK(stats().retries == 1);
+  {
+    const Held b(0, 4 * kMiB);
+    CHECK(held() == 2 * kBlock);
+    CHECK(stats().retries == 2);
+    CHECK_THROWS_TEXT(OutOfMemoryError, "cuda:0: allocate: *cudaMalloc: cudaErrorMemoryAllocation",
+                      Held(0, 4 * kMiB));
+    CHECK(stats().retries == 3);
+  }
+  const Held c(0, 4 * kMiB);  // from the cache
+  CHECK(stats().hits == 1);
+  CHECK(stats().retries == 3);
+  CHECK(stats().failures == 1);
 }
 
 TEST_CASE("child: a block that is used after it was given back", "[.child][released]") {

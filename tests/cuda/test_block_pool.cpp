@@ -68,6 +68,40 @@ TEST_CASE("block pool: classes hold what is at least their size, 16 a doubling",
   CHECK(BlockPool::class_of(BlockPool::kLargest) == 32 + 34 * 16);
 }
 
+TEST_CASE("block pool: the size of a new segment, by the block's size", "[allocator]") {
+  struct Row {
+    std::size_t block, segment;
+  };
+  for (const Row& row : {
+           Row{kUnit, 2 * kMiB},
+           Row{512 * 1024, 2 * kMiB},
+           Row{kMiB - kUnit, 2 * kMiB},
+           Row{kMiB, 2 * kMiB},
+           Row{kMiB + kUnit, 20 * kMiB},
+           Row{2 * kMiB, 20 * kMiB},
+           Row{5 * kMiB, 20 * kMiB},
+           Row{10 * kMiB - kUnit, 20 * kMiB},
+           Row{10 * kMiB, 10 * kMiB},
+           Row{10 * kMiB + kUnit, 12 * kMiB},
+           Row{11 * kMiB, 12 * kMiB},
+           Row{12 * kMiB, 12 * kMiB},
+           Row{19 * kMiB, 20 * kMiB},
+           Row{20 * kMiB + kUnit, 22 * kMiB},
+           Row{1023 * kMiB, 1024 * kMiB},
+           Row{BlockPool::kLargest - kUnit, BlockPool::kLargest},
+           Row{BlockPool::kLargest, BlockPool::kLargest},
+       }) {
+    INFO("a block of " << row.block << " bytes");
+    CHECK(BlockPool::segment_bytes(row.block) == row.segment);
+  }
+  for (std::size_t size = kUnit; size < 40 * kMiB; size += 37 * kUnit) {
+    const std::size_t segment = BlockPool::segment_bytes(size);
+    REQUIRE(segment >= size);
+    REQUIRE(segment % (2 * kMiB) == 0);
+    if (size >= 10 * kMiB) REQUIRE(segment - size < 2 * kMiB);
+  }
+}
+
 TEST_CASE("block pool: a block is cut off, and joined with what is free beside it", "[allocator]") {
   Checked c;
   c.add(16 * kUnit, true);

@@ -20,6 +20,7 @@ TEST_CASE("cuda: what the environment decides, and devices that are lost", "[pro
        {"BRAID_CUDA_CACHE=2", "BRAID_CUDA_CACHE=-1", "BRAID_CUDA_CACHE=off"}},
       {"[.child][siblings]",
        {"BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=2 BRAID_SIMT_MEMORY=64M"}},
+      {"[.child][little]", {"BRAID_SIMT_DEVICES=1 BRAID_SIMT_MEMORY=9M"}},
       {"[.child][kept]", {"BRAID_SIMT_DEVICES=1"}},
       {"[.child][released]", {"BRAID_SIMT_DEVICES=1"}},
       {"[.child][lost]", {"BRAID_SIMT_DEVICES=2"}},

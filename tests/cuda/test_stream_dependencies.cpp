@@ -93,16 +93,19 @@ TEST_CASE("stream dependency: memory freed on a late stream is used by another a
   for (int round = 0; round < kRounds; ++round) {
     INFO("round " << round);
     Tensor result;
+    const void* late = nullptr;
     {
       const StreamGuard guard(side);
       const Tensor x = numbers(round, 0, large);
+      late = x.id()->data();
       delay(*side);
       result = x + 1;  // reads x late; x is freed on `side` immediately
     }
     const MemoryStats now = memory_stats(cuda_device(0));
-    device.set_memory_capacity(now.in_use + now.cached);  // allows no new block, so x's is reused
+    device.set_memory_capacity(now.in_use + now.cached);  // no new segment
     kept.push_back(numbers(-100, 0, large));
     device.set_memory_capacity(0);
+    CHECK(kept.back().id()->data() == late);  // the free part that fits best
     stream_of(0).wait_for(*side);
     CHECK(wrong(result, round + 1) == 0);
     CHECK(wrong(kept.back(), -100) == 0);

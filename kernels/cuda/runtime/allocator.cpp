@@ -9,7 +9,6 @@
 namespace braid::cuda {
 namespace {
 
-constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
 // after each block, so that the checker detects accesses past its end
 constexpr std::size_t kGuard = SIMT_EMULATED ? BlockPool::kUnit : 0;
 
@@ -153,7 +152,7 @@ BlockPool& StreamAllocator::pool_of(CudaStream& stream) {
 /// attempt it is the block's size, and the capacity limits only the memory in use.
 std::size_t StreamAllocator::segment_bytes(std::size_t size, bool last) const noexcept {
   if (last) return size;
-  const std::size_t wanted = BlockPool::is_small(size) ? kSmallSegment : size;
+  const std::size_t wanted = BlockPool::segment_bytes(size);
   if (accounting_.stale(wanted)) return 0;
   const std::size_t room = accounting_.room() / BlockPool::kUnit * BlockPool::kUnit;
   return size <= room ? std::min(wanted, room) : 0;

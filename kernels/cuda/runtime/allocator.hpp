@@ -25,11 +25,10 @@ namespace braid::cuda {
 /// a stream other than the one it is released on must first order the two with events (copies
 /// between devices do that themselves).
 ///
-/// Sizes are rounded to 256 bytes. A segment is 2 MiB for blocks up to 1 MiB, and as large as the
-/// request for larger ones. This reserves the least memory, and after the first steps of a program
-/// that repeats itself no segment is created any more. An allocation from the cache (a hit) makes
-/// no driver call and no host allocation, and takes one lock. The lock is never held during
-/// cudaMalloc or cudaFree, and during a wait only if an event failed.
+/// Sizes are rounded to 256 bytes; BlockPool::segment_bytes says how large a segment is. After the
+/// first steps of a program that repeats itself no segment is created any more. An allocation from
+/// the cache (a hit) makes no driver call and no host allocation, and takes one lock. The lock is
+/// never held during cudaMalloc or cudaFree, and during a wait only if an event failed.
 ///
 /// MemoryAccounting counts exactly, and decides what may be reserved. A request that finds no room
 /// returns all free segments to the driver, also those of the GPU's other logical devices if the

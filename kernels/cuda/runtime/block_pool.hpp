@@ -89,8 +89,16 @@ class BlockPool {
   void adopt(BlockPool& other);
   void adopt(BlockPool& other, Segment& segment);
 
-  [[nodiscard]] static bool is_small(std::size_t size) noexcept { return size <= kSmall; }
+  [[nodiscard]] static constexpr bool is_small(std::size_t size) noexcept { return size <= kSmall; }
   [[nodiscard]] static std::size_t class_of(std::size_t size) noexcept;
+  /// Returns the size of a new segment for a block of `size` bytes: 2 MiB for a small block, and
+  /// 20 MiB for one below 10 MiB, so that blocks of several sizes share it. From 10 MiB on it is
+  /// the block's size, rounded up to 2 MiB, the driver's unit of memory.
+  [[nodiscard]] static constexpr std::size_t segment_bytes(std::size_t size) noexcept {
+    constexpr std::size_t kMiB = std::size_t{1} << 20, kPage = 2 * kMiB;
+    if (is_small(size)) return kPage;
+    return size < 10 * kMiB ? 20 * kMiB : (size + kPage - 1) / kPage * kPage;
+  }
 
  private:
   static constexpr std::size_t kClasses = 32 + 35 * 16;  // up to kLargest
