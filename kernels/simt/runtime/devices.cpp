@@ -19,8 +19,8 @@ namespace {
 // memory is config().shared_limit, which also applies to kernels (SIMT_SHARED).
 constexpr int kMajor = 8, kMinor = 0, kMultiprocessors = 4, kThreads = 1024,
               kThreadsPerMultiprocessor = 2048, kBlocksPerMultiprocessor = 32;
-constexpr int kRegisters = 65536, kVersion = 13000, kSharedPerBlock = 48 << 10, kReserved = 1 << 10,
-              kL2 = 4 << 20, kBus = 4096;
+constexpr int kRegisters = 65536, kSharedPerBlock = 48 << 10, kReserved = 1 << 10, kL2 = 4 << 20,
+              kBus = 4096;
 
 bool known(const Runtime& r, int device) {
   return device >= 0 && device < static_cast<int>(r.devices.size());
@@ -115,7 +115,7 @@ bool attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute, int& value)
 cudaError_t version(const char* call, int* out) {
   return general_call(call, [&](Runtime&) {
     if (!out) return cudaErrorInvalidValue;
-    *out = kVersion;
+    *out = CUDART_VERSION;
     return cudaSuccess;
   });
 }
