@@ -32,6 +32,7 @@ set(BRAID_SIMT_SOURCES
   # the emulation of the CUDA runtime
   simt/runtime/copies.cpp
   simt/runtime/devices.cpp
+  simt/runtime/environment.cpp
   simt/runtime/error_names.cpp
   simt/runtime/events.cpp
   simt/runtime/executor.cpp
@@ -41,6 +42,7 @@ set(BRAID_SIMT_SOURCES
   simt/runtime/mapping.cpp
   simt/runtime/memory.cpp
   simt/runtime/memory_calls.cpp
+  simt/runtime/queues.cpp
   simt/runtime/reports.cpp
   simt/runtime/runtime.cpp
   simt/runtime/streams.cpp
