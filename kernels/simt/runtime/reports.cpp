@@ -6,6 +6,7 @@
 
 namespace braid::simt {
 namespace detail {
+
 std::string base_name(const char* path) {
   if (!path) return {};
   const char* slash = std::strrchr(path, '/');
