@@ -50,12 +50,8 @@ void check(Status status, const char* function, Device device, const LaunchScope
 }
 
 const Functions& library() {
-#if SIMT_EMULATED
-  static const Functions functions = cublas::fake_functions();
-#else
   // after a failure, the next call retries
-  static const Functions functions = cublas::open_library(cublas::library_names());
-#endif
+  static const Functions functions = cublas::library_functions();
   return functions;
 }
 

@@ -54,10 +54,10 @@ struct Functions {
 /// function that the library lacks.
 [[nodiscard]] Functions open_library(std::span<const char* const> names);
 
-#if SIMT_EMULATED
-/// The fake cuBLAS for emulated devices: the same functions as plain loops, column-major, with the
-/// library's checks of their arguments.
-[[nodiscard]] Functions fake_functions() noexcept;
-#endif
+/// Returns the functions that products use. The build chooses the source that defines it:
+///   cublas_real.cpp   opens the library; throws as open_library, and the next call retries
+///   cublas_fake.cu    the fake cuBLAS for emulated devices: the same functions as plain loops,
+///                     column-major, with the library's checks of their arguments
+[[nodiscard]] Functions library_functions();
 
 }  // namespace braid::cuda::cublas

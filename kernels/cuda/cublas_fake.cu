@@ -127,7 +127,7 @@ Status gemm_ex(Handle handle, int transa, int transb, int m, int n, int k, const
 
 }  // namespace
 
-Functions fake_functions() noexcept {
+Functions library_functions() {
   return {&create,       &destroy, &set_stream, &set_workspace, &set_math_mode, &gemm<float>,
           &gemm<double>, &gemm_ex, 256};
 }

@@ -11,7 +11,7 @@ namespace braid::cuda::cublas {
 namespace {
 
 // The version of Braid's CUDA runtime comes first: a driver new enough for it can run the library.
-#if !SIMT_EMULATED && CUDART_VERSION < 13000
+#if CUDART_VERSION < 13000
 constexpr const char* kNames[] = {"libcublas.so.12", "libcublas.so.13", "libcublas.so"};
 #else
 constexpr const char* kNames[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};

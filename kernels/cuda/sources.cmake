@@ -59,8 +59,12 @@ set(BRAID_CUDA_KERNEL_SOURCES
   cuda/unary_functions.cu
   cuda/where.cu
 )
+# Where emulated devices have fakes of the vendor's libraries, and GPUs the libraries themselves.
 if(BRAID_CUDA STREQUAL "SIMT")
   list(APPEND BRAID_CUDA_KERNEL_SOURCES cuda/cublas_fake.cu)
+  list(APPEND BRAID_CUDA_RUNTIME_SOURCES cuda/linked_libraries_fake.cpp)
+else()
+  list(APPEND BRAID_CUDA_RUNTIME_SOURCES cuda/cublas_real.cpp cuda/linked_libraries_real.cpp)
 endif()
 # Those of them in which no compiler may fuse a product with a sum: random.cu, whose bits are
 # guaranteed, and resample.cu, where the sum cancels (a weight is o * scale + shift minus its

@@ -1,11 +1,11 @@
 #pragma once
 #include "simt/mode.hpp"
-// The CUDA runtime API. Under nvcc, and where SIMT_EMULATED is 0 or BRAID_CUDA_REAL is defined (a
-// host file of a build with nvcc), it is the toolkit's. Otherwise it is our emulation on the CPU:
-// the same names, signatures, error codes and documented semantics. The emulated functions have one
-// additional last parameter with a default value: the location of the call, which reports of wrong
-// stream programs show. Calls that the emulation does not have do not compile.
-#if !SIMT_EMULATED || defined(BRAID_CUDA_REAL)
+// The CUDA runtime API. Where SIMT_EMULATED is 0 it is the toolkit's. Otherwise it is our emulation
+// on the CPU: the same names, signatures, error codes and documented semantics. The emulated
+// functions have one additional last parameter with a default value: the location of the call,
+// which reports of wrong stream programs show. Calls that the emulation does not have do not
+// compile.
+#if !SIMT_EMULATED
 #include <cuda_runtime.h>
 #else
 #include <cstddef>

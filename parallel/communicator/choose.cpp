@@ -62,8 +62,7 @@ bool real_gpus(std::span<const Device> devices) {
   std::set<int> gpus;
   for (const Device device : devices) {
     const NativeDevice* const native = native_device(device);
-    if (native == nullptr || nccl::has_fake_library(*native) || !gpus.insert(native->gpu()).second)
-      return false;
+    if (native == nullptr || nccl::is_linked() || !gpus.insert(native->gpu()).second) return false;
   }
   return true;
 }
@@ -76,7 +75,7 @@ CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const D
   if (!real_gpus(devices)) return CommunicatorKind::local;
   if (!all.has_nccl) {
     try {
-      (void)nccl::functions_for(*native_device(devices.front()));
+      (void)nccl::library_functions();
       all.has_nccl = true;
     } catch (const DeviceError& e) {
       all.has_nccl = false;

@@ -81,7 +81,8 @@ done
 if [[ -f $nccl/include/nccl.h ]]; then
   "${CXX:-g++}" "${strict[@]}" -Iparallel -Icore/include -isystem "$nccl/include" \
     -isystem "$toolkit/include" tests/check/nccl_signatures.cpp \
-    parallel/communicator/nccl/table.cpp -ldl -o build/check/nccl_signatures
+    parallel/communicator/nccl/table.cpp core/tensor/linked_library.cpp -ldl \
+    -o build/check/nccl_signatures
   paths=$nccl/lib:$nccl/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   opened nccl env "LD_LIBRARY_PATH=$paths" build/check/nccl_signatures
 else

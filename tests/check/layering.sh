@@ -75,6 +75,12 @@ outside=(core nn data parallel kernels/include)
 search "oneDNN belongs to kernels/cpu" '#[ ]*include[ ]*[<"](oneapi/|dnnl)' "${outside[@]}"
 search "intrinsics belong to kernels" '#[ ]*include[ ]*[<"][a-z]*intrin\.h' "${outside[@]}"
 
+# kernels/cuda is built against the toolkit and against the emulation. What differs is in the
+# emulation's portable headers, or in sources that CMake chooses.
+search "kernels/cuda asks whether it is emulated" 'SIMT_EMULATED|BRAID_CUDA_SIMT' kernels/cuda
+found=$(grep -rn '#include "simt/[a-z]*/' kernels/cuda | grep -v '_fake\.c[pu]') &&
+  fail "kernels/cuda includes what only the emulation has:"$'\n'"$found"
+
 # Headers outside of internal/ are public: <braid/braid.hpp> includes each of them, and none of them
 # includes the kernels' arguments.
 roots=("${modules[@]/%//include}")

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/linked_library.hpp>
 
 #include "shorthand.hpp"
 #include "support/child.hpp"
@@ -184,6 +185,18 @@ TEST_CASE("device: a null pointer is no name", "[device][errors]") {
                     (void)Device(none));
   CHECK_THROWS_TEXT(ArgumentError, "padding: expected \"same\" or \"valid\", got a null pointer",
                     (void)ConvPadding(none));
+}
+
+TEST_CASE("device: a library that is linked is found by its name", "[device]") {
+  CHECK(find_linked_library("braid_tests_library") == nullptr);
+  const FindFunction find = [](const char* name) noexcept -> LibraryFunction {
+    return std::string_view(name) == "f" ? [] {} : LibraryFunction{nullptr};
+  };
+  register_linked_library("braid_tests_library", find);
+  REQUIRE(find_linked_library("braid_tests_library") != nullptr);
+  CHECK(find_linked_library("braid_tests_library")("f") != nullptr);
+  CHECK(find_linked_library("braid_tests_library")("g") == nullptr);
+  CHECK(find_linked_library("braid_tests") == nullptr);
 }
 
 }  // namespace braid::test

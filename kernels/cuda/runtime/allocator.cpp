@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <mutex>
 
-#include "cuda/runtime/annotate.hpp"
 #include "cuda/runtime/errors.hpp"
+#include "simt/portable.hpp"
 
 namespace braid::cuda {
 namespace {
 
-// after each block, so that the checker detects accesses past its end
-constexpr std::size_t kGuard = SIMT_EMULATED ? BlockPool::kUnit : 0;
+// after each block, so that the emulation's checker detects accesses past its end
+constexpr std::size_t kGuard = simt::kGuardBytes;
+static_assert(kGuard % BlockPool::kUnit == 0);
 
 constexpr std::size_t round_up(std::size_t bytes) {
   return (bytes + BlockPool::kUnit - 1) / BlockPool::kUnit * BlockPool::kUnit;
@@ -47,7 +48,7 @@ Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
     if (part == nullptr) accounting_.refuse(bytes, why);
   }
   try {
-    annotate_allocated(part->data, bytes, native);
+    simt::annotate_allocated(part->data, bytes, native);
   } catch (...) {  // no host memory for the checker
     put(*part, stream);
     throw;
@@ -60,7 +61,7 @@ void StreamAllocator::release(const Block& block, CudaStream& stream) noexcept {
   if (auto* const native = static_cast<cudaStream_t>(stream.native());
       native != nullptr && !gpu_.lost()) {
     try {
-      annotate_freed(block.data, block.bytes, native);
+      simt::annotate_freed(block.data, block.bytes, native);
     } catch (...) {  // no host memory: the checker misses this
     }
   }
@@ -203,7 +204,7 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
 Part* StreamAllocator::cut_new(void* data, std::size_t segment, std::size_t size,
                                CudaStream& stream) {
   try {
-    annotate_freed(data, segment, stream.get());
+    simt::annotate_freed(data, segment, stream.get());
     const std::lock_guard lock(accounting_.mutex());
     BlockPool& pool = pool_of(stream);
     pool.add(data, segment, BlockPool::is_small(size));
@@ -266,7 +267,8 @@ void StreamAllocator::free_cached(std::size_t target) noexcept {
       if (!gpu_.lost()) {
         CudaStream& stream = *from->stream();  // may be destroyed once the lock is released
         try {
-          annotate_allocated(data, size, stream.get());  // the driver expects the whole segment
+          // the driver expects the whole segment
+          simt::annotate_allocated(data, size, stream.get());
           stream.record(unused);
           settled = true;
         } catch (...) {

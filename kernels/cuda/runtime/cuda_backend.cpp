@@ -6,13 +6,11 @@
 
 #include <braid/core/error.hpp>
 
+#include "cuda/linked_libraries.hpp"
 #include "cuda/runtime/errors.hpp"
 #include "cuda/runtime/peer.hpp"
-#include "cuda/runtime/report.hpp"
 #include "cuda/table.hpp"
-#if SIMT_EMULATED
-#include "simt/nccl/fake.hpp"
-#endif
+#include "simt/portable.hpp"
 
 namespace braid::cuda {
 namespace {
@@ -56,7 +54,7 @@ int gpu_count(std::string* reason) noexcept {
       *reason = error == cudaSuccess ? std::string("the driver lists no CUDA device")
                                      : str("cudaGetDeviceCount: ", cudaGetErrorName(error), " (",
                                            cudaGetErrorString(error), ")");
-      if (const std::string wrong = environment_error(); !wrong.empty()) *reason = wrong;
+      if (const std::string wrong = simt::environment_error(); !wrong.empty()) *reason = wrong;
     } catch (...) {  // no host memory for the text
       reason->clear();
     }
@@ -112,14 +110,6 @@ void CudaDevice::make_current() {
   check(cudaSetDevice(gpu_.ordinal()), "cudaSetDevice", gpu_, device_);
 }
 
-NativeDevice::Function CudaDevice::fake_function([[maybe_unused]] const char* name) const noexcept {
-#if SIMT_EMULATED
-  return simt::nccl::find(name);
-#else
-  return nullptr;
-#endif
-}
-
 std::unique_ptr<Event> CudaDevice::make_timed_event() {
   return std::make_unique<CudaEvent>(gpu_, device_, true);
 }
@@ -135,7 +125,7 @@ double CudaDevice::seconds_between(const Event& from, const Event& to) {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-int CudaDevice::real_gpu() const noexcept { return emulated() ? -1 : gpu_.ordinal(); }
+int CudaDevice::real_gpu() const noexcept { return simt::real_gpu(gpu_.ordinal()); }
 
 void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
   require_working(gpu_, device_);
@@ -167,7 +157,9 @@ void CudaDevice::copy_between(const CopyDesc& copy, CudaStream& stream) {
 }
 
 CudaBackend::CudaBackend() {
-  if (const std::string wrong = environment_error(); !wrong.empty()) throw ArgumentError(wrong);
+  if (const std::string wrong = simt::environment_error(); !wrong.empty())
+    throw ArgumentError(wrong);
+  register_linked_libraries();
   const int per_gpu = number_of("BRAID_CUDA_DEVICES_PER_GPU", 1, 64, 1);
   const bool cache = number_of("BRAID_CUDA_CACHE", 0, 1, 1) == 1;
   const int gpus = gpu_count();
@@ -181,6 +173,6 @@ CudaBackend::CudaBackend() {
 
 std::unique_ptr<Backend> make_backend() { return std::make_unique<CudaBackend>(); }
 
-bool emulated() noexcept { return SIMT_EMULATED != 0; }
+bool emulated() noexcept { return simt::kEmulated; }
 
 }  // namespace braid::cuda

@@ -51,7 +51,6 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   [[nodiscard]] int gpu() const noexcept override { return gpu_.ordinal(); }
   [[nodiscard]] Size size() const override;
   void make_current() override;
-  [[nodiscard]] Function fake_function(const char* name) const noexcept override;
 
  private:
   void copy_between(const CopyDesc& copy, CudaStream& stream);

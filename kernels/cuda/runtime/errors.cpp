@@ -4,8 +4,7 @@
 
 #include <braid/core/error.hpp>
 
-#include "cuda/runtime/report.hpp"
-#include "simt/runtime/sticky.hpp"
+#include "simt/portable.hpp"
 
 namespace braid::cuda {
 namespace {
@@ -16,13 +15,18 @@ std::string said(cudaError_t error) {
   return str(cudaGetErrorName(error), " (", cudaGetErrorString(error), ")");
 }
 
+/// Puts a report of the emulation's checker on separate lines; empty on a GPU, and without one.
+std::string on_new_line(const std::string& report) {
+  return report.empty() ? report : "\n" + report;
+}
+
 [[noreturn]] void throw_lost(const char* call, const Gpu& gpu, Device device) {
   const auto code = static_cast<cudaError_t>(gpu.lost_code());
   std::string text = str(call, ": expected a device that works, got ", device, " lost to ",
                          said(code), "; this process cannot use it again");
   if (const std::string launches = gpu.recent_launches(device); !launches.empty())
     text += "\n" + launches;
-  text += report_of_loss(gpu.ordinal());
+  text += on_new_line(simt::report_of_loss(gpu.ordinal()));
   throw DeviceLostError(text, device, gpu.lost_code(), cudaGetErrorName(code));
 }
 
@@ -44,9 +48,9 @@ bool check_memory(cudaError_t error, const char* call, Gpu& gpu, Device device) 
   }
   (void)cudaGetLastError();  // reported here; the next launch must not report it again
   if (error == cudaErrorMemoryAllocation) return false;
-  throw CudaError(
-      str(call, ": expected success on ", device, ", got ", said(error), report_of_call()), device,
-      static_cast<int>(error), cudaGetErrorName(error));
+  throw CudaError(str(call, ": expected success on ", device, ", got ", said(error),
+                      on_new_line(simt::report_of_call())),
+                  device, static_cast<int>(error), cudaGetErrorName(error));
 }
 
 void check(cudaError_t error, const char* call, Gpu& gpu, Device device) {

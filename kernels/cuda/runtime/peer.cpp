@@ -7,6 +7,7 @@
 #include <braid/core/error.hpp>
 
 #include "cuda/runtime/errors.hpp"
+#include "simt/portable.hpp"
 
 namespace braid::cuda {
 namespace {
@@ -35,15 +36,12 @@ bool allowed(Gpu& a, Gpu& b, Device device) {
 /// The driver copies directly between two GPUs only if access is enabled. Emulated copies need no
 /// access, and it stays disabled there, so that a kernel that accesses another device's memory is
 /// detected. Returns false if the driver refuses, for example beyond the number of peers of a GPU.
-bool enable([[maybe_unused]] Gpu& from, [[maybe_unused]] Gpu& to, [[maybe_unused]] Device device) {
-#if SIMT_EMULATED
-  return true;
-#else
+bool enable(Gpu& from, Gpu& to, Device device) {
+  if constexpr (!simt::kPeerCopiesNeedAccess) return true;
   const DeviceGuard guard(from, device);
   const cudaError_t error = cudaDeviceEnablePeerAccess(to.ordinal(), 0);
   // enabled by the program itself
   return settle(error, from) || error == cudaErrorPeerAccessAlreadyEnabled;
-#endif
 }
 
 /// Memory for patterns. It is kept, because cudaFree waits for the whole device. Requires the lock

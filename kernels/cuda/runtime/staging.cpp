@@ -5,9 +5,9 @@
 
 #include <braid/core/error.hpp>
 
-#include "cuda/runtime/annotate.hpp"
 #include "cuda/runtime/device_errors.hpp"
 #include "cuda/runtime/errors.hpp"
+#include "simt/portable.hpp"
 
 namespace braid::cuda {
 
@@ -82,7 +82,7 @@ void PinnedRing::to_host(void* to, const void* from, std::size_t bytes, CudaStre
     piece.copied.await();
     const std::size_t at = done * kPieceBytes;
     const std::size_t part = std::min(kPieceBytes, bytes - at);
-    annotate_host_read(piece.data, part);
+    (void)simt::host_read(piece.data, part);
     std::memcpy(static_cast<char*>(to) + at, piece.data, part);
   }
   throw_device_error(device_);  // data that a kernel could not compute is not returned

@@ -96,7 +96,7 @@ void touch(Runtime& r, Op& op, const AllocationPtr& allocation, char* p, std::si
 
 /// Returns the device's allocation that contains [p, p + bytes), or null. Under the lock.
 AllocationPtr find(Runtime& r, const void* p, std::size_t bytes, int device) {
-  const AllocationPtr allocation = r.find_allocation(p);
+  const AllocationPtr allocation = r.memory.find_allocation(p);
   if (!allocation || allocation->place != Place::device || allocation->device != device ||
       (allocation->freed && !allocation->free_op))
     return nullptr;
@@ -136,7 +136,7 @@ Result check(const Part& part) {
     return kInvalidArgument;
   const Runtime::Lock lock(r.mutex);
   const auto stream = r.find_stream(part.stream, name_of(part.kind), Location::current());
-  if (!stream || stream->device != device || r.sticky_of(device) != cudaSuccess)
+  if (!stream || stream->device != device || r.reports.sticky_of(device) != cudaSuccess)
     return kUnhandledCudaError;
   if (part.sends() && !find(r, part.send, part.sends() * size, device)) return kInvalidArgument;
   return part.receives() && !find(r, part.recv, part.receives() * size, device) ? kInvalidArgument
@@ -157,7 +157,7 @@ void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
       const auto stream = r.find_stream(part.stream, name_of(part.kind), here);
       if (!stream) continue;  // reported
       const std::size_t bytes = part.sends() * bytes_of(part.type);
-      const AllocationPtr allocation = r.find_allocation(part.send);
+      const AllocationPtr allocation = r.memory.find_allocation(part.send);
       char* const p = static_cast<char*>(const_cast<void*>(part.send));
       taken[rank] = r.enqueue(*stream, OpKind::copy, name_of(part.kind), here,
                               [&r, p, bytes, allocation, to = sent[rank]](Op& op) {
@@ -178,7 +178,7 @@ void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
         if (const OpPtr& op = taken[static_cast<std::size_t>(other.rank)];
             op && needs(part, other.rank))
           waits.push_back(op);
-      const AllocationPtr allocation = r.find_allocation(part.recv);
+      const AllocationPtr allocation = r.memory.find_allocation(part.recv);
       r.enqueue(
           *stream, OpKind::copy, name_of(part.kind), here,
           [&r, part, bytes, allocation, sent, order](Op& op) {

@@ -186,7 +186,7 @@ Result comm_init_rank_config(Comm* out, int ranks, UniqueId id, int rank, Config
   {
     detail::Runtime& r = detail::runtime();
     const detail::Runtime::Lock lock(r.mutex);
-    if (r.devices.empty() || r.sticky_of(detail::current_device) != cudaSuccess)
+    if (r.device_count() == 0 || r.reports.sticky_of(detail::current_device) != cudaSuccess)
       return fail(kUnhandledCudaError, "the current device cannot be used");
   }
   Library& all = library();

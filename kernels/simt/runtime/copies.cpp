@@ -41,12 +41,12 @@ struct Side {
 cudaError_t check_side(Runtime& r, const char* call, Side& side, std::size_t width,
                        std::size_t height, int device, bool peer, Location where) {
   const std::size_t span = (height - 1) * side.pitch + width;
-  side.allocation = r.find_allocation(side.p);
-  if (const detail::Gone* gone = side.allocation ? nullptr : r.find_gone(side.p)) {
-    r.report(ReportKind::use_after_free, device, where, gone->freed_where,
-             str(call, " at ", detail::describe(where), ": after ", gone->free_call, " at ",
-                 detail::describe(gone->freed_where), ", uses memory from ", gone->call, " at ",
-                 detail::describe(gone->where), " (", gone->bytes, " bytes)"));
+  side.allocation = r.memory.find_allocation(side.p);
+  if (const detail::Gone* gone = side.allocation ? nullptr : r.memory.find_gone(side.p)) {
+    r.reports.add(ReportKind::use_after_free, device, where, gone->freed_where,
+                  str(call, " at ", detail::describe(where), ": after ", gone->free_call, " at ",
+                      detail::describe(gone->freed_where), ", uses memory from ", gone->call,
+                      " at ", detail::describe(gone->where), " (", gone->bytes, " bytes)"));
     return cudaErrorInvalidValue;
   }
   if (!side.allocation) return cudaSuccess;
@@ -54,9 +54,9 @@ cudaError_t check_side(Runtime& r, const char* call, Side& side, std::size_t wid
   side.place = a.place;
   const auto wrong = [&](ReportKind kind, Location other, const std::string& why,
                          cudaError_t code) {
-    r.report(kind, device, where, other,
-             str(call, " at ", detail::describe(where), ": ", why, " memory from ", a.call, " at ",
-                 detail::describe(a.where), " (", a.bytes, " bytes)"));
+    r.reports.add(kind, device, where, other,
+                  str(call, " at ", detail::describe(where), ": ", why, " memory from ", a.call,
+                      " at ", detail::describe(a.where), " (", a.bytes, " bytes)"));
     return code;
   };
   if (a.freed && !a.free_op)
@@ -69,7 +69,7 @@ cudaError_t check_side(Runtime& r, const char* call, Side& side, std::size_t wid
                  str(span, " bytes from offset ", offset, " run past the end of"),
                  cudaErrorInvalidValue);
   if (a.place == Place::device && a.device != device && !peer &&
-      !r.devices[static_cast<std::size_t>(device)].peers.contains(a.device))
+      !r.memory.of(device).peers.contains(a.device))
     return wrong(
         ReportKind::wrong_device, a.where,
         str("a stream of cuda:", device, " without peer access touches cuda:", a.device, "'s"),
@@ -89,11 +89,11 @@ cudaError_t check_kind(Runtime& r, const Copy& copy, const Side& to, const Side&
   };
   static constexpr const char* kPlaces[] = {"pageable host", "pinned host", "device"};
   const auto wrong = [&](const char* end, bool wanted, const Side& side) {
-    r.report(ReportKind::wrong_kind, device, where,
-             side.allocation ? side.allocation->where : Location{},
-             str(copy.call, " at ", detail::describe(where), ": ", end, ": expected ",
-                 wanted ? "device" : "host", " memory, got ",
-                 kPlaces[static_cast<std::size_t>(side.place)], " memory"));
+    r.reports.add(ReportKind::wrong_kind, device, where,
+                  side.allocation ? side.allocation->where : Location{},
+                  str(copy.call, " at ", detail::describe(where), ": ", end, ": expected ",
+                      wanted ? "device" : "host", " memory, got ",
+                      kPlaces[static_cast<std::size_t>(side.place)], " memory"));
     return cudaErrorInvalidValue;
   };
   if (!fits(to, to_device)) return wrong("destination", to_device, to);
@@ -153,7 +153,8 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
     const auto stream = r.find_stream(handle, copy.call, where);
     if (!stream) return cudaErrorInvalidResourceHandle;
     device = stream->device;
-    if (const cudaError_t sticky = r.sticky_of(device); sticky != cudaSuccess) return sticky;
+    if (const cudaError_t sticky = r.reports.sticky_of(device); sticky != cudaSuccess)
+      return sticky;
     if (copy.width == 0 || copy.height == 0) return cudaSuccess;
     if (!copy.to || !copy.from) return cudaErrorInvalidValue;
     Side to{static_cast<char*>(copy.to), copy.to_pitch, nullptr, Place::pageable};
@@ -174,18 +175,18 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
         return side.place == Place::device && side.allocation->device == wanted;
       };
       if (!fits(to, copy.to_device) || !fits(from, copy.from_device)) {
-        r.report(ReportKind::wrong_device, device, where, {},
-                 str(copy.call, " at ", detail::describe(where), ": expected memory of cuda:",
-                     copy.to_device, " and cuda:", copy.from_device, ", got other memory"));
+        r.reports.add(ReportKind::wrong_device, device, where, {},
+                      str(copy.call, " at ", detail::describe(where), ": expected memory of cuda:",
+                          copy.to_device, " and cuda:", copy.from_device, ", got other memory"));
         return cudaErrorInvalidValue;
       }
     }
     if (overlap(to, from, copy.width, copy.height)) {
-      r.report(ReportKind::overlap, device, where,
-               to.allocation ? to.allocation->where : Location{},
-               str(copy.call, " at ", detail::describe(where),
-                   ": expected source and destination apart, got ranges of ", copy.width,
-                   " bytes that overlap"));
+      r.reports.add(ReportKind::overlap, device, where,
+                    to.allocation ? to.allocation->where : Location{},
+                    str(copy.call, " at ", detail::describe(where),
+                        ": expected source and destination apart, got ranges of ", copy.width,
+                        " bytes that overlap"));
       return cudaErrorInvalidValue;
     }
     const bool host_only = to.place != Place::device && from.place != Place::device;
@@ -203,7 +204,7 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
                    [&r, to, from, staged, width, height,
                     peer = copy.peer() && copy.to_device != copy.from_device](Op& self) {
                      run_copy(r, self, to, from, width, height);
-                     if (peer && r.peer_wrong) to.row(height / 2)[width / 2] ^= 1;
+                     if (peer && r.injection.peer_wrong) to.row(height / 2)[width / 2] ^= 1;
                    });
     for (std::size_t i = 0; i < height; ++i) {
       if (from.place == Place::pinned) r.watch(op, from.allocation, from.row(i), width, false);
@@ -221,7 +222,7 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
     r.run_until(awaited);
     const Runtime::Lock lock(r.mutex);
     r.learn(awaited->clock);
-    return r.sticky_of(device);
+    return r.reports.sticky_of(device);
   }
   r.settle();
   return cudaSuccess;
@@ -238,7 +239,8 @@ cudaError_t queue_memset(const char* call, void* pointer, int value, std::size_t
       const auto stream = r.find_stream(handle, call, where);
       if (!stream) return cudaErrorInvalidResourceHandle;
       device = stream->device;
-      if (const cudaError_t sticky = r.sticky_of(device); sticky != cudaSuccess) return sticky;
+      if (const cudaError_t sticky = r.reports.sticky_of(device); sticky != cudaSuccess)
+        return sticky;
       if (bytes == 0) return cudaSuccess;
       if (!pointer) return cudaErrorInvalidValue;
       Side to{static_cast<char*>(pointer), bytes, nullptr, Place::pageable};
@@ -246,9 +248,9 @@ cudaError_t queue_memset(const char* call, void* pointer, int value, std::size_t
           e != cudaSuccess)
         return e;
       if (to.place == Place::pageable) {
-        r.report(ReportKind::wrong_kind, device, where, {},
-                 str(call, " at ", detail::describe(where),
-                     ": expected device memory, got pageable host memory"));
+        r.reports.add(ReportKind::wrong_kind, device, where, {},
+                      str(call, " at ", detail::describe(where),
+                          ": expected device memory, got pageable host memory"));
         return cudaErrorInvalidValue;
       }
       op =
@@ -269,7 +271,7 @@ cudaError_t queue_memset(const char* call, void* pointer, int value, std::size_t
       r.run_until(op);
       const Runtime::Lock lock(r.mutex);
       r.learn(op->clock);
-      return r.sticky_of(device);
+      return r.reports.sticky_of(device);
     }
     r.settle();
     return cudaSuccess;
@@ -288,7 +290,7 @@ cudaError_t peer(const char* call, void* to, int to_device, const void* from, in
                  std::size_t bytes, cudaStream_t stream, bool blocking, Location where) {
   return runtime_call(call, [&](Runtime& r) {
     const auto known = [&](int device) {
-      return device >= 0 && device < static_cast<int>(r.devices.size());
+      return device >= 0 && device < static_cast<int>(r.device_count());
     };
     if (!known(to_device) || !known(from_device)) return cudaErrorInvalidDevice;
     if (blocking) r.synchronize_device(to_device), r.synchronize_device(from_device);

@@ -4,6 +4,8 @@
 // so that an invalid value is well-defined.
 #include <cstddef>
 
+#define CUDART_VERSION 13000  // of the API and of the emulated driver
+
 enum cudaError : int {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,

@@ -19,18 +19,18 @@ namespace {
 // memory is config().shared_limit, which also applies to kernels (SIMT_SHARED).
 constexpr int kMajor = 8, kMinor = 0, kMultiprocessors = 4, kThreads = 1024,
               kThreadsPerMultiprocessor = 2048, kBlocksPerMultiprocessor = 32;
-constexpr int kRegisters = 65536, kVersion = 13000, kSharedPerBlock = 48 << 10, kReserved = 1 << 10,
-              kL2 = 4 << 20, kBus = 4096;
+constexpr int kRegisters = 65536, kSharedPerBlock = 48 << 10, kReserved = 1 << 10, kL2 = 4 << 20,
+              kBus = 4096;
 
 bool known(const Runtime& r, int device) {
-  return device >= 0 && device < static_cast<int>(r.devices.size());
+  return device >= 0 && device < static_cast<int>(r.device_count());
 }
 
-cudaDeviceProp properties_of(const Runtime& r, int device) {
+cudaDeviceProp properties_of(Runtime& r, int device) {
   cudaDeviceProp p{};
   std::snprintf(p.name, sizeof p.name, "Braid SIMT emulation");
   const std::size_t shared = config().shared_limit;
-  p.totalGlobalMem = r.devices[static_cast<std::size_t>(device)].capacity;
+  p.totalGlobalMem = r.memory.of(device).capacity;
   p.sharedMemPerBlock = kSharedPerBlock, p.sharedMemPerBlockOptin = shared,
   p.sharedMemPerMultiprocessor = shared + kReserved;
   p.reservedSharedMemPerBlock = kReserved, p.totalConstMem = 64 << 10, p.memPitch = 0x7fffffff;
@@ -115,7 +115,7 @@ bool attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute, int& value)
 cudaError_t version(const char* call, int* out) {
   return general_call(call, [&](Runtime&) {
     if (!out) return cudaErrorInvalidValue;
-    *out = kVersion;
+    *out = CUDART_VERSION;
     return cudaSuccess;
   });
 }
@@ -126,11 +126,12 @@ cudaError_t peer_access(const char* call, int peer, bool on) {
     {
       const Runtime::Lock lock(r.mutex);
       if (!known(r, peer) || peer == current_device) return cudaErrorInvalidDevice;
-      detail::DeviceState& device = r.devices[static_cast<std::size_t>(current_device)];
-      if (device.sticky != cudaSuccess) return device.sticky;
-      if (on && !r.peer_supported) return cudaErrorPeerAccessUnsupported;
-      if (on && !device.peers.insert(peer).second) return cudaErrorPeerAccessAlreadyEnabled;
-      if (!on && !device.peers.erase(peer)) return cudaErrorPeerAccessNotEnabled;
+      if (const cudaError_t sticky = r.reports.sticky_of(current_device); sticky != cudaSuccess)
+        return sticky;
+      std::set<int>& peers = r.memory.of(current_device).peers;
+      if (on && !r.memory.peer_supported) return cudaErrorPeerAccessUnsupported;
+      if (on && !peers.insert(peer).second) return cudaErrorPeerAccessAlreadyEnabled;
+      if (!on && !peers.erase(peer)) return cudaErrorPeerAccessNotEnabled;
     }
     set_peer_access(current_device, peer, on);
     return cudaSuccess;
@@ -142,8 +143,8 @@ cudaError_t peer_access(const char* call, int peer, bool on) {
 cudaError_t cudaGetDeviceCount(int* count, Location) {
   return general_call("cudaGetDeviceCount", [&](Runtime& r) {
     if (!count) return cudaErrorInvalidValue;
-    *count = static_cast<int>(r.devices.size());
-    return r.devices.empty() ? r.unusable() : cudaSuccess;
+    *count = static_cast<int>(r.device_count());
+    return r.device_count() == 0 ? r.reports.unusable() : cudaSuccess;
   });
 }
 
@@ -216,7 +217,7 @@ cudaError_t cudaDeviceSynchronize(Location) {
   return runtime_call("cudaDeviceSynchronize", [&](Runtime& r) {
     r.synchronize_device(current_device);
     const Runtime::Lock lock(r.mutex);
-    return r.sticky_of(current_device);
+    return r.reports.sticky_of(current_device);
   });
 }
 
@@ -227,30 +228,33 @@ cudaError_t cudaDeviceReset(Location where) {
     std::vector<detail::AllocationPtr> mine;
     {
       const Runtime::Lock lock(r.mutex);
-      for (const auto& [address, allocation] : r.allocations) {
+      for (const auto& [address, allocation] : r.memory.allocations) {
         if (allocation->device != device || allocation->freed) continue;
         allocation->freed = true, allocation->free_call = "cudaDeviceReset",
         allocation->freed_where = where;
         mine.push_back(allocation);
       }
-      for (const auto& [number, stream] : r.streams)
+      for (const auto& [number, stream] : r.streams.by_number)
         if (stream->device == device) stream->alive = false, stream->destroyed = where;
-      std::erase_if(r.per_thread, [&](const auto& entry) { return entry.first.second == device; });
-      std::erase_if(r.events, [&](const auto& entry) {
+      std::erase_if(r.streams.per_thread,
+                    [&](const auto& entry) { return entry.first.second == device; });
+      std::erase_if(r.streams.events, [&](const auto& entry) {
         if (entry.second->device != device) return false;
-        Runtime::keep_dead(r.dead_events, entry.first, {entry.second->created, where});
+        detail::Streams::keep_dead(r.streams.dead_events, entry.first,
+                                   {entry.second->created, where});
         return true;
       });
-      r.sweep_streams();
+      r.streams.sweep();
     }
     r.run_all();  // other devices may still use the memory
     for (const detail::AllocationPtr& allocation : mine) r.retire(allocation);
     std::set<int> peers;
     {
       const Runtime::Lock lock(r.mutex);
-      detail::DeviceState& state = r.devices[static_cast<std::size_t>(device)];
-      state.sticky = cudaSuccess, state.reason.clear(), state.used = 0, state.release_threshold = 0;
-      peers.swap(state.peers);
+      r.reports.devices[static_cast<std::size_t>(device)] = {};
+      detail::DeviceMemory& memory = r.memory.of(device);
+      memory.used = 0, memory.release_threshold = 0;
+      peers.swap(memory.peers);
     }
     for (const int peer : peers) set_peer_access(device, peer, false);
     return cudaSuccess;
@@ -269,7 +273,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer, Location) {
     if (!can) return cudaErrorInvalidValue;
     if (!known(r, device) || !known(r, peer)) return cudaErrorInvalidDevice;
     const Runtime::Lock lock(r.mutex);
-    *can = device != peer && r.peer_supported;
+    *can = device != peer && r.memory.peer_supported;
     return cudaSuccess;
   });
 }
@@ -287,12 +291,12 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
     if (!attributes) return cudaErrorInvalidValue;
     if (!function) return cudaErrorInvalidDeviceFunction;
     const Runtime::Lock lock(r.mutex);
-    const auto set = r.shared_bytes_of.find(function);
+    const auto set = r.memory.shared_bytes_of.find(function);
     *attributes = {};
     attributes->maxThreadsPerBlock = kThreads;
     attributes->ptxVersion = attributes->binaryVersion = kMajor * 10 + kMinor;
     attributes->maxDynamicSharedSizeBytes =
-        set == r.shared_bytes_of.end() ? kSharedPerBlock : set->second;
+        set == r.memory.shared_bytes_of.end() ? kSharedPerBlock : set->second;
     attributes->preferredShmemCarveout = -1;
     return cudaSuccess;
   });
@@ -307,7 +311,7 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
       case cudaFuncAttributeMaxDynamicSharedMemorySize:
         if (value < 0 || static_cast<std::size_t>(value) > config().shared_limit)
           return cudaErrorInvalidValue;
-        r.shared_bytes_of[function] = value;
+        r.memory.shared_bytes_of[function] = value;
         return cudaSuccess;
       case cudaFuncAttributePreferredSharedMemoryCarveout:
         return value >= -1 && value <= 100 ? cudaSuccess : cudaErrorInvalidValue;

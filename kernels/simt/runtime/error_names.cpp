@@ -27,7 +27,8 @@ const char* cudaGetErrorString(cudaError_t error) { return detail::error_text(er
 cudaError_t cudaPeekAtLastError() {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
-  const cudaError_t sticky = r.devices.empty() ? cudaSuccess : r.sticky_of(detail::current_device);
+  const cudaError_t sticky =
+      r.device_count() == 0 ? cudaSuccess : r.reports.sticky_of(detail::current_device);
   return sticky != cudaSuccess ? sticky : detail::last_error;
 }
 

@@ -13,15 +13,17 @@ namespace braid::simt::detail {
 std::shared_ptr<EventState> Runtime::find_event(cudaEvent_t handle, const char* call,
                                                 Location where) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
-  if (const auto event = events.find(number); event != events.end()) return event->second;
-  const auto dead = dead_events.find(number);
-  report(ReportKind::destroyed_handle, current_device, where,
-         dead == dead_events.end() ? Location{} : dead->second.destroyed,
-         dead == dead_events.end()
-             ? str(call, " at ", describe(where), ": expected an event, got a handle that is none")
-             : str(call, " at ", describe(where), " uses the event that was created at ",
-                   describe(dead->second.created), " and destroyed at ",
-                   describe(dead->second.destroyed)));
+  if (const auto event = streams.events.find(number); event != streams.events.end())
+    return event->second;
+  const auto dead = streams.dead_events.find(number);
+  const bool known = dead != streams.dead_events.end();
+  reports.add(
+      ReportKind::destroyed_handle, current_device, where,
+      known ? dead->second.destroyed : Location{},
+      known ? str(call, " at ", describe(where), " uses the event that was created at ",
+                  describe(dead->second.created), " and destroyed at ",
+                  describe(dead->second.destroyed))
+            : str(call, " at ", describe(where), ": expected an event, got a handle that is none"));
   return nullptr;
 }
 
@@ -35,12 +37,13 @@ cudaError_t create(const char* call, cudaEvent_t* event, unsigned flags, Locatio
   return detail::runtime_call(call, [&](Runtime& r) {
     if (!event || (flags & ~kEventFlags)) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
-    if (const cudaError_t sticky = r.sticky_of(detail::current_device); sticky != cudaSuccess)
+    if (const cudaError_t sticky = r.reports.sticky_of(detail::current_device);
+        sticky != cudaSuccess)
       return sticky;
     auto made = std::make_shared<EventState>();
     made->device = detail::current_device, made->flags = flags, made->created = where;
-    r.events[r.next_event] = std::move(made);
-    *event = reinterpret_cast<cudaEvent_t>(static_cast<std::uintptr_t>(r.next_event++));
+    r.streams.events[r.streams.next_event] = std::move(made);
+    *event = reinterpret_cast<cudaEvent_t>(static_cast<std::uintptr_t>(r.streams.next_event++));
     return cudaSuccess;
   });
 }
@@ -57,13 +60,14 @@ cudaError_t record(const char* call, cudaEvent_t event, cudaStream_t stream, uns
       const auto s = r.find_stream(stream, call, where);
       if (!s) return cudaErrorInvalidResourceHandle;
       if (e->device != s->device) {
-        r.report(ReportKind::wrong_device, s->device, where, e->created,
-                 str(call, " at ", detail::describe(where), ": a stream of cuda:", s->device,
-                     " records the event of cuda:", e->device, " that was created at ",
-                     detail::describe(e->created)));
+        r.reports.add(ReportKind::wrong_device, s->device, where, e->created,
+                      str(call, " at ", detail::describe(where), ": a stream of cuda:", s->device,
+                          " records the event of cuda:", e->device, " that was created at ",
+                          detail::describe(e->created)));
         return cudaErrorInvalidResourceHandle;
       }
-      if (const cudaError_t sticky = r.sticky_of(s->device); sticky != cudaSuccess) return sticky;
+      if (const cudaError_t sticky = r.reports.sticky_of(s->device); sticky != cudaSuccess)
+        return sticky;
       e->record = r.enqueue(*s, detail::OpKind::record, call, where, nullptr);
     }
     r.settle();
@@ -87,9 +91,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event, Location where) {
     if (!e) return cudaErrorInvalidResourceHandle;
     // A record that is still pending runs nevertheless.
     const auto number = reinterpret_cast<std::uintptr_t>(event);
-    Runtime::keep_dead(r.dead_events, number, {e->created, where});
-    r.events.erase(number);
-    return r.sticky_of(e->device);
+    detail::Streams::keep_dead(r.streams.dead_events, number, {e->created, where});
+    r.streams.events.erase(number);
+    return r.reports.sticky_of(e->device);
   });
 }
 
@@ -112,7 +116,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       if (!s) return cudaErrorInvalidResourceHandle;
       const auto e = r.find_event(event, "cudaStreamWaitEvent", where);
       if (!e) return cudaErrorInvalidResourceHandle;
-      if (const cudaError_t sticky = r.sticky_of(s->device); sticky != cudaSuccess) return sticky;
+      if (const cudaError_t sticky = r.reports.sticky_of(s->device); sticky != cudaSuccess)
+        return sticky;
       // Waits for the event's present record, whatever is recorded later. An event that was never
       // recorded counts as complete.
       if (!e->record) return cudaSuccess;
@@ -137,7 +142,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event, Location where) {
     if (op) r.run_until(op);
     const Runtime::Lock lock(r.mutex);
     if (op) r.learn(op->clock);
-    return r.sticky_of(device);
+    return r.reports.sticky_of(device);
   });
 }
 
@@ -154,10 +159,11 @@ cudaError_t cudaEventQuery(cudaEvent_t event, Location where) {
     }
     if (op) r.run_some();  // so that a program that polls makes progress
     const Runtime::Lock lock(r.mutex);
-    if (const cudaError_t sticky = r.sticky_of(device); sticky != cudaSuccess) return sticky;
+    if (const cudaError_t sticky = r.reports.sticky_of(device); sticky != cudaSuccess)
+      return sticky;
     if (op && !op->done) return cudaErrorNotReady;
     if (op) r.learn(op->clock);
-    return r.sticky_of(device);
+    return r.reports.sticky_of(device);
   });
 }
 
@@ -171,7 +177,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
     if (!a || !b || !a->record || !b->record || a->device != b->device)
       return cudaErrorInvalidResourceHandle;
     if ((a->flags | b->flags) & cudaEventDisableTiming) return cudaErrorInvalidResourceHandle;
-    if (const cudaError_t sticky = r.sticky_of(a->device); sticky != cudaSuccess) return sticky;
+    if (const cudaError_t sticky = r.reports.sticky_of(a->device); sticky != cudaSuccess)
+      return sticky;
     if (!a->record->done || !b->record->done) return cudaErrorNotReady;
     *milliseconds =
         std::chrono::duration<float, std::milli>(b->record->time - a->record->time).count();

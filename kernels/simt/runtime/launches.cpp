@@ -13,8 +13,6 @@ namespace braid::simt {
 namespace detail {
 namespace {
 
-constexpr std::size_t kLogged = 65536;
-
 // Returns `braid::cuda::relu<float>` for `void braid::cuda::relu<float>(float*, long)`.
 std::string function_name(const void* function) {
   Dl_info info{};
@@ -48,7 +46,7 @@ std::string function_name(const void* function) {
 
 const std::string& kernel_name(Runtime& r, const Launch& launch) {
   const auto [entry, fresh] =
-      r.kernel_names.try_emplace(launch.kernel ? launch.kernel : launch.name);
+      r.reports.kernel_names.try_emplace(launch.kernel ? launch.kernel : launch.name);
   if (fresh) entry->second = launch.name ? std::string(launch.name) : function_name(launch.kernel);
   return entry->second;
 }
@@ -64,13 +62,14 @@ cudaError_t enqueue_launch(const Launch& launch, cudaStream_t handle,
       if (!stream) return cudaErrorInvalidResourceHandle;
       const std::string& name = kernel_name(r, launch);
       if (stream->device != current_device) {
-        r.report(ReportKind::wrong_device, stream->device, launch.where, stream->created,
-                 str("kernel ", name, " at ", describe(launch.where),
-                     ": the current device is cuda:", current_device, ", the stream (created at ",
-                     describe(stream->created), ") belongs to cuda:", stream->device));
+        r.reports.add(
+            ReportKind::wrong_device, stream->device, launch.where, stream->created,
+            str("kernel ", name, " at ", describe(launch.where),
+                ": the current device is cuda:", current_device, ", the stream (created at ",
+                describe(stream->created), ") belongs to cuda:", stream->device));
         return cudaErrorInvalidResourceHandle;
       }
-      if (const cudaError_t sticky = r.sticky_of(stream->device); sticky != cudaSuccess)
+      if (const cudaError_t sticky = r.reports.sticky_of(stream->device); sticky != cudaSuccess)
         return sticky;
       if (!valid_launch(launch)) return cudaErrorInvalidConfiguration;
       const std::shared_ptr<const Closure> body = std::move(closure);
@@ -92,14 +91,13 @@ cudaError_t enqueue_launch(const Launch& launch, cudaStream_t handle,
                   : e.finding() == Finding::use_after_free || e.finding() == Finding::wrong_device
                       ? kind_of(e.finding())
                       : ReportKind::kernel;
-              r.report_op(kind, self, {}, str(describe(self), ": ", e.what()),
-                          code_of(e.finding()));
+              r.reports.add_op(kind, self, {}, str(describe(self), ": ", e.what()),
+                               code_of(e.finding()));
             }
           });
       op->kernel = &name;
       op->body = body;
-      r.log.push_back({&name, stream->device, launch.grid, launch.block});
-      if (r.log.size() > kLogged) r.log.pop_front();
+      r.reports.log_launch({&name, stream->device, launch.grid, launch.block});
     }
     r.settle();
     return cudaSuccess;
@@ -112,7 +110,7 @@ std::vector<LaunchRecord> launch_log() {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
   std::vector<LaunchRecord> records;
-  for (const auto& logged : r.log)
+  for (const auto& logged : r.reports.log)
     records.push_back({*logged.kernel, logged.device, logged.grid, logged.block});
   return records;
 }
@@ -120,7 +118,7 @@ std::vector<LaunchRecord> launch_log() {
 void clear_launch_log() {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
-  r.log.clear();
+  r.reports.log.clear();
 }
 
 }  // namespace braid::simt

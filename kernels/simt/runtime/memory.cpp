@@ -29,7 +29,7 @@ Allocation::~Allocation() {
   else if (!registered) std::free(base);
 }
 
-const Gone* Runtime::find_gone(const void* p) const {
+const Gone* Memory::find_gone(const void* p) const {
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   const auto next = gone.upper_bound(address);
   if (next == gone.begin()) return nullptr;
@@ -37,7 +37,7 @@ const Gone* Runtime::find_gone(const void* p) const {
   return address - begin < block.mapping->bytes() ? &block : nullptr;
 }
 
-AllocationPtr Runtime::find_allocation(const void* p) const {
+AllocationPtr Memory::find_allocation(const void* p) const {
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   auto next = allocations.upper_bound(address);
   if (next == allocations.begin()) return nullptr;
@@ -54,8 +54,8 @@ cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, St
   auto allocation = std::make_shared<Allocation>();
   {
     const Lock lock(mutex);
-    DeviceState& state = devices[static_cast<std::size_t>(device)];
-    if (state.sticky != cudaSuccess) return state.sticky;
+    if (const cudaError_t sticky = reports.sticky_of(device); sticky != cudaSuccess) return sticky;
+    DeviceMemory& state = memory.of(device);
     if (bytes == 0) return cudaSuccess;
     if (bytes > std::numeric_limits<std::size_t>::max() / 2) return cudaErrorMemoryAllocation;
     const std::size_t charged = (bytes + kAlign - 1) / kAlign * kAlign;
@@ -82,7 +82,7 @@ cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, St
                     place == Place::device ? MemoryKind::device : MemoryKind::pinned, device);
     std::memset(allocation->base, kPoison, bytes);
     const Lock lock(mutex);
-    allocations[reinterpret_cast<std::uintptr_t>(allocation->base)] = allocation;
+    memory.allocations[reinterpret_cast<std::uintptr_t>(allocation->base)] = allocation;
     if (stream) {
       enqueue(*stream, OpKind::allocate, call, where, [this, allocation](Op& op) {
         {
@@ -96,8 +96,8 @@ cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, St
   } catch (...) {  // no host memory: undo the allocation
     {
       const Lock lock(mutex);
-      devices[static_cast<std::size_t>(device)].used -= allocation->charged;
-      allocations.erase(reinterpret_cast<std::uintptr_t>(allocation->base));
+      memory.of(device).used -= allocation->charged;
+      memory.allocations.erase(reinterpret_cast<std::uintptr_t>(allocation->base));
     }
     unregister_memory(allocation->base);
     throw;
@@ -110,13 +110,13 @@ cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, St
 AllocationPtr Runtime::take(void* pointer, Place place, bool registered, const char* call,
                             Location where) {
   const Lock lock(mutex);
-  const AllocationPtr allocation = find_allocation(pointer);
+  const AllocationPtr allocation = memory.find_allocation(pointer);
   const auto wrong = [&](ReportKind kind, Location other, const std::string& why) {
-    report(kind, allocation ? allocation->device : current_device, where, other,
-           str(call, " at ", describe(where), ": ", why));
+    reports.add(kind, allocation ? allocation->device : current_device, where, other,
+                str(call, " at ", describe(where), ": ", why));
     return nullptr;
   };
-  if (const Gone* block = allocation ? nullptr : find_gone(pointer))
+  if (const Gone* block = allocation ? nullptr : memory.find_gone(pointer))
     return wrong(
         ReportKind::double_free, block->freed_where,
         str("memory from ", block->call, " at ", describe(block->where), " was freed already by ",
@@ -137,8 +137,7 @@ AllocationPtr Runtime::take(void* pointer, Place place, bool registered, const c
     return wrong(ReportKind::bad_free, allocation->where,
                  "expected memory of the matching kind, got " + made);
   allocation->freed = true, allocation->free_call = call, allocation->freed_where = where;
-  if (place == Place::device)
-    devices[static_cast<std::size_t>(allocation->device)].used -= allocation->charged;
+  if (place == Place::device) memory.of(allocation->device).used -= allocation->charged;
   return allocation;
 }
 
@@ -149,8 +148,8 @@ void Runtime::free_now(const AllocationPtr& allocation, const char* call, Locati
   bool fine = check;
   {
     const Lock lock(mutex);
-    op = host_op(call, allocation->device, where);
-    if (sticky_of(allocation->device) != cudaSuccess) fine = false;
+    op = streams.host_op(call, allocation->device, where);
+    if (reports.sticky_of(allocation->device) != cudaSuccess) fine = false;
     if (fine) (void)touch(op, allocation, allocation->base, allocation->bytes, Access::release);
   }
   const ReportKind kind =
@@ -159,42 +158,56 @@ void Runtime::free_now(const AllocationPtr& allocation, const char* call, Locati
   retire(allocation);
 }
 
+bool Memory::keeps(const Allocation& allocation) noexcept {
+  return !allocation.registered && allocation.bytes <= kLargestKept;
+}
+
+std::vector<AllocationPtr> Memory::retire(const AllocationPtr& allocation) {
+  std::vector<AllocationPtr> leaving;
+  if (keeps(*allocation)) {
+    quarantine.push_back(allocation);
+    quarantine_bytes += allocation->bytes;
+  } else {
+    leaving.push_back(allocation);
+  }
+  while (quarantine_bytes > kQuarantine) {
+    leaving.push_back(quarantine.front());
+    quarantine_bytes -= quarantine.front()->bytes;
+    quarantine.pop_front();
+  }
+  for (const AllocationPtr& left : leaving) {
+    left->unregistered = true;
+    const auto begin = reinterpret_cast<std::uintptr_t>(left->base);
+    allocations.erase(begin);
+    if (!left->mapping) continue;
+    gone[begin] = Gone{left->mapping,   left->bytes, left->device,     left->call,
+                       left->free_call, left->where, left->freed_where};
+    gone_order.push_back(begin);
+    gone_bytes += left->mapping->bytes();
+  }
+  while (gone.size() > kGone || gone_bytes > kGoneBytes) {
+    const auto oldest = gone.find(gone_order.front());
+    gone_bytes -= oldest->second.mapping->bytes();
+    gone.erase(oldest);
+    gone_order.pop_front();
+  }
+  return leaving;
+}
+
+void Memory::clear() {
+  allocations.clear(), quarantine.clear(), watches.clear();
+  quarantine_bytes = 0, gone.clear(), gone_order.clear(), gone_bytes = 0;
+  for (DeviceMemory& device : devices) device.used = device.peak = 0, device.release_threshold = 0;
+}
+
 void Runtime::retire(const AllocationPtr& allocation) {
-  const bool keep = !allocation->registered && allocation->bytes <= kLargestKept;
   if (!allocation->registered && !allocation->mapping)
     std::memset(allocation->base, kPoison, allocation->bytes);
-  // a late kernel finds freed memory, not unknown memory
-  if (keep) annotate_freed(allocation->base, allocation->bytes);
+  if (Memory::keeps(*allocation)) annotate_freed(allocation->base, allocation->bytes);
   std::vector<AllocationPtr> leaving;
   {
     const Lock lock(mutex);
-    if (keep) {
-      quarantine.push_back(allocation);
-      quarantine_bytes += allocation->bytes;
-    } else {
-      leaving.push_back(allocation);
-    }
-    while (quarantine_bytes > kQuarantine) {
-      leaving.push_back(quarantine.front());
-      quarantine_bytes -= quarantine.front()->bytes;
-      quarantine.pop_front();
-    }
-    for (const AllocationPtr& left : leaving) {
-      left->unregistered = true;
-      const auto begin = reinterpret_cast<std::uintptr_t>(left->base);
-      allocations.erase(begin);
-      if (!left->mapping) continue;
-      gone[begin] = Gone{left->mapping,   left->bytes, left->device,     left->call,
-                         left->free_call, left->where, left->freed_where};
-      gone_order.push_back(begin);
-      gone_bytes += left->mapping->bytes();
-    }
-    while (gone.size() > kGone || gone_bytes > kGoneBytes) {
-      const auto oldest = gone.find(gone_order.front());
-      gone_bytes -= oldest->second.mapping->bytes();
-      gone.erase(oldest);
-      gone_order.pop_front();
-    }
+    leaving = memory.retire(allocation);
   }
   for (const AllocationPtr& left : leaving) unregister_memory(left->base);
 }
@@ -205,16 +218,17 @@ bool Runtime::touch(const OpPtr& op, const AllocationPtr& allocation, const void
   const std::optional<Conflict> conflict =
       allocation->history.touch(op, begin, begin + bytes, access);
   if (!conflict) return true;
-  const bool again = !reported.emplace(conflict->earlier->id, op->id).second;
+  const bool again = !reports.reported.emplace(conflict->earlier->id, op->id).second;
   if (again) return false;
   const std::size_t offset =
       static_cast<std::size_t>(static_cast<const char*>(p) - allocation->base);
   static constexpr const char* kVerbs[] = {" reads ", " writes ", " gives out ", " frees ",
                                            " frees "};
-  report_op(conflict->kind, *op, conflict->earlier->where,
-            str(describe(*op), kVerbs[static_cast<std::size_t>(access)], bytes, " bytes at offset ",
-                offset, " of memory from ", allocation->call, " (", describe(allocation->where),
-                ", ", allocation->bytes, " bytes), which ", conflict->text));
+  reports.add_op(
+      conflict->kind, *op, conflict->earlier->where,
+      str(describe(*op), kVerbs[static_cast<std::size_t>(access)], bytes, " bytes at offset ",
+          offset, " of memory from ", allocation->call, " (", describe(allocation->where), ", ",
+          allocation->bytes, " bytes), which ", conflict->text));
   return false;
 }
 
@@ -273,8 +287,8 @@ bool Runtime::ask_checker(const Op& op, const std::function<void()>& question,
     return true;
   } catch (const Error& e) {
     const Lock lock(mutex);
-    report_op(kind ? *kind : kind_of(e.finding()), op, {}, str(describe(op), ": ", e.what()),
-              code_of(e.finding()));
+    reports.add_op(kind ? *kind : kind_of(e.finding()), op, {}, str(describe(op), ": ", e.what()),
+                   code_of(e.finding()));
     return false;
   }
 }

@@ -18,13 +18,13 @@ constexpr unsigned kRegisterFlags =
 
 int pool_device(const Runtime& r, cudaMemPool_t pool) {
   const auto number = reinterpret_cast<std::uintptr_t>(pool);
-  return number >= 1 && number <= r.devices.size() ? static_cast<int>(number) - 1 : -1;
+  return number >= 1 && number <= r.device_count() ? static_cast<int>(number) - 1 : -1;
 }
 
 cudaError_t give_pool(const char* call, cudaMemPool_t* pool, int device) {
   return runtime_call(call, [&](Runtime& r) {
     if (!pool) return cudaErrorInvalidValue;
-    if (device < 0 || device >= static_cast<int>(r.devices.size())) return cudaErrorInvalidDevice;
+    if (device < 0 || device >= static_cast<int>(r.device_count())) return cudaErrorInvalidDevice;
     *pool = reinterpret_cast<cudaMemPool_t>(static_cast<std::uintptr_t>(device) + 1);
     return cudaSuccess;
   });
@@ -49,22 +49,23 @@ cudaError_t free_pinned(Runtime& r, void* pointer, bool registered, const char* 
   bool used = false;
   {
     const Runtime::Lock lock(r.mutex);
-    for (const detail::Watch& watch : r.watches) {
+    for (const detail::Watch& watch : r.memory.watches) {
       if (watch.allocation != allocation) continue;
       used = true;
-      r.report(ReportKind::pinned_free, watch.op->device, where, watch.op->where,
-               braid::str(call, " at ", detail::describe(where), " gives up pinned memory that ",
-                          detail::describe(*watch.op), watch.written ? " writes" : " reads",
-                          ", before the host has waited for that"));
-      if (r.mode == ReportMode::sticky)
-        r.poison(watch.op->device, cudaErrorLaunchFailure, r.last_text);
+      r.reports.add(
+          ReportKind::pinned_free, watch.op->device, where, watch.op->where,
+          braid::str(call, " at ", detail::describe(where), " gives up pinned memory that ",
+                     detail::describe(*watch.op), watch.written ? " writes" : " reads",
+                     ", before the host has waited for that"));
+      if (r.reports.mode == ReportMode::sticky)
+        r.reports.poison(watch.op->device, cudaErrorLaunchFailure, r.reports.last_text);
       break;
     }
   }
   r.run_all();
   r.free_now(allocation, call, where, !used);
   const Runtime::Lock lock(r.mutex);
-  return r.sticky_of(detail::current_device);
+  return r.reports.sticky_of(detail::current_device);
 }
 
 }  // namespace
@@ -88,7 +89,7 @@ cudaError_t cudaFree(void* pointer, Location where) {
       r.free_now(allocation, "cudaFree", where);
     }
     const Runtime::Lock lock(r.mutex);
-    return r.sticky_of(detail::current_device);
+    return r.reports.sticky_of(detail::current_device);
   });
 }
 
@@ -132,7 +133,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream, Location where) {
             bool fine = false;
             {
               const Runtime::Lock runs(r.mutex);
-              fine = r.sticky_of(op.device) == cudaSuccess &&
+              fine = r.reports.sticky_of(op.device) == cudaSuccess &&
                      r.touch(op.shared_from_this(), allocation, allocation->base, allocation->bytes,
                              detail::Access::release);
             }
@@ -143,7 +144,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream, Location where) {
     }
     r.settle();
     const Runtime::Lock lock(r.mutex);
-    return r.sticky_of(on->device);
+    return r.reports.sticky_of(on->device);
   });
 }
 
@@ -181,19 +182,20 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags, L
     allocation->call = "cudaHostRegister", allocation->where = where;
     {
       const Runtime::Lock lock(r.mutex);
-      if (const cudaError_t sticky = r.sticky_of(detail::current_device); sticky != cudaSuccess)
+      if (const cudaError_t sticky = r.reports.sticky_of(detail::current_device);
+          sticky != cudaSuccess)
         return sticky;
-      const auto next = r.allocations.lower_bound(begin);
-      if (r.find_allocation(pointer) ||
-          (next != r.allocations.end() && next->first < begin + bytes))
+      const auto next = r.memory.allocations.lower_bound(begin);
+      if (r.memory.find_allocation(pointer) ||
+          (next != r.memory.allocations.end() && next->first < begin + bytes))
         return cudaErrorHostMemoryAlreadyRegistered;
-      r.allocations[begin] = allocation;
+      r.memory.allocations[begin] = allocation;
     }
     try {
       register_memory(pointer, bytes, MemoryKind::pinned, allocation->device);
     } catch (...) {
       const Runtime::Lock lock(r.mutex);
-      r.allocations.erase(begin);
+      r.memory.allocations.erase(begin);
       throw;
     }
     return cudaSuccess;
@@ -212,7 +214,7 @@ cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* host_pointer, 
   return runtime_call("cudaHostGetDevicePointer", [&](Runtime& r) {
     if (!device_pointer || flags != 0) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
-    const detail::AllocationPtr allocation = r.find_allocation(host_pointer);
+    const detail::AllocationPtr allocation = r.memory.find_allocation(host_pointer);
     if (!allocation || allocation->freed || allocation->place != Place::pinned)
       return cudaErrorInvalidValue;
     allocation->mapped = true;
@@ -225,10 +227,10 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes, Lo
   return runtime_call("cudaMemGetInfo", [&](Runtime& r) {
     if (!free_bytes || !total_bytes) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
-    const detail::DeviceState& device = r.devices[static_cast<std::size_t>(detail::current_device)];
-    *free_bytes = device.capacity - device.used;
-    *total_bytes = device.capacity;
-    return device.sticky;
+    const detail::DeviceMemory& memory = r.memory.of(detail::current_device);
+    *free_bytes = memory.capacity - memory.used;
+    *total_bytes = memory.capacity;
+    return r.reports.sticky_of(detail::current_device);
   });
 }
 
@@ -238,7 +240,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     if (!attributes || !pointer) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
     void* p = const_cast<void*>(pointer);
-    const detail::AllocationPtr allocation = r.find_allocation(pointer);
+    const detail::AllocationPtr allocation = r.memory.find_allocation(pointer);
     if (!allocation || allocation->freed ||
         static_cast<char*>(p) >= allocation->base + allocation->bytes)
       *attributes = {cudaMemoryTypeUnregistered, -2, nullptr, p};
@@ -262,15 +264,15 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
     const int device = pool_device(r, pool);
     if (device < 0 || !value) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
-    detail::DeviceState& state = r.devices[static_cast<std::size_t>(device)];
+    detail::DeviceMemory& memory = r.memory.of(device);
     switch (attribute) {
       case cudaMemPoolAttrReleaseThreshold:
-        state.release_threshold = *static_cast<std::uint64_t*>(value);
+        memory.release_threshold = *static_cast<std::uint64_t*>(value);
         return cudaSuccess;
       case cudaMemPoolAttrReservedMemHigh:
       case cudaMemPoolAttrUsedMemHigh:
         if (*static_cast<std::uint64_t*>(value) != 0) return cudaErrorInvalidValue;
-        state.peak = state.used;
+        memory.peak = memory.used;
         return cudaSuccess;
       case cudaMemPoolReuseFollowEventDependencies:
       case cudaMemPoolReuseAllowOpportunistic:
@@ -287,15 +289,15 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
     const int device = pool_device(r, pool);
     if (device < 0 || !value) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
-    const detail::DeviceState& state = r.devices[static_cast<std::size_t>(device)];
+    const detail::DeviceMemory& memory = r.memory.of(device);
     switch (attribute) {
       case cudaMemPoolAttrReleaseThreshold:
-        *static_cast<std::uint64_t*>(value) = state.release_threshold;
+        *static_cast<std::uint64_t*>(value) = memory.release_threshold;
         break;
       case cudaMemPoolAttrReservedMemCurrent:
-      case cudaMemPoolAttrUsedMemCurrent: *static_cast<std::uint64_t*>(value) = state.used; break;
+      case cudaMemPoolAttrUsedMemCurrent: *static_cast<std::uint64_t*>(value) = memory.used; break;
       case cudaMemPoolAttrReservedMemHigh:
-      case cudaMemPoolAttrUsedMemHigh: *static_cast<std::uint64_t*>(value) = state.peak; break;
+      case cudaMemPoolAttrUsedMemHigh: *static_cast<std::uint64_t*>(value) = memory.peak; break;
       default: *static_cast<int*>(value) = 1; break;
     }
     return cudaSuccess;

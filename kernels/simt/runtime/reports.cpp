@@ -26,9 +26,9 @@ std::string describe(const Op& op) {
              ")");
 }
 
-void Runtime::report(ReportKind kind, int device, Location where, Location other,
-                     const std::string& text) {
-  ++report_count;
+void Reports::add(ReportKind kind, int device, Location where, Location other,
+                  const std::string& text) {
+  ++count;
   last_text = str("simt: ", to_string(kind), ": ", text);
   found.push_back({kind, last_text, base_name(where.file), where.line, base_name(other.file),
                    other.line, device});
@@ -38,17 +38,18 @@ void report_host_access(int device, bool write, const std::string& file, int lin
   Runtime& r = runtime();
   const Runtime::Lock lock(r.mutex);
   const std::string place = line > 0 ? str(file, ":", line) : std::string("an unknown place");
-  r.report(ReportKind::host_access, device, {}, {},
-           str("the host ", write ? "writes" : "reads", " memory of cuda:", device, " at ", place,
-               "; a GPU's memory is reached by kernels and copies alone"));
-  r.found.back().file = file;
-  r.found.back().line = line;
-  if (r.mode == ReportMode::sticky) r.poison(device, cudaErrorIllegalAddress, r.last_text);
+  r.reports.add(ReportKind::host_access, device, {}, {},
+                str("the host ", write ? "writes" : "reads", " memory of cuda:", device, " at ",
+                    place, "; a GPU's memory is reached by kernels and copies alone"));
+  r.reports.found.back().file = file;
+  r.reports.found.back().line = line;
+  if (r.reports.mode == ReportMode::sticky)
+    r.reports.poison(device, cudaErrorIllegalAddress, r.reports.last_text);
 }
 
-void Runtime::report_op(ReportKind kind, const Op& op, Location other, const std::string& text,
-                        cudaError_t code) {
-  report(kind, op.device, op.where, other, text);
+void Reports::add_op(ReportKind kind, const Op& op, Location other, const std::string& text,
+                     cudaError_t code) {
+  add(kind, op.device, op.where, other, text);
   if (mode != ReportMode::sticky) return;
   if (code == cudaSuccess) {
     const bool address = kind == ReportKind::use_after_free ||
@@ -60,12 +61,26 @@ void Runtime::report_op(ReportKind kind, const Op& op, Location other, const std
   poison(op.device, code, last_text);
 }
 
-void Runtime::poison(int device, cudaError_t code, const std::string& reason) {
+void Reports::poison(int device, cudaError_t code, const std::string& reason) {
   if (devices.empty()) return;
-  cudaError_t& error = devices[static_cast<std::size_t>(device)].sticky;
-  if (error != cudaSuccess) return;
-  error = code;
-  devices[static_cast<std::size_t>(device)].reason = reason;
+  DeviceLoss& loss = devices[static_cast<std::size_t>(device)];
+  if (loss.sticky == cudaSuccess) loss = {code, reason};
+}
+
+void Reports::log_launch(const LoggedLaunch& launch) {
+  constexpr std::size_t kLogged = 65536;
+  log.push_back(launch);
+  if (log.size() > kLogged) log.pop_front();
+}
+
+void Reports::prune() {
+  constexpr std::size_t kMostPairs = 4096;
+  if (reported.size() > kMostPairs) reported.clear();
+}
+
+void Reports::clear() {
+  found.clear(), reported.clear(), log.clear(), last_text.clear();
+  for (DeviceLoss& loss : devices) loss = {};
 }
 
 }  // namespace detail
@@ -94,40 +109,40 @@ const char* to_string(ReportKind kind) noexcept {
 void set_report_mode(ReportMode mode) {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
-  r.mode = mode;
+  r.reports.mode = mode;
 }
 
 std::vector<Report> reports() {
   detail::Runtime& r = detail::runtime();
   r.run_all();
   const detail::Runtime::Lock lock(r.mutex);
-  return r.found;
+  return r.reports.found;
 }
 
 std::vector<Report> take_reports() {
   detail::Runtime& r = detail::runtime();
   r.run_all();
   const detail::Runtime::Lock lock(r.mutex);
-  return std::exchange(r.found, {});
+  return std::exchange(r.reports.found, {});
 }
 
 std::string last_report() {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
-  return r.last_text;
+  return r.reports.last_text;
 }
 
 std::string report_of_call() {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
-  return r.report_count > detail::reports_before ? r.last_text : std::string();
+  return r.reports.count > detail::reports_before ? r.reports.last_text : std::string();
 }
 
 std::string report_of_loss(int device) {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
-  return device >= 0 && static_cast<std::size_t>(device) < r.devices.size()
-             ? r.devices[static_cast<std::size_t>(device)].reason
+  return device >= 0 && static_cast<std::size_t>(device) < r.device_count()
+             ? r.reports.devices[static_cast<std::size_t>(device)].reason
              : std::string();
 }
 
@@ -135,14 +150,14 @@ bool host_read(const void* p, std::size_t bytes, Location where) {
   detail::Runtime& r = detail::runtime();
   const detail::Runtime::Lock lock(r.mutex);
   const char* begin = static_cast<const char*>(p);
-  for (const detail::Watch& watch : r.watches) {
+  for (const detail::Watch& watch : r.memory.watches) {
     if (!watch.written || begin >= watch.begin + watch.bytes || watch.begin >= begin + bytes)
       continue;
-    r.report(ReportKind::early_read, watch.op->device, where, watch.op->where,
-             str("the host reads at ", detail::describe(where), " what ",
-                 detail::describe(*watch.op), " writes, before it has waited for that"));
-    if (r.mode == ReportMode::sticky)
-      r.poison(watch.op->device, cudaErrorLaunchFailure, r.last_text);
+    r.reports.add(ReportKind::early_read, watch.op->device, where, watch.op->where,
+                  str("the host reads at ", detail::describe(where), " what ",
+                      detail::describe(*watch.op), " writes, before it has waited for that"));
+    if (r.reports.mode == ReportMode::sticky)
+      r.reports.poison(watch.op->device, cudaErrorLaunchFailure, r.reports.last_text);
     return false;
   }
   return true;

@@ -10,60 +10,29 @@ using detail::StreamState;
 
 namespace braid::simt::detail {
 
-// Removes destroyed streams whose operations the host knows to be complete. Their slots can be
-// reused.
-void Runtime::sweep_streams() {
-  std::erase_if(streams, [this](const auto& entry) {
-    const StreamState& stream = *entry.second;
-    if (stream.alive || !stream.queue.empty() || host.at(stream.slot) < ticks[stream.slot])
-      return false;
-    free_slots.push_back(stream.slot);
-    keep_dead(dead_streams, stream.number, {stream.created, stream.destroyed});
-    return true;
-  });
-}
-
-std::shared_ptr<StreamState> Runtime::make_stream(int device, unsigned flags, int priority,
-                                                  Location where) {
-  sweep_streams();
-  auto stream = std::make_shared<StreamState>();
-  stream->device = device, stream->flags = flags, stream->priority = priority,
-  stream->created = where;
-  if (!free_slots.empty()) {
-    stream->slot = free_slots.back();
-    free_slots.pop_back();
-  } else {
-    stream->slot = static_cast<std::uint32_t>(ticks.size());
-    ticks.push_back(0);
-  }
-  stream->clock = host;
-  return stream;
-}
-
-std::shared_ptr<StreamState> Runtime::find_stream(cudaStream_t handle, const char* call,
-                                                  Location where) {
+StreamPtr Runtime::find_stream(cudaStream_t handle, const char* call, Location where) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
-  if (number <= 1) return devices[static_cast<std::size_t>(current_device)].legacy;
+  if (number <= 1) return streams.legacy[static_cast<std::size_t>(current_device)];
   if (handle == cudaStreamPerThread) {
-    auto& own = per_thread[{std::this_thread::get_id(), current_device}];
+    auto& own = streams.per_thread[{std::this_thread::get_id(), current_device}];
     if (!own) {
-      own = make_stream(current_device, cudaStreamDefault, 0, where);
-      own->number = next_stream++, own->of_user = false;
-      streams[own->number] = own;
+      own = streams.make(current_device, cudaStreamDefault, 0, where);
+      own->number = streams.next_stream++, own->of_user = false;
+      streams.by_number[own->number] = own;
     }
     return own;
   }
-  const auto found_one = streams.find(number);
-  if (found_one != streams.end() && found_one->second->alive) return found_one->second;
-  const auto dead = dead_streams.find(number);
+  const auto found = streams.by_number.find(number);
+  const bool exists = found != streams.by_number.end();
+  if (exists && found->second->alive) return found->second;
+  const auto dead = streams.dead_streams.find(number);
   Location created, destroyed;
   bool known = true;
-  if (found_one != streams.end())
-    created = found_one->second->created, destroyed = found_one->second->destroyed;
-  else if (dead != dead_streams.end())
+  if (exists) created = found->second->created, destroyed = found->second->destroyed;
+  else if (dead != streams.dead_streams.end())
     created = dead->second.created, destroyed = dead->second.destroyed;
   else known = false;
-  report(
+  reports.add(
       ReportKind::destroyed_handle, current_device, where, destroyed,
       known ? str(call, " at ", describe(where), " uses the stream that was created at ",
                   describe(created), " and destroyed at ", describe(destroyed))
@@ -80,12 +49,13 @@ cudaError_t create(const char* call, cudaStream_t* stream, unsigned flags, int p
   return detail::runtime_call(call, [&](Runtime& r) {
     if (!stream || (flags & ~cudaStreamNonBlocking)) return cudaErrorInvalidValue;
     const Runtime::Lock lock(r.mutex);
-    if (const cudaError_t sticky = r.sticky_of(detail::current_device); sticky != cudaSuccess)
+    if (const cudaError_t sticky = r.reports.sticky_of(detail::current_device);
+        sticky != cudaSuccess)
       return sticky;
     const auto made =
-        r.make_stream(detail::current_device, flags, std::min(0, std::max(-5, priority)), where);
-    made->number = r.next_stream++;
-    r.streams[made->number] = made;
+        r.streams.make(detail::current_device, flags, std::min(0, std::max(-5, priority)), where);
+    made->number = r.streams.next_stream++;
+    r.streams.by_number[made->number] = made;
     *stream = reinterpret_cast<cudaStream_t>(static_cast<std::uintptr_t>(made->number));
     return cudaSuccess;
   });
@@ -126,8 +96,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream, Location where) {
     if (!found) return cudaErrorInvalidResourceHandle;
     found->alive = false;  // queued operations still run
     found->destroyed = where;
-    const cudaError_t sticky = r.sticky_of(found->device);
-    r.sweep_streams();
+    const cudaError_t sticky = r.reports.sticky_of(found->device);
+    r.streams.sweep();
     return sticky;
   });
 }
@@ -146,7 +116,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream, Location where) {
     if (last) r.run_until(last);
     const Runtime::Lock lock(r.mutex);
     if (last) r.learn(last->clock);
-    return r.sticky_of(device);
+    return r.reports.sticky_of(device);
   });
 }
 
@@ -163,10 +133,11 @@ cudaError_t cudaStreamQuery(cudaStream_t stream, Location where) {
     }
     if (last) r.run_some();  // so that a program that polls makes progress
     const Runtime::Lock lock(r.mutex);
-    if (const cudaError_t sticky = r.sticky_of(device); sticky != cudaSuccess) return sticky;
+    if (const cudaError_t sticky = r.reports.sticky_of(device); sticky != cudaSuccess)
+      return sticky;
     if (last && !last->done) return cudaErrorNotReady;
     if (last) r.learn(last->clock);
-    return r.sticky_of(device);
+    return r.reports.sticky_of(device);
   });
 }
 
@@ -200,7 +171,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
       const Runtime::Lock lock(r.mutex);
       const auto found = r.find_stream(stream, "cudaLaunchHostFunc", where);
       if (!found) return cudaErrorInvalidResourceHandle;
-      if (const cudaError_t sticky = r.sticky_of(found->device); sticky != cudaSuccess)
+      if (const cudaError_t sticky = r.reports.sticky_of(found->device); sticky != cudaSuccess)
         return sticky;
       op = r.enqueue(*found, detail::OpKind::host_function, "cudaLaunchHostFunc", where,
                      [function, data](detail::Op&) { function(data); });
@@ -210,7 +181,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
     // the same path every time.
     r.run_until([&] { return op->running || op->done; });
     Runtime::Lock lock(r.mutex);
-    r.finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return op->done; });
+    r.streams.finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return op->done; });
     return cudaSuccess;
   });
 }

@@ -72,27 +72,27 @@ std::string changed_text(const Watch& watch) {
 void Runtime::watch(const OpPtr& op, const AllocationPtr& allocation, char* begin,
                     std::size_t bytes, bool written) {
   Watch watch{op, allocation, begin, bytes, written, !allocation->mapped, 0};
-  for (const Watch& other : watches) {
+  for (const Watch& other : memory.watches) {
     if (other.op->done || !overlap(other, begin, bytes)) continue;
     // The bytes change, or are read, before this copy runs: they are not known now.
     if (written || other.written) watch.checked = false;
   }
-  for (const auto& stream : active)
+  for (const auto& stream : streams.active)
     for (const OpPtr& pending_op : stream->queue)
       if (watch.checked && pending_op->body && points_to(*pending_op->body, *allocation))
         watch.checked = false;
   if (watch.checked && written) std::memset(begin, kPending, bytes);
   if (watch.checked && !written) watch.hash = hash(begin, bytes);
-  watches.push_back(std::move(watch));
+  memory.watches.push_back(std::move(watch));
 }
 
 // Called when a copy runs, before its bytes are moved.
 void Runtime::check_watches(const OpPtr& op) {
   std::vector<Watch*> mine;
-  for (Watch& watch : watches)
+  for (Watch& watch : memory.watches)
     if (watch.op == op) mine.push_back(&watch);
   for (Watch* watch : mine) {
-    if (!unchanged(*watch)) report_op(ReportKind::pinned_reuse, *op, {}, changed_text(*watch));
+    if (!unchanged(*watch)) reports.add_op(ReportKind::pinned_reuse, *op, {}, changed_text(*watch));
     if (!watch->written) {
       // From now on the bytes are known, whatever wrote them.
       watch->hash = hash(watch->begin, watch->bytes);
@@ -100,30 +100,31 @@ void Runtime::check_watches(const OpPtr& op) {
       continue;
     }
     watch->checked = false;  // the copy fills them now
-    for (Watch& other : watches) {
+    for (Watch& other : memory.watches) {
       if (other.written || !other.op->done || !overlap(other, watch->begin, watch->bytes)) continue;
       if (!unchanged(other))
-        report_op(ReportKind::pinned_reuse, *other.op, {}, changed_text(other));
+        reports.add_op(ReportKind::pinned_reuse, *other.op, {}, changed_text(other));
       other.checked = false;
     }
   }
 }
 
 void Runtime::check_watches(const Op& op, const Closure& kernel) {
-  for (Watch& watch : watches) {
+  for (Watch& watch : memory.watches) {
     if (!watch.checked || watch.written || !watch.op->done || !ordered(*watch.op, op) ||
         !points_to(kernel, *watch.allocation))
       continue;
-    if (!unchanged(watch)) report_op(ReportKind::pinned_reuse, *watch.op, {}, changed_text(watch));
+    if (!unchanged(watch))
+      reports.add_op(ReportKind::pinned_reuse, *watch.op, {}, changed_text(watch));
     watch.checked = false;
   }
 }
 
 void Runtime::host_learned() {
-  std::erase_if(watches, [this](const Watch& watch) {
-    if (host.at(watch.op->slot) < watch.op->tick) return false;
+  std::erase_if(memory.watches, [this](const Watch& watch) {
+    if (streams.host.at(watch.op->slot) < watch.op->tick) return false;
     if (watch.op->done && !watch.written && !unchanged(watch))
-      report_op(ReportKind::pinned_reuse, *watch.op, {}, changed_text(watch));
+      reports.add_op(ReportKind::pinned_reuse, *watch.op, {}, changed_text(watch));
     return true;
   });
 }

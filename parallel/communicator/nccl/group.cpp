@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <braid/core/error.hpp>
+#include <braid/core/internal/native_device.hpp>
 
 namespace braid::parallel::nccl {
 namespace {
@@ -62,7 +63,7 @@ void check_gpus(std::span<const Device> devices, int version) {
 
 Group::Group(std::vector<Device> devices, std::chrono::milliseconds timeout)
     : shared_(std::make_shared<Shared>()), timeout_(timeout) {
-  shared_->nccl = functions_for(*native_device(devices.front()));
+  shared_->nccl = library_functions();
   shared_->comms.resize(devices.size());
   shared_->made.resize(devices.size());
   shared_->devices = std::move(devices);

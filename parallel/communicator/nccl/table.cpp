@@ -3,11 +3,13 @@
 #include <dlfcn.h>
 
 #include <braid/core/error.hpp>
+#include <braid/core/internal/linked_library.hpp>
 
 namespace braid::parallel::nccl {
 namespace {
 
 constexpr const char* kNames[] = {"libnccl.so.2", "libnccl.so"};
+constexpr const char* kLinkedName = "nccl";
 
 /// `find(name)` returns a function or null.
 template <class Find> Functions functions_of(const char* library, const Find& find) {
@@ -79,18 +81,18 @@ Functions open_library(std::span<const char* const> names) {
   throw DeviceError(str("NCCL: expected one of ", tried, ", got none: ", why));
 }
 
-Functions fake_functions(const NativeDevice& device) {
-  return functions_of("the emulation",
-                      [&device](const char* function) { return device.fake_function(function); });
+bool is_linked() { return find_linked_library(kLinkedName) != nullptr; }
+
+Functions linked_functions() {
+  const FindFunction find = find_linked_library(kLinkedName);
+  return functions_of("the emulation", [find](const char* function) -> LibraryFunction {
+    return find == nullptr ? nullptr : find(function);
+  });
 }
 
-bool has_fake_library(const NativeDevice& device) noexcept {
-  return device.fake_function("ncclGetVersion") != nullptr;
-}
-
-const Functions& functions_for(const NativeDevice& device) {
-  if (has_fake_library(device)) {
-    static const Functions functions = fake_functions(device);
+const Functions& library_functions() {
+  if (is_linked()) {
+    static const Functions functions = linked_functions();
     return functions;
   }
   static const Functions functions = open_library(library_names());

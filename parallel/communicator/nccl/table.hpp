@@ -4,8 +4,6 @@
 #include <span>
 #include <string>
 
-#include <braid/core/internal/native_device.hpp>
-
 struct ncclComm;     // the library's own name
 struct CUstream_st;  // CUDA's name
 
@@ -96,14 +94,14 @@ void require_version(const Functions& functions, const char* library);
 /// Throws DeviceError: `NCCL: expected one of …, got none: <why>`, the name of a function that the
 /// library lacks, or as require_version.
 [[nodiscard]] Functions open_library(std::span<const char* const> names);
-/// Returns the functions of the fake NCCL, which emulated devices use. Throws DeviceError for a
-/// function that it lacks.
-[[nodiscard]] Functions fake_functions(const NativeDevice& device);
-/// True if devices of this kind have a fake NCCL.
-[[nodiscard]] bool has_fake_library(const NativeDevice& device) noexcept;
+/// True if a fake NCCL is linked into the program, which emulated devices use. Known from the first
+/// use of a CUDA device on, as for the functions below.
+[[nodiscard]] bool is_linked();
+/// Returns the functions of the fake NCCL. Throws DeviceError for a function that it lacks.
+[[nodiscard]] Functions linked_functions();
 
-/// Returns the functions for a group of such devices: the fake if there is one, else the library,
-/// which is opened once. Throws DeviceError; the next call retries.
-[[nodiscard]] const Functions& functions_for(const NativeDevice& device);
+/// Returns the functions for a group of devices: the fake if there is one, else the library, which
+/// is opened once. Throws DeviceError; the next call retries.
+[[nodiscard]] const Functions& library_functions();
 
 }  // namespace braid::parallel::nccl

@@ -10,9 +10,6 @@ namespace braid {
 /// Implemented by the backends of GPUs, in addition to DeviceBackend.
 class NativeDevice {
  public:
-  /// A function as dlsym returns it; its name determines the real type.
-  using Function = void (*)();
-
   /// Properties of the GPU.
   struct Size {
     std::size_t memory = 0;  ///< bytes
@@ -26,9 +23,6 @@ class NativeDevice {
   /// Makes the GPU the calling thread's current one; it stays current after the call. Throws
   /// CudaError, DeviceLostError.
   virtual void make_current() = 0;
-  /// Returns, on emulated devices, the fake of the library function `name`; null if the caller must
-  /// open the real library.
-  [[nodiscard]] virtual Function fake_function(const char* name) const noexcept = 0;
 
  protected:
   ~NativeDevice() = default;
