@@ -88,7 +88,7 @@ reached=$(g++ -std=c++20 -x c++ -MM "${roots[@]/#/-I}" -Icore/umbrella -Ibuild/l
   - <<<'#include <braid/braid.hpp>' | tr -s ' \\' '\n')
 while read -r header; do
   grep -qxF "$header" <<<"$reached" ||
-    fail "$header is public, but <braid/braid.hpp> does not include it (or it belongs to internal/)"
+    fail "$header is public, but <braid/braid.hpp> does not include it; else: internal/"
   ! grep -q 'internal/\(kernel_args/\|kernel_table\|kernels\.def\)' "$header" ||
     fail "$header is public, but includes kernel arguments"
 done < <(find "${roots[@]}" -name '*.hpp' -not -path '*/internal/*' | sort)
