@@ -84,8 +84,9 @@ found=$(grep -rn '#include "simt/[a-z]*/' kernels/cuda | grep -v '_fake\.c[pu]')
 # Headers outside of internal/ are public: <braid/braid.hpp> includes each of them, and none of them
 # includes the kernels' arguments.
 roots=("${modules[@]/%//include}")
-reached=$(g++ -std=c++20 -x c++ -MM "${roots[@]/#/-I}" -Icore/umbrella -Ibuild/layering/core/include \
-  - <<<'#include <braid/braid.hpp>' | tr -s ' \\' '\n')
+include=("${roots[@]/#/-I}" -Icore/umbrella -Ibuild/layering/core/include)
+reached=$(g++ -std=c++20 -x c++ -MM "${include[@]}" - <<<'#include <braid/braid.hpp>' |
+  tr -s ' \\' '\n')
 while read -r header; do
   grep -qxF "$header" <<<"$reached" ||
     fail "$header is public, but <braid/braid.hpp> does not include it; else: internal/"
@@ -95,6 +96,5 @@ done < <(find "${roots[@]}" -name '*.hpp' -not -path '*/internal/*' | sort)
 # The names of autograd's graph and of the kernels' arguments are not those of a program.
 echo 'using namespace braid; struct Node {}; struct Edge {}; struct Loop {}; struct Block {};
       void use(Node, Edge, Loop, Block) {}' | cat <(echo '#include <braid/braid.hpp>') - |
-  g++ -std=c++20 -x c++ -fsyntax-only "${roots[@]/#/-I}" -Icore/umbrella \
-    -Ibuild/layering/core/include - || fail "using namespace braid brings Node, Edge, Loop or Block"
+  g++ -std=c++20 -x c++ -fsyntax-only "${include[@]}" - || fail "using namespace braid brings Node, Edge, Loop or Block"
 ((failed == 0))
