@@ -70,6 +70,10 @@ void check_index(const char* op, const Tensor& x, const Tensor& index);
 /// Returns a whole number as an element of an integer type. A number out of range wraps around.
 [[nodiscard]] std::int64_t wrapped(const Scalar& value, DType dtype) noexcept;
 
+/// The device on which a factory creates.
+[[nodiscard]] inline Device device_of(const TensorOptions& options) {
+  return options.device ? *options.device : get_default_device();
+}
 /// Returns a contiguous tensor filled with one value, which wraps around in an integer type.
 [[nodiscard]] Tensor filled(const Shape& shape, const Scalar& value, DType dtype, Device device);
 

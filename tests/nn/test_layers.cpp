@@ -25,6 +25,31 @@ TEST_CASE("Linear: starts uniform in ±1/√in, weight and bias", "[nn][layers]"
   }
 }
 
+TEST_CASE("Layers are made on the default device, the state of optimizers on the host",
+          "[nn][layers]") {
+  const Device second("cpu:1");
+  const DefaultDeviceGuard guard(second);
+  nn::Linear linear(2, 3);
+  CHECK(linear.weight.device() == second);
+  CHECK(nn::Conv2d(2, 3, 1).bias.device() == second);
+  CHECK(nn::BatchNorm1d(2).running_mean.device() == second);
+  CHECK(nn::BatchNorm1d(2).num_batches_tracked.device() == second);
+  CHECK(nn::Embedding(2, 3).weight.device() == second);
+  CHECK(nn::PositionalEncoding(4).pe.device() == second);
+  CHECK(nn::LSTM(2, 3).weights.at("weight_ih_l0").device() == second);
+  CHECK(nn::Linear(2, 3, {.device = Device()}).weight.device() == Device());
+  nn::init::orthogonal_(linear.weight);
+  nn::init::sparse_(linear.weight, 0.5);
+  nn::init::trunc_normal_(linear.weight);
+  CHECK(linear.weight.device() == second);
+
+  optim::SGD optimizer(parameters(linear), {.lr = 0.1, .momentum = 0.9});
+  linear(ones({4, 2}, {.device = second})).sum().backward();
+  const double before = linear.bias.to_vector<double>()[0];
+  optimizer.step();
+  CHECK(std::abs(linear.bias.to_vector<double>()[0] - (before - 0.4)) < 1e-6);
+}
+
 TEST_CASE("Linear: y = x wᵀ + b for vectors, matrices and batches, against plain loops",
           "[nn][layers]") {
   for (const Device device : test::test_devices())

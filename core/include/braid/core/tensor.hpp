@@ -21,8 +21,8 @@ namespace braid {
 namespace autograd { class Node; }
 struct TensorImpl;
 
-/// Options of the tensor factories. Defaults: cpu:0, float32 (or the dtype that the factory
-/// documents), no gradient.
+/// Options of the tensor factories. Defaults: the default device (set_default_device; cpu:0 at
+/// first), float32 (or the dtype that the factory documents), no gradient.
 struct TensorOptions {
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};
