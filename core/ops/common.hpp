@@ -40,7 +40,7 @@ void check_repeated(const char* op, const Tensor& x);
 /// The dims that a reduction reduces; an empty list means all. Throws IndexError for a dim out of
 /// range, ShapeError for a duplicate dim, and ArgumentError as check_repeated does.
 struct ReducedDims {
-  ReducedDims(const char* op, const Tensor& x, const Shape& dims);
+  ReducedDims(const char* op, const Tensor& x, const IntList& dims);
   bool over[kMaxRank] = {};
   Shape kept, kept_dims;   ///< shape of the result, without the reduced dims and with them as 1
   std::int64_t count = 1;  ///< elements per result, at most 2^63 - 1
