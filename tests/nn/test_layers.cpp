@@ -112,7 +112,8 @@ TEST_CASE("Embedding: standard normal rows, looked up; gradients to the rows tha
   CHECK(grad[3][0].item<double>() == 2);
   CHECK(grad[499][39].item<double>() == 1);
   CHECK(grad.sum().item<double>() == 120);
-  CHECK_THROWS_TEXT(ArgumentError, "Embedding: expected count >= 0, got -1", nn::Embedding(-1, 2));
+  CHECK_THROWS_TEXT(ArgumentError, "Embedding: expected num_embeddings >= 0, got -1",
+                    nn::Embedding(-1, 2));
   CHECK_THROWS_AS(awaited(table(tensor(std::vector<std::int64_t>{500}))), IndexError);
 }
 

@@ -56,6 +56,8 @@ struct ConvTranspose2dOptions {
 /// Throws    ArgumentError if a size is below 1 or groups does not divide both channel counts. A
 ///           call throws what braid::conv2d throws
 struct Conv2d : Module {
+  std::int64_t in_channels, out_channels;
+  Size2 kernel_size;
   Parameter weight, bias;
   braid::Conv2dOptions options;
 
@@ -69,6 +71,8 @@ struct Conv2d : Module {
 /// braid::conv1d as a layer: x [n, in, l] or [in, l], weight [out, in / groups, k]. Initial values
 /// and errors as Conv2d.
 struct Conv1d : Module {
+  std::int64_t in_channels, out_channels;
+  std::int64_t kernel_size;
   Parameter weight, bias;
   braid::Conv1dOptions options;
 
@@ -82,6 +86,8 @@ struct Conv1d : Module {
 /// braid::conv_transpose2d with a weight [in, out / groups, kh, kw] and a bias [out]. Initial
 /// values and errors as Conv2d, but f = out / groups · kh · kw, as in PyTorch.
 struct ConvTranspose2d : Module {
+  std::int64_t in_channels, out_channels;
+  Size2 kernel_size;
   Parameter weight, bias;
   braid::ConvTranspose2dOptions options;
 
@@ -94,6 +100,8 @@ struct ConvTranspose2d : Module {
 
 /// braid::conv_transpose1d as a layer: weight [in, out / groups, k]. Otherwise as ConvTranspose2d.
 struct ConvTranspose1d : Module {
+  std::int64_t in_channels, out_channels;
+  std::int64_t kernel_size;
   Parameter weight, bias;
   braid::ConvTranspose1dOptions options;
 
