@@ -59,10 +59,7 @@ std::string described(std::int64_t in, std::int64_t out, S kernel, S stride,
 }  // namespace
 
 Conv2d::Conv2d(std::int64_t in, std::int64_t out, Size2 kernel, const Conv2dOptions& o)
-    : in_channels(in),
-      out_channels(out),
-      kernel_size(kernel),
-      options{o.stride, o.padding, o.dilation, o.groups} {
+    : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
   check("Conv2d", in, out, kernel, o.groups);
   start("Conv2d", weight, bias, {out, in / o.groups, kernel.height, kernel.width}, out, o);
 }
@@ -76,10 +73,7 @@ std::string Conv2d::extra() const {
 }
 
 Conv1d::Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel, const Conv1dOptions& o)
-    : in_channels(in),
-      out_channels(out),
-      kernel_size(kernel),
-      options{o.stride, o.padding, o.dilation, o.groups} {
+    : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
   check("Conv1d", in, out, kernel, o.groups);
   start("Conv1d", weight, bias, {out, in / o.groups, kernel}, out, o);
 }
@@ -93,10 +87,7 @@ std::string Conv1d::extra() const {
 
 ConvTranspose2d::ConvTranspose2d(std::int64_t in, std::int64_t out, Size2 kernel,
                                  const ConvTranspose2dOptions& o)
-    : in_channels(in),
-      out_channels(out),
-      kernel_size(kernel),
-      options{o.stride, o.padding, o.output_padding, o.groups, o.dilation} {
+    : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
   check("ConvTranspose2d", in, out, kernel, o.groups);
   start("ConvTranspose2d", weight, bias, {in, out / o.groups, kernel.height, kernel.width}, out, o);
 }
@@ -112,10 +103,7 @@ std::string ConvTranspose2d::extra() const {
 
 ConvTranspose1d::ConvTranspose1d(std::int64_t in, std::int64_t out, std::int64_t kernel,
                                  const ConvTranspose1dOptions& o)
-    : in_channels(in),
-      out_channels(out),
-      kernel_size(kernel),
-      options{o.stride, o.padding, o.output_padding, o.groups, o.dilation} {
+    : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
   check("ConvTranspose1d", in, out, kernel, o.groups);
   start("ConvTranspose1d", weight, bias, {in, out / o.groups, kernel}, out, o);
 }

@@ -19,8 +19,8 @@ struct EmbeddingOptions {
 /// Shapes    indices [..] int64 → [.., embedding_dim]; weight [num_embeddings, embedding_dim]
 /// Starts    standard normal, as in PyTorch
 /// Throws    ArgumentError if a size is negative; IndexError if padding_idx is outside
-///           [-num_embeddings, num_embeddings). A call throws IndexError, DTypeError or DeviceError,
-///           as braid::embedding
+///           [-num_embeddings, num_embeddings). A call throws IndexError, DTypeError or
+///           DeviceError, as braid::embedding
 struct Embedding : Module {
   Parameter weight;
   std::int64_t num_embeddings, embedding_dim;
