@@ -174,7 +174,8 @@ TEST_CASE("losses: the names of nn are the functions of braid", "[nn][losses]") 
                   braid::mse_loss(x, x * 2.0, Reduction::sum));
   const Tensor y = random_tensor({3, 4});
   CHECK_SAME_BITS(braid::huber_loss(x, y, {.delta = 0.5}), nn::huber_loss(x, y, {.delta = 0.5}));
-  CHECK_SAME_BITS(braid::huber_loss_sum(x, y).sum, nn::huber_loss_sum(x, y).sum);
+  CHECK_SAME_BITS(braid::huber_loss(braid::sum_and_count, x, y).sum,
+                  nn::huber_loss(nn::sum_and_count, x, y).sum);
   CHECK_SAME_BITS(braid::binary_cross_entropy_with_logits(x, y, BceWithLogitsOptions{}),
                   nn::binary_cross_entropy_with_logits(x, y));
   using namespace braid::nn;  // one function with two names is not ambiguous
