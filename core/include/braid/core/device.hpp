@@ -58,9 +58,9 @@ template <class T = void> Device default_device() {
 
 /// Sets the device on which factories (zeros, tensor, arange, rand, …) create tensors, and layers
 /// their parameters, if the options name no device. At first it is cpu:0. It holds for all threads
-/// of the process. It does not affect from_blob, files, batches of a data loader, and the host
-/// state of optimizers and schedules, which are on cpu:0. Throws DeviceError for a device that does
-/// not exist.
+/// of the process, those of data loaders included. It does not affect from_blob, files, the
+/// library's datasets, numbers that collate combines, and the state of optimizers and schedules,
+/// which are on cpu:0. Throws DeviceError for a device that does not exist.
 ///
 ///     set_default_device(best_device());
 ///     nn::Linear model(784, 10);           // on the GPU if there is one
