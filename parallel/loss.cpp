@@ -42,7 +42,7 @@ Tensor weighted_mean(const Tensor& means, std::span<const std::int64_t> rows) {
   if (all == 0) throw ArgumentError("weighted_mean: expected rows in one chunk at least, got none");
   std::vector<double> shares;
   for (const std::int64_t n : rows) shares.push_back(static_cast<double>(n) / all);
-  return (means * tensor(shares).to(means.device(), means.dtype())).sum();
+  return (means * tensor(shares, {.device = means.device(), .dtype = means.dtype()})).sum();
 }
 
 }  // namespace braid::parallel

@@ -52,7 +52,7 @@ struct Sequences : Mlp {
 struct WordLoss : braid::nn::Module {
   LstmLm model{LstmLmSizes{}};
   braid::LossSum operator()(const Tensor& words, const Tensor& next) const {
-    return braid::cross_entropy_sum(model(words), next.flatten());
+    return braid::cross_entropy(braid::sum_and_count, model(words), next.flatten());
   }
   BRAID_FIELDS(model)
 };

@@ -40,7 +40,7 @@ void check_repeated(const char* op, const Tensor& x);
 /// The dims that a reduction reduces; an empty list means all. Throws IndexError for a dim out of
 /// range, ShapeError for a duplicate dim, and ArgumentError as check_repeated does.
 struct ReducedDims {
-  ReducedDims(const char* op, const Tensor& x, const Shape& dims);
+  ReducedDims(const char* op, const Tensor& x, const IntList& dims);
   bool over[kMaxRank] = {};
   Shape kept, kept_dims;   ///< shape of the result, without the reduced dims and with them as 1
   std::int64_t count = 1;  ///< elements per result, at most 2^63 - 1
@@ -70,6 +70,10 @@ void check_index(const char* op, const Tensor& x, const Tensor& index);
 /// Returns a whole number as an element of an integer type. A number out of range wraps around.
 [[nodiscard]] std::int64_t wrapped(const Scalar& value, DType dtype) noexcept;
 
+/// The device on which a factory creates.
+[[nodiscard]] inline Device device_of(const TensorOptions& options) {
+  return options.device ? *options.device : get_default_device();
+}
 /// Returns a contiguous tensor filled with one value, which wraps around in an integer type.
 [[nodiscard]] Tensor filled(const Shape& shape, const Scalar& value, DType dtype, Device device);
 

@@ -29,8 +29,7 @@ Tensor finish(const Tensor& t, const TensorOptions& options) {
 }
 
 Tensor to_options(const Tensor& host, const TensorOptions& options, DType natural) {
-  return finish(host.to(options.device.value_or(Device()), options.dtype.value_or(natural)),
-                options);
+  return finish(host.to(ops::device_of(options), options.dtype.value_or(natural)), options);
 }
 
 }  // namespace
@@ -122,9 +121,9 @@ namespace {
 Tensor full_of(const char* op, const Shape& shape, const Scalar& value, DType natural,
                const TensorOptions& options) {
   const DType dtype = options.dtype.value_or(natural);
-  return finish(ops::filled(shape, ops::fill_value(op, value, dtype), dtype,
-                            options.device.value_or(Device())),
-                options);
+  return finish(
+      ops::filled(shape, ops::fill_value(op, value, dtype), dtype, ops::device_of(options)),
+      options);
 }
 }  // namespace
 
@@ -143,7 +142,7 @@ Tensor empty(const Shape& shape, const TensorOptions& options) {
 #ifndef NDEBUG
   if (is_floating(dtype)) return full(shape, std::numeric_limits<double>::quiet_NaN(), options);
 #endif
-  return finish(make_tensor(shape, dtype, options.device.value_or(Device())), options);
+  return finish(make_tensor(shape, dtype, ops::device_of(options)), options);
 }
 
 namespace {

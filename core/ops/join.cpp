@@ -88,7 +88,7 @@ Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t dim) {
   return stack(std::span(tensors.begin(), tensors.size()), dim);
 }
 
-std::vector<Tensor> split(const Tensor& x, std::span<const std::int64_t> sizes, std::int64_t dim) {
+std::vector<Tensor> split(const Tensor& x, const IntList& sizes, std::int64_t dim) {
   if (x.dim() == 0) throw ShapeError("split: expected a tensor with dimensions, got a scalar");
   const int d = wrap_dim("split", dim, x.dim());
   std::int64_t total = 0;

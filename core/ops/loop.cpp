@@ -74,7 +74,7 @@ void check_repeated(const char* op, const Tensor& x) {
                             " over ", held, " elements"));
 }
 
-ReducedDims::ReducedDims(const char* op, const Tensor& x, const Shape& dims) {
+ReducedDims::ReducedDims(const char* op, const Tensor& x, const IntList& dims) {
   const Shape& shape = detail::defined(x.impl()).shape;
   for (const std::int64_t d : dims) {
     bool& one = over[wrap_dim(op, d, shape.rank())];

@@ -250,8 +250,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
   return cross_entropy_of(logits, target, options, false).loss;
 }
 
-LossSum cross_entropy_sum(const Tensor& logits, const Tensor& target,
-                          const CrossEntropyOptions& options) {
+LossSum cross_entropy(SumAndCount, const Tensor& logits, const Tensor& target,
+                      const CrossEntropyOptions& options) {
   CrossEntropyOptions o = options;
   o.reduction = Reduction::sum;
   const RowLoss all = cross_entropy_of(logits, target, o, true);
@@ -264,8 +264,8 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels, const Nll
   return options.reduction == Reduction::sum ? sum(each.loss) : sum(each.loss) / sum(each.total);
 }
 
-LossSum nll_loss_sum(const Tensor& log_probabilities, const Tensor& labels,
-                     const NllOptions& options) {
+LossSum nll_loss(SumAndCount, const Tensor& log_probabilities, const Tensor& labels,
+                 const NllOptions& options) {
   const RowLoss each = nll_each(log_probabilities, labels, options);
   return {sum(each.loss), sum(each.total.to(wide(each.total.dtype())))};
 }
@@ -296,7 +296,7 @@ Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
       });
 }
 
-LossSum mse_loss_sum(const Tensor& a, const Tensor& b) {
+LossSum mse_loss(SumAndCount, const Tensor& a, const Tensor& b) {
   Tensor loss = mse_loss(a, b, Reduction::sum);
   return {loss, number(static_cast<double>(a.numel()), wide(a.dtype()), a.device())};
 }

@@ -14,7 +14,7 @@ namespace {
 /// Returns the size of a dim of size n after padding. Negative numbers remove elements. Throws
 /// ShapeError if the size is negative or overflows.
 std::int64_t padded_size(std::int64_t n, std::int64_t before, std::int64_t after, const Tensor& x,
-                         const Shape& sizes) {
+                         const IntList& sizes) {
   std::int64_t size = 0;
   // INT64_MIN is not a valid size, and cannot be negated
   const bool extreme = before == INT64_MIN || after == INT64_MIN;
@@ -27,14 +27,14 @@ std::int64_t padded_size(std::int64_t n, std::int64_t before, std::int64_t after
 
 /// Pads with a constant. The gradient is the inner part of dy, computed by a pad with negative
 /// sizes.
-Tensor pad_constant(const Tensor& x, const Shape& sizes, const Scalar& value) {
+Tensor pad_constant(const Tensor& x, const IntList& sizes, const Scalar& value) {
   Shape shape = x.shape();
-  const auto before = [&](int d) {
-    return x.dim() - 1 - d < sizes.rank() / 2 ? sizes[2 * (x.dim() - 1 - d)] : 0;
+  const auto number = [&](int d, std::size_t side) {
+    const std::size_t at = 2 * static_cast<std::size_t>(x.dim() - 1 - d) + side;
+    return at < sizes.size() ? sizes[at] : 0;
   };
-  const auto after = [&](int d) {
-    return x.dim() - 1 - d < sizes.rank() / 2 ? sizes[2 * (x.dim() - 1 - d) + 1] : 0;
-  };
+  const auto before = [&](int d) { return number(d, 0); };
+  const auto after = [&](int d) { return number(d, 1); };
   for (int d = 0; d < x.dim(); ++d) shape[d] = padded_size(shape[d], before(d), after(d), x, sizes);
   Tensor y = ops::filled(shape, ops::fill_value("pad", value, x.dtype()), x.dtype(), x.device());
   Tensor to = y, from = x.detach();
@@ -47,8 +47,8 @@ Tensor pad_constant(const Tensor& x, const Shape& sizes, const Scalar& value) {
   }
   ops::copy_values(to, from);
   if (!needs_grad({x})) return y;
-  Shape back = sizes;
-  for (int i = 0; i < back.rank(); ++i) back[i] = -back[i];
+  IntList back = sizes;
+  for (std::size_t i = 0; i < back.size(); ++i) back[i] = -back[i];
   return record("pad", {x}, y, [back](const Tensor& dy) -> Grads { return {pad(dy, back)}; });
 }
 
@@ -62,7 +62,7 @@ std::int64_t source(PadMode mode, std::int64_t i, std::int64_t n) {
 }
 
 Tensor pad_dim(const Tensor& x, int d, std::int64_t before, std::int64_t after, PadMode mode,
-               const Shape& sizes) {
+               const IntList& sizes) {
   const std::int64_t n = x.shape()[d], most = mode == PadMode::reflect    ? n - 1
                                               : mode == PadMode::circular ? n
                                               : n > 0                     ? INT64_MAX
@@ -79,15 +79,15 @@ Tensor pad_dim(const Tensor& x, int d, std::int64_t before, std::int64_t after, 
 
 }  // namespace
 
-Tensor pad(const Tensor& x, const Shape& sizes, PadMode mode, const Scalar& value) {
-  if (sizes.rank() % 2 != 0 || sizes.rank() / 2 > x.dim())
+Tensor pad(const Tensor& x, const IntList& sizes, PadMode mode, const Scalar& value) {
+  if (sizes.size() % 2 != 0 || sizes.size() / 2 > static_cast<std::size_t>(x.dim()))
     throw ShapeError(
         str("pad: expected two numbers for each of at most ", x.dim(), " dims, got ", sizes));
   if (mode == PadMode::constant) return pad_constant(x, sizes, value);
   Tensor y = x;
-  for (int k = 0; k < sizes.rank() / 2; ++k)
-    if (sizes[2 * k] != 0 || sizes[2 * k + 1] != 0)
-      y = pad_dim(y, x.dim() - 1 - k, sizes[2 * k], sizes[2 * k + 1], mode, sizes);
+  for (std::size_t i = 0; i < sizes.size(); i += 2)
+    if (sizes[i] != 0 || sizes[i + 1] != 0)
+      y = pad_dim(y, x.dim() - 1 - static_cast<int>(i / 2), sizes[i], sizes[i + 1], mode, sizes);
   return y.id() == x.id() ? x.clone() : y;
 }
 

@@ -28,7 +28,7 @@ void check_inner(const char* op, const Tensor& a, const Tensor& b, std::int64_t 
 struct Dims {
   Shape dims;
   bool taken[kMaxRank] = {};
-  Dims(const char* name, const Tensor& x, const Shape& wanted) {
+  Dims(const char* name, const Tensor& x, const IntList& wanted) {
     for (const std::int64_t d : wanted) {
       const int at = wrap_dim("tensordot", d, x.dim());
       if (taken[at])
@@ -91,14 +91,14 @@ Tensor outer(const Tensor& a, const Tensor& b) {
   return mul(a.unsqueeze(1), b);
 }
 
-Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& dims_a, const Shape& dims_b) {
+Tensor tensordot(const Tensor& a, const Tensor& b, const IntList& dims_a, const IntList& dims_b) {
   check_operands("tensordot", a, b, a.dim(), b.dim());
-  if (dims_a.rank() != dims_b.rank())
+  if (dims_a.size() != dims_b.size())
     throw ArgumentError(
         str("tensordot: expected as many dims of a as of b, got ", dims_a, " and ", dims_b));
   const Dims of_a("a", a, dims_a), of_b("b", b, dims_b);
   Tensor x = a, y = b;
-  for (int i = 0; i < dims_a.rank(); ++i) {
+  for (int i = 0; i < of_a.dims.rank(); ++i) {
     const std::int64_t da = of_a.dims[i], db = of_b.dims[i], n = a.shape()[static_cast<int>(da)],
                        m = b.shape()[static_cast<int>(db)];
     if (n == m) continue;

@@ -40,7 +40,7 @@ Tensor fill_random(const char* op, RandomKind kind, const Shape& shape,
   const DType dtype = options.dtype.value_or(natural);
   if (kind != RandomKind::integers && !is_floating(dtype))
     throw DTypeError(str(op, ": expected a floating point type, got ", dtype));
-  Tensor t = make_tensor(shape, dtype, options.device.value_or(Device()));
+  Tensor t = make_tensor(shape, dtype, ops::device_of(options));
   RandomArgs args{kind, dtype, t.id()->data(), t.numel(), 0, 0, low, high, ilow, ihigh};
   args.seed = options.seed.value_or(initial_seed());
   args.stream = options.seed ? 0 : next_random_stream();
@@ -141,13 +141,13 @@ Tensor randperm(std::int64_t n, const TensorOptions& options) {
   host.device = Device();
   host.dtype = DType::int64;
   host.requires_grad = false;
-  const Tensor order = arange(n);
+  const Tensor order = arange(n, {.device = Device()});
   // Takes the remainder of 62-bit draws. The bias is below 2^-30 for any n that fits in memory.
   const Tensor draws = n > 1 ? randint(0, std::int64_t{1} << 62, {n - 1}, host) : order;
   auto* p = order.data<std::int64_t>();
   const auto* d = draws.data<std::int64_t>();
   for (std::int64_t i = n - 1; i > 0; --i) std::swap(p[i], p[d[n - 1 - i] % (i + 1)]);
-  return order.to(options.device.value_or(Device()), options.dtype.value_or(DType::int64));
+  return order.to(ops::device_of(options), options.dtype.value_or(DType::int64));
 }
 
 }  // namespace braid

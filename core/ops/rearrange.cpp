@@ -7,7 +7,7 @@
 
 namespace braid {
 
-Tensor flip(const Tensor& x, const Shape& dims) {
+Tensor flip(const Tensor& x, const IntList& dims) {
   const int rank = x.dim();
   bool turned[kMaxRank] = {};
   for (const std::int64_t dim : dims) {
@@ -35,17 +35,19 @@ Tensor flip(const Tensor& x, const Shape& dims) {
     launch("flip", x.device(), &KernelTable::copy, args);
   }
   if (!needs_grad({x})) return y;
-  return record("flip", {x}, y, [dims](const Tensor& dy) -> Grads { return {flip(dy, dims)}; });
+  return record("flip", {x}, y, [turned = Shape(dims.span())](const Tensor& dy) -> Grads {
+    return {flip(dy, turned)};
+  });
 }
 
-Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims) {
-  if (dims.empty() && shifts.rank() == 1)
+Tensor roll(const Tensor& x, const IntList& shifts, const IntList& dims) {
+  if (dims.empty() && shifts.size() == 1)
     return x.dim() == 0 ? x.clone() : roll(x.reshape({-1}), shifts, {0}).reshape(x.shape());
-  if (dims.rank() != shifts.rank())
+  if (dims.size() != shifts.size())
     throw ShapeError(
         str("roll: expected a shift for each dim, got shifts ", shifts, " and dims ", dims));
   Tensor y = x;
-  for (int i = 0; i < dims.rank(); ++i) {
+  for (std::size_t i = 0; i < dims.size(); ++i) {
     const int d = wrap_dim("roll", dims[i], x.dim());
     const std::int64_t n = x.dim() == 0 ? 1 : x.shape()[d];
     if (n < 2) continue;
@@ -73,17 +75,19 @@ Tensor repeated(const Tensor& x, int d, std::int64_t times, bool each) {
 
 }  // namespace
 
-Tensor repeat(const Tensor& x, const Shape& times) {
-  const int extra = times.rank() - x.dim();
+Tensor repeat(const Tensor& x, const IntList& times) {
+  const int count = static_cast<int>(std::min<std::size_t>(times.size(), kMaxRank + 1)),
+            extra = count - x.dim();
   if (extra < 0)
     throw ShapeError(
         str("repeat: expected at least ", x.dim(), " numbers for ", x.shape(), ", got ", times));
   Shape shape = x.shape();
   for (int i = 0; i < extra; ++i) shape.insert(0, 1);
   Tensor y = x.reshape(shape);
-  for (int d = times.rank() - 1; d >= 0; --d) {
-    if (times[d] < 0) throw ArgumentError(str("repeat: expected numbers >= 0, got ", times));
-    if (times[d] != 1) y = repeated(y, d, times[d], false);
+  for (int d = count - 1; d >= 0; --d) {
+    const std::int64_t n = times[static_cast<std::size_t>(d)];
+    if (n < 0) throw ArgumentError(str("repeat: expected numbers >= 0, got ", times));
+    if (n != 1) y = repeated(y, d, n, false);
   }
   return y.storage() == x.storage() ? y.clone() : y;  // always a copy, as in PyTorch
 }

@@ -10,7 +10,7 @@ namespace {
 
 /// The dims of a reduction, with the strides of the kept and of the reduced ones.
 struct Plan : ops::ReducedDims {
-  Plan(const char* op, const Tensor& x, const Shape& dims) : ReducedDims(op, x, dims) {
+  Plan(const char* op, const Tensor& x, const IntList& dims) : ReducedDims(op, x, dims) {
     for (int d = 0; d < x.dim(); ++d) {
       if (over[d]) over_sizes.push_back(x.shape()[d]), over_strides.push_back(x.strides()[d]);
       else keep_strides.push_back(x.strides()[d]);
@@ -39,7 +39,7 @@ Tensor reduce(const char* op, ReduceOp kind, const Tensor& x, const Plan& plan, 
 
 DType sum_type(DType t) { return is_floating(t) ? t : DType::int64; }
 
-Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, const IntList& dims, bool keepdim) {
   const Plan plan(op, x, dims);
   if (plan.count == 0)
     throw ShapeError(
@@ -48,7 +48,7 @@ Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, const Shape& dims
   if (!needs_grad({x})) return y;
   return record(op, {x}, y,
                 [sx = SavedTensor(x), sy = SavedTensor::output(y), kept = plan.kept_dims,
-                 dims](const Tensor& dy) -> Grads {
+                 dims = Shape(dims.span())](const Tensor& dy) -> Grads {
                   const Tensor all = sx.get().detach(), best = sy.get().detach().reshape(kept);
                   // if the result is NaN, the NaNs share the gradient
                   const Tensor chosen =
@@ -67,7 +67,7 @@ Tensor arg_extreme(const char* op, ReduceOp kind, const Tensor& x, std::int64_t 
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor sum(const Tensor& x, const IntList& dims, bool keepdim) {
   const Plan plan("sum", x, dims);
   Tensor y = reduce("sum", ReduceOp::sum, x, plan, keepdim, sum_type(x.dtype()), 1);
   if (!needs_grad({x})) return y;
@@ -77,7 +77,7 @@ Tensor sum(const Tensor& x, const Shape& dims, bool keepdim) {
                 });
 }
 
-Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor mean(const Tensor& x, const IntList& dims, bool keepdim) {
   ops::check_floating("mean", x);
   const Plan plan("mean", x, dims);
   // infinite for the mean of no elements, so that the result 0 * inf is NaN
@@ -90,10 +90,10 @@ Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
                 });
 }
 
-Tensor max(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor max(const Tensor& x, const IntList& dims, bool keepdim) {
   return extreme("max", ReduceOp::max, x, dims, keepdim);
 }
-Tensor min(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor min(const Tensor& x, const IntList& dims, bool keepdim) {
   return extreme("min", ReduceOp::min, x, dims, keepdim);
 }
 Tensor argmax(const Tensor& x, std::int64_t dim, bool keepdim) {
@@ -109,7 +109,7 @@ Tensor argmin(const Tensor& x) { return argmin(x.detach().reshape({-1}), 0); }
 namespace {
 
 /// Returns the max or min of x as bool, or `of_nothing` where there are no elements.
-Tensor truth(const char* op, ReduceOp kind, bool of_nothing, const Tensor& x, const Shape& dims,
+Tensor truth(const char* op, ReduceOp kind, bool of_nothing, const Tensor& x, const IntList& dims,
              bool keepdim) {
   const Plan plan(op, x, dims);
   if (plan.count == 0)
@@ -120,25 +120,25 @@ Tensor truth(const char* op, ReduceOp kind, bool of_nothing, const Tensor& x, co
 
 }  // namespace
 
-Tensor any(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor any(const Tensor& x, const IntList& dims, bool keepdim) {
   return truth("any", ReduceOp::max, false, x, dims, keepdim);
 }
-Tensor all(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor all(const Tensor& x, const IntList& dims, bool keepdim) {
   return truth("all", ReduceOp::min, true, x, dims, keepdim);
 }
 
-Tensor count_nonzero(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor count_nonzero(const Tensor& x, const IntList& dims, bool keepdim) {
   const Tensor t = x.detach().to(DType::bool_);
   return reduce("count_nonzero", ReduceOp::sum, t, Plan("count_nonzero", t, dims), keepdim,
                 DType::int64, 1);
 }
 
 Tensor Tensor::sum() const { return braid::sum(*this); }
-Tensor Tensor::sum(const Shape& dims, bool keepdim) const {
+Tensor Tensor::sum(const IntList& dims, bool keepdim) const {
   return braid::sum(*this, dims, keepdim);
 }
 Tensor Tensor::mean() const { return braid::mean(*this); }
-Tensor Tensor::mean(const Shape& dims, bool keepdim) const {
+Tensor Tensor::mean(const IntList& dims, bool keepdim) const {
   return braid::mean(*this, dims, keepdim);
 }
 Tensor Tensor::max() const { return braid::max(*this); }

@@ -87,7 +87,7 @@ Tensor cumprod(const Tensor& x, std::int64_t dim) {
   return along("cumprod", x, dim, [](const Tensor& t, int d) { return running_product(t, d); });
 }
 
-Tensor prod(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor prod(const Tensor& x, const IntList& dims, bool keepdim) {
   const ops::ReducedDims plan("prod", x, dims);
   const Shape shape = keepdim ? plan.kept_dims : plan.kept;
   if (plan.count == 0) return add(sum(x, dims, keepdim), 1);

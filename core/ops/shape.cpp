@@ -43,14 +43,14 @@ std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim) {
   return ops::listed("unbind", x.shape()[d], [&](std::int64_t i) { return x.select(d, i); });
 }
 
-Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination) {
+Tensor movedim(const Tensor& x, const IntList& source, const IntList& destination) {
   const int rank = x.dim();
-  if (source.rank() != destination.rank())
+  if (source.size() != destination.size())
     throw ShapeError(
         str("movedim: expected lists of one length, got ", source, " and ", destination));
   Shape order = Shape::filled(rank, -1);
   bool taken[kMaxRank] = {};
-  for (int i = 0; i < source.rank(); ++i) {
+  for (std::size_t i = 0; i < source.size(); ++i) {
     const int from = wrap_dim("movedim", source[i], rank),
               to = wrap_dim("movedim", destination[i], rank);
     if (rank == 0) continue;
@@ -68,7 +68,7 @@ Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination) {
   return x.permute(order);
 }
 Tensor movedim(const Tensor& x, std::int64_t source, std::int64_t destination) {
-  return movedim(x, Shape{source}, Shape{destination});
+  return movedim(x, IntList(source), IntList(destination));
 }
 
 Tensor swapaxes(const Tensor& x, std::int64_t a, std::int64_t b) {

@@ -34,8 +34,8 @@ Tensor finished(const char* op, const Tensor& x, const Tensor& wide, const ops::
 }
 
 struct Spread {
-  Spread(const char* op, const Tensor& x, const Shape& dims_, double correction)
-      : plan(checked(op, x), x, dims_), dims(dims_) {
+  Spread(const char* op, const Tensor& x, const IntList& dims_, double correction)
+      : plan(checked(op, x), x, dims_), dims(dims_.span()) {
     const NoGrad guard;
     scale = 1 / std::max(0.0, static_cast<double>(plan.count) - correction);
     const Tensor wide = widened(x);
@@ -60,24 +60,25 @@ struct Spread {
 
 }  // namespace
 
-Tensor detail::var(const Tensor& x, const Shape& dims, double correction, bool keepdim) {
+Tensor detail::var(const Tensor& x, const IntList& dims, double correction, bool keepdim) {
   return Spread("var", x, dims, correction).recorded_var("var", x, keepdim);
 }
 
-Tensor detail::std(const Tensor& x, const Shape& dims, double correction, bool keepdim) {
+Tensor detail::std(const Tensor& x, const IntList& dims, double correction, bool keepdim) {
   const Spread s("std", x, dims, correction);
   const Tensor root = [&] {
     const NoGrad guard;
     return sqrt(s.var);
   }();
-  return finished("std", x, root, s.plan, keepdim,
-                  [dims, scale = s.scale](const Tensor& t, const Tensor& y, const Tensor& dy) {
-                    const Tensor factor = where(eq(y, 0), zero_like(y), dy / without_zeros(y));
-                    return mul(t - mean(t, dims, true), scale) * factor;
-                  });
+  return finished(
+      "std", x, root, s.plan, keepdim,
+      [dims = s.dims, scale = s.scale](const Tensor& t, const Tensor& y, const Tensor& dy) {
+        const Tensor factor = where(eq(y, 0), zero_like(y), dy / without_zeros(y));
+        return mul(t - mean(t, dims, true), scale) * factor;
+      });
 }
 
-VarMean detail::var_mean(const Tensor& x, const Shape& dims, double correction, bool keepdim) {
+VarMean detail::var_mean(const Tensor& x, const IntList& dims, double correction, bool keepdim) {
   const Spread s("var_mean", x, dims, correction);
   return {s.recorded_var("var_mean", x, keepdim),
           finished("var_mean", x, s.mean, s.plan, keepdim,
@@ -87,7 +88,7 @@ VarMean detail::var_mean(const Tensor& x, const Shape& dims, double correction, 
                    })};
 }
 
-Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor logsumexp(const Tensor& x, const IntList& dims, bool keepdim) {
   ops::check_floating("logsumexp", x);
   const ops::ReducedDims plan("logsumexp", x, dims);
   const auto forward = [&] {
@@ -108,7 +109,7 @@ Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
       });
 }
 
-Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
+Tensor norm(const Tensor& x, double p, const IntList& dims, bool keepdim) {
   ops::check_floating("norm", x);
   if (std::isnan(p)) throw ArgumentError("norm: expected a number p, got nan");
   const ops::ReducedDims plan("norm", x, dims);

@@ -173,12 +173,13 @@ Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::int64_t length)
   return ops::part("narrow", *this, result, d, first, 1, false);
 }
 
-Tensor Tensor::permute(const Shape& dims) const {
+Tensor Tensor::permute(const IntList& dims) const {
   const int rank = shape().rank();
-  if (dims.rank() != rank) throw ShapeError(str("permute: expected ", rank, " dims, got ", dims));
+  if (dims.size() != static_cast<std::size_t>(rank))
+    throw ShapeError(str("permute: expected ", rank, " dims, got ", dims));
   Shape result, steps, inverse = Shape::filled(rank, -1);
   for (int i = 0; i < rank; ++i) {
-    const int d = wrap_dim("permute", dims[i], rank);
+    const int d = wrap_dim("permute", dims[static_cast<std::size_t>(i)], rank);
     if (inverse[d] >= 0) throw ShapeError(str("permute: expected each dim once, got ", dims));
     inverse[d] = i;
     result.push_back(shape()[d]);

@@ -28,6 +28,7 @@ std::atomic<Registry*> registry_pointer{nullptr};  // never deleted: tensors may
 // set by set_cpu_device_count; protected by registry_mutex
 int requested_cpu_devices = 0;
 std::atomic<int> requested_threads{0};
+std::atomic<Device> default_of_factories{};  // cpu:0
 
 std::optional<int> env_int(const char* name, int low, int high) {
   const char* text = std::getenv(name);
@@ -122,6 +123,20 @@ std::vector<Device> devices(DeviceType type) {
   return list;
 }
 std::vector<Device> devices() { return devices(best_device().type()); }
+
+void set_default_device(Device device) {
+  (void)device_context(device);  // checks that it exists
+  default_of_factories.store(device, std::memory_order_relaxed);
+}
+Device get_default_device() noexcept {
+  return default_of_factories.load(std::memory_order_relaxed);
+}
+DefaultDeviceGuard::DefaultDeviceGuard(Device device) : before_(get_default_device()) {
+  set_default_device(device);
+}
+DefaultDeviceGuard::~DefaultDeviceGuard() {
+  default_of_factories.store(before_, std::memory_order_relaxed);
+}
 
 void set_cpu_device_count(int count) {
   const std::lock_guard lock(registry_mutex);

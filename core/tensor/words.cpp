@@ -4,6 +4,7 @@
 
 #include <braid/core/dtype.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/int_list.hpp>
 #include <braid/core/scalar.hpp>
 #include <braid/core/shape.hpp>
 
@@ -74,6 +75,12 @@ std::ostream& operator<<(std::ostream& out, const Scalar& s) {
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {
   out << '[';
   for (int i = 0; i < shape.rank(); ++i) out << (i ? ", " : "") << shape[i];
+  return out << ']';
+}
+
+std::ostream& operator<<(std::ostream& out, const IntList& list) {
+  out << '[';
+  for (std::size_t i = 0; i < list.size(); ++i) out << (i ? ", " : "") << list[i];
   return out << ']';
 }
 

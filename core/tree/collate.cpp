@@ -97,10 +97,15 @@ Tensor collate_tensors(std::span<const Tensor> items) {
   return stacked(items.size(), [&](std::size_t i) -> const Tensor& { return items[i]; }, {}, {});
 }
 
-Tensor collate_numbers(const std::vector<std::int64_t>& numbers) { return tensor(numbers); }
-Tensor collate_numbers(const std::vector<float>& numbers) { return tensor(numbers); }
+// On the host, as the tensors of items usually are, whatever the default device is.
+Tensor collate_numbers(const std::vector<std::int64_t>& numbers) {
+  return tensor(numbers, {.device = Device()});
+}
+Tensor collate_numbers(const std::vector<float>& numbers) {
+  return tensor(numbers, {.device = Device()});
+}
 Tensor collate_numbers(const std::vector<std::uint8_t>& numbers) {
-  return tensor(numbers, {.dtype = DType::bool_});
+  return tensor(numbers, {.device = Device(), .dtype = DType::bool_});
 }
 
 void nothing_to_collate() { throw ArgumentError("collate: expected at least one item, got 0"); }

@@ -32,7 +32,7 @@ StateDict position_state(const Position& position, const LoaderOptions& options,
                                            options.batch_size, size};
   StateDict dict;
   for (std::size_t i = 0; i < kNames.size(); ++i)
-    dict.set(std::string(kNames[i]), zeros({1}, {.dtype = DType::int64}));
+    dict.set(std::string(kNames[i]), zeros({1}, {.device = Device(), .dtype = DType::int64}));
   for (std::size_t i = 0; i < kNames.size(); ++i)
     dict.find(kNames[i])->data<std::int64_t>()[0] = values[i];
   return dict;

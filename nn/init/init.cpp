@@ -123,13 +123,14 @@ const Tensor& trunc_normal_(const Tensor& t, double mean, double std, double low
   if (!(low < high))
     throw ArgumentError(str("trunc_normal_: expected low < high, got ", low, " and ", high));
   const double first = normal_below((low - mean) / std), last = normal_below((high - mean) / std);
-  std::vector<double> numbers = rand(t.shape(), {.dtype = DType::float64}).to_vector<double>();
+  std::vector<double> numbers =
+      rand(t.shape(), {.device = Device(), .dtype = DType::float64}).to_vector<double>();
   for (double& x : numbers) {
     const double p = first + (last - first) * x;
     x = p <= 0 ? low : p >= 1 ? high : mean + std * normal_quantile(p);
     x = std::min(std::max(x, low), high);
   }
-  return write(t, tensor(numbers).reshape(t.shape()));
+  return write(t, tensor(numbers, {.device = Device()}).reshape(t.shape()));
 }
 
 const Tensor& constant_(const Tensor& t, double value) {
@@ -197,11 +198,13 @@ const Tensor& orthogonal_(const Tensor& t, double gain) {
   const bool by_rows = rows <= columns;  // the orthonormal vectors are the rows
   const auto count = static_cast<std::size_t>(by_rows ? rows : columns),
              length = static_cast<std::size_t>(by_rows ? columns : rows);
-  std::vector<double> numbers = randn({t.numel()}, {.dtype = DType::float64}).to_vector<double>();
+  std::vector<double> numbers =
+      randn({t.numel()}, {.device = Device(), .dtype = DType::float64}).to_vector<double>();
   orthogonalise(numbers, length, count);
   for (double& x : numbers) x *= gain;
-  const Tensor made = tensor(numbers).reshape(
-      {static_cast<std::int64_t>(count), static_cast<std::int64_t>(length)});
+  const Tensor made =
+      tensor(numbers, {.device = Device()})
+          .reshape({static_cast<std::int64_t>(count), static_cast<std::int64_t>(length)});
   return write(t, (by_rows ? made : made.t()).reshape(t.shape()));
 }
 
@@ -215,12 +218,13 @@ const Tensor& sparse_(const Tensor& t, double sparsity, double std) {
                          static_cast<std::int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
   std::vector<double> kept(static_cast<std::size_t>(rows * columns), 1);
   for (std::int64_t c = 0; c < columns; ++c) {
-    const std::vector<std::int64_t> order = randperm(rows).to_vector<std::int64_t>();
+    const std::vector<std::int64_t> order =
+        randperm(rows, {.device = Device()}).to_vector<std::int64_t>();
     for (std::int64_t i = 0; i < empty; ++i)
       kept[static_cast<std::size_t>(order[static_cast<std::size_t>(i)] * columns + c)] = 0;
   }
   return write(t, mul(randn(t.shape(), like(t)), std) *
-                      tensor(kept).reshape(t.shape()).to(t.device(), t.dtype()));
+                      tensor(kept, {.device = t.device(), .dtype = t.dtype()}).reshape(t.shape()));
 }
 
 }  // namespace braid::nn::init

@@ -37,15 +37,20 @@ GELU::GELU(std::string how) : approximate(std::move(how)) {
 Tensor GELU::operator()(const Tensor& x) const { return gelu(x, approximate); }
 std::string GELU::extra() const { return str("approximate='", approximate, "'"); }
 Tensor SiLU::operator()(const Tensor& x) const { return silu(x); }
+Softplus::Softplus(double sharpness, double linear_from)
+    : beta(sharpness), threshold(linear_from) {}
 Tensor Softplus::operator()(const Tensor& x) const { return softplus(x, beta, threshold); }
 std::string Softplus::extra() const {
   return str("beta=", number(beta), ", threshold=", number(threshold));
 }
+ELU::ELU(double scale) : alpha(scale) {}
 Tensor ELU::operator()(const Tensor& x) const { return elu(x, alpha); }
 std::string ELU::extra() const { return str("alpha=", number(alpha)); }
+CELU::CELU(double scale) : alpha(scale) {}
 Tensor CELU::operator()(const Tensor& x) const { return celu(x, alpha); }
 std::string CELU::extra() const { return str("alpha=", number(alpha)); }
 Tensor SELU::operator()(const Tensor& x) const { return selu(x); }
+LeakyReLU::LeakyReLU(double slope) : negative_slope(slope) {}
 Tensor LeakyReLU::operator()(const Tensor& x) const { return leaky_relu(x, negative_slope); }
 std::string LeakyReLU::extra() const { return str("negative_slope=", number(negative_slope)); }
 Hardtanh::Hardtanh(double low, double high) : min_val(low), max_val(high) {
@@ -62,10 +67,13 @@ Tensor Hardswish::operator()(const Tensor& x) const { return hardswish(x); }
 Tensor Mish::operator()(const Tensor& x) const { return mish(x); }
 Tensor LogSigmoid::operator()(const Tensor& x) const { return logsigmoid(x); }
 Tensor Softsign::operator()(const Tensor& x) const { return softsign(x); }
+Softmax::Softmax(std::int64_t along) : dim(along) {}
 Tensor Softmax::operator()(const Tensor& x) const { return softmax(x, dim); }
 std::string Softmax::extra() const { return str("dim=", dim); }
+LogSoftmax::LogSoftmax(std::int64_t along) : dim(along) {}
 Tensor LogSoftmax::operator()(const Tensor& x) const { return log_softmax(x, dim); }
 std::string LogSoftmax::extra() const { return str("dim=", dim); }
+Flatten::Flatten(std::int64_t start, std::int64_t end) : start_dim(start), end_dim(end) {}
 Tensor Flatten::operator()(const Tensor& x) const { return x.flatten(start_dim, end_dim); }
 std::string Flatten::extra() const { return str("start_dim=", start_dim, ", end_dim=", end_dim); }
 

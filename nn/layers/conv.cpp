@@ -58,13 +58,10 @@ std::string described(std::int64_t in, std::int64_t out, S kernel, S stride,
 
 }  // namespace
 
-Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
-               const Conv2dOptions& o)
-    : options{o.stride, o.padding, o.dilation, o.groups} {
-  check("Conv2d", in_channels, out_channels, kernel_size, o.groups);
-  start("Conv2d", weight, bias,
-        {out_channels, in_channels / o.groups, kernel_size.height, kernel_size.width}, out_channels,
-        o);
+Conv2d::Conv2d(std::int64_t in, std::int64_t out, Size2 kernel, const Conv2dOptions& o)
+    : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
+  check("Conv2d", in, out, kernel, o.groups);
+  start("Conv2d", weight, bias, {out, in / o.groups, kernel.height, kernel.width}, out, o);
 }
 Tensor Conv2d::operator()(const Tensor& x) const { return conv2d(x, weight, bias, options); }
 std::string Conv2d::extra() const {
@@ -75,12 +72,10 @@ std::string Conv2d::extra() const {
                    bias.defined());
 }
 
-Conv1d::Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size,
-               const Conv1dOptions& o)
-    : options{o.stride, o.padding, o.dilation, o.groups} {
-  check("Conv1d", in_channels, out_channels, kernel_size, o.groups);
-  start("Conv1d", weight, bias, {out_channels, in_channels / o.groups, kernel_size}, out_channels,
-        o);
+Conv1d::Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel, const Conv1dOptions& o)
+    : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
+  check("Conv1d", in, out, kernel, o.groups);
+  start("Conv1d", weight, bias, {out, in / o.groups, kernel}, out, o);
 }
 Tensor Conv1d::operator()(const Tensor& x) const { return conv1d(x, weight, bias, options); }
 std::string Conv1d::extra() const {
@@ -90,13 +85,11 @@ std::string Conv1d::extra() const {
                    options.groups, bias.defined());
 }
 
-ConvTranspose2d::ConvTranspose2d(std::int64_t in_channels, std::int64_t out_channels,
-                                 Size2 kernel_size, const ConvTranspose2dOptions& o)
-    : options{o.stride, o.padding, o.output_padding, o.groups, o.dilation} {
-  check("ConvTranspose2d", in_channels, out_channels, kernel_size, o.groups);
-  start("ConvTranspose2d", weight, bias,
-        {in_channels, out_channels / o.groups, kernel_size.height, kernel_size.width}, out_channels,
-        o);
+ConvTranspose2d::ConvTranspose2d(std::int64_t in, std::int64_t out, Size2 kernel,
+                                 const ConvTranspose2dOptions& o)
+    : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
+  check("ConvTranspose2d", in, out, kernel, o.groups);
+  start("ConvTranspose2d", weight, bias, {in, out / o.groups, kernel.height, kernel.width}, out, o);
 }
 Tensor ConvTranspose2d::operator()(const Tensor& x) const {
   return conv_transpose2d(x, weight, bias, options);
@@ -108,12 +101,11 @@ std::string ConvTranspose2d::extra() const {
                    options.output_padding, options.dilation, options.groups, bias.defined());
 }
 
-ConvTranspose1d::ConvTranspose1d(std::int64_t in_channels, std::int64_t out_channels,
-                                 std::int64_t kernel_size, const ConvTranspose1dOptions& o)
-    : options{o.stride, o.padding, o.output_padding, o.groups, o.dilation} {
-  check("ConvTranspose1d", in_channels, out_channels, kernel_size, o.groups);
-  start("ConvTranspose1d", weight, bias, {in_channels, out_channels / o.groups, kernel_size},
-        out_channels, o);
+ConvTranspose1d::ConvTranspose1d(std::int64_t in, std::int64_t out, std::int64_t kernel,
+                                 const ConvTranspose1dOptions& o)
+    : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
+  check("ConvTranspose1d", in, out, kernel, o.groups);
+  start("ConvTranspose1d", weight, bias, {in, out / o.groups, kernel}, out, o);
 }
 Tensor ConvTranspose1d::operator()(const Tensor& x) const {
   return conv_transpose1d(x, weight, bias, options);

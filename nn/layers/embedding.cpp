@@ -6,9 +6,10 @@
 
 namespace braid::nn {
 
-Embedding::Embedding(std::int64_t count, std::int64_t width, const EmbeddingOptions& options) {
-  if (count < 0) throw ArgumentError(str("Embedding: expected count >= 0, got ", count));
-  if (width < 0) throw ArgumentError(str("Embedding: expected width >= 0, got ", width));
+Embedding::Embedding(std::int64_t count, std::int64_t width, const EmbeddingOptions& options)
+    : num_embeddings(count), embedding_dim(width) {
+  if (count < 0) throw ArgumentError(str("Embedding: expected num_embeddings >= 0, got ", count));
+  if (width < 0) throw ArgumentError(str("Embedding: expected embedding_dim >= 0, got ", width));
   if (options.padding_idx && (*options.padding_idx < -count || *options.padding_idx >= count))
     throw IndexError(str("Embedding: expected padding_idx in [", -count, ", ", count, "), got ",
                          *options.padding_idx));

@@ -7,7 +7,8 @@
 
 namespace braid::nn {
 
-Linear::Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options) {
+Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options)
+    : in_features(in), out_features(out) {
   if (in_features < 0)
     throw ArgumentError(str("Linear: expected in_features >= 0, got ", in_features));
   if (out_features < 0)

@@ -32,6 +32,8 @@ LayerNorm::LayerNorm(const Shape& over, const LayerNormOptions& options)
   if (options.elementwise_affine) weight = Parameter(ones(over, made));
   if (options.elementwise_affine && options.bias) bias = Parameter(zeros(over, made));
 }
+LayerNorm::LayerNorm(std::int64_t size, const LayerNormOptions& options)
+    : LayerNorm(Shape{size}, options) {}
 Tensor LayerNorm::operator()(const Tensor& x) const {
   return layer_norm(x, normalized_shape, weight, bias, eps);
 }
@@ -46,6 +48,8 @@ RMSNorm::RMSNorm(const Shape& over, const RMSNormOptions& options)
   if (options.elementwise_affine)
     weight = Parameter(ones(over, {.device = options.device, .dtype = options.dtype}));
 }
+RMSNorm::RMSNorm(std::int64_t size, const RMSNormOptions& options)
+    : RMSNorm(Shape{size}, options) {}
 Tensor RMSNorm::operator()(const Tensor& x) const {
   return rms_norm(x, normalized_shape, weight, eps);
 }
@@ -107,4 +111,12 @@ std::string BatchNorm::extra() const {
 }
 
 }  // namespace detail
+
+BatchNorm1d::BatchNorm1d(std::int64_t features, const BatchNormOptions& options)
+    : BatchNorm("BatchNorm1d", features, options) {}
+BatchNorm2d::BatchNorm2d(std::int64_t features, const BatchNormOptions& options)
+    : BatchNorm("BatchNorm2d", features, options) {}
+SyncBatchNorm::SyncBatchNorm(std::int64_t features, const BatchNormOptions& options)
+    : BatchNorm("SyncBatchNorm", features, options) {}
+
 }  // namespace braid::nn

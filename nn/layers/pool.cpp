@@ -23,6 +23,7 @@ std::string name_of(Interpolation mode) {
 
 }  // namespace
 
+MaxPool2d::MaxPool2d(Size2 kernel, const MaxPool2dOptions& o) : kernel_size(kernel), options(o) {}
 Tensor MaxPool2d::operator()(const Tensor& x) const { return max_pool2d(x, kernel_size, options); }
 std::string MaxPool2d::extra() const {
   return str("kernel_size=", short_tuple(kernel_size),
@@ -31,6 +32,8 @@ std::string MaxPool2d::extra() const {
              ", dilation=", short_tuple(options.dilation), ", ceil_mode=", word(options.ceil_mode));
 }
 
+MaxPool1d::MaxPool1d(std::int64_t kernel, const MaxPool1dOptions& o)
+    : kernel_size(kernel), options(o) {}
 Tensor MaxPool1d::operator()(const Tensor& x) const { return max_pool1d(x, kernel_size, options); }
 std::string MaxPool1d::extra() const {
   return str("kernel_size=", kernel_size, ", stride=", options.stride.value_or(kernel_size),
@@ -38,6 +41,7 @@ std::string MaxPool1d::extra() const {
              ", ceil_mode=", word(options.ceil_mode));
 }
 
+AvgPool2d::AvgPool2d(Size2 kernel, const AvgPool2dOptions& o) : kernel_size(kernel), options(o) {}
 Tensor AvgPool2d::operator()(const Tensor& x) const { return avg_pool2d(x, kernel_size, options); }
 std::string AvgPool2d::extra() const {
   return str("kernel_size=", short_tuple(kernel_size),
@@ -45,6 +49,8 @@ std::string AvgPool2d::extra() const {
              ", padding=", short_tuple(options.padding));
 }
 
+AvgPool1d::AvgPool1d(std::int64_t kernel, const AvgPool1dOptions& o)
+    : kernel_size(kernel), options(o) {}
 Tensor AvgPool1d::operator()(const Tensor& x) const { return avg_pool1d(x, kernel_size, options); }
 std::string AvgPool1d::extra() const {
   return str("kernel_size=", tuple(kernel_size),
@@ -52,6 +58,7 @@ std::string AvgPool1d::extra() const {
              ", padding=", tuple(options.padding));
 }
 
+AdaptiveAvgPool2d::AdaptiveAvgPool2d(Size2 size) : output_size(size) {}
 Tensor AdaptiveAvgPool2d::operator()(const Tensor& x) const {
   return adaptive_avg_pool2d(x, output_size);
 }
@@ -59,11 +66,13 @@ std::string AdaptiveAvgPool2d::extra() const {
   return str("output_size=", short_tuple(output_size));
 }
 
+AdaptiveAvgPool1d::AdaptiveAvgPool1d(std::int64_t size) : output_size(size) {}
 Tensor AdaptiveAvgPool1d::operator()(const Tensor& x) const {
   return adaptive_avg_pool1d(x, output_size);
 }
 std::string AdaptiveAvgPool1d::extra() const { return str("output_size=", output_size); }
 
+AdaptiveMaxPool2d::AdaptiveMaxPool2d(Size2 size) : output_size(size) {}
 Tensor AdaptiveMaxPool2d::operator()(const Tensor& x) const {
   return adaptive_max_pool2d(x, output_size);
 }
@@ -71,6 +80,7 @@ std::string AdaptiveMaxPool2d::extra() const {
   return str("output_size=", short_tuple(output_size));
 }
 
+Upsample::Upsample(const InterpolateOptions& o) : options(o) {}
 Tensor Upsample::operator()(const Tensor& x) const { return interpolate(x, options); }
 std::string Upsample::extra() const {
   std::string text;

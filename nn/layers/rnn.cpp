@@ -206,7 +206,7 @@ template <class Cell> std::string cell_extra(const Cell& cell) {
 }  // namespace
 
 RNNCell::RNNCell(std::int64_t input, std::int64_t hidden, const RNNCellOptions& options)
-    : nonlinearity(options.nonlinearity) {
+    : input_size(input), hidden_size(hidden), nonlinearity(options.nonlinearity) {
   make_cell("RNNCell", *this, RnnKind::tanh, input, hidden, options);
 }
 Tensor RNNCell::operator()(const Tensor& x, const Tensor& h) const {
@@ -217,7 +217,8 @@ std::string RNNCell::extra() const {
          (weight_ih.defined() && nonlinearity == Nonlinearity::relu ? ", nonlinearity=relu" : "");
 }
 
-LSTMCell::LSTMCell(std::int64_t input, std::int64_t hidden, const LSTMCellOptions& options) {
+LSTMCell::LSTMCell(std::int64_t input, std::int64_t hidden, const LSTMCellOptions& options)
+    : input_size(input), hidden_size(hidden) {
   make_cell("LSTMCell", *this, RnnKind::lstm, input, hidden, options);
 }
 LSTMState LSTMCell::operator()(const Tensor& x, const LSTMState& state) const {
@@ -225,7 +226,8 @@ LSTMState LSTMCell::operator()(const Tensor& x, const LSTMState& state) const {
 }
 std::string LSTMCell::extra() const { return cell_extra(*this); }
 
-GRUCell::GRUCell(std::int64_t input, std::int64_t hidden, const GRUCellOptions& options) {
+GRUCell::GRUCell(std::int64_t input, std::int64_t hidden, const GRUCellOptions& options)
+    : input_size(input), hidden_size(hidden) {
   make_cell("GRUCell", *this, RnnKind::gru, input, hidden, options);
 }
 Tensor GRUCell::operator()(const Tensor& x, const Tensor& h) const {

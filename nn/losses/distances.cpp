@@ -34,19 +34,21 @@ Tensor huber_terms(const Tensor& a, const Tensor& b, double delta) {
 Tensor l1_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
   return detail::joined(l1_terms(a, b), reduction);
 }
-LossSum l1_loss_sum(const Tensor& a, const Tensor& b) { return detail::counted(l1_terms(a, b)); }
+LossSum l1_loss(SumAndCount, const Tensor& a, const Tensor& b) {
+  return detail::counted(l1_terms(a, b));
+}
 
 Tensor smooth_l1_loss(const Tensor& a, const Tensor& b, const SmoothL1Options& o) {
   return detail::joined(smooth_l1_terms(a, b, o.beta), o.reduction);
 }
-LossSum smooth_l1_loss_sum(const Tensor& a, const Tensor& b, const SmoothL1Options& o) {
+LossSum smooth_l1_loss(SumAndCount, const Tensor& a, const Tensor& b, const SmoothL1Options& o) {
   return detail::counted(smooth_l1_terms(a, b, o.beta));
 }
 
 Tensor huber_loss(const Tensor& a, const Tensor& b, const HuberOptions& o) {
   return detail::joined(huber_terms(a, b, o.delta), o.reduction);
 }
-LossSum huber_loss_sum(const Tensor& a, const Tensor& b, const HuberOptions& o) {
+LossSum huber_loss(SumAndCount, const Tensor& a, const Tensor& b, const HuberOptions& o) {
   return detail::counted(huber_terms(a, b, o.delta));
 }
 

@@ -87,15 +87,15 @@ Tensor capsule_terms(const Tensor& lengths, const Tensor& labels, const CapsuleM
 Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   return detail::joined(soft_margin_terms(x, target), reduction);
 }
-LossSum soft_margin_loss_sum(const Tensor& x, const Tensor& target) {
+LossSum soft_margin_loss(SumAndCount, const Tensor& x, const Tensor& target) {
   return detail::counted(soft_margin_terms(x, target));
 }
 
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, const HingeEmbeddingOptions& o) {
   return detail::joined(hinge_terms(x, target, o.margin), o.reduction);
 }
-LossSum hinge_embedding_loss_sum(const Tensor& x, const Tensor& target,
-                                 const HingeEmbeddingOptions& o) {
+LossSum hinge_embedding_loss(SumAndCount, const Tensor& x, const Tensor& target,
+                             const HingeEmbeddingOptions& o) {
   return detail::counted(hinge_terms(x, target, o.margin));
 }
 
@@ -103,8 +103,8 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
                              const CosineEmbeddingOptions& o) {
   return detail::joined(cosine_terms(a, b, target, o.margin), o.reduction);
 }
-LossSum cosine_embedding_loss_sum(const Tensor& a, const Tensor& b, const Tensor& target,
-                                  const CosineEmbeddingOptions& o) {
+LossSum cosine_embedding_loss(SumAndCount, const Tensor& a, const Tensor& b, const Tensor& target,
+                              const CosineEmbeddingOptions& o) {
   return detail::counted(cosine_terms(a, b, target, o.margin));
 }
 
@@ -112,8 +112,8 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& targe
                            const MarginRankingOptions& o) {
   return detail::joined(ranking_terms(a, b, target, o.margin), o.reduction);
 }
-LossSum margin_ranking_loss_sum(const Tensor& a, const Tensor& b, const Tensor& target,
-                                const MarginRankingOptions& o) {
+LossSum margin_ranking_loss(SumAndCount, const Tensor& a, const Tensor& b, const Tensor& target,
+                            const MarginRankingOptions& o) {
   return detail::counted(ranking_terms(a, b, target, o.margin));
 }
 
@@ -121,8 +121,8 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
                            const TripletMarginOptions& o) {
   return detail::joined(triplet_terms(anchor, positive, negative, o), o.reduction);
 }
-LossSum triplet_margin_loss_sum(const Tensor& anchor, const Tensor& positive,
-                                const Tensor& negative, const TripletMarginOptions& o) {
+LossSum triplet_margin_loss(SumAndCount, const Tensor& anchor, const Tensor& positive,
+                            const Tensor& negative, const TripletMarginOptions& o) {
   return detail::counted(triplet_terms(anchor, positive, negative, o));
 }
 
@@ -130,8 +130,8 @@ Tensor capsule_margin_loss(const Tensor& lengths, const Tensor& labels,
                            const CapsuleMarginOptions& o) {
   return detail::joined(capsule_terms(lengths, labels, o), o.reduction);
 }
-LossSum capsule_margin_loss_sum(const Tensor& lengths, const Tensor& labels,
-                                const CapsuleMarginOptions& o) {
+LossSum capsule_margin_loss(SumAndCount, const Tensor& lengths, const Tensor& labels,
+                            const CapsuleMarginOptions& o) {
   return detail::counted(capsule_terms(lengths, labels, o));
 }
 

@@ -92,7 +92,8 @@ Tensor gaussian_terms(const Tensor& x, const Tensor& t, const Tensor& variance,
 Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const BceOptions& o) {
   return detail::joined(bce_terms(p, target, o), o.reduction);
 }
-LossSum binary_cross_entropy_sum(const Tensor& p, const Tensor& target, const BceOptions& o) {
+LossSum binary_cross_entropy(SumAndCount, const Tensor& p, const Tensor& target,
+                             const BceOptions& o) {
   return detail::counted(bce_terms(p, target, o));
 }
 
@@ -100,8 +101,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
                                         const BceWithLogitsOptions& o) {
   return detail::joined(bce_with_logits_terms(x, target, o), o.reduction);
 }
-LossSum binary_cross_entropy_with_logits_sum(const Tensor& x, const Tensor& target,
-                                             const BceWithLogitsOptions& o) {
+LossSum binary_cross_entropy_with_logits(SumAndCount, const Tensor& x, const Tensor& target,
+                                         const BceWithLogitsOptions& o) {
   return detail::counted(bce_with_logits_terms(x, target, o));
 }
 
@@ -110,7 +111,7 @@ Tensor kl_div(const Tensor& x, const Tensor& target, const KlDivOptions& o) {
   return o.batch_mean ? div(sum(terms), static_cast<double>(x.size(0)))
                       : detail::joined(terms, o.reduction);
 }
-LossSum kl_div_sum(const Tensor& x, const Tensor& target, const KlDivOptions& o) {
+LossSum kl_div(SumAndCount, const Tensor& x, const Tensor& target, const KlDivOptions& o) {
   LossSum all = detail::counted(kl_terms(x, target, o));
   if (o.batch_mean)
     all.count = full({}, static_cast<double>(x.size(0)),
@@ -121,7 +122,8 @@ LossSum kl_div_sum(const Tensor& x, const Tensor& target, const KlDivOptions& o)
 Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNllOptions& o) {
   return detail::joined(poisson_terms(x, target, o), o.reduction);
 }
-LossSum poisson_nll_loss_sum(const Tensor& x, const Tensor& target, const PoissonNllOptions& o) {
+LossSum poisson_nll_loss(SumAndCount, const Tensor& x, const Tensor& target,
+                         const PoissonNllOptions& o) {
   return detail::counted(poisson_terms(x, target, o));
 }
 
@@ -129,8 +131,8 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
                          const GaussianNllOptions& o) {
   return detail::joined(gaussian_terms(x, target, variance, o), o.reduction);
 }
-LossSum gaussian_nll_loss_sum(const Tensor& x, const Tensor& target, const Tensor& variance,
-                              const GaussianNllOptions& o) {
+LossSum gaussian_nll_loss(SumAndCount, const Tensor& x, const Tensor& target,
+                          const Tensor& variance, const GaussianNllOptions& o) {
   return detail::counted(gaussian_terms(x, target, variance, o));
 }
 

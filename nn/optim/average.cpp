@@ -25,7 +25,7 @@ Average::Average(std::vector<Tensor> parameters, const AverageOptions& options)
   for (const Tensor& p : parameters_)
     average_.emplace_back(
         p.detach().to(p.device(), size_of(p.dtype()) == 2 ? DType::float32 : p.dtype(), true));
-  updates_ = nn::Buffer(zeros({1}, {.dtype = DType::int64}));
+  updates_ = nn::Buffer(zeros({1}, {.device = Device(), .dtype = DType::int64}));
 }
 
 std::int64_t Average::updates() const { return updates_.item<std::int64_t>(); }

@@ -63,8 +63,8 @@ Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters,
   }
   for (std::size_t k = 0; k < kStates; ++k)
     if (!state_names_[k].empty()) state_[k].resize(parameters_.size());
-  steps_ =
-      nn::Buffer(zeros({static_cast<std::int64_t>(parameters_.size())}, {.dtype = DType::int64}));
+  steps_ = nn::Buffer(zeros({static_cast<std::int64_t>(parameters_.size())},
+                            {.device = Device(), .dtype = DType::int64}));
   items_.reserve(parameters_.size());
   of_batch_.reserve(parameters_.size());
   done_.reserve(parameters_.size());

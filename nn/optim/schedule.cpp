@@ -10,9 +10,11 @@ namespace braid::optim {
 namespace {
 
 nn::Buffer numbers(const std::vector<double>& list) {
-  return nn::Buffer(tensor(list, {.dtype = DType::float64}));
+  return nn::Buffer(tensor(list, {.device = Device(), .dtype = DType::float64}));
 }
-nn::Buffer counts(const std::vector<std::int64_t>& list) { return nn::Buffer(tensor(list)); }
+nn::Buffer counts(const std::vector<std::int64_t>& list) {
+  return nn::Buffer(tensor(list, {.device = Device()}));
+}
 /// Returns the host memory of a schedule's state. If the state tree was moved to another device,
 /// moves the buffer back first.
 template <class T> T* host(nn::Buffer& buffer) {

@@ -96,5 +96,6 @@ done < <(find "${roots[@]}" -name '*.hpp' -not -path '*/internal/*' | sort)
 # The names of autograd's graph and of the kernels' arguments are not those of a program.
 echo 'using namespace braid; struct Node {}; struct Edge {}; struct Loop {}; struct Block {};
       void use(Node, Edge, Loop, Block) {}' | cat <(echo '#include <braid/braid.hpp>') - |
-  g++ -std=c++20 -x c++ -fsyntax-only "${include[@]}" - || fail "using namespace braid brings Node, Edge, Loop or Block"
+  g++ -std=c++20 -x c++ -fsyntax-only "${include[@]}" - ||
+  fail "using namespace braid brings Node, Edge, Loop or Block"
 ((failed == 0))

@@ -17,11 +17,19 @@ struct Options {
 
 Tensor call(const std::string& op, T x, T w, T b, const Options& o) {
   if (op == "conv_transpose2d")
-    return conv_transpose2d(x, w, b, {o.stride, o.padding, o.output_padding, o.groups, o.dilation});
+    return conv_transpose2d(x, w, b,
+                            {.stride = o.stride,
+                             .padding = o.padding,
+                             .output_padding = o.output_padding,
+                             .groups = o.groups,
+                             .dilation = o.dilation});
   if (op == "conv_transpose1d")
-    return conv_transpose1d(
-        x, w, b,
-        {o.stride.width, o.padding.width, o.output_padding.width, o.groups, o.dilation.width});
+    return conv_transpose1d(x, w, b,
+                            {.stride = o.stride.width,
+                             .padding = o.padding.width,
+                             .output_padding = o.output_padding.width,
+                             .groups = o.groups,
+                             .dilation = o.dilation.width});
   const ConvPadding padding =
       o.word != nullptr ? ConvPadding(o.word) : ConvPadding(o.padding.height, o.padding.width);
   if (op == "conv1d") return conv1d(x, w, b, {o.stride.width, padding, o.dilation.width, o.groups});
@@ -243,6 +251,10 @@ void add_conv_cases(Cases& list) {
   }
   for (const char* op : {"conv2d", "conv1d", "conv_transpose2d", "conv_transpose1d"})
     add_errors(list, op);
+  for (const char* op : {"conv2d", "conv1d", "conv_transpose2d", "conv_transpose1d"})
+    BadInputs(list, op)
+        .free("device", "of the layer; the function ignores it")
+        .free("dtype", "of the layer; the function ignores it");
 }
 
 }  // namespace braid::test

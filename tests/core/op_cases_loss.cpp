@@ -418,18 +418,21 @@ void add_labels(Cases& list) {
   // Sum and count: two results. The count is not a function of the logits.
   const auto sum_of = [&](const std::string& op, const std::vector<Input>& inputs,
                           Tensor (*f)(T, T)) -> OpCase& {
-    OpCase& c = push(list, op, "the sum of " + op + "_sum", "", inputs, wide, Accuracy::tolerance);
+    OpCase& c = push(list, op, "with sum_and_count", "", inputs, wide, Accuracy::tolerance);
     c.call = function_of(f);
     return c;
   };
   const std::vector<Input> rows{{{5, 3}}, {{5}, Kind::index, 3, false}};
   sum_of("cross_entropy", rows, [](T x, T y) {
-    return nn::cross_entropy_sum(x, y, {.weight = weight_like(x, kWeight), .ignore_index = 1}).sum;
+    return nn::cross_entropy(nn::sum_and_count, x, y,
+                             {.weight = weight_like(x, kWeight), .ignore_index = 1})
+        .sum;
   }).expected = of_labels({kWeight, 0, 1}, "sum", true);
-  sum_of("nll_loss", rows, [](T x, T y) { return nn::nll_loss_sum(x, y).sum; }).expected =
-      of_labels({}, "sum", false);
+  sum_of("nll_loss", rows, [](T x, T y) {
+    return nn::nll_loss(nn::sum_and_count, x, y).sum;
+  }).expected = of_labels({}, "sum", false);
   sum_of("mse_loss", {{{2, 3}}, {{2, 3}}}, [](T a, T b) {
-    return nn::mse_loss_sum(a, b).sum;
+    return nn::mse_loss(nn::sum_and_count, a, b).sum;
   }).expected = expecting([](A a, A b) { return reference::mse_loss(a, b, false); });
 }
 

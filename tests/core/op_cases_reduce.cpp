@@ -29,7 +29,7 @@ double terms_of(A a, A results) {
 /// PyTorch's max and min with a dim give it to one of them.
 struct Reduction1 {
   const char *op, *torch;
-  Tensor (*call)(T, const Shape&, bool);
+  Tensor (*call)(T, const IntList&, bool);
   Array (*expected)(A, const Sizes&, bool);
   int roundings;  // for the bound of a sum; 0: an element is selected
 };

@@ -208,7 +208,7 @@ void add_norms(Cases& list) {
 
 struct Truth {
   const char *op, *torch;
-  Tensor (*call)(T, const Shape&, bool);
+  Tensor (*call)(T, const IntList&, bool);
   double (*fold)(Numbers1);
   DType (*result)(DType);
 };

@@ -87,6 +87,63 @@ TEST_CASE("device: lists and counts", "[device]") {
   for (const Device d : test_devices()) CHECK_NOTHROW(synchronize(d));
 }
 
+TEST_CASE("device: factories create on the default device", "[device]") {
+  const Device first("cpu:0"), second("cpu:1");
+  CHECK(get_default_device() == first);
+  {
+    const DefaultDeviceGuard outer(second);
+    CHECK(get_default_device() == second);
+    const std::vector<std::function<Tensor()>> factories{
+        [] { return zeros({2}); },
+        [] { return ones({2}); },
+        [] { return empty({2}); },
+        [] { return full({2}, 7); },
+        [] { return tensor({1.0, 2.0}); },
+        [] { return tensor({1, 2}); },
+        [] { return tensor(std::vector<float>{1, 2}); },
+        [] { return arange(3); },
+        [] { return arange(0, 1, 0.25); },
+        [] { return linspace(0, 1, 3); },
+        [] { return eye(2); },
+        [] { return rand({2}); },
+        [] { return randn({2}); },
+        [] { return uniform({2}, 0, 1); },
+        [] { return randint(0, 9, {2}, {.dtype = DType::int32}); },
+        [] { return randperm(5); }};
+    for (std::size_t i = 0; i < factories.size(); ++i) {
+      INFO("factory " << i);
+      CHECK(factories[i]().device() == second);
+    }
+    // A device that is given counts, also that of a tensor.
+    CHECK(zeros({2}, {.device = first}).device() == first);
+    const Tensor there = ones({2}, {.device = first});
+    CHECK(zeros_like(there).device() == first);
+    float memory[2] = {1, 2};
+    CHECK(from_blob(memory, {2}).device() == first);
+    CHECK(collate(std::vector<std::int64_t>{1, 2}).device() == first);
+    {
+      const DefaultDeviceGuard inner(first);
+      CHECK(zeros({2}).device() == first);
+    }
+    CHECK(zeros({2}).device() == second);
+    Device seen = first;
+    std::thread([&] { seen = zeros({2}).device(); }).join();
+    CHECK(seen == second);
+  }
+  CHECK(zeros({2}).device() == first);
+  set_default_device(second);
+  const Tensor t = zeros({2});
+  set_default_device(first);
+  CHECK(t.device() == second);
+}
+
+TEST_CASE("device: a default device that does not exist is refused", "[device][errors]") {
+  for (const auto& call : std::vector<std::function<void()>>{
+           [] { set_default_device("cpu:60"); }, [] { const DefaultDeviceGuard guard("cpu:60"); }})
+    CHECK(thrown<DeviceError>("device: expected one of cpu:0, cpu:1*got cpu:60", call) == "");
+  CHECK(get_default_device() == Device("cpu:0"));
+}
+
 TEST_CASE("device: the count cannot change after use", "[device][errors]") {
   const int before = device_count(DeviceType::cpu);
   CHECK_THROWS_TEXT(DeviceError, "set_cpu_device_count: expected *before *use*got ",

@@ -1,5 +1,5 @@
-// Tests of the sum form X_sum of every loss. Its sum is bitwise equal to the loss with
-// Reduction::sum, its count is the divisor of the mean, and it rejects what the loss rejects.
+// Tests of every loss with sum_and_count. Its sum is bitwise equal to the loss with Reduction::sum,
+// its count is the divisor of the mean, and it rejects what the loss rejects.
 #include "shorthand.hpp"
 
 namespace braid::test::on_device {
@@ -31,9 +31,9 @@ std::vector<SumForm> all_sum_forms(DType dtype) {
   const auto signed_two = [&](auto f) {
     return [=](T x, const auto& o) { return f(x, signs, o); };
   };
-#define BRAID_TWINS(with, name)                     \
+#define BRAID_BOTH(with, name)                      \
   with([](auto&&... a) { return nn::name(a...); }), \
-      with([](auto&&... a) { return nn::name##_sum(a...); })
+      with([](auto&&... a) { return nn::name(nn::sum_and_count, a...); })
   const auto with_labels = [&](auto f) {
     return [=](T x, const auto& o) { return f(x, labels, o); };
   };
@@ -48,35 +48,34 @@ std::vector<SumForm> all_sum_forms(DType dtype) {
   };
   return {
       {"l1_loss", [=](T x, Reduction r) { return nn::l1_loss(x, other, r); },
-       [=](T x) { return nn::l1_loss_sum(x, other); }},
+       [=](T x) { return nn::l1_loss(nn::sum_and_count, x, other); }},
       {"mse_loss", [=](T x, Reduction r) { return nn::mse_loss(x, other, r); },
-       [=](T x) { return nn::mse_loss_sum(x, other); }},
+       [=](T x) { return nn::mse_loss(nn::sum_and_count, x, other); }},
       {"soft_margin_loss", [=](T x, Reduction r) { return nn::soft_margin_loss(x, signs, r); },
-       [=](T x) { return nn::soft_margin_loss_sum(x, signs); }},
-      by_options<nn::SmoothL1Options>("smooth_l1_loss", BRAID_TWINS(two, smooth_l1_loss)),
-      by_options<nn::HuberOptions>("huber_loss", BRAID_TWINS(two, huber_loss)),
-      by_options<nn::BceOptions>("binary_cross_entropy", BRAID_TWINS(two, binary_cross_entropy)),
+       [=](T x) { return nn::soft_margin_loss(nn::sum_and_count, x, signs); }},
+      by_options<nn::SmoothL1Options>("smooth_l1_loss", BRAID_BOTH(two, smooth_l1_loss)),
+      by_options<nn::HuberOptions>("huber_loss", BRAID_BOTH(two, huber_loss)),
+      by_options<nn::BceOptions>("binary_cross_entropy", BRAID_BOTH(two, binary_cross_entropy)),
       by_options<nn::BceWithLogitsOptions>("binary_cross_entropy_with_logits",
-                                           BRAID_TWINS(two, binary_cross_entropy_with_logits)),
-      by_options<nn::KlDivOptions>("kl_div", BRAID_TWINS(two, kl_div)),
-      by_options<nn::PoissonNllOptions>("poisson_nll_loss", BRAID_TWINS(two, poisson_nll_loss)),
-      by_options<nn::GaussianNllOptions>("gaussian_nll_loss",
-                                         BRAID_TWINS(three, gaussian_nll_loss)),
+                                           BRAID_BOTH(two, binary_cross_entropy_with_logits)),
+      by_options<nn::KlDivOptions>("kl_div", BRAID_BOTH(two, kl_div)),
+      by_options<nn::PoissonNllOptions>("poisson_nll_loss", BRAID_BOTH(two, poisson_nll_loss)),
+      by_options<nn::GaussianNllOptions>("gaussian_nll_loss", BRAID_BOTH(three, gaussian_nll_loss)),
       by_options<nn::HingeEmbeddingOptions>("hinge_embedding_loss",
-                                            BRAID_TWINS(signed_two, hinge_embedding_loss)),
+                                            BRAID_BOTH(signed_two, hinge_embedding_loss)),
       by_options<nn::MarginRankingOptions>("margin_ranking_loss",
-                                           BRAID_TWINS(ranked, margin_ranking_loss)),
+                                           BRAID_BOTH(ranked, margin_ranking_loss)),
       by_options<nn::CosineEmbeddingOptions>("cosine_embedding_loss",
-                                             BRAID_TWINS(rows, cosine_embedding_loss), 4),
+                                             BRAID_BOTH(rows, cosine_embedding_loss), 4),
       by_options<nn::TripletMarginOptions>("triplet_margin_loss",
-                                           BRAID_TWINS(three, triplet_margin_loss), 4),
+                                           BRAID_BOTH(three, triplet_margin_loss), 4),
       by_options<nn::CapsuleMarginOptions>("capsule_margin_loss",
-                                           BRAID_TWINS(with_labels, capsule_margin_loss), 4),
-      by_options<nn::CrossEntropyOptions>("cross_entropy", BRAID_TWINS(with_labels, cross_entropy),
+                                           BRAID_BOTH(with_labels, capsule_margin_loss), 4),
+      by_options<nn::CrossEntropyOptions>("cross_entropy", BRAID_BOTH(with_labels, cross_entropy),
                                           4),
-      by_options<nn::NllOptions>("nll_loss", BRAID_TWINS(with_labels, nll_loss), 4),
+      by_options<nn::NllOptions>("nll_loss", BRAID_BOTH(with_labels, nll_loss), 4),
   };
-#undef BRAID_TWINS
+#undef BRAID_BOTH
 }
 
 }  // namespace

@@ -1,3 +1,6 @@
+#include <array>
+#include <span>
+
 #include "reference/elementwise.hpp"
 #include "shorthand.hpp"
 
@@ -29,6 +32,93 @@ TEST_CASE("shape: sizes, comparison, changes", "[shape]") {
   s.push_back(6);
   CHECK(s == Shape{1, 3, 4, 6});
   CHECK(Whole(s.begin(), s.end()) == Whole{1, 3, 4, 6});
+}
+
+TEST_CASE("int lists: of any length, from braces, a number, vectors, spans and shapes", "[shape]") {
+  const auto numbers = [](const IntList& list) { return Whole(list.begin(), list.end()); };
+  CHECK(numbers({}) == Whole{});
+  CHECK(numbers({1, -2}) == Whole{1, -2});
+  CHECK(numbers(3) == Whole{3});
+  CHECK(numbers(Whole{4, 5}) == Whole{4, 5});
+  CHECK(numbers(std::span<const std::int64_t>(Whole{6, 7}).first(1)) == Whole{6});
+  CHECK(numbers(std::array<std::int64_t, 2>{8, 9}) == Whole{8, 9});
+  CHECK(numbers(Shape{2, 3}) == Whole{2, 3});
+  CHECK(str(IntList{1, -2}, IntList{}, IntList{7}) == "[1, -2][][7]");
+  CHECK(IntList{1, 2} == IntList(Shape{1, 2}));
+  CHECK_FALSE(IntList{1, 2} == IntList{1});
+  // 16 numbers are inline, 17 are not
+  for (const std::size_t n : {std::size_t{15}, std::size_t{16}, std::size_t{17}}) {
+    Whole many(n);
+    for (std::size_t i = 0; i < n; ++i) many[i] = static_cast<std::int64_t>(i);
+    IntList list = many, copy = list;
+    CHECK(numbers(list) == many);
+    copy[n - 1] = -1;
+    CHECK(list[n - 1] == static_cast<std::int64_t>(n - 1));
+    CHECK(copy[n - 1] == -1);
+    const IntList moved = std::move(list);
+    CHECK(numbers(moved) == many);
+    list = {1};
+    CHECK(numbers(list) == Whole{1});
+  }
+}
+
+TEST_CASE("int lists: one number is one dim", "[shape]") {
+  const Tensor x = arange(6, {.dtype = DType::float32}).reshape({2, 3});
+  CHECK(list(sum(x, 1)) == list(sum(x, {1})));
+  CHECK(list(x.mean(0)) == list(x.mean({0})));
+  CHECK(list(logsumexp(x, -1, true)) == list(logsumexp(x, {-1}, true)));
+  CHECK(list(flip(x, 1)) == List{2, 1, 0, 5, 4, 3});
+  CHECK(list(roll(x, 1, 1)) == List{2, 0, 1, 5, 3, 4});
+  CHECK(split(x, {1, 2}, 1)[1].shape() == Shape{2, 2});
+  CHECK(list(sum(x, std::array<std::int64_t, 2>{0, 1})) == List{15});
+}
+
+TEST_CASE("int lists: longer than the rank, an error that names the op", "[shape][errors]") {
+  const Tensor x = ones({2, 3});
+  const Whole nine(9, 0), eighteen(18, 1);
+  CHECK_THROWS_TEXT(ShapeError, "sum: expected each dim once, got [0, 0", sum(x, nine));
+  CHECK_THROWS_TEXT(ShapeError, "flip: expected each dim once, got [0, 0", flip(x, nine));
+  CHECK_THROWS_TEXT(ShapeError, "permute: expected 2 dims, got [0, 0", x.permute(nine));
+  CHECK_THROWS_TEXT(ShapeError, "roll: expected a shift for each dim", roll(x, nine, {0}));
+  CHECK_THROWS_TEXT(ShapeError, "movedim: expected lists of one length", movedim(x, nine, {0}));
+  CHECK_THROWS_TEXT(ArgumentError, "tensordot: expected each dim of a once",
+                    tensordot(x, x, nine, nine));
+  CHECK_THROWS_TEXT(ShapeError, "expected at most 8 dimensions, got 9", repeat(x, Whole(9, 1)));
+  CHECK_THROWS_TEXT(ShapeError, "pad: expected two numbers for each of at most 2 dims, got [1, 1",
+                    pad(x, eighteen));
+}
+
+TEST_CASE("pad: six dims and eight", "[shape]") {
+  for (const int rank : {6, 8})
+    for (const PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::replicate}) {
+      INFO(rank << ", mode " << static_cast<int>(mode));
+      const Shape shape = Shape::filled(rank, 2);
+      const Tensor x = random_tensor(Sizes(shape.begin(), shape.end()), DType::float64)
+                           .detach()
+                           .requires_grad_();
+      // One element before every dim, none after.
+      Whole sizes;
+      for (int d = 0; d < rank; ++d) sizes.insert(sizes.end(), {1, 0});
+      const Tensor y = pad(x, sizes, mode, 5);
+      CHECK(y.shape() == Shape::filled(rank, 3));
+      Tensor inner = y, first = y.detach();
+      for (int d = 0; d < rank; ++d) {
+        inner = inner.narrow(d, 1, 2);
+        first = first.select(0, 0);
+      }
+      CHECK(list(inner) == list(x));
+      const List of_x = list(x);
+      CHECK(first.item<double>() == (mode == PadMode::constant  ? 5
+                                     : mode == PadMode::reflect ? of_x.back()
+                                                                : of_x.front()));
+      y.sum().backward();
+      const double all = mode == PadMode::constant ? std::pow(2, rank) : std::pow(3, rank);
+      CHECK(x.grad().sum().item<double>() == all);
+    }
+  CHECK_THROWS_TEXT(ShapeError, "pad: expected two numbers for each of at most 6 dims, got [1",
+                    pad(ones(Shape::filled(6, 1)), Whole(14, 1)));
+  CHECK_THROWS_TEXT(ShapeError, "pad: expected two numbers for each of at most 6 dims, got [1",
+                    pad(ones(Shape::filled(6, 1)), Whole(11, 1)));
 }
 
 TEST_CASE("shape: prints as a list; dense strides", "[shape]") {

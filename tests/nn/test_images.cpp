@@ -24,6 +24,25 @@ struct Net : nn::Module {
 
 }  // namespace
 
+TEST_CASE("images: layers and functions have one type of options", "[nn][images]") {
+  static_assert(std::is_same_v<nn::Conv1dOptions, braid::Conv1dOptions>);
+  static_assert(std::is_same_v<nn::Conv2dOptions, braid::Conv2dOptions>);
+  static_assert(std::is_same_v<nn::ConvTranspose1dOptions, braid::ConvTranspose1dOptions>);
+  static_assert(std::is_same_v<nn::ConvTranspose2dOptions, braid::ConvTranspose2dOptions>);
+  const Conv2dOptions o{
+      .stride = 2, .padding = 1, .groups = 2, .bias = false, .dtype = DType::float64};
+  const nn::Conv2d conv(2, 4, 3, o);
+  CHECK(conv.weight.dtype() == DType::float64);
+  CHECK(!conv.bias.defined());
+  CHECK((conv.options.stride == Size2(2) && conv.options.groups == 2 && !conv.options.bias));
+  const Tensor x = randn({1, 2, 5, 5}, {.device = conv.weight.device(), .dtype = DType::float64});
+  CHECK(equal(conv2d(x, conv.weight, {}, o), conv(x)));
+  const ConvTranspose2dOptions up{.stride = 2, .output_padding = 1};
+  const nn::ConvTranspose2d wider(2, 3, 3, up);
+  const Tensor y = randn({1, 2, 4, 4}, {.device = wider.weight.device()});
+  CHECK(equal(conv_transpose2d(y, wider.weight, wider.bias, wider.options), wider(y)));
+}
+
 TEST_CASE("images: layers print as PyTorch's", "[nn][images]") {
   CHECK(str(nn::Conv2d{1, 32, 3}) == "Conv2d(1, 32, kernel_size=(3, 3), stride=(1, 1))");
   const nn::Conv2dOptions o{

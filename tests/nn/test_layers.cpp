@@ -25,6 +25,31 @@ TEST_CASE("Linear: starts uniform in ±1/√in, weight and bias", "[nn][layers]"
   }
 }
 
+TEST_CASE("Layers are made on the default device, the state of optimizers on the host",
+          "[nn][layers]") {
+  const Device second("cpu:1");
+  const DefaultDeviceGuard guard(second);
+  nn::Linear linear(2, 3);
+  CHECK(linear.weight.device() == second);
+  CHECK(nn::Conv2d(2, 3, 1).bias.device() == second);
+  CHECK(nn::BatchNorm1d(2).running_mean.device() == second);
+  CHECK(nn::BatchNorm1d(2).num_batches_tracked.device() == second);
+  CHECK(nn::Embedding(2, 3).weight.device() == second);
+  CHECK(nn::PositionalEncoding(4).pe.device() == second);
+  CHECK(nn::LSTM(2, 3).weights.at("weight_ih_l0").device() == second);
+  CHECK(nn::Linear(2, 3, {.device = Device()}).weight.device() == Device());
+  nn::init::orthogonal_(linear.weight);
+  nn::init::sparse_(linear.weight, 0.5);
+  nn::init::trunc_normal_(linear.weight);
+  CHECK(linear.weight.device() == second);
+
+  optim::SGD optimizer(parameters(linear), {.lr = 0.1, .momentum = 0.9});
+  linear(ones({4, 2}, {.device = second})).sum().backward();
+  const double before = linear.bias.to_vector<double>()[0];
+  optimizer.step();
+  CHECK(std::abs(linear.bias.to_vector<double>()[0] - (before - 0.4)) < 1e-6);
+}
+
 TEST_CASE("Linear: y = x wᵀ + b for vectors, matrices and batches, against plain loops",
           "[nn][layers]") {
   for (const Device device : test::test_devices())
@@ -87,7 +112,8 @@ TEST_CASE("Embedding: standard normal rows, looked up; gradients to the rows tha
   CHECK(grad[3][0].item<double>() == 2);
   CHECK(grad[499][39].item<double>() == 1);
   CHECK(grad.sum().item<double>() == 120);
-  CHECK_THROWS_TEXT(ArgumentError, "Embedding: expected count >= 0, got -1", nn::Embedding(-1, 2));
+  CHECK_THROWS_TEXT(ArgumentError, "Embedding: expected num_embeddings >= 0, got -1",
+                    nn::Embedding(-1, 2));
   CHECK_THROWS_AS(awaited(table(tensor(std::vector<std::int64_t>{500}))), IndexError);
 }
 
@@ -148,7 +174,8 @@ TEST_CASE("losses: the names of nn are the functions of braid", "[nn][losses]") 
                   braid::mse_loss(x, x * 2.0, Reduction::sum));
   const Tensor y = random_tensor({3, 4});
   CHECK_SAME_BITS(braid::huber_loss(x, y, {.delta = 0.5}), nn::huber_loss(x, y, {.delta = 0.5}));
-  CHECK_SAME_BITS(braid::huber_loss_sum(x, y).sum, nn::huber_loss_sum(x, y).sum);
+  CHECK_SAME_BITS(braid::huber_loss(braid::sum_and_count, x, y).sum,
+                  nn::huber_loss(nn::sum_and_count, x, y).sum);
   CHECK_SAME_BITS(braid::binary_cross_entropy_with_logits(x, y, BceWithLogitsOptions{}),
                   nn::binary_cross_entropy_with_logits(x, y));
   using namespace braid::nn;  // one function with two names is not ambiguous

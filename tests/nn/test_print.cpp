@@ -1,9 +1,15 @@
 // Printing of models, as PyTorch prints nested modules.
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <regex>
+#include <set>
+#include <sstream>
 
 #include <braid/braid.hpp>
 
 #include "support/check.hpp"
+#include "support/tests_dir.hpp"
 
 using namespace braid;
 
@@ -46,6 +52,32 @@ struct Everything : nn::Module {
   BRAID_FIELDS(parts, statistics, net, blocks, heads, some, none, pair, weight, mask)
 };
 
+/// The headers of the layers and of their options.
+const std::string& headers() {
+  static const std::string all = [] {
+    const std::filesystem::path root = test::tests_dir() + "/..";
+    std::ostringstream text;
+    for (const auto& entry : std::filesystem::directory_iterator(root / "nn/include/braid/nn"))
+      if (entry.path().extension() == ".hpp") text << std::ifstream(entry.path()).rdbuf();
+    for (const char* name : {"conv.hpp", "pool.hpp"})
+      text << std::ifstream(root / "core/include/braid/core/ops" / name).rdbuf();
+    return text.str();
+  }();
+  return all;
+}
+
+/// What a layer can be constructed with: the declarations of its constructors and its options.
+std::string arguments_of(const std::string& layer) {
+  const std::string& text = headers();
+  std::string found;
+  const std::regex constructor("\\n  (explicit )?" + layer + "\\([^;]*;"),
+      options("struct " + layer + "Options \\{[^}]*(\\{\\}[^}]*)*\\n\\};");
+  for (const std::regex& part : {constructor, options})
+    for (std::sregex_iterator at(text.begin(), text.end(), part), end; at != end; ++at)
+      found += at->str();
+  return found;
+}
+
 struct Bare : nn::Module {
   nn::Parameter w{ones({1})};
   BRAID_FIELDS(w)
@@ -85,6 +117,83 @@ TEST_CASE("print: layers", "[nn][print]") {
   CHECK(str(nn::Sequential{nn::Linear(2, 3), nn::ReLU()}) ==
         "Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=true)\n  (1): ReLU()\n)");
   CHECK(str(nn::Sequential<>()) == "Sequential()");
+}
+
+TEST_CASE("print: a layer is constructed with the names that it prints", "[nn][print]") {
+  nn::RNNCellOptions relu{.nonlinearity = nn::Nonlinearity::relu};
+  const std::vector<std::string> layers{
+      str(nn::Linear(3, 4)),
+      str(nn::Embedding(3, 2, {.padding_idx = 1})),
+      str(nn::GELU()),
+      str(nn::Softplus()),
+      str(nn::ELU()),
+      str(nn::CELU()),
+      str(nn::LeakyReLU()),
+      str(nn::Hardtanh()),
+      str(nn::Softmax()),
+      str(nn::LogSoftmax()),
+      str(nn::Flatten()),
+      str(nn::Dropout()),
+      str(nn::Dropout1d()),
+      str(nn::Dropout2d()),
+      str(nn::LayerNorm(2)),
+      str(nn::RMSNorm(2)),
+      str(nn::GroupNorm(1, 2)),
+      str(nn::Conv1d(2, 2, 1, {.padding = 1, .dilation = 2, .groups = 2, .bias = false})),
+      str(nn::Conv2d(2, 2, 1, {.padding = 1, .dilation = 2, .groups = 2, .bias = false})),
+      str(nn::ConvTranspose1d(2, 2, 1, {.stride = 2, .padding = 1, .output_padding = 1})),
+      str(nn::ConvTranspose2d(2, 2, 1, {.stride = 2, .padding = 1, .output_padding = 1})),
+      str(nn::MaxPool1d(2)),
+      str(nn::MaxPool2d(2)),
+      str(nn::AvgPool1d(2)),
+      str(nn::AvgPool2d(2)),
+      str(nn::AdaptiveAvgPool1d(2)),
+      str(nn::AdaptiveAvgPool2d(2)),
+      str(nn::AdaptiveMaxPool2d(2)),
+      str(nn::LSTM(2, 3,
+                   {.num_layers = 2,
+                    .bias = false,
+                    .batch_first = true,
+                    .dropout = 0.5,
+                    .bidirectional = true})),
+      str(nn::RNNCell(2, 3, relu)),
+      str(nn::LSTMCell(2, 3, {.bias = false}))};
+  static const std::regex printed("(\\w+)=");
+  for (const std::string& text : layers) {
+    const std::string arguments = arguments_of(text.substr(0, text.find('(')));
+    for (std::sregex_iterator at(text.begin(), text.end(), printed), end; at != end; ++at) {
+      INFO(text << ": " << (*at)[1].str() << " is no argument in " << arguments);
+      CHECK(std::regex_search(arguments, std::regex("\\b" + (*at)[1].str() + "\\b")));
+    }
+  }
+  // Arguments that are printed without their names, and members.
+  for (const auto& [layer, names] : std::map<std::string, std::vector<std::string>>{
+           {"Embedding", {"num_embeddings", "embedding_dim"}},
+           {"LayerNorm", {"normalized_shape"}},
+           {"RMSNorm", {"normalized_shape"}},
+           {"GroupNorm", {"num_groups", "num_channels"}},
+           {"BatchNorm1d", {"num_features"}},
+           {"BatchNorm2d", {"num_features"}},
+           {"SyncBatchNorm", {"num_features"}},
+           {"MultiheadAttention", {"embed_dim", "num_heads"}},
+           {"LSTM", {"input_size", "hidden_size"}},
+           {"GRU", {"input_size", "hidden_size"}},
+           {"RNN", {"input_size", "hidden_size"}},
+           {"GRUCell", {"input_size", "hidden_size"}}})
+    for (const std::string& name : names) {
+      INFO(layer << ", " << name);
+      CHECK(std::regex_search(arguments_of(layer), std::regex("\\b" + name + "\\b")));
+    }
+  const nn::Linear linear(3, 4);
+  CHECK((linear.in_features == 3 && linear.out_features == 4));
+  const nn::Embedding table(5, 2);
+  CHECK((table.num_embeddings == 5 && table.embedding_dim == 2));
+  const nn::Conv2d conv(2, 3, {4, 5});
+  CHECK((conv.in_channels == 2 && conv.out_channels == 3 && conv.kernel_size == Size2(4, 5)));
+  const nn::ConvTranspose1d up(2, 3, 4);
+  CHECK((up.in_channels == 2 && up.out_channels == 3 && up.kernel_size == 4));
+  const nn::LSTMCell cell(2, 3);
+  CHECK((cell.input_size == 2 && cell.hidden_size == 3));
 }
 
 TEST_CASE("print: containers, structs of modules, several lines of extra", "[nn][print]") {

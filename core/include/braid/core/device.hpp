@@ -42,9 +42,9 @@ class Device {
 };
 
 /// Returns the best available device: the first CUDA device, else cpu:0. The environment variable
-/// BRAID_DEVICE overrides it. Factories use cpu:0 unless told otherwise.
+/// BRAID_DEVICE overrides it. Factories do not use it: set_default_device(best_device()).
 [[nodiscard]] Device best_device();
-/// Does not compile: the name is best_device(). (Factories use cpu:0, whatever the best device is.)
+/// Does not compile: the name is best_device(). get_default_device() is the factories' device.
 template <class T = void> Device default_device() {
   static_assert(!sizeof(T*), "braid: default_device() is now best_device()");
   return {};
@@ -55,6 +55,32 @@ template <class T = void> Device default_device() {
 /// Number of devices of the best device's type.
 [[nodiscard]] int device_count();
 [[nodiscard]] int device_count(DeviceType type);
+
+/// Sets the device on which factories (zeros, tensor, arange, rand, …) create tensors, and layers
+/// their parameters, if the options name no device. At first it is cpu:0. It holds for all threads
+/// of the process, those of data loaders included. It does not affect from_blob, files, the
+/// library's datasets, numbers that collate combines, and the state of optimizers and schedules,
+/// which are on cpu:0. Throws DeviceError for a device that does not exist.
+///
+///     set_default_device(best_device());
+///     nn::Linear model(784, 10);           // on the GPU if there is one
+void set_default_device(Device device);
+/// Returns the device that set_default_device or a DefaultDeviceGuard has set, else cpu:0.
+[[nodiscard]] Device get_default_device() noexcept;
+
+/// While it exists, `device` is the default device, for all threads. The destructor restores the
+/// default device of the construction. Guards nest: destroy them in the reverse order.
+class DefaultDeviceGuard {
+ public:
+  /// Throws DeviceError for a device that does not exist.
+  explicit DefaultDeviceGuard(Device device);
+  ~DefaultDeviceGuard();
+  DefaultDeviceGuard(const DefaultDeviceGuard&) = delete;
+  DefaultDeviceGuard& operator=(const DefaultDeviceGuard&) = delete;
+
+ private:
+  Device before_;
+};
 
 /// Sets the number of logical CPU devices (default 1, or BRAID_CPU_DEVICES). Must be called before
 /// the first use of any device. Throws DeviceError if devices are in use already, or unless count

@@ -11,6 +11,7 @@
 #include <braid/core/device.hpp>
 #include <braid/core/dtype.hpp>
 #include <braid/core/hooks.hpp>
+#include <braid/core/int_list.hpp>
 #include <braid/core/ref.hpp>
 #include <braid/core/scalar.hpp>
 #include <braid/core/shape.hpp>
@@ -21,8 +22,8 @@ namespace braid {
 namespace autograd { class Node; }
 struct TensorImpl;
 
-/// Options of the tensor factories. Defaults: cpu:0, float32 (or the dtype that the factory
-/// documents), no gradient.
+/// Options of the tensor factories. Defaults: the default device (set_default_device; cpu:0 at
+/// first), float32 (or the dtype that the factory documents), no gradient.
 struct TensorOptions {
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};
@@ -190,7 +191,7 @@ class Tensor {
   [[nodiscard]] Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
   [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b) const;
   [[nodiscard]] Tensor t() const;  ///< transpose of a matrix; rank <= 2
-  [[nodiscard]] Tensor permute(const Shape& dims) const;
+  [[nodiscard]] Tensor permute(const IntList& dims) const;
   /// One size may be -1: it is computed from the others. A view if the strides allow one, else a
   /// copy.
   [[nodiscard]] Tensor reshape(const Shape& shape) const;
@@ -206,9 +207,9 @@ class Tensor {
 
   // ---- reductions (documented in ops/reduce.hpp)
   [[nodiscard]] Tensor sum() const;
-  [[nodiscard]] Tensor sum(const Shape& dims, bool keepdim = false) const;
+  [[nodiscard]] Tensor sum(const IntList& dims, bool keepdim = false) const;
   [[nodiscard]] Tensor mean() const;
-  [[nodiscard]] Tensor mean(const Shape& dims, bool keepdim = false) const;
+  [[nodiscard]] Tensor mean(const IntList& dims, bool keepdim = false) const;
   [[nodiscard]] Tensor max() const;
   [[nodiscard]] Tensor argmax(std::int64_t dim, bool keepdim = false) const;
 

@@ -6,7 +6,7 @@
 
 // Activation functions as layers, for nn::Sequential. They have no parameters. Each accepts what
 // the function of the same name accepts: any shape, floating point; braid/core/ops/activations.hpp
-// and softmax.hpp have the formulas.
+// and softmax.hpp have the formulas. Constructors name their parameters as the layers print them.
 namespace braid::nn {
 
 /// max(x, 0).
@@ -32,7 +32,7 @@ struct Sigmoid : Module {
 /// or "tanh".
 struct GELU : Module {
   std::string approximate;
-  explicit GELU(std::string how = "none");
+  explicit GELU(std::string approximate = "none");
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -47,8 +47,7 @@ struct SiLU : Module {
 /// log(1 + e^(beta x)) / beta; x where beta x > threshold.
 struct Softplus : Module {
   double beta, threshold;
-  explicit Softplus(double steepness = 1, double linear_from = 20)
-      : beta(steepness), threshold(linear_from) {}
+  explicit Softplus(double beta = 1, double threshold = 20);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -57,7 +56,7 @@ struct Softplus : Module {
 /// x where x > 0, else alpha (e^x - 1).
 struct ELU : Module {
   double alpha;
-  explicit ELU(double scale = 1) : alpha(scale) {}
+  explicit ELU(double alpha = 1);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -66,7 +65,7 @@ struct ELU : Module {
 /// x where x > 0, else alpha (e^(x / alpha) - 1).
 struct CELU : Module {
   double alpha;
-  explicit CELU(double scale = 1) : alpha(scale) {}
+  explicit CELU(double alpha = 1);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -81,7 +80,7 @@ struct SELU : Module {
 /// x where x > 0, else negative_slope x.
 struct LeakyReLU : Module {
   double negative_slope;
-  explicit LeakyReLU(double slope = 0.01) : negative_slope(slope) {}
+  explicit LeakyReLU(double negative_slope = 0.01);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -90,7 +89,7 @@ struct LeakyReLU : Module {
 /// x clamped to [min_val, max_val]. Throws ArgumentError unless min_val < max_val.
 struct Hardtanh : Module {
   double min_val, max_val;
-  explicit Hardtanh(double low = -1, double high = 1);
+  explicit Hardtanh(double min_val = -1, double max_val = 1);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -135,7 +134,7 @@ struct Softsign : Module {
 /// Softmax along dim.
 struct Softmax : Module {
   std::int64_t dim;
-  explicit Softmax(std::int64_t along = -1) : dim(along) {}
+  explicit Softmax(std::int64_t dim = -1);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -144,7 +143,7 @@ struct Softmax : Module {
 /// Log-softmax along dim.
 struct LogSoftmax : Module {
   std::int64_t dim;
-  explicit LogSoftmax(std::int64_t along = -1) : dim(along) {}
+  explicit LogSoftmax(std::int64_t dim = -1);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -153,8 +152,7 @@ struct LogSoftmax : Module {
 /// Flattens dims start_dim … end_dim into one: [n, 1, 28, 28] → [n, 784].
 struct Flatten : Module {
   std::int64_t start_dim, end_dim;
-  explicit Flatten(std::int64_t start = 1, std::int64_t end = -1)
-      : start_dim(start), end_dim(end) {}
+  explicit Flatten(std::int64_t start_dim = 1, std::int64_t end_dim = -1);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()

@@ -51,7 +51,7 @@ struct MultiheadAttention : Module {
   Parameter in_proj_weight, in_proj_bias;
   Linear out_proj;
 
-  MultiheadAttention(std::int64_t embed, std::int64_t heads,
+  MultiheadAttention(std::int64_t embed_dim, std::int64_t num_heads,
                      const MultiheadAttentionOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                                   const AttentionCall& call = {}) const;

@@ -73,7 +73,7 @@ struct PrimaryCapsules : Module {
   Conv2d conv;
   std::int64_t size;
 
-  PrimaryCapsules(std::int64_t in_channels, std::int64_t types, std::int64_t capsule_size,
+  PrimaryCapsules(std::int64_t in_channels, std::int64_t types, std::int64_t size,
                   Size2 kernel_size, const PrimaryCapsulesOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS(conv)
@@ -104,8 +104,8 @@ struct DigitCapsules : Module {
   int iterations;
   bool detach_routing;
 
-  DigitCapsules(std::int64_t in_capsules, std::int64_t in_size, std::int64_t capsules,
-                std::int64_t size, const DigitCapsulesOptions& options = {});
+  DigitCapsules(std::int64_t in_capsules, std::int64_t in_size, std::int64_t out_capsules,
+                std::int64_t out_size, const DigitCapsulesOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& u) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight, bias)

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include <braid/core/ops/conv.hpp>
@@ -9,44 +8,11 @@
 // Convolution layers: `nn::Conv2d{1, 32, 3}`, `nn::Conv2d{64, 64, 3, {.stride = 2, .padding = 1}}`.
 namespace braid::nn {
 
-struct Conv1dOptions {
-  std::int64_t stride = 1;
-  ConvPadding padding = 0;  ///< numbers, "same" or "valid"
-  std::int64_t dilation = 1;
-  std::int64_t groups = 1;
-  bool bias = true;
-  std::optional<Device> device = {};
-  std::optional<DType> dtype = {};  ///< floating point
-};
-struct Conv2dOptions {
-  Size2 stride = 1;
-  ConvPadding padding = 0;
-  Size2 dilation = 1;
-  std::int64_t groups = 1;
-  bool bias = true;
-  std::optional<Device> device = {};
-  std::optional<DType> dtype = {};
-};
-struct ConvTranspose1dOptions {
-  std::int64_t stride = 1;
-  std::int64_t padding = 0;
-  std::int64_t output_padding = 0;
-  std::int64_t groups = 1;
-  bool bias = true;
-  std::int64_t dilation = 1;
-  std::optional<Device> device = {};
-  std::optional<DType> dtype = {};
-};
-struct ConvTranspose2dOptions {
-  Size2 stride = 1;
-  Size2 padding = 0;
-  Size2 output_padding = 0;
-  std::int64_t groups = 1;
-  bool bias = true;
-  Size2 dilation = 1;
-  std::optional<Device> device = {};
-  std::optional<DType> dtype = {};
-};
+// The options are those of the functions: one type for both.
+using braid::Conv1dOptions;
+using braid::Conv2dOptions;
+using braid::ConvTranspose1dOptions;
+using braid::ConvTranspose2dOptions;
 
 /// braid::conv2d with a weight and a bias.
 ///
@@ -56,8 +22,10 @@ struct ConvTranspose2dOptions {
 /// Throws    ArgumentError if a size is below 1 or groups does not divide both channel counts. A
 ///           call throws what braid::conv2d throws
 struct Conv2d : Module {
+  std::int64_t in_channels, out_channels;
+  Size2 kernel_size;
   Parameter weight, bias;
-  braid::Conv2dOptions options;
+  Conv2dOptions options;  ///< as constructed
 
   Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
          const Conv2dOptions& options = {});
@@ -69,8 +37,10 @@ struct Conv2d : Module {
 /// braid::conv1d as a layer: x [n, in, l] or [in, l], weight [out, in / groups, k]. Initial values
 /// and errors as Conv2d.
 struct Conv1d : Module {
+  std::int64_t in_channels, out_channels;
+  std::int64_t kernel_size;
   Parameter weight, bias;
-  braid::Conv1dOptions options;
+  Conv1dOptions options;  ///< as constructed
 
   Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size,
          const Conv1dOptions& options = {});
@@ -82,8 +52,10 @@ struct Conv1d : Module {
 /// braid::conv_transpose2d with a weight [in, out / groups, kh, kw] and a bias [out]. Initial
 /// values and errors as Conv2d, but f = out / groups · kh · kw, as in PyTorch.
 struct ConvTranspose2d : Module {
+  std::int64_t in_channels, out_channels;
+  Size2 kernel_size;
   Parameter weight, bias;
-  braid::ConvTranspose2dOptions options;
+  ConvTranspose2dOptions options;  ///< as constructed
 
   ConvTranspose2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
                   const ConvTranspose2dOptions& options = {});
@@ -94,8 +66,10 @@ struct ConvTranspose2d : Module {
 
 /// braid::conv_transpose1d as a layer: weight [in, out / groups, k]. Otherwise as ConvTranspose2d.
 struct ConvTranspose1d : Module {
+  std::int64_t in_channels, out_channels;
+  std::int64_t kernel_size;
   Parameter weight, bias;
-  braid::ConvTranspose1dOptions options;
+  ConvTranspose1dOptions options;  ///< as constructed
 
   ConvTranspose1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size,
                   const ConvTranspose1dOptions& options = {});

@@ -11,7 +11,7 @@ namespace braid::nn {
 /// Drops single elements of a tensor of any shape.
 struct Dropout : Module {
   double p;
-  explicit Dropout(double probability = 0.5);
+  explicit Dropout(double p = 0.5);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -20,7 +20,7 @@ struct Dropout : Module {
 /// Drops whole channels of [n, channels, length].
 struct Dropout1d : Module {
   double p;
-  explicit Dropout1d(double probability = 0.5);
+  explicit Dropout1d(double p = 0.5);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -29,7 +29,7 @@ struct Dropout1d : Module {
 /// Drops whole channels of [n, channels, height, width].
 struct Dropout2d : Module {
   double p;
-  explicit Dropout2d(double probability = 0.5);
+  explicit Dropout2d(double p = 0.5);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()

@@ -14,17 +14,20 @@ struct EmbeddingOptions {
   std::optional<DType> dtype = {};  ///< floating point
 };
 
-/// A lookup table of `count` rows of `width` numbers.
+/// A lookup table of num_embeddings rows of embedding_dim numbers.
 ///
-/// Shapes    indices [..] int64 → [.., width]; weight [count, width]
+/// Shapes    indices [..] int64 → [.., embedding_dim]; weight [num_embeddings, embedding_dim]
 /// Starts    standard normal, as in PyTorch
-/// Throws    ArgumentError if a size is negative; IndexError if padding_idx is outside [-count,
-///           count). A call throws IndexError, DTypeError or DeviceError, as braid::embedding
+/// Throws    ArgumentError if a size is negative; IndexError if padding_idx is outside
+///           [-num_embeddings, num_embeddings). A call throws IndexError, DTypeError or
+///           DeviceError, as braid::embedding
 struct Embedding : Module {
   Parameter weight;
+  std::int64_t num_embeddings, embedding_dim;
   std::optional<std::int64_t> padding_idx;  ///< never negative: counted from the front
 
-  Embedding(std::int64_t count, std::int64_t width, const EmbeddingOptions& options = {});
+  Embedding(std::int64_t num_embeddings, std::int64_t embedding_dim,
+            const EmbeddingOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& indices) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight)

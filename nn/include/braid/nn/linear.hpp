@@ -15,11 +15,13 @@ struct LinearOptions {
 
 /// y = x weightᵀ + bias.
 ///
-/// Shapes    x [.., in] → [.., out]; weight [out, in]; bias [out], undefined without bias
-/// Starts    weight and bias uniform in [-1/√in, 1/√in), as in PyTorch
+/// Shapes    x [.., in_features] → [.., out_features]; weight [out_features, in_features]; bias
+///           [out_features], undefined without bias
+/// Starts    weight and bias uniform in [-1/√in_features, 1/√in_features), as in PyTorch
 /// Throws    ArgumentError if a size is negative. A call throws ShapeError, DTypeError or
 ///           DeviceError, as braid::linear
 struct Linear : Module {
+  std::int64_t in_features, out_features;
   Parameter weight, bias;
 
   Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options = {});

@@ -2,8 +2,8 @@
 #include <braid/core/ops/loss.hpp>
 #include <braid/core/tensor.hpp>
 
-// Loss functions. Each has a sum form X_sum, which returns the sum and the count of the loss's
-// terms (LossSum), ignoring `reduction`: for batches that are computed in parts of different sizes.
+// Loss functions. With `sum_and_count` as first argument each returns the sum and the count of its
+// terms (LossSum): for batches that are computed in parts of different sizes.
 //
 // Shapes    the operands have one shape, unless stated otherwise (PyTorch broadcasts some of them,
 //           with a warning) → scalar; with Reduction::none one number for each term
@@ -14,21 +14,20 @@
 namespace braid::nn {
 
 using braid::cross_entropy;
-using braid::cross_entropy_sum;
 using braid::CrossEntropyOptions;
 using braid::LossSum;
 using braid::mse_loss;
-using braid::mse_loss_sum;
 using braid::nll_loss;
-using braid::nll_loss_sum;
 using braid::NllOptions;
 using braid::Reduction;
+using braid::sum_and_count;
+using braid::SumAndCount;
 
 // ---- distances
 /// |a - b|.
 [[nodiscard]] Tensor l1_loss(const Tensor& a, const Tensor& b,
                              Reduction reduction = Reduction::mean);
-[[nodiscard]] LossSum l1_loss_sum(const Tensor& a, const Tensor& b);
+[[nodiscard]] LossSum l1_loss(SumAndCount tag, const Tensor& a, const Tensor& b);
 
 struct SmoothL1Options {
   Reduction reduction = Reduction::mean;
@@ -38,8 +37,8 @@ struct SmoothL1Options {
 /// 2015, arXiv:1504.08083.
 [[nodiscard]] Tensor smooth_l1_loss(const Tensor& a, const Tensor& b,
                                     const SmoothL1Options& options = {});
-[[nodiscard]] LossSum smooth_l1_loss_sum(const Tensor& a, const Tensor& b,
-                                         const SmoothL1Options& options = {});
+[[nodiscard]] LossSum smooth_l1_loss(SumAndCount tag, const Tensor& a, const Tensor& b,
+                                     const SmoothL1Options& options = {});
 
 struct HuberOptions {
   Reduction reduction = Reduction::mean;
@@ -47,8 +46,8 @@ struct HuberOptions {
 };
 /// d² / 2 where d = |a - b| < delta, else delta (d - delta / 2). Huber 1964.
 [[nodiscard]] Tensor huber_loss(const Tensor& a, const Tensor& b, const HuberOptions& options = {});
-[[nodiscard]] LossSum huber_loss_sum(const Tensor& a, const Tensor& b,
-                                     const HuberOptions& options = {});
+[[nodiscard]] LossSum huber_loss(SumAndCount tag, const Tensor& a, const Tensor& b,
+                                 const HuberOptions& options = {});
 
 // ---- probabilities
 struct BceOptions {
@@ -59,8 +58,8 @@ struct BceOptions {
 /// 1] gives NaN (PyTorch throws).
 [[nodiscard]] Tensor binary_cross_entropy(const Tensor& p, const Tensor& target,
                                           const BceOptions& options = {});
-[[nodiscard]] LossSum binary_cross_entropy_sum(const Tensor& p, const Tensor& target,
-                                               const BceOptions& options = {});
+[[nodiscard]] LossSum binary_cross_entropy(SumAndCount tag, const Tensor& p, const Tensor& target,
+                                           const BceOptions& options = {});
 
 struct BceWithLogitsOptions {
   Reduction reduction = Reduction::mean;
@@ -71,8 +70,9 @@ struct BceWithLogitsOptions {
 /// t) log(1 + exp(-x)).
 [[nodiscard]] Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
                                                       const BceWithLogitsOptions& options = {});
-[[nodiscard]] LossSum binary_cross_entropy_with_logits_sum(
-    const Tensor& x, const Tensor& target, const BceWithLogitsOptions& options = {});
+[[nodiscard]] LossSum binary_cross_entropy_with_logits(SumAndCount tag, const Tensor& x,
+                                                       const Tensor& target,
+                                                       const BceWithLogitsOptions& options = {});
 
 struct KlDivOptions {
   Reduction reduction = Reduction::mean;
@@ -85,8 +85,8 @@ struct KlDivOptions {
 /// Kullback & Leibler 1951.
 [[nodiscard]] Tensor kl_div(const Tensor& x, const Tensor& target,
                             const KlDivOptions& options = {});
-[[nodiscard]] LossSum kl_div_sum(const Tensor& x, const Tensor& target,
-                                 const KlDivOptions& options = {});
+[[nodiscard]] LossSum kl_div(SumAndCount tag, const Tensor& x, const Tensor& target,
+                             const KlDivOptions& options = {});
 
 struct PoissonNllOptions {
   Reduction reduction = Reduction::mean;
@@ -97,8 +97,8 @@ struct PoissonNllOptions {
 /// exp(x) - target x; without log_input, x - target log(x + eps).
 [[nodiscard]] Tensor poisson_nll_loss(const Tensor& x, const Tensor& target,
                                       const PoissonNllOptions& options = {});
-[[nodiscard]] LossSum poisson_nll_loss_sum(const Tensor& x, const Tensor& target,
-                                           const PoissonNllOptions& options = {});
+[[nodiscard]] LossSum poisson_nll_loss(SumAndCount tag, const Tensor& x, const Tensor& target,
+                                       const PoissonNllOptions& options = {});
 
 struct GaussianNllOptions {
   Reduction reduction = Reduction::mean;
@@ -111,15 +111,15 @@ struct GaussianNllOptions {
 [[nodiscard]] Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target,
                                        const Tensor& variance,
                                        const GaussianNllOptions& options = {});
-[[nodiscard]] LossSum gaussian_nll_loss_sum(const Tensor& x, const Tensor& target,
-                                            const Tensor& variance,
-                                            const GaussianNllOptions& options = {});
+[[nodiscard]] LossSum gaussian_nll_loss(SumAndCount tag, const Tensor& x, const Tensor& target,
+                                        const Tensor& variance,
+                                        const GaussianNllOptions& options = {});
 
 // ---- margins; targets are 1 or -1
 /// log(1 + exp(-target x)).
 [[nodiscard]] Tensor soft_margin_loss(const Tensor& x, const Tensor& target,
                                       Reduction reduction = Reduction::mean);
-[[nodiscard]] LossSum soft_margin_loss_sum(const Tensor& x, const Tensor& target);
+[[nodiscard]] LossSum soft_margin_loss(SumAndCount tag, const Tensor& x, const Tensor& target);
 
 struct HingeEmbeddingOptions {
   Reduction reduction = Reduction::mean;
@@ -128,8 +128,8 @@ struct HingeEmbeddingOptions {
 /// x where target is 1, max(0, margin - x) where it is -1.
 [[nodiscard]] Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target,
                                           const HingeEmbeddingOptions& options = {});
-[[nodiscard]] LossSum hinge_embedding_loss_sum(const Tensor& x, const Tensor& target,
-                                               const HingeEmbeddingOptions& options = {});
+[[nodiscard]] LossSum hinge_embedding_loss(SumAndCount tag, const Tensor& x, const Tensor& target,
+                                           const HingeEmbeddingOptions& options = {});
 
 struct CosineEmbeddingOptions {
   Reduction reduction = Reduction::mean;
@@ -139,9 +139,9 @@ struct CosineEmbeddingOptions {
 /// d] and target [n], or a and b [d] and a scalar target.
 [[nodiscard]] Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target,
                                            const CosineEmbeddingOptions& options = {});
-[[nodiscard]] LossSum cosine_embedding_loss_sum(const Tensor& a, const Tensor& b,
-                                                const Tensor& target,
-                                                const CosineEmbeddingOptions& options = {});
+[[nodiscard]] LossSum cosine_embedding_loss(SumAndCount tag, const Tensor& a, const Tensor& b,
+                                            const Tensor& target,
+                                            const CosineEmbeddingOptions& options = {});
 
 struct MarginRankingOptions {
   Reduction reduction = Reduction::mean;
@@ -150,9 +150,9 @@ struct MarginRankingOptions {
 /// max(0, margin - target (a - b)).
 [[nodiscard]] Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target,
                                          const MarginRankingOptions& options = {});
-[[nodiscard]] LossSum margin_ranking_loss_sum(const Tensor& a, const Tensor& b,
-                                              const Tensor& target,
-                                              const MarginRankingOptions& options = {});
+[[nodiscard]] LossSum margin_ranking_loss(SumAndCount tag, const Tensor& a, const Tensor& b,
+                                          const Tensor& target,
+                                          const MarginRankingOptions& options = {});
 
 struct TripletMarginOptions {
   Reduction reduction = Reduction::mean;
@@ -166,9 +166,9 @@ struct TripletMarginOptions {
 [[nodiscard]] Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive,
                                          const Tensor& negative,
                                          const TripletMarginOptions& options = {});
-[[nodiscard]] LossSum triplet_margin_loss_sum(const Tensor& anchor, const Tensor& positive,
-                                              const Tensor& negative,
-                                              const TripletMarginOptions& options = {});
+[[nodiscard]] LossSum triplet_margin_loss(SumAndCount tag, const Tensor& anchor,
+                                          const Tensor& positive, const Tensor& negative,
+                                          const TripletMarginOptions& options = {});
 
 struct CapsuleMarginOptions {
   Reduction reduction = Reduction::mean;
@@ -185,8 +185,9 @@ struct CapsuleMarginOptions {
 /// Source    Sabour, Frosst & Hinton 2017, arXiv:1710.09829
 [[nodiscard]] Tensor capsule_margin_loss(const Tensor& lengths, const Tensor& labels,
                                          const CapsuleMarginOptions& options = {});
-[[nodiscard]] LossSum capsule_margin_loss_sum(const Tensor& lengths, const Tensor& labels,
-                                              const CapsuleMarginOptions& options = {});
+[[nodiscard]] LossSum capsule_margin_loss(SumAndCount tag, const Tensor& lengths,
+                                          const Tensor& labels,
+                                          const CapsuleMarginOptions& options = {});
 
 }  // namespace braid::nn
 
@@ -196,42 +197,30 @@ namespace braid {
 using nn::BceOptions;
 using nn::BceWithLogitsOptions;
 using nn::binary_cross_entropy;
-using nn::binary_cross_entropy_sum;
 using nn::binary_cross_entropy_with_logits;
-using nn::binary_cross_entropy_with_logits_sum;
 using nn::capsule_margin_loss;
-using nn::capsule_margin_loss_sum;
 using nn::CapsuleMarginOptions;
 using nn::cosine_embedding_loss;
-using nn::cosine_embedding_loss_sum;
 using nn::CosineEmbeddingOptions;
 using nn::gaussian_nll_loss;
-using nn::gaussian_nll_loss_sum;
 using nn::GaussianNllOptions;
 using nn::hinge_embedding_loss;
-using nn::hinge_embedding_loss_sum;
 using nn::HingeEmbeddingOptions;
 using nn::huber_loss;
-using nn::huber_loss_sum;
 using nn::HuberOptions;
 using nn::kl_div;
-using nn::kl_div_sum;
 using nn::KlDivOptions;
 using nn::l1_loss;
-using nn::l1_loss_sum;
 using nn::margin_ranking_loss;
-using nn::margin_ranking_loss_sum;
 using nn::MarginRankingOptions;
 using nn::poisson_nll_loss;
-using nn::poisson_nll_loss_sum;
 using nn::PoissonNllOptions;
 using nn::smooth_l1_loss;
-using nn::smooth_l1_loss_sum;
 using nn::SmoothL1Options;
 using nn::soft_margin_loss;
-using nn::soft_margin_loss_sum;
 using nn::triplet_margin_loss;
-using nn::triplet_margin_loss_sum;
 using nn::TripletMarginOptions;
 
 }  // namespace braid
+
+#include <braid/nn/internal/removed.hpp>

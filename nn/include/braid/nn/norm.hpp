@@ -24,9 +24,8 @@ struct LayerNorm : Module {
   double eps;
   Parameter weight, bias;
 
-  explicit LayerNorm(const Shape& over, const LayerNormOptions& options = {});
-  explicit LayerNorm(std::int64_t features, const LayerNormOptions& options = {})
-      : LayerNorm(Shape{features}, options) {}
+  explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
+  explicit LayerNorm(std::int64_t normalized_shape, const LayerNormOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight, bias)
@@ -45,9 +44,8 @@ struct RMSNorm : Module {
   std::optional<double> eps;
   Parameter weight;
 
-  explicit RMSNorm(const Shape& over, const RMSNormOptions& options = {});
-  explicit RMSNorm(std::int64_t features, const RMSNormOptions& options = {})
-      : RMSNorm(Shape{features}, options) {}
+  explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {});
+  explicit RMSNorm(std::int64_t normalized_shape, const RMSNormOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight)
@@ -67,7 +65,8 @@ struct GroupNorm : Module {
   double eps;
   Parameter weight, bias;
 
-  GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormOptions& options = {});
+  GroupNorm(std::int64_t num_groups, std::int64_t num_channels,
+            const GroupNormOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight, bias)
@@ -91,7 +90,7 @@ struct BatchNorm : Module {
   Parameter weight, bias;
   Buffer running_mean, running_var, num_batches_tracked;
 
-  BatchNorm(const char* name, std::int64_t features, const BatchNormOptions& options);
+  BatchNorm(const char* name, std::int64_t num_features, const BatchNormOptions& options);
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight, bias, running_mean, running_var, num_batches_tracked)
 
@@ -111,16 +110,14 @@ struct BatchNorm : Module {
 /// Throws    ArgumentError if a channel has only one value in training; ShapeError for another rank
 ///           or number of features
 struct BatchNorm1d : detail::BatchNorm {
-  explicit BatchNorm1d(std::int64_t features, const BatchNormOptions& options = {})
-      : BatchNorm("BatchNorm1d", features, options) {}
+  explicit BatchNorm1d(std::int64_t num_features, const BatchNormOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const { return apply("BatchNorm1d", x, 2, 3); }
   BRAID_FIELDS_OF(BatchNorm)
 };
 
 /// braid::batch_norm of x [n, features, height, width]. Otherwise as BatchNorm1d.
 struct BatchNorm2d : detail::BatchNorm {
-  explicit BatchNorm2d(std::int64_t features, const BatchNormOptions& options = {})
-      : BatchNorm("BatchNorm2d", features, options) {}
+  explicit BatchNorm2d(std::int64_t num_features, const BatchNormOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const { return apply("BatchNorm2d", x, 4, 4); }
   BRAID_FIELDS_OF(BatchNorm)
 };
@@ -136,8 +133,7 @@ struct BatchNorm2d : detail::BatchNorm {
 ///           all-reduces of tensors, and one of the number of values. Every replica must call it,
 ///           in the same order
 struct SyncBatchNorm : detail::BatchNorm {
-  explicit SyncBatchNorm(std::int64_t features, const BatchNormOptions& options = {})
-      : BatchNorm("SyncBatchNorm", features, options) {}
+  explicit SyncBatchNorm(std::int64_t num_features, const BatchNormOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS_OF(BatchNorm)
 };

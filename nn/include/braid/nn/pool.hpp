@@ -13,8 +13,7 @@ namespace braid::nn {
 struct MaxPool2d : Module {
   Size2 kernel_size;
   MaxPool2dOptions options;
-  explicit MaxPool2d(Size2 kernel, const MaxPool2dOptions& with = {})
-      : kernel_size(kernel), options(with) {}
+  explicit MaxPool2d(Size2 kernel_size, const MaxPool2dOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -23,8 +22,7 @@ struct MaxPool2d : Module {
 struct MaxPool1d : Module {
   std::int64_t kernel_size;
   MaxPool1dOptions options;
-  explicit MaxPool1d(std::int64_t kernel, const MaxPool1dOptions& with = {})
-      : kernel_size(kernel), options(with) {}
+  explicit MaxPool1d(std::int64_t kernel_size, const MaxPool1dOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -33,8 +31,7 @@ struct MaxPool1d : Module {
 struct AvgPool2d : Module {
   Size2 kernel_size;
   AvgPool2dOptions options;
-  explicit AvgPool2d(Size2 kernel, const AvgPool2dOptions& with = {})
-      : kernel_size(kernel), options(with) {}
+  explicit AvgPool2d(Size2 kernel_size, const AvgPool2dOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -43,8 +40,7 @@ struct AvgPool2d : Module {
 struct AvgPool1d : Module {
   std::int64_t kernel_size;
   AvgPool1dOptions options;
-  explicit AvgPool1d(std::int64_t kernel, const AvgPool1dOptions& with = {})
-      : kernel_size(kernel), options(with) {}
+  explicit AvgPool1d(std::int64_t kernel_size, const AvgPool1dOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -52,7 +48,7 @@ struct AvgPool1d : Module {
 
 struct AdaptiveAvgPool2d : Module {
   Size2 output_size;
-  explicit AdaptiveAvgPool2d(Size2 size) : output_size(size) {}
+  explicit AdaptiveAvgPool2d(Size2 output_size);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -60,7 +56,7 @@ struct AdaptiveAvgPool2d : Module {
 
 struct AdaptiveAvgPool1d : Module {
   std::int64_t output_size;
-  explicit AdaptiveAvgPool1d(std::int64_t size) : output_size(size) {}
+  explicit AdaptiveAvgPool1d(std::int64_t output_size);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -68,7 +64,7 @@ struct AdaptiveAvgPool1d : Module {
 
 struct AdaptiveMaxPool2d : Module {
   Size2 output_size;
-  explicit AdaptiveMaxPool2d(Size2 size) : output_size(size) {}
+  explicit AdaptiveMaxPool2d(Size2 output_size);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
@@ -77,7 +73,7 @@ struct AdaptiveMaxPool2d : Module {
 /// braid::interpolate as a layer: `nn::Upsample{{.scale_factor = 2}}`.
 struct Upsample : Module {
   InterpolateOptions options;
-  explicit Upsample(const InterpolateOptions& with) : options(with) {}
+  explicit Upsample(const InterpolateOptions& options);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()

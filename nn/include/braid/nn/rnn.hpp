@@ -65,7 +65,7 @@ struct Recurrent : Module {
   [[nodiscard]] std::string extra() const;
 
  protected:
-  Recurrent(const char* name, RnnKind k, std::int64_t input, std::int64_t hidden,
+  Recurrent(const char* name, RnnKind k, std::int64_t input_size, std::int64_t hidden_size,
             const LSTMOptions& options);
   [[nodiscard]] LSTMOutput run(const char* name, const Tensor& x, const Tensor& h, const Tensor& c,
                                const Tensor& lengths) const;
@@ -88,7 +88,7 @@ struct Recurrent : Module {
 ///           dropout is not in [0, 1]. A call throws ShapeError if x or a state does not fit, and
 ///           what braid::lstm throws
 struct LSTM : Recurrent {
-  LSTM(std::int64_t input, std::int64_t hidden, const LSTMOptions& options = {});
+  LSTM(std::int64_t input_size, std::int64_t hidden_size, const LSTMOptions& options = {});
   [[nodiscard]] LSTMOutput operator()(const Tensor& x, const LSTMState& state = {},
                                       const Tensor& lengths = {}) const;
   BRAID_UNNAMED_FIELD(weights)
@@ -96,7 +96,7 @@ struct LSTM : Recurrent {
 
 /// Gated recurrent units (formulas: braid::gru). Otherwise as LSTM, but with one state.
 struct GRU : Recurrent {
-  GRU(std::int64_t input, std::int64_t hidden, const GRUOptions& options = {});
+  GRU(std::int64_t input_size, std::int64_t hidden_size, const GRUOptions& options = {});
   [[nodiscard]] RNNOutput operator()(const Tensor& x, const Tensor& h = {},
                                      const Tensor& lengths = {}) const;
   BRAID_UNNAMED_FIELD(weights)
@@ -105,7 +105,7 @@ struct GRU : Recurrent {
 /// h' = tanh(W x + b_ih + U h + b_hh), or relu instead of tanh. Otherwise as LSTM, but with one
 /// state.
 struct RNN : Recurrent {
-  RNN(std::int64_t input, std::int64_t hidden, const RNNOptions& options = {});
+  RNN(std::int64_t input_size, std::int64_t hidden_size, const RNNOptions& options = {});
   [[nodiscard]] RNNOutput operator()(const Tensor& x, const Tensor& h = {},
                                      const Tensor& lengths = {}) const;
   BRAID_UNNAMED_FIELD(weights)
@@ -127,10 +127,11 @@ using GRUCellOptions = LSTMCellOptions;
 /// One step of an RNN. Shapes: x [B, input_size] or [input_size], h [B, H] or [H] (zeros if
 /// undefined) → the shape of h.
 struct RNNCell : Module {
+  std::int64_t input_size, hidden_size;
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;
   Nonlinearity nonlinearity;
 
-  RNNCell(std::int64_t input, std::int64_t hidden, const RNNCellOptions& options = {});
+  RNNCell(std::int64_t input_size, std::int64_t hidden_size, const RNNCellOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x, const Tensor& h = {}) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
@@ -138,9 +139,10 @@ struct RNNCell : Module {
 
 /// One step of an LSTM, from {h, c} to {h, c}. Shapes as RNNCell.
 struct LSTMCell : Module {
+  std::int64_t input_size, hidden_size;
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;
 
-  LSTMCell(std::int64_t input, std::int64_t hidden, const LSTMCellOptions& options = {});
+  LSTMCell(std::int64_t input_size, std::int64_t hidden_size, const LSTMCellOptions& options = {});
   [[nodiscard]] LSTMState operator()(const Tensor& x, const LSTMState& state = {}) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
@@ -148,9 +150,10 @@ struct LSTMCell : Module {
 
 /// One step of a GRU. Shapes as RNNCell.
 struct GRUCell : Module {
+  std::int64_t input_size, hidden_size;
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;
 
-  GRUCell(std::int64_t input, std::int64_t hidden, const GRUCellOptions& options = {});
+  GRUCell(std::int64_t input_size, std::int64_t hidden_size, const GRUCellOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x, const Tensor& h = {}) const;
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)

@@ -73,8 +73,8 @@ struct TransformerEncoder : Module {
   std::vector<TransformerEncoderLayer> layers;
   std::optional<LayerNorm> norm;
 
-  TransformerEncoder(const TransformerEncoderLayer& layer, std::int64_t num_layers,
-                     std::optional<LayerNorm> last = {});
+  TransformerEncoder(const TransformerEncoderLayer& encoder_layer, std::int64_t num_layers,
+                     std::optional<LayerNorm> norm = {});
   [[nodiscard]] Tensor operator()(const Tensor& src, const AttentionCall& mask = {}) const;
   BRAID_FIELDS_DECLARED(layers, norm)
 };
@@ -84,8 +84,8 @@ struct TransformerDecoder : Module {
   std::vector<TransformerDecoderLayer> layers;
   std::optional<LayerNorm> norm;
 
-  TransformerDecoder(const TransformerDecoderLayer& layer, std::int64_t num_layers,
-                     std::optional<LayerNorm> last = {});
+  TransformerDecoder(const TransformerDecoderLayer& decoder_layer, std::int64_t num_layers,
+                     std::optional<LayerNorm> norm = {});
   [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory,
                                   const AttentionCall& tgt_mask = {},
                                   const AttentionCall& memory_mask = {}) const;

@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <optional>
 
 #include <braid/core/tensor.hpp>
 
@@ -30,11 +31,16 @@ struct ConvPadding {
   ConvPadding(const char* word);  ///< throws ArgumentError for any other text, and for null
 };
 
+// The options of the functions, and of the layers of the same names in braid/nn/conv.hpp. bias,
+// device and dtype are for the layers, which make their parameters; the functions ignore them.
 struct Conv1dOptions {
   std::int64_t stride = 1;
-  ConvPadding padding = 0;
+  ConvPadding padding = 0;  ///< numbers, "same" or "valid"
   std::int64_t dilation = 1;
   std::int64_t groups = 1;
+  bool bias = true;
+  std::optional<Device> device = {};
+  std::optional<DType> dtype = {};  ///< floating point
 };
 
 struct Conv2dOptions {
@@ -42,6 +48,9 @@ struct Conv2dOptions {
   ConvPadding padding = 0;
   Size2 dilation = 1;
   std::int64_t groups = 1;
+  bool bias = true;
+  std::optional<Device> device = {};
+  std::optional<DType> dtype = {};
 };
 
 struct ConvTranspose1dOptions {
@@ -49,7 +58,10 @@ struct ConvTranspose1dOptions {
   std::int64_t padding = 0;
   std::int64_t output_padding = 0;
   std::int64_t groups = 1;
+  bool bias = true;
   std::int64_t dilation = 1;
+  std::optional<Device> device = {};
+  std::optional<DType> dtype = {};
 };
 
 struct ConvTranspose2dOptions {
@@ -57,7 +69,10 @@ struct ConvTranspose2dOptions {
   Size2 padding = 0;
   Size2 output_padding = 0;
   std::int64_t groups = 1;
+  bool bias = true;
   Size2 dilation = 1;
+  std::optional<Device> device = {};
+  std::optional<DType> dtype = {};
 };
 
 /// y[n, o, h, w] = bias[o] +

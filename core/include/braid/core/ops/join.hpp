@@ -17,7 +17,7 @@ namespace braid {
 [[nodiscard]] Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t dim = 0);
 /// Views of sizes[0], sizes[1], … elements along dim. Throws ShapeError unless they sum to its
 /// size.
-[[nodiscard]] std::vector<Tensor> split(const Tensor& x, std::span<const std::int64_t> sizes,
+[[nodiscard]] std::vector<Tensor> split(const Tensor& x, const IntList& sizes,
                                         std::int64_t dim = 0);
 
 /// Slices of x along dim by an int64 index of rank 1; negative indices count from the end. Returns

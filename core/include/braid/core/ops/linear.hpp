@@ -37,8 +37,8 @@ namespace braid {
 [[nodiscard]] Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t dims = 2);
 /// The same over dims_a of a and dims_b of b, paired in order. Throws ArgumentError if the lists
 /// differ in length or name a dim twice.
-[[nodiscard]] Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& dims_a,
-                               const Shape& dims_b);
+[[nodiscard]] Tensor tensordot(const Tensor& a, const Tensor& b, const IntList& dims_a,
+                               const IntList& dims_b);
 
 /// y = x weightᵀ + bias.
 /// Shapes    x [.., in], weight [out, in], bias [out] or undefined → y [.., out]

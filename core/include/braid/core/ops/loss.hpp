@@ -15,16 +15,26 @@ enum class Reduction : std::uint8_t {
   none  ///< not combined
 };
 
-/// A loss in sum form, over a part of a batch: the sum of its terms and their count (for a weighted
-/// loss, the sum of the weights). Adding the sums and the counts of all parts gives the loss of the
-/// whole batch, even if the parts differ in size; the mean of the parts' means does not. It is a
-/// tree: replicas can return it, and gather concatenates the parts.
+/// A loss over a part of a batch: the sum of its terms and their count (for a weighted loss, the
+/// sum of the weights). Every loss returns it if its first argument is sum_and_count. Adding the
+/// sums and the counts of all parts gives the loss of the whole batch, even if the parts differ in
+/// size; the mean of the parts' means does not. It is a tree: replicas can return it, and gather
+/// concatenates the parts.
 struct LossSum {
   Tensor sum, count;
   /// Σ sum / Σ count over all parts.
   [[nodiscard]] Tensor mean() const;
   BRAID_FIELDS(sum, count)
 };
+
+/// The type of sum_and_count, the first argument of a loss that is to return a LossSum. All other
+/// arguments stay the same; `reduction` is ignored.
+///
+///     LossSum part = cross_entropy(sum_and_count, logits, labels, {.ignore_index = 0});
+struct SumAndCount {
+  explicit SumAndCount() = default;
+};
+inline constexpr SumAndCount sum_and_count{};
 
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
@@ -55,9 +65,9 @@ struct CrossEntropyOptions {
                                           Reduction reduction) {
   return cross_entropy(logits, target, CrossEntropyOptions{.reduction = reduction});
 }
-/// The sum form: the sum, and what mean would divide it by. options.reduction is ignored.
-[[nodiscard]] LossSum cross_entropy_sum(const Tensor& logits, const Tensor& target,
-                                        const CrossEntropyOptions& options = {});
+/// The sum, and what mean would divide it by.
+[[nodiscard]] LossSum cross_entropy(SumAndCount tag, const Tensor& logits, const Tensor& target,
+                                    const CrossEntropyOptions& options = {});
 
 struct NllOptions {
   Reduction reduction = Reduction::mean;
@@ -69,15 +79,13 @@ struct NllOptions {
 /// and errors as cross_entropy with labels.
 [[nodiscard]] Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels,
                               const NllOptions& options = {});
-/// The sum form.
-[[nodiscard]] LossSum nll_loss_sum(const Tensor& log_probabilities, const Tensor& labels,
-                                   const NllOptions& options = {});
+[[nodiscard]] LossSum nll_loss(SumAndCount tag, const Tensor& log_probabilities,
+                               const Tensor& labels, const NllOptions& options = {});
 
 /// (a - b)², combined over all elements. a and b have one shape and one floating-point dtype.
 /// Gradient: 2 (a - b) dy to a, times 1/numel for mean; its negative to b.
 [[nodiscard]] Tensor mse_loss(const Tensor& a, const Tensor& b,
                               Reduction reduction = Reduction::mean);
-/// The sum form.
-[[nodiscard]] LossSum mse_loss_sum(const Tensor& a, const Tensor& b);
+[[nodiscard]] LossSum mse_loss(SumAndCount tag, const Tensor& a, const Tensor& b);
 
 }  // namespace braid

@@ -26,6 +26,6 @@ namespace braid {
 /// nothing is 1. It is computed as the last element of cumprod, so it temporarily uses as much
 /// memory as x. Gradient: that of cumprod, correct where x is 0. Throws IndexError, ShapeError for
 /// a dim named twice.
-[[nodiscard]] Tensor prod(const Tensor& x, const Shape& dims = {}, bool keepdim = false);
+[[nodiscard]] Tensor prod(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 
 }  // namespace braid

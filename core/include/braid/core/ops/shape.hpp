@@ -21,7 +21,7 @@ namespace braid {
 
 /// A view with dim source[i] moved to position destination[i]; the other dims keep their order.
 /// Throws ShapeError if the lists differ in length or name a dim twice.
-[[nodiscard]] Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination);
+[[nodiscard]] Tensor movedim(const Tensor& x, const IntList& source, const IntList& destination);
 [[nodiscard]] Tensor movedim(const Tensor& x, std::int64_t source, std::int64_t destination);
 /// The same as transpose.
 [[nodiscard]] Tensor swapaxes(const Tensor& x, std::int64_t a, std::int64_t b);
@@ -38,15 +38,15 @@ namespace braid {
 
 /// A copy with the elements of the dims in reverse order; without dims, a plain copy. Gradient: dy,
 /// flipped. Throws ShapeError for a dim named twice.
-[[nodiscard]] Tensor flip(const Tensor& x, const Shape& dims);
+[[nodiscard]] Tensor flip(const Tensor& x, const IntList& dims);
 /// A copy with the elements shifted along each dim; those shifted past the end reappear at the
 /// front. Without dims: one shift, of the flattened tensor. Gradient: dy, rolled back. Throws
 /// ShapeError if the lists differ in length.
-[[nodiscard]] Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims = {});
+[[nodiscard]] Tensor roll(const Tensor& x, const IntList& shifts, const IntList& dims = {});
 /// A copy that repeats the whole of x, times[d] times along dim d. If there are more numbers than
 /// dims, dims are added on the left. Gradient: dy summed over the copies. Throws ShapeError for
 /// fewer numbers than dims, ArgumentError for a negative one.
-[[nodiscard]] Tensor repeat(const Tensor& x, const Shape& times);
+[[nodiscard]] Tensor repeat(const Tensor& x, const IntList& times);
 /// A copy that repeats each element `times` times along dim; without a dim, of the flattened
 /// tensor. Gradient: dy summed over the copies. Throws ArgumentError for times < 0.
 [[nodiscard]] Tensor repeat_interleave(const Tensor& x, std::int64_t times,
@@ -69,7 +69,7 @@ enum class PadMode : std::uint8_t {
 /// Types     all; value is converted to x's dtype
 /// Gradient  dy at the positions of x's elements, summed where they are repeated
 /// Throws    ShapeError, DTypeError for a value that the dtype cannot hold
-[[nodiscard]] Tensor pad(const Tensor& x, const Shape& sizes, PadMode mode = PadMode::constant,
+[[nodiscard]] Tensor pad(const Tensor& x, const IntList& sizes, PadMode mode = PadMode::constant,
                          const Scalar& value = 0);
 
 /// tril: the elements on and below a diagonal of each of the matrices [.., m, n], 0 elsewhere.

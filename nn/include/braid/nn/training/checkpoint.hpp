@@ -52,7 +52,7 @@ template <class O> [[nodiscard]] Tensor rates(const O& optimizer) {
   } else {
     list.push_back(optimizer.lr());
   }
-  return tensor(list, {.dtype = DType::float64});
+  return tensor(list, {.device = Device(), .dtype = DType::float64});
 }
 void check_rates(const Tensor* rates, std::int64_t groups);
 [[noreturn]] void nothing_to_save(const char* signature);
