@@ -1,4 +1,4 @@
-#include <braid/core/ops/activations.hpp>
+#include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
 #include "op_case_makers.hpp"

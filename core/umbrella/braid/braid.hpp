@@ -10,7 +10,7 @@
 #include <braid/core/hooks.hpp>
 #include <braid/core/memory.hpp>
 #include <braid/core/npy.hpp>
-#include <braid/core/ops/activations.hpp>
+#include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/conv.hpp>
 #include <braid/core/ops/create.hpp>

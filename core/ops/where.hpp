@@ -1,5 +1,5 @@
 #pragma once
-// Shared by clamp, masked_fill and their in-place forms.
+// Shared by clamp, masked_fill and their in-place forms. activation.hpp clamps floating types.
 #include <optional>
 
 #include "common.hpp"
@@ -18,11 +18,7 @@ struct Bounds {
 /// Throws ArgumentError if both are missing, DTypeError for bool.
 [[nodiscard]] Bounds clamp_bounds(const char* op, const Tensor& x, const std::optional<Scalar>& min,
                                   const std::optional<Scalar>& max);
-/// Clamps x, which has a floating dtype. Recorded.
-[[nodiscard]] Tensor clamp_values(const Tensor& x, Bounds b);
 /// Sets out to x clamped to the bounds. Both have the same integer dtype and shape; out may be x.
 void clamp_integers(const char* op, const Tensor& out, const Tensor& x, Bounds b);
-/// Clamps t, which has a floating dtype, in place. Not recorded.
-void clamp_in_place(const Tensor& t, Bounds b);
 
 }  // namespace braid::ops

@@ -1,6 +1,7 @@
-// Less common functions of two tensors, and functions composed of products and sums.
+// Mathematical functions of two tensors: powers, angles, remainders, logarithms.
 #include <cmath>
 
+#include <braid/core/ops/binary.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
 #include "map.hpp"
@@ -40,34 +41,9 @@ Tensor with_number(const char* op, BinaryOp kind, const Tensor& a, const Scalar&
                 [step](const Tensor& dy) -> Grads { return {step ? ops::zeros_as(dy) : dy}; });
 }
 
-/// Calls f(dtype), which consists of several ops. 16-bit types are computed in float32 and rounded
-/// once, at the end.
-template <class F> Tensor rounded_once(DType dtype, F f) {
-  return is_floating(dtype) && size_of(dtype) == 2 ? f(DType::float32).to(dtype) : f(dtype);
-}
-
 const auto kPasses = [](T dy, T, T) { return dy; };
 /// Returns g, but 0 where the mask is true, in the shape before sum_to().
 Tensor zero_where(const Tensor& mask, const Tensor& g) { return where(mask, 0.0, g); }
-
-/// Linear interpolation. x + w d is exact at w = 0, y - d (1 - w) at w = 1, so each is used for the
-/// w that are closer to it. The gradient is the same for both.
-Tensor weighted(const Tensor& x, const Tensor& y, const Tensor& w) {
-  const Tensor mean = [&] {
-    const NoGrad guard;
-    const Tensor d = y - x;
-    return where(lt(abs(w), 0.5), x + w * d, y - d * sub(1, w));
-  }();
-  if (!needs_grad({x, y, w})) return mean;
-  return record("lerp", {x, y, w}, mean,
-                [sx = SavedTensor(x), sy = SavedTensor(y), sw = SavedTensor(w)](
-                    const Tensor& dy, Needs needs) -> Grads {
-                  const Tensor from = sx.get(), to = sy.get(), by = sw.get();
-                  return {needs[0] ? ops::sum_to(dy * sub(1, by), from.shape()) : Tensor(),
-                          needs[1] ? ops::sum_to(dy * by, to.shape()) : Tensor(),
-                          needs[2] ? ops::sum_to(dy * (to - from), by.shape()) : Tensor()};
-                });
-}
 
 }  // namespace
 
@@ -146,7 +122,7 @@ Tensor xlogy(const Tensor& a, const Tensor& b) {
   Tensor y;
   {
     const NoGrad guard;
-    y = rounded_once(p.a->dtype(), [&](DType as) {
+    y = ops::rounded_once(p.a->dtype(), [&](DType as) {
       const Tensor x = p.a->to(as), z = p.b->to(as);
       return where(logical_and(eq(x, 0), eq(z, z)), 0.0, x * log(z));
     });
@@ -161,48 +137,6 @@ Tensor xlogy(const Tensor& a, const Tensor& b) {
                          : Tensor(),
                 needs[1] ? ops::sum_to(dy * x / z, z.shape()) : Tensor()};
       });
-}
-
-Tensor logical_and(const Tensor& a, const Tensor& b) {
-  ops::check_together("logical_and", {&a, &b});
-  return ops::binary("logical_and", BinaryOp::mul, a.to(DType::bool_), b.to(DType::bool_));
-}
-Tensor logical_or(const Tensor& a, const Tensor& b) {
-  ops::check_together("logical_or", {&a, &b});
-  return ops::binary("logical_or", BinaryOp::add, a.to(DType::bool_), b.to(DType::bool_));
-}
-Tensor logical_xor(const Tensor& a, const Tensor& b) {
-  ops::check_together("logical_xor", {&a, &b});
-  return ops::binary("logical_xor", BinaryOp::ne, a.to(DType::bool_), b.to(DType::bool_));
-}
-
-Tensor lerp(const Tensor& a, const Tensor& b, double weight) {
-  ops::check_together("lerp", {&a, &b});
-  ops::check_floating("lerp", a);
-  ops::check_floating("lerp", b);
-  return rounded_once(promote(a.dtype(), b.dtype()), [&](DType as) {
-    const Tensor x = a.to(as), y = b.to(as), d = y - x;
-    return std::fabs(weight) < 0.5 ? add(x, d, weight) : sub(y, d, 1 - weight);
-  });
-}
-Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
-  ops::check_together("lerp", {&a, &b, &weight});
-  for (const Tensor* t : {&a, &b, &weight}) ops::check_floating("lerp", *t);
-  return rounded_once(promote(promote(a.dtype(), b.dtype()), weight.dtype()),
-                      [&](DType as) { return weighted(a.to(as), b.to(as), weight.to(as)); });
-}
-
-Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value) {
-  ops::check_together("addcmul", {&x, &a, &b});
-  const DType dtype = promote(x.dtype(), promote(a.dtype(), b.dtype()));
-  if (!is_floating(dtype) && !value.is_whole())
-    throw DTypeError(str("addcmul: expected a whole value for ", dtype, ", got ", value));
-  return rounded_once(dtype, [&](DType as) { return add(x.to(as), a.to(as) * b.to(as), value); });
-}
-Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value) {
-  ops::check_together("addcdiv", {&x, &a, &b});
-  const DType dtype = promote(x.dtype(), promote(a.dtype(), b.dtype()));
-  return rounded_once(dtype, [&](DType as) { return add(x.to(as), a.to(as) / b.to(as), value); });
 }
 
 }  // namespace braid

@@ -1,12 +1,14 @@
-// Selection: where() with numbers, masked_fill, clamp.
+// Elements chosen by a mask (where, masked_fill), and elements limited by bounds (clamp).
+#include <braid/core/ops/where.hpp>
+
 #include <algorithm>
 #include <cmath>
 
-#include <braid/core/ops/activations.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
-#include "choose.hpp"
+#include "activation.hpp"
 #include "map.hpp"
+#include "where.hpp"
 
 namespace braid {
 namespace ops {
@@ -51,6 +53,34 @@ void clamp_integers(const char* op, const Tensor& out, const Tensor& x, Bounds b
 
 }  // namespace ops
 
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  const ops::Pair p("where", a, b);
+  ops::check_device("where", condition, a);
+  if (condition.dtype() != DType::bool_)
+    throw DTypeError(str("where: expected a bool condition, got ", condition.dtype()));
+  const Shape shape = broadcast_shapes("where", condition.shape(),
+                                       broadcast_shapes("where", p.a->shape(), p.b->shape()));
+  Tensor y = make_tensor(shape, p.a->dtype(), a.device());
+  if (y.numel()) {
+    WhereArgs args;
+    args.dtype = y.dtype();
+    args.out = y.id()->data();
+    args.condition = condition.id()->data();
+    args.a = p.a->id()->data();
+    args.b = p.b->id()->data();
+    ops::fill_loop(args.loop, shape, {y.id(), condition.id(), p.a->id(), p.b->id()});
+    launch("where", y.device(), &KernelTable::where, args);
+  }
+  if (!needs_grad({*p.a, *p.b})) return y;
+  return record("where", {*p.a, *p.b}, y,
+                [c = SavedTensor(condition), sa = p.a->shape(), sb = p.b->shape()](
+                    const Tensor& dy, Needs needs) -> Grads {
+                  const Tensor zero = ops::filled({}, 0, dy.dtype(), dy.device()), mask = c.get();
+                  return {needs[0] ? ops::sum_to(where(mask, dy, zero), sa) : Tensor(),
+                          needs[1] ? ops::sum_to(where(mask, zero, dy), sb) : Tensor()};
+                });
+}
+
 Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) {
   const Tensor x = ops::for_scalar(a, b);
   return where(condition, x, ops::filled({}, b, x.dtype(), x.device()));
@@ -89,7 +119,7 @@ Tensor clamp(const Tensor& a, const std::optional<Scalar>& min, const std::optio
       dtype = promote(dtype, **bound);
   const Tensor x = a.to(dtype);
   const ops::Bounds b = ops::clamp_bounds("clamp", x, min, max);
-  if (is_floating(dtype)) return ops::clamp_values(x, b);
+  if (is_floating(dtype)) return ops::clamp_values(x, b.low, b.high);
   Tensor y = make_tensor(x.shape(), dtype, x.device());
   ops::clamp_integers("clamp", y, x, b);
   return y;

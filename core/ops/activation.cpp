@@ -1,13 +1,13 @@
 // Activations: one kernel computes f(x), or dy f'(x) if dy is given. The second derivatives, which
 // only gradients of gradients need, consist of recorded ops.
-#include <braid/core/ops/activations.hpp>
+#include <braid/core/ops/activation.hpp>
 
 #include <cmath>
 
 #include <braid/core/internal/kernel_args/activation.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
-#include "choose.hpp"
+#include "activation.hpp"
 #include "common.hpp"
 
 namespace braid {
@@ -188,13 +188,13 @@ Tensor softsign(const Tensor& x) {
 
 namespace ops {
 
-Tensor clamp_values(const Tensor& x, Bounds b) {
-  if (std::isnan(b.low)) return mul(x, NAN);
-  return activate({"clamp", "clamp_backward", ActivationOp::clamp, b.low, b.high}, x);
+Tensor clamp_values(const Tensor& x, double low, double high) {
+  if (std::isnan(low)) return mul(x, NAN);
+  return activate({"clamp", "clamp_backward", ActivationOp::clamp, low, high}, x);
 }
-void clamp_in_place(const Tensor& t, Bounds b) {
-  if (std::isnan(b.low)) return fill_values(t, NAN);
-  (void)run("clamp_", {"clamp_", "clamp_", ActivationOp::clamp, b.low, b.high}, t, nullptr, t);
+void clamp_in_place(const Tensor& t, double low, double high) {
+  if (std::isnan(low)) return fill_values(t, NAN);
+  (void)run("clamp_", {"clamp_", "clamp_", ActivationOp::clamp, low, high}, t, nullptr, t);
 }
 
 }  // namespace ops
