@@ -5,7 +5,7 @@
 
 #include <braid/core/internal/kernel_args/norm.hpp>
 
-#include "norm_common.hpp"
+#include "norm.hpp"
 
 namespace braid {
 namespace ops {

@@ -1,3 +1,4 @@
+// multinomial: draws indices by weights, with or without replacement.
 #include <cmath>
 
 #include <braid/core/ops/elementwise.hpp>
