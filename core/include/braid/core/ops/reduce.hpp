@@ -2,8 +2,8 @@
 #include <braid/core/ops/statistics.hpp>
 #include <braid/core/tensor.hpp>
 
-// Reductions. Those composed of several are in statistics.hpp. Empty `dims` means all dims. If x is a
-// view that repeats its memory (expand), it may have at most 2^31 elements; more throw
+// Reductions. Those composed of several are in statistics.hpp. Empty `dims` means all dims. If x is
+// a view that repeats its memory (expand), it may have at most 2^31 elements; more throw
 // ArgumentError. Sums have a fixed order, whatever the number of threads. float16 and bfloat16
 // accumulate in float32.
 namespace braid {
