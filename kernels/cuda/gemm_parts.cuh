@@ -18,10 +18,10 @@ void gemm_float32_square(GemmTileKind tile, const GemmParams<F32>& p, bool ta, b
 void gemm_float32_skinny(GemmTileKind tile, const GemmParams<F32>& p, bool ta, bool tb,
                          Stream& stream);
 
-/// Queues the tiles of a product as planned. Only float32 has tiles that are not square. float16 and
-/// bfloat16 are widened on their way to shared memory, summed in float32, and rounded once. One tile
-/// is used for both tiles of the plan of integers, because for them compile time matters more than
-/// the last of the speed.
+/// Queues the tiles of a product as planned. Only float32 has tiles that are not square. float16
+/// and bfloat16 are widened on their way to shared memory, summed in float32, and rounded once. For
+/// integers one tile is used for both tiles of the plan, because compile time matters more than the
+/// last of the speed.
 template <class E>
 void launch_planned(const GemmParams<E>& p, GemmTileKind tile, bool ta, bool tb, Stream& stream) {
   if constexpr (std::is_same_v<E, F32>) {

@@ -69,7 +69,7 @@ if(BRAID_CUDA STREQUAL "SIMT")
   list(APPEND BRAID_CUDA_KERNEL_SOURCES cuda/cublas_fake.cu)
 endif()
 # Those of them in which no compiler may fuse a product with a sum: random.cu, whose bits are
-# guaranteed, and resample.cu, where the sum cancels (a weight is o * scale + shift minus its
+# guaranteed, and pool_resample.cu, where the sum cancels (a weight is o * scale + shift minus its
 # integer part).
 set(BRAID_CUDA_EXACT_SOURCES
   cuda/random.cu

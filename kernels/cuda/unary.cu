@@ -5,8 +5,8 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// out = f(x), elementwise. The less common functions (is_function) share one kernel per dtype, which
-// selects the function with a switch that does not diverge, instead of twenty kernels.
+// out = f(x), elementwise. The less common functions (is_function) share one kernel per dtype,
+// which selects the function with a switch that does not diverge, instead of twenty kernels.
 namespace braid::cuda {
 
 struct Negate {

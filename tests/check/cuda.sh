@@ -26,8 +26,9 @@ if ((!everything)); then
     sed -nE "s|^$folder/(cuda/[a-z0-9_]+\.cu)\.o: .*|\1|p" | sort)
   ((${#kernels[@]})) || die "expected kernels in build/cuda, got none"
   objects=(braid_cuda_runtime)
+  shared='cuda/([a-z_./]*\.(hpp|cuh|in)|sources\.cmake)|simt/[a-z_]*\.hpp|cmake/'
   for i in "${!kernels[@]}"; do
-    if changed '^kernels/(cuda/([a-z_./]*\.(hpp|cuh|in)|sources\.cmake)|simt/[a-z_]*\.hpp|cmake/)' ||
+    if changed "^kernels/($shared)" ||
       changed "^kernels/${kernels[$i]}\$" || ((i % 8 == turn % 8)); then
       objects+=("$folder/${kernels[$i]}.o")
     fi

@@ -8,8 +8,9 @@
 #include <braid/core/tensor.hpp>
 
 // Views: other arrangements of the same elements. More of them are members of Tensor; cat, stack
-// and split by sizes are in join.hpp. Views share x's memory, as in PyTorch. All are differentiable,
-// any number of times. Negative dims count from the end; invalid ones throw IndexError.
+// and split by sizes are in join.hpp. Views share x's memory, as in PyTorch. All are
+// differentiable, any number of times. Negative dims count from the end; invalid ones throw
+// IndexError.
 namespace braid {
 
 /// Views of `size` elements along dim; the last one may be shorter. A dim of size 0 gives one empty
