@@ -2,7 +2,7 @@
 #include <braid/core/ops/elementwise.hpp>
 
 #include "op_case_makers.hpp"
-#include "reference/activations.hpp"
+#include "reference/activation.hpp"
 
 namespace braid::test {
 namespace {

@@ -2,7 +2,7 @@
 #include <braid/core/ops/elementwise.hpp>
 
 #include "op_case_makers.hpp"
-#include "reference/functions.hpp"
+#include "reference/binary.hpp"
 
 namespace braid::test {
 namespace {

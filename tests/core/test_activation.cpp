@@ -1,5 +1,5 @@
 // Tests of activations beyond the table of test_ops.cpp: every size, and numbers far from 0.
-#include "reference/activations.hpp"
+#include "reference/activation.hpp"
 #include "reference/elementwise.hpp"
 #include "shorthand.hpp"
 
