@@ -23,7 +23,8 @@ void gemm_float32_skinny(GemmTileKind tile, const GemmParams<F32>& p, bool ta, b
 /// integers one tile is used for both tiles of the plan, because compile time matters more than the
 /// last of the speed.
 template <class E>
-void launch_planned(const GemmParams<E>& p, GemmTileKind tile, bool ta, bool tb, Stream& stream) {
+void launch_planned(const GemmParams<E>& p, [[maybe_unused]] GemmTileKind tile, bool ta, bool tb,
+                    Stream& stream) {
   if constexpr (std::is_same_v<E, F32>) {
     switch (tile) {
       case GemmTileKind::square128:
